@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "solver/bound/bound.h"
 #include "solver/eval/eval.h"
 #include "solver/io/own/docs.h"
 
@@ -69,7 +70,7 @@ static inline struct hv_bound bound_of(const char *cluster, const char *model, c
     struct world w;
     struct hv_bound b = {0};
     open_world(&w, cluster, model, job);
-    hv_eval_bound(w.cost, a, &b);
+    hv_bound_iteration(w.cost, a, &b);
     close_world(&w);
     return b;
 }

@@ -2,6 +2,7 @@
  * hv.plan.auto: the planner of solver/planner inside a run, with its events, limits and cancel.
  */
 #include "scripting/worker/run_int.h"
+#include "solver/bound/bound.h"
 #include "solver/io/own/plan/write.h"
 #include "solver/planner/planner.h"
 
@@ -101,7 +102,7 @@ static int plan_auto(lua_State *L)
 
     o.start = read_options(L, &w.share);
     if (o.start == NULL) {
-        hv_eval_bound(r->cost, &r->host->arena, &bound);
+        hv_bound_iteration(r->cost, &r->host->arena, &bound);
         emit_bound(r, bound.spread_s);
     } else {
         o.progress = NULL; /* its parts say nothing of the whole */

@@ -250,23 +250,6 @@ double hv__bound_by_size(const struct hv__work *w, struct hv_arena *arena)
     return bound_of(&q).time_s;
 }
 
-bool hv__bound_covers(const struct hv__lowered *l)
-{
-    if (l->row->flags & HV_SCHEDULE_PARTS) {
-        return false;
-    }
-    for (size_t i = 0; i < l->plan->n_replicas; i++) {
-        const struct hv_replica *r = &l->plan->replicas[i];
-        for (size_t k = 0; k < r->n_stages; k++) {
-            const struct hv_stage *st = &r->stages[k];
-            if (st->tp.scheme != HV_TP_1D || st->tp.shares != NULL || hv__stage_branches(st, k)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 static double all_devices(const struct hv__work *w)
 {
     double devices = 0;
@@ -385,7 +368,7 @@ static const char *say_none(const struct hv_cost *k, struct hv_arena *arena,
                            hv_fmt_bytes(has, sizeof has, bytes));
 }
 
-void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out)
+void hv_bound_iteration(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out)
 {
     struct hv__work w = hv__list_work(k, arena);
     bool *kinds = hv_arena_new(arena, bool, w.n_kinds);

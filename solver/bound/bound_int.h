@@ -1,8 +1,9 @@
-/** Inside eval: what the parts of the lower bound share. */
+/** Inside bound: what the parts of the lower bound share. */
 #ifndef HV_SOLVER_BOUND_BOUND_INT_H
 #define HV_SOLVER_BOUND_BOUND_INT_H
 
-#include "solver/eval/eval_int.h"
+#include "solver/base/units.h"
+#include "solver/bound/bound.h"
 
 /** Models with more classes of blocks are looked at without regard to the size of passes. */
 #define HV__CLASSES_BY_SIZE 8

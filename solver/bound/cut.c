@@ -30,7 +30,6 @@
  * their own, or do not come out even with another stage's; gradients are summed on servers.
  */
 #include "solver/bound/bound_int.h"
-#include "solver/eval/train/reduce_int.h"
 
 /** Times that E is asked. */
 #define TURNS 6
@@ -205,69 +204,4 @@ void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena
         best = own.iteration_s > best.iteration_s ? own : best;
     }
     *out = best;
-}
-
-/** Are the devices on both sides? */
-static bool is_across(const struct hv_cluster *c, const bool *beyond, const uint32_t *devices,
-                      size_t n)
-{
-    bool first = n > 0 && beyond[hv_cluster_device(c, devices[0]).group];
-    for (size_t i = 1; i < n; i++) {
-        if (beyond[hv_cluster_device(c, devices[i]).group] != first) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/** May a copy of the stage have devices on both sides? Only whole data-parallel ranks that work
- * alike, without exchanges between them, and with equal flows from and to all other stages. */
-static bool may_be_across(const struct hv_cluster *c, const struct hv_replica *r,
-                          const struct hv_stage *st, const uint32_t *devices, const bool *beyond)
-{
-    size_t each = hv_stage_ranks(r, st), n = st->dp > 0 ? (size_t)st->dp : 1, width = each / n;
-    if (st->zero.stage > 0 || st->shares != NULL || hv_stage_experts_over(st) > 1) {
-        return false;
-    }
-    for (size_t d = 0; d < n; d++) {
-        if (is_across(c, beyond, devices + d * width, width)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < r->n_stages; i++) {
-        size_t other = hv_stage_ranks(r, &r->stages[i]);
-        if (other == 0 || (other % each != 0 && each % other != 0)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool stage_keeps(const struct hv_cluster *c, const struct hv_replica *r,
-                        const struct hv_stage *st, const bool *beyond)
-{
-    size_t each = hv_stage_ranks(r, st);
-    if (st->zero.stage > 0) { /* all copies may share the states */
-        return !is_across(c, beyond, st->devices, st->n_devices);
-    }
-    for (size_t at = 0; each > 0 && at + each <= st->n_devices; at += each) {
-        if (is_across(c, beyond, st->devices + at, each) &&
-            !may_be_across(c, r, st, st->devices + at, beyond)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool hv__keeps_to_sides(const struct hv__lowered *l, const bool *beyond)
-{
-    for (size_t i = 0; i < l->plan->n_replicas; i++) {
-        const struct hv_replica *r = &l->plan->replicas[i];
-        for (size_t k = 0; k < r->n_stages; k++) {
-            if (!stage_keeps(hv_cost_cluster(l->k), r, &r->stages[k], beyond)) {
-                return false;
-            }
-        }
-    }
-    return !hv__by_servers(l);
 }

@@ -1,5 +1,9 @@
-/** The judge's front: checks, lowers, times, and collects the verdict. */
-#include "solver/eval/eval_int.h"
+/** The judge's front: the table of judges, what those of plans with stages check first, and the one
+ * of training plans, step by step. */
+#include "solver/eval/judges.h"
+#include "solver/eval/serve/serve_int.h"
+#include "solver/eval/timeline/timeline_int.h"
+#include "solver/eval/train/steps.h"
 
 /** Do all ranges of a stage lie in the model? */
 static bool within(const struct hv_stage *s, const struct hv_model *m)
@@ -51,23 +55,73 @@ static void unknown_metrics(struct hv_metrics *m)
     }
 }
 
-enum hv_status hv__went_on(const struct hv__lowered *l, unsigned permille, struct hv_err *err)
+/* ---- plans with stages --------------------------------------------------------------------------
+ */
+
+/** Lists what is judged roughly, and all violations of the format's rules. */
+static void check(const struct hv__question *q, struct hv_verdict *out)
 {
-    struct hv_eval_watch *w = l->watch;
-    if (w == NULL) {
-        return HV_OK;
+    hv__find_rough(q->plan, q->arena, out);
+    hv_plan_check(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->findings);
+}
+
+/** Opens the evaluation of a plan that was checked. HV_ENO: it cannot be timed. */
+static enum hv_status open_lowered(const struct hv__question *q, struct hv_verdict *out,
+                                   struct hv__lowered *l, struct hv_err *err)
+{
+    const struct hv_model *m = hv_cost_model(q->k);
+    const struct hv_plan *flat = hv__flat_plan(q->plan, m, q->arena);
+    if (flat == NULL || !can_be_timed(flat, m, &out->findings)) {
+        return hv_err_set(err, HV_ENO,
+                          "a plan in %s mode without stages over layer ranges cannot be timed",
+                          hv_plan_mode_words[q->plan->mode]);
     }
-    if (atomic_load(&w->stop)) {
-        return hv_err_set(err, HV_ESTOPPED, "stopped");
-    }
-    if (permille > atomic_load(&w->permille)) {
-        atomic_store(&w->permille, permille);
-    }
+    *l = (struct hv__lowered){.k = q->k,
+                              .plan = flat,
+                              .arena = q->arena,
+                              .findings = &out->findings,
+                              .spans = q->options->timeline,
+                              .watch = q->options->watch};
+    hv__find_leaves(l);
     return HV_OK;
 }
 
-static enum hv_status judge(struct hv__lowered *l, const struct hv_eval_options *o,
-                            struct hv_verdict *out, struct hv_err *err)
+static bool serves(const struct hv_plan *p)
+{
+    return p->mode == HV_MODE_SERVE;
+}
+
+static enum hv_status judge_serve(const struct hv__question *q, struct hv_verdict *out,
+                                  struct hv_err *err)
+{
+    struct hv__lowered l;
+    check(q, out);
+    enum hv_status st = open_lowered(q, out, &l, err);
+    if (st != HV_OK) {
+        return out->findings.n > 0 ? HV_OK : st;
+    }
+    return hv__serve(&l, !q->options->no_bound, out, err);
+}
+
+/* ---- plans that train ---------------------------------------------------------------------------
+ */
+
+/** States the bound of all plans; hv__hold_bound replaces it once the plan is lowered. */
+static void state_bound(const struct hv__question *q, struct hv_bound *b, struct hv_verdict *out)
+{
+    *b = (struct hv_bound){.compute_s = HV_UNKNOWN};
+    if (q->options->no_bound) {
+        return;
+    }
+    hv_bound_iteration(q->k, q->arena, b);
+    out->metrics.bound_s = b->iteration_s > 0 ? b->iteration_s : HV_UNKNOWN;
+    out->bound_why = b->why;
+    out->bound_some = b->iteration_s > b->spread_s;
+}
+
+/** Passes, runs and the end of the iteration. */
+static enum hv_status time_iteration(struct hv__lowered *l, struct hv_verdict *out,
+                                     struct hv_err *err)
 {
     enum hv_status st = hv__lower(l, err);
     if (st == HV_OK) {
@@ -79,25 +133,23 @@ static enum hv_status judge(struct hv__lowered *l, const struct hv_eval_options 
     if (st == HV_OK) {
         st = hv__went_on(l, HV__AT_TIMED, err);
     }
-    if (st != HV_OK) {
-        return st;
-    }
-    if (l->stale) {
-        st = hv__steady(l, out, err);
-    } else {
+    if (st == HV_OK && l->schedule.stale) {
+        st = hv__time_stale(l, out, err);
+    } else if (st == HV_OK) {
         hv__tail(l);
     }
-    if (st != HV_OK) {
-        return st;
-    }
+    return st;
+}
+
+/** Memory, figures and, where asked for, the timeline of a timed iteration. */
+static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict *out,
+                                  struct hv_err *err)
+{
     out->metrics = (struct hv_metrics){.bound_s = out->metrics.bound_s};
     hv__memory(l, out);
     hv__metrics(l, out);
-    st = hv__went_on(l, HV__AT_JUDGED, err);
-    if (st != HV_OK) {
-        return st;
-    }
-    return o->timeline ? hv__timeline(l, out, err) : HV_OK;
+    enum hv_status st = hv__went_on(l, HV__AT_JUDGED, err);
+    return st == HV_OK && l->spans ? hv__timeline(l, out, err) : st;
 }
 
 /** The objective's limits are no rule of plans, but an answer that misses them says so. */
@@ -131,81 +183,75 @@ static void check_limits(const struct hv_job *job, struct hv_verdict *out)
     }
 }
 
-enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct hv_eval_options *o,
-                       struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
+/** Expectations under failures, where the job or the inventory gives their rates. */
+static void add_goodput(const struct hv__question *q, struct hv_verdict *out)
 {
-    struct hv_err own = {0};
-    struct hv_err *e = err != NULL ? err : &own;
-    *out = (struct hv_verdict){.findings = {.arena = arena}};
-    unknown_metrics(&out->metrics);
-    if (p->n_jobs > 0) {
-        return hv__judge_jobs(k, p, o, arena, out, e);
+    const struct hv_eval_options *o = q->options;
+    if ((o->failures || !o->no_bound) && hv_goodput_asked(q->k, q->plan)) {
+        const struct hv_goodput_query g = {q->plan, out->metrics.iteration_s,
+                                           out->metrics.tokens_per_s, true};
+        hv_eval_goodput(q->k, &g, q->arena, &out->goodput);
     }
-    hv__approximated(p, arena, out);
-    hv_plan_check(p, hv_cost_model(k), hv_cost_job(k), &out->findings);
-    struct hv_bound b = {.compute_s = HV_UNKNOWN};
-    if (!o->no_bound && p->mode == HV_MODE_TRAIN) {
-        hv_eval_bound(k, arena, &b);
-        out->metrics.bound_s = b.iteration_s > 0 ? b.iteration_s : HV_UNKNOWN;
-        out->bound_why = b.why;
-        out->bound_some = b.iteration_s > b.spread_s;
-    }
-    const struct hv_plan *flat = hv__flat_plan(p, hv_cost_model(k), arena);
-    if (flat == NULL || !can_be_timed(flat, hv_cost_model(k), &out->findings)) {
-        return out->findings.n > 0
-                   ? HV_OK
-                   : hv_err_set(
-                         e, HV_ENO,
-                         "a plan in %s mode without stages over layer ranges cannot be timed",
-                         hv_plan_mode_words[p->mode]);
-    }
-    struct hv__lowered l = {.k = k,
-                            .plan = flat,
-                            .arena = arena,
-                            .findings = &out->findings,
-                            .spans = o->timeline,
-                            .watch = o->watch};
-    hv__find_leaves(&l);
-    if (p->mode == HV_MODE_SERVE) {
-        return hv__serve(&l, !o->no_bound, out, e);
+}
+
+static bool trains(const struct hv_plan *p)
+{
+    return p->mode == HV_MODE_TRAIN;
+}
+
+static enum hv_status judge_train(const struct hv__question *q, struct hv_verdict *out,
+                                  struct hv_err *err)
+{
+    struct hv__lowered l;
+    struct hv_bound b;
+    check(q, out);
+    state_bound(q, &b, out);
+    enum hv_status st = open_lowered(q, out, &l, err);
+    if (st != HV_OK) {
+        return out->findings.n > 0 ? HV_OK : st;
     }
     size_t before = out->findings.n;
-    enum hv_status st = judge(&l, o, out, e);
+    st = time_iteration(&l, out, err);
+    st = st == HV_OK ? add_figures(&l, out, err) : st;
     if (st != HV_OK) {
         return out->findings.n > before && st != HV_ESTOPPED ? HV_OK : st;
     }
-    const struct hv_job *job = hv_cost_job(k);
-    if (l.scaled || hv__tokens_of_iteration(&l) != (double)(job->global_batch * job->sequence)) {
-        /* the bound is for whole sequences; this plan has others to do */
-        out->metrics.bound_s = HV_UNKNOWN;
-        out->bound_why = "the micro-batches of this plan are not the job's sequences";
-    }
-    if (l.stale && hv_known(out->metrics.bound_s)) {
-        /* devices of this plan do not wait for each other at the end of an iteration */
-        out->metrics.bound_s = b.compute_s;
-        out->bound_why = b.compute_why;
-    } else if (hv_known(out->metrics.bound_s) && !hv__bound_covers(&l)) {
-        out->metrics.bound_s = b.any_s;
-        out->bound_why = b.any_why;
-    } else if (hv_known(out->metrics.bound_s) && b.beyond && !hv__keeps_to_sides(&l, b.beyond)) {
-        out->metrics.bound_s = b.spread_s;
-        out->bound_why = b.spread_why;
-    }
-    if (hv_known(out->metrics.bound_s) && b.even_s > out->metrics.bound_s && !l.stale &&
-        hv__bound_covers(&l) && hv__is_even(&l)) {
-        out->metrics.bound_s = b.even_s;
-        out->bound_why = hv_arena_printf(arena, "%s; %s", b.spread_why, b.even_why);
-    }
-    out->bound_some = out->metrics.bound_s > b.spread_s;
-    out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
-    if (out->metrics.gap_frac < 0 && out->findings.n > 0) {
-        out->metrics.gap_frac = HV_UNKNOWN; /* what does not fit may be faster than what does */
-    }
-    check_limits(job, out);
-    if ((o->failures || !o->no_bound) && hv_goodput_asked(k, p)) {
-        const struct hv_goodput_query q = {p, out->metrics.iteration_s, out->metrics.tokens_per_s,
-                                           true};
-        hv_eval_goodput(k, &q, arena, &out->goodput);
-    }
+    hv__hold_bound(&l, &b, out);
+    check_limits(hv_cost_job(q->k), out);
+    add_goodput(q, out);
     return HV_OK;
+}
+
+/* ---- the table ----------------------------------------------------------------------------------
+ */
+
+static bool has_jobs(const struct hv_plan *p)
+{
+    return p->n_jobs > 0;
+}
+
+/** Judges of plans; the first that applies judges. */
+static const struct {
+    bool (*applies)(const struct hv_plan *p);
+    hv__judge_fn *judge;
+} judges[] = {
+    {has_jobs, hv__judge_jobs},
+    {serves, judge_serve},
+    {trains, judge_train},
+};
+
+enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct hv_eval_options *o,
+                       struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
+{
+    struct hv_err own = {0}; /* findings quote the error, also where the caller wants none */
+    const struct hv__question q = {.k = k, .plan = p, .options = o, .arena = arena};
+    *out = (struct hv_verdict){.findings = {.arena = arena}};
+    unknown_metrics(&out->metrics);
+    err = err != NULL ? err : &own;
+    for (size_t i = 0; i < HV_COUNT(judges); i++) {
+        if (judges[i].applies(p)) {
+            return judges[i].judge(&q, out, err);
+        }
+    }
+    return hv_err_set(err, HV_ENO, "no judge for plans in %s mode", hv_plan_mode_words[p->mode]);
 }

@@ -12,28 +12,7 @@
 #define HV_SOLVER_EVAL_GOODPUT_H
 
 #include "solver/cost/cost.h"
-#include "solver/plan/plan.h"
-#include "solver/sim/failures.h"
-
-/** Expectations of a plan under failures. */
-struct hv_goodput {
-    bool known;            /**< else nothing below holds */
-    enum hv_recovery from; /**< `peers` only where every state outlives any one node */
-    double failures_per_h; /**< of all nodes that the plan uses */
-    size_t n_nodes;
-    double checkpoint_bytes;
-    double write_s;         /**< of a checkpoint, all nodes at once */
-    double load_s;          /**< reading it, or copying the states of a node from its peers */
-    double best_interval_s; /**< useful work between checkpoints with the largest useful share;
-                               HV_UNKNOWN where no node ever fails */
-    double interval_s;      /**< the one counted with: the job's, or the best */
-    double detect_s, rollback_s, restore_s; /**< lost by one failure; restore: replacement, start
-                                               and states */
-    struct hv_failure_shares share;
-    double away_frac; /**< share of the nodes that is away while the others go on (peers) */
-    double tokens_per_s, sequences_per_s;
-    double usd_per_h, usd_per_mtoken; /**< spot prices where nodes are preempted */
-};
+#include "solver/eval/verdict/verdict.h"
 
 /** Figures of one plan that failures act on. */
 struct hv_goodput_query {

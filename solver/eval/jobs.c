@@ -3,7 +3,10 @@
  * at the same time share none. Waiting and completion times as schedulers of jobs count them
  * (Crius, Xue et al., arXiv 2403.16125, section 6): from the arrival on.
  */
+#include "solver/eval/judges.h"
 #include "solver/eval/timeline/timeline_int.h"
+
+#include <math.h>
 
 #include <stdio.h>
 
@@ -21,10 +24,9 @@ static void take_findings(struct hv_verdict *out, size_t i, const struct hv_verd
         const char *where = hv_arena_printf(out->findings.arena, "jobs[%zu].plan.%s", i, x->where);
         hv_finding_add(&out->findings, x->code, x->by, where, "%s", x->text);
     }
-    for (size_t k = 0; k < v->n_approximated; k++) {
-        hv__approximate(
-            out, out->findings.arena,
-            hv_arena_printf(out->findings.arena, "jobs[%zu].plan.%s", i, v->approximated[k]));
+    for (size_t k = 0; k < v->n_rough; k++) {
+        hv__add_rough(out, out->findings.arena,
+                      hv_arena_printf(out->findings.arena, "jobs[%zu].plan.%s", i, v->rough[k]));
     }
 }
 
@@ -167,18 +169,20 @@ static void begin(const struct hv_plan *p, size_t i, const struct hv_jobs_verdic
     x->wait_s = x->start_s - (before != NULL ? before->end_s : x->arrival_s);
 }
 
-enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,
-                              const struct hv_eval_options *o, struct hv_arena *arena,
-                              struct hv_verdict *out, struct hv_err *err)
+enum hv_status hv__judge_jobs(const struct hv__question *q, struct hv_verdict *out,
+                              struct hv_err *err)
 {
+    const struct hv_plan *p = q->plan;
+    struct hv_arena *arena = q->arena;
     struct hv_jobs_verdict *j = hv_arena_new(arena, struct hv_jobs_verdict, 1);
-    struct hv_eval_options own = *o;
+    struct hv_cost *const *costs = q->options->jobs;
+    struct hv_eval_options own = *q->options;
     own.jobs = NULL;
     j->n = p->n_jobs;
     j->items = hv_arena_new(arena, struct hv_job_verdict, j->n + 1);
     out->jobs = j;
     for (size_t i = 0; i < j->n; i++) {
-        struct hv_cost *cost = o->jobs != NULL && o->jobs[i] != NULL ? o->jobs[i] : k;
+        struct hv_cost *cost = costs != NULL && costs[i] != NULL ? costs[i] : q->k;
         struct hv_job_verdict *x = &j->items[i];
         *x = (struct hv_job_verdict){.name = hv_arena_strdup(arena, p->jobs[i].name)};
         begin(p, i, j, x);
@@ -286,6 +290,6 @@ struct hv_timeline *hv_eval_jobs_timeline(const struct hv_verdict *v, struct hv_
             return NULL;
         }
     }
-    hv__paint_tracks(&(struct hv__painter){.l = &(struct hv__lowered){.arena = arena}, .t = to});
+    hv__list_tracks(to, arena);
     return n_rows > 0 ? to : NULL;
 }

@@ -236,6 +236,12 @@ static bool has_copies(const struct hv_plan *p)
     return false;
 }
 
+bool hv_stage_branches(const struct hv_stage *s, size_t i)
+{
+    return s->n_after >= 0 && !(s->n_after == 1 && s->after[0] + 1 == (int)i) &&
+           !(s->n_after == 0 && i == 0);
+}
+
 bool hv_plan_is_stale(const struct hv_plan *p)
 {
     static const char family[] = "pipedream";

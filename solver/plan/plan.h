@@ -327,6 +327,9 @@ bool hv_stage_has_head(const struct hv_replica *r, size_t i);
  * it has (no `module`: the whole model); false: the model has no such module. */
 bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t *first2,
                      size_t *n2);
+/** Does the stage read the output of other stages than the one before it alone, so that the stages
+ * are no chain? `i` = its number in the replica. */
+bool hv_stage_branches(const struct hv_stage *s, size_t i);
 /** Sequences per iteration of one copy of the replica. */
 int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r);
 /** Value of a schedule option, or NULL. */

@@ -1,6 +1,7 @@
 /*
  * The search as a whole: pools, first plans, improvement of the best of them, the answer.
  */
+#include "solver/bound/bound.h"
 #include "solver/planner/planner_int.h"
 
 #include "solver/base/units.h"
@@ -175,7 +176,7 @@ static enum hv_status answer(struct hv__search *s, struct hv_planner_result *out
                              struct hv_err *err)
 {
     struct hv_bound b = {0};
-    hv_eval_bound(s->k, &s->arena, &b);
+    hv_bound_iteration(s->k, &s->arena, &b);
     out->bound_s = b.spread_s;
     out->evaluations = s->evaluations;
     out->stopped = s->stopped;

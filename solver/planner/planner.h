@@ -11,6 +11,7 @@
 #ifndef HV_SOLVER_PLANNER_PLANNER_H
 #define HV_SOLVER_PLANNER_PLANNER_H
 
+#include "solver/bound/bound.h"
 #include "solver/eval/eval.h"
 
 /** Limits and listeners of a search; `{0}` = the default budget and nobody listening. */

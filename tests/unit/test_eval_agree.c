@@ -54,7 +54,7 @@ static void pairs_of_three_workers(void **state)
     assert_int_equal(v.findings.n, 0);
     assert_near(v.metrics.iteration_s, 4 / 2.0, 0.02);
     assert_false(v.metrics.exact);
-    const struct hv_agreement *x = v.agreement;
+    const struct hv_stale_sync *x = v.stale_sync;
     assert_non_null(x);
     assert_int_equal(x->n_workers, 3);
     assert_int_equal(x->group, 2);
@@ -64,19 +64,19 @@ static void pairs_of_three_workers(void **state)
     /* all of them in one group are all-reduce: at the pace of the slowest, agreed at once */
     v = judge(&w, &a, false, THREE_WORKERS ",\"sync\":{\"kind\":\"partial_reduce\",\"group\":3}");
     assert_near(v.metrics.iteration_s, 4 / 1.5, 0.02);
-    assert_near(1 + v.agreement->rho, 1, 1e-9);
+    assert_near(1 + v.stale_sync->rho, 1, 1e-9);
     assert_int_equal(v.metrics.staleness, 0);
-    assert_near(v.agreement->wait_frac, (0.5 + 0.5 + 0) / 3, 0.02);
+    assert_near(v.stale_sync->wait_frac, (0.5 + 0.5 + 0) / 3, 0.02);
     /* nobody waits longer than a thousandth of a second: all go at their own pace */
     v = judge(&w, &a, false,
               THREE_WORKERS ",\"sync\":{\"kind\":\"partial_reduce\",\"group\":3,\"wait_ms\":1}");
     assert_int_equal(v.findings.n, 0);
     assert_near(v.metrics.iteration_s, 4 / 2.5, 0.02);
-    assert_true(v.agreement->mean_group < 3);
+    assert_true(v.stale_sync->mean_group < 3);
     /* gossip waits for nobody: 1 + 1 + 1/2 a second */
     v = judge(&w, &a, false, THREE_WORKERS ",\"sync\":{\"kind\":\"gossip\"}");
     assert_near(v.metrics.iteration_s, 4 / 2.5, 0.02);
-    assert_near(1 + v.agreement->wait_frac, 1, 1e-9);
+    assert_near(1 + v.stale_sync->wait_frac, 1, 1e-9);
     hv_arena_free(&a);
     close_world(&w);
 }
@@ -96,10 +96,10 @@ static void waves_go_at_the_pace_of_the_slowest(void **state)
     assert_int_equal(v.findings.n, 0);
     /* 7 sequences per wave of all, 4 are wanted */
     assert_near(v.metrics.iteration_s, 6 * 4 / 7.0, 1e-6);
-    assert_near(v.agreement->wave_s, 6, 1e-6);
-    assert_near(v.agreement->wait_frac, (2.0 / 6 + 0) / 2, 1e-6);
+    assert_near(v.stale_sync->wave_s, 6, 1e-6);
+    assert_near(v.stale_sync->wait_frac, (2.0 / 6 + 0) / 2, 1e-6);
     assert_int_equal(v.metrics.staleness, 0); /* s_global of Nm = 1, D = 0 */
-    assert_true(!hv_known(v.agreement->rho));
+    assert_true(!hv_known(v.stale_sync->rho));
     v = judge(&w, &a, false, WAVES "3}");
     assert_near(v.metrics.iteration_s, 6 * 4 / 7.0, 1e-6); /* D does not help in the long run */
     assert_int_equal(v.metrics.staleness, 3);
@@ -130,10 +130,10 @@ static void exchanges_are_drawn(void **state)
     open_world(&w, mixed_cluster, ONE_LAYER(1000000000), job_of_4);
     /* a push behind every wave: after 4 s on a[0], for as long as the judge says */
     struct hv_verdict v = judge(&w, &a, true, WAVES "0}");
-    assert_true(v.agreement->exchange_s > 0);
+    assert_true(v.stale_sync->exchange_s > 0);
     assert_true(count_sync(v.timeline, 0, &first_s, &length_s) > 0);
     assert_near(first_s, 4, 1e-6);
-    assert_near(length_s, v.agreement->exchange_s, 1e-6);
+    assert_near(length_s, v.stale_sync->exchange_s, 1e-6);
     assert_true(v.timeline->end_s >= first_s + length_s);
     /* groups: the workers of 1 s average first, at 1 s */
     v = judge(&w, &a, true, THREE_WORKERS ",\"sync\":{\"kind\":\"partial_reduce\",\"group\":2}");
@@ -169,7 +169,7 @@ static void time_is_kept(void **state)
         assert_near(sum, v.metrics.iteration_s, 1e-9);
         assert_true(v.metrics.iteration_s >= v.metrics.bound_s);
         struct hv_str words = {0};
-        hv_eval_agreement_text(v.agreement, &words);
+        hv_eval_stale_sync_text(v.stale_sync, &words);
         assert_non_null(strstr(hv_str_cstr(&words), "6 workers"));
         hv_str_free(&words);
         hv_arena_free(&a);
@@ -191,10 +191,10 @@ static void a_hundred_workers_are_played(void **state)
         &w, &a, false,
         "\"replicas\":[" ENTRY("a[0-99].0", 100, 1) "],\"sync\":{"
                                                     "\"kind\":\"partial_reduce\",\"group\":2}");
-    assert_int_equal(v.agreement->n_workers, 100);
-    assert_true(hv_known(v.agreement->rho) && v.agreement->rho < 1);
+    assert_int_equal(v.stale_sync->n_workers, 100);
+    assert_true(hv_known(v.stale_sync->rho) && v.stale_sync->rho < 1);
     assert_true(v.metrics.iteration_s > 0.99 * 4 / 100 && v.metrics.iteration_s < 2.0 * 4 / 100);
-    assert_int_equal(v.n_approximated, 1);
+    assert_int_equal(v.n_rough, 1);
     hv_arena_free(&a);
     close_world(&w);
 }
@@ -210,8 +210,8 @@ static double push_s(struct world *w, const char *servers)
                    servers);
     struct hv_verdict v = judge(w, &a, false, text);
     assert_int_equal(v.findings.n, 0);
-    assert_non_null(v.agreement);
-    double t = v.agreement->exchange_s;
+    assert_non_null(v.stale_sync);
+    double t = v.stale_sync->exchange_s;
     hv_arena_free(&a);
     return t;
 }
@@ -254,8 +254,8 @@ static void local_servers_stay_in_the_node(void **state)
               "\"replicas\":[" ENTRY("a[0].*", 2, 2) "],\"sync\":{\"kind\":"
                                                      "\"wsp\",\"servers\":\"local\"}");
     double grads = hv_job_grad_bytes(&w.in.job.job) / 2 * 8e9; /* 4 G parameters */
-    assert_near(v.agreement->exchange_s, (grads + 8e9) / (0.8 * 31.5e9), 1e-6);
-    assert_int_equal(v.n_approximated, 0);
+    assert_near(v.stale_sync->exchange_s, (grads + 8e9) / (0.8 * 31.5e9), 1e-6);
+    assert_int_equal(v.n_rough, 0);
     hv_arena_free(&a);
     close_world(&w);
 }

@@ -11,7 +11,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
-#include "solver/bound/balance.h"
+#include "solver/eval/balance.h"
 #include "solver/optim/lp/lp.h"
 #include "tests/eval_fixture.h"
 

@@ -115,7 +115,7 @@ static void a_pipeline_across_comes_close(void **state)
     close_world(&w);
     open_world(&w, pair_of_nodes(&a, rate), model_text, job);
     struct hv_bound b;
-    hv_eval_bound(w.cost, &a, &b);
+    hv_bound_iteration(w.cost, &a, &b);
     struct hv_verdict v = judge(&w, &a, false, plan);
     assert_true(v.findings.n == 0 && v.metrics.bound_s == b.iteration_s);
     assert_true(b.iteration_s > 0.65 * alone_s && b.spread_s < 0.55 * alone_s);
@@ -146,7 +146,7 @@ static void plans_that_do_not_keep_to_sides_have_their_own_bound(void **state)
     struct hv_arena a = {0};
     struct hv_bound b;
     open_world(&w, TWO_SITES(EAST_WEST, 1.25, 30000), model_text, job_text);
-    hv_eval_bound(w.cost, &a, &b);
+    hv_bound_iteration(w.cost, &a, &b);
     static const struct {
         const char *plan;
         bool keeps, even;

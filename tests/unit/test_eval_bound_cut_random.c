@@ -290,7 +290,7 @@ static void try_world(struct hv_rng *r, struct tally *n)
     random_job(r, &job, &s);
     hv_str_addf(&all, "%s\n%s\n%s", hv_str_cstr(&cluster), hv_str_cstr(&model), hv_str_cstr(&job));
     open_world(&w, hv_str_cstr(&cluster), hv_str_cstr(&model), hv_str_cstr(&job));
-    hv_eval_bound(w.cost, &own, &b);
+    hv_bound_iteration(w.cost, &own, &b);
     for (int i = 0; i < PLANS_PER_WORLD; i++) {
         struct hv_arena a = {0};
         struct hv_str t = {0};

@@ -96,7 +96,7 @@ static void only_plans_with_equal_passes_have_it(void **state)
     struct hv_arena a = {0};
     struct hv_bound b;
     open_world(&w, cluster_text, experts_model, job_text);
-    hv_eval_bound(w.cost, &a, &b);
+    hv_bound_iteration(w.cost, &a, &b);
     assert_true(b.even_s > 1.005 * b.spread_s && b.cut_why == NULL);
     assert_non_null(strstr(b.even_why, "no backward pass runs before"));
 #define TWO_STAGES(more)                                                                           \

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "solver/base/rng.h"
+#include "solver/bound/bound.h"
 #include "solver/cost/floor/exchange.h"
 #include "tests/eval_fixture.h"
 

@@ -21,7 +21,7 @@
 /** Pipelines whose hops load networks of nodes. */
 struct scene {
     struct fixture x[UNITS];
-    struct hv__unit units[UNITS];
+    struct hv__pipeline pipelines[UNITS];
     struct hv__sending sendings[UNITS][64];
     struct hv_wire_use loads[UNITS][64][LOADS];
     struct hv_share_hop hops[UNITS][64];
@@ -54,7 +54,7 @@ static void load_hops(struct scene *z, size_t i, struct hv_rng *r)
     }
     z->x[i].cost.hop_s = z->hop_s[i];
     hv_pipe_time(&z->x[i].g, &z->x[i].cost, &z->x[i].run);
-    z->units[i] = (struct hv__unit){
+    z->pipelines[i] = (struct hv__pipeline){
         .sendings = z->sendings[i], .n_sendings = n, .sending_of_hop = z->sending_of[i]};
     z->pipes[i] = (struct hv_share_pipe){
         .g = &z->x[i].g, .c = &z->x[i].cost, .hops = z->hops[i], .run = &z->x[i].run};
@@ -63,8 +63,9 @@ static void load_hops(struct scene *z, size_t i, struct hv_rng *r)
 static void open_scene(struct scene *z, struct world *w, struct hv_arena *a, struct hv_rng *r)
 {
     size_t n = 1 + hv_rng_below(r, UNITS);
-    *z = (struct scene){.share = {.pipes = z->pipes, .n_pipes = n},
-                        .l = {.k = w->cost, .arena = a, .units = z->units, .n_units = n}};
+    *z = (struct scene){
+        .share = {.pipes = z->pipes, .n_pipes = n},
+        .l = {.k = w->cost, .arena = a, .pipelines = z->pipelines, .n_pipelines = n}};
     z->l.share = &z->share;
     for (size_t i = 0; i < n; i++) {
         build(&z->x[i], "1f1b", 2 + (int32_t)hv_rng_below(r, 3), 1 + (int32_t)hv_rng_below(r, 7), 1,
@@ -133,7 +134,7 @@ static void reductions_have_what_activations_leave(void **state)
         struct hv_arena a = {0};
         open_scene(&z, *state, &a, &r);
         double from_s = some(&r, 0, z.x[0].run.makespan_s);
-        struct hv__traffic *traffic = hv__traffic_after(&z.l, from_s);
+        struct hv__links_left *traffic = hv__links_left_after(&z.l, from_s);
         size_t n = 0;
         struct hv_share_transfer *t = hv_share_transfers(&a, &z.share, from_s, &n);
         for (int k = 0; k < 8; k++) { /* in any order, as buckets come */
@@ -147,11 +148,11 @@ static void reductions_have_what_activations_leave(void **state)
             }
             double start_s = from_s + some(&r, 0, 4), work_s = some(&r, 0.125, 6);
             double want = end_by_definition(&z, t, n, &w, start_s, work_s);
-            double end_s = hv__end_beside(traffic, &w, start_s, work_s);
+            double end_s = hv__end_on_links_left(traffic, &w, start_s, work_s);
             assert_true(fabs(end_s - want) < 1e-9 * fmax(1, want));
             later += end_s > start_s + work_s + 1e-9;
         }
-        for (size_t k = 0; k < z.l.n_units; k++) {
+        for (size_t k = 0; k < z.l.n_pipelines; k++) {
             hv_arena_free(&z.x[k].a);
         }
         hv_arena_free(&a);

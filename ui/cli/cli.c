@@ -295,9 +295,9 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
         add_jobs(v, out);
     } else {
         add_figures(&v->metrics, out);
-        if (v->agreement != NULL) {
+        if (v->stale_sync != NULL) {
             hv_str_adds(out, "sync           ");
-            hv_eval_agreement_text(v->agreement, out);
+            hv_eval_stale_sync_text(v->stale_sync, out);
             hv_str_addc(out, '\n');
         }
     }
@@ -310,8 +310,8 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
         }
         hv_cli_stage_table(plan, v, out);
     }
-    for (size_t i = 0; i < v->n_approximated; i++) {
-        hv_str_addf(out, "%sapproximated: %s\n", i == 0 ? "\n" : "", v->approximated[i]);
+    for (size_t i = 0; i < v->n_rough; i++) {
+        hv_str_addf(out, "%sapproximated: %s\n", i == 0 ? "\n" : "", v->rough[i]);
     }
     for (size_t i = 0; i < v->findings.n; i++) {
         const struct hv_violation *x = &v->findings.items[i];

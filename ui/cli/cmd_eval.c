@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "solver/bound/balance.h"
+#include "solver/bound/bound.h"
+#include "solver/eval/balance.h"
 #include "solver/eval/explain.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"
@@ -62,7 +63,7 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     struct hv_cost *k = hv_cost_new(in.cluster.cluster, in.model.model, &in.job.job);
     struct hv_arena arena = {0};
     struct hv_bound b = {0};
-    hv_eval_bound(k, &arena, &b);
+    hv_bound_iteration(k, &arena, &b);
     bool any = b.iteration_s > 0;
     if (hv_args_has(args, "json")) {
         json_t *o = json_object();

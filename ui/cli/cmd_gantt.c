@@ -74,7 +74,7 @@ static enum hv_status print_cells(const struct hv_args *args, const struct hv_ju
         .color = !plain && isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0') &&
                  term != NULL && strcmp(term, "dumb") != 0};
     /* pushes behind a wave run beside compute, which would hide them */
-    bool links = hv_args_has(args, "links") || j->verdict.agreement != NULL;
+    bool links = hv_args_has(args, "links") || j->verdict.stale_sync != NULL;
     const struct hv_timeline *t = j->verdict.timeline;
     struct hv_gantt_source source =
         links ? hv_gantt_tracks_source(&t->tracks[HV_TRACKS_LINKS]) : hv_gantt_timeline_source(t);

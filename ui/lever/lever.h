@@ -135,7 +135,7 @@ struct hv_share {
 };
 /**
  * Shares the layers of the pipeline that sets the pace out anew for levers at `values`, by linear
- * program and then in whole layers (solver/bound/balance.h), and judges that. The levers of those
+ * program and then in whole layers (solver/eval/balance.h), and judges that. The levers of those
  * layers in `values` come out turned. Errors: as hv_levers_try; HV_ENO where nothing can be shared.
  * O(two judgements).
  */

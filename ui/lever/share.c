@@ -1,12 +1,12 @@
 /*
  * The layers of a plan shared out anew among its stages, for levers as they are turned: the linear
- * program of solver/bound/balance.h on the plan as judged so, rounded to whole layers, judged
+ * program of solver/eval/balance.h on the plan as judged so, rounded to whole layers, judged
  * again.
  */
 #include "ui/lever/lever_int.h"
 
 #include "solver/base/units.h"
-#include "solver/bound/balance.h"
+#include "solver/eval/balance.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,6 +11,7 @@
 #include "scripting/plugin/plugin.h"
 #include "solver/base/json/json.h"
 #include "solver/base/log.h"
+#include "solver/bound/bound.h"
 #include "solver/eval/eval.h"
 #include "solver/io/own/docs.h"
 #include <poll.h>

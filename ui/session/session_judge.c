@@ -26,7 +26,7 @@ struct hv_bound hv_session_bound(struct hv_session *s)
     if (s->bound_epoch != s->epoch) {
         hv_arena_free(&s->bound_arena);
         s->bound = (struct hv_bound){.iteration_s = HV_UNKNOWN, .spread_s = HV_UNKNOWN, .why = ""};
-        hv_eval_bound(hv_session_cost(s), &s->bound_arena, &s->bound);
+        hv_bound_iteration(hv_session_cost(s), &s->bound_arena, &s->bound);
         s->bound_epoch = s->epoch;
     }
     return s->bound;

@@ -134,7 +134,8 @@ static void add_links(const struct hv__lowered *l, const struct hv__servers *all
 }
 
 /** The most that passes; it is the flow in use where the plan gives none. */
-static enum hv_status max_flow(struct hv__lowered *l, struct hv__servers *all, struct hv_err *err)
+static enum hv_status max_flow(const struct hv__lowered *l, struct hv__servers *all,
+                               struct hv_err *err)
 {
     struct graph g = {.n = 0};
     g.edges = hv_arena_new(l->arena, struct hv_flow_edge, all->n * (all->n + 5) + 1);
@@ -178,7 +179,7 @@ static const char *end_name(int end, char *buf, size_t cap)
 }
 
 /** A link that no token can take, or that is too narrow. */
-static void check_link(struct hv__lowered *l, const struct hv__servers *all, size_t e)
+static void check_link(const struct hv__lowered *l, const struct hv__servers *all, size_t e)
 {
     const struct hv_plan_flow *f = &all->flow[e];
     const struct hv__server *a = f->from >= 0 ? &all->items[f->from] : NULL;
@@ -213,7 +214,7 @@ static void check_link(struct hv__lowered *l, const struct hv__servers *all, siz
 }
 
 /** What comes into a stage goes out of it, and it can compute as much. */
-static void check_server(struct hv__lowered *l, struct hv__servers *all, size_t i)
+static void check_server(const struct hv__lowered *l, struct hv__servers *all, size_t i)
 {
     struct hv__server *v = &all->items[i];
     double in = 0, out = 0;
@@ -260,7 +261,7 @@ static double *node_bytes(const struct hv__lowered *l, const struct hv__servers 
 
 /** Stages of one node share its NICs. How many times too much the worst node has to pass; each is a
  * finding where the flow is the plan's own. */
-static double check_nodes(struct hv__lowered *l, const struct hv__servers *all)
+static double check_nodes(const struct hv__lowered *l, const struct hv__servers *all)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     double worst = 1;
@@ -284,7 +285,7 @@ static double check_nodes(struct hv__lowered *l, const struct hv__servers *all)
 }
 
 /** A max flow that nodes do not pass becomes one that they do. */
-static void scale_down(struct hv__lowered *l, struct hv__servers *all, double by)
+static void scale_down(const struct hv__lowered *l, struct hv__servers *all, double by)
 {
     struct hv_plan_flow *flow = hv_arena_new(l->arena, struct hv_plan_flow, all->n_flow + 1);
     for (size_t e = 0; e < all->n_flow; e++) {
@@ -307,7 +308,7 @@ bool hv__enters_half_way(const struct hv__servers *all)
     return false;
 }
 
-static void use_flow(struct hv__lowered *l, struct hv__servers *all)
+static void use_flow(const struct hv__lowered *l, struct hv__servers *all)
 {
     all->total = 0;
     for (size_t e = 0; e < all->n_flow; e++) {
@@ -319,7 +320,8 @@ static void use_flow(struct hv__lowered *l, struct hv__servers *all)
     }
 }
 
-enum hv_status hv__serve_flow(struct hv__lowered *l, struct hv__servers *all, struct hv_err *err)
+enum hv_status hv__serve_flow(const struct hv__lowered *l, struct hv__servers *all,
+                              struct hv_err *err)
 {
     enum hv_status st = max_flow(l, all, err);
     if (st != HV_OK) {

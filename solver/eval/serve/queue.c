@@ -34,7 +34,8 @@ static double room_of(const struct hv__server *v)
 }
 
 /** Stages as places with room for caches, and the flow in use as the ways through them. */
-static struct hv_request_places *places_of(struct hv__lowered *l, const struct hv__servers *all)
+static struct hv_request_places *places_of(const struct hv__lowered *l,
+                                           const struct hv__servers *all)
 {
     struct hv_request_places *p = hv_arena_new(l->arena, struct hv_request_places, 1);
     double *room = hv_arena_new(l->arena, double, all->n + 1);
@@ -60,7 +61,8 @@ static struct hv_request_places *places_of(struct hv__lowered *l, const struct h
  * batches. They come at the job's rate, with the job's lengths, and take the ways of the flow in
  * turn; stages whose caches are full to the mark take none. Estimated: batches that are not full
  * take as long, and a request takes as long on every way. */
-void hv__serve_queue(struct hv__lowered *l, const struct hv__servers *all, struct hv_serving *s)
+void hv__serve_queue(const struct hv__lowered *l, const struct hv__servers *all,
+                     struct hv_serving *s)
 {
     const struct hv_job *job = hv_cost_job(l->k);
     size_t n = job->n_lengths > 0 ? job->n_lengths : 1;
@@ -85,7 +87,8 @@ void hv__serve_queue(struct hv__lowered *l, const struct hv__servers *all, struc
     }
 }
 
-void hv__serve_memory(struct hv__lowered *l, const struct hv__servers *all, struct hv_verdict *out)
+void hv__serve_memory(const struct hv__lowered *l, const struct hv__servers *all,
+                      struct hv_verdict *out)
 {
     double sequence = (double)hv_cost_job(l->k)->sequence;
     out->n_memory = all->n;

@@ -33,7 +33,7 @@ static double cache_bytes(const struct hv__lowered *l, const struct hv_stage *s)
     double bytes = 0;
     for (size_t k = 0; k < s->n_ranges; k++) {
         for (int h = s->ranges[k].from2 + s->ranges[k].from2 % 2; h < s->ranges[k].to2; h += 2) {
-            const struct hv_model_leaf *leaf = &l->leaves[hv__leaf_of(l, (size_t)h / 2)];
+            const struct hv_model_leaf *leaf = &l->leaves.items[hv__leaf_of(l, (size_t)h / 2)];
             if (leaf->model->kind != HV_MODEL_TRANSFORMER || leaf->model->patch_tokens > 0) {
                 continue;
             }
@@ -48,7 +48,7 @@ static double cache_bytes(const struct hv__lowered *l, const struct hv_stage *s)
 
 /** Longest forward pass over the data-parallel ranks of a stage; `hop_bytes`, where asked for, is
  * what all of them hand on. */
-static enum hv_status forward_s(struct hv__lowered *l, const struct hv__server *v,
+static enum hv_status forward_s(const struct hv__lowered *l, const struct hv__server *v,
                                 const struct hv__shape *shape, double *out, double *hop_bytes,
                                 struct hv_err *err)
 {
@@ -93,7 +93,7 @@ static double memory_bytes_per_s(const struct hv__lowered *l, const struct hv__s
 /** One pass that generates a token of every sequence: the products of single rows, at least the
  * time that all weights take through the memory, and the cache of the tokens before, which is read
  * once. */
-static enum hv_status price_token(struct hv__lowered *l, double context, struct hv__server *v,
+static enum hv_status price_token(const struct hv__lowered *l, double context, struct hv__server *v,
                                   struct hv_err *err)
 {
     struct hv__shape next = {.sequences = v->batch, .tokens = 1};
@@ -107,7 +107,7 @@ static enum hv_status price_token(struct hv__lowered *l, double context, struct 
 }
 
 /** What a stage passes, and what it holds before any request comes. */
-static enum hv_status price_server(struct hv__lowered *l, double output, struct hv__server *v,
+static enum hv_status price_server(const struct hv__lowered *l, double output, struct hv__server *v,
                                    struct hv_err *err)
 {
     const struct hv_job *job = hv_cost_job(l->k);
@@ -142,7 +142,7 @@ static void ends_of(const struct hv_stage *s, int *from2, int *to2)
 }
 
 /** Every stage of every entry as a server. Embedding and head go with the first and last block. */
-static enum hv_status list_servers(struct hv__lowered *l, struct hv__servers *all,
+static enum hv_status list_servers(const struct hv__lowered *l, struct hv__servers *all,
                                    struct hv_err *err)
 {
     size_t most = 0;
@@ -177,7 +177,7 @@ static enum hv_status list_servers(struct hv__lowered *l, struct hv__servers *al
 static double host_s(const struct hv__lowered *l, const struct hv__server *v, size_t block)
 {
     double most = 0;
-    if (l->leaves[hv__leaf_of(l, block)].model->kind != HV_MODEL_TRANSFORMER) {
+    if (l->leaves.items[hv__leaf_of(l, block)].model->kind != HV_MODEL_TRANSFORMER) {
         return 0;
     }
     for (size_t d = 0; d < v->rank.n_devices; d++) {
@@ -190,7 +190,7 @@ static double host_s(const struct hv__lowered *l, const struct hv__server *v, si
 
 /** Seconds that a stage with all its copies spends on one token of one layer of a class, at least:
  * without host work, and without waiting for memory, which layers together may hide. */
-static enum hv_status layer_s(struct hv__lowered *l, const struct hv__servers *all, size_t i,
+static enum hv_status layer_s(const struct hv__lowered *l, const struct hv__servers *all, size_t i,
                               unsigned cls, double *out, struct hv_err *err)
 {
     struct hv__server one = all->items[i];
@@ -213,7 +213,7 @@ static enum hv_status layer_s(struct hv__lowered *l, const struct hv__servers *a
  * Σ u_c = 1 over all layers; a token earns 1 in all, a stage at most max_c u_c / w_c per second,
  * w_c its seconds for one token of c. u_c is the mean share of c in all stages' times; any other
  * gives a true bound too (weak duality). Ends, links and memory count nothing. */
-static enum hv_status add_bound(struct hv__lowered *l, const struct hv__servers *all,
+static enum hv_status add_bound(const struct hv__lowered *l, const struct hv__servers *all,
                                 struct hv_serving *out, struct hv_err *err)
 {
     unsigned n = hv_cost_n_classes(l->k);
@@ -274,7 +274,8 @@ static void add_latency(const struct hv__lowered *l, const struct hv__servers *a
     out->requests_in_flight = out->requests_per_s * out->request_s;
 }
 
-static void add_stages(struct hv__lowered *l, const struct hv__servers *all, struct hv_serving *s)
+static void add_stages(const struct hv__lowered *l, const struct hv__servers *all,
+                       struct hv_serving *s)
 {
     s->n_stages = all->n;
     s->stages = hv_arena_new(l->arena, struct hv_serve_stage, all->n + 1);
@@ -289,7 +290,8 @@ static void add_stages(struct hv__lowered *l, const struct hv__servers *all, str
     }
 }
 
-static void add_figures(struct hv__lowered *l, const struct hv__servers *all, struct hv_metrics *m)
+static void add_figures(const struct hv__lowered *l, const struct hv__servers *all,
+                        struct hv_metrics *m)
 {
     const struct hv_job *job = hv_cost_job(l->k);
     double peak = 0, power_w = 0;
@@ -305,7 +307,7 @@ static void add_figures(struct hv__lowered *l, const struct hv__servers *all, st
     }
 }
 
-enum hv_status hv__serve(struct hv__lowered *l, bool queue, struct hv_verdict *out,
+enum hv_status hv__serve(const struct hv__lowered *l, bool queue, struct hv_verdict *out,
                          struct hv_err *err)
 {
     const struct hv_model *m = hv_cost_model(l->k);
@@ -325,15 +327,14 @@ enum hv_status hv__serve(struct hv__lowered *l, bool queue, struct hv_verdict *o
     }
     out->serving = s;
     if (hv__enters_half_way(&all)) {
-        hv__approximate(out, l->arena,
-                        "flow: a stage passes tokens that come in half-way at its rate for all of "
-                        "its layers");
+        hv__add_rough(out, l->arena,
+                      "flow: a stage passes tokens that come in half-way at its rate for all of "
+                      "its layers");
     }
     if (all.scaled) {
-        hv__approximate(
-            out, l->arena,
-            "flow: the max flow asks more of a node's NICs than they pass, so all of it "
-            "is scaled down");
+        hv__add_rough(out, l->arena,
+                      "flow: the max flow asks more of a node's NICs than they pass, so all of it "
+                      "is scaled down");
     }
     s->max_tokens_per_s = all.most;
     s->flow = all.flow;

@@ -2,7 +2,7 @@
 #ifndef HV_SOLVER_EVAL_SERVE_SERVE_INT_H
 #define HV_SOLVER_EVAL_SERVE_SERVE_INT_H
 
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 /** A stage, all its copies together; seconds are those of one copy. */
 struct hv__server {
@@ -34,6 +34,10 @@ struct hv__servers {
     bool scaled; /**< the max flow asked too much of the NICs of a node */
 };
 
+/** Judges a plan of mode serve: capacities, flow, latency, memory, and with `queue` how long
+ * requests wait. HV_ENO: cannot be priced. O(stages²) links, then max flow and the queue. */
+enum hv_status hv__serve(const struct hv__lowered *l, bool queue, struct hv_verdict *out,
+                         struct hv_err *err) HV_NODISCARD;
 /** Seconds of a message with so many tokens of every sequence of a batch between two stages. */
 double hv__hop_s(const struct hv__lowered *l, const struct hv__server *a,
                  const struct hv__server *b, double tokens);
@@ -41,13 +45,15 @@ double hv__hop_s(const struct hv__lowered *l, const struct hv__server *a,
 bool hv__enters_half_way(const struct hv__servers *all);
 /** Max flow through the placement, and the flow in use with all findings about it. O(stages²)
  * links, then Dinic. */
-enum hv_status hv__serve_flow(struct hv__lowered *l, struct hv__servers *all,
+enum hv_status hv__serve_flow(const struct hv__lowered *l, struct hv__servers *all,
                               struct hv_err *err) HV_NODISCARD;
 
 /** How long requests wait for slots and for room in the caches: s->slots, arrivals and queue. */
-void hv__serve_queue(struct hv__lowered *l, const struct hv__servers *all, struct hv_serving *s);
+void hv__serve_queue(const struct hv__lowered *l, const struct hv__servers *all,
+                     struct hv_serving *s);
 /** Memory of every stage with the cache of the sequences that are in flight there: as many as the
  * flow through it and the time of a request make, at least one batch of each copy. */
-void hv__serve_memory(struct hv__lowered *l, const struct hv__servers *all, struct hv_verdict *out);
+void hv__serve_memory(const struct hv__lowered *l, const struct hv__servers *all,
+                      struct hv_verdict *out);
 
 #endif

@@ -48,10 +48,10 @@ static double slowest_s(const struct hv__gstage *g, size_t first, size_t n, uint
 }
 
 /** The global stage of an operation as this rank runs it. */
-static const struct hv__gstage *gstage_of(const struct hv__unit *u, size_t rank, int32_t stage)
+static const struct hv__gstage *gstage_of(const struct hv__pipeline *pl, size_t rank, int32_t stage)
 {
-    for (size_t p = 0; p < u->n_pipes; p++) {
-        const struct hv__gstage *g = &u->gstages[p * u->n_gstages + (size_t)stage];
+    for (size_t p = 0; p < pl->n_pipes; p++) {
+        const struct hv__gstage *g = &pl->gstages[p * pl->n_gstages + (size_t)stage];
         if (g->rank == rank) {
             return g;
         }
@@ -62,29 +62,29 @@ static const struct hv__gstage *gstage_of(const struct hv__unit *u, size_t rank,
 double hv_timeline_part_end_s(const struct hv_timeline *t, const struct hv_timeline_part *part,
                               const struct hv_span *s)
 {
-    const struct hv__unit *u = part->unit;
+    const struct hv__pipeline *pl = part->pipeline;
     const struct hv_timeline_op *op = &t->ops[s->id];
     bool is_pass = op->micro_batch >= 0 && op->kind != HV_SPAN_HOP;
-    const struct hv__gstage *g = is_pass ? gstage_of(u, part->rank, op->stage) : NULL;
+    const struct hv__gstage *g = is_pass ? gstage_of(pl, part->rank, op->stage) : NULL;
     if (g == NULL) {
         return s->end_s;
     }
-    size_t k = (size_t)(u->n_slices > 1 ? u->n_slices : 1);
+    size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
     size_t at = (size_t)op->micro_batch * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
-    size_t n_dp = u->ranks[part->rank].n_dp, first = (size_t)u->shape_of[at] * n_dp;
+    size_t n_dp = pl->ranks[part->rank].n_dp, first = (size_t)pl->shape_of[at] * n_dp;
     double all = slowest_s(g, first, n_dp, op->kind);
     double own = work_s(g, first + part->dp_rank, op->kind);
     return all > 0 ? s->start_s + (s->end_s - s->start_s) * (own / all) : s->end_s;
 }
 
 /** Do two dp ranks take equally long for everything? */
-static bool same_work(const struct hv__unit *u, size_t rank, size_t a, size_t b)
+static bool same_work(const struct hv__pipeline *pl, size_t rank, size_t a, size_t b)
 {
     static const uint8_t kinds[] = {HV_SPAN_F, HV_SPAN_B, HV_SPAN_W, HV_SPAN_R};
-    size_t n_dp = u->ranks[rank].n_dp;
-    for (size_t i = 0; i < u->n_pipes * u->n_gstages; i++) {
-        const struct hv__gstage *g = &u->gstages[i];
-        for (size_t k = 0; g->rank == rank && k < u->n_shapes * HV_COUNT(kinds); k++) {
+    size_t n_dp = pl->ranks[rank].n_dp;
+    for (size_t i = 0; i < pl->n_pipes * pl->n_gstages; i++) {
+        const struct hv__gstage *g = &pl->gstages[i];
+        for (size_t k = 0; g->rank == rank && k < pl->n_shapes * HV_COUNT(kinds); k++) {
             size_t first = k / HV_COUNT(kinds) * n_dp;
             uint8_t kind = kinds[k % HV_COUNT(kinds)];
             double x = work_s(g, first + a, kind), y = work_s(g, first + b, kind);
@@ -93,28 +93,28 @@ static bool same_work(const struct hv__unit *u, size_t rank, size_t a, size_t b)
             }
         }
     }
-    const struct hv_memory *x = &u->ranks[rank].memory[a], *y = &u->ranks[rank].memory[b];
+    const struct hv_memory *x = &pl->ranks[rank].memory[a], *y = &pl->ranks[rank].memory[b];
     return x->limit_bytes == y->limit_bytes && x->parameters == y->parameters;
 }
 
 /** dp ranks that differ, each with how many are like it; returns how many. */
-static size_t find_parts(const struct hv__unit *u, size_t rank, struct hv_timeline_part *out)
+static size_t find_parts(const struct hv__pipeline *pl, size_t rank, struct hv_timeline_part *out)
 {
-    const struct hv__rank *rk = &u->ranks[rank];
+    const struct hv__rank *rk = &pl->ranks[rank];
     size_t n = 0;
     for (size_t d = 0; d < rk->n_dp; d++) {
         if (rk->n_like[d] == 0) {
             continue;
         }
         size_t i = n;
-        while (i > 0 && n - i < LOOK_BACK && !same_work(u, rank, out[i - 1].dp_rank, d)) {
+        while (i > 0 && n - i < LOOK_BACK && !same_work(pl, rank, out[i - 1].dp_rank, d)) {
             i--;
         }
         if (i > 0 && n - i < LOOK_BACK) {
             out[i - 1].n_alike += rk->n_like[d];
         } else {
             out[n++] = (struct hv_timeline_part){
-                .dp_rank = d, .rank = rank, .n_alike = rk->n_like[d], .unit = u};
+                .dp_rank = d, .rank = rank, .n_alike = rk->n_like[d], .pipeline = pl};
         }
     }
     return n;
@@ -135,30 +135,30 @@ static const char *part_name(const struct hv__lowered *l, const struct hv__rank 
     return name;
 }
 
-static enum hv_status part_memory(struct hv__painter *p, const struct hv__unit *u,
+static enum hv_status part_memory(struct hv__painter *p, const struct hv__pipeline *pl,
                                   struct hv_timeline_part *part, struct hv_err *err)
 {
-    struct hv_pipe_memory mem = hv__memory_tables(p->l, u, part->dp_rank);
-    const struct hv_memory *m = &u->ranks[part->rank].memory[part->dp_rank];
+    struct hv_pipe_memory mem = hv__memory_tables(p->l, pl, part->dp_rank);
+    const struct hv_memory *m = &pl->ranks[part->rank].memory[part->dp_rank];
     int32_t rank = (int32_t)part->rank;
-    size_t n = hv_pipe_trace(&u->pipe, &u->run, &mem, rank, NULL);
+    size_t n = hv_pipe_trace(&pl->pipe, &pl->run, &mem, rank, NULL);
     struct hv_memory_step *steps = hv_arena_new(p->l->arena, struct hv_memory_step, n + 1);
-    n = hv_pipe_trace(&u->pipe, &u->run, &mem, rank, steps);
+    n = hv_pipe_trace(&pl->pipe, &pl->run, &mem, rank, steps);
     part->memory_limit_bytes = m->limit_bytes - m->reserve_bytes;
     return hv_steps_make(p->l->arena, steps, n, &part->memory, err);
 }
 
-enum hv_status hv__paint_parts(struct hv__painter *p, size_t i_unit, size_t rank,
+enum hv_status hv__paint_parts(struct hv__painter *p, size_t i_pipeline, size_t rank,
                                struct hv_err *err)
 {
-    const struct hv__unit *u = &p->l->units[i_unit];
-    const struct hv__rank *rk = &u->ranks[rank];
-    struct hv_timeline_row *row = &p->t->rows[p->l->rank_at[i_unit] + rank];
+    const struct hv__pipeline *pl = &p->l->pipelines.items[i_pipeline];
+    const struct hv__rank *rk = &pl->ranks[rank];
+    struct hv_timeline_row *row = &p->t->rows[p->l->pipelines.rank_at[i_pipeline] + rank];
     if (rk->n_dp < 2) {
         return HV_OK;
     }
     row->parts = hv_arena_new(p->l->arena, struct hv_timeline_part, rk->n_dp);
-    row->n_parts = find_parts(u, rank, row->parts);
+    row->n_parts = find_parts(pl, rank, row->parts);
     if (row->n_parts < 2) {
         row->n_parts = 0; /* all of them do what the row says */
     }
@@ -166,7 +166,7 @@ enum hv_status hv__paint_parts(struct hv__painter *p, size_t i_unit, size_t rank
     for (size_t i = 0; i < row->n_parts; i++) {
         struct hv_timeline_part *x = &row->parts[i];
         x->name = part_name(p->l, rk, x);
-        enum hv_status st = part_memory(p, u, x, err);
+        enum hv_status st = part_memory(p, pl, x, err);
         if (st != HV_OK) {
             return st;
         }
@@ -205,10 +205,9 @@ static size_t *sort_links(struct hv_arena *a, const struct hv_timeline *t, size_
     return at;
 }
 
-void hv__paint_tracks(struct hv__painter *p)
+void hv__list_tracks(struct hv_timeline *t, struct hv_arena *arena)
 {
-    struct hv_timeline *t = p->t;
-    size_t *order = NULL, *at = sort_links(p->l->arena, t, &order);
+    size_t *order = NULL, *at = sort_links(arena, t, &order);
     size_t most = 2 * t->n_rows + t->n_links;
     for (size_t i = 0; i < t->n_rows; i++) {
         most += t->rows[i].n_parts;
@@ -217,7 +216,7 @@ void hv__paint_tracks(struct hv__painter *p)
         struct hv_timeline_tracks *out = &t->tracks[which];
         bool links = (which & HV_TRACKS_LINKS) != 0, parts = (which & HV_TRACKS_PARTS) != 0;
         *out = (struct hv_timeline_tracks){
-            .timeline = t, .items = hv_arena_new(p->l->arena, struct hv_timeline_track, most + 1)};
+            .timeline = t, .items = hv_arena_new(arena, struct hv_timeline_track, most + 1)};
         for (size_t i = 0; i < t->n_rows; i++) {
             add_track(out, links ? HV_TRACK_COMPUTE : HV_TRACK_ALL, i, 0);
             for (size_t k = 0; parts && k < t->rows[i].n_parts; k++) {

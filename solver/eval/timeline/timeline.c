@@ -48,13 +48,13 @@ void hv__paint_span(struct hv__painter *p, double start_s, double end_s, int32_t
 }
 
 /** Compute spans of one rank: its operations, then the optimizer. */
-static void paint_compute(struct hv__painter *p, const struct hv__unit *u, size_t rank,
+static void paint_compute(struct hv__painter *p, const struct hv__pipeline *pl, size_t rank,
                           const bool *critical, const double *slack)
 {
     p->n_spans = 0;
-    for (int32_t n = u->pipe.rank_node_at[rank]; n < u->pipe.rank_node_at[rank + 1]; n++) {
-        size_t first = hv_pipe_first_op(&u->pipe, n), next = hv_pipe_first_op(&u->pipe, n + 1);
-        const struct hv_op *op = &u->schedule.ops[first];
+    for (int32_t n = pl->pipe.rank_node_at[rank]; n < pl->pipe.rank_node_at[rank + 1]; n++) {
+        size_t first = hv_pipe_first_op(&pl->pipe, n), next = hv_pipe_first_op(&pl->pipe, n + 1);
+        const struct hv_op *op = &pl->schedule.ops[first];
         uint8_t kind = next - first > 1 ? (uint8_t)HV_SPAN_PAIR : span_kind(op->kind);
         int32_t id =
             hv__paint_op(p, (struct hv_timeline_op){.stage = op->stage,
@@ -64,34 +64,36 @@ static void paint_compute(struct hv__painter *p, const struct hv__unit *u, size_
                                                     .kind = kind,
                                                     .critical = critical[n],
                                                     .slack_s = slack[n]});
-        hv__paint_span(p, u->run.node_start_s[n], u->run.node_end_s[n], id);
+        hv__paint_span(p, pl->run.node_start_s[n], pl->run.node_end_s[n], id);
     }
-    const struct hv__rank *rk = &u->ranks[rank];
-    if (!p->l->stale && rk->optimizer_s > 0) {
+    const struct hv__rank *rk = &pl->ranks[rank];
+    if (!p->l->schedule.stale && rk->optimizer_s > 0) {
         int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
                                                              .micro_batch = -1,
                                                              .slice = -1,
                                                              .kind = HV_SPAN_OPT});
         hv__paint_span(p, rk->sync_end_s, rk->sync_end_s + rk->optimizer_s, id);
     }
-    if (!p->l->stale && p->l->step_s > 0) {
+    if (!p->l->schedule.stale && p->l->iteration.step_s > 0) {
         int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
                                                              .micro_batch = -1,
                                                              .slice = -1,
                                                              .kind = HV_SPAN_STEP});
-        double before = fmax(p->l->iteration_s - p->l->step_s, rk->sync_end_s + rk->optimizer_s);
-        hv__paint_span(p, before, p->l->iteration_s, id);
+        double before = fmax(p->l->iteration.total_s - p->l->iteration.step_s,
+                             rk->sync_end_s + rk->optimizer_s);
+        hv__paint_span(p, before, p->l->iteration.total_s, id);
     }
 }
 
 /** Link spans of one rank: reductions it takes part in, then its gather. */
-static void paint_link(struct hv__painter *p, const struct hv__unit *u, size_t i_unit, size_t rank)
+static void paint_link(struct hv__painter *p, const struct hv__pipeline *pl, size_t i_pipeline,
+                       size_t rank)
 {
     p->n_spans = 0;
-    const struct hv__rank *rk = &u->ranks[rank];
-    size_t flat = p->l->rank_at[i_unit] + rank;
-    for (size_t i = 0; i < p->l->n_reductions; i++) {
-        const struct hv__reduction *r = &p->l->reductions[i];
+    const struct hv__rank *rk = &pl->ranks[rank];
+    size_t flat = p->l->pipelines.rank_at[i_pipeline] + rank;
+    for (size_t i = 0; i < p->l->iteration.n_reductions; i++) {
+        const struct hv__reduction *r = &p->l->iteration.reductions[i];
         for (size_t k = 0; k < r->n_ranks; k++) {
             if (r->ranks[k] == flat) {
                 int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
@@ -103,8 +105,8 @@ static void paint_link(struct hv__painter *p, const struct hv__unit *u, size_t i
             }
         }
     }
-    for (size_t i = 0; i < u->n_exchanges; i++) {
-        const struct hv_span *s = &u->exchanges[i * u->n_ranks + rank];
+    for (size_t i = 0; i < pl->waves.n_exchanges; i++) {
+        const struct hv_span *s = &pl->waves.exchanges[i * pl->n_ranks + rank];
         if (s->end_s > s->start_s) {
             int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
                                                                  .micro_batch = -1,
@@ -113,7 +115,7 @@ static void paint_link(struct hv__painter *p, const struct hv__unit *u, size_t i
             hv__paint_span(p, s->start_s, s->end_s, id);
         }
     }
-    if (!p->l->stale && rk->gather_s > 0) {
+    if (!p->l->schedule.stale && rk->gather_s > 0) {
         double at = rk->sync_end_s + rk->optimizer_s;
         int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
                                                              .micro_batch = -1,
@@ -132,14 +134,14 @@ static const char *layers_text(struct hv_arena *a, const struct hv_stage *s)
     return hv_arena_printf(a, halves % 2 ? "%d.5 L" : "%d L", halves / 2);
 }
 
-static const char *row_name(const struct hv__lowered *l, const struct hv__unit *u, size_t rank)
+static const char *row_name(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank)
 {
     struct hv_str s = {0};
-    const struct hv__rank *rk = &u->ranks[rank];
-    if (l->plan->n_replicas > 1 || l->n_units > 1) {
-        hv_str_addf(&s, "r%zu ", u->i_replica);
+    const struct hv__rank *rk = &pl->ranks[rank];
+    if (l->plan->n_replicas > 1 || l->pipelines.n > 1) {
+        hv_str_addf(&s, "r%zu ", pl->i_replica);
     }
-    const char *modules = hv__modules_of(l, &u->replica->stages[rk->stage]);
+    const char *modules = hv__modules_of(l, &pl->replica->stages[rk->stage]);
     hv_str_addf(&s, "s%zu ", rk->stage);
     if (modules != NULL) {
         hv_str_addf(&s, "%s ", modules);
@@ -159,99 +161,102 @@ enum hv_status hv__paint_lane(struct hv__painter *p, const char *name, enum hv_r
     return hv_lanes_add(p->l->arena, &p->t->lanes, &lane, err);
 }
 
-static enum hv_status paint_rank(struct hv__painter *p, size_t i_unit, size_t rank,
+static enum hv_status paint_rank(struct hv__painter *p, size_t i_pipeline, size_t rank,
                                  const bool *critical, const double *slack,
                                  const struct hv_pipe_memory *mem, struct hv_err *err)
 {
-    const struct hv__unit *u = &p->l->units[i_unit];
+    const struct hv__pipeline *pl = &p->l->pipelines.items[i_pipeline];
     struct hv_timeline_row *row = &p->t->rows[p->t->n_rows++];
-    const struct hv__rank *rk = &u->ranks[rank];
+    const struct hv__rank *rk = &pl->ranks[rank];
     const struct hv_memory *m = &rk->memory[0];
-    *row =
-        (struct hv_timeline_row){.replica = u->i_replica,
-                                 .stage = rk->stage,
-                                 .multiplicity = u->multiplicity,
-                                 .name = row_name(p->l, u, rank),
-                                 .layers = layers_text(p->l->arena, &u->replica->stages[rk->stage]),
-                                 .busy_frac = u->idle[rank].busy_s / p->t->end_s,
-                                 .memory_limit_bytes = m->limit_bytes - m->reserve_bytes};
-    paint_compute(p, u, rank, critical, slack);
+    *row = (struct hv_timeline_row){.replica = pl->i_replica,
+                                    .stage = rk->stage,
+                                    .multiplicity = pl->multiplicity,
+                                    .name = row_name(p->l, pl, rank),
+                                    .layers =
+                                        layers_text(p->l->arena, &pl->replica->stages[rk->stage]),
+                                    .busy_frac = pl->idle[rank].busy_s / p->t->end_s,
+                                    .memory_limit_bytes = m->limit_bytes - m->reserve_bytes};
+    paint_compute(p, pl, rank, critical, slack);
     enum hv_status st = hv__paint_lane(p, row->name, HV_RESOURCE_COMPUTE, &row->compute_lane, err);
     if (st != HV_OK) {
         return st;
     }
-    paint_link(p, u, i_unit, rank);
+    paint_link(p, pl, i_pipeline, rank);
     st = hv__paint_lane(p, row->name, HV_RESOURCE_LINK, &row->link_lane, err);
     if (st != HV_OK) {
         return st;
     }
-    size_t n = hv_pipe_trace(&u->pipe, &u->run, mem, (int32_t)rank, NULL);
+    size_t n = hv_pipe_trace(&pl->pipe, &pl->run, mem, (int32_t)rank, NULL);
     struct hv_memory_step *steps = hv_arena_new(p->l->arena, struct hv_memory_step, n + 1);
-    n = hv_pipe_trace(&u->pipe, &u->run, mem, (int32_t)rank, steps);
+    n = hv_pipe_trace(&pl->pipe, &pl->run, mem, (int32_t)rank, steps);
     return hv_steps_make(p->l->arena, steps, n, &row->memory, err);
 }
 
-static enum hv_status paint_unit(struct hv__painter *p, size_t i_unit, struct hv_err *err)
+static enum hv_status paint_pipeline(struct hv__painter *p, size_t i_pipeline, struct hv_err *err)
 {
-    struct hv__unit *u = &p->l->units[i_unit];
+    struct hv__pipeline *pl = &p->l->pipelines.items[i_pipeline];
     struct hv_arena *a = p->l->arena;
     const struct hv_pipe_link *path = NULL;
     size_t n_path = 0;
-    hv_pipe_critical(a, &u->pipe, &u->cost, &u->run, &path, &n_path);
-    bool *critical = hv_arena_new(a, bool, (size_t)u->pipe.n_nodes + 1);
+    hv_pipe_critical(a, &pl->pipe, &pl->cost, &pl->run, &path, &n_path);
+    bool *critical = hv_arena_new(a, bool, (size_t)pl->pipe.n_nodes + 1);
     for (size_t i = 0; i < n_path; i++) {
         critical[path[i].node] = true;
     }
-    double *slack = hv_arena_new(a, double, (size_t)u->pipe.n_nodes + 1);
-    hv_pipe_slack(&u->pipe, &u->cost, &u->run, slack);
-    struct hv_pipe_memory mem = hv__memory_tables(p->l, u, 0);
-    for (size_t r = 0; r < u->n_ranks; r++) {
-        enum hv_status st = paint_rank(p, i_unit, r, critical, slack, &mem, err);
+    double *slack = hv_arena_new(a, double, (size_t)pl->pipe.n_nodes + 1);
+    hv_pipe_slack(&pl->pipe, &pl->cost, &pl->run, slack);
+    struct hv_pipe_memory mem = hv__memory_tables(p->l, pl, 0);
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        enum hv_status st = paint_rank(p, i_pipeline, r, critical, slack, &mem, err);
         if (st == HV_OK) {
-            st = hv__paint_parts(p, i_unit, r, err);
+            st = hv__paint_parts(p, i_pipeline, r, err);
         }
         if (st == HV_OK) {
             size_t done = HV__AT_RANKS - HV__AT_JUDGED;
-            done = done * (p->l->rank_at[i_unit] + r + 1) / p->l->rank_at[p->l->n_units];
+            done = done * (p->l->pipelines.rank_at[i_pipeline] + r + 1) /
+                   p->l->pipelines.rank_at[p->l->pipelines.n];
             st = hv__went_on(p->l, HV__AT_JUDGED + (unsigned)done, err);
         }
         if (st != HV_OK) {
             return st;
         }
     }
-    return hv__paint_hops(p, i_unit, &(struct hv__node_facts){critical, slack}, err);
+    return hv__paint_hops(p, i_pipeline, &(struct hv__node_facts){critical, slack}, err);
 }
 
-enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out, struct hv_err *err)
+enum hv_status hv__timeline(const struct hv__lowered *l, struct hv_verdict *out, struct hv_err *err)
 {
     struct hv_timeline *t = hv_arena_new(l->arena, struct hv_timeline, 1);
     struct hv__painter p = {.l = l, .t = t};
     size_t n = 0, n_hops = 0;
-    for (size_t i = 0; i < l->n_reductions; i++) {
-        n += l->reductions[i].n_ranks;
+    for (size_t i = 0; i < l->iteration.n_reductions; i++) {
+        n += l->iteration.reductions[i].n_ranks;
     }
-    t->end_s = l->stale ? l->pipeline_s : l->iteration_s;
-    for (size_t i = 0; i < l->n_units; i++) {
+    t->end_s = l->schedule.stale ? l->iteration.pipeline_s : l->iteration.total_s;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
         /* operations; and per rank optimizer, gather and host work */
-        n += (size_t)l->units[i].pipe.n_nodes + (3 + l->units[i].n_exchanges) * l->units[i].n_ranks;
-        for (size_t k = 0; k < l->units[i].n_exchanges * l->units[i].n_ranks; k++) {
-            t->end_s = fmax(t->end_s, l->units[i].exchanges[k].end_s);
+        n += (size_t)l->pipelines.items[i].pipe.n_nodes +
+             (3 + l->pipelines.items[i].waves.n_exchanges) * l->pipelines.items[i].n_ranks;
+        for (size_t k = 0;
+             k < l->pipelines.items[i].waves.n_exchanges * l->pipelines.items[i].n_ranks; k++) {
+            t->end_s = fmax(t->end_s, l->pipelines.items[i].waves.exchanges[k].end_s);
         }
-        n += hv__count_hops(&l->units[i]);
-        n_hops += (size_t)l->units[i].pipe.n_hops;
+        n += hv__count_hops(&l->pipelines.items[i]);
+        n_hops += (size_t)l->pipelines.items[i].pipe.n_hops;
     }
-    t->rows = hv_arena_new(l->arena, struct hv_timeline_row, l->rank_at[l->n_units]);
+    t->rows = hv_arena_new(l->arena, struct hv_timeline_row, l->pipelines.rank_at[l->pipelines.n]);
     t->ops = hv_arena_new(l->arena, struct hv_timeline_op, n + 1);
     t->hops = hv_arena_new(l->arena, struct hv_timeline_hop, n_hops + 1);
     t->links = hv_arena_new(l->arena, struct hv_timeline_link, n_hops + 1);
     p.spans = hv_arena_new(l->arena, struct hv_span, n + 1);
-    for (size_t i = 0; i < l->n_units; i++) {
-        enum hv_status st = paint_unit(&p, i, err);
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        enum hv_status st = paint_pipeline(&p, i, err);
         if (st != HV_OK) {
             return st;
         }
     }
-    hv__paint_tracks(&p);
+    hv__list_tracks(t, l->arena);
     out->timeline = t;
     return HV_OK;
 }

@@ -2,22 +2,26 @@
 #ifndef HV_SOLVER_EVAL_TIMELINE_TIMELINE_INT_H
 #define HV_SOLVER_EVAL_TIMELINE_TIMELINE_INT_H
 
-#include "solver/eval/eval_int.h"
+#include "solver/eval/timeline/timeline.h"
+#include "solver/eval/train/steps.h"
 
 /** A timeline under construction. */
 struct hv__painter {
-    struct hv__lowered *l;
+    const struct hv__lowered *l;
     struct hv_timeline *t;
     struct hv_span *spans; /**< room for those of one lane */
     size_t n_spans;
 };
 
-/** What is known about the nodes of one unit. */
+/** What is known about the nodes of one pipeline. */
 struct hv__node_facts {
     const bool *critical;
     const double *slack_s;
 };
 
+/** Lays out the timeline of a timed plan: out->timeline. O(operations + transfers · log). */
+enum hv_status hv__timeline(const struct hv__lowered *l, struct hv_verdict *out,
+                            struct hv_err *err) HV_NODISCARD;
 /** Appends an operation; returns its number. */
 int32_t hv__paint_op(struct hv__painter *p, struct hv_timeline_op op);
 /** Appends the span of an operation, with what painters show of it. */
@@ -26,15 +30,15 @@ void hv__paint_span(struct hv__painter *p, double start_s, double end_s, int32_t
 enum hv_status hv__paint_lane(struct hv__painter *p, const char *name, enum hv_resource_kind kind,
                               size_t *out, struct hv_err *err) HV_NODISCARD;
 
-/** Hops of a unit that take time: what hv__paint_hops adds at most. O(edges). */
-size_t hv__count_hops(const struct hv__unit *u);
-/** Lanes of what the ranks of a unit hand to each other. O(edges + hops·log hops). */
-enum hv_status hv__paint_hops(struct hv__painter *p, size_t i_unit,
+/** Hops of a pipeline that take time: what hv__paint_hops adds at most. O(edges). */
+size_t hv__count_hops(const struct hv__pipeline *pl);
+/** Lanes of what the ranks of a pipeline hand to each other. O(edges + hops·log hops). */
+enum hv_status hv__paint_hops(struct hv__painter *p, size_t i_pipeline,
                               const struct hv__node_facts *facts, struct hv_err *err) HV_NODISCARD;
 /** Finds the dp ranks of a row that differ, with their memory. O(dp + differing · ops). */
-enum hv_status hv__paint_parts(struct hv__painter *p, size_t i_unit, size_t rank,
+enum hv_status hv__paint_parts(struct hv__painter *p, size_t i_pipeline, size_t rank,
                                struct hv_err *err) HV_NODISCARD;
 /** Fills hv_timeline.tracks. O(rows + parts + links). */
-void hv__paint_tracks(struct hv__painter *p);
+void hv__list_tracks(struct hv_timeline *t, struct hv_arena *arena);
 
 #endif

@@ -25,7 +25,8 @@ static bool blocks_are_near(const struct hv_cluster *c, const uint32_t *d, size_
     return true;
 }
 
-bool hv__all_meet(struct hv__lowered *l, const struct hv__segment *s, const struct hv__cut *cut)
+bool hv__all_concurrent(const struct hv__lowered *l, const struct hv__segment *s,
+                        const struct hv__cut *cut)
 {
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
@@ -42,10 +43,11 @@ bool hv__all_meet(struct hv__lowered *l, const struct hv__segment *s, const stru
     return true;
 }
 
-double hv__together(struct hv__lowered *l, const struct hv__segment *s, const struct hv__cut *cut)
+double hv__concurrent_reductions(const struct hv__lowered *l, const struct hv__segment *s,
+                                 const struct hv__cut *cut)
 {
     size_t most = 0, n = 0, stride = cut->slices * cut->shards;
-    if (stride == 1 || hv__all_meet(l, s, cut)) {
+    if (stride == 1 || hv__all_concurrent(l, s, cut)) {
         return (double)stride;
     }
     for (size_t i = 0; i < s->n_holders; i++) {
@@ -53,16 +55,16 @@ double hv__together(struct hv__lowered *l, const struct hv__segment *s, const st
     }
     uint32_t *d = hv_arena_new(l->arena, uint32_t, most);
     for (size_t i = 0; i < s->n_holders; i++) {
-        const struct hv__unit *u = &l->units[s->holders[i].unit];
+        const struct hv__pipeline *pl = &l->pipelines.items[s->holders[i].pipeline];
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         size_t each = s->holders[i].rank->n_devices,
                times = cut->slices / cuts_of(st, cut->experts);
-        for (int c = 0; c < u->multiplicity; c++) {
-            if (l->members != NULL && !l->members[s->holders[i].unit][c]) {
+        for (int c = 0; c < pl->multiplicity; c++) {
+            if (l->members != NULL && !l->members[s->holders[i].pipeline][c]) {
                 continue;
             }
             for (size_t k = 0; k < each * times; k++) {
-                d[n++] = st->devices[(size_t)u->copies[c] * each + k / times];
+                d[n++] = st->devices[(size_t)pl->copies[c] * each + k / times];
             }
         }
     }

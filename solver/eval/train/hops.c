@@ -3,20 +3,20 @@
  * of a pipeline run in step, so what they send at the same time over the same links is one load.
  * What meets on a link otherwise is played in contend.c.
  */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /** Bytes that a micro-batch (or slice) hands on, on average where they differ. */
-static double hop_bytes(const struct hv__unit *u, const struct hv__gstage *g)
+static double hop_bytes(const struct hv__pipeline *pl, const struct hv__gstage *g)
 {
     double bytes = 0;
-    size_t n = (size_t)u->n_mb * (size_t)(u->n_slices > 1 ? u->n_slices : 1);
-    size_t n_dp = u->ranks[g->rank].n_dp, cuts = u->ranks[g->rank].cuts;
-    for (size_t i = 0; i < u->n_shapes; i++) {
+    size_t n = (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
+    size_t n_dp = pl->ranks[g->rank].n_dp, cuts = pl->ranks[g->rank].cuts;
+    for (size_t i = 0; i < pl->n_shapes; i++) {
         for (size_t d = 0; d < n_dp; d += cuts) {
-            bytes += u->n_of_shape[i] / (double)n * g->pass[i * n_dp + d].hop_bytes;
+            bytes += pl->n_of_shape[i] / (double)n * g->pass[i * n_dp + d].hop_bytes;
         }
     }
     return bytes;
@@ -63,21 +63,22 @@ static void merge(struct list *l)
     l->n = n;
 }
 
-/** Devices of a rank in one copy of its unit. */
-static const uint32_t *devices_of(const struct hv__unit *u, const struct hv__rank *rk, int copy)
+/** Devices of a rank in one copy of its pipeline. */
+static const uint32_t *devices_of(const struct hv__pipeline *pl, const struct hv__rank *rk,
+                                  int copy)
 {
-    return u->replica->stages[rk->stage].devices + (size_t)copy * rk->n_devices;
+    return pl->replica->stages[rk->stage].devices + (size_t)copy * rk->n_devices;
 }
 
 /** Does a copy have nodes to itself? Then what it sends meets nothing that the first copy does not
  * meet too, unless over a named link. */
-static bool is_apart(const struct hv__lowered *l, const struct hv__unit *u, int copy)
+static bool is_apart(const struct hv__lowered *l, const struct hv__pipeline *pl, int copy)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    for (size_t i = 0; i < u->n_ranks; i++) {
-        const uint32_t *d = devices_of(u, &u->ranks[i], copy);
-        for (size_t k = 0; k < u->ranks[i].n_devices; k++) {
-            if (l->crowded_nodes[hv_cluster_node_of(c, d[k])]) {
+    for (size_t i = 0; i < pl->n_ranks; i++) {
+        const uint32_t *d = devices_of(pl, &pl->ranks[i], copy);
+        for (size_t k = 0; k < pl->ranks[i].n_devices; k++) {
+            if (l->pipelines.crowded_nodes[hv_cluster_node_of(c, d[k])]) {
                 return false;
             }
         }
@@ -86,22 +87,23 @@ static bool is_apart(const struct hv__lowered *l, const struct hv__unit *u, int 
 }
 
 /** Prices what rank `from` sends to rank `to`, with all copies that send at the same time. */
-static void price_sending(struct hv__lowered *l, const struct hv__unit *u, struct hv__sending *x)
+static void price_sending(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                          struct hv__sending *x)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const struct hv__rank *a = &u->ranks[x->from], *b = &u->ranks[x->to];
+    const struct hv__rank *a = &pl->ranks[x->from], *b = &pl->ranks[x->to];
     struct hv_hop_query q = {a->devices, b->devices, a->n_devices, b->n_devices, x->bytes};
     size_t n = a->n_devices > b->n_devices ? a->n_devices : b->n_devices, n_uses = 0;
     struct hv_wire_use *uses = hv_xmalloc((4 * n + 2 * c->n_links + 1) * sizeof *uses);
     struct list all = {0};
     x->cost = hv_cost_hop_parts(c, &q, uses, &n_uses, NULL);
     append(&all, uses, n_uses);
-    for (int k = 1; k < u->multiplicity; k++) {
-        if (u->apart[k]) {
+    for (int k = 1; k < pl->multiplicity; k++) {
+        if (pl->hops.apart[k]) {
             continue;
         }
-        q.from = devices_of(u, a, u->copies[k]);
-        q.to = devices_of(u, b, u->copies[k]);
+        q.from = devices_of(pl, a, pl->copies[k]);
+        q.to = devices_of(pl, b, pl->copies[k]);
         append(&all, uses, hv_cost_hop_uses(c, &q, uses));
     }
     merge(&all);
@@ -117,64 +119,64 @@ static void price_sending(struct hv__lowered *l, const struct hv__unit *u, struc
 }
 
 /** What one rank sends to another: chunks of the same two ranks hand on the same bytes over the
- * same paths, so each is priced once. Returns its number among the unit's sendings. */
-static int32_t sending_of(struct hv__lowered *l, struct hv__unit *u, size_t from, size_t to,
-                          double bytes)
+ * same paths, so each is priced once. Returns its number among the pipeline's sendings. */
+static int32_t sending_of(const struct hv__lowered *l, struct hv__pipeline *pl, size_t from,
+                          size_t to, double bytes)
 {
     struct hv__sending h = {.from = from, .to = to, .bytes = bytes};
-    for (size_t i = 0; i < u->n_sendings; i++) {
-        const struct hv__sending *x = &u->sendings[i];
+    for (size_t i = 0; i < pl->hops.n_sendings; i++) {
+        const struct hv__sending *x = &pl->hops.sendings[i];
         if (x->from == from && x->to == to && x->bytes == bytes) {
             return (int32_t)i;
         }
     }
-    price_sending(l, u, &h);
-    u->sendings[u->n_sendings] = h;
-    return (int32_t)u->n_sendings++;
+    price_sending(l, pl, &h);
+    pl->hops.sendings[pl->hops.n_sendings] = h;
+    return (int32_t)pl->hops.n_sendings++;
 }
 
-static void set_hop(struct hv__unit *u, int32_t hop, int32_t sending)
+static void set_hop(struct hv__pipeline *pl, int32_t hop, int32_t sending)
 {
-    const struct hv__sending *x = &u->sendings[sending];
-    u->sending_of_hop[hop] = sending;
-    u->hop_s[hop] = x->cost.bytes_s + x->cost.latency_s;
-    u->hop_bytes[hop] = x->bytes;
+    const struct hv__sending *x = &pl->hops.sendings[sending];
+    pl->hops.sending_of[hop] = sending;
+    pl->hops.time_s[hop] = x->cost.bytes_s + x->cost.latency_s;
+    pl->hops.bytes[hop] = x->bytes;
 }
 
-void hv__price_hops(struct hv__lowered *l, struct hv__unit *u)
+void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    size_t n = (size_t)u->pipe.n_hops;
-    u->hop_s = hv_arena_new(l->arena, double, n + 1);
-    u->hop_bytes = hv_arena_new(l->arena, double, n + 1);
-    u->sendings = hv_arena_new(l->arena, struct hv__sending, n + 1);
-    u->sending_of_hop = hv_arena_new(l->arena, int32_t, n + 1);
-    u->apart = hv_arena_new(l->arena, bool, (size_t)u->multiplicity);
-    u->n_sendings = 0;
-    const double *passing = hv__passing_bytes(l, u);
-    for (int k = 1; n > 0 && k < u->multiplicity; k++) {
-        u->apart[k] = is_apart(l, u, u->copies[k]);
+    size_t n = (size_t)pl->pipe.n_hops;
+    pl->hops.time_s = hv_arena_new(l->arena, double, n + 1);
+    pl->hops.bytes = hv_arena_new(l->arena, double, n + 1);
+    pl->hops.sendings = hv_arena_new(l->arena, struct hv__sending, n + 1);
+    pl->hops.sending_of = hv_arena_new(l->arena, int32_t, n + 1);
+    pl->hops.apart = hv_arena_new(l->arena, bool, (size_t)pl->multiplicity);
+    pl->hops.n_sendings = 0;
+    const double *passing = hv__passing_bytes(l, pl);
+    for (int k = 1; n > 0 && k < pl->multiplicity; k++) {
+        pl->hops.apart[k] = is_apart(l, pl, pl->copies[k]);
     }
     for (size_t i = 0; i < n; i++) {
-        u->sending_of_hop[i] = -1;
+        pl->hops.sending_of[i] = -1;
     }
-    for (size_t p = 0; p < u->n_pipes; p++) {
-        const struct hv__gstage *stages = &u->gstages[p * u->n_gstages];
-        for (int32_t e = 0; e < u->schedule.graph.n_edges; e++) {
-            const struct hv__gstage *a = &stages[u->schedule.graph.from[e]];
-            const struct hv__gstage *b = &stages[u->schedule.graph.to[e]];
+    for (size_t p = 0; p < pl->n_pipes; p++) {
+        const struct hv__gstage *stages = &pl->gstages[p * pl->n_gstages];
+        for (int32_t e = 0; e < pl->schedule.graph.n_edges; e++) {
+            const struct hv__gstage *a = &stages[pl->schedule.graph.from[e]];
+            const struct hv__gstage *b = &stages[pl->schedule.graph.to[e]];
             if (a->rank == b->rank) {
                 continue;
             }
-            double bytes = hop_bytes(u, a);
-            bytes += passing != NULL ? passing[u->schedule.graph.from[e]] : 0;
-            int32_t there = hv_pipe_hop(&u->pipe, false, (int32_t)p, e);
-            set_hop(u, there, sending_of(l, u, a->rank, b->rank, bytes));
-            set_hop(u, hv_pipe_hop(&u->pipe, true, (int32_t)p, e),
-                    sending_of(l, u, b->rank, a->rank, bytes));
+            double bytes = hop_bytes(pl, a);
+            bytes += passing != NULL ? passing[pl->schedule.graph.from[e]] : 0;
+            int32_t there = hv_pipe_hop(&pl->pipe, false, (int32_t)p, e);
+            set_hop(pl, there, sending_of(l, pl, a->rank, b->rank, bytes));
+            set_hop(pl, hv_pipe_hop(&pl->pipe, true, (int32_t)p, e),
+                    sending_of(l, pl, b->rank, a->rank, bytes));
             if (p == 0) {
-                u->ranks[a->rank].hop_next_s = u->hop_s[there];
+                pl->ranks[a->rank].hop_next_s = pl->hops.time_s[there];
             }
         }
     }
-    u->cost.hop_s = u->hop_s;
+    pl->cost.hop_s = pl->hops.time_s;
 }

@@ -40,12 +40,12 @@ struct met {
 };
 
 /** Lanes of which all transfers take the same are one kind: a stage on many nodes has but one. */
-struct hv__traffic {
+struct hv__links_left {
     struct transfer *transfers;
     size_t n;
     size_t *kind_of; /**< [lanes] 0: nobody takes any of it */
     size_t n_kinds;
-    size_t *asks_at; /**< [sendings of all units, then flat ranks, + 1] into asks */
+    size_t *asks_at; /**< [sendings of all pipelines, then flat ranks, + 1] into asks */
     struct ask *asks;
     size_t *at;         /**< [n_kinds + 2] into parts */
     struct part *parts; /**< by start within a kind */
@@ -89,12 +89,12 @@ static int by_hash(const void *x, const void *y)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/** Number of a unit's first sending among all. */
-static size_t *first_sendings(struct hv__lowered *l)
+/** Number of a pipeline's first sending among all. */
+static size_t *first_sendings(const struct hv__lowered *l)
 {
-    size_t *first = hv_arena_new(l->arena, size_t, l->n_units + 1);
-    for (size_t i = 0; i < l->n_units; i++) {
-        first[i + 1] = first[i] + l->units[i].n_sendings;
+    size_t *first = hv_arena_new(l->arena, size_t, l->pipelines.n + 1);
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        first[i + 1] = first[i] + l->pipelines.items[i].hops.n_sendings;
     }
     return first;
 }
@@ -106,14 +106,15 @@ static void add_to_hash(uint64_t *h, size_t number, double busy_s)
 }
 
 /** Tells lanes apart by what is asked of them. Returns the first lane of each kind. */
-static size_t *find_kinds(struct hv__lowered *l, const size_t *first, struct hv__traffic *t)
+static size_t *find_kinds(const struct hv__lowered *l, const size_t *first,
+                          struct hv__links_left *t)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     size_t n_lanes = c->n_nodes + c->n_links, n = 0;
     struct lane *lanes = hv_arena_new(l->arena, struct lane, n_lanes + 1);
-    for (size_t i = 0; i < l->n_units; i++) {
-        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
-            const struct hv__sending *s = &l->units[i].sendings[k];
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
+            const struct hv__sending *s = &l->pipelines.items[i].hops.sendings[k];
             size_t number = first[i] + k;
             for (size_t w = 0; w < s->n_loads; w++) {
                 int64_t lane = lane_of(c, s->loads[w].wire);
@@ -123,11 +124,11 @@ static size_t *find_kinds(struct hv__lowered *l, const size_t *first, struct hv_
             }
         }
     }
-    for (size_t i = 0; l->asks != NULL && i < l->asks->n; i++) {
-        const struct hv__ask *x = &l->asks->items[i];
+    for (size_t i = 0; l->network.demands != NULL && i < l->network.demands->n; i++) {
+        const struct hv__demand *x = &l->network.demands->items[i];
         int64_t lane = lane_of(c, x->wire);
         if (lane >= 0) {
-            add_to_hash(&lanes[lane].hash, first[l->n_units] + x->rank, x->busy_s);
+            add_to_hash(&lanes[lane].hash, first[l->pipelines.n] + x->rank, x->busy_s);
         }
     }
     for (size_t i = 0; i < n_lanes; i++) {
@@ -159,8 +160,9 @@ static bool is_listed(const struct ask *asks, size_t from, size_t to, size_t kin
 
 /** Adds what one sending, of which the asks begin at `from`, asks of an element: of the first lane
  * of a kind only, and once where a lane is a node's network in both directions. */
-static size_t add_ask(const struct hv_cluster *c, struct hv__traffic *t, const size_t *first_lane,
-                      size_t from, size_t n, const struct hv_wire_use *use)
+static size_t add_ask(const struct hv_cluster *c, struct hv__links_left *t,
+                      const size_t *first_lane, size_t from, size_t n,
+                      const struct hv_wire_use *use)
 {
     int64_t lane = lane_of(c, use->wire);
     size_t kind = lane < 0 ? 0 : t->kind_of[lane];
@@ -171,13 +173,13 @@ static size_t add_ask(const struct hv_cluster *c, struct hv__traffic *t, const s
 }
 
 /** Exchanges of all ranks, by rank: [at[rank], at[rank + 1]). */
-static struct hv_wire_use *by_rank(struct hv__lowered *l, size_t n_ranks, size_t *at)
+static struct hv_wire_use *by_rank(const struct hv__lowered *l, size_t n_ranks, size_t *at)
 {
-    size_t n = l->asks != NULL ? l->asks->n : 0;
+    size_t n = l->network.demands != NULL ? l->network.demands->n : 0;
     struct hv_wire_use *out = hv_arena_new(l->arena, struct hv_wire_use, n + 1);
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < n; i++) {
-            const struct hv__ask *x = &l->asks->items[i];
+            const struct hv__demand *x = &l->network.demands->items[i];
             if (pass == 0) {
                 at[x->rank + 2]++;
             } else {
@@ -192,22 +194,22 @@ static struct hv_wire_use *by_rank(struct hv__lowered *l, size_t n_ranks, size_t
 }
 
 /** What every sending, and behind them every rank, asks of the first lane of each kind. */
-static void list_asks(struct hv__lowered *l, const size_t *first, struct hv__traffic *t)
+static void list_asks(const struct hv__lowered *l, const size_t *first, struct hv__links_left *t)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const size_t *first_lane = find_kinds(l, first, t);
-    size_t n = 0, most = l->asks != NULL ? l->asks->n : 0;
-    size_t n_ranks = l->asks != NULL ? l->rank_at[l->n_units] : 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
-            most += l->units[i].sendings[k].n_loads;
+    size_t n = 0, most = l->network.demands != NULL ? l->network.demands->n : 0;
+    size_t n_ranks = l->network.demands != NULL ? l->pipelines.rank_at[l->pipelines.n] : 0;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
+            most += l->pipelines.items[i].hops.sendings[k].n_loads;
         }
     }
-    t->asks_at = hv_arena_new(l->arena, size_t, first[l->n_units] + n_ranks + 2);
+    t->asks_at = hv_arena_new(l->arena, size_t, first[l->pipelines.n] + n_ranks + 2);
     t->asks = hv_arena_new(l->arena, struct ask, most + 1);
-    for (size_t i = 0; i < l->n_units; i++) {
-        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
-            const struct hv__sending *s = &l->units[i].sendings[k];
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
+            const struct hv__sending *s = &l->pipelines.items[i].hops.sendings[k];
             size_t from = n;
             for (size_t w = 0; w < s->n_loads; w++) {
                 n = add_ask(c, t, first_lane, from, n, &s->loads[w]);
@@ -222,7 +224,7 @@ static void list_asks(struct hv__lowered *l, const size_t *first, struct hv__tra
         for (size_t k = at[r]; k < at[r + 1]; k++) {
             n = add_ask(c, t, first_lane, from, n, &uses[k]);
         }
-        t->asks_at[first[l->n_units] + r + 1] = n;
+        t->asks_at[first[l->pipelines.n] + r + 1] = n;
     }
 }
 
@@ -236,7 +238,8 @@ static int by_start(const void *x, const void *y)
 }
 
 /** Parts of all transfers by kind and start. */
-static void list_parts(struct hv__lowered *l, const size_t *sending_of, struct hv__traffic *t)
+static void list_parts(const struct hv__lowered *l, const size_t *sending_of,
+                       struct hv__links_left *t)
 {
     t->at = hv_arena_new(l->arena, size_t, t->n_kinds + 3);
     for (int pass = 0; pass < 2; pass++) {
@@ -273,20 +276,20 @@ static void list_parts(struct hv__lowered *l, const size_t *sending_of, struct h
 /** Is anything on a network? */
 static bool any_network(const struct hv__lowered *l)
 {
-    bool network = l->asks != NULL;
-    for (size_t i = 0; l->share != NULL && i < l->n_units; i++) {
-        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
-            network = network || l->units[i].sendings[k].n_loads > 0;
+    bool network = l->network.demands != NULL;
+    for (size_t i = 0; l->network.share != NULL && i < l->pipelines.n; i++) {
+        for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
+            network = network || l->pipelines.items[i].hops.sendings[k].n_loads > 0;
         }
     }
     return network;
 }
 
 /** Nodes of a rank with exchanges that are not through before from_s: the last of it. */
-static size_t count_nodes(const struct hv__unit *u, size_t rank, double from_s)
+static size_t count_nodes(const struct hv__pipeline *pl, size_t rank, double from_s)
 {
-    int32_t end = u->pipe.rank_node_at[rank + 1], n = end;
-    while (n > u->pipe.rank_node_at[rank] && u->run.node_end_s[n - 1] > from_s) {
+    int32_t end = pl->pipe.rank_node_at[rank + 1], n = end;
+    while (n > pl->pipe.rank_node_at[rank] && pl->run.node_end_s[n - 1] > from_s) {
         n--;
     }
     return (size_t)(end - n);
@@ -294,22 +297,22 @@ static size_t count_nodes(const struct hv__unit *u, size_t rank, double from_s)
 
 /** Adds the exchanges of passes that are not through before from_s; out == NULL: counts them. */
 static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t first,
-                            struct hv__traffic *t, size_t *sending_of)
+                            struct hv__links_left *t, size_t *sending_of)
 {
     size_t all = 0;
-    for (size_t i = 0; l->asks != NULL && i < l->n_units; i++) {
-        const struct hv__unit *u = &l->units[i];
-        for (size_t r = 0; l->asks->frac[i] != NULL && r < u->n_ranks; r++) {
-            size_t n = count_nodes(u, r, from_s), flat = first + l->rank_at[i] + r;
+    for (size_t i = 0; l->network.demands != NULL && i < l->pipelines.n; i++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[i];
+        for (size_t r = 0; l->network.demands->frac[i] != NULL && r < pl->n_ranks; r++) {
+            size_t n = count_nodes(pl, r, from_s), flat = first + l->pipelines.rank_at[i] + r;
             all += n;
             if (t == NULL || t->asks_at[flat + 1] == t->asks_at[flat]) {
                 continue;
             }
-            int32_t end = u->pipe.rank_node_at[r + 1];
+            int32_t end = pl->pipe.rank_node_at[r + 1];
             for (int32_t k = end - (int32_t)n; k < end; k++) {
-                double frac = hv_share_node_frac(&u->pipe, l->asks->frac[i], k);
-                double s = hv_pipe_node_duration_s(&u->pipe, &u->cost, k);
-                struct transfer x = {u->run.node_start_s[k], u->run.node_end_s[k], frac * s};
+                double frac = hv_share_node_frac(&pl->pipe, l->network.demands->frac[i], k);
+                double s = hv_pipe_node_duration_s(&pl->pipe, &pl->cost, k);
+                struct transfer x = {pl->run.node_start_s[k], pl->run.node_end_s[k], frac * s};
                 if (x.times > 0 && x.end_s > x.start_s) {
                     sending_of[t->n] = flat;
                     t->transfers[t->n++] = x;
@@ -320,21 +323,23 @@ static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t f
     return all;
 }
 
-struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
+struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double from_s)
 {
     if (!any_network(l)) {
         return NULL;
     }
-    size_t n = 0, *first = first_sendings(l), n_sendings = first[l->n_units];
-    struct hv__traffic *t = hv_arena_new(l->arena, struct hv__traffic, 1);
+    size_t n = 0, *first = first_sendings(l), n_sendings = first[l->pipelines.n];
+    struct hv__links_left *t = hv_arena_new(l->arena, struct hv__links_left, 1);
     list_asks(l, first, t);
     const struct hv_share_transfer *x =
-        l->share != NULL ? hv_share_transfers(l->arena, l->share, from_s, &n) : NULL;
+        l->network.share != NULL ? hv_share_transfers(l->arena, l->network.share, from_s, &n)
+                                 : NULL;
     size_t most = n + add_exchanges(l, from_s, n_sendings, NULL, NULL);
     size_t *sending_of = hv_arena_new(l->arena, size_t, most + 1);
     t->transfers = hv_arena_new(l->arena, struct transfer, most + 1);
     for (size_t i = 0; i < n; i++) {
-        size_t s = first[x[i].pipe] + (size_t)l->units[x[i].pipe].sending_of_hop[x[i].hop];
+        size_t s =
+            first[x[i].pipe] + (size_t)l->pipelines.items[x[i].pipe].hops.sending_of[x[i].hop];
         if (x[i].end_s > x[i].start_s && t->asks_at[s + 1] > t->asks_at[s]) {
             sending_of[t->n] = s;
             t->transfers[t->n++] = (struct transfer){x[i].start_s, x[i].end_s, 1};
@@ -349,7 +354,7 @@ struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
 }
 
 /** The first of the parts of a kind that may not be through before start_s. */
-static const struct part *first_after(const struct hv__traffic *t, size_t kind, double start_s)
+static const struct part *first_after(const struct hv__links_left *t, size_t kind, double start_s)
 {
     size_t lo = t->at[kind], hi = t->at[kind + 1];
     while (lo < hi) {
@@ -364,7 +369,7 @@ static const struct part *first_after(const struct hv__traffic *t, size_t kind, 
 }
 
 /** The parts of these lanes, kind by kind. */
-static void open_streams(struct hv__traffic *t, const struct hv__lanes *w, double start_s)
+static void open_streams(struct hv__links_left *t, const struct hv__lanes *w, double start_s)
 {
     t->mark++;
     t->n_streams = 0;
@@ -379,7 +384,7 @@ static void open_streams(struct hv__traffic *t, const struct hv__lanes *w, doubl
 }
 
 /** The next part on any of the lanes that is not through before start_s, by start. */
-static bool next_met(const struct hv__traffic *t, double start_s, struct met *out)
+static bool next_met(const struct hv__links_left *t, double start_s, struct met *out)
 {
     struct stream *best = NULL;
     for (size_t i = 0; i < t->n_streams; i++) {
@@ -402,7 +407,7 @@ static bool next_met(const struct hv__traffic *t, double start_s, struct met *ou
 
 /** Drops what is through. What the fullest lane leaves from now on: a ring goes as fast as its
  * slowest link. *until_s: lowered to when that changes. */
-static double left_over(const struct hv__traffic *t, size_t *n_active, double now_s,
+static double left_over(const struct hv__links_left *t, size_t *n_active, double now_s,
                         double *until_s)
 {
     double most = 0;
@@ -423,8 +428,8 @@ static double left_over(const struct hv__traffic *t, size_t *n_active, double no
     return fmax(0, 1 - most);
 }
 
-double hv__end_beside(struct hv__traffic *t, const struct hv__lanes *w, double start_s,
-                      double work_s)
+double hv__end_on_links_left(struct hv__links_left *t, const struct hv__lanes *w, double start_s,
+                             double work_s)
 {
     if (t == NULL || w->n == 0) {
         return start_s + work_s;

@@ -3,7 +3,7 @@
  * and the runs of its pipelines when they share them (sim/share.h). Where nothing meets, the runs
  * stand as they are.
  */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 #include "solver/base/rng.h"
 
@@ -12,7 +12,7 @@
 /** Shares of an element that add up to this much more than all of it are rounding. */
 #define ROUNDING 1e-9
 
-/** What one sending asks of one element; sendings are numbered through all units. */
+/** What one sending asks of one element; sendings are numbered through all pipelines. */
 struct use {
     uint64_t wire;
     size_t sending;
@@ -28,7 +28,7 @@ struct element {
 struct uses {
     struct use *items;
     size_t n;
-    size_t *first_sending; /**< [n_units + 1] */
+    size_t *first_sending; /**< [n_pipelines + 1] */
 };
 
 static int by_wire(const void *x, const void *y)
@@ -50,27 +50,28 @@ static int by_hash(const void *x, const void *y)
 }
 
 /** What joins two ranks belongs to them alone: in files it has no name. */
-static uint64_t own_wire(const struct hv__lowered *l, size_t unit, const struct hv__sending *x)
+static uint64_t own_wire(const struct hv__lowered *l, size_t pipeline, const struct hv__sending *x)
 {
-    uint64_t ranks = l->rank_at[l->n_units];
-    return hv_wire_id(HV_WIRE_OWN, (l->rank_at[unit] + x->from) * ranks + l->rank_at[unit] + x->to);
+    uint64_t ranks = l->pipelines.rank_at[l->pipelines.n];
+    return hv_wire_id(HV_WIRE_OWN, (l->pipelines.rank_at[pipeline] + x->from) * ranks +
+                                       l->pipelines.rank_at[pipeline] + x->to);
 }
 
 /** Everything that sendings and, behind them, exchanges of ranks ask for, by element. */
-static struct uses list_uses(struct hv__lowered *l, const struct hv__asks *asks)
+static struct uses list_uses(const struct hv__lowered *l, const struct hv__demands *asks)
 {
-    struct uses u = {.first_sending = hv_arena_new(l->arena, size_t, l->n_units + 1)};
+    struct uses u = {.first_sending = hv_arena_new(l->arena, size_t, l->pipelines.n + 1)};
     size_t most = asks != NULL ? asks->n : 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        u.first_sending[i + 1] = u.first_sending[i] + l->units[i].n_sendings;
-        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
-            most += l->units[i].sendings[k].n_loads + 1;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        u.first_sending[i + 1] = u.first_sending[i] + l->pipelines.items[i].hops.n_sendings;
+        for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
+            most += l->pipelines.items[i].hops.sendings[k].n_loads + 1;
         }
     }
     u.items = hv_arena_new(l->arena, struct use, most + 1);
-    for (size_t i = 0; i < l->n_units; i++) {
-        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
-            const struct hv__sending *x = &l->units[i].sendings[k];
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
+            const struct hv__sending *x = &l->pipelines.items[i].hops.sendings[k];
             size_t number = u.first_sending[i] + k;
             if (x->cost.alone_s > 0) {
                 u.items[u.n++] = (struct use){own_wire(l, i, x), number, x->cost.alone_s};
@@ -81,8 +82,9 @@ static struct uses list_uses(struct hv__lowered *l, const struct hv__asks *asks)
         }
     }
     for (size_t i = 0; asks != NULL && i < asks->n; i++) {
-        const struct hv__ask *x = &asks->items[i];
-        u.items[u.n++] = (struct use){x->wire, u.first_sending[l->n_units] + x->rank, x->busy_s};
+        const struct hv__demand *x = &asks->items[i];
+        u.items[u.n++] =
+            (struct use){x->wire, u.first_sending[l->pipelines.n] + x->rank, x->busy_s};
     }
     if (u.n > 1) {
         qsort(u.items, u.n, sizeof *u.items, by_wire);
@@ -90,10 +92,10 @@ static struct uses list_uses(struct hv__lowered *l, const struct hv__asks *asks)
     return u;
 }
 
-/** The unit of a sending, by halving. */
-static size_t unit_of(const struct uses *u, size_t n_units, size_t sending)
+/** The pipeline of a sending, by halving. */
+static size_t pipeline_of(const struct uses *u, size_t n_pipelines, size_t sending)
 {
-    size_t low = 0, high = n_units;
+    size_t low = 0, high = n_pipelines;
     while (high - low > 1) {
         size_t mid = low + (high - low) / 2;
         *(u->first_sending[mid] <= sending ? &low : &high) = mid;
@@ -104,12 +106,13 @@ static size_t unit_of(const struct uses *u, size_t n_units, size_t sending)
 /** How much of an element is busy while a sending is under way or a rank exchanges most. */
 static double share_of(const struct hv__lowered *l, const struct uses *u, const struct use *x)
 {
-    size_t n_sendings = u->first_sending[l->n_units];
+    size_t n_sendings = u->first_sending[l->pipelines.n];
     if (x->sending >= n_sendings) {
-        return x->busy_s * l->asks->peak[x->sending - n_sendings];
+        return x->busy_s * l->network.demands->peak[x->sending - n_sendings];
     }
-    size_t unit = unit_of(u, l->n_units, x->sending);
-    const struct hv__sending *s = &l->units[unit].sendings[x->sending - u->first_sending[unit]];
+    size_t pipeline = pipeline_of(u, l->pipelines.n, x->sending);
+    const struct hv__sending *s =
+        &l->pipelines.items[pipeline].hops.sendings[x->sending - u->first_sending[pipeline]];
     return s->cost.bytes_s > 0 ? x->busy_s / s->cost.bytes_s : 0;
 }
 
@@ -117,7 +120,7 @@ static double share_of(const struct hv__lowered *l, const struct uses *u, const 
  * left? */
 static bool keep_tight(const struct hv__lowered *l, struct uses *u)
 {
-    size_t kept = 0, n_sendings = u->first_sending[l->n_units];
+    size_t kept = 0, n_sendings = u->first_sending[l->pipelines.n];
     bool any = false;
     for (size_t i = 0, last; i < u->n; i = last) {
         double sum = 0;
@@ -138,7 +141,7 @@ static bool keep_tight(const struct hv__lowered *l, struct uses *u)
 
 /** Elements that are asked for in the same way say the same: one of them is kept. Returns how many
  * are left. */
-static size_t find_elements(struct hv__lowered *l, const struct uses *u, struct element **out)
+static size_t find_elements(const struct hv__lowered *l, const struct uses *u, struct element **out)
 {
     struct element *e = hv_arena_new(l->arena, struct element, u->n + 1);
     size_t n = 0, kept = 0;
@@ -163,10 +166,10 @@ static size_t find_elements(struct hv__lowered *l, const struct uses *u, struct 
 }
 
 /** Loads of every sending and every rank on the elements. */
-static struct hv_share_hop *list_loads(struct hv__lowered *l, const struct uses *u,
+static struct hv_share_hop *list_loads(const struct hv__lowered *l, const struct uses *u,
                                        const struct element *e, size_t n)
 {
-    size_t n_sendings = u->first_sending[l->n_units] + l->rank_at[l->n_units];
+    size_t n_sendings = u->first_sending[l->pipelines.n] + l->pipelines.rank_at[l->pipelines.n];
     struct hv_share_hop *out = hv_arena_new(l->arena, struct hv_share_hop, n_sendings + 1);
     struct hv_share_load *loads = hv_arena_new(l->arena, struct hv_share_load, u->n + 1);
     size_t *at = hv_arena_new(l->arena, size_t, n_sendings + 2);
@@ -184,9 +187,9 @@ static struct hv_share_hop *list_loads(struct hv__lowered *l, const struct uses 
                 (struct hv_share_load){(int32_t)i, u->items[k].busy_s};
         }
     }
-    for (size_t i = 0; i < l->n_units; i++) {
-        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
-            const struct hv_hop_cost *c = &l->units[i].sendings[k].cost;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
+            const struct hv_hop_cost *c = &l->pipelines.items[i].hops.sendings[k].cost;
             size_t s = u->first_sending[i] + k;
             out[s] = (struct hv_share_hop){.latency_s = c->latency_s,
                                            .bytes_s = c->bytes_s,
@@ -195,22 +198,22 @@ static struct hv_share_hop *list_loads(struct hv__lowered *l, const struct uses 
                                            .n_loads = at[s + 1] - at[s]};
         }
     }
-    for (size_t s = u->first_sending[l->n_units]; s < n_sendings; s++) {
+    for (size_t s = u->first_sending[l->pipelines.n]; s < n_sendings; s++) {
         out[s] = (struct hv_share_hop){.loads = loads + at[s], .n_loads = at[s + 1] - at[s]};
     }
     return out;
 }
 
-/** What the ranks of a unit ask for: a ring is a flow per device of a node. */
-static struct hv_share_rank *list_ranks(struct hv__lowered *l, size_t unit,
+/** What the ranks of a pipeline ask for: a ring is a flow per device of a node. */
+static struct hv_share_rank *list_ranks(const struct hv__lowered *l, size_t pipeline,
                                         const struct hv_share_hop *loads)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const struct hv__unit *u = &l->units[unit];
-    struct hv_share_rank *out = hv_arena_new(l->arena, struct hv_share_rank, u->n_ranks);
-    for (size_t r = 0; r < u->n_ranks; r++) {
-        const struct hv_share_hop *x = &loads[l->rank_at[unit] + r];
-        const struct hv__rank *rk = &u->ranks[r];
+    const struct hv__pipeline *pl = &l->pipelines.items[pipeline];
+    struct hv_share_rank *out = hv_arena_new(l->arena, struct hv_share_rank, pl->n_ranks);
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        const struct hv_share_hop *x = &loads[l->pipelines.rank_at[pipeline] + r];
+        const struct hv__rank *rk = &pl->ranks[r];
         uint32_t node = hv_cluster_node_of(c, rk->devices[0]);
         double flows = 0;
         for (size_t d = 0; d < rk->n_devices; d++) {
@@ -224,25 +227,25 @@ static struct hv_share_rank *list_ranks(struct hv__lowered *l, size_t unit,
 
 /** The pipes with what their hops load. A run of which the middle was left out is timed anew, as
  * short as it was laid out. */
-static void fill_pipes(struct hv__lowered *l, const struct uses *u,
-                       const struct hv_share_hop *sendings, const struct hv__asks *asks,
+static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
+                       const struct hv_share_hop *sendings, const struct hv__demands *asks,
                        struct hv_share *s)
 {
-    s->pipes = hv_arena_new(l->arena, struct hv_share_pipe, l->n_units);
-    s->n_pipes = l->n_units;
-    for (size_t i = 0; i < l->n_units; i++) {
-        struct hv__unit *x = &l->units[i];
+    s->pipes = hv_arena_new(l->arena, struct hv_share_pipe, l->pipelines.n);
+    s->n_pipes = l->pipelines.n;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        struct hv__pipeline *x = &l->pipelines.items[i];
         size_t n = (size_t)x->pipe.n_hops;
         struct hv_share_hop *hops = hv_arena_new(l->arena, struct hv_share_hop, n + 1);
         for (size_t h = 0; h < n; h++) {
-            if (x->sending_of_hop[h] >= 0) {
-                hops[h] = sendings[u->first_sending[i] + (size_t)x->sending_of_hop[h]];
+            if (x->hops.sending_of[h] >= 0) {
+                hops[h] = sendings[u->first_sending[i] + (size_t)x->hops.sending_of[h]];
             }
         }
         s->pipes[i] =
             (struct hv_share_pipe){.g = &x->pipe, .c = &x->cost, .hops = hops, .run = &x->run};
         if (asks != NULL && asks->frac[i] != NULL) {
-            s->pipes[i].ranks = list_ranks(l, i, sendings + u->first_sending[l->n_units]);
+            s->pipes[i].ranks = list_ranks(l, i, sendings + u->first_sending[l->pipelines.n]);
             s->pipes[i].frac = asks->frac[i];
         }
         if (x->more_mb > 0) {
@@ -253,13 +256,13 @@ static void fill_pipes(struct hv__lowered *l, const struct uses *u,
     }
 }
 
-bool hv__contend(struct hv__lowered *l)
+bool hv__share_links(struct hv__lowered *l)
 {
     size_t sendings = 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        sendings += l->units[i].n_sendings;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        sendings += l->pipelines.items[i].hops.n_sendings;
     }
-    const struct hv__asks *asks = l->asks = hv__find_asks(l);
+    const struct hv__demands *asks = l->network.demands = hv__find_demands(l);
     if (sendings == 0 && asks == NULL) {
         return false;
     }
@@ -271,18 +274,18 @@ bool hv__contend(struct hv__lowered *l)
         return false;
     }
     struct element *e = NULL;
-    l->share = hv_arena_new(l->arena, struct hv_share, 1);
-    l->share->n_links = find_elements(l, &u, &e);
-    fill_pipes(l, &u, list_loads(l, &u, e, l->share->n_links), asks, l->share);
-    bool crowded = asks != NULL || hv_share_crowded(l->share);
+    l->network.share = hv_arena_new(l->arena, struct hv_share, 1);
+    l->network.share->n_links = find_elements(l, &u, &e);
+    fill_pipes(l, &u, list_loads(l, &u, e, l->network.share->n_links), asks, l->network.share);
+    bool crowded = asks != NULL || hv_share_crowded(l->network.share);
     if (crowded) {
-        hv_share_play(l->arena, l->share);
+        hv_share_play(l->arena, l->network.share);
     }
-    for (size_t i = 0; i < l->n_units; i++) {
+    for (size_t i = 0; i < l->pipelines.n; i++) {
         if (crowded) {
-            l->units[i].run = *l->share->pipes[i].run;
+            l->pipelines.items[i].run = *l->network.share->pipes[i].run;
         }
-        l->share->pipes[i].run = &l->units[i].run;
+        l->network.share->pipes[i].run = &l->pipelines.items[i].run;
     }
     return crowded;
 }

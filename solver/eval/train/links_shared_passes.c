@@ -4,12 +4,12 @@
  * named link. Inside a pass they are spread evenly over it (sim/share.h); that is exact for what a
  * link has to carry, and leaves out that bursts may meet where there is room for both on average.
  */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 #include <stdlib.h>
 
 struct asks {
-    struct hv__ask *items;
+    struct hv__demand *items;
     size_t n, cap;
 };
 
@@ -19,25 +19,25 @@ static void add(struct asks *x, enum hv_wire kind, uint64_t number, size_t rank,
         x->cap = x->cap > 0 ? 2 * x->cap : 64;
         x->items = hv_xrealloc(x->items, x->cap, sizeof *x->items);
     }
-    x->items[x->n++] = (struct hv__ask){hv_wire_id(kind, number), rank, busy_s};
+    x->items[x->n++] = (struct hv__demand){hv_wire_id(kind, number), rank, busy_s};
 }
 
 static int by_wire(const void *x, const void *y)
 {
-    const struct hv__ask *a = x, *b = y;
+    const struct hv__demand *a = x, *b = y;
     if (a->wire != b->wire) {
         return a->wire < b->wire ? -1 : 1;
     }
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/** Share of every operation of a unit that exchanges take. NULL: of none any. */
-static double *list_fracs(struct hv__lowered *l, const struct hv__unit *u)
+/** Share of every operation of a pipeline that exchanges take. NULL: of none any. */
+static double *list_fracs(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
-    size_t n = u->n_pipes * u->n_gstages;
+    size_t n = pl->n_pipes * pl->n_gstages;
     double *frac = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct hv__gstage *g = &u->gstages[i];
+        const struct hv__gstage *g = &pl->gstages[i];
         double f = g->network_forward_s, b = g->network_backward_s, back_s = g->input_grad_s[0];
         if (!(f > 0 || b > 0)) {
             continue;
@@ -55,11 +55,11 @@ static double *list_fracs(struct hv__lowered *l, const struct hv__unit *u)
 }
 
 /** The largest share of any operation of a rank. */
-static double peak_of(const struct hv__unit *u, const double *frac, size_t rank)
+static double peak_of(const struct hv__pipeline *pl, const double *frac, size_t rank)
 {
     double most = 0;
-    for (size_t i = 0; i < u->n_pipes * u->n_gstages; i++) {
-        for (size_t k = 0; u->gstages[i].rank == rank && k < HV_OP_KIND_N; k++) {
+    for (size_t i = 0; i < pl->n_pipes * pl->n_gstages; i++) {
+        for (size_t k = 0; pl->gstages[i].rank == rank && k < HV_OP_KIND_N; k++) {
             most = fmax(most, frac[i * HV_OP_KIND_N + k]);
         }
     }
@@ -95,7 +95,7 @@ static void add_ring(const struct hv_cluster *c, const uint32_t *devices, size_t
     }
     qsort(own.items, own.n, sizeof *own.items, by_wire);
     for (size_t i = 0; i < own.n; i++) {
-        const struct hv__ask *x = &own.items[i];
+        const struct hv__demand *x = &own.items[i];
         if (i == 0 || x->wire != x[-1].wire) { /* a ring passes everything once */
             add(out, (enum hv_wire)(x->wire % HV_WIRE_N), x->wire / HV_WIRE_N, rank,
                 part * x->busy_s * slowest);
@@ -118,8 +118,8 @@ static bool is_far(const struct hv_cluster *c, const uint32_t *devices, size_t n
 
 /** Adds what the groups of one copy ask for: those of several data-parallel ranks on a NIC have
  * their part of it each, as they are priced. */
-static void add_groups(struct hv__lowered *l, const struct hv__rank *rk, const uint32_t *devices,
-                       size_t flat, struct asks *out)
+static void add_groups(const struct hv__lowered *l, const struct hv__rank *rk,
+                       const uint32_t *devices, size_t flat, struct asks *out)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     size_t group = rk->width * rk->cuts; /* ranks with unequal shards are of one group */
@@ -135,24 +135,25 @@ static void add_groups(struct hv__lowered *l, const struct hv__rank *rk, const u
     }
 }
 
-/** What a rank of a unit asks for. Each copy has a ring of its own; where states are sharded, all
- * copies of the entry hold shards of the same and form one, of which each unit has its part. */
-static void add_rank(struct hv__lowered *l, const struct hv__unit *u, size_t rank, size_t flat,
-                     struct asks *out)
+/** What a rank of a pipeline asks for. Each copy has a ring of its own; where states are sharded,
+ * all copies of the entry hold shards of the same and form one, of which each pipeline has its
+ * part. */
+static void add_rank(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank,
+                     size_t flat, struct asks *out)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const struct hv__rank *rk = &u->ranks[rank];
-    const struct hv_stage *s = &u->replica->stages[rk->stage];
+    const struct hv__rank *rk = &pl->ranks[rank];
+    const struct hv_stage *s = &pl->replica->stages[rk->stage];
     bool scatters = s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END;
-    size_t copies = (size_t)u->replica->count;
+    size_t copies = (size_t)pl->replica->count;
     if (copies > 1 && (s->zero.stage >= 3 || scatters)) {
-        double part = (double)u->multiplicity / (double)copies;
+        double part = (double)pl->multiplicity / (double)copies;
         add_ring(c, s->devices, copies * rk->n_devices, flat, part, out);
         return;
     }
-    for (int k = 0; k < u->multiplicity; k++) {
-        const uint32_t *devices = s->devices + (size_t)u->copies[k] * rk->n_devices;
-        if (k > 0 && u->apart[k]) {
+    for (int k = 0; k < pl->multiplicity; k++) {
+        const uint32_t *devices = s->devices + (size_t)pl->copies[k] * rk->n_devices;
+        if (k > 0 && pl->hops.apart[k]) {
             continue;
         }
         if (s->zero.stage < 3 && !scatters && s->ep < 2 && s->n_moe == 0) {
@@ -178,14 +179,14 @@ static void merge_copies(struct asks *x)
     x->n = kept;
 }
 
-const struct hv__asks *hv__find_asks(struct hv__lowered *l)
+const struct hv__demands *hv__find_demands(const struct hv__lowered *l)
 {
     double **frac = NULL, *peak = NULL;
-    for (size_t i = 0; i < l->n_units; i++) {
-        double *own = list_fracs(l, &l->units[i]);
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        double *own = list_fracs(l, &l->pipelines.items[i]);
         if (own != NULL && frac == NULL) {
-            frac = hv_arena_new(l->arena, double *, l->n_units);
-            peak = hv_arena_new(l->arena, double, l->rank_at[l->n_units]);
+            frac = hv_arena_new(l->arena, double *, l->pipelines.n);
+            peak = hv_arena_new(l->arena, double, l->pipelines.rank_at[l->pipelines.n]);
         }
         if (own != NULL) {
             frac[i] = own;
@@ -195,22 +196,22 @@ const struct hv__asks *hv__find_asks(struct hv__lowered *l)
         return NULL;
     }
     struct asks all = {0};
-    for (size_t i = 0; i < l->n_units; i++) {
-        for (size_t r = 0; frac[i] != NULL && r < l->units[i].n_ranks; r++) {
-            size_t flat = l->rank_at[i] + r;
-            peak[flat] = peak_of(&l->units[i], frac[i], r);
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        for (size_t r = 0; frac[i] != NULL && r < l->pipelines.items[i].n_ranks; r++) {
+            size_t flat = l->pipelines.rank_at[i] + r;
+            peak[flat] = peak_of(&l->pipelines.items[i], frac[i], r);
             if (peak[flat] > 0) {
-                add_rank(l, &l->units[i], r, flat, &all);
+                add_rank(l, &l->pipelines.items[i], r, flat, &all);
             }
         }
     }
     if (all.n > 1) {
         merge_copies(&all);
     }
-    struct hv__asks *out = all.n > 0 ? hv_arena_new(l->arena, struct hv__asks, 1) : NULL;
+    struct hv__demands *out = all.n > 0 ? hv_arena_new(l->arena, struct hv__demands, 1) : NULL;
     if (out != NULL) {
-        *out = (struct hv__asks){hv_arena_copy(l->arena, all.items, all.n, sizeof *all.items),
-                                 all.n, frac, peak};
+        *out = (struct hv__demands){hv_arena_copy(l->arena, all.items, all.n, sizeof *all.items),
+                                    all.n, frac, peak};
     }
     free(all.items);
     return out;

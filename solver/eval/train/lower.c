@@ -2,7 +2,7 @@
  * From plan to schedules: in which order a rank runs the passes that price.c prices. Nothing here
  * knows about reductions or the optimizer (tail.c).
  */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 #include "solver/sim/pipeline/fold.h"
 
 #include <math.h>
@@ -18,15 +18,15 @@
 #define FOLD_FROM 32768
 
 /** Number of chunks, equal for all stages. */
-static enum hv_status chunks_of(const struct hv__unit *u, int32_t *out, struct hv_err *err)
+static enum hv_status chunks_of(const struct hv__pipeline *pl, int32_t *out, struct hv_err *err)
 {
-    size_t v = u->replica->stages[0].n_ranges;
-    for (size_t i = 1; i < u->replica->n_stages; i++) {
-        if (u->replica->stages[i].n_ranges != v) {
+    size_t v = pl->replica->stages[0].n_ranges;
+    for (size_t i = 1; i < pl->replica->n_stages; i++) {
+        if (pl->replica->stages[i].n_ranges != v) {
             return hv_err_set(err, HV_ENO,
                               "stage %zu has %zu chunks and stage 0 has %zu: give every stage the "
                               "same number of layer ranges",
-                              i, u->replica->stages[i].n_ranges, v);
+                              i, pl->replica->stages[i].n_ranges, v);
         }
     }
     *out = v == 0 ? 1 : (int32_t)v;
@@ -34,13 +34,14 @@ static enum hv_status chunks_of(const struct hv__unit *u, int32_t *out, struct h
 }
 
 /** A wrong schedule is a finding with its own code. */
-static enum hv_status schedule_finding(struct hv__lowered *l, const struct hv_err *err)
+static enum hv_status schedule_finding(const struct hv__lowered *l, const struct hv_err *err)
 {
     hv_finding_add(l->findings, HV_V_SCHEDULE_NEEDS, HV_UNKNOWN, "schedule", "%s", err->text);
     return HV_ENO;
 }
 
-/** What a scheduler that decides by cost is told; NULL costs: every operation takes one unit. */
+/** What a scheduler that decides by cost is told; NULL costs: every operation takes one pipeline.
+ */
 struct decide {
     const struct hv_stage_cost *costs;
     const double *hops_s; /**< as hv_schedule_input has them */
@@ -48,31 +49,32 @@ struct decide {
 
 /** In-flight micro-batches that stages allow, for schedules that can keep to them; NULL = none of
  * them says so. */
-static const double *rank_limits(struct hv__lowered *l, const struct hv__unit *u)
+static const double *rank_limits(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
-    const struct hv_replica *r = u->replica;
+    const struct hv_replica *r = pl->replica;
     bool any = false;
-    double *limits = hv_arena_new(l->arena, double, u->n_ranks + 1);
-    for (size_t i = 0; i < u->n_ranks; i++) {
-        int most = r->stages[u->ranks[i].stage].in_flight;
+    double *limits = hv_arena_new(l->arena, double, pl->n_ranks + 1);
+    for (size_t i = 0; i < pl->n_ranks; i++) {
+        int most = r->stages[pl->ranks[i].stage].in_flight;
         limits[i] = most > 0 ? most : (double)INFINITY;
         any = any || most > 0;
     }
-    return any && (l->row->flags & HV_SCHEDULE_BY_MEMORY) ? limits : NULL;
+    return any && (l->schedule.row->flags & HV_SCHEDULE_BY_MEMORY) ? limits : NULL;
 }
 
 /** Stages that feed stages, where the plan says so and a stage is one piece; NULL = a chain. */
-static const struct hv_stage_graph *stage_graph(struct hv__lowered *l, const struct hv__unit *u)
+static const struct hv_stage_graph *stage_graph(const struct hv__lowered *l,
+                                                const struct hv__pipeline *pl)
 {
-    const struct hv_replica *r = u->replica;
+    const struct hv_replica *r = pl->replica;
     size_t n = 0;
     bool told = false;
     for (size_t i = 0; i < r->n_stages; i++) {
         const struct hv_stage *s = &r->stages[i];
         n += s->n_after > 0 ? (size_t)s->n_after : 1;
-        told = told || hv__stage_branches(s, i);
+        told = told || hv_stage_branches(s, i);
     }
-    if (!told || r->n_stages != u->n_ranks || r->stages[0].n_ranges > 1) {
+    if (!told || r->n_stages != pl->n_ranks || r->stages[0].n_ranges > 1) {
         return NULL;
     }
     struct hv_stage_graph *g = hv_arena_new(l->arena, struct hv_stage_graph, 1);
@@ -90,23 +92,23 @@ static const struct hv_stage_graph *stage_graph(struct hv__lowered *l, const str
     return g;
 }
 
-/** What the schedule of a unit is made from: the plan's name and options. */
-static enum hv_status schedule_input(struct hv__lowered *l, const struct hv__unit *u,
+/** What the schedule of a pipeline is made from: the plan's name and options. */
+static enum hv_status schedule_input(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                      const struct decide *by, struct hv_schedule_input *in,
                                      struct hv_err *err)
 {
     const struct hv_plan *p = l->plan;
     int32_t v = 1;
-    enum hv_status st = chunks_of(u, &v, err);
+    enum hv_status st = chunks_of(pl, &v, err);
     if (st != HV_OK) {
         return st;
     }
-    hv_schedule_input_init(in, l->row, (int32_t)u->n_ranks, u->n_mb);
+    hv_schedule_input_init(in, l->schedule.row, (int32_t)pl->n_ranks, pl->n_mb);
     in->costs = by->costs;
     in->hops_s = by->hops_s;
-    in->limits = rank_limits(l, u);
-    in->graph = stage_graph(l, u);
-    if (v > 1 || !(l->row->flags & HV_SCHEDULE_NEEDS_CHUNKS)) {
+    in->limits = rank_limits(l, pl);
+    in->graph = stage_graph(l, pl);
+    if (v > 1 || !(l->schedule.row->flags & HV_SCHEDULE_NEEDS_CHUNKS)) {
         in->chunks = v;
     }
     for (size_t i = 0; i < p->schedule.n_options; i++) {
@@ -122,11 +124,11 @@ static enum hv_status schedule_input(struct hv__lowered *l, const struct hv__uni
         order[i] =
             (struct hv_order_text){.tokens = p->schedule.order[i], .n = p->schedule.n_order[i]};
     }
-    if (l->row->flags & HV_SCHEDULE_ORDER) {
-        if (p->schedule.n_orders != u->n_ranks) {
+    if (l->schedule.row->flags & HV_SCHEDULE_ORDER) {
+        if (p->schedule.n_orders != pl->n_ranks) {
             return hv_err_set(err, HV_ENO,
                               "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
-                              l->row->name, u->n_ranks, p->schedule.n_orders);
+                              l->schedule.row->name, pl->n_ranks, p->schedule.n_orders);
         }
         in->order = order;
     }
@@ -144,31 +146,31 @@ static bool same_shape(const struct hv__lowered *l, const struct hv__shape *a,
 {
     bool scaled = a->scales != NULL && b->scales != NULL;
     return a->sequences == b->sequences && a->tokens == b->tokens && a->context == b->context &&
-           (scaled ? memcmp(a->scales, b->scales, l->n_leaves * sizeof *a->scales) == 0
+           (scaled ? memcmp(a->scales, b->scales, l->leaves.n * sizeof *a->scales) == 0
                    : a->scales == b->scales);
 }
 
-/** Shapes of micro-batches and slices that occur in a unit. */
-static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
+/** Shapes of micro-batches and slices that occur in a pipeline. */
+static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
 {
     double sequence = hv_cost_tokens(l->k);
     const struct hv_plan *p = l->plan;
-    const struct hv_replica *r = u->replica;
-    size_t k = (size_t)(u->n_slices > 1 ? u->n_slices : 1), n = (size_t)u->n_mb * k;
-    u->n_shapes = 0;
-    u->shape_of = hv_arena_new(l->arena, int32_t, n);
-    size_t most = (r->list != NULL ? (size_t)u->n_mb : 1) * k;
-    u->shapes = hv_arena_new(l->arena, struct hv__shape, most);
+    const struct hv_replica *r = pl->replica;
+    size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1), n = (size_t)pl->n_mb * k;
+    pl->n_shapes = 0;
+    pl->shape_of = hv_arena_new(l->arena, int32_t, n);
+    size_t most = (r->list != NULL ? (size_t)pl->n_mb : 1) * k;
+    pl->shapes = hv_arena_new(l->arena, struct hv__shape, most);
     double base = (double)(r->micro_batch > 0 ? r->micro_batch : p->micro_batch);
     for (size_t i = 0; i < n; i++) {
         if (r->list == NULL && i >= k) {
-            u->shape_of[i] = u->shape_of[i % k];
+            pl->shape_of[i] = pl->shape_of[i % k];
             continue;
         }
         const struct hv_micro_batch *mb = r->list != NULL ? &r->list[i / k] : NULL;
         struct hv__shape s = {mb != NULL ? (double)mb->sequences : base, sequence, 0,
                               hv__leaf_scales(l, mb)};
-        l->scaled = l->scaled || s.scales != NULL;
+        l->schedule.scaled = l->schedule.scaled || s.scales != NULL;
         if (mb != NULL && mb->tokens > 0 && mb->sequences > 0) {
             s.tokens = (double)mb->tokens / (double)mb->sequences;
         }
@@ -178,17 +180,17 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
             s.tokens = tokens;
         }
         size_t j = 0;
-        while (j < u->n_shapes && !same_shape(l, &u->shapes[j], &s)) {
+        while (j < pl->n_shapes && !same_shape(l, &pl->shapes[j], &s)) {
             j++;
         }
-        if (j == u->n_shapes) {
-            u->shapes[u->n_shapes++] = s;
+        if (j == pl->n_shapes) {
+            pl->shapes[pl->n_shapes++] = s;
         }
-        u->shape_of[i] = (int32_t)j;
+        pl->shape_of[i] = (int32_t)j;
     }
-    u->n_of_shape = hv_arena_new(l->arena, double, u->n_shapes);
+    pl->n_of_shape = hv_arena_new(l->arena, double, pl->n_shapes);
     for (size_t i = 0; i < n; i++) {
-        u->n_of_shape[u->shape_of[i]] += 1;
+        pl->n_of_shape[pl->shape_of[i]] += 1;
     }
 }
 
@@ -213,36 +215,37 @@ static void set_ends(const struct hv__lowered *l, struct hv__gstage *x, const st
 }
 
 /** Which blocks a global stage holds: the k-th chunk of its rank in model order. */
-static enum hv_status fill_gstages(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
+static enum hv_status fill_gstages(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                   struct hv_err *err)
 {
-    const struct hv_schedule *s = &u->schedule;
-    u->n_gstages = (size_t)s->n_stages;
-    u->n_pipes = (size_t)s->n_pipes;
-    u->gstages = hv_arena_new(l->arena, struct hv__gstage, u->n_pipes * u->n_gstages);
-    u->scratch = hv__copy_replica(l, u->replica);
-    size_t *seen = hv_arena_new(l->arena, size_t, u->n_ranks);
-    bool *again = hv_arena_new(l->arena, bool, u->n_gstages);
+    const struct hv_schedule *s = &pl->schedule;
+    pl->n_gstages = (size_t)s->n_stages;
+    pl->n_pipes = (size_t)s->n_pipes;
+    pl->gstages = hv_arena_new(l->arena, struct hv__gstage, pl->n_pipes * pl->n_gstages);
+    pl->scratch = hv__copy_replica(l, pl->replica);
+    size_t *seen = hv_arena_new(l->arena, size_t, pl->n_ranks);
+    bool *again = hv_arena_new(l->arena, bool, pl->n_gstages);
     for (size_t i = 0; i < hv_schedule_n_ops(s); i++) {
         again[s->ops[i].stage] |= s->ops[i].kind == HV_OP_R;
     }
-    for (size_t g = 0; g < u->n_gstages; g++) {
+    for (size_t g = 0; g < pl->n_gstages; g++) {
         size_t home = (size_t)s->stage_to_rank[g], chunk = seen[home]++;
-        const struct hv_stage *st = &u->replica->stages[home];
+        const struct hv_stage *st = &pl->replica->stages[home];
         if (chunk >= st->n_ranges) {
             (void)hv_err_set(
                 err, HV_ENO,
                 "schedule \"%s\" puts %zu chunks on stage %zu, the plan gives it %zu layer ranges",
-                l->row->name, chunk + 1, home, st->n_ranges);
+                l->schedule.row->name, chunk + 1, home, st->n_ranges);
             return schedule_finding(l, err);
         }
-        for (size_t p = 0; p < u->n_pipes; p++) {
-            struct hv__gstage *x = &u->gstages[p * u->n_gstages + g];
+        for (size_t p = 0; p < pl->n_pipes; p++) {
+            struct hv__gstage *x = &pl->gstages[p * pl->n_gstages + g];
             x->plan_stage = home;
-            x->rank = (size_t)s->stage_to_rank[p * u->n_gstages + g];
+            x->rank = (size_t)s->stage_to_rank[p * pl->n_gstages + g];
             x->range = st->ranges[chunk];
             x->again = again[g];
-            set_ends(l, x, st, (struct place){chunk, g == 0, g + 1 == u->n_gstages});
-            enum hv_status status = hv__price_gstage(l, u, x, err);
+            set_ends(l, x, st, (struct place){chunk, g == 0, g + 1 == pl->n_gstages});
+            enum hv_status status = hv__price_gstage(l, pl, x, err);
             if (status != HV_OK) {
                 return status;
             }
@@ -272,29 +275,29 @@ static double kind_s(const struct hv__gstage *g, size_t shape, unsigned kind)
 
 /** Duration tables: per stage where all micro-batches are alike and there is one direction, else
  * per op. */
-static void fill_durations(struct hv__lowered *l, struct hv__unit *u)
+static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    if (u->n_shapes == 1 && u->n_pipes == 1) {
-        u->stage_s = hv_arena_new(l->arena, double, u->n_gstages *HV_OP_KIND_N);
-        for (size_t g = 0; g < u->n_gstages; g++) {
+    if (pl->n_shapes == 1 && pl->n_pipes == 1) {
+        double *stage_s = hv_arena_new(l->arena, double, pl->n_gstages *HV_OP_KIND_N);
+        for (size_t g = 0; g < pl->n_gstages; g++) {
             for (unsigned kind = 0; kind < HV_OP_KIND_N; kind++) {
-                u->stage_s[g * HV_OP_KIND_N + kind] = kind_s(&u->gstages[g], 0, kind);
+                stage_s[g * HV_OP_KIND_N + kind] = kind_s(&pl->gstages[g], 0, kind);
             }
         }
-        u->cost.stage_s = u->stage_s;
+        pl->cost.stage_s = stage_s;
         return;
     }
-    size_t n = hv_schedule_n_ops(&u->schedule);
-    u->op_s = hv_arena_new(l->arena, double, n);
+    size_t n = hv_schedule_n_ops(&pl->schedule);
+    double *op_s = hv_arena_new(l->arena, double, n);
     for (size_t i = 0; i < n; i++) {
-        const struct hv_op *op = &u->schedule.ops[i];
+        const struct hv_op *op = &pl->schedule.ops[i];
         const struct hv__gstage *g =
-            &u->gstages[(size_t)op->pipe * u->n_gstages + (size_t)op->stage];
-        size_t k = (size_t)(u->n_slices > 1 ? u->n_slices : 1);
+            &pl->gstages[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
+        size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
         size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
-        u->op_s[i] = kind_s(g, (size_t)u->shape_of[at], op->kind) * hv_op_share(&u->schedule, op);
+        op_s[i] = kind_s(g, (size_t)pl->shape_of[at], op->kind) * hv_op_share(&pl->schedule, op);
     }
-    u->cost.op_s = u->op_s;
+    pl->cost.op_s = op_s;
 }
 
 /** An order that somebody wrote has every micro-batch on every stage, there and back; what is twice
@@ -302,7 +305,7 @@ static void fill_durations(struct hv__lowered *l, struct hv__unit *u)
 static enum hv_status check_whole(const struct hv__lowered *l, const struct hv_schedule *s,
                                   struct hv_err *err)
 {
-    if (!(l->row->flags & HV_SCHEDULE_ORDER)) {
+    if (!(l->schedule.row->flags & HV_SCHEDULE_ORDER)) {
         return HV_OK;
     }
     size_t want = (size_t)s->n_stages * (size_t)s->n_micro_batches * (size_t)s->n_slices;
@@ -322,13 +325,13 @@ static enum hv_status check_whole(const struct hv__lowered *l, const struct hv_s
         forwards, backwards, s->n_stages, s->n_micro_batches, want);
 }
 
-static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u,
+static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__pipeline *pl,
                                        const struct decide *by, struct hv_err *err)
 {
     struct hv_schedule_input in;
-    enum hv_status st = schedule_input(l, u, by, &in, err);
+    enum hv_status st = schedule_input(l, pl, by, &in, err);
     if (st == HV_OK) {
-        st = hv_schedule_make(l->arena, &in, &u->schedule, err);
+        st = hv_schedule_make(l->arena, &in, &pl->schedule, err);
     }
     if (st != HV_OK) {
         return schedule_finding(l, err);
@@ -337,59 +340,60 @@ static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u
     if (st != HV_OK) {
         return st;
     }
-    st = hv_pipe_compile(l->arena, &u->schedule, &u->pipe, err);
+    st = hv_pipe_compile(l->arena, &pl->schedule, &pl->pipe, err);
     if (st != HV_OK) {
         hv_finding_add(l->findings, HV_V_ORDER_DEADLOCK, HV_UNKNOWN, "schedule", "%s", err->text);
         return HV_ENO;
     }
-    st = check_whole(l, &u->schedule, err);
+    st = check_whole(l, &pl->schedule, err);
     return st == HV_OK ? st : schedule_finding(l, err);
 }
 
 /** Once the first order has said where stages sit, and so what they cost, schedulers that decide by
  * cost decide again. Placement and hops stay as they are. */
-static enum hv_status schedule_by_cost(struct hv__lowered *l, struct hv__unit *u,
+static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__pipeline *pl,
                                        struct hv_err *err)
 {
-    struct hv_stage_cost *costs = hv_arena_new(l->arena, struct hv_stage_cost, u->n_gstages);
-    size_t n_edges = (size_t)u->n_gstages - 1;
+    struct hv_stage_cost *costs = hv_arena_new(l->arena, struct hv_stage_cost, pl->n_gstages);
+    size_t n_edges = (size_t)pl->n_gstages - 1;
     double *hops_s = hv_arena_new(l->arena, double, 2 * n_edges + 1);
     struct decide by = {costs, hops_s};
-    for (size_t g = 0; g < u->n_gstages; g++) {
-        const struct hv__gstage *x = &u->gstages[g];
+    for (size_t g = 0; g < pl->n_gstages; g++) {
+        const struct hv__gstage *x = &pl->gstages[g];
         costs[g] = (struct hv_stage_cost){x->forward_s[0], x->input_grad_s[0], x->weight_grad_s[0]};
     }
-    for (int32_t e = 0; e < u->schedule.graph.n_edges; e++) {
-        size_t from = (size_t)u->schedule.graph.from[e];
-        if (u->schedule.graph.to[e] == u->schedule.graph.from[e] + 1) {
-            hops_s[from] = u->hop_s[hv_pipe_hop(&u->pipe, false, 0, e)];
-            hops_s[n_edges + from] = u->hop_s[hv_pipe_hop(&u->pipe, true, 0, e)];
+    for (int32_t e = 0; e < pl->schedule.graph.n_edges; e++) {
+        size_t from = (size_t)pl->schedule.graph.from[e];
+        if (pl->schedule.graph.to[e] == pl->schedule.graph.from[e] + 1) {
+            hops_s[from] = pl->hops.time_s[hv_pipe_hop(&pl->pipe, false, 0, e)];
+            hops_s[n_edges + from] = pl->hops.time_s[hv_pipe_hop(&pl->pipe, true, 0, e)];
         }
     }
-    return compile_schedule(l, u, &by, err);
+    return compile_schedule(l, pl, &by, err);
 }
 
-/** Makes the schedule of u->n_mb micro-batches and prices what its ranks run. */
-static enum hv_status lower_passes(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
+/** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run. */
+static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *pl,
+                                   struct hv_err *err)
 {
-    enum hv_status st = compile_schedule(l, u, &(struct decide){NULL, NULL}, err);
+    enum hv_status st = compile_schedule(l, pl, &(struct decide){NULL, NULL}, err);
     if (st != HV_OK) {
         return st;
     }
-    u->n_slices = u->schedule.parts ? 1 : u->schedule.n_slices;
-    find_shapes(l, u);
-    st = fill_gstages(l, u, err);
+    pl->n_slices = pl->schedule.parts ? 1 : pl->schedule.n_slices;
+    find_shapes(l, pl);
+    st = fill_gstages(l, pl, err);
     if (st == HV_OK) {
-        st = hv__price_memory(l, u, err);
+        st = hv__price_memory(l, pl, err);
     }
     if (st == HV_OK) {
-        hv__price_hops(l, u);
+        hv__price_hops(l, pl);
     }
-    if (st == HV_OK && (l->row->flags & HV_SCHEDULE_BY_COST)) {
-        st = schedule_by_cost(l, u, err);
+    if (st == HV_OK && (l->schedule.row->flags & HV_SCHEDULE_BY_COST)) {
+        st = schedule_by_cost(l, pl, err);
     }
     if (st == HV_OK) {
-        fill_durations(l, u);
+        fill_durations(l, pl);
     }
     return st;
 }
@@ -398,58 +402,60 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__unit *u, st
  * A long run from a short one, where that is proved to be the same: prices the least number of
  * micro-batches that will do, then folds. false = it has to be laid out in full.
  */
-static bool lower_folded(struct hv__lowered *l, struct hv__unit *u)
+static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
 {
     const unsigned never = HV_SCHEDULE_BY_COST | HV_SCHEDULE_ORDER | HV_SCHEDULE_RECOMPUTE;
-    int64_t m = u->replica->micro_batches;
+    int64_t m = pl->replica->micro_batches;
     struct hv_schedule_input in;
     struct hv_fold f;
     struct hv_err unheard = {0}; /* the run in full says what is wrong */
-    if (l->spans || u->replica->list != NULL || (l->row->flags & never) ||
-        m * (int64_t)u->n_ranks < FOLD_FROM) {
+    if (l->spans || pl->replica->list != NULL || (l->schedule.row->flags & never) ||
+        m * (int64_t)pl->n_ranks < FOLD_FROM) {
         return false;
     }
-    u->n_mb = 1;
+    pl->n_mb = 1;
     size_t before = l->findings->n;
-    bool ok = schedule_input(l, u, &(struct decide){NULL, NULL}, &in, &unheard) == HV_OK;
-    u->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
-    ok = ok && lower_passes(l, u, &unheard) == HV_OK;
-    ok = ok && u->cost.stage_s != NULL &&
-         hv_schedule_fold(l->arena, &in, &u->cost, m, &f, &unheard) == HV_OK;
+    bool ok = schedule_input(l, pl, &(struct decide){NULL, NULL}, &in, &unheard) == HV_OK;
+    pl->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
+    ok = ok && lower_passes(l, pl, &unheard) == HV_OK;
+    ok = ok && pl->cost.stage_s != NULL &&
+         hv_schedule_fold(l->arena, &in, &pl->cost, m, &f, &unheard) == HV_OK;
     if (!ok) {
         l->findings->n = before; /* of a number of micro-batches that nobody asked for */
         return false;
     }
-    u->schedule = f.s;
-    u->pipe = f.g;
-    u->run = f.run;
-    u->idle = f.idle;
-    u->more_mb = f.more;
-    u->n_mb = f.s.n_micro_batches;
-    find_shapes(l, u);
+    pl->schedule = f.s;
+    pl->pipe = f.g;
+    pl->run = f.run;
+    pl->idle = f.idle;
+    pl->more_mb = f.more;
+    pl->n_mb = f.s.n_micro_batches;
+    find_shapes(l, pl);
     return true;
 }
 
-static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
+static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline *pl,
+                                     struct hv_err *err)
 {
-    hv__fill_ranks(l, u);
-    int64_t m = u->replica->micro_batches;
-    if (l->stale && (l->row->flags & HV_SCHEDULE_ASYNC) && u->replica->list == NULL) {
+    hv__fill_ranks(l, pl);
+    int64_t m = pl->replica->micro_batches;
+    if (l->schedule.stale && (l->schedule.row->flags & HV_SCHEDULE_ASYNC) &&
+        pl->replica->list == NULL) {
         /* the steady state shows only after the pipeline has filled several times */
-        bool played = (l->row->flags & HV_SCHEDULE_BY_COST) != 0;
-        int64_t want = STEADY_FILLS * (int64_t)u->n_ranks;
+        bool played = (l->schedule.row->flags & HV_SCHEDULE_BY_COST) != 0;
+        int64_t want = STEADY_FILLS * (int64_t)pl->n_ranks;
         want = played && want < STEADY_PLAYED ? STEADY_PLAYED : want;
         m = m > STEADY_MOST ? STEADY_MOST : m;
         m = want > m ? want : m;
-    } else if (lower_folded(l, u)) {
+    } else if (lower_folded(l, pl)) {
         return HV_OK;
     }
     if (m < 1 || m > HV_SCHEDULE_MB_MAX) {
         return hv_err_set(err, HV_ENO, "%lld micro-batches: give every replica between 1 and %d",
                           (long long)m, HV_SCHEDULE_MB_MAX);
     }
-    u->n_mb = (int32_t)m;
-    return lower_passes(l, u, err);
+    pl->n_mb = (int32_t)m;
+    return lower_passes(l, pl, err);
 }
 
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
@@ -459,14 +465,15 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
         own = (struct hv_err){0};
         err = &own;
     }
-    enum hv_status st = hv_schedule_find(l->plan->schedule.name, &l->row, err);
+    enum hv_status st = hv_schedule_find(l->plan->schedule.name, &l->schedule.row, err);
     if (st != HV_OK) {
         return schedule_finding(l, err);
     }
-    l->stale = (l->row->flags & HV_SCHEDULE_ASYNC) != 0 || hv_plan_is_stale(l->plan);
-    hv__find_units(l);
-    for (size_t u = 0; u < l->n_units; u++) {
-        st = lower_unit(l, &l->units[u], err);
+    l->schedule.stale =
+        (l->schedule.row->flags & HV_SCHEDULE_ASYNC) != 0 || hv_plan_is_stale(l->plan);
+    hv__find_pipelines(l);
+    for (size_t u = 0; u < l->pipelines.n; u++) {
+        st = lower_pipeline(l, &l->pipelines.items[u], err);
         if (st != HV_OK) {
             return st;
         }

@@ -1,26 +1,26 @@
 /** Peak memory of the worst device of every stage, by category, and the findings where it does not
  * fit. */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /** The part of a stage's input that one device of a dp rank keeps. */
-static double stage_input_bytes(const struct hv__unit *u, const struct hv__rank *rk,
+static double stage_input_bytes(const struct hv__pipeline *pl, const struct hv__rank *rk,
                                 const struct hv_pass *pass)
 {
-    const struct hv_stage *s = &u->replica->stages[rk->stage];
+    const struct hv_stage *s = &pl->replica->stages[rk->stage];
     return pass->hop_bytes / (s->cp.degree * (s->sequence_parallel ? s->tp.degree : 1));
 }
 
 /** Activations of the largest micro-batch of every global stage. */
-static void largest_kept(const struct hv__unit *u, size_t i_dp, double *keep, double *keep_w)
+static void largest_kept(const struct hv__pipeline *pl, size_t i_dp, double *keep, double *keep_w)
 {
-    for (size_t g = 0; g < u->n_gstages; g++) {
-        const struct hv__gstage *x = &u->gstages[g];
-        const struct hv__rank *rk = &u->ranks[x->rank];
+    for (size_t g = 0; g < pl->n_gstages; g++) {
+        const struct hv__gstage *x = &pl->gstages[g];
+        const struct hv__rank *rk = &pl->ranks[x->rank];
         double held = 1 + rk->memory[i_dp % rk->n_dp].fragmentation_frac;
-        for (size_t i = 1; i < u->n_shapes; i++) {
+        for (size_t i = 1; i < pl->n_shapes; i++) {
             const struct hv_pass *pass = &x->plain[i * rk->n_dp + i_dp % rk->n_dp];
             keep[g] = fmax(keep[g], held * pass->activation_bytes);
             keep_w[g] = fmax(keep_w[g], held * pass->weight_only_bytes);
@@ -28,19 +28,19 @@ static void largest_kept(const struct hv__unit *u, size_t i_dp, double *keep, do
     }
 }
 
-struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struct hv__unit *u,
+struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                         size_t i_dp)
 {
-    size_t n = u->n_gstages;
+    size_t n = pl->n_gstages;
     double *keep = hv_arena_new(l->arena, double, n), *keep_w = hv_arena_new(l->arena, double, n);
     double *full = hv_arena_new(l->arena, double, n);
     double *start = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
     double *end = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
     double *transient = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
-    double *base = hv_arena_new(l->arena, double, u->n_ranks);
+    double *base = hv_arena_new(l->arena, double, pl->n_ranks);
     for (size_t g = 0; g < n; g++) {
-        const struct hv__gstage *x = &u->gstages[g];
-        const struct hv__rank *rk = &u->ranks[x->rank];
+        const struct hv__gstage *x = &pl->gstages[g];
+        const struct hv__rank *rk = &pl->ranks[x->rank];
         double held = 1 + rk->memory[i_dp % rk->n_dp].fragmentation_frac;
         const struct hv_pass *pass = &x->pass[i_dp % rk->n_dp];
         const struct hv_pass *plain = &x->plain[i_dp % rk->n_dp];
@@ -48,7 +48,7 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
         keep_w[g] = plain->weight_only_bytes;
         if (x->again) {
             /* F keeps the input of the stage, R brings back everything */
-            keep[g] = fmin(keep[g], stage_input_bytes(u, rk, pass));
+            keep[g] = fmin(keep[g], stage_input_bytes(pl, rk, pass));
             keep_w[g] = fmin(keep_w[g], keep[g]);
             full[g] = held * (plain->activation_bytes - keep[g]);
         }
@@ -60,23 +60,23 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
                                                              : held * plain->transient_bytes;
         }
     }
-    for (size_t r = 0; r < u->n_ranks; r++) {
-        const struct hv_memory *m = &u->ranks[r].memory[i_dp % u->ranks[r].n_dp];
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        const struct hv_memory *m = &pl->ranks[r].memory[i_dp % pl->ranks[r].n_dp];
         base[r] = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes +
                   m->overhead_bytes;
     }
-    hv_pipe_memory_simple(&u->schedule, keep, keep_w, full, start, end);
+    hv_pipe_memory_simple(&pl->schedule, keep, keep_w, full, start, end);
     struct hv_pipe_memory mem = {
         .start_bytes = start, .end_bytes = end, .transient_bytes = transient, .base_bytes = base};
-    if (l->scaled) {
-        largest_kept(u, i_dp, keep, keep_w); /* no single factor holds for all modules */
-        hv_pipe_memory_simple(&u->schedule, keep, keep_w, full, start, end);
-    } else if (u->n_shapes > 1) {
-        size_t k = (size_t)u->n_mb * (size_t)(u->n_slices > 1 ? u->n_slices : 1);
+    if (l->schedule.scaled) {
+        largest_kept(pl, i_dp, keep, keep_w); /* no single factor holds for all modules */
+        hv_pipe_memory_simple(&pl->schedule, keep, keep_w, full, start, end);
+    } else if (pl->n_shapes > 1) {
+        size_t k = (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
         double *scale = hv_arena_new(l->arena, double, k);
-        double first = u->shapes[0].sequences * u->shapes[0].tokens;
+        double first = pl->shapes[0].sequences * pl->shapes[0].tokens;
         for (size_t i = 0; i < k; i++) {
-            const struct hv__shape *s = &u->shapes[u->shape_of[i]];
+            const struct hv__shape *s = &pl->shapes[pl->shape_of[i]];
             scale[i] = s->sequences * s->tokens / first;
         }
         mem.mb_scale = scale;
@@ -85,10 +85,10 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
 }
 
 /** Is dp rank d of every stage priced like an earlier one? Then its memory needs no second look. */
-static bool seen_before(const struct hv__unit *u, size_t d)
+static bool seen_before(const struct hv__pipeline *pl, size_t d)
 {
-    for (size_t r = 0; r < u->n_ranks; r++) {
-        const struct hv__rank *rk = &u->ranks[r];
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        const struct hv__rank *rk = &pl->ranks[r];
         if (d < rk->n_dp && rk->like[d] == d) {
             return false;
         }
@@ -96,11 +96,11 @@ static bool seen_before(const struct hv__unit *u, size_t d)
     return true;
 }
 
-static void take_peak(const struct hv__unit *u, size_t rank, size_t d,
+static void take_peak(const struct hv__pipeline *pl, size_t rank, size_t d,
                       const struct hv_pipe_peak *peak, const struct hv_pipe_memory *mem,
                       struct hv_stage_memory *out)
 {
-    const struct hv__rank *rk = &u->ranks[rank];
+    const struct hv__rank *rk = &pl->ranks[rank];
     size_t i = d % rk->n_dp;
     const struct hv_memory *m = &rk->memory[i];
     double limit = m->limit_bytes - m->reserve_bytes;
@@ -109,8 +109,8 @@ static void take_peak(const struct hv__unit *u, size_t rank, size_t d,
         return;
     }
     double transient = 0;
-    for (size_t g = 0; g < u->n_gstages; g++) {
-        if (u->gstages[g].rank == rank) {
+    for (size_t g = 0; g < pl->n_gstages; g++) {
+        if (pl->gstages[g].rank == rank) {
             transient = fmax(transient, mem->transient_bytes[g * HV_OP_KIND_N + HV_OP_BW]);
         }
     }
@@ -118,7 +118,7 @@ static void take_peak(const struct hv__unit *u, size_t rank, size_t d,
     transient = fmin(transient, act) / held;
     act /= held;
     *out =
-        (struct hv_stage_memory){.replica = u->i_replica,
+        (struct hv_stage_memory){.replica = pl->i_replica,
                                  .stage = rk->stage,
                                  .device = rk->devices[i * rk->width],
                                  .weights_bytes = m->weights_bytes,
@@ -134,24 +134,25 @@ static void take_peak(const struct hv__unit *u, size_t rank, size_t d,
                                  .peak_at_s = peak->peak_at_s};
 }
 
-static void unit_memory(struct hv__lowered *l, struct hv__unit *u, struct hv_stage_memory *out)
+static void pipeline_memory(const struct hv__lowered *l, struct hv__pipeline *pl,
+                            struct hv_stage_memory *out)
 {
     size_t most = 1;
-    for (size_t r = 0; r < u->n_ranks; r++) {
-        most = u->ranks[r].n_dp > most ? u->ranks[r].n_dp : most;
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        most = pl->ranks[r].n_dp > most ? pl->ranks[r].n_dp : most;
     }
-    struct hv_pipe_peak *peaks = hv_arena_new(l->arena, struct hv_pipe_peak, u->n_ranks);
-    int32_t *in_flight = hv_arena_new(l->arena, int32_t, u->n_ranks);
-    hv_schedule_peak_inflight(&u->schedule, in_flight);
+    struct hv_pipe_peak *peaks = hv_arena_new(l->arena, struct hv_pipe_peak, pl->n_ranks);
+    int32_t *in_flight = hv_arena_new(l->arena, int32_t, pl->n_ranks);
+    hv_schedule_peak_inflight(&pl->schedule, in_flight);
     for (size_t d = 0; d < most; d++) {
-        if (seen_before(u, d)) {
+        if (seen_before(pl, d)) {
             continue;
         }
-        struct hv_pipe_memory mem = hv__memory_tables(l, u, d);
-        hv_pipe_peaks(&u->pipe, &u->run, &mem, peaks);
-        for (size_t r = 0; r < u->n_ranks; r++) {
-            struct hv_stage_memory *o = &out[u->ranks[r].stage];
-            take_peak(u, r, d, &peaks[r], &mem, o);
+        struct hv_pipe_memory mem = hv__memory_tables(l, pl, d);
+        hv_pipe_peaks(&pl->pipe, &pl->run, &mem, peaks);
+        for (size_t r = 0; r < pl->n_ranks; r++) {
+            struct hv_stage_memory *o = &out[pl->ranks[r].stage];
+            take_peak(pl, r, d, &peaks[r], &mem, o);
             o->in_flight = in_flight[r];
         }
     }
@@ -172,18 +173,18 @@ static bool has_device(const struct hv_stage *s, uint32_t device)
  * worst device in all: states and activations of all of them, as if all peaks came at one time, the
  * driver's own part once. O(stages² · devices).
  */
-static void add_up_shared(struct hv__lowered *l, const struct hv__unit *u,
+static void add_up_shared(const struct hv__lowered *l, const struct hv__pipeline *pl,
                           const struct hv_stage_memory *own, struct hv_stage_memory *out)
 {
-    for (size_t a = 0; a < u->n_ranks; a++) {
-        struct hv_stage_memory *m = &out[u->ranks[a].stage];
-        for (size_t b = 0; b < u->n_ranks; b++) {
-            const struct hv_stage_memory *o = &own[u->ranks[b].stage];
-            const struct hv_stage *s = &l->plan->replicas[u->i_replica].stages[u->ranks[b].stage];
+    for (size_t a = 0; a < pl->n_ranks; a++) {
+        struct hv_stage_memory *m = &out[pl->ranks[a].stage];
+        for (size_t b = 0; b < pl->n_ranks; b++) {
+            const struct hv_stage_memory *o = &own[pl->ranks[b].stage];
+            const struct hv_stage *s = &l->plan->replicas[pl->i_replica].stages[pl->ranks[b].stage];
             if (a == b || !has_device(s, m->device)) {
                 continue;
             }
-            double once = fmin(o->overhead_bytes, u->ranks[b].memory[0].outside_bytes);
+            double once = fmin(o->overhead_bytes, pl->ranks[b].memory[0].outside_bytes);
             double transient = fmax(m->transient_bytes, o->transient_bytes);
             m->weights_bytes += o->weights_bytes;
             m->gradients_bytes += o->gradients_bytes;
@@ -224,7 +225,7 @@ static const char *largest_part(const struct hv_stage_memory *m, double *bytes)
     return parts[largest].advice;
 }
 
-static void report(struct hv__lowered *l, const struct hv_stage_memory *m)
+static void report(const struct hv__lowered *l, const struct hv_stage_memory *m)
 {
     double over = m->peak_bytes - m->limit_bytes, part;
     if (!(over > 0)) {
@@ -243,7 +244,7 @@ static void report(struct hv__lowered *l, const struct hv_stage_memory *m)
                    hv_fmt_bytes(most, sizeof most, part), advice);
 }
 
-void hv__memory(struct hv__lowered *l, struct hv_verdict *out)
+void hv__memory(const struct hv__lowered *l, struct hv_verdict *out)
 {
     const struct hv_plan *p = l->plan;
     size_t *at = hv_arena_new(l->arena, size_t, p->n_replicas + 1);
@@ -252,14 +253,15 @@ void hv__memory(struct hv__lowered *l, struct hv_verdict *out)
     }
     out->n_memory = at[p->n_replicas];
     out->memory = hv_arena_new(l->arena, struct hv_stage_memory, out->n_memory);
-    for (size_t u = 0; u < l->n_units; u++) {
-        unit_memory(l, &l->units[u], &out->memory[at[l->units[u].i_replica]]);
+    for (size_t u = 0; u < l->pipelines.n; u++) {
+        pipeline_memory(l, &l->pipelines.items[u],
+                        &out->memory[at[l->pipelines.items[u].i_replica]]);
     }
     bool shared = hv_plan_shares_devices(p);
-    for (size_t u = 0; u < l->n_units && shared; u++) {
-        struct hv__unit *x = &l->units[u];
+    for (size_t u = 0; u < l->pipelines.n && shared; u++) {
+        struct hv__pipeline *x = &l->pipelines.items[u];
         struct hv_stage_memory *of = &out->memory[at[x->i_replica]];
-        if (x->first_unit == u) {
+        if (x->first_of_entry == u) {
             add_up_shared(l, x, hv_arena_copy(l->arena, of, x->n_ranks, sizeof *of), of);
         }
     }

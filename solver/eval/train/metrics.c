@@ -2,82 +2,12 @@
  * Figures of a verdict. The breakdown is an average over the used devices and adds up to the
  * iteration time exactly: whatever a device does not spend on a named cause is bubble.
  */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 #include <string.h>
 
 /** Differences of sums below this share are rounding, not time. */
 #define ROUNDING 1e-12
-
-static const char *const breakdown_names[HV_BREAKDOWN_N] = {
-#define X(c, key, help) key,
-    HV_BREAKDOWN_MAP(X)
-#undef X
-};
-
-static const char *const breakdown_helps[HV_BREAKDOWN_N] = {
-#define X(c, key, help) help,
-    HV_BREAKDOWN_MAP(X)
-#undef X
-};
-
-bool hv_eval_has_figure(const struct hv_objective *o, const struct hv_metrics *m)
-{
-    return o->minimize == HV_MIN_COST     ? hv_known(m->usd_per_mtoken)
-           : o->minimize == HV_MIN_ENERGY ? hv_known(m->energy_j)
-                                          : hv_known(m->iteration_s);
-}
-
-double hv_eval_figure(const struct hv_objective *o, const struct hv_metrics *m)
-{
-    bool cost = o->minimize == HV_MIN_COST && hv_known(m->usd_per_mtoken);
-    bool energy = o->minimize == HV_MIN_ENERGY && hv_known(m->energy_j);
-    return cost ? m->usd_per_mtoken : energy ? m->energy_j : m->iteration_s;
-}
-
-bool hv_eval_within(const struct hv_objective *o, const struct hv_metrics *m)
-{
-    bool dear = hv_known(o->max_usd_per_h) && !(m->usd_per_h <= o->max_usd_per_h);
-    bool late = hv_known(o->deadline_s) && !(m->iteration_s <= o->deadline_s);
-    return !dear && !late;
-}
-
-double hv_eval_excess(const struct hv_objective *o, const struct hv_metrics *m)
-{
-    double most = 1;
-    if (hv_known(o->max_usd_per_h)) {
-        most = fmax(most, hv_known(m->usd_per_h) ? m->usd_per_h / o->max_usd_per_h : HUGE_VAL);
-    }
-    if (hv_known(o->deadline_s)) {
-        most = fmax(most, m->iteration_s / o->deadline_s);
-    }
-    return most;
-}
-
-double hv_eval_worth(const struct hv_objective *o, const struct hv_metrics *m)
-{
-    if (!hv_eval_within(o, m)) {
-        return HV_EVAL_OVER * hv_eval_excess(o, m);
-    }
-    return hv_eval_has_figure(o, m) ? hv_eval_figure(o, m) : HV_EVAL_NO_FIGURE * m->iteration_s;
-}
-
-const char *hv_eval_figure_key(const struct hv_objective *o)
-{
-    return o->minimize == HV_MIN_COST     ? "usd_per_Mtoken"
-           : o->minimize == HV_MIN_ENERGY ? "energy_J"
-                                          : "iteration_s";
-}
-
-const char *hv_breakdown_name(enum hv_breakdown b)
-{
-    return breakdown_names[b];
-}
-
-const char *hv_breakdown_help(enum hv_breakdown b)
-{
-    return breakdown_helps[b];
-}
 
 /** How often a (global stage, shape) runs: counts[(pipe·gstages + g)·shapes + shape]. */
 struct counts {
@@ -85,26 +15,26 @@ struct counts {
     double *again; /**< recompute operations that take time */
 };
 
-static struct counts count_passes(const struct hv__lowered *l, const struct hv__unit *u)
+static struct counts count_passes(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
-    size_t cells = u->n_pipes * u->n_gstages * u->n_shapes;
+    size_t cells = pl->n_pipes * pl->n_gstages * pl->n_shapes;
     struct counts c = {hv_arena_new(l->arena, double, cells),
                        hv_arena_new(l->arena, double, cells)};
-    size_t n = hv_schedule_n_ops(&u->schedule), k = (size_t)(u->n_slices > 1 ? u->n_slices : 1);
+    size_t n = hv_schedule_n_ops(&pl->schedule), k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
     for (size_t i = 0; i < n; i++) {
-        const struct hv_op *op = &u->schedule.ops[i];
+        const struct hv_op *op = &pl->schedule.ops[i];
         size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
-        size_t g = (size_t)op->pipe * u->n_gstages + (size_t)op->stage;
-        size_t cell = g * u->n_shapes + (size_t)u->shape_of[at];
+        size_t g = (size_t)op->pipe * pl->n_gstages + (size_t)op->stage;
+        size_t cell = g * pl->n_shapes + (size_t)pl->shape_of[at];
         if (op->kind == HV_OP_F) {
-            c.forward[cell] += hv_op_share(&u->schedule, op);
-        } else if (op->kind == HV_OP_R && hv_pipe_op_end_s(&u->pipe, &u->run, i) >
-                                              hv_pipe_op_start_s(&u->pipe, &u->run, i)) {
+            c.forward[cell] += hv_op_share(&pl->schedule, op);
+        } else if (op->kind == HV_OP_R && hv_pipe_op_end_s(&pl->pipe, &pl->run, i) >
+                                              hv_pipe_op_start_s(&pl->pipe, &pl->run, i)) {
             c.again[cell] += 1;
         }
     }
-    for (size_t i = 0; i < cells && u->more_mb > 0; i++) { /* one direction, one shape, no R */
-        c.forward[i] += (double)u->more_mb;
+    for (size_t i = 0; i < cells && pl->more_mb > 0; i++) { /* one direction, one shape, no R */
+        c.forward[i] += (double)pl->more_mb;
     }
     return c;
 }
@@ -122,19 +52,19 @@ static double add_pass(const struct hv_pass *p, double n, double *b)
 }
 
 /** Adds what dp rank d of a rank does in one simulated run to `b`; returns its busy seconds. */
-static double rank_busy(const struct hv__unit *u, size_t rank, size_t d,
+static double rank_busy(const struct hv__pipeline *pl, size_t rank, size_t d,
                         const struct counts *counts, double *b)
 {
     double busy = 0;
-    for (size_t g = 0; g < u->n_pipes * u->n_gstages; g++) {
-        const struct hv__gstage *x = &u->gstages[g];
+    for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
+        const struct hv__gstage *x = &pl->gstages[g];
         if (x->rank != rank) {
             continue;
         }
-        for (size_t i = 0; i < u->n_shapes; i++) {
-            size_t at = i * u->ranks[rank].n_dp + d;
-            double n = counts->forward[g * u->n_shapes + i];
-            double again = x->again ? counts->again[g * u->n_shapes + i] : n;
+        for (size_t i = 0; i < pl->n_shapes; i++) {
+            size_t at = i * pl->ranks[rank].n_dp + d;
+            double n = counts->forward[g * pl->n_shapes + i];
+            double again = x->again ? counts->again[g * pl->n_shapes + i] : n;
             busy += add_pass(&x->pass[at], again, b);
             busy += add_pass(&x->plain[at], n - again, b);
         }
@@ -143,54 +73,54 @@ static double rank_busy(const struct hv__unit *u, size_t rank, size_t d,
 }
 
 /** One dp rank's share of the iteration by cause into b (which adds up to iteration_s). */
-static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u, size_t rank,
+static void rank_breakdown(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank,
                            size_t d, const struct counts *counts, double *b)
 {
-    const struct hv__rank *rk = &u->ranks[rank];
-    const struct hv_pipe_rank *idle = &u->idle[rank];
+    const struct hv__rank *rk = &pl->ranks[rank];
+    const struct hv_pipe_rank *idle = &pl->idle[rank];
     memset(b, 0, HV_BREAKDOWN_N * sizeof *b);
-    double busy = rank_busy(u, rank, d, counts, b);
+    double busy = rank_busy(pl, rank, d, counts, b);
     double waiting = idle->busy_s - busy;
     b[HV_TIME_IMBALANCE] = waiting > ROUNDING * idle->busy_s ? waiting : 0;
-    if (l->stale) {
+    if (l->schedule.stale) {
         /* what one simulated micro-batch costs, times the micro-batches of an iteration */
-        double factor =
-            u->waves * (double)u->replica->micro_batches / (double)(u->n_mb + u->more_mb);
+        double factor = pl->waves.per_iteration * (double)pl->replica->micro_batches /
+                        (double)(pl->n_mb + pl->more_mb);
         for (int i = 0; i < HV_BREAKDOWN_N; i++) {
             b[i] *= factor;
         }
-        b[HV_TIME_DP] = u->waves * (u->exposed_s + rk->gather_s);
-        b[HV_TIME_OPTIMIZER] = u->waves * rk->optimizer_s;
+        b[HV_TIME_DP] = pl->waves.per_iteration * (pl->waves.exposed_s + rk->gather_s);
+        b[HV_TIME_OPTIMIZER] = pl->waves.per_iteration * rk->optimizer_s;
     } else {
         b[HV_TIME_PP] = idle->comm_s;
         /* waiting for replicas that are slower is idle time like any other: bubble */
         b[HV_TIME_DP] = rk->sync_exposed_s + rk->gather_s;
         b[HV_TIME_OPTIMIZER] = rk->optimizer_s;
     }
-    b[HV_TIME_STEP] = l->step_s;
+    b[HV_TIME_STEP] = l->iteration.step_s;
     double sum = 0;
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         sum += b[i];
     }
-    double idle_s = l->iteration_s - sum;
-    b[HV_TIME_BUBBLE] = idle_s > ROUNDING * l->iteration_s ? idle_s : 0;
+    double idle_s = l->iteration.total_s - sum;
+    b[HV_TIME_BUBBLE] = idle_s > ROUNDING * l->iteration.total_s ? idle_s : 0;
 }
 
 static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
 {
     double devices = 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        const struct hv__unit *u = &l->units[i];
-        const struct counts counts = count_passes(l, u);
-        for (size_t r = 0; r < u->n_ranks; r++) {
-            const struct hv__rank *rk = &u->ranks[r];
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[i];
+        const struct counts counts = count_passes(l, pl);
+        for (size_t r = 0; r < pl->n_ranks; r++) {
+            const struct hv__rank *rk = &pl->ranks[r];
             double b[HV_BREAKDOWN_N];
             for (size_t d = 0; d < rk->n_dp; d++) {
-                double weight = (double)(rk->width * rk->n_like[d]) * (double)u->multiplicity;
+                double weight = (double)(rk->width * rk->n_like[d]) * (double)pl->multiplicity;
                 if (weight <= 0) {
                     continue;
                 }
-                rank_breakdown(l, u, r, d, &counts, b);
+                rank_breakdown(l, pl, r, d, &counts, b);
                 for (int k = 0; k < HV_BREAKDOWN_N; k++) {
                     m->breakdown_s[k] += weight * b[k];
                 }
@@ -216,7 +146,7 @@ double hv__tokens_of_iteration(const struct hv__lowered *l)
 {
     const struct hv_job *job = hv_cost_job(l->k);
     double tokens = (double)(job->global_batch * job->sequence);
-    for (size_t i = 0; !l->stale && i < l->plan->n_replicas; i++) {
+    for (size_t i = 0; !l->schedule.stale && i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
             const struct hv_micro_batch *mb = &r->list[k];
@@ -230,9 +160,9 @@ double hv__tokens_of_iteration(const struct hv__lowered *l)
 static double sequence_flops(const struct hv__lowered *l, double tokens, const double *scales)
 {
     double flops = 0;
-    for (size_t i = 0; i < l->n_leaves; i++) {
-        flops +=
-            (scales != NULL ? scales[i] : 1) * hv_leaf_forward_flops(&l->leaves[i], tokens, true);
+    for (size_t i = 0; i < l->leaves.n; i++) {
+        flops += (scales != NULL ? scales[i] : 1) *
+                 hv_leaf_forward_flops(&l->leaves.items[i], tokens, true);
     }
     return flops;
 }
@@ -243,7 +173,7 @@ static double forward_flops(const struct hv__lowered *l)
     const struct hv_job *job = hv_cost_job(l->k);
     double whole = sequence_flops(l, (double)job->sequence, NULL);
     double flops = whole * (double)job->global_batch;
-    for (size_t i = 0; !l->stale && i < l->plan->n_replicas; i++) {
+    for (size_t i = 0; !l->schedule.stale && i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
             const struct hv_micro_batch *mb = &r->list[k];
@@ -309,21 +239,21 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
     out->stages = hv_arena_new(l->arena, struct hv_stage_metrics, out->n_stages);
     size_t base = 0;
     for (size_t e = 0; e < l->plan->n_replicas; e++) {
-        for (size_t i = 0; i < l->n_units; i++) {
-            const struct hv__unit *u = &l->units[i];
-            if (u->i_replica != e) {
+        for (size_t i = 0; i < l->pipelines.n; i++) {
+            const struct hv__pipeline *pl = &l->pipelines.items[i];
+            if (pl->i_replica != e) {
                 continue;
             }
-            for (size_t g = 0; g < u->n_gstages; g++) {
-                struct hv_stage_metrics *s = &out->stages[base + u->gstages[g].plan_stage];
-                const struct hv__rank *rk = &u->ranks[u->gstages[g].plan_stage];
+            for (size_t g = 0; g < pl->n_gstages; g++) {
+                struct hv_stage_metrics *s = &out->stages[base + pl->gstages[g].plan_stage];
+                const struct hv__rank *rk = &pl->ranks[pl->gstages[g].plan_stage];
                 s->replica = e;
                 s->stage = rk->stage;
-                s->forward_s += u->gstages[g].forward_s[0];
-                s->backward_s += u->gstages[g].input_grad_s[0] + u->gstages[g].weight_grad_s[0] +
-                                 u->gstages[g].recompute_s[0];
-                s->busy_frac =
-                    u->idle[rk->stage].busy_s / (l->stale ? u->run.makespan_s : l->iteration_s);
+                s->forward_s += pl->gstages[g].forward_s[0];
+                s->backward_s += pl->gstages[g].input_grad_s[0] + pl->gstages[g].weight_grad_s[0] +
+                                 pl->gstages[g].recompute_s[0];
+                s->busy_frac = pl->idle[rk->stage].busy_s /
+                               (l->schedule.stale ? pl->run.makespan_s : l->iteration.total_s);
                 s->hop_s = rk->hop_next_s;
             }
             break;
@@ -332,14 +262,14 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
     }
 }
 
-void hv__metrics(struct hv__lowered *l, struct hv_verdict *out)
+void hv__metrics(const struct hv__lowered *l, struct hv_verdict *out)
 {
     struct hv_metrics *m = &out->metrics;
-    m->iteration_s = l->iteration_s;
-    m->pipeline_s = l->pipeline_s;
-    m->tokens_per_s = hv__tokens_of_iteration(l) / l->iteration_s;
-    m->exact = !l->stale;
-    m->staleness = l->stale ? l->staleness : 0;
+    m->iteration_s = l->iteration.total_s;
+    m->pipeline_s = l->iteration.pipeline_s;
+    m->tokens_per_s = hv__tokens_of_iteration(l) / l->iteration.total_s;
+    m->exact = !l->schedule.stale;
+    m->staleness = l->schedule.stale ? l->iteration.staleness : 0;
     add_breakdown(l, m);
     add_use(l, m);
     add_stages(l, out);

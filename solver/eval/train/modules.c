@@ -2,7 +2,7 @@
  * Plans for models of modules: layers counted through the whole model, names for painters, samples
  * per module. What a module costs is in solver/cost.
  */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 #include <string.h>
 
@@ -74,16 +74,16 @@ const struct hv_plan *hv__flat_plan(const struct hv_plan *p, const struct hv_mod
 void hv__find_leaves(struct hv__lowered *l)
 {
     const struct hv_model *m = hv_cost_model(l->k);
-    l->n_leaves = hv_model_n_leaves(m);
-    struct hv_model_leaf *leaves = hv_arena_new(l->arena, struct hv_model_leaf, l->n_leaves);
+    l->leaves.n = hv_model_n_leaves(m);
+    struct hv_model_leaf *leaves = hv_arena_new(l->arena, struct hv_model_leaf, l->leaves.n);
     hv_model_leaves(m, leaves);
-    l->leaves = leaves;
+    l->leaves.items = leaves;
 }
 
 size_t hv__leaf_of(const struct hv__lowered *l, size_t block)
 {
     size_t i = 0;
-    while (i + 1 < l->n_leaves && block >= l->leaves[i + 1].first) {
+    while (i + 1 < l->leaves.n && block >= l->leaves.items[i + 1].first) {
         i++;
     }
     return i;
@@ -92,7 +92,7 @@ size_t hv__leaf_of(const struct hv__lowered *l, size_t block)
 /** Does a run of half blocks reach into a leaf? An empty run lies where it points. */
 static bool reaches(const struct hv__lowered *l, struct hv_range r, size_t leaf)
 {
-    const struct hv_model_leaf *x = &l->leaves[leaf];
+    const struct hv_model_leaf *x = &l->leaves.items[leaf];
     int first2 = 2 * (int)x->first, end2 = first2 + 2 * (int)x->model->n_blocks;
     return r.from2 < r.to2 ? r.from2 < end2 && first2 < r.to2
                            : hv__leaf_of(l, (size_t)r.from2 / 2) == leaf;
@@ -100,19 +100,19 @@ static bool reaches(const struct hv__lowered *l, struct hv_range r, size_t leaf)
 
 const char *hv__modules_of(const struct hv__lowered *l, const struct hv_stage *s)
 {
-    if (l->leaves[0].name == NULL) {
+    if (l->leaves.items[0].name == NULL) {
         return NULL;
     }
     struct hv_str text = {0};
     const char *last = "";
-    for (size_t i = 0; i < l->n_leaves; i++) {
+    for (size_t i = 0; i < l->leaves.n; i++) {
         bool held = false;
         for (size_t k = 0; k < s->n_ranges; k++) {
             held = held || reaches(l, s->ranges[k], i);
         }
-        if (held && strcmp(last, l->leaves[i].name) != 0) {
-            hv_str_addf(&text, "%s%s", *last != '\0' ? "+" : "", l->leaves[i].name);
-            last = l->leaves[i].name;
+        if (held && strcmp(last, l->leaves.items[i].name) != 0) {
+            hv_str_addf(&text, "%s%s", *last != '\0' ? "+" : "", l->leaves.items[i].name);
+            last = l->leaves.items[i].name;
         }
     }
     const char *out = hv_arena_strdup(l->arena, hv_str_cstr(&text));
@@ -125,11 +125,11 @@ const double *hv__leaf_scales(const struct hv__lowered *l, const struct hv_micro
     if (mb == NULL || mb->n_scales == 0) {
         return NULL;
     }
-    double *s = hv_arena_new(l->arena, double, l->n_leaves);
-    for (size_t i = 0; i < l->n_leaves; i++) {
+    double *s = hv_arena_new(l->arena, double, l->leaves.n);
+    for (size_t i = 0; i < l->leaves.n; i++) {
         s[i] = 1;
-        for (size_t k = 0; k < mb->n_scales && l->leaves[i].name != NULL; k++) {
-            s[i] = strcmp(mb->modules[k], l->leaves[i].name) == 0 ? mb->scales[k] : s[i];
+        for (size_t k = 0; k < mb->n_scales && l->leaves.items[i].name != NULL; k++) {
+            s[i] = strcmp(mb->modules[k], l->leaves.items[i].name) == 0 ? mb->scales[k] : s[i];
         }
     }
     return s;
@@ -138,12 +138,12 @@ const double *hv__leaf_scales(const struct hv__lowered *l, const struct hv_micro
 bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head)
 {
     int told = head ? g->head : g->embedding;
-    const struct hv_model_leaf *x = &l->leaves[leaf];
+    const struct hv_model_leaf *x = &l->leaves.items[leaf];
     if (told == 0 || (head && x->feeds)) {
         return false;
     }
     if (told > 0) {
-        return l->n_leaves == 1 || reaches(l, g->range, leaf);
+        return l->leaves.n == 1 || reaches(l, g->range, leaf);
     }
     int first2 = 2 * (int)x->first, end2 = first2 + 2 * (int)x->model->n_blocks;
     return head ? g->range.from2 < end2 && end2 <= g->range.to2
@@ -155,7 +155,7 @@ bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size
 /** Bytes that a leaf hands on for so many sequences. */
 static double output_bytes(const struct hv__lowered *l, size_t leaf, const struct hv__shape *s)
 {
-    const struct hv_model *m = l->leaves[leaf].model;
+    const struct hv_model *m = l->leaves.items[leaf].model;
     double n = s->sequences * (s->scales != NULL ? s->scales[leaf] : 1);
     switch (m->kind) {
     case HV_MODEL_TRANSFORMER: {
@@ -174,11 +174,11 @@ static double output_bytes(const struct hv__lowered *l, size_t leaf, const struc
 }
 
 /** The stage of a pipeline that holds a half block; the number of stages when none does. */
-static size_t stage_holding(const struct hv__unit *u, int half)
+static size_t stage_holding(const struct hv__pipeline *pl, int half)
 {
     size_t g = 0;
-    while (g < u->n_gstages &&
-           !(u->gstages[g].range.from2 <= half && half < u->gstages[g].range.to2)) {
+    while (g < pl->n_gstages &&
+           !(pl->gstages[g].range.from2 <= half && half < pl->gstages[g].range.to2)) {
         g++;
     }
     return g;
@@ -188,8 +188,8 @@ static size_t stage_holding(const struct hv__unit *u, int half)
 static size_t leaf_of_module(const struct hv__lowered *l, size_t module, bool last)
 {
     size_t found = 0;
-    for (size_t i = l->n_leaves; i-- > 0;) {
-        if (l->leaves[i].module == module) {
+    for (size_t i = l->leaves.n; i-- > 0;) {
+        if (l->leaves.items[i].module == module) {
             found = i;
             if (last) {
                 break;
@@ -200,24 +200,24 @@ static size_t leaf_of_module(const struct hv__lowered *l, size_t module, bool la
 }
 
 /** The last stage that reads what a module makes; 0: none does. */
-static size_t last_reader(const struct hv__lowered *l, const struct hv__unit *u, size_t module)
+static size_t last_reader(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t module)
 {
     const struct hv_model *m = hv_cost_model(l->k);
     size_t last = 0;
     for (size_t e = 0; e < m->n_edges; e++) {
         if (m->edges[e].from == module) {
             size_t leaf = leaf_of_module(l, m->edges[e].to, false);
-            size_t g = stage_holding(u, 2 * (int)l->leaves[leaf].first);
-            last = g < u->n_gstages && g > last ? g : last;
+            size_t g = stage_holding(pl, 2 * (int)l->leaves.items[leaf].first);
+            last = g < pl->n_gstages && g > last ? g : last;
         }
     }
     return last;
 }
 
-double *hv__passing_bytes(struct hv__lowered *l, const struct hv__unit *u)
+double *hv__passing_bytes(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     const struct hv_model *m = hv_cost_model(l->k);
-    const struct hv_stage_graph *graph = &u->schedule.graph;
+    const struct hv_stage_graph *graph = &pl->schedule.graph;
     for (int32_t e = 0; e < graph->n_edges; e++) {
         if (graph->to[e] != graph->from[e] + 1) {
             return NULL; /* stages feed those that read them */
@@ -226,16 +226,16 @@ double *hv__passing_bytes(struct hv__lowered *l, const struct hv__unit *u)
     if (m->kind != HV_MODEL_MODULES) {
         return NULL;
     }
-    double *bytes = hv_arena_new(l->arena, double, u->n_gstages + 1);
-    double n = (double)u->n_mb * (double)(u->n_slices > 1 ? u->n_slices : 1);
+    double *bytes = hv_arena_new(l->arena, double, pl->n_gstages + 1);
+    double n = (double)pl->n_mb * (double)(pl->n_slices > 1 ? pl->n_slices : 1);
     for (size_t k = 0; k < m->n_modules; k++) {
         size_t leaf = leaf_of_module(l, k, true);
-        int end2 = 2 * (int)(l->leaves[leaf].first + l->leaves[leaf].model->n_blocks);
-        size_t from = stage_holding(u, end2 - 1), to = last_reader(l, u, k);
+        int end2 = 2 * (int)(l->leaves.items[leaf].first + l->leaves.items[leaf].model->n_blocks);
+        size_t from = stage_holding(pl, end2 - 1), to = last_reader(l, pl, k);
         for (size_t g = from; g < to; g++) {
-            bool own = g == from && u->gstages[g].range.to2 == end2; /* the hop has it already */
-            for (size_t i = 0; !own && i < u->n_shapes; i++) {
-                bytes[g] += u->n_of_shape[i] / n * output_bytes(l, leaf, &u->shapes[i]);
+            bool own = g == from && pl->gstages[g].range.to2 == end2; /* the hop has it already */
+            for (size_t i = 0; !own && i < pl->n_shapes; i++) {
+                bytes[g] += pl->n_of_shape[i] / n * output_bytes(l, leaf, &pl->shapes[i]);
             }
         }
     }

@@ -3,18 +3,18 @@
 #include "solver/eval/train/reduce_int.h"
 
 /** Parameters that the host of every node updates, all pipelines together. O(devices). */
-static double *count_host_parameters(struct hv__lowered *l)
+static double *count_host_parameters(const struct hv__lowered *l)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     double *n = hv_arena_new(l->arena, double, (size_t)c->n_nodes + 1);
-    for (size_t i = 0; i < l->n_units; i++) {
-        const struct hv__unit *u = &l->units[i];
-        for (size_t r = 0; r < u->n_ranks; r++) {
-            const struct hv__rank *rk = &u->ranks[r];
-            const struct hv_stage *s = &u->replica->stages[rk->stage];
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[i];
+        for (size_t r = 0; r < pl->n_ranks; r++) {
+            const struct hv__rank *rk = &pl->ranks[r];
+            const struct hv_stage *s = &pl->replica->stages[rk->stage];
             double frac = hv_stage_host_frac(s);
-            for (int k = 0; k < u->multiplicity && frac > 0; k++) {
-                const uint32_t *d = s->devices + (size_t)u->copies[k] * rk->n_devices;
+            for (int k = 0; k < pl->multiplicity && frac > 0; k++) {
+                const uint32_t *d = s->devices + (size_t)pl->copies[k] * rk->n_devices;
                 for (size_t x = 0; x < rk->n_devices; x++) {
                     n[hv_cluster_node_of(c, d[x])] +=
                         frac * rk->memory[x / rk->width].updated_parameters;
@@ -26,24 +26,24 @@ static double *count_host_parameters(struct hv__lowered *l)
 }
 
 /** Seconds of the backward pass of a rank's last micro-batch, all chunks. */
-static double last_backward_s(const struct hv__unit *u, size_t rank)
+static double last_backward_s(const struct hv__pipeline *pl, size_t rank)
 {
     double sum = 0;
-    size_t n = (size_t)u->n_mb * (size_t)(u->n_slices > 1 ? u->n_slices : 1);
-    int32_t shape = u->shape_of[n - 1];
-    for (size_t g = 0; g < u->n_pipes * u->n_gstages; g++) {
-        const struct hv__gstage *x = &u->gstages[g];
+    size_t n = (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
+    int32_t shape = pl->shape_of[n - 1];
+    for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
+        const struct hv__gstage *x = &pl->gstages[g];
         sum += x->rank == rank ? x->input_grad_s[shape] + x->weight_grad_s[shape] : 0;
     }
     return sum;
 }
 
 /** Of one device: what it does itself, beside what its host and other devices do for it. */
-static double optimizer_s(struct hv__lowered *l, const struct hv__unit *u, struct hv__rank *rk,
+static double optimizer_s(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk,
                           size_t at)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const struct hv_stage *s = &u->replica->stages[rk->stage];
+    const struct hv_stage *s = &pl->replica->stages[rk->stage];
     double frac = hv_stage_host_frac(s), n = rk->memory[at / rk->width].updated_parameters;
     uint32_t device = rk->devices[at];
     double away = hv_stage_peer_frac(s);
@@ -52,32 +52,33 @@ static double optimizer_s(struct hv__lowered *l, const struct hv__unit *u, struc
     if (away > 0) {
         const struct hv_peer_update p = {.device = device,
                                          .parameters = n,
-                                         .backward_s = last_backward_s(u, (size_t)(rk - u->ranks))};
+                                         .backward_s =
+                                             last_backward_s(pl, (size_t)(rk - pl->ranks))};
         own_s = fmax(own_s, hv_cost_peer_optimizer_s(l->k, s, &p));
     }
     if (!(frac > 0)) {
         return own_s;
     }
-    if (l->host_parameters == NULL) {
-        l->host_parameters = count_host_parameters(l);
+    if (l->nodes.host_parameters == NULL) {
+        l->nodes.host_parameters = count_host_parameters(l);
     }
     const struct hv_host_update h = {.devices = rk->devices,
                                      .n_devices = rk->n_devices,
                                      .device = device,
                                      .parameters = frac * n,
                                      .node_parameters =
-                                         l->host_parameters[hv_cluster_node_of(c, device)],
-                                     .backward_s = last_backward_s(u, (size_t)(rk - u->ranks))};
+                                         l->nodes.host_parameters[hv_cluster_node_of(c, device)],
+                                     .backward_s = last_backward_s(pl, (size_t)(rk - pl->ranks))};
     return fmax(own_s, hv_cost_offload_optimizer_s(l->k, &h));
 }
 
-void hv__finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct hv__rank *rk)
+void hv__optimizer_step(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk)
 {
     for (size_t i = 0; i < rk->n_devices; i++) {
         if (rk->like[i / rk->width] == i / rk->width) {
-            rk->optimizer_s = fmax(rk->optimizer_s, optimizer_s(l, u, rk, i));
+            rk->optimizer_s = fmax(rk->optimizer_s, optimizer_s(l, pl, rk, i));
         }
     }
-    const struct hv__unit *first = &l->units[u->first_unit];
-    rk->gather_s = first == u ? hv__gather_s(l, u, rk) : first->ranks[rk->stage].gather_s;
+    const struct hv__pipeline *first = &l->pipelines.items[pl->first_of_entry];
+    rk->gather_s = first == pl ? hv__gather_s(l, pl, rk) : first->ranks[rk->stage].gather_s;
 }

@@ -1,6 +1,6 @@
 /** Which pipelines of a plan, and which data-parallel ranks of a stage, are alike: those are priced
  * once. */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 #include "solver/base/rng.h"
 
@@ -68,7 +68,7 @@ static uint64_t *mark_nodes(struct hv__lowered *l)
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     uint64_t *marks = hv_arena_new(l->arena, uint64_t, (size_t)c->n_nodes + 1);
     uint32_t *owner = hv_arena_new(l->arena, uint32_t, (size_t)c->n_nodes + 1), copies = 0;
-    l->crowded_nodes = hv_arena_new(l->arena, bool, (size_t)c->n_nodes + 1);
+    l->pipelines.crowded_nodes = hv_arena_new(l->arena, bool, (size_t)c->n_nodes + 1);
     for (size_t i = 0; i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (size_t s = 0; r->n_stages > 1 && s < r->n_stages; s++) {
@@ -77,7 +77,7 @@ static uint64_t *mark_nodes(struct hv__lowered *l)
             for (size_t d = 0; d < each * (size_t)r->count; d++) {
                 uint32_t node = hv_cluster_node_of(c, r->stages[s].devices[d]);
                 uint32_t own = copies + (uint32_t)(d / each) + 1;
-                l->crowded_nodes[node] |= owner[node] != 0 && owner[node] != own;
+                l->pipelines.crowded_nodes[node] |= owner[node] != 0 && owner[node] != own;
                 owner[node] = own;
                 marks[node] += mark;
             }
@@ -110,38 +110,39 @@ static uint64_t copy_hash(const struct hv__lowered *l, const struct hv_replica *
     return h;
 }
 
-/** Groups the copies of every replica entry into units. */
-void hv__find_units(struct hv__lowered *l)
+/** Groups the copies of every replica entry into pipelines. */
+void hv__find_pipelines(struct hv__lowered *l)
 {
     const struct hv_plan *p = l->plan;
     size_t most = 0;
     for (size_t i = 0; i < p->n_replicas; i++) {
         most += (size_t)p->replicas[i].count;
     }
-    l->units = hv_arena_new(l->arena, struct hv__unit, most);
+    l->pipelines.items = hv_arena_new(l->arena, struct hv__pipeline, most);
     uint64_t *hash = hv_arena_new(l->arena, uint64_t, most), *marks = mark_nodes(l);
     for (size_t i = 0; i < p->n_replicas; i++) {
         const struct hv_replica *r = &p->replicas[i];
-        size_t start = l->n_units;
+        size_t start = l->pipelines.n;
         for (int c = 0; c < r->count; c++) {
             uint64_t h = copy_hash(l, r, c, marks);
             size_t u = start;
-            while (u < l->n_units && hash[u] != h) {
+            while (u < l->pipelines.n && hash[u] != h) {
                 u++;
             }
-            if (u == l->n_units) {
-                l->units[u] = (struct hv__unit){
-                    .i_replica = i, .replica = r, .first_copy = c, .first_unit = start};
-                l->units[u].copies = hv_arena_new(l->arena, int, (size_t)r->count);
+            if (u == l->pipelines.n) {
+                l->pipelines.items[u] = (struct hv__pipeline){
+                    .i_replica = i, .replica = r, .first_copy = c, .first_of_entry = start};
+                l->pipelines.items[u].copies = hv_arena_new(l->arena, int, (size_t)r->count);
                 hash[u] = h;
-                l->n_units++;
+                l->pipelines.n++;
             }
-            l->units[u].copies[l->units[u].multiplicity++] = c;
+            l->pipelines.items[u].copies[l->pipelines.items[u].multiplicity++] = c;
         }
     }
-    l->rank_at = hv_arena_new(l->arena, size_t, l->n_units + 1);
-    for (size_t u = 0; u < l->n_units; u++) {
-        l->rank_at[u + 1] = l->rank_at[u] + l->units[u].replica->n_stages;
+    l->pipelines.rank_at = hv_arena_new(l->arena, size_t, l->pipelines.n + 1);
+    for (size_t u = 0; u < l->pipelines.n; u++) {
+        l->pipelines.rank_at[u + 1] =
+            l->pipelines.rank_at[u] + l->pipelines.items[u].replica->n_stages;
     }
 }
 
@@ -256,7 +257,7 @@ static void find_like(const struct hv__lowered *l, struct hv__rank *rk, const st
     }
 }
 
-void hv__fill_rank(struct hv__lowered *l, const struct hv_replica *r, size_t stage, int copy,
+void hv__fill_rank(const struct hv__lowered *l, const struct hv_replica *r, size_t stage, int copy,
                    struct hv__rank *out)
 {
     const struct hv_stage *s = &r->stages[stage];
@@ -273,11 +274,11 @@ void hv__fill_rank(struct hv__lowered *l, const struct hv_replica *r, size_t sta
     find_like(l, out, s);
 }
 
-void hv__fill_ranks(struct hv__lowered *l, struct hv__unit *u)
+void hv__fill_ranks(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    u->n_ranks = u->replica->n_stages;
-    u->ranks = hv_arena_new(l->arena, struct hv__rank, u->n_ranks);
-    for (size_t i = 0; i < u->n_ranks; i++) {
-        hv__fill_rank(l, u->replica, i, u->first_copy, &u->ranks[i]);
+    pl->n_ranks = pl->replica->n_stages;
+    pl->ranks = hv_arena_new(l->arena, struct hv__rank, pl->n_ranks);
+    for (size_t i = 0; i < pl->n_ranks; i++) {
+        hv__fill_rank(l, pl->replica, i, pl->first_copy, &pl->ranks[i]);
     }
 }

@@ -1,15 +1,15 @@
 /** What the passes and the memory of a pipeline cost. */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 #include <string.h>
 
-/** Lets the unit's scratch replica hold only the blocks of one global stage, on the rank that runs
- * it, so that placement and two-way schedules need no special case in cost. */
-static struct hv_stage *set_scratch(struct hv__unit *u, struct hv__gstage *g)
+/** Lets the pipeline's scratch replica hold only the blocks of one global stage, on the rank that
+ * runs it, so that placement and two-way schedules need no special case in cost. */
+static struct hv_stage *set_scratch(struct hv__pipeline *pl, struct hv__gstage *g)
 {
-    size_t i = u->ranks[g->rank].stage;
-    struct hv_stage *s = &u->scratch->stages[i];
-    *s = u->replica->stages[i];
+    size_t i = pl->ranks[g->rank].stage;
+    struct hv_stage *s = &pl->scratch->stages[i];
+    *s = pl->replica->stages[i];
     s->ranges = &g->range;
     s->n_ranges = 1;
     s->embedding = g->embedding;
@@ -24,7 +24,7 @@ static void set_recompute(struct hv_stage *s, unsigned mask)
     s->n_recompute_per = 0;
 }
 
-struct hv_replica *hv__copy_replica(struct hv__lowered *l, const struct hv_replica *from)
+struct hv_replica *hv__copy_replica(const struct hv__lowered *l, const struct hv_replica *from)
 {
     struct hv_replica *r = hv_arena_new(l->arena, struct hv_replica, 1);
     *r = *from;
@@ -34,15 +34,15 @@ struct hv_replica *hv__copy_replica(struct hv__lowered *l, const struct hv_repli
 }
 
 /** Passes of one global stage for all shapes and dp ranks; ranks that are alike are priced once. */
-static enum hv_status price_passes(struct hv__lowered *l, const struct hv__unit *u,
+static enum hv_status price_passes(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                    const struct hv__gstage *g, struct hv_pass *out,
                                    struct hv_err *err)
 {
-    const struct hv__rank *rk = &u->ranks[g->rank];
-    const struct hv_replica *r = u->scratch;
-    for (size_t i = 0; i < u->n_shapes; i++) {
+    const struct hv__rank *rk = &pl->ranks[g->rank];
+    const struct hv_replica *r = pl->scratch;
+    for (size_t i = 0; i < pl->n_shapes; i++) {
         for (size_t d = 0; d < rk->n_dp; d++) {
-            double n = hv__rank_sequences(rk, &r->stages[rk->stage], u->shapes[i].sequences, d);
+            double n = hv__rank_sequences(rk, &r->stages[rk->stage], pl->shapes[i].sequences, d);
             struct hv_pass *pass = &out[i * rk->n_dp + d];
             if (rk->like[d] != d) {
                 *pass = out[i * rk->n_dp + rk->like[d]];
@@ -54,13 +54,13 @@ static enum hv_status price_passes(struct hv__lowered *l, const struct hv__unit 
             struct hv_stage_query q = {.plan = l->plan,
                                        .replica = r,
                                        .stage = rk->stage,
-                                       .copy = u->first_copy,
+                                       .copy = pl->first_copy,
                                        .dp_rank = (int)(d / rk->cuts),
                                        .tp_rank = (int)(d % rk->cuts),
                                        .sequences = n,
-                                       .tokens = u->shapes[i].tokens,
-                                       .context = u->shapes[i].context,
-                                       .scales = u->shapes[i].scales};
+                                       .tokens = pl->shapes[i].tokens,
+                                       .context = pl->shapes[i].context,
+                                       .scales = pl->shapes[i].scales};
             enum hv_status st = hv_cost_pass(l->k, &q, pass, err);
             if (st != HV_OK) {
                 return st;
@@ -76,30 +76,30 @@ static double backward_s(const struct hv_pass *p)
 }
 
 /** Prices one global stage on its rank for all shapes and dp ranks. */
-enum hv_status hv__price_gstage(struct hv__lowered *l, struct hv__unit *u, struct hv__gstage *g,
-                                struct hv_err *err)
+enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                struct hv__gstage *g, struct hv_err *err)
 {
-    const struct hv__rank *rk = &u->ranks[g->rank];
-    size_t n = u->n_shapes * rk->n_dp;
+    const struct hv__rank *rk = &pl->ranks[g->rank];
+    size_t n = pl->n_shapes * rk->n_dp;
     g->pass = hv_arena_new(l->arena, struct hv_pass, n);
     g->plain = g->pass;
-    g->forward_s = hv_arena_new(l->arena, double, u->n_shapes);
-    g->input_grad_s = hv_arena_new(l->arena, double, u->n_shapes);
-    g->weight_grad_s = hv_arena_new(l->arena, double, u->n_shapes);
-    g->recompute_s = hv_arena_new(l->arena, double, u->n_shapes);
-    struct hv_stage *s = set_scratch(u, g);
+    g->forward_s = hv_arena_new(l->arena, double, pl->n_shapes);
+    g->input_grad_s = hv_arena_new(l->arena, double, pl->n_shapes);
+    g->weight_grad_s = hv_arena_new(l->arena, double, pl->n_shapes);
+    g->recompute_s = hv_arena_new(l->arena, double, pl->n_shapes);
+    struct hv_stage *s = set_scratch(pl, g);
     enum hv_status st = HV_OK;
     if (g->again) {
         /* R runs the whole stage again; then B has no recompute in it, whatever the plan says */
         g->plain = hv_arena_new(l->arena, struct hv_pass, n);
         set_recompute(s, HV_RC_NONE);
-        st = price_passes(l, u, g, g->plain, err);
+        st = price_passes(l, pl, g, g->plain, err);
         set_recompute(s, HV_RC_FULL);
     }
     if (st == HV_OK) {
-        st = price_passes(l, u, g, g->pass, err);
+        st = price_passes(l, pl, g, g->pass, err);
     }
-    *s = u->replica->stages[rk->stage];
+    *s = pl->replica->stages[rk->stage];
     for (size_t i = 0; st == HV_OK && i < n; i++) {
         const struct hv_pass *pass = &g->pass[i], *plain = &g->plain[i];
         size_t shape = i / rk->n_dp;
@@ -115,39 +115,41 @@ enum hv_status hv__price_gstage(struct hv__lowered *l, struct hv__unit *u, struc
     return st;
 }
 
-/** The unit's replica with every rank holding what the schedule's placement puts there: in two-way
- * schedules also the stages it runs in the other direction. */
-static const struct hv_replica *placed_replica(struct hv__lowered *l, const struct hv__unit *u)
+/** The pipeline's replica with every rank holding what the schedule's placement puts there: in
+ * two-way schedules also the stages it runs in the other direction. */
+static const struct hv_replica *placed_replica(const struct hv__lowered *l,
+                                               const struct hv__pipeline *pl)
 {
-    size_t n = u->n_pipes * u->n_gstages;
-    struct hv_replica *r = hv__copy_replica(l, u->replica);
+    size_t n = pl->n_pipes * pl->n_gstages;
+    struct hv_replica *r = hv__copy_replica(l, pl->replica);
     struct hv_stage *stages = r->stages;
-    size_t *held = hv_arena_new(l->arena, size_t, u->n_ranks);
+    size_t *held = hv_arena_new(l->arena, size_t, pl->n_ranks);
     for (size_t g = 0; g < n; g++) {
-        held[u->gstages[g].rank]++;
+        held[pl->gstages[g].rank]++;
     }
-    for (size_t i = 0; i < u->n_ranks; i++) {
+    for (size_t i = 0; i < pl->n_ranks; i++) {
         stages[i].embedding = stages[i].head = 0;
         stages[i].ranges = hv_arena_new(l->arena, struct hv_range, held[i] + 1);
         stages[i].n_ranges = 0;
     }
     for (size_t g = 0; g < n; g++) {
-        struct hv_stage *s = &stages[u->gstages[g].rank];
-        s->ranges[s->n_ranges++] = u->gstages[g].range;
-        s->embedding |= u->gstages[g].embedding;
-        s->head |= u->gstages[g].head;
+        struct hv_stage *s = &stages[pl->gstages[g].rank];
+        s->ranges[s->n_ranges++] = pl->gstages[g].range;
+        s->embedding |= pl->gstages[g].embedding;
+        s->head |= pl->gstages[g].head;
     }
     return r;
 }
 
 /** Static memory of every dp rank: all its global stages, overheads once. */
-enum hv_status hv__price_memory(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
+enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                struct hv_err *err)
 {
-    const struct hv_replica *placed = placed_replica(l, u);
-    for (size_t i = 0; i < u->n_ranks; i++) {
-        struct hv__rank *rk = &u->ranks[i];
+    const struct hv_replica *placed = placed_replica(l, pl);
+    for (size_t i = 0; i < pl->n_ranks; i++) {
+        struct hv__rank *rk = &pl->ranks[i];
         rk->memory = hv_arena_new(l->arena, struct hv_memory, rk->n_dp);
-        double versions = l->stale ? fmax(1, (double)u->schedule.weight_versions[i]) : 1;
+        double versions = l->schedule.stale ? fmax(1, (double)pl->schedule.weight_versions[i]) : 1;
         for (size_t d = 0; d < rk->n_dp; d++) {
             struct hv_memory *m = &rk->memory[d];
             if (rk->like[d] != d) {
@@ -157,7 +159,7 @@ enum hv_status hv__price_memory(struct hv__lowered *l, struct hv__unit *u, struc
             struct hv_stage_query q = {.plan = l->plan,
                                        .replica = placed,
                                        .stage = rk->stage,
-                                       .copy = u->first_copy,
+                                       .copy = pl->first_copy,
                                        .dp_rank = (int)(d / rk->cuts),
                                        .tp_rank = (int)(d % rk->cuts)};
             enum hv_status st = hv_cost_memory(l->k, &q, m, err);

@@ -46,55 +46,56 @@ struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
                                              const struct hv__segment *s)
 {
     if (s->from2 < 0) {
-        const struct hv_model *m = l->leaves[hv__end_leaf(s->from2)].model;
+        const struct hv_model *m = l->leaves.items[hv__end_leaf(s->from2)].model;
         return (struct hv__parameters){hv__end_is_head(s->from2) ? hv_model_head_parameters(m)
                                                                  : hv_model_embedding_parameters(m),
                                        0};
     }
-    return hv__range_parameters(l->k, l->leaves, l->n_leaves, (struct hv_range){s->from2, s->to2});
+    return hv__range_parameters(l->k, l->leaves.items, l->leaves.n,
+                                (struct hv_range){s->from2, s->to2});
 }
 
-/** Fills ready and duration of a unit's holders from the last weight gradient of each stage: one
- * pass over the operations. */
-static void last_backwards(const struct hv__unit *u, struct hv__holder *h)
+/** Fills ready and duration of a pipeline's holders from the last weight gradient of each stage:
+ * one pass over the operations. */
+static void last_backwards(const struct hv__pipeline *pl, struct hv__holder *h)
 {
-    size_t n = hv_schedule_n_ops(&u->schedule);
+    size_t n = hv_schedule_n_ops(&pl->schedule);
     for (size_t i = 0; i < n; i++) {
-        const struct hv_op *op = &u->schedule.ops[i];
+        const struct hv_op *op = &pl->schedule.ops[i];
         if (op->kind != HV_OP_W && op->kind != HV_OP_BW) {
             continue;
         }
-        struct hv__holder *x = &h[(size_t)op->pipe * u->n_gstages + (size_t)op->stage];
-        double end = hv_pipe_op_end_s(&u->pipe, &u->run, i);
+        struct hv__holder *x = &h[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
+        double end = hv_pipe_op_end_s(&pl->pipe, &pl->run, i);
         if (end >= x->ready_s) {
             x->ready_s = end;
-            x->duration_s = end - hv_pipe_op_start_s(&u->pipe, &u->run, i);
+            x->duration_s = end - hv_pipe_op_start_s(&pl->pipe, &pl->run, i);
         }
     }
 }
 
 /** All holders of all stages. */
-static struct hv__holder *all_holders(struct hv__lowered *l, size_t *out_n)
+static struct hv__holder *all_holders(const struct hv__lowered *l, size_t *out_n)
 {
     size_t n = 0;
-    for (size_t u = 0; u < l->n_units; u++) {
-        n += l->units[u].n_pipes * l->units[u].n_gstages;
+    for (size_t pl = 0; pl < l->pipelines.n; pl++) {
+        n += l->pipelines.items[pl].n_pipes * l->pipelines.items[pl].n_gstages;
     }
     struct hv__holder *h = hv_arena_new(l->arena, struct hv__holder, n);
     n = 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        struct hv__unit *u = &l->units[i];
-        for (size_t x = 0; x < u->n_pipes * u->n_gstages; x++) {
-            struct hv__gstage *g = &u->gstages[x];
-            h[n + x] = (struct hv__holder){.unit = i,
-                                           .flat_rank = l->rank_at[i] + g->rank,
-                                           .rank = &u->ranks[g->rank],
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        struct hv__pipeline *pl = &l->pipelines.items[i];
+        for (size_t x = 0; x < pl->n_pipes * pl->n_gstages; x++) {
+            struct hv__gstage *g = &pl->gstages[x];
+            h[n + x] = (struct hv__holder){.pipeline = i,
+                                           .flat_rank = l->pipelines.rank_at[i] + g->rank,
+                                           .rank = &pl->ranks[g->rank],
                                            .g = g};
         }
-        if (!l->stale) {
-            last_backwards(u, &h[n]);
+        if (!l->schedule.stale) {
+            last_backwards(pl, &h[n]);
         }
-        n += u->n_pipes * u->n_gstages;
+        n += pl->n_pipes * pl->n_gstages;
     }
     *out_n = n;
     return h;
@@ -106,13 +107,13 @@ static bool holds(const struct hv__lowered *l, const struct hv__holder *h, int f
         return h->g->range.from2 <= from2 && to2 <= h->g->range.to2;
     }
     size_t leaf = hv__end_leaf(from2);
-    bool head = hv__end_is_head(from2), tied = l->leaves[leaf].model->tied_embeddings;
+    bool head = hv__end_is_head(from2), tied = l->leaves.items[leaf].model->tied_embeddings;
     return hv__holds_end(l, h->g, leaf, head) ||
            (!head && tied && hv__holds_end(l, h->g, leaf, true));
 }
 
-static void add_segment(struct hv__lowered *l, struct hv__segment *s, const struct hv__holder *all,
-                        size_t n)
+static void add_segment(const struct hv__lowered *l, struct hv__segment *s,
+                        const struct hv__holder *all, size_t n)
 {
     size_t many = 0;
     for (size_t i = 0; i < n; i++) {
@@ -126,7 +127,7 @@ static void add_segment(struct hv__lowered *l, struct hv__segment *s, const stru
     }
 }
 
-struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n)
+struct hv__segment *hv__segments(const struct hv__lowered *l, size_t *out_n)
 {
     size_t n_all = 0, n = 0;
     struct hv__holder *all = all_holders(l, &n_all);
@@ -136,7 +137,7 @@ struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n)
         cuts[2 * i + 1] = all[i].g->range.to2;
     }
     qsort(cuts, 2 * n_all, sizeof *cuts, compare_int);
-    struct hv__segment *s = hv_arena_new(l->arena, struct hv__segment, 2 * n_all + 2 * l->n_leaves);
+    struct hv__segment *s = hv_arena_new(l->arena, struct hv__segment, 2 * n_all + 2 * l->leaves.n);
     for (size_t i = 0; i + 1 < 2 * n_all; i++) {
         if (cuts[i] < cuts[i + 1]) {
             s[n] = (struct hv__segment){.from2 = cuts[i], .to2 = cuts[i + 1]};
@@ -144,9 +145,9 @@ struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n)
             n += s[n].n_holders > 0;
         }
     }
-    for (size_t i = 0; i < 2 * l->n_leaves; i++) {
+    for (size_t i = 0; i < 2 * l->leaves.n; i++) {
         int special = hv__end_of(i / 2, i % 2 == 1);
-        if (l->leaves[i / 2].model->kind == HV_MODEL_TRANSFORMER) {
+        if (l->leaves.items[i / 2].model->kind == HV_MODEL_TRANSFORMER) {
             s[n] = (struct hv__segment){.from2 = special, .to2 = special};
             add_segment(l, &s[n], all, n_all);
             n += s[n].n_holders > 0;
@@ -199,26 +200,26 @@ enum slice { SLICE_OF_DENSE, SLICE_OF_EXPERTS, SLICE_ANY };
 /** Devices that hold slice 0 of a segment, or any, in every copy. A device that holds it twice
  * (tied embeddings in a V placement, both directions of a two-way schedule) is one member: it adds
  * up for itself. */
-static struct group slice_group(struct hv__lowered *l, const struct hv__segment *s,
+static struct group slice_group(const struct hv__lowered *l, const struct hv__segment *s,
                                 enum slice slice, struct pick pick)
 {
     size_t most = 0;
     for (size_t i = 0; i < s->n_holders; i++) {
-        const struct hv__unit *u = &l->units[s->holders[i].unit];
-        most += (size_t)u->multiplicity * s->holders[i].rank->n_devices;
+        const struct hv__pipeline *pl = &l->pipelines.items[s->holders[i].pipeline];
+        most += (size_t)pl->multiplicity * s->holders[i].rank->n_devices;
     }
     struct group g = {hv_arena_new(l->arena, uint32_t, most + 1), 0};
     for (size_t i = 0; i < s->n_holders; i++) {
-        const struct hv__unit *u = &l->units[s->holders[i].unit];
+        const struct hv__pipeline *pl = &l->pipelines.items[s->holders[i].pipeline];
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         size_t ranks = s->holders[i].rank->n_devices;
         size_t stride = slice == SLICE_ANY ? 1 : hv__holder_stride(st, slice == SLICE_OF_EXPERTS);
-        bool picked = pick.entry < 0 || (size_t)pick.entry == u->i_replica;
-        for (int c = 0; c < u->multiplicity && picked; c++) {
-            if (l->members != NULL && !l->members[s->holders[i].unit][c]) {
+        bool picked = pick.entry < 0 || (size_t)pick.entry == pl->i_replica;
+        for (int c = 0; c < pl->multiplicity && picked; c++) {
+            if (l->members != NULL && !l->members[s->holders[i].pipeline][c]) {
                 continue;
             }
-            const uint32_t *d = st->devices + (size_t)u->copies[c] * ranks;
+            const uint32_t *d = st->devices + (size_t)pl->copies[c] * ranks;
             pick_devices(&s->holders[i], st, d, stride, pick.grid, &g);
         }
     }
@@ -278,7 +279,7 @@ struct reduce {
  * entry scatters the sum over its shard group, unless its passes did so already, and the shards are
  * then all-reduced over what is left: other shard groups, other entries, other grids (2.5d).
  */
-static double reduce_s(struct hv__lowered *l, const struct reduce *r)
+static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
 {
     const struct hv__segment *s = r->s;
     bool all_shard = true;
@@ -289,13 +290,14 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
     struct group across =
         slice_group(l, s, r->experts ? SLICE_OF_EXPERTS : SLICE_OF_DENSE, everybody);
     if (!all_shard) {
-        return collective_s(l, HV_ALL_REDUCE, across, r->bytes, hv__together(l, s, &cut));
+        return collective_s(l, HV_ALL_REDUCE, across, r->bytes,
+                            hv__concurrent_reductions(l, s, &cut));
     }
     double scatter_s = 0;
     size_t least = 0, n_across = 0;
     for (size_t i = 0; i < s->n_holders; i++) {
-        const struct hv__unit *u = &l->units[s->holders[i].unit];
-        if (i > 0 && u->i_replica == l->units[s->holders[i - 1].unit].i_replica) {
+        const struct hv__pipeline *pl = &l->pipelines.items[s->holders[i].pipeline];
+        if (i > 0 && pl->i_replica == l->pipelines.items[s->holders[i - 1].pipeline].i_replica) {
             continue;
         }
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
@@ -303,7 +305,7 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
         size_t width = 1;
         for (int grid = grids_of(st); grid-- > 0;) {
             g = slice_group(l, s, r->experts ? SLICE_OF_EXPERTS : SLICE_OF_DENSE,
-                            (struct pick){(int64_t)u->i_replica, grid});
+                            (struct pick){(int64_t)pl->i_replica, grid});
             width = shard_width(&st->zero, g.n);
             width = width > 0 ? width : 1;
             for (size_t k = 0; k < g.n && n_across < across.n; k += width) {
@@ -313,20 +315,21 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
         least = least == 0 || width < least ? width : least;
         g.n = reduced_in_pass(st) ? 0 : width;
         cut.members = width;
-        scatter_s = fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes,
-                                                 g.n > 1 ? hv__together(l, s, &cut) : 1));
+        scatter_s =
+            fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes,
+                                         g.n > 1 ? hv__concurrent_reductions(l, s, &cut) : 1));
     }
     across.n = n_across;
     cut.shards = least > 0 ? least : 1;
     cut.members = 0;
-    double together = across.n > 1 ? hv__together(l, s, &cut) : 1;
+    double together = across.n > 1 ? hv__concurrent_reductions(l, s, &cut) : 1;
     return scatter_s +
            collective_s(l, HV_ALL_REDUCE, across, r->bytes / (double)cut.shards, together);
 }
 
 /** Tied embeddings at the ends of the pipelines: each end sums its copy over the replicas, then the
  * pairs of mirroring devices do. */
-static double tied_s(struct hv__lowered *l, const struct reduce *r)
+static double tied_s(const struct hv__lowered *l, const struct reduce *r)
 {
     struct hv__segment first = hv__one_end(l, r->s, 0), last = hv__one_end(l, r->s, 1);
     struct reduce a = *r, b = *r;
@@ -346,7 +349,7 @@ static int64_t slices_of(const struct hv__lowered *l, const struct hv__segment *
 }
 
 /** What one bucket of a segment costs on the wire. */
-double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
+double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
 {
     int64_t slices = slices_of(l, s), expert_slices = 1;
     double least = HUGE_VAL; /* of unequal shards, each side by side with its like: the largest */
@@ -367,7 +370,7 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
     struct reduce experts = {s, p.experts * bytes / parts, true, (double)(expert_slices * ep),
                              p.experts * bytes};
     bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
-                l->leaves[hv__end_leaf(s->from2)].model->tied_embeddings;
+                l->leaves.items[hv__end_leaf(s->from2)].model->tied_embeddings;
     double t = tied && hv__ends_apart(l, s) ? tied_s(l, &dense) : reduce_s(l, &dense);
     return p.experts > 0 ? t + reduce_s(l, &experts) : t;
 }
@@ -400,11 +403,11 @@ static void add_link(const struct hv_cluster *c, uint32_t a, uint32_t b, struct 
     w->shares[w->n++] = share;
 }
 
-struct hv__lanes hv__segment_lanes(struct hv__lowered *l, const struct hv__segment *s)
+struct hv__lanes hv__segment_lanes(const struct hv__lowered *l, const struct hv__segment *s)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv__cut cut = {false, (size_t)slices_of(l, s), 1, 0};
-    bool all = cut.slices > 1 && !hv__all_meet(l, s, &cut);
+    bool all = cut.slices > 1 && !hv__all_concurrent(l, s, &cut);
     const struct pick each_once = {-1, 0};
     struct group g = all ? slice_group(l, s, SLICE_ANY, each_once)
                          : slice_group(l, s, SLICE_OF_DENSE, everybody);
@@ -429,32 +432,33 @@ struct hv__lanes hv__segment_lanes(struct hv__lowered *l, const struct hv__segme
 }
 
 /** Stages of a pipeline that gather over the network of this rank's node at the same time. */
-static double stages_in_node(const struct hv__lowered *l, const struct hv__unit *u,
+static double stages_in_node(const struct hv__lowered *l, const struct hv__pipeline *pl,
                              const struct hv__rank *rk)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     uint32_t node = hv_cluster_node_of(c, rk->devices[0]);
     double n = 0;
-    for (size_t i = 0; i < u->n_ranks; i++) {
-        int zero = u->replica->stages[u->ranks[i].stage].zero.stage;
-        n += (zero == 1 || zero == 2) && hv_cluster_node_of(c, u->ranks[i].devices[0]) == node;
+    for (size_t i = 0; i < pl->n_ranks; i++) {
+        int zero = pl->replica->stages[pl->ranks[i].stage].zero.stage;
+        n += (zero == 1 || zero == 2) && hv_cluster_node_of(c, pl->ranks[i].devices[0]) == node;
     }
     return n;
 }
 
 /** Gather of updated weights over the shard group of a stage; all copies of an entry take part. */
-double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struct hv__rank *rk)
+double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                    const struct hv__rank *rk)
 {
-    const struct hv_stage *s = &u->replica->stages[rk->stage];
+    const struct hv_stage *s = &pl->replica->stages[rk->stage];
     if (s->zero.stage != 1 && s->zero.stage != 2) {
         return 0;
     }
     struct hv__gstage here = {.rank = rk->stage};
-    struct hv__segment seg = {.holders = hv_arena_new(l->arena, struct hv__holder, l->n_units)};
-    for (size_t i = 0; i < l->n_units; i++) {
-        if (l->units[i].i_replica == u->i_replica) {
-            seg.holders[seg.n_holders++] =
-                (struct hv__holder){.unit = i, .rank = &l->units[i].ranks[rk->stage], .g = &here};
+    struct hv__segment seg = {.holders = hv_arena_new(l->arena, struct hv__holder, l->pipelines.n)};
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        if (l->pipelines.items[i].i_replica == pl->i_replica) {
+            seg.holders[seg.n_holders++] = (struct hv__holder){
+                .pipeline = i, .rank = &l->pipelines.items[i].ranks[rk->stage], .g = &here};
         }
     }
     const struct hv_memory *m = &rk->memory[0];
@@ -462,7 +466,7 @@ double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struc
         m = rk->memory[d].parameters > m->parameters ? &rk->memory[d] : m;
     }
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
-    double stages = stages_in_node(l, u, rk);
+    double stages = stages_in_node(l, pl, rk);
     struct hv__cut cut = {false, (size_t)hv_tp_cuts(&s->tp), 1, 0};
     const struct pick one_grid = {-1, 0};
     struct group dense = slice_group(l, &seg, SLICE_OF_DENSE, one_grid),
@@ -472,11 +476,11 @@ double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struc
     cut.members = dense.n;
     double gather_s =
         collective_s(l, HV_ALL_GATHER, dense, (m->parameters - m->expert_parameters) * weight_bytes,
-                     hv__together(l, &seg, &cut) * stages);
+                     hv__concurrent_reductions(l, &seg, &cut) * stages);
     if (!(m->expert_parameters > 0)) {
         return gather_s;
     }
     cut = (struct hv__cut){true, hv__holder_stride(s, true), 1, experts.n};
     return gather_s + collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
-                                   hv__together(l, &seg, &cut) * stages);
+                                   hv__concurrent_reductions(l, &seg, &cut) * stages);
 }

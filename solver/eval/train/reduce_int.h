@@ -2,7 +2,7 @@
 #ifndef HV_SOLVER_EVAL_TRAIN_REDUCE_INT_H
 #define HV_SOLVER_EVAL_TRAIN_REDUCE_INT_H
 
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 /** What a segment holds that is not half blocks, in from2: the embedding or the head of a leaf of
  * the model, below 0. */
@@ -21,7 +21,7 @@ static inline bool hv__end_is_head(int from2)
 
 /** A global stage that holds a segment. */
 struct hv__holder {
-    size_t unit, flat_rank;
+    size_t pipeline, flat_rank;
     struct hv__rank *rank;
     const struct hv__gstage *g;
     double ready_s, duration_s; /**< end and length of its last backward */
@@ -54,7 +54,7 @@ struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_mo
 static inline const struct hv_stage *hv__holder_stage(const struct hv__lowered *l,
                                                       const struct hv__holder *h)
 {
-    return &l->units[h->unit].replica->stages[h->g->rank];
+    return &l->pipelines.items[h->pipeline].replica->stages[h->g->rank];
 }
 
 /** Devices from one holder of a slice to the next: of what tensor parallelism cuts, or of routed
@@ -73,33 +73,36 @@ struct hv__cut {
     size_t members; /**< of a reduction; 0: all that hold the same */
 };
 /** Has every node of one of these reductions a part in all of them? O(devices). */
-bool hv__all_meet(struct hv__lowered *l, const struct hv__segment *s, const struct hv__cut *cut);
+bool hv__all_concurrent(const struct hv__lowered *l, const struct hv__segment *s,
+                        const struct hv__cut *cut);
 /** Reductions of these that share the network with the first one (hv_cost_together). O(devices),
  * O(devices · slices · log) where holders of one whole lie on several nodes. */
-double hv__together(struct hv__lowered *l, const struct hv__segment *s, const struct hv__cut *cut);
+double hv__concurrent_reductions(const struct hv__lowered *l, const struct hv__segment *s,
+                                 const struct hv__cut *cut);
 
 /** Cuts the model into segments. O(operations + cuts × holders). */
-struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n);
+struct hv__segment *hv__segments(const struct hv__lowered *l, size_t *out_n);
 /** Gradient bytes of a segment's dense parameters on one tensor-parallel rank of its first holder.
  */
 double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s);
 /** Seconds on the wire of one of `n_buckets` equal parts of a segment. O(devices log devices). */
-double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets);
+double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, double n_buckets);
 /**
  * Does every pipeline hold tied embeddings twice, on different ranks? Not where one rank has both:
  * one stage, V placements, two directions; nor where ranks hold shards of the weights. O(holders).
  */
 bool hv__ends_apart(const struct hv__lowered *l, const struct hv__segment *s);
 /** The holders at the first (0) or the last (1) end, where hv__ends_apart. */
-struct hv__segment hv__one_end(struct hv__lowered *l, const struct hv__segment *s, size_t end);
+struct hv__segment hv__one_end(const struct hv__lowered *l, const struct hv__segment *s,
+                               size_t end);
 /**
  * Seconds until every device of the first stage has summed `bytes` (whole, all tp ranks together)
  * with its mirror in the last one, all pairs at once over the networks of their nodes (Megatron-LM,
  * embedding groups; DeepSpeed's pipeline engine, ReduceTiedGrads). O(devices of both stages).
  */
-double hv__pairs_s(struct hv__lowered *l, const struct hv__segment *s, double bytes);
+double hv__pairs_s(const struct hv__lowered *l, const struct hv__segment *s, double bytes);
 /** What the ring through the nodes of a segment goes over. O(devices + nodes · links). */
-struct hv__lanes hv__segment_lanes(struct hv__lowered *l, const struct hv__segment *s);
+struct hv__lanes hv__segment_lanes(const struct hv__lowered *l, const struct hv__segment *s);
 
 /** Parameters of a segment. O(half blocks + leaves). */
 struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
@@ -118,14 +121,15 @@ double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, doubl
                        struct hv__lanes *lanes);
 
 /** What activations and their gradients still keep busy from some time on. */
-struct hv__traffic;
+struct hv__links_left;
 /** Transfers that are not through before from_s. NULL: none is on a network. O(transfers). */
-struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s);
+struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double from_s);
 /** End of work of so many seconds over lanes that it has but for that traffic, which goes first.
  * O(traffic of the lanes after start_s · how much of it at once). */
-double hv__end_beside(struct hv__traffic *t, const struct hv__lanes *w, double start_s,
-                      double work_s);
+double hv__end_on_links_left(struct hv__links_left *t, const struct hv__lanes *w, double start_s,
+                             double work_s);
 /** Seconds of the gather of updated weights on a rank, after zero 1 and 2. */
-double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struct hv__rank *rk);
+double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                    const struct hv__rank *rk);
 
 #endif

@@ -1,6 +1,6 @@
 /** Which knobs of a plan the judge knows only roughly. One row per knob: what is given, and what is
  * done with it. */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 
 #include <string.h>
 
@@ -11,7 +11,8 @@ struct list {
     const char *schedule; /**< name of the plan's */
 };
 
-static void add(struct list *l, size_t replica, size_t stage, const char *key, const char *text)
+/** Appends a line, which lives in the arena. */
+static void add_line(struct list *l, const char *line)
 {
     if (l->n == l->cap) {
         size_t cap = l->cap > 0 ? 2 * l->cap : 8;
@@ -22,14 +23,20 @@ static void add(struct list *l, size_t replica, size_t stage, const char *key, c
         l->items = items;
         l->cap = cap;
     }
-    l->items[l->n++] =
-        hv_arena_printf(l->arena, "replicas[%zu].stages[%zu].%s: %s", replica, stage, key, text);
+    l->items[l->n++] = line;
 }
 
+/** A knob of a stage. */
+static void add(struct list *l, size_t replica, size_t stage, const char *key, const char *text)
+{
+    add_line(l, hv_arena_printf(l->arena, "replicas[%zu].stages[%zu].%s: %s", replica, stage, key,
+                                text));
+}
+
+/** A knob of the plan. */
 static void add_plan(struct list *l, const char *key, const char *text)
 {
-    add(l, 0, 0, "", "");
-    l->items[l->n - 1] = hv_arena_printf(l->arena, "%s: %s", key, text);
+    add_line(l, hv_arena_printf(l->arena, "%s: %s", key, text));
 }
 
 /** Knobs of experts: each that is given and not timed as it says. */
@@ -91,12 +98,6 @@ static void check_zero(struct list *l, size_t r, size_t i, const struct hv_stage
     }
 }
 
-bool hv__stage_branches(const struct hv_stage *s, size_t i)
-{
-    return s->n_after >= 0 && !(s->n_after == 1 && s->after[0] + 1 == (int)i) &&
-           !(s->n_after == 0 && i == 0);
-}
-
 /** Does the schedule keep to what stages say of micro-batches in flight? */
 static bool decides_by_memory(const char *schedule)
 {
@@ -137,7 +138,7 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
     if (s->n_ops > 0 || s->mesh.n > 0 || s->place.n > 0 || s->n_shard > 0 || s->fuse.n > 0) {
         add(l, r, i, "ops", "operators, meshes and placements are not simulated");
     }
-    if (hv__stage_branches(s, i) && s->n_ranges > 1) {
+    if (hv_stage_branches(s, i) && s->n_ranges > 1) {
         add(l, r, i, "after", "stages of several chunks are simulated as a chain");
     }
 }
@@ -154,17 +155,54 @@ static void check_serve(const struct hv_plan *p, struct list *l)
     }
 }
 
-void hv__approximate(struct hv_verdict *out, struct hv_arena *arena, const char *text)
+/** Do micro-batches of a replica give samples of modules? */
+static bool gives_samples(const struct hv_replica *r)
 {
-    const char **items = hv_arena_new(arena, const char *, out->n_approximated + 1);
-    for (size_t i = 0; i < out->n_approximated; i++) {
-        items[i] = out->approximated[i];
+    for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
+        if (r->list[k].n_scales > 0) {
+            return true;
+        }
     }
-    items[out->n_approximated++] = text;
-    out->approximated = items;
+    return false;
 }
 
-void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out)
+/** How gradients are reduced: rows of the plan. */
+static void check_sync(const struct hv_sync *y, struct list *l)
+{
+    if (y->kind == HV_SYNC_PARTIAL && y->weights == HV_WEIGHTS_STALENESS) {
+        add_plan(l, "sync.weights", "how fast models agree is told for equal weights");
+    }
+    if (y->kind == HV_SYNC_PARTIAL || y->kind == HV_SYNC_GOSSIP) {
+        add_plan(l, "sync.kind", "groups that average at the same time do not slow each other");
+    }
+    if (y->n_buckets > 1) {
+        add_plan(l, "sync.bucket_MiB", "the first size is used for all buckets");
+    }
+    if (y->cycle_s > 0 || y->chunk_bytes > 0 || y->priority != HV_PRIORITY_FIFO) {
+        add_plan(l, "sync.cycle_ms", "buckets go when they are ready, whole, in that order");
+    }
+}
+
+/** What only a plan that trains has. */
+static void check_train(const struct hv_plan *p, struct list *l)
+{
+    for (size_t r = 0; r < p->n_replicas; r++) {
+        if (gives_samples(&p->replicas[r])) {
+            add_plan(l, "replicas.micro_batches",
+                     "memory holds every micro-batch as if all were the largest");
+        }
+    }
+    check_sync(&p->sync, l);
+    if (strncmp(p->schedule.name, "dualpipe", strlen("dualpipe")) == 0) {
+        add_plan(l, "schedule.name",
+                 "an overlapped pair takes as long as its forward and its backward in a row");
+    }
+    if (p->schedule.n_slice_tokens > 0) {
+        add_plan(l, "schedule.slices", "slices are timed as equal token counts");
+    }
+}
+
+void hv__find_rough(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out)
 {
     struct list l = {.arena = arena, .schedule = p->schedule.name};
     for (size_t r = 0; r < p->n_replicas; r++) {
@@ -174,45 +212,12 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
     }
     if (p->mode == HV_MODE_SERVE) {
         check_serve(p, &l);
-        if (hv_plan_shares_devices(p)) {
-            add_plan(&l, "replicas",
-                     "stages on the same devices are timed as if each had them alone");
-        }
-        out->approximated = l.items;
-        out->n_approximated = l.n;
-        return;
-    }
-    for (size_t r = 0; r < p->n_replicas; r++) {
-        for (int64_t k = 0; p->replicas[r].list != NULL && k < p->replicas[r].micro_batches; k++) {
-            if (p->replicas[r].list[k].n_scales > 0) {
-                add_plan(&l, "replicas.micro_batches",
-                         "memory holds every micro-batch as if all were the largest");
-                break;
-            }
-        }
-    }
-    if (p->sync.kind == HV_SYNC_PARTIAL && p->sync.weights == HV_WEIGHTS_STALENESS) {
-        add_plan(&l, "sync.weights", "how fast models agree is told for equal weights");
-    }
-    if (p->sync.kind == HV_SYNC_PARTIAL || p->sync.kind == HV_SYNC_GOSSIP) {
-        add_plan(&l, "sync.kind", "groups that average at the same time do not slow each other");
-    }
-    if (p->sync.n_buckets > 1) {
-        add_plan(&l, "sync.bucket_MiB", "the first size is used for all buckets");
-    }
-    if (p->sync.cycle_s > 0 || p->sync.chunk_bytes > 0 || p->sync.priority != HV_PRIORITY_FIFO) {
-        add_plan(&l, "sync.cycle_ms", "buckets go when they are ready, whole, in that order");
-    }
-    if (strncmp(p->schedule.name, "dualpipe", strlen("dualpipe")) == 0) {
-        add_plan(&l, "schedule.name",
-                 "an overlapped pair takes as long as its forward and its backward in a row");
-    }
-    if (p->schedule.n_slice_tokens > 0) {
-        add_plan(&l, "schedule.slices", "slices are timed as equal token counts");
+    } else {
+        check_train(p, &l);
     }
     if (hv_plan_shares_devices(p)) {
         add_plan(&l, "replicas", "stages on the same devices are timed as if each had them alone");
     }
-    out->approximated = l.items;
-    out->n_approximated = l.n;
+    out->rough = l.items;
+    out->n_rough = l.n;
 }

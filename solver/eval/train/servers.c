@@ -17,10 +17,10 @@ static void find_servers(struct hv__lowered *l)
     uint32_t *ids = NULL;
     size_t n = 0;
     bool address = where != NULL && strcmp(where, "sharded") != 0 && strcmp(where, "local") != 0;
-    l->serves = hv_arena_new(l->arena, bool, (size_t)c->n_nodes + 1);
+    l->nodes.serve = hv_arena_new(l->arena, bool, (size_t)c->n_nodes + 1);
     if (address && hv_address_resolve(c, where, l->arena, &ids, &n, NULL) == HV_OK) {
         for (size_t i = 0; i < n; i++) {
-            l->serves[hv_cluster_node_of(c, ids[i])] = true;
+            l->nodes.serve[hv_cluster_node_of(c, ids[i])] = true;
         }
         return;
     }
@@ -28,7 +28,7 @@ static void find_servers(struct hv__lowered *l)
         const struct hv_replica *r = &l->plan->replicas[i];
         for (size_t s = 0; s < r->n_stages; s++) {
             for (size_t d = 0; d < r->stages[s].n_devices; d++) {
-                l->serves[hv_cluster_node_of(c, r->stages[s].devices[d])] = true;
+                l->nodes.serve[hv_cluster_node_of(c, r->stages[s].devices[d])] = true;
             }
         }
     }
@@ -42,18 +42,18 @@ struct round {
     double *serves_frac; /**< [nodes] share of the parameters that its server has */
 };
 
-static void add_holder(struct hv__lowered *l, const struct hv__holder *h, struct hv__parameters p,
-                       struct round *x)
+static void add_holder(const struct hv__lowered *l, const struct hv__holder *h,
+                       struct hv__parameters p, struct round *x)
 {
-    const struct hv__unit *u = &l->units[h->unit];
+    const struct hv__pipeline *pl = &l->pipelines.items[h->pipeline];
     const struct hv_stage *s = hv__holder_stage(l, h);
     const struct hv_job *j = hv_cost_job(l->k);
     int over = hv_stage_experts_over(s);
     double experts = p.experts / hv_stage_expert_tp(s, over) / over;
     double each = hv_job_grad_bytes(j) + hv_job_weight_bytes(j);
     size_t ranks = h->rank->n_devices, tp = s->tp.degree > 1 ? (size_t)s->tp.degree : 1;
-    for (int k = 0; k < u->multiplicity; k++) {
-        const uint32_t *d = s->devices + (size_t)u->copies[k] * ranks;
+    for (int k = 0; k < pl->multiplicity; k++) {
+        const uint32_t *d = s->devices + (size_t)pl->copies[k] * ranks;
         double rate = hv_cost_host_bytes_per_s(x->c, d, ranks, d[0]);
         for (size_t i = 0; i < ranks; i++) {
             uint32_t node = hv_cluster_node_of(x->c, d[i]);
@@ -68,18 +68,18 @@ static void add_holder(struct hv__lowered *l, const struct hv__holder *h, struct
 }
 
 /** Shares of the servers: even, or all of it where most holders are. */
-static void share_out(struct hv__lowered *l, struct round *x)
+static void share_out(const struct hv__lowered *l, struct round *x)
 {
     const char *where = l->plan->sync.servers;
     uint32_t most = 0;
     double n = 0;
     for (uint32_t i = 0; i < x->c->n_nodes; i++) {
         most = x->push[i] > x->push[most] ? i : most;
-        n += l->serves[i];
+        n += l->nodes.serve[i];
     }
     bool local = where != NULL && strcmp(where, "local") == 0;
     for (uint32_t i = 0; i < x->c->n_nodes; i++) {
-        x->serves_frac[i] = local ? i == most : l->serves[i] && n > 0 ? 1 / n : 0;
+        x->serves_frac[i] = local ? i == most : l->nodes.serve[i] && n > 0 ? 1 / n : 0;
     }
 }
 
@@ -127,7 +127,8 @@ static double latency_s(const struct round *x, const struct hv__lanes *w)
 }
 
 /** Nodes and links that have something to do, as shares of the longest. */
-static struct hv__lanes busy_lanes(struct hv__lowered *l, const struct round *x, double *most_s)
+static struct hv__lanes busy_lanes(const struct hv__lowered *l, const struct round *x,
+                                   double *most_s)
 {
     const struct hv_cluster *c = x->c;
     size_t most = (size_t)c->n_nodes + c->n_links + 1;
@@ -156,7 +157,7 @@ double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, doubl
                       .push = hv_arena_new(l->arena, double, (size_t)c->n_nodes + 1),
                       .pull = hv_arena_new(l->arena, double, (size_t)c->n_nodes + 1),
                       .serves_frac = hv_arena_new(l->arena, double, (size_t)c->n_nodes + 1)};
-    if (l->serves == NULL) {
+    if (l->nodes.serve == NULL) {
         find_servers(l);
     }
     struct hv__parameters p = hv__segment_parameters(l, s);

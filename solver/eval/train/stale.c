@@ -6,7 +6,7 @@
  * time of one global batch.
  */
 #include "solver/base/rng.h"
-#include "solver/eval/eval_int.h"
+#include "solver/eval/train/steps.h"
 #include "solver/sim/events/workers.h"
 
 #include <stdlib.h>
@@ -21,9 +21,9 @@
 /** Of gossip, where peers are drawn. */
 #define SEED 1
 
-/** One worker: a copy of a unit. */
+/** One worker: a copy of a pipeline. */
 struct worker {
-    size_t unit;
+    size_t pipeline;
     int copy;
 };
 
@@ -31,27 +31,28 @@ struct worker {
 struct prices {
     struct hv__lowered *l;
     const struct worker *workers;
-    bool **members; /**< [units][copies] */
+    bool **members; /**< [pipelines][copies] */
     uint64_t *keys; /**< of members, whatever their order */
     double *values;
     size_t n;
     double sum_s, count; /**< of all that were asked for */
 };
 
-/** Seconds of one wave of a unit: its period where it never flushes, else a whole run. */
-static double unit_wave_s(const struct hv__lowered *l, const struct hv__unit *u)
+/** Seconds of one wave of a pipeline: its period where it never flushes, else a whole run. */
+static double pipeline_wave_s(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
-    return l->row->flags & HV_SCHEDULE_ASYNC ? (double)u->replica->micro_batches * u->period_s
-                                             : u->run.makespan_s;
+    return l->schedule.row->flags & HV_SCHEDULE_ASYNC
+               ? (double)pl->replica->micro_batches * pl->period_s
+               : pl->run.makespan_s;
 }
 
-/** Optimizer and gather of a unit's slowest rank. */
-static double unit_step_s(struct hv__lowered *l, struct hv__unit *u)
+/** Optimizer and gather of a pipeline's slowest rank. */
+static double pipeline_step_s(struct hv__lowered *l, struct hv__pipeline *pl)
 {
     double most = 0;
-    for (size_t k = 0; k < u->n_ranks; k++) {
-        hv__finish_rank(l, u, &u->ranks[k]);
-        most = fmax(most, u->ranks[k].optimizer_s + u->ranks[k].gather_s);
+    for (size_t k = 0; k < pl->n_ranks; k++) {
+        hv__optimizer_step(l, pl, &pl->ranks[k]);
+        most = fmax(most, pl->ranks[k].optimizer_s + pl->ranks[k].gather_s);
     }
     return most;
 }
@@ -61,25 +62,25 @@ static double unit_step_s(struct hv__lowered *l, struct hv__unit *u)
 static int own_staleness(const struct hv__lowered *l)
 {
     int in_flight = 1;
-    for (size_t i = 0; (l->row->flags & HV_SCHEDULE_ASYNC) && i < l->n_units; i++) {
-        const struct hv__unit *u = &l->units[i];
-        int32_t *peak = hv_arena_new(l->arena, int32_t, u->n_ranks);
-        hv_schedule_peak_inflight(&u->schedule, peak);
+    for (size_t i = 0; (l->schedule.row->flags & HV_SCHEDULE_ASYNC) && i < l->pipelines.n; i++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[i];
+        int32_t *peak = hv_arena_new(l->arena, int32_t, pl->n_ranks);
+        hv_schedule_peak_inflight(&pl->schedule, peak);
         in_flight = peak[0] > in_flight ? peak[0] : in_flight;
     }
     return in_flight - 1;
 }
 
-static size_t list_workers(struct hv__lowered *l, struct worker **out)
+static size_t list_workers(const struct hv__lowered *l, struct worker **out)
 {
     size_t n = 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        n += (size_t)l->units[i].multiplicity;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        n += (size_t)l->pipelines.items[i].multiplicity;
     }
     *out = hv_arena_new(l->arena, struct worker, n + 1);
     n = 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        for (int c = 0; c < l->units[i].multiplicity; c++) {
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        for (int c = 0; c < l->pipelines.items[i].multiplicity; c++) {
             (*out)[n++] = (struct worker){i, c};
         }
     }
@@ -89,16 +90,16 @@ static size_t list_workers(struct hv__lowered *l, struct worker **out)
 /* ---- all at the pace of the slowest ---------------------------------------------------------- */
 
 /** Pushes and pulls of a wave hide behind the next one; what does not fit shows. */
-static void at_one_pace(struct hv__lowered *l, const double *period_s, struct hv_agreement *a)
+static void at_one_pace(struct hv__lowered *l, const double *period_s, struct hv_stale_sync *a)
 {
     double slowest_s = 0, sum_s = 0, sequences = 0;
     size_t at = 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        const struct hv__unit *u = &l->units[i];
-        sequences += (double)(hv_replica_sequences(l->plan, u->replica) * u->multiplicity);
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[i];
+        sequences += (double)(hv_replica_sequences(l->plan, pl->replica) * pl->multiplicity);
         slowest_s = fmax(slowest_s, period_s[at]);
-        sum_s += period_s[at] * u->multiplicity;
-        at += (size_t)u->multiplicity;
+        sum_s += period_s[at] * pl->multiplicity;
+        at += (size_t)pl->multiplicity;
     }
     a->exchange_s = l->plan->sync.kind == HV_SYNC_NONE ? 0 : hv__exchange_s(l, NULL);
     double exposed_s = fmax(0, a->exchange_s - slowest_s);
@@ -106,39 +107,41 @@ static void at_one_pace(struct hv__lowered *l, const double *period_s, struct hv
     a->wait_frac = (slowest_s - sum_s / (double)a->n_workers) / a->wave_s;
     a->staleness_clocks = a->clock_distance;
     double waves = (double)hv_cost_job(l->k)->global_batch / sequences;
-    for (size_t i = 0; i < l->n_units; i++) {
-        l->units[i].waves = waves;
-        l->units[i].exposed_s = exposed_s;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        l->pipelines.items[i].waves.per_iteration = waves;
+        l->pipelines.items[i].waves.exposed_s = exposed_s;
     }
-    l->iteration_s = a->wave_s * waves + l->step_s;
+    l->iteration.total_s = a->wave_s * waves + l->iteration.step_s;
 }
 
 /** Pushes and pulls behind every wave of the run as it is drawn. */
 static void keep_pushes(struct hv__lowered *l)
 {
-    double *busy_s = hv_arena_new(l->arena, double, l->rank_at[l->n_units] + 1);
+    double *busy_s = hv_arena_new(l->arena, double, l->pipelines.rank_at[l->pipelines.n] + 1);
     (void)hv__exchange_s(l, busy_s);
-    for (size_t i = 0; i < l->n_units; i++) {
-        struct hv__unit *u = &l->units[i];
-        int64_t wave = u->replica->micro_batches;
-        u->n_exchanges = (size_t)(u->n_mb / wave);
-        u->exchanges = hv_arena_new(l->arena, struct hv_span, u->n_exchanges * u->n_ranks + 1);
-        size_t n_ops = hv_schedule_n_ops(&u->schedule);
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        struct hv__pipeline *pl = &l->pipelines.items[i];
+        int64_t wave = pl->replica->micro_batches;
+        pl->waves.n_exchanges = (size_t)(pl->n_mb / wave);
+        pl->waves.exchanges =
+            hv_arena_new(l->arena, struct hv_span, pl->waves.n_exchanges * pl->n_ranks + 1);
+        size_t n_ops = hv_schedule_n_ops(&pl->schedule);
         for (size_t k = 0; k < n_ops; k++) {
-            const struct hv_op *op = &u->schedule.ops[k];
+            const struct hv_op *op = &pl->schedule.ops[k];
             size_t at = (size_t)(op->mb / wave);
-            size_t stage = (size_t)op->pipe * u->n_gstages + (size_t)op->stage;
-            if (at < u->n_exchanges && op->kind != HV_OP_F && op->kind != HV_OP_R) {
+            size_t stage = (size_t)op->pipe * pl->n_gstages + (size_t)op->stage;
+            if (at < pl->waves.n_exchanges && op->kind != HV_OP_F && op->kind != HV_OP_R) {
                 struct hv_span *s =
-                    &u->exchanges[at * u->n_ranks + (size_t)u->schedule.stage_to_rank[stage]];
-                s->start_s = fmax(s->start_s, hv_pipe_op_end_s(&u->pipe, &u->run, k));
+                    &pl->waves
+                         .exchanges[at * pl->n_ranks + (size_t)pl->schedule.stage_to_rank[stage]];
+                s->start_s = fmax(s->start_s, hv_pipe_op_end_s(&pl->pipe, &pl->run, k));
             }
         }
-        for (size_t k = 0; k < u->n_exchanges * u->n_ranks; k++) {
-            struct hv_span *s = &u->exchanges[k];
-            double before = k >= u->n_ranks ? u->exchanges[k - u->n_ranks].end_s : 0;
+        for (size_t k = 0; k < pl->waves.n_exchanges * pl->n_ranks; k++) {
+            struct hv_span *s = &pl->waves.exchanges[k];
+            double before = k >= pl->n_ranks ? pl->waves.exchanges[k - pl->n_ranks].end_s : 0;
             s->start_s = fmax(s->start_s, before);
-            s->end_s = s->start_s + busy_s[l->rank_at[i] + k % u->n_ranks];
+            s->end_s = s->start_s + busy_s[l->pipelines.rank_at[i] + k % pl->n_ranks];
         }
     }
 }
@@ -163,11 +166,11 @@ static uint64_t key_of(const size_t *members, size_t n)
 static double price_group(struct prices *p, const size_t *members, size_t n)
 {
     struct hv__lowered *l = p->l;
-    for (size_t u = 0; u < l->n_units; u++) {
-        memset(p->members[u], 0, (size_t)l->units[u].multiplicity * sizeof **p->members);
+    for (size_t u = 0; u < l->pipelines.n; u++) {
+        memset(p->members[u], 0, (size_t)l->pipelines.items[u].multiplicity * sizeof **p->members);
     }
     for (size_t k = 0; k < n; k++) {
-        p->members[p->workers[members[k]].unit][p->workers[members[k]].copy] = true;
+        p->members[p->workers[members[k]].pipeline][p->workers[members[k]].copy] = true;
     }
     struct hv_arena_mark mark = hv_arena_mark(l->arena);
     l->members = (const bool *const *)p->members;
@@ -201,31 +204,32 @@ static struct prices open_prices(struct hv__lowered *l, const struct worker *wor
     struct prices p = {.l = l, .workers = workers};
     p.keys = hv_arena_new(l->arena, uint64_t, PRICES_KEPT);
     p.values = hv_arena_new(l->arena, double, PRICES_KEPT);
-    p.members = hv_arena_new(l->arena, bool *, l->n_units + 1);
-    for (size_t i = 0; i < l->n_units; i++) {
-        p.members[i] = hv_arena_new(l->arena, bool, (size_t)l->units[i].multiplicity + 1);
+    p.members = hv_arena_new(l->arena, bool *, l->pipelines.n + 1);
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        p.members[i] = hv_arena_new(l->arena, bool, (size_t)l->pipelines.items[i].multiplicity + 1);
     }
     return p;
 }
 
-/** The first average of a unit's first copy, on all its links. */
-static void keep_group(struct hv__lowered *l, struct hv__unit *u, const struct hv_workers_group *g)
+/** The first average of a pipeline's first copy, on all its links. */
+static void keep_group(const struct hv__lowered *l, struct hv__pipeline *pl,
+                       const struct hv_workers_group *g)
 {
-    u->n_exchanges = 1;
-    u->exchanges = hv_arena_new(l->arena, struct hv_span, u->n_ranks);
-    for (size_t r = 0; r < u->n_ranks; r++) {
-        u->exchanges[r] = (struct hv_span){.start_s = g->start_s, .end_s = g->end_s};
+    pl->waves.n_exchanges = 1;
+    pl->waves.exchanges = hv_arena_new(l->arena, struct hv_span, pl->n_ranks);
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        pl->waves.exchanges[r] = (struct hv_span){.start_s = g->start_s, .end_s = g->end_s};
     }
 }
 
-static void keep_groups(struct hv__lowered *l, const struct hv_workers_run *run,
+static void keep_groups(const struct hv__lowered *l, const struct hv_workers_run *run,
                         const struct worker *workers)
 {
     for (size_t g = 0; g < run->n_groups; g++) {
         for (size_t m = 0; m < run->groups[g].n; m++) {
             const struct worker *w = &workers[run->groups[g].members[m]];
-            if (w->copy == 0 && l->units[w->unit].n_exchanges == 0) {
-                keep_group(l, &l->units[w->unit], &run->groups[g]);
+            if (w->copy == 0 && l->pipelines.items[w->pipeline].waves.n_exchanges == 0) {
+                keep_group(l, &l->pipelines.items[w->pipeline], &run->groups[g]);
             }
         }
     }
@@ -237,31 +241,31 @@ static double rate_of(const struct hv_workers_run *run, const double *period_s, 
     return fmin(run->rate_per_s[i], 1 / period_s[i]);
 }
 
-/** Waves of every unit in an iteration of batch_s, and what of each its exchanges take: what is
+/** Waves of every pipeline in an iteration of batch_s, and what of each its exchanges take: what is
  * neither work nor exchange is waiting. */
-static void set_waves(struct hv__lowered *l, const struct hv_workers_run *run,
+static void set_waves(const struct hv__lowered *l, const struct hv_workers_run *run,
                       const double *period_s, double batch_s, double exchange_s)
 {
     size_t n = 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        struct hv__unit *u = &l->units[i];
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        struct hv__pipeline *pl = &l->pipelines.items[i];
         double rate = 0;
-        for (int c = 0; c < u->multiplicity; c++) {
-            rate += rate_of(run, period_s, n + (size_t)c) / u->multiplicity;
+        for (int c = 0; c < pl->multiplicity; c++) {
+            rate += rate_of(run, period_s, n + (size_t)c) / pl->multiplicity;
         }
-        u->waves = batch_s * rate;
-        u->exposed_s = rate > 0 ? fmin(exchange_s, fmax(0, 1 / rate - period_s[n])) : 0;
-        n += (size_t)u->multiplicity;
+        pl->waves.per_iteration = batch_s * rate;
+        pl->waves.exposed_s = rate > 0 ? fmin(exchange_s, fmax(0, 1 / rate - period_s[n])) : 0;
+        n += (size_t)pl->multiplicity;
     }
 }
 
 /** What the play says of the plan. */
 static void take_run(struct hv__lowered *l, const struct hv_workers_run *run,
-                     const struct worker *workers, const double *period_s, struct hv_agreement *a)
+                     const struct worker *workers, const double *period_s, struct hv_stale_sync *a)
 {
     double sequences_per_s = 0, sum_per_s = 0;
     for (size_t i = 0; i < a->n_workers; i++) {
-        const struct hv_replica *r = l->units[workers[i].unit].replica;
+        const struct hv_replica *r = l->pipelines.items[workers[i].pipeline].replica;
         double rate = rate_of(run, period_s, i);
         sum_per_s += rate;
         sequences_per_s += rate * (double)hv_replica_sequences(l->plan, r);
@@ -273,17 +277,17 @@ static void take_run(struct hv__lowered *l, const struct hv_workers_run *run,
     a->rho = hv_workers_mixing_rho(run->mixing, a->n_workers);
     a->mean_group = run->mean_group;
     set_waves(l, run, period_s, batch_s, a->exchange_s);
-    l->staleness = 0;
+    l->iteration.staleness = 0;
     for (int k = 0; k < HV_WORKERS_STALENESS; k++) {
-        l->staleness = run->staleness[k] > 0 ? k : l->staleness;
+        l->iteration.staleness = run->staleness[k] > 0 ? k : l->iteration.staleness;
     }
-    l->staleness += a->own_staleness;
-    l->iteration_s = batch_s + l->step_s;
+    l->iteration.staleness += a->own_staleness;
+    l->iteration.total_s = batch_s + l->iteration.step_s;
 }
 
 /** Plays the workers; each goes on as soon as its group or its peer has averaged with it. */
 static enum hv_status in_groups(struct hv__lowered *l, const struct worker *workers,
-                                const double *period_s, struct hv_agreement *a, struct hv_err *err)
+                                const double *period_s, struct hv_stale_sync *a, struct hv_err *err)
 {
     struct prices p = open_prices(l, workers);
     double *pair_s = hv_arena_new(l->arena, double, a->n_workers), slowest_s = 0;
@@ -328,107 +332,58 @@ static double *periods(struct hv__lowered *l, size_t n)
 {
     double *period_s = hv_arena_new(l->arena, double, n + 1);
     size_t at = 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        double t = unit_wave_s(l, &l->units[i]) + unit_step_s(l, &l->units[i]);
-        for (int c = 0; c < l->units[i].multiplicity; c++) {
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        double t =
+            pipeline_wave_s(l, &l->pipelines.items[i]) + pipeline_step_s(l, &l->pipelines.items[i]);
+        for (int c = 0; c < l->pipelines.items[i].multiplicity; c++) {
             period_s[at++] = t;
         }
     }
     return period_s;
 }
 
-static struct hv_agreement *open_agreement(struct hv__lowered *l, size_t n)
+static struct hv_stale_sync *open_stale_sync(const struct hv__lowered *l, size_t n)
 {
     const struct hv_sync *y = &l->plan->sync;
-    struct hv_agreement *a = hv_arena_new(l->arena, struct hv_agreement, 1);
+    struct hv_stale_sync *a = hv_arena_new(l->arena, struct hv_stale_sync, 1);
     int most = (int)n;
-    *a = (struct hv_agreement){.kind = y->kind,
-                               .n_workers = n,
-                               .clock_distance = y->staleness,
-                               .own_staleness = own_staleness(l),
-                               .rho = HV_UNKNOWN};
+    *a = (struct hv_stale_sync){.kind = y->kind,
+                                .n_workers = n,
+                                .clock_distance = y->staleness,
+                                .own_staleness = own_staleness(l),
+                                .rho = HV_UNKNOWN};
     if (y->kind == HV_SYNC_PARTIAL) {
         a->group = y->group < 1 || y->group > most ? most : y->group;
     }
     return a;
 }
 
-enum hv_status hv__steady(struct hv__lowered *l, struct hv_verdict *out, struct hv_err *err)
+enum hv_status hv__time_stale(struct hv__lowered *l, struct hv_verdict *out, struct hv_err *err)
 {
     const struct hv_sync *y = &l->plan->sync;
     struct worker *workers = NULL;
     size_t n = list_workers(l, &workers);
-    struct hv_agreement *a = open_agreement(l, n);
+    struct hv_stale_sync *a = open_stale_sync(l, n);
     const double *period_s = periods(l, n);
     bool apart = y->kind == HV_SYNC_PARTIAL || y->kind == HV_SYNC_GOSSIP;
-    l->step_s = hv__step_s(l);
-    out->agreement = a;
+    l->iteration.step_s = hv__step_s(l);
+    out->stale_sync = a;
     /* HetPipe (Park et al., ATC'20, §5): s_global = (D+1)(s_local+1) + s_local − 1 */
     int own = a->own_staleness, d = y->staleness;
-    l->staleness = y->kind == HV_SYNC_WSP ? (d + 1) * (own + 1) + own - 1 : own + d;
+    l->iteration.staleness = y->kind == HV_SYNC_WSP ? (d + 1) * (own + 1) + own - 1 : own + d;
     if (apart && n <= WORKERS_MOST) {
         return in_groups(l, workers, period_s, a, err);
     }
     if (apart) {
-        hv__approximate(out, l->arena,
-                        hv_arena_printf(l->arena,
-                                        "sync.kind: more than %d workers, timed as if all of them "
-                                        "took part in every average",
-                                        WORKERS_MOST));
+        hv__add_rough(out, l->arena,
+                      hv_arena_printf(l->arena,
+                                      "sync.kind: more than %d workers, timed as if all of them "
+                                      "took part in every average",
+                                      WORKERS_MOST));
     }
     at_one_pace(l, period_s, a);
     if (l->spans && y->kind != HV_SYNC_NONE) {
         keep_pushes(l);
     }
     return HV_OK;
-}
-
-static void add_groups(const struct hv_agreement *a, struct hv_str *out)
-{
-    char x[HV_FMT_CAP], w[HV_FMT_CAP];
-    if (a->kind == HV_SYNC_PARTIAL) {
-        hv_str_addf(out, "%zu workers average in groups of %d as they are ready", a->n_workers,
-                    a->group);
-        if (a->clock_distance > 0) {
-            hv_str_addf(out, ", none more than %d step%s of its own ahead of the slowest",
-                        a->clock_distance, a->clock_distance == 1 ? "" : "s");
-        }
-        if (a->mean_group < a->group) {
-            hv_str_addf(out, " or their time is up (%.2f in the mean)", a->mean_group);
-        }
-    } else {
-        hv_str_addf(out, "%zu workers average with one other each", a->n_workers);
-    }
-    hv_str_addf(out,
-                ", %s each time, once every %s; members are %.2f steps apart on average; spectral "
-                "gap %.3f (rho %.3f: 0 all agree at once, 1 never)",
-                hv_fmt_seconds(x, sizeof x, a->exchange_s), hv_fmt_seconds(w, sizeof w, a->wave_s),
-                a->staleness_clocks, fmax(0, 1 - a->rho), a->rho);
-}
-
-void hv_eval_agreement_text(const struct hv_agreement *a, struct hv_str *out)
-{
-    char x[HV_FMT_CAP], w[HV_FMT_CAP];
-    if (hv_known(a->rho)) {
-        add_groups(a, out);
-    } else {
-        hv_str_addf(out, "%zu worker%s in waves of %s", a->n_workers, a->n_workers == 1 ? "" : "s",
-                    hv_fmt_seconds(w, sizeof w, a->wave_s));
-        if (a->kind == HV_SYNC_WSP || a->kind == HV_SYNC_PS) {
-            hv_str_addf(out, ", none more than %d wave%s ahead (%s)", a->clock_distance + 1,
-                        a->clock_distance == 0 ? "" : "s", hv_sync_kind_words[a->kind]);
-        }
-        if (a->exchange_s > 0) {
-            hv_str_addf(out, "; exchanges take %s behind the next wave",
-                        hv_fmt_seconds(x, sizeof x, a->exchange_s));
-        }
-        if (a->own_staleness > 0) {
-            hv_str_addf(out, "; %d micro-batch%s of a worker miss its own last updates",
-                        a->own_staleness, a->own_staleness == 1 ? "" : "es");
-        }
-    }
-    if (a->n_workers > 1) {
-        hv_str_addf(out, "; workers wait for each other %s of the time",
-                    hv_fmt_percent(x, sizeof x, a->wait_frac));
-    }
 }

@@ -11,7 +11,7 @@
 
 static size_t n_buckets_of(const struct hv__lowered *l, const struct hv__segment *s)
 {
-    if (s->from2 < 0 || !l->plan->sync.overlap || l->stale) {
+    if (s->from2 < 0 || !l->plan->sync.overlap || l->schedule.stale) {
         return 1;
     }
     double n = ceil(hv__segment_bytes(l, s) / l->plan->sync.bucket_bytes[0]);
@@ -86,7 +86,7 @@ static struct pending *list_pending(struct hv__lowered *l, size_t *out_n)
 struct taken {
     double *rank_s; /**< by flat rank */
     double *lane_s; /**< by node, then by named link */
-    struct hv__traffic *traffic;
+    struct hv__links_left *traffic;
 };
 
 /** Number of lanes of the network: nodes and named links. */
@@ -97,7 +97,7 @@ static size_t n_lanes(const struct hv__lowered *l)
 }
 
 /** Runs one reduction as soon as all its lanes are free. */
-static void run_one(struct hv__lowered *l, const struct pending *p, struct taken *t,
+static void run_one(const struct hv__lowered *l, const struct pending *p, struct taken *t,
                     struct hv__reduction *r)
 {
     const struct hv__segment *s = p->s;
@@ -111,7 +111,7 @@ static void run_one(struct hv__lowered *l, const struct pending *p, struct taken
     for (size_t k = 0; k < p->lanes.n; k++) {
         r->start_s = fmax(r->start_s, t->lane_s[p->lanes.ids[k]]);
     }
-    r->end_s = hv__end_beside(t->traffic, &p->lanes, r->start_s, p->duration_s);
+    r->end_s = hv__end_on_links_left(t->traffic, &p->lanes, r->start_s, p->duration_s);
     for (size_t k = 0; k < p->lanes.n; k++) {
         t->lane_s[p->lanes.ids[k]] = r->start_s + p->lanes.shares[k] * (r->end_s - r->start_s);
     }
@@ -126,14 +126,15 @@ static void run_reductions(struct hv__lowered *l)
     size_t n = 0;
     struct pending *p = list_pending(l, &n);
     qsort(p, n, sizeof *p, compare_pending);
-    struct taken t = {.rank_s = hv_arena_new(l->arena, double, l->rank_at[l->n_units]),
+    struct taken t = {.rank_s =
+                          hv_arena_new(l->arena, double, l->pipelines.rank_at[l->pipelines.n]),
                       .lane_s = hv_arena_new(l->arena, double, n_lanes(l) + 1),
-                      .traffic = n > 0 ? hv__traffic_after(l, p[0].ready_s) : NULL};
-    size_t *counted = hv_arena_new(l->arena, size_t, l->rank_at[l->n_units]);
-    l->reductions = hv_arena_new(l->arena, struct hv__reduction, n + 1);
+                      .traffic = n > 0 ? hv__links_left_after(l, p[0].ready_s) : NULL};
+    size_t *counted = hv_arena_new(l->arena, size_t, l->pipelines.rank_at[l->pipelines.n]);
+    l->iteration.reductions = hv_arena_new(l->arena, struct hv__reduction, n + 1);
     for (size_t i = 0; i < n; i++) {
         const struct hv__segment *s = p[i].s;
-        struct hv__reduction *r = &l->reductions[l->n_reductions++];
+        struct hv__reduction *r = &l->iteration.reductions[l->iteration.n_reductions++];
         run_one(l, &p[i], &t, r);
         for (size_t h = 0; h < s->n_holders; h++) {
             struct hv__rank *rk = s->holders[h].rank;
@@ -158,10 +159,10 @@ double hv__step_s(const struct hv__lowered *l)
         return 0;
     }
     double fixed_s = 0, jitter = 0, devices = 0;
-    for (size_t i = 0; i < l->n_units; i++) {
-        const struct hv__unit *u = &l->units[i];
-        for (size_t r = 0; r < u->n_ranks; r++) {
-            const struct hv__rank *rk = &u->ranks[r];
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[i];
+        for (size_t r = 0; r < pl->n_ranks; r++) {
+            const struct hv__rank *rk = &pl->ranks[r];
             for (size_t d = 0; d < rk->n_devices; d++) {
                 if (rk->like[d / rk->width] != d / rk->width) {
                     continue;
@@ -171,35 +172,37 @@ double hv__step_s(const struct hv__lowered *l)
                 fixed_s = fmax(fixed_s, cal->v[HV_CAL_STEP_MS] * 1e-3);
                 jitter = fmax(jitter, cal->v[HV_CAL_JITTER]);
             }
-            devices += (double)(rk->n_devices * (size_t)u->multiplicity);
+            devices += (double)(rk->n_devices * (size_t)pl->multiplicity);
         }
     }
     /* stale plans have no barrier to wait at */
-    return fixed_s + (l->stale ? 0 : jitter * log2(fmax(1, devices)) * l->pipeline_s);
+    return fixed_s +
+           (l->schedule.stale ? 0 : jitter * log2(fmax(1, devices)) * l->iteration.pipeline_s);
 }
 
 void hv__tail(struct hv__lowered *l)
 {
-    l->step_s = hv__step_s(l);
+    l->iteration.step_s = hv__step_s(l);
     if (l->plan->sync.kind != HV_SYNC_NONE) {
         run_reductions(l);
     }
-    for (size_t i = 0; i < l->n_units; i++) {
-        struct hv__unit *u = &l->units[i];
-        for (size_t r = 0; r < u->n_ranks; r++) {
-            struct hv__rank *rk = &u->ranks[r];
-            hv__finish_rank(l, u, rk);
-            l->iteration_s = fmax(l->iteration_s, rk->sync_end_s + rk->optimizer_s + rk->gather_s);
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        struct hv__pipeline *pl = &l->pipelines.items[i];
+        for (size_t r = 0; r < pl->n_ranks; r++) {
+            struct hv__rank *rk = &pl->ranks[r];
+            hv__optimizer_step(l, pl, rk);
+            l->iteration.total_s =
+                fmax(l->iteration.total_s, rk->sync_end_s + rk->optimizer_s + rk->gather_s);
         }
     }
-    l->iteration_s += l->step_s;
+    l->iteration.total_s += l->iteration.step_s;
 }
 
 double hv__exchange_s(struct hv__lowered *l, double *busy_s)
 {
     size_t n = 0;
     struct pending *p = list_pending(l, &n);
-    double *busy = hv_arena_new(l->arena, double, l->rank_at[l->n_units]), most = 0;
+    double *busy = hv_arena_new(l->arena, double, l->pipelines.rank_at[l->pipelines.n]), most = 0;
     double *lane_busy = hv_arena_new(l->arena, double, n_lanes(l) + 1);
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < p[i].lanes.n; k++) {
@@ -213,7 +216,7 @@ double hv__exchange_s(struct hv__lowered *l, double *busy_s)
             most = fmax(most, *b);
         }
     }
-    for (size_t i = 0; busy_s != NULL && i < l->rank_at[l->n_units]; i++) {
+    for (size_t i = 0; busy_s != NULL && i < l->pipelines.rank_at[l->pipelines.n]; i++) {
         busy_s[i] = busy[i];
     }
     return most;

@@ -9,8 +9,8 @@ bool hv__ends_apart(const struct hv__lowered *l, const struct hv__segment *s)
 {
     for (size_t i = 0; i < s->n_holders; i += 2) {
         const struct hv__holder *a = &s->holders[i], *b = a + 1;
-        bool two = i + 1 < s->n_holders && a->unit == b->unit &&
-                   (i + 2 == s->n_holders || b[1].unit != b->unit);
+        bool two = i + 1 < s->n_holders && a->pipeline == b->pipeline &&
+                   (i + 2 == s->n_holders || b[1].pipeline != b->pipeline);
         if (!two || a->flat_rank == b->flat_rank || !a->g->embedding || a->g->head || !b->g->head ||
             hv__holder_stage(l, a)->zero.stage >= 3 || hv__holder_stage(l, b)->zero.stage >= 3) {
             return false;
@@ -19,7 +19,7 @@ bool hv__ends_apart(const struct hv__lowered *l, const struct hv__segment *s)
     return s->n_holders > 0;
 }
 
-struct hv__segment hv__one_end(struct hv__lowered *l, const struct hv__segment *s, size_t end)
+struct hv__segment hv__one_end(const struct hv__lowered *l, const struct hv__segment *s, size_t end)
 {
     struct hv__segment e = {s->from2, s->to2, NULL, s->n_holders / 2};
     e.holders = hv_arena_new(l->arena, struct hv__holder, e.n_holders);
@@ -53,7 +53,8 @@ static struct pair pair_at(const struct hv__lowered *l, const struct ends *e, in
     struct pair p;
     for (int k = 0; k < 2; k++) {
         const struct hv__holder *h = k == 0 ? e->first : e->last;
-        size_t ranks = h->rank->n_devices, at = (size_t)l->units[h->unit].copies[copy] * ranks;
+        size_t ranks = h->rank->n_devices,
+               at = (size_t)l->pipelines.items[h->pipeline].copies[copy] * ranks;
         p.devices[k] = hv__holder_stage(l, h)->devices[at + i * ranks / e->n];
         p.nodes[k] = hv_cluster_node_of(hv_cost_cluster(l->k), p.devices[k]);
     }
@@ -63,7 +64,7 @@ static struct pair pair_at(const struct hv__lowered *l, const struct ends *e, in
 /** Adds the pairs of a pipeline that leave a node to the counts of their nodes. */
 static void count_pairs(const struct hv__lowered *l, const struct ends *e, size_t *at_node)
 {
-    for (int c = 0; c < l->units[e->first->unit].multiplicity; c++) {
+    for (int c = 0; c < l->pipelines.items[e->first->pipeline].multiplicity; c++) {
         for (size_t i = 0; i < e->n; i++) {
             struct pair p = pair_at(l, e, c, i);
             size_t far = p.nodes[0] != p.nodes[1];
@@ -79,7 +80,7 @@ static double busiest_pair_s(const struct hv__lowered *l, const struct ends *e,
 {
     struct pair busiest = pair_at(l, e, 0, 0);
     size_t most = 0;
-    for (int c = 0; c < l->units[e->first->unit].multiplicity; c++) {
+    for (int c = 0; c < l->pipelines.items[e->first->pipeline].multiplicity; c++) {
         for (size_t i = 0; i < e->n; i++) {
             struct pair p = pair_at(l, e, c, i);
             size_t x = at_node[p.nodes[0]], y = at_node[p.nodes[1]], n = x > y ? x : y;
@@ -100,7 +101,7 @@ static double busiest_pair_s(const struct hv__lowered *l, const struct ends *e,
     return hv_cost_collective(hv_cost_cluster(l->k), &q, NULL).time_s;
 }
 
-double hv__pairs_s(struct hv__lowered *l, const struct hv__segment *s, double bytes)
+double hv__pairs_s(const struct hv__lowered *l, const struct hv__segment *s, double bytes)
 {
     size_t *at_node = hv_arena_new(l->arena, size_t, hv_cost_cluster(l->k)->n_nodes);
     double worst_s = 0;

@@ -42,12 +42,12 @@ json_t *hv_goodput_json(const struct hv_goodput *g)
 
 static void put_approximated(json_t *o, const struct hv_verdict *v)
 {
-    if (v->n_approximated == 0) {
+    if (v->n_rough == 0) {
         return;
     }
     json_t *list = json_array();
-    for (size_t i = 0; i < v->n_approximated; i++) {
-        json_array_append_new(list, json_string(v->approximated[i]));
+    for (size_t i = 0; i < v->n_rough; i++) {
+        json_array_append_new(list, json_string(v->rough[i]));
     }
     json_object_set_new(o, "approximated", list);
 }
@@ -139,7 +139,7 @@ static json_t *finite(double x)
 }
 
 /** How the workers of a stale plan agree. */
-static json_t *agreement(const struct hv_agreement *a)
+static json_t *agreement(const struct hv_stale_sync *a)
 {
     json_t *o = json_object();
     json_object_set_new(o, "kind", json_string(hv_sync_kind_words[a->kind]));
@@ -209,8 +209,8 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
     json_object_set_new(o, "exact", json_boolean(m->exact));
     if (!m->exact) {
         json_object_set_new(o, "staleness", json_integer(m->staleness));
-        if (v->agreement != NULL) {
-            json_object_set_new(o, "sync", agreement(v->agreement));
+        if (v->stale_sync != NULL) {
+            json_object_set_new(o, "sync", agreement(v->stale_sync));
         }
     }
     if (m->dropped_frac > 0) {

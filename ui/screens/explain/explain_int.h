@@ -3,7 +3,7 @@
 #define HV_UI_SCREENS_EXPLAIN_EXPLAIN_INT_H
 
 #include "solver/base/vec.h"
-#include "solver/bound/balance.h"
+#include "solver/eval/balance.h"
 #include "ui/lever/lever.h"
 #include "ui/screens/facts/plan_facts.h"
 #include "ui/screens/screens.h"

@@ -1,6 +1,6 @@
 /** The linear program of a pipeline's layers in closed form. It knows stages by their figures only;
  * whether another share is faster, the judge says. */
-#include "solver/bound/balance.h"
+#include "solver/eval/balance.h"
 
 #include <math.h>
 

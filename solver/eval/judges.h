@@ -1,0 +1,32 @@
+/**
+ * Inside eval: the judges that hv_eval chooses from, and what they share. A new kind of plan is a
+ * new row in the table of eval.c with a judge of this form.
+ */
+#ifndef HV_SOLVER_EVAL_JUDGES_H
+#define HV_SOLVER_EVAL_JUDGES_H
+
+#include "solver/bound/bound.h"
+#include "solver/eval/eval.h"
+#include "solver/eval/train/lowered.h"
+
+/** What is to be judged. */
+struct hv__question {
+    struct hv_cost *k;
+    const struct hv_plan *plan;
+    const struct hv_eval_options *options;
+    struct hv_arena *arena;
+};
+
+/** A judge fills `out`, of which metrics are HV_UNKNOWN and findings are empty. HV_ENO: nothing can
+ * be timed and no finding gives the reason. */
+typedef enum hv_status hv__judge_fn(const struct hv__question *q, struct hv_verdict *out,
+                                    struct hv_err *err);
+
+/** Judges every job of a plan for many, and what they are together. HV_ENO: none can be timed. */
+hv__judge_fn hv__judge_jobs HV_NODISCARD;
+
+/** Sets bound, reason and gap of a judged plan to those of the bound that holds for it. `b`: for
+ * any plan, where out->metrics.bound_s is known. O(devices · log groups + stages²). */
+void hv__hold_bound(const struct hv__lowered *l, const struct hv_bound *b, struct hv_verdict *out);
+
+#endif

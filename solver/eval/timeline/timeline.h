@@ -1,0 +1,121 @@
+/** A drawn iteration: lanes of spans, memory over time, links. Types for those who draw it. */
+#ifndef HV_SOLVER_EVAL_TIMELINE_TIMELINE_H
+#define HV_SOLVER_EVAL_TIMELINE_TIMELINE_H
+
+#include "solver/sim/lanes/lanes.h"
+
+/* clang-format off */
+/** What a drawn span is: constant, letter in cells and files, words. */
+#define HV_SPAN_MAP(X)                                  \
+    X(HV_SPAN_F,    "f",  "forward")                    \
+    X(HV_SPAN_B,    "b",  "backward, input gradient")   \
+    X(HV_SPAN_W,    "w",  "backward, weight gradient")  \
+    X(HV_SPAN_BW,   "b",  "backward")                   \
+    X(HV_SPAN_R,    "r",  "recompute")                  \
+    X(HV_SPAN_PAIR, "x",  "forward and backward overlapped") \
+    X(HV_SPAN_HOP,  "~",  "transfer to the next stage") \
+    X(HV_SPAN_SYNC, "g",  "gradient reduction")         \
+    X(HV_SPAN_OPT,  "o",  "optimizer step")             \
+    X(HV_SPAN_GATHER, "a", "gather of updated weights") \
+    X(HV_SPAN_STEP, "h",  "host work and waiting for the slowest device")
+/* clang-format on */
+enum hv_span_kind {
+#define X(c, letter, text) c,
+    HV_SPAN_MAP(X)
+#undef X
+        HV_SPAN_KIND_N
+};
+const char *hv_span_kind_letter(enum hv_span_kind k);
+const char *hv_span_kind_text(enum hv_span_kind k);
+
+/** What is behind a span: `hv_span.id` of sim/lanes.h counts in hv_timeline.ops. */
+struct hv_timeline_op {
+    int32_t stage, micro_batch, slice; /**< −1 where it has none */
+    int32_t paired; /**< micro-batch of the other half of an overlapped pair (HV_SPAN_PAIR); number
+                       in hv_timeline.hops (HV_SPAN_HOP) */
+    uint8_t kind;   /**< enum hv_span_kind */
+    bool critical;  /**< on the critical path of its pipeline */
+    double slack_s; /**< how much later it could end without a later pipeline end */
+};
+
+/** Flag of a span whose operation is critical; its item is the micro-batch, its group the stage. */
+#define HV_SPAN_CRITICAL 1u
+
+/** dp ranks of a row that do the same, where not all of them do. */
+struct hv_timeline_part {
+    const char *name;     /**< "  v[0].0-3 x2": devices of the first, how many there are */
+    size_t dp_rank, rank; /**< the first of them, in its pipeline rank */
+    size_t n_alike;
+    struct hv_steps memory; /**< bytes over time on one of its devices */
+    double memory_limit_bytes;
+    const struct hv__pipeline *pipeline; /**< what hv_timeline_part_end_s reads */
+};
+
+/** A link between two rows, in one direction. */
+struct hv_timeline_link {
+    size_t from_row, to_row;
+    const char *name; /**< "  s0>s1" */
+    size_t lane;      /**< number in `lanes` */
+};
+
+/** What is sent over an edge of the stage graph in one direction. */
+struct hv_timeline_hop {
+    size_t i_link;
+    double bytes, seconds; /**< all devices of the stage together */
+    bool backward;         /**< gradients */
+};
+
+/** What a line of a picture shows of a row: compute, and where that is idle reductions; compute
+ * alone; a part of its dp ranks; its reductions and gathers; what it sends over a link. */
+enum hv_track_kind { HV_TRACK_ALL, HV_TRACK_COMPUTE, HV_TRACK_PART, HV_TRACK_SYNC, HV_TRACK_HOPS };
+/** One line. `index`: of the row's parts (PART) or of the timeline's links (HOPS). */
+struct hv_timeline_track {
+    enum hv_track_kind kind;
+    size_t row, index;
+};
+/** Lines from top to bottom. */
+struct hv_timeline_tracks {
+    const struct hv_timeline *timeline;
+    struct hv_timeline_track *items;
+    size_t n;
+};
+/** What pictures may show besides rows; `tracks` of a timeline counts in sums of these. */
+#define HV_TRACKS_PARTS 1u
+#define HV_TRACKS_LINKS 2u
+#define HV_TRACKS_N     4
+
+/** One drawn row: a pipeline rank of one replica entry, with its compute lane and its link lane. */
+struct hv_timeline_row {
+    size_t replica, stage; /**< entry and stage number in the plan */
+    int multiplicity;      /**< equal pipelines drawn once */
+    const char *name;      /**< "s1 a[0].0-7" */
+    const char *layers;    /**< "22 L" */
+    double busy_frac;
+    size_t compute_lane, link_lane; /**< numbers in `lanes` */
+    struct hv_steps memory;         /**< bytes over time on the worst device */
+    double memory_limit_bytes;
+    struct hv_timeline_part *parts; /**< dp ranks that differ; none where all do the same */
+    size_t n_parts;
+};
+
+/** A drawn iteration. */
+struct hv_timeline {
+    struct hv_lanes lanes;
+    struct hv_timeline_row *rows;
+    size_t n_rows;
+    struct hv_timeline_op *ops;
+    size_t n_ops;
+    struct hv_timeline_link *links;
+    size_t n_links;
+    struct hv_timeline_hop *hops;
+    size_t n_hops;
+    struct hv_timeline_tracks tracks[HV_TRACKS_N];
+    double end_s;
+};
+
+/** When the devices of a part are done with an operation of their row: a faster one waits for the
+ * slowest. Of an overlapped pair both halves are taken to be of one stage. O(dp). */
+double hv_timeline_part_end_s(const struct hv_timeline *t, const struct hv_timeline_part *part,
+                              const struct hv_span *s);
+
+#endif

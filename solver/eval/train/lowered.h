@@ -1,0 +1,230 @@
+/**
+ * The lowered form of a plan: distinct pipelines with priced passes, their schedules and their
+ * simulated runs. One structure is filled step by step (steps.h); every part of it names the file
+ * that writes it and those that read it. Once its step is done a part does not change, unless its
+ * comment says so. Everything lives in the arena of the evaluation.
+ */
+#ifndef HV_SOLVER_EVAL_TRAIN_LOWERED_H
+#define HV_SOLVER_EVAL_TRAIN_LOWERED_H
+
+#include "solver/base/units.h"
+#include "solver/cost/cost.h"
+#include "solver/cost/network/collective.h"
+#include "solver/eval/verdict/verdict.h"
+#include "solver/sim/lanes/lanes.h"
+#include "solver/sim/links/links.h"
+#include "solver/sim/pipeline/pipeline.h"
+
+/** A global stage as one rank runs it: its passes per shape of micro-batch (or slice). Written by
+ * lower.c (which blocks) and price.c (seconds). */
+struct hv__gstage {
+    size_t plan_stage; /**< whose blocks it holds */
+    size_t rank;       /**< who runs it */
+    struct hv_range range;
+    int embedding, head;   /**< 0 no, 1 yes; −1: of every leaf whose outermost block it holds */
+    bool again;            /**< the schedule has recompute operations of its own for it */
+    struct hv_pass *pass;  /**< [n_shapes × n_dp], with all recompute */
+    struct hv_pass *plain; /**< as pass; where `again`, of a micro-batch without R */
+    double *forward_s, *input_grad_s,
+        *weight_grad_s;  /**< [n_shapes]: the slowest dp rank; input gradient with the recompute
+                            that no R does */
+    double *recompute_s; /**< [n_shapes] of R */
+    double network_forward_s, network_backward_s; /**< of the first shape: how long exchanges
+                                                     between nodes keep their networks busy */
+};
+
+/** One rank of a pipeline: a stage of the plan with all its devices. */
+struct hv__rank {
+    /* pipelines.c */
+    size_t stage;
+    const uint32_t *devices; /**< of this copy */
+    /** width = tp × cp ranks of one dp rank. Where tensor shards are unequal, each of the `cuts`
+     * tensor ranks of a data-parallel rank counts as one: n_dp = dp × tp, width 1. */
+    size_t n_devices, n_dp, width, cuts;
+    double shares_sum; /**< of the stage's shares */
+    bool near;         /**< all groups of each dp rank are on one node */
+    size_t *like;      /**< [n_dp] first dp rank with equal prices */
+    size_t *n_like;    /**< [n_dp] how many are like it; 0 where it is not the first */
+    /* price.c, hops.c */
+    struct hv_memory *memory; /**< [n_dp] static memory */
+    double hop_next_s;
+    /* time.c; optimizer_step.c */
+    double compute_end_s;
+    double optimizer_s, gather_s;
+    /* time.c sets the end of compute, tail.c raises it */
+    double sync_end_s;
+    double sync_exposed_s; /**< tail.c: reductions it takes part in, after its last compute */
+};
+
+/** A size of micro-batch or slice that occurs. */
+struct hv__shape {
+    double sequences, tokens, context;
+    const double *scales; /**< samples of every leaf per sequence, or NULL: 1 */
+};
+
+/** What one rank sends another, micro-batch for micro-batch. */
+struct hv__sending {
+    size_t from, to; /**< ranks */
+    double bytes;
+    struct hv_hop_cost cost;   /**< bytes_s: with what the copies in step send at the same time */
+    struct hv_wire_use *loads; /**< of the network, by all copies together */
+    size_t n_loads;
+};
+
+/** Transfers of a pipeline. Written by hops.c; read by lower.c, links_shared*.c, links_left.c and
+ * the timeline. */
+struct hv__hops {
+    double *time_s; /**< [n_hops] by hv_pipe_hop: of a transfer that shares no link */
+    double *bytes;  /**< [n_hops] likewise */
+    struct hv__sending *sendings;
+    size_t n_sendings;
+    int32_t *sending_of; /**< [n_hops], −1: takes no time */
+    bool *apart;         /**< [multiplicity] what this copy sends meets nothing that the first
+                            copy's does not meet */
+};
+
+/** A worker of a stale plan. Written by stale.c; read by metrics.c and the timeline. */
+struct hv__worker_waves {
+    double per_iteration;      /**< waves of a worker in one iteration */
+    double exposed_s;          /**< of a wave: exchanges that its compute does not hide */
+    struct hv_span *exchanges; /**< where drawn: [n_exchanges × n_ranks] start and end on the link
+                                  of each rank */
+    size_t n_exchanges;
+};
+
+/** One distinct pipeline: a replica entry's copies that are alike. */
+struct hv__pipeline {
+    /* pipelines.c */
+    size_t i_replica;
+    const struct hv_replica *replica;
+    int first_copy, multiplicity;
+    size_t first_of_entry; /**< first pipeline of the same entry */
+    int *copies;           /**< [multiplicity] */
+    size_t n_ranks;
+    struct hv__rank *ranks;
+    /* lower.c: micro-batches, schedule, global stages */
+    struct hv__shape *shapes;
+    size_t n_shapes;
+    int32_t n_mb, n_slices; /**< n_mb: micro-batches that were laid out */
+    int64_t more_mb;    /**< micro-batches left out of the middle of a long run that repeats; run
+                           and idle are of the whole */
+    int32_t *shape_of;  /**< [n_mb × n_slices] */
+    double *n_of_shape; /**< [n_shapes] how many of them */
+    struct hv_schedule schedule;
+    struct hv_pipe pipe;
+    size_t n_gstages, n_pipes;
+    struct hv__gstage *gstages; /**< [n_pipes × n_gstages] */
+    struct hv_replica *scratch; /**< copy of the replica that price.c changes and restores */
+    struct hv_pipe_cost cost;   /**< durations: of stages or of operations, and of hops */
+    struct hv__hops hops;
+    /* lower.c where the run is folded, else time.c; links_shared.c replaces it where links are
+     * crowded */
+    struct hv_pipe_run run;
+    struct hv_pipe_rank *idle; /**< time.c: [n_ranks] */
+    double period_s; /**< time.c, schedules without flush: steady seconds per micro-batch */
+    struct hv__worker_waves waves;
+};
+
+/** Distinct pipelines of the plan. Written by pipelines.c; read by everyone. */
+struct hv__pipelines {
+    struct hv__pipeline *items;
+    size_t n;
+    size_t *rank_at;     /**< [n + 1] first flat rank number of each pipeline */
+    bool *crowded_nodes; /**< [nodes] two pipelines have devices there */
+};
+
+/** Leaves of the model, in order of their blocks. Written by hv__find_leaves before any step. */
+struct hv__leaves {
+    const struct hv_model_leaf *items;
+    size_t n;
+};
+
+/** What the schedule's name and the micro-batches imply. Written by lower.c; read by everyone. */
+struct hv__schedule_facts {
+    const struct hv_schedule_row *row;
+    bool stale;  /**< pipelines do not wait for all gradients of an iteration */
+    bool scaled; /**< micro-batches give how many samples modules have in them */
+};
+
+/** Demand of the exchanges inside the passes of a rank on one element of the network. */
+struct hv__demand {
+    uint64_t wire;
+    size_t rank;   /**< flat */
+    double busy_s; /**< of a second of its exchanges, all copies in step together */
+};
+
+/** Exchanges that go between nodes; all others do not share links. */
+struct hv__demands {
+    struct hv__demand *items; /**< by element and rank */
+    size_t n;
+    double **frac; /**< [n_pipelines] share of each operation that exchanges take, alone: see
+                      hv_share_pipe.frac */
+    double *peak;  /**< [flat ranks] the largest of these of a rank */
+};
+
+/** Use of the network by transfers and by exchanges inside passes. Written by links_shared.c; read
+ * by time.c and links_left.c. */
+struct hv__network_use {
+    struct hv_share *share;            /**< links that transfers share; NULL: nothing is sent */
+    const struct hv__demands *demands; /**< NULL: no exchange leaves a node */
+};
+
+/** Facts about nodes, found when first needed. */
+struct hv__nodes {
+    bool *serve;             /**< servers.c: [nodes] a parameter server runs there */
+    double *host_parameters; /**< optimizer_step.c: [nodes] updated by the node's host */
+};
+
+/** One reduction on the wire: who waits for it. */
+struct hv__reduction {
+    double start_s, end_s;
+    size_t *ranks; /**< flat rank numbers (see hv__pipelines.rank_at) */
+    size_t n_ranks;
+    int from2, to2;
+};
+
+/** The iteration as timed. Read by metrics.c and the timeline. */
+struct hv__iteration {
+    double pipeline_s; /**< time.c: end of the last backward */
+    double step_s;     /**< tail.c or stale.c: what happens around passes, reductions, optimizer */
+    double total_s;    /**< tail.c or stale.c: all of it */
+    int staleness;     /**< stale.c: updates */
+    struct hv__reduction *reductions; /**< tail.c */
+    size_t n_reductions;
+};
+
+/** One evaluation. */
+struct hv__lowered {
+    /* what is judged: written by the judge before any step */
+    struct hv_cost *k;
+    const struct hv_plan *plan; /**< layers counted through the whole model */
+    struct hv_arena *arena;
+    struct hv_findings *findings; /**< every step may add to them */
+    bool spans;                   /**< every operation is wanted, to be drawn */
+    struct hv_eval_watch *watch;  /**< NULL = nobody looks */
+    struct hv__leaves leaves;
+    /* what the steps make of it */
+    struct hv__schedule_facts schedule;
+    struct hv__pipelines pipelines;
+    struct hv__network_use network;
+    struct hv__nodes nodes;
+    struct hv__iteration iteration;
+    /** [pipelines][copies] who takes part in exchanges; NULL: all. Set by stale.c while it prices
+     * the average of a group, read by reduce.c and concurrent_reductions.c. */
+    const bool *const *members;
+};
+
+/** Progress of an evaluation in permille, measured on a pipeline of a million operations. */
+enum {
+    HV__AT_SCHEDULE = 120,
+    HV__AT_LOWERED = 200,
+    HV__AT_TIMED = 250,
+    HV__AT_JUDGED = 330,
+    HV__AT_RANKS = 800,
+    HV__AT_DRAWN = 1000
+};
+/** Reports progress to the watch; HV_ESTOPPED when the evaluation shall end. O(1). */
+enum hv_status hv__went_on(const struct hv__lowered *l, unsigned permille,
+                           struct hv_err *err) HV_NODISCARD;
+
+#endif

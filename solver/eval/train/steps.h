@@ -1,0 +1,136 @@
+/**
+ * The steps from a plan to the time of its iteration, in the order in which the judge of training
+ * plans takes them, and what they share with the judges of serving plans and of failures. Each
+ * function names the file it is in by its section. All results live in the arena of the evaluation.
+ */
+#ifndef HV_SOLVER_EVAL_TRAIN_STEPS_H
+#define HV_SOLVER_EVAL_TRAIN_STEPS_H
+
+#include "solver/eval/train/lowered.h"
+
+/* ---- rough.c ----------------------------------------------------------------------------------
+ */
+
+/** Lists the knobs of the plan that are judged only roughly, so that none is ignored in silence.
+ * O(stages + micro-batches of lists). */
+void hv__find_rough(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
+
+/* ---- modules.c --------------------------------------------------------------------------------
+ */
+
+/**
+ * The plan with all layers counted through the whole model, so that no step has to know of modules:
+ * the plan itself where the model has none. NULL: a stage names a module that the model does not
+ * have. O(stages).
+ */
+const struct hv_plan *hv__flat_plan(const struct hv_plan *p, const struct hv_model *m,
+                                    struct hv_arena *arena);
+/** Fills l->leaves. O(leaves). */
+void hv__find_leaves(struct hv__lowered *l);
+/** The leaf that holds a block. O(leaves). */
+size_t hv__leaf_of(const struct hv__lowered *l, size_t block);
+/** Modules of a stage, "vision+llm"; NULL: the model has none. */
+const char *hv__modules_of(const struct hv__lowered *l, const struct hv_stage *s);
+/** Samples of every leaf per sequence of a micro-batch; NULL: 1 of each. */
+const double *hv__leaf_scales(const struct hv__lowered *l, const struct hv_micro_batch *mb);
+/**
+ * Bytes of modules whose readers are further down the pipeline, by global stage that hands them on
+ * besides its own: in a chain they pass through every stage between. NULL: there are none.
+ * O(modules · (edges + stages) · shapes).
+ */
+double *hv__passing_bytes(const struct hv__lowered *l, const struct hv__pipeline *pl);
+/** Does a global stage hold the embedding (or head) of a leaf? */
+bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head);
+
+/* ---- lower.c: from plan to schedules -----------------------------------------------------------
+ */
+
+/** Finds the distinct pipelines, prices their passes and makes their schedules. HV_ENO: cannot be
+ * timed. O(operations of the distinct pipelines). */
+enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
+
+/* ---- pipelines.c ------------------------------------------------------------------------------
+ */
+
+/** Groups the copies of every replica entry into distinct pipelines. O(devices). */
+void hv__find_pipelines(struct hv__lowered *l);
+/** Fills the ranks of a pipeline, with which dp ranks are alike. O(devices of one copy). */
+void hv__fill_ranks(const struct hv__lowered *l, struct hv__pipeline *pl);
+/** Fills one stage of a copy of a replica as a rank. O(devices of it). */
+void hv__fill_rank(const struct hv__lowered *l, const struct hv_replica *r, size_t stage, int copy,
+                   struct hv__rank *out);
+/** Sequences of a micro-batch on dp rank d: by shares, or evenly. */
+double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, double sequences,
+                          size_t d);
+
+/* ---- price.c, hops.c ---------------------------------------------------------------------------
+ */
+
+/** A copy of a replica and its stages that may be changed. */
+struct hv_replica *hv__copy_replica(const struct hv__lowered *l, const struct hv_replica *from);
+/** Prices one global stage on its rank for all shapes and dp ranks. */
+enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                struct hv__gstage *g, struct hv_err *err) HV_NODISCARD;
+/** Static memory of every dp rank: all its global stages, overheads once. */
+enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                struct hv_err *err) HV_NODISCARD;
+/** Cost of every edge of the stage graph, both ways. O(flows of all copies that meet others). */
+void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl);
+
+/* ---- time.c, links_shared*.c: the runs
+ * ----------------------------------------------------------- */
+
+/** Simulates every pipeline: run, idle time, steady period, l->iteration.pipeline_s. HV_ENO: two
+ * stages are not connected. O(operations), more where links are shared. */
+enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
+/**
+ * Lets the transfers of all pipelines share links: sets l->network, and replaces the runs where
+ * links are crowded. false: all runs stand as they were. O(transfers · log), else hv_share_play.
+ */
+bool hv__share_links(struct hv__lowered *l);
+/**
+ * Demand of exchanges inside passes on the network. NULL: none leaves its node. O(global stages),
+ * and where exchanges go between nodes O(devices log devices).
+ */
+const struct hv__demands *hv__find_demands(const struct hv__lowered *l);
+
+/* ---- tail.c, optimizer_step.c: the end of an iteration
+ * ------------------------------------------- */
+
+/** Gradient reductions, optimizer, gathers: sets l->iteration of plans that are not stale. */
+void hv__tail(struct hv__lowered *l);
+/** Optimizer and weight gather of one rank. */
+void hv__optimizer_step(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk);
+/** Host work of an iteration, and waiting for the slowest of many devices, seconds. */
+double hv__step_s(const struct hv__lowered *l);
+/** Longest total time that a link lane or a node's network is busy with one round of reductions;
+ * `busy_s`, where asked for: that of every flat rank's lane. */
+double hv__exchange_s(struct hv__lowered *l, double *busy_s);
+
+/* ---- stale.c ----------------------------------------------------------------------------------
+ */
+
+/** Steady time of stale plans: sets l->iteration and out->stale_sync. HV_ENO: groups that cannot be
+ * simulated. */
+enum hv_status hv__time_stale(struct hv__lowered *l, struct hv_verdict *out,
+                              struct hv_err *err) HV_NODISCARD;
+
+/* ---- memory.c, metrics.c: figures of the verdict
+ * ------------------------------------------------- */
+
+/** Peak memory per stage, memory findings. */
+void hv__memory(const struct hv__lowered *l, struct hv_verdict *out);
+/** Memory tables of one dp rank kind: [n_gstages × HV_OP_KIND_N] each, in the arena. */
+struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                                        size_t i_dp);
+/** Figures of the verdict: throughput, breakdown, price, stages. Needs out->memory. */
+void hv__metrics(const struct hv__lowered *l, struct hv_verdict *out);
+/** Tokens of one iteration: of the global batch, or of the lists of micro-batches that give theirs.
+ */
+double hv__tokens_of_iteration(const struct hv__lowered *l);
+/** Hourly price of the nodes that the plan's stages use, and peak rate and power of their devices,
+ * each counted once. Returns how many devices. O(devices). */
+size_t hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
+                  double *power_w);
+
+#endif

@@ -1,0 +1,197 @@
+/**
+ * What the judge returns for a plan: time, memory, throughput, price, findings. Types only, and the
+ * words of their enumerations; which figure an objective minimises is in objective.h.
+ */
+#ifndef HV_SOLVER_EVAL_VERDICT_VERDICT_H
+#define HV_SOLVER_EVAL_VERDICT_VERDICT_H
+
+#include "solver/plan/check.h"
+#include "solver/plan/plan.h"
+#include "solver/sim/events/requests.h"
+#include "solver/sim/failures.h"
+
+#include <stdatomic.h>
+
+/* clang-format off */
+/** Where the time of an iteration goes, averaged over the used devices; the rows add up to iteration_s. */
+#define HV_BREAKDOWN_MAP(X)                                                                 \
+    X(HV_TIME_COMPUTE,   "compute",   "forward and backward compute")                       \
+    X(HV_TIME_RECOMPUTE, "recompute", "forward compute done again in the backward pass")    \
+    X(HV_TIME_TP,        "tp",        "exposed tensor-parallel collectives")                \
+    X(HV_TIME_CP,        "cp",        "exposed context-parallel exchange")                  \
+    X(HV_TIME_EP,        "ep",        "exposed expert all-to-all")                          \
+    X(HV_TIME_ZERO,      "zero",      "exposed gathers of sharded weights")                 \
+    X(HV_TIME_IMBALANCE, "imbalance", "waiting for slower ranks of the same stage")         \
+    X(HV_TIME_PP,        "pp",        "waiting for activations on the wire")                \
+    X(HV_TIME_BUBBLE,    "bubble",    "idle, in the pipeline or for a slower replica")       \
+    X(HV_TIME_DP,        "dp",        "exposed gradient reduction")                         \
+    X(HV_TIME_OPTIMIZER, "optimizer", "optimizer step and weight gather")                   \
+    X(HV_TIME_STEP,      "step",      "host work of an iteration, and waiting for the slowest of many devices")
+/* clang-format on */
+enum hv_breakdown {
+#define X(c, key, help) c,
+    HV_BREAKDOWN_MAP(X)
+#undef X
+        HV_BREAKDOWN_N
+};
+const char *hv_breakdown_name(enum hv_breakdown b); /**< key in files */
+const char *hv_breakdown_help(enum hv_breakdown b);
+
+/** Memory of the worst device of a stage, by category, at its peak. */
+struct hv_stage_memory {
+    size_t replica, stage; /**< replica entry and stage number */
+    uint32_t device;       /**< the worst one */
+    double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes, activations_bytes,
+        transient_bytes, overhead_bytes;
+    double buffers_bytes;           /**< of the overhead: what the framework's allocator counts */
+    double peak_bytes, limit_bytes; /**< limit: what the device has, less the reserve */
+    double peak_at_s;
+    int in_flight; /**< micro-batches alive at the peak */
+};
+
+/** One stage of one replica entry: what its rank does per micro-batch and per iteration. */
+struct hv_stage_metrics {
+    size_t replica, stage;
+    double forward_s, backward_s; /**< per micro-batch, all chunks, slowest dp rank */
+    double busy_frac;
+    double hop_s; /**< transfer to the next stage; 0 for the last */
+};
+
+/** The figures of formats.md §5 `simulated`. */
+struct hv_metrics {
+    double iteration_s, tokens_per_s, mfu, bubble_frac;
+    bool exact;
+    int staleness; /**< updates, when not exact */
+    double dropped_frac;
+    double bound_s, gap_frac;
+    double usd_per_h, usd_per_mtoken; /**< HV_UNKNOWN when a price is missing */
+    double energy_j;   /**< of an iteration, all used devices at their rated power; HV_UNKNOWN when
+                          a rating is missing */
+    double pipeline_s; /**< end of the last backward */
+    double breakdown_s[HV_BREAKDOWN_N];
+    size_t n_devices_used;
+};
+
+/** Expectations of a plan under failures. */
+struct hv_goodput {
+    bool known;            /**< else nothing below holds */
+    enum hv_recovery from; /**< `peers` only where every state outlives any one node */
+    double failures_per_h; /**< of all nodes that the plan uses */
+    size_t n_nodes;
+    double checkpoint_bytes;
+    double write_s;         /**< of a checkpoint, all nodes at once */
+    double load_s;          /**< reading it, or copying the states of a node from its peers */
+    double best_interval_s; /**< useful work between checkpoints with the largest useful share;
+                               HV_UNKNOWN where no node ever fails */
+    double interval_s;      /**< the one counted with: the job's, or the best */
+    double detect_s, rollback_s, restore_s; /**< lost by one failure; restore: replacement, start
+                                               and states */
+    struct hv_failure_shares share;
+    double away_frac; /**< share of the nodes that is away while the others go on (peers) */
+    double tokens_per_s, sequences_per_s;
+    double usd_per_h, usd_per_mtoken; /**< spot prices where nodes are preempted */
+};
+
+/** How the workers (pipelines) of a stale plan agree. */
+struct hv_stale_sync {
+    enum hv_sync_kind kind;
+    size_t n_workers;
+    int group;               /**< partial reduce: how many average at a time; 0 */
+    double mean_group;       /**< partial reduce: how many did, in the mean; 0 */
+    int clock_distance;      /**< wsp, ps: D */
+    int own_staleness;       /**< micro-batches of a worker that its weights do not know yet */
+    double wave_s;           /**< from one exchange of a worker to its next; mean over workers */
+    double exchange_s;       /**< of one exchange: push and pull, or a group's average; mean */
+    double wait_frac;        /**< share of the time that workers wait for each other, mean */
+    double staleness_clocks; /**< steps that the members of a group are apart, mean; wsp, ps: D */
+    /** Second eigenvalue of the mean averaging: 0 all agree at once, 1 they never do; HV_UNKNOWN
+     * where there is no averaging in groups. The spectral gap is 1 − rho. */
+    double rho;
+};
+
+/** Appends that in words, one sentence: who waits for whom, how long, how stale. */
+void hv_eval_stale_sync_text(const struct hv_stale_sync *a, struct hv_str *out);
+
+/** One stage of a serving plan; all copies together. */
+struct hv_serve_stage {
+    size_t replica, stage; /**< replica entry and stage number */
+    double prompt_s;       /**< one pass over the prompts of a batch */
+    double token_s;        /**< one pass that generates the next token of every sequence of a batch,
+                              half-way through the output; 0 where nothing is generated */
+    double capacity_tokens_per_s; /**< prompt and output alike */
+    double flow_tokens_per_s;
+    double cache_bytes; /**< keys and values on one device, of the sequences in flight */
+};
+
+/** Figures of a serving plan. A request is one sequence of the job: prompt, then output. */
+struct hv_serving {
+    double max_tokens_per_s;   /**< max flow through the placement */
+    double bound_tokens_per_s; /**< no placement on these stages' devices passes more */
+    const char *bound_why;
+    double requests_per_s;
+    double first_token_s;            /**< prompt through all stages, mean over the flow */
+    double next_token_s;             /**< from one generated token to the next, likewise */
+    double request_s;                /**< first token and all others */
+    double requests_in_flight;       /**< by Little's law */
+    double output_tokens;            /**< of a request */
+    double arrivals_per_s;           /**< requests that come: the job's rate, else a share */
+    double slots;                    /**< requests that are in flight at most: at full flow */
+    struct hv_request_figures queue; /**< waiting for a slot, estimated; queue.n = 0: not asked for,
+                                        or they come faster than they go */
+    struct hv_serve_stage *stages;   /**< replica entries one after the other */
+    size_t n_stages;
+    const struct hv_plan_flow *flow; /**< in use: the plan's own, else the max flow */
+    size_t n_flow;
+};
+
+struct hv_job_verdict;
+
+/** Figures of a plan for many jobs. Times are HV_UNKNOWN while a job has no end. */
+struct hv_jobs_verdict {
+    struct hv_job_verdict *items; /**< in the plan's order */
+    size_t n;
+    double makespan_s;                     /**< last end */
+    double mean_wait_s, mean_completion_s; /**< start less arrival; end less arrival */
+};
+
+/** A verdict. Everything lives in the arena given to hv_eval. */
+struct hv_verdict {
+    struct hv_metrics metrics;
+    struct hv_findings findings;
+    struct hv_stage_memory *memory; /**< one per stage, replica entries one after the other */
+    size_t n_memory;
+    struct hv_stage_metrics *stages; /**< likewise */
+    size_t n_stages;
+    const char *bound_why; /**< one sentence */
+    bool bound_some; /**< other plans than those like this may be below bound_s: why says which */
+    struct hv_goodput goodput; /**< known where the job or the inventory speaks of failures */
+    /** Knobs of the plan that the judge only approximates: "replicas[0].stages[1].deal: …". */
+    const char **rough;
+    size_t n_rough;
+    struct hv_timeline *timeline;     /**< NULL unless asked for */
+    struct hv_stale_sync *stale_sync; /**< of stale plans, else NULL */
+    struct hv_serving *serving;       /**< of plans of mode serve: then no iteration is timed */
+    struct hv_jobs_verdict *jobs;     /**< of plans for many jobs: the metrics are sums over those
+                                         without an end, else means until the last has ended */
+};
+
+/** One job, judged alone on its own devices. */
+struct hv_job_verdict {
+    const char *name;
+    struct hv_verdict verdict;
+    double arrival_s, start_s, end_s; /**< end: start and all iterations */
+    double wait_s;                    /**< from the arrival, or the end of the part before it */
+    double usd;                       /**< of its nodes while it runs; HV_UNKNOWN without an end */
+};
+
+/** A look at a judgement from outside, by another thread too: how far it is, and a way to end it.
+ */
+struct hv_eval_watch {
+    atomic_uint permille; /**< done so far; the judge only raises it */
+    atomic_bool stop;     /**< set from outside: hv_eval returns HV_ESTOPPED soon */
+};
+
+/** Adds a line to the knobs of the plan that are judged only roughly; `text` is kept. */
+void hv__add_rough(struct hv_verdict *out, struct hv_arena *arena, const char *text);
+
+#endif
