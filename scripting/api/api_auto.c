@@ -1,7 +1,10 @@
 /*
  * hv.plan.auto: the planner of solver/planner inside a run, with its events, limits and cancel.
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/input_int.h"
+#include "scripting/api/offer_int.h"
+#include "scripting/api/plan_int.h"
+#include "scripting/api/table.h"
 #include "solver/bound/bound.h"
 #include "solver/io/own/plan/write.h"
 #include "solver/planner/planner.h"
@@ -121,7 +124,7 @@ static int plan_auto(lua_State *L)
     hv_plan_unref(found.plan);
     json_t **guard = lua_newuserdatauv(L, sizeof *guard, 0);
     *guard = tree;
-    luaL_setmetatable(L, "hv.tree");
+    luaL_setmetatable(L, HV__TREE);
     hv__push_json(L, tree);
     hv__plan_make(L, -1);
     return 1;

@@ -3,7 +3,9 @@
  * stage api_cost_stage.c, many ranges of a stage api_cost_stages.c. Every number comes from
  * solver/cost.
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/cost_int.h"
+#include "scripting/api/input_int.h"
+#include "scripting/api/table.h"
 #include "solver/base/units.h"
 
 #include <string.h>

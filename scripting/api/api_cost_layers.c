@@ -2,7 +2,8 @@
  * hv.cost.layers: every layer priced once on every kind of device, with prefix sums. Numbers come
  * from solver/cost; nothing is computed here but sums.
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/cost_int.h"
+#include "scripting/api/input_int.h"
 #include "solver/base/units.h"
 
 #include <string.h>

@@ -3,7 +3,8 @@
  * stage again and again, with other layers or another micro-batch; the plan that stands behind it
  * is built once per set of the other keys. Every number comes from solver/cost.
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/cost_int.h"
+#include "scripting/api/input_int.h"
 #include "solver/base/units.h"
 
 #include <math.h>

@@ -2,7 +2,8 @@
  * hv.cost.stages and hv.cost.op: many ranges of one stage priced in one call, and one part of a
  * layer with the reasons for its price. Numbers come from solver/cost.
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/cost_int.h"
+#include "scripting/api/input_int.h"
 #include "solver/base/units.h"
 
 #include <math.h>

@@ -4,7 +4,8 @@
  * are api_model.c.
  */
 #include "scripting/api/input_int.h"
-#include "scripting/worker/console_int.h"
+#include "scripting/api/queue_int.h"
+#include "scripting/api/table.h"
 #include "solver/base/units.h"
 
 #include <string.h>

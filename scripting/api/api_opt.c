@@ -3,6 +3,7 @@
  * Not here: linear programs (api_opt_lp.c), partitions (api_opt_partition.c), the classics
  * (api_opt_classics.c).
  */
+#include "scripting/api/table.h"
 #include "scripting/host/host_int.h"
 #include "solver/base/units.h"
 #include "solver/optim/batch/distribute.h"
@@ -12,13 +13,6 @@
 
 /** Most values of a time function that are looked at. */
 #define CALLS_MAX 1000000
-
-bool hv__is_cancelled(void *ctx)
-{
-    const struct hv_host *h = ctx;
-    return (h->limits.cancel != NULL && h->limits.cancel(h->limits.ctx)) ||
-           (h->limits.deadline_s > 0 && hv__elapsed_s(h) > h->limits.deadline_s);
-}
 
 static void push_distribution(lua_State *L, const struct hv_distribution *d, size_t n, int64_t base)
 {

@@ -2,6 +2,7 @@
  * hv.opt, the classics: knapsack, flow, assignment, paths, cuts and choices on graphs.
  * Only arguments and results; the solvers are solver/optim's. Numbers from Lua count from 1.
  */
+#include "scripting/api/table.h"
 #include "scripting/host/host_int.h"
 #include "solver/base/units.h"
 #include "solver/optim/choice/assign.h"

@@ -2,6 +2,7 @@
  * hv.opt.lp: linear and integer programs over solver/optim/lp.
  * Not here: exact solvers of special problems (api_opt_*.c).
  */
+#include "scripting/api/table.h"
 #include "scripting/host/host_int.h"
 #include "solver/base/units.h"
 #include "solver/optim/lp/lp.h"

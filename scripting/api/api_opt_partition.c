@@ -3,6 +3,7 @@
  * Only arguments and results; the solver is solver/optim's.
  */
 #include "scripting/api/api_opt_int.h"
+#include "scripting/api/table.h"
 #include "solver/base/units.h"
 #include "solver/optim/chain/partition.h"
 
@@ -99,59 +100,6 @@ void hv__push_partition(lua_State *L, const struct hv_partition_result *r)
     hv__set_num(L, "max", r->max);
     lua_pushboolean(L, r->proven);
     lua_setfield(L, -2, "proven");
-}
-
-/** Numbers that become one Lua list. */
-struct numbers {
-    const double *x;
-    size_t n;
-};
-
-/** list(f, numbers): calls f with the list. Runs protected, because it takes memory. */
-static int call_with_list(lua_State *L)
-{
-    const struct numbers *v = lua_touserdata(L, 2);
-
-    lua_settop(L, 1);
-    hv__push_numbers(L, v->x, v->n);
-    lua_call(L, 1, 1);
-    return 1;
-}
-
-enum hv_status hv__call_number(lua_State *L, const double *x, size_t n, bool as_list, double *out,
-                               struct hv_err *err)
-{
-    struct numbers v = {x, n};
-    enum hv_status s = HV_OK;
-    int function = lua_gettop(L);
-
-    if (!lua_checkstack(L, (int)n + 4)) {
-        return hv_err_set(err, HV_EPLUGIN, "a callback finds no room on the stack");
-    }
-    if (as_list) {
-        lua_pushcfunction(L, call_with_list);
-    }
-    lua_pushvalue(L, function);
-    if (as_list) {
-        lua_pushlightuserdata(L, &v);
-    }
-    for (size_t k = 0; !as_list && k < n; k++) {
-        lua_pushinteger(L, (lua_Integer)x[k]);
-    }
-    if (lua_pcall(L, as_list ? 2 : (int)n, 1, 0) != LUA_OK) {
-        /* a number as error value would have to be turned into a text, which takes memory */
-        const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-        s = hv_err_set(err, HV_EPLUGIN, "%s", text != NULL ? text : "error in a callback");
-    } else if (lua_isnil(L, -1)) {
-        *out = HUGE_VAL;
-    } else if (lua_type(L, -1) == LUA_TNUMBER && !isnan(lua_tonumber(L, -1))) {
-        *out = lua_tonumber(L, -1);
-    } else {
-        s = hv_err_set(err, HV_EPLUGIN, "a callback must return a number or nil, found %s",
-                       luaL_typename(L, -1));
-    }
-    lua_pop(L, 1);
-    return s;
 }
 
 /** Values of all runs from the function at the top, load(first, last, part); one table per part. */

@@ -1,7 +1,10 @@
 /*
  * hv.plan.new and plan handles: check, eval, table. The tree of the handle is what the run judges.
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/input_int.h"
+#include "scripting/api/offer_int.h"
+#include "scripting/api/plan_int.h"
+#include "scripting/api/table.h"
 #include "solver/base/units.h"
 #include "solver/io/own/plan/write.h"
 
@@ -264,7 +267,7 @@ void hv__api_plan(lua_State *L)
         {"check", plan_check}, {"eval", plan_eval}, {"table", plan_table}, {NULL, NULL}};
 
     hv__api_names(L, "plan", methods);
-    luaL_newmetatable(L, "hv.tree");
+    luaL_newmetatable(L, HV__TREE);
     lua_pushcfunction(L, tree_gc);
     lua_setfield(L, -2, "__gc");
     lua_pop(L, 1);

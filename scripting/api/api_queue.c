@@ -3,7 +3,8 @@
  * the run's own. Which devices they get is the strategy's business.
  */
 #include "scripting/api/input_int.h"
-#include "scripting/worker/console_int.h"
+#include "scripting/api/offer_int.h"
+#include "scripting/api/queue_int.h"
 #include "solver/base/units.h"
 
 #include <stdlib.h>

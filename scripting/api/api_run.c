@@ -2,15 +2,18 @@
  * hv.log, hv.random, hv.stopping, hv.progress, hv.incumbent, hv.bound, hv.strategy: the run itself.
  * What belongs to a run only does nothing while a plugin is merely looked at.
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/input_int.h"
+#include "scripting/api/offer_int.h"
+#include "scripting/api/plan_int.h"
+#include "scripting/api/queue_int.h"
+#include "scripting/api/table.h"
 #include "solver/base/json/json.h"
 #include "solver/base/units.h"
 
 #include <math.h>
 #include <string.h>
 
-#define STRATEGY_DEPTH 4
-#define TEXT_MAX       200
+#define TEXT_MAX 200
 
 /***
 Writes a line to the log of the run; arguments are joined by spaces.
@@ -104,7 +107,7 @@ static int api_incumbent(lua_State *L)
         lua_pushliteral(L, "inside hv.for_job nothing is kept");
         return 2;
     }
-    hv__compose(L, r);
+    r->calls->compose(L, r);
     if (lua_isnil(L, 1)) {
         lua_pushboolean(L, 0);
         lua_pushliteral(L, "the composition refuses it");
@@ -187,55 +190,7 @@ print(start and start:eval().iteration_s)
 static int api_strategy(lua_State *L)
 {
     struct hv__run *r = hv__run_of(L, "hv.strategy");
-    const struct hv_plugin *p = NULL;
-    struct hv_err err = {0};
-    json_t *given = NULL, *options = NULL;
-
-    if (r->depth >= STRATEGY_DEPTH) {
-        return luaL_error(L, "hv.strategy: strategies call each other more than %d deep",
-                          STRATEGY_DEPTH);
-    }
-    if (hv_plugins_get(r->request->plugins, luaL_checkstring(L, 1), &p, &err) != HV_OK) {
-        return hv__raise(L, &err);
-    }
-    if (!p->has[HV_PLUGIN_PLAN]) {
-        return luaL_error(L, "hv.strategy: '%s' has no plan()", p->id);
-    }
-    if (lua_istable(L, 2)) {
-        given = hv__to_json(L, 2, &err);
-        if (given == NULL) {
-            return hv__raise(L, &err);
-        }
-    }
-    enum hv_status s = hv_options_check(p, json_is_object(given) ? given : NULL, &options, &err);
-    json_decref(given);
-    if (s != HV_OK) {
-        return hv__raise(L, &err);
-    }
-    struct hv_str reason = {0};
-    bool applies = hv__applies(r, p, &reason);
-    const char *why = hv_arena_strdup(&r->host->arena, hv_str_cstr(&reason));
-    hv_str_free(&reason);
-    json_t **guard = lua_newuserdatauv(L, sizeof *guard, 0);
-    *guard = options;
-    luaL_setmetatable(L, "hv.tree");
-    if (!applies) {
-        lua_pushnil(L);
-        lua_pushstring(L, why);
-        return 2;
-    }
-    r->depth++;
-    hv__call_plan(L, p, options);
-    r->depth--;
-    if (lua_isnil(L, -2)) {
-        return 2;
-    }
-    lua_pop(L, 1);
-    if (lua_istable(L, -1) && lua_rawlen(L, -1) > 0) {
-        lua_rawgeti(L, -1, 1);
-    }
-    hv__plan_make(L, -1);
-    return 1;
+    return r->calls->strategy(L, r);
 }
 
 void hv__api_run(lua_State *L)

@@ -2,8 +2,9 @@
  * hv.sim: pipeline schedules of the simulator. Numbers only; what a schedule costs on a cluster is
  * judged with a plan.
  */
-#include "scripting/api/order_int.h"
-#include "scripting/worker/run_int.h"
+#include "scripting/api/input_int.h"
+#include "scripting/api/order_tokens.h"
+#include "scripting/api/table.h"
 #include "solver/sim/pipeline/pipeline.h"
 #include "solver/sim/pipeline/steady.h"
 
@@ -156,28 +157,13 @@ static void spread_hops(lua_State *L, struct ask *x, struct hv_arena *a)
     x->in.hops_s = both;
 }
 
-/** The order of a plugin; its options are the table at the top, which goes. */
-static void order_of_plugin(lua_State *L, struct ask *x, const struct hv_plugin *p,
-                            struct hv_arena *a)
+/** The order of the plugin of that id; its options are the table at the top, which is popped. */
+static void order_of_plugin(lua_State *L, struct ask *x, const char *id, struct hv_arena *a)
 {
-    struct hv_err err = {0};
-    json_t *checked = NULL, *given = hv__to_json(L, -1, &err);
-    enum hv_status s = given != NULL ? hv_options_check(p, given, &checked, &err) : HV_EPLUGIN;
+    const struct hv__run *r = hv__run_of(L, FN);
 
-    json_decref(given);
-    check(L, s, &err);
-    lua_pop(L, 1);
-    hv__push_json(L, checked);
-    json_decref(checked);
-    const struct hv_order_request r = {.plugin = p,
-                                       .ranks = x->in.ranks,
-                                       .micro_batches = x->in.micro_batches,
-                                       .chunks = x->in.chunks,
-                                       .cost = x->in.cost,
-                                       .costs = x->in.costs,
-                                       .hop_s = x->in.hop_s};
-    if (!hv__call_order(L, &r)) {
-        luaL_error(L, FN ": schedule %s says no: %s", p->id, hv__tolstring(L, -1, NULL));
+    if (!r->calls->order(L, r->calls->find_schedule(r, id), &x->in)) {
+        luaL_error(L, FN ": schedule %s says no: %s", id, hv__tolstring(L, -1, NULL));
     }
     x->in.order = hv__take_order(L, lua_gettop(L) - 1, FN, x->in.ranks, a);
     lua_pop(L, 2);
@@ -190,16 +176,16 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
                                        "options", "spans",         "order",  NULL};
     struct hv_err err = {0};
     const struct hv_schedule_row *row = NULL;
-    const struct hv_plugin *plugin = NULL;
-    bool written = lua_istable(L, 1);
+    bool written = lua_istable(L, 1), of_plugin = false;
     const char *name = written ? "explicit" : luaL_checkstring(L, 1);
 
     luaL_checktype(L, 2, LUA_TTABLE);
     hv__check_keys(L, 2, FN, keys);
     if (hv_schedule_find(name, &row, &err) != HV_OK) {
         struct hv_err other;
-        plugin = hv_plugins_find(hv__run_of(L, FN)->request->plugins, name);
-        if (plugin == NULL || !plugin->has[HV_PLUGIN_ORDER]) {
+        const struct hv__run *run = hv__run_of(L, FN);
+        of_plugin = run->calls->find_schedule(run, name) != NULL;
+        if (!of_plugin) {
             hv__raise(L, &err);
         }
         check(L, hv_schedule_find("explicit", &row, &other), &other);
@@ -215,7 +201,7 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
     if (!lua_istable(L, -1)) {
         hv__bad(L, FN, "options", "a table", lua_gettop(L));
     }
-    if (plugin == NULL) {
+    if (!of_plugin) {
         read_options(L, &x->in);
     }
     x->in.chunks = (int32_t)hv__int(L, 2, FN, "chunks", hv_schedule_usual_chunks(&x->in), 1,
@@ -226,8 +212,8 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
     }
     spread_times(L, x, a);
     spread_hops(L, x, a);
-    if (plugin != NULL) {
-        order_of_plugin(L, x, plugin, a);
+    if (of_plugin) {
+        order_of_plugin(L, x, name, a);
         return;
     }
     lua_pop(L, 1);
@@ -407,11 +393,10 @@ static int sim_schedules(lua_State *L)
     for (size_t i = 0; i < n; i++) {
         push_row(L, rows[i].name, rows[i].summary, false);
     }
-    for (size_t i = 0; run != NULL && i < run->request->plugins->n; i++) {
-        const struct hv_plugin *p = &run->request->plugins->items[i];
-        if (p->error == NULL && p->has[HV_PLUGIN_ORDER]) {
-            push_row(L, p->id, p->summary, true);
-        }
+    const char *name, *summary;
+    for (size_t i = 0; run != NULL && (name = run->calls->schedule_at(run, i, &summary)) != NULL;
+         i++) {
+        push_row(L, name, summary, true);
     }
     return 1;
 }

@@ -2,6 +2,7 @@
  * hv.sim.tasks: a graph of tasks on resources, played by the event engine of the simulator. Orders
  * of pipelines are api_sim.c's.
  */
+#include "scripting/api/table.h"
 #include "scripting/host/host_int.h"
 #include "solver/base/units.h"
 #include "solver/sim/events/events.h"

@@ -2,6 +2,7 @@
  * hv.sim.workers: workers that share what they learn through a server or with each other. What one
  * clock of a worker takes is the caller's to say.
  */
+#include "scripting/api/table.h"
 #include "scripting/host/host_int.h"
 #include "solver/base/units.h"
 #include "solver/sim/events/workers.h"

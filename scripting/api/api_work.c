@@ -2,7 +2,8 @@
  * hv.routing, hv.attention_work, hv.lengths: what a batch asks of ranks before anything is priced.
  * The counting is solver/workload's.
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/input_int.h"
+#include "scripting/api/table.h"
 #include "solver/workload/attention_work.h"
 #include "solver/workload/routing.h"
 

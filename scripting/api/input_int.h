@@ -1,11 +1,25 @@
-/** Inside of the views on the inputs: what their files share. Includes Lua. */
+/** ctx and its views on the inputs (api_input.c): what their files and the runner share. Includes
+ * Lua. */
 #ifndef HV_SCRIPTING_API_INPUT_INT_H
 #define HV_SCRIPTING_API_INPUT_INT_H
 
-#include "scripting/worker/run_int.h"
+#include "scripting/host/host_int.h"
+#include "scripting/host/run_state.h"
+#include "solver/io/own/docs.h"
 
 #define HV__CLUSTER "hv.cluster"
 #define HV__MODEL   "hv.model"
+
+/** The run in progress; raises an error that names `fn` when there is none. */
+struct hv__run *hv__run_of(lua_State *L, const char *fn);
+/** Pushes ctx for a plugin with checked options. */
+void hv__push_ctx(lua_State *L, const json_t *options);
+/** Pushes the fields of a job. */
+void hv__push_job(lua_State *L, const struct hv_job *j);
+/** Makes the views show the run's inputs again after these have changed. */
+void hv__renew_views(lua_State *L);
+/** Is the model one chain of layers, or modules of such chains? */
+bool hv__model_has_layers(const struct hv_model *m);
 
 /** The inputs behind the view of that type at argument 1; a view of a run that has ended raises an
  * error. */

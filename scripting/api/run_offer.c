@@ -2,8 +2,10 @@
  * What becomes of the plans of a run: judged, ranked, the best kept and told. Not for the calls
  * that make them (run.c).
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/offer_int.h"
+#include "scripting/api/queue_int.h"
 #include "solver/base/units.h"
+#include "solver/io/own/docs.h"
 #include "solver/io/own/verdict_file.h"
 
 #include <string.h>
@@ -14,48 +16,6 @@ void hv__emit(struct hv__run *r, json_t *line)
         r->request->event(r->request->ctx, line);
     }
     json_decref(line);
-}
-
-/** Can the plugin work on this model? Else the reason. */
-static bool model_fits(const struct hv_plugin *p, const struct hv_model *m, struct hv_str *reason)
-{
-    enum hv_model_kind kind = m->kind;
-    const char *need = p->needs_model;
-    bool fits =
-        need == NULL || strcmp(need, hv_model_kind_name(kind)) == 0 ||
-        (kind == HV_MODEL_TRANSFORMER &&
-         (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0)) ||
-        (kind == HV_MODEL_MODULES && strcmp(need, "layers") == 0 && hv__model_has_layers(m));
-    if (!fits) {
-        hv_str_addf(reason, "%s needs a model of kind %s, %s is of kind %s", p->id, need, m->name,
-                    hv_model_kind_name(kind));
-    }
-    return fits;
-}
-
-bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason)
-{
-    const struct hv_model *m = r->request->inputs->model.model;
-    const char *jobs = p->needs_jobs;
-    bool many = r->n_queue > 0 && r->i_job == 0;
-
-    if (p->needs_mode != NULL || (!many && jobs != NULL && strcmp(jobs, "many") == 0)) {
-        hv_str_addf(reason, "%s needs %s", p->id,
-                    p->needs_mode == NULL ? "a job file with a queue (\"jobs\")"
-                                          : "a serving workload");
-        return false;
-    }
-    if (many && jobs == NULL) {
-        hv_str_addf(reason, "%s plans one job; the job file holds a queue of %zu", p->id,
-                    r->n_queue);
-        return false;
-    }
-    bool fits = many || model_fits(p, m, reason);
-    for (size_t i = 0; many && fits && i < r->n_queue; i++) {
-        const struct hv_model *own = r->queue[i].own.model.model;
-        fits = model_fits(p, own != NULL ? own : m, reason);
-    }
-    return fits;
 }
 
 /** Contexts of a plan's jobs, those of the queue by name; NULL entries: the run's own. */
@@ -81,7 +41,8 @@ enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
     return hv_eval(r->cost, p, &o, arena, out, err);
 }
 
-enum hv__plan_rank hv__plan_rank(const struct hv_verdict *v)
+/** The class of a judged plan. */
+static enum hv__plan_rank rank_of(const struct hv_verdict *v)
 {
     return hv_findings_of_rules(&v->findings) > 0 ? HV__PLAN_BROKEN
            : v->findings.n > 0                    ? HV__PLAN_OVER
@@ -141,7 +102,7 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
         s = hv__judge(r, doc.plan, true, &arena, &v, err);
     }
     if (s == HV_OK) {
-        enum hv__plan_rank rank = hv__plan_rank(&v);
+        enum hv__plan_rank rank = rank_of(&v);
         double t = figure_of(r, &v.metrics);
         /* what a search has shown on its way gives way to the same plan with its signature */
         bool signs = r->best != NULL && json_object_get(r->best, "strategy") == NULL;
@@ -179,4 +140,11 @@ const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, stru
         }
     }
     return NULL;
+}
+
+bool hv__run_is_late(struct hv__run *r, double share)
+{
+    bool late = r->soft_limit_s > 0 && hv__elapsed_s(r->host) > share * r->soft_limit_s;
+    r->late = r->late || late;
+    return late;
 }

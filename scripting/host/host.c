@@ -215,7 +215,9 @@ static enum hv_status report(struct hv_host *h, int code, struct hv_err *err)
         hv_str_adds(&h->message, "error in the error handler");
     }
     struct hv_str hint = {0};
-    hv__hint(h, hv_str_cstr(&h->message), &hint);
+    if (h->limits.hint != NULL) {
+        h->limits.hint(h, hv_str_cstr(&h->message), &hint);
+    }
     if (hint.n > 0) {
         hv_str_addf(&h->message, "; %s", hv_str_cstr(&hint));
     }
@@ -296,7 +298,7 @@ int hv__raise(lua_State *L, const struct hv_err *err)
 static int open_sandbox(lua_State *L)
 {
     lua_settop(L, 0);
-    hv__sandbox_open(L);
+    hv__sandbox_open(L, hv__host(L)->limits.open_api);
     return 0;
 }
 

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct lua_State;
+struct hv_str;
 /** A host. Owner: hv_host_free. */
 struct hv_host;
 
@@ -30,6 +32,12 @@ struct hv_host_limits {
     /** Receives one line of hv.log or print. May be NULL. */
     void (*log)(void *ctx, const char *text);
     void *ctx;
+    /** Adds the functions of `hv` to the table at the top of the stack (hv_api_open); NULL: `hv` is
+     * empty. */
+    void (*open_api)(struct lua_State *L);
+    /** Appends a hint for the author of the line that failed with `message`, or nothing. NULL: no
+     * hints. */
+    void (*hint)(const struct hv_host *h, const char *message, struct hv_str *out);
 };
 
 /** A new host with the sandbox in place. Errors: HV_ELIMIT when the memory limit is too small. */

@@ -36,8 +36,10 @@ struct hv_host {
 struct hv_host *hv__host(lua_State *L);
 /** Gives a host that was not killed its whole budget again: instructions, time and the seed. */
 void hv__host_rearm(struct hv_host *h);
-/** Fills the sandbox: the master table of globals, `hv` included. */
-void hv__sandbox_open(lua_State *L);
+/** Fills the sandbox: the master table of globals, `hv` included, which open_api fills (NULL:
+ * empty).
+ */
+void hv__sandbox_open(lua_State *L, void (*open_api)(lua_State *L));
 /** Pushes a fresh environment (a deep copy of the master globals) whose `require` looks in
  * `folder`. */
 void hv__env_push(lua_State *L, const char *folder);
@@ -65,8 +67,6 @@ void hv__check_stop(lua_State *L);
 double hv__elapsed_s(const struct hv_host *h);
 /** `print` and `hv.log`: the arguments as one line to the log of the run. */
 int hv__print(lua_State *L);
-/** Appends what the author of a failing line may have meant, or nothing. */
-void hv__hint(const struct hv_host *h, const char *message, struct hv_str *out);
 /** Pushes a text for any value that never shows an address. */
 const char *hv__tolstring(lua_State *L, int i, size_t *n);
 /** Raises the recorded error as a Lua error with the caller's file:line. */
@@ -111,23 +111,18 @@ void hv__set_num(lua_State *L, const char *key, double x);
 /** Sets t[key] = text; NULL is left out. */
 void hv__set_text(lua_State *L, const char *key, const char *text);
 
-/* API tables: each adds its functions to the `hv` table at the top of the stack. */
+/* Tables of functions for plugins: host/api.c. */
 
 /** Registry key of the list of names of all API functions; the reference must have each. */
 #define HV__API_NAMES "hv.names"
-/** One function and the table it belongs to. */
+/** Adds the rows to the table `hv.table` (NULL: `hv` itself), where `hv` is at the top of the
+ * stack. What a function takes from the host's arena is freed when it returns. */
 void hv__api_add(lua_State *L, const char *table, const luaL_Reg *rows);
-/** Puts the names of methods ("lp:var") on the list; how they get into a metatable is the caller's
- * business. */
+/** Puts the names of methods ("lp:var") on the list; the caller puts them into a metatable. */
 void hv__api_names(lua_State *L, const char *object, const luaL_Reg *methods);
-void hv__api_input(lua_State *L);
-void hv__api_run(lua_State *L);
-void hv__api_cost(lua_State *L);
-void hv__api_opt(lua_State *L);
-void hv__api_opt_lp(lua_State *L);
-void hv__api_work(lua_State *L);
-void hv__api_opt_classics(lua_State *L);
-void hv__api_opt_partition(lua_State *L);
+
+/* Lua functions that solvers call: host/callback.c. */
+
 /**
  * Calls the function at the top of the stack with n numbers, as arguments (whole ones) or as one
  * list; its one result must be a number (nil = infinity). The function stays. Never raises: also
@@ -138,11 +133,5 @@ enum hv_status hv__call_number(lua_State *L, const double *x, size_t n, bool as_
                                struct hv_err *err);
 /** True when the run of the host `ctx` has to end; the cancel callback of the solvers. */
 bool hv__is_cancelled(void *ctx);
-void hv__api_plan(lua_State *L);
-void hv__api_auto(lua_State *L);
-void hv__api_sim(lua_State *L);
-/** The event engine, in api_sim_tasks.c. */
-void hv__api_sim_tasks(lua_State *L);
-void hv__api_sim_workers(lua_State *L);
 
 #endif

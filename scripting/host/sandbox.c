@@ -323,7 +323,7 @@ static void seal_strings(lua_State *L)
     lua_pop(L, 2);
 }
 
-void hv__sandbox_open(lua_State *L)
+void hv__sandbox_open(lua_State *L, void (*open_api)(lua_State *L))
 {
     lua_newtable(L);
     open_base(L);
@@ -335,19 +335,9 @@ void hv__sandbox_open(lua_State *L)
     lua_newtable(L);
     lua_setfield(L, LUA_REGISTRYINDEX, HV__API_NAMES);
     lua_newtable(L);
-    hv__api_input(L);
-    hv__api_run(L);
-    hv__api_cost(L);
-    hv__api_opt(L);
-    hv__api_opt_lp(L);
-    hv__api_work(L);
-    hv__api_opt_classics(L);
-    hv__api_opt_partition(L);
-    hv__api_plan(L);
-    hv__api_auto(L);
-    hv__api_sim(L);
-    hv__api_sim_tasks(L);
-    hv__api_sim_workers(L);
+    if (open_api != NULL) {
+        open_api(L);
+    }
     lua_setfield(L, -2, "hv");
     lua_setfield(L, LUA_REGISTRYINDEX, MASTER);
 }
@@ -381,63 +371,4 @@ void hv__env_push(lua_State *L, const char *folder)
     lua_pushstring(L, folder);
     lua_pushcclosure(L, hv__require, 3);
     lua_setfield(L, -2, "require");
-}
-
-/** Calls the function behind it and gives back the scratch memory it took: a plugin's inner loop is
- * thousands of calls, and what one of them needed must not stay until the run ends. After an error
- * the run's end frees it. */
-static int call_with_scratch(lua_State *L)
-{
-    struct hv_host *h = hv__host(L);
-    struct hv_arena_mark mark = hv_arena_mark(&h->arena);
-    int n = lua_tocfunction(L, lua_upvalueindex(1))(L);
-
-    hv_arena_rewind(&h->arena, mark);
-    return n;
-}
-
-/** Puts a name on the list of what the reference has to describe. */
-static void add_name(lua_State *L, const char *name)
-{
-    lua_getfield(L, LUA_REGISTRYINDEX, HV__API_NAMES);
-    lua_pushstring(L, name);
-    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
-    lua_pop(L, 1);
-}
-
-void hv__api_names(lua_State *L, const char *object, const luaL_Reg *methods)
-{
-    for (; methods->name != NULL; methods++) {
-        add_name(L, lua_pushfstring(L, "%s:%s", object, methods->name));
-        lua_pop(L, 1);
-    }
-}
-
-/** Adds the rows to the table at the top, each behind call_with_scratch. */
-static void add_rows(lua_State *L, const char *table, const luaL_Reg *rows)
-{
-    for (; rows->name != NULL; rows++) {
-        add_name(L, lua_pushfstring(L, "hv.%s%s%s", table != NULL ? table : "",
-                                    table != NULL ? "." : "", rows->name));
-        lua_pop(L, 1);
-        lua_pushcfunction(L, rows->func);
-        lua_pushcclosure(L, call_with_scratch, 1);
-        lua_setfield(L, -2, rows->name);
-    }
-}
-
-void hv__api_add(lua_State *L, const char *table, const luaL_Reg *rows)
-{
-    if (table == NULL) {
-        add_rows(L, NULL, rows);
-        return;
-    }
-    if (lua_getfield(L, -1, table) != LUA_TTABLE) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-        lua_pushvalue(L, -1);
-        lua_setfield(L, -3, table);
-    }
-    add_rows(L, table, rows);
-    lua_pop(L, 1);
 }

@@ -2,8 +2,8 @@
  * `require` for plugins: looks in the plugin's folder and in share/lua, nowhere else. Not for the
  * other globals (sandbox.c).
  */
+#include "scripting/host/run_state.h"
 #include "scripting/host/sandbox_int.h"
-#include "scripting/worker/run_int.h"
 #include "solver/base/file.h"
 
 #include <string.h>

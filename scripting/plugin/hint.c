@@ -3,8 +3,11 @@
  * for mix-ups that the arguments of our own functions show. Not for errors that already name the
  * nearest key.
  */
+#include "scripting/host/host_int.h"
+#include "scripting/host/run_state.h"
+#include "scripting/plugin/hint_int.h"
+#include "scripting/plugin/plugin.h"
 #include "scripting/plugin/reference.h"
-#include "scripting/worker/run_int.h"
 
 #include <ctype.h>
 #include <string.h>

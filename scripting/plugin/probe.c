@@ -4,6 +4,7 @@
  * after plugin, each in a host of its own; where it is lost another goes on behind the culprit. Not
  * for strategy runs (those have a worker of their own).
  */
+#include "scripting/plugin/plugin_host.h"
 #include "scripting/plugin/plugin_int.h"
 #include "solver/base/json/json.h"
 #include "solver/base/str.h"
@@ -63,7 +64,7 @@ static enum hv_status run_for_meta(struct hv_host **h, const struct hv__probe *p
     if (used) {
         hv__host_rearm(*h);
     } else {
-        s = hv_host_new(h, &limits, err);
+        s = hv_plugin_host_new(h, &limits, err);
     }
     if (s == HV_OK) {
         s = run_chunk(*h, p, out, err);

@@ -6,6 +6,7 @@
 #include "scripting/plugin/reference.h"
 #include "scripting/host/host_int.h"
 #include "scripting/plugin/plugin.h"
+#include "scripting/plugin/plugin_host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,7 @@ enum hv_status hv_api_registered(struct hv_str *out, struct hv_err *err)
 {
     const struct hv_host_limits limits = {0};
     struct hv_host *h = NULL;
-    enum hv_status s = hv_host_new(&h, &limits, err);
+    enum hv_status s = hv_plugin_host_new(&h, &limits, err);
 
     if (s == HV_OK) {
         s = hv__guard(h, list_names, out, err);

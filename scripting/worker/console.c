@@ -2,7 +2,11 @@
  * The console: one host that lives from line to line, with a run that never ends, on inputs that a
  * line may change. Not for reading lines (ui/cli/cmd_lua.c, worker_console.c).
  */
+#include "scripting/api/input_int.h"
+#include "scripting/api/plan_int.h"
+#include "scripting/plugin/plugin_host.h"
 #include "scripting/worker/console_int.h"
+#include "scripting/worker/parts_int.h"
 #include "solver/base/json/json.h"
 
 #include <stdlib.h>
@@ -43,7 +47,7 @@ static void put_ctx(lua_State *L)
     json_t **options = lua_newuserdatauv(L, sizeof *options, 0);
 
     *options = json_object();
-    luaL_setmetatable(L, "hv.tree");
+    luaL_setmetatable(L, HV__TREE);
     hv__push_ctx(L, *options);
     lua_setfield(L, -3, "ctx");
     lua_pop(L, 1);
@@ -79,7 +83,7 @@ static enum hv_status open_host(struct hv_console *c, struct hv_err *err)
                                           .cancel = is_cancelled,
                                           .log = take_log,
                                           .ctx = c};
-    enum hv_status s = hv_host_new(&c->run.host, &limits, err);
+    enum hv_status s = hv_plugin_host_new(&c->run.host, &limits, err);
 
     if (s != HV_OK) {
         return s;
@@ -100,6 +104,7 @@ enum hv_status hv_console_new(struct hv_console **out, const struct hv_console_c
     c->request = (struct hv_run_request){
         .inputs = &c->now, .plugins = config->plugins, .strategy = "console", .seed = config->seed};
     c->run.request = &c->request;
+    c->run.calls = hv__run_calls();
     c->run.cost = hv_cost_new(in->cluster.cluster, in->model.model, &in->job.job);
     enum hv_status s = open_host(c, err);
     if (s != HV_OK) {

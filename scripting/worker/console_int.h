@@ -2,8 +2,9 @@
 #ifndef HV_SCRIPTING_WORKER_CONSOLE_INT_H
 #define HV_SCRIPTING_WORKER_CONSOLE_INT_H
 
+#include "scripting/host/host_int.h"
+#include "scripting/host/run_state.h"
 #include "scripting/worker/console.h"
-#include "scripting/worker/run_int.h"
 
 /** Documents a line may change: cluster, model, job. */
 #define HV__CONSOLE_DOCS 3
@@ -25,7 +26,5 @@ bool hv__workspace_take(lua_State *L, struct hv__workspace *w, json_t *out, stru
 /** Takes the changed trees over, or throws them away and puts the old ones into the tables. */
 void hv__workspace_settle(lua_State *L, struct hv__workspace *w, bool keep);
 void hv__workspace_free(struct hv__workspace *w);
-/** Lets the views show the inputs as they are, which a console has changed. */
-void hv__renew_views(lua_State *L);
 
 #endif

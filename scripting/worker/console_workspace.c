@@ -3,6 +3,7 @@
  * come to as commands. Not for making the changes (ui/session) and not for running lines
  * (console.c).
  */
+#include "scripting/api/plan_int.h"
 #include "scripting/worker/console_int.h"
 #include "solver/base/json/json.h"
 

@@ -2,7 +2,12 @@
  * A strategy run from request to result: host, plan(), apply(), claim(). Who takes part is
  * run_parts.c, what becomes of a plan run_offer.c; the process around it is worker.c.
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/input_int.h"
+#include "scripting/api/offer_int.h"
+#include "scripting/api/plan_int.h"
+#include "scripting/api/queue_int.h"
+#include "scripting/plugin/plugin_host.h"
+#include "scripting/worker/parts_int.h"
 #include "solver/base/units.h"
 #include "solver/io/own/verdict_file.h"
 
@@ -22,20 +27,6 @@ struct job {
     struct hv_err *err;
     enum hv_status status;
 };
-
-void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *options)
-{
-    struct hv_err err = {0};
-
-    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK) {
-        hv__raise(L, &err);
-    }
-    lua_getfield(L, -1, "plan");
-    hv__blame(L);
-    lua_remove(L, -2);
-    hv__push_ctx(L, options);
-    lua_call(L, 1, 2);
-}
 
 /** Sets strategy and claim in the tree of the handle at the top; pops nothing. */
 static void sign_plan(const struct job *j, json_t *tree)
@@ -149,7 +140,7 @@ static void take_plan(lua_State *L, struct job *j)
     /* the tree hangs on a userdata while Lua may raise errors */
     json_t **guard = lua_newuserdatauv(L, sizeof *guard, 0);
     *guard = tree;
-    luaL_setmetatable(L, "hv.tree");
+    luaL_setmetatable(L, HV__TREE);
     sign_plan(j, tree);
     add_claim(L, j, lua_absindex(L, -2), tree);
     j->status = hv__offer(&j->run, tree, &err);
@@ -238,13 +229,6 @@ static bool forward_cancel(void *ctx)
     return r->request->cancel != NULL && r->request->cancel(r->request->ctx);
 }
 
-bool hv__run_is_late(struct hv__run *r, double share)
-{
-    bool late = r->soft_limit_s > 0 && hv__elapsed_s(r->host) > share * r->soft_limit_s;
-    r->late = r->late || late;
-    return late;
-}
-
 /** Runs the job on a fresh host. */
 static enum hv_status run_on_host(struct job *j, struct hv_err *err)
 {
@@ -255,7 +239,7 @@ static enum hv_status run_on_host(struct job *j, struct hv_err *err)
         limits.deadline_s = HARD_FRACTION * q->time_limit_s;
         j->run.soft_limit_s = SOFT_FRACTION * q->time_limit_s;
     }
-    enum hv_status s = hv_host_new(&j->run.host, &limits, err);
+    enum hv_status s = hv_plugin_host_new(&j->run.host, &limits, err);
     if (s != HV_OK) {
         return s;
     }
@@ -385,7 +369,8 @@ static enum hv_status mark_lost(struct job *j, bool **lost, struct hv_err *err)
 enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
                                struct hv_err *err)
 {
-    struct job j = {.run = {.request = r, .is_job = true}, .out = out, .err = err};
+    struct job j = {
+        .run = {.request = r, .calls = hv__run_calls(), .is_job = true}, .out = out, .err = err};
     bool *lost = NULL;
 
     *out = (struct hv_run_result){.applies = true};

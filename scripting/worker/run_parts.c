@@ -2,7 +2,8 @@
  * Compositions: "a+b" to plugins, and options to those that have them. Not for running them
  * (run.c).
  */
-#include "scripting/worker/run_int.h"
+#include "scripting/api/input_int.h"
+#include "scripting/worker/parts_int.h"
 
 #include <string.h>
 
@@ -87,6 +88,48 @@ void hv__free_parts(struct hv__part *parts, size_t n)
     for (size_t i = 0; i < n; i++) {
         json_decref(parts[i].options);
     }
+}
+
+/** Can the plugin work on this model? Else the reason. */
+static bool model_fits(const struct hv_plugin *p, const struct hv_model *m, struct hv_str *reason)
+{
+    enum hv_model_kind kind = m->kind;
+    const char *need = p->needs_model;
+    bool fits =
+        need == NULL || strcmp(need, hv_model_kind_name(kind)) == 0 ||
+        (kind == HV_MODEL_TRANSFORMER &&
+         (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0)) ||
+        (kind == HV_MODEL_MODULES && strcmp(need, "layers") == 0 && hv__model_has_layers(m));
+    if (!fits) {
+        hv_str_addf(reason, "%s needs a model of kind %s, %s is of kind %s", p->id, need, m->name,
+                    hv_model_kind_name(kind));
+    }
+    return fits;
+}
+
+bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason)
+{
+    const struct hv_model *m = r->request->inputs->model.model;
+    const char *jobs = p->needs_jobs;
+    bool many = r->n_queue > 0 && r->i_job == 0;
+
+    if (p->needs_mode != NULL || (!many && jobs != NULL && strcmp(jobs, "many") == 0)) {
+        hv_str_addf(reason, "%s needs %s", p->id,
+                    p->needs_mode == NULL ? "a job file with a queue (\"jobs\")"
+                                          : "a serving workload");
+        return false;
+    }
+    if (many && jobs == NULL) {
+        hv_str_addf(reason, "%s plans one job; the job file holds a queue of %zu", p->id,
+                    r->n_queue);
+        return false;
+    }
+    bool fits = many || model_fits(p, m, reason);
+    for (size_t i = 0; many && fits && i < r->n_queue; i++) {
+        const struct hv_model *own = r->queue[i].own.model.model;
+        fits = model_fits(p, own != NULL ? own : m, reason);
+    }
+    return fits;
 }
 
 enum hv_status hv_run_check(const struct hv_plugins *plugins, const char *strategy,

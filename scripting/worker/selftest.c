@@ -2,8 +2,9 @@
  * The self-tests of plugins: `t` with near, equal and ok, one line per check. Not for our own unit
  * tests.
  */
+#include "scripting/plugin/plugin_host.h"
+#include "scripting/plugin/plugin_int.h"
 #include "scripting/worker/run.h"
-#include "scripting/worker/run_int.h"
 #include "solver/base/units.h"
 
 #include <math.h>
@@ -116,7 +117,7 @@ void hv_selftest(const struct hv_plugin *p, bool times, struct hv_selftest_count
     if (!p->has[HV_PLUGIN_SELFTEST]) {
         return;
     }
-    enum hv_status s = hv_host_new(&h, &limits, &err);
+    enum hv_status s = hv_plugin_host_new(&h, &limits, &err);
     if (s == HV_OK) {
         s = hv__guard(h, run_selftest, &t, &err);
     }

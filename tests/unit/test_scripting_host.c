@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "scripting/host/host.h"
+#include "scripting/plugin/plugin_host.h"
 #include "solver/base/str.h"
 #include <cmocka.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static enum hv_status run(const char *text, struct hv_str *out, struct hv_err *e
         .memory_bytes = 128 << 20, .instructions = 20000000, .seed = 7, .log = collect, .ctx = out};
     struct hv_host *h = NULL;
     *err = (struct hv_err){0};
-    assert_int_equal(hv_host_new(&h, &limits, err), HV_OK);
+    assert_int_equal(hv_plugin_host_new(&h, &limits, err), HV_OK);
     enum hv_status s = hv_host_run_text(h, text, strlen(text), "plugins/t.lua", NULL, err);
     hv_host_free(h);
     return s;
@@ -209,11 +209,11 @@ static void test_cancel_and_deadline(void **state)
     struct hv_err err = {0};
     const char *text = "while true do pcall(hv.log, 'x') end";
     (void)state;
-    assert_int_equal(hv_host_new(&h, &limits, &err), HV_OK);
+    assert_int_equal(hv_plugin_host_new(&h, &limits, &err), HV_OK);
     assert_int_equal(hv_host_run_text(h, text, strlen(text), "t", NULL, &err), HV_ESTOPPED);
     hv_host_free(h);
     limits = (struct hv_host_limits){.deadline_s = 0.02};
-    assert_int_equal(hv_host_new(&h, &limits, &err), HV_OK);
+    assert_int_equal(hv_plugin_host_new(&h, &limits, &err), HV_OK);
     assert_int_equal(hv_host_run_text(h, text, strlen(text), "t", NULL, &err), HV_ESTOPPED);
     assert_non_null(strstr(err.text, "time limit"));
     hv_host_free(h);
@@ -227,7 +227,7 @@ static void test_environments_are_separate(void **state)
     const char *one = "x = 1 hv.log = nil string.format = nil math.pi = 3";
     const char *two = "assert(x == nil and hv.log and string.format and math.pi > 3.1)";
     (void)state;
-    assert_int_equal(hv_host_new(&h, &limits, &err), HV_OK);
+    assert_int_equal(hv_plugin_host_new(&h, &limits, &err), HV_OK);
     assert_int_equal(hv_host_run_text(h, one, strlen(one), "one", NULL, &err), HV_OK);
     assert_int_equal(hv_host_run_text(h, two, strlen(two), "two", NULL, &err), HV_OK);
     hv_host_free(h);
@@ -241,7 +241,7 @@ static void test_traceback_names_lines(void **state)
     const char *text = "local function inner()\n  error('no good')\nend\nlocal function outer()\n  "
                        "inner()\nend\nouter()";
     (void)state;
-    assert_int_equal(hv_host_new(&h, &limits, &err), HV_OK);
+    assert_int_equal(hv_plugin_host_new(&h, &limits, &err), HV_OK);
     assert_int_equal(hv_host_run_text(h, text, strlen(text), "plugins/t.lua", NULL, &err),
                      HV_EPLUGIN);
     assert_string_equal(err.text, "no good");
@@ -258,7 +258,7 @@ static void test_any_memory_limit(void **state)
         struct hv_host_limits limits = {.memory_bytes = kib << 10};
         struct hv_host *h = NULL;
         struct hv_err err = {0};
-        if (hv_host_new(&h, &limits, &err) == HV_OK) {
+        if (hv_plugin_host_new(&h, &limits, &err) == HV_OK) {
             const char *text =
                 "local t = {} for i = 1, 1000 do t[i] = {tostring(i)} end for k in pairs(t) do end "
                 "table.sort(t, function(a, b) return a[1] < b[1] end)";

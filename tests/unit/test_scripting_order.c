@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "scripting/api/order.h"
+#include "scripting/plugin/order.h"
 #include "solver/base/file.h"
 #include "solver/sim/pipeline/pipeline.h"
 #include <cmocka.h>

@@ -2,7 +2,7 @@
  * `hetviz schedule`: reads the arguments, has the schedule made and timed. Schedules and timing are
  * solver/sim's, printing schedule_show.c's.
  */
-#include "scripting/api/order.h"
+#include "scripting/plugin/order.h"
 #include "solver/base/json/json.h"
 #include "solver/sim/pipeline/play.h"
 #include "ui/cli/cli.h"

@@ -1,10 +1,11 @@
 /*
- * Calls order(p) of a plugin and takes its tokens over. What the order means is checked by
- * solver/sim.
+ * Calls order(p) of a plugin and copies its tokens. Their meaning is checked by solver/sim.
  */
-#include "scripting/api/order.h"
+#include "scripting/plugin/order.h"
 
-#include "scripting/api/order_int.h"
+#include "scripting/api/order_tokens.h"
+#include "scripting/plugin/order_int.h"
+#include "scripting/plugin/plugin_host.h"
 #include "scripting/plugin/plugin_int.h"
 
 #define ORDER_DEADLINE_S 60.0
@@ -61,38 +62,6 @@ static void push_argument(lua_State *L, const struct hv_order_request *r, int op
     lua_setfield(L, -2, "options");
 }
 
-struct hv_order_text *hv__take_order(lua_State *L, int at, const char *fn, int32_t ranks,
-                                     struct hv_arena *a)
-{
-    struct hv_order_text *out = hv_arena_new(a, struct hv_order_text, (size_t)ranks + 1);
-
-    if (!lua_istable(L, at) || lua_rawlen(L, at) != (size_t)ranks) {
-        luaL_error(
-            L, "%s: expected a list of %d lists of operations, one per rank, found %s with %d", fn,
-            (int)ranks, luaL_typename(L, at), lua_istable(L, at) ? (int)lua_rawlen(L, at) : 0);
-    }
-    for (int32_t r = 0; r < ranks; r++) {
-        if (lua_rawgeti(L, at, r + 1) != LUA_TTABLE) {
-            luaL_error(L, "%s: rank %d: expected a list of operations, found a %s", fn, (int)r + 1,
-                       luaL_typename(L, -1));
-        }
-        size_t n = lua_rawlen(L, -1);
-        const char **tokens = hv_arena_new(a, const char *, n + 1);
-        for (size_t i = 0; i < n; i++) {
-            if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TSTRING) {
-                luaL_error(
-                    L, "%s: rank %d, operation %d: expected a text such as \"F0.0\", found a %s",
-                    fn, (int)r + 1, (int)i + 1, luaL_typename(L, -1));
-            }
-            tokens[i] = hv_arena_strdup(a, lua_tostring(L, -1));
-            lua_pop(L, 1);
-        }
-        out[r] = (struct hv_order_text){.tokens = tokens, .n = n};
-        lua_pop(L, 1);
-    }
-    return out;
-}
-
 bool hv__call_order(lua_State *L, const struct hv_order_request *r)
 {
     struct hv_err err = {0};
@@ -139,7 +108,7 @@ enum hv_status hv_run_order(struct hv_arena *a, const struct hv_order_request *r
     if (r->plugin->error != NULL) {
         return hv_err_set(err, HV_EPLUGIN, "%s", r->plugin->error);
     }
-    enum hv_status s = hv_host_new(&h, &limits, err);
+    enum hv_status s = hv_plugin_host_new(&h, &limits, err);
     if (s == HV_OK) {
         s = hv__guard(h, run_order, &c, err);
     }

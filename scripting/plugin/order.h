@@ -2,8 +2,8 @@
  * Schedules written in Lua (`kind = "schedule"`): a plugin's order(p) says what every rank runs,
  * and from there on it is an order like any other: checked, compiled, priced, drawn.
  */
-#ifndef HV_SCRIPTING_API_ORDER_H
-#define HV_SCRIPTING_API_ORDER_H
+#ifndef HV_SCRIPTING_PLUGIN_ORDER_H
+#define HV_SCRIPTING_PLUGIN_ORDER_H
 
 #include "scripting/plugin/plugin.h"
 #include "solver/sim/schedule/schedule.h"

@@ -2,8 +2,11 @@
  * Gives a plan the order of a plugin's order(p): the part of a composition that is a schedule. The
  * call itself is order.c's.
  */
-#include "scripting/api/order_int.h"
-#include "scripting/worker/run_int.h"
+#include "scripting/api/input_int.h"
+#include "scripting/api/order_tokens.h"
+#include "scripting/api/plan_int.h"
+#include "scripting/plugin/order_int.h"
+#include "scripting/worker/parts_int.h"
 
 #include <math.h>
 

@@ -1,0 +1,28 @@
+/** What becomes of the plans of a run: judged, ranked, kept, reported (run_offer.c). */
+#ifndef HV_SCRIPTING_API_OFFER_INT_H
+#define HV_SCRIPTING_API_OFFER_INT_H
+
+#include "scripting/host/host_int.h"
+#include "scripting/host/run_state.h"
+#include "solver/eval/eval.h"
+
+struct hv_json;
+
+/** Judges a plan; counts as one evaluation. `bound`: also the lower bound. Errors: of hv_eval. */
+enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
+                         struct hv_arena *arena, struct hv_verdict *out,
+                         struct hv_err *err) HV_NODISCARD;
+/** Judges the plan and keeps it when it is the best so far; then emits an incumbent event.
+ * Errors: HV_ENO when it uses a lost device, and those of reading and judging a plan. */
+enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err) HV_NODISCARD;
+/** Sends an event (takes the reference). */
+void hv__emit(struct hv__run *r, json_t *line);
+/** Is this share of the time limit used up (1: should the run come to its end)? */
+bool hv__run_is_late(struct hv__run *r, double share);
+/** A text (arena) where one of the plan's devices is lost, else NULL. Raises no error. */
+const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, struct hv_arena *a);
+/** A document as plans refer to it: by the name it was read from, or whole where that cannot be
+ * read twice (standard input, a pipe of the shell). Owner: caller. */
+json_t *hv__reference(const char *path, const struct hv_json *json);
+
+#endif

@@ -1,0 +1,23 @@
+/** Runs for a queue of jobs (api_queue.c). Includes Lua. */
+#ifndef HV_SCRIPTING_API_QUEUE_INT_H
+#define HV_SCRIPTING_API_QUEUE_INT_H
+
+#include "scripting/host/host_int.h"
+#include "scripting/host/run_state.h"
+
+/** Reads the queue of the run's job document. Errors: of hv_queue_read. Owner: hv__queue_close. */
+enum hv_status hv__queue_open(struct hv__run *r, struct hv_err *err) HV_NODISCARD;
+/** Frees the queue. */
+void hv__queue_close(struct hv__run *r);
+/** The context of a job of the queue, from 0. */
+struct hv_cost *hv__queue_cost(struct hv__run *r, size_t i);
+/** Position from 0 of the job of that name in the queue, or n_queue. */
+size_t hv__queue_find(const struct hv__run *r, const char *name);
+/** Gives the jobs of a plan tree the model and job that the queue has for them. */
+void hv__queue_complete(const struct hv__run *r, json_t *plan);
+/** hv.for_job. */
+int hv__for_job(lua_State *L);
+/** Pushes the list of jobs of ctx. */
+void hv__push_queue(lua_State *L, const struct hv__run *r);
+
+#endif
