@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "solver/base/rng.h"
-#include "solver/sim/closed.h"
 #include "solver/sim/pipeline/pipeline.h"
+#include "tests/sim_closed.h"
 
 static inline bool is_near(double a, double b)
 {
@@ -61,7 +61,7 @@ static inline double some(struct hv_rng *r, double lo, double hi)
     return lo + floor(hv_rng_double(r) * (hi - lo) * 8) / 8;
 }
 
-static inline double makespan(const char *name, const struct hv_closed_input *c, const char *key,
+static inline double makespan(const char *name, const struct closed_input *c, const char *key,
                               const char *value, double share)
 {
     struct fixture x;

@@ -18,20 +18,20 @@ static void closed_forms(void **state)
     hv_rng_seed(&r, 7);
     for (int i = 0; i < 100; i++) {
         double p = (double)(2 + hv_rng_below(&r, 6)), rounds = (double)(2 + hv_rng_below(&r, 3));
-        struct hv_closed_input c = {.ranks = p, .micro_batches = p * rounds, .chunks = 1};
+        struct closed_input c = {.ranks = p, .micro_batches = p * rounds, .chunks = 1};
         c.f_s = some(&r, 8, 16);
         c.b_s = some(&r, 8, 16);
         c.w_s = some(&r, 4, 8);
-        NEAR(makespan("gpipe", &c, NULL, NULL, 1), hv_closed_gpipe_s(&c));
-        NEAR(makespan("zb-h1", &c, NULL, NULL, 1), hv_closed_zb_h1_s(&c));
-        NEAR(makespan("zb-h2", &c, NULL, NULL, 1), hv_closed_zb_h2_s(&c));
-        NEAR(makespan("seq1f1b", &c, "slices", "4", 4), hv_closed_seq1f1b_s(&c, 4));
+        NEAR(makespan("gpipe", &c, NULL, NULL, 1), closed_gpipe_s(&c));
+        NEAR(makespan("zb-h1", &c, NULL, NULL, 1), closed_zb_h1_s(&c));
+        NEAR(makespan("zb-h2", &c, NULL, NULL, 1), closed_zb_h2_s(&c));
+        NEAR(makespan("seq1f1b", &c, "slices", "4", 4), closed_seq1f1b_s(&c, 4));
         c.hop_s = 0.125;
-        NEAR(makespan("1f1b", &c, NULL, NULL, 1), hv_closed_1f1b_s(&c));
+        NEAR(makespan("1f1b", &c, NULL, NULL, 1), closed_1f1b_s(&c));
         c.hop_s = 0;
         c.chunks = 2;
-        NEAR(makespan("interleaved", &c, NULL, NULL, 2), hv_closed_interleaved_s(&c));
-        NEAR(makespan("breadth-first", &c, NULL, NULL, 2), hv_closed_interleaved_s(&c));
+        NEAR(makespan("interleaved", &c, NULL, NULL, 2), closed_interleaved_s(&c));
+        NEAR(makespan("breadth-first", &c, NULL, NULL, 2), closed_interleaved_s(&c));
     }
 }
 
@@ -242,10 +242,10 @@ static double bubble_of(const struct published *t, const char *name)
  */
 static double bubble_1f1b_i(const struct published *t, int32_t v)
 {
-    struct hv_closed_input c = {
+    struct closed_input c = {
         .ranks = t->p, .micro_batches = t->m, .chunks = v, .f_s = t->f, .b_s = t->b, .w_s = t->w};
     double work = t->m * (t->f + t->b + t->w);
-    double cost = hv_closed_interleaved_s(&c) + (t->p * (2 * v - 1) - 2) * t->c;
+    double cost = closed_interleaved_s(&c) + (t->p * (2 * v - 1) - 2) * t->c;
     return (cost - work) / cost;
 }
 
@@ -387,10 +387,10 @@ static void balanced_memory(void **state)
         int32_t count[16];
         struct hv_pipe_peak peaks[16];
         double act[16], start[16 * HV_OP_KIND_N], end[16 * HV_OP_KIND_N];
-        struct hv_closed_input c = {.ranks = p, .micro_batches = 2 * p, .f_s = 1, .b_s = 2};
+        struct closed_input c = {.ranks = p, .micro_batches = 2 * p, .f_s = 1, .b_s = 2};
         build(&x, "bpipe", p, 2 * p, 1, NULL, NULL);
         price(&x, 1, 1, 1, 0);
-        NEAR(x.run.makespan_s, hv_closed_1f1b_s(&c));
+        NEAR(x.run.makespan_s, closed_1f1b_s(&c));
         for (int32_t r = 0; r < p; r++) {
             act[r] = 3;
         }
@@ -416,9 +416,8 @@ static void repetends_of_a_chain(void **state)
 {
     (void)state;
     for (int32_t p = 1; p <= 5; p++) {
-        struct hv_closed_input c = {
-            .ranks = p, .micro_batches = 12, .chunks = 1, .f_s = 1, .b_s = 2};
-        NEAR(makespan("tessel", &c, NULL, NULL, 1), hv_closed_1f1b_s(&c));
+        struct closed_input c = {.ranks = p, .micro_batches = 12, .chunks = 1, .f_s = 1, .b_s = 2};
+        NEAR(makespan("tessel", &c, NULL, NULL, 1), closed_1f1b_s(&c));
         NEAR(makespan("tessel", &c, "memory", "1", 1), 12 * 3 * p);
         for (int32_t limit = 1; limit <= p; limit++) {
             struct fixture x;
@@ -443,12 +442,12 @@ static void a_warm_up_in_halves(void **state)
     struct hv_rng r;
     hv_rng_seed(&r, 37);
     for (int i = 0; i < 100; i++) {
-        struct hv_closed_input c = {.ranks = (double)(1 + hv_rng_below(&r, 9)), .chunks = 1};
+        struct closed_input c = {.ranks = (double)(1 + hv_rng_below(&r, 9)), .chunks = 1};
         c.micro_batches = c.ranks + (double)hv_rng_below(&r, 20);
         c.f_s = some(&r, 1, 4);
         c.b_s = c.f_s + some(&r, 0, 4);
         NEAR(makespan("autopipe", &c, NULL, NULL, 1),
-             hv_closed_1f1b_s(&c) - (c.ranks - 1) * c.f_s / 2);
+             closed_1f1b_s(&c) - (c.ranks - 1) * c.f_s / 2);
     }
 }
 

@@ -376,8 +376,8 @@ static void orders_on_graphs(void **state)
             hv_arena_free(&x.a);
         }
     }
-    struct hv_closed_input c = {.ranks = 5, .micro_batches = 8, .chunks = 1, .f_s = 2, .b_s = 3};
-    NEAR(makespan("graphpipe", &c, NULL, NULL, 1), hv_closed_1f1b_s(&c));
+    struct closed_input c = {.ranks = 5, .micro_batches = 8, .chunks = 1, .f_s = 2, .b_s = 3};
+    NEAR(makespan("graphpipe", &c, NULL, NULL, 1), closed_1f1b_s(&c));
 }
 
 int main(void)

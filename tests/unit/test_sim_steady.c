@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "solver/sim/cycle.h"
 #include "solver/sim/pipeline/steady.h"
 #include "tests/sim_fixture.h"
 

@@ -1,16 +1,15 @@
 /*
  * The table of formats. Command, help, completion, manual page, screens and tests read it; to add a
- * format, add a row here and its functions to HV__FORMAT_READERS.
+ * format, add a row here and its functions to HV__FORMAT_READERS (draft/readers.h).
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/formats.h"
+
 #include <ctype.h>
 #include <string.h>
 
-const struct hv__format *hv__format_table(size_t *n);
-
 /* clang-format off */
 #define ROW(name, title, part, help) NAMED(#name, name, title, part, help)
-#define NAMED(text, name, title, part, help) {{text, title, part, help}, hv__is_##name, hv__read_##name}
+#define NAMED(text, name, title, part, help) {{text, title, part, help}, hv__is_##name, hv__read_##name, NULL}
 /* The order is that of detection: what is told with certainty comes first. */
 static const struct hv__format formats[] = {
     ROW(onnx, "ONNX model", HV_IMPORT_MODEL, "told, and refused with the way to a format that is read"),
@@ -35,7 +34,7 @@ static const struct hv__format formats[] = {
     ROW(accelerate_yaml, "accelerate config", HV_IMPORT_JOB, "processes, precision, FSDP or DeepSpeed settings"),
     ROW(pipelining_csv, "torch.distributed.pipelining schedule", HV_IMPORT_SCHEDULE, "one line per rank: a plan with exactly this order"),
     ROW(slurm, "Slurm text", HV_IMPORT_CLUSTER, "scontrol show node, sinfo with GRES: nodes with their GPUs and states"),
-    ROW(cloud_prices, "cloud price list", HV_IMPORT_PRICES, "SkyPilot catalogue or cloud-gpus.csv: prices for the nodes of a cluster, or a cluster of one machine each"),
+    {{"cloud_prices", "cloud price list", HV_IMPORT_PRICES, "SkyPilot catalogue or cloud-gpus.csv: prices for the nodes of a cluster, or a cluster of one machine each"}, hv__is_cloud_prices, hv__read_cloud_prices, hv__prices_apply},
     ROW(nvidia_smi_csv, "nvidia-smi --query-gpu", HV_IMPORT_CLUSTER, "the cards as CSV, with or without header and units"),
 };
 /* clang-format on */

@@ -3,14 +3,13 @@
  * runs, and at the end the parts are put together and read back by our own readers.
  */
 #include "solver/base/file.h"
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/formats.h"
+#include "solver/io/import/text/decode.h"
 #include "solver/io/import/text/words.h"
 #include "solver/io/own/docs.h"
 #include <string.h>
 
 #define MAX_FILES 1000
-
-const struct hv__format *hv__format_table(size_t *n);
 
 struct hv_import *hv_import_new(const struct hv_device_catalogue *devices)
 {
@@ -147,7 +146,7 @@ enum hv_status hv_import_text(struct hv_import *im, const struct hv_import_forma
     if (im->files.n >= MAX_FILES) {
         return hv_err_set(err, HV_ELIMIT, "more than %d files in one import", MAX_FILES);
     }
-    enum hv_status st = hv__decode(name, bytes, n, &text, err);
+    enum hv_status st = hv__decode(name, bytes, n, HV_IMPORT_MAX_BYTES, &text, err);
     if (st == HV_OK) {
         struct hv__in in = {.im = im,
                             .name = hv_arena_strdup(&im->arena, name),
@@ -286,10 +285,22 @@ static json_t *assemble(struct hv_import *im)
     return im->job ? job_json(im) : NULL;
 }
 
+/* What formats do when all files are read. */
+static void apply_all(struct hv_import *im)
+{
+    size_t n;
+    const struct hv__format *rows = hv__format_table(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].apply != NULL) {
+            rows[i].apply(im);
+        }
+    }
+}
+
 enum hv_status hv_import_finish(struct hv_import *im, struct hv_err *err)
 {
     enum hv_status st = HV_OK;
-    hv__prices_apply(im);
+    apply_all(im);
     if (!im->model) {
         im->model = im->guessed_model;
         im->guessed_model = NULL;

@@ -12,28 +12,11 @@
 
 #include "solver/base/json/json.h"
 #include "solver/inventory/device.h"
+#include "solver/io/import/draft/model_out.h"
+#include "solver/io/import/draft/note.h"
 
 /** Most bytes of one file, before and after it is unpacked. */
 #define HV_IMPORT_MAX_BYTES ((size_t)64 << 20)
-
-/** How sure the reader is. */
-enum hv_import_level {
-    HV_IMPORT_UNDERSTOOD, /**< the file says it */
-    HV_IMPORT_GUESSED,    /**< the file does not say it: look at it */
-    HV_IMPORT_IGNORED,    /**< the file says it, hetviz has no use for it */
-    HV_IMPORT_LEVEL_N
-};
-/** "understood", "guessed", "ignored". */
-const char *hv_import_level_name(enum hv_import_level l);
-
-/** One line of the report. */
-struct hv_import_note {
-    enum hv_import_level level;
-    const char *file; /**< NULL: no single file */
-    unsigned line;    /**< from 1; 0: no single line */
-    unsigned times;   /**< how often the same was found */
-    const char *text;
-};
 
 /** What a file describes. */
 enum hv_import_part {
@@ -94,19 +77,6 @@ json_t *hv_import_layout(const struct hv_import *im);
 bool hv_import_cluster_is_guess(const struct hv_import *im);
 /** The format each file turned out to be, in the order given; NULL beyond the last. */
 const struct hv_import_format *hv_import_format_of(const struct hv_import *im, size_t file);
-
-/** The report, ordered by level and then as found. */
-const struct hv_import_note *hv_import_notes(const struct hv_import *im, size_t *n);
-/** Appends the report as text: three headed groups, one line per note. */
-void hv_import_report(const struct hv_import *im, struct hv_str *out);
-
-/** Appends one note: where (the file only when `name_file`), what, how often. */
-void hv_import_note_text(const struct hv_import_note *x, bool name_file, struct hv_str *out);
-
-struct hv_model;
-/** A model (of blocks, or of modules of blocks) as a document of ours, hetviz.model/1. Owner:
- * caller. O(blocks). */
-json_t *hv_import_model_json(const struct hv_model *m);
 
 /** Frees it. NULL is fine. */
 void hv_import_free(struct hv_import *im);

@@ -1,18 +1,10 @@
-/** Loading of documents by file or by shipped name; shared by the readers of io/own. */
+/** Shared by the readers of jobs, queues and the inputs of a plan. */
 #ifndef HV_SOLVER_IO_OWN_DOCS_INT_H
 #define HV_SOLVER_IO_OWN_DOCS_INT_H
 
 #include "solver/base/json/json.h"
 #include "solver/io/own/doc/keys.h"
 #include "solver/io/own/docs.h"
-
-/**
- * Parses the file `path_or_name`, or FOLDER/NAME.json of hetviz's own data when there is no such
- * file and the name has no slash. Errors: HV_EIO naming both places that were tried, with the
- * nearest shipped name.
- */
-enum hv_status hv__doc_load(struct hv_json *out, const char *path_or_name, const char *folder,
-                            struct hv_err *err) HV_NODISCARD;
 
 /** The document of a run that names no job. */
 void hv__job_doc_default(struct hv_json *out);

@@ -1,6 +1,7 @@
 /* Job files (hetviz.job/1). */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
+#include "solver/io/own/doc/load.h"
 #include "solver/io/own/docs.h"
 #include "solver/io/own/docs_int.h"
 #include <math.h>

@@ -2,6 +2,7 @@
 #include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
+#include "solver/io/own/doc/load.h"
 #include "solver/io/own/docs_int.h"
 #include "solver/io/own/workspace.h"
 #include <stdlib.h>

@@ -14,6 +14,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/status.h"
+#include "solver/optim/limits.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,16 +49,6 @@ struct hv_partition {
     double sum_weight, max_weight;
     bool any_stages; /**< only the first k ≤ n_stages stages need be used, k is chosen */
     bool free_order; /**< devices may be permuted over the positions */
-};
-
-/** Limits of one solve; `{0}` = none. */
-struct hv_part_limits {
-    double deadline_s;         /**< wall seconds; 0 = none */
-    bool (*cancel)(void *ctx); /**< true ends the search; may be NULL */
-    /** Told now and then while a search runs: the best so far (infinity = none) and a bound; may be
-     * NULL. */
-    void (*report)(void *ctx, double incumbent, double bound);
-    void *ctx;
 };
 
 /** Answer. The arrays live in the arena given to the solve. */

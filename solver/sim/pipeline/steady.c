@@ -3,122 +3,14 @@
  * from it. Orders that end are timed by pipeline.c.
  */
 #include "solver/sim/pipeline/steady.h"
-#include "solver/base/whole.h"
 
+#include "solver/base/whole.h"
+#include "solver/sim/cycle.h"
 #include "solver/sim/pipeline/fold.h"
 #include "solver/sim/pipeline/pipeline_int.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- largest circle ratio
- * ------------------------------------------------------------------------------------- */
-
-struct ratio {
-    const struct hv_cycle_edge *edges;
-    size_t n_edges;
-    int32_t n;
-    double lambda;
-    double *far;   /* longest way to each node at this lambda */
-    int32_t *into; /* its last edge, -1 = none */
-    int32_t *mark;
-};
-
-/* an edge of a circle among the last edges, -1 = none. O(nodes) */
-static int32_t find_circle(struct ratio *r)
-{
-    memset(r->mark, 0, (size_t)r->n * sizeof *r->mark);
-    for (int32_t s = 0; s < r->n; s++) {
-        int32_t v = s;
-        while (r->mark[v] == 0 && r->into[v] >= 0) {
-            r->mark[v] = s + 1;
-            v = r->edges[r->into[v]].from;
-        }
-        if (r->mark[v] == s + 1) {
-            return r->into[v];
-        }
-        r->mark[v] = r->mark[v] ? r->mark[v] : s + 1;
-    }
-    return -1;
-}
-
-/* lengthens ways until nothing changes (-1) or they bite their tail (an edge of that circle) */
-static int32_t relax(struct ratio *r)
-{
-    double scale = 0;
-    memset(r->far, 0, (size_t)r->n * sizeof *r->far);
-    for (int32_t v = 0; v < r->n; v++) {
-        r->into[v] = -1;
-    }
-    for (size_t e = 0; e < r->n_edges; e++) {
-        scale = fmax(scale, fabs(r->edges[e].weight_s));
-    }
-    double eps = 1e-12 * (scale + r->lambda);
-    for (int32_t round = 0; round <= r->n; round++) {
-        bool changed = false;
-        for (size_t e = 0; e < r->n_edges; e++) {
-            const struct hv_cycle_edge *x = &r->edges[e];
-            double to = r->far[x->from] + x->weight_s - r->lambda * x->tokens;
-            if (to > r->far[x->to] + eps) {
-                r->far[x->to] = to;
-                r->into[x->to] = (int32_t)e;
-                changed = true;
-            }
-        }
-        int32_t edge = changed ? find_circle(r) : -1;
-        if (!changed || edge >= 0) {
-            return edge;
-        }
-    }
-    return -1;
-}
-
-enum hv_status hv_cycle_ratio(struct hv_arena *a, const struct hv_cycle_edge *edges, size_t n_edges,
-                              int32_t n_nodes, double *out_s, const int32_t **path, size_t *n_path,
-                              struct hv_err *err)
-{
-    size_t n = (size_t)n_nodes;
-    struct ratio r = {.edges = edges, .n_edges = n_edges, .n = n_nodes};
-    int32_t *circle = hv_arena_new(a, int32_t, n + 1);
-    size_t len = 0;
-    r.far = hv_xcalloc(n + 1, sizeof *r.far);
-    r.into = hv_xcalloc(2 * n + 2, sizeof *r.into);
-    r.mark = r.into + n + 1;
-    enum hv_status st = HV_OK;
-    for (int32_t edge = relax(&r); edge >= 0 && st == HV_OK; edge = st ? -1 : relax(&r)) {
-        double weight = 0;
-        int64_t tokens = 0;
-        int32_t e = edge;
-        len = 0;
-        do {
-            weight += edges[e].weight_s;
-            tokens += edges[e].tokens;
-            circle[len++] = e;
-            e = r.into[edges[e].from];
-        } while (e != edge);
-        if (tokens <= 0) {
-            st = hv_err_set(err, HV_ENO, "a circle of %zu steps waits for itself", len);
-        } else {
-            r.lambda = weight / (double)tokens;
-        }
-    }
-    if (st == HV_OK && len == 0) {
-        st = hv_err_set(err, HV_ENO, "nothing repeats: there is no circle with weight");
-    }
-    for (size_t i = 0; i < len / 2; i++) { /* found from its end */
-        int32_t t = circle[i];
-        circle[i] = circle[len - 1 - i];
-        circle[len - 1 - i] = t;
-    }
-    *out_s = r.lambda;
-    if (path) {
-        *path = circle;
-        *n_path = len;
-    }
-    free(r.far);
-    free(r.into);
-    return st;
-}
 
 /* ---- the repeating middle of an order
  * --------------------------------------------------------------------------------- */

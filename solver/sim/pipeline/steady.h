@@ -1,29 +1,11 @@
 /**
- * What a pipeline settles into: the exact period of its steady state (a cycle mean of max-plus
- * algebra; Baccelli, Cohen, Olsder, Quadrat, "Synchronization and Linearity", 1992, chapter 3), and
- * with it the time of more micro-batches than anybody wants to lay out.
+ * The steady state of a pipeline: its exact period (the maximum cycle ratio of solver/sim/cycle.h),
+ * and from it the time of more micro-batches than can be simulated one by one.
  */
 #ifndef HV_SOLVER_SIM_PIPELINE_STEADY_H
 #define HV_SOLVER_SIM_PIPELINE_STEADY_H
 
 #include "solver/sim/pipeline/pipeline.h"
-
-/** `to` starts at least weight_s after the start of `from`, `tokens` periods ago. */
-struct hv_cycle_edge {
-    int32_t from, to;
-    int32_t tokens; /**< may be negative where no circle's sum is */
-    double weight_s;
-};
-
-/**
- * Largest ratio of weight to tokens over all circles: the shortest period with which all edges can
- * be kept. *path (may be NULL) gets the edges of a circle that reaches it, in order, from the
- * arena. Errors: HV_ENO when a circle has weight and no tokens (a deadlock), or there is no circle.
- * Each round is O(nodes · edges) at worst and usually O(edges); few rounds.
- */
-enum hv_status hv_cycle_ratio(struct hv_arena *a, const struct hv_cycle_edge *edges, size_t n_edges,
-                              int32_t n_nodes, double *out_s, const int32_t **path, size_t *n_path,
-                              struct hv_err *err) HV_NODISCARD;
 
 /** The steady state of a pipeline. */
 struct hv_steady {

@@ -4,8 +4,8 @@
  */
 #include "solver/sim/schedule/tessel.h"
 
+#include "solver/sim/cycle.h"
 #include "solver/sim/events/events.h"
-#include "solver/sim/pipeline/steady.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

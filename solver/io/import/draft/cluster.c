@@ -2,7 +2,7 @@
  * The cluster document: nodes that are alike become one group, nodes without accelerators stay out
  * unless there is nothing else, and what has no place in the format is kept beside it.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/draft.h"
 #include <ctype.h>
 #include <string.h>
 

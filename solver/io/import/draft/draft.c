@@ -1,5 +1,5 @@
 /* Nodes and cards as the readers find them, before they become a cluster. */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/draft.h"
 #include <string.h>
 
 struct hv__card hv__card_unknown(void)

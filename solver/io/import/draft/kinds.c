@@ -2,7 +2,7 @@
  * Which kind of the catalogue a card is. A card that the catalogue lacks keeps its name and what
  * the file says of it, and takes the rest from the kind that is most like it: said in the report.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/draft.h"
 #include "solver/io/import/text/words.h"
 #include <ctype.h>
 #include <string.h>

@@ -98,7 +98,7 @@ static void complete(struct hv__in *in, struct hv__launch *l)
     l->ranks = shards * fmax(hv_or(l->dp, 1), hv_or(l->ep, 1));
 }
 
-json_t *hv__job(struct hv_import *im)
+static json_t *job_of(struct hv_import *im)
 {
     if (!im->job) {
         im->job = json_pack("{s:s}", "format", "hetviz.job/1");
@@ -109,7 +109,7 @@ json_t *hv__job(struct hv_import *im)
 static void set_job(struct hv__in *in, const char *key, double x)
 {
     if (good(x)) {
-        json_object_set_new(hv__job(in->im), key, hv_json_num(x));
+        json_object_set_new(job_of(in->im), key, hv_json_num(x));
         hv__understood(in, 0, "%s %.0f", key, x);
     }
 }
@@ -117,7 +117,7 @@ static void set_job(struct hv__in *in, const char *key, double x)
 static void set_word(struct hv__in *in, const char *key, const char *word)
 {
     if (word) {
-        json_object_set_new(hv__job(in->im), key, json_string(word));
+        json_object_set_new(job_of(in->im), key, json_string(word));
         hv__understood(in, 0, "%s %s", key, word);
     }
 }
@@ -146,7 +146,7 @@ static void set_text(struct hv__in *in, const char *key, const char *text)
 void hv__launch_take(struct hv__in *in, struct hv__launch *l)
 {
     complete(in, l);
-    (void)hv__job(in->im);
+    (void)job_of(in->im);
     set_job(in, "global_batch", l->global_batch);
     set_job(in, "sequence", l->sequence);
     set_word(in, "precision", l->precision);

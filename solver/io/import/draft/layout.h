@@ -3,7 +3,7 @@
 #ifndef HV_SOLVER_IO_IMPORT_DRAFT_LAYOUT_H
 #define HV_SOLVER_IO_IMPORT_DRAFT_LAYOUT_H
 
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/draft.h"
 #include "solver/io/import/text/words.h"
 
 /** Figures of a launch, as the source has them; HV_UNKNOWN where it does not. */

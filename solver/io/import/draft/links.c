@@ -3,7 +3,7 @@
  * the card, measured figures go before counted ones, and the catalogue stands where nothing is
  * said.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/draft.h"
 #include <string.h>
 
 /* Bytes per second of one NVLink, one direction. Sources: NVIDIA P100, V100, A100, H100 and GB200

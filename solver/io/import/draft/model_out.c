@@ -1,5 +1,6 @@
 /* A model as a document of ours (hetviz.model/1). The reader is io/own/model_file.c. */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/model_out.h"
+#include "solver/io/import/draft/draft.h"
 #include "solver/workload/model.h"
 #include <string.h>
 

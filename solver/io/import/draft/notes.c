@@ -1,5 +1,5 @@
 /* The report: understood, guessed, ignored. */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/draft.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +7,6 @@
 #define MAX_TEXT      300
 #define MAX_RAW       200
 #define MAX_RAW_VALUE 500
-
-static const char *const level_names[HV_IMPORT_LEVEL_N] = {"understood", "guessed", "ignored"};
-
-const char *hv_import_level_name(enum hv_import_level l)
-{
-    return level_names[l];
-}
 
 static void add(struct hv_import *im, const char *file, unsigned line, enum hv_import_level level,
                 const char *fmt, va_list ap) HV_PRINTF(5, 0);

@@ -4,7 +4,7 @@
  * first. Tags of mpirun and srun before lines, log lines and errors between them do not matter.
  * Source: nccl-tests README and doc/PERFORMANCE.md.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
 #include <ctype.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * CPUs, PCI devices, cards and network cards. Source: NCCL user guide, and graph/xml.cc for the
  * names of the attributes.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
 #include <stdlib.h>
 #include <string.h>

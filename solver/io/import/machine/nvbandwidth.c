@@ -2,7 +2,7 @@
  * nvbandwidth's matrices (host to card, card to card) and the tables of perftest's ib_write_bw and
  * kin (one network card). Sources: nvbandwidth README; perftest README.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
 #include <ctype.h>
 #include <string.h>

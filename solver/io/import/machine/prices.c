@@ -3,7 +3,7 @@
  * many regions: the cheapest counts. An empty price is none, not 0. Sources: the READMEs of
  * skypilot-catalog and of cloud-gpus.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
 #include <string.h>
 

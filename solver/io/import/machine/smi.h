@@ -2,7 +2,7 @@
 #ifndef HV_SOLVER_IO_IMPORT_MACHINE_SMI_H
 #define HV_SOLVER_IO_IMPORT_MACHINE_SMI_H
 
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/draft.h"
 
 /** Bytes of "81920 MiB"; a number alone counts MiB. HV_UNKNOWN for N/A and the like. */
 double hv__smi_bytes(const char *text);

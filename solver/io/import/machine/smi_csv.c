@@ -2,6 +2,7 @@
  * nvidia-smi --query-gpu=… --format=csv: one row per card. Without a header the columns are told
  * by what is in them. Source: nvidia-smi --help-query-gpu.
  */
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/machine/smi.h"
 #include "solver/io/import/text/words.h"
 #include <string.h>

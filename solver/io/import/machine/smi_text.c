@@ -2,6 +2,7 @@
  * nvidia-smi's outputs for people: -q (indented keys and values), -L (one card a line) and
  * nvlink -s (links of each card). Source: nvidia-smi(1).
  */
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/machine/smi.h"
 #include "solver/io/import/text/words.h"
 #include <ctype.h>

@@ -3,7 +3,7 @@
  * names, cells by their order: blanks or tabs between them, missing tails and colour codes do not
  * matter. NV# counts links, not bandwidth. Source: the legend at the end of the output.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
 #include <ctype.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * memory of a MIG slice is never taken for the card's. Source: nvidia-smi(1); the element names are
  * those of DTD versions 10 to 13, and of outputs without one.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/machine/smi.h"
 #include "solver/io/import/text/words.h"
 #include <string.h>

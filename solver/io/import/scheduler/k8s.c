@@ -4,7 +4,7 @@
  * capacity says how many. Sources: Kubernetes API (Node v1), k8s-device-plugin's
  * gpu-feature-discovery, GKE and EKS node labels.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * #SBATCH lines of a job script: the nodes and GPUs that are asked for, component by component when
  * the job is heterogeneous. Source: sbatch(1), heterogeneous jobs.
  */
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/scheduler/slurm.h"
 #include <ctype.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef HV_SOLVER_IO_IMPORT_SCHEDULER_SLURM_H
 #define HV_SOLVER_IO_IMPORT_SCHEDULER_SLURM_H
 
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/draft.h"
 #include "solver/io/import/text/words.h"
 
 /** Does it look like generic resources with GPUs ("gpu:h100:8", "gres/gpu=4", "mig:…")? */

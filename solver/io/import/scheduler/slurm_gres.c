@@ -1,4 +1,5 @@
 /* Slurm's generic resources and node states. Not for the outputs around them. */
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/scheduler/slurm.h"
 #include <ctype.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * state_flags) up to 22.05 and a list later; newer sinfo may group nodes (`sinfo[]`). Source: Slurm
  * REST API, data_parser plugins v0.0.37 to v0.0.44.
  */
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/scheduler/slurm.h"
 #include <string.h>
 

@@ -3,6 +3,7 @@
  * sinfo with any columns: with a header they are told by it, without by what is in them. A node
  * listed once per partition counts once. Sources: scontrol(1), sinfo(1), slurm.conf(5).
  */
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/scheduler/slurm.h"
 #include <ctype.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * an array of events that nobody closed because the program was stopped. The text is copied with
  * these mended; whatever else is wrong stays wrong. One pass, O(n).
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/text/trees.h"
 #include <ctype.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * is set. Expat bounds what entities of the text itself may grow to.
  */
 #include "solver/io/import/text/xml.h"
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/text/trees.h"
 #include "solver/io/import/text/words.h"
 #include <expat.h>
 #include <string.h>

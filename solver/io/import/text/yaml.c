@@ -3,8 +3,11 @@
  * YAML 1.2's core schema has it; whatever is quoted is text. Aliases are copied by reference and
  * the number of values is limited, so that a few lines cannot become gigabytes.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/base/json/json.h"
+#include "solver/base/units.h"
+#include "solver/io/import/text/trees.h"
 #include "solver/io/import/text/words.h"
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -21,7 +24,8 @@ struct anchor {
 };
 
 struct reader {
-    struct hv__in *in;
+    const char *name; /* of the file, for messages */
+    struct hv__line_list *lines;
     yaml_parser_t parser;
     HV_VEC(struct level) open;
     HV_VEC(struct anchor) anchors;
@@ -32,8 +36,8 @@ struct reader {
 
 static enum hv_status fail(struct reader *r, const yaml_mark_t *at, const char *what)
 {
-    return hv_err_at(r->err, HV_EINPUT, r->in->name, (unsigned)at->line + 1,
-                     (unsigned)at->column + 1, "%s", what);
+    return hv_err_at(r->err, HV_EINPUT, r->name, (unsigned)at->line + 1, (unsigned)at->column + 1,
+                     "%s", what);
 }
 
 static json_t *plain_value(const char *s, size_t n)
@@ -61,12 +65,12 @@ static enum hv_status place(struct reader *r, json_t *v, const yaml_event_t *e)
 {
     if (!v || ++r->values > HV__MAX_ITEMS / 4) {
         json_decref(v);
-        return v ? hv_err_at(r->err, HV_ELIMIT, r->in->name, (unsigned)e->start_mark.line + 1, 0,
+        return v ? hv_err_at(r->err, HV_ELIMIT, r->name, (unsigned)e->start_mark.line + 1, 0,
                              "more values than an import may have (aliases count)")
                  : fail(r, &e->start_mark, "this text is not UTF-8");
     }
     if (!json_is_true(v) && !json_is_false(v) && !json_is_null(v)) {
-        hv_vec_push(&r->in->lines, (struct hv__line){v, (unsigned)e->start_mark.line + 1});
+        hv_vec_push(r->lines, (struct hv__line){v, (unsigned)e->start_mark.line + 1});
     }
     if (r->open.n == 0) {
         json_array_append_new(r->documents, v);
@@ -82,13 +86,13 @@ static enum hv_status place(struct reader *r, json_t *v, const yaml_event_t *e)
     } else if (json_is_string(v)) {
         l->key = hv_xstrdup(json_string_value(v));
         json_decref(v);
-        r->in->lines.n--;
+        r->lines->n--;
     } else { /* a number or a list as a key: its text */
         char *text = json_dumps(v, JSON_ENCODE_ANY);
         l->key = text ? hv_xstrdup(text) : hv_xstrdup("?");
         free(text);
-        bool noted = r->in->lines.n > 0 && r->in->lines.items[r->in->lines.n - 1].v == v;
-        r->in->lines.n -= noted;
+        bool noted = r->lines->n > 0 && r->lines->items[r->lines->n - 1].v == v;
+        r->lines->n -= noted;
         json_decref(v);
     }
     return HV_OK;
@@ -223,8 +227,7 @@ static enum hv_status read_all(struct reader *r)
     for (bool more = true; more;) {
         yaml_event_t e;
         if (!yaml_parser_parse(&r->parser, &e)) {
-            return hv_err_at(r->err, HV_EINPUT, r->in->name,
-                             (unsigned)r->parser.problem_mark.line + 1,
+            return hv_err_at(r->err, HV_EINPUT, r->name, (unsigned)r->parser.problem_mark.line + 1,
                              (unsigned)r->parser.problem_mark.column + 1, "the YAML is broken: %s",
                              r->parser.problem ? r->parser.problem : "it ends too early");
         }
@@ -238,16 +241,17 @@ static enum hv_status read_all(struct reader *r)
     return HV_OK;
 }
 
-json_t *hv__yaml(struct hv__in *in, struct hv_err *err)
+json_t *hv__yaml(const char *name, const char *text, size_t n, struct hv__line_list *lines,
+                 struct hv_err *err)
 {
-    struct reader r = {.in = in, .err = err, .documents = json_array()};
+    struct reader r = {.name = name, .lines = lines, .err = err, .documents = json_array()};
     json_t *out = NULL;
     if (!yaml_parser_initialize(&r.parser)) {
-        hv_err_at(err, HV_EINTERNAL, in->name, 0, 0, "libyaml does not start");
+        hv_err_at(err, HV_EINTERNAL, name, 0, 0, "libyaml does not start");
         json_decref(r.documents);
         return NULL;
     }
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)in->text, in->n);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, n);
     if (read_all(&r) == HV_OK) {
         out = json_array_size(r.documents) == 1 ? json_array_get(r.documents, 0) : r.documents;
         json_incref(out);

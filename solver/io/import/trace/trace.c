@@ -5,6 +5,7 @@
  * are counted and left out. Source: Trace Event Format; kineto's output_json.cpp.
  */
 #include "solver/io/import/trace/trace.h"
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef HV_SOLVER_IO_IMPORT_TRACE_TRACE_H
 #define HV_SOLVER_IO_IMPORT_TRACE_TRACE_H
 
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/draft.h"
 
 /** What a span is. HOST: work of the CPU; LABEL: a name over other spans. */
 enum hv__span_kind {

@@ -3,6 +3,7 @@
  * trainer fills it in. Sources: deepspeed.ai, configuration JSON; accelerate, config templates.
  */
 #include "solver/io/import/draft/layout.h"
+#include "solver/io/import/draft/readers.h"
 #include <string.h>
 
 static json_t *at(json_t *v, const char *a, const char *b)

@@ -2,7 +2,8 @@
  * Hugging Face config.json: read by io/own, told here what of it was read and what was not. No code
  * that a config names (auto_map) is ever looked at.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/model_out.h"
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
 #include "solver/io/own/docs.h"
 #include "solver/io/own/model/hf_int.h"

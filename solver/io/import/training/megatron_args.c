@@ -4,6 +4,7 @@
  * overrides of Megatron-Bridge). Scripts are read, never run. Source: Megatron-LM,
  * training/arguments.py.
  */
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/training/megatron.h"
 #include <ctype.h>
 #include <string.h>

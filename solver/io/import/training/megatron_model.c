@@ -2,6 +2,7 @@
  * The model that Megatron-LM's settings describe. Sources: Megatron-LM, training/arguments.py
  * (defaults), core/transformer/transformer_config.py, core/ssm.
  */
+#include "solver/io/import/draft/model_out.h"
 #include "solver/io/import/training/megatron.h"
 #include "solver/io/own/docs.h"
 #include <ctype.h>

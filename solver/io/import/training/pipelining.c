@@ -4,7 +4,7 @@
  * comes of it has a made-up cluster and model of equal stages, so that it can be drawn and timed.
  * Source: torch.distributed.pipelining, schedules.py (_Action, _load_csv).
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
 #include <ctype.h>
 #include <string.h>

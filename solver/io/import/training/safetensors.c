@@ -4,7 +4,8 @@
  * guessed so that the weights come out right. Source: safetensors README; transformers, sharded
  * checkpoints.
  */
-#include "solver/io/import/import_int.h"
+#include "solver/io/import/draft/readers.h"
+#include "solver/io/import/text/decode.h"
 #include "solver/io/import/text/words.h"
 #include <ctype.h>
 #include <string.h>

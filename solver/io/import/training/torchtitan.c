@@ -3,6 +3,7 @@
  * tables of `key = value`, which is all that is read of TOML. Source: torchtitan, job_config.py.
  */
 #include "solver/io/import/draft/layout.h"
+#include "solver/io/import/draft/readers.h"
 #include <ctype.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* Cluster files (hetviz.cluster/1): the whole, and the network between the nodes. */
 #include "solver/base/units.h"
 #include "solver/io/own/cluster/cluster_int.h"
+#include "solver/io/own/doc/docs.h"
 #include "solver/io/own/doc/keys.h"
-#include "solver/io/own/docs.h"
-#include "solver/io/own/docs_int.h"
+#include "solver/io/own/doc/load.h"
 #include <stdlib.h>
 #include <string.h>
 

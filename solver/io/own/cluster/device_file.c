@@ -9,8 +9,8 @@
 #include "solver/base/vec.h"
 #include "solver/io/own/cluster/calibration_file.h"
 #include "solver/io/own/cluster/profile_file.h"
+#include "solver/io/own/doc/docs.h"
 #include "solver/io/own/doc/keys.h"
-#include "solver/io/own/docs.h"
 #include <dirent.h>
 #include <string.h>
 #include <unistd.h>

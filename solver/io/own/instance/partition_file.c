@@ -4,7 +4,7 @@
  */
 #include "solver/io/own/instance/partition_file.h"
 #include "solver/io/own/doc/keys.h"
-#include "solver/io/own/docs_int.h"
+#include "solver/io/own/doc/load.h"
 #include "solver/io/own/instance/partition_int.h"
 #include <math.h>
 #include <string.h>

@@ -3,9 +3,9 @@
  * graphs and modules are in graph_model_file.c, Hugging Face configs in hf_config.c.
  */
 #include "solver/base/units.h"
+#include "solver/io/own/doc/docs.h"
 #include "solver/io/own/doc/keys.h"
-#include "solver/io/own/docs.h"
-#include "solver/io/own/docs_int.h"
+#include "solver/io/own/doc/load.h"
 #include "solver/io/own/model/model_int.h"
 #include <stdlib.h>
 #include <string.h>

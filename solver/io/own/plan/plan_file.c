@@ -4,7 +4,7 @@
  */
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
-#include "solver/io/own/docs.h"
+#include "solver/io/own/doc/docs.h"
 #include "solver/io/own/plan/read.h"
 #include <stdlib.h>
 #include <string.h>

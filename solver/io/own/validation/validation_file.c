@@ -5,8 +5,8 @@
 #include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
+#include "solver/io/own/doc/docs.h"
 #include "solver/io/own/doc/keys.h"
-#include "solver/io/own/docs.h"
 #include "solver/io/own/validation/validation_int.h"
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,9 +1,7 @@
-/*
- * From bytes to UTF-8 text and, where it looks like JSON, XML or YAML, to a tree. Not for what the
- * text means.
- */
-#include "solver/io/import/import_int.h"
-#include "solver/io/import/text/words.h"
+/* From the bytes of a file, perhaps packed or in UTF-16, to UTF-8 text. */
+#include "solver/io/import/text/decode.h"
+
+#include "solver/base/units.h"
 #include <ctype.h>
 #include <string.h>
 #include <zlib.h>
@@ -44,7 +42,7 @@ static enum hv_status refuse_binary(const char *name, const char *bytes, size_t 
     return HV_OK;
 }
 
-static enum hv_status inflate_gzip(const char *name, const char *bytes, size_t n,
+static enum hv_status inflate_gzip(const char *name, const char *bytes, size_t n, size_t most,
                                    struct hv_str *out, struct hv_err *err)
 {
     unsigned char buf[65536];
@@ -59,7 +57,7 @@ static enum hv_status inflate_gzip(const char *name, const char *bytes, size_t n
     z.next_in = cast.out;
     z.avail_in = (uInt)n;
     int rc = Z_OK;
-    while (rc == Z_OK && out->n <= HV_IMPORT_MAX_BYTES) {
+    while (rc == Z_OK && out->n <= most) {
         z.next_out = buf;
         z.avail_out = sizeof buf;
         rc = inflate(&z, Z_NO_FLUSH);
@@ -69,10 +67,10 @@ static enum hv_status inflate_gzip(const char *name, const char *bytes, size_t n
         }
     }
     (void)inflateEnd(&z);
-    if (out->n > HV_IMPORT_MAX_BYTES) {
+    if (out->n > most) {
         return hv_err_at(err, HV_ELIMIT, name, 0, 0,
                          "unpacked it is larger than the %zu MiB that an import may have",
-                         HV_IMPORT_MAX_BYTES >> 20);
+                         most >> 20);
     }
     return rc == Z_STREAM_END ? HV_OK
                               : hv_err_at(err, HV_EINPUT, name, 0, 0,
@@ -196,18 +194,18 @@ bool hv__is_binary(const char *text, size_t n)
            memchr(text, '\0', n < 4096 ? n : 4096) != NULL;
 }
 
-enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct hv_str *out,
-                          struct hv_err *err)
+enum hv_status hv__decode(const char *name, const char *bytes, size_t n, size_t most,
+                          struct hv_str *out, struct hv_err *err)
 {
     struct hv_str unpacked = {0};
     enum hv_status st = HV_OK;
-    if (n > HV_IMPORT_MAX_BYTES) {
+    if (n > most) {
         return hv_err_at(err, HV_ELIMIT, name, 0, 0,
                          "%zu MiB; an import may have %zu MiB: cut the file down", n >> 20,
-                         HV_IMPORT_MAX_BYTES >> 20);
+                         most >> 20);
     }
     if (starts(bytes, n, "\x1F\x8B", 2)) {
-        st = inflate_gzip(name, bytes, n, &unpacked, err);
+        st = inflate_gzip(name, bytes, n, most, &unpacked, err);
         bytes = hv_str_cstr(&unpacked);
         n = unpacked.n;
     }
@@ -224,86 +222,4 @@ enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct 
         make_utf8(out);
     }
     return st;
-}
-
-/* ---- trees ------------------------------------------------------------------------------------
- */
-
-/* The first character that is no blank. */
-static char first_of(const struct hv__in *in)
-{
-    size_t i = strspn(in->text, " \t\r\n\f\v");
-    return i < in->n ? in->text[i] : '\0';
-}
-
-static void parse_json(struct hv__in *in)
-{
-    in->is_json = true;
-    if (hv_json_parse(&in->json, in->text, in->n, in->name, &in->broken) == HV_OK) {
-        in->tree = in->json.root;
-        in->broken = (struct hv_err){0};
-        return;
-    }
-    /* programs write NaN, keys twice and files without an end */
-    json_error_t why;
-    struct hv_str mended = {0};
-    size_t places = hv__json_mend(in->text, in->n, &mended);
-    json_t *tree = json_loadb(hv_str_cstr(&mended), mended.n, JSON_ALLOW_NUL, &why);
-    if (tree) {
-        in->tree = tree;
-        in->broken = (struct hv_err){0};
-        if (places > 0) {
-            hv__guessed(in, 0, "the JSON is not whole or not strict: mended in %zu places", places);
-        } else {
-            hv__guessed(in, 0, "the JSON has a key twice: the last one counts");
-        }
-    }
-    hv_str_free(&mended);
-}
-
-/* Does some line begin with a word and a colon, as mappings do? */
-static bool looks_like_yaml(const struct hv__in *in)
-{
-    struct hv__lines l = {.rest = in->text, .left = in->n};
-    while (hv__next_line(&l) && l.line < 200) {
-        size_t i = 0;
-        while (i < l.piece.n &&
-               (isalnum((unsigned char)l.piece.p[i]) || strchr("_-.", l.piece.p[i]) != NULL)) {
-            i++;
-        }
-        if (i > 0 && i < l.piece.n && l.piece.p[i] == ':' &&
-            (i + 1 == l.piece.n || l.piece.p[i + 1] == ' ')) {
-            return true;
-        }
-        if (l.piece.n > 0 && !strchr("# \t-%", l.piece.p[0])) {
-            return false; /* the first line of weight decides */
-        }
-    }
-    return false;
-}
-
-void hv__parse(struct hv__in *in)
-{
-    char c = first_of(in);
-    if (c == '<') {
-        if (hv__xml_parse(&in->im->arena, in->name, in->text, in->n, &in->xml, &in->broken) !=
-            HV_OK) {
-            in->xml = NULL;
-        }
-    } else if (c == '{' || c == '[') {
-        parse_json(in);
-    } else if (looks_like_yaml(in)) {
-        in->is_yaml = true;
-        in->tree = hv__yaml(in, &in->broken);
-    }
-}
-
-void hv__parse_free(struct hv__in *in)
-{
-    if (in->tree != in->json.root) {
-        json_decref(in->tree);
-    }
-    hv_json_free(&in->json);
-    hv_vec_free(&in->lines);
-    in->tree = NULL;
 }

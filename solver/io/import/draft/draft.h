@@ -1,24 +1,21 @@
-/** Between the files of the import; not for other rooms. */
-#ifndef HV_SOLVER_IO_IMPORT_IMPORT_INT_H
-#define HV_SOLVER_IO_IMPORT_IMPORT_INT_H
+/**
+ * The import under construction: the texts, what was read from them, and the notes. Readers fill
+ * it; the front (import.c) makes the document of it. For the files of solver/io/import only.
+ */
+#ifndef HV_SOLVER_IO_IMPORT_DRAFT_DRAFT_H
+#define HV_SOLVER_IO_IMPORT_DRAFT_DRAFT_H
 
+#include "solver/base/json/json.h"
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
 #include "solver/inventory/cluster.h"
-#include "solver/io/import/import.h"
+#include "solver/io/import/draft/note.h"
+#include "solver/io/import/text/trees.h"
 #include "solver/io/import/text/xml.h"
 #include "solver/workload/model.h"
 
-#define HV__MAX_NOTES 400     /**< distinct notes; what is more is only counted */
-#define HV__MAX_NODES 50000   /**< nodes of one import */
-#define HV__MAX_DEPTH 100     /**< nesting of XML and YAML */
-#define HV__MAX_ITEMS 2000000 /**< elements, values or lines of one text */
-
-/** A line of a tree that keeps no positions itself. */
-struct hv__line {
-    const json_t *v;
-    unsigned line;
-};
+#define HV__MAX_NOTES 400   /**< distinct notes; what is more is only counted */
+#define HV__MAX_NODES 50000 /**< nodes of one import */
 
 /** A text being read. */
 struct hv__in {
@@ -27,7 +24,7 @@ struct hv__in {
     const char *text; /**< UTF-8, NUL-terminated, without byte order mark */
     size_t n;
     json_t *tree; /**< when the text is JSON or YAML; owned by the import */
-    HV_VEC(struct hv__line) lines;
+    struct hv__line_list lines;
     struct hv_json json; /**< the JSON tree again, for positions; text NULL otherwise */
     struct hv__xml *xml; /**< when the text is XML */
     bool is_json, is_yaml;
@@ -82,6 +79,8 @@ struct hv__price {
     unsigned line;
 };
 
+struct hv_import_format;
+
 /** Everything read so far. */
 struct hv_import {
     struct hv_arena arena;
@@ -103,33 +102,11 @@ struct hv_import {
     int world; /**< ranks that the layout needs, 0: not known */
 };
 
-/** Reads a text; notes what it finds. */
-typedef enum hv_status hv__reader(struct hv__in *in, struct hv_err *err);
-/** Is the text of this format? */
-typedef bool hv__detector(const struct hv__in *in);
-/** A format with its functions. */
-struct hv__format {
-    struct hv_import_format public;
-    hv__detector *is;
-    hv__reader *read;
-};
-
-/* ---- decode.c: bytes to text and trees ---- */
-/** Unpacks and converts: `out` is UTF-8. Errors: HV_ELIMIT, HV_EINPUT for what is no text. */
-enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct hv_str *out,
-                          struct hv_err *err) HV_NODISCARD;
-/** Is it a protocol buffer rather than a text? Such bytes are left as they are. */
-bool hv__is_binary(const char *text, size_t n);
+/* ---- tree.c ---- */
 /** Fills tree, xml or neither, by what the text looks like. */
 void hv__parse(struct hv__in *in);
 /** Frees what hv__parse made. */
 void hv__parse_free(struct hv__in *in);
-/** YAML text to a tree; several documents become a list. NULL and `err` when it is broken. */
-json_t *hv__yaml(struct hv__in *in, struct hv_err *err);
-/** JSON as programs write it: NaN and Infinity become null, a cut-off end is closed. Appends the
- * repaired text; returns how many places were mended. */
-size_t hv__json_mend(const char *text, size_t n, struct hv_str *out);
-
 /* ---- notes.c ---- */
 /** Adds to the report; line 0: none. Equal notes are counted. */
 void hv__understood(struct hv__in *in, unsigned line, const char *fmt, ...) HV_PRINTF(3, 4);
@@ -185,26 +162,5 @@ json_t *hv__nic_json(struct hv_import *im, const struct hv__node *n);
 enum hv_status hv__cluster_make(struct hv_import *im, struct hv_err *err) HV_NODISCARD;
 /** A stand-in of `ranks` devices for workspaces without a cluster. */
 void hv__cluster_guess(struct hv_import *im);
-
-/* ---- prices.c ---- */
-/** Prices for nodes, or nodes of the prices when there are none. */
-void hv__prices_apply(struct hv_import *im);
-
-/* ---- layout.c ---- */
-/** The job object, made when there is none yet. */
-json_t *hv__job(struct hv_import *im);
-/* clang-format off */
-#define HV__FORMAT_READERS(X) \
-    X(nvidia_smi_xml) X(nvidia_smi_csv) X(nvidia_smi_topo) X(nvidia_smi_list) X(nvidia_smi_nvlink) X(nvidia_smi_q_text) \
-    X(nccl_topo_xml) X(slurm) X(slurm_json) X(k8s_nodes) X(sbatch) X(cloud_prices) X(nccl_tests) X(nvbandwidth) \
-    X(hf_config) X(safetensors_index) X(onnx) X(deepspeed) X(megatron_args) X(megatron_yaml) X(accelerate_yaml) \
-    X(torchtitan_toml) X(pipelining_csv) X(chrome_trace)
-/* clang-format on */
-/** Detector and reader of every format. */
-#define X(name)                                                                                    \
-    bool hv__is_##name(const struct hv__in *in);                                                   \
-    enum hv_status hv__read_##name(struct hv__in *in, struct hv_err *err);
-HV__FORMAT_READERS(X)
-#undef X
 
 #endif

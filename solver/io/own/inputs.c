@@ -3,6 +3,7 @@
  * then from the working folder, then in the catalogue; or it holds them as objects.
  */
 #include "solver/base/file.h"
+#include "solver/io/own/doc/load.h"
 #include "solver/io/own/docs.h"
 #include "solver/io/own/docs_int.h"
 #include "solver/io/own/plan/read.h"
@@ -247,4 +248,29 @@ enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const
         out->path = hv_xstrdup(path);
     }
     return s;
+}
+
+enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const char *model,
+                              const char *job, struct hv_err *err)
+{
+    *out = (struct hv_inputs){0};
+    enum hv_status st;
+    if ((st = hv_device_catalogue_read(&out->devices, err)) ||
+        (st = hv_cluster_doc_read(&out->cluster, cluster, &out->devices, err)) ||
+        (st = hv_model_doc_read(&out->model, model, err)) ||
+        (st = hv_job_doc_read(&out->job, job, out->model.model->max_sequence, err))) {
+        hv_inputs_free(out);
+    }
+    return st;
+}
+
+void hv_inputs_free(struct hv_inputs *in)
+{
+    hv_job_inputs_free(in->own, in->n_own);
+    in->own = NULL;
+    in->n_own = 0;
+    hv_job_doc_free(&in->job);
+    hv_model_doc_free(&in->model);
+    hv_cluster_doc_free(&in->cluster);
+    hv_device_catalogue_free(&in->devices);
 }

@@ -1,0 +1,15 @@
+/** Loading of documents by file or by shipped name. */
+#ifndef HV_SOLVER_IO_OWN_DOC_LOAD_H
+#define HV_SOLVER_IO_OWN_DOC_LOAD_H
+
+#include "solver/base/json/json.h"
+
+/**
+ * Parses the file `path_or_name`, or FOLDER/NAME.json of hetviz's own data when there is no such
+ * file and the name has no slash. Errors: HV_EIO naming both places that were tried, with the
+ * nearest shipped name.
+ */
+enum hv_status hv__doc_load(struct hv_json *out, const char *path_or_name, const char *folder,
+                            struct hv_err *err) HV_NODISCARD;
+
+#endif

@@ -1,0 +1,17 @@
+/** What a caller of an exact solver of solver/optim may limit and listen to. */
+#ifndef HV_SOLVER_OPTIM_LIMITS_H
+#define HV_SOLVER_OPTIM_LIMITS_H
+
+#include <stdbool.h>
+
+/** Limits of one solve; `{0}` = none. */
+struct hv_part_limits {
+    double deadline_s;         /**< wall seconds; 0 = none */
+    bool (*cancel)(void *ctx); /**< true ends the search; may be NULL */
+    /** Told now and then while a search runs: the best so far (infinity = none) and a bound; may be
+     * NULL. */
+    void (*report)(void *ctx, double incumbent, double bound);
+    void *ctx;
+};
+
+#endif

@@ -1,0 +1,28 @@
+/** Inside of solver/optim: the clock of one solve, and when it has to stop or report. */
+#ifndef HV_SOLVER_OPTIM_WATCH_H
+#define HV_SOLVER_OPTIM_WATCH_H
+
+#include "solver/optim/limits.h"
+#include <time.h>
+
+/** A clock and the caller's limits. */
+struct hv__watch {
+    const struct hv_part_limits *limits;
+    struct timespec begin;
+    double told_s; /* when the last report was made */
+    bool stopped;
+    bool too_big; /* a program over device orders had too many states, or was stopped inside */
+};
+
+/** Starts the clock. */
+void hv__watch_start(struct hv__watch *w, const struct hv_part_limits *limits);
+/** True once a limit is reached. */
+bool hv__watch_over(struct hv__watch *w);
+/** True when a report is due: the caller asks for one, and the last is 0.1 s ago. */
+bool hv__watch_due(struct hv__watch *w);
+/** Tells the caller the best so far (infinity = none) and a bound. */
+void hv__watch_tell(struct hv__watch *w, double incumbent, double bound);
+/** What is left of the limits for a smaller problem inside: the remaining time, no reports. */
+struct hv_part_limits hv__watch_rest(const struct hv__watch *w);
+
+#endif
