@@ -6,7 +6,7 @@
 #include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "ui/screens/explain/explain_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 /** Seconds a tick may spend on trials: less than a frame, so that keys are heard. */
 #define TICK_S 0.004

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 /* Rows of axis, memory, critical path and minimap; rows in which the panel says all it has. */
 enum { AROUND_LANES = 11, PANEL_H = 9 };

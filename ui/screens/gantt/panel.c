@@ -7,7 +7,7 @@
 #include "solver/base/units.h"
 #include "ui/screens/plans/panels.h"
 #include "ui/view/gantt/timeline.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 /* Rows from which on there is room for more lines than an operation has. */
 enum { WRAP_H = 8 };

@@ -12,7 +12,7 @@
 #include "ui/screens/screens.h"
 #include "ui/session/editor.h"
 #include "ui/session/import/import.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 enum { DONE = HV_APP_HANDLED | HV_APP_REDRAW, WHEEL_ROWS = 3, FIT_ROWS = 14, FIELDS_W = 56 };
 

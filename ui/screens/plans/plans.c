@@ -7,7 +7,7 @@
 
 #include "solver/base/units.h"
 #include "ui/screens/plans/plans_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 static void plans_open(void *state, struct hv_app *app)
 {

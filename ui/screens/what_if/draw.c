@@ -7,7 +7,7 @@
 #include "solver/base/units.h"
 #include "solver/sim/schedule/schedule.h"
 #include "ui/screens/what_if/what_if_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 static const struct {
     const char *name;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "solver/base/arena.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 struct hv__open_view *hv__app_top(struct hv_app *app)
 {

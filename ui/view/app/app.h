@@ -9,8 +9,8 @@
 
 #include "solver/base/status.h"
 #include "ui/view/grid/grid.h"
-#include "ui/view/keys.h"
-#include "ui/view/theme.h"
+#include "ui/view/grid/theme.h"
+#include "ui/view/keys/keys.h"
 #include "ui/view/widget/widgets.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "solver/base/rng.h"
+#include "ui/view/app/palette.h"
+#include "ui/view/grid/layout.h"
 #include "ui/view/grid/plain.h"
-#include "ui/view/layout.h"
-#include "ui/view/palette.h"
 
 /* Tabs and their titles in order of their numbers. */
 struct hv_tabs hv__app_tabs(const struct hv_app *app, const char **titles, const char **shorts)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "solver/base/arena.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 void hv_app_ask(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
                 void *ctx)

@@ -10,7 +10,6 @@
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
 #include "ui/view/gantt/gantt_int.h"
-#include "ui/view/grid/plain.h"
 
 static const struct {
     char letter, fill;

@@ -11,4 +11,9 @@ static inline double hv__gantt_edge(const struct hv_gantt_state *st, const struc
     return st->t0_s + (st->t1_s - st->t0_s) * (double)i / (double)chart->w;
 }
 
+/** Per lane its name, memory and the order of its operations as lines of words, for a grid that has
+ * a `plain` (grid/plain.h). O(lanes · operations named). */
+void hv_plain_gantt(struct hv_grid *g, const struct hv_gantt_state *st,
+                    const struct hv_gantt_source *src);
+
 #endif

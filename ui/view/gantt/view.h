@@ -10,7 +10,7 @@
 
 #include "solver/base/str.h"
 #include "ui/view/grid/grid.h"
-#include "ui/view/theme.h"
+#include "ui/view/grid/theme.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
 #include "ui/view/grid/grid_int.h"
 
 #include "ui/view/grid/plain.h"
-#include "ui/view/theme.h"
+#include "ui/view/grid/theme.h"
 
 #include <limits.h>
 #include <math.h>
