@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "solver/base/arena.h"
+#include "ui/screens/cluster/cluster.h"
 #include "ui/screens/cluster/cluster_int.h"
-#include "ui/screens/screens.h"
+#include "ui/screens/common/ui.h"
 #include "ui/view/grid/layout.h"
 
 enum { DONE = HV_APP_HANDLED | HV_APP_REDRAW, WHEEL_ROWS = 3, FORM_ROWS = 20, BOTTOM_ROWS = 10 };

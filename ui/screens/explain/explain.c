@@ -5,6 +5,7 @@
 
 #include "solver/base/file.h"
 #include "solver/base/units.h"
+#include "ui/screens/explain/explain.h"
 #include "ui/screens/explain/explain_int.h"
 #include "ui/view/grid/layout.h"
 
@@ -141,9 +142,9 @@ static bool open_evidence(const struct hv_explain_data *d, const struct hv_evide
     if (hv_app_open(app, views[e->kind], &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else if (e->kind == HV_EVIDENCE_LEVER) {
-        (void)hv_screen_what_if.action(hv_app_view_state(app, "what-if"), app, HV_ACT_NONE);
+        (void)hv_app_do(app, HV_ACT_NONE); /* any action takes ui->turn; this one does no more */
     } else if (e->kind == HV_EVIDENCE_CLUSTER) {
-        (void)hv_screen_cluster.find(hv_app_view_state(app, "cluster"), app, name, 0);
+        (void)hv_app_goto(app, name);
     }
     return true;
 }
@@ -372,7 +373,7 @@ static void explain_status(const void *state, const void *model, struct hv_str *
     if (d->facts.verdict->serving != NULL) {
         hv_str_addf(out, "serves %s tokens/s", hv_fmt_count(a, sizeof a, m->tokens_per_s));
     } else if (!hv_known(m->iteration_s)) {
-        hv_plan_trouble(&d->facts, out);
+        hv_plan_trouble(d->facts.row, d->facts.verdict, out);
     } else {
         hv_str_addf(out, "step %s, bound %s, gap %s", hv_fmt_seconds(a, sizeof a, m->iteration_s),
                     hv_fmt_seconds(b, sizeof b, m->bound_s),

@@ -1,4 +1,5 @@
 /** Screen 5, Gantt: the timeline of one plan. Window arithmetic and painting are ui/view's. */
+#include "ui/screens/gantt/gantt.h"
 #include "ui/screens/gantt/gantt_int.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #define HV_UI_SCREENS_GANTT_GANTT_INT_H
 
 #include "ui/lever/lever.h"
+#include "ui/screens/facts/shown.h"
 #include "ui/screens/gantt/panel.h"
-#include "ui/screens/screens.h"
 
 /** A plan with its schedule, micro-batch or chunks switched, to be looked at. */
 struct hv_gantt_try {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "ui/screens/plans/panels.h"
+#include "ui/screens/facts/details.h"
 #include "ui/view/gantt/timeline.h"
 #include "ui/view/grid/layout.h"
 
@@ -299,7 +299,7 @@ static void put_plan(struct pen *p, const struct hv_gantt_subject *s, struct hv_
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
     const struct hv_metrics *m = &s->facts.verdict->metrics;
-    hv_plan_trouble(&s->facts, text);
+    hv_plan_trouble(s->facts.row, s->facts.verdict, text);
     if (text->n > 0) {
         put_line(p, HV_STYLE_WARNING, text);
     }

@@ -9,8 +9,8 @@
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
 #include "solver/io/import/import.h"
+#include "ui/screens/common/ui.h"
 #include "ui/screens/model/model_int.h"
-#include "ui/screens/screens.h"
 
 #define LIST "model.layer_list"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "ui/screens/facts/details.h"
 #include "ui/screens/plans/plans_int.h"
 #include "ui/view/grid/layout.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "ui/screens/what_if/what_if.h"
 #include "ui/screens/what_if/what_if_int.h"
 #include "ui/view/grid/layout.h"
 

@@ -46,6 +46,14 @@ static void find(struct hv_app *app, int direction)
     hv__app_apply(app, flags);
 }
 
+bool hv_app_goto(struct hv_app *app, const char *text)
+{
+    struct hv__open_view *v = hv__app_top(app);
+    unsigned flags = v->ops->find ? v->ops->find(v->state, app, text, 0) : 0;
+    hv__app_apply(app, flags);
+    return (flags & HV_APP_HANDLED) != 0;
+}
+
 static void start_prompt(struct hv_app *app, enum hv__prompt p)
 {
     hv_line_set(p == HV__PROMPT_COMMAND ? &app->command : &app->find, "");
