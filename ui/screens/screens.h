@@ -17,7 +17,7 @@ extern const struct hv_view_ops hv_screen_import;
 /** A new application over the session: screens, `:` commands, save, undo. Owner: hv_app_free.
  * Borrows ui and keys. */
 struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii);
-/** All screens. */
+/** All screens (screens.c); `n` gets how many. */
 const struct hv_view_ops *const *hv_ui_screens(size_t *n);
 /** Starts the tour, or ends it (tour.c). */
 void hv_ui_tour(struct hv_ui *ui, struct hv_app *app);

@@ -31,7 +31,11 @@ struct hv_gantt_screen {
 };
 
 /** The row to draw: the one asked for, else that of every screen about one plan. */
-const struct hv_row *hv_gantt_row(const struct hv_ui *ui);
+static inline const struct hv_row *hv_gantt_row(const struct hv_ui *ui)
+{
+    const struct hv_row *row = hv_session_row(ui->session, ui->gantt_row);
+    return row != NULL ? row : hv_ui_plan_row(ui->session);
+}
 /** What is drawn, with the state's window fitted to it; false when there is no timeline. */
 bool hv_gantt_subject_get(const struct hv_gantt_screen *st, const struct hv_ui *ui,
                           struct hv_gantt_state *view, struct hv_gantt_subject *out,

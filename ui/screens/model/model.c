@@ -42,13 +42,6 @@ static void sync_documents(struct hv_model_screen *v, struct hv_session *s)
     hv_model_layer_fill(v);
 }
 
-uint64_t hv_model_version(const struct hv_model_screen *v, const char *part)
-{
-    const uint64_t of[] = {v->model_generation, v->job_generation, v->cluster_generation,
-                           v->unfolded, (uint64_t)v->tp};
-    return hv_hash(hv_hash(HV_HASH_START, part, strlen(part)), of, sizeof of);
-}
-
 /* The form in the panel of the fields: of single blocks while it is open. */
 static struct hv_doc_form *form_of(struct hv_model_screen *v)
 {

@@ -143,11 +143,6 @@ void *hv_app_model(const struct hv_app *app)
     return app->config.model;
 }
 
-struct hv_rect hv_app_body(const struct hv_app *app)
-{
-    return hv__app_frame(app).body;
-}
-
 bool hv_app_is_dirty(const struct hv_app *app)
 {
     return app->dirty;

@@ -250,6 +250,11 @@ struct hv_frame hv__app_frame(const struct hv_app *app)
     return f;
 }
 
+struct hv_rect hv_app_body(const struct hv_app *app)
+{
+    return hv__app_frame(app).body;
+}
+
 static void draw_guide(const struct hv_app *app, struct hv_grid *g, struct hv_rect row)
 {
     struct hv_str text = {0};
