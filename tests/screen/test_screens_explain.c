@@ -9,7 +9,7 @@
 #include "tests/screen/screens_bench.h"
 #include "ui/screens/explain/explain_int.h"
 #include "ui/screens/what_if/what_if_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 /* What a screen works out bit by bit is done; fails when it has no end. */
 static void settle(struct bench *b)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/screen/screens_bench.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 static const char *const stops[] = {"welcome", "cluster", "model",   "strategies", "plans",
                                     "gantt",   "explain", "what-if", "console",    "help"};

@@ -11,7 +11,7 @@
 
 #include "solver/base/file.h"
 #include "solver/base/rng.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 #include "ui/view/widget/widgets.h"
 
 static void grid_clips_and_keeps_wide_halves_together(void **state)

@@ -14,6 +14,126 @@
 #include "solver/base/rng.h"
 #include "ui/view/gantt/timeline.h"
 
+/* A lane of a timeline held in arrays. Spans are sorted and do not overlap. */
+struct array_lane {
+    struct hv_gantt_lane lane;
+    const struct hv_gantt_span *spans;
+    size_t n_spans;
+};
+struct array {
+    const struct array_lane *lanes;
+    size_t n_lanes;
+};
+
+static const struct array_lane *lane_of(const void *ctx, size_t lane)
+{
+    const struct array *a = ctx;
+    return &a->lanes[lane];
+}
+
+/* Index of the first span that starts after t. */
+static size_t upper(const struct array_lane *l, double t)
+{
+    size_t lo = 0, hi = l->n_spans;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (l->spans[mid].start_s > t) {
+            hi = mid;
+        } else {
+            lo = mid + 1;
+        }
+    }
+    return lo;
+}
+
+static void get_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
+{
+    *out = lane_of(ctx, lane)->lane;
+}
+
+static void get_cover(const struct array_lane *l, double t0_s, double t1_s,
+                      struct hv_gantt_cover *out)
+{
+    size_t i = upper(l, t0_s);
+    double busy = 0, most = -1;
+    *out = (struct hv_gantt_cover){0};
+    for (i = i > 0 ? i - 1 : 0; i < l->n_spans && l->spans[i].start_s < t1_s; i++) {
+        double part = fmin(l->spans[i].end_s, t1_s) - fmax(l->spans[i].start_s, t0_s);
+        if (part <= 0) {
+            continue;
+        }
+        busy += part;
+        out->n_spans++;
+        if (part > most) {
+            most = part;
+            out->span = l->spans[i];
+        }
+    }
+    out->busy_frac = t1_s > t0_s ? busy / (t1_s - t0_s) : 0;
+}
+
+static void get_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
+                        struct hv_gantt_cover *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        get_cover(lane_of(ctx, lane), at_s[i], at_s[i + 1], &out[i]);
+    }
+}
+
+static bool get_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct array_lane *l = lane_of(ctx, lane);
+    size_t i = upper(l, t_s);
+    if (i == 0 || l->spans[i - 1].end_s <= t_s) {
+        return false;
+    }
+    *out = l->spans[i - 1];
+    return true;
+}
+
+static bool get_next(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct array_lane *l = lane_of(ctx, lane);
+    size_t i = upper(l, t_s);
+    if (i == l->n_spans) {
+        return false;
+    }
+    *out = l->spans[i];
+    return true;
+}
+
+static bool get_prev(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct array_lane *l = lane_of(ctx, lane);
+    size_t i = upper(l, t_s);
+    while (i > 0 && l->spans[i - 1].start_s >= t_s) {
+        i--;
+    }
+    if (i == 0) {
+        return false;
+    }
+    *out = l->spans[i - 1];
+    return true;
+}
+
+static struct hv_gantt_source array_source(const struct array *a)
+{
+    double end = 0;
+    for (size_t i = 0; i < a->n_lanes; i++) {
+        if (a->lanes[i].n_spans > 0) {
+            end = fmax(end, a->lanes[i].spans[a->lanes[i].n_spans - 1].end_s);
+        }
+    }
+    return (struct hv_gantt_source){.ctx = a,
+                                    .n_lanes = a->n_lanes,
+                                    .end_s = end,
+                                    .lane = get_lane,
+                                    .columns = get_columns,
+                                    .at = get_at,
+                                    .next = get_next,
+                                    .prev = get_prev};
+}
+
 /* Two stages, two micro-batches, GPipe order: F = 1 s, B = 2 s; makespan (m + p - 1)(F + B) = 9 s.
  */
 static const struct hv_gantt_span s1[] = {{0, 1, 0, 0, 0, HV_GANTT_F, true},
@@ -24,14 +144,13 @@ static const struct hv_gantt_span s2[] = {{1, 2, 4, 0, 1, HV_GANTT_F, true},
                                           {2, 3, 5, 1, 1, HV_GANTT_F, true},
                                           {3, 5, 6, 0, 1, HV_GANTT_B, true},
                                           {5, 7, 7, 1, 1, HV_GANTT_B, true}};
-static const struct hv_gantt_array_lane lanes[] = {{{"s1 h100", NULL}, s1, 4},
-                                                   {{"s2 l40s", NULL}, s2, 4}};
-static const struct hv_gantt_array timeline = {lanes, 2};
+static const struct array_lane lanes[] = {{{"s1 h100", NULL}, s1, 4}, {{"s2 l40s", NULL}, s2, 4}};
+static const struct array timeline = {lanes, 2};
 
 static void prints_a_timeline(void **state)
 {
     (void)state;
-    struct hv_gantt_source src = hv_gantt_array_source(&timeline);
+    struct hv_gantt_source src = array_source(&timeline);
     struct hv_gantt_print o = {.width = 45, .ascii = true};
     struct hv_str s = {0};
     hv_gantt_print(&src, &o, &s);
@@ -44,7 +163,7 @@ static void prints_a_timeline(void **state)
 static void the_micro_batch_at_the_cursor_is_followed(void **state)
 {
     (void)state;
-    struct hv_gantt_source src = hv_gantt_array_source(&timeline);
+    struct hv_gantt_source src = array_source(&timeline);
     struct hv_gantt_state st;
     struct hv_grid g = {.ascii = true};
     struct hv_str s = {0};
@@ -81,9 +200,9 @@ static void ends_lie_within_cells(void **state)
     static const struct hv_gantt_span spans[] = {{0.25, 3.5, 0, 0, 0, HV_GANTT_F, false},
                                                  {3.5, 7.375, 1, 0, 0, HV_GANTT_B, false},
                                                  {8.75, 20, 2, 2, 0, HV_GANTT_F, false}};
-    static const struct hv_gantt_array_lane lane[] = {{{"s1", NULL}, spans, 3}};
-    static const struct hv_gantt_array one = {lane, 1};
-    struct hv_gantt_source src = hv_gantt_array_source(&one);
+    static const struct array_lane lane[] = {{{"s1", NULL}, spans, 3}};
+    static const struct array one = {lane, 1};
+    struct hv_gantt_source src = array_source(&one);
     struct hv_gantt_state st;
     struct hv_grid g = {0};
     hv_gantt_init(&st, &src);
@@ -109,7 +228,7 @@ static void ends_lie_within_cells(void **state)
 static void zoom_keeps_the_time_under_the_cursor(void **state)
 {
     (void)state;
-    struct hv_gantt_source src = hv_gantt_array_source(&timeline);
+    struct hv_gantt_source src = array_source(&timeline);
     struct hv_gantt_state st;
     hv_gantt_init(&st, &src);
     hv_gantt_zoom(&st, &src, 3, 6);
@@ -128,7 +247,7 @@ static void zoom_keeps_the_time_under_the_cursor(void **state)
 static void steps_and_finds(void **state)
 {
     (void)state;
-    struct hv_gantt_source src = hv_gantt_array_source(&timeline);
+    struct hv_gantt_source src = array_source(&timeline);
     struct hv_gantt_state st;
     struct hv_gantt_span at;
     hv_gantt_init(&st, &src);
@@ -219,12 +338,12 @@ static void a_search_finds_what_steps_find(void **state)
 static void a_pinned_lane_stays(void **state)
 {
     (void)state;
-    struct hv_gantt_array_lane many[20];
+    struct array_lane many[20];
     for (int i = 0; i < 20; i++) {
         many[i] = lanes[i % 2];
     }
-    struct hv_gantt_array tall = {many, 20};
-    struct hv_gantt_source src = hv_gantt_array_source(&tall);
+    struct array tall = {many, 20};
+    struct hv_gantt_source src = array_source(&tall);
     struct hv_gantt_state st;
     hv_gantt_init(&st, &src);
     st.show_memory = st.show_critical = st.show_minimap = false;
@@ -255,7 +374,7 @@ static void a_pinned_lane_stays(void **state)
 static void paints_at_any_size(void **state)
 {
     (void)state;
-    struct hv_gantt_source src = hv_gantt_array_source(&timeline);
+    struct hv_gantt_source src = array_source(&timeline);
     struct hv_gantt_state st;
     struct hv_grid g = {0};
     hv_gantt_init(&st, &src);

@@ -7,7 +7,7 @@
 
 #include "solver/base/vec.h"
 #include "ui/screens/screens.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 /** What is shown of the log. */
 enum show { SHOW_ALL, SHOW_INFO, SHOW_WARNINGS, SHOW_ERRORS, SHOW_COMMANDS, SHOW_N };

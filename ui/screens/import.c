@@ -258,20 +258,6 @@ static void import_close(void *state, struct hv_app *app)
     v->im = NULL;
 }
 
-void hv_ui_import(struct hv_app *app, const char *words)
-{
-    struct hv_ui *ui = hv_app_model(app);
-    struct hv_err err = {0};
-    hv_import_free(ui->import);
-    ui->import_words = words;
-    if (hv_session_import_read(ui->session, words, &ui->import, &err) != HV_OK ||
-        hv_app_open(app, "import", &err) != HV_OK) {
-        hv_ui_error(app, &err);
-    }
-    hv_import_free(ui->import);
-    ui->import = NULL;
-}
-
 static const enum hv_action keybar[] = {HV_ACT_IMPORT_ACCEPT, HV_ACT_IMPORT_WAY, HV_ACT_CANCEL,
                                         HV_ACT_DOWN,          HV_ACT_PAGE_DOWN,  HV_ACT_NONE};
 

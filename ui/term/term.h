@@ -10,8 +10,8 @@
 #include "solver/base/status.h"
 #include "ui/view/app/app.h"
 #include "ui/view/grid/grid.h"
-#include "ui/view/keys.h"
-#include "ui/view/theme.h"
+#include "ui/view/keys/keys.h"
+#include "ui/view/grid/theme.h"
 
 /** Colour wishes: `--color=auto|always|never`; auto honours NO_COLOR. */
 enum hv_color { HV_COLOR_AUTO, HV_COLOR_ALWAYS, HV_COLOR_NEVER };

@@ -6,7 +6,7 @@
 #ifndef HV_UI_TERM_TERM_KEYS_H
 #define HV_UI_TERM_TERM_KEYS_H
 
-#include "ui/view/keys.h"
+#include "ui/view/keys/keys.h"
 #include <stdbool.h>
 #include <stddef.h>
 

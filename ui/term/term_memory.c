@@ -4,7 +4,7 @@
 
 #include "solver/base/arena.h"
 #include "ui/term/term.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 struct hv_term {
     const struct hv_event *events;

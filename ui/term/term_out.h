@@ -8,7 +8,7 @@
 #define HV_UI_TERM_TERM_OUT_H
 
 #include "ui/view/grid/grid.h"
-#include "ui/view/theme.h"
+#include "ui/view/grid/theme.h"
 
 /** How text looks: HV_ATTR_* bits and colour numbers, −1 = the terminal's own. */
 struct hv_pen {

@@ -8,7 +8,7 @@
 #include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "ui/screens/cluster/cluster_int.h"
-#include "ui/screens/screens.h"
+#include "ui/screens/common/ui.h"
 #include "ui/session/import/import.h"
 
 enum { DONE = HV_APP_HANDLED | HV_APP_REDRAW };

@@ -4,7 +4,7 @@
 
 #include "solver/base/units.h"
 #include "ui/screens/explain/explain_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 #define NAME_W 20
 /* in plain text nothing has to line up, so nothing is cut */

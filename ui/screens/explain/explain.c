@@ -5,71 +5,14 @@
 
 #include "solver/base/file.h"
 #include "solver/base/units.h"
+#include "ui/screens/explain/explain.h"
 #include "ui/screens/explain/explain_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 /** Seconds a tick may spend on trials: less than a frame, so that keys are heard. */
 #define TICK_S 0.004
 /** A picture of unfinished trials at most this often. */
 #define REDRAW_MS 100
-
-/* ---- data ---- */
-
-static bool is_current(const struct hv_explain_data *d, const struct hv_session *s,
-                       const struct hv_row *row)
-{
-    for (int i = 0; i < HV_DOC_STRATEGIES; i++) {
-        if (d->generation[i] != hv_session_generation(s, (enum hv_doc)i)) {
-            return false;
-        }
-    }
-    return row != NULL && d->row == row->id && d->plan == row->plan;
-}
-
-bool hv_explain_sync(struct hv_explain_data *d, struct hv_session *s)
-{
-    const struct hv_row *row = hv_ui_plan_row(s);
-    bool current = is_current(d, s, row);
-    d->facts = (struct hv_plan_facts){.row = row};
-    if (row != NULL && row->plan != NULL) {
-        d->facts = hv_plan_facts(s, row);
-    }
-    if (current) {
-        return false;
-    }
-    hv_levers_free(&d->levers);
-    d->row = row != NULL ? row->id : 0;
-    d->plan = row != NULL ? row->plan : NULL;
-    for (int i = 0; i < HV_DOC_STRATEGIES; i++) {
-        d->generation[i] = hv_session_generation(s, (enum hv_doc)i);
-    }
-    d->tries.n = d->ranked.n = d->n_done = 0;
-    d->share.ok = false;
-    d->share.done = d->facts.verdict == NULL;
-    d->err = (struct hv_err){0};
-    if (d->facts.verdict == NULL) {
-        if (row != NULL && row->plan != NULL) {
-            (void)hv_session_verdict(s, row->id, false, &d->err);
-        }
-        return true;
-    }
-    d->base = hv_figures_of(d->facts.verdict);
-    if (hv_levers_read(s, row->id, &d->levers, &d->err) == HV_OK) {
-        hv_explain_plan_tries(d);
-    }
-    return true;
-}
-
-void hv_explain_free(struct hv_explain_data *d)
-{
-    hv_levers_free(&d->levers);
-    hv_arena_free(&d->arena);
-    hv_arena_free(&d->share.arena);
-    hv_vec_free(&d->tries);
-    hv_vec_free(&d->ranked);
-    hv_vec_free(&d->rows);
-    hv_vec_free(&d->open);
-}
 
 static void explain_open(void *state, struct hv_app *app)
 {
@@ -141,9 +84,9 @@ static bool open_evidence(const struct hv_explain_data *d, const struct hv_evide
     if (hv_app_open(app, views[e->kind], &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else if (e->kind == HV_EVIDENCE_LEVER) {
-        (void)hv_screen_what_if.action(hv_app_view_state(app, "what-if"), app, HV_ACT_NONE);
+        (void)hv_app_do(app, HV_ACT_NONE); /* any action takes ui->turn; this one does no more */
     } else if (e->kind == HV_EVIDENCE_CLUSTER) {
-        (void)hv_screen_cluster.find(hv_app_view_state(app, "cluster"), app, name, 0);
+        (void)hv_app_goto(app, name);
     }
     return true;
 }
@@ -372,7 +315,7 @@ static void explain_status(const void *state, const void *model, struct hv_str *
     if (d->facts.verdict->serving != NULL) {
         hv_str_addf(out, "serves %s tokens/s", hv_fmt_count(a, sizeof a, m->tokens_per_s));
     } else if (!hv_known(m->iteration_s)) {
-        hv_plan_trouble(&d->facts, out);
+        hv_plan_trouble(d->facts.row, d->facts.verdict, out);
     } else {
         hv_str_addf(out, "step %s, bound %s, gap %s", hv_fmt_seconds(a, sizeof a, m->iteration_s),
                     hv_fmt_seconds(b, sizeof b, m->bound_s),

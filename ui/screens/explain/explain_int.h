@@ -5,8 +5,7 @@
 #include "solver/base/vec.h"
 #include "solver/eval/balance.h"
 #include "ui/lever/lever.h"
-#include "ui/screens/facts/plan_facts.h"
-#include "ui/screens/screens.h"
+#include "ui/screens/facts/shown.h"
 
 /** Panels in the order of Tab. */
 enum hv_explain_panel { HV_EXPLAIN_TREE, HV_EXPLAIN_BARS, HV_EXPLAIN_TEXT, HV_EXPLAIN_PANEL_N };

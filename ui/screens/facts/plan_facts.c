@@ -183,19 +183,6 @@ bool hv_plan_fits(const struct hv_plan_facts *f)
            (hv_known(v->metrics.iteration_s) || v->serving != NULL || v->jobs != NULL);
 }
 
-void hv_plan_trouble(const struct hv_plan_facts *f, struct hv_str *out)
-{
-    if (f->verdict != NULL && f->verdict->findings.n > 0) {
-        size_t n = f->verdict->findings.n;
-        hv_str_addf(out, "%zu violation%s: %s", n, n == 1 ? "" : "s",
-                    f->verdict->findings.items[0].text);
-    } else if (f->row->reason[0] != '\0') {
-        hv_str_adds(out, f->row->reason);
-    } else if (f->row->plan != NULL && f->verdict == NULL) {
-        hv_str_adds(out, "cannot be judged against the workspace as it is now");
-    }
-}
-
 static void add_state(const struct hv_plan_facts *f, struct hv_str *out)
 {
     hv_str_adds(out, hv_row_state_name(f->row->state));
@@ -203,7 +190,7 @@ static void add_state(const struct hv_plan_facts *f, struct hv_str *out)
     hv_str_adds(out, f->verdict != NULL && !f->verdict->metrics.exact ? ", not exact" : "");
     hv_str_adds(out, f->verdict != NULL && f->verdict->serving != NULL ? ", serves" : "");
     struct hv_str why = {0};
-    hv_plan_trouble(f, &why);
+    hv_plan_trouble(f->row, f->verdict, &why);
     if (why.n > 0) {
         hv_str_addf(out, ": %s", hv_str_cstr(&why));
     }

@@ -5,7 +5,7 @@
 #ifndef HV_UI_SCREENS_FACTS_PLAN_FACTS_H
 #define HV_UI_SCREENS_FACTS_PLAN_FACTS_H
 
-#include "ui/session/session.h"
+#include "ui/session/plan_trouble.h"
 #include "ui/view/widget/widgets.h"
 
 /* clang-format off */
@@ -62,9 +62,6 @@ const char *hv_plan_field_name(enum hv_plan_field field);
 int hv_plan_field_better(enum hv_plan_field field);
 /** Field that a sort key sorts by, or HV_PLAN_FIELD_N. */
 enum hv_plan_field hv_plan_sorted_field(enum hv_sort key);
-/** Appends why a row has no plan, or what is wrong with it: "2 violations: s5 needs …"; nothing
- * when all is well. */
-void hv_plan_trouble(const struct hv_plan_facts *f, struct hv_str *out);
 /** True when the plan is judged and breaks no rule. */
 bool hv_plan_fits(const struct hv_plan_facts *f);
 /** True when one of the n others is at least as good in both fields and better in one; an exact

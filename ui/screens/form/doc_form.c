@@ -8,7 +8,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
-#include "ui/screens/screens.h"
+#include "ui/screens/common/ui.h"
 
 /* From this many choices on Enter opens the list instead of taking the next one. */
 enum { MANY_CHOICES = 6 };

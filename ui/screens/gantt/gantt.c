@@ -1,4 +1,5 @@
 /** Screen 5, Gantt: the timeline of one plan. Window arithmetic and painting are ui/view's. */
+#include "ui/screens/gantt/gantt.h"
 #include "ui/screens/gantt/gantt_int.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 /* Rows of axis, memory, critical path and minimap; rows in which the panel says all it has. */
 enum { AROUND_LANES = 11, PANEL_H = 9 };

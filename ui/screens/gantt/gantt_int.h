@@ -3,8 +3,8 @@
 #define HV_UI_SCREENS_GANTT_GANTT_INT_H
 
 #include "ui/lever/lever.h"
+#include "ui/screens/facts/shown.h"
 #include "ui/screens/gantt/panel.h"
-#include "ui/screens/screens.h"
 
 /** A plan with its schedule, micro-batch or chunks switched, to be looked at. */
 struct hv_gantt_try {
@@ -31,7 +31,11 @@ struct hv_gantt_screen {
 };
 
 /** The row to draw: the one asked for, else that of every screen about one plan. */
-const struct hv_row *hv_gantt_row(const struct hv_ui *ui);
+static inline const struct hv_row *hv_gantt_row(const struct hv_ui *ui)
+{
+    const struct hv_row *row = hv_session_row(ui->session, ui->gantt_row);
+    return row != NULL ? row : hv_ui_plan_row(ui->session);
+}
 /** What is drawn, with the state's window fitted to it; false when there is no timeline. */
 bool hv_gantt_subject_get(const struct hv_gantt_screen *st, const struct hv_ui *ui,
                           struct hv_gantt_state *view, struct hv_gantt_subject *out,

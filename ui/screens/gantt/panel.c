@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "ui/screens/plans/panels.h"
+#include "ui/screens/facts/details.h"
 #include "ui/view/gantt/timeline.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 /* Rows from which on there is room for more lines than an operation has. */
 enum { WRAP_H = 8 };
@@ -299,7 +299,7 @@ static void put_plan(struct pen *p, const struct hv_gantt_subject *s, struct hv_
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
     const struct hv_metrics *m = &s->facts.verdict->metrics;
-    hv_plan_trouble(&s->facts, text);
+    hv_plan_trouble(s->facts.row, s->facts.verdict, text);
     if (text->n > 0) {
         put_line(p, HV_STYLE_WARNING, text);
     }

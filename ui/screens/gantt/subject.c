@@ -7,12 +7,6 @@
 #include "ui/screens/gantt/gantt_int.h"
 #include "ui/view/gantt/timeline.h"
 
-const struct hv_row *hv_gantt_row(const struct hv_ui *ui)
-{
-    const struct hv_row *row = hv_session_row(ui->session, ui->gantt_row);
-    return row != NULL ? row : hv_ui_plan_row(ui->session);
-}
-
 static struct hv_gantt_source source_of(const struct hv_gantt_screen *st,
                                         const struct hv_timeline *t)
 {

@@ -9,8 +9,8 @@
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
 #include "solver/io/import/import.h"
+#include "ui/screens/common/ui.h"
 #include "ui/screens/model/model_int.h"
-#include "ui/screens/screens.h"
 
 #define LIST "model.layer_list"
 
@@ -100,31 +100,6 @@ static enum hv_status write_blocks(struct hv_session *s, json_t *blocks, struct 
         return hv_session_set(s, LIST, list, err);
     }
     return hv_session_get(s, LIST) != NULL ? hv_session_remove(s, LIST, err) : HV_OK;
-}
-
-void hv_model_layer_marks(struct hv_model_screen *v)
-{
-    const json_t *list = hv_session_get(v->session, LIST);
-    size_t n = model_of(v->session)->n_blocks;
-    v->own.n = 0;
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *e = json_array_get(list, i), *repeat = json_object_get(e, "repeat");
-        json_int_t k = json_is_integer(repeat) ? json_integer_value(repeat) : 1;
-        bool own = json_object_size(e) > (repeat != NULL ? 1 : 0);
-        for (; k > 0 && v->own.n < n; k--) {
-            hv_vec_push(&v->own, own);
-        }
-    }
-}
-
-bool hv_model_layer_is_own(const struct hv_model_screen *v, const struct hv_layer_row *row)
-{
-    for (size_t i = row->from; i < row->to && i < v->own.n; i++) {
-        if (v->own.items[i]) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* ---- the form's values ---- */

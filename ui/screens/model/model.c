@@ -8,11 +8,12 @@
 #include "solver/base/file.h"
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
+#include "ui/screens/common/ui.h"
+#include "ui/screens/model/model.h"
 #include "ui/screens/model/model_int.h"
-#include "ui/screens/screens.h"
 #include "ui/session/editor.h"
 #include "ui/session/import/import.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 enum { DONE = HV_APP_HANDLED | HV_APP_REDRAW, WHEEL_ROWS = 3, FIT_ROWS = 14, FIELDS_W = 56 };
 
@@ -39,13 +40,6 @@ static void sync_documents(struct hv_model_screen *v, struct hv_session *s)
     hv_model_refit(v);
     hv_model_form_fill(v);
     hv_model_layer_fill(v);
-}
-
-uint64_t hv_model_version(const struct hv_model_screen *v, const char *part)
-{
-    const uint64_t of[] = {v->model_generation, v->job_generation, v->cluster_generation,
-                           v->unfolded, (uint64_t)v->tp};
-    return hv_hash(hv_hash(HV_HASH_START, part, strlen(part)), of, sizeof of);
 }
 
 /* The form in the panel of the fields: of single blocks while it is open. */

@@ -1,10 +1,10 @@
 /** Plans side by side: of two the differences in words, then field by field, then their stages; of
- * more a column each. Drawing only; what is said is in plan_words.c. */
+ * more a column each. Drawing only; what is said is in facts/differences.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "ui/screens/facts/plan_words.h"
+#include "ui/screens/facts/differences.h"
 #include "ui/screens/plans/panels.h"
 
 /** "+41.4% slower"; "" when there is nothing to compare. */

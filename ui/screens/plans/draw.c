@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "ui/screens/facts/details.h"
 #include "ui/screens/plans/plans_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 /** Fields that can be an axis. */
 static const enum hv_plan_field axes[HV_PLANS_AXES] = {

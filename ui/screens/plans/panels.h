@@ -1,19 +1,12 @@
-/** The panels under the plans table: details, comparison and scatter. Drawing only. */
+/** Panels of the Plans screen beside the table: the comparison (compare.c) and the scatter
+ * (scatter.c). Drawing only. */
 #ifndef HV_UI_SCREENS_PLANS_PANELS_H
 #define HV_UI_SCREENS_PLANS_PANELS_H
 
 #include "ui/screens/facts/plan_facts.h"
 
-/**
- * Draws why, breakdown bars and memory per stage of one plan, from line `top` on (clamped).
- * O(lines).
- */
-void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_grid *g,
-                          struct hv_rect r);
-/** Lines that the details have in a panel w columns wide. */
-size_t hv_plan_details_lines(const struct hv_plan_facts *f, int w);
 /** Draws two plans side by side: the differences in words; field, A, B, change; then their stages;
- * from line `top` on (clamped). plan_compare.c. */
+ * from line `top` on (clamped). */
 void hv_plan_compare_draw(const struct hv_plan_facts pair[2], size_t top, struct hv_grid *g,
                           struct hv_rect r);
 /** Draws three plans or more in columns, as many as there is room for: fields with the best of each

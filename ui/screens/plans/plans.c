@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "ui/screens/plans/plans.h"
 #include "ui/screens/plans/plans_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 static void plans_open(void *state, struct hv_app *app)
 {
@@ -37,7 +38,7 @@ static void plans_status(const void *state, const void *model, struct hv_str *ou
     if (row != NULL) {
         struct hv_plan_facts f = hv_plan_facts(s, row);
         struct hv_str why = {0};
-        hv_plan_trouble(&f, &why);
+        hv_plan_trouble(f.row, f.verdict, &why);
         hv_str_addf(out, " | %s%s%s", row->name, why.n > 0 ? ": " : "", hv_str_cstr(&why));
         hv_str_free(&why);
     }

@@ -3,8 +3,8 @@
 #define HV_UI_SCREENS_PLANS_PLANS_INT_H
 
 #include "solver/base/vec.h"
+#include "ui/screens/common/ui.h"
 #include "ui/screens/plans/panels.h"
-#include "ui/screens/screens.h"
 
 /** Panels; the last one is there while comparing. */
 enum hv_plans_panel {

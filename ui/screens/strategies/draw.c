@@ -6,7 +6,7 @@
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "ui/screens/strategies/strategies_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 enum column { COL_ID, COL_STATE, COL_ITERATION, COL_KIND, COL_TITLE, COL_N };
 

@@ -6,7 +6,7 @@
 
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
-#include "ui/screens/plans/panels.h"
+#include "ui/screens/facts/details.h"
 
 #define CHART_MIN_H 7
 #define LOG_MIN_H   3

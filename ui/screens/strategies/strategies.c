@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ui/screens/strategies/strategies.h"
 #include "ui/screens/strategies/strategies_int.h"
 #include "ui/session/editor.h"
 

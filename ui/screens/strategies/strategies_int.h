@@ -2,7 +2,7 @@
 #ifndef HV_UI_SCREENS_STRATEGIES_STRATEGIES_INT_H
 #define HV_UI_SCREENS_STRATEGIES_STRATEGIES_INT_H
 
-#include "ui/screens/screens.h"
+#include "ui/screens/common/ui.h"
 #include "ui/screens/strategies/form.h"
 #include "ui/screens/strategies/panel.h"
 

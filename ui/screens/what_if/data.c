@@ -6,6 +6,26 @@
 #include "solver/sim/schedule/schedule.h"
 #include "ui/screens/what_if/what_if_int.h"
 
+static void slider_cell(const void *ctx, size_t row, size_t column, struct hv_str *out)
+{
+    const struct hv_what_if_data *d = ctx;
+    (void)column;
+    hv_str_adds(out, d->levers.items[row].name);
+}
+
+static uint64_t slider_id(const void *ctx, size_t row)
+{
+    const struct hv_what_if_data *d = ctx;
+    const struct hv_lever *l = &d->levers.items[row];
+    return ((uint64_t)l->kind << 48) | ((uint64_t)l->i << 24) | l->j;
+}
+
+struct hv_table_source hv_what_if_source(const struct hv_what_if_data *d)
+{
+    return (struct hv_table_source){
+        .ctx = d, .n_rows = d->levers.n, .cell = slider_cell, .id = slider_id};
+}
+
 static bool is_current(const struct hv_what_if_data *d, const struct hv_session *s,
                        const struct hv_row *row)
 {

@@ -7,7 +7,7 @@
 #include "solver/base/units.h"
 #include "solver/sim/schedule/schedule.h"
 #include "ui/screens/what_if/what_if_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 static const struct {
     const char *name;
@@ -59,28 +59,6 @@ static const char *figure_text(char *buf, size_t cap, enum hv_what_if_figure whi
         break;
     }
     return "";
-}
-
-/* ---- rows ---- */
-
-static void slider_cell(const void *ctx, size_t row, size_t column, struct hv_str *out)
-{
-    const struct hv_what_if_data *d = ctx;
-    (void)column;
-    hv_str_adds(out, d->levers.items[row].name);
-}
-
-static uint64_t slider_id(const void *ctx, size_t row)
-{
-    const struct hv_what_if_data *d = ctx;
-    const struct hv_lever *l = &d->levers.items[row];
-    return ((uint64_t)l->kind << 48) | ((uint64_t)l->i << 24) | l->j;
-}
-
-struct hv_table_source hv_what_if_source(const struct hv_what_if_data *d)
-{
-    return (struct hv_table_source){
-        .ctx = d, .n_rows = d->levers.n, .cell = slider_cell, .id = slider_id};
 }
 
 void hv_what_if_place(const struct hv_what_if *st, struct hv_rect body,

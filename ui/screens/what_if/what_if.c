@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "ui/screens/what_if/what_if.h"
 #include "ui/screens/what_if/what_if_int.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 /** Seconds a tick may spend on the curve: less than a frame, so that keys are heard. */
 #define TICK_S 0.004

@@ -5,8 +5,7 @@
 
 #include "solver/base/vec.h"
 #include "ui/lever/lever.h"
-#include "ui/screens/facts/plan_facts.h"
-#include "ui/screens/screens.h"
+#include "ui/screens/facts/shown.h"
 
 /** Panels in the order of Tab. */
 enum hv_what_if_panel { HV_WHAT_IF_SLIDERS, HV_WHAT_IF_RESULT, HV_WHAT_IF_PANEL_N };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "solver/base/arena.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 struct hv__open_view *hv__app_top(struct hv_app *app)
 {
@@ -138,29 +138,9 @@ const char *hv_app_view(const struct hv_app *app)
     return hv__app_top_const(app)->ops->name;
 }
 
-void *hv_app_view_state(struct hv_app *app, const char *name)
-{
-    for (size_t i = app->n_stack; i > 0; i--) {
-        if (strcmp(app->stack[i - 1].ops->name, name) == 0) {
-            return app->stack[i - 1].state;
-        }
-    }
-    for (int i = 0; i <= HV__MAX_TABS; i++) {
-        if (app->tabs[i].ops && strcmp(app->tabs[i].ops->name, name) == 0) {
-            return app->tabs[i].state;
-        }
-    }
-    return NULL;
-}
-
 void *hv_app_model(const struct hv_app *app)
 {
     return app->config.model;
-}
-
-struct hv_rect hv_app_body(const struct hv_app *app)
-{
-    return hv__app_frame(app).body;
 }
 
 bool hv_app_is_dirty(const struct hv_app *app)

@@ -9,8 +9,8 @@
 
 #include "solver/base/status.h"
 #include "ui/view/grid/grid.h"
-#include "ui/view/keys.h"
-#include "ui/view/theme.h"
+#include "ui/view/grid/theme.h"
+#include "ui/view/keys/keys.h"
 #include "ui/view/widget/widgets.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -169,8 +169,9 @@ void hv_app_touch(struct hv_app *app);
 enum hv_status hv_app_open(struct hv_app *app, const char *name, struct hv_err *err) HV_NODISCARD;
 /** Name of the view on top. */
 const char *hv_app_view(const struct hv_app *app);
-/** State of an open view by name, NULL when it is not open. */
-void *hv_app_view_state(struct hv_app *app, const char *name);
+/** Moves the view on top to the first item with `text`, from its cursor on; false when there is
+ * none. Unlike a search it shows no message and leaves hv_app_find_text as it is. */
+bool hv_app_goto(struct hv_app *app, const char *text);
 /** The caller's model. */
 void *hv_app_model(const struct hv_app *app);
 /** The rectangle the view on top draws into. */

@@ -4,7 +4,7 @@
 
 #include "ui/view/app/app.h"
 #include "ui/view/app/help.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 #define HV__MAX_TABS  9
 #define HV__MAX_STACK 16

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "solver/base/rng.h"
+#include "ui/view/app/palette.h"
+#include "ui/view/grid/layout.h"
 #include "ui/view/grid/plain.h"
-#include "ui/view/layout.h"
-#include "ui/view/palette.h"
 
 /* Tabs and their titles in order of their numbers. */
 struct hv_tabs hv__app_tabs(const struct hv_app *app, const char **titles, const char **shorts)
@@ -248,6 +248,11 @@ struct hv_frame hv__app_frame(const struct hv_app *app)
     }
     hv_str_free(&text);
     return f;
+}
+
+struct hv_rect hv_app_body(const struct hv_app *app)
+{
+    return hv__app_frame(app).body;
 }
 
 static void draw_guide(const struct hv_app *app, struct hv_grid *g, struct hv_rect row)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "solver/base/arena.h"
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 void hv_app_ask(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
                 void *ctx)
@@ -44,6 +44,14 @@ static void find(struct hv_app *app, int direction)
         hv_app_message(app, HV_MSG_WARNING, "not found: %s", app->find_text);
     }
     hv__app_apply(app, flags);
+}
+
+bool hv_app_goto(struct hv_app *app, const char *text)
+{
+    struct hv__open_view *v = hv__app_top(app);
+    unsigned flags = v->ops->find ? v->ops->find(v->state, app, text, 0) : 0;
+    hv__app_apply(app, flags);
+    return (flags & HV_APP_HANDLED) != 0;
 }
 
 static void start_prompt(struct hv_app *app, enum hv__prompt p)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "solver/base/file.h"
-#include "ui/view/lines.h"
+#include "ui/view/settings/lines.h"
 
 #define WAIT_MS      5000
 #define WAIT_STEP_MS 20

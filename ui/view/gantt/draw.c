@@ -10,7 +10,6 @@
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
 #include "ui/view/gantt/gantt_int.h"
-#include "ui/view/grid/plain.h"
 
 static const struct {
     char letter, fill;
@@ -314,46 +313,6 @@ static void draw_label(const struct hv_gantt_state *st, const struct hv_gantt_so
 
 /* ---- rows below the lanes ---- */
 
-static void draw_memory(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
-                        struct hv_grid *g, const struct hv_gantt_places *p, size_t lane)
-{
-    static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    struct hv_rect m = p->memory;
-    double top = 0, *use = hv_xcalloc((size_t)m.w, sizeof *use);
-    double limit = src->memory_limit_bytes ? src->memory_limit_bytes(src->ctx, lane) : HV_UNKNOWN;
-    for (int i = 0; i < m.w; i++) {
-        double v = src->memory_max_bytes(src->ctx, lane, hv__gantt_edge(st, &m, i),
-                                         hv__gantt_edge(st, &m, i + 1));
-        use[i] = isfinite(v) && v > 0 ? v : 0;
-        top = fmax(top, use[i]);
-    }
-    if (hv_known(limit)) {
-        top = fmax(top, limit);
-    }
-    int steps = g->ascii ? 1 : 8;
-    for (int i = 0; i < m.w && top > 0; i++) {
-        int filled = (int)lround(use[i] / top * m.h * steps);
-        unsigned style = use[i] > limit ? HV_STYLE_MEMORY_OVER : HV_STYLE_MEMORY;
-        for (int y = 0; y < m.h; y++) {
-            int part = filled - (m.h - 1 - y) * steps;
-            part = part < 0 ? 0 : part > steps ? steps : part;
-            const char *glyph = g->ascii ? (part ? "#" : " ") : eighths[part];
-            (void)hv_grid_put(g, m.x + i, m.y + y, 1, glyph, style);
-        }
-        int limit_y = hv_known(limit) ? m.h - (int)ceil(limit / top * m.h) : -1;
-        if (limit_y >= 0 && filled <= (m.h - 1 - limit_y) * steps) {
-            (void)hv_grid_put(g, m.x + i, m.y + limit_y, 1, g->ascii ? "-" : "┄", HV_STYLE_AXIS);
-        }
-    }
-    free(use);
-    char text[HV_FMT_CAP];
-    int lw = p->labels.w;
-    hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, m.y, lw - 2, 1}, HV_LEFT,
-                      hv_known(limit) ? "mem limit" : "mem top", HV_STYLE_DIM);
-    hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, m.y + 1, lw - 2, 1}, HV_LEFT,
-                      hv_fmt_bytes(text, sizeof text, hv_or(limit, top)), HV_STYLE_DIM);
-}
-
 static void draw_critical(struct hv_grid *g, const struct hv_gantt_places *p, const bool *critical)
 {
     struct hv_rect c = p->critical;
@@ -447,7 +406,7 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
         }
     }
     if (p.memory.h > 0) {
-        draw_memory(st, src, g, &p, st->lane < src->n_lanes ? st->lane : 0);
+        hv__gantt_memory_draw(st, src, g, &p, st->lane < src->n_lanes ? st->lane : 0);
     }
     if (p.critical.h > 0) {
         draw_critical(g, &p, columns.critical);

@@ -10,7 +10,7 @@
 
 #include "solver/base/str.h"
 #include "ui/view/grid/grid.h"
-#include "ui/view/theme.h"
+#include "ui/view/grid/theme.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -177,19 +177,5 @@ struct hv_gantt_print {
 /** Appends the whole timeline as lines of text: axis, lanes, memory of the fullest lane, legend. */
 void hv_gantt_print(const struct hv_gantt_source *src, const struct hv_gantt_print *o,
                     struct hv_str *out);
-
-/** A lane of an array source. Spans are sorted and do not overlap. */
-struct hv_gantt_array_lane {
-    struct hv_gantt_lane lane;
-    const struct hv_gantt_span *spans;
-    size_t n_spans;
-};
-/** A timeline held in arrays; for few operations (column queries are O(log n + spans inside)). */
-struct hv_gantt_array {
-    const struct hv_gantt_array_lane *lanes;
-    size_t n_lanes;
-};
-/** Source over arrays, without memory. Borrows `a`. */
-struct hv_gantt_source hv_gantt_array_source(const struct hv_gantt_array *a);
 
 #endif

@@ -5,7 +5,7 @@
 #include "ui/view/grid/grid.h"
 #include <string.h>
 
-/* ---- cells (grid_frame.c) */
+/* ---- cells (cells.c) */
 
 /** A cell that nobody drew. */
 extern const struct hv_cell hv__cell_blank;
@@ -65,7 +65,7 @@ void hv__grid_put_cells(struct hv_grid *g, int x, int y, const struct hv_cell *f
 /** Cells of r that nobody drew in this frame become blank. */
 void hv__grid_blank_rest(struct hv_grid *g, struct hv_rect r);
 
-/* ---- text (grid_text.c) */
+/* ---- text (text.c) */
 
 /** A grapheme: bytes of the whole, bytes that fit a cell, columns. */
 struct hv__grapheme {
@@ -84,7 +84,7 @@ size_t hv__text_plain(const char *s);
 /** The first grapheme of n > 0 bytes. */
 struct hv__grapheme hv__text_grapheme(const char *s, size_t n);
 
-/* ---- parts (grid_part.c) */
+/* ---- parts (part.c) */
 
 /** Forgets all parts; frees what they take. */
 void hv__grid_parts_free(struct hv_grid *g);

@@ -4,7 +4,7 @@
 
 #include "solver/base/status.h"
 #include "ui/view/grid/grid.h"
-#include "ui/view/theme.h"
+#include "ui/view/grid/theme.h"
 
 /** Appends an SVG picture of the grid in a theme's 256 colours. O(w·h). */
 void hv_grid_svg(const struct hv_grid *g, const struct hv_theme *theme, struct hv_str *out);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "ui/view/grid/plain.h"
+#include "ui/view/widget/plain.h"
 
 void hv_progress_draw(struct hv_grid *g, struct hv_rect row, double frac, unsigned style)
 {

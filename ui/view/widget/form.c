@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "solver/base/rng.h"
-#include "ui/view/grid/plain.h"
+#include "ui/view/widget/plain.h"
 
 void hv_form_free(struct hv_form *f)
 {

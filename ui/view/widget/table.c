@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "solver/base/rng.h"
-#include "ui/view/grid/plain.h"
+#include "ui/view/widget/plain.h"
 
 #define MARK_W      2 /* mark and flag column */
 #define MAX_COLUMNS 64

@@ -7,8 +7,8 @@
 #define HV_UI_VIEW_WIDGET_WIDGETS_H
 
 #include "ui/view/grid/grid.h"
-#include "ui/view/keys.h"
-#include "ui/view/theme.h"
+#include "ui/view/grid/theme.h"
+#include "ui/view/keys/keys.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

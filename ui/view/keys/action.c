@@ -1,5 +1,5 @@
 /* The action table as data. */
-#include "ui/view/action.h"
+#include "ui/view/keys/action.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The list of completions above the `:` prompt. Reads the line, changes nothing. */
-#include "ui/view/palette.h"
+#include "ui/view/app/palette.h"
 
 #include <stdlib.h>
 #include <string.h>

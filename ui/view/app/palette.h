@@ -1,6 +1,6 @@
 /** What can be typed at the `:` prompt: the completions of the line so far as a list above it. */
-#ifndef HV_UI_VIEW_PALETTE_H
-#define HV_UI_VIEW_PALETTE_H
+#ifndef HV_UI_VIEW_APP_PALETTE_H
+#define HV_UI_VIEW_APP_PALETTE_H
 
 #include "ui/view/app/app.h"
 

@@ -1,6 +1,6 @@
 /** What makes two plans different, in sentences. */
-#ifndef HV_UI_SCREENS_FACTS_PLAN_WORDS_H
-#define HV_UI_SCREENS_FACTS_PLAN_WORDS_H
+#ifndef HV_UI_SCREENS_FACTS_DIFFERENCES_H
+#define HV_UI_SCREENS_FACTS_DIFFERENCES_H
 
 #include "ui/screens/facts/plan_facts.h"
 

@@ -1,14 +1,14 @@
 /*
  * Themes: the style table's defaults and the theme file. Says how styles look; never draws.
  */
-#include "ui/view/theme.h"
+#include "ui/view/grid/theme.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "solver/base/file.h"
-#include "ui/view/lines.h"
+#include "ui/view/settings/lines.h"
 
 /* clang-format off */
 static const struct {

@@ -5,13 +5,13 @@
  * The brackets of named keys are optional where a name has more than one letter.
  * Keys file: `bind <view|*> <key> <action|:command>  # note`; `unbind` is `bind v key none`.
  */
-#ifndef HV_UI_VIEW_KEYS_H
-#define HV_UI_VIEW_KEYS_H
+#ifndef HV_UI_VIEW_KEYS_KEYS_H
+#define HV_UI_VIEW_KEYS_KEYS_H
 
 #include "solver/base/status.h"
 #include "solver/base/str.h"
 #include "solver/base/vec.h"
-#include "ui/view/action.h"
+#include "ui/view/keys/action.h"
 #include <stdint.h>
 
 /* clang-format off */

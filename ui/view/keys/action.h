@@ -2,8 +2,8 @@
  * THE action table: everything a key or a click can do. Key bindings, key bar, help, completion
  * and the manual read it; nothing else names keys.
  */
-#ifndef HV_UI_VIEW_ACTION_H
-#define HV_UI_VIEW_ACTION_H
+#ifndef HV_UI_VIEW_KEYS_ACTION_H
+#define HV_UI_VIEW_KEYS_ACTION_H
 
 #include <stdbool.h>
 #include <stddef.h>

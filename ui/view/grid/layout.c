@@ -1,5 +1,5 @@
 /* Layout: rectangles from sizes. Pure functions; nothing is remembered. */
-#include "ui/view/layout.h"
+#include "ui/view/grid/layout.h"
 
 static int part_min(const struct hv_split *p)
 {

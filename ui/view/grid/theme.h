@@ -5,8 +5,8 @@
  * `default`, a number 0…255, `#rrggbb` (nearest of the 256), or one of the 16 names (`blue`,
  * `bright-blue`). Attributes: `none` or a `+`-joined list of bold, dim, reverse, underline.
  */
-#ifndef HV_UI_VIEW_THEME_H
-#define HV_UI_VIEW_THEME_H
+#ifndef HV_UI_VIEW_GRID_THEME_H
+#define HV_UI_VIEW_GRID_THEME_H
 
 #include "solver/base/status.h"
 #include "solver/base/str.h"

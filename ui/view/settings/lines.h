@@ -1,6 +1,6 @@
 /** Reader of the line-based settings files (themes, keys, scripts): words, comments, positions. */
-#ifndef HV_UI_VIEW_LINES_H
-#define HV_UI_VIEW_LINES_H
+#ifndef HV_UI_VIEW_SETTINGS_LINES_H
+#define HV_UI_VIEW_SETTINGS_LINES_H
 
 #include "solver/base/status.h"
 #include <stdbool.h>

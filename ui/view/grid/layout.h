@@ -2,8 +2,8 @@
  * Layout: pure functions from a size to rectangles. Results never overlap, never leave the given
  * rectangle, and may be empty (w or h = 0) when there is no room.
  */
-#ifndef HV_UI_VIEW_LAYOUT_H
-#define HV_UI_VIEW_LAYOUT_H
+#ifndef HV_UI_VIEW_GRID_LAYOUT_H
+#define HV_UI_VIEW_GRID_LAYOUT_H
 
 #include "ui/view/grid/grid.h"
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Words of line-based settings files. Knows no file's meaning. */
-#include "ui/view/lines.h"
+#include "ui/view/settings/lines.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /** Sentences about the difference of two plans, from their trees and verdicts. Draws nothing. */
-#include "ui/screens/facts/plan_words.h"
+#include "ui/screens/facts/differences.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void add_share(double share, struct hv_str *out)
 static void add_trouble(const struct hv_plan_facts *f, struct hv_str *out)
 {
     struct hv_str why = {0};
-    hv_plan_trouble(f, &why);
+    hv_plan_trouble(f->row, f->verdict, &why);
     if (why.n > 0) {
         hv_str_addf(out, "%s: %s.\n", name_of(f), hv_str_cstr(&why));
     }

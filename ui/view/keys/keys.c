@@ -1,5 +1,5 @@
 /* Key names, the key map and its file. Knows nothing of terminals' escape codes. */
-#include "ui/view/keys.h"
+#include "ui/view/keys/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "solver/base/file.h"
 #include "ui/view/grid/grid.h"
-#include "ui/view/lines.h"
+#include "ui/view/settings/lines.h"
 
 static const char *const code_names[] = {
 #define X(id, name) name,

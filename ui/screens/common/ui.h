@@ -1,0 +1,50 @@
+/**
+ * What every screen gets as its model, and the functions that every screen's table needs. Below
+ * the screens: includes none of them.
+ */
+#ifndef HV_UI_SCREENS_COMMON_UI_H
+#define HV_UI_SCREENS_COMMON_UI_H
+
+#include "ui/session/session.h"
+#include "ui/view/app/app.h"
+
+/** A place in a plan's Gantt that another screen points at; taken when the Gantt moves on. */
+struct hv_ui_place {
+    uint32_t row; /**< 0 = none */
+    size_t replica, stage;
+    double at_s;
+};
+
+/** A lever that another screen wants to see turned in What-if; taken there. */
+struct hv_ui_turn {
+    uint32_t row; /**< 0 = none */
+    size_t lever; /**< number in hv_levers_read's list */
+    double value;
+};
+
+/** What every screen gets as its model. The session is shared; drawing only reads, or judges
+ * lazily. */
+struct hv_ui {
+    struct hv_session *session;
+    uint32_t gantt_row; /**< row the Gantt shows; 0 = the selected one */
+    struct hv_ui_place place;
+    struct hv_ui_turn turn;
+    unsigned tour;            /**< step of the tour, from 1 on; 0 = there is none */
+    struct hv_keymap *keys;   /**< borrowed */
+    struct hv_import *import; /**< read and to be shown; taken by the import screen */
+    const char *import_words; /**< what it was read from; borrowed until the screen opens */
+};
+
+/** Session of a model pointer as views get it. */
+struct hv_session *hv_ui_session(const void *model);
+/** Shows an error in the status line. */
+void hv_ui_error(struct hv_app *app, const struct hv_err *err);
+/** For every screen's table: takes in what workers sent; redraws when something changed. */
+unsigned hv_ui_tick(void *state, struct hv_app *app, int64_t now_ms);
+/** For every screen's table: milliseconds until the session has something to do, -1 = nothing. */
+int hv_ui_timeout_ms(const void *state, const void *model, int64_t now_ms);
+/** Reads files of other programs (or `local`) and opens the import screen over them; nothing
+ * changes yet. An error goes to the status line. */
+void hv_ui_import(struct hv_app *app, const char *words);
+
+#endif

@@ -1,0 +1,10 @@
+/** Screen 6, Explain: why a plan takes as long as it does, and what to change. */
+#ifndef HV_UI_SCREENS_EXPLAIN_EXPLAIN_H
+#define HV_UI_SCREENS_EXPLAIN_EXPLAIN_H
+
+#include "ui/view/app/app.h"
+
+/** The screen, for the list in screens.c; its model is a struct hv_ui. */
+extern const struct hv_view_ops hv_screen_explain;
+
+#endif

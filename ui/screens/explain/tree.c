@@ -1,0 +1,53 @@
+/** The whole tree of a plan: causes, advice, stages, bound, failures, in this order. */
+#include "solver/base/units.h"
+#include "ui/screens/explain/explain_int.h"
+
+static void add_bound(struct hv_explain_data *d)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    const struct hv_verdict *v = d->facts.verdict;
+    if (!hv_known(v->metrics.bound_s)) {
+        return;
+    }
+    const char *bound = hv_fmt_seconds(a, sizeof a, v->metrics.bound_s);
+    const char *like = v->bound_some ? " like this" : "";
+    const char *text =
+        hv_known(v->metrics.gap_frac)
+            ? hv_arena_printf(&d->arena, "No plan%s can be faster than %s (this one is %s above)",
+                              like, bound, hv_fmt_percent(b, sizeof b, v->metrics.gap_frac))
+            : hv_arena_printf(&d->arena, "No plan%s can be faster than %s", like, bound);
+    struct hv_explain_row *r = hv_explain_add(d, HV_ID_BOUND, 0, text);
+    r->detail = v->bound_why;
+    r->style = HV_STYLE_TITLE;
+}
+
+static void add_rough(struct hv_explain_data *d)
+{
+    const struct hv_verdict *v = d->facts.verdict;
+    if (v->n_rough == 0 ||
+        !hv_explain_heading(d, HV_ID_ROUGH, 0,
+                            hv_arena_printf(&d->arena, "Knobs that are only approximated: %zu",
+                                            v->n_rough))) {
+        return;
+    }
+    for (size_t i = 0; i < v->n_rough; i++) {
+        hv_explain_add(d, HV_ID_ROUGH + 1000000 + i, 1, v->rough[i])->style =
+            HV_STYLE_WARNING;
+    }
+}
+
+void hv_explain_build(struct hv_explain_data *d, struct hv_session *s)
+{
+    hv_arena_free(&d->arena);
+    d->rows.n = 0;
+    if (d->facts.verdict == NULL || d->facts.plan == NULL) {
+        return;
+    }
+    hv_explain_causes(d, s);
+    hv_explain_advice(d);
+    hv_explain_share_rows(d);
+    hv_explain_stages(d, s);
+    add_bound(d);
+    hv_explain_failures(d);
+    add_rough(d);
+}
