@@ -241,7 +241,7 @@ static int plan_oracle(lua_State *L)
     static const char *const keys[] = {"cases", "solve", "states", "cost", NULL};
 
     hv__check_keys(L, 1, "hv.plan.oracle", keys);
-    hv__env_push(L, NULL);
+    hv__env_push(L, NULL, NULL);
     lua_getfield(L, -1, "require");
     lua_pushliteral(L, "oracle");
     lua_call(L, 1, 1);

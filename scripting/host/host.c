@@ -352,23 +352,30 @@ void hv_host_free(struct hv_host *h)
     free(h);
 }
 
+/** Where `require` of an environment looks first. */
+struct place {
+    const char *folder, *label;
+};
+
 static int push_env(lua_State *L)
 {
-    hv__env_push(L, *(const char *const *)lua_touserdata(L, 1));
+    const struct place *p = lua_touserdata(L, 1);
+    hv__env_push(L, p->folder, p->label);
     return 1;
 }
 
-enum hv_status hv__env(struct hv_host *h, const char *folder, struct hv_err *err)
+enum hv_status hv__env(struct hv_host *h, const char *folder, const char *label, struct hv_err *err)
 {
+    struct place place = {folder, label};
     lua_pushcfunction(h->L, push_env);
-    lua_pushlightuserdata(h->L, &folder);
+    lua_pushlightuserdata(h->L, &place);
     return hv__call(h, 1, 1, err);
 }
 
 enum hv_status hv_host_run_text(struct hv_host *h, const char *text, size_t n, const char *name,
                                 const char *folder, struct hv_err *err)
 {
-    enum hv_status s = hv__env(h, folder, err);
+    enum hv_status s = hv__env(h, folder, folder, err);
 
     if (s == HV_OK) {
         s = hv__load(h, text, n, name, -1, err);

@@ -48,7 +48,7 @@ void hv_host_free(struct hv_host *h);
 
 /**
  * Runs a text chunk in a fresh environment and throws its results away (tests and `check`).
- * @param name    shown in messages: "plugins/hetero/oobleck.lua"
+ * @param name    shown in messages: "plugins/oobleck/plugin.lua"
  * @param folder  where `require` looks first, or NULL
  * Errors: HV_EPLUGIN with file:line, HV_ESTOPPED when cancelled or out of time.
  */

@@ -41,10 +41,11 @@ void hv__host_rearm(struct hv_host *h);
  */
 void hv__sandbox_open(lua_State *L, void (*open_api)(lua_State *L));
 /** Pushes a fresh environment (a deep copy of the master globals) whose `require` looks in
- * `folder`. */
-void hv__env_push(lua_State *L, const char *folder);
+ * `folder` first (NULL: in share/lua only); messages call that folder `label`. */
+void hv__env_push(lua_State *L, const char *folder, const char *label);
 /** As hv__env_push, protected. */
-enum hv_status hv__env(struct hv_host *h, const char *folder, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv__env(struct hv_host *h, const char *folder, const char *label,
+                       struct hv_err *err) HV_NODISCARD;
 /**
  * Compiles a text chunk and calls it in the environment at `env`; leaves one result.
  * Errors: as hv__call.

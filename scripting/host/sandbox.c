@@ -359,7 +359,7 @@ static void push_copy(lua_State *L, int t, int depth)
     }
 }
 
-void hv__env_push(lua_State *L, const char *folder)
+void hv__env_push(lua_State *L, const char *folder, const char *label)
 {
     lua_getfield(L, LUA_REGISTRYINDEX, MASTER);
     push_copy(L, -1, COPY_DEPTH);
@@ -369,6 +369,7 @@ void hv__env_push(lua_State *L, const char *folder)
     lua_pushvalue(L, -1);
     lua_newtable(L);
     lua_pushstring(L, folder);
-    lua_pushcclosure(L, hv__require, 3);
+    lua_pushstring(L, label);
+    lua_pushcclosure(L, hv__require, 4);
     lua_setfield(L, -2, "require");
 }

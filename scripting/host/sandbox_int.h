@@ -8,7 +8,8 @@
 int hv__sorted_pairs(lua_State *L);
 int hv__sorted_next(lua_State *L);
 int hv__stable_sort(lua_State *L);
-/** `require`. Upvalues: environment, table of loaded modules, folder or nil. */
+/** `require`. Upvalues: environment, table of loaded modules, folder or nil, its name in
+ * messages. */
 int hv__require(lua_State *L);
 
 #endif

@@ -2,6 +2,7 @@
  * What a plugin says about itself: from the table its chunk returns to a checked tree, and from the
  * tree to a row. Not for finding files (plugin.c) and not for values of options (option.c).
  */
+#include "scripting/plugin/find.h"
 #include "scripting/plugin/plugin_int.h"
 #include "solver/base/file.h"
 #include "solver/base/json/json.h"
@@ -32,31 +33,69 @@ const char *hv_plugin_function_name(enum hv_plugin_function f)
     return function_names[f];
 }
 
-enum hv_status hv__plugin_push(struct hv_host *h, const char *path, const char *name,
-                               struct hv_err *err)
+/** The folder of a path ("." where it names none). */
+static void add_folder(struct hv_str *out, const char *path)
 {
-    struct hv_str text = {0}, folder = {0};
+    const char *slash = strrchr(path, '/');
+    hv_str_add(out, slash != NULL ? path : ".", slash != NULL ? (size_t)(slash - path) : 1);
+}
+
+/** Runs a file's chunk in a fresh environment; leaves its result on the stack. */
+static enum hv_status push_file(struct hv_host *h, const char *path, const char *name,
+                                struct hv_err *err)
+{
+    struct hv_str text = {0}, folder = {0}, label = {0};
     enum hv_status s = hv_file_read(path, &text, err);
 
     if (s == HV_OK && text.n > FILE_LIMIT) {
         s = hv_err_at(err, HV_EPLUGIN, name, 1, 0, "the file is larger than 1 MiB");
     }
-    const char *slash = strrchr(path, '/');
-    hv_str_add(&folder, path, slash != NULL ? (size_t)(slash - path) : 0);
+    add_folder(&folder, path);
+    add_folder(&label, name);
     if (s == HV_OK) {
-        s = hv__env(h, slash != NULL ? hv_str_cstr(&folder) : ".", err);
+        s = hv__env(h, hv_str_cstr(&folder), hv_str_cstr(&label), err);
     }
     if (s == HV_OK) {
         s = hv__load(h, hv_str_cstr(&text), text.n, name, -1, err);
         lua_remove(h->L, s == HV_OK ? -2 : -1);
     }
+    hv_str_free(&text);
+    hv_str_free(&folder);
+    hv_str_free(&label);
+    return s;
+}
+
+enum hv_status hv__plugin_push(struct hv_host *h, const char *path, const char *name,
+                               struct hv_err *err)
+{
+    enum hv_status s = push_file(h, path, name, err);
+
     if (s == HV_OK && !lua_istable(h->L, -1)) {
         s = hv_err_at(err, HV_EPLUGIN, name, 1, 0,
                       "a plugin returns a table, this one returns a %s", luaL_typename(h->L, -1));
         lua_pop(h->L, 1);
     }
-    hv_str_free(&text);
-    hv_str_free(&folder);
+    return s;
+}
+
+enum hv_status hv__plugin_push_selftest(struct hv_host *h, const char *path, const char *name,
+                                        struct hv_err *err)
+{
+    struct hv_str file = {0}, label = {0};
+
+    add_folder(&file, path);
+    hv_str_adds(&file, "/" HV__SELFTEST_FILE);
+    add_folder(&label, name);
+    hv_str_adds(&label, "/" HV__SELFTEST_FILE);
+    enum hv_status s = push_file(h, hv_str_cstr(&file), hv_str_cstr(&label), err);
+    if (s == HV_OK && !lua_isfunction(h->L, -1)) {
+        s = hv_err_at(err, HV_EPLUGIN, hv_str_cstr(&label), 1, 0,
+                      HV__SELFTEST_FILE " returns a function(t), this one returns a %s",
+                      luaL_typename(h->L, -1));
+        lua_pop(h->L, 1);
+    }
+    hv_str_free(&file);
+    hv_str_free(&label);
     return s;
 }
 
@@ -305,6 +344,9 @@ enum hv_status hv__plugin_fill(struct hv_plugin *p, json_t *meta, struct hv_aren
     }
     if (s == HV_OK) {
         s = fill_options(p, &root, arena, err);
+    }
+    if (p->in_folder && hv__has_selftest_file(p->path)) {
+        p->has[HV_PLUGIN_SELFTEST] = true;
     }
     json_t *checked = NULL;
     if (s == HV_OK) { /* defaults must be values that the rows allow */

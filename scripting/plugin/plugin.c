@@ -1,8 +1,9 @@
 /*
- * The list of plugins: finds the files, reads their metadata through the cache. Not for running
- * strategies (run.c).
+ * The list of plugins: reads the metadata of what find.c has found through the cache. Not for
+ * running strategies (run.c).
  */
 #include "scripting/plugin/plugin.h"
+#include "scripting/plugin/find.h"
 #include "scripting/plugin/plugin_int.h"
 #include "solver/base/file.h"
 #include "solver/base/json/json.h"
@@ -10,19 +11,16 @@
 #include "solver/base/str.h"
 #include "solver/base/vec.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define DEPTH_MAX    4
-#define FILES_MAX    4096
-#define CACHE_FORMAT "hetviz.plugin-cache/1"
+#define CACHE_FORMAT "hetviz.plugin-cache/2"
 
-/** A file on the way to becoming a plugin. */
-struct found {
-    char *path, *name;
+/** A plugin on its way into the list. */
+struct row {
+    const struct hv__found *file;
     uint64_t hash;
     char key[32]; /**< in the cache */
     bool alone;   /**< it requires no other file */
@@ -32,78 +30,28 @@ struct found {
 };
 /** State of a scan. */
 struct scan {
-    HV_VEC(struct found) files;
+    struct hv__found_list found;
+    struct row *rows; /**< [found.files.n] */
     json_t *old_cache, *new_cache;
     bool changed;
 };
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/** Names in a folder, sorted: what is found does not depend on the file system. */
-static char **folder_names(const char *folder, size_t *n)
-{
-    HV_VEC(char *) names = {0};
-    DIR *d = opendir(folder);
-
-    for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL; e = readdir(d)) {
-        if (e->d_name[0] != '.' && names.n < FILES_MAX) {
-            hv_vec_push(&names, hv_xstrdup(e->d_name));
-        }
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-    if (names.n > 0) {
-        qsort(names.items, names.n, sizeof *names.items, compare_names);
-    }
-    *n = names.n;
-    return names.items;
-}
-
-/* Recursion is bounded by DEPTH_MAX. */
-static void scan_folder(struct scan *s, const char *folder, const char *label, int depth)
-{
-    size_t n = 0;
-    char **names = folder_names(folder, &n);
-
-    for (size_t i = 0; i < n; i++) {
-        struct hv_str path = {0}, name = {0};
-        struct stat st;
-        hv_str_addf(&path, "%s/%s", folder, names[i]);
-        hv_str_addf(&name, "%s/%s", label, names[i]);
-        bool there = stat(hv_str_cstr(&path), &st) == 0;
-        if (there && S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
-            scan_folder(s, hv_str_cstr(&path), hv_str_cstr(&name), depth + 1);
-        } else if (there && S_ISREG(st.st_mode) && hv_text_ends_with(names[i], ".lua") &&
-                   s->files.n < FILES_MAX) {
-            hv_vec_push(&s->files, (struct found){.path = hv_xstrdup(hv_str_cstr(&path)),
-                                                  .name = hv_xstrdup(hv_str_cstr(&name))});
-        }
-        hv_str_free(&path);
-        hv_str_free(&name);
-        free(names[i]);
-    }
-    free(names);
-}
-
-static void scan_user_folders(struct scan *s)
+static void find_all(struct scan *s, const char *shipped)
 {
     struct hv_str user = {0};
     const char *more = getenv("HETVIZ_PLUGINS");
 
+    hv__plugins_find(&s->found, shipped, "plugins");
     if (hv_user_dir(&user, HV_DIR_DATA, NULL) == HV_OK) {
         hv_str_adds(&user, "/plugins");
-        scan_folder(s, hv_str_cstr(&user), "user/plugins", 0);
+        hv__plugins_find(&s->found, hv_str_cstr(&user), hv_str_cstr(&user));
     }
     while (more != NULL && *more != '\0') {
         size_t n = strcspn(more, ":");
         hv_str_clear(&user);
         hv_str_add(&user, more, n);
         if (n > 0) {
-            scan_folder(s, hv_str_cstr(&user), hv_str_cstr(&user), 0);
+            hv__plugins_find(&s->found, hv_str_cstr(&user), hv_str_cstr(&user));
         }
         more += n + (more[n] == ':');
     }
@@ -173,22 +121,21 @@ static char *error_text(const struct hv_err *err)
     return hv_xstrdup(hv_err_format(err, text, sizeof text));
 }
 
-/** Reads and hashes a file and looks for it in the cache. */
-static void look_up(struct scan *scan, struct found *f)
+/** Hashes a plugin's files and looks for it in the cache. */
+static void look_up(struct scan *scan, struct row *f)
 {
-    struct hv_str text = {0};
     struct hv_err err = {0};
 
-    if (hv_file_read(f->path, &text, &err) != HV_OK) {
-        f->error = error_text(&err);
-        hv_str_free(&text);
+    if (f->file->error != NULL) {
+        f->error = hv_xstrdup(f->file->error);
         return;
     }
-    f->hash = hv_hash(HV_HASH_START, hv_str_cstr(&text), text.n);
-    f->alone = strstr(hv_str_cstr(&text), "require") == NULL;
-    hv_str_free(&text);
+    if (hv__plugin_hash(f->file->path, f->file->in_folder, &f->hash, &f->alone, &err) != HV_OK) {
+        f->error = error_text(&err);
+        return;
+    }
     /* the name is part of what an error says */
-    uint64_t both = hv_hash(f->hash, f->name, strlen(f->name));
+    uint64_t both = hv_hash(f->hash, f->file->name, strlen(f->file->name));
     (void)snprintf(f->key, sizeof f->key, "%016llx", (unsigned long long)both);
     json_t *entry = json_object_get(scan->old_cache, f->key);
     f->run = entry == NULL;
@@ -208,7 +155,7 @@ static void look_up(struct scan *scan, struct found *f)
  * Keeps what running the file told. A file that cannot be used is kept with the reason only where
  * it stands alone: one that requires another may be right tomorrow without a change of its own.
  */
-static void take_probe(struct scan *scan, struct found *f, const struct hv__probe *p)
+static void take_probe(struct scan *scan, struct row *f, const struct hv__probe *p)
 {
     json_t *entry = NULL;
 
@@ -231,38 +178,60 @@ static void take_probe(struct scan *scan, struct found *f, const struct hv__prob
 /** Runs the chunks of all files that the cache does not know. */
 static void run_unknown(struct scan *scan, struct hv_plugins *list)
 {
-    struct hv__probe *probes = hv_xcalloc(scan->files.n + 1, sizeof *probes);
-    size_t n = 0;
+    size_t n_rows = scan->found.files.n, n = 0;
+    struct hv__probe *probes = hv_xcalloc(n_rows + 1, sizeof *probes);
 
-    for (size_t i = 0; i < scan->files.n; i++) {
-        if (scan->files.items[i].run) {
-            probes[n++] = (struct hv__probe){.path = scan->files.items[i].path,
-                                             .name = scan->files.items[i].name};
+    for (size_t i = 0; i < n_rows; i++) {
+        if (scan->rows[i].run) {
+            const struct hv__found *file = scan->rows[i].file;
+            probes[n++] = (struct hv__probe){.path = file->path, .name = file->name};
         }
     }
     hv__plugin_probe(probes, n);
     list->n_run += n;
     n = 0;
-    for (size_t i = 0; i < scan->files.n; i++) {
-        if (scan->files.items[i].run) {
-            take_probe(scan, &scan->files.items[i], &probes[n++]);
+    for (size_t i = 0; i < n_rows; i++) {
+        if (scan->rows[i].run) {
+            take_probe(scan, &scan->rows[i], &probes[n++]);
         }
     }
     free(probes);
 }
 
-/** Id of a plugin that could not be read: its file's name. */
+/** Id of a plugin that could not be read: the name of its folder or file. */
 static const char *id_of_file(struct hv_arena *a, const char *path)
 {
-    const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
-    return hv_arena_strndup(a, base, strlen(base) - strlen(".lua"));
+    size_t n = strlen(path);
+
+    if (hv__is_plugin_file(path)) {
+        n -= strlen("/" HV__PLUGIN_FILE) <= n ? strlen("/" HV__PLUGIN_FILE) : 0;
+    } else if (hv_text_ends_with(path, ".lua")) {
+        n -= strlen(".lua");
+    }
+    size_t from = n;
+    while (from > 0 && path[from - 1] != '/') {
+        from--;
+    }
+    return hv_arena_strndup(a, path + from, n - from);
 }
 
-/** The list's row for a file. */
-static struct hv_plugin row_of(struct hv_plugins *list, struct found *f)
+/** Fills a row of the list that only tells what is wrong. */
+static void fill_broken(struct hv_plugin *p, struct hv_plugins *list, const char *error)
 {
-    struct hv_plugin p = {.path = hv_arena_strdup(&list->arena, f->path),
-                          .name = hv_arena_strdup(&list->arena, f->name),
+    p->error = hv_arena_strdup(&list->arena, error);
+    p->id = id_of_file(&list->arena, p->path);
+    p->title = p->id;
+    p->kind = p->system = p->reference = p->summary = "";
+    p->n_options = 0;
+    memset(p->has, 0, sizeof p->has);
+}
+
+/** The list's row for a plugin. */
+static struct hv_plugin row_of(struct hv_plugins *list, struct row *f)
+{
+    struct hv_plugin p = {.path = hv_arena_strdup(&list->arena, f->file->path),
+                          .name = hv_arena_strdup(&list->arena, f->file->name),
+                          .in_folder = f->file->in_folder,
                           .hash = f->hash};
     struct hv_err err = {0};
 
@@ -272,13 +241,14 @@ static struct hv_plugin row_of(struct hv_plugins *list, struct found *f)
             f->error = error_text(&err);
         }
     }
-    if (f->error != NULL) {
-        p.error = hv_arena_strdup(&list->arena, f->error);
-        p.id = id_of_file(&list->arena, f->path);
-        p.title = p.id;
-        p.kind = p.system = p.reference = p.summary = "";
-        p.n_options = 0;
-        memset(p.has, 0, sizeof p.has);
+    if (f->error != NULL && f->file->below_root) {
+        struct hv_str text = {0};
+        hv_str_addf(&text, "%s; its folder has no " HV__PLUGIN_FILE ", so each file is a plugin",
+                    f->error);
+        fill_broken(&p, list, hv_str_cstr(&text));
+        hv_str_free(&text);
+    } else if (f->error != NULL) {
+        fill_broken(&p, list, f->error);
     }
     return p;
 }
@@ -289,20 +259,25 @@ static int compare_plugins(const void *pa, const void *pb)
     return strcmp(a->id, b->id);
 }
 
-/** Reads all found files into the list; of equal ids the later file stays. */
+/** Reads all plugins that were found into the list; of equal ids the later one stays. */
 static void read_all(struct scan *scan, struct hv_plugins *list)
 {
-    list->items = hv_arena_new(&list->arena, struct hv_plugin, scan->files.n + 1);
-    for (size_t i = 0; i < scan->files.n; i++) {
-        look_up(scan, &scan->files.items[i]);
+    size_t n_rows = scan->found.files.n;
+
+    scan->rows = hv_xcalloc(n_rows + 1, sizeof *scan->rows);
+    list->items = hv_arena_new(&list->arena, struct hv_plugin, n_rows + 1);
+    for (size_t i = 0; i < n_rows; i++) {
+        scan->rows[i].file = &scan->found.files.items[i];
+        look_up(scan, &scan->rows[i]);
     }
     run_unknown(scan, list);
-    for (size_t i = 0; i < scan->files.n; i++) {
-        struct hv_plugin p = row_of(list, &scan->files.items[i]);
+    for (size_t i = 0; i < n_rows; i++) {
+        struct hv_plugin p = row_of(list, &scan->rows[i]);
         size_t at = 0;
         while (at < list->n && strcmp(list->items[at].id, p.id) != 0) {
             at++;
         }
+        p.hides = at < list->n ? list->items[at].name : NULL;
         list->items[at] = p;
         list->n += at == list->n;
     }
@@ -311,13 +286,12 @@ static void read_all(struct scan *scan, struct hv_plugins *list)
 
 static void free_scan(struct scan *s)
 {
-    for (size_t i = 0; i < s->files.n; i++) {
-        free(s->files.items[i].path);
-        free(s->files.items[i].name);
-        free(s->files.items[i].error);
-        json_decref(s->files.items[i].meta);
+    for (size_t i = 0; s->rows != NULL && i < s->found.files.n; i++) {
+        free(s->rows[i].error);
+        json_decref(s->rows[i].meta);
     }
-    hv_vec_free(&s->files);
+    free(s->rows);
+    hv__found_free(&s->found);
     json_decref(s->old_cache);
     json_decref(s->new_cache);
 }
@@ -330,8 +304,7 @@ enum hv_status hv_plugins_read(struct hv_plugins *out, struct hv_err *err)
     *out = (struct hv_plugins){.meta = json_array()};
     enum hv_status s = hv_data_path(&shipped, "plugins", err);
     if (s == HV_OK) {
-        scan_folder(&scan, hv_str_cstr(&shipped), "plugins", 0);
-        scan_user_folders(&scan);
+        find_all(&scan, hv_str_cstr(&shipped));
         scan.old_cache = read_cache();
         scan.new_cache = json_object();
         read_all(&scan, out);
@@ -344,20 +317,45 @@ enum hv_status hv_plugins_read(struct hv_plugins *out, struct hv_err *err)
     return s;
 }
 
+bool hv_plugin_is_path(const char *name)
+{
+    return strchr(name, '/') != NULL || (strlen(name) > 4 && hv_text_ends_with(name, ".lua"));
+}
+
+/** The file of a plugin that is named by its file or folder, in the list's arena. */
+static const char *file_of(struct hv_plugins *list, const char *path)
+{
+    struct hv_str file = {0};
+    struct stat st;
+    size_t n = strlen(path);
+
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        while (n > 1 && path[n - 1] == '/') {
+            n--;
+        }
+        hv_str_addf(&file, "%.*s/" HV__PLUGIN_FILE, (int)n, path);
+    } else {
+        hv_str_adds(&file, path);
+    }
+    const char *out = hv_arena_strdup(&list->arena, hv_str_cstr(&file));
+    hv_str_free(&file);
+    return out;
+}
+
 enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, struct hv_err *err)
 {
     struct hv_plugin p = {0};
+    bool alone = false;
 
     *out = (struct hv_plugins){.meta = json_array(), .n_run = 1};
-    p.path = p.name = hv_arena_strdup(&out->arena, path);
+    p.path = p.name = file_of(out, path);
+    p.in_folder = hv__is_plugin_file(p.path);
     struct hv__probe probe = {.path = p.path, .name = p.name};
     hv__plugin_probe(&probe, 1);
     enum hv_status s = probe.status;
-    struct hv_str text = {0};
-    if (s == HV_OK && hv_file_read(path, &text, NULL) == HV_OK) {
-        p.hash = hv_hash(HV_HASH_START, hv_str_cstr(&text), text.n);
+    if (s == HV_OK && hv__plugin_hash(p.path, p.in_folder, &p.hash, &alone, NULL) != HV_OK) {
+        p.hash = 0; /* it has gone since: the next look finds it changed */
     }
-    hv_str_free(&text);
     if (s == HV_OK) {
         json_array_append_new(out->meta, probe.meta);
         s = hv__plugin_fill(&p, probe.meta, &out->arena, err);
@@ -369,6 +367,14 @@ enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, st
     }
     out->n = s == HV_OK;
     return s;
+}
+
+bool hv_plugin_is_current(const struct hv_plugin *p)
+{
+    uint64_t hash = 0;
+    bool alone = false;
+    return p->error == NULL &&
+           hv__plugin_hash(p->path, p->in_folder, &hash, &alone, NULL) == HV_OK && hash == p->hash;
 }
 
 void hv_plugins_free(struct hv_plugins *p)

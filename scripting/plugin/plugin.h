@@ -65,15 +65,17 @@ struct hv_option_row {
 
 /** What is known of a plugin. */
 struct hv_plugin {
-    const char *path;  /**< the file */
-    const char *name;  /**< for messages: "plugins/hetero/oobleck.lua" */
+    const char *path;  /**< the file; of a plugin that is a folder, its plugin.lua */
+    const char *name;  /**< for messages: "plugins/oobleck/plugin.lua" */
+    const char *hides; /**< name of the plugin with the same id that this one replaces, or NULL */
     const char *error; /**< why it cannot be used ("file:line: …"), or NULL */
     const char *id, *title, *kind, *system, *reference, *summary;
     const char *needs_model, *needs_jobs, *needs_mode; /**< NULL: any */
     struct hv_option_row *options;
     size_t n_options;
     bool has[HV_PLUGIN_FUNCTION_N];
-    uint64_t hash; /**< of the file's bytes */
+    bool in_folder; /**< the folder of `path` is the plugin, its other files are modules */
+    uint64_t hash;  /**< of the file's bytes, or of all Lua files of the folder */
 };
 
 /** All plugins, sorted by id; of two with the same id the one found later wins. Owner:
@@ -89,14 +91,20 @@ struct hv_plugins {
 /**
  * Finds plugins in the shipped `plugins/` folder, $XDG_DATA_HOME/hetviz/plugins and the folders of
  * $HETVIZ_PLUGINS (separated by colons), each with its subfolders, and reads their metadata. A
- * plugin that cannot be read is an item with `error`. Errors: HV_EIO when the shipped folder is
- * missing.
+ * subfolder with plugin.lua is one plugin; elsewhere each *.lua is one. A plugin that cannot be
+ * read is an item with `error`. Errors: HV_EIO when the shipped folder is missing.
  */
 enum hv_status hv_plugins_read(struct hv_plugins *out, struct hv_err *err) HV_NODISCARD;
-/** Reads one file, without the cache. Errors: HV_EPLUGIN with file:line and what is wrong; HV_EIO.
+/**
+ * Reads one plugin, without the cache: a file, or a folder with plugin.lua. Errors: HV_EPLUGIN with
+ * file:line and what is wrong; HV_EIO.
  */
 enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path,
                                     struct hv_err *err) HV_NODISCARD;
+/** Names this text a plugin by its file or folder (a `/` or the end `.lua`), rather than by id? */
+bool hv_plugin_is_path(const char *name);
+/** Are the plugin's files on disk those that it was read from? False for a broken one. */
+bool hv_plugin_is_current(const struct hv_plugin *p);
 /** Frees it. */
 void hv_plugins_free(struct hv_plugins *p);
 /** The plugin of that id, or NULL. */
@@ -119,10 +127,18 @@ enum hv_status hv_options_check(const struct hv_plugin *p, const json_t *given, 
  * buf. */
 const char *hv_option_text(const json_t *value, char *buf, size_t cap);
 
-/** A commented plugin that runs, as `hetviz new-plugin` writes it. `id` must be a-z, 0-9, - or _.
+/**
+ * A commented plugin of one file that runs, as `hetviz new-plugin NAME.lua` writes it. `id` must be
+ * a-z, 0-9, - or _. Errors: HV_EUSAGE.
  */
 struct hv_str;
 enum hv_status hv_plugin_skeleton(struct hv_str *out, const char *id,
                                   struct hv_err *err) HV_NODISCARD;
+/**
+ * Writes the same plugin as a folder: plugin.lua, a module and selftest.lua. The folder is made;
+ * it must not exist. Errors: HV_EUSAGE (name, folder exists), HV_EIO.
+ */
+enum hv_status hv_plugin_skeleton_folder(const char *folder, const char *id,
+                                         struct hv_err *err) HV_NODISCARD;
 
 #endif

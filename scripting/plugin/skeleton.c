@@ -1,9 +1,14 @@
-/* The plugin that `hetviz new-plugin` writes: small, commented, and it runs. */
+/* The plugin that `hetviz new-plugin` writes: small, commented, and it runs; as one file or as a
+ * folder with a module and self-tests of its own. */
+#include "scripting/plugin/find.h"
 #include "scripting/plugin/plugin.h"
+#include "solver/base/file.h"
 #include "solver/base/str.h"
-#include <string.h>
 
-static const char skeleton[] =
+#include <string.h>
+#include <sys/stat.h>
+
+static const char one_file[] =
     "-- A strategy for hetviz: `hetviz plan -s @ID@ …` runs it, `hetviz help api` lists what it "
     "can "
     "call.\n"
@@ -49,21 +54,157 @@ static const char skeleton[] =
     "  end,\n"
     "}\n";
 
-enum hv_status hv_plugin_skeleton(struct hv_str *out, const char *id, struct hv_err *err)
+/* The same plugin as a folder. */
+static const char plugin_file[] =
+    "-- A strategy for hetviz: `hetviz plan -s @ID@ …` runs it, `hetviz help api` lists what it "
+    "can call.\n"
+    "-- Keep this folder in one named by $HETVIZ_PLUGINS or in ~/.local/share/hetviz/plugins. Its\n"
+    "-- other files are modules: `require \"stages\"` is stages.lua beside this file, `require\n"
+    "-- \"data.x\"` would be data/x.lua. `hetviz selftest @ID@` runs selftest.lua.\n"
+    "local stages = require \"stages\"\n"
+    "\n"
+    "--- The plan for the inputs in ctx, or nil and the reason why there is none.\n"
+    "local function plan(ctx)\n"
+    "  local micro_batch, batch = ctx.options.micro_batch, ctx.job.global_batch\n"
+    "  if batch % micro_batch ~= 0 then\n"
+    "    return nil, \"micro_batch does not divide the batch of \" .. batch\n"
+    "  end\n"
+    "  local rows, load = stages.of_groups(ctx, micro_batch)\n"
+    "  local micro_batches = batch // micro_batch\n"
+    "  local why = stages.cut(rows, load, ctx.model.n_layers, micro_batches)\n"
+    "  if why then\n"
+    "    return nil, why\n"
+    "  end\n"
+    "  return hv.plan.new {\n"
+    "    micro_batch = micro_batch,\n"
+    "    schedule = { name = \"1f1b\" },\n"
+    "    replicas = { { micro_batches = micro_batches, stages = rows } },\n"
+    "  }\n"
+    "end\n"
+    "\n"
+    "return {\n"
+    "  api = 1, id = \"@ID@\", title = \"@ID@\", kind = \"planner\",\n"
+    "  system = \"My own\", reference = \"none\",\n"
+    "  summary = \"One pipeline over all devices, layers in proportion to their speed.\",\n"
+    "  needs = { model = \"layers\" },\n"
+    "  options = {\n"
+    "    { key = \"micro_batch\", type = \"integer\", default = 1, min = 1, max = 1024,\n"
+    "      help = \"sequences that enter the pipeline at once\" },\n"
+    "  },\n"
+    "  plan = plan,\n"
+    "}\n";
+
+static const char module_file[] =
+    "-- The stages of the pipeline: one per group of equal nodes, tensor parallelism inside a\n"
+    "-- node, data parallelism across its nodes.\n"
+    "local stages = {}\n"
+    "\n"
+    "--- Stages without layers, and for each the seconds of every layer.\n"
+    "function stages.of_groups(ctx, micro_batch)\n"
+    "  local rows, load = {}, {}\n"
+    "  local prices = hv.cost.layers { micro_batch = micro_batch }\n"
+    "  for _, group in ipairs(ctx.cluster:groups()) do\n"
+    "    if group.flops_per_s and group.class ~= \"cpu\" then -- it computes in this precision\n"
+    "      local ids = {}\n"
+    "      for i = 1, group.devices do\n"
+    "        ids[i] = group.first + i - 1\n"
+    "      end\n"
+    "      local times = prices:times(group.kind)\n"
+    "      for l = 1, #times do\n"
+    "        times[l] = times[l] / #ids\n"
+    "      end\n"
+    "      rows[#rows + 1] = { devices = ctx.cluster:address(ids), tp = #ids }\n"
+    "      load[#load + 1] = times\n"
+    "    end\n"
+    "  end\n"
+    "  return rows, load\n"
+    "end\n"
+    "\n"
+    "--- Gives the stages their layers: the exact optimum of sum + (micro-batches - 1) * max over\n"
+    "-- all cuts. Returns nil, or why there is none.\n"
+    "function stages.cut(rows, load, n_layers, micro_batches)\n"
+    "  local cut, why = hv.opt.partition {\n"
+    "    n = n_layers, parts = #rows, load = load, sum = 1, max = micro_batches - 1,\n"
+    "  }\n"
+    "  if not cut then\n"
+    "    return why\n"
+    "  end\n"
+    "  for s, range in ipairs(cut.stages) do\n"
+    "    rows[s].layers = { range[1] - 1, range[2] } -- plans count layers from 0, half open\n"
+    "  end\n"
+    "end\n"
+    "\n"
+    "return stages\n";
+
+static const char selftest_file[] =
+    "-- Self-tests of @ID@: `hetviz selftest @ID@`. The last argument says where the expected "
+    "value is from.\n"
+    "local stages = require \"stages\"\n"
+    "\n"
+    "return function(t)\n"
+    "  local rows = { {}, {} }\n"
+    "  local why = stages.cut(rows, { { 1, 2, 3, 4 }, { 1, 2, 3, 4 } }, 4, 100)\n"
+    "  t.equal(\"two equal stages: no reason against it\", why, nil, \"by hand\")\n"
+    "  t.equal(\"two equal stages: layers 1 2 3 | 4\", rows[1].layers[2], 3, \"by hand\")\n"
+    "end\n";
+
+/** Appends a text with the id in its places. */
+static void add_with_id(struct hv_str *out, const char *text, const char *id)
+{
+    for (const char *at; *text != '\0'; text = at + strlen("@ID@")) {
+        at = strstr(text, "@ID@");
+        if (at == NULL) {
+            hv_str_adds(out, text);
+            break;
+        }
+        hv_str_add(out, text, (size_t)(at - text));
+        hv_str_adds(out, id);
+    }
+}
+
+static enum hv_status check_id(const char *id, struct hv_err *err)
 {
     size_t n = strlen(id);
 
     if (n == 0 || n > 40 || strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-_") != n) {
         return hv_err_set(err, HV_EUSAGE, "expected a name of a-z, 0-9, - and _, found '%s'", id);
     }
-    for (const char *s = skeleton, *at; *s != '\0'; s = at + strlen("@ID@")) {
-        at = strstr(s, "@ID@");
-        if (at == NULL) {
-            hv_str_adds(out, s);
-            break;
-        }
-        hv_str_add(out, s, (size_t)(at - s));
-        hv_str_adds(out, id);
-    }
     return HV_OK;
+}
+
+enum hv_status hv_plugin_skeleton(struct hv_str *out, const char *id, struct hv_err *err)
+{
+    enum hv_status s = check_id(id, err);
+
+    if (s == HV_OK) {
+        add_with_id(out, one_file, id);
+    }
+    return s;
+}
+
+enum hv_status hv_plugin_skeleton_folder(const char *folder, const char *id, struct hv_err *err)
+{
+    static const struct {
+        const char *name, *text;
+    } files[] = {{HV__PLUGIN_FILE, plugin_file},
+                 {"stages.lua", module_file},
+                 {HV__SELFTEST_FILE, selftest_file}};
+    struct stat st;
+    enum hv_status s = check_id(id, err);
+
+    if (s == HV_OK && lstat(folder, &st) == 0) {
+        s = hv_err_set(err, HV_EUSAGE, "%s exists already; choose another name with --out", folder);
+    }
+    if (s == HV_OK) {
+        s = hv_file_mkdirs(folder, err);
+    }
+    for (size_t i = 0; s == HV_OK && i < HV_COUNT(files); i++) {
+        struct hv_str path = {0}, text = {0};
+        hv_str_addf(&path, "%s/%s", folder, files[i].name);
+        add_with_id(&text, files[i].text, id);
+        s = hv_file_write(hv_str_cstr(&path), hv_str_cstr(&text), text.n, err);
+        hv_str_free(&path);
+        hv_str_free(&text);
+    }
+    return s;
 }

@@ -58,7 +58,7 @@ static int open_environment(lua_State *L)
 {
     struct hv_console *c = lua_touserdata(L, 1);
 
-    hv__env_push(L, ".");
+    hv__env_push(L, ".", ".");
     put_ctx(L);
     hv__workspace_open(L, &c->workspace, &c->now);
     lua_setfield(L, -2, "workspace");

@@ -1,7 +1,8 @@
 /*
- * The self-tests of plugins: `t` with near, equal and ok, one line per check. Not for our own unit
- * tests.
+ * The self-tests of plugins (their selftest(t), and selftest.lua of a folder): `t` with near, equal
+ * and ok, one line per check. Not for our own unit tests.
  */
+#include "scripting/plugin/find.h"
 #include "scripting/plugin/plugin_host.h"
 #include "scripting/plugin/plugin_int.h"
 #include "scripting/worker/run.h"
@@ -94,7 +95,16 @@ static int run_selftest(lua_State *L)
     if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK) {
         hv__raise(L, &err);
     }
-    lua_getfield(L, -1, "selftest");
+    if (lua_getfield(L, -1, "selftest") != LUA_TNIL) {
+        luaL_newlib(L, methods);
+        lua_call(L, 1, 0);
+    }
+    if (!p->in_folder || !hv__has_selftest_file(p->path)) {
+        return 0;
+    }
+    if (hv__plugin_push_selftest(hv__host(L), p->path, p->name, &err) != HV_OK) {
+        hv__raise(L, &err);
+    }
     luaL_newlib(L, methods);
     lua_call(L, 1, 0);
     return 0;

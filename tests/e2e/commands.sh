@@ -484,9 +484,17 @@ expect 'strategies --json' 0 strategies --json
 holds 'strategies --json' is_json out
 expect 'strategies manual' 0 strategies manual
 says 'strategies manual: options' out '-o tp='
-expect 'new-plugin' 0 new-plugin mine
-holds 'new-plugin: a file' [ -s mine.lua ]
-expect 'new-plugin: checks' 0 check mine.lua
-expect 'new-plugin: does not overwrite' 2 new-plugin mine
+expect 'new-plugin: a file' 0 new-plugin mine.lua
+holds 'new-plugin: the file is there' [ -s mine.lua ]
+expect 'new-plugin: the file checks' 0 check mine.lua
+expect 'new-plugin: does not overwrite a file' 2 new-plugin mine.lua
+expect 'new-plugin: a folder' 0 new-plugin mine
+holds 'new-plugin: the folder is there' [ -s mine/plugin.lua ]
+expect 'new-plugin: the folder checks' 0 check mine
+expect 'new-plugin: its tests pass' 0 selftest ./mine
+says 'new-plugin: two of them' out '^2 passed, 0 failed'
+expect 'new-plugin: does not overwrite a folder' 2 new-plugin mine
+expect 'new-plugin: --out with .lua is a file' 0 new-plugin mine --out other.lua
+holds 'new-plugin: that file is there' [ -s other.lua ]
 expect 'new-plugin: a bad name' 2 new-plugin 'no such name!'
 finish

@@ -198,14 +198,27 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* a file of Lua, or a folder with plugin.lua */
+static bool is_plugin(const char *path)
+{
+    if (!is_folder(path)) {
+        return strlen(path) >= 4 && hv_text_ends_with(path, ".lua");
+    }
+    struct hv_str file = {0};
+    struct stat st;
+    hv_str_addf(&file, "%s/plugin.lua", path);
+    bool there = lstat(hv_str_cstr(&file), &st) == 0;
+    hv_str_free(&file);
+    return there;
+}
+
 static enum hv_status check_file(const char *path, const char **what, struct hv_err *err)
 {
-    size_t n = strlen(path);
-    if (is_folder(path)) {
+    if (is_folder(path) && !is_plugin(path)) {
         *what = "workspace";
         return check_workspace(path, err);
     }
-    if (n >= 4 && strcmp(path + n - 4, ".lua") == 0) {
+    if (is_plugin(path)) {
         struct hv_plugins p = {0};
         *what = "plugin";
         enum hv_status st = hv_plugins_read_file(&p, path, err);

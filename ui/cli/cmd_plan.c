@@ -209,8 +209,7 @@ static enum hv_status test_named(const struct hv_plugins *all, const char *name,
                                  struct hv_selftest_counts *counts, struct hv_str *out,
                                  struct hv_err *err)
 {
-    size_t n = strlen(name);
-    if (n > 4 && strcmp(name + n - 4, ".lua") == 0) {
+    if (hv_plugin_is_path(name)) {
         struct hv_plugins one = {0};
         enum hv_status st = hv_plugins_read_file(&one, name, err);
         for (size_t i = 0; st == HV_OK && i < one.n; i++) {

@@ -53,6 +53,9 @@ static json_t *plugin_json(const struct hv_plugin *p)
     json_object_set_new(j, "functions", functions);
     json_object_set_new(j, "options", options);
     json_object_set_new(j, "file", text_or_null(p->name));
+    if (p->hides != NULL) {
+        json_object_set_new(j, "hides", json_string(p->hides));
+    }
     if (p->error != NULL) {
         json_object_set_new(j, "error", json_string(p->error));
     }
@@ -83,6 +86,9 @@ static void describe(const struct hv_plugin *p, struct hv_str *out)
         if (texts[i] != NULL) {
             hv_str_addf(out, "%s\n", texts[i]);
         }
+    }
+    if (p->hides != NULL) {
+        hv_str_addf(out, "%s hides %s, which has the same id\n", p->name, p->hides);
     }
     if (p->needs_model != NULL) {
         hv_str_addf(out, "needs a model of kind %s\n", p->needs_model);
@@ -121,10 +127,14 @@ static enum hv_status show_all(const struct hv_args *args, const struct hv_plugi
     struct hv_str out = {0};
     for (size_t i = 0; i < all->n; i++) {
         const struct hv_plugin *p = &all->items[i];
-        hv_str_addf(&out, "%-14s %-12s %s\n", p->id, p->kind != NULL ? p->kind : "broken",
+        hv_str_addf(&out, "%-14s %-12s %s", p->id, p->kind != NULL ? p->kind : "broken",
                     p->error != NULL     ? p->error
                     : p->summary != NULL ? p->summary
                                          : p->title);
+        if (p->hides != NULL) {
+            hv_str_addf(&out, " (%s hides %s)", p->name, p->hides);
+        }
+        hv_str_addc(&out, '\n');
     }
     enum hv_status st = hv_cli_print(&out, err);
     hv_str_free(&out);
@@ -142,14 +152,11 @@ enum hv_status hv_cli_strategies(struct hv_args *args, struct hv_err *err)
     return st;
 }
 
-enum hv_status hv_cli_new_plugin(struct hv_args *args, struct hv_err *err)
+/** Writes a plugin of one file. */
+static enum hv_status new_file(const char *id, const char *out, struct hv_err *err)
 {
-    const char *id = args->positional[0];
-    struct hv_str text = {0}, path = {0};
+    struct hv_str text = {0}, old = {0};
     enum hv_status st = hv_plugin_skeleton(&text, id, err);
-    hv_str_addf(&path, "%s.lua", id);
-    const char *out = hv_args_text(args, "out", hv_str_cstr(&path));
-    struct hv_str old = {0};
     if (st == HV_OK && strcmp(out, "-") != 0 && hv_file_read(out, &old, NULL) == HV_OK) {
         st = hv_err_set(err, HV_EUSAGE, "%s exists already; choose another name with --out", out);
     }
@@ -157,7 +164,20 @@ enum hv_status hv_cli_new_plugin(struct hv_args *args, struct hv_err *err)
         st = hv_file_write(out, hv_str_cstr(&text), text.n, err);
     }
     hv_str_free(&old);
-    hv_str_free(&path);
     hv_str_free(&text);
+    return st;
+}
+
+enum hv_status hv_cli_new_plugin(struct hv_args *args, struct hv_err *err)
+{
+    const char *name = args->positional[0];
+    const char *out = hv_args_text(args, "out", name);
+    struct hv_str id = {0};
+    bool named_file = hv_text_ends_with(name, ".lua");
+    hv_str_add(&id, name, strlen(name) - (named_file ? strlen(".lua") : 0));
+    bool one_file = named_file || strcmp(out, "-") == 0 || hv_text_ends_with(out, ".lua");
+    enum hv_status st = one_file ? new_file(hv_str_cstr(&id), out, err)
+                                 : hv_plugin_skeleton_folder(out, hv_str_cstr(&id), err);
+    hv_str_free(&id);
     return st;
 }

@@ -67,15 +67,12 @@ static enum hv_status read_arguments(struct hv_args *args, struct arguments *a, 
     return st;
 }
 
-/* the plugin with order(p) of that name, or of that file where it ends in .lua; NULL = there is
- * none
- */
+/* the plugin with order(p) of that name, file or folder; NULL = there is none */
 static enum hv_status find_plugin(const char *name, struct hv_plugins *all,
                                   const struct hv_plugin **out, struct hv_err *err)
 {
-    size_t n = strlen(name);
     *out = NULL;
-    if (n > 4 && strcmp(name + n - 4, ".lua") == 0) {
+    if (hv_plugin_is_path(name)) {
         enum hv_status st = hv_plugins_read_file(all, name, err);
         *out = st == HV_OK ? &all->items[0] : NULL;
     } else if (hv_plugins_read(all, NULL) == HV_OK) {

@@ -187,7 +187,7 @@ static const struct hv_command command_rows[] = {
      "Lists every strategy with the system it stands for; with a name, its options and what it decides.\n"
      "Example: hetviz strategies oobleck",
      OPTIONS(json_options), false},
-    {HV_CMD_SELFTEST, "selftest", NULL, "[STRATEGY|FILE...]", 0, -1, "acceptance numbers of the plugins",
+    {HV_CMD_SELFTEST, "selftest", NULL, "[STRATEGY|FILE|FOLDER...]", 0, -1, "acceptance numbers of the plugins",
      "Runs every plugin's own tests and ends with `N passed, N failed`.\nExample: hetviz selftest oobleck",
      OPTIONS(selftest_options), false},
     {HV_CMD_VALIDATE, "validate", NULL, "", 0, 0, "predicted against published measurements",
@@ -209,8 +209,9 @@ static const struct hv_command command_rows[] = {
      "understood, what was guessed and what was ignored. auto finds the format by the content; local asks this machine; - is standard input.\n"
      "Example: hetviz import auto smi.xml topo.txt --out cluster.json",
      OPTIONS(import_options), false},
-    {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",
-     "Writes NAME.lua, a small strategy to start from.\nExample: hetviz new-plugin mine --out plugins/mine.lua",
+    {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME | NAME.lua", 1, 1, "write a commented plugin that runs",
+     "Writes a small strategy to start from: NAME as a folder with plugin.lua, a module and selftest.lua, NAME.lua as one file. --out says where; "
+     "an end in .lua, or -, means one file too.\nExample: hetviz new-plugin mine --out plugins/mine",
      OPTIONS(new_plugin_options), false},
     {HV_CMD_LUA, "lua", NULL, "", 0, 0, "try what plugins can call, line by line",
      "Reads Lua from standard input, runs it in a worker and prints what it gives, tables as JSON. `ctx` is that of plan(ctx). The table `workspace` "

@@ -5,8 +5,6 @@
  */
 #include "ui/session/session_int.h"
 
-#include "solver/base/file.h"
-#include "solver/base/rng.h"
 #include <string.h>
 
 struct hv__strategies *hv__strategies_new(const struct hv_session_env *env)
@@ -64,16 +62,6 @@ void hv__strategies_free(struct hv__strategies *l)
     free(l);
 }
 
-/* True when the file holds what the item was made of; a broken one may need another file. */
-static bool is_current(const struct hv_plugin *p)
-{
-    struct hv_str text = {0};
-    bool same = p->error == NULL && hv_file_read(p->path, &text, NULL) == HV_OK &&
-                hv_hash(HV_HASH_START, hv_str_cstr(&text), text.n) == p->hash;
-    hv_str_free(&text);
-    return same;
-}
-
 /* Another plugin's id would hide one of the two. */
 static enum hv_status check_id(const struct hv__strategies *l, size_t at,
                                const struct hv_plugin *now, struct hv_err *err)
@@ -125,7 +113,7 @@ enum hv_status hv_session_strategies_reload(struct hv_session *s, const char *id
     *n_read = 0;
     for (size_t i = 0; i < n; i++) {
         bool asked = i == asked_at;
-        if (!asked && is_current(&l->items[i])) {
+        if (!asked && hv_plugin_is_current(&l->items[i])) {
             continue;
         }
         struct hv_err why = {0};

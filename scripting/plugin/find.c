@@ -1,0 +1,243 @@
+/*
+ * Finds plugins on disk and hashes their files. Not for metadata (meta.c) nor for the list
+ * (plugin.c).
+ */
+#include "scripting/plugin/find.h"
+#include "solver/base/file.h"
+#include "solver/base/rng.h"
+#include "solver/base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DEPTH_MAX 4
+#define FILES_MAX 4096
+
+/** Sorted names of a folder, without hidden ones. */
+struct names {
+    HV_VEC(char *) list;
+    int why; /**< errno where the folder could not be read, else 0 */
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/** What is found must not depend on the order of the file system. */
+static struct names folder_names(const char *folder)
+{
+    struct names names = {0};
+    DIR *d = opendir(folder);
+
+    names.why = d == NULL ? errno : 0;
+    for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL; e = readdir(d)) {
+        if (e->d_name[0] != '.' && names.list.n < FILES_MAX) {
+            hv_vec_push(&names.list, hv_xstrdup(e->d_name));
+        }
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    if (names.list.n > 0) {
+        qsort(names.list.items, names.list.n, sizeof *names.list.items, compare_names);
+    }
+    return names;
+}
+
+static void free_names(struct names *names)
+{
+    for (size_t i = 0; i < names->list.n; i++) {
+        free(names->list.items[i]);
+    }
+    hv_vec_free(&names->list);
+}
+
+static char *joined(const char *folder, const char *name)
+{
+    struct hv_str path = {0};
+    hv_str_addf(&path, "%s/%s", folder, name);
+    char *out = hv_xstrdup(hv_str_cstr(&path));
+    hv_str_free(&path);
+    return out;
+}
+
+/** Adds a plugin; takes the texts. */
+static void add_found(struct hv__found_list *out, struct hv__found f)
+{
+    hv_vec_push(&out->files, f);
+}
+
+/** A plugin that cannot be read; takes path and name. */
+static void add_unreadable(struct hv__found_list *out, char *path, char *name, const char *why)
+{
+    struct hv_str text = {0};
+    hv_str_addf(&text, "%s:1: %s", name, why);
+    add_found(out, (struct hv__found){
+                       .path = path, .name = name, .error = hv_xstrdup(hv_str_cstr(&text))});
+    hv_str_free(&text);
+}
+
+/** What stands in the place of a regular file, in words. */
+static const char *kind_of_file(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "this is a folder, expected a file"
+           : S_ISFIFO(mode) ? "this is a pipe, expected a file"
+                            : "this is a device or a socket, expected a file";
+}
+
+/** Adds the plugin of a folder that has something named plugin.lua; false when it has not. */
+static bool add_folder_plugin(struct hv__found_list *out, const char *folder, const char *label)
+{
+    char *path = joined(folder, HV__PLUGIN_FILE);
+    struct stat st;
+
+    if (lstat(path, &st) != 0) {
+        free(path);
+        return false;
+    }
+    char *name = joined(label, HV__PLUGIN_FILE);
+    if (stat(path, &st) != 0) {
+        add_unreadable(out, path, name, strerror(errno));
+    } else if (!S_ISREG(st.st_mode)) {
+        add_unreadable(out, path, name, kind_of_file(st.st_mode));
+    } else {
+        add_found(out, (struct hv__found){.path = path, .name = name, .in_folder = true});
+    }
+    return true;
+}
+
+/* Recursion is bounded by DEPTH_MAX. */
+static void find_below(struct hv__found_list *out, const char *folder, const char *label, int depth)
+{
+    if (depth > 0 && add_folder_plugin(out, folder, label)) {
+        return;
+    }
+    struct names names = folder_names(folder);
+    if (names.why != 0 && names.why != ENOENT && names.why != ENOTDIR) {
+        add_unreadable(out, hv_xstrdup(folder), hv_xstrdup(label), strerror(names.why));
+    }
+    for (size_t i = 0; i < names.list.n && out->files.n < FILES_MAX; i++) {
+        char *path = joined(folder, names.list.items[i]);
+        char *name = joined(label, names.list.items[i]);
+        struct stat st;
+        bool there = stat(path, &st) == 0;
+        if (there && S_ISREG(st.st_mode) && hv_text_ends_with(name, ".lua")) {
+            add_found(out, (struct hv__found){.path = path, .name = name, .below_root = depth > 0});
+            continue;
+        }
+        if (there && S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
+            find_below(out, path, name, depth + 1);
+        }
+        free(path);
+        free(name);
+    }
+    free_names(&names);
+}
+
+void hv__plugins_find(struct hv__found_list *out, const char *root, const char *label)
+{
+    find_below(out, root, label, 0);
+}
+
+void hv__found_free(struct hv__found_list *list)
+{
+    for (size_t i = 0; i < list->files.n; i++) {
+        free(list->files.items[i].path);
+        free(list->files.items[i].name);
+        free(list->files.items[i].error);
+    }
+    hv_vec_free(&list->files);
+}
+
+bool hv__is_plugin_file(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash != NULL ? slash + 1 : path, HV__PLUGIN_FILE) == 0;
+}
+
+/** The folder of a file, as a new text. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct hv_str folder = {0};
+
+    hv_str_add(&folder, slash != NULL ? path : ".", slash != NULL ? (size_t)(slash - path) : 1);
+    char *out = hv_xstrdup(hv_str_cstr(&folder));
+    hv_str_free(&folder);
+    return out;
+}
+
+bool hv__has_selftest_file(const char *path)
+{
+    char *folder = folder_of(path), *file = joined(folder, HV__SELFTEST_FILE);
+    struct stat st;
+    bool there = stat(file, &st) == 0 && S_ISREG(st.st_mode);
+
+    free(file);
+    free(folder);
+    return there;
+}
+
+/** A hash in progress. */
+struct hashing {
+    uint64_t hash;
+    bool alone;
+};
+
+/** Adds a file's bytes. */
+static enum hv_status hash_file(struct hashing *h, const char *path, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    enum hv_status s = hv_file_read(path, &text, err);
+
+    if (s == HV_OK) {
+        h->hash = hv_hash(h->hash, hv_str_cstr(&text), text.n);
+        h->alone = h->alone && strstr(hv_str_cstr(&text), "require") == NULL;
+    }
+    hv_str_free(&text);
+    return s;
+}
+
+/* Recursion is bounded by DEPTH_MAX. A module that cannot be read is told when it is required. */
+static void hash_folder(struct hashing *h, const char *folder, int depth)
+{
+    struct names names = folder_names(folder);
+
+    for (size_t i = 0; i < names.list.n; i++) {
+        char *path = joined(folder, names.list.items[i]);
+        struct stat st;
+        bool there = stat(path, &st) == 0;
+        if (there && S_ISREG(st.st_mode) && hv_text_ends_with(path, ".lua")) {
+            h->hash = hv_hash(h->hash, names.list.items[i], strlen(names.list.items[i]) + 1);
+            if (hash_file(h, path, NULL) != HV_OK) {
+                h->hash = hv_hash(h->hash, "?", 1);
+            }
+        } else if (there && S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
+            h->hash = hv_hash(h->hash, names.list.items[i], strlen(names.list.items[i]) + 1);
+            hash_folder(h, path, depth + 1);
+        }
+        free(path);
+    }
+    free_names(&names);
+}
+
+enum hv_status hv__plugin_hash(const char *path, bool in_folder, uint64_t *hash, bool *alone,
+                               struct hv_err *err)
+{
+    struct hashing h = {HV_HASH_START, true};
+    enum hv_status s = hash_file(&h, path, err);
+
+    if (s == HV_OK && in_folder) {
+        char *folder = folder_of(path);
+        hash_folder(&h, folder, 0);
+        free(folder);
+    }
+    *hash = h.hash;
+    *alone = h.alone;
+    return s;
+}
