@@ -5,6 +5,7 @@
 #include "scripting/plugin/reference.h"
 #include "solver/sim/schedule/schedule.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/print.h"
 
 /** `help api` lists, `help api NAME` explains; `help man plugin` is the manual page of both. */
 static enum hv_status help_api(const struct hv_args *args, struct hv_str *text, struct hv_err *err)
