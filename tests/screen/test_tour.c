@@ -33,6 +33,12 @@ static void visit(struct bench *b, const char *stop)
     }
 }
 
+static const char *const style_names[] = {
+#define X(id, name, fg, bg, fg16, bg16, attr, mono, help) name,
+    HV_STYLE_MAP(X)
+#undef X
+};
+
 /* Names of the styles on the grid, in the order of the table. */
 static void add_styles(const struct hv_grid *g, struct hv_str *out)
 {
@@ -45,7 +51,7 @@ static void add_styles(const struct hv_grid *g, struct hv_str *out)
     hv_str_adds(out, "styles:");
     for (int i = 0; i < HV_STYLE_N; i++) {
         if (used[i]) {
-            hv_str_addf(out, " %s", hv_style_name((enum hv_style)i));
+            hv_str_addf(out, " %s", style_names[i]);
         }
     }
     hv_str_addc(out, '\n');

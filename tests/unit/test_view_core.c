@@ -243,6 +243,22 @@ static void layout_never_overlaps_or_leaves(void **state)
     assert_int_equal(hv_layout_columns(110), 3);
 }
 
+/* The map as a keys file. */
+static void write_keymap(const struct hv_keymap *m, struct hv_str *out)
+{
+    char name[32];
+    for (size_t i = 0; i < m->binds.n; i++) {
+        const struct hv_bind *b = &m->binds.items[i];
+        hv_str_addf(out, "bind %s %s ", b->view, hv_key_name(b->key, name, sizeof name));
+        if (b->command) {
+            hv_str_addf(out, ":%s\n", b->command);
+        } else {
+            hv_str_addf(out, "%s  # %s\n", hv_action_row(b->action)->name,
+                        hv_action_row(b->action)->help);
+        }
+    }
+}
+
 static void shipped_files_equal_the_tables(void **state)
 {
     (void)state;
@@ -273,15 +289,15 @@ static void shipped_files_equal_the_tables(void **state)
     hv_keymap_default(&table);
     if (getenv("GENERATE") != NULL) {
         struct hv_str now = {0};
-        hv_keymap_write(&table, &now);
+        write_keymap(&table, &now);
         assert_int_equal(hv_file_write("share/keys/default.keys", hv_str_cstr(&now), now.n, &err),
                          HV_OK);
         hv_str_free(&now);
     }
     assert_int_equal(hv_keymap_read(&file, "share/keys/default.keys", &err), HV_OK);
     struct hv_str x = {0}, y = {0};
-    hv_keymap_write(&table, &x);
-    hv_keymap_write(&file, &y);
+    write_keymap(&table, &x);
+    write_keymap(&file, &y);
     assert_string_equal(hv_str_cstr(&x), hv_str_cstr(&y));
     hv_str_free(&x);
     hv_str_free(&y);
@@ -385,7 +401,7 @@ static void forms_refuse_wrong_values(void **state)
     (void)hv_form_key(&f, (struct hv_key){HV_KEY_CHAR, 0, '9'});
     (void)hv_form_key(&f, (struct hv_key){HV_KEY_CHAR, 0, '9'});
     assert_int_equal(hv_form_key(&f, enter), HV_FORM_REFUSED);
-    assert_int_equal(hv_form_first_bad(&f), 0);
+    assert_true(fields[0].bad[0] != '\0');
     (void)hv_form_key(&f, (struct hv_key){.code = HV_KEY_BACKSPACE});
     assert_int_equal(hv_form_key(&f, enter), HV_FORM_CHANGED);
     assert_string_equal(fields[0].value, "9");

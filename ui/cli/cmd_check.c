@@ -12,6 +12,7 @@
 #include "solver/io/own/validation/validation_file.h"
 #include "solver/io/own/workspace.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/print.h"
 
 /** What a file may be, by its member `format`; a JSON object without one is a model. */
 enum kind {

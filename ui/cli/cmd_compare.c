@@ -4,12 +4,13 @@
 
 #include "scripting/plugin/plugin.h"
 #include "solver/base/units.h"
-#include "ui/cli/claim_text.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/compare_try.h"
 #include "ui/cli/compare_why.h"
 #include "ui/cli/interrupt.h"
+#include "ui/cli/print.h"
 #include "ui/cli/run_options.h"
+#include "ui/cli/verdict_text.h"
 #include "ui/process/pool.h"
 
 enum { POLL_MS = 100, REASON_MAX = 300 };

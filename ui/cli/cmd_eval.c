@@ -8,6 +8,9 @@
 #include "solver/eval/explain.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/judged.h"
+#include "ui/cli/print.h"
+#include "ui/cli/verdict_text.h"
 
 enum hv_status hv_cli_eval(struct hv_args *args, struct hv_err *err)
 {

@@ -8,8 +8,10 @@
 #include "solver/base/units.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"
-#include "ui/cli/goodput_text.h"
 #include "ui/cli/interrupt.h"
+#include "ui/cli/judged.h"
+#include "ui/cli/print.h"
+#include "ui/cli/verdict_text.h"
 
 #define LOST_DEFAULT     2
 #define SECONDS_PER_PLAN 10

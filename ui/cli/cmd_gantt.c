@@ -7,6 +7,9 @@
 #include "solver/base/units.h"
 #include "solver/io/export/gantt.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/judged.h"
+#include "ui/cli/print.h"
+#include "ui/cli/verdict_text.h"
 #include "ui/view/gantt/timeline.h"
 
 enum { DEFAULT_COLUMNS = 100, PICTURE_WIDTH_PX = 1400 };

@@ -5,6 +5,7 @@
 #include "scripting/plugin/reference.h"
 #include "solver/sim/schedule/schedule.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/print.h"
 #include "ui/command/glossary.h"
 
 /** `help api` lists, `help api NAME` explains; `help man plugin` is the manual page of both. */

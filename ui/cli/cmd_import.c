@@ -5,7 +5,9 @@
 
 #include "solver/base/file.h"
 #include "solver/io/import/import.h"
+#include "solver/io/own/docs.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/print.h"
 #include "ui/session/import/local.h"
 
 static enum hv_status unknown_format(const char *name, struct hv_err *err)

@@ -7,6 +7,7 @@
 #include "solver/io/own/docs.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/interrupt.h"
+#include "ui/cli/print.h"
 #include "ui/process/pool.h"
 
 #define LOOK_MS 100 /* how often an answer's wait looks for Ctrl-C */

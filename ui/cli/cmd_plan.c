@@ -10,7 +10,9 @@
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/interrupt.h"
+#include "ui/cli/print.h"
 #include "ui/cli/run_options.h"
+#include "ui/cli/verdict_text.h"
 
 /** Everything of one `plan` call. */
 struct planning {

@@ -5,6 +5,7 @@
 #include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/print.h"
 
 static json_t *text_or_null(const char *s)
 {

@@ -5,6 +5,7 @@
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/interrupt.h"
+#include "ui/cli/print.h"
 #include "ui/cli/solve_int.h"
 
 #include <stdio.h>

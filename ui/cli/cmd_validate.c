@@ -9,10 +9,12 @@
 #include "solver/base/units.h"
 #include "solver/io/export/scatter.h"
 #include "solver/io/own/cluster/calibration_file.h"
+#include "solver/io/own/docs.h"
 #include "solver/io/own/plan/write.h"
 #include "solver/io/own/validation/validation_file.h"
 #include "solver/validate/fit.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/print.h"
 
 /** Everything the command prints. Owner: free_job. */
 struct job {

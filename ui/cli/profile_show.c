@@ -10,7 +10,7 @@
 #include "solver/io/own/cluster/probe_file.h"
 #include "solver/io/own/cluster/profile_file.h"
 #include "solver/io/own/docs.h"
-#include "ui/cli/cli.h"
+#include "ui/cli/print.h"
 
 enum { CHART_W = 64, CHART_H = 16 };
 

@@ -8,7 +8,7 @@
 #include "solver/base/json/json.h"
 #include "solver/base/units.h"
 #include "solver/io/export/gantt.h"
-#include "ui/cli/cli.h"
+#include "ui/cli/print.h"
 #include <string.h>
 
 /* widths where none is given: of the chart where there is no terminal, and of pictures in pixels */

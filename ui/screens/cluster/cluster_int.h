@@ -89,8 +89,6 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
 int hv_cluster_table_height(struct hv_rect nodes);
 /** Rectangle of the table inside the panel. */
 struct hv_rect hv_cluster_table_rect(struct hv_rect nodes);
-/** Word of a column for "sort:", "file order" for −1. */
-const char *hv_cluster_sort_word(int column);
 /** "no bf16", "drained", …: what is wrong with a group, appended; nothing when it is fine. */
 void hv_cluster_problem(const struct hv_cluster_screen *v, const struct hv_node_group *g,
                         struct hv_str *out);

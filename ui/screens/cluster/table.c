@@ -24,7 +24,8 @@ static const int needs[] = {
 #undef X
 };
 
-const char *hv_cluster_sort_word(int column)
+/* Word of a column for "sort:", "file order" for −1. */
+static const char *sort_word(int column)
 {
     return column < 0 ? "file order" : sort_words[column];
 }
@@ -475,7 +476,7 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
         }
     }
     bool focused = v->panel == HV_CLUSTER_NODES;
-    hv_str_addf(&text, "Nodes  sort: %s", hv_cluster_sort_word(v->sort));
+    hv_str_addf(&text, "Nodes  sort: %s", sort_word(v->sort));
     if (v->filter[0] != '\0') {
         hv_str_addf(&text, "  filter: %s", v->filter);
     }

@@ -52,7 +52,8 @@ struct hv_plan_facts hv_plan_facts(struct hv_session *s, const struct hv_row *ro
     return f;
 }
 
-double hv_plan_peak_frac(const struct hv_verdict *v)
+/* Largest use of a device's memory limit over the stages, HV_UNKNOWN when not judged. */
+static double peak_frac(const struct hv_verdict *v)
 {
     double worst = HV_UNKNOWN;
     for (size_t i = 0; v != NULL && i < v->n_memory; i++) {
@@ -81,7 +82,7 @@ double hv_plan_value(const struct hv_plan_facts *f, enum hv_plan_field field)
     case HV_PLAN_COST:
         return m->usd_per_mtoken;
     case HV_PLAN_MEMORY:
-        return hv_plan_peak_frac(f->verdict);
+        return peak_frac(f->verdict);
     case HV_PLAN_BUBBLE:
         return m->bubble_frac;
     case HV_PLAN_GAP:

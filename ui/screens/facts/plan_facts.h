@@ -68,8 +68,6 @@ bool hv_plan_fits(const struct hv_plan_facts *f);
  * plan is only compared with exact ones. O(n). */
 bool hv_plan_is_dominated(const struct hv_plan_facts *f, const struct hv_plan_facts *all, size_t n,
                           const enum hv_plan_field axes[2]);
-/** Largest use of a device's memory limit over the stages, HV_UNKNOWN when not judged. */
-double hv_plan_peak_frac(const struct hv_verdict *v);
 /** Appends what a stage runs on: "4 x A100-SXM-80GB + 8 x V100-SXM2-32GB", in the order in which
  * the kinds first occur. O(devices × kinds). */
 void hv_plan_stage_kinds(const struct hv_plan *p, const struct hv_stage *st, struct hv_str *out);

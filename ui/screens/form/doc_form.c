@@ -325,8 +325,9 @@ static enum hv_status write_store(const struct hv_doc_form *f, struct hv_session
     return f->store->set(f->ctx, s, &f->rows[i], value, err);
 }
 
-enum hv_status hv_doc_form_write(struct hv_doc_form *f, struct hv_session *s, size_t i,
-                                 const char *typed, struct hv_err *err)
+/* Writes a typed value of row i to all bases as one undo step. Errors: as hv_session_set_text. */
+static enum hv_status write_value(struct hv_doc_form *f, struct hv_session *s, size_t i,
+                                  const char *typed, struct hv_err *err)
 {
     struct hv_str json = {0}, path = {0};
     enum hv_status st;
@@ -350,7 +351,7 @@ static unsigned commit(struct hv_doc_form *f, struct hv_app *app, struct hv_sess
 {
     size_t i = f->form.cursor;
     struct hv_err err = {0};
-    if (hv_doc_form_write(f, s, i, typed, &err) != HV_OK) {
+    if (write_value(f, s, i, typed, &err) != HV_OK) {
         hv_doc_form_load(f, s);
         (void)snprintf(f->fields[i].bad, sizeof f->fields[i].bad, "not accepted: %.140s", err.text);
         hv_ui_error(app, &err);

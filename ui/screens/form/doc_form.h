@@ -98,9 +98,6 @@ unsigned hv_doc_form_event(struct hv_doc_form *f, struct hv_app *app, struct hv_
                            const struct hv_event *ev, struct hv_rect r);
 /** The keys that count in the field being typed or in the open list; NULL when neither is. */
 const struct hv_key_hint *hv_doc_form_hints(const struct hv_doc_form *f);
-/** Writes a typed value of row i to all bases as one undo step. Errors: as hv_session_set_text. */
-enum hv_status hv_doc_form_write(struct hv_doc_form *f, struct hv_session *s, size_t i,
-                                 const char *typed, struct hv_err *err) HV_NODISCARD;
 
 /* ---- the list (doc_pick.c) */
 

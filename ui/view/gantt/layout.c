@@ -72,16 +72,6 @@ struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
     return p;
 }
 
-double hv_gantt_time_at(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x)
-{
-    if (p->chart.w <= 0) {
-        return st->t0_s;
-    }
-    int i = x - p->chart.x;
-    i = i < 0 ? 0 : i > p->chart.w ? p->chart.w : i;
-    return hv__gantt_edge(st, &p->chart, i);
-}
-
 bool hv_gantt_hit(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x, int y,
                   size_t *lane, double *t_s)
 {

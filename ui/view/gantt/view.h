@@ -160,8 +160,6 @@ size_t hv_gantt_lane_at(const struct hv_gantt_state *st, const struct hv_gantt_p
 /** Paints everything into r. O(columns × lanes shown) queries. */
 void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                    struct hv_grid *g, struct hv_rect r);
-/** Time at column x of the chart (its left edge). */
-double hv_gantt_time_at(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x);
 /** Lane and time at a cell; false outside the chart. */
 bool hv_gantt_hit(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x, int y,
                   size_t *lane, double *t_s);

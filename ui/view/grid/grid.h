@@ -144,10 +144,5 @@ void hv_grid_part_end(struct hv_grid *g);
 
 /** Appends the text plane: h lines, trailing blanks cut. */
 void hv_grid_dump(const struct hv_grid *g, struct hv_str *out);
-/**
- * Appends the style plane: h lines, per cell one letter ('.' = style 0, then A–Z, a–z, 0–9 by order
- * of the style table; "?" beyond), trailing dots cut. Style flags are not shown.
- */
-void hv_grid_dump_styles(const struct hv_grid *g, struct hv_str *out);
 
 #endif

@@ -255,14 +255,16 @@ static void draw_grid(const struct hv_painter *p, const void *what)
     }
 }
 
-void hv_grid_svg(const struct hv_grid *g, const struct hv_theme *theme, struct hv_str *out)
+/* Appends an SVG picture of the grid in a theme's 256 colours. O(w·h). */
+static void write_svg(const struct hv_grid *g, const struct hv_theme *theme, struct hv_str *out)
 {
     struct picture w = {g, theme};
     hv_paint_svg((int)(g->w * CELL_W), (int)(g->h * CELL_H), draw_grid, &w, out);
 }
 
-enum hv_status hv_grid_png(const struct hv_grid *g, const struct hv_theme *theme,
-                           struct hv_str *out, struct hv_err *err)
+/* The same picture as PNG. Errors: HV_ELIMIT when it is too large for cairo. O(w·h). */
+static enum hv_status write_png(const struct hv_grid *g, const struct hv_theme *theme,
+                                struct hv_str *out, struct hv_err *err)
 {
     struct picture w = {g, theme};
     return hv_paint_png((int)(g->w * CELL_W), (int)(g->h * CELL_H), draw_grid, &w, out, err);
@@ -279,9 +281,9 @@ enum hv_status hv_grid_save(const struct hv_grid *g, const struct hv_theme *them
         theme = &plain;
     }
     if (hv_text_ends_with(path, ".svg")) {
-        hv_grid_svg(g, theme, &text);
+        write_svg(g, theme, &text);
     } else if (hv_text_ends_with(path, ".png")) {
-        st = hv_grid_png(g, theme, &text, err);
+        st = write_png(g, theme, &text, err);
     } else {
         hv_grid_dump(g, &text);
     }
@@ -311,18 +313,5 @@ void hv_grid_dump(const struct hv_grid *g, struct hv_str *out)
             }
         }
         trim_line(out, from, ' ');
-    }
-}
-
-void hv_grid_dump_styles(const struct hv_grid *g, struct hv_str *out)
-{
-    static const char letters[] = ".ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    for (int y = 0; y < g->h; y++) {
-        size_t from = out->n;
-        for (int x = 0; x < g->w; x++) {
-            unsigned id = g->cells[(size_t)y * (size_t)g->w + (size_t)x].style & HV_STYLE_ID_MASK;
-            hv_str_addc(out, id < sizeof letters - 1 ? letters[id] : '?');
-        }
-        trim_line(out, from, '.');
     }
 }

@@ -6,11 +6,6 @@
 #include "ui/view/grid/grid.h"
 #include "ui/view/grid/theme.h"
 
-/** Appends an SVG picture of the grid in a theme's 256 colours. O(w·h). */
-void hv_grid_svg(const struct hv_grid *g, const struct hv_theme *theme, struct hv_str *out);
-/** The same picture as PNG. Errors: HV_ELIMIT when it is too large for cairo. O(w·h). */
-enum hv_status hv_grid_png(const struct hv_grid *g, const struct hv_theme *theme,
-                           struct hv_str *out, struct hv_err *err) HV_NODISCARD;
 /** Writes the grid to a file: a picture where the name ends in .svg or .png, else text. "-" is
  * standard output, as text. Theme NULL = the one that is compiled in. Errors: HV_EIO, HV_ELIMIT. */
 enum hv_status hv_grid_save(const struct hv_grid *g, const struct hv_theme *theme, const char *path,

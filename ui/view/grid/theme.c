@@ -12,10 +12,10 @@
 
 /* clang-format off */
 static const struct {
-    const char *name, *help;
+    const char *name;
     struct hv_style_look look;
 } table[] = {
-#define X(id, name, fg, bg, fg16, bg16, attr, mono, help) {name, help, {fg, bg, fg16, bg16, attr, mono}},
+#define X(id, name, fg, bg, fg16, bg16, attr, mono, help) {name, {fg, bg, fg16, bg16, attr, mono}},
     HV_STYLE_MAP(X)
 #undef X
 };
@@ -41,16 +41,6 @@ void hv_theme_default(struct hv_theme *t)
         t->looks[i] = table[i].look;
     }
     t->light = false;
-}
-
-const char *hv_style_name(enum hv_style s)
-{
-    return s < HV_STYLE_N ? table[s].name : "?";
-}
-
-const char *hv_style_help(enum hv_style s)
-{
-    return s < HV_STYLE_N ? table[s].help : "";
 }
 
 /* Nearest entry of the xterm 256-colour cube (levels 0, 95, 135 … 255) and its grey ramp. */
@@ -272,45 +262,4 @@ enum hv_status hv_theme_named(struct hv_theme *t, const char *name, struct hv_er
     hv_str_free(&file);
     hv_str_free(&path);
     return st;
-}
-
-static void write_color(struct hv_str *out, const char *key, int c, bool is16)
-{
-    if (c < 0) {
-        hv_str_addf(out, " %s=default", key);
-    } else if (is16 && c < 16) {
-        hv_str_addf(out, " %s=%s", key, colors16[c]);
-    } else {
-        hv_str_addf(out, " %s=%d", key, c);
-    }
-}
-
-static void write_attr(struct hv_str *out, const char *key, uint8_t bits)
-{
-    hv_str_addf(out, " %s=", key);
-    const char *join = "";
-    for (size_t i = 0; i < HV_COUNT(attrs); i++) {
-        if (bits & attrs[i].bit) {
-            hv_str_addf(out, "%s%s", join, attrs[i].name);
-            join = "+";
-        }
-    }
-    if (!bits) {
-        hv_str_adds(out, "none");
-    }
-}
-
-void hv_theme_write(const struct hv_theme *t, struct hv_str *out)
-{
-    for (size_t i = 0; i < HV_STYLE_N; i++) {
-        const struct hv_style_look *k = &t->looks[i];
-        hv_str_addf(out, "style %s", table[i].name);
-        write_color(out, "fg", k->fg, false);
-        write_color(out, "bg", k->bg, false);
-        write_attr(out, "attr", k->attr);
-        write_color(out, "fg16", k->fg16, true);
-        write_color(out, "bg16", k->bg16, true);
-        write_attr(out, "mono", k->mono);
-        hv_str_addf(out, "  # %s\n", table[i].help);
-    }
 }

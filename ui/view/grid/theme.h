@@ -114,10 +114,6 @@ struct hv_theme {
 
 /** The compiled-in theme. */
 void hv_theme_default(struct hv_theme *t);
-/** Name of a style, e.g. "op-f". */
-const char *hv_style_name(enum hv_style s);
-/** What the style is for. */
-const char *hv_style_help(enum hv_style s);
 /**
  * Changes `t` by a theme file's text; `name` is used in messages. Good lines are taken even when
  * others are bad; the first bad one is reported. Errors: HV_EINPUT with file:line:col.
@@ -132,7 +128,5 @@ extern const char *const hv_theme_names[];
  * Errors: as hv_theme_read; HV_EINPUT with the names there are. */
 enum hv_status hv_theme_named(struct hv_theme *t, const char *name,
                               struct hv_err *err) HV_NODISCARD;
-/** Appends the theme as a theme file (what share/themes/default.theme is made of). */
-void hv_theme_write(const struct hv_theme *t, struct hv_str *out);
 
 #endif

@@ -371,18 +371,3 @@ enum hv_status hv_keymap_read(struct hv_keymap *m, const char *path, struct hv_e
     hv_str_free(&text);
     return s;
 }
-
-void hv_keymap_write(const struct hv_keymap *m, struct hv_str *out)
-{
-    char name[32];
-    for (size_t i = 0; i < m->binds.n; i++) {
-        const struct hv_bind *b = &m->binds.items[i];
-        hv_str_addf(out, "bind %s %s ", b->view, hv_key_name(b->key, name, sizeof name));
-        if (b->command) {
-            hv_str_addf(out, ":%s\n", b->command);
-        } else {
-            hv_str_addf(out, "%s  # %s\n", hv_action_row(b->action)->name,
-                        hv_action_row(b->action)->help);
-        }
-    }
-}

@@ -123,7 +123,5 @@ enum hv_status hv_keymap_parse(struct hv_keymap *m, const char *text, size_t n, 
 /** As hv_keymap_parse from a path. Errors: also HV_EIO. */
 enum hv_status hv_keymap_read(struct hv_keymap *m, const char *path,
                               struct hv_err *err) HV_NODISCARD;
-/** Appends the map as a keys file (what share/keys/default.keys is made of). */
-void hv_keymap_write(const struct hv_keymap *m, struct hv_str *out);
 
 #endif

@@ -222,27 +222,3 @@ void hv_chart_draw(struct hv_grid *g, struct hv_rect r, const struct hv_chart *c
     }
     hv_grid_unclip(g, old);
 }
-
-void hv_sparkline_draw(struct hv_grid *g, struct hv_rect row, const double *values, size_t n,
-                       unsigned style)
-{
-    static const char *const utf8[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    static const char *const ascii[] = {"_", "_", ".", "-", "-", "=", "=", "#"};
-    double top = 0;
-    if (g->plain) {
-        return;
-    }
-    size_t w = row.w > 0 ? (size_t)row.w : 0, from = n > w ? n - w : 0;
-    for (size_t i = from; i < n; i++) {
-        top = isfinite(values[i]) && values[i] > top ? values[i] : top;
-    }
-    for (size_t i = from; i < n; i++) {
-        if (!isfinite(values[i])) {
-            continue;
-        }
-        double f = top > 0 && values[i] > 0 ? values[i] / top : 0;
-        size_t level = (size_t)lround(f * 7);
-        (void)hv_grid_put(g, row.x + (int)(i - from), row.y, 1,
-                          g->ascii ? ascii[level] : utf8[level], style);
-    }
-}

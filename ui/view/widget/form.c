@@ -41,7 +41,8 @@ static bool is_choice(const struct hv_field *d, const char *value)
     return false;
 }
 
-bool hv_form_check(struct hv_form *f, size_t i_field, const char *value)
+/* Checks a value by kind, bounds, choices and the caller's check; fills `bad`. True when fine. */
+static bool check_value(struct hv_form *f, size_t i_field, const char *value)
 {
     struct hv_field *d = &f->fields[i_field];
     d->bad[0] = '\0';
@@ -56,15 +57,6 @@ bool hv_form_check(struct hv_form *f, size_t i_field, const char *value)
         f->check(f->check_ctx, i_field, value, d->bad, sizeof d->bad);
     }
     return !d->bad[0];
-}
-
-size_t hv_form_first_bad(const struct hv_form *f)
-{
-    size_t i = 0;
-    while (i < f->n_fields && !f->fields[i].bad[0]) {
-        i++;
-    }
-    return i;
 }
 
 static bool can_focus(const struct hv_field *d)
@@ -88,7 +80,7 @@ static enum hv_form_result move(struct hv_form *f, int step)
 static enum hv_form_result set_value(struct hv_form *f, const char *value)
 {
     struct hv_field *d = &f->fields[f->cursor];
-    if (!hv_form_check(f, f->cursor, value)) {
+    if (!check_value(f, f->cursor, value)) {
         return HV_FORM_REFUSED;
     }
     (void)snprintf(d->value, sizeof d->value, "%s", value);
@@ -121,7 +113,7 @@ static enum hv_form_result begin(struct hv_form *f, const char *start)
     (void)snprintf(f->before, sizeof f->before, "%s", d->value);
     hv_line_set(&f->line, start);
     f->editing = true;
-    (void)hv_form_check(f, f->cursor, start);
+    (void)check_value(f, f->cursor, start);
     return HV_FORM_MOVED;
 }
 
@@ -132,11 +124,11 @@ static enum hv_form_result edit_key(struct hv_form *f, struct hv_key k)
     const char *text = hv_str_cstr(&f->line.text);
     if (e == HV_EDIT_CANCEL) {
         f->editing = false;
-        (void)hv_form_check(f, f->cursor, f->before);
+        (void)check_value(f, f->cursor, f->before);
         return HV_FORM_MOVED;
     }
     if (e != HV_EDIT_ACCEPT) {
-        (void)hv_form_check(f, f->cursor, text);
+        (void)check_value(f, f->cursor, text);
         return HV_FORM_MOVED;
     }
     if (strlen(text) >= sizeof f->fields[0].value) {

@@ -186,12 +186,8 @@ void hv_form_free(struct hv_form *f);
  * editor; Enter or Tab accepts when valid; Esc restores.
  */
 enum hv_form_result hv_form_key(struct hv_form *f, struct hv_key k);
-/** Checks a value by kind, bounds, choices and the caller's check; fills `bad`. True when fine. */
-bool hv_form_check(struct hv_form *f, size_t i_field, const char *value);
 /** The keys that count while a field is typed; NULL when none is. */
 const struct hv_key_hint *hv_form_hints(const struct hv_form *f);
-/** Index of the first wrong field, or n_fields. */
-size_t hv_form_first_bad(const struct hv_form *f);
 /** Draws label and field per row, scrolled to the cursor. */
 void hv_form_draw(const struct hv_form *f, struct hv_grid *g, struct hv_rect r, bool focused);
 /** Field at a cell of r, or SIZE_MAX. */
@@ -237,10 +233,6 @@ struct hv_chart {
 void hv_chart_draw(struct hv_grid *g, struct hv_rect r, const struct hv_chart *c);
 /** Cell at which a chart drawn into r shows (x, y); false when outside. */
 bool hv_chart_cell(struct hv_rect r, const struct hv_chart *c, struct hv_point p, int *x, int *y);
-/** Sparkline of n values scaled to their maximum, one cell each, newest right (▁…█; ASCII "._-=#").
- */
-void hv_sparkline_draw(struct hv_grid *g, struct hv_rect row, const double *values, size_t n,
-                       unsigned style);
 
 /** Text wrapped between words into r, as far as it goes; the last row is cut with "…". Plain
  * screens get it in one line. Returns the rows used. O(length). */

@@ -1,0 +1,479 @@
+/** A verdict as text: figures, breakdown, claim, failures, stages. The figures come from the
+ * verdict; nothing is computed here. */
+#include "ui/cli/verdict_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/base/units.h"
+
+void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out)
+{
+    const struct hv_metrics *m = &v->metrics;
+    char it[HV_FMT_CAP], tok[HV_FMT_CAP], mfu[HV_FMT_CAP], bubble[HV_FMT_CAP], gap[HV_FMT_CAP];
+    if (v->serving != NULL) {
+        hv_str_addf(out, "serves %s tokens/s, first token after %s, then one every %s",
+                    hv_fmt_count(tok, sizeof tok, m->tokens_per_s),
+                    hv_fmt_seconds(it, sizeof it, v->serving->first_token_s),
+                    hv_fmt_seconds(gap, sizeof gap, v->serving->next_token_s));
+        return;
+    }
+    if (v->jobs != NULL) {
+        hv_str_addf(out, "%zu jobs, %s tokens/s together", v->jobs->n,
+                    hv_fmt_count(tok, sizeof tok, m->tokens_per_s));
+        return;
+    }
+    hv_str_addf(out, "iteration %s, %s tokens/s, MFU %s, bubble %s, %s above the bound",
+                hv_fmt_seconds(it, sizeof it, m->iteration_s),
+                hv_fmt_count(tok, sizeof tok, m->tokens_per_s),
+                hv_fmt_percent(mfu, sizeof mfu, m->mfu),
+                hv_fmt_percent(bubble, sizeof bubble, m->bubble_frac),
+                hv_fmt_percent(gap, sizeof gap, m->gap_frac));
+}
+
+/* ---- claims ---- */
+
+/** Claims that are off by less than this share need no words. */
+#define CLOSE_FRAC 0.1
+
+/* The lines of a plan's claim: figure, formula, and what the formula leaves out. Nothing where
+ * nothing is claimed. */
+static void add_claim(const struct hv_claim *c, struct hv_str *out)
+{
+    char buf[HV_FMT_CAP];
+    bool time = hv_known(c->iteration_s);
+
+    if (!time && !hv_known(c->tokens_per_s)) {
+        return;
+    }
+    hv_str_addf(out, "claimed        %s%s",
+                time ? hv_fmt_seconds(buf, sizeof buf, c->iteration_s)
+                     : hv_fmt_count(buf, sizeof buf, c->tokens_per_s),
+                time ? "" : " tokens/s");
+    if (c->formula != NULL) {
+        hv_str_adds(out, " by ");
+        hv_text_clean(out, c->formula, strlen(c->formula));
+    }
+    hv_str_addc(out, '\n');
+    if (c->leaves_out != NULL) {
+        hv_str_adds(out, "  leaves out   ");
+        hv_text_clean(out, c->leaves_out, strlen(c->leaves_out));
+        hv_str_addc(out, '\n');
+    }
+}
+
+void hv_cli_claim_note(const char *strategy, const json_t *plan, struct hv_str *out)
+{
+    const json_t *claim = json_object_get(plan, "claimed");
+    const char *words = json_string_value(json_object_get(claim, "leaves_out"));
+    double said = json_number_value(json_object_get(claim, "iteration_s"));
+    double is =
+        json_number_value(json_object_get(json_object_get(plan, "simulated"), "iteration_s"));
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+
+    if (words == NULL || !(said > 0) || !(is > 0) || fabs(is / said - 1) <= CLOSE_FRAC) {
+        return;
+    }
+    hv_str_addf(out, "%s claims %s, %s are simulated: its formula leaves out ", strategy,
+                hv_fmt_seconds(a, sizeof a, said), hv_fmt_seconds(b, sizeof b, is));
+    hv_text_clean(out, words, strlen(words));
+    hv_str_addc(out, '\n');
+}
+
+/* ---- failures ---- */
+
+void hv_cli_goodput_text(const struct hv_goodput *g, double tokens_per_s, struct hv_str *out)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
+    hv_str_addf(out, "  tokens/s         %s (%s of what it does without)\n",
+                hv_fmt_count(a, sizeof a, g->tokens_per_s),
+                hv_fmt_percent(b, sizeof b, g->tokens_per_s / tokens_per_s));
+    hv_str_addf(out, "  USD per Mtoken   %s (spot prices of nodes that are preempted)\n",
+                hv_fmt_fixed(a, sizeof a, g->usd_per_mtoken, 3));
+    if (!(g->failures_per_h > 0)) {
+        hv_str_addf(out, "  failures         none: no rate of its %zu nodes is above 0\n",
+                    g->n_nodes);
+        return;
+    }
+    hv_str_addf(out, "  a failure every  %s, of %zu nodes; each costs\n",
+                hv_fmt_seconds(a, sizeof a, 3600 / g->failures_per_h), g->n_nodes);
+    hv_str_addf(out, "    detection        %s\n", hv_fmt_seconds(a, sizeof a, g->detect_s));
+    hv_str_addf(out, "    rollback         %s\n", hv_fmt_seconds(a, sizeof a, g->rollback_s));
+    hv_str_addf(out, "    reinstantiation  %s%s\n", hv_fmt_seconds(a, sizeof a, g->restore_s),
+                g->from == HV_RECOVER_PEERS
+                    ? ", when a node goes and when it is back; states come from peers"
+                    : "");
+    if (g->from == HV_RECOVER_CHECKPOINT) {
+        hv_str_addf(out, "  checkpoints      %s in %s",
+                    hv_fmt_bytes(a, sizeof a, g->checkpoint_bytes),
+                    hv_fmt_seconds(b, sizeof b, g->write_s));
+        hv_str_addf(out, " every %s", hv_fmt_seconds(a, sizeof a, g->interval_s));
+        if (g->interval_s != g->best_interval_s) {
+            hv_str_addf(out, "; best every %s", hv_fmt_seconds(c, sizeof c, g->best_interval_s));
+        }
+        hv_str_adds(out, "\n");
+    } else {
+        hv_str_addf(out, "  nodes away       %s of the time\n",
+                    hv_fmt_percent(a, sizeof a, g->away_frac));
+    }
+}
+
+/* ---- stages: equal ones share a line, so that a hundred fit a screen ---- */
+
+/* Tensor shards that a row names. */
+#define SHARDS 8
+
+/* Stages first … last of one replica that read the same. */
+struct run {
+    size_t replica, first, last;
+    char text[160];
+};
+
+/* "tp8 dp2": the degrees above one. */
+static void put_degrees(const struct hv_stage *s, struct hv_str *out)
+{
+    const struct {
+        const char *name;
+        int degree;
+    } all[] = {{"tp", s->tp.degree},
+               {"cp", s->cp.degree},
+               {"dp", s->dp},
+               {"ep", hv_stage_experts_over(s)}};
+    size_t before = out->n;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].degree > 1) {
+            hv_str_addf(out, "%s%s%d", out->n > before ? " " : "", all[i].name, all[i].degree);
+        }
+    }
+    if (out->n == before) {
+        hv_str_addc(out, '-');
+    }
+}
+
+/* ", shards 5:4:7" where tensor parallelism cuts unevenly; of many the first. */
+static void put_shards(const struct hv_tp *tp, struct hv_str *out)
+{
+    for (int t = 0; tp->shares != NULL && t < tp->degree && t < SHARDS; t++) {
+        hv_str_addf(out, "%s%d", t == 0 ? ", shards " : ":", tp->shares[t]);
+    }
+    if (tp->shares != NULL && tp->degree > SHARDS) {
+        hv_str_adds(out, ":...");
+    }
+}
+
+/* "8 A100-SXM-80GB", or "8 of 2 kinds" where they differ. */
+static void put_devices(const struct hv_plan *plan, const struct hv_replica *r,
+                        const struct hv_stage *s, struct hv_str *out)
+{
+    size_t n_kinds = 0;
+    const struct hv_device_kind *kinds[8];
+    for (size_t i = 0; i < s->n_devices; i++) {
+        const struct hv_device_kind *kind = hv_cluster_device(plan->cluster, s->devices[i]).kind;
+        size_t k = 0;
+        while (k < n_kinds && kinds[k] != kind) {
+            k++;
+        }
+        if (k == n_kinds && n_kinds < sizeof kinds / sizeof *kinds) {
+            kinds[n_kinds++] = kind;
+        }
+    }
+    size_t each = s->n_devices / (size_t)(r->count > 0 ? r->count : 1);
+    if (n_kinds == 1) {
+        hv_str_addf(out, "%zu %s", each, kinds[0]->name);
+    } else {
+        hv_str_addf(out, "%zu of %zu kinds", each, n_kinds);
+    }
+}
+
+/* Number of blocks; a stage without any holds an end of the model. */
+static void put_blocks(const struct hv_stage *s, size_t stage, struct hv_str *out)
+{
+    int halves = 0;
+    for (size_t i = 0; i < s->n_ranges; i++) {
+        halves += s->ranges[i].to2 - s->ranges[i].from2;
+    }
+    if (halves > 0) {
+        hv_str_addf(out, "%g", halves / 2.0);
+    } else {
+        hv_str_adds(out, stage == 0 ? "embed" : "head");
+    }
+}
+
+static void put_row(const struct hv_plan *plan, const struct hv_verdict *v, size_t i,
+                    struct run *row)
+{
+    const struct hv_stage_memory *mem = &v->memory[i];
+    const struct hv_stage_metrics *m = &v->stages[i];
+    const struct hv_replica *r = &plan->replicas[mem->replica];
+    const struct hv_stage *s = &r->stages[mem->stage];
+    char f[HV_FMT_CAP], b[HV_FMT_CAP], busy[HV_FMT_CAP], peak[HV_FMT_CAP], limit[HV_FMT_CAP];
+    struct hv_str devices = {0}, blocks = {0}, degrees = {0}, shards = {0};
+    put_shards(&s->tp, &shards);
+    put_devices(plan, r, s, &devices);
+    put_degrees(s, &degrees);
+    put_blocks(s, mem->stage, &blocks);
+    (void)snprintf(row->text, sizeof row->text, "%-18.18s %6s %-11.11s %8s %8s %6s  %s of %s%s%s",
+                   hv_str_cstr(&devices), hv_str_cstr(&blocks), hv_str_cstr(&degrees),
+                   hv_fmt_seconds(f, sizeof f, m->forward_s),
+                   hv_fmt_seconds(b, sizeof b, m->backward_s),
+                   hv_fmt_percent(busy, sizeof busy, m->busy_frac),
+                   hv_fmt_bytes(peak, sizeof peak, mem->peak_bytes),
+                   hv_fmt_bytes(limit, sizeof limit, mem->limit_bytes),
+                   mem->peak_bytes > mem->limit_bytes ? " !" : "", hv_str_cstr(&shards));
+    row->replica = mem->replica;
+    row->first = row->last = mem->stage;
+    hv_str_free(&devices);
+    hv_str_free(&blocks);
+    hv_str_free(&degrees);
+    hv_str_free(&shards);
+}
+
+/* The runs of every replica, in order; returns their number. */
+static size_t collect(const struct hv_plan *plan, const struct hv_verdict *v, struct run *runs)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n_stages; i++) {
+        struct run *row = &runs[n];
+        put_row(plan, v, i, row);
+        if (n > 0 && row[-1].replica == row->replica && row[-1].last + 1 == row->first &&
+            strcmp(row[-1].text, row->text) == 0) {
+            row[-1].last = row->first;
+        } else {
+            n++;
+        }
+    }
+    return n;
+}
+
+static size_t end_of_replica(const struct run *runs, size_t n, size_t from)
+{
+    size_t end = from;
+    while (end < n && runs[end].replica == runs[from].replica) {
+        end++;
+    }
+    return end;
+}
+
+static bool same_stages(const struct run *a, const struct run *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (a[i].first != b[i].first || a[i].last != b[i].last ||
+            strcmp(a[i].text, b[i].text) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void put_span(size_t first, size_t last, struct hv_str *out)
+{
+    hv_str_addf(out, "%zu", first);
+    if (last > first) {
+        hv_str_addf(out, "-%zu", last);
+    }
+}
+
+static void add_stage_table(const struct hv_plan *plan, const struct hv_verdict *v,
+                            struct hv_str *out)
+{
+    hv_str_adds(out, "\nreplica/stage, devices     blocks degrees      forward backward   busy"
+                     "  worst memory\n");
+    struct run *runs = hv_xcalloc(v->n_stages, sizeof *runs);
+    size_t n = collect(plan, v, runs);
+    for (size_t from = 0; from < n;) {
+        size_t end = end_of_replica(runs, n, from), next = end, last = runs[from].replica;
+        while (next < n) {
+            size_t stop = end_of_replica(runs, n, next);
+            if (stop - next != end - from || !same_stages(&runs[from], &runs[next], end - from)) {
+                break;
+            }
+            last = runs[next].replica;
+            next = stop;
+        }
+        for (size_t i = from; i < end; i++) {
+            struct hv_str id = {0};
+            put_span(runs[i].replica, last, &id);
+            hv_str_addc(&id, '/');
+            put_span(runs[i].first, runs[i].last, &id);
+            hv_str_addf(out, "  %-10s %s\n", hv_str_cstr(&id), runs[i].text);
+            hv_str_free(&id);
+        }
+        from = next;
+    }
+    free(runs);
+}
+
+/* ---- the whole ---- */
+
+static void add_figures(const struct hv_metrics *m, struct hv_str *out)
+{
+    char buf[HV_FMT_CAP];
+    hv_str_addf(out, "iteration      %s%s\n", hv_fmt_seconds(buf, sizeof buf, m->iteration_s),
+                m->exact ? "" : " (steady state, stale weights)");
+    hv_str_addf(out, "tokens/s       %s\n", hv_fmt_count(buf, sizeof buf, m->tokens_per_s));
+    hv_str_addf(out, "MFU            %s\n", hv_fmt_percent(buf, sizeof buf, m->mfu));
+    hv_str_addf(out, "bubble         %s\n", hv_fmt_percent(buf, sizeof buf, m->bubble_frac));
+    hv_str_addf(out, "lower bound    %s", hv_fmt_seconds(buf, sizeof buf, m->bound_s));
+    hv_str_addf(out, " (gap %s)\n", hv_fmt_percent(buf, sizeof buf, m->gap_frac));
+    hv_str_addf(out, "USD per Mtoken %s\n", hv_fmt_fixed(buf, sizeof buf, m->usd_per_mtoken, 3));
+    hv_str_addf(out, "devices used   %zu\n", m->n_devices_used);
+    if (!m->exact) {
+        hv_str_addf(out, "staleness      %d updates\n", m->staleness);
+    }
+}
+
+static void add_breakdown(const struct hv_metrics *m, struct hv_str *out)
+{
+    char s[HV_FMT_CAP], p[HV_FMT_CAP];
+    const double rounding_frac = 1e-9; /* what sums of doubles leave is no loss */
+    hv_str_adds(out, "\nwhere the time goes (average device)\n");
+    for (int i = 0; i < HV_BREAKDOWN_N; i++) {
+        if (m->breakdown_s[i] > rounding_frac * m->iteration_s) {
+            hv_str_addf(out, "  %-10s %10s %7s  %s\n", hv_breakdown_name((enum hv_breakdown)i),
+                        hv_fmt_seconds(s, sizeof s, m->breakdown_s[i]),
+                        hv_fmt_percent(p, sizeof p, m->breakdown_s[i] / m->iteration_s),
+                        hv_breakdown_help((enum hv_breakdown)i));
+        }
+    }
+}
+
+/** What single requests see of it. */
+static void add_queue(const struct hv_serving *s, struct hv_str *out)
+{
+    const struct hv_request_figures *q = &s->queue;
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    hv_str_addf(out, "arrivals       %s requests/s, %s of what it serves (Poisson, estimated)\n",
+                hv_fmt_fixed(a, sizeof a, s->arrivals_per_s, 3),
+                hv_fmt_percent(b, sizeof b, q->load_frac));
+    if (q->n == 0) {
+        hv_str_adds(out, "  wait         grows without end: they come faster than they go\n");
+        return;
+    }
+    hv_str_addf(out, "  wait         %s in the mean, %s by formula, for one of %.0f slots\n",
+                hv_fmt_seconds(a, sizeof a, q->mean_wait_s),
+                hv_fmt_seconds(b, sizeof b, q->formula_wait_s), s->slots);
+    if (q->no_room_frac > 0) {
+        hv_str_addf(out, "  full caches  hold back %s of them, %s of the mean wait\n",
+                    hv_fmt_percent(a, sizeof a, q->no_room_frac),
+                    hv_fmt_seconds(b, sizeof b, q->room_wait_s));
+    }
+    hv_str_addf(out, "  first token  %s for half of them, %s for 99%%\n",
+                hv_fmt_seconds(a, sizeof a, q->first_p50_s),
+                hv_fmt_seconds(b, sizeof b, q->first_p99_s));
+    hv_str_addf(out, "  request      %s for half of them, %s for 99%%\n",
+                hv_fmt_seconds(a, sizeof a, q->whole_p50_s),
+                hv_fmt_seconds(b, sizeof b, q->whole_p99_s));
+}
+
+/** Figures of a serving plan: what passes, how long a request takes, stage by stage. */
+static void add_serving(const struct hv_plan *plan, const struct hv_verdict *v, struct hv_str *out)
+{
+    const struct hv_serving *s = v->serving;
+    const struct hv_metrics *m = &v->metrics;
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP], d[HV_FMT_CAP], e[HV_FMT_CAP];
+    hv_str_addf(out, "tokens/s       %s (max flow of the placement %s)\n",
+                hv_fmt_count(a, sizeof a, m->tokens_per_s),
+                hv_fmt_count(b, sizeof b, s->max_tokens_per_s));
+    hv_str_addf(out, "upper bound    %s: %s\n", hv_fmt_count(a, sizeof a, s->bound_tokens_per_s),
+                s->bound_why);
+    hv_str_addf(out, "requests/s     %s, %.0f in flight\n",
+                hv_fmt_fixed(a, sizeof a, s->requests_per_s, 3), ceil(s->requests_in_flight));
+    hv_str_addf(out, "first token    %s\n", hv_fmt_seconds(a, sizeof a, s->first_token_s));
+    if (s->output_tokens > 0) {
+        hv_str_addf(out, "next token     %s\n", hv_fmt_seconds(a, sizeof a, s->next_token_s));
+        hv_str_addf(out, "request        %s, with %.0f tokens generated\n",
+                    hv_fmt_seconds(a, sizeof a, s->request_s), s->output_tokens);
+    }
+    if (s->slots > 0) {
+        add_queue(s, out);
+    }
+    hv_str_addf(out, "MFU            %s\n", hv_fmt_percent(a, sizeof a, m->mfu));
+    hv_str_addf(out, "USD per Mtoken %s\n", hv_fmt_fixed(a, sizeof a, m->usd_per_mtoken, 3));
+    hv_str_addf(out, "devices used   %zu\n", m->n_devices_used);
+    hv_str_adds(out, "\nreplica/stage, device          tokens/s      of most   prompts      token"
+                     "     cache        memory\n");
+    for (size_t i = 0; i < s->n_stages; i++) {
+        const struct hv_serve_stage *x = &s->stages[i];
+        const struct hv_stage_memory *mem = &v->memory[i];
+        struct hv_device_ref ref = hv_cluster_device(plan->cluster, mem->device);
+        hv_str_addf(out, "  %2zu/%-2zu %-18.18s %12s %12s %9s %10s %9s", x->replica, x->stage,
+                    ref.kind->name, hv_fmt_count(a, sizeof a, x->flow_tokens_per_s),
+                    hv_fmt_count(b, sizeof b, x->capacity_tokens_per_s),
+                    hv_fmt_seconds(c, sizeof c, x->prompt_s),
+                    hv_fmt_seconds(d, sizeof d, x->token_s),
+                    hv_fmt_bytes(e, sizeof e, x->cache_bytes));
+        hv_str_addf(out, " %10s of %-9s%s\n", hv_fmt_bytes(a, sizeof a, mem->peak_bytes),
+                    hv_fmt_bytes(b, sizeof b, mem->limit_bytes),
+                    mem->peak_bytes > mem->limit_bytes ? " !" : "");
+    }
+}
+
+/** Every job in a line, then what they are together. */
+static void add_jobs(const struct hv_verdict *v, struct hv_str *out)
+{
+    const struct hv_jobs_verdict *j = v->jobs;
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP], d[HV_FMT_CAP], e[HV_FMT_CAP];
+    hv_str_addf(out, "%-16s %9s %9s %9s %9s %12s %7s %8s %8s\n", "job", "wait", "start", "end",
+                "iteration", "tokens/s", "MFU", "devices", "USD");
+    for (size_t i = 0; i < j->n; i++) {
+        const struct hv_job_verdict *x = &j->items[i];
+        const struct hv_metrics *m = &x->verdict.metrics;
+        hv_str_addf(out, "%-16s %9s %9s", x->name, hv_fmt_seconds(a, sizeof a, x->wait_s),
+                    hv_fmt_seconds(b, sizeof b, x->start_s));
+        hv_str_addf(out, " %9s %9s %12s %7s",
+                    isfinite(x->end_s) ? hv_fmt_seconds(a, sizeof a, x->end_s) : "–",
+                    hv_fmt_seconds(b, sizeof b, m->iteration_s),
+                    hv_fmt_count(c, sizeof c, m->tokens_per_s),
+                    hv_fmt_percent(d, sizeof d, m->mfu));
+        hv_str_addf(out, " %8zu %8s\n", m->n_devices_used, hv_fmt_fixed(e, sizeof e, x->usd, 2));
+    }
+    hv_str_addf(out, "\ntokens/s       %s, %s\n",
+                hv_fmt_count(a, sizeof a, v->metrics.tokens_per_s),
+                hv_known(j->makespan_s) ? "mean until the last job has ended"
+                                        : "of all jobs that run without end");
+    hv_str_addf(out, "USD per hour   %s\n", hv_fmt_fixed(a, sizeof a, v->metrics.usd_per_h, 2));
+    hv_str_addf(out, "USD per Mtoken %s\n",
+                hv_fmt_fixed(a, sizeof a, v->metrics.usd_per_mtoken, 3));
+    hv_str_addf(out, "devices used   %zu\n", v->metrics.n_devices_used);
+    hv_str_addf(out, "mean wait      %s\n", hv_fmt_seconds(a, sizeof a, j->mean_wait_s));
+    if (hv_known(j->makespan_s)) {
+        hv_str_addf(out, "mean completion %s, last end %s\n",
+                    hv_fmt_seconds(a, sizeof a, j->mean_completion_s),
+                    hv_fmt_seconds(b, sizeof b, j->makespan_s));
+    }
+}
+
+void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v, struct hv_str *out)
+{
+    if (v->serving != NULL) {
+        add_serving(plan, v, out);
+    } else if (v->jobs != NULL) {
+        add_jobs(v, out);
+    } else {
+        add_figures(&v->metrics, out);
+        if (v->stale_sync != NULL) {
+            hv_str_adds(out, "sync           ");
+            hv_eval_stale_sync_text(v->stale_sync, out);
+            hv_str_addc(out, '\n');
+        }
+    }
+    add_claim(&plan->claimed, out);
+    if (v->n_stages > 0) {
+        add_breakdown(&v->metrics, out);
+        if (v->goodput.known) {
+            hv_str_adds(out, "\nwith failures and preemptions\n");
+            hv_cli_goodput_text(&v->goodput, v->metrics.tokens_per_s, out);
+        }
+        add_stage_table(plan, v, out);
+    }
+    for (size_t i = 0; i < v->n_rough; i++) {
+        hv_str_addf(out, "%sapproximated: %s\n", i == 0 ? "\n" : "", v->rough[i]);
+    }
+    for (size_t i = 0; i < v->findings.n; i++) {
+        const struct hv_violation *x = &v->findings.items[i];
+        hv_str_addf(out, "%sviolation %s at %s: %s\n", i == 0 ? "\n" : "",
+                    hv_violation_name(x->code), x->where, x->text);
+    }
+}
