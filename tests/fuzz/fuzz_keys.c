@@ -2,8 +2,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "ui/view/keys/keys.h"
 #include "ui/view/grid/theme.h"
+#include "ui/view/keys/keys.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,4 +1,4 @@
-/** `hetviz check`: reads files of every kind as what they say they are; runs nothing. */
+/** `hetviz check`: reads files of every kind by their `format` member; runs nothing. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -122,7 +122,7 @@ static enum hv_status check_calibration(const struct hv_json *json, struct hv_er
     return st;
 }
 
-/** A profile speaks for a kind of the catalogue; its samples are read too. */
+/** A profile belongs to a kind of the catalogue; its samples are read too. */
 static enum hv_status check_profile(const struct hv_json *json, struct hv_err *err)
 {
     struct hv_device_catalogue devices = {0};
@@ -135,7 +135,7 @@ static enum hv_status check_profile(const struct hv_json *json, struct hv_err *e
     return st;
 }
 
-/** Builds what the text says it is; takes over `json`. */
+/** Builds the object of the document's `format`; takes over `json`. */
 static enum hv_status check_document(struct hv_json json, const char *path, const char **what,
                                      struct hv_err *err)
 {

@@ -15,7 +15,7 @@
 
 enum { POLL_MS = 100, REASON_MAX = 300 };
 
-/** A worker that stops itself in time says where it was; only one that does not is ended. */
+/** A worker that stops itself in time reports where it was; one that does not is killed. */
 static const double grace_s = 0.5;
 
 /** One strategy in the table. */

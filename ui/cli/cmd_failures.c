@@ -329,7 +329,7 @@ static enum hv_status set_rate(struct failing *f, const char *text, struct hv_er
                : hv_err_set(err, HV_EUSAGE, "--preempted %s: the cluster has no such group", text);
 }
 
-/** What the options say in place of inventory and job: the documents of this call are changed
+/** Options that override inventory and job: the documents of this call are changed
  * before anything is expected of them. */
 static enum hv_status set_rules(struct failing *f, struct hv_args *args, struct hv_err *err)
 {

@@ -263,7 +263,7 @@ static size_t series_of(const char *source, const char **names, size_t *n)
     return i;
 }
 
-/** Points of all timed rows with what a pointer on them says. */
+/** Points of all timed rows with the text a pointer on them shows. */
 static void add_points(struct job *j, struct hv_scatter_point *points, const char **names,
                        struct hv_scatter *s)
 {

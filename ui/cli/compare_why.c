@@ -1,6 +1,6 @@
 /*
  * Words about the difference of two verdicts, from their breakdowns. What makes a plan good is
- * eval's business, here it is only told.
+ * eval's business, here it is only put into words.
  */
 #include "ui/cli/compare_why.h"
 

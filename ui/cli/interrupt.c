@@ -9,7 +9,8 @@
 
 #include "solver/base/status.h"
 
-/* A signal that follows this soon is the same Ctrl-C told twice: to us and to our group. */
+/* A signal that follows this soon is the same Ctrl-C sent twice: to this process and to its group.
+ */
 #define SAME_KEY_S 0.3
 
 static volatile sig_atomic_t arrived, insists;

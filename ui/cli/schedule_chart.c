@@ -1,6 +1,6 @@
 /*
  * A schedule as lines of characters: one per rank, a column per unit of time. Where there are more
- * operations than columns, each column tells what fills it.
+ * operations than columns, each column shows the kind that fills it.
  */
 #include "ui/cli/schedule_show.h"
 

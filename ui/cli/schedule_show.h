@@ -28,7 +28,7 @@ struct hv_schedule_shown {
     const double *scale;             /**< [stages] factors on the times, or NULL */
 };
 
-/** A makespan told from smaller ones. */
+/** A makespan extrapolated from smaller ones. */
 struct hv_schedule_told {
     const char *name;
     struct hv_schedule_times times;

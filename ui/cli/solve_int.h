@@ -28,7 +28,7 @@ enum hv_status hv__solve_instance(const struct hv_instance *in, const struct hv_
                                   struct hv_arena *arena, struct hv__solve_answer *out,
                                   struct hv_err *err) HV_NODISCARD;
 /**
- * Asks lp_solve for a second opinion on a chain, in a process of its own; appends what it says to
+ * Solves a chain with lp_solve too, in a process of its own; appends the outcome to
  * the certificate. `proven` is taken back where it contradicts.
  */
 void hv__solve_certify(const struct hv_partition *p, const struct hv_partition_result *r,

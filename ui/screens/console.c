@@ -261,7 +261,7 @@ static unsigned answer_lua(void *ctx, struct hv_app *app, const char *text)
     text += text[0] == '='; /* "=1+1" of older interpreters */
     if (text[0] != '\0') {
         hv_session_lua(hv_ui_session(hv_app_model(app)), text);
-        ask_lua(app); /* a prompt asks again until it is left */
+        ask_lua(app); /* the prompt opens again until it is left */
     }
     return HV_APP_REDRAW;
 }

@@ -1,4 +1,4 @@
-/** The tour: a line above the status row says what to press next and what that shows; it goes on
+/** The tour: a line above the status row shows the next key and its effect; it goes on
  * when that was done. A table of steps; nothing is done for the user. */
 #include <string.h>
 

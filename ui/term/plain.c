@@ -1,4 +1,5 @@
-/* The plain front end's loop: a line in, words out. What screens say is ui/view/plain's. */
+/* The plain front end's loop: a line in, words out. Screens become words in ui/view (grid/plain.h).
+ */
 #include "ui/term/plain.h"
 
 #include <errno.h>
@@ -19,13 +20,13 @@
 #define FIRST_ACTION 11
 #define MAX_ACTIONS  48
 #define MAX_FDS      64
-/* Progress is told at every tenth, or after so many seconds. */
+/* Progress is written at every tenth, or after so many seconds. */
 #define PROGRESS_FRAC 0.1
 #define PROGRESS_S    10.0
 #define SETTLE_S      1.0
 #define LINE_LIMIT    ((size_t)1 << 20)
 
-/* What was told of a run. */
+/* What was written about a run. */
 struct told {
     uint32_t row;
     double frac, at_s;
@@ -76,7 +77,7 @@ static void flush(struct plain *p)
     hv_str_clear(&p->out);
 }
 
-/* The message of the status row, once: what was told makes room for the next. */
+/* The message of the status row, once: it is cleared, so that the next can follow. */
 static void tell_message(struct plain *p)
 {
     const char *text = hv_app_message_text(p->config.app);
@@ -108,7 +109,7 @@ static void tell_screen(struct plain *p)
 {
     struct hv_str text = {0};
     double start_s = hv_session_now_s(p->config.session);
-    /* what a screen works out bit by bit belongs to what it says */
+    /* what the screen computes in steps is finished first, within SETTLE_S */
     while (hv_app_timeout_ms(p->config.app) == 0 &&
            hv_session_now_s(p->config.session) < start_s + SETTLE_S) {
         tick(p);

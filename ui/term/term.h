@@ -10,8 +10,8 @@
 #include "solver/base/status.h"
 #include "ui/view/app/app.h"
 #include "ui/view/grid/grid.h"
-#include "ui/view/keys/keys.h"
 #include "ui/view/grid/theme.h"
+#include "ui/view/keys/keys.h"
 
 /** Colour wishes: `--color=auto|always|never`; auto honours NO_COLOR. */
 enum hv_color { HV_COLOR_AUTO, HV_COLOR_ALWAYS, HV_COLOR_NEVER };
@@ -53,7 +53,7 @@ struct hv_term_ops {
     /** Takes the mouse, or leaves it to the terminal (to select text), with the next frame; false
      * where there is none. */
     bool (*mouse)(struct hv_term *t, bool on);
-    /** Cells look as the theme says from the next frame on; false where nothing has looks. */
+    /** Uses the theme from the next frame on; false for terminals without colours or attributes. */
     bool (*theme)(struct hv_term *t, const struct hv_theme *theme);
     /** Gives the terminal back for a child program ($EDITOR), and takes it again. */
     void (*suspend)(struct hv_term *t);
@@ -62,7 +62,7 @@ struct hv_term_ops {
 
 /** The real terminal (ncursesw), in the locale that is set. At most one at a time. */
 extern const struct hv_term_ops hv_term_curses;
-/** What opening the real terminal would say, at once. Errors: as its open. */
+/** Checks at once whether the real terminal can be opened. Errors: as its open. */
 enum hv_status hv_term_curses_check(struct hv_err *err) HV_NODISCARD;
 /** A terminal in memory: gives the configured events, then HV_EV_QUIT. */
 extern const struct hv_term_ops hv_term_memory;

@@ -57,7 +57,7 @@ static bool is_text(const char *have, const char *want)
     return have && strcmp(have, want) == 0;
 }
 
-/* Is it missing or what ECMA-48 says? */
+/* Is it missing, or the sequence of ECMA-48? */
 static bool is_usual(const char *have, const char *want)
 {
     return !have || strcmp(have, want) == 0;

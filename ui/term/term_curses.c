@@ -104,7 +104,7 @@ static void send_bytes(struct hv_term *t)
     hv_str_clear(&t->out.bytes);
 }
 
-/* The size may be new, and nobody knows what the terminal shows. curses is told of it when it is
+/* The size may be new, and what the terminal shows is unknown. curses is told of it when it is
  * needed again: its own windows are never drawn. */
 static void forget(struct hv_term *t)
 {

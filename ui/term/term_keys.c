@@ -129,7 +129,7 @@ static struct hv_event mouse_event(struct hv_key_input *in, unsigned code, int x
 
 /* ---- sequences ---- */
 
-/* A sequence that begins with Esc and '[': parameters, then the byte that says what it is. */
+/* A sequence that begins with Esc and '[': parameters, then the byte that names the function. */
 struct sequence {
     unsigned params[PARAMS_MAX];
     size_t n_params, n; /* n = bytes of the whole */

@@ -1,7 +1,7 @@
 /**
  * Bytes to events: what keys and mouse of a terminal send, decoded from a buffer that is filled
  * with whatever there is. A flood of keys costs one read for a thousand of them. Reads nothing by
- * itself and knows no clock; sequences that nobody knows are skipped, they must not act as keys.
+ * itself and uses no clock; unknown sequences are skipped, they must not act as keys.
  */
 #ifndef HV_UI_TERM_TERM_KEYS_H
 #define HV_UI_TERM_TERM_KEYS_H
@@ -22,7 +22,7 @@ struct hv_key_text {
     struct hv_key key;
 };
 
-/** A decoder. `{0}` knows what all terminals of today send. Nothing to free. */
+/** A decoder. `{0}` decodes the sequences common to today's terminals. Nothing to free. */
 struct hv_key_input {
     unsigned char bytes[HV_KEYS_ROOM];
     size_t from, n;                        /**< bytes[from..n) wait */
@@ -35,7 +35,7 @@ struct hv_key_input {
 
 /** Adds what the terminal sends for a key, unless it is empty, too long or no sequence. */
 void hv__keys_learn(struct hv_key_input *in, const char *text, struct hv_key key);
-/** Where bytes may be put, and how many; hv__keys_took says how many were. */
+/** Where bytes may be put, and how many; hv__keys_took is told how many were written. */
 unsigned char *hv__keys_room(struct hv_key_input *in, size_t *n);
 void hv__keys_took(struct hv_key_input *in, size_t n);
 /** True when there is the beginning of something: a sequence, or somebody pressed Esc. */

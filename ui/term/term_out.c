@@ -137,7 +137,7 @@ static void set_ansi_pen(struct hv_out *o, struct hv_pen p)
     o->bytes.p[o->bytes.n - 1] = 'm'; /* instead of the last semicolon */
 }
 
-/* All of it anew, by what the terminal's description says. */
+/* Sets the whole pen anew with the capabilities of the terminal's description. */
 static void set_other_pen(struct hv_out *o, struct hv_pen p)
 {
     const struct hv_out_caps *c = &o->caps;

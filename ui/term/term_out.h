@@ -1,6 +1,6 @@
 /**
  * Cells to bytes: turns the difference between what a terminal shows and a grid into one piece of
- * output. Knows what terminfo says of the terminal, no file, no window and no curses screen:
+ * output. Uses the terminfo description of the terminal, but no file, window or curses screen:
  * ncurses writes to the terminal after every movement of the cursor, a hundred times for a first
  * frame.
  */
@@ -39,13 +39,13 @@ struct hv_out {
     const struct hv_grid *grid;     /**< that was shown last, and its frame; never looked into */
     uint64_t frame;
     int w, h;
-    int x, y; /**< its cursor; x < 0 = nobody knows */
+    int x, y; /**< its cursor; x < 0 = unknown */
     struct hv_pen pen;
     bool pen_known;
     unsigned style;        /**< that the pen was last set for */
-    int cursor;            /**< 1 visible, 0 hidden, −1 nobody knows */
+    int cursor;            /**< 1 visible, 0 hidden, −1 unknown */
     bool cleared;          /**< what is shown is known */
-    struct hv_cell judged; /**< of more than one byte, looked at last; the style says nothing */
+    struct hv_cell judged; /**< of more than one byte, looked at last; its style is unused */
     size_t n_judged;       /**< its bytes */
     bool safe, odd;        /**< what was found: see safe_text */
     struct hv_str bytes;   /**< what is to be written; the caller writes and clears it */

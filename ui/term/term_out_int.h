@@ -1,4 +1,4 @@
-/** What term_out.c needs of term_caps.c, the only one of the two that knows terminfo. */
+/** What term_out.c needs of term_caps.c; only the latter includes terminfo. */
 #ifndef HV_UI_TERM_TERM_OUT_INT_H
 #define HV_UI_TERM_TERM_OUT_INT_H
 

@@ -438,7 +438,8 @@ int hv_tui_main(int argc, char **argv)
     }
     bool scripted = o.script != NULL || o.dump != NULL;
     if (st == HV_OK && !scripted && !o.memory && !wants_plain(&o)) {
-        st = hv_term_curses_check(&err); /* nobody waits for files to be told that */
+        st =
+            hv_term_curses_check(&err); /* before files are read, so that the error comes at once */
     }
     struct hv_session_env env = {.plugins_later = true,
                                  .apart_from = scripted || wants_plain(&o) ? 0 : APART_FROM};

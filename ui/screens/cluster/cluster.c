@@ -1,5 +1,5 @@
 /* Screen 1, Cluster: node groups, links between them, details and editing. Joins the parts; what
- * they draw and change is in cluster_*.c. */
+ * they draw and change is in the other files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -67,7 +67,7 @@ struct hv_cluster_rects {
     struct hv_rect nodes, links, side, form;
 };
 
-/* ---- rows (cluster_table.c) */
+/* ---- rows (table.c) */
 
 /** Identity of a group: a hash of its name. */
 uint64_t hv_cluster_group_id(const struct hv_node_group *g);
@@ -99,9 +99,9 @@ void hv_cluster_totals(const struct hv_cluster_screen *v, struct hv_str *out);
 /** Number with a plain dash for unknown ones. */
 void hv_cluster_number(struct hv_str *out, double x, const char *unit);
 
-/* ---- links and details (cluster_links.c, cluster_details.c) */
+/* ---- links and details (links.c, details.c) */
 
-/** Appends what the cell at the matrix' cursor says, in words. */
+/** Appends the cell at the matrix' cursor in words. */
 void hv_cluster_link_line(const struct hv_cluster_screen *v, struct hv_str *out);
 /** Draws the matrix of paths between groups. */
 void hv_cluster_draw_links(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r);
@@ -116,7 +116,7 @@ void hv_cluster_draw_side(const struct hv_cluster_screen *v, struct hv_grid *g, 
 /** Line of the details at which a section begins ("topology", "prices"); 0 when there is none. */
 int hv_cluster_side_line(const struct hv_cluster_screen *v, const char *section);
 
-/* ---- editing (cluster_form.c, cluster_edit.c) */
+/* ---- editing (form.c, edit.c) */
 
 /** Fills the form for the groups in `edited`, or for the network. Closes it when they are gone. */
 void hv_cluster_form_fill(struct hv_cluster_screen *v);

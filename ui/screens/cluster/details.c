@@ -83,7 +83,7 @@ static void add_right(struct hv_str *out, const char *text)
 static void add_topology(struct hv_str *out, const struct hv_node_group *g)
 {
     char buf[HV_FMT_CAP] = "";
-    double said = HV_UNKNOWN; /* what `buf` says: neighbours mostly say the same */
+    double said = HV_UNKNOWN; /* value that `buf` shows; neighbours mostly have the same */
     uint32_t n = g->n_devices < MATRIX_DEVICES ? g->n_devices : MATRIX_DEVICES;
     hv_str_addf(out, "topology of one node, GB/s from row to column%s\n",
                 n < g->n_devices ? " (first 8)" : "");

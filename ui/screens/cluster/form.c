@@ -63,7 +63,7 @@ static void add_number(struct hv_str *out, double x)
     }
 }
 
-/* What counts for a group where its member is left out: the built cluster knows. */
+/* The value of a member that a group leaves out: that of the built cluster. */
 static void group_fallback(const struct hv_node_group *g, const char *path, struct hv_str *out)
 {
     if (strcmp(path, "count") == 0) {

@@ -120,7 +120,8 @@ static void draw_link_row(const struct hv_cluster_screen *v, struct hv_grid *g, 
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
     struct hv_str text = {0};
-    struct hv_path said = {.bytes_per_s = HV_UNKNOWN}; /* by `text`: neighbours mostly say it too */
+    struct hv_path said = {.bytes_per_s =
+                               HV_UNKNOWN}; /* shown by `text`; neighbours mostly have the same */
     bool focused = v->panel == HV_CLUSTER_LINKS;
     put_name(g, (struct hv_rect){at.x, at.y, m->name_w - 1, 1}, HV_LEFT, c->groups[row].name,
              HV_STYLE_TEXT);

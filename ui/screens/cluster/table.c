@@ -484,7 +484,7 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
         hv_str_addf(&text, "  marked: %zu", v->marks.n);
     }
     hv_grid_box(g, r, hv_str_cstr(&text), focused, focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
-    /* the width says which columns are shown, the orders which group a row is */
+    /* the columns shown depend on the width, the group of a row on the orders */
     uint64_t version = hv_hash(hv_cluster_version(v, "nodes"), &at.w, sizeof at.w);
     version = hv_hash(version, &v->order_version, sizeof v->order_version);
     struct hv_table_source s = {&some, v->order.n, some_cell, some_flags, some_id, version};

@@ -15,7 +15,7 @@ struct hv_ui_place {
     double at_s;
 };
 
-/** A lever that another screen wants to see turned in What-if; taken there. */
+/** A lever with the value that another screen proposes; What-if takes it when it opens. */
 struct hv_ui_turn {
     uint32_t row; /**< 0 = none */
     size_t lever; /**< number in hv_levers_read's list */

@@ -51,7 +51,7 @@ struct hv_explain_try {
     char reason[160]; /**< why it failed */
 };
 
-/** The layers of the slowest replica entry shared out freely, and what the judge says to it. */
+/** The layers of the slowest replica entry shared out freely, and its simulated step time. */
 struct hv_explain_share {
     bool done, ok;         /**< was worked out; there is something to share */
     struct hv_arena arena; /**< of all below */

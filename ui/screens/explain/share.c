@@ -121,7 +121,7 @@ static struct hv_evidence largest_move(const struct hv_explain_data *d)
     return e;
 }
 
-/** What the optimum is, and what the judge says to its whole numbers. */
+/** The optimum, and the simulated step time of its rounding to whole layers. */
 static void add_optimum(struct hv_explain_data *d)
 {
     const struct hv_explain_share *x = &d->share;

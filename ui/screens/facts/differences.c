@@ -153,7 +153,7 @@ static void describe_batch(const struct hv_plan *p, struct hv_str *out)
     }
 }
 
-/** One line when the two plans differ in what `describe` says. */
+/** One line when the texts that `describe` appends for the two plans differ. */
 static void add_structure(const struct hv_plan_facts pair[2],
                           void (*describe)(const struct hv_plan *p, struct hv_str *out),
                           struct hv_str *out)

@@ -9,7 +9,7 @@
 #include "solver/base/units.h"
 #include "ui/view/grid/layout.h"
 
-/* Rows of axis, memory, critical path and minimap; rows in which the panel says all it has. */
+/* Rows of axis, memory, critical path and minimap; rows that the whole panel needs. */
 enum { AROUND_LANES = 11, PANEL_H = 9 };
 
 struct places {
@@ -97,7 +97,8 @@ static void gantt_draw(const void *state, const void *model, const struct hv_vie
     if (!hv_gantt_subject_get(st, model, &view, &subject, &err)) {
         if (!hv_gantt_wait_draw(model, ctx->grid, ctx->body)) {
             const struct hv_row *row = subject.facts.row;
-            if (row != NULL && row->plan != NULL) { /* what the judge says without a timeline */
+            if (row != NULL &&
+                row->plan != NULL) { /* the findings of a verdict without a timeline */
                 subject.facts = hv_plan_facts(hv_ui_session(model), row);
             }
             hv_ui_no_plan(&subject.facts, err.text, ctx->grid, ctx->body);

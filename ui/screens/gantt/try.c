@@ -86,7 +86,7 @@ static bool is_search(const struct hv_lever *l, double value)
            (row->flags & HV_SCHEDULE_BY_COST) != 0;
 }
 
-/** The next position that can be drawn; says why when there is none. */
+/** The next position that can be drawn; shows why when there is none. */
 static void step(struct hv_gantt_try *t, struct hv_app *app, size_t i, int by)
 {
     struct hv_session *s = hv_ui_session(hv_app_model(app));

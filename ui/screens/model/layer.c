@@ -1,5 +1,5 @@
 /* Values of single blocks on the model screen: the layer_list of a transformer, the layers of a
- * measured model. What a block does not say itself comes from the fields of the model. */
+ * measured model. Members that a block leaves out come from the fields of the model. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

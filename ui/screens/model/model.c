@@ -1,5 +1,5 @@
 /* Screen 2, Model: what is trained and how, its layers with their cost, whether it fits. Joins the
- * parts; what they draw is in model_*.c. */
+ * parts; what they draw is in the other files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,7 +268,7 @@ struct measuring {
     struct hv_err err;
 };
 
-/* What it says stays to be read; a path with a quotation mark in it is no program of ours. */
+/* Its output stays on the screen; a path with a quotation mark in it is no program of ours. */
 static void run_profiler(void *ctx)
 {
     struct measuring *m = ctx;

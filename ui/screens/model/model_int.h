@@ -79,7 +79,7 @@ struct hv_model_screen {
  * was scrolled: for hv_grid_part. */
 uint64_t hv_model_version(const struct hv_model_screen *v, const char *part);
 
-/* ---- layers (model_table.c) */
+/* ---- layers (table.c) */
 
 /** Lists runs, kinds and unfolded halves anew. O(blocks). */
 void hv_model_rows(struct hv_model_screen *v);
@@ -89,7 +89,7 @@ struct hv_layer_price hv_model_price(const struct hv_model_screen *v,
                                      const struct hv_device_kind *kind, int tp);
 /** Rows for the table widget, for a panel of that width. */
 struct hv_table_source hv_model_source(const struct hv_model_screen *v);
-/** Appends a count of parameters as people say it: "8.03B", "525M"; "-" when unknown. */
+/** Appends a count of parameters in short form: "8.03B", "525M"; "-" when unknown. */
 void hv_model_count(struct hv_str *out, double n);
 /** Draws the layers. */
 void hv_model_draw_layers(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r);
@@ -98,7 +98,7 @@ bool hv_model_unfold(struct hv_model_screen *v);
 /** Number of table columns. */
 size_t hv_model_n_columns(void);
 
-/* ---- memory and checks (model_facts.c) */
+/* ---- memory and checks (facts.c) */
 
 /** The preview on the fastest kind: tp as wished or the largest that divides, pp the first power of
  * two that fits. Kept in `fit`. O(layers log layers). */
@@ -112,13 +112,13 @@ void hv_model_draw_fit(const struct hv_model_screen *v, struct hv_grid *g, struc
 /** The next degree of tensor parallelism for the preview. */
 void hv_model_step_tp(struct hv_model_screen *v, int step);
 
-/* ---- values of single blocks (model_layer.c) */
+/* ---- values of single blocks (layer.c) */
 
 /** Finds the blocks with values of their own. O(blocks). */
 void hv_model_layer_marks(struct hv_model_screen *v);
 /** Has one of the row's blocks values of its own? */
 bool hv_model_layer_is_own(const struct hv_model_screen *v, const struct hv_layer_row *row);
-/** Opens the form of the blocks under the cursor; asks which where there are several. */
+/** Opens the form of the blocks under the cursor; with a question where there are several. */
 void hv_model_layer_edit(struct hv_model_screen *v, struct hv_app *app);
 /** Takes the own values of the blocks under the cursor away. */
 void hv_model_layer_reset(struct hv_model_screen *v, struct hv_app *app);
@@ -129,7 +129,7 @@ void hv_model_layer_close(struct hv_model_screen *v);
 /** "Values of block 3". */
 void hv_model_layer_title(const struct hv_model_screen *v, char *buf, size_t cap);
 
-/* ---- fields (model_form.c) */
+/* ---- fields (form.c) */
 
 /** Fills the form for what the documents are now. */
 void hv_model_form_fill(struct hv_model_screen *v);

@@ -1,5 +1,5 @@
 /** Plans side by side: of two the differences in words, then field by field, then their stages; of
- * more a column each. Drawing only; what is said is in facts/differences.c. */
+ * more a column each. Drawing only; the sentences are made in facts/differences.c. */
 #include <stdio.h>
 #include <string.h>
 

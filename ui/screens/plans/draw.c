@@ -257,7 +257,7 @@ size_t hv_plans_compared(const struct hv_plans_list *l, uint32_t cursor,
 
 /* ---- drawing ---- */
 
-/** A row without any says instead why it has none. */
+/** A row without any shows the reason in their place. */
 static bool has_figures(const struct hv_plan_facts *f)
 {
     const struct hv_verdict *v = f->verdict;

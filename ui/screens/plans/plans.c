@@ -1,6 +1,6 @@
 /** Screen 4, Plans: the table of runs and plans, two of them compared, a scatter with the Pareto
- * front. Judging and storing are the session's, drawing is in plans_draw.c,
- * what is done to a row in plans_rows.c. */
+ * front. Judging and storing are the session's, drawing is in draw.c,
+ * what is done to a row in rows.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +118,7 @@ static void next_sort(const struct hv_plans_at *at, bool turn)
     hv_session_sort(at->s, key, key == HV_SORT_TOKENS || key == HV_SORT_MFU);
 }
 
-/** The axis after one; a figure over itself would say nothing. */
+/** The axis after one; a figure over itself would be a diagonal. */
 static unsigned next_axis(unsigned axis, unsigned other)
 {
     axis = (axis + 1) % HV_PLANS_AXES;

@@ -1,5 +1,5 @@
 /** Screen 3, Strategies: choose one, set its parameters, run it, watch it. Running is the
- * session's, drawing is in strategies_draw.c. */
+ * session's, drawing is in draw.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

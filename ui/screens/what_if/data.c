@@ -184,7 +184,7 @@ bool hv_what_if_curve_some(struct hv_what_if_data *d, struct hv_session *s, doub
 
 /* ---- layers shared out anew ---- */
 
-/* After this long without a key: who still turns wants the answer to the key, not this. */
+/* Started only after this long without a key, so that keys are answered first. */
 #define SHARE_AFTER_S 0.3
 
 int hv_what_if_share_wait_ms(const struct hv_what_if_data *d, struct hv_session *s)

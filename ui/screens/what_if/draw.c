@@ -135,7 +135,7 @@ static void draw_slider(const struct hv_what_if_data *d, size_t i, struct hv_gri
     hv_str_free(&text);
 }
 
-/** One line for small screens: what the figures say. */
+/** One line for small screens: the figures in words. */
 static void draw_summary(const struct hv_what_if_data *d, struct hv_grid *g, struct hv_rect at)
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP], text[120];
@@ -275,7 +275,7 @@ static int draw_share(const struct hv_what_if_data *d, struct hv_grid *g, struct
                         better ? HV_STYLE_GOOD : HV_STYLE_DIM);
 }
 
-/** What the table says of the schedule that stands at the lever, while that is looked at. */
+/** Summary of the schedule at the lever, from the table of schedules, while the cursor is there. */
 static int draw_schedule(const struct hv_what_if_data *d, struct hv_grid *g, struct hv_rect r)
 {
     const struct hv_schedule_row *row = NULL;

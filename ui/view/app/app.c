@@ -1,6 +1,6 @@
 /*
- * The application: view stack, messages and the clock. Events are in app_input.c, the frame around
- * a view in app_draw.c. Reads no terminal and no clock; knows nothing of the model.
+ * The application: view stack, messages and the clock. Events are in input.c, the frame around
+ * a view in draw.c. Reads no terminal and no clock, and never looks into the model.
  */
 #include "ui/view/app/app_int.h"
 

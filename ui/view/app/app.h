@@ -23,7 +23,7 @@ enum hv_app_flag {
     HV_APP_HANDLED = 1, /**< the event is used up */
     HV_APP_REDRAW = 2,  /**< draw again */
     HV_APP_CLOSE = 4,   /**< close this view */
-    HV_APP_QUIT = 8     /**< leave the program (asks when the model has unsaved changes) */
+    HV_APP_QUIT = 8     /**< leave the program (after a question when there are unsaved changes) */
 };
 
 /** Where a view draws, and what it may know about the screen. */
@@ -112,15 +112,15 @@ void hv_app_free(struct hv_app *app);
 bool hv_app_feed(struct hv_app *app, const struct hv_event *ev);
 /** Draws everything; resizes the grid to the app's size. Clears the dirty mark. O(cells). */
 void hv_app_draw(struct hv_app *app, struct hv_grid *g);
-/** Appends what the view on top (or the help) shows as lines of words (plain.h). The app's size
- * says how much of it there is. */
+/** Appends what the view on top (or the help) shows as lines of words (grid/plain.h). The app's
+ * size limits the number of rows. */
 void hv_app_plain(struct hv_app *app, struct hv_str *out);
 /** Appends the status line of the view on top. */
 void hv_app_status(const struct hv_app *app, struct hv_str *out);
 /** Keys shown in the key bar: up to `cap` actions; returns how many there are. */
 size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t cap);
 /**
- * What the program asks in the status row, or NULL; `typed` (may be NULL) = the answer so far.
+ * The question in the status row, or NULL; `typed` (may be NULL) = the answer so far.
  * While something is asked, keys go there.
  */
 const char *hv_app_question(const struct hv_app *app, const char **typed);

@@ -1,4 +1,4 @@
-/** The inside of an app, shared by its files: app.c, app_input.c, app_draw.c. */
+/** The inside of an app, shared by its files: app.c, input.c, draw.c. */
 #ifndef HV_UI_VIEW_APP_APP_INT_H
 #define HV_UI_VIEW_APP_APP_INT_H
 
@@ -65,7 +65,7 @@ const struct hv_view_ops *hv__app_tab_ops(const struct hv_app *app, int tab);
 struct hv_frame hv__app_frame(const struct hv_app *app);
 /** Goes to a tab, closing what is on top of the one before; false when there is none. */
 bool hv__app_show_tab(struct hv_app *app, int tab);
-/** Ends the program, or asks when something would be lost. */
+/** Ends the program, or opens the question whether to, when changes would be lost. */
 void hv__app_try_quit(struct hv_app *app);
 /** Closes the view on top; the last one quits. */
 void hv__app_close_top(struct hv_app *app);

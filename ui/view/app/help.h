@@ -23,7 +23,7 @@ void hv_help_free(struct hv_help *h);
  * Esc, F1 or ? close. Returns false when the overlay is closed.
  */
 bool hv_help_key(struct hv_help *h, struct hv_key k, int height, enum hv_action *run);
-/** What the status row says meanwhile: the chosen key's help in full once one was moved to. */
+/** Text of the status row meanwhile: the chosen key's help in full once one was moved to. */
 const char *hv_help_status(const struct hv_help *h);
 /** Draws it over the body. */
 void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect body);

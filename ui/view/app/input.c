@@ -1,5 +1,5 @@
 /*
- * What comes in: keys and mouse, prompts, actions and commands. Not for drawing (app_draw.c) nor
+ * What comes in: keys and mouse, prompts, actions and commands. Not for drawing (draw.c) nor
  * for the stack of views (app.c).
  */
 #include "ui/view/app/app_int.h"

@@ -1,6 +1,6 @@
 /*
  * A timeline as lines of text with a legend, for `hetviz gantt`. Drawn by the painter of
- * gantt_draw.c; not for screens.
+ * draw.c; not for screens.
  */
 #include "solver/base/arena.h"
 #include "ui/view/gantt/view.h"
@@ -70,7 +70,8 @@ static void print_row(const struct hv_grid *g, int y, const struct hv_theme *the
             if (theme) {
                 add_edge(out, theme, &row[x]);
             } else {
-                hv_str_addc(out, ' '); /* half a bar says nothing where bars have no colour */
+                hv_str_addc(out,
+                            ' '); /* half a bar cannot be told from a whole one without colour */
             }
             style = HV_STYLE_N;
             continue;

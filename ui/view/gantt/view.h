@@ -1,8 +1,8 @@
 /**
  * Gantt painter: a timeline into cells, and the pure functions that move the window over it.
  *
- * The painter asks the source once per column and lane (dominant span of the window), so its cost
- * is O(columns × lanes × cost of a query), however many operations there are. The same painter
+ * The painter queries the source once per column and lane (dominant span of the window), so its
+ * cost is O(columns × lanes × cost of a query), however many operations there are. The same painter
  * serves the Gantt screen and `hetviz gantt`.
  */
 #ifndef HV_UI_VIEW_GANTT_VIEW_H

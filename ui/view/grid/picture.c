@@ -1,5 +1,5 @@
 /** Cells to text, and to pixels: backgrounds, then frames and bars as rectangles, so that they meet
- * without gaps in any font, then text by runs of equal style. The grid itself knows no colours. */
+ * without gaps in any font, then text by runs of equal style. The grid itself has no colours. */
 #include "ui/view/grid/picture.h"
 
 #include <string.h>

@@ -59,7 +59,7 @@ enum hv_event_type {
     HV_EV_RESIZE, /**< `w`, `h` */
     HV_EV_FD,     /**< `fd` became readable */
     HV_EV_REDRAW, /**< the terminal needs everything again (resume) */
-    HV_EV_QUIT    /**< a signal or a vanished terminal asks to end; `signo` or 0 */
+    HV_EV_QUIT    /**< a signal, or the terminal is gone: the program has to end; `signo` or 0 */
 };
 
 /** One event. */

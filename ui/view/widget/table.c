@@ -207,7 +207,7 @@ struct shown_columns {
     size_t n;
 };
 
-/* What all rows show, as a number (hv_grid_part); 0 when the source does not say. */
+/* What all rows show, as a number (hv_grid_part); 0 when the source has no version. */
 static uint64_t version_of(const struct hv_table *t, const struct hv_table_source *s,
                            const struct hv_table_look *look, const struct shown_columns *columns)
 {

@@ -1,7 +1,8 @@
 /**
  * Widgets: table, form, line editor, bars, charts, tabs and key bar, drawn into a grid.
  *
- * Drawing never changes a widget. State structs are plain; those with text buffers say who frees.
+ * Drawing never changes a widget. State structs are plain; for those with text buffers the owner is
+ * documented.
  */
 #ifndef HV_UI_VIEW_WIDGET_WIDGETS_H
 #define HV_UI_VIEW_WIDGET_WIDGETS_H
@@ -240,7 +241,8 @@ int hv_words_draw(struct hv_grid *g, struct hv_rect r, const char *text, unsigne
 /** Rows that hv_words_draw uses for `text` in w columns, at most `most`. O(length). */
 int hv_words_rows(const char *text, int w, int most);
 /** Appends a name in at most w columns. One that is too long keeps its last words ("A100… memory"),
- * or where those are too long too, both its ends ("gro…-007"): what tells names apart is there. */
+ * or where those are too long too, both its ends ("gro…-007"): the parts in which names differ are
+ * kept. */
 void hv_text_squeeze(const char *name, int w, bool ascii, struct hv_str *out);
 /** Says on the lower frame of the panel inside which r lies how many of n rows follow, when the
  * first shown is `top`: " 16 more ". */
