@@ -8,31 +8,38 @@
 
 #include "solver/base/vec.h"
 #include "solver/cost/cost_int.h"
+#include "solver/cost/device/efficiency.h"
+#include "solver/cost/floor/floor_int.h"
+#include "solver/cost/stage/stage_int.h"
 
 void hv__modules_open(struct hv_cost *k)
 {
-    k->n_subs = hv_model_n_leaves(k->model);
-    k->leaves = hv_arena_new(&k->arena, struct hv_model_leaf, k->n_subs);
-    k->subs = hv_arena_new(&k->arena, struct hv_cost *, k->n_subs);
-    hv_model_leaves(k->model, k->leaves);
+    struct hv__context *own = &k->own;
+    k->n_subs = hv_model_n_leaves(own->model);
+    k->leaves = hv_arena_new(&own->arena, struct hv_model_leaf, k->n_subs);
+    k->subs = hv_arena_new(&own->arena, struct hv_cost *, k->n_subs);
+    hv_model_leaves(own->model, k->leaves);
     for (size_t i = 0; i < k->n_subs; i++) {
         struct hv_model *leaf = NULL;
         memcpy(&leaf, &k->leaves[i].model, sizeof leaf); /* a reference of our own is taken */
-        struct hv_cost *s = k->subs[i] = hv_cost_new(k->cluster, leaf, &k->job);
+        struct hv_cost *s = k->subs[i] = hv_xcalloc(1, sizeof *s);
+        s->leaf = hv__leaf_row(leaf->kind);
+        hv__context_open(&s->own, own->cluster, leaf, &own->job, s->leaf->parts);
         for (size_t b = 0; b < leaf->n_blocks; b++) {
-            k->cls[k->leaves[i].first + b] = k->n_classes + s->cls[b];
+            own->cls[k->leaves[i].first + b] = own->n_classes + s->own.cls[b];
         }
-        for (unsigned c = 0; c < s->n_classes; c++) {
-            k->representative[k->n_classes + c] = k->leaves[i].first + s->representative[c];
+        for (unsigned c = 0; c < s->own.n_classes; c++) {
+            own->representative[own->n_classes + c] = k->leaves[i].first + s->own.representative[c];
         }
-        k->n_classes += s->n_classes;
+        own->n_classes += s->own.n_classes;
     }
 }
 
 void hv__modules_close(struct hv_cost *k)
 {
     for (size_t i = 0; i < k->n_subs; i++) {
-        hv_cost_free(k->subs[i]);
+        hv__context_close(&k->subs[i]->own);
+        free(k->subs[i]);
     }
 }
 
@@ -44,13 +51,6 @@ static size_t leaf_of(const struct hv_cost *k, size_t block)
         i++;
     }
     return i;
-}
-
-struct hv_cost *hv__modules_leaf(const struct hv_cost *k, size_t *block)
-{
-    size_t i = leaf_of(k, *block);
-    *block -= k->leaves[i].first;
-    return k->subs[i];
 }
 
 /* A query as a leaf sees it: images have as many tokens as their model says. */
@@ -69,33 +69,49 @@ static struct hv_part_query query_of(const struct hv_cost *k, size_t leaf,
 struct hv_part_cost hv__modules_part(struct hv_cost *k, enum hv_part part, size_t block,
                                      const struct hv_part_query *q, struct hv_why *why)
 {
-    size_t i = leaf_of(k, block), last = k->n_subs - 1;
-    if (part == HV_PART_EMBEDDING || part == HV_PART_HEAD) {
-        i = part == HV_PART_HEAD ? last : 0;
-        if (part == HV_PART_HEAD && k->leaves[i].feeds) {
-            return (struct hv_part_cost){0};
-        }
-        struct hv_part_query end = query_of(k, i, q);
-        return hv_cost_part(k->subs[i], part, 0, &end, why);
+    size_t i = hv__in_block(part) ? leaf_of(k, block) : part == HV_PART_HEAD ? k->n_subs - 1 : 0;
+    if (hv__in_block(part) && block >= k->own.model->n_blocks) {
+        return (struct hv_part_cost){0};
+    }
+    if (part == HV_PART_HEAD && k->leaves[i].feeds) {
+        return (struct hv_part_cost){0};
     }
     struct hv_part_query own = query_of(k, i, q);
-    return hv_cost_part(k->subs[i], part, block - k->leaves[i].first, &own, why);
+    struct hv_cost *s = k->subs[i];
+    return s->leaf->part(&s->own, part, hv__in_block(part) ? block - k->leaves[i].first : 0, &own,
+                         why);
 }
+
+/* ---- floors ---------------------------------------------------------------------------------- */
 
 double hv__modules_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
                            const struct hv_device_kind *device)
 {
     double sum = 0;
-    if (part == HV_PART_ATTENTION || part == HV_PART_FFN) {
+    if (hv__in_block(part)) {
         size_t i = leaf_of(k, block);
-        return hv_cost_floor_s(k->subs[i], part, block - k->leaves[i].first, device);
+        struct hv_cost *s = k->subs[i];
+        return block < k->own.model->n_blocks
+                   ? s->leaf->floor_s(&s->own, part, block - k->leaves[i].first, device)
+                   : 0;
     }
     for (size_t i = 0; i < k->n_subs; i++) {
         if (part == HV_PART_EMBEDDING || !k->leaves[i].feeds) {
-            sum += hv_cost_floor_s(k->subs[i], part, 0, device);
+            sum += k->subs[i]->leaf->floor_s(&k->subs[i]->own, part, 0, device);
         }
     }
     return sum;
+}
+
+const struct hv_cost_by_size *hv__modules_by_size(struct hv_cost *k, enum hv_part part,
+                                                  size_t block, const struct hv_device_kind *device)
+{
+    if (k->n_subs > 1 && !hv__in_block(part)) {
+        return hv__one_size(&k->own, part, 0, device, hv__modules_floor_s(k, part, 0, device));
+    }
+    size_t i = leaf_of(k, block);
+    struct hv_cost *s = k->subs[i];
+    return s->leaf->floor_by_size(&s->own, part, block - k->leaves[i].first, device);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -144,7 +160,13 @@ enum hv_status hv__modules_layers(struct hv_cost *k, const struct hv_part_query 
                                   struct hv_arena *arena, struct hv_layer_table *out,
                                   struct hv_err *err)
 {
-    size_t n = k->model->n_blocks;
+    for (size_t i = 0; i < k->n_subs; i++) {
+        enum hv_status st = hv__check_device(&k->subs[i]->own, q->device, err);
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    size_t n = k->own.model->n_blocks;
     *out = (struct hv_layer_table){.n_blocks = n,
                                    .forward_s = hv_arena_new(arena, double, n + 1),
                                    .backward_s = hv_arena_new(arena, double, n + 1),
@@ -153,7 +175,7 @@ enum hv_status hv__modules_layers(struct hv_cost *k, const struct hv_part_query 
     for (size_t i = 0; i < k->n_subs; i++) {
         struct hv_layer_table own;
         struct hv_part_query leaf = query_of(k, i, q);
-        enum hv_status st = hv_cost_layers(k->subs[i], &leaf, arena, &own, err);
+        enum hv_status st = k->subs[i]->leaf->layers(&k->subs[i]->own, &leaf, arena, &own, err);
         if (st != HV_OK) {
             return st;
         }
@@ -187,7 +209,7 @@ static bool part_of_range(const struct hv_cost *k, const struct hv_stage *s, siz
                           size_t leaf, struct hv_range *out)
 {
     size_t base2 = 0, n2 = 0;
-    (void)hv_stage_module(k->model, s, &base2, &n2);
+    (void)hv_stage_module(k->own.model, s, &base2, &n2);
     int first2 = 2 * (int)k->leaves[leaf].first, shift = (int)base2 - first2;
     int end2 = 2 * (int)k->leaves[leaf].model->n_blocks;
     int from2 = s->ranges[chunk].from2 + shift, to2 = s->ranges[chunk].to2 + shift;
@@ -270,7 +292,7 @@ static bool make_piece(const struct hv_cost *k, const struct hv_stage_query *q, 
     int end2 = 2 * (int)leaf->model->n_blocks;
     s->embedding = has_end(from->embedding, p->ranges, n, 0, false);
     s->head = leaf->feeds ? 0 : has_end(from->head, p->ranges, n, end2, true);
-    (void)hv_stage_module(k->model, from, &base2, &n2);
+    (void)hv_stage_module(k->own.model, from, &base2, &n2);
     shift_moe(p, s, (int)(base2 / 2) - (int)leaf->first);
     size_t before = s->recompute_per ? blocks_before(k, from, begun, p->leaf) : 0;
     if (before < s->n_recompute_per) {
@@ -350,7 +372,7 @@ enum hv_status hv__modules_pass(struct hv_cost *k, const struct hv_stage_query *
         struct hv_pass own;
         if (make_piece(k, q, q->chunk, q->chunk + 1, &p) &&
             (q->scales == NULL || q->scales[i] > 0)) {
-            st = hv_cost_pass(k->subs[i], &p.q, &own, err);
+            st = k->subs[i]->leaf->pass(&k->subs[i]->own, &p.q, &own, err);
         } else {
             own = (struct hv_pass){.hop_bytes = out->hop_bytes};
         }
@@ -361,7 +383,7 @@ enum hv_status hv__modules_pass(struct hv_cost *k, const struct hv_stage_query *
         free_piece(&p);
     }
     if (list.n > 0) {
-        hv__keep_milestones(k, list.items, list.n, out);
+        hv__keep_milestones(&k->own, list.items, list.n, out);
     }
     hv_vec_free(&list);
     return st;
@@ -398,7 +420,7 @@ enum hv_status hv__modules_memory(struct hv_cost *k, const struct hv_stage_query
         struct piece p = {.leaf = i};
         struct hv_memory own;
         if (make_piece(k, q, 0, s->n_ranges, &p)) {
-            st = hv_cost_memory(k->subs[i], &p.q, &own, err);
+            st = k->subs[i]->leaf->memory(&k->subs[i]->own, &p.q, &own, err);
             if (st == HV_OK) {
                 add_memory(&own, any, out);
             }

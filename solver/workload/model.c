@@ -6,8 +6,12 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Megatron pads the vocabulary to a multiple of this per tensor-parallel rank. */
+#define VOCAB_MULTIPLE 128.0
 
 static const char *const kind_names[HV_MODEL_KIND_N] = {"transformer", "layers", "graph",
                                                         "modules"};
@@ -124,6 +128,12 @@ double hv_model_embedding_parameters(const struct hv_model *m)
 double hv_model_head_parameters(const struct hv_model *m)
 {
     return (m->tied_embeddings ? 0 : (double)m->vocab * m->hidden) + norm_parameters(m);
+}
+
+double hv_model_padded_vocab(const struct hv_model *m, int tp)
+{
+    double multiple = VOCAB_MULTIPLE * tp;
+    return m->patch_tokens > 0 ? m->vocab : multiple * ceil(m->vocab / multiple);
 }
 
 static double transformer_parameters(const struct hv_model *m, bool active)

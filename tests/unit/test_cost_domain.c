@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-#include "solver/cost/cost_int.h"
 #include "solver/cost/device/link_curve.h"
+#include "solver/cost/network/memo.h"
 #include "tests/cost_fixture.h"
 
 /* GB200-NVL72 as in share/devices: NVLink5, 900 GB/s to 72. */

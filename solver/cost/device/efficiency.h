@@ -40,8 +40,6 @@
 #define HV_LOGIT_BYTES_OLDER    14.0
 /** The same with the loss of torch, as FSDP runs use it: product, fp32 copy, log-softmax, gradient. */
 #define HV_LOGIT_BYTES_TORCH    14.0
-/** Megatron pads the vocabulary to a multiple of this per tensor-parallel rank. */
-#define HV_VOCAB_MULTIPLE       128.0
 /** Device memory outside the allocator: context and loaded kernels (0.5 to 1 GiB, estimated). */
 #define HV_CONTEXT_BYTES        (0.75 * HV_GIB)
 /** Buffers of one communicator of a rank (estimated). */

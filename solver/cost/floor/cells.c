@@ -17,9 +17,10 @@
  * cell's widest cut has t ranks: all of these either do not change or grow with more ranks, except
  * for sums, which are counted for the narrowest cut.
  */
-#include "solver/cost/cost_int.h"
+#include "solver/cost/device/efficiency.h"
 #include "solver/cost/floor/curve.h"
 #include "solver/cost/floor/exchange.h"
+#include "solver/cost/floor/floor_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -67,11 +68,12 @@ static void set_exchange(struct hv__ask *ask, struct ranks *r)
 {
     struct hv_part_query q = query_of(ask, r, (struct hv__way){false, false});
     for (int halves = 0; halves < 2 && r->t.least > 1; halves++) {
-        struct hv__ideal of = {.more = HUGE_VAL};
+        struct hv__left_out of;
         q.sequence_parallel = halves;
         ask->q = &q;
-        ask->ideal = &of;
-        (void)hv__price(ask);
+        ask->passes = &hv__any_pass;
+        ask->left_out = &of;
+        (void)ask->k->parts->price(ask);
         r->bytes[halves] = of.tp_bytes;
         double shown = halves ? 2 * shown_frac(ask->k->cluster) : 1;
         r->forward[halves] = of.tp_forward * shown;
@@ -131,23 +133,25 @@ static struct hv_cost_cell make_cell(struct hv__ask *ask, const struct ranks *r,
     struct hv_cost_cell best = {0};
     for (size_t i = 0; i < n; i++) {
         struct hv_part_query q = query_of(ask, r, ways[i]);
-        struct hv__ideal ideal = {.more = most * r->t.most,
-                                  .least = least * r->t.least,
-                                  .exact = r->t.most == r->t.least,
-                                  .sums_frac = r->t.least / r->t.most};
+        const struct hv__passes passes = {.more = most * r->t.most,
+                                          .least = least * r->t.least,
+                                          .exact = r->t.most == r->t.least,
+                                          .sums_frac = r->t.least / r->t.most};
+        struct hv__left_out starts;
         ask->q = &q;
-        ask->ideal = &ideal;
-        struct hv_part_cost p = hv__price(ask);
+        ask->passes = &passes;
+        ask->left_out = &starts;
+        struct hv_part_cost p = ask->k->parts->price(ask);
         double chain_s = p.forward_s + p.input_grad_s;
-        double chain_start_s = ideal.forward_start_s + ideal.back_start_s;
+        double chain_start_s = starts.forward_start_s + starts.back_start_s;
         struct hv_cost_cell own = {
             least,
             most,
-            {{q.tp * (chain_s + p.weight_grad_s), chain_start_s + ideal.weight_start_s},
+            {{q.tp * (chain_s + p.weight_grad_s), chain_start_s + starts.weight_start_s},
              {q.tp * chain_s, chain_start_s},
-             {q.tp * p.forward_s, ideal.forward_start_s},
+             {q.tp * p.forward_s, starts.forward_start_s},
              {q.tp * (p.input_grad_s + p.weight_grad_s),
-              ideal.back_start_s + ideal.weight_start_s}}};
+              starts.back_start_s + starts.weight_start_s}}};
         add_exchange(ask, r, &own);
         if (i == 0) {
             best = own;
@@ -242,16 +246,12 @@ static size_t list_ranks(struct hv__ask *ask, const struct hv_device_kind *devic
 }
 
 /* Fills `out` and returns how many. */
-static size_t all_cells(struct hv_cost *k, enum hv_part part, size_t block,
+static size_t all_cells(struct hv__context *k, enum hv_part part, size_t block,
                         const struct hv_device_kind *device, struct hv_cost_cell *out)
 {
-    struct hv__ask ask = {k, part, block, NULL, NULL, NULL};
+    struct hv__ask ask = {.k = k, .part = part, .block = block, .rates = &hv__best_rates};
     struct ranks ranks[2 * DEGREES];
-    double floor_s = hv_cost_floor_s(k, part, block, device), least = 0;
-    if (k->model->kind != HV_MODEL_TRANSFORMER || !hv_known(floor_s)) {
-        out[0] = (struct hv_cost_cell){.most = HUGE_VAL, .of[HV_COST_ALL].each_s = floor_s};
-        return 1;
-    }
+    double least = 0;
     size_t n_ranks = list_ranks(&ask, device, ranks), n = 0;
     for (int i = 1; i <= HV_COST_SIZES; i++) {
         double most = (double)k->job.global_batch * exp2((i - HV_COST_SIZES) / 2.0);
@@ -274,32 +274,59 @@ struct hv__by_size {
     struct hv_cost_by_size floor;
 };
 
-static struct hv__by_size *new_floor(struct hv_cost *k, enum hv_part part, size_t block,
-                                     const struct hv_device_kind *device)
+/* The floors of a part that were made before, or NULL. `block`: the first of its class. */
+static const struct hv_cost_by_size *known(const struct hv__context *k, enum hv_part part,
+                                           size_t block, const struct hv_device_kind *device)
 {
-    struct hv__by_size *c = hv_arena_new(&k->arena, struct hv__by_size, 1);
-    struct hv_cost_cell *many = hv_xcalloc(HV_COST_CELLS, sizeof *many);
-    *c = (struct hv__by_size){k->by_size, device, part, block, {0}};
-    c->floor.n_cells = all_cells(k, part, block, device, many);
-    c->floor.cells = hv_arena_copy(&k->arena, many, c->floor.n_cells, sizeof *many);
-    free(many);
-    hv__fill_curve(&c->floor, &k->arena);
-    k->by_size = c;
-    return c;
-}
-
-const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part part, size_t block,
-                                              const struct hv_device_kind *device)
-{
-    bool in_block = part == HV_PART_ATTENTION || part == HV_PART_FFN;
-    if (k->n_subs == 1 || (k->subs && in_block)) {
-        struct hv_cost *leaf = hv__modules_leaf(k, &block);
-        return hv_cost_by_size(leaf, part, block, device);
-    }
-    size_t at = in_block ? k->representative[k->cls[block]] : 0;
-    struct hv__by_size *c = k->by_size;
-    while (c != NULL && (c->device != device || c->part != part || c->block != at)) {
+    const struct hv__by_size *c = k->by_size;
+    while (c != NULL && (c->device != device || c->part != part || c->block != block)) {
         c = c->next;
     }
-    return &(c != NULL ? c : new_floor(k, part, at, device))->floor;
+    return c != NULL ? &c->floor : NULL;
+}
+
+/* Keeps floors made of these cells. */
+static const struct hv_cost_by_size *keep(struct hv__context *k, enum hv_part part, size_t block,
+                                          const struct hv_device_kind *device,
+                                          const struct hv_cost_cell *cells, size_t n)
+{
+    struct hv__by_size *c = hv_arena_new(&k->arena, struct hv__by_size, 1);
+    *c = (struct hv__by_size){k->by_size, device, part, block, {.n_cells = n}};
+    c->floor.cells = hv_arena_copy(&k->arena, cells, n, sizeof *cells);
+    hv__fill_curve(&c->floor, &k->arena);
+    k->by_size = c;
+    return &c->floor;
+}
+
+static size_t first_alike(const struct hv__context *k, enum hv_part part, size_t block)
+{
+    return hv__in_block(part) ? k->representative[k->cls[block]] : 0;
+}
+
+const struct hv_cost_by_size *hv__one_size(struct hv__context *k, enum hv_part part, size_t block,
+                                           const struct hv_device_kind *device, double floor_s)
+{
+    size_t at = first_alike(k, part, block);
+    const struct hv_cost_by_size *found = known(k, part, at, device);
+    const struct hv_cost_cell all = {.most = HUGE_VAL, .of[HV_COST_ALL].each_s = floor_s};
+    return found != NULL ? found : keep(k, part, at, device, &all, 1);
+}
+
+const struct hv_cost_by_size *hv__by_size(struct hv__context *k, enum hv_part part, size_t block,
+                                          const struct hv_device_kind *device)
+{
+    size_t at = first_alike(k, part, block);
+    const struct hv_cost_by_size *found = known(k, part, at, device);
+    if (found != NULL) {
+        return found;
+    }
+    double floor_s = hv__floor_s(k, part, at, device);
+    if (!hv_known(floor_s)) {
+        return hv__one_size(k, part, at, device, floor_s);
+    }
+    struct hv_cost_cell *many = hv_xcalloc(HV_COST_CELLS, sizeof *many);
+    size_t n = all_cells(k, part, at, device, many);
+    found = keep(k, part, at, device, many, n);
+    free(many);
+    return found;
 }

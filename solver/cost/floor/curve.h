@@ -2,7 +2,7 @@
 #ifndef HV_SOLVER_COST_FLOOR_CURVE_H
 #define HV_SOLVER_COST_FLOOR_CURVE_H
 
-#include "solver/cost/cost.h"
+#include "solver/cost/floor/floor.h"
 
 /** Fills what is read from the cells of a part; what hv_cost_even_s remembers is in the arena, and
  * lives as long as the cells do. O(weights × cells). */

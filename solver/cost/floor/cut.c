@@ -16,8 +16,10 @@
  * and gets q times the rate of its nodes. Links and NICs carry one reduction at a time, beside
  * activations (tail.c, traffic.c).
  */
-#include "solver/cost/cost_int.h"
+#include "solver/cost/floor/floor_int.h"
 
+#include "solver/base/units.h"
+#include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/link_curve.h"
 
 #include <math.h>
@@ -30,7 +32,7 @@
 /* A byte count that is behind the last point of every curve. */
 #define LONG_BYTES 1e15
 
-double hv_cost_gradient_bytes(const struct hv_cost *k, enum hv_part part, size_t block)
+double hv__gradient_bytes(const struct hv__context *k, enum hv_part part, size_t block)
 {
     const struct hv_model *m = k->model;
     const struct hv_block *b = &m->blocks[block];
@@ -58,7 +60,7 @@ double hv_cost_gradient_bytes(const struct hv_cost *k, enum hv_part part, size_t
 /* The groups of a cluster by name, so that no order of a file counts, not even in the last digit.
  */
 struct groups {
-    const struct hv_cost *k;
+    const struct hv__context *k;
     const struct hv_node_group **items;
     size_t n;
     struct hv_arena *arena;
@@ -70,7 +72,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-static struct groups sorted_groups(const struct hv_cost *k, struct hv_arena *arena)
+static struct groups sorted_groups(const struct hv__context *k, struct hv_arena *arena)
 {
     struct groups o = {k, NULL, k->cluster->n_groups, arena};
     o.items = hv_arena_new(arena, const struct hv_node_group *, o.n + 1);
@@ -201,14 +203,14 @@ static const char *words_of(const struct groups *o, const struct hv_network_link
 /* Fills the cut with these groups beyond; false: what it carries is not known. */
 static bool fill_cut(const struct groups *o, const bool *beyond, struct hv_cost_cut *out)
 {
-    const struct hv_cost *k = o->k;
+    const struct hv__context *k = o->k;
     struct across x = look_across(o, beyond);
     struct side a = look_at_side(o, beyond, false), b = look_at_side(o, beyond, true);
     double nodes = fmin(a.rate, b.rate), sums = fmin(x.rate * fmin(a.factor, b.factor), nodes);
     double links = x.rate * fmax(a.factor, b.factor), most = fmin(links, nodes);
     double hop = hv_link_share(hv_link_curve(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL), LONG_BYTES);
     double ring = hv_link_share(hv_link_curve(HV_CURVE_NETWORK, HV_USE_RING), LONG_BYTES);
-    double bytes = (double)k->job.global_batch * hv_cost_tokens(k) * k->model->hidden *
+    double bytes = (double)k->job.global_batch * hv__tokens(k) * k->model->hidden *
                    hv_job_activation_bytes(&k->job);
     if (!(sums > 0) || !isfinite(most)) {
         return false;
@@ -258,12 +260,11 @@ static bool is_listed(const struct hv_cost_cut *cuts, size_t n, const bool *beyo
     return false;
 }
 
-size_t hv_cost_cuts(const struct hv_cost *k, struct hv_arena *arena, struct hv_cost_cut **out)
+size_t hv__cuts(const struct hv__context *k, struct hv_arena *arena, struct hv_cost_cut **out)
 {
     size_t n = 0;
     *out = NULL;
-    if (k->model->kind != HV_MODEL_TRANSFORMER || k->cluster->n_groups < 2 ||
-        k->cluster->n_groups > CUTS) {
+    if (k->cluster->n_groups < 2 || k->cluster->n_groups > CUTS) {
         return 0;
     }
     const struct groups o = sorted_groups(k, arena);

@@ -2,8 +2,9 @@
  * The core of attention: scores, softmax and values of every query-key pair, fused or not, and how
  * much of it the slowest rank of a ring has.
  */
-#include "solver/cost/part/part_int.h"
 #include <math.h>
+
+#include "solver/cost/part/part_int.h"
 
 /* Query-key pairs of one sequence: each token sees those before it, at most `window` of them. */
 static double pairs_until(double x, double window)
@@ -45,7 +46,7 @@ static double ring_imbalance(const struct hv__sum *s)
 {
     const struct hv_part_query *q = s->q;
     bool ring = q->cp_scheme != HV_CP_ULYSSES && q->cp_heads < q->cp;
-    if (q->cp < 2 || !s->m->causal || !ring || q->cp_layout != HV_CP_CONTIGUOUS || s->a->ideal) {
+    if (q->cp < 2 || !s->m->causal || !ring || q->cp_layout != HV_CP_CONTIGUOUS) {
         return 1;
     }
     double c = (double)q->cp / (q->cp_heads > 1 ? q->cp_heads : 1);
@@ -61,26 +62,18 @@ static double unfused_pair_bytes(const struct hv__sum *s, bool backward)
     return s->elem * passes + (s->dropout ? s->elem * 2 + 1 : 0);
 }
 
-/* Seconds of the unfused core: both products over every pair, also those a mask hides, and the
- * matrix of scores through memory between them. */
-static double unfused_s(const struct hv__sum *s, const struct hv__widths *w, bool backward)
+static double unfused_s(struct hv__sum *s, const struct hv__widths *w, bool backward)
 {
-    const struct hv_part_query *q = s->q;
-    double pairs = s->rows * (q->tokens + q->context);
-    double pair_flops = 2 * w->heads * (w->qk + w->v) * (backward ? 2 : 1);
+    double start_s = (backward ? 7 : 4) * s->e.launch_s;
     double rate = fmod(w->qk, HV_EFF_ALIGNED) == 0 && fmod(w->v, HV_EFF_ALIGNED) == 0
                       ? s->e.core16_flops_per_s
                       : s->e.scalar_flops_per_s;
-    double pair_bytes = unfused_pair_bytes(s, backward) * w->heads;
-    if (s->a->ideal) {
-        hv__count_start(s, backward ? 0 : 4 * s->e.launch_s, backward ? 7 * s->e.launch_s : 0, 0);
-        rate *= hv_efficiency_thin(HUGE_VAL, HUGE_VAL, w->qk);
-        return q->sequences / s->depth *
-               hv__slices_s(s->a->k, pair_flops / rate, pair_bytes / s->e.bytes_per_s, q->tokens);
-    }
-    rate *= hv_efficiency_thin(q->tokens, q->tokens, w->qk);
-    return (backward ? 7 : 4) * s->e.launch_s +
-           pairs * (pair_flops / rate + pair_bytes / s->e.bytes_per_s);
+    const struct hv__pairs pairs = {.flops = 2 * w->heads * (w->qk + w->v) * (backward ? 2 : 1),
+                                    .bytes = unfused_pair_bytes(s, backward) * w->heads,
+                                    .flops_per_s = rate,
+                                    .depth = w->qk};
+    hv__count_start(s, backward ? 0 : start_s, backward ? start_s : 0, 0);
+    return s->a->rates->starts * start_s + s->a->rates->unfused_core(s, &pairs);
 }
 
 /* FLOP/s of the fused core: the profile's, slowed as training slows the best product of the
@@ -96,22 +89,19 @@ static double core_rate(const struct hv__sum *s, bool backward)
     return backward ? s->e.core_backward_flops_per_s : s->e.core_forward_flops_per_s;
 }
 
-static double fused_s(const struct hv__sum *s, const struct hv__widths *w, double flops,
-                      bool backward)
+static double fused_s(struct hv__sum *s, const struct hv__widths *w, double flops, bool backward)
 {
     double rate = core_rate(s, backward) / (backward ? HV_FLASH_BACKWARD : 1);
     if (s->eager) {
         rate *= s->e.calibration->v[HV_CAL_EAGER_CORE];
     }
     double compute_s = ring_imbalance(s) * flops / rate;
-    if (s->a->ideal && flops > 0) {
-        hv__count_start(s, backward ? 0 : s->e.launch_s, backward ? s->e.launch_s : 0, 0);
-    }
-    if (s->a->ideal || !(flops > 0)) {
+    if (!(flops > 0)) {
         return compute_s;
     }
+    hv__count_start(s, backward ? 0 : s->e.launch_s, backward ? s->e.launch_s : 0, 0);
     double bytes = (backward ? 2 : 1) * s->elem * s->rows * (w->projected + w->core_out);
-    return s->e.launch_s + fmax(compute_s, bytes / s->e.bytes_per_s);
+    return s->a->rates->starts * s->e.launch_s + s->a->rates->fused_core(s, compute_s, bytes);
 }
 
 void hv__add_core(struct hv__sum *s, const struct hv_block *b, const struct hv__widths *w)

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "solver/cost/cost_int.h"
 #include "solver/cost/device/link_curve.h"
+#include "solver/cost/part/part_int.h"
 
 /* The device's own link, as if all members sat in one node. */
 static double own_link_s(const struct hv_device_kind *d, enum hv_collective op, double bytes,

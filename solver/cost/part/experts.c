@@ -1,7 +1,7 @@
 /*
  * Feed-forward products and experts of a part: rows, widths, kept bytes and parameters of the
  * busiest expert-parallel rank, and what its exchanges carry. How long the exchanges take and what
- * hides them is in part_exchange.c.
+ * hides them is in exchange.c.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static void cut_into_chunks(struct hv__sum *s, const struct hv_block *b, const s
     int backward = m && m->degree_backward > 1 ? m->degree_backward : 1;
     s->x.ep_chunks_forward = forward;
     s->x.ep_chunks_backward = backward;
-    if (s->a->ideal || s->q->ep < 2 || (forward < 2 && backward < 2)) {
+    if (s->q->ep < 2 || (forward < 2 && backward < 2)) {
         return;
     }
     struct chunk whole = chunk_of(s, b, f, 1), x = chunk_of(s, b, f, forward);
@@ -151,15 +151,15 @@ static void cut_into_chunks(struct hv__sum *s, const struct hv_block *b, const s
 static void add_routed(struct hv__sum *s, const struct hv_block *b)
 {
     const struct hv_moe_knobs *m = s->q->moe;
-    int shards = m && m->expert_shards > 1 && !s->a->ideal ? m->expert_shards : 1;
-    struct hv__spread spread = hv__spread_of(s->a->ideal ? NULL : m, b->experts, s->q->ep);
+    int shards = m && m->expert_shards > 1 ? m->expert_shards : 1;
+    struct hv__spread spread = hv__spread_of(m, b->experts, s->q->ep);
     double h = s->m->hidden, k = b->top_k, whole = 1;
     if (s->t_experts < s->t) {
         whole = s->q->tp / s->depth / s->t_experts;
     }
     double rows = s->rows / whole * k; /* each rank that holds whole experts sends its share */
     double copies = s->elem * s->rows * k * h / fmax(s->t_norm, whole);
-    double pad = s->a->ideal ? 1 : padding(m, rows / b->experts);
+    double pad = padding(m, rows / b->experts);
     double flops = s->out.flops_forward;
     hv__add_stream(s, &(struct hv__stream){"dispatch and combine", HV_RC_EXPERTS,
                                            4 * copies * shards * spread.work, 1});
@@ -196,11 +196,9 @@ void hv__add_experts(struct hv__sum *s, const struct hv_block *b)
     double local = ceil((double)b->experts / (s->q->ep > 1 ? s->q->ep : 1));
     /* routing decides on the host how many rows each product gets, and the device waits for it */
     double host_s = s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;
-    if (s->a->ideal) {
-        double each_s = host_s * (1 + 1 / HV_EFF_EXPERTS_A_HOST);
-        hv__count_start(s, each_s, each_s, 0);
-        host_s = 0;
-    }
+    double least_s = host_s * (1 + 1 / HV_EFF_EXPERTS_A_HOST); /* of one expert */
+    hv__count_start(s, least_s, least_s, 0);
+    host_s *= s->a->rates->starts;
     host_s *= 1 + local / HV_EFF_EXPERTS_A_HOST; /* and starts products for each of its experts */
     s->out.forward_s += host_s;
     s->out.input_grad_s += host_s;

@@ -1,13 +1,34 @@
-/** Shared by the files that price the parts of a transformer: what is being added up. */
+/** Shared by the files that price parts: what is being added up. */
 #ifndef HV_SOLVER_COST_PART_PART_INT_H
 #define HV_SOLVER_COST_PART_PART_INT_H
 
-#include "solver/cost/cost_int.h"
+#include "solver/base/units.h"
+#include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/gemm.h"
+#include "solver/cost/part/context.h"
 
 #include <math.h>
 
-/** What is being added up. */
+/** What one pass moves between the ranks of its group, and how. */
+struct hv__exchange {
+    double tp_bytes;                /**< of one all-reduce (1d), forward */
+    double tp_forward, tp_backward; /**< how many of them */
+    double grid_bytes;     /**< 2d, 2.5d, 3d: moved per rank forward; backward twice that */
+    double cp_bytes;       /**< keys and values of one rank */
+    double cp_heads_bytes; /**< ulysses: queries, keys, values and outputs of one rank */
+    double cp_queries_bytes, cp_outputs_bytes;        /**< queries; outputs of the core */
+    double cp_hidden_forward_s, cp_hidden_backward_s; /**< compute that hides the ring */
+    double ep_bytes;                                  /**< one dispatch or combine of one rank */
+    double ep_copies;                                 /**< experts a token goes to */
+    int ep_chunks_forward, ep_chunks_backward;        /**< that exchanges are cut into */
+    double ep_hidden_forward_s, ep_hidden_backward_s; /**< experts' compute of one chunk */
+    bool ep_again;                                    /**< recompute sends tokens once more */
+};
+/** Adds the seconds of these exchanges to the price (exchange.c). */
+void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
+                        struct hv_part_cost *out);
+
+/** A part of a transformer that is being added up. */
 struct hv__sum {
     const struct hv__ask *a;
     const struct hv_part_query *q;
@@ -25,15 +46,16 @@ struct hv__sum {
     double a_full,
         c_full; /**< inputs and outputs of the split products, values per token, all ranks */
     struct hv_part_cost out;
+    struct hv__left_out starts; /**< what its kernels and sums cost whatever their size */
     struct hv__exchange x;
 };
 
 /** `total` over so many ranks: rounded up, but not in a floor of any cut. */
 static inline double hv__cut(const struct hv__sum *s, double total, double ranks)
 {
-    bool any = s->a->ideal && !s->a->ideal->exact;
-    return any ? total / ranks : ceil(total / ranks * (1 - 1e-12)); /* 3/8 of it is no whole
-                                                                         number of ranks */
+    return s->a->passes->exact ? ceil(total / ranks * (1 - 1e-12)) /* 3/8 of it is no whole
+                                                                       number of ranks */
+                               : total / ranks;
 }
 
 /** A product of `m` rows in all with `groups` weight matrices of k × n. */
@@ -52,10 +74,14 @@ struct hv__stream {
 
 /** Adds a product: forward, both gradients, and once more where its unit is recomputed. */
 void hv__add_product(struct hv__sum *s, const struct hv__product *p);
-/** Shares of a product under the floor's limit of rows (floor.c). O(boxes known). */
-struct hv_gemm_shares hv__best_shares(const struct hv__sum *s, const struct hv__product *p);
-/** In a floor: counts seconds that a pass costs whatever its size, `chain_s` of them in F and B. */
-void hv__count_start(const struct hv__sum *s, double forward_s, double back_s, double weight_s);
+/** Counts seconds that a pass costs whatever its size: of F, of B and of the weight gradient. */
+static inline void hv__count_start(struct hv__sum *s, double forward_s, double back_s,
+                                   double weight_s)
+{
+    s->starts.forward_start_s += forward_s;
+    s->starts.back_start_s += back_s;
+    s->starts.weight_start_s += weight_s;
+}
 
 /** Adds a memory-bound kernel. */
 void hv__add_stream(struct hv__sum *s, const struct hv__stream *p);
@@ -67,9 +93,9 @@ struct hv__ffn {
     double width, rows;
     double groups; /**< equal experts that share the rows; 0: no experts */
 };
-/** Adds the products and the activation of a feed-forward (part_experts.c). */
+/** Adds the products and the activation of a feed-forward (experts.c). */
 void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f);
-/** Adds router, routed and shared experts, and what their exchanges carry (part_experts.c). */
+/** Adds router, routed and shared experts, and what their exchanges carry (experts.c). */
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
 /** How experts fall on ranks: figures of the busiest one under uniform routing. */
 struct hv__spread {
@@ -81,6 +107,20 @@ struct hv__spread {
  * copies, else O(1). */
 struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep);
 
+/** Seconds of a measured layer by its grid for this query (measured.c). HV_UNKNOWN: not measured.
+ * O(grid). */
+double hv__grid_s(const struct hv_model *m, const double *grid, const struct hv_part_query *q,
+                  double parallel_frac);
+/** The least that any plan spends on so many sequences, rank by rank (measured.c). O(grid). */
+double hv__least_grid_s(const struct hv_model *m, const double *grid, const struct hv_part_query *q,
+                        double parallel_frac);
+
+/** An empty table of prices of parts (memo.c). */
+struct hv__memo hv__part_memo(void);
+/** HV_ENO, with the reason, for a device without the job's precision or a known bandwidth. O(1). */
+enum hv_status hv__check_precision(struct hv__context *k, const struct hv_device_kind *d,
+                                   struct hv_err *err) HV_NODISCARD;
+
 /** Widths of the attention half on one rank. */
 struct hv__widths {
     double heads, kv_heads, qk, v; /**< heads of this rank; values per head */
@@ -90,7 +130,7 @@ struct hv__widths {
 /** Widths of a block's attention on the rank that is asked for. */
 struct hv__widths hv__widths_of(const struct hv__sum *s, const struct hv_block *b);
 /** Adds the core's time, work and explanation, and what context parallelism can hide behind it
- * (part_core.c). */
+ * (core.c). */
 void hv__add_core(struct hv__sum *s, const struct hv_block *b, const struct hv__widths *w);
 
 #endif

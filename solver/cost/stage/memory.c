@@ -1,20 +1,21 @@
 /*
  * Bytes of a rank that do not depend on what is in flight: weights, gradients, master copy,
  * optimizer state, buffers of the framework and what the runtime takes. Sharding after Rajbhandari
- * et al. 2020 (ZeRO) over the holders of rule E. Activations are in hv_cost_pass.
+ * et al. 2020 (ZeRO) over the holders of rule E. Activations are in pass.c.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/cost/cost_int.h"
+#include "solver/cost/device/efficiency.h"
+#include "solver/cost/stage/stage_int.h"
 
 struct counts {
     double dense, experts, largest; /* parameters; of the largest unit of sharding */
 };
 
-static void count_piece(struct hv_cost *k, const struct hv_stage_query *q, const struct hv__rank *r,
-                        struct hv_range piece, struct counts *n)
+static void count_piece(struct hv__context *k, const struct hv_stage_query *q,
+                        const struct hv__rank *r, struct hv_range piece, struct counts *n)
 {
     size_t block = (size_t)piece.from2 / 2;
     struct hv_part_query pq = hv__part_query(q, r, block, 0);
@@ -22,7 +23,7 @@ static void count_piece(struct hv_cost *k, const struct hv_stage_query *q, const
     double times = whole ? (piece.to2 - piece.from2) / 2 : 1, unit = 0;
     for (int half = piece.from2 % 2; half < (whole ? 2 : piece.from2 % 2 + 1); half++) {
         struct hv_part_cost c =
-            hv_cost_part(k, half ? HV_PART_FFN : HV_PART_ATTENTION, block, &pq, NULL);
+            hv__part_cost(k, half ? HV_PART_FFN : HV_PART_ATTENTION, block, &pq, NULL);
         n->dense += times * c.parameters;
         n->experts += times * c.expert_parameters;
         unit += c.parameters + c.expert_parameters;
@@ -36,32 +37,7 @@ static void add_end(struct counts *n, double parameters)
     n->largest = fmax(n->largest, parameters);
 }
 
-bool hv__older_stack(const struct hv_cost *k, const struct hv_part_query *q)
-{
-    struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
-    struct hv_job j = k->job;
-    if (k->model->kind != HV_MODEL_TRANSFORMER || hv_job_flash_attention(&j, k->model, &kq)) {
-        return false;
-    }
-    j.attention = HV_ATTENTION_AUTO; /* scores kept by choice on a later device say nothing */
-    return !hv_job_flash_attention(&j, k->model, &kq);
-}
-
-bool hv__before_fused(const struct hv_cost *k, const struct hv_device_kind *d)
-{
-    struct hv_kernel_query kq = {d, true, true};
-    struct hv_job j = k->job;
-    j.attention = HV_ATTENTION_AUTO;
-    return k->model->kind == HV_MODEL_TRANSFORMER && !hv_job_flash_attention(&j, k->model, &kq);
-}
-
-double hv__padded_vocab(const struct hv_model *m, int tp)
-{
-    double multiple = HV_VOCAB_MULTIPLE * tp;
-    return m->patch_tokens > 0 ? m->vocab : multiple * ceil(m->vocab / multiple);
-}
-
-static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_query *q,
+static struct counts count_parameters(struct hv__context *k, const struct hv_stage_query *q,
                                       const struct hv__rank *r)
 {
     struct counts n = {0};
@@ -80,9 +56,9 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
     struct hv_part_query pq = hv__part_query(q, r, 0, 0);
     const struct hv_model *m = k->model;
     double frac = hv_tp_frac(&s->tp, r->tp_at), table = (double)m->vocab * m->hidden * frac;
-    double padding = hv__padded_vocab(m, hv_tp_cuts(&s->tp)) * m->hidden * frac - table;
-    double embedding = hv_cost_part(k, HV_PART_EMBEDDING, 0, &pq, NULL).parameters + padding;
-    double head = hv_cost_part(k, HV_PART_HEAD, 0, &pq, NULL).parameters;
+    double padding = hv_model_padded_vocab(m, hv_tp_cuts(&s->tp)) * m->hidden * frac - table;
+    double embedding = hv__part_cost(k, HV_PART_EMBEDDING, 0, &pq, NULL).parameters + padding;
+    double head = hv__part_cost(k, HV_PART_HEAD, 0, &pq, NULL).parameters;
     if (!m->tied_embeddings) {
         head += padding;
     } else if (!r->embedding) {
@@ -104,7 +80,7 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
 }
 
 /* Groups of ranks that this rank reduces, gathers or hands on in: a communicator each. */
-static int communicators(const struct hv_cost *k, const struct hv_stage_query *q,
+static int communicators(const struct hv__context *k, const struct hv_stage_query *q,
                          const struct hv__rank *r)
 {
     int stages = (int)q->replica->n_stages, n = 0;
@@ -120,7 +96,7 @@ static int communicators(const struct hv_cost *k, const struct hv_stage_query *q
 /* What frameworks allocate besides states and activations. Gradients have a second copy where they
  * are summed in 16 bit and unscaled into 32 (Megatron-LM, DeepSpeed), and in DeepSpeed where they
  * arise in 16 bit and are summed in 32. */
-static double buffers_bytes(const struct hv_cost *k, const struct hv_stage_query *q,
+static double buffers_bytes(const struct hv__context *k, const struct hv_stage_query *q,
                             const struct hv__rank *r, const struct hv_memory *m, double largest)
 {
     const struct hv_job *j = &k->job;
@@ -132,14 +108,14 @@ static double buffers_bytes(const struct hv_cost *k, const struct hv_stage_query
                    (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
     }
     double unscaled = hv_job_unscaled_bytes(j);
-    bool deepspeed = z->stage >= 1 && z->stage < 3 && hv__older_stack(k, &pq);
+    bool deepspeed = z->stage >= 1 && z->stage < 3 && hv__on_older_stack(k, &pq);
     if (unscaled > 0) {
         gradients = unscaled * m->updated_parameters;
     } else if (deepspeed && hv_job_grad_bytes(j) > hv_job_weight_bytes(j)) {
         gradients = hv_job_weight_bytes(j) * m->parameters;
     }
     size_t holders = r->dp * r->cp * (size_t)q->replica->count;
-    if (z->stage == 0 && holders > 1 && hv__older_stack(k, &pq)) {
+    if (z->stage == 0 && holders > 1 && hv__on_older_stack(k, &pq)) {
         bucket = hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
     }
     if (deepspeed) {
@@ -157,15 +133,15 @@ static double buffers_bytes(const struct hv_cost *k, const struct hv_stage_query
 }
 
 /* Scores that come and go between tensors that stay leave holes. */
-static double fragmentation_frac(const struct hv_cost *k, const struct hv_stage_query *q,
+static double fragmentation_frac(const struct hv__context *k, const struct hv_stage_query *q,
                                  const struct hv__rank *r)
 {
     struct hv_part_query pq = hv__part_query(q, r, 0, 0);
     bool again = (pq.recompute & HV_RC_FULL) == HV_RC_FULL;
-    return again && hv__older_stack(k, &pq) ? HV_FRAGMENTATION_AGAIN : HV_FRAGMENTATION_FRAC;
+    return again && hv__on_older_stack(k, &pq) ? HV_FRAGMENTATION_AGAIN : HV_FRAGMENTATION_FRAC;
 }
 
-static void add_overhead(const struct hv_cost *k, const struct hv_stage_query *q,
+static void add_overhead(const struct hv__context *k, const struct hv_stage_query *q,
                          const struct hv__rank *r, double largest, struct hv_memory *m)
 {
     if (r->device->cls == HV_CLASS_CPU) {
@@ -194,7 +170,8 @@ static bool corrects_errors(const struct hv_device_kind *d)
 }
 
 /* The kind with least memory of a group that holds equal shards; of unequal ones the rank's own. */
-static const struct hv_device_kind *smallest_of(const struct hv_cost *k, const struct hv__rank *r)
+static const struct hv_device_kind *smallest_of(const struct hv__context *k,
+                                                const struct hv__rank *r)
 {
     if (r->stage->tp.shares) {
         return hv_cluster_device(k->cluster, r->group[r->tp_at]).kind;
@@ -228,15 +205,12 @@ static void explain_states(struct hv_why *why, const struct hv_job *j, const str
     }
 }
 
-enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
-                              struct hv_memory *out, struct hv_err *err)
+enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_query *q,
+                                struct hv_memory *out, struct hv_err *err)
 {
-    if (k->subs) {
-        return hv__modules_memory(k, q, out, err);
-    }
     struct hv_stage_query full = *q;
     if (!(full.tokens > 0)) {
-        full.tokens = hv_cost_tokens(k);
+        full.tokens = hv__tokens(k);
     }
     *out = (struct hv_memory){0};
     struct hv__rank r;
@@ -278,22 +252,4 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
     double reserve_frac = HV_RESERVE_FRAC + (corrects_errors(tightest) ? HV_ECC_FRAC : 0);
     out->reserve_bytes = hv_or(j->memory_reserve_bytes, reserve_frac * out->limit_bytes);
     return HV_OK;
-}
-
-double hv_cost_optimizer_s(const struct hv_cost *k, const struct hv_device_kind *device,
-                           double parameters)
-{
-    const struct hv_job *j = &k->job;
-    if (!(parameters > 0) || j->optimizer == HV_OPT_NONE) {
-        return 0;
-    }
-    double measured_s = hv__measured_update_s(k, device);
-    if (hv_known(measured_s)) {
-        return parameters * measured_s;
-    }
-    /* gradients read, weights written, master copy and states read and written */
-    double bytes = hv_job_grad_bytes(j) + hv_job_weight_bytes(j) +
-                   2 * (hv_job_master_bytes(j) + hv_job_optimizer_bytes(j));
-    struct hv_efficiency e = hv_efficiency_of(device, j->precision);
-    return e.launch_s + parameters * bytes / e.bytes_per_s;
 }

@@ -3,10 +3,17 @@
 #include <string.h>
 
 #include "solver/base/rng.h"
-#include "solver/cost/cost_int.h"
+#include "solver/cost/stage/stage_int.h"
+
+/* A list that was handed out, to be handed out again when an equal one comes. */
+struct hv__milestones {
+    const struct hv_milestone *items;
+    size_t n;
+    uint64_t hash;
+};
 
 /* Equal lists are handed out again, so that a search over many plans does not fill memory. */
-void hv__keep_milestones(struct hv_cost *k, const struct hv_milestone *items, size_t n,
+void hv__keep_milestones(struct hv__context *k, const struct hv_milestone *items, size_t n,
                          struct hv_pass *out)
 {
     uint64_t h = hv_hash(HV_HASH_START, items, n * sizeof *items);

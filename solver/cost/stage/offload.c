@@ -1,13 +1,13 @@
 /*
- * What leaves the device memory and comes back: copies over the host link beside compute, and the
- * optimizer step on the host (Ren et al. 2021, ZeRO-Offload; Rajbhandari et al. 2021, ZeRO-Infinity
- * for weights). What it saves is in memory.c.
+ * What leaves the device memory and comes back: copies over the host link beside compute
+ * (Rajbhandari et al. 2021, ZeRO-Infinity). What it saves is in memory.c, the optimizer step that
+ * the host does in optimizer.c.
  */
 #include <math.h>
 
 #include "solver/base/units.h"
-#include "solver/cost/cost_int.h"
 #include "solver/cost/device/efficiency.h"
+#include "solver/cost/stage/stage_int.h"
 
 double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what)
 {
@@ -20,8 +20,7 @@ double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what)
     return frac;
 }
 
-/* Share of the optimizer's states that item `at` takes of what those before it left. */
-static double optimizer_part(const struct hv_stage *s, size_t at)
+double hv__optimizer_part(const struct hv_stage *s, size_t at)
 {
     double left = 1;
     if (s->offload[at].what != HV_OFFLOAD_OPTIMIZER) {
@@ -37,7 +36,7 @@ double hv_stage_host_frac(const struct hv_stage *s)
 {
     double sum = 0;
     for (size_t i = 0; i < s->n_offload; i++) {
-        sum += s->offload[i].to_host ? optimizer_part(s, i) : 0;
+        sum += s->offload[i].to_host ? hv__optimizer_part(s, i) : 0;
     }
     return sum;
 }
@@ -69,7 +68,7 @@ double hv_cost_host_bytes_per_s(const struct hv_cluster *c, const uint32_t *devi
 }
 
 /* Rate to where an offload goes: the host, or the nearest of other devices. */
-static double rate_of(const struct hv_cost *k, const struct hv_stage_query *q,
+static double rate_of(const struct hv__context *k, const struct hv_stage_query *q,
                       const struct hv__rank *r, const struct hv_offload *o)
 {
     double best = 0;
@@ -86,7 +85,7 @@ struct copies {
     double out_s, in_s, weights_s, bytes;
 };
 
-static struct copies copies_of(const struct hv_cost *k, const struct hv_stage_query *q,
+static struct copies copies_of(const struct hv__context *k, const struct hv_stage_query *q,
                                const struct hv__rank *r, double weight_bytes, struct hv_pass *p)
 {
     struct copies c = {0};
@@ -108,7 +107,7 @@ static struct copies copies_of(const struct hv_cost *k, const struct hv_stage_qu
     return c;
 }
 
-void hv__price_offload(const struct hv_cost *k, const struct hv_stage_query *q,
+void hv__price_offload(const struct hv__context *k, const struct hv_stage_query *q,
                        const struct hv__rank *r, double weight_bytes, struct hv_pass *p)
 {
     struct copies c = copies_of(k, q, r, weight_bytes, p);
@@ -126,47 +125,4 @@ void hv__price_offload(const struct hv_cost *k, const struct hv_stage_query *q,
                "copies of %.4g bytes take %.4g s forward and %.4g s backward, hidden by the pass "
                "where it is longer",
                c.bytes, fmax(c.out_s, c.weights_s), c.in_s + c.weights_s);
-}
-
-/* Seconds of the step of all that a node's host updates: bound by its memory. */
-static double host_step_s(const struct hv_cost *k, uint32_t node, double parameters)
-{
-    const struct hv_job *j = &k->job;
-    const struct hv_cluster *c = k->cluster;
-    double memory = hv_or(hv_cluster_group_of_node(c, node)->host_memory_bytes_per_s,
-                          HV_HOST_MEMORY_BYTES_PER_S);
-    double bytes =
-        2 * hv_job_weight_bytes(j) + 2 * (hv_job_master_bytes(j) + hv_job_optimizer_bytes(j));
-    return parameters * bytes / (HV_EFF_HOST_UPDATE * memory);
-}
-
-double hv_cost_peer_optimizer_s(const struct hv_cost *k, const struct hv_stage *s,
-                                const struct hv_peer_update *u)
-{
-    double copy_s = 0, step_s = 0;
-    for (size_t i = 0; i < s->n_offload; i++) {
-        const struct hv_offload *o = &s->offload[i];
-        double n = o->to_host ? 0 : u->parameters * optimizer_part(s, i) / (double)o->n_devices;
-        for (size_t d = 0; n > 0 && d < o->n_devices; d++) {
-            double rate = hv_cluster_path(k->cluster, u->device, o->devices[d]).bytes_per_s;
-            copy_s += o->devices[d] != u->device && rate > 0
-                          ? n * hv_job_weight_bytes(&k->job) / (HV_EFF_HOST * rate)
-                          : 0;
-            const struct hv_device_kind *kind = hv_cluster_device(k->cluster, o->devices[d]).kind;
-            step_s = fmax(step_s, hv_cost_optimizer_s(k, kind, n));
-        }
-    }
-    return fmax(0, copy_s - u->backward_s) + fmax(step_s, copy_s);
-}
-
-double hv_cost_offload_optimizer_s(const struct hv_cost *k, const struct hv_host_update *u)
-{
-    const struct hv_cluster *c = k->cluster;
-    double rate = hv_cost_host_bytes_per_s(c, u->devices, u->n_devices, u->device);
-    double copy_s = u->parameters * hv_job_weight_bytes(&k->job) / rate;
-    uint32_t node = hv_cluster_node_of(c, u->device);
-    double step_s = host_step_s(k, node, u->node_parameters);
-    return k->job.optimizer == HV_OPT_NONE || !(u->parameters > 0)
-               ? 0
-               : fmax(0, copy_s - u->backward_s) + fmax(step_s, copy_s);
 }

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/cost/cost_int.h"
+#include "solver/cost/stage/stage_int.h"
 
 static size_t at_least_1(int x)
 {
     return x > 0 ? (size_t)x : 1;
 }
 
-enum hv_status hv__find_rank(struct hv_cost *k, const struct hv_stage_query *q,
+enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query *q,
                              struct hv__rank *out, struct hv_err *err)
 {
     const struct hv_stage *s = &q->replica->stages[q->stage];
@@ -45,7 +45,7 @@ enum hv_status hv__find_rank(struct hv_cost *k, const struct hv_stage_query *q,
         if (st != HV_OK) {
             return st;
         }
-        out->device = hv__slower(k, out->device, d);
+        out->device = hv__slower(k->job.precision, out->device, d);
     }
     for (size_t i = 0; i < group; i++) {
         const struct hv_device_kind *d = hv_cluster_device(k->cluster, out->group[i]).kind;
@@ -187,7 +187,7 @@ double hv__beside_ep(const struct hv_cluster *c, const struct hv__rank *r,
 }
 
 /* The run that holds a block, by halving. */
-static const struct hv__run *run_of(const struct hv_cost *k, int block)
+static const struct hv__run *run_of(const struct hv__context *k, int block)
 {
     size_t low = 0, high = k->n_runs;
     while (high - low > 1) {
@@ -201,7 +201,7 @@ static const struct hv__run *run_of(const struct hv_cost *k, int block)
     return &k->runs[low];
 }
 
-int hv__piece_end(const struct hv_cost *k, const struct hv_stage *s, int at, int to2)
+int hv__piece_end(const struct hv__context *k, const struct hv_stage *s, int at, int to2)
 {
     int block = at / 2, end = 2 * run_of(k, block)->to;
     if (at % 2 || s->recompute_per) {

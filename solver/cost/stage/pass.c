@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "solver/base/vec.h"
-#include "solver/cost/cost_int.h"
+#include "solver/cost/device/efficiency.h"
+#include "solver/cost/stage/stage_int.h"
 
 /* Pieces of one pass in model order, for the milestones. */
 struct piece {
@@ -31,7 +32,7 @@ struct unit {
 };
 
 struct build {
-    struct hv_cost *k;
+    struct hv__context *k;
     const struct hv_stage_query *q;
     struct hv__rank rank;
     struct hv_pass *out;
@@ -120,7 +121,8 @@ static double share_s(struct build *b, enum hv_collective op, const struct holde
                                     .n = h->n,
                                     .algorithm = levels ? HV_ALGO_HIERARCHICAL : HV_ALGO_AUTO,
                                     .together = h->together};
-    return h->n > 1 && bytes > 0 ? hv__collective_s(b->k, &c, h->signature) : 0;
+    return h->n > 1 && bytes > 0 ? hv__collective_s(&b->k->network, b->k->cluster, &c, h->signature)
+                                 : 0;
 }
 
 /* Experts of one expert-parallel degree sit on every (ep × ranks that cut one)-th rank. */
@@ -194,7 +196,7 @@ static double forward_units_s(struct build *b, struct hv_units *runs, size_t win
         const struct unit *u = &b->units.items[i];
         runs[i] = (struct hv_units){u->gather_s, u->forward_s, 0, u->n};
     }
-    return shown_s(b, hv__units(b->k, runs, n, window));
+    return shown_s(b, hv__units(&b->k->network, runs, n, window));
 }
 
 /* The unit that the forward pass ended with is still there where its backward pass comes next: on
@@ -215,7 +217,7 @@ static double backward_units_s(struct build *b, struct hv_units *runs, size_t wi
                 (struct hv_units){gather_s, u->backward_s, u->scatter_s, u->n - (kept ? 1 : 0)};
         }
     }
-    return shown_s(b, hv__units(b->k, runs, n, window));
+    return shown_s(b, hv__units(&b->k->network, runs, n, window));
 }
 
 /* How long gathers and scatters keep the network busy, whether compute hides them or not. */
@@ -299,11 +301,11 @@ static struct hv_part_cost uneven_part_of(struct build *b, enum hv_part part, si
     const struct hv__rank *r = &b->rank;
     struct hv_part_query own = *q;
     own.device = hv_cluster_device(b->k->cluster, r->group[r->tp_at]).kind;
-    struct hv_part_cost c = hv_cost_part(b->k, part, block, &own, b->q->why);
+    struct hv_part_cost c = hv__part_cost(b->k, part, block, &own, b->q->why);
     for (size_t i = 0; i < r->tp; i++) {
         own.device = hv_cluster_device(b->k->cluster, r->group[i]).kind;
         own.tp_frac = hv_tp_frac(&r->stage->tp, i);
-        struct hv_part_cost x = hv_cost_part(b->k, part, block, &own, NULL);
+        struct hv_part_cost x = hv__part_cost(b->k, part, block, &own, NULL);
         take_longer(&c, &x);
         c.tp_forward_s = fmax(c.tp_forward_s, x.tp_forward_s);
         c.tp_backward_s = fmax(c.tp_backward_s, x.tp_backward_s);
@@ -321,11 +323,11 @@ static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t bl
     if (b->rank.stage->tp.shares) {
         return uneven_part_of(b, part, block, q);
     }
-    struct hv_part_cost c = hv_cost_part(b->k, part, block, q, b->q->why);
+    struct hv_part_cost c = hv__part_cost(b->k, part, block, q, b->q->why);
     struct hv_part_query other = *q;
     for (size_t i = 0; i < b->rank.n_others; i++) {
         other.device = b->rank.others[i];
-        struct hv_part_cost x = hv_cost_part(b->k, part, block, &other, NULL);
+        struct hv_part_cost x = hv__part_cost(b->k, part, block, &other, NULL);
         take_longer(&c, &x);
     }
     return c;
@@ -367,7 +369,7 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     }
     note_units(b, c, n, pq.ep, times);
     b->out->transient_bytes = fmax(b->out->transient_bytes, transient);
-    if (b->k->model->kind != HV_MODEL_TRANSFORMER && from2 % 2 == 0) {
+    if (!b->k->parts->analytic && from2 % 2 == 0) {
         b->out->hop_bytes = c[0].output_bytes * (double)b->rank.cp;
     }
     free(ep_group);
@@ -418,7 +420,7 @@ static void add_end(struct build *b, enum hv_part part, int mark)
  * later ones give it back (Megatron-LM, deallocate_pipeline_outputs). */
 static void keep_output(struct build *b, const struct hv_part_query *q)
 {
-    if (b->q->replica->n_stages < 2 || !hv__older_stack(b->k, q)) {
+    if (b->q->replica->n_stages < 2 || !hv__on_older_stack(b->k, q)) {
         return;
     }
     double bytes = b->out->hop_bytes / (q->cp * (q->sequence_parallel ? q->tp : 1));
@@ -447,7 +449,7 @@ static void wait_for_network(struct build *b)
 static void add_host_work(struct build *b)
 {
     double pass_s = hv_device_calibration(b->rank.device)->v[HV_CAL_PASS_US] * HV_US;
-    if (b->k->model->kind != HV_MODEL_TRANSFORMER) {
+    if (!b->k->parts->analytic) {
         return; /* measured layers hold it already */
     }
     b->out->forward_s += pass_s;
@@ -472,15 +474,12 @@ static void add_milestones(struct build *b)
     free(list);
 }
 
-enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, struct hv_pass *out,
-                            struct hv_err *err)
+enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query *q,
+                              struct hv_pass *out, struct hv_err *err)
 {
-    if (k->subs) {
-        return hv__modules_pass(k, q, out, err);
-    }
     struct hv_stage_query full = *q;
     if (!(full.tokens > 0)) {
-        full.tokens = hv_cost_tokens(k);
+        full.tokens = hv__tokens(k);
     }
     struct build b = {.k = k, .q = &full, .out = out};
     *out = (struct hv_pass){0};
@@ -499,7 +498,7 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
     if (b.far_tp || b.far_cp) {
         b.beside = hv__beside_of(k->cluster, &b.rank, &pq);
     }
-    if (k->model->kind == HV_MODEL_TRANSFORMER) {
+    if (k->parts->analytic) {
         out->hop_bytes =
             hv_job_activation_bytes(&k->job) * pq.sequences * full.tokens * k->model->hidden;
     }

@@ -2,9 +2,11 @@
  * Compute time, parameters and kept bytes of the parts of a transformer. FLOPs and activation bytes
  * follow Narayanan et al. (SC'21) and Korthikanti et al. (2022) with fused attention, grouped
  * queries, gated feed-forwards, latent attention and experts. Exchanges between ranks are in
- * part_exchange.c.
+ * exchange.c, rates of kernels in rates.c.
  */
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "solver/cost/part/part_int.h"
 
@@ -16,8 +18,7 @@ static double product_s(const struct hv__sum *s, const struct hv__product *p, do
     if (!(flops > 0)) {
         return 0;
     }
-    double start_s = s->a->ideal ? 0 : s->e.gemm_start_s;
-    return start_s + flops / (s->e.gemm_flops_per_s * share);
+    return s->a->rates->starts * s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
 }
 
 /* Sums of gradients are read and written whole in every weight-gradient pass; the epilogue of the
@@ -62,19 +63,17 @@ static void why_product(const struct hv__sum *s, const struct hv__product *p,
 /* The gradients of the input and of the weights are products of shapes of their own. */
 void hv__add_product(struct hv__sum *s, const struct hv__product *p)
 {
-    struct hv_gemm_shares share =
-        s->a->ideal ? hv__best_shares(s, p) : hv_gemm_shares(&s->gemm, p->m, p->n, p->k, p->groups);
+    const struct hv__rates *rates = s->a->rates;
+    struct hv_gemm_shares share = rates->product(s, p);
     struct product_times t = {.forward_s = product_s(s, p, share.forward),
                               .input_grad_s = product_s(s, p, share.input_grad),
                               .weight_grad_s = product_s(s, p, share.weight_grad)};
-    if (t.forward_s > 0 && s->a->ideal) {
-        /* of experts a rank may hold as little as it likes */
-        double sums_s = p->unit & HV_RC_EXPERTS ? 0 : accumulate_s(s, p);
-        hv__count_start(s, s->e.gemm_start_s, s->e.gemm_start_s,
-                        s->e.gemm_start_s + sums_s * s->a->ideal->sums_frac);
-    }
     if (t.forward_s > 0) {
-        t.sums_s = s->a->ideal ? 0 : accumulate_s(s, p);
+        double sums_s = accumulate_s(s, p), start_s = s->e.gemm_start_s;
+        /* of experts a rank may hold as little as it likes */
+        double least_s = p->unit & HV_RC_EXPERTS ? 0 : sums_s * s->a->passes->sums_frac;
+        hv__count_start(s, start_s, start_s, start_s + least_s);
+        t.sums_s = rates->starts * sums_s;
         t.cast_s = cast_s(s, p->m * p->k);
         t.forward_s += t.cast_s;
         t.input_grad_s += cast_s(s, p->m * p->n);
@@ -90,19 +89,15 @@ void hv__add_product(struct hv__sum *s, const struct hv__product *p)
     why_product(s, p, &t, share.forward);
 }
 
-static double stream_s(const struct hv__sum *s, double bytes, bool backward)
+static double stream_s(struct hv__sum *s, double bytes, bool backward)
 {
     if (!(bytes > 0)) {
         return 0;
     }
     double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
-    if (s->a->ideal) {
-        double best = hv_stream_best_share(s->q->device, bytes * s->a->ideal->more);
-        hv__count_start(s, backward ? 0 : s->e.launch_s, backward ? s->e.launch_s : 0, 0);
-        return eager * bytes / (s->e.bytes_per_s * best);
-    }
-    double share = hv_stream_share(s->q->device, bytes);
-    return s->e.launch_s + eager * bytes / (s->e.bytes_per_s * share);
+    double share = s->a->rates->stream(s, bytes);
+    hv__count_start(s, backward ? 0 : s->e.launch_s, backward ? s->e.launch_s : 0, 0);
+    return s->a->rates->starts * s->e.launch_s + eager * bytes / (s->e.bytes_per_s * share);
 }
 
 void hv__add_stream(struct hv__sum *s, const struct hv__stream *p)
@@ -112,6 +107,9 @@ void hv__add_stream(struct hv__sum *s, const struct hv__stream *p)
     s->out.input_grad_s += stream_s(s, p->bytes * p->backward, true);
     if (s->q->recompute & p->unit) {
         s->out.recompute_s += time_s;
+    }
+    if (!s->a->why) {
+        return;
     }
     hv_why_add(s->a->why, p->name, time_s, "s",
                "%.4g bytes at %.4g GB/s, of which this size reaches %.3g (%s); backward %.3g times "
@@ -233,8 +231,7 @@ static void add_layer_host(struct hv__sum *s)
 {
     bool told = s->a->k->job.kernels == HV_KERNELS_FUSED;
     bool checkpoints = (s->q->recompute & HV_RC_FULL) == HV_RC_FULL;
-    if (s->a->ideal || told || !checkpoints || !s->q->sharded_pipeline ||
-        !hv__older_stack(s->a->k, s->q)) {
+    if (told || !checkpoints || !s->q->sharded_pipeline || !hv__on_older_stack(s->a->k, s->q)) {
         return;
     }
     double host_s = s->e.calibration->v[HV_CAL_LAYER_US] * HV_US;
@@ -342,10 +339,11 @@ static void price_head(struct hv__sum *s)
     hv__add_stream(s, &(struct hv__stream){"loss", 0, (4 + s->elem) * s->rows * v, 1});
     hv__keep(s, 2 * h, 0);
     s->weight_only_bytes += 2 * h;
-    double padded = hv__padded_vocab(s->m, s->q->tp) / s->t;
-    double each = s->q->sharded_weights                     ? HV_LOGIT_BYTES_TORCH
-                  : hv__before_fused(s->a->k, s->q->device) ? HV_LOGIT_BYTES_OLDER
-                                                            : HV_LOGIT_BYTES;
+    double padded = hv_model_padded_vocab(s->m, s->q->tp) / s->t;
+    bool older = hv__before_fused(&s->a->k->job, s->m, s->q->device);
+    double each = s->q->sharded_weights ? HV_LOGIT_BYTES_TORCH
+                  : older               ? HV_LOGIT_BYTES_OLDER
+                                        : HV_LOGIT_BYTES;
     double logits = each / 2 * s->elem * s->rows * padded;
     s->out.transient_bytes = logits + gathered_bytes(s);
     s->out.parameters = on_rank(s, hv_model_head_parameters(s->m), norm_values(s->m));
@@ -378,7 +376,7 @@ static double grid_bytes(const struct hv__sum *s)
     return s->elem * share * (a + b);
 }
 
-struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
+static struct hv_part_cost price(const struct hv__ask *a)
 {
     const struct hv_part_query *q = a->q;
     bool spread = q->sequence_parallel || q->tp_scheme != HV_TP_1D;
@@ -413,13 +411,26 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
     s.out.saved_input_bytes = fmin(s.weight_only_bytes, s.kept_bytes);
     s.out.transient_bytes += s.full_bytes - s.kept_bytes;
     s.out.output_bytes = s.elem * s.rows * s.m->hidden / s.t_norm;
-    if (a->ideal) {
-        a->ideal->tp_bytes = s.x.tp_bytes;
-        a->ideal->tp_forward = s.x.tp_forward;
-        a->ideal->tp_backward = s.x.tp_backward;
-    } else {
-        s.x.grid_bytes = q->tp_scheme != HV_TP_1D && q->tp > 1 ? grid_bytes(&s) : 0;
-        hv__price_exchange(a, &s.x, &s.out);
+    s.x.grid_bytes = q->tp_scheme != HV_TP_1D && q->tp > 1 ? grid_bytes(&s) : 0;
+    a->rates->exchange(a, &s.x, &s.out);
+    if (a->left_out) {
+        *a->left_out = s.starts;
+        a->left_out->tp_bytes = s.x.tp_bytes;
+        a->left_out->tp_forward = s.x.tp_forward;
+        a->left_out->tp_backward = s.x.tp_backward;
     }
     return s.out;
 }
+
+/* The structs may come with any padding after the flags, so those are compared by themselves. */
+static bool same_block(const struct hv_model *m, size_t a, size_t b)
+{
+    const struct hv_block *x = &m->blocks[a], *y = &m->blocks[b];
+    return !memcmp(x, y, offsetof(struct hv_block, attention_bias)) &&
+           x->attention_bias == y->attention_bias && x->ffn_bias == y->ffn_bias;
+}
+
+const struct hv__parts hv__transformer_parts = {.price = price,
+                                                .same_block = same_block,
+                                                .check_device = hv__check_precision,
+                                                .analytic = true};

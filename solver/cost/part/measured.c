@@ -1,12 +1,12 @@
 /*
- * Measured layers and operator graphs as a chain of blocks: the attention half of block i carries
- * all of layer (or operator) i, the other half nothing. No closed forms here; times are what was
- * measured, scaled by peak FLOP/s where another device was measured.
+ * Measured layers as a chain of blocks: the attention half of block i carries all of layer i, the
+ * other half nothing. No closed forms here; times are what was measured, scaled by peak FLOP/s
+ * where another device was measured.
  */
 #include <math.h>
 #include <string.h>
 
-#include "solver/cost/cost_int.h"
+#include "solver/cost/part/part_int.h"
 
 /* Peak in the job's precision, else the best the device has. */
 static double any_peak(const struct hv_device_kind *d, enum hv_precision p)
@@ -26,7 +26,7 @@ struct column {
     const char *measured_on;
 };
 
-static const struct hv_device_kind *kind_named(const struct hv_cost *k, const char *name)
+static const struct hv_device_kind *kind_named(const struct hv__context *k, const char *name)
 {
     for (size_t i = 0; i < k->cluster->n_kinds; i++) {
         if (!strcmp(k->cluster->kinds[i]->name, name)) {
@@ -47,7 +47,7 @@ static bool has_column(const struct hv_model *m, const struct hv_measured_layer 
     return false;
 }
 
-static struct column column_of(const struct hv_cost *k, const struct hv_measured_layer *l,
+static struct column column_of(const struct hv__context *k, const struct hv_measured_layer *l,
                                const struct hv_device_kind *d)
 {
     const struct hv_model *m = k->model;
@@ -92,23 +92,26 @@ static double by_batch(const struct hv_model *m, const double *row, double seque
     return before_s + (last_s - before_s) * (sequences - before) / (last - before);
 }
 
-/* The same for tp ranks: at the largest degree that was measured up to it, the rest by Amdahl. */
-static double by_degree(const struct hv_model *m, const double *grid, const struct hv_part_query *q,
-                        double frac)
+/* By micro-batch at the largest degree that was measured up to this one, the rest by Amdahl. */
+double hv__grid_s(const struct hv_model *m, const double *grid, const struct hv_part_query *q,
+                  double parallel_frac)
 {
     for (size_t i = m->n_grid_tp; i-- > 0;) {
         double s = by_batch(m, grid + i * m->n_grid_batch, q->sequences);
         double more = hv__tp_parts(q) / m->grid_tp[i];
         if (hv_known(s) && more >= 1) {
-            return s * (frac / (more * q->cp) + 1 - frac);
+            return s * (parallel_frac / (more * q->cp) + 1 - parallel_frac);
         }
     }
     return HV_UNKNOWN;
 }
 
-/* No plan spends less per sequence, rank by rank. */
-static double least_of(const struct hv_model *m, const double *grid, const struct hv_part_query *q)
+double hv__least_grid_s(const struct hv_model *m, const double *grid, const struct hv_part_query *q,
+                        double parallel_frac)
 {
+    if (m->n_grid_tp * m->n_grid_batch < 2) {
+        return hv__grid_s(m, grid, q, parallel_frac);
+    }
     double least = HUGE_VAL;
     for (size_t i = 0; i < m->n_grid_tp * m->n_grid_batch; i++) {
         double each =
@@ -126,14 +129,14 @@ static double measured_s(const struct hv__ask *a, const struct hv_measured_layer
     if (c->measured_on == NULL) {
         return HV_UNKNOWN;
     }
-    if (a->ideal && m->n_grid_tp * m->n_grid_batch > 1) {
-        return c->factor * least_of(m, grid, a->q);
-    }
-    return c->factor * by_degree(m, grid, a->q, hv_or(l->parallel_frac, 1));
+    return c->factor * a->rates->measured(m, grid, a->q, hv_or(l->parallel_frac, 1));
 }
 
-static struct hv_part_cost price_measured(const struct hv__ask *a)
+static struct hv_part_cost price(const struct hv__ask *a)
 {
+    if (a->part != HV_PART_ATTENTION) {
+        return (struct hv_part_cost){0};
+    }
     const struct hv_measured_layer *l = &a->k->model->measured[a->block];
     const struct hv_part_query *q = a->q;
     struct column c = column_of(a->k, l, q->device);
@@ -157,46 +160,17 @@ static struct hv_part_cost price_measured(const struct hv__ask *a)
     struct hv__exchange x = {.tp_bytes = l->output_bytes * q->sequences / q->cp,
                              .tp_forward = 1,
                              .tp_backward = again ? 2 : 1};
-    if (!a->ideal && a->k->model->n_grid_tp == 1) { /* else it was measured with the layer */
-        hv__price_exchange(a, &x, &out);
+    if (a->k->model->n_grid_tp == 1) { /* else it was measured with the layer */
+        a->rates->exchange(a, &x, &out);
     }
     return out;
 }
 
-/* A graph is one sequence of the batch it was written for; the whole graph is priced per sequence.
- */
-static struct hv_part_cost price_op(const struct hv__ask *a)
-{
-    const struct hv_graph_op *o = &a->k->model->ops[a->block];
-    const struct hv_part_query *q = a->q;
-    struct hv_efficiency e = hv_efficiency_of(q->device, a->k->job.precision);
-    double ways = hv__tp_parts(q) * q->cp, flops = hv_graph_op_flops(a->k->model, o);
-    double once = hv_known(o->time_s) ? o->time_s
-                                      : fmax(hv_or(flops, 0) / e.gemm_flops_per_s,
-                                             hv_or(o->bytes, 0) / e.bytes_per_s);
-    double start = a->ideal || hv_known(o->time_s) ? 0 : e.launch_s;
-    double out_bytes = hv_or(o->bytes, 0) * q->sequences;
-    struct hv_part_cost out = {.forward_s = once * q->sequences / ways + start,
-                               .flops_forward = hv_or(flops, 0) * q->sequences / ways,
-                               .parameters = hv_or(o->parameter_bytes, 0) /
-                                             hv_job_weight_bytes(&a->k->job) /
-                                             (hv__tp_parts(q) / hv__tp_depth(q)),
-                               .output_bytes = out_bytes / q->cp,
-                               .saved_bytes = out_bytes / ways};
-    out.input_grad_s = out.weight_grad_s = out.forward_s;
-    out.recompute_s = q->recompute ? out.forward_s : 0;
-    out.saved_input_bytes = out.saved_bytes;
-    hv_why_add(a->why, o->id ? o->id : "operator", out.forward_s, "s", "%s: %.4g FLOP, %.4g bytes",
-               hv_known(o->time_s) ? "time of the file" : "roofline, estimated", hv_or(flops, 0),
-               hv_or(o->bytes, 0));
-    return out;
-}
-
-double hv__measured_update_s(const struct hv_cost *k, const struct hv_device_kind *device)
+static double update_s(const struct hv__context *k, const struct hv_device_kind *device)
 {
     const struct hv_model *m = k->model;
     double update_s = 0, bytes = 0;
-    for (size_t i = 0; m->kind == HV_MODEL_LAYERS && i < m->n_blocks; i++) {
+    for (size_t i = 0; i < m->n_blocks; i++) {
         const struct hv_measured_layer *l = &m->measured[i];
         struct column c = column_of(k, l, device);
         double own = c.measured_on ? l->update_s[c.at] : HV_UNKNOWN;
@@ -209,10 +183,42 @@ double hv__measured_update_s(const struct hv_cost *k, const struct hv_device_kin
     return bytes > 0 ? update_s / (bytes / hv_job_weight_bytes(&k->job)) : HV_UNKNOWN;
 }
 
-struct hv_part_cost hv__price_layer(const struct hv__ask *a)
+/* Seconds of a sequence in a layer, forward and backward. HV_UNKNOWN: not measured. */
+static double layer_s(struct hv__context *k, size_t layer, const struct hv_device_kind *d)
 {
-    if (a->part != HV_PART_ATTENTION) {
-        return (struct hv_part_cost){0};
-    }
-    return a->k->model->kind == HV_MODEL_LAYERS ? price_measured(a) : price_op(a);
+    const struct hv_part_query q = {
+        .device = d, .tp = 1, .cp = 1, .ep = 1, .sequences = 1, .tokens = hv__tokens(k)};
+    struct hv_part_cost c = price(&(struct hv__ask){.k = k,
+                                                    .part = HV_PART_ATTENTION,
+                                                    .block = layer,
+                                                    .q = &q,
+                                                    .rates = &hv__best_rates,
+                                                    .passes = &hv__any_pass});
+    return c.forward_s + c.input_grad_s + c.weight_grad_s;
 }
+
+static enum hv_status check_device(struct hv__context *k, const struct hv_device_kind *d,
+                                   struct hv_err *err)
+{
+    double all_s = 0;
+    for (size_t i = 0; i < k->model->n_blocks; i++) {
+        double own_s = layer_s(k, i, d);
+        if (!hv_known(own_s)) {
+            return hv_err_set(err, HV_ENO,
+                              "layer %zu was measured neither on %s nor on another device of this "
+                              "cluster: add its forward_ms and backward_ms",
+                              i, d->name);
+        }
+        all_s += own_s;
+    }
+    if (all_s > 0) {
+        return HV_OK;
+    }
+    return hv_err_set(err, HV_ENO,
+                      "no layer of the model takes any time on %s: there is nothing "
+                      "to plan",
+                      d->name);
+}
+
+const struct hv__parts hv__measured_parts = {
+    .price = price, .check_device = check_device, .update_s = update_s};

@@ -1,0 +1,138 @@
+/**
+ * Inside cost: the pricing context of one model that is a chain of blocks, and what stages and
+ * floors ask of its parts. Whatever depends on the kind of the model is in its row of `struct
+ * hv__parts`; a model of modules has a context per leaf (cost/modules.c).
+ */
+#ifndef HV_SOLVER_COST_PART_CONTEXT_H
+#define HV_SOLVER_COST_PART_CONTEXT_H
+
+#include "solver/cost/device/era.h"
+#include "solver/cost/network/memo.h"
+#include "solver/cost/part/part.h"
+#include "solver/cost/part/rates.h"
+
+/** Blocks [from, to) of one class. */
+struct hv__run {
+    int from, to;
+    unsigned cls;
+};
+
+struct hv__parts;
+
+/** The context: blocks that are alike share a class and a price; prices asked for once are kept. */
+struct hv__context {
+    struct hv_cluster *cluster;
+    struct hv_model *model;
+    struct hv_job job;
+    const struct hv__parts *parts; /**< how its parts are priced; NULL: a model of modules */
+    struct hv_arena arena;         /**< classes, runs, and what the members below point at */
+    unsigned *cls;                 /**< per block */
+    size_t *representative;        /**< a block per class */
+    unsigned n_classes;
+    struct hv__run *runs; /**< NULL for a model of modules */
+    size_t n_runs;
+    bool *can_price;             /**< [kinds of the cluster] found to be able to price the model */
+    struct hv__memo prices;      /**< of parts: memo.c */
+    struct hv__memo network;     /**< of collectives: network/memo.h */
+    struct hv__box *boxes;       /**< rates.c: best rates of products */
+    struct hv__slices *slices;   /**< rates.c: attention in slices */
+    double *floors;              /**< floor/floor.c; NULL before the first */
+    struct hv__by_size *by_size; /**< floor/cells.c */
+    /** stage/milestones.c: lists already handed out. */
+    struct hv__milestones *milestones;
+    size_t n_milestones, cap_milestones;
+    struct hv_arena milestones_arena;
+};
+
+/** Opens a context: takes references to cluster and model, copies the job, finds block classes and
+ * runs. `parts` NULL: a model of modules, whose classes the caller fills in. */
+void hv__context_open(struct hv__context *k, struct hv_cluster *c, struct hv_model *m,
+                      const struct hv_job *j, const struct hv__parts *parts);
+/** Frees what the context holds and gives its references back. */
+void hv__context_close(struct hv__context *k);
+
+/** A part to price. */
+struct hv__ask {
+    struct hv__context *k;
+    enum hv_part part;
+    size_t block;
+    const struct hv_part_query *q;
+    struct hv_why *why;              /**< or NULL */
+    const struct hv__rates *rates;   /**< hv__real_rates or hv__best_rates */
+    const struct hv__passes *passes; /**< hv__one_pass, or the passes that a floor is of */
+    struct hv__left_out *left_out;   /**< of floors: what the price leaves out; or NULL */
+};
+
+/** How the parts of one kind of model are priced. */
+struct hv__parts {
+    /** Price of a part, not remembered; seconds HV_UNKNOWN where the device cannot run it. */
+    struct hv_part_cost (*price)(const struct hv__ask *a);
+    /** Do two blocks cost the same? NULL: each block is a class of its own. */
+    bool (*same_block)(const struct hv_model *m, size_t a, size_t b);
+    /** Why this kind of device cannot price the model, or HV_OK; asked once per kind. */
+    enum hv_status (*check_device)(struct hv__context *k, const struct hv_device_kind *d,
+                                   struct hv_err *err);
+    /** Measured seconds of the optimizer step per parameter, or HV_UNKNOWN; NULL: never measured.
+     */
+    double (*update_s)(const struct hv__context *k, const struct hv_device_kind *d);
+    /** Prices are computed from dimensions: kernels depend on the software of the device's era, the
+     * framework's host work comes on top of every pass, and blocks hand on tokens × hidden values.
+     * Otherwise seconds are given and every block has an output size of its own. */
+    bool analytic;
+};
+extern const struct hv__parts hv__transformer_parts; /**< transformer.c */
+extern const struct hv__parts hv__measured_parts;    /**< measured.c */
+extern const struct hv__parts hv__operator_parts;    /**< operators.c */
+
+/** Price of a part, remembered; `block` is ignored for embedding and head, and blocks beyond the
+ * model cost nothing. With `why` it is computed and explained. O(1) when seen before. */
+struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size_t block,
+                                  const struct hv_part_query *q, struct hv_why *why);
+/** Why this device cannot price the model, or HV_OK. O(kinds) when it was asked before. */
+enum hv_status hv__check_device(struct hv__context *k, const struct hv_device_kind *d,
+                                struct hv_err *err) HV_NODISCARD;
+/** Prices of all blocks as prefix sums (hv_cost_layers). O(blocks). */
+enum hv_status hv__layers(struct hv__context *k, const struct hv_part_query *q,
+                          struct hv_arena *arena, struct hv_layer_table *out,
+                          struct hv_err *err) HV_NODISCARD;
+
+/** Tokens of one sequence as the model has them: patches of an image, else the job's. */
+static inline double hv__tokens(const struct hv__context *k)
+{
+    return k->model->patch_tokens > 0 ? k->model->patch_tokens : (double)k->job.sequence;
+}
+
+/** Attention or feed-forward half of a block, and not one of the ends? */
+static inline bool hv__in_block(enum hv_part part)
+{
+    return part == HV_PART_ATTENTION || part == HV_PART_FFN;
+}
+
+/** hv__older_stack for this part; no for models that are not analytic. */
+static inline bool hv__on_older_stack(const struct hv__context *k, const struct hv_part_query *q)
+{
+    const struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
+    return k->parts->analytic && hv__older_stack(&k->job, k->model, &kq);
+}
+
+/** How the context-parallel ranks fall into all-to-alls over heads and rings. */
+struct hv__cp_shape {
+    int heads, ring;
+    size_t heads_apart, ring_apart; /**< ranks between neighbours, in tensor-parallel groups */
+};
+/** From scheme, degrees and order (exchange.c). O(1). */
+struct hv__cp_shape hv__cp_shape_of(const struct hv_part_query *q);
+
+/** Parts of this rank's size that everything tensor-parallel would be cut into. */
+static inline double hv__tp_parts(const struct hv_part_query *q)
+{
+    return q->tp_frac > 0 ? 1 / q->tp_frac : q->tp;
+}
+
+/** 2.5d: grids that share the sequences and hold the same weights; 1 otherwise. */
+static inline double hv__tp_depth(const struct hv_part_query *q)
+{
+    return q->tp_scheme == HV_TP_25D && q->tp_depth > 1 ? q->tp_depth : 1;
+}
+
+#endif

@@ -1,0 +1,122 @@
+/* Prices of parts, remembered by all that they depend on. */
+#include <string.h>
+
+#include "solver/base/rng.h"
+#include "solver/cost/part/part_int.h"
+
+/* Everything a price depends on. Zeroed before it is filled, so that it compares and hashes as
+ * bytes. */
+struct key {
+    const struct hv_device_kind *device;
+    uint64_t group, ep_group; /* signatures; 0: none */
+    uint64_t moe;             /* of the knobs of experts; 0: none */
+    double sequences, tokens, context, tp_frac;
+    int tp, cp, ep, expert_tp, tp_depth, cp_heads;
+    unsigned part, cls, recompute, schemes;
+};
+_Static_assert(sizeof(struct key) == offsetof(struct key, schemes) + sizeof(unsigned),
+               "keys are compared as bytes and must have no padding");
+
+struct hv__memo hv__part_memo(void)
+{
+    return hv__memo_of(sizeof(struct key), sizeof(struct hv_part_cost));
+}
+
+/* Of everything about experts that a price depends on. */
+static uint64_t moe_signature(const struct hv_moe_knobs *m)
+{
+    const double shares[] = {m->capacity_factor, hv_or(m->compress_ratio, 0),
+                             hv_or(m->compress_bytes_per_s, 0)};
+    const int counts[] = {m->min_capacity,    m->expert_shards,   m->degree_forward,
+                          m->degree_backward, (int)m->all_to_all, (int)m->n_copies};
+    uint64_t h = HV_HASH_START;
+    for (size_t i = 0; i < HV_COUNT(shares); i++) {
+        uint64_t word;
+        memcpy(&word, &shares[i], sizeof word);
+        h = hv__mix(h, word);
+    }
+    for (size_t i = 0; i < HV_COUNT(counts); i++) {
+        h = hv__mix(h, (uint64_t)(int64_t)counts[i]);
+    }
+    for (size_t i = 0; i < m->n_owners; i++) {
+        h = hv__mix(h, (uint64_t)(int64_t)m->owners[i]);
+    }
+    for (size_t i = 0; i < m->n_copies; i++) {
+        const struct hv_expert_copies *c = &m->copies[i];
+        h = hv__mix(hv__mix(h, (uint64_t)(int64_t)c->expert),
+                    c->everywhere ? UINT64_MAX : c->n_ranks);
+        for (size_t r = 0; r < c->n_ranks; r++) {
+            h = hv__mix(h, (uint64_t)(int64_t)c->ranks[r]);
+        }
+    }
+    return h ? h : 1;
+}
+
+/* Of how many groups share the network; 0: none do. */
+static uint64_t beside_signature(const struct hv_beside *b)
+{
+    const double counts[] = {b->tp, b->cp_heads, b->cp_ring, b->ep};
+    uint64_t h = 0;
+    for (size_t i = 0; i < HV_COUNT(counts); i++) {
+        uint64_t word;
+        memcpy(&word, &counts[i], sizeof word);
+        h = word || h ? hv__mix(h + i + 1, word) : 0;
+    }
+    return h;
+}
+
+static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cls,
+                     const struct hv_part_query *q, struct key *key)
+{
+    memset(key, 0, sizeof *key);
+    key->device = q->device;
+    bool grouped = q->tp * q->cp > 1;
+    key->group = grouped ? hv__signature(k->cluster, q->group, (size_t)(q->tp * q->cp)) : 0;
+    key->ep_group = q->ep > 1 ? hv__signature(k->cluster, q->ep_group, (size_t)q->ep) : 0;
+    key->group ^= beside_signature(&q->beside);
+    key->sequences = q->sequences;
+    key->tokens = q->tokens;
+    key->context = q->context;
+    key->tp_frac = q->tp_frac;
+    key->moe = q->moe ? moe_signature(q->moe) : 0;
+    key->tp = q->tp;
+    key->cp = q->cp;
+    key->ep = q->ep;
+    key->expert_tp = q->expert_tp;
+    key->tp_depth = q->tp_depth;
+    key->cp_heads = q->cp_heads;
+    key->part = part;
+    key->cls = hv__in_block(part) ? cls : 0;
+    key->recompute = q->recompute;
+    key->schemes = (unsigned)q->cp_order << 26 | (unsigned)q->cp_backward << 25 |
+                   (unsigned)q->sharded_pipeline << 23 | (unsigned)q->sharded_weights << 24 |
+                   (unsigned)q->tp_scheme << 16 | (unsigned)q->cp_scheme << 8 |
+                   (unsigned)q->cp_layout << 1 | q->sequence_parallel;
+}
+
+struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size_t block,
+                                  const struct hv_part_query *q, struct hv_why *why)
+{
+    bool in_block = hv__in_block(part), known;
+    if (in_block && block >= k->model->n_blocks) {
+        return (struct hv_part_cost){0};
+    }
+    unsigned cls = in_block ? k->cls[block] : 0;
+    const struct hv__ask ask = {.k = k,
+                                .part = part,
+                                .block = in_block ? k->representative[cls] : 0,
+                                .q = q,
+                                .why = why,
+                                .rates = &hv__real_rates,
+                                .passes = &hv__one_pass};
+    if (why) {
+        return k->parts->price(&ask);
+    }
+    struct key key;
+    fill_key(k, part, cls, q, &key);
+    struct hv_part_cost *cost = hv__memo_at(&k->prices, &key, &known);
+    if (!known) {
+        *cost = k->parts->price(&ask);
+    }
+    return *cost;
+}

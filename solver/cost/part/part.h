@@ -1,0 +1,84 @@
+/**
+ * Parts of a model and their prices: what is asked, what it costs. The calls are in cost/cost.h.
+ */
+#ifndef HV_SOLVER_COST_PART_PART_H
+#define HV_SOLVER_COST_PART_PART_H
+
+#include "solver/inventory/device.h"
+#include "solver/plan/plan.h"
+
+/** Parts a model is priced in: the halves of a block, and what stands before and after the blocks.
+ */
+enum hv_part { HV_PART_ATTENTION, HV_PART_FFN, HV_PART_EMBEDDING, HV_PART_HEAD, HV_PART_N };
+
+/** How many rank groups of each kind share the network with this one (hv_cost_together); 0: not
+ * looked at, as many as there are ranks between its members. */
+struct hv_beside {
+    double tp, cp_heads, cp_ring, ep;
+};
+
+/** How a part is run: everything its price depends on besides the block itself. */
+struct hv_part_query {
+    const struct hv_device_kind *device; /**< the slowest kind of the tensor-parallel group */
+    int tp, cp, ep;
+    int expert_tp;  /**< ranks that cut one expert: 0 or tp as everything else, 1 whole experts on
+                       all tp ranks, each of which sends its own share of the tokens */
+    double tp_frac; /**< what this rank has of everything that tensor parallelism cuts; 0: equal
+                       shards, 1 / tp */
+    enum hv_tp_scheme tp_scheme;
+    int tp_depth;                /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
+    enum hv_cp_scheme cp_scheme; /**< ulysses; everything else is priced as a ring, with cp_heads
+                                    as all-to-alls over heads and rings */
+    int cp_heads;                /**< heads part of cp (usp, loongtrain); 0 or 1: none */
+    enum hv_cp_layout cp_layout; /**< contiguous rings wait for the rank with the latest tokens */
+    enum hv_cp_order cp_order;   /**< which of heads and ring has neighbouring ranks */
+    enum hv_cp_backward cp_backward; /**< what a ring passes on in the backward pass */
+    bool sequence_parallel;
+    bool sharded_weights; /**< ZeRO-3 or FSDP; says something about the kernels in use */
+    bool
+        sharded_pipeline; /**< as DeepSpeed runs pipelines: plain 1F1B with ZeRO-1 or 2; likewise */
+    double sequences;     /**< of one micro-batch on one data-parallel rank; fractions allowed */
+    double tokens;        /**< per sequence, before cp */
+    double context;       /**< extra key/value tokens seen before these (slices); 0 */
+    unsigned recompute;   /**< mask of enum hv_recompute */
+    const uint32_t
+        *group; /**< tp·cp consecutive devices of the rank group, for its collectives; NULL: tp
+                   collectives priced on the device's own link as if inside one node */
+    const uint32_t *ep_group;       /**< devices of the expert-parallel group, or NULL (ep = 1) */
+    const struct hv_moe_knobs *moe; /**< or NULL */
+    struct hv_beside beside;
+};
+
+/** Price of one part for one micro-batch on one rank. Seconds are compute unless named otherwise.
+ */
+struct hv_part_cost {
+    double forward_s, input_grad_s, weight_grad_s, recompute_s;
+    double tp_forward_s, tp_backward_s; /**< exposed tensor-parallel collectives; backward includes
+                                           those of recompute */
+    double cp_forward_s, cp_backward_s; /**< exposed context-parallel exchange */
+    double ep_forward_s, ep_backward_s; /**< exposed expert all-to-all */
+    /** How long these keep their links busy, whether compute hides them or not. */
+    double tp_wire_forward_s, tp_wire_backward_s, cp_wire_forward_s, cp_wire_backward_s,
+        ep_wire_forward_s, ep_wire_backward_s;
+    double flops_forward;     /**< model FLOPs on this rank, without recompute */
+    double parameters;        /**< dense parameters on this rank (after tp) */
+    double expert_parameters; /**< routed experts on this rank (after tp and ep), the most that one
+                                 holds */
+    double saved_bytes;       /**< activations kept from forward to weight gradient */
+    double saved_input_bytes; /**< of these, freed only at the weight gradient (zero-bubble M_W) */
+    double transient_bytes;   /**< live only during the pass (logits, attention scores, recompute
+                                 peak) */
+    double output_bytes;      /**< activation handed on, per rank */
+};
+
+/** Per-layer prices of one query as prefix sums over blocks, embedding and head apart. */
+struct hv_layer_table {
+    size_t n_blocks;
+    double *forward_s, *backward_s; /**< n_blocks + 1 prefix sums, exposed communication included;
+                                       backward with recompute */
+    double *parameters;             /**< n_blocks + 1 prefix sums, on one rank */
+    double *saved_bytes;            /**< n_blocks + 1 prefix sums */
+    double output_bytes; /**< handed on after any block by one dp rank (all tp ranks together) */
+    struct hv_part_cost embedding, head;
+};
+#endif

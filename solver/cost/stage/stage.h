@@ -1,0 +1,98 @@
+/**
+ * A stage as the cost model sees it: which rank is asked for, what one pass of it takes, and what
+ * its memory holds. The calls that need a pricing context are in cost/cost.h.
+ */
+#ifndef HV_SOLVER_COST_STAGE_STAGE_H
+#define HV_SOLVER_COST_STAGE_STAGE_H
+
+#include "solver/base/why.h"
+#include "solver/inventory/cluster.h"
+#include "solver/plan/plan.h"
+
+/** Which stage, seen from which of its data-parallel ranks. */
+struct hv_stage_query {
+    const struct hv_plan *plan;
+    const struct hv_replica *replica;
+    size_t stage;         /**< number in the replica */
+    int copy;             /**< 0 … count-1: which of the equal pipelines */
+    size_t chunk;         /**< range of the stage; 0 when it has one */
+    int dp_rank;          /**< 0 … dp-1 */
+    int tp_rank;          /**< 0 … tp-1: whose bytes and FLOP, where tensor shards are unequal */
+    double sequences;     /**< on this rank; ≤ 0: from micro_batch, shares and deal */
+    double tokens;        /**< per sequence; ≤ 0: the job's */
+    double context;       /**< see hv_part_query */
+    struct hv_why *why;   /**< or NULL */
+    const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
+};
+
+/** When the gradients of a run of blocks are ready, counted back from the end of the backward pass.
+ */
+struct hv_milestone {
+    struct hv_range
+        range; /**< half blocks; from2 == to2 marks embedding (−1) or head (−2) in from2 */
+    double before_end_s;
+};
+
+/** One pass of a stage (architecture.md §1b.1): what one micro-batch costs on one rank. */
+struct hv_pass {
+    double forward_s;     /**< with exposed communication */
+    double input_grad_s;  /**< "B", with exposed communication */
+    double weight_grad_s; /**< "W" */
+    double recompute_s;   /**< part of the backward pass, before B */
+    /* exposed communication inside the above */
+    double tp_s, cp_s, ep_s;
+    double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
+    /** How long exchanges between nodes keep the network of the rank's nodes busy, shown or hidden,
+     * in forward_s and in the backward pass, which are never shorter. */
+    double network_forward_s, network_backward_s;
+    double compute_s; /**< forward + backward compute without recompute and communication */
+    double flops;     /**< model FLOPs forward and backward on this rank */
+    double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and
+                         cp ranks together) */
+    double activation_bytes;  /**< kept per micro-batch in flight */
+    double weight_only_bytes; /**< of these, kept until W */
+    double transient_bytes;
+    const struct hv_milestone *milestones; /**< in the memo's arena: valid as long as the context */
+    size_t n_milestones;
+};
+/** Memory of one rank of a stage that does not depend on what is in flight. */
+struct hv_memory {
+    double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes;
+    double buffers_bytes; /**< of the framework, as its allocator counts: work space, pipeline
+                             buffers, buckets, gradients in fp32 for the optimizer */
+    double outside_bytes; /**< what only the driver counts: context and communicators, estimated */
+    /** Share that the caching allocator holds beyond what is in use, of activations too: estimated.
+     */
+    double fragmentation_frac;
+    double overhead_bytes;     /**< buffers, outside, and the fragmentation of states and buffers */
+    double reserve_bytes;      /**< what the job or the device keeps back */
+    double limit_bytes;        /**< what the device has */
+    double parameters;         /**< held by this rank before zero sharding */
+    double expert_parameters;  /**< of these, of routed experts */
+    double updated_parameters; /**< those whose optimizer step this rank runs */
+};
+/** A device whose optimizer step is done by its host. */
+struct hv_host_update {
+    const uint32_t *devices; /**< of its stage: those in its node share the host's memory */
+    size_t n_devices;
+    uint32_t device;
+    double parameters;      /**< of the device, that its host updates */
+    double node_parameters; /**< the same of all devices of its node together */
+    double backward_s;      /**< of its last backward pass */
+};
+/** Share of the optimizer's states that a stage leaves to its host. */
+double hv_stage_host_frac(const struct hv_stage *s);
+/** Share of them that it leaves to other devices. */
+double hv_stage_peer_frac(const struct hv_stage *s);
+/** A device whose optimizer step is done, in part, by other devices. */
+struct hv_peer_update {
+    uint32_t device;
+    double parameters; /**< all that it is to update, theirs included */
+    double backward_s; /**< of its last backward pass */
+};
+/** Bytes per second that a device gets of its link to the host, when all of `devices` copy: those
+ * in its node share the host's memory. O(devices). */
+double hv_cost_host_bytes_per_s(const struct hv_cluster *c, const uint32_t *devices, size_t n,
+                                uint32_t device);
+
+#endif
