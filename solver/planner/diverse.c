@@ -8,16 +8,16 @@
 static int likeness(const struct hv__sketch *a, const struct hv__sketch *b)
 {
     int like = 2;
-    if (a->n_teams != b->n_teams) {
+    if (a->n_replicas != b->n_replicas) {
         return 0;
     }
-    for (int i = 0; i < a->n_teams; i++) {
-        const struct hv__team *x = &a->teams[i], *y = &b->teams[i];
-        if (x->n_legs != y->n_legs) {
+    for (int i = 0; i < a->n_replicas; i++) {
+        const struct hv__replica_sketch *x = &a->replicas[i], *y = &b->replicas[i];
+        if (x->n_runs != y->n_runs) {
             return 0;
         }
-        for (int j = 0; j < x->n_legs; j++) {
-            if (x->legs[j].pool != y->legs[j].pool) {
+        for (int j = 0; j < x->n_runs; j++) {
+            if (x->runs[j].pool != y->runs[j].pool) {
                 return 0;
             }
         }
@@ -29,7 +29,7 @@ static int likeness(const struct hv__sketch *a, const struct hv__sketch *b)
 }
 
 /* The place that a plan may take, so that no sort of plan takes all places. */
-static int place_of(const struct hv__starts *st, const struct hv__sketch *k)
+static int place_of(const struct hv__diverse_starts *st, const struct hv__sketch *k)
 {
     int alike = 0, worst = -1;
     for (int i = 0; i < st->n; i++) {
@@ -48,7 +48,7 @@ static int place_of(const struct hv__starts *st, const struct hv__sketch *k)
     return st->n < st->cap ? st->n : st->n - 1;
 }
 
-void hv__keep_start(struct hv__starts *st, const struct hv__sketch *k, double value)
+void hv__keep_start(struct hv__diverse_starts *st, const struct hv__sketch *k, double value)
 {
     int at = place_of(st, k);
     if (at < st->n && st->value[at] <= value) {
@@ -65,7 +65,7 @@ void hv__keep_start(struct hv__starts *st, const struct hv__sketch *k, double va
     st->value[at] = value;
 }
 
-bool hv__is_new_sort(const struct hv__starts *st, int n)
+bool hv__is_new_shape(const struct hv__diverse_starts *st, int n)
 {
     for (int i = 0; i < n; i++) {
         if (likeness(&st->items[i], &st->items[n]) > 0) {

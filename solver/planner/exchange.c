@@ -8,10 +8,10 @@
 /* Are there gradients to reduce? */
 static bool reduces(const struct hv__sketch *k)
 {
-    bool some = k->n_teams > 1;
-    for (int t = 0; t < k->n_teams; t++) {
-        for (int l = 0; l < k->teams[t].n_legs; l++) {
-            some = some || hv__leg_holders(&k->teams[t].legs[l]) > 1;
+    bool some = k->n_replicas > 1;
+    for (int r = 0; r < k->n_replicas; r++) {
+        for (int j = 0; j < k->replicas[r].n_runs; j++) {
+            some = some || hv__run_holders(&k->replicas[r].runs[j]) > 1;
         }
     }
     return some;
@@ -30,20 +30,20 @@ static void try_buckets(struct hv__climb *c)
     }
 }
 
-static void try_shards(struct hv__climb *c, int t, int group)
+static void try_shards(struct hv__climb *c, int r, int group)
 {
     static const struct {
         int zero;
-        bool late, keeps;
+        bool reduce_late, keeps_gathered;
     } ways[] = {{1, false, false}, {2, false, false}, {3, false, false},
                 {3, true, false},  {3, false, true},  {3, true, true}};
     for (size_t i = 0; i < HV_COUNT(ways); i++) {
         struct hv__sketch next = c->k;
-        struct hv__team *team = &next.teams[t];
-        team->zero = ways[i].zero;
-        team->late = ways[i].late;
-        team->keeps = ways[i].keeps;
-        team->group = group;
+        struct hv__replica_sketch *replica = &next.replicas[r];
+        replica->zero = ways[i].zero;
+        replica->reduce_late = ways[i].reduce_late;
+        replica->keeps_gathered = ways[i].keeps_gathered;
+        replica->shard_group = group;
         (void)hv__attempt(c, &next, true);
     }
 }
@@ -54,18 +54,18 @@ void hv__try_exchanges(struct hv__climb *c)
         return;
     }
     try_buckets(c);
-    for (int t = 0; t < c->k.n_teams; t++) {
-        const struct hv__leg *l = &c->k.teams[t].legs[0];
-        int inside = c->s->pools[l->pool].node_devices / l->tp, holders = hv__leg_holders(l);
+    for (int r = 0; r < c->k.n_replicas; r++) {
+        const struct hv__stage_run *run = &c->k.replicas[r].runs[0];
+        int inside = c->s->pools[run->pool].node_devices / run->tp, holders = hv__run_holders(run);
         if (holders == 1) {
             continue;
         }
-        try_shards(c, t, 0);
+        try_shards(c, r, 0);
         if (holders > 2) {
-            try_shards(c, t, 2);
+            try_shards(c, r, 2);
         }
         if (inside > 2 && holders > inside && holders % inside == 0) {
-            try_shards(c, t, inside);
+            try_shards(c, r, inside);
         }
     }
 }

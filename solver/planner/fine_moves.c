@@ -9,31 +9,16 @@
 
 #define DONORS 3 /* stages tried on either side of a moved block */
 
-bool hv__attempt(struct hv__climb *c, struct hv__sketch *next, bool refit)
-{
-    if (hv__over(c->s)) {
-        return false;
-    }
-    double value = refit ? hv__refit(c->s, next, c->value) : hv__judge_sketch(c->s, next);
-    if (!(value < c->value * (1 - 1e-9))) {
-        return false;
-    }
-    c->k = *next;
-    c->value = value;
-    c->moved = true;
-    return true;
-}
-
 /* Stages of a team by what a micro-batch takes there, slowest first. */
-static void rank_stages(struct hv__climb *c, int t, int *stages)
+static void rank_stages(struct hv__climb *c, int r, int *stages)
 {
-    int depth = hv__depth(&c->k.teams[t]), n = 0;
+    int depth = hv__depth(&c->k.replicas[r]), n = 0;
     double busy[HV__CHUNKS] = {0};
     struct hv__sketch same = c->k;
     (void)hv__judge_again(c->s, &same);
     const struct hv_verdict *v = &c->s->last;
     for (size_t i = 0; i < v->n_stages; i++) {
-        if (v->stages[i].replica == hv__first_replica(&c->k, t) &&
+        if (v->stages[i].replica == hv__first_replica(&c->k, r) &&
             v->stages[i].stage < (size_t)depth) {
             busy[v->stages[i].stage] = v->stages[i].forward_s + v->stages[i].backward_s;
         }
@@ -52,11 +37,11 @@ struct move {
     int from, to, turn, halves;
 };
 
-static bool move_blocks(struct hv__climb *c, int t, const struct move *m)
+static bool move_blocks(struct hv__climb *c, int r, const struct move *m)
 {
     struct hv__sketch next = c->k;
-    const struct hv__order *o = &hv__orders[next.order];
-    int depth = hv__depth(&next.teams[t]);
+    const struct hv__schedule_row *o = &hv__schedules[next.schedule];
+    int depth = hv__depth(&next.replicas[r]);
     int a = m->turn * depth + m->from, b = m->turn * depth + m->to;
     if (o->folded && m->turn % 2 == 1) {
         a = m->turn * depth + depth - 1 - m->from;
@@ -64,23 +49,23 @@ static bool move_blocks(struct hv__climb *c, int t, const struct move *m)
     }
     int parts = depth * o->chunks;
     bool edge = a == 0 || a == parts - 1;
-    if (next.teams[t].counts[a] < m->halves + (edge ? 0 : 1)) {
+    if (next.replicas[r].counts[a] < m->halves + (edge ? 0 : 1)) {
         return false;
     }
-    next.teams[t].counts[a] -= m->halves;
-    next.teams[t].counts[b] += m->halves;
+    next.replicas[r].counts[a] -= m->halves;
+    next.replicas[r].counts[b] += m->halves;
     return hv__attempt(c, &next, false);
 }
 
 /* The first move between the slowest stages and the fastest that helps. */
-static bool move_some(struct hv__climb *c, int t, const int *stages, int halves)
+static bool move_some(struct hv__climb *c, int r, const int *stages, int halves)
 {
-    int depth = hv__depth(&c->k.teams[t]), n = depth < DONORS ? depth : DONORS;
+    int depth = hv__depth(&c->k.replicas[r]), n = depth < DONORS ? depth : DONORS;
     for (int i = 0; i < n; i++) {
         for (int j = 0; j < n; j++) {
             struct move m = {.from = stages[i], .to = stages[depth - 1 - j], .halves = halves};
-            for (; m.from != m.to && m.turn < hv__orders[c->k.order].chunks; m.turn++) {
-                if (move_blocks(c, t, &m)) {
+            for (; m.from != m.to && m.turn < hv__schedules[c->k.schedule].chunks; m.turn++) {
+                if (move_blocks(c, r, &m)) {
                     return true;
                 }
             }
@@ -90,12 +75,12 @@ static bool move_some(struct hv__climb *c, int t, const int *stages, int halves)
 }
 
 /* Whole blocks, then halves. */
-static void try_blocks(struct hv__climb *c, int t)
+static void try_blocks(struct hv__climb *c, int r)
 {
     int stages[HV__CHUNKS];
-    rank_stages(c, t, stages);
-    for (int halves = 2; halves >= (hv__cuts_blocks(c->s) ? 1 : 2); halves--) {
-        if (move_some(c, t, stages, halves)) {
+    rank_stages(c, r, stages);
+    for (int halves = 2; halves >= (hv__splits_blocks(c->s) ? 1 : 2); halves--) {
+        if (move_some(c, r, stages, halves)) {
             return;
         }
     }
@@ -104,7 +89,7 @@ static void try_blocks(struct hv__climb *c, int t)
 static void try_batch(struct hv__climb *c, int from, int to)
 {
     struct hv__sketch next = c->k;
-    struct hv__team *a = &next.teams[from], *b = &next.teams[to];
+    struct hv__replica_sketch *a = &next.replicas[from], *b = &next.replicas[to];
     int64_t unit = hv_lcm(a->micro_batch, b->micro_batch);
     if (a->micro_batches * a->micro_batch <= unit) {
         return;
@@ -114,16 +99,16 @@ static void try_batch(struct hv__climb *c, int from, int to)
     (void)hv__attempt(c, &next, false);
 }
 
-void hv__try_small(struct hv__climb *c)
+void hv__try_fine_moves(struct hv__climb *c)
 {
     bool moved = true;
-    while (moved && !hv__over(c->s)) {
+    while (moved && !hv__is_over(c->s)) {
         double before = c->value;
-        for (int t = 0; t < c->k.n_teams; t++) {
+        for (int t = 0; t < c->k.n_replicas; t++) {
             try_blocks(c, t);
         }
-        for (int a = 0; a < c->k.n_teams; a++) {
-            for (int b = 0; b < c->k.n_teams; b++) {
+        for (int a = 0; a < c->k.n_replicas; a++) {
+            for (int b = 0; b < c->k.n_replicas; b++) {
                 if (a != b) {
                     try_batch(c, a, b);
                 }
@@ -133,10 +118,10 @@ void hv__try_small(struct hv__climb *c)
     }
 }
 
-double hv__polish(struct hv__search *s, struct hv__sketch *k, double value)
+double hv__fine_moves(struct hv__search *s, struct hv__sketch *k, double value)
 {
     struct hv__climb c = {.s = s, .k = *k, .value = value};
-    hv__try_small(&c);
+    hv__try_fine_moves(&c);
     *k = c.k;
     return c.value;
 }
@@ -149,20 +134,20 @@ static void take_as_good(struct hv__search *s, const struct hv__sketch *k)
     }
 }
 
-void hv__tidy(struct hv__search *s)
+void hv__drop_unneeded(struct hv__search *s)
 {
-    for (int t = 0; t < s->best.n_teams; t++) {
-        for (int l = 0; l < s->best.teams[t].n_legs; l++) {
+    for (int r = 0; r < s->best.n_replicas; r++) {
+        for (int j = 0; j < s->best.replicas[r].n_runs; j++) {
             for (int what = 0; what < hv_offload_what_N; what++) {
                 struct hv__sketch k = s->best;
-                k.teams[t].legs[l].offload &= ~HV__HOST(what);
-                if (k.teams[t].legs[l].offload != s->best.teams[t].legs[l].offload) {
+                k.replicas[r].runs[j].offload &= ~HV__HOST(what);
+                if (k.replicas[r].runs[j].offload != s->best.replicas[r].runs[j].offload) {
                     take_as_good(s, &k);
                 }
             }
             struct hv__sketch k = s->best;
-            k.teams[t].legs[l].recompute = HV_RC_NONE;
-            if (s->best.teams[t].legs[l].recompute != HV_RC_NONE) {
+            k.replicas[r].runs[j].recompute = HV_RC_NONE;
+            if (s->best.replicas[r].runs[j].recompute != HV_RC_NONE) {
                 take_as_good(s, &k);
             }
         }

@@ -17,18 +17,21 @@ struct hv__climb {
 bool hv__attempt(struct hv__climb *c, struct hv__sketch *next, bool refit);
 /** Gives the leg new degrees on at most n devices of its pool; with guests, also a new share. False
  * where they do not go together. */
-bool hv__shape(const struct hv__climb *c, struct hv__team *t, struct hv__leg *l, int n);
-/** Devices of a leg of the plan, whole nodes where they are free. */
-int hv__whole_nodes(const struct hv__climb *c, const struct hv__leg *l);
+bool hv__set_degrees(const struct hv__climb *c, struct hv__replica_sketch *r,
+                     struct hv__stage_run *run, int n);
+/** Devices that a run of the plan could have: its own and the unused ones of its pool. */
+int hv__most_devices(const struct hv__climb *c, const struct hv__stage_run *run);
+/** Devices of a run of the plan, rounded up to whole nodes where they are unused. */
+int hv__whole_nodes(const struct hv__climb *c, const struct hv__stage_run *run);
 /** Ranks of another pool in the stages of a leg, with a share of their own. */
-void hv__try_guests(struct hv__climb *c, int t, int leg);
+void hv__try_mixed_ranks(struct hv__climb *c, int r, int run);
 /** Two teams of different pools as one, whose stages hold devices of both: states may then be
  * sharded over all of them. */
-void hv__try_united(struct hv__climb *c);
+void hv__try_joined_replicas(struct hv__climb *c);
 /** How gradients are reduced, and how states are sharded: bucket sizes, shards inside of nodes,
  * sums and weights that are kept. */
 void hv__try_exchanges(struct hv__climb *c);
 /** Moves single blocks and micro-batches until none helps. */
-void hv__try_small(struct hv__climb *c);
+void hv__try_fine_moves(struct hv__climb *c);
 
 #endif

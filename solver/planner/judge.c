@@ -39,27 +39,35 @@ static void key_of(const struct hv__sketch *k, uint64_t *key)
 {
     key[0] = HV_HASH_START;
     key[1] = ~HV_HASH_START;
-    add_key(key, (const int[]){k->n_teams, k->order, k->bucket_mib}, 3);
-    for (int i = 0; i < k->n_teams; i++) {
-        const struct hv__team *t = &k->teams[i];
-        const int head[] = {t->n_legs,
-                            t->zero,
-                            t->group,
-                            2 * t->late + t->keeps,
-                            t->micro_batch,
-                            t->more,
-                            (int)(t->micro_batches & INT32_MAX),
-                            (int)(t->micro_batches >> 31)};
+    add_key(key, (const int[]){k->n_replicas, k->schedule, k->bucket_mib}, 3);
+    for (int i = 0; i < k->n_replicas; i++) {
+        const struct hv__replica_sketch *r = &k->replicas[i];
+        const int head[] = {r->n_runs,
+                            r->zero,
+                            r->shard_group,
+                            2 * r->reduce_late + r->keeps_gathered,
+                            r->micro_batch,
+                            r->n_longer,
+                            (int)(r->micro_batches & INT32_MAX),
+                            (int)(r->micro_batches >> 31)};
         add_key(key, head, HV_COUNT(head));
-        for (int l = 0; l < t->n_legs; l++) {
-            const struct hv__leg *x = &t->legs[l];
-            const int leg[] = {
-                x->pool,         x->n_stages,   x->tp,     x->cp,          x->dp,
-                x->ep,           x->guest_pool, x->guests, x->guest_share, (int)x->recompute,
-                (int)x->offload, x->beside};
-            add_key(key, leg, HV_COUNT(leg));
+        for (int j = 0; j < r->n_runs; j++) {
+            const struct hv__stage_run *x = &r->runs[j];
+            const int run[] = {x->pool,
+                               x->n_stages,
+                               x->tp,
+                               x->cp,
+                               x->dp,
+                               x->ep,
+                               x->second_pool,
+                               x->second_dp,
+                               x->second_sequences,
+                               (int)x->recompute,
+                               (int)x->offload,
+                               x->stages_adjacent};
+            add_key(key, run, HV_COUNT(run));
         }
-        add_key(key, t->counts, (size_t)(hv__depth(t) * hv__orders[k->order].chunks));
+        add_key(key, r->counts, (size_t)(hv__depth(r) * hv__schedules[k->schedule].chunks));
     }
 }
 
@@ -100,7 +108,7 @@ static double value_of(const struct hv__search *s, const struct hv_verdict *v)
     return hv_eval_worth(&s->job->objective, m);
 }
 
-bool hv__over(struct hv__search *s)
+bool hv__is_over(struct hv__search *s)
 {
     if (s->o->stop != NULL && s->o->stop(s->o->ctx)) {
         s->stopped = true;
@@ -114,23 +122,23 @@ bool hv__over(struct hv__search *s)
 double hv__work_of(const struct hv__search *s, const struct hv__sketch *k)
 {
     double ops = 400 + s->n_blocks;
-    for (int i = 0; i < k->n_teams; i++) {
-        const struct hv__team *t = &k->teams[i];
-        const struct hv__order *o = &hv__orders[k->order];
-        ops += (double)t->micro_batches * hv__depth(t) * o->chunks * o->slices * 2 *
+    for (int i = 0; i < k->n_replicas; i++) {
+        const struct hv__replica_sketch *r = &k->replicas[i];
+        const struct hv__schedule_row *o = &hv__schedules[k->schedule];
+        ops += (double)r->micro_batches * hv__depth(r) * o->chunks * o->slices * 2 *
                (o->effort > 0 ? o->effort : 1);
-        for (int l = 0; l < t->n_legs; l++) {
-            ops += hv__leg_devices(&t->legs[l]) + hv__guest_devices(&t->legs[l]) +
-                   100 * t->legs[l].n_stages;
+        for (int j = 0; j < r->n_runs; j++) {
+            ops += hv__run_devices(&r->runs[j]) + hv__second_devices(&r->runs[j]) +
+                   100 * r->runs[j].n_stages;
         }
     }
     return ops;
 }
 
-static void tell(struct hv__search *s, const struct hv_plan *p)
+static void report_incumbent(struct hv__search *s, const struct hv_plan *p)
 {
-    if (s->o->incumbent != NULL && s->best_value < 0.99 * s->told_value) {
-        s->told_value = s->best_value;
+    if (s->o->incumbent != NULL && s->best_value < 0.99 * s->reported_value) {
+        s->reported_value = s->best_value;
         s->o->incumbent(s->o->ctx, p);
     }
 }
@@ -162,7 +170,7 @@ double hv__judge_again(struct hv__search *s, const struct hv__sketch *k)
 {
     struct hv_eval_options eval = {.no_bound = true};
     double value = HUGE_VAL;
-    struct hv_plan *p = hv__draw(s, k);
+    struct hv_plan *p = hv__plan_of_sketch(s, k);
     hv_arena_free(&s->scratch);
     s->evaluations++;
     s->work += hv__work_of(s, k);
@@ -175,7 +183,7 @@ double hv__judge_again(struct hv__search *s, const struct hv__sketch *k)
         s->best = *k;
         s->best_value = value;
         s->best_s = s->last.metrics.iteration_s;
-        tell(s, p);
+        report_incumbent(s, p);
     }
     hv_plan_unref(p);
     s->room = value < HUGE_VAL || !lacks_memory(&s->last) ? 0 : smaller_room(&s->last);
@@ -207,12 +215,13 @@ double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
 
 /* ---- dealing out and judging -------------------------------------------------------------- */
 
-static bool split_all(struct hv__search *s, struct hv__sketch *k, const struct hv__cut *cut)
+static bool split_all(struct hv__search *s, struct hv__sketch *k,
+                      const struct hv__block_split *split)
 {
-    for (int t = 0; t < k->n_teams; t++) {
-        struct hv__cut own = *cut;
-        own.fill = cut->fill && hv__fill_matters(&k->teams[t], k->order);
-        if (!hv__split(s, &k->teams[t], k->order, &own)) {
+    for (int r = 0; r < k->n_replicas; r++) {
+        struct hv__block_split own = *split;
+        own.fill = split->fill && hv__fill_matters(&k->replicas[r], k->schedule);
+        if (!hv__split_blocks(s, &k->replicas[r], k->schedule, &own)) {
             return false;
         }
     }
@@ -221,8 +230,9 @@ static bool split_all(struct hv__search *s, struct hv__sketch *k, const struct h
 
 static bool same_counts(const struct hv__sketch *a, const struct hv__sketch *b)
 {
-    for (int t = 0; t < a->n_teams; t++) {
-        if (memcmp(a->teams[t].counts, b->teams[t].counts, sizeof a->teams[t].counts) != 0) {
+    for (int r = 0; r < a->n_replicas; r++) {
+        if (memcmp(a->replicas[r].counts, b->replicas[r].counts, sizeof a->replicas[r].counts) !=
+            0) {
             return false;
         }
     }
@@ -232,14 +242,14 @@ static bool same_counts(const struct hv__sketch *a, const struct hv__sketch *b)
 /* Do prices alone say that the plan is slower than `most`? */
 static bool is_hopeless(struct hv__search *s, const struct hv__sketch *k, double most)
 {
-    if (s->job->objective.minimize != HV_MIN_TIME || s->beyond) {
+    if (s->job->objective.minimize != HV_MIN_TIME || s->over_limits) {
         return false;
     }
-    for (int i = 0; i < k->n_teams; i++) {
-        const struct hv__team *t = &k->teams[i];
+    for (int i = 0; i < k->n_replicas; i++) {
+        const struct hv__replica_sketch *r = &k->replicas[i];
         double each_s, fill_s;
-        hv__team_times(s, t, k->order, &each_s, &fill_s);
-        if (each_s * (double)(t->micro_batches + (t->more > 0)) > HOPELESS * most) {
+        hv__replica_times(s, r, k->schedule, &each_s, &fill_s);
+        if (each_s * (double)(r->micro_batches + (r->n_longer > 0)) > HOPELESS * most) {
             return true;
         }
     }
@@ -247,18 +257,18 @@ static bool is_hopeless(struct hv__search *s, const struct hv__sketch *k, double
 }
 
 /* One way to split; the plan that is known already need not be judged again. */
-static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut cut,
+static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__block_split split,
                     const struct hv__sketch *known, double most)
 {
-    for (int i = 0; i < REFITS && !hv__over(s); i++) {
-        struct hv__cut roomy = {ROOMY, cut.fill, cut.halves};
-        if (!split_all(s, k, &cut) && (i > 0 || !split_all(s, k, &roomy))) {
+    for (int i = 0; i < REFITS && !hv__is_over(s); i++) {
+        struct hv__block_split roomy = {ROOMY, split.fill, split.halves};
+        if (!split_all(s, k, &split) && (i > 0 || !split_all(s, k, &roomy))) {
             return HUGE_VAL;
         }
         if (known != NULL && same_counts(k, known)) {
             return HUGE_VAL;
         }
-        if (i == 0 && !hv__deal(s, k, false)) {
+        if (i == 0 && !hv__split_batch(s, k, false)) {
             return HUGE_VAL;
         }
         if (is_hopeless(s, k, most)) {
@@ -268,8 +278,8 @@ static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut c
         if (s->room == 0) {
             return value;
         }
-        cut.room *= s->room;
-        if (cut.room < 0.5) {
+        split.room *= s->room;
+        if (split.room < 0.5) {
             return HUGE_VAL;
         }
     }
@@ -280,15 +290,15 @@ static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut c
 static double refit_whole(struct hv__search *s, struct hv__sketch *k, double most, bool *filled)
 {
     struct hv__sketch other = *k;
-    double value = refit(s, k, (struct hv__cut){.room = 1}, NULL, most);
+    double value = refit(s, k, (struct hv__block_split){.room = 1}, NULL, most);
     bool fill = false;
-    for (int t = 0; t < k->n_teams; t++) {
-        fill = fill || hv__fill_matters(&k->teams[t], k->order);
+    for (int r = 0; r < k->n_replicas; r++) {
+        fill = fill || hv__fill_matters(&k->replicas[r], k->schedule);
     }
     if (!fill) {
         return value;
     }
-    double least = refit(s, &other, (struct hv__cut){.room = 1, .fill = true}, k, most);
+    double least = refit(s, &other, (struct hv__block_split){.room = 1, .fill = true}, k, most);
     *filled = least < value;
     if (*filled) {
         *k = other;
@@ -299,25 +309,25 @@ static double refit_whole(struct hv__search *s, struct hv__sketch *k, double mos
 /* More than one part to cut the blocks into? */
 static bool has_cuts(const struct hv__sketch *k)
 {
-    int most = hv__orders[k->order].chunks;
-    for (int t = 0; t < k->n_teams; t++) {
-        most = hv__depth(&k->teams[t]) > most ? hv__depth(&k->teams[t]) : most;
+    int most = hv__schedules[k->schedule].chunks;
+    for (int r = 0; r < k->n_replicas; r++) {
+        most = hv__depth(&k->replicas[r]) > most ? hv__depth(&k->replicas[r]) : most;
     }
     return most > 1;
 }
 
 double hv__refit(struct hv__search *s, struct hv__sketch *k, double most)
 {
-    if (!hv__has_devices(s, k) || !hv__deal(s, k, false)) {
+    if (!hv__has_devices(s, k) || !hv__split_batch(s, k, false)) {
         return HUGE_VAL;
     }
-    struct hv__cut cut = {.room = 1, .halves = true};
-    double value = refit_whole(s, k, most, &cut.fill);
-    if (!s->fine || !(value < NEAR * s->best_value) || !hv__cuts_blocks(s) || !has_cuts(k)) {
+    struct hv__block_split split = {.room = 1, .halves = true};
+    double value = refit_whole(s, k, most, &split.fill);
+    if (!s->fine || !(value < NEAR * s->best_value) || !hv__splits_blocks(s) || !has_cuts(k)) {
         return value;
     }
     struct hv__sketch other = *k;
-    double halves = refit(s, &other, cut, k, most);
+    double halves = refit(s, &other, split, k, most);
     if (halves < value) {
         *k = other;
     }

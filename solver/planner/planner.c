@@ -26,22 +26,22 @@ static void report(const struct hv__search *s, double frac, const char *text)
 }
 
 /* First plans that fit: as much as must be waits in host memory. */
-static int first_plans(struct hv__search *s, struct hv__sketch *starts)
+static int initial_plans(struct hv__search *s, struct hv__sketch *starts)
 {
     static const unsigned hosts[] = {0, HV__HOST(HV_OFFLOAD_OPTIMIZER),
                                      HV__HOST(HV_OFFLOAD_OPTIMIZER) | HV__HOST(HV_OFFLOAD_WEIGHTS),
                                      HV__HOST(HV_OFFLOAD_OPTIMIZER) | HV__HOST(HV_OFFLOAD_WEIGHTS) |
                                          HV__HOST(HV_OFFLOAD_ACTIVATIONS)};
     int n = 0;
-    for (size_t i = 0; i < HV_COUNT(hosts) && n == 0 && !hv__over(s); i++) {
+    for (size_t i = 0; i < HV_COUNT(hosts) && n == 0 && !hv__is_over(s); i++) {
         s->offload = hosts[i];
-        n = hv__first_plans(s, starts, STARTS);
+        n = hv__initial_plans(s, starts, STARTS);
     }
     return n;
 }
 
 /** Starts on their way, best first. */
-struct field {
+struct starts {
     struct hv__sketch k[STARTS];
     double value[STARTS];
     bool done[STARTS]; /* no step helps any more */
@@ -49,12 +49,12 @@ struct field {
 };
 
 /* Start number i as far as `share` of the work up to `whole` takes it, in its new place. */
-static void go_on(struct hv__search *s, struct field *f, int i, double share, double whole)
+static void improve_one(struct hv__search *s, struct starts *f, int i, double share, double whole)
 {
     struct hv__sketch k = f->k[i];
     s->work_limit = s->work + share * (whole - s->work);
     double value = hv__improve(s, &k, f->value[i], false);
-    bool done = !hv__over(s);
+    bool done = !hv__is_over(s);
     s->work_limit = whole;
     for (; i > 0 && f->value[i - 1] > value; i--) {
         f->k[i] = f->k[i - 1];
@@ -68,18 +68,18 @@ static void go_on(struct hv__search *s, struct field *f, int i, double share, do
 
 /* Every start a few steps, as those that begin well do not always end well; then always the best
  * that has not come to its end. */
-static void improve_all(struct hv__search *s, struct field *f)
+static void improve_all(struct hv__search *s, struct starts *f)
 {
     double whole = s->work_limit;
     for (int i = 0; i < f->n && !s->stopped; i++) {
         report(s, 0.2 + 0.2 * i / f->n, "improvement");
-        go_on(s, f, i, FIRST_SHARE / (f->n - FIRST_SHARE * i), whole);
+        improve_one(s, f, i, FIRST_SHARE / (f->n - FIRST_SHARE * i), whole);
     }
     s->fine = true;
-    for (int at = 0; at < f->n && !hv__over(s);) {
+    for (int at = 0; at < f->n && !hv__is_over(s);) {
         report(s, 0.4 + 0.6 * at / f->n, "improvement");
         if (!f->done[at]) {
-            go_on(s, f, at, at + 1 < f->n ? BEST_SHARE : 1, whole);
+            improve_one(s, f, at, at + 1 < f->n ? BEST_SHARE : 1, whole);
         }
         for (at = 0; at < f->n && f->done[at];) {
             at++;
@@ -97,7 +97,7 @@ static void finish(struct hv__search *s, double whole)
         (void)hv__improve(s, &k, s->best_value, false);
     }
     if (s->best_value < HUGE_VAL && !s->stopped) {
-        hv__tidy(s);
+        hv__drop_unneeded(s);
     }
 }
 
@@ -105,13 +105,13 @@ static void search(struct hv__search *s)
 {
     double whole = s->work_limit;
     s->work_limit = (1 - LAST_SHARE) * whole;
-    struct field *f = hv_arena_new(&s->arena, struct field, 1);
+    struct starts *f = hv_arena_new(&s->arena, struct starts, 1);
     report(s, 0, "first plans");
     const struct hv_objective *o = &s->job->objective;
-    int n = first_plans(s, f->k);
+    int n = initial_plans(s, f->k);
     if (n == 0 && (hv_known(o->deadline_s) || hv_known(o->max_usd_per_h)) && !s->stopped) {
-        s->beyond = true; /* none keeps to the limits: then the one that is nearest to them */
-        n = first_plans(s, f->k);
+        s->over_limits = true; /* none keeps to the limits: then the one that is nearest to them */
+        n = initial_plans(s, f->k);
     }
     f->n = n;
     for (int i = 0; i < n; i++) {
@@ -126,7 +126,7 @@ static void search(struct hv__search *s)
 static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
 {
     struct hv__sketch k, dealt;
-    enum hv_status st = hv__take_plan(s, s->o->start, &k, err);
+    enum hv_status st = hv__sketch_of_plan(s, s->o->start, &k, err);
     if (st != HV_OK) {
         return st;
     }
@@ -183,7 +183,7 @@ static enum hv_status answer(struct hv__search *s, struct hv_planner_result *out
     if (!(s->best_value < HUGE_VAL)) {
         return nothing_found(s, err);
     }
-    out->plan = hv__draw(s, &s->best);
+    out->plan = hv__plan_of_sketch(s, &s->best);
     out->value = s->best_value;
     out->iteration_s = s->best_s;
     return HV_OK;
@@ -197,7 +197,7 @@ enum hv_status hv_planner_run(struct hv_cost *k, const struct hv_planner_options
                            .job = hv_cost_job(k),
                            .n_blocks = (int)hv_cost_model(k)->n_blocks,
                            .best_value = HUGE_VAL,
-                           .told_value = HUGE_VAL,
+                           .reported_value = HUGE_VAL,
                            .work_limit = WORK_LIMIT};
     *out = (struct hv_planner_result){.value = HV_UNKNOWN, .iteration_s = HV_UNKNOWN};
     hv__find_pools(&s);

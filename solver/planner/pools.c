@@ -240,3 +240,8 @@ int hv__experts(const struct hv__search *s)
     }
     return experts;
 }
+
+bool hv__splits_blocks(const struct hv__search *s)
+{
+    return hv_cost_model(s->k)->kind == HV_MODEL_TRANSFORMER;
+}

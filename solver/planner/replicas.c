@@ -10,15 +10,15 @@
 #include <string.h>
 
 #define RANK_BATCH    16 /* sequences per rank and micro-batch at most */
-#define LEG_OPTIONS   64
+#define RUN_OPTIONS   64
 #define SMALL_BATCH   48    /* sequences */
 #define CONTEXTS      2     /* ranks that cut a sequence, in first plans */
 #define LONG_SEQUENCE 16384 /* tokens */
 
 /* Degrees that a leg may have for a micro-batch, least score first. */
-struct leg_options {
-    struct hv__leg legs[LEG_OPTIONS];
-    double score[LEG_OPTIONS], pace[LEG_OPTIONS]; /* pace: seconds per block over all stages */
+struct run_options {
+    struct hv__stage_run runs[RUN_OPTIONS];
+    double score[RUN_OPTIONS], pace[RUN_OPTIONS]; /* pace: seconds per block over all stages */
     int n, cap, pool;
 };
 
@@ -53,7 +53,8 @@ bool hv__heads_allow(const struct hv__search *s, int tp)
     return true;
 }
 
-static void add_option(struct leg_options *o, const struct hv__leg *leg, double score, double pace)
+static void add_option(struct run_options *o, const struct hv__stage_run *run, double score,
+                       double pace)
 {
     int at = o->n;
     while (at > 0 && o->score[at - 1] > score) {
@@ -63,10 +64,10 @@ static void add_option(struct leg_options *o, const struct hv__leg *leg, double 
         return;
     }
     int last = o->n < o->cap ? o->n : o->cap - 1;
-    memmove(&o->legs[at + 1], &o->legs[at], (size_t)(last - at) * sizeof *o->legs);
+    memmove(&o->runs[at + 1], &o->runs[at], (size_t)(last - at) * sizeof *o->runs);
     memmove(&o->score[at + 1], &o->score[at], (size_t)(last - at) * sizeof *o->score);
     memmove(&o->pace[at + 1], &o->pace[at], (size_t)(last - at) * sizeof *o->pace);
-    o->legs[at] = *leg;
+    o->runs[at] = *run;
     o->score[at] = score;
     o->pace[at] = pace;
     o->n = last + 1;
@@ -78,20 +79,20 @@ static bool is_depth(int n)
 }
 
 /* Bytes of all blocks on one rank, if this leg held them all: the smaller, the more fits. */
-static double leanness(const struct hv__search *s, const struct hv__leg *leg,
+static double leanness(const struct hv__search *s, const struct hv__stage_run *run,
                        const struct hv__price *c)
 {
-    static const struct hv__team sharded = {.zero = 1};
-    return (hv__state_bytes(s->job, &sharded, leg, c) + leg->n_stages * c->saved_bytes) /
-           leg->n_stages;
+    static const struct hv__replica_sketch sharded = {.zero = 1};
+    return (hv__state_bytes(s->job, &sharded, run, c) + run->n_stages * c->saved_bytes) /
+           run->n_stages;
 }
 
-static bool is_listed(const struct leg_options *o, const struct hv__leg *leg)
+static bool is_listed(const struct run_options *o, const struct hv__stage_run *run)
 {
     for (int i = 0; i < o->n; i++) {
-        const struct hv__leg *x = &o->legs[i];
-        if (x->n_stages == leg->n_stages && x->tp == leg->tp && x->cp == leg->cp &&
-            x->dp == leg->dp && x->ep == leg->ep) {
+        const struct hv__stage_run *x = &o->runs[i];
+        if (x->n_stages == run->n_stages && x->tp == run->tp && x->cp == run->cp &&
+            x->dp == run->dp && x->ep == run->ep) {
             return true;
         }
     }
@@ -99,19 +100,19 @@ static bool is_listed(const struct leg_options *o, const struct hv__leg *leg)
 }
 
 /* One shape of a leg, with experts spread and whole. */
-static void add_legs(struct hv__lister *l, const struct hv__team *t, struct hv__leg leg,
-                     struct leg_options *fast, struct leg_options *lean)
+static void add_runs(struct hv__lister *l, const struct hv__replica_sketch *r,
+                     struct hv__stage_run run, struct run_options *fast, struct run_options *lean)
 {
-    int most = experts_over(l->s, leg.dp);
+    int most = experts_over(l->s, run.dp);
     for (int i = 0; i < (most > 1 ? 2 : 1); i++) {
-        leg.ep = i == 0 ? most : 1;
-        const struct hv__price *c = hv__price_of(l->s, t, &leg);
+        run.ep = i == 0 ? most : 1;
+        const struct hv__price *c = hv__price_of(l->s, r, &run);
         if (!c->known) {
             continue;
         }
-        double pace = c->block_s / leg.n_stages;
-        add_option(fast, &leg, pace, pace);
-        add_option(lean, &leg, leanness(l->s, &leg, c), pace);
+        double pace = c->block_s / run.n_stages;
+        add_option(fast, &run, pace, pace);
+        add_option(lean, &run, leanness(l->s, &run, c), pace);
     }
 }
 
@@ -125,18 +126,19 @@ static bool cuts_sequences(const struct hv__search *s, const struct hv__pool *p,
 }
 
 /* Stage counts of a pool for one tensor and context degree. */
-static void list_depths(struct hv__lister *l, const struct hv__team *t, struct hv__leg leg,
-                        struct leg_options *fast, struct leg_options *lean)
+static void list_depths(struct hv__lister *l, const struct hv__replica_sketch *r,
+                        struct hv__stage_run run, struct run_options *fast,
+                        struct run_options *lean)
 {
-    int n = hv__pool_devices(l, leg.pool), width = leg.tp * leg.cp, batch = t->micro_batch;
+    int n = hv__pool_devices(l, run.pool), width = run.tp * run.cp, batch = r->micro_batch;
     for (int stages = 1; stages * width <= n && stages <= l->s->n_blocks; stages++) {
         int most = n / (stages * width), even = hv__even_ranks(batch, most);
         int uneven = hv__uneven_ranks(l->s, batch, most);
-        leg.n_stages = stages;
+        run.n_stages = stages;
         for (int i = 0; i < (uneven != even ? 2 : 1) && is_depth(stages); i++) {
-            leg.dp = i == 0 ? even : uneven;
-            if (batch <= RANK_BATCH * leg.dp && 4 * stages * width * leg.dp >= 3 * n) {
-                add_legs(l, t, leg, fast, lean);
+            run.dp = i == 0 ? even : uneven;
+            if (batch <= RANK_BATCH * run.dp && 4 * stages * width * run.dp >= 3 * n) {
+                add_runs(l, r, run, fast, lean);
             }
         }
     }
@@ -144,59 +146,59 @@ static void list_depths(struct hv__lister *l, const struct hv__team *t, struct h
 
 /* Stage counts, tensor and context degrees of a pool for the team's micro-batches: `cap` of them,
  * the fastest and some that need little memory. */
-static void list_legs(struct hv__lister *l, const struct hv__team *t, const struct hv__leg *leg,
-                      int cap, struct leg_options *out)
+static void list_runs(struct hv__lister *l, const struct hv__replica_sketch *r,
+                      const struct hv__stage_run *run, int cap, struct run_options *out)
 {
-    const struct hv__pool *p = &l->s->pools[leg->pool];
-    bool cuts = cuts_sequences(l->s, p, hv__pool_devices(l, leg->pool), t->micro_batch);
-    struct leg_options lean = {.cap = (cap + 2) / 3};
-    *out = (struct leg_options){.cap = cap, .pool = leg->pool};
+    const struct hv__pool *p = &l->s->pools[run->pool];
+    bool cuts = cuts_sequences(l->s, p, hv__pool_devices(l, run->pool), r->micro_batch);
+    struct run_options lean = {.cap = (cap + 2) / 3};
+    *out = (struct run_options){.cap = cap, .pool = run->pool};
     for (int tp = 1; tp <= p->per_node && tp <= 16; tp *= 2) {
         if (p->per_node % tp != 0 || !hv__heads_allow(l->s, tp)) {
             continue;
         }
         for (int cp = 1; cp <= (cuts ? CONTEXTS : 1) && p->per_node % (tp * cp) == 0; cp *= 2) {
-            struct hv__leg x = *leg;
+            struct hv__stage_run x = *run;
             x.tp = tp;
             x.cp = cp;
-            list_depths(l, t, x, out, &lean);
+            list_depths(l, r, x, out, &lean);
         }
     }
     int more = lean.n;
     for (int i = 0; i < more; i++) {
-        if (is_listed(out, &lean.legs[i])) {
+        if (is_listed(out, &lean.runs[i])) {
             continue;
         }
         int at = out->n < cap ? out->n++ : cap - 1 - i;
         if (at > 0) {
-            out->legs[at] = lean.legs[i];
+            out->runs[at] = lean.runs[i];
             out->pace[at] = lean.pace[i];
         }
     }
 }
 
 /* Blocks that one stage of the leg can hold `behind` stages before the end. */
-static double room_of(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
-                      double behind)
+static double room_of(struct hv__search *s, const struct hv__replica_sketch *r,
+                      const struct hv__stage_run *run, double behind)
 {
-    const struct hv__price *c = hv__price_of(s, t, leg);
-    double state = hv__state_bytes(s->job, t, leg, c);
-    bool keeps = (leg->offload & HV__HOST(HV_OFFLOAD_ACTIVATIONS)) == 0;
-    double room = 0.95 * s->pools[leg->pool].limit_bytes - 1.5 * HV_GIB - c->peak_bytes;
+    const struct hv__price *c = hv__price_of(s, r, run);
+    double state = hv__state_bytes(s->job, r, run, c);
+    bool keeps = (run->offload & HV__HOST(HV_OFFLOAD_ACTIVATIONS)) == 0;
+    double room = 0.95 * s->pools[run->pool].limit_bytes - 1.5 * HV_GIB - c->peak_bytes;
     return room / (state + (keeps ? behind * c->saved_bytes : 0));
 }
 
 /* Seconds to reduce the gradients of a leg's stages, when nothing hides it. */
-static double sync_of(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
-                      double blocks)
+static double sync_of(struct hv__search *s, const struct hv__replica_sketch *r,
+                      const struct hv__stage_run *run, double blocks)
 {
-    const struct hv__pool *p = &s->pools[leg->pool];
-    const struct hv__price *c = hv__price_of(s, t, leg);
-    if (hv__leg_holders(leg) == 1) {
+    const struct hv__pool *p = &s->pools[run->pool];
+    const struct hv__price *c = hv__price_of(s, r, run);
+    if (hv__run_holders(run) == 1) {
         return 0;
     }
     double bytes = 2 * blocks * c->parameters * hv_job_grad_bytes(s->job);
-    bool inside = leg->tp * hv__leg_holders(leg) <= p->per_node;
+    bool inside = run->tp * hv__run_holders(run) <= p->per_node;
     double rate = inside ? hv_or(p->kind->link_bytes_per_s, 1e10) : p->flow_bytes_per_s;
     return bytes / rate;
 }
@@ -210,48 +212,48 @@ static double shown_of(double sync_s, double each_s)
 
 /* Bytes of gradients that the stages of a leg on one node hold, of `blocks` blocks in its stages.
  */
-static double node_bytes(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
-                         double blocks)
+static double node_bytes(struct hv__search *s, const struct hv__replica_sketch *r,
+                         const struct hv__stage_run *run, double blocks)
 {
-    const struct hv__price *c = hv__price_of(s, t, leg);
-    double width = leg->tp * hv__leg_holders(leg);
-    double stages = fmax(1, fmin(leg->n_stages, s->pools[leg->pool].node_devices / width));
-    return blocks / leg->n_stages * stages * c->parameters * leg->tp * hv_job_grad_bytes(s->job);
+    const struct hv__price *c = hv__price_of(s, r, run);
+    double width = run->tp * hv__run_holders(run);
+    double stages = fmax(1, fmin(run->n_stages, s->pools[run->pool].node_devices / width));
+    return blocks / run->n_stages * stages * c->parameters * run->tp * hv_job_grad_bytes(s->job);
 }
 
 double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k)
 {
     double bytes = 0, rate = HUGE_VAL, each_s = 0;
-    for (int i = 0; i < k->n_teams && k->n_teams > 1; i++) {
-        const struct hv__team *t = &k->teams[i];
+    for (int i = 0; i < k->n_replicas && k->n_replicas > 1; i++) {
+        const struct hv__replica_sketch *r = &k->replicas[i];
         double speed = 0, each, fill;
-        for (int j = 0; j < t->n_legs; j++) {
-            speed += t->legs[j].n_stages / hv__price_of(s, t, &t->legs[j])->block_s;
+        for (int j = 0; j < r->n_runs; j++) {
+            speed += r->runs[j].n_stages / hv__price_of(s, r, &r->runs[j])->block_s;
         }
-        for (int j = 0; j < t->n_legs; j++) {
-            const struct hv__leg *leg = &t->legs[j];
-            const struct hv__pool *p = &s->pools[leg->pool];
-            double share = leg->n_stages / hv__price_of(s, t, leg)->block_s / speed;
-            bytes = fmax(bytes, node_bytes(s, t, leg, share * s->n_blocks));
+        for (int j = 0; j < r->n_runs; j++) {
+            const struct hv__stage_run *run = &r->runs[j];
+            const struct hv__pool *p = &s->pools[run->pool];
+            double share = run->n_stages / hv__price_of(s, r, run)->block_s / speed;
+            bytes = fmax(bytes, node_bytes(s, r, run, share * s->n_blocks));
             rate = fmin(rate, p->flow_bytes_per_s * p->node_devices);
         }
-        hv__team_times(s, t, k->order, &each, &fill);
+        hv__replica_times(s, r, k->schedule, &each, &fill);
         each_s = fmax(each_s, each);
     }
-    double rounds = 2.0 * (k->n_teams - 1) / k->n_teams;
+    double rounds = 2.0 * (k->n_replicas - 1) / k->n_replicas;
     return bytes > 0 ? shown_of(rounds * bytes / rate, each_s) : 0;
 }
 
 /* Adds what it takes to pass from pool to pool: twice in filling, and, as 1F1B keeps only so many
  * micro-batches ahead as there are stages to come, a wait per micro-batch. */
-static void add_hops(struct hv__search *s, struct hv__rough *r)
+static void add_hops(struct hv__search *s, struct hv__candidate *cand)
 {
-    const struct hv__team *t = &r->team;
-    int behind = hv__depth(t);
+    const struct hv__replica_sketch *r = &cand->replica;
+    int behind = hv__depth(r);
     double stall = 0, sum = 0;
-    for (int i = 1; i < t->n_legs; i++) {
-        const struct hv__leg *a = &t->legs[i - 1], *b = &t->legs[i];
-        const struct hv__price *c = hv__price_of(s, t, a);
+    for (int i = 1; i < r->n_runs; i++) {
+        const struct hv__stage_run *a = &r->runs[i - 1], *b = &r->runs[i];
+        const struct hv__price *c = hv__price_of(s, r, a);
         double hop =
             hv_cost_hop(hv_cost_cluster(s->k), s->pools[a->pool].ids,
                         (size_t)(a->tp * a->cp * a->dp), s->pools[b->pool].ids,
@@ -260,31 +262,31 @@ static void add_hops(struct hv__search *s, struct hv__rough *r)
         stall += 2 * hop / (behind + 1);
         sum += 2 * hop;
     }
-    r->each_s += 0.5 * stall;
-    r->fill_s += sum;
+    cand->each_s += 0.5 * stall;
+    cand->fill_s += sum;
 }
 
 /* Balanced time of a stage when blocks could be cut at will, memory kept: legs that are full are
  * taken out one by one. False when the blocks do not fit. */
-static bool estimate(struct hv__search *s, struct hv__rough *r)
+static bool estimate(struct hv__search *s, struct hv__candidate *cand)
 {
-    struct hv__team *t = &r->team;
-    double room[HV__LEGS], pace[HV__LEGS], left = s->n_blocks, ends = 0;
-    int depth = hv__depth(t), behind = depth;
-    bool full[HV__LEGS] = {false};
-    for (int i = 0; i < t->n_legs; i++) {
-        struct hv__leg *leg = &t->legs[i];
-        const struct hv__price *c = hv__price_of(s, t, leg);
-        double flight = behind - (leg->n_stages - 1) / 2.0;
-        room[i] = leg->n_stages * floor(room_of(s, t, leg, flight));
-        pace[i] = c->block_s / leg->n_stages;
-        ends += (c->ends_s[0] + c->ends_s[1]) / t->n_legs;
-        behind -= leg->n_stages;
+    struct hv__replica_sketch *r = &cand->replica;
+    double room[HV__RUNS], pace[HV__RUNS], left = s->n_blocks, ends = 0;
+    int depth = hv__depth(r), behind = depth;
+    bool full[HV__RUNS] = {false};
+    for (int i = 0; i < r->n_runs; i++) {
+        struct hv__stage_run *run = &r->runs[i];
+        const struct hv__price *c = hv__price_of(s, r, run);
+        double flight = behind - (run->n_stages - 1) / 2.0;
+        room[i] = run->n_stages * floor(room_of(s, r, run, flight));
+        pace[i] = c->block_s / run->n_stages;
+        ends += (c->ends_s[0] + c->ends_s[1]) / r->n_runs;
+        behind -= run->n_stages;
     }
     double each = 0, sync = 0;
-    for (int round = 0; round <= t->n_legs; round++) {
+    for (int round = 0; round <= r->n_runs; round++) {
         double speed = 0;
-        for (int i = 0; i < t->n_legs; i++) {
+        for (int i = 0; i < r->n_runs; i++) {
             speed += full[i] ? 0 : 1 / pace[i];
         }
         if (left > 1e-9 && !(speed > 0)) {
@@ -292,7 +294,7 @@ static bool estimate(struct hv__search *s, struct hv__rough *r)
         }
         each = speed > 0 ? left / speed : each;
         bool again = false;
-        for (int i = 0; i < t->n_legs; i++) {
+        for (int i = 0; i < r->n_runs; i++) {
             if (!full[i] && each / pace[i] > room[i]) {
                 full[i] = again = true;
                 left -= fmax(0, room[i]);
@@ -302,85 +304,89 @@ static bool estimate(struct hv__search *s, struct hv__rough *r)
             break;
         }
     }
-    for (int i = 0; i < t->n_legs; i++) {
-        sync = fmax(sync, sync_of(s, t, &t->legs[i], s->n_blocks / (double)depth));
+    for (int i = 0; i < r->n_runs; i++) {
+        sync = fmax(sync, sync_of(s, r, &r->runs[i], s->n_blocks / (double)depth));
     }
     each += ends / depth;
     double whole = ceil((double)s->n_blocks / depth) / ((double)s->n_blocks / depth);
-    r->each_s = t->n_legs == 1 ? each * whole : each;
-    r->fill_s = r->each_s * (depth - 1) + shown_of(sync, r->each_s);
-    return isfinite(r->each_s);
+    cand->each_s = r->n_runs == 1 ? each * whole : each;
+    cand->fill_s = cand->each_s * (depth - 1) + shown_of(sync, cand->each_s);
+    return isfinite(cand->each_s);
 }
 
-static void keep(struct hv__lister *l, struct hv__subset *sub, const struct hv__rough *r)
+static void keep(struct hv__lister *l, struct hv__pool_subset *sub,
+                 const struct hv__candidate *cand)
 {
     if (sub->kept == NULL) {
-        sub->kept = hv_arena_new(&l->arena, struct hv__rough, HV__TEAMS_KEPT);
+        sub->kept = hv_arena_new(&l->arena, struct hv__candidate, HV__CANDIDATES_KEPT);
     }
     int at = sub->n;
-    while (at > 0 && sub->kept[at - 1].score > r->score) {
+    while (at > 0 && sub->kept[at - 1].score > cand->score) {
         at--;
     }
-    if (at >= HV__TEAMS_KEPT) {
+    if (at >= HV__CANDIDATES_KEPT) {
         return;
     }
-    int last = sub->n < HV__TEAMS_KEPT ? sub->n : HV__TEAMS_KEPT - 1;
+    int last = sub->n < HV__CANDIDATES_KEPT ? sub->n : HV__CANDIDATES_KEPT - 1;
     memmove(&sub->kept[at + 1], &sub->kept[at], (size_t)(last - at) * sizeof *sub->kept);
-    sub->kept[at] = *r;
+    sub->kept[at] = *cand;
     sub->n = last + 1;
 }
 
-static void score(const struct hv__lister *l, const struct hv__subset *sub, struct hv__rough *r)
+static void score(const struct hv__lister *l, const struct hv__pool_subset *sub,
+                  struct hv__candidate *cand)
 {
     double total = (double)l->s->job->global_batch;
-    double m = fmax(1, sub->share * total / r->team.micro_batch);
-    r->score = (m * r->each_s + r->fill_s) / (m * r->team.micro_batch);
+    double m = fmax(1, sub->share * total / cand->replica.micro_batch);
+    cand->score = (m * cand->each_s + cand->fill_s) / (m * cand->replica.micro_batch);
 }
 
 /* Would it be kept? */
-static bool beats(const struct hv__lister *l, const struct hv__subset *sub, struct hv__rough *r)
+static bool beats(const struct hv__lister *l, const struct hv__pool_subset *sub,
+                  struct hv__candidate *cand)
 {
-    score(l, sub, r);
-    return sub->n < HV__TEAMS_KEPT || r->score < sub->kept[sub->n - 1].score;
+    score(l, sub, cand);
+    return sub->n < HV__CANDIDATES_KEPT || cand->score < sub->kept[sub->n - 1].score;
 }
 
-void hv__rate_team(struct hv__lister *l, struct hv__subset *sub, struct hv__rough *r)
+void hv__rate_candidate(struct hv__lister *l, struct hv__pool_subset *sub,
+                        struct hv__candidate *cand)
 {
-    if (!estimate(l->s, r) || !beats(l, sub, r)) {
+    if (!estimate(l->s, cand) || !beats(l, sub, cand)) {
         return;
     }
-    add_hops(l->s, r);
-    score(l, sub, r);
-    keep(l, sub, r);
+    add_hops(l->s, cand);
+    score(l, sub, cand);
+    keep(l, sub, cand);
 }
 
 /* Could any team of these legs still be kept? `speed` is in blocks per second, memory and
  * communication left out. */
-static bool may_beat(const struct hv__lister *l, const struct hv__subset *sub,
-                     const struct hv__rough *r, double speed, int depth)
+static bool may_beat(const struct hv__lister *l, const struct hv__pool_subset *sub,
+                     const struct hv__candidate *cand, double speed, int depth)
 {
-    double m = fmax(1, sub->share * (double)l->s->job->global_batch / r->team.micro_batch);
+    double m = fmax(1, sub->share * (double)l->s->job->global_batch / cand->replica.micro_batch);
     double each = l->s->n_blocks / speed;
-    double score = each * (m + depth - 1) / (m * r->team.micro_batch);
-    return sub->n < HV__TEAMS_KEPT || score < sub->kept[sub->n - 1].score;
+    double score = each * (m + depth - 1) / (m * cand->replica.micro_batch);
+    return sub->n < HV__CANDIDATES_KEPT || score < sub->kept[sub->n - 1].score;
 }
 
 /* All products of the legs' options. */
-static void cross(struct hv__lister *l, struct hv__subset *sub, const struct leg_options *options,
-                  struct hv__rough *r, int leg)
+static void cross(struct hv__lister *l, struct hv__pool_subset *sub,
+                  const struct run_options *options, struct hv__candidate *r, int j)
 {
-    if (leg == r->team.n_legs) {
-        hv__rate_team(l, sub, r);
+    if (j == r->replica.n_runs) {
+        hv__rate_candidate(l, sub, r);
         return;
     }
     double speed = r->speed;
     int depth = r->depth;
-    for (int i = 0; i < options[leg].n; i++) {
-        r->team.legs[leg] = options[leg].legs[i];
-        r->speed = speed + 1 / options[leg].pace[i];
-        r->depth = depth + r->team.legs[leg].n_stages;
-        if (leg + 1 < r->team.n_legs || may_beat(l, sub, r, r->speed, r->depth)) {
-            cross(l, sub, options, r, leg + 1);
+    for (int i = 0; i < options[j].n; i++) {
+        r->replica.runs[j] = options[j].runs[i];
+        r->speed = speed + 1 / options[j].pace[i];
+        r->depth = depth + r->replica.runs[j].n_stages;
+        if (j + 1 < r->replica.n_runs || may_beat(l, sub, r, r->speed, r->depth)) {
+            cross(l, sub, options, r, j + 1);
         }
     }
     r->speed = speed;
@@ -431,25 +437,25 @@ static bool is_listed_batch(const struct hv__lister *l, const int *pools, int n,
 
 /* All teams of one size of micro-batches, one way to recompute and shard. Options still hold those
  * of the way before, which are the same where sharding does not change the kernels. */
-static void list_way(struct hv__lister *l, struct hv__subset *sub, struct leg_options *options,
-                     int cap, struct hv__rough *r)
+static void list_way(struct hv__lister *l, struct hv__pool_subset *sub, struct run_options *options,
+                     int cap, struct hv__candidate *cand)
 {
-    unsigned recompute = r->team.legs[0].recompute;
+    unsigned recompute = cand->replica.runs[0].recompute;
     bool some = true;
-    for (int p = 0; p < r->team.n_legs && some; p++) {
-        struct hv__leg leg = {
+    for (int p = 0; p < cand->replica.n_runs && some; p++) {
+        struct hv__stage_run run = {
             .pool = options[p].pool, .recompute = recompute, .offload = l->s->offload};
-        if (r->team.zero == 1 || l->s->offload != 0 || l->s->pools[leg.pool].shards_change) {
-            list_legs(l, &r->team, &leg, cap, &options[p]);
+        if (cand->replica.zero == 1 || l->s->offload != 0 || l->s->pools[run.pool].shards_change) {
+            list_runs(l, &cand->replica, &run, cap, &options[p]);
         }
         some = options[p].n > 0;
     }
     if (some) {
-        cross(l, sub, options, r, 0);
+        cross(l, sub, options, cand, 0);
     }
 }
 
-void hv__list_teams(struct hv__lister *l, unsigned mask)
+void hv__list_candidates(struct hv__lister *l, unsigned mask)
 {
     static const struct {
         unsigned recompute;
@@ -458,26 +464,26 @@ void hv__list_teams(struct hv__lister *l, unsigned mask)
     } ways[] = {{HV_RC_NONE, 1, true},  {HV_RC_NONE, 3, true}, {HV_RC_CORE, 1, false},
                 {HV_RC_CORE, 3, false}, {HV_RC_FULL, 1, true}, {HV_RC_FULL, 3, false}};
     static const int caps[] = {0, 48, 16, 8, 5, 3, 2}, quick_caps[] = {0, 24, 6, 3, 2, 2, 1};
-    struct hv__subset *sub = &l->subsets[mask];
+    struct hv__pool_subset *sub = &l->subsets[mask];
     int pools[HV__POOLS];
     int n = order_pools(l->s, mask, pools);
     int64_t most = l->s->job->global_batch;
     most = most < 4096 ? most : 4096;
     sub->n = 0;
-    struct leg_options options[HV__POOLS];
+    struct run_options options[HV__POOLS];
     for (int p = 0; p < n; p++) {
         options[p].pool = pools[p];
     }
-    for (int64_t b = 1; b <= most && !hv__over(l->s); b++) {
+    for (int64_t b = 1; b <= most && !hv__is_over(l->s); b++) {
         if (!is_listed_batch(l, pools, n, b)) {
             continue;
         }
         for (size_t i = 0; i < HV_COUNT(ways); i++) {
-            struct hv__rough r = {
-                .team = {.n_legs = n, .zero = ways[i].zero, .micro_batch = (int)b}};
-            r.team.legs[0].recompute = ways[i].recompute;
+            struct hv__candidate cand = {
+                .replica = {.n_runs = n, .zero = ways[i].zero, .micro_batch = (int)b}};
+            cand.replica.runs[0].recompute = ways[i].recompute;
             if (ways[i].quick || !l->quick) {
-                list_way(l, sub, options, (l->quick ? quick_caps : caps)[n], &r);
+                list_way(l, sub, options, (l->quick ? quick_caps : caps)[n], &cand);
             }
         }
     }

@@ -1,84 +1,98 @@
-/** Inside of the planner: teams and sets of teams by their estimates. */
+/** Inside of the planner: candidate replicas and sets of them, by their estimates. */
 #ifndef HV_SOLVER_PLANNER_REPLICAS_INT_H
 #define HV_SOLVER_PLANNER_REPLICAS_INT_H
 
 #include "solver/base/vec.h"
 #include "solver/planner/planner_int.h"
 
-#define HV__TEAMS_KEPT 96 /**< per subset of pools */
+#define HV__CANDIDATES_KEPT 96 /**< per subset of pools */
 
-/** A team by its estimate. */
-struct hv__rough {
-    struct hv__team team;
-    double each_s, fill_s, score;
-    double speed; /* while legs are chosen: blocks per second, and stages, so far */
-    int depth;
+/** A replica with its estimate. */
+struct hv__candidate {
+    struct hv__replica_sketch replica;
+    double each_s, fill_s; /**< of a micro-batch in the slowest stage; to fill the pipeline */
+    double score;          /**< seconds per sequence at its share of the batch */
+    double speed;          /**< while runs are chosen: blocks per second so far */
+    int depth;             /**< while runs are chosen: stages so far */
 };
 
-/** All teams of one subset of pools that were worth keeping, best score first. */
-struct hv__subset {
-    struct hv__rough *kept;
+/** The candidates of one subset of pools that are kept, best score first. */
+struct hv__pool_subset {
+    struct hv__candidate *kept;
     int n;
-    double share; /* of the batch, by peak speed */
+    double share; /**< of the batch, by peak speed */
 };
 
-/** A set of disjoint teams. */
-struct hv__set {
-    const struct hv__team *teams;
+/** A set of disjoint replicas. */
+struct hv__replica_set {
+    const struct hv__replica_sketch *replicas;
     int n;
     double estimate;
-    int number, cut; /* cut: which way to cut the pools */
+    int number;   /**< position in the list; breaks ties */
+    int grouping; /**< of the pools into replicas, numbered as listed */
 };
 
 /** A listing in progress. */
 struct hv__lister {
     struct hv__search *s;
-    struct hv__subset subsets[1 << HV__POOLS];
-    double shrink; /* share of every pool that is used */
-    bool quick;    /* only the sizes and ways that most often win */
+    struct hv__pool_subset subsets[1 << HV__POOLS];
+    double shrink; /**< fraction of every pool that is used */
+    bool quick;    /**< only the sizes and settings that most often win */
     struct hv_arena arena;
-    HV_VEC(struct hv__set) sets;
-    int n_cuts;
+    HV_VEC(struct hv__replica_set) sets;
+    int n_groupings;
 };
 
 #define HV__STARTS 32 /**< of one listing, at most */
 
-/** Good plans of different sorts, best first. */
-struct hv__starts {
+/** Good plans that differ, best first. */
+struct hv__diverse_starts {
     struct hv__sketch *items;
     double value[HV__STARTS];
     int n, cap;
-    int alike; /**< with the pools cut in the same way */
+    int alike; /**< at most so many with the same grouping of pools */
 };
 
-/** Keeps a plan of this value where it is among the best of its sort. O(starts). */
-void hv__keep_start(struct hv__starts *st, const struct hv__sketch *k, double value);
-/** Are the pools of start n cut otherwise than those of all starts before it? O(starts). */
-bool hv__is_new_sort(const struct hv__starts *st, int n);
+/* ---- diverse.c ---- */
+/** Keeps a plan of this value where it is among the best of its shape. O(starts). */
+void hv__keep_start(struct hv__diverse_starts *st, const struct hv__sketch *k, double value);
+/** True where no start before number n groups the pools as that one does. O(starts). */
+bool hv__is_new_shape(const struct hv__diverse_starts *st, int n);
+
+/* ---- replicas.c: candidates of a subset of pools ---- */
+/** Fills the subset of the pools in `mask` anew: every product of stages, tensor degrees,
+ * micro-batch, recompute and sharding that fits by estimate, or a few of each (`quick`). Ends early
+ * when the search is over. */
+void hv__list_candidates(struct hv__lister *l, unsigned mask);
+/** Estimates a candidate whose degrees are set, and keeps it among those of its subset where it is
+ * good enough. */
+void hv__rate_candidate(struct hv__lister *l, struct hv__pool_subset *sub,
+                        struct hv__candidate *cand);
+/** Seconds of the gradient all-reduce between the replicas of a set that are not overlapped, over
+ * the slowest network of their nodes. */
+double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k);
 /** Devices of the pool that plans may use: whole nodes. */
 int hv__pool_devices(const struct hv__lister *l, int pool);
-/** Seconds that the teams of a set show of reducing their gradients with each other, over the
- * slowest network of their nodes. */
-double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k);
-/** Sets of one team of the subset; n >= 2 teams: each with its best for its share of the batch, its
- * next best, … */
-void hv__add_alone(struct hv__lister *l, const struct hv__subset *sub);
-void hv__add_teams(struct hv__lister *l, const struct hv__subset *const *subs, int n);
-/** Rates a team whose degrees are set, and keeps it among those of its subset when it belongs
- * there.
- */
-void hv__rate_team(struct hv__lister *l, struct hv__subset *sub, struct hv__rough *r);
-/** Sizes of micro-batches that are tried. */
+/** True for the sizes of micro-batches that are tried: close together where they are small, and all
+ * that divide the whole batch. */
 bool hv__is_batch(int64_t b, int64_t total);
-/** Can a tensor group of tp ranks share the attention heads of every block? */
+/** True where tensor groups of tp ranks can share the attention heads of every block. */
 bool hv__heads_allow(const struct hv__search *s, int tp);
-/** Are there so few devices that every way to group them can be listed? */
-bool hv__are_few(const struct hv__search *s);
-/** Lists sets of teams over single devices: pools may be shared by stages and by teams. */
-void hv__list_few(struct hv__lister *l);
-/** Fills the subset of the pools in `mask` anew: every product of stages, tensor degrees,
- * micro-batch, recompute and sharding that an estimate lets fit, or a few of each (`quick`). Ends
- * early when the search is over. */
-void hv__list_teams(struct hv__lister *l, unsigned mask);
+
+/* ---- replica_sets.c: sets of candidates ---- */
+/** Adds the sets of one replica: every candidate of the subset. */
+void hv__add_singles(struct hv__lister *l, const struct hv__pool_subset *sub);
+/** Adds sets of n >= 2 replicas: each subset with its best candidate for its share of the batch,
+ * then each with its second best, and so on. */
+void hv__add_sets(struct hv__lister *l, const struct hv__pool_subset *const *subs, int n);
+/** Adds the sets of every grouping of the pools: pool number `i` and those after it join one of the
+ * n groups begun (`masks`, zero at first), begin a group, or stay out. */
+void hv__group_pools(struct hv__lister *l, unsigned *masks, int n, int i);
+
+/* ---- exhaustive_small.c: clusters of few devices ---- */
+/** True where there are so few devices that every way to group them can be listed. */
+bool hv__is_small(const struct hv__search *s);
+/** Lists sets of replicas over single devices: stages and replicas may share a pool. */
+void hv__list_exhaustively(struct hv__lister *l);
 
 #endif

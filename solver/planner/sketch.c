@@ -16,7 +16,7 @@
 #define LISTED 4
 
 /* clang-format off */
-const struct hv__order hv__orders[] = {
+const struct hv__schedule_row hv__schedules[] = {
     {.name = "1f1b", .chunks = 1, .slices = 1},
     {.name = "interleaved", .chunks = 2, .slices = 1, .rounds = 1},
     {.name = "interleaved", .chunks = 4, .slices = 1, .rounds = 1},
@@ -36,70 +36,72 @@ const struct hv__order hv__orders[] = {
     {.name = "zb-list", .chunks = 2, .folded = true, .slices = 1, .in_flight_more = 1, .memory = 2, .effort = LISTED},
 };
 /* clang-format on */
-const int hv__n_orders = (int)HV_COUNT(hv__orders);
+const int hv__n_schedules = (int)HV_COUNT(hv__schedules);
 
-int hv__depth(const struct hv__team *t)
+int hv__depth(const struct hv__replica_sketch *r)
 {
     int n = 0;
-    for (int i = 0; i < t->n_legs; i++) {
-        n += t->legs[i].n_stages;
+    for (int i = 0; i < r->n_runs; i++) {
+        n += r->runs[i].n_stages;
     }
     return n;
 }
 
-const struct hv__leg *hv__leg_at(const struct hv__team *t, int stage)
+const struct hv__stage_run *hv__run_at(const struct hv__replica_sketch *r, int stage)
 {
     int i = 0;
-    while (i + 1 < t->n_legs && stage >= t->legs[i].n_stages) {
-        stage -= t->legs[i++].n_stages;
+    while (i + 1 < r->n_runs && stage >= r->runs[i].n_stages) {
+        stage -= r->runs[i++].n_stages;
     }
-    return &t->legs[i];
+    return &r->runs[i];
 }
 
-int hv__leg_devices(const struct hv__leg *l)
+int hv__run_devices(const struct hv__stage_run *run)
 {
-    return l->n_stages * l->tp * l->cp * l->dp;
+    return run->n_stages * run->tp * run->cp * run->dp;
 }
 
-int hv__guest_devices(const struct hv__leg *l)
+int hv__second_devices(const struct hv__stage_run *run)
 {
-    return l->n_stages * l->tp * l->cp * l->guests;
+    return run->n_stages * run->tp * run->cp * run->second_dp;
 }
 
-int hv__leg_holders(const struct hv__leg *l)
+int hv__run_holders(const struct hv__stage_run *run)
 {
-    return l->cp * (l->dp + l->guests);
+    return run->cp * (run->dp + run->second_dp);
 }
 
-struct hv__leg hv__leg_turned(const struct hv__team *t, const struct hv__leg *l)
+struct hv__stage_run hv__run_swapped(const struct hv__replica_sketch *r,
+                                     const struct hv__stage_run *run)
 {
-    struct hv__leg turned = *l;
-    turned.pool = l->guest_pool;
-    turned.dp = l->guests;
-    turned.guest_pool = l->pool;
-    turned.guests = l->dp;
-    turned.guest_share = t->micro_batch - l->guest_share;
+    struct hv__stage_run turned = *run;
+    turned.pool = run->second_pool;
+    turned.dp = run->second_dp;
+    turned.second_pool = run->pool;
+    turned.second_dp = run->dp;
+    turned.second_sequences = r->micro_batch - run->second_sequences;
     return turned;
 }
 
-int hv__leg_sharers(const struct hv__team *t, const struct hv__leg *l)
+int hv__run_sharers(const struct hv__replica_sketch *r, const struct hv__stage_run *run)
 {
-    int holders = hv__leg_holders(l);
-    return t->group > 0 && holders % t->group == 0 ? t->group : holders;
+    int holders = hv__run_holders(run);
+    return r->shard_group > 0 && holders % r->shard_group == 0 ? r->shard_group : holders;
 }
 
-static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const struct hv__order *o)
+static void fill_ranges(struct hv_replica *r, const struct hv__replica_sketch *rep,
+                        const struct hv__schedule_row *o)
 {
     int depth = (int)r->n_stages, parts = depth * o->chunks, at = 0;
-    bool hollow = t->counts[0] == 0 || t->counts[parts - 1] == 0;
+    bool hollow = rep->counts[0] == 0 || rep->counts[parts - 1] == 0;
     for (int i = 0; i < parts; i++) {
         int turn = i / depth, rank = i % depth;
         if (o->folded && turn % 2 == 1) {
             rank = depth - 1 - rank;
         }
         struct hv_stage *st = &r->stages[rank];
-        st->ranges[turn] = (struct hv_range){at, at + t->counts[i]};
-        at += t->counts[i];
+        st->ranges[turn] = (struct hv_range){at, at + rep->counts[i]};
+        at += rep->counts[i];
     }
     int last = o->folded && o->chunks % 2 == 0 ? 0 : depth - 1;
     for (int i = 0; hollow && i < depth; i++) {
@@ -110,25 +112,25 @@ static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const st
 
 /* Where the next devices of a leg and of its guests are in their pools. */
 struct place {
-    int own, guest;
+    int own, second;
 };
 
 /* Where the devices of every leg begin in its pool: wide groups of ranks first, so that they lie
  * inside their nodes. */
-static void place_legs(const struct hv__sketch *k, struct place first[HV__TEAMS][HV__LEGS])
+static void place_runs(const struct hv__sketch *k, struct place first[HV__REPLICAS][HV__RUNS])
 {
     int used[HV__POOLS] = {0};
     for (int width = WIDTH; width > 0; width /= 2) {
-        for (int t = 0; t < k->n_teams; t++) {
-            for (int l = 0; l < k->teams[t].n_legs; l++) {
-                const struct hv__leg *leg = &k->teams[t].legs[l];
-                int ranks = leg->tp * leg->cp;
+        for (int r = 0; r < k->n_replicas; r++) {
+            for (int j = 0; j < k->replicas[r].n_runs; j++) {
+                const struct hv__stage_run *run = &k->replicas[r].runs[j];
+                int ranks = run->tp * run->cp;
                 if (ranks < width || (ranks >= 2 * width && width < WIDTH)) {
                     continue;
                 }
-                first[t][l] = (struct place){used[leg->pool], used[leg->guest_pool]};
-                used[leg->pool] += hv__leg_devices(leg);
-                used[leg->guest_pool] += hv__guest_devices(leg);
+                first[r][j] = (struct place){used[run->pool], used[run->second_pool]};
+                used[run->pool] += hv__run_devices(run);
+                used[run->second_pool] += hv__second_devices(run);
             }
         }
     }
@@ -137,11 +139,11 @@ static void place_legs(const struct hv__sketch *k, struct place first[HV__TEAMS]
 int hv__spare_devices(const struct hv__search *s, const struct hv__sketch *k, int pool)
 {
     int spare = s->pools[pool].n;
-    for (int t = 0; t < k->n_teams; t++) {
-        for (int l = 0; l < k->teams[t].n_legs; l++) {
-            const struct hv__leg *leg = &k->teams[t].legs[l];
-            spare -= leg->pool == pool ? hv__leg_devices(leg) : 0;
-            spare -= leg->guest_pool == pool ? hv__guest_devices(leg) : 0;
+    for (int r = 0; r < k->n_replicas; r++) {
+        for (int j = 0; j < k->replicas[r].n_runs; j++) {
+            const struct hv__stage_run *run = &k->replicas[r].runs[j];
+            spare -= run->pool == pool ? hv__run_devices(run) : 0;
+            spare -= run->second_pool == pool ? hv__second_devices(run) : 0;
         }
     }
     return spare;
@@ -167,20 +169,20 @@ static int common_divisor(int a, int b)
     return a;
 }
 
-int hv__pipelines(const struct hv__team *t)
+int hv__pipelines(const struct hv__replica_sketch *r)
 {
-    int n = t->micro_batch;
-    for (int i = 0; i < t->n_legs; i++) {
-        n = t->legs[i].ep > 1 || t->legs[i].guests > 0 ? 1 : common_divisor(n, t->legs[i].dp);
+    int n = r->micro_batch;
+    for (int i = 0; i < r->n_runs; i++) {
+        n = r->runs[i].ep > 1 || r->runs[i].second_dp > 0 ? 1 : common_divisor(n, r->runs[i].dp);
     }
     return n;
 }
 
-size_t hv__first_replica(const struct hv__sketch *k, int team)
+size_t hv__first_replica(const struct hv__sketch *k, int replica)
 {
     size_t n = 0;
-    for (int i = 0; i < team; i++) {
-        n += k->teams[i].more > 0 ? 2 : 1;
+    for (int i = 0; i < replica; i++) {
+        n += k->replicas[i].n_longer > 0 ? 2 : 1;
     }
     return n;
 }
@@ -217,16 +219,16 @@ static void fill_even(int *shares, int sequences, int ranks)
 
 /* Sequences of every data-parallel rank of a stage, as even among owners and among guests as can
  * be; NULL: all have as many. */
-static int *shares_of(struct hv_arena *a, const struct hv__leg *l, int micro_batch, int dp)
+static int *shares_of(struct hv_arena *a, const struct hv__stage_run *run, int micro_batch, int dp)
 {
     if (micro_batch % dp == 0 &&
-        (l->guests == 0 || micro_batch / dp * l->guests == l->guest_share)) {
+        (run->second_dp == 0 || micro_batch / dp * run->second_dp == run->second_sequences)) {
         return NULL;
     }
-    int *shares = hv_arena_new(a, int, (size_t)dp), own = dp - l->guests;
-    fill_even(shares, micro_batch - l->guest_share, own);
-    if (l->guests > 0) {
-        fill_even(shares + own, l->guest_share, l->guests);
+    int *shares = hv_arena_new(a, int, (size_t)dp), own = dp - run->second_dp;
+    fill_even(shares, micro_batch - run->second_sequences, own);
+    if (run->second_dp > 0) {
+        fill_even(shares + own, run->second_sequences, run->second_dp);
     }
     return shares;
 }
@@ -238,48 +240,50 @@ struct part {
 };
 
 /* Devices of the part's ranks in the next stage of a leg, whose own begin at *at. */
-static void take_devices(const struct hv__search *s, const struct hv__leg *l, int *at,
+static void take_devices(const struct hv__search *s, const struct hv__stage_run *run, int *at,
                          const struct part *part, uint32_t *out)
 {
-    const uint32_t *ids = s->pools[l->pool].ids + *at;
-    size_t width = (size_t)(l->tp * l->cp), step = l->beside ? width * (size_t)l->n_stages : width;
-    size_t each = (size_t)(l->dp / part->of), first = (size_t)part->from * each;
+    const uint32_t *ids = s->pools[run->pool].ids + *at;
+    size_t width = (size_t)(run->tp * run->cp),
+           step = run->stages_adjacent ? width * (size_t)run->n_stages : width;
+    size_t each = (size_t)(run->dp / part->of), first = (size_t)part->from * each;
     size_t n = (size_t)part->n * each;
     for (size_t rank = 0; rank < n; rank++) {
         memcpy(out + rank * width, ids + (first + rank) * step, width * sizeof *ids);
     }
-    *at += (int)(l->beside ? width : width * (size_t)l->dp);
+    *at += (int)(run->stages_adjacent ? width : width * (size_t)run->dp);
 }
 
 /* A part of the team's pipelines may have fewer holders than the team: then all of them share. */
-static void draw_shards(const struct hv__team *t, struct hv_stage *st)
+static void fill_shards(const struct hv__replica_sketch *r, struct hv_stage *st)
 {
     int holders = (int)st->n_devices / st->tp.degree;
-    st->zero.stage = holders > 1 ? t->zero : 0;
+    st->zero.stage = holders > 1 ? r->zero : 0;
     if (st->zero.stage == 0) {
         return;
     }
-    bool some = t->group > 0 && t->group < holders && holders % t->group == 0;
-    st->zero.shard_group = some ? t->group : 0;
-    st->zero.reduce = t->late ? HV_REDUCE_END : HV_REDUCE_EACH;
-    st->zero.reshard = !t->keeps;
+    bool some = r->shard_group > 0 && r->shard_group < holders && holders % r->shard_group == 0;
+    st->zero.shard_group = some ? r->shard_group : 0;
+    st->zero.reduce = r->reduce_late ? HV_REDUCE_END : HV_REDUCE_EACH;
+    st->zero.reshard = !r->keeps_gathered;
 }
 
-static void draw_stage(const struct hv__search *s, struct hv_plan *p, const struct hv__team *t,
-                       const struct hv__leg *l, struct hv_stage *st)
+static void fill_stage(const struct hv__search *s, struct hv_plan *p,
+                       const struct hv__replica_sketch *r, const struct hv__stage_run *run,
+                       struct hv_stage *st)
 {
-    st->tp.degree = l->tp;
-    st->sequence_parallel = l->tp > 1;
-    st->cp.degree = l->cp;
-    st->cp.layout = hv__layout(s, l);
-    st->ep = l->ep;
-    draw_shards(t, st);
-    st->recompute = l->recompute;
-    if (l->offload != 0) {
+    st->tp.degree = run->tp;
+    st->sequence_parallel = run->tp > 1;
+    st->cp.degree = run->cp;
+    st->cp.layout = hv__layout(s, run);
+    st->ep = run->ep;
+    fill_shards(r, st);
+    st->recompute = run->recompute;
+    if (run->offload != 0) {
         st->offload = hv_arena_new(&p->arena, struct hv_offload, hv_offload_what_N);
     }
     for (int what = 0; what < hv_offload_what_N; what++) {
-        if (l->offload & HV__HOST(what)) {
+        if (run->offload & HV__HOST(what)) {
             st->offload[st->n_offload++] =
                 (struct hv_offload){.what = (enum hv_offload_what)what, .frac = 1, .to_host = true};
         }
@@ -287,46 +291,47 @@ static void draw_stage(const struct hv__search *s, struct hv_plan *p, const stru
 }
 
 /* `at`: where the devices of each leg begin. */
-static void draw_part(const struct hv__search *s, struct hv_plan *p, struct hv_replica *r,
-                      const struct hv__team *t, const struct hv__order *o, const struct place *at,
-                      const struct part *part)
+static void fill_replica(const struct hv__search *s, struct hv_plan *p, struct hv_replica *r,
+                         const struct hv__replica_sketch *rep, const struct hv__schedule_row *o,
+                         const struct place *at, const struct part *part)
 {
-    struct place next[HV__LEGS];
+    struct place next[HV__RUNS];
     memcpy(next, at, sizeof next);
     r->count = part->n;
-    r->micro_batch = t->micro_batch / part->of;
+    r->micro_batch = rep->micro_batch / part->of;
     r->micro_batches = part->micro_batches;
-    r->n_stages = (size_t)hv__depth(t);
+    r->n_stages = (size_t)hv__depth(rep);
     r->stages = hv_arena_new(&p->arena, struct hv_stage, r->n_stages);
     for (size_t i = 0; i < r->n_stages; i++) {
         struct hv_stage *st = &r->stages[i];
-        const struct hv__leg *l = hv__leg_at(t, (int)i);
+        const struct hv__stage_run *run = hv__run_at(rep, (int)i);
         hv_stage_defaults(st);
-        struct place *from = &next[l - t->legs];
-        st->dp = l->dp / part->of + l->guests;
-        st->n_devices = (size_t)(l->tp * l->cp * st->dp * part->n);
+        struct place *from = &next[run - rep->runs];
+        st->dp = run->dp / part->of + run->second_dp;
+        st->n_devices = (size_t)(run->tp * run->cp * st->dp * part->n);
         st->devices = hv_arena_new(&p->arena, uint32_t, st->n_devices);
-        take_devices(s, l, &from->own, part, st->devices);
-        if (l->guests > 0) {
-            struct hv__leg guests = hv__leg_turned(t, l);
-            take_devices(s, &guests, &from->guest, part,
-                         st->devices + st->n_devices - (size_t)(l->tp * l->cp * l->guests));
+        take_devices(s, run, &from->own, part, st->devices);
+        if (run->second_dp > 0) {
+            struct hv__stage_run second = hv__run_swapped(rep, run);
+            take_devices(s, &second, &from->second, part,
+                         st->devices + st->n_devices -
+                             (size_t)(run->tp * run->cp * run->second_dp));
         }
-        st->shares = shares_of(&p->arena, l, r->micro_batch, st->dp);
-        draw_stage(s, p, t, l, st);
+        st->shares = shares_of(&p->arena, run, r->micro_batch, st->dp);
+        fill_stage(s, p, rep, run, st);
         st->n_ranges = (size_t)o->chunks;
         st->ranges = hv_arena_new(&p->arena, struct hv_range, st->n_ranges);
     }
-    fill_ranges(r, t, o);
+    fill_ranges(r, rep, o);
 }
 
 /* Does a group of g leave a last one that is none or large enough for every team? */
 static bool suits(const struct hv__sketch *k, int64_t g)
 {
-    for (int i = 0; i < k->n_teams; i++) {
-        const struct hv__team *t = &k->teams[i];
-        int depth = hv__depth(t);
-        for (int64_t m = t->micro_batches; m <= t->micro_batches + (t->more > 0); m++) {
+    for (int i = 0; i < k->n_replicas; i++) {
+        const struct hv__replica_sketch *r = &k->replicas[i];
+        int depth = hv__depth(r);
+        for (int64_t m = r->micro_batches; m <= r->micro_batches + (r->n_longer > 0); m++) {
             int64_t rest = m % g, least = m < depth ? m : depth;
             if (g < least || g > m || (rest > 0 && rest < depth)) {
                 return false;
@@ -339,10 +344,10 @@ static bool suits(const struct hv__sketch *k, int64_t g)
 /* Do the micro-batches of every team fall into the groups that the schedule itself makes? */
 static bool needs_no_group(const struct hv__sketch *k)
 {
-    for (int i = 0; i < k->n_teams; i++) {
-        const struct hv__team *t = &k->teams[i];
-        int depth = hv__depth(t);
-        for (int64_t m = t->micro_batches; m <= t->micro_batches + (t->more > 0); m++) {
+    for (int i = 0; i < k->n_replicas; i++) {
+        const struct hv__replica_sketch *r = &k->replicas[i];
+        int depth = hv__depth(r);
+        for (int64_t m = r->micro_batches; m <= r->micro_batches + (r->n_longer > 0); m++) {
             if (m >= depth && m % (m / depth) != 0) {
                 return false;
             }
@@ -351,18 +356,21 @@ static bool needs_no_group(const struct hv__sketch *k)
     return true;
 }
 
-int64_t hv__group(const struct hv__sketch *k)
+/* Micro-batches of a group for a schedule that has groups: at least those of its rounds, such that
+ * the micro-batches of every replica divide into groups; 0: the default of the schedule, also where
+ * there is no such number. */
+static int64_t micro_batch_group(const struct hv__sketch *k)
 {
-    const struct hv__order *o = &hv__orders[k->order];
+    const struct hv__schedule_row *o = &hv__schedules[k->schedule];
     if (o->rounds == 0 || (o->rounds == 1 && needs_no_group(k))) {
         return 0;
     }
     int64_t first = 1, last = INT64_MAX;
-    for (int i = 0; i < k->n_teams; i++) {
-        const struct hv__team *t = &k->teams[i];
-        int64_t least = o->rounds * hv__depth(t);
+    for (int i = 0; i < k->n_replicas; i++) {
+        const struct hv__replica_sketch *r = &k->replicas[i];
+        int64_t least = o->rounds * hv__depth(r);
         first = first > least ? first : least;
-        last = last < t->micro_batches ? last : t->micro_batches;
+        last = last < r->micro_batches ? last : r->micro_batches;
     }
     first = first < last ? first : last;
     for (int64_t g = first; g <= last && g < first + GROUPS; g++) {
@@ -373,12 +381,12 @@ int64_t hv__group(const struct hv__sketch *k)
     return 0;
 }
 
-static void draw_schedule(const struct hv__sketch *k, struct hv_plan *p)
+static void fill_schedule(const struct hv__sketch *k, struct hv_plan *p)
 {
-    const struct hv__order *o = &hv__orders[k->order];
-    int64_t group = hv__group(k), depth = 0;
-    for (int i = 0; i < k->n_teams; i++) {
-        depth = hv__depth(&k->teams[i]) > depth ? hv__depth(&k->teams[i]) : depth;
+    const struct hv__schedule_row *o = &hv__schedules[k->schedule];
+    int64_t group = micro_batch_group(k), depth = 0;
+    for (int i = 0; i < k->n_replicas; i++) {
+        depth = hv__depth(&k->replicas[i]) > depth ? hv__depth(&k->replicas[i]) : depth;
     }
     p->schedule.name = hv_arena_strdup(&p->arena, o->name);
     p->schedule.slices = o->slices;
@@ -397,24 +405,24 @@ static void draw_schedule(const struct hv__sketch *k, struct hv_plan *p)
                    : (struct hv_option){o->option[0], o->option[1]};
 }
 
-struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)
+struct hv_plan *hv__plan_of_sketch(const struct hv__search *s, const struct hv__sketch *k)
 {
     struct hv_plan *p = hv_plan_new((struct hv_cluster *)(uintptr_t)hv_cost_cluster(s->k));
-    const struct hv__order *o = &hv__orders[k->order];
-    struct place first[HV__TEAMS][HV__LEGS] = {{{0}}};
-    place_legs(k, first);
-    draw_schedule(k, p);
-    p->n_replicas = hv__first_replica(k, k->n_teams);
+    const struct hv__schedule_row *o = &hv__schedules[k->schedule];
+    struct place first[HV__REPLICAS][HV__RUNS] = {{{0}}};
+    place_runs(k, first);
+    fill_schedule(k, p);
+    p->n_replicas = hv__first_replica(k, k->n_replicas);
     p->replicas = hv_arena_new(&p->arena, struct hv_replica, p->n_replicas);
     struct hv_replica *r = p->replicas;
-    for (int i = 0; i < k->n_teams; i++) {
-        const struct hv__team *t = &k->teams[i];
-        struct part part = {0, t->more, hv__pipelines(t), t->micro_batches + 1};
-        if (t->more > 0) {
-            draw_part(s, p, r++, t, o, first[i], &part);
+    for (int i = 0; i < k->n_replicas; i++) {
+        const struct hv__replica_sketch *rep = &k->replicas[i];
+        struct part part = {0, rep->n_longer, hv__pipelines(rep), rep->micro_batches + 1};
+        if (rep->n_longer > 0) {
+            fill_replica(s, p, r++, rep, o, first[i], &part);
         }
-        part = (struct part){t->more, part.of - t->more, part.of, t->micro_batches};
-        draw_part(s, p, r++, t, o, first[i], &part);
+        part = (struct part){rep->n_longer, part.of - rep->n_longer, part.of, rep->micro_batches};
+        fill_replica(s, p, r++, rep, o, first[i], &part);
     }
     p->micro_batch = p->replicas[0].micro_batch;
     return p;

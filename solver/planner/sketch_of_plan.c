@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* A plan on its way into a sketch. */
-struct taking {
+struct reading {
     struct hv__search *s;
     const struct hv_plan *plan;
     const int *pool_of; /* by device; -1: in no pool */
@@ -21,18 +21,18 @@ struct taking {
     struct hv_err *err;
 };
 
-static enum hv_status refuse(const struct taking *t, const char *why)
+static enum hv_status refuse(const struct reading *t, const char *why)
 {
     return hv_err_set(t->err, HV_ENO, "the search cannot start from this plan: %s", why);
 }
 
 /* The row of hv__orders that the schedule is; 0 (1F1B) for one the search does not know. */
-static int order_of(const struct hv_plan *p)
+static int schedule_of(const struct hv_plan *p)
 {
     size_t chunks =
         p->n_replicas > 0 && p->replicas[0].n_stages > 0 ? p->replicas[0].stages[0].n_ranges : 1;
-    for (int i = 0; i < hv__n_orders; i++) {
-        const struct hv__order *o = &hv__orders[i];
+    for (int i = 0; i < hv__n_schedules; i++) {
+        const struct hv__schedule_row *o = &hv__schedules[i];
         if (strcmp(o->name, p->schedule.name) == 0 && (size_t)o->chunks == chunks &&
             o->slices == p->schedule.slices) {
             return i;
@@ -42,42 +42,43 @@ static int order_of(const struct hv_plan *p)
 }
 
 /* The data-parallel ranks of the second pool, whose devices begin at `own`. */
-static enum hv_status take_guests(const struct taking *t, const struct hv_replica *r,
-                                  const struct hv_stage *st, size_t own, struct hv__leg *leg)
+static enum hv_status read_mixed_ranks(const struct reading *t, const struct hv_replica *r,
+                                       const struct hv_stage *st, size_t own,
+                                       struct hv__stage_run *run)
 {
-    size_t width = (size_t)leg->tp * (size_t)leg->cp;
+    size_t width = (size_t)run->tp * (size_t)run->cp;
     int batch = hv_stage_micro_batch(t->plan, r, st);
     if (r->count > 1 || own % width != 0 || st->ep > 1) {
         return refuse(t, "a group of ranks holds devices of several kinds or nodes");
     }
-    leg->dp = (int)(own / width);
-    leg->guests = st->dp - leg->dp;
-    leg->guest_pool = t->pool_of[st->devices[own]];
-    leg->guest_share = batch / st->dp * leg->guests;
-    for (int i = leg->dp; st->shares != NULL && i < st->dp; i++) {
-        leg->guest_share = (i > leg->dp ? leg->guest_share : 0) + st->shares[i];
+    run->dp = (int)(own / width);
+    run->second_dp = st->dp - run->dp;
+    run->second_pool = t->pool_of[st->devices[own]];
+    run->second_sequences = batch / st->dp * run->second_dp;
+    for (int i = run->dp; st->shares != NULL && i < st->dp; i++) {
+        run->second_sequences = (i > run->dp ? run->second_sequences : 0) + st->shares[i];
     }
-    if (leg->guest_share < leg->guests || batch - leg->guest_share < leg->dp) {
+    if (run->second_sequences < run->second_dp || batch - run->second_sequences < run->dp) {
         return refuse(t, "ranks of a stage have no share of a micro-batch");
     }
     return HV_OK;
 }
 
-static enum hv_status take_stage(const struct taking *t, const struct hv_replica *r,
-                                 const struct hv_stage *st, struct hv__leg *leg)
+static enum hv_status read_stage(const struct reading *t, const struct hv_replica *r,
+                                 const struct hv_stage *st, struct hv__stage_run *run)
 {
     int pool = st->n_devices > 0 ? t->pool_of[st->devices[0]] : -1;
     size_t own = 0;
     while (own < st->n_devices && t->pool_of[st->devices[own]] == pool) {
         own++;
     }
-    int guests = own < st->n_devices ? t->pool_of[st->devices[own]] : pool;
+    int second = own < st->n_devices ? t->pool_of[st->devices[own]] : pool;
     for (size_t i = own; i < st->n_devices; i++) {
-        if (t->pool_of[st->devices[i]] != guests) {
+        if (t->pool_of[st->devices[i]] != second) {
             return refuse(t, "a stage holds devices of more than two kinds or nodes");
         }
     }
-    if (pool < 0 || guests < 0) {
+    if (pool < 0 || second < 0) {
         return refuse(t, "it uses devices that the search leaves out");
     }
     if (st->n_ops > 0 || st->module != NULL || st->n_after > 0 || st->mesh.n > 0) {
@@ -86,35 +87,36 @@ static enum hv_status take_stage(const struct taking *t, const struct hv_replica
     if (st->tp.shares != NULL) {
         return refuse(t, "its tensor shards are not equal");
     }
-    *leg = (struct hv__leg){.pool = pool,
-                            .n_stages = 1,
-                            .tp = st->tp.degree,
-                            .cp = st->cp.degree,
-                            .dp = st->dp * r->count,
-                            .ep = st->ep,
-                            .recompute = st->recompute};
+    *run = (struct hv__stage_run){.pool = pool,
+                                  .n_stages = 1,
+                                  .tp = st->tp.degree,
+                                  .cp = st->cp.degree,
+                                  .dp = st->dp * r->count,
+                                  .ep = st->ep,
+                                  .recompute = st->recompute};
     for (size_t i = 0; i < st->n_recompute_per; i++) {
-        leg->recompute |= st->recompute_per[i];
+        run->recompute |= st->recompute_per[i];
     }
     for (size_t i = 0; i < st->n_offload; i++) {
-        leg->offload |= HV__HOST(st->offload[i].what);
+        run->offload |= HV__HOST(st->offload[i].what);
     }
-    return own < st->n_devices ? take_guests(t, r, st, own, leg) : HV_OK;
+    return own < st->n_devices ? read_mixed_ranks(t, r, st, own, run) : HV_OK;
 }
 
-static bool same_leg(const struct hv__leg *a, const struct hv__leg *b)
+static bool same_run(const struct hv__stage_run *a, const struct hv__stage_run *b)
 {
     return a->pool == b->pool && a->tp == b->tp && a->cp == b->cp && a->dp == b->dp &&
-           a->ep == b->ep && a->guests == b->guests && a->guest_pool == b->guest_pool &&
-           a->guest_share == b->guest_share && a->recompute == b->recompute &&
+           a->ep == b->ep && a->second_dp == b->second_dp && a->second_pool == b->second_pool &&
+           a->second_sequences == b->second_sequences && a->recompute == b->recompute &&
            a->offload == b->offload;
 }
 
 /* Blocks of every chunk, where the plan has them as the order wants them; the search deals them out
  * anew otherwise. */
-static void take_blocks(const struct taking *t, const struct hv_replica *r, struct hv__team *team)
+static void read_blocks(const struct reading *t, const struct hv_replica *r,
+                        struct hv__replica_sketch *replica)
 {
-    const struct hv__order *o = &hv__orders[t->k->order];
+    const struct hv__schedule_row *o = &hv__schedules[t->k->schedule];
     int depth = (int)r->n_stages;
     for (int i = 0; i < depth * o->chunks && i < HV__CHUNKS; i++) {
         int turn = i / depth, rank = i % depth;
@@ -123,61 +125,62 @@ static void take_blocks(const struct taking *t, const struct hv_replica *r, stru
         }
         const struct hv_stage *st = &r->stages[rank];
         if ((size_t)turn < st->n_ranges) {
-            team->counts[i] = st->ranges[turn].to2 - st->ranges[turn].from2;
+            replica->counts[i] = st->ranges[turn].to2 - st->ranges[turn].from2;
         }
     }
 }
 
-static enum hv_status take_replica(const struct taking *t, const struct hv_replica *r,
-                                   struct hv__team *team)
+static enum hv_status read_replica(const struct reading *t, const struct hv_replica *r,
+                                   struct hv__replica_sketch *replica)
 {
-    *team = (struct hv__team){.micro_batches = r->micro_batches};
+    *replica = (struct hv__replica_sketch){.micro_batches = r->micro_batches};
     if (r->list != NULL) {
         return refuse(t, "its micro-batches differ in size");
     }
     for (size_t i = 0; i < r->n_stages; i++) {
         const struct hv_stage *st = &r->stages[i];
-        struct hv__leg leg;
-        enum hv_status s = take_stage(t, r, st, &leg);
+        struct hv__stage_run run;
+        enum hv_status s = read_stage(t, r, st, &run);
         if (s != HV_OK) {
             return s;
         }
         if (st->micro_batch > 0 && st->micro_batch != hv_stage_micro_batch(t->plan, r, st)) {
             return refuse(t, "its stages differ in micro-batch");
         }
-        if (st->zero.stage > team->zero) {
-            team->zero = st->zero.stage;
-            team->group = st->zero.shard_group;
-            team->late = st->zero.reduce == HV_REDUCE_END;
-            team->keeps = !st->zero.reshard;
+        if (st->zero.stage > replica->zero) {
+            replica->zero = st->zero.stage;
+            replica->shard_group = st->zero.shard_group;
+            replica->reduce_late = st->zero.reduce == HV_REDUCE_END;
+            replica->keeps_gathered = !st->zero.reshard;
         }
-        team->micro_batch = r->count * hv_stage_micro_batch(t->plan, r, st);
-        if (team->n_legs > 0 && same_leg(&team->legs[team->n_legs - 1], &leg)) {
-            team->legs[team->n_legs - 1].n_stages++;
-        } else if (team->n_legs < HV__LEGS) {
-            team->legs[team->n_legs++] = leg;
+        replica->micro_batch = r->count * hv_stage_micro_batch(t->plan, r, st);
+        if (replica->n_runs > 0 && same_run(&replica->runs[replica->n_runs - 1], &run)) {
+            replica->runs[replica->n_runs - 1].n_stages++;
+        } else if (replica->n_runs < HV__RUNS) {
+            replica->runs[replica->n_runs++] = run;
         } else {
             return refuse(t, "its stages differ too often");
         }
     }
-    if (team->n_legs == 0 || hv__depth(team) * hv__orders[t->k->order].chunks > HV__CHUNKS) {
+    if (replica->n_runs == 0 ||
+        hv__depth(replica) * hv__schedules[t->k->schedule].chunks > HV__CHUNKS) {
         return refuse(t, "it has no stages, or too many");
     }
-    take_blocks(t, r, team);
+    read_blocks(t, r, replica);
     return HV_OK;
 }
 
-static bool same_team(const struct hv__team *a, const struct hv__team *b)
+static bool same_replica(const struct hv__replica_sketch *a, const struct hv__replica_sketch *b)
 {
-    if (a->n_legs != b->n_legs || a->zero != b->zero || a->group != b->group ||
-        a->late != b->late || a->keeps != b->keeps) {
+    if (a->n_runs != b->n_runs || a->zero != b->zero || a->shard_group != b->shard_group ||
+        a->reduce_late != b->reduce_late || a->keeps_gathered != b->keeps_gathered) {
         return false;
     }
-    for (int i = 0; i < a->n_legs; i++) {
-        const struct hv__leg *x = &a->legs[i], *y = &b->legs[i];
+    for (int i = 0; i < a->n_runs; i++) {
+        const struct hv__stage_run *x = &a->runs[i], *y = &b->runs[i];
         if (x->n_stages != y->n_stages || x->pool != y->pool || x->tp != y->tp || x->cp != y->cp ||
             x->ep != y->ep || x->recompute != y->recompute ||
-            x->dp * b->legs[0].dp != y->dp * a->legs[0].dp || x->guests + y->guests > 0) {
+            x->dp * b->runs[0].dp != y->dp * a->runs[0].dp || x->second_dp + y->second_dp > 0) {
             return false;
         }
     }
@@ -185,29 +188,29 @@ static bool same_team(const struct hv__team *a, const struct hv__team *b)
 }
 
 /* Adds the team to one like it, whose stages grow wider. False: there is none. */
-static bool join(struct hv__sketch *k, const struct hv__team *more)
+static bool join(struct hv__sketch *k, const struct hv__replica_sketch *more)
 {
-    for (int i = 0; i < k->n_teams; i++) {
-        struct hv__team *t = &k->teams[i];
-        if (!same_team(t, more) ||
-            t->micro_batch / t->legs[0].dp != more->micro_batch / more->legs[0].dp) {
+    for (int i = 0; i < k->n_replicas; i++) {
+        struct hv__replica_sketch *r = &k->replicas[i];
+        if (!same_replica(r, more) ||
+            r->micro_batch / r->runs[0].dp != more->micro_batch / more->runs[0].dp) {
             continue;
         }
-        for (int l = 0; l < t->n_legs; l++) {
-            t->legs[l].dp += more->legs[l].dp;
+        for (int j = 0; j < r->n_runs; j++) {
+            r->runs[j].dp += more->runs[j].dp;
         }
-        t->micro_batch += more->micro_batch;
+        r->micro_batch += more->micro_batch;
         return true;
     }
     return false;
 }
 
-enum hv_status hv__take_plan(struct hv__search *s, const struct hv_plan *p, struct hv__sketch *out,
-                             struct hv_err *err)
+enum hv_status hv__sketch_of_plan(struct hv__search *s, const struct hv_plan *p,
+                                  struct hv__sketch *out, struct hv_err *err)
 {
     const struct hv_cluster *c = hv_cost_cluster(s->k);
     int *pool_of = hv_arena_new(&s->arena, int, c->n_devices + 1);
-    struct taking t = {.s = s, .plan = p, .pool_of = pool_of, .k = out, .err = err};
+    struct reading t = {.s = s, .plan = p, .pool_of = pool_of, .k = out, .err = err};
     for (uint32_t d = 0; d < c->n_devices; d++) {
         pool_of[d] = -1;
     }
@@ -216,22 +219,22 @@ enum hv_status hv__take_plan(struct hv__search *s, const struct hv_plan *p, stru
             pool_of[s->pools[i].ids[d]] = i;
         }
     }
-    *out = (struct hv__sketch){.order = order_of(p)};
+    *out = (struct hv__sketch){.schedule = schedule_of(p)};
     out->bucket_mib = (int)fmin(INT_MAX, round(p->sync.bucket_bytes[0] / HV_MIB));
     if (p->mode != HV_MODE_TRAIN || p->n_jobs > 0 || p->n_replicas == 0) {
         return refuse(&t, "it is no plan that trains one model");
     }
     for (size_t i = 0; i < p->n_replicas; i++) {
-        struct hv__team team;
-        enum hv_status st = take_replica(&t, &p->replicas[i], &team);
+        struct hv__replica_sketch replica;
+        enum hv_status st = read_replica(&t, &p->replicas[i], &replica);
         if (st != HV_OK) {
             return st;
         }
-        if (out->n_teams == HV__TEAMS && !join(out, &team)) {
+        if (out->n_replicas == HV__REPLICAS && !join(out, &replica)) {
             return refuse(&t, "it has too many replicas of different shapes");
         }
-        if (out->n_teams < HV__TEAMS) {
-            out->teams[out->n_teams++] = team;
+        if (out->n_replicas < HV__REPLICAS) {
+            out->replicas[out->n_replicas++] = replica;
         }
     }
     return HV_OK;
