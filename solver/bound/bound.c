@@ -14,7 +14,7 @@
  * Memory: sums of gradients, and in fp16 their unscaled copy, stay on the devices whatever a plan
  * shards or offloads (hv_cost_least_state_bytes). So kinds that do not hold all of them together
  * are not all of a plan, and no fewer devices than it takes of those with most memory; passes
- * larger than fit are left out of the cells (floor_cells.c).
+ * larger than fit are left out of the cells (cost/floor/cells.c).
  *
  * Around that, as the simulator adds it (tail.c, hv_cost_pass) to plans that wait for all
  * gradients:

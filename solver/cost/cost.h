@@ -59,13 +59,13 @@ size_t hv_cost_class_block(const struct hv_cost *k, unsigned cls);
 double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
                        const struct hv_device_kind *device);
 
-/** The floors of a part by size; proof: floor_cells.c. They live as long as the context and are
+/** The floors of a part by size; proof: floor/cells.c. They live as long as the context and are
  * remembered. O(cells × (kernels + weights) + tables) the first time. */
 const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part part, size_t block,
                                               const struct hv_device_kind *device);
 /**
  * Lists zones and groups of nodes, each against all others, with what the network between them
- * carries; proof: floor_cut.c. None for models that are no plain transformer, and for clusters of
+ * carries; proof: floor/cut.c. None for models that are no plain transformer, and for clusters of
  * very many groups. Lists and words in `arena`. O(groups³ · links).
  */
 size_t hv_cost_cuts(const struct hv_cost *k, struct hv_arena *arena, struct hv_cost_cut **out);
@@ -109,6 +109,7 @@ double hv_cost_peer_optimizer_s(const struct hv_cost *k, const struct hv_stage *
  * updates all of its node, and updated weights go back while it does. O(devices).
  */
 double hv_cost_offload_optimizer_s(const struct hv_cost *k, const struct hv_host_update *u);
+
 /* ---- tables for strategies ---------------------------------------------------------------------
  */
 

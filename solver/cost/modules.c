@@ -53,7 +53,7 @@ static size_t leaf_of(const struct hv_cost *k, size_t block)
     return i;
 }
 
-/* A query as a leaf sees it: images have as many tokens as their model says. */
+/* A query as a leaf sees it: images have as many tokens as their model declares. */
 static struct hv_part_query query_of(const struct hv_cost *k, size_t leaf,
                                      const struct hv_part_query *q)
 {
@@ -221,7 +221,8 @@ static bool part_of_range(const struct hv_cost *k, const struct hv_stage *s, siz
     return from2 == to2 || out->from2 < out->to2;
 }
 
-/* Does the stage hold this end of the leaf: as it says, or because it holds the block beside it? */
+/* Does the stage hold this end of the leaf: as the plan declares, or because it holds the block
+ * beside it? */
 static int has_end(int told, const struct hv_range *ranges, size_t n, int at2, bool last)
 {
     if (told >= 0) {

@@ -1,10 +1,11 @@
 /**
  * How close the kernels and links of a class of devices come to their peaks in training: a few
- * named numbers per class, fitted on published measurements (share/calibration says on which).
+ * named numbers per class, fitted on published measurements (listed in share/calibration).
  *
- * A data sheet says what a device could do; these numbers say what it does. The table below is the
- * only list of them: it feeds the reader, the schema's words, the fit of `hetviz validate` and the
- * help. `generic` holds for every device that no class names. Immutable once built.
+ * A data sheet gives the peak of a device; these numbers give the share of it that training
+ * reaches. The table below is the only list of them: it feeds the reader, the schema's words, the
+ * fit of `hetviz validate` and the help. `generic` holds for every device that no class names.
+ * Immutable once built.
  */
 #ifndef HV_SOLVER_INVENTORY_CALIBRATION_H
 #define HV_SOLVER_INVENTORY_CALIBRATION_H

@@ -17,7 +17,7 @@
 /** Most devices, and most nodes, of a cluster. */
 #define HV_CLUSTER_MAX_DEVICES 4000000
 
-/* What the reader takes where neither the file nor the catalogue says it. */
+/* Defaults of the reader for what neither the file nor the catalogue gives. */
 #define HV_NIC_BYTES_PER_S                                                                         \
     12.5e9 /**< per node: one 100 Gbit/s port; network.bandwidth_GBps where given */
 #define HV_NIC_LATENCY_S    5e-6    /**< one message between two nodes of one switch */

@@ -20,16 +20,6 @@ const char *hv_precision_name(enum hv_precision p)
     return precision_names[p];
 }
 
-int hv_precision_find(const char *name)
-{
-    for (int i = 0; i < HV_PRECISION_N; i++) {
-        if (strcmp(precision_names[i], name) == 0) {
-            return i;
-        }
-    }
-    return -1;
-}
-
 double hv_precision_bytes(enum hv_precision p)
 {
     return precision_bytes[p];

@@ -35,8 +35,6 @@ enum hv_precision {
 
 /** Name in files, e.g. "bf16". */
 const char *hv_precision_name(enum hv_precision p);
-/** Index of a name, or -1. */
-int hv_precision_find(const char *name);
 /** Storage bytes of one element of a weight or activation in this precision (tf32 is stored as 4).
  */
 double hv_precision_bytes(enum hv_precision p);

@@ -44,16 +44,6 @@ const char *hv_probe_size_name(enum hv_probe_kind k, size_t i)
     return i < HV_PROBE_SIZES ? kinds[k].sizes[i] : NULL;
 }
 
-enum hv_probe_variant hv_probe_variant_find(enum hv_probe_kind k, const char *name)
-{
-    for (int v = 0; v < HV_PROBE_VARIANT_N; v++) {
-        if (variants[v].kind == k && strcmp(variants[v].name, name) == 0) {
-            return (enum hv_probe_variant)v;
-        }
-    }
-    return HV_PROBE_VARIANT_N;
-}
-
 bool hv_probe_equal(const struct hv_probe *a, const struct hv_probe *b)
 {
     bool same = a->variant == b->variant && a->precision == b->precision;

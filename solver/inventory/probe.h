@@ -116,8 +116,6 @@ const char *hv_probe_kind_name(enum hv_probe_kind k);
 const char *hv_probe_variant_name(enum hv_probe_variant v);
 /** Name of size i of a sort, or NULL when it has fewer. */
 const char *hv_probe_size_name(enum hv_probe_kind k, size_t i);
-/** The variant of these names; HV_PROBE_VARIANT_N when there is none. */
-enum hv_probe_variant hv_probe_variant_find(enum hv_probe_kind k, const char *name);
 /** Same variant, precision and sizes? */
 bool hv_probe_equal(const struct hv_probe *a, const struct hv_probe *b);
 /** FLOPs of one run: 2mnk of products; 4·b·s²·heads·dim of attention, two and a half times that

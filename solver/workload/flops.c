@@ -10,7 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-double hv_block_attention_context(const struct hv_block *b, double sequence, bool causal_half)
+/* Tokens that one query meets on average: s, s/2 when causal counts half, at most 2 · window (w
+ * when half). */
+static double attention_context(const struct hv_block *b, double sequence, bool causal_half)
 {
     double s = b->window > 0 ? fmin(sequence, 2.0 * b->window) : sequence;
     return causal_half ? s / 2 : s;
@@ -33,7 +35,7 @@ double hv_block_core_flops(const struct hv_block *b, double sequence, bool causa
 {
     double width =
         b->mla.kv_rank ? b->mla.nope_dim + b->mla.rope_dim + b->mla.value_dim : 2.0 * b->head_dim;
-    return 2 * b->heads * width * hv_block_attention_context(b, sequence, causal_half);
+    return 2 * b->heads * width * attention_context(b, sequence, causal_half);
 }
 
 double hv_block_ffn_flops(const struct hv_model *m, const struct hv_block *b)

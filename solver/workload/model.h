@@ -191,9 +191,6 @@ double hv_model_padded_vocab(const struct hv_model *m, int tp);
 double hv_model_parameters(const struct hv_model *m);
 /** Parameters used per token (MoE: top_k of experts). */
 double hv_model_active_parameters(const struct hv_model *m);
-/** Tokens that one query meets on average: s, s/2 when causal counts half, at most 2·window (w when
- * half). */
-double hv_block_attention_context(const struct hv_block *b, double sequence, bool causal_half);
 /** Forward FLOPs per token of the projections of the attention half (low-rank ones for MLA). */
 double hv_block_attention_flops(const struct hv_model *m, const struct hv_block *b);
 /** Forward FLOPs per token of scores and weighted sum: 4·heads·head_dim·context. */

@@ -280,7 +280,7 @@ static void test_roofline(void **state)
     assert_int_equal(x.basis, HV_GEMM_ROOFLINE);
     assert_null(x.device);
     assert_true(isnan(hv_gemm(&kind_v100, HV_FP8, 64, 64, 64, 1).time_s));
-    assert_true(isnan(hv_gemm_shape_frac(&kind_v100, HV_FP8, 64, 64, 64, 1)));
+    assert_true(isnan(hv_gemm(&kind_v100, HV_FP8, 64, 64, 64, 1).shape_frac));
 }
 
 static void check_floor(struct hv_cost *k, const struct hv_device_kind *d, double sequences, int tp)

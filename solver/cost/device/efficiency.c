@@ -1,4 +1,4 @@
-/* From calibrated shares to rates. Not for formulas: those are in part.c and collective.c. */
+/* From calibrated shares to rates. Not for formulas: those are in part/ and network/. */
 #include "solver/cost/device/efficiency.h"
 
 #include <math.h>

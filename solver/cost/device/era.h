@@ -1,4 +1,4 @@
-/** Inside cost: what the age of a device says about the software that trains on it. */
+/** Inside cost: which generation of training software a device runs, by its age. */
 #ifndef HV_SOLVER_COST_DEVICE_ERA_H
 #define HV_SOLVER_COST_DEVICE_ERA_H
 

@@ -1,6 +1,6 @@
 /*
  * Tables, scaled tables and rooflines as one price of a product; streams by size. What a
- * transformer is made of is in part.c; how the tables were fitted is in share/profiles.
+ * transformer is made of is in part/transformer.c; how the tables were fitted is in share/profiles.
  */
 #include "solver/cost/device/gemm.h"
 
@@ -324,13 +324,6 @@ struct hv_gemm_price hv_gemm(const struct hv_device_kind *d, enum hv_precision p
     }
     out.flops_per_s = flops / out.time_s;
     return out;
-}
-
-double hv_gemm_shape_frac(const struct hv_device_kind *d, enum hv_precision p, double m, double n,
-                          double k, double groups)
-{
-    struct hv_gemm_pricer g = hv_gemm_pricer_of(d, p);
-    return hv_gemm_share(&g, m, n, k, groups);
 }
 
 static const struct hv_stream_table *stream_of(const struct hv_device_kind *d)

@@ -13,7 +13,7 @@
  * *Roofline*: the larger of thin products at the sustained rate and bytes at the streaming rate.
  *
  * A *share* is relative to the best rate of the device in that precision, is never above 1, and
- * holds no launch; cost/part.c multiplies it with the rate that training sustains.
+ * holds no launch; part/transformer.c multiplies it with the rate that training sustains.
  *
  * Grouped products (experts) have `groups` weight matrices of k × n and m rows in all; they are
  * priced as one product of m/groups rows and groups × n columns: same FLOPs, weights, outputs and
@@ -118,9 +118,6 @@ struct hv_gemm_price {
 /** Prices m × k times k × n, `groups` weight matrices sharing the m rows. O(1). */
 struct hv_gemm_price hv_gemm(const struct hv_device_kind *d, enum hv_precision p, double m,
                              double n, double k, double groups);
-/** hv_gemm_share of a device and precision. */
-double hv_gemm_shape_frac(const struct hv_device_kind *d, enum hv_precision p, double m, double n,
-                          double k, double groups);
 
 /** Seconds of an isolated kernel that reads and writes `bytes` in all (0 for none). O(1). */
 double hv_stream_s(const struct hv_device_kind *d, double bytes);

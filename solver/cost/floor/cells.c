@@ -2,17 +2,17 @@
  * The least that a part can cost in passes of some size, and what that leaves to choose.
  *
  * Why cells hold. Let one of t tensor-parallel ranks run r rows of a part in a pass, S rows be one
- * sequence and x = r / (S t). Its price (part*.c) is a sum of kernels:
+ * sequence and x = r / (S t). Its price (part/) is a sum of kernels:
  * - a product takes its start, FLOPs that are r/S of those of a sequence over t (cuts that do not
  *   come out even are rounded up there, not here) at a share of at most hv_gemm_box_shares of the
  *   most rows and the widest cut of the cell, and sums over its weights, 1/t of them or more;
  * - a stream takes its start and bytes, at least r/S of those of a sequence over t (what sequence
  *   parallelism does not cut is more), at the best share of any stream up to the cell's largest;
  * - the attention core takes its starts and its pairs at the rate without a limit;
- * - t > 1 ranks exchange at least what floor_exchange.c proves, over the slowest link that so many
+ * - t > 1 ranks exchange at least what exchange.c proves, over the slowest link that so many
  *   cannot avoid.
  * - gradients of what a feed-forward makes on its way, and logits, are in memory at once: larger
- *   passes than fit are no valid plan's (floor_memory.c).
+ *   passes than fit are no valid plan's (memory.c).
  * So a pass takes at least start_s + x each_s with each_s the price of a sequence times t where the
  * cell's widest cut has t ranks: all of these either do not change or grow with more ranks, except
  * for sums, which are counted for the narrowest cut.

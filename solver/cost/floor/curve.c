@@ -1,6 +1,6 @@
 /*
  * What a part costs at the best choice of sizes, by the weight that is laid on how long a pass
- * takes. Cells: floor_cells.c. What the bound makes of it: eval/bound_chain.c, eval/bound_even.c.
+ * takes. Cells: cells.c. What the bound makes of it: bound/chain.c, bound/even.c.
  */
 #include "solver/cost/floor/curve.h"
 

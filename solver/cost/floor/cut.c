@@ -1,6 +1,6 @@
 /*
  * Cuts of a cluster: what can cross between two sides of it, at the most. What follows for a whole
- * plan: eval/bound_cut.c.
+ * plan: bound/cut.c.
  *
  * Why it holds. All that goes from one side to the other meets
  * - the NICs of the nodes of either side, each for its own node;

@@ -1,6 +1,6 @@
 /*
  * The least that an exchange between tensor-parallel ranks can take on a cluster, wherever they
- * sit: over the slowest link that so many ranks cannot avoid. What cells make of it: floor_cells.c.
+ * sit: over the slowest link that so many ranks cannot avoid. What cells make of it: cells.c.
  *
  * Why it holds. The judge prices an exchange by the forms of collective.c on the shape of its group
  * (shape.c). Let a device of kind d be one of t members.

@@ -25,7 +25,7 @@ struct hv__exchange_query {
 struct hv__least_exchange {
     double start_s, per_byte_s;
 };
-/** Fills that of an all-reduce, and of one of its halves. Proof: floor_exchange.c. O(groups ×
+/** Fills that of an all-reduce, and of one of its halves. Proof: exchange.c. O(groups ×
  * slots × links). */
 void hv__least_exchange(const struct hv_cluster *c, const struct hv__exchange_query *q,
                         struct hv__least_exchange out[2]);

@@ -83,7 +83,7 @@ enum hv_wire {
     HV_WIRE_NODE_IN,  /**< the same, receiving */
     HV_WIRE_PAIR,     /**< what the network has between two nodes; from × nodes + to */
     HV_WIRE_LINK,     /**< a named link of the network; 2 × its number, + 1 backwards */
-    HV_WIRE_OWN,      /**< what joins two ranks of a plan alone; numbered by who asks */
+    HV_WIRE_OWN,      /**< what joins two ranks of a plan alone; numbered by the caller */
     HV_WIRE_N
 };
 /** One element in one direction, of all there are. */

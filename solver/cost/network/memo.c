@@ -9,60 +9,58 @@
 /* Above this many values a table starts afresh. */
 #define MEMO_LIMIT ((size_t)1 << 18)
 
+/* Where an entry is; NULL: the slot is empty. */
+struct hv__memo_slot {
+    uint64_t hash;
+    unsigned char *entry;
+};
+
 struct hv__memo hv__memo_of(size_t key_bytes, size_t value_bytes)
 {
-    return (struct hv__memo){.key_words = key_bytes / sizeof(uint64_t),
-                             .value_words = value_bytes / sizeof(uint64_t)};
+    return (struct hv__memo){.key_bytes = key_bytes, .value_bytes = value_bytes};
 }
 
 void hv__memo_free(struct hv__memo *m)
 {
-    free(m->entries);
+    free(m->slots);
+    hv_arena_free(&m->arena);
 }
 
-static size_t entry_words(const struct hv__memo *m)
+static uint64_t hash_of(const struct hv__memo *m, const void *key)
 {
-    return 1 + m->key_words + m->value_words;
-}
-
-/* Where the key is, or the empty place where it belongs. */
-static uint64_t *slot_of(const struct hv__memo *m, const void *key)
-{
-    size_t each = entry_words(m), key_bytes = m->key_words * sizeof(uint64_t);
     const unsigned char *bytes = key;
-    uint64_t h = HV_HASH_START;
-    for (size_t i = 0; i < m->key_words; i++) {
-        uint64_t word;
-        memcpy(&word, bytes + i * sizeof word, sizeof word);
+    uint64_t h = HV_HASH_START, word;
+    for (size_t i = 0; i < m->key_bytes; i += sizeof word) {
+        memcpy(&word, bytes + i, sizeof word);
         h = hv__mix(h, word);
     }
-    size_t at = (size_t)(h ^ (h >> 32)) & (m->cap - 1);
-    while (m->entries[at * each] && memcmp(&m->entries[at * each + 1], key, key_bytes) != 0) {
-        at = (at + 1) & (m->cap - 1);
-    }
-    return &m->entries[at * each];
+    return h ^ (h >> 32);
 }
 
+/* Room for twice as many; the entries stay where they are, unless the table starts afresh. */
 static void grow(struct hv__memo *m)
 {
-    struct hv__memo bigger = *m;
-    size_t each = entry_words(m);
-    bigger.cap = m->cap ? m->cap * 2 : 256;
-    bigger.n = 0;
-    bool fresh = bigger.cap > MEMO_LIMIT;
-    if (fresh) {
-        bigger.cap = MEMO_LIMIT;
+    size_t cap = m->cap ? m->cap * 2 : 256;
+    if (cap > MEMO_LIMIT) {
+        memset(m->slots, 0, m->cap * sizeof *m->slots);
+        hv_arena_free(&m->arena);
+        m->n = 0;
+        return;
     }
-    bigger.entries = hv_xcalloc(bigger.cap * each, sizeof *bigger.entries);
-    for (size_t i = 0; i < m->cap && !fresh; i++) {
-        const uint64_t *entry = &m->entries[i * each];
-        if (*entry) {
-            memcpy(slot_of(&bigger, entry + 1), entry, each * sizeof *entry);
-            bigger.n++;
+    struct hv__memo_slot *slots = hv_xcalloc(cap, sizeof *slots);
+    for (size_t i = 0; i < m->cap; i++) {
+        const struct hv__memo_slot *old = &m->slots[i];
+        size_t at = (size_t)old->hash & (cap - 1);
+        while (old->entry && slots[at].entry) {
+            at = (at + 1) & (cap - 1);
+        }
+        if (old->entry) {
+            slots[at] = *old;
         }
     }
-    free(m->entries);
-    *m = bigger;
+    free(m->slots);
+    m->slots = slots;
+    m->cap = cap;
 }
 
 void *hv__memo_at(struct hv__memo *m, const void *key, bool *known)
@@ -70,14 +68,21 @@ void *hv__memo_at(struct hv__memo *m, const void *key, bool *known)
     if (2 * (m->n + 1) > m->cap) {
         grow(m);
     }
-    uint64_t *entry = slot_of(m, key);
-    *known = *entry != 0;
-    if (!*known) {
-        *entry = 1;
-        memcpy(entry + 1, key, m->key_words * sizeof *entry);
-        m->n++;
+    uint64_t hash = hash_of(m, key);
+    size_t at = (size_t)hash & (m->cap - 1);
+    for (; m->slots[at].entry; at = (at + 1) & (m->cap - 1)) {
+        unsigned char *entry = m->slots[at].entry;
+        if (m->slots[at].hash == hash && !memcmp(entry, key, m->key_bytes)) {
+            *known = true;
+            return entry + m->key_bytes;
+        }
     }
-    return entry + 1 + m->key_words;
+    unsigned char *entry = hv_arena_alloc(&m->arena, 1, m->key_bytes + m->value_bytes);
+    memcpy(entry, key, m->key_bytes);
+    m->slots[at] = (struct hv__memo_slot){hash, entry};
+    m->n++;
+    *known = false;
+    return entry + m->key_bytes;
 }
 
 /*

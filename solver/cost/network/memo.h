@@ -5,18 +5,20 @@
 #ifndef HV_SOLVER_COST_NETWORK_MEMO_H
 #define HV_SOLVER_COST_NETWORK_MEMO_H
 
+#include "solver/base/arena.h"
 #include "solver/cost/network/collective.h"
 #include "solver/cost/network/overlap.h"
 
 /** Values by key: open addressing, capacity a power of two, at most half full. Above some hundred
  * thousand values it starts afresh, because a search may price millions of shapes. */
 struct hv__memo {
-    uint64_t *entries; /**< of each: a word that tells whether it is used, the key, the value */
-    size_t key_words, value_words, cap, n;
+    struct hv__memo_slot *slots;
+    struct hv_arena arena; /**< of the entries: each a key and its value */
+    size_t key_bytes, value_bytes, cap, n;
 };
 /** An empty table for keys and values of so many bytes, both whole words of 8. */
 struct hv__memo hv__memo_of(size_t key_bytes, size_t value_bytes);
-/** Frees the entries. */
+/** Frees slots and entries. */
 void hv__memo_free(struct hv__memo *m);
 /** The value of a key, valid until the next call. *known false: it is new, and the caller fills it
  * in. Keys are compared as bytes. O(1). */

@@ -1,6 +1,6 @@
 /*
  * Builds the task graphs of overlap.h and has them timed. What the seconds of the tasks are is
- * known to the callers (part_exchange.c, stage.c).
+ * known to the callers (part/exchange.c, stage/pass.c).
  */
 #include "solver/cost/network/overlap.h"
 #include "solver/base/units.h"

@@ -34,7 +34,7 @@ struct hv_part_query {
     enum hv_cp_order cp_order;   /**< which of heads and ring has neighbouring ranks */
     enum hv_cp_backward cp_backward; /**< what a ring passes on in the backward pass */
     bool sequence_parallel;
-    bool sharded_weights; /**< ZeRO-3 or FSDP; says something about the kernels in use */
+    bool sharded_weights; /**< ZeRO-3 or FSDP; decides which kernels are in use */
     bool
         sharded_pipeline; /**< as DeepSpeed runs pipelines: plain 1F1B with ZeRO-1 or 2; likewise */
     double sequences;     /**< of one micro-batch on one data-parallel rank; fractions allowed */
