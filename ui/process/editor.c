@@ -1,7 +1,7 @@
 /*
  * Starts $VISUAL or $EDITOR and waits for it. Knows neither plugins nor curses.
  */
-#include "ui/session/editor.h"
+#include "ui/process/editor.h"
 
 #include <errno.h>
 #include <signal.h>

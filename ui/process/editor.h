@@ -1,6 +1,6 @@
 /** The user's editor as a child on the terminal. Whoever holds the terminal gives it away first. */
-#ifndef HV_UI_SESSION_EDITOR_H
-#define HV_UI_SESSION_EDITOR_H
+#ifndef HV_UI_PROCESS_EDITOR_H
+#define HV_UI_PROCESS_EDITOR_H
 
 #include "solver/base/status.h"
 

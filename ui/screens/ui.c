@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ui/command/prompt.h"
+#include "ui/session/prompt/prompt.h"
 #include "ui/view/grid/picture.h"
 
 static const struct hv_view_ops *const screens[] = {

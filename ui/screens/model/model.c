@@ -10,7 +10,7 @@
 #include "solver/base/units.h"
 #include "ui/screens/model/model_int.h"
 #include "ui/screens/screens.h"
-#include "ui/session/editor.h"
+#include "ui/process/editor.h"
 #include "ui/session/import/import.h"
 #include "ui/view/layout.h"
 

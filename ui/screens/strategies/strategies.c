@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ui/screens/strategies/strategies_int.h"
-#include "ui/session/editor.h"
+#include "ui/process/editor.h"
 
 static void strategies_open(void *state, struct hv_app *app)
 {

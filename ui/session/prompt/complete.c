@@ -2,7 +2,7 @@
  * Completion of the `:` prompt: commands from their table, everything else from the session. Not
  * for running commands (prompt.c).
  */
-#include "ui/command/prompt.h"
+#include "ui/session/prompt/prompt.h"
 
 #include <ctype.h>
 #include <dirent.h>

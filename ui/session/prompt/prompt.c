@@ -1,7 +1,7 @@
 /*
  * The `:` prompt: one function per row of the table. Completion is in prompt_complete.c.
  */
-#include "ui/command/prompt.h"
+#include "ui/session/prompt/prompt.h"
 
 #include "solver/base/file.h"
 #include "ui/session/session_int.h"

@@ -2,8 +2,8 @@
  * The `:` prompt: executes the rows of HV_PROMPT_MAP against a session. What only a screen can do
  * (change the view, write a picture of it, leave) is handed back to the caller.
  */
-#ifndef HV_UI_COMMAND_PROMPT_H
-#define HV_UI_COMMAND_PROMPT_H
+#ifndef HV_UI_SESSION_PROMPT_PROMPT_H
+#define HV_UI_SESSION_PROMPT_PROMPT_H
 
 #include "solver/base/str.h"
 #include "ui/command/command.h"
