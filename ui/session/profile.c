@@ -11,10 +11,18 @@
 /* The kinds have other tables now: everything is built and judged anew. */
 static enum hv_status build_again(struct hv_session *s, struct hv_err *err)
 {
-    json_t *tree = json_incref(s->tree[HV_DOC_CLUSTER]);
+    json_t *tree = json_incref(hv__docs_tree(s->docs, HV_DOC_CLUSTER));
     enum hv_status st = hv__session_doc_put(s, HV_DOC_CLUSTER, tree, err);
     json_decref(tree);
     return st;
+}
+
+/* A thread may be reading the kinds. */
+static void end_drawing(struct hv_session *s)
+{
+    if (hv__cache_draw_end(s->cache)) {
+        hv__session_moved(s);
+    }
 }
 
 /* Where the user's own lie, made when it is not there. */
@@ -49,9 +57,9 @@ enum hv_status hv_session_profile_load(struct hv_session *s, const char *path, s
     if (st == HV_OK) {
         st = hv_json_parse(&json, hv_str_cstr(&text), text.n, path, err);
     }
-    hv__session_draw_free(s); /* a thread may be reading the kinds */
+    end_drawing(s);
     if (st == HV_OK) {
-        st = hv_profile_add(&s->inputs.devices, &json, err);
+        st = hv_profile_add(&hv__docs_inputs(s->docs)->devices, &json, err);
     }
     if (st == HV_OK) {
         st = keep(path, &text, &to, err);
@@ -73,7 +81,7 @@ enum hv_status hv_session_profile_load(struct hv_session *s, const char *path, s
 
 enum hv_status hv_session_profiles_reload(struct hv_session *s, struct hv_err *err)
 {
-    hv__session_draw_free(s);
-    enum hv_status st = hv_device_catalogue_own_profiles(&s->inputs.devices, err);
+    end_drawing(s);
+    enum hv_status st = hv_device_catalogue_own_profiles(&hv__docs_inputs(s->docs)->devices, err);
     return st == HV_OK ? build_again(s, err) : st;
 }

@@ -1,85 +1,65 @@
 /*
- * The journal: a thousand steps back and forth. A step holds trees, not differences: trees share
- * what is equal, and putting one back runs through the same check as a file. Not for making steps.
+ * Undo and redo: steps of the journal carried out in one direction or the other. Not for making
+ * steps (edit.c, rows.c).
  */
 #include "ui/session/session_int.h"
 
-#include <string.h>
-
-static void step_free(struct hv__step *t)
-{
-    json_decref(t->before);
-    json_decref(t->after);
-    free(t->name_before);
-    free(t->name_after);
-    free(t->label);
-}
-
 void hv__session_journal_push(struct hv_session *s, struct hv__step step)
 {
-    bool swept = s->journal_at < s->journal.n || s->journal_at == HV_SESSION_UNDO_LIMIT;
-    while (s->journal.n > s->journal_at) {
-        step_free(&s->journal.items[--s->journal.n]);
-    }
-    if (s->journal.n == HV_SESSION_UNDO_LIMIT) {
-        step_free(&s->journal.items[0]);
-        memmove(&s->journal.items[0], &s->journal.items[1],
-                (s->journal.n - 1) * sizeof s->journal.items[0]);
-        s->journal.n--;
-        s->record_floor -= s->record_floor > 0;
-    }
-    if (s->record_floor > s->journal.n) {
-        s->record_floor = s->journal.n;
-    }
-    hv_vec_push(&s->journal, step);
-    s->journal_at = s->journal.n;
-    if (swept) {
+    if (hv__journal_push(s->journal, step)) {
         hv__session_rows_sweep(s);
     }
 }
 
-void hv__session_journal_free(struct hv_session *s)
+void hv_session_join_last(struct hv_session *s)
 {
-    for (size_t i = 0; i < s->journal.n; i++) {
-        step_free(&s->journal.items[i]);
+    hv__journal_join_last(s->journal);
+}
+
+/* Gives the row the note of `to` instead of that of `from`, both plans. */
+static void take_note(struct hv_session *s, const struct hv_row *r, const json_t *from, json_t *to)
+{
+    if (r->plan == from) { /* the very tree that was there: what was saved is saved again */
+        hv__rows_set_plan(s->rows, r->id, to);
+    } else if (r->plan != NULL) {
+        json_t *plan = hv__note_put(r->plan, hv__note_of(to));
+        hv__rows_set_plan(s->rows, r->id, plan);
+        json_decref(plan);
     }
-    hv_vec_free(&s->journal);
-    s->journal_at = 0;
+}
+
+static void take_row_step(struct hv_session *s, const struct hv__step *t, bool forward)
+{
+    const struct hv_row *r = hv__rows_any(s->rows, t->row);
+    if (r != NULL && t->kind == HV__STEP_DELETE) {
+        hv__rows_set_deleted(s->rows, t->row, forward);
+    } else if (r != NULL && t->kind == HV__STEP_ADD) {
+        hv__rows_set_deleted(s->rows, t->row, !forward);
+    } else if (r != NULL && t->kind == HV__STEP_RENAME) {
+        hv__rows_rename(s->rows, t->row, forward ? t->name_after : t->name_before);
+    } else if (r != NULL && t->kind == HV__STEP_NOTE) {
+        take_note(s, r, forward ? t->before : t->after, forward ? t->after : t->before);
+    }
+    hv__session_touch(s);
+    hv__session_rows_sort(s);
 }
 
 /* Takes a step in one direction; what was accepted once is accepted again. */
 static void take(struct hv_session *s, const struct hv__step *t, bool forward)
 {
-    struct hv__row *r = t->kind == HV__STEP_DOC ? NULL : hv__session_row_any(s, t->row);
     struct hv_err err = {0};
-    if (t->kind == HV__STEP_DOC) {
-        if (hv__session_doc_put(s, t->doc, forward ? t->after : t->before, &err) != HV_OK) {
-            hv_str_clear(&s->notice);
-            hv_str_addf(&s->notice, "the step cannot be taken: %s", err.text);
-        }
-        return;
+    if (t->kind != HV__STEP_DOC) {
+        take_row_step(s, t, forward);
+    } else if (hv__session_doc_put(s, t->doc, forward ? t->after : t->before, &err) != HV_OK) {
+        hv__session_set_notice(s, "the step cannot be taken: %s", err.text);
     }
-    if (r != NULL && t->kind == HV__STEP_DELETE) {
-        r->deleted = forward;
-    }
-    if (r != NULL && t->kind == HV__STEP_ADD) {
-        r->deleted = !forward;
-    }
-    if (r != NULL && t->kind == HV__STEP_RENAME) {
-        hv__session_set_text(&r->name, forward ? t->name_after : t->name_before);
-    }
-    if (r != NULL && t->kind == HV__STEP_NOTE) {
-        hv__session_note_take(s, r, forward ? t->before : t->after, forward ? t->after : t->before);
-    }
-    hv__session_touch(s);
-    hv__session_rows_publish(s);
-    hv__session_rows_sort(s);
 }
 
-/* Steps from before the recording are not known to who replays it: those are told as edits. */
+/* A replay has no steps from before the recording: those are recorded as edits. */
 static void tell(struct hv_session *s, const struct hv__step *t, bool forward)
 {
-    if (s->record_fd >= 0 && t < s->journal.items + s->record_floor && t->kind == HV__STEP_DOC) {
+    if (hv__recording_is_on(s->recording) && t->kind == HV__STEP_DOC &&
+        hv__journal_is_before_mark(s->journal, t)) {
         hv__session_did_doc(s, t->doc, forward ? t->before : t->after,
                             forward ? t->after : t->before);
     } else {
@@ -89,62 +69,56 @@ static void tell(struct hv_session *s, const struct hv__step *t, bool forward)
 
 bool hv_session_undo(struct hv_session *s)
 {
-    hv__session_group_drop(s);
-    if (s->journal_at == 0) {
-        return false;
+    hv__docs_group_drop(s->docs);
+    const struct hv__step *t = hv__journal_back(s->journal);
+    bool any = t != NULL;
+    while (t != NULL) {
+        take(s, t, false);
+        tell(s, t, false);
+        t = t->joined ? hv__journal_back(s->journal) : NULL;
     }
-    do {
-        take(s, &s->journal.items[--s->journal_at], false);
-        tell(s, &s->journal.items[s->journal_at], false);
-    } while (s->journal.items[s->journal_at].joined && s->journal_at > 0);
-    return true;
+    return any;
 }
 
 bool hv_session_redo(struct hv_session *s)
 {
-    if (s->journal_at == s->journal.n) {
+    const struct hv__step *t = hv__journal_forward(s->journal);
+    if (t == NULL) {
         return false;
     }
-    hv__session_group_drop(s);
-    do {
-        take(s, &s->journal.items[s->journal_at++], true);
-        tell(s, &s->journal.items[s->journal_at - 1], true);
-    } while (s->journal_at < s->journal.n && s->journal.items[s->journal_at].joined);
+    hv__docs_group_drop(s->docs);
+    while (t != NULL) {
+        take(s, t, true);
+        tell(s, t, true);
+        const struct hv__step *next = hv__journal_next(s->journal);
+        t = next != NULL && next->joined ? hv__journal_forward(s->journal) : NULL;
+    }
     return true;
 }
 
 const char *hv_session_undo_label(const struct hv_session *s)
 {
-    return s->journal_at > 0 ? s->journal.items[s->journal_at - 1].label : NULL;
+    const struct hv__step *t = hv__journal_last(s->journal);
+    return t != NULL ? t->label : NULL;
 }
 
 const char *hv_session_redo_label(const struct hv_session *s)
 {
-    return s->journal_at < s->journal.n ? s->journal.items[s->journal_at].label : NULL;
+    const struct hv__step *t = hv__journal_next(s->journal);
+    return t != NULL ? t->label : NULL;
 }
 
 size_t hv_session_n_undo(const struct hv_session *s)
 {
-    return s->journal_at;
-}
-
-size_t hv_session_n_redo(const struct hv_session *s)
-{
-    return s->journal.n - s->journal_at;
+    return hv__journal_n_undo(s->journal);
 }
 
 bool hv_session_dirty(const struct hv_session *s)
 {
     for (int d = 0; d < HV_DOC_N; d++) {
-        if (s->tree[d] != s->saved_tree[d]) {
+        if (hv__docs_is_edited(s->docs, (enum hv_doc)d)) {
             return true;
         }
     }
-    for (size_t i = 0; i < s->rows.n; i++) {
-        const struct hv__row *r = s->rows.items[i];
-        if (r->deleted ? r->saved_plan != NULL : r->plan != NULL && !hv__session_row_is_saved(r)) {
-            return true;
-        }
-    }
-    return false;
+    return hv__rows_are_edited(s->rows);
 }

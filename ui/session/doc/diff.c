@@ -3,7 +3,7 @@
  * lines that say what changed. What is recorded, and what a worker's copy of the workspace hands
  * back, goes through here. Not for making the change.
  */
-#include "ui/session/session_int.h"
+#include "ui/session/doc/diff.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -146,8 +146,7 @@ static void compare(struct walk *w, const json_t *a, const json_t *b)
     }
 }
 
-size_t hv__session_diff(enum hv_doc d, const json_t *before, const json_t *after,
-                        struct hv_str *out)
+size_t hv__doc_diff(enum hv_doc d, const json_t *before, const json_t *after, struct hv_str *out)
 {
     struct walk w = {0};
     hv_str_adds(&w.path, hv_doc_name(d));

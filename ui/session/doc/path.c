@@ -3,9 +3,9 @@
  * are never changed in place; what does not differ is shared, so a thousand steps of undo are
  * small.
  */
-#include "ui/session/session_int.h"
+#include "ui/session/doc/path.h"
 
-#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *hv_doc_name(enum hv_doc d)
@@ -70,8 +70,8 @@ static bool parse_bracket(struct hv_arena *a, const char **at, struct hv__key *o
     return true;
 }
 
-enum hv_status hv__session_path_parse(struct hv_arena *a, const char *text, struct hv__path *out,
-                                      struct hv_err *err)
+enum hv_status hv__path_parse(struct hv_arena *a, const char *text, struct hv__path *out,
+                              struct hv_err *err)
 {
     const char *at = text;
     *out = (struct hv__path){.keys = hv_arena_new(a, struct hv__key, strlen(text) + 1)};
@@ -104,7 +104,7 @@ static json_t *child(json_t *v, const struct hv__key *key)
     return key->name != NULL ? json_object_get(v, key->name) : json_array_get(v, key->index);
 }
 
-json_t *hv__session_path_find(json_t *root, const struct hv__path *p)
+json_t *hv__path_find(json_t *root, const struct hv__path *p)
 {
     for (size_t i = 0; i < p->n && root != NULL; i++) {
         root = child(root, &p->keys[i]);
@@ -211,9 +211,8 @@ static enum hv_status change_below(json_t *v, const struct hv__path *p, size_t i
     return st;
 }
 
-enum hv_status hv__session_path_change(json_t *root, const struct hv__path *p,
-                                       enum hv__change change, json_t *value, json_t **out,
-                                       struct hv_err *err)
+enum hv_status hv__path_change(json_t *root, const struct hv__path *p, enum hv__change change,
+                               json_t *value, json_t **out, struct hv_err *err)
 {
     *out = NULL;
     if (p->n > 0) {
@@ -225,4 +224,31 @@ enum hv_status hv__session_path_change(json_t *root, const struct hv__path *p,
     }
     *out = json_incref(value);
     return HV_OK;
+}
+
+enum hv_status hv__value_parse(const char *text, json_t **out, struct hv_err *err)
+{
+    struct hv_json json = {0};
+    struct hv_err why;
+    *out = NULL;
+    while (*text == ' ' || *text == '\t') {
+        text++;
+    }
+    if (*text == '\0') {
+        return hv_err_set(err, HV_EUSAGE, "expected a value: JSON or a word");
+    }
+    enum hv_status st = hv_json_parse(&json, text, strlen(text), "value", &why);
+    if (st == HV_OK) {
+        *out = json_incref(json.root);
+        hv_json_free(&json);
+        return HV_OK;
+    }
+    if (strchr("[{\"", *text) != NULL) {
+        if (err != NULL) {
+            *err = why;
+        }
+        return st;
+    }
+    *out = json_string(text);
+    return *out != NULL ? HV_OK : hv_err_set(err, HV_EUSAGE, "the value is not valid UTF-8");
 }

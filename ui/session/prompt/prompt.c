@@ -4,7 +4,6 @@
 #include "ui/session/prompt/prompt.h"
 
 #include "solver/base/file.h"
-#include "ui/session/session_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,11 +255,7 @@ static enum hv_status do_remove(struct call *c)
 
 static enum hv_status do_insert(struct call *c)
 {
-    json_t *value = NULL;
-    enum hv_status st = hv__session_value(c->rest, &value, c->err);
-    if (st == HV_OK) {
-        st = hv_session_insert(c->s, arg(c, 0), value, c->err);
-    }
+    enum hv_status st = hv_session_insert_text(c->s, arg(c, 0), c->rest, c->err);
     if (st == HV_OK) {
         hv_str_addf(&c->out->message, "inserted at %s", arg(c, 0));
     }
@@ -356,7 +351,7 @@ static enum hv_status do_plan(struct call *c)
     uint32_t id = 0;
     enum hv_status st = plan_of(c, &plan);
     if (st == HV_OK) {
-        st = hv__session_row_add_step(c->s, arg(c, 0), plan, NULL, &id, c->err);
+        st = hv_session_row_add_step(c->s, arg(c, 0), plan, NULL, &id, c->err);
     }
     if (st != HV_OK) {
         return st;

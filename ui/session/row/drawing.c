@@ -1,9 +1,9 @@
 /*
  * Timelines of very many operations, made by a thread on copies of all inputs: the program goes on
- * meanwhile, shows how far it is, and can end it. One at a time. Short ones are made where they are
- * asked for (session_judge.c).
+ * meanwhile, shows how far it is, and can end it. One at a time. Not for short ones, which are made
+ * at the request (judged.c).
  */
-#include "ui/session/session_int.h"
+#include "ui/session/row/judged_int.h"
 
 #include "solver/base/units.h"
 #include <errno.h>
@@ -38,7 +38,7 @@ struct hv__drawing {
     uint32_t row;
     bool dropped; /* nobody wants it any more */
     const struct hv_device_catalogue *devices;
-    json_t *tree[HV__INPUTS], *plan; /* copies; handed to the documents one by one */
+    json_t *tree[HV_DOC_INPUTS], *plan; /* copies; handed to the documents one by one */
     struct hv__drawn *out;
     struct hv_eval_watch watch;
     unsigned shown_permille;
@@ -67,8 +67,7 @@ void hv__drawn_free(struct hv__drawn *d)
     free(d);
 }
 
-/* ---- in the thread ----------------------------------------------------------------------------
- */
+/* ---- in the thread --------------------------------------------------------------------------- */
 
 /* A copied tree as a document; the tree is handed over. */
 static struct hv_json take(json_t **tree, const char *name)
@@ -96,7 +95,7 @@ static enum hv_status build(struct hv__drawing *w, struct hv_err *err)
         st = hv_plan_doc_build(&d->plan, take(&w->plan, "plan"), in->cluster.cluster, err);
     }
     if (st == HV_OK) {
-        st = hv__session_open_jobs(in, &d->plan, &d->own, &d->n_own, &d->costs, err);
+        st = hv__cache_open_jobs(in, &d->plan, &d->own, &d->n_own, &d->costs, err);
     }
     if (st == HV_OK) {
         d->cost = hv_cost_new(in->cluster.cluster, in->model.model, &in->job.job);
@@ -123,8 +122,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* ---- outside of it ----------------------------------------------------------------------------
- */
+/* ---- outside of it --------------------------------------------------------------------------- */
 
 /* Ends that do not outlive this program's own life; −1 on failure. */
 static bool open_pipe(int fd[2])
@@ -156,7 +154,7 @@ static void drawing_free(struct hv__drawing *w)
             (void)close(w->done_fd[i]);
         }
     }
-    for (int d = 0; d < HV__INPUTS; d++) {
+    for (int d = 0; d < HV_DOC_INPUTS; d++) {
         json_decref(w->tree[d]);
     }
     json_decref(w->plan);
@@ -164,59 +162,59 @@ static void drawing_free(struct hv__drawing *w)
     free(w);
 }
 
-static bool start(struct hv_session *s, struct hv__row *r)
+static bool start(struct hv__cache *cache, const struct hv__docs *docs, const struct hv__judged *j)
 {
     struct hv__drawing *w = hv_xcalloc(1, sizeof *w);
-    w->row = r->pub.id;
-    w->devices = &s->inputs.devices;
+    w->row = j->row;
+    w->devices = &hv__docs_nouns(docs)->devices;
     w->done_fd[0] = w->done_fd[1] = -1;
     w->out = hv_xcalloc(1, sizeof *w->out);
-    for (int d = 0; d < HV__INPUTS; d++) {
-        w->tree[d] = json_deep_copy(s->tree[d]);
+    for (int d = 0; d < HV_DOC_INPUTS; d++) {
+        w->tree[d] = json_deep_copy(hv__docs_tree(docs, (enum hv_doc)d));
     }
-    w->plan = json_deep_copy(r->plan);
+    w->plan = json_deep_copy(j->plan_tree);
     if (!open_pipe(w->done_fd) || !start_thread(w)) {
         drawing_free(w);
         return false;
     }
-    s->drawing = w;
+    cache->drawing = w;
     return true;
 }
 
 /* Waits for the thread and takes what it made to its row. */
-static void finish(struct hv_session *s)
+static void finish(struct hv__cache *cache)
 {
-    struct hv__drawing *w = s->drawing;
+    struct hv__drawing *w = cache->drawing;
     (void)pthread_join(w->thread, NULL);
-    s->drawing = NULL;
-    struct hv__row *r = w->dropped ? NULL : hv__session_row_any(s, w->row);
-    if (r != NULL && w->status == HV_OK) {
-        r->judged.drawn = w->out;
+    cache->drawing = NULL;
+    struct hv__judged *j = w->dropped ? NULL : hv__cache_find(cache, w->row);
+    if (j != NULL && w->status == HV_OK) {
+        j->drawn = w->out;
         w->out = NULL;
-    } else if (r != NULL) {
-        r->judged.err = w->err;
+    } else if (j != NULL) {
+        j->err = w->err;
     }
     drawing_free(w);
-    hv__session_moved(s);
 }
 
-void hv__session_draw_drop(struct hv_session *s, const struct hv__judged *j)
+void hv__cache_draw_drop(struct hv__cache *cache, const struct hv__judged *j)
 {
-    struct hv__drawing *w = s->drawing;
-    const struct hv__row *r = w != NULL && !w->dropped ? hv__session_row_any(s, w->row) : NULL;
-    if (r != NULL && &r->judged == j) {
+    struct hv__drawing *w = cache->drawing;
+    if (w != NULL && !w->dropped && w->row == j->row) {
         w->dropped = true;
         atomic_store(&w->watch.stop, true);
     }
 }
 
-void hv__session_draw_free(struct hv_session *s)
+bool hv__cache_draw_end(struct hv__cache *cache)
 {
-    if (s->drawing != NULL) {
-        s->drawing->dropped = true;
-        atomic_store(&s->drawing->watch.stop, true);
-        finish(s);
+    if (cache->drawing == NULL) {
+        return false;
     }
+    cache->drawing->dropped = true;
+    atomic_store(&cache->drawing->watch.stop, true);
+    finish(cache);
+    return true;
 }
 
 /* Operations of all pipelines that are laid out, about. */
@@ -232,16 +230,14 @@ static double n_operations(const struct hv_plan *p)
     return n;
 }
 
-bool hv__session_draws_apart(const struct hv_session *s, const struct hv__row *r)
+bool hv__cache_draws_apart(const struct hv__cache *cache, const struct hv__judged *j)
 {
-    return s->env.apart_from > 0 && n_operations(r->judged.plan.plan) >= (double)s->env.apart_from;
+    return cache->apart_from > 0 && n_operations(j->plan.plan) >= (double)cache->apart_from;
 }
 
-const struct hv_verdict *hv__session_draw(struct hv_session *s, struct hv__row *r,
-                                          struct hv_err *err)
+const struct hv_verdict *hv__cache_draw(struct hv__cache *cache, const struct hv__docs *docs,
+                                        struct hv__judged *j, struct hv_err *err)
 {
-    struct hv__judged *j = &r->judged;
-    enum hv_drawing state = HV_DRAWING_NONE;
     if (j->drawn != NULL) {
         return &j->drawn->verdict;
     }
@@ -251,95 +247,88 @@ const struct hv_verdict *hv__session_draw(struct hv_session *s, struct hv__row *
         }
         return NULL;
     }
-    if (s->drawing == NULL && !j->draw_stopped && !start(s, r)) {
+    if (cache->drawing == NULL && !j->draw_stopped && !start(cache, docs, j)) {
         hv_err_set(err, HV_EIO, "no thread to draw it: %s", strerror(errno));
         return NULL;
     }
-    state = hv_session_drawing(s, r->pub.id, NULL);
+    enum hv_drawing state = hv__cache_drawing(cache, j->row, NULL);
     hv_err_set(err, HV_ESTOPPED,
                state == HV_DRAWING_STOPPED ? "drawing was stopped" : "it is being drawn");
     return NULL;
 }
 
-enum hv_drawing hv_session_drawing(const struct hv_session *s, uint32_t id, double *frac)
+enum hv_drawing hv__cache_drawing(const struct hv__cache *cache, uint32_t row, double *frac)
 {
-    const struct hv__drawing *w = s->drawing;
-    const struct hv__row *r = hv__session_row_any(s, id);
+    const struct hv__drawing *w = cache->drawing;
+    const struct hv__judged *j = hv__cache_find(cache, row);
     if (frac != NULL) {
         *frac = 0;
     }
-    if (r == NULL || r->deleted) {
-        return HV_DRAWING_NONE;
-    }
-    if (r->judged.draw_stopped) {
+    if (j != NULL && j->draw_stopped) {
         return HV_DRAWING_STOPPED;
     }
     if (w == NULL) {
         return HV_DRAWING_NONE;
     }
-    if (w->row == id && !w->dropped && frac != NULL) {
+    if (w->row == row && !w->dropped && frac != NULL) {
         *frac = 1e-3 * (double)w->shown_permille;
     }
-    return w->row == id ||
-                   (r->judged.has_plan && hv__session_draws_apart(s, r) && r->judged.drawn == NULL)
-               ? HV_DRAWING_RUNS
-               : HV_DRAWING_NONE;
+    bool waits = j != NULL && j->has_plan && hv__cache_draws_apart(cache, j) && j->drawn == NULL;
+    return w->row == row || waits ? HV_DRAWING_RUNS : HV_DRAWING_NONE;
 }
 
-bool hv_session_draw_stop(struct hv_session *s, uint32_t id)
+bool hv__cache_draw_stop(struct hv__cache *cache, uint32_t row)
 {
-    struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || hv_session_drawing(s, id, NULL) != HV_DRAWING_RUNS) {
+    struct hv__judged *j = hv__cache_find(cache, row);
+    if (j == NULL || hv__cache_drawing(cache, row, NULL) != HV_DRAWING_RUNS) {
         return false;
     }
-    hv__session_draw_drop(s, &r->judged);
-    r->judged.draw_stopped = true;
-    hv__session_moved(s);
+    hv__cache_draw_drop(cache, j);
+    j->draw_stopped = true;
     return true;
 }
 
-void hv_session_draw_again(struct hv_session *s, uint32_t id)
+bool hv__cache_draw_again(struct hv__cache *cache, uint32_t row)
 {
-    struct hv__row *r = hv__session_row_any(s, id);
-    if (r != NULL && r->judged.draw_stopped) {
-        r->judged.draw_stopped = false;
-        hv__session_moved(s);
+    struct hv__judged *j = hv__cache_find(cache, row);
+    bool stopped = j != NULL && j->draw_stopped;
+    if (stopped) {
+        j->draw_stopped = false;
     }
+    return stopped;
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------
- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
-void hv__session_draw_tick(struct hv_session *s)
+bool hv__cache_draw_tick(struct hv__cache *cache)
 {
-    struct hv__drawing *w = s->drawing;
+    struct hv__drawing *w = cache->drawing;
     struct pollfd p = {.fd = w != NULL ? w->done_fd[0] : -1, .events = POLLIN};
     if (w == NULL) {
-        return;
+        return false;
     }
     if (poll(&p, 1, 0) > 0) {
-        finish(s);
-        return;
+        finish(cache);
+        return true;
     }
     unsigned now = atomic_load(&w->watch.permille);
-    if (now != w->shown_permille) {
-        w->shown_permille = now;
-        hv__session_moved(s);
-    }
+    bool changed = now != w->shown_permille;
+    w->shown_permille = now;
+    return changed;
 }
 
-size_t hv__session_draw_fds(const struct hv_session *s, struct pollfd *out, size_t cap)
+size_t hv__cache_fds(const struct hv__cache *cache, struct pollfd *out, size_t cap)
 {
-    if (s->drawing == NULL) {
+    if (cache->drawing == NULL) {
         return 0;
     }
     if (cap > 0) {
-        *out = (struct pollfd){.fd = s->drawing->done_fd[0], .events = POLLIN};
+        *out = (struct pollfd){.fd = cache->drawing->done_fd[0], .events = POLLIN};
     }
     return 1;
 }
 
-int hv__session_draw_timeout_ms(const struct hv_session *s)
+int hv__cache_timeout_ms(const struct hv__cache *cache)
 {
-    return s->drawing != NULL && !s->drawing->dropped ? PROGRESS_MS : -1;
+    return cache->drawing != NULL && !cache->drawing->dropped ? PROGRESS_MS : -1;
 }

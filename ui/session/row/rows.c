@@ -1,32 +1,32 @@
 /*
- * The rows of the plans table: names, order, taking away and bringing back. Not for runs
- * (session_runs.c) nor for figures (session_judge.c).
+ * Rows, their order and what of them was saved. Not for what workers report of their runs
+ * (run_events.c) nor for figures (judged.c).
  */
-#include "ui/session/session_int.h"
+#include "ui/session/row/row_int.h"
 
 #include "solver/base/units.h"
-#include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Member of a plan that holds the user's note: so it is saved, recovered and exported with it. */
+#define NOTE_KEY "x-note"
+
+struct hv__rows {
+    HV_VEC(struct hv__row *) all; /* in order of id, deleted ones included */
+    HV_VEC(const struct hv_row *) shown;
+    enum hv_sort sort;
+    bool descending;
+    uint32_t last_id, selected;
+};
 
 const char *hv_row_state_name(enum hv_row_state st)
 {
     static const char *const names[] = {
-#define X(c, name, mark) name,
+#define X(c, name) name,
         HV_ROW_MAP(X)
 #undef X
     };
     return (unsigned)st < HV_ROW_STATE_N ? names[st] : "?";
-}
-
-const char *hv_row_state_mark(enum hv_row_state st)
-{
-    static const char *const marks[] = {
-#define X(c, name, mark) mark,
-        HV_ROW_MAP(X)
-#undef X
-    };
-    return (unsigned)st < HV_ROW_STATE_N ? marks[st] : "?";
 }
 
 const char *hv_sort_name(enum hv_sort k)
@@ -39,23 +39,18 @@ const char *hv_sort_name(enum hv_sort k)
     return (unsigned)k < HV_SORT_N ? names[k] : "?";
 }
 
-struct hv__row *hv__session_row_new(struct hv_session *s, const char *name, const char *strategy)
+/* ---- one row --------------------------------------------------------------------------------- */
+
+void hv__row_set_text(char **slot, const char *text)
 {
-    struct hv__row *r = hv_xcalloc(1, sizeof *r);
-    r->pub.id = ++s->last_id;
-    r->pub.progress_frac = r->pub.bound_s = HV_UNKNOWN;
-    r->name = hv_xstrdup(name);
-    r->strategy = hv_xstrdup(strategy);
-    r->progress = hv_xstrdup("");
-    r->reason = hv_xstrdup("");
-    hv_vec_push(&s->rows, r);
-    return r;
+    char *copy = hv_xstrdup(text);
+    free(*slot);
+    *slot = copy;
 }
 
-void hv__session_row_free(struct hv__row *r)
+static void row_free(struct hv__row *r)
 {
-    hv__session_judged_free(&r->judged);
-    for (int d = 0; d < HV__INPUTS; d++) {
+    for (int d = 0; d < HV_DOC_INPUTS; d++) {
         json_decref(r->made_for[d]);
     }
     json_decref(r->options);
@@ -72,42 +67,7 @@ void hv__session_row_free(struct hv__row *r)
     free(r);
 }
 
-struct hv__row *hv__session_row_any(const struct hv_session *s, uint32_t id)
-{
-    size_t lo = 0, hi = s->rows.n; /* in order of id */
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (s->rows.items[mid]->pub.id < id) {
-            lo = mid + 1;
-        } else {
-            hi = mid;
-        }
-    }
-    return lo < s->rows.n && s->rows.items[lo]->pub.id == id ? s->rows.items[lo] : NULL;
-}
-
-void hv__session_row_set_plan(struct hv_session *s, struct hv__row *r, json_t *plan)
-{
-    json_incref(plan);
-    json_decref(r->plan);
-    r->plan = plan;
-    hv__session_touch(s);
-}
-
-void hv__session_row_made_now(struct hv_session *s, struct hv__row *r)
-{
-    for (int d = 0; d < HV__INPUTS; d++) {
-        json_decref(r->made_for[d]);
-        r->made_for[d] = json_incref(s->tree[d]);
-    }
-}
-
-bool hv__session_row_is_saved(const struct hv__row *r)
-{
-    return r->plan != NULL && r->plan == r->saved_plan && strcmp(r->name, r->saved_name) == 0;
-}
-
-void hv__session_row_publish(const struct hv_session *s, struct hv__row *r)
+void hv__row_publish(struct hv__row *r)
 {
     r->pub.name = r->name;
     r->pub.strategy = r->strategy;
@@ -116,145 +76,304 @@ void hv__session_row_publish(const struct hv_session *s, struct hv__row *r)
     r->pub.reason = r->reason;
     r->pub.log = hv_str_cstr(&r->log);
     r->pub.plan = r->plan;
-    r->pub.note = hv__session_note_of(r->plan);
+    r->pub.note = hv__note_of(r->plan);
     r->pub.claimed = json_object_get(r->plan, "claimed");
     r->pub.points = r->points.items;
     r->pub.n_points = r->points.n;
-    r->pub.saved = hv__session_row_is_saved(r);
+    r->pub.saved =
+        r->plan != NULL && r->plan == r->saved_plan && strcmp(r->name, r->saved_name) == 0;
+}
+
+static void made_for_now(struct hv__row *r, const struct hv__docs *docs)
+{
+    for (int d = 0; d < HV_DOC_INPUTS; d++) {
+        json_decref(r->made_for[d]);
+        r->made_for[d] = json_incref(hv__docs_tree(docs, (enum hv_doc)d));
+    }
     r->pub.outdated = false;
-    for (int d = 0; d < HV__INPUTS; d++) {
-        r->pub.outdated |= r->made_for[d] != s->tree[d];
-    }
 }
 
-void hv__session_rows_publish(struct hv_session *s)
+void hv__row_take_plan(struct hv__row *r, json_t *plan)
 {
-    for (size_t i = 0; i < s->rows.n; i++) {
-        hv__session_row_publish(s, s->rows.items[i]);
-    }
+    json_incref(plan);
+    json_decref(r->plan);
+    r->plan = plan;
 }
 
-static bool name_is_taken(const struct hv_session *s, const char *name, uint32_t besides)
+/* ---- notes ----------------------------------------------------------------------------------- */
+
+const char *hv__note_of(const json_t *plan)
 {
-    for (size_t i = 0; i < s->rows.n; i++) {
-        if (s->rows.items[i]->pub.id != besides && strcmp(s->rows.items[i]->name, name) == 0) {
+    const char *note = json_string_value(json_object_get(plan, NOTE_KEY));
+    return note != NULL ? note : "";
+}
+
+json_t *hv__note_put(const json_t *plan, const char *note)
+{
+    json_t *copy = json_copy((json_t *)(uintptr_t)plan);
+    if (note[0] != '\0') {
+        json_object_set_new(copy, NOTE_KEY, json_string(note));
+    } else {
+        json_object_del(copy, NOTE_KEY);
+    }
+    return copy;
+}
+
+/* ---- all rows -------------------------------------------------------------------------------- */
+
+struct hv__rows *hv__rows_new(void)
+{
+    return hv_xcalloc(1, sizeof(struct hv__rows));
+}
+
+void hv__rows_free(struct hv__rows *rows)
+{
+    for (size_t i = 0; i < rows->all.n; i++) {
+        row_free(rows->all.items[i]);
+    }
+    hv_vec_free(&rows->all);
+    hv_vec_free(&rows->shown);
+    free(rows);
+}
+
+size_t hv__rows_n(const struct hv__rows *rows)
+{
+    return rows->all.n;
+}
+
+const struct hv_row *hv__rows_at(const struct hv__rows *rows, size_t i)
+{
+    return &rows->all.items[i]->pub;
+}
+
+struct hv__row *hv__rows_row(const struct hv__rows *rows, uint32_t id)
+{
+    size_t lo = 0, hi = rows->all.n; /* in order of id */
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (rows->all.items[mid]->pub.id < id) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo < rows->all.n && rows->all.items[lo]->pub.id == id ? rows->all.items[lo] : NULL;
+}
+
+struct hv__row *hv__rows_row_of_job(const struct hv__rows *rows, uint32_t job)
+{
+    for (size_t i = rows->all.n; i-- > 0;) {
+        if (rows->all.items[i]->job == job) {
+            return rows->all.items[i];
+        }
+    }
+    return NULL;
+}
+
+const struct hv_row *hv__rows_any(const struct hv__rows *rows, uint32_t id)
+{
+    const struct hv__row *r = hv__rows_row(rows, id);
+    return r != NULL ? &r->pub : NULL;
+}
+
+const struct hv_row *hv__rows_get(const struct hv__rows *rows, uint32_t id)
+{
+    const struct hv__row *r = hv__rows_row(rows, id);
+    return r != NULL && !r->pub.deleted ? &r->pub : NULL;
+}
+
+bool hv__rows_has_name(const struct hv__rows *rows, const char *name, uint32_t besides)
+{
+    for (size_t i = 0; i < rows->all.n; i++) {
+        const struct hv__row *r = rows->all.items[i];
+        if (r->pub.id != besides && strcmp(r->name, name) == 0) {
             return true;
         }
     }
     return false;
 }
 
-char *hv__session_row_fresh_name(const struct hv_session *s, const char *base)
+char *hv__rows_fresh_name(const struct hv__rows *rows, const char *base)
 {
     struct hv_str name = {0};
     for (size_t i = 1;; i++) {
         hv_str_clear(&name);
         hv_str_addf(&name, "%.100s-%zu", base, i);
-        if (!name_is_taken(s, hv_str_cstr(&name), 0)) {
+        if (!hv__rows_has_name(rows, hv_str_cstr(&name), 0)) {
             return name.p;
         }
     }
 }
 
-const struct hv_row *hv_session_row(const struct hv_session *s, uint32_t id)
+bool hv__rows_are_edited(const struct hv__rows *rows)
 {
-    const struct hv__row *r = hv__session_row_any(s, id);
-    return r != NULL && !r->deleted ? &r->pub : NULL;
+    for (size_t i = 0; i < rows->all.n; i++) {
+        const struct hv__row *r = rows->all.items[i];
+        if (r->pub.deleted ? r->saved_plan != NULL : r->plan != NULL && !r->pub.saved) {
+            return true;
+        }
+    }
+    return false;
 }
 
-const struct hv_row *const *hv_session_rows(const struct hv_session *s, size_t *n)
+/* ---- changes --------------------------------------------------------------------------------- */
+
+struct hv__row *hv__rows_push(struct hv__rows *rows, const char *name, const char *strategy)
 {
-    *n = s->shown.n;
-    return s->shown.items;
+    struct hv__row *r = hv_xcalloc(1, sizeof *r);
+    r->pub.id = ++rows->last_id;
+    r->pub.progress_frac = r->pub.bound_s = HV_UNKNOWN;
+    r->name = hv_xstrdup(name);
+    r->strategy = hv_xstrdup(strategy);
+    r->progress = hv_xstrdup("");
+    r->reason = hv_xstrdup("");
+    hv_vec_push(&rows->all, r);
+    return r;
 }
 
-/* ---- order
- * ------------------------------------------------------------------------------------------ */
+uint32_t hv__rows_add(struct hv__rows *rows, const struct hv__docs *docs, const char *name,
+                      const char *strategy)
+{
+    struct hv__row *r = hv__rows_push(rows, name, strategy);
+    made_for_now(r, docs);
+    hv__row_publish(r);
+    return r->pub.id;
+}
+
+void hv__rows_set_state(struct hv__rows *rows, uint32_t id, enum hv_row_state state)
+{
+    hv__rows_row(rows, id)->pub.state = state;
+}
+
+void hv__rows_set_options(struct hv__rows *rows, uint32_t id, json_t *options)
+{
+    struct hv__row *r = hv__rows_row(rows, id);
+    json_incref(options);
+    json_decref(r->options);
+    r->options = options;
+    hv__row_publish(r);
+}
+
+void hv__rows_set_plan(struct hv__rows *rows, uint32_t id, json_t *plan)
+{
+    struct hv__row *r = hv__rows_row(rows, id);
+    hv__row_take_plan(r, plan);
+    hv__row_publish(r);
+}
+
+void hv__rows_set_reason(struct hv__rows *rows, uint32_t id, const char *reason)
+{
+    struct hv__row *r = hv__rows_row(rows, id);
+    hv__row_set_text(&r->reason, reason);
+    hv__row_publish(r);
+}
+
+void hv__rows_set_deleted(struct hv__rows *rows, uint32_t id, bool deleted)
+{
+    hv__rows_row(rows, id)->pub.deleted = deleted;
+}
+
+void hv__rows_rename(struct hv__rows *rows, uint32_t id, const char *name)
+{
+    struct hv__row *r = hv__rows_row(rows, id);
+    hv__row_set_text(&r->name, name);
+    hv__row_publish(r);
+}
+
+void hv__rows_set_elapsed(struct hv__rows *rows, uint32_t id, double elapsed_s)
+{
+    hv__rows_row(rows, id)->pub.elapsed_s = elapsed_s;
+}
+
+void hv__rows_update_outdated(struct hv__rows *rows, const struct hv__docs *docs)
+{
+    for (size_t i = 0; i < rows->all.n; i++) {
+        struct hv__row *r = rows->all.items[i];
+        r->pub.outdated = false;
+        for (int d = 0; d < HV_DOC_INPUTS; d++) {
+            r->pub.outdated |= r->made_for[d] != hv__docs_tree(docs, (enum hv_doc)d);
+        }
+    }
+}
+
+void hv__rows_sweep(struct hv__rows *rows, const struct hv__journal *journal)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < rows->all.n; i++) {
+        struct hv__row *r = rows->all.items[i];
+        /* one that lies in the saved workspace is still needed to take it out there */
+        if (r->pub.deleted && r->job == 0 && r->saved_plan == NULL &&
+            !hv__journal_holds_row(journal, r->pub.id)) {
+            row_free(r);
+        } else {
+            rows->all.items[kept++] = r;
+        }
+    }
+    rows->all.n = kept;
+}
+
+const char *hv__rows_saved_ref(const struct hv__rows *rows, uint32_t id)
+{
+    return hv__rows_row(rows, id)->saved_ref;
+}
+
+void hv__rows_mark_saved(struct hv__rows *rows, uint32_t id, const char *ref)
+{
+    struct hv__row *r = hv__rows_row(rows, id);
+    bool there = !r->pub.deleted && r->plan != NULL;
+    char *copy = ref != NULL ? hv_xstrdup(ref) : NULL;
+    json_decref(r->saved_plan);
+    r->saved_plan = there ? json_incref(r->plan) : NULL;
+    free(r->saved_name);
+    r->saved_name = there ? hv_xstrdup(r->name) : NULL;
+    free(r->saved_ref);
+    r->saved_ref = copy;
+    hv__row_publish(r);
+}
+
+uint32_t hv__rows_job(const struct hv__rows *rows, uint32_t id)
+{
+    return hv__rows_row(rows, id)->job;
+}
+
+void hv__rows_set_job(struct hv__rows *rows, uint32_t id, uint32_t job)
+{
+    hv__rows_row(rows, id)->job = job;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
 
 /* A row with what it is sorted by. */
 struct ranked {
     const struct hv_row *row;
-    int group; /* 0 keeps the rules, 1 is stale and must not be, 2 breaks rules, 3 has no figure */
-    double figure;
-    const char *word;
+    struct hv__rank rank;
+    const char *word; /* instead of the figure */
 };
 
-static double worst_memory_frac(const struct hv_verdict *v)
+static struct ranked rank_row(const struct hv__rows *rows, const struct hv_row *row,
+                              hv__rank_fn *rank, void *ctx)
 {
-    double worst = HV_UNKNOWN;
-    for (size_t i = 0; i < v->n_memory; i++) {
-        double frac = v->memory[i].peak_bytes / v->memory[i].limit_bytes;
-        if (hv_known(frac) && !(frac <= worst)) {
-            worst = frac;
-        }
+    struct ranked out = {.row = row, .rank = {.figure = (double)row->id}};
+    if (rows->sort == HV_SORT_NAME) {
+        out.word = row->name;
+    } else if (rows->sort == HV_SORT_STATE) {
+        out.rank.figure = (double)row->state;
+    } else if (rows->sort > HV_SORT_STATE) {
+        out.rank = rank(ctx, row, rows->sort);
     }
-    return worst;
-}
-
-static double figure_of(const struct hv_verdict *v, enum hv_sort key)
-{
-    switch (key) {
-    case HV_SORT_TIME:
-        return v->metrics.iteration_s;
-    case HV_SORT_TOKENS:
-        return v->metrics.tokens_per_s;
-    case HV_SORT_MFU:
-        return v->metrics.mfu;
-    case HV_SORT_COST:
-        return v->metrics.usd_per_mtoken;
-    case HV_SORT_MEMORY:
-        return worst_memory_frac(v);
-    case HV_SORT_BUBBLE:
-        return v->metrics.bubble_frac;
-    case HV_SORT_ENERGY:
-        return v->metrics.energy_j;
-    case HV_SORT_ID:
-    case HV_SORT_NAME:
-    case HV_SORT_STATE:
-    case HV_SORT_N:
-        break;
-    }
-    return HV_UNKNOWN;
-}
-
-/* An inexact plan never comes before an exact one unless the job allows it (formats.md §3). */
-static int group_of(const struct hv_session *s, const struct hv_verdict *v)
-{
-    if (v->findings.n > 0) {
-        return 2;
-    }
-    return !v->metrics.exact && !s->inputs.job.job.objective.allow_stale ? 1 : 0;
-}
-
-static struct ranked rank_row(struct hv_session *s, const struct hv__row *r)
-{
-    struct ranked out = {.row = &r->pub, .figure = (double)r->pub.id};
-    if (s->sort == HV_SORT_NAME) {
-        out.word = r->name;
-    }
-    if (s->sort == HV_SORT_STATE) {
-        out.figure = (double)r->pub.state;
-    }
-    if (s->sort <= HV_SORT_STATE) {
-        return out;
-    }
-    /* plans of running rows change too fast to be judged only for their place */
-    const struct hv_verdict *v = r->job == 0 ? hv_session_verdict(s, r->pub.id, false, NULL) : NULL;
-    out.figure = v != NULL ? figure_of(v, s->sort) : HV_UNKNOWN;
-    out.group = !hv_known(out.figure) ? 3 : group_of(s, v);
     return out;
 }
 
 static int compare(const struct ranked *a, const struct ranked *b, bool descending)
 {
-    if (a->group != b->group) {
-        return a->group < b->group ? -1 : 1;
+    if (a->rank.group != b->rank.group) {
+        return a->rank.group < b->rank.group ? -1 : 1;
     }
     int c = 0;
     if (a->word != NULL) {
         c = strcmp(a->word, b->word);
-    } else if (a->group < 3) {
-        c = (a->figure > b->figure) - (a->figure < b->figure);
+    } else if (a->rank.group < 3) {
+        c = (a->rank.figure > b->rank.figure) - (a->rank.figure < b->rank.figure);
     }
     if (c != 0) {
         return descending ? -c : c;
@@ -272,221 +391,55 @@ static int compare_down(const void *a, const void *b)
     return compare(a, b, true);
 }
 
-void hv__session_rows_sort(struct hv_session *s)
+void hv__rows_sort(struct hv__rows *rows, hv__rank_fn *rank, void *ctx)
 {
     HV_VEC(struct ranked) list = {0};
-    for (size_t i = 0; i < s->rows.n; i++) {
-        if (!s->rows.items[i]->deleted) {
-            struct ranked r = rank_row(s, s->rows.items[i]);
+    for (size_t i = 0; i < rows->all.n; i++) {
+        if (!rows->all.items[i]->pub.deleted) {
+            struct ranked r = rank_row(rows, &rows->all.items[i]->pub, rank, ctx);
             hv_vec_push(&list, r);
         }
     }
     if (list.n > 1) {
-        qsort(list.items, list.n, sizeof *list.items, s->descending ? compare_down : compare_up);
+        qsort(list.items, list.n, sizeof *list.items, rows->descending ? compare_down : compare_up);
     }
-    s->shown.n = 0;
+    rows->shown.n = 0;
     for (size_t i = 0; i < list.n; i++) {
-        hv_vec_push(&s->shown, list.items[i].row);
+        hv_vec_push(&rows->shown, list.items[i].row);
     }
     hv_vec_free(&list);
-    s->sort_due = false;
 }
 
-void hv_session_sort(struct hv_session *s, enum hv_sort key, bool descending)
+const struct hv_row *const *hv__rows_shown(const struct hv__rows *rows, size_t *n)
 {
-    s->sort = key;
-    s->descending = descending;
-    hv__session_rows_sort(s);
-    hv__session_moved(s);
+    *n = rows->shown.n;
+    return rows->shown.items;
 }
 
-enum hv_sort hv_session_sort_key(const struct hv_session *s, bool *descending)
+void hv__rows_set_order(struct hv__rows *rows, enum hv_sort key, bool descending)
+{
+    rows->sort = key;
+    rows->descending = descending;
+}
+
+enum hv_sort hv__rows_order(const struct hv__rows *rows, bool *descending)
 {
     if (descending != NULL) {
-        *descending = s->descending;
+        *descending = rows->descending;
     }
-    return s->sort;
+    return rows->sort;
 }
 
-uint32_t hv_session_selected(const struct hv_session *s)
+uint32_t hv__rows_selected(const struct hv__rows *rows)
 {
-    return hv_session_row(s, s->selected) != NULL ? s->selected : 0;
+    return hv__rows_get(rows, rows->selected) != NULL ? rows->selected : 0;
 }
 
-void hv_session_select(struct hv_session *s, uint32_t id)
+bool hv__rows_select(struct hv__rows *rows, uint32_t id)
 {
-    if (s->selected == id) {
-        return;
-    }
-    s->selected = id;
-    hv__session_moved(s);
-}
-
-/* ---- changes
- * ------------------------------------------------------------------------------------------ */
-
-static void push_row_step(struct hv_session *s, const struct hv__row *r, enum hv__step_kind kind,
-                          const char *name_before)
-{
-    struct hv_str label = {0};
-    hv_str_addf(&label, kind == HV__STEP_DELETE ? "delete %s" : "rename %s",
-                name_before != NULL ? name_before : r->name);
-    struct hv__step step = {.kind = kind,
-                            .row = r->pub.id,
-                            .name_before = name_before != NULL ? hv_xstrdup(name_before) : NULL,
-                            .name_after = hv_xstrdup(r->name),
-                            .label = label.p};
-    hv__session_journal_push(s, step);
-}
-
-/* "delete NAME", "rename NAME NEW". */
-static void tell_row(struct hv_session *s, const char *verb, const char *name, const char *to)
-{
-    struct hv_str line = {0};
-    hv_str_addf(&line, "%s ", verb);
-    hv__session_add_word(&line, name);
-    if (to != NULL) {
-        hv_str_addc(&line, ' ');
-        hv__session_add_word(&line, to);
-    }
-    hv__session_did(s, "%s", hv_str_cstr(&line));
-    hv_str_free(&line);
-}
-
-bool hv_session_row_delete(struct hv_session *s, uint32_t id)
-{
-    struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || r->deleted) {
+    if (rows->selected == id) {
         return false;
     }
-    hv_session_cancel(s, id);
-    tell_row(s, "delete", r->name, NULL);
-    r->deleted = true;
-    push_row_step(s, r, HV__STEP_DELETE, NULL);
-    hv__session_touch(s);
-    hv__session_rows_sort(s);
+    rows->selected = id;
     return true;
-}
-
-enum hv_status hv_session_row_rename(struct hv_session *s, uint32_t id, const char *name,
-                                     struct hv_err *err)
-{
-    struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || r->deleted) {
-        return hv_err_set(err, HV_EUSAGE, "there is no row %u", id);
-    }
-    if (name[0] == '\0' || name[0] == '.' || strlen(name) > 100) {
-        return hv_err_set(err, HV_EUSAGE, "a plan's name has 1 to 100 bytes and no dot in front");
-    }
-    for (const char *p = name; *p != '\0'; p++) {
-        if ((unsigned char)*p < 0x20 || *p == '/' || *p == 0x7F) {
-            return hv_err_set(err, HV_EUSAGE, "a plan's name holds no / and no control characters");
-        }
-    }
-    if (name_is_taken(s, name, id)) {
-        return hv_err_set(err, HV_EUSAGE, "the name %s is taken", name);
-    }
-    if (strcmp(r->name, name) == 0) {
-        return HV_OK;
-    }
-    char *before = r->name;
-    r->name = hv_xstrdup(name);
-    push_row_step(s, r, HV__STEP_RENAME, before);
-    tell_row(s, "rename", before, name);
-    free(before);
-    hv__session_touch(s);
-    hv__session_row_publish(s, r);
-    hv__session_rows_sort(s);
-    return HV_OK;
-}
-
-/* "plan NAME {…}" */
-static void tell_plan(struct hv_session *s, const char *name, const json_t *plan)
-{
-    struct hv_str line = {0};
-    hv_str_adds(&line, "plan ");
-    hv__session_add_word(&line, name);
-    hv_str_addc(&line, ' ');
-    hv_json_write(&line, plan, false);
-    while (line.n > 0 && line.p[line.n - 1] == '\n') {
-        line.n--;
-    }
-    hv__session_did(s, "%.*s", (int)line.n, line.p);
-    hv_str_free(&line);
-}
-
-enum hv_status hv_session_row_add(struct hv_session *s, const char *name, json_t *plan,
-                                  uint32_t *id, struct hv_err *err)
-{
-    struct hv_plan_doc doc = {0};
-    struct hv_json json = {0};
-    hv_json_wrap(&json, json_incref(plan), name);
-    enum hv_status st = hv_plan_doc_build(&doc, json, s->inputs.cluster.cluster, err);
-    if (st != HV_OK) {
-        json_decref(plan);
-        return st;
-    }
-    char *fresh =
-        name_is_taken(s, name, 0) ? hv__session_row_fresh_name(s, name) : hv_xstrdup(name);
-    struct hv__row *r =
-        hv__session_row_new(s, fresh, doc.plan->strategy != NULL ? doc.plan->strategy : "");
-    free(fresh);
-    hv_plan_doc_free(&doc);
-    r->pub.state = HV_ROW_DONE;
-    hv__session_row_made_now(s, r);
-    hv__session_row_set_plan(s, r, plan);
-    tell_plan(s, r->name, plan);
-    json_decref(plan);
-    hv__session_row_publish(s, r);
-    hv__session_rows_sort(s);
-    if (id != NULL) {
-        *id = r->pub.id;
-    }
-    return HV_OK;
-}
-
-enum hv_status hv__session_row_add_step(struct hv_session *s, const char *name, json_t *plan,
-                                        const char *label, uint32_t *id, struct hv_err *err)
-{
-    enum hv_status st = hv_session_row_add(s, name, plan, id, err);
-    if (st != HV_OK) {
-        return st;
-    }
-    struct hv_str text = {0};
-    if (label != NULL) {
-        hv_str_adds(&text, label);
-    } else {
-        hv_str_addf(&text, "add %s", hv_session_row(s, *id)->name);
-    }
-    hv__session_journal_push(s,
-                             (struct hv__step){.kind = HV__STEP_ADD, .row = *id, .label = text.p});
-    hv__session_touch(s);
-    return HV_OK;
-}
-
-static bool journal_names(const struct hv_session *s, uint32_t row)
-{
-    for (size_t i = 0; i < s->journal.n; i++) {
-        if ((s->journal.items[i].kind == HV__STEP_DELETE ||
-             s->journal.items[i].kind == HV__STEP_ADD) &&
-            s->journal.items[i].row == row) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void hv__session_rows_sweep(struct hv_session *s)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < s->rows.n; i++) {
-        struct hv__row *r = s->rows.items[i];
-        /* one that lies in the saved workspace is still needed to take it out there */
-        if (r->deleted && r->job == 0 && r->saved_plan == NULL && !journal_names(s, r->pub.id)) {
-            hv__session_row_free(r);
-        } else {
-            s->rows.items[kept++] = r;
-        }
-    }
-    s->rows.n = kept;
 }

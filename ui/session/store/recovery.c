@@ -1,11 +1,12 @@
 /*
- * Recovery: unsaved edits lie in the state folder while the program lives, so that one that dies
- * loses at most the last seconds. Not for saving (session_save.c).
+ * The recovery file of this program, and those that programs left which died. Not for saving
+ * (save.c).
  */
-#include "ui/session/session_int.h"
+#include "ui/session/store/recovery.h"
 
 #include "solver/base/file.h"
 #include "solver/base/units.h"
+#include "ui/session/doc/diff.h"
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -19,12 +20,44 @@
 
 #define FORMAT "hetviz.recovery/1"
 
-static enum hv_status recovery_folder(const struct hv_session *s, struct hv_str *out,
+/* Unsaved edits are written after this long without an edit … */
+#define IDLE_S 0.5
+/* … and at least this often while edits go on: a killed program loses less than two seconds. */
+#define AUTOSAVE_S 1.5
+/* Where that fails it is tried again after this long. */
+#define RETRY_S 30.0
+
+struct hv__recovery {
+    const char *state_dir; /* borrowed; NULL: the user's own */
+    double edited_s;       /* clock of the last unsaved change */
+    double unsafe_s;       /* clock of the first change that no file holds; HV_UNKNOWN = none */
+    char *own;             /* own recovery file once written */
+    char *offered;         /* file of a program that died; NULL = none */
+    json_t *content;       /* what it holds */
+};
+
+struct hv__recovery *hv__recovery_new(const char *state_dir)
+{
+    struct hv__recovery *r = hv_xcalloc(1, sizeof *r);
+    r->state_dir = state_dir;
+    r->unsafe_s = HV_UNKNOWN;
+    return r;
+}
+
+void hv__recovery_free(struct hv__recovery *r)
+{
+    json_decref(r->content);
+    free(r->offered);
+    free(r->own);
+    free(r);
+}
+
+static enum hv_status recovery_folder(const struct hv__recovery *r, struct hv_str *out,
                                       struct hv_err *err)
 {
     enum hv_status st = HV_OK;
-    if (s->state_dir != NULL) {
-        hv_str_adds(out, s->state_dir);
+    if (r->state_dir != NULL) {
+        hv_str_adds(out, r->state_dir);
     } else {
         st = hv_user_dir(out, HV_DIR_STATE, err);
     }
@@ -33,67 +66,68 @@ static enum hv_status recovery_folder(const struct hv_session *s, struct hv_str 
 }
 
 /* "0123456789abcdef-": the same for every program that has this workspace open (FNV-1a). */
-static void file_prefix(const struct hv_session *s, struct hv_str *out)
+static void file_prefix(const char *workspace, struct hv_str *out)
 {
     char real[PATH_MAX];
-    const char *key = s->path != NULL ? realpath(s->path, real) : NULL;
+    const char *key = workspace != NULL ? realpath(workspace, real) : NULL;
     uint64_t h = UINT64_C(14695981039346656037);
-    for (const char *p = key != NULL ? key : (s->path != NULL ? s->path : ""); *p != '\0'; p++) {
+    for (const char *p = key != NULL ? key : (workspace != NULL ? workspace : ""); *p != '\0';
+         p++) {
         h = (h ^ (unsigned char)*p) * UINT64_C(1099511628211);
     }
     hv_str_addf(out, "%016" PRIx64 "-", h);
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-static json_t *unsaved_plans(const struct hv_session *s)
+static json_t *unsaved_plans(const struct hv__rows *rows)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < s->rows.n; i++) {
-        const struct hv__row *r = s->rows.items[i];
-        if (r->deleted || r->plan == NULL || hv__session_row_is_saved(r)) {
+    for (size_t i = 0; i < hv__rows_n(rows); i++) {
+        const struct hv_row *r = hv__rows_at(rows, i);
+        if (r->deleted || r->plan == NULL || r->saved) {
             continue;
         }
         json_t *row = json_object();
         json_object_set_new(row, "name", json_string(r->name));
-        json_object_set(row, "plan", r->plan);
+        json_object_set(row, "plan", (json_t *)(uintptr_t)r->plan);
         json_array_append_new(list, row);
     }
     return list;
 }
 
-static json_t *recovery_tree(const struct hv_session *s)
+static json_t *recovery_tree(const char *workspace, const struct hv__docs *docs,
+                             const struct hv__rows *rows)
 {
     json_t *root = json_object();
     json_object_set_new(root, "format", json_string(FORMAT));
-    json_object_set_new(root, "workspace", json_string(s->path != NULL ? s->path : ""));
+    json_object_set_new(root, "workspace", json_string(workspace != NULL ? workspace : ""));
     json_object_set_new(root, "pid", json_integer((json_int_t)getpid()));
     for (int d = 0; d < HV_DOC_N; d++) {
-        if (s->tree[d] != s->saved_tree[d]) {
-            json_object_set(root, hv_doc_name((enum hv_doc)d), s->tree[d]);
+        if (hv__docs_is_edited(docs, (enum hv_doc)d)) {
+            json_object_set(root, hv_doc_name((enum hv_doc)d), hv__docs_tree(docs, (enum hv_doc)d));
         }
     }
-    json_object_set_new(root, "plans", unsaved_plans(s));
+    json_object_set_new(root, "plans", unsaved_plans(rows));
     return root;
 }
 
 /* A name that is not that of the file on offer: process numbers come back. */
-static enum hv_status choose_name(struct hv_session *s, struct hv_err *err)
+static enum hv_status choose_name(struct hv__recovery *r, const char *workspace, struct hv_err *err)
 {
     struct hv_str path = {0};
     enum hv_status st = HV_OK;
     for (unsigned k = 0; st == HV_OK; k++) {
         hv_str_clear(&path);
-        st = recovery_folder(s, &path, err);
+        st = recovery_folder(r, &path, err);
         if (st == HV_OK && k == 0) {
             st = hv_file_mkdirs(hv_str_cstr(&path), err);
         }
         hv_str_addc(&path, '/');
-        file_prefix(s, &path);
+        file_prefix(workspace, &path);
         hv_str_addf(&path, "%ld-%u.json", (long)getpid(), k);
         if (st == HV_OK && access(hv_str_cstr(&path), F_OK) != 0) {
-            s->recovery_out = path.p;
+            r->own = path.p;
             return HV_OK;
         }
     }
@@ -101,71 +135,60 @@ static enum hv_status choose_name(struct hv_session *s, struct hv_err *err)
     return st;
 }
 
-enum hv_status hv_session_autosave(struct hv_session *s, struct hv_err *err)
+enum hv_status hv__recovery_write(struct hv__recovery *r, const char *workspace,
+                                  const struct hv__docs *docs, const struct hv__rows *rows,
+                                  struct hv_err *err)
 {
-    enum hv_status st = s->recovery_out != NULL ? HV_OK : choose_name(s, err);
+    enum hv_status st = r->own != NULL ? HV_OK : choose_name(r, workspace, err);
     if (st != HV_OK) {
         return st;
     }
-    json_t *tree = recovery_tree(s);
+    json_t *tree = recovery_tree(workspace, docs, rows);
     struct hv_str text = {0};
     hv_json_write(&text, tree, true);
-    st = hv_file_write(s->recovery_out, hv_str_cstr(&text), text.n, err);
+    st = hv_file_write(r->own, hv_str_cstr(&text), text.n, err);
     if (st == HV_OK) {
-        s->unsafe_s = HV_UNKNOWN;
+        r->unsafe_s = HV_UNKNOWN;
     }
     hv_str_free(&text);
     json_decref(tree);
     return st;
 }
 
-void hv__session_recovery_remove(struct hv_session *s)
+void hv__recovery_remove(struct hv__recovery *r)
 {
-    if (s->recovery_out != NULL) {
-        unlink(s->recovery_out);
+    if (r->own != NULL) {
+        unlink(r->own);
     }
-    free(s->recovery_out);
-    s->recovery_out = NULL;
-    s->unsafe_s = HV_UNKNOWN;
+    free(r->own);
+    r->own = NULL;
+    r->unsafe_s = HV_UNKNOWN;
 }
 
-static double due_s(const struct hv_session *s)
+/* ---- when ------------------------------------------------------------------------------------ */
+
+void hv__recovery_edited(struct hv__recovery *r, double now_s)
 {
-    if (!hv_known(s->unsafe_s)) {
+    r->edited_s = now_s;
+    if (!hv_known(r->unsafe_s)) {
+        r->unsafe_s = now_s;
+    }
+}
+
+void hv__recovery_retry(struct hv__recovery *r, double now_s)
+{
+    r->unsafe_s = r->edited_s = now_s + RETRY_S;
+}
+
+double hv__recovery_due_s(const struct hv__recovery *r)
+{
+    if (!hv_known(r->unsafe_s)) {
         return HV_UNKNOWN;
     }
-    return fmin(s->edited_s + HV_SESSION_IDLE_S, s->unsafe_s + HV_SESSION_AUTOSAVE_S);
+    return fmin(r->edited_s + IDLE_S, r->unsafe_s + AUTOSAVE_S);
 }
 
-void hv__session_recovery_tick(struct hv_session *s)
-{
-    double due = due_s(s), now = hv__session_now(s);
-    struct hv_err err = {0};
-    if (!hv_known(due) || now < due) {
-        return;
-    }
-    if (!hv_session_dirty(s)) {
-        hv__session_recovery_remove(s);
-    } else if (hv_session_autosave(s, &err) != HV_OK) {
-        hv_str_clear(&s->notice);
-        hv_str_addf(&s->notice, "unsaved edits cannot be kept safe: %s", err.text);
-        s->unsafe_s = s->edited_s = now + HV_SESSION_RETRY_S; /* try again, not at once */
-        hv__session_moved(s);
-    }
-}
-
-int hv__session_recovery_timeout_ms(const struct hv_session *s)
-{
-    double due = due_s(s);
-    if (!hv_known(due)) {
-        return -1;
-    }
-    double ms = ceil((due - hv__session_now(s)) * 1e3);
-    return ms < 0 ? 0 : (ms > 1e6 ? 1000000 : (int)ms);
-}
-
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Is the program that wrote a file gone? Our own number is an older one's: we wrote none yet. */
 static bool is_gone(json_int_t pid)
@@ -215,29 +238,29 @@ static void sweep(DIR *d, const char *folder)
     rewinddir(d);
 }
 
-static void try_offer(struct hv_session *s, const char *path)
+static void try_offer(struct hv__recovery *r, const char *path)
 {
     struct hv_str text = {0};
     struct hv_json json = {0};
     if (hv_file_read(path, &text, NULL) == HV_OK &&
         hv_json_parse(&json, hv_str_cstr(&text), text.n, path, NULL) == HV_OK &&
         is_orphan(json.root)) {
-        s->recovery = json_incref(json.root);
-        s->recovery_in = hv_xstrdup(path);
+        r->content = json_incref(json.root);
+        r->offered = hv_xstrdup(path);
     }
     hv_json_free(&json);
     hv_str_free(&text);
 }
 
-void hv__session_recovery_look(struct hv_session *s)
+void hv__recovery_look(struct hv__recovery *r, const char *workspace)
 {
     struct hv_str folder = {0}, prefix = {0}, path = {0};
-    DIR *d = recovery_folder(s, &folder, NULL) == HV_OK ? opendir(hv_str_cstr(&folder)) : NULL;
-    file_prefix(s, &prefix);
+    DIR *d = recovery_folder(r, &folder, NULL) == HV_OK ? opendir(hv_str_cstr(&folder)) : NULL;
+    file_prefix(workspace, &prefix);
     if (d != NULL) {
         sweep(d, hv_str_cstr(&folder));
     }
-    for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL && s->recovery == NULL;
+    for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL && r->content == NULL;
          e = readdir(d)) {
         size_t n = strlen(e->d_name);
         if (strncmp(e->d_name, prefix.p, prefix.n) != 0 || n < 5 ||
@@ -246,7 +269,7 @@ void hv__session_recovery_look(struct hv_session *s)
         }
         hv_str_clear(&path);
         hv_str_addf(&path, "%s/%s", hv_str_cstr(&folder), e->d_name);
-        try_offer(s, hv_str_cstr(&path));
+        try_offer(r, hv_str_cstr(&path));
     }
     if (d != NULL) {
         closedir(d);
@@ -256,35 +279,19 @@ void hv__session_recovery_look(struct hv_session *s)
     hv_str_free(&path);
 }
 
-bool hv_session_recovery_offered(const struct hv_session *s)
+const json_t *hv__recovery_content(const struct hv__recovery *r)
 {
-    return s->recovery != NULL;
+    return r->content;
 }
 
-void hv_session_recovery_describe(const struct hv_session *s, struct hv_str *out)
+void hv__recovery_diff(const struct hv__recovery *r, const struct hv__docs *docs,
+                       struct hv_str *out)
 {
-    size_t n_plans = json_array_size(json_object_get(s->recovery, "plans"));
-    const char *comma = "";
+    const json_t *plans = json_object_get(r->content, "plans");
     for (int d = 0; d < HV_DOC_N; d++) {
-        const char *name = hv_doc_name((enum hv_doc)d);
-        if (json_object_get(s->recovery, name) == NULL) {
-            continue;
-        }
-        hv_str_addf(out, "%s%s", comma, name);
-        comma = ", ";
-    }
-    if (n_plans > 0) {
-        hv_str_addf(out, "%s%zu plan%s", comma, n_plans, n_plans == 1 ? "" : "s");
-    }
-}
-
-void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out)
-{
-    const json_t *plans = json_object_get(s->recovery, "plans");
-    for (int d = 0; d < HV_DOC_N; d++) {
-        const json_t *tree = json_object_get(s->recovery, hv_doc_name((enum hv_doc)d));
+        const json_t *tree = json_object_get(r->content, hv_doc_name((enum hv_doc)d));
         if (tree != NULL) {
-            (void)hv__session_diff((enum hv_doc)d, s->tree[d], tree, out);
+            (void)hv__doc_diff((enum hv_doc)d, hv__docs_tree(docs, (enum hv_doc)d), tree, out);
         }
     }
     for (size_t i = 0; i < json_array_size(plans); i++) {
@@ -293,43 +300,13 @@ void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out)
     }
 }
 
-void hv_session_recovery_discard(struct hv_session *s)
+void hv__recovery_discard(struct hv__recovery *r)
 {
-    if (s->recovery_in != NULL) {
-        unlink(s->recovery_in);
+    if (r->offered != NULL) {
+        unlink(r->offered);
     }
-    free(s->recovery_in);
-    s->recovery_in = NULL;
-    json_decref(s->recovery);
-    s->recovery = NULL;
-}
-
-enum hv_status hv_session_recover(struct hv_session *s, struct hv_err *err)
-{
-    enum hv_status st = HV_OK;
-    for (int d = 0; st == HV_OK && d < HV_DOC_N; d++) {
-        json_t *tree = json_object_get(s->recovery, hv_doc_name((enum hv_doc)d));
-        char label[64];
-        snprintf(label, sizeof label, "recover %s", hv_doc_name((enum hv_doc)d));
-        if (tree != NULL) {
-            st = hv_session_replace(s, (enum hv_doc)d, json_incref(tree), label, err);
-        }
-    }
-    const json_t *plans = json_object_get(s->recovery, "plans");
-    for (size_t i = 0; st == HV_OK && i < json_array_size(plans); i++) {
-        const json_t *row = json_array_get(plans, i);
-        const char *name = json_string_value(json_object_get(row, "name"));
-        json_t *plan = json_object_get(row, "plan");
-        if (plan != NULL) {
-            st = hv_session_row_add(s, name != NULL ? name : "plan", json_incref(plan), NULL, err);
-        }
-    }
-    /* what was taken over is safe under our own name before the old file goes */
-    if (st == HV_OK && hv_session_dirty(s)) {
-        st = hv_session_autosave(s, err);
-    }
-    if (st == HV_OK) {
-        hv_session_recovery_discard(s);
-    }
-    return st;
+    free(r->offered);
+    r->offered = NULL;
+    json_decref(r->content);
+    r->content = NULL;
 }

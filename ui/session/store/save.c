@@ -1,11 +1,11 @@
 /*
  * Saving: the workspace as files, all or none. Everything is written beside the old files and made
- * safe there first; only then the new ones take the old names. Not for autosave
- * (session_recover.c).
+ * safe there first; only then the new ones take the old names. Not for unsaved edits (recovery.c).
  */
-#include "ui/session/session_int.h"
+#include "ui/session/store/place_int.h"
 
 #include "solver/base/file.h"
+#include "solver/base/vec.h"
 #include "solver/io/own/verdict_file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct out_file {
 
 /* One save: where to, and what it will write and take away. */
 struct save {
-    struct hv_session *s;
+    const struct hv__save *of;
     const char *folder; /**< where names are relative to */
     bool single, same;  /**< one file with everything inline; the place it came from */
     HV_VEC(struct out_file) files;
@@ -64,8 +64,7 @@ static void save_free(struct save *v)
     hv_vec_free(&v->plan_ref);
 }
 
-/* ---- writing
- * ------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void drop_temps(struct save *v)
 {
@@ -130,8 +129,7 @@ static enum hv_status write_all(struct save *v, struct hv_err *err)
     return st;
 }
 
-/* ---- what goes where --------------------------------------------------------------------------
- */
+/* ---- what goes where ------------------------------------------------------------------------- */
 
 static char *in_folder(const struct save *v, const char *name)
 {
@@ -141,10 +139,10 @@ static char *in_folder(const struct save *v, const char *name)
 }
 
 /* A name that is no file here: of a sample or of the model catalogue. */
-static bool is_shipped(const struct hv_session *s, const char *ref)
+static bool is_shipped(const struct hv_workspace *w, const char *ref)
 {
     struct hv_str path = {0};
-    hv_workspace_resolve(&s->workspace, ref, &path);
+    hv_workspace_resolve(w, ref, &path);
     bool shipped = strchr(ref, '/') == NULL && access(hv_str_cstr(&path), F_OK) != 0;
     hv_str_free(&path);
     return shipped;
@@ -158,9 +156,9 @@ static char *own_file(const struct save *v, const char *ref)
     if (!v->same || v->single || ref == NULL || ref[0] == '/' || strstr(ref, "..") != NULL) {
         return NULL;
     }
-    hv_workspace_resolve(&v->s->workspace, ref, &path);
-    size_t n = strlen(v->s->workspace.folder);
-    bool own = strncmp(hv_str_cstr(&path), v->s->workspace.folder, n) == 0 &&
+    const struct hv_workspace *w = &v->of->place->workspace;
+    hv_workspace_resolve(w, ref, &path);
+    bool own = strncmp(hv_str_cstr(&path), w->folder, strlen(w->folder)) == 0 &&
                access(hv_str_cstr(&path), F_OK) == 0;
     if (own) {
         return path.p;
@@ -172,11 +170,13 @@ static char *own_file(const struct save *v, const char *ref)
 /* Puts a document where it belongs and sets its member in the new workspace. */
 static void place_doc(struct save *v, enum hv_doc d, json_t *root)
 {
-    struct hv_session *s = v->s;
-    const char *ref = s->ref[d], *key = hv_doc_name(d);
-    bool changed = s->tree[d] != s->saved_tree[d];
+    const struct hv__docs *docs = v->of->docs;
+    json_t *tree = hv__docs_tree(docs, d);
+    const char *ref = hv__docs_ref(docs, d), *key = hv_doc_name(d);
+    bool changed = hv__docs_is_edited(docs, d);
     bool was_there = json_object_get(root, key) != NULL;
-    bool keep = !changed && ref != NULL && (v->same || ref[0] == '/' || is_shipped(s, ref));
+    bool keep = !changed && ref != NULL &&
+                (v->same || ref[0] == '/' || is_shipped(&v->of->place->workspace, ref));
     if (keep || (!changed && v->same && !was_there)) {
         v->ref[d] = ref != NULL ? hv_xstrdup(ref) : NULL;
         if (ref != NULL) {
@@ -186,7 +186,7 @@ static void place_doc(struct save *v, enum hv_doc d, json_t *root)
     }
     bool inline_before = ref == NULL && was_there;
     if (v->single || inline_before) {
-        json_object_set(root, key, s->tree[d]);
+        json_object_set(root, key, tree);
         return;
     }
     char *path = own_file(v, ref);
@@ -195,13 +195,11 @@ static void place_doc(struct save *v, enum hv_doc d, json_t *root)
         hv_str_adds(&name, ref);
     } else {
         hv_str_addf(&name, "%s.json", key);
-    }
-    if (path == NULL) {
         path = in_folder(v, hv_str_cstr(&name));
     }
     json_object_set_new(root, key, json_string(hv_str_cstr(&name)));
     v->ref[d] = name.p;
-    add_file(v, path, s->tree[d]);
+    add_file(v, path, tree);
 }
 
 /* A file name's bytes from a plan's name: no control characters, no separators, not hidden, of a
@@ -243,14 +241,13 @@ static char *plan_ref(const struct save *v, const char *name)
     }
 }
 
-/* The plan as a file: with the figures of now, and its name where no file name tells it. */
-static json_t *plan_tree(struct hv_session *s, const struct hv__row *r, bool with_name)
+json_t *hv__save_plan_tree(const struct hv__save *save, const struct hv_row *row, bool with_name)
 {
-    const struct hv_verdict *judged = hv_session_verdict(s, r->pub.id, false, NULL);
-    json_t *tree =
-        judged != NULL ? hv_plan_with_verdict(r->plan, judged, false) : json_copy(r->plan);
+    const struct hv_verdict *judged = hv__cache_verdict(save->cache, save->docs, row, false, NULL);
+    json_t *plan = (json_t *)(uintptr_t)row->plan;
+    json_t *tree = judged != NULL ? hv_plan_with_verdict(plan, judged, false) : json_copy(plan);
     if (with_name) {
-        json_object_set_new(tree, "name", json_string(r->name));
+        json_object_set_new(tree, "name", json_string(row->name));
     }
     return tree;
 }
@@ -265,32 +262,44 @@ static void retire(struct save *v, const char *ref)
     }
 }
 
+/* Puts one plan where it belongs; returns its name in the workspace, NULL = inline or not saved.
+ */
+static char *place_plan(struct save *v, const struct hv_row *r, json_t *list)
+{
+    const char *saved_ref = hv__rows_saved_ref(v->of->rows, r->id);
+    bool unread = r->plan == NULL && saved_ref != NULL && !r->deleted && v->same;
+    bool keep = !r->deleted && v->same && saved_ref != NULL && r->saved;
+    if (keep || unread) {
+        return hv_xstrdup(saved_ref);
+    }
+    if (r->deleted || r->plan == NULL) {
+        return NULL;
+    }
+    json_t *tree = hv__save_plan_tree(v->of, r, v->single);
+    char *ref = NULL;
+    if (v->single) {
+        json_array_append(list, tree);
+    } else {
+        ref = plan_ref(v, r->name);
+        add_file(v, in_folder(v, ref), tree);
+    }
+    json_decref(tree);
+    return ref;
+}
+
 static void place_plans(struct save *v, json_t *root)
 {
-    struct hv_session *s = v->s;
+    const struct hv__rows *rows = v->of->rows;
     json_t *list = json_array();
-    for (size_t i = 0; i < s->rows.n; i++) {
-        struct hv__row *r = s->rows.items[i];
-        char *ref = NULL;
-        bool unread = r->plan == NULL && r->saved_ref != NULL && !r->deleted && v->same;
-        bool keep = !r->deleted && v->same && r->saved_ref != NULL && hv__session_row_is_saved(r);
-        if (keep || unread) {
-            ref = hv_xstrdup(r->saved_ref);
-        } else if (!r->deleted && r->plan != NULL) {
-            json_t *tree = plan_tree(s, r, v->single);
-            if (!v->single) {
-                ref = plan_ref(v, r->name);
-                add_file(v, in_folder(v, ref), tree);
-            } else {
-                json_array_append(list, tree);
-            }
-            json_decref(tree);
-        }
+    for (size_t i = 0; i < hv__rows_n(rows); i++) {
+        const struct hv_row *r = hv__rows_at(rows, i);
+        const char *saved_ref = hv__rows_saved_ref(rows, r->id);
+        char *ref = place_plan(v, r, list);
         if (ref != NULL) {
             json_array_append_new(list, json_string(ref));
         }
-        if (r->saved_ref != NULL && (ref == NULL || strcmp(ref, r->saved_ref) != 0)) {
-            retire(v, r->saved_ref);
+        if (saved_ref != NULL && (ref == NULL || strcmp(ref, saved_ref) != 0)) {
+            retire(v, saved_ref);
         }
         hv_vec_push(&v->plan_ref, ref);
     }
@@ -303,66 +312,47 @@ static void place_plans(struct save *v, json_t *root)
 /* The new workspace tree; members we do not edit stay. Owner: caller. */
 static json_t *workspace_tree(struct save *v)
 {
-    struct hv_session *s = v->s;
+    const struct hv__place *p = v->of->place;
+    json_t *strategies = hv__docs_tree(v->of->docs, HV_DOC_STRATEGIES);
     json_t *root = json_object();
     json_object_set_new(root, "format", json_string("hetviz.workspace/1"));
-    json_object_set_new(root, "name", json_string(s->name));
-    if (s->workspace.json.root != NULL) {
-        json_object_update(root, s->workspace.json.root);
+    json_object_set_new(root, "name", json_string(p->name));
+    if (p->workspace.json.root != NULL) {
+        json_object_update(root, p->workspace.json.root);
     }
-    for (int d = 0; d < HV__INPUTS; d++) {
+    for (int d = 0; d < HV_DOC_INPUTS; d++) {
         place_doc(v, (enum hv_doc)d, root);
     }
-    if (json_array_size(s->tree[HV_DOC_STRATEGIES]) > 0 ||
-        json_object_get(root, "strategies") != NULL) {
-        json_object_set(root, "strategies", s->tree[HV_DOC_STRATEGIES]);
+    if (json_array_size(strategies) > 0 || json_object_get(root, "strategies") != NULL) {
+        json_object_set(root, "strategies", strategies);
     }
     place_plans(v, root);
     return root;
 }
 
-/* ---- saving
- * ----------------------------------------------------------------------------------------- */
+/* ---- saving ---------------------------------------------------------------------------------- */
 
 /* From here on this is what was saved. */
-static void adopt(struct save *v, struct hv_workspace *w, const char *path)
+static void adopt(struct save *v, const struct hv_workspace *w, const char *path)
 {
-    struct hv_session *s = v->s;
+    struct hv__place *p = v->of->place;
     for (size_t i = 0; i < v->obsolete.n; i++) {
         unlink(v->obsolete.items[i]);
     }
+    hv__docs_mark_saved(v->of->docs);
     for (int d = 0; d < HV_DOC_N; d++) {
-        json_incref(s->tree[d]);
-        json_decref(s->saved_tree[d]);
-        s->saved_tree[d] = s->tree[d];
-        free(s->ref[d]);
-        s->ref[d] = v->ref[d];
-        v->ref[d] = NULL;
+        hv__docs_set_ref(v->of->docs, (enum hv_doc)d, v->ref[d]);
     }
-    for (size_t i = 0; i < s->rows.n; i++) {
-        struct hv__row *r = s->rows.items[i];
-        bool there = !r->deleted && r->plan != NULL;
-        json_decref(r->saved_plan);
-        r->saved_plan = there ? json_incref(r->plan) : NULL;
-        free(r->saved_name);
-        r->saved_name = there ? hv_xstrdup(r->name) : NULL;
-        free(r->saved_ref);
-        r->saved_ref = v->plan_ref.items[i];
-        v->plan_ref.items[i] = NULL;
+    for (size_t i = 0; i < hv__rows_n(v->of->rows); i++) {
+        hv__rows_mark_saved(v->of->rows, hv__rows_at(v->of->rows, i)->id, v->plan_ref.items[i]);
     }
-    hv_workspace_free(&s->workspace);
-    s->workspace = *w;
-    s->single_file = v->single;
-    s->overwrite = false;
-    hv__session_stamp(s);
-    hv__session_recovery_remove(s);
+    hv_workspace_free(&p->workspace);
+    p->workspace = *w;
+    p->overwrite = false;
+    hv__place_stamp(p);
     char *kept = hv_xstrdup(path);
-    free(s->path);
-    s->path = kept;
-    hv__session_rows_sweep(s);
-    hv__session_rows_publish(s);
-    hv__session_rows_sort(s);
-    hv__session_moved(s);
+    free(p->path);
+    p->path = kept;
 }
 
 static enum hv_status make_folders(const struct save *v, struct hv_err *err)
@@ -379,7 +369,7 @@ static enum hv_status make_folders(const struct save *v, struct hv_err *err)
     return st;
 }
 
-static enum hv_status save_to(struct save *v, const char *path, struct hv_err *err)
+static enum hv_status write_to(struct save *v, const char *path, struct hv_err *err)
 {
     json_t *root = workspace_tree(v);
     struct hv_json json = {0};
@@ -412,114 +402,34 @@ static bool same_place(const char *a, const char *b)
            strcmp(real_a, real_b) == 0;
 }
 
-static struct hv__stamp stamp_of(const char *path)
+/* A name ending in .json is one file with everything inline, unless it is a folder. */
+static bool is_single_file(const char *path)
 {
     struct stat st;
-    if (path == NULL || stat(path, &st) != 0) {
-        return (struct hv__stamp){0};
-    }
-    return (struct hv__stamp){.known = true,
-                              .file = (uint64_t)st.st_ino,
-                              .bytes = (uint64_t)st.st_size,
-                              .changed_s = (int64_t)st.st_mtim.tv_sec,
-                              .changed_ns = (int64_t)st.st_mtim.tv_nsec};
+    size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".json") == 0 &&
+           !(stat(path, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-void hv__session_stamp(struct hv_session *s)
+enum hv_status hv__save_to(const struct hv__save *save, const char *path, struct hv_err *err)
 {
-    s->stamp = stamp_of(s->workspace.path);
-}
-
-/* Refuses once to write over what another program wrote since we read it. */
-static enum hv_status check_unchanged(struct hv_session *s, struct hv_err *err)
-{
-    struct hv__stamp now = stamp_of(s->workspace.path), old = s->stamp;
-    bool same = now.file == old.file && now.bytes == old.bytes && now.changed_s == old.changed_s &&
-                now.changed_ns == old.changed_ns;
-    if (!now.known || !old.known || same || s->overwrite) {
-        return HV_OK;
-    }
-    s->overwrite = true;
-    return hv_err_set(err, HV_EIO,
-                      "the file changed on disk; save again to overwrite, or :write FOLDER");
-}
-
-/* "write FOLDER", "export NAME FILE" */
-static void tell_file(struct hv_session *s, const char *verb, const char *name, const char *path)
-{
-    struct hv_str line = {0};
-    hv_str_addf(&line, "%s ", verb);
-    if (name != NULL) {
-        hv__session_add_word(&line, name);
-        hv_str_addc(&line, ' ');
-    }
-    hv__session_add_word(&line, path);
-    hv__session_did(s, "%s", hv_str_cstr(&line));
-    hv_str_free(&line);
-}
-
-enum hv_status hv_session_save(struct hv_session *s, const char *path, struct hv_err *err)
-{
-    struct stat st;
-    struct hv_str to = {0}, folder = {0};
-    if (path == NULL) {
-        path = s->path;
-    }
-    if (path == NULL || path[0] == '\0') {
-        return hv_err_set(err, HV_EUSAGE,
-                          "this workspace has no place yet: give a folder (write FOLDER)");
-    }
-    hv_str_adds(&to, path);
-    while (to.n > 1 && to.p[to.n - 1] == '/') {
-        to.p[--to.n] = '\0';
-    }
-    struct save v = {.s = s};
-    v.single = to.n > 5 && strcmp(to.p + to.n - 5, ".json") == 0 &&
-               !(stat(to.p, &st) == 0 && S_ISDIR(st.st_mode));
-    v.same = same_place(s->path, to.p);
-    const char *slash = strrchr(to.p, '/');
+    struct hv_str folder = {0};
+    struct save v = {
+        .of = save, .single = is_single_file(path), .same = same_place(save->place->path, path)};
+    const char *slash = strrchr(path, '/');
     if (!v.single) {
-        hv_str_adds(&folder, to.p);
+        hv_str_adds(&folder, path);
     } else if (slash != NULL) {
-        hv_str_add(&folder, to.p, slash > to.p ? (size_t)(slash - to.p) : 1);
+        hv_str_add(&folder, path, slash > path ? (size_t)(slash - path) : 1);
     } else {
         hv_str_addc(&folder, '.');
     }
     v.folder = hv_str_cstr(&folder);
-    enum hv_status status = v.same ? check_unchanged(s, err) : HV_OK;
-    if (status == HV_OK) {
-        status = save_to(&v, to.p, err);
-    }
-    if (status == HV_OK) {
-        tell_file(s, "write", NULL, to.p);
+    enum hv_status st = v.same ? hv__place_check_unchanged(save->place, err) : HV_OK;
+    if (st == HV_OK) {
+        st = write_to(&v, path, err);
     }
     save_free(&v);
-    hv_str_free(&to);
     hv_str_free(&folder);
-    return status;
-}
-
-enum hv_status hv_session_export(struct hv_session *s, uint32_t id, const char *path,
-                                 struct hv_err *err)
-{
-    const struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || r->deleted) {
-        return hv_err_set(err, HV_EUSAGE, "there is no row %u", id);
-    }
-    if (r->plan == NULL) {
-        return hv_err_set(err, HV_EUSAGE, "%s has no plan to export", r->name);
-    }
-    json_t *tree = plan_tree(s, r, false);
-    for (int d = 0; d < HV__INPUTS; d++) {
-        json_object_set(tree, hv_doc_name((enum hv_doc)d), s->tree[d]);
-    }
-    struct hv_str text = {0};
-    hv_json_write(&text, tree, true);
-    enum hv_status st = hv_file_write(path, hv_str_cstr(&text), text.n, err);
-    hv_str_free(&text);
-    json_decref(tree);
-    if (st == HV_OK) {
-        tell_file(s, "export", r->name, path);
-    }
     return st;
 }

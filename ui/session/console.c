@@ -1,6 +1,6 @@
 /*
- * Commands that a console gives back, carried out: each is an edit that can be undone. Not for
- * where they come from (scripting/worker/console.h).
+ * The console's lines, and the commands that come back, carried out: each is an edit that can be
+ * undone. Not for the worker (run/console.c) nor for Lua (scripting/worker/console.h).
  */
 #include "ui/session/session_int.h"
 
@@ -19,7 +19,7 @@ static enum hv_status apply_plan(struct hv_session *s, const json_t *command, st
         json_object(); /* with the format in front, which a table at the prompt may lack */
     json_object_set_new(copy, "format", json_string("hetviz.plan/1"));
     json_object_update(copy, (json_t *)(uintptr_t)plan);
-    return hv__session_row_add_step(s, name, copy, NULL, &id, err);
+    return hv_session_row_add_step(s, name, copy, NULL, &id, err);
 }
 
 static enum hv_status apply_one(struct hv_session *s, const json_t *command, struct hv_err *err)
@@ -59,4 +59,37 @@ enum hv_status hv_session_apply(struct hv_session *s, const json_t *commands, si
         ++*n_done;
     }
     return HV_OK;
+}
+
+void hv__session_console_commands(void *ctx, const json_t *commands)
+{
+    struct hv_session *s = ctx;
+    struct hv_err err = {0};
+    size_t n = 0;
+    if (hv_session_apply(s, commands, &n, &err) != HV_OK) {
+        hv_session_log(s, HV_LOG_ERROR, "lua", "%s", err.text);
+    }
+    hv_session_log(s, HV_LOG_INFO, "lua",
+                   "%zu change%s of the workspace; u takes the last one back", n,
+                   n == 1 ? "" : "s");
+}
+
+void hv_session_lua(struct hv_session *s, const char *text)
+{
+    hv__console_line(s->console, text, s->limits.seed);
+}
+
+bool hv_session_lua_wants_more(const struct hv_session *s)
+{
+    return hv__console_wants_more(s->console);
+}
+
+bool hv_session_lua_busy(const struct hv_session *s)
+{
+    return hv__console_is_busy(s->console);
+}
+
+bool hv_session_lua_stop(struct hv_session *s)
+{
+    return hv__console_stop(s->console);
 }

@@ -1,10 +1,11 @@
 /*
- * Strategies and the options set for them: the `strategies` list of the workspace seen through the
- * plugins' own rows. Not for running them (session_runs.c).
+ * Strategies and the options set for them: the `strategies` list of the workspace, typed by the
+ * options that the plugins declare. Not for running them (runs.c).
  */
-#include "solver/sim/schedule/schedule.h"
 #include "ui/session/session_int.h"
 
+#include "solver/sim/schedule/schedule.h"
+#include <stdlib.h>
 #include <string.h>
 
 const char **hv_session_schedules(const struct hv_session *s, size_t *n)
@@ -28,17 +29,27 @@ const char **hv_session_schedules(const struct hv_session *s, size_t *n)
     return names;
 }
 
+const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t *n)
+{
+    return hv__strategies_items(s->strategies, n);
+}
+
 const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const char *id)
 {
-    size_t n = 0;
-    const struct hv_plugin *all = hv_session_strategies(s, &n);
-    for (size_t i = 0; i < n; i++) {
-        if (all[i].id != NULL && strcmp(all[i].id, id) == 0) {
-            return &all[i];
-        }
-    }
-    return NULL;
+    return hv__strategies_find(s->strategies, id);
 }
+
+enum hv_status hv_session_strategies_reload(struct hv_session *s, const char *id, size_t *n_read,
+                                            struct hv_err *err)
+{
+    enum hv_status st = hv__strategies_reload(s->strategies, s->log, id, n_read, err);
+    if (*n_read > 0) {
+        hv__session_touch(s);
+    }
+    return st;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
 
 /* Number of the strategy in the list, or the list's length. */
 static size_t place_of(const json_t *list, const char *id)
@@ -56,7 +67,7 @@ static size_t place_of(const json_t *list, const char *id)
 
 json_t *hv__session_options_of(const struct hv_session *s, const char *strategy)
 {
-    const json_t *list = s->tree[HV_DOC_STRATEGIES];
+    const json_t *list = hv__docs_tree(s->docs, HV_DOC_STRATEGIES);
     return json_object_get(json_array_get(list, place_of(list, strategy)), "options");
 }
 
@@ -114,7 +125,7 @@ static enum hv_status typed_value(const struct hv_plugin *p, const char *key, co
 static json_t *changed_list(const struct hv_session *s, const char *strategy, const char *key,
                             json_t *value)
 {
-    json_t *list = json_copy(s->tree[HV_DOC_STRATEGIES]);
+    json_t *list = json_copy(hv__docs_tree(s->docs, HV_DOC_STRATEGIES));
     size_t at = place_of(list, strategy);
     const json_t *row = json_array_get(list, at);
     const json_t *old = json_object_get(row, "options");
@@ -144,7 +155,7 @@ enum hv_status hv_session_option_set(struct hv_session *s, const char *strategy,
                                      const char *text, struct hv_err *err)
 {
     const struct hv_plugin *p = NULL;
-    const struct hv_plugins all = hv__session_plugins(s);
+    const struct hv_plugins all = hv__strategies_list(s->strategies);
     json_t *value = NULL;
     enum hv_status st = hv_plugins_get(&all, strategy, &p, err);
     if (st == HV_OK) {
