@@ -8,7 +8,7 @@
 
 #include "solver/base/rng.h"
 #include "tests/unit/session_bench.h"
-#include "ui/command/prompt.h"
+#include "ui/session/prompt/prompt.h"
 
 static void command(struct hv_session *s, const char *line)
 {

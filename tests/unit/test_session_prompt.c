@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/session_bench.h"
-#include "ui/command/prompt.h"
+#include "ui/session/prompt/prompt.h"
 
 /* Runs a line that must work; its message is in `out` until the next. */
 static void works(struct hv_session *s, const char *line, struct hv_prompt_outcome *out)

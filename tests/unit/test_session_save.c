@@ -310,8 +310,8 @@ static void edits_of_a_dead_program_are_offered(void **state)
     s = bench_open(b, "ws");
     assert_true(hv_session_recovery_offered(s));
     assert_int_equal(hv_session_cluster(s)->cluster->n_devices, 24); /* not before it is wanted */
-    hv_session_recovery_describe(s, &what);
-    assert_string_equal(hv_str_cstr(&what), "cluster, 1 plan");
+    hv_session_recovery_diff(s, &what);
+    assert_string_equal(hv_str_cstr(&what), "set cluster.nodes[0].count 3\nplan mine-1\n");
     /* edits of this program do not touch the file on offer */
     assert_int_equal(hv_session_set_text(s, "job.global_batch", "32", NULL), HV_OK);
     assert_int_equal(hv_session_autosave(s, NULL), HV_OK);

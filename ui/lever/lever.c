@@ -493,8 +493,8 @@ enum hv_status hv_levers_read(struct hv_session *s, uint32_t row, struct hv_leve
     }
     struct list l = {.arena = &out->arena,
                      .plan = p,
-                     .cluster = s->inputs.cluster.cluster,
-                     .job = &s->inputs.job.job};
+                     .cluster = hv_session_cluster(s)->cluster,
+                     .job = &hv_session_job(s)->job};
     add_batches(&l);
     (void)add_shares(&l, HV_LEVER_SEQUENCE, "sequence", l.job->sequence, 1);
     add_schedules(&l);

@@ -3,15 +3,15 @@
 #define HV_UI_LEVER_LEVER_INT_H
 
 #include "ui/lever/lever.h"
-#include "ui/session/session_int.h"
+#include "ui/session/session.h"
 
 /** Documents and plan of a trial, each shared with the session until it is changed. */
 struct hv__trial {
     struct hv_session *s;
     const struct hv_levers *levers;
-    const struct hv_plan *base; /**< the plan as it is now */
-    json_t *tree[HV__INPUTS];   /**< owned */
-    json_t *plan;               /**< owned */
+    const struct hv_plan *base;  /**< the plan as it is now */
+    json_t *tree[HV_DOC_INPUTS]; /**< owned */
+    json_t *plan;                /**< owned */
     bool plan_changed;
     struct hv_err *err;
 };

@@ -134,8 +134,7 @@ enum hv_status hv__trial_turn_plan(struct hv__trial *t, const struct hv_lever *l
     return st;
 }
 
-/* ---- a node is gone ---------------------------------------------------------------------------
- */
+/* ---- a node is gone -------------------------------------------------------------------------- */
 
 static bool is_on(const struct hv_plan *p, const uint32_t *devices, size_t n, uint32_t node)
 {

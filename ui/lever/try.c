@@ -38,10 +38,16 @@ struct hv_figures hv_figures_of(const struct hv_verdict *v)
 
 static void drop(struct hv__trial *t)
 {
-    for (int d = 0; d < HV__INPUTS; d++) {
+    for (int d = 0; d < HV_DOC_INPUTS; d++) {
         json_decref(t->tree[d]);
     }
     json_decref(t->plan);
+}
+
+/* The session's tree of a document, to be shared. */
+static json_t *tree_of(const struct hv_session *s, enum hv_doc d)
+{
+    return (json_t *)(uintptr_t)hv_session_tree(s, d);
 }
 
 /* The documents as they are, then every lever that does not stand at its base. */
@@ -53,10 +59,10 @@ static enum hv_status set_up(struct hv_session *s, const struct hv_levers *l, co
     if (t->base == NULL) {
         return HV_ENO;
     }
-    for (int d = 0; d < HV__INPUTS; d++) {
-        t->tree[d] = json_incref(s->tree[d]);
+    for (int d = 0; d < HV_DOC_INPUTS; d++) {
+        t->tree[d] = json_incref(tree_of(s, (enum hv_doc)d));
     }
-    t->plan = json_incref(hv__session_row_any(s, l->row)->plan);
+    t->plan = json_incref((json_t *)(uintptr_t)hv_session_row(s, l->row)->plan);
     enum hv_status st = HV_OK;
     for (int last = 0; last < 2;
          last++) { /* a failed node last: it takes replicas out of the tree */
@@ -100,24 +106,24 @@ static struct hv_json as_json(json_t *tree, const char *name)
 static enum hv_status build(const struct hv__trial *t, struct built *b, struct hv_err *err)
 {
     struct hv_session *s = t->s;
-    bool cluster = t->tree[HV_DOC_CLUSTER] != s->tree[HV_DOC_CLUSTER];
-    bool job = t->tree[HV_DOC_JOB] != s->tree[HV_DOC_JOB];
-    struct hv_model *model = s->inputs.model.model;
+    bool cluster = t->tree[HV_DOC_CLUSTER] != tree_of(s, HV_DOC_CLUSTER);
+    bool job = t->tree[HV_DOC_JOB] != tree_of(s, HV_DOC_JOB);
+    struct hv_model *model = hv_session_model(s)->model;
     enum hv_status st = HV_OK;
     if (cluster) {
         st = hv_cluster_doc_build(&b->cluster, as_json(t->tree[HV_DOC_CLUSTER], "cluster"),
-                                  &s->inputs.devices, err);
+                                  hv_session_devices(s), err);
     }
     if (st == HV_OK && job) {
         st = hv_job_doc_build(&b->job, as_json(t->tree[HV_DOC_JOB], "job"), model->max_sequence,
                               err);
     }
-    struct hv_cluster *c = cluster ? b->cluster.cluster : s->inputs.cluster.cluster;
+    struct hv_cluster *c = cluster ? b->cluster.cluster : hv_session_cluster(s)->cluster;
     if (st == HV_OK) {
         st = hv_plan_doc_build(&b->plan, as_json(t->plan, "plan"), c, err);
     }
     if (st == HV_OK && (cluster || job)) {
-        b->cost = hv_cost_new(c, model, job ? &b->job.job : &s->inputs.job.job);
+        b->cost = hv_cost_new(c, model, job ? &b->job.job : &hv_session_job(s)->job);
     }
     return st;
 }
@@ -214,10 +220,10 @@ static enum hv_status accept_plan(struct hv__trial *t, const char *label, struct
 {
     uint32_t id = 0;
     struct hv_str name = {0};
-    hv_str_addf(&name, "%s-what-if", hv__session_row_any(t->s, t->levers->row)->name);
+    hv_str_addf(&name, "%s-what-if", hv_session_row(t->s, t->levers->row)->name);
     json_object_set_new(t->plan, "name", json_string(hv_str_cstr(&name)));
     enum hv_status st =
-        hv__session_row_add_step(t->s, hv_str_cstr(&name), json_incref(t->plan), label, &id, err);
+        hv_session_row_add_step(t->s, hv_str_cstr(&name), json_incref(t->plan), label, &id, err);
     hv_str_free(&name);
     if (st != HV_OK) {
         return st;
@@ -237,8 +243,8 @@ enum hv_status hv_levers_accept(struct hv_session *s, const struct hv_levers *l,
         st = build(&t, &b, err); /* refused as a whole before the first edit */
     }
     char *label = label_of(l, values);
-    for (int d = 0; st == HV_OK && d < HV__INPUTS; d++) {
-        if (!json_equal(t.tree[d], s->tree[d])) {
+    for (int d = 0; st == HV_OK && d < HV_DOC_INPUTS; d++) {
+        if (!json_equal(t.tree[d], tree_of(s, (enum hv_doc)d))) {
             st = hv_session_replace(s, (enum hv_doc)d, json_incref(t.tree[d]), label, err);
             if (st == HV_OK) {
                 hv_str_addf(said, "%s%s", said->n > 0 ? ", " : "", hv_doc_name((enum hv_doc)d));

@@ -5,6 +5,7 @@
 #include "ui/lever/lever_int.h"
 
 #include "solver/base/units.h"
+#include "ui/session/doc/path.h"
 #include <math.h>
 #include <string.h>
 
@@ -13,10 +14,10 @@ enum hv_status hv__trial_set(struct hv__trial *t, const char *path, json_t *valu
     struct hv_arena a = {0};
     struct hv__path p;
     json_t *next = NULL;
-    enum hv_status st = hv__session_path_parse(&a, path, &p, t->err);
-    bool same = st == HV_OK && json_equal(hv__session_path_find(t->tree[p.doc], &p), value);
+    enum hv_status st = hv__path_parse(&a, path, &p, t->err);
+    bool same = st == HV_OK && json_equal(hv__path_find(t->tree[p.doc], &p), value);
     if (st == HV_OK && !same) {
-        st = hv__session_path_change(t->tree[p.doc], &p, HV__SET, value, &next, t->err);
+        st = hv__path_change(t->tree[p.doc], &p, HV__SET, value, &next, t->err);
     }
     if (st == HV_OK && !same) {
         json_decref(t->tree[p.doc]);
@@ -84,7 +85,7 @@ static enum hv_status make_slow_kind(struct hv__trial *t, const struct hv_device
 
 static enum hv_status slow_group(struct hv__trial *t, size_t group, double by)
 {
-    const struct hv_node_group *g = &t->s->inputs.cluster.cluster->groups[group];
+    const struct hv_node_group *g = &hv_session_cluster(t->s)->cluster->groups[group];
     const json_t *node = json_array_get(json_object_get(t->tree[HV_DOC_CLUSTER], "nodes"), group);
     const json_t *list = json_object_get(node, "devices");
     enum hv_status st = HV_OK;
@@ -108,7 +109,7 @@ static enum hv_status slow_group(struct hv__trial *t, size_t group, double by)
 
 static enum hv_status set_kind(struct hv__trial *t, const struct hv_lever *l, double value)
 {
-    const struct hv_device_kind *k = t->s->inputs.cluster.cluster->kinds[l->i];
+    const struct hv_device_kind *k = hv_session_cluster(t->s)->cluster->kinds[l->i];
     if (l->kind == HV_LEVER_FLOPS) {
         return set_peaks(t, k, k->name, value / l->base);
     }

@@ -42,27 +42,18 @@
 /** A pool. Owner: hv_pool_free. Not shared between threads. */
 struct hv_pool;
 
-/* clang-format off */
-/** What a worker reports: constant, name. */
-#define HV_POOL_EVENT_MAP(X)            \
-    X(HV_POOL_STARTED,   "started")     \
-    X(HV_POOL_PROGRESS,  "progress")    \
-    X(HV_POOL_INCUMBENT, "incumbent")   \
-    X(HV_POOL_BOUND,     "bound")       \
-    X(HV_POOL_LOG,       "log")         \
-    X(HV_POOL_ANSWER,    "answer")      \
-    X(HV_POOL_RESULT,    "result")      \
-    X(HV_POOL_FAILED,    "failed")      \
-    X(HV_POOL_CANCELLED, "cancelled")
-/* clang-format on */
+/** What a worker reports. */
 enum hv_pool_event_kind {
-#define X(c, name) c,
-    HV_POOL_EVENT_MAP(X)
-#undef X
-        HV_POOL_EVENT_N
+    HV_POOL_STARTED,
+    HV_POOL_PROGRESS,
+    HV_POOL_INCUMBENT,
+    HV_POOL_BOUND,
+    HV_POOL_LOG,
+    HV_POOL_ANSWER, /**< of a console */
+    HV_POOL_RESULT,
+    HV_POOL_FAILED,
+    HV_POOL_CANCELLED
 };
-/** Name of a kind of event. */
-const char *hv_pool_event_name(enum hv_pool_event_kind k);
 
 /**
  * One event. RESULT, FAILED and CANCELLED come once per job, last, and after the process is gone.

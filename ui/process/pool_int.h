@@ -69,8 +69,7 @@ void hv__pool_worker_free(struct hv__worker *w);
 /** Closes a descriptor once. */
 void hv__pool_close(int *fd);
 
-/* ---- what it says (pool_line.c) ----------------------------------------------------------------
- */
+/* ---- what it says (pool_line.c) -------------------------------------------------------------- */
 
 /** Takes bytes of its standard output, reports the whole lines in them. */
 void hv__pool_worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes, size_t n);

@@ -11,16 +11,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-const char *hv_pool_event_name(enum hv_pool_event_kind k)
-{
-    static const char *const names[] = {
-#define X(c, name) name,
-        HV_POOL_EVENT_MAP(X)
-#undef X
-    };
-    return (unsigned)k < HV_POOL_EVENT_N ? names[k] : "?";
-}
-
 /* The worker's output makes no sense: remember why and end it. */
 static void distrust(struct hv__worker *w, const char *what, const char *line, size_t n)
 {

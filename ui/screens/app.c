@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ui/command/prompt.h"
+#include "ui/session/prompt/prompt.h"
 #include "ui/view/grid/picture.h"
 
 /** Writes what is on the screen. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ui/command/command.h"
-#include "ui/command/prompt.h"
+#include "ui/session/prompt/prompt.h"
 #include "ui/screens/screens.h"
 
 static void set_ascii(struct hv_app *app, bool on)

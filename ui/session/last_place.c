@@ -1,11 +1,12 @@
 /*
  * The place somebody left: which workspace, which screen, which plan. A small file in the state
- * folder; a broken or missing one is no error. Not for unsaved edits (session_recover.c).
+ * folder; a broken or missing one is no error. Not for unsaved edits (recover.c).
  */
 #include "ui/session/session_int.h"
 
 #include "solver/base/file.h"
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -61,7 +62,8 @@ bool hv_session_last_workspace(const char *state_dir, struct hv_str *out)
 /* The absolute path of the workspace; it has none before its first save. */
 static bool own_path(const struct hv_session *s, char out[PATH_MAX])
 {
-    return s->path != NULL && realpath(s->path, out) != NULL;
+    const char *path = hv_session_path(s);
+    return path != NULL && realpath(path, out) != NULL;
 }
 
 bool hv_session_last_place(struct hv_session *s, struct hv_str *screen)
@@ -72,9 +74,11 @@ bool hv_session_last_place(struct hv_session *s, struct hv_str *screen)
     const char *name = json_string_value(json_object_get(root, "screen"));
     const char *plan = json_string_value(json_object_get(root, "plan"));
     bool same = path != NULL && name != NULL && own_path(s, here) && strcmp(path, here) == 0;
-    for (size_t i = 0; same && plan != NULL && i < s->shown.n; i++) {
-        if (strcmp(s->shown.items[i]->name, plan) == 0) {
-            hv_session_select(s, s->shown.items[i]->id);
+    size_t n = 0;
+    const struct hv_row *const *rows = hv_session_rows(s, &n);
+    for (size_t i = 0; same && plan != NULL && i < n; i++) {
+        if (strcmp(rows[i]->name, plan) == 0) {
+            hv_session_select(s, rows[i]->id);
         }
     }
     if (same) {

@@ -8,10 +8,10 @@
 #include "solver/base/file.h"
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
+#include "ui/process/editor.h"
 #include "ui/screens/common/ui.h"
 #include "ui/screens/model/model.h"
 #include "ui/screens/model/model_int.h"
-#include "ui/session/editor.h"
 #include "ui/session/import/import.h"
 #include "ui/view/grid/layout.h"
 

@@ -6,7 +6,7 @@
 
 #include "ui/screens/strategies/strategies.h"
 #include "ui/screens/strategies/strategies_int.h"
-#include "ui/session/editor.h"
+#include "ui/process/editor.h"
 
 static void strategies_open(void *state, struct hv_app *app)
 {

@@ -4,7 +4,6 @@
 #include "solver/base/file.h"
 #include "ui/command/command.h"
 #include "ui/session/import/local.h"
-#include "ui/session/session_int.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +76,7 @@ static bool has_cluster(const struct hv_import *im)
     return hv_import_cluster(im) != NULL && !hv_import_cluster_is_guess(im);
 }
 
-bool hv_session_import_fits(const struct hv_import *im)
+static bool import_fits(const struct hv_import *im)
 {
     return has_cluster(im) || hv_import_model(im) != NULL || hv_import_job(im) != NULL ||
            hv_import_layout(im) != NULL;
@@ -106,14 +105,13 @@ void hv_session_import_parts(const struct hv_import *im, struct hv_str *out)
     if (hv_import_layout(im) != NULL) {
         hv_str_adds(out, "layout: options of the strategy manual\n");
     }
-    if (!hv_session_import_fits(im)) {
+    if (!import_fits(im)) {
         hv_str_adds(
             out, "nothing that a workspace holds: `hetviz import auto FILE --out F` writes it\n");
     }
 }
 
-/* ---- clusters ---------------------------------------------------------------------------------
- */
+/* ---- clusters -------------------------------------------------------------------------------- */
 
 static bool has_name(json_t *nodes, const char *name)
 {
@@ -211,8 +209,7 @@ static json_t *updated(const json_t *there, json_t *cluster, size_t *changed)
     return tree;
 }
 
-/* ---- all parts --------------------------------------------------------------------------------
- */
+/* ---- all parts ------------------------------------------------------------------------------- */
 
 /** The strategies with `options` for manual. */
 static json_t *with_layout(const json_t *there, json_t *options)
@@ -261,7 +258,7 @@ enum hv_status hv_session_import(struct hv_session *s, const struct hv_import *i
 {
     size_t start = hv_session_n_undo(s), changed = 1;
     enum hv_status st = HV_OK;
-    if (!hv_session_import_fits(im)) {
+    if (!import_fits(im)) {
         return hv_err_set(
             err, HV_ENO,
             "this is no part of a workspace; `hetviz import auto FILE --out F` writes "
@@ -277,7 +274,7 @@ enum hv_status hv_session_import(struct hv_session *s, const struct hv_import *i
             st = hv_session_replace(s, (enum hv_doc)d, tree, label, err);
         }
         if (st == HV_OK && hv_session_n_undo(s) > before && before > start) {
-            s->journal.items[s->journal_at - 1].joined = true;
+            hv_session_join_last(s);
         }
     }
     /* a part was refused: those before it go too */

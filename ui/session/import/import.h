@@ -26,8 +26,6 @@ bool hv_import_is_own(const char *text);
  * Errors: as hv_import_file. */
 enum hv_status hv_session_import_read(const struct hv_session *s, const char *words,
                                       struct hv_import **out, struct hv_err *err) HV_NODISCARD;
-/** Does the import hold anything that a workspace takes: a cluster, a model, a job or a layout? */
-bool hv_session_import_fits(const struct hv_import *im);
 /**
  * Takes over what was read, as one step of undo named `label`; nothing is changed when any part is
  * refused. Errors: as hv_session_replace; HV_ENO when there is nothing to take over.

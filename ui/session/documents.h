@@ -1,0 +1,102 @@
+/** The documents of a session: reading them, changing them, undo. */
+#ifndef HV_UI_SESSION_DOCUMENTS_H
+#define HV_UI_SESSION_DOCUMENTS_H
+
+#include "solver/base/json/json.h"
+#include "solver/io/own/docs.h"
+#include "ui/session/doc/doc.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hv_session;
+
+/** The cluster, the model and the job. Borrowed until the next edit. */
+const struct hv_cluster_doc *hv_session_cluster(const struct hv_session *s);
+const struct hv_model_doc *hv_session_model(const struct hv_session *s);
+const struct hv_job_doc *hv_session_job(const struct hv_session *s);
+/** Device kinds the cluster may name; borrowed until the session is closed. */
+const struct hv_device_catalogue *hv_session_devices(const struct hv_session *s);
+/** JSON tree of a document; borrowed until the next edit. */
+const json_t *hv_session_tree(const struct hv_session *s, enum hv_doc d);
+/** Goes up with every change of the document, undo included. */
+uint64_t hv_session_generation(const struct hv_session *s, enum hv_doc d);
+/** Where the document came from: path, catalogue name, or NULL when it is held by the workspace. */
+const char *hv_session_source(const struct hv_session *s, enum hv_doc d);
+
+/* ---- edits ----------------------------------------------------------------------------------- */
+
+/**
+ * Value at a key path ("cluster.nodes[0].count", "model",
+ * "cluster.devices[\"My.Card\"].memory_GiB"), or NULL when there is none. Borrowed until the next
+ * edit.
+ */
+const json_t *hv_session_get(const struct hv_session *s, const char *path);
+/**
+ * Sets the value at a key path (the last key may be new) as one undo step; setting what is there
+ * already is no step. The document is built again by the code that reads files; when that fails the
+ * old one stays. Takes over `value` also on failure.
+ * Errors: HV_EUSAGE for a path that leads nowhere, HV_EINPUT with the key path otherwise.
+ */
+enum hv_status hv_session_set(struct hv_session *s, const char *path, json_t *value,
+                              struct hv_err *err) HV_NODISCARD;
+/** As hv_session_set with a value as typed: JSON or a bare word ("4", "null", "[1, 2]", nvlink). */
+enum hv_status hv_session_set_text(struct hv_session *s, const char *path, const char *text,
+                                   struct hv_err *err) HV_NODISCARD;
+/** The same value at n paths of one document, as one undo step (bulk edit of marked rows). */
+enum hv_status hv_session_set_many(struct hv_session *s, const char *const *paths, size_t n,
+                                   const char *text, struct hv_err *err) HV_NODISCARD;
+/** Removes a member or array element ("cluster.nodes[2]"). */
+enum hv_status hv_session_remove(struct hv_session *s, const char *path,
+                                 struct hv_err *err) HV_NODISCARD;
+/**
+ * Inserts an element into an array before the index in the path ("cluster.nodes[2]"; the length =
+ * at the end). Takes over `value`. Adding and pasting node groups are this.
+ */
+enum hv_status hv_session_insert(struct hv_session *s, const char *path, json_t *value,
+                                 struct hv_err *err) HV_NODISCARD;
+/** As hv_session_insert with a value as typed. */
+enum hv_status hv_session_insert_text(struct hv_session *s, const char *path, const char *text,
+                                      struct hv_err *err) HV_NODISCARD;
+/** Replaces a whole document (import, recovery) as one undo step named `label`. Takes over `tree`.
+ */
+enum hv_status hv_session_replace(struct hv_session *s, enum hv_doc d, json_t *tree,
+                                  const char *label, struct hv_err *err) HV_NODISCARD;
+/**
+ * From here on sets, removals and insertions are only collected, each on top of the last; what the
+ * session shows stays as it is. A second begin drops what was collected; so does undo.
+ */
+void hv_session_group_begin(struct hv_session *s);
+/** Makes the collected edits: per document one check and one undo step. Errors: as hv_session_set;
+ * documents after the one refused stay as they were. */
+enum hv_status hv_session_group_end(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
+
+/* ---- undo ------------------------------------------------------------------------------------ */
+
+/** Takes the last step back; false when there is none. */
+bool hv_session_undo(struct hv_session *s);
+/** Makes the step again that was taken back; false when there is none. */
+bool hv_session_redo(struct hv_session *s);
+/** Label of what undo would take back ("set cluster.nodes[0].count 4"), or NULL. */
+const char *hv_session_undo_label(const struct hv_session *s);
+/** Label of what redo would make again, or NULL. */
+const char *hv_session_redo_label(const struct hv_session *s);
+/** Steps that can be taken back. */
+size_t hv_session_n_undo(const struct hv_session *s);
+/** Joins the last step to the one before it: undo takes back both. */
+void hv_session_join_last(struct hv_session *s);
+/** True when saving would write something else than what was saved last (plans found count). */
+bool hv_session_dirty(const struct hv_session *s);
+
+/* ---- measured profiles ----------------------------------------------------------------------- */
+
+/**
+ * Prices the kinds of a profile (hetviz.profile/1) by it from now on, and copies it among the
+ * user's own, where later starts and workers find it. Says so in `said`. No undo step: the
+ * workspace stays as it is. Errors: HV_EIO, HV_EINPUT (file:line:col); nothing is kept then.
+ */
+enum hv_status hv_session_profile_load(struct hv_session *s, const char *path, struct hv_str *said,
+                                       struct hv_err *err) HV_NODISCARD;
+/** Reads the user's own profiles again, after a measurement. Errors: those of reading them. */
+enum hv_status hv_session_profiles_reload(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
+
+#endif

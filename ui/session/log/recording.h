@@ -1,0 +1,38 @@
+/** The file that a session is recorded in: a script of `:` lines for `hetviz --script`. */
+#ifndef HV_UI_SESSION_LOG_RECORDING_H
+#define HV_UI_SESSION_LOG_RECORDING_H
+
+#include "solver/base/status.h"
+#include "solver/base/str.h"
+#include <stdbool.h>
+
+/** A recording, or none yet. Owner: hv__recording_free. */
+struct hv__recording;
+
+struct hv__recording *hv__recording_new(void);
+void hv__recording_free(struct hv__recording *r);
+/** Opens a file that is made anew; a recording that went on before ends. Errors: HV_EIO. */
+enum hv_status hv__recording_open(struct hv__recording *r, const char *path,
+                                  struct hv_err *err) HV_NODISCARD;
+/** Writes the first line, a comment. Errors: as hv__recording_write. */
+enum hv_status hv__recording_write_head(struct hv__recording *r, struct hv_err *err) HV_NODISCARD;
+/** Ends it; fine when there is none. */
+void hv__recording_stop(struct hv__recording *r);
+/** Is something being recorded? */
+bool hv__recording_is_on(const struct hv__recording *r);
+/** Its file, or NULL. */
+const char *hv__recording_path(const struct hv__recording *r);
+/**
+ * Writes the `:` line [n]. Where runs were recorded and none is left (`runs_left` false), a line
+ * comes before it that waits for their end. A recording that cannot go on ends: half a line would
+ * not replay. Errors: HV_EIO then.
+ */
+enum hv_status hv__recording_write(struct hv__recording *r, const char *line, size_t n,
+                                   bool runs_left, struct hv_err *err) HV_NODISCARD;
+/** A run was started: the next line written after its end waits for it. */
+void hv__recording_ran(struct hv__recording *r);
+
+/** Appends a word of a `:` line, in quotation marks where it needs them. */
+void hv__word_add(struct hv_str *out, const char *word);
+
+#endif

@@ -1,0 +1,42 @@
+/** Runs of strategies in worker processes; each run is a row. */
+#ifndef HV_UI_SESSION_RUNS_H
+#define HV_UI_SESSION_RUNS_H
+
+#include "solver/base/status.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hv_session;
+
+/** What every run gets. */
+struct hv_session_limits {
+    double time_limit_s; /**< wall clock per run; ≤ 0 = none */
+    int64_t budget;      /**< evaluations; 0 = none */
+    uint64_t seed;       /**< 1 */
+};
+/** The limits of runs to come. */
+struct hv_session_limits hv_session_limits(const struct hv_session *s);
+/** Sets them. */
+void hv_session_limits_set(struct hv_session *s, struct hv_session_limits limits);
+
+/**
+ * Queues a run of a strategy or composition ("uniform+fireflyer") with the options set for it,
+ * changed by `options` (an object, borrowed; NULL = none). *id (may be NULL) = the new row. Errors:
+ * HV_EUSAGE for an unknown strategy (with the nearest) or a wrong option.
+ */
+enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const json_t *options,
+                              uint32_t *id, struct hv_err *err) HV_NODISCARD;
+/** Queues every strategy with the options set for it; returns how many. */
+size_t hv_session_run_all(struct hv_session *s);
+/** Cancels a queued or running row, the best plan stays. False when it was neither. */
+bool hv_session_cancel(struct hv_session *s, uint32_t id);
+/** Cancels all; returns how many. */
+size_t hv_session_cancel_all(struct hv_session *s);
+/** Runs that have a worker process. */
+size_t hv_session_n_running(const struct hv_session *s);
+/** Runs that wait for one. */
+size_t hv_session_n_queued(const struct hv_session *s);
+
+#endif

@@ -1,0 +1,50 @@
+/** Files of a session: saving, export, recovery of unsaved edits, the last place. */
+#ifndef HV_UI_SESSION_SAVING_H
+#define HV_UI_SESSION_SAVING_H
+
+#include "solver/base/status.h"
+#include "solver/base/str.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hv_session;
+
+/**
+ * Saves the whole workspace where it came from, or to `path` (a folder, made when missing; a name
+ * ending in .json = one file with everything inline). Either all files are written or none: they
+ * are written beside the old ones first and renamed when all are safe. Shipped and foreign files
+ * are never written: a document that came from one and was changed goes into the workspace. Errors:
+ * HV_EUSAGE when there is no path yet, HV_EIO (also once when another program wrote the workspace
+ * since it was read: saving again overwrites it); nothing is lost, undo and dirty mark stay.
+ */
+enum hv_status hv_session_save(struct hv_session *s, const char *path,
+                               struct hv_err *err) HV_NODISCARD;
+/** Writes the plan of a row, `simulated` included and inputs inline, to a file. Errors: HV_EUSAGE,
+ * HV_EIO. */
+enum hv_status hv_session_export(struct hv_session *s, uint32_t id, const char *path,
+                                 struct hv_err *err) HV_NODISCARD;
+
+/* ---- recovery -------------------------------------------------------------------------------- */
+
+/** Writes unsaved edits to the recovery file now (hv_session_tick does when due). */
+enum hv_status hv_session_autosave(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
+/** True when edits of an earlier program that died are there for this workspace. */
+bool hv_session_recovery_offered(const struct hv_session *s);
+/** Appends what recovery would change, line by line as commands: "set cluster.nodes[0].count 4". */
+void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out);
+/** Takes them over: each document one undo step, plans become rows; the old recovery file goes. */
+enum hv_status hv_session_recover(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
+/** Throws them away. */
+void hv_session_recovery_discard(struct hv_session *s);
+
+/* ---- the last place -------------------------------------------------------------------------- */
+
+/** The workspace of the last session when it is still there, appended. `state_dir` as in the
+ * environment. */
+bool hv_session_last_workspace(const char *state_dir, struct hv_str *out);
+/** When the last session was in this workspace: selects its plan again, appends its screen. */
+bool hv_session_last_place(struct hv_session *s, struct hv_str *screen);
+/** Keeps the place for the next start. */
+void hv_session_last_keep(const struct hv_session *s, const char *screen);
+
+#endif

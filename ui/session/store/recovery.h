@@ -1,0 +1,45 @@
+/**
+ * Recovery: unsaved edits lie in the state folder while the program lives, so that one that dies
+ * loses at most the last two seconds. The next program on the same workspace offers them.
+ */
+#ifndef HV_UI_SESSION_STORE_RECOVERY_H
+#define HV_UI_SESSION_STORE_RECOVERY_H
+
+#include "ui/session/doc/documents.h"
+#include "ui/session/row/rows.h"
+
+/** The own recovery file and the one on offer. Owner: hv__recovery_free, which leaves the files. */
+struct hv__recovery;
+
+/** `state_dir` is borrowed; NULL: the user's own. */
+struct hv__recovery *hv__recovery_new(const char *state_dir);
+void hv__recovery_free(struct hv__recovery *r);
+
+/* ---- the own file ---------------------------------------------------------------------------- */
+
+/** Something was changed that no file holds yet; `now_s` is the clock of the session. */
+void hv__recovery_edited(struct hv__recovery *r, double now_s);
+/** Clock at which hv__recovery_write is due; HV_UNKNOWN = nothing is unsaved. */
+double hv__recovery_due_s(const struct hv__recovery *r);
+/** Writing failed: it is due again half a minute later. */
+void hv__recovery_retry(struct hv__recovery *r, double now_s);
+/** Writes what differs from the saved workspace (its path, NULL = none yet). Errors: HV_EIO. */
+enum hv_status hv__recovery_write(struct hv__recovery *r, const char *workspace,
+                                  const struct hv__docs *docs, const struct hv__rows *rows,
+                                  struct hv_err *err) HV_NODISCARD;
+/** Removes the own file: everything is saved. */
+void hv__recovery_remove(struct hv__recovery *r);
+
+/* ---- files of programs that died ------------------------------------------------------------- */
+
+/** Looks for one that belongs to this workspace; what was left half written is removed. */
+void hv__recovery_look(struct hv__recovery *r, const char *workspace);
+/** What is on offer, an object with the changed documents and "plans"; NULL = nothing. Borrowed. */
+const json_t *hv__recovery_content(const struct hv__recovery *r);
+/** Appends what taking it over would change, line by line as commands. */
+void hv__recovery_diff(const struct hv__recovery *r, const struct hv__docs *docs,
+                       struct hv_str *out);
+/** Removes the file on offer. */
+void hv__recovery_discard(struct hv__recovery *r);
+
+#endif
