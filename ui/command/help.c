@@ -2,8 +2,9 @@
  * Texts made from the command table: usage, help, list, manual page, completion scripts. Not for
  * parsing.
  */
-#include "ui/command/command.h"
+#include "ui/command/help.h"
 #include "ui/command/glossary.h"
+
 #include <string.h>
 
 /* Widest line of prose in the help. */
@@ -21,7 +22,8 @@ static void add_opt_name(struct hv_str *out, const struct hv_opt *o)
     }
 }
 
-void hv_command_usage(struct hv_str *out, const struct hv_command *c)
+/* "hetviz plan -c CLUSTER -m MODEL … ". */
+static void add_usage(struct hv_str *out, const struct hv_command *c)
 {
     hv_str_addf(out, "hetviz %s", c->name);
     if (c->args[0] != '\0') {
@@ -89,7 +91,7 @@ void hv_command_help(struct hv_str *out, const struct hv_command *c)
     const struct hv_opt *global = hv_global_options(&n_global);
 
     hv_str_adds(out, "usage: ");
-    hv_command_usage(out, c);
+    add_usage(out, c);
     hv_str_adds(out, "\n\n");
     add_wrapped(out, c->help);
     hv_str_adds(out, "\n\noptions:\n");
@@ -192,7 +194,7 @@ void hv_command_man(struct hv_str *out)
         if (rows[i].hidden) {
             continue;
         }
-        hv_command_usage(&usage, &rows[i]);
+        add_usage(&usage, &rows[i]);
         hv_str_adds(out, ".SS ");
         add_roff(out, hv_str_cstr(&usage));
         hv_str_addc(out, '\n');

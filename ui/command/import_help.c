@@ -1,6 +1,6 @@
 /** Texts about the formats of `import`, made from the table of solver/io/import. */
 #include "solver/io/import/import.h"
-#include "ui/command/command.h"
+#include "ui/command/help.h"
 
 #include <string.h>
 

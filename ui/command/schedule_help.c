@@ -4,7 +4,7 @@
  */
 #include "scripting/plugin/plugin.h"
 #include "solver/sim/schedule/schedule.h"
-#include "ui/command/command.h"
+#include "ui/command/help.h"
 #include <string.h>
 
 static void add_choices(struct hv_str *out, const struct hv_schedule_option *o)

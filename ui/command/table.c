@@ -2,7 +2,9 @@
  * The rows of the command table. Data only: to add a command or an option, add a row here; parsing,
  * help, completion and the manual page follow. Not for what commands do.
  */
-#include "ui/command/command.h"
+#include "ui/command/table.h"
+
+#include "solver/base/attr.h"
 
 /* clang-format off */
 #define INPUT_OPTIONS \

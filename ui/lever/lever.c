@@ -1,6 +1,6 @@
 /*
- * Which levers a plan over a workspace has, where each may stand, and how a position is written.
- * Not for what turning one does (lever_turn.c, lever_plan.c) or says (lever_try.c).
+ * Which levers a plan over a workspace has, and the positions of each. Not for one position
+ * (value.c), for what turning a lever changes (turn.c, turn_plan.c) nor for trials (try.c).
  */
 #include "ui/lever/lever_int.h"
 

@@ -1,32 +1,12 @@
 /*
  * What turning a lever does to the cluster and the job of a trial: key paths and values, so that
- * accepting is the same edit. Not for plans (lever_plan.c).
+ * accepting is the same edit. Not for plans (turn_plan.c).
  */
 #include "ui/lever/lever_int.h"
 
 #include "solver/base/units.h"
-#include "ui/session/doc/path.h"
 #include <math.h>
 #include <string.h>
-
-enum hv_status hv__trial_set(struct hv__trial *t, const char *path, json_t *value)
-{
-    struct hv_arena a = {0};
-    struct hv__path p;
-    json_t *next = NULL;
-    enum hv_status st = hv__path_parse(&a, path, &p, t->err);
-    bool same = st == HV_OK && json_equal(hv__path_find(t->tree[p.doc], &p), value);
-    if (st == HV_OK && !same) {
-        st = hv__path_change(t->tree[p.doc], &p, HV__SET, value, &next, t->err);
-    }
-    if (st == HV_OK && !same) {
-        json_decref(t->tree[p.doc]);
-        t->tree[p.doc] = next;
-    }
-    json_decref(value);
-    hv_arena_free(&a);
-    return st;
-}
 
 static enum hv_status HV_PRINTF(3, 4)
     set_at(struct hv__trial *t, json_t *value, const char *fmt, ...)

@@ -26,7 +26,8 @@ static const struct {
     void (*action)(int);
 } keyboard[] = {{SIGINT, SIG_IGN}, {SIGQUIT, SIG_IGN}, {SIGTSTP, SIG_DFL}};
 
-const char *hv_editor_command(void)
+/* The command: $VISUAL, else $EDITOR, else "vi". */
+static const char *editor_command(void)
 {
     static const char *const names[] = {"VISUAL", "EDITOR"};
     for (size_t i = 0; i < HV_COUNT(names); i++) {
@@ -88,7 +89,7 @@ enum hv_status hv_editor_run(const char *path, struct hv_err *err)
     if (access(path, R_OK) != 0) {
         return hv_err_set(err, HV_EIO, "%s: %s", path, strerror(errno));
     }
-    return hv_editor_call(hv_editor_command(), path, err);
+    return hv_editor_call(editor_command(), path, err);
 }
 
 enum hv_status hv_editor_call(const char *command, const char *path, struct hv_err *err)

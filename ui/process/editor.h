@@ -4,8 +4,6 @@
 
 #include "solver/base/status.h"
 
-/** The command: $VISUAL, else $EDITOR, else "vi". Never NULL. */
-const char *hv_editor_command(void);
 /**
  * Runs a command on a file and waits for the end. It may have words of its own ("code --wait"): the
  * shell splits it. Meanwhile interrupts are the command's, and both stop together (^Z).
@@ -13,7 +11,7 @@ const char *hv_editor_command(void);
  */
 enum hv_status hv_editor_call(const char *command, const char *path,
                               struct hv_err *err) HV_NODISCARD;
-/** The same with the user's editor, on a file that can be read. */
+/** The same with the user's editor ($VISUAL, else $EDITOR, else vi), on a file that can be read. */
 enum hv_status hv_editor_run(const char *path, struct hv_err *err) HV_NODISCARD;
 
 #endif

@@ -46,10 +46,10 @@ const char *hv_session_source(const struct hv_session *s, enum hv_doc d)
 const json_t *hv_session_get(const struct hv_session *s, const char *path)
 {
     struct hv_arena a = {0};
-    struct hv__path p;
+    struct hv_key_path p;
     const json_t *v = NULL;
-    if (hv__path_parse(&a, path, &p, NULL) == HV_OK) {
-        v = hv__path_find(hv__docs_tree(s->docs, p.doc), &p);
+    if (hv_key_path_parse(&a, path, &p, NULL) == HV_OK) {
+        v = hv_key_path_find(hv__docs_tree(s->docs, p.doc), &p);
     }
     hv_arena_free(&a);
     return v;
@@ -138,26 +138,27 @@ static char *label_of(const char *verb, const char *path, const json_t *value)
 
 /* One change at several paths of one document: built, checked and remembered once. */
 static enum hv_status change_at(struct hv_session *s, const char *const *paths, size_t n,
-                                enum hv__change change, json_t *value, struct hv_err *err)
+                                enum hv_key_path_edit change, json_t *value, struct hv_err *err)
 {
-    static const char *const verbs[] = {
-        [HV__SET] = "set", [HV__REMOVE] = "remove", [HV__INSERT] = "insert"};
+    static const char *const verbs[] = {[HV_KEY_PATH_SET] = "set",
+                                        [HV_KEY_PATH_REMOVE] = "remove",
+                                        [HV_KEY_PATH_INSERT] = "insert"};
     struct hv_arena a = {0};
-    struct hv__path p = {0};
+    struct hv_key_path p = {0};
     json_t *tree = NULL;
     enum hv_status st = HV_OK;
     enum hv_doc doc = HV_DOC_CLUSTER;
     for (size_t i = 0; st == HV_OK && i < n; i++) {
         json_t *next = NULL;
-        st = hv__path_parse(&a, paths[i], &p, err);
+        st = hv_key_path_parse(&a, paths[i], &p, err);
         if (st == HV_OK && i > 0 && p.doc != doc) {
             st = hv_err_set(err, HV_EUSAGE, "one step changes one document, found %s and %s",
                             hv_doc_name(doc), hv_doc_name(p.doc));
         }
         doc = st == HV_OK ? p.doc : doc;
         if (st == HV_OK) {
-            st = hv__path_change(tree != NULL ? tree : hv__docs_edited_tree(s->docs, doc), &p,
-                                 change, value, &next, err);
+            st = hv_key_path_change(tree != NULL ? tree : hv__docs_edited_tree(s->docs, doc), &p,
+                                    change, value, &next, err);
         }
         json_decref(tree);
         tree = next;
@@ -182,7 +183,7 @@ static enum hv_status change_at(struct hv_session *s, const char *const *paths, 
 enum hv_status hv_session_set(struct hv_session *s, const char *path, json_t *value,
                               struct hv_err *err)
 {
-    enum hv_status st = value != NULL ? change_at(s, &path, 1, HV__SET, value, err)
+    enum hv_status st = value != NULL ? change_at(s, &path, 1, HV_KEY_PATH_SET, value, err)
                                       : hv_err_set(err, HV_EUSAGE, "%.200s: no value given", path);
     json_decref(value);
     return st;
@@ -200,7 +201,7 @@ enum hv_status hv_session_set_many(struct hv_session *s, const char *const *path
     json_t *value = NULL;
     enum hv_status st = hv__value_parse(text, &value, err);
     if (st == HV_OK) {
-        st = change_at(s, paths, n, HV__SET, value, err);
+        st = change_at(s, paths, n, HV_KEY_PATH_SET, value, err);
     }
     json_decref(value);
     return st;
@@ -208,13 +209,13 @@ enum hv_status hv_session_set_many(struct hv_session *s, const char *const *path
 
 enum hv_status hv_session_remove(struct hv_session *s, const char *path, struct hv_err *err)
 {
-    return change_at(s, &path, 1, HV__REMOVE, NULL, err);
+    return change_at(s, &path, 1, HV_KEY_PATH_REMOVE, NULL, err);
 }
 
 enum hv_status hv_session_insert(struct hv_session *s, const char *path, json_t *value,
                                  struct hv_err *err)
 {
-    enum hv_status st = value != NULL ? change_at(s, &path, 1, HV__INSERT, value, err)
+    enum hv_status st = value != NULL ? change_at(s, &path, 1, HV_KEY_PATH_INSERT, value, err)
                                       : hv_err_set(err, HV_EUSAGE, "%.200s: no value given", path);
     json_decref(value);
     return st;

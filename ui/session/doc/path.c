@@ -44,7 +44,7 @@ static enum hv_status parse_doc(const char **at, enum hv_doc *out, struct hv_err
 }
 
 /* "[12]" or "[\"any key\"]", after the bracket. */
-static bool parse_bracket(struct hv_arena *a, const char **at, struct hv__key *out)
+static bool parse_bracket(struct hv_arena *a, const char **at, struct hv_key_path_part *out)
 {
     const char *p = *at;
     if (*p == '"') {
@@ -70,14 +70,14 @@ static bool parse_bracket(struct hv_arena *a, const char **at, struct hv__key *o
     return true;
 }
 
-enum hv_status hv__path_parse(struct hv_arena *a, const char *text, struct hv__path *out,
-                              struct hv_err *err)
+enum hv_status hv_key_path_parse(struct hv_arena *a, const char *text, struct hv_key_path *out,
+                                 struct hv_err *err)
 {
     const char *at = text;
-    *out = (struct hv__path){.keys = hv_arena_new(a, struct hv__key, strlen(text) + 1)};
+    *out = (struct hv_key_path){.keys = hv_arena_new(a, struct hv_key_path_part, strlen(text) + 1)};
     enum hv_status st = parse_doc(&at, &out->doc, err);
     while (st == HV_OK && *at != '\0') {
-        struct hv__key *key = &out->keys[out->n++];
+        struct hv_key_path_part *key = &out->keys[out->n++];
         bool ok = false;
         if (*at == '[') {
             at++;
@@ -99,12 +99,12 @@ enum hv_status hv__path_parse(struct hv_arena *a, const char *text, struct hv__p
     return st;
 }
 
-static json_t *child(json_t *v, const struct hv__key *key)
+static json_t *child(json_t *v, const struct hv_key_path_part *key)
 {
     return key->name != NULL ? json_object_get(v, key->name) : json_array_get(v, key->index);
 }
 
-json_t *hv__path_find(json_t *root, const struct hv__path *p)
+json_t *hv_key_path_find(json_t *root, const struct hv_key_path *p)
 {
     for (size_t i = 0; i < p->n && root != NULL; i++) {
         root = child(root, &p->keys[i]);
@@ -113,7 +113,7 @@ json_t *hv__path_find(json_t *root, const struct hv__path *p)
 }
 
 /* The first n keys as text, for messages. */
-static void path_text(const struct hv__path *p, size_t n, struct hv_str *out)
+static void path_text(const struct hv_key_path *p, size_t n, struct hv_str *out)
 {
     hv_str_adds(out, hv_doc_name(p->doc));
     for (size_t i = 0; i < n; i++) {
@@ -126,10 +126,10 @@ static void path_text(const struct hv__path *p, size_t n, struct hv_str *out)
 }
 
 /* Says why key number i leads nowhere from v. */
-static enum hv_status lost(const struct hv__path *p, size_t i, json_t *v, struct hv_err *err)
+static enum hv_status lost(const struct hv_key_path *p, size_t i, json_t *v, struct hv_err *err)
 {
     struct hv_str where = {0};
-    const struct hv__key *key = &p->keys[i];
+    const struct hv_key_path_part *key = &p->keys[i];
     path_text(p, i, &where);
     if (key->name == NULL && json_is_array(v)) {
         hv_err_set(err, HV_EUSAGE, "%.300s has %zu elements, there is no [%zu]",
@@ -156,34 +156,34 @@ static enum hv_status lost(const struct hv__path *p, size_t i, json_t *v, struct
 }
 
 /* The change itself at the last key; `copy` is a fresh shallow copy of its parent. */
-static bool change_here(json_t *copy, const struct hv__key *key, enum hv__change change,
-                        json_t *value)
+static bool change_here(json_t *copy, const struct hv_key_path_part *key,
+                        enum hv_key_path_edit change, json_t *value)
 {
     if (key->name != NULL && json_is_object(copy)) {
-        if (change == HV__REMOVE) {
+        if (change == HV_KEY_PATH_REMOVE) {
             return json_object_del(copy, key->name) == 0;
         }
-        return change == HV__SET && json_object_set(copy, key->name, value) == 0;
+        return change == HV_KEY_PATH_SET && json_object_set(copy, key->name, value) == 0;
     }
     if (key->name != NULL || !json_is_array(copy)) {
         return false;
     }
     switch (change) {
-    case HV__SET:
+    case HV_KEY_PATH_SET:
         return json_array_set(copy, key->index, value) == 0;
-    case HV__REMOVE:
+    case HV_KEY_PATH_REMOVE:
         return json_array_remove(copy, key->index) == 0;
-    case HV__INSERT:
+    case HV_KEY_PATH_INSERT:
         return json_array_insert(copy, key->index, value) == 0;
     }
     return false;
 }
 
-static enum hv_status change_below(json_t *v, const struct hv__path *p, size_t i,
-                                   enum hv__change change, json_t *value, json_t **out,
+static enum hv_status change_below(json_t *v, const struct hv_key_path *p, size_t i,
+                                   enum hv_key_path_edit change, json_t *value, json_t **out,
                                    struct hv_err *err)
 {
-    const struct hv__key *key = &p->keys[i];
+    const struct hv_key_path_part *key = &p->keys[i];
     json_t *copy = json_copy(v), *below = NULL;
     enum hv_status st = HV_OK;
     if (i + 1 == p->n) {
@@ -191,14 +191,14 @@ static enum hv_status change_below(json_t *v, const struct hv__path *p, size_t i
     } else {
         json_t *next = child(v, key);
         /* a member that may be left out is made when something is set inside it */
-        bool make = next == NULL && key->name != NULL && json_is_object(v) && change == HV__SET &&
-                    p->keys[i + 1].name != NULL;
+        bool make = next == NULL && key->name != NULL && json_is_object(v) &&
+                    change == HV_KEY_PATH_SET && p->keys[i + 1].name != NULL;
         json_t *made = make ? json_object() : NULL;
         next = make ? made : next;
         st = next != NULL ? change_below(next, p, i + 1, change, value, &below, err)
                           : lost(p, i, v, err);
         if (st == HV_OK) {
-            change_here(copy, key, HV__SET, below);
+            change_here(copy, key, HV_KEY_PATH_SET, below);
         }
         json_decref(below);
         json_decref(made);
@@ -211,14 +211,15 @@ static enum hv_status change_below(json_t *v, const struct hv__path *p, size_t i
     return st;
 }
 
-enum hv_status hv__path_change(json_t *root, const struct hv__path *p, enum hv__change change,
-                               json_t *value, json_t **out, struct hv_err *err)
+enum hv_status hv_key_path_change(json_t *root, const struct hv_key_path *p,
+                                  enum hv_key_path_edit change, json_t *value, json_t **out,
+                                  struct hv_err *err)
 {
     *out = NULL;
     if (p->n > 0) {
         return change_below(root, p, 0, change, value, out, err);
     }
-    if (change != HV__SET) {
+    if (change != HV_KEY_PATH_SET) {
         return hv_err_set(err, HV_EUSAGE, "%s is a whole document: it can only be replaced",
                           hv_doc_name(p->doc));
     }

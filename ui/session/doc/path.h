@@ -7,30 +7,31 @@
 #include "ui/session/doc/doc.h"
 
 /** One key of a path. */
-struct hv__key {
+struct hv_key_path_part {
     const char *name; /**< NULL = element number `index` */
     size_t index;
 };
 /** A parsed key path; its texts lie in the arena. */
-struct hv__path {
+struct hv_key_path {
     enum hv_doc doc;
-    struct hv__key *keys;
+    struct hv_key_path_part *keys;
     size_t n;
 };
 /** Parses "cluster.nodes[0].count". Errors: HV_EUSAGE. */
-enum hv_status hv__path_parse(struct hv_arena *a, const char *text, struct hv__path *out,
-                              struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_key_path_parse(struct hv_arena *a, const char *text, struct hv_key_path *out,
+                                 struct hv_err *err) HV_NODISCARD;
 /** Value at the path in a tree, or NULL. Borrowed from the tree. */
-json_t *hv__path_find(json_t *root, const struct hv__path *p);
+json_t *hv_key_path_find(json_t *root, const struct hv_key_path *p);
 
 /** What is done at the end of a key path. */
-enum hv__change { HV__SET, HV__REMOVE, HV__INSERT };
+enum hv_key_path_edit { HV_KEY_PATH_SET, HV_KEY_PATH_REMOVE, HV_KEY_PATH_INSERT };
 /**
  * Makes a tree that differs from `root` at the path only (the rest is shared). `value` is borrowed.
  * Owner of *out: caller. Errors: HV_EUSAGE where the path leads nowhere.
  */
-enum hv_status hv__path_change(json_t *root, const struct hv__path *p, enum hv__change change,
-                               json_t *value, json_t **out, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_key_path_change(json_t *root, const struct hv_key_path *p,
+                                  enum hv_key_path_edit change, json_t *value, json_t **out,
+                                  struct hv_err *err) HV_NODISCARD;
 
 /** Parses a value as typed: JSON where it looks like it, else a bare word. Owner of *out: caller.
  * Errors: HV_EUSAGE for an empty text, HV_EINPUT for JSON that does not parse. */

@@ -1,8 +1,10 @@
-/**
- * Parses arguments against the rows of the command table. Not for help texts (command_help.c) and
- * not for what commands do.
+/*
+ * Parses arguments against the rows of the command table. Not for help texts (help.c) nor for what
+ * commands do.
  */
-#include "ui/command/command.h"
+#include "ui/command/args.h"
+
+#include "solver/base/str.h"
 #include "solver/base/vec.h"
 
 #include <ctype.h>

@@ -1,0 +1,46 @@
+/** Texts made from the table of commands, from that of schedules and from that of import formats.
+ */
+#ifndef HV_UI_COMMAND_HELP_H
+#define HV_UI_COMMAND_HELP_H
+
+#include "solver/base/status.h"
+#include "solver/base/str.h"
+#include "ui/command/table.h"
+
+struct hv_plugins;
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+/** Appends the whole help of a command: usage, text, options with their help. */
+void hv_command_help(struct hv_str *out, const struct hv_command *c);
+/** Appends the list of commands with summaries, as `hetviz help` prints it. */
+void hv_command_list(struct hv_str *out);
+/** Appends the manual page (roff) of the whole program, made from the tables. */
+void hv_command_man(struct hv_str *out);
+/** Appends a completion script. `shell`: "bash", "zsh" or "fish". Errors: HV_EUSAGE for others. */
+enum hv_status hv_command_completion(struct hv_str *out, const char *shell,
+                                     struct hv_err *err) HV_NODISCARD;
+
+/* ---- schedules (schedule_help.c) ------------------------------------------------------------- */
+
+/** Appends the names and summaries of all schedules: the table of solver/sim, then the plugins with
+ * order(p). `lua` may be NULL in all three. */
+void hv_schedule_list(struct hv_str *out, const struct hv_plugins *lua);
+/** Appends what is known of one schedule, with its options. False: there is none. */
+bool hv_schedule_help(struct hv_str *out, const char *name, const struct hv_plugins *lua);
+/** Appends words for completion, one a line: all names, or (`name` not NULL) what `-o` takes of one
+ * schedule, "key=" or "key=choice". */
+void hv_schedule_words(struct hv_str *out, const char *name, const struct hv_plugins *lua);
+/** Appends all schedules as roff; add_text escapes a text. */
+void hv_schedule_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
+
+/* ---- import formats (import_help.c) ---------------------------------------------------------- */
+
+/** Appends the formats of `import` for its help; add_wrapped wraps a text at blanks. */
+void hv_import_help(struct hv_str *out, void (*add_wrapped)(struct hv_str *out, const char *text));
+/** The same as roff; add_text escapes a text. */
+void hv_import_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
+/** Appends what `import` takes first, with blanks between: for completion. */
+void hv_import_words(struct hv_str *out);
+
+#endif
