@@ -1,17 +1,19 @@
 /*
- * The batch over teams, and a micro-batch over the unequal ranks of a stage: exact, by the prices
- * of blocks.
+ * The batch over replicas, and a micro-batch over the unequal ranks of a mixed stage: exact with
+ * respect to the prices of blocks.
  */
 #include "solver/optim/batch/distribute.h"
 #include "solver/planner/planner_int.h"
 
 #include <math.h>
 
-#define STEPS       4096  /* rounds of micro-batches, at most, that are dealt out exactly */
-#define UNEVEN      0.995 /* of the time of whole rounds, at most, is worth two sorts of pipelines */
-#define MIXED_BATCH 64    /* sequences of a micro-batch that ranks of two pools share, at most */
+#define STEPS 4096 /* rounds of micro-batches, at most, that are split exactly */
+#define UNEVEN                                                                                     \
+    0.995 /* unequal pipelines must take less than this fraction of the time of equal ones */
+#define MIXED_BATCH 64 /* sequences of a micro-batch that ranks of two pools share, at most */
 
-/* Seconds of a block on ranks that share 1, 2, … sequences as evenly as can be, as a curve. */
+/* Seconds of a block as a function of the sequences that the run's ranks share as evenly as
+ * possible. */
 static bool fill_curve(struct hv__search *s, const struct hv__replica_sketch *r,
                        const struct hv__stage_run *run, struct hv_arena *a, struct hv_share *out)
 {
@@ -65,7 +67,7 @@ static int halves_of(const struct hv__replica_sketch *r, int schedule, int stage
     return n;
 }
 
-/* Before the blocks are dealt out: as if they could be cut at will. */
+/* Times before the blocks are partitioned: as if they could be divided into any fractions. */
 static void smooth_times(struct hv__search *s, const struct hv__replica_sketch *r, double *each,
                          double *fill)
 {
@@ -103,8 +105,8 @@ void hv__replica_times(struct hv__search *s, const struct hv__replica_sketch *r,
     *fill = sum - most;
 }
 
-/* A share of the batch: counts are micro-batches of one pipeline, or (whole) of all pipelines of
- * the team at once. */
+/* The share of one replica in the batch: counts are micro-batches of one pipeline or, with
+ * `whole`, of all its pipelines at once. */
 static bool fill_share(struct hv__search *s, const struct hv__replica_sketch *r, int schedule,
                        bool whole, struct hv_share *out)
 {
@@ -119,7 +121,8 @@ static bool fill_share(struct hv__search *s, const struct hv__replica_sketch *r,
     return isfinite(each + fill) && out->max >= out->min;
 }
 
-/* Times in steps: a pipeline more that runs one micro-batch more makes the team wait for it. */
+/* Times as a step function: as soon as one pipeline runs one micro-batch more, the replica
+ * takes the longer time. */
 static void fill_steps(const struct hv__replica_sketch *r, struct hv_arena *a, struct hv_share *out)
 {
     int64_t n = hv__pipelines(r), rounds = (out->max + n - 1) / n;
@@ -153,7 +156,7 @@ static double time_of_split(const struct hv__sketch *k, const struct hv_share *s
     return worst;
 }
 
-/* One way to deal the batch out; *time_s: of the slowest team then. */
+/* One way to split the batch; *time_s: of the slowest replica then. */
 static bool split_batch(struct hv__search *s, struct hv__sketch *k, bool whole, bool steps,
                         double *time_s)
 {

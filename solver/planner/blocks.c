@@ -9,16 +9,16 @@
 
 #include <math.h>
 
-/* What a device holds before any state: context, communicators, work space; a first guess that the
- * judge's figure corrects (hv__refit). */
+/* Memory of a device before any state: context, communicators, work space. A first guess, which
+ * the evaluated peak memory corrects (hv__refit). */
 #define HELD_BYTES (1.5 * HV_GIB)
 #define FILL_FRAC  0.95
-/* stages × chunks, at most, and micro-batches per stage, of a pipeline whose blocks are cut with an
- * eye to its start */
+/* limits, in stages × chunks and in micro-batches per stage, of pipelines whose partition
+ * minimises the time to fill the pipeline too */
 #define FILL_PARTS   16
 #define FILL_BATCHES 8
 
-/* A sum over the first i of `per` pieces of every block. */
+/* Sum over the first i pieces, where every block has `per` pieces. */
 static double sum_to(const double *sums, size_t i, size_t per, double first)
 {
     size_t whole = i / per;
@@ -41,7 +41,7 @@ static double *time_row(struct hv_arena *a, const struct hv__price *p, size_t pe
     return row;
 }
 
-/* A part of a pipeline: where it is, and micro-batches it keeps. */
+/* One chunk of a pipeline: its run, and the micro-batches in flight. */
 struct in_part {
     const struct hv__replica_sketch *replica;
     const struct hv__stage_run *run;
@@ -69,14 +69,15 @@ static double *memory_row(const struct hv__search *s, struct hv_arena *a, const 
     return row;
 }
 
-/* Bytes that blocks may fill on a device of the leg's own pool. */
+/* Bytes that blocks may fill on a device of the run's own pool. */
 static double room_of(const struct hv__search *s, const struct hv__stage_run *run,
                       const struct hv__price *p)
 {
     return fmax(0, FILL_FRAC * s->pools[run->pool].limit_bytes - HELD_BYTES - p->peak_bytes);
 }
 
-/* What fits owners and guests: the larger share of either's memory, in bytes of the owners. */
+/* Memory that fits the ranks of both pools: for each block the larger fraction of either pool's
+ * memory, in bytes of the own pool. */
 static void add_second_pool(struct hv__search *s, struct hv_arena *a, const struct in_part *in,
                             struct hv_part_stage *part, double room)
 {

@@ -1,10 +1,11 @@
 /*
- * Starts of improvement: the best of every sort of plan, so that none takes all places.
+ * Starting points of the improvement: the best plans of every shape, so that no shape takes all
+ * places.
  */
 #include "solver/planner/replicas_int.h"
 
-/* How alike are two plans? 0: other teams of pools; 1: the same; 2: also cut into as many stages
- * and micro-batches of the same size. */
+/* Similarity of two plans. 0: they group the pools differently; 1: alike; 2: also with equal
+ * numbers of stages and equal sizes of micro-batches. */
 static int likeness(const struct hv__sketch *a, const struct hv__sketch *b)
 {
     int like = 2;
@@ -28,7 +29,8 @@ static int likeness(const struct hv__sketch *a, const struct hv__sketch *b)
     return like;
 }
 
-/* The place that a plan may take, so that no sort of plan takes all places. */
+/* The place that a plan may take: that of the most similar plan, or a new one while its shape
+ * has fewer than allowed. */
 static int place_of(const struct hv__diverse_starts *st, const struct hv__sketch *k)
 {
     int alike = 0, worst = -1;

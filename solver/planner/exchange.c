@@ -1,11 +1,11 @@
 /*
- * Moves of what ranks exchange for one step: how many gradients are reduced at once, and who shares
- * states with whom. They change little of a plan's time, so they come after all moves of devices.
+ * Moves of the communication of one step: sizes of gradient buckets, and the groups that shard
+ * states. They change a plan's time little, so they come after all moves of devices.
  */
 #include "solver/base/units.h"
 #include "solver/planner/improve_int.h"
 
-/* Are there gradients to reduce? */
+/* True where gradients are all-reduced at all. */
 static bool reduces(const struct hv__sketch *k)
 {
     bool some = k->n_replicas > 1;
@@ -17,7 +17,7 @@ static bool reduces(const struct hv__sketch *k)
     return some;
 }
 
-/* Small buckets begin soon, large ones pay for fewer starts. */
+/* Small buckets overlap earlier, large ones pay the latency less often. */
 static void try_buckets(struct hv__climb *c)
 {
     static const int mib[] = {10, 25, 50, 100, 200, 400};

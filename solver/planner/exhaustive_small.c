@@ -1,19 +1,20 @@
 /*
- * Few devices: every way to make teams of single devices, where a pool may be cut between stages of
- * different width and between teams. Estimates and the keeping of teams are those of teams.c.
+ * Clusters of few devices: every replica that can be made of single devices, where stages of
+ * different width and several replicas may share a pool. Estimates, and which candidates are kept,
+ * are those of replicas.c.
  */
 #include "solver/planner/replicas_int.h"
 
 #include "solver/base/units.h"
 
 #define SMALL_DEVICES     8      /* of all pools together */
-#define SMALL_RATED       200000 /* teams rated at most */
+#define SMALL_RATED       200000 /* candidates estimated at most */
 #define SMALL_MICRO_BATCH 64     /* sequences in a micro-batch */
 
-/* An enumeration: teams by how many devices of each pool they take. */
+/* An enumeration: candidates by how many devices of each pool they take. */
 struct enumeration {
     struct hv__lister *l;
-    struct hv__pool_subset *subsets; /* by code: devices of each pool as digits */
+    struct hv__pool_subset *subsets; /* by code: the digits of the code are devices of each pool */
     int n_codes, rated;
     int left[HV__POOLS], most[HV__POOLS];
     struct hv__candidate rough;
@@ -37,8 +38,8 @@ static int code_of(const struct enumeration *f)
     return code;
 }
 
-/* Takes the devices of a code off those left, or (by = -1) gives them back. False where there are
- * not so many; nothing is taken then. */
+/* Subtracts the devices of a code from those left, or (by = -1) adds them. False where too few
+ * are left; nothing changes then. */
 static bool take(struct enumeration *f, int code, int by)
 {
     int left[HV__POOLS];
@@ -71,7 +72,7 @@ static void rate(struct enumeration *f)
 
 static void add_stage(struct enumeration *f);
 
-/* One more stage like the last leg, or a leg of its own. */
+/* Adds a stage to the last run where it is alike, or as a run of its own. */
 static void add_run(struct enumeration *f, const struct hv__stage_run *run)
 {
     struct hv__replica_sketch *r = &f->rough.replica;
@@ -96,7 +97,7 @@ static void add_run(struct enumeration *f, const struct hv__stage_run *run)
     }
 }
 
-/* Rates the team as it is, and with every stage more. */
+/* Estimates the replica as it is, and with every possible further stage. */
 static void add_stage(struct enumeration *f)
 {
     struct hv__search *s = f->l->s;
@@ -122,7 +123,7 @@ static void add_stage(struct enumeration *f)
     }
 }
 
-/* All sets of teams whose codes do not grow. */
+/* All sets of replicas, in order of falling codes. */
 static void list_sets(struct enumeration *f, const struct hv__pool_subset **subs, int n, int code)
 {
     for (; code > 0 && n < HV__REPLICAS; code--) {

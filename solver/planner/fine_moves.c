@@ -1,6 +1,7 @@
 /*
- * The last of improvement: single blocks and halves of them are moved between stages and single
- * micro-batches between teams, until none helps; what turned out to be for nothing is taken back.
+ * The end of an improvement: single blocks and halves of blocks move between stages, and single
+ * micro-batches between replicas, until no move helps. Then offloading and recompute that bring
+ * nothing are removed.
  */
 #include "solver/base/whole.h"
 #include "solver/planner/improve_int.h"
@@ -9,7 +10,7 @@
 
 #define DONORS 3 /* stages tried on either side of a moved block */
 
-/* Stages of a team by what a micro-batch takes there, slowest first. */
+/* Stages of a replica by their time for a micro-batch, slowest first. */
 static void rank_stages(struct hv__climb *c, int r, int *stages)
 {
     int depth = hv__depth(&c->k.replicas[r]), n = 0;
@@ -32,7 +33,7 @@ static void rank_stages(struct hv__climb *c, int r, int *stages)
     }
 }
 
-/* Half blocks of a move from one stage to another, within a turn of chunks. */
+/* A move of half blocks from one stage to another, between chunks of the same number. */
 struct move {
     int from, to, turn, halves;
 };
@@ -57,7 +58,7 @@ static bool move_blocks(struct hv__climb *c, int r, const struct move *m)
     return hv__attempt(c, &next, false);
 }
 
-/* The first move between the slowest stages and the fastest that helps. */
+/* Takes the first move between the slowest stages and the fastest that helps. */
 static bool move_some(struct hv__climb *c, int r, const int *stages, int halves)
 {
     int depth = hv__depth(&c->k.replicas[r]), n = depth < DONORS ? depth : DONORS;
@@ -74,7 +75,7 @@ static bool move_some(struct hv__climb *c, int r, const int *stages, int halves)
     return false;
 }
 
-/* Whole blocks, then halves. */
+/* Moves whole blocks where that helps, otherwise halves. */
 static void try_blocks(struct hv__climb *c, int r)
 {
     int stages[HV__CHUNKS];
@@ -126,7 +127,7 @@ double hv__fine_moves(struct hv__search *s, struct hv__sketch *k, double value)
     return c.value;
 }
 
-/* The sketch as the best, where it is worth as much. */
+/* Makes the sketch the best where it is as good. */
 static void take_as_good(struct hv__search *s, const struct hv__sketch *k)
 {
     if (hv__judge_sketch(s, k) <= s->best_value * (1 + 1e-12)) {

@@ -1,7 +1,7 @@
 /*
- * Local improvement: one change at a time, kept when the judge says that it helps. Structural
- * changes are followed by a new split of blocks and batch; single blocks and micro-batches are
- * moved by polish.c.
+ * Local improvement: one change at a time, kept when the evaluation is better. Structural changes
+ * are followed by a new split of blocks and batch; fine_moves.c moves single blocks and micro-
+ * batches.
  */
 #include "solver/planner/improve_int.h"
 
@@ -10,7 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The leg with other degrees on n devices, its team with micro-batches of `batch` sequences. */
+/* Tries the run with other degrees on n devices, its replica with micro-batches of `batch`
+ * sequences. */
 static void reshape(struct hv__climb *c, int r, int j, const struct hv__stage_run *want, int n,
                     int batch)
 {
@@ -62,13 +63,13 @@ static void try_nodes(struct hv__climb *c, int r, int j)
             reshape(c, r, j, &run, n, c->k.replicas[r].micro_batch);
         }
     }
-    for (int by = -1; by <= 1; by += 2) { /* a stage more or less, and all as wide as can be */
+    for (int by = -1; by <= 1; by += 2) { /* a stage more or less, and all as wide as possible */
         struct hv__stage_run run = c->k.replicas[r].runs[j];
         int n = hv__most_devices(c, &run);
         run.n_stages += by;
         reshape(c, r, j, &run, n, c->k.replicas[r].micro_batch);
     }
-    struct hv__stage_run run = c->k.replicas[r].runs[j]; /* a stage less, the others as they are */
+    struct hv__stage_run run = c->k.replicas[r].runs[j]; /* a stage less, the others unchanged */
     int each = hv__run_devices(&run) / run.n_stages;
     run.n_stages--;
     if (run.n_stages > 0) {
@@ -76,7 +77,7 @@ static void try_nodes(struct hv__climb *c, int r, int j)
     }
 }
 
-/* Sequences cut over more ranks or fewer, in place of data or of tensor parallelism. */
+/* More or less context parallelism, in place of data or of tensor parallelism. */
 static void try_contexts(struct hv__climb *c, int r, int j)
 {
     const struct hv__stage_run *now = &c->k.replicas[r].runs[j];
@@ -99,7 +100,7 @@ static void try_contexts(struct hv__climb *c, int r, int j)
     }
 }
 
-/* Neighbours in a node: ranks of one stage, or stages of one rank. */
+/* Which ranks are adjacent in a node: those of one stage, or the stages of one rank. */
 static void try_places(struct hv__climb *c, int r, int j)
 {
     struct hv__sketch next = c->k;
@@ -110,7 +111,7 @@ static void try_places(struct hv__climb *c, int r, int j)
     }
 }
 
-/* All devices of the leg at work, also where they do not divide the micro-batch. */
+/* Uses all devices of the run, also where they do not divide the micro-batch. */
 static void try_uneven(struct hv__climb *c, int r, int j)
 {
     struct hv__sketch next = c->k;
@@ -123,7 +124,7 @@ static void try_uneven(struct hv__climb *c, int r, int j)
     }
 }
 
-/* What waits in host memory, of n legs at once: in place of computing twice, or beside it. */
+/* What n runs offload to host memory: in place of recompute, or beside it. */
 static void try_host(struct hv__climb *c, int r, int run, int n)
 {
     for (int i = 0; i < 2 * hv_offload_what_N; i++) {
@@ -142,8 +143,8 @@ static void try_host(struct hv__climb *c, int r, int run, int n)
     }
 }
 
-/* Two stages of a leg as one that is twice as wide, in front of the others or behind them: by data-
- * or by tensor-parallel ranks, also with micro-batches of twice the size. */
+/* Joins two stages of a run to one that is twice as wide, in front of the others or behind
+ * them, in data- or tensor-parallel ranks; also with micro-batches of twice the size. */
 static void try_join(struct hv__climb *c, int r, int j)
 {
     for (int i = 0; i < 8; i++) {
@@ -214,10 +215,11 @@ static void try_run(struct hv__climb *c, int r, int j)
         next.replicas[r].runs[j - 1] = run;
         (void)hv__attempt(c, &next, true);
     }
-    hv__try_mixed_ranks(c, r, j); /* the last, as it may leave fewer legs */
+    hv__try_mixed_ranks(c, r, j); /* the last move, as it may remove a run */
 }
 
-/* The team with the leg in front of its others or behind them, its micro-batches cut by `parts`. */
+/* Tries the replica with the run in front of its others or behind them, with micro-batches of a
+ * fraction 1/parts. */
 static void insert_run(struct hv__climb *c, int r, const struct hv__stage_run *run, bool front,
                        int parts)
 {
@@ -240,8 +242,8 @@ static void insert_run(struct hv__climb *c, int r, const struct hv__stage_run *r
     (void)hv__attempt(c, &next, true);
 }
 
-/* What is left of a pool as first or last stages of a team, which may need smaller micro-batches
- * to fill a deeper pipeline. */
+/* Unused devices of a pool as first or last stages of a replica, which may need smaller micro-
+ * batches to fill a deeper pipeline. */
 static void try_more_pools(struct hv__climb *c, int r)
 {
     static const int shapes[][2] = {{1, 1}, {2, 1}, {1, 2},
@@ -261,8 +263,9 @@ static void try_more_pools(struct hv__climb *c, int r)
     }
 }
 
-/* The plan with n pipelines of a team as a team of their own, twice as wide (way 0), twice as deep
- * (1), or with one more stage in a leg (2, 3, …). False where there are no devices for that. */
+/* The plan with n pipelines of a replica as a replica of their own, twice as wide (way 0),
+ * twice as deep (1), or with one more stage in a run (2, 3, …). False where devices are
+ * lacking. */
 static bool widened(const struct hv__climb *c, int r, int n, int way, struct hv__sketch *next)
 {
     *next = c->k;
@@ -285,7 +288,8 @@ static bool widened(const struct hv__climb *c, int r, int n, int way, struct hv_
     return hv__has_devices(c->s, next);
 }
 
-/* Devices to spare that are too few for one more pipeline of a team go to some of its pipelines. */
+/* Unused devices that are too few for one more pipeline of a replica go to some of its
+ * pipelines. */
 static void try_widen(struct hv__climb *c, int r)
 {
     int ways = 2 + c->k.replicas[r].n_runs;
@@ -301,7 +305,8 @@ static void try_widen(struct hv__climb *c, int r)
     }
 }
 
-/* Pipelines of another depth: all legs at once, and as many sequences as keep the ranks' shares. */
+/* Pipelines of another depth: all runs at once, with micro-batches such that every rank's share
+ * stays. */
 static void try_depths(struct hv__climb *c, int r)
 {
     static const int by[][2] = {{1, 2}, {2, 1}, {1, 3}, {3, 1}}; /* stages ×, ÷ */
@@ -366,7 +371,7 @@ static void try_replica(struct hv__climb *c, int r)
     }
 }
 
-/* Can an order differ from 1F1B on this plan, and suit the model? */
+/* True where the schedule differs from 1F1B on this plan and fits the model. */
 static bool may_schedule(const struct hv__climb *c, const struct hv__schedule_row *o)
 {
     bool deep = o->chunks * o->slices > 1;
@@ -377,14 +382,14 @@ static bool may_schedule(const struct hv__climb *c, const struct hv__schedule_ro
         return false;
     }
     if (c->quick && (o->effort > 1 || o->slices > 1)) {
-        return false; /* many operations, each at length */
+        return false; /* both have many operations, and each takes long to evaluate */
     }
     const struct hv_model *m = hv_cost_model(c->s->k);
     return o->slices == 1 || (m->kind == HV_MODEL_TRANSFORMER && m->causal &&
                               fmod(hv_cost_tokens(c->s->k), o->slices) == 0);
 }
 
-/* Another order of operations on the same chunks. */
+/* Tries another schedule on the same chunks. */
 static void try_schedule(struct hv__climb *c, int schedule)
 {
     const struct hv__schedule_row *now = &hv__schedules[c->k.schedule],
@@ -396,8 +401,8 @@ static void try_schedule(struct hv__climb *c, int schedule)
     }
 }
 
-/* Every order of operations, also with micro-batches of half and of twice the size: what pays for
- * a long start is often a shorter one. */
+/* Tries every schedule, also with micro-batches of half and of twice the size: with a smaller
+ * bubble, larger micro-batches may pay. */
 static void try_schedules(struct hv__climb *c)
 {
     static const int batches[][2] = {{1, 1}, {2, 1}, {1, 2}};
@@ -409,7 +414,8 @@ static void try_schedules(struct hv__climb *c)
         struct hv__sketch next = c->k;
         next.schedule = i % hv__n_schedules;
         const struct hv__schedule_row *o = &hv__schedules[next.schedule];
-        bool again = o->memory > 0 && i >= hv__n_schedules; /* few pay, all take long to judge */
+        bool again = o->memory > 0 &&
+                     i >= hv__n_schedules; /* few are better, and all take long to evaluate */
         bool fits = next.schedule != c->k.schedule && may_schedule(c, o) && !again;
         for (int r = 0; r < next.n_replicas && fits; r++) {
             struct hv__replica_sketch *replica = &next.replicas[r];

@@ -1,6 +1,7 @@
 /*
- * First plans. All ways to cut the pools into teams, by the estimates of teams.c; the most
- * promising are judged, best estimate first, and the best of every sort are kept as starts.
+ * Initial plans: all groupings of the pools into replicas, by the estimates of replicas.c. The most
+ * promising are evaluated, best estimate first, and the best of every shape are kept as starting
+ * points.
  */
 #include "solver/planner/replicas_int.h"
 
@@ -10,23 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETS_JUDGED     600   /* sets of teams judged at most */
-#define SETS_SHARE      0.3   /* of the work left, for their judgement */
-#define GROUPING_JUDGED 48    /* of these, with the pools cut in the same way */
-#define SMALL_JUDGED    3000  /* sets of teams of few devices */
+#define SETS_JUDGED     600   /* sets of replicas evaluated at most */
+#define SETS_SHARE      0.3   /* of the work left, for their evaluation */
+#define GROUPING_JUDGED 48    /* of these, with the same grouping of pools */
+#define SMALL_JUDGED    3000  /* sets of replicas on few devices */
 #define QUICK_JUDGED    24    /* of the first, simple sets */
-#define QUICK_ALIKE     4     /* of these, with the pools cut in the same way */
-#define QUICK_WORK      2.5e5 /* operations of judgements for the first improvement */
-#define BEST_WORK       8e5   /* of those that improve the best of them after that */
+#define QUICK_ALIKE     4     /* of these, with the same grouping of pools */
+#define QUICK_WORK      2.5e5 /* operations of evaluations for the first improvement */
+#define BEST_WORK       8e5   /* and for improving the best of them after that */
 #define QUICK_SHAPES    3     /* plans that are improved first */
-#define QUICK_TRIES     60    /* and of these at least */
-#define SOON_WORK       3e4   /* operations of judgements of one set of pools */
-#define PARTS_WORK      1e6   /* of those of parts of all pools */
-#define SECOND_LOOK     1.1   /* times the best so far: a plan of few devices worth a second look */
-#define START_WORSE     2.5   /* times the best so far: no start */
-#define LEAST_SHARE     (1.0 / 64) /* of a pool that is used alone */
-#define STARTS_ALIKE    3          /* with the pools cut in the same way, where there are several */
-#define STARTS_ONE      12         /* the same with one pool, or few devices */
+#define QUICK_TRIES     60    /* evaluations for each of these, at least */
+#define SOON_WORK       3e4   /* operations of evaluations for one set of pools */
+#define PARTS_WORK      1e6   /* and for parts of all pools */
+#define SECOND_LOOK                                                                                \
+    1.1 /* times the best value so far: a plan of few devices that also gets fine moves */
+#define START_WORSE  2.5        /* times the best value so far: too bad for a starting point */
+#define LEAST_SHARE  (1.0 / 64) /* the smallest fraction of the pools that is tried */
+#define STARTS_ALIKE 3          /* with the same grouping of pools, where there are several pools */
+#define STARTS_ONE   12         /* the same with one pool, or few devices */
 
 static void share_subsets(struct hv__lister *l)
 {
@@ -53,8 +55,8 @@ static int by_estimate(const void *a, const void *b)
     return x->number - y->number;
 }
 
-/* The legs of a team in the opposite order. */
-static void turn_round(struct hv__replica_sketch *r)
+/* Reverses the runs of a replica. */
+static void reverse_runs(struct hv__replica_sketch *r)
 {
     for (int i = 0, k = r->n_runs - 1; i < k; i++, k--) {
         struct hv__stage_run run = r->runs[i];
@@ -63,15 +65,15 @@ static void turn_round(struct hv__replica_sketch *r)
     }
 }
 
-/* How many sets are judged, how many of them with the pools cut in the same way, and operations of
- * one judgement. */
+/* Limits: sets evaluated, of these with the same grouping of pools, and operations of one
+ * evaluation. */
 struct limits {
     int sets, alike;
     double work;
-    bool all_schedules; /* also with the orders that fill the start of a pipeline best */
+    bool all_schedules; /* also with the schedules that fill the start of a pipeline best */
 };
 
-/* Judges a set of teams, the batch and the blocks dealt out anew; kept when it is good. */
+/* Splits batch and blocks of a set of replicas and evaluates it; keeps it when it is good. */
 static double try_set(struct hv__search *s, struct hv__diverse_starts *st, struct hv__sketch *k,
                       int schedule)
 {
@@ -101,8 +103,8 @@ static void try_schedules(struct hv__search *s, struct hv__diverse_starts *st,
     }
 }
 
-/* One team without copies of anything, listed once more with sharded weights: the plan before it.
- */
+/* True for a single replica whose weights have one copy only: listed once more with sharded
+ * weights, it is the same plan as without. */
 static bool shards_nothing(const struct hv__replica_set *x)
 {
     bool copies = x->n > 1 || x->replicas[0].zero < 3;
@@ -142,13 +144,13 @@ static void judge_sets(struct hv__lister *l, struct hv__diverse_starts *st,
             try_schedules(s, st, &k);
         }
         if (k.n_replicas == 1 && k.replicas[0].n_runs > 1 && *alike <= most->alike / 4) {
-            turn_round(&k.replicas[0]);
+            reverse_runs(&k.replicas[0]);
             (void)try_set(s, st, &k, 0);
         }
     }
 }
 
-/* Adds up the pools, fastest first: masks[i] holds the i + 2 fastest. */
+/* Unions of pools, fastest first: masks[i] holds the i + 2 fastest. */
 static int fastest_pools(const struct hv__lister *l, unsigned *masks)
 {
     int n = 0, left = l->s->n_pools;
@@ -169,7 +171,8 @@ static int fastest_pools(const struct hv__lister *l, unsigned *masks)
     return n;
 }
 
-/* Judges the sets listed, best estimate first, within `work` operations; forgets them. */
+/* Evaluates the sets listed, best estimate first, within `work` operations; then empties the
+ * list. */
 static void judge_soon(struct hv__lister *l, struct hv__diverse_starts *st,
                        const struct limits *most, double work)
 {
@@ -180,7 +183,7 @@ static void judge_soon(struct hv__lister *l, struct hv__diverse_starts *st,
     l->sets.n = 0;
 }
 
-/* Pools by what all their devices do, fastest first. */
+/* Pools by the speed of all their devices together, fastest first. */
 static void by_share(const struct hv__lister *l, int *pools)
 {
     for (int i = 0; i < l->s->n_pools; i++) {
@@ -192,8 +195,8 @@ static void by_share(const struct hv__lister *l, int *pools)
     }
 }
 
-/* A good plan soon: every pool alone, the fastest together, and all ways to have several of these;
- * the best of them improved for a short while. */
+/* A good plan soon: every pool alone, the fastest pools together, and all groupings of what was
+ * listed for these. */
 static void quick_plans(struct hv__lister *l, struct hv__diverse_starts *st)
 {
     struct hv__search *s = l->s;
@@ -217,7 +220,7 @@ static void quick_plans(struct hv__lister *l, struct hv__diverse_starts *st)
                QUICK_WORK);
 }
 
-/* The best start of every sort, each improved for a short while; then what is best for longer. */
+/* Improves the best start of every shape for a short while, then the best of all for longer. */
 static void improve_soon(struct hv__search *s, const struct hv__diverse_starts *st)
 {
     double limit = s->work_limit;
@@ -258,7 +261,7 @@ static void close_lister(struct hv__lister *l)
     free(l);
 }
 
-/* Every set of teams on a part of every pool. */
+/* Every set of replicas on a fraction of every pool. */
 static void all_plans(struct hv__search *s, struct hv__diverse_starts *st, double shrink)
 {
     struct hv__lister *l = open_lister(s, shrink, false);
@@ -279,7 +282,7 @@ static void all_plans(struct hv__search *s, struct hv__diverse_starts *st, doubl
     close_lister(l);
 }
 
-/* Does a smaller part of the pools differ from `shrink` of them? */
+/* True where half of this fraction still uses fewer nodes of some pool. */
 static bool has_nodes(const struct hv__search *s, double shrink)
 {
     bool some = false;
@@ -289,7 +292,7 @@ static bool has_nodes(const struct hv__search *s, double shrink)
     return some;
 }
 
-/* Quick plans on all of the pools, the best of them improved, and on smaller and smaller parts. */
+/* Quick plans on whole pools, the best of them improved, and on smaller and smaller fractions. */
 static void quick_parts(struct hv__search *s, struct hv__diverse_starts *st)
 {
     double limit = s->work_limit;
@@ -314,7 +317,8 @@ int hv__initial_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
     bool dear = o->minimize == HV_MIN_COST || hv_known(o->max_usd_per_h);
     bool limits = hv_known(o->deadline_s) || hv_known(o->max_usd_per_h);
     quick_parts(s, &st);
-    if (!(s->best_value < HUGE_VAL) && limits && !s->over_limits) { /* soon one that misses them */
+    if (!(s->best_value < HUGE_VAL) && limits &&
+        !s->over_limits) { /* a plan soon, even if it misses them */
         struct hv__diverse_starts missing = st;
         s->over_limits = true;
         quick_parts(s, &missing);

@@ -1,6 +1,6 @@
 /*
- * What a sketch is worth. The one place of the planner that calls the judge; it remembers what it
- * was told, because a search that climbs from many starts meets the same plans again and again.
+ * The value of a sketch. The only place of the planner that calls hv_eval; results are remembered,
+ * because a search from many starting points meets the same plans again and again.
  */
 #include "solver/planner/planner_int.h"
 
@@ -10,18 +10,18 @@
 #include <math.h>
 #include <string.h>
 
-/* a second try for what hardly fits: of the memory that prices allow */
+/* a second try for what hardly fits: fraction of the memory that prices allow */
 #define ROOMY  1.2
 #define REFITS 4 /* splits of one sketch, each with less memory than the one before */
-/* A plan whose slowest stage by prices alone takes more than this share of the time to beat is not
- * judged: prices are averages of blocks. */
+/* A plan whose slowest stage, by prices alone, takes more than this fraction of the time to
+ * beat is not evaluated. It is above 1 as prices are averages over blocks. */
 #define HOPELESS   1.05
-#define NEAR       1.03 /* times the best so far: worth cutting inside of blocks */
-#define KNOWN_WORK 20   /* operations of a plan that is known, as it is counted */
+#define NEAR       1.03 /* times the best value so far: worth splitting inside of blocks */
+#define KNOWN_WORK 20   /* operations that count for a plan evaluated before */
 
-/* ---- plans known -------------------------------------------------------------------------- */
+/* ---- plans evaluated before --------------------------------------------------------------- */
 
-/** A plan judged before. */
+/** A plan evaluated before. */
 struct hv__known {
     uint64_t key[2]; /* both 0: none */
     double value, room;
@@ -34,7 +34,7 @@ static void add_key(uint64_t *key, const int *words, size_t n)
     }
 }
 
-/* Two hashes of all that the plan of a sketch depends on. */
+/* Two hashes of everything that the plan of a sketch depends on. */
 static void key_of(const struct hv__sketch *k, uint64_t *key)
 {
     key[0] = HV_HASH_START;
@@ -96,9 +96,9 @@ static void grow_known(struct hv__search *s)
     s->cap_known = cap;
 }
 
-/* ---- judging ------------------------------------------------------------------------------ */
+/* ---- evaluation --------------------------------------------------------------------------- */
 
-/* What the job minimises; infinity where the plan is no answer. */
+/* The job's objective; infinity where the plan is not valid. */
 static double value_of(const struct hv__search *s, const struct hv_verdict *v)
 {
     const struct hv_metrics *m = &v->metrics;
@@ -154,7 +154,7 @@ static bool lacks_memory(const struct hv_verdict *v)
     return hv_findings_of_rules(&v->findings) > 0;
 }
 
-/* How much of a device's memory may be filled, where the worst stage asked for more than it has. */
+/* Fraction of a device's memory that may be filled, where the worst stage exceeded it. */
 static double smaller_room(const struct hv_verdict *v)
 {
     double least = 1;
@@ -213,7 +213,7 @@ double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
     return value;
 }
 
-/* ---- dealing out and judging -------------------------------------------------------------- */
+/* ---- split and evaluation ----------------------------------------------------------------- */
 
 static bool split_all(struct hv__search *s, struct hv__sketch *k,
                       const struct hv__block_split *split)
@@ -239,7 +239,7 @@ static bool same_counts(const struct hv__sketch *a, const struct hv__sketch *b)
     return true;
 }
 
-/* Do prices alone say that the plan is slower than `most`? */
+/* True where the plan is slower than `most` by prices alone. */
 static bool is_hopeless(struct hv__search *s, const struct hv__sketch *k, double most)
 {
     if (s->job->objective.minimize != HV_MIN_TIME || s->over_limits) {
@@ -256,7 +256,7 @@ static bool is_hopeless(struct hv__search *s, const struct hv__sketch *k, double
     return false;
 }
 
-/* One way to split; the plan that is known already need not be judged again. */
+/* One way to split; the plan `known` is not evaluated again. */
 static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__block_split split,
                     const struct hv__sketch *known, double most)
 {
@@ -286,7 +286,8 @@ static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__block
     return HUGE_VAL;
 }
 
-/* Whole blocks: with an eye to the slowest stage, and to the start. */
+/* Splits whole blocks, once for the slowest stage alone, once also for the time to fill the
+ * pipeline. */
 static double refit_whole(struct hv__search *s, struct hv__sketch *k, double most, bool *filled)
 {
     struct hv__sketch other = *k;
@@ -306,7 +307,7 @@ static double refit_whole(struct hv__search *s, struct hv__sketch *k, double mos
     return fmin(least, value);
 }
 
-/* More than one part to cut the blocks into? */
+/* True where the blocks are split over more than one stage or chunk. */
 static bool has_cuts(const struct hv__sketch *k)
 {
     int most = hv__schedules[k->schedule].chunks;

@@ -1,15 +1,14 @@
 /*
- * Moves of unequal devices inside one stage: data-parallel ranks of two pools that share every
- * micro-batch by their speed. Where there are too few devices of a kind for stages of their own, or
- * stages of their own would make the pipeline deeper than its micro-batches fill.
+ * Moves that mix unequal devices in one stage: data-parallel ranks of two pools share every micro-
+ * batch by their speed. This helps where a kind has too few devices for stages of its own, or where
+ * its own stages would make the pipeline deeper than its micro-batches fill.
  */
 #include "solver/base/units.h"
 #include "solver/planner/improve_int.h"
 
 #include <string.h>
 
-/* The team with micro-batches of `by` times the size and the leg as wanted, on n devices of its
- * own pool. */
+/* Sets the degrees of all runs, those of run j on n devices of its own pool, and tries the plan. */
 static void attempt_run(struct hv__climb *c, struct hv__sketch *next, int r, int j, int n)
 {
     struct hv__replica_sketch *replica = &next->replicas[r];
@@ -22,7 +21,7 @@ static void attempt_run(struct hv__climb *c, struct hv__sketch *next, int r, int
     (void)hv__attempt(c, next, true);
 }
 
-/* Devices that nobody takes, as guests: all of them, or one rank per stage. */
+/* Unused devices of a pool as second pool of the run: all of them, or one rank per stage. */
 static void try_spare(struct hv__climb *c, int r, int j, int pool)
 {
     const struct hv__stage_run *now = &c->k.replicas[r].runs[j];
@@ -41,8 +40,8 @@ static void try_spare(struct hv__climb *c, int r, int j, int pool)
     }
 }
 
-/* This leg and the next as one of `stages` stages, the next one's devices as guests of the first's:
- * as wide tensor groups as either has. */
+/* Merges this run and the next to one of `stages` stages, the next one's devices as its second
+ * pool. */
 static void merge(struct hv__climb *c, int r, int j, int stages, int tp, int by)
 {
     struct hv__sketch next = c->k;
@@ -81,7 +80,7 @@ static void try_merge(struct hv__climb *c, int r, int j)
     }
 }
 
-/* Other shares than prices say, and no guests. */
+/* Other shares than those by prices, and no second pool. */
 static void try_shares(struct hv__climb *c, int r, int j)
 {
     for (int by = -1; by <= 1; by += 2) {
@@ -119,7 +118,7 @@ void hv__try_mixed_ranks(struct hv__climb *c, int r, int j)
     }
 }
 
-/* The least divisor that is no less than `least`: such micro-batches suit one team alone. */
+/* The least divisor that is at least `least`: micro-batches of this size suit a single replica. */
 static int divisor_from(int64_t total, int least)
 {
     int n = least;
@@ -129,7 +128,7 @@ static int divisor_from(int64_t total, int least)
     return n;
 }
 
-/* Team b as guests of team a, in its place. False where it is not better. */
+/* Makes the devices of replica b the second pool of replica a. False where that is not better. */
 static bool join_replicas(struct hv__climb *c, int a, int b, int zero, int by)
 {
     struct hv__sketch next = c->k;

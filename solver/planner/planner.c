@@ -1,6 +1,4 @@
-/*
- * The search as a whole: pools, first plans, improvement of the best of them, the answer.
- */
+/* The search as a whole: pools, initial plans, improvement of the best of them, the answer. */
 #include "solver/bound/bound.h"
 #include "solver/planner/planner_int.h"
 
@@ -8,15 +6,15 @@
 
 #include <math.h>
 
-#define STARTS       24
-#define FIRST_SHARE  0.3     /* of the work left, for a few steps from every start */
-#define BEST_SHARE   0.3     /* of the work left, for the best start at a time */
-#define LAST_SHARE   0.08    /* of all work, for the best at last */
-#define START_SHARE  0.2     /* of the work of a whole search, for the improvement of one plan */
-#define MANY_DEVICES 16384.0 /* twice the work of a search: judging one plan takes longer */
-#define WORK_LIMIT                                                                                 \
-    1.4e7 /* operations of judgements without a limit from outside; about a second                 \
-           */
+#define STARTS      24
+#define FIRST_SHARE 0.3  /* of the work left, for a few steps from every start */
+#define BEST_SHARE  0.3  /* of the work left, for the best start at a time */
+#define LAST_SHARE  0.08 /* of all work, for the best at the end */
+#define START_SHARE 0.2  /* of the work of a whole search, for the improvement of one plan */
+#define MANY_DEVICES                                                                               \
+    16384.0 /* devices for which a search gets twice the work: evaluating one plan takes longer */
+/* operations of evaluations without a limit from outside; about a second */
+#define WORK_LIMIT 1.4e7
 
 static void report(const struct hv__search *s, double frac, const char *text)
 {
@@ -25,7 +23,7 @@ static void report(const struct hv__search *s, double frac, const char *text)
     }
 }
 
-/* First plans that fit: as much as must be waits in host memory. */
+/* Initial plans that fit: with as little offloaded to host memory as possible. */
 static int initial_plans(struct hv__search *s, struct hv__sketch *starts)
 {
     static const unsigned hosts[] = {0, HV__HOST(HV_OFFLOAD_OPTIMIZER),
@@ -40,15 +38,16 @@ static int initial_plans(struct hv__search *s, struct hv__sketch *starts)
     return n;
 }
 
-/** Starts on their way, best first. */
+/** Starting points being improved, best first. */
 struct starts {
     struct hv__sketch k[STARTS];
     double value[STARTS];
-    bool done[STARTS]; /* no step helps any more */
+    bool done[STARTS]; /* no move helps any more */
     int n;
 };
 
-/* Start number i as far as `share` of the work up to `whole` takes it, in its new place. */
+/* Improves start number i with a fraction `share` of the work up to `whole`, and sorts it in
+ * again. */
 static void improve_one(struct hv__search *s, struct starts *f, int i, double share, double whole)
 {
     struct hv__sketch k = f->k[i];
@@ -66,8 +65,8 @@ static void improve_one(struct hv__search *s, struct starts *f, int i, double sh
     f->done[i] = done;
 }
 
-/* Every start a few steps, as those that begin well do not always end well; then always the best
- * that has not come to its end. */
+/* Improves every start a little, as those that begin well do not always end well; then always
+ * the best that can still be improved. */
 static void improve_all(struct hv__search *s, struct starts *f)
 {
     double whole = s->work_limit;
@@ -87,7 +86,7 @@ static void improve_all(struct hv__search *s, struct starts *f)
     }
 }
 
-/* The best of all once more with the work that was kept for it: it may be of a climb that was cut
+/* Improves the best of all once more with the work reserved for it: its climb may have been cut
  * short. */
 static void finish(struct hv__search *s, double whole)
 {
@@ -110,7 +109,7 @@ static void search(struct hv__search *s)
     const struct hv_objective *o = &s->job->objective;
     int n = initial_plans(s, f->k);
     if (n == 0 && (hv_known(o->deadline_s) || hv_known(o->max_usd_per_h)) && !s->stopped) {
-        s->over_limits = true; /* none keeps to the limits: then the one that is nearest to them */
+        s->over_limits = true; /* no plan keeps to the limits: search for the one nearest to them */
         n = initial_plans(s, f->k);
     }
     f->n = n;
@@ -122,7 +121,7 @@ static void search(struct hv__search *s)
     report(s, 1, "done");
 }
 
-/* Improves the plan given, as it is and with blocks and batch dealt out anew. */
+/* Improves the given plan, as it is and with blocks and batch split anew. */
 static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
 {
     struct hv__sketch k, dealt;
@@ -141,7 +140,7 @@ static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
     return HV_OK;
 }
 
-/* What the objective asks for besides the least. */
+/* The limits of the objective, in words. */
 static const char *limits_of(const struct hv_objective *o)
 {
     bool price = hv_known(o->max_usd_per_h), deadline = hv_known(o->deadline_s);

@@ -1,11 +1,12 @@
 /**
- * hetviz's own planner, `auto`: an anytime search over plans that are judged by hv_eval only.
+ * hetviz's own planner, `auto`: an anytime search over plans whose value comes from hv_eval only.
  *
- * Usable devices form pools (equal devices of equal nodes). A plan is a set of disjoint teams of
- * pools, each a replica entry whose stages are whole runs of devices of one pool with their own
- * tensor- and data-parallel degree, or data-parallel ranks of two pools that share micro-batches by
- * their speed; stages may be cut inside of blocks, pools may be left out. The search lists teams by
- * estimates from the prices of hv_cost, judges the most promising sets, and improves the best ones
+ * Usable devices form pools (equal devices of equal nodes). A plan is a set of disjoint replicas on
+ * these pools. The stages of a replica are runs of equal stages: each takes devices of one pool
+ * with its own tensor-, context- and data-parallel degree, or mixes data-parallel ranks of two
+ * pools that share micro-batches by their speed. Blocks may be split between attention and
+ * feed-forward network; pools may stay unused. The search lists candidate replicas by estimates
+ * from the prices of hv_cost, evaluates the most promising sets of them, and improves the best ones
  * move by move. Everything is deterministic: the default budget counts work, not seconds.
  */
 #ifndef HV_SOLVER_PLANNER_PLANNER_H
@@ -16,7 +17,7 @@
 
 /** Limits and listeners of a search; `{0}` = the default budget and nobody listening. */
 struct hv_planner_options {
-    int64_t budget;              /**< plans judged at most; 0: only the default budget of work */
+    int64_t budget;              /**< plans evaluated at most; 0: only the default budget of work */
     const struct hv_plan *start; /**< improve this plan only; NULL: search everything */
     const bool *lost;            /**< [devices of the cluster] not there any more; NULL: none */
     bool (*stop)(void *ctx);     /**< true ends the search with the best so far; may be NULL */
@@ -44,7 +45,7 @@ struct hv_planner_result {
  * search has no words for all of it.
  *
  * Errors: HV_ENO in words when no plan was found, or when the search cannot begin at the start.
- * Complexity: about 2^pools × the degrees of a team for the estimates, and hv_eval per plan judged.
+ * Complexity: about 2^pools × the degrees of a replica for the estimates, and hv_eval per plan.
  */
 enum hv_status hv_planner_run(struct hv_cost *k, const struct hv_planner_options *o,
                               struct hv_planner_result *out, struct hv_err *err) HV_NODISCARD;

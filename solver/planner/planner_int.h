@@ -190,8 +190,8 @@ struct hv__block_split {
  * they do not fit. */
 bool hv__split_blocks(struct hv__search *s, struct hv__replica_sketch *r, int schedule,
                       const struct hv__block_split *split);
-/** True where the time to fill the pipeline matters: stages differ and there are few micro-batches,
- * so that it can pay to put more blocks on slow stages at the start. */
+/** True where the time to fill the pipeline is worth minimising: stages differ and there are few
+ * micro-batches. */
 bool hv__fill_matters(const struct hv__replica_sketch *r, int schedule);
 
 /* ---- batch.c: the batch over replicas and ranks ---- */

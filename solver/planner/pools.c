@@ -1,6 +1,6 @@
 /*
- * Pools: which devices are alike, and what a planner has to know of them. Drained and spare nodes,
- * CPUs and devices that lack the precision or the measured times of a layer take no part.
+ * Pools: which devices are alike, and their properties. Drained and spare nodes, CPUs, and devices
+ * that lack the precision or the measured times of a layer are left out.
  */
 #include "solver/planner/planner_int.h"
 
@@ -44,7 +44,8 @@ static void append_ids(struct hv__search *s, struct hv__pool *p, const uint32_t 
     p->n += n;
 }
 
-/* Would one group of all their nodes say the same? (An inventory may list every node by itself.) */
+/* True where one group of all their nodes would be the same cluster. (An inventory may list
+ * every node by itself.) */
 static bool are_alike(const struct hv__search *s, const struct hv__pool *p,
                       const struct hv__pool *q)
 {
@@ -58,8 +59,8 @@ static bool are_alike(const struct hv__search *s, const struct hv__pool *p,
            a->n_slots == 1 && a->n_islands == 0 && hv_node_groups_alike(a, b) && same_price;
 }
 
-/* Joins q to a pool that is alike; without room for another to an equal one, or gives up the
- * weakest of all. */
+/* Joins q to a pool that is alike. Where there are too many pools: to one of the same kind,
+ * otherwise the weakest pool is dropped. */
 static void add_pool(struct hv__search *s, const struct hv__pool *q)
 {
     for (int i = 0; i < s->n_pools; i++) {
@@ -113,7 +114,7 @@ static bool differ(struct kernels a, struct kernels b)
     return a.fused != b.fused || a.dropout != b.dropout || a.eager != b.eager;
 }
 
-/* Devices of a node's slots that are there, into `ids` (NULL: only counted). */
+/* Devices of a node's slots that are not lost, into `ids` (NULL: only counted). */
 static int left_of(const struct hv__search *s, const struct hv_node_group *g,
                    const struct hv_slots *slots, uint32_t node, uint32_t *ids)
 {
@@ -131,8 +132,8 @@ static int left_of(const struct hv__search *s, const struct hv_node_group *g,
     return n;
 }
 
-/* The pool of the nodes with so many devices of these slots left; domains that lost a node are cut
- * into nodes. */
+/* The pool of the nodes with so many devices of these slots left; a link domain that lost a
+ * node counts as single nodes. */
 static void add_slots_with(struct hv__search *s, const struct hv_node_group *g,
                            const struct hv_slots *slots, int left)
 {
@@ -173,8 +174,8 @@ static int by_number(double a, double b)
     return x > y ? -1 : x < y;
 }
 
-/* Fastest device first, then by all else that a plan can see: the order of the groups in the file
- * says nothing, so it must not choose between plans that are equally good. */
+/* Fastest device first, then by everything else that a plan depends on: the order of groups in
+ * the file has no meaning, so it must not choose between plans that are equally good. */
 static int order_of(const struct hv__search *s, const struct hv__pool *p, const struct hv__pool *q)
 {
     enum hv_precision in = s->job->precision;

@@ -1,6 +1,6 @@
 /*
- * Prices of blocks on pools, and the exact step that cuts blocks into chunks by them. Prices only
- * rank and cut; what a plan is worth the judge alone says.
+ * Prices of blocks on pools. They rank candidates and split blocks and batch; the value of a plan
+ * comes from hv_eval alone.
  */
 #include "solver/planner/planner_int.h"
 
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* `host`: what of it waits there. */
+/* `host`: what is offloaded. */
 double hv__bytes_per_parameter(const struct hv_job *j, const struct hv__replica_sketch *r,
                                int holders, unsigned host)
 {
@@ -88,8 +88,8 @@ static double part_s(const struct hv_part_cost *c)
            c->tp_backward_s + c->cp_forward_s + c->cp_backward_s;
 }
 
-/* What it takes to fetch the weights of a block from the host, twice, beyond the passes that hide
- * it; all devices of a node fetch at once. */
+/* Seconds to fetch the weights of a block from the host, once per pass, that the passes do not
+ * overlap; all devices of a node fetch at once. */
 static double fetch_s(const struct hv__search *s, const struct hv__price *p)
 {
     const struct hv__pool *pool = &s->pools[p->pool];
@@ -101,7 +101,7 @@ static double fetch_s(const struct hv__search *s, const struct hv__price *p)
            fmax(0, copy_s - p->table.backward_s[p->table.n_blocks] / n);
 }
 
-/* What of a block is its attention; a half where the model does not tell. */
+/* The fraction of a block that is its attention; one half where it cannot be split. */
 static void fill_halves(struct hv__search *s, const struct hv_part_query *q, struct hv__price *p)
 {
     p->first_s = p->first_parameters = p->first_saved = 0.5;

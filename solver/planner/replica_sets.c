@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-#define VARIANTS 4   /* of a set of several teams */
-#define LATE     1.2 /* estimates over the deadline that may still keep it */
+#define VARIANTS 4   /* of a set of several replicas */
+#define LATE     1.2 /* times the deadline: estimates above may still meet it */
 
 static double price_of(const struct hv__search *s, const struct hv__sketch *k)
 {
@@ -36,8 +36,8 @@ static double power_of(const struct hv__search *s, const struct hv__sketch *k)
     return w;
 }
 
-/* What the job minimises of sets of teams that take `t_s`: behind all others where it is not known.
- */
+/* The job's objective for a set of replicas that takes `t_s`; larger than all others where it
+ * is not known. */
 static double figure_of(const struct hv__search *s, const struct hv__sketch *k, double t_s)
 {
     enum hv_minimize aim = s->job->objective.minimize;
@@ -47,8 +47,8 @@ static double figure_of(const struct hv__search *s, const struct hv__sketch *k, 
     return t_s * hv_or(per_s, HV_EVAL_NO_FIGURE);
 }
 
-/* Lists a set of teams; deals the batch out to them. A sketch has room for many teams: here only
- * those that there are get copied. */
+/* Splits the batch between the replicas of a set and lists it. Only the replicas in use are
+ * copied. */
 static void add_set(struct hv__lister *l, struct hv__sketch *k)
 {
     struct hv__search *s = l->s;
@@ -80,8 +80,8 @@ static void add_set(struct hv__lister *l, struct hv__sketch *k)
     hv_vec_push(&l->sets, x);
 }
 
-/* The team of the subset that does its share of `part` of the batch soonest; `nth`: the next best
- * after so many. NULL when there are fewer. */
+/* The candidate of the subset that runs the fraction `part` of the batch fastest, or the next
+ * best after `nth` others. NULL when there are fewer. */
 static const struct hv__candidate *fitting(const struct hv__lister *l,
                                            const struct hv__pool_subset *sub, double part, int nth)
 {
@@ -138,7 +138,7 @@ void hv__add_singles(struct hv__lister *l, const struct hv__pool_subset *sub)
     }
 }
 
-/* Deals pool number `i` and those after it to teams of its own, to teams begun, or to none. */
+/* Puts pool number `i` and those after it into groups begun, into new groups, or into none. */
 void hv__group_pools(struct hv__lister *l, unsigned *masks, int n, int i)
 {
     if (i < l->s->n_pools) {

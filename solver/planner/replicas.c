@@ -1,6 +1,6 @@
 /*
- * Teams: every way to run the model on a subset of pools, ranked by an estimate from the prices of
- * blocks. Not for what a plan is worth; the judge says that.
+ * Candidate replicas: every way to run the model on a subset of pools, ranked by an estimate from
+ * the prices of blocks.
  */
 #include "solver/planner/replicas_int.h"
 
@@ -12,10 +12,10 @@
 #define RANK_BATCH    16 /* sequences per rank and micro-batch at most */
 #define RUN_OPTIONS   64
 #define SMALL_BATCH   48    /* sequences */
-#define CONTEXTS      2     /* ranks that cut a sequence, in first plans */
+#define CONTEXTS      2     /* context-parallel ranks at most, in initial plans */
 #define LONG_SEQUENCE 16384 /* tokens */
 
-/* Degrees that a leg may have for a micro-batch, least score first. */
+/* Degrees that a run may have for a micro-batch, least score first. */
 struct run_options {
     struct hv__stage_run runs[RUN_OPTIONS];
     double score[RUN_OPTIONS], pace[RUN_OPTIONS]; /* pace: seconds per block over all stages */
@@ -29,7 +29,7 @@ int hv__pool_devices(const struct hv__lister *l, int pool)
     return nodes * p->node_devices;
 }
 
-/* Experts over as many data-parallel ranks of a node as divide both. */
+/* Expert-parallel ranks: as many data-parallel ranks of a node as divide both numbers. */
 static int experts_over(const struct hv__search *s, int dp)
 {
     int experts = hv__experts(s), ep = 1;
@@ -78,7 +78,7 @@ static bool is_depth(int n)
     return n <= 4 || (n % 2 == 0 && n <= 12) || n % 8 == 0;
 }
 
-/* Bytes of all blocks on one rank, if this leg held them all: the smaller, the more fits. */
+/* Bytes on one rank if this run held all blocks: the smaller, the more fits. */
 static double leanness(const struct hv__search *s, const struct hv__stage_run *run,
                        const struct hv__price *c)
 {
@@ -99,7 +99,7 @@ static bool is_listed(const struct run_options *o, const struct hv__stage_run *r
     return false;
 }
 
-/* One shape of a leg, with experts spread and whole. */
+/* One shape of a run, with and without expert parallelism. */
 static void add_runs(struct hv__lister *l, const struct hv__replica_sketch *r,
                      struct hv__stage_run run, struct run_options *fast, struct run_options *lean)
 {
@@ -116,8 +116,8 @@ static void add_runs(struct hv__lister *l, const struct hv__replica_sketch *r,
     }
 }
 
-/* Does cutting sequences pay on n devices with micro-batches of `batch`? It does where it brings
- * other kernels, where there are fewer sequences than devices, and where each is long. */
+/* True where context parallelism may pay on n devices with micro-batches of `batch` sequences:
+ * it brings other kernels, there are fewer sequences than devices, or sequences are long. */
 static bool cuts_sequences(const struct hv__search *s, const struct hv__pool *p, int n, int batch)
 {
     double tokens = hv_cost_tokens(s->k);
@@ -144,8 +144,8 @@ static void list_depths(struct hv__lister *l, const struct hv__replica_sketch *r
     }
 }
 
-/* Stage counts, tensor and context degrees of a pool for the team's micro-batches: `cap` of them,
- * the fastest and some that need little memory. */
+/* Stage counts, tensor and context degrees of a pool for the replica's micro-batches: `cap` of
+ * them, the fastest and some that need little memory. */
 static void list_runs(struct hv__lister *l, const struct hv__replica_sketch *r,
                       const struct hv__stage_run *run, int cap, struct run_options *out)
 {
@@ -177,7 +177,7 @@ static void list_runs(struct hv__lister *l, const struct hv__replica_sketch *r,
     }
 }
 
-/* Blocks that one stage of the leg can hold `behind` stages before the end. */
+/* Blocks that one stage of the run can hold with `behind` micro-batches in flight. */
 static double room_of(struct hv__search *s, const struct hv__replica_sketch *r,
                       const struct hv__stage_run *run, double behind)
 {
@@ -188,7 +188,7 @@ static double room_of(struct hv__search *s, const struct hv__replica_sketch *r,
     return room / (state + (keeps ? behind * c->saved_bytes : 0));
 }
 
-/* Seconds to reduce the gradients of a leg's stages, when nothing hides it. */
+/* Seconds of the gradient all-reduce of a run's stages without overlap. */
 static double sync_of(struct hv__search *s, const struct hv__replica_sketch *r,
                       const struct hv__stage_run *run, double blocks)
 {
@@ -203,15 +203,14 @@ static double sync_of(struct hv__search *s, const struct hv__replica_sketch *r,
     return bytes / rate;
 }
 
-/* Part of a reduction that shows: what the last backward pass of a stage does not cover, and its
- * last bucket in any case. */
+/* Seconds of an all-reduce that are not overlapped: what the last backward pass of a stage does
+ * not cover, and in any case the last bucket. */
 static double shown_of(double sync_s, double each_s)
 {
     return fmax(0.2 * sync_s, sync_s - 0.6 * each_s);
 }
 
-/* Bytes of gradients that the stages of a leg on one node hold, of `blocks` blocks in its stages.
- */
+/* Bytes of gradients on one node of the run, whose stages hold `blocks` blocks. */
 static double node_bytes(struct hv__search *s, const struct hv__replica_sketch *r,
                          const struct hv__stage_run *run, double blocks)
 {
@@ -244,8 +243,8 @@ double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k)
     return bytes > 0 ? shown_of(rounds * bytes / rate, each_s) : 0;
 }
 
-/* Adds what it takes to pass from pool to pool: twice in filling, and, as 1F1B keeps only so many
- * micro-batches ahead as there are stages to come, a wait per micro-batch. */
+/* Adds the communication between runs: twice per run to fill the pipeline and, as 1F1B has only
+ * as many micro-batches in flight as stages are left, a wait per micro-batch. */
 static void add_hops(struct hv__search *s, struct hv__candidate *cand)
 {
     const struct hv__replica_sketch *r = &cand->replica;
@@ -266,8 +265,8 @@ static void add_hops(struct hv__search *s, struct hv__candidate *cand)
     cand->fill_s += sum;
 }
 
-/* Balanced time of a stage when blocks could be cut at will, memory kept: legs that are full are
- * taken out one by one. False when the blocks do not fit. */
+/* Balanced time of a stage if blocks could be divided into any fractions, within memory: runs
+ * that are full are fixed one by one. False when the blocks do not fit. */
 static bool estimate(struct hv__search *s, struct hv__candidate *cand)
 {
     struct hv__replica_sketch *r = &cand->replica;
@@ -341,7 +340,7 @@ static void score(const struct hv__lister *l, const struct hv__pool_subset *sub,
     cand->score = (m * cand->each_s + cand->fill_s) / (m * cand->replica.micro_batch);
 }
 
-/* Would it be kept? */
+/* True where the candidate would be kept. */
 static bool beats(const struct hv__lister *l, const struct hv__pool_subset *sub,
                   struct hv__candidate *cand)
 {
@@ -360,8 +359,8 @@ void hv__rate_candidate(struct hv__lister *l, struct hv__pool_subset *sub,
     keep(l, sub, cand);
 }
 
-/* Could any team of these legs still be kept? `speed` is in blocks per second, memory and
- * communication left out. */
+/* True where a candidate with these runs could still be kept. `speed` is in blocks per second,
+ * without memory and communication. */
 static bool may_beat(const struct hv__lister *l, const struct hv__pool_subset *sub,
                      const struct hv__candidate *cand, double speed, int depth)
 {
@@ -371,7 +370,7 @@ static bool may_beat(const struct hv__lister *l, const struct hv__pool_subset *s
     return sub->n < HV__CANDIDATES_KEPT || score < sub->kept[sub->n - 1].score;
 }
 
-/* All products of the legs' options. */
+/* All products of the runs' options. */
 static void cross(struct hv__lister *l, struct hv__pool_subset *sub,
                   const struct run_options *options, struct hv__candidate *r, int j)
 {
@@ -393,7 +392,7 @@ static void cross(struct hv__lister *l, struct hv__pool_subset *sub,
     r->depth = depth;
 }
 
-/* Pools in the order of their stages: most memory first, where most is in flight. */
+/* Pools in the order of their stages: most memory first, where most micro-batches are in flight. */
 static int order_pools(const struct hv__search *s, unsigned mask, int *pools)
 {
     int n = 0;
@@ -411,7 +410,7 @@ static int order_pools(const struct hv__search *s, unsigned mask, int *pools)
     return n;
 }
 
-/* Closer together where they are small, and those that cut the whole batch evenly. */
+/* Closer together where they are small, and those that divide the whole batch. */
 bool hv__is_batch(int64_t b, int64_t total)
 {
     int64_t odd = b;
@@ -421,8 +420,8 @@ bool hv__is_batch(int64_t b, int64_t total)
     return odd <= 3 || (odd <= 9 && b <= SMALL_BATCH) || total % b == 0;
 }
 
-/* Is it a size of micro-batches to list? Also those that keep all devices of a pool busy in
- * pipelines of so many devices. */
+/* True for sizes of micro-batches to list, among them those that keep all devices of a pool
+ * busy in pipelines of 1 to 8 devices. */
 static bool is_listed_batch(const struct hv__lister *l, const int *pools, int n, int64_t b)
 {
     bool power = (b & (b - 1)) == 0, yes = !l->quick && hv__is_batch(b, l->s->job->global_batch);
@@ -435,8 +434,9 @@ static bool is_listed_batch(const struct hv__lister *l, const int *pools, int n,
     return yes || power;
 }
 
-/* All teams of one size of micro-batches, one way to recompute and shard. Options still hold those
- * of the way before, which are the same where sharding does not change the kernels. */
+/* All candidates of one size of micro-batches, one recompute and one sharding. `options` still
+ * holds those of the sharding before, which are the same where sharding does not change the
+ * kernels. */
 static void list_way(struct hv__lister *l, struct hv__pool_subset *sub, struct run_options *options,
                      int cap, struct hv__candidate *cand)
 {

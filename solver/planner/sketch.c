@@ -1,5 +1,6 @@
 /*
- * From a sketch to a plan. What the plan is worth judge.c says.
+ * From a sketch to a plan: devices, ranges of blocks, shares and schedule. Its value is found in
+ * judge.c.
  */
 #include "solver/planner/planner_int.h"
 
@@ -12,7 +13,7 @@
 #define GROUPS 64 /* sizes of groups tried */
 #define WIDTH  64 /* ranks of one tensor and context group, at most, that are placed first */
 
-/* an order that is made by playing it takes so many times as long to judge */
+/* a schedule that is made by simulating it takes so many times as long to evaluate */
 #define LISTED 4
 
 /* clang-format off */
@@ -110,13 +111,13 @@ static void fill_ranges(struct hv_replica *r, const struct hv__replica_sketch *r
     }
 }
 
-/* Where the next devices of a leg and of its guests are in their pools. */
+/* Index of a run's next device in its own pool and in its second pool. */
 struct place {
     int own, second;
 };
 
-/* Where the devices of every leg begin in its pool: wide groups of ranks first, so that they lie
- * inside their nodes. */
+/* Index of the first device of every run in its pool: wide groups of ranks first, so that they
+ * lie inside their nodes. */
 static void place_runs(const struct hv__sketch *k, struct place first[HV__REPLICAS][HV__RUNS])
 {
     int used[HV__POOLS] = {0};
@@ -217,8 +218,8 @@ static void fill_even(int *shares, int sequences, int ranks)
     }
 }
 
-/* Sequences of every data-parallel rank of a stage, as even among owners and among guests as can
- * be; NULL: all have as many. */
+/* Sequences of every data-parallel rank of a stage, as even as possible within each of its
+ * pools; NULL: all ranks have equally many. */
 static int *shares_of(struct hv_arena *a, const struct hv__stage_run *run, int micro_batch, int dp)
 {
     if (micro_batch % dp == 0 &&
@@ -233,13 +234,13 @@ static int *shares_of(struct hv_arena *a, const struct hv__stage_run *run, int m
     return shares;
 }
 
-/* Pipelines of a team that run equally many micro-batches: those from `from` on. */
+/* Pipelines of a replica that run equally many micro-batches: n of them, from number `from` on. */
 struct part {
-    int from, n, of; /* of: all pipelines of the team */
+    int from, n, of; /* of: all pipelines of the replica */
     int64_t micro_batches;
 };
 
-/* Devices of the part's ranks in the next stage of a leg, whose own begin at *at. */
+/* Devices of the part's ranks in the next stage of a run, whose devices begin at *at. */
 static void take_devices(const struct hv__search *s, const struct hv__stage_run *run, int *at,
                          const struct part *part, uint32_t *out)
 {
@@ -254,7 +255,8 @@ static void take_devices(const struct hv__search *s, const struct hv__stage_run 
     *at += (int)(run->stages_adjacent ? width : width * (size_t)run->dp);
 }
 
-/* A part of the team's pipelines may have fewer holders than the team: then all of them share. */
+/* Sharding of a stage. A part of the replica's pipelines may have fewer holders than a shard
+ * group: then all of them share. */
 static void fill_shards(const struct hv__replica_sketch *r, struct hv_stage *st)
 {
     int holders = (int)st->n_devices / st->tp.degree;
@@ -290,7 +292,7 @@ static void fill_stage(const struct hv__search *s, struct hv_plan *p,
     }
 }
 
-/* `at`: where the devices of each leg begin. */
+/* `at`: index of the first devices of each run. */
 static void fill_replica(const struct hv__search *s, struct hv_plan *p, struct hv_replica *r,
                          const struct hv__replica_sketch *rep, const struct hv__schedule_row *o,
                          const struct place *at, const struct part *part)
@@ -325,7 +327,7 @@ static void fill_replica(const struct hv__search *s, struct hv_plan *p, struct h
     fill_ranges(r, rep, o);
 }
 
-/* Does a group of g leave a last one that is none or large enough for every team? */
+/* True where groups of g leave no remainder, or one that is large enough for every replica. */
 static bool suits(const struct hv__sketch *k, int64_t g)
 {
     for (int i = 0; i < k->n_replicas; i++) {
@@ -341,7 +343,8 @@ static bool suits(const struct hv__sketch *k, int64_t g)
     return true;
 }
 
-/* Do the micro-batches of every team fall into the groups that the schedule itself makes? */
+/* True where the micro-batches of every replica divide into the groups that the schedule makes
+ * itself. */
 static bool needs_no_group(const struct hv__sketch *k)
 {
     for (int i = 0; i < k->n_replicas; i++) {

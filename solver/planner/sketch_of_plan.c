@@ -1,8 +1,8 @@
 /*
  * From any plan back to a sketch, so that a plan found elsewhere can be improved. What a sketch
- * cannot say is either refused with the reason (devices of three kinds in one stage, graphs,
- * modules) or left to the search (shares of a micro-batch, orders of operations it does not know):
- * the plan itself stays a candidate as it is.
+ * cannot express is either refused with the reason (devices of three kinds in one stage, graphs,
+ * modules) or left to the search (shares of a micro-batch, schedules it does not use): the plan
+ * itself stays a candidate as it is.
  */
 #include "solver/planner/planner_int.h"
 
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A plan on its way into a sketch. */
+/* A plan being read into a sketch. */
 struct reading {
     struct hv__search *s;
     const struct hv_plan *plan;
@@ -26,7 +26,8 @@ static enum hv_status refuse(const struct reading *t, const char *why)
     return hv_err_set(t->err, HV_ENO, "the search cannot start from this plan: %s", why);
 }
 
-/* The row of hv__orders that the schedule is; 0 (1F1B) for one the search does not know. */
+/* The row of hv__schedules for the plan's schedule; 0 (1F1B) for one that the search does not
+ * use. */
 static int schedule_of(const struct hv_plan *p)
 {
     size_t chunks =
@@ -111,8 +112,8 @@ static bool same_run(const struct hv__stage_run *a, const struct hv__stage_run *
            a->offload == b->offload;
 }
 
-/* Blocks of every chunk, where the plan has them as the order wants them; the search deals them out
- * anew otherwise. */
+/* Blocks of every chunk, where the plan has them in the schedule's placement; otherwise the
+ * search partitions them anew. */
 static void read_blocks(const struct reading *t, const struct hv_replica *r,
                         struct hv__replica_sketch *replica)
 {
@@ -187,7 +188,7 @@ static bool same_replica(const struct hv__replica_sketch *a, const struct hv__re
     return true;
 }
 
-/* Adds the team to one like it, whose stages grow wider. False: there is none. */
+/* Joins the replica to one like it, whose stages get more ranks. False: there is none. */
 static bool join(struct hv__sketch *k, const struct hv__replica_sketch *more)
 {
     for (int i = 0; i < k->n_replicas; i++) {
