@@ -370,7 +370,8 @@ static void add_fish(struct hv_str *out)
     }
 }
 
-/** Names of schedules and their options, asked for when they are needed: plugins add to them. */
+/** Names of schedules and their options come from the program at completion: plugins add to them.
+ */
 static void add_fish_schedules(struct hv_str *out)
 {
     hv_str_adds(out, "complete -c hetviz -n '__fish_seen_subcommand_from schedule help' -a "

@@ -52,7 +52,7 @@ void hv_schedule_list(struct hv_str *out, const struct hv_plugins *lua)
                      "their own.\n");
 }
 
-/** What the flags of a row mean for somebody who uses it. */
+/** What the flags of a row mean for its user. */
 static void add_flags(struct hv_str *out, const struct hv_schedule_row *s)
 {
     static const struct {

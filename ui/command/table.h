@@ -75,11 +75,11 @@ enum hv_command_id {
 
 /** What an option takes. Values are checked while parsing. */
 enum hv_opt_type {
-    HV_ARG_FLAG,      /**< nothing */
-    HV_ARG_TEXT,      /**< any text */
-    HV_ARG_FILE,      /**< a file, or a name of the catalogue where help says so */
-    HV_ARG_INT,       /**< whole number in [lo, hi] */
-    HV_ARG_NUMBER,    /**< finite number in [lo, hi] */
+    HV_ARG_FLAG,   /**< nothing */
+    HV_ARG_TEXT,   /**< any text */
+    HV_ARG_FILE,   /**< a file, or a name of the catalogue for the options whose help mentions it */
+    HV_ARG_INT,    /**< whole number in [lo, hi] */
+    HV_ARG_NUMBER, /**< finite number in [lo, hi] */
     HV_ARG_DURATION,  /**< seconds, or with a unit: 10, 10s, 500ms, 2min, 1h; in [lo, hi] s */
     HV_ARG_KEY_VALUE, /**< KEY=VALUE, may be given more than once */
     HV_ARG_LIST,      /**< words separated by commas */

@@ -42,7 +42,7 @@ int hv__plan_chunks(const struct hv_plan *p, int *most)
     return chunks;
 }
 
-/* Rank of each of p·v stages by the schedule itself; round and round where it cannot say. */
+/* Rank of each of p·v stages by the schedule itself; round and round where it gives none. */
 static int32_t *deal(const struct hv_schedule_row *row, int p, int v)
 {
     struct hv_arena a = {0};

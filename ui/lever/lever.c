@@ -15,7 +15,7 @@
 #define MAX_PLACES 24
 /* Positions of a ladder: at most this many. */
 #define MAX_STEPS 33
-/* More chunks than this per rank are nobody's wish. */
+/* Most chunks per rank among the positions. */
 #define MOST_CHUNKS 8
 /* A step of a bandwidth, a peak or a price. */
 #define RATIO       1.1
@@ -67,7 +67,7 @@ struct list {
     const struct hv_job *job;
 };
 
-/* Four digits are more than anybody turns by hand, and keep files readable. */
+/* Four digits are enough for a value turned by hand, and keep files readable. */
 static double rounded(double x)
 {
     if (!(x > 0) || isinf(x)) {
@@ -363,7 +363,7 @@ static struct hv_lever *add_ladder(struct list *l, enum hv_lever_kind kind, cons
     return add(l, kind, name, base, v, kept);
 }
 
-/* How failures are met: what a job says of them. An interval that is none of the positions has one
+/* How failures are met: the job's rules. An interval that is none of the positions has one
  * of its own, behind them. */
 static void add_recovery(struct list *l)
 {

@@ -1,5 +1,5 @@
 /**
- * Levers: the numbers of a workspace and of one of its plans that somebody may want to turn. A
+ * Levers: the numbers of a workspace and of one of its plans that a user may want to change. A
  * trial judges the plan with levers turned and changes no document; accepting makes the same change
  * as undoable steps. Explain turns each a little, What-if as far as the user likes.
  */
@@ -8,13 +8,13 @@
 
 #include "ui/session/session.h"
 
-/** What somebody who turns a lever does in the real world. */
+/** What turning a lever stands for in the real world. */
 enum hv_lever_deed { HV_DEED_BUY, HV_DEED_MOVE, HV_DEED_CHANGE, HV_DEED_SUFFER };
 /** "buy", "move", "change", "suffer". */
 const char *hv_lever_deed_name(enum hv_lever_deed d);
 
 /* clang-format off */
-/** Levers: constant, unit behind the value, deed, what it does. `i` and `j` say which one it is: group, kind or
+/** Levers: constant, unit behind the value, deed, what it does. `i` and `j` are its place: group, kind or
  * link i; LAYERS: the first block of stage j of replica entry i. */
 #define HV_LEVER_MAP(X)                                                                                       \
     X(BATCH,     "",         CHANGE, "sequences per iteration; every replica gets more or fewer micro-batches") \
@@ -84,7 +84,7 @@ const struct hv_lever *hv_levers_find(const struct hv_levers *l, enum hv_lever_k
 size_t hv_lever_at(const struct hv_lever *l, double value);
 /** The value `steps` positions from the nearest one, clamped to the ends. */
 double hv_lever_step(const struct hv_lever *l, double value, int steps);
-/** Does the value say the same as the base? */
+/** Does the value equal the base? */
 bool hv_lever_is_base(const struct hv_lever *l, double value);
 /** Appends a value without unit: "12.5", "zb-h1". */
 void hv_lever_text(const struct hv_lever *l, double value, struct hv_str *out);
@@ -107,7 +107,7 @@ enum hv_status hv_lever_parse(const struct hv_lever *l, const char *text, double
     X(mfu,            "MFU",          1)          \
     X(bound_s,        "bound",       -1)
 /* clang-format on */
-/** What a trial says; HV_UNKNOWN where nobody knows. */
+/** Figures of a trial; HV_UNKNOWN where there is none. */
 struct hv_figures {
 #define X(field, name, better) double field;
     HV_FIGURE_MAP(X)
@@ -160,7 +160,7 @@ enum hv_status hv_levers_accept(struct hv_session *s, const struct hv_levers *l,
 /** A trial that is kept: the plan with levers turned, judged. */
 struct hv_trial;
 /**
- * As hv_levers_try, kept; with its timeline to be drawn where that is asked for. Its verdict is
+ * As hv_levers_try, kept; with its timeline where `timeline` is set. Its verdict is
  * good until the next edit of a document. Owner: hv_trial_free. Errors: as hv_levers_try; *out is
  * NULL then.
  */

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The plan as a tree that may be changed in place; what it claims is no longer true. */
+/* The plan as a tree that may be changed in place; its claim no longer holds. */
 static void own_plan(struct hv__trial *t)
 {
     if (t->plan_changed) {

@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-/* What the shell says when there is no such command. */
+/* The shell's exit status when there is no such command. */
 #define NOT_FOUND 127
 
 /* Signals of the keyboard, and what they do here while the editor has it. */

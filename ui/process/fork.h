@@ -1,5 +1,5 @@
 /**
- * A calculation in a process of its own: its crash or its hang costs the answer, not the program.
+ * A calculation in a process of its own: when it crashes or hangs only its answer is lost.
  * For library code that cannot be trusted to come back (lp_solve); strategies run in the pool.
  */
 #ifndef HV_UI_PROCESS_FORK_H
@@ -12,7 +12,7 @@
 enum hv_apart_end {
     HV_APART_DONE,      /**< the work returned, its text is there */
     HV_APART_LATE,      /**< killed at the time limit */
-    HV_APART_CANCELLED, /**< killed because `cancel` said so */
+    HV_APART_CANCELLED, /**< killed because `cancel` returned true */
     HV_APART_DIED       /**< it crashed, or no process could be started */
 };
 
@@ -23,7 +23,7 @@ struct hv_apart {
     void (*work)(void *ctx, struct hv_str *out);
     void *ctx;
     double limit_s;                   /**< wall seconds until it is killed; 0 = none */
-    bool (*cancel)(void *cancel_ctx); /**< asked every 20 ms in the parent; may be NULL */
+    bool (*cancel)(void *cancel_ctx); /**< called every 20 ms in the parent; may be NULL */
     void *cancel_ctx;
 };
 

@@ -263,7 +263,7 @@ static void write_job(struct hv__worker *w)
         } else if (n < 0 && errno == EAGAIN) {
             return;
         } else {
-            w->talks = false; /* it does not want to hear more: its output will say why */
+            w->talks = false; /* it reads no more: its output will contain the reason */
             break;
         }
     }

@@ -1,5 +1,5 @@
 /**
- * Worker processes: jobs in, events out (architecture.md §3).
+ * Worker processes: jobs in, events out.
  *
  * A job is one JSON value, written to the standard input of a fresh `hetviz worker`; the worker
  * answers with one JSON value per line on its standard output. So whatever a plugin or a solver
@@ -7,20 +7,24 @@
  * descriptors into its own poll set and calls hv_pool_poll when one of them, or the time-out, is
  * due. There is no signal handler: a worker's end is the end of its pipe.
  *
- * Job:    {"cluster": document, "model": document, "job": document, "strategy": "a+b",
- *          "options": {…}, "seed": N, "budget": N?, "time_limit_s": S?, "replan": plan?, "lost":
- * […]?} Events: {"event": "start"}
- *         {"event": "progress", "frac": 0…1 or null, "text": "…"?}
- *         {"event": "incumbent", "plan": plan, "iteration_s": S?}
- *         {"event": "bound", "iteration_s": S}
- *         {"event": "log", "text": "…"}
- *         {"event": "result", "applies": bool?, "plan": plan or null, "reason": "…"?, …}
- *         {"event": "error", "text": "…", "status": "HV_…"?, "traceback": "…"?}
- * A console: {"kind": "lua", "cluster", "model", "job", "seed"?}, then a line {"eval": text} per
- * chunk (hv_pool_send); each is answered by {"event": "answer", "state": "done|more|error", "text":
- * …, "error": {"text", "file"?, "line"?}?, "commands": as hv_console_commands?}. Unknown events and
- * members are ignored. A job ends with the worker's end; what its last `result` or `error` said
- * counts, and an end without either is a failure.
+ * A job of a run:
+ *     {"cluster": document, "model": document, "job": document, "strategy": "a+b", "options": {…},
+ *      "seed": N, "budget": N?, "time_limit_s": S?, "replan": plan?, "lost": […]?}
+ * Its events:
+ *     {"event": "start"}
+ *     {"event": "progress", "frac": 0…1 or null, "text": "…"?}
+ *     {"event": "incumbent", "plan": plan, "iteration_s": S?}
+ *     {"event": "bound", "iteration_s": S}
+ *     {"event": "log", "text": "…"}
+ *     {"event": "result", "applies": bool?, "plan": plan or null, "reason": "…"?, …}
+ *     {"event": "error", "text": "…", "status": "HV_…"?, "traceback": "…"?}
+ * A job of a console:
+ *     {"kind": "lua", "cluster", "model", "job", "seed"?}, then a line {"eval": text} per chunk
+ *     (hv_pool_send), each answered by
+ *     {"event": "answer", "state": "done|more|error", "text": "…",
+ *      "error": {"text", "file"?, "line"?}?, "commands": as hv_console_commands?}
+ * Unknown events and members are ignored. A job ends with the worker's end; its last `result` or
+ * `error` counts, and an end without either is a failure.
  */
 #ifndef HV_UI_PROCESS_POOL_H
 #define HV_UI_PROCESS_POOL_H
@@ -62,8 +66,8 @@ enum hv_pool_event_kind {
 struct hv_pool_event {
     uint32_t id; /**< of the job */
     enum hv_pool_event_kind kind;
-    double frac;    /**< progress; HV_UNKNOWN when not said */
-    double seconds; /**< bound, incumbent: iteration time; HV_UNKNOWN when not said */
+    double frac;    /**< progress; HV_UNKNOWN when not reported */
+    double seconds; /**< bound, incumbent: iteration time; HV_UNKNOWN when not reported */
     const char
         *text; /**< progress, log, answer, failed (the reason in words), cancelled; never NULL */
     const char *tail; /**< failed: end of the standard error; never NULL */

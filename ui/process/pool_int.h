@@ -7,7 +7,7 @@
 #include "ui/process/pool.h"
 #include <sys/types.h>
 
-/** A worker process and what it said so far. */
+/** A worker process and what it wrote so far. */
 struct hv__worker {
     uint32_t id;
     pid_t pid;
@@ -60,7 +60,7 @@ enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
                                      struct hv__worker **out, struct hv_err *err) HV_NODISCARD;
 /** Signals the worker and everything it started. */
 void hv__pool_worker_signal(const struct hv__worker *w, int signal);
-/** Has it ended? The process stays a zombie, so its number cannot be somebody else's. */
+/** Has it ended? The process stays a zombie, so no other process can have its number. */
 bool hv__pool_worker_has_ended(const struct hv__worker *w);
 /** Waits for it and returns the status of waitpid(2). */
 int hv__pool_worker_reap(const struct hv__worker *w);
@@ -69,7 +69,8 @@ void hv__pool_worker_free(struct hv__worker *w);
 /** Closes a descriptor once. */
 void hv__pool_close(int *fd);
 
-/* ---- what it says (pool_line.c) -------------------------------------------------------------- */
+/* ---- what it writes (pool_line.c)--------------------------------------------------------------
+ */
 
 /** Takes bytes of its standard output, reports the whole lines in them. */
 void hv__pool_worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes, size_t n);

@@ -1,5 +1,5 @@
 /*
- * What a worker says: lines become events, its end becomes one last event. Not for reading from
+ * The output of a worker: lines become events, its end becomes one last event. Not for reading from
  * descriptors (pool.c).
  */
 #include "ui/process/pool_int.h"

@@ -1,6 +1,6 @@
 /*
- * One worker process: starting it with its pipes, signals, the wait for its end. Not for what it
- * says (pool_line.c) nor for who runs when (pool.c).
+ * One worker process: starting it with its pipes, signals, the wait for its end. Not for its
+ * output (pool_line.c) nor for who runs when (pool.c).
  */
 #include "ui/process/pool_int.h"
 
@@ -46,7 +46,7 @@ static bool set_up(struct ends *e, int ours, int theirs)
     return e->ours >= 0 && e->theirs >= 0 && fcntl(e->ours, F_SETFL, O_NONBLOCK) == 0;
 }
 
-/* The job goes through a socket, because a write to one whose reader died can be told not to raise
+/* The job goes through a socket, because a write to one whose reader died can be made not to raise
  * SIGPIPE. */
 static bool open_ends(struct ends e[3])
 {

@@ -91,8 +91,9 @@ bool hv_session_dirty(const struct hv_session *s);
 
 /**
  * Prices the kinds of a profile (hetviz.profile/1) by it from now on, and copies it among the
- * user's own, where later starts and workers find it. Says so in `said`. No undo step: the
- * workspace stays as it is. Errors: HV_EIO, HV_EINPUT (file:line:col); nothing is kept then.
+ * user's own, where later starts and workers find it. A line about it is appended to `said`. No
+ * undo step: the workspace stays as it is. Errors: HV_EIO, HV_EINPUT (file:line:col); nothing is
+ * kept then.
  */
 enum hv_status hv_session_profile_load(struct hv_session *s, const char *path, struct hv_str *said,
                                        struct hv_err *err) HV_NODISCARD;

@@ -12,11 +12,11 @@
 struct hv_session;
 
 /**
- * Verdict of a row's plan against the documents as they are now, judged when first asked for and
+ * Verdict of a row's plan against the documents as they are now, computed at the first call and
  * kept until the plan or a document changes. NULL when there is no plan or it cannot be judged
  * (reason in err).
  * @param timeline  also keep spans for drawing. Where that takes long (hv_session_env.apart_from)
- * the answer is NULL until a thread is through, HV_ESTOPPED in err; hv_session_drawing tells.
+ * the answer is NULL until a thread is through, HV_ESTOPPED in err; see hv_session_drawing.
  */
 const struct hv_verdict *hv_session_verdict(struct hv_session *s, uint32_t id, bool timeline,
                                             struct hv_err *err);

@@ -1,6 +1,6 @@
 /*
- * The place somebody left: which workspace, which screen, which plan. A small file in the state
- * folder; a broken or missing one is no error. Not for unsaved edits (recover.c).
+ * The place where the user left the program: which workspace, which screen, which plan. A small
+ * file in the state folder; a broken or missing one is no error. Not for unsaved edits (recover.c).
  */
 #include "ui/session/session_int.h"
 

@@ -1,5 +1,5 @@
 /*
- * What is told of each change: a line of the log that makes it again at the prompt, and the same
+ * What is logged of each change: a line of the log that makes it again at the prompt, and the same
  * line in the recording. Not for making changes.
  */
 #include "ui/session/record.h"

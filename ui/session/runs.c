@@ -66,7 +66,7 @@ static json_t *make_job(const struct hv_session *s, const char *strategy, json_t
     return job;
 }
 
-/* "run whale faults=2": what was said for this run only; the rest is set with `option`. */
+/* "run whale faults=2": only the options of this run; the others are set with `option`. */
 static void tell_run(struct hv_session *s, const char *strategy, const json_t *options)
 {
     struct hv_str line = {0};

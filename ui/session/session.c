@@ -95,7 +95,7 @@ void hv_session_abandon(struct hv_session *s)
     if (hv_session_dirty(s)) {
         st = hv_session_autosave(s, NULL);
     }
-    (void)st; /* nobody is left to be told */
+    (void)st; /* the program ends: there is nowhere to report a failure */
     hv__session_free(s);
 }
 

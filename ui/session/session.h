@@ -4,7 +4,7 @@
  *
  * This header holds opening, closing and the loop; it includes the headers of all subjects, which
  * may also be included alone. Counters (hv_session_changes, hv_session_generation) only go up:
- * whoever draws keeps the value it drew.
+ * a caller that draws compares them with the values of its last drawing.
  */
 #ifndef HV_UI_SESSION_SESSION_H
 #define HV_UI_SESSION_SESSION_H
@@ -37,7 +37,7 @@ struct hv_session_env {
     size_t apart_from;     /**< timelines of at least about so many operations are made by a thread
                                 while the program goes on; 0 = none are */
     size_t timeline_bytes; /**< so many of timelines are kept, and the last two; 0 = 512 MiB */
-    bool plugins_later;    /**< `plugins` is NULL: they are read (hv_plugins_read) when first asked
+    bool plugins_later;    /**< `plugins` is NULL: they are read (hv_plugins_read) at the first use
                                 for, so that an opening does not wait for them */
 };
 
@@ -75,7 +75,7 @@ size_t hv_session_fds(const struct hv_session *s, struct pollfd *out, size_t cap
 /** Milliseconds until hv_session_tick is wanted without input; −1 = never (nothing runs, nothing
  * unsaved). */
 int hv_session_timeout_ms(const struct hv_session *s);
-/** Takes in what workers said and autosaves when due. True when something visible changed. */
+/** Takes in the output of workers and autosaves when due. True when something visible changed. */
 bool hv_session_tick(struct hv_session *s);
 /** The session's clock, seconds: for work that is spread over ticks. */
 double hv_session_now_s(const struct hv_session *s);

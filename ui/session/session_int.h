@@ -1,7 +1,7 @@
 /**
  * The parts that a session is made of; for the files of this folder only. Each part owns its state,
- * which only its own files see, and knows nothing of the session: it reports by what its functions
- * return. The files of this folder carry each change through the parts that it concerns.
+ * which only its own files see, and calls no function of the session: it reports by what its
+ * functions return. The files of this folder carry each change through the parts that it concerns.
  */
 #ifndef HV_UI_SESSION_SESSION_INT_H
 #define HV_UI_SESSION_SESSION_INT_H

@@ -9,7 +9,7 @@ struct hv_session;
 /** All strategies, in menu order (broken ones have their error). The first call reads them where
  * the environment left that for later; a failure is logged, there are none then. */
 const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t *n);
-/** Names of all schedules that can be asked for: those of the table, then those written in Lua.
+/** Names of all schedules that a plan may name: those of the table, then those written in Lua.
  * Owner: the caller frees the array. */
 const char **hv_session_schedules(const struct hv_session *s, size_t *n);
 /** Strategy of that id, or NULL. */
@@ -17,7 +17,7 @@ const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const ch
 /**
  * Reads the plugins again whose files changed since they were read, and that of `id` (may be NULL)
  * in any case; *n_read = how many took the place of what was known. Pointers to strategies, their
- * texts and rows, are void then. Errors: HV_EPLUGIN (file:line) or HV_EIO of the one asked for,
+ * texts and rows, are void then. Errors: HV_EPLUGIN (file:line) or HV_EIO of the plugin `id`,
  * else of the first; where one cannot be read the strategy stays as it was. O(bytes of all files).
  */
 enum hv_status hv_session_strategies_reload(struct hv_session *s, const char *id, size_t *n_read,

@@ -1,6 +1,6 @@
 /*
  * Commands that turn one tree of a document into another: the shortest `set`, `insert` and `remove`
- * lines that say what changed. What is recorded, and what a worker's copy of the workspace hands
+ * lines that make the change. What is recorded, and what a worker's copy of the workspace hands
  * back, goes through here. Not for making the change.
  */
 #include "ui/session/doc/diff.h"
@@ -8,7 +8,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* More lines than this and the whole value says it better. */
+/* Where there would be more lines than this, one line sets the whole document. */
 #define MOST_LINES 24
 
 /* A comparison on its way down. */

@@ -1,7 +1,7 @@
 /**
  * The undo journal: up to HV_SESSION_UNDO_LIMIT steps with a position among them. Steps before the
- * position can be undone, those behind it can be redone. The journal only keeps steps; whoever
- * moves the position carries the step out.
+ * position can be undone, those behind it can be redone. The journal only keeps steps; its
+ * caller carries them out.
  */
 #ifndef HV_UI_SESSION_DOC_JOURNAL_H
 #define HV_UI_SESSION_DOC_JOURNAL_H

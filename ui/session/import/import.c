@@ -166,7 +166,7 @@ static bool same_devices(const json_t *a, const json_t *b)
     return same;
 }
 
-/** Does `b` cost less? What costs nothing known comes last. */
+/** Has `b` a lower price? A group without a price comes last. */
 static bool is_cheaper(const json_t *a, const json_t *b)
 {
     json_t *x = json_object_get(a, "price_usd_per_hour"),

@@ -20,7 +20,7 @@ const char *hv_import_way_text(enum hv_import_way w);
 /** What fits what was read: measured links and prices update, everything else replaces. */
 enum hv_import_way hv_import_way_usual(const struct hv_import *im);
 
-/** Is this file (or name) one of ours, to be opened as it is? Nothing else is said of it. */
+/** Is this file (or name) one of ours, to be opened as it is? It is not read further. */
 bool hv_import_is_own(const char *text);
 /** Reads what the words name: files, or `local` for this machine. Owner of *out: hv_import_free.
  * Errors: as hv_import_file. */

@@ -1,4 +1,5 @@
-/** Asks this machine what it has. Not for reading what the programs say (solver/io/import). */
+/** Runs the programs that list this machine's devices. Not for reading their output
+ * (solver/io/import). */
 #include "ui/session/import/local.h"
 
 #include "solver/base/vec.h"

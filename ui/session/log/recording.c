@@ -77,7 +77,7 @@ enum hv_status hv__recording_write(struct hv__recording *r, const char *line, si
 {
     struct hv_str text = {0};
     if (r->ran && !runs_left) {
-        hv_str_adds(&text, "settle\n"); /* whoever did this had seen the runs end */
+        hv_str_adds(&text, "settle\n"); /* the user saw the runs end before this line */
         r->ran = false;
     }
     hv_str_addc(&text, ':');

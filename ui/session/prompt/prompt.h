@@ -31,7 +31,7 @@ void hv_prompt_outcome_free(struct hv_prompt_outcome *o);
 
 /**
  * Runs one line ("set cluster.nodes[0].count 4", without the colon; an empty line does nothing).
- * Errors: HV_EUSAGE naming the command and what it expects, or what the session said; nothing is
+ * Errors: HV_EUSAGE naming the command and what it expects, or the error of the session; nothing is
  * changed then.
  */
 enum hv_status hv_session_command(struct hv_session *s, const char *line,

@@ -36,7 +36,7 @@ size_t hv__drawn_bytes(const struct hv__drawn *d)
 /* One thread with its work. */
 struct hv__drawing {
     uint32_t row;
-    bool dropped; /* nobody wants it any more */
+    bool dropped; /* its result is void */
     const struct hv_device_catalogue *devices;
     json_t *tree[HV_DOC_INPUTS], *plan; /* copies; handed to the documents one by one */
     struct hv__drawn *out;
@@ -113,7 +113,7 @@ static void *work(void *arg)
     if (w->status == HV_OK) {
         w->status = hv_eval(d->cost, d->plan.plan, &o, &d->arena, &d->verdict, &w->err);
     }
-    if (atomic_load(&w->watch.stop)) { /* nobody will look: let go of the memory here */
+    if (atomic_load(&w->watch.stop)) { /* the result is void: free the memory in this thread */
         hv__drawn_free(d);
         w->out = NULL;
     }

@@ -65,7 +65,7 @@ static void on_event(void *ctx, const struct hv_pool_event *ev)
 {
     struct hv__console *c = ctx;
     if (ev->id != c->job) {
-        return; /* one that was told to end */
+        return; /* a worker that was replaced */
     }
     if (ev->kind == HV_POOL_ANSWER) {
         take_answer(c, ev->line);

@@ -1,7 +1,7 @@
 /**
  * The console's Lua: a worker with a copy of the workspace that lives from line to line. What a
- * line prints goes to the log; what it changes comes back as commands, which are handed to whoever
- * made the console.
+ * line prints goes to the log; what it changes comes back as commands, which are handed to
+ * a function of the console's owner.
  */
 #ifndef HV_UI_SESSION_RUN_CONSOLE_H
 #define HV_UI_SESSION_RUN_CONSOLE_H

@@ -179,7 +179,7 @@ enum hv_status hv__strategies_reload(struct hv__strategies *l, struct hv__log *l
         struct hv_err why = {0};
         enum hv_status st = reload(l, log, i, &why);
         *n_read += st == HV_OK;
-        /* what was broken before and still is, is news only to who asked for it */
+        /* one that was broken before is reported only when `id` names it */
         bool told = st != HV_OK && (asked || l->items[i].error == NULL);
         if (told && (first == HV_OK || asked)) {
             first = st;

@@ -27,7 +27,7 @@ enum hv_status hv__strategies_check(struct hv__strategies *l, json_t *tree,
 /**
  * Reads those again whose files changed, and that of `id` (may be NULL) in any case; *n_read counts
  * those that took the place of older ones, each of which is logged. Errors: HV_EPLUGIN (file:line)
- * or HV_EIO of the one asked for, else of the first; such a strategy stays as it was. O(bytes of
+ * or HV_EIO of the plugin `id`, else of the first; such a strategy stays as it was. O(bytes of
  * all files).
  */
 enum hv_status hv__strategies_reload(struct hv__strategies *l, struct hv__log *log, const char *id,
