@@ -20,7 +20,9 @@ PKGS_LUA    := lua5.4
 PKGS_TERM   := ncursesw
 PKGS_TEST   := cmocka vterm
 # third-party headers are -isystem, so that our warnings never fire inside them
-sysinc = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(1) 2>/dev/null))
+# each library is asked for on its own, silently: one that is missing (those of the tests where only the program is built)
+# takes nothing from the others; .ci/deps says what is missing
+sysinc = $(patsubst -I%,-isystem %,$(sort $(foreach p,$(1),$(shell pkg-config --cflags-only-I $(p) 2>/dev/null))))
 # libraries are linked in where their archives are found: a start is half a millisecond faster. For
 # packages, which want them shared: make SHARED=1
 LIB_DIR := $(shell pkg-config --variable=libdir jansson 2>/dev/null)
@@ -28,10 +30,10 @@ archive  = $(if $(SHARED),,$(wildcard $(LIB_DIR)/lib$(patsubst -l%,%,$(1)).a))
 linked   = $(foreach l,$(1),$(or $(call archive,$(l)),$(l)))
 # lp_solve ships no pkg-config file; the static library needs colamd after it
 LPSOLVE_LIBS ?= -llpsolve55 -lcolamd -lsuitesparseconfig
-LIBS_SOLVER  := $(call linked,$(shell pkg-config --libs $(PKGS_SOLVER)) $(LPSOLVE_LIBS)) -lm -ldl -lpthread
-LIBS_LUA     := $(call linked,$(shell pkg-config --libs $(PKGS_LUA))) -lm -ldl
-LIBS_TERM    := $(call linked,$(shell pkg-config --libs $(PKGS_TERM)))
-LIBS_TEST     = $(shell pkg-config --libs $(PKGS_TEST)) -lutil
+LIBS_SOLVER  := $(call linked,$(shell pkg-config --libs $(PKGS_SOLVER) 2>/dev/null) $(LPSOLVE_LIBS)) -lm -ldl -lpthread
+LIBS_LUA     := $(call linked,$(shell pkg-config --libs $(PKGS_LUA) 2>/dev/null)) -lm -ldl
+LIBS_TERM    := $(call linked,$(shell pkg-config --libs $(PKGS_TERM) 2>/dev/null))
+LIBS_TEST     = $(shell pkg-config --libs $(PKGS_TEST) 2>/dev/null) -lutil
 
 # ---- flags -----------------------------------------------------------------------------------
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wdouble-promotion -Wshadow -Wvla \
@@ -179,7 +181,8 @@ endif
 # ---- what people and CI call -------------------------------------------------------------------
 run: ## install what is missing, build, start on the sample workspace
 	@.ci/deps build
-	@$(MAKE) --no-print-directory all
+	@echo 'building hetviz; from scratch this takes one to three minutes'
+	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@$(BIN) $(ARGS)
 
 test: ## install what is missing, build, run every test; ends with "N passed, N failed"
@@ -210,11 +213,14 @@ bench: $(BIN) $(BENCH) ## measure start, planning, evaluation, memory
 	@HETVIZ=$(BIN) tests/bench/run $(B)
 
 # ---- checks of the house ------------------------------------------------------------------------
-layers: $(call obj,$(SRC_LIB)) ## no room reaches up: by linking and by includes
+layers: $(call obj,$(SRC_LIB) $(SRC_PROGRAM)) ## no room reaches up, by linking and by includes; no folders in circles
 	@CC='$(CC)' LDFLAGS='$(ALL_LDFLAGS)' tests/lint/layers $(O) '$(LIBS_SOLVER)' '$(LIBS_LUA)'
-headers: ## every header compiles on its own
+	@tests/lint/circles $(O)
+headers: ## every header compiles on its own; those that need CUDA only where its headers are
 	@for h in $$(find solver scripting ui -name '*.h' 2>/dev/null); do \
-	  printf '#include "%s"\nextern int hv_not_empty;\n' "$$h" | $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Werror -x c -fsyntax-only - || { echo "not self-contained: $$h" >&2; exit 1; }; done
+	  cuda=; case $$h in solver/profiler/cuda/*) cuda='$(if $(HAS_CUDA),-isystem $(CUDA_HOME)/include)'; \
+	    [ -n "$$cuda" ] || { echo "skipped, needs the CUDA toolkit: $$h"; continue; };; esac; \
+	  printf '#include "%s"\nextern int hv_not_empty;\n' "$$h" | $(CC) $(ALL_CPPFLAGS) $$cuda $(ALL_CFLAGS) -Werror -x c -fsyntax-only - || { echo "not self-contained: $$h" >&2; exit 1; }; done
 ALL_TEXT = $(shell git ls-files '*.c' '*.h')
 # braces are inserted since clang-format 15
 CLANG_FORMAT ?= $(or $(firstword $(foreach v,20 19 18 17 16 15,$(shell command -v clang-format-$(v)))),clang-format)

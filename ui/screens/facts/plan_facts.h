@@ -5,7 +5,7 @@
 #ifndef HV_UI_SCREENS_FACTS_PLAN_FACTS_H
 #define HV_UI_SCREENS_FACTS_PLAN_FACTS_H
 
-#include "ui/session/plan_trouble.h"
+#include "ui/session/row/plan_trouble.h"
 #include "ui/view/widget/widgets.h"
 
 /* clang-format off */

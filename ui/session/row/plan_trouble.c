@@ -1,5 +1,5 @@
 /** Why a row has no plan, or what is wrong with its plan, in words. */
-#include "ui/session/plan_trouble.h"
+#include "ui/session/row/plan_trouble.h"
 
 void hv_plan_trouble(const struct hv_row *row, const struct hv_verdict *verdict, struct hv_str *out)
 {
