@@ -55,7 +55,7 @@ static void load_hops(struct scene *z, size_t i, struct hv_rng *r)
     z->x[i].cost.hop_s = z->hop_s[i];
     hv_pipe_time(&z->x[i].g, &z->x[i].cost, &z->x[i].run);
     z->pipelines[i] = (struct hv__pipeline){
-        .sendings = z->sendings[i], .n_sendings = n, .sending_of_hop = z->sending_of[i]};
+        .hops = {.sendings = z->sendings[i], .n_sendings = n, .sending_of = z->sending_of[i]}};
     z->pipes[i] = (struct hv_share_pipe){
         .g = &z->x[i].g, .c = &z->x[i].cost, .hops = z->hops[i], .run = &z->x[i].run};
 }
@@ -65,8 +65,8 @@ static void open_scene(struct scene *z, struct world *w, struct hv_arena *a, str
     size_t n = 1 + hv_rng_below(r, UNITS);
     *z = (struct scene){
         .share = {.pipes = z->pipes, .n_pipes = n},
-        .l = {.k = w->cost, .arena = a, .pipelines = z->pipelines, .n_pipelines = n}};
-    z->l.share = &z->share;
+        .l = {.k = w->cost, .arena = a, .pipelines = {.items = z->pipelines, .n = n}}};
+    z->l.network.share = &z->share;
     for (size_t i = 0; i < n; i++) {
         build(&z->x[i], "1f1b", 2 + (int32_t)hv_rng_below(r, 3), 1 + (int32_t)hv_rng_below(r, 7), 1,
               NULL, NULL);
@@ -152,7 +152,7 @@ static void reductions_have_what_activations_leave(void **state)
             assert_true(fabs(end_s - want) < 1e-9 * fmax(1, want));
             later += end_s > start_s + work_s + 1e-9;
         }
-        for (size_t k = 0; k < z.l.n_pipelines; k++) {
+        for (size_t k = 0; k < z.l.pipelines.n; k++) {
             hv_arena_free(&z.x[k].a);
         }
         hv_arena_free(&a);
