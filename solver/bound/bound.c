@@ -8,7 +8,7 @@
  * per second, and price a unit at u_c = min_k λ_k w(k,c): then T Σ_k D_k λ_k ≥ Σ_c N_c u_c with D_k
  * devices of kind k. This is weak duality of the fractional assignment problem: any λ ≥ 0 gives a
  * true bound, the best one the optimum of the relaxation. We search for it by trial from several
- * starts (bound_work.c), so the bound may be a little low, never too high. bound_chain.c puts more
+ * starts (work.c), so the bound may be a little low, never too high. chain.c puts more
  * into the same inequality: passes have a size, and have to get through all layers in time.
  *
  * Memory: sums of gradients, and in fp16 their unscaled copy, stay on the devices whatever a plan
@@ -29,7 +29,7 @@
  * best n devices is concave, Q(n) is a constant over a linear function of it, and between two ends
  * of kinds Q(n) (1 + J log2(n)) + V/speed(n) rises and then falls, or only falls: its least is at
  * an end. J log2(n) h only rises: it is taken where the kind begins. For several mixes of the two
- * sides of bound_chain.c each gives a bound between the same two ends; the largest holds.
+ * sides of chain.c each gives a bound between the same two ends; the largest holds.
  */
 #include "solver/bound/bound_int.h"
 

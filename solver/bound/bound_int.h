@@ -10,7 +10,7 @@
 /** Items of a model that is looked at by size. */
 #define HV__ITEMS_BY_SIZE (2 * HV__CLASSES_BY_SIZE + 3)
 
-/** What devices beyond a cut can take over from those before it (bound_cut.c): passes of so much of
+/** What devices beyond a cut can take over from those before it (cut.c): passes of so much of
  * the batch, times so much of the model, as the cut carries in that time. */
 struct hv__beyond {
     double window_s; /**< at most */
@@ -34,7 +34,7 @@ struct hv__work {
     double *step_s, *jitter, *pass_s; /**< [n_kinds] */
     bool transformer;
     const struct hv__beyond *beyond; /**< these are the devices before a cut; NULL: all there are */
-    bool even; /**< of even plans (bound_even.c): what counts beside work is the first forward pass
+    bool even; /**< of even plans (even.c): what counts beside work is the first forward pass
                 */
 };
 

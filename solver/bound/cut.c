@@ -19,7 +19,7 @@
  *    backward pass of its part, so not before all activations have crossed forwards; what still
  *    crosses backwards goes first. So ν H + R(Q) ≤ T', and devices beyond do no more than ν of the
  *    passes through Q: those before the cut have the rest, and for them the inequality of
- *    bound_chain.c holds with as much less work.
+ *    chain.c holds with as much less work.
  * A and B are numbers. In C what is taken over grows with T': let E(t) be the bound of the devices
  * before the cut where T' ≤ t; it falls. The least time of a plan is no less than min(t, E(t)), for
  * every t; the best t is found by halving. The most that can be taken over is a knapsack of parts

@@ -13,13 +13,13 @@
  *   3. T' S ≥ S f + V + Σ over devices of λ times B and weight gradients.
  *
  * With κ ≥ S the speed of all there are, (κ - S) (T' - f) ≥ 0 puts κ for S on both sides. θ times
- * the work (1 of bound_chain.c) and 1-θ times that:
+ * the work (1 of chain.c) and 1-θ times that:
  *
  *   T' (θ S + (1-θ) κ) ≥ V + Σ_parts min over kinds, cells and x of
  *     N λ (θ (all by x) + (1-θ) (B and weight gradients by x)) + (1-θ) κ (F of one pass),
  *
  * where "by x" is w + s/x of the cell and F is s' + x w'. One x stands in all of them, as all
- * passes of a part are alike. That is the inequality of bound_chain.c with other prices of a part,
+ * passes of a part are alike. That is the inequality of chain.c with other prices of a part,
  * and all that bound.c makes of it holds, with V on both sides of the mix. It asks for smaller
  * passes than the chain of a sequence, which may fill all of T'.
  *

@@ -141,12 +141,3 @@ bool hv_balance_whole(const struct hv_balance *b, size_t more, int *out)
     }
     return left == 0;
 }
-
-double hv_balance_pace_s(const struct hv_balance *b, const int *layers)
-{
-    double pace = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        pace = fmax(pace, layers[i] * b->stages[i].layer_s);
-    }
-    return pace;
-}

@@ -5,8 +5,8 @@
  * t_i and b_i are seconds and bytes per layer as the judge found them. Solved in closed form:
  * stages that run full keep what they hold, the others share the rest in proportion to their speed.
  */
-#ifndef HV_SOLVER_BOUND_BALANCE_H
-#define HV_SOLVER_BOUND_BALANCE_H
+#ifndef HV_SOLVER_EVAL_BALANCE_H
+#define HV_SOLVER_EVAL_BALANCE_H
 
 #include "solver/eval/eval.h"
 
@@ -46,7 +46,5 @@ enum hv_status hv_eval_balance(const struct hv_verdict *v, const struct hv_plan 
  * stages).
  */
 bool hv_balance_whole(const struct hv_balance *b, size_t more, int *out);
-/** Slowest stage of whole numbers of layers, seconds per micro-batch. */
-double hv_balance_pace_s(const struct hv_balance *b, const int *layers);
 
 #endif

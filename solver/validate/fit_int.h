@@ -1,4 +1,4 @@
-/** Shared by the files behind validate_fit.h only: numbers as the fitter sees them, and relatives.
+/** Shared by the files behind fit.h only: numbers as the fitter sees them, and relatives.
  */
 #ifndef HV_SOLVER_VALIDATE_FIT_INT_H
 #define HV_SOLVER_VALIDATE_FIT_INT_H

@@ -1,5 +1,5 @@
 /* Prediction of rows by fits that did not see their source: the class's own, that of the class it
- * is like, or the mean of the others. Fitting itself is in validate_fit.c. */
+ * is like, or the mean of the others. Fitting itself is in fit.c. */
 #include "solver/validate/fit_int.h"
 
 #include "solver/base/units.h"

@@ -1,4 +1,4 @@
-/** Times of rows at points of a fit that were evaluated before; only for validate_fit.c. */
+/** Times of rows at points of a fit that were evaluated before; only for fit.c. */
 #ifndef HV_SOLVER_VALIDATE_MEMO_H
 #define HV_SOLVER_VALIDATE_MEMO_H
 

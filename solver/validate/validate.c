@@ -1,6 +1,6 @@
 /*
  * Prediction of published rows and the error figures over them. Rows are read in io/own, printed in
- * ui/cli; fitting is in validate_fit.c.
+ * ui/cli; fitting is in fit.c.
  */
 #include "solver/validate/validate.h"
 

@@ -15,6 +15,16 @@
 #include "solver/optim/lp/lp.h"
 #include "tests/eval_fixture.h"
 
+/** Slowest stage of whole numbers of layers, seconds per micro-batch. */
+static double pace_s(const struct hv_balance *b, const int *layers)
+{
+    double pace = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        pace = fmax(pace, layers[i] * b->stages[i].layer_s);
+    }
+    return pace;
+}
+
 enum { MOST = 5 };
 
 /** A plan and a verdict of random stages, as the judge would give them. */
@@ -111,7 +121,7 @@ static void the_closed_form_is_the_optimum_with_its_duals(void **state)
         double best = best_of_all(&b, 0, (int)b.layers);
         assert_int_equal(hv_balance_whole(&b, SIZE_MAX, whole), best < HUGE_VAL);
         if (best < HUGE_VAL) {
-            assert_true(fabs(hv_balance_pace_s(&b, whole) - best) < 1e-9);
+            assert_true(fabs(pace_s(&b, whole) - best) < 1e-9);
         }
         if (!hv_known(b.best_pace_s)) {
             assert_int_equal(r.outcome, HV_LP_INFEASIBLE);

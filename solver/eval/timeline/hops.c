@@ -1,5 +1,5 @@
 /** Lanes of what pipeline ranks hand to each other. When an operation ends its hop begins, behind
- * those before it on the same way; how long it takes beside others the run says (contend.c). */
+ * those before it on the same way; how long it takes beside others the run says (links_shared.c). */
 #include "solver/eval/timeline/timeline_int.h"
 
 #include <stdlib.h>

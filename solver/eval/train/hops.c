@@ -1,7 +1,7 @@
 /**
  * What ranks send each other: seconds of a transfer, and what of the network it keeps busy. Copies
  * of a pipeline run in step, so what they send at the same time over the same links is one load.
- * What meets on a link otherwise is played in contend.c.
+ * What meets on a link otherwise is played in links_shared.c.
  */
 #include "solver/eval/train/steps.h"
 
@@ -46,7 +46,7 @@ static int by_wire(const void *x, const void *y)
     return (a->wire > b->wire) - (a->wire < b->wire);
 }
 
-/** Adds up what the copies ask of each element. */
+/** Adds up the demand of the copies on each element. */
 static void merge(struct list *l)
 {
     size_t n = 0;

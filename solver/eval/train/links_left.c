@@ -11,7 +11,7 @@
 /** A transfer on the network, or the exchanges of a pass. */
 struct transfer {
     double start_s, end_s;
-    double times; /**< what its sending asks of lanes */
+    double times; /**< multiple of the demand of its sending on lanes */
 };
 
 /** What a transfer takes of a lane while it is under way. */
@@ -21,8 +21,8 @@ struct part {
     double until_s; /**< latest end of the parts of its kind up to it */
 };
 
-/** What a sending asks of a kind of lanes; a rank, of a second of its exchanges. */
-struct ask {
+/** Demand of a sending on a kind of lanes; of a rank, per second of its exchanges. */
+struct demand {
     size_t kind;
     double busy_s;
 };
@@ -45,8 +45,8 @@ struct hv__links_left {
     size_t n;
     size_t *kind_of; /**< [lanes] 0: nobody takes any of it */
     size_t n_kinds;
-    size_t *asks_at; /**< [sendings of all pipelines, then flat ranks, + 1] into asks */
-    struct ask *asks;
+    size_t *demands_at; /**< [sendings of all pipelines, then flat ranks, + 1] into demands */
+    struct demand *demands;
     size_t *at;         /**< [n_kinds + 2] into parts */
     struct part *parts; /**< by start within a kind */
     /* of the reduction at hand */
@@ -56,7 +56,7 @@ struct hv__links_left {
     size_t n_streams, mark;
 };
 
-/** A lane, with a hash of what asks how much of it. */
+/** A lane, with a hash of all demands on it. */
 struct lane {
     uint64_t hash;
     size_t number;
@@ -148,26 +148,26 @@ static size_t *find_kinds(const struct hv__lowered *l, const size_t *first,
     return first_lane;
 }
 
-static bool is_listed(const struct ask *asks, size_t from, size_t to, size_t kind)
+static bool is_listed(const struct demand *demands, size_t from, size_t to, size_t kind)
 {
     for (size_t i = from; i < to; i++) {
-        if (asks[i].kind == kind) {
+        if (demands[i].kind == kind) {
             return true;
         }
     }
     return false;
 }
 
-/** Adds what one sending, of which the asks begin at `from`, asks of an element: of the first lane
+/** Adds the demand of one sending, whose demands begin at `from`, on an element: on the first lane
  * of a kind only, and once where a lane is a node's network in both directions. */
-static size_t add_ask(const struct hv_cluster *c, struct hv__links_left *t,
-                      const size_t *first_lane, size_t from, size_t n,
-                      const struct hv_wire_use *use)
+static size_t add_demand(const struct hv_cluster *c, struct hv__links_left *t,
+                         const size_t *first_lane, size_t from, size_t n,
+                         const struct hv_wire_use *use)
 {
     int64_t lane = lane_of(c, use->wire);
     size_t kind = lane < 0 ? 0 : t->kind_of[lane];
-    if (kind > 0 && first_lane[kind] == (size_t)lane && !is_listed(t->asks, from, n, kind)) {
-        t->asks[n++] = (struct ask){kind, use->busy_s};
+    if (kind > 0 && first_lane[kind] == (size_t)lane && !is_listed(t->demands, from, n, kind)) {
+        t->demands[n++] = (struct demand){kind, use->busy_s};
     }
     return n;
 }
@@ -193,8 +193,8 @@ static struct hv_wire_use *by_rank(const struct hv__lowered *l, size_t n_ranks, 
     return out;
 }
 
-/** What every sending, and behind them every rank, asks of the first lane of each kind. */
-static void list_asks(const struct hv__lowered *l, const size_t *first, struct hv__links_left *t)
+/** Demand of every sending, and behind them of every rank, on the first lane of each kind. */
+static void list_demands(const struct hv__lowered *l, const size_t *first, struct hv__links_left *t)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const size_t *first_lane = find_kinds(l, first, t);
@@ -205,16 +205,16 @@ static void list_asks(const struct hv__lowered *l, const size_t *first, struct h
             most += l->pipelines.items[i].hops.sendings[k].n_loads;
         }
     }
-    t->asks_at = hv_arena_new(l->arena, size_t, first[l->pipelines.n] + n_ranks + 2);
-    t->asks = hv_arena_new(l->arena, struct ask, most + 1);
+    t->demands_at = hv_arena_new(l->arena, size_t, first[l->pipelines.n] + n_ranks + 2);
+    t->demands = hv_arena_new(l->arena, struct demand, most + 1);
     for (size_t i = 0; i < l->pipelines.n; i++) {
         for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
             const struct hv__sending *s = &l->pipelines.items[i].hops.sendings[k];
             size_t from = n;
             for (size_t w = 0; w < s->n_loads; w++) {
-                n = add_ask(c, t, first_lane, from, n, &s->loads[w]);
+                n = add_demand(c, t, first_lane, from, n, &s->loads[w]);
             }
-            t->asks_at[first[i] + k + 1] = n;
+            t->demands_at[first[i] + k + 1] = n;
         }
     }
     size_t *at = hv_arena_new(l->arena, size_t, n_ranks + 2);
@@ -222,9 +222,9 @@ static void list_asks(const struct hv__lowered *l, const size_t *first, struct h
     for (size_t r = 0; r < n_ranks; r++) {
         size_t from = n;
         for (size_t k = at[r]; k < at[r + 1]; k++) {
-            n = add_ask(c, t, first_lane, from, n, &uses[k]);
+            n = add_demand(c, t, first_lane, from, n, &uses[k]);
         }
-        t->asks_at[first[l->pipelines.n] + r + 1] = n;
+        t->demands_at[first[l->pipelines.n] + r + 1] = n;
     }
 }
 
@@ -245,8 +245,9 @@ static void list_parts(const struct hv__lowered *l, const size_t *sending_of,
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < t->n; i++) {
             const struct transfer *x = &t->transfers[i];
-            for (size_t k = t->asks_at[sending_of[i]]; k < t->asks_at[sending_of[i] + 1]; k++) {
-                const struct ask *a = &t->asks[k];
+            for (size_t k = t->demands_at[sending_of[i]]; k < t->demands_at[sending_of[i] + 1];
+                 k++) {
+                const struct demand *a = &t->demands[k];
                 if (pass == 0) {
                     t->at[a->kind + 2]++;
                 } else {
@@ -305,7 +306,7 @@ static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t f
         for (size_t r = 0; l->network.demands->frac[i] != NULL && r < pl->n_ranks; r++) {
             size_t n = count_nodes(pl, r, from_s), flat = first + l->pipelines.rank_at[i] + r;
             all += n;
-            if (t == NULL || t->asks_at[flat + 1] == t->asks_at[flat]) {
+            if (t == NULL || t->demands_at[flat + 1] == t->demands_at[flat]) {
                 continue;
             }
             int32_t end = pl->pipe.rank_node_at[r + 1];
@@ -330,7 +331,7 @@ struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double 
     }
     size_t n = 0, *first = first_sendings(l), n_sendings = first[l->pipelines.n];
     struct hv__links_left *t = hv_arena_new(l->arena, struct hv__links_left, 1);
-    list_asks(l, first, t);
+    list_demands(l, first, t);
     const struct hv_share_transfer *x =
         l->network.share != NULL ? hv_share_transfers(l->arena, l->network.share, from_s, &n)
                                  : NULL;
@@ -340,7 +341,7 @@ struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double 
     for (size_t i = 0; i < n; i++) {
         size_t s =
             first[x[i].pipe] + (size_t)l->pipelines.items[x[i].pipe].hops.sending_of[x[i].hop];
-        if (x[i].end_s > x[i].start_s && t->asks_at[s + 1] > t->asks_at[s]) {
+        if (x[i].end_s > x[i].start_s && t->demands_at[s + 1] > t->demands_at[s]) {
             sending_of[t->n] = s;
             t->transfers[t->n++] = (struct transfer){x[i].start_s, x[i].end_s, 1};
         }

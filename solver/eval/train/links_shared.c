@@ -1,7 +1,7 @@
 /**
  * Transfers that meet on a link: which of a plan's transfers load which elements of the network,
- * and the runs of its pipelines when they share them (sim/share.h). Where nothing meets, the runs
- * stand as they are.
+ * and the runs of its pipelines when they share them (sim/links/links.h). Where nothing meets, the
+ * runs stand as they are.
  */
 #include "solver/eval/train/steps.h"
 
@@ -12,7 +12,7 @@
 /** Shares of an element that add up to this much more than all of it are rounding. */
 #define ROUNDING 1e-9
 
-/** What one sending asks of one element; sendings are numbered through all pipelines. */
+/** Demand of one sending on one element; sendings are numbered through all pipelines. */
 struct use {
     uint64_t wire;
     size_t sending;
@@ -22,7 +22,7 @@ struct use {
 /** An element: its uses. */
 struct element {
     size_t from, to;
-    uint64_t hash; /**< of what asks how much of it */
+    uint64_t hash; /**< of all demands on it */
 };
 
 struct uses {
@@ -57,11 +57,11 @@ static uint64_t own_wire(const struct hv__lowered *l, size_t pipeline, const str
                                        l->pipelines.rank_at[pipeline] + x->to);
 }
 
-/** Everything that sendings and, behind them, exchanges of ranks ask for, by element. */
-static struct uses list_uses(const struct hv__lowered *l, const struct hv__demands *asks)
+/** Demands of all sendings and, behind them, of the exchanges of ranks, by element. */
+static struct uses list_uses(const struct hv__lowered *l, const struct hv__demands *demands)
 {
     struct uses u = {.first_sending = hv_arena_new(l->arena, size_t, l->pipelines.n + 1)};
-    size_t most = asks != NULL ? asks->n : 0;
+    size_t most = demands != NULL ? demands->n : 0;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         u.first_sending[i + 1] = u.first_sending[i] + l->pipelines.items[i].hops.n_sendings;
         for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
@@ -81,8 +81,8 @@ static struct uses list_uses(const struct hv__lowered *l, const struct hv__deman
             }
         }
     }
-    for (size_t i = 0; asks != NULL && i < asks->n; i++) {
-        const struct hv__demand *x = &asks->items[i];
+    for (size_t i = 0; demands != NULL && i < demands->n; i++) {
+        const struct hv__demand *x = &demands->items[i];
         u.items[u.n++] =
             (struct use){x->wire, u.first_sending[l->pipelines.n] + x->rank, x->busy_s};
     }
@@ -204,7 +204,7 @@ static struct hv_share_hop *list_loads(const struct hv__lowered *l, const struct
     return out;
 }
 
-/** What the ranks of a pipeline ask for: a ring is a flow per device of a node. */
+/** Demands of the ranks of a pipeline: a ring is a flow per device of a node. */
 static struct hv_share_rank *list_ranks(const struct hv__lowered *l, size_t pipeline,
                                         const struct hv_share_hop *loads)
 {
@@ -228,7 +228,7 @@ static struct hv_share_rank *list_ranks(const struct hv__lowered *l, size_t pipe
 /** The pipes with what their hops load. A run of which the middle was left out is timed anew, as
  * short as it was laid out. */
 static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
-                       const struct hv_share_hop *sendings, const struct hv__demands *asks,
+                       const struct hv_share_hop *sendings, const struct hv__demands *demands,
                        struct hv_share *s)
 {
     s->pipes = hv_arena_new(l->arena, struct hv_share_pipe, l->pipelines.n);
@@ -244,9 +244,9 @@ static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
         }
         s->pipes[i] =
             (struct hv_share_pipe){.g = &x->pipe, .c = &x->cost, .hops = hops, .run = &x->run};
-        if (asks != NULL && asks->frac[i] != NULL) {
+        if (demands != NULL && demands->frac[i] != NULL) {
             s->pipes[i].ranks = list_ranks(l, i, sendings + u->first_sending[l->pipelines.n]);
-            s->pipes[i].frac = asks->frac[i];
+            s->pipes[i].frac = demands->frac[i];
         }
         if (x->more_mb > 0) {
             s->pipes[i].run = hv_arena_new(l->arena, struct hv_pipe_run, 1);
@@ -262,13 +262,13 @@ bool hv__share_links(struct hv__lowered *l)
     for (size_t i = 0; i < l->pipelines.n; i++) {
         sendings += l->pipelines.items[i].hops.n_sendings;
     }
-    const struct hv__demands *asks = l->network.demands = hv__find_demands(l);
-    if (sendings == 0 && asks == NULL) {
+    const struct hv__demands *demands = l->network.demands = hv__find_demands(l);
+    if (sendings == 0 && demands == NULL) {
         return false;
     }
-    struct uses u = list_uses(l, asks);
-    if (asks != NULL && !keep_tight(l, &u)) {
-        asks = NULL;
+    struct uses u = list_uses(l, demands);
+    if (demands != NULL && !keep_tight(l, &u)) {
+        demands = NULL;
     }
     if (u.n == 0) {
         return false;
@@ -276,8 +276,8 @@ bool hv__share_links(struct hv__lowered *l)
     struct element *e = NULL;
     l->network.share = hv_arena_new(l->arena, struct hv_share, 1);
     l->network.share->n_links = find_elements(l, &u, &e);
-    fill_pipes(l, &u, list_loads(l, &u, e, l->network.share->n_links), asks, l->network.share);
-    bool crowded = asks != NULL || hv_share_crowded(l->network.share);
+    fill_pipes(l, &u, list_loads(l, &u, e, l->network.share->n_links), demands, l->network.share);
+    bool crowded = demands != NULL || hv_share_crowded(l->network.share);
     if (crowded) {
         hv_share_play(l->arena, l->network.share);
     }

@@ -1,19 +1,21 @@
 /**
  * Exchanges inside passes that meet: gathers of sharded weights, tensor-parallel sums and exchanges
  * of experts that leave their nodes, of stages or pipelines on the same nodes or over the same
- * named link. Inside a pass they are spread evenly over it (sim/share.h); that is exact for what a
- * link has to carry, and leaves out that bursts may meet where there is room for both on average.
+ * named link. Inside a pass they are spread evenly over it (sim/links/links.h); that is exact for
+ * what a link has to carry, and leaves out that bursts may meet where there is room for both on
+ * average.
  */
 #include "solver/eval/train/steps.h"
 
 #include <stdlib.h>
 
-struct asks {
+struct demand_list {
     struct hv__demand *items;
     size_t n, cap;
 };
 
-static void add(struct asks *x, enum hv_wire kind, uint64_t number, size_t rank, double busy_s)
+static void add(struct demand_list *x, enum hv_wire kind, uint64_t number, size_t rank,
+                double busy_s)
 {
     if (x->n == x->cap) {
         x->cap = x->cap > 0 ? 2 * x->cap : 64;
@@ -66,14 +68,14 @@ static double peak_of(const struct hv__pipeline *pl, const double *frac, size_t 
     return most;
 }
 
-/** Adds what a rank asks for in a second of exchanges that are its part of a ring through the nodes
+/** Adds the demand of a rank per second of exchanges that are its part of a ring through the nodes
  * of devices: their NICs and the named links between them, both ways. The slowest is busy all the
  * time.
  */
 static void add_ring(const struct hv_cluster *c, const uint32_t *devices, size_t n, size_t rank,
-                     double part, struct asks *out)
+                     double part, struct demand_list *out)
 {
-    struct asks own = {0};
+    struct demand_list own = {0};
     double slowest = HUGE_VAL;
     uint32_t before = hv_cluster_node_of(c, devices[n - 1]);
     for (size_t i = 0; i < n; i++) { /* seconds per byte, until the slowest is known */
@@ -116,10 +118,10 @@ static bool is_far(const struct hv_cluster *c, const uint32_t *devices, size_t n
     return false;
 }
 
-/** Adds what the groups of one copy ask for: those of several data-parallel ranks on a NIC have
+/** Adds the demands of the groups of one copy: those of several data-parallel ranks on a NIC have
  * their part of it each, as they are priced. */
 static void add_groups(const struct hv__lowered *l, const struct hv__rank *rk,
-                       const uint32_t *devices, size_t flat, struct asks *out)
+                       const uint32_t *devices, size_t flat, struct demand_list *out)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     size_t group = rk->width * rk->cuts; /* ranks with unequal shards are of one group */
@@ -135,11 +137,11 @@ static void add_groups(const struct hv__lowered *l, const struct hv__rank *rk,
     }
 }
 
-/** What a rank of a pipeline asks for. Each copy has a ring of its own; where states are sharded,
+/** Demands of a rank of a pipeline. Each copy has a ring of its own; where states are sharded,
  * all copies of the entry hold shards of the same and form one, of which each pipeline has its
  * part. */
 static void add_rank(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank,
-                     size_t flat, struct asks *out)
+                     size_t flat, struct demand_list *out)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv__rank *rk = &pl->ranks[rank];
@@ -164,8 +166,8 @@ static void add_rank(const struct hv__lowered *l, const struct hv__pipeline *pl,
     }
 }
 
-/** Adds up what the copies of a rank ask. */
-static void merge_copies(struct asks *x)
+/** Adds up the demands of the copies of a rank. */
+static void merge_copies(struct demand_list *x)
 {
     size_t kept = 0;
     qsort(x->items, x->n, sizeof *x->items, by_wire);
@@ -195,7 +197,7 @@ const struct hv__demands *hv__find_demands(const struct hv__lowered *l)
     if (frac == NULL) {
         return NULL;
     }
-    struct asks all = {0};
+    struct demand_list all = {0};
     for (size_t i = 0; i < l->pipelines.n; i++) {
         for (size_t r = 0; frac[i] != NULL && r < l->pipelines.items[i].n_ranks; r++) {
             size_t flat = l->pipelines.rank_at[i] + r;

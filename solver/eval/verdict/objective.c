@@ -26,7 +26,9 @@ bool hv_eval_within(const struct hv_objective *o, const struct hv_metrics *m)
     return !dear && !late;
 }
 
-double hv_eval_excess(const struct hv_objective *o, const struct hv_metrics *m)
+/** How far a plan misses them: the larger of its price and its time as a multiple of what is
+ * allowed, at least 1; HUGE_VAL where the price is unknown and limited. */
+static double excess(const struct hv_objective *o, const struct hv_metrics *m)
 {
     double most = 1;
     if (hv_known(o->max_usd_per_h)) {
@@ -41,7 +43,7 @@ double hv_eval_excess(const struct hv_objective *o, const struct hv_metrics *m)
 double hv_eval_worth(const struct hv_objective *o, const struct hv_metrics *m)
 {
     if (!hv_eval_within(o, m)) {
-        return HV_EVAL_OVER * hv_eval_excess(o, m);
+        return HV_EVAL_OVER * excess(o, m);
     }
     return hv_eval_has_figure(o, m) ? hv_eval_figure(o, m) : HV_EVAL_NO_FIGURE * m->iteration_s;
 }

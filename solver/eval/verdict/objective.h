@@ -11,12 +11,9 @@ bool hv_eval_has_figure(const struct hv_objective *o, const struct hv_metrics *m
 double hv_eval_figure(const struct hv_objective *o, const struct hv_metrics *m);
 /** Is the plan within the objective's price and deadline? */
 bool hv_eval_within(const struct hv_objective *o, const struct hv_metrics *m);
-/** How far a plan misses them: the larger of its price and its time as a multiple of what is
- * allowed, at least 1; HUGE_VAL where the price is unknown and limited. */
-double hv_eval_excess(const struct hv_objective *o, const struct hv_metrics *m);
 /** What ranks plans: hv_eval_figure within the limits; behind all those, by their seconds, plans
- * whose figure is not known; behind these, by hv_eval_excess, plans that miss limits, so that the
- * plan nearest to them comes first. */
+ * whose figure is not known; behind these, by how far they miss them, plans that miss limits, so
+ * that the plan nearest to them comes first. */
 double hv_eval_worth(const struct hv_objective *o, const struct hv_metrics *m);
 /** Worth of a second where the figure is not known: more than any figure is. */
 #define HV_EVAL_NO_FIGURE 1e20

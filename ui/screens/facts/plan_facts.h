@@ -6,6 +6,7 @@
 #define HV_UI_SCREENS_FACTS_PLAN_FACTS_H
 
 #include "ui/session/row/plan_trouble.h"
+#include "ui/session/session.h"
 #include "ui/view/widget/widgets.h"
 
 /* clang-format off */
