@@ -19,7 +19,7 @@ void hv__log_add(struct hv__log *log, enum hv_log_level level, const char *area,
                  ...) HV_PRINTF(4, 5);
 /** The same with its arguments in a list. */
 void hv__log_addv(struct hv__log *log, enum hv_log_level level, const char *area, const char *fmt,
-                  va_list ap);
+                  va_list ap) HV_PRINTF(4, 0);
 /** Adds a line for the prompt that makes a change again; the text is copied as it is. */
 void hv__log_add_command(struct hv__log *log, const char *line);
 /** The last lines (2,000 at least once there were so many), oldest first. Borrowed until the next
