@@ -53,39 +53,4 @@ enum hv_status hv_group_solve(const struct hv_group *g, const struct hv_part_lim
                               struct hv_arena *arena, struct hv_group_result *out,
                               struct hv_err *err) HV_NODISCARD;
 
-/** A kind of device for hv_group_chains. */
-struct hv_group_kind {
-    size_t count;
-    const double *time; /**< n_layers + 1 prefix sums */
-    double capacity;
-};
-
-/** Chains to be put on groups of devices, every device one stage. */
-struct hv_group_chain {
-    size_t n_layers, n_kinds;
-    const struct hv_group_kind *kinds;
-    size_t min_stages, max_stages; /**< of a group */
-    const double *const *memory;   /**< per position (max_stages rows of n_layers + 1), or NULL */
-    const double *cuts;            /**< n_layers + 1, paid by both sides of a cut, or NULL */
-    int64_t total;
-};
-
-/** Answer of hv_group_chains: the groups and their pipelines. */
-struct hv_group_chains_result {
-    struct hv_group_result groups;
-    size_t *uses;                     /**< n_groups × n_kinds */
-    struct hv_partition_result *part; /**< one per group; order[s] = kind of stage s */
-    size_t n_types;                   /**< groups that were priced */
-};
-
-/**
- * Every group of min_stages to max_stages devices is priced exactly: the lower hull of (Σ, max)
- * over all orders of its devices and all partitions. Then as hv_group_solve; the time of a pipeline
- * is Σ + (n - 1) · max. Errors: as hv_group_solve and hv_partition_solve; HV_ELIMIT above 20,000
- * groups.
- */
-enum hv_status hv_group_chains(const struct hv_group_chain *c, const struct hv_part_limits *limits,
-                               struct hv_arena *arena, struct hv_group_chains_result *out,
-                               struct hv_err *err) HV_NODISCARD;
-
 #endif
