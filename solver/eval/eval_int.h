@@ -118,7 +118,7 @@ struct hv__lowered {
     bool *serves;                /**< [nodes] a parameter server runs there; NULL: not looked for */
     double *host_parameters;     /**< [nodes] updated by the node's host; NULL: not counted yet */
     bool *crowded_nodes;         /**< [nodes] two pipelines have devices there */
-    struct hv_share *share;      /**< links that transfers share; NULL: nothing is sent */
+    struct hv_links *share;      /**< links that transfers share; NULL: nothing is sent */
     const struct hv__asks *asks; /**< by hv__find_asks */
     double pipeline_s, iteration_s;
     double step_s; /**< of iteration_s: what happens around passes, reductions and optimizer */
@@ -202,7 +202,7 @@ struct hv__asks {
     struct hv__ask *items; /**< by element and rank */
     size_t n;
     double **frac; /**< [n_units] share of each operation that exchanges take, alone: see
-                      hv_share_pipe.frac */
+                      hv_link_pipe.frac */
     double *peak;  /**< [flat ranks] the largest of these of a rank */
 };
 /**
@@ -212,7 +212,7 @@ struct hv__asks {
 const struct hv__asks *hv__find_asks(struct hv__lowered *l);
 /**
  * Lets the transfers of all pipelines share links: sets share, and replaces the runs where links
- * are crowded. false: all runs stand as they were. O(transfers · log), else hv_share_play.
+ * are crowded. false: all runs stand as they were. O(transfers · log), else hv_links_play.
  */
 bool hv__contend(struct hv__lowered *l);
 /** Durations into run; steady period of stale schedules. */

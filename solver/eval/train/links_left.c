@@ -307,7 +307,7 @@ static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t f
             }
             int32_t end = u->pipe.rank_node_at[r + 1];
             for (int32_t k = end - (int32_t)n; k < end; k++) {
-                double frac = hv_share_node_frac(&u->pipe, l->asks->frac[i], k);
+                double frac = hv_links_node_frac(&u->pipe, l->asks->frac[i], k);
                 double s = hv_pipe_node_duration_s(&u->pipe, &u->cost, k);
                 struct transfer x = {u->run.node_start_s[k], u->run.node_end_s[k], frac * s};
                 if (x.times > 0 && x.end_s > x.start_s) {
@@ -328,8 +328,8 @@ struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
     size_t n = 0, *first = first_sendings(l), n_sendings = first[l->n_units];
     struct hv__traffic *t = hv_arena_new(l->arena, struct hv__traffic, 1);
     list_asks(l, first, t);
-    const struct hv_share_transfer *x =
-        l->share != NULL ? hv_share_transfers(l->arena, l->share, from_s, &n) : NULL;
+    const struct hv_link_transfer *x =
+        l->share != NULL ? hv_links_transfers(l->arena, l->share, from_s, &n) : NULL;
     size_t most = n + add_exchanges(l, from_s, n_sendings, NULL, NULL);
     size_t *sending_of = hv_arena_new(l->arena, size_t, most + 1);
     t->transfers = hv_arena_new(l->arena, struct transfer, most + 1);
