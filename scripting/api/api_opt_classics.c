@@ -370,15 +370,15 @@ static int opt_cut(lua_State *L)
     static const char *const keys[] = {"weights",   "edges", "parts", "shares",
                                        "tolerance", "seed",  NULL};
     static const char fn[] = "hv.opt.cut";
-    struct hv_cut_result r;
+    struct hv_graph_partition_result r;
     struct hv_flow_edge *rows = NULL;
     struct hv_err err = {0};
-    struct hv_cut g = {0};
+    struct hv_graph_partition g = {0};
 
     hv__check_stop(L);
     hv__check_keys(L, 1, fn, keys);
     g.weight = hv__numbers(L, 1, fn, "weights", &g.n_nodes);
-    g.n_parts = (size_t)hv__int(L, 1, fn, "parts", 0, 1, (int64_t)HV_CUT_MAX_PARTS);
+    g.n_parts = (size_t)hv__int(L, 1, fn, "parts", 0, 1, (int64_t)HV_GRAPH_PARTITION_MAX_PARTS);
     g.share = numbers_or_null(L, fn, "shares", g.n_parts);
     g.tolerance = hv__num(L, 1, fn, "tolerance", 0.05, 0, 1e6);
     g.seed = (uint64_t)hv__int(L, 1, fn, "seed", 1, 0, INT64_MAX);
@@ -386,12 +386,13 @@ static int opt_cut(lua_State *L)
     if (n_nodes > g.n_nodes) {
         luaL_error(L, "%s: edges: node %d has no weight", fn, (int)n_nodes);
     }
-    struct hv_cut_edge *e = hv_arena_new(arena_of(L), struct hv_cut_edge, g.n_edges + 1);
+    struct hv_graph_partition_edge *e =
+        hv_arena_new(arena_of(L), struct hv_graph_partition_edge, g.n_edges + 1);
     for (size_t k = 0; k < g.n_edges; k++) {
-        e[k] = (struct hv_cut_edge){rows[k].from, rows[k].to, rows[k].capacity};
+        e[k] = (struct hv_graph_partition_edge){rows[k].from, rows[k].to, rows[k].capacity};
     }
     g.edges = e;
-    if (hv_cut_solve(&g, arena_of(L), &r, &err) != HV_OK) {
+    if (hv_graph_partition_solve(&g, arena_of(L), &r, &err) != HV_OK) {
         return hv__raise(L, &err);
     }
     lua_createtable(L, 0, 4);

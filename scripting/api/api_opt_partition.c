@@ -220,7 +220,7 @@ static int solve_plain(lua_State *L, const char *fn, const struct hv_partition *
                        bool weighted)
 {
     struct hv_host *h = hv__host(L);
-    const struct hv_part_limits limits = {.cancel = hv__is_cancelled, .ctx = h};
+    const struct hv_solve_limits limits = {.cancel = hv__is_cancelled, .ctx = h};
     struct hv_partition_result r = {0};
     struct hv_err err = {0};
     enum hv_status s;

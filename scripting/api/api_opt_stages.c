@@ -64,7 +64,7 @@ static const size_t *read_ranks(lua_State *L, const struct hv_partition *p, size
 int hv__opt_chunks(lua_State *L, const struct hv_partition *p)
 {
     struct hv_host *h = hv__host(L);
-    const struct hv_part_limits limits = {.cancel = hv__is_cancelled, .ctx = h};
+    const struct hv_solve_limits limits = {.cancel = hv__is_cancelled, .ctx = h};
     struct hv_part_chunks c = {.chain = *p};
     struct hv_part_chunks_result r = {0};
     struct hv_err err = {0};
@@ -208,7 +208,7 @@ int hv__opt_replicas(lua_State *L)
     static const char *const outer[] = {"n", "replicas", NULL};
     static const char *const keys[] = {"devices", "memory", "widths", NULL};
     struct hv_host *h = hv__host(L);
-    const struct hv_part_limits limits = {.cancel = hv__is_cancelled, .ctx = h};
+    const struct hv_solve_limits limits = {.cancel = hv__is_cancelled, .ctx = h};
     struct hv_replicas_result r = {0};
     struct hv_err err = {0};
 

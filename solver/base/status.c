@@ -10,10 +10,10 @@
 #include <string.h>
 
 static const struct {
-    const char *name, *text;
+    const char *name;
     int exit_code;
 } status_table[] = {
-#define X(name, exit_code, text) {#name, text, exit_code},
+#define X(name, exit_code, text) {#name, exit_code},
     HV_STATUS_MAP(X)
 #undef X
 };
@@ -28,11 +28,6 @@ static bool is_status(enum hv_status s)
 const char *hv_status_name(enum hv_status s)
 {
     return is_status(s) ? status_table[s].name : "HV_?";
-}
-
-const char *hv_status_text(enum hv_status s)
-{
-    return is_status(s) ? status_table[s].text : "unknown status";
 }
 
 int hv_status_exit_code(enum hv_status s)

@@ -45,8 +45,6 @@ struct hv_err {
 
 /** Constant's name, e.g. "HV_EINPUT". */
 const char *hv_status_name(enum hv_status s);
-/** Short text, e.g. "bad input". */
-const char *hv_status_text(enum hv_status s);
 /** Exit code of the program for this status. */
 int hv_status_exit_code(enum hv_status s);
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /** Limits of one solve; `{0}` = none. */
-struct hv_part_limits {
+struct hv_solve_limits {
     double deadline_s;         /**< wall seconds; 0 = none */
     bool (*cancel)(void *ctx); /**< true ends the search; may be NULL */
     /** Told now and then while a search runs: the best so far (infinity = none) and a bound; may be

@@ -3,9 +3,9 @@
 
 #include <stddef.h>
 
-void hv__watch_start(struct hv__watch *w, const struct hv_part_limits *limits)
+void hv__watch_start(struct hv__watch *w, const struct hv_solve_limits *limits)
 {
-    static const struct hv_part_limits none = {0};
+    static const struct hv_solve_limits none = {0};
     w->limits = limits ? limits : &none;
     w->stopped = w->too_big = false;
     w->told_s = 0;
@@ -41,9 +41,9 @@ void hv__watch_tell(struct hv__watch *w, double incumbent, double bound)
     w->limits->report(w->limits->ctx, incumbent, bound);
 }
 
-struct hv_part_limits hv__watch_rest(const struct hv__watch *w)
+struct hv_solve_limits hv__watch_rest(const struct hv__watch *w)
 {
-    struct hv_part_limits rest = *w->limits;
+    struct hv_solve_limits rest = *w->limits;
     if (rest.deadline_s > 0) {
         rest.deadline_s -= seconds_of(w);
         if (rest.deadline_s < 1e-9) {

@@ -7,7 +7,7 @@
 
 /** A clock and the caller's limits. */
 struct hv__watch {
-    const struct hv_part_limits *limits;
+    const struct hv_solve_limits *limits;
     struct timespec begin;
     double told_s; /* when the last report was made */
     bool stopped;
@@ -15,7 +15,7 @@ struct hv__watch {
 };
 
 /** Starts the clock. */
-void hv__watch_start(struct hv__watch *w, const struct hv_part_limits *limits);
+void hv__watch_start(struct hv__watch *w, const struct hv_solve_limits *limits);
 /** True once a limit is reached. */
 bool hv__watch_over(struct hv__watch *w);
 /** True when a report is due: the caller asks for one, and the last is 0.1 s ago. */
@@ -23,6 +23,6 @@ bool hv__watch_due(struct hv__watch *w);
 /** Tells the caller the best so far (infinity = none) and a bound. */
 void hv__watch_tell(struct hv__watch *w, double incumbent, double bound);
 /** What is left of the limits for a smaller problem inside: the remaining time, no reports. */
-struct hv_part_limits hv__watch_rest(const struct hv__watch *w);
+struct hv_solve_limits hv__watch_rest(const struct hv__watch *w);
 
 #endif

@@ -20,15 +20,9 @@ static const char *const sharing_schedules[] = {
     "graphpipe",
 };
 
-struct hv_plan *hv_plan_ref(struct hv_plan *p)
-{
-    p->refs++;
-    return p;
-}
-
 void hv_plan_unref(struct hv_plan *p)
 {
-    if (p == NULL || --p->refs > 0) {
+    if (p == NULL) {
         return;
     }
     for (size_t i = 0; i < p->n_jobs; i++) {
@@ -39,12 +33,28 @@ void hv_plan_unref(struct hv_plan *p)
     free(p);
 }
 
+/* Every knob at its default; the list of buckets is in the plan's arena. */
+static void plan_defaults(struct hv_plan *p)
+{
+    p->micro_batch = 1;
+    p->schedule.name = "1f1b";
+    p->schedule.slices = 1;
+    p->cache_mark_frac = 1;
+    p->partial_inference = true;
+    p->sync.overlap = true;
+    p->sync.connect = true;
+    p->sync.bucket_bytes = hv_arena_new(&p->arena, double, 1);
+    p->sync.bucket_bytes[0] = DEFAULT_BUCKET_MIB * HV_MIB;
+    p->sync.n_buckets = 1;
+    p->sync.servers = "sharded";
+    p->claimed.iteration_s = p->claimed.tokens_per_s = HV_UNKNOWN;
+}
+
 struct hv_plan *hv_plan_new(struct hv_cluster *cluster)
 {
     struct hv_plan *p = hv_xcalloc(1, sizeof *p);
-    p->refs = 1;
     p->cluster = cluster ? hv_cluster_ref(cluster) : NULL;
-    hv_plan_defaults(p);
+    plan_defaults(p);
     return p;
 }
 
@@ -64,22 +74,6 @@ void hv_moe_defaults(struct hv_moe_knobs *k)
     k->from = k->to = -1;
     k->expert_shards = k->degree_forward = k->degree_backward = 1;
     k->off_node_frac = k->compress_ratio = k->compress_bytes_per_s = HV_UNKNOWN;
-}
-
-void hv_plan_defaults(struct hv_plan *p)
-{
-    p->micro_batch = 1;
-    p->schedule.name = "1f1b";
-    p->schedule.slices = 1;
-    p->cache_mark_frac = 1;
-    p->partial_inference = true;
-    p->sync.overlap = true;
-    p->sync.connect = true;
-    p->sync.bucket_bytes = hv_arena_new(&p->arena, double, 1);
-    p->sync.bucket_bytes[0] = DEFAULT_BUCKET_MIB * HV_MIB;
-    p->sync.n_buckets = 1;
-    p->sync.servers = "sharded";
-    p->claimed.iteration_s = p->claimed.tokens_per_s = HV_UNKNOWN;
 }
 
 size_t hv_stage_ranks(const struct hv_replica *r, const struct hv_stage *s)
@@ -207,16 +201,6 @@ int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r
         sum += r->list[i].sequences;
     }
     return sum;
-}
-
-const char *hv_plan_schedule_option(const struct hv_plan *p, const char *key)
-{
-    for (size_t i = 0; i < p->schedule.n_options; i++) {
-        if (strcmp(p->schedule.options[i].key, key) == 0) {
-            return p->schedule.options[i].value;
-        }
-    }
-    return NULL;
 }
 
 /* Do weights have several holders that see different samples? */

@@ -278,7 +278,6 @@ struct hv_plan_job {
  * without). */
 struct hv_plan {
     struct hv_arena arena;
-    unsigned refs;
     struct hv_cluster *cluster;
     const char *strategy; /**< name, or NULL */
     struct hv_option *strategy_options;
@@ -301,17 +300,12 @@ struct hv_plan {
     struct hv_claim claimed;
 };
 
-/** One more owner. Returns p. */
-struct hv_plan *hv_plan_ref(struct hv_plan *p);
-/** One owner less; frees at the last. NULL is fine. */
+/** Frees the plan. NULL is fine. */
 void hv_plan_unref(struct hv_plan *p);
 /** Fills in the default of every knob of a stage, the schedule and the synchronisation. */
 void hv_stage_defaults(struct hv_stage *s);
 /** The same for the knobs of experts: all blocks of the stage, the stage's `ep`. */
 void hv_moe_defaults(struct hv_moe_knobs *k);
-/** The same for a plan (no replicas yet); the default bucket list is allocated in the plan's arena.
- */
-void hv_plan_defaults(struct hv_plan *p);
 /** A new empty plan with all defaults that keeps a reference to `cluster`. Owner: hv_plan_unref. */
 struct hv_plan *hv_plan_new(struct hv_cluster *cluster);
 
@@ -332,8 +326,6 @@ bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t 
 bool hv_stage_branches(const struct hv_stage *s, size_t i);
 /** Sequences per iteration of one copy of the replica. */
 int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r);
-/** Value of a schedule option, or NULL. */
-const char *hv_plan_schedule_option(const struct hv_plan *p, const char *key);
 /** Does training with this plan use weights older than the last update (pipedream*, hetpipe, sync
  * wsp, partial_reduce, gossip, ps with staleness), or copies of weights that never agree (sync none
  * with several holders)? Such a plan is not exact. O(stages). */

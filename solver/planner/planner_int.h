@@ -154,6 +154,9 @@ int hv__even_ranks(int batch, int most);
  * even ranks only where each then has at least a quarter less to do. A power of two where there are
  * experts, which are spread over the ranks. */
 int hv__uneven_ranks(const struct hv__search *s, int batch, int most);
+/** How a run splits sequences over its context-parallel ranks: zigzag where that balances causal
+ * attention. */
+enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__stage_run *run);
 
 /* ---- sketch_of_plan.c ---- */
 /** The sketch of a plan; its blocks and batch may have to be split anew. Errors: HV_ENO with what a
@@ -168,9 +171,6 @@ const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__repl
 /** The price of the slower of the run's two pools. */
 const struct hv__price *hv__slower_of(struct hv__search *s, const struct hv__replica_sketch *r,
                                       const struct hv__stage_run *run);
-/** How a run splits sequences over its context-parallel ranks: zigzag where that balances causal
- * attention. */
-enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__stage_run *run);
 /** Bytes of weights, gradients and optimizer states per parameter on a rank, where `holders` ranks
  * share what is sharded and `host` (bits HV__HOST) is offloaded. */
 double hv__bytes_per_parameter(const struct hv_job *j, const struct hv__replica_sketch *r,

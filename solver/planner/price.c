@@ -46,13 +46,6 @@ double hv__state_bytes(const struct hv_job *j, const struct hv__replica_sketch *
            p->expert_parameters * hv__bytes_per_parameter(j, r, experts, run->offload);
 }
 
-enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__stage_run *run)
-{
-    double pieces = 2.0 * run->cp;
-    bool folds = run->cp > 1 && fmod(hv_cost_tokens(s->k), pieces) == 0;
-    return folds ? HV_CP_ZIGZAG : HV_CP_CONTIGUOUS;
-}
-
 static struct hv_part_query query_of(struct hv__search *s, const struct hv__price *p)
 {
     const struct hv__pool *pool = &s->pools[p->pool];

@@ -90,6 +90,13 @@ int hv__run_sharers(const struct hv__replica_sketch *r, const struct hv__stage_r
     return r->shard_group > 0 && holders % r->shard_group == 0 ? r->shard_group : holders;
 }
 
+enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__stage_run *run)
+{
+    double pieces = 2.0 * run->cp;
+    bool folds = run->cp > 1 && fmod(hv_cost_tokens(s->k), pieces) == 0;
+    return folds ? HV_CP_ZIGZAG : HV_CP_CONTIGUOUS;
+}
+
 static void fill_ranges(struct hv_replica *r, const struct hv__replica_sketch *rep,
                         const struct hv__schedule_row *o)
 {

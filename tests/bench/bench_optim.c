@@ -158,18 +158,18 @@ static void bench_joint(const char *name, size_t n_pipelines, const size_t *S_L,
     for (int seed = 0; seed < SEEDS; seed++) {
         struct hv_arena a = {0};
         struct hv_rng rng;
-        struct hv_joint_result r;
+        struct hv_batch_layers_result r;
         struct hv_partition *p = hv_arena_new(&a, struct hv_partition, n_pipelines);
         hv_rng_seed(&rng, (uint64_t)seed + 1);
         for (size_t k = 0; k < n_pipelines; k++) {
             make_chain(&a, &rng, &f, &p[k]);
         }
-        const struct hv_joint j = {n_pipelines, p, total, NULL, NULL};
+        const struct hv_batch_layers j = {n_pipelines, p, total, NULL, NULL};
         seconds[seed] = HUGE_VAL;
         for (int k = 0; k < REPEATS; k++) {
             struct hv_arena scratch = {0};
             double begin = now_s();
-            if (hv_joint_solve(&j, NULL, &scratch, &r, NULL) != HV_OK) {
+            if (hv_batch_layers_solve(&j, NULL, &scratch, &r, NULL) != HV_OK) {
                 abort();
             }
             seconds[seed] = fmin(seconds[seed], now_s() - begin);

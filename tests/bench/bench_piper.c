@@ -280,7 +280,7 @@ static bool solve(struct graph *g, const json_t *run, bool all, bool reverse,
 {
     struct hv_arena a = {0};
     struct hv_replica_width widths[MAX_WIDTHS];
-    const struct hv_part_limits limits = {.deadline_s = 60};
+    const struct hv_solve_limits limits = {.deadline_s = 60};
     struct cuts cuts;
     size_t n = 0;
     bool ok = true;

@@ -33,7 +33,7 @@ struct ours {
 
 static struct ours solve(const struct hv_dag *g)
 {
-    const struct hv_part_limits limits = {.deadline_s = 10};
+    const struct hv_solve_limits limits = {.deadline_s = 10};
     struct ours o = {.split = HV_UNKNOWN, .split_s = HUGE_VAL};
     struct hv_dag_result r;
     for (int k = 0; k < 5 && g->objective == HV_DAG_MAX_LOAD; k++) {

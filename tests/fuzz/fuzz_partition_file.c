@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void try_chain(const struct hv_partition *p, struct hv_arena *a)
 {
     struct hv_partition_result r;
-    const struct hv_part_limits limits = {.deadline_s = 0.05};
+    const struct hv_solve_limits limits = {.deadline_s = 0.05};
     if (p->n_layers > 24 || p->n_stages > 6) {
         return;
     }

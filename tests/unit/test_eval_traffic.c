@@ -24,11 +24,11 @@ struct scene {
     struct hv__pipeline pipelines[UNITS];
     struct hv__sending sendings[UNITS][64];
     struct hv_wire_use loads[UNITS][64][LOADS];
-    struct hv_share_hop hops[UNITS][64];
+    struct hv_link_hop hops[UNITS][64];
     double hop_s[UNITS][64];
     int32_t sending_of[UNITS][64];
-    struct hv_share_pipe pipes[UNITS];
-    struct hv_share share;
+    struct hv_link_pipe pipes[UNITS];
+    struct hv_links share;
     struct hv__lowered l;
 };
 
@@ -49,14 +49,14 @@ static void load_hops(struct scene *z, size_t i, struct hv_rng *r)
         }
         z->sending_of[i][h] = (int32_t)h;
         z->hop_s[i][h] = most;
-        z->hops[i][h] = (struct hv_share_hop){
+        z->hops[i][h] = (struct hv_link_hop){
             .bytes_s = most, .flow_bytes = 1, .n_loads = most > 0, .loads = NULL};
     }
     z->x[i].cost.hop_s = z->hop_s[i];
     hv_pipe_time(&z->x[i].g, &z->x[i].cost, &z->x[i].run);
     z->pipelines[i] = (struct hv__pipeline){
         .hops = {.sendings = z->sendings[i], .n_sendings = n, .sending_of = z->sending_of[i]}};
-    z->pipes[i] = (struct hv_share_pipe){
+    z->pipes[i] = (struct hv_link_pipe){
         .g = &z->x[i].g, .c = &z->x[i].cost, .hops = z->hops[i], .run = &z->x[i].run};
 }
 
@@ -76,7 +76,7 @@ static void open_scene(struct scene *z, struct world *w, struct hv_arena *a, str
 }
 
 /** What a transfer takes of a node's network while it is under way: in and out are one lane. */
-static double share_of(const struct scene *z, const struct hv_share_transfer *t, uint32_t lane)
+static double share_of(const struct scene *z, const struct hv_link_transfer *t, uint32_t lane)
 {
     const struct hv__sending *s = &z->sendings[t->pipe][t->hop];
     for (size_t k = 0; k < s->n_loads; k++) {
@@ -90,7 +90,7 @@ static double share_of(const struct scene *z, const struct hv_share_transfer *t,
 
 /** What the transfers under way at now leave of the fullest of the lanes: a ring goes as fast as
  * its slowest link. `until`: when that may change. */
-static double rest_of(const struct scene *z, const struct hv_share_transfer *t, size_t n,
+static double rest_of(const struct scene *z, const struct hv_link_transfer *t, size_t n,
                       const struct hv__lanes *w, double now, double *until)
 {
     double least = 1;
@@ -111,7 +111,7 @@ static double rest_of(const struct scene *z, const struct hv_share_transfer *t, 
     return fmax(0, least);
 }
 
-static double end_by_definition(const struct scene *z, const struct hv_share_transfer *t, size_t n,
+static double end_by_definition(const struct scene *z, const struct hv_link_transfer *t, size_t n,
                                 const struct hv__lanes *w, double now, double left)
 {
     for (;;) {
@@ -136,7 +136,7 @@ static void reductions_have_what_activations_leave(void **state)
         double from_s = some(&r, 0, z.x[0].run.makespan_s);
         struct hv__links_left *traffic = hv__links_left_after(&z.l, from_s);
         size_t n = 0;
-        struct hv_share_transfer *t = hv_share_transfers(&a, &z.share, from_s, &n);
+        struct hv_link_transfer *t = hv_links_transfers(&a, &z.share, from_s, &n);
         for (int k = 0; k < 8; k++) { /* in any order, as buckets come */
             uint32_t ids[NODES];
             struct hv__lanes w = {.ids = ids};

@@ -110,7 +110,7 @@ static void pipelines_are_read(void **state)
 {
     (void)state;
     struct hv_instance in;
-    struct hv_joint_result r;
+    struct hv_batch_layers_result r;
     const char *text =
         "{\"format\":\"hetviz.partition/1\",\"kind\":\"joint\",\"total\":9,\"pipelines\":["
         "{\"copies\":2,\"layers\":2,\"stages\":2,\"time_ms\":[[3,2],[1,1]],\"max\":5},"
@@ -120,7 +120,7 @@ static void pipelines_are_read(void **state)
     assert_true(in.joint.pipelines[0].stages == in.joint.pipelines[1].stages); /* solved once */
     assert_true(in.joint.max[1] == 5 && in.joint.max[2] == 9 && in.joint.min[2] == 1);
     /* a copy takes 4 + 3 (n - 1), the other 2 n: (2, 2, 5) ends at 10 */
-    assert_int_equal(hv_joint_solve(&in.joint, NULL, &in.arena, &r, NULL), HV_OK);
+    assert_int_equal(hv_batch_layers_solve(&in.joint, NULL, &in.arena, &r, NULL), HV_OK);
     assert_true(r.proven && r.objective == 10);
     hv_instance_free(&in);
 }

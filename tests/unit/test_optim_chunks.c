@@ -197,7 +197,7 @@ static void a_cancelled_search_is_not_proven(void **state)
     struct inst in;
     struct hv_arena arena = {0};
     struct hv_part_chunks_result r;
-    const struct hv_part_limits limits = {.cancel = at_once};
+    const struct hv_solve_limits limits = {.cancel = at_once};
     hv_rng_seed(&rng, 17);
     do {
         make(&rng, &in, 40, false);

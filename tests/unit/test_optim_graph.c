@@ -154,22 +154,22 @@ static void cliques_are_kept_together(void **state)
 {
     (void)state;
     enum { HALF = 40 };
-    static struct hv_cut_edge e[HALF * HALF];
+    static struct hv_graph_partition_edge e[HALF * HALF];
     size_t n = 0;
     for (size_t c = 0; c < 2; c++) {
         for (size_t u = 0; u < HALF; u++) {
             for (size_t v = u + 1; v < HALF; v++) {
                 if ((u + v) % 3 == 0) {
-                    e[n++] = (struct hv_cut_edge){c * HALF + u, c * HALF + v, 1};
+                    e[n++] = (struct hv_graph_partition_edge){c * HALF + u, c * HALF + v, 1};
                 }
             }
         }
     }
-    e[n++] = (struct hv_cut_edge){0, HALF, 1};
-    const struct hv_cut g = {2 * HALF, n, 2, NULL, e, NULL, 0.05, 1};
+    e[n++] = (struct hv_graph_partition_edge){0, HALF, 1};
+    const struct hv_graph_partition g = {2 * HALF, n, 2, NULL, e, NULL, 0.05, 1};
     struct hv_arena arena = {0};
-    struct hv_cut_result r;
-    assert_int_equal(hv_cut_solve(&g, &arena, &r, NULL), HV_OK);
+    struct hv_graph_partition_result r;
+    assert_int_equal(hv_graph_partition_solve(&g, &arena, &r, NULL), HV_OK);
     assert_true(r.cut == 1 && r.excess == 0);
     assert_true(r.load[0] == HALF && r.load[1] == HALF);
     hv_arena_free(&arena);
@@ -180,23 +180,23 @@ static void grids_are_cut_well(void **state)
 {
     (void)state;
     enum { W = 40 };
-    static struct hv_cut_edge e[2 * W * W];
+    static struct hv_graph_partition_edge e[2 * W * W];
     size_t n = 0;
     for (size_t y = 0; y < W; y++) {
         for (size_t x = 0; x < W; x++) {
             if (x + 1 < W) {
-                e[n++] = (struct hv_cut_edge){y * W + x, y * W + x + 1, 1};
+                e[n++] = (struct hv_graph_partition_edge){y * W + x, y * W + x + 1, 1};
             }
             if (y + 1 < W) {
-                e[n++] = (struct hv_cut_edge){y * W + x, y * W + x + W, 1};
+                e[n++] = (struct hv_graph_partition_edge){y * W + x, y * W + x + W, 1};
             }
         }
     }
-    const struct hv_cut g = {(size_t)W * W, n, 4, NULL, e, NULL, 0.05, 7};
+    const struct hv_graph_partition g = {(size_t)W * W, n, 4, NULL, e, NULL, 0.05, 7};
     struct hv_arena arena = {0};
-    struct hv_cut_result r, again;
+    struct hv_graph_partition_result r, again;
     double cut = 0, load[4] = {0};
-    assert_int_equal(hv_cut_solve(&g, &arena, &r, NULL), HV_OK);
+    assert_int_equal(hv_graph_partition_solve(&g, &arena, &r, NULL), HV_OK);
     for (size_t k = 0; k < n; k++) {
         cut += r.part[e[k].u] != r.part[e[k].v];
     }
@@ -208,7 +208,7 @@ static void grids_are_cut_well(void **state)
     for (size_t p = 0; p < 4; p++) {
         assert_true(load[p] == r.load[p] && load[p] <= 420);
     }
-    assert_int_equal(hv_cut_solve(&g, &arena, &again, NULL), HV_OK);
+    assert_int_equal(hv_graph_partition_solve(&g, &arena, &again, NULL), HV_OK);
     assert_memory_equal(r.part, again.part, g.n_nodes * sizeof *r.part);
     hv_arena_free(&arena);
 }

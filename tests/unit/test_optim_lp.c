@@ -108,7 +108,6 @@ static void bad_numbers_are_refused(void **state)
                      HV_EINPUT);
     assert_non_null(strstr(err.text, "names variable 8"));
     assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{1, 1}}, 1, &err), HV_EINPUT);
-    assert_int_equal(hv_lp_n_rows(lp), 0);
     hv_lp_free(lp);
 }
 

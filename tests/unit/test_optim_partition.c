@@ -451,7 +451,7 @@ static void a_free_order_can_be_stopped_anywhere(void **state)
         assert_true(best.proven);
         for (int n = 0; n < 6; n++) {
             struct patience patience = {n};
-            const struct hv_part_limits limits = {.cancel = out_of_patience, .ctx = &patience};
+            const struct hv_solve_limits limits = {.cancel = out_of_patience, .ctx = &patience};
             assert_int_equal(hv_partition_solve(&p, &limits, &arena, &r, NULL), HV_OK);
             assert_true(r.feasible && r.objective >= best.objective - 1e-9);
             assert_true(r.bound <= best.objective + 1e-9);

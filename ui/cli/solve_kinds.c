@@ -37,11 +37,11 @@ static void show_progress(void *ctx, double incumbent, double bound)
     }
 }
 
-static struct hv_part_limits limits_of(const struct hv__solve_ask *a)
+static struct hv_solve_limits limits_of(const struct hv__solve_ask *a)
 {
-    return (struct hv_part_limits){.deadline_s = a->time_limit_s,
-                                   .cancel = hv_interrupted,
-                                   .report = a->progress ? show_progress : NULL};
+    return (struct hv_solve_limits){.deadline_s = a->time_limit_s,
+                                    .cancel = hv_interrupted,
+                                    .report = a->progress ? show_progress : NULL};
 }
 
 static double seconds_now(void)
@@ -132,7 +132,7 @@ static enum hv_status solve_chain(const struct hv_partition *p, const struct hv_
                                   struct hv_arena *arena, struct hv__solve_answer *out,
                                   struct hv_err *err)
 {
-    const struct hv_part_limits limits = limits_of(a);
+    const struct hv_solve_limits limits = limits_of(a);
     struct hv_partition_result r;
     double start = seconds_now();
     enum hv_status st = hv_partition_solve(p, &limits, arena, &r, err);
@@ -156,7 +156,7 @@ static enum hv_status solve_chunks(const struct hv_instance *in, const struct hv
                                    struct hv_arena *arena, struct hv__solve_answer *out,
                                    struct hv_err *err)
 {
-    const struct hv_part_limits limits = limits_of(a);
+    const struct hv_solve_limits limits = limits_of(a);
     const struct hv_part_chunks c = {in->chain, in->rank, in->n_ranks};
     struct hv_part_chunks_result r;
     double start = seconds_now();
@@ -192,7 +192,7 @@ static enum hv_status solve_replicas(const struct hv_replicas *p, const struct h
                                      struct hv_arena *arena, struct hv__solve_answer *out,
                                      struct hv_err *err)
 {
-    const struct hv_part_limits limits = limits_of(a);
+    const struct hv_solve_limits limits = limits_of(a);
     struct hv_replicas_result r;
     char span[48];
     double start = seconds_now();
@@ -241,14 +241,14 @@ static void add_cuts(const struct hv_partition_result *r, struct hv_str *out)
     hv_str_addc(out, '\n');
 }
 
-static enum hv_status solve_joint(const struct hv_joint *j, const struct hv__solve_ask *a,
+static enum hv_status solve_joint(const struct hv_batch_layers *j, const struct hv__solve_ask *a,
                                   struct hv_arena *arena, struct hv__solve_answer *out,
                                   struct hv_err *err)
 {
-    const struct hv_part_limits limits = limits_of(a);
-    struct hv_joint_result r;
+    const struct hv_solve_limits limits = limits_of(a);
+    struct hv_batch_layers_result r;
     double start = seconds_now();
-    enum hv_status st = hv_joint_solve(j, &limits, arena, &r, err);
+    enum hv_status st = hv_batch_layers_solve(j, &limits, arena, &r, err);
     if (st != HV_OK) {
         return st;
     }
@@ -345,7 +345,7 @@ static enum hv_status solve_dag(const struct hv_dag *g, const struct hv__solve_a
                                 struct hv_arena *arena, struct hv__solve_answer *out,
                                 struct hv_err *err)
 {
-    const struct hv_part_limits limits = limits_of(a);
+    const struct hv_solve_limits limits = limits_of(a);
     struct hv_dag_result r;
     double start = seconds_now();
     enum hv_status st = hv_dag_solve(g, &limits, arena, &r, err);

@@ -311,7 +311,7 @@ static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t f
             }
             int32_t end = pl->pipe.rank_node_at[r + 1];
             for (int32_t k = end - (int32_t)n; k < end; k++) {
-                double frac = hv_share_node_frac(&pl->pipe, l->network.demands->frac[i], k);
+                double frac = hv_links_node_frac(&pl->pipe, l->network.demands->frac[i], k);
                 double s = hv_pipe_node_duration_s(&pl->pipe, &pl->cost, k);
                 struct transfer x = {pl->run.node_start_s[k], pl->run.node_end_s[k], frac * s};
                 if (x.times > 0 && x.end_s > x.start_s) {
@@ -332,8 +332,8 @@ struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double 
     size_t n = 0, *first = first_sendings(l), n_sendings = first[l->pipelines.n];
     struct hv__links_left *t = hv_arena_new(l->arena, struct hv__links_left, 1);
     list_demands(l, first, t);
-    const struct hv_share_transfer *x =
-        l->network.share != NULL ? hv_share_transfers(l->arena, l->network.share, from_s, &n)
+    const struct hv_link_transfer *x =
+        l->network.share != NULL ? hv_links_transfers(l->arena, l->network.share, from_s, &n)
                                  : NULL;
     size_t most = n + add_exchanges(l, from_s, n_sendings, NULL, NULL);
     size_t *sending_of = hv_arena_new(l->arena, size_t, most + 1);

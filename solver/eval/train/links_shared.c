@@ -166,12 +166,12 @@ static size_t find_elements(const struct hv__lowered *l, const struct uses *u, s
 }
 
 /** Loads of every sending and every rank on the elements. */
-static struct hv_share_hop *list_loads(const struct hv__lowered *l, const struct uses *u,
-                                       const struct element *e, size_t n)
+static struct hv_link_hop *list_loads(const struct hv__lowered *l, const struct uses *u,
+                                      const struct element *e, size_t n)
 {
     size_t n_sendings = u->first_sending[l->pipelines.n] + l->pipelines.rank_at[l->pipelines.n];
-    struct hv_share_hop *out = hv_arena_new(l->arena, struct hv_share_hop, n_sendings + 1);
-    struct hv_share_load *loads = hv_arena_new(l->arena, struct hv_share_load, u->n + 1);
+    struct hv_link_hop *out = hv_arena_new(l->arena, struct hv_link_hop, n_sendings + 1);
+    struct hv_link_load *loads = hv_arena_new(l->arena, struct hv_link_load, u->n + 1);
     size_t *at = hv_arena_new(l->arena, size_t, n_sendings + 2);
     for (size_t i = 0; i < n; i++) {
         for (size_t k = e[i].from; k < e[i].to; k++) {
@@ -184,35 +184,35 @@ static struct hv_share_hop *list_loads(const struct hv__lowered *l, const struct
     for (size_t i = 0; i < n; i++) {
         for (size_t k = e[i].from; k < e[i].to; k++) {
             loads[at[u->items[k].sending + 1]++] =
-                (struct hv_share_load){(int32_t)i, u->items[k].busy_s};
+                (struct hv_link_load){(int32_t)i, u->items[k].busy_s};
         }
     }
     for (size_t i = 0; i < l->pipelines.n; i++) {
         for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
             const struct hv_hop_cost *c = &l->pipelines.items[i].hops.sendings[k].cost;
             size_t s = u->first_sending[i] + k;
-            out[s] = (struct hv_share_hop){.latency_s = c->latency_s,
-                                           .bytes_s = c->bytes_s,
-                                           .flow_bytes = c->flow_bytes,
-                                           .loads = loads + at[s],
-                                           .n_loads = at[s + 1] - at[s]};
+            out[s] = (struct hv_link_hop){.latency_s = c->latency_s,
+                                          .bytes_s = c->bytes_s,
+                                          .flow_bytes = c->flow_bytes,
+                                          .loads = loads + at[s],
+                                          .n_loads = at[s + 1] - at[s]};
         }
     }
     for (size_t s = u->first_sending[l->pipelines.n]; s < n_sendings; s++) {
-        out[s] = (struct hv_share_hop){.loads = loads + at[s], .n_loads = at[s + 1] - at[s]};
+        out[s] = (struct hv_link_hop){.loads = loads + at[s], .n_loads = at[s + 1] - at[s]};
     }
     return out;
 }
 
 /** Demands of the ranks of a pipeline: a ring is a flow per device of a node. */
-static struct hv_share_rank *list_ranks(const struct hv__lowered *l, size_t pipeline,
-                                        const struct hv_share_hop *loads)
+static struct hv_link_rank *list_ranks(const struct hv__lowered *l, size_t pipeline,
+                                       const struct hv_link_hop *loads)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv__pipeline *pl = &l->pipelines.items[pipeline];
-    struct hv_share_rank *out = hv_arena_new(l->arena, struct hv_share_rank, pl->n_ranks);
+    struct hv_link_rank *out = hv_arena_new(l->arena, struct hv_link_rank, pl->n_ranks);
     for (size_t r = 0; r < pl->n_ranks; r++) {
-        const struct hv_share_hop *x = &loads[l->pipelines.rank_at[pipeline] + r];
+        const struct hv_link_hop *x = &loads[l->pipelines.rank_at[pipeline] + r];
         const struct hv__rank *rk = &pl->ranks[r];
         uint32_t node = hv_cluster_node_of(c, rk->devices[0]);
         double flows = 0;
@@ -220,7 +220,7 @@ static struct hv_share_rank *list_ranks(const struct hv__lowered *l, size_t pipe
             flows += hv_cluster_node_of(c, rk->devices[d]) == node;
         }
         double rate = hv_cluster_group_of_node(c, node)->nic.bytes_per_s;
-        out[r] = (struct hv_share_rank){x->loads, x->n_loads, rate / flows};
+        out[r] = (struct hv_link_rank){x->loads, x->n_loads, rate / flows};
     }
     return out;
 }
@@ -228,22 +228,22 @@ static struct hv_share_rank *list_ranks(const struct hv__lowered *l, size_t pipe
 /** The pipes with what their hops load. A run of which the middle was left out is timed anew, as
  * short as it was laid out. */
 static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
-                       const struct hv_share_hop *sendings, const struct hv__demands *demands,
-                       struct hv_share *s)
+                       const struct hv_link_hop *sendings, const struct hv__demands *demands,
+                       struct hv_links *s)
 {
-    s->pipes = hv_arena_new(l->arena, struct hv_share_pipe, l->pipelines.n);
+    s->pipes = hv_arena_new(l->arena, struct hv_link_pipe, l->pipelines.n);
     s->n_pipes = l->pipelines.n;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         struct hv__pipeline *x = &l->pipelines.items[i];
         size_t n = (size_t)x->pipe.n_hops;
-        struct hv_share_hop *hops = hv_arena_new(l->arena, struct hv_share_hop, n + 1);
+        struct hv_link_hop *hops = hv_arena_new(l->arena, struct hv_link_hop, n + 1);
         for (size_t h = 0; h < n; h++) {
             if (x->hops.sending_of[h] >= 0) {
                 hops[h] = sendings[u->first_sending[i] + (size_t)x->hops.sending_of[h]];
             }
         }
         s->pipes[i] =
-            (struct hv_share_pipe){.g = &x->pipe, .c = &x->cost, .hops = hops, .run = &x->run};
+            (struct hv_link_pipe){.g = &x->pipe, .c = &x->cost, .hops = hops, .run = &x->run};
         if (demands != NULL && demands->frac[i] != NULL) {
             s->pipes[i].ranks = list_ranks(l, i, sendings + u->first_sending[l->pipelines.n]);
             s->pipes[i].frac = demands->frac[i];
@@ -274,12 +274,12 @@ bool hv__share_links(struct hv__lowered *l)
         return false;
     }
     struct element *e = NULL;
-    l->network.share = hv_arena_new(l->arena, struct hv_share, 1);
+    l->network.share = hv_arena_new(l->arena, struct hv_links, 1);
     l->network.share->n_links = find_elements(l, &u, &e);
     fill_pipes(l, &u, list_loads(l, &u, e, l->network.share->n_links), demands, l->network.share);
-    bool crowded = demands != NULL || hv_share_crowded(l->network.share);
+    bool crowded = demands != NULL || hv_links_crowded(l->network.share);
     if (crowded) {
-        hv_share_play(l->arena, l->network.share);
+        hv_links_play(l->arena, l->network.share);
     }
     for (size_t i = 0; i < l->pipelines.n; i++) {
         if (crowded) {

@@ -158,14 +158,14 @@ struct hv__demands {
     struct hv__demand *items; /**< by element and rank */
     size_t n;
     double **frac; /**< [n_pipelines] share of each operation that exchanges take, alone: see
-                      hv_share_pipe.frac */
+                      hv_link_pipe.frac */
     double *peak;  /**< [flat ranks] the largest of these of a rank */
 };
 
 /** Use of the network by transfers and by exchanges inside passes. Written by links_shared.c; read
  * by time.c and links_left.c. */
 struct hv__network_use {
-    struct hv_share *share;            /**< links that transfers share; NULL: nothing is sent */
+    struct hv_links *share;            /**< links that transfers share; NULL: nothing is sent */
     const struct hv__demands *demands; /**< NULL: no exchange leaves a node */
 };
 

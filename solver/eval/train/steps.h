@@ -85,7 +85,7 @@ void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl);
 enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /**
  * Lets the transfers of all pipelines share links: sets l->network, and replaces the runs where
- * links are crowded. false: all runs stand as they were. O(transfers · log), else hv_share_play.
+ * links are crowded. false: all runs stand as they were. O(transfers · log), else hv_links_play.
  */
 bool hv__share_links(struct hv__lowered *l);
 /**

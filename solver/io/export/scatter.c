@@ -224,9 +224,3 @@ void hv_scatter_svg(const struct hv_scatter *s, struct hv_str *out)
     struct picture pic = make_picture(s);
     hv_paint_svg(width_px(), height_px(s), draw, &pic, out);
 }
-
-enum hv_status hv_scatter_png(const struct hv_scatter *s, struct hv_str *out, struct hv_err *err)
-{
-    struct picture pic = make_picture(s);
-    return hv_paint_png(width_px(), height_px(s), draw, &pic, out, err);
-}

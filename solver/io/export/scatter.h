@@ -36,8 +36,5 @@ struct hv_scatter {
  * a shape of its own. O(points).
  */
 void hv_scatter_svg(const struct hv_scatter *s, struct hv_str *out);
-/** The same as PNG. Errors: HV_ELIMIT from cairo. */
-enum hv_status hv_scatter_png(const struct hv_scatter *s, struct hv_str *out,
-                              struct hv_err *err) HV_NODISCARD;
 
 #endif

@@ -133,7 +133,7 @@ static json_t *serving(const struct hv_verdict *v)
     return o;
 }
 
-static json_t *finite(double x)
+static json_t *finite_number(double x)
 {
     return hv_json_num(isfinite(x) ? x : HV_UNKNOWN);
 }
@@ -180,9 +180,9 @@ static json_t *jobs(const struct hv_verdict *v)
         json_object_set_new(e, "name", json_string(j->name));
         json_object_set_new(e, "arrival_s", hv_json_num(j->arrival_s));
         json_object_set_new(e, "start_s", hv_json_num(j->start_s));
-        json_object_set_new(e, "end_s", finite(j->end_s));
+        json_object_set_new(e, "end_s", finite_number(j->end_s));
         json_object_set_new(e, "wait_s", hv_json_num(j->wait_s));
-        json_object_set_new(e, "completion_s", finite(j->end_s - j->arrival_s));
+        json_object_set_new(e, "completion_s", finite_number(j->end_s - j->arrival_s));
         json_object_set_new(e, "usd", hv_json_num(j->usd));
         json_object_set_new(e, "simulated", hv_verdict_simulated(&j->verdict));
         json_array_append_new(list, e);
@@ -236,7 +236,7 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
     return o;
 }
 
-json_t *hv_verdict_violations(const struct hv_verdict *v)
+static json_t *violations_of(const struct hv_verdict *v)
 {
     json_t *a = json_array();
     for (size_t i = 0; i < v->findings.n; i++) {
@@ -256,7 +256,7 @@ json_t *hv_plan_with_verdict(const json_t *plan, const struct hv_verdict *v, boo
     json_t *copy = json_deep_copy(plan);
     json_object_set_new(copy, "simulated", hv_verdict_simulated(v));
     if (violations) {
-        json_object_set_new(copy, "violations", hv_verdict_violations(v));
+        json_object_set_new(copy, "violations", violations_of(v));
     }
     return copy;
 }

@@ -9,8 +9,6 @@
 json_t *hv_goodput_json(const struct hv_goodput *g);
 /** The `simulated` object. Unknown figures are null. Owner: caller (json_decref). */
 json_t *hv_verdict_simulated(const struct hv_verdict *v);
-/** The `violations` array: code, where, text, by. Owner: caller. */
-json_t *hv_verdict_violations(const struct hv_verdict *v);
 /**
  * A copy of a plan's tree with `simulated` set (and `violations`, where asked for). Members
  * `cluster`, `model` and `job` stay as they are. Owner: caller.

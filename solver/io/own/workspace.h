@@ -56,10 +56,6 @@ enum hv_status hv_workspace_build(struct hv_workspace *out, struct hv_json json,
  * (samples/workspaces/NAME). */
 enum hv_status hv_workspace_read(struct hv_workspace *out, const char *path_or_name,
                                  struct hv_err *err) HV_NODISCARD;
-/** Writes the tree to its own file, or to `path` when not NULL. Errors: HV_EUSAGE without any path.
- */
-enum hv_status hv_workspace_write(const struct hv_workspace *w, const char *path,
-                                  struct hv_err *err) HV_NODISCARD;
 /** Where a name of the workspace leads: beside it when such a file is there, else the name itself.
  */
 void hv_workspace_resolve(const struct hv_workspace *w, const char *name, struct hv_str *out);

@@ -215,20 +215,6 @@ enum hv_status hv_workspace_read(struct hv_workspace *out, const char *path_or_n
     return st;
 }
 
-enum hv_status hv_workspace_write(const struct hv_workspace *w, const char *path,
-                                  struct hv_err *err)
-{
-    path = path ? path : w->path;
-    if (!path) {
-        return hv_err_set(err, HV_EUSAGE, "the workspace has no file yet; give a path");
-    }
-    struct hv_str text = {0};
-    hv_json_write(&text, w->json.root, true);
-    enum hv_status st = hv_file_write(path, hv_str_cstr(&text), text.n, err);
-    hv_str_free(&text);
-    return st;
-}
-
 void hv_workspace_resolve(const struct hv_workspace *w, const char *name, struct hv_str *out)
 {
     static const char *const ends[] = {"", ".json"};

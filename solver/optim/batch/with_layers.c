@@ -27,7 +27,7 @@ struct kind {
 
 /* A search in progress. */
 struct search {
-    const struct hv_joint *j;
+    const struct hv_batch_layers *j;
     struct hv__watch watch;
     struct hv_arena *arena;
     struct hv_err *err;
@@ -157,7 +157,7 @@ static enum hv_status solve_kind(struct search *q, struct kind *k, double weight
     struct hv_partition_result r;
     p.sum_weight = weight < 0 ? 0 : 1;
     p.max_weight = weight < 0 ? 1 : weight;
-    const struct hv_part_limits rest = hv__watch_rest(&q->watch);
+    const struct hv_solve_limits rest = hv__watch_rest(&q->watch);
     q->n_programs++;
     enum hv_status st = hv_partition_solve(&p, &rest, q->arena, &r, q->err);
     if (st != HV_OK) {
@@ -230,19 +230,19 @@ static enum hv_status confirm(struct search *q, size_t p, double t, bool *change
     return st;
 }
 
-static enum hv_status check_joint(const struct hv_joint *j, struct hv_err *err)
+static enum hv_status check_joint(const struct hv_batch_layers *j, struct hv_err *err)
 {
     if (j->n_pipelines == 0 || j->total < 0) {
         return hv_err_set(err, HV_EINPUT,
                           "expected at least one pipeline and a total that is not negative");
     }
-    if (j->n_pipelines > HV_JOINT_MAX_PIPELINES || j->total > HV_JOINT_MAX_TOTAL) {
+    if (j->n_pipelines > HV_BATCH_LAYERS_MAX_PIPELINES || j->total > HV_BATCH_LAYERS_MAX_TOTAL) {
         return hv_err_set(err, HV_ELIMIT, "at most %zu pipelines and a total of %lld",
-                          HV_JOINT_MAX_PIPELINES, (long long)HV_JOINT_MAX_TOTAL);
+                          HV_BATCH_LAYERS_MAX_PIPELINES, (long long)HV_BATCH_LAYERS_MAX_TOTAL);
     }
     for (size_t p = 0; p < j->n_pipelines; p++) {
         int64_t least = j->min ? j->min[p] : 0, most = j->max ? j->max[p] : j->total;
-        if (least < 0 || most < least || least > HV_JOINT_MAX_TOTAL) {
+        if (least < 0 || most < least || least > HV_BATCH_LAYERS_MAX_TOTAL) {
             return hv_err_set(err, HV_EINPUT, "pipeline %zu: expected 0 <= min <= max", p + 1);
         }
     }
@@ -251,7 +251,7 @@ static enum hv_status check_joint(const struct hv_joint *j, struct hv_err *err)
 
 static enum hv_status start(struct search *q, bool *stopped)
 {
-    const struct hv_joint *j = q->j;
+    const struct hv_batch_layers *j = q->j;
     q->kinds = hv_arena_new(q->arena, struct kind, j->n_pipelines);
     q->kind_of = hv_arena_new(q->arena, size_t, j->n_pipelines);
     q->count = hv_arena_new(q->arena, int64_t, j->n_pipelines);
@@ -274,7 +274,7 @@ static enum hv_status start(struct search *q, bool *stopped)
 }
 
 /* False when minima and maxima cannot add up to the total; says so. */
-static bool adds_up(const struct search *q, struct hv_joint_result *out)
+static bool adds_up(const struct search *q, struct hv_batch_layers_result *out)
 {
     int64_t least = 0, most = 0;
     for (size_t p = 0; p < q->j->n_pipelines; p++) {
@@ -317,7 +317,7 @@ static double lower_threshold(struct search *q, double t)
     return low;
 }
 
-static void finish(struct search *q, double t, struct hv_joint_result *out)
+static void finish(struct search *q, double t, struct hv_batch_layers_result *out)
 {
     size_t n = q->j->n_pipelines;
     out->feasible = true;
@@ -341,9 +341,9 @@ static void finish(struct search *q, double t, struct hv_joint_result *out)
                      : "stopped; the bound lets every pipeline run at its least maximum";
 }
 
-enum hv_status hv_joint_solve(const struct hv_joint *j, const struct hv_part_limits *limits,
-                              struct hv_arena *arena, struct hv_joint_result *out,
-                              struct hv_err *err)
+enum hv_status hv_batch_layers_solve(const struct hv_batch_layers *j,
+                                     const struct hv_solve_limits *limits, struct hv_arena *arena,
+                                     struct hv_batch_layers_result *out, struct hv_err *err)
 {
     struct search q = {.j = j, .arena = arena, .err = err};
     double t = 0;

@@ -11,11 +11,11 @@
 #include "solver/optim/chain/partition.h"
 
 /** Largest number of pipelines and largest total. */
-#define HV_JOINT_MAX_PIPELINES ((size_t)1 << 14)
-#define HV_JOINT_MAX_TOTAL     ((int64_t)1 << 40)
+#define HV_BATCH_LAYERS_MAX_PIPELINES ((size_t)1 << 14)
+#define HV_BATCH_LAYERS_MAX_TOTAL     ((int64_t)1 << 40)
 
 /** An instance; everything is borrowed. */
-struct hv_joint {
+struct hv_batch_layers {
     size_t n_pipelines;
     /** One each; weights are not looked at. Equal pipelines (equal pointers inside) are solved
      * once. */
@@ -25,7 +25,7 @@ struct hv_joint {
 };
 
 /** Answer; arrays live in the arena of the call. */
-struct hv_joint_result {
+struct hv_batch_layers_result {
     bool feasible, proven, stopped;
     double objective, bound; /**< HV_UNKNOWN when infeasible */
     int64_t *count;          /**< one per pipeline */
@@ -42,8 +42,9 @@ struct hv_joint_result {
  * pipeline exactly at the first count that would reach the threshold.
  * Errors: HV_EINPUT on counts that make no sense, HV_ELIMIT; those of hv_partition_solve.
  */
-enum hv_status hv_joint_solve(const struct hv_joint *j, const struct hv_part_limits *limits,
-                              struct hv_arena *arena, struct hv_joint_result *out,
-                              struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_batch_layers_solve(const struct hv_batch_layers *j,
+                                     const struct hv_solve_limits *limits, struct hv_arena *arena,
+                                     struct hv_batch_layers_result *out,
+                                     struct hv_err *err) HV_NODISCARD;
 
 #endif

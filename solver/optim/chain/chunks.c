@@ -484,7 +484,7 @@ static void prepare(struct hv__chunks *x, struct hv_part_chunks_result *out)
 }
 
 enum hv_status hv_partition_chunks_solve(const struct hv_part_chunks *c,
-                                         const struct hv_part_limits *limits,
+                                         const struct hv_solve_limits *limits,
                                          struct hv_arena *arena, struct hv_part_chunks_result *out,
                                          struct hv_err *err)
 {

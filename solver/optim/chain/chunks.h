@@ -50,7 +50,7 @@ void hv_partition_place(enum hv_part_placement placement, size_t n_ranks, size_t
  * exceeds 32 million. Infeasible is not an error.
  */
 enum hv_status hv_partition_chunks_solve(const struct hv_part_chunks *c,
-                                         const struct hv_part_limits *limits,
+                                         const struct hv_solve_limits *limits,
                                          struct hv_arena *arena, struct hv_part_chunks_result *out,
                                          struct hv_err *err) HV_NODISCARD;
 

@@ -321,7 +321,7 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
     struct hv_partition fixed = *p;
     struct hv_partition_result r;
     struct hv_rng rng;
-    const struct hv_part_limits quiet = hv__watch_rest(watch);
+    const struct hv_solve_limits quiet = hv__watch_rest(watch);
     struct hv__watch inner; /* an order's own bound says nothing about the others */
     hv__watch_start(&inner, &quiet);
     (void)err;

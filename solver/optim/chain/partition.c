@@ -446,9 +446,9 @@ static void describe(const struct hv_partition *p, struct hv_arena *arena,
     }
 }
 
-enum hv_status hv_partition_solve(const struct hv_partition *p, const struct hv_part_limits *limits,
-                                  struct hv_arena *arena, struct hv_partition_result *out,
-                                  struct hv_err *err)
+enum hv_status hv_partition_solve(const struct hv_partition *p,
+                                  const struct hv_solve_limits *limits, struct hv_arena *arena,
+                                  struct hv_partition_result *out, struct hv_err *err)
 {
     struct hv__watch watch;
     memset(out, 0, sizeof *out);

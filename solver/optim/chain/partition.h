@@ -87,9 +87,9 @@ double hv_partition_value(const struct hv_partition *p, size_t pos, size_t dev, 
  * @param p  an instance that hv_partition_check accepts
  * Errors: HV_ELIMIT when the instance needs too much memory. Infeasible is not an error.
  */
-enum hv_status hv_partition_solve(const struct hv_partition *p, const struct hv_part_limits *limits,
-                                  struct hv_arena *arena, struct hv_partition_result *out,
-                                  struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_partition_solve(const struct hv_partition *p,
+                                  const struct hv_solve_limits *limits, struct hv_arena *arena,
+                                  struct hv_partition_result *out, struct hv_err *err) HV_NODISCARD;
 
 /**
  * The least Σ of values with every value ≤ `limit` (infinity allowed), fixed order. The parametric
@@ -124,7 +124,7 @@ struct hv_part_weights {
  */
 enum hv_status hv_partition_weighted(const struct hv_partition *p,
                                      const struct hv_part_weights *weights,
-                                     const struct hv_part_limits *limits, struct hv_arena *arena,
+                                     const struct hv_solve_limits *limits, struct hv_arena *arena,
                                      struct hv_partition_result *out,
                                      struct hv_err *err) HV_NODISCARD;
 

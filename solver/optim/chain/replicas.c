@@ -502,7 +502,7 @@ static void begin(struct search *q)
     sum_places(q);
 }
 
-enum hv_status hv_replicas_solve(const struct hv_replicas *p, const struct hv_part_limits *limits,
+enum hv_status hv_replicas_solve(const struct hv_replicas *p, const struct hv_solve_limits *limits,
                                  struct hv_arena *arena, struct hv_replicas_result *out,
                                  struct hv_err *err)
 {

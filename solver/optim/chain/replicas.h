@@ -84,7 +84,7 @@ struct hv_replicas_result {
  * O(layers² · widths · front) per limit, about 30 of them.
  * Errors: HV_EINPUT on numbers that make no sense; HV_ELIMIT.
  */
-enum hv_status hv_replicas_solve(const struct hv_replicas *p, const struct hv_part_limits *limits,
+enum hv_status hv_replicas_solve(const struct hv_replicas *p, const struct hv_solve_limits *limits,
                                  struct hv_arena *arena, struct hv_replicas_result *out,
                                  struct hv_err *err) HV_NODISCARD;
 

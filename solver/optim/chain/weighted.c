@@ -140,7 +140,7 @@ static enum hv_status check_weights(const struct hv_partition *p, const struct h
 
 enum hv_status hv_partition_weighted(const struct hv_partition *p,
                                      const struct hv_part_weights *weights,
-                                     const struct hv_part_limits *limits, struct hv_arena *arena,
+                                     const struct hv_solve_limits *limits, struct hv_arena *arena,
                                      struct hv_partition_result *out, struct hv_err *err)
 {
     struct hv_partition plain = *p;

@@ -87,7 +87,7 @@ double hv_dag_latency(const struct hv_dag *g, const size_t *device, double *end)
  * two topological orders, with the longest path as bound. O(down-sets² · frontier · entries).
  * Errors: HV_EINPUT for a graph with a cycle (latency only); HV_ELIMIT.
  */
-enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits *limits,
+enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_solve_limits *limits,
                             struct hv_arena *arena, struct hv_dag_result *out,
                             struct hv_err *err) HV_NODISCARD;
 
@@ -100,7 +100,7 @@ enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits 
  * rules out. `contiguous_proven` where that ends: at most 2^18 down-sets and 3·10^9 pairs looked
  * at. `contiguous` and `objective` are the same, the bound is the simple one. Errors: HV_ELIMIT.
  */
-enum hv_status hv_dag_split(const struct hv_dag *g, const struct hv_part_limits *limits,
+enum hv_status hv_dag_split(const struct hv_dag *g, const struct hv_solve_limits *limits,
                             struct hv_arena *arena, struct hv_dag_result *out,
                             struct hv_err *err) HV_NODISCARD;
 

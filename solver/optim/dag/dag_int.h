@@ -98,8 +98,6 @@ struct hv__dag_units {
  * `load` and memory to `bytes` (per device). */
 bool hv__dag_nodes_fit(const struct hv_dag *g, const size_t *device, double *load, double *bytes,
                        size_t *class_device);
-/** Fills the units; false when the nodes form a cycle. O(nodes + edges). */
-bool hv__dag_units(const struct hv__dag_index *x, struct hv_arena *a, struct hv__dag_units *u);
 /**
  * The least latency over down-sets: all of them when `order` is NULL, else the prefixes of that
  * order of the units. *best and device (per node) are improved when it finds less than *best.

@@ -198,7 +198,7 @@ static void find_paths(struct hv__dag_units *u, const size_t *order)
     }
 }
 
-bool hv__dag_units(const struct hv__dag_index *x, struct hv_arena *a, struct hv__dag_units *u)
+static bool dag_units(const struct hv__dag_index *x, struct hv_arena *a, struct hv__dag_units *u)
 {
     const struct hv_dag *g = x->g;
     size_t n = g->n_nodes, *order = hv_arena_new(a, size_t, n);
@@ -266,7 +266,7 @@ enum hv_status hv__dag_solve_latency(const struct hv__dag_index *x, struct hv__w
 {
     struct hv__dag_units u;
     double best = HUGE_VAL;
-    if (!hv__dag_units(x, a, &u)) {
+    if (!dag_units(x, a, &u)) {
         return hv_err_set(err, HV_EINPUT, "the graph has a cycle");
     }
     if (u.n > MAX_UNITS) {

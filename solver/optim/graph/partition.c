@@ -21,7 +21,7 @@ struct level {
 
 /* Work space of the refinement, shared by all levels. */
 struct work {
-    const struct hv_cut *g;
+    const struct hv_graph_partition *g;
     struct hv_arena *arena;
     struct hv_rng rng;
     double *load, *most, *pull; /* per part: weight, allowed weight, connection of a node */
@@ -41,7 +41,8 @@ static void shuffle(struct work *w, size_t n)
 }
 
 /* Lists of neighbours from pairs; equal pairs are added up, loops dropped. */
-static void build(struct hv_arena *a, const struct hv_cut_edge *e, size_t n_edges, struct level *l)
+static void build(struct hv_arena *a, const struct hv_graph_partition_edge *e, size_t n_edges,
+                  struct level *l)
 {
     size_t n = l->n, *mark = hv_arena_new(a, size_t, n), kept = 0;
     l->at = hv_arena_new(a, size_t, n + 2);
@@ -115,14 +116,15 @@ static size_t match(struct work *w, struct level *l, double heaviest)
 static void coarsen(struct work *w, const struct level *fine, size_t n, struct level *out)
 {
     size_t n_edges = 0;
-    struct hv_cut_edge *e = hv_arena_new(w->arena, struct hv_cut_edge, fine->at[fine->n] / 2);
+    struct hv_graph_partition_edge *e =
+        hv_arena_new(w->arena, struct hv_graph_partition_edge, fine->at[fine->n] / 2);
     *out = (struct level){.n = n, .weight = hv_arena_new(w->arena, double, n)};
     for (size_t v = 0; v < fine->n; v++) {
         out->weight[fine->up[v]] += fine->weight[v];
         for (size_t k = fine->at[v]; k < fine->at[v + 1]; k++) {
             if (v < fine->to[k]) {
-                e[n_edges++] =
-                    (struct hv_cut_edge){fine->up[v], fine->up[fine->to[k]], fine->edge[k]};
+                e[n_edges++] = (struct hv_graph_partition_edge){fine->up[v], fine->up[fine->to[k]],
+                                                                fine->edge[k]};
             }
         }
     }
@@ -262,11 +264,12 @@ static void start(struct work *w, const struct level *l, size_t *best)
     }
 }
 
-static enum hv_status check(const struct hv_cut *g, struct hv_err *err)
+static enum hv_status check(const struct hv_graph_partition *g, struct hv_err *err)
 {
-    if (g->n_nodes > HV_CUT_MAX || g->n_edges > HV_CUT_MAX || g->n_parts > HV_CUT_MAX_PARTS) {
-        return hv_err_set(err, HV_ELIMIT, "at most %zu nodes and edges and %zu parts", HV_CUT_MAX,
-                          HV_CUT_MAX_PARTS);
+    if (g->n_nodes > HV_GRAPH_PARTITION_MAX || g->n_edges > HV_GRAPH_PARTITION_MAX ||
+        g->n_parts > HV_GRAPH_PARTITION_MAX_PARTS) {
+        return hv_err_set(err, HV_ELIMIT, "at most %zu nodes and edges and %zu parts",
+                          HV_GRAPH_PARTITION_MAX, HV_GRAPH_PARTITION_MAX_PARTS);
     }
     if (g->n_parts == 0 || g->n_nodes == 0) {
         return hv_err_set(err, HV_EINPUT, "expected at least one node and one part");
@@ -311,8 +314,8 @@ static void allow(struct work *w, const struct level *l)
     }
 }
 
-enum hv_status hv_cut_solve(const struct hv_cut *g, struct hv_arena *arena,
-                            struct hv_cut_result *out, struct hv_err *err)
+enum hv_status hv_graph_partition_solve(const struct hv_graph_partition *g, struct hv_arena *arena,
+                                        struct hv_graph_partition_result *out, struct hv_err *err)
 {
     struct level level[LEVELS];
     struct work w = {.g = g, .arena = arena};

@@ -9,28 +9,28 @@
 #include <stdint.h>
 
 /** Largest number of nodes and of edges. */
-#define HV_CUT_MAX ((size_t)1 << 22)
+#define HV_GRAPH_PARTITION_MAX ((size_t)1 << 22)
 /** Largest number of parts. */
-#define HV_CUT_MAX_PARTS ((size_t)1 << 10)
+#define HV_GRAPH_PARTITION_MAX_PARTS ((size_t)1 << 10)
 
 /** An undirected edge; equal pairs add up, weight ≥ 0. */
-struct hv_cut_edge {
+struct hv_graph_partition_edge {
     size_t u, v;
     double weight;
 };
 
 /** An instance; everything is borrowed. */
-struct hv_cut {
+struct hv_graph_partition {
     size_t n_nodes, n_edges, n_parts;
     const double *weight; /**< n_nodes numbers ≥ 0; NULL = 1 each */
-    const struct hv_cut_edge *edges;
+    const struct hv_graph_partition_edge *edges;
     const double *share; /**< n_parts: how the weight is to be shared out; NULL = evenly */
     double tolerance;    /**< a part may have (1 + tolerance) times its share */
     uint64_t seed;
 };
 
 /** Answer; arrays live in the arena of the call. */
-struct hv_cut_result {
+struct hv_graph_partition_result {
     double cut;    /**< Σ weight of edges between different parts */
     double excess; /**< largest load above its allowed one, 0 when all parts keep the tolerance */
     size_t *part;  /**< one per node */
@@ -43,7 +43,8 @@ struct hv_cut_result {
  * Multilevel Algorithm for Partitioning Graphs", 1995). O((nodes + edges) · log nodes · passes).
  * Deterministic for a seed. Errors: HV_EINPUT on bad numbers; HV_ELIMIT.
  */
-enum hv_status hv_cut_solve(const struct hv_cut *g, struct hv_arena *arena,
-                            struct hv_cut_result *out, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_graph_partition_solve(const struct hv_graph_partition *g, struct hv_arena *arena,
+                                        struct hv_graph_partition_result *out,
+                                        struct hv_err *err) HV_NODISCARD;
 
 #endif

@@ -14,8 +14,8 @@ struct live {
 };
 
 struct reducer {
-    const struct hv_series_graph *g;
-    HV_VEC(struct hv_series_part) parts;
+    const struct hv_series_parallel_graph *g;
+    HV_VEC(struct hv_series_parallel_part) parts;
     struct live *edges;
     size_t n_edges, n_live;
     size_t *table, mask; /* (from, to) → edge + 1; vertices that went never come back */
@@ -24,7 +24,7 @@ struct reducer {
     bool *queued;
 };
 
-static size_t add_part(struct reducer *r, struct hv_series_part p)
+static size_t add_part(struct reducer *r, struct hv_series_parallel_part p)
 {
     hv_vec_push(&r->parts, p);
     return r->parts.n - 1;
@@ -60,9 +60,11 @@ static void add_edge(struct reducer *r, size_t from, size_t to, size_t part)
     size_t slot = find_slot(r, from, to);
     if (r->table[slot]) {
         struct live *e = &r->edges[r->table[slot] - 1];
-        e->part = add_part(
-            r, (struct hv_series_part){
-                   .kind = HV_SERIES_SIDE, .from = from, .to = to, .left = e->part, .right = part});
+        e->part = add_part(r, (struct hv_series_parallel_part){.kind = HV_SERIES_PARALLEL_SIDE,
+                                                               .from = from,
+                                                               .to = to,
+                                                               .left = e->part,
+                                                               .right = part});
         return;
     }
     size_t e = r->n_edges++;
@@ -93,12 +95,12 @@ static void reduce_vertex(struct reducer *r, size_t v)
     if (r->n_in[v] != 1 || r->n_out[v] != 1 || from == to) {
         return; /* a cycle stays */
     }
-    size_t part = add_part(r, (struct hv_series_part){.kind = HV_SERIES_ROW,
-                                                      .from = from,
-                                                      .to = to,
-                                                      .vertex = v,
-                                                      .left = r->edges[in].part,
-                                                      .right = r->edges[out].part});
+    size_t part = add_part(r, (struct hv_series_parallel_part){.kind = HV_SERIES_PARALLEL_ROW,
+                                                               .from = from,
+                                                               .to = to,
+                                                               .vertex = v,
+                                                               .left = r->edges[in].part,
+                                                               .right = r->edges[out].part});
     remove_edge(r, in);
     remove_edge(r, out);
     add_edge(r, from, to, part);
@@ -106,11 +108,11 @@ static void reduce_vertex(struct reducer *r, size_t v)
     look_at(r, to);
 }
 
-static enum hv_status check(const struct hv_series_graph *g, struct hv_err *err)
+static enum hv_status check(const struct hv_series_parallel_graph *g, struct hv_err *err)
 {
-    if (g->n_vertices > HV_SERIES_MAX || g->n_edges > HV_SERIES_MAX) {
+    if (g->n_vertices > HV_SERIES_PARALLEL_MAX || g->n_edges > HV_SERIES_PARALLEL_MAX) {
         return hv_err_set(err, HV_ELIMIT, "%zu vertices and %zu edges: at most %zu of each",
-                          g->n_vertices, g->n_edges, HV_SERIES_MAX);
+                          g->n_vertices, g->n_edges, HV_SERIES_PARALLEL_MAX);
     }
     if (g->source >= g->n_vertices || g->sink >= g->n_vertices || g->source == g->sink) {
         return hv_err_set(err, HV_EINPUT,
@@ -143,8 +145,9 @@ static void begin(struct reducer *r, struct hv_arena *a)
     r->queued = hv_arena_new(a, bool, n);
 }
 
-enum hv_status hv_series_decompose(const struct hv_series_graph *g, struct hv_arena *arena,
-                                   struct hv_series_tree *out, struct hv_err *err)
+enum hv_status hv_series_parallel_decompose(const struct hv_series_parallel_graph *g,
+                                            struct hv_arena *arena,
+                                            struct hv_series_parallel_tree *out, struct hv_err *err)
 {
     struct reducer r = {.g = g};
     struct hv_arena scratch = {0};
@@ -155,11 +158,12 @@ enum hv_status hv_series_decompose(const struct hv_series_graph *g, struct hv_ar
     }
     begin(&r, &scratch);
     for (size_t e = 0; e < g->n_edges; e++) {
-        const struct hv_series_edge *x = &g->edges[e];
-        add_edge(
-            &r, x->from, x->to,
-            add_part(&r, (struct hv_series_part){
-                             .kind = HV_SERIES_EDGE, .from = x->from, .to = x->to, .edge = e}));
+        const struct hv_series_parallel_edge *x = &g->edges[e];
+        add_edge(&r, x->from, x->to,
+                 add_part(&r, (struct hv_series_parallel_part){.kind = HV_SERIES_PARALLEL_EDGE,
+                                                               .from = x->from,
+                                                               .to = x->to,
+                                                               .edge = e}));
     }
     for (size_t v = 0; v < g->n_vertices; v++) {
         look_at(&r, v);
@@ -169,7 +173,7 @@ enum hv_status hv_series_decompose(const struct hv_series_graph *g, struct hv_ar
     }
     size_t reduced = 0;
     for (size_t k = 0; k < r.parts.n; k++) {
-        reduced += r.parts.items[k].kind == HV_SERIES_ROW;
+        reduced += r.parts.items[k].kind == HV_SERIES_PARALLEL_ROW;
     }
     const struct live *last = r.n_edges ? &r.edges[r.n_edges - 1] : NULL;
     for (size_t e = r.n_edges; e-- > 0 && last->gone;) {
@@ -185,8 +189,9 @@ enum hv_status hv_series_decompose(const struct hv_series_graph *g, struct hv_ar
     return HV_OK;
 }
 
-enum hv_status hv_series_fold(const struct hv_series_tree *tree, const struct hv_series_ops *ops,
-                              void *ctx, void **out, struct hv_err *err)
+enum hv_status hv_series_parallel_fold(const struct hv_series_parallel_tree *tree,
+                                       const struct hv_series_parallel_ops *ops, void *ctx,
+                                       void **out, struct hv_err *err)
 {
     struct hv_arena scratch = {0};
     enum hv_status st = HV_OK;
@@ -197,15 +202,15 @@ enum hv_status hv_series_fold(const struct hv_series_tree *tree, const struct hv
     }
     void **value = hv_arena_new(&scratch, void *, tree->n);
     for (size_t k = 0; k < tree->n && st == HV_OK; k++) {
-        const struct hv_series_part *p = &tree->parts[k];
+        const struct hv_series_parallel_part *p = &tree->parts[k];
         switch (p->kind) {
-        case HV_SERIES_EDGE:
+        case HV_SERIES_PARALLEL_EDGE:
             st = ops->edge(ctx, p->edge, &value[k], err);
             break;
-        case HV_SERIES_ROW:
+        case HV_SERIES_PARALLEL_ROW:
             st = ops->row(ctx, p->vertex, value[p->left], value[p->right], &value[k], err);
             break;
-        case HV_SERIES_SIDE:
+        case HV_SERIES_PARALLEL_SIDE:
             st = ops->side(ctx, value[p->left], value[p->right], &value[k], err);
             break;
         }

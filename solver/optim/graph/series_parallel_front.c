@@ -24,7 +24,7 @@ struct front {
 };
 
 struct folder {
-    const struct hv_series_work *w;
+    const struct hv_series_parallel_work *w;
     struct hv_arena scratch;
     HV_VEC(struct point) pool;
     HV_VEC(struct point) made;
@@ -62,9 +62,9 @@ static enum hv_status settle(struct folder *f, void **out, struct hv_err *err)
     }
     f->thinned = f->thinned || (keep && kept > keep);
     size_t n = keep && kept > keep ? keep : kept;
-    if (f->pool.n + n > HV_SERIES_MAX_POINTS) {
+    if (f->pool.n + n > HV_SERIES_PARALLEL_MAX_POINTS) {
         return hv_err_set(err, HV_ELIMIT, "the fronts have more than %zu points",
-                          HV_SERIES_MAX_POINTS);
+                          HV_SERIES_PARALLEL_MAX_POINTS);
     }
     *front = (struct front){f->pool.n, n};
     for (size_t k = 0; k < n; k++) { /* the fastest and the smallest stay */
@@ -75,7 +75,7 @@ static enum hv_status settle(struct folder *f, void **out, struct hv_err *err)
     return HV_OK;
 }
 
-static enum hv_status single(struct folder *f, const struct hv_series_choice *c, size_t at,
+static enum hv_status single(struct folder *f, const struct hv_series_parallel_choice *c, size_t at,
                              void **out, struct hv_err *err)
 {
     for (size_t k = 0; c && k < c->n; k++) {
@@ -92,7 +92,7 @@ static enum hv_status single(struct folder *f, const struct hv_series_choice *c,
 static enum hv_status pair(struct folder *f, const struct front *a, const struct front *b, bool add,
                            void **out, struct hv_err *err)
 {
-    if (a->n > HV_SERIES_MAX_POINTS / b->n) {
+    if (a->n > HV_SERIES_PARALLEL_MAX_POINTS / b->n) {
         return hv_err_set(err, HV_ELIMIT, "two fronts of %zu and %zu points are too large", a->n,
                           b->n);
     }
@@ -116,7 +116,7 @@ static enum hv_status price_row(void *ctx, size_t vertex, void *left, void *righ
                                 struct hv_err *err)
 {
     struct folder *f = ctx;
-    const struct hv_series_choice *c = f->w->vertices ? &f->w->vertices[vertex] : NULL;
+    const struct hv_series_parallel_choice *c = f->w->vertices ? &f->w->vertices[vertex] : NULL;
     void *middle, *begun;
     enum hv_status st = single(f, c, f->w->graph.n_edges + vertex, &middle, err);
     if (st == HV_OK) {
@@ -131,12 +131,12 @@ static enum hv_status price_side(void *ctx, void *left, void *right, void **out,
     return pair(f, left, right, f->w->shared, out, err);
 }
 
-static enum hv_status check_choices(const struct hv_series_choice *c, size_t n, const char *what,
-                                    struct hv_err *err)
+static enum hv_status check_choices(const struct hv_series_parallel_choice *c, size_t n,
+                                    const char *what, struct hv_err *err)
 {
     for (size_t k = 0; c && k < n; k++) {
         for (size_t o = 0; o < c[k].n; o++) {
-            const struct hv_series_option *x = &c[k].options[o];
+            const struct hv_series_parallel_option *x = &c[k].options[o];
             if (!(x->time >= 0) || !(x->memory >= 0) || isinf(x->time + x->memory)) {
                 return hv_err_set(
                     err, HV_EINPUT,
@@ -149,7 +149,7 @@ static enum hv_status check_choices(const struct hv_series_choice *c, size_t n, 
 }
 
 /* Reads the choices behind a point. */
-static void trace(const struct folder *f, size_t at, struct hv_series_point *out)
+static void trace(const struct folder *f, size_t at, struct hv_series_parallel_point *out)
 {
     HV_VEC(size_t) todo = {0};
     size_t m = f->w->graph.n_edges;
@@ -169,14 +169,14 @@ static void trace(const struct folder *f, size_t at, struct hv_series_point *out
 }
 
 /* The vertices at both ends belong to the row of the whole. */
-static enum hv_status fold(struct folder *f, const struct hv_series_tree *tree, struct front **out,
-                           struct hv_err *err)
+static enum hv_status fold(struct folder *f, const struct hv_series_parallel_tree *tree,
+                           struct front **out, struct hv_err *err)
 {
-    static const struct hv_series_ops ops = {price_edge, price_row, price_side};
-    const struct hv_series_graph *g = &f->w->graph;
-    const struct hv_series_choice *v = f->w->vertices;
+    static const struct hv_series_parallel_ops ops = {price_edge, price_row, price_side};
+    const struct hv_series_parallel_graph *g = &f->w->graph;
+    const struct hv_series_parallel_choice *v = f->w->vertices;
     void *whole, *first, *last, *begun, *all;
-    enum hv_status st = hv_series_fold(tree, &ops, f, &whole, err);
+    enum hv_status st = hv_series_parallel_fold(tree, &ops, f, &whole, err);
     if (st == HV_OK) {
         st = single(f, v ? &v[g->source] : NULL, g->n_edges + g->source, &first, err);
     }
@@ -195,14 +195,15 @@ static enum hv_status fold(struct folder *f, const struct hv_series_tree *tree, 
     return st;
 }
 
-enum hv_status hv_series_solve(const struct hv_series_work *w, struct hv_arena *arena,
-                               struct hv_series_result *out, struct hv_err *err)
+enum hv_status hv_series_parallel_solve(const struct hv_series_parallel_work *w,
+                                        struct hv_arena *arena,
+                                        struct hv_series_parallel_result *out, struct hv_err *err)
 {
     struct folder f = {.w = w};
-    struct hv_series_tree tree;
+    struct hv_series_parallel_tree tree;
     struct front *all = NULL;
     memset(out, 0, sizeof *out);
-    enum hv_status st = hv_series_decompose(&w->graph, arena, &tree, err);
+    enum hv_status st = hv_series_parallel_decompose(&w->graph, arena, &tree, err);
     if (st == HV_OK) {
         st = check_choices(w->edges, w->graph.n_edges, "edge", err);
     }
@@ -215,9 +216,9 @@ enum hv_status hv_series_solve(const struct hv_series_work *w, struct hv_arena *
     if (st == HV_OK) {
         out->proven = !f.thinned;
         out->n_points = all->n;
-        out->points = hv_arena_new(arena, struct hv_series_point, all->n);
+        out->points = hv_arena_new(arena, struct hv_series_parallel_point, all->n);
         for (size_t k = 0; k < all->n; k++) {
-            struct hv_series_point *p = &out->points[k];
+            struct hv_series_parallel_point *p = &out->points[k];
             p->edge = hv_arena_new(arena, size_t, w->graph.n_edges);
             p->vertex = hv_arena_new(arena, size_t, w->graph.n_vertices);
             p->time = f.pool.items[all->first + k].time;

@@ -111,8 +111,6 @@ enum hv_status hv_lp_add_sos(struct hv_lp *lp, int type, const size_t *vars, siz
                              struct hv_err *err) HV_NODISCARD;
 /** Number of variables. */
 size_t hv_lp_n_vars(const struct hv_lp *lp);
-/** Number of rows. */
-size_t hv_lp_n_rows(const struct hv_lp *lp);
 
 /**
  * Solves the model; the model stays as it is and can be extended and solved again.

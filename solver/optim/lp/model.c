@@ -171,11 +171,6 @@ size_t hv_lp_n_vars(const struct hv_lp *lp)
     return lp->vars.n;
 }
 
-size_t hv_lp_n_rows(const struct hv_lp *lp)
-{
-    return lp->rows.n;
-}
-
 static bool relation_holds(double left, enum hv_lp_op op, double rhs, double tolerance)
 {
     switch (op) {

@@ -198,11 +198,6 @@ static struct hv_cover cover(const struct hv_lane *lane, size_t lo, size_t hi, d
     return c;
 }
 
-struct hv_cover hv_lane_cover(const struct hv_lane *lane, double t0_s, double t1_s)
-{
-    return cover(lane, search(lane, t0_s, false), search(lane, t1_s, true), t0_s, t1_s);
-}
-
 /* ---- many windows
  * ------------------------------------------------------------------------------------------- */
 

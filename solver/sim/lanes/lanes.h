@@ -83,11 +83,6 @@ struct hv_cover {
 enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct hv_lane *lane,
                             struct hv_err *err) HV_NODISCARD;
 /**
- * What covers [t0, t1) of the lane. O(1) where spans lie about as close everywhere, never more than
- * O(log n).
- */
-struct hv_cover hv_lane_cover(const struct hv_lane *lane, double t0_s, double t1_s);
-/**
  * As hv_lane_cover for n windows side by side, such as the columns of a picture: window i is
  * [at_s[i], at_s[i + 1]). Faster than one by one. O(n) in the same sense.
  */

@@ -17,18 +17,18 @@
 struct sends {
     size_t *at; /* [n_hops + 1] where those of each hop begin */
     size_t *n;  /* [n_hops] each sent once, however many wait for it */
-    struct hv_share_transfer *items;
+    struct hv_link_transfer *items;
 };
 
 static int by_node(const void *x, const void *y)
 {
-    const struct hv_share_transfer *a = x, *b = y;
+    const struct hv_link_transfer *a = x, *b = y;
     return (a->node > b->node) - (a->node < b->node);
 }
 
 /* the transfers of one hop by sender, each once: a result that several wait for is sent once.
  * Returns how many are left */
-static size_t tidy(struct hv_share_transfer *list, size_t n)
+static size_t tidy(struct hv_link_transfer *list, size_t n)
 {
     size_t kept = 1;
     while (kept < n && list[kept - 1].node < list[kept].node) {
@@ -54,7 +54,7 @@ static size_t tidy(struct hv_share_transfer *list, size_t n)
 
 /* The first node of a rank that may wait for a transfer that ends after after_s: one that started
  * before had all it waited for. */
-static int32_t first_after(const struct hv_share_pipe *p, int32_t rank, double after_s)
+static int32_t first_after(const struct hv_link_pipe *p, int32_t rank, double after_s)
 {
     int32_t n = p->g->rank_node_at[rank + 1];
     while (n > p->g->rank_node_at[rank] &&
@@ -66,7 +66,7 @@ static int32_t first_after(const struct hv_share_pipe *p, int32_t rank, double a
 
 /* where the transfers of each hop begin, with room for all edges, and the first node of each rank
  * to look at */
-static void count_hops(struct hv_arena *a, const struct hv_share_pipe *p, double after_s,
+static void count_hops(struct hv_arena *a, const struct hv_link_pipe *p, double after_s,
                        int32_t *first, struct sends *out)
 {
     const struct hv_pipe *g = p->g;
@@ -90,15 +90,15 @@ static void count_hops(struct hv_arena *a, const struct hv_share_pipe *p, double
 }
 
 /* the transfers of a pipe that end after after_s */
-static struct sends list_sends(struct hv_arena *a, const struct hv_share *s, size_t pipe,
+static struct sends list_sends(struct hv_arena *a, const struct hv_links *s, size_t pipe,
                                double after_s)
 {
-    const struct hv_share_pipe *p = &s->pipes[pipe];
+    const struct hv_link_pipe *p = &s->pipes[pipe];
     const struct hv_pipe *g = p->g;
     struct sends out;
     int32_t *first = hv_arena_new(a, int32_t, (size_t)g->s.n_ranks + 1);
     count_hops(a, p, after_s, first, &out);
-    out.items = hv_arena_new(a, struct hv_share_transfer, out.at[g->n_hops] + 1);
+    out.items = hv_arena_new(a, struct hv_link_transfer, out.at[g->n_hops] + 1);
     for (int32_t r = 0; r < g->s.n_ranks; r++) {
         for (int32_t k = first[r]; k < g->rank_node_at[r + 1]; k++) {
             for (int32_t e = 0; e < hv_pipe_n_edges(g, k); e++) {
@@ -112,7 +112,7 @@ static struct sends list_sends(struct hv_arena *a, const struct hv_share *s, siz
                                              : p->hops[x.hop].bytes_s;
                 if (start + took > after_s) {
                     out.items[out.at[x.hop] + out.n[x.hop]++] =
-                        (struct hv_share_transfer){start, start + took, pipe, x.hop, x.node};
+                        (struct hv_link_transfer){start, start + took, pipe, x.hop, x.node};
                 }
             }
         }
@@ -123,8 +123,8 @@ static struct sends list_sends(struct hv_arena *a, const struct hv_share *s, siz
     return out;
 }
 
-struct hv_share_transfer *hv_share_transfers(struct hv_arena *a, const struct hv_share *s,
-                                             double after_s, size_t *n)
+struct hv_link_transfer *hv_links_transfers(struct hv_arena *a, const struct hv_links *s,
+                                            double after_s, size_t *n)
 {
     struct hv_arena scratch = {0};
     struct sends *of = hv_arena_new(&scratch, struct sends, s->n_pipes + 1);
@@ -135,8 +135,8 @@ struct hv_share_transfer *hv_share_transfers(struct hv_arena *a, const struct hv
             *n += of[i].n[h];
         }
     }
-    struct hv_share_transfer *out = hv_arena_new(a, struct hv_share_transfer, *n + 1);
-    struct hv_share_transfer *to = out;
+    struct hv_link_transfer *out = hv_arena_new(a, struct hv_link_transfer, *n + 1);
+    struct hv_link_transfer *to = out;
     for (size_t i = 0; i < s->n_pipes; i++) {
         for (int32_t h = 0; h < s->pipes[i].g->n_hops; h++) {
             for (size_t k = 0; k < of[i].n[h]; k++) {
@@ -152,7 +152,7 @@ struct hv_share_transfer *hv_share_transfers(struct hv_arena *a, const struct hv
 
 /* The transfers of one hop on one link: they start one after the other. */
 struct queue {
-    const struct hv_share_transfer *list;
+    const struct hv_link_transfer *list;
     size_t n;
     double share; /* of the link, while one is under way */
 };
@@ -175,7 +175,7 @@ struct room {
     size_t *at;
 };
 
-static struct queues sort_by_link(struct hv_arena *a, const struct hv_share *s,
+static struct queues sort_by_link(struct hv_arena *a, const struct hv_links *s,
                                   const struct sends *of)
 {
     struct queues q = {.at = hv_arena_new(a, size_t, s->n_links + 2)};
@@ -183,7 +183,7 @@ static struct queues sort_by_link(struct hv_arena *a, const struct hv_share *s,
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < s->n_pipes; i++) {
             for (int32_t h = 0; h < s->pipes[i].g->n_hops; h++) {
-                const struct hv_share_hop *x = &s->pipes[i].hops[h];
+                const struct hv_link_hop *x = &s->pipes[i].hops[h];
                 for (size_t k = 0; of[i].n[h] > 0 && k < x->n_loads; k++) {
                     int32_t link = x->loads[k].link;
                     size_t *to = &q.at[link + (pass == 0 ? 2 : 1)];
@@ -206,7 +206,7 @@ static struct queues sort_by_link(struct hv_arena *a, const struct hv_share *s,
 }
 
 /* is a transfer ready while the one before it is under way? A hop's transfers go over one wire */
-static bool waits_for_itself(const struct hv_share_transfer *t, size_t n)
+static bool waits_for_itself(const struct hv_link_transfer *t, size_t n)
 {
     for (size_t k = 1; k < n; k++) {
         if (t[k].start_s < t[k - 1].end_s * (1 - ROUNDING)) {
@@ -303,7 +303,7 @@ static bool link_crowded(struct room *r, const struct queue *q, size_t n)
     return false;
 }
 
-bool hv_share_crowded(const struct hv_share *s)
+bool hv_links_crowded(const struct hv_links *s)
 {
     struct hv_arena a = {0};
     struct sends *of = hv_arena_new(&a, struct sends, s->n_pipes + 1);

@@ -6,7 +6,7 @@
 
 /** A hop, with the transfer of it that is under way. */
 struct hv__flight {
-    const struct hv_share_hop *hop;
+    const struct hv_link_hop *hop;
     double flow_per_s;      /**< most of a flow, whatever links give it */
     double alone_per_s;     /**< as per_s, while nothing else is on its links */
     const double *per_flow; /**< [n_loads] share of the link per unit of flow rate */
@@ -33,9 +33,9 @@ struct hv__on_link {
 struct hv__exchange {
     size_t pipe;
     int32_t rank;
-    const struct hv_share_rank *asks;
-    struct hv_share_hop hop;
-    struct hv_share_load *loads;
+    const struct hv_link_rank *asks;
+    struct hv_link_hop hop;
+    struct hv_link_load *loads;
     double *per_flow;
 };
 
@@ -51,7 +51,7 @@ struct hv__sky {
 };
 
 /** Lists the hops of each link; none is under way. O(loads). */
-void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share);
+void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_links *share);
 /** Makes the flight of a rank an operation of so many seconds, of which exchanges take `frac`. */
 void hv__sky_price(struct hv__sky *s, size_t exchange, double seconds, double frac);
 /** A hop's transfer begins (all of it is left) or is through. O(loads). */

@@ -32,7 +32,7 @@ struct lane {
 
 /* One pipe being played. */
 struct played {
-    const struct hv_share_pipe *p;
+    const struct hv_link_pipe *p;
     size_t *at; /* [n_nodes + 1] into sent: edges by sender */
     struct sent *sent;
     int32_t *open; /* [n_nodes] edges that have not arrived */
@@ -113,7 +113,7 @@ static void open_lanes(struct play *y, size_t i)
     }
 }
 
-static void open_play(struct play *y, struct hv_arena *a, const struct hv_share *s)
+static void open_play(struct play *y, struct hv_arena *a, const struct hv_links *s)
 {
     y->n_pipes = s->n_pipes;
     y->pipes = hv_arena_new(&y->scratch, struct played, s->n_pipes + 1);
@@ -300,7 +300,7 @@ static void end_node(struct play *y, struct played *x, int32_t node, double now_
     }
 }
 
-double hv_share_node_frac(const struct hv_pipe *g, const double *frac, int32_t node)
+double hv_links_node_frac(const struct hv_pipe *g, const double *frac, int32_t node)
 {
     double most = 0;
     for (size_t i = hv_pipe_first_op(g, node); i < hv_pipe_first_op(g, node + 1); i++) {
@@ -318,7 +318,7 @@ static void start_exchange(struct play *y, size_t exchange, double now_s)
     const struct hv__exchange *e = &y->sky.exchanges[exchange];
     struct played *x = &y->pipes[e->pipe];
     int32_t node = x->next[e->rank]++;
-    double frac = hv_share_node_frac(x->p->g, x->p->frac, node);
+    double frac = hv_links_node_frac(x->p->g, x->p->frac, node);
     double s = hv_pipe_node_duration_s(x->p->g, x->p->c, node);
     if (frac > 0 && s > 0) {
         hv__sky_price(&y->sky, exchange, s, frac);
@@ -390,7 +390,7 @@ static void run_events(struct play *y)
     }
 }
 
-void hv_share_play(struct hv_arena *a, const struct hv_share *s)
+void hv_links_play(struct hv_arena *a, const struct hv_links *s)
 {
     struct play y = {0};
     open_play(&y, a, s);

@@ -15,7 +15,7 @@ static inline double lesser(double a, double b)
 /* a flight by itself: its own rate, and that of the tightest of its links. Fills per_flow */
 static void price_alone(struct hv__flight *f, double *per_flow)
 {
-    const struct hv_share_hop *h = f->hop;
+    const struct hv_link_hop *h = f->hop;
     f->per_flow = per_flow;
     f->flow_per_s = h->flow_bytes / h->bytes_s;
     double most = f->flow_per_s;
@@ -27,10 +27,10 @@ static void price_alone(struct hv__flight *f, double *per_flow)
 }
 
 /* flights of ranks that ask for links, behind those of hops */
-static void list_exchanges(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share)
+static void list_exchanges(struct hv__sky *s, struct hv_arena *a, const struct hv_links *share)
 {
     for (size_t i = 0; i < share->n_pipes; i++) {
-        const struct hv_share_pipe *p = &share->pipes[i];
+        const struct hv_link_pipe *p = &share->pipes[i];
         for (int32_t r = 0; p->ranks && r < p->g->s.n_ranks; r++) {
             size_t n = p->ranks[r].n_loads;
             if (n == 0) {
@@ -43,7 +43,7 @@ static void list_exchanges(struct hv__sky *s, struct hv_arena *a, const struct h
                 .asks = &p->ranks[r],
                 .loads = hv_arena_copy(a, p->ranks[r].loads, n, sizeof *p->ranks[r].loads),
                 .per_flow = hv_arena_new(a, double, n)};
-            x->hop = (struct hv_share_hop){.loads = x->loads, .n_loads = n};
+            x->hop = (struct hv_link_hop){.loads = x->loads, .n_loads = n};
             s->flights[s->n_hops + s->n_exchanges].hop = &x->hop;
             s->n_exchanges++;
         }
@@ -85,11 +85,11 @@ static void list_by_link(struct hv__sky *s, struct hv_arena *a, size_t n_links)
     }
 }
 
-void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share)
+void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_links *share)
 {
     size_t n = 0, n_loads = 0, n_ranks = 0;
     for (size_t i = 0; i < share->n_pipes; i++) {
-        const struct hv_share_pipe *p = &share->pipes[i];
+        const struct hv_link_pipe *p = &share->pipes[i];
         for (int32_t h = 0; h < p->g->n_hops; h++) {
             n_loads += p->hops[h].n_loads;
         }
@@ -158,7 +158,7 @@ static bool is_alone(const struct hv__sky *s, const struct hv__flight *f)
     return true;
 }
 
-static void find_links(struct hv__sky *s, const struct hv_share_hop *h)
+static void find_links(struct hv__sky *s, const struct hv_link_hop *h)
 {
     for (size_t k = 0; k < h->n_loads; k++) {
         struct hv__on_link *l = &s->links[h->loads[k].link];
@@ -170,7 +170,7 @@ static void find_links(struct hv__sky *s, const struct hv_share_hop *h)
     }
 }
 
-static void find_flights(struct hv__sky *s, const struct hv_share_hop *around)
+static void find_flights(struct hv__sky *s, const struct hv_link_hop *around)
 {
     s->mark++;
     s->n_found = s->n_found_links = 0;

@@ -72,17 +72,6 @@ static void stage_csr(const struct hv_schedule *s, const int32_t *by, int32_t **
     }
 }
 
-enum hv_status hv__missing(const struct hv__compiler *c, const struct hv_op *op, int32_t rank,
-                           int32_t stage)
-{
-    char token[HV_OP_TOKEN_CAP], other[HV_OP_TOKEN_CAP];
-    struct hv_op want = *op;
-    want.stage = stage;
-    return hv_err_set(
-        c->err, HV_EINPUT, "order of rank %d: %s waits for %s, which is not in the order", rank,
-        hv_op_format(op, token, sizeof token), hv_op_format(&want, other, sizeof other));
-}
-
 /* what one op waits for on other stages, by the rules of the header */
 struct needs {
     const int32_t *list, *end; /* stage edges, and the stage at their other end */

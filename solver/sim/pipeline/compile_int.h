@@ -1,4 +1,4 @@
-/** From an order to a graph: what its making (pipeline_compile.c) and its sorting (pipeline_sort.c)
+/** From an order to a graph: what its making (compile.c) and its sorting (sort.c)
  * share. */
 #ifndef HV_SOLVER_SIM_PIPELINE_COMPILE_INT_H
 #define HV_SOLVER_SIM_PIPELINE_COMPILE_INT_H

@@ -101,8 +101,8 @@ static inline size_t hv_pipe_n_all_edges(const struct hv_pipe *g)
 /**
  * Builds the graph and proves that it can run.
  * Errors: HV_ENO with the blocked head op of (up to eight) ranks and what each waits for; HV_EINPUT
- * from hv_schedule_check. O(ops + edges) time, about 8 bytes per op (20 where stages are no chain)
- * besides two tables of 4 bytes per possible forward while it runs.
+ * where the schedule is not valid (schedule/check_int.h). O(ops + edges) time, about 8 bytes per op
+ * (20 where stages are no chain) besides two tables of 4 bytes per possible forward while it runs.
  */
 enum hv_status hv_pipe_compile(struct hv_arena *a, const struct hv_schedule *s, struct hv_pipe *out,
                                struct hv_err *err) HV_NODISCARD;

@@ -261,25 +261,3 @@ enum hv_status hv_pipe_played(struct hv_arena *a, const struct hv_pipe *g,
     free(order);
     return st;
 }
-
-enum hv_status hv_pipe_play_many(const struct hv_pipe *g, const struct hv_pipe_cost *c,
-                                 const struct hv_pipe_play *play, size_t n,
-                                 struct hv_pipe_spread *out, struct hv_err *err)
-{
-    struct hv_arena a = {0};
-    struct hv_pipe_run run;
-    struct hv_pipe_play one = *play;
-    enum hv_status st = HV_OK;
-    *out = (struct hv_pipe_spread){0};
-    hv_pipe_run_new(&a, g, &run);
-    for (size_t i = 0; i < n && st == HV_OK; i++) {
-        one.seed = i;
-        st = hv_pipe_play(g, c, &one, &run, err);
-        double t = run.makespan_s;
-        out->mean_s += t / (double)n;
-        out->low_s = i == 0 || t < out->low_s ? t : out->low_s;
-        out->high_s = t > out->high_s ? t : out->high_s;
-    }
-    hv_arena_free(&a);
-    return st;
-}

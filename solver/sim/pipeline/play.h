@@ -39,15 +39,4 @@ enum hv_status hv_pipe_played(struct hv_arena *a, const struct hv_pipe *g,
                               const struct hv_pipe_run *run, struct hv_pipe *out,
                               struct hv_pipe_run *out_run, struct hv_err *err) HV_NODISCARD;
 
-/**
- * Spread of the makespan over n plays with seeds 0…n−1: what jitter costs.
- */
-struct hv_pipe_spread {
-    double mean_s, low_s, high_s; /**< low and high: the least and the largest seen */
-};
-/** Plays n times. Errors: as hv_pipe_play. */
-enum hv_status hv_pipe_play_many(const struct hv_pipe *g, const struct hv_pipe_cost *c,
-                                 const struct hv_pipe_play *play, size_t n,
-                                 struct hv_pipe_spread *out, struct hv_err *err) HV_NODISCARD;
-
 #endif

@@ -1,7 +1,7 @@
 /*
- * In which order the nodes of a graph can run, and proof that they can. Ranks take turns, each as
- * far as it gets; a chain's deps are found on the way. The graph itself is made in
- * pipeline_compile.c.
+ * Topological order of a compiled pipeline, and the proof that it has no deadlock. Ranks take
+ * turns, each as far as it gets; a chain's dependences are found on the way. The graph itself is
+ * made in compile.c.
  */
 #include "solver/sim/pipeline/compile_int.h"
 
@@ -13,6 +13,17 @@ static struct hv__link link_of(const struct hv__compiler *c, const struct hv_op 
 {
     size_t row = (size_t)op->pipe + (op->kind == HV_OP_F ? 0 : (size_t)c->s->n_pipes);
     return c->links[row * (size_t)c->s->n_stages + (size_t)op->stage];
+}
+
+enum hv_status hv__missing(const struct hv__compiler *c, const struct hv_op *op, int32_t rank,
+                           int32_t stage)
+{
+    char token[HV_OP_TOKEN_CAP], other[HV_OP_TOKEN_CAP];
+    struct hv_op want = *op;
+    want.stage = stage;
+    return hv_err_set(
+        c->err, HV_EINPUT, "order of rank %d: %s waits for %s, which is not in the order", rank,
+        hv_op_format(op, token, sizeof token), hv_op_format(&want, other, sizeof other));
 }
 
 enum { NOT_THERE = -2 };

@@ -226,13 +226,3 @@ enum hv_status hv__check_end(struct hv__checker *c, enum hv_status st)
     hv_arena_free(&c->arena);
     return st;
 }
-
-enum hv_status hv_schedule_check(const struct hv_schedule *s, struct hv_err *err)
-{
-    struct hv__checker c;
-    enum hv_status st = hv__check_begin(&c, s, err);
-    for (int32_t r = 0; r < s->n_ranks && st == HV_OK; r++) {
-        st = hv__check_rank(&c, r);
-    }
-    return hv__check_end(&c, st);
-}

@@ -2,7 +2,7 @@
  * V-adaptive (Pipeline Parallelism with Controllable Memory, NeurIPS'24, section 4 and appendix A):
  * the least span within a memory limit over all building blocks whose passes move by uniform steps
  * from rank to rank. Every block is repeated, squeezed, its warm-up and cool-down are laid out anew
- * and the gaps left are filled. The board of unit slots stands in v_board.c.
+ * and the gaps left are filled. The table of unit slots is in v_slots.c.
  * O(900·p) blocks, each O(p·(p + m)) and, for every gap, the slots up to what fills it.
  */
 #include "solver/sim/schedule/v_slots.h"
@@ -16,7 +16,7 @@ enum { AUTO, SLOTS };
 struct search {
     const struct hv_schedule_input *in;
     struct hv_schedule_input judge; /* `in` with the durations that decide */
-    struct hv__v_board board, best;
+    struct hv__v_slots slots, best;
     int8_t *block;    /* [p × PERIOD] pass in every slot of the period */
     int32_t limit;    /* chunk activations a rank may hold */
     int32_t smallest; /* least peak of any block tried */
@@ -70,7 +70,7 @@ static bool spread(struct search *s, const int32_t first[4], int32_t near, int32
 }
 
 /* lays out the warm-up of one rank anew: everything before its first B0 */
-static bool lay_warmup(struct hv__v_board *b, int32_t r, int32_t most)
+static bool lay_warmup(struct hv__v_slots *b, int32_t r, int32_t most)
 {
     int8_t *own = hv__v_row(b, r);
     int32_t n[N_PASS] = {0}, u[N_PASS] = {0}, p = b->p;
@@ -114,7 +114,7 @@ static bool lay_warmup(struct hv__v_board *b, int32_t r, int32_t most)
     return true;
 }
 
-static bool lay_warmups(struct hv__v_board *b)
+static bool lay_warmups(struct hv__v_slots *b)
 {
     int32_t most = min32(hv__v_peak(b, -1), 2 * b->p);
     bool ok = true;
@@ -125,7 +125,7 @@ static bool lay_warmups(struct hv__v_board *b)
 }
 
 /* few micro-batches leave memory unused: the first W's move to the end, as many as memory allows */
-static void delay_w(struct hv__v_board *b, int32_t limit)
+static void delay_w(struct hv__v_slots *b, int32_t limit)
 {
     int32_t len = b->len, end = len;
     for (int32_t r = 0; r < b->p; r++) {
@@ -142,9 +142,9 @@ static void delay_w(struct hv__v_board *b, int32_t limit)
     b->len = end;
 }
 
-/* takes the last backwards of rank r off the board, and the W's behind them; fills n[] and says
+/* takes the last backwards of rank r out of the table, and the W's behind them; fills n[] and says
  * where the last F1 was */
-static int32_t lift_tail(struct hv__v_board *b, int32_t r, int32_t peak, int32_t n[N_PASS])
+static int32_t lift_tail(struct hv__v_slots *b, int32_t r, int32_t peak, int32_t n[N_PASS])
 {
     int8_t *own = hv__v_row(b, r);
     int32_t last_f1 = -1, most_b0 = min32((peak + 1) / 2, b->m);
@@ -170,7 +170,7 @@ static int32_t lift_tail(struct hv__v_board *b, int32_t r, int32_t peak, int32_t
 }
 
 /* W's whose B has no W yet into the free slots behind the last W of the rank */
-static void refill_w(struct hv__v_board *b, int32_t r, int32_t len)
+static void refill_w(struct hv__v_slots *b, int32_t r, int32_t len)
 {
     int8_t *own = hv__v_row(b, r);
     int32_t due[2] = {0}, last_w = -1;
@@ -191,7 +191,7 @@ static void refill_w(struct hv__v_board *b, int32_t r, int32_t len)
 
 /* lays out the cool-down anew: B0's of every rank two slots apart, one slot earlier per rank, B1's
  * between them */
-static bool lay_cooldown(struct hv__v_board *b)
+static bool lay_cooldown(struct hv__v_slots *b)
 {
     int32_t peak = hv__v_peak(b, -1), start = -1, len = b->len;
     for (int32_t r = 0; r < b->p; r++) {
@@ -231,14 +231,14 @@ static bool keeps_limits(const struct search *s)
 {
     bool keeps = true;
     for (int32_t r = 0; s->in->limits && r < s->in->ranks; r++) {
-        keeps = keeps && hv__v_peak(&s->board, r) <= 2 * s->in->limits[r];
+        keeps = keeps && hv__v_peak(&s->slots, r) <= 2 * s->in->limits[r];
     }
     return keeps;
 }
 
 static struct outcome build(struct search *s)
 {
-    struct hv__v_board *b = &s->board;
+    struct hv__v_slots *b = &s->slots;
     int32_t p = s->in->ranks, m = s->in->micro_batches;
     struct outcome o = {.made = false};
     b->m = m > 2 * p ? m : 2 * p; /* the layouts need two rounds; the surplus is cut off later */
@@ -253,7 +253,7 @@ static struct outcome build(struct search *s)
         return o;
     }
     if (m < b->m) {
-        hv__v_cut(b, m);
+        hv__v_shorten(b, m);
         if (m <= p && 2 * m <= s->limit) {
             delay_w(b, min32(2 * p, peak));
         }
@@ -286,11 +286,11 @@ static bool try_block(struct search *s)
         return false;
     }
     if (o.made) {
-        double span_s = hv__v_span(&s->board, &s->judge);
+        double span_s = hv__v_span(&s->slots, &s->judge);
         if (!s->found || span_s < s->best_s) {
-            struct hv__v_board t = s->best;
-            s->best = s->board;
-            s->board = t;
+            struct hv__v_slots t = s->best;
+            s->best = s->slots;
+            s->slots = t;
             s->best_s = span_s;
             s->found = true;
         }
@@ -350,8 +350,8 @@ enum hv_status hv__gen_v_adaptive(const struct hv_schedule_input *in, struct hv_
     }
     s.limit = asked > 0 && asked < 2 * p ? (int32_t)asked : 2 * p;
     s.block = hv_xcalloc((size_t)p, PERIOD);
-    hv__v_board_new(&s.board, p, m > 2 * p ? m : 2 * p);
-    hv__v_board_new(&s.best, p, m > 2 * p ? m : 2 * p);
+    hv__v_slots_new(&s.slots, p, m > 2 * p ? m : 2 * p);
+    hv__v_slots_new(&s.best, p, m > 2 * p ? m : 2 * p);
     try_all(&s);
     if (!s.found) {
         st = hv_err_set(err, HV_ENO,
@@ -362,8 +362,8 @@ enum hv_status hv__gen_v_adaptive(const struct hv_schedule_input *in, struct hv_
         hv__place_zigzag(b);
         hv__v_add_orders(&s.best, b);
     }
-    hv__v_board_free(&s.board);
-    hv__v_board_free(&s.best);
+    hv__v_slots_free(&s.slots);
+    hv__v_slots_free(&s.best);
     free(s.block);
     return st;
 }

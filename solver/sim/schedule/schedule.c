@@ -53,7 +53,7 @@ void hv__rank_done(struct hv_schedule_builder *b)
     hv_vec_push(&b->rank_end, b->ops.n);
 }
 
-void hv__place_looped(struct hv_schedule_builder *b)
+static void place_looped(struct hv_schedule_builder *b)
 {
     for (int32_t s = 0; s < b->n_stages; s++) {
         b->stage_to_rank[s] = s % b->n_ranks;
@@ -442,7 +442,7 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
         b.weight_versions[r] = 1;
     }
     hv__set_pipes(&b, 1);
-    hv__place_looped(&b);
+    place_looped(&b);
     reserve(a, in, &b);
     st = in->row->generate(in, &b, err);
     if (st == HV_OK && b.rank_end.n != (size_t)in->ranks) {

@@ -27,9 +27,6 @@ enum hv_op_kind {
     HV_OP_KIND_N
 };
 
-/** "F", "B", "W", "BW" or "R". */
-const char *hv_op_kind_name(enum hv_op_kind kind);
-
 /** One operation. 16 bytes. */
 struct hv_op {
     uint8_t kind;  /**< enum hv_op_kind */
@@ -188,16 +185,6 @@ int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in);
  */
 enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_input *in,
                                 struct hv_schedule *out, struct hv_err *err) HV_NODISCARD;
-
-/**
- * Checks an order made by anybody: ranges, nothing twice, every backward has its forward, every B
- * its W and the other way round, forwards without backward only when there is no backward at all
- * (`serve`), every op on the rank of its stage (in its direction), pairs side by side, and on each
- * rank the sequence F, R, B, W of a (stage, micro-batch), slices forward ascending and backward
- * descending. Errors: HV_EINPUT naming the operation; HV_ENO where only the sequence is wrong.
- * O(ops + stages × micro-batches × slices).
- */
-enum hv_status hv_schedule_check(const struct hv_schedule *s, struct hv_err *err) HV_NODISCARD;
 
 /** The part of its micro-batch's (or slice's) duration and bytes that an op takes. */
 static inline double hv_op_share(const struct hv_schedule *s, const struct hv_op *op)

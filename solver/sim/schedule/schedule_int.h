@@ -34,8 +34,6 @@ void hv__pair_end(struct hv_schedule_builder *b);
 void hv__rank_done(struct hv_schedule_builder *b);
 /** Sets the number of directions (1 to begin with); before any placing. */
 void hv__set_pipes(struct hv_schedule_builder *b, int32_t n_pipes);
-/** Placement s → s mod p (what a builder begins with). */
-void hv__place_looped(struct hv_schedule_builder *b);
 /** Zig-zag: every second pass over the ranks runs backwards (V shape for two chunks). */
 void hv__place_zigzag(struct hv_schedule_builder *b);
 /** Value of an option by key (the key must be in the row). */

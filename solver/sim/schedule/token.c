@@ -9,14 +9,14 @@
 static const char *const kind_names[HV_OP_KIND_N] = {
     [HV_OP_F] = "F", [HV_OP_B] = "B", [HV_OP_W] = "W", [HV_OP_BW] = "BW", [HV_OP_R] = "R"};
 
-const char *hv_op_kind_name(enum hv_op_kind kind)
+static const char *op_kind_name(enum hv_op_kind kind)
 {
     return (unsigned)kind < HV_OP_KIND_N ? kind_names[kind] : "?";
 }
 
 const char *hv_op_format(const struct hv_op *op, char *buf, size_t cap)
 {
-    const char *k = hv_op_kind_name((enum hv_op_kind)op->kind);
+    const char *k = op_kind_name((enum hv_op_kind)op->kind);
     if (op->slice < 0) {
         snprintf(buf, cap, "%s%d.%d", k, op->stage, op->mb);
     } else {

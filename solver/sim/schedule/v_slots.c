@@ -8,16 +8,16 @@
 enum { PERIOD = HV__V_PERIOD, N_PASS = HV__V_PASSES, FREE = HV__V_FREE };
 enum { F0 = HV__V_F0, F1 = HV__V_F1, B1 = HV__V_B1, B0 = HV__V_B0, W1 = HV__V_W1, W0 = HV__V_W0 };
 
-void hv__v_board_new(struct hv__v_board *b, int32_t p, int32_t m)
+void hv__v_slots_new(struct hv__v_slots *b, int32_t p, int32_t m)
 {
-    *b = (struct hv__v_board){.p = p, .m = m, .cap = PERIOD * (4 * p + m + 1) + 4 * p};
+    *b = (struct hv__v_slots){.p = p, .m = m, .cap = PERIOD * (4 * p + m + 1) + 4 * p};
     b->cell = hv_xcalloc((size_t)p, (size_t)b->cap);
     b->spare = hv_xcalloc((size_t)p, (size_t)b->cap);
     b->when = hv_xcalloc((size_t)N_PASS * (size_t)p * (size_t)m, sizeof *b->when);
     b->count = hv_xcalloc((size_t)p * N_PASS, sizeof *b->count);
 }
 
-void hv__v_board_free(struct hv__v_board *b)
+void hv__v_slots_free(struct hv__v_slots *b)
 {
     free(b->cell);
     free(b->spare);
@@ -25,24 +25,24 @@ void hv__v_board_free(struct hv__v_board *b)
     free(b->count);
 }
 
-static int32_t *when(const struct hv__v_board *b, int32_t rank, int pass, int32_t mb)
+static int32_t *when(const struct hv__v_slots *b, int32_t rank, int pass, int32_t mb)
 {
     return &b->when[((size_t)pass * (size_t)b->p + (size_t)rank) * (size_t)b->m + (size_t)mb];
 }
 
-static int32_t *count(const struct hv__v_board *b, int32_t rank, int pass)
+static int32_t *count(const struct hv__v_slots *b, int32_t rank, int pass)
 {
     return &b->count[(size_t)rank * N_PASS + (size_t)pass];
 }
 
 /* nothing has been seen yet */
-static void forget(struct hv__v_board *b)
+static void forget(struct hv__v_slots *b)
 {
     memset(b->when, 0xff, (size_t)N_PASS * (size_t)b->p * (size_t)b->m * sizeof *b->when);
     memset(b->count, 0, (size_t)b->p * N_PASS * sizeof *b->count);
 }
 
-int32_t hv__v_peak(const struct hv__v_board *b, int32_t rank)
+int32_t hv__v_peak(const struct hv__v_slots *b, int32_t rank)
 {
     int32_t most = 0;
     for (int32_t r = rank < 0 ? 0 : rank; r < (rank < 0 ? b->p : rank + 1); r++) {
@@ -57,7 +57,7 @@ int32_t hv__v_peak(const struct hv__v_board *b, int32_t rank)
 }
 
 /* leaves m repetitions of the pass that is at slot t of rank r */
-static void keep_m(struct hv__v_board *b, int32_t r, int32_t t)
+static void keep_m(struct hv__v_slots *b, int32_t r, int32_t t)
 {
     int8_t *own = hv__v_row(b, r);
     for (int32_t k = t - PERIOD; k >= 0; k -= PERIOD) {
@@ -69,7 +69,7 @@ static void keep_m(struct hv__v_board *b, int32_t r, int32_t t)
 }
 
 /* first slot from t on that holds the pass, within one period */
-static int32_t find(const struct hv__v_board *b, int32_t r, int32_t t, int pass)
+static int32_t find(const struct hv__v_slots *b, int32_t r, int32_t t, int pass)
 {
     const int8_t *own = hv__v_row(b, r);
     int32_t end = t + PERIOD;
@@ -79,7 +79,7 @@ static int32_t find(const struct hv__v_board *b, int32_t r, int32_t t, int pass)
     return t;
 }
 
-void hv__v_repeat(struct hv__v_board *b, const int8_t *block)
+void hv__v_repeat(struct hv__v_slots *b, const int8_t *block)
 {
     b->len = PERIOD * (4 * b->p + b->m + 1);
     memset(b->cell, FREE, (size_t)b->p * (size_t)b->cap);
@@ -103,7 +103,7 @@ void hv__v_repeat(struct hv__v_board *b, const int8_t *block)
 
 /* slot of what the mb-th op of a pass needs, −1 = not seen yet; a W only follows its rank's order
  */
-static int32_t input_of(const struct hv__v_board *b, int32_t r, int pass, int32_t mb)
+static int32_t input_of(const struct hv__v_slots *b, int32_t r, int pass, int32_t mb)
 {
     int32_t from = pass % 2 == 0 ? r - 1 : r + 1;
     if (from >= 0 && from < b->p) {
@@ -118,7 +118,7 @@ static bool has_input(int32_t r, int pass)
 }
 
 /* moves the op at slot t of rank r into `to` as early as it gets */
-static bool squeeze_op(struct hv__v_board *b, int32_t r, int32_t t, int32_t *free_at)
+static bool squeeze_op(struct hv__v_slots *b, int32_t r, int32_t t, int32_t *free_at)
 {
     int pass = hv__v_row(b, r)[t];
     int32_t mb = (*count(b, r, pass))++, to = free_at[r];
@@ -141,7 +141,7 @@ static bool squeeze_op(struct hv__v_board *b, int32_t r, int32_t t, int32_t *fre
     return true;
 }
 
-bool hv__v_squeeze(struct hv__v_board *b)
+bool hv__v_squeeze(struct hv__v_slots *b)
 {
     int32_t *free_at = hv_xcalloc((size_t)b->p, sizeof *free_at);
     bool ok = true;
@@ -167,7 +167,7 @@ bool hv__v_squeeze(struct hv__v_board *b)
     return ok;
 }
 
-void hv__v_cut(struct hv__v_board *b, int32_t m)
+void hv__v_shorten(struct hv__v_slots *b, int32_t m)
 {
     b->m = m;
     forget(b);
@@ -182,7 +182,7 @@ void hv__v_cut(struct hv__v_board *b, int32_t m)
 }
 
 /* may the next op of the pass run in slot t? */
-static bool is_ready(const struct hv__v_board *b, int32_t r, int pass, int32_t t)
+static bool is_ready(const struct hv__v_slots *b, int32_t r, int pass, int32_t t)
 {
     int32_t mb = *count(b, r, pass);
     int32_t from = pass % 2 == 0 ? r - 1 : r + 1;
@@ -197,7 +197,7 @@ static bool is_ready(const struct hv__v_board *b, int32_t r, int pass, int32_t t
 }
 
 /* the slot whose op fills the gap at slot t of rank r, −1 = none */
-static int32_t find_filler(const struct hv__v_board *b, int32_t r, int32_t t, int32_t room,
+static int32_t find_filler(const struct hv__v_slots *b, int32_t r, int32_t t, int32_t room,
                            const int32_t last[N_PASS])
 {
     const int8_t *own = hv__v_row(b, r);
@@ -224,7 +224,7 @@ static int32_t find_filler(const struct hv__v_board *b, int32_t r, int32_t t, in
     return -1;
 }
 
-void hv__v_fill_gaps(struct hv__v_board *b)
+void hv__v_fill_gaps(struct hv__v_slots *b)
 {
     int32_t peak = hv__v_peak(b, -1);
     int32_t *held = hv_xcalloc((size_t)b->p, sizeof *held);
@@ -260,7 +260,7 @@ void hv__v_fill_gaps(struct hv__v_board *b)
     free(last);
 }
 
-void hv__v_relabel_w(struct hv__v_board *b)
+void hv__v_relabel_w(struct hv__v_slots *b)
 {
     for (int32_t r = 0; r < b->p; r++) {
         int8_t *own = hv__v_row(b, r);
@@ -278,7 +278,7 @@ void hv__v_relabel_w(struct hv__v_board *b)
     }
 }
 
-static bool is_op_sound(const struct hv__v_board *b, int32_t r, int pass, int32_t mb)
+static bool is_op_sound(const struct hv__v_slots *b, int32_t r, int pass, int32_t mb)
 {
     int32_t t = *when(b, r, pass, mb);
     if (pass >= W1) {
@@ -287,7 +287,7 @@ static bool is_op_sound(const struct hv__v_board *b, int32_t r, int pass, int32_
     return !has_input(r, pass) || input_of(b, r, pass, mb) < t;
 }
 
-bool hv__v_is_sound(struct hv__v_board *b)
+bool hv__v_is_sound(struct hv__v_slots *b)
 {
     forget(b);
     for (int32_t r = 0; r < b->p; r++) {
@@ -332,7 +332,7 @@ static double hop_of(const struct hv_schedule_input *in, int32_t r, int pass)
     return pass <= F1 ? hv__hop(in, s - 1, false) : hv__hop(in, s, true);
 }
 
-double hv__v_span(struct hv__v_board *b, const struct hv_schedule_input *in)
+double hv__v_span(struct hv__v_slots *b, const struct hv_schedule_input *in)
 {
     size_t p = (size_t)b->p, m = (size_t)b->m;
     double *end_s = hv_xcalloc(p * m * N_PASS + 2 * p, sizeof *end_s);
@@ -363,7 +363,7 @@ double hv__v_span(struct hv__v_board *b, const struct hv_schedule_input *in)
     return most_s;
 }
 
-void hv__v_add_orders(const struct hv__v_board *b, struct hv_schedule_builder *out)
+void hv__v_add_orders(const struct hv__v_slots *b, struct hv_schedule_builder *out)
 {
     for (int32_t r = 0; r < b->p; r++) {
         int32_t n[N_PASS] = {0};

@@ -1,5 +1,5 @@
 /**
- * Board of unit slots for V-shaped schedules with two chunks per rank: which pass a rank runs in
+ * Table of unit slots for V-shaped schedules with two chunks per rank: which pass a rank runs in
  * which slot. Used by the search of v-adaptive. Not for other rooms.
  */
 #ifndef HV_SOLVER_SIM_SCHEDULE_V_SLOTS_H
@@ -22,8 +22,8 @@ enum hv__v_pass {
 /** Slots after which a building block repeats. */
 enum { HV__V_PERIOD = 6 };
 
-/** The board. Slots from `len` on are free in every row. */
-struct hv__v_board {
+/** The table. Slots from `len` on are free in every row. */
+struct hv__v_slots {
     int32_t p, m;
     int32_t len, cap;     /**< slots in use, slots there are */
     int8_t *cell, *spare; /**< [p × cap] */
@@ -32,32 +32,32 @@ struct hv__v_board {
 };
 
 /** Room for m micro-batches on p ranks. */
-void hv__v_board_new(struct hv__v_board *b, int32_t p, int32_t m);
+void hv__v_slots_new(struct hv__v_slots *b, int32_t p, int32_t m);
 /** Gives the memory back. */
-void hv__v_board_free(struct hv__v_board *b);
+void hv__v_slots_free(struct hv__v_slots *b);
 /** Slots of one rank. */
-static inline int8_t *hv__v_row(const struct hv__v_board *b, int32_t rank)
+static inline int8_t *hv__v_row(const struct hv__v_slots *b, int32_t rank)
 {
     return b->cell + (size_t)rank * (size_t)b->cap;
 }
 /** Most activations of a rank, of any rank with −1. O(slots). */
-int32_t hv__v_peak(const struct hv__v_board *b, int32_t rank);
-/** Fills the board with m repetitions of a block [p × HV__V_PERIOD]. */
-void hv__v_repeat(struct hv__v_board *b, const int8_t *block);
+int32_t hv__v_peak(const struct hv__v_slots *b, int32_t rank);
+/** Fills the table with m repetitions of a block [p × HV__V_PERIOD]. */
+void hv__v_repeat(struct hv__v_slots *b, const int8_t *block);
 /** Every op as early as its inputs and the order of its rank allow. False where an op would come
  * before what it needs. O(slots). */
-bool hv__v_squeeze(struct hv__v_board *b);
+bool hv__v_squeeze(struct hv__v_slots *b);
 /** Leaves the first m micro-batches. */
-void hv__v_cut(struct hv__v_board *b, int32_t m);
+void hv__v_shorten(struct hv__v_slots *b, int32_t m);
 /** Moves later ops into free slots, where inputs and the peak allow. O(slots) per free slot. */
-void hv__v_fill_gaps(struct hv__v_board *b);
+void hv__v_fill_gaps(struct hv__v_slots *b);
 /** Hands the W slots of a rank to its B's, first in, first out. */
-void hv__v_relabel_w(struct hv__v_board *b);
+void hv__v_relabel_w(struct hv__v_slots *b);
 /** Every pass m times on every rank, nothing before what it needs. */
-bool hv__v_is_sound(struct hv__v_board *b);
+bool hv__v_is_sound(struct hv__v_slots *b);
 /** Longest span of a rank, with the durations schedulers decide by. O(slots). */
-double hv__v_span(struct hv__v_board *b, const struct hv_schedule_input *in);
+double hv__v_span(struct hv__v_slots *b, const struct hv_schedule_input *in);
 /** Adds the orders of all ranks. */
-void hv__v_add_orders(const struct hv__v_board *b, struct hv_schedule_builder *out);
+void hv__v_add_orders(const struct hv__v_slots *b, struct hv_schedule_builder *out);
 
 #endif

@@ -143,8 +143,6 @@ uint32_t hv__cards(const struct hv__node *n);
 void hv__kinds_find(struct hv_import *im);
 /** The chip of a PCI device number of NVIDIA, or NULL. Source: the PCI ID repository. */
 const char *hv__pci_card(unsigned device);
-/** Usual architecture of a compute capability (× 10), or NULL. */
-const char *hv__arch_of(double compute);
 /** Bytes per second of PCIe by generation and lanes, one direction; HV_UNKNOWN when not known. */
 double hv__pcie_bytes_per_s(double generation, double lanes);
 /** GiB that a name such as "a100_80gb" says, in bytes; HV_UNKNOWN. */

@@ -74,7 +74,7 @@ const char *hv__pci_card(unsigned device)
 }
 
 /* Compute capabilities by architecture. Source: CUDA C Programming Guide, compute capabilities. */
-const char *hv__arch_of(double compute)
+static const char *arch_of(double compute)
 {
     static const struct {
         int from;
@@ -179,7 +179,7 @@ static const char *neighbour_arch(const char *arch)
 /* The kind that is most like an unknown card: architecture, then desktop or not, then memory. */
 static const struct hv_device_kind *stand_in(const struct hv_import *im, const struct hv__card *c)
 {
-    const char *arch = c->arch ? c->arch : hv__arch_of(c->compute);
+    const char *arch = c->arch ? c->arch : arch_of(c->compute);
     arch = arch ? arch : c->card ? arch_in_name(c->card) : NULL;
     const struct hv_device_kind *best = hv_device_find(im->devices, ANY_CARD);
     double least = (double)INFINITY;

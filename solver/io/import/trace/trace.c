@@ -81,7 +81,7 @@ static size_t track_of(struct hv__trace *t, json_t *e, const char *async)
     return i;
 }
 
-enum hv__span_kind hv__span_kind_of(const char *cat, const char *name)
+static enum hv__span_kind span_kind_of(const char *cat, const char *name)
 {
     static const char *const talk[] = {"nccl",       "rccl",      "all_reduce",     "allreduce",
                                        "all_gather", "allgather", "reduce_scatter", "all_to_all",
@@ -112,7 +112,7 @@ static void add_span(struct hv__trace *t, json_t *e, size_t track, double start,
     struct hv__span s = {.track = track,
                          .start_us = start,
                          .end_us = end,
-                         .kind = hv__span_kind_of(cat, name),
+                         .kind = span_kind_of(cat, name),
                          .name = name,
                          .args = json_object_get(e, "args")};
     t->tracks.items[track].device = t->tracks.items[track].device || s.kind == HV__SPAN_COMPUTE ||

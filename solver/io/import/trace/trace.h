@@ -13,8 +13,6 @@ enum hv__span_kind {
     HV__SPAN_LABEL,
     HV__SPAN_KIND_N
 };
-/** Told by category and name, as PyTorch writes them. */
-enum hv__span_kind hv__span_kind_of(const char *cat, const char *name);
 
 /** One thing that took time. Texts are borrowed from the tree. */
 struct hv__span {

@@ -19,12 +19,6 @@ struct hv__settings {
     size_t n, cap;
 };
 
-/** Adds one; name and value are copied into the arena, the name made uniform. */
-void hv__settings_add(struct hv_arena *a, struct hv__settings *s, struct hv__piece name,
-                      struct hv__piece value, unsigned line);
-void hv__settings_free(struct hv__settings *s);
-/** Is any of these names that only Megatron has among them? */
-bool hv__settings_are_megatron(const struct hv__settings *s);
 /** Makes model, job and layout of them. */
 enum hv_status hv__megatron_take(struct hv__in *in, struct hv__settings *s,
                                  struct hv_err *err) HV_NODISCARD;

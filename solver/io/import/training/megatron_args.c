@@ -11,8 +11,8 @@
 
 #define MAX_SETTINGS 5000
 
-void hv__settings_add(struct hv_arena *a, struct hv__settings *s, struct hv__piece name,
-                      struct hv__piece value, unsigned line)
+static void settings_add(struct hv_arena *a, struct hv__settings *s, struct hv__piece name,
+                         struct hv__piece value, unsigned line)
 {
     while (name.n > 0 && name.p[0] == '-') {
         name.p++;
@@ -27,12 +27,12 @@ void hv__settings_add(struct hv_arena *a, struct hv__settings *s, struct hv__pie
     }
 }
 
-void hv__settings_free(struct hv__settings *s)
+static void settings_free(struct hv__settings *s)
 {
     hv_vec_free(s);
 }
 
-bool hv__settings_are_megatron(const struct hv__settings *s)
+static bool settings_are_megatron(const struct hv__settings *s)
 {
     static const char *const signs[] = {"tensor-model-parallel-size",
                                         "pipeline-model-parallel-size",
@@ -172,8 +172,8 @@ static void take_word(struct script *x, struct hv__piece w, unsigned line, bool 
     if (is_flag(w)) {
         struct hv__piece value = w, name = hv__before(&value, '=');
         bool has = name.n < w.n;
-        hv__settings_add(x->arena, x->out, name,
-                         has ? resolve(x, value, 0) : (struct hv__piece){"", 0}, line);
+        settings_add(x->arena, x->out, name, has ? resolve(x, value, 0) : (struct hv__piece){"", 0},
+                     line);
         *waits = !has;
     } else if (*waits && x->out->n > 0) {
         x->out->items[x->out->n - 1].value = hv__copy(x->arena, hv__unquote(resolve(x, w, 0)));
@@ -221,8 +221,8 @@ bool hv__is_megatron_args(const struct hv__in *in)
         return false;
     }
     read_script(in, &s);
-    bool yes = hv__settings_are_megatron(&s);
-    hv__settings_free(&s);
+    bool yes = settings_are_megatron(&s);
+    settings_free(&s);
     return yes;
 }
 
@@ -233,7 +233,7 @@ enum hv_status hv__read_megatron_args(struct hv__in *in, struct hv_err *err)
     enum hv_status st = s.n > 0 ? hv__megatron_take(in, &s, err)
                                 : hv_err_at(err, HV_EINPUT, in->name, 0, 0,
                                             "no argument such as --num-layers in it");
-    hv__settings_free(&s);
+    settings_free(&s);
     return st;
 }
 
@@ -251,8 +251,8 @@ static void add_value(struct hv__in *in, struct hv__settings *out, const char *k
         text = hv_fmt_double(number, sizeof number, json_number_value(v));
     }
     if (text) {
-        hv__settings_add(&in->im->arena, out, hv__piece_of(key), hv__piece_of(text),
-                         hv__line_of(in, v));
+        settings_add(&in->im->arena, out, hv__piece_of(key), hv__piece_of(text),
+                     hv__line_of(in, v));
     }
 }
 
@@ -280,8 +280,8 @@ bool hv__is_megatron_yaml(const struct hv__in *in)
     }
     struct hv__in aside = *in;
     read_yaml(&aside, &s);
-    bool yes = json_object_get(in->tree, "MODEL_ARGS") != NULL || hv__settings_are_megatron(&s);
-    hv__settings_free(&s);
+    bool yes = json_object_get(in->tree, "MODEL_ARGS") != NULL || settings_are_megatron(&s);
+    settings_free(&s);
     return yes;
 }
 
@@ -294,6 +294,6 @@ enum hv_status hv__read_megatron_yaml(struct hv__in *in, struct hv_err *err)
     }
     read_yaml(in, &s);
     enum hv_status st = hv__megatron_take(in, &s, err);
-    hv__settings_free(&s);
+    settings_free(&s);
     return st;
 }

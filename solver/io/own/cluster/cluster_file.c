@@ -146,7 +146,7 @@ static enum hv_status read_matrix(struct hv_cluster_build *b, const struct hv_jp
     return HV_OK;
 }
 
-enum hv_status hv__cluster_network(struct hv_cluster_build *b, const struct hv_jp *p)
+static enum hv_status read_network(struct hv_cluster_build *b, const struct hv_jp *p)
 {
     enum hv_status st;
     if ((st = read_links(b, p)) ||
@@ -218,7 +218,7 @@ static enum hv_status build(struct hv_cluster_build *b, const struct hv_json *js
         (st = read_nodes(b, &root)) || hv_jp_none(&network)) {
         return st;
     }
-    if ((st = hv__cluster_network(b, &network))) {
+    if ((st = read_network(b, &network))) {
         return st;
     }
     return hv_cluster_finish(b->c, b->err); /* again: the hash now covers the network */

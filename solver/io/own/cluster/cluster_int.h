@@ -28,8 +28,6 @@ enum hv_status hv__cluster_own_kinds(struct hv_cluster_build *b) HV_NODISCARD;
 /** One element of `nodes`. */
 enum hv_status hv__cluster_node(struct hv_cluster_build *b, const struct hv_jp *p,
                                 struct hv_node_group *g) HV_NODISCARD;
-/** `network`, after hv_cluster_finish has counted the nodes. */
-enum hv_status hv__cluster_network(struct hv_cluster_build *b, const struct hv_jp *p) HV_NODISCARD;
 /** Reads `bandwidth_GBps` and `latency_us` over what is there. */
 enum hv_status hv__link_figures(const struct hv_jp *p, double *bytes_per_s, double *latency_s,
                                 struct hv_err *err) HV_NODISCARD;

@@ -22,13 +22,13 @@ static enum hv_status read_pipeline(struct hv_instance *in, const struct hv_jp *
         st = hv__read_chain_sizes(at, &p, err);
     }
     if (st == HV_OK) {
-        st = hv_jp_opt_int(at, "copies", 1, (int64_t)HV_JOINT_MAX_PIPELINES, &copies, err);
+        st = hv_jp_opt_int(at, "copies", 1, (int64_t)HV_BATCH_LAYERS_MAX_PIPELINES, &copies, err);
     }
     if (st == HV_OK) {
         st = hv_jp_opt_int(at, "min", 0, in->joint.total, &min, err);
     }
     if (st == HV_OK) {
-        st = hv_jp_opt_int(at, "max", min, HV_JOINT_MAX_TOTAL, &max, err);
+        st = hv_jp_opt_int(at, "max", min, HV_BATCH_LAYERS_MAX_TOTAL, &max, err);
     }
     if (st == HV_OK) {
         st = hv__read_chain_rows(&in->arena, at, &p, err);
@@ -50,7 +50,7 @@ static enum hv_status read_pipeline(struct hv_instance *in, const struct hv_jp *
 enum hv_status hv__instance_read_joint(struct hv_instance *in, const struct hv_jp *root,
                                        struct hv_err *err)
 {
-    struct fill f = {.cap = HV_JOINT_MAX_PIPELINES};
+    struct fill f = {.cap = HV_BATCH_LAYERS_MAX_PIPELINES};
     struct hv_jp at;
     size_t n = 0;
     enum hv_status st = hv_keys_check(root, HV_KEYS_INSTANCE_JOINT, err);
@@ -58,7 +58,7 @@ enum hv_status hv__instance_read_joint(struct hv_instance *in, const struct hv_j
         st = hv_jp_need(root, "total", "a whole number of micro-batches", &at, err);
     }
     if (st == HV_OK) {
-        st = hv_jp_int(&at, 0, HV_JOINT_MAX_TOTAL, &in->joint.total, err);
+        st = hv_jp_int(&at, 0, HV_BATCH_LAYERS_MAX_TOTAL, &in->joint.total, err);
     }
     if (st == HV_OK) {
         st = hv_jp_need(root, "pipelines", "a list of chains", &at, err);

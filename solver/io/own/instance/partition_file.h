@@ -38,7 +38,7 @@ struct hv_instance {
     const size_t *rank; /**< HV_INSTANCE_CHAIN: the rank of each stage; NULL = one stage each */
     size_t n_ranks;
     struct hv_replicas replicas;   /**< HV_INSTANCE_REPLICAS */
-    struct hv_joint joint;         /**< HV_INSTANCE_JOINT */
+    struct hv_batch_layers joint;  /**< HV_INSTANCE_JOINT */
     enum hv_instance_goal goal;    /**< HV_INSTANCE_DISTRIBUTE */
     const struct hv_share *shares; /**< all goals but LPT */
     size_t n_shares;

@@ -92,8 +92,8 @@ static enum hv_status read_cp(struct hv_plan_reader *rd, const struct hv_jp *sta
     return HV_OK;
 }
 
-enum hv_status hv_plan_read_shares(struct hv_plan_reader *rd, const struct hv_jp *stage,
-                                   struct hv_stage *s, struct hv_err *err)
+static enum hv_status read_shares(struct hv_plan_reader *rd, const struct hv_jp *stage,
+                                  struct hv_stage *s, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "shares");
     if (hv_jp_none(&p)) {
@@ -144,7 +144,7 @@ enum hv_status hv_plan_read_parallel(struct hv_plan_reader *rd, const struct hv_
     HV_TRY(read_cp(rd, stage, &s->cp, err));
     HV_TRY(hv_plan_read_int(stage, "dp", 1, HV_PLAN_DEGREE_MAX, &s->dp, err));
     HV_TRY_WORD(stage, "deal", hv_deal, s->deal);
-    HV_TRY(hv_plan_read_shares(rd, stage, s, err));
+    HV_TRY(read_shares(rd, stage, s, err));
     HV_TRY(hv_plan_read_int(stage, "ep", 1, HV_PLAN_DEGREE_MAX, &s->ep, err));
     return read_zero(stage, &s->zero, err);
 }

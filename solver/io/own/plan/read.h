@@ -72,15 +72,8 @@ struct hv_plan_reader {
 enum hv_status hv_plan_read_stage(struct hv_plan_reader *rd, const struct hv_jp *p, size_t n_stages,
                                   size_t number, struct hv_stage *s,
                                   struct hv_err *err) HV_NODISCARD;
-/** Values of `shares`: dp whole numbers, only when a micro-batch is split. */
-enum hv_status hv_plan_read_shares(struct hv_plan_reader *rd, const struct hv_jp *stage,
-                                   struct hv_stage *s, struct hv_err *err) HV_NODISCARD;
 enum hv_status hv_plan_read_parallel(struct hv_plan_reader *rd, const struct hv_jp *stage,
                                      struct hv_stage *s, struct hv_err *err) HV_NODISCARD;
-enum hv_status hv_plan_read_memory(struct hv_plan_reader *rd, const struct hv_jp *stage,
-                                   struct hv_stage *s, struct hv_err *err) HV_NODISCARD;
-enum hv_status hv_plan_read_graph(struct hv_plan_reader *rd, const struct hv_jp *stage,
-                                  struct hv_stage *s, struct hv_err *err) HV_NODISCARD;
 enum hv_status hv_plan_read_moe(struct hv_plan_reader *rd, const struct hv_jp *stage,
                                 struct hv_stage *s, struct hv_err *err) HV_NODISCARD;
 enum hv_status hv_plan_read_schedule(struct hv_plan_reader *rd, const struct hv_jp *plan,

@@ -202,8 +202,8 @@ static enum hv_status read_offload_item(struct hv_plan_reader *rd, const struct 
     return hv_plan_read_devices(rd, &to, &o->devices, &o->n_devices, err);
 }
 
-enum hv_status hv_plan_read_memory(struct hv_plan_reader *rd, const struct hv_jp *stage,
-                                   struct hv_stage *s, struct hv_err *err)
+static enum hv_status read_memory(struct hv_plan_reader *rd, const struct hv_jp *stage,
+                                  struct hv_stage *s, struct hv_err *err)
 {
     HV_TRY(read_recompute(rd, stage, s, err));
     HV_TRY(hv_plan_read_int(stage, "in_flight", 0, HV_PLAN_MICRO_BATCHES_MAX, &s->in_flight, err));
@@ -338,8 +338,8 @@ static enum hv_status read_fuse(struct hv_plan_reader *rd, const struct hv_jp *s
     return HV_OK;
 }
 
-enum hv_status hv_plan_read_graph(struct hv_plan_reader *rd, const struct hv_jp *stage,
-                                  struct hv_stage *s, struct hv_err *err)
+static enum hv_status read_graph(struct hv_plan_reader *rd, const struct hv_jp *stage,
+                                 struct hv_stage *s, struct hv_err *err)
 {
     HV_TRY(read_mesh(rd, stage, &s->mesh, err));
     HV_TRY(read_shard(rd, stage, s, err));
@@ -361,6 +361,6 @@ enum hv_status hv_plan_read_stage(struct hv_plan_reader *rd, const struct hv_jp 
     HV_TRY(hv_plan_read_int(p, "micro_batch", 1, HV_PLAN_BATCH_MAX, &s->micro_batch, err));
     HV_TRY(hv_plan_read_parallel(rd, p, s, err));
     HV_TRY(hv_plan_read_moe(rd, p, s, err));
-    HV_TRY(hv_plan_read_memory(rd, p, s, err));
-    return hv_plan_read_graph(rd, p, s, err);
+    HV_TRY(read_memory(rd, p, s, err));
+    return read_graph(rd, p, s, err);
 }

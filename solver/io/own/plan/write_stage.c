@@ -7,6 +7,27 @@
 #include "solver/io/own/plan/write.h"
 #include <string.h>
 
+/* Does the text of a JSON value written by us read back as itself? Only then it may lose its
+ * quotes. */
+static bool same_text(const json_t *v, const char *text)
+{
+    struct hv_str again = {0};
+    hv_json_write(&again, v, false);
+    bool same = strcmp(hv_str_cstr(&again), text) == 0;
+    hv_str_free(&again);
+    return same;
+}
+
+json_t *hv_option_to_json(const char *text)
+{
+    json_t *v = json_loads(text, JSON_DECODE_ANY, NULL);
+    if (v == NULL || json_is_string(v) || json_is_object(v) || !same_text(v, text)) {
+        json_decref(v);
+        return json_string(text);
+    }
+    return v;
+}
+
 static void put_int(json_t *o, const char *key, int64_t v, int64_t otherwise)
 {
     if (v != otherwise) {

@@ -16,12 +16,12 @@
 enum { MAX_E = 7, MAX_V = 8, WAYS = 2 };
 
 /* A random series-parallel graph between vertices 0 and 1: an edge is doubled or gets a vertex. */
-static struct hv_series_graph grow(struct hv_rng *rng, struct hv_series_edge *edges, size_t n_edges)
+static struct hv_series_parallel_graph grow(struct hv_rng *rng, struct hv_series_parallel_edge *edges, size_t n_edges)
 {
-    struct hv_series_graph g = {2, 1, edges, 0, 1};
-    edges[0] = (struct hv_series_edge){0, 1};
+    struct hv_series_parallel_graph g = {2, 1, edges, 0, 1};
+    edges[0] = (struct hv_series_parallel_edge){0, 1};
     while (g.n_edges < n_edges) {
-        struct hv_series_edge *e = &edges[hv_rng_below(rng, g.n_edges)];
+        struct hv_series_parallel_edge *e = &edges[hv_rng_below(rng, g.n_edges)];
         edges[g.n_edges] = *e;
         if (hv_rng_below(rng, 3)) {
             edges[g.n_edges].from = e->to = g.n_vertices;
@@ -38,20 +38,20 @@ static void what_is_grown_is_taken_apart(void **state)
     struct hv_rng rng;
     hv_rng_seed(&rng, 3);
     for (int k = 0; k < 3000; k++) {
-        struct hv_series_edge edges[60];
+        struct hv_series_parallel_edge edges[60];
         struct hv_arena arena = {0};
-        struct hv_series_tree t;
-        struct hv_series_graph g = grow(&rng, edges, 1 + hv_rng_below(&rng, 50));
-        assert_int_equal(hv_series_decompose(&g, &arena, &t, NULL), HV_OK);
+        struct hv_series_parallel_tree t;
+        struct hv_series_parallel_graph g = grow(&rng, edges, 1 + hv_rng_below(&rng, 50));
+        assert_int_equal(hv_series_parallel_decompose(&g, &arena, &t, NULL), HV_OK);
         assert_true(t.complete && t.n == 2 * g.n_edges - 1);
         for (size_t p = 0; p < t.n; p++) {
-            const struct hv_series_part *x = &t.parts[p];
-            if (x->kind == HV_SERIES_EDGE) {
+            const struct hv_series_parallel_part *x = &t.parts[p];
+            if (x->kind == HV_SERIES_PARALLEL_EDGE) {
                 continue;
             }
-            const struct hv_series_part *l = &t.parts[x->left], *r = &t.parts[x->right];
+            const struct hv_series_parallel_part *l = &t.parts[x->left], *r = &t.parts[x->right];
             assert_true(x->left < p && x->right < p && l->from == x->from && r->to == x->to);
-            if (x->kind == HV_SERIES_ROW) {
+            if (x->kind == HV_SERIES_PARALLEL_ROW) {
                 assert_true(l->to == x->vertex && r->from == x->vertex);
             } else {
                 assert_true(l->to == x->to && r->from == x->from);
@@ -65,57 +65,57 @@ static void others_are_told_apart(void **state)
 {
     (void)state;
     /* the Wheatstone bridge, the forbidden minor */
-    const struct hv_series_edge bridge[] = {{0, 2}, {0, 3}, {2, 3}, {2, 1}, {3, 1}};
-    const struct hv_series_edge cycle[] = {{0, 2}, {2, 3}, {3, 2}, {3, 1}};
-    const struct hv_series_edge apart[] = {{0, 1}, {2, 3}};
-    struct hv_series_graph g = {4, 5, bridge, 0, 1};
+    const struct hv_series_parallel_edge bridge[] = {{0, 2}, {0, 3}, {2, 3}, {2, 1}, {3, 1}};
+    const struct hv_series_parallel_edge cycle[] = {{0, 2}, {2, 3}, {3, 2}, {3, 1}};
+    const struct hv_series_parallel_edge apart[] = {{0, 1}, {2, 3}};
+    struct hv_series_parallel_graph g = {4, 5, bridge, 0, 1};
     struct hv_arena arena = {0};
-    struct hv_series_tree t;
-    struct hv_series_result r;
+    struct hv_series_parallel_tree t;
+    struct hv_series_parallel_result r;
     struct hv_err err = {0};
     void *value;
-    assert_int_equal(hv_series_decompose(&g, &arena, &t, NULL), HV_OK);
+    assert_int_equal(hv_series_parallel_decompose(&g, &arena, &t, NULL), HV_OK);
     assert_true(!t.complete && t.n_left == 5);
-    assert_int_equal(hv_series_fold(&t, NULL, NULL, &value, &err), HV_EINPUT);
-    g = (struct hv_series_graph){4, 4, cycle, 0, 1};
-    assert_int_equal(hv_series_decompose(&g, &arena, &t, NULL), HV_OK);
+    assert_int_equal(hv_series_parallel_fold(&t, NULL, NULL, &value, &err), HV_EINPUT);
+    g = (struct hv_series_parallel_graph){4, 4, cycle, 0, 1};
+    assert_int_equal(hv_series_parallel_decompose(&g, &arena, &t, NULL), HV_OK);
     assert_false(t.complete);
-    g = (struct hv_series_graph){4, 2, apart, 0, 1};
-    assert_int_equal(hv_series_decompose(&g, &arena, &t, NULL), HV_OK);
+    g = (struct hv_series_parallel_graph){4, 2, apart, 0, 1};
+    assert_int_equal(hv_series_parallel_decompose(&g, &arena, &t, NULL), HV_OK);
     assert_false(t.complete);
     g.n_edges = 0;
-    assert_int_equal(hv_series_decompose(&g, &arena, &t, NULL), HV_OK);
+    assert_int_equal(hv_series_parallel_decompose(&g, &arena, &t, NULL), HV_OK);
     assert_true(!t.complete && t.n_left == 0);
     g.sink = 9;
-    assert_int_equal(hv_series_decompose(&g, &arena, &t, NULL), HV_EINPUT);
-    const struct hv_series_option bad = {-1, 0};
-    const struct hv_series_choice choice = {1, &bad};
-    const struct hv_series_edge one = {0, 1};
-    const struct hv_series_work w = {{2, 1, &one, 0, 1}, &choice, NULL, false, 0};
-    assert_int_equal(hv_series_solve(&w, &arena, &r, &err), HV_EINPUT);
+    assert_int_equal(hv_series_parallel_decompose(&g, &arena, &t, NULL), HV_EINPUT);
+    const struct hv_series_parallel_option bad = {-1, 0};
+    const struct hv_series_parallel_choice choice = {1, &bad};
+    const struct hv_series_parallel_edge one = {0, 1};
+    const struct hv_series_parallel_work w = {{2, 1, &one, 0, 1}, &choice, NULL, false, 0};
+    assert_int_equal(hv_series_parallel_solve(&w, &arena, &r, &err), HV_EINPUT);
     hv_arena_free(&arena);
 }
 
 /* A random graph of work with its arrays. */
 struct inst {
-    struct hv_series_edge edges[MAX_E];
-    struct hv_series_option option[MAX_E + MAX_V][WAYS];
-    struct hv_series_choice edge[MAX_E], vertex[MAX_V];
-    struct hv_series_work w;
+    struct hv_series_parallel_edge edges[MAX_E];
+    struct hv_series_parallel_option option[MAX_E + MAX_V][WAYS];
+    struct hv_series_parallel_choice edge[MAX_E], vertex[MAX_V];
+    struct hv_series_parallel_work w;
 };
 
 static void make(struct hv_rng *rng, struct inst *in)
 {
-    in->w = (struct hv_series_work){.graph = grow(rng, in->edges, 1 + hv_rng_below(rng, MAX_E)),
+    in->w = (struct hv_series_parallel_work){.graph = grow(rng, in->edges, 1 + hv_rng_below(rng, MAX_E)),
                                     .edges = in->edge,
                                     .vertices = hv_rng_below(rng, 4) ? in->vertex : NULL,
                                     .shared = hv_rng_below(rng, 2)};
     for (size_t k = 0; k < MAX_E + MAX_V; k++) {
         for (size_t o = 0; o < WAYS; o++) {
-            in->option[k][o] = (struct hv_series_option){(double)hv_rng_below(rng, 9),
+            in->option[k][o] = (struct hv_series_parallel_option){(double)hv_rng_below(rng, 9),
                                                          (double)hv_rng_below(rng, 9)};
         }
-        struct hv_series_choice c = {hv_rng_below(rng, WAYS + 1), in->option[k]};
+        struct hv_series_parallel_choice c = {hv_rng_below(rng, WAYS + 1), in->option[k]};
         if (k < MAX_E) {
             in->edge[k] = c;
         } else {
@@ -124,13 +124,13 @@ static void make(struct hv_rng *rng, struct inst *in)
     }
 }
 
-static struct hv_series_option way(const struct hv_series_choice *c, size_t k)
+static struct hv_series_parallel_option way(const struct hv_series_parallel_choice *c, size_t k)
 {
-    return c->n ? c->options[k] : (struct hv_series_option){0, 0};
+    return c->n ? c->options[k] : (struct hv_series_parallel_option){0, 0};
 }
 
 /* Longest path to the sink from v, by definition; the graph has no cycle. */
-static double longest(const struct hv_series_work *w, const size_t *chosen, size_t v)
+static double longest(const struct hv_series_parallel_work *w, const size_t *chosen, size_t v)
 {
     double best = 0;
     double own = w->vertices ? way(&w->vertices[v], chosen[MAX_E + v]).time : 0;
@@ -143,15 +143,15 @@ static double longest(const struct hv_series_work *w, const size_t *chosen, size
     return own + best;
 }
 
-static struct hv_series_option price(const struct hv_series_work *w, const size_t *chosen)
+static struct hv_series_parallel_option price(const struct hv_series_parallel_work *w, const size_t *chosen)
 {
-    struct hv_series_option sum = {0, 0};
+    struct hv_series_parallel_option sum = {0, 0};
     for (size_t k = 0; k < MAX_E + MAX_V; k++) {
         bool edge = k < MAX_E;
         if (edge ? k >= w->graph.n_edges : !w->vertices || k - MAX_E >= w->graph.n_vertices) {
             continue;
         }
-        struct hv_series_option o = way(edge ? &w->edges[k] : &w->vertices[k - MAX_E], chosen[k]);
+        struct hv_series_parallel_option o = way(edge ? &w->edges[k] : &w->vertices[k - MAX_E], chosen[k]);
         sum.time += o.time;
         sum.memory += o.memory;
     }
@@ -162,12 +162,12 @@ static struct hv_series_option price(const struct hv_series_work *w, const size_
 }
 
 /* Least memory within a time over all choices. */
-static double least_memory(const struct hv_series_work *w, double time)
+static double least_memory(const struct hv_series_parallel_work *w, double time)
 {
     size_t chosen[MAX_E + MAX_V] = {0}, k;
     double best = HUGE_VAL;
     for (;;) {
-        struct hv_series_option p = price(w, chosen);
+        struct hv_series_parallel_option p = price(w, chosen);
         if (p.time <= time) {
             best = fmin(best, p.memory);
         }
@@ -194,12 +194,12 @@ static void fronts_match_enumeration(void **state)
     for (int k = 0; k < 250; k++) {
         struct inst in;
         struct hv_arena arena = {0};
-        struct hv_series_result r;
+        struct hv_series_parallel_result r;
         make(&rng, &in);
-        assert_int_equal(hv_series_solve(&in.w, &arena, &r, NULL), HV_OK);
+        assert_int_equal(hv_series_parallel_solve(&in.w, &arena, &r, NULL), HV_OK);
         assert_true(r.proven && r.n_points > 0);
         for (size_t p = 0; p < r.n_points; p++) {
-            const struct hv_series_point *x = &r.points[p];
+            const struct hv_series_parallel_point *x = &r.points[p];
             size_t chosen[MAX_E + MAX_V] = {0};
             for (size_t e = 0; e < in.w.graph.n_edges; e++) {
                 chosen[e] = x->edge[e];
@@ -207,7 +207,7 @@ static void fronts_match_enumeration(void **state)
             for (size_t v = 0; v < in.w.graph.n_vertices; v++) {
                 chosen[MAX_E + v] = x->vertex[v];
             }
-            struct hv_series_option own = price(&in.w, chosen);
+            struct hv_series_parallel_option own = price(&in.w, chosen);
             assert_true(own.time == x->time && own.memory == x->memory);
             assert_true(least_memory(&in.w, x->time) == x->memory);
             double before = p ? r.points[p - 1].memory : HUGE_VAL;
@@ -215,7 +215,7 @@ static void fronts_match_enumeration(void **state)
         }
         in.w.keep = 1 + hv_rng_below(&rng, 2);
         size_t n = r.n_points;
-        assert_int_equal(hv_series_solve(&in.w, &arena, &r, NULL), HV_OK);
+        assert_int_equal(hv_series_parallel_solve(&in.w, &arena, &r, NULL), HV_OK);
         assert_true(r.n_points <= in.w.keep && (r.proven ? r.n_points == n : true));
         hv_arena_free(&arena);
     }
@@ -256,21 +256,21 @@ static void any_value_can_be_folded(void **state)
 {
     (void)state;
     enum { ROWS = 40 };
-    static const struct hv_series_ops ops = {one_path, paths_in_row, paths_beside};
-    struct hv_series_edge edges[2 * 70];
+    static const struct hv_series_parallel_ops ops = {one_path, paths_in_row, paths_beside};
+    struct hv_series_parallel_edge edges[2 * 70];
     struct hv_arena arena = {0};
-    struct hv_series_tree t;
+    struct hv_series_parallel_tree t;
     void *value;
     for (size_t k = 0; k < 70; k++) {
-        edges[2 * k] = edges[2 * k + 1] = (struct hv_series_edge){k, k + 1};
+        edges[2 * k] = edges[2 * k + 1] = (struct hv_series_parallel_edge){k, k + 1};
     }
-    struct hv_series_graph g = {ROWS + 1, 2 * ROWS, edges, 0, ROWS};
-    assert_int_equal(hv_series_decompose(&g, &arena, &t, NULL), HV_OK);
-    assert_int_equal(hv_series_fold(&t, &ops, &arena, &value, NULL), HV_OK);
+    struct hv_series_parallel_graph g = {ROWS + 1, 2 * ROWS, edges, 0, ROWS};
+    assert_int_equal(hv_series_parallel_decompose(&g, &arena, &t, NULL), HV_OK);
+    assert_int_equal(hv_series_parallel_fold(&t, &ops, &arena, &value, NULL), HV_OK);
     assert_true(*(size_t *)value == (size_t)1 << ROWS);
-    g = (struct hv_series_graph){71, 140, edges, 0, 70};
-    assert_int_equal(hv_series_decompose(&g, &arena, &t, NULL), HV_OK);
-    assert_int_equal(hv_series_fold(&t, &ops, &arena, &value, NULL), HV_ENO); /* as returned */
+    g = (struct hv_series_parallel_graph){71, 140, edges, 0, 70};
+    assert_int_equal(hv_series_parallel_decompose(&g, &arena, &t, NULL), HV_OK);
+    assert_int_equal(hv_series_parallel_fold(&t, &ops, &arena, &value, NULL), HV_ENO); /* as returned */
     hv_arena_free(&arena);
 }
 

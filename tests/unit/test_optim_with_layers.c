@@ -63,7 +63,7 @@ static double brute_time(const struct hv_partition *p, size_t s, size_t i, doubl
     return best;
 }
 
-static double brute(double time[P][MAX_N + 1], const struct hv_joint *j, size_t p, int64_t left)
+static double brute(double time[P][MAX_N + 1], const struct hv_batch_layers *j, size_t p, int64_t left)
 {
     double best = HUGE_VAL;
     if (p == j->n_pipelines) {
@@ -86,7 +86,7 @@ static void random_pipelines_match_enumeration(void **state)
         struct hv_partition part[P];
         double time[P][MAX_N + 1];
         int64_t min[P], max[P];
-        struct hv_joint j = {1 + hv_rng_below(&rng, P), part,
+        struct hv_batch_layers j = {1 + hv_rng_below(&rng, P), part,
                              (int64_t)hv_rng_below(&rng, MAX_N + 1), min, max};
         for (size_t p = 0; p < j.n_pipelines; p++) {
             make(&rng, &x[p], &part[p]);
@@ -101,9 +101,9 @@ static void random_pipelines_match_enumeration(void **state)
             }
         }
         struct hv_arena arena = {0};
-        struct hv_joint_result r;
+        struct hv_batch_layers_result r;
         double want = brute(time, &j, 0, j.total);
-        assert_int_equal(hv_joint_solve(&j, NULL, &arena, &r, NULL), HV_OK);
+        assert_int_equal(hv_batch_layers_solve(&j, NULL, &arena, &r, NULL), HV_OK);
         assert_int_equal(r.feasible, !isinf(want));
         assert_true(r.proven);
         if (r.feasible) {
@@ -144,14 +144,14 @@ static void a_stop_keeps_the_best(void **state)
     for (int k = 0; k < 200; k++) {
         struct pipe x[2];
         struct hv_partition part[2];
-        const struct hv_joint j = {2, part, 40, NULL, NULL};
-        const struct hv_part_limits limits = {.cancel = yes};
+        const struct hv_batch_layers j = {2, part, 40, NULL, NULL};
+        const struct hv_solve_limits limits = {.cancel = yes};
         struct hv_arena arena = {0};
-        struct hv_joint_result r, full;
+        struct hv_batch_layers_result r, full;
         make(&rng, &x[0], &part[0]);
         make(&rng, &x[1], &part[1]);
-        assert_int_equal(hv_joint_solve(&j, &limits, &arena, &r, NULL), HV_OK);
-        assert_int_equal(hv_joint_solve(&j, NULL, &arena, &full, NULL), HV_OK);
+        assert_int_equal(hv_batch_layers_solve(&j, &limits, &arena, &r, NULL), HV_OK);
+        assert_int_equal(hv_batch_layers_solve(&j, NULL, &arena, &full, NULL), HV_OK);
         if (r.feasible) {
             assert_true(r.stopped && !r.proven && full.feasible);
             assert_true(r.bound <= full.objective * (1 + 1e-9));
@@ -171,13 +171,13 @@ static void senseless_counts_are_refused(void **state)
     const struct hv_partition p = {.n_layers = 1, .n_stages = 1, .stages = &s};
     const int64_t two = 2, one = 1;
     struct hv_arena arena = {0};
-    struct hv_joint_result r;
-    struct hv_joint j = {1, &p, -1, NULL, NULL};
-    assert_int_equal(hv_joint_solve(&j, NULL, &arena, &r, NULL), HV_EINPUT);
-    j = (struct hv_joint){1, &p, 4, &two, &one};
-    assert_int_equal(hv_joint_solve(&j, NULL, &arena, &r, NULL), HV_EINPUT);
-    j = (struct hv_joint){1, &p, HV_JOINT_MAX_TOTAL + 1, NULL, NULL};
-    assert_int_equal(hv_joint_solve(&j, NULL, &arena, &r, NULL), HV_ELIMIT);
+    struct hv_batch_layers_result r;
+    struct hv_batch_layers j = {1, &p, -1, NULL, NULL};
+    assert_int_equal(hv_batch_layers_solve(&j, NULL, &arena, &r, NULL), HV_EINPUT);
+    j = (struct hv_batch_layers){1, &p, 4, &two, &one};
+    assert_int_equal(hv_batch_layers_solve(&j, NULL, &arena, &r, NULL), HV_EINPUT);
+    j = (struct hv_batch_layers){1, &p, HV_BATCH_LAYERS_MAX_TOTAL + 1, NULL, NULL};
+    assert_int_equal(hv_batch_layers_solve(&j, NULL, &arena, &r, NULL), HV_ELIMIT);
     hv_arena_free(&arena);
 }
 

@@ -16,11 +16,11 @@
 /** Pipes that share links; there and back are different directions. */
 struct scene {
     struct fixture x[PIPES_MOST];
-    struct hv_share_load loads[PIPES_MOST][64][2];
-    struct hv_share_hop hops[PIPES_MOST][64];
+    struct hv_link_load loads[PIPES_MOST][64][2];
+    struct hv_link_hop hops[PIPES_MOST][64];
     double hop_s[PIPES_MOST][64];
-    struct hv_share_pipe pipes[PIPES_MOST];
-    struct hv_share s;
+    struct hv_link_pipe pipes[PIPES_MOST];
+    struct hv_links s;
 };
 
 /** Adds a pipe in which every hop loads link a, and b where that is not negative; back on the links
@@ -34,9 +34,9 @@ static void add(struct scene *z, const char *schedule, int32_t p, int32_t m, dou
     price(x, op_s, op_s, 0, 0);
     for (int32_t h = 0; h < x->g.n_hops; h++) {
         int back = h >= x->g.n_hops / 2 ? LINKS : 0;
-        z->loads[i][h][0] = (struct hv_share_load){a + back, busy_s[0]};
-        z->loads[i][h][1] = (struct hv_share_load){b + back, busy_s[1]};
-        z->hops[i][h] = (struct hv_share_hop){.bytes_s = fmax(busy_s[0], b < 0 ? 0 : busy_s[1]),
+        z->loads[i][h][0] = (struct hv_link_load){a + back, busy_s[0]};
+        z->loads[i][h][1] = (struct hv_link_load){b + back, busy_s[1]};
+        z->hops[i][h] = (struct hv_link_hop){.bytes_s = fmax(busy_s[0], b < 0 ? 0 : busy_s[1]),
                                               .flow_bytes = 1,
                                               .loads = z->loads[i][h],
                                               .n_loads = b < 0 ? 1 : 2};
@@ -45,7 +45,7 @@ static void add(struct scene *z, const char *schedule, int32_t p, int32_t m, dou
     x->cost.hop_s = z->hop_s[i];
     hv_pipe_time(&x->g, &x->cost, &x->run);
     z->pipes[i] =
-        (struct hv_share_pipe){.g = &x->g, .c = &x->cost, .hops = z->hops[i], .run = &x->run};
+        (struct hv_link_pipe){.g = &x->g, .c = &x->cost, .hops = z->hops[i], .run = &x->run};
     z->s.pipes = z->pipes;
     z->s.n_links = 2 * LINKS;
 }
@@ -69,8 +69,8 @@ static void a_slow_link_sets_the_pace(void **state)
     struct scene z = {0};
     add(&z, "gpipe", 2, 4, 1, 0, -1, (const double[]){3, 0});
     NEAR(z.x[0].run.makespan_s, 16);
-    assert_true(hv_share_crowded(&z.s));
-    hv_share_play(&z.x[0].a, &z.s);
+    assert_true(hv_links_crowded(&z.s));
+    hv_links_play(&z.x[0].a, &z.s);
     NEAR(z.x[0].run.makespan_s, 28);
     NEAR(z.x[0].run.node_start_s[9], 7); /* second forward of rank 1; 8 nodes per rank */
     clear(&z);
@@ -86,7 +86,7 @@ static void equal_flows_get_halves(void **state)
     add(&z, "gpipe", 2, 1, 1, 0, -1, (const double[]){2, 0});
     add(&z, "gpipe", 2, 1, 1, 1, -1, (const double[]){2, 0});
     NEAR(z.x[0].run.makespan_s, 1 + 2 + 2 + 2 + 1);
-    hv_share_play(&z.x[0].a, &z.s);
+    hv_links_play(&z.x[0].a, &z.s);
     NEAR(z.x[0].run.makespan_s, 1 + 4 + 2 + 4 + 1);
     NEAR(z.x[1].run.makespan_s, 1 + 4 + 2 + 4 + 1);
     NEAR(z.x[2].run.makespan_s, 1 + 2 + 2 + 2 + 1);
@@ -105,7 +105,7 @@ static void rates_are_max_min_fair(void **state)
     add(&z, "gpipe", 2, 1, 1, 0, 1, (const double[]){1, 2});
     add(&z, "gpipe", 2, 1, 1, 0, -1, (const double[]){1, 0});
     add(&z, "gpipe", 2, 1, 1, 1, -1, (const double[]){2, 0});
-    hv_share_play(&z.x[0].a, &z.s);
+    hv_links_play(&z.x[0].a, &z.s);
     for (int i = 0; i < 3; i++) {
         NEAR(z.x[i].run.node_start_s[2], 1 + (i == 1 ? 4.0 / 3 : 4)); /* forward of rank 1 */
     }
@@ -127,15 +127,15 @@ static void some_scene(struct scene *z, struct hv_rng *r, double most_busy_s)
 
 /** By the definition: a hop has a transfer ready while one is under way, or the shares that a link
  * gives when a transfer starts are more than all of it. */
-static bool is_crowded(const struct scene *z, const struct hv_share_transfer *t, size_t n)
+static bool is_crowded(const struct scene *z, const struct hv_link_transfer *t, size_t n)
 {
     const double most = 1 + 1e-9, end = 1 - 1e-9;
     for (size_t i = 0; i < n; i++) {
-        const struct hv_share_hop *h = &z->hops[t[i].pipe][t[i].hop];
+        const struct hv_link_hop *h = &z->hops[t[i].pipe][t[i].hop];
         for (size_t w = 0; w < h->n_loads; w++) {
             double load = 0;
             for (size_t k = 0; k < n; k++) {
-                const struct hv_share_hop *o = &z->hops[t[k].pipe][t[k].hop];
+                const struct hv_link_hop *o = &z->hops[t[k].pipe][t[k].hop];
                 bool on = t[k].start_s <= t[i].start_s && t[k].end_s * end > t[i].start_s;
                 if (on && k != i && h == o) {
                     return true;
@@ -174,9 +174,9 @@ static void crowds_are_where_links_are_full(void **state)
         for (int played = 0; played < 2; played++) {
             size_t n = 0, n_late = 0, at = 0;
             struct hv_arena a = {0};
-            struct hv_share_transfer *t = hv_share_transfers(&a, &z.s, -HUGE_VAL, &n);
+            struct hv_link_transfer *t = hv_links_transfers(&a, &z.s, -HUGE_VAL, &n);
             double from_s = some(&r, 0, z.x[0].run.makespan_s);
-            struct hv_share_transfer *late = hv_share_transfers(&a, &z.s, from_s, &n_late);
+            struct hv_link_transfer *late = hv_links_transfers(&a, &z.s, from_s, &n_late);
             for (size_t k = 0; k < n; k++) {
                 if (t[k].end_s > from_s) {
                     assert_true(at < n_late);
@@ -187,9 +187,9 @@ static void crowds_are_where_links_are_full(void **state)
             assert_int_equal(at, n_late);
             if (played == 0) {
                 bool want = is_crowded(&z, t, n);
-                assert_int_equal(hv_share_crowded(&z.s), want);
+                assert_int_equal(hv_links_crowded(&z.s), want);
                 crowded += want;
-                hv_share_play(&z.x[0].a, &z.s);
+                hv_links_play(&z.x[0].a, &z.s);
             }
             hv_arena_free(&a);
         }
@@ -210,11 +210,11 @@ static void links_carry_what_they_can(void **state)
         struct scene z = {0};
         some_scene(&z, &r, 3);
         double before = z.x[0].run.makespan_s;
-        bool full = hv_share_crowded(&z.s);
-        hv_share_play(&z.x[0].a, &z.s);
+        bool full = hv_links_crowded(&z.s);
+        hv_links_play(&z.x[0].a, &z.s);
         crowded += full;
         size_t n = 0;
-        struct hv_share_transfer *t = hv_share_transfers(&z.x[0].a, &z.s, -HUGE_VAL, &n);
+        struct hv_link_transfer *t = hv_links_transfers(&z.x[0].a, &z.s, -HUGE_VAL, &n);
         if (z.s.n_pipes == 1) {
             assert_true(z.x[0].run.makespan_s >= before - 1e-9);
         }
@@ -226,7 +226,7 @@ static void links_carry_what_they_can(void **state)
                 for (size_t to = 0; to < n; to++) { /* all within [start of from, end of to] */
                     double busy = 0;
                     for (size_t k = 0; t[to].end_s > t[from].start_s && k < n; k++) {
-                        const struct hv_share_hop *h = &z.hops[t[k].pipe][t[k].hop];
+                        const struct hv_link_hop *h = &z.hops[t[k].pipe][t[k].hop];
                         bool in = t[k].start_s >= t[from].start_s && t[k].end_s <= t[to].end_s;
                         for (size_t w = 0; in && w < h->n_loads; w++) {
                             busy += h->loads[w].link == link ? h->loads[w].busy_s : 0;
@@ -261,7 +261,7 @@ static void wide_links_change_nothing(void **state)
         }
         double want[PIPES_MOST] = {z.x[0].run.makespan_s, z.x[1].run.makespan_s,
                                    z.x[2].run.makespan_s};
-        hv_share_play(&z.x[0].a, &z.s);
+        hv_links_play(&z.x[0].a, &z.s);
         for (size_t k = 0; k < z.s.n_pipes; k++) {
             assert_true(fabs(z.x[k].run.makespan_s - want[k]) < 1e-7);
             struct hv_pipe_rank idle[8];
@@ -279,13 +279,13 @@ static void wide_links_change_nothing(void **state)
 /** One-stage pipes of 4 micro-batches whose operations of 1 s are exchanges for `frac` of it, over
  * one link. */
 static void add_exchanges(struct scene *z, int32_t m, const double *frac,
-                          const struct hv_share_rank *rank)
+                          const struct hv_link_rank *rank)
 {
     size_t i = z->s.n_pipes++;
     struct fixture *x = &z->x[i];
     build(x, "gpipe", 1, m, 1, NULL, NULL);
     price(x, 1, 1, 0, 0);
-    z->pipes[i] = (struct hv_share_pipe){
+    z->pipes[i] = (struct hv_link_pipe){
         .g = &x->g, .c = &x->cost, .hops = z->hops[i], .run = &x->run, .ranks = rank, .frac = frac};
     z->s.pipes = z->pipes;
     z->s.n_links = 1;
@@ -299,8 +299,8 @@ static void add_exchanges(struct scene *z, int32_t m, const double *frac,
 static void exchanges_share_a_link(void **state)
 {
     (void)state;
-    const struct hv_share_load load = {0, 1};
-    const struct hv_share_rank rank = {&load, 1, 1};
+    const struct hv_link_load load = {0, 1};
+    const struct hv_link_rank rank = {&load, 1, 1};
     const struct {
         double frac[2], want[2];
         int32_t m[2];
@@ -319,7 +319,7 @@ static void exchanges_share_a_link(void **state)
             }
             add_exchanges(&z, cases[i].m[k], frac[k], &rank);
         }
-        hv_share_play(&z.x[0].a, &z.s);
+        hv_links_play(&z.x[0].a, &z.s);
         NEAR(z.x[0].run.makespan_s, cases[i].want[0]);
         if (i != 2) {
             NEAR(z.x[1].run.makespan_s, cases[i].want[1]);
@@ -340,9 +340,9 @@ static void exchanges_that_fit_change_nothing(void **state)
     for (int i = 0; i < 200; i++) {
         struct scene z = {0};
         some_scene(&z, &r, 1.5);
-        const struct hv_share_load load = {2 * LINKS, 1};
+        const struct hv_link_load load = {2 * LINKS, 1};
         const bool fits = i % 2;
-        struct hv_share_rank ranks[8];
+        struct hv_link_rank ranks[8];
         double frac[8 * HV_OP_KIND_N], want[PIPES_MOST], asked_s = 0, last_s = 0;
         size_t n_ranks = 0;
         for (size_t k = 0; k < HV_COUNT(frac); k++) {
@@ -352,19 +352,19 @@ static void exchanges_that_fit_change_nothing(void **state)
             n_ranks += (size_t)z.x[k].s.n_ranks;
         }
         for (size_t k = 0; k < 8; k++) {
-            ranks[k] = (struct hv_share_rank){&load, k % 3 > 0, some(&r, 0.5, 2)};
+            ranks[k] = (struct hv_link_rank){&load, k % 3 > 0, some(&r, 0.5, 2)};
         }
         for (size_t k = 0; k < HV_COUNT(frac) && fits; k++) {
             frac[k] /= (double)n_ranks;
         }
-        hv_share_play(&z.x[0].a, &z.s);
+        hv_links_play(&z.x[0].a, &z.s);
         for (size_t k = 0; k < z.s.n_pipes; k++) {
             want[k] = z.x[k].run.makespan_s;
             z.pipes[k].ranks = ranks;
             z.pipes[k].frac = frac;
         }
         z.s.n_links++;
-        hv_share_play(&z.x[0].a, &z.s);
+        hv_links_play(&z.x[0].a, &z.s);
         for (size_t k = 0; k < z.s.n_pipes; k++) {
             const struct hv_pipe *g = &z.x[k].g;
             for (int32_t n = 0; n < g->n_nodes; n++) {
