@@ -35,21 +35,28 @@ static size_t push_list(lua_State *L, const char *fn, const char *key)
     return n;
 }
 
-/** Row k of the list at the top: n numbers (n = 0: as many as there are). */
-static const double *row_at(lua_State *L, const char *fn, const char *key, size_t k, size_t *n)
+/** Row k of the list at the top; *n = how many numbers it has. */
+static const double *any_row_at(lua_State *L, const char *fn, const char *key, size_t k, size_t *n)
 {
-    size_t len = 0;
 
     if (lua_rawgeti(L, -1, (lua_Integer)k + 1) != LUA_TTABLE) {
         luaL_error(L, "%s: %s: expected a list at %d", fn, key, (int)k + 1);
     }
-    const double *x = hv__numbers(L, lua_gettop(L), fn, NULL, &len);
+    const double *x = hv__numbers(L, lua_gettop(L), fn, NULL, n);
     lua_pop(L, 1);
-    if (*n != 0 && len != *n) {
-        luaL_error(L, "%s: %s: expected %d numbers at %d, found %d", fn, key, (int)*n, (int)k + 1,
+    return x;
+}
+
+/** Row k of the list at the top: exactly n numbers. */
+static const double *row_at(lua_State *L, const char *fn, const char *key, size_t k, size_t n)
+{
+    size_t len = 0;
+    const double *x = any_row_at(L, fn, key, k, &len);
+
+    if (len != n) {
+        luaL_error(L, "%s: %s: expected %d numbers at %d, found %d", fn, key, (int)n, (int)k + 1,
                    (int)len);
     }
-    *n = len;
     return x;
 }
 
@@ -139,8 +146,7 @@ static int opt_knapsack(lua_State *L)
     for (size_t g = 0; g < n_groups; g++) {
         lua_rawgeti(L, -1, (lua_Integer)g + 1);
         for (size_t i = first[g]; i < first[g + 1]; i++) {
-            size_t two = 2;
-            const double *x = row_at(L, fn, "items", i - first[g], &two);
+            const double *x = row_at(L, fn, "items", i - first[g], 2);
             o[i] = (struct hv_knapsack_option){x[0], x[1]};
         }
         lua_pop(L, 1);
@@ -171,8 +177,7 @@ static size_t read_edges(lua_State *L, const char *fn, struct hv_flow_edge **out
     *n = push_list(L, fn, "edges");
     *out = hv_arena_new(arena_of(L), struct hv_flow_edge, *n + 1);
     for (size_t e = 0; e < *n; e++) {
-        size_t three = 3;
-        const double *x = row_at(L, fn, "edges", e, &three);
+        const double *x = row_at(L, fn, "edges", e, 3);
         (*out)[e] = (struct hv_flow_edge){index_at(L, fn, "edges", x[0], MAX_LIST),
                                           index_at(L, fn, "edges", x[1], MAX_LIST), x[2]};
         n_nodes = (*out)[e].from >= n_nodes ? (*out)[e].from + 1 : n_nodes;
@@ -224,7 +229,7 @@ static int opt_maxflow(lua_State *L)
     return 1;
 }
 
-/** Matrix at field `cost`, row after row. */
+/** Matrix at field `cost`, row after row: all as long as the first, which may be empty. */
 static const double *read_matrix(lua_State *L, const char *fn, size_t *rows, size_t *columns)
 {
     double *all = NULL;
@@ -232,11 +237,12 @@ static const double *read_matrix(lua_State *L, const char *fn, size_t *rows, siz
     *rows = push_list(L, fn, "cost");
     *columns = 0;
     for (size_t r = 0; r < *rows; r++) {
-        const double *x = row_at(L, fn, "cost", r, columns);
-        if (all == NULL && *rows * *columns > MAX_LIST) {
+        const double *x =
+            r == 0 ? any_row_at(L, fn, "cost", r, columns) : row_at(L, fn, "cost", r, *columns);
+        if (r == 0 && *rows * *columns > MAX_LIST) {
             luaL_error(L, "%s: cost: the matrix is too large", fn);
         }
-        if (all == NULL) {
+        if (r == 0) {
             all = hv_arena_new(arena_of(L), double, *rows **columns + 1);
         }
         memcpy(all + r * *columns, x, *columns * sizeof *all);
@@ -410,14 +416,13 @@ static const struct hv_graph_cost *costs_at_top(lua_State *L, const char *fn, co
     *n = (size_t)lua_rawlen(L, -1);
     struct hv_graph_cost *c = hv_arena_new(arena_of(L), struct hv_graph_cost, *n + 1);
     for (size_t k = 0; k < *n; k++) {
-        size_t two = 2;
         int type = lua_rawgeti(L, -1, (lua_Integer)k + 1);
         double one = type == LUA_TNUMBER ? lua_tonumber(L, -1) : 0;
         lua_pop(L, 1);
         if (type == LUA_TNUMBER && !isnan(one)) {
             c[k].a = one;
         } else {
-            const double *x = row_at(L, fn, key, k, &two);
+            const double *x = row_at(L, fn, key, k, 2);
             c[k] = (struct hv_graph_cost){x[0], x[1]};
         }
     }

@@ -21,6 +21,7 @@ struct tasks {
     struct hv_event_graph g;
     struct hv_event_task *items;
     int32_t *res_at, *res, *dep_at, *dep;
+    size_t n_res, n_dep; /* room in res and dep */
     struct hv_event_run run;
 };
 
@@ -77,9 +78,19 @@ static int32_t read_resource(lua_State *L, const struct tasks *x)
     return (int32_t)k - 1;
 }
 
+/* A field that comes from a metatable may have another value each time it is read. */
+static void changed(lua_State *L, size_t i, const char *key)
+{
+    luaL_error(L, FN ": task %I: %s has changed while it was read", (LUAI_UACINT)i + 1, key);
+}
+
 static void add_resource(lua_State *L, struct tasks *x, size_t i)
 {
-    int32_t r = read_resource(L, x), at = x->res_at[i + 1]++;
+    int32_t r = read_resource(L, x), at = x->res_at[i + 1];
+    if ((size_t)at >= x->n_res) {
+        changed(L, i, "resource");
+    }
+    x->res_at[i + 1]++;
     for (; at > x->res_at[i] && x->res[at - 1] >= r; at--) { /* ascending */
         if (x->res[at - 1] == r) {
             luaL_error(L, FN ": task %I: holds a resource twice", (LUAI_UACINT)i + 1);
@@ -114,6 +125,9 @@ static void read_links(lua_State *L, struct tasks *x, size_t i)
             lua_Integer task = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
             if (task < 1 || task > (lua_Integer)x->g.n_tasks) {
                 hv__bad(L, FN, "after", "numbers of tasks", -1);
+            }
+            if ((size_t)x->dep_at[i + 1] >= x->n_dep) {
+                changed(L, i, "after");
             }
             x->dep[x->dep_at[i + 1]++] = (int32_t)task - 1;
         }
@@ -215,8 +229,10 @@ static void read_graph(lua_State *L, struct tasks *x, struct hv_arena *a)
     x->items = hv_arena_new(a, struct hv_event_task, n + 1);
     x->res_at = hv_arena_new(a, int32_t, n + 1);
     x->dep_at = hv_arena_new(a, int32_t, n + 1);
-    x->res = hv_arena_new(a, int32_t, count_links(L, n, "resource") + 1);
-    x->dep = hv_arena_new(a, int32_t, count_links(L, n, "after") + 1);
+    x->n_res = count_links(L, n, "resource");
+    x->n_dep = count_links(L, n, "after");
+    x->res = hv_arena_new(a, int32_t, x->n_res + 1);
+    x->dep = hv_arena_new(a, int32_t, x->n_dep + 1);
     for (size_t i = 0; i < n; i++) {
         lua_rawgeti(L, 2, (lua_Integer)i + 1);
         read_task(L, x, i);

@@ -186,6 +186,15 @@ local function check_refusals()
   refuses("flow node", "a whole number from 1", hv.opt.maxflow, { edges = { { 0, 2, 1 } }, source = 1, sink = 2 })
   refuses("flow sink", "another node as sink", hv.opt.maxflow, { edges = {}, source = 1, sink = 1 })
   refuses("assign shape", "at least as many columns", hv.opt.assign, { cost = { { 1 }, { 2 } } })
+  -- a first row without numbers fixes the width at 0: the next row must not be copied behind it
+  local wide = {}
+  for k = 1, 2000 do
+    wide[k] = k
+  end
+  refuses("a row behind an empty one", "expected 0 numbers at 2, found 2000", hv.opt.assign, { cost = { {}, wide } })
+  refuses("a path with an empty row", "expected 0 numbers at 2, found 2000", hv.opt.path,
+    { cost = { {}, wide }, kind = "tsp_open" })
+  refuses("no columns at all", "at least as many columns", hv.opt.assign, { cost = { {}, {} } })
   refuses("path matrix", "square matrix", hv.opt.path, { cost = { { 1, 2 } } })
   refuses("path kind", "expected", hv.opt.path, { cost = { { 0 } }, kind = "longest" })
   refuses("cut node", "has no weight", hv.opt.cut, { weights = { 1 }, edges = { { 1, 2, 1 } }, parts = 1 })
