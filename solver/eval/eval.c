@@ -65,13 +65,17 @@ static void check(const struct hv__question *q, struct hv_verdict *out)
     hv_plan_check(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->findings);
 }
 
-/** Opens the evaluation of a plan that was checked. HV_ENO: it cannot be timed. */
+/** Opens the evaluation of a plan that was checked. HV_ENO: it cannot be timed; `err` is left alone
+ * where findings already say why, since the verdict is then the answer. */
 static enum hv_status open_lowered(const struct hv__question *q, struct hv_verdict *out,
                                    struct hv__lowered *l, struct hv_err *err)
 {
     const struct hv_model *m = hv_cost_model(q->k);
     const struct hv_plan *flat = hv__flat_plan(q->plan, m, q->arena);
     if (flat == NULL || !can_be_timed(flat, m, &out->findings)) {
+        if (out->findings.n > 0) {
+            return HV_ENO;
+        }
         return hv_err_set(err, HV_ENO,
                           "a plan in %s mode without stages over layer ranges cannot be timed",
                           hv_plan_mode_words[q->plan->mode]);
