@@ -16,7 +16,8 @@
 enum { MAX_E = 7, MAX_V = 8, WAYS = 2 };
 
 /* A random series-parallel graph between vertices 0 and 1: an edge is doubled or gets a vertex. */
-static struct hv_series_parallel_graph grow(struct hv_rng *rng, struct hv_series_parallel_edge *edges, size_t n_edges)
+static struct hv_series_parallel_graph grow(struct hv_rng *rng,
+                                            struct hv_series_parallel_edge *edges, size_t n_edges)
 {
     struct hv_series_parallel_graph g = {2, 1, edges, 0, 1};
     edges[0] = (struct hv_series_parallel_edge){0, 1};
@@ -106,14 +107,15 @@ struct inst {
 
 static void make(struct hv_rng *rng, struct inst *in)
 {
-    in->w = (struct hv_series_parallel_work){.graph = grow(rng, in->edges, 1 + hv_rng_below(rng, MAX_E)),
-                                    .edges = in->edge,
-                                    .vertices = hv_rng_below(rng, 4) ? in->vertex : NULL,
-                                    .shared = hv_rng_below(rng, 2)};
+    in->w = (struct hv_series_parallel_work){.graph =
+                                                 grow(rng, in->edges, 1 + hv_rng_below(rng, MAX_E)),
+                                             .edges = in->edge,
+                                             .vertices = hv_rng_below(rng, 4) ? in->vertex : NULL,
+                                             .shared = hv_rng_below(rng, 2)};
     for (size_t k = 0; k < MAX_E + MAX_V; k++) {
         for (size_t o = 0; o < WAYS; o++) {
             in->option[k][o] = (struct hv_series_parallel_option){(double)hv_rng_below(rng, 9),
-                                                         (double)hv_rng_below(rng, 9)};
+                                                                  (double)hv_rng_below(rng, 9)};
         }
         struct hv_series_parallel_choice c = {hv_rng_below(rng, WAYS + 1), in->option[k]};
         if (k < MAX_E) {
@@ -143,7 +145,8 @@ static double longest(const struct hv_series_parallel_work *w, const size_t *cho
     return own + best;
 }
 
-static struct hv_series_parallel_option price(const struct hv_series_parallel_work *w, const size_t *chosen)
+static struct hv_series_parallel_option price(const struct hv_series_parallel_work *w,
+                                              const size_t *chosen)
 {
     struct hv_series_parallel_option sum = {0, 0};
     for (size_t k = 0; k < MAX_E + MAX_V; k++) {
@@ -151,7 +154,8 @@ static struct hv_series_parallel_option price(const struct hv_series_parallel_wo
         if (edge ? k >= w->graph.n_edges : !w->vertices || k - MAX_E >= w->graph.n_vertices) {
             continue;
         }
-        struct hv_series_parallel_option o = way(edge ? &w->edges[k] : &w->vertices[k - MAX_E], chosen[k]);
+        struct hv_series_parallel_option o =
+            way(edge ? &w->edges[k] : &w->vertices[k - MAX_E], chosen[k]);
         sum.time += o.time;
         sum.memory += o.memory;
     }
@@ -270,7 +274,8 @@ static void any_value_can_be_folded(void **state)
     assert_true(*(size_t *)value == (size_t)1 << ROWS);
     g = (struct hv_series_parallel_graph){71, 140, edges, 0, 70};
     assert_int_equal(hv_series_parallel_decompose(&g, &arena, &t, NULL), HV_OK);
-    assert_int_equal(hv_series_parallel_fold(&t, &ops, &arena, &value, NULL), HV_ENO); /* as returned */
+    assert_int_equal(hv_series_parallel_fold(&t, &ops, &arena, &value, NULL),
+                     HV_ENO); /* as returned */
     hv_arena_free(&arena);
 }
 

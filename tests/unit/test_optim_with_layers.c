@@ -63,7 +63,8 @@ static double brute_time(const struct hv_partition *p, size_t s, size_t i, doubl
     return best;
 }
 
-static double brute(double time[P][MAX_N + 1], const struct hv_batch_layers *j, size_t p, int64_t left)
+static double brute(double time[P][MAX_N + 1], const struct hv_batch_layers *j, size_t p,
+                    int64_t left)
 {
     double best = HUGE_VAL;
     if (p == j->n_pipelines) {
@@ -87,7 +88,7 @@ static void random_pipelines_match_enumeration(void **state)
         double time[P][MAX_N + 1];
         int64_t min[P], max[P];
         struct hv_batch_layers j = {1 + hv_rng_below(&rng, P), part,
-                             (int64_t)hv_rng_below(&rng, MAX_N + 1), min, max};
+                                    (int64_t)hv_rng_below(&rng, MAX_N + 1), min, max};
         for (size_t p = 0; p < j.n_pipelines; p++) {
             make(&rng, &x[p], &part[p]);
             if (p && hv_rng_below(&rng, 3) == 0) {

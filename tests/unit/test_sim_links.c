@@ -37,9 +37,9 @@ static void add(struct scene *z, const char *schedule, int32_t p, int32_t m, dou
         z->loads[i][h][0] = (struct hv_link_load){a + back, busy_s[0]};
         z->loads[i][h][1] = (struct hv_link_load){b + back, busy_s[1]};
         z->hops[i][h] = (struct hv_link_hop){.bytes_s = fmax(busy_s[0], b < 0 ? 0 : busy_s[1]),
-                                              .flow_bytes = 1,
-                                              .loads = z->loads[i][h],
-                                              .n_loads = b < 0 ? 1 : 2};
+                                             .flow_bytes = 1,
+                                             .loads = z->loads[i][h],
+                                             .n_loads = b < 0 ? 1 : 2};
         z->hop_s[i][h] = z->hops[i][h].bytes_s;
     }
     x->cost.hop_s = z->hop_s[i];

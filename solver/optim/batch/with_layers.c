@@ -1,7 +1,7 @@
 /*
  * Layers and batch together: the threshold over the known partitions of every pipeline, and the
  * search for partitions that would move it.
- * Not here: partitions of one chain (partition.c).
+ * Not here: partitions of one chain (solver/optim/chain/partition.c).
  */
 #include "solver/optim/batch/with_layers.h"
 #include "solver/base/units.h"

@@ -1,8 +1,8 @@
 /*
  * The lp_solve certificate for chains: every run of layers within a limit becomes an arc of a
  * network, and lp_solve says how much can flow from the first layer to the last. Not here: the
- * wrapper around lp_solve (lp.c), the exact program (partition.c), the integer program
- * (certify_lp.c).
+ * wrapper around lp_solve (solver/optim/lp/lp.c), the exact program (partition.c), the integer
+ * program (certify_lp.c).
  */
 #include "solver/optim/chain/certify.h"
 #include "solver/base/units.h"

@@ -1,7 +1,7 @@
 /*
  * Several chunks per rank: placements, identical layers in closed form, the bound by weights on
  * the ranks, and the local search over cuts.
- * Not here: the exact program over loads (partition_chunks_exact.c).
+ * Not here: the exact program over loads (chunks_exact.c).
  */
 #include "solver/optim/chain/chunks.h"
 #include "solver/base/str.h"

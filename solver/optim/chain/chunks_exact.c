@@ -1,7 +1,7 @@
 /*
  * Several chunks per rank, exactly: a dynamic program whose entries carry the loads and memories of
  * all ranks, pruned by the weighted bound and by dominance.
- * Not here: the bound and the first cuts (partition_chunks.c).
+ * Not here: the bound and the first cuts (chunks.c).
  */
 #include "solver/base/vec.h"
 #include "solver/optim/chain/chunks_int.h"

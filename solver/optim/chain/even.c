@@ -1,7 +1,7 @@
 /*
  * Identical layers in fixed order: no program is needed, a sweep over the limit on the maximum
  * gives the best weighted sum of Σ and maximum.
- * Not here: layers that differ (partition.c), several chunks per rank (partition_chunks.c).
+ * Not here: layers that differ (partition.c), several chunks per rank (chunks.c).
  */
 #include "solver/optim/chain/partition_int.h"
 #include <math.h>

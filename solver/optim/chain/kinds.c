@@ -1,7 +1,7 @@
 /*
  * Devices of a partition with free order, grouped into kinds, and the multisets of kinds that can
  * have been used.
- * Not here: programs over those multisets (partition_order.c, partition_reach.c).
+ * Not here: programs over those multisets (order.c, reach.c).
  */
 #include "solver/optim/chain/partition_int.h"
 

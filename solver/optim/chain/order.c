@@ -1,7 +1,7 @@
 /*
  * Contiguous partition with free order of the devices: the least sum under a limit by a dynamic
  * program over multisets of equal devices, and a local search where there are too many of those.
- * Not here: the least maximum (partition_reach.c), the inner loops (partition_step.c) and fixed
+ * Not here: the least maximum (reach.c), the inner loops (step.c) and fixed
  * order (partition.c).
  */
 #include "solver/base/rng.h"

@@ -1,6 +1,6 @@
 /*
  * Replicated stages with a choice per layer: fronts of suffixes, and the knapsack of a run.
- * Not here: the knapsack itself (knapsack.c), plain chains (partition.c).
+ * Not here: the knapsack itself (solver/optim/choice/knapsack.c), plain chains (partition.c).
  */
 #include "solver/optim/chain/replicas.h"
 #include "solver/base/units.h"

@@ -1,7 +1,7 @@
 /*
  * The inner loops of the partition solver: values and limits of runs, one stage of a dynamic
  * program, and finding back where a value came from.
- * Not here: which stages follow each other (partition.c, partition_order.c).
+ * Not here: which stages follow each other (partition.c, order.c).
  */
 #include "solver/base/units.h"
 #include "solver/optim/chain/partition_int.h"

@@ -1,6 +1,6 @@
 /*
  * Says why no partition fits: which constraint, and by how much.
- * Not here: finding partitions (partition.c, partition_order.c).
+ * Not here: finding partitions (partition.c, order.c).
  */
 #include "solver/base/units.h"
 #include "solver/optim/chain/partition_int.h"

@@ -1,7 +1,7 @@
 /*
  * How little the busiest device of an operator graph can have to do: compute that is spread evenly
  * over accelerators and CPUs, and the longest part.
- * Not here: answers (dag.c, dag_contiguous.c).
+ * Not here: answers (dag.c, contiguous.c).
  */
 #include "solver/base/units.h"
 #include "solver/optim/dag/dag_int.h"

@@ -4,7 +4,7 @@
  * A device that gets the difference R of two down-sets pays the transfer of a node exactly when R
  * cuts the node's star, the node with its successors. For down-sets I in J that sum is found from
  * the stars that I cuts and those that J cuts, so pairs are cheap.
- * Not here: the order of the classes (dag_order.c), the latency (dag_downset.c).
+ * Not here: the order of the classes (order.c), the latency (downset.c).
  */
 #include "solver/base/vec.h"
 #include "solver/optim/dag/dag_int.h"

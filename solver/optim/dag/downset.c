@@ -1,7 +1,7 @@
 /*
  * The least latency of an operator graph: a dynamic program over down-sets of its units, each set
  * being grown by one block on an accelerator or by one unit on the CPUs.
- * Not here: units, judge and choice of the answer (dag_latency.c).
+ * Not here: units, judge and choice of the answer (latency.c).
  */
 #include "solver/base/vec.h"
 #include "solver/optim/dag/dag_int.h"

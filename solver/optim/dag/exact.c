@@ -1,7 +1,7 @@
 /*
  * Proof for small graphs: branch and bound over the placement of whole classes, for the load of the
  * busiest device.
- * Not here: the first placement (dag.c, dag_search.c) and the latency (dag_downset.c).
+ * Not here: the first placement (dag.c, search.c) and the latency (downset.c).
  */
 #include "solver/optim/dag/dag_int.h"
 #include <math.h>

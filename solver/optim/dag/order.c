@@ -1,7 +1,7 @@
 /*
  * In which order classes can be cut into runs: strongly connected classes, groups of classes that a
  * contiguous split keeps together, and topological orders of the groups.
- * Not here: what a run costs (dag.c, dag_contiguous.c).
+ * Not here: what a run costs (dag.c, contiguous.c).
  */
 #include "solver/optim/dag/dag_int.h"
 #include <math.h>

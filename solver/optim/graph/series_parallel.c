@@ -1,6 +1,6 @@
 /*
  * Series-parallel graphs: reductions, and folding a value along the tree that they leave.
- * Not here: fronts of time and memory (series_front.c), other graphs (graph_dp.c).
+ * Not here: fronts of time and memory (series_parallel_front.c), other graphs (graph_dp.c).
  */
 #include "solver/optim/graph/series_parallel.h"
 #include "solver/base/vec.h"

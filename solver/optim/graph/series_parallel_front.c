@@ -1,6 +1,6 @@
 /*
  * Fronts of time and memory of work in a series-parallel graph: one front per part of the tree.
- * Not here: the tree (series.c).
+ * Not here: the tree (series_parallel.c).
  */
 #include "solver/base/vec.h"
 #include "solver/optim/graph/series_parallel.h"

@@ -1,6 +1,6 @@
 /*
  * Solving a model with lp_solve, and checking what it says. The only file that includes lp_solve.
- * Not here: building and evaluating models (lp_model.c).
+ * Not here: building and evaluating models (model.c).
  */
 #include "solver/optim/lp/lp.h"
 #include "solver/base/units.h"

@@ -1,6 +1,6 @@
 /*
  * The LP model: building it with checks, evaluating points and duals, scaling.
- * Not here: anything that calls lp_solve (lp.c), writing as text (lp_write.c).
+ * Not here: anything that calls lp_solve (lp.c), writing as text (write.c).
  */
 #include "solver/base/units.h"
 #include "solver/optim/lp/lp.h"

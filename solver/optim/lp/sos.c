@@ -1,5 +1,5 @@
 /*
- * Special ordered sets as binary variables and rows. Not here: the model itself (lp_model.c).
+ * Special ordered sets as binary variables and rows. Not here: the model itself (model.c).
  */
 #include "solver/base/units.h"
 #include "solver/optim/lp/lp_int.h"

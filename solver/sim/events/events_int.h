@@ -1,5 +1,5 @@
 /**
- * The inside of the event-driven engine, shared by events.c and events_setup.c.
+ * The inside of the event-driven engine, shared by events.c and setup.c.
  */
 #ifndef HV_SOLVER_SIM_EVENTS_EVENTS_INT_H
 #define HV_SOLVER_SIM_EVENTS_EVENTS_INT_H

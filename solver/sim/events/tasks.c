@@ -1,6 +1,7 @@
 /*
  * Small task graphs on resources: one pass in given order, or event by event with priorities, then
- * one sweep for exposed time and memory. Pipelines of whole stages belong to pipeline.c.
+ * one sweep for exposed time and memory. Pipelines of whole stages belong to
+ * solver/sim/pipeline/pipeline.c.
  */
 #include "solver/sim/events/tasks.h"
 #include "solver/sim/events/heap.h"

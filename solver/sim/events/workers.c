@@ -1,6 +1,6 @@
 /*
  * Workers at their own pace, event by event: a clock of work ends, a push arrives. What is inside a
- * clock belongs to pipeline.c.
+ * clock belongs to solver/sim/pipeline/pipeline.c.
  */
 #include "solver/sim/events/workers_int.h"
 

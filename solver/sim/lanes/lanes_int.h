@@ -1,5 +1,5 @@
 /**
- * The inside of timelines with level of detail, shared by lanes_build.c, which makes what lanes.c
+ * The inside of timelines with level of detail, shared by build.c, which makes what lanes.c
  * reads; what it is good for stands there.
  */
 #ifndef HV_SOLVER_SIM_LANES_LANES_INT_H

@@ -1,6 +1,6 @@
 /*
  * Who sends when, and whether links have more to carry than they can. What happens then is played
- * in share_play.c.
+ * in play.c.
  */
 #include "solver/sim/links/links_int.h"
 

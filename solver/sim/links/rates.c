@@ -1,5 +1,5 @@
 /* Rates of transfers that share links: max-min fair among flows. When they start is played in
- * share_play.c. */
+ * play.c. */
 #include "solver/sim/links/links_int.h"
 
 #include <math.h>

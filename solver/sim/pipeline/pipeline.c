@@ -1,6 +1,6 @@
 /*
  * Prices of a compiled order: time, idle, critical path, slack. The graph comes from
- * pipeline_compile.c, memory stands in pipeline_memory.c.
+ * compile.c, memory stands in memory.c.
  */
 #include "solver/sim/pipeline/pipeline_int.h"
 

@@ -152,7 +152,7 @@ struct hv_pipe_run {
     double span_bubble_frac; /**< 1 − busy / (ranks × longest span): bubble rate of the zero-bubble
                                 papers */
     const double *edge_s;    /**< [hv_pipe_n_all_edges] what each data edge took, where transfers
-                                shared    links (sim/share.h); NULL: what hops cost */
+                                shared    links (sim/links/links.h); NULL: what hops cost */
 };
 
 /** Seconds between the end of an edge's sender and its arrival, in a run. */

@@ -1,6 +1,6 @@
 /*
  * Making, checking and measuring schedules. The orders themselves come from sched_*.c, the table of
- * names from schedule_table.c; durations belong to pipeline.c.
+ * names from table.c; durations belong to solver/sim/pipeline/pipeline.c.
  */
 #include "solver/sim/schedule/schedule.h"
 

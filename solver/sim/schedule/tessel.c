@@ -1,6 +1,7 @@
 /*
  * Tessel's repetend search, exact for small numbers of blocks. Schedules of a chain of stages take
- * their order from it (sched_tessel.c); blocks on several devices are played by events.c.
+ * their order from it (sched_tessel.c); blocks on several devices are played by
+ * solver/sim/events/events.c.
  */
 #include "solver/sim/schedule/tessel.h"
 

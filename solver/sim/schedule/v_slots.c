@@ -1,5 +1,5 @@
 /*
- * Board of unit slots for V-shaped schedules. What goes where is decided in sched_v_adaptive.c;
+ * Table of unit slots for V-shaped schedules. What goes where is decided in sched_v_adaptive.c;
  * here are the moves that hold for any order.
  */
 #include "solver/sim/schedule/v_slots.h"

@@ -1,4 +1,5 @@
-/* A model as a document of ours (hetviz.model/1). The reader is io/own/model_file.c. */
+/* A model as a document of ours (hetviz.model/1). The reader is solver/io/own/model/model_file.c.
+ */
 #include "solver/io/import/draft/model_out.h"
 #include "solver/io/import/draft/draft.h"
 #include "solver/workload/model.h"

@@ -1,6 +1,6 @@
 /*
  * Profile files: measured rates of products and streams on a regular grid. What a rate means for a
- * price is the business of cost/gemm.c.
+ * price is the business of solver/cost/device/gemm.c.
  */
 #include "solver/io/own/cluster/profile_file.h"
 

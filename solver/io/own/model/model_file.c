@@ -1,6 +1,6 @@
 /*
  * Model files (hetviz.model/1) of kind transformer and the documents around all kinds. Layers,
- * graphs and modules are in graph_model_file.c, Hugging Face configs in hf_config.c.
+ * graphs and modules are in graph_file.c, Hugging Face configs in hf_config.c.
  */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/docs.h"

@@ -1,6 +1,6 @@
 /*
  * Reads a plan document: the top level, replicas and jobs. Stages, sync and the rest are in the
- * other plan_*_file.c; reading a plan together with its inputs is in plan_inputs.c.
+ * other plan_*_file.c; reading a plan together with its inputs is in solver/io/own/inputs.c.
  */
 #include "solver/base/units.h"
 #include "solver/base/vec.h"

@@ -1,6 +1,6 @@
 /**
- * Inside of the plan reader: shared by plan_file.c, plan_stage_file.c, plan_moe_file.c and
- * plan_sync_file.c. Nobody else includes it, except tests that compare the keys with the schema.
+ * Inside of the plan reader: shared by plan_file.c, stage_file.c, moe_file.c and
+ * sync_file.c. Nobody else includes it, except tests that compare the keys with the schema.
  */
 #ifndef HV_SOLVER_IO_OWN_PLAN_READ_H
 #define HV_SOLVER_IO_OWN_PLAN_READ_H

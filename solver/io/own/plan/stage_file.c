@@ -1,6 +1,6 @@
 /*
  * Reads one stage of a plan: devices, blocks, memory and graph knobs. Degrees are in
- * plan_parallel_file.c, experts in plan_moe_file.c. Whether the numbers fit together is the
+ * parallel_file.c, experts in moe_file.c. Whether the numbers fit together is the
  * checker's business (solver/plan/check.c).
  */
 #include "solver/base/units.h"

@@ -1,5 +1,5 @@
 /*
- * Writes a plan as a JSON tree: everything but the stages, which are in plan_write_stage.c.
+ * Writes a plan as a JSON tree: everything but the stages, which are in write_stage.c.
  */
 #include "solver/io/own/plan/write.h"
 

@@ -1,6 +1,6 @@
 /*
  * Writes one stage of a plan as a JSON tree. A key is left out where its value is the default of
- * hv_stage_defaults; every object keeps the order of plan_read.h.
+ * hv_stage_defaults; every object keeps the order of read.h.
  */
 #include "solver/base/json/json.h"
 #include "solver/base/units.h"

@@ -1,5 +1,5 @@
 /* Files of published measurements: which they are, and rows turned into clusters, models, jobs and
- * grids that are shared where they are equal. What a row says is read in validation_row.c. */
+ * grids that are shared where they are equal. What a row says is read in row.c. */
 #include "solver/io/own/validation/validation_file.h"
 
 #include "solver/base/file.h"
