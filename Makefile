@@ -122,7 +122,7 @@ $(O)/solver/base/file.o: ALL_CPPFLAGS += -DHV_PREFIX='"$(PREFIX)"'
 $(O)/solver/base/file.o: $(O)/prefix
 
 # the reference of the plugin API is written from the comments above its functions
-API_TEXT := $(sort $(wildcard scripting/api/api_*.c)) $(sort $(wildcard share/lua/*.lua))
+API_TEXT := $(sort $(wildcard scripting/api/api_*.c)) $(sort $(shell find share/lua -name '*.lua'))
 $(O)/scripting/plugin/api_docs.inc: scripting/plugin/reference.awk $(API_TEXT)
 	@mkdir -p $(@D)
 	$(Q)awk -f scripting/plugin/reference.awk $(API_TEXT) >$@.new && mv $@.new $@

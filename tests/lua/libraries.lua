@@ -1,12 +1,7 @@
 -- Tests of share/lua: what planners share. `hetviz selftest tests/lua/libraries.lua`.
-local asymmetric = require "asymmetric"
 local candidates = require "candidates"
 local layout = require "layout"
-local loads = require "loads"
 local pipes = require "pipes"
-local recovery = require "recovery"
-local stages = require "stages"
-local workers = require "workers"
 
 --- Raises an error unless both are equal; lists are compared as texts.
 local function equal(name, got, want)
@@ -40,6 +35,7 @@ local function check_splits()
   local total, max = layout.pipeline_s({ 3, 6 }, 4)
   equal("Eq-P", total, 27)
   equal("Eq-P max", max, 6)
+  equal("weighted", layout.weighted_s({ 6, 9, 6 }, { 7, 1, 1 }), 21 + 8 * 9 + 15)
 end
 
 --- Divisors and even splits against their definitions.
@@ -61,32 +57,6 @@ local function check_definitions()
   end
 end
 
---- Invariants on many small instances: the sum is kept and every item fits.
-local function check_loads()
-  local kept, fitting = true, true
-  for a = 1, 4 do
-    for b = 1, 4 do
-      for cap = 4, 12 do
-        local items = {
-          { speed = a, fixed = 1, unit = 1, cap = cap },
-          { speed = b, fixed = 1, unit = 1, cap = 9 },
-          { speed = 1, fixed = 0, unit = 2, cap = 12 },
-        }
-        local ok, sum = loads.deal(items, 15, 0), 0
-        for _, item in ipairs(items) do
-          sum = sum + item.n
-          fitting = fitting and (not ok or loads.use(item) <= 1 + 1e-9)
-        end
-        kept = kept and sum == 15
-        local room = cap - 1 + 8 + 6
-        fitting = fitting and (ok ~= nil) == (room >= 15)
-      end
-    end
-  end
-  equal("shares add up to the batch", kept, true)
-  equal("feasible exactly where the memory is enough", fitting, true)
-end
-
 --- Candidates: the reason with the least miss stays, of equals the first.
 local function check_candidates()
   local all = candidates.new()
@@ -103,29 +73,7 @@ local function check_candidates()
   equal("rank", all.list[2].rank, 2)
 end
 
---- Runs of equal nodes, most memory first; their nodes dealt out to equal pipelines.
-local function check_stages()
-  local nodes = {}
-  for i = 1, 6 do
-    local big = i > 2
-    nodes[i] = { kind = big and "big" or "fast", ids = { 2 * i - 1, 2 * i }, memory_bytes = big and 2 or 1,
-      flops_per_s = 1 }
-  end
-  local runs = stages.runs(nodes)
-  equal("most memory first", runs[1][1].kind, "big")
-  equal("pipelines", stages.copies(runs), "1 2")
-  local list = stages.deal(runs, 2, false)
-  equal("stages", #list, 3)
-  equal("both pipelines' nodes", list[1].ids, "5 6 9 10")
-  equal("merged", stages.deal(runs, 1, true)[1].ids, "5 6 7 8 9 10 11 12")
-  equal("heads", stages.heads({ 5, 6, 9, 10 }, 2), "5 9")
-  equal("join", stages.join { { ids = { 1 } }, { ids = { 3, 2 } } }, "1 3 2")
-  equal("ranks", #stages.ranks(nodes, 2), 6)
-  equal("no item, no reason", stages.shortage(nil, 1, nil, nodes[1]), nil)
-  equal("weighted", layout.weighted_s({ 6, 9, 6 }, { 7, 1, 1 }), 21 + 8 * 9 + 15)
-end
-
---- Layers that a stage holds; kinds of devices; what the cut of a graph of devices leaves together.
+--- Layers that a stage holds; kinds of devices.
 local function check_pipes()
   local t = { held = { 5, 2, 2, 3 }, room = 7 }
   equal("they fit exactly", pipes.fits(t, 1, 2), true)
@@ -136,45 +84,6 @@ local function check_pipes()
   equal("at most the model's", pipes.most({ held = { 1, 1 }, room = 9 }, false), 2)
   equal("none", pipes.most({ held = { 9, 1 }, room = 8 }, true), 0)
   equal("kinds", pipes.kinds { { kind = "b" }, { kind = "a" }, { kind = "b" } }, "b a")
-  local nodes = { { ids = { 7, 8 } }, { ids = { 3 } }, { ids = { 1, 2 } } }
-  local apart, whole = asymmetric.atoms(nodes, false), asymmetric.atoms(nodes, true)
-  equal("every device", #apart .. " " .. apart[5][1], "5 5")
-  equal("every node", #whole .. " " .. table.concat(whole[3], " "), "3 4 5")
-end
-
---- Nodes of a sequence by position, and which are gone with a device.
-local function check_sequences()
-  local sequence = { { ids = { 1, 2 } }, { ids = { 3 } }, { ids = { 4, 5 } } }
-  local gone = recovery.gone(sequence, { 5 })
-  equal("gone", (gone[1] or gone[2] or not gone[3]) and "wrong" or "third", "third")
-  equal("in order", recovery.nodes(sequence, { 3, 1 })[2].ids, "4 5")
-  equal("in words", recovery.text { { 1, 2 }, { 3 } }, "1 2 | 3")
-  local cluster = {}
-  function cluster.ids(_, address)
-    return address == "first" and { 1, 4 } or { 2, 5 }
-  end
-  local made = { replicas = { { count = 2, stages = { { devices = "first" }, { devices = "second" } } } } }
-  local pipelines = recovery.pipelines({ cluster = cluster }, made, sequence)
-  equal("pipelines of a plan", recovery.text(pipelines), "1 | 3")
-end
-
---- Workers of unequal nodes.
-local function check_workers()
-  local nodes = {}
-  for i, kind in ipairs { "a", "b", "a", "b" } do
-    nodes[i] = { kind = kind, flops_per_s = 3 - i % 2, ids = { 2 * i - 1, 2 * i } }
-  end
-  local choices = workers.equal(nodes)
-  equal("two blocks, then one", choices[1].n .. " " .. choices[2].n, "4 2")
-  equal("as many as are said", #choices[1].make() .. " " .. #choices[2].make(), "4 2")
-  equal("a part of every node", workers.signature(workers.gpus(choices[2].make()[1])), "a a b b")
-  local larger = workers.larger(nodes)
-  equal("two GPUs of every node", #larger .. " " .. larger[1].n .. " " .. #workers.gpus(larger[1].make()[1]),
-    "1 1 8")
-  equal("staleness", workers.global_staleness(4, 4) .. " " .. workers.first_waiting(4, 4, 1), "22 27")
-  equal("groups of equal workers", #workers.groups(choices[1].make()), 1)
-  local odd = workers.hybrid({ nodes[1], nodes[2], nodes[3] })[1]
-  equal("an odd node is a worker of its own", odd.n .. " " .. #odd.make(), "3 3")
 end
 
 --- Devices: cpus, unknown speeds, kinds without a price and the smaller fabric are left out.
@@ -215,64 +124,6 @@ local function check_tensors()
   equal("kv heads may be copied", layout.tp_fits(blocks, 8), true)
 end
 
---- Every option adds up, none is there twice, and the number is that of integer partitions.
-local function check_options()
-  local function partitions(n, largest)
-    if n == 0 then
-      return 1
-    end
-    local count = 0
-    for k = math.min(n, largest), 1, -1 do
-      count = count + partitions(n - k, k)
-    end
-    return count
-  end
-  for n = 1, 12 do
-    local sizes, seen = {}, {}
-    for i = 1, n do
-      sizes[i] = i
-    end
-    local options, complete = recovery.options(n, sizes, 0, 10000)
-    equal("complete", complete, true)
-    equal("options of " .. n, #options, partitions(n, n))
-    for _, x in ipairs(options) do
-      local sum, key = 0, table.concat(x, " ")
-      for i, k in ipairs(x) do
-        sum = sum + k * sizes[i]
-      end
-      equal("option adds up", sum, n)
-      equal("seen before", seen[key], nil)
-      seen[key] = true
-    end
-  end
-  local some, complete = recovery.options(30, { 1, 2, 3 }, 0, 5)
-  equal("cap", #some, 5)
-  equal("the cap is told", complete, false)
-end
-
-local function two_or_more(nodes)
-  return #nodes >= 2
-end
-
---- Repair: never below the least size, no node lost or doubled, for every pair of failures.
-local function check_repairs()
-  for a = 1, 9 do
-    for b = a, 9 do
-      local pipelines = { { 1, 2 }, { 3, 4, 5 }, { 6, 7, 8, 9 } }
-      local left = recovery.repair(pipelines, { [a] = true, [b] = true }, two_or_more)
-      local seen, count = {}, 0
-      for _, p in ipairs(left) do
-        equal("not too small", #p >= 2, true)
-        for _, node in ipairs(p) do
-          equal("a node twice or dead", (seen[node] or node == a or node == b) == true, false)
-          seen[node], count = true, count + 1
-        end
-      end
-      equal("all nodes that are left", count, a == b and 8 or 7)
-    end
-  end
-end
-
 return {
   api = 1, id = "libraries", title = "Tests of the libraries", kind = "test",
   system = "none", reference = "none", summary = "Checks what planners share.",
@@ -284,25 +135,13 @@ return {
     t.ok("even, ranges, divisors, powers and Eq-P", true)
     check_definitions()
     t.ok("divisors and even splits against their definitions", true)
-    check_loads()
-    t.ok("loads are kept and fit", true)
     check_candidates()
     t.ok("candidates and the nearest miss", true)
-    check_stages()
-    t.ok("runs, stages and heads", true)
     check_pipes()
-    t.ok("layers of a stage, kinds and atoms", true)
-    check_sequences()
-    t.ok("nodes that are gone", true)
-    check_workers()
-    t.ok("virtual workers", true)
+    t.ok("layers of a stage and kinds", true)
     check_devices()
     t.ok("which devices and nodes are used", true)
     check_tensors()
     t.ok("where tensor parallelism fits", true)
-    check_options()
-    t.ok("options are the integer partitions", true)
-    check_repairs()
-    t.ok("repair keeps every node and the least size", true)
   end,
 }
