@@ -5,12 +5,14 @@
 -- fast as its slowest, with the least memory. Its operators are a plan's layers, recomputation a plan's units.
 local bottleneck = require "bottleneck"
 local candidates = require "candidates"
-local chain = require "chain"
-local layout = require "layout"
+local claims = require "claims"
+local grids = require "grids"
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
 local operators = require "operators"
-local pipes = require "pipes"
 local prices = require "prices"
-local wires = require "wires"
+local reasons = require "reasons"
 
 -- How much a layer may recompute, from nothing to all; only those that pay are considered.
 local LEVELS = { "none", "selective", "core+act", "core+act+norm", "core+act+norm+out", "full" }
@@ -46,7 +48,7 @@ local function priced(ctx, kind, stage, q)
   local alive = math.min(stage.behind + 1, q.batch // stage.micro_batch)
   local o = { in_flight = alive, zero = ctx.options.zero, holders = stage.dp }
   local bytes, cap = prices.bytes(ctx, base, stage.from, stage.to, o), prices.capacity(ctx, { kind = kind }) - q.reserve
-  groups = layout.slice(groups, stage.from, stage.to - stage.from + 1)
+  groups = numbers.slice(groups, stage.from, stage.to - stage.from + 1)
   local again, saved, peak, ways = operators.recompute(groups, bytes - cap, alive)
   local single = prices.chain(ctx, kind, { tp = 1, micro_batch = 1 })
   local time = prices.time(base, stage.from, stage.to)
@@ -57,9 +59,9 @@ end
 
 --- The instance of a run: layers are the operators.
 local function instance(ctx, devices, reserve)
-  local nodes, rows, known, places, most = layout.nodes(devices), ctx.model:layers(), {}, {}, 1
+  local nodes, rows, known, places, most = inventory.nodes(devices), ctx.model:layers(), {}, {}, 1
   for _, node in ipairs(nodes) do
-    for _, tp in ipairs(layout.powers(#node.ids)) do most = layout.tp_fits(rows, tp) and math.max(most, tp) or most end
+    for _, tp in ipairs(numbers.powers(#node.ids)) do most = grids.tp_fits(rows, tp) and math.max(most, tp) or most end
   end
   local q = { n = ctx.model.n_layers, devices = #devices, batch = ctx.job.global_batch, tp = most, power = 1,
     reserve = reserve }
@@ -68,11 +70,11 @@ local function instance(ctx, devices, reserve)
     local sizes = {}
     for s, stage in ipairs(c) do sizes[s] = stage.tp .. "x" .. stage.dp end
     local key = table.concat(sizes, " ")
-    if places[key] == nil then places[key] = layout.first_fit(nodes, c) end
+    if places[key] == nil then places[key] = inventory.first_fit(nodes, c) end
     return places[key]
   end
   function q.price(stage)
-    local place = stage.tp <= most and layout.tp_fits(rows, stage.tp) and q.place(stage.config)
+    local place = stage.tp <= most and grids.tp_fits(rows, stage.tp) and q.place(stage.config)
     if not place then return nil end
     local worst, at = nil, place[stage.index]
     for kind in pairs(at.kinds) do
@@ -88,8 +90,8 @@ local function instance(ctx, devices, reserve)
       worst.time_s, worst.ideal_s = math.max(worst.time_s, p.time_s), math.max(worst.ideal_s, p.ideal_s)
     end
     local before, after = place[stage.index - 1], place[stage.index + 1]
-    local hop = before and wires.seconds(ctx, before.ids[#before.ids], at.ids[1], worst.output_bytes) or 0
-    hop = hop + (after and wires.seconds(ctx, at.ids[#at.ids], after.ids[1], worst.output_bytes) or 0)
+    local hop = before and links.seconds(ctx, before.ids[#before.ids], at.ids[1], worst.output_bytes) or 0
+    hop = hop + (after and links.seconds(ctx, at.ids[#at.ids], after.ids[1], worst.output_bytes) or 0)
     worst.time_s = worst.time_s + hop
     return worst
   end
@@ -133,15 +135,15 @@ local function searched(ctx, devices, reserve)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   local all = devices and candidates.within(function(reserve) return searched(ctx, devices, reserve) end)
-  if not all then return nil, why or chain.too_small(ctx, devices, "no pipeline of one copy") end
+  if not all then return nil, why or reasons.too_small(ctx, devices, "no pipeline of one copy") end
   return all.best(ctx.options.tries)
 end
 
 --- Aceso's iteration time of the plan: transfers in and out are in every stage's time.
 local function claim(made, ctx)
-  local part = chain.parts(ctx, made)[1]
+  local part = claims.parts(ctx, made)[1]
   local times = {}
   for s, t in ipairs(part.stage_s) do times[s] = t + (part.hop_s[s - 1] or 0) + (part.hop_s[s] or 0) end
   local list, worst = bottleneck.times(times, part.micro_batches)

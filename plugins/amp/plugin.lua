@@ -3,13 +3,17 @@
 -- the ranks on the devices; 3.5: the cut by dynamic programming over "maximum paid"; 3.6: pipelines of
 -- unequal speed get their mini-batches statically. The equations, not the released code, whose
 -- stored value forgets the cut's transfer and whose all-reduce sees only the last pair of replicas.
-local chain = require "chain"
-local layout = require "layout"
-local oracle = require "oracle"
-local pipes = require "pipes"
+local candidates = require "candidates"
+local claims = require "claims"
+local grids = require "grids"
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
+local oracle = require "testing.oracle"
+local pipeline = require "pipeline"
 local prices = require "prices"
+local reasons = require "reasons"
 local search = require "search"
-local wires = require "wires"
 
 --- Pipelines of a choice. "stages": a stage of all pipelines lies together (one row, with dp ranks in each
 -- stage); "pipelines": a pipeline lies together. The same for all micro-batches.
@@ -19,25 +23,25 @@ local function pipelines_of(c, order)
   for r = 1, #order // (size * c.pp) do
     rows[r] = {}
     for s = 1, c.pp do
-      rows[r][s] = { devices = layout.slice(order, ((r - 1) * c.pp + s - 1) * size + 1, size), tp = c.tp,
+      rows[r][s] = { devices = numbers.slice(order, ((r - 1) * c.pp + s - 1) * size + 1, size), tp = c.tp,
         dp = together and c.dp or 1, zero = c.zero, holders = c.dp }
     end
   end
-  return pipes.joined(rows), #rows
+  return pipeline.joined(rows), #rows
 end
 
 --- All choices of degrees, placement and micro-batch that divide the devices and the batch.
 local function choices_of(ctx, nodes)
   local layers, list, n, global, tps = ctx.model:layers(), {}, 0, ctx.job.global_batch, {}
   for _, node in ipairs(nodes) do n = n + #node.ids end
-  for _, tp in ipairs(layout.divisors(layout.node_size(nodes))) do
-    if layout.tp_fits(layers, tp) then tps[#tps + 1] = tp end
+  for _, tp in ipairs(numbers.divisors(inventory.node_size(nodes))) do
+    if grids.tp_fits(layers, tp) then tps[#tps + 1] = tp end
   end
-  local orders, at, lists = pipes.orders(nodes), {}, {}
+  local orders, at, lists = inventory.orders(nodes), {}, {}
   for i, order in ipairs(orders) do at[order] = i end
   local outputs = hv.cost.layers { kinds = { nodes[1].kind }, micro_batch = 1 }:sizes "output"
-  local sizes = layout.powers(ctx.options.micro_batch)
-  for v in layout.in_time(search.product { tps, layout.divisors(n), sizes, orders, { "stages", "pipelines" } }) do
+  local sizes = numbers.powers(ctx.options.micro_batch)
+  for v in candidates.in_time(search.product { tps, numbers.divisors(n), sizes, orders, { "stages", "pipelines" } }) do
     local c = { tp = v[1], dp = v[2], pp = n // (v[1] * v[2]), micro_batch = v[3], order = v[4],
       together = v[5], zero = ctx.options.zero, at = v }
     if c.tp * c.dp * c.pp == n and c.pp <= #layers and global % (c.dp * c.micro_batch) == 0
@@ -47,8 +51,8 @@ local function choices_of(ctx, nodes)
       lists[key] = lists[key] or { pipelines_of(c, c.order) }
       c.outputs, c.list, c.pipelines = outputs, lists[key][1], lists[key][2]
       c.entering = c.together == "stages" and c.micro_batch * c.dp or c.micro_batch
-      pipes.set(c.list, c.micro_batch, "none")
-      c.bound = pipes.bound(ctx, c.list, c.total)
+      pipeline.set(c.list, c.micro_batch, "none")
+      c.bound = pipeline.bound(ctx, c.list, c.total)
       list[#list + 1], c.rank = c, #list + 1
     end
   end
@@ -67,9 +71,9 @@ local function neighbours(list, c)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
-  local list, fitting = choices_of(ctx, layout.nodes(devices)), {}
+  local list, fitting = choices_of(ctx, inventory.nodes(devices)), {}
   if #list == 0 then return nil, "no degrees divide both the devices and the global batch" end
   if ctx.options.search == "anneal" then
     local hot = list[1].bound
@@ -77,24 +81,24 @@ local function plan(ctx)
       moves = function(c) return neighbours(list, c) end,
       cost = function(c)
         local done = c.done
-        if pipes.evaluate(ctx, c) and not done then fitting[#fitting + 1] = c end
+        if pipeline.evaluate(ctx, c) and not done then fitting[#fitting + 1] = c end
         return c.claim_s
       end }
   else
-    fitting = pipes.within_bound(list, ctx.options.tries, function(c) return pipes.evaluate(ctx, c) end)
+    fitting = pipeline.within_bound(list, ctx.options.tries, function(c) return pipeline.evaluate(ctx, c) end)
   end
   if #fitting == 0 then
-    return nil, chain.too_small(ctx, list[1].order, "no choice of degrees")
+    return nil, reasons.too_small(ctx, list[1].order, "no choice of degrees")
   end
-  return layout.best(fitting, ctx.options.tries)
+  return candidates.best(fitting, ctx.options.tries)
 end
 
 --- The equation on the plan's own figures: hops once, the all-reduce over the slowest link.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local parts, worst, sync_s, kinds, heads = chain.parts(ctx, made), 0, 0, prices.kinds(ctx), {}
+  local parts, worst, sync_s, kinds, heads = claims.parts(ctx, made), 0, 0, prices.kinds(ctx), {}
   for r, replica in ipairs(made.replicas) do
-    worst = math.max(worst, chain.seconds(parts[r], 1))
+    worst = math.max(worst, claims.seconds(parts[r], 1))
     for s, stage in ipairs(replica.stages) do
       local ids = ctx.cluster:ids(stage.devices)
       local own = prices.chain(ctx, kinds[ids[1]], { tp = stage.tp, micro_batch = 1 })
@@ -103,7 +107,7 @@ local function claim(made, ctx)
       heads[s].bytes = math.max(heads[s].bytes, prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2]))
     end
   end
-  for _, group in ipairs(heads) do sync_s = math.max(sync_s, wires.ring(ctx, group, group.bytes)) end
+  for _, group in ipairs(heads) do sync_s = math.max(sync_s, links.ring(ctx, group, group.bytes)) end
   return {
     iteration_s = worst + sync_s, terms = { pipeline_s = worst, all_reduce_s = sync_s },
     formula = "sum e + (gas - 1) max stage + cuts + T_dp (AMP, section 3.3)",
@@ -150,7 +154,7 @@ local function selftest(t)
   end
   t.ok("60 random chains: equal to the enumeration of all cuts", equal, src .. ", oracle")
   local list = { { cut = { sum = 4, max = 1 }, copies = { 1 } }, { cut = { sum = 3, max = 2 }, copies = { 1 } } }
-  t.near("mini-batches dealt statically: 9 over 3 + x and 1 + 2 y", pipes.deal(list, 9), 9, 0,
+  t.near("mini-batches dealt statically: 9 over 3 + x and 1 + 2 y", pipeline.deal(list, 9), 9, 0,
     "section 3.6, 8 splits by hand")
 end
 

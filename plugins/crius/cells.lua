@@ -1,7 +1,8 @@
 -- Cells of Crius (Xue et al., arXiv 2403.16125): a job on so many GPUs of one type in so many stages, of which only
 -- data or tensor parallelism inside each stage is open; their estimate and their tuning. Which job of a queue gets
 -- which cell is queue.lua.
-local layout = require "layout"
+local claims = require "claims"
+local numbers = require "numbers"
 local search = require "search"
 
 local cells = {}
@@ -35,7 +36,7 @@ local function plan_s(q, choice)
     times[s] = q.price(s, c[1], c[2])
     if not times[s] then return nil end
   end
-  return (layout.pipeline_s(times, q.micro_batches))
+  return (claims.pipeline_s(times, q.micro_batches))
 end
 
 --- The estimate: every stage all data parallel or all tensor parallel, the best of these at most 2^S plans.
@@ -82,7 +83,7 @@ function cells.tune(q)
   for s, g in ipairs(q.gpus) do
     local by_data, by_tensor = q.price(s, g, 1) or math.huge, q.price(s, 1, g) or math.huge
     values[s] = {}
-    for _, tp in ipairs(layout.divisors(g)) do
+    for _, tp in ipairs(numbers.divisors(g)) do
       local dp = g // tp
       local half = by_data <= by_tensor and dp >= tp or by_data > by_tensor and tp >= dp
       if half and q.price(s, dp, tp) then table.insert(values[s], { dp, tp }) end

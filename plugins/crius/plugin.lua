@@ -3,19 +3,22 @@
 -- extremes of every stage, all data or all tensor parallel; section 5 tunes the chosen one inside the half-space that
 -- better extreme points to (a heuristic: hybrids in the other half are not seen); section 6 gives the jobs of a
 -- queue (job file, `jobs`) their Cells in turn. A Cell never mixes types.
-local pricing = require "pricing"
+local candidates = require "candidates"
 local cells = require "cells"
-local chain = require "chain"
-local queue = require "queue"
-local layout = require "layout"
-local oracle = require "oracle"
-local pipes = require "pipes"
+local checks = require "checks"
+local claims = require "claims"
+local inventory = require "inventory"
+local numbers = require "numbers"
+local oracle = require "testing.oracle"
 local prices = require "prices"
+local pricing = require "pricing"
+local queue = require "queue"
+local reasons = require "reasons"
 
 --- One job: its best Cells, tuned and simulated.
 local function one_job(ctx, devices, types, pool)
   local list, fitting = pricing.all(ctx, types, ctx.jobs[1].devices), {}
-  if #list == 0 then return nil, chain.too_small(ctx, devices, "no Cell of one type", "kind") end
+  if #list == 0 then return nil, reasons.too_small(ctx, devices, "no Cell of one type", "kind") end
   table.sort(list, function(a, b) return a.rate > b.rate or a.rate == b.rate and a.rank < b.rank end)
   local first = queue.play(pool, { { arrival_s = 0, work = 1, cells = list } }, {})[1].parts[1].cell
   for k, cell in ipairs(list) do -- the scheduler's, then the next best estimates
@@ -25,23 +28,23 @@ local function one_job(ctx, devices, types, pool)
         build = function() return pricing.plan(ctx, cell.cell, tuned) end }
     end
   end
-  return layout.best(fitting, ctx.options.tries)
+  return candidates.best(fitting, ctx.options.tries)
 end
 
 --- What the scheduler needs to know of job i: its Cells with their judged rates; nil and why it has none.
 local function queued(ctx, i)
   return hv.for_job(ctx, i, function(own)
-    local plans, own_pipes = require "pricing", require "pipes"
-    local devices, why = own_pipes.devices(own)
+    local plans, own_inventory = require "pricing", require "inventory"
+    local devices, why = own_inventory.usable(own)
     if not devices then return nil, why end
-    local types, job = own_pipes.types(devices), ctx.jobs[i]
+    local types, job = own_inventory.types(devices), ctx.jobs[i]
     local offers = plans.offers(own, types, ctx.options.cell_tries, job.devices)
-    if #offers == 0 then return nil, require("chain").too_small(own, devices, "no Cell of one type", "kind") end
+    if #offers == 0 then return nil, require("reasons").too_small(own, devices, "no Cell of one type", "kind") end
     for _, cell in ipairs(offers) do -- on other devices of the type the judge is asked again
       local known = {}
       function cell.seconds(at)
         if known[at] == nil then
-          local v = hv.for_job(ctx, i, function() return (require("layout").judge(cell.plan(at))) end)
+          local v = hv.for_job(ctx, i, function() return (require("candidates").judge(cell.plan(at))) end)
           known[at] = v and v.iteration_s or false
         end
         return known[at] or nil
@@ -78,9 +81,9 @@ local function many_jobs(ctx, pool)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
-  local types, pool = pipes.types(devices), {}
+  local types, pool = inventory.types(devices), {}
   for _, t in ipairs(types) do pool[t.kind] = #t.devices end
   if ctx.jobs[1].position then return many_jobs(ctx, pool) end -- a queue
   return one_job(ctx, devices, types, pool)
@@ -90,8 +93,8 @@ end
 local function claim(made, ctx)
   made = prices.table_of(made)
   if made.jobs then return nil end -- one iteration is none of theirs
-  local parts, sync_s = chain.parts(ctx, made)
-  return { iteration_s = chain.seconds(parts[1], 0) + sync_s, terms = { pipeline_s = chain.seconds(parts[1], 0) },
+  local parts, sync_s = claims.parts(ctx, made)
+  return { iteration_s = claims.seconds(parts[1], 0) + sync_s, terms = { pipeline_s = claims.seconds(parts[1], 0) },
     formula = "Eq-P over stages of a Cell + gradients (Crius, section 4)" }
 end
 
@@ -111,7 +114,7 @@ local function random_queues(n)
     for i = 1, 2 + random(4) do
       jobs[i] = { arrival_s = random(20), work = random(30), weight = random(3), cells = {} }
       for type, most in pairs(pool) do
-        for _, g in ipairs(layout.powers(most)) do
+        for _, g in ipairs(numbers.powers(most)) do
           table.insert(jobs[i].cells, { type = type, gpus = g, rate = (type == "fast" and 2 or 1) * g ^ 0.7 })
         end
       end
@@ -119,7 +122,7 @@ local function random_queues(n)
     local restart_s = random(3)
     for _, objective in ipairs { "throughput", "jct" } do
       local played = queue.play(pool, jobs, { depth = 2, restart_s = restart_s, objective = objective })
-      if oracle.queue_fault(jobs, played) then return false end
+      if checks.queue_fault(jobs, played) then return false end
     end
   end
   return true
@@ -136,7 +139,7 @@ local function selftest(t)
     local case = { gpus = {}, micro_batches = 1 + random(6) }
     for s = 1, S do
       case.gpus[s], table_of[s] = 1 << (random(4) - 1), {}
-      for _, tp in ipairs(layout.divisors(case.gpus[s])) do table_of[s][tp] = 1 + 9 * random() end
+      for _, tp in ipairs(numbers.divisors(case.gpus[s])) do table_of[s][tp] = 1 + 9 * random() end
       ends[s] = { [1] = table_of[s][1], [case.gpus[s]] = table_of[s][case.gpus[s]] }
     end
     function case.price(s, _, tp) return table_of[s][tp] end

@@ -1,10 +1,12 @@
 -- Cells of a run's job on its cluster, priced by the core: what Crius (Xue et al., arXiv 2403.16125, sections 4 and 5)
 -- estimates and tunes, and the plan of one on any block of its type's devices.
+local candidates = require "candidates"
 local cells = require "cells"
-local layout = require "layout"
-local pipes = require "pipes"
+local grids = require "grids"
+local links = require "links"
+local numbers = require "numbers"
+local pipeline = require "pipeline"
 local prices = require "prices"
-local wires = require "wires"
 
 local pricing = {}
 
@@ -15,7 +17,7 @@ local function ring_of(ctx, type, stage, tp)
   if not type.rings[key] then
     local heads = {}
     for i = 1, #stage.devices, tp do heads[#heads + 1] = stage.devices[i].id end
-    type.rings[key] = wires.ring(ctx, heads, 1)
+    type.rings[key] = links.ring(ctx, heads, 1)
   end
   return type.rings[key]
 end
@@ -24,7 +26,7 @@ end
 local function block_of(type, at, g)
   type.blocks = type.blocks or {}
   local key = at * 65536 + g
-  type.blocks[key] = type.blocks[key] or layout.slice(type.devices, at, g)
+  type.blocks[key] = type.blocks[key] or numbers.slice(type.devices, at, g)
   return type.blocks[key]
 end
 
@@ -49,8 +51,8 @@ local function cell_of(ctx, type, G, S, c)
     local stage = q.stages[s]
     local row = { devices = stage.devices, kinds = kinds, tp = tp, micro_batch = micro_batch // dp,
       recompute = recompute }
-    local t = pipes.tables(ctx, row, math.min(S - s + 1, q.micro_batches))
-    if not pipes.fits(t, stage.range[1], stage.range[2]) then return nil end
+    local t = pipeline.tables(ctx, row, math.min(S - s + 1, q.micro_batches))
+    if not pipeline.fits(t, stage.range[1], stage.range[2]) then return nil end
     local priced = prices.chain(ctx, type.kind, { tp = tp, micro_batch = micro_batch // dp, recompute = recompute,
       sequence_parallel = tp > 1 })
     local sync = ring_of(ctx, type, stage, tp) * prices.gradient_bytes(ctx, priced, stage.range[1], stage.range[2])
@@ -62,9 +64,9 @@ end
 --- How many GPUs of n: half of, as many as and twice what the job asks for, by powers of two; where it asks for none,
 -- from all of them down by halves.
 local function grants(n, asked, halvings)
-  local sizes, out = layout.powers(n), {}
-  local last = asked and math.min(#sizes, #layout.powers(asked) + 1) or #sizes
-  local first = asked and math.max(1, #layout.powers(asked) - 1) or math.max(1, #sizes - halvings)
+  local sizes, out = numbers.powers(n), {}
+  local last = asked and math.min(#sizes, #numbers.powers(asked) + 1) or #sizes
+  local first = asked and math.max(1, #numbers.powers(asked) - 1) or math.max(1, #sizes - halvings)
   for k = last, first, -1 do out[#out + 1] = sizes[k] end
   return out
 end
@@ -72,21 +74,21 @@ end
 --- All Cells of the job that fit, estimated: type, GPUs, stages by powers of two; fewer when the run is told to end.
 -- @function pricing.all
 -- @tparam handle ctx the run's input, with options halvings and micro_batch
--- @tparam table types list as pipes.types gives it
+-- @tparam table types list as inventory.types gives it
 -- @tparam[opt] integer asked how many GPUs the job asks for
 -- @treturn table list of {type = kind, gpus, rate, cell = what cells.tune takes, rank}
 -- @units iterations per second
--- @raise as pipes.tables
--- @usage local pipes = require "pipes"
+-- @raise as pipeline.tables
+-- @usage local inventory = require "inventory"
 -- ctx.options.halvings, ctx.options.micro_batch = 0, 1
--- print(#require("pricing").all(ctx, pipes.types(pipes.devices(ctx))))
+-- print(#require("pricing").all(ctx, inventory.types(inventory.usable(ctx))))
 function pricing.all(ctx, types, asked)
   local list, layers, splits = {}, ctx.model:layers(), {}
   for _, type in ipairs(types) do
-    for _, tp in ipairs(layout.divisors(type.size)) do splits[tp] = layout.tp_fits(layers, tp) end
+    for _, tp in ipairs(numbers.divisors(type.size)) do splits[tp] = grids.tp_fits(layers, tp) end
     for _, size in ipairs(grants(#type.devices, asked, ctx.options.halvings)) do
-      for _, S in ipairs(layout.powers(math.min(size, ctx.model.n_layers))) do
-        for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
+      for _, S in ipairs(numbers.powers(math.min(size, ctx.model.n_layers))) do
+        for _, micro_batch in ipairs(numbers.powers(ctx.options.micro_batch)) do
           local whole = ctx.job.global_batch % micro_batch == 0
           if #list > 0 and hv.stopping(0.6) then return list end
           for _, recompute in ipairs(whole and { "none", "selective", "full" } or {}) do
@@ -115,9 +117,9 @@ end
 -- @treturn table plan with the keys of a plan file
 -- @units none
 -- @raise none
--- @usage local cells, pricing, pipes = require "cells", require "pricing", require "pipes"
+-- @usage local cells, pricing, inventory = require "cells", require "pricing", require "inventory"
 -- ctx.options.halvings, ctx.options.micro_batch = 0, 1
--- local first = pricing.all(ctx, pipes.types(pipes.devices(ctx)))[1]
+-- local first = pricing.all(ctx, inventory.types(inventory.usable(ctx)))[1]
 -- print(first and #pricing.plan(ctx, first.cell, cells.tune(first.cell)).replicas[1].stages)
 function pricing.plan(ctx, q, tuned, at)
   local rows, next_one = {}, at or 1
@@ -135,15 +137,15 @@ end
 --- The fastest tuned Cell for every type and grant, each judged: the Cells that a scheduler of jobs chooses from.
 -- @function pricing.offers
 -- @tparam handle ctx the run's input, as for pricing.all
--- @tparam table types list as pipes.types gives it
+-- @tparam table types list as inventory.types gives it
 -- @tparam integer tries how many estimates are tuned and judged for each
 -- @tparam[opt] integer asked how many GPUs the job asks for
 -- @treturn table list as queue.play takes it, with plan = function(at); rates are the judge's
 -- @units iterations per second, seconds
--- @raise as pipes.tables
--- @usage local pipes = require "pipes"
+-- @raise as pipeline.tables
+-- @usage local inventory = require "inventory"
 -- ctx.options.halvings, ctx.options.micro_batch = 0, 1
--- print(#require("pricing").offers(ctx, pipes.types(pipes.devices(ctx)), 1))
+-- print(#require("pricing").offers(ctx, inventory.types(inventory.usable(ctx)), 1))
 function pricing.offers(ctx, types, tries, asked)
   local groups, order = {}, {}
   for _, cell in ipairs(pricing.all(ctx, types, asked)) do
@@ -162,7 +164,7 @@ function pricing.offers(ctx, types, tries, asked)
       end
       fitting[#fitting + 1] = { claim_s = 1 / cell.rate, rank = cell.rank, cell = cell, build = plan }
     end
-    local made, seconds, chosen = layout.best(fitting, tries)
+    local made, seconds, chosen = candidates.best(fitting, tries)
     if made then
       local cell = chosen.cell
       offers[#offers + 1] = { type = cell.type, gpus = cell.gpus, rate = 1 / seconds, plan = chosen.build }

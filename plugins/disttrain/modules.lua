@@ -1,6 +1,6 @@
 -- Modules of a model (encoder me, backbone lm, generator mg) on GPUs of their own, and the order of unequal samples
 -- (DistTrain, Zhang et al., arXiv 2408.04275).
-local layout = require "layout"
+local numbers = require "numbers"
 
 local modules = {}
 
@@ -99,12 +99,12 @@ end
 function modules.rows(c)
   local rows, at = {}, 0
   local function add(size, tp, from, to)
-    rows[#rows + 1] = { devices = layout.slice(c.order, at + 1, size), tp = tp, dp = size // tp, from = from, to = to }
+    rows[#rows + 1] = { devices = numbers.slice(c.order, at + 1, size), tp = tp, dp = size // tp, from = from, to = to }
     at = at + size
   end
   if c.ranges.me then add(c.gpus.me, c.tp.me, c.ranges.me[1], c.ranges.me[2]) end
   local first = c.ranges.lm[1]
-  for _, n in ipairs(layout.even(c.ranges.lm[2] - first + 1, c.depth)) do
+  for _, n in ipairs(numbers.even(c.ranges.lm[2] - first + 1, c.depth)) do
     add(c.tp.lm * c.dp, c.tp.lm, first, first + n - 1)
     first = first + n
   end

@@ -3,11 +3,14 @@
 -- samples spread over all their GPUs, the backbone is a pipeline. Section 5: samples are dealt to groups by size, the
 -- largest first to the least loaded, and the order of micro-batches hides the encoder's varying time: the smallest
 -- first, then what fits the next interval. Models of modules say which part is which; of others the ends are taken.
-local chain = require "chain"
+local candidates = require "candidates"
+local grids = require "grids"
+local inventory = require "inventory"
 local modules = require "modules"
-local layout = require "layout"
-local pipes = require "pipes"
+local numbers = require "numbers"
+local pipeline = require "pipeline"
 local prices = require "prices"
+local reasons = require "reasons"
 local search = require "search"
 
 --- Seconds of a module per sample on one tensor group of the slowest kind among the devices.
@@ -26,16 +29,16 @@ local function built(ctx, c, lists)
     local each = #row.devices // n
     local dp = each // row.tp
     row.micro_batch, row.recompute = math.ceil(micro_batch / dp), c.recompute
-    if not pipes.fits(pipes.tables(ctx, row, math.min(#rows - s + 1, M)), row.from, row.to) then return nil end
+    if not pipeline.fits(pipeline.tables(ctx, row, math.min(#rows - s + 1, M)), row.from, row.to) then return nil end
     local place = modules.place(ctx.model:layers(), row.from, row.to)
     for g = 1, n do
       local ids = {}
-      for i, d in ipairs(layout.slice(row.devices, (g - 1) * each + 1, each)) do ids[i] = d.id end
+      for i, d in ipairs(numbers.slice(row.devices, (g - 1) * each + 1, each)) do ids[i] = d.id end
       replicas[g] = replicas[g] or { micro_batches = lists and lists[g] or M, stages = {} }
       replicas[g].stages[s] = prices.stage_keys({ tp = row.tp, recompute = c.recompute,
         sequence_parallel = row.tp > 1 }, { devices = ctx.cluster:address(ids), layers = place.layers,
         module = place.module, dp = dp > 1 and dp or nil,
-        shares = micro_batch % dp ~= 0 and layout.even(micro_batch, dp) or nil })
+        shares = micro_batch % dp ~= 0 and numbers.even(micro_batch, dp) or nil })
     end
   end
   return { micro_batch = micro_batch, schedule = { name = "1f1b" }, replicas = replicas }
@@ -43,8 +46,8 @@ end
 
 --- All choices of one order of the devices: tensor degrees, replicas, depth and samples; GPUs by the closed form.
 local function add_choices(ctx, list, order, ranges, tps, recompute)
-  local n, global, kinds = #order, ctx.job.global_batch, pipes.kinds(order)
-  for v in layout.in_time(search.product { tps, tps, layout.powers(n), layout.powers(64), layout.powers(8) }) do
+  local n, global, kinds = #order, ctx.job.global_batch, inventory.kinds(order)
+  for v in candidates.in_time(search.product { tps, tps, numbers.powers(n), numbers.powers(64), numbers.powers(8) }) do
     local c = { tp = { me = v[1], lm = v[2], mg = v[1] }, dp = v[3], depth = v[4], m = v[5], batch = global,
       recompute = recompute, C = {} }
     local lm = c.tp.lm * c.dp * c.depth
@@ -82,15 +85,15 @@ local function lists_of(ctx, c, way)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
   local ranges, list, fitting, tps = modules.parts(ctx.model:layers(), ctx.options), {}, {}, {}
   if not ranges then return nil, ("%d layers leave none for the backbone"):format(ctx.model.n_layers) end
-  local nodes = layout.nodes(devices)
-  for _, tp in ipairs(layout.powers(math.min(8, layout.node_size(nodes)))) do
-    if layout.node_size(nodes) % tp == 0 and layout.tp_fits(ctx.model:layers(), tp) then tps[#tps + 1] = tp end
+  local nodes = inventory.nodes(devices)
+  for _, tp in ipairs(numbers.powers(math.min(8, inventory.node_size(nodes)))) do
+    if inventory.node_size(nodes) % tp == 0 and grids.tp_fits(ctx.model:layers(), tp) then tps[#tps + 1] = tp end
   end
-  for _, order in ipairs(pipes.orders(nodes)) do
+  for _, order in ipairs(inventory.orders(nodes)) do
     for _, recompute in ipairs { "none", "selective", "full" } do
       add_choices(ctx, list, order, ranges, tps, recompute)
     end
@@ -115,8 +118,8 @@ local function plan(ctx)
   if #fitting == 0 and #ways == 1 and ways[1] ~= "none" then
     return nil, "no split of the GPUs that fits gives several data-parallel groups GPUs of their own"
   end
-  if #fitting == 0 then return nil, chain.too_small(ctx, devices, "no split of the GPUs over three modules") end
-  return layout.best(fitting, #fitting)
+  if #fitting == 0 then return nil, reasons.too_small(ctx, devices, "no split of the GPUs over three modules") end
+  return candidates.best(fitting, #fitting)
 end
 
 --- T_iter of section 4 on the plan's stages: those before the backbone are the encoder, those behind the generator.

@@ -6,8 +6,8 @@
 -- units[v], where it was made from a cluster: the devices {ids, kind} of a vertex. What groups cost is remembered in
 -- it by the classes of their members.
 local equal_groups = require "equal_groups"
-local layout = require "layout"
-local wires = require "wires"
+local links = require "links"
+local numbers = require "numbers"
 
 local placement = {}
 
@@ -89,15 +89,15 @@ end
 -- nodes go in blocks of one group and kind, and those that are left over stand idle. O(vertices² · classes).
 -- @function placement.network
 -- @tparam handle ctx the run's input
--- @tparam table nodes list of nodes as layout.nodes gives it
+-- @tparam table nodes list of nodes as inventory.nodes gives it
 -- @tparam integer size devices of a unit
 -- @tparam table o {blocks, budget}: vertices up to which each node is placed by itself, and the search's budget
 -- @treturn table {class, units = list of {ids, kind}, delay, rate, budget, seed, block}, an instance but for stages,
 -- dp_bytes and pp_bytes; block is nil where nodes are placed one by one
 -- @units seconds, bytes per second
 -- @raise none
--- @usage local layout, placement = require "layout", require "placement"
--- local nodes = layout.nodes(ctx.cluster:devices())
+-- @usage local inventory, placement = require "inventory", require "placement"
+-- local nodes = inventory.nodes(ctx.cluster:devices())
 -- assert(#placement.network(ctx, nodes, #nodes[1].ids, { blocks = 160, budget = 100 }).units <= #nodes)
 function placement.network(ctx, nodes, size, o)
   local q = { class = {}, units = {}, delay = {}, rate = {}, budget = o.budget, seed = ctx.seed }
@@ -105,14 +105,14 @@ function placement.network(ctx, nodes, size, o)
   if block > 1 then nodes, q.block = in_blocks(nodes, block), block end
   for n, node in ipairs(nodes) do
     for from = 1, #node.ids - size * block + 1, size * block do
-      q.units[#q.units + 1] = { ids = layout.slice(node.ids, from, size * block), kind = node.kind }
+      q.units[#q.units + 1] = { ids = numbers.slice(node.ids, from, size * block), kind = node.kind }
       q.class[#q.class + 1] = n
     end
     q.delay[n], q.rate[n] = {}, {}
     for m, other in ipairs(nodes) do
       local far = m ~= n and other.ids[1] or node.ids[#node.ids]
-      q.delay[n][m] = node.ids[1] ~= far and wires.link(ctx, node.ids[1], far).latency_s or 0
-      q.rate[n][m] = wires.bandwidth(ctx, node.ids[1], far)
+      q.delay[n][m] = node.ids[1] ~= far and links.link(ctx, node.ids[1], far).latency_s or 0
+      q.rate[n][m] = links.bandwidth(ctx, node.ids[1], far)
     end
   end
   return #q.class == #nodes and placement.merged(q) or q
@@ -127,8 +127,8 @@ end
 -- @treturn table {class, units, delay, rate, …}: q itself or a part of it, without stages; nil where there is none
 -- @units none
 -- @raise none
--- @usage local layout, placement = require "layout", require "placement"
--- local nodes = layout.nodes(ctx.cluster:devices())
+-- @usage local inventory, placement = require "inventory", require "placement"
+-- local nodes = inventory.nodes(ctx.cluster:devices())
 -- local q = placement.network(ctx, nodes, #nodes[1].ids, { blocks = 160, budget = 100 })
 -- assert(placement.for_stages(ctx, q, #nodes) == q)
 function placement.for_stages(ctx, q, stages)
@@ -136,7 +136,7 @@ function placement.for_stages(ctx, q, stages)
   if block == 1 then return #q.class % stages == 0 and batch % n == 0 and q or nil end
   while n > 0 and batch % (n * block) ~= 0 do n = n - 1 end
   if n == 0 or ctx.model.n_layers % stages ~= 0 then return nil end -- and only depths that layers divide
-  local own = { class = layout.slice(q.class, 1, n * stages), units = layout.slice(q.units, 1, n * stages) }
+  local own = { class = numbers.slice(q.class, 1, n * stages), units = numbers.slice(q.units, 1, n * stages) }
   for _, key in ipairs { "delay", "rate", "budget", "seed", "block" } do own[key] = q[key] end
   return own
 end

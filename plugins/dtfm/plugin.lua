@@ -3,18 +3,21 @@
 -- server of a stage's replicas, and PIPEP the open-path TSP over stages whose distance is a bottleneck
 -- perfect matching. Section 4: a genetic algorithm with cyclic partitioning as local search. Compute is
 -- ignored on purpose. What a group costs is remembered by how many devices of which node it has.
-local layout = require "layout"
-local oracle = require "oracle"
-local pipes = require "pipes"
+local candidates = require "candidates"
+local grids = require "grids"
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
+local oracle = require "testing.oracle"
+local pipeline = require "pipeline"
 local placement = require "placement"
 local prices = require "prices"
 local search = require "search"
-local wires = require "wires"
 
 local FEW = 4 -- plans of a very large cluster that are simulated
 local SPARE = 0.95 -- share of the memory above which more recomputation is offered too: layers are not all alike
 
---- Stages of a placement as rows of pipes.tables.
+--- Stages of a placement as rows of pipeline.tables.
 local function stages_of(q, rows, size)
   local stages = {}
   for s, row in ipairs(rows) do
@@ -26,10 +29,10 @@ end
 
 --- Do even layers fit under this setting, and with room to spare? Else what they lack.
 local function fits(ctx, stages, c)
-  local ranges, easily = layout.ranges(layout.even(ctx.model.n_layers, #stages)), true
+  local ranges, easily = numbers.ranges(numbers.even(ctx.model.n_layers, #stages)), true
   for s, stage in ipairs(stages) do
     stage.micro_batch, stage.recompute = c.micro_batch, c.recompute
-    local t, need = pipes.tables(ctx, stage, math.min(#stages - s + 1, c.micro_batches)), 0
+    local t, need = pipeline.tables(ctx, stage, math.min(#stages - s + 1, c.micro_batches)), 0
     for l = ranges[s][1] + 1, ranges[s][2] do need = need + t.held[l] end
     if need > t.room then return false, prices.short(ctx, s, need, stage.devices[1]) end
     easily = easily and need <= SPARE * t.room
@@ -39,7 +42,7 @@ end
 
 --- The plan of a placement with even layers.
 local function built(ctx, q, rows, size, c)
-  local ranges, stages = layout.ranges(layout.even(ctx.model.n_layers, #rows)), {}
+  local ranges, stages = numbers.ranges(numbers.even(ctx.model.n_layers, #rows)), {}
   for s, row in ipairs(rows) do
     local ids = {}
     for _, v in ipairs(row) do table.move(q.units[v].ids, 1, #q.units[v].ids, #ids + 1, ids) end
@@ -59,7 +62,7 @@ local function add(ctx, list, q, size)
   local parts, seconds, order = placement.place(q)
   local rows = placement.wired(q, parts, order)
   local stages = stages_of(q, rows, size)
-  for _, micro_batch in ipairs(layout.powers(8)) do
+  for _, micro_batch in ipairs(numbers.powers(8)) do
     for _, recompute in ipairs(global % (D * micro_batch) == 0 and { "none", "selective", "full" } or {}) do
       local c = { micro_batch = micro_batch, recompute = recompute, replicas = D,
         micro_batches = global // (D * micro_batch) }
@@ -78,10 +81,10 @@ end
 --- The nodes, how many devices are placed together, and how many split a layer inside nodes at most. The list of all
 -- devices ends here: of a very large cluster it is most of what Lua may hold.
 local function nodes_of(ctx)
-  local all, why = pipes.devices(ctx)
+  local all, why = inventory.usable(ctx)
   if not all then return nil, why end
-  local nodes = layout.nodes(all)
-  local most = layout.largest_tp(ctx.model:layers(), layout.node_size(nodes), 1024)
+  local nodes = inventory.nodes(all)
+  local most = grids.largest_tp(ctx.model:layers(), inventory.node_size(nodes), 1024)
   return nodes, #all > ctx.options.most and most or 1, most
 end
 
@@ -97,7 +100,7 @@ local function placed(ctx, nodes, size)
       reason = add(ctx, list, own, size) or reason
     end
   end
-  if #list > 0 then return layout.best(list, q.block and FEW or #list) end
+  if #list > 0 then return candidates.best(list, q.block and FEW or #list) end
   return nil, reason and "even layers on equal devices: " .. reason
     or ("%s %d units into replicas that divide the batch"):format(ctx.options.stages == 0 and "no number of stages cuts"
       or ctx.options.stages .. " stages do not cut", #q.class * (q.block or 1))
@@ -123,9 +126,9 @@ local function claim(made, ctx)
     local bytes, hop = prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2]), 0
     for i, a in ipairs(heads) do
       local sent = own.output_bytes * r.micro_batches / (stage.tp or 1)
-      hop = before and math.max(hop, wires.seconds(ctx, before[i], a, sent)) or 0
+      hop = before and math.max(hop, links.seconds(ctx, before[i], a, sent)) or 0
     end
-    data = math.max(data, wires.exchange(ctx, heads, bytes / #heads))
+    data = math.max(data, links.exchange(ctx, heads, bytes / #heads))
     path, before = path + hop, heads
   end
   return { communication_s = data + 2 * path, terms = { data_s = data, pipeline_s = path },

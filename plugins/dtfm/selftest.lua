@@ -12,7 +12,7 @@ function cluster.link(_, a, b)
   return { latency_s = inside and 1 or 3, bandwidth_bytes_per_s = inside and 1 or 2 }
 end
 
---- The first nodes as layout.nodes gives them.
+--- The first nodes as inventory.nodes gives them.
 local function nodes_of(n)
   local nodes = {}
   for i = 1, n do nodes[i] = { group = "g", kind = "gpu", ids = { 2 * i - 1, 2 * i } } end

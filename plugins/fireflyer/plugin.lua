@@ -3,12 +3,16 @@
 -- binary tree over RDMA, and comes back to the GPUs; in chunks, so the slowest of these steps sets the pace, not
 -- their sum. HaiScale: tensor parallelism at most across an NVLink bridge of two, and pipelines laid through the
 -- nodes in turns, so that the ranks of a node, which share its NIC, are at different stages.
-local chain = require "chain"
-local layout = require "layout"
-local pipes = require "pipes"
+local candidates = require "candidates"
+local claims = require "claims"
+local grids = require "grids"
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
+local pipeline = require "pipeline"
 local prices = require "prices"
+local reasons = require "reasons"
 local search = require "search"
-local wires = require "wires"
 
 --- Seconds of HFReduce of `bytes` per GPU over n nodes with q { gpus, d2h, h2d, memory, nic (rates), passes = times
 -- that host memory sees a GPU's byte, root = shared root port rate, sharing = GPUs on it, zone = rate between zones
@@ -44,7 +48,7 @@ local function rates(ctx, ids)
     size = math.max(size, count[node])
   end
   for i = 2, #heads do
-    local rate = wires.bandwidth(ctx, heads[i - 1], heads[i])
+    local rate = links.bandwidth(ctx, heads[i - 1], heads[i])
     if zone[heads[i - 1]] == zone[heads[i]] then nic = math.min(nic, rate) end
     if zone[heads[i - 1]] ~= zone[heads[i]] then between = math.min(between or rate, rate) end
   end
@@ -79,36 +83,36 @@ end
 
 --- The best plan with states sharded so far.
 local function plan_with(ctx, zero)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
-  local types, list, layers = pipes.types(devices), {}, ctx.model:layers()
+  local types, list, layers = inventory.types(devices), {}, ctx.model:layers()
   local outputs = hv.cost.layers { kinds = { types[1].kind }, micro_batch = 1 }:sizes "output"
-  for v in search.product { { 1, 2 }, layout.powers(64), layout.powers(8) } do
+  for v in search.product { { 1, 2 }, numbers.powers(64), numbers.powers(8) } do
     local tp, depth, micro_batch, tps, turned = v[1], v[2], v[3], {}, {}
-    local fits = depth <= #layers and layout.tp_fits(layers, tp)
+    local fits = depth <= #layers and grids.tp_fits(layers, tp)
     for i, t in ipairs(types) do
       tps[i], fits = tp, fits and t.size % tp == 0
       turned[i] = { kind = t.kind, devices = fits and in_turns(t, tp) or {} }
     end
-    local rows, total = fits and pipes.inside(turned, tps, depth), ctx.job.global_batch // micro_batch
+    local rows, total = fits and pipeline.inside(turned, tps, depth), ctx.job.global_batch // micro_batch
     if rows and #rows > 0 and ctx.job.global_batch % micro_batch == 0 and total >= #rows then
       for _, row in ipairs(rows) do
         for _, stage in ipairs(row) do stage.zero, stage.holders = zero, #rows end
       end
-      local c = { list = pipes.joined(rows), pipelines = #rows, micro_batch = micro_batch, entering = micro_batch,
+      local c = { list = pipeline.joined(rows), pipelines = #rows, micro_batch = micro_batch, entering = micro_batch,
         total = total, outputs = outputs, ways = 2 }
-      pipes.set(c.list, micro_batch, "none")
-      c.bound = pipes.bound(ctx, c.list, total)
+      pipeline.set(c.list, micro_batch, "none")
+      c.bound = pipeline.bound(ctx, c.list, total)
       list[#list + 1] = c
     end
   end
-  local fitting = pipes.within_bound(list, ctx.options.tries, function(c) return pipes.evaluate(ctx, c) end)
-  if #fitting == 0 then return nil, chain.too_small(ctx, devices, "no pipeline with tensor degree 1 or 2", "kind") end
+  local fitting = pipeline.within_bound(list, ctx.options.tries, function(c) return pipeline.evaluate(ctx, c) end)
+  if #fitting == 0 then return nil, reasons.too_small(ctx, devices, "no pipeline with tensor degree 1 or 2", "kind") end
   for _, c in ipairs(fitting) do
     local build = c.build
     function c.build() return apply(build()) end
   end
-  return layout.best(fitting, ctx.options.tries)
+  return candidates.best(fitting, ctx.options.tries)
 end
 
 local function plan(ctx)
@@ -121,10 +125,10 @@ end
 -- over the same wires.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local parts, longest, worst, shown, ring, kinds = chain.parts(ctx, made), 0, 0, 0, 0, prices.kinds(ctx)
+  local parts, longest, worst, shown, ring, kinds = claims.parts(ctx, made), 0, 0, 0, 0, prices.kinds(ctx)
   local beside = not made.sync or made.sync.overlap ~= false
   for r, replica in ipairs(made.replicas) do
-    longest = math.max(longest, chain.seconds(parts[r]))
+    longest = math.max(longest, claims.seconds(parts[r]))
     for s, stage in ipairs(replica.stages) do
       local ids = ctx.cluster:ids(stage.devices)
       local own, part = prices.shard(ctx, stage, kinds[ids[1]])

@@ -2,8 +2,8 @@
 -- devices is cut into pipelines, these into stages; stages are ordered, chunks of machines choose their tensor
 -- degrees, layers follow memory. Beyond the paper: layers by speed, and stages merged, split, swapped or left out
 -- while its own objective falls.
-local layout = require "layout"
 local formula = require "formula"
+local numbers = require "numbers"
 local search = require "search"
 
 local walk = {}
@@ -65,14 +65,14 @@ end
 --- Ways to cut g devices of one machine into stages: all together, and halves again and again.
 local function splits(q, devices)
   local list, seen = {}, {}
-  local sizes = layout.powers(#devices)
+  local sizes = numbers.powers(#devices)
   sizes[#sizes + 1] = #devices
   for i = #sizes, 1, -1 do
     local rest, stages = #devices, {}
     while rest > 0 do
       local size = math.min(sizes[i], rest)
       while not q.tp(size) do size = size - 1 end
-      stages[#stages + 1] = { devices = layout.slice(devices, #devices - rest + 1, size) }
+      stages[#stages + 1] = { devices = numbers.slice(devices, #devices - rest + 1, size) }
       rest = rest - size
     end
     if not seen[#stages] then list[#list + 1], seen[#stages] = stages, true end
@@ -145,8 +145,8 @@ local function moves(q, p)
     local d, next_stage = stage.devices, p[s + 1]
     if #p > 1 then list[#list + 1] = with(p, s, s, {}) end
     if #d > 1 and q.tp(#d - #d // 2) and q.tp(#d // 2) then
-      list[#list + 1] = with(p, s, s, { { devices = layout.slice(d, 1, #d - #d // 2) },
-        { devices = layout.slice(d, #d - #d // 2 + 1, #d // 2) } })
+      list[#list + 1] = with(p, s, s, { { devices = numbers.slice(d, 1, #d - #d // 2) },
+        { devices = numbers.slice(d, #d - #d // 2 + 1, #d // 2) } })
     end
     if next_stage then
       list[#list + 1] = with(p, s, s + 1, { next_stage, stage })
@@ -235,7 +235,7 @@ end
 
 --- What the cut leaves together: every device by itself, or every node's devices.
 -- @function pipeline_search.atoms
--- @tparam table nodes list of rows with ids, as layout.nodes gives them
+-- @tparam table nodes list of rows with ids, as inventory.nodes gives them
 -- @tparam boolean whole nodes stay together
 -- @treturn table lists of positions in the list of all nodes' devices
 -- @units none

@@ -4,13 +4,17 @@
 -- machine's chunk picks its tensor degrees, layers follow memory; a seeded walk over the numbers of pipelines and
 -- stages refines. Then, unless asked for the paper alone, layers follow speed and stages are merged, split, swapped
 -- or left out as long as the paper's own objective falls (the best plan known for its sample leaves two GPUs out).
-local pipeline_search = require "pipeline_search"
-local chain = require "chain"
-local layout = require "layout"
-local pipes = require "pipes"
-local prices = require "prices"
+local candidates = require "candidates"
+local claims = require "claims"
 local formula = require "formula"
-local wires = require "wires"
+local grids = require "grids"
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
+local pipeline = require "pipeline"
+local pipeline_search = require "pipeline_search"
+local prices = require "prices"
+local reasons = require "reasons"
 
 local MANY = 64 -- atoms from which on cuts are few, and the first plan is kept at once
 
@@ -29,20 +33,20 @@ local function instance(ctx, devices, c)
   local between = {} -- of two machines all pairs are the same
   function q.bw(a, b)
     local m, n = q.machine[a], q.machine[b]
-    if m == n then return wires.bandwidth(ctx, q.ids[a], q.ids[b]) end
+    if m == n then return links.bandwidth(ctx, q.ids[a], q.ids[b]) end
     local row = between[m] or {}
-    between[m], row[n] = row, row[n] or wires.bandwidth(ctx, q.ids[a], q.ids[b])
+    between[m], row[n] = row, row[n] or links.bandwidth(ctx, q.ids[a], q.ids[b])
     return row[n]
   end
   function q.tp(size)
-    if fits[size] == nil then fits[size] = layout.tp_fits(rows, size) end
+    if fits[size] == nil then fits[size] = grids.tp_fits(rows, size) end
     return fits[size]
   end
   local known = {}
   local function most(stage, s, stages)
-    local t = pipes.tables(ctx, { devices = { { kind = q.kinds[stage.devices[1]] } }, tp = #stage.devices,
+    local t = pipeline.tables(ctx, { devices = { { kind = q.kinds[stage.devices[1]] } }, tp = #stage.devices,
       micro_batch = c.micro_batch, recompute = c.recompute }, stages - s + 1)
-    return pipes.most(t, s == 1 or s == stages)
+    return pipeline.most(t, s == 1 or s == stages)
   end
   function q.most(stage, s, stages)
     local size = number[q.kinds[stage.devices[1]]] * 4096 + #stage.devices
@@ -77,7 +81,7 @@ local function keep_first(ctx, devices, atoms)
     local q = instance(ctx, devices, c)
     for _, found in ipairs(pipeline_search.run(q, atoms, { rounds = 3, budget = 1, seed = ctx.seed, quick = true })) do
       local made = built(ctx, q, found.pipelines, c)
-      local verdict = layout.judge(made)
+      local verdict = candidates.judge(made)
       if verdict then
         hv.incumbent(made)
         return verdict.iteration_s
@@ -87,11 +91,11 @@ local function keep_first(ctx, devices, atoms)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
-  local atoms, list = pipeline_search.atoms(layout.nodes(devices), #devices > ctx.options.most), {}
+  local atoms, list = pipeline_search.atoms(inventory.nodes(devices), #devices > ctx.options.most), {}
   local kept = #atoms > MANY and keep_first(ctx, devices, atoms) or math.huge
-  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
+  for _, micro_batch in ipairs(numbers.powers(ctx.options.micro_batch)) do
     for _, recompute in ipairs(ctx.job.global_batch % micro_batch == 0 and { "none", "full" } or {}) do
       local c = { micro_batch = micro_batch, recompute = recompute }
       local q = instance(ctx, devices, c)
@@ -103,7 +107,7 @@ local function plan(ctx)
         list[#list + 1] = found
         found.rank = #list
         function found.build() return built(ctx, q, found.pipelines, c) end
-        local verdict = #atoms > MANY and k == 1 and layout.judge(found.build())
+        local verdict = #atoms > MANY and k == 1 and candidates.judge(found.build())
         if verdict and verdict.iteration_s < kept then
           kept = verdict.iteration_s
           hv.incumbent(found.build())
@@ -111,8 +115,8 @@ local function plan(ctx)
       end
     end
   end
-  if #list == 0 then return nil, chain.too_small(ctx, devices, "no set of pipelines without sharded states") end
-  return layout.best(list, ctx.options.tries)
+  if #list == 0 then return nil, reasons.too_small(ctx, devices, "no set of pipelines without sharded states") end
+  return candidates.best(list, ctx.options.tries)
 end
 
 --- FlashFlex's own objective on the plan.
@@ -152,8 +156,8 @@ local function selftest(t)
     (formula.memory_bytes(q, eight) - formula.memory_bytes(q, none) - 8 * 4096 * 4096 * 2) / 2 ^ 30, 12, 1e-9, src)
   t.near("GPipe's map of 1 2 3, M 4", formula.map_s({ 1, 2, 3 }, 4), 15, 0, src)
   t.near("of 3 1 3", formula.map_s({ 3, 1, 3 }, 4), 18, 0, src)
-  t.near("Eq-P of 1 2 3", layout.pipeline_s({ 1, 2, 3 }, 4), 15, 0, src)
-  t.near("of 3 1 3", layout.pipeline_s({ 3, 1, 3 }, 4), 16, 0, src)
+  t.near("Eq-P of 1 2 3", claims.pipeline_s({ 1, 2, 3 }, 4), 15, 0, src)
+  t.near("of 3 1 3", claims.pipeline_s({ 3, 1, 3 }, 4), 16, 0, src)
   q = require("data.shipped")()
   local known = { { devices = { 4 }, layers = 4 }, { devices = { 5 }, layers = 4 }, { devices = { 6 }, layers = 1 },
     { devices = { 1, 2, 3 }, layers = 23 }, micro_batches = 24 }

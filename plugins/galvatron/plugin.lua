@@ -5,13 +5,14 @@
 -- recomputation only, and stages in everything. The paper has equal devices; where stages differ, layers are also dealt
 -- by their speeds.
 local candidates = require "candidates"
-local chain = require "chain"
 local grids = require "grids"
+local inventory = require "inventory"
 local layer_dp = require "layer_dp"
-local layout = require "layout"
-local pipes = require "pipes"
+local links = require "links"
+local numbers = require "numbers"
+local pipeline = require "pipeline"
 local prices = require "prices"
-local wires = require "wires"
+local reasons = require "reasons"
 
 local GRAIN = 2 ^ 22 -- bytes in which memory is counted
 
@@ -23,7 +24,7 @@ local function stage_of(ctx, q, devices, before)
   local function tables(s, x, alive)
     local row = { devices = devices, kinds = shape.kinds, tp = s.tp, micro_batch = x, zero = s.zero, holders = s.dp,
       recompute = s.full and "full" or "none" }
-    local t = pipes.tables(ctx, row, alive)
+    local t = pipeline.tables(ctx, row, alive)
     shape.kinds = row.kinds
     return t
   end
@@ -49,7 +50,7 @@ local function stage_of(ctx, q, devices, before)
     if n > 1 and not rings[s.tp] then
       local heads = {}
       for i = 1, #devices, s.tp do heads[#heads + 1] = devices[i].id end
-      rings[s.tp] = wires.ring(ctx, heads, 1) * n / (2 * (n - 1))
+      rings[s.tp] = links.ring(ctx, heads, 1) * n / (2 * (n - 1))
     end
     return n > 1 and rings[s.tp] or 0
   end
@@ -57,7 +58,7 @@ local function stage_of(ctx, q, devices, before)
   function own.saved(s, x) return saved(s, mid, x) end
   function own.hop(pp, x)
     local bytes = prices.chain(ctx, devices[1].kind, { tp = 1, micro_batch = x }).output_bytes
-    hops[x] = hops[x] or before and wires.seconds(ctx, before.id, devices[1].id, bytes) or 0
+    hops[x] = hops[x] or before and links.seconds(ctx, before.id, devices[1].id, bytes) or 0
     return 2 * pp * hops[x]
   end
   function own.switch() return 0 end
@@ -82,18 +83,18 @@ end
 
 --- Layers per stage: evenly, and by the stages' speeds where these differ.
 local function divisions(ctx, stages)
-  local list, time = { layout.even(ctx.model.n_layers, #stages) }, {}
+  local list, time = { numbers.even(ctx.model.n_layers, #stages) }, {}
   for s, devices in ipairs(stages) do
-    time[s] = pipes.tables(ctx, { devices = devices, micro_batch = 1 }, 1).total
+    time[s] = pipeline.tables(ctx, { devices = devices, micro_batch = 1 }, 1).total
   end
-  local r = hv.opt.distribute { total = ctx.model.n_layers, time = time, min = layout.even(#stages, #stages) }
+  local r = hv.opt.distribute { total = ctx.model.n_layers, time = time, min = numbers.even(#stages, #stages) }
   list[2] = r and math.max(table.unpack(r.counts)) > list[1][1] and r.counts or nil
   return list
 end
 
 --- The plan of a choice.
 local function built(ctx, stages, counts, chunks, found)
-  local rows, ranges = {}, layout.ranges(counts)
+  local rows, ranges = {}, numbers.ranges(counts)
   for s, row in ipairs(found.stages) do
     local ids, levels, some, e = {}, {}, 0, row.ends
     for i, d in ipairs(stages[s]) do ids[i] = d.id end
@@ -111,12 +112,12 @@ end
 --- The search with so many bytes of every device left alone.
 local function searched(ctx, devices, reserve)
   local all, rows, batch = candidates.new(), ctx.model:layers(), ctx.job.global_batch
-  local most = layout.largest_tp(rows, layout.node_size(layout.nodes(devices)), 64)
+  local most = grids.largest_tp(rows, inventory.node_size(inventory.nodes(devices)), 64)
   for _, pp in ipairs(grids.depths(#devices, math.min(ctx.options.stages, ctx.model.n_layers))) do
     local stages, size = {}, #devices // pp
-    for s = 1, #devices % pp == 0 and pp or 0 do stages[s] = layout.slice(devices, (s - 1) * size + 1, size) end
+    for s = 1, #devices % pp == 0 and pp or 0 do stages[s] = numbers.slice(devices, (s - 1) * size + 1, size) end
     for _, counts in ipairs(#stages > 0 and divisions(ctx, stages) or {}) do
-      for _, chunks in ipairs(layout.divisors(batch)) do
+      for _, chunks in ipairs(numbers.divisors(batch)) do
         local list = layer_dp.strategies(size, batch // chunks, { tp = math.min(most, size), sp = 1 })
         if #list > 0 and chunks >= pp and not (hv.stopping() and #all.list > 0) then
           local found = layer_dp.stages(instance(ctx, stages, chunks, reserve), counts, function() return list end,
@@ -132,11 +133,11 @@ local function searched(ctx, devices, reserve)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
   local all = candidates.within(function(reserve) return searched(ctx, devices, reserve) end)
   if all then return all.best(ctx.options.tries) end
-  return nil, chain.too_small(ctx, devices, "no pipeline of equal stages")
+  return nil, reasons.too_small(ctx, devices, "no pipeline of equal stages")
 end
 
 --- Galvatron's iteration time of the plan.

@@ -1,18 +1,21 @@
 -- Training pipelines whose stages are whole nodes in proportion to their rates: the placements that Helix's graph of
 -- nodes and links (Mei et al., arXiv 2406.01566) can compare and that can be trained. All nodes of a stage hold the
 -- same run of layers and share each micro-batch by their rates.
-local chain = require "chain"
-local layer_flow = require "layer_flow"
-local layout = require "layout"
+local candidates = require "candidates"
+local grids = require "grids"
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
 local prices = require "prices"
+local reasons = require "reasons"
 local search = require "search"
-local wires = require "wires"
+local token_flow = require "token_flow"
 
 local train = {}
 
 --- Nodes as the graph's: { kind, ids, rate of one layer in sequences per second }.
 local function nodes_of(ctx, devices, c)
-  local nodes = layout.nodes(devices)
+  local nodes = inventory.nodes(devices)
   for _, node in ipairs(nodes) do
     local own = prices.chain(ctx, node.kind, { tp = 1, micro_batch = 1, recompute = c.recompute })
     node.rate = #node.ids * own.n / prices.time(own, 1, own.n)
@@ -28,7 +31,7 @@ local function dealt(nodes, S)
   for s = 1, S do stages[s] = { nodes = {}, rate = 0, size = 0 } end
   for i, s in ipairs(r.counts) do
     table.insert(stages[s].nodes, nodes[i])
-    stages[s].rate, stages[s].size = stages[s].rate + nodes[i].rate, layout.gcd(stages[s].size, #nodes[i].ids)
+    stages[s].rate, stages[s].size = stages[s].rate + nodes[i].rate, numbers.gcd(stages[s].size, #nodes[i].ids)
   end
   return stages
 end
@@ -47,14 +50,14 @@ local function flow_of(ctx, stages, counts)
   end
   function q.link(i, j)
     if i == 0 or j > #heads then return 1e15 end
-    return wires.bandwidth(ctx, heads[i], heads[j]) / out / 2 -- activations there, gradients back
+    return links.bandwidth(ctx, heads[i], heads[j]) / out / 2 -- activations there, gradients back
   end
-  return (layer_flow.flow(q, runs))
+  return (token_flow.flow(q, runs))
 end
 
 --- The plan of stages: one pipeline, ranks of tp devices, shares by rate; nil where a share would be nothing.
 local function built(ctx, stages, counts, c)
-  local rows, ranges = {}, layout.ranges(counts)
+  local rows, ranges = {}, numbers.ranges(counts)
   for s, stage in ipairs(stages) do
     local ids, times, least, tp = {}, {}, {}, math.min(c.tp, stage.size)
     for _, node in ipairs(stage.nodes) do
@@ -62,7 +65,7 @@ local function built(ctx, stages, counts, c)
       for _ = 1, #node.ids // tp do times[#times + 1], least[#least + 1] = #node.ids / node.rate / tp, 1 end
     end
     local r = #times <= c.micro_batch and hv.opt.distribute { total = c.micro_batch, time = times, min = least }
-    if not r or not layout.tp_fits(ctx.model:layers(), tp) or #ids % tp ~= 0 then return nil end
+    if not r or not grids.tp_fits(ctx.model:layers(), tp) or #ids % tp ~= 0 then return nil end
     local even = true
     for _, n in ipairs(r.counts) do even = even and n == r.counts[1] end
     rows[s] = prices.stage_keys({ tp = tp, recompute = c.recompute, zero = c.zero, sequence_parallel = tp > 1 }, {
@@ -86,14 +89,14 @@ end
 -- assert(made == nil or #made.replicas == 1)
 function train.plan(ctx, devices, o)
   local list = {}
-  for v in layout.in_time(search.product { layout.powers(64), { 1, 2, 4, 8 }, { "none", "selective", "full" },
-    layout.divisors(ctx.job.global_batch) }) do
+  for v in candidates.in_time(search.product { numbers.powers(64), { 1, 2, 4, 8 }, { "none", "selective", "full" },
+    numbers.divisors(ctx.job.global_batch) }) do
     local c = { tp = v[2], recompute = v[3], micro_batch = v[4], zero = o.zero }
     local nodes = nodes_of(ctx, devices, c)
     local stages = v[1] <= math.min(#nodes, ctx.model.n_layers) and dealt(nodes, v[1])
     local time = {}
     for s, stage in ipairs(stages or {}) do time[s] = 1 / stage.rate end
-    local cut = stages and hv.opt.distribute { total = ctx.model.n_layers, time = time, min = layout.even(v[1], v[1]) }
+    local cut = stages and hv.opt.distribute { total = ctx.model.n_layers, time = time, min = numbers.even(v[1], v[1]) }
     local made = cut and built(ctx, stages, cut.counts, c)
     if made then
       local rank, M = #list + 1, ctx.job.global_batch / c.micro_batch
@@ -101,9 +104,9 @@ function train.plan(ctx, devices, o)
       list[rank] = { claim_s = ideal * (1 + (v[1] - 1) / M), rank = rank, build = function() return made end }
     end
   end
-  local best, reason = layout.best(list, o.tries)
+  local best, reason = candidates.best(list, o.tries)
   if best then return best end
-  return nil, reason or chain.too_small(ctx, devices, "no division of whole nodes into stages")
+  return nil, reason or reasons.too_small(ctx, devices, "no division of whole nodes into stages")
 end
 
 --- The max flow of a plan's own stages.

@@ -1,7 +1,8 @@
 -- The instance of provisioning.lua for a run: types of the cluster's devices, groups of the model's layers, prices and
 -- memory by the core (HeterPS, Liu et al., FGCS 148, 2023, section 4).
-local layout = require "layout"
-local pipes = require "pipes"
+local inventory = require "inventory"
+local numbers = require "numbers"
+local pipeline = require "pipeline"
 local prices = require "prices"
 
 local instance = {}
@@ -16,7 +17,7 @@ local MOST_GROUPS = 120 -- of a model's layers
 -- @raise none
 -- @usage print(require("instance").types(ctx.cluster:devices())[1].price)
 function instance.types(devices)
-  local types = pipes.types(devices)
+  local types = inventory.types(devices)
   for _, d in ipairs(devices) do
     for _, t in ipairs(types) do
       if t.kind == d.kind then t.price, t.known = d.usd_per_h or d.flops_per_s / 1e14, d.usd_per_h ~= nil end
@@ -36,7 +37,7 @@ end
 function instance.entering(ctx, stages)
   local most = 1
   for _, s in ipairs(stages) do most = math.max(most, s.k or 1) end
-  return layout.divisor_from(ctx.job.global_batch, most) or ctx.job.global_batch
+  return numbers.divisor_from(ctx.job.global_batch, most) or ctx.job.global_batch
 end
 
 --- May a stage with so many sequences per device and micro-batches alive stay on its type's devices? Remembered.
@@ -46,8 +47,8 @@ local function fitting(ctx, types, ranges, c)
     local key = (((s.type * 65536 + share) * 65536 + alive) * 128 + s.first) * 128 + s.last
     if known[key] == nil then
       local row = { devices = { types[s.type].devices[1] }, micro_batch = share, recompute = c.recompute }
-      local t = pipes.tables(ctx, row, alive)
-      known[key] = pipes.fits({ held = t.held, room = t.room - (c.reserve or 0) }, ranges[s.first][1] + 1,
+      local t = pipeline.tables(ctx, row, alive)
+      known[key] = pipeline.fits({ held = t.held, room = t.room - (c.reserve or 0) }, ranges[s.first][1] + 1,
         ranges[s.last][2])
     end
     return known[key]
@@ -60,7 +61,7 @@ local function packing(fits)
   local known, by_run = {}, {}
   local function part_fits(run, n, tail)
     local at = run.first
-    for j, size in ipairs(layout.even(run.last - run.first + 1, n)) do
+    for j, size in ipairs(numbers.even(run.last - run.first + 1, n)) do
       if not fits({ type = run.type, first = at, last = at + size - 1 }, 1, tail + n - j + 1) then return false end
       at = at + size
     end
@@ -110,14 +111,14 @@ end
 -- @treturn table {ranges = {from, to} of every group, full = sequences per second when every type runs the whole model
 -- on all of its devices, possible = does every group fit a device of some type, and the keys of provisioning.lua}
 -- @units seconds, USD per hour
--- @raise as pipes.tables
+-- @raise as pipeline.tables
 -- @usage local instance = require "instance"
 -- local types = instance.types(ctx.cluster:devices())
 -- print(instance.instance(ctx, types, { recompute = "none", alpha = 1, beta = 1, groups = 4 }).full)
 function instance.instance(ctx, types, c)
   local q = { types = {}, compute = {}, exchange = {}, choices = {}, batch = 1, examples = 1, alpha = c.alpha,
     beta = c.beta, full = 0,
-    ranges = layout.ranges(layout.even(ctx.model.n_layers, math.min(c.groups, ctx.model.n_layers, MOST_GROUPS))) }
+    ranges = numbers.ranges(numbers.even(ctx.model.n_layers, math.min(c.groups, ctx.model.n_layers, MOST_GROUPS))) }
   for t, type in ipairs(types) do
     local own = prices.chain(ctx, type.kind, { tp = 1, micro_batch = 1, recompute = c.recompute })
     local near = ctx.cluster:link(type.devices[1].id, type.devices[#type.devices].id)

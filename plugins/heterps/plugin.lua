@@ -5,14 +5,14 @@
 -- paper every run fits one device; here one that does not is cut into as many stages as its memory needs. What the
 -- paper pays for cores of parameter servers is in the price of the nodes.
 local candidates = require "candidates"
-local chain = require "chain"
-local layout = require "layout"
-local pipes = require "pipes"
+local instance = require "instance"
+local inventory = require "inventory"
+local numbers = require "numbers"
 local prices = require "prices"
 local provisioning = require "provisioning"
-local recurrent = require "recurrent"
+local reasons = require "reasons"
+local recurrent = require "learn.recurrent"
 local search = require "search"
-local instance = require "instance"
 
 --- The plan of stages: k devices of a type each.
 local function built(ctx, types, q, stages, recompute)
@@ -24,7 +24,7 @@ local function built(ctx, types, q, stages, recompute)
     taken[s.type] = from + s.k
     rows[i] = prices.stage_keys({ tp = 1, recompute = recompute }, { devices = ctx.cluster:address(ids),
       layers = { q.ranges[s.first][1], q.ranges[s.last][2] }, dp = s.k > 1 and s.k or nil,
-      shares = micro_batch % s.k ~= 0 and layout.even(micro_batch, s.k) or nil })
+      shares = micro_batch % s.k ~= 0 and numbers.even(micro_batch, s.k) or nil })
   end
   return { micro_batch = micro_batch, schedule = { name = "1f1b" }, sync = { kind = "ps", servers = "sharded" },
     replicas = { { micro_batches = ctx.job.global_batch // micro_batch, stages = rows } } }
@@ -55,12 +55,12 @@ local function offered(ctx, types, groups, reserve)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx, ctx.options.hosts and "hosts" or nil)
+  local devices, why = inventory.usable(ctx, ctx.options.hosts and "hosts" or nil)
   if not devices then return nil, why end
   local types, o = instance.types(devices), ctx.options
   local own, have = prices.chain(ctx, devices[1].kind, { tp = 1, micro_batch = 1 }), 0
   for _, d in ipairs(devices) do have = have + prices.capacity(ctx, d) end
-  local too_small = chain.too_small(ctx, devices, "no cut into runs of layers by type of device")
+  local too_small = reasons.too_small(ctx, devices, "no cut into runs of layers by type of device")
   if own.state[own.n] > have then return nil, too_small end
   local money = o.rate > 0 or ctx.job.minimize == "cost" -- the cheapest that reaches the rate, or of all
   local weigh, groups, best, reason = money and function(v, c) return v.iteration_s * c.usd_per_s end or nil, o.groups
@@ -81,7 +81,7 @@ end
 local function claim(made, ctx)
   made = prices.table_of(made)
   local o, slowest, money, known, stages = ctx.options, 0, 0, true, made.replicas[1].stages
-  local types = instance.types((pipes.devices(ctx, o.hosts and "hosts" or nil)))
+  local types = instance.types((inventory.usable(ctx, o.hosts and "hosts" or nil)))
   local q = instance.instance(ctx, types, { recompute = stages[1].recompute or "none", alpha = o.alpha, beta = o.beta,
     groups = o.groups })
   local at, batch = {}, ctx.job.global_batch

@@ -5,10 +5,10 @@
 -- compute[t][l] and exchange[t][l] = what `batch` units take on one device of type t, choices[l] = how many types,
 -- alpha, beta = parallel shares of both, batch, rate, examples, short = function(stages) or nil, packed =
 -- function(runs) giving the least parts of every run that short may let pass, or nil where there are none }.
-local bayes = require "bayes"
-local layout = require "layout"
-local policy = require "policy"
-local recurrent = require "recurrent"
+local bayes = require "learn.bayes"
+local numbers = require "numbers"
+local policy = require "learn.policy"
+local recurrent = require "learn.recurrent"
 local search = require "search"
 
 local provisioning = {}
@@ -40,7 +40,7 @@ local function cut(runs, parts)
   local stages = {}
   for i, run in ipairs(runs) do
     local at = run.first
-    for _, n in ipairs(layout.even(run.last - run.first + 1, parts[i])) do
+    for _, n in ipairs(numbers.even(run.last - run.first + 1, parts[i])) do
       stages[#stages + 1], at = { type = run.type, run = i, first = at, last = at + n - 1 }, at + n
     end
   end

@@ -3,11 +3,14 @@
 -- tensor and data parallelism stay inside a type; a predictor from the times of one layer per type and degree;
 -- stages get layers by the speed of their type within their memory, in the order of types that is predicted
 -- fastest. Where all devices share one fabric, data parallelism may cross types instead.
-local chain = require "chain"
-local layout = require "layout"
-local oracle = require "oracle"
-local pipes = require "pipes"
+local candidates = require "candidates"
+local claims = require "claims"
+local grids = require "grids"
+local inventory = require "inventory"
+local numbers = require "numbers"
+local pipeline = require "pipeline"
 local prices = require "prices"
+local reasons = require "reasons"
 local search = require "search"
 
 --- One row of stages, each with the ranks of all dp pipelines: types in this order with these degrees, so
@@ -18,7 +21,7 @@ local function across_pipeline(types, order, tps, dp)
     local t, size = types[i], tps[k] * dp
     if #t.devices % size ~= 0 then return nil end
     for from = 1, #t.devices, size do
-      row[#row + 1] = { devices = layout.slice(t.devices, from, size), tp = tps[k], dp = dp, holders = dp }
+      row[#row + 1] = { devices = numbers.slice(t.devices, from, size), tp = tps[k], dp = dp, holders = dp }
     end
   end
   return { row }
@@ -40,17 +43,17 @@ end
 
 --- Adds a choice for every micro-batch that divides; rows as above.
 local function add(ctx, list, rows, dp, outputs)
-  local joined, global = pipes.joined(rows), ctx.job.global_batch
+  local joined, global = pipeline.joined(rows), ctx.job.global_batch
   for _, p in ipairs(joined) do
     if #p.row > ctx.model.n_layers then return end
   end
-  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
+  for _, micro_batch in ipairs(numbers.powers(ctx.options.micro_batch)) do
     local total = global // (dp * micro_batch)
     if global % (dp * micro_batch) == 0 and total >= #rows then
       local c = { list = joined, pipelines = #rows, micro_batch = micro_batch, entering = micro_batch * dp,
         total = total, outputs = outputs, ways = 2 }
-      pipes.set(joined, micro_batch, "none")
-      c.bound = pipes.bound(ctx, joined, total)
+      pipeline.set(joined, micro_batch, "none")
+      c.bound = pipeline.bound(ctx, joined, total)
       list[#list + 1] = c
     end
   end
@@ -60,44 +63,45 @@ end
 local function choices_of(ctx, types, one_fabric)
   local list, tps, common, cross = {}, {}, 0, ctx.options.cross
   local outputs = hv.cost.layers { kinds = { types[1].kind }, micro_batch = 1 }:sizes "output"
-  for i, t in ipairs(types) do tps[i], common = pipes.degrees(ctx, t), layout.gcd(common, #t.devices) end
-  for _, order in ipairs(cross ~= "data" and oracle.permutations(math.min(#types, 5)) or {}) do
-    local lists = { layout.divisors(common) }
+  for i, t in ipairs(types) do tps[i], common = grids.tp_degrees(ctx, t), numbers.gcd(common, #t.devices) end
+  for _, order in ipairs(cross ~= "data" and numbers.permutations(math.min(#types, 5)) or {}) do
+    local lists = { numbers.divisors(common) }
     for k, i in ipairs(order) do lists[k + 1] = tps[i] end
-    for v in layout.in_time(search.product(lists)) do
-      local own = layout.slice(v, 2, #order)
+    for v in candidates.in_time(search.product(lists)) do
+      local own = numbers.slice(v, 2, #order)
       local rows = shallow(ctx, types, own, order, v[1]) and across_pipeline(types, order, own, v[1])
       if rows then add(ctx, list, rows, v[1], outputs) end
     end
   end
-  local lists = { layout.powers(32) }
+  local lists = { numbers.powers(32) }
   for i in ipairs(types) do lists[i + 1] = tps[i] end
-  for v in layout.in_time(search.product(one_fabric and cross ~= "pipeline" and lists or { {} })) do
-    local own = layout.slice(v, 2, #types)
-    local rows = #own == #types and fed(ctx, types, own, v[1]) and pipes.inside(types, own, v[1])
+  for v in candidates.in_time(search.product(one_fabric and cross ~= "pipeline" and lists or { {} })) do
+    local own = numbers.slice(v, 2, #types)
+    local rows = #own == #types and fed(ctx, types, own, v[1]) and pipeline.inside(types, own, v[1])
     if rows then add(ctx, list, rows, 1, outputs) end
   end
   return list
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx, true)
+  local devices, why = inventory.usable(ctx, true)
   if not devices then return nil, why end
-  local types, list = pipes.types(devices), choices_of(ctx, pipes.types(devices), #layout.devices(ctx) >= #devices)
-  if #list == 0 then return nil, ("no degrees divide %s and the batch"):format(layout.kinds_text(devices)) end
-  local fitting = pipes.within_bound(list, ctx.options.tries, function(c) return pipes.evaluate(ctx, c) end)
-  if #fitting == 0 then return nil, chain.too_small(ctx, devices, "no chain of " .. #types .. " types") end
-  return layout.best(fitting, ctx.options.tries)
+  local types, list = inventory.types(devices), choices_of(ctx, inventory.types(devices),
+    #inventory.priced(ctx) >= #devices)
+  if #list == 0 then return nil, ("no degrees divide %s and the batch"):format(inventory.kinds_text(devices)) end
+  local fitting = pipeline.within_bound(list, ctx.options.tries, function(c) return pipeline.evaluate(ctx, c) end)
+  if #fitting == 0 then return nil, reasons.too_small(ctx, devices, "no chain of " .. #types .. " types") end
+  return candidates.best(fitting, ctx.options.tries)
 end
 
 --- The predictor on the plan: Eq-P with hops there and back, the exposed all-reduce; beside it the share of what
 -- the types reach together when none waits for another, the paper's measure.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local parts, sync_s = chain.parts(ctx, made)
+  local parts, sync_s = claims.parts(ctx, made)
   local seconds, rate, total = 0, 0, 0
   for r, part in ipairs(parts) do
-    seconds, total = math.max(seconds, chain.seconds(part)), total + made.replicas[r].count * part.micro_batches
+    seconds, total = math.max(seconds, claims.seconds(part)), total + made.replicas[r].count * part.micro_batches
     rate = rate + made.replicas[r].count * #part.stage_s / part.sum_s
   end
   return {

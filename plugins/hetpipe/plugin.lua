@@ -3,9 +3,10 @@
 -- Section 4: one GPU per stage, Nm minibatches in flight. Section 5: waves and clock distance D.
 -- Section 7: allocation policies and the partition that minimises the slowest stage.
 local candidates = require "candidates"
-local chain = require "chain"
-local layout = require "layout"
-local oracle = require "oracle"
+local claims = require "claims"
+local inventory = require "inventory"
+local numbers = require "numbers"
+local oracle = require "testing.oracle"
 local prices = require "prices"
 local virtual_workers = require "virtual_workers"
 
@@ -42,7 +43,7 @@ local function candidate(ctx, choice, groups, c)
   return {
     claim_s = (total + choice.n - 1) // choice.n * slowest,
     build = function()
-      local shares = layout.even(total, choice.n) -- waves are equal; what is left over goes first
+      local shares = numbers.even(total, choice.n) -- waves are equal; what is left over goes first
       return {
         micro_batch = c.micro_batch,
         replicas = virtual_workers.replicas(ctx, virtual_workers.groups(choice.make()), found, shares, c),
@@ -57,7 +58,7 @@ end
 --- Adds the candidates of one choice: every minibatch that leaves one for each worker.
 local function add(ctx, all, choice, reserve)
   local groups
-  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
+  for _, micro_batch in ipairs(numbers.powers(ctx.options.micro_batch)) do
     local batch = ctx.job.global_batch
     if batch % micro_batch == 0 and batch // micro_batch >= choice.n and not hv.stopping() then
       groups = groups or virtual_workers.groups(choice.make())
@@ -71,8 +72,8 @@ end
 
 --- The nodes. The list of all devices, most of what Lua may hold, ends here.
 local function nodes_of(ctx)
-  local devices, none = layout.devices(ctx)
-  return layout.nodes(devices), none
+  local devices, none = inventory.priced(ctx)
+  return inventory.nodes(devices), none
 end
 
 --- The candidates with so many bytes of every GPU left alone. Workers of several GPUs of every node only where those
@@ -112,12 +113,12 @@ end
 local function claim(made, ctx)
   made = prices.table_of(made)
   local nm, distance, slowest = made.schedule.in_flight, made.sync.staleness, 0
-  for r, part in ipairs((chain.parts(ctx, made))) do
+  for r, part in ipairs((claims.parts(ctx, made))) do
     local longest = 0
     for s, t in ipairs(part.stage_s) do
       longest = math.max(longest, t + 2 * ((part.hop_s[s - 1] or 0) + (part.hop_s[s] or 0)))
     end
-    slowest = math.max(slowest, made.replicas[r].micro_batches * math.max(longest, chain.seconds(
+    slowest = math.max(slowest, made.replicas[r].micro_batches * math.max(longest, claims.seconds(
       { stage_s = part.stage_s, hop_s = part.hop_s, micro_batches = 1 }, 2) / nm))
   end
   return { iteration_s = slowest,

@@ -1,8 +1,9 @@
 --- Virtual workers of unequal GPUs: which GPUs form one, and how its pipeline is cut when every
 -- stage keeps the weights of each minibatch in flight. A worker is a list of { node, ids }.
-local layout = require "layout"
+local chain_program = require "chain_program"
+local inventory = require "inventory"
+local numbers = require "numbers"
 local prices = require "prices"
-local programs = require "programs"
 
 local virtual_workers = {}
 
@@ -90,7 +91,7 @@ local function deal_gpus(nodes, n)
     list[w] = {}
     for i, node in ipairs(nodes) do
       local per = #node.ids // n
-      list[w][i] = { node = node, ids = layout.slice(node.ids, (w - 1) * per + 1, per) }
+      list[w][i] = { node = node, ids = numbers.slice(node.ids, (w - 1) * per + 1, per) }
     end
   end
   return list
@@ -99,11 +100,11 @@ end
 --- Equal workers, one GPU (or an equal part) of every node. A large cluster is first cut into
 -- blocks with the same mix of nodes: one choice of workers per number of blocks.
 function virtual_workers.equal(nodes)
-  local lists, common, choices, size = alike(nodes), 0, {}, layout.node_size(nodes)
+  local lists, common, choices, size = alike(nodes), 0, {}, inventory.node_size(nodes)
   for _, list in ipairs(lists) do
-    common = layout.gcd(common, #list)
+    common = numbers.gcd(common, #list)
   end
-  local divisors = layout.divisors(common)
+  local divisors = numbers.divisors(common)
   for d = #divisors, 1, -1 do
     local blocks = divisors[d]
     local function make()
@@ -114,7 +115,7 @@ function virtual_workers.equal(nodes)
           local per = #list // blocks
           table.move(list, (b - 1) * per + 1, b * per, #part + 1, part)
         end
-        local dealt = deal_gpus(part, layout.node_size(part))
+        local dealt = deal_gpus(part, inventory.node_size(part))
         table.move(dealt, 1, #dealt, #made + 1, made)
       end
       return made
@@ -127,14 +128,14 @@ end
 --- Equal workers of several GPUs of every node, for models that one of each does not hold: a choice for every smaller
 -- number of workers that divides what nodes have, most workers first.
 -- @function virtual_workers.larger
--- @tparam table nodes list as layout.nodes gives it
+-- @tparam table nodes list as inventory.nodes gives it
 -- @treturn table list of choices {n, make}
 -- @units none
 -- @raise none
 -- @usage local c = require("virtual_workers").larger { { ids = { 1, 2, 3, 4 } }, { ids = { 5, 6, 7, 8 } } }
 -- assert(#c == 2 and c[1].n == 2 and #c[1].make()[1][2].ids == 2)
 function virtual_workers.larger(nodes)
-  local choices, divisors = {}, layout.divisors(layout.node_size(nodes))
+  local choices, divisors = {}, numbers.divisors(inventory.node_size(nodes))
   for d = #divisors - 1, 1, -1 do
     choices[#choices + 1] = { n = divisors[d], make = function() return deal_gpus(nodes, divisors[d]) end }
   end
@@ -153,7 +154,7 @@ function virtual_workers.hybrid(nodes)
   end)
   local function halves(i)
     local pair = { sorted[i], sorted[#sorted + 1 - i] }
-    return pair, layout.node_size(pair) % 2 == 0 and 2 or 1
+    return pair, inventory.node_size(pair) % 2 == 0 and 2 or 1
   end
   local n = #sorted % 2
   for i = 1, #sorted // 2 do n = n + select(2, halves(i)) end
@@ -220,7 +221,7 @@ end
 
 --- The same as an integer program by lp_solve: {stages, max, sum}, nil where none fits.
 local function by_program(p)
-  local r = programs.chain(p)
+  local r = chain_program.solve(p)
   if not r then return nil end
   r.max, r.sum = 0, 0
   for s, range in ipairs(r.stages) do
@@ -260,7 +261,7 @@ end
 -- @tparam table gpus list of {kind, id}
 -- @tparam integer in_flight Nm
 -- @tparam table c {tp = 1, micro_batch, recompute, reserve = bytes of a GPU that are left alone, program = true: the
--- layers in the best order by the integer program of programs.chain, where that is small}
+-- layers in the best order by the integer program of chain_program.solve, where that is small}
 -- @treturn table {stages, order = positions in gpus, max, sum, …} as hv.opt.partition gives it; nil where none fits
 -- @units seconds
 -- @raise a kind that the cluster has not
@@ -310,7 +311,7 @@ function virtual_workers.shortage(ctx, gpus, c)
   local need = prices.bytes(ctx, chain, 1, chain.n, { in_flight = 1 })
   return ("a virtual worker of %d GPU%s (%s) cannot hold the model: it needs %.1f GiB with one "
     .. "minibatch, the worker has %.1f GiB and no cut into %d stages fits"):format(#gpus, #gpus == 1 and "" or "s",
-    layout.kinds_text(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus), need / have
+    inventory.kinds_text(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus), need / have
 end
 
 --- Equal workers joined: { gpus of every copy }.
@@ -354,7 +355,7 @@ function virtual_workers.replicas(ctx, groups, found, shares, c)
       while to < #group and shares[at + to - from + 1] == shares[at] do
         to = to + 1
       end
-      local copies = layout.slice(group, from, to - from + 1)
+      local copies = numbers.slice(group, from, to - from + 1)
       replicas[#replicas + 1] = {
         count = #copies, micro_batches = shares[at],
         stages = stage_rows(ctx, copies, found[g], c),

@@ -4,11 +4,12 @@
 -- dynamic programming; the division whose replicas together serve most tokens wins, each with the batch that suits
 -- it. It serves only: asked to train, which is the default, it says so.
 local genetic = require "genetic"
-local layout = require "layout"
-local pipes = require "pipes"
+local grids = require "grids"
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
 local prices = require "prices"
 local serving = require "serving"
-local wires = require "wires"
 
 local BATCHES = { 1, 4, 16, 64, 128 } -- sequences of a pass that are judged; the search takes the fourth
 
@@ -24,18 +25,18 @@ local function regions(ctx, devices, batch)
     end
     return known[key]
   end
-  for _, node in ipairs(layout.nodes(devices)) do
+  for _, node in ipairs(inventory.nodes(devices)) do
     local zone = zones[node.ids[1]]
     local q = by_zone[zone]
     if not q then
       q = { layers = ctx.model.n_layers, machines = {}, degrees = {}, least = math.huge }
       by_zone[zone], list[#list + 1] = q, q
-      for _, tp in ipairs { 1, 2, 3, 4, 6, 8 } do q.degrees[#q.degrees + 1] = layout.tp_fits(rows, tp) and tp or nil end
+      for _, tp in ipairs { 1, 2, 3, 4, 6, 8 } do q.degrees[#q.degrees + 1] = grids.tp_fits(rows, tp) and tp or nil end
       function q.seconds(m, tp) return layer(q.machines[m], tp).seconds end
       function q.cap(m, tp) return layer(q.machines[m], tp).most end
       function q.hop(a, b)
         if a == b then return 0 end
-        return wires.seconds(ctx, q.machines[a].ids[1], q.machines[b].ids[1], layer(q.machines[a], 1).bytes)
+        return links.seconds(ctx, q.machines[a].ids[1], q.machines[b].ids[1], layer(q.machines[a], 1).bytes)
       end
     end
     local machine = { size = #node.ids, memory = node.memory_bytes, class = node.kind, kind = node.kind,
@@ -53,7 +54,7 @@ local function ids_of(q, group, next_id)
   for s, stage in ipairs(group.layout.stages) do
     local m = place[stage.machine]
     local at = next_id[m] or 1
-    stages[s], next_id[m] = layout.slice(q.machines[m].ids, at, stage.tp), at + stage.tp
+    stages[s], next_id[m] = numbers.slice(q.machines[m].ids, at, stage.tp), at + stage.tp
   end
   return stages
 end
@@ -120,7 +121,7 @@ local function plan(ctx)
   if ctx.options.mode == "train" then
     return nil, "HexGen places models that serve, it does not train: ask for that with its option mode=serve"
   end
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
   local list, batch = {}, BATCHES[4]
   for _, q in ipairs(regions(ctx, devices, batch)) do

@@ -1,16 +1,18 @@
 --- The layout a user has today, judged as it is: one Megatron grid over the devices in file order.
 -- Nothing is searched. Rank order: tp fastest, then cp, then dp, pipeline stages slowest.
+local candidates = require "candidates"
 local grids = require "grids"
-local layout = require "layout"
+local inventory = require "inventory"
+local numbers = require "numbers"
 
 local function options_or_defaults(ctx, world)
   local o = ctx.options
   local tp = o.tp
   if tp == 0 then -- as much of a node as the attention heads allow, eight at most
     tp = 1
-    local node = layout.node_size(layout.nodes(layout.devices(ctx)))
-    for _, d in ipairs(layout.divisors(node)) do
-      if d <= 8 and layout.tp_fits(ctx.model:layers(), d) then
+    local node = inventory.node_size(inventory.nodes(inventory.priced(ctx)))
+    for _, d in ipairs(numbers.divisors(node)) do
+      if d <= 8 and grids.tp_fits(ctx.model:layers(), d) then
         tp = d
       end
     end
@@ -28,7 +30,7 @@ end
 
 local function plan(ctx)
   local o = ctx.options
-  local devices, why = grids.in_order(layout.devices(ctx), o.order)
+  local devices, why = grids.in_order(inventory.priced(ctx), o.order)
   if not devices then
     return nil, why
   elseif not grids.is_recompute(o.recompute) then
@@ -63,7 +65,7 @@ local function plan(ctx)
     -- is fused and keeps next to nothing anyway
     recompute = "up+act"
   end
-  local made = layout.grid(ctx, {
+  local made = grids.plan(ctx, {
     ids = ids, tp = tp, cp = o.cp, cp_layout = o.cp_layout, dp = dp, pp = o.pp, ep = o.ep,
     chunks = o.chunks, zero = o.zero, counts = counts, recompute = recompute, schedule = schedule,
     sequence_parallel = o.sequence_parallel and tp > 1,
@@ -71,7 +73,7 @@ local function plan(ctx)
   })
   made.sync = { kind = "allreduce", algorithm = o.sync, overlap = overlaps(o, ctx.job) }
   if not o.allow_oom then
-    local fits, reason = layout.judge(made)
+    local fits, reason = candidates.judge(made)
     if not fits then
       return nil, reason
     end
@@ -106,7 +108,7 @@ local function selftest(t)
   function fake.cluster.address(_, ids)
     return table.concat(ids, " ")
   end
-  local g = layout.grid(fake, {
+  local g = grids.plan(fake, {
     ids = { 1, 2, 3, 4, 5, 6, 7, 8 }, tp = 2, cp = 1, dp = 2, pp = 2, ep = 1, chunks = 2, zero = 0,
     counts = { 3, 2, 3, 2 }, recompute = "none", schedule = "interleaved",
     sequence_parallel = false, micro_batch = 1, micro_batches = 4,

@@ -6,26 +6,29 @@
 -- released code: the stages of a second order of types priced by the first stage alone, bandwidth between nodes read
 -- from inside them, five times the memory of one type, times of zero taken for missing, batches that lose a remainder,
 -- stages without layers. Cuts of layers and shares are exact where the paper repairs and rounds.
-local chain = require "chain"
-local layout = require "layout"
-local stage_search = require "stage_search"
-local pipes = require "pipes"
+local candidates = require "candidates"
+local claims = require "claims"
+local grids = require "grids"
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
 local prices = require "prices"
-local wires = require "wires"
+local reasons = require "reasons"
+local stage_search = require "stage_search"
 
 --- The problem of a run for stage_search.search, at the cluster's prices.
 local function problem(ctx, nodes, recompute)
   local o, outputs = ctx.options, hv.cost.layers { kinds = { nodes[1].kind }, micro_batch = 1 }:sizes "output"
-  local q = { layers = ctx.model.n_layers, batch = ctx.job.global_batch, orders = pipes.orders(nodes),
-    counts = layout.divisors(ctx.job.global_batch), stages = o.stages, variance = o.variance, length = o.permute,
-    most = o.groups, max_tp = layout.largest_tp(ctx.model:layers(), layout.node_size(nodes), 64), budget = o.budget,
+  local q = { layers = ctx.model.n_layers, batch = ctx.job.global_batch, orders = inventory.orders(nodes),
+    counts = numbers.divisors(ctx.job.global_batch), stages = o.stages, variance = o.variance, length = o.permute,
+    most = o.groups, max_tp = grids.largest_tp(ctx.model:layers(), inventory.node_size(nodes), 64), budget = o.budget,
     keep = o.tries + 4, every = (o.batch_ms + o.sync_ms) / 1000, stopping = hv.stopping }
   local function own(kind, tp, share)
     return prices.chain(ctx, kind, { tp = tp, micro_batch = share, recompute = recompute, sequence_parallel = tp > 1 })
   end
   function q.pace(kind, tp) return prices.time(own(kind, tp, 1), 1, q.layers) end
   function q.split(entering, paces, same)
-    if same then return layout.even(entering, #paces) end
+    if same then return numbers.even(entering, #paces) end
     local least = {}
     for r = 1, #paces do least[r] = 1 end
     return hv.opt.distribute { total = entering, time = paces, min = least }.counts
@@ -41,13 +44,13 @@ local function problem(ctx, nodes, recompute)
     if not stage.ring then
       local heads = {}
       for r = 1, stage.dp do heads[r] = stage.order[stage.from + (r - 1) * stage.tp + 1].id end
-      stage.ring = wires.ring(ctx, heads, 1)
+      stage.ring = links.ring(ctx, heads, 1)
     end
     return stage.ring * prices.gradient_bytes(ctx, own(stage.kinds[1].kind, stage.tp, 1), from, to)
   end
   function q.hop(a, b, layer)
     local last, first = a.order[a.from + a.size].id, b.order[b.from + 1].id
-    return wires.seconds(ctx, last, first, outputs[layer] * a.kinds[1].share)
+    return links.seconds(ctx, last, first, outputs[layer] * a.kinds[1].share)
   end
   --- The optimizer's, of the kind that takes longest.
   function q.step(stage, from, to)
@@ -74,9 +77,9 @@ local function built(ctx, found, recompute)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
-  local nodes, reason = layout.nodes(devices), nil
+  local nodes, reason = inventory.nodes(devices), nil
   for _, recompute in ipairs { "none", "full" } do -- Metis itself recomputes nothing
     local answers, cut, staffed = stage_search.search(problem(ctx, nodes, recompute))
     local list = {}
@@ -90,18 +93,18 @@ local function plan(ctx)
       list[i] = { claim_s = found.claim_s, rank = i, build = function() return built(ctx, found, recompute) end }
     end
     local best, why_not
-    if #list > 0 then best, why_not = layout.best(list, ctx.options.tries) end
+    if #list > 0 then best, why_not = candidates.best(list, ctx.options.tries) end
     if best then return best end
     reason = why_not or reason
   end
-  return nil, reason or chain.too_small(ctx, devices, "no pipeline of groups of a power of two of all devices")
+  return nil, reason or reasons.too_small(ctx, devices, "no pipeline of groups of a power of two of all devices")
 end
 
 --- The equation on the plan's own figures.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local parts, sync = chain.parts(ctx, made)
-  local pipeline, update = chain.seconds(parts[1], 1), 0
+  local parts, sync = claims.parts(ctx, made)
+  local pipeline, update = claims.seconds(parts[1], 1), 0
   for s in ipairs(made.replicas[1].stages) do update = math.max(update, prices.stage(ctx, made, 1, s).optimizer_s) end
   local o, B = ctx.options, parts[1].micro_batches
   local loading, synchronising = B * o.batch_ms / 1000, B * o.sync_ms / 1000

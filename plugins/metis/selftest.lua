@@ -1,5 +1,5 @@
 -- Self-tests against the authors' own planner on OPT-350M.
-local layout = require "layout"
+local numbers = require "numbers"
 local opt350 = require "testing.opt350"
 local stage_search = require "stage_search"
 
@@ -38,7 +38,7 @@ local function metis_problem()
     return share <= 16 and list or nil
   end
   function q.split(entering, paces, same)
-    if same then return entering % #paces == 0 and entering // #paces <= 4 and layout.even(entering, #paces) or {} end
+    if same then return entering % #paces == 0 and entering // #paces <= 4 and numbers.even(entering, #paces) or {} end
     return hv.opt.distribute { total = entering, time = paces }.counts
   end
   function q.held(kind, tp, share, alive)

@@ -2,7 +2,7 @@
 -- sequence once, how the batch is dealt out to the pipelines, the plan they give, and the mix after nodes were
 -- lost. Settings `c` and templates are those of `templates`, with least (n0) where a mix is chosen. A mix is
 -- { time_s, pipelines = list of { nodes, template, micro_batches } }.
-local layout = require "layout"
+local numbers = require "numbers"
 local prices = require "prices"
 local recovery = require "recovery"
 local templates = require "templates"
@@ -125,7 +125,7 @@ end
 local function lay_out(ctx, sequence, sizes, c)
   local pipelines, at = {}, 1
   for i, n in ipairs(sizes) do
-    local nodes = layout.slice(sequence, at, n)
+    local nodes = numbers.slice(sequence, at, n)
     local found = templates.of(ctx, nodes, c)
     if not found then
       return nil
@@ -201,7 +201,7 @@ local function compose(ctx, sequence, sizes, least, c)
     for count = 0, least do states[at][count] = {} end
     for _, n in ipairs(sizes) do
       local from = states[at - n]
-      local found = from and templates.of(ctx, layout.slice(sequence, at - n + 1, n), c)
+      local found = from and templates.of(ctx, numbers.slice(sequence, at - n + 1, n), c)
       for count = 0, found and least or -1 do
         for _, partial in ipairs(from[count] or {}) do
           offer(states[at][math.min(count + 1, least)], partial.rate + 1 / found.time_s, n,
@@ -234,7 +234,7 @@ end
 function mixes.choose(ctx, sequence, c)
   local sizes = recovery.sizes(#sequence, c.least, c.faults)
   local most = c.most_sizes > 0 and c.most_sizes or #sequence <= ALL_SIZES and #sizes or FEW_SIZES
-  sizes = layout.slice(sizes, 1, math.min(#sizes, most))
+  sizes = numbers.slice(sizes, 1, math.min(#sizes, most))
   local least, equal = c.faults + 1, true
   for _, node in ipairs(sequence) do
     equal = equal and node.kind == sequence[1].kind and #node.ids == #sequence[1].ids

@@ -5,9 +5,10 @@
 -- belongs to the sequence of node kinds rather than to a mere count; with equal nodes that is the paper. Inside a node
 -- GPUs are split by halves, unevenly where that is faster (nodes of up to 8: all ways on two nodes, by turns beyond).
 local candidates = require "candidates"
-local layout = require "layout"
+local checks = require "checks"
+local claims = require "claims"
 local mixes = require "mixes"
-local oracle = require "oracle"
+local oracle = require "testing.oracle"
 local prices = require "prices"
 local recovery = require "recovery"
 local sample = require "data.planner"
@@ -86,7 +87,7 @@ end
 
 --- T1 + T2 + T3 of one pipeline with N_b micro-batches: c = N_b - S + k - 1, k from 0 (4.1.2).
 local function pipeline_time(stage_s, micro_batches)
-  return layout.weighted_s(stage_s, { micro_batches - #stage_s - 1, 1, 1 })
+  return claims.weighted_s(stage_s, { micro_batches - #stage_s - 1, 1, 1 })
 end
 
 local function claim(made, ctx)
@@ -161,7 +162,7 @@ local function selftest(t)
   t.near("its objective", b.value, 18, 1e-9, src)
   local slowest = mixes.deal_batch({ { steady_s = 6, count = 2 }, { steady_s = 4, count = 1 } }, 16, "slowest")
   t.near("the slowest instead, as whole numbers of a linear program", slowest.value,
-    oracle.slowest({ 6, 4 }, { 2, 1 }, 16), 1e-9, src .. ", linear alternative")
+    checks.slowest({ 6, 4 }, { 2, 1 }, 16), 1e-9, src .. ", linear alternative")
   t.near("4 equal stages, 10 micro-batches", pipeline_time({ 1, 1, 1, 1 }, 10), 13, 0, "Eq-P")
   t.equal("ways to split 1, 2, 4, 8 GPUs by halves", ("%d %d %d %d"):format(#templates.splits(1),
     #templates.splits(2), #templates.splits(4), #templates.splits(8)), "1 2 5 26",

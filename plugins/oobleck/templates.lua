@@ -1,8 +1,10 @@
 --- Pipeline templates over a sequence of nodes (Oobleck, SOSP'23, section 4.1), by node kinds rather than
 -- by node count alone: the best cut of the model over consecutive nodes. `mixes` makes pipelines of them. A
 -- setting `c` is { micro_batch, recompute, layers, weights(n_stages, rule), rule, memo = {}, faults,
--- most_sizes, total, reserve = bytes of a device that are left alone }; nodes are those of layout.nodes.
-local layout = require "layout"
+-- most_sizes, total, reserve = bytes of a device that are left alone }; nodes are those of inventory.nodes.
+local grids = require "grids"
+local inventory = require "inventory"
+local numbers = require "numbers"
 local prices = require "prices"
 local search = require "search"
 
@@ -47,12 +49,12 @@ function templates.stages(nodes, splits, layers)
   for i, node in ipairs(nodes) do
     local at = 1
     for _, tp in ipairs(splits[i]) do
-      if fits[tp] == nil then fits[tp] = layout.tp_fits(layers, tp) end
+      if fits[tp] == nil then fits[tp] = grids.tp_fits(layers, tp) end
       if not fits[tp] or #stages == #layers then
         return nil
       end
       stages[#stages + 1] = { node = node, tp = tp, kind = node.kind,
-        memory_bytes = node.memory_bytes, ids = layout.slice(node.ids, at, tp) }
+        memory_bytes = node.memory_bytes, ids = numbers.slice(node.ids, at, tp) }
       at = at + tp
     end
   end
@@ -135,7 +137,7 @@ function templates.of(ctx, nodes, c)
     for _, node in ipairs(nodes) do
       most = math.max(most, #node.ids)
     end
-    for _, parts in ipairs(may_hold(ctx, nodes, c) and layout.powers(most) or {}) do
+    for _, parts in ipairs(may_hold(ctx, nodes, c) and numbers.powers(most) or {}) do
       best = better(ctx, nodes, even(nodes, parts), c, best) or best
     end
     if best then best.key = key end
@@ -215,8 +217,8 @@ end
 --- Nodes in order of falling speed, equal kinds together, file order otherwise; none and why not. Nodes of which a
 -- device is lost are marked: { damaged = true }.
 function templates.sequence(ctx)
-  local devices, why = layout.devices(ctx)
-  local nodes, whole = layout.nodes(devices), {}
+  local devices, why = inventory.priced(ctx)
+  local nodes, whole = inventory.nodes(devices), {}
   for _, g in ipairs(ctx.cluster:groups()) do -- runs of nodes that lost nothing
     for i = g.first_node, g.first_node + g.count - 1 do whole[i] = true end
   end
@@ -242,7 +244,7 @@ end
 local function least_nodes(ctx, sequence, c)
   for n = 1, #sequence do
     for from = 1, #sequence - n + 1 do
-      if templates.of(ctx, layout.slice(sequence, from, n), c) then
+      if templates.of(ctx, numbers.slice(sequence, from, n), c) then
         return n
       end
     end
@@ -257,7 +259,7 @@ local function rough(ctx, sequence, c)
     local key = signature { node }
     if not known[key] then
       known[key] = 0
-      for _, parts in ipairs(layout.powers(2 * #node.ids - 1)) do
+      for _, parts in ipairs(numbers.powers(2 * #node.ids - 1)) do
         local stages = templates.stages({ node }, even({ node }, parts), c.layers)
         if stages then
           local _, bound = price_stages(ctx, { stages[1] }, c)
@@ -275,7 +277,7 @@ end
 -- recompute) gives one.
 function templates.settings(ctx, sequence, make)
   local list = {}
-  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
+  for _, micro_batch in ipairs(numbers.powers(ctx.options.micro_batch)) do
     for _, recompute in ipairs { "none", "selective", "full" } do
       local c = make(ctx, micro_batch, recompute)
       c.least = ctx.job.global_batch % micro_batch == 0 and least_nodes(ctx, sequence, c)

@@ -1,8 +1,9 @@
 -- Workers that average in groups instead of all together: the controller of Partial Reduce (Miao et al., SIGMOD 2021,
 -- section 4) event by event, and how fast its groups mix (section 5).
+local claims = require "claims"
 local events = require "events"
-local layout = require "layout"
 local matrix = require "matrix"
+local numbers = require "numbers"
 local prices = require "prices"
 
 local controller = {}
@@ -30,7 +31,7 @@ end
 local function next_group(q, queue, history, late)
   if #queue < q.group and not (late and #queue > 0) then return nil end
   local window, picked, rest = math.ceil((q.n - 1) / (q.group - 1)), {}, {}
-  local of = components(q.n, layout.slice(history, math.max(1, #history - window + 1), math.min(window, #history)))
+  local of = components(q.n, numbers.slice(history, math.max(1, #history - window + 1), math.min(window, #history)))
   local split = false
   for i = 2, q.n do split = split or of[i] ~= of[1] end
   local guarded, seen = q.avoid and split and #history >= window, {}
@@ -46,7 +47,7 @@ local function next_group(q, queue, history, late)
   for i, w in ipairs(queue) do
     if not picked[-i] then rest[#rest + 1] = w end
   end
-  return layout.slice(picked, 1, math.min(q.group, #picked)), rest
+  return numbers.slice(picked, 1, math.min(q.group, #picked)), rest
 end
 
 --- The mean group matrix of groups that come with these shares: 1/P between members, the identity for others.
@@ -234,7 +235,7 @@ function controller.workers(ctx, made)
     local stage_s, count = prices.stage_times(ctx, made, r), replica.count or 1
     local ids = ctx.cluster:ids(replica.stages[1].devices)
     for k = 0, count - 1 do
-      workers[#workers + 1] = { seconds = layout.pipeline_s(stage_s, replica.micro_batches),
+      workers[#workers + 1] = { seconds = claims.pipeline_s(stage_s, replica.micro_batches),
         sequences = replica.micro_batches * (replica.micro_batch or made.micro_batch),
         id = ids[k * (#ids // count) + 1] }
     end

@@ -3,11 +3,14 @@
 -- controller takes them first come first served, and keeps the groups from freezing into cliques: once the last
 -- ceil((N - 1) / (P - 1)) groups do not connect all workers, the next group joins two components. Section 5: the
 -- second eigenvalue of the mean group matrix says how fast they mix. Hetu waits for P no longer than a time it adapts.
-local chain = require "chain"
+local candidates = require "candidates"
 local controller = require "controller"
-local layout = require "layout"
-local pipes = require "pipes"
+local grids = require "grids"
+local inventory = require "inventory"
+local numbers = require "numbers"
+local pipeline = require "pipeline"
 local prices = require "prices"
+local reasons = require "reasons"
 local search = require "search"
 
 local WORKERS_MOST = 256 -- as many as the judge plays
@@ -48,19 +51,19 @@ end
 
 --- One candidate: pipelines inside the kinds of devices, each a worker with the same share of the batch.
 local function candidate(ctx, rows, micro_batch, outputs)
-  local n, list = #rows, pipes.joined(rows)
+  local n, list = #rows, pipeline.joined(rows)
   local M, rate = ctx.job.global_batch // (micro_batch * n), 0
   if n < 3 or M < 1 then return nil end
   for _, recompute in ipairs { "none", "selective", "full" } do
-    pipes.set(list, micro_batch, recompute)
+    pipeline.set(list, micro_batch, recompute)
     local fits = true
     for _, p in ipairs(list) do
-      p.cut = fits and pipes.cut(ctx, p.row, M, { outputs = outputs, ways = 2 })
+      p.cut = fits and pipeline.cut(ctx, p.row, M, { outputs = outputs, ways = 2 })
       fits, p.micro_batches = p.cut, M
       rate = fits and rate + #p.copies * M * micro_batch / p.cut.value
     end
     if fits then
-      local made = pipes.plan(ctx, list, micro_batch)
+      local made = pipeline.plan(ctx, list, micro_batch)
       made.sync = sync_of(ctx.options, n)
       return { claim_s = ctx.job.global_batch / rate, build = function() return made end }
     end
@@ -69,21 +72,21 @@ local function candidate(ctx, rows, micro_batch, outputs)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
-  local types, lists, list = pipes.types(devices), { layout.powers(16), layout.powers(8) }, {}
+  local types, lists, list = inventory.types(devices), { numbers.powers(16), numbers.powers(8) }, {}
   for i, t in ipairs(types) do
-    local tps = pipes.degrees(ctx, t)
+    local tps = grids.tp_degrees(ctx, t)
     lists[i + 2] = #types > 1 and #tps > 2 and { tps[1], tps[#tps] } or tps
   end
   local outputs = hv.cost.layers { kinds = { types[1].kind }, micro_batch = 1 }:sizes "output"
-  for v in layout.in_time(search.product(lists)) do
-    local rows = v[1] <= ctx.model.n_layers and pipes.inside(types, layout.slice(v, 3, #types), v[1])
+  for v in candidates.in_time(search.product(lists)) do
+    local rows = v[1] <= ctx.model.n_layers and pipeline.inside(types, numbers.slice(v, 3, #types), v[1])
     local made = rows and candidate(ctx, rows, v[2], outputs)
     if made then list[#list + 1], made.rank = made, #list + 1 end
   end
-  if #list > 0 then return layout.best(list, ctx.options.tries) end
-  return nil, chain.too_small(ctx, devices, "no set of three pipelines or more", "kind")
+  if #list > 0 then return candidates.best(list, ctx.options.tries) end
+  return nil, reasons.too_small(ctx, devices, "no set of three pipelines or more", "kind")
 end
 
 --- The controller played on the workers' own times: seconds for as many sequences as the global batch, how fast the

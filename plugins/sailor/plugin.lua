@@ -2,15 +2,18 @@
 -- micro-batch and replica count the least tensor degree that fits each type (more where it pays), then dynamic
 -- programming over the stages on what is left; layers and batch split evenly, stages inside a region. T = (B - 1)
 -- straggler + passes + hops + largest all-reduce; for throughput, or for money above a throughput or in a budget.
-local chain = require "chain"
-local layout = require "layout"
-local lines = require "lines"
-local oracle = require "oracle"
-local pipes = require "pipes"
+local candidates = require "candidates"
+local checks = require "checks"
+local claims = require "claims"
+local grids = require "grids"
+local inventory = require "inventory"
+local numbers = require "numbers"
+local pipeline = require "pipeline"
 local pools = require "pools"
 local prices = require "prices"
-local stage_dp = require "stage_dp"
+local reasons = require "reasons"
 local search = require "search"
+local stage_dp = require "stage_dp"
 
 --- The problem of a run for stage_dp.search, at the cluster's prices.
 local function problem(ctx, rows, recompute)
@@ -20,11 +23,11 @@ local function problem(ctx, rows, recompute)
     goal = o.goal == "job" and ctx.job.minimize == "cost" and "cost" or o.goal == "cost" and "cost" or "time",
     stopping = hv.stopping }
   for depth = 1, math.min(q.layers, o.depth) do q.depths[depth] = depth end
-  for _, b in ipairs(layout.powers(o.micro_batch)) do q.sizes[#q.sizes + 1] = q.batch % b == 0 and b or nil end
+  for _, b in ipairs(numbers.powers(o.micro_batch)) do q.sizes[#q.sizes + 1] = q.batch % b == 0 and b or nil end
   local degrees = {}
   for k, p in ipairs(rows) do
     q.quota[k], q.unit[k], q.region[k], q.usd_per_s[k] = p.n, p.size, p.region, p.usd_per_s
-    degrees[k] = pipes.degrees(ctx, p)
+    degrees[k] = grids.tp_degrees(ctx, p)
   end
   local function own(k, tp, micro_batch)
     return prices.chain(ctx, rows[k].kind, { tp = tp, micro_batch = micro_batch, recompute = recompute,
@@ -76,12 +79,12 @@ local function built(ctx, rows, found, recompute)
   for _, row in ipairs(rows) do
     for _, stage in ipairs(row) do stage.recompute = recompute end
   end
-  local list = lines.even(pipes.joined(rows), ctx.job.global_batch // found.micro_batch, counts)
-  return pipes.plan(ctx, list, found.micro_batch)
+  local list = pipeline.deal_evenly(pipeline.joined(rows), ctx.job.global_batch // found.micro_batch, counts)
+  return pipeline.plan(ctx, list, found.micro_batch)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
   local all, o, reason = pools.of(devices), ctx.options, nil
   for _, recompute in ipairs { "none", "full" } do -- Sailor itself recomputes nothing
@@ -97,18 +100,18 @@ local function plan(ctx)
       end
     end
     local best, why_not
-    if #list > 0 then best, why_not = layout.best(list, q.goal == "cost" and 1 or o.tries) end
+    if #list > 0 then best, why_not = candidates.best(list, q.goal == "cost" and 1 or o.tries) end
     if best then return best end
     reason = why_not or reason
   end
   if o.usd > 0 or o.floor > 0 then return nil, "no plan keeps to the budget and the throughput asked for" end
-  return nil, reason or chain.too_small(ctx, devices, "no even split into stages over pools of one kind and zone")
+  return nil, reason or reasons.too_small(ctx, devices, "no even split into stages over pools of one kind and zone")
 end
 
 --- The equation on the plan's own figures: the slowest replica of every stage, the slowest hop.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local parts, kinds, m, stage_s, hop_s, sync = chain.parts(ctx, made), prices.kinds(ctx), 0, {}, { [0] = 0 }, 0
+  local parts, kinds, m, stage_s, hop_s, sync = claims.parts(ctx, made), prices.kinds(ctx), 0, {}, { [0] = 0 }, 0
   for r, part in ipairs(parts) do
     m = math.max(m, made.replicas[r].micro_batches)
     for s, t in ipairs(part.stage_s) do
@@ -147,7 +150,7 @@ local function selftest(t)
       return (dp - 1) * (to - from + 1) * math.max(ring[rows[1].pool], ring[rows[#rows].pool])
     end
     local found = stage_dp.search(q)[1]
-    equal = equal + (found and math.abs(found.claim_s - oracle.least_staffing(q)) < 1e-9 and 1 or 0)
+    equal = equal + (found and math.abs(found.claim_s - checks.least_staffing(q)) < 1e-9 and 1 or 0)
   end
   t.near("random pools on which the search equals all staffings tried, of 40", equal, 40, 0, "enumeration")
   -- a layer per device: the second stage goes to the other region, or to the dearer device beside the first

@@ -1,8 +1,8 @@
 -- Pools of equal devices, one per kind and zone: what planners count in that treat devices of a pool alike, and
 -- the devices that replicas get in the end.
-local layout = require "layout"
+local links = require "links"
+local numbers = require "numbers"
 local prices = require "prices"
-local wires = require "wires"
 
 local pools = {}
 
@@ -49,7 +49,7 @@ function pools.of(devices)
     p.n = p.n + 1
   end
   for _, p in ipairs(list) do
-    for _, node in ipairs(p.nodes) do p.size = layout.gcd(p.size, #node) end
+    for _, node in ipairs(p.nodes) do p.size = numbers.gcd(p.size, #node) end
   end
   return list
 end
@@ -68,7 +68,7 @@ end
 function pools.link(ctx, a, b)
   local from = a.nodes[1][1].id
   local to = a ~= b and b.nodes[1][1].id or a.nodes[2] and a.nodes[2][1].id or a.nodes[1][#a.nodes[1]].id
-  return from == to and { bandwidth_bytes_per_s = math.huge, latency_s = 0 } or wires.link(ctx, from, to)
+  return from == to and { bandwidth_bytes_per_s = math.huge, latency_s = 0 } or links.link(ctx, from, to)
 end
 
 --- Devices of every replica of every stage, large degrees first, so that tensor groups stay inside nodes.
@@ -98,7 +98,7 @@ function pools.place(list, found)
     for r = w.from + 1, w.from + w.n do
       while nodes[place[1]] and #nodes[place[1]] - place[2] < w.tp do place[1], place[2] = place[1] + 1, 0 end
       if not nodes[place[1]] then return nil end
-      rows[r][w.s] = { devices = layout.slice(nodes[place[1]], place[2] + 1, w.tp), tp = w.tp }
+      rows[r][w.s] = { devices = numbers.slice(nodes[place[1]], place[2] + 1, w.tp), tp = w.tp }
       place[2] = place[2] + w.tp
     end
   end

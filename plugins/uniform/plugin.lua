@@ -4,8 +4,11 @@
 -- Eq-P (sum of stage times + (M - 1) x the largest) and an all-reduce; the best few are simulated.
 -- Devices that a grid leaves over stay unused: the last ones in file order, and, only where nothing
 -- fits, those of the kind with the least memory.
+local candidates = require "candidates"
+local claims = require "claims"
 local grids = require "grids"
-local layout = require "layout"
+local inventory = require "inventory"
+local numbers = require "numbers"
 local prices = require "prices"
 
 --- Slowest device kinds of the blocks of devices that the stages take: a list of kinds per stage.
@@ -27,7 +30,7 @@ end
 
 --- Eq-P and memory of one candidate: seconds, and GiB above the limit of the worst stage (or <= 0).
 local function rate(ctx, c)
-  local ranges = layout.ranges(c.counts)
+  local ranges = numbers.ranges(c.counts)
   local stage_s, over, sync_s = {}, -math.huge, 0
   for s = 1, c.pp do
     local from, to = ranges[s][1] + 1, ranges[s][2]
@@ -50,12 +53,12 @@ local function rate(ctx, c)
         2 * (c.dp - 1) / c.dp * bytes * c.tp / link.bandwidth_bytes_per_s)
     end
   end
-  return layout.pipeline_s(stage_s, c.micro_batches) + sync_s, over
+  return claims.pipeline_s(stage_s, c.micro_batches) + sync_s, over
 end
 
 local function candidates_of(ctx, devices)
   local layers = ctx.model:layers()
-  local node = layout.node_size(layout.nodes(devices))
+  local node = inventory.node_size(inventory.nodes(devices))
   local global, list = ctx.job.global_batch, {}
   local ids = {}
   for i, d in ipairs(devices) do
@@ -68,21 +71,21 @@ local function candidates_of(ctx, devices)
           tp = tp, pp = pp, dp = dp, cp = 1, ep = 1, chunks = 1, zero = zero, ids = ids,
           devices = devices, kinds = kinds, recompute = recompute, micro_batch = micro_batch,
           micro_batches = global // (dp * micro_batch), sequence_parallel = tp > 1,
-          counts = layout.even(#layers, pp), schedule = "1f1b", rank = #list + 1,
+          counts = numbers.even(#layers, pp), schedule = "1f1b", rank = #list + 1,
         }
         c.claim_s, c.over = rate(ctx, c)
         c.build = function()
-          return layout.grid(ctx, c)
+          return grids.plan(ctx, c)
         end
         list[#list + 1] = c
       end
     end
   end
-  for _, tp in ipairs(layout.powers(node)) do
-    if node % tp == 0 and layout.tp_fits(layers, tp) then
+  for _, tp in ipairs(numbers.powers(node)) do
+    if node % tp == 0 and grids.tp_fits(layers, tp) then
       local groups = #devices // tp
       for _, pp in ipairs(grids.depths(groups, #layers)) do
-        for _, micro_batch in ipairs(layout.powers(math.min(16, global))) do
+        for _, micro_batch in ipairs(numbers.powers(math.min(16, global))) do
           local dp = grids.usable_dp(global, groups // pp, micro_batch)
           if dp then
             try(tp, pp, dp, micro_batch, stage_kinds(devices, pp, tp * dp))
@@ -107,7 +110,7 @@ local function best_grid(ctx, devices)
   if #fitting == 0 then -- the nearest miss says by how much
     fitting[1] = least
   end
-  return layout.best(fitting, ctx.options.tries)
+  return candidates.best(fitting, ctx.options.tries)
 end
 
 --- The devices without those of the kinds with the least memory.
@@ -126,7 +129,7 @@ end
 
 --- All devices; where no grid fits on them, without the kind of least memory, and so on.
 local function plan(ctx)
-  local devices, why = layout.devices(ctx)
+  local devices, why = inventory.priced(ctx)
   if #devices == 0 then
     return nil, why
   end
@@ -153,11 +156,11 @@ end
 
 local function selftest(t)
   local src = "arithmetic"
-  t.equal("even split of 10 on 4", table.concat(layout.even(10, 4), ","), "3,3,2,2", src)
-  t.equal("divisors of 12", table.concat(layout.divisors(12), ","), "1,2,3,4,6,12", src)
+  t.equal("even split of 10 on 4", table.concat(numbers.even(10, 4), ","), "3,3,2,2", src)
+  t.equal("divisors of 12", table.concat(numbers.divisors(12), ","), "1,2,3,4,6,12", src)
   t.equal("32 devices of batch 256", grids.usable_dp(256, 32, 1), 32, src)
   t.equal("largest usable subset of 28", grids.usable_dp(256, 28, 2), 16, src)
-  t.near("Eq-P F=[1,2] B=[2,4] M=4", layout.pipeline_s({ 3, 6 }, 4), 27, 0, "catalogue: Eq-P")
+  t.near("Eq-P F=[1,2] B=[2,4] M=4", claims.pipeline_s({ 3, 6 }, 4), 27, 0, "catalogue: Eq-P")
   t.equal("depths on 12 groups", table.concat(grids.depths(12, 6), ","), "1,2,3,4,6", src)
   local rest = without_smallest { { id = 1, memory_bytes = 80 }, { id = 2, memory_bytes = 16 },
     { id = 3, memory_bytes = 32 } }

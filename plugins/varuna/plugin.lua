@@ -4,12 +4,12 @@
 -- a formula, and the least wins. The paper's GPUs are equal: here a pipeline runs at the speed of the kinds it
 -- meets, in file order, and the slowest pipeline counts.
 local candidates = require "candidates"
-local layout = require "layout"
-local lines = require "lines"
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
 local opportunistic = require "opportunistic"
-local pipes = require "pipes"
+local pipeline = require "pipeline"
 local prices = require "prices"
-local wires = require "wires"
 
 --- Seconds of m micro-batches through stages with times { f, b, hop }, lists, and how many inputs stages keep.
 local function batch_s(ctx, times, m)
@@ -46,7 +46,7 @@ local function simulate(ctx, c)
       times.f[s], times.b[s] = pass_s(stage.kind, c.micro_batch, range[1] + 1, range[2])
       if s > 1 then
         local own = prices.chain(ctx, stage.kind, { tp = 1, micro_batch = c.micro_batch })
-        times.hop[s - 1] = wires.seconds(ctx, p.row[s - 1].devices[1].id, stage.devices[1].id, own.output_bytes)
+        times.hop[s - 1] = links.seconds(ctx, p.row[s - 1].devices[1].id, stage.devices[1].id, own.output_bytes)
       end
       key = ("%s %s %s"):format(key, stage.kind, times.hop[s - 1])
     end
@@ -68,7 +68,7 @@ end
 -- largest first, or those within a twentieth of the least time per sequence, smallest first.
 local function sizes_of(ctx, c, kind)
   local list, best = {}, math.huge
-  for _, b in ipairs(layout.divisors(ctx.job.global_batch)) do
+  for _, b in ipairs(numbers.divisors(ctx.job.global_batch)) do
     if b * c.dp <= ctx.job.global_batch then
       local f, w = pass_s(kind, b, 1, ctx.model.n_layers)
       list[#list + 1] = { b = b, each = (f + w) / b }
@@ -85,26 +85,26 @@ local function sizes_of(ctx, c, kind)
 end
 
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then return nil, why end
   local n, all = ctx.model.n_layers, candidates.new()
   local points = ctx.options.cut_points > 0 and math.min(ctx.options.cut_points, n) or n
   local own = prices.chain(ctx, devices[1].kind, { tp = 1, micro_batch = 1 })
   local sections = hv.opt.partition { n = n, parts = points, load = own.times }.stages
-  for i, depth in ipairs(layout.divisors(points)) do
+  for i, depth in ipairs(numbers.divisors(points)) do
     local dp = math.min(#devices // depth, ctx.job.global_batch)
-    local list = dp > 0 and lines.consecutive(devices, depth, dp)
+    local list = dp > 0 and pipeline.consecutive(devices, depth, dp)
     local counts = {}
     for s = 1, depth do
       counts[s] = sections[s * points // depth][2] - sections[(s - 1) * points // depth + 1][1] + 1
     end
     for _, size in ipairs(list and sizes_of(ctx, { dp = dp }, devices[1].kind) or {}) do
-      local c = { list = list, counts = counts, ranges = layout.ranges(counts), dp = dp, micro_batch = size.b,
+      local c = { list = list, counts = counts, ranges = numbers.ranges(counts), dp = dp, micro_batch = size.b,
         total = ctx.job.global_batch // size.b }
       local seconds, short, miss = simulate(ctx, c)
       if seconds then
-        all.add { claim_s = seconds + lines.sync(ctx, list, c.ranges), build = function()
-          return pipes.plan(ctx, lines.even(list, c.total, counts), c.micro_batch, { name = "varuna" })
+        all.add { claim_s = seconds + pipeline.sync_over_ranges(ctx, list, c.ranges), build = function()
+          return pipeline.plan(ctx, pipeline.deal_evenly(list, c.total, counts), c.micro_batch, { name = "varuna" })
         end }
         break
       end
@@ -126,7 +126,7 @@ local function claim(made, ctx)
     for s, stage in ipairs(replica.stages) do
       local pass, id = prices.stage(ctx, made, r, s), ctx.cluster:ids(stage.devices)[1]
       times.f[s], times.b[s] = pass.forward_s, pass.backward_s
-      if s > 1 then times.hop[s - 1] = wires.seconds(ctx, before, id, bytes) end
+      if s > 1 then times.hop[s - 1] = links.seconds(ctx, before, id, bytes) end
       before, bytes = id, pass.hop_bytes
       sync = math.max(sync, prices.stage_sync(ctx, stage, kinds))
     end

@@ -4,9 +4,12 @@
 -- split. Section 3.3.2: pipeline stages in order of falling memory,
 -- layers in proportion to FLOP/s, with the same shift.
 local candidates = require "candidates"
-local layout = require "layout"
+local checks = require "checks"
+local claims = require "claims"
 local deal = require "deal"
-local oracle = require "oracle"
+local grids = require "grids"
+local inventory = require "inventory"
+local numbers = require "numbers"
 local prices = require "prices"
 local sharded = require "sharded"
 local staged = require "staged"
@@ -26,10 +29,10 @@ local function pipelined(ctx, c, list)
   if not ok then
     return nil, staged.shortage(ctx, short, items[short], list[short])
   end
-  local ranges = layout.ranges(deal.counts(items))
+  local ranges = numbers.ranges(deal.counts(items))
   local stage_s, sync_s = staged.times(ctx, list, ranges)
   return {
-    claim_s = layout.pipeline_s(stage_s, c.micro_batches) + sync_s,
+    claim_s = claims.pipeline_s(stage_s, c.micro_batches) + sync_s,
     build = function()
       return { micro_batch = c.micro_batch, schedule = { name = "1f1b" },
         replicas = { { count = c.copies, micro_batches = c.micro_batches,
@@ -44,10 +47,10 @@ local recomputes = { "none", "selective", "full" }
 local function asked(ctx, m) return ctx.options.micro_batches == 0 or m == ctx.options.micro_batches end
 
 local function add_replicated(ctx, all, nodes)
-  local layers, size = ctx.model:layers(), layout.node_size(nodes)
-  for _, tp in ipairs(layout.powers(size)) do
-    local ranks = size % tp == 0 and layout.tp_fits(layers, tp) and staged.ranks(nodes, tp) or {}
-    for _, m in ipairs(layout.divisors(ctx.job.global_batch)) do
+  local layers, size = ctx.model:layers(), inventory.node_size(nodes)
+  for _, tp in ipairs(numbers.powers(size)) do
+    local ranks = size % tp == 0 and grids.tp_fits(layers, tp) and staged.ranks(nodes, tp) or {}
+    for _, m in ipairs(numbers.divisors(ctx.job.global_batch)) do
       if #ranks > 0 and ctx.job.global_batch // m >= #ranks and asked(ctx, m) then
         for _, recompute in ipairs(recomputes) do
           all.add(sharded.replicated(ctx, {
@@ -67,7 +70,7 @@ local function add_split(ctx, all, nodes)
     local groups = sharded.groups(nodes, count)
     local size = #groups[1]
     local fits = size > 1 and size <= ctx.options.tp and size <= sharded.units(layers)
-    for _, m in ipairs(fits and layout.divisors(ctx.job.global_batch) or {}) do
+    for _, m in ipairs(fits and numbers.divisors(ctx.job.global_batch) or {}) do
       if ctx.job.global_batch // m >= count and asked(ctx, m) and not (tried > 0 and hv.stopping()) then
         for _, recompute in ipairs(recomputes) do
           tried = tried + 1
@@ -82,7 +85,7 @@ end
 local function add_pipelined(ctx, all, nodes)
   local layers, runs = ctx.model:layers(), staged.runs(nodes)
   local function try(copies, merge, tp)
-    for _, micro_batch in ipairs(layout.powers(32)) do
+    for _, micro_batch in ipairs(numbers.powers(32)) do
       local m = ctx.job.global_batch // (copies * micro_batch)
       if ctx.job.global_batch % (copies * micro_batch) == 0 and asked(ctx, m) then
         for _, recompute in ipairs(recomputes) do
@@ -98,7 +101,7 @@ local function add_pipelined(ctx, all, nodes)
     for _, merge in ipairs { false, true } do
       local n = #staged.deal(runs, copies, merge)
       if n > 1 and n <= #layers then
-        for _, tp in ipairs(layout.powers(ctx.options.tp)) do
+        for _, tp in ipairs(numbers.powers(ctx.options.tp)) do
           try(copies, merge, tp)
         end
       end
@@ -107,8 +110,8 @@ local function add_pipelined(ctx, all, nodes)
 end
 
 local function plan(ctx)
-  local devices, why = layout.devices(ctx)
-  local nodes = layout.nodes(devices)
+  local devices, why = inventory.priced(ctx)
+  local nodes = inventory.nodes(devices)
   if #nodes == 0 then return nil, why end
   local all = candidates.new()
   local mode = ctx.options.mode
@@ -160,7 +163,7 @@ local function selftest(t)
     for i = 1, n do own[i], caps[i] = random(8), 4 + random(40) end
     items = deal.items(own, 4, 1, caps)
     local total = random(60)
-    local whole, right = oracle.dealt(items, total, deal.deal(items, total, 0))
+    local whole, right = checks.dealt(items, total, deal.deal(items, total, 0))
     kept, judged = kept and whole, judged and right
   end
   t.ok("200 random loads: shares add up to the batch, and none is above its memory", kept, src .. ", invariants")

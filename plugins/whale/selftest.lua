@@ -1,4 +1,5 @@
 -- Self-tests of the deal of a batch over devices and of runs of nodes.
+local checks = require "checks"
 local deal = require "deal"
 local staged = require "staged"
 
@@ -54,7 +55,19 @@ local function check_stages(t)
   equal(t, "no item, no reason", staged.shortage(nil, 1, nil, nodes[1]), nil)
 end
 
+--- The check of a deal sees what it looks for.
+local function check_dealt(t)
+  local items = { { fixed = 1, unit = 1, cap = 4, n = 3 }, { fixed = 5, unit = 1, cap = 4, n = 0 } }
+  local whole, right = checks.dealt(items, 3, true)
+  t.ok("dealt well", whole and right)
+  t.ok("a unit is lost", not checks.dealt(items, 4, true))
+  items[1].n = 4
+  t.ok("too full, and said to fit", not checks.dealt(items, 4, true) and not select(2, checks.dealt(items, 4, true)))
+  t.ok("rightly given up", select(2, checks.dealt(items, 4, nil)))
+end
+
 return function(t)
+  check_dealt(t)
   check_loads(t)
   check_stages(t)
 end

@@ -1,7 +1,7 @@
 -- One part of the model on many unequal devices at once: every device runs all of it on its share of the batch, or
 -- holds its share of every layer (Whale, Jia et al., USENIX ATC 2022, section 3.3.1: the same rule for both).
-local layout = require "layout"
 local deal = require "deal"
+local numbers = require "numbers"
 local prices = require "prices"
 local staged = require "staged"
 
@@ -15,7 +15,7 @@ local sharded = {}
 -- @treturn table candidate {claim_s, build}; or nil, the reason, and by which factor memory is short
 -- @units seconds
 -- @raise a kind that the cluster has not
--- @usage local staged, nodes = require "staged", require("layout").nodes(ctx.cluster:devices())
+-- @usage local staged, nodes = require "staged", require("inventory").nodes(ctx.cluster:devices())
 -- print(require("sharded").replicated(ctx, { tp = 1, micro_batch = 1, micro_batches = 1, recompute = "full", zero =
 -- 3 },
 --   staged.ranks(nodes, 1)))
@@ -54,19 +54,19 @@ end
 function sharded.units(layers)
   local units = 0
   for _, l in ipairs(layers) do
-    units = layout.gcd(units, layout.gcd(l.heads or 0, l.kv_heads or 0))
+    units = numbers.gcd(units, numbers.gcd(l.heads or 0, l.kv_heads or 0))
   end
   return units > 0 and units or 64
 end
 
 --- Devices in equal groups, each with its part of every kind; inside a group most memory first, node by node.
 -- @function sharded.groups
--- @tparam table nodes list of {kind, ids}, runs of one kind in a node, as layout.nodes gives them
+-- @tparam table nodes list of {kind, ids}, runs of one kind in a node, as inventory.nodes gives them
 -- @tparam integer count how many groups; divides the devices of every kind
 -- @treturn table list of groups: lists of {id, kind, flops_per_s}
 -- @units FLOP per second
 -- @raise none
--- @usage print(#require("sharded").groups(require("layout").nodes(ctx.cluster:devices()), 1)[1])
+-- @usage print(#require("sharded").groups(require("inventory").nodes(ctx.cluster:devices()), 1)[1])
 function sharded.groups(nodes, count)
   local by_kind, order, groups = {}, {}, {}
   for _, run in ipairs(staged.runs(nodes)) do
@@ -82,7 +82,7 @@ function sharded.groups(nodes, count)
   for g = 1, count do
     groups[g] = {}
     for _, row in ipairs(order) do
-      local part = layout.slice(row, (g - 1) * (#row // count) + 1, #row // count)
+      local part = numbers.slice(row, (g - 1) * (#row // count) + 1, #row // count)
       table.move(part, 1, #part, #groups[g] + 1, groups[g])
     end
   end
@@ -91,16 +91,16 @@ end
 
 --- How many groups of one device or more there can be: divisors of the devices of every kind, most groups first.
 -- @function sharded.counts
--- @tparam table nodes list of {kind, ids}, runs of one kind in a node, as layout.nodes gives them
+-- @tparam table nodes list of {kind, ids}, runs of one kind in a node, as inventory.nodes gives them
 -- @treturn table list of numbers
 -- @units none
 -- @raise none
--- @usage print(table.concat(require("sharded").counts(require("layout").nodes(ctx.cluster:devices())), " "))
+-- @usage print(table.concat(require("sharded").counts(require("inventory").nodes(ctx.cluster:devices())), " "))
 function sharded.counts(nodes)
   local by_kind, common, list = {}, 0, {}
   for _, node in ipairs(nodes) do by_kind[node.kind] = (by_kind[node.kind] or 0) + #node.ids end
-  for _, n in pairs(by_kind) do common = layout.gcd(common, n) end
-  for i, n in ipairs(layout.divisors(common)) do list[i] = n end
+  for _, n in pairs(by_kind) do common = numbers.gcd(common, n) end
+  for i, n in ipairs(numbers.divisors(common)) do list[i] = n end
   table.sort(list, function(a, b) return a > b end)
   return list
 end
@@ -115,7 +115,7 @@ local function stage_of(ctx, c, groups, shares)
   return prices.stage_keys({ recompute = c.recompute, zero = c.zero, sequence_parallel = c.sequence_parallel,
     tp = { degree = #groups[1], shares = shares } }, { devices = ctx.cluster:address(ids),
     layers = { 0, ctx.model.n_layers }, dp = #groups > 1 and #groups or nil,
-    shares = step % #groups ~= 0 and layout.even(step, #groups) or nil }), step
+    shares = step % #groups ~= 0 and numbers.even(step, #groups) or nil }), step
 end
 
 --- Shares with `n` of the units on rank `at` of a group and the rest on the others, one each and what is left on one.
@@ -156,7 +156,7 @@ end
 -- @treturn table candidate {claim_s, build, shares}; or nil, the reason, and by which factor memory is short
 -- @units seconds
 -- @raise what hv.cost.stage raises
--- @usage local sharded, nodes = require "sharded", require("layout").nodes(ctx.cluster:devices())
+-- @usage local sharded, nodes = require "sharded", require("inventory").nodes(ctx.cluster:devices())
 -- local c = { micro_batches = ctx.job.global_batch, recompute = "full", zero = 0 }
 -- print(sharded.split(ctx, c, sharded.groups(nodes, 1)))
 function sharded.split(ctx, c, groups)

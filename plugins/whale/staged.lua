@@ -1,7 +1,8 @@
 --- Stages over nodes of unequal kinds: runs of equal nodes dealt out to equal pipelines, degrees
 -- inside a stage, and the stage rows of a plan.
-local layout = require "layout"
 local deal = require "deal"
+local grids = require "grids"
+local numbers = require "numbers"
 local prices = require "prices"
 
 local staged = {}
@@ -30,7 +31,7 @@ function staged.ranks(nodes, tp)
   for _, node in ipairs(nodes) do
     for from = 1, #node.ids - tp + 1, tp do
       ranks[#ranks + 1] = {
-        kind = node.kind, ids = layout.slice(node.ids, from, tp),
+        kind = node.kind, ids = numbers.slice(node.ids, from, tp),
         flops_per_s = node.flops_per_s, memory_bytes = node.memory_bytes,
       }
     end
@@ -155,13 +156,13 @@ end
 --- Sets tp, dp, shares and the price query of every stage; false when a micro-batch is too small.
 function staged.fit(list, c)
   for _, stage in ipairs(list) do
-    stage.tp = layout.largest_tp(c.layers, stage.size, c.tp)
+    stage.tp = grids.largest_tp(c.layers, stage.size, c.tp)
     stage.dp = #stage.ids // c.copies // stage.tp
     if stage.dp > c.micro_batch then
       return false
     end
     if c.micro_batch % stage.dp ~= 0 then
-      stage.shares = layout.even(c.micro_batch, stage.dp)
+      stage.shares = numbers.even(c.micro_batch, stage.dp)
     end
     stage.query = {
       tp = stage.tp, micro_batch = math.ceil(c.micro_batch / stage.dp), recompute = c.recompute,
@@ -175,9 +176,9 @@ end
 function staged.copies(runs)
   local common = 0
   for _, run in ipairs(runs) do
-    common = layout.gcd(common, #run)
+    common = numbers.gcd(common, #run)
   end
-  return layout.divisors(common)
+  return numbers.divisors(common)
 end
 
 --- Seconds of every stage under `ranges` (from 0, half open), and the largest all-reduce of them.

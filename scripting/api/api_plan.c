@@ -222,8 +222,8 @@ static int plan_table(lua_State *L)
 }
 
 /***
-Sets a heuristic beside exhaustive search on cases small enough for it: oracle.compare of the
-library `oracle`, where plans are states unless `cost` says otherwise.
+Sets a heuristic beside exhaustive search on cases small enough for it: oracle.compare of
+the library `testing.oracle`, where plans are states unless `cost` says otherwise.
 @function hv.plan.oracle
 @tparam table q {cases = list, solve = function(case) giving a state, states = function(case) giving
 a list or iterator of all states, cost = function(state, case) giving a number or nil (the simulated
@@ -243,7 +243,7 @@ static int plan_oracle(lua_State *L)
     hv__check_keys(L, 1, "hv.plan.oracle", keys);
     hv__env_push(L, NULL, NULL);
     lua_getfield(L, -1, "require");
-    lua_pushliteral(L, "oracle");
+    lua_pushliteral(L, "testing.oracle");
     lua_call(L, 1, 1);
     lua_getfield(L, -1, "compare");
     lua_pushvalue(L, 1);

@@ -120,6 +120,24 @@ static void hint_member(const struct hv_host *h, const char *name, const char *m
     hv_arena_free(&l.arena);
 }
 
+/** How to load the library that the function belongs to: "share/lua/testing/oracle.lua:7" is
+ * required as "testing.oracle". */
+static void hint_library(const struct hv_api_doc *doc, const char *name, struct hv_str *out)
+{
+    static const char folder[] = "share/lua/";
+    const char *path = strstr(doc->source, folder);
+
+    if (path == NULL) {
+        return;
+    }
+    path += strlen(folder);
+    hv_str_addf(out, "put `local %s = require \"", name);
+    for (size_t n = strcspn(path, ":"); n > strlen(".lua"); n--, path++) {
+        hv_str_addc(out, *path == '/' ? '.' : *path);
+    }
+    hv_str_adds(out, "\"` at the top");
+}
+
 static void hint_global(const char *name, struct hv_str *out)
 {
     static const char *const outside[] = {"io",       "os",     "debug",      "load",
@@ -134,7 +152,7 @@ static void hint_global(const char *name, struct hv_str *out)
     }
     for (size_t i = 0; i < n && out->n == 0; i++) {
         if (strncmp(docs[i].name, name, len) == 0 && docs[i].name[len] == '.') {
-            hv_str_addf(out, "put `local %s = require \"%s\"` at the top", name, name);
+            hint_library(&docs[i], name, out);
         }
     }
     if (out->n == 0 && (strcmp(name, "cluster") == 0 || strcmp(name, "model") == 0 ||

@@ -1,8 +1,83 @@
---- Grids of stages as people say them: degrees, layers per stage, micro-batches and recompute as
--- words, with answers that say what would work. Pure arithmetic, no `hv`.
-local layout = require "layout"
+--- Grids of equal stages, as Megatron arranges them: degrees, layers per stage, micro-batches, recomputation; with
+-- reasons that name the values that would work.
+local numbers = require "numbers"
 
 local grids = {}
+
+--- Can every block be split over tp ranks? Heads, key-value heads and feed-forward width decide.
+function grids.tp_fits(layers, tp)
+  for _, l in ipairs(layers) do
+    local heads, kv = l.heads or 0, l.kv_heads or l.heads or 0
+    local kv_fits = kv == 0 or kv % tp == 0 or tp % kv == 0
+    if heads % tp ~= 0 or not kv_fits or (l.ffn or 0) % tp ~= 0 then
+      return false
+    end
+  end
+  return true
+end
+
+--- The largest power of two up to `most` that divides `size` devices and splits every block.
+function grids.largest_tp(layers, size, most)
+  local best = 1
+  for _, tp in ipairs(numbers.powers(math.min(size, most))) do
+    best = size % tp == 0 and grids.tp_fits(layers, tp) and tp or best
+  end
+  return best
+end
+
+-- A ring, with the layout of its tokens where it is not the contiguous one.
+local function cp_ring(g)
+  if (g.cp_layout or "contiguous") == "contiguous" then
+    return g.cp
+  end
+  return { degree = g.cp, layout = g.cp_layout }
+end
+
+--- Schedule of a plan by name: a built-in one as it is, one of a plugin as the order it makes.
+function grids.schedule(name, ranks, micro_batches, chunks)
+  for _, s in ipairs(hv.sim.schedules()) do
+    if s.lua and s.name == name then
+      local made = hv.sim.schedule(name, { ranks = ranks, micro_batches = micro_batches, chunks = chunks })
+      return { name = "explicit", order = made.order }
+    end
+  end
+  return { name = name }
+end
+
+--- Stages of a Megatron grid: stage s takes the s-th block of tp x cp x dp devices, tp fastest,
+-- then cp, then dp. `counts` holds layers per chunk in model order (pp x chunks of them).
+function grids.plan(ctx, g)
+  local size = g.tp * g.cp * g.dp
+  local ranges = numbers.ranges(g.counts)
+  local stages = {}
+  local hollow = g.counts[1] == 0 or g.counts[#g.counts] == 0 -- a chunk of embedding or head alone
+  for s = 1, g.pp do
+    local layers = ranges[s]
+    if g.chunks > 1 then
+      layers = {}
+      for c = 1, g.chunks do
+        layers[c] = ranges[(c - 1) * g.pp + s]
+      end
+    end
+    stages[s] = {
+      devices = ctx.cluster:address(numbers.slice(g.ids, (s - 1) * size + 1, size)),
+      layers = layers, tp = g.tp, dp = g.dp,
+      cp = g.cp > 1 and cp_ring(g) or nil,
+      ep = g.ep > 1 and g.ep or nil,
+      sequence_parallel = g.sequence_parallel or nil,
+      zero = g.zero > 0 and g.zero or nil,
+      recompute = g.recompute ~= "none" and g.recompute or nil,
+    }
+    if hollow then
+      stages[s].embedding, stages[s].head = s == 1, s == g.pp
+    end
+  end
+  return {
+    micro_batch = g.micro_batch * g.dp,
+    replicas = { { micro_batches = g.micro_batches, stages = stages } },
+    schedule = grids.schedule(g.schedule, g.pp, g.micro_batches, g.chunks),
+  }
+end
 
 --- Largest dp' <= dp whose share of the global batch is whole; devices beyond it stay unused.
 function grids.usable_dp(global, dp, micro_batch)
@@ -16,7 +91,7 @@ end
 --- Pipeline depths worth trying on n tensor-parallel groups: divisors of it, and powers of two.
 function grids.depths(n, n_layers)
   local seen, list = {}, {}
-  for _, set in ipairs { layout.divisors(n), layout.powers(n) } do
+  for _, set in ipairs { numbers.divisors(n), numbers.powers(n) } do
     for _, d in ipairs(set) do
       if d <= n_layers and not seen[d] then
         seen[d] = true
@@ -67,13 +142,13 @@ function grids.layer_counts(n_layers, pp, chunks, text)
   local parts = pp * chunks
   if text == "" then
     if parts > 2 and n_layers % parts ~= 0 and (n_layers + 2) % parts == 0 then
-      local counts = layout.even(n_layers + 2, parts) -- embedding and head count as a layer each
+      local counts = numbers.even(n_layers + 2, parts) -- embedding and head count as a layer each
       counts[1], counts[parts] = counts[1] - 1, counts[parts] - 1
       return counts
     elseif parts > n_layers then
       return nil, ("%d stages x %d chunks are more than the %d layers"):format(pp, chunks, n_layers)
     end
-    return layout.even(n_layers, parts)
+    return numbers.even(n_layers, parts)
   end
   local given, sum = {}, 0
   for word in text:gmatch("[^,%s]+") do
@@ -94,7 +169,7 @@ function grids.layer_counts(n_layers, pp, chunks, text)
   end
   local counts = {}
   for s = 1, pp do -- a stage's layers spread evenly over its chunks
-    local per_chunk = layout.even(given[s], chunks)
+    local per_chunk = numbers.even(given[s], chunks)
     for c = 1, chunks do
       counts[(c - 1) * pp + s] = per_chunk[c]
     end
@@ -110,12 +185,12 @@ function grids.micro_batches(global, dp, micro_batch)
   end
   local advice = {}
   if global % dp == 0 then
-    local below, above = layout.neighbours(global // dp, micro_batch)
-    advice[#advice + 1] = "micro_batch " .. layout.either(below, above)
+    local below, above = numbers.neighbours(global // dp, micro_batch)
+    advice[#advice + 1] = "micro_batch " .. numbers.either(below, above)
   end
   if global % micro_batch == 0 then
-    local below, above = layout.neighbours(global // micro_batch, dp)
-    advice[#advice + 1] = "dp " .. layout.either(below, above)
+    local below, above = numbers.neighbours(global // micro_batch, dp)
+    advice[#advice + 1] = "dp " .. numbers.either(below, above)
   end
   local lower = global - global % per_step
   advice[#advice + 1] = ("a global batch of %s%d"):format(
@@ -145,6 +220,22 @@ function grids.is_recompute(text)
     end
   end
   return true
+end
+
+--- Tensor degrees that a kind's nodes and the model's heads allow.
+-- @function grids.tp_degrees
+-- @tparam handle ctx the run's input
+-- @tparam table t {size}, a row of inventory.types
+-- @treturn table list of divisors of its size
+-- @units none
+-- @raise none
+-- @usage print(#require("grids").tp_degrees(ctx, { size = 8 }))
+function grids.tp_degrees(ctx, t)
+  local list, layers = {}, ctx.model:layers()
+  for _, tp in ipairs(numbers.divisors(t.size)) do
+    if grids.tp_fits(layers, tp) then list[#list + 1] = tp end
+  end
+  return list
 end
 
 return grids

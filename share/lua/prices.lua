@@ -1,7 +1,7 @@
 --- Prices per layer as planners use them: seconds and bytes of runs of layers on one device kind,
 -- with the embedding in the first layer and the head in the last, and the memory of a stage.
 -- Layers count from 1, runs are inclusive; everything is remembered for the run.
-local devices = require "devices"
+local inventory = require "inventory"
 
 local prices = {}
 
@@ -10,7 +10,7 @@ local chains, limits = {}, {}
 --- Layers from..to on one rank, as hv.cost.stage takes them.
 local function rank_of(ctx, kind, q, from, to)
   local tp = q.tp or 1
-  return { devices = ctx.cluster:address(devices.first(ctx, kind, tp)), layers = { from - 1, to }, tp = tp,
+  return { devices = ctx.cluster:address(inventory.first(ctx, kind, tp)), layers = { from - 1, to }, tp = tp,
     recompute = q.recompute, sequence_parallel = q.sequence_parallel, micro_batch = q.micro_batch, in_flight = 1 }
 end
 
@@ -209,7 +209,7 @@ end
 
 --- Kind of every device by number.
 function prices.kinds(ctx)
-  return setmetatable({}, { __index = function(_, id) return devices.kind(ctx, id) end })
+  return setmetatable({}, { __index = function(_, id) return inventory.kind(ctx, id) end })
 end
 
 --- Tensor-parallel degree of a plan's stage, and what the rank with most has of a layer.

@@ -1,8 +1,10 @@
 -- Plans that serve: what servers, devices of a node with a tensor degree, pass, and their placement by max flow
 -- (Helix, Mei et al., arXiv 2406.01566), judged with several batches.
-local layer_flow = require "layer_flow"
-local layout = require "layout"
-local wires = require "wires"
+local grids = require "grids"
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
+local token_flow = require "token_flow"
 
 local PROGRAM_MOST = 24 -- servers up to which the integer program is asked: those of Helix's own cluster
 local BATCHES = { 1, 4, 16, 64, 128, 256 } -- sequences of a pass that are judged
@@ -89,7 +91,7 @@ end
 -- assert(#q.rates == #ids)
 function serving.instance(ctx, devices, tp, batch)
   local q, servers, prices, out_bytes = { layers = ctx.model.n_layers, rates = {} }, {}, {}, 1
-  for _, node in ipairs(layout.nodes(devices)) do
+  for _, node in ipairs(inventory.nodes(devices)) do
     if not prices[node.kind] then
       local rate, most, bytes = serving.pace(ctx, node.kind, node.memory_bytes, tp, batch)
       local rates = {}
@@ -98,13 +100,13 @@ function serving.instance(ctx, devices, tp, batch)
     end
     for at = 1, #node.ids - tp + 1, tp do
       if #prices[node.kind] > 0 then
-        servers[#servers + 1], q.rates[#q.rates + 1] = layout.slice(node.ids, at, tp), prices[node.kind]
+        servers[#servers + 1], q.rates[#q.rates + 1] = numbers.slice(node.ids, at, tp), prices[node.kind]
       end
     end
   end
   function q.link(i, j)
     if i == 0 or j > #servers then return 1e15 end
-    return wires.bandwidth(ctx, servers[i][1], servers[j][1]) / math.max(1, out_bytes)
+    return links.bandwidth(ctx, servers[i][1], servers[j][1]) / math.max(1, out_bytes)
   end
   return q, servers
 end
@@ -133,9 +135,9 @@ function serving.claim(ctx, made)
     out_bytes = bytes / (made.micro_batch * (ctx.job.sequence - ctx.job.output_tokens))
   end
   function q.link(i, j)
-    return (i == 0 or j > #heads) and 1e15 or wires.bandwidth(ctx, heads[i], heads[j]) / math.max(1, out_bytes)
+    return (i == 0 or j > #heads) and 1e15 or links.bandwidth(ctx, heads[i], heads[j]) / math.max(1, out_bytes)
   end
-  return (layer_flow.flow(q, runs)), layer_flow.bound(q)
+  return (token_flow.flow(q, runs)), token_flow.bound(q)
 end
 
 --- The plan of a placement: a stage per server that holds layers and sees flow, with the flow as the judge finds it.
@@ -171,13 +173,13 @@ end
 
 --- A placement of an instance by local search, or by the integer program where that is asked for and finds more.
 local function searched(q, o)
-  local runs, most = layer_flow.place(q, { budget = o.budget, seed = o.seed, enough = o.enough,
+  local runs, most = token_flow.place(q, { budget = o.budget, seed = o.seed, enough = o.enough,
     stopping = function() return hv.stopping(0.5) end })
   local limit_s = #q.rates <= PROGRAM_MOST and o.program_s or 0
-  if limit_s > 0 and most < layer_flow.bound(q) * (o.enough or 1) * (1 - 1e-9) then
-    local _, found = layer_flow.program(q, { time_limit_s = limit_s, neighbours = o.neighbours, above = most,
+  if limit_s > 0 and most < token_flow.bound(q) * (o.enough or 1) * (1 - 1e-9) then
+    local _, found = token_flow.program(q, { time_limit_s = limit_s, neighbours = o.neighbours, above = most,
       enough = o.enough })
-    runs = found and layer_flow.flow(q, found) > most and found or runs
+    runs = found and token_flow.flow(q, found) > most and found or runs
   end
   return runs
 end
@@ -197,10 +199,10 @@ end
 -- assert(made == nil or made.mode == "serve")
 function serving.plan(ctx, devices, o)
   local best, most, best_tp, reason, most_held = nil, 0, 0, nil, 0
-  local degrees = layout.powers(layout.node_size(layout.nodes(devices)))
+  local degrees = numbers.powers(inventory.node_size(inventory.nodes(devices)))
   for k = #degrees, 1, -1 do -- the fewest servers first: they are searched soonest
     local tp = degrees[k]
-    local whole = layout.node_size(layout.nodes(devices)) % tp == 0 and layout.tp_fits(ctx.model:layers(), tp)
+    local whole = inventory.node_size(inventory.nodes(devices)) % tp == 0 and grids.tp_fits(ctx.model:layers(), tp)
     local q, servers = serving.instance(ctx, devices, tp, 8)
     q.strict = o.strict
     local held = 0

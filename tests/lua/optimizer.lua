@@ -1,5 +1,5 @@
 -- Tests of hv.opt's classics from Lua. `hetviz selftest tests/lua/optimizer.lua`.
-local programs = require "programs"
+local chain_program = require "chain_program"
 local search = require "search"
 
 local function equal(name, got, want)
@@ -218,11 +218,11 @@ local function check_chains()
         if s < k and l < n then p.cut[s][l] = random() end
       end
     end
-    local exact, program = hv.opt.partition(p), programs.chain(p)
+    local exact, program = hv.opt.partition(p), chain_program.solve(p)
     assert((exact == nil) == (program == nil), "both or none")
     assert(not exact or math.abs(exact.value - program.value) <= 1e-7 * exact.value, "one value")
   end
-  assert(programs.chain { n = 1, parts = 2, load = { { 1 }, { 1 } } } == nil, "more parts than layers")
+  assert(chain_program.solve { n = 1, parts = 2, load = { { 1 }, { 1 } } } == nil, "more parts than layers")
 end
 
 return {

@@ -1,5 +1,5 @@
 -- Tests of share/lua: recovery, templates, mixes, placing, wires. `hetviz selftest tests/lua/pipelines.lua`.
-local wires = require "wires"
+local links = require "links"
 
 -- One group of 600 nodes of two devices; a link in a node takes 1 s and 1 byte per second, others 3 and 2. There is one
 -- for all checks, because wires and devices remember what they have seen.
@@ -14,13 +14,13 @@ end
 
 local function check_exchange(t)
   local ctx = { cluster = cluster }
-  t.near("an exchange of 3 by hand: 2 (1 + 4) + 2 (3 + 2)", wires.exchange(ctx, { 1, 2, 3 }, 4), 20, 0)
-  t.near("one device has nobody", wires.exchange(ctx, { 1 }, 4), 0, 0)
+  t.near("an exchange of 3 by hand: 2 (1 + 4) + 2 (3 + 2)", links.exchange(ctx, { 1, 2, 3 }, 4), 20, 0)
+  t.near("one device has nobody", links.exchange(ctx, { 1 }, 4), 0, 0)
   local heads = {}
   for i = 1, 512 do heads[i] = 2 * i - 1 end
-  t.near("512 one by one", wires.exchange(ctx, heads, 4), 511 * 10, 0)
+  t.near("512 one by one", links.exchange(ctx, heads, 4), 511 * 10, 0)
   heads[513] = 1025
-  t.near("513 by count", wires.exchange(ctx, heads, 4), 512 * 10, 0)
+  t.near("513 by count", links.exchange(ctx, heads, 4), 512 * 10, 0)
 end
 
 return {

@@ -102,9 +102,9 @@ static void test_a_folder_is_one_plugin(void **state)
 static void test_own_modules_come_first_and_libraries_see_libraries(void **state)
 {
     (void)state;
-    /* policy requires search: a plugin's own search must not reach it */
+    /* learn.policy requires search: a plugin's own search must not reach it */
     put("one/plugin.lua", PLUGIN("one",
-                                 "local own, policy = require 'search', require 'policy'\n"
+                                 "local own, policy = require 'search', require 'learn.policy'\n"
                                  "assert(policy.reinforce)\n",
                                  "return nil, own.word .. tostring(require 'search' == own)"));
     put("one/search.lua", "return { word = 'own' }");

@@ -381,7 +381,7 @@ static void test_mistakes(void **state)
         {"local d = ctx.cluster:devices() return d[1].kindd.x", "did you mean 'kind'"},
         {"return ctx.cluster:device()", "did you mean 'devices' (cluster:devices)"},
         {"return ctx.cluster.groups()", "called with a colon"},
-        {"return oracle.cuts(3, 2)", "require \"oracle\""},
+        {"return oracle.cuts(3, 2)", "local oracle = require \"testing.oracle\""},
         {"return io.open('x')", "no files"},
         {"return cluster:devices()", "'ctx.cluster'"},
         {"return {micro_batch = 1, replica = {}}", "did you mean \"replicas\""},

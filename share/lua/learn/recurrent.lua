@@ -1,6 +1,6 @@
 -- Choices for a row of layers made by a recurrent network that reads what each layer is like, trained by policy
 -- gradients: an LSTM (Hochreiter and Schmidhuber, Neural Computation 9, 1997) or a plain recurrent cell.
-local policy = require "policy"
+local policy = require "learn.policy"
 local search = require "search"
 
 local recurrent = {}
@@ -129,8 +129,8 @@ end
 -- @treturn table {hidden, gates, random, cell, head = lists of rows of weights}, for recurrent.probabilities
 -- @units none
 -- @raise none
--- @usage local net = require("recurrent").new { inputs = 2, choices = 3, cell = "rnn", hidden = 4, seed = 1 }
--- assert(#require("recurrent").probabilities(net, { { 1, 0 }, { 0, 1 } })[2] == 3)
+-- @usage local net = require("learn.recurrent").new { inputs = 2, choices = 3, cell = "rnn", hidden = 4, seed = 1 }
+-- assert(#require("learn.recurrent").probabilities(net, { { 1, 0 }, { 0, 1 } })[2] == 3)
 function recurrent.new(q)
   local random, gates = search.generator(q.seed), GATES[q.cell]
   return { hidden = q.hidden, gates = gates, random = random,
@@ -144,8 +144,8 @@ end
 -- @treturn table list of lists of probabilities
 -- @units shares
 -- @raise none
--- @usage local net = require("recurrent").new { inputs = 1, choices = 2, cell = "lstm", hidden = 2, seed = 1 }
--- local p = require("recurrent").probabilities(net, { { 1 } })[1]
+-- @usage local net = require("learn.recurrent").new { inputs = 1, choices = 2, cell = "lstm", hidden = 2, seed = 1 }
+-- local p = require("learn.recurrent").probabilities(net, { { 1 } })[1]
 -- assert(math.abs(p[1] + p[2] - 1) < 1e-9)
 function recurrent.probabilities(net, inputs)
   local out = {}
@@ -161,8 +161,8 @@ end
 -- @treturn table list of rows: gradient of the cell's weights, then of the head's
 -- @units any
 -- @raise none
--- @usage local net = require("recurrent").new { inputs = 1, choices = 2, cell = "lstm", hidden = 2, seed = 1 }
--- assert(#require("recurrent").gradient(net, { { 1 } }, { { 1, { 2 } } }) == 8)
+-- @usage local net = require("learn.recurrent").new { inputs = 1, choices = 2, cell = "lstm", hidden = 2, seed = 1 }
+-- assert(#require("learn.recurrent").gradient(net, { { 1 } }, { { 1, { 2 } } }) == 8)
 function recurrent.gradient(net, inputs, rows)
   local steps, logits = forward(net, inputs), {}
   for l, s in ipairs(steps) do
@@ -184,8 +184,8 @@ end
 -- @treturn number the difference
 -- @units any
 -- @raise none
--- @usage local net = require("recurrent").new { inputs = 1, choices = 2, cell = "rnn", hidden = 2, seed = 1 }
--- assert(require("recurrent").gradient_error(net, { { 1 } }, { { 1, { 2 } } }) < 1e-6)
+-- @usage local net = require("learn.recurrent").new { inputs = 1, choices = 2, cell = "rnn", hidden = 2, seed = 1 }
+-- assert(require("learn.recurrent").gradient_error(net, { { 1 } }, { { 1, { 2 } } }) < 1e-6)
 function recurrent.gradient_error(net, inputs, rows)
   local function value()
     local sum, p = 0, recurrent.probabilities(net, inputs)
@@ -221,7 +221,7 @@ end
 -- @treturn table {state, cost, evaluations, likeliest = list of choices that the policy thinks best in the end}
 -- @units any, the caller's; budget, batch and evaluations are counts
 -- @raise errors of cost
--- @usage local r = require("recurrent").reinforce { inputs = { { 1, 0 }, { 0, 1 } }, choices = 2, penalty = 9,
+-- @usage local r = require("learn.recurrent").reinforce { inputs = { { 1, 0 }, { 0, 1 } }, choices = 2, penalty = 9,
 --   seed = 1, cost = function(s) return s[1] == 2 and s[2] == 1 and 1 or 5 end, budget = 300 }
 -- assert(r.cost == 1)
 function recurrent.reinforce(q)

@@ -3,10 +3,10 @@
 -- layers, rates = for each node the list of tokens per second with 1, 2, … layers (its length is the most it holds),
 -- link = function(i, j): tokens per second from node i to j (0: source, #rates + 1: sink), strict = true: a node's run
 -- must start where the one before ended (else it computes only what is missing).
-local layout = require "layout"
+local numbers = require "numbers"
 local search = require "search"
 
-local layer_flow = {}
+local token_flow = {}
 
 --- May tokens that have passed runs[i] go on to runs[j]?
 local function follows(q, a, b)
@@ -15,15 +15,15 @@ local function follows(q, a, b)
 end
 
 --- The most tokens per second through a placement.
--- @function layer_flow.flow
+-- @function token_flow.flow
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table runs {first − 1, last} of each node, in layers; false where it is idle
 -- @treturn number tokens per second, and the list of {from, to, tokens per second} (0: source, n + 1: sink)
 -- @units tokens per second
 -- @raise none
 -- @usage local q = { layers = 1, rates = { { 5 } }, link = function() return 9 end }
--- assert(require("layer_flow").flow(q, { { 0, 1 } }) == 5)
-function layer_flow.flow(q, runs)
+-- assert(require("token_flow").flow(q, { { 0, 1 } }) == 5)
+function token_flow.flow(q, runs)
   local n, edges, name = #q.rates, {}, {}
   local function add(from, to, capacity, what)
     edges[#edges + 1], name[#edges + 1] = { from, to, math.min(capacity, 1e15) }, what
@@ -49,13 +49,13 @@ function layer_flow.flow(q, runs)
 end
 
 --- No placement passes more: Σ over nodes of the largest k · rate(k), over the layers.
--- @function layer_flow.bound
+-- @function token_flow.bound
 -- @tparam table q instance, with the keys named at the top
 -- @treturn number tokens per second
 -- @units tokens per second
 -- @raise none
--- @usage assert(require("layer_flow").bound { layers = 2, rates = { { 5, 2 } } } == 2.5)
-function layer_flow.bound(q)
+-- @usage assert(require("token_flow").bound { layers = 2, rates = { { 5, 2 } } } == 2.5)
+function token_flow.bound(q)
   local sum = 0
   for _, rates in ipairs(q.rates) do
     local most = 0
@@ -66,14 +66,14 @@ function layer_flow.bound(q)
 end
 
 --- All runs a node can hold.
--- @function layer_flow.runs
+-- @function token_flow.runs
 -- @tparam table q instance, with the keys named at the top
 -- @tparam integer i node
 -- @treturn table list of {first − 1, last}
 -- @units none: layers
 -- @raise none
--- @usage assert(#require("layer_flow").runs({ layers = 2, rates = { { 1, 1 } } }, 1) == 3)
-function layer_flow.runs(q, i)
+-- @usage assert(#require("token_flow").runs({ layers = 2, rates = { { 1, 1 } } }, 1) == 3)
+function token_flow.runs(q, i)
   local list = {}
   for first = 0, q.layers - 1 do
     for k = 1, math.min(#q.rates[i], q.layers - first) do list[#list + 1] = { first, first + k } end
@@ -115,7 +115,7 @@ local function staged(q, list, S, runs)
     o.time[s], room = 1 / o.time[s], room + o.caps[s]
   end
   local cut = room >= q.layers and hv.opt.distribute(o)
-  local ranges = cut and layout.ranges(cut.counts)
+  local ranges = cut and numbers.ranges(cut.counts)
   for k, s in ipairs(ranges and stage_of or {}) do runs[list[k]] = ranges[s] end
   return ranges and true or false
 end
@@ -182,7 +182,7 @@ end
 
 --- Local search: from the obvious placements and from nodes that fill in drawn orders, boundaries between runs are
 -- moved and each node's run is changed while the flow grows.
--- @function layer_flow.place
+-- @function token_flow.place
 -- @tparam table q instance, with the keys named at the top; nodes with the same list in rates are of one kind
 -- @tparam[opt] table o {budget = 2000 flows, seed = 1, enough = 1: share of the bound at which it ends, stopping =
 -- function that says when to end}
@@ -190,17 +190,17 @@ end
 -- @units tokens per second
 -- @raise none
 -- @usage local q = { layers = 1, rates = { { 5 }, { 4 } }, link = function() return 99 end }
--- assert(select(2, require("layer_flow").place(q)) == 9)
-function layer_flow.place(q, o)
+-- assert(select(2, require("token_flow").place(q)) == 9)
+function token_flow.place(q, o)
   local values, random, best, left = {}, search.generator(o and o.seed or 1), nil, o and o.budget or 2000
-  local budget, enough = left, layer_flow.bound(q) * (o and o.enough or 1) * (1 - 1e-9)
+  local budget, enough = left, token_flow.bound(q) * (o and o.enough or 1) * (1 - 1e-9)
   local function cost(runs)
     if o and o.stopping and left < budget and o.stopping() then
       left = 0
       return 0 -- nothing flows through what nobody has time for
     end
     left = left - 1
-    return -(layer_flow.flow(q, runs))
+    return -(token_flow.flow(q, runs))
   end
   local function climb(start)
     local r = search.hill { state = start, budget = math.max(1, left), cost = cost,
@@ -210,7 +210,7 @@ function layer_flow.place(q, o)
     end
     if r.state and (not best or r.cost < best.cost) then best = r end
   end
-  for i = 1, #q.rates do values[i] = layer_flow.runs(q, i) end
+  for i = 1, #q.rates do values[i] = token_flow.runs(q, i) end
   local ready = starts(q, function(runs) return -cost(runs) end)
   for k = 1, 3 do
     if ready[k] and (not best or left > 0 and -best.cost < enough) then climb(ready[k]) end
@@ -225,16 +225,16 @@ end
 
 --- The links that a pruned program keeps: of each node those to as many others as pass most from it, among equal ones
 -- the next in number.
--- @function layer_flow.pruned
+-- @function token_flow.pruned
 -- @tparam table q instance, with the keys named at the top
 -- @tparam integer neighbours links that go out of a node at most
 -- @treturn table list of tables, kept[i][j] = true
 -- @units none
 -- @raise none
 -- @usage local q = { rates = { {}, {}, {} }, link = function(i, j) return j end }
--- local kept = require("layer_flow").pruned(q, 1)
+-- local kept = require("token_flow").pruned(q, 1)
 -- assert(kept[1][3] and kept[2][3] and kept[3][2] and not kept[1][2])
-function layer_flow.pruned(q, neighbours)
+function token_flow.pruned(q, neighbours)
   local kept, n = {}, #q.rates
   for i = 1, n do
     local others = {}
@@ -274,7 +274,7 @@ end
 
 --- Links of the program: f_ij is the flow, d_ij the link in use. Gives the terms of what leaves the source.
 local function program_links(p, q, nodes, kept)
-  local m, n, most, goal = q.layers, #nodes, layer_flow.bound(q), {}
+  local m, n, most, goal = q.layers, #nodes, token_flow.bound(q), {}
   local function link(i, j)
     local f, d = p:var {}, p:var { upper = 1, integer = true }
     p:row({ [f] = 1, [d] = -math.min(q.link(i, j), most) }, "<=", 0) -- nothing passes more than the bound
@@ -301,20 +301,20 @@ end
 
 --- The paper's integer program. What a search has found already is the warm start: only more than that is looked for,
 -- and it ends at a share of the bound.
--- @function layer_flow.program
+-- @function token_flow.program
 -- @tparam table q instance, with the keys named at the top
--- @tparam[opt] table o {time_limit_s for lp_solve, neighbours = all: links out of a node, as layer_flow.pruned,
+-- @tparam[opt] table o {time_limit_s for lp_solve, neighbours = all: links out of a node, as token_flow.pruned,
 -- above = tokens per second that must be exceeded, enough = 1: share of the bound at which it ends}
 -- @treturn number flow, then the runs; nil when none was found
 -- @units tokens per second
 -- @raise none
 -- @usage local q = { layers = 1, rates = { { 5 } }, link = function() return 9 end }
--- assert(math.abs(require("layer_flow").program(q) - 5) < 1e-6)
-function layer_flow.program(q, o)
+-- assert(math.abs(require("token_flow").program(q) - 5) < 1e-6)
+function token_flow.program(q, o)
   o = o or {}
   local p = hv.opt.lp { sense = "max" }
   local nodes = program_nodes(p, q)
-  local goal = program_links(p, q, nodes, layer_flow.pruned(q, o.neighbours or #nodes))
+  local goal = program_links(p, q, nodes, token_flow.pruned(q, o.neighbours or #nodes))
   for _, node in ipairs(nodes) do
     local balance, limit = {}, {}
     for f in pairs(node.into) do balance[f], limit[f] = 1, 1 end
@@ -324,7 +324,7 @@ function layer_flow.program(q, o)
     p:row(limit, "<=", 0)
   end
   p:objective(goal)
-  p:row(goal, "<=", layer_flow.bound(q))
+  p:row(goal, "<=", token_flow.bound(q))
   if o.above then p:row(goal, ">=", o.above * (1 + 1e-6)) end
   local r, runs = p:solve { time_limit_s = o.time_limit_s, gap = 1 - (o.enough or 1) }, {}
   if not r.x then return nil end
@@ -338,15 +338,15 @@ end
 
 --- Interleaved weighted round robin: `count` requests over candidates with these weights, each to the one whose load
 -- after it, over its weight, is least.
--- @function layer_flow.deal
+-- @function token_flow.deal
 -- @tparam table weights list of tokens per second of each candidate
 -- @tparam integer count requests
 -- @tparam[opt] function masked function(candidate): true while its cache is above the high-water mark
 -- @treturn table list of the candidate of each request, false where all are masked
 -- @units any for weights
 -- @raise none
--- @usage assert(table.concat(require("layer_flow").deal({ 2, 1 }, 3), " ") == "1 1 2")
-function layer_flow.deal(weights, count, masked)
+-- @usage assert(table.concat(require("token_flow").deal({ 2, 1 }, 3), " ") == "1 1 2")
+function token_flow.deal(weights, count, masked)
   local load, out = {}, {}
   for r = 1, count do
     local best
@@ -361,4 +361,4 @@ function layer_flow.deal(weights, count, masked)
   return out
 end
 
-return layer_flow
+return token_flow

@@ -1,19 +1,19 @@
 -- Partitions of a chain as integer programs over hv.opt.lp, as papers state them; the core's exact partition is the
 -- faster way to the same value.
-local programs = {}
+local chain_program = {}
 
 --- Cuts n layers into parts, in order, so that the longest part with its cuts is shortest: y[s][l] = 1 when layer l is
 -- in part s or before it (HetPipe, Park et al., USENIX ATC 2020, section 7).
--- @function programs.chain
+-- @function chain_program.solve
 -- @tparam table p {n, parts, load = a list of n times per part, memory = a list of n bytes per part, capacity = bytes
 -- per part, cut = a list of n - 1 times per cut, paid by both neighbours} with the keys of hv.opt.partition
 -- @tparam[opt] number gap share of the optimum within which to stop (0)
 -- @treturn table {value, stages = list of {first, last}}; nil where none fits
 -- @units any unit of time, bytes; layers from 1, inclusive
 -- @raise as hv.opt.lp
--- @usage local r = require("programs").chain { n = 3, parts = 2, load = { { 1, 1, 1 }, { 2, 2, 2 } } }
+-- @usage local r = require("chain_program").solve { n = 3, parts = 2, load = { { 1, 1, 1 }, { 2, 2, 2 } } }
 -- assert(math.abs(r.value - 2) < 1e-6 and r.stages[1][2] == 2)
-function programs.chain(p, gap)
+function chain_program.solve(p, gap)
   local lp, y = hv.opt.lp { sense = "min" }, {}
   local longest = lp:var { lower = 0 }
   for s = 1, p.parts - 1 do
@@ -64,4 +64,4 @@ function programs.chain(p, gap)
   return { value = r.objective, stages = stages }
 end
 
-return programs
+return chain_program

@@ -77,7 +77,7 @@ end
 -- @treturn table {state, cost, evaluations}; at most 60 evaluations
 -- @units any, the caller's
 -- @raise errors of cost
--- @usage local r = require("bayes").search { choices = { 3, 3, 3 }, penalty = 99, seed = 1, budget = 27,
+-- @usage local r = require("learn.bayes").search { choices = { 3, 3, 3 }, penalty = 99, seed = 1, budget = 27,
 --   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 3) + s[3] end }
 -- assert(r.cost == 1)
 function bayes.search(q)

@@ -11,7 +11,7 @@ local policy = {}
 -- @treturn table list of probabilities that sum to 1
 -- @units shares
 -- @raise none
--- @usage local p = require("policy").softmax { 0, 0 }
+-- @usage local p = require("learn.policy").softmax { 0, 0 }
 -- assert(p[1] == 0.5)
 function policy.softmax(logits, temperature)
   local most, sum, out = -math.huge, 0, {}
@@ -31,7 +31,7 @@ end
 -- @treturn integer index
 -- @units shares
 -- @raise none
--- @usage assert(require("policy").draw(require("search").generator(1), { 0, 1 }) == 2)
+-- @usage assert(require("learn.policy").draw(require("search").generator(1), { 0, 1 }) == 2)
 function policy.draw(random, probabilities)
   local x = random()
   for i, p in ipairs(probabilities) do
@@ -113,7 +113,7 @@ end
 -- @treturn table list of lists of 0
 -- @units none
 -- @raise none
--- @usage assert(#require("policy").zeros({ { 1, 2 } })[1] == 2)
+-- @usage assert(#require("learn.policy").zeros({ { 1, 2 } })[1] == 2)
 function policy.zeros(rows)
   local out = {}
   for i, row in ipairs(rows) do
@@ -135,7 +135,7 @@ end
 -- @treturn table list of numbers from 1: the state that the policy thinks best
 -- @units shares
 -- @raise none
--- @usage assert(require("policy").likeliest({ { 0.2, 0.7, 0.1 } })[1] == 2)
+-- @usage assert(require("learn.policy").likeliest({ { 0.2, 0.7, 0.1 } })[1] == 2)
 function policy.likeliest(probabilities)
   local state = {}
   for i, p in ipairs(probabilities) do
@@ -153,7 +153,7 @@ end
 -- lists}
 -- @units any, the caller's; probabilities are shares; budget, batch and evaluations are counts
 -- @raise errors of cost
--- @usage local r = require("policy").reinforce { choices = { 3, 3 },
+-- @usage local r = require("learn.policy").reinforce { choices = { 3, 3 },
 --   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 3) end, budget = 300 }
 -- assert(r.cost == 0)
 function policy.reinforce(problem)
@@ -176,7 +176,7 @@ end
 -- lists}
 -- @units any, the caller's; probabilities are shares; budget, batch and evaluations are counts
 -- @raise errors of cost
--- @usage local r = require("policy").moving { choices = { 3, 3 }, penalty = 9, rate = 0.1,
+-- @usage local r = require("learn.policy").moving { choices = { 3, 3 }, penalty = 9, rate = 0.1,
 --   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 3) end, budget = 300 }
 -- assert(r.cost == 0)
 function policy.moving(problem)
@@ -204,7 +204,7 @@ end
 -- lists}
 -- @units any, the caller's; probabilities are shares; budget, batch, epochs and evaluations are counts
 -- @raise errors of cost
--- @usage local r = require("policy").ppo { choices = { 3, 3 },
+-- @usage local r = require("learn.policy").ppo { choices = { 3, 3 },
 --   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 3) end, budget = 300 }
 -- assert(r.cost == 0)
 function policy.ppo(problem)

@@ -1,74 +1,23 @@
--- Pipelines of planners: rows of stages { devices = rows of cluster:devices(), tp, dp, micro_batch (of
--- one rank), recompute, zero, holders } with their times and memory by layer, their exact cut, and the
--- plan that many of them make. Only what describes a stage is in a row; layers come from the cut.
-local layout = require "layout"
-local oracle = require "oracle"
+--- Pipelines as planners build them: rows of stages { devices = rows of cluster:devices(), tp, dp, micro_batch (of one
+-- rank), recompute, zero, holders } with times and memory by layer, their exact cut, and the plan they make. A row
+-- holds only what describes a stage; layers come from the cut.
+local inventory = require "inventory"
+local links = require "links"
+local numbers = require "numbers"
 local prices = require "prices"
-local wires = require "wires"
 
-local pipes = {}
-
---- Devices that can be priced: accelerators of the largest fabric that compute in the job's precision and,
--- for a model of measured layers, were measured.
--- @function pipes.devices
--- @tparam handle ctx the run's input
--- @tparam[opt] boolean all also those of other fabrics; "hosts": CPUs too
--- @treturn table list of rows of cluster:devices(); nil and the reason when there are none
--- @units as cluster:devices()
--- @raise none
--- @usage print(#require("pipes").devices(ctx))
-function pipes.devices(ctx, all)
-  local list, why = layout.devices(ctx, all)
-  return #list > 0 and list or nil, why
-end
-
---- Devices by kind, in order of first mention.
--- @function pipes.types
--- @tparam table devices list of rows of cluster:devices()
--- @treturn table list of {kind, size = greatest common divisor of its nodes' devices, devices}
--- @units none
--- @raise none
--- @usage print(#require("pipes").types(ctx.cluster:devices()))
-function pipes.types(devices)
-  local list, by_kind = {}, {}
-  for n, node in ipairs(layout.nodes(devices)) do
-    local t = by_kind[node.kind]
-    if not t then
-      t = { kind = node.kind, size = 0, devices = {} }
-      by_kind[node.kind], list[#list + 1] = t, t
-    end
-    t.size = layout.gcd(t.size, #node.ids)
-    for _, id in ipairs(node.ids) do table.insert(t.devices, { id = id, kind = node.kind, node = n }) end
-  end
-  return list
-end
-
---- Tensor degrees that a kind's nodes and the model's heads allow.
--- @function pipes.degrees
--- @tparam handle ctx the run's input
--- @tparam table t {size}, a row of pipes.types
--- @treturn table list of divisors of its size
--- @units none
--- @raise none
--- @usage print(#require("pipes").degrees(ctx, { size = 8 }))
-function pipes.degrees(ctx, t)
-  local list, layers = {}, ctx.model:layers()
-  for _, tp in ipairs(layout.divisors(t.size)) do
-    if layout.tp_fits(layers, tp) then list[#list + 1] = tp end
-  end
-  return list
-end
+local pipeline = {}
 
 --- Pipelines inside each kind: `depth` stages of tps[i] devices each.
--- @function pipes.inside
--- @tparam table types list as pipes.types gives it
+-- @function pipeline.inside
+-- @tparam table types list as inventory.types gives it
 -- @tparam table tps list of the tensor degree per kind
 -- @tparam integer depth stages of every pipeline
 -- @treturn table list of pipelines; nil when the devices of a kind do not divide
 -- @units none
 -- @raise none
--- @usage assert(#require("pipes").inside({ { devices = { { id = 1 }, { id = 2 } } } }, { 1 }, 1) == 2)
-function pipes.inside(types, tps, depth)
+-- @usage assert(#require("pipeline").inside({ { devices = { { id = 1 }, { id = 2 } } } }, { 1 }, 1) == 2)
+function pipeline.inside(types, tps, depth)
   local rows = {}
   for i, t in ipairs(types) do
     local size = tps[i] * depth
@@ -76,59 +25,17 @@ function pipes.inside(types, tps, depth)
     for from = 1, #t.devices, size do
       rows[#rows + 1] = {}
       for s = 1, depth do
-        rows[#rows][s] = { devices = layout.slice(t.devices, from + (s - 1) * tps[i], tps[i]), tp = tps[i], dp = 1 }
+        rows[#rows][s] = { devices = numbers.slice(t.devices, from + (s - 1) * tps[i], tps[i]), tp = tps[i], dp = 1 }
       end
     end
   end
   return rows
 end
 
---- Orders of the devices worth trying: kinds as wholes, in every order (of the first four kinds).
--- @function pipes.orders
--- @tparam table nodes list as layout.nodes gives them
--- @treturn table list of lists of {id, kind, node, …}; the first is the order of the file
--- @units none
--- @raise none
--- @usage local layout = require "layout"
--- print(#require("pipes").orders(layout.nodes(layout.devices(ctx))))
-function pipes.orders(nodes)
-  local by_kind, kinds, orders = {}, {}, {}
-  for n, node in ipairs(nodes) do
-    if not by_kind[node.kind] then by_kind[node.kind], kinds[#kinds + 1] = {}, node.kind end
-    for _, id in ipairs(node.ids) do
-      table.insert(by_kind[node.kind], { id = id, kind = node.kind, node = n, memory_bytes = node.memory_bytes,
-        flops_per_s = node.flops_per_s })
-    end
-  end
-  for i, perm in ipairs(oracle.permutations(math.min(4, #kinds))) do
-    orders[i] = {}
-    for k = 1, #kinds do
-      local list = by_kind[kinds[perm[k] or k]]
-      table.move(list, 1, #list, #orders[i] + 1, orders[i])
-    end
-  end
-  return orders
-end
-
 local tables = {}
 
---- Kinds of a list of devices, each once, in order of first mention.
--- @function pipes.kinds
--- @tparam table devices list of rows with kind
--- @treturn table list of names
--- @units none
--- @raise none
--- @usage assert(#require("pipes").kinds { { kind = "a" }, { kind = "b" }, { kind = "a" } } == 2)
-function pipes.kinds(devices)
-  local seen, kinds = {}, {}
-  for _, d in ipairs(devices) do
-    if not seen[d.kind] then seen[d.kind], kinds[#kinds + 1] = true, d.kind end
-  end
-  return kinds
-end
-
 --- A stage by layer: where it mixes kinds, the slowest and the one with least memory count.
--- @function pipes.tables
+-- @function pipeline.tables
 -- @tparam handle ctx the run's input
 -- @tparam table stage {devices, tp, dp, micro_batch, recompute, zero, holders}
 -- @tparam integer in_flight micro-batches alive
@@ -137,10 +44,10 @@ end
 -- @units seconds, bytes
 -- @raise a kind that the cluster has not
 -- @usage local d = ctx.cluster:devices()[1]
--- local s = require("pipes").tables(ctx, { devices = { d }, tp = 1, micro_batch = 1 }, 1)
+-- local s = require("pipeline").tables(ctx, { devices = { d }, tp = 1, micro_batch = 1 }, 1)
 -- print(s.times[1], s.held[1] < s.room)
-function pipes.tables(ctx, stage, in_flight)
-  stage.kinds = stage.kinds or pipes.kinds(stage.devices)
+function pipeline.tables(ctx, stage, in_flight)
+  stage.kinds = stage.kinds or inventory.kinds(stage.devices)
   local recompute = stage.recompute or "none"
   local key = table.concat(stage.kinds, "+") .. ("/%d/%g/%s"):format(stage.tp or 1, stage.micro_batch, recompute)
   local full = key .. ("/%d/%d/%d"):format(in_flight, stage.zero or 0, stage.holders or 1)
@@ -161,15 +68,15 @@ function pipes.tables(ctx, stage, in_flight)
 end
 
 --- Do these layers fit into a stage?
--- @function pipes.fits
--- @tparam table t {held, room} of the stage, as pipes.tables gives it
+-- @function pipeline.fits
+-- @tparam table t {held, room} of the stage, as pipeline.tables gives it
 -- @tparam integer from first layer
 -- @tparam integer to last layer
 -- @treturn boolean true where they fit
 -- @units bytes; layers from 1
 -- @raise none
--- @usage assert(not require("pipes").fits({ held = { 2, 3, 3 }, room = 5 }, 2, 3))
-function pipes.fits(t, from, to)
+-- @usage assert(not require("pipeline").fits({ held = { 2, 3, 3 }, room = 5 }, 2, 3))
+function pipeline.fits(t, from, to)
   local need = 0
   for l = from, to do need = need + t.held[l] end
   return need <= t.room
@@ -177,15 +84,15 @@ end
 
 --- How many layers fit into a stage, wherever in the model it is: all count as the middle one, and a stage with an end
 -- of the model keeps room for what the larger end has more.
--- @function pipes.most
--- @tparam table t {held, room} of the stage, as pipes.tables gives it
+-- @function pipeline.most
+-- @tparam table t {held, room} of the stage, as pipeline.tables gives it
 -- @tparam boolean ends is the stage the first or the last
 -- @treturn integer layers, at most the model's
 -- @units bytes
 -- @raise none
 -- @usage local t = { held = { 4, 2, 3 }, room = 6 }
--- assert(require("pipes").most(t, false) == 3 and require("pipes").most(t, true) == 2)
-function pipes.most(t, ends)
+-- assert(require("pipeline").most(t, false) == 3 and require("pipeline").most(t, true) == 2)
+function pipeline.most(t, ends)
   local middle, n, left = t.held[(#t.held + 1) // 2], 0, t.room
   left = left - (ends and math.max(t.held[1], t.held[#t.held]) - middle or 0)
   while n < #t.held and left >= middle do n, left = n + 1, left - middle end
@@ -193,15 +100,15 @@ function pipes.most(t, ends)
 end
 
 --- Gives all stages of joined pipelines their micro-batch (of one rank) and recomputation.
--- @function pipes.set
--- @tparam table list of pipes.joined
+-- @function pipeline.set
+-- @tparam table list of pipeline.joined
 -- @tparam integer micro_batch sequences on one rank
 -- @tparam string recompute as in plan files
 -- @treturn nil nothing
 -- @units sequences
 -- @raise none
--- @usage require("pipes").set({}, 1, "full")
-function pipes.set(list, micro_batch, recompute)
+-- @usage require("pipeline").set({}, 1, "full")
+function pipeline.set(list, micro_batch, recompute)
   for _, p in ipairs(list) do
     for _, stage in ipairs(p.row) do stage.micro_batch, stage.recompute = micro_batch, recompute end
   end
@@ -232,22 +139,22 @@ end
 --- No cut of these pipelines into micro-batches ends earlier: the longest stage takes at least what work spread over
 -- all stages would, in whole layers, the first micro-batch at least the fastest stage's time for all layers, and every
 -- pipeline gets one.
--- @function pipes.bound
+-- @function pipeline.bound
 -- @tparam handle ctx the run's input
--- @tparam table list of pipes.joined
+-- @tparam table list of pipeline.joined
 -- @tparam integer total micro-batches of all of them
 -- @treturn number seconds
 -- @units seconds
--- @raise as pipes.tables
+-- @raise as pipeline.tables
 -- @usage local d = ctx.cluster:devices()[1]
--- local pipes = require "pipes"
--- print(pipes.bound(ctx, pipes.joined { { { devices = { d }, micro_batch = 1 } } }, 8))
-function pipes.bound(ctx, list, total)
+-- local pipeline = require "pipeline"
+-- print(pipeline.bound(ctx, pipeline.joined { { { devices = { d }, micro_batch = 1 } } }, 8))
+function pipeline.bound(ctx, list, total)
   local rate, fill, n, lead = 0, 0, 0, 0
   for _, p in ipairs(list) do
     local own, first, kinds, by_table, layers = 0, math.huge, {}, {}, 0 -- micro-batches per second, the first one
     for _, stage in ipairs(p.row) do
-      local t = pipes.tables(ctx, stage, 1)
+      local t = pipeline.tables(ctx, stage, 1)
       own, first, layers = own + 1 / t.total, math.min(first, t.total), #t.times
       if not by_table[t] then
         t.least = t.least or least_of(t.times)
@@ -270,7 +177,7 @@ local function hop_of(ctx, before, stage)
     local sum, dp, tp = 0, stage.dp or 1, stage.tp or 1
     for i = 0, dp - 1 do
       local from = before.devices[i * (#before.devices // dp) + 1] or before.devices[1]
-      sum = sum + 1 / wires.bandwidth(ctx, from.id, stage.devices[i * tp + 1].id)
+      sum = sum + 1 / links.bandwidth(ctx, from.id, stage.devices[i * tp + 1].id)
     end
     stage.hop = sum / dp
   end
@@ -278,7 +185,7 @@ local function hop_of(ctx, before, stage)
 end
 
 --- The exact cut of one pipeline within its memory: Σ stages + (M − 1) · longest + hops.
--- @function pipes.cut
+-- @function pipeline.cut
 -- @tparam handle ctx the run's input
 -- @tparam table row list of stages
 -- @tparam integer micro_batches M
@@ -287,15 +194,15 @@ end
 -- @treturn table {counts = layers per stage, sum = of times and hops, max, value}; nil and the reason
 -- when it does not fit
 -- @units seconds, bytes
--- @raise as pipes.tables
+-- @raise as pipeline.tables
 -- @usage local d = ctx.cluster:devices()[1]
 -- local row = { { devices = { d }, micro_batch = 1, recompute = "full" } }
--- print(require("pipes").cut(ctx, row, 8, { outputs = {} }))
-function pipes.cut(ctx, row, micro_batches, q)
+-- print(require("pipeline").cut(ctx, row, 8, { outputs = {} }))
+function pipeline.cut(ctx, row, micro_batches, q)
   local c = { parts = #row, load = {}, memory = {}, capacity = {}, toll = {}, sum = 1, max = micro_batches - 1 }
   for s, stage in ipairs(row) do
     local alive = q.in_flight and q.in_flight(s, #row) or #row - s + 1
-    local t = pipes.tables(ctx, stage, math.min(alive, micro_batches))
+    local t = pipeline.tables(ctx, stage, math.min(alive, micro_batches))
     c.load[s], c.memory[s], c.capacity[s], c.n = t.times, t.held, t.room, #t.times
     if t.room <= 0 then return nil, stage.kinds[1] .. " has no memory for layers" end
     if s > 1 then
@@ -313,17 +220,17 @@ function pipes.cut(ctx, row, micro_batches, q)
 end
 
 --- Pipelines of equal stages joined: { row = the first, copies = all of them }.
--- @function pipes.joined
+-- @function pipeline.joined
 -- @tparam table rows list of pipelines
 -- @treturn table list in order of first mention
 -- @units none
 -- @raise none
--- @usage assert(#require("pipes").joined {} == 0)
-function pipes.joined(rows)
-  return layout.joined(rows, function(row)
+-- @usage assert(#require("pipeline").joined {} == 0)
+function pipeline.joined(rows)
+  return numbers.joined(rows, function(row)
     local parts = {}
     for s, stage in ipairs(row) do
-      stage.kinds = pipes.kinds(stage.devices)
+      stage.kinds = inventory.kinds(stage.devices)
       parts[s] = table.concat(stage.kinds, "+") .. "/" .. #stage.devices .. "/" .. (stage.tp or 1)
     end
     return table.concat(parts, " ")
@@ -332,15 +239,15 @@ end
 
 --- Deals micro-batches to joined pipelines so that the last one ends earliest (AMP, section 3.6, by an
 -- exact split instead of enumeration); writes micro_batches into each.
--- @function pipes.deal
--- @tparam table list of pipes.joined, with cut
+-- @function pipeline.deal
+-- @tparam table list of pipeline.joined, with cut
 -- @tparam integer total micro-batches
 -- @treturn number seconds of the slowest; nil when they cannot be dealt
 -- @units seconds
 -- @raise none
 -- @usage local list = { { cut = { sum = 3, max = 1 }, copies = { {} } } }
--- assert(require("pipes").deal(list, 5) == 7 and list[1].micro_batches == 5)
-function pipes.deal(list, total)
+-- assert(require("pipeline").deal(list, 5) == 7 and list[1].micro_batches == 5)
+function pipeline.deal(list, total)
   local q = { total = total, time = {}, fixed = {}, sizes = {}, min = {} }
   for i, p in ipairs(list) do
     q.time[i], q.fixed[i] = p.cut.max, p.cut.sum - p.cut.max
@@ -352,27 +259,27 @@ function pipes.deal(list, total)
 end
 
 --- Largest 2 (dp − 1) / dp · bytes over the slowest link, over the stages of joined pipelines.
--- @function pipes.sync
+-- @function pipeline.sync
 -- @tparam handle ctx the run's input
--- @tparam table list of pipes.joined, with cut, all with as many stages
+-- @tparam table list of pipeline.joined, with cut, all with as many stages
 -- @treturn number seconds
 -- @units seconds
 -- @raise none
--- @usage print(require("pipes").sync(ctx, {}))
-function pipes.sync(ctx, list)
+-- @usage print(require("pipeline").sync(ctx, {}))
+function pipeline.sync(ctx, list)
   local most = 0
   list.ring = list.ring or {}
   for s = 1, #list > 0 and #list[1].row or 0 do
     local heads, bytes = {}, 0
     for _, p in ipairs(list) do
-      local stage, to = p.row[s], layout.ranges(p.cut.counts)[s]
+      local stage, to = p.row[s], numbers.ranges(p.cut.counts)[s]
       local own = prices.chain(ctx, stage.devices[1].kind, { tp = stage.tp, micro_batch = 1 })
       bytes = math.max(bytes, prices.gradient_bytes(ctx, own, to[1] + 1, to[2]))
       for _, row in ipairs(list.ring[s] and {} or p.copies) do
         for i = 1, #row[s].devices, stage.tp or 1 do heads[#heads + 1] = row[s].devices[i].id end
       end
     end
-    list.ring[s] = list.ring[s] or wires.ring(ctx, heads, 1)
+    list.ring[s] = list.ring[s] or links.ring(ctx, heads, 1)
     most = math.max(most, list.ring[s] * bytes)
   end
   return most
@@ -380,25 +287,25 @@ end
 
 --- Prices a choice with as little recomputation as its memory allows: exact cuts, micro-batches dealt to
 -- unequal pipelines, the slowest all-reduce. Remembered in it.
--- @function pipes.evaluate
+-- @function pipeline.evaluate
 -- @tparam handle ctx the run's input
--- @tparam table c {list = pipes.joined, pipelines = how many, total = micro-batches of all, micro_batch = of a
--- rank, entering = sequences that enter a pipeline at once, outputs and ways as in pipes.cut}; gets claim_s and
+-- @tparam table c {list = pipeline.joined, pipelines = how many, total = micro-batches of all, micro_batch = of a
+-- rank, entering = sequences that enter a pipeline at once, outputs and ways as in pipeline.cut}; gets claim_s and
 -- build, a function that makes the plan
 -- @treturn number seconds; nil when it does not fit
 -- @units seconds
--- @raise as pipes.tables
+-- @raise as pipeline.tables
 -- @usage local c = { list = {}, pipelines = 0, total = 1, micro_batch = 1, done = true }
--- assert(require("pipes").evaluate(ctx, c) == nil)
-function pipes.evaluate(ctx, c)
+-- assert(require("pipeline").evaluate(ctx, c) == nil)
+function pipeline.evaluate(ctx, c)
   local function priced(recompute)
-    pipes.set(c.list, c.micro_batch, recompute)
+    pipeline.set(c.list, c.micro_batch, recompute)
     for _, p in ipairs(c.list) do
-      p.cut = pipes.cut(ctx, p.row, math.max(1, c.total // c.pipelines), c)
+      p.cut = pipeline.cut(ctx, p.row, math.max(1, c.total // c.pipelines), c)
       if not p.cut then return nil end
     end
-    local seconds = pipes.deal(c.list, c.total)
-    return seconds and seconds + pipes.sync(ctx, c.list)
+    local seconds = pipeline.deal(c.list, c.total)
+    return seconds and seconds + pipeline.sync(ctx, c.list)
   end
   for _, recompute in ipairs(c.done and {} or { "none", "selective", "full" }) do
     c.claim_s, c.recompute = priced(recompute), recompute
@@ -407,13 +314,13 @@ function pipes.evaluate(ctx, c)
   c.done = true
   function c.build() -- the stages are shared with other choices
     priced(c.recompute)
-    return pipes.plan(ctx, c.list, c.entering)
+    return pipeline.plan(ctx, c.list, c.entering)
   end
   return c.claim_s
 end
 
 --- Evaluates choices in order of their lower bound until no other can be among the best.
--- @function pipes.within_bound
+-- @function pipeline.within_bound
 -- @tparam table list choices with bound; they get rank, and claim_s where they work out
 -- @tparam integer tries how many of the best are wanted
 -- @tparam function evaluate function(choice) giving seconds, or nil where it does not fit
@@ -421,8 +328,8 @@ end
 -- @units seconds
 -- @raise errors of evaluate
 -- @usage local list = { { bound = 2 }, { bound = 1 } }
--- assert(#require("pipes").within_bound(list, 1, function(c) return c.bound end) == 1)
-function pipes.within_bound(list, tries, evaluate)
+-- assert(#require("pipeline").within_bound(list, 1, function(c) return c.bound end) == 1)
+function pipeline.within_bound(list, tries, evaluate)
   local fitting, best = {}, {}
   for i, c in ipairs(list) do c.rank = i end
   table.sort(list, function(a, b) return a.bound < b.bound or a.bound == b.bound and a.rank < b.rank end)
@@ -440,19 +347,19 @@ function pipes.within_bound(list, tries, evaluate)
 end
 
 --- The plan of joined pipelines with cut and micro_batches.
--- @function pipes.plan
+-- @function pipeline.plan
 -- @tparam handle ctx the run's input
--- @tparam table list of pipes.joined
+-- @tparam table list of pipeline.joined
 -- @tparam integer micro_batch sequences that enter a pipeline at once
 -- @tparam[opt] table schedule with the keys of plan files ({name = "1f1b"})
 -- @treturn table plan with the keys of a plan file
 -- @units those of a plan file
 -- @raise none
--- @usage print(#require("pipes").plan(ctx, {}, 1).replicas)
-function pipes.plan(ctx, list, micro_batch, schedule)
+-- @usage print(#require("pipeline").plan(ctx, {}, 1).replicas)
+function pipeline.plan(ctx, list, micro_batch, schedule)
   local replicas = {}
   for i, p in ipairs(list) do
-    local ranges, rows = layout.ranges(p.cut.counts), {}
+    local ranges, rows = numbers.ranges(p.cut.counts), {}
     for s, stage in ipairs(p.row) do
       local ids = {}
       for _, row in ipairs(p.copies) do
@@ -467,4 +374,81 @@ function pipes.plan(ctx, list, micro_batch, schedule)
   return { micro_batch = micro_batch, replicas = replicas, schedule = schedule or { name = "1f1b" } }
 end
 
-return pipes
+--- Pipelines of consecutive devices, those that meet the same kinds and node borders together.
+-- @function pipeline.consecutive
+-- @tparam table devices list of rows of cluster:devices()
+-- @tparam integer depth stages of every pipeline, one device each
+-- @tparam integer most how many pipelines; the devices behind them stay unused
+-- @treturn table list of {row = first pipeline, a list of {devices, kind, tp = 1}, copies = all of them}
+-- @units none
+-- @raise none
+-- @usage local inventory = require "inventory"
+-- print(#require("pipeline").consecutive(inventory.priced(ctx), 1, 2))
+function pipeline.consecutive(devices, depth, most)
+  local rows = {}
+  for r = 1, most do
+    rows[r] = {}
+    for s = 1, depth do
+      local d = devices[(r - 1) * depth + s]
+      rows[r][s] = { devices = { d }, kind = d.kind, tp = 1 }
+    end
+  end
+  return numbers.joined(rows, function(row)
+    local words = {}
+    for s, stage in ipairs(row) do
+      words[s] = stage.kind .. (s > 1 and row[s - 1].devices[1].node == stage.devices[1].node and "=" or "/")
+    end
+    return table.concat(words)
+  end)
+end
+
+--- Deals micro-batches to equal pipelines as evenly as they go: rows of pipelines with as many each.
+-- @function pipeline.deal_evenly
+-- @tparam table list of {row, copies}
+-- @tparam integer total micro-batches of all pipelines
+-- @tparam table counts list of the layers per stage
+-- @treturn table list of {row, copies, micro_batches, cut = {counts}} as pipeline.plan takes it
+-- @units none
+-- @raise none
+-- @usage local two = { { row = {}, copies = { {}, {} } } }
+-- assert(#require("pipeline").deal_evenly(two, 5, {}) == 2)
+function pipeline.deal_evenly(list, total, counts)
+  local dp, rows = 0, {}
+  for _, p in ipairs(list) do dp = dp + #p.copies end
+  local left, base = total % dp, total // dp
+  for _, p in ipairs(list) do
+    local more = math.min(left, #p.copies)
+    left = left - more
+    for _, part in ipairs { { 1, more, base + 1 }, { more + 1, #p.copies - more, base } } do
+      if part[2] > 0 then
+        local copies = numbers.slice(p.copies, part[1], part[2])
+        rows[#rows + 1] = { row = copies[1], copies = copies, micro_batches = part[3], cut = { counts = counts } }
+      end
+    end
+  end
+  return rows
+end
+
+--- The largest all-reduce of a stage's gradients over all pipelines.
+-- @function pipeline.sync_over_ranges
+-- @tparam handle ctx the run's input
+-- @tparam table list of {row, copies}
+-- @tparam table ranges list of {from, to} per stage, from 0, half open
+-- @treturn number seconds
+-- @units seconds
+-- @raise a kind that the cluster has not
+-- @usage assert(require("pipeline").sync_over_ranges(ctx, {}, {}) == 0)
+function pipeline.sync_over_ranges(ctx, list, ranges)
+  local most = 0
+  for s, range in ipairs(ranges) do
+    local ids, stage = {}, list[1].row[s]
+    for _, p in ipairs(list) do
+      for _, row in ipairs(p.copies) do ids[#ids + 1] = row[s].devices[1].id end
+    end
+    local own = prices.chain(ctx, stage.kind, { tp = stage.tp, micro_batch = 1 })
+    most = math.max(most, prices.sync(ctx, own, range[1] + 1, range[2], ids))
+  end
+  return most
+end
+
+return pipeline

@@ -1,0 +1,143 @@
+--- Arithmetic and lists: even splits, divisors, ranges, permutations. Nothing here uses `hv`.
+local numbers = {}
+
+--- Splits n into `parts` whole numbers that differ by at most one; the first ones are larger.
+function numbers.even(n, parts)
+  local counts = {}
+  for i = 1, parts do
+    counts[i] = n // parts + (i <= n % parts and 1 or 0)
+  end
+  return counts
+end
+
+--- Counts per stage to half-open ranges from 0: {2, 3} -> {{0, 2}, {2, 5}}.
+function numbers.ranges(counts)
+  local ranges, at = {}, 0
+  for i, n in ipairs(counts) do
+    ranges[i] = { at, at + n }
+    at = at + n
+  end
+  return ranges
+end
+
+--- Divisors of n, ascending.
+function numbers.divisors(n)
+  local low, high = {}, {}
+  local d = 1
+  while d * d <= n do
+    if n % d == 0 then
+      low[#low + 1] = d
+      if d * d ~= n then
+        table.insert(high, 1, n // d)
+      end
+    end
+    d = d + 1
+  end
+  for _, x in ipairs(high) do
+    low[#low + 1] = x
+  end
+  return low
+end
+
+--- The least divisor of n that is at least x (nil where there is none).
+function numbers.divisor_from(n, x)
+  for _, d in ipairs(numbers.divisors(n)) do
+    if d >= x then
+      return d
+    end
+  end
+end
+
+--- Powers of two up to n.
+function numbers.powers(n)
+  local list, p = {}, 1
+  while p <= n do
+    list[#list + 1] = p
+    p = p * 2
+  end
+  return list
+end
+
+--- Greatest common divisor.
+function numbers.gcd(a, b)
+  while b ~= 0 do
+    a, b = b, a % b
+  end
+  return a
+end
+
+--- Rows that have the same key, together.
+-- @function numbers.joined
+-- @tparam table rows list of anything
+-- @tparam function key_of what a row's key is: key_of(row)
+-- @treturn table list of {row = the first, copies = all of them}, in order of first mention
+-- @units none
+-- @raise what key_of raises
+-- @usage assert(#require("numbers").joined({ 1, 2, 3 }, function(x) return x % 2 end) == 2)
+function numbers.joined(rows, key_of)
+  local list, by_key = {}, {}
+  for _, row in ipairs(rows) do
+    local key = key_of(row)
+    if not by_key[key] then
+      by_key[key] = { row = row, copies = {} }
+      list[#list + 1] = by_key[key]
+    end
+    table.insert(by_key[key].copies, row)
+  end
+  return list
+end
+
+--- n values of a list from position `from` on.
+function numbers.slice(list, from, n)
+  return table.move(list, from, from + n - 1, 1, {})
+end
+
+--- Divisors of n just below and just above x (nil where there is none).
+function numbers.neighbours(n, x)
+  local below, above
+  for _, d in ipairs(numbers.divisors(n)) do
+    if d < x then
+      below = d
+    elseif d > x and not above then
+      above = d
+    end
+  end
+  return below, above
+end
+
+--- "a", "a or b" for the values that exist.
+function numbers.either(a, b)
+  if a and b then
+    return a .. " or " .. b
+  end
+  return tostring(a or b)
+end
+
+--- All permutations of 1 … n, in lexical order.
+-- @function numbers.permutations
+-- @tparam integer n how many, at most 9
+-- @treturn table list of lists
+-- @units none: numbers from 1
+-- @raise n above 9
+-- @usage assert(#require("numbers").permutations(4) == 24)
+function numbers.permutations(n)
+  if n > 9 then error("oracle.permutations: expected at most 9, found " .. n, 2) end
+  local out, now, used = {}, {}, {}
+  local function place(k)
+    if k > n then
+      out[#out + 1] = { table.unpack(now) }
+      return
+    end
+    for i = 1, n do
+      if not used[i] then
+        used[i], now[k] = true, i
+        place(k + 1)
+        used[i] = nil
+      end
+    end
+  end
+  place(1)
+  return out
+end
+
+return numbers

@@ -1,0 +1,179 @@
+-- Checks a heuristic beside exhaustive search on cases small enough for it.
+local chain_program = require "chain_program"
+local claims = require "claims"
+local search = require "search"
+
+local oracle = {}
+
+--- Simulated seconds of a plan table or handle without violations, else nil.
+local function simulated(plan)
+  local verdict = hv.plan.new(plan):eval()
+  return verdict and #verdict.violations == 0 and verdict.iteration_s or nil
+end
+
+--- Runs a heuristic and an exhaustive search on every case and says how far the heuristic is off.
+-- @function oracle.compare
+-- @tparam table q {cases = list, solve = function(case) giving a state, states = function(case) giving a
+-- list or iterator of all states, cost = function(state, case) giving a number or nil (states are plans
+-- and this their simulated seconds)}
+-- @treturn table {cases, optimal = how many the heuristic solved to the optimum, worst = largest
+-- relative gap, mean = mean gap, wrong = list of {case, got, best}: costs nil or below the optimum}
+-- @units gaps are shares of the optimum's cost; costs in the caller's unit
+-- @raise errors of the three functions
+-- @usage local oracle = require "testing.oracle"
+-- local r = oracle.compare { cases = { 3, 4 }, solve = function(n) return n end,
+--   states = function(n) return { 1, n } end, cost = function(s) return s end }
+-- assert(r.optimal == 0 and r.worst == 3)
+function oracle.compare(q)
+  local price = q.cost or simulated
+  local out = { cases = #q.cases, optimal = 0, worst = 0, mean = 0, wrong = {} }
+  for _, case in ipairs(q.cases) do
+    local function cost(s) return price(s, case) end
+    local best = search.enumerate { states = q.states(case), cost = cost }.cost
+    local state = q.solve(case)
+    local got = state ~= nil and cost(state) or nil
+    if best == math.huge and state == nil then
+      out.optimal = out.optimal + 1
+    elseif not got or got < best - 1e-9 * math.abs(best) then
+      out.wrong[#out.wrong + 1] = { case = case, got = got, best = best }
+    else
+      local gap = (got - best) / math.max(math.abs(best), 1e-300)
+      out.optimal = out.optimal + (gap <= 1e-9 and 1 or 0)
+      out.worst = math.max(out.worst, gap)
+      out.mean = out.mean + gap / #q.cases
+    end
+  end
+  return out
+end
+
+--- All ways to cut n items into contiguous parts.
+-- @function oracle.cuts
+-- @tparam integer n items
+-- @tparam integer parts how many, each with at least one item
+-- @treturn table list of lists of the last item of each part
+-- @units none: numbers from 1
+-- @raise none
+-- @usage assert(#require("testing.oracle").cuts(4, 2) == 3)
+function oracle.cuts(n, parts)
+  if parts == 1 then return { { n } } end
+  local out = {}
+  for last = parts - 1, n - 1 do
+    for _, head in ipairs(oracle.cuts(last, parts - 1)) do
+      head[#head + 1] = n
+      out[#out + 1] = head
+    end
+  end
+  return out
+end
+
+--- n equal layers in parts of different speed that may hold so many.
+local function equal_layers(times, n, most)
+  local p = { n = n, parts = #times, load = {}, memory = {}, capacity = {}, sum = 0, max = 1 }
+  for q, t in ipairs(times) do
+    p.load[q], p.memory[q], p.capacity[q] = {}, {}, most[q] or n
+    for l = 1, n do p.load[q][l], p.memory[q][l] = t, 1 end
+  end
+  return p
+end
+
+--- min max over parts of n equal layers, as an integer program over hv.opt.lp.
+-- @function oracle.chain_program
+-- @tparam table times list of seconds per layer, one per part
+-- @tparam integer n layers
+-- @tparam table most list of how many layers a part may have, nil for no limit
+-- @treturn number P
+-- @units seconds
+-- @raise as hv.opt.lp
+-- @usage assert(math.abs(require("testing.oracle").chain_program({ 1, 2 }, 6, {}) - 4) < 1e-6)
+function oracle.chain_program(times, n, most) return chain_program.solve(equal_layers(times, n, most)).value end
+
+--- The same by hv.opt.partition.
+-- @function oracle.chain_partition
+-- @tparam table times list of seconds per layer, one per part
+-- @tparam integer n layers
+-- @tparam table most list of how many layers a part may have, nil for no limit
+-- @treturn table as hv.opt.partition
+-- @units seconds
+-- @raise as hv.opt.partition
+-- @usage assert(require("testing.oracle").chain_partition({ 1, 2 }, 6, {}).value == 4)
+function oracle.chain_partition(times, n, most) return hv.opt.partition(equal_layers(times, n, most)) end
+
+--- min over all cuts of a list into parts of sum t + (w1 + w2·(k - 1))·t_k + w3·(t_k + …), k the rightmost
+-- largest part: what hv.opt.partition does with `weights`, by trying all of them.
+-- @function oracle.weighted_cut
+-- @tparam table times list of seconds per layer
+-- @tparam integer parts how many
+-- @tparam function weights weights(parts) gives { w1, w2, w3 }
+-- @treturn number the least value
+-- @units seconds
+-- @raise none
+-- @usage local function eq_p() return { 3, 0, 0 } end
+-- assert(require("testing.oracle").weighted_cut({ 1, 2, 3 }, 2, eq_p) == 15)
+function oracle.weighted_cut(times, parts, weights)
+  local best, w = math.huge, weights(parts)
+  for _, cut in ipairs(oracle.cuts(#times, parts)) do
+    local sums, from = {}, 1
+    for s, last in ipairs(cut) do
+      sums[s] = 0
+      for layer = from, last do
+        sums[s] = sums[s] + times[layer]
+      end
+      from = last + 1
+    end
+    best = math.min(best, claims.weighted_s(sums, w))
+  end
+  return best
+end
+
+--- All divisions of 1 … n into equal groups, the groups in order of their least member.
+-- @function oracle.divisions
+-- @tparam integer n things, a multiple of parts
+-- @tparam integer parts how many groups
+-- @treturn table list of lists of groups
+-- @units none: numbers from 1
+-- @raise none
+-- @usage assert(#require("testing.oracle").divisions(4, 2) == 3)
+function oracle.divisions(n, parts)
+  local list, now, opened = {}, {}, 0
+  local function put(v)
+    if v > n then
+      list[#list + 1] = {}
+      for s = 1, parts do list[#list][s] = { table.unpack(now[s]) } end
+      return
+    end
+    for s = 1, math.min(parts, opened + 1) do
+      local fresh = s > opened
+      now[s], opened = now[s] or {}, math.max(opened, s)
+      if #now[s] < n // parts then
+        table.insert(now[s], v)
+        put(v + 1)
+        table.remove(now[s])
+      end
+      if fresh then opened = opened - 1 end
+    end
+  end
+  put(1)
+  return list
+end
+
+--- The least Eq-P (claims.pipeline_s) where every stage takes one of its times, by trying all combinations.
+-- @function oracle.least_pipeline
+-- @tparam table times list per stage of a table of times, by any key
+-- @tparam integer micro_batches M
+-- @treturn number the least time of the pipeline
+-- @units seconds
+-- @raise none
+-- @usage assert(require("testing.oracle").least_pipeline({ { 5, 3 }, { 6, 9 } }, 4) == 27)
+function oracle.least_pipeline(times, micro_batches)
+  local lists, least = {}, math.huge
+  for s, own in ipairs(times) do
+    lists[s] = {}
+    for _, t in pairs(own) do table.insert(lists[s], t) end
+  end
+  for stage_s in search.product(lists) do
+    least = math.min(least, (claims.pipeline_s(stage_s, micro_batches)))
+  end
+  return least
+end
+
+return oracle
