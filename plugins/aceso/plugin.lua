@@ -187,6 +187,7 @@ return {
   reference = "doi:10.1145/3627703.3629554",
   summary = "The bottleneck stage repaired again and again: operators, devices, degrees, batch, recomputation.",
   needs = { model = "layers" },
+  effort = "medium",
   options = {
     { key = "budget", type = "integer", default = 200, min = 1, max = 100000,
       help = "configurations per number of stages (a quarter of them beyond 256 devices)" },

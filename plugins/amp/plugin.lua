@@ -164,6 +164,7 @@ return {
   reference = "arXiv:2210.07297",
   summary = "Degrees, placement of the ranks and uneven layers by one equation with the links' speeds.",
   needs = { model = "layers" },
+  effort = "quick",
   options = {
     { key = "search", type = "choice", choices = { "bound", "anneal" }, default = "bound",
       help = "all choices in order of a lower bound until none can win, or simulated annealing" },

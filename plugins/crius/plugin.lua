@@ -186,6 +186,7 @@ return {
   reference = "arXiv:2403.16125",
   summary = "The best Cell of one type: stages by work, data or tensor parallel inside, estimated and tuned.",
   needs = { model = "layers", jobs = "any" },
+  effort = "medium",
   options = {
     { key = "halvings", type = "integer", default = 2, min = 0, max = 12, help = "how often a grant may be halved" },
     { key = "micro_batch", type = "integer", default = 32, min = 1, max = 1024, help = "largest micro-batch" },

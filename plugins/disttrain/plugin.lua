@@ -187,6 +187,7 @@ return {
   reference = "arXiv:2408.04275",
   summary = "Encoder, backbone and generator on GPUs of their own; order of data hides uneven samples.",
   needs = { model = "layers" },
+  effort = "slow",
   options = {
     { key = "encoder", type = "integer", default = 0, min = 0, max = 1024, help = "first layers; 0: an eighth" },
     { key = "generator", type = "integer", default = 0, min = 0, max = 1024, help = "last layers; 0: an eighth" },

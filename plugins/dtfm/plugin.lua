@@ -192,6 +192,7 @@ return {
   reference = "arXiv:2206.01288",
   summary = "Equal stages placed on unequal links: bottleneck matchings, open TSP, genetic search.",
   needs = { model = "layers" },
+  effort = "slow",
   options = {
     { key = "stages", type = "integer", default = 0, min = 0, max = 1024, help = "pipeline stages; 0: best of all" },
     { key = "budget", type = "integer", default = 100, min = 2, max = 100000, help = "placements per depth" },

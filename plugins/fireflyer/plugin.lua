@@ -180,6 +180,7 @@ return {
   reference = "arXiv:2408.14158",
   summary = "Gradients added in host memory, one copy per node through a tree; pipelines in turns over nodes.",
   needs = { model = "layers" },
+  effort = "quick",
   options = {
     { key = "d2h_GBps", type = "number", default = 20, min = 0.1, max = 1000,
       help = "copy to or from the host, per GPU" },

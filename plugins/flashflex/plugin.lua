@@ -184,6 +184,7 @@ return {
   reference = "arXiv:2409.01143",
   summary = "Graph cuts into pipelines that differ in stages, tensor degrees and layers.",
   needs = { model = "transformer" },
+  effort = "slow",
   options = {
     { key = "rounds", type = "integer", default = 8, min = 1, max = 1000,
       help = "cuts tried per micro-batch (a quarter of them beyond 64 machines)" },

@@ -188,6 +188,7 @@ return {
   reference = "doi:10.14778/3570690.3570697",
   summary = "Degrees, sharding and recomputation layer by layer, by dynamic programming over memory.",
   needs = { model = "layers" },
+  effort = "medium",
   options = {
     { key = "stages", type = "integer", default = 16, min = 1, max = 1024, help = "most pipeline stages" },
     { key = "overlap", type = "number", default = 1.1256, min = 1, max = 4,

@@ -100,6 +100,7 @@ return {
   reference = "arXiv:2406.01566",
   summary = "Layers on nodes by max flow: serves, or trains with shares by the nodes' rates.",
   needs = { model = "layers" },
+  effort = "medium", serves = true,
   options = {
     { key = "mode", type = "choice", choices = { "train", "serve" }, default = "train",
       help = "a plan that trains, or one that serves requests" },

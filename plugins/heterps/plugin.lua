@@ -167,6 +167,7 @@ return {
   reference = "arXiv:2111.10635",
   summary = "A type of device per run of layers, by learning; how many of each for the least money.",
   needs = { model = "layers" },
+  effort = "slow",
   options = {
     { key = "rate", type = "number", default = 0, min = 0, max = 1e9,
       help = "sequences per second to reach for the least money; 0: shares of what all devices could do, the best" },

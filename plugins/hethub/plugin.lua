@@ -148,6 +148,7 @@ return {
   reference = "arXiv:2405.16256",
   summary = "The pipeline crosses types and vendors; layers by the speed of each type, degrees per type.",
   needs = { model = "layers" },
+  effort = "slow",
   options = {
     { key = "cross", type = "choice", choices = { "auto", "pipeline", "data" }, default = "auto",
       help = "what crosses the boundary between types: the pipeline, data parallelism, or the better" },

@@ -180,6 +180,7 @@ return {
   reference = "arXiv:2005.14038",
   summary = "Unequal GPUs as pipelined virtual workers, in step by waves with bounded staleness.",
   needs = { model = "layers" },
+  effort = "quick", stale = true,
   options = {
     { key = "policy", type = "choice", choices = { "best", "NP", "ED", "HD" }, default = "best",
       help = "GPUs of a worker: NP a node, ED a part of every node, HD strong with weak" },

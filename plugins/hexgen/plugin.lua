@@ -184,6 +184,7 @@ return {
   reference = "arXiv:2311.11514",
   summary = "Serves: groups of unequal devices by genetic search, each an asymmetric pipeline.",
   needs = { model = "layers" },
+  serves = true,
   options = {
     { key = "mode", type = "choice", choices = { "train", "serve" }, default = "train",
       help = "serve: a plan that serves requests; train: none, with the reason" },

@@ -168,6 +168,7 @@ return {
   reference = "https://www.usenix.org/conference/atc24/presentation/um",
   summary = "One pipeline over all types in every order; groups of a power of two, uneven shares where types mix.",
   needs = { model = "layers" },
+  effort = "slow",
   options = {
     { key = "stages", type = "integer", default = 16, min = 1, max = 256, help = "most stages that are tried" },
     { key = "variance", type = "number", default = 0.5, min = 0.01, max = 1,

@@ -178,6 +178,7 @@ return {
   reference = "doi:10.1145/3600006.3613152",
   summary = "Pipeline templates for node counts; batch split so that all pipelines end together.",
   needs = { model = "layers" },
+  effort = "quick",
   options = {
     { key = "faults", type = "integer", default = 1, min = 0, max = 64,
       help = "simultaneous node failures to survive (one pipeline more than that is kept)" },

@@ -177,6 +177,7 @@ return {
   reference = "doi:10.1145/3448016.3452773",
   summary = "Workers that are ready average among themselves; nobody waits for the slowest.",
   needs = { model = "layers" },
+  effort = "medium", stale = true,
   options = {
     { key = "group", type = "integer", default = 3, min = 2, max = 1024, help = "workers of a group, P" },
     { key = "weights", type = "choice", choices = { "constant", "staleness" }, default = "constant",

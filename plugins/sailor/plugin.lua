@@ -180,6 +180,7 @@ return {
     .. "Dynamic, Heterogeneous, and Geo-distributed Clusters, SOSP 2025", reference = "arXiv:2504.17096",
   summary = "Even stages over pools of GPUs by type and zone; what is left of them decides who serves which.",
   needs = { model = "layers" },
+  effort = "slow",
   options = {
     { key = "goal", type = "choice", choices = { "job", "time", "cost" }, default = "job",
       help = "what is minimised: the job's objective, the iteration's time, its money" },

@@ -175,6 +175,7 @@ return {
   system = "Megatron-LM with searched degrees", reference = "arXiv:2104.04473",
   summary = "All devices count the same: even layers, even batch, degrees by search.",
   needs = { model = "layers" },
+  effort = "quick",
   options = {
     { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
       help = "how many plans that fit are simulated, best formula first" },

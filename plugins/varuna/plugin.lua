@@ -184,6 +184,7 @@ return {
   reference = "arXiv:2111.04007",
   summary = "Depth by simulation of a schedule that bears slow links; largest micro-batch, no tensor parallelism.",
   needs = { model = "layers" },
+  effort = "slow",
   options = {
     { key = "micro_batch", type = "choice", choices = { "largest", "efficient" }, default = "largest",
       help = "largest that fits (the program), or the smallest within 5 % of the best time (the paper)" },

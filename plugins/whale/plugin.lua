@@ -185,6 +185,7 @@ return {
   reference = "arXiv:2011.09208",
   summary = "Loads follow FLOP/s, then move from full memories to idle ones; large memory first.",
   needs = { model = "layers" },
+  effort = "quick",
   options = {
     { key = "mode", type = "choice", choices = { "auto", "replicate", "split", "pipeline" }, default = "auto",
       help = "replicate the model with unequal shares of the batch, split layers into unequal shards, or pipeline" },

@@ -1,6 +1,6 @@
 /*
- * hv.log, hv.random, hv.stopping, hv.progress, hv.incumbent, hv.bound, hv.strategy: the run itself.
- * What belongs to a run only does nothing while a plugin is merely looked at.
+ * hv.log, hv.random, hv.stopping, hv.progress, hv.incumbent, hv.bound, hv.strategies, hv.strategy:
+ * the run itself. What belongs to a run only does nothing while a plugin is merely looked at.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/offer_int.h"
@@ -193,6 +193,24 @@ static int api_strategy(lua_State *L)
     return r->calls->strategy(L, r);
 }
 
+/***
+The strategies of this run: shipped ones and the user's own, sorted by id; broken plugins are left
+out.
+@function hv.strategies
+@treturn table list of {id, kind, effort = "quick|medium|slow" or nil, most_devices = largest
+cluster on which one of that effort is asked without being named, stale = its plans compute with
+stale weights, serves = it plans inference, plans = it has plan(ctx)}
+@units most_devices is a number of devices
+@raise outside a run
+@usage for _, s in ipairs(hv.strategies()) do print(s.id, s.effort) end
+*/
+static int api_strategies(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.strategies");
+    r->calls->strategies(L, r);
+    return 1;
+}
+
 void hv__api_run(lua_State *L)
 {
     static const luaL_Reg rows[] = {{"log", api_log},
@@ -201,6 +219,7 @@ void hv__api_run(lua_State *L)
                                     {"incumbent", api_incumbent},
                                     {"bound", api_bound},
                                     {"stopping", api_stopping},
+                                    {"strategies", api_strategies},
                                     {"strategy", api_strategy},
                                     {"for_job", hv__for_job},
                                     {NULL, NULL}};

@@ -24,6 +24,8 @@ enum hv__plan_rank { HV__PLAN_EXACT, HV__PLAN_STALE, HV__PLAN_OVER, HV__PLAN_BRO
 struct hv__run_calls {
     /** hv.strategy(id, options) with its arguments at 1 and 2; returns the number of results. */
     int (*strategy)(lua_State *L, struct hv__run *r);
+    /** Pushes the list of hv.strategies(). */
+    void (*strategies)(lua_State *L, const struct hv__run *r);
     /** Applies the later parts of the run's composition to the plan at the top, in order; leaves
      * the changed plan there, or nil. */
     void (*compose)(lua_State *L, struct hv__run *r);

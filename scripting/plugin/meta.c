@@ -23,6 +23,25 @@ static const char *const function_names[] = {
 #undef X
 };
 
+static const struct {
+    const char *name;
+    size_t devices;
+} efforts[] = {
+#define X(c, name, devices) {name, devices},
+    HV_EFFORT_MAP(X)
+#undef X
+};
+
+const char *hv_effort_name(enum hv_effort e)
+{
+    return efforts[e].name;
+}
+
+size_t hv_effort_devices(enum hv_effort e)
+{
+    return efforts[e].devices;
+}
+
 const char *hv_option_type_name(enum hv_option_type t)
 {
     return type_names[t];
@@ -246,6 +265,23 @@ static enum hv_status fill_needs(struct hv_plugin *p, const struct hv_jp *root, 
     return s;
 }
 
+/** What others need to know of a strategy: `effort`, `stale`, `serves`. */
+static enum hv_status fill_facts(struct hv_plugin *p, const struct hv_jp *root, struct hv_err *err)
+{
+    static const char *const words[] = {"quick", "medium", "slow"};
+    int word = -1;
+    enum hv_status s = hv_jp_opt_word(root, "effort", words, HV_COUNT(words), &word, err);
+
+    p->effort = (enum hv_effort)(word + HV_EFFORT_QUICK);
+    if (s == HV_OK) {
+        s = hv_jp_opt_bool(root, "stale", &p->stale, err);
+    }
+    if (s == HV_OK) {
+        s = hv_jp_opt_bool(root, "serves", &p->serves, err);
+    }
+    return s;
+}
+
 static enum hv_status fill_functions(struct hv_plugin *p, const struct hv_jp *root,
                                      struct hv_err *err)
 {
@@ -326,7 +362,8 @@ enum hv_status hv__plugin_fill(struct hv_plugin *p, json_t *meta, struct hv_aren
                                struct hv_err *err)
 {
     static const char *const keys[] = {"api",       "id",      "title", "kind",    "system",
-                                       "reference", "summary", "needs", "options", "functions"};
+                                       "reference", "summary", "needs", "options", "functions",
+                                       "effort",    "stale",   "serves"};
     char name[256];
     snprintf(name, sizeof name, "%s", p->name);
     struct hv_json doc = {.root = meta, .name = name};
@@ -338,6 +375,9 @@ enum hv_status hv__plugin_fill(struct hv_plugin *p, json_t *meta, struct hv_aren
     }
     if (s == HV_OK) {
         s = fill_needs(p, &root, arena, err);
+    }
+    if (s == HV_OK) {
+        s = fill_facts(p, &root, err);
     }
     if (s == HV_OK) {
         s = fill_functions(p, &root, err);

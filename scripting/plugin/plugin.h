@@ -36,6 +36,27 @@
     X(HV_PLUGIN_CLAIM,    "claim")     \
     X(HV_PLUGIN_SELFTEST, "selftest")
 /* clang-format on */
+/** How long a strategy's search takes: constant, word in plugins, most devices of a cluster on
+ * which `auto` asks it by itself. `slow` ones are asked by name only, and so are those that declare
+ * nothing. */
+/* clang-format off */
+#define HV_EFFORT_MAP(X)                   \
+    X(HV_EFFORT_UNKNOWN, "unknown", 0)     \
+    X(HV_EFFORT_QUICK,   "quick",   4096)  \
+    X(HV_EFFORT_MEDIUM,  "medium",  256)   \
+    X(HV_EFFORT_SLOW,    "slow",    0)
+/* clang-format on */
+enum hv_effort {
+#define X(c, name, devices) c,
+    HV_EFFORT_MAP(X)
+#undef X
+        HV_EFFORT_N
+};
+/** Word in plugins. */
+const char *hv_effort_name(enum hv_effort e);
+/** Most devices on which a strategy of that effort is asked without being named; 0: never. */
+size_t hv_effort_devices(enum hv_effort e);
+
 enum hv_option_type {
 #define X(c, name) c,
     HV_OPTION_TYPE_MAP(X)
@@ -74,6 +95,9 @@ struct hv_plugin {
     struct hv_option_row *options;
     size_t n_options;
     bool has[HV_PLUGIN_FUNCTION_N];
+    enum hv_effort effort;
+    bool stale;     /**< its plans compute with stale weights */
+    bool serves;    /**< it plans inference */
     bool in_folder; /**< the folder of `path` is the plugin, its other files are modules */
     uint64_t hash;  /**< of the file's bytes, or of all Lua files of the folder */
 };

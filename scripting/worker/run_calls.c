@@ -1,6 +1,6 @@
 /*
- * What the API tables call back in a run: hv.strategy, and the schedules of plugins. The
- * composition is run.c's.
+ * What the API tables call back in a run: hv.strategies, hv.strategy, and the schedules of plugins.
+ * The composition is run.c's.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/plan_int.h"
@@ -76,6 +76,42 @@ static int call_strategy(lua_State *L, struct hv__run *r)
     return 1;
 }
 
+/** Pushes one row of hv.strategies(). */
+static void push_strategy(lua_State *L, const struct hv_plugin *p)
+{
+    lua_newtable(L);
+    lua_pushstring(L, p->id);
+    lua_setfield(L, -2, "id");
+    lua_pushstring(L, p->kind);
+    lua_setfield(L, -2, "kind");
+    if (p->effort != HV_EFFORT_UNKNOWN) {
+        lua_pushstring(L, hv_effort_name(p->effort));
+        lua_setfield(L, -2, "effort");
+    }
+    lua_pushinteger(L, (lua_Integer)hv_effort_devices(p->effort));
+    lua_setfield(L, -2, "most_devices");
+    lua_pushboolean(L, p->stale);
+    lua_setfield(L, -2, "stale");
+    lua_pushboolean(L, p->serves);
+    lua_setfield(L, -2, "serves");
+    lua_pushboolean(L, p->has[HV_PLUGIN_PLAN]);
+    lua_setfield(L, -2, "plans");
+}
+
+static void push_strategies(lua_State *L, const struct hv__run *r)
+{
+    const struct hv_plugins *all = r->request->plugins;
+    lua_Integer n = 0;
+
+    lua_newtable(L);
+    for (size_t i = 0; i < all->n; i++) {
+        if (all->items[i].error == NULL) {
+            push_strategy(L, &all->items[i]);
+            lua_rawseti(L, -2, ++n);
+        }
+    }
+}
+
 static bool is_schedule(const struct hv_plugin *p)
 {
     return p->error == NULL && p->has[HV_PLUGIN_ORDER];
@@ -131,7 +167,8 @@ static bool call_order(lua_State *L, const struct hv_plugin *p, const struct hv_
 
 const struct hv__run_calls *hv__run_calls(void)
 {
-    static const struct hv__run_calls calls = {.strategy = call_strategy,
+    static const struct hv__run_calls calls = {.strategies = push_strategies,
+                                               .strategy = call_strategy,
                                                .compose = hv__compose,
                                                .find_schedule = find_schedule,
                                                .schedule_at = schedule_at,

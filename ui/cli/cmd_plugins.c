@@ -41,6 +41,11 @@ static json_t *plugin_json(const struct hv_plugin *p)
     json_object_set_new(j, "reference", text_or_null(p->reference));
     json_object_set_new(j, "summary", text_or_null(p->summary));
     json_object_set_new(j, "needs_model", text_or_null(p->needs_model));
+    json_object_set_new(j, "effort",
+                        p->effort != HV_EFFORT_UNKNOWN ? json_string(hv_effort_name(p->effort))
+                                                       : json_null());
+    json_object_set_new(j, "stale", json_boolean(p->stale));
+    json_object_set_new(j, "serves", json_boolean(p->serves));
     json_t *functions = json_array(), *options = json_array();
     for (int f = 0; f < HV_PLUGIN_FUNCTION_N; f++) {
         if (p->has[f]) {
@@ -93,6 +98,15 @@ static void describe(const struct hv_plugin *p, struct hv_str *out)
     }
     if (p->needs_model != NULL) {
         hv_str_addf(out, "needs a model of kind %s\n", p->needs_model);
+    }
+    if (p->effort != HV_EFFORT_UNKNOWN) {
+        hv_str_addf(out, "search: %s\n", hv_effort_name(p->effort));
+    }
+    if (p->stale) {
+        hv_str_adds(out, "its plans compute with stale weights\n");
+    }
+    if (p->serves) {
+        hv_str_adds(out, "it plans inference\n");
     }
     hv_str_adds(out, p->n_options > 0 ? "\noptions\n" : "");
     for (size_t i = 0; i < p->n_options; i++) {
