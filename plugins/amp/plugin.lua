@@ -1,8 +1,9 @@
 -- AMP (Li et al., NeurIPS'22): 3D degrees, placement, layers per stage and micro-batch for clusters
--- whose links or layers differ. Section 3.3: T = Σ e + (gas − 1) · max stage + Σ cuts + T_dp; 3.4: order of
--- the ranks on the devices; 3.5: the cut by dynamic programming over "maximum paid"; 3.6: pipelines of
--- unequal speed get their mini-batches statically. The equations, not the released code, whose
--- stored value forgets the cut's transfer and whose all-reduce sees only the last pair of replicas.
+-- whose links or layers differ. Section 3.3: T = Σ e + (gas − 1) · max stage + Σ cuts + T_dp; 3.4:
+-- order of the ranks on the devices; 3.5: the cut by dynamic programming over "maximum paid"; 3.6:
+-- pipelines of unequal speed get their mini-batches statically. The equations, not the released
+-- code, whose stored value forgets the cut's transfer and whose all-reduce sees only the last pair
+-- of replicas.
 local candidates = require "candidates"
 local claims = require "claims"
 local grids = require "grids"
@@ -15,15 +16,16 @@ local prices = require "prices"
 local reasons = require "reasons"
 local search = require "search"
 
---- Pipelines of a choice. "stages": a stage of all pipelines lies together (one row, with dp ranks in each
--- stage); "pipelines": a pipeline lies together. The same for all micro-batches.
+--- Pipelines of a choice. "stages": a stage of all pipelines lies together (one row, with dp ranks
+-- in each stage); "pipelines": a pipeline lies together. The same for all micro-batches.
 local function pipelines_of(c, order)
   local rows, together = {}, c.together == "stages"
   local size = together and c.tp * c.dp or c.tp
   for r = 1, #order // (size * c.pp) do
     rows[r] = {}
     for s = 1, c.pp do
-      rows[r][s] = { devices = numbers.slice(order, ((r - 1) * c.pp + s - 1) * size + 1, size), tp = c.tp,
+      rows[r][s] = { devices = numbers.slice(order, ((r - 1) * c.pp + s - 1) * size + 1, size),
+        tp = c.tp,
         dp = together and c.dp or 1, zero = c.zero, holders = c.dp }
     end
   end
@@ -33,19 +35,26 @@ end
 --- All choices of degrees, placement and micro-batch that divide the devices and the batch.
 local function choices_of(ctx, nodes)
   local layers, list, n, global, tps = ctx.model:layers(), {}, 0, ctx.job.global_batch, {}
-  for _, node in ipairs(nodes) do n = n + #node.ids end
+  for _, node in ipairs(nodes) do
+    n = n + #node.ids
+  end
   for _, tp in ipairs(numbers.divisors(inventory.node_size(nodes))) do
-    if grids.tp_fits(layers, tp) then tps[#tps + 1] = tp end
+    if grids.tp_fits(layers, tp) then
+      tps[#tps + 1] = tp
+    end
   end
   local orders, at, lists = inventory.orders(nodes), {}, {}
-  for i, order in ipairs(orders) do at[order] = i end
+  for i, order in ipairs(orders) do
+    at[order] = i
+  end
   local outputs = hv.cost.layers { kinds = { nodes[1].kind }, micro_batch = 1 }:sizes "output"
   local sizes = numbers.powers(ctx.options.micro_batch)
-  for v in candidates.in_time(search.product { tps, numbers.divisors(n), sizes, orders, { "stages", "pipelines" } }) do
+  for v in candidates.in_time(search.product { tps, numbers.divisors(n), sizes, orders,
+    { "stages", "pipelines" } }) do
     local c = { tp = v[1], dp = v[2], pp = n // (v[1] * v[2]), micro_batch = v[3], order = v[4],
       together = v[5], zero = ctx.options.zero, at = v }
     if c.tp * c.dp * c.pp == n and c.pp <= #layers and global % (c.dp * c.micro_batch) == 0
-      and (c.dp > 1 or c.together == "stages") then
+        and (c.dp > 1 or c.together == "stages") then
       c.total = global // (c.together == "stages" and c.dp * c.micro_batch or c.micro_batch)
       local key = ("%d/%d/%s/%s"):format(c.tp, c.dp, c.together, at[c.order])
       lists[key] = lists[key] or { pipelines_of(c, c.order) }
@@ -64,28 +73,40 @@ local function neighbours(list, c)
   local near = {}
   for _, other in ipairs(list) do
     local same = 0
-    for i, v in ipairs(c.at) do same = same + (other.at[i] == v and 1 or 0) end
-    if same == #c.at - 1 then near[#near + 1] = other end
+    for i, v in ipairs(c.at) do
+      same = same + (other.at[i] == v and 1 or 0)
+    end
+    if same == #c.at - 1 then
+      near[#near + 1] = other
+    end
   end
   return near
 end
 
 local function plan(ctx)
   local devices, why = inventory.usable(ctx)
-  if not devices then return nil, why end
+  if not devices then
+    return nil, why
+  end
   local list, fitting = choices_of(ctx, inventory.nodes(devices)), {}
-  if #list == 0 then return nil, "no degrees divide both the devices and the global batch" end
+  if #list == 0 then
+    return nil, "no degrees divide both the devices and the global batch"
+  end
   if ctx.options.search == "anneal" then
     local hot = list[1].bound
-    search.anneal { state = list[1], budget = ctx.options.budget, seed = ctx.seed, hot = hot, cold = hot / 1000,
+    search.anneal { state = list[1], budget = ctx.options.budget, seed = ctx.seed, hot = hot,
+      cold = hot / 1000,
       moves = function(c) return neighbours(list, c) end,
       cost = function(c)
         local done = c.done
-        if pipeline.evaluate(ctx, c) and not done then fitting[#fitting + 1] = c end
+        if pipeline.evaluate(ctx, c) and not done then
+          fitting[#fitting + 1] = c
+        end
         return c.claim_s
       end }
   else
-    fitting = pipeline.within_bound(list, ctx.options.tries, function(c) return pipeline.evaluate(ctx, c) end)
+    fitting = pipeline.within_bound(list, ctx.options.tries,
+      function(c) return pipeline.evaluate(ctx, c) end)
   end
   if #fitting == 0 then
     return nil, reasons.too_small(ctx, list[1].order, "no choice of degrees")
@@ -103,11 +124,16 @@ local function claim(made, ctx)
       local ids = ctx.cluster:ids(stage.devices)
       local own = prices.chain(ctx, kinds[ids[1]], { tp = stage.tp, micro_batch = 1 })
       heads[s] = heads[s] or { bytes = 0 }
-      for i = 1, #ids, stage.tp do table.insert(heads[s], ids[i]) end
-      heads[s].bytes = math.max(heads[s].bytes, prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2]))
+      for i = 1, #ids, stage.tp do
+        table.insert(heads[s], ids[i])
+      end
+      heads[s].bytes = math.max(heads[s].bytes,
+        prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2]))
     end
   end
-  for _, group in ipairs(heads) do sync_s = math.max(sync_s, links.ring(ctx, group, group.bytes)) end
+  for _, group in ipairs(heads) do
+    sync_s = math.max(sync_s, links.ring(ctx, group, group.bytes))
+  end
   return {
     iteration_s = worst + sync_s, terms = { pipeline_s = worst, all_reduce_s = sync_s },
     formula = "sum e + (gas - 1) max stage + cuts + T_dp (AMP, section 3.3)",
@@ -116,8 +142,11 @@ end
 
 --- Cut of a homogeneous chain, as text and value.
 local function cut_text(e, parts, max, tolls)
-  local r, text = hv.opt.partition { n = #e, parts = parts, load = e, sum = 1, max = max, toll = tolls }, {}
-  for s, range in ipairs(r.stages) do text[s] = range[2] - range[1] + 1 end
+  local r, text = hv.opt.partition { n = #e, parts = parts, load = e, sum = 1, max = max,
+    toll = tolls }, {}
+  for s, range in ipairs(r.stages) do
+    text[s] = range[2] - range[1] + 1
+  end
   return table.concat(text, "|"), r.value
 end
 
@@ -134,18 +163,23 @@ local function selftest(t)
       times[k][cut] = 10 + toll[cut] + 3 * math.max(cut * (cut + 1) // 2, 10 - cut * (cut + 1) // 2)
     end
   end
-  t.equal("all cuts, free and with that one: the best are unique", table.concat(times[1], " ") .. "; "
-    .. table.concat(times[2], " "), "37 31 28; 37 31 33", src)
+  t.equal("all cuts, free and with that one: the best are unique", table.concat(times[1], " ")
+      .. "; "
+      .. table.concat(times[2], " "), "37 31 28; 37 31 33", src)
   local random, equal = search.generator(7), true
   for _ = 1, 60 do
     local e, tolls, gas, parts = {}, {}, random(12), 1 + random(3)
-    for l = 1, 4 + random(5) do e[l], tolls[l - 1] = random(9), random(12) - 1 end
+    for l = 1, 4 + random(5) do
+      e[l], tolls[l - 1] = random(9), random(12) - 1
+    end
     local best, cuts = math.huge, oracle.cuts(#e, parts)
     for _, ends in ipairs(cuts) do
       local sum, most, from = 0, 0, 0
       for s, to in ipairs(ends) do
         local stage = 0
-        for l = from + 1, to do stage = stage + e[l] end
+        for l = from + 1, to do
+          stage = stage + e[l]
+        end
         sum, most, from = sum + stage + (s < parts and tolls[to] or 0), math.max(most, stage), to
       end
       best = math.min(best, sum + (gas - 1) * most)
@@ -153,7 +187,8 @@ local function selftest(t)
     equal = equal and math.abs(best - select(2, cut_text(e, parts, gas - 1, tolls))) < 1e-9
   end
   t.ok("60 random chains: equal to the enumeration of all cuts", equal, src .. ", oracle")
-  local list = { { cut = { sum = 4, max = 1 }, copies = { 1 } }, { cut = { sum = 3, max = 2 }, copies = { 1 } } }
+  local list = { { cut = { sum = 4, max = 1 }, copies = { 1 } },
+    { cut = { sum = 3, max = 2 }, copies = { 1 } } }
   t.near("mini-batches dealt statically: 9 over 3 + x and 1 + 2 y", pipeline.deal(list, 9), 9, 0,
     "section 3.6, 8 splits by hand")
 end

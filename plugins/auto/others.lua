@@ -3,8 +3,9 @@ local others = {}
 
 local RANK = { quick = 1, medium = 2, slow = 3 } -- order in which others are asked
 
---- Rows of hv.strategies() that may be asked without being named: they declare how long they take. `named` is
--- "some" (those that are quick enough for so many devices) or "all"; those that take least time come first.
+--- Rows of hv.strategies() that may be asked without being named: they declare how long they take.
+-- `named` is "some" (those that are quick enough for so many devices) or "all"; those that take
+-- least time come first.
 local function suitable(rows, named, n_devices, allow_stale)
   local list = {}
   for _, row in ipairs(rows) do
@@ -22,7 +23,8 @@ local function suitable(rows, named, n_devices, allow_stale)
   return list
 end
 
---- Ids of the strategies to ask: the words of a list, in which "some" and "all" stand for those that suit the case.
+--- Ids of the strategies to ask: the words of a list, in which "some" and "all" stand for those
+-- that suit the case.
 function others.chosen(rows, text, n_devices, allow_stale)
   local ids = {}
   for word in text:gmatch "[%w_-]+" do

@@ -21,5 +21,6 @@ return function(t)
   t.equal("many devices: quick ones", chosen("some", 1000), "c-quick")
   t.equal("very many devices: none", chosen("some", 10000), "")
   t.equal("all that say how long they take", chosen("all", 10000), "c-quick b-medium a-slow")
-  t.equal("stale ones where the job allows them", chosen("some", 8, true), "c-quick d-quick b-medium")
+  t.equal("stale ones where the job allows them", chosen("some", 8, true),
+    "c-quick d-quick b-medium")
 end

@@ -7,12 +7,12 @@ local function collide(p, u)
   return not apart and u.cell.type == p.cell.type and u.start_s < p.end_s and p.start_s < u.end_s
 end
 
---- Which rule of any schedule a played queue breaks: every job ends with its work done, none begins before its
--- arrival, no device is used twice at a time.
+--- Which rule of any schedule a played queue breaks: every job ends with its work done, none begins
+-- before its arrival, no device is used twice at a time.
 -- @function checks.queue_fault
 -- @tparam table jobs list of {arrival_s, work = iterations}
--- @tparam table played list per job of {parts = list of {start_s, end_s, iterations, cell = {type, gpus}, at}, start_s,
--- end_s}, as queue.play gives it
+-- @tparam table played list per job of {parts = list of {start_s, end_s, iterations, cell = {type,
+-- gpus}, at}, start_s, end_s}, as queue.play gives it
 -- @treturn string what is wrong; nil where all rules are kept
 -- @units seconds; slots from 1
 -- @raise none
@@ -22,16 +22,24 @@ function checks.queue_fault(jobs, played)
   local uses = {}
   for i, row in ipairs(played) do
     local done = 0
-    if not row.end_s then return ("job %d never ends"):format(i) end
-    if row.start_s < jobs[i].arrival_s then return ("job %d begins before its arrival"):format(i) end
+    if not row.end_s then
+      return ("job %d never ends"):format(i)
+    end
+    if row.start_s < jobs[i].arrival_s then
+      return ("job %d begins before its arrival"):format(i)
+    end
     for _, p in ipairs(row.parts) do
       done = done + p.iterations
       for _, u in ipairs(uses) do
-        if collide(p, u) then return ("job %d has a device that is taken"):format(i) end
+        if collide(p, u) then
+          return ("job %d has a device that is taken"):format(i)
+        end
       end
       uses[#uses + 1] = p
     end
-    if done ~= jobs[i].work then return ("job %d does not do its work"):format(i) end
+    if done ~= jobs[i].work then
+      return ("job %d does not do its work"):format(i)
+    end
   end
 end
 

@@ -1,10 +1,10 @@
--- Where the stages and replicas of a pipeline lie on unequal links, by what they send alone (DT-FM, Yuan et
--- al., NeurIPS 2022, section 3): COMM = DATAP + 2 PIPEP.
--- An instance: class[v] of every vertex, delay[a][b] and rate[a][b] between classes (seconds, bytes per
--- second), stages, dp_bytes (gradients of a stage), pp_bytes (activations between two stages); budget and seed of
--- the search; block, where a vertex stands for so many devices of its class that stay together in one stage;
--- units[v], where it was made from a cluster: the devices {ids, kind} of a vertex. What groups cost is remembered in
--- it by the classes of their members.
+-- Where the stages and replicas of a pipeline lie on unequal links, by what they send alone (DT-FM,
+-- Yuan et al., NeurIPS 2022, section 3): COMM = DATAP + 2 PIPEP. An instance: class[v] of every
+-- vertex, delay[a][b] and rate[a][b] between classes (seconds, bytes per second), stages, dp_bytes
+-- (gradients of a stage), pp_bytes (activations between two stages); budget and seed of the search;
+-- block, where a vertex stands for so many devices of its class that stay together in one stage;
+-- units[v], where it was made from a cluster: the devices {ids, kind} of a vertex. What groups cost
+-- is remembered in it by the classes of their members.
 local equal_groups = require "equal_groups"
 local links = require "links"
 local numbers = require "numbers"
@@ -14,15 +14,18 @@ local placement = {}
 --- Is the way from either of two vertices to every other one the same?
 local function same_links(q, n, m)
   for k = 1, #q.delay do
-    if k ~= n and k ~= m and (q.delay[n][k] ~= q.delay[m][k] or q.rate[n][k] ~= q.rate[m][k]) then return false end
+    if k ~= n and k ~= m and (q.delay[n][k] ~= q.delay[m][k] or q.rate[n][k] ~= q.rate[m][k]) then
+      return false
+    end
   end
   return true
 end
 
---- An instance whose vertices are a class each (a whole node): those of one kind with equal links become one class,
--- so that what groups cost is remembered far more often. O(vertices² · classes).
+--- An instance whose vertices are a class each (a whole node): those of one kind with equal links
+-- become one class, so that what groups cost is remembered far more often. O(vertices² · classes).
 -- @function placement.merged
--- @tparam table q {class, delay, rate, units = list of {kind}, …}, an instance as above with class[v] = v
+-- @tparam table q {class, delay, rate, units = list of {kind}, …}, an instance as above with
+-- class[v] = v
 -- @treturn table {class, delay, rate, units, …}: q itself, with fewer classes
 -- @units none
 -- @raise none
@@ -55,19 +58,27 @@ function placement.merged(q)
   return q
 end
 
---- How many nodes of one group stand together, so that at most `most` blocks are placed: of those up to twice the
--- least number the first that divides the batch.
+--- How many nodes of one group stand together, so that at most `most` blocks are placed: of those
+-- up to twice the least number the first that divides the batch.
 local function block_of(nodes, most, batch)
   local count, least = {}, 1
-  for _, node in ipairs(nodes) do count[node.group .. node.kind] = (count[node.group .. node.kind] or 0) + 1 end
+  for _, node in ipairs(nodes) do
+    count[node.group .. node.kind] = (count[node.group .. node.kind] or 0) + 1
+  end
   local function blocks(size)
     local sum = 0
-    for _, n in pairs(count) do sum = sum + n // size end
+    for _, n in pairs(count) do
+      sum = sum + n // size
+    end
     return sum
   end
-  while blocks(least) > most do least = least + 1 end
+  while blocks(least) > most do
+    least = least + 1
+  end
   for size = least, 2 * least do
-    if batch % size == 0 then return size end
+    if batch % size == 0 then
+      return size
+    end
   end
   return least
 end
@@ -80,20 +91,24 @@ local function in_blocks(nodes, block)
     local own = open[key] or { kind = node.kind, group = node.group, ids = {}, n = 0 }
     own.n, open[key] = own.n + 1, own
     table.move(node.ids, 1, #node.ids, #own.ids + 1, own.ids)
-    if own.n == block then list[#list + 1], open[key] = own, nil end
+    if own.n == block then
+      list[#list + 1], open[key] = own, nil
+    end
   end
   return list
 end
 
---- The instance of a cluster: units of so many devices inside the nodes, delay and rate between the nodes; very many
--- nodes go in blocks of one group and kind, and those that are left over stand idle. O(vertices² · classes).
+--- The instance of a cluster: units of so many devices inside the nodes, delay and rate between the
+-- nodes; very many nodes go in blocks of one group and kind, and those that are left over stand
+-- idle. O(vertices² · classes).
 -- @function placement.network
 -- @tparam handle ctx the run's input
 -- @tparam table nodes list of nodes as inventory.nodes gives it
 -- @tparam integer size devices of a unit
--- @tparam table o {blocks, budget}: vertices up to which each node is placed by itself, and the search's budget
--- @treturn table {class, units = list of {ids, kind}, delay, rate, budget, seed, block}, an instance but for stages,
--- dp_bytes and pp_bytes; block is nil where nodes are placed one by one
+-- @tparam table o {blocks, budget}: vertices up to which each node is placed by itself, and the
+-- search's budget
+-- @treturn table {class, units = list of {ids, kind}, delay, rate, budget, seed, block}, an
+-- instance but for stages, dp_bytes and pp_bytes; block is nil where nodes are placed one by one
 -- @units seconds, bytes per second
 -- @raise none
 -- @usage local inventory, placement = require "inventory", require "placement"
@@ -102,10 +117,13 @@ end
 function placement.network(ctx, nodes, size, o)
   local q = { class = {}, units = {}, delay = {}, rate = {}, budget = o.budget, seed = ctx.seed }
   local block = #nodes > o.blocks and block_of(nodes, o.blocks, ctx.job.global_batch) or 1
-  if block > 1 then nodes, q.block = in_blocks(nodes, block), block end
+  if block > 1 then
+    nodes, q.block = in_blocks(nodes, block), block
+  end
   for n, node in ipairs(nodes) do
     for from = 1, #node.ids - size * block + 1, size * block do
-      q.units[#q.units + 1] = { ids = numbers.slice(node.ids, from, size * block), kind = node.kind }
+      q.units[#q.units + 1] = { ids = numbers.slice(node.ids, from, size * block),
+        kind = node.kind }
       q.class[#q.class + 1] = n
     end
     q.delay[n], q.rate[n] = {}, {}
@@ -118,13 +136,14 @@ function placement.network(ctx, nodes, size, o)
   return #q.class == #nodes and placement.merged(q) or q
 end
 
---- The instance for so many stages: all units where they give whole replicas that divide the batch; of blocks as
--- many as do, the last ones stand idle.
+--- The instance for so many stages: all units where they give whole replicas that divide the batch;
+-- of blocks as many as do, the last ones stand idle.
 -- @function placement.for_stages
 -- @tparam handle ctx the run's input
 -- @tparam table q {class, units, delay, rate, …}, an instance as placement.network gives it
 -- @tparam integer stages number of stages
--- @treturn table {class, units, delay, rate, …}: q itself or a part of it, without stages; nil where there is none
+-- @treturn table {class, units, delay, rate, …}: q itself or a part of it, without stages; nil
+-- where there is none
 -- @units none
 -- @raise none
 -- @usage local inventory, placement = require "inventory", require "placement"
@@ -133,11 +152,21 @@ end
 -- assert(placement.for_stages(ctx, q, #nodes) == q)
 function placement.for_stages(ctx, q, stages)
   local block, n, batch = q.block or 1, #q.class // stages, ctx.job.global_batch
-  if block == 1 then return #q.class % stages == 0 and batch % n == 0 and q or nil end
-  while n > 0 and batch % (n * block) ~= 0 do n = n - 1 end
-  if n == 0 or ctx.model.n_layers % stages ~= 0 then return nil end -- and only depths that layers divide
-  local own = { class = numbers.slice(q.class, 1, n * stages), units = numbers.slice(q.units, 1, n * stages) }
-  for _, key in ipairs { "delay", "rate", "budget", "seed", "block" } do own[key] = q[key] end
+  if block == 1 then
+    return #q.class % stages == 0 and batch % n == 0 and q or nil
+  end
+  while n > 0 and batch % (n * block) ~= 0 do
+    n = n - 1
+  end
+  -- and only depths that layers divide
+  if n == 0 or ctx.model.n_layers % stages ~= 0 then
+    return nil
+  end
+  local own = { class = numbers.slice(q.class, 1, n * stages),
+    units = numbers.slice(q.units, 1, n * stages) }
+  for _, key in ipairs { "delay", "rate", "budget", "seed", "block" } do
+    own[key] = q[key]
+  end
   return own
 end
 
@@ -161,7 +190,9 @@ function placement.regions(sizes, delay_ms, gbits, q)
       q.delay[a][b] = (delay_ms[a][b] or delay_ms[b][a]) / 1e3
       q.rate[a][b] = (gbits[a][b] or gbits[b][a]) * 1e9 / 8
     end
-    for _ = 1, n do q.class[#q.class + 1] = a end
+    for _ = 1, n do
+      q.class[#q.class + 1] = a
+    end
   end
   return q
 end
@@ -169,7 +200,9 @@ end
 --- Classes of a group's vertices in order, and their text.
 local function classes_of(q, part)
   local list = {}
-  for i, v in ipairs(part) do list[i] = q.class[v] end
+  for i, v in ipairs(part) do
+    list[i] = q.class[v]
+  end
   table.sort(list)
   return list, table.concat(list, " ")
 end
@@ -180,7 +213,9 @@ local function data_s(q, list, key)
   if not q.data[key] then
     local worst, count, block, order = 0, {}, q.block or 1, {}
     for _, a in ipairs(list) do
-      if not count[a] then count[a], order[#order + 1] = 0, a end
+      if not count[a] then
+        count[a], order[#order + 1] = 0, a
+      end
       count[a] = count[a] + block
     end
     for _, a in ipairs(order) do
@@ -232,18 +267,22 @@ local function open_path(cost, keys)
     for _ = 2, tried[keys[start]] and 0 or n do
       local to
       for j = 1, n do
-        if not seen[j] and (not to or cost[at][j] < cost[at][to]) then to = j end
+        if not seen[j] and (not to or cost[at][j] < cost[at][to]) then
+          to = j
+        end
       end
       sum, seen[to], at, now[#now + 1] = sum + cost[at][to], true, to, to
     end
-    if not tried[keys[start]] and sum < best then best, order = sum, now end
+    if not tried[keys[start]] and sum < best then
+      best, order = sum, now
+    end
     tried[keys[start]] = true
   end
   return best, order
 end
 
---- COMM of a division into groups: DATAP, the slowest sharded parameter server of a group, and twice PIPEP, the
--- open-path TSP over groups whose distance is a bottleneck perfect matching.
+--- COMM of a division into groups: DATAP, the slowest sharded parameter server of a group, and
+-- twice PIPEP, the open-path TSP over groups whose distance is a bottleneck perfect matching.
 -- @function placement.score
 -- @tparam table q {class, delay, rate, …}, an instance as above
 -- @tparam table parts list of groups of vertices
@@ -266,7 +305,9 @@ function placement.score(q, parts)
       cost[j][i] = cost[i][j]
     end
   end
-  if #parts == 1 then return data, data, 0, { 1 } end
+  if #parts == 1 then
+    return data, data, 0, { 1 }
+  end
   local seconds, order = open_path(cost, keys)
   return data + 2 * seconds, data, seconds, order
 end
@@ -283,12 +324,14 @@ end
 function placement.place(q)
   local r = equal_groups.evolve { -- a candidate costs S² matchings, so many stages get fewer
     n = #q.class, parts = q.stages, seed = q.seed,
-    budget = math.max(20, (q.budget or 300) * 64 // math.max(64, q.stages * q.stages) * 64 // math.max(64, #q.class)),
+    budget = math.max(20, (q.budget or 300) * 64 // math.max(64,
+      q.stages * q.stages) * 64 // math.max(64, #q.class)),
     cost = function(parts) return (placement.score(q, parts)) end,
     class = function(v) return q.class[v] end,
     weight = function(v, w)
       local a, b = q.class[v], q.class[w]
-      return 2 * (q.delay[a][b] + q.dp_bytes * q.stages / (#q.class * (q.block or 1) * q.rate[a][b]))
+      return 2 * (q.delay[a][b] + q.dp_bytes * q.stages / (
+        #q.class * (q.block or 1) * q.rate[a][b]))
     end,
   }
   local total, data, path, order = placement.score(q, r.parts)
@@ -311,7 +354,9 @@ function placement.wired(q, parts, order)
   for s = 2, #order do
     local _, columns = matching(q, rows[s - 1], parts[order[s]])
     rows[s] = {}
-    for i, j in ipairs(columns) do rows[s][i] = parts[order[s]][j] end
+    for i, j in ipairs(columns) do
+      rows[s][i] = parts[order[s]][j]
+    end
   end
   return rows
 end

@@ -1,8 +1,9 @@
--- Cost formulas of fully asymmetric pipelines: every pipeline has its own stages, every stage its own tensor
--- degree and layers (FlashFlex, Yan et al., arXiv 2409.01143, section 4, with the constants of its
--- code). An instance: flops[d], memory[d], bw(i, j) of devices, hidden, layers, tokens, vocab, micro_batch,
--- recompute, zero3. A stage is { devices = list, layers = count }, a pipeline a list of stages with
--- `micro_batches`. Lists of devices remember what their links cost, so they belong to one instance.
+-- Cost formulas of fully asymmetric pipelines: every pipeline has its own stages, every stage its
+-- own tensor degree and layers (FlashFlex, Yan et al., arXiv 2409.01143, section 4, with the
+-- constants of its code). An instance: flops[d], memory[d], bw(i, j) of devices, hidden, layers,
+-- tokens, vocab, micro_batch, recompute, zero3. A stage is { devices = list, layers = count }, a
+-- pipeline a list of stages with `micro_batches`. Lists of devices remember what their links cost,
+-- so they belong to one instance.
 local formula = {}
 
 --- FLOP of one layer for one micro-batch, forward and backward.
@@ -15,24 +16,30 @@ local formula = {}
 -- assert(require("formula").flops(q) == 96 * 6 * 2)
 function formula.flops(q)
   local h, s = q.hidden, q.tokens
-  return (q.recompute and 96 or 72) * q.micro_batch * s * h * h * (1 + s / (6 * h) + q.vocab / (16 * q.layers * h))
+  return (q.recompute and 96 or 72) * q.micro_batch * s * h * h * (1 + s / (6 * h)
+      + q.vocab / (16 * q.layers * h))
 end
 
-local function activation_bytes(q) return q.micro_batch * q.tokens * q.hidden * 2 end
+local function activation_bytes(q)
+  return q.micro_batch * q.tokens * q.hidden * 2
+end
 
 --- Largest over i of Σ_{j ≠ i} 1 / bw.
 local function spread(q, devices)
   local worst = 0
   for i, a in ipairs(devices) do
     local sum = 0
-    for j, b in ipairs(devices) do sum = sum + (i ~= j and 1 / q.bw(a, b) or 0) end
+    for j, b in ipairs(devices) do
+      sum = sum + (i ~= j and 1 / q.bw(a, b) or 0)
+    end
     worst = math.max(worst, sum)
   end
   return worst
 end
 
---- What the links inside a list of devices cost, for one byte: {spread, cast = the cheapest broadcast}. Lists of one
--- machine that follow each other in the instance are remembered in it, others in themselves.
+--- What the links inside a list of devices cost, for one byte: {spread, cast = the cheapest
+-- broadcast}. Lists of one machine that follow each other in the instance are remembered in it,
+-- others in themselves.
 local function inside(q, d)
   local n, key = #d, nil
   local alike = q.machine and d[n] - d[1] == n - 1 and q.machine[d[1]] == q.machine[d[n]]
@@ -44,16 +51,21 @@ local function inside(q, d)
     local cast = math.huge
     for _, b in ipairs(d) do
       local sum = 0
-      for _, c in ipairs(d) do sum = sum + (c ~= b and 1 / (n * q.bw(b, c)) or 0) end
+      for _, c in ipairs(d) do
+        sum = sum + (c ~= b and 1 / (n * q.bw(b, c)) or 0)
+      end
       cast = math.min(cast, sum)
     end
     d.inside = { spread = spread(q, d), cast = cast, alike = alike }
-    if alike then q.inside[key] = d.inside end
+    if alike then
+      q.inside[key] = d.inside
+    end
   end
   return d.inside
 end
 
---- Seconds of one layer on a stage: compute of its first device's kind, and the exchange of its tensor group.
+--- Seconds of one layer on a stage: compute of its first device's kind, and the exchange of its
+-- tensor group.
 -- @function formula.layer_s
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table stage {devices}
@@ -68,7 +80,8 @@ function formula.layer_s(q, stage)
     (q.recompute and 12 or 8) * activation_bytes(q) / tp * inside(q, stage.devices).spread
 end
 
---- Seconds of the hop between two stages and back: the best pair, and a broadcast in the receiving group.
+--- Seconds of the hop between two stages and back: the best pair, and a broadcast in the receiving
+-- group.
 -- @function formula.hop_s
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table one stage {devices}
@@ -81,16 +94,24 @@ end
 function formula.hop_s(q, one, other)
   local bytes, best, known = activation_bytes(q), math.huge, one.devices.hops or {}
   one.devices.hops = known
-  if known[other.devices] then return known[other.devices] end
+  if known[other.devices] then
+    return known[other.devices]
+  end
   local to = inside(q, other.devices)
-  if to.alike and inside(q, one.devices).alike and q.machine[one.devices[1]] ~= q.machine[other.devices[1]] then
-    known[other.devices] = 2 * bytes * (1 / q.bw(one.devices[1], other.devices[1]) + to.cast) -- every pair is the same
+  if to.alike and inside(q, one.devices).alike
+      and q.machine[one.devices[1]] ~= q.machine[other.devices[1]] then
+    -- every pair is the same
+    known[other.devices] = 2 * bytes * (1 / q.bw(one.devices[1], other.devices[1]) + to.cast)
     return known[other.devices]
   end
   for _, b in ipairs(other.devices) do
     local cast, near = 0, math.huge
-    for _, c in ipairs(other.devices) do cast = cast + (c ~= b and bytes / (#other.devices * q.bw(b, c)) or 0) end
-    for _, a in ipairs(one.devices) do near = math.min(near, bytes / q.bw(a, b)) end
+    for _, c in ipairs(other.devices) do
+      cast = cast + (c ~= b and bytes / (#other.devices * q.bw(b, c)) or 0)
+    end
+    for _, a in ipairs(one.devices) do
+      near = math.min(near, bytes / q.bw(a, b))
+    end
     best = math.min(best, near + cast)
   end
   known[other.devices] = 2 * best
@@ -109,7 +130,9 @@ function formula.map_s(times, micro_batches)
   local n, total, full = #times, 0, micro_batches - #times + 1
   local function most(from, to)
     local m = 0
-    for s = from, to do m = math.max(m, times[s]) end
+    for s = from, to do
+      m = math.max(m, times[s])
+    end
     return m
   end
   if full > 0 then -- columns in which all stages work
@@ -122,15 +145,22 @@ function formula.map_s(times, micro_batches)
   end
   local queue, first, last = {}, 1, 0 -- stages at work that no later one outlasts
   for c = 1, micro_batches + n - 1 do
-    while c <= n and last >= first and times[queue[last]] <= times[c] do last = last - 1 end
-    if c <= n then last, queue[last + 1] = last + 1, c end
-    if queue[first] <= c - micro_batches then first = first + 1 end
+    while c <= n and last >= first and times[queue[last]] <= times[c] do
+      last = last - 1
+    end
+    if c <= n then
+      last, queue[last + 1] = last + 1, c
+    end
+    if queue[first] <= c - micro_batches then
+      first = first + 1
+    end
     total = total + times[queue[first]]
   end
   return total
 end
 
---- Bytes a device of a stage needs: weights, gradients and Adam (four times two bytes), and activations.
+--- Bytes a device of a stage needs: weights, gradients and Adam (four times two bytes), and
+-- activations.
 -- @function formula.memory_bytes
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table stage {devices, layers}
@@ -151,11 +181,14 @@ local function holder(pipeline, layer)
   local at = 0
   for _, stage in ipairs(pipeline) do
     at = at + stage.layers
-    if layer <= at then return stage end
+    if layer <= at then
+      return stage
+    end
   end
 end
 
---- Seconds of the gradients' exchange: for each layer tp_max / tp_min groups, the smaller degrees padded.
+--- Seconds of the gradients' exchange: for each layer tp_max / tp_min groups, the smaller degrees
+-- padded.
 -- @function formula.dp_s
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table pipelines list of pipelines that hold all layers
@@ -179,7 +212,9 @@ function formula.dp_s(q, pipelines)
       local sum, n = 0, most // least
       for r = 0, n - 1 do
         local group = {}
-        for p, stage in ipairs(stages) do group[p] = stage.devices[r * #stage.devices // n + 1] end
+        for p, stage in ipairs(stages) do
+          group[p] = stage.devices[r * #stage.devices // n + 1]
+        end
         sum = sum + 2 * 12 * q.hidden ^ 2 * 2 / (least * #group) * spread(q, group)
       end
       known[key] = sum
@@ -209,8 +244,8 @@ function formula.pipeline_s(q, pipeline, micro_batches)
   return formula.map_s(times, micro_batches), times
 end
 
---- FlashFlex's objective: 1.8 · the longest pipeline + 1.1 · the exchange of gradients (half as much again under
--- ZeRO-3); the factors are fitted constants of its code.
+--- FlashFlex's objective: 1.8 · the longest pipeline + 1.1 · the exchange of gradients (half as
+-- much again under ZeRO-3); the factors are fitted constants of its code.
 -- @function formula.total_s
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table pipelines list of pipelines with layers and micro_batches
@@ -222,7 +257,9 @@ end
 -- assert(math.abs(require("formula").total_s(q, { p }) - 1.8 * 864) < 1e-9)
 function formula.total_s(q, pipelines)
   local longest, dp = 0, formula.dp_s(q, pipelines)
-  for _, p in ipairs(pipelines) do longest = math.max(longest, (formula.pipeline_s(q, p, p.micro_batches))) end
+  for _, p in ipairs(pipelines) do
+    longest = math.max(longest, (formula.pipeline_s(q, p, p.micro_batches)))
+  end
   return 1.8 * longest + 1.1 * (q.zero3 and 1.5 or 1) * dp, longest, dp
 end
 

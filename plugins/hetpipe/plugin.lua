@@ -10,18 +10,23 @@ local oracle = require "testing.oracle"
 local prices = require "prices"
 local virtual_workers = require "virtual_workers"
 
--- NP: every node is a worker; ED: an equal part of every node; HD: the strongest node joined with the
--- weakest, each pair giving two workers with half of both.
-local policies = { NP = virtual_workers.per_node, ED = virtual_workers.equal, HD = virtual_workers.hybrid }
+-- NP: every node is a worker; ED: an equal part of every node; HD: the strongest node joined with
+-- the weakest, each pair giving two workers with half of both.
+local policies = { NP = virtual_workers.per_node, ED = virtual_workers.equal,
+  HD = virtual_workers.hybrid }
 
-local MANY = 1000 -- nodes from which on the first plan that fits is kept at once, in case time is short
+-- nodes from which on the first plan that fits is kept at once, in case time is short
+local MANY = 1000
 
 --- Partition of every group for the common Nm (waves must be equal), or why not.
 local function partitions(ctx, groups, c, limit)
   local nm = limit
   for _, group in ipairs(groups) do
-    local best = #group[1] <= #ctx.model:layers() and virtual_workers.in_flight(ctx, group[1], c, limit)
-    if not best then return nil, virtual_workers.shortage(ctx, group[1], c) end
+    local best = #group[1] <= #ctx.model:layers()
+      and virtual_workers.in_flight(ctx, group[1], c, limit)
+    if not best then
+      return nil, virtual_workers.shortage(ctx, group[1], c)
+    end
     nm = math.min(nm, best.in_flight)
   end
   local found, slowest = {}, 0
@@ -34,19 +39,23 @@ local function partitions(ctx, groups, c, limit)
   return found, nm, slowest
 end
 
---- One candidate: workers of a choice, joined in groups, with this minibatch and recompute. It keeps no list of
--- devices; what is built deals them out again.
+--- One candidate: workers of a choice, joined in groups, with this minibatch and recompute. It
+-- keeps no list of devices; what is built deals them out again.
 local function candidate(ctx, choice, groups, c)
   local total = ctx.job.global_batch // c.micro_batch
   local found, nm, slowest = partitions(ctx, groups, c, ctx.options.in_flight)
-  if not found then return nil, nm, slowest end -- the reason, and by how much
+  -- the reason, and by how much
+  if not found then
+    return nil, nm, slowest
+  end
   return {
     claim_s = (total + choice.n - 1) // choice.n * slowest,
     build = function()
       local shares = numbers.even(total, choice.n) -- waves are equal; what is left over goes first
       return {
         micro_batch = c.micro_batch,
-        replicas = virtual_workers.replicas(ctx, virtual_workers.groups(choice.make()), found, shares, c),
+        replicas = virtual_workers.replicas(ctx, virtual_workers.groups(choice.make()), found,
+          shares, c),
         schedule = { name = "hetpipe", in_flight = nm },
         sync = { kind = "wsp", staleness = ctx.options.distance,
           servers = ctx.options.local_servers and "local" or "sharded" },
@@ -76,40 +85,51 @@ local function nodes_of(ctx)
   return inventory.nodes(devices), none
 end
 
---- The candidates with so many bytes of every GPU left alone. Workers of several GPUs of every node only where those
--- with one of each do not hold the model.
+--- The candidates with so many bytes of every GPU left alone. Workers of several GPUs of every node
+-- only where those with one of each do not hold the model.
 local function offered(ctx, nodes, reserve)
   local all, policy = candidates.new(), ctx.options.policy
   local function try(choices)
     for _, choice in ipairs(choices) do
       local before = #all.list
       add(ctx, all, choice, reserve)
-      if before == 0 and #all.list > 0 and #nodes > MANY then hv.incumbent(all.list[1].build()) end
+      if before == 0 and #all.list > 0 and #nodes > MANY then
+        hv.incumbent(all.list[1].build())
+      end
     end
   end
-  for _, name in ipairs(policy == "best" and { "ED", "HD", "NP" } or { policy }) do try(policies[name](nodes)) end
+  for _, name in ipairs(policy == "best" and { "ED", "HD", "NP" } or { policy }) do
+    try(policies[name](nodes))
+  end
   for _, choice in ipairs((policy == "best" or policy == "ED") and #nodes <= MANY
-    and virtual_workers.larger(nodes) or {}) do
-    if #all.list == 0 then try { choice } end
+      and virtual_workers.larger(nodes) or {}) do
+    if #all.list == 0 then
+      try { choice }
+    end
   end
   return all
 end
 
 local function plan(ctx)
   local nodes, none = nodes_of(ctx)
-  if #nodes == 0 then return nil, none end
+  if #nodes == 0 then
+    return nil, none
+  end
   local short
   local all = candidates.within(function(reserve)
     local found = offered(ctx, nodes, reserve)
     short = short or found.reason
     return found
   end)
-  if not all then return nil, short or "the global batch gives no minibatch to every virtual worker" end
+  if not all then
+    return nil, short or "the global batch gives no minibatch to every virtual worker"
+  end
   return all.best(ctx.options.tries)
 end
 
---- Section 5: all go at the pace of the slowest worker's waves; it needs the time of its slowest stage per minibatch,
--- with activations and gradients in and out, or all stages for every Nm of them.
+--- Section 5: all go at the pace of the slowest worker's waves; it needs the time of its slowest
+-- stage per minibatch, with activations and gradients in and out, or all stages for every Nm of
+-- them.
 local function claim(made, ctx)
   made = prices.table_of(made)
   local nm, distance, slowest = made.schedule.in_flight, made.sync.staleness, 0
@@ -147,7 +167,8 @@ local function selftest(t)
   t.equal("D=4: minibatch that waits for wave 0", virtual_workers.first_waiting(4, 4, 0), 23, src)
   for _, distance in ipairs { 0, 4 } do
     t.equal("it is the first that may miss s_global + 1 updates",
-      virtual_workers.first_waiting(4, distance, 0), virtual_workers.global_staleness(4, distance) + 1, src)
+      virtual_workers.first_waiting(4, distance, 0), virtual_workers.global_staleness(4, distance)
+        + 1, src)
   end
   local free = oracle.chain_partition({ 1, 2 }, 6, {})
   local tight = oracle.chain_partition({ 1, 2 }, 6, { 3 })
@@ -164,7 +185,8 @@ local function selftest(t)
   local rate = virtual_workers.wave_rate({ 4, 6 }, 0, 1000)
   t.near("fast worker goes at 6 s per wave", rate[1], 6, 0.01, src)
   t.near("slow worker goes at 6 s per wave", rate[2], 6, 0, src)
-  t.near("D = 3 does not change the long run", virtual_workers.wave_rate({ 4, 6 }, 3, 10000)[1], 6, 0.01, src)
+  t.near("D = 3 does not change the long run", virtual_workers.wave_rate({ 4, 6 }, 3, 10000)[1], 6,
+    0.01, src)
   local nodes = {}
   for i, kind in ipairs { "V", "R", "G", "Q" } do -- four GPUs each, fastest first
     nodes[i] = { kind = kind, flops_per_s = 5 - i, memory_bytes = 1, ids = { 1, 2, 3, 4 } }

@@ -9,8 +9,8 @@ local virtual_workers = {}
 
 local MOST_BINARIES = 512 -- of an integer program
 
---- Every node is a worker: one choice. Choices are { n = workers, make = function that gives their list }, so that a
--- large cluster's lists need not exist all at the same time.
+--- Every node is a worker: one choice. Choices are { n = workers, make = function that gives their
+-- list }, so that a large cluster's lists need not exist all at the same time.
 function virtual_workers.per_node(nodes)
   return { { n = #nodes, make = function()
     local list = {}
@@ -43,8 +43,8 @@ function virtual_workers.wave_rate(wave_s, distance, waves)
   return ends
 end
 
---- Updates of all workers that a minibatch misses at most under Wave Synchronous Parallel (HetPipe, section 5):
--- s_global = (D + 1)(s_local + 1) + s_local - 1 with s_local = Nm - 1.
+--- Updates of all workers that a minibatch misses at most under Wave Synchronous Parallel (HetPipe,
+-- section 5): s_global = (D + 1)(s_local + 1) + s_local - 1 with s_local = Nm - 1.
 -- @function virtual_workers.global_staleness
 -- @tparam integer in_flight Nm, minibatches of a worker that run at a time: a wave
 -- @tparam integer distance D, waves that a worker may be ahead
@@ -125,8 +125,8 @@ function virtual_workers.equal(nodes)
   return choices
 end
 
---- Equal workers of several GPUs of every node, for models that one of each does not hold: a choice for every smaller
--- number of workers that divides what nodes have, most workers first.
+--- Equal workers of several GPUs of every node, for models that one of each does not hold: a choice
+-- for every smaller number of workers that divides what nodes have, most workers first.
 -- @function virtual_workers.larger
 -- @tparam table nodes list as inventory.nodes gives it
 -- @treturn table list of choices {n, make}
@@ -137,7 +137,8 @@ end
 function virtual_workers.larger(nodes)
   local choices, divisors = {}, numbers.divisors(inventory.node_size(nodes))
   for d = #divisors - 1, 1, -1 do
-    choices[#choices + 1] = { n = divisors[d], make = function() return deal_gpus(nodes, divisors[d]) end }
+    choices[#choices + 1] = { n = divisors[d],
+      make = function() return deal_gpus(nodes, divisors[d]) end }
   end
   return choices
 end
@@ -157,7 +158,9 @@ function virtual_workers.hybrid(nodes)
     return pair, inventory.node_size(pair) % 2 == 0 and 2 or 1
   end
   local n = #sorted % 2
-  for i = 1, #sorted // 2 do n = n + select(2, halves(i)) end
+  for i = 1, #sorted // 2 do
+    n = n + select(2, halves(i))
+  end
   return { { n = n, make = function()
     local list = {}
     for i = 1, #sorted // 2 do
@@ -193,12 +196,13 @@ function virtual_workers.signature(gpus)
   return table.concat(kinds, " ")
 end
 
---- Seconds that one minibatch spends on the wires of every cut between neighbours of a list: activation forward and
--- gradient backward.
+--- Seconds that one minibatch spends on the wires of every cut between neighbours of a list:
+-- activation forward and gradient backward.
 local function cut_seconds(ctx, gpus, chain)
   local list, least, most = {}, math.huge, 0
   for i = 2, #gpus do
-    list[i - 1] = 2 * chain.output_bytes / ctx.cluster:link(gpus[i - 1].id, gpus[i].id).bandwidth_bytes_per_s
+    list[i - 1] = 2 * chain.output_bytes / ctx.cluster:link(gpus[i - 1].id,
+      gpus[i].id).bandwidth_bytes_per_s
     least, most = math.min(least, list[i - 1]), math.max(most, list[i - 1])
   end
   return list, least, most
@@ -212,7 +216,9 @@ local function instance(ctx, gpus, in_flight, c)
     local chain = prices.chain(ctx, gpu.kind, c)
     p.load[q], p.n, p.chain = chain.times, chain.n, chain
     p.capacity[q] = prices.capacity(ctx, gpu) - prices.overhead_bytes(ctx, chain) - (c.reserve or 0)
-    if p.capacity[q] <= 0 then return nil end
+    if p.capacity[q] <= 0 then
+      return nil
+    end
     local alive = math.min(in_flight, k - q + 1)
     p.memory[q] = prices.layer_bytes(ctx, chain, { in_flight = alive, versions = alive })
   end
@@ -222,62 +228,92 @@ end
 --- The same as an integer program by lp_solve: {stages, max, sum}, nil where none fits.
 local function by_program(p)
   local r = chain_program.solve(p)
-  if not r then return nil end
+  if not r then
+    return nil
+  end
   r.max, r.sum = 0, 0
   for s, range in ipairs(r.stages) do
     local value = 0
-    for l = range[1], range[2] do value = value + p.load[s][l] end
-    if s > 1 then value = value + p.cut[s - 1][range[1] - 1] end
-    if s < p.parts then value = value + p.cut[s][range[2]] end
+    for l = range[1], range[2] do
+      value = value + p.load[s][l]
+    end
+    if s > 1 then
+      value = value + p.cut[s - 1][range[1] - 1]
+    end
+    if s < p.parts then
+      value = value + p.cut[s][range[2]]
+    end
     r.max, r.sum = math.max(r.max, value), r.sum + value
   end
   return r
 end
 
---- Solves one order of the GPUs (all of them where `order` is nil, with the slowest wire for every cut).
+--- Solves one order of the GPUs (all of them where `order` is nil, with the slowest wire for every
+-- cut).
 local function solved(ctx, gpus, order, in_flight, c)
   local listed = {}
-  for s = 1, #gpus do listed[s] = gpus[order and order[s] or s] end
+  for s = 1, #gpus do
+    listed[s] = gpus[order and order[s] or s]
+  end
   local p, cut = instance(ctx, listed, in_flight, c), {}
-  if not p then return nil end
+  if not p then
+    return nil
+  end
   local wire, _, most = cut_seconds(ctx, listed, p.chain)
   p.chain = nil
   for s = 1, order and #gpus - 1 or 1 do
     cut[s] = {}
-    for l = 1, p.n - 1 do cut[s][l] = order and wire[s] or most end
+    for l = 1, p.n - 1 do
+      cut[s][l] = order and wire[s] or most
+    end
   end
   p.cut, p.order = #gpus > 1 and (order and cut or cut[1]) or nil, order and "fixed" or "free"
   local program = c.program and order and (p.parts - 1) * p.n <= MOST_BINARIES
   local found = program and by_program(p) or hv.opt.partition(p)
-  if found and order then found.order = order end
+  if found and order then
+    found.order = order
+  end
   return found
 end
 
---- min max over stages of time on the GPU + transfers, GPUs in any order, memory for min(Nm, k - q) minibatches on
--- stage q from 0, each with the weights it began with. The best order is found with the slowest wire for all cuts, then
--- priced with the wires it has, beside the order of the nodes and its reverse.
+--- min max over stages of time on the GPU + transfers, GPUs in any order, memory for min(Nm, k - q)
+-- minibatches on stage q from 0, each with the weights it began with. The best order is found with
+-- the slowest wire for all cuts, then priced with the wires it has, beside the order of the nodes
+-- and its reverse.
 -- @function virtual_workers.partition
 -- @tparam handle ctx the run's input
 -- @tparam table gpus list of {kind, id}
 -- @tparam integer in_flight Nm
--- @tparam table c {tp = 1, micro_batch, recompute, reserve = bytes of a GPU that are left alone, program = true: the
--- layers in the best order by the integer program of chain_program.solve, where that is small}
--- @treturn table {stages, order = positions in gpus, max, sum, …} as hv.opt.partition gives it; nil where none fits
+-- @tparam table c {tp = 1, micro_batch, recompute, reserve = bytes of a GPU that are left alone,
+-- program = true: the layers in the best order by the integer program of chain_program.solve, where
+-- that is small}
+-- @treturn table {stages, order = positions in gpus, max, sum, …} as hv.opt.partition gives it; nil
+-- where none fits
 -- @units seconds
 -- @raise a kind that the cluster has not
 -- @usage local d = ctx.cluster:devices()[1]
 -- print(require("virtual_workers").partition(ctx, { d }, 1, { tp = 1, micro_batch = 1, recompute = "full" }))
 function virtual_workers.partition(ctx, gpus, in_flight, c)
   local best = solved(ctx, gpus, nil, in_flight, c)
-  if not best then return nil end
+  if not best then
+    return nil
+  end
   local _, least, most = cut_seconds(ctx, gpus, prices.chain(ctx, gpus[1].kind, c))
-  if c.program then return solved(ctx, gpus, best.order, in_flight, c) or best end
-  if most == 0 or least == most then return best end
+  if c.program then
+    return solved(ctx, gpus, best.order, in_flight, c) or best
+  end
+  if most == 0 or least == most then
+    return best
+  end
   local forward, back = {}, {}
-  for s = 1, #gpus do forward[s], back[s] = s, #gpus + 1 - s end
+  for s = 1, #gpus do
+    forward[s], back[s] = s, #gpus + 1 - s
+  end
   for _, order in ipairs { best.order, forward, back } do
     local found = solved(ctx, gpus, order, in_flight, c)
-    if found and (found.max < best.max or found.max == best.max and found.sum < best.sum) then best = found end
+    if found and (found.max < best.max or found.max == best.max and found.sum < best.sum) then
+      best = found
+    end
   end
   return best
 end
@@ -301,8 +337,8 @@ function virtual_workers.in_flight(ctx, gpus, c, limit)
   return best
 end
 
---- The figure to name when a worker cannot hold the model: what one minibatch needs over all GPUs, and how many times
--- what it has that is.
+--- The figure to name when a worker cannot hold the model: what one minibatch needs over all GPUs,
+-- and how many times what it has that is.
 function virtual_workers.shortage(ctx, gpus, c)
   local chain, have = prices.chain(ctx, gpus[1].kind, c), 0
   for _, gpu in ipairs(gpus) do
@@ -310,8 +346,9 @@ function virtual_workers.shortage(ctx, gpus, c)
   end
   local need = prices.bytes(ctx, chain, 1, chain.n, { in_flight = 1 })
   return ("a virtual worker of %d GPU%s (%s) cannot hold the model: it needs %.1f GiB with one "
-    .. "minibatch, the worker has %.1f GiB and no cut into %d stages fits"):format(#gpus, #gpus == 1 and "" or "s",
-    inventory.kinds_text(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus), need / have
+      .. "minibatch, the worker has %.1f GiB and no cut into %d stages fits"):format(#gpus,
+        #gpus == 1 and "" or "s",
+        inventory.kinds_text(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus), need / have
 end
 
 --- Equal workers joined: { gpus of every copy }.

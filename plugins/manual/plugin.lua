@@ -39,7 +39,7 @@ local function plan(ctx)
   local tp, dp, group = options_or_defaults(ctx, #devices)
   if group * dp > #devices then
     return nil, ("tp %d x pp %d x cp %d x dp %d = %d devices, the cluster has %d that can compute "
-      .. "in %s"):format(tp, o.pp, o.cp, dp, group * dp, #devices, ctx.job.precision)
+        .. "in %s"):format(tp, o.pp, o.cp, dp, group * dp, #devices, ctx.job.precision)
   end
   local counts
   counts, why = grids.layer_counts(#ctx.model:layers(), o.pp, o.chunks, o.layers)
@@ -90,16 +90,18 @@ local function selftest(t)
     "7," .. ("8,"):rep(14) .. "7", "Llama 3, section 3.3.2: first and last stage one layer less")
   c = grids.layer_counts(80, 4, 1, "20,20,24,16")
   t.equal("counts given", table.concat(c, ","), "20,20,24,16", src)
-  t.equal("counts over chunks", table.concat(grids.layer_counts(10, 2, 2, "6,4"), ","), "3,2,3,2", src)
+  t.equal("counts over chunks", table.concat(grids.layer_counts(10, 2, 2, "6,4"), ","), "3,2,3,2",
+    src)
   t.ok("a wrong sum is refused", grids.layer_counts(80, 4, 1, "20,20,20,21") == nil, src)
   t.ok("recompute units", grids.is_recompute("core+act") and grids.is_recompute("full"), src)
   t.ok("unknown units", not grids.is_recompute("core+foo") and not grids.is_recompute(""), src)
   t.ok("fp16 reduces after the last backward", not overlaps({ overlap = "auto", zero = 1 },
     { precision = "fp16" }), src)
   t.ok("bf16 and sharded weights beside it", overlaps({ overlap = "auto", zero = 0 },
-    { precision = "bf16" }) and overlaps({ overlap = "auto", zero = 3 }, { precision = "fp16" }), src)
+    { precision = "bf16" }) and overlaps({ overlap = "auto", zero = 3 }, { precision = "fp16" }),
+    src)
   t.ok("as told", overlaps({ overlap = "yes", zero = 0 }, { precision = "fp16" })
-    and not overlaps({ overlap = "no", zero = 3 }, { precision = "bf16" }), src)
+      and not overlaps({ overlap = "no", zero = 3 }, { precision = "bf16" }), src)
   t.equal("micro-batches", grids.micro_batches(256, 4, 2), 32, src)
   local none, why = grids.micro_batches(256, 3, 2)
   t.ok("no whole number", none == nil, src)

@@ -1,8 +1,8 @@
 -- For the self-tests, the batch split, by a linear program.
 local checks = {}
 
---- Least of the largest steady_i x n_i over whole numbers n_i of 1 and more with the sum of count_i x n_i = total, by
--- the linear program (lp_solve).
+--- Least of the largest steady_i x n_i over whole numbers n_i of 1 and more with the sum of count_i
+-- x n_i = total, by the linear program (lp_solve).
 -- @function checks.slowest
 -- @tparam table steady list of times
 -- @tparam table counts list of how often each counts

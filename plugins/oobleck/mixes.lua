@@ -1,7 +1,8 @@
---- Mixes of pipeline templates (Oobleck, SOSP'23, sections 4.2 and 5): which templates use every node of a
--- sequence once, how the batch is dealt out to the pipelines, the plan they give, and the mix after nodes were
--- lost. Settings `c` and templates are those of `templates`, with least (n0) where a mix is chosen. A mix is
--- { time_s, pipelines = list of { nodes, template, micro_batches } }.
+--- Mixes of pipeline templates (Oobleck, SOSP'23, sections 4.2 and 5): which templates use every
+-- node of a sequence once, how the batch is dealt out to the pipelines, the plan they give, and the
+-- mix after nodes were lost. Settings `c` and templates are those of `templates`, with least (n0)
+-- where a mix is chosen. A mix is { time_s, pipelines = list of { nodes, template, micro_batches }
+-- }.
 local numbers = require "numbers"
 local prices = require "prices"
 local recovery = require "recovery"
@@ -11,16 +12,19 @@ local mixes = {}
 
 local MOST_OPTIONS = 2000 -- mixes that are enumerated
 local ALL_SIZES = 32      -- nodes of a cluster up to which all template sizes are considered
-local FEW_SIZES = 6       -- and how many beyond, where larger ones do not win and cost most of the time
+-- and how many beyond, where larger ones do not win and cost most of the time
+local FEW_SIZES = 6
 local KEPT = 24           -- partial mixes kept per node, and mixes whose batch is dealt exactly
 
---- Micro-batches per template so that the variance of T_i / S_i · nb_i is least (section 4.2.2); with many
--- templates, or where it is asked for, the largest instead of the variance.
+--- Micro-batches per template so that the variance of T_i / S_i · nb_i is least (section 4.2.2);
+-- with many templates, or where it is asked for, the largest instead of the variance.
 -- @function mixes.deal_batch
--- @tparam table used list of {steady_s, count}, a template each: seconds per micro-batch, how many pipelines have it
+-- @tparam table used list of {steady_s, count}, a template each: seconds per micro-batch, how many
+-- pipelines have it
 -- @tparam integer total micro-batches of all pipelines
 -- @tparam[opt] string rule "slowest": the largest is to be least
--- @treturn table {counts, value} as hv.opt.distribute gives it; nil where whole numbers do not add up
+-- @treturn table {counts, value} as hv.opt.distribute gives it; nil where whole numbers do not add
+-- up
 -- @units seconds
 -- @raise none
 -- @usage local dealt = require("mixes").deal_batch({ { steady_s = 4, count = 1 }, { steady_s = 3, count = 1 } }, 14)
@@ -34,13 +38,15 @@ function mixes.deal_batch(used, total, rule)
     objective = rule ~= "slowest" and #used <= 8 and "minvar" or "minmax" }
 end
 
---- The batch for every pipeline: as many for all of a template (4.2.2); where no whole numbers do that, one by one
--- so that the slowest ends first, those of a template within one of each other.
+--- The batch for every pipeline: as many for all of a template (4.2.2); where no whole numbers do
+-- that, one by one so that the slowest ends first, those of a template within one of each other.
 -- @function mixes.deal
--- @tparam table used list of {steady_s, count}, a template each: seconds per micro-batch, how many pipelines have it
+-- @tparam table used list of {steady_s, count}, a template each: seconds per micro-batch, how many
+-- pipelines have it
 -- @tparam integer total micro-batches of all pipelines
 -- @tparam[opt] string rule as of mixes.deal_batch
--- @treturn table per template the list of its pipelines' micro-batches; nil where there are fewer than pipelines
+-- @treturn table per template the list of its pipelines' micro-batches; nil where there are fewer
+-- than pipelines
 -- @units seconds
 -- @raise none
 -- @usage local dealt = require("mixes").deal({ { steady_s = 1, count = 3 } }, 10)
@@ -50,7 +56,9 @@ function mixes.deal(used, total, rule)
   if dealt then
     for i, u in ipairs(used) do
       out[i] = {}
-      for k = 1, u.count do out[i][k] = dealt.counts[i] end
+      for k = 1, u.count do
+        out[i][k] = dealt.counts[i]
+      end
     end
     return out
   end
@@ -65,11 +73,17 @@ function mixes.deal(used, total, rule)
   if not dealt then
     return nil
   end
-  for k, n in ipairs(dealt.counts) do table.insert(out[owner[k]], n) end
+  for k, n in ipairs(dealt.counts) do
+    table.insert(out[owner[k]], n)
+  end
   for _, list in ipairs(out) do
     local sum, n = 0, #list
-    for _, x in ipairs(list) do sum = sum + x end
-    for k = 1, n do list[k] = sum // n + (k <= sum % n and 1 or 0) end
+    for _, x in ipairs(list) do
+      sum = sum + x
+    end
+    for k = 1, n do
+      list[k] = sum // n + (k <= sum % n and 1 or 0)
+    end
   end
   return out
 end
@@ -161,7 +175,9 @@ local function sizes_of(last)
     n = n + 1
     sizes[n], last = last.size, last.before
   end
-  for i = 1, n // 2 do sizes[i], sizes[n - i + 1] = sizes[n - i + 1], sizes[i] end
+  for i = 1, n // 2 do
+    sizes[i], sizes[n - i + 1] = sizes[n - i + 1], sizes[i]
+  end
   return sizes
 end
 
@@ -181,13 +197,17 @@ local function keep_best(list)
   end
 end
 
---- Adds a longer mix to the KEPT best of a state, which stay in order. Of mixes with the same rate the
--- first is kept: they differ in the order of equal pipelines only, or cost the same.
+--- Adds a longer mix to the KEPT best of a state, which stay in order. Of mixes with the same rate
+-- the first is kept: they differ in the order of equal pipelines only, or cost the same.
 local function offer(state, rate, size, before)
   local at = #state + 1
-  while at > 1 and state[at - 1].rate < rate do at = at - 1 end
+  while at > 1 and state[at - 1].rate < rate do
+    at = at - 1
+  end
   local same = at > 1 and math.abs(state[at - 1].rate - rate) <= 1e-12 * rate
-  if at > KEPT or same then return end
+  if at > KEPT or same then
+    return
+  end
   table.insert(state, at, { rate = rate, size = size, before = before })
   state[KEPT + 1] = nil
 end
@@ -198,7 +218,9 @@ local function compose(ctx, sequence, sizes, least, c)
   local states = { [0] = { [0] = { { rate = 0 } } } }
   for at = 1, #sequence do
     states[at] = {}
-    for count = 0, least do states[at][count] = {} end
+    for count = 0, least do
+      states[at][count] = {}
+    end
     for _, n in ipairs(sizes) do
       local from = states[at - n]
       local found = from and templates.of(ctx, numbers.slice(sequence, at - n + 1, n), c)
@@ -217,8 +239,8 @@ local function compose(ctx, sequence, sizes, least, c)
   return lists
 end
 
---- The paper's choice for one micro-batch size and recompute setting; it looks at one template per position and size
--- at most.
+--- The paper's choice for one micro-batch size and recompute setting; it looks at one template per
+-- position and size at most.
 -- @function mixes.choose
 -- @tparam handle ctx the run's input
 -- @tparam table sequence list of nodes as templates.sequence gives it
@@ -254,7 +276,9 @@ function mixes.choose(ctx, sequence, c)
   keep_best(rated)
   local best
   for _, r in ipairs(rated) do
-    for _, p in ipairs(r.pipelines) do p.template = templates.refined(ctx, p.nodes, c) end
+    for _, p in ipairs(r.pipelines) do
+      p.template = templates.refined(ctx, p.nodes, c)
+    end
     local mix = mixes.price(ctx, r.pipelines, c.total, c.deal)
     if mix and (not best or mix.time_s < best.time_s) then
       best = mix
@@ -263,7 +287,8 @@ function mixes.choose(ctx, sequence, c)
   return best
 end
 
---- A plan of pipelines: neighbours with the same template and micro-batches are copies of one entry.
+--- A plan of pipelines: neighbours with the same template and micro-batches are copies of one
+-- entry.
 -- @function mixes.plan
 -- @tparam handle ctx the run's input
 -- @tparam table pipelines list of {nodes, template, micro_batches}
@@ -281,7 +306,7 @@ function mixes.plan(ctx, pipelines, c)
   while i <= #pipelines do
     local first, last = pipelines[i], i
     while last < #pipelines and pipelines[last + 1].template == first.template
-      and pipelines[last + 1].micro_batches == first.micro_batches do
+        and pipelines[last + 1].micro_batches == first.micro_batches do
       last = last + 1
     end
     local stages, copies = {}, {}
@@ -295,8 +320,8 @@ function mixes.plan(ctx, pipelines, c)
       end
       stages[s] = prices.stage_keys({ tp = copies[1][s].tp, recompute = c.recompute,
         sequence_parallel = copies[1][s].tp > 1 }, {
-        devices = ctx.cluster:address(ids), layers = { range[1] - 1, range[2] },
-      })
+          devices = ctx.cluster:address(ids), layers = { range[1] - 1, range[2] },
+        })
     end
     replicas[#replicas + 1] = { count = #copies, micro_batches = first.micro_batches,
       stages = stages }
@@ -308,15 +333,15 @@ function mixes.plan(ctx, pipelines, c)
   }
 end
 
---- The mix that is left of a plan when devices were lost (section 5): pipelines are repaired, get templates again
--- and a new share of the batch.
+--- The mix that is left of a plan when devices were lost (section 5): pipelines are repaired, get
+-- templates again and a new share of the batch.
 -- @function mixes.repaired
 -- @tparam handle ctx the run's input
 -- @tparam table sequence list of nodes as templates.sequence gives it
 -- @tparam table made {replicas, …}, the plan that was running
 -- @tparam table lost list of device numbers
--- @tparam table c {micro_batch, recompute, layers, weights, memo, total; leave = true: nodes of which some devices are
--- lost are left out whole}
+-- @tparam table c {micro_batch, recompute, layers, weights, memo, total; leave = true: nodes of
+-- which some devices are lost are left out whole}
 -- @treturn table {time_s, pipelines}; nil and why not
 -- @units seconds
 -- @raise none

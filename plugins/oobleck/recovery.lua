@@ -48,7 +48,8 @@ end
 local function donor(pipelines, besides, fits)
   local at
   for i, p in ipairs(pipelines) do
-    if i ~= besides and (not at or #p > #pipelines[at]) and #p > 1 and fits(table.move(p, 1, #p - 1, 1, {})) then
+    if i ~= besides and (not at or #p > #pipelines[at]) and #p > 1
+        and fits(table.move(p, 1, #p - 1, 1, {})) then
       at = i
     end
   end
@@ -124,8 +125,8 @@ function recovery.pipelines(ctx, made, sequence)
   return pipelines
 end
 
---- Positions of the nodes of a sequence that hold one of the devices `lost`, as a set; with `leave` those that lost
--- other devices (`damaged`, as templates.sequence marks them) too.
+--- Positions of the nodes of a sequence that hold one of the devices `lost`, as a set; with `leave`
+-- those that lost other devices (`damaged`, as templates.sequence marks them) too.
 function recovery.gone(sequence, lost, leave)
   local gone, is_lost = {}, {}
   for _, id in ipairs(lost) do
@@ -172,7 +173,9 @@ function recovery.mixes_text(sizes, options)
   for i, mix in ipairs(options) do
     local words = {}
     for s, n in ipairs(mix) do
-      for _ = 1, n do words[#words + 1] = sizes[s] end
+      for _ = 1, n do
+        words[#words + 1] = sizes[s]
+      end
     end
     texts[i] = table.concat(words, " ")
   end

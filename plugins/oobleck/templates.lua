@@ -1,7 +1,8 @@
---- Pipeline templates over a sequence of nodes (Oobleck, SOSP'23, section 4.1), by node kinds rather than
--- by node count alone: the best cut of the model over consecutive nodes. `mixes` makes pipelines of them. A
--- setting `c` is { micro_batch, recompute, layers, weights(n_stages, rule), rule, memo = {}, faults,
--- most_sizes, total, reserve = bytes of a device that are left alone }; nodes are those of inventory.nodes.
+--- Pipeline templates over a sequence of nodes (Oobleck, SOSP'23, section 4.1), by node kinds
+-- rather than by node count alone: the best cut of the model over consecutive nodes. `mixes` makes
+-- pipelines of them. A setting `c` is { micro_batch, recompute, layers, weights(n_stages, rule),
+-- rule, memo = {}, faults, most_sizes, total, reserve = bytes of a device that are left alone };
+-- nodes are those of inventory.nodes.
 local grids = require "grids"
 local inventory = require "inventory"
 local numbers = require "numbers"
@@ -16,12 +17,15 @@ local EXACT_SPLITS = 700  -- splits of all nodes of a template that are all trie
 --- The largest power of two up to n.
 local function power(n)
   local p = 1
-  while 2 * p <= n do p = 2 * p end
+  while 2 * p <= n do
+    p = 2 * p
+  end
   return p
 end
 
---- g GPUs in `parts` equal stages; where they do not divide (a node that lost some) in stages of the size that the
--- next power of two would give, and of smaller ones for what is left: 7 in 2 as 4, 2, 1.
+--- g GPUs in `parts` equal stages; where they do not divide (a node that lost some) in stages of
+-- the size that the next power of two would give, and of smaller ones for what is left: 7 in 2 as
+-- 4, 2, 1.
 local function even_split(g, parts)
   local split, n = {}, math.min(parts, g)
   local left, most = g, g % n == 0 and g // n or power(power(g) * 2 // n)
@@ -49,7 +53,9 @@ function templates.stages(nodes, splits, layers)
   for i, node in ipairs(nodes) do
     local at = 1
     for _, tp in ipairs(splits[i]) do
-      if fits[tp] == nil then fits[tp] = grids.tp_fits(layers, tp) end
+      if fits[tp] == nil then
+        fits[tp] = grids.tp_fits(layers, tp)
+      end
       if not fits[tp] or #stages == #layers then
         return nil
       end
@@ -116,12 +122,17 @@ local function may_hold(ctx, nodes, c)
   return have >= 0.95 * chain.state[chain.n]
 end
 
---- The template with these GPUs per stage where it is faster than `best` (or there is none), else nil.
+--- The template with these GPUs per stage where it is faster than `best` (or there is none), else
+-- nil.
 local function better(ctx, nodes, splits, c, best)
   local stages = templates.stages(nodes, splits, c.layers)
-  if not stages then return nil end
+  if not stages then
+    return nil
+  end
   local chains, bound = price_stages(ctx, stages, c)
-  if best and bound >= best.time_s * (1 - 1e-12) then return nil end
+  if best and bound >= best.time_s * (1 - 1e-12) then
+    return nil
+  end
   local cut = cut_layers(ctx, stages, chains, c)
   if cut and not (best and cut.value >= best.time_s * (1 - 1e-12)) then
     return { time_s = cut.value, steady_s = cut.value / #stages, splits = splits, cut = cut }
@@ -140,14 +151,17 @@ function templates.of(ctx, nodes, c)
     for _, parts in ipairs(may_hold(ctx, nodes, c) and numbers.powers(most) or {}) do
       best = better(ctx, nodes, even(nodes, parts), c, best) or best
     end
-    if best then best.key = key end
+    if best then
+      best.key = key
+    end
     c.memo[key] = best
   end
   return c.memo[key]
 end
 
---- The ways in which the planner splits g GPUs of a node (section 4.1.2: by halves, each part further or not), in
--- order of the stages. Where g is none of 2's powers (a node that lost some) the largest below it is split off too.
+--- The ways in which the planner splits g GPUs of a node (section 4.1.2: by halves, each part
+-- further or not), in order of the stages. Where g is none of 2's powers (a node that lost some)
+-- the largest below it is split off too.
 function templates.splits(g)
   local list = { { g } }
   local function cut(first)
@@ -158,20 +172,28 @@ function templates.splits(g)
       end
     end
   end
-  if g % 2 == 0 then cut(g // 2) end
-  if g ~= power(g) then cut(power(g)) end
+  if g % 2 == 0 then
+    cut(g // 2)
+  end
+  if g ~= power(g) then
+    cut(power(g))
+  end
   return list
 end
 
---- The best state of a product of choices from a start on: all of them where there are at most `most`, else by turns,
--- one place after the other until nothing helps. `try(state, best)` gives a result with .state that is better than
--- `best`, or nil.
+--- The best state of a product of choices from a start on: all of them where there are at most
+-- `most`, else by turns, one place after the other until nothing helps. `try(state, best)` gives a
+-- result with .state that is better than `best`, or nil.
 function templates.refine(lists, best, most, try, stopping)
   local all = 1
-  for _, list in ipairs(lists) do all = all * #list end
+  for _, list in ipairs(lists) do
+    all = all * #list
+  end
   if all <= most then
     for state in search.product(lists) do
-      if stopping() then break end
+      if stopping() then
+        break
+      end
       best = try(table.move(state, 1, #state, 1, {}), best) or best
     end
     return best
@@ -181,27 +203,35 @@ function templates.refine(lists, best, most, try, stopping)
     again = false
     for i, list in ipairs(lists) do
       for _, choice in ipairs(list) do
-        if stopping() then return best end
+        if stopping() then
+          return best
+        end
         local state = table.move(best.state, 1, #best.state, 1, {})
         state[i] = choice
         local found = choice ~= best.state[i] and try(state, best)
-        if found then best, again = found, true end
+        if found then
+          best, again = found, true
+        end
       end
     end
   end
   return best
 end
 
---- The template of a node sequence with stages of unequal numbers of GPUs where that is faster: nodes of up to 8 GPUs
--- by halves. Remembered; the first call counts.
+--- The template of a node sequence with stages of unequal numbers of GPUs where that is faster:
+-- nodes of up to 8 GPUs by halves. Remembered; the first call counts.
 function templates.refined(ctx, nodes, c)
   local found = templates.of(ctx, nodes, c)
-  if not found or found.refined then return found end
+  if not found or found.refined then
+    return found
+  end
   local lists, same = {}, {}
   for i, node in ipairs(nodes) do
     local g = #node.ids
     same[g] = same[g] or templates.splits(g)
-    if g > MOST_SPLIT then return found end
+    if g > MOST_SPLIT then
+      return found
+    end
     lists[i] = same[g]
   end
   local start = { state = found.splits, template = found }
@@ -214,13 +244,15 @@ function templates.refined(ctx, nodes, c)
   return best
 end
 
---- Nodes in order of falling speed, equal kinds together, file order otherwise; none and why not. Nodes of which a
--- device is lost are marked: { damaged = true }.
+--- Nodes in order of falling speed, equal kinds together, file order otherwise; none and why not.
+-- Nodes of which a device is lost are marked: { damaged = true }.
 function templates.sequence(ctx)
   local devices, why = inventory.priced(ctx)
   local nodes, whole = inventory.nodes(devices), {}
   for _, g in ipairs(ctx.cluster:groups()) do -- runs of nodes that lost nothing
-    for i = g.first_node, g.first_node + g.count - 1 do whole[i] = true end
+    for i = g.first_node, g.first_node + g.count - 1 do
+      whole[i] = true
+    end
   end
   for i, node in ipairs(nodes) do
     node.at, node.damaged = i, not whole[node.node]
@@ -252,7 +284,8 @@ local function least_nodes(ctx, sequence, c)
 end
 
 --- Seconds of an iteration when every node works all the time and every pipeline has n0 nodes that
--- fill once: what the settings to look at are ranked by. Nodes that no template can use count nothing.
+-- fill once: what the settings to look at are ranked by. Nodes that no template can use count
+-- nothing.
 local function rough(ctx, sequence, c)
   local speed, known = 0, {}
   for _, node in ipairs(sequence) do
@@ -296,9 +329,12 @@ function templates.settings(ctx, sequence, make)
   return list
 end
 
-local function counted(n) return ("%d node%s"):format(n, n == 1 and "" or "s") end
+local function counted(n)
+  return ("%d node%s"):format(n, n == 1 and "" or "s")
+end
 
---- Why there is no plan that survives so many faults; `c` is the setting that needs the fewest nodes.
+--- Why there is no plan that survives so many faults; `c` is the setting that needs the fewest
+-- nodes.
 function templates.shortage(ctx, sequence, faults, c)
   local have = 0
   for _, node in ipairs(sequence) do
@@ -307,8 +343,9 @@ function templates.shortage(ctx, sequence, faults, c)
   local chain = prices.chain(ctx, sequence[1].kind, { tp = 1, micro_batch = 1, recompute = "full" })
   local need = prices.bytes(ctx, chain, 1, chain.n, { in_flight = 1 })
   return ("to survive %d node failure%s takes %d pipelines; one needs %s and %.1f GiB, the "
-    .. "cluster has %s with %.1f GiB"):format(faults, faults == 1 and "" or "s", faults + 1,
-    c and "at least " .. counted(c.least) or "more than all nodes", need / 2 ^ 30, counted(#sequence), have / 2 ^ 30)
+      .. "cluster has %s with %.1f GiB"):format(faults, faults == 1 and "" or "s", faults + 1,
+        c and "at least " .. counted(c.least) or "more than all nodes", need / 2 ^ 30,
+        counted(#sequence), have / 2 ^ 30)
 end
 
 return templates

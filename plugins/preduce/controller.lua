@@ -1,5 +1,5 @@
--- Workers that average in groups instead of all together: the controller of Partial Reduce (Miao et al., SIGMOD 2021,
--- section 4) event by event, and how fast its groups mix (section 5).
+-- Workers that average in groups instead of all together: the controller of Partial Reduce (Miao et
+-- al., SIGMOD 2021, section 4) event by event, and how fast its groups mix (section 5).
 local claims = require "claims"
 local events = require "events"
 local matrix = require "matrix"
@@ -18,22 +18,33 @@ local function components(n, groups)
     end
     return w
   end
-  for i = 1, n do of[i] = i end
-  for _, group in ipairs(groups) do
-    for _, w in ipairs(group) do of[root(w)] = root(group[1]) end
+  for i = 1, n do
+    of[i] = i
   end
-  for i = 1, n do of[i] = root(i) end
+  for _, group in ipairs(groups) do
+    for _, w in ipairs(group) do
+      of[root(w)] = root(group[1])
+    end
+  end
+  for i = 1, n do
+    of[i] = root(i)
+  end
   return of
 end
 
---- The group that the controller makes of the queue, and the rest; nil when it waits. Workers of the queue are in
--- order of readiness; `late`: whoever is there goes on.
+--- The group that the controller makes of the queue, and the rest; nil when it waits. Workers of
+-- the queue are in order of readiness; `late`: whoever is there goes on.
 local function next_group(q, queue, history, late)
-  if #queue < q.group and not (late and #queue > 0) then return nil end
+  if #queue < q.group and not (late and #queue > 0) then
+    return nil
+  end
   local window, picked, rest = math.ceil((q.n - 1) / (q.group - 1)), {}, {}
-  local of = components(q.n, numbers.slice(history, math.max(1, #history - window + 1), math.min(window, #history)))
+  local of = components(q.n, numbers.slice(history, math.max(1, #history - window + 1),
+    math.min(window, #history)))
   local split = false
-  for i = 2, q.n do split = split or of[i] ~= of[1] end
+  for i = 2, q.n do
+    split = split or of[i] ~= of[1]
+  end
   local guarded, seen = q.avoid and split and #history >= window, {}
   for pass = 1, 2 do -- the oldest, the oldest of other components, then whoever waits
     for i, w in ipairs(queue) do
@@ -42,15 +53,21 @@ local function next_group(q, queue, history, late)
         picked[#picked + 1], picked[-i], seen[of[w]] = w, true, true
       end
     end
-    if guarded and pass == 1 and #picked < 2 and not late then return nil end -- nobody of another component is ready
+    -- nobody of another component is ready
+    if guarded and pass == 1 and #picked < 2 and not late then
+      return nil
+    end
   end
   for i, w in ipairs(queue) do
-    if not picked[-i] then rest[#rest + 1] = w end
+    if not picked[-i] then
+      rest[#rest + 1] = w
+    end
   end
   return numbers.slice(picked, 1, math.min(q.group, #picked)), rest
 end
 
---- The mean group matrix of groups that come with these shares: 1/P between members, the identity for others.
+--- The mean group matrix of groups that come with these shares: 1/P between members, the identity
+-- for others.
 -- @function controller.mean
 -- @tparam integer n workers
 -- @tparam table rows list of {share, list of members}, whose shares add up to 1
@@ -63,26 +80,29 @@ function controller.mean(n, rows)
   for _, row in ipairs(rows) do
     for _, a in ipairs(row[2]) do
       m[a][a] = m[a][a] - row[1]
-      for _, b in ipairs(row[2]) do m[a][b] = m[a][b] + row[1] / #row[2] end
+      for _, b in ipairs(row[2]) do
+        m[a][b] = m[a][b] + row[1] / #row[2]
+      end
     end
   end
   return m
 end
 
---- The wait of the next group after one of n: Hetu's client doubles it after few, and takes a tenth off after others.
+--- The wait of the next group after one of n: Hetu's client doubles it after few, and takes a tenth
+-- off after others.
 local function next_wait(q, wait, n)
   return wait and (n < (q.least or 0) and math.min(2 * wait, q.wait_most or wait) or 0.9 * wait)
 end
 
 --- Plays the controller: workers that have ended their step queue up; P of them average and go on.
 -- @function controller.play
--- @tparam table q {n, times = seconds of a step per worker, group = P, reduce_s = of one average, avoid = true:
--- keep groups from freezing into cliques, horizon = when to end; wait = how long a group waits, from its first member
--- on, before it goes on without being full (nil: for ever), doubled by groups of fewer than `least`, to wait_most;
--- bound = steps that a worker may have ended above the slowest when it begins the next (nil or 0: any)}
--- @treturn table list of {time, workers, how many steps each was behind}; then the mean group matrix, and how many
--- members were how many steps
--- behind the foremost of their group
+-- @tparam table q {n, times = seconds of a step per worker, group = P, reduce_s = of one average,
+-- avoid = true: keep groups from freezing into cliques, horizon = when to end; wait = how long a
+-- group waits, from its first member on, before it goes on without being full (nil: for ever),
+-- doubled by groups of fewer than `least`, to wait_most; bound = steps that a worker may have ended
+-- above the slowest when it begins the next (nil or 0: any)}
+-- @treturn table list of {time, workers, how many steps each was behind}; then the mean group
+-- matrix, and how many members were how many steps behind the foremost of their group
 -- @units seconds (or any unit of time, the same in and out)
 -- @raise none
 -- @usage local g = require("controller").play { n = 2, times = { 1, 2 }, group = 2, reduce_s = 0, horizon = 4 }
@@ -91,20 +111,31 @@ function controller.play(q)
   local ready, queue, groups, history, steps, stale = events.queue(), {}, {}, {}, {}, {}
   local together = {} -- ready at the same time: by number
   local wait, close = q.wait, nil
-  local ended, held, slowest, left = {}, {}, 0, q.n -- steps of their own; `left` have ended no more than the slowest
+  -- steps of their own; `left` have ended no more than the slowest
+  local ended, held, slowest, left = {}, {}, 0, q.n
   local function begin(now, w, at)
     held[w] = (q.bound or 0) > 0 and ended[w] > slowest + q.bound and at or nil
-    if not held[w] then ready:push(math.max(now, at) + q.times[w], w) end
+    if not held[w] then
+      ready:push(math.max(now, at) + q.times[w], w)
+    end
   end
   local function count(now, w)
     ended[w] = ended[w] + 1
-    if ended[w] ~= slowest + 1 then return end
+    if ended[w] ~= slowest + 1 then
+      return
+    end
     left = left - 1
-    if left > 0 then return end
+    if left > 0 then
+      return
+    end
     slowest = slowest + 1
-    for v = 1, q.n do left = left + (ended[v] == slowest and 1 or 0) end
     for v = 1, q.n do
-      if held[v] then begin(now, v, held[v]) end
+      left = left + (ended[v] == slowest and 1 or 0)
+    end
+    for v = 1, q.n do
+      if held[v] then
+        begin(now, v, held[v])
+      end
     end
   end
   for w = 1, q.n do
@@ -116,10 +147,14 @@ function controller.play(q)
       together[#together + 1] = w
       count(now, w)
     end
-    if ready:peek() == now then return end
+    if ready:peek() == now then
+      return
+    end
     table.sort(together)
     close = close or #together > 0 and wait and now + wait
-    if close and #queue == 0 and #together > 0 then ready:push(close) end
+    if close and #queue == 0 and #together > 0 then
+      ready:push(close)
+    end
     table.move(together, 1, #together, #queue + 1, queue)
     together = {}
     local group, rest = next_group(q, queue, history, close and now >= close)
@@ -128,7 +163,9 @@ function controller.play(q)
       queue, groups[#groups + 1], history[#history + 1] = rest, { now + q.reduce_s, group }, group
       local most, gaps = 0, {}
       groups[#groups][3] = gaps
-      for _, m in ipairs(group) do most = math.max(most, steps[m]) end
+      for _, m in ipairs(group) do
+        most = math.max(most, steps[m])
+      end
       for _, m in ipairs(group) do
         local behind = most - steps[m]
         gaps[#gaps + 1] = behind
@@ -136,12 +173,16 @@ function controller.play(q)
         begin(now, m, now + q.reduce_s)
       end
       close = wait and #queue > 0 and now + wait or nil
-      if close then ready:push(close) end
+      if close then
+        ready:push(close)
+      end
       group, rest = next_group(q, queue, history)
     end
   end, q.horizon)
   local rows = {}
-  for k, g in ipairs(groups) do rows[k] = { 1 / #groups, g[2] } end
+  for k, g in ipairs(groups) do
+    rows[k] = { 1 / #groups, g[2] }
+  end
   return groups, controller.mean(q.n, rows), stale
 end
 
@@ -155,7 +196,9 @@ end
 -- @usage assert(require("controller").text({ { 1, { 2, 1 } } }, 1) == "21@1")
 function controller.text(groups, count)
   local out = {}
-  for k = 1, count do out[k] = ("%s@%g"):format(table.concat(groups[k][2]), groups[k][1]) end
+  for k = 1, count do
+    out[k] = ("%s@%g"):format(table.concat(groups[k][2]), groups[k][1])
+  end
   return table.concat(out, " ")
 end
 
@@ -166,10 +209,12 @@ end
 -- @units a share
 -- @raise a matrix that is not symmetric
 -- @usage assert(math.abs(require("controller").mixing { { 0.5, 0.5 }, { 0.5, 0.5 } }) < 1e-9)
-function controller.mixing(mean) return (matrix.eigen(mean))[2] or 0 end
+function controller.mixing(mean)
+  return (matrix.eigen(mean))[2] or 0
+end
 
---- Weights of a group's members by how many steps they are behind its foremost: a factor per step, as in a moving
--- average (dynamic partial reduce); 1: equal ones.
+--- Weights of a group's members by how many steps they are behind its foremost: a factor per step,
+-- as in a moving average (dynamic partial reduce); 1: equal ones.
 -- @function controller.weights
 -- @tparam table gaps list of steps behind
 -- @tparam number decay factor per step, above 0
@@ -183,14 +228,16 @@ function controller.weights(gaps, decay)
     out[i] = decay ^ gap
     sum = sum + out[i]
   end
-  for i in ipairs(out) do out[i] = out[i] / sum end
+  for i in ipairs(out) do
+    out[i] = out[i] / sum
+  end
   return out
 end
 
---- How fast models agree under groups with weights by staleness: the share of their squared distance from the mean that
--- a group leaves in the mean, at worst. With equal weights it is controller.mixing of the mean matrix, whose W is a
--- projection. For a group G with weights w, J = 1 - 11'/n and d = |G| w - 1 on G:
--- J W'J W J = J (1 off G, |G| ww' - dd'/n on it) J.
+--- How fast models agree under groups with weights by staleness: the share of their squared
+-- distance from the mean that a group leaves in the mean, at worst. With equal weights it is
+-- controller.mixing of the mean matrix, whose W is a projection. For a group G with weights w, J =
+-- 1 - 11'/n and d = |G| w - 1 on G: J W'J W J = J (1 off G, |G| ww' - dd'/n on it) J.
 -- @function controller.agreeing
 -- @tparam integer n workers
 -- @tparam table groups list of {time, members, steps behind}, as controller.play gives them
@@ -206,17 +253,22 @@ function controller.agreeing(n, groups, decay)
     for i, a in ipairs(g[2]) do
       m[a][a] = m[a][a] - 1 / #groups
       for k, b in ipairs(g[2]) do
-        m[a][b] = m[a][b] + (size * w[i] * w[k] - (size * w[i] - 1) * (size * w[k] - 1) / n) / #groups
+        m[a][b] = m[a][b] + (size * w[i] * w[k] - (size * w[i] - 1) * (
+          size * w[k] - 1) / n) / #groups
       end
     end
   end
   for i = 1, n do
     mean[i] = 0
-    for k = 1, n do mean[i] = mean[i] + m[i][k] / n end
+    for k = 1, n do
+      mean[i] = mean[i] + m[i][k] / n
+    end
     all = all + mean[i] / n
   end
   for i = 1, n do
-    for k = 1, n do m[i][k] = m[i][k] - mean[i] - mean[k] + all end
+    for k = 1, n do
+      m[i][k] = m[i][k] - mean[i] - mean[k] + all
+    end
   end
   return math.max(0, (matrix.eigen(m))[1])
 end

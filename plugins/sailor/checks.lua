@@ -1,9 +1,11 @@
 -- For the self-tests, the search of stages, by enumeration.
 local checks = {}
 
---- The least time over all staffings of even stages by plain enumeration: every count of two pools at degree 1.
+--- The least time over all staffings of even stages by plain enumeration: every count of two pools
+-- at degree 1.
 -- @function checks.least_staffing
--- @tparam table q {layers, batch, quota = of two pools, depths, sizes, time, hop, sync} as stage_dp.search takes them
+-- @tparam table q {layers, batch, quota = of two pools, depths, sizes, time, hop, sync} as
+-- stage_dp.search takes them
 -- @treturn number the least time
 -- @units seconds
 -- @raise errors of the functions
@@ -28,21 +30,29 @@ function checks.least_staffing(q)
     for count = 0, c.dp do
       local row, rest = { time = 0, hop = 0 }, table.move(left, 1, 2, 1, {})
       for k, of in ipairs { count, c.dp - count } do
-        if of > 0 then row[#row + 1] = { pool = k, tp = 1, n = of } end
+        if of > 0 then
+          row[#row + 1] = { pool = k, tp = 1, n = of }
+        end
         row.time = math.max(row.time, of > 0 and q.time(k, 1, c.size, 1, n) or 0)
         rest[k] = rest[k] - of
       end
       for _, a in ipairs(rows[s - 1] or {}) do
-        for _, b in ipairs(row) do row.hop = math.max(row.hop, q.hop(a, b)) end
+        for _, b in ipairs(row) do
+          row.hop = math.max(row.hop, q.hop(a, b))
+        end
       end
       rows[s] = row
-      if rest[1] >= 0 and rest[2] >= 0 then extend(c, s + 1, rows, rest) end
+      if rest[1] >= 0 and rest[2] >= 0 then
+        extend(c, s + 1, rows, rest)
+      end
       rows[s] = nil
     end
   end
   for _, depth in ipairs(q.depths) do
     for _, size in ipairs(q.sizes) do
-      for dp = 1, q.quota[1] + q.quota[2] do extend({ depth = depth, size = size, dp = dp }, 1, {}, q.quota) end
+      for dp = 1, q.quota[1] + q.quota[2] do
+        extend({ depth = depth, size = size, dp = dp }, 1, {}, q.quota)
+      end
     end
   end
   return best

@@ -1,5 +1,5 @@
--- Pools of equal devices, one per kind and zone: what planners count in that treat devices of a pool alike, and
--- the devices that replicas get in the end.
+-- Pools of equal devices, one per kind and zone: what planners count in that treat devices of a
+-- pool alike, and the devices that replicas get in the end.
 local links = require "links"
 local numbers = require "numbers"
 local prices = require "prices"
@@ -26,11 +26,12 @@ function pools.fare(a, b, between, inside)
   return (a == b and 0 or region_of(a) == region_of(b) and inside or between) / 1e9
 end
 
---- Devices by kind and zone. The price is that of the file, or follows the FLOP/s where it has none.
+--- Devices by kind and zone. The price is that of the file, or follows the FLOP/s where it has
+-- none.
 -- @function pools.of
 -- @tparam table devices list of rows of cluster:devices()
--- @treturn table list of {kind, zone, region = zone without the letter of its part, nodes = lists of {id, kind},
--- n = devices, size = common divisor of its nodes' devices, usd_per_s}
+-- @treturn table list of {kind, zone, region = zone without the letter of its part, nodes = lists
+-- of {id, kind}, n = devices, size = common divisor of its nodes' devices, usd_per_s}
 -- @units USD per second and device
 -- @raise none
 -- @usage print(#require("pools").of(ctx.cluster:devices()))
@@ -40,16 +41,21 @@ function pools.of(devices)
     local key = d.kind .. "@" .. (d.zone or "")
     local p = by_key[key]
     if not p then
-      p = { kind = d.kind, zone = d.zone or "", region = region_of(d.zone or ""), nodes = {}, n = 0, size = 0,
+      p = { kind = d.kind, zone = d.zone or "", region = region_of(d.zone or ""), nodes = {}, n = 0,
+        size = 0,
         usd_per_s = (d.usd_per_h or d.flops_per_s / 1e14) / 3600 }
       by_key[key], list[#list + 1] = p, p
     end
-    if not p.last or p.last ~= d.node then p.nodes[#p.nodes + 1], p.last = {}, d.node end
+    if not p.last or p.last ~= d.node then
+      p.nodes[#p.nodes + 1], p.last = {}, d.node
+    end
     table.insert(p.nodes[#p.nodes], { id = d.id, kind = d.kind })
     p.n = p.n + 1
   end
   for _, p in ipairs(list) do
-    for _, node in ipairs(p.nodes) do p.size = numbers.gcd(p.size, #node) end
+    for _, node in ipairs(p.nodes) do
+      p.size = numbers.gcd(p.size, #node)
+    end
   end
   return list
 end
@@ -67,15 +73,19 @@ end
 -- print(pools.link(ctx, p, p).latency_s)
 function pools.link(ctx, a, b)
   local from = a.nodes[1][1].id
-  local to = a ~= b and b.nodes[1][1].id or a.nodes[2] and a.nodes[2][1].id or a.nodes[1][#a.nodes[1]].id
-  return from == to and { bandwidth_bytes_per_s = math.huge, latency_s = 0 } or links.link(ctx, from, to)
+  local to = a ~= b and b.nodes[1][1].id or a.nodes[2] and a.nodes[2][1].id
+    or a.nodes[1][#a.nodes[1]].id
+  return from == to and { bandwidth_bytes_per_s = math.huge, latency_s = 0 }
+    or links.link(ctx, from, to)
 end
 
---- Devices of every replica of every stage, large degrees first, so that tensor groups stay inside nodes.
+--- Devices of every replica of every stage, large degrees first, so that tensor groups stay inside
+-- nodes.
 -- @function pools.place
 -- @tparam table list of rows of pools.of
 -- @tparam table found {dp, stages = lists of {pool, tp, n}} as stage_dp.search gives it
--- @treturn table list of replicas, each a list of stages {devices, tp}; nil when groups do not pack into nodes
+-- @treturn table list of replicas, each a list of stages {devices, tp}; nil when groups do not pack
+-- into nodes
 -- @units none
 -- @raise none
 -- @usage local pools = require "pools"
@@ -83,11 +93,14 @@ end
 -- assert(#pools.place(list, { dp = 1, stages = { { { pool = 1, tp = 1, n = 1 } } } }) == 1)
 function pools.place(list, found)
   local wanted, at, rows = {}, {}, {}
-  for r = 1, found.dp do rows[r] = {} end
+  for r = 1, found.dp do
+    rows[r] = {}
+  end
   for s, stage in ipairs(found.stages) do
     local from = 0
     for _, r in ipairs(stage) do
-      wanted[#wanted + 1] = { s = s, pool = r.pool, tp = r.tp, from = from, n = r.n, rank = #wanted }
+      wanted[#wanted + 1] = { s = s, pool = r.pool, tp = r.tp, from = from, n = r.n,
+        rank = #wanted }
       from = from + r.n
     end
   end
@@ -96,8 +109,12 @@ function pools.place(list, found)
     at[w.pool] = at[w.pool] or { 1, 0 }
     local nodes, place = list[w.pool].nodes, at[w.pool]
     for r = w.from + 1, w.from + w.n do
-      while nodes[place[1]] and #nodes[place[1]] - place[2] < w.tp do place[1], place[2] = place[1] + 1, 0 end
-      if not nodes[place[1]] then return nil end
+      while nodes[place[1]] and #nodes[place[1]] - place[2] < w.tp do
+        place[1], place[2] = place[1] + 1, 0
+      end
+      if not nodes[place[1]] then
+        return nil
+      end
       rows[r][w.s] = { devices = numbers.slice(nodes[place[1]], place[2] + 1, w.tp), tp = w.tp }
       place[2] = place[2] + w.tp
     end
@@ -108,12 +125,14 @@ end
 --- Zones of the copies of a stage, by their first device.
 local function zones_of(ctx, zone, replica, stage)
   local ids, list, count = ctx.cluster:ids(stage.devices), {}, replica.count or 1
-  for c = 1, count do list[c] = zone[ids[(c - 1) * (#ids // count) + 1]] end
+  for c = 1, count do
+    list[c] = zone[ids[(c - 1) * (#ids // count) + 1]]
+  end
   return list
 end
 
---- What an iteration of a plan pays for bytes between zones: activations and gradients of stages, and the all-reduce,
--- whose ring passes every change of zone once.
+--- What an iteration of a plan pays for bytes between zones: activations and gradients of stages,
+-- and the all-reduce, whose ring passes every change of zone once.
 -- @function pools.egress_usd
 -- @tparam handle ctx the run's input
 -- @tparam table made plan with the keys of a plan file, its replicas of equally many stages
@@ -124,14 +143,20 @@ end
 -- @raise as hv.cost.layers
 -- @usage print(require("pools").egress_usd(ctx, { micro_batch = 1, replicas = {} }, 0.1, 0.01))
 function pools.egress_usd(ctx, made, between, inside)
-  if between == 0 and inside == 0 or #made.replicas == 0 then return 0 end
+  if between == 0 and inside == 0 or #made.replicas == 0 then
+    return 0
+  end
   local zone, usd, rings, kinds = {}, 0, {}, prices.kinds(ctx)
-  for _, d in ipairs(ctx.cluster:devices()) do zone[d.id] = d.zone or "" end
-  local outputs = hv.cost.layers { kinds = { ctx.cluster:devices()[1].kind }, micro_batch = 1 }:sizes "output"
+  for _, d in ipairs(ctx.cluster:devices()) do
+    zone[d.id] = d.zone or ""
+  end
+  local outputs = hv.cost.layers { kinds = { ctx.cluster:devices()[1].kind },
+    micro_batch = 1 }:sizes "output"
   for _, replica in ipairs(made.replicas) do
     local before
     for s, stage in ipairs(replica.stages) do
-      local now, bytes = zones_of(ctx, zone, replica, stage), made.micro_batch * (outputs[stage.layers[1]] or 0)
+      local now, bytes = zones_of(ctx, zone, replica, stage),
+        made.micro_batch * (outputs[stage.layers[1]] or 0)
       for c, z in ipairs(before and now or {}) do
         usd = usd + replica.micro_batches * 2 * bytes * pools.fare(before[c], z, between, inside)
       end
@@ -142,9 +167,13 @@ function pools.egress_usd(ctx, made, between, inside)
   end
   for s, ring in ipairs(rings) do
     local stage, fare = made.replicas[1].stages[s], 0
-    for i, z in ipairs(ring) do fare = fare + pools.fare(z, ring[i % #ring + 1], between, inside) end
-    local own = prices.chain(ctx, kinds[ctx.cluster:ids(stage.devices)[1]], { tp = 1, micro_batch = 1 })
-    usd = usd + fare * 2 * (#ring - 1) / #ring * prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2])
+    for i, z in ipairs(ring) do
+      fare = fare + pools.fare(z, ring[i % #ring + 1], between, inside)
+    end
+    local own = prices.chain(ctx, kinds[ctx.cluster:ids(stage.devices)[1]],
+      { tp = 1, micro_batch = 1 })
+    usd = usd + fare * 2 * (#ring - 1) / #ring * prices.gradient_bytes(ctx, own, stage.layers[1]
+        + 1, stage.layers[2])
   end
   return usd
 end

@@ -6,7 +6,8 @@ local stage_dp = require "stage_dp"
 local slow, two, four = { -0.0024414231124647644, 0.1408627339370467, 1.116822757126346 },
   { -0.007196511652909052, 0.2316852991952904, 2.1127137995063974 },
   { -0.03667895496478979, 0.4773282044079026, 4.5592610071684785 }
-local volta, volta_two, volta_four = { 0.004408380557873316, 0.046579932153075286, 0.8793574711743694 },
+local volta, volta_two, volta_four = { 0.004408380557873316, 0.046579932153075286,
+  0.8793574711743694 },
   { -0.011532109309884275, 0.10561766868954804, 1.7758034087071715 },
   { -0.008450897567554275, 0.32345407867588116, 3.446937175278422 }
 local a_from = { { { slow, slow, nil, slow }, { volta, slow, nil, slow } },
@@ -26,11 +27,15 @@ end
 
 --- Rings in buckets of 500 MB on the slowest pool's links, with the least degree.
 local function sync_s(rows, first, last, dp)
-  if dp == 1 then return 0 end
+  if dp == 1 then
+    return 0
+  end
   local least, pool, tp = math.huge, nil, 4
   for _, r in ipairs(rows) do
     tp = math.min(tp, r.tp)
-    if known[r.pool][r.tp] < least then least, pool = known[r.pool][r.tp], r.pool end
+    if known[r.pool][r.tp] < least then
+      least, pool = known[r.pool][r.tp], r.pool
+    end
   end
   local bytes, sum = opt350.run(opt350.parameters[tp], first, last), 0
   local links = (pool == 1 and a_from or v_from)[tp][pool][tp]
@@ -45,8 +50,10 @@ end
 local function problem(a, v)
   local names, room = { "a", "v" }, { 40 * 2 ^ 30, 16 * 2 ^ 30 }
   return {
-    layers = 26, batch = 1024, quota = { a, v }, region = { "", "" }, usd_per_s = { 0, 0 }, goal = "time",
-    depths = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26 },
+    layers = 26, batch = 1024, quota = { a, v }, region = { "", "" }, usd_per_s = { 0, 0 },
+    goal = "time",
+    depths = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+      24, 25, 26 },
     sizes = { 1, 2, 4, 8 }, speedup = 1.5, width = 12, budget = 2000, keep = 1,
     degrees = function() return { 1, 2, 4 } end,
     time = function(k, tp, micro_batch, from, to)
@@ -55,24 +62,31 @@ local function problem(a, v)
     end,
     fits = function(k, tp, micro_batch, from, to, stage, depth)
       local held = 6 * opt350.run(opt350.parameters[tp], from, to) + (tp == 1 and 2e9 or 3e9)
-      return held + opt350.run(opt350.saved[tp], from, to) * micro_batch * (depth - stage + 1) <= room[k]
+      return held + opt350.run(opt350.saved[tp], from, to) * micro_batch * (depth - stage
+          + 1) <= room[k]
     end,
-    hop = function(x, y, micro_batch) return send_s((x.pool == 1 and a_from or v_from)[x.tp][y.pool][y.tp],
-      8388608 * micro_batch) end,
+    hop = function(x, y, micro_batch)
+      return send_s((x.pool == 1 and a_from or v_from)[x.tp][y.pool][y.tp],
+        8388608 * micro_batch)
+    end,
     sync = sync_s,
   }
 end
 
---- Pools, its planner's own estimate and its simulator's throughput (iterations/s), its search in s.
-local sailor = { { 32, 96, 0.19012507658823194, 0.1700, 3.5 }, { 80, 240, 0.36226889201262935, 0.3609, 8.9 },
+--- Pools, its planner's own estimate and its simulator's throughput (iterations/s), its search in
+-- s.
+local sailor = { { 32, 96, 0.19012507658823194, 0.1700, 3.5 },
+  { 80, 240, 0.36226889201262935, 0.3609, 8.9 },
   { 128, 384, 0.5257456999525578, 0.5229, 22.3 } }
 
 local function test_sailor(t)
   for _, case in ipairs(sailor) do
     local best = stage_dp.search(problem(case[1], case[2]))[1]
     t.ok(("Sailor, %d A100 + %d V100: %.5f/s by its equation (depth %d, dp %d, micro-batch %d), theirs %.5f/s "
-      .. "(%.4f/s in its simulator) in %.1f s"):format(case[1], case[2], 1 / best.claim_s, best.depth, best.dp,
-      best.micro_batch, case[3], case[4], case[5]), 1 / best.claim_s >= case[3] * (1 - 1e-7), "Sailor cf2c8e3")
+        .. "(%.4f/s in its simulator) in %.1f s"):format(case[1], case[2], 1 / best.claim_s,
+          best.depth, best.dp,
+          best.micro_batch, case[3], case[4], case[5]), 1 / best.claim_s >= case[3] * (1 - 1e-7),
+      "Sailor cf2c8e3")
   end
 end
 

@@ -1,6 +1,6 @@
--- Pipelines played with times that are drawn anew for every pass and every hop: orders of a schedule,
--- where a rank whose recomputation still waits for its gradient takes the next forward first (Varuna,
--- EuroSys 2022, section 4). What an order is worth when links are slow and unsteady.
+-- Pipelines played with times that are drawn anew for every pass and every hop: orders of a
+-- schedule, where a rank whose recomputation still waits for its gradient takes the next forward
+-- first (Varuna, EuroSys 2022, section 4). What an order is worth when links are slow and unsteady.
 local events = require "events"
 
 local opportunistic = {}
@@ -30,10 +30,11 @@ end
 
 --- Seconds until the last pass of an order ends.
 -- @function opportunistic.play
--- @tparam table order list per rank of tokens (F, R and BW of one chunk), as hv.sim.schedule gives it
--- @tparam table q {time = function(kind, rank, micro_batch) giving the time of a pass, hop = function(from, to,
--- micro_batch) giving the time of a message, keep = true: ranks wait for their turn}; called once per pass and
--- message, so they may draw
+-- @tparam table order list per rank of tokens (F, R and BW of one chunk), as hv.sim.schedule gives
+-- it
+-- @tparam table q {time = function(kind, rank, micro_batch) giving the time of a pass, hop =
+-- function(from, to, micro_batch) giving the time of a message, keep = true: ranks wait for their
+-- turn}; called once per pass and message, so they may draw
 -- @treturn number the makespan
 -- @units any unit of time, the caller's; ranks from 1, micro-batches from 0
 -- @raise an order that cannot end, as it waits for itself
@@ -48,8 +49,11 @@ function opportunistic.play(order, q)
   end
 
   local function is_ready(r, rank, pass)
-    if pass.kind == "F" then return r == 1 or rank.inputs[pass.micro_batch] end
-    return r == last or pass.kind == "BW" and rank.again == pass.micro_batch or rank.gradients > rank.used
+    if pass.kind == "F" then
+      return r == 1 or rank.inputs[pass.micro_batch]
+    end
+    return r == last or pass.kind == "BW" and rank.again == pass.micro_batch
+      or rank.gradients > rank.used
   end
 
   local function serve(r, now)
@@ -61,7 +65,9 @@ function opportunistic.play(order, q)
     end
     if pass and is_ready(r, rank, pass) then
       rank.busy, rank.at = pass, rank.at + 1
-      if pass.kind == "R" or pass.kind == "BW" and rank.again ~= pass.micro_batch then rank.used = rank.used + 1 end
+      if pass.kind == "R" or pass.kind == "BW" and rank.again ~= pass.micro_batch then
+        rank.used = rank.used + 1
+      end
       queue:push(now + q.time(pass.kind, r, pass.micro_batch), { rank = r, ended = pass })
     end
   end
@@ -70,12 +76,18 @@ function opportunistic.play(order, q)
     local r, pass = event.rank, event.ended
     local rank = ranks[r]
     if not pass then
-      if event.input then rank.inputs[event.input] = true else rank.gradients = rank.gradients + 1 end
+      if event.input then
+        rank.inputs[event.input] = true else
+        rank.gradients = rank.gradients + 1
+      end
     else
       rank.busy, left = nil, left - 1
-      if pass.kind == "R" then rank.again = pass.micro_batch end
+      if pass.kind == "R" then
+        rank.again = pass.micro_batch
+      end
       if pass.kind == "F" and r < last then
-        queue:push(now + q.hop(r, r + 1, pass.micro_batch), { rank = r + 1, input = pass.micro_batch })
+        queue:push(now + q.hop(r, r + 1, pass.micro_batch),
+          { rank = r + 1, input = pass.micro_batch })
       elseif pass.kind == "BW" and r > 1 then
         queue:push(now + q.hop(r, r - 1, pass.micro_batch), { rank = r - 1 })
       end
@@ -85,7 +97,9 @@ function opportunistic.play(order, q)
 
   serve(1, 0)
   local makespan = events.run(queue, handle)
-  if left > 0 then error("opportunistic.play: the order waits for itself", 2) end
+  if left > 0 then
+    error("opportunistic.play: the order waits for itself", 2)
+  end
   return makespan
 end
 
@@ -111,11 +125,14 @@ end
 -- @usage assert(require("opportunistic").drawn(10, 2, 0) >= 0)
 function opportunistic.drawn(mean, deviation, least)
   local x
-  repeat x = mean + deviation * opportunistic.normal(hv.random) until x >= least
+  repeat
+    x = mean + deviation * opportunistic.normal(hv.random)
+  until x >= least
   return x
 end
 
---- Mean makespan over plays whose hops deviate, later only, and whose passes deviate by a fifth of that.
+--- Mean makespan over plays whose hops deviate, later only, and whose passes deviate by a fifth of
+-- that.
 -- @function opportunistic.mean
 -- @tparam table order list per rank of tokens, as opportunistic.play takes it
 -- @tparam table times {f, b = list per rank, hop = list per pair of neighbours}
@@ -131,7 +148,8 @@ function opportunistic.mean(order, times, jitter, plays)
   for _ = 1, plays do
     sum = sum + opportunistic.play(order, {
       time = function(kind, r)
-        return math.max(0, (kind == "BW" and times.b or times.f)[r] + jitter / 5 * opportunistic.normal(hv.random))
+        return math.max(0, (kind == "BW" and times.b or times.f)[r]
+            + jitter / 5 * opportunistic.normal(hv.random))
       end,
       hop = function(from, to)
         return times.hop[math.min(from, to)] + math.abs(jitter * opportunistic.normal(hv.random))

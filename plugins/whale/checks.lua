@@ -1,8 +1,8 @@
 -- For the self-tests, the deal of a batch: the rules it keeps.
 local checks = {}
 
---- Checks units dealt out by deal.deal: do they add up, each item inside its cap where the dealing says so, and does it
--- say so exactly where all caps together hold the total?
+--- Checks units dealt out by deal.deal: do they add up, each item inside its cap where the dealing
+-- says so, and does it say so exactly where all caps together hold the total?
 -- @function checks.dealt
 -- @tparam table items list of {fixed, unit, cap, n}
 -- @tparam integer total how many units were dealt

@@ -1,5 +1,5 @@
---- Units of load (sequences, layers) dealt out to items of unequal speed under caps on memory: first
--- in proportion to speed, then single units move from what is too full to what is least busy.
+--- Units of load (sequences, layers) dealt out to items of unequal speed under caps on memory:
+-- first in proportion to speed, then single units move from what is too full to what is least busy.
 -- Items are { speed, fixed, unit, cap, n }: n units need fixed + n x unit of cap.
 local deal = {}
 
@@ -104,7 +104,7 @@ function deal.proportional(work, speeds)
     target = target + total_work * speeds[s] / total_speed
     local n = 0
     while at < #work - (#speeds - s)
-      and (n == 0 or s == #speeds or done + work[at + 1] / 2 <= target) do
+        and (n == 0 or s == #speeds or done + work[at + 1] / 2 <= target) do
       at = at + 1
       n = n + 1
       done = done + work[at]

@@ -1,8 +1,8 @@
---- Whale (Jia et al., USENIX ATC'22): memory-constrained load balance on mixed GPUs.
--- Section 3.3.1: shares follow FLOP/s, then load moves from devices that run out of memory (peaks)
--- to the least busy ones (valleys): samples where a part of the model is replicated, heads of every layer where it is
--- split. Section 3.3.2: pipeline stages in order of falling memory,
--- layers in proportion to FLOP/s, with the same shift.
+--- Whale (Jia et al., USENIX ATC'22): memory-constrained load balance on mixed GPUs. Section 3.3.1:
+-- shares follow FLOP/s, then load moves from devices that run out of memory (peaks) to the least
+-- busy ones (valleys): samples where a part of the model is replicated, heads of every layer where
+-- it is split. Section 3.3.2: pipeline stages in order of falling memory, layers in proportion to
+-- FLOP/s, with the same shift.
 local candidates = require "candidates"
 local checks = require "checks"
 local claims = require "claims"
@@ -43,8 +43,11 @@ end
 
 local recomputes = { "none", "selective", "full" }
 
---- Is this the number of micro-batches that is asked for (the annotation pipeline(n)), or may it be any?
-local function asked(ctx, m) return ctx.options.micro_batches == 0 or m == ctx.options.micro_batches end
+--- Is this the number of micro-batches that is asked for (the annotation pipeline(n)), or may it be
+-- any?
+local function asked(ctx, m)
+  return ctx.options.micro_batches == 0 or m == ctx.options.micro_batches
+end
 
 local function add_replicated(ctx, all, nodes)
   local layers, size = ctx.model:layers(), inventory.node_size(nodes)
@@ -63,7 +66,8 @@ local function add_replicated(ctx, all, nodes)
   end
 end
 
---- The split annotation: every layer in shards by speed over groups of devices that have some of every kind.
+--- The split annotation: every layer in shards by speed over groups of devices that have some of
+-- every kind.
 local function add_split(ctx, all, nodes)
   local layers, tried = ctx.model:layers(), 0
   for _, count in ipairs(sharded.counts(nodes)) do
@@ -71,10 +75,12 @@ local function add_split(ctx, all, nodes)
     local size = #groups[1]
     local fits = size > 1 and size <= ctx.options.tp and size <= sharded.units(layers)
     for _, m in ipairs(fits and numbers.divisors(ctx.job.global_batch) or {}) do
-      if ctx.job.global_batch // m >= count and asked(ctx, m) and not (tried > 0 and hv.stopping()) then
+      if ctx.job.global_batch // m >= count and asked(ctx, m)
+          and not (tried > 0 and hv.stopping()) then
         for _, recompute in ipairs(recomputes) do
           tried = tried + 1
-          all.add(sharded.split(ctx, { micro_batches = m, recompute = recompute, zero = ctx.options.zero,
+          all.add(sharded.split(ctx, { micro_batches = m, recompute = recompute,
+            zero = ctx.options.zero,
             sequence_parallel = ctx.job.sequence % size == 0 }, groups))
         end
       end
@@ -112,16 +118,24 @@ end
 local function plan(ctx)
   local devices, why = inventory.priced(ctx)
   local nodes = inventory.nodes(devices)
-  if #nodes == 0 then return nil, why end
+  if #nodes == 0 then
+    return nil, why
+  end
   local all = candidates.new()
   local mode = ctx.options.mode
-  if mode == "auto" or mode == "replicate" then add_replicated(ctx, all, nodes) end
-  if mode == "auto" or mode == "split" then add_split(ctx, all, nodes) end
-  if mode == "auto" or mode == "pipeline" then add_pipelined(ctx, all, nodes) end
+  if mode == "auto" or mode == "replicate" then
+    add_replicated(ctx, all, nodes)
+  end
+  if mode == "auto" or mode == "split" then
+    add_split(ctx, all, nodes)
+  end
+  if mode == "auto" or mode == "pipeline" then
+    add_pipelined(ctx, all, nodes)
+  end
   return all.best(ctx.options.tries, ctx.options.micro_batches == 0
-    and "no division of the devices gives every stage a layer and a sequence"
-    or ("%d micro-batches do not divide the batch of %d so that every replica gets a sequence"):format(
-      ctx.options.micro_batches, ctx.job.global_batch))
+      and "no division of the devices gives every stage a layer and a sequence"
+      or ("%d micro-batches do not divide the batch of %d so that every replica gets a sequence"):format(
+        ctx.options.micro_batches, ctx.job.global_batch))
 end
 
 --- DP: the slowest share of every step; pipeline: Eq-P; both with the largest all-reduce.
@@ -149,28 +163,38 @@ local function selftest(t)
   t.near("busiest time", items[1].n / items[1].speed, 9, 0, src)
   items = deal.items({ 3, 1 }, 2, 1, { 80, 80 })
   deal.deal(items, 8, 1)
-  t.equal("8 heads split over speeds 3 1", table.concat(deal.counts(items), ","), "6,2", "section 3.3.1, by hand")
+  t.equal("8 heads split over speeds 3 1", table.concat(deal.counts(items), ","), "6,2",
+    "section 3.3.1, by hand")
   items = deal.items({ 3, 1 }, 2, 1, { 7, 80 })
-  t.ok("the fast device has room for 5: a head moves", deal.deal(items, 8, 1), "section 3.3.1, by hand")
-  t.equal("heads after the shift", table.concat(deal.counts(items), ","), "5,3", "section 3.3.1, by hand")
-  t.equal("heads and heads of keys and values are cut whole", sharded.units { { heads = 32, kv_heads = 8 },
-    { heads = 24, kv_heads = 12 } }, 4, "by hand")
+  t.ok("the fast device has room for 5: a head moves", deal.deal(items, 8, 1),
+    "section 3.3.1, by hand")
+  t.equal("heads after the shift", table.concat(deal.counts(items), ","), "5,3",
+    "section 3.3.1, by hand")
+  t.equal("heads and heads of keys and values are cut whole",
+    sharded.units { { heads = 32, kv_heads = 8 },
+      { heads = 24, kv_heads = 12 } }, 4, "by hand")
   items = deal.items(speeds, 4, 1, { 20, 20, 10, 10 })
   t.ok("48 samples do not fit 16 + 16 + 6 + 6", deal.deal(items, 48, 0) == nil, src)
   local random, kept, judged = require("search").generator(7), true, true
   for _ = 1, 200 do
     local n, own, caps = 1 + random(5), {}, {}
-    for i = 1, n do own[i], caps[i] = random(8), 4 + random(40) end
+    for i = 1, n do
+      own[i], caps[i] = random(8), 4 + random(40)
+    end
     items = deal.items(own, 4, 1, caps)
     local total = random(60)
     local whole, right = checks.dealt(items, total, deal.deal(items, total, 0))
     kept, judged = kept and whole, judged and right
   end
-  t.ok("200 random loads: shares add up to the batch, and none is above its memory", kept, src .. ", invariants")
-  t.ok("and it gives up exactly where the batch is too large for all memory", judged, "by hand: room of all devices")
-  t.equal("layers follow speed", table.concat(deal.proportional({ 1, 1, 1, 1, 1, 1 }, { 2, 1 }), ","),
+  t.ok("200 random loads: shares add up to the batch, and none is above its memory", kept, src
+      .. ", invariants")
+  t.ok("and it gives up exactly where the batch is too large for all memory", judged,
+    "by hand: room of all devices")
+  t.equal("layers follow speed", table.concat(deal.proportional({ 1, 1, 1, 1, 1, 1 }, { 2, 1 }),
+    ","),
     "4,2", "by hand")
-  t.equal("every stage gets a layer", table.concat(deal.proportional({ 1, 1, 1 }, { 9, 1, 1 }), ","),
+  t.equal("every stage gets a layer", table.concat(deal.proportional({ 1, 1, 1 }, { 9, 1, 1 }),
+    ","),
     "1,1,1", "by hand")
   local runs = staged.runs {
     { kind = "fast", ids = { 1 }, memory_bytes = 16, flops_per_s = 9 },
@@ -187,7 +211,8 @@ return {
   needs = { model = "layers" },
   effort = "quick",
   options = {
-    { key = "mode", type = "choice", choices = { "auto", "replicate", "split", "pipeline" }, default = "auto",
+    { key = "mode", type = "choice", choices = { "auto", "replicate", "split", "pipeline" },
+      default = "auto",
       help = "replicate the model with unequal shares of the batch, split layers into unequal shards, or pipeline" },
     { key = "tp", type = "integer", default = 8, min = 1, max = 64,
       help = "most devices that split a layer: of a node, of mode split any" },

@@ -39,7 +39,8 @@ local function check_stages(t)
   local nodes = {}
   for i = 1, 6 do
     local big = i > 2
-    nodes[i] = { kind = big and "big" or "fast", ids = { 2 * i - 1, 2 * i }, memory_bytes = big and 2 or 1,
+    nodes[i] = { kind = big and "big" or "fast", ids = { 2 * i - 1, 2 * i }, memory_bytes = big
+        and 2 or 1,
       flops_per_s = 1 }
   end
   local runs = staged.runs(nodes)
@@ -62,7 +63,8 @@ local function check_dealt(t)
   t.ok("dealt well", whole and right)
   t.ok("a unit is lost", not checks.dealt(items, 4, true))
   items[1].n = 4
-  t.ok("too full, and said to fit", not checks.dealt(items, 4, true) and not select(2, checks.dealt(items, 4, true)))
+  t.ok("too full, and said to fit", not checks.dealt(items, 4, true)
+      and not select(2, checks.dealt(items, 4, true)))
   t.ok("rightly given up", select(2, checks.dealt(items, 4, nil)))
 end
 

@@ -113,8 +113,8 @@ function staged.items(ctx, c, list)
   return items, speeds
 end
 
---- Load items of the ranks of one stage that is replicated over all of them: units are sequences, the states of all
--- layers count as fixed memory.
+--- Load items of the ranks of one stage that is replicated over all of them: units are sequences,
+-- the states of all layers count as fixed memory.
 -- @function staged.rank_items
 -- @tparam handle ctx the run's input
 -- @tparam table c {tp, micro_batch, recompute, sequence_parallel, zero}
@@ -149,7 +149,9 @@ end
 -- @usage local d = ctx.cluster:devices()[1]
 -- print(require("staged").shortage(ctx, 1, { fixed = 0, n = 9, unit = 2, cap = 12 }, d))
 function staged.shortage(ctx, stage, item, row)
-  if not item then return nil end
+  if not item then
+    return nil
+  end
   return prices.short(ctx, stage, deal.use(item) * item.cap, row), deal.use(item)
 end
 
@@ -199,9 +201,9 @@ function staged.rows(ctx, list, ranges, c)
   for s, stage in ipairs(list) do
     rows[s] = prices.stage_keys({ tp = stage.tp, recompute = c.recompute, zero = c.zero,
       sequence_parallel = stage.tp > 1 }, {
-      devices = ctx.cluster:address(stage.ids), layers = ranges[s], dp = stage.dp,
-      shares = stage.shares,
-    })
+        devices = ctx.cluster:address(stage.ids), layers = ranges[s], dp = stage.dp,
+        shares = stage.shares,
+      })
   end
   return rows
 end

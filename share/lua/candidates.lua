@@ -23,7 +23,8 @@ function candidates.judge(plan)
   return nil, text or verdict.violations[1].text, text and by or math.huge
 end
 
---- An iterator that ends early when a share of the run's time is used, so that what it listed can still be judged.
+--- An iterator that ends early when a share of the run's time is used, so that what it listed can
+-- still be judged.
 -- @function candidates.in_time
 -- @tparam function step gives the next item, nil at the end, as search.product does
 -- @tparam[opt] number share of the time limit (0.4)
@@ -76,21 +77,24 @@ end
 
 local EARLY = 4 -- candidates that are judged as soon as they are there
 
---- Collects candidates in the order in which they come: add(candidate), or add(nil, why, miss) where
--- there is none; the reason with the least miss stays. With `early` the first candidates are judged at once until one
--- has no findings, in case there is no time for more: on large clusters.
+--- Collects candidates in the order in which they come: add(candidate), or add(nil, why, miss)
+-- where there is none; the reason with the least miss stays. With `early` the first candidates are
+-- judged at once until one has no findings, in case there is no time for more: on large clusters.
 function candidates.new(early)
   local all = { list = {}, reason = nil, miss = math.huge }
   function all.add(candidate, reason, miss)
     if candidate then
       candidate.rank = #all.list + 1
       all.list[candidate.rank] = candidate
-      if early and candidate.rank <= EARLY then early = not hv.incumbent(candidate.build()) end
+      if early and candidate.rank <= EARLY then
+        early = not hv.incumbent(candidate.build())
+      end
     elseif reason and miss < all.miss then
       all.reason, all.miss = reason, miss
     end
   end
-  --- Bytes by which the one of least claim is over some memory; 0 where it is not, or is no plan for another reason.
+  --- Bytes by which the one of least claim is over some memory; 0 where it is not, or is no plan
+  -- for another reason.
   function all.over()
     local first
     for _, candidate in ipairs(all.list) do
@@ -99,8 +103,8 @@ function candidates.new(early)
     local verdict, _, by = candidates.judge(first.build())
     return not verdict and by < math.huge and by or 0
   end
-  --- The best of them, simulated, by time or weigh(verdict, candidate); or nil and why there is none (`otherwise`
-  -- where nobody said).
+  --- The best of them, simulated, by time or weigh(verdict, candidate); or nil and why there is
+  -- none (`otherwise` where nobody said).
   function all.best(tries, otherwise, weigh)
     if #all.list == 0 then
       return nil, all.reason or otherwise
@@ -111,20 +115,24 @@ function candidates.new(early)
   return all
 end
 
---- Searches, and where the first choice is over the memory, which planners' formulas know only roughly, searches again
--- with as much less of it, or with half of that where then nothing is left: search(reserve) gives a collection. The
--- last one with any candidate, or nil.
+--- Searches, and where the first choice is over the memory, which planners' formulas know only
+-- roughly, searches again with as much less of it, or with half of that where then nothing is left:
+-- search(reserve) gives a collection. The last one with any candidate, or nil.
 function candidates.within(search)
   local reserve, low, last = 0, 0, nil
   for _ = 1, 4 do
     local all = search(reserve)
-    if #all.list == 0 and not last then break end
+    if #all.list == 0 and not last then
+      break
+    end
     if #all.list == 0 then
       reserve = (low + reserve) / 2
     else
       last, low = all, reserve
       local over = hv.stopping() and 0 or all.over()
-      if over == 0 then break end
+      if over == 0 then
+        break
+      end
       reserve = reserve + 1.1 * over
     end
   end

@@ -7,9 +7,12 @@ queue.__len = function(q) return q.n end
 queue.__name = "events.queue"
 
 --- Does item a come before item b: by time, then by who was pushed first?
-local function before(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] end
+local function before(a, b)
+  return a[1] < b[1] or a[1] == b[1] and a[2] < b[2]
+end
 
---- An empty queue with methods push(time, event), pop() and peek(); #q is its length. O(log n) each.
+--- An empty queue with methods push(time, event), pop() and peek(); #q is its length. O(log n)
+-- each.
 -- @function events.queue
 -- @treturn table {push = function(q, time, event), pop = function(q) giving time and event of the
 -- earliest (of equals the one pushed first) or nil, peek = the same without taking it out}
@@ -19,7 +22,9 @@ local function before(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] e
 -- q:push(2, "b")
 -- q:push(1, "a")
 -- assert(select(2, q:pop()) == "a" and #q == 1)
-function events.queue() return setmetatable({ n = 0, serial = 0 }, queue) end
+function events.queue()
+  return setmetatable({ n = 0, serial = 0 }, queue)
+end
 
 function queue.push(q, time, event)
   if type(time) ~= "number" or time ~= time then
@@ -36,23 +41,33 @@ end
 
 function queue.pop(q)
   local top, last = q[1], q[q.n]
-  if not top then return nil end
+  if not top then
+    return nil
+  end
   q[q.n] = nil
   q.n = q.n - 1
   local i = 1
   while q.n > 0 do
     local child = 2 * i
-    if child < q.n and before(q[child + 1], q[child]) then child = child + 1 end
-    if child > q.n or not before(q[child], last) then break end
+    if child < q.n and before(q[child + 1], q[child]) then
+      child = child + 1
+    end
+    if child > q.n or not before(q[child], last) then
+      break
+    end
     q[i] = q[child]
     i = child
   end
-  if q.n > 0 then q[i] = last end
+  if q.n > 0 then
+    q[i] = last
+  end
   return top[1], top[3]
 end
 
 function queue.peek(q)
-  if q[1] then return q[1][1], q[1][3] end
+  if q[1] then
+    return q[1][1], q[1][3]
+  end
   return nil
 end
 
@@ -73,9 +88,13 @@ function events.run(q, handler, horizon)
   local now, count = 0, 0
   while #q > 0 and q:peek() <= (horizon or math.huge) do
     local time, event = q:pop()
-    if time < now and count > 0 then error("events.run: an event lies in the past", 2) end
+    if time < now and count > 0 then
+      error("events.run: an event lies in the past", 2)
+    end
     now, count = time, count + 1
-    if handler(time, event, q) then break end
+    if handler(time, event, q) then
+      break
+    end
   end
   return now, count
 end

@@ -1,5 +1,5 @@
---- Grids of equal stages, as Megatron arranges them: degrees, layers per stage, micro-batches, recomputation; with
--- reasons that name the values that would work.
+--- Grids of equal stages, as Megatron arranges them: degrees, layers per stage, micro-batches,
+-- recomputation; with reasons that name the values that would work.
 local numbers = require "numbers"
 
 local grids = {}
@@ -37,7 +37,8 @@ end
 function grids.schedule(name, ranks, micro_batches, chunks)
   for _, s in ipairs(hv.sim.schedules()) do
     if s.lua and s.name == name then
-      local made = hv.sim.schedule(name, { ranks = ranks, micro_batches = micro_batches, chunks = chunks })
+      local made = hv.sim.schedule(name, { ranks = ranks, micro_batches = micro_batches,
+        chunks = chunks })
       return { name = "explicit", order = made.order }
     end
   end
@@ -233,7 +234,9 @@ end
 function grids.tp_degrees(ctx, t)
   local list, layers = {}, ctx.model:layers()
   for _, tp in ipairs(numbers.divisors(t.size)) do
-    if grids.tp_fits(layers, tp) then list[#list + 1] = tp end
+    if grids.tp_fits(layers, tp) then
+      list[#list + 1] = tp
+    end
   end
   return list
 end

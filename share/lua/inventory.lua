@@ -1,5 +1,6 @@
---- Devices of the cluster as planners need them: those that can be used, by node and by kind, in the order of the file.
--- Node and kind of a device come from the rows of cluster:groups(), so work does not grow with the number of devices.
+--- Devices of the cluster as planners need them: those that can be used, by node and by kind, in
+-- the order of the file. Node and kind of a device come from the rows of cluster:groups(), so work
+-- does not grow with the number of devices.
 local numbers = require "numbers"
 
 local inventory = {}
@@ -11,9 +12,9 @@ local function is_priced(kind)
 end
 
 --- Devices that can be priced: accelerators that compute in the job's precision and, for a model of
--- measured layers, were measured. In file order; of the fabric that has most of them (collectives do
--- not cross fabrics) unless `all` is true; "hosts": CPUs too. With an empty list comes the reason. Tests replace
--- the question to the cost model by `can_price(kind)`.
+-- measured layers, were measured. In file order; of the fabric that has most of them (collectives
+-- do not cross fabrics) unless `all` is true; "hosts": CPUs too. With an empty list comes the
+-- reason. Tests replace the question to the cost model by `can_price(kind)`.
 function inventory.priced(ctx, all, can_price)
   local by_fabric, most, everywhere, ok, reason = {}, nil, {}, {}, nil
   for _, d in ipairs(ctx.cluster:devices()) do
@@ -32,7 +33,8 @@ function inventory.priced(ctx, all, can_price)
     end
   end
   local list = all and everywhere or most and by_fabric[most] or {}
-  return list, #list == 0 and (reason or "no device of the cluster computes in " .. ctx.job.precision) or nil
+  return list, #list == 0 and (reason or "no device of the cluster computes in "
+      .. ctx.job.precision) or nil
 end
 
 --- Devices grouped into runs of one node and one kind:
@@ -52,8 +54,8 @@ function inventory.nodes(devices)
   return nodes
 end
 
---- Devices for stages {tp, dp}, each tensor group inside the first node that has room for it: for every stage its
--- { ids, kinds = set }; false where the groups do not fit.
+--- Devices for stages {tp, dp}, each tensor group inside the first node that has room for it: for
+-- every stage its { ids, kinds = set }; false where the groups do not fit.
 function inventory.first_fit(nodes, stages)
   local free, first, rows = {}, 1, {}
   for n, node in ipairs(nodes) do
@@ -106,8 +108,8 @@ end
 
 local rows, listed, last = nil, nil, nil
 
---- The row of groups that a device belongs to, and how many nodes lie before its own there; or the device's own row,
--- where a replan has lost a part of its node.
+--- The row of groups that a device belongs to, and how many nodes lie before its own there; or the
+-- device's own row, where a replan has lost a part of its node.
 local function row_of(ctx, id)
   rows = rows or ctx.cluster:groups()
   for i = 0, #rows do
@@ -120,7 +122,9 @@ local function row_of(ctx, id)
   end
   if not listed then
     listed = {}
-    for _, d in ipairs(ctx.cluster:devices()) do listed[d.id] = d end
+    for _, d in ipairs(ctx.cluster:devices()) do
+      listed[d.id] = d
+    end
   end
   return listed[id]
 end
@@ -155,7 +159,8 @@ end
 -- @function inventory.class
 -- @tparam handle ctx the run's input
 -- @tparam integer id device number
--- @treturn string the same for all devices of a kind in a group; nil for a device that is not in use
+-- @treturn string the same for all devices of a kind in a group; nil for a device that is not in
+-- use
 -- @units none
 -- @raise none
 -- @usage print(require("inventory").class(ctx, 1))
@@ -180,19 +185,23 @@ function inventory.first(ctx, kind, n)
   for _, g in ipairs(rows) do
     for k = 0, g.kind == kind and g.count - 1 or -1 do
       for i = 0, g.devices - 1 do
-        if #ids == n then return ids end
+        if #ids == n then
+          return ids
+        end
         ids[#ids + 1] = g.first + k * g.stride + i
       end
     end
   end
   for _, d in ipairs(#ids == 0 and ctx.cluster:devices() or {}) do
-    if d.kind == kind and #ids < n then ids[#ids + 1] = d.id end
+    if d.kind == kind and #ids < n then
+      ids[#ids + 1] = d.id
+    end
   end
   return ids
 end
 
---- Devices that can be priced: accelerators of the largest fabric that compute in the job's precision and,
--- for a model of measured layers, were measured.
+--- Devices that can be priced: accelerators of the largest fabric that compute in the job's
+-- precision and, for a model of measured layers, were measured.
 -- @function inventory.usable
 -- @tparam handle ctx the run's input
 -- @tparam[opt] boolean all also those of other fabrics; "hosts": CPUs too
@@ -221,7 +230,9 @@ function inventory.types(devices)
       by_kind[node.kind], list[#list + 1] = t, t
     end
     t.size = numbers.gcd(t.size, #node.ids)
-    for _, id in ipairs(node.ids) do table.insert(t.devices, { id = id, kind = node.kind, node = n }) end
+    for _, id in ipairs(node.ids) do
+      table.insert(t.devices, { id = id, kind = node.kind, node = n })
+    end
   end
   return list
 end
@@ -237,9 +248,12 @@ end
 function inventory.orders(nodes)
   local by_kind, kinds, orders = {}, {}, {}
   for n, node in ipairs(nodes) do
-    if not by_kind[node.kind] then by_kind[node.kind], kinds[#kinds + 1] = {}, node.kind end
+    if not by_kind[node.kind] then
+      by_kind[node.kind], kinds[#kinds + 1] = {}, node.kind
+    end
     for _, id in ipairs(node.ids) do
-      table.insert(by_kind[node.kind], { id = id, kind = node.kind, node = n, memory_bytes = node.memory_bytes,
+      table.insert(by_kind[node.kind], { id = id, kind = node.kind, node = n,
+        memory_bytes = node.memory_bytes,
         flops_per_s = node.flops_per_s })
     end
   end
@@ -263,7 +277,9 @@ end
 function inventory.kinds(devices)
   local seen, kinds = {}, {}
   for _, d in ipairs(devices) do
-    if not seen[d.kind] then seen[d.kind], kinds[#kinds + 1] = true, d.kind end
+    if not seen[d.kind] then
+      seen[d.kind], kinds[#kinds + 1] = true, d.kind
+    end
   end
   return kinds
 end

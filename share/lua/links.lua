@@ -1,4 +1,5 @@
---- Links between devices. The figures of pairs of nodes are remembered, since planners use the same pairs many times.
+--- Links between devices. The figures of pairs of nodes are remembered, since planners use the same
+-- pairs many times.
 local inventory = require "inventory"
 
 local links = {}
@@ -10,7 +11,9 @@ local known, n_known = {}, 0
 --- Devices of one node keep their pair, those of two nodes share the figure of the nodes.
 local function key_of(ctx, a, b)
   local m, n = inventory.node(ctx, a), inventory.node(ctx, b)
-  if m == n then return a * 1048576 + b end
+  if m == n then
+    return a * 1048576 + b
+  end
   return -(m * 1048576 + n)
 end
 
@@ -27,7 +30,9 @@ function links.link(ctx, a, b)
   local key = key_of(ctx, a, b)
   local link = known[key]
   if not link then
-    if n_known == MOST_KNOWN then known, n_known = {}, 0 end
+    if n_known == MOST_KNOWN then
+      known, n_known = {}, 0
+    end
     link = ctx.cluster:link(a, b)
     known[key], n_known = link, n_known + 1
   end
@@ -45,7 +50,9 @@ end
 -- @raise a number that no device has
 -- @usage assert(require("links").seconds(ctx, 1, 1, 1e9) == 0)
 function links.seconds(ctx, a, b, bytes)
-  if a == b then return 0 end
+  if a == b then
+    return 0
+  end
   local l = links.link(ctx, a, b)
   return l.latency_s + bytes / l.bandwidth_bytes_per_s
 end
@@ -74,14 +81,18 @@ end
 -- @usage print(require("links").ring(ctx, { 1, 2 }, 1e9))
 function links.ring(ctx, ids, bytes)
   local least = math.huge
-  for i, id in ipairs(ids) do least = math.min(least, links.bandwidth(ctx, id, ids[i % #ids + 1])) end
+  for i, id in ipairs(ids) do
+    least = math.min(least, links.bandwidth(ctx, id, ids[i % #ids + 1]))
+  end
   return 2 * (#ids - 1) / math.max(1, #ids) * bytes / least
 end
 
 --- What one member of an exchange sends and receives.
 local function member_s(ctx, a, ids, bytes)
   local sum = 0
-  for _, b in ipairs(ids) do sum = sum + 2 * links.seconds(ctx, a, b, bytes) end
+  for _, b in ipairs(ids) do
+    sum = sum + 2 * links.seconds(ctx, a, b, bytes)
+  end
   return sum
 end
 
@@ -90,9 +101,13 @@ local function many_s(ctx, ids, bytes)
   local count, stand, order, worst = {}, {}, {}, 0
   for _, id in ipairs(ids) do
     local key = inventory.class(ctx, id)
-    if not count[key] then count[key], stand[key], order[#order + 1] = 0, {}, key end
+    if not count[key] then
+      count[key], stand[key], order[#order + 1] = 0, {}, key
+    end
     count[key] = count[key] + 1
-    if #stand[key] < 2 then table.insert(stand[key], id) end
+    if #stand[key] < 2 then
+      table.insert(stand[key], id)
+    end
   end
   for _, a in ipairs(order) do
     local sum = 0
@@ -105,9 +120,9 @@ local function many_s(ctx, ids, bytes)
   return worst
 end
 
---- Seconds of an all-to-all exchange, as among the replicas of a sharded parameter server: the slowest member sends to
--- every other one and receives as much, one after the other. O(devices²); of more than 512 devices all of a kind in
--- a group count as equal.
+--- Seconds of an all-to-all exchange, as among the replicas of a sharded parameter server: the
+-- slowest member sends to every other one and receives as much, one after the other. O(devices²);
+-- of more than 512 devices all of a kind in a group count as equal.
 -- @function links.exchange
 -- @tparam handle ctx the run's input
 -- @tparam table ids list of device numbers
@@ -118,9 +133,13 @@ end
 -- @usage local links = require "links"
 -- assert(links.exchange(ctx, { 1, 2 }, 1e9) == 2 * links.seconds(ctx, 1, 2, 1e9))
 function links.exchange(ctx, ids, bytes)
-  if #ids > MANY then return many_s(ctx, ids, bytes) end
+  if #ids > MANY then
+    return many_s(ctx, ids, bytes)
+  end
   local worst = 0
-  for _, a in ipairs(ids) do worst = math.max(worst, member_s(ctx, a, ids, bytes)) end
+  for _, a in ipairs(ids) do
+    worst = math.max(worst, member_s(ctx, a, ids, bytes))
+  end
   return worst
 end
 

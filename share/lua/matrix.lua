@@ -14,7 +14,9 @@ function matrix.new(rows, columns, diagonal)
   local m = {}
   for i = 1, rows do
     m[i] = {}
-    for j = 1, columns or rows do m[i][j] = i == j and diagonal or 0 end
+    for j = 1, columns or rows do
+      m[i][j] = i == j and diagonal or 0
+    end
   end
   return m
 end
@@ -28,12 +30,16 @@ end
 -- @raise shapes that do not fit
 -- @usage assert(require("matrix").mul({ { 1, 2 } }, { { 3 }, { 4 } })[1][1] == 11)
 function matrix.mul(a, b)
-  if #a[1] ~= #b then error(("matrix.mul: %d columns times %d rows"):format(#a[1], #b), 2) end
+  if #a[1] ~= #b then
+    error(("matrix.mul: %d columns times %d rows"):format(#a[1], #b), 2)
+  end
   local out = matrix.new(#a, #b[1])
   for i = 1, #a do
     for j = 1, #b[1] do
       local sum = 0
-      for k = 1, #b do sum = sum + a[i][k] * b[k][j] end
+      for k = 1, #b do
+        sum = sum + a[i][k] * b[k][j]
+      end
       out[i][j] = sum
     end
   end
@@ -44,7 +50,9 @@ end
 local function off_diagonal(a)
   local sum = 0
   for i = 1, #a do
-    for j = 1, #a do sum = sum + (i ~= j and a[i][j] ^ 2 or 0) end
+    for j = 1, #a do
+      sum = sum + (i ~= j and a[i][j] ^ 2 or 0)
+    end
   end
   return sum
 end
@@ -77,9 +85,13 @@ end
 function matrix.eigen(a)
   local n, m, scale = #a, {}, 0
   for i = 1, n do
-    if #a[i] ~= n then error("matrix.eigen: expected a square matrix", 2) end
+    if #a[i] ~= n then
+      error("matrix.eigen: expected a square matrix", 2)
+    end
     m[i] = { table.unpack(a[i]) }
-    for j = 1, n do scale = math.max(scale, math.abs(a[i][j])) end
+    for j = 1, n do
+      scale = math.max(scale, math.abs(a[i][j]))
+    end
   end
   for i = 1, n do
     for j = 1, i do
@@ -93,16 +105,22 @@ function matrix.eigen(a)
     sweeps = sweeps + 1
     for p = 1, n - 1 do
       for q = p + 1, n do
-        if m[p][q] ~= 0 then rotate(m, v, p, q) end
+        if m[p][q] ~= 0 then
+          rotate(m, v, p, q)
+        end
       end
     end
   end
   local order, values, vectors = {}, {}, {}
-  for i = 1, n do order[i] = i end
+  for i = 1, n do
+    order[i] = i
+  end
   table.sort(order, function(x, y) return m[x][x] > m[y][y] end)
   for at, i in ipairs(order) do
     values[at], vectors[at] = m[i][i], {}
-    for k = 1, n do vectors[at][k] = v[k][i] end
+    for k = 1, n do
+      vectors[at][k] = v[k][i]
+    end
   end
   return values, vectors
 end

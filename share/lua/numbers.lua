@@ -121,7 +121,9 @@ end
 -- @raise n above 9
 -- @usage assert(#require("numbers").permutations(4) == 24)
 function numbers.permutations(n)
-  if n > 9 then error("oracle.permutations: expected at most 9, found " .. n, 2) end
+  if n > 9 then
+    error("oracle.permutations: expected at most 9, found " .. n, 2)
+  end
   local out, now, used = {}, {}, {}
   local function place(k)
     if k > n then

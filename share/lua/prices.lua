@@ -10,12 +10,16 @@ local chains, limits = {}, {}
 --- Layers from..to on one rank, as hv.cost.stage takes them.
 local function rank_of(ctx, kind, q, from, to)
   local tp = q.tp or 1
-  return { devices = ctx.cluster:address(inventory.first(ctx, kind, tp)), layers = { from - 1, to }, tp = tp,
-    recompute = q.recompute, sequence_parallel = q.sequence_parallel, micro_batch = q.micro_batch, in_flight = 1 }
+  return { devices = ctx.cluster:address(inventory.first(ctx, kind, tp)), layers = { from - 1, to },
+    tp = tp,
+    recompute = q.recompute, sequence_parallel = q.sequence_parallel, micro_batch = q.micro_batch,
+    in_flight = 1 }
 end
 
 --- Their memory, by hv.cost.memory.
-local function memory_of(ctx, kind, q, from, to) return hv.cost.memory(rank_of(ctx, kind, q, from, to)) end
+local function memory_of(ctx, kind, q, from, to)
+  return hv.cost.memory(rank_of(ctx, kind, q, from, to))
+end
 
 local function states(m)
   return m.weights + m.gradients + m.optimizer
@@ -28,7 +32,9 @@ local function typical_layer(n, t)
   local best, most = middle, t:bytes(middle, middle, "parameters")
   for l = 1, most > 0 and 0 or n do
     local own = t:bytes(l, l, "parameters")
-    if own > most then best, most = l, own end
+    if own > most then
+      best, most = l, own
+    end
   end
   return best
 end
@@ -80,7 +86,8 @@ function prices.chain(ctx, kind, q)
       kinds = { kind }, tp = q.tp, micro_batch = q.micro_batch, recompute = q.recompute,
       sequence_parallel = q.sequence_parallel,
     }
-    chain = { n = ctx.model.n_layers, times = {}, sum = { [0] = 0 }, lists = {}, kind = kind, query = q,
+    chain = { n = ctx.model.n_layers, times = {}, sum = { [0] = 0 }, lists = {}, kind = kind,
+      query = q,
       output_bytes = t:bytes(1, 1, "output") }
     for l = 1, chain.n do
       chain.times[l] = t:time(l, l, kind, "both")
@@ -222,15 +229,20 @@ end
 -- assert(degree == 2 and most == 0.75)
 function prices.degree(stage)
   local tp = stage.tp or 1
-  if type(tp) ~= "table" then return tp, 1 / tp end
+  if type(tp) ~= "table" then
+    return tp, 1 / tp
+  end
   local n, sum, most = tp.degree or #(tp.shares or {}), 0, 0
-  for _, x in ipairs(tp.shares or {}) do sum, most = sum + x, math.max(most, x) end
+  for _, x in ipairs(tp.shares or {}) do
+    sum, most = sum + x, math.max(most, x)
+  end
   n = math.max(1, n)
   return n, sum > 0 and most / sum or 1 / n
 end
 
---- The chain whose gradients those of a plan's stage are, and which part of them its largest tensor shard has: 1, but
--- where shards are unequal the chain is whole, as their devices may be of several kinds.
+--- The chain whose gradients those of a plan's stage are, and which part of them its largest tensor
+-- shard has: 1, but where shards are unequal the chain is whole, as their devices may be of several
+-- kinds.
 -- @function prices.shard
 -- @tparam handle ctx the run's input
 -- @tparam table stage {tp, …}, with the keys of a plan file

@@ -23,7 +23,7 @@ local function recorder(problem, fallback)
   end
   function r.answer(complete)
     return { state = r.state, cost = r.cost, evaluations = r.evaluations, trace = r.trace,
-             complete = complete }
+      complete = complete }
   end
   return r
 end
@@ -33,7 +33,9 @@ local function generator(seed)
   local s = (math.tointeger(seed) or 1) % 2147483646 + 1
   return function(n)
     s = s * 48271 % 2147483647
-    if n then return 1 + s * n // 2147483647 end
+    if n then
+      return 1 + s * n // 2147483647
+    end
     return s / 2147483647
   end
 end
@@ -50,19 +52,28 @@ function search.product(lists)
   local at, n = {}, #lists
   for i = 1, n do
     at[i] = 1
-    if #lists[i] == 0 then return function() end end
+    if #lists[i] == 0 then
+      return function() end
+    end
   end
   local done = false
   return function()
-    if done then return nil end
+    if done then
+      return nil
+    end
     local out = {}
-    for i = 1, n do out[i] = lists[i][at[i]] end
+    for i = 1, n do
+      out[i] = lists[i][at[i]]
+    end
     local i = n
     while i >= 1 and at[i] == #lists[i] do
       at[i] = 1
       i = i - 1
     end
-    if i < 1 then done = true else at[i] = at[i] + 1 end
+    if i < 1 then
+      done = true else
+      at[i] = at[i] + 1
+    end
     return out
   end
 end
@@ -71,7 +82,8 @@ end
 -- @function search.choices
 -- @tparam table choices list of how many values each decision has
 -- @tparam[opt] number most states at most
--- @treturn function iterator over lists of one number from 1 per decision; nil when there are more than `most`
+-- @treturn function iterator over lists of one number from 1 per decision; nil when there are more
+-- than `most`
 -- @units counts
 -- @raise none
 -- @usage local search = require "search"
@@ -81,9 +93,13 @@ function search.choices(choices, most)
   local lists, count = {}, 1.0
   for i, n in ipairs(choices) do
     lists[i], count = {}, count * n
-    for k = 1, n do lists[i][k] = k end
+    for k = 1, n do
+      lists[i][k] = k
+    end
   end
-  if most and count > most then return nil end
+  if most and count > most then
+    return nil
+  end
   return search.product(lists)
 end
 
@@ -91,17 +107,22 @@ end
 -- @function search.factor
 -- @tparam integer n number to split
 -- @tparam integer parts how many factors
--- @treturn table list of lists of factors whose product is n, in ascending order of the first factors
+-- @treturn table list of lists of factors whose product is n, in ascending order of the first
+-- factors
 -- @units none: counts
 -- @raise none
 -- @usage local search = require "search"
 -- assert(#search.factor(8, 2) == 4)
 function search.factor(n, parts)
-  if parts == 1 then return { { n } } end
+  if parts == 1 then
+    return { { n } }
+  end
   local out = {}
   for d = 1, n do
     if n % d == 0 then
-      for _, rest in ipairs(search.factor(n // d, parts - 1)) do out[#out + 1] = { d, unpack(rest) } end
+      for _, rest in ipairs(search.factor(n // d, parts - 1)) do
+        out[#out + 1] = { d, unpack(rest) }
+      end
     end
   end
   return out
@@ -120,7 +141,9 @@ function search.argmin(items, cost)
   local best, least, at
   for i, item in ipairs(items) do
     local c = cost(item)
-    if c and c == c and (not least or c < least) then best, least, at = item, c, i end
+    if c and c == c and (not least or c < least) then
+      best, least, at = item, c, i
+    end
   end
   return best, least, at
 end
@@ -145,7 +168,9 @@ function search.enumerate(problem)
     end
   end
   for state in step do
-    if r.full() then return r.answer(false) end
+    if r.full() then
+      return r.answer(false)
+    end
     r.try(state)
   end
   return r.answer(true)
@@ -154,8 +179,8 @@ end
 --- Best neighbour again and again, until none is better.
 -- @function search.hill
 -- @tparam table problem {state, moves, cost, budget = 10000}
--- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}; complete =
--- it ended in a local optimum
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}; complete
+-- = it ended in a local optimum
 -- @units any, the caller's; budget and evaluations are counts
 -- @raise errors of moves and cost
 -- @usage local search = require "search"
@@ -169,7 +194,9 @@ function search.hill(problem)
   repeat
     at = r.cost
     for _, next_state in ipairs(problem.moves(r.state or problem.state)) do
-      if r.full() then return r.answer(false) end
+      if r.full() then
+        return r.answer(false)
+      end
       r.try(next_state)
     end
   until r.cost >= at
@@ -196,7 +223,9 @@ function search.coordinate(problem)
     at = r.cost
     for i = 1, #problem.state do
       for _, v in ipairs(problem.values[i]) do
-        if r.full() then return r.answer(false) end
+        if r.full() then
+          return r.answer(false)
+        end
         local s = { unpack(r.state or problem.state) }
         if s[i] ~= v then
           s[i] = v
@@ -212,8 +241,8 @@ end
 -- @function search.beam
 -- @tparam table problem {state, moves, cost, budget = 10000, rounds = 100, width = 8, key =
 -- function(state) giving a text, by which states met before are left out}
--- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}; complete =
--- no state had a move left
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}; complete
+-- = no state had a move left
 -- @units any, the caller's; budget, rounds, width and evaluations are counts
 -- @raise errors of moves and cost
 -- @usage local search = require "search"
@@ -225,7 +254,9 @@ function search.beam(problem)
   local beam, seen = { { problem.state, r.try(problem.state), 1 } }, {}
   local function is_new(s)
     local key = problem.key and problem.key(s)
-    if key == nil then return true end
+    if key == nil then
+      return true
+    end
     local new = not seen[key]
     seen[key] = true
     return new
@@ -235,15 +266,23 @@ function search.beam(problem)
     local found = {}
     for _, b in ipairs(beam) do
       for _, s in ipairs(problem.moves(b[1])) do
-        if r.full() then return r.answer(false) end
+        if r.full() then
+          return r.answer(false)
+        end
         local cost = is_new(s) and r.try(s) or math.huge
-        if cost < math.huge then found[#found + 1] = { s, cost, #found + 1 } end
+        if cost < math.huge then
+          found[#found + 1] = { s, cost, #found + 1 }
+        end
       end
     end
-    if #found == 0 then return r.answer(true) end
+    if #found == 0 then
+      return r.answer(true)
+    end
     table.sort(found, function(a, b) return a[2] < b[2] or a[2] == b[2] and a[3] < b[3] end)
     beam = {}
-    for i = 1, math.min(#found, problem.width or 8) do beam[i] = found[i] end
+    for i = 1, math.min(#found, problem.width or 8) do
+      beam[i] = found[i]
+    end
   end
   return r.answer(false)
 end
@@ -251,10 +290,10 @@ end
 --- Always goes on from the most promising open state: `bound` is a number that no state below it
 -- undercuts, so what cannot win is never opened.
 -- @function search.best_first
--- @tparam table problem {state, moves, bound = function(state), cost = function(state) giving nil where
--- the state is not finished, budget = 10000}
--- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}; complete =
--- proved to be the optimum
+-- @tparam table problem {state, moves, bound = function(state), cost = function(state) giving nil
+-- where the state is not finished, budget = 10000}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}; complete
+-- = proved to be the optimum
 -- @units any, the caller's; budget and evaluations are counts
 -- @raise errors of moves, bound and cost
 -- @usage local search = require "search"
@@ -268,13 +307,19 @@ function search.best_first(problem)
   open:push(problem.bound(problem.state), problem.state)
   while #open > 0 do
     local bound, state = open:pop()
-    if bound >= r.cost then return r.answer(true) end
-    if r.full() then return r.answer(false) end
+    if bound >= r.cost then
+      return r.answer(true)
+    end
+    if r.full() then
+      return r.answer(false)
+    end
     r.try(state)
     for _, s in ipairs(problem.moves(state)) do
       local b = problem.bound(s)
       serial = serial + 1
-      if b < r.cost then open:push(b, s) end
+      if b < r.cost then
+        open:push(b, s)
+      end
     end
   end
   return r.answer(true)
@@ -287,10 +332,14 @@ local function walk(problem, accept)
   local cost = r.try(state)
   while not r.full() do
     local moves = problem.moves(state)
-    if #moves == 0 then return r.answer(true) end
+    if #moves == 0 then
+      return r.answer(true)
+    end
     local s = moves[random(#moves)]
     local c = r.try(s)
-    if c <= cost or random() < accept(c - cost, r.evaluations / r.limit) then state, cost = s, c end
+    if c <= cost or random() < accept(c - cost, r.evaluations / r.limit) then
+      state, cost = s, c
+    end
   end
   return r.answer(false)
 end
@@ -327,11 +376,11 @@ function search.mcmc(problem)
   return walk(problem, function(delta) return math.exp(-delta / t) end)
 end
 
---- Genetic algorithm over lists: tournaments of two, one cut, one gene in `mutation` changed, the best
--- always lives on.
+--- Genetic algorithm over lists: tournaments of two, one cut, one gene in `mutation` changed, the
+-- best always lives on.
 -- @function search.ga
--- @tparam table problem {values = list of one list of values per gene, cost, budget = 2000, seed = 1,
--- population = 32, mutation = 0.1}
+-- @tparam table problem {values = list of one list of values per gene, cost, budget = 2000, seed =
+-- 1, population = 32, mutation = 0.1}
 -- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}
 -- @units mutation is a probability; budget, population and evaluations are counts
 -- @raise errors of cost
@@ -343,12 +392,18 @@ end
 function search.ga(problem)
   local r, random = recorder(problem, 2000), generator(problem.seed)
   local values, size = problem.values, problem.population or 32
-  local function draw(i) return values[i][random(#values[i])] end
+  local function draw(i)
+    return values[i][random(#values[i])]
+  end
   local people = {}
   for k = 1, size do
-    if r.full() then return r.answer(false) end
+    if r.full() then
+      return r.answer(false)
+    end
     local s = {}
-    for i = 1, #values do s[i] = draw(i) end
+    for i = 1, #values do
+      s[i] = draw(i)
+    end
     people[k] = { s, r.try(s) }
   end
   local function winner()
@@ -361,7 +416,9 @@ function search.ga(problem)
       local a, b, cut, s = winner(), winner(), random(#values), {}
       for i = 1, #values do
         s[i] = i <= cut and a[i] or b[i]
-        if random() < (problem.mutation or 0.1) then s[i] = draw(i) end
+        if random() < (problem.mutation or 0.1) then
+          s[i] = draw(i)
+        end
       end
       young[#young + 1] = { s, r.try(s) }
     end
@@ -373,7 +430,9 @@ end
 --- The child with the best upper confidence bound (Kocsis and Szepesvári, ECML 2006).
 local function best_child(node, c)
   return (search.argmin(node.children, function(k)
-    if k.visits == 0 then return -math.huge end
+    if k.visits == 0 then
+      return -math.huge
+    end
     return -(k.reward / k.visits + c * math.sqrt(math.log(node.visits) / k.visits))
   end))
 end
@@ -395,7 +454,9 @@ function search.mcts(problem)
   local r, random = recorder(problem, 2000), generator(problem.seed)
   local root = { state = problem.state, visits = 0, reward = 0 }
   local function grow(node)
-    if node.children then return end
+    if node.children then
+      return
+    end
     node.children = {}
     for i, s in ipairs(problem.moves(node.state)) do
       node.children[i] = { state = s, visits = 0, reward = 0 }
@@ -411,12 +472,16 @@ function search.mcts(problem)
     end
     local state = node.state
     for moves in function() return problem.moves(state) end do
-      if #moves == 0 then break end
+      if #moves == 0 then
+        break
+      end
       state = moves[random(#moves)]
     end
     local cost = r.try(state)
     local reward = cost < math.huge and 1 / (1 + cost / math.max(math.abs(r.cost), 1e-12)) or 0
-    for _, p in ipairs(path) do p.visits, p.reward = p.visits + 1, p.reward + reward end
+    for _, p in ipairs(path) do
+      p.visits, p.reward = p.visits + 1, p.reward + reward
+    end
   end
   return r.answer(false)
 end

@@ -103,7 +103,9 @@ local function check_devices()
   function ctx.cluster.devices()
     return rows
   end
-  local function any() return true end
+  local function any()
+    return true
+  end
   local nodes = inventory.nodes(inventory.priced(ctx, false, any))
   equal("nodes", #nodes, 2)
   equal("devices of the first node", nodes[1].ids, "0 2")
@@ -114,7 +116,8 @@ local function check_devices()
     return function(kind) return kind ~= gone, kind == gone and kind .. " has no price" or nil end
   end
   equal("the fabric that is left", inventory.priced(ctx, false, without "x")[1].kind, "z")
-  local none, why = inventory.priced({ cluster = { devices = function() return { rows[1] } end } }, false, without "x")
+  local none, why = inventory.priced({ cluster = { devices = function() return { rows[1] } end } },
+    false, without "x")
   equal("none, and why", #none .. " " .. why, "0 x has no price")
 end
 

@@ -29,16 +29,20 @@ local function check_answers()
   equal("source side", f.cut, "1 2")
   local a = hv.opt.assign { cost = { { 1, 9 }, { 2, 3 } } }
   equal("assignment", a.columns, "1 2")
-  equal("bottleneck", hv.opt.assign { cost = { { 1, 4 }, { 3, 9 } }, objective = "bottleneck" }.value, 4.0)
+  equal("bottleneck", hv.opt.assign { cost = { { 1, 4 }, { 3, 9 } },
+    objective = "bottleneck" }.value, 4.0)
   local line = { { 0, 1, 5 }, { 1, 0, 1 }, { 5, 1, 0 } }
   equal("tour", hv.opt.path { cost = line, kind = "tsp_open" }.value, 2.0)
   equal("heaviest", hv.opt.path { cost = line, kind = "heaviest" }.value, 6.0)
   equal("shortest", hv.opt.path { cost = line, from = 1, to = 3 }.order, "1 2 3")
-  local c = hv.opt.cut { weights = { 1, 1, 1, 1 }, edges = { { 1, 2, 5 }, { 2, 3, 1 }, { 3, 4, 5 } }, parts = 2 }
+  local c = hv.opt.cut { weights = { 1, 1, 1, 1 },
+    edges = { { 1, 2, 5 }, { 2, 3, 1 }, { 3, 4, 5 } }, parts = 2 }
   equal("cut", c.value, 1.0)
-  local g = hv.opt.graph_dp { nodes = { { 1, 2 }, { 3, 1 } }, edges = { { 1, 2, { { 0, 9 }, { 0, 0 } } } } }
+  local g = hv.opt.graph_dp { nodes = { { 1, 2 }, { 3, 1 } },
+    edges = { { 1, 2, { { 0, 9 }, { 0, 0 } } } } }
   equal("choices", g.choices, "2 2")
-  local front = hv.opt.graph_dp { nodes = { { { 1, 5 }, { 3, 2 } }, { { 2, 2 }, { 2, 3 } } }, edges = {},
+  local front = hv.opt.graph_dp { nodes = { { { 1, 5 }, { 3, 2 } }, { { 2, 2 }, { 2, 3 } } },
+    edges = {},
     semiring = "pareto", method = "frontier" }.front
   equal("front", #front, 2)
   equal("front memory", front[2].memory, 4.0)
@@ -49,21 +53,30 @@ local function check_callbacks()
   local square = function(i, j) return (j - i + 1) ^ 2 end
   local p = hv.opt.partition { n = 6, parts = 3, load = square, sum = 1, max = 0 }
   equal("load as a function", p.value, 12.0)
-  p = hv.opt.partition { n = 4, parts = 2, load = function(i, j) if j - i < 2 then return 5 end end }
+  p = hv.opt.partition { n = 4, parts = 2, load = function(i, j)
+    if j - i < 2 then
+      return 5
+    end
+  end }
   equal("runs that are not allowed", p.stages[1][2], 2)
   local spread = function(v) return math.max(v[1], v[2]) - math.min(v[1], v[2]) end
   p = hv.opt.partition { n = 5, parts = 2, load = { 4, 1, 1, 1, 1 }, combine = spread }
   equal("combine", p.value, 0.0)
   equal("combine's cut", p.stages[1][2], 1)
   refuses("combine raises", "no such value", hv.opt.partition,
-    { n = 2, parts = 2, load = { 1, 1 }, combine = function() error("no such value") end })
+    { n = 2, parts = 2, load = { 1, 1 }, combine = function()
+      error("no such value")
+    end })
   refuses("combine returns a text", "must return a number", hv.opt.partition,
     { n = 2, parts = 2, load = { 1, 1 }, combine = function() return "x" end })
   refuses("load raises", "deep inside", hv.opt.partition,
-    { n = 2, parts = 2, load = function() error("deep inside") end })
+    { n = 2, parts = 2, load = function()
+      error("deep inside")
+    end })
   refuses("combine is no function", "combine: expected a function", hv.opt.partition,
     { n = 2, parts = 2, load = { 1, 1 }, combine = 3 })
-  refuses("too many runs", "too many runs", hv.opt.partition, { n = 60000, parts = 2, load = square })
+  refuses("too many runs", "too many runs", hv.opt.partition,
+    { n = 60000, parts = 2, load = square })
 end
 
 --- Several chunks per rank, and stages with copies.
@@ -77,16 +90,19 @@ local function check_stages()
   equal("a V", r.rank, "1 2 2 1")
   -- rank 2 is three times slower: it gets 2 of 8 layers
   local slow = { 3, 3, 3, 3, 3, 3, 3, 3 }
-  r = hv.opt.partition { n = 8, parts = 4, load = { ones, slow, slow, ones }, ranks = 2, rank = { 1, 2, 2, 1 } }
+  r = hv.opt.partition { n = 8, parts = 4, load = { ones, slow, slow, ones }, ranks = 2,
+    rank = { 1, 2, 2, 1 } }
   equal("unequal ranks", r.value, 6)
   refuses("half a chunk", "expected a multiple of the 2 ranks", hv.opt.partition,
     { n = 8, parts = 3, load = ones, ranks = 2 })
   refuses("no such rank", "ranks from 1 to 2", hv.opt.partition,
     { n = 8, parts = 2, load = ones, ranks = 2, rank = { 1, 3 } })
-  refuses("ranks and sum", "busiest rank", hv.opt.partition, { n = 8, parts = 2, load = ones, ranks = 2, sum = 1 })
+  refuses("ranks and sum", "busiest rank", hv.opt.partition,
+    { n = 8, parts = 2, load = ones, ranks = 2, sum = 1 })
   r = hv.opt.partition { n = 4, parts = "any", load = { 1, 1, 1, 1 }, cut = { 9, 1, 9 } }
   equal("as many parts as are best", #r.stages, 2)
-  equal("cuts of each boundary", hv.opt.partition { n = 3, parts = 2, load = { 1, 1, 1 }, cut = { { 5, 0 } } }.value, 2)
+  equal("cuts of each boundary", hv.opt.partition { n = 3, parts = 2, load = { 1, 1, 1 },
+    cut = { { 5, 0 } } }.value, 2)
   -- 3 devices, no cost to keep copies equal: one stage with three copies, or cuts of 1 + 1 + 1
   local copies = { devices = 3, widths = { { load = { 3, 3, 3 } } } }
   equal("copies", hv.opt.partition { n = 3, replicas = copies }.value, 3)
@@ -116,17 +132,28 @@ local function check_curves()
   local square = function(share, n) return share * n * n end
   d = hv.opt.distribute { total = 9, shares = 2, time = square, objective = "sum" }
   equal("function", d.counts, "6 3")
-  d = hv.opt.distribute { total = 9, shares = 2, time = function(_, n) if n <= 5 then return n end end }
+  d = hv.opt.distribute { total = 9, shares = 2, time = function(_, n)
+    if n <= 5 then
+      return n
+    end
+  end }
   equal("nil is a cap", d.counts, "5 4")
   local root = function(_, n) return n ^ 0.5 end
-  equal("minmax takes any that rises", hv.opt.distribute { total = 8, shares = 2, time = root }.value, 2)
-  refuses("not convex", "not convex", hv.opt.distribute, { total = 8, shares = 2, time = root, objective = "sum" })
-  refuses("falls", "never fall", hv.opt.distribute, { total = 8, time = { { { 0, 2 }, { 9, 1 } } } })
+  equal("minmax takes any that rises", hv.opt.distribute { total = 8, shares = 2,
+    time = root }.value, 2)
+  refuses("not convex", "not convex", hv.opt.distribute,
+    { total = 8, shares = 2, time = root, objective = "sum" })
+  refuses("falls", "never fall", hv.opt.distribute,
+    { total = 8, time = { { { 0, 2 }, { 9, 1 } } } })
   refuses("time raises", "deep inside", hv.opt.distribute,
-    { total = 8, shares = 2, time = function() error("deep inside") end })
-  refuses("too many values", "too many values", hv.opt.distribute, { total = 2000000, shares = 2, time = square })
+    { total = 8, shares = 2, time = function()
+      error("deep inside")
+    end })
+  refuses("too many values", "too many values", hv.opt.distribute,
+    { total = 2000000, shares = 2, time = square })
   refuses("point", "expected {count, time}", hv.opt.distribute, { total = 8, time = { { 3 } } })
-  refuses("curve as proportion", "no curves", hv.opt.distribute, { total = 8, time = { bent }, objective = "ratio" })
+  refuses("curve as proportion", "no curves", hv.opt.distribute,
+    { total = 8, time = { bent }, objective = "ratio" })
 end
 
 --- Linear programs: sensitivity and ordered sets.
@@ -183,7 +210,8 @@ end
 local function check_refusals()
   refuses("knapsack key", "did you mean 'items'", hv.opt.knapsack, { item = {}, cap = 1 })
   refuses("knapsack cap", "cap: expected a number", hv.opt.knapsack, { items = {} })
-  refuses("flow node", "a whole number from 1", hv.opt.maxflow, { edges = { { 0, 2, 1 } }, source = 1, sink = 2 })
+  refuses("flow node", "a whole number from 1", hv.opt.maxflow,
+    { edges = { { 0, 2, 1 } }, source = 1, sink = 2 })
   refuses("flow sink", "another node as sink", hv.opt.maxflow, { edges = {}, source = 1, sink = 1 })
   refuses("assign shape", "at least as many columns", hv.opt.assign, { cost = { { 1 }, { 2 } } })
   -- a first row without numbers fixes the width at 0: the next row must not be copied behind it
@@ -191,13 +219,15 @@ local function check_refusals()
   for k = 1, 2000 do
     wide[k] = k
   end
-  refuses("a row behind an empty one", "expected 0 numbers at 2, found 2000", hv.opt.assign, { cost = { {}, wide } })
+  refuses("a row behind an empty one", "expected 0 numbers at 2, found 2000", hv.opt.assign,
+    { cost = { {}, wide } })
   refuses("a path with an empty row", "expected 0 numbers at 2, found 2000", hv.opt.path,
     { cost = { {}, wide }, kind = "tsp_open" })
   refuses("no columns at all", "at least as many columns", hv.opt.assign, { cost = { {}, {} } })
   refuses("path matrix", "square matrix", hv.opt.path, { cost = { { 1, 2 } } })
   refuses("path kind", "expected", hv.opt.path, { cost = { { 0 } }, kind = "longest" })
-  refuses("cut node", "has no weight", hv.opt.cut, { weights = { 1 }, edges = { { 1, 2, 1 } }, parts = 1 })
+  refuses("cut node", "has no weight", hv.opt.cut,
+    { weights = { 1 }, edges = { { 1, 2, 1 } }, parts = 1 })
   refuses("choices rows", "expected 2 rows", hv.opt.graph_dp,
     { nodes = { { 1, 2 }, { 1 } }, edges = { { 1, 2, { { 1 } } } } })
   refuses("no chain", "a chain has edges", hv.opt.graph_dp,
@@ -209,20 +239,24 @@ local function check_chains()
   local random = search.generator(5)
   for _, shape in ipairs { { 2, 8 }, { 3, 10 }, { 4, 16 }, { 4, 24 } } do
     local k, n = shape[1], shape[2]
-    local p = { n = n, parts = k, load = {}, memory = {}, capacity = {}, cut = {}, sum = 0, max = 1 }
+    local p = { n = n, parts = k, load = {}, memory = {}, capacity = {}, cut = {}, sum = 0,
+      max = 1 }
     for s = 1, k do
       local pace = random(3)
       p.load[s], p.memory[s], p.capacity[s], p.cut[s] = {}, {}, 1.6e10 * n / k, s < k and {} or nil
       for l = 1, n do
         p.load[s][l], p.memory[s][l] = pace * (1 + 0.1 * random()), 1e10 * (1 + random() / 2)
-        if s < k and l < n then p.cut[s][l] = random() end
+        if s < k and l < n then
+          p.cut[s][l] = random()
+        end
       end
     end
     local exact, program = hv.opt.partition(p), chain_program.solve(p)
     assert((exact == nil) == (program == nil), "both or none")
     assert(not exact or math.abs(exact.value - program.value) <= 1e-7 * exact.value, "one value")
   end
-  assert(chain_program.solve { n = 1, parts = 2, load = { { 1 }, { 1 } } } == nil, "more parts than layers")
+  assert(chain_program.solve { n = 1, parts = 2, load = { { 1 }, { 1 } } } == nil,
+    "more parts than layers")
 end
 
 return {

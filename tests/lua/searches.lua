@@ -1,4 +1,5 @@
--- Tests of share/lua: search, policy, oracle, matrix, events. `hetviz selftest tests/lua/searches.lua`.
+-- Tests of share/lua: search, policy, oracle, matrix, events. `hetviz selftest
+-- tests/lua/searches.lua`.
 local events = require "events"
 local matrix = require "matrix"
 local numbers = require "numbers"
@@ -6,7 +7,8 @@ local oracle = require "testing.oracle"
 local policy = require "learn.policy"
 local search = require "search"
 
---- A landscape over lists of three digits with local optima; its optimum is known by looking at all.
+--- A landscape over lists of three digits with local optima; its optimum is known by looking at
+-- all.
 local function rough(s)
   local x = s[1] * 16 + s[2] * 4 + s[3]
   return (x * 37 + 11) % 64 + ((s[1] + s[2]) % 3) * 5
@@ -20,7 +22,9 @@ local function neighbours(s)
     for _, d in ipairs { -1, 1 } do
       local t = { s[1], s[2], s[3] }
       t[i] = t[i] + d
-      if t[i] >= 0 and t[i] <= 3 then out[#out + 1] = t end
+      if t[i] >= 0 and t[i] <= 3 then
+        out[#out + 1] = t
+      end
     end
   end
   return out
@@ -28,7 +32,9 @@ end
 
 local function problem(more)
   local p = { state = { 0, 0, 0 }, moves = neighbours, cost = rough, values = digits, seed = 7 }
-  for k, v in pairs(more) do p[k] = v end
+  for k, v in pairs(more) do
+    p[k] = v
+  end
   return p
 end
 
@@ -42,7 +48,9 @@ local function check_contract(t, name, more)
   end
   local a = search[name](p)
   local falling = true
-  for i = 2, #a.trace do falling = falling and a.trace[i][2] < a.trace[i - 1][2] end
+  for i = 2, #a.trace do
+    falling = falling and a.trace[i][2] < a.trace[i - 1][2]
+  end
   t.ok(name .. ": the trace falls", falling)
   t.near(name .. ": evaluations", a.evaluations, calls, 0)
   t.ok(name .. ": inside the budget", calls <= (more.budget or math.huge))
@@ -57,26 +65,34 @@ local function check_searches(t)
   for _, name in ipairs { "hill", "coordinate", "beam", "anneal", "mcmc", "ga" } do
     check_contract(t, name, { budget = 300, rounds = 6, hot = 20, temperature = 10 })
     t.ok(name .. ": not below the optimum",
-         search[name](problem { budget = 300, rounds = 6 }).cost >= all.cost)
+      search[name](problem { budget = 300, rounds = 6 }).cost >= all.cost)
   end
   t.near("a wide beam finds the optimum",
-         search.beam(problem { width = 64, rounds = 9, key = table.concat }).cost, all.cost, 0, "enumeration")
+    search.beam(problem { width = 64, rounds = 9, key = table.concat }).cost, all.cost, 0,
+    "enumeration")
   local cut = search.enumerate { states = search.product(digits), cost = rough, budget = 5 }
   t.ok("a cut enumeration says so", not cut.complete and cut.evaluations == 5)
   local count, last = 0, nil
-  for s in search.choices({ 2, 3, 1 }, 6) do count, last = count + 1, table.concat(s, " ") end
+  for s in search.choices({ 2, 3, 1 }, 6) do
+    count, last = count + 1, table.concat(s, " ")
+  end
   t.ok("choices: all states, the last in the end", count == 6 and last == "2 3 1")
-  t.ok("choices: too many", search.choices({ 2, 3, 1 }, 5) == nil and search.choices({ 9, 0 }, 5)() == nil)
-  t.ok("no state is allowed", search.hill(problem { cost = function() return nil end }).cost == math.huge)
+  t.ok("choices: too many", search.choices({ 2, 3, 1 }, 5) == nil
+      and search.choices({ 9, 0 }, 5)() == nil)
+  t.ok("no state is allowed",
+    search.hill(problem { cost = function() return nil end }).cost == math.huge)
   t.ok("factors", #search.factor(12, 3) == 18 and search.factor(12, 3)[1][3] == 12, "d3(12) = 18")
 end
 
 --- Travelling order of five places: best-first proves the optimum of all permutations.
 local function check_best_first(t)
-  local d = { { 0, 3, 9, 4, 7 }, { 3, 0, 2, 8, 6 }, { 9, 2, 0, 5, 1 }, { 4, 8, 5, 0, 3 }, { 7, 6, 1, 3, 0 } }
+  local d = { { 0, 3, 9, 4, 7 }, { 3, 0, 2, 8, 6 }, { 9, 2, 0, 5, 1 }, { 4, 8, 5, 0, 3 },
+    { 7, 6, 1, 3, 0 } }
   local function length(order)
     local sum = 0
-    for i = 2, #order do sum = sum + d[order[i - 1]][order[i]] end
+    for i = 2, #order do
+      sum = sum + d[order[i - 1]][order[i]]
+    end
     return sum
   end
   local best = search.enumerate { states = numbers.permutations(5), cost = length }
@@ -85,7 +101,9 @@ local function check_best_first(t)
     cost = function(s) return #s == 5 and length(s) or nil end,
     moves = function(s)
       local used, out = {}, {}
-      for _, i in ipairs(s) do used[i] = true end
+      for _, i in ipairs(s) do
+        used[i] = true
+      end
       for i = 1, 5 do
         if not used[i] then
           out[#out + 1] = { table.unpack(s) }
@@ -126,18 +144,23 @@ local function check_oracle(t)
     local from, most = 1, 0
     for _, last in ipairs(cut) do
       local sum = 0
-      for i = from, last do sum = sum + case[i] end
+      for i = from, last do
+        sum = sum + case[i]
+      end
       most, from = math.max(most, sum), last + 1
     end
     return most
   end
   local function exact(case)
     local cut = {}
-    for i, range in ipairs(hv.opt.partition { n = #case, parts = 2, load = case }.stages) do cut[i] = range[2] end
+    for i, range in ipairs(hv.opt.partition { n = #case, parts = 2, load = case }.stages) do
+      cut[i] = range[2]
+    end
     return cut
   end
   local q = {
-    cases = cases, cost = longest, states = function(case) return oracle.cuts(#case, 2) end, solve = exact,
+    cases = cases, cost = longest, states = function(case) return oracle.cuts(#case, 2) end,
+    solve = exact,
   }
   local r = oracle.compare(q)
   t.ok("hv.opt.partition is exact", r.optimal == 3 and #r.wrong == 0)
@@ -150,7 +173,8 @@ local function check_oracle(t)
 end
 
 local function check_least_pipeline(t)
-  t.near("least pipeline", oracle.least_pipeline({ { 5, 3 }, { [4] = 6, [8] = 2 } }, 4), 14, 0, "3 + 2 + 3 x 3")
+  t.near("least pipeline", oracle.least_pipeline({ { 5, 3 }, { [4] = 6, [8] = 2 } }, 4), 14, 0,
+    "3 + 2 + 3 x 3")
 end
 
 local function check_matrix(t)
@@ -162,12 +186,15 @@ local function check_matrix(t)
   for k, v in ipairs(vectors) do
     for i = 1, 3 do
       local sum = 0
-      for j = 1, 3 do sum = sum + a[i][j] * v[j] end
+      for j = 1, 3 do
+        sum = sum + a[i][j] * v[j]
+      end
       off = math.max(off, math.abs(sum - values[k] * v[i]))
     end
   end
   t.near("A v = λ v", off, 0, 1e-12)
-  t.ok("errors", not pcall(matrix.eigen, { { 1, 2 }, { 3, 4 } }) and not pcall(matrix.mul, { { 1 } }, { { 1 }, { 2 } }))
+  t.ok("errors", not pcall(matrix.eigen, { { 1, 2 }, { 3, 4 } })
+      and not pcall(matrix.mul, { { 1 } }, { { 1 }, { 2 } }))
 end
 
 local function check_events(t)

@@ -63,12 +63,14 @@ end
 local function check_refusals()
   local one = { resource = 1, time_s = 1 }
   refuses("a key", "did you mean 'tasks'", { task = {}, resources = 1 })
-  refuses("a key of a task", "did you mean 'time_s'", { resources = 1, tasks = { { resource = 1, times = 1 } } })
+  refuses("a key of a task", "did you mean 'time_s'",
+    { resources = 1, tasks = { { resource = 1, times = 1 } } })
   refuses("no time", "time_s: expected a number", { resources = 1, tasks = { { resource = 1 } } })
   refuses("no list", "tasks: expected a list", { resources = 1 })
   refuses("no table", "a list of tables", { resources = 1, tasks = { 7 } })
   refuses("no resources", "resources: expected", { tasks = { one } })
-  refuses("a resource too many", "resource: expected", { resources = 1, tasks = { { resource = 2, time_s = 1 } } })
+  refuses("a resource too many", "resource: expected",
+    { resources = 1, tasks = { { resource = 2, time_s = 1 } } })
   refuses("a name nobody has", "resource: expected",
     { resources = { "a" }, tasks = { { resource = "b", time_s = 1 } } })
   refuses("a resource twice", "task 1: holds a resource twice",
@@ -80,7 +82,8 @@ local function check_refusals()
     { resource = 1, time_s = 1, after = { 2 } }, { resource = 1, time_s = 1, after = { 1 } } } })
   refuses("too little memory", "nothing can go on", { resources = 1, caps = { memory_bytes = 1 },
     tasks = { { resource = 1, time_s = 1, memory_bytes = 2 } } })
-  refuses("memory of nobody", "resource: expected", { resources = 1, caps = { memory_bytes = { 1, 2 } }, tasks = {} })
+  refuses("memory of nobody", "resource: expected",
+    { resources = 1, caps = { memory_bytes = { 1, 2 } }, tasks = {} })
 end
 
 return {

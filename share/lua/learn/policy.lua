@@ -15,12 +15,16 @@ local policy = {}
 -- assert(p[1] == 0.5)
 function policy.softmax(logits, temperature)
   local most, sum, out = -math.huge, 0, {}
-  for _, x in ipairs(logits) do most = math.max(most, x) end
+  for _, x in ipairs(logits) do
+    most = math.max(most, x)
+  end
   for i, x in ipairs(logits) do
     out[i] = math.exp((x - most) / (temperature or 1))
     sum = sum + out[i]
   end
-  for i = 1, #out do out[i] = out[i] / sum end
+  for i = 1, #out do
+    out[i] = out[i] / sum
+  end
   return out
 end
 
@@ -36,7 +40,9 @@ function policy.draw(random, probabilities)
   local x = random()
   for i, p in ipairs(probabilities) do
     x = x - p
-    if x < 0 then return i end
+    if x < 0 then
+      return i
+    end
   end
   return #probabilities
 end
@@ -61,7 +67,9 @@ end
 
 local function all_softmax(logits)
   local out = {}
-  for i, row in ipairs(logits) do out[i] = policy.softmax(row) end
+  for i, row in ipairs(logits) do
+    out[i] = policy.softmax(row)
+  end
   return out
 end
 
@@ -69,10 +77,14 @@ end
 local function advantages(costs)
   local mean, var, n = 0, 0, 0
   for _, c in ipairs(costs) do
-    if c < math.huge then mean, n = mean + c, n + 1 end
+    if c < math.huge then
+      mean, n = mean + c, n + 1
+    end
   end
   mean = mean / math.max(n, 1)
-  for _, c in ipairs(costs) do var = var + (c < math.huge and (c - mean) ^ 2 or 0) end
+  for _, c in ipairs(costs) do
+    var = var + (c < math.huge and (c - mean) ^ 2 or 0)
+  end
   local deviation, out = math.sqrt(var / math.max(n, 1)), {}
   for i, c in ipairs(costs) do
     out[i] = c == math.huge and -2 or deviation > 0 and (mean - c) / deviation or 0
@@ -80,12 +92,15 @@ local function advantages(costs)
   return out
 end
 
---- Draws a batch, then calls update(logits, states, probabilities, advantages), until the budget ends.
+--- Draws a batch, then calls update(logits, states, probabilities, advantages), until the budget
+-- ends.
 local function train(problem, update)
   local random, logits = search.generator(problem.seed), {}
   for i, n in ipairs(problem.choices) do
     logits[i] = {}
-    for k = 1, n do logits[i][k] = 0 end
+    for k = 1, n do
+      logits[i][k] = 0
+    end
   end
   local out = { cost = math.huge, evaluations = 0, trace = {}, complete = false }
   local budget, batch = problem.budget or 1000, problem.batch or 16
@@ -93,7 +108,9 @@ local function train(problem, update)
     local probabilities, states, costs = all_softmax(logits), {}, {}
     for b = 1, math.min(batch, budget - out.evaluations) do
       local s = {}
-      for i, p in ipairs(probabilities) do s[i] = policy.draw(random, p) end
+      for i, p in ipairs(probabilities) do
+        s[i] = policy.draw(random, p)
+      end
       local cost = problem.cost(s) or math.huge
       out.evaluations, states[b], costs[b] = out.evaluations + 1, s, cost
       if cost < out.cost then
@@ -118,14 +135,18 @@ function policy.zeros(rows)
   local out = {}
   for i, row in ipairs(rows) do
     out[i] = {}
-    for k = 1, #row do out[i][k] = 0 end
+    for k = 1, #row do
+      out[i][k] = 0
+    end
   end
   return out
 end
 
 local function step(logits, gradient, rate)
   for i, row in ipairs(gradient) do
-    for k, g in ipairs(row) do logits[i][k] = logits[i][k] + rate * g end
+    for k, g in ipairs(row) do
+      logits[i][k] = logits[i][k] + rate * g
+    end
   end
 end
 
@@ -140,17 +161,19 @@ function policy.likeliest(probabilities)
   local state = {}
   for i, p in ipairs(probabilities) do
     state[i] = 1
-    for k = 2, #p do state[i] = p[k] > p[state[i]] and k or state[i] end
+    for k = 2, #p do
+      state[i] = p[k] > p[state[i]] and k or state[i]
+    end
   end
   return state
 end
 
 --- Policy gradient with the batch's mean as baseline (Williams, Machine Learning 8, 1992).
 -- @function policy.reinforce
--- @tparam table problem {choices = list of how many values each decision has, cost = function(list of
--- chosen numbers from 1), budget = 1000, batch = 16, rate = 0.3, seed = 1}
--- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, probabilities = list of
--- lists}
+-- @tparam table problem {choices = list of how many values each decision has, cost = function(list
+-- of chosen numbers from 1), budget = 1000, batch = 16, rate = 0.3, seed = 1}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, probabilities =
+-- list of lists}
 -- @units any, the caller's; probabilities are shares; budget, batch and evaluations are counts
 -- @raise errors of cost
 -- @usage local r = require("learn.policy").reinforce { choices = { 3, 3 },
@@ -166,14 +189,14 @@ function policy.reinforce(problem)
   end)
 end
 
---- Policy gradient as HeterPS trains it (Liu et al., FGCS 148, 2023, section 5): rewards −cost, the gradient summed
--- over a batch, the baseline following the batches' means.
+--- Policy gradient as HeterPS trains it (Liu et al., FGCS 148, 2023, section 5): rewards −cost, the
+-- gradient summed over a batch, the baseline following the batches' means.
 -- @function policy.moving
--- @tparam table problem {choices = list of how many values each decision has, cost = function(list of
--- chosen numbers from 1), penalty = cost where it is nil, budget = 1000, batch = 16, rate = 0.003, gamma = 0.1:
--- how fast the baseline follows, seed = 1}
--- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, probabilities = list of
--- lists}
+-- @tparam table problem {choices = list of how many values each decision has, cost = function(list
+-- of chosen numbers from 1), penalty = cost where it is nil, budget = 1000, batch = 16, rate =
+-- 0.003, gamma = 0.1: how fast the baseline follows, seed = 1}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, probabilities =
+-- list of lists}
 -- @units any, the caller's; probabilities are shares; budget, batch and evaluations are counts
 -- @raise errors of cost
 -- @usage local r = require("learn.policy").moving { choices = { 3, 3 }, penalty = 9, rate = 0.1,
@@ -188,9 +211,13 @@ function policy.moving(problem)
   end }, { __index = problem })
   return train(watched, function(logits, states, probabilities)
     local mean, gradient = 0, policy.zeros(logits)
-    for _, r in ipairs(rewards) do mean = mean + r / #rewards end
+    for _, r in ipairs(rewards) do
+      mean = mean + r / #rewards
+    end
     baseline = baseline or mean
-    for b, s in ipairs(states) do add_gradient(gradient, s, probabilities, rewards[b] - baseline) end
+    for b, s in ipairs(states) do
+      add_gradient(gradient, s, probabilities, rewards[b] - baseline)
+    end
     step(logits, gradient, problem.rate or 0.003)
     baseline, rewards = (1 - gamma) * baseline + gamma * mean, {}
   end)
@@ -198,11 +225,12 @@ end
 
 --- Proximal policy optimisation with clipped ratios (Schulman et al., arXiv 1707.06347).
 -- @function policy.ppo
--- @tparam table problem {choices = list of how many values each
--- decision has, cost, budget = 1000, batch = 16, rate = 0.3, epochs = 4, clip = 0.2, seed = 1}
--- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, probabilities = list of
--- lists}
--- @units any, the caller's; probabilities are shares; budget, batch, epochs and evaluations are counts
+-- @tparam table problem {choices = list of how many values each decision has, cost, budget = 1000,
+-- batch = 16, rate = 0.3, epochs = 4, clip = 0.2, seed = 1}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, probabilities =
+-- list of lists}
+-- @units any, the caller's; probabilities are shares; budget, batch, epochs and evaluations are
+-- counts
 -- @raise errors of cost
 -- @usage local r = require("learn.policy").ppo { choices = { 3, 3 },
 --   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 3) end, budget = 300 }
@@ -216,7 +244,9 @@ function policy.ppo(problem)
         local ratio = math.exp(log_ratio(s, now, before))
         local a = advantage[b]
         local clipped = a > 0 and ratio > 1 + clip or a < 0 and ratio < 1 - clip
-        if not clipped then add_gradient(gradient, s, now, ratio * a / #states) end
+        if not clipped then
+          add_gradient(gradient, s, now, ratio * a / #states)
+        end
       end
       step(logits, gradient, problem.rate or 0.3)
     end

@@ -1,9 +1,10 @@
---- Measured layers of OPT-350M on A100 and V100 that Sailor publishes (eth-easl/sailor cf2c8e3, its profiles, SOSP
--- 2025);
--- the Metis run of the same models was made of them. For the self-tests of both.
+--- Measured layers of OPT-350M on A100 and V100 that Sailor publishes (eth-easl/sailor cf2c8e3, its
+-- profiles, SOSP 2025); the Metis run of the same models was made of them. For the self-tests of
+-- both.
 local opt350 = {}
 
--- Forward + backward in ms by type, tensor degree and micro-batch: embedding, first block, other 23 blocks, head.
+-- Forward + backward in ms by type, tensor degree and micro-batch: embedding, first block, other 23
+-- blocks, head.
 local passes = {
   a = {
     { [1] = { 0.403, 8.692, 8.223, 8.497 }, [2] = { 0.429, 16.226, 15.797, 15.755 },
@@ -22,7 +23,8 @@ local passes = {
       [4] = { 1.746, 29.535, 29.392, 50.596 }, [8] = { 3.176, 58.44, 58.495, 101.282 } },
   },
 }
--- Bytes of the parameters, and of what a sequence leaves behind: embedding, block, head; by tensor degree.
+-- Bytes of the parameters, and of what a sequence leaves behind: embedding, block, head; by tensor
+-- degree.
 opt350.parameters = { { 214433792, 50384896, 206053376 }, { 111673344, 25204736, 103292928 }, nil,
   { 60293120, 12614656, 51912704 } }
 opt350.saved = { { 8388608, 360726528, 834694144 }, { 8407040, 192954368, 423652352 }, nil,
@@ -37,7 +39,9 @@ end
 --- Milliseconds of a run of layers; nil where it was not measured.
 function opt350.pass_ms(type, tp, micro_batch, from, to)
   local t = passes[type][tp] and passes[type][tp][micro_batch]
-  if not t then return nil end
+  if not t then
+    return nil
+  end
   return opt350.run({ t[1], t[3], t[4] }, from, to) + (from <= 2 and to >= 2 and t[2] - t[3] or 0)
 end
 

@@ -13,9 +13,9 @@ end
 
 --- Runs a heuristic and an exhaustive search on every case and says how far the heuristic is off.
 -- @function oracle.compare
--- @tparam table q {cases = list, solve = function(case) giving a state, states = function(case) giving a
--- list or iterator of all states, cost = function(state, case) giving a number or nil (states are plans
--- and this their simulated seconds)}
+-- @tparam table q {cases = list, solve = function(case) giving a state, states = function(case)
+-- giving a list or iterator of all states, cost = function(state, case) giving a number or nil
+-- (states are plans and this their simulated seconds)}
 -- @treturn table {cases, optimal = how many the heuristic solved to the optimum, worst = largest
 -- relative gap, mean = mean gap, wrong = list of {case, got, best}: costs nil or below the optimum}
 -- @units gaps are shares of the optimum's cost; costs in the caller's unit
@@ -28,7 +28,9 @@ function oracle.compare(q)
   local price = q.cost or simulated
   local out = { cases = #q.cases, optimal = 0, worst = 0, mean = 0, wrong = {} }
   for _, case in ipairs(q.cases) do
-    local function cost(s) return price(s, case) end
+    local function cost(s)
+      return price(s, case)
+    end
     local best = search.enumerate { states = q.states(case), cost = cost }.cost
     local state = q.solve(case)
     local got = state ~= nil and cost(state) or nil
@@ -55,7 +57,9 @@ end
 -- @raise none
 -- @usage assert(#require("testing.oracle").cuts(4, 2) == 3)
 function oracle.cuts(n, parts)
-  if parts == 1 then return { { n } } end
+  if parts == 1 then
+    return { { n } }
+  end
   local out = {}
   for last = parts - 1, n - 1 do
     for _, head in ipairs(oracle.cuts(last, parts - 1)) do
@@ -71,7 +75,9 @@ local function equal_layers(times, n, most)
   local p = { n = n, parts = #times, load = {}, memory = {}, capacity = {}, sum = 0, max = 1 }
   for q, t in ipairs(times) do
     p.load[q], p.memory[q], p.capacity[q] = {}, {}, most[q] or n
-    for l = 1, n do p.load[q][l], p.memory[q][l] = t, 1 end
+    for l = 1, n do
+      p.load[q][l], p.memory[q][l] = t, 1
+    end
   end
   return p
 end
@@ -85,7 +91,9 @@ end
 -- @units seconds
 -- @raise as hv.opt.lp
 -- @usage assert(math.abs(require("testing.oracle").chain_program({ 1, 2 }, 6, {}) - 4) < 1e-6)
-function oracle.chain_program(times, n, most) return chain_program.solve(equal_layers(times, n, most)).value end
+function oracle.chain_program(times, n, most)
+  return chain_program.solve(equal_layers(times, n, most)).value
+end
 
 --- The same by hv.opt.partition.
 -- @function oracle.chain_partition
@@ -96,10 +104,12 @@ function oracle.chain_program(times, n, most) return chain_program.solve(equal_l
 -- @units seconds
 -- @raise as hv.opt.partition
 -- @usage assert(require("testing.oracle").chain_partition({ 1, 2 }, 6, {}).value == 4)
-function oracle.chain_partition(times, n, most) return hv.opt.partition(equal_layers(times, n, most)) end
+function oracle.chain_partition(times, n, most)
+  return hv.opt.partition(equal_layers(times, n, most))
+end
 
---- min over all cuts of a list into parts of sum t + (w1 + w2·(k - 1))·t_k + w3·(t_k + …), k the rightmost
--- largest part: what hv.opt.partition does with `weights`, by trying all of them.
+--- min over all cuts of a list into parts of sum t + (w1 + w2·(k - 1))·t_k + w3·(t_k + …), k the
+-- rightmost largest part: what hv.opt.partition does with `weights`, by trying all of them.
 -- @function oracle.weighted_cut
 -- @tparam table times list of seconds per layer
 -- @tparam integer parts how many
@@ -138,7 +148,9 @@ function oracle.divisions(n, parts)
   local function put(v)
     if v > n then
       list[#list + 1] = {}
-      for s = 1, parts do list[#list][s] = { table.unpack(now[s]) } end
+      for s = 1, parts do
+        list[#list][s] = { table.unpack(now[s]) }
+      end
       return
     end
     for s = 1, math.min(parts, opened + 1) do
@@ -149,14 +161,17 @@ function oracle.divisions(n, parts)
         put(v + 1)
         table.remove(now[s])
       end
-      if fresh then opened = opened - 1 end
+      if fresh then
+        opened = opened - 1
+      end
     end
   end
   put(1)
   return list
 end
 
---- The least Eq-P (claims.pipeline_s) where every stage takes one of its times, by trying all combinations.
+--- The least Eq-P (claims.pipeline_s) where every stage takes one of its times, by trying all
+-- combinations.
 -- @function oracle.least_pipeline
 -- @tparam table times list per stage of a table of times, by any key
 -- @tparam integer micro_batches M
@@ -168,7 +183,9 @@ function oracle.least_pipeline(times, micro_batches)
   local lists, least = {}, math.huge
   for s, own in ipairs(times) do
     lists[s] = {}
-    for _, t in pairs(own) do table.insert(lists[s], t) end
+    for _, t in pairs(own) do
+      table.insert(lists[s], t)
+    end
   end
   for stage_s in search.product(lists) do
     least = math.min(least, (claims.pipeline_s(stage_s, micro_batches)))
