@@ -216,6 +216,7 @@ bench: $(BIN) $(BENCH) ## measure start, planning, evaluation, memory
 layers: $(call obj,$(SRC_LIB) $(SRC_PROGRAM)) ## no room reaches up, by linking and by includes; no folders in circles
 	@CC='$(CC)' LDFLAGS='$(ALL_LDFLAGS)' tests/lint/layers $(O) '$(LIBS_SOLVER)' '$(LIBS_LUA)'
 	@tests/lint/circles $(O)
+	@tests/lint/libraries
 headers: ## every header compiles on its own; those that need CUDA only where its headers are
 	@for h in $$(find solver scripting ui -name '*.h' 2>/dev/null); do \
 	  cuda=; case $$h in solver/profiler/cuda/*) cuda='$(if $(HAS_CUDA),-isystem $(CUDA_HOME)/include)'; \

@@ -1,4 +1,5 @@
 -- Small dense matrices: lists of rows.
+-- Library: preduce is its one user so far; spectral gaps of other gossip averages need it next.
 local matrix = {}
 
 --- A matrix of zeros, or with `diagonal` on its diagonal.

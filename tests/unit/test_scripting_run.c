@@ -402,6 +402,8 @@ static void test_mistakes(void **state)
         {"return hv.plan.new{micro_batch = 1, replicas = {{micro_batches = 1, stages = {{devices = "
          "'a[0].*', layers = {0, 32}, tp = 8}}}}}.iteration_s",
          "plan:eval().iteration_s"},
+        {"return require 'layout'", "module 'layout' has a new name: its functions are in numbers"},
+        {"return require 'wires'", "module 'wires' has a new name: links"},
         {"return require 'serch'", "neither in the plugin's folder nor in share/lua"},
     };
     (void)state;

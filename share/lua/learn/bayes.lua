@@ -1,6 +1,7 @@
 -- Bayesian optimisation of a row of choices: a Gaussian process over how many choices differ, the
 -- next point by the improvement that it expects (Mockus 1978; Jones, Schonlau and Welch, Journal of
 -- Global Optimization 13, 1998).
+-- Library: heterps is its one user so far; placement by learned search needs it next.
 local search = require "search"
 
 local bayes = {}

@@ -1,5 +1,6 @@
 -- Learned choices without a neural network: a table of logits per decision, trained by policy
 -- gradients. Enough for placements and orders of a few dozen decisions.
+-- Library: heterps is its one user so far; systems that learn placements need it next.
 local search = require "search"
 
 local policy = {}

@@ -1,6 +1,7 @@
 -- Choices for a row of layers made by a recurrent network that reads what each layer is like,
 -- trained by policy gradients: an LSTM (Hochreiter and Schmidhuber, Neural Computation 9, 1997) or
 -- a plain recurrent cell.
+-- Library: heterps is its one user so far; systems that learn placements need it next.
 local policy = require "learn.policy"
 local search = require "search"
 
