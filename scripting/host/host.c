@@ -226,9 +226,9 @@ static enum hv_status report(struct hv_host *h, int code, struct hv_err *err)
     return s;
 }
 
-enum hv_status hv__call(struct hv_host *h, int n_args, int n_results, struct hv_err *err)
+enum hv_status hv__call(lua_State *L, int n_args, int n_results, struct hv_err *err)
 {
-    lua_State *L = h->L;
+    struct hv_host *h = hv__host(L);
     int handler = lua_gettop(L) - n_args;
 
     hv_str_clear(&h->message);
@@ -265,13 +265,13 @@ enum hv_status hv__guard(struct hv_host *h, lua_CFunction f, void *arg, struct h
     h->origin_file[0] = '\0';
     lua_pushcfunction(h->L, f);
     lua_pushlightuserdata(h->L, arg);
-    return hv__call(h, 1, 0, err);
+    return hv__call(h->L, 1, 0, err);
 }
 
-enum hv_status hv__load(struct hv_host *h, const char *text, size_t n, const char *name, int env,
+enum hv_status hv__load(lua_State *L, const char *text, size_t n, const char *name, int env,
                         struct hv_err *err)
 {
-    lua_State *L = h->L;
+    struct hv_host *h = hv__host(L);
     char chunk[512];
 
     env = lua_absindex(L, env);
@@ -286,7 +286,7 @@ enum hv_status hv__load(struct hv_host *h, const char *text, size_t n, const cha
     }
     lua_pushvalue(L, env);
     lua_setupvalue(L, -2, 1);
-    return hv__call(h, 0, 1, err);
+    return hv__call(L, 0, 1, err);
 }
 
 int hv__raise(lua_State *L, const struct hv_err *err)
@@ -364,21 +364,21 @@ static int push_env(lua_State *L)
     return 1;
 }
 
-enum hv_status hv__env(struct hv_host *h, const char *folder, const char *label, struct hv_err *err)
+enum hv_status hv__env(lua_State *L, const char *folder, const char *label, struct hv_err *err)
 {
     struct place place = {folder, label};
-    lua_pushcfunction(h->L, push_env);
-    lua_pushlightuserdata(h->L, &place);
-    return hv__call(h, 1, 1, err);
+    lua_pushcfunction(L, push_env);
+    lua_pushlightuserdata(L, &place);
+    return hv__call(L, 1, 1, err);
 }
 
 enum hv_status hv_host_run_text(struct hv_host *h, const char *text, size_t n, const char *name,
                                 const char *folder, struct hv_err *err)
 {
-    enum hv_status s = hv__env(h, folder, folder, err);
+    enum hv_status s = hv__env(h->L, folder, folder, err);
 
     if (s == HV_OK) {
-        s = hv__load(h, text, n, name, -1, err);
+        s = hv__load(h->L, text, n, name, -1, err);
         lua_settop(h->L, 0);
     }
     hv_arena_free(&h->arena);

@@ -44,18 +44,18 @@ void hv__sandbox_open(lua_State *L, void (*open_api)(lua_State *L));
  * `folder` first (NULL: in share/lua only); messages call that folder `label`. */
 void hv__env_push(lua_State *L, const char *folder, const char *label);
 /** As hv__env_push, protected. */
-enum hv_status hv__env(struct hv_host *h, const char *folder, const char *label,
+enum hv_status hv__env(lua_State *L, const char *folder, const char *label,
                        struct hv_err *err) HV_NODISCARD;
 /**
  * Compiles a text chunk and calls it in the environment at `env`; leaves one result.
  * Errors: as hv__call.
  */
-enum hv_status hv__load(struct hv_host *h, const char *text, size_t n, const char *name, int env,
+enum hv_status hv__load(lua_State *L, const char *text, size_t n, const char *name, int env,
                         struct hv_err *err) HV_NODISCARD;
-/** Protected call of the function below n_args arguments; fills err with file:line and the host's
+/** Protected call, on the stack of L, which may be a coroutine's, of the function below n_args
+ * arguments; fills err with file:line and the host's
  * traceback. */
-enum hv_status hv__call(struct hv_host *h, int n_args, int n_results,
-                        struct hv_err *err) HV_NODISCARD;
+enum hv_status hv__call(lua_State *L, int n_args, int n_results, struct hv_err *err) HV_NODISCARD;
 /** Remembers the Lua function at the top as the one to blame where an error names no line. */
 void hv__blame(lua_State *L);
 /** Runs a C function protected with one light userdata argument; for set-up code that may run out

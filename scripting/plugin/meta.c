@@ -60,7 +60,7 @@ static void add_folder(struct hv_str *out, const char *path)
 }
 
 /** Runs a file's chunk in a fresh environment; leaves its result on the stack. */
-static enum hv_status push_file(struct hv_host *h, const char *path, const char *name,
+static enum hv_status push_file(lua_State *L, const char *path, const char *name,
                                 struct hv_err *err)
 {
     struct hv_str text = {0}, folder = {0}, label = {0};
@@ -72,11 +72,11 @@ static enum hv_status push_file(struct hv_host *h, const char *path, const char 
     add_folder(&folder, path);
     add_folder(&label, name);
     if (s == HV_OK) {
-        s = hv__env(h, hv_str_cstr(&folder), hv_str_cstr(&label), err);
+        s = hv__env(L, hv_str_cstr(&folder), hv_str_cstr(&label), err);
     }
     if (s == HV_OK) {
-        s = hv__load(h, hv_str_cstr(&text), text.n, name, -1, err);
-        lua_remove(h->L, s == HV_OK ? -2 : -1);
+        s = hv__load(L, hv_str_cstr(&text), text.n, name, -1, err);
+        lua_remove(L, s == HV_OK ? -2 : -1);
     }
     hv_str_free(&text);
     hv_str_free(&folder);
@@ -84,20 +84,19 @@ static enum hv_status push_file(struct hv_host *h, const char *path, const char 
     return s;
 }
 
-enum hv_status hv__plugin_push(struct hv_host *h, const char *path, const char *name,
-                               struct hv_err *err)
+enum hv_status hv__plugin_push(lua_State *L, const char *path, const char *name, struct hv_err *err)
 {
-    enum hv_status s = push_file(h, path, name, err);
+    enum hv_status s = push_file(L, path, name, err);
 
-    if (s == HV_OK && !lua_istable(h->L, -1)) {
+    if (s == HV_OK && !lua_istable(L, -1)) {
         s = hv_err_at(err, HV_EPLUGIN, name, 1, 0,
-                      "a plugin returns a table, this one returns a %s", luaL_typename(h->L, -1));
-        lua_pop(h->L, 1);
+                      "a plugin returns a table, this one returns a %s", luaL_typename(L, -1));
+        lua_pop(L, 1);
     }
     return s;
 }
 
-enum hv_status hv__plugin_push_selftest(struct hv_host *h, const char *path, const char *name,
+enum hv_status hv__plugin_push_selftest(lua_State *L, const char *path, const char *name,
                                         struct hv_err *err)
 {
     struct hv_str file = {0}, label = {0};
@@ -106,12 +105,12 @@ enum hv_status hv__plugin_push_selftest(struct hv_host *h, const char *path, con
     hv_str_adds(&file, "/" HV__SELFTEST_FILE);
     add_folder(&label, name);
     hv_str_adds(&label, "/" HV__SELFTEST_FILE);
-    enum hv_status s = push_file(h, hv_str_cstr(&file), hv_str_cstr(&label), err);
-    if (s == HV_OK && !lua_isfunction(h->L, -1)) {
+    enum hv_status s = push_file(L, hv_str_cstr(&file), hv_str_cstr(&label), err);
+    if (s == HV_OK && !lua_isfunction(L, -1)) {
         s = hv_err_at(err, HV_EPLUGIN, hv_str_cstr(&label), 1, 0,
                       HV__SELFTEST_FILE " returns a function(t), this one returns a %s",
-                      luaL_typename(h->L, -1));
-        lua_pop(h->L, 1);
+                      luaL_typename(L, -1));
+        lua_pop(L, 1);
     }
     hv_str_free(&file);
     hv_str_free(&label);
@@ -159,7 +158,7 @@ enum hv_status hv__plugin_meta(struct hv_host *h, json_t **out, struct hv_err *e
     *out = NULL;
     lua_pushcfunction(h->L, strip_functions);
     lua_pushvalue(h->L, -2);
-    enum hv_status s = hv__call(h, 1, 1, err);
+    enum hv_status s = hv__call(h->L, 1, 1, err);
     if (s != HV_OK) {
         return s;
     }

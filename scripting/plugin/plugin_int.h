@@ -9,11 +9,11 @@
  * Runs the plugin's chunk in a fresh environment of the host and leaves the returned table on Lua's
  * stack. `path` is read, `name` is shown in messages.
  */
-enum hv_status hv__plugin_push(struct hv_host *h, const char *path, const char *name,
+enum hv_status hv__plugin_push(lua_State *L, const char *path, const char *name,
                                struct hv_err *err) HV_NODISCARD;
 /** Runs the selftest.lua beside a plugin.lua (path and name of that one) in a fresh environment and
  * leaves the function it returns on Lua's stack. */
-enum hv_status hv__plugin_push_selftest(struct hv_host *h, const char *path, const char *name,
+enum hv_status hv__plugin_push_selftest(lua_State *L, const char *path, const char *name,
                                         struct hv_err *err) HV_NODISCARD;
 /** Metadata tree of the plugin table at the top (functions become the list "functions"). */
 enum hv_status hv__plugin_meta(struct hv_host *h, json_t **out, struct hv_err *err) HV_NODISCARD;

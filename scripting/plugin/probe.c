@@ -37,7 +37,7 @@ static double now_s(void)
 static enum hv_status run_chunk(struct hv_host *h, const struct hv__probe *p, json_t **out,
                                 struct hv_err *err)
 {
-    enum hv_status s = hv__plugin_push(h, p->path, p->name, err);
+    enum hv_status s = hv__plugin_push(h->L, p->path, p->name, err);
 
     *out = NULL;
     if (s == HV_OK) {

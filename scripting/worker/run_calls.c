@@ -8,12 +8,13 @@
 #include "scripting/worker/parts_int.h"
 
 #define STRATEGY_DEPTH 4
+#define GUEST          "hv.guest" /* metatable */
 
 void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *options)
 {
     struct hv_err err = {0};
 
-    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK) {
+    if (hv__plugin_push(L, p->path, p->name, &err) != HV_OK) {
         hv__raise(L, &err);
     }
     lua_getfield(L, -1, "plan");
@@ -21,6 +22,31 @@ void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *option
     lua_remove(L, -2);
     hv__push_ctx(L, options);
     lua_call(L, 1, 2);
+}
+
+/** Leaves the guest whose run is in the userdata at 1. */
+static int leave_guest(lua_State *L)
+{
+    struct hv__run **r = lua_touserdata(L, 1);
+    (*r)->depth--;
+    return 0;
+}
+
+/** One strategy more is called by another. Returns the stack index of the value that takes the
+ * count back: when its slot is closed, or when an error passes it. */
+static int enter_guest(lua_State *L, struct hv__run *r)
+{
+    struct hv__run **held = lua_newuserdatauv(L, sizeof *held, 0);
+
+    *held = r;
+    if (luaL_newmetatable(L, GUEST)) {
+        lua_pushcfunction(L, leave_guest);
+        lua_setfield(L, -2, "__close");
+    }
+    lua_setmetatable(L, -2);
+    r->depth++;
+    lua_toclose(L, -1);
+    return lua_gettop(L);
 }
 
 static int call_strategy(lua_State *L, struct hv__run *r)
@@ -62,9 +88,9 @@ static int call_strategy(lua_State *L, struct hv__run *r)
         lua_pushstring(L, why);
         return 2;
     }
-    r->depth++;
+    int guest = enter_guest(L, r);
     hv__call_plan(L, p, options);
-    r->depth--;
+    lua_closeslot(L, guest);
     if (lua_isnil(L, -2)) {
         return 2;
     }

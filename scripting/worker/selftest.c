@@ -92,7 +92,7 @@ static int run_selftest(lua_State *L)
     const struct hv_plugin *p = ((struct selftest *)lua_touserdata(L, 1))->plugin;
     struct hv_err err = {0};
 
-    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK) {
+    if (hv__plugin_push(L, p->path, p->name, &err) != HV_OK) {
         hv__raise(L, &err);
     }
     if (lua_getfield(L, -1, "selftest") != LUA_TNIL) {
@@ -102,7 +102,7 @@ static int run_selftest(lua_State *L)
     if (!p->in_folder || !hv__has_selftest_file(p->path)) {
         return 0;
     }
-    if (hv__plugin_push_selftest(hv__host(L), p->path, p->name, &err) != HV_OK) {
+    if (hv__plugin_push_selftest(L, p->path, p->name, &err) != HV_OK) {
         hv__raise(L, &err);
     }
     luaL_newlib(L, methods);

@@ -313,6 +313,33 @@ static void test_skeleton_folder(void **state)
     hv_str_free(&out);
 }
 
+/** Strategies called by another one: each failure gives its level back, and a coroutine has its own
+ * stack. */
+static void test_guests(void **state)
+{
+    (void)state;
+    put("fails/plugin.lua", PLUGIN("fails", "", "error('on purpose')"));
+    put("answers/plugin.lua", PLUGIN("answers", "", "return nil, 'an answer'"));
+    put("one/plugin.lua", PLUGIN("one", "",
+                                 "for i = 1, 9 do\n"
+                                 "  local ok, why = pcall(hv.strategy, 'fails')\n"
+                                 "  assert(not ok and why:find('on purpose'), why)\n"
+                                 "end\n"
+                                 "local _, reason = hv.strategy('answers')\n"
+                                 "return nil, reason"));
+    expect_reason("an answer");
+    put("one/plugin.lua", PLUGIN("one", "",
+                                 "local function guest(id) return select(2, hv.strategy(id)) end\n"
+                                 "local resume = coroutine.wrap(function(id)\n"
+                                 "  while true do id = coroutine.yield(guest(id)) end\n"
+                                 "end)\n"
+                                 "local first, second = resume('answers'), resume('answers')\n"
+                                 "local ok, why = pcall(coroutine.wrap(guest), 'fails')\n"
+                                 "assert(not ok and why:find('on purpose'), why)\n"
+                                 "return nil, first .. ' and ' .. second"));
+    expect_reason("an answer and an answer");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +351,7 @@ int main(void)
         cmocka_unit_test_teardown(test_selftest_file, clean),
         cmocka_unit_test_teardown(test_what_cannot_be_read_is_told, clean),
         cmocka_unit_test_teardown(test_skeleton_folder, clean),
+        cmocka_unit_test_teardown(test_guests, clean),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
