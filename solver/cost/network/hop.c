@@ -134,25 +134,34 @@ static void use_nodes(const struct hv_cluster *c, const struct flow *flows, size
 }
 
 /* Named links of the network (`network.links`): one element each, shared by all flows over it in
- * one direction. `flows` sorted by sender. */
+ * one direction, at the share that the slowest kind of its senders reaches. */
 static void use_links(const struct hv_cluster *c, const struct flow *flows, size_t n,
                       struct uses *u)
 {
-    double *bytes = c->n_links ? hv_xcalloc(2 * c->n_links, sizeof *bytes) : NULL;
-    for (size_t i = 0; bytes && i < n; i++) {
+    struct crossing {
+        double bytes, least_share;
+    } *links = c->n_links ? hv_xcalloc(2 * c->n_links, sizeof *links) : NULL;
+    for (size_t i = 0; links && i < n; i++) {
         const struct flow *f = &flows[i];
         if (f->link && f->network) {
-            bytes[2 * (size_t)(f->link - c->links) + f->backward] += u->each;
+            links[2 * (size_t)(f->link - c->links) + f->backward].bytes += u->each;
         }
     }
-    for (size_t i = 0; bytes && i < 2 * c->n_links; i++) {
-        const struct hv_node_group *g = hv_cluster_group_of_node(c, flows[0].from);
+    for (size_t i = 0; links && i < n; i++) {
+        const struct flow *f = &flows[i];
+        if (f->link && f->network) {
+            struct crossing *x = &links[2 * (size_t)(f->link - c->links) + f->backward];
+            double share = many_share(hv_cluster_group_of_node(c, f->from), x->bytes);
+            x->least_share = x->least_share > 0 ? fmin(x->least_share, share) : share;
+        }
+    }
+    for (size_t i = 0; links && i < 2 * c->n_links; i++) {
         double rate = c->links[i / 2].bytes_per_s;
-        if (bytes[i] > 0 && hv_known(rate)) {
-            use(u, HV_WIRE_LINK, i, bytes[i] / (rate * many_share(g, bytes[i])), "network link");
+        if (links[i].bytes > 0 && hv_known(rate)) {
+            use(u, HV_WIRE_LINK, i, links[i].bytes / (rate * links[i].least_share), "network link");
         }
     }
-    free(bytes);
+    free(links);
 }
 
 /* What is between two nodes by the matrix, or by the network's figure for a pair. */

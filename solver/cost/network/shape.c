@@ -10,8 +10,12 @@
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/network/collective_int.h"
 
+#define TIE_BYTES (64.0 * 1024 * 1024) /* message at which links of one nominal rate are compared  \
+                                        */
+
 struct seat {
     uint32_t house, device;
+    size_t mention; /**< position in the query of the first member of its house */
     struct hv_device_ref at;
 };
 
@@ -21,10 +25,37 @@ struct span {
     size_t n;
 };
 
-static int by_house(const void *x, const void *y)
+/** Numbers of devices rise house by house. */
+static int by_device(const void *x, const void *y)
 {
     const struct seat *a = x, *b = y;
     return a->device < b->device ? -1 : a->device > b->device;
+}
+
+static int by_mention(const void *x, const void *y)
+{
+    const struct seat *a = x, *b = y;
+    if (a->mention != b->mention) {
+        return a->mention < b->mention ? -1 : 1;
+    }
+    return by_device(x, y);
+}
+
+/** Puts members of a house together, houses in the order in which the query names them: a ring
+ * follows the ranks of the plan, not the order of node groups in the cluster's file. */
+static void sort_seats(struct seat *seats, size_t n)
+{
+    qsort(seats, n, sizeof *seats, by_device);
+    for (size_t i = 0, last; i < n; i = last) {
+        size_t first = seats[i].mention;
+        for (last = i + 1; last < n && seats[last].house == seats[i].house; last++) {
+            first = seats[last].mention < first ? seats[last].mention : first;
+        }
+        for (size_t k = i; k < last; k++) {
+            seats[k].mention = first;
+        }
+    }
+    qsort(seats, n, sizeof *seats, by_mention);
 }
 
 bool hv__same_fabric(const struct hv_device_kind *a, const struct hv_device_kind *b)
@@ -68,6 +99,15 @@ static double neighbours(struct span house, size_t k)
     return (double)(last - first);
 }
 
+/* Of two classes of links with the same nominal rate: does a ring over the first reach less of it?
+ * Decides between equal links, so that the order of members does not. */
+static bool is_slower_class(enum hv_link_class x, enum hv_link_class y)
+{
+    double of_x = hv_link_share(hv_link_curve(x, HV_USE_RING), TIE_BYTES);
+    double of_y = hv_link_share(hv_link_curve(y, HV_USE_RING), TIE_BYTES);
+    return of_x < of_y || (of_x <= of_y && x < y);
+}
+
 /* The link from member k to the next: on a full mesh a member uses its links to all peers at once.
  */
 static void take_house_link(const struct hv_cluster *c, struct span house, size_t k,
@@ -80,10 +120,12 @@ static void take_house_link(const struct hv_cluster *c, struct span house, size_
         uint32_t peers = c->groups[a->at.group].n_devices;
         rate *= p.level == HV_PATH_NODE && peers > 2 ? neighbours(house, k) - 1 : 1;
     }
-    if (rate < s->house_bytes_per_s) {
+    enum hv_link_class class = hv_link_class_of(p.kind, a->at.kind);
+    if (rate < s->house_bytes_per_s ||
+        (rate <= s->house_bytes_per_s && is_slower_class(class, s->link))) {
         s->house_bytes_per_s = rate;
         s->house_why = p.why;
-        s->link = hv_link_class_of(p.kind, a->at.kind);
+        s->link = class;
     }
     s->house_alpha_s = fmax(s->house_alpha_s, p.latency_s);
 }
@@ -183,7 +225,7 @@ struct hv__shape hv__shape_of(const struct hv_cluster *c, const struct hv_collec
     for (size_t i = 0; i < q->n; i++) {
         struct hv_device_ref r = hv_cluster_device(c, q->devices[i]);
         uint32_t house = hv_node_group_domain(&c->groups[r.group], r.node);
-        seats[i] = (struct seat){house, q->devices[i], r};
+        seats[i] = (struct seat){house, q->devices[i], i, r};
         s.connected = s.connected && hv__same_fabric(r.kind, seats[0].at.kind);
         s.host_bytes_per_s = fmin(s.host_bytes_per_s, hv_or(r.kind->pcie_bytes_per_s, HUGE_VAL));
         s.memory_bytes_per_s =
@@ -195,7 +237,7 @@ struct hv__shape hv__shape_of(const struct hv_cluster *c, const struct hv_collec
         sorted = sorted && (i == 0 || seats[i - 1].device < seats[i].device);
     }
     if (!sorted) {
-        qsort(seats, q->n, sizeof *seats, by_house); /* numbers rise house by house */
+        sort_seats(seats, q->n);
     }
     for (size_t i = 0; i < q->n; i++) {
         s.nodes += i == 0 || seats[i].at.node != seats[i - 1].at.node;

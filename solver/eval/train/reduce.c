@@ -157,17 +157,55 @@ struct hv__segment *hv__segments(const struct hv__lowered *l, size_t *out_n)
     return s;
 }
 
-static int compare_device(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/** A set of devices, ascending, each once. */
+/** A set of devices in the order of the plan, each once. */
 struct group {
     uint32_t *devices;
     size_t n;
 };
+
+/** A device and where it stands in a list. */
+struct mention {
+    uint32_t device;
+    size_t at;
+};
+
+static int compare_mention(const void *a, const void *b)
+{
+    const struct mention *x = a, *y = b;
+    if (x->device != y->device) {
+        return x->device < y->device ? -1 : 1;
+    }
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/** Leaves of each device its first mention only; the order stays that of the plan, so that shard
+ * groups are those of its ranks, whatever the numbers of the devices are. O(n log n). */
+static void keep_first_mentions(struct hv_arena *arena, struct group *g)
+{
+    bool ascending = true;
+    for (size_t i = 1; i < g->n; i++) {
+        ascending = ascending && g->devices[i - 1] < g->devices[i];
+    }
+    if (ascending) {
+        return;
+    }
+    struct mention *m = hv_arena_new(arena, struct mention, g->n);
+    bool *again = hv_arena_new(arena, bool, g->n);
+    for (size_t i = 0; i < g->n; i++) {
+        m[i] = (struct mention){g->devices[i], i};
+    }
+    qsort(m, g->n, sizeof *m, compare_mention);
+    for (size_t i = 1; i < g->n; i++) {
+        again[m[i].at] = m[i].device == m[i - 1].device;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        if (!again[i]) {
+            g->devices[kept++] = g->devices[i];
+        }
+    }
+    g->n = kept;
+}
 
 /** Grids of 2.5d tensor parallelism, which hold the same weights; 1 otherwise. */
 static int grids_of(const struct hv_stage *s)
@@ -223,21 +261,7 @@ static struct group slice_group(const struct hv__lowered *l, const struct hv__se
             pick_devices(&s->holders[i], st, d, stride, pick.grid, &g);
         }
     }
-    bool ascending = true;
-    for (size_t i = 1; i < g.n; i++) {
-        ascending = ascending && g.devices[i - 1] < g.devices[i];
-    }
-    if (ascending) {
-        return g;
-    }
-    qsort(g.devices, g.n, sizeof *g.devices, compare_device);
-    size_t kept = 0;
-    for (size_t i = 0; i < g.n; i++) {
-        if (i == 0 || g.devices[i] != g.devices[i - 1]) {
-            g.devices[kept++] = g.devices[i];
-        }
-    }
-    g.n = kept;
+    keep_first_mentions(l->arena, &g);
     return g;
 }
 

@@ -1,0 +1,179 @@
+/** A verdict does not depend on how the same cluster is written: order of node groups, a group
+ * written as two. With a number as argument that many worlds are tried. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/eval_fixture.h"
+#include "tests/random_world.h"
+
+enum { PLANS_PER_WORLD = 12, WORLDS = 60 };
+
+/** Another way to write the same cluster. */
+enum rewrite { REVERSED, ROTATED, SPLIT, REWRITES };
+static const char *const rewrite_names[] = {"groups reversed", "groups rotated",
+                                            "a group of two nodes written as two groups"};
+
+/** Replaces every OLD in the text. */
+static void replace_all(struct hv_str *out, const char *text, const char *old, const char *new)
+{
+    for (const char *at; (at = strstr(text, old)) != NULL; text = at + strlen(old)) {
+        hv_str_add(out, text, (size_t)(at - text));
+        hv_str_adds(out, new);
+    }
+    hv_str_adds(out, text);
+}
+
+/** The group of two nodes that SPLIT writes as two; NULL where there is none. A link domain over
+ * both nodes cannot be written so. */
+static json_t *group_of_two(json_t *nodes)
+{
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        json_t *g = json_array_get(nodes, i);
+        if (json_integer_value(json_object_get(g, "count")) == 2 &&
+            json_object_get(g, "domain_nodes") == NULL) {
+            return g;
+        }
+    }
+    return NULL;
+}
+
+/** Writes the cluster another way; *old and *new are the address prefix of nodes that changed.
+ * False where that way is the same. */
+static bool rewrite(const char *cluster, enum rewrite how, struct hv_str *out, char *old, char *new)
+{
+    json_t *root = json_loads(cluster, 0, NULL), *nodes = json_object_get(root, "nodes");
+    size_t n = json_array_size(nodes);
+    json_t *list = json_array(), *two = group_of_two(nodes);
+    bool differs = how == SPLIT ? two != NULL : n > 1;
+
+    *old = *new = '\0';
+    for (size_t i = 0; i < n; i++) {
+        json_array_append(list, json_array_get(nodes, how == REVERSED  ? n - 1 - i
+                                                      : how == ROTATED ? (i + 1) % n
+                                                                       : i));
+    }
+    if (how == SPLIT && two != NULL) {
+        const char *name = json_string_value(json_object_get(two, "name"));
+        (void)snprintf(old, 16, "%s[1].", name);
+        (void)snprintf(new, 16, "%s2[0].", name);
+        json_object_set_new(two, "count", json_integer(1));
+        json_t *second = json_deep_copy(two);
+        json_object_set_new(second, "name", json_sprintf("%s2", name));
+        json_array_append_new(list, second);
+    }
+    json_object_set_new(root, "nodes", list);
+    char *text = json_dumps(root, JSON_COMPACT);
+    hv_str_adds(out, text);
+    free(text);
+    json_decref(root);
+    return differs;
+}
+
+/** Are both the same but for the last digits? Sums are taken in another order. */
+static bool same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-12 * fabs(a);
+}
+
+struct figures {
+    double iteration_s, bound_s;
+    size_t n_findings;
+};
+
+static struct figures figures_of(struct world *w, const char *plan)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(w, &a, false, plan);
+    struct figures f = {v.metrics.iteration_s, v.metrics.bound_s, v.findings.n};
+    hv_arena_free(&a);
+    return f;
+}
+
+/** Plans of one random world under all rewrites; counts comparisons and those that differ. */
+static void try_world(struct hv_rng *r, int *n, int *n_bad)
+{
+    struct hv_str cluster = {0}, model = {0}, job = {0};
+    struct places p;
+    struct world w;
+
+    random_cluster(r, &cluster, &p);
+    random_model(r, &model, &p);
+    int batch = random_job(r, &job);
+    open_world(&w, hv_str_cstr(&cluster), hv_str_cstr(&model), hv_str_cstr(&job));
+    for (int how = 0; how < REWRITES; how++) {
+        struct hv_str other = {0};
+        struct world w2;
+        char old[16], new[16];
+        if (!rewrite(hv_str_cstr(&cluster), (enum rewrite)how, &other, old, new)) {
+            hv_str_free(&other);
+            continue;
+        }
+        open_world(&w2, hv_str_cstr(&other), hv_str_cstr(&model), hv_str_cstr(&job));
+        for (int i = 0; i < PLANS_PER_WORLD; i++) {
+            struct hv_str t = {0}, t2 = {0};
+            if (random_plan(r, &t, &p, batch)) {
+                if (old[0] != '\0') {
+                    replace_all(&t2, hv_str_cstr(&t), old, new);
+                } else {
+                    hv_str_adds(&t2, hv_str_cstr(&t));
+                }
+                struct figures a = figures_of(&w, hv_str_cstr(&t));
+                struct figures b = figures_of(&w2, hv_str_cstr(&t2));
+                ++*n;
+                /* the bound looks at cuts between node groups, of which two groups have more */
+                bool same_bound = how == SPLIT || same(a.bound_s, b.bound_s);
+                if (!same(a.iteration_s, b.iteration_s) || !same_bound ||
+                    a.n_findings != b.n_findings) {
+                    ++*n_bad;
+                    printf("%s: iteration %.15g, then %.15g; bound %.15g, then %.15g; "
+                           "findings %zu, then %zu\n%s\n%s\n%s\n%s\n",
+                           rewrite_names[how], a.iteration_s, b.iteration_s, a.bound_s, b.bound_s,
+                           a.n_findings, b.n_findings, hv_str_cstr(&cluster), hv_str_cstr(&model),
+                           hv_str_cstr(&job), hv_str_cstr(&t));
+                }
+            }
+            hv_str_free(&t);
+            hv_str_free(&t2);
+        }
+        close_world(&w2);
+        hv_str_free(&other);
+    }
+    close_world(&w);
+    hv_str_free(&cluster);
+    hv_str_free(&model);
+    hv_str_free(&job);
+}
+
+static int worlds = WORLDS;
+
+static void the_same_cluster_written_otherwise(void **state)
+{
+    struct hv_rng r;
+    int n = 0, n_bad = 0;
+    (void)state;
+
+    hv_rng_seed(&r, 11);
+    for (int i = 0; i < worlds; i++) {
+        try_world(&r, &n, &n_bad);
+    }
+    print_message("%d comparisons\n", n);
+    assert_true(n > 300);
+    assert_int_equal(n_bad, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_cluster_written_otherwise)};
+    if (argc > 1) {
+        worlds = atoi(argv[1]);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
