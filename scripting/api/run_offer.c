@@ -145,6 +145,6 @@ const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, stru
 bool hv__run_is_late(struct hv__run *r, double share)
 {
     bool late = r->soft_limit_s > 0 && hv__elapsed_s(r->host) > share * r->soft_limit_s;
-    r->late = r->late || late;
+    r->late = r->late || (late && share > 0); /* a share of nothing is used up at once */
     return late;
 }

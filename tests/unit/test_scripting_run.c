@@ -50,6 +50,17 @@ static void test_runs(void **state)
     ", stages = {{devices = ctx.cluster:address{1,2,3,4,5,6,7,8}, layers = {0, 32}, tp = 8, "      \
     "recompute = 'full'}}}}}"
 
+/** A share of no time is used up at once, which ends no search before its time. */
+static void test_a_share_of_nothing_cuts_nothing_short(void **state)
+{
+    struct hv_run_result result;
+    struct hv_err err;
+    (void)state;
+    assert_int_equal(run_text("assert(hv.stopping(0)) " ONE_NODE(1, 256), &result, &err), HV_OK);
+    assert_false(result.stopped);
+    hv_run_result_free(&result);
+}
+
 static void test_plans_are_judged(void **state)
 {
     struct hv_run_result a, b;
@@ -522,6 +533,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_a_share_of_nothing_cuts_nothing_short),
         cmocka_unit_test(test_plans_are_judged),
         cmocka_unit_test(test_compositions),
         cmocka_unit_test(test_lost_devices),
