@@ -50,22 +50,28 @@ local function add_memory(ctx, chain, kind, q, t)
   local growth = grown > 0 and (all.overhead - mid.overhead) / grown or 0
   local fixed = mid.overhead - growth * states(mid)
   local per_parameter = states(mid) / math.max(1, t:bytes(middle, middle, "parameters"))
-  local state, saved = {}, {}
+  local gradient_per_parameter = mid.gradients / math.max(1, t:bytes(middle, middle, "parameters"))
+  local state, saved, gradient = {}, {}, {}
   for l = 1, n do
     state[l] = t:bytes(l, l, "parameters") * per_parameter
     saved[l] = t:bytes(l, l, "saved")
+    gradient[l] = t:bytes(l, l, "parameters") * gradient_per_parameter
   end
-  state[1], saved[1] = states(first), first.activation_bytes
-  state[n], saved[n] = states(last), last.activation_bytes
+  state[1], saved[1], gradient[1] = states(first), first.activation_bytes, first.gradients
+  state[n], saved[n], gradient[n] = states(last), last.activation_bytes, last.gradients
   if n == 1 then
-    state[1], saved[1] = states(all), all.activation_bytes
+    state[1], saved[1], gradient[1] = states(all), all.activation_bytes, all.gradients
   end
-  chain.state, chain.saved = { [0] = 0 }, { [0] = 0 }
+  chain.state, chain.saved, chain.gradient = { [0] = 0 }, { [0] = 0 }, { [0] = 0 }
   local held = 1 + mid.fragmentation -- what the allocator keeps for what comes and goes
   for l = 1, n do
     chain.state[l] = chain.state[l - 1] + state[l] * (1 + growth)
     chain.saved[l] = chain.saved[l - 1] + saved[l] * held
+    chain.gradient[l] = chain.gradient[l - 1] + gradient[l]
   end
+  -- tied embeddings: the first and the last layer each hold the table, one stage with both holds it once
+  chain.tied_state = math.max(0, chain.state[n] - states(all) * (1 + growth))
+  chain.tied_gradient = math.max(0, chain.gradient[n] - all.gradients)
   chain.fixed = fixed + mid.transient * held
   chain.last_extra = math.max(0, last.transient - mid.transient) * held
   local whole = math.max(1, states(mid))
@@ -125,9 +131,15 @@ function prices.saved_bytes(chain, from, to)
   return chain.saved[to] - chain.saved[from - 1] + (to == chain.n and chain.last_extra or 0)
 end
 
+--- Weights, gradients and optimizer of layers from..to, with what the allocator adds.
+local function states_of(chain, from, to)
+  local both_ends = from == 1 and to == chain.n
+  return chain.state[to] - chain.state[from - 1] - (both_ends and chain.tied_state or 0)
+end
+
 --- Weights, gradients, optimizer and overhead of layers from..to under { zero, holders }.
 function prices.state_bytes(_, chain, from, to, o)
-  return chain.fixed + (chain.state[to] - chain.state[from - 1]) * kept(chain, o)
+  return chain.fixed + states_of(chain, from, to) * kept(chain, o)
 end
 
 --- Peak bytes of a stage with layers from..to under { in_flight, zero, holders }.
@@ -157,7 +169,8 @@ end
 
 --- Bytes of the gradients of layers from..to on one rank.
 function prices.gradient_bytes(_, chain, from, to)
-  return (chain.state[to] - chain.state[from - 1]) * chain.part[2]
+  local both_ends = from == 1 and to == chain.n
+  return chain.gradient[to] - chain.gradient[from - 1] - (both_ends and chain.tied_gradient or 0)
 end
 
 --- Seconds of the optimizer's step over layers from..to on one rank that holds their states whole.
