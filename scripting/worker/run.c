@@ -9,6 +9,7 @@
 #include "scripting/plugin/plugin_host.h"
 #include "scripting/worker/parts_int.h"
 #include "solver/base/units.h"
+#include "solver/io/own/plan/claim_file.h"
 #include "solver/io/own/verdict_file.h"
 
 #include <stdlib.h>
@@ -47,6 +48,27 @@ static void sign_plan(const struct job *j, json_t *tree)
     hv_str_free(&name);
 }
 
+/** An empty Lua table is a list or an object; the terms of a claim are an object. */
+static void fix_empty_terms(json_t *claim)
+{
+    json_t *terms = json_object_get(claim, "terms");
+
+    if (json_is_array(terms) && json_array_size(terms) == 0) {
+        json_object_set_new(claim, "terms", json_object());
+    }
+}
+
+/** Raises an error where a claim cannot stand in a plan file: a plan must not lose it silently. */
+static void check_claim(lua_State *L, const struct hv_plugin *p, json_t *claim)
+{
+    struct hv_err err = {0};
+
+    if (hv_claim_check(claim, &err) != HV_OK) {
+        json_decref(claim);
+        luaL_error(L, "claim() of %s: %s", p->id, err.text);
+    }
+}
+
 /** Calls claim(plan table, ctx) of the first part and stores what it says; the handle is at `plan`.
  */
 static void add_claim(lua_State *L, struct job *j, int plan, json_t *tree)
@@ -61,6 +83,7 @@ static void add_claim(lua_State *L, struct job *j, int plan, json_t *tree)
         hv__raise(L, &err);
     }
     lua_getfield(L, -1, "claim");
+    hv__blame(L);
     lua_pushvalue(L, plan);
     hv__push_ctx(L, j->parts[0].options);
     lua_call(L, 2, 1);
@@ -69,6 +92,8 @@ static void add_claim(lua_State *L, struct job *j, int plan, json_t *tree)
         if (claim == NULL) {
             hv__raise(L, &err);
         }
+        fix_empty_terms(claim);
+        check_claim(L, p, claim);
         json_object_set_new(tree, "claimed", claim);
     }
     lua_pop(L, 2);

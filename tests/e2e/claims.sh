@@ -22,4 +22,24 @@ for s in sailor hethub whale varuna; do
     expect "$s on two devices" 0 plan -c two.json -m gpt3-350m -j small -s "$s" --out "$s.json"
     holds "$s: no more than 1.2 times that" least "$(number "$s.json" all_reduce_s)" 0.0854
 done
+
+# ---- claims of plugins ------------------------------------------------------------------------------
+HETVIZ_PLUGINS=$work/plugins
+export HETVIZ_PLUGINS
+mkdir "$HETVIZ_PLUGINS"
+claiming() { # claiming ID TERMS: a plugin whose claim has these terms
+    cat >"$HETVIZ_PLUGINS/$1.lua" <<END
+return { api = 1, id = "$1", title = "Claims", kind = "planner", summary = "claims",
+  plan = function() return hv.strategy("uniform") end,
+  claim = function()
+    return { iteration_s = 1.5, formula = "f", terms = $2 }
+  end }
+END
+}
+claiming no-terms '{}'
+expect 'a claim without terms' 0 plan -c two.json -m gpt3-350m -j small -s no-terms --out no-terms.json
+holds 'a claim without terms is kept' [ "$(sed -n '/"claimed"/,$p' no-terms.json | sed -n 's/.*"iteration_s": \([0-9.]*\).*/\1/p' | head -n 1)" = 1.5 ]
+claiming bad-terms '{ a = "many" }'
+expect 'a claim that no plan file can hold' 5 plan -c two.json -m gpt3-350m -j small -s bad-terms
+says 'names the key and the line' err 'bad-terms.lua:3: claim\(\) of bad-terms: claimed.terms.a: expected a number, found "many"'
 finish
