@@ -41,6 +41,25 @@ static void the_first_screen_shows_the_sample_and_keys_switch(void **state)
     finish(p);
 }
 
+/* On the page that greets a newcomer, q ends the program as the page says; Esc goes to the screens.
+ */
+static void the_first_page_quits(void **state)
+{
+    struct pty *p = *state;
+    start(p);
+    wait_for(p, "q quits");
+    type(p, "\033");
+    wait_for(p, "> a ");
+    type(p, ":screen welcome\r");
+    wait_for(p, "q quits");
+    type(p, "q");
+    struct news n = get_news(p);
+    assert_true(WIFEXITED(n.status));
+    assert_int_equal(WEXITSTATUS(n.status), 0);
+    assert_restored(p);
+    finish(p);
+}
+
 /* A strategy is run, its plan explained, a line's lever tried and accepted, and taken back. */
 static void a_plan_is_explained_and_a_lever_tried(void **state)
 {
@@ -320,6 +339,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_PTY(the_first_screen_shows_the_sample_and_keys_switch),
+        ON_PTY(the_first_page_quits),
         ON_PTY(a_plan_is_explained_and_a_lever_tried),
         ON_PTY(stopping_gives_the_terminal_back_and_continuing_draws_again),
         ON_PTY(the_editor_gets_the_terminal),

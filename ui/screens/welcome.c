@@ -22,7 +22,7 @@ static const struct line lines[] = {
     {"3 A", "run all strategies side by side; 4 compares their plans"},
     {"7", "what if: turn a number, see the step time at once"},
     {"", ""},
-    {"?", "keys of each screen;  : commands;  u undoes;  ^S saves;  q leaves"},
+    {"?", "keys of each screen;  : commands;  u undoes;  ^S saves;  q quits"},
 };
 
 static void welcome_draw(const void *state, const void *model, const struct hv_view_ctx *ctx)
@@ -94,9 +94,12 @@ const struct hv_view_ops hv_screen_welcome = {
     .name = "welcome",
     .title = "Welcome",
     .short_title = "Welcome",
+    .quits = true,
     .state_size = 1,
     .keybar = keybar,
-    .help = "Shown at the first start; `:screen welcome` brings it back.",
+    .help = "Shown at the first start; `:screen welcome` brings it back. Esc or the number of a "
+            "screen goes "
+            "to the screens.",
     .draw = welcome_draw,
     .action = welcome_action,
     .status = welcome_status,

@@ -38,8 +38,10 @@ struct hv_view_ops {
     const char *name;        /**< for key maps and commands: "cluster" */
     const char *title;       /**< tab: "Cluster" */
     const char *short_title; /**< tab below 110 columns: "Clu" */
-    int tab;           /**< 1 … 9: opened by that key and shown as a tab; 0 = opened on top */
-    size_t state_size; /**< bytes of zeroed state that open gets */
+    int tab; /**< 1 … 9: opened by that key and shown as a tab; 0 = opened on top */
+    /** Stands for the whole program: its close key quits, although other views lie below. */
+    bool quits;
+    size_t state_size;            /**< bytes of zeroed state that open gets */
     const enum hv_action *keybar; /**< ends with HV_ACT_NONE; HELP and CLOSE are added */
     /** What the key bar shows instead where the screen has nothing to show these for; NULL =
      * `keybar` stays. May be NULL. */

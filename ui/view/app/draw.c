@@ -73,7 +73,7 @@ static void add_bar(struct hv_app *app, enum hv_action a)
     }
     struct hv_keybar_item *item = &app->bar[app->n_bar++];
     *item = (struct hv_keybar_item){.action = a, .label = hv_action_row(a)->label};
-    if (a == HV_ACT_CLOSE && app->n_stack > 0) {
+    if (a == HV_ACT_CLOSE && app->n_stack > 0 && !hv__app_top(app)->ops->quits) {
         item->label = "Back";
     }
     (void)snprintf(item->key, sizeof item->key, "%s", key);

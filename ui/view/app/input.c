@@ -84,7 +84,7 @@ static bool frame_action(struct hv_app *app, enum hv_action a)
         }
     } else if (a == HV_ACT_HELP) {
         hv_app_help(app, "");
-    } else if (a == HV_ACT_QUIT) {
+    } else if (a == HV_ACT_QUIT || (a == HV_ACT_CLOSE && hv__app_top(app)->ops->quits)) {
         hv__app_try_quit(app);
     } else if (a == HV_ACT_CLOSE) {
         hv__app_close_top(app);
