@@ -75,11 +75,11 @@ done
 for shell in bash zsh fish; do
     expect "completion $shell" 0 completion $shell
     holds "completion $shell: knows a command" grep -q schedule out
-    if command -v $shell >/dev/null 2>&1; then
+    if has $shell "completion of $shell"; then
         holds "completion $shell: parses" $shell -n out
     fi
 done
-if command -v bash >/dev/null 2>&1; then
+if has bash 'what bash completes'; then
     "$HETVIZ" completion bash >completion.bash
     bash -c '. ./completion.bash; COMP_WORDS=(hetviz sch); COMP_CWORD=1; _hetviz
         echo "${COMPREPLY[@]}"' >out 2>err
@@ -292,7 +292,7 @@ for file in "$root"/samples/instances/*.json; do
     expect "solve $name: text, by name" 0 solve "$name"
     says "solve $name: text has a table" out '^(0|accel 0) '
 done
-timeout 20 "$HETVIZ" solve - --json <chain.json >out 2>err
+timeout "$HANG" "$HETVIZ" solve - --json <chain.json >out 2>err
 holds 'solve: standard input' [ $? -eq 0 ]
 
 # ---- eval, bound, explain ---------------------------------------------------------------------
@@ -322,7 +322,7 @@ for plan in "$root"/samples/plans/*.json; do
     # what eval prints is a plan: judged again it says the same
     run eval first.out --json
     same "eval $name: again from its own output" out first.out
-    timeout 30 "$HETVIZ" eval - --json <"$plan" >out 2>err
+    timeout "$HANG" "$HETVIZ" eval - --json <"$plan" >out 2>err
     same "eval $name: from standard input" out first.out
     expect "eval $name: text" 0 eval "$plan"
     # a flow of requests and a queue of jobs have no iteration
@@ -412,7 +412,7 @@ expect 'gantt: SVG' 0 gantt uniform --svg g.svg
 holds 'gantt: SVG begins' grep -q '^<svg ' g.svg
 holds 'gantt: SVG ends' grep -q '</svg>' g.svg
 holds 'gantt: SVG has bars' [ "$(grep -c '<rect' g.svg)" -gt 20 ]
-if command -v python3 >/dev/null 2>&1; then
+if has python3 'gantt: SVG is XML'; then
     holds 'gantt: SVG is XML' python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("g.svg")'
 fi
 holds 'gantt: files print nothing' [ ! -s out ]
@@ -436,7 +436,7 @@ if [ -e /dev/full ]; then
     for args in 'eval uniform' 'gantt uniform --ascii' 'help' '--version' 'help man' \
         'schedule 1f1b -p 4 -m 8 --json' 'solve chain.json' 'check chain.json'; do
         # shellcheck disable=SC2086 # a list of words
-        timeout 30 "$HETVIZ" $args >/dev/full 2>err
+        timeout "$HANG" "$HETVIZ" $args >/dev/full 2>err
         rc=$?
         holds "full disk: $args: exit 3" [ $rc -eq 3 ]
         says "full disk: $args" err 'No space left'
@@ -448,12 +448,12 @@ if [ -e /dev/full ]; then
 fi
 for args in 'eval uniform' 'help' '--version'; do
     # shellcheck disable=SC2086 # a list of words
-    timeout 30 "$HETVIZ" $args >&- 2>err
+    timeout "$HANG" "$HETVIZ" $args >&- 2>err
     rc=$?
     holds "closed output: $args: exit 3" [ $rc -eq 3 ]
     says "closed output: $args" err 'cannot write'
 done
-{ timeout 30 "$HETVIZ" schedule gpipe -p 64 -m 4000 --json; echo $? >rc.out; } 2>err | head -n 1 >out
+{ timeout "$HANG" "$HETVIZ" schedule gpipe -p 64 -m 4000 --json; echo $? >rc.out; } 2>err | head -n 1 >out
 rc=$(cat rc.out)
 holds "a pipe that closes: exit $rc" [ "$rc" -eq 3 -o "$rc" -eq 141 ]
 expect 'a folder that is not there' 3 gantt uniform --svg nowhere/g.svg
@@ -469,7 +469,7 @@ fi
 (
     ulimit -f 1 2>/dev/null
     trap '' XFSZ
-    timeout 30 "$HETVIZ" gantt uniform --svg g.svg >out 2>err
+    timeout "$HANG" "$HETVIZ" gantt uniform --svg g.svg >out 2>err
     echo $? >rc.out
 )
 holds 'a file that may not grow: exit 3' [ "$(cat rc.out)" -eq 3 ]

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 lua() { # lua CODE: runs the lines on standard input
-    timeout -k 2 30 "$HETVIZ" lua >"$work/out" 2>"$work/err"
+    timeout -k 2 "$HANG" "$HETVIZ" lua >"$work/out" 2>"$work/err"
     rc=$?
     if [ "$rc" -eq "$1" ]; then ok; else no "lua" "exit $rc, expected $1"; fi
 }

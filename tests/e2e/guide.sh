@@ -3,7 +3,6 @@
 # every sample cluster, and the balancer and the repair do what the text says.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
-LIMIT=60
 guide=$root/share/guide/plugins.md
 HETVIZ_PLUGINS=$work/plugins
 export HETVIZ_PLUGINS
@@ -23,7 +22,7 @@ chmod +x "$work/bin/hetviz"
 PATH=$work/bin:$PATH
 holds 'the guide has commands' test "$(grep -c '^hetviz ' "$work/commands")" -ge 10
 while read -r line; do
-    timeout -k 2 $LIMIT sh -c "$line" >"$work/out" 2>"$work/err" </dev/null
+    timeout -k 2 "$HANG" sh -c "$line" >"$work/out" 2>"$work/err" </dev/null
     rc=$?
     if [ $rc -eq 0 ]; then ok; else no "$line" "exit $rc"; fi
 done <"$work/commands"
@@ -79,7 +78,7 @@ for folder in "$root"/plugins/*/; do
     holds "$(basename "$folder") has plugin.lua" test -f "$folder/plugin.lua"
 done
 
-if command -v luacheck >/dev/null 2>&1; then
+if has luacheck 'style of the Lua files'; then
     for folder in "$HETVIZ_PLUGINS" "$root/share/lua" "$root/plugins" "$root/tests/lua"; do
         luacheck -q --config "$root/.luacheckrc" --no-color "$folder" >"$work/out" 2>&1
         rc=$?

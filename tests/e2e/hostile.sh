@@ -3,7 +3,6 @@
 # or one row of a table; nothing of theirs steers the terminal; no worker stays behind.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
-LIMIT=20
 HETVIZ_PLUGINS=$work/plugins
 export HETVIZ_PLUGINS
 mkdir -p "$HETVIZ_PLUGINS"
@@ -118,7 +117,7 @@ for one in loop:4 caught:4 memory:5 repeat-bomb:5 recursion:5 garbage:5 not-a-nu
     cycle:5 deep:5 huge:5 infinite:5 negative:5 nan-layers:5 function-inside:5 \
     bad-options:5 bad-id:5 bad-size:5 bad-claim:4; do
     name=${one%:*}
-    limit=15 # those that end by themselves, also under the sanitizers
+    limit=300 # those that end by themselves
     [ "${one#*:}" -eq 4 ] && limit=0.5
     expect "$name" "${one#*:}" plan "$@" -s "$name" --time-limit $limit
     says "$name names its file" err "^hetviz: .*/$name\\.lua:"
@@ -129,7 +128,7 @@ says 'one call of C that is never done' err 'one long call'
 LIMIT=1 run plan "$@" -s in-c
 holds 'a signal ends such a call' test "$rc" -ne 137
 
-LIMIT=100 expect 'all of them beside good ones' 0 compare "$@" -s all --time-limit 0.5
+expect 'all of them beside good ones' 0 compare "$@" -s all --time-limit 0.5
 for name in loop caught memory recursion garbage escape talkative in-c; do
     holds "$name is one row" test "$(grep -c "^ -  $name " "$work/out")" -eq 1
 done
@@ -144,26 +143,33 @@ timeout -k 5 --preserve-status -s INT 1 "$HETVIZ" lua <market.lua >"$work/out" 2
 rc=$?
 holds 'an interrupted prompt exits 4' test "$rc" -eq 4
 echo "do $market print(lp:solve { time_limit_s = 0.2 }.status) end" >market.lua
-timeout -k 5 20 "$HETVIZ" lua <market.lua >"$work/out" 2>"$work/err"
+timeout -k 5 "$HANG" "$HETVIZ" lua <market.lua >"$work/out" 2>"$work/err"
 holds 'a program obeys its time limit' grep -q stopped "$work/out"
 
-# Ctrl-C: what has ended is shown, exit 4, nothing stays behind
-timeout -k 5 --preserve-status -s INT 3 "$HETVIZ" compare "$@" -s uniform,loop --json \
-    >"$work/out" 2>"$work/err"
-rc=$?
+# Ctrl-C: what has ended is shown, exit 4, nothing stays behind. The signal comes later and later,
+# until the good one has ended on this machine.
+for wait_s in 3 10 30 100; do
+    timeout -k 5 --preserve-status -s INT $wait_s "$HETVIZ" compare "$@" -s uniform,loop --json \
+        >"$work/out" 2>"$work/err"
+    rc=$?
+    grep -q '"iteration_s"' "$work/out" && break
+done
 holds 'an interrupted comparison exits 4' test "$rc" -eq 4
 says 'an interrupted comparison says so' out '"stopped": true'
 holds 'and shows what had ended' grep -q '"iteration_s"' "$work/out"
 holds 'and is JSON' is_json "$work/out"
 
 # the same for one plan: the best so far, in a sentence and without the plugin's line
-timeout -k 5 --preserve-status -s INT 1 "$HETVIZ" plan -c thousand -m gpt3-175b -s auto --json \
-    >"$work/out" 2>"$work/err"
-rc=$?
+for wait_s in 1 3 10 30; do
+    timeout -k 5 --preserve-status -s INT $wait_s "$HETVIZ" plan -c thousand -m gpt3-175b -s auto --json \
+        >"$work/out" 2>"$work/err"
+    rc=$?
+    grep -q '"stopped": true' "$work/out" && break
+done
 holds 'an interrupted search exits 4' test "$rc" -eq 4
 says 'its plan says so' out '"stopped": true'
 says 'and its last word is a sentence' err '^hetviz: auto: interrupted; this is the best plan so far$'
-timeout -k 5 10 "$HETVIZ" plan -c thousand -m gpt3-175b -s auto --time-limit 1 --json \
+timeout -k 5 "$HANG" "$HETVIZ" plan -c thousand -m gpt3-175b -s auto --time-limit 1 --json \
     >"$work/out" 2>"$work/err"
 rc=$?
 holds 'a search that its time limit ends exits 4' test "$rc" -eq 4

@@ -28,7 +28,7 @@ expect 'a document on standard output' 0 import auto "$seeds/nvidia_smi_topo"
 holds 'is JSON' is_json out
 expect 'the report may be left out' 0 import auto "$seeds/nvidia_smi_topo" --quiet --out a.json
 holds 'the report is left out' test ! -s err
-timeout 30 "$HETVIZ" import auto - <"$seeds/slurm-sinfo" >out 2>err
+timeout "$HANG" "$HETVIZ" import auto - <"$seeds/slurm-sinfo" >out 2>err
 holds 'from standard input' test $? -eq 0
 says 'hosts' out '"name": "a001"'
 

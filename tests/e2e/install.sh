@@ -11,7 +11,7 @@ for pair in bash:hetviz.bash zsh:_hetviz fish:hetviz.fish; do
     same "the completion for ${pair%%:*} is up to date (make pages)" out \
         "$root/share/completions/${pair#*:}"
 done
-if command -v man >/dev/null 2>&1 && command -v groff >/dev/null 2>&1; then
+if has man 'the manual page' && has groff 'the manual page'; then
     groff -man -Tutf8 -ww "$root/share/man/hetviz.1" >out 2>err
     holds 'the manual page is good roff' [ ! -s err ]
 fi
@@ -39,28 +39,28 @@ fi
 unset HETVIZ_ROOT
 installed=$work/x/usr/bin/hetviz
 mkdir -p elsewhere && cd elsewhere || exit 1
-timeout 30 "$installed" eval uniform --json >"$work/out" 2>"$work/err"
+timeout "$HANG" "$installed" eval uniform --json >"$work/out" 2>"$work/err"
 holds 'installed: a shipped plan by name' [ $? -eq 0 ]
 cp "$work/out" "$work/installed.out"
 "$HETVIZ" eval uniform --json >"$work/out" 2>"$work/err"
 same 'installed: the same figures' "$work/out" "$work/installed.out"
-timeout 30 "$installed" plan -c two-generations -m llama-3-8b -j small -s uniform --json \
+timeout "$HANG" "$installed" plan -c two-generations -m llama-3-8b -j small -s uniform --json \
     >"$work/out" 2>"$work/err"
 holds 'installed: a strategy' [ $? -eq 0 ]
-timeout 30 "$installed" strategies >"$work/out" 2>"$work/err"
+timeout "$HANG" "$installed" strategies >"$work/out" 2>"$work/err"
 holds 'installed: strategies' grep -q '^uniform ' "$work/out"
-timeout 30 "$installed" --dump cluster --size 80x24 >"$work/out" 2>"$work/err"
+timeout "$HANG" "$installed" --dump cluster --size 80x24 >"$work/out" 2>"$work/err"
 holds 'installed: the first screen' grep -q Nodes "$work/out"
-timeout 30 "$installed" --dump cluster --out "$work/c.png" >"$work/out" 2>"$work/err"
+timeout "$HANG" "$installed" --dump cluster --out "$work/c.png" >"$work/out" 2>"$work/err"
 holds 'installed: a screen as PNG' [ "$(head -c 4 "$work/c.png" | tail -c 3)" = PNG ]
-timeout 30 "$installed" --dump cluster --out "$work/c.svg" >"$work/out" 2>"$work/err"
+timeout "$HANG" "$installed" --dump cluster --out "$work/c.svg" >"$work/out" 2>"$work/err"
 holds 'installed: a screen as SVG' grep -q Nodes "$work/c.svg"
 ln -s "$installed" "$work/link"
-timeout 30 "$work/link" bound -c thousand -m gpt3-175b >"$work/out" 2>"$work/err"
+timeout "$HANG" "$work/link" bound -c thousand -m gpt3-175b >"$work/out" 2>"$work/err"
 holds 'installed: through a link' [ $? -eq 0 ]
 # without its files it says what is missing
 cp "$installed" "$work/alone"
-timeout 30 "$work/alone" bound -c thousand -m gpt3-175b >"$work/out" 2>"$work/err"
+timeout "$HANG" "$work/alone" bound -c thousand -m gpt3-175b >"$work/out" 2>"$work/err"
 holds 'without its files: exit 3' [ $? -eq 3 ]
 says 'without its files: says where it looked' err 'HETVIZ_ROOT'
 cd "$work" || exit 1

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # Shared by the end-to-end scripts (sourced, not run): a scratch folder, counting, running the
-# program. A script ends with `finish`, which prints "N passed, M failed".
+# program. A script ends with `finish`, which prints "N passed, M failed", and how many were skipped.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -20,7 +20,9 @@ ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99
 UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}exitcode=99
 LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0:exitcode=99
 export ASAN_OPTIONS UBSAN_OPTIONS LSAN_OPTIONS
-passed=0 failed=0
+passed=0 failed=0 skipped=0
+# seconds after which a program hangs: no test depends on how fast a machine is
+HANG=${HANG:-600}
 
 ok() { passed=$((passed + 1)); }
 no() { # no NAME REASON: counts a failure and shows what the last run said
@@ -30,9 +32,9 @@ no() { # no NAME REASON: counts a failure and shows what the last run said
         echo "  stderr: $(head -n 3 "$work/err" | cut -c 1-300)"
     fi
 }
-# run ARG…: the program with a time limit; $rc, $work/out and $work/err hold what came of it
+# run ARG…: the program, ended when it hangs; $rc, $work/out and $work/err hold what came of it
 run() {
-    timeout -k 2 "${LIMIT:-30}" "$HETVIZ" "$@" >"$work/out" 2>"$work/err" </dev/null
+    timeout -k 2 "${LIMIT:-$HANG}" "$HETVIZ" "$@" >"$work/out" 2>"$work/err" </dev/null
     rc=$?
 }
 # expect NAME CODE ARG…: runs the program and compares its exit code
@@ -86,8 +88,23 @@ judged() {
     same "$1: eval gives the same figures" said.out found.out
     holds "$1: the bound is below" least "$(number said.out bound_s)" "$(number said.out iteration_s)"
 }
+# skip NAME WHY: counts what cannot be tested on this machine
+skip() {
+    skipped=$((skipped + 1))
+    echo "skipped $1: $2"
+}
+# has PROGRAM NAME: is it installed? Else what it is needed for is skipped.
+has() {
+    command -v "$1" >/dev/null 2>&1 && return
+    skip "$2" "$1 is not installed"
+    return 1
+}
 finish() {
-    echo "$passed passed, $failed failed"
+    if [ "$skipped" -gt 0 ]; then
+        echo "$passed passed, $failed failed, $skipped skipped"
+    else
+        echo "$passed passed, $failed failed"
+    fi
     [ "$failed" -eq 0 ]
     exit
 }

@@ -4,7 +4,6 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
-LIMIT=60
 
 run strategies
 strategies=$(awk '{ print $1 }' out)

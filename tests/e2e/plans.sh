@@ -4,7 +4,6 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
-LIMIT=60
 
 run strategies
 strategies=$(awk '{ print $1 }' out)
@@ -22,7 +21,7 @@ for folder in "$root"/samples/workspaces/*; do
     done
     for s in $strategies; do
         p=$sample-$s.json
-        run plan -c "$cluster" -m "$model" -j "$job" -s "$s" --out "$p"
+        run plan -c "$cluster" -m "$model" -j "$job" -s "$s" --budget 150 --out "$p"
         if [ "$rc" -eq 0 ]; then
             ok
             judged "$sample $s" "$p"
@@ -73,18 +72,18 @@ holds 'disttrain: dealt by size is no slower' least "$(number dealt.json iterati
 
 # ---- compare ------------------------------------------------------------------------------------
 for cluster in a100-v100-t4 two-generations; do
-    expect "compare on $cluster" 0 compare -c $cluster -m llama-3-8b -j small -s all
+    expect "compare on $cluster" 0 compare -c $cluster -m llama-3-8b -j small -s all --budget 300
     for s in $strategies; do
         says "compare on $cluster: a row for $s" out "^ *[0-9-]+ +$s "
     done
     says "compare on $cluster: none is better than auto" out '^ *1 +auto '
     says "compare on $cluster: why" out '^auto is first: .* less\.'
-    expect "compare on $cluster: JSON" 0 compare -c $cluster -m llama-3-8b -j small --json
+    expect "compare on $cluster: JSON" 0 compare -c $cluster -m llama-3-8b -j small --budget 300 --json
     holds "compare on $cluster: JSON" is_json out
     cp out first.out
-    run compare -c $cluster -m llama-3-8b -j small --json --jobs 1
+    run compare -c $cluster -m llama-3-8b -j small --budget 300 --json --jobs 1
     same "compare on $cluster: same bytes with one worker" out first.out
-    if command -v python3 >/dev/null 2>&1; then
+    if has python3 "compare on $cluster: rows"; then
         python3 - first.out >rows.out 2>err <<'EOF'
 import json, sys
 rows = json.load(open(sys.argv[1]))["rows"]

@@ -4,7 +4,6 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
-LIMIT=60
 
 run strategies
 strategies=$(awk '{ print $1 }' out)
@@ -32,7 +31,7 @@ for s in $strategies; do
     expect "check $s" 0 check one.json
     # from another folder, the plan still finds what it names
     mkdir -p elsewhere && cp one.json elsewhere/
-    (cd elsewhere && timeout 60 "$HETVIZ" eval one.json --json) >moved.out 2>err
+    (cd elsewhere && timeout "$HANG" "$HETVIZ" eval one.json --json) >moved.out 2>err
     run eval one.json --json
     same "eval of $s from another folder" out moved.out
 done

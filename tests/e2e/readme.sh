@@ -13,7 +13,7 @@ for page in README.md share/guide/commands.md; do
     holds "$page has commands" test "$(grep -c . "$work/commands")" -ge 5
     while read -r line; do
         # the limit is for hangs
-        timeout -k 5 300 sh -c "${line%%#*}" >"$work/out" 2>"$work/err" </dev/null
+        timeout -k 5 "$HANG" sh -c "${line%%#*}" >"$work/out" 2>"$work/err" </dev/null
         rc=$?
         if [ $rc -eq 0 ]; then ok; else no "$page: $line" "exit $rc: $(head -3 "$work/err")"; fi
     done <"$work/commands"

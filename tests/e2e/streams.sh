@@ -8,29 +8,29 @@ cluster=$HETVIZ_ROOT/samples/clusters/two-generations.json
 set -- -m llama-3-8b -s uniform
 
 for name in - /dev/stdin; do
-    timeout 30 "$HETVIZ" plan -c "$name" "$@" --out p.json <"$cluster" >out 2>err
+    timeout "$HANG" "$HETVIZ" plan -c "$name" "$@" --out p.json <"$cluster" >out 2>err
     holds "plan from $name" test $? -eq 0
     expect "its plan stands alone ($name)" 0 eval p.json
 done
-timeout 30 "$HETVIZ" plan -c two-generations "$@" --out - 2>err | timeout 30 "$HETVIZ" eval - \
+timeout "$HANG" "$HETVIZ" plan -c two-generations "$@" --out - 2>err | timeout "$HANG" "$HETVIZ" eval - \
     >out 2>err
 holds 'a plan through a pipe' grep -q '^iteration' out
 
 if [ -w /dev/full ]; then
     for command in "plan -c two-generations $*" strategies help --version; do
         # shellcheck disable=SC2086
-        timeout 30 "$HETVIZ" $command >/dev/full 2>err
+        timeout "$HANG" "$HETVIZ" $command >/dev/full 2>err
         holds "full output: $command" test $? -eq 3
         says "full output: $command" err 'cannot write'
     done
 fi
-timeout 30 "$HETVIZ" strategies >&- 2>err
+timeout "$HANG" "$HETVIZ" strategies >&- 2>err
 holds 'closed output' test $? -eq 3
 
 echo old >old.json
 (
     ulimit -f 0
-    timeout 30 "$HETVIZ" plan -c two-generations "$@" --out old.json >/dev/null 2>&1
+    timeout "$HANG" "$HETVIZ" plan -c two-generations "$@" --out old.json >/dev/null 2>&1
 )
 holds 'a file that may not grow is an error' test $? -eq 3
 holds 'the old file is whole' test "$(cat old.json)" = old
@@ -41,7 +41,7 @@ cp out all.txt
 mkdir -p odd/hetviz/plugins.json broken/hetviz
 head -c 1000 /dev/zero >broken/hetviz/plugins.json
 for cache in "$work/odd" "$work/broken" /dev/null/x; do
-    XDG_CACHE_HOME=$cache timeout 30 "$HETVIZ" strategies >out 2>err
+    XDG_CACHE_HOME=$cache timeout "$HANG" "$HETVIZ" strategies >out 2>err
     same "cache $cache" out all.txt
 done
 env -i "$HETVIZ" strategies >out 2>err
