@@ -73,6 +73,19 @@ static bool start_at_minima(const struct hv_share *s, size_t n, int64_t units,
     return most >= units;
 }
 
+/* Gives what is above the minima to the pieces that cost least. */
+static void give_rest(struct piece *pieces, size_t n, int64_t left, int64_t *count)
+{
+    if (n) {
+        qsort(pieces, n, sizeof *pieces, by_slope);
+    }
+    for (size_t k = 0; k < n && left > 0; k++) {
+        int64_t take = pieces[k].n < left ? pieces[k].n : left;
+        count[pieces[k].share] += take;
+        left -= take;
+    }
+}
+
 enum hv_status hv_distribute_sum(const struct hv_share *shares, size_t n, int64_t total,
                                  struct hv_arena *arena, struct hv_distribution *out,
                                  struct hv_err *err)
@@ -109,14 +122,7 @@ enum hv_status hv_distribute_sum(const struct hv_share *shares, size_t n, int64_
     for (size_t i = 0; i < n; i++) {
         left -= shares[i].min;
     }
-    if (n_pieces) {
-        qsort(pieces, n_pieces, sizeof *pieces, by_slope);
-    }
-    for (size_t k = 0; k < n_pieces && left > 0; k++) {
-        int64_t take = pieces[k].n < left ? pieces[k].n : left;
-        out->count[pieces[k].share] += take;
-        left -= take;
-    }
+    give_rest(pieces, n_pieces, left, out->count);
     out->feasible = true;
     out->objective = 0;
     for (size_t i = 0; i < n; i++) {

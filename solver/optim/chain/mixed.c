@@ -69,6 +69,23 @@ static bool start_free(const struct hv_partition *p, struct hv__watch *watch,
     return found || watch->stopped;
 }
 
+/* What of a span is left once the least sum of its maxima is known: `out` has room for two. */
+static size_t rest_of(const struct hv_partition *p, struct span s,
+                      const struct hv_partition_result *r, struct span *out)
+{
+    double below = nextafter(r->max, 0), mid = 0.5 * (s.lo + below);
+    if (r->max <= s.lo || p->max_weight <= 0 || below <= s.lo) {
+        return 0;
+    }
+    out[0] = (struct span){s.lo, mid, r->sum};
+    if (mid > s.lo && mid < below) {
+        out[1] = (struct span){mid, below, r->sum};
+        return 2;
+    }
+    out[0].hi = below;
+    return 1;
+}
+
 bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, struct hv_arena *arena,
                      struct hv_partition_result *out)
 {
@@ -107,18 +124,10 @@ bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, stru
             keep(&best, &r);
         }
         hv_arena_rewind(arena, mark);
-        if (!found || r.max <= s.lo) {
-            continue;
-        }
-        double below = nextafter(r.max, 0), mid = 0.5 * (s.lo + below);
-        if (p->max_weight <= 0 || below <= s.lo) {
-            continue;
-        }
-        hv_vec_push(&todo, (struct span){s.lo, mid, r.sum});
-        if (mid > s.lo && mid < below) {
-            hv_vec_push(&todo, (struct span){mid, below, r.sum});
-        } else {
-            todo.items[todo.n - 1].hi = below;
+        struct span rest[2];
+        size_t n_rest = found ? rest_of(p, s, &r, rest) : 0;
+        for (size_t k = 0; k < n_rest; k++) {
+            hv_vec_push(&todo, rest[k]);
         }
     }
     hv_vec_free(&todo);
