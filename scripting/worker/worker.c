@@ -122,6 +122,25 @@ static enum hv_status read_lost(struct worker_job *w, const struct hv_jp *list, 
     return s;
 }
 
+/** Seed, evaluations and time limit of the job. */
+static enum hv_status read_limits(const struct hv_jp *root, struct hv_run_request *r,
+                                  struct hv_err *err)
+{
+    int64_t seed = 1, budget = 0;
+    double limit = 0;
+    enum hv_status s = hv_jp_opt_int(root, "seed", 0, INT64_C(9007199254740991), &seed, err);
+    if (s == HV_OK) {
+        s = hv_jp_opt_int(root, "budget", 0, INT64_C(9007199254740991), &budget, err);
+    }
+    if (s == HV_OK) {
+        s = hv_jp_opt_number(root, "time_limit_s", 0, 1e9, &limit, err);
+    }
+    r->seed = (uint64_t)seed;
+    r->budget = budget;
+    r->time_limit_s = limit;
+    return s;
+}
+
 static enum hv_status read_job(struct worker_job *w, const char *line, size_t n, struct hv_err *err)
 {
     static const char *const keys[] = {"cluster", "model", "job",    "strategy",
@@ -129,8 +148,6 @@ static enum hv_status read_job(struct worker_job *w, const char *line, size_t n,
                                        "replan",  "lost",  "kind"};
     static const char *const kinds[] = {"plan", "lua"};
     int kind = 0;
-    int64_t seed = 1, budget = 0;
-    double limit = 0;
     struct hv_jp at;
     enum hv_status s = hv_json_parse(&w->json, line, n, "job", err);
     if (s != HV_OK) {
@@ -149,13 +166,7 @@ static enum hv_status read_job(struct worker_job *w, const char *line, size_t n,
         s = hv_jp_string(&at, &w->request.strategy, err);
     }
     if (s == HV_OK) {
-        s = hv_jp_opt_int(&root, "seed", 0, INT64_C(9007199254740991), &seed, err);
-    }
-    if (s == HV_OK) {
-        s = hv_jp_opt_int(&root, "budget", 0, INT64_C(9007199254740991), &budget, err);
-    }
-    if (s == HV_OK) {
-        s = hv_jp_opt_number(&root, "time_limit_s", 0, 1e9, &limit, err);
+        s = read_limits(&root, &w->request, err);
     }
     at = hv_jp_get(&root, "options");
     if (s == HV_OK && !hv_jp_none(&at) && !json_is_object(at.v)) {
@@ -168,9 +179,6 @@ static enum hv_status read_job(struct worker_job *w, const char *line, size_t n,
     if (s == HV_OK && !hv_jp_none(&at)) {
         s = read_lost(w, &at, err);
     }
-    w->request.seed = (uint64_t)seed;
-    w->request.budget = budget;
-    w->request.time_limit_s = limit;
     return s == HV_OK ? read_inputs(&root, &w->inputs, err) : s;
 }
 
