@@ -124,7 +124,7 @@ enum hv_status hv__call(struct hv_host *h, int n_args, int n_results, struct hv_
     hv_str_clear(&h->message);
     lua_pushcfunction(L, on_error);
     lua_insert(L, handler);
-    hv__host_watch(h);
+    hv__host_watch(L);
     int code = lua_pcall(L, n_args, n_results, handler);
     lua_remove(L, handler);
     if (code == LUA_OK) {

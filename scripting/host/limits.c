@@ -125,7 +125,7 @@ void hv__host_rearm(struct hv_host *h)
     hv_rng_seed(&h->rng, h->limits.seed);
 }
 
-void hv__host_watch(struct hv_host *h)
+void hv__host_watch(lua_State *L)
 {
-    lua_sethook(h->L, count_hook, LUA_MASKCOUNT, h->killed != NULL ? 1 : HOOK_EVERY);
+    lua_sethook(L, count_hook, LUA_MASKCOUNT, hv__host(L)->killed != NULL ? 1 : HOOK_EVERY);
 }

@@ -23,30 +23,11 @@ void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *option
     lua_call(L, 1, 2);
 }
 
-/* The options at 2 checked against the plugin's rows. Owner: caller. Raises errors. */
-static json_t *options_at(lua_State *L, const struct hv_plugin *p)
-{
-    struct hv_err err = {0};
-    json_t *given = NULL, *options = NULL;
-
-    if (lua_istable(L, 2)) {
-        given = hv__to_json(L, 2, &err);
-        if (given == NULL) {
-            hv__raise(L, &err);
-        }
-    }
-    enum hv_status s = hv_options_check(p, json_is_object(given) ? given : NULL, &options, &err);
-    json_decref(given);
-    if (s != HV_OK) {
-        hv__raise(L, &err);
-    }
-    return options;
-}
-
 static int call_strategy(lua_State *L, struct hv__run *r)
 {
     const struct hv_plugin *p = NULL;
     struct hv_err err = {0};
+    json_t *given = NULL, *options = NULL;
 
     if (r->depth >= STRATEGY_DEPTH) {
         return luaL_error(L, "hv.strategy: strategies call each other more than %d deep",
@@ -58,7 +39,17 @@ static int call_strategy(lua_State *L, struct hv__run *r)
     if (!p->has[HV_PLUGIN_PLAN]) {
         return luaL_error(L, "hv.strategy: '%s' has no plan()", p->id);
     }
-    json_t *options = options_at(L, p);
+    if (lua_istable(L, 2)) {
+        given = hv__to_json(L, 2, &err);
+        if (given == NULL) {
+            return hv__raise(L, &err);
+        }
+    }
+    enum hv_status s = hv_options_check(p, json_is_object(given) ? given : NULL, &options, &err);
+    json_decref(given);
+    if (s != HV_OK) {
+        return hv__raise(L, &err);
+    }
     struct hv_str reason = {0};
     bool applies = hv__applies(r, p, &reason);
     const char *why = hv_arena_strdup(&r->host->arena, hv_str_cstr(&reason));
