@@ -147,7 +147,7 @@ enum hv_status hv_run_check(const struct hv_plugins *plugins, const char *strate
 }
 
 /** Calls apply or order of the part on the plan at the top: leaves two results above it. */
-static void apply_part(lua_State *L, struct hv__job *j, const struct hv__part *part)
+static void apply_part(lua_State *L, const struct hv__part *part)
 {
     const struct hv_plugin *p = part->plugin;
     struct hv_err err = {0};
@@ -157,7 +157,7 @@ static void apply_part(lua_State *L, struct hv__job *j, const struct hv__part *p
         return;
     }
     int plan = lua_gettop(L);
-    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK) {
+    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK) {
         hv__raise(L, &err);
     }
     lua_getfield(L, -1, "apply");
@@ -174,7 +174,7 @@ void hv__compose(lua_State *L, struct hv__run *r)
     int plan = lua_gettop(L);
 
     for (size_t i = 1; r->is_job && i < j->n_parts && !lua_isnil(L, plan); i++) {
-        apply_part(L, j, &j->parts[i]);
+        apply_part(L, &j->parts[i]);
         if (lua_isnil(L, -2)) {
             hv_str_clear(&j->out->reason);
             hv_str_adds(&j->out->reason,
