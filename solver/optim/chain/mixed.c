@@ -86,60 +86,79 @@ static size_t rest_of(const struct hv_partition *p, struct span s,
     return 1;
 }
 
+/* A search under way. */
+struct search {
+    const struct hv_partition *p;
+    struct hv__watch *watch;
+    struct hv_arena *arena;
+    struct best best;
+    double bound; /* of what was given up */
+    int64_t probes;
+};
+
+/* The least sum within a span, whose partitions cost `low` or more; returns how much of the span is
+ * left. */
+static size_t probe(struct search *x, struct span s, double low, struct span *rest)
+{
+    struct hv_arena_mark mark = hv_arena_mark(x->arena);
+    struct hv_partition_result r = {0};
+    bool found = least_sum(x->p, s.hi, x->watch, x->arena, &r);
+    x->probes++;
+    if (x->watch->too_big && x->watch->stopped && x->best.r.feasible) {
+        x->watch->too_big = false; /* keeps what was found before */
+        x->bound = fmin(x->bound, low);
+    }
+    if (found) {
+        keep(&x->best, &r);
+    }
+    hv_arena_rewind(x->arena, mark);
+    return found ? rest_of(x->p, s, &r, rest) : 0;
+}
+
 bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, struct hv_arena *arena,
                      struct hv_partition_result *out)
 {
-    struct best best = {.cut = hv_arena_new(arena, size_t, p->n_stages),
-                        .order = hv_arena_new(arena, size_t, p->n_stages)};
+    struct search x = {.p = p,
+                       .watch = watch,
+                       .arena = arena,
+                       .best = {.cut = hv_arena_new(arena, size_t, p->n_stages),
+                                .order = hv_arena_new(arena, size_t, p->n_stages)},
+                       .bound = HUGE_VAL};
+    const struct hv_partition_result *best = &x.best.r;
     HV_VEC(struct span) todo = {0};
-    double bound = HUGE_VAL;
-    int64_t probes = 0;
     struct span all = {0, HUGE_VAL, 0};
-    if (!p->free_order || p->max_weight <= 0 || start_free(p, watch, arena, &best, &all)) {
+    if (!p->free_order || p->max_weight <= 0 || start_free(p, watch, arena, &x.best, &all)) {
         hv_vec_push(&todo, all);
     }
     while (todo.n && !watch->too_big) {
         if (hv__watch_due(watch)) {
-            hv__watch_tell(watch, best.r.feasible ? best.r.objective : HUGE_VAL,
-                           open_bound(p, &best.r, todo.items, todo.n));
+            hv__watch_tell(watch, best->feasible ? best->objective : HUGE_VAL,
+                           open_bound(p, best, todo.items, todo.n));
         }
-        struct span s = todo.items[--todo.n];
+        struct span s = todo.items[--todo.n], rest[2];
         double low = p->sum_weight * s.sum + p->max_weight * s.lo;
-        if (best.r.feasible && low >= best.r.objective * (1 - 1e-12)) {
+        if (best->feasible && low >= best->objective * (1 - 1e-12)) {
             continue;
         }
-        if ((probes > 0 || p->free_order) && hv__watch_over(watch)) {
-            bound = fmin(bound, low);
+        if ((x.probes > 0 || p->free_order) && hv__watch_over(watch)) {
+            x.bound = fmin(x.bound, low);
             continue;
         }
-        struct hv_arena_mark mark = hv_arena_mark(arena);
-        struct hv_partition_result r = {0};
-        bool found = least_sum(p, s.hi, watch, arena, &r);
-        probes++;
-        if (watch->too_big && watch->stopped && best.r.feasible) {
-            watch->too_big = false; /* keeps what was found before */
-            bound = fmin(bound, low);
-        }
-        if (found) {
-            keep(&best, &r);
-        }
-        hv_arena_rewind(arena, mark);
-        struct span rest[2];
-        size_t n_rest = found ? rest_of(p, s, &r, rest) : 0;
+        size_t n_rest = probe(&x, s, low, rest);
         for (size_t k = 0; k < n_rest; k++) {
             hv_vec_push(&todo, rest[k]);
         }
     }
     hv_vec_free(&todo);
-    *out = best.r;
-    out->n_probes = probes;
+    *out = *best;
+    out->n_probes = x.probes;
     out->stopped = watch->stopped;
-    if (!best.r.feasible) {
+    if (!best->feasible) {
         return false;
     }
-    out->cut = best.cut;
-    out->order = best.order;
+    out->cut = x.best.cut;
+    out->order = x.best.order;
     hv__finish(p, arena, out);
-    out->bound = fmin(out->objective, bound);
+    out->bound = fmin(out->objective, x.bound);
     return true;
 }
