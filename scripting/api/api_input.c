@@ -4,50 +4,10 @@
  * are api_model.c.
  */
 #include "scripting/api/input_int.h"
-#include "scripting/api/queue_int.h"
 #include "scripting/api/table.h"
 #include "solver/base/units.h"
 
 #include <string.h>
-
-/** A view: the inputs belong to the run, the handle only knows when it was made. */
-struct view {
-    uint32_t generation;
-};
-
-struct hv__run *hv__run_of(lua_State *L, const char *fn)
-{
-    struct hv_host *h = hv__host(L);
-
-    hv__check_stop(L);
-    if (h->run == NULL) {
-        luaL_error(L, "%s: there is no run here (inside plan, apply and claim there is)", fn);
-    }
-    return h->run;
-}
-
-const struct hv_inputs *hv__inputs_at(lua_State *L, const char *type)
-{
-    const struct view *v = luaL_checkudata(L, 1, type);
-    struct hv_host *h = hv__host(L);
-
-    hv__check_stop(L);
-    if (h->run == NULL || v->generation != h->generation) {
-        luaL_error(L, "this %s belongs to a run that has ended", type);
-    }
-    return h->run->request->inputs;
-}
-
-const struct hv_cluster *hv__cluster_at(lua_State *L)
-{
-    return hv__inputs_at(L, HV__CLUSTER)->cluster.cluster;
-}
-
-double hv__peak_of(lua_State *L, const struct hv_device_kind *k)
-{
-    enum hv_precision p = hv__host(L)->run->request->inputs->job.job.precision;
-    return hv_device_has(k, p) ? hv_device_peak_flops_per_s(k, p) : HV_UNKNOWN;
-}
 
 static void set_kind(lua_State *L, const struct hv_device_kind *k)
 {
@@ -57,13 +17,6 @@ static void set_kind(lua_State *L, const struct hv_device_kind *k)
     hv__set_num(L, "memory_bytes", k->memory_bytes);
     hv__set_num(L, "memory_bytes_per_s", k->memory_bytes_per_s);
     hv__set_num(L, "flops_per_s", hv__peak_of(L, k));
-}
-
-bool hv__is_usable(lua_State *L, const struct hv_cluster *c, uint32_t device)
-{
-    const struct hv__run *r = hv__host(L)->run;
-    return c->groups[hv_cluster_device(c, device).group].state == HV_NODE_OK &&
-           (r->lost == NULL || !r->lost[device]);
 }
 
 /***
@@ -321,33 +274,6 @@ static void seal_view(lua_State *L, const char *type, const luaL_Reg *methods)
     lua_pop(L, 1);
 }
 
-static void push_view(lua_State *L, const char *type)
-{
-    struct view *v = lua_newuserdatauv(L, sizeof *v, 0);
-    v->generation = hv__host(L)->generation;
-    luaL_setmetatable(L, type);
-}
-
-void hv__push_job(lua_State *L, const struct hv_job *j)
-{
-    lua_newtable(L);
-    hv__set_text(L, "name", j->name);
-    hv__set_num(L, "global_batch", (double)j->global_batch);
-    hv__set_num(L, "sequence", (double)j->sequence);
-    hv__set_num(L, "output_tokens", (double)hv_job_output_tokens(j));
-    hv__set_text(L, "precision", hv_precision_name(j->precision));
-    hv__set_text(L, "optimizer", hv_optimizer_name(j->optimizer));
-    hv__set_text(L, "minimize", hv_minimize_name(j->objective.minimize));
-    hv__set_num(L, "weight_bytes", hv_job_weight_bytes(j));
-    hv__set_num(L, "grad_bytes", hv_job_grad_bytes(j));
-    hv__set_num(L, "master_bytes", hv_job_master_bytes(j));
-    hv__set_num(L, "optimizer_bytes", hv_job_optimizer_bytes(j));
-    lua_pushboolean(L, j->objective.allow_stale);
-    lua_setfield(L, -2, "allow_stale");
-    lua_pushboolean(L, j->objective.allow_drop);
-    lua_setfield(L, -2, "allow_drop");
-}
-
 static const luaL_Reg cluster_methods[] = {{"devices", cluster_devices},
                                            {"groups", cluster_groups},
                                            {"link", cluster_link},
@@ -389,6 +315,34 @@ void hv__renew_views(lua_State *L)
     open_views(L, hv__host(L)->run->request->inputs);
 }
 
+/** Pushes the list of jobs of ctx: the queue. */
+static void push_queue(lua_State *L, const struct hv__run *r)
+{
+    lua_createtable(L, (int)r->n_queue, 0);
+    for (size_t i = 0; i < r->n_queue; i++) {
+        const struct hv_queued_job *q = &r->queue[i];
+        const struct hv_inputs *in = r->request->inputs;
+        const struct hv_model *m =
+            q->own.model.model != NULL ? q->own.model.model : in->model.model;
+        lua_createtable(L, 0, 9);
+        hv__set_num(L, "position", (double)i + 1);
+        hv__set_text(L, "name", q->name);
+        hv__set_num(L, "arrival_s", q->arrival_s);
+        hv__set_num(L, "weight", q->weight);
+        hv__set_num(L, "iterations", q->iterations);
+        hv__set_num(L, "deadline_s", q->deadline_s);
+        hv__set_num(L, "devices", q->n_devices > 0 ? (double)q->n_devices : HV_UNKNOWN);
+        hv__push_job(L, q->own.has_job ? &q->own.job.job : &in->job.job);
+        lua_setfield(L, -2, "job");
+        lua_createtable(L, 0, 3);
+        hv__set_text(L, "name", m->name);
+        hv__set_text(L, "kind", hv_model_kind_name(m->kind));
+        hv__set_num(L, "n_layers", (double)m->n_blocks);
+        lua_setfield(L, -2, "model");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+}
+
 /** Pushes the list of jobs of the ctx at the top: the one job of this run, under the keys that a
  * workspace gives its jobs. */
 static void push_jobs(lua_State *L)
@@ -417,14 +371,14 @@ void hv__push_ctx(lua_State *L, const json_t *options)
     }
     lua_pop(L, 1);
     lua_createtable(L, 0, 6);
-    push_view(L, HV__CLUSTER);
+    hv__push_view(L, HV__CLUSTER);
     lua_setfield(L, -2, "cluster");
-    push_view(L, HV__MODEL);
+    hv__push_view(L, HV__MODEL);
     lua_setfield(L, -2, "model");
     hv__push_job(L, &r->request->inputs->job.job);
     lua_setfield(L, -2, "job");
     if (r->n_queue > 0 && r->i_job == 0) {
-        hv__push_queue(L, r);
+        push_queue(L, r);
     } else {
         push_jobs(L);
     }

@@ -1,5 +1,6 @@
 /*
- * hv.opt.partition where a rank holds several chunks, or a stage several copies.
+ * hv.opt.partition where a rank holds several chunks, or a stage several copies; answers of all
+ * partitions as tables.
  * Not here: plain partitions (api_opt_partition.c).
  */
 #include "scripting/api/api_opt_int.h"
@@ -17,6 +18,35 @@ int hv__push_no(lua_State *L, const char *reason)
     lua_pushnil(L);
     lua_pushstring(L, reason != NULL ? reason : "no partition fits the capacities");
     return 2;
+}
+
+void hv__push_partition(lua_State *L, const struct hv_partition_result *r)
+{
+    lua_createtable(L, 0, 8);
+    lua_createtable(L, (int)r->n_stages, 0);
+    for (size_t s = 0; s < r->n_stages; s++) {
+        lua_createtable(L, 2, 0);
+        lua_pushinteger(L, (lua_Integer)(s > 0 ? r->cut[s - 1] : 0) + 1);
+        lua_rawseti(L, -2, 1);
+        lua_pushinteger(L, (lua_Integer)r->cut[s]);
+        lua_rawseti(L, -2, 2);
+        lua_rawseti(L, -2, (lua_Integer)s + 1);
+    }
+    lua_setfield(L, -2, "stages");
+    lua_createtable(L, (int)r->n_stages, 0);
+    for (size_t s = 0; s < r->n_stages; s++) {
+        lua_pushinteger(L, r->order != NULL ? (lua_Integer)r->order[s] + 1 : (lua_Integer)s + 1);
+        lua_rawseti(L, -2, (lua_Integer)s + 1);
+    }
+    lua_setfield(L, -2, "order");
+    hv__push_numbers(L, r->value, r->n_stages);
+    lua_setfield(L, -2, "values");
+    hv__set_num(L, "value", r->objective);
+    hv__set_num(L, "bound", r->bound);
+    hv__set_num(L, "sum", r->sum);
+    hv__set_num(L, "max", r->max);
+    lua_pushboolean(L, r->proven);
+    lua_setfield(L, -2, "proven");
 }
 
 /** Pushes n indices, counted from 1, as field `key` of the table at the top. */

@@ -169,27 +169,37 @@ static void order_of_plugin(lua_State *L, struct ask *x, const char *id, struct 
     lua_pop(L, 2);
 }
 
+/** The row of a built-in name; of any other name that of orders written out, where a plugin has it
+ * as order(p), and an error where none has. */
+static const struct hv_schedule_row *row_of(lua_State *L, const char *name, bool *of_plugin)
+{
+    const struct hv_schedule_row *row = NULL;
+    struct hv_err err = {0}, other;
+
+    *of_plugin = false;
+    if (hv_schedule_find(name, &row, &err) == HV_OK) {
+        return row;
+    }
+    const struct hv__run *run = hv__run_of(L, FN);
+    *of_plugin = run->calls->find_schedule(run, name) != NULL;
+    if (!*of_plugin) {
+        hv__raise(L, &err);
+    }
+    check(L, hv_schedule_find("explicit", &row, &other), &other);
+    return row;
+}
+
 /** Fills x->in: a built-in name, the id of a plugin with order(p), or an order written out. */
 static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
 {
     static const char *const keys[] = {"ranks",   "micro_batches", "chunks", "times",
                                        "options", "spans",         "order",  NULL};
-    struct hv_err err = {0};
-    const struct hv_schedule_row *row = NULL;
     bool written = lua_istable(L, 1), of_plugin = false;
     const char *name = written ? "explicit" : luaL_checkstring(L, 1);
 
     luaL_checktype(L, 2, LUA_TTABLE);
     hv__check_keys(L, 2, FN, keys);
-    if (hv_schedule_find(name, &row, &err) != HV_OK) {
-        struct hv_err other;
-        const struct hv__run *run = hv__run_of(L, FN);
-        of_plugin = run->calls->find_schedule(run, name) != NULL;
-        if (!of_plugin) {
-            hv__raise(L, &err);
-        }
-        check(L, hv_schedule_find("explicit", &row, &other), &other);
-    }
+    const struct hv_schedule_row *row = row_of(L, name, &of_plugin);
     int32_t p = (int32_t)hv__int(L, 2, FN, "ranks", 0, 1, HV_SCHEDULE_RANKS_MAX);
     int32_t m = (int32_t)hv__int(L, 2, FN, "micro_batches", 0, 1, HV_SCHEDULE_MB_MAX);
     hv_schedule_input_init(&x->in, row, p, m);

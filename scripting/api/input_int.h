@@ -21,6 +21,8 @@ void hv__renew_views(lua_State *L);
 /** Is the model one chain of layers, or modules of such chains? */
 bool hv__model_has_layers(const struct hv_model *m);
 
+/** Pushes a handle of that type, which goes stale when the run ends. */
+void hv__push_view(lua_State *L, const char *type);
 /** The inputs behind the view of that type at argument 1; a view of a run that has ended raises an
  * error. */
 const struct hv_inputs *hv__inputs_at(lua_State *L, const char *type);

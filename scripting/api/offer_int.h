@@ -6,8 +6,6 @@
 #include "scripting/host/run_state.h"
 #include "solver/eval/eval.h"
 
-struct hv_json;
-
 /** Judges a plan; counts as one evaluation. `bound`: also the lower bound. Errors: of hv_eval. */
 enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
                          struct hv_arena *arena, struct hv_verdict *out,
@@ -21,8 +19,5 @@ void hv__emit(struct hv__run *r, json_t *line);
 bool hv__run_is_late(struct hv__run *r, double share);
 /** A text (arena) where one of the plan's devices is lost, else NULL. Raises no error. */
 const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, struct hv_arena *a);
-/** A document as plans refer to it: by the name it was read from, or whole where that cannot be
- * read twice (standard input, a pipe of the shell). Owner: caller. */
-json_t *hv__reference(const char *path, const struct hv_json *json);
 
 #endif

@@ -8,8 +8,6 @@
 #include "solver/io/own/docs.h"
 #include "solver/io/own/verdict_file.h"
 
-#include <string.h>
-
 void hv__emit(struct hv__run *r, json_t *line)
 {
     if (r->request->event != NULL) {
@@ -59,13 +57,6 @@ static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
     return hv_known(m->iteration_s) ? hv_eval_worth(o, m)
            : m->tokens_per_s > 0    ? 1 / m->tokens_per_s
                                     : HUGE_VAL;
-}
-
-json_t *hv__reference(const char *path, const struct hv_json *json)
-{
-    bool again = path != NULL && strcmp(path, "-") != 0 && strncmp(path, "/dev/", 5) != 0 &&
-                 strncmp(path, "/proc/", 6) != 0;
-    return again ? json_string(path) : json_incref(json->root);
 }
 
 /** The plan with format, strategy and inputs in front, in the usual order. */

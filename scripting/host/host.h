@@ -46,14 +46,6 @@ enum hv_status hv_host_new(struct hv_host **out, const struct hv_host_limits *li
 /** Frees it; NULL is fine. */
 void hv_host_free(struct hv_host *h);
 
-/**
- * Runs a text chunk in a fresh environment and throws its results away (tests and `check`).
- * @param name    shown in messages: "plugins/oobleck/plugin.lua"
- * @param folder  where `require` looks first, or NULL
- * Errors: HV_EPLUGIN with file:line, HV_ESTOPPED when cancelled or out of time.
- */
-enum hv_status hv_host_run_text(struct hv_host *h, const char *text, size_t n, const char *name,
-                                const char *folder, struct hv_err *err) HV_NODISCARD;
 /** Traceback of the last error, "" when there was none. Borrowed until the next call. */
 const char *hv_host_traceback(const struct hv_host *h);
 /** Bytes that Lua holds now. */

@@ -34,6 +34,10 @@ struct hv_host {
 
 /** The host of a state. */
 struct hv_host *hv__host(lua_State *L);
+/** Allocator of states; its `ud` is the host, whose byte cap holds. */
+void *hv__limited_alloc(void *ud, void *p, size_t old_size, size_t new_size);
+/** Sets the hook that counts instructions and looks at the clock, for this stack. */
+void hv__host_watch(lua_State *L);
 /** Gives a host that was not killed its whole budget again: instructions, time and the seed. */
 void hv__host_rearm(struct hv_host *h);
 /** Fills the sandbox: the master table of globals, `hv` included, which open_api fills (NULL:

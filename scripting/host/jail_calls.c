@@ -1,5 +1,5 @@
 /* seccomp: a filter that lets through what computing, reading files and writing to open pipes take,
- * and refuses every other system call. Not for files (lock.c) and not for memory and time
+ * and refuses every other system call. Not for files (jail.c) and not for memory and time
  * (worker.c). */
 #define _DEFAULT_SOURCE /* syscall numbers */
 #include "scripting/host/jail.h"

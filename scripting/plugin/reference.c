@@ -4,11 +4,8 @@
  * on commands.
  */
 #include "scripting/plugin/reference.h"
-#include "scripting/host/host_int.h"
 #include "scripting/plugin/plugin.h"
-#include "scripting/plugin/plugin_host.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define COLUMNS 92
@@ -61,35 +58,10 @@ const struct hv_api_doc *hv_api_docs(size_t *n)
     return rows;
 }
 
-bool hv_api_is_core(const struct hv_api_doc *d)
+/* Does the row describe a function of the core (rather than one of share/lua)? */
+static bool is_core(const struct hv_api_doc *d)
 {
     return strncmp(d->source, "scripting/", strlen("scripting/")) == 0;
-}
-
-/** Appends the registry's list of names to the string in the light userdata. */
-static int list_names(lua_State *L)
-{
-    struct hv_str *out = lua_touserdata(L, 1);
-
-    lua_getfield(L, LUA_REGISTRYINDEX, HV__API_NAMES);
-    for (lua_Integer i = 1; lua_rawgeti(L, -1, i) == LUA_TSTRING; i++) {
-        hv_str_addf(out, "%s\n", lua_tostring(L, -1));
-        lua_pop(L, 1);
-    }
-    return 0;
-}
-
-enum hv_status hv_api_registered(struct hv_str *out, struct hv_err *err)
-{
-    const struct hv_host_limits limits = {0};
-    struct hv_host *h = NULL;
-    enum hv_status s = hv_plugin_host_new(&h, &limits, err);
-
-    if (s == HV_OK) {
-        s = hv__guard(h, list_names, out, err);
-    }
-    hv_host_free(h);
-    return s;
 }
 
 /** Length of the first sentence. */
@@ -107,7 +79,7 @@ void hv_api_list(struct hv_str *out)
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         hv_str_addf(out, "%-22s %.*s\n", rows[i].name, (int)first_sentence(rows[i].text),
                     rows[i].text);
-        n_core += hv_api_is_core(&rows[i]);
+        n_core += is_core(&rows[i]);
     }
     hv_str_addf(out, "%zu functions, %zu of share/lua; `hetviz help api NAME` explains one\n",
                 n_core, HV_COUNT(rows) - n_core);
@@ -248,7 +220,7 @@ void hv_api_man(struct hv_str *out)
     for (int library = 0; library < 2; library++) {
         hv_str_adds(out, library == 0 ? ".SH FUNCTIONS\n" : ".SH LIBRARIES\nLua, after require.\n");
         for (size_t i = 0; i < HV_COUNT(rows); i++) {
-            if (hv_api_is_core(&rows[i]) == (library == 0)) {
+            if (is_core(&rows[i]) == (library == 0)) {
                 add_roff_row(out, &rows[i]);
             }
         }

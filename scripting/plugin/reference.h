@@ -24,13 +24,6 @@ struct hv_api_doc {
 
 /** All rows: functions of the core first, then those of share/lua; *n = how many. */
 const struct hv_api_doc *hv_api_docs(size_t *n);
-/** Does the row describe a function of the core (rather than one of share/lua)? */
-bool hv_api_is_core(const struct hv_api_doc *d);
-/**
- * Appends the names of all functions that the sandbox really has, one per line, in order of
- * registration. Errors: as hv_host_new.
- */
-enum hv_status hv_api_registered(struct hv_str *out, struct hv_err *err) HV_NODISCARD;
 /** Appends the list of all functions, one line each, and how many there are. */
 void hv_api_list(struct hv_str *out);
 /**

@@ -14,6 +14,15 @@ struct hv__part {
     const struct hv_plugin *plugin;
     json_t *options; /**< checked; owner: hv__free_parts */
 };
+/** A run with the plugins that take part in it. */
+struct hv__job {
+    struct hv__run run;
+    struct hv__part parts[HV__PARTS_MAX];
+    size_t n_parts;
+    struct hv_run_result *out;
+    struct hv_err *err;
+    enum hv_status status;
+};
 /** Splits "a+b" and finds the plugins. Errors: HV_EUSAGE, HV_EPLUGIN. */
 enum hv_status hv__find_parts(const struct hv_plugins *plugins, const char *strategy,
                               struct hv__part *parts, size_t *n, struct hv_err *err) HV_NODISCARD;

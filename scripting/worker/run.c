@@ -19,18 +19,8 @@
 #define SOFT_FRACTION 0.85
 #define HARD_FRACTION 0.97
 
-/** Everything the protected part of a run needs. */
-struct job {
-    struct hv__run run;
-    struct hv__part parts[HV__PARTS_MAX];
-    size_t n_parts;
-    struct hv_run_result *out;
-    struct hv_err *err;
-    enum hv_status status;
-};
-
 /** Sets strategy and claim in the tree of the handle at the top; pops nothing. */
-static void sign_plan(const struct job *j, json_t *tree)
+static void sign_plan(const struct hv__job *j, json_t *tree)
 {
     json_t *s = json_object();
     struct hv_str name = {0};
@@ -71,7 +61,7 @@ static void check_claim(lua_State *L, const struct hv_plugin *p, json_t *claim)
 
 /** Calls claim(plan table, ctx) of the first part and stores what it says; the handle is at `plan`.
  */
-static void add_claim(lua_State *L, struct job *j, int plan, json_t *tree)
+static void add_claim(lua_State *L, struct hv__job *j, int plan, json_t *tree)
 {
     const struct hv_plugin *p = j->parts[0].plugin;
     struct hv_err err = {0};
@@ -99,48 +89,8 @@ static void add_claim(lua_State *L, struct job *j, int plan, json_t *tree)
     lua_pop(L, 2);
 }
 
-/** Calls apply or order of the part on the plan at the top: leaves two results above it. */
-static void apply_part(lua_State *L, const struct hv__part *part)
-{
-    const struct hv_plugin *p = part->plugin;
-    struct hv_err err = {0};
-
-    if (!p->has[HV_PLUGIN_APPLY]) {
-        hv__apply_order(L, p, part->options);
-        return;
-    }
-    int plan = lua_gettop(L);
-    if (hv__plugin_push(L, p->path, p->name, &err) != HV_OK) {
-        hv__raise(L, &err);
-    }
-    lua_getfield(L, -1, "apply");
-    hv__blame(L);
-    lua_remove(L, -2);
-    lua_pushvalue(L, plan);
-    hv__push_ctx(L, part->options);
-    lua_call(L, 2, 2);
-}
-
-void hv__compose(lua_State *L, struct hv__run *r)
-{
-    struct job *j = (struct job *)r;
-    int plan = lua_gettop(L);
-
-    for (size_t i = 1; r->is_job && i < j->n_parts && !lua_isnil(L, plan); i++) {
-        apply_part(L, &j->parts[i]);
-        if (lua_isnil(L, -2)) {
-            hv_str_clear(&j->out->reason);
-            hv_str_adds(&j->out->reason,
-                        lua_isstring(L, -1) ? lua_tostring(L, -1) : "no reason given");
-        }
-        lua_pop(L, 1);
-        lua_replace(L, plan);
-        lua_settop(L, plan);
-    }
-}
-
 /** Judges the plan at the top (a handle or a plan table) and pops it. */
-static void take_plan(lua_State *L, struct job *j)
+static void take_plan(lua_State *L, struct hv__job *j)
 {
     struct hv_err err = {0};
 
@@ -176,7 +126,7 @@ static void take_plan(lua_State *L, struct job *j)
 }
 
 /** Calls replan(ctx, plan, lost): leaves two results. */
-static void call_replan(lua_State *L, struct job *j)
+static void call_replan(lua_State *L, struct hv__job *j)
 {
     const struct hv_plugin *p = j->parts[0].plugin;
     const struct hv_cluster *c = hv_cost_cluster(j->run.cost);
@@ -205,7 +155,7 @@ static void call_replan(lua_State *L, struct job *j)
 /** The run inside one protected call. */
 static int run_protected(lua_State *L)
 {
-    struct job *j = lua_touserdata(L, 1);
+    struct hv__job *j = lua_touserdata(L, 1);
 
     lua_settop(L, 0);
     if (j->run.request->replan != NULL && j->parts[0].plugin->has[HV_PLUGIN_REPLAN]) {
@@ -255,7 +205,7 @@ static bool forward_cancel(void *ctx)
 }
 
 /** Runs the job on a fresh host. */
-static enum hv_status run_on_host(struct job *j, struct hv_err *err)
+static enum hv_status run_on_host(struct hv__job *j, struct hv_err *err)
 {
     const struct hv_run_request *q = j->run.request;
     struct hv_host_limits limits = {
@@ -282,7 +232,7 @@ static enum hv_status run_on_host(struct job *j, struct hv_err *err)
 
 /** Was the plan asked for although it does not fit (option allow_oom of `manual`), and is memory
  * its only fault? */
-static bool is_allowed(const struct job *j)
+static bool is_allowed(const struct hv__job *j)
 {
     const json_t *found = json_object_get(j->run.best, "violations");
 
@@ -300,7 +250,7 @@ static bool is_allowed(const struct job *j)
 
 /** Says what ended the run, and what is left of it; of a plugin that had to be killed at the limit
  * because it never looked at the clock, also where it was. */
-static enum hv_status cut_short(struct job *j, enum hv_status s, struct hv_err *err)
+static enum hv_status cut_short(struct hv__job *j, enum hv_status s, struct hv_err *err)
 {
     bool asked = forward_cancel(&j->run);
     char place[sizeof err->file + 32] = "";
@@ -315,7 +265,7 @@ static enum hv_status cut_short(struct job *j, enum hv_status s, struct hv_err *
 
 /** A plan that breaks a rule is no answer of a run that was cut short: gives it up, with what it
  * breaks as the reason. */
-static enum hv_status give_up_broken(struct job *j, enum hv_status s, struct hv_err *err)
+static enum hv_status give_up_broken(struct hv__job *j, enum hv_status s, struct hv_err *err)
 {
     const json_t *first = json_array_get(json_object_get(j->run.best, "violations"), 0);
     const char *text = json_string_value(json_object_get(first, "text"));
@@ -330,7 +280,7 @@ static enum hv_status give_up_broken(struct job *j, enum hv_status s, struct hv_
 }
 
 /** From the best plan to status and reason. */
-static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *err)
+static enum hv_status conclude(struct hv__job *j, enum hv_status s, struct hv_err *err)
 {
     struct hv_run_result *out = j->out;
 
@@ -367,7 +317,7 @@ static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *e
 }
 
 /** Marks the devices of the request's addresses as lost. */
-static enum hv_status mark_lost(struct job *j, bool **lost, struct hv_err *err)
+static enum hv_status mark_lost(struct hv__job *j, bool **lost, struct hv_err *err)
 {
     const struct hv_run_request *q = j->run.request;
     const struct hv_cluster *c = q->inputs->cluster.cluster;
@@ -394,7 +344,7 @@ static enum hv_status mark_lost(struct job *j, bool **lost, struct hv_err *err)
 enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
                                struct hv_err *err)
 {
-    struct job j = {
+    struct hv__job j = {
         .run = {.request = r, .calls = hv__run_calls(), .is_job = true}, .out = out, .err = err};
     bool *lost = NULL;
 

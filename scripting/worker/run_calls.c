@@ -1,6 +1,6 @@
 /*
  * What the API tables call back in a run: hv.strategies, hv.strategy, and the schedules of plugins.
- * The composition is run.c's.
+ * The composition is run_parts.c's.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/plan_int.h"

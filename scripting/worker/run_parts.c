@@ -1,6 +1,6 @@
 /*
- * Compositions: "a+b" to plugins, and options to those that have them. Not for running them
- * (run.c).
+ * Compositions: "a+b" to plugins, options to those that have them, and the plan that the later
+ * parts change. Not for running them (run.c).
  */
 #include "scripting/api/input_int.h"
 #include "scripting/worker/parts_int.h"
@@ -144,4 +144,44 @@ enum hv_status hv_run_check(const struct hv_plugins *plugins, const char *strate
     }
     hv__free_parts(parts, n);
     return s;
+}
+
+/** Calls apply or order of the part on the plan at the top: leaves two results above it. */
+static void apply_part(lua_State *L, const struct hv__part *part)
+{
+    const struct hv_plugin *p = part->plugin;
+    struct hv_err err = {0};
+
+    if (!p->has[HV_PLUGIN_APPLY]) {
+        hv__apply_order(L, p, part->options);
+        return;
+    }
+    int plan = lua_gettop(L);
+    if (hv__plugin_push(L, p->path, p->name, &err) != HV_OK) {
+        hv__raise(L, &err);
+    }
+    lua_getfield(L, -1, "apply");
+    hv__blame(L);
+    lua_remove(L, -2);
+    lua_pushvalue(L, plan);
+    hv__push_ctx(L, part->options);
+    lua_call(L, 2, 2);
+}
+
+void hv__compose(lua_State *L, struct hv__run *r)
+{
+    struct hv__job *j = (struct hv__job *)r;
+    int plan = lua_gettop(L);
+
+    for (size_t i = 1; r->is_job && i < j->n_parts && !lua_isnil(L, plan); i++) {
+        apply_part(L, &j->parts[i]);
+        if (lua_isnil(L, -2)) {
+            hv_str_clear(&j->out->reason);
+            hv_str_adds(&j->out->reason,
+                        lua_isstring(L, -1) ? lua_tostring(L, -1) : "no reason given");
+        }
+        lua_pop(L, 1);
+        lua_replace(L, plan);
+        lua_settop(L, plan);
+    }
 }

@@ -5,11 +5,8 @@
 #include "scripting/worker/worker_int.h"
 #include "solver/base/units.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 #ifdef __linux__
 #include <signal.h>
 #include <sys/prctl.h>
@@ -17,7 +14,6 @@
 
 #define MEMORY_LIMIT ((rlim_t)4 << 30)
 #define CPU_GRACE_S  30.0
-#define JOB_LIMIT    ((size_t)64 << 20)
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
@@ -41,62 +37,10 @@ struct worker_job {
     bool is_console; /**< kind `lua` */
 };
 
-void hv__write_line(int fd, const json_t *line)
-{
-    struct hv_str text = {0};
-
-    hv_json_write(&text, line, false);
-    hv_str_addc(&text, '\n');
-    for (size_t at = 0; at < text.n;) {
-        ssize_t n = write(fd, text.p + at, text.n - at);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            break; /* the parent is gone; SIGPIPE or the next look at the pipe ends us */
-        }
-        at += (size_t)n;
-    }
-    hv_str_free(&text);
-}
-
 static void write_event(void *ctx, const json_t *line)
 {
     const struct worker_job *w = ctx;
     hv__write_line(w->out_fd, line);
-}
-
-enum hv_status hv__lines_next(struct hv__lines *l, const char **out, size_t *n, struct hv_err *err)
-{
-    struct hv_str *t = &l->text;
-    const char *end = NULL;
-    char buf[65536];
-
-    while (t->n == l->at || (end = memchr(t->p + l->at, '\n', t->n - l->at)) == NULL) {
-        ssize_t got = read(l->fd, buf, sizeof buf);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return hv_err_set(err, HV_EIO, "cannot read the job: %s", strerror(errno));
-        }
-        if (got == 0) {
-            break;
-        }
-        if (l->at > 0) { /* nothing was read yet: there is no memory */
-            memmove(t->p, t->p + l->at, t->n - l->at);
-        }
-        t->n -= l->at;
-        l->at = 0;
-        hv_str_add(t, buf, (size_t)got);
-        if (t->n > JOB_LIMIT) {
-            return hv_err_set(err, HV_ELIMIT, "the job is larger than 64 MiB");
-        }
-    }
-    *out = t->n > l->at ? t->p + l->at : NULL;
-    *n = end != NULL ? (size_t)(end - *out) : t->n - l->at;
-    l->at += *n + (end != NULL);
-    return HV_OK;
 }
 
 static void limit_process(double time_limit_s)
@@ -178,6 +122,25 @@ static enum hv_status read_lost(struct worker_job *w, const struct hv_jp *list, 
     return s;
 }
 
+/** Seed, evaluations and time limit of the job. */
+static enum hv_status read_limits(const struct hv_jp *root, struct hv_run_request *r,
+                                  struct hv_err *err)
+{
+    int64_t seed = 1, budget = 0;
+    double limit = 0;
+    enum hv_status s = hv_jp_opt_int(root, "seed", 0, INT64_C(9007199254740991), &seed, err);
+    if (s == HV_OK) {
+        s = hv_jp_opt_int(root, "budget", 0, INT64_C(9007199254740991), &budget, err);
+    }
+    if (s == HV_OK) {
+        s = hv_jp_opt_number(root, "time_limit_s", 0, 1e9, &limit, err);
+    }
+    r->seed = (uint64_t)seed;
+    r->budget = budget;
+    r->time_limit_s = limit;
+    return s;
+}
+
 static enum hv_status read_job(struct worker_job *w, const char *line, size_t n, struct hv_err *err)
 {
     static const char *const keys[] = {"cluster", "model", "job",    "strategy",
@@ -185,8 +148,6 @@ static enum hv_status read_job(struct worker_job *w, const char *line, size_t n,
                                        "replan",  "lost",  "kind"};
     static const char *const kinds[] = {"plan", "lua"};
     int kind = 0;
-    int64_t seed = 1, budget = 0;
-    double limit = 0;
     struct hv_jp at;
     enum hv_status s = hv_json_parse(&w->json, line, n, "job", err);
     if (s != HV_OK) {
@@ -205,13 +166,7 @@ static enum hv_status read_job(struct worker_job *w, const char *line, size_t n,
         s = hv_jp_string(&at, &w->request.strategy, err);
     }
     if (s == HV_OK) {
-        s = hv_jp_opt_int(&root, "seed", 0, INT64_C(9007199254740991), &seed, err);
-    }
-    if (s == HV_OK) {
-        s = hv_jp_opt_int(&root, "budget", 0, INT64_C(9007199254740991), &budget, err);
-    }
-    if (s == HV_OK) {
-        s = hv_jp_opt_number(&root, "time_limit_s", 0, 1e9, &limit, err);
+        s = read_limits(&root, &w->request, err);
     }
     at = hv_jp_get(&root, "options");
     if (s == HV_OK && !hv_jp_none(&at) && !json_is_object(at.v)) {
@@ -224,9 +179,6 @@ static enum hv_status read_job(struct worker_job *w, const char *line, size_t n,
     if (s == HV_OK && !hv_jp_none(&at)) {
         s = read_lost(w, &at, err);
     }
-    w->request.seed = (uint64_t)seed;
-    w->request.budget = budget;
-    w->request.time_limit_s = limit;
     return s == HV_OK ? read_inputs(&root, &w->inputs, err) : s;
 }
 

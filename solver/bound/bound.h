@@ -39,7 +39,7 @@ struct hv_bound {
  * between two sides of a slow network either little work is shared, or activations of all sequences
  * cross it, or gradients of all weights; and where all passes of a stage are alike none goes
  * backward before one has gone forward through all layers. Weak duality over block classes keeps it
- * true for mixed kinds (derivations: bound.c, chain.c, cut.c, even.c).
+ * true for mixed kinds (derivations: least.c, chain.c, cut.c, even.c).
  * O(2^kinds × kinds × classes × cells), kinds up to 8; the cells are remembered by the context.
  */
 void hv_bound_iteration(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out);

@@ -10,7 +10,7 @@
 /** Items of a model that is looked at by size. */
 #define HV__ITEMS_BY_SIZE (2 * HV__CLASSES_BY_SIZE + 3)
 
-/** What devices beyond a cut can take over from those before it (cut.c): passes of so much of
+/** What devices beyond a cut can take over from those before it (beyond.c): passes of so much of
  * the batch, times so much of the model, as the cut carries in that time. */
 struct hv__beyond {
     double window_s; /**< at most */
@@ -69,6 +69,26 @@ void hv__mix_values(const struct hv__work *w, const bool *kinds, struct hv__pric
 void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
                      struct hv_arena *arena);
 
+/** What a bound is made of, at the devices and the mix that it comes from. */
+struct hv__least {
+    double time_s, passes_s, optimizer_s, waits_s, around_s;
+    double devices;
+};
+/** What a bound is asked of. */
+struct hv__bound_query {
+    const struct hv__work *w;
+    const struct hv__prices *all; /**< of all kinds */
+    bool by_size;
+    struct hv_arena *arena;
+};
+/** Fewest devices of these kinds whose memory holds what all must hold together, those with most
+ * memory first; HUGE_VAL: all of them do not. */
+double hv__fewest_devices(const struct hv__work *w, const bool *kinds);
+/**
+ * Least bound over which kinds are in use. Prices of all kinds are true for any of them, and good
+ * enough to tell that a set is not the least.
+ */
+struct hv__least hv__bound_of(const struct hv__bound_query *q);
 /** Bound of plans whose stages are chains, on the devices of `w`; HUGE_VAL: they do not hold the
  * gradients. O(2^kinds × kinds × classes). */
 double hv__bound_by_size(const struct hv__work *w, struct hv_arena *arena);

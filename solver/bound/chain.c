@@ -2,7 +2,7 @@
  * Small passes: what it costs that a sequence has to go through all layers before the iteration
  * ends.
  *
- * Let T' be the time of an iteration without what is around its passes (bound.c). Of any plan whose
+ * Let T' be the time of an iteration without what is around its passes (least.c). Of any plan whose
  * stages are a chain two things hold:
  * 1. *Work.* Devices of kind k that earn λ_k per second earn no more than T' Σ λ_k in T'.
  * 2. *Chain.* Every micro-batch (or slice of one) runs F through all stages in turn and then B

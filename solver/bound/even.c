@@ -4,7 +4,7 @@
  * Let a plan be copies of one pipeline, each stage on one kind of devices with equal shares for its
  * ranks, and all micro-batches be of one size, whole sequences. Then all passes of a part have one
  * size x, one number of ranks and one kind k. Let T' be the time of an iteration without what is
- * around its passes (bound.c), S what devices in use earn per second, V what the optimizer is
+ * around its passes (least.c), S what devices in use earn per second, V what the optimizer is
  * worth, and f the moment when the first backward pass begins in a copy. Its micro-batch went
  * forward through all parts before: f is at least the sum over the parts of one F. Before f devices
  * of the copy do nothing but F, so B and the weight gradients of the whole batch, and then the
@@ -20,7 +20,7 @@
  *
  * where "by x" is w + s/x of the cell and F is s' + x w'. One x stands in all of them, as all
  * passes of a part are alike. That is the inequality of chain.c with other prices of a part,
- * and all that bound.c makes of it holds, with V on both sides of the mix. It asks for smaller
+ * and all that least.c makes of it holds, with V on both sides of the mix. It asks for smaller
  * passes than the chain of a sequence, which may fill all of T'.
  *
  * Plans outside (hv__is_even): several replicas, micro-batches of several sizes or in slices,

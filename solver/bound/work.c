@@ -1,6 +1,6 @@
 /**
  * The work of a job as items with a price on every kind of device, and speeds of devices that make
- * the most of it (weak duality: bound.c says what follows).
+ * the most of it (weak duality: least.c says what follows).
  */
 #include "solver/bound/bound_int.h"
 

@@ -16,7 +16,8 @@ double hv_node_failures_per_s(const struct hv_node_group *g, const struct hv_fai
     return (hv_or(g->preemptions_per_h, 0) + r->per_device_h * g->n_devices) / HOUR_S;
 }
 
-double hv_node_expected_usd_per_h(const struct hv_node_group *g)
+/* What a node costs: its spot price where it is preempted and has one, else its price. */
+static double node_expected_usd_per_h(const struct hv_node_group *g)
 {
     double spot = hv_node_price_usd_per_h(g, true);
     return g->preemptions_per_h > 0 && hv_known(spot) ? spot : hv_node_price_usd_per_h(g, false);
@@ -237,7 +238,7 @@ static void add_nodes(const struct held *h, const struct hv_failure_rules *rules
         const struct hv_node_group *g = hv_cluster_group_of_node(h->c, n);
         out->n_nodes++;
         out->failures_per_h += hv_node_failures_per_s(g, rules) * HOUR_S;
-        out->usd_per_h += hv_node_expected_usd_per_h(g);
+        out->usd_per_h += node_expected_usd_per_h(g);
         out->write_s = fmax(out->write_s, h->write_bytes[n] / (rules->store_GBps * HV_GBPS));
         states = fmax(states, h->state_bytes[n]);
         nic = g->nic.bytes_per_s > 0 ? fmin(nic, g->nic.bytes_per_s) : nic;
@@ -346,7 +347,7 @@ void hv_eval_elastic(struct hv_cost *k, const struct hv_plan *p, const struct hv
         }
         double here = 1 / (1 + groups[i].per_s * groups[i].away_s); /* nobody pays for the rest */
         out->usd_per_h +=
-            groups[i].n > 0 ? (double)groups[i].n * here * hv_node_expected_usd_per_h(group) : 0;
+            groups[i].n > 0 ? (double)groups[i].n * here * node_expected_usd_per_h(group) : 0;
     }
     hv_failure_away(groups, c->n_groups, out->probability, n + 1);
     double *useful = hv_arena_new(arena, double, n + 1);

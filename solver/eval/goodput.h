@@ -49,7 +49,5 @@ bool hv_goodput_asked(const struct hv_cost *k, const struct hv_plan *p);
 
 /** Failures and preemptions of one node of a group, per second, by the rules of a job. */
 double hv_node_failures_per_s(const struct hv_node_group *g, const struct hv_failure_rules *r);
-/** What a node costs: its spot price where it is preempted and has one, else its price. */
-double hv_node_expected_usd_per_h(const struct hv_node_group *g);
 
 #endif

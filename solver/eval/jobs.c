@@ -174,6 +174,7 @@ enum hv_status hv__judge_jobs(const struct hv__question *q, struct hv_verdict *o
 {
     const struct hv_plan *p = q->plan;
     struct hv_arena *arena = q->arena;
+    hv__verdict_begin(q, out);
     struct hv_jobs_verdict *j = hv_arena_new(arena, struct hv_jobs_verdict, 1);
     struct hv_cost *const *costs = q->options->jobs;
     struct hv_eval_options own = *q->options;
@@ -182,11 +183,14 @@ enum hv_status hv__judge_jobs(const struct hv__question *q, struct hv_verdict *o
     j->items = hv_arena_new(arena, struct hv_job_verdict, j->n + 1);
     out->jobs = j;
     for (size_t i = 0; i < j->n; i++) {
-        struct hv_cost *cost = costs != NULL && costs[i] != NULL ? costs[i] : q->k;
+        const struct hv__question one = {.k = costs != NULL && costs[i] != NULL ? costs[i] : q->k,
+                                         .plan = p->jobs[i].plan,
+                                         .options = &own,
+                                         .arena = arena};
         struct hv_job_verdict *x = &j->items[i];
         *x = (struct hv_job_verdict){.name = hv_arena_strdup(arena, p->jobs[i].name)};
         begin(p, i, j, x);
-        enum hv_status st = hv_eval(cost, p->jobs[i].plan, &own, arena, &x->verdict, err);
+        enum hv_status st = hv__judge_one(&one, &x->verdict, err);
         if (st != HV_OK) {
             return st;
         }

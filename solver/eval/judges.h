@@ -1,6 +1,6 @@
 /**
  * Inside eval: the judges that hv_eval chooses from, and what they share. A new kind of plan is a
- * new row in the table of eval.c with a judge of this form.
+ * new row in the table of one.c with a judge of this form.
  */
 #ifndef HV_SOLVER_EVAL_JUDGES_H
 #define HV_SOLVER_EVAL_JUDGES_H
@@ -17,11 +17,14 @@ struct hv__question {
     struct hv_arena *arena;
 };
 
-/** A judge fills `out`, of which metrics are HV_UNKNOWN and findings are empty. HV_ENO: nothing can
- * be timed and no finding gives the reason. */
+/** A judge fills `out`. HV_ENO: nothing can be timed and no finding gives the reason. */
 typedef enum hv_status hv__judge_fn(const struct hv__question *q, struct hv_verdict *out,
                                     struct hv_err *err);
 
+/** An empty verdict: metrics HV_UNKNOWN, no findings. */
+void hv__verdict_begin(const struct hv__question *q, struct hv_verdict *out);
+/** Judges a plan for one job by the first judge that applies to it. */
+hv__judge_fn hv__judge_one HV_NODISCARD;
 /** Judges every job of a plan for many, and what they are together. HV_ENO: none can be timed. */
 hv__judge_fn hv__judge_jobs HV_NODISCARD;
 

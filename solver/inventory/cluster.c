@@ -4,7 +4,6 @@
  */
 #include "solver/inventory/cluster.h"
 
-#include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "solver/inventory/profile.h"
 #include <math.h>
@@ -54,88 +53,6 @@ static void collect_kinds(struct hv_cluster *c)
             add_kind(c, c->groups[g].slots[i].kind);
         }
     }
-}
-
-static uint64_t hash_text(uint64_t h, const char *s)
-{
-    return hv_hash(h, s ? s : "", s ? strlen(s) + 1 : 1);
-}
-
-static uint64_t hash_num(uint64_t h, double x)
-{
-    double y = hv_known(x) ? x + 0.0 : -1.0; /* one bit pattern for every unknown, one zero */
-    return hv_hash(h, &y, sizeof y);
-}
-
-static uint64_t hash_int(uint64_t h, uint64_t x)
-{
-    return hv_hash(h, &x, sizeof x);
-}
-
-static uint64_t hash_link(uint64_t h, const struct hv_link *l)
-{
-    return hash_num(hash_num(hash_int(h, (uint64_t)l->kind), l->bytes_per_s), l->latency_s);
-}
-
-static uint64_t hash_kind(uint64_t h, const struct hv_device_kind *k)
-{
-    h = hash_text(hash_text(hash_text(h, k->name), k->fabric), k->link_kind);
-    h = hash_int(hash_int(h, (uint64_t)k->cls), (uint64_t)k->link_domain);
-    h = hash_num(hash_num(h, k->memory_bytes), k->memory_bytes_per_s);
-    for (int p = 0; p < HV_PRECISION_N; p++) {
-        h = hash_num(h, k->flops_per_s[p]);
-    }
-    h = hash_num(hash_num(h, k->matmul_flops_per_s), k->link_bytes_per_s);
-    h = hash_num(hash_num(h, k->pcie_bytes_per_s), k->tdp_w);
-    const struct hv_calibration *cal = hv_device_calibration(k);
-    for (int i = 0; i < HV_CALIBRATED_N; i++) {
-        h = hash_num(h, cal->v[i]);
-    }
-    h = hash_num(h, hv_profile_checksum(k->profile));
-    return hash_num(hash_num(h, hv_device_price_usd_per_h(k)), hv_device_spot_usd_per_h(k));
-}
-
-static uint64_t hash_group(uint64_t h, const struct hv_node_group *g)
-{
-    h = hash_text(hash_text(h, g->name), g->zone);
-    h = hash_int(hash_int(h, g->count), (uint64_t)g->state);
-    for (size_t i = 0; i < g->n_slots; i++) {
-        h = hash_int(hash_text(h, g->slots[i].kind->name), g->slots[i].count);
-    }
-    h = hash_link(hash_link(h, &g->intra), &g->nic);
-    for (size_t i = 0; i < g->n_islands; i++) {
-        const struct hv_island *s = &g->islands[i];
-        h = hash_int(hash_int(hash_int(h, s->first), s->count), s->shared);
-        h = hash_link(h, &s->link);
-    }
-    h = hash_int(h, g->domain_nodes > 1 ? g->domain_nodes : 1);
-    h = hash_num(hash_int(h, g->n_nics), g->host_memory_bytes_per_s);
-    h = hash_num(hash_num(h, g->price_usd_per_h), g->spot_usd_per_h);
-    return hash_num(h, g->preemptions_per_h);
-}
-
-uint64_t hv_cluster_hash(const struct hv_cluster *c)
-{
-    uint64_t h = HV_HASH_START;
-    for (size_t i = 0; i < c->n_kinds; i++) {
-        h = hash_kind(h, c->kinds[i]);
-    }
-    for (size_t g = 0; g < c->n_groups; g++) {
-        h = hash_group(h, &c->groups[g]);
-    }
-    h = hash_num(hash_num(h, c->network_bytes_per_s), c->network_latency_s);
-    for (size_t i = 0; i < c->n_links; i++) {
-        h = hash_text(hash_text(h, c->links[i].a), c->links[i].b);
-        h = hash_num(hash_num(h, c->links[i].bytes_per_s), c->links[i].latency_s);
-    }
-    size_t n = (size_t)c->n_nodes * c->n_nodes;
-    for (size_t i = 0; c->matrix_bytes_per_s && i < n; i++) {
-        h = hash_num(h, c->matrix_bytes_per_s[i]);
-    }
-    for (size_t i = 0; c->matrix_latency_s && i < n; i++) {
-        h = hash_num(h, c->matrix_latency_s[i]);
-    }
-    return h;
 }
 
 static uint32_t domain_nodes(const struct hv_node_group *g)
@@ -336,17 +253,6 @@ double hv_node_price_usd_per_h(const struct hv_node_group *g, bool spot)
         }
         double each = spot ? hv_device_spot_usd_per_h(k) : hv_device_price_usd_per_h(k);
         sum += each * g->slots[i].count;
-    }
-    return sum;
-}
-
-double hv_cluster_price_usd_per_h(const struct hv_cluster *c, bool spot)
-{
-    double sum = 0;
-    for (size_t i = 0; i < c->n_groups; i++) {
-        if (c->groups[i].state == HV_NODE_OK) {
-            sum += c->groups[i].count * hv_node_price_usd_per_h(&c->groups[i], spot);
-        }
     }
     return sum;
 }

@@ -152,8 +152,6 @@ struct hv_path {
 /** Numbers groups, nodes and devices, collects kinds; called once by the builder. Errors: HV_ELIMIT
  * above 4 million devices. */
 enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err) HV_NODISCARD;
-/** Hash of the content. O(groups + values of measured tables and matrices). */
-uint64_t hv_cluster_hash(const struct hv_cluster *c);
 /**
  * Gives every kind of the cluster the calibration `by` (borrowed, and read again at every pricing:
  * whoever fits it changes the numbers there). Only for a cluster that nothing else looks at.
@@ -210,8 +208,6 @@ struct hv_path hv_node_group_path(const struct hv_node_group *g, uint32_t slot_a
  * domain have this path too, for what is no device of the link (CPUs).
  */
 struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a, uint32_t node_b);
-/** Sum over nodes in use of price per hour (spot where `spot`), HV_UNKNOWN when any is unknown. */
-double hv_cluster_price_usd_per_h(const struct hv_cluster *c, bool spot);
 /** Price of one node of the group: its own, else the catalogue's device prices summed. */
 double hv_node_price_usd_per_h(const struct hv_node_group *g, bool spot);
 

@@ -6,20 +6,6 @@
 
 #include "solver/base/units.h"
 #include <math.h>
-#include <string.h>
-
-bool hv_profile_covers(const struct hv_profile *p, const char *device)
-{
-    if (strcmp(p->device, device) == 0) {
-        return true;
-    }
-    for (size_t i = 0; i < p->n_same_chip; i++) {
-        if (strcmp(p->same_chip[i], device) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 const struct hv_gemm_table *hv_profile_gemm(const struct hv_profile *p, enum hv_precision precision)
 {
@@ -133,33 +119,4 @@ const struct hv_profile *hv_profile_copy(struct hv_arena *a, const struct hv_pro
     mine->same_chip = names;
     copy_tables(a, p, mine);
     return mine;
-}
-
-/* Weighted by position, so that two values that change places do not go unnoticed. */
-static double checksum(const double *v, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        sum += v[i] * (double)(i + 1);
-    }
-    return sum;
-}
-
-double hv_profile_checksum(const struct hv_profile *p)
-{
-    if (!p) {
-        return 0;
-    }
-    double sum = p->memory_bytes_per_s + p->kernel_start_s;
-    for (size_t i = 0; i < p->n_gemm; i++) {
-        const struct hv_gemm_table *t = &p->gemm[i];
-        sum += t->peak_flops_per_s + t->m.from + t->n.from + t->k.from;
-        sum += checksum(t->log2_flops_per_s, hv_gemm_table_size(t));
-    }
-    for (size_t i = 0; i < p->n_core; i++) {
-        sum += p->core[i].sequence.from + (p->core[i].backward ? 1 : 2) +
-               checksum(p->core[i].log2_flops_per_s, p->core[i].sequence.count);
-    }
-    const struct hv_stream_table *s = p->stream;
-    return s ? sum + s->bytes.from + checksum(s->log2_bytes_per_s, s->bytes.count) : sum;
 }

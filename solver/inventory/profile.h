@@ -63,8 +63,6 @@ struct hv_profile {
     size_t n_core;
 };
 
-/** Does the profile speak for the device of that name? O(names). */
-bool hv_profile_covers(const struct hv_profile *p, const char *device);
 /**
  * The table of that precision. fp16 and bf16 stand for each other (same engines, same peaks); any
  * other precision needs a table of its own, else NULL. O(tables); p may be NULL.
@@ -84,7 +82,5 @@ double hv_profile_core_flops_per_s(const struct hv_profile *p, bool backward, do
 size_t hv_gemm_table_size(const struct hv_gemm_table *t);
 /** Deep copy into another arena; NULL stays NULL. */
 const struct hv_profile *hv_profile_copy(struct hv_arena *a, const struct hv_profile *p);
-/** A number that changes with any value of the tables; 0 for NULL. O(values). */
-double hv_profile_checksum(const struct hv_profile *p);
 
 #endif

@@ -265,14 +265,42 @@ static void add_hops(struct hv__search *s, struct hv__candidate *cand)
     cand->fill_s += sum;
 }
 
+/* Divides the blocks over the runs so that all take equally long, those that are full apart. False:
+ * there is no room for all. *each_s: time of a stage. */
+static bool fill_runs(int n_runs, const double *room, const double *pace, double left,
+                      double *each_s)
+{
+    bool full[HV__RUNS] = {false};
+    for (int round = 0; round <= n_runs; round++) {
+        double speed = 0;
+        for (int i = 0; i < n_runs; i++) {
+            speed += full[i] ? 0 : 1 / pace[i];
+        }
+        if (left > 1e-9 && !(speed > 0)) {
+            return false;
+        }
+        *each_s = speed > 0 ? left / speed : *each_s;
+        bool again = false;
+        for (int i = 0; i < n_runs; i++) {
+            if (!full[i] && *each_s / pace[i] > room[i]) {
+                full[i] = again = true;
+                left -= fmax(0, room[i]);
+            }
+        }
+        if (!again) {
+            break;
+        }
+    }
+    return true;
+}
+
 /* Balanced time of a stage if blocks could be divided into any fractions, within memory: runs
  * that are full are fixed one by one. False when the blocks do not fit. */
 static bool estimate(struct hv__search *s, struct hv__candidate *cand)
 {
     struct hv__replica_sketch *r = &cand->replica;
-    double room[HV__RUNS], pace[HV__RUNS], left = s->n_blocks, ends = 0;
+    double room[HV__RUNS], pace[HV__RUNS], ends = 0, each = 0, sync = 0;
     int depth = hv__depth(r), behind = depth;
-    bool full[HV__RUNS] = {false};
     for (int i = 0; i < r->n_runs; i++) {
         struct hv__stage_run *run = &r->runs[i];
         const struct hv__price *c = hv__price_of(s, r, run);
@@ -282,26 +310,8 @@ static bool estimate(struct hv__search *s, struct hv__candidate *cand)
         ends += (c->ends_s[0] + c->ends_s[1]) / r->n_runs;
         behind -= run->n_stages;
     }
-    double each = 0, sync = 0;
-    for (int round = 0; round <= r->n_runs; round++) {
-        double speed = 0;
-        for (int i = 0; i < r->n_runs; i++) {
-            speed += full[i] ? 0 : 1 / pace[i];
-        }
-        if (left > 1e-9 && !(speed > 0)) {
-            return false;
-        }
-        each = speed > 0 ? left / speed : each;
-        bool again = false;
-        for (int i = 0; i < r->n_runs; i++) {
-            if (!full[i] && each / pace[i] > room[i]) {
-                full[i] = again = true;
-                left -= fmax(0, room[i]);
-            }
-        }
-        if (!again) {
-            break;
-        }
+    if (!fill_runs(r->n_runs, room, pace, s->n_blocks, &each)) {
+        return false;
     }
     for (int i = 0; i < r->n_runs; i++) {
         sync = fmax(sync, sync_of(s, r, &r->runs[i], s->n_blocks / (double)depth));

@@ -68,6 +68,28 @@ static int32_t relax(struct ratio *r)
     return -1;
 }
 
+/* Lists the circle that ends with the edge, from its end, and takes its ratio for lambda. Errors:
+ * HV_ENO where it has no token. */
+static enum hv_status take_circle(struct ratio *r, int32_t edge, int32_t *circle, size_t *len,
+                                  struct hv_err *err)
+{
+    double weight = 0;
+    int64_t tokens = 0;
+    int32_t e = edge;
+    *len = 0;
+    do {
+        weight += r->edges[e].weight_s;
+        tokens += r->edges[e].tokens;
+        circle[(*len)++] = e;
+        e = r->into[r->edges[e].from];
+    } while (e != edge);
+    if (tokens <= 0) {
+        return hv_err_set(err, HV_ENO, "a circle of %zu steps waits for itself", *len);
+    }
+    r->lambda = weight / (double)tokens;
+    return HV_OK;
+}
+
 enum hv_status hv_cycle_ratio(struct hv_arena *a, const struct hv_cycle_edge *edges, size_t n_edges,
                               int32_t n_nodes, double *out_s, const int32_t **path, size_t *n_path,
                               struct hv_err *err)
@@ -81,21 +103,7 @@ enum hv_status hv_cycle_ratio(struct hv_arena *a, const struct hv_cycle_edge *ed
     r.mark = r.into + n + 1;
     enum hv_status st = HV_OK;
     for (int32_t edge = relax(&r); edge >= 0 && st == HV_OK; edge = st ? -1 : relax(&r)) {
-        double weight = 0;
-        int64_t tokens = 0;
-        int32_t e = edge;
-        len = 0;
-        do {
-            weight += edges[e].weight_s;
-            tokens += edges[e].tokens;
-            circle[len++] = e;
-            e = r.into[edges[e].from];
-        } while (e != edge);
-        if (tokens <= 0) {
-            st = hv_err_set(err, HV_ENO, "a circle of %zu steps waits for itself", len);
-        } else {
-            r.lambda = weight / (double)tokens;
-        }
+        st = take_circle(&r, edge, circle, &len, err);
     }
     if (st == HV_OK && len == 0) {
         st = hv_err_set(err, HV_ENO, "nothing repeats: there is no circle with weight");

@@ -17,9 +17,6 @@ const struct hv_calibration *hv__fit_class_of(const struct hv_validation_row *ro
 /** The plan of a row, with the recomputation that its prediction took. */
 enum hv_status hv__fit_plan(const struct hv_validation_row *row, const struct hv_prediction *taken,
                             struct hv_plan **out, struct hv_err *err) HV_NODISCARD;
-/** The fit of the class of that name, or NULL. */
-const struct hv_class_fit *hv__fit_named(const struct hv_class_fit *fits, size_t n,
-                                         const char *name);
 
 /**
  * Numbers of the class that `c` is like, as far as they know nothing of `source` (NULL: of any).

@@ -76,8 +76,9 @@ static bool generic_fit(const struct hv_class_fit *fits, size_t n, const char *o
     return many > 0;
 }
 
-const struct hv_class_fit *hv__fit_named(const struct hv_class_fit *fits, size_t n,
-                                         const char *name)
+/* The fit of the class of that name, or NULL. */
+static const struct hv_class_fit *fit_named(const struct hv_class_fit *fits, size_t n,
+                                            const char *name)
 {
     for (size_t i = 0; name != NULL && i < n; i++) {
         if (strcmp(fits[i].all.name, name) == 0) {
@@ -108,7 +109,7 @@ bool hv__fit_relative(const struct hv_validation *v, const struct hv_calibration
                       const char *source, const struct hv_class_fit *fits, size_t n,
                       struct hv_calibration *out)
 {
-    const struct hv_class_fit *f = hv__fit_named(fits, n, c->like);
+    const struct hv_class_fit *f = fit_named(fits, n, c->like);
     const struct hv_calibration *known = f == NULL ? NULL : without_source(f, source);
     const struct hv_device_kind *theirs = known ? kind_of_class(v, f->all.name) : NULL;
     const struct hv_device_kind *ours = theirs ? kind_of_class(v, c->name) : NULL;
@@ -130,7 +131,7 @@ static enum hv_predicted_by choose(const struct hv_validation *v,
                                    struct hv_calibration *numbers)
 {
     const char *name = hv__fit_class_of(row)->name;
-    const struct hv_class_fit *own = hv__fit_named(fits, n, name);
+    const struct hv_class_fit *own = fit_named(fits, n, name);
     const struct hv_calibration *c = own != NULL ? without_source(own, row->source) : NULL;
     if (c != NULL) {
         memcpy(numbers->v, c->v, sizeof numbers->v);

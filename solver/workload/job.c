@@ -19,7 +19,6 @@ static const double optimizer_states[HV_OPTIMIZER_N] = {HV_OPTIMIZER_MAP(X)};
 #define X(c, name) name,
 static const char *const attention_names[HV_ATTENTION_N] = {HV_ATTENTION_MAP(X)};
 static const char *const dropout_names[HV_DROPOUT_N] = {HV_DROPOUT_MAP(X)};
-static const char *const kernels_names[HV_KERNELS_N] = {HV_KERNELS_MAP(X)};
 #undef X
 static const char *const minimize_names[HV_MINIMIZE_N] = {"time", "cost", "energy"};
 
@@ -28,7 +27,8 @@ const char *hv_optimizer_name(enum hv_optimizer o)
     return optimizer_names[o];
 }
 
-double hv_optimizer_state_values(enum hv_optimizer o)
+/* fp32 values per parameter. */
+static double optimizer_state_values(enum hv_optimizer o)
 {
     return optimizer_states[o];
 }
@@ -43,14 +43,20 @@ const char *hv_dropout_name(enum hv_dropout d)
     return dropout_names[d];
 }
 
-const char *hv_kernels_name(enum hv_kernels k)
-{
-    return kernels_names[k];
-}
-
 const char *hv_minimize_name(enum hv_minimize m)
 {
     return minimize_names[m];
+}
+
+/* The assumed values. */
+static struct hv_failure_rules failure_rules_default(void)
+{
+    return (struct hv_failure_rules){
+#define X(member, key, value, least, most, help) .member = (value),
+        HV_FAILURE_MAP(X)
+#undef X
+            .interval_s = HV_UNKNOWN,
+    };
 }
 
 struct hv_job hv_job_default(int max_sequence)
@@ -68,17 +74,7 @@ struct hv_job hv_job_default(int max_sequence)
         .objective = {.minimize = HV_MIN_TIME,
                       .max_usd_per_h = HV_UNKNOWN,
                       .deadline_s = HV_UNKNOWN},
-        .failures = hv_failure_rules_default(),
-    };
-}
-
-struct hv_failure_rules hv_failure_rules_default(void)
-{
-    return (struct hv_failure_rules){
-#define X(member, key, value, least, most, help) .member = (value),
-        HV_FAILURE_MAP(X)
-#undef X
-            .interval_s = HV_UNKNOWN,
+        .failures = failure_rules_default(),
     };
 }
 
@@ -111,7 +107,7 @@ double hv_job_master_bytes(const struct hv_job *j)
 
 double hv_job_optimizer_bytes(const struct hv_job *j)
 {
-    return 4 * hv_optimizer_state_values(j->optimizer);
+    return 4 * optimizer_state_values(j->optimizer);
 }
 
 double hv_job_unscaled_bytes(const struct hv_job *j)

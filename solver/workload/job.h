@@ -26,8 +26,7 @@ enum hv_optimizer {
 #undef X
         HV_OPTIMIZER_N
 };
-const char *hv_optimizer_name(enum hv_optimizer o);    /**< name in files */
-double hv_optimizer_state_values(enum hv_optimizer o); /**< fp32 values per parameter */
+const char *hv_optimizer_name(enum hv_optimizer o); /**< name in files */
 
 /* clang-format off */
 /** Attention cores: constant, name. `flash`: one fused kernel that keeps row statistics only;
@@ -70,7 +69,6 @@ enum hv_dropout {
 };
 const char *hv_attention_name(enum hv_attention a); /**< name in files */
 const char *hv_dropout_name(enum hv_dropout d);     /**< name in files */
-const char *hv_kernels_name(enum hv_kernels k);     /**< name in files */
 
 /** What makes one plan better than another: seconds, USD or joules of an iteration. */
 enum hv_minimize { HV_MIN_TIME, HV_MIN_COST, HV_MIN_ENERGY, HV_MINIMIZE_N };
@@ -106,8 +104,6 @@ struct hv_failure_rules {
     double interval_s; /**< between checkpoints; HV_UNKNOWN: the best one */
     bool given;        /**< the job has an object `failures` */
 };
-/** The assumed values. */
-struct hv_failure_rules hv_failure_rules_default(void);
 
 /** One bin of the sequence-length distribution. */
 struct hv_length_bin {

@@ -5,11 +5,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "scripting/host/host_int.h"
 #include "scripting/plugin/plugin_host.h"
 #include "solver/base/str.h"
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+
+/** Runs a text chunk in a fresh environment and throws its results away. */
+static enum hv_status run_text(struct hv_host *h, const char *text, const char *name,
+                               struct hv_err *err)
+{
+    enum hv_status s = hv__env(h->L, NULL, NULL, err);
+
+    if (s == HV_OK) {
+        s = hv__load(h->L, text, strlen(text), name, -1, err);
+        lua_settop(h->L, 0);
+    }
+    hv_arena_free(&h->arena);
+    return s;
+}
 
 static void collect(void *ctx, const char *text)
 {
@@ -26,7 +41,7 @@ static enum hv_status run(const char *text, struct hv_str *out, struct hv_err *e
     struct hv_host *h = NULL;
     *err = (struct hv_err){0};
     assert_int_equal(hv_plugin_host_new(&h, &limits, err), HV_OK);
-    enum hv_status s = hv_host_run_text(h, text, strlen(text), "plugins/t.lua", NULL, err);
+    enum hv_status s = run_text(h, text, "plugins/t.lua", err);
     hv_host_free(h);
     return s;
 }
@@ -210,11 +225,11 @@ static void test_cancel_and_deadline(void **state)
     const char *text = "while true do pcall(hv.log, 'x') end";
     (void)state;
     assert_int_equal(hv_plugin_host_new(&h, &limits, &err), HV_OK);
-    assert_int_equal(hv_host_run_text(h, text, strlen(text), "t", NULL, &err), HV_ESTOPPED);
+    assert_int_equal(run_text(h, text, "t", &err), HV_ESTOPPED);
     hv_host_free(h);
     limits = (struct hv_host_limits){.deadline_s = 0.02};
     assert_int_equal(hv_plugin_host_new(&h, &limits, &err), HV_OK);
-    assert_int_equal(hv_host_run_text(h, text, strlen(text), "t", NULL, &err), HV_ESTOPPED);
+    assert_int_equal(run_text(h, text, "t", &err), HV_ESTOPPED);
     assert_non_null(strstr(err.text, "time limit"));
     hv_host_free(h);
 }
@@ -228,8 +243,8 @@ static void test_environments_are_separate(void **state)
     const char *two = "assert(x == nil and hv.log and string.format and math.pi > 3.1)";
     (void)state;
     assert_int_equal(hv_plugin_host_new(&h, &limits, &err), HV_OK);
-    assert_int_equal(hv_host_run_text(h, one, strlen(one), "one", NULL, &err), HV_OK);
-    assert_int_equal(hv_host_run_text(h, two, strlen(two), "two", NULL, &err), HV_OK);
+    assert_int_equal(run_text(h, one, "one", &err), HV_OK);
+    assert_int_equal(run_text(h, two, "two", &err), HV_OK);
     hv_host_free(h);
 }
 
@@ -242,8 +257,7 @@ static void test_traceback_names_lines(void **state)
                        "inner()\nend\nouter()";
     (void)state;
     assert_int_equal(hv_plugin_host_new(&h, &limits, &err), HV_OK);
-    assert_int_equal(hv_host_run_text(h, text, strlen(text), "plugins/t.lua", NULL, &err),
-                     HV_EPLUGIN);
+    assert_int_equal(run_text(h, text, "plugins/t.lua", &err), HV_EPLUGIN);
     assert_string_equal(err.text, "no good");
     assert_int_equal(err.line, 2);
     assert_non_null(strstr(hv_host_traceback(h), "plugins/t.lua:5"));
@@ -262,7 +276,7 @@ static void test_any_memory_limit(void **state)
             const char *text =
                 "local t = {} for i = 1, 1000 do t[i] = {tostring(i)} end for k in pairs(t) do end "
                 "table.sort(t, function(a, b) return a[1] < b[1] end)";
-            (void)!hv_host_run_text(h, text, strlen(text), "t", NULL, &err);
+            (void)!run_text(h, text, "t", &err);
             assert_true(hv_host_used_bytes(h) <= limits.memory_bytes);
         }
         hv_host_free(h);

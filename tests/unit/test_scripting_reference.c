@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "scripting/host/host_int.h"
 #include "scripting/plugin/plugin.h"
+#include "scripting/plugin/plugin_host.h"
 #include "scripting/plugin/reference.h"
 #include "scripting/worker/run.h"
 #include "solver/base/file.h"
@@ -30,6 +32,30 @@ static bool has_line(const char *text, const char *name)
     return false;
 }
 
+/** Appends the registry's list of names to the string in the light userdata. */
+static int list_names(lua_State *L)
+{
+    struct hv_str *out = lua_touserdata(L, 1);
+
+    lua_getfield(L, LUA_REGISTRYINDEX, HV__API_NAMES);
+    for (lua_Integer i = 1; lua_rawgeti(L, -1, i) == LUA_TSTRING; i++) {
+        hv_str_addf(out, "%s\n", lua_tostring(L, -1));
+        lua_pop(L, 1);
+    }
+    return 0;
+}
+
+/** Appends the names of all functions that the sandbox really has, one per line. */
+static void add_registered(struct hv_str *out)
+{
+    const struct hv_host_limits limits = {0};
+    struct hv_host *h = NULL;
+
+    assert_int_equal(hv_plugin_host_new(&h, &limits, NULL), HV_OK);
+    assert_int_equal(hv__guard(h, list_names, out, NULL), HV_OK);
+    hv_host_free(h);
+}
+
 static void test_every_function_is_described(void **state)
 {
     struct hv_str names = {0};
@@ -37,12 +63,12 @@ static void test_every_function_is_described(void **state)
     const struct hv_api_doc *docs = hv_api_docs(&n);
     (void)state;
 
-    assert_int_equal(hv_api_registered(&names, NULL), HV_OK);
+    add_registered(&names);
     for (const char *s = hv_str_cstr(&names); *s != '\0'; s++) {
         n_registered += *s == '\n';
     }
     for (size_t i = 0; i < n; i++) {
-        if (!hv_api_is_core(&docs[i])) {
+        if (strncmp(docs[i].source, "scripting/", strlen("scripting/")) != 0) {
             continue;
         }
         n_core++;

@@ -34,38 +34,14 @@ static void overlap_by_hand(void **state)
     struct hv_arena a = {0};
     struct hv_task_run run;
     hv_tasks_run_new(&a, &g, &run);
-    for (int mode = 0; mode < 2; mode++) {
-        assert_int_equal(mode ? hv_tasks_run_by_priority(&a, &g, &run, NULL)
-                              : hv_tasks_run(&a, &g, &run, NULL),
-                         HV_OK);
-        assert_true(is_near(run.makespan_s, 8));
-        assert_true(is_near(run.compute_s, 7));
-        assert_true(is_near(run.exposed_s, 1));
-        assert_true(is_near(run.exposed_by_cause_s[5], 1));
-        assert_true(is_near(run.busy_s[1], 3));
-        assert_true(is_near(run.peak_bytes, 17));
-        assert_true(is_near(run.peak_at_s, 4));
-    }
-    hv_arena_free(&a);
-}
-
-/* the free resource takes the most urgent ready task, not the first */
-static void priorities(void **state)
-{
-    (void)state;
-    static const struct hv_task tasks[] = {
-        {.duration_s = 1, .resource = 0},
-        {.duration_s = 1, .resource = 0, .priority = 1},
-        {.duration_s = 1, .resource = 0, .priority = 1},
-    };
-    static const int32_t dep_at[] = {0, 0, 0, 0}, dep[] = {0};
-    struct hv_task_graph g = {3, 1, tasks, kinds, dep_at, dep};
-    struct hv_arena a = {0};
-    struct hv_task_run run;
-    hv_tasks_run_new(&a, &g, &run);
-    assert_int_equal(hv_tasks_run_by_priority(&a, &g, &run, NULL), HV_OK);
-    assert_true(is_near(run.start_s[1], 0) && is_near(run.start_s[2], 1));
-    assert_true(is_near(run.start_s[0], 2));
+    assert_int_equal(hv_tasks_run(&a, &g, &run, NULL), HV_OK);
+    assert_true(is_near(run.makespan_s, 8));
+    assert_true(is_near(run.compute_s, 7));
+    assert_true(is_near(run.exposed_s, 1));
+    assert_true(is_near(run.exposed_by_cause_s[5], 1));
+    assert_true(is_near(run.busy_s[1], 3));
+    assert_true(is_near(run.peak_bytes, 17));
+    assert_true(is_near(run.peak_at_s, 4));
     hv_arena_free(&a);
 }
 
@@ -80,8 +56,7 @@ static void refusals(void **state)
     struct hv_err err = {0};
     hv_tasks_run_new(&a, &g, &run);
     assert_int_equal(hv_tasks_run(&a, &g, &run, &err), HV_EUSAGE);
-    assert_int_equal(hv_tasks_run_by_priority(&a, &g, &run, &err), HV_ENO);
-    assert_non_null(strstr(err.text, "circle"));
+    assert_non_null(strstr(err.text, "not before it"));
     hv_arena_free(&a);
 }
 
@@ -99,8 +74,7 @@ static struct hv_task_graph random_graph(struct world *w, struct hv_rng *r)
     for (size_t i = 0; i < n; i++) {
         w->dep_at[i] = k;
         w->tasks[i] = (struct hv_task){.duration_s = (double)hv_rng_below(r, 8),
-                                       .resource = (int32_t)hv_rng_below(r, 3),
-                                       .priority = (int32_t)hv_rng_below(r, 3)};
+                                       .resource = (int32_t)hv_rng_below(r, 3)};
         for (uint64_t d = hv_rng_below(r, 4); d > 0 && i > 0; d--) {
             w->dep[k++] = (int32_t)hv_rng_below(r, i);
         }
@@ -149,8 +123,6 @@ static void random_graphs(void **state)
         hv_tasks_run_new(&a, &g, &run);
         assert_int_equal(hv_tasks_run(&a, &g, &run, NULL), HV_OK);
         check_run(&g, &run);
-        assert_int_equal(hv_tasks_run_by_priority(&a, &g, &run, NULL), HV_OK);
-        check_run(&g, &run);
         hv_arena_free(&a);
     }
 }
@@ -159,7 +131,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlap_by_hand),
-        cmocka_unit_test(priorities),
         cmocka_unit_test(refusals),
         cmocka_unit_test(random_graphs),
     };

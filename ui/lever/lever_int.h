@@ -34,8 +34,6 @@ enum hv_status hv__trial_set_schedule(struct hv__trial *t, const char *name) HV_
 /** Cuts the pipelines into v chunks per rank; a schedule that cannot have them gives way to the
  * nearest. */
 enum hv_status hv__trial_set_chunks(struct hv__trial *t, int v) HV_NODISCARD;
-/** Leaves node number `node` out of the plan. */
-enum hv_status hv__trial_lose_node(struct hv__trial *t, uint32_t node) HV_NODISCARD;
 /** Sets a value in a document of the trial. Takes over `value`. */
 enum hv_status hv__trial_set(struct hv__trial *t, const char *path, json_t *value) HV_NODISCARD;
 /** Numbers of the nodes a plan uses, ascending, in `arena`. */

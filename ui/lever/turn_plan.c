@@ -99,41 +99,6 @@ static void set_border(struct hv__trial *t, size_t i, size_t j, int64_t block)
     json_array_set_new(b, 0, json_integer((json_int_t)block));
 }
 
-enum hv_status hv__trial_turn_plan(struct hv__trial *t, const struct hv_lever *l, double value)
-{
-    static const char *const recompute[] = {"none", "selective", "full"};
-    own_plan(t);
-    switch ((int)l->kind) {
-    case HV_LEVER_BATCH:
-        scale_micro_batches(t, value / l->base);
-        return hv__trial_set(t, "job.global_batch", json_integer((json_int_t)value));
-    case HV_LEVER_MICRO:
-        set_micro_batch(t, value, l->base);
-        return HV_OK;
-    case HV_LEVER_SCHEDULE:
-        return hv__trial_set_schedule(t, l->words[hv_lever_at(l, value)]);
-    case HV_LEVER_CHUNKS:
-        return hv__trial_set_chunks(t, (int)value);
-    case HV_LEVER_RECOMPUTE:
-        set_stages(t, "recompute", json_string(recompute[hv_lever_at(l, value) % 3]));
-        return HV_OK;
-    case HV_LEVER_ZERO:
-        set_zero(t, (int)hv_lever_at(l, value) % 4);
-        return HV_OK;
-    case HV_LEVER_LAYERS:
-        set_border(t, l->i, l->j, (int64_t)value);
-        return HV_OK;
-    default:
-        break;
-    }
-    struct hv_arena a = {0};
-    size_t n = 0, at = (size_t)value;
-    const uint32_t *nodes = hv__plan_nodes(t->base, &a, &n);
-    enum hv_status st = at >= 1 && at <= n ? hv__trial_lose_node(t, nodes[at - 1]) : HV_OK;
-    hv_arena_free(&a);
-    return st;
-}
-
 /* ---- a node is gone -------------------------------------------------------------------------- */
 
 static bool is_on(const struct hv_plan *p, const uint32_t *devices, size_t n, uint32_t node)
@@ -264,7 +229,8 @@ static enum hv_status share_batch(struct hv__trial *t, const int *copies)
     return hv__trial_set(t, "job.global_batch", json_integer((json_int_t)sum));
 }
 
-enum hv_status hv__trial_lose_node(struct hv__trial *t, uint32_t node)
+/* Leaves node number `node` out of the plan. */
+static enum hv_status lose_node(struct hv__trial *t, uint32_t node)
 {
     const struct hv_plan *p = t->base;
     int *copies = hv_xcalloc(p->n_replicas + 1, sizeof *copies);
@@ -283,5 +249,42 @@ enum hv_status hv__trial_lose_node(struct hv__trial *t, uint32_t node)
                          "ranks all lie on it",
                          g->name, node - g->first_node);
     free(copies);
+    return st;
+}
+
+/* ---- the levers ------------------------------------------------------------------------------ */
+
+enum hv_status hv__trial_turn_plan(struct hv__trial *t, const struct hv_lever *l, double value)
+{
+    static const char *const recompute[] = {"none", "selective", "full"};
+    own_plan(t);
+    switch ((int)l->kind) {
+    case HV_LEVER_BATCH:
+        scale_micro_batches(t, value / l->base);
+        return hv__trial_set(t, "job.global_batch", json_integer((json_int_t)value));
+    case HV_LEVER_MICRO:
+        set_micro_batch(t, value, l->base);
+        return HV_OK;
+    case HV_LEVER_SCHEDULE:
+        return hv__trial_set_schedule(t, l->words[hv_lever_at(l, value)]);
+    case HV_LEVER_CHUNKS:
+        return hv__trial_set_chunks(t, (int)value);
+    case HV_LEVER_RECOMPUTE:
+        set_stages(t, "recompute", json_string(recompute[hv_lever_at(l, value) % 3]));
+        return HV_OK;
+    case HV_LEVER_ZERO:
+        set_zero(t, (int)hv_lever_at(l, value) % 4);
+        return HV_OK;
+    case HV_LEVER_LAYERS:
+        set_border(t, l->i, l->j, (int64_t)value);
+        return HV_OK;
+    default:
+        break;
+    }
+    struct hv_arena a = {0};
+    size_t n = 0, at = (size_t)value;
+    const uint32_t *nodes = hv__plan_nodes(t->base, &a, &n);
+    enum hv_status st = at >= 1 && at <= n ? lose_node(t, nodes[at - 1]) : HV_OK;
+    hv_arena_free(&a);
     return st;
 }

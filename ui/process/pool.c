@@ -27,22 +27,6 @@ static double system_now_s(void *ctx)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double hv__pool_now(const struct hv_pool *p)
-{
-    return p->now_s(p->ctx);
-}
-
-void hv__pool_tell(struct hv_pool *p, const struct hv__worker *w, struct hv_pool_event ev)
-{
-    ev.id = w->id;
-    ev.text = ev.text != NULL ? ev.text : "";
-    ev.tail = ev.tail != NULL ? ev.tail : "";
-    ev.elapsed_s = hv__pool_now(p) - w->started_s;
-    if (p->on_event != NULL) {
-        p->on_event(p->ctx, &ev);
-    }
-}
-
 /* An event of a job that never had a process. */
 static void tell_unstarted(struct hv_pool *p, uint32_t id, enum hv_pool_event_kind kind,
                            const char *text)

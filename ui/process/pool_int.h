@@ -49,9 +49,10 @@ struct hv_pool {
 };
 
 /** Clock of the pool. */
-double hv__pool_now(const struct hv_pool *p);
-/** Calls the callback; fills id and elapsed time. */
-void hv__pool_tell(struct hv_pool *p, const struct hv__worker *w, struct hv_pool_event ev);
+static inline double hv__pool_now(const struct hv_pool *p)
+{
+    return p->now_s(p->ctx);
+}
 
 /* ---- processes (pool_process.c) -------------------------------------------------------------- */
 
@@ -72,6 +73,8 @@ void hv__pool_close(int *fd);
 /* ---- what it writes (pool_line.c)--------------------------------------------------------------
  */
 
+/** Calls the callback; fills id and elapsed time. */
+void hv__pool_tell(struct hv_pool *p, const struct hv__worker *w, struct hv_pool_event ev);
 /** Takes bytes of its standard output, reports the whole lines in them. */
 void hv__pool_worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes, size_t n);
 /** Takes what is left without a line feed after its end. */

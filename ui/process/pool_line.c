@@ -7,9 +7,19 @@
 #include "solver/base/units.h"
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+
+void hv__pool_tell(struct hv_pool *p, const struct hv__worker *w, struct hv_pool_event ev)
+{
+    ev.id = w->id;
+    ev.text = ev.text != NULL ? ev.text : "";
+    ev.tail = ev.tail != NULL ? ev.tail : "";
+    ev.elapsed_s = hv__pool_now(p) - w->started_s;
+    if (p->on_event != NULL) {
+        p->on_event(p->ctx, &ev);
+    }
+}
 
 /* The worker's output makes no sense: remember why and end it. */
 static void distrust(struct hv__worker *w, const char *what, const char *line, size_t n)

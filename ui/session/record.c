@@ -32,7 +32,7 @@ static void recording_failed(struct hv_session *s, const struct hv_err *err)
 static void record_line(struct hv_session *s, const char *line, size_t n)
 {
     struct hv_err err = {0};
-    bool runs_left = hv_session_n_running(s) + hv_session_n_queued(s) > 0;
+    bool runs_left = hv_pool_n_running(s->pool) + hv_pool_n_queued(s->pool) > 0;
     if (hv__recording_is_on(s->recording) &&
         hv__recording_write(s->recording, line, n, runs_left, &err) != HV_OK) {
         recording_failed(s, &err);

@@ -1,6 +1,6 @@
 /*
- * The rows of the plans table: order, and the changes that users make, each a step of undo. Not for
- * runs (runs.c) nor for figures (judging.c).
+ * Rows of the plans table: the changes that users make, each a step of undo. Not for figures and
+ * the order by them (judging.c) nor for runs (runs.c).
  */
 #include "ui/session/session_int.h"
 
@@ -30,90 +30,6 @@ void hv_session_select(struct hv_session *s, uint32_t id)
     if (hv__rows_select(s->rows, id)) {
         hv__session_moved(s);
     }
-}
-
-void hv__session_rows_sweep(struct hv_session *s)
-{
-    hv__rows_sweep(s->rows, s->journal);
-    hv__cache_sweep(s->cache, s->rows);
-}
-
-/* ---- order ----------------------------------------------------------------------------------- */
-
-static double worst_memory_frac(const struct hv_verdict *v)
-{
-    double worst = HV_UNKNOWN;
-    for (size_t i = 0; i < v->n_memory; i++) {
-        double frac = v->memory[i].peak_bytes / v->memory[i].limit_bytes;
-        if (hv_known(frac) && !(frac <= worst)) {
-            worst = frac;
-        }
-    }
-    return worst;
-}
-
-static double figure_of(const struct hv_verdict *v, enum hv_sort key)
-{
-    switch (key) {
-    case HV_SORT_TIME:
-        return v->metrics.iteration_s;
-    case HV_SORT_TOKENS:
-        return v->metrics.tokens_per_s;
-    case HV_SORT_MFU:
-        return v->metrics.mfu;
-    case HV_SORT_COST:
-        return v->metrics.usd_per_mtoken;
-    case HV_SORT_MEMORY:
-        return worst_memory_frac(v);
-    case HV_SORT_BUBBLE:
-        return v->metrics.bubble_frac;
-    case HV_SORT_ENERGY:
-        return v->metrics.energy_j;
-    case HV_SORT_ID:
-    case HV_SORT_NAME:
-    case HV_SORT_STATE:
-    case HV_SORT_N:
-        break;
-    }
-    return HV_UNKNOWN;
-}
-
-/* 0: within all rules; 1: inexact though the job does not allow it; 2: with violations. */
-static int group_of(const struct hv_session *s, const struct hv_verdict *v)
-{
-    if (v->findings.n > 0) {
-        return 2;
-    }
-    return !v->metrics.exact && !hv__docs_nouns(s->docs)->job.job.objective.allow_stale ? 1 : 0;
-}
-
-static struct hv__rank rank(void *ctx, const struct hv_row *row, enum hv_sort key)
-{
-    struct hv_session *s = ctx;
-    /* plans of running rows change too fast to be judged only for their place */
-    bool runs = hv__rows_job(s->rows, row->id) != 0;
-    const struct hv_verdict *v = runs ? NULL : hv_session_verdict(s, row->id, false, NULL);
-    struct hv__rank out = {.figure = v != NULL ? figure_of(v, key) : HV_UNKNOWN};
-    out.group = !hv_known(out.figure) ? 3 : group_of(s, v);
-    return out;
-}
-
-void hv__session_rows_sort(struct hv_session *s)
-{
-    hv__rows_sort(s->rows, rank, s);
-    s->sort_due = false;
-}
-
-void hv_session_sort(struct hv_session *s, enum hv_sort key, bool descending)
-{
-    hv__rows_set_order(s->rows, key, descending);
-    hv__session_rows_sort(s);
-    hv__session_moved(s);
-}
-
-enum hv_sort hv_session_sort_key(const struct hv_session *s, bool *descending)
-{
-    return hv__rows_order(s->rows, descending);
 }
 
 /* ---- deleting, renaming, notes --------------------------------------------------------------- */

@@ -6,22 +6,11 @@
 
 #include "solver/base/units.h"
 #include <math.h>
-#include <time.h>
 
 /* How often rows that run show a new elapsed time. */
 #define RUNNING_MS 1000
 
 /* ---- parts ----------------------------------------------------------------------------------- */
-
-double hv_session_now_s(const struct hv_session *s)
-{
-    if (s->env.now_s != NULL) {
-        return s->env.now_s(s->env.ctx);
-    }
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static double part_now_s(void *ctx)
 {
@@ -99,41 +88,7 @@ void hv_session_abandon(struct hv_session *s)
     hv__session_free(s);
 }
 
-/* ---- reports --------------------------------------------------------------------------------- */
-
-void hv__session_moved(struct hv_session *s)
-{
-    s->changes++;
-}
-
-void hv__session_touch(struct hv_session *s)
-{
-    hv__session_moved(s);
-    hv__recovery_edited(s->recovery, hv_session_now_s(s));
-}
-
-void hv__session_set_notice(struct hv_session *s, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    hv_str_clear(&s->notice);
-    hv_str_addv(&s->notice, fmt, ap);
-    va_end(ap);
-}
-
-uint64_t hv_session_changes(const struct hv_session *s)
-{
-    return s->changes + hv__log_changes(s->log) + hv__console_changes(s->console);
-}
-
-const char *hv_session_notice(struct hv_session *s)
-{
-    struct hv_str shown = s->notice;
-    s->notice = s->notice_shown;
-    s->notice_shown = shown;
-    hv_str_clear(&s->notice);
-    return hv_str_cstr(&s->notice_shown);
-}
+/* ---- the workspace --------------------------------------------------------------------------- */
 
 bool hv_session_is_first(const struct hv_session *s)
 {

@@ -42,20 +42,26 @@ struct hv_session {
     bool sort_due;    /**< a row came to its end: sort again at the end of the tick */
 };
 
-/* ---- the whole (session.c) ------------------------------------------------------------------- */
+/* ---- changes (changes.c) --------------------------------------------------------------------- */
 
-/** A session without a workspace. Owner: hv__session_free. */
-struct hv_session *hv__session_new(const struct hv_session_env *env, const char *name);
-/** Kills all workers and frees; files stay. */
-void hv__session_free(struct hv_session *s);
 /** Something visible changed. */
 void hv__session_moved(struct hv_session *s);
 /** Something was changed that would have to be saved. */
 void hv__session_touch(struct hv_session *s);
 /** Sets the message of something that happened by itself. */
 void hv__session_set_notice(struct hv_session *s, const char *fmt, ...) HV_PRINTF(2, 3);
+/** Appends a step (everything in it is taken over); what could be redone is gone. */
+void hv__session_journal_push(struct hv_session *s, struct hv__step step);
+/** Frees rows that nothing can bring back, with what was judged of them. */
+void hv__session_rows_sweep(struct hv_session *s);
 
-/* ---- documents (edit.c, undo.c, options.c) --------------------------------------------------- */
+/* ---- the whole (session.c) ------------------------------------------------------------------- */
+
+/** A session without a workspace. Owner: hv__session_free. */
+struct hv_session *hv__session_new(const struct hv_session_env *env, const char *name);
+/** Kills all workers and frees; files stay. */
+void hv__session_free(struct hv_session *s);
+/* ---- documents (edit.c, strategies.c) -------------------------------------------------------- */
 
 /** Builds the noun of a document from a tree and puts both in place; on error nothing changes. */
 enum hv_status hv__session_doc_put(struct hv_session *s, enum hv_doc d, json_t *tree,
@@ -63,17 +69,13 @@ enum hv_status hv__session_doc_put(struct hv_session *s, enum hv_doc d, json_t *
 /** As hv__session_doc_put, as a step of the journal. Borrows `tree`; takes over `label`. */
 enum hv_status hv__session_doc_change(struct hv_session *s, enum hv_doc d, json_t *tree,
                                       char *label, struct hv_err *err) HV_NODISCARD;
-/** Appends a step (everything in it is taken over); what could be redone is gone. */
-void hv__session_journal_push(struct hv_session *s, struct hv__step step);
 /** Options object set for a strategy, borrowed; NULL = none. */
 json_t *hv__session_options_of(const struct hv_session *s, const char *strategy);
 
-/* ---- rows (rows.c, runs.c) ------------------------------------------------------------------- */
+/* ---- rows (judging.c, runs.c, console.c) ----------------------------------------------------- */
 
 /** Sorts the shown rows. */
 void hv__session_rows_sort(struct hv_session *s);
-/** Frees rows that nothing can bring back, with what was judged of them. */
-void hv__session_rows_sweep(struct hv_session *s);
 /** Takes an event of the pool; ctx is the session. */
 void hv__session_run_event(void *ctx, const struct hv_pool_event *ev);
 /** Carries out the commands of the console; ctx is the session. */

@@ -4,13 +4,6 @@
  */
 #include "ui/session/session_int.h"
 
-void hv__session_journal_push(struct hv_session *s, struct hv__step step)
-{
-    if (hv__journal_push(s->journal, step)) {
-        hv__session_rows_sweep(s);
-    }
-}
-
 void hv_session_join_last(struct hv_session *s)
 {
     hv__journal_join_last(s->journal);
@@ -111,14 +104,4 @@ const char *hv_session_redo_label(const struct hv_session *s)
 size_t hv_session_n_undo(const struct hv_session *s)
 {
     return hv__journal_n_undo(s->journal);
-}
-
-bool hv_session_dirty(const struct hv_session *s)
-{
-    for (int d = 0; d < HV_DOC_N; d++) {
-        if (hv__docs_is_edited(s->docs, (enum hv_doc)d)) {
-            return true;
-        }
-    }
-    return hv__rows_are_edited(s->rows);
 }

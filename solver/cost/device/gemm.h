@@ -13,7 +13,7 @@
  * *Roofline*: the larger of thin products at the sustained rate and bytes at the streaming rate.
  *
  * A *share* is relative to the best rate of the device in that precision, is never above 1, and
- * holds no launch; part/transformer.c multiplies it with the rate that training sustains.
+ * holds no launch; part/sum.c multiplies it with the rate that training sustains.
  *
  * Grouped products (experts) have `groups` weight matrices of k × n and m rows in all; they are
  * priced as one product of m/groups rows and groups × n columns: same FLOPs, weights, outputs and

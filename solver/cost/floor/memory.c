@@ -1,7 +1,7 @@
 /*
  * What of a job cannot leave the devices' memory, whatever a plan offloads, shards or computes
  * again: the least that stage/memory.c and the prices of parts count. What follows for a whole
- * plan: bound/bound.c.
+ * plan: bound/least.c.
  */
 #include "solver/cost/floor/floor_int.h"
 

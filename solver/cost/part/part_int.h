@@ -107,11 +107,11 @@ struct hv__spread {
  * copies, else O(1). */
 struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep);
 
-/** Seconds of a measured layer by its grid for this query (measured.c). HV_UNKNOWN: not measured.
+/** Seconds of a measured layer by its grid for this query (grid.c). HV_UNKNOWN: not measured.
  * O(grid). */
 double hv__grid_s(const struct hv_model *m, const double *grid, const struct hv_part_query *q,
                   double parallel_frac);
-/** The least that any plan spends on so many sequences, rank by rank (measured.c). O(grid). */
+/** The least that any plan spends on so many sequences, rank by rank (grid.c). O(grid). */
 double hv__least_grid_s(const struct hv_model *m, const double *grid, const struct hv_part_query *q,
                         double parallel_frac);
 

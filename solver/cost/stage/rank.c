@@ -13,6 +13,32 @@ static size_t at_least_1(int x)
     return x > 0 ? (size_t)x : 1;
 }
 
+/* The slowest kind of device in the rank's group, and the others. */
+static enum hv_status find_kinds(struct hv__context *k, size_t group, struct hv__rank *out,
+                                 struct hv_err *err)
+{
+    out->device = hv_cluster_device(k->cluster, out->group[0]).kind;
+    for (size_t i = 0; i < group; i++) {
+        const struct hv_device_kind *d = hv_cluster_device(k->cluster, out->group[i]).kind;
+        enum hv_status st = hv__check_device(k, d, err);
+        if (st != HV_OK) {
+            return st;
+        }
+        out->device = hv__slower(k->job.precision, out->device, d);
+    }
+    for (size_t i = 0; i < group; i++) {
+        const struct hv_device_kind *d = hv_cluster_device(k->cluster, out->group[i]).kind;
+        bool known = d == out->device;
+        for (size_t n = 0; n < out->n_others; n++) {
+            known = known || d == out->others[n];
+        }
+        if (!known && out->n_others < HV__GROUP_KINDS) {
+            out->others[out->n_others++] = d;
+        }
+    }
+    return HV_OK;
+}
+
 enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query *q,
                              struct hv__rank *out, struct hv_err *err)
 {
@@ -38,24 +64,9 @@ enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query 
     }
     out->part = s->devices + (size_t)q->copy * ranks;
     out->group = out->part + out->at * group;
-    out->device = hv_cluster_device(k->cluster, out->group[0]).kind;
-    for (size_t i = 0; i < group; i++) {
-        const struct hv_device_kind *d = hv_cluster_device(k->cluster, out->group[i]).kind;
-        enum hv_status st = hv__check_device(k, d, err);
-        if (st != HV_OK) {
-            return st;
-        }
-        out->device = hv__slower(k->job.precision, out->device, d);
-    }
-    for (size_t i = 0; i < group; i++) {
-        const struct hv_device_kind *d = hv_cluster_device(k->cluster, out->group[i]).kind;
-        bool known = d == out->device;
-        for (size_t n = 0; n < out->n_others; n++) {
-            known = known || d == out->others[n];
-        }
-        if (!known && out->n_others < HV__GROUP_KINDS) {
-            out->others[out->n_others++] = d;
-        }
+    enum hv_status st = find_kinds(k, group, out, err);
+    if (st != HV_OK) {
+        return st;
     }
     out->embedding = hv_stage_has_embedding(q->replica, q->stage);
     out->head = hv_stage_has_head(q->replica, q->stage);

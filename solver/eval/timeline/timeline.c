@@ -29,24 +29,6 @@ static uint8_t span_kind(uint8_t op_kind)
     return map[op_kind];
 }
 
-int32_t hv__paint_op(struct hv__painter *p, struct hv_timeline_op op)
-{
-    p->t->ops[p->t->n_ops] = op;
-    return (int32_t)p->t->n_ops++;
-}
-
-void hv__paint_span(struct hv__painter *p, double start_s, double end_s, int32_t id)
-{
-    const struct hv_timeline_op *op = &p->t->ops[id];
-    p->spans[p->n_spans++] = (struct hv_span){.start_s = start_s,
-                                              .end_s = end_s,
-                                              .id = id,
-                                              .item = op->micro_batch,
-                                              .group = op->stage,
-                                              .kind = op->kind,
-                                              .flags = op->critical ? HV_SPAN_CRITICAL : 0};
-}
-
 /** Compute spans of one rank: its operations, then the optimizer. */
 static void paint_compute(struct hv__painter *p, const struct hv__pipeline *pl, size_t rank,
                           const bool *critical, const double *slack)
@@ -150,15 +132,6 @@ static const char *row_name(const struct hv__lowered *l, const struct hv__pipeli
     const char *name = hv_arena_strdup(l->arena, hv_str_cstr(&s));
     hv_str_free(&s);
     return name;
-}
-
-enum hv_status hv__paint_lane(struct hv__painter *p, const char *name, enum hv_resource_kind kind,
-                              size_t *out, struct hv_err *err)
-{
-    struct hv_lane lane = {
-        .name = name, .resource = kind, .spans = p->spans, .n_spans = p->n_spans};
-    *out = p->t->lanes.n;
-    return hv_lanes_add(p->l->arena, &p->t->lanes, &lane, err);
 }
 
 static enum hv_status paint_rank(struct hv__painter *p, size_t i_pipeline, size_t rank,

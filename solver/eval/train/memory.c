@@ -28,58 +28,77 @@ static void largest_kept(const struct hv__pipeline *pl, size_t i_dp, double *kee
     }
 }
 
+/* What a stage of the graph keeps from its forward pass on, of one data-parallel rank: in all, for
+ * the weight gradient alone, and brought back by recomputation. */
+struct kept {
+    double *all, *weights, *again;
+};
+
+/* Fills row g of the kept bytes and of those that are there during an operation only. */
+static void keep_of_stage(const struct hv__pipeline *pl, size_t g, size_t i_dp,
+                          const struct kept *keep, double *transient)
+{
+    const struct hv__gstage *x = &pl->gstages[g];
+    const struct hv__rank *rk = &pl->ranks[x->rank];
+    double held = 1 + rk->memory[i_dp % rk->n_dp].fragmentation_frac;
+    const struct hv_pass *pass = &x->pass[i_dp % rk->n_dp];
+    const struct hv_pass *plain = &x->plain[i_dp % rk->n_dp];
+    keep->all[g] = plain->activation_bytes;
+    keep->weights[g] = plain->weight_only_bytes;
+    if (x->again) {
+        /* F keeps the input of the stage, R brings back everything */
+        keep->all[g] = fmin(keep->all[g], stage_input_bytes(pl, rk, pass));
+        keep->weights[g] = fmin(keep->weights[g], keep->all[g]);
+        keep->again[g] = held * (plain->activation_bytes - keep->all[g]);
+    }
+    keep->all[g] *= held;
+    keep->weights[g] *= held;
+    for (unsigned k = 0; k < HV_OP_KIND_N; k++) {
+        transient[g * HV_OP_KIND_N + k] = k == HV_OP_W   ? 0
+                                          : k == HV_OP_F ? held * pass->transient_bytes
+                                                         : held * plain->transient_bytes;
+    }
+}
+
+/* Micro-batches and slices by their tokens, those of the first shape 1. */
+static double *scale_of_micro_batches(const struct hv__lowered *l, const struct hv__pipeline *pl)
+{
+    size_t k = (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
+    double *scale = hv_arena_new(l->arena, double, k);
+    double first = pl->shapes[0].sequences * pl->shapes[0].tokens;
+    for (size_t i = 0; i < k; i++) {
+        const struct hv__shape *s = &pl->shapes[pl->shape_of[i]];
+        scale[i] = s->sequences * s->tokens / first;
+    }
+    return scale;
+}
+
 struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                         size_t i_dp)
 {
     size_t n = pl->n_gstages;
-    double *keep = hv_arena_new(l->arena, double, n), *keep_w = hv_arena_new(l->arena, double, n);
-    double *full = hv_arena_new(l->arena, double, n);
+    const struct kept keep = {hv_arena_new(l->arena, double, n), hv_arena_new(l->arena, double, n),
+                              hv_arena_new(l->arena, double, n)};
     double *start = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
     double *end = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
     double *transient = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
     double *base = hv_arena_new(l->arena, double, pl->n_ranks);
     for (size_t g = 0; g < n; g++) {
-        const struct hv__gstage *x = &pl->gstages[g];
-        const struct hv__rank *rk = &pl->ranks[x->rank];
-        double held = 1 + rk->memory[i_dp % rk->n_dp].fragmentation_frac;
-        const struct hv_pass *pass = &x->pass[i_dp % rk->n_dp];
-        const struct hv_pass *plain = &x->plain[i_dp % rk->n_dp];
-        keep[g] = plain->activation_bytes;
-        keep_w[g] = plain->weight_only_bytes;
-        if (x->again) {
-            /* F keeps the input of the stage, R brings back everything */
-            keep[g] = fmin(keep[g], stage_input_bytes(pl, rk, pass));
-            keep_w[g] = fmin(keep_w[g], keep[g]);
-            full[g] = held * (plain->activation_bytes - keep[g]);
-        }
-        keep[g] *= held;
-        keep_w[g] *= held;
-        for (unsigned k = 0; k < HV_OP_KIND_N; k++) {
-            transient[g * HV_OP_KIND_N + k] = k == HV_OP_W   ? 0
-                                              : k == HV_OP_F ? held * pass->transient_bytes
-                                                             : held * plain->transient_bytes;
-        }
+        keep_of_stage(pl, g, i_dp, &keep, transient);
     }
     for (size_t r = 0; r < pl->n_ranks; r++) {
         const struct hv_memory *m = &pl->ranks[r].memory[i_dp % pl->ranks[r].n_dp];
         base[r] = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes +
                   m->overhead_bytes;
     }
-    hv_pipe_memory_simple(&pl->schedule, keep, keep_w, full, start, end);
+    hv_pipe_memory_simple(&pl->schedule, keep.all, keep.weights, keep.again, start, end);
     struct hv_pipe_memory mem = {
         .start_bytes = start, .end_bytes = end, .transient_bytes = transient, .base_bytes = base};
     if (l->schedule.scaled) {
-        largest_kept(pl, i_dp, keep, keep_w); /* no single factor holds for all modules */
-        hv_pipe_memory_simple(&pl->schedule, keep, keep_w, full, start, end);
+        largest_kept(pl, i_dp, keep.all, keep.weights); /* no one factor holds for all modules */
+        hv_pipe_memory_simple(&pl->schedule, keep.all, keep.weights, keep.again, start, end);
     } else if (pl->n_shapes > 1) {
-        size_t k = (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
-        double *scale = hv_arena_new(l->arena, double, k);
-        double first = pl->shapes[0].sequences * pl->shapes[0].tokens;
-        for (size_t i = 0; i < k; i++) {
-            const struct hv__shape *s = &pl->shapes[pl->shape_of[i]];
-            scale[i] = s->sequences * s->tokens / first;
-        }
-        mem.mb_scale = scale;
+        mem.mb_scale = scale_of_micro_batches(l, pl);
     }
     return mem;
 }

@@ -1,4 +1,4 @@
-/* Job files (hetviz.job/1). */
+/* Job files (hetviz.job/1), with the form of an entry of their queue. */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
 #include "solver/io/own/doc/load.h"
@@ -6,13 +6,14 @@
 #include "solver/io/own/docs_int.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MAX_BATCH    1000000000
 #define MAX_SEQUENCE 100000000
 #define MAX_USD      1e9
 #define MAX_GIB      1e6
 #define MAX_SECONDS  1e12
+#define MAX_WEIGHT   1e12
+#define MAX_DEVICES  100000000
 
 #define X(c, name, states) name,
 static const char *const optimizer_words[HV_OPTIMIZER_N] = {HV_OPTIMIZER_MAP(X)};
@@ -162,6 +163,25 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
     j->dropout = (enum hv_dropout)dropout;
     j->memory_reserve_bytes = reserve * HV_GIB;
     return HV_OK;
+}
+
+enum hv_status hv__queued_read(const struct hv_jp *p, enum hv_keys row, struct hv_queued_job *out,
+                               struct hv_err *err)
+{
+    struct hv_jp name = {0};
+    enum hv_status st;
+    *out = (struct hv_queued_job){
+        .weight = 1, .iterations = HV_UNKNOWN, .deadline_s = HV_UNKNOWN, .n_devices = 0};
+    if ((st = hv_keys_check(p, row, err)) ||
+        (st = hv_jp_need(p, "name", "the name of the job", &name, err)) ||
+        (st = hv_jp_string(&name, &out->name, err)) ||
+        (st = hv_jp_opt_number(p, "arrival_s", 0, MAX_SECONDS, &out->arrival_s, err)) ||
+        (st = hv_jp_opt_number(p, "weight", 0, MAX_WEIGHT, &out->weight, err)) ||
+        (st = hv_jp_opt_number(p, "iterations", 1, MAX_SECONDS, &out->iterations, err)) ||
+        (st = hv_jp_opt_int(p, "devices", 1, MAX_DEVICES, &out->n_devices, err))) {
+        return st;
+    }
+    return hv_jp_opt_number(p, "deadline_s", 0, MAX_SECONDS, &out->deadline_s, err);
 }
 
 /* The form of a queue; what its jobs name is read when somebody schedules them. */

@@ -10,29 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SECONDS 1e12
-#define MAX_WEIGHT  1e12
-#define MAX_DEVICES 100000000
-#define MAX_QUEUE   1000
-
-enum hv_status hv__queued_read(const struct hv_jp *p, enum hv_keys row, struct hv_queued_job *out,
-                               struct hv_err *err)
-{
-    struct hv_jp name = {0};
-    enum hv_status st;
-    *out = (struct hv_queued_job){
-        .weight = 1, .iterations = HV_UNKNOWN, .deadline_s = HV_UNKNOWN, .n_devices = 0};
-    if ((st = hv_keys_check(p, row, err)) ||
-        (st = hv_jp_need(p, "name", "the name of the job", &name, err)) ||
-        (st = hv_jp_string(&name, &out->name, err)) ||
-        (st = hv_jp_opt_number(p, "arrival_s", 0, MAX_SECONDS, &out->arrival_s, err)) ||
-        (st = hv_jp_opt_number(p, "weight", 0, MAX_WEIGHT, &out->weight, err)) ||
-        (st = hv_jp_opt_number(p, "iterations", 1, MAX_SECONDS, &out->iterations, err)) ||
-        (st = hv_jp_opt_int(p, "devices", 1, MAX_DEVICES, &out->n_devices, err))) {
-        return st;
-    }
-    return hv_jp_opt_number(p, "deadline_s", 0, MAX_SECONDS, &out->deadline_s, err);
-}
+#define MAX_QUEUE 1000
 
 /** One entry with what it names; names are the queue's own. */
 static enum hv_status read_entry(const struct hv_inputs *all, const struct hv_jp *list, size_t i,

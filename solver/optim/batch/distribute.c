@@ -1,7 +1,7 @@
 /*
  * Integer distribution: least maximum (equal and mixed sizes).
- * Not here: curves and least sum (distribute_curve.c), proportions (distribute_ratio.c), least
- * variance (distribute_var.c), longest item first (distribute_lpt.c).
+ * Not here: times of a share (distribute_shares.c), least sum (distribute_sum.c), proportions
+ * (distribute_ratio.c), least variance (distribute_var.c), longest item first (distribute_lpt.c).
  */
 #include "solver/base/units.h"
 #include "solver/base/whole.h"
@@ -11,39 +11,6 @@
 #include <string.h>
 
 #define MAX_CELLS ((int64_t)64 << 20)
-
-enum hv_status hv_distribute_check(const struct hv_share *shares, size_t n, int64_t total,
-                                   struct hv_err *err)
-{
-    if (n == 0) {
-        return hv_err_set(err, HV_EINPUT, "expected at least one share");
-    }
-    if (n > HV_DISTRIBUTE_MAX_SHARES || total > HV_DISTRIBUTE_MAX_TOTAL) {
-        return hv_err_set(err, HV_ELIMIT, "at most %zu shares and a total of %lld",
-                          HV_DISTRIBUTE_MAX_SHARES, (long long)HV_DISTRIBUTE_MAX_TOTAL);
-    }
-    if (total < 0) {
-        return hv_err_set(err, HV_EINPUT, "expected a total that is not negative");
-    }
-    for (size_t i = 0; i < n; i++) {
-        const struct hv_share *s = &shares[i];
-        if (!isfinite(s->fixed) || !isfinite(s->rate) || s->fixed < 0 || s->rate < 0) {
-            return hv_err_set(err, HV_EINPUT,
-                              "share %zu: expected finite times that are not negative", i + 1);
-        }
-        if (s->size < 1 || s->size > HV_DISTRIBUTE_MAX_TOTAL) {
-            return hv_err_set(err, HV_EINPUT, "share %zu: expected a size of at least 1", i + 1);
-        }
-        if (s->min < 0 || s->min > s->max || s->min > HV_DISTRIBUTE_MAX_TOTAL) {
-            return hv_err_set(err, HV_EINPUT, "share %zu: expected 0 <= min <= max", i + 1);
-        }
-        enum hv_status st = hv__share_check_points(s, i, err);
-        if (st != HV_OK) {
-            return st;
-        }
-    }
-    return HV_OK;
-}
 
 /* One minmax problem: counts are kept at what a threshold allows. */
 struct job {

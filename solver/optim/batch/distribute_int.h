@@ -4,14 +4,15 @@
 
 #include "solver/optim/batch/distribute.h"
 
-/** Checks the points of share number i (from 0), where it has any. Errors: HV_EINPUT. */
-enum hv_status hv__share_check_points(const struct hv_share *s, size_t i,
-                                      struct hv_err *err) HV_NODISCARD;
 /** Largest count: its max, with points at most the last one's. */
 int64_t hv__share_max(const struct hv_share *s);
 /** Time of a count within its limits. O(log points). */
 double hv__share_value(const struct hv_share *s, int64_t count);
 /** Share with points: largest count in [min, most] whose time is <= t; min when none is. */
 int64_t hv__share_under(const struct hv_share *s, int64_t most, double t);
+/** Share with points: time per count between point k and the next; 0 behind the last. */
+double hv__share_slope(const struct hv_share *s, size_t k);
+/** Share with points: the last one that is not behind the count. O(log points). */
+size_t hv__share_point(const struct hv_share *s, int64_t count);
 
 #endif

@@ -22,6 +22,42 @@ static int by_size(const void *pa, const void *pb)
     return (a->index > b->index) - (a->index < b->index);
 }
 
+/* Gives every item, the largest first, to the slot with the least load that has room. */
+static void deal(const struct item *order, size_t n, size_t n_slots, size_t most,
+                 struct hv_arena *arena, struct hv_distribution *out)
+{
+    double *load = hv_arena_new(arena, double, n_slots);
+    size_t *held = hv_arena_new(arena, size_t, n_slots);
+    for (size_t i = 0; i < n; i++) {
+        size_t slot = n_slots;
+        for (size_t k = 0; k < n_slots; k++) {
+            if ((!most || held[k] < most) && (slot == n_slots || load[k] < load[slot])) {
+                slot = k;
+            }
+        }
+        held[slot]++;
+        load[slot] += order[i].size;
+        out->count[order[i].index] = (int64_t)slot;
+        out->objective = fmax(out->objective, load[slot]);
+    }
+}
+
+/* No distribution is better: the mean load, the biggest item, and items forced together. */
+static double bound_of(const struct item *order, size_t n, size_t n_slots, size_t most, double sum)
+{
+    double bound = fmax(sum / (double)n_slots, n ? order[0].size : 0);
+    if (n > n_slots) {
+        bound = fmax(bound, order[n_slots - 1].size + order[n_slots].size);
+    }
+    /* the slot of the biggest item holds at least n - most · (slots - 1) items */
+    size_t others = most ? most * (n_slots - 1) : n;
+    double forced = n > others ? order[0].size : 0;
+    for (size_t k = 1; n > others && k < n - others; k++) {
+        forced += order[n - k].size;
+    }
+    return fmax(bound, forced);
+}
+
 enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots, size_t most,
                                  struct hv_arena *arena, struct hv_distribution *out,
                                  struct hv_err *err)
@@ -32,8 +68,7 @@ enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots, 
                           HV_DISTRIBUTE_MAX_SHARES);
     }
     struct item *order = hv_arena_new(arena, struct item, n);
-    double *load = hv_arena_new(arena, double, n_slots), sum = 0;
-    size_t *held = hv_arena_new(arena, size_t, n_slots);
+    double sum = 0;
     out->count = hv_arena_new(arena, int64_t, n);
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(items[i]) || items[i] < 0) {
@@ -55,29 +90,8 @@ enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots, 
     if (n) {
         qsort(order, n, sizeof *order, by_size);
     }
-    for (size_t i = 0; i < n; i++) {
-        size_t slot = n_slots;
-        for (size_t k = 0; k < n_slots; k++) {
-            if ((!most || held[k] < most) && (slot == n_slots || load[k] < load[slot])) {
-                slot = k;
-            }
-        }
-        held[slot]++;
-        load[slot] += order[i].size;
-        out->count[order[i].index] = (int64_t)slot;
-        out->objective = fmax(out->objective, load[slot]);
-    }
-    out->bound = fmax(sum / (double)n_slots, n ? order[0].size : 0);
-    if (n > n_slots) {
-        out->bound = fmax(out->bound, order[n_slots - 1].size + order[n_slots].size);
-    }
-    /* the slot of the biggest item holds at least n - most · (slots - 1) items */
-    size_t others = most ? most * (n_slots - 1) : n;
-    double forced = n > others ? order[0].size : 0;
-    for (size_t k = 1; n > others && k < n - others; k++) {
-        forced += order[n - k].size;
-    }
-    out->bound = fmax(out->bound, forced);
+    deal(order, n, n_slots, most, arena, out);
+    out->bound = bound_of(order, n, n_slots, most, sum);
     out->feasible = true;
     out->proven = out->objective <= out->bound * (1 + 1e-12);
     out->proof = "the bound is the largest of mean load, biggest item and items forced together";

@@ -82,12 +82,41 @@ static void decide(struct spread *q, size_t i, int64_t left, struct partial p)
     }
 }
 
+/* Least and most that the shares from each on can take; the level at which all values were equal,
+ * and how far from it a value may be. Errors: HV_EINPUT. */
+static enum hv_status prepare(struct spread *q, int64_t total, struct hv_err *err)
+{
+    double slope = 0, squares = 0;
+    for (size_t i = q->n; i-- > 0;) {
+        const struct hv_share *s = &q->s[i];
+        int64_t room = s->max < total / s->size ? s->max : total / s->size;
+        if (s->rate <= 0 || s->points) {
+            return hv_err_set(err, HV_EINPUT, "share %zu: expected a rate above 0, and no curve",
+                              i + 1);
+        }
+        if (s->min > total / s->size) {
+            room = s->min;
+        }
+        q->least[i] = q->least[i + 1] + s->min * s->size;
+        q->most[i] = q->most[i + 1] + room * s->size;
+        slope += (double)s->size / s->rate;
+    }
+    for (size_t i = 0; i < q->n; i++) {
+        double a = (double)q->s[i].size / q->s[i].rate / slope;
+        squares += a * a;
+    }
+    /* Σ a_i·v_i = level with Σ a = 1, so |mean - level| ≤ sqrt(Σ a²)·sqrt(best), and every value is
+     * within sqrt(best) of the mean */
+    q->level = (double)total / slope;
+    q->reach = 1 + sqrt(squares);
+    return HV_OK;
+}
+
 enum hv_status hv_distribute_minvar(const struct hv_share *shares, size_t n, int64_t total,
                                     struct hv_arena *arena, struct hv_distribution *out,
                                     struct hv_err *err)
 {
     struct spread q = {.s = shares, .n = n, .best = HUGE_VAL};
-    double slope = 0, squares = 0;
     memset(out, 0, sizeof *out);
     out->objective = out->bound = HV_UNKNOWN;
     out->method = "branch-and-bound";
@@ -102,28 +131,9 @@ enum hv_status hv_distribute_minvar(const struct hv_share *shares, size_t n, int
     q.best_count = hv_arena_new(arena, int64_t, n);
     q.least = hv_arena_new(arena, int64_t, n + 1);
     q.most = hv_arena_new(arena, int64_t, n + 1);
-    for (size_t i = n; i-- > 0;) {
-        const struct hv_share *s = &shares[i];
-        int64_t room = s->max < total / s->size ? s->max : total / s->size;
-        if (s->rate <= 0 || s->points) {
-            return hv_err_set(err, HV_EINPUT, "share %zu: expected a rate above 0, and no curve",
-                              i + 1);
-        }
-        if (s->min > total / s->size) {
-            room = s->min;
-        }
-        q.least[i] = q.least[i + 1] + s->min * s->size;
-        q.most[i] = q.most[i + 1] + room * s->size;
-        slope += (double)s->size / s->rate;
+    if ((st = prepare(&q, total, err)) != HV_OK) {
+        return st;
     }
-    for (size_t i = 0; i < n; i++) {
-        double a = (double)shares[i].size / shares[i].rate / slope;
-        squares += a * a;
-    }
-    /* Σ a_i·v_i = level with Σ a = 1, so |mean - level| ≤ sqrt(Σ a²)·sqrt(best), and every value is
-     * within sqrt(best) of the mean */
-    q.level = (double)total / slope;
-    q.reach = 1 + sqrt(squares);
     decide(&q, 0, total, (struct partial){0, 0, 0});
     out->feasible = q.best < HUGE_VAL;
     out->proven = q.nodes < MAX_NODES;

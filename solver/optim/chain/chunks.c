@@ -1,19 +1,23 @@
 /*
  * Several chunks per rank: placements, identical layers in closed form, the bound by weights on
- * the ranks, and the local search over cuts.
- * Not here: the exact program over loads (chunks_exact.c).
+ * the ranks with a local search over cuts, and last a dynamic program whose entries carry the loads
+ * and memories of all ranks, pruned by that bound and by dominance.
  */
 #include "solver/optim/chain/chunks.h"
 #include "solver/base/str.h"
 #include "solver/base/units.h"
-#include "solver/optim/chain/chunks_int.h"
+#include "solver/base/vec.h"
+#include "solver/optim/chain/partition_int.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#define MAX_CELLS ((size_t)32 << 20)
-#define MAX_WORK  2e8 /* cells that the steps of the bound may visit */
-#define SAME      1e-11
+#define MAX_CELLS   ((size_t)32 << 20)
+#define MAX_WORK    2e8 /* cells that the steps of the bound may visit */
+#define SAME        1e-11
+#define MAX_ENTRIES ((size_t)600000) /* of one exact program */
+#define COMPARES    128u             /* entries that a new one is compared with */
+#define NONE        UINT32_MAX
 
 void hv_partition_place(enum hv_part_placement placement, size_t n_ranks, size_t n_passes,
                         size_t *rank)
@@ -25,14 +29,31 @@ void hv_partition_place(enum hv_part_placement placement, size_t n_ranks, size_t
     }
 }
 
-double hv__chunk_bytes(const struct hv__chunks *x, size_t s, size_t i, size_t j)
+/* An instance with what both its searches read. */
+struct chunks {
+    const struct hv_part_chunks *c;
+    size_t L, S, R, m; /* layers, chunks, ranks, least layers of a chunk */
+    double *value;     /* value[(s · (L + 1) + i) · (L + 1) + j]; infinity = not allowed */
+    double *capacity;  /* of a rank */
+    double *weight;    /* of a rank: ≥ 0, sum 1; those of the best bound */
+    double *rest;      /* (S + 1) · (L + 1): least weighted value of chunks s … from layer i */
+    size_t *cut;       /* the best so far: S ends */
+    double best;       /* its busiest load; infinity = none */
+    double bound;
+    struct hv__watch *watch;
+    struct hv_arena *arena;
+    int64_t n_probes;
+};
+
+/* Memory that chunk s needs for layers [i, j). */
+static double chunk_bytes(const struct chunks *x, size_t s, size_t i, size_t j)
 {
     const double *m = x->c->chain.stages[s].memory;
     return m ? m[j] - m[i] : 0;
 }
 
 /* Loads of all ranks; returns the largest, infinity when a run or a rank's memory does not fit. */
-static double loads_of(const struct hv__chunks *x, const size_t *cut, double *load, double *bytes)
+static double loads_of(const struct chunks *x, const size_t *cut, double *load, double *bytes)
 {
     size_t n = x->L + 1;
     double worst = 0;
@@ -43,7 +64,7 @@ static double loads_of(const struct hv__chunks *x, const size_t *cut, double *lo
         size_t r = x->c->rank[s];
         load[r] += x->value ? x->value[(s * n + i) * n + cut[s]]
                             : hv_partition_value(&x->c->chain, s, s, i, cut[s]);
-        bytes[r] += hv__chunk_bytes(x, s, i, cut[s]);
+        bytes[r] += chunk_bytes(x, s, i, cut[s]);
     }
     for (size_t r = 0; r < x->R; r++) {
         worst = bytes[r] > x->capacity[r] * (1 + 1e-12) ? HUGE_VAL : fmax(worst, load[r]);
@@ -73,7 +94,7 @@ static bool even_cut(const double *cut, size_t n)
 }
 
 /* True when only the number of layers on a rank matters, not which. */
-static bool layers_identical(const struct hv__chunks *x)
+static bool layers_identical(const struct chunks *x)
 {
     const struct hv_partition *p = &x->c->chain;
     if (p->cuts && x->m == 0) {
@@ -103,12 +124,12 @@ struct even {
     size_t chunks, count, most, roomy; /* roomy = the chunk where a layer needs least memory */
 };
 
-static double layer_bytes(const struct hv__chunks *x, size_t s)
+static double layer_bytes(const struct chunks *x, size_t s)
 {
-    return hv__chunk_bytes(x, s, 0, x->L) / (double)x->L;
+    return chunk_bytes(x, s, 0, x->L) / (double)x->L;
 }
 
-static void collect_even(const struct hv__chunks *x, struct even *e)
+static void collect_even(const struct chunks *x, struct even *e)
 {
     const struct hv_partition *p = &x->c->chain;
     for (size_t r = 0; r < x->R; r++) {
@@ -153,7 +174,7 @@ static double filled(struct even *e, size_t R, double load, bool take)
 
 /* Deals the layers out: at once up to just below the best load, then one by one to the rank that
  * ends earliest. False when they do not fit. */
-static bool deal_layers(const struct hv__chunks *x, struct even *e)
+static bool deal_layers(const struct chunks *x, struct even *e)
 {
     size_t left = x->L, total = 0;
     double lo = 0, hi = 0;
@@ -196,7 +217,7 @@ static bool deal_layers(const struct hv__chunks *x, struct even *e)
 
 /* Cuts from the counts: what a rank has above the least of its chunks is spread evenly where
  * memory does not depend on the chunk, else it lies in the chunk that needs least. */
-static void cut_even(const struct hv__chunks *x, const struct even *e)
+static void cut_even(const struct chunks *x, const struct even *e)
 {
     size_t *seen = hv_arena_new(x->arena, size_t, x->R), at = 0;
     for (size_t s = 0; s < x->S; s++) {
@@ -211,7 +232,7 @@ static void cut_even(const struct hv__chunks *x, const struct even *e)
     }
 }
 
-static bool solve_even(struct hv__chunks *x, struct hv_part_chunks_result *out)
+static bool solve_even(struct chunks *x, struct hv_part_chunks_result *out)
 {
     struct even *e = hv_arena_new(x->arena, struct even, x->R);
     collect_even(x, e);
@@ -225,7 +246,7 @@ static bool solve_even(struct hv__chunks *x, struct hv_part_chunks_result *out)
     return true;
 }
 
-static void fill_values(struct hv__chunks *x)
+static void fill_values(struct chunks *x)
 {
     size_t n = x->L + 1;
     x->value = hv_arena_new(x->arena, double, x->S *n *n);
@@ -240,7 +261,7 @@ static void fill_values(struct hv__chunks *x)
 }
 
 /* rest[s][i] and its cuts for the given weights; returns rest[0][0], the bound. */
-static double weigh(const struct hv__chunks *x, const double *weight, double *rest, size_t *cut)
+static double weigh(const struct chunks *x, const double *weight, double *rest, size_t *cut)
 {
     size_t n = x->L + 1;
     for (size_t i = 0; i < n; i++) {
@@ -271,7 +292,7 @@ static double weigh(const struct hv__chunks *x, const double *weight, double *re
     return rest[0];
 }
 
-static double slope(const struct hv__chunks *x, const double *load)
+static double slope(const struct chunks *x, const double *load)
 {
     double squares = 0;
     for (size_t r = 0; r < x->R; r++) {
@@ -280,7 +301,7 @@ static double slope(const struct hv__chunks *x, const double *load)
     return squares;
 }
 
-static void take_cuts(struct hv__chunks *x, const size_t *cut, double worst)
+static void take_cuts(struct chunks *x, const size_t *cut, double worst)
 {
     if (!(worst < x->best)) {
         return;
@@ -291,7 +312,7 @@ static void take_cuts(struct hv__chunks *x, const size_t *cut, double worst)
 
 /* Shifts single cuts by up to three layers while the busiest load, or else the sum of squares,
  * falls; every round is O(S · (S + R)). */
-static void shift_cuts(struct hv__chunks *x, size_t *cut, double *load, double *bytes)
+static void shift_cuts(struct chunks *x, size_t *cut, double *load, double *bytes)
 {
     double worst = loads_of(x, cut, load, bytes), squares = slope(x, load);
     bool moved = true;
@@ -322,7 +343,7 @@ static void shift_cuts(struct hv__chunks *x, size_t *cut, double *load, double *
 }
 
 /* One step of the weights towards the busy ranks (Polyak's length), back onto the simplex. */
-static void step_weights(const struct hv__chunks *x, const double *load, double bound, double scale,
+static void step_weights(const struct chunks *x, const double *load, double bound, double scale,
                          double *weight)
 {
     double mean = 0, norm = 0, sum = 0;
@@ -345,7 +366,7 @@ static void step_weights(const struct hv__chunks *x, const double *load, double 
 }
 
 /* Weights in proportion to the speed of the ranks over the whole chain. */
-static void first_weights(const struct hv__chunks *x, double *weight)
+static void first_weights(const struct chunks *x, double *weight)
 {
     double sum = 0;
     for (size_t r = 0; r < x->R; r++) {
@@ -366,7 +387,7 @@ static void first_weights(const struct hv__chunks *x, double *weight)
 }
 
 /* The bound by weights with the cuts met on the way. False when no cuts are allowed at all. */
-static bool climb_weights(struct hv__chunks *x, double *load, double *bytes)
+static bool climb_weights(struct chunks *x, double *load, double *bytes)
 {
     size_t n = x->L + 1, *cut = hv_arena_new(x->arena, size_t, x->S);
     double *weight = hv_arena_new(x->arena, double, x->R);
@@ -402,6 +423,166 @@ static bool climb_weights(struct hv__chunks *x, double *load, double *bytes)
     return true;
 }
 
+/* ---- the exact program over the loads of all ranks ------------------------------------------ */
+
+/* What is kept of every entry to trace back: its end, the entry before it, and the next one of the
+ * same chunk and end. */
+struct entry {
+    uint32_t end, from, next;
+};
+
+/* One program: entries of all chunks, their vectors of loads and memories. */
+struct table {
+    struct chunks *x;
+    double limit;
+    HV_VEC(struct entry) entries;
+    HV_VEC(double) vectors; /* entry · 2R: loads, then memories */
+    uint32_t *head;         /* end → newest entry of the chunk being built */
+    double *trial;
+    bool gave_up;
+};
+
+static bool dominated(const struct table *t, size_t j)
+{
+    size_t width = 2 * t->x->R;
+    unsigned n = 0;
+    for (uint32_t e = t->head[j]; e != NONE && n < COMPARES; e = t->entries.items[e].next, n++) {
+        const double *v = t->vectors.items + e * width;
+        size_t k = 0;
+        while (k < width && v[k] <= t->trial[k]) {
+            k++;
+        }
+        if (k == width) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds chunk s with layers [i, j) to the trial vector if the result can still be good. */
+static void try_run(struct table *t, size_t s, uint32_t from, size_t i, size_t j)
+{
+    const struct chunks *x = t->x;
+    size_t n = x->L + 1, r = x->c->rank[s], width = 2 * x->R;
+    double load = t->trial[r], bytes = t->trial[x->R + r], weighted = x->rest[(s + 1) * n + j];
+    double after = load + x->value[(s * n + i) * n + j];
+    double in_use = bytes + chunk_bytes(x, s, i, j);
+    if (!(after < t->limit) || in_use > x->capacity[r] * (1 + 1e-12) || isinf(weighted)) {
+        return;
+    }
+    t->trial[r] = after;
+    t->trial[x->R + r] = in_use;
+    for (size_t k = 0; k < x->R; k++) {
+        weighted += x->weight[k] * t->trial[k];
+    }
+    if (weighted * (1 - 1e-12) < t->limit && !dominated(t, j)) {
+        uint32_t id = (uint32_t)t->entries.n;
+        hv_vec_push(&t->entries, (struct entry){(uint32_t)j, from, t->head[j]});
+        t->head[j] = id;
+        for (size_t k = 0; k < width; k++) {
+            hv_vec_push(&t->vectors, t->trial[k]);
+        }
+    }
+    t->trial[r] = load;
+    t->trial[x->R + r] = bytes;
+}
+
+/* All entries of chunk s from those in [begin, end). */
+static void add_chunk(struct table *t, size_t s, uint32_t begin, uint32_t end)
+{
+    const struct chunks *x = t->x;
+    size_t width = 2 * x->R, rest = (x->S - 1 - s) * x->m;
+    for (size_t j = 0; j <= x->L; j++) {
+        t->head[j] = NONE;
+    }
+    for (uint32_t e = begin; e < end && !t->gave_up; e++) {
+        size_t i = t->entries.items[e].end;
+        memcpy(t->trial, t->vectors.items + e * width, width * sizeof(double));
+        for (size_t j = s + 1 == x->S ? x->L : i + x->m; j + rest <= x->L; j++) {
+            try_run(t, s, e, i, j);
+        }
+        t->gave_up = t->entries.n > MAX_ENTRIES || (e % 256 == 0 && hv__watch_over(x->watch));
+    }
+}
+
+static void trace_back(struct table *t, uint32_t e, double worst)
+{
+    struct chunks *x = t->x;
+    x->best = worst;
+    for (size_t s = x->S; s-- > 0; e = t->entries.items[e].from) {
+        x->cut[s] = t->entries.items[e].end;
+    }
+}
+
+/* One program for loads below the limit; true when it found cuts, which are then the best. */
+static bool run_program(struct chunks *x, double limit, bool *gave_up)
+{
+    struct table t = {.x = x, .limit = limit};
+    size_t width = 2 * x->R;
+    uint32_t begin = 0, best = NONE;
+    double least = limit;
+    t.head = hv_arena_new(x->arena, uint32_t, x->L + 1);
+    t.trial = hv_arena_new(x->arena, double, width);
+    hv_vec_push(&t.entries, (struct entry){0, NONE, NONE});
+    for (size_t k = 0; k < width; k++) {
+        hv_vec_push(&t.vectors, 0.0);
+    }
+    x->n_probes++;
+    for (size_t s = 0; s < x->S && !t.gave_up; s++) {
+        uint32_t end = (uint32_t)t.entries.n;
+        add_chunk(&t, s, begin, end);
+        begin = end;
+    }
+    for (uint32_t e = begin; e < t.entries.n && !t.gave_up; e++) {
+        double worst = 0;
+        for (size_t r = 0; r < x->R; r++) {
+            worst = fmax(worst, t.vectors.items[e * width + r]);
+        }
+        if (worst < least) {
+            least = worst;
+            best = e;
+        }
+    }
+    if (best != NONE) {
+        trace_back(&t, best, least);
+    }
+    *gave_up = t.gave_up;
+    hv_vec_free(&t.entries);
+    hv_vec_free(&t.vectors);
+    return best != NONE;
+}
+
+/*
+ * Looks for cuts with every load below x->best; takes the best there are into x->cut and x->best.
+ * Returns false when it had to give up; x->bound is then what was proven.
+ */
+static bool solve_exactly(struct chunks *x)
+{
+    static const double part[] = {1.0 / 64, 1.0 / 16, 1.0 / 4, 1};
+    double low = x->bound, gap = x->best - low;
+    bool gave_up = false;
+    if (x->best <= low * (1 + 1e-12)) {
+        return true;
+    }
+    for (size_t k = 0; k < sizeof part / sizeof *part; k++) {
+        bool last = isinf(gap) || k + 1 == sizeof part / sizeof *part;
+        double limit = last ? x->best : low + part[k] * gap;
+        if (run_program(x, limit, &gave_up)) {
+            return true;
+        }
+        if (gave_up) {
+            return false;
+        }
+        x->bound = fmax(x->bound, fmin(limit, x->best) * (1 - 1e-12));
+        if (last) {
+            return true;
+        }
+    }
+    return true;
+}
+
+/* ---- the solver ------------------------------------------------------------------------------ */
+
 static enum hv_status check_chunks(const struct hv_part_chunks *c, struct hv_err *err)
 {
     const struct hv_partition *p = &c->chain;
@@ -418,7 +599,7 @@ static enum hv_status check_chunks(const struct hv_part_chunks *c, struct hv_err
     return HV_OK;
 }
 
-static const char *why_not(const struct hv__chunks *x)
+static const char *why_not(const struct chunks *x)
 {
     struct hv_str text = {0};
     double room = 0, need = HUGE_VAL;
@@ -426,7 +607,7 @@ static const char *why_not(const struct hv__chunks *x)
         room += x->capacity[r];
     }
     for (size_t s = 0; s < x->S; s++) {
-        need = fmin(need, hv__chunk_bytes(x, s, 0, x->L));
+        need = fmin(need, chunk_bytes(x, s, 0, x->L));
     }
     if (x->m * x->S > x->L) {
         hv_str_addf(&text, "%zu chunks of at least %zu layers need %zu layers, there are %zu", x->S,
@@ -444,7 +625,7 @@ static const char *why_not(const struct hv__chunks *x)
     return why;
 }
 
-static void answer(struct hv__chunks *x, bool complete, struct hv_part_chunks_result *out)
+static void answer(struct chunks *x, bool complete, struct hv_part_chunks_result *out)
 {
     struct hv_partition_result *r = &out->chain;
     r->n_probes = x->n_probes;
@@ -466,7 +647,7 @@ static void answer(struct hv__chunks *x, bool complete, struct hv_part_chunks_re
     r->bound = complete ? r->objective : fmin(x->bound, r->objective);
 }
 
-static void prepare(struct hv__chunks *x, struct hv_part_chunks_result *out)
+static void prepare(struct chunks *x, struct hv_part_chunks_result *out)
 {
     x->capacity = hv_arena_new(x->arena, double, x->R);
     x->weight = hv_arena_new(x->arena, double, x->R);
@@ -490,9 +671,8 @@ enum hv_status hv_partition_chunks_solve(const struct hv_part_chunks *c,
 {
     const struct hv_partition *p = &c->chain;
     struct hv__watch watch;
-    struct hv__chunks x = {c,    p->n_layers, p->n_stages, c->n_ranks, p->min_layers,
-                           NULL, NULL,        NULL,        NULL,       NULL,
-                           0,    0,           NULL,        arena,      0};
+    struct chunks x = {c,    p->n_layers, p->n_stages, c->n_ranks, p->min_layers, NULL,  NULL, NULL,
+                       NULL, NULL,        0,           0,          NULL,          arena, 0};
     size_t n = x.L + 1;
     memset(out, 0, sizeof *out);
     enum hv_status st = check_chunks(c, err);
@@ -513,7 +693,7 @@ enum hv_status hv_partition_chunks_solve(const struct hv_part_chunks *c,
     }
     fill_values(&x);
     x.rest = hv_arena_new(arena, double, (x.S + 1) * n);
-    bool complete = !climb_weights(&x, out->load, out->bytes) || hv__chunks_exact(&x);
+    bool complete = !climb_weights(&x, out->load, out->bytes) || solve_exactly(&x);
     out->chain.method = "weights+load-dp";
     out->chain.proof = complete ? "dynamic program over the loads of all ranks"
                                 : "the bound weighs the ranks (Lagrangian dual of the busiest)";

@@ -2,7 +2,7 @@
  * The least maximum over free orders of the devices. For a limit, every multiset of used devices
  * has the set of ends that its stages can reach with no value above the limit; the limit is
  * bisected between a bound and the best partition found, until none is left below that one.
- * Not here: objectives with a sum, and too many multisets (order.c).
+ * Not here: objectives with a sum, too many multisets (order_search.c).
  */
 #include "solver/base/units.h"
 #include "solver/optim/chain/partition_int.h"

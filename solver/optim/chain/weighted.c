@@ -138,6 +138,51 @@ static enum hv_status check_weights(const struct hv_partition *p, const struct h
     return HV_OK;
 }
 
+/* Tries the candidates for the maximum, ascending, until none can be better; HUGE_VAL: nothing
+ * fits. `least`: of c0 + c1·k. */
+static double search_tops(struct weighted *q, const double *tops, size_t n, double least_sum,
+                          double least, struct hv__watch *watch, struct hv_partition_result *out)
+{
+    double best = HUGE_VAL, best_top = HUGE_VAL;
+    for (size_t k = 0; k < n && !out->stopped; k++) {
+        double low = least_sum + (least + q->w->tail) * tops[k];
+        if (low >= best) {
+            break;
+        }
+        q->top = tops[k];
+        double v = run_weighted(q);
+        if (v < best) {
+            best = v;
+            best_top = tops[k];
+        }
+        out->stopped = hv__watch_over(watch);
+        out->bound = fmin(best, low);
+    }
+    q->top = best_top;
+    return best;
+}
+
+/* Runs the program of the best maximum again and takes its cuts. */
+static void take_answer(struct weighted *q, struct hv_arena *arena, double best,
+                        struct hv_partition_result *out)
+{
+    const struct hv_partition *p = q->p;
+    run_weighted(q);
+    out->n_stages = p->n_stages;
+    out->cut = hv_arena_new(arena, size_t, p->n_stages);
+    out->order = hv_arena_new(arena, size_t, p->n_stages);
+    for (size_t s = 0; s < p->n_stages; s++) {
+        out->order[s] = s;
+    }
+    trace_weighted(q, out->cut);
+    hv__finish(p, arena, out);
+    out->objective = best;
+    out->proven = !out->stopped;
+    if (out->proven) {
+        out->bound = best;
+    }
+}
+
 enum hv_status hv_partition_weighted(const struct hv_partition *p,
                                      const struct hv_part_weights *weights,
                                      const struct hv_solve_limits *limits, struct hv_arena *arena,
@@ -147,7 +192,7 @@ enum hv_status hv_partition_weighted(const struct hv_partition *p,
     struct hv_partition_result minmax, minsum;
     size_t cells = (p->n_stages + 1) * (p->n_layers + 1), n = 0;
     struct hv__watch watch;
-    double *tops = NULL, best = HUGE_VAL, best_top = HUGE_VAL;
+    double *tops = NULL, best = HUGE_VAL;
     memset(out, 0, sizeof *out);
     enum hv_status st = check_weights(p, weights, err);
     if (st != HV_OK) {
@@ -173,39 +218,13 @@ enum hv_status hv_partition_weighted(const struct hv_partition *p,
         q.window = hv_arena_new(arena, struct hv__row, p->n_stages);
     }
     st = hv_partition_candidates(p, minmax.max, HUGE_VAL, arena, &tops, &n, err);
-    for (size_t k = 0; st == HV_OK && k < n && !out->stopped; k++) {
-        double low = minsum.sum + (least + weights->tail) * tops[k];
-        if (low >= best) {
-            break;
-        }
-        q.top = tops[k];
-        double v = run_weighted(&q);
-        if (v < best) {
-            best = v;
-            best_top = tops[k];
-        }
-        out->stopped = hv__watch_over(&watch);
-        out->bound = fmin(best, low);
+    if (st == HV_OK) {
+        best = search_tops(&q, tops, n, minsum.sum, least, &watch, out);
     }
-    if (st != HV_OK || isinf(best)) {
-        return st;
+    if (st == HV_OK && !isinf(best)) {
+        take_answer(&q, arena, best, out);
     }
-    q.top = best_top;
-    run_weighted(&q);
-    out->n_stages = p->n_stages;
-    out->cut = hv_arena_new(arena, size_t, p->n_stages);
-    out->order = hv_arena_new(arena, size_t, p->n_stages);
-    for (size_t s = 0; s < p->n_stages; s++) {
-        out->order[s] = s;
-    }
-    trace_weighted(&q, out->cut);
-    hv__finish(p, arena, out);
-    out->objective = best;
-    out->proven = !out->stopped;
-    if (out->proven) {
-        out->bound = best;
-    }
-    return HV_OK;
+    return st;
 }
 
 /* Enumeration for hv_partition_combine. */

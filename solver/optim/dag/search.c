@@ -159,6 +159,15 @@ static size_t propose(const struct state *s, struct hv_rng *rng, size_t c)
     return device_of(s, k < n_in ? x->in[x->in_at[v] + k] : x->out[x->out_at[v] + k - n_in]);
 }
 
+/* How much worse a step may be: less with every part of the steps and of the work that is used up.
+ */
+static double heat_at(const struct state *s, int64_t step, int64_t steps, double best)
+{
+    double warm = fmax(0.03, 1 / (double)s->x->g->n_classes); /* few classes are large steps */
+    double left = 1 - fmax((double)step / (double)steps, (double)s->work / (double)WORK_LIMIT);
+    return warm * best * left * left * left + 1e-7 * best;
+}
+
 void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, double bound,
                     struct hv_arena *a, size_t *device)
 {
@@ -169,16 +178,13 @@ void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, doub
     start_state(&s, device, a);
     size_t *keep = hv_arena_copy(a, s.device, g->n_classes, sizeof *keep);
     double now = energy(&s, &worst), heat = 0;
-    double warm = fmax(0.03, 1 / (double)g->n_classes); /* few classes are large steps */
     int64_t steps = PER_CLASS * (int64_t)g->n_classes;
     steps = steps < STEPS ? steps : STEPS;
     best = worst;
     hv_rng_seed(&rng, SEED);
     for (int64_t step = 0; step < steps && s.work < WORK_LIMIT; step++) {
         if (step % 4096 == 0) {
-            double left =
-                1 - fmax((double)step / (double)steps, (double)s.work / (double)WORK_LIMIT);
-            heat = warm * best * left * left * left + 1e-7 * best;
+            heat = heat_at(&s, step, steps, best);
             if (hv__watch_due(watch)) {
                 hv__watch_tell(watch, best, bound);
             }

@@ -314,12 +314,41 @@ static void allow(struct work *w, const struct level *l)
     }
 }
 
+/* Merges nodes level by level until few are left or they merge no further. Returns the last level.
+ */
+static size_t coarsen_all(struct work *w, struct level *level, size_t small)
+{
+    size_t top = 0;
+    while (top + 1 < LEVELS && level[top].n > small) {
+        size_t n = match(w, &level[top], w->most[0] * (double)w->g->n_parts / (double)small * 1.5);
+        if (n > level[top].n - level[top].n / 20) {
+            break;
+        }
+        coarsen(w, &level[top], n, &level[top + 1]);
+        top++;
+    }
+    return top;
+}
+
+/* Carries the parts of level `top` down to the nodes, better at every level. */
+static void refine_all(struct work *w, const struct level *level, size_t top, size_t *part,
+                       size_t *scratch)
+{
+    for (size_t k = top; k-- > 0;) {
+        for (size_t v = 0; v < level[k].n; v++) {
+            scratch[v] = part[level[k].up[v]];
+        }
+        memcpy(part, scratch, level[k].n * sizeof *part);
+        refine(w, &level[k], part);
+    }
+}
+
 enum hv_status hv_graph_partition_solve(const struct hv_graph_partition *g, struct hv_arena *arena,
                                         struct hv_graph_partition_result *out, struct hv_err *err)
 {
     struct level level[LEVELS];
     struct work w = {.g = g, .arena = arena};
-    size_t top = 0, small = 30 * g->n_parts > 120 ? 30 * g->n_parts : 120;
+    size_t small = 30 * g->n_parts > 120 ? 30 * g->n_parts : 120;
     memset(out, 0, sizeof *out);
     enum hv_status st = check(g, err);
     if (st != HV_OK) {
@@ -337,24 +366,11 @@ enum hv_status hv_graph_partition_solve(const struct hv_graph_partition *g, stru
     }
     build(arena, g->edges, g->n_edges, &level[0]);
     allow(&w, &level[0]);
-    while (top + 1 < LEVELS && level[top].n > small) {
-        size_t n = match(&w, &level[top], w.most[0] * (double)g->n_parts / (double)small * 1.5);
-        if (n > level[top].n - level[top].n / 20) {
-            break;
-        }
-        coarsen(&w, &level[top], n, &level[top + 1]);
-        top++;
-    }
+    size_t top = coarsen_all(&w, level, small);
     size_t *part = hv_arena_new(arena, size_t, g->n_nodes);
     out->part = hv_arena_new(arena, size_t, g->n_nodes);
     start(&w, &level[top], part);
-    for (size_t k = top; k-- > 0;) {
-        for (size_t v = 0; v < level[k].n; v++) {
-            out->part[v] = part[level[k].up[v]];
-        }
-        memcpy(part, out->part, level[k].n * sizeof *part);
-        refine(&w, &level[k], part);
-    }
+    refine_all(&w, level, top, part, out->part);
     memcpy(out->part, part, g->n_nodes * sizeof *part);
     count_loads(&w, &level[0], out->part);
     out->cut = cut_of(&level[0], out->part);

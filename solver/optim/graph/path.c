@@ -31,22 +31,13 @@ static enum hv_status check(const double *cost, size_t n, double least, struct h
     return HV_OK;
 }
 
-enum hv_status hv_path_shortest(const double *cost, size_t n, size_t from, size_t to,
-                                struct hv_arena *arena, struct hv_path_result *out,
-                                struct hv_err *err)
+/* Shortest distances up to `to` (Dijkstra), and the node before each. */
+static double *find_distances(const double *cost, size_t n, size_t from, size_t to, size_t *before,
+                              struct hv_arena *arena)
 {
-    memset(out, 0, sizeof *out);
-    out->value = out->bound = HV_UNKNOWN;
-    enum hv_status st = check(cost, n, 0, err);
-    if (st != HV_OK) {
-        return st;
-    }
-    if (from >= n || to >= n) {
-        return hv_err_set(err, HV_EINPUT, "expected two nodes out of %zu", n);
-    }
     double *far = hv_arena_new(arena, double, n);
-    size_t *before = hv_arena_new(arena, size_t, n), u = from;
     bool *done = hv_arena_new(arena, bool, n);
+    size_t u = from;
     for (size_t v = 0; v < n; v++) {
         far[v] = v == from ? 0 : HUGE_VAL;
     }
@@ -64,6 +55,24 @@ enum hv_status hv_path_shortest(const double *cost, size_t n, size_t from, size_
         }
         u = next;
     }
+    return far;
+}
+
+enum hv_status hv_path_shortest(const double *cost, size_t n, size_t from, size_t to,
+                                struct hv_arena *arena, struct hv_path_result *out,
+                                struct hv_err *err)
+{
+    memset(out, 0, sizeof *out);
+    out->value = out->bound = HV_UNKNOWN;
+    enum hv_status st = check(cost, n, 0, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    if (from >= n || to >= n) {
+        return hv_err_set(err, HV_EINPUT, "expected two nodes out of %zu", n);
+    }
+    size_t *before = hv_arena_new(arena, size_t, n), u;
+    const double *far = find_distances(cost, n, from, to, before, arena);
     out->proven = true;
     if (isinf(far[to])) {
         return HV_OK;

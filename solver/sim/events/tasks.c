@@ -1,7 +1,7 @@
 /*
- * Small task graphs on resources: one pass in given order, or event by event with priorities, then
- * one sweep for exposed time and memory. Pipelines of whole stages belong to
- * solver/sim/pipeline/pipeline.c.
+ * Small task graphs on resources: one pass in given order, then one sweep for exposed time and
+ * memory. Pipelines of whole stages belong to solver/sim/pipeline/pipeline.c, tasks by priority to
+ * events.c.
  */
 #include "solver/sim/events/tasks.h"
 #include "solver/sim/events/heap.h"
@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- what both modes share
- * -------------------------------------------------------------------------- */
 
 void hv_tasks_run_new(struct hv_arena *a, const struct hv_task_graph *g, struct hv_task_run *out)
 {
@@ -21,7 +18,7 @@ void hv_tasks_run_new(struct hv_arena *a, const struct hv_task_graph *g, struct 
     out->busy_s = hv_arena_new(a, double, g->n_resources + 1);
 }
 
-static enum hv_status check_graph(const struct hv_task_graph *g, bool in_order, struct hv_err *err)
+static enum hv_status check_graph(const struct hv_task_graph *g, struct hv_err *err)
 {
     for (size_t i = 0; i < g->n_tasks; i++) {
         const struct hv_task *t = &g->tasks[i];
@@ -31,9 +28,10 @@ static enum hv_status check_graph(const struct hv_task_graph *g, bool in_order, 
                               "task %zu: its resource, duration or cause is out of range", i);
         }
         for (int32_t k = g->dep_at[i]; k < g->dep_at[i + 1]; k++) {
-            if (g->dep[k] < 0 || (size_t)g->dep[k] >= (in_order ? i : g->n_tasks)) {
-                return hv_err_set(err, HV_EUSAGE, "task %zu cannot wait for task %d%s", i,
-                                  g->dep[k], in_order ? ", which is not before it" : "");
+            if (g->dep[k] < 0 || (size_t)g->dep[k] >= i) {
+                return hv_err_set(err, HV_EUSAGE,
+                                  "task %zu cannot wait for task %d, which is not before it", i,
+                                  g->dep[k]);
             }
         }
     }
@@ -57,8 +55,7 @@ static void place(const struct hv_task_graph *g, struct hv_task_run *run, size_t
     run->makespan_s = run->end_s[i] > run->makespan_s ? run->end_s[i] : run->makespan_s;
 }
 
-/* ---- sweep over starts and ends
- * --------------------------------------------------------------------- */
+/* ---- sweep over starts and ends -------------------------------------------------------------- */
 
 struct event {
     double at_s;
@@ -143,13 +140,12 @@ static void sweep(const struct hv_task_graph *g, struct hv_task_run *run)
     free(w.other.items);
 }
 
-/* ---- fixed order
- * ------------------------------------------------------------------------------------ */
+/* ---- fixed order ----------------------------------------------------------------------------- */
 
 enum hv_status hv_tasks_run(struct hv_arena *scratch, const struct hv_task_graph *g,
                             struct hv_task_run *run, struct hv_err *err)
 {
-    enum hv_status st = check_graph(g, true, err);
+    enum hv_status st = check_graph(g, err);
     if (st != HV_OK) {
         return st;
     }
@@ -168,119 +164,4 @@ enum hv_status hv_tasks_run(struct hv_arena *scratch, const struct hv_task_graph
     hv_arena_rewind(scratch, mark);
     sweep(g, run);
     return HV_OK;
-}
-
-/* ---- event by event
- * --------------------------------------------------------------------------------- */
-
-struct events {
-    const struct hv_task_graph *g;
-    struct hv_task_run *run;
-    struct hv__heap *ready; /* per resource, key −priority */
-    struct hv__heap ends;   /* running tasks by end */
-    bool *busy;             /* per resource */
-    int32_t *left;          /* per task: what it still waits for */
-    int32_t *next_at, *next;
-    size_t n_done;
-};
-
-static void build_events(struct hv_arena *a, struct events *v)
-{
-    const struct hv_task_graph *g = v->g;
-    size_t n = g->n_tasks;
-    int32_t *count = hv_arena_new(a, int32_t, g->n_resources + 1);
-    v->ready = hv_arena_new(a, struct hv__heap, g->n_resources + 1);
-    v->busy = hv_arena_new(a, bool, g->n_resources + 1);
-    v->left = hv_arena_new(a, int32_t, n + 1);
-    v->next_at = hv_arena_new(a, int32_t, n + 2);
-    v->next = hv_arena_new(a, int32_t, (size_t)g->dep_at[n] + 1);
-    v->ends.items = hv_arena_new(a, struct hv__entry, n + 1);
-    for (size_t i = 0; i < n; i++) {
-        count[g->tasks[i].resource]++;
-        v->left[i] = g->dep_at[i + 1] - g->dep_at[i];
-        for (int32_t k = g->dep_at[i]; k < g->dep_at[i + 1]; k++) {
-            v->next_at[g->dep[k] + 2]++;
-        }
-    }
-    for (size_t i = 2; i < n + 2; i++) {
-        v->next_at[i] += v->next_at[i - 1];
-    }
-    for (size_t i = 0; i < n; i++) {
-        for (int32_t k = g->dep_at[i]; k < g->dep_at[i + 1]; k++) {
-            v->next[v->next_at[g->dep[k] + 1]++] = (int32_t)i;
-        }
-    }
-    for (size_t r = 0; r < g->n_resources; r++) {
-        v->ready[r].items = hv_arena_new(a, struct hv__entry, (size_t)count[r] + 1);
-    }
-}
-
-static void make_ready(struct events *v, int32_t task)
-{
-    const struct hv_task *t = &v->g->tasks[task];
-    hv__heap_push(&v->ready[t->resource], -(double)t->priority, task);
-}
-
-static void start_all(struct events *v, double now)
-{
-    for (size_t r = 0; r < v->g->n_resources; r++) {
-        if (!v->busy[r] && v->ready[r].n > 0) {
-            int32_t task = (int32_t)hv__heap_pop(&v->ready[r]).id;
-            place(v->g, v->run, (size_t)task, now);
-            v->busy[r] = true;
-            hv__heap_push(&v->ends, v->run->end_s[task], task);
-        }
-    }
-}
-
-static void end_one(struct events *v)
-{
-    int32_t task = (int32_t)hv__heap_pop(&v->ends).id;
-    v->busy[v->g->tasks[task].resource] = false;
-    v->n_done++;
-    for (int32_t k = v->next_at[task]; k < v->next_at[task + 1]; k++) {
-        if (--v->left[v->next[k]] == 0) {
-            make_ready(v, v->next[k]);
-        }
-    }
-}
-
-enum hv_status hv_tasks_run_by_priority(struct hv_arena *scratch, const struct hv_task_graph *g,
-                                        struct hv_task_run *run, struct hv_err *err)
-{
-    enum hv_status st = check_graph(g, false, err);
-    if (st != HV_OK) {
-        return st;
-    }
-    struct hv_arena_mark mark = hv_arena_mark(scratch);
-    struct events v = {.g = g, .run = run};
-    reset(g, run);
-    build_events(scratch, &v);
-    for (size_t i = 0; i < g->n_tasks; i++) {
-        if (v.left[i] == 0) {
-            make_ready(&v, (int32_t)i);
-        }
-    }
-    start_all(&v, 0);
-    while (v.ends.n > 0) {
-        double now = v.ends.items[0].key;
-        while (v.ends.n > 0 && v.ends.items[0].key <= now) {
-            end_one(&v);
-        }
-        start_all(&v, now);
-    }
-    for (size_t i = 0; i < g->n_tasks && v.n_done < g->n_tasks; i++) {
-        if (v.left[i] > 0) {
-            st = hv_err_set(err, HV_ENO,
-                            "tasks wait for one another in a circle, task %zu among "
-                            "those that never start",
-                            i);
-            break;
-        }
-    }
-    hv_arena_rewind(scratch, mark);
-    if (st == HV_OK) {
-        sweep(g, run);
-    }
-    return st;
 }

@@ -26,8 +26,7 @@ struct hv_task {
     double duration_s;
     double start_bytes, end_bytes; /**< added at its start and at its end (negative = given back) */
     int32_t resource;
-    int32_t priority; /**< hv_tasks_run_by_priority: larger goes first; ties by index */
-    uint8_t cause;    /**< the caller's own mark, < HV_TASK_CAUSES; exposed time is told by it */
+    uint8_t cause; /**< the caller's own mark, < HV_TASK_CAUSES; exposed time is told by it */
 };
 
 /** Tasks and what they wait for. Borrowed by every call. */
@@ -61,12 +60,5 @@ void hv_tasks_run_new(struct hv_arena *a, const struct hv_task_graph *g, struct 
  */
 enum hv_status hv_tasks_run(struct hv_arena *scratch, const struct hv_task_graph *g,
                             struct hv_task_run *run, struct hv_err *err) HV_NODISCARD;
-/**
- * Event mode: a free resource takes the ready task of highest priority (ties: lowest index);
- * indexes need not be topological. Errors: HV_ENO on a cycle, naming a task in it. O((tasks + deps)
- * log tasks).
- */
-enum hv_status hv_tasks_run_by_priority(struct hv_arena *scratch, const struct hv_task_graph *g,
-                                        struct hv_task_run *run, struct hv_err *err) HV_NODISCARD;
 
 #endif

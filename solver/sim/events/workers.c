@@ -412,6 +412,37 @@ static void finish(struct player *y)
     out->mean_staleness = n_stale > 0 ? out->mean_staleness / (double)n_stale : 0;
 }
 
+/* Do workers reduce with each other, rather than through a server? */
+static bool are_peers(const struct hv_workers *w)
+{
+    return w->kind == HV_WORKERS_PARTIAL || w->kind == HV_WORKERS_GOSSIP;
+}
+
+/* Makes room: what is told lives in `a`, the rest in `scratch`. */
+static void prepare(struct player *y, struct hv_arena *a, struct hv_arena *scratch)
+{
+    const struct hv_workers *w = y->w;
+    struct hv_workers_run *out = y->out;
+    *out = (struct hv_workers_run){0};
+    out->rate_per_s = hv_arena_new(a, double, w->n);
+    out->wait_frac = hv_arena_new(a, double, w->n);
+    out->end_s = hv_arena_new(a, double, w->n);
+    out->clocks = hv_arena_new(a, int64_t, w->n);
+    out->mixing = are_peers(w) ? hv_arena_new(a, double, w->n * w->n) : NULL;
+    y->workers = hv_arena_new(scratch, struct worker, w->n);
+    y->queue = hv_arena_new(scratch, size_t, w->n);
+    y->told = a;
+    out->groups = hv_arena_new(a, struct hv_workers_group, w->keep + 1);
+    if (w->kind == HV_WORKERS_PARTIAL) {
+        hv__groups_init(scratch, &y->groups, w);
+    }
+    /* a worker looks back by no more than D clocks, nor than there can be */
+    double most = fmin((double)w->staleness, HV_WORKERS_CLOCKS_MAX);
+    y->ring = (size_t)fmax(0, most) + 2;
+    y->passed_s = hv_arena_new(scratch, double, y->ring);
+    hv_rng_seed(&y->rng, w->seed);
+}
+
 enum hv_status hv_workers_run(struct hv_arena *a, const struct hv_workers *w,
                               struct hv_workers_run *out, struct hv_err *err)
 {
@@ -421,27 +452,9 @@ enum hv_status hv_workers_run(struct hv_arena *a, const struct hv_workers *w,
     }
     struct hv_arena scratch = {0};
     struct player y = {.w = w, .out = out, .n_slowest = w->n, .wait_s = w->wait_s};
-    *out = (struct hv_workers_run){0};
-    out->rate_per_s = hv_arena_new(a, double, w->n);
-    out->wait_frac = hv_arena_new(a, double, w->n);
-    out->end_s = hv_arena_new(a, double, w->n);
-    out->clocks = hv_arena_new(a, int64_t, w->n);
-    bool peers = w->kind == HV_WORKERS_PARTIAL || w->kind == HV_WORKERS_GOSSIP;
-    out->mixing = peers ? hv_arena_new(a, double, w->n * w->n) : NULL;
-    y.workers = hv_arena_new(&scratch, struct worker, w->n);
-    y.queue = hv_arena_new(&scratch, size_t, w->n);
-    y.told = a;
-    out->groups = hv_arena_new(a, struct hv_workers_group, w->keep + 1);
-    if (w->kind == HV_WORKERS_PARTIAL) {
-        hv__groups_init(&scratch, &y.groups, w);
-    }
-    /* a worker looks back by no more than D clocks, nor than there can be */
-    double most = fmin((double)w->staleness, HV_WORKERS_CLOCKS_MAX);
-    y.ring = (size_t)fmax(0, most) + 2;
-    y.passed_s = hv_arena_new(&scratch, double, y.ring);
-    hv_rng_seed(&y.rng, w->seed);
+    prepare(&y, a, &scratch);
     for (size_t i = 0; i < w->n; i++) {
-        if (peers) {
+        if (are_peers(w)) {
             begin(&y, i, 0, 0);
         } else {
             begin_if_seen(&y, i);

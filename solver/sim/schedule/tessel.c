@@ -272,18 +272,17 @@ static int by_start(const void *x, const void *y)
                           : (a->block > b->block) - (a->block < b->block);
 }
 
-/* tasks in the order of the runs, on all devices of their blocks */
-static enum hv_status play(const struct hv_tessel *t, int32_t m, struct hv_tessel_run *runs,
-                           double *makespan_s, struct hv_err *err)
+/* The runs as tasks in their order, on all devices of their blocks; in the arena. */
+static struct hv_event_graph graph_of(const struct hv_tessel *t, int32_t m,
+                                      const struct hv_tessel_run *runs, struct hv_arena *a)
 {
     size_t n = (size_t)t->n_blocks * (size_t)m, n_res = 0, n_dep = 0;
-    struct hv_arena a = {0};
-    struct hv_event_task *tasks = hv_arena_new(&a, struct hv_event_task, n);
-    int32_t *res_at = hv_arena_new(&a, int32_t, n + 1), *dep_at = hv_arena_new(&a, int32_t, n + 1);
-    int32_t *res = hv_arena_new(&a, int32_t, n * (size_t)t->n_devices);
-    int32_t *dep = hv_arena_new(&a, int32_t, (size_t)t->dep_at[t->n_blocks] * (size_t)m + 1);
-    int32_t *task_of = hv_arena_new(&a, int32_t, n);
-    enum hv_queue_rule *rules = hv_arena_new(&a, enum hv_queue_rule, (size_t)t->n_devices);
+    struct hv_event_task *tasks = hv_arena_new(a, struct hv_event_task, n);
+    int32_t *res_at = hv_arena_new(a, int32_t, n + 1), *dep_at = hv_arena_new(a, int32_t, n + 1);
+    int32_t *res = hv_arena_new(a, int32_t, n * (size_t)t->n_devices);
+    int32_t *dep = hv_arena_new(a, int32_t, (size_t)t->dep_at[t->n_blocks] * (size_t)m + 1);
+    int32_t *task_of = hv_arena_new(a, int32_t, n);
+    enum hv_queue_rule *rules = hv_arena_new(a, enum hv_queue_rule, (size_t)t->n_devices);
     for (size_t i = 0; i < n; i++) {
         task_of[(size_t)runs[i].block * (size_t)m + (size_t)runs[i].mb] = (int32_t)i;
     }
@@ -303,19 +302,27 @@ static enum hv_status play(const struct hv_tessel *t, int32_t m, struct hv_tesse
         res_at[i + 1] = (int32_t)n_res;
         dep_at[i + 1] = (int32_t)n_dep;
     }
-    struct hv_event_graph g = {.n_tasks = n,
-                               .n_resources = (size_t)t->n_devices,
-                               .tasks = tasks,
-                               .res_at = res_at,
-                               .res = res,
-                               .dep_at = dep_at,
-                               .dep = dep,
-                               .rules = rules};
+    return (struct hv_event_graph){.n_tasks = n,
+                                   .n_resources = (size_t)t->n_devices,
+                                   .tasks = tasks,
+                                   .res_at = res_at,
+                                   .res = res,
+                                   .dep_at = dep_at,
+                                   .dep = dep,
+                                   .rules = rules};
+}
+
+/* times of the runs, each device in the order of its tasks */
+static enum hv_status play(const struct hv_tessel *t, int32_t m, struct hv_tessel_run *runs,
+                           double *makespan_s, struct hv_err *err)
+{
+    struct hv_arena a = {0};
+    struct hv_event_graph g = graph_of(t, m, runs, &a);
     struct hv_event_rules how = {0};
     struct hv_event_run run;
     hv_events_run_new(&a, &g, &run);
     enum hv_status st = hv_events_run(&g, &how, &run, err);
-    for (size_t i = 0; i < n && st == HV_OK; i++) {
+    for (size_t i = 0; i < g.n_tasks && st == HV_OK; i++) {
         runs[i].start_s = run.start_s[i];
     }
     *makespan_s = run.makespan_s;

@@ -28,7 +28,9 @@ struct hv__step {
 /** A journal. Owner: hv__journal_free. */
 struct hv__journal;
 
+/** An empty journal. Owner: hv__journal_free. */
 struct hv__journal *hv__journal_new(void);
+/** Frees the journal with its steps. */
 void hv__journal_free(struct hv__journal *j);
 /** Appends a step (everything in it is taken over) and drops what could be redone. True when any
  * step was dropped: rows that only it could bring back may go. */

@@ -9,7 +9,9 @@
 /** A recording, or none yet. Owner: hv__recording_free. */
 struct hv__recording;
 
+/** A recording that is off. Owner: hv__recording_free. */
 struct hv__recording *hv__recording_new(void);
+/** Ends the recording and frees it. */
 void hv__recording_free(struct hv__recording *r);
 /** Opens a file that is made anew; a recording that went on before ends. Errors: HV_EIO. */
 enum hv_status hv__recording_open(struct hv__recording *r, const char *path,

@@ -45,16 +45,6 @@ void hv__cache_free(struct hv__cache *cache)
     free(cache);
 }
 
-struct hv__judged *hv__cache_find(const struct hv__cache *cache, uint32_t row)
-{
-    for (size_t i = cache->judged.n; i-- > 0;) {
-        if (cache->judged.items[i]->row == row) {
-            return cache->judged.items[i];
-        }
-    }
-    return NULL;
-}
-
 void hv__cache_sweep(struct hv__cache *cache, const struct hv__rows *rows)
 {
     size_t kept = 0;
@@ -97,17 +87,6 @@ struct hv_bound hv__cache_bound(struct hv__cache *cache, const struct hv__docs *
 }
 
 /* ---- plans ----------------------------------------------------------------------------------- */
-
-enum hv_status hv__cache_open_jobs(const struct hv_inputs *in, const struct hv_plan_doc *plan,
-                                   struct hv_job_inputs **own, size_t *n_own,
-                                   struct hv_cost ***costs, struct hv_err *err)
-{
-    enum hv_status st = hv_job_inputs_read(&plan->json, in, own, n_own, err);
-    if (st == HV_OK) {
-        *costs = hv_job_costs_new(in, *own, *n_own);
-    }
-    return st;
-}
 
 /* Builds the plan against the documents as they are now, unless that was done. */
 static struct hv__judged *built(struct hv__cache *cache, const struct hv__docs *docs,

@@ -1,4 +1,4 @@
-/** The cache of judged plans; for judged.c and drawing.c only. */
+/** The cache of judged plans; for cache.c, judged.c and drawing.c only. */
 #ifndef HV_UI_SESSION_ROW_JUDGED_INT_H
 #define HV_UI_SESSION_ROW_JUDGED_INT_H
 
@@ -31,6 +31,7 @@ struct hv__judged {
     struct hv_err err;       /**< why one of them is missing */
 };
 
+/** What was judged, and the thread that makes a timeline. */
 struct hv__cache {
     size_t apart_from, timeline_bytes;
     struct hv_cost *cost;

@@ -36,6 +36,7 @@ enum hv_row_state {
 #undef X
         HV_ROW_STATE_N
 };
+/** What the table of plans is sorted by. */
 enum hv_sort {
 #define X(c, name) c,
     HV_SORT_MAP(X)

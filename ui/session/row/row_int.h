@@ -20,8 +20,6 @@ struct hv__row {
     char *saved_ref; /**< its file as named by the workspace; NULL = inline */
 };
 
-/** The row of that id, deleted ones included, or NULL. */
-struct hv__row *hv__rows_row(const struct hv__rows *rows, uint32_t id);
 /** The row of a job, or NULL. */
 struct hv__row *hv__rows_row_of_job(const struct hv__rows *rows, uint32_t job);
 /** A new row; its documents and state are the caller's to set. */

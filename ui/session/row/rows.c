@@ -146,7 +146,8 @@ const struct hv_row *hv__rows_at(const struct hv__rows *rows, size_t i)
     return &rows->all.items[i]->pub;
 }
 
-struct hv__row *hv__rows_row(const struct hv__rows *rows, uint32_t id)
+/* The row of that id, deleted ones included, or NULL. */
+static struct hv__row *row_of(const struct hv__rows *rows, uint32_t id)
 {
     size_t lo = 0, hi = rows->all.n; /* in order of id */
     while (lo < hi) {
@@ -172,13 +173,13 @@ struct hv__row *hv__rows_row_of_job(const struct hv__rows *rows, uint32_t job)
 
 const struct hv_row *hv__rows_any(const struct hv__rows *rows, uint32_t id)
 {
-    const struct hv__row *r = hv__rows_row(rows, id);
+    const struct hv__row *r = row_of(rows, id);
     return r != NULL ? &r->pub : NULL;
 }
 
 const struct hv_row *hv__rows_get(const struct hv__rows *rows, uint32_t id)
 {
-    const struct hv__row *r = hv__rows_row(rows, id);
+    const struct hv__row *r = row_of(rows, id);
     return r != NULL && !r->pub.deleted ? &r->pub : NULL;
 }
 
@@ -242,12 +243,12 @@ uint32_t hv__rows_add(struct hv__rows *rows, const struct hv__docs *docs, const 
 
 void hv__rows_set_state(struct hv__rows *rows, uint32_t id, enum hv_row_state state)
 {
-    hv__rows_row(rows, id)->pub.state = state;
+    row_of(rows, id)->pub.state = state;
 }
 
 void hv__rows_set_options(struct hv__rows *rows, uint32_t id, json_t *options)
 {
-    struct hv__row *r = hv__rows_row(rows, id);
+    struct hv__row *r = row_of(rows, id);
     json_incref(options);
     json_decref(r->options);
     r->options = options;
@@ -256,33 +257,33 @@ void hv__rows_set_options(struct hv__rows *rows, uint32_t id, json_t *options)
 
 void hv__rows_set_plan(struct hv__rows *rows, uint32_t id, json_t *plan)
 {
-    struct hv__row *r = hv__rows_row(rows, id);
+    struct hv__row *r = row_of(rows, id);
     hv__row_take_plan(r, plan);
     hv__row_publish(r);
 }
 
 void hv__rows_set_reason(struct hv__rows *rows, uint32_t id, const char *reason)
 {
-    struct hv__row *r = hv__rows_row(rows, id);
+    struct hv__row *r = row_of(rows, id);
     hv__row_set_text(&r->reason, reason);
     hv__row_publish(r);
 }
 
 void hv__rows_set_deleted(struct hv__rows *rows, uint32_t id, bool deleted)
 {
-    hv__rows_row(rows, id)->pub.deleted = deleted;
+    row_of(rows, id)->pub.deleted = deleted;
 }
 
 void hv__rows_rename(struct hv__rows *rows, uint32_t id, const char *name)
 {
-    struct hv__row *r = hv__rows_row(rows, id);
+    struct hv__row *r = row_of(rows, id);
     hv__row_set_text(&r->name, name);
     hv__row_publish(r);
 }
 
 void hv__rows_set_elapsed(struct hv__rows *rows, uint32_t id, double elapsed_s)
 {
-    hv__rows_row(rows, id)->pub.elapsed_s = elapsed_s;
+    row_of(rows, id)->pub.elapsed_s = elapsed_s;
 }
 
 void hv__rows_update_outdated(struct hv__rows *rows, const struct hv__docs *docs)
@@ -314,12 +315,12 @@ void hv__rows_sweep(struct hv__rows *rows, const struct hv__journal *journal)
 
 const char *hv__rows_saved_ref(const struct hv__rows *rows, uint32_t id)
 {
-    return hv__rows_row(rows, id)->saved_ref;
+    return row_of(rows, id)->saved_ref;
 }
 
 void hv__rows_mark_saved(struct hv__rows *rows, uint32_t id, const char *ref)
 {
-    struct hv__row *r = hv__rows_row(rows, id);
+    struct hv__row *r = row_of(rows, id);
     bool there = !r->pub.deleted && r->plan != NULL;
     char *copy = ref != NULL ? hv_xstrdup(ref) : NULL;
     json_decref(r->saved_plan);
@@ -333,12 +334,12 @@ void hv__rows_mark_saved(struct hv__rows *rows, uint32_t id, const char *ref)
 
 uint32_t hv__rows_job(const struct hv__rows *rows, uint32_t id)
 {
-    return hv__rows_row(rows, id)->job;
+    return row_of(rows, id)->job;
 }
 
 void hv__rows_set_job(struct hv__rows *rows, uint32_t id, uint32_t job)
 {
-    hv__rows_row(rows, id)->job = job;
+    row_of(rows, id)->job = job;
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */

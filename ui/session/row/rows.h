@@ -13,7 +13,9 @@
 /** The rows of a session. Owner: hv__rows_free. */
 struct hv__rows;
 
+/** No rows. Owner: hv__rows_free. */
 struct hv__rows *hv__rows_new(void);
+/** Frees all rows, deleted ones too. */
 void hv__rows_free(struct hv__rows *rows);
 
 /* ---- reading --------------------------------------------------------------------------------- */

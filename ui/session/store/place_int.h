@@ -11,6 +11,7 @@ struct hv__stamp {
     int64_t changed_s, changed_ns;
 };
 
+/** Where the workspace lies, and what its file looked like. */
 struct hv__place {
     struct hv_workspace workspace;
     struct hv__stamp stamp; /**< of the workspace's file when it was read or saved */

@@ -373,6 +373,30 @@ static void draw_cursor(const struct hv_gantt_state *st, struct hv_grid *g,
     hv_grid_cursor(g, x, p->chart.y + lane_y);
 }
 
+/* The lanes that are shown with their labels; below a tall one the same lane of the plan compared
+ * with. */
+static void draw_lanes(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                       struct hv_grid *g, const struct hv_gantt_places *p, struct columns *columns)
+{
+    struct columns ghost = new_columns(st, &p->chart);
+    for (size_t k = 0; k < p->n_shown; k++) {
+        int y = p->chart.y + (int)k * p->rows_per_lane, h = p->rows_per_lane;
+        size_t lane = hv_gantt_lane_at(st, p, k);
+        get_columns(src, lane, p->chart.w, columns);
+        follow(st, src, p->chart.w, columns);
+        /* tall lanes keep their last row free, as a gap */
+        draw_lane(st, g, (struct hv_rect){p->chart.x, y, p->chart.w, h > 2 ? 2 : 1}, columns);
+        draw_label(st, src, g, (struct hv_rect){p->labels.x, y, p->labels.w, h}, lane);
+        if (h > 1 && st->ghost && lane < st->ghost->n_lanes) {
+            struct hv_rect last = {p->chart.x, y + h - 1, p->chart.w, 1};
+            get_columns(st->ghost, lane, p->chart.w, &ghost);
+            draw_lane(st, g, last, &ghost);
+            hv_grid_restyle(g, last, 0, HV_STYLE_DIM);
+        }
+    }
+    free_columns(&ghost);
+}
+
 void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                    struct hv_grid *g, struct hv_rect r)
 {
@@ -388,23 +412,9 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
         hv_grid_unclip(g, old);
         return;
     }
-    struct columns columns = new_columns(st, &p.chart), ghost = new_columns(st, &p.chart);
+    struct columns columns = new_columns(st, &p.chart);
     draw_axis(st, g, p.axis);
-    for (size_t k = 0; k < p.n_shown; k++) {
-        int y = p.chart.y + (int)k * p.rows_per_lane, h = p.rows_per_lane;
-        size_t lane = hv_gantt_lane_at(st, &p, k);
-        get_columns(src, lane, p.chart.w, &columns);
-        follow(st, src, p.chart.w, &columns);
-        /* tall lanes keep their last row free, as a gap */
-        draw_lane(st, g, (struct hv_rect){p.chart.x, y, p.chart.w, h > 2 ? 2 : 1}, &columns);
-        draw_label(st, src, g, (struct hv_rect){p.labels.x, y, p.labels.w, h}, lane);
-        if (h > 1 && st->ghost && lane < st->ghost->n_lanes) {
-            struct hv_rect last = {p.chart.x, y + h - 1, p.chart.w, 1};
-            get_columns(st->ghost, lane, p.chart.w, &ghost);
-            draw_lane(st, g, last, &ghost);
-            hv_grid_restyle(g, last, 0, HV_STYLE_DIM);
-        }
-    }
+    draw_lanes(st, src, g, &p, &columns);
     if (p.memory.h > 0) {
         hv__gantt_memory_draw(st, src, g, &p, st->lane < src->n_lanes ? st->lane : 0);
     }
@@ -412,7 +422,6 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
         draw_critical(g, &p, columns.critical);
     }
     free_columns(&columns);
-    free_columns(&ghost);
     if (p.minimap.h > 0) {
         draw_minimap(st, src, g, p.minimap);
     }

@@ -22,6 +22,44 @@ int hv_gantt_label_width(const struct hv_gantt_source *src, int w)
     return (need < most ? need : most) + 2;
 }
 
+/* Heights of what is below the lanes, in cells. */
+struct below {
+    int memory, critical, map;
+};
+
+/* What is below the lanes goes one by one where it would leave them too little of `h`. */
+static struct below heights_below(const struct hv_gantt_state *st,
+                                  const struct hv_gantt_source *src, int h, int lanes)
+{
+    struct below b = {.memory = st->show_memory && src->memory_max_bytes ? 4 : 0,
+                      .critical = st->show_critical ? 1 : 0,
+                      .map = st->show_minimap ? 1 : 0};
+    int floor_h = lanes < 3 ? lanes : 3;
+    b.map = h - b.map >= floor_h ? b.map : 0;
+    b.critical = h - b.map - b.critical >= floor_h ? b.critical : 0;
+    b.memory = h - b.map - b.critical - b.memory >= floor_h ? b.memory : 0;
+    return b;
+}
+
+/* Which lanes are shown: the chosen one is among them, and a pinned one above the first stays. */
+static void scroll(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                   struct hv_gantt_places *p)
+{
+    size_t lane = st->lane < src->n_lanes ? st->lane : src->n_lanes - 1;
+    p->top_lane = st->top_lane < lane ? st->top_lane : lane;
+    if (lane >= p->top_lane + p->n_shown) {
+        p->top_lane = lane - p->n_shown + 1;
+    }
+    if (p->top_lane + p->n_shown > src->n_lanes) {
+        p->top_lane = src->n_lanes - p->n_shown;
+    }
+    p->pinned = st->has_pin && p->n_shown > 1 && st->pin_lane < p->top_lane;
+    if (p->pinned && lane == p->top_lane) { /* the pinned lane is in its place */
+        p->top_lane--;
+    }
+    p->pinned = p->pinned && st->pin_lane < p->top_lane;
+}
+
 struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
                                        const struct hv_gantt_source *src, struct hv_rect r)
 {
@@ -33,42 +71,25 @@ struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
         return p;
     }
     int lanes = src->n_lanes < 1000 ? (int)src->n_lanes : 1000;
-    int want_memory = st->show_memory && src->memory_max_bytes ? 4 : 0;
-    int want_critical = st->show_critical ? 1 : 0, want_map = st->show_minimap ? 1 : 0;
-    int floor_h = lanes < 3 ? lanes : 3;
-    want_map = h - want_map >= floor_h ? want_map : 0;
-    want_critical = h - want_map - want_critical >= floor_h ? want_critical : 0;
-    want_memory = h - want_map - want_critical - want_memory >= floor_h ? want_memory : 0;
-    int room = h - want_map - want_critical - want_memory;
+    struct below b = heights_below(st, src, h, lanes);
+    int room = h - b.map - b.critical - b.memory;
     p.rows_per_lane = room / lanes < 1 ? 1 : room / lanes > 3 ? 3 : room / lanes;
     int used = lanes * p.rows_per_lane < room ? lanes * p.rows_per_lane : room;
-    if (want_memory && room - used > 0) {
-        want_memory += room - used < 4 ? room - used : 4;
+    if (b.memory && room - used > 0) {
+        b.memory += room - used < 4 ? room - used : 4;
     }
     p.n_shown = (size_t)(used / p.rows_per_lane);
-    size_t lane = st->lane < src->n_lanes ? st->lane : src->n_lanes - 1;
-    p.top_lane = st->top_lane < lane ? st->top_lane : lane;
-    if (lane >= p.top_lane + p.n_shown) {
-        p.top_lane = lane - p.n_shown + 1;
-    }
-    if (p.top_lane + p.n_shown > src->n_lanes) {
-        p.top_lane = src->n_lanes - p.n_shown;
-    }
-    p.pinned = st->has_pin && p.n_shown > 1 && st->pin_lane < p.top_lane;
-    if (p.pinned && lane == p.top_lane) { /* the pinned lane is in its place */
-        p.top_lane--;
-    }
-    p.pinned = p.pinned && st->pin_lane < p.top_lane;
+    scroll(st, src, &p);
     int y = r.y;
     p.axis = (struct hv_rect){x, y++, w, 1};
     p.labels = (struct hv_rect){r.x, y, lw, used};
     p.chart = (struct hv_rect){x, y, w, used};
     y += used;
-    p.memory = (struct hv_rect){x, y, w, want_memory};
-    y += want_memory;
-    p.critical = (struct hv_rect){x, y, w, want_critical};
-    y += want_critical;
-    p.minimap = (struct hv_rect){r.x, y, r.w, want_map};
+    p.memory = (struct hv_rect){x, y, w, b.memory};
+    y += b.memory;
+    p.critical = (struct hv_rect){x, y, w, b.critical};
+    y += b.critical;
+    p.minimap = (struct hv_rect){r.x, y, r.w, b.map};
     return p;
 }
 

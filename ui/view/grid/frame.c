@@ -37,25 +37,8 @@ static void allocate(struct hv_grid *g, int w, int h)
     g->h = h;
 }
 
-void hv_grid_resize(struct hv_grid *g, int w, int h)
-{
-    w = w < 0 ? 0 : w > HV_GRID_MAX ? HV_GRID_MAX : w;
-    h = h < 0 ? 0 : h > HV_GRID_MAX ? HV_GRID_MAX : h;
-    if (w != g->w || h != g->h || !g->cells) {
-        allocate(g, w, h);
-    }
-    hv_grid_clear(g);
-}
-
-void hv_grid_free(struct hv_grid *g)
-{
-    free(g->cells);
-    free_rows(g);
-    hv__grid_parts_free(g);
-    *g = (struct hv_grid){0};
-}
-
-void hv_grid_clear(struct hv_grid *g)
+/* All cells blank in style 0, full clip, cursor hidden. */
+static void clear(struct hv_grid *g)
 {
     size_t n = (size_t)g->w * (size_t)g->h, done = 1;
     if (n > 0) {
@@ -71,6 +54,24 @@ void hv_grid_clear(struct hv_grid *g)
     g->frame++;
     g->clip = (struct hv_rect){0, 0, g->w, g->h};
     g->cursor_x = g->cursor_y = -1;
+}
+
+void hv_grid_resize(struct hv_grid *g, int w, int h)
+{
+    w = w < 0 ? 0 : w > HV_GRID_MAX ? HV_GRID_MAX : w;
+    h = h < 0 ? 0 : h > HV_GRID_MAX ? HV_GRID_MAX : h;
+    if (w != g->w || h != g->h || !g->cells) {
+        allocate(g, w, h);
+    }
+    clear(g);
+}
+
+void hv_grid_free(struct hv_grid *g)
+{
+    free(g->cells);
+    free_rows(g);
+    hv__grid_parts_free(g);
+    *g = (struct hv_grid){0};
 }
 
 void hv_grid_begin(struct hv_grid *g, int w, int h)

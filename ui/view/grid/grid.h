@@ -66,8 +66,6 @@ void hv_grid_begin(struct hv_grid *g, int w, int h);
 void hv_grid_end(struct hv_grid *g);
 /** Frees the cells; empty and usable again. */
 void hv_grid_free(struct hv_grid *g);
-/** All cells blank in style 0, full clip, cursor hidden. */
-void hv_grid_clear(struct hv_grid *g);
 /** Narrows the clip to its intersection with r; returns the old one for hv_grid_unclip. */
 struct hv_rect hv_grid_clip(struct hv_grid *g, struct hv_rect r);
 /** Sets the clip back. */

@@ -8,15 +8,6 @@
 #include <ctype.h>
 #include <string.h>
 
-void hv__smi_again(struct hv__in *in, struct hv__node *here)
-{
-    if (hv__cards(here) > 0) {
-        hv__guessed(in, 0,
-                    "an earlier file lists the cards of this machine too: these replace them");
-        here->cards.n = 0;
-    }
-}
-
 /* ---- nvidia-smi -q ----------------------------------------------------------------------------
  */
 

@@ -308,6 +308,25 @@ static bool is_glued(struct hv__piece name)
     return turns >= 5 && name.n >= LEAST_GLUED && isdigit((unsigned char)name.p[0]);
 }
 
+/* A row below a header. */
+static bool titled_row(const struct table *t, struct hv__piece line, struct entry *e)
+{
+    e->nodes = field(t, line, NODES_LIST);
+    e->gres = field(t, line, GRES);
+    e->state = field(t, line, STATE);
+    e->features = field(t, line, FEATURES);
+    e->count = hv_or(hv__plain_number(field(t, line, NODES_COUNT)), 0);
+    return e->nodes.n > 0 || e->count > 0;
+}
+
+static void note_glued(struct hv__in *in, unsigned line, struct hv__piece nodes)
+{
+    hv__guessed(in, line,
+                "\"%.*s\" looks like columns that ran into each other, so nodes may be "
+                "misnamed: `sinfo -N -o \"%%N|%%G|%%T|%%f\"` parts them",
+                (int)(nodes.n < 40 ? nodes.n : 40), nodes.p);
+}
+
 static void read_table(struct hv__in *in, size_t *n)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
@@ -331,21 +350,13 @@ static void read_table(struct hv__in *in, size_t *n)
         if (features) {
             good = feature_row(in, l.piece, &e);
         } else if (headed) {
-            e.nodes = field(&t, l.piece, NODES_LIST);
-            e.gres = field(&t, l.piece, GRES);
-            e.state = field(&t, l.piece, STATE);
-            e.features = field(&t, l.piece, FEATURES);
-            e.count = hv_or(hv__plain_number(field(&t, l.piece, NODES_COUNT)), 0);
-            good = e.nodes.n > 0 || e.count > 0;
+            good = titled_row(&t, l.piece, &e);
         } else {
             good = guess_row(l.piece, &e);
         }
         if (good && !glued && is_glued(e.nodes)) {
             glued = true;
-            hv__guessed(in, l.line,
-                        "\"%.*s\" looks like columns that ran into each other, so nodes may be "
-                        "misnamed: `sinfo -N -o \"%%N|%%G|%%T|%%f\"` parts them",
-                        (int)(e.nodes.n < 40 ? e.nodes.n : 40), e.nodes.p);
+            note_glued(in, l.line, e.nodes);
         }
         if (good) {
             add_entry(in, &e, n);

@@ -101,6 +101,31 @@ static size_t number_classes(struct hv_dag_node *nodes, size_t n, struct name *s
     return n ? classes + 1 : 0;
 }
 
+static struct hv_dag_node node_of(const double *cell, size_t i)
+{
+    return (struct hv_dag_node){
+        .accel = cell[ACCEL],
+        .cpu = cell[CPU],
+        .bytes = cell[BYTES],
+        .color = hv_known(cell[COLOR]) ? (size_t)fmin(cell[COLOR], ALONE - 1) : (size_t)ALONE + i,
+        .backward = cell[BACKWARD] > 0,
+        .cpu_only = !(cell[ON_ACCEL] > 0)};
+}
+
+/* Sorts the names by id; no two are equal. */
+static enum hv_status sort_names(const struct hv_jp *list, struct name *names, size_t n,
+                                 struct hv_err *err)
+{
+    qsort(names, n, sizeof *names, by_id);
+    for (size_t i = 1; i < n; i++) {
+        if (names[i].id == names[i - 1].id) {
+            struct hv_jp at_node = hv_jp_at(list, names[i].index);
+            return hv_jp_fail(&at_node, err, "two nodes have the id %lld", (long long)names[i].id);
+        }
+    }
+    return HV_OK;
+}
+
 static enum hv_status read_nodes(struct hv_instance *in, const struct hv_jp *root,
                                  struct name **names, struct hv_err *err)
 {
@@ -127,23 +152,11 @@ static enum hv_status read_nodes(struct hv_instance *in, const struct hv_jp *roo
         if ((st = read_cells(&list, i, N_COLUMNS, at, cell, err)) != HV_OK) {
             return st;
         }
-        nodes[i] = (struct hv_dag_node){.accel = cell[ACCEL],
-                                        .cpu = cell[CPU],
-                                        .bytes = cell[BYTES],
-                                        .color = hv_known(cell[COLOR])
-                                                     ? (size_t)fmin(cell[COLOR], ALONE - 1)
-                                                     : (size_t)ALONE + i,
-                                        .backward = cell[BACKWARD] > 0,
-                                        .cpu_only = !(cell[ON_ACCEL] > 0)};
+        nodes[i] = node_of(cell, i);
         (*names)[i] = (struct name){(int64_t)cell[ID], i};
     }
-    qsort(*names, n, sizeof **names, by_id);
-    for (size_t i = 1; i < n; i++) {
-        if ((*names)[i].id == (*names)[i - 1].id) {
-            struct hv_jp at_node = hv_jp_at(&list, (*names)[i].index);
-            return hv_jp_fail(&at_node, err, "two nodes have the id %lld",
-                              (long long)(*names)[i].id);
-        }
+    if ((st = sort_names(&list, *names, n, err)) != HV_OK) {
+        return st;
     }
     in->dag.n_classes = number_classes(nodes, n, sorted);
     in->dag.nodes = nodes;

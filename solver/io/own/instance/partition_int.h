@@ -4,6 +4,9 @@
 
 #include "solver/io/own/instance/partition_file.h"
 
+/** Reads the members of a `"kind": "chain"` instance. Errors: as hv_instance_read. */
+enum hv_status hv__instance_read_chain(struct hv_instance *in, const struct hv_jp *root,
+                                       struct hv_err *err) HV_NODISCARD;
 /** Reads the members of a `"kind": "dag"` instance. Errors: as hv_instance_read. */
 enum hv_status hv__instance_read_dag(struct hv_instance *in, const struct hv_jp *root,
                                      struct hv_err *err) HV_NODISCARD;

@@ -1,6 +1,5 @@
 /* Models that are not transformers: measured layers, operator graphs, modules. */
 #include "solver/base/units.h"
-#include "solver/base/vec.h"
 #include "solver/io/own/doc/keys.h"
 #include "solver/io/own/model/model_int.h"
 #include <stdlib.h>
@@ -205,100 +204,6 @@ enum hv_status hv__layers_read(const struct hv_jp *p, struct hv_model *m, struct
 
 /* ---- names and edges ------------------------------------------------------------------------- */
 
-/* Names with their numbers, sorted for look-up. */
-struct name_index {
-    const char *name;
-    uint32_t at;
-};
-
-static int compare_index(const void *a, const void *b)
-{
-    return strcmp(((const struct name_index *)a)->name, ((const struct name_index *)b)->name);
-}
-
-static enum hv_status find_name(const struct hv_jp *p, const struct name_index *names, size_t n,
-                                uint32_t *out, struct hv_err *err)
-{
-    struct name_index want = {0};
-    enum hv_status st = hv_jp_string(p, &want.name, err);
-    if (st) {
-        return st;
-    }
-    const struct name_index *hit = bsearch(&want, names, n, sizeof *names, compare_index);
-    if (hit) {
-        *out = hit->at;
-        return HV_OK;
-    }
-    const char **words = hv_xcalloc(n + 1, sizeof *words);
-    for (size_t i = 0; i < n; i++) {
-        words[i] = names[i].name;
-    }
-    const char *near = hv_suggest(want.name, words, n);
-    hv_jp_fail(p, err, "expected the name of a node of the graph, found \"%.80s\"%s%s%s", want.name,
-               near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    free(words);
-    return HV_EINPUT;
-}
-
-/* Kahn's count: every node leaves once when the edges have no circle. O(nodes + edges). */
-static bool has_cycle(const struct hv_model *m, size_t n)
-{
-    uint32_t *missing = hv_xcalloc(n + 1, sizeof *missing);
-    uint32_t *first = hv_xcalloc(n + 2, sizeof *first);
-    uint32_t *next = hv_xcalloc(m->n_edges + 1, sizeof *next);
-    uint32_t *queue = hv_xcalloc(n + 1, sizeof *queue);
-    size_t head = 0, tail = 0;
-    for (size_t e = 0; e < m->n_edges; e++) {
-        missing[m->edges[e].to]++;
-        next[e] = first[m->edges[e].from];
-        first[m->edges[e].from] = (uint32_t)e + 1;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (missing[i] == 0) {
-            queue[tail++] = (uint32_t)i;
-        }
-    }
-    while (head < tail) {
-        for (uint32_t e = first[queue[head++]]; e; e = next[e - 1]) {
-            if (--missing[m->edges[e - 1].to] == 0) {
-                queue[tail++] = m->edges[e - 1].to;
-            }
-        }
-    }
-    free(missing);
-    free(first);
-    free(next);
-    free(queue);
-    return tail < n;
-}
-
-static enum hv_status read_edges(const struct hv_jp *root, struct hv_model *m,
-                                 const struct name_index *names, size_t n, struct hv_err *err)
-{
-    struct hv_jp list = hv_jp_get(root, "edges");
-    size_t n_edges = 0, two = 0;
-    if (hv_jp_none(&list)) {
-        return HV_OK;
-    }
-    enum hv_status st = hv_jp_array(&list, &n_edges, err);
-    m->edges = hv_arena_new(&m->arena, struct hv_model_edge, n_edges + 1);
-    for (size_t i = 0; st == HV_OK && i < n_edges; i++) {
-        struct hv_jp at = hv_jp_at(&list, i);
-        st = hv_jp_array(&at, &two, err);
-        if (st == HV_OK && two != 2) {
-            return hv_jp_fail(&at, err, "expected two names, found %zu", two);
-        }
-        struct hv_jp from = hv_jp_at(&at, 0), to = hv_jp_at(&at, 1);
-        if (st || (st = find_name(&from, names, n, &m->edges[i].from, err)) ||
-            (st = find_name(&to, names, n, &m->edges[i].to, err))) {
-            return st;
-        }
-        m->n_edges = i + 1;
-    }
-    return st == HV_OK && has_cycle(m, n) ? hv_jp_fail(&list, err, "the edges run in a circle")
-                                          : st;
-}
-
 /* ---- graph ----------------------------------------------------------------------------------- */
 
 static enum hv_status read_dims(const struct hv_jp *root, struct hv_model *m, struct hv_err *err)
@@ -387,10 +292,10 @@ static enum hv_status read_op(const struct hv_jp *p, struct hv_model *m, struct 
     return HV_OK;
 }
 
-static enum hv_status index_names(const struct hv_jp *list, struct name_index *names, size_t n,
+static enum hv_status index_names(const struct hv_jp *list, struct hv__name_index *names, size_t n,
                                   struct hv_err *err)
 {
-    qsort(names, n, sizeof *names, compare_index);
+    hv__names_sort(names, n);
     for (size_t i = 1; i < n; i++) {
         if (strcmp(names[i - 1].name, names[i].name) == 0) {
             struct hv_jp at = hv_jp_at(list, names[i].at);
@@ -418,73 +323,15 @@ enum hv_status hv__graph_read(const struct hv_jp *p, struct hv_model *m, struct 
     }
     m->ops = hv_arena_new(&m->arena, struct hv_graph_op, n);
     m->n_ops = m->n_blocks = n;
-    struct name_index *names = hv_xcalloc(n, sizeof *names);
+    struct hv__name_index *names = hv_xcalloc(n, sizeof *names);
     for (size_t i = 0; st == HV_OK && i < n; i++) {
         struct hv_jp at = hv_jp_at(&list, i);
         st = read_op(&at, m, &m->ops[i], err);
-        names[i] = (struct name_index){m->ops[i].id, (uint32_t)i};
+        names[i] = (struct hv__name_index){m->ops[i].id, (uint32_t)i};
     }
     if (st == HV_OK && (st = index_names(&list, names, n, err)) == HV_OK) {
-        st = read_edges(p, m, names, n, err);
+        st = hv__edges_read(p, m, names, n, err);
     }
     free(names);
     return st;
-}
-
-/* ---- modules --------------------------------------------------------------------------------- */
-
-static enum hv_status read_module(const struct hv_jp *p, struct hv_model *m, int depth,
-                                  struct hv_err *err)
-{
-    struct hv_module *x = &m->modules[m->n_modules++];
-    x->name = hv_arena_strdup(&m->arena, p->key);
-    x->model = hv_xcalloc(1, sizeof *x->model);
-    x->model->refs = 1;
-    enum hv_status st = hv__model_read(p, x->model, depth + 1, err);
-    m->n_blocks += x->model->n_blocks;
-    if (x->model->max_sequence > m->max_sequence) {
-        m->max_sequence = x->model->max_sequence;
-    }
-    if (st == HV_OK && m->n_blocks > HV_MAX_LAYERS) {
-        return hv_jp_fail(p, err, "the modules have more than %d layers together", HV_MAX_LAYERS);
-    }
-    return st;
-}
-
-enum hv_status hv__modules_read(const struct hv_jp *p, struct hv_model *m, int depth,
-                                struct hv_err *err)
-{
-    struct hv_jp list = {0};
-    enum hv_status st;
-    if ((st = hv_keys_check(p, HV_KEYS_MODULES, err)) ||
-        (st = hv_jp_need(p, "modules", "an object of models by name", &list, err))) {
-        return st;
-    }
-    size_t n = json_object_size(list.v), i = 0;
-    if (n == 0 || n > HV_MAX_MODULES) {
-        return hv_jp_expected(&list, err, "an object of 1 to 1000 models by name");
-    }
-    if (depth >= HV_MODULE_DEPTH) {
-        return hv_jp_fail(&list, err, "modules lie more than %d deep", HV_MODULE_DEPTH);
-    }
-    m->modules = hv_arena_new(&m->arena, struct hv_module, n);
-    struct name_index *names = hv_xcalloc(n, sizeof *names);
-    const char *key;
-    json_t *v;
-    json_object_foreach(list.v, key, v)
-    {
-        struct hv_jp at = hv_jp_get(&list, key);
-        names[i] = (struct name_index){key, (uint32_t)i};
-        i++;
-        if (st == HV_OK) {
-            st = read_module(&at, m, depth, err);
-        }
-    }
-    if (st == HV_OK) {
-        qsort(names, n, sizeof *names, compare_index);
-        st = read_edges(p, m, names, n, err);
-    }
-    free(names);
-    return st == HV_OK ? hv__read_int(p, "max_sequence", 1, HV_MAX_WIDTH, &m->max_sequence, err)
-                       : st;
 }

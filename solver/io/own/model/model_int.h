@@ -14,30 +14,45 @@
 #define HV_MODULE_DEPTH 8
 #define HV_MAX_BYTES    1e18
 
-/** Reads a model object of any kind, or a Hugging Face config. `depth` counts modules inside
- * modules. */
-enum hv_status hv__model_read(const struct hv_jp *p, struct hv_model *m, int depth,
-                              struct hv_err *err) HV_NODISCARD;
+/** `kind: transformer`. */
+enum hv_status hv__transformer_read(const struct hv_jp *p, struct hv_model *m,
+                                    struct hv_err *err) HV_NODISCARD;
 /** `kind: layers`. */
 enum hv_status hv__layers_read(const struct hv_jp *p, struct hv_model *m,
                                struct hv_err *err) HV_NODISCARD;
 /** `kind: graph`. */
 enum hv_status hv__graph_read(const struct hv_jp *p, struct hv_model *m,
                               struct hv_err *err) HV_NODISCARD;
-/** `kind: modules`. */
-enum hv_status hv__modules_read(const struct hv_jp *p, struct hv_model *m, int depth,
-                                struct hv_err *err) HV_NODISCARD;
 /** Does this object look like a Hugging Face config.json? */
 bool hv__hf_looks_like(const struct hv_jp *p);
 /** Reads a Hugging Face config.json. */
 enum hv_status hv__hf_read(const struct hv_jp *p, struct hv_model *m,
                            struct hv_err *err) HV_NODISCARD;
 /** A whole number over what `io` holds; absent or null leaves it. */
-enum hv_status hv__read_int(const struct hv_jp *p, const char *key, int64_t lo, int64_t hi, int *io,
-                            struct hv_err *err) HV_NODISCARD;
+static inline enum hv_status hv__read_int(const struct hv_jp *p, const char *key, int64_t lo,
+                                          int64_t hi, int *io, struct hv_err *err)
+{
+    int64_t x = *io;
+    enum hv_status st = hv_jp_opt_int(p, key, lo, hi, &x, err);
+    *io = (int)x;
+    return st;
+}
+
 /** Shape rules of one block: kv_heads divide heads, top_k within experts. `p` is the place to
  * blame. */
 enum hv_status hv__block_check(const struct hv_jp *p, const struct hv_block *b,
                                struct hv_err *err) HV_NODISCARD;
+
+/** Number of a named operator or module. */
+struct hv__name_index {
+    const char *name;
+    uint32_t at;
+};
+/** Sorts by name, as hv__edges_read needs them. */
+void hv__names_sort(struct hv__name_index *names, size_t n);
+/** Reads `edges` between the n named; a circle is an error. O(edges log n). */
+enum hv_status hv__edges_read(const struct hv_jp *root, struct hv_model *m,
+                              const struct hv__name_index *names, size_t n,
+                              struct hv_err *err) HV_NODISCARD;
 
 #endif

@@ -1,0 +1,254 @@
+/** Plans for one job: the table of their judges, what those check first, and the judge of training
+ * plans, step by step. */
+#include "solver/eval/judges.h"
+#include "solver/eval/serve/serve_int.h"
+#include "solver/eval/timeline/timeline_int.h"
+#include "solver/eval/train/steps.h"
+
+/** Do all ranges of a stage lie in the model? */
+static bool within(const struct hv_stage *s, const struct hv_model *m)
+{
+    for (size_t k = 0; k < s->n_ranges; k++) {
+        if (s->ranges[k].from2 < 0 || (size_t)s->ranges[k].to2 > 2 * m->n_blocks) {
+            return false;
+        }
+    }
+    return s->n_ranges > 0;
+}
+
+/** Do the shapes hold well enough that a stage's ranks can be cut out of its devices? */
+static bool can_be_timed(const struct hv_plan *p, const struct hv_model *m,
+                         const struct hv_findings *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        enum hv_violation_code c = f->items[i].code;
+        if (c == HV_V_DEGREE_PRODUCT || c == HV_V_PRECISION || c == HV_V_UNKNOWN_DEVICE) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        for (size_t s = 0; s < p->replicas[i].n_stages; s++) {
+            const struct hv_stage *st = &p->replicas[i].stages[s];
+            if (!within(st, m) || st->n_devices == 0) {
+                return false;
+            }
+        }
+    }
+    return p->n_replicas > 0;
+}
+
+void hv__verdict_begin(const struct hv__question *q, struct hv_verdict *out)
+{
+    struct hv_metrics *m = &out->metrics;
+    *out = (struct hv_verdict){.findings = {.arena = q->arena}};
+    *m = (struct hv_metrics){.iteration_s = HV_UNKNOWN,
+                             .tokens_per_s = HV_UNKNOWN,
+                             .mfu = HV_UNKNOWN,
+                             .bubble_frac = HV_UNKNOWN,
+                             .exact = true,
+                             .bound_s = HV_UNKNOWN,
+                             .gap_frac = HV_UNKNOWN,
+                             .usd_per_h = HV_UNKNOWN,
+                             .usd_per_mtoken = HV_UNKNOWN,
+                             .energy_j = HV_UNKNOWN,
+                             .pipeline_s = HV_UNKNOWN};
+    for (int i = 0; i < HV_BREAKDOWN_N; i++) {
+        m->breakdown_s[i] = HV_UNKNOWN;
+    }
+}
+
+/* ---- plans with stages --------------------------------------------------------------------------
+ */
+
+/** Lists what is judged roughly, and all violations of the format's rules. */
+static void check(const struct hv__question *q, struct hv_verdict *out)
+{
+    hv__find_rough(q->plan, q->arena, out);
+    hv_plan_check(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->findings);
+}
+
+/** Opens the evaluation of a plan that was checked. HV_ENO: it cannot be timed; `err` is left alone
+ * where findings already say why, since the verdict is then the answer. */
+static enum hv_status open_lowered(const struct hv__question *q, struct hv_verdict *out,
+                                   struct hv__lowered *l, struct hv_err *err)
+{
+    const struct hv_model *m = hv_cost_model(q->k);
+    const struct hv_plan *flat = hv__flat_plan(q->plan, m, q->arena);
+    if (flat == NULL || !can_be_timed(flat, m, &out->findings)) {
+        if (out->findings.n > 0) {
+            return HV_ENO;
+        }
+        return hv_err_set(err, HV_ENO,
+                          "a plan in %s mode without stages over layer ranges cannot be timed",
+                          hv_plan_mode_words[q->plan->mode]);
+    }
+    *l = (struct hv__lowered){.k = q->k,
+                              .plan = flat,
+                              .arena = q->arena,
+                              .findings = &out->findings,
+                              .spans = q->options->timeline,
+                              .watch = q->options->watch};
+    hv__find_leaves(l);
+    return HV_OK;
+}
+
+static bool serves(const struct hv_plan *p)
+{
+    return p->mode == HV_MODE_SERVE;
+}
+
+static enum hv_status judge_serve(const struct hv__question *q, struct hv_verdict *out,
+                                  struct hv_err *err)
+{
+    struct hv__lowered l;
+    check(q, out);
+    enum hv_status st = open_lowered(q, out, &l, err);
+    if (st != HV_OK) {
+        return out->findings.n > 0 ? HV_OK : st;
+    }
+    return hv__serve(&l, !q->options->no_bound, out, err);
+}
+
+/* ---- plans that train ---------------------------------------------------------------------------
+ */
+
+/** States the bound of all plans; hv__hold_bound replaces it once the plan is lowered. */
+static void state_bound(const struct hv__question *q, struct hv_bound *b, struct hv_verdict *out)
+{
+    *b = (struct hv_bound){.compute_s = HV_UNKNOWN};
+    if (q->options->no_bound) {
+        return;
+    }
+    hv_bound_iteration(q->k, q->arena, b);
+    out->metrics.bound_s = b->iteration_s > 0 ? b->iteration_s : HV_UNKNOWN;
+    out->bound_why = b->why;
+    out->bound_some = b->iteration_s > b->spread_s;
+}
+
+/** Passes, runs and the end of the iteration. */
+static enum hv_status time_iteration(struct hv__lowered *l, struct hv_verdict *out,
+                                     struct hv_err *err)
+{
+    enum hv_status st = hv__lower(l, err);
+    if (st == HV_OK) {
+        st = hv__went_on(l, HV__AT_LOWERED, err);
+    }
+    if (st == HV_OK) {
+        st = hv__time(l, err);
+    }
+    if (st == HV_OK) {
+        st = hv__went_on(l, HV__AT_TIMED, err);
+    }
+    if (st == HV_OK && l->schedule.stale) {
+        st = hv__time_stale(l, out, err);
+    } else if (st == HV_OK) {
+        hv__tail(l);
+    }
+    return st;
+}
+
+/** Memory, figures and, where asked for, the timeline of a timed iteration. */
+static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict *out,
+                                  struct hv_err *err)
+{
+    out->metrics = (struct hv_metrics){.bound_s = out->metrics.bound_s};
+    hv__memory(l, out);
+    hv__metrics(l, out);
+    enum hv_status st = hv__went_on(l, HV__AT_JUDGED, err);
+    return st == HV_OK && l->spans ? hv__timeline(l, out, err) : st;
+}
+
+/** The objective's limits are no rule of plans, but an answer that misses them says so. */
+static void check_limits(const struct hv_job *job, struct hv_verdict *out)
+{
+    const struct hv_objective *o = &job->objective;
+    const struct hv_metrics *m = &out->metrics;
+    char is[HV_FMT_CAP], may[HV_FMT_CAP], over[HV_FMT_CAP];
+    if (hv_known(o->deadline_s) && m->iteration_s > o->deadline_s) {
+        double by = m->iteration_s - o->deadline_s;
+        hv_finding_add(&out->findings, HV_V_DEADLINE, by, "job.objective.deadline_s",
+                       "an iteration takes %s and the objective allows %s: %s too long",
+                       hv_fmt_seconds(is, sizeof is, m->iteration_s),
+                       hv_fmt_seconds(may, sizeof may, o->deadline_s),
+                       hv_fmt_seconds(over, sizeof over, by));
+    }
+    if (!hv_known(o->max_usd_per_h) || m->usd_per_h <= o->max_usd_per_h) {
+        return;
+    }
+    double by = m->usd_per_h - o->max_usd_per_h;
+    if (hv_known(by)) {
+        hv_finding_add(&out->findings, HV_V_PRICE, by, "job.objective.max_usd_per_hour",
+                       "the nodes in use cost %.4g USD per hour and the objective allows %.4g: "
+                       "%.4g too much",
+                       m->usd_per_h, o->max_usd_per_h, by);
+    } else {
+        hv_finding_add(&out->findings, HV_V_PRICE, by, "job.objective.max_usd_per_hour",
+                       "the objective allows %.4g USD per hour and a node in use has no known "
+                       "price: give its price_usd_per_hour",
+                       o->max_usd_per_h);
+    }
+}
+
+/** Expectations under failures, where the job or the inventory gives their rates. */
+static void add_goodput(const struct hv__question *q, struct hv_verdict *out)
+{
+    const struct hv_eval_options *o = q->options;
+    if ((o->failures || !o->no_bound) && hv_goodput_asked(q->k, q->plan)) {
+        const struct hv_goodput_query g = {q->plan, out->metrics.iteration_s,
+                                           out->metrics.tokens_per_s, true};
+        hv_eval_goodput(q->k, &g, q->arena, &out->goodput);
+    }
+}
+
+static bool trains(const struct hv_plan *p)
+{
+    return p->mode == HV_MODE_TRAIN;
+}
+
+static enum hv_status judge_train(const struct hv__question *q, struct hv_verdict *out,
+                                  struct hv_err *err)
+{
+    struct hv__lowered l;
+    struct hv_bound b;
+    check(q, out);
+    state_bound(q, &b, out);
+    enum hv_status st = open_lowered(q, out, &l, err);
+    if (st != HV_OK) {
+        return out->findings.n > 0 ? HV_OK : st;
+    }
+    size_t before = out->findings.n;
+    st = time_iteration(&l, out, err);
+    st = st == HV_OK ? add_figures(&l, out, err) : st;
+    if (st != HV_OK) {
+        return out->findings.n > before && st != HV_ESTOPPED ? HV_OK : st;
+    }
+    hv__hold_bound(&l, &b, out);
+    check_limits(hv_cost_job(q->k), out);
+    add_goodput(q, out);
+    return HV_OK;
+}
+
+/* ---- the table ----------------------------------------------------------------------------------
+ */
+
+/** Judges of plans; the first that applies judges. */
+static const struct {
+    bool (*applies)(const struct hv_plan *p);
+    hv__judge_fn *judge;
+} judges[] = {
+    {serves, judge_serve},
+    {trains, judge_train},
+};
+
+enum hv_status hv__judge_one(const struct hv__question *q, struct hv_verdict *out,
+                             struct hv_err *err)
+{
+    hv__verdict_begin(q, out);
+    for (size_t i = 0; i < HV_COUNT(judges); i++) {
+        if (judges[i].applies(q->plan)) {
+            return judges[i].judge(q, out, err);
+        }
+    }
+    return hv_err_set(err, HV_ENO, "no judge for plans in %s mode",
+                      hv_plan_mode_words[q->plan->mode]);
+}
