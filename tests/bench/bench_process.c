@@ -2,7 +2,8 @@
  * Benchmark of whole processes: `bench_process [--screen TEXT] RUNS LABEL PROGRAM ARG…` runs a
  * program and prints the median wall time and the largest resident set (with its children's). With
  * --screen the program gets a terminal of 80×24 of its own, the time is that until TEXT was drawn,
- * and the program is then ended. Judges nothing.
+ * and the program is then ended; where it was not drawn, that is said and nothing is measured (exit
+ * status 1). Judges nothing.
  */
 #define _DEFAULT_SOURCE /* wait4, forkpty */
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_RUNS = 101, SCREEN_LIMIT_MS = 5000, SEEN_CAP = 1 << 16 };
+enum { MAX_RUNS = 101, SCREEN_LIMIT_MS = 5000, SEEN_CAP = 1 << 16, NOT_DRAWN = 124 };
 
 struct sample {
     double wall_s;
@@ -71,7 +72,7 @@ static struct sample run_plain(char **argv)
 static struct sample run_on_screen(char **argv, const char *text)
 {
     static char seen[SEEN_CAP];
-    struct sample s = {.code = 124};
+    struct sample s = {.code = NOT_DRAWN};
     struct winsize size = {.ws_row = 24, .ws_col = 80};
     struct rusage use;
     size_t n = 0;
@@ -124,6 +125,11 @@ int main(int argc, char **argv)
         samples[i] = text ? run_on_screen(argv + 3, text) : run_plain(argv + 3);
         rss_kib = samples[i].rss_kib > rss_kib ? samples[i].rss_kib : rss_kib;
         code = samples[i].code ? samples[i].code : code;
+    }
+    if (text && code == NOT_DRAWN) {
+        printf("  %-48s not measured: '%s' was not drawn within %d s\n", argv[2], text,
+               SCREEN_LIMIT_MS / 1000);
+        return 1;
     }
     qsort(samples, (size_t)runs, sizeof *samples, by_wall);
     printf("  %-48s %9.1f ms %8.1f MB", argv[2], samples[runs / 2].wall_s * 1e3,
