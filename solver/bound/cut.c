@@ -151,23 +151,23 @@ static double mostly_s(const struct sides *s, bool side, double least, double mo
 }
 
 /** Words for a cut that counts; `alone_s`: of the faster side. */
-static const char *say_cut(const struct sides *s, const struct hv_bound *b, double more_s,
-                           double alone_s)
+static const char *cut_text(const struct sides *s, const struct hv_bound *b, double more_s,
+                            double alone_s)
 {
     char more[HV_FMT_CAP], hops[HV_FMT_CAP], sums[HV_FMT_CAP], alone[HV_FMT_CAP], rest[HV_FMT_CAP];
     const char *side = isfinite(alone_s)
-                           ? hv_arena_printf(s->arena, "either side alone takes %s or more",
+                           ? hv_arena_printf(s->arena, "one side alone takes %s or more",
                                              hv_fmt_seconds(alone, sizeof alone, alone_s))
-                           : "neither side alone has room for the gradients";
-    return hv_arena_printf(s->arena,
-                           "%s because of %s: over it activations of all sequences take %s, "
-                           "gradients of all weights %s, and %s (only plans that exchange across "
-                           "it inside passes, shard states over it or sum gradients on servers may "
-                           "take less, down to %s)",
-                           hv_fmt_seconds(more, sizeof more, more_s), s->cut->words,
-                           hv_fmt_seconds(hops, sizeof hops, s->cut->hop_s),
-                           hv_fmt_seconds(sums, sizeof sums, s->all_s), side,
-                           hv_fmt_seconds(rest, sizeof rest, b->spread_s));
+                           : "neither side alone has the memory for the gradients";
+    return hv_arena_printf(
+        s->arena,
+        "%s because of %s: the activations of all sequences take %s to cross it, the gradients of "
+        "all weights take %s, and %s (only plans with collectives inside passes across it, with "
+        "states sharded across it or with parameter servers may take less, down to %s)",
+        hv_fmt_seconds(more, sizeof more, more_s), s->cut->words,
+        hv_fmt_seconds(hops, sizeof hops, s->cut->hop_s),
+        hv_fmt_seconds(sums, sizeof sums, s->all_s), side,
+        hv_fmt_seconds(rest, sizeof rest, b->spread_s));
 }
 
 static void try_cut(const struct sides *s, struct hv_bound *out)
@@ -183,7 +183,7 @@ static void try_cut(const struct sides *s, struct hv_bound *out)
         most = mostly_s(s, side, least, fmin(most, alone[side]));
     }
     if (most > least) {
-        out->cut_why = say_cut(s, out, most - out->spread_s, fmin(alone[0], alone[1]));
+        out->cut_why = cut_text(s, out, most - out->spread_s, fmin(alone[0], alone[1]));
         out->why = hv_arena_printf(s->arena, "%s; %s", out->spread_why, out->cut_why);
         out->iteration_s = most;
         out->cut_s = most - out->spread_s;

@@ -43,8 +43,8 @@ void hv__bound_even(const struct hv__work *w, struct hv_arena *arena, struct hv_
     out->even_s = time_s;
     out->even_why = hv_arena_printf(
         arena,
-        "%s because no backward pass runs before a micro-batch has gone forward through all "
-        "layers (only plans of unlike replicas or unlike passes may take less, down to %s)",
+        "%s because no backward pass starts before a micro-batch has passed forward through all "
+        "layers (only plans with unlike replicas or unlike passes may take less, down to %s)",
         hv_fmt_seconds(more, sizeof more, time_s - out->spread_s),
         hv_fmt_seconds(rest, sizeof rest, out->spread_s));
 }

@@ -98,12 +98,13 @@ enum hv_status hv_eval_balance(const struct hv_verdict *v, const struct hv_plan 
     const struct hv_replica *r = &p->replicas[replica];
     out->n = r->n_stages;
     if (r->n_stages < 2) {
-        return hv_err_set(err, HV_ENO, "one stage has nobody to share its layers with");
+        return hv_err_set(err, HV_ENO,
+                          "the replica has one stage only, so there is nothing to balance");
     }
     out->stages = hv_arena_new(arena, struct hv_balance_stage, r->n_stages);
     for (size_t i = 0; i < r->n_stages; i++) {
         if (!read_stage(v, &r->stages[i], replica, i, &out->stages[i])) {
-            return hv_err_set(err, HV_ENO, "stage %zu does not hold whole layers that were timed",
+            return hv_err_set(err, HV_ENO, "stage %zu does not hold whole layers with known times",
                               i);
         }
         out->layers += out->stages[i].layers;

@@ -69,10 +69,11 @@ static void check_overlap(const struct hv_plan *p, struct hv_arena *arena, struc
             if (met > 0) {
                 char where[48];
                 (void)snprintf(where, sizeof where, "jobs[%zu].plan", i);
-                hv_finding_add(&out->findings, HV_V_DEVICES_OVERLAP, (double)met, where,
-                               "%zu device%s of job %s %s job %s's at the same time: start it when "
-                               "the other has ended (start_s), or give it others",
-                               met, met == 1 ? "" : "s", b->name, met == 1 ? "is" : "are", a->name);
+                hv_finding_add(
+                    &out->findings, HV_V_DEVICES_OVERLAP, (double)met, where,
+                    "%zu device%s of job %s %s also used by job %s at the same time: start the job "
+                    "after the other one has ended (start_s), or give it other devices",
+                    met, met == 1 ? "" : "s", b->name, met == 1 ? "is" : "are", a->name);
             }
         }
     }

@@ -180,7 +180,8 @@ void hv__hold_bound(const struct hv__lowered *l, const struct hv_bound *b, struc
         hv__tokens_of_iteration(l) != (double)(job->global_batch * job->sequence)) {
         /* the bound is for whole sequences; this plan has others to do */
         m->bound_s = HV_UNKNOWN;
-        out->bound_why = "the micro-batches of this plan are not the job's sequences";
+        out->bound_why = "the bound is for the job's sequences, which the micro-batches of this "
+                         "plan do not hold";
     }
     if (hv_known(m->bound_s)) {
         struct held h = bound_that_holds(l, b);

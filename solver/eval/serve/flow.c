@@ -196,19 +196,20 @@ static void check_link(const struct hv__lowered *l, const struct hv__servers *al
     } else if (a != NULL && b != NULL && next2 < done2 && done2 < b->to2 && !follows(l, a, b)) {
         hv_finding_add(l->findings, HV_V_CAPACITY, f->tokens_per_s, where,
                        "%s ends at block %g, %s begins at block %g: without partial inference "
-                       "tokens enter a stage only where it begins",
+                       "tokens enter a stage only at its first block",
                        x, done2 / 2.0, y, next2 / 2.0);
     } else if (a != NULL && b != NULL && !follows(l, a, b)) {
         hv_finding_add(l->findings, HV_V_CAPACITY, f->tokens_per_s, where,
-                       "%s ends at block %g, and so does all that %s holds: nothing is left to do "
-                       "there",
+                       "%s ends at block %g, which %s has already computed: the stage has no "
+                       "layers left for its tokens",
                        y, b->to2 / 2.0, x);
     } else if (a != NULL && b != NULL) {
         double most = link_tokens_per_s(l, a, b), over = f->tokens_per_s - most;
         if (over > FLOW_REL * most) {
-            hv_finding_add(l->findings, HV_V_CAPACITY, over, where,
-                           "%.6g tokens/s from %s to %s, the link passes %.6g: %.6g too many",
-                           f->tokens_per_s, x, y, most, over);
+            hv_finding_add(
+                l->findings, HV_V_CAPACITY, over, where,
+                "%.6g tokens/s flow from %s to %s, but the link carries %.6g: %.6g too many",
+                f->tokens_per_s, x, y, most, over);
         }
     }
 }
@@ -227,13 +228,13 @@ static void check_server(const struct hv__lowered *l, struct hv__servers *all, s
     (void)snprintf(where, sizeof where, "replicas[%zu].stages[%zu]", v->i_replica, v->number);
     if (fabs(in - out) > FLOW_REL * fmax(in, out)) {
         hv_finding_add(l->findings, HV_V_CAPACITY, fabs(in - out), where,
-                       "%.6g tokens/s come into stage %zu and %.6g leave it: flow must be kept", in,
-                       i, out);
+                       "%.6g tokens/s enter stage %zu and %.6g leave it: both must be equal", in, i,
+                       out);
     }
     double over = v->flow_tokens_per_s - v->capacity_tokens_per_s;
     if (over > FLOW_REL * v->capacity_tokens_per_s) {
         hv_finding_add(l->findings, HV_V_CAPACITY, over, where,
-                       "%.6g tokens/s through stage %zu, it computes %.6g: %.6g too many",
+                       "%.6g tokens/s flow through stage %zu, but it computes %.6g: %.6g too many",
                        v->flow_tokens_per_s, i, v->capacity_tokens_per_s, over);
     }
 }
@@ -272,12 +273,11 @@ static double check_nodes(const struct hv__lowered *l, const struct hv__servers 
             double over = bytes[i] - g->nic.bytes_per_s;
             worst = bytes[i] > 0 ? fmax(worst, bytes[i] / g->nic.bytes_per_s) : worst;
             if (all->given && over > FLOW_REL * g->nic.bytes_per_s) {
-                hv_finding_add(
-                    l->findings, HV_V_CAPACITY, over, "flow",
-                    "the flow %s node %s[%u] takes %.4g GB/s, its NICs pass %.4g: stages "
-                    "of one node share them",
-                    sending ? "out of" : "into", g->name, i - g->first_node, bytes[i] / HV_GBPS,
-                    g->nic.bytes_per_s / HV_GBPS);
+                hv_finding_add(l->findings, HV_V_CAPACITY, over, "flow",
+                               "the flow %s node %s[%u] needs %.4g GB/s, but its NICs carry %.4g: "
+                               "all stages of a node share them",
+                               sending ? "out of" : "into", g->name, i - g->first_node,
+                               bytes[i] / HV_GBPS, g->nic.bytes_per_s / HV_GBPS);
             }
         }
     }

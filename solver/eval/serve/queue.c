@@ -122,12 +122,12 @@ void hv__serve_memory(const struct hv__lowered *l, const struct hv__servers *all
                            v->number);
             hv_finding_add(
                 l->findings, HV_V_MEMORY, over, where,
-                "stage %zu needs %s, %s of it the cache of %d requests in flight, and has "
-                "%s%s: %s too much; less flow, fewer layers or a smaller batch",
+                "stage %zu needs %s, of which %s hold the cache of %d requests in flight, and has "
+                "%s%s: %s too much; use less flow, fewer layers or a smaller batch",
                 v->number, hv_fmt_bytes(need, sizeof need, x->peak_bytes),
                 hv_fmt_bytes(cache, sizeof cache, x->activations_bytes), x->in_flight,
                 hv_fmt_bytes(limit, sizeof limit, x->limit_bytes),
-                kept_free > 0 ? ", part of it above the mark for caches" : "",
+                kept_free > 0 ? ", part of which cache_mark_frac keeps free" : "",
                 hv_fmt_bytes(by, sizeof by, over));
         }
     }

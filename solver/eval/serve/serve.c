@@ -237,11 +237,10 @@ static enum hv_status add_bound(const struct hv__lowered *l, const struct hv__se
         }
         out->bound_tokens_per_s += most;
     }
-    out->bound_why =
-        hv_arena_printf(l->arena,
-                        "every one of the %zu stages' devices computing layers all the "
-                        "time, with links, ends and memory for nothing",
-                        all->n);
+    out->bound_why = hv_arena_printf(l->arena,
+                                     "the devices of all %zu stages compute layers all the time, "
+                                     "and links, embedding, head and memory take no time",
+                                     all->n);
     return st;
 }
 
@@ -328,12 +327,12 @@ enum hv_status hv__serve(const struct hv__lowered *l, bool queue, struct hv_verd
     out->serving = s;
     if (hv__enters_half_way(&all)) {
         hv__add_rough(out, l->arena,
-                      "flow: a stage passes tokens that come in half-way at its rate for all of "
-                      "its layers");
+                      "flow: tokens that enter a stage behind its first layer are timed as if they "
+                      "passed all of its layers");
     }
     if (all.scaled) {
         hv__add_rough(out, l->arena,
-                      "flow: the max flow asks more of a node's NICs than they pass, so all of it "
+                      "flow: the maximum flow exceeds the bandwidth of a node's NICs, so all of it "
                       "is scaled down");
     }
     s->max_tokens_per_s = all.most;

@@ -318,11 +318,10 @@ static enum hv_status check_whole(const struct hv__lowered *l, const struct hv_s
     if (forwards == want && backwards == want) {
         return HV_OK;
     }
-    return hv_err_set(
-        err, HV_ENO,
-        "the order has %zu forwards and %zu backwards, %d stages with %d micro-batches "
-        "take %zu of each",
-        forwards, backwards, s->n_stages, s->n_micro_batches, want);
+    return hv_err_set(err, HV_ENO,
+                      "the order has %zu forwards and %zu backwards, %d stages with %d "
+                      "micro-batches need %zu of each",
+                      forwards, backwards, s->n_stages, s->n_micro_batches, want);
 }
 
 static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__pipeline *pl,

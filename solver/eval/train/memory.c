@@ -215,7 +215,7 @@ static const char *largest_part(const struct hv_stage_memory *m, double *bytes)
         {m->activations_bytes,
          "activations: recompute, a smaller micro-batch, sequence parallelism, or fewer in flight"},
         {m->transient_bytes,
-         "what one pass needs at once (logits): a smaller micro-batch or more tp"},
+         "temporary buffers of one pass (logits): a smaller micro-batch or more tp"},
     };
     size_t largest = 0;
     for (size_t i = 1; i < HV_COUNT(parts); i++) {

@@ -16,14 +16,14 @@
 /** Where the time of an iteration goes, averaged over the used devices; the rows add up to iteration_s. */
 #define HV_BREAKDOWN_MAP(X)                                                                 \
     X(HV_TIME_COMPUTE,   "compute",   "forward and backward compute")                       \
-    X(HV_TIME_RECOMPUTE, "recompute", "forward compute done again in the backward pass")    \
+    X(HV_TIME_RECOMPUTE, "recompute", "forward compute repeated in the backward pass")    \
     X(HV_TIME_TP,        "tp",        "exposed tensor-parallel collectives")                \
     X(HV_TIME_CP,        "cp",        "exposed context-parallel exchange")                  \
     X(HV_TIME_EP,        "ep",        "exposed expert all-to-all")                          \
     X(HV_TIME_ZERO,      "zero",      "exposed gathers of sharded weights")                 \
     X(HV_TIME_IMBALANCE, "imbalance", "waiting for slower ranks of the same stage")         \
-    X(HV_TIME_PP,        "pp",        "waiting for activations on the wire")                \
-    X(HV_TIME_BUBBLE,    "bubble",    "idle, in the pipeline or for a slower replica")       \
+    X(HV_TIME_PP,        "pp",        "waiting for the transfer of activations")                \
+    X(HV_TIME_BUBBLE,    "bubble",    "waiting for another stage or a slower replica")       \
     X(HV_TIME_DP,        "dp",        "exposed gradient reduction")                         \
     X(HV_TIME_OPTIMIZER, "optimizer", "optimizer step and weight gather")                   \
     X(HV_TIME_STEP,      "step",      "host work of an iteration, and waiting for the slowest of many devices")
