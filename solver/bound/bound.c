@@ -1,22 +1,23 @@
 /**
- * A time that no plan can beat.
+ * Lower bound of the iteration time of any plan.
  *
  * Let N_c be the units of work of class c (halves of blocks, embedding and head times sequences;
  * the optimizer step of all weights) and w(k,c) the least device-seconds of one unit on kind k
- * (hv_cost_floor_s: best shapes of kernels, nothing exchanged). A plan spreads units over devices;
- * a device is busy for at least the sum of its units' w. Let a device of kind k earn at most λ_k
- * per second, and price a unit at u_c = min_k λ_k w(k,c): then T Σ_k D_k λ_k ≥ Σ_c N_c u_c with D_k
+ * (hv_cost_floor_s: best shapes of kernels, no communication). A plan spreads units over devices; a
+ * device is busy for at least the sum of its units' w. Let a device of kind k earn at most λ_k per
+ * second, and price a unit at u_c = min_k λ_k w(k,c): then T Σ_k D_k λ_k ≥ Σ_c N_c u_c with D_k
  * devices of kind k. This is weak duality of the fractional assignment problem: any λ ≥ 0 gives a
- * true bound, the best one the optimum of the relaxation. We search for it by trial from several
- * starts (work.c), so the bound may be a little low, never too high. chain.c puts more
- * into the same inequality: passes have a size, and have to get through all layers in time.
+ * true bound, the best one the optimum of the relaxation. work.c searches for it by trial from
+ * several starts, so the bound may be a little low, never too high. chain.c adds more to the same
+ * inequality: passes have a size, and every sequence passes through all layers before the iteration
+ * ends.
  *
  * Memory: sums of gradients, and in fp16 their unscaled copy, stay on the devices whatever a plan
- * shards or offloads (hv_cost_least_state_bytes). So kinds that do not hold all of them together
- * are not all of a plan, and no fewer devices than it takes of those with most memory; passes
- * larger than fit are left out of the cells (cost/floor/cells.c).
+ * shards or offloads (hv_cost_least_state_bytes). So a plan uses kinds of devices that together
+ * hold all of them, and at least as many devices as this memory takes on those with most memory;
+ * passes too large for the memory are left out of the cells (cost/floor/cells.c).
  *
- * Around that, as the simulator adds it (tail.c, hv_cost_pass) to plans that wait for all
+ * The simulator adds time around the passes (tail.c, hv_cost_pass) to plans that wait for all
  * gradients:
  * - every device in use runs one pass forward and one backward at least, with their host work h;
  *   so does every micro-batch on its way through the layers;
@@ -33,12 +34,13 @@
  */
 #include "solver/bound/bound_int.h"
 
-/** Kinds whose sets are looked at one by one; beyond, only all of them with the least σ and J. */
+/** Largest number of kinds whose sets are examined one by one; with more kinds, only the set of
+ * all, with the least σ and J. */
 #define KINDS_IN_SETS 8
-/** Share of the bound from which what passes cost beyond the work alone is told. */
+/** Least share of the bound for which the time of passes beyond the work alone is reported. */
 #define PART_COUNTS 1e-6
 
-/** Kinds in use and what they cost around the work. */
+/** Kinds in use and their time around the work. */
 struct in_use {
     const bool *kinds;
     double step_s, jitter, pass_s;
@@ -51,7 +53,7 @@ struct part_of_cluster {
     double n, speed;
 };
 
-/** What the bound is made of, at the devices and the mix that it comes from. */
+/** Parts of the bound, for the devices and the mix that attain it. */
 struct least {
     double time_s, passes_s, optimizer_s, waits_s, around_s;
     double devices;
@@ -87,8 +89,8 @@ static struct least between(const struct in_use *s, const struct hv__prices *p,
     return best;
 }
 
-/** Fewest devices of these kinds whose memory holds what all must hold together, those with most
- * memory first; HUGE_VAL: all of them do not. */
+/** Smallest number of devices of these kinds whose memory holds the gradients, those with most
+ * memory first; HUGE_VAL: all devices together do not. */
 static double fewest_of(const struct hv__work *w, const bool *kinds)
 {
     double n = 0, left = w->state_bytes, before = HUGE_VAL;
@@ -158,7 +160,7 @@ static double pick(const struct hv__work *w, const bool *kinds, const double *of
     return x;
 }
 
-/** What a bound is asked of. */
+/** Inputs of a bound. */
 struct question {
     const struct hv__work *w;
     const struct hv__prices *all; /**< of all kinds */
@@ -166,8 +168,8 @@ struct question {
     struct hv_arena *arena;
 };
 
-/** Bound of plans that use exactly these kinds, by the prices of all kinds; where that says it may
- * be below `least`, by prices of their own. */
+/** Bound of plans that use exactly these kinds, by the prices of all kinds; by their own prices
+ * where that result may be below `least`. */
 static struct least bound_of_set(const struct question *q, const struct in_use *s, double least)
 {
     struct hv__prices p = *q->all;
@@ -199,8 +201,8 @@ static struct least bound_of_any(const struct question *q, const bool *kinds)
 }
 
 /**
- * Least bound over which kinds are in use. Prices of all kinds are true for any of them, and good
- * enough to tell that a set is not the least.
+ * Least bound over which kinds are in use. The prices of all kinds give a valid bound for every
+ * set, and often show that a set is not the least.
  */
 static struct least bound_of(const struct question *q)
 {
@@ -259,7 +261,7 @@ static double all_devices(const struct hv__work *w)
     return devices;
 }
 
-/** Words for the work alone. */
+/** Text for the work alone. */
 static const char *work_text(struct hv_arena *arena, const struct hv__work *w, double compute_s)
 {
     char text[HV_FMT_CAP];
@@ -275,7 +277,7 @@ static const char *work_text(struct hv_arena *arena, const struct hv__work *w, d
         hv_fmt_seconds(text, sizeof text, compute_s), devices, used, used == 1 ? "" : "s");
 }
 
-/** Why passes take longer than the work alone: `few` devices are best, or 0 where all are. */
+/** Text for the time of passes beyond the work; `few`: the best number of devices, 0: all. */
 static const char *passes_text(struct hv_arena *arena, bool by_size, double few)
 {
     const char *small =
@@ -290,7 +292,7 @@ static const char *passes_text(struct hv_arena *arena, bool by_size, double few)
                : small;
 }
 
-/** What memory asks for, where that is more than one device. */
+/** Appends the number of devices that the gradients need, where it is above one. */
 static const char *memory_text(struct hv_arena *arena, const struct hv_bound *b,
                                const char *text_so_far)
 {
@@ -300,7 +302,7 @@ static const char *memory_text(struct hv_arena *arena, const struct hv_bound *b,
                : text_so_far;
 }
 
-/** The work and what comes on top of it. */
+/** Text for the work and all further parts of the bound. */
 static const char *parts_text(struct hv_arena *arena, const struct hv_bound *b, const char *passes)
 {
     const struct {
@@ -327,7 +329,7 @@ static const char *parts_text(struct hv_arena *arena, const struct hv_bound *b, 
     return memory_text(arena, b, text_so_far);
 }
 
-/** Fills what a bound is made of beside the work. */
+/** Fills the parts of a bound besides the work. */
 static void set_parts(const struct least *t, struct hv_bound *b)
 {
     b->iteration_s = t->time_s;
@@ -336,18 +338,20 @@ static void set_parts(const struct least *t, struct hv_bound *b)
     b->wait_s = t->waits_s;
     b->passes_s = t->time_s - b->compute_s - t->optimizer_s - t->around_s - t->waits_s;
     if (!(b->passes_s > PART_COUNTS * t->time_s)) {
-        b->passes_s = 0; /* rounding, or fewer devices at work than could be */
+        b->passes_s = 0; /* rounding, or fewer devices in use than are available */
     }
 }
 
-/** Of what passes cost beyond the work: what no size of them saves. */
+/** Splits the time of passes beyond the work: shapes_s is the part that no size of passes avoids.
+ */
 static void set_shapes(const struct hv__prices *p, struct hv_bound *b)
 {
     b->shapes_s = fmin(fmax(0, p->mixed[0] / p->total - b->compute_s), b->passes_s);
     b->passes_s -= b->shapes_s;
 }
 
-/** Why no plan runs at all: nothing to run on, or too little memory together. NULL: one may. */
+/** Reason why no plan can run: no usable device, or too little memory in all. NULL: there is none.
+ */
 static const char *impossible_text(const struct hv_cost *k, struct hv_arena *arena,
                                    const struct hv__work *w, const bool *kinds)
 {

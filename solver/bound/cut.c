@@ -1,12 +1,13 @@
 /**
- * Slow networks: what it costs that a plan uses devices on both sides of a cut.
+ * Bound by slow networks: a plan that uses devices on both sides of a cut sends activations or
+ * gradients across it.
  *
- * Take a cut of the cluster (hv_cost_cuts): zones or groups of nodes against all others, and
- * between them a network that carries little. Let H be the time that activations of the whole batch
- * take over it in one direction, R(Q) that of gradients of parts Q of the model, T' the time up to
- * the end of the reductions. Let every data-parallel rank of a plan keep to one side (the ranks of
- * a stage and its copies may be on different ones). A part may be on both sides, then its gradients
- * are summed over the cut; or on the first only; or on the second only. Either
+ * Take a cut of the cluster (hv_cost_cuts): zones or groups of nodes against all others, and a slow
+ * network between them. Let H be the time of the activations of the whole batch across it in one
+ * direction, R(Q) that of the gradients of parts Q of the model, T' the time up to the end of the
+ * reductions. Let every data-parallel rank of a plan lie on one side (the ranks of a stage and its
+ * copies may lie on different sides). A part may be on both sides, then its gradients are summed
+ * over the cut; or on the first only; or on the second only. Either
  * A. all parts are on both: T' ≥ R(all);
  * B. one is on the first side only and one on the second only: every sequence goes over the cut
  *    between them, forward one way and backward the other, so that each direction carries all of
@@ -31,10 +32,10 @@
  */
 #include "solver/bound/bound_int.h"
 
-/** Times that E is asked. */
+/** Evaluations of E in the search for t. */
 #define TURNS 6
 
-/** A piece of the knapsack: what is worth most per second comes first. */
+/** A piece of the knapsack, sorted by value per second, largest first. */
 struct piece {
     double value, sum_s;
 };
@@ -45,7 +46,7 @@ static double most_of_piece(const struct hv__beyond *x, struct piece p, double k
 {
     double to = fmin(b0 + p.sum_s, x->window_s), best = 0;
     double slope = p.sum_s > 0 ? p.value / p.sum_s : 0;
-    double whole = x->window_s - x->hop_s; /* as much leaves time for the whole batch */
+    double whole = x->window_s - x->hop_s; /* with this much, there is time for the whole batch */
     double top = slope > 0 ? (x->window_s + b0 - k0 / slope) / 2 : to;
     const double tries[] = {b0, to, fmin(fmax(fmax(top, whole), b0), to)};
     for (size_t i = 0; i < HV_COUNT(tries) && b0 <= to; i++) {
@@ -77,7 +78,7 @@ double hv__taken_over(const struct hv__work *w, const double *values)
     return best;
 }
 
-/** One cut as the bound sees it. */
+/** The two sides of one cut. */
 struct sides {
     struct hv_cost *k;
     const struct hv__work *w;
@@ -89,7 +90,7 @@ struct sides {
     double jitter, pass_s;
 };
 
-/** Seconds that the gradients of one part take over the cut. */
+/** Seconds of the gradients of one part across the cut. */
 static double part_s(const struct sides *s, size_t item)
 {
     size_t classes = hv_cost_n_classes(s->k), block = 0;
@@ -133,7 +134,8 @@ static double before_s(const struct sides *s, bool side, double t)
     return hv__bound_by_size(&w, s->arena);
 }
 
-/** Case C before the cut on that side, where that is under `most`; of use from `least` on. */
+/** Case C with the parts before the cut on that side, where it is below `most`; results below
+ * `least` are of no use. */
 static double mostly_s(const struct sides *s, bool side, double least, double most)
 {
     double from = least, to = most, best = 0;
@@ -150,7 +152,7 @@ static double mostly_s(const struct sides *s, bool side, double least, double mo
     return fmax(best, least);
 }
 
-/** Words for a cut that counts; `alone_s`: of the faster side. */
+/** Text for a cut that counts; `alone_s`: bound of the faster side alone. */
 static const char *cut_text(const struct sides *s, const struct hv_bound *b, double more_s,
                             double alone_s)
 {
