@@ -1,11 +1,11 @@
-/** The judge's front: the table of judges, what those of plans with stages check first, and the one
- * of training plans, step by step. */
+/** Entry of the judge: the table of judges, the checks of all plans with stages, and the steps of
+ * the judge of training plans. */
 #include "solver/eval/judges.h"
 #include "solver/eval/serve/serve_int.h"
 #include "solver/eval/timeline/timeline_int.h"
 #include "solver/eval/train/steps.h"
 
-/** Do all ranges of a stage lie in the model? */
+/** True where all ranges of a stage lie in the model. */
 static bool within(const struct hv_stage *s, const struct hv_model *m)
 {
     for (size_t k = 0; k < s->n_ranges; k++) {
@@ -16,7 +16,7 @@ static bool within(const struct hv_stage *s, const struct hv_model *m)
     return s->n_ranges > 0;
 }
 
-/** Do the shapes hold well enough that a stage's ranks can be cut out of its devices? */
+/** True where a stage has enough devices for its ranks. */
 static bool can_be_timed(const struct hv_plan *p, const struct hv_model *m,
                          const struct hv_findings *f)
 {
@@ -58,15 +58,15 @@ static void unknown_metrics(struct hv_metrics *m)
 /* ---- plans with stages --------------------------------------------------------------------------
  */
 
-/** Lists what is judged roughly, and all violations of the format's rules. */
+/** Lists the approximated knobs and all violations of the rules of the plan format. */
 static void check(const struct hv__question *q, struct hv_verdict *out)
 {
     hv__find_rough(q->plan, q->arena, out);
     hv_plan_check(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->findings);
 }
 
-/** Opens the evaluation of a plan that was checked. HV_ENO: it cannot be timed; `err` is left alone
- * where findings already say why, since the verdict is then the answer. */
+/** Starts the evaluation of a checked plan. HV_ENO: it cannot be timed; `err` stays unset where
+ * findings already give the reason, since the verdict is then the answer. */
 static enum hv_status open_lowered(const struct hv__question *q, struct hv_verdict *out,
                                    struct hv__lowered *l, struct hv_err *err)
 {
@@ -110,7 +110,7 @@ static enum hv_status judge_serve(const struct hv__question *q, struct hv_verdic
 /* ---- plans that train ---------------------------------------------------------------------------
  */
 
-/** States the bound of all plans; hv__hold_bound replaces it once the plan is lowered. */
+/** Sets the bound that holds for all plans; hv__hold_bound replaces it after lowering. */
 static void state_bound(const struct hv__question *q, struct hv_bound *b, struct hv_verdict *out)
 {
     *b = (struct hv_bound){.compute_s = HV_UNKNOWN};
@@ -123,7 +123,7 @@ static void state_bound(const struct hv__question *q, struct hv_bound *b, struct
     out->bound_some = b->iteration_s > b->spread_s;
 }
 
-/** Passes, runs and the end of the iteration. */
+/** Prices the passes, simulates the pipelines and adds the end of the iteration. */
 static enum hv_status time_iteration(struct hv__lowered *l, struct hv_verdict *out,
                                      struct hv_err *err)
 {
@@ -145,7 +145,7 @@ static enum hv_status time_iteration(struct hv__lowered *l, struct hv_verdict *o
     return st;
 }
 
-/** Memory, figures and, where asked for, the timeline of a timed iteration. */
+/** Memory, metrics and, on request, the timeline of a timed iteration. */
 static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict *out,
                                   struct hv_err *err)
 {
@@ -156,7 +156,7 @@ static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict
     return st == HV_OK && l->spans ? hv__timeline(l, out, err) : st;
 }
 
-/** The objective's limits are no rule of plans, but an answer that misses them says so. */
+/** Adds findings for exceeded limits of the objective, which are not rules of the plan format. */
 static void check_limits(const struct hv_job *job, struct hv_verdict *out)
 {
     const struct hv_objective *o = &job->objective;
@@ -187,7 +187,7 @@ static void check_limits(const struct hv_job *job, struct hv_verdict *out)
     }
 }
 
-/** Expectations under failures, where the job or the inventory gives their rates. */
+/** Adds expected throughput under failures, where the job or the inventory gives failure rates. */
 static void add_goodput(const struct hv__question *q, struct hv_verdict *out)
 {
     const struct hv_eval_options *o = q->options;
@@ -234,7 +234,7 @@ static bool has_jobs(const struct hv_plan *p)
     return p->n_jobs > 0;
 }
 
-/** Judges of plans; the first that applies judges. */
+/** The judges of plans; the first one that applies is used. */
 static const struct {
     bool (*applies)(const struct hv_plan *p);
     hv__judge_fn *judge;
@@ -247,7 +247,7 @@ static const struct {
 enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct hv_eval_options *o,
                        struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
 {
-    struct hv_err own = {0}; /* findings quote the error, also where the caller wants none */
+    struct hv_err own = {0}; /* findings quote the error, also where the caller passes no `err` */
     const struct hv__question q = {.k = k, .plan = p, .options = o, .arena = arena};
     *out = (struct hv_verdict){.findings = {.arena = arena}};
     unknown_metrics(&out->metrics);

@@ -1,9 +1,9 @@
-/* Asks cost for the terms behind its figures. No figure is made here. */
+/* Collects from the cost model the terms behind its figures. No figure is computed here. */
 #include "solver/eval/explain.h"
 
 #include "solver/base/units.h"
 
-/* What is being explained. */
+/* State of an explanation. */
 struct job {
     struct hv_cost *k;
     struct hv_stage_query q;

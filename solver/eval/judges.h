@@ -1,5 +1,5 @@
 /**
- * Inside eval: the judges that hv_eval chooses from, and what they share. A new kind of plan is a
+ * Inside eval: the judges that hv_eval chooses from, and their interface. A new kind of plan is a
  * new row in the table of eval.c with a judge of this form.
  */
 #ifndef HV_SOLVER_EVAL_JUDGES_H
@@ -9,7 +9,7 @@
 #include "solver/eval/eval.h"
 #include "solver/eval/train/lowered.h"
 
-/** What is to be judged. */
+/** Input of a judge. */
 struct hv__question {
     struct hv_cost *k;
     const struct hv_plan *plan;
@@ -17,12 +17,12 @@ struct hv__question {
     struct hv_arena *arena;
 };
 
-/** A judge fills `out`, of which metrics are HV_UNKNOWN and findings are empty. HV_ENO: nothing can
- * be timed and no finding gives the reason. */
+/** A judge fills `out`, whose metrics are HV_UNKNOWN and whose findings are empty before the call.
+ * HV_ENO: the plan cannot be timed and no finding gives the reason. */
 typedef enum hv_status hv__judge_fn(const struct hv__question *q, struct hv_verdict *out,
                                     struct hv_err *err);
 
-/** Judges every job of a plan for many, and what they are together. HV_ENO: none can be timed. */
+/** Judges every job of a plan for many jobs, and their totals. HV_ENO: no job can be timed. */
 hv__judge_fn hv__judge_jobs HV_NODISCARD;
 
 /** Sets bound, reason and gap of a judged plan to those of the bound that holds for it. `b`: for
