@@ -92,13 +92,13 @@ enum hv_status hv_cycle_ratio(struct hv_arena *a, const struct hv_cycle_edge *ed
             e = r.into[edges[e].from];
         } while (e != edge);
         if (tokens <= 0) {
-            st = hv_err_set(err, HV_ENO, "a circle of %zu steps waits for itself", len);
+            st = hv_err_set(err, HV_ENO, "%zu steps form a cycle and wait for each other", len);
         } else {
             r.lambda = weight / (double)tokens;
         }
     }
     if (st == HV_OK && len == 0) {
-        st = hv_err_set(err, HV_ENO, "nothing repeats: there is no circle with weight");
+        st = hv_err_set(err, HV_ENO, "nothing repeats: there is no cycle with a weight");
     }
     for (size_t i = 0; i < len / 2; i++) { /* found from its end */
         int32_t t = circle[i];

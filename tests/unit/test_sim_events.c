@@ -107,7 +107,7 @@ static void credits_limit_what_is_under_way(void **state)
     s.tasks[1].credits = 3;
     assert_int_equal(play(&s, &plain, &a, &run, &err), HV_ENO);
     assert_string_equal(
-        err.text, "nothing can go on: task 1 waits for 3 credits of pool 0, which has 2 left");
+        err.text, "no task can continue: task 1 waits for 3 credits of pool 0, which has 2 left");
     hv_arena_free(&a);
 }
 
@@ -157,7 +157,7 @@ static void memory_that_is_limited(void **state)
     s.tasks[0].end_bytes = 0;
     assert_int_equal(play(&s, &plain, &a, &run, &err), HV_ENO);
     assert_string_equal(err.text,
-                        "nothing can go on: task 1 waits for 6 of memory 0, which holds 6 of 10");
+                        "no task can continue: task 1 waits for 6 of memory 0, which holds 6 of 10");
     hv_arena_free(&a);
 }
 
@@ -289,7 +289,7 @@ static void a_cap_on_memory(void **state)
     limit[0] = 2;
     assert_int_equal(hv_pipe_play(&x.g, &x.cost, &play, &run, &err), HV_ENO);
     assert_string_equal(err.text,
-                        "nothing can go on: F0.2 on rank 0 waits for 1 of memory 0, which holds 2 "
+                        "no task can continue: F0.2 on rank 0 waits for 1 of memory 0, which holds 2 "
                         "of 2; F1.2 on rank 1 waits for F0.2 on rank 0");
     hv_arena_free(&x.a);
 }

@@ -81,7 +81,7 @@ static void refusals(void **state)
     hv_tasks_run_new(&a, &g, &run);
     assert_int_equal(hv_tasks_run(&a, &g, &run, &err), HV_EUSAGE);
     assert_int_equal(hv_tasks_run_by_priority(&a, &g, &run, &err), HV_ENO);
-    assert_non_null(strstr(err.text, "circle"));
+    assert_non_null(strstr(err.text, "cycle"));
     hv_arena_free(&a);
 }
 

@@ -271,10 +271,10 @@ enum hv_status hv_tasks_run_by_priority(struct hv_arena *scratch, const struct h
     }
     for (size_t i = 0; i < g->n_tasks && v.n_done < g->n_tasks; i++) {
         if (v.left[i] > 0) {
-            st = hv_err_set(err, HV_ENO,
-                            "tasks wait for one another in a circle, task %zu among "
-                            "those that never start",
-                            i);
+            st = hv_err_set(
+                err, HV_ENO,
+                "tasks wait for each other in a cycle; task %zu is one of those that never start",
+                i);
             break;
         }
     }
