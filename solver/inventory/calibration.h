@@ -24,12 +24,12 @@
     X(HV_CAL_STREAM,         "stream",        0.8,  0.83,  0.08, 0.20, 0.98, "share of the memory bandwidth that element-wise kernels reach") \
     X(HV_CAL_CORE_FORWARD,   "core_forward",  0.45, 0.52,  0.25, 0.03, 0.90, "share of the 16-bit peak of a fused attention core, forward") \
     X(HV_CAL_CORE_BACKWARD,  "core_backward", 0.36, 0.4,   0.25, 0.03, 0.90, "the same backward, counting its second score product") \
-    X(HV_CAL_NODE_LINKS,     "node_links",    1,    1,     0.2,  0.20, 2.00, "measured collectives inside a node against the link curves") \
-    X(HV_CAL_NETWORK,        "network",       1,    1,     0.2,  0.10, 2.00, "measured transfers between nodes against the link curves") \
+    X(HV_CAL_NODE_LINKS,     "node_links",    1,    1,     0.2,  0.20, 2.00, "measured rate of collectives inside a node, relative to the link curves") \
+    X(HV_CAL_NETWORK,        "network",       1,    1,     0.2,  0.10, 2.00, "measured rate of transfers between nodes, relative to the link curves") \
     X(HV_CAL_TP_HIDDEN,      "tp_hidden",     0,    0.3,   0.7,  0.00, 0.90, "share of sequence-parallel exchange hidden behind products") \
-    X(HV_CAL_EAGER,          "eager",         1,    2.2,   0.3,  1.00, 8.00, "element-wise traffic of kernels that run one by one against fused ones") \
-    X(HV_CAL_EAGER_CORE,     "eager_core",    1,    0.55,   0.4,  0.10, 1.00, "share of the fused core's rate that such stacks get") \
-    X(HV_CAL_ACCUMULATE,     "accumulate",    0,    0.4,   0.4,  0.00, 2.00, "share of reading and writing gradient sums that shows in a weight-gradient pass") \
+    X(HV_CAL_EAGER,          "eager",         1,    2.2,   0.3,  1.00, 8.00, "element-wise memory traffic of unfused kernels, relative to fused ones") \
+    X(HV_CAL_EAGER_CORE,     "eager_core",    1,    0.55,   0.4,  0.10, 1.00, "share of the fused attention core's rate that unfused stacks reach") \
+    X(HV_CAL_ACCUMULATE,     "accumulate",    0,    0.4,   0.4,  0.00, 2.00, "exposed share of reading and writing gradient sums in a weight-gradient pass") \
     X(HV_CAL_CAST,           "cast",          0,    0.5,   0.5,  0.00, 4.00, "passes over the inputs of an 8- or 4-bit product to quantise them") \
     X(HV_CAL_KERNEL_US,      "kernel_us",     5,    5,     0.3,  0.50, 50.0, "microseconds between two kernels") \
     X(HV_CAL_PASS_US,        "pass_us",       0,    300,   0.8,  0.00, 5e4, "microseconds of host work per pass of a stage") \
@@ -38,7 +38,7 @@
     X(HV_CAL_EXCHANGE_US,    "exchange_us",   0,    20,    1.0,  0.00, 5e3, "microseconds that tensor-parallel ranks wait for each other before an exchange") \
     X(HV_CAL_STEP_MS,        "step_ms",       0,    20,    0.6,  0.00, 500, "milliseconds per iteration outside of passes, reductions and optimizer") \
     X(HV_CAL_JITTER,         "jitter",        0,    0.003, 0.4,  0.00, 0.02, "share of the pipeline's time lost per doubling of the devices that wait for each other") \
-    X(HV_CAL_OVERLAP,        "overlap",       0,    0.1,   0.5,  0.00, 1.00, "seconds compute loses per second of communication under it")
+    X(HV_CAL_OVERLAP,        "overlap",       0,    0.1,   0.5,  0.00, 1.00, "seconds of compute lost per second of overlapped communication")
 /* clang-format on */
 
 /** Index of a parameter. */

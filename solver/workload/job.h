@@ -91,12 +91,12 @@ struct hv_objective {
 /** What is assumed of failures where the job does not say: member, key in files, value, least, most,
  * meaning. */
 #define HV_FAILURE_MAP(X)                                                                                        \
-    X(per_device_h,   "per_device_hour",       1.97e-5, 0, 1e3, "failures of a device and hour, preemptions apart; 419 in 54 days of 16,384 H100 (Llama 3, arXiv:2407.21783, section 3.3.4)") \
+    X(per_device_h,   "per_device_hour",       1.97e-5, 0, 1e3, "failures per device and hour, without preemptions; 419 in 54 days of 16,384 H100 (Llama 3, arXiv:2407.21783, section 3.3.4)") \
     X(detect_s,       "detect_s",              60,  0, 1e6, "until a failure is noticed (estimated)")            \
-    X(replace_s,      "replace_s",             600, 0, 1e9, "until a node that is gone is replaced (estimated)")  \
+    X(replace_s,      "replace_s",             600, 0, 1e9, "until a lost node is replaced (estimated)")  \
     X(restart_s,      "restart_s",             180, 0, 1e6, "start of all processes and communicators (estimated)") \
-    X(regroup_s,      "regroup_s",             10,  0, 1e6, "new communicators among processes that go on (estimated)") \
-    X(store_GBps,     "checkpoint_GBps",       1,   1e-6, 1e6, "what a node writes to and reads from storage (estimated)")
+    X(regroup_s,      "regroup_s",             10,  0, 1e6, "new communicators among the remaining processes (estimated)") \
+    X(store_GBps,     "checkpoint_GBps",       1,   1e-6, 1e6, "storage rate of a node, writing and reading (estimated)")
 /* clang-format on */
 /** How failures are met; all HV_FAILURE_MAP members in the units of their keys. */
 struct hv_failure_rules {
