@@ -1,6 +1,6 @@
 /*
- * Runs for a queue of jobs: what a strategy sees of them, and work on one of them as if it were
- * the run's own. Which devices they get is the strategy's business.
+ * Runs for a queue of jobs: the list of jobs for the strategy, and work on one of them as if it
+ * were the run's own. The strategy chooses the devices of each job.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/offer_int.h"
@@ -45,7 +45,8 @@ size_t hv__queue_find(const struct hv__run *r, const char *name)
     return i;
 }
 
-/** The entry of the queue that job `at` of a plan is, or is a further part of; n_queue: none. */
+/** The queue entry of job `at` of a plan, which may be a further part of that entry; n_queue: none.
+ */
 static size_t entry_of(const struct hv__run *r, const json_t *jobs, size_t at)
 {
     const char *name = json_string_value(json_object_get(json_array_get(jobs, at), "name"));
@@ -123,8 +124,8 @@ struct visit {
     struct hv_run_request request;
 };
 
-/** Calls f at 2 with the ctx of the job; the ctx at 1 has the options. Protected: whatever fails
- * here, the caller gives the run back its own inputs. */
+/** Calls f at 2 with the ctx of the job; the ctx at 1 has the options. It runs protected, so that
+ * the caller can restore the run's own inputs after any error. */
 static int call_inside(lua_State *L)
 {
     struct visit *v = lua_touserdata(L, 3);
@@ -174,7 +175,7 @@ int hv__for_job(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checktype(L, 3, LUA_TFUNCTION);
     if (r->i_job > 0) {
-        return luaL_error(L, "hv.for_job: another one is at work (end it first)");
+        return luaL_error(L, "hv.for_job: another call is active (let it end first)");
     }
     bool alone = r->n_queue == 0 && i == 1; /* the run's own job is the queue */
     luaL_argcheck(L, alone || (i >= 1 && (size_t)i <= r->n_queue), 2,

@@ -1,7 +1,7 @@
 /*
  * Lua state with limits: allocator with a byte cap, count hook with a budget and a deadline, and
- * the one way to call Lua from C (protected, with file:line and traceback). Not for the globals
- * (sandbox.c) and not for what plugins can call (api_*.c).
+ * the one way to call Lua from C (protected, with file:line and traceback). The globals are in
+ * sandbox.c, the functions that plugins can call in api_*.c.
  */
 #include "scripting/host/host_int.h"
 
@@ -121,7 +121,7 @@ void hv__check_stop(lua_State *L)
     }
 }
 
-/** Keeps the levels of a traceback that say something; none where only C was running. */
+/** Keeps the levels of a traceback that name Lua code; none where only C was running. */
 static void keep_traceback(struct hv_host *h, const char *text)
 {
     size_t levels = 0;
@@ -180,7 +180,7 @@ static bool find_position(const char *text, char *file, size_t cap, unsigned *li
     return false;
 }
 
-/** Takes "file:line: text" apart; an error of a C function gets the position of its caller from the
+/** Splits "file:line: text"; an error of a C function gets the position of its caller from the
  * traceback. */
 static void fill_err(const struct hv_host *h, struct hv_err *err, enum hv_status s)
 {

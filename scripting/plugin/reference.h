@@ -1,6 +1,6 @@
 /**
- * The reference of what plugins can call, made from the comments above each function while the
- * program is built. Help, the manual page hetviz-plugin(7) and the tests read these rows.
+ * The reference of the functions that plugins can call, made from the comments above each function
+ * while the program is built. Help, the manual page hetviz-plugin(7) and the tests read these rows.
  */
 #ifndef HV_SCRIPTING_PLUGIN_REFERENCE_H
 #define HV_SCRIPTING_PLUGIN_REFERENCE_H
@@ -14,7 +14,7 @@
 struct hv_api_doc {
     const char *name;    /**< "hv.cost.stage", "plan:eval" (a method), "search.beam" (a library) */
     const char *source;  /**< "scripting/api/api_cost.c:12" */
-    const char *text;    /**< what it does */
+    const char *text;    /**< description */
     const char *params;  /**< "name (type, optional): shape and meaning" */
     const char *returns; /**< "type: shape" */
     const char *units;   /**< units of every number in and out */
@@ -24,7 +24,7 @@ struct hv_api_doc {
 
 /** All rows: functions of the core first, then those of share/lua; *n = how many. */
 const struct hv_api_doc *hv_api_docs(size_t *n);
-/** Does the row describe a function of the core (rather than one of share/lua)? */
+/** True where the row describes a function of the core, not one of share/lua. */
 bool hv_api_is_core(const struct hv_api_doc *d);
 /**
  * Appends the names of all functions that the sandbox really has, one per line, in order of

@@ -1,6 +1,6 @@
 /*
- * What the API tables call back in a run: hv.strategy, and the schedules of plugins. The
- * composition is run.c's.
+ * Functions that the API tables call back in a run: hv.strategy, and the schedules of plugins. The
+ * composition is in run.c.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/plan_int.h"

@@ -1,6 +1,5 @@
 /*
- * Compositions: "a+b" to plugins, and options to those that have them. Not for running them
- * (run.c).
+ * Compositions: splits "a+b" into plugins and distributes options to them. run.c runs them.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/worker/parts_int.h"
@@ -90,7 +89,7 @@ void hv__free_parts(struct hv__part *parts, size_t n)
     }
 }
 
-/** Can the plugin work on this model? Else the reason. */
+/** True where the plugin supports this model; otherwise writes the reason. */
 static bool model_fits(const struct hv_plugin *p, const struct hv_model *m, struct hv_str *reason)
 {
     enum hv_model_kind kind = m->kind;
