@@ -26,7 +26,7 @@
  * every t; the best t is found by halving. The most that can be taken over is a knapsack of parts
  * by value over R, over ν: on each of its straight pieces ν K(T' - ν H) is a parabola.
  *
- * Plans outside (hv__keeps_to_sides): exchanges inside passes cross the cut (tensor, context or
+ * Plans outside (hv__respects_cut): exchanges inside passes cross the cut (tensor, context or
  * expert parallelism), or states are sharded over it; ranks of a stage on both sides have shares of
  * their own, or do not come out even with another stage's; gradients are summed on servers.
  */

@@ -184,7 +184,7 @@ enum hv_status hv__paint_hops(struct hv__painter *p, size_t i_pipeline,
         st = paint_link(p, pl, &w, i, list, facts, err);
         if (st == HV_OK && i_pipeline + 1 == p->l->pipelines.n) {
             size_t done = (HV__AT_DRAWN - HV__AT_RANKS) * (i + 1) / w.n;
-            st = hv__went_on(p->l, HV__AT_RANKS + (unsigned)done, err);
+            st = hv__report_progress(p->l, HV__AT_RANKS + (unsigned)done, err);
         }
     }
     hv_arena_free(&scratch);

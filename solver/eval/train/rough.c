@@ -1,5 +1,5 @@
-/** Which knobs of a plan the judge knows only roughly. One row per knob: what is given, and what is
- * done with it. */
+/** Approximated knobs of a plan. One row per knob: the condition, and how the judge treats the
+ * knob. */
 #include "solver/eval/train/steps.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static void add_plan(struct list *l, const char *key, const char *text)
     add_line(l, hv_arena_printf(l->arena, "%s: %s", key, text));
 }
 
-/** Knobs of experts: each that is given and not timed as it says. */
+/** Knobs of experts that are set but timed differently. */
 static void check_moe(struct list *l, size_t r, size_t i, const struct hv_moe_knobs *m)
 {
     const struct {
@@ -103,7 +103,7 @@ static void check_zero(struct list *l, size_t r, size_t i, const struct hv_stage
     }
 }
 
-/** Does the schedule keep to what stages say of micro-batches in flight? */
+/** True where the schedule respects the limits of stages on micro-batches in flight. */
 static bool decides_by_memory(const char *schedule)
 {
     const struct hv_schedule_row *row = NULL;
@@ -150,7 +150,7 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
     }
 }
 
-/** What of a serving plan is not looked at: it runs forward only, and has no iteration. */
+/** Approximated knobs of a serving plan, which runs forward only and has no iteration. */
 static void check_serve(const struct hv_plan *p, struct list *l)
 {
     for (size_t r = 0; r < p->n_replicas; r++) {
@@ -162,7 +162,7 @@ static void check_serve(const struct hv_plan *p, struct list *l)
     }
 }
 
-/** Do micro-batches of a replica give samples of modules? */
+/** True where micro-batches of a replica give samples of modules. */
 static bool gives_samples(const struct hv_replica *r)
 {
     for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
@@ -173,7 +173,7 @@ static bool gives_samples(const struct hv_replica *r)
     return false;
 }
 
-/** How gradients are reduced: rows of the plan. */
+/** Approximated knobs of the gradient reduction. */
 static void check_sync(const struct hv_sync *y, struct list *l)
 {
     if (y->kind == HV_SYNC_PARTIAL && y->weights == HV_WEIGHTS_STALENESS) {
@@ -192,7 +192,7 @@ static void check_sync(const struct hv_sync *y, struct list *l)
     }
 }
 
-/** What only a plan that trains has. */
+/** Approximated knobs of training plans. */
 static void check_train(const struct hv_plan *p, struct list *l)
 {
     for (size_t r = 0; r < p->n_replicas; r++) {

@@ -1,4 +1,5 @@
-/** Words of a verdict: names of the causes of time, how workers agree, knobs judged roughly. */
+/** Texts of a verdict: names of the causes of time, description of stale synchronization,
+ * approximated knobs. */
 #include "solver/eval/verdict/verdict.h"
 
 #include "solver/base/units.h"
