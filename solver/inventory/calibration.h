@@ -1,6 +1,7 @@
 /**
- * How close the kernels and links of a class of devices come to their peaks in training: a few
- * named numbers per class, fitted on published measurements (listed in share/calibration).
+ * Calibration: the share of their peaks that kernels and links of a class of devices reach in
+ * training: a few named numbers per class, fitted on published measurements (listed in
+ * share/calibration).
  *
  * A data sheet gives the peak of a device; these numbers give the share of it that training
  * reaches. The table below is the only list of them: it feeds the reader, the schema's words, the
@@ -14,8 +15,8 @@
 #include <stddef.h>
 
 /* clang-format off */
-/** Constant, name in files, value where nothing is known of the class, typical value and its spread
- * (of the logarithm), least, most, meaning. Shares are of the vendor's figure. Typical values are
+/** Constant, name in files, value for devices without a class, typical value and its spread (of the
+ * logarithm), least, most, meaning. Shares are of the vendor's figure. Typical values are
  * estimates from kernel timings and papers; a fit is drawn towards them. */
 #define HV_CALIBRATION_MAP(X)                                                                              \
     X(HV_CAL_GEMM_16,        "gemm_16bit",    0.6,  0.68,  0.15, 0.05, 0.95, "share of the 16-bit peak that large products sustain in training") \
@@ -52,7 +53,7 @@ enum hv_calibrated {
 /** One row of the table above. */
 struct hv_calibrated_row {
     const char *name, *doc;
-    double plain;           /**< of devices without a class: no cost that nobody measured */
+    double plain;           /**< value for devices without a class: no unmeasured cost is added */
     double typical, spread; /**< prior of a fit: exp(spread) is one standard deviation */
     double least, most;
 };
@@ -63,20 +64,20 @@ extern const struct hv_calibrated_row hv_calibrated_rows[HV_CALIBRATED_N];
 struct hv_calibration {
     const char *name;    /**< of the class, e.g. "A100"; "generic" */
     const char *devices; /**< prefixes of device names, joined by commas; "" for generic */
-    const char *source;  /**< what it was fitted on, for explanations */
-    const char *like;    /**< class made in the same process, to stand in where nobody else measured
-                            this one; NULL: none */
+    const char *source;  /**< data of the fit, for explanations */
+    const char *like; /**< similar class, made in the same process, to use where this class was not
+                         measured; NULL: none */
     double v[HV_CALIBRATED_N];
 };
 
 /** No class at all: every parameter at its plain value. Static. */
 const struct hv_calibration *hv_calibration_generic(void);
-/** A class that nobody measured: every parameter at its typical value. Static. */
+/** An unmeasured class: every parameter at its typical value. Static. */
 const struct hv_calibration *hv_calibration_typical(void);
 
 /**
- * Does a class hold for the device of that name? A prefix matches up to the end of the name or a
- * dash: "A100" holds for "A100-SXM-80GB", not for "A1000". O(prefixes).
+ * True where a class holds for the device of that name. A prefix matches up to the end of the name
+ * or a dash: "A100" holds for "A100-SXM-80GB", not for "A1000". O(prefixes).
  */
 bool hv_calibration_matches(const struct hv_calibration *c, const char *device);
 
