@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/** A search in a run. */
+/** State of a search inside a run. */
 struct searching {
     struct hv__run *run;
     double share; /**< of the run's time */
@@ -32,7 +32,7 @@ static void planner_incumbent(void *ctx, const struct hv_plan *plan)
     json_t *tree = hv_plan_to_json(plan, NULL, NULL, NULL);
     enum hv_status s = hv__offer(w->run, tree, NULL);
 
-    (void)s; /* what the host refuses is just not kept */
+    (void)s; /* a plan that the host refuses is not kept */
     json_decref(tree);
 }
 
@@ -77,13 +77,13 @@ static const struct hv_plan *read_options(lua_State *L, double *share)
 }
 
 /***
-hetviz's own search over plans, inside the limits of this run: bounds and better and better plans
-are shown while it runs.
+hetviz's own search over plans, within the limits of this run. It reports lower bounds and improved
+plans while it runs.
 @function hv.plan.auto
-@tparam[opt] table options {start = a plan, which alone is improved, share = of the time limit
-that may have passed when it ends (1)}
+@tparam[opt] table options {start = a plan to improve instead of a search over all plans, share =
+share of the time limit after which the search ends (1)}
 @treturn handle plan: with check, eval and table; nil and the reason where there is none, or where
-the search has no words for the start
+the search cannot express the start
 @units share is a fraction; budget and time limit are those of the run
 @raise outside of plan(), unknown options
 @usage local best, why = hv.plan.auto { share = 0.6 }
@@ -108,7 +108,7 @@ static int plan_auto(lua_State *L)
         hv_bound_iteration(r->cost, &r->host->arena, &bound);
         emit_bound(r, bound.spread_s);
     } else {
-        o.progress = NULL; /* its parts say nothing of the whole */
+        o.progress = NULL; /* its parts do not give a bound for the whole */
     }
     if (q->budget > 0) {
         o.budget = q->budget > r->evaluations ? q->budget - r->evaluations : 1;

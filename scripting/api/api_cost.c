@@ -10,8 +10,9 @@
 
 #define BYTES_MAX 1e15
 
-/** Send buffer of an all-to-all that its busiest member fills or drains as much as that of `matrix`
- * (rows of bytes from member to member; what stays on a member does not count), of n members. */
+/** Send buffer of a uniform all-to-all of n members whose load per member equals that of the
+ * busiest member of `matrix` (rows of bytes from member to member; bytes that stay on a member do
+ * not count). */
 static double matrix_bytes(lua_State *L, const char *fn, size_t n)
 {
     double *in = hv_arena_new(&hv__host(L)->arena, double, n + 1), busiest = 0;
@@ -42,7 +43,7 @@ static double matrix_bytes(lua_State *L, const char *fn, size_t n)
     return n > 1 ? busiest * (double)n / (double)(n - 1) : 0;
 }
 
-/** The field `bytes`, or what stands for it under a `matrix`. */
+/** The field `bytes`, or the equivalent of `matrix`. */
 static double collective_bytes(lua_State *L, const char *fn, size_t n, int op)
 {
     bool given = lua_getfield(L, 1, "matrix") != LUA_TNIL;

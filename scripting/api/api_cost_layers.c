@@ -58,7 +58,7 @@ static size_t push_kinds(lua_State *L, int i, const struct hv_cluster *c, enum h
 }
 
 /***
-Prices every layer on every kind of device once; sums over ranges are then free.
+Prices every layer on every kind of device once; sums over ranges then take constant time.
 @function hv.cost.layers
 @tparam table q {kinds = list of names (default: all that compute in the precision), tp, cp, ep,
 micro_batch, tokens, context, recompute, sequence_parallel}; times are those of one rank for one
@@ -195,7 +195,7 @@ last layer. O(1).
 @tparam[opt] string phase forward, backward or both (the default)
 @treturn number time of one micro-batch on one rank
 @units seconds
-@raise a layer that is not there, a kind the table was not made for
+@raise a layer that does not exist, a kind that the table does not have
 @usage local kind = ctx.cluster:groups()[1].kind
 print(hv.cost.layers{tp = 2}:time(1, 4, kind, "forward"))
 */
@@ -218,7 +218,7 @@ The times of all layers at once, for loops in Lua and for hv.opt.partition.
 @tparam[opt] string phase forward, backward or both (the default)
 @treturn table list of one number per layer, layers:time(i, i) each
 @units seconds
-@raise a kind the table was not made for
+@raise a kind that the table does not have
 @usage local kind, n = ctx.cluster:groups()[1].kind, ctx.model.n_layers
 local times = hv.cost.layers{tp = 2}:times(kind)
 print(#times, hv.opt.partition{n = n, parts = 2, load = times}.value)
@@ -238,12 +238,12 @@ static int table_times(lua_State *L)
 }
 
 /***
-What layers:bytes says of every layer, at once.
+The result of layers:bytes for every layer, in one list.
 @function layers:sizes
 @tparam[opt] string what parameters, saved (the default) or output
 @treturn table list of one number per layer
 @units bytes; parameters are a count
-@raise another word
+@raise another value of what
 @usage print(#hv.cost.layers{}:sizes("parameters"))
 */
 static int table_sizes(lua_State *L)
@@ -267,9 +267,9 @@ Bytes of a range of layers, or how many parameters it has.
 @tparam integer j last layer, i − 1 for an empty range
 @tparam[opt] string what parameters, saved (the default) or output
 @treturn number parameters: a count on one rank; saved: bytes kept from forward to backward for one
-micro-batch; output: bytes handed on behind layer j by all ranks of a tensor group
+micro-batch; output: bytes sent behind layer j by all ranks of a tensor-parallel group
 @units bytes; parameters are a count
-@raise a layer that is not there, another word
+@raise a layer that does not exist, another value of what
 @usage local t = hv.cost.layers{tp = 2}
 print(t:bytes(1, 4, "saved"), t:bytes(1, 4, "parameters"))
 */

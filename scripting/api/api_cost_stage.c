@@ -1,7 +1,7 @@
 /*
- * hv.cost.stage and hv.cost.memory: one stage priced. A loop over candidates asks for the same
- * stage again and again, with other layers or another micro-batch; the plan that stands behind it
- * is built once per set of the other keys. Every number comes from solver/cost.
+ * hv.cost.stage and hv.cost.memory: one stage priced. A loop over candidates prices the same stage
+ * many times, with other layers or another micro-batch; the plan behind the stage is built once per
+ * set of the other keys. Every number comes from solver/cost.
  */
 #include "scripting/api/cost_int.h"
 #include "scripting/api/input_int.h"
@@ -16,11 +16,12 @@
 #define KEY_MAX   1024
 #define KEY_DEPTH 4
 
-/** What of a stage query decides its plan besides `layers` and micro_batch, as bytes. */
+/** Key of a stage query: the members that determine its plan besides `layers` and micro_batch, as
+ * bytes. */
 struct key {
     char text[KEY_MAX];
     size_t n;
-    bool complete; /**< false: something in the query is too long or too deep to be a key */
+    bool complete; /**< false: the query is too long or too deep for a key */
 };
 
 static void add_bytes(struct key *k, const void *bytes, size_t n)
@@ -78,7 +79,8 @@ static void add_value(lua_State *L, int i, struct key *k, int depth)
     }
 }
 
-/** Is `layers` of argument 1 one range inside the model, cut between layers or their halves? */
+/** True where `layers` of argument 1 is one range inside the model, cut between layers or their
+ * halves. */
 static bool read_range(lua_State *L, size_t n_layers, struct hv_range *out)
 {
     bool ok = lua_getfield(L, 1, "layers") == LUA_TTABLE && lua_rawlen(L, -1) == 2;
@@ -177,7 +179,7 @@ static struct hv__plan *build_plan(lua_State *L, int64_t micro_batch, int64_t co
     return p;
 }
 
-/** Pushes the table of plans by key; a full one is thrown away. */
+/** Pushes the table of plans by key; a full table is replaced by an empty one. */
 static void push_cache(lua_State *L)
 {
     if (lua_getfield(L, LUA_REGISTRYINDEX, CACHE) == LUA_TTABLE) {
@@ -287,8 +289,8 @@ static void push_memory(lua_State *L, const struct hv_memory *m, const struct hv
     lua_setfield(L, -2, "fits");
 }
 
-/** Prices the stage at argument 1 on its slowest data-parallel rank, as far as rank 1 stands for
- * all. Returns the seconds of that rank's optimizer step, all of it on the device. */
+/** Prices the stage at argument 1 on its first data-parallel rank, which stands for all. Returns
+ * the seconds of that rank's optimizer step, all of it on the device. */
 static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
                           struct hv_memory *memory, double *in_flight)
 {
@@ -310,7 +312,7 @@ static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
 }
 
 /***
-Prices one stage: what one micro-batch costs on its first data-parallel rank, and its memory.
+Prices one stage: the time of one micro-batch on its first data-parallel rank, and its memory.
 @function hv.cost.stage
 @tparam table q the stage's keys as in a plan file, and micro_batch, count (equal pipelines),
 in_flight (micro-batches alive), tp_rank (from 1: whose memory, where tensor shards are unequal)
@@ -318,7 +320,7 @@ in_flight (micro-batches alive), tp_rank (from 1: whose memory, where tensor sha
 ep, zero}, optimizer_s (the step after the last micro-batch), hop_bytes, flops,
 memory = as hv.cost.memory}
 @units seconds, bytes and FLOP; micro_batch is a number of sequences
-@raise keys that no stage has, addresses that are not there, a device without the precision
+@raise keys that a stage does not have, addresses that do not exist, a device without the precision
 @usage local s = hv.cost.stage{devices = ctx.cluster:address{1, 2}, layers = {0, 4}, tp = 2}
 print(s.forward_s, s.memory.peak_bytes, s.memory.fits)
 */

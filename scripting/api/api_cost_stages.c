@@ -36,7 +36,7 @@ static const double *in_flight_of(lua_State *L, const char *fn, size_t n, double
     return list;
 }
 
-/** Are all of them ranges of the model's layers? */
+/** True where all of them are ranges of the model's layers. */
 static void check_ranges(lua_State *L, const char *fn, const double *ranges, size_t n)
 {
     int n_layers = (int)hv_cost_model(hv__run_of(L, fn)->cost)->n_blocks;
@@ -88,8 +88,8 @@ static void set_list(lua_State *L, const char *key, const double *x, size_t n)
 }
 
 /***
-Prices one stage for many ranges of layers in one call: what an inner loop over cuts needs. Each
-figure equals that of hv.cost.stage for the same range.
+Prices one stage for many ranges of layers in one call, for inner loops over cuts. Each figure
+equals that of hv.cost.stage for the same range.
 @function hv.cost.stages
 @tparam table q the stage's keys as in a plan file but `layers`, micro_batch, count, in_flight (a
 number, or a list of one per range), and ranges = {first, last, first, last, …} (flat list, from 1,
@@ -97,7 +97,7 @@ inclusive)
 @treturn table lists of one number per range: {forward_s, backward_s (with recompute), weight_s,
 activation_bytes (one micro-batch), hop_bytes, peak_bytes}, and limit_bytes, one number
 @units seconds and bytes
-@raise wrong keys, ranges outside the model, devices that are not there
+@raise wrong keys, ranges outside the model, devices that do not exist
 @usage local ids = {}
 for i, d in ipairs(ctx.cluster:devices()) do if i <= 2 then ids[i] = d.id end end
 local f = hv.cost.stages{devices = ctx.cluster:address(ids), tp = 2, ranges = {1, 2, 1, 4}}
@@ -169,7 +169,7 @@ static void push_why(lua_State *L, const struct hv_why *why)
 }
 
 /***
-Prices one half of a layer, the embedding or the head on a kind of device, and says why.
+Prices one half of a layer, the embedding or the head on a kind of device, and explains the price.
 @function hv.cost.op
 @tparam table q {op = "attention|ffn|embedding|head", layer = 1, device = name of a kind, phase =
 "forward|backward|both" (both), tp, cp, ep, micro_batch, tokens, context, recompute,

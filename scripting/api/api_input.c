@@ -20,13 +20,13 @@ static void set_kind(lua_State *L, const struct hv_device_kind *k)
 }
 
 /***
-All devices of nodes that are in use, in order of their numbers.
+All usable devices, in the order of their numbers.
 @function cluster:devices
 @treturn table list of {id, kind, class, group, node, domain, slot, zone, fabric, memory_bytes,
 memory_bytes_per_s, flops_per_s, usd_per_h}; domain numbers the runs of nodes that share the device
 link (a node alone is one); flops_per_s is the dense peak in the job's precision and missing where
-the device cannot compute in it; usd_per_h is the node's price shared out; devices that a replan
-lost are not there
+the device cannot compute in it; usd_per_h is the node's price divided by its devices; the list
+leaves out devices that a replan lost
 @units bytes, FLOP per second, USD per hour; id, node, domain and slot are numbers from 1
 @raise a handle of a run that has ended
 @usage for _, d in ipairs(ctx.cluster:devices()) do print(d.id, d.kind) end
@@ -99,8 +99,8 @@ static void push_group(lua_State *L, const struct hv_node_group *group, size_t s
 Groups of identical nodes, one row per device kind of the node. Device i of node k (from 1) has the
 number first + (k - 1) * stride + (i - 1).
 @function cluster:groups
-@treturn table list of {name, kind, class, fabric, zone, count (nodes), from (which node of the
-group is the first here; 1 but in a replan, where a row is a run of nodes that lost nothing),
+@treturn table list of {name, kind, class, fabric, zone, count (nodes), from (number of the row's
+first node in its group; 1 except in a replan, where a row is a run of nodes without lost devices),
 devices (of this kind in a node), first, stride, first_node, domain_nodes, memory_bytes,
 flops_per_s, usd_per_h}; domain_nodes consecutive nodes share the device link
 @units bytes, FLOP per second, USD per hour of one node; first and first_node are numbers from 1
@@ -176,7 +176,7 @@ static uint32_t *ids_at(lua_State *L, int i, const struct hv_cluster *c, size_t 
 The address of a list of devices, order kept, as plans write it.
 @function cluster:address
 @tparam table ids list of device numbers
-@treturn string|table one address, or a list of them where one cannot say it
+@treturn string|table one address, or a list of addresses where one cannot describe the devices
 @units none: device numbers, from 1
 @raise an empty list, a number that no device has
 @usage print(ctx.cluster:address{1, 2})
@@ -211,7 +211,7 @@ The devices of an address, the way back from cluster:address.
 @tparam string|table address one address or a list of them, as a stage's `devices`
 @treturn table list of device numbers in written order
 @units none: device numbers, from 1
-@raise an address that is not in the cluster, with what is
+@raise an address that the cluster does not have; the message names the groups it has
 @usage print(#ctx.cluster:ids(ctx.cluster:groups()[1].name .. "[0].*"))
 */
 static int cluster_ids(lua_State *L)

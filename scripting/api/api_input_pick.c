@@ -1,5 +1,5 @@
 /*
- * cluster:pick: free devices by a policy. Not for the other views of the cluster (api_input.c).
+ * cluster:pick: free devices by a policy. The other views of the cluster are in api_input.c.
  */
 #include "scripting/api/input_int.h"
 #include "solver/base/units.h"
@@ -11,7 +11,7 @@
 struct candidate {
     uint32_t id, node;
     double flops_per_s, memory_bytes;
-    uint32_t slot_on_node; /**< how many usable ones of its node come before it */
+    uint32_t slot_on_node; /**< number of usable devices of its node before it */
     bool fresh;            /**< no device of its node is in use */
 };
 
@@ -22,7 +22,7 @@ static int compare_numbers(double a, double b)
     return (a > b) - (a < b);
 }
 
-/** Order of policy fresh; the others put one comparison in front of it. */
+/** Order of policy fresh; the other policies compare one more figure first. */
 static int by_fresh(const void *pa, const void *pb)
 {
     const struct candidate *a = pa, *b = pb;

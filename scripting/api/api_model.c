@@ -1,6 +1,6 @@
 /*
- * The model as lists: its layers, and its operators with what flows between them. Counts come from
- * solver/workload. Not for prices (api_cost*.c).
+ * The model as lists: its layers, and its operators with the data flows between them. Counts come
+ * from solver/workload; prices are in api_cost*.c.
  */
 #include "scripting/api/input_int.h"
 #include "solver/base/units.h"
@@ -113,7 +113,7 @@ static void add_edge(lua_State *L, int edges, size_t from, size_t to, double byt
     lua_rawseti(L, edges, (lua_Integer)lua_rawlen(L, edges) + 1);
 }
 
-/** What model:graph is asked for. */
+/** Arguments of model:graph. */
 struct asked {
     const struct hv_model *m;
     const struct hv_job *job;
@@ -253,14 +253,14 @@ static void read_stage(lua_State *L, struct asked *a)
 }
 
 /***
-The model as operators and what flows between them: the chain of a transformer or of measured
+The model as operators and the data flows between them: the chain of a transformer or of measured
 layers, the operators of a graph model, or the modules.
 @function model:graph
 @tparam[opt] table q {stage = {first, last} layers (all), fine = attention and feed-forward as
 operators of their own (false)}; both only for models with layers
 @treturn table {ops = list of {id, op, layer, flops (forward), parameters, output_bytes, of graph
 models also time_s, group, device_class, out, contract = lists of dimensions}, edges = list of
-{from, to, bytes}, dims = {name = size}}; what is not known is missing, or 0 in an edge
+{from, to, bytes}, dims = {name = size}}; unknown values are missing, or 0 in an edge
 @units FLOP and bytes of one sequence; parameters are counts; layers and positions in ops from 1
 @raise layers the model does not have, unknown keys
 @usage local g = ctx.model:graph{stage = {1, 4}, fine = true}

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/** Most values of a time function that are looked at. */
+/** Most values that are read of a time function. */
 #define CALLS_MAX 1000000
 
 static void push_distribution(lua_State *L, const struct hv_distribution *d, size_t n, int64_t base)

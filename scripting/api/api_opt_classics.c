@@ -105,7 +105,7 @@ static int no(lua_State *L, const char *why)
 }
 
 /***
-Chooses one option out of every group so that the values are worth most within the capacity. Exact.
+Chooses one option of every group so that the sum of values is largest within the capacity. Exact.
 @function hv.opt.knapsack
 @tparam table q {items = list of groups, each a list of options {value, weight}; cap}
 @treturn table {choices = option of each group, value, weight, bound, proven}; nil and the reason
@@ -188,7 +188,7 @@ static size_t read_edges(lua_State *L, const char *fn, struct hv_flow_edge **out
 }
 
 /***
-The most that can flow from source to sink, and the cut that limits it. Exact.
+The maximum flow from source to sink, and the minimum cut that limits it. Exact.
 @function hv.opt.maxflow
 @tparam table q {edges = list of {from, to, capacity}, source, sink}
 @treturn table {value, flows = one per edge, cut = nodes on the source's side, proven}
@@ -280,7 +280,7 @@ static int opt_assign(lua_State *L)
     }
     if (!r.feasible) {
         lua_pushnil(L);
-        lua_pushfstring(L, "%d rows at least find no allowed column", (int)r.unmatched);
+        lua_pushfstring(L, "at least %d rows have no allowed column", (int)r.unmatched);
         return 2;
     }
     lua_createtable(L, 0, 4);
@@ -362,12 +362,12 @@ static const double *numbers_or_null(lua_State *L, const char *fn, const char *k
 /***
 Cuts a weighted graph into balanced parts with little weight between them. A multilevel heuristic.
 @function hv.opt.cut
-@tparam table q {weights = one per node, edges = list of {u, v, weight}, parts, shares = how the
-weight is to be shared out (evenly), tolerance = 0.05, seed = 1}
+@tparam table q {weights = one per node, edges = list of {u, v, weight}, parts, shares = target
+share of the weight per part (equal), tolerance = 0.05, seed = 1}
 @treturn table {parts = one per node, loads, value = weight of the cut edges, excess = largest load
 above its tolerance}
 @units any, the same in and out; nodes and parts are numbers from 1; tolerance and shares are shares
-@raise negative or unknown weights, nodes that are not there
+@raise negative or unknown weights, nodes that do not exist
 @usage local r = hv.opt.cut{weights = {1, 1, 1, 1}, edges = {{1, 2, 5}, {2, 3, 1}, {3, 4, 5}}, parts
 = 2} assert(r.value == 1)
 */

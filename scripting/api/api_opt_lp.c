@@ -230,7 +230,7 @@ Solves the program; every answer is checked against the model.
 variable and missing where there is no solution; duals (one per row) and reduced costs (one per
 variable) exist without integer variables; ranges = {cost, rhs}: how far each number may move alone
 before x (a cost) or the duals (a right-hand side) change, lists of {from, till} with -math.huge and
-math.huge where there is no end and nil where the time was over
+math.huge where there is no end and nil where the time limit was reached
 @units time_limit_s in seconds; gap is a share
 @raise wrong arguments, ranges with integer variables
 @usage local lp = hv.opt.lp{}
@@ -283,7 +283,7 @@ static int lp_solve(lua_State *L)
 
 /***
 Allows at most one variable of a list (type 1), or at most two neighbours in it (type 2), to differ
-from 0. What that needs is added to the program as rows and binary variables.
+from 0. The rows and binary variables for this are added to the program.
 @function lp:sos
 @tparam table variables a list of two or more variables with finite bounds
 @tparam[opt] integer type 1 (default) or 2

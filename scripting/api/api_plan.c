@@ -1,5 +1,5 @@
 /*
- * hv.plan.new and plan handles: check, eval, table. The tree of the handle is what the run judges.
+ * hv.plan.new and plan handles: check, eval, table. The run judges the tree of the handle.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/offer_int.h"
@@ -52,7 +52,7 @@ struct hv__plan *hv__plan_make(lua_State *L, int i)
         return hv__plan_at(L, -1);
     }
     luaL_checktype(L, i, LUA_TTABLE);
-    /* what a plan holds lies outside Lua's memory: collecting has to keep up with making */
+    /* a plan lies outside Lua's memory, so each new plan triggers a step of the collector */
     lua_gc(L, LUA_GCSTEP, COLLECT_KIB);
     struct hv__plan *p = lua_newuserdatauv(L, sizeof *p, 0);
     memset(p, 0, sizeof *p);
@@ -82,7 +82,7 @@ be left out).
 layers, …}}, schedule, sync, …}; a handle is given back as it is
 @treturn handle plan: with check, eval and table
 @units those of a plan file (MiB, counts); layers from 0, half open
-@raise keys that no plan has, values of another type, addresses that are not there
+@raise keys that a plan does not have, values of another type, addresses that do not exist
 @usage local g = ctx.cluster:groups()[1]
 local p = hv.plan.new{micro_batch = 1, replicas = {{micro_batches = ctx.job.global_batch, stages = {
   {devices = g.name .. "[0].*", layers = {0, ctx.model.n_layers}, tp = g.devices}}}}}
@@ -94,7 +94,7 @@ static int plan_new(lua_State *L)
     return 1;
 }
 
-/** Rules alone: `within` says whether the objective's limits are kept. */
+/** Lists violated rules only: `within` tells whether the plan is within the objective's limits. */
 static void push_findings(lua_State *L, const struct hv_findings *f)
 {
     lua_Integer n = 0;
@@ -158,11 +158,12 @@ static void push_flow(lua_State *L, const struct hv_serving *s)
 /***
 Judges the plan as `hetviz eval` does. Counts as one evaluation of the budget.
 @function plan:eval
-@treturn table {iteration_s, value = what the job minimises (where its price or deadline is missed:
-more than any within, by how far), tokens_per_s, mfu, bubble, exact,
-within = keeps to the job's price and deadline, violations = list as plan:check, memory = list of
-{replica, stage, device, peak_bytes, limit_bytes, activations_bytes}}, of a plan that serves no
-iteration_s, but flow as a plan file has it; nil and the reason when nothing can be timed
+@treturn table {iteration_s, value = the figure that the job minimises (where the plan misses the
+price or the deadline: a value above that of every plan within them, which grows with the excess),
+tokens_per_s, mfu, bubble, exact, within = true when the plan is within the job's price and
+deadline, violations = list as plan:check, memory = list of {replica, stage, device, peak_bytes,
+limit_bytes, activations_bytes}}; a plan that serves has no iteration_s, but flow as in a plan file;
+nil and the reason when nothing can be timed
 @units seconds, tokens per second, bytes; value in seconds, USD per million tokens or joules; mfu
 and bubble are shares
 @raise a handle of a run that has ended
@@ -222,7 +223,7 @@ static int plan_table(lua_State *L)
 }
 
 /***
-Sets a heuristic beside exhaustive search on cases small enough for it: oracle.compare of
+Compares a heuristic with exhaustive search on cases small enough for it: oracle.compare of
 the library `testing.oracle`, where plans are states unless `cost` says otherwise.
 @function hv.plan.oracle
 @tparam table q {cases = list, solve = function(case) giving a state, states = function(case) giving
@@ -251,7 +252,8 @@ static int plan_oracle(lua_State *L)
     return 1;
 }
 
-/** A member that a plan handle does not have: nil would hide the mistake. */
+/** Raises an error for a member that a plan handle does not have, since nil would hide the mistake.
+ */
 static int no_member(lua_State *L)
 {
     return luaL_error(L,

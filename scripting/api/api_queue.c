@@ -14,8 +14,8 @@ struct visit {
     struct hv_run_request request;
 };
 
-/** Calls f at 2 with the ctx of the job; the ctx at 1 has the options. Protected: whatever fails
- * here, the caller gives the run back its own inputs. */
+/** Calls f at 2 with the ctx of the job; the ctx at 1 has the options. It runs protected, so that
+ * the caller can restore the run's own inputs after any error. */
 static int call_inside(lua_State *L)
 {
     struct visit *v = lua_touserdata(L, 3);
@@ -65,7 +65,7 @@ int hv__for_job(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checktype(L, 3, LUA_TFUNCTION);
     if (r->i_job > 0) {
-        return luaL_error(L, "hv.for_job: another one is at work (end it first)");
+        return luaL_error(L, "hv.for_job: another call is active (let it end first)");
     }
     bool alone = r->n_queue == 0 && i == 1; /* the run's own job is the queue */
     luaL_argcheck(L, alone || (i >= 1 && (size_t)i <= r->n_queue), 2,

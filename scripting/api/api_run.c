@@ -1,6 +1,6 @@
 /*
  * hv.log, hv.random, hv.stopping, hv.progress, hv.incumbent, hv.bound, hv.strategies, hv.strategy:
- * the run itself. What belongs to a run only does nothing while a plugin is merely looked at.
+ * the run itself. Functions that need a run do nothing while only the metadata of a plugin is read.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/offer_int.h"
@@ -60,10 +60,10 @@ static json_t *new_event(const char *name)
 }
 
 /***
-Says how far the run is.
+Reports the progress of the run.
 @function hv.progress
 @tparam number frac from 0 to 1
-@tparam[opt] string text what is being done
+@tparam[opt] string text the current step
 @treturn nil nothing
 @units frac is a share
 @raise a share below 0 or above 1; outside a run
@@ -87,12 +87,12 @@ static int api_progress(lua_State *L)
 }
 
 /***
-Hands over a plan that is good already: it is judged, shown, and kept if the run is cut short.
+Reports a good plan during the search: it is judged, shown, and kept if the run ends early.
 @function hv.incumbent
 @tparam handle|table plan handle, or table as hv.plan.new takes {micro_batch, replicas, …}
 @treturn boolean true when it is the best so far; false and the reason when it cannot be judged
 @units none
-@raise a table that is no plan; outside a run
+@raise a table that is not a plan; outside a run
 @usage assert(hv.incumbent(hv.strategy("uniform")))
 */
 static int api_incumbent(lua_State *L)
@@ -102,15 +102,15 @@ static int api_incumbent(lua_State *L)
     const json_t *before = r->best;
 
     lua_settop(L, 1);
-    if (r->i_job > 0) { /* of one job, not of the run */
+    if (r->i_job > 0) { /* this plan is for one job, not for the run */
         lua_pushboolean(L, 0);
-        lua_pushliteral(L, "inside hv.for_job nothing is kept");
+        lua_pushliteral(L, "inside hv.for_job no plan is kept");
         return 2;
     }
     r->calls->compose(L, r);
     if (lua_isnil(L, 1)) {
         lua_pushboolean(L, 0);
-        lua_pushliteral(L, "the composition refuses it");
+        lua_pushliteral(L, "the composition refuses the plan");
         return 2;
     }
     const struct hv__plan *p = hv__plan_make(L, 1);
@@ -130,7 +130,7 @@ static int api_incumbent(lua_State *L)
 }
 
 /***
-Says that no plan of this search can be faster.
+Reports a lower bound of the iteration time of all plans of this search.
 @function hv.bound
 @tparam number seconds least iteration time, in seconds
 @treturn nil nothing
@@ -154,9 +154,9 @@ static int api_bound(lua_State *L)
 }
 
 /***
-Should the search end now? True near the time limit and when the budget of evaluations is spent.
-With a share, true when that part of the time is used: what only lists candidates ends then and
-leaves the rest to judging them.
+True when the search should end: near the time limit and when the budget of evaluations is spent.
+With a share, true when that part of the time is used, so that a step that only lists candidates
+leaves the rest of the time for their evaluation.
 @function hv.stopping
 @tparam[opt] number share of the time until then, from 0 to 1 (1)
 @treturn boolean true when it should

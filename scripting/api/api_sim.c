@@ -1,5 +1,5 @@
 /*
- * hv.sim: pipeline schedules of the simulator. Numbers only; what a schedule costs on a cluster is
+ * hv.sim: pipeline schedules of the simulator. Numbers only; the time of a schedule on a cluster is
  * judged with a plan.
  */
 #include "scripting/api/input_int.h"
@@ -77,8 +77,8 @@ static void read_time(lua_State *L, int at, const char *key, double *all, struct
     *(key[0] == 'f' ? &t->f : key[0] == 'b' ? &t->b : &t->w) = x;
 }
 
-/** Field hop: a number, or a list of one per pair of neighbours; the largest is what schedulers
- * that know but one decide with. */
+/** Field hop: a number, or a list of one per pair of neighbours; schedulers that use a single hop
+ * decide with the largest. */
 static void read_hop(lua_State *L, int at, struct hv_schedule_input *in, struct times *t)
 {
     bool list = lua_getfield(L, at, "hop") == LUA_TTABLE;
@@ -94,7 +94,7 @@ static void read_hop(lua_State *L, int at, struct hv_schedule_input *in, struct 
     }
 }
 
-/** Times of all stages from field `times`; what differs between stages is in `t`. */
+/** Times of all stages from field `times`; times that differ between stages are in `t`. */
 static void read_times(lua_State *L, struct hv_schedule_input *in, struct times *t)
 {
     static const char *const keys[] = {"f", "b", "w", "hop", NULL};
@@ -113,7 +113,7 @@ static void read_times(lua_State *L, struct hv_schedule_input *in, struct times 
     lua_pop(L, 1);
 }
 
-/** One cost per stage where lists were given: what schedulers decide with and what is timed. */
+/** One cost per stage where lists were given, for schedulers and for the timing. */
 static void spread_times(lua_State *L, struct ask *x, struct hv_arena *a)
 {
     const struct times *t = &x->times;
@@ -163,7 +163,7 @@ static void order_of_plugin(lua_State *L, struct ask *x, const char *id, struct 
     const struct hv__run *r = hv__run_of(L, FN);
 
     if (!r->calls->order(L, r->calls->find_schedule(r, id), &x->in)) {
-        luaL_error(L, FN ": schedule %s says no: %s", id, hv__tolstring(L, -1, NULL));
+        luaL_error(L, FN ": schedule %s gives no order: %s", id, hv__tolstring(L, -1, NULL));
     }
     x->in.order = hv__take_order(L, lua_gettop(L) - 1, FN, x->in.ranks, a);
     lua_pop(L, 2);
@@ -333,8 +333,8 @@ rank, per_micro_batch (steady state, or nil), spans = with spans = true one list
 end, …} per rank}
 @units any unit of time, the same in and out; peak counts activations of a stage; bubble and
 idle_share are shares
-@raise unknown schedule or option, sizes the schedule cannot have, an order that blocks (naming the
-operation), more than 4194304 operations of one kind
+@raise unknown schedule or option, sizes the schedule cannot have, an order that deadlocks (the
+message names the operation), more than 4194304 operations of one kind
 @usage local r = hv.sim.schedule("1f1b", {ranks = 4, micro_batches = 8, times = {b = 2}})
 print(r.makespan, r.bubble, r.order[1][1])
 */

@@ -53,7 +53,7 @@ static void read_resources(lua_State *L, struct tasks *x)
         }
         lua_pushvalue(L, -1);
         if (lua_rawget(L, 3) != LUA_TNIL) {
-            luaL_error(L, FN ": resources: %s is there twice", lua_tostring(L, -2));
+            luaL_error(L, FN ": resources: %s occurs twice", lua_tostring(L, -2));
         }
         lua_pop(L, 1);
         lua_pushvalue(L, -1);
@@ -100,7 +100,7 @@ static void add_resource(lua_State *L, struct tasks *x, size_t i)
     x->res[at] = r;
 }
 
-/* What task i, the table at the top, holds and waits for. */
+/* Reads the resources and dependencies of task i, the table at the top. */
 static void read_links(lua_State *L, struct tasks *x, size_t i)
 {
     x->res_at[i + 1] = x->res_at[i];
@@ -245,7 +245,7 @@ static void read_graph(lua_State *L, struct tasks *x, struct hv_arena *a)
     x->g.dep = x->dep;
 }
 
-/* What messages call a task: as Lua counts. */
+/* Name of a task in messages: its number, counted from 1 as in Lua. */
 static const char *task_name(const void *ctx, int32_t task, char *buf, size_t cap)
 {
     (void)ctx;
@@ -278,9 +278,9 @@ static bool shares_resource(const struct tasks *x, int32_t a, int32_t b)
     return false;
 }
 
-/* What kept task t from starting earlier, not yet on the path: of those that end when it starts,
- * one it waits for, else one on a resource of its own, else one that gave memory or credits back.
- * -1 = nothing. */
+/* The task that kept task t from starting earlier and is not yet on the path: of those that end
+ * when it starts, one it waits for, else one on a resource of its own, else one that gave memory or
+ * credits back. -1 = nothing. */
 static int32_t blocker(const struct tasks *x, const struct ending *by, const bool *on_path,
                        int32_t t)
 {

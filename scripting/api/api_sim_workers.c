@@ -1,6 +1,6 @@
 /*
- * hv.sim.workers: workers that share what they learn through a server or with each other. What one
- * clock of a worker takes is the caller's to say.
+ * hv.sim.workers: workers that exchange updates through a server or with each other. The caller
+ * gives the duration of a clock of each worker.
  */
 #include "scripting/api/table.h"
 #include "scripting/host/host_int.h"
@@ -123,19 +123,19 @@ static void push_staleness(lua_State *L, const struct hv_workers_run *run)
 }
 
 /***
-Workers that train at their own pace and share what they learn.
+Simulates workers that train at their own pace and exchange updates.
 @function hv.sim.workers
 @tparam table w {period_s = one number per worker: a clock of work (a mini-batch, or a wave of a
 pipeline), hop_s? (one for all, or one per worker: one way to the server, or one exchange), kind =
-"ps" (push and pull after every clock), "wsp" (HetPipe: pushes go on behind the next wave),
-"partial_reduce" (the first `group` that are through average), "gossip" (each averages with one it
-draws, `weights` = how often row draws column), staleness? (ps, wsp: clock c begins when everybody's
-push of clock c - 1 - staleness has arrived; nil: nobody waits; partial reduce: a worker begins a
-step when it has ended no more than so many above the slowest; 0: nobody waits), group = all,
-connect? (partial reduce: groups must not freeze into cliques), wait_s? (partial reduce: a group
-goes on that long after its first member, full or not; the wait is doubled, to wait_most_s at most,
-by groups of fewer than `least`, and shortened by a tenth by others), horizon_s? (400 clocks of the
-slowest), jitter? (spread of the logarithm of every clock), seed = 0}
+"ps" (push and pull after every clock), "wsp" (HetPipe: pushes overlap with the next wave),
+"partial_reduce" (the first `group` workers that are ready average), "gossip" (each averages with
+one that it draws, `weights` = how often row draws column), staleness? (ps, wsp: clock c begins when
+everybody's push of clock c - 1 - staleness has arrived; nil: nobody waits; partial reduce: a worker
+begins a step when it has ended no more than so many above the slowest; 0: nobody waits), group =
+all, connect? (partial reduce: groups must not freeze into cliques), wait_s? (partial reduce: a
+group goes on that long after its first member, full or not; the wait is doubled, to wait_most_s at
+most, by groups of fewer than `least`, and shortened by a tenth by others), horizon_s? (400 clocks
+of the slowest), jitter? (spread of the logarithm of every clock), seed = 0}
 @treturn table {rate (clocks per second of all, in the second half of the horizon), rates and wait
 (share of the time) per worker, clocks per worker, staleness (how many clocks had 0, 1, 2, …),
 mean_staleness, mean_group (members of a group), mixing (mean averaging matrix, a list per worker;

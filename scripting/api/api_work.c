@@ -1,6 +1,6 @@
 /*
- * hv.routing, hv.attention_work, hv.lengths: what a batch asks of ranks before anything is priced.
- * The counting is solver/workload's.
+ * hv.routing, hv.attention_work, hv.lengths: the work that a batch gives to ranks, before it is
+ * priced. solver/workload does the counting.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/table.h"
@@ -42,7 +42,7 @@ static void read_matrix(lua_State *L, const char *fn, const char *key, double *x
 }
 
 /***
-Who sends how many tokens to which expert.
+Routing of tokens: the number of tokens that every source sends to each expert.
 @function hv.routing
 @tparam table q {sources, experts, top_k = 1, tokens = the job's sequence (of one source), dist =
 list of one weight per expert (default: all equal)}, or {sources, experts, matrix = one list per
@@ -160,8 +160,8 @@ static void read_holders(lua_State *L, const char *fn, size_t experts,
 
 /***
 Sends the tokens to ranks. A source is the rank of the same number. An expert above its capacity
-drops the same share of every source; a source that holds a copy keeps its tokens, others are dealt
-evenly over the copies.
+drops the same share of every source; a source that holds a copy keeps its tokens, other tokens are
+spread evenly over the copies.
 @function routing:apply
 @tparam table q {owners = list of one rank per expert, copies = {[expert] = list of further ranks},
 ranks = how many (default: the sources), capacity_factor = 0 (all are taken), tile = 0 (copies work
@@ -169,7 +169,7 @@ on multiples of so many tokens), token_bytes = 1}
 @treturn table {loads = list per rank, experts = list per expert, bytes = one list per source with
 what it sends to each rank, dropped, padded}
 @units tokens; bytes = tokens times token_bytes
-@raise ranks that are not there, lists of another length
+@raise ranks that do not exist, lists of another length
 @usage local r = hv.routing{sources = 2, experts = 2, matrix = {{3, 1}, {3, 1}}}
 local a = r:apply{owners = {1, 2}, capacity_factor = 1}
 print(a.loads[1], a.dropped)
@@ -218,8 +218,8 @@ static int routing_apply(lua_State *L)
 }
 
 /***
-How much attention every rank of a ring computes at every step. At step k rank r works on the keys
-of the rank k − 1 places before it.
+Attention work of every rank of a ring at every step. At step k rank r works on the keys of the rank
+k − 1 places before it.
 @function hv.attention_work
 @tparam table q {ranks, layout = "contiguous|zigzag|striped", causal = true, tile = 128, tokens =
 the job's sequence}

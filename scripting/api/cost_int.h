@@ -1,4 +1,4 @@
-/** What the files behind hv.cost share (api_cost*.c). Includes Lua. */
+/** Declarations shared by the files of hv.cost (api_cost*.c). Includes Lua. */
 #ifndef HV_SCRIPTING_API_COST_INT_H
 #define HV_SCRIPTING_API_COST_INT_H
 

@@ -1,5 +1,5 @@
-/** ctx and its views on the inputs (api_input.c): what their files and the runner share. Includes
- * Lua. */
+/** ctx and its views on the inputs (api_input.c): declarations shared by their files and the
+ * runner. Includes Lua. */
 #ifndef HV_SCRIPTING_API_INPUT_INT_H
 #define HV_SCRIPTING_API_INPUT_INT_H
 
@@ -18,7 +18,7 @@ void hv__push_ctx(lua_State *L, const json_t *options);
 void hv__push_job(lua_State *L, const struct hv_job *j);
 /** Makes the views show the run's inputs again after these have changed. */
 void hv__renew_views(lua_State *L);
-/** Is the model one chain of layers, or modules of such chains? */
+/** True where the model is one chain of layers, or consists of modules that are such chains. */
 bool hv__model_has_layers(const struct hv_model *m);
 
 /** Pushes a handle of that type, which goes stale when the run ends. */
@@ -30,7 +30,7 @@ const struct hv_inputs *hv__inputs_at(lua_State *L, const char *type);
 const struct hv_cluster *hv__cluster_at(lua_State *L);
 /** Dense peak in the job's precision; HV_UNKNOWN where the kind has none. */
 double hv__peak_of(lua_State *L, const struct hv_device_kind *k);
-/** Is the device's node in use, and is the device not one that a replan has to do without? */
+/** True where the device's node is usable and the device is not one that a replan lost. */
 bool hv__is_usable(lua_State *L, const struct hv_cluster *c, uint32_t device);
 
 /** cluster:pick, model:layers and model:graph of the Lua API. */

@@ -1,4 +1,4 @@
-/** What becomes of the plans of a run: judged, ranked, kept, reported (run_offer.c). */
+/** Handling of the plans of a run: they are judged, ranked, kept and reported (run_offer.c). */
 #ifndef HV_SCRIPTING_API_OFFER_INT_H
 #define HV_SCRIPTING_API_OFFER_INT_H
 
@@ -15,7 +15,7 @@ enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
 enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err) HV_NODISCARD;
 /** Sends an event (takes the reference). */
 void hv__emit(struct hv__run *r, json_t *line);
-/** Is this share of the time limit used up (1: should the run come to its end)? */
+/** True where this share of the time limit is used (1: the run should end). */
 bool hv__run_is_late(struct hv__run *r, double share);
 /** A text (arena) where one of the plan's devices is lost, else NULL. Raises no error. */
 const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, struct hv_arena *a);

@@ -1,5 +1,5 @@
-/* An order of operations on its way from Lua lists to tokens. Not for calling order(p)
- * (plugin/order.c). */
+/* Reads an order of operations from Lua lists into tokens. The call of order(p) is in
+ * plugin/order.c. */
 #include "scripting/api/order_tokens.h"
 
 struct hv_order_text *hv__take_order(lua_State *L, int at, const char *fn, int32_t ranks,

@@ -1,6 +1,6 @@
 /*
- * What becomes of the plans of a run: judged, ranked, the best kept and told. Not for the calls
- * that make them (run.c).
+ * Handling of the plans of a run: they are judged and ranked, and the best is kept and reported.
+ * The calls that make them are in run.c.
  */
 #include "scripting/api/offer_int.h"
 #include "scripting/api/queue_int.h"
@@ -48,12 +48,12 @@ static enum hv__plan_rank rank_of(const struct hv_verdict *v)
                                                   : HV__PLAN_STALE;
 }
 
-/** What of a judged plan is to be small: the job's objective; over its price or after its deadline,
- * worse than any within. */
+/** Value to minimise of a judged plan: the job's objective; a plan above the price or after the
+ * deadline is worse than any within them. */
 static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
 {
     const struct hv_objective *o = &r->request->inputs->job.job.objective;
-    /* what serves has no iteration: the most tokens win */
+    /* a serving plan has no iteration: more tokens per second are better */
     return hv_known(m->iteration_s) ? hv_eval_worth(o, m)
            : m->tokens_per_s > 0    ? 1 / m->tokens_per_s
                                     : HUGE_VAL;
@@ -95,7 +95,7 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
     if (s == HV_OK) {
         enum hv__plan_rank rank = rank_of(&v);
         double t = figure_of(r, &v.metrics);
-        /* what a search has shown on its way gives way to the same plan with its signature */
+        /* a plan reported during the search is replaced by the same plan with strategy and claim */
         bool signs = r->best != NULL && json_object_get(r->best, "strategy") == NULL;
         bool faster =
             rank == r->best_rank && (t < r->best_figure || (t <= r->best_figure && signs));

@@ -1,5 +1,5 @@
-/** The registry of what plugins can call: every api_*.c file with functions has its opener here.
- * Includes Lua. */
+/** The registry of the functions that plugins can call: every api_*.c file with functions has its
+ * opener here. Includes Lua. */
 #ifndef HV_SCRIPTING_API_TABLE_H
 #define HV_SCRIPTING_API_TABLE_H
 

@@ -1,6 +1,6 @@
 /*
- * How a table of C functions becomes part of `hv`: each function is wrapped so that it frees its
- * scratch memory, and its name is listed for the reference. The tables are in scripting/api.
+ * Adds a table of C functions to `hv`: each function is wrapped so that it frees its scratch
+ * memory, and its name is listed for the reference. The tables are in scripting/api.
  */
 #include "scripting/host/host_int.h"
 

@@ -38,7 +38,7 @@ enum hv_status hv__call_number(lua_State *L, const double *x, size_t n, bool as_
     int function = lua_gettop(L);
 
     if (!lua_checkstack(L, (int)n + 4)) {
-        return hv_err_set(err, HV_EPLUGIN, "a callback finds no room on the stack");
+        return hv_err_set(err, HV_EPLUGIN, "the stack has no room for a callback");
     }
     if (as_list) {
         lua_pushcfunction(L, call_with_list);

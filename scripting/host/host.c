@@ -11,7 +11,7 @@
 
 #define DEFAULT_MEMORY_BYTES ((size_t)256 << 20)
 
-/** Keeps the levels of a traceback that say something; none where only C was running. */
+/** Keeps the levels of a traceback that name Lua code; none where only C was running. */
 static void keep_traceback(struct hv_host *h, const char *text)
 {
     size_t levels = 0;
@@ -70,7 +70,7 @@ static bool find_position(const char *text, char *file, size_t cap, unsigned *li
     return false;
 }
 
-/** Takes "file:line: text" apart; an error of a C function gets the position of its caller from the
+/** Splits "file:line: text"; an error of a C function gets the position of its caller from the
  * traceback. */
 static void fill_err(const struct hv_host *h, struct hv_err *err, enum hv_status s)
 {

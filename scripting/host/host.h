@@ -40,7 +40,7 @@ struct hv_host_limits {
     void (*hint)(const struct hv_host *h, const char *message, struct hv_str *out);
 };
 
-/** A new host with the sandbox in place. Errors: HV_ELIMIT when the memory limit is too small. */
+/** A new host with its sandbox. Errors: HV_ELIMIT when the memory limit is too small. */
 enum hv_status hv_host_new(struct hv_host **out, const struct hv_host_limits *limits,
                            struct hv_err *err) HV_NODISCARD;
 /** Frees it; NULL is fine. */

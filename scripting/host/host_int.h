@@ -1,5 +1,5 @@
-/** Inside of the scripting room: what the host, the API tables and the loader share. Includes Lua.
- */
+/** Internals of the scripting room: declarations shared by the host, the API tables and the loader.
+ * Includes Lua. */
 #ifndef HV_SCRIPTING_HOST_HOST_INT_H
 #define HV_SCRIPTING_HOST_HOST_INT_H
 

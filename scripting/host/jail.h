@@ -1,5 +1,5 @@
-/** The second wall around a strategy run: what the kernel refuses even if the sandbox had a hole.
- */
+/** Second protection of a strategy run: restrictions by the kernel that hold even if the sandbox
+ * has a hole. */
 #ifndef HV_SCRIPTING_HOST_JAIL_H
 #define HV_SCRIPTING_HOST_JAIL_H
 
@@ -7,16 +7,17 @@
 
 /**
  * From here on this process and its children can neither change the file system (write, make,
- * remove or rename files) nor start programs; what is open already stays open. Linux with Landlock
- * (5.13); elsewhere nothing happens. Returns whether it holds. Cannot be undone.
+ * remove or rename files) nor start programs; files that are open already stay open. Works on Linux
+ * with Landlock (5.13); elsewhere nothing happens. Returns true where the restriction is in force.
+ * Cannot be undone.
  */
 bool hv_lock_files(void);
 /**
  * From here on this process can only compute, read files, write to what is open, and end: every
  * other system call (sockets, processes, signals to others, files opened for writing, …) fails with
  * EPERM. Linux with seccomp filters on x86-64 and AArch64; elsewhere, and where the kernel refuses,
- * nothing happens. Returns whether it holds. Cannot be undone; not for builds with sanitizers,
- * whose leak check starts a process.
+ * nothing happens. Returns true where the restriction is in force. Cannot be undone; not for builds
+ * with sanitizers, whose leak check starts a process.
  */
 bool hv_lock_calls(void);
 

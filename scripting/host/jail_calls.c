@@ -1,6 +1,5 @@
-/* seccomp: a filter that lets through what computing, reading files and writing to open pipes take,
- * and refuses every other system call. Not for files (jail.c) and not for memory and time
- * (worker.c). */
+/* seccomp: a filter that allows the system calls for computing, reading files and writing to open
+ * pipes, and refuses every other system call. Files are in jail.c, memory and time in worker.c. */
 #define _DEFAULT_SOURCE /* syscall numbers */
 #include "scripting/host/jail.h"
 
@@ -30,8 +29,8 @@
 #endif
 #define REFUSE (SECCOMP_RET_ERRNO | EPERM)
 
-/** Calls that may be made with any arguments. Names that an architecture does not have are left
- * out. */
+/** System calls that are allowed with any arguments. Names that an architecture does not have are
+ * left out. */
 static const int allowed[] = {
     SYS_read,
     SYS_write,
@@ -91,7 +90,7 @@ static const int allowed[] = {
     SYS_exit_group,
 };
 
-/** Adds: go on where the loaded word is not `value`, else return `verdict`. */
+/** Adds a test: continue where the loaded word is not `value`, else return `verdict`. */
 static size_t add_rule(struct sock_filter *f, uint32_t value, uint32_t verdict)
 {
     f[0] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);

@@ -1,5 +1,4 @@
-/** What a strategy run is asked to do: shared by the command line, the worker process and the
- * tests. */
+/** Request of a strategy run: shared by the command line, the worker process and the tests. */
 #ifndef HV_SCRIPTING_HOST_REQUEST_H
 #define HV_SCRIPTING_HOST_REQUEST_H
 
@@ -11,7 +10,7 @@
 struct hv_inputs;
 struct hv_plugins;
 
-/** What to run. Everything is borrowed. */
+/** Strategy, inputs and limits of a run. Everything is borrowed. */
 struct hv_run_request {
     const struct hv_inputs *inputs;
     const struct hv_plugins *plugins;

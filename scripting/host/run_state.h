@@ -1,6 +1,6 @@
 /**
- * A run in progress: what the API tables read and change while a plugin works. The runner
- * (scripting/worker) fills it, the host only points to it. Includes Lua.
+ * A run in progress: the state that the API tables read and change while a plugin runs. The runner
+ * (scripting/worker) fills it; the host only points to it. Includes Lua.
  */
 #ifndef HV_SCRIPTING_HOST_RUN_STATE_H
 #define HV_SCRIPTING_HOST_RUN_STATE_H
@@ -15,12 +15,12 @@ struct hv_plugin;
 struct hv_queued_job;
 struct hv_schedule_input;
 
-/** Classes of plans, the better ones first: no violation and exact; stale; what can be run but
- * misses the objective's price or deadline; what breaks a rule. */
+/** Classes of plans, the better ones first: no violation and exact; stale; plans that can run but
+ * miss the objective's price or deadline; plans that violate a rule. */
 enum hv__plan_rank { HV__PLAN_EXACT, HV__PLAN_STALE, HV__PLAN_OVER, HV__PLAN_BROKEN };
 
-/** What the API tables need of the plugins and the runner, which are above them. Each may raise Lua
- * errors. */
+/** Calls of the API tables into the plugins and the runner, which are above them. Each may raise
+ * Lua errors. */
 struct hv__run_calls {
     /** hv.strategy(id, options) with its arguments at 1 and 2; returns the number of results. */
     int (*strategy)(lua_State *L, struct hv__run *r);

@@ -1,6 +1,7 @@
 /*
- * The globals a plugin sees: an allow-list of Lua's own functions, with those replaced that would
- * show an address, depend on hash order or a clock, or outlive the hook. Not for `hv` itself.
+ * The globals of a plugin: an allow-list of Lua's own functions, in which functions are replaced
+ * that would show an address, depend on hash order or a clock, or run without the hook. `hv` is
+ * filled in scripting/api.
  *
  * Traps closed here: table.sort and pairs of stock Lua depend on addresses or the clock for some
  * inputs;
@@ -179,7 +180,7 @@ static int safe_xpcall(lua_State *L)
     return lua_gettop(L);
 }
 
-/** Resumes the coroutine in upvalue 1 through Lua's resume in upvalue 2; a dead one is never
+/** Resumes the coroutine in upvalue 1 through Lua's resume in upvalue 2; a dead coroutine is never
  * closed. */
 static int wrapped_step(lua_State *L)
 {
@@ -197,8 +198,8 @@ static int wrapped_step(lua_State *L)
 }
 
 /**
- * coroutine.wrap without Lua's closing of dead coroutines: what such a one still has to close would
- * run with hooks off. Upvalues: Lua's create and resume.
+ * coroutine.wrap without Lua's closing of dead coroutines, because their pending close handlers
+ * would run with hooks off. Upvalues: Lua's create and resume.
  */
 static int safe_wrap(lua_State *L)
 {

@@ -1,4 +1,4 @@
-/** Inside of the sandbox: globals that live in files of their own. */
+/** Internals of the sandbox: globals that have their own files. */
 #ifndef HV_SCRIPTING_HOST_SANDBOX_INT_H
 #define HV_SCRIPTING_HOST_SANDBOX_INT_H
 

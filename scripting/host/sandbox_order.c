@@ -1,6 +1,6 @@
 /*
- * What of Lua's own library depends on hashing or a clock, replaced: `pairs` and `next` in sorted
- * order, a stable table.sort. Not for the other globals (sandbox.c).
+ * Replacements for functions of Lua's library that depend on hashing or a clock: `pairs` and `next`
+ * in sorted order, a stable table.sort. The other globals are in sandbox.c.
  */
 #include "scripting/host/sandbox_int.h"
 

@@ -1,7 +1,7 @@
 /*
  * `require` for plugins: looks in the plugin's folder, then in share/lua, nowhere else. A dot in a
- * name is a folder: `require "data.x"` is data/x.lua. A chunk is named as its file, so that errors
- * name the file. Not for the other globals (sandbox.c).
+ * name is a folder: `require "data.x"` is data/x.lua. A chunk has the name of its file, so that
+ * errors name the file. The other globals are in sandbox.c.
  */
 #include "scripting/host/run_state.h"
 #include "scripting/host/sandbox_int.h"
@@ -22,7 +22,7 @@
 #define UP_FOLDER lua_upvalueindex(3)
 #define UP_LABEL  lua_upvalueindex(4)
 
-/** What came of looking for a module. */
+/** Result of the search for a module. */
 enum found { FOUND, NOWHERE, NO_FILE, OUTSIDE, UNREADABLE, TOO_LARGE };
 
 /** Words of letters, digits and _ with single dots between them. */
@@ -57,7 +57,7 @@ static void add_file_of(struct hv_str *out, const char *name)
     hv_str_adds(out, ".lua");
 }
 
-/** Does the path, with symbolic links resolved, lie below the folder? */
+/** True where the path, with symbolic links resolved, lies below the folder. */
 static bool lies_below(const char *path, const char *folder)
 {
     char *real_path = realpath(path, NULL), *real_folder = realpath(folder, NULL);
@@ -140,7 +140,7 @@ static bool push_own(lua_State *L, const char *name)
     return false;
 }
 
-/** The same in share/lua. */
+/** Looks in share/lua in the same way. */
 static bool push_library(lua_State *L, const char *name)
 {
     struct hv_str path = {0}, chunk = {0}, text = {0};
@@ -157,7 +157,8 @@ static bool push_library(lua_State *L, const char *name)
     return f == FOUND;
 }
 
-/** Raises the error of a module that is nowhere. RENAMED_FILE has lines "old: what it is now". */
+/** Raises the error for a module that was not found. RENAMED_FILE has lines "old name: new name".
+ */
 static int fail_nowhere(lua_State *L, const char *name)
 {
     struct hv_str path = {0}, text = {0};
@@ -262,14 +263,16 @@ static void compile(lua_State *L)
     lua_settop(L, text);
 }
 
-/** Under which a module is remembered: own ones and libraries apart, since a library sees libraries
- * only, and for each job of a queue apart, since libraries remember prices. */
+/** Pushes the key under which a module is stored: separate keys for a plugin's modules and for
+ * libraries, since a library sees libraries only, and for each job of a queue, since libraries
+ * store prices. */
 static void push_key(lua_State *L, const char *name, bool own, size_t i_job)
 {
     lua_pushfstring(L, "%s%s@%d", own ? "./" : "", name, (int)i_job);
 }
 
-/** Is the caller of `require` a library? It must not find a plugin's module of the same name. */
+/** True where the caller of `require` is a library, which must not find a plugin's module of the
+ * same name. */
 static bool called_by_library(lua_State *L)
 {
     lua_Debug ar;

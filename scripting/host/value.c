@@ -1,6 +1,6 @@
 /*
- * Values between Lua, C and JSON: fields of argument tables with good messages, arrays, trees. Not
- * for handles.
+ * Values between Lua, C and JSON: fields of argument tables with error messages, arrays, trees.
+ * Handles are made elsewhere.
  */
 #include "scripting/host/host_int.h"
 #include "solver/base/json/json.h"

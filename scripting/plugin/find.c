@@ -1,6 +1,6 @@
 /*
- * Finds plugins on disk and hashes their files. Not for metadata (meta.c) nor for the list
- * (plugin.c).
+ * Finds plugins on disk and hashes their files. Metadata is in meta.c, the list of plugins in
+ * plugin.c.
  */
 #include "scripting/plugin/find.h"
 #include "solver/base/file.h"
@@ -28,7 +28,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/** What is found must not depend on the order of the file system. */
+/** Sorts the names, so that the result does not depend on the order of the file system. */
 static struct names folder_names(const char *folder)
 {
     struct names names = {0};
@@ -66,13 +66,13 @@ static char *joined(const char *folder, const char *name)
     return out;
 }
 
-/** Adds a plugin; takes the texts. */
+/** Adds a plugin; takes ownership of the texts. */
 static void add_found(struct hv__found_list *out, struct hv__found f)
 {
     hv_vec_push(&out->files, f);
 }
 
-/** A plugin that cannot be read; takes path and name. */
+/** Adds a plugin that cannot be read; takes ownership of path and name. */
 static void add_unreadable(struct hv__found_list *out, char *path, char *name, const char *why)
 {
     struct hv_str text = {0};
@@ -82,7 +82,7 @@ static void add_unreadable(struct hv__found_list *out, char *path, char *name, c
     hv_str_free(&text);
 }
 
-/** What stands in the place of a regular file, in words. */
+/** Text for a file that is not a regular file. */
 static const char *kind_of_file(mode_t mode)
 {
     return S_ISDIR(mode)    ? "this is a folder, expected a file"
@@ -203,7 +203,7 @@ static enum hv_status hash_file(struct hashing *h, const char *path, struct hv_e
     return s;
 }
 
-/* Recursion is bounded by DEPTH_MAX. A module that cannot be read is told when it is required. */
+/* Recursion is bounded by DEPTH_MAX. An unreadable module is reported when it is required. */
 static void hash_folder(struct hashing *h, const char *folder, int depth)
 {
     struct names names = folder_names(folder);

@@ -31,21 +31,21 @@ struct hv__found_list {
 
 /**
  * Adds the plugins below a root folder. A `plugin.lua` in the root itself is a plugin of one file.
- * A root that does not exist has none; what cannot be read becomes a row with `error`.
+ * A root that does not exist has no plugins; an unreadable plugin becomes a row with `error`.
  * @param label  the root's name in messages
  */
 void hv__plugins_find(struct hv__found_list *out, const char *root, const char *label);
 /** Frees the list's texts and the list. */
 void hv__found_free(struct hv__found_list *list);
-/** Is the path that of a file named plugin.lua? */
+/** True where the path names a file plugin.lua. */
 bool hv__is_plugin_file(const char *path);
-/** Has the folder of this plugin.lua a selftest.lua? */
+/** True where the folder of this plugin.lua has a selftest.lua. */
 bool hv__has_selftest_file(const char *path);
 
 /**
- * Hash of what a plugin consists of: the bytes of its file, or names and bytes of all *.lua files
- * of its folder and the folders below. *alone: none of them contains the word `require`.
- * Errors: HV_EIO when the plugin's file cannot be read.
+ * Hash of the contents of a plugin: the bytes of its file, or names and bytes of all *.lua files of
+ * its folder and the folders below. *alone: none of them contains the word `require`. Errors:
+ * HV_EIO when the plugin's file cannot be read.
  */
 enum hv_status hv__plugin_hash(const char *path, bool in_folder, uint64_t *hash, bool *alone,
                                struct hv_err *err) HV_NODISCARD;

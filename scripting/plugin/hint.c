@@ -1,7 +1,6 @@
 /*
- * What a newcomer may have meant: a hint for errors of Lua that only say that something is nil, and
- * for mix-ups that the arguments of our own functions show. Not for errors that already name the
- * nearest key.
+ * Hints for common mistakes: for errors of Lua that only report a nil value, and for arguments of
+ * hv functions that were mixed up. Errors that already name the nearest key get no hint.
  */
 #include "scripting/host/host_int.h"
 #include "scripting/host/run_state.h"

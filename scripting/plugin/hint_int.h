@@ -4,7 +4,7 @@
 
 #include "scripting/host/host.h"
 
-/** Appends what the author of a failing line may have meant, or nothing: hv_host_limits.hint. */
+/** Appends a hint for the author of a failing line, or nothing: hv_host_limits.hint. */
 void hv__hint(const struct hv_host *h, const char *message, struct hv_str *out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What a plugin says about itself: from the table its chunk returns to a checked tree, and from the
- * tree to a row. Not for finding files (plugin.c) and not for values of options (option.c).
+ * Metadata of a plugin: from the table that its chunk returns to a checked tree, and from the tree
+ * to a row. find.c finds the files, option.c checks the values of options.
  */
 #include "scripting/plugin/find.h"
 #include "scripting/plugin/plugin_int.h"
@@ -313,7 +313,7 @@ static enum hv_status fill_texts(struct hv_plugin *p, const struct hv_jp *root, 
     const struct {
         const char *key;
         const char **to;
-        bool optional; /* a rule of the user's own has no paper */
+        bool optional; /* a schedule of the user's own has no publication */
     } texts[] = {{"id", &p->id, false},        {"title", &p->title, false},
                  {"kind", &p->kind, false},    {"summary", &p->summary, false},
                  {"system", &p->system, true}, {"reference", &p->reference, true}};
@@ -350,7 +350,7 @@ static enum hv_status fill_options(struct hv_plugin *p, const struct hv_jp *root
         s = fill_option(&p->options[i], &at, a, err);
         for (size_t j = 0; s == HV_OK && j < i; j++) {
             if (strcmp(p->options[i].key, p->options[j].key) == 0) {
-                s = hv_jp_fail(&at, err, "option '%s' is there twice", p->options[i].key);
+                s = hv_jp_fail(&at, err, "option '%s' is declared twice", p->options[i].key);
             }
         }
     }

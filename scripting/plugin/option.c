@@ -1,6 +1,6 @@
 /*
- * Values of plugin options: from KEY=VALUE or JSON to a checked object with defaults. Not for the
- * rows themselves.
+ * Values of plugin options: from KEY=VALUE or JSON to a checked object with defaults. The rows of
+ * options are read in meta.c.
  */
 #include "scripting/plugin/plugin.h"
 #include "solver/base/json/json.h"
@@ -83,7 +83,7 @@ static bool fits(const struct hv_option_row *o, const json_t *v)
     case HV_OPTION_BOOLEAN:
         return json_is_boolean(v);
     case HV_OPTION_STRING:
-    case HV_OPTION_SCHEDULE: /* a name that the run knows better than we do here */
+    case HV_OPTION_SCHEDULE: /* the run checks this name, which is not known here */
         return json_is_string(v);
     case HV_OPTION_CHOICE:
         for (size_t i = 0; json_is_string(v) && i < o->n_choices; i++) {

@@ -10,7 +10,8 @@
 
 #define ORDER_DEADLINE_S 60.0
 
-/** A call in progress; its own host, so that a schedule can be asked for without a strategy. */
+/** A call in progress; it has a host of its own, so that a schedule can be made without a strategy.
+ */
 struct call {
     const struct hv_order_request *request;
     struct hv_arena *arena;
@@ -18,7 +19,7 @@ struct call {
     struct hv_str reason;
 };
 
-/** Pushes what is known of every stage. */
+/** Pushes the known figures of every stage. */
 static void push_stages(lua_State *L, const struct hv_order_request *r)
 {
     size_t n = (size_t)r->ranks * (size_t)r->chunks;
@@ -68,7 +69,7 @@ bool hv__call_order(lua_State *L, const struct hv_order_request *r)
     int options = lua_gettop(L);
 
     if (!r->plugin->has[HV_PLUGIN_ORDER]) {
-        luaL_error(L, "strategy %s has no order(p): it is no schedule", r->plugin->id);
+        luaL_error(L, "strategy %s has no order(p), so it is not a schedule", r->plugin->id);
     }
     if (hv__plugin_push(L, r->plugin->path, r->plugin->name, &err) != HV_OK) {
         hv__raise(L, &err);
@@ -91,7 +92,7 @@ static int run_order(lua_State *L)
         lua_newtable(L);
     }
     if (!hv__call_order(L, c->request)) {
-        hv_str_adds(&c->reason, lua_isstring(L, -1) ? lua_tostring(L, -1) : "it gave no reason");
+        hv_str_adds(&c->reason, lua_isstring(L, -1) ? lua_tostring(L, -1) : "no reason given");
     } else {
         c->out = hv__take_order(L, lua_gettop(L) - 1, "order", c->request->ranks, c->arena);
     }
@@ -113,7 +114,7 @@ enum hv_status hv_run_order(struct hv_arena *a, const struct hv_order_request *r
         s = hv__guard(h, run_order, &c, err);
     }
     if (s == HV_OK && c.out == NULL) {
-        s = hv_err_set(err, HV_ENO, "schedule %s says no for p = %d, m = %d, v = %d: %s",
+        s = hv_err_set(err, HV_ENO, "schedule %s gives no order for p = %d, m = %d, v = %d: %s",
                        r->plugin->id, r->ranks, r->micro_batches, r->chunks,
                        hv_str_cstr(&c.reason));
     }

@@ -1,6 +1,6 @@
 /**
- * Schedules written in Lua (`kind = "schedule"`): a plugin's order(p) says what every rank runs,
- * and from there on it is an order like any other: checked, compiled, priced, drawn.
+ * Schedules written in Lua (`kind = "schedule"`): a plugin's order(p) gives the operations of every
+ * rank; this order is then checked, compiled, priced and drawn like any other.
  */
 #ifndef HV_SCRIPTING_PLUGIN_ORDER_H
 #define HV_SCRIPTING_PLUGIN_ORDER_H
@@ -8,7 +8,7 @@
 #include "scripting/plugin/plugin.h"
 #include "solver/sim/schedule/schedule.h"
 
-/** What order(p) is told. Borrowed. */
+/** Arguments of order(p). Borrowed. */
 struct hv_order_request {
     const struct hv_plugin *plugin;
     const json_t *options; /**< checked (hv_options_check), or NULL */

@@ -1,6 +1,6 @@
 /*
- * The list of plugins: reads the metadata of what find.c has found through the cache. Not for
- * running strategies (run.c).
+ * The list of plugins: reads the metadata of the plugins that find.c has found, through the cache.
+ * Strategies are run in run.c.
  */
 #include "scripting/plugin/plugin.h"
 #include "scripting/plugin/find.h"
@@ -93,7 +93,7 @@ static json_t *read_cache(void)
     return entries;
 }
 
-/** A cache that cannot be written is no error: the next start is slower. */
+/** A cache that cannot be written is not an error; the next start is slower. */
 static void write_cache(json_t *entries)
 {
     struct hv_str path = {0}, text = {0};
@@ -134,7 +134,7 @@ static void look_up(struct scan *scan, struct row *f)
         f->error = error_text(&err);
         return;
     }
-    /* the name is part of what an error says */
+    /* the name is part of the error text */
     uint64_t both = hv_hash(f->hash, f->file->name, strlen(f->file->name));
     (void)snprintf(f->key, sizeof f->key, "%016llx", (unsigned long long)both);
     json_t *entry = json_object_get(scan->old_cache, f->key);
@@ -152,8 +152,8 @@ static void look_up(struct scan *scan, struct row *f)
 }
 
 /**
- * Keeps what running the file told. A file that cannot be used is kept with the reason only where
- * it stands alone: one that requires another may be right tomorrow without a change of its own.
+ * Stores the result of running the file. An unusable file is stored with the reason only where it
+ * requires no other file: otherwise a change of the other file may make it usable.
  */
 static void take_probe(struct scan *scan, struct row *f, const struct hv__probe *p)
 {
@@ -215,7 +215,7 @@ static const char *id_of_file(struct hv_arena *a, const char *path)
     return hv_arena_strndup(a, path + from, n - from);
 }
 
-/** Fills a row of the list that only tells what is wrong. */
+/** Fills a row of the list that holds only an error. */
 static void fill_broken(struct hv_plugin *p, struct hv_plugins *list, const char *error)
 {
     p->error = hv_arena_strdup(&list->arena, error);
@@ -354,7 +354,7 @@ enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, st
     hv__plugin_probe(&probe, 1);
     enum hv_status s = probe.status;
     if (s == HV_OK && hv__plugin_hash(p.path, p.in_folder, &p.hash, &alone, NULL) != HV_OK) {
-        p.hash = 0; /* it has gone since: the next look finds it changed */
+        p.hash = 0; /* the file was removed meanwhile: the next check finds the plugin changed */
     }
     if (s == HV_OK) {
         json_array_append_new(out->meta, probe.meta);

@@ -1,9 +1,9 @@
 /**
- * Plugins: where they are, what they say about themselves, and their options.
+ * Plugins: their location, metadata and options.
  *
  * Metadata is read once by running the plugin's chunk in a sandbox of its own and then kept in a
- * cache by hash of the file: with a warm cache nothing of Lua runs. A broken plugin stays in the
- * list with its error.
+ * cache by hash of the file: with a warm cache no Lua code runs. A broken plugin stays in the list
+ * with its error.
  */
 #ifndef HV_SCRIPTING_PLUGIN_PLUGIN_H
 #define HV_SCRIPTING_PLUGIN_PLUGIN_H
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** The version of the contract that this program speaks (`api = 1`). */
+/** The version of the plugin contract that this program supports (`api = 1`). */
 #define HV_PLUGIN_API 1
 
 /* clang-format off */
@@ -27,7 +27,7 @@
     X(HV_OPTION_STRING,  "string")     \
     X(HV_OPTION_CHOICE,  "choice")     \
     X(HV_OPTION_SCHEDULE,"schedule")
-/** What a plugin can do: constant, member of the returned table. */
+/** Functions of a plugin: constant, member of the returned table. */
 #define HV_PLUGIN_FUNCTION_MAP(X)      \
     X(HV_PLUGIN_PLAN,     "plan")      \
     X(HV_PLUGIN_APPLY,    "apply")     \
@@ -84,7 +84,7 @@ struct hv_option_row {
     size_t n_choices;
 };
 
-/** What is known of a plugin. */
+/** Metadata of a plugin. */
 struct hv_plugin {
     const char *path;  /**< the file; of a plugin that is a folder, its plugin.lua */
     const char *name;  /**< for messages: "plugins/oobleck/plugin.lua" */
@@ -125,9 +125,11 @@ enum hv_status hv_plugins_read(struct hv_plugins *out, struct hv_err *err) HV_NO
  */
 enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path,
                                     struct hv_err *err) HV_NODISCARD;
-/** Names this text a plugin by its file or folder (a `/` or the end `.lua`), rather than by id? */
+/** True where this text names a plugin by its file or folder (it has a `/` or ends in `.lua`), not
+ * by its id. */
 bool hv_plugin_is_path(const char *name);
-/** Are the plugin's files on disk those that it was read from? False for a broken one. */
+/** True where the plugin's files on disk are unchanged since it was read. False for a broken
+ * plugin. */
 bool hv_plugin_is_current(const struct hv_plugin *p);
 /** Frees it. */
 void hv_plugins_free(struct hv_plugins *p);

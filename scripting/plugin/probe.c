@@ -1,8 +1,8 @@
 /*
  * Reads the metadata of plugins by running their chunks in a child process, so that a chunk that
  * hangs inside one call of C or crashes costs an error, not the program. One child reads plugin
- * after plugin, each in a host of its own; where it is lost another goes on behind the culprit. Not
- * for strategy runs (those have a worker of their own).
+ * after plugin, each in a host of its own; after a crash or a time-out another child continues
+ * behind the plugin that caused it. Strategy runs have a worker of their own.
  */
 #include "scripting/plugin/plugin_host.h"
 #include "scripting/plugin/plugin_int.h"
@@ -48,10 +48,10 @@ static enum hv_status run_chunk(struct hv_host *h, const struct hv__probe *p, js
 }
 
 /**
- * Runs the chunk for its metadata, in this process. The host in *h is taken over from one plugin to
- * the next: what a plugin makes hangs on an environment of its own, and libraries are compiled
- * once. One in which anything went wrong, or with much garbage, is thrown away; what fails in a
- * used one is tried in a fresh one.
+ * Runs the chunk for its metadata, in this process. The host in *h is reused from one plugin to the
+ * next: each plugin has an environment of its own, and libraries are compiled once. A host with an
+ * error, or with much garbage, is thrown away; a chunk that fails in a used host is tried again in
+ * a fresh one.
  */
 static enum hv_status run_for_meta(struct hv_host **h, const struct hv__probe *p, json_t **out,
                                    struct hv_err *err)
@@ -114,7 +114,7 @@ static void answer(int fd, struct hv_host **h, const struct hv__probe *p)
     json_decref(root);
 }
 
-/** A child and what it has written that is not used yet. */
+/** A child and its output that is not used yet. */
 struct child {
     pid_t pid;
     int fd;
@@ -198,7 +198,7 @@ static enum hv_status understand(const char *answer_text, size_t n, const char *
     struct hv_json j = {0};
 
     if (hv_json_parse(&j, answer_text, n, name, NULL) != HV_OK) {
-        return hv_err_at(err, HV_EPLUGIN, name, 0, 0, "reading the plugin crashes");
+        return hv_err_at(err, HV_EPLUGIN, name, 0, 0, "the plugin crashes while it is read");
     }
     *out = json_incref(json_object_get(j.root, "meta"));
     enum hv_status s = HV_OK;
@@ -216,7 +216,7 @@ static enum hv_status understand(const char *answer_text, size_t n, const char *
     return s;
 }
 
-/** Takes the answer for one probe; false when the child is of no use any more. */
+/** Takes the answer for one probe; false when the child can no longer be used. */
 static bool take_answer(struct child *c, struct hv__probe *p)
 {
     enum heard heard = listen_to(c);
@@ -228,14 +228,14 @@ static bool take_answer(struct child *c, struct hv__probe *p)
         c->text.n -= n + 1;
         return true;
     }
-    p->status = heard == HEARD_END
-                    ? hv_err_at(&p->err, HV_EPLUGIN, p->name, 1, 0, "reading the plugin crashes")
-                    : hv_err_at(&p->err, HV_EPLUGIN, p->name, 1, 0,
-                                "the plugin cannot be read in %g s", PROBE_LIMIT_S);
+    p->status = heard == HEARD_END ? hv_err_at(&p->err, HV_EPLUGIN, p->name, 1, 0,
+                                               "the plugin crashes while it is read")
+                                   : hv_err_at(&p->err, HV_EPLUGIN, p->name, 1, 0,
+                                               "the plugin cannot be read in %g s", PROBE_LIMIT_S);
     return false;
 }
 
-/** Reads the answers of a child for its probes; where it is lost another goes on. */
+/** Reads the answers of a child for its probes; where the child is lost, another continues. */
 static void take_answers(struct child *c, struct hv__probe *probes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

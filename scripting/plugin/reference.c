@@ -1,7 +1,7 @@
 /*
  * The reference of the plugin API as text: list, one function, manual page. The rows come from the
- * comments (reference.awk); nothing is described here but the table a plugin returns. Not for help
- * on commands.
+ * comments (reference.awk); only the table that a plugin returns is described here. Help on
+ * commands is in ui/command.
  */
 #include "scripting/plugin/reference.h"
 #include "scripting/plugin/plugin.h"
@@ -36,16 +36,16 @@ static const struct member members[] = {
      "list of {key, type = \"integer|number|boolean|string|choice|schedule\", default, min, max, "
      "choices, help}; flags, forms, help and checks follow"},
     {"plan(ctx)", "a plan, a list of plans, or nil and the reason"},
-    {"apply(plan, ctx)",
-     "a changed plan (handle or table), or nil and the reason: what stands after "
-     "+ in a composition"},
+    {"apply(plan, ctx)", "a changed plan (handle or table), or nil and the reason; a plugin with "
+                         "apply stands after + in a composition"},
     {"order(p)",
      "every rank's list of tokens for p = {ranks, micro_batches, chunks, stages, times, "
      "per_stage, memory, options}: a schedule; the order travels in the plan"},
     {"replan(ctx, plan, lost)",
      "a plan without the devices whose numbers are in lost; where there is "
      "none, plan is called again without them"},
-    {"claim(plan, ctx)", "what the publication's formula says: {iteration_s, formula, terms, …}"},
+    {"claim(plan, ctx)",
+     "the prediction of the publication's formula: {iteration_s, formula, terms, …}"},
     {"selftest(t)", "checks: t.near(name, got, want, tolerance, source), t.equal(name, got, want, "
                     "source), t.ok(name, condition, source)"},
     {"ctx", "{cluster, model (handles), job = {global_batch, sequence, precision, optimizer, …}, "
@@ -209,9 +209,9 @@ void hv_api_man(struct hv_str *out)
                 "Lua\n.SH DESCRIPTION\nA strategy is one Lua file that returns a table. It runs in "
                 "a sandbox, in a process of its own, with limits on memory, instructions and time. "
                 "A plan table has exactly the keys and units of a plan file; everything else is SI "
-                "(s, bytes, FLOP) and counts from 1, ranges inclusive. \"nil, reason\" is a no; a "
-                "wrong argument is an error that names file and line. The same input and seed give "
-                "the same bytes.\n.SH THE TABLE A PLUGIN RETURNS\n");
+                "(s, bytes, FLOP) and counts from 1, ranges inclusive. \"nil, reason\" means that "
+                "there is no answer; a wrong argument is an error that names file and line. The "
+                "same input and seed give the same bytes.\n.SH THE TABLE A PLUGIN RETURNS\n");
     for (size_t i = 0; i < HV_COUNT(members); i++) {
         hv_str_adds(out, ".TP\n.B ");
         add_roff(out, members[i].name);

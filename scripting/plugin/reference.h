@@ -1,6 +1,6 @@
 /**
- * The reference of what plugins can call, made from the comments above each function while the
- * program is built. Help, the manual page hetviz-plugin(7) and the tests read these rows.
+ * The reference of the functions that plugins can call, made from the comments above each function
+ * while the program is built. Help, the manual page hetviz-plugin(7) and the tests read these rows.
  */
 #ifndef HV_SCRIPTING_PLUGIN_REFERENCE_H
 #define HV_SCRIPTING_PLUGIN_REFERENCE_H
@@ -14,7 +14,7 @@
 struct hv_api_doc {
     const char *name;    /**< "hv.cost.stage", "plan:eval" (a method), "search.beam" (a library) */
     const char *source;  /**< "scripting/api/api_cost.c:12" */
-    const char *text;    /**< what it does */
+    const char *text;    /**< description */
     const char *params;  /**< "name (type, optional): shape and meaning" */
     const char *returns; /**< "type: shape" */
     const char *units;   /**< units of every number in and out */

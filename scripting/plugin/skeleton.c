@@ -1,5 +1,5 @@
-/* The plugin that `hetviz new-plugin` writes: small, commented, and it runs; as one file or as a
- * folder with a module and self-tests of its own. */
+/* The plugin that `hetviz new-plugin` writes: a small, commented plugin that runs, as one file or
+ * as a folder with a module and self-tests. */
 #include "scripting/plugin/find.h"
 #include "scripting/plugin/plugin.h"
 #include "solver/base/file.h"

@@ -1,6 +1,6 @@
 /*
- * The console: one host that lives from line to line, with a run that never ends, on inputs that a
- * line may change. Not for reading lines (ui/cli/cmd_lua.c, worker_console.c).
+ * The console: one host that is kept from line to line, with a run that does not end, on inputs
+ * that a line may change. Lines are read in ui/cli/cmd_lua.c and worker_console.c.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/plan_int.h"
@@ -66,7 +66,7 @@ static int open_environment(lua_State *L)
     return 0;
 }
 
-/** After a change of the inputs: what was taken from the old ones is stale. */
+/** Marks handles of the old inputs as stale after a change of the inputs. */
 static int renew_ctx(lua_State *L)
 {
     hv__host(L)->generation++;
@@ -136,7 +136,7 @@ struct line {
     bool more;
 };
 
-/** Adds a value as text: tables as JSON where they can be written so. */
+/** Adds a value as text: tables as JSON where possible. */
 static void show_value(lua_State *L, int i, struct hv_str *out)
 {
     struct hv_err err = {0};
@@ -226,7 +226,7 @@ static enum hv_status build_changed(struct hv_console *c, struct hv_inputs *fres
     return s;
 }
 
-/** Puts the fresh documents in the place of the old ones. */
+/** Replaces the old documents by the new ones. */
 static void take_over(struct hv_console *c, struct hv_inputs *fresh)
 {
     if (fresh->cluster.cluster != NULL) {
@@ -243,7 +243,7 @@ static void take_over(struct hv_console *c, struct hv_inputs *fresh)
     }
 }
 
-/** What take_protected and settle_protected work on. */
+/** Arguments of take_protected and settle_protected. */
 struct taking {
     struct hv_console *console;
     json_t *commands;
@@ -267,7 +267,7 @@ static int settle_protected(lua_State *L)
     return 0;
 }
 
-/** Builds what has changed and puts it in the place of the old. */
+/** Builds the changed documents and replaces the old ones by them. */
 static enum hv_status rebuild(struct hv_console *c, struct hv_err *err)
 {
     struct hv_inputs fresh = {0};
@@ -283,7 +283,7 @@ static enum hv_status rebuild(struct hv_console *c, struct hv_err *err)
     return HV_OK;
 }
 
-/** Finds what the line has changed and renews what hangs on it. */
+/** Finds the changes of the line and updates everything that depends on them. */
 static enum hv_status take_changes(struct hv_console *c, json_t *commands, struct hv_err *err)
 {
     struct taking t = {.console = c, .commands = commands, .err = err};
@@ -326,7 +326,7 @@ static void keep_commands(struct hv_console *c, json_t *commands)
     }
 }
 
-/** After a kill nothing of Lua runs any more: another host takes the place. */
+/** Replaces the host after a kill, because the old one runs no more Lua. */
 static void start_again(struct hv_console *c, struct hv_err *err)
 {
     struct hv_err again = {0};

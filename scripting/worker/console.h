@@ -1,8 +1,8 @@
 /**
  * Lua line by line: the sandbox of plugins with `ctx` and everything of `hv`, on a copy of the
- * inputs. What is tried here changes no file and no workspace: the table `workspace` {cluster,
- * model, job, plans} holds the documents as their files have them, and what a line does to it comes
- * back as commands, which whoever owns the workspace may carry out and undo.
+ * inputs. A line changes no file and no workspace: the table `workspace` {cluster, model, job,
+ * plans} holds the documents as their files have them, and the changes that a line makes to it are
+ * returned as commands, which the owner of the workspace may carry out and undo.
  */
 #ifndef HV_SCRIPTING_WORKER_CONSOLE_H
 #define HV_SCRIPTING_WORKER_CONSOLE_H
@@ -14,7 +14,7 @@
 /** A console. Owner: hv_console_free. */
 struct hv_console;
 
-/** What it runs on. Borrowed until it is freed. */
+/** Inputs and limits of a console. Borrowed until it is freed. */
 struct hv_console_config {
     const struct hv_inputs *inputs;
     const struct hv_plugins *plugins; /**< for hv.strategy */
@@ -23,12 +23,11 @@ struct hv_console_config {
     void *ctx;
 };
 
-/** What became of a line. */
+/** Result of a line. */
 enum hv_console_state {
     HV_CONSOLE_DONE, /**< it ran */
-    HV_CONSOLE_MORE, /**< it is the beginning of something: give it again with the next line behind
-                        it */
-    HV_CONSOLE_ERROR /**< err says what is wrong */
+    HV_CONSOLE_MORE, /**< the line is incomplete: pass it again together with the next line */
+    HV_CONSOLE_ERROR /**< err holds the error */
 };
 
 /** A new console. Errors: HV_ELIMIT. */

@@ -1,7 +1,6 @@
 /*
- * The `workspace` of a console: its documents as tables that may be changed, and what the changes
- * come to as commands. Not for making the changes (ui/session) and not for running lines
- * (console.c).
+ * The `workspace` of a console: its documents as tables that may be changed, and the changes as
+ * commands. ui/session carries them out, console.c runs the lines.
  */
 #include "scripting/api/plan_int.h"
 #include "scripting/worker/console_int.h"

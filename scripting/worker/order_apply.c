@@ -1,6 +1,6 @@
 /*
- * Gives a plan the order of a plugin's order(p): the part of a composition that is a schedule. The
- * call itself is order.c's.
+ * Gives a plan the order of a plugin's order(p): the schedule part of a composition. The call of
+ * order(p) is in order.c.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/order_tokens.h"
@@ -49,7 +49,8 @@ static const char *order_misfit(const struct hv_plan *plan)
     }
     for (size_t i = 1; i < plan->n_replicas; i++) {
         if (r[i].n_stages != r->n_stages || r[i].micro_batches != r->micro_batches) {
-            return "its pipelines differ in stages or micro-batches, and an order fits one shape";
+            return "its pipelines differ in stages or micro-batches, but an order fits one shape "
+                   "only";
         }
     }
     for (size_t s = 1; s < r->n_stages; s++) {

@@ -1,4 +1,5 @@
-/** Inside of the runner: who takes part, and the calls of plan() and order(p). Includes Lua. */
+/** Internals of the runner: the parts of a composition, and the calls of plan() and order(p).
+ * Includes Lua. */
 #ifndef HV_SCRIPTING_WORKER_PARTS_INT_H
 #define HV_SCRIPTING_WORKER_PARTS_INT_H
 
@@ -31,7 +32,7 @@ enum hv_status hv__deal_options(struct hv__part *parts, size_t n, const json_t *
                                 struct hv_err *err) HV_NODISCARD;
 void hv__free_parts(struct hv__part *parts, size_t n);
 
-/** Does the plugin fit the inputs? Writes the reason otherwise. */
+/** True where the plugin applies to the inputs; otherwise writes the reason. */
 bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason);
 
 /** Loads a plugin and calls its plan(ctx): leaves two results on the stack. Raises errors. */
@@ -44,7 +45,8 @@ void hv__apply_order(lua_State *L, const struct hv_plugin *p, const json_t *opti
 /** Applies the later parts of the run's composition to the plan at the top, in order; leaves the
  * changed plan there, or nil. */
 void hv__compose(lua_State *L, struct hv__run *r);
-/** What the API tables call back: hv.strategy, composition, schedules of plugins (run_calls.c). */
+/** Functions that the API tables call back: hv.strategy, composition, schedules of plugins
+ * (run_calls.c). */
 const struct hv__run_calls *hv__run_calls(void);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A strategy run from request to result: host, plan(), apply(), claim(). Who takes part is
- * run_parts.c, what becomes of a plan run_offer.c; the process around it is worker.c.
+ * A strategy run from request to result: host, plan(), apply(), claim(). The parts of a composition
+ * are in run_parts.c, the handling of plans in run_offer.c, the process in worker.c.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/offer_int.h"
@@ -59,7 +59,7 @@ static void check_claim(lua_State *L, const struct hv_plugin *p, json_t *claim)
     }
 }
 
-/** Calls claim(plan table, ctx) of the first part and stores what it says; the handle is at `plan`.
+/** Calls claim(plan table, ctx) of the first part and stores its result; the handle is at `plan`.
  */
 static void add_claim(lua_State *L, struct hv__job *j, int plan, json_t *tree)
 {
@@ -230,8 +230,8 @@ static enum hv_status run_on_host(struct hv__job *j, struct hv_err *err)
     return s;
 }
 
-/** Was the plan asked for although it does not fit (option allow_oom of `manual`), and is memory
- * its only fault? */
+/** True where a plan that exceeds the memory was requested (option allow_oom of `manual`) and
+ * memory is its only violation. */
 static bool is_allowed(const struct hv__job *j)
 {
     const json_t *found = json_object_get(j->run.best, "violations");
@@ -248,8 +248,8 @@ static bool is_allowed(const struct hv__job *j)
     return true;
 }
 
-/** Says what ended the run, and what is left of it; of a plugin that had to be killed at the limit
- * because it never looked at the clock, also where it was. */
+/** Reports the cause of the end and whether a plan was found; for a plugin that was killed at the
+ * time limit, also the line where it was stopped. */
 static enum hv_status cut_short(struct hv__job *j, enum hv_status s, struct hv_err *err)
 {
     bool asked = forward_cancel(&j->run);
@@ -263,19 +263,19 @@ static enum hv_status cut_short(struct hv__job *j, enum hv_status s, struct hv_e
         j->run.best != NULL ? "; this is the best plan so far" : " before a plan was found", place);
 }
 
-/** A plan that breaks a rule is no answer of a run that was cut short: gives it up, with what it
- * breaks as the reason. */
+/** A plan that violates a rule is not a valid result of a run that ended early: drops it and gives
+ * the violation as the reason. */
 static enum hv_status give_up_broken(struct hv__job *j, enum hv_status s, struct hv_err *err)
 {
     const json_t *first = json_array_get(json_object_get(j->run.best, "violations"), 0);
     const char *text = json_string_value(json_object_get(first, "text"));
     char why[sizeof err->text];
 
-    (void)snprintf(why, sizeof why, "%s", text != NULL ? text : "it breaks a rule");
+    (void)snprintf(why, sizeof why, "%s", text != NULL ? text : "it violates a rule");
     json_decref(j->run.best);
     j->run.best = j->out->plan = NULL;
     s = cut_short(j, s, err);
-    return hv_err_set(err, s, "%s; the best one so far does not fit: %s", (const char *)err->text,
+    return hv_err_set(err, s, "%s; the best plan so far does not fit: %s", (const char *)err->text,
                       why);
 }
 
@@ -309,7 +309,7 @@ static enum hv_status conclude(struct hv__job *j, enum hv_status s, struct hv_er
         const json_t *first = json_array_get(json_object_get(out->plan, "violations"), 0);
         const char *text = json_string_value(json_object_get(first, "text"));
         hv_str_clear(&out->reason);
-        hv_str_adds(&out->reason, text != NULL ? text : "the plan breaks a rule");
+        hv_str_adds(&out->reason, text != NULL ? text : "the plan violates a rule");
         return hv_err_set(err, HV_ENO, "%s: %s", j->run.request->strategy,
                           hv_str_cstr(&out->reason));
     }

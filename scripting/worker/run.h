@@ -1,7 +1,7 @@
 /**
  * Runs strategies: one path for the command line, the worker process and the tests. A run makes a
  * host, loads the plugin, calls plan() (and apply() of what is composed with it), judges every plan
- * and keeps the best.
+ * and keeps the best one.
  */
 #ifndef HV_SCRIPTING_WORKER_RUN_H
 #define HV_SCRIPTING_WORKER_RUN_H
@@ -15,9 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What came out. Owner: hv_run_result_free. */
+/** Result of a run. Owner: hv_run_result_free. */
 struct hv_run_result {
-    bool applies; /**< false: the strategy does not fit these inputs, `reason` says what it needs */
+    bool applies; /**< false: the strategy does not apply to these inputs, `reason` gives what it
+                     needs */
     bool stopped; /**< a limit or cancel ended it; `plan` is the best until then */
     json_t *plan; /**< with strategy, inputs, claimed, simulated and, where there are any,
                      violations; or NULL */
@@ -28,10 +29,9 @@ struct hv_run_result {
 };
 
 /**
- * Runs a strategy.
- * Returns HV_OK with a plan; HV_ENO when the answer is no (err says why and by how much);
- * HV_ESTOPPED when cut short (with a plan where one was found); HV_EPLUGIN with file:line;
- * HV_EUSAGE for an unknown strategy or option.
+ * Runs a strategy. Returns HV_OK with a plan; HV_ENO when there is no plan (err gives the reason
+ * and the amount); HV_ESTOPPED when stopped early (with a plan where one was found); HV_EPLUGIN
+ * with file:line; HV_EUSAGE for an unknown strategy or option.
  */
 enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
                                struct hv_err *err) HV_NODISCARD;

@@ -90,7 +90,7 @@ void hv__free_parts(struct hv__part *parts, size_t n)
     }
 }
 
-/** Can the plugin work on this model? Else the reason. */
+/** True where the plugin supports this model; otherwise writes the reason. */
 static bool model_fits(const struct hv_plugin *p, const struct hv_model *m, struct hv_str *reason)
 {
     enum hv_model_kind kind = m->kind;

@@ -1,6 +1,6 @@
 /*
  * The self-tests of plugins (their selftest(t), and selftest.lua of a folder): `t` with near, equal
- * and ok, one line per check. Not for our own unit tests.
+ * and ok, one line per check.
  */
 #include "scripting/plugin/find.h"
 #include "scripting/plugin/plugin_host.h"

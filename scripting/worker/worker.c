@@ -1,5 +1,5 @@
-/* One job from a pipe, events to a pipe. The run itself is run.c; the parent's side is
- * ui/session/pool. */
+/* Reads one job from a pipe and writes events to a pipe. The run itself is in run.c, the parent's
+ * side in ui/process/pool. */
 #include "scripting/worker/worker.h"
 #include "scripting/host/jail.h"
 #include "scripting/worker/worker_int.h"
@@ -58,7 +58,7 @@ static void limit_process(double time_limit_s)
     }
 }
 
-/** A parent that is killed takes its workers along, also those inside one long call of C. */
+/** Ends the worker when its parent is killed, also inside a long call of C. */
 static void end_with_parent(void)
 {
 #ifdef __linux__
@@ -182,12 +182,12 @@ static enum hv_status read_job(struct worker_job *w, const char *line, size_t n,
     return s == HV_OK ? read_inputs(&root, &w->inputs, err) : s;
 }
 
-/** Runs the job behind the walls. */
+/** Runs the job with the restrictions of the kernel in force. */
 static enum hv_status run_job(struct worker_job *w, struct hv__lines *in,
                               struct hv_run_result *result, struct hv_err *err)
 {
     limit_process(w->request.time_limit_s);
-    /* where the kernel has neither, the sandbox is the only wall */
+    /* where the kernel has neither, the sandbox is the only protection */
     (void)hv_lock_files();
     if (!SANITIZED) {
         (void)hv_lock_calls();

@@ -1,5 +1,5 @@
-/* A worker as console: one chunk of Lua per line in, what it said and changed out. Not for the
- * console itself (console.c) nor for jobs that make plans (worker.c). */
+/* A worker as console: reads one chunk of Lua per line and writes its output and changes. The
+ * console itself is in console.c; jobs that make plans are in worker.c. */
 #include "scripting/worker/console.h"
 #include "scripting/worker/worker_int.h"
 

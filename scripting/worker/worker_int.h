@@ -1,4 +1,4 @@
-/** Inside of the worker: what its kinds of job share. */
+/** Internals of the worker: declarations shared by its kinds of job. */
 #ifndef HV_SCRIPTING_WORKER_WORKER_INT_H
 #define HV_SCRIPTING_WORKER_WORKER_INT_H
 

@@ -21,7 +21,7 @@
     X(HV_EINPUT,    3,  "bad input")                                      \
     X(HV_EIO,       3,  "cannot read or write")                           \
     X(HV_ELIMIT,    3,  "over a limit")                                   \
-    X(HV_ESTOPPED,  4,  "cut short")                                      \
+    X(HV_ESTOPPED,  4,  "stopped early")                                      \
     X(HV_EPLUGIN,   5,  "plugin error")                                   \
     X(HV_EINTERNAL, 70, "internal error")
 /* clang-format on */

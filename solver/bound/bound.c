@@ -4,7 +4,7 @@
  */
 #include "solver/bound/bound_int.h"
 
-/** Share of the bound from which what passes cost beyond the work alone is told. */
+/** Least share of the bound for which the time of passes beyond the work alone is reported. */
 #define PART_COUNTS 1e-6
 
 static double all_devices(const struct hv__work *w)
@@ -16,8 +16,8 @@ static double all_devices(const struct hv__work *w)
     return devices;
 }
 
-/** Words for the work alone. */
-static const char *say_work(struct hv_arena *arena, const struct hv__work *w, double compute_s)
+/** Text for the work alone. */
+static const char *work_text(struct hv_arena *arena, const struct hv__work *w, double compute_s)
 {
     char text[HV_FMT_CAP];
     double devices = all_devices(w);
@@ -27,62 +27,64 @@ static const char *say_work(struct hv_arena *arena, const struct hv__work *w, do
     }
     return hv_arena_printf(
         arena,
-        "%s of forward and backward work of the whole batch in the best kernels the cost model "
-        "grants, spread without loss over all %.0f usable devices (%zu kind%s)",
+        "%s of forward and backward compute for the whole batch with the fastest kernels of the "
+        "cost model, divided without loss over all %.0f usable devices (%zu kind%s)",
         hv_fmt_seconds(text, sizeof text, compute_s), devices, used, used == 1 ? "" : "s");
 }
 
-/** Why passes take longer than the work alone: `few` devices are best, or 0 where all are. */
-static const char *say_passes(struct hv_arena *arena, bool by_size, double few)
+/** Text for the time of passes beyond the work; `few`: the best number of devices, 0: all. */
+static const char *passes_text(struct hv_arena *arena, bool by_size, double few)
 {
-    const char *small = by_size
-                            ? "to fill and drain, because every sequence has to get through all "
-                              "layers and back in time, in passes small enough for that"
-                            : "";
-    return few > 0 ? hv_arena_printf(arena,
-                                     "%s%sbecause no more than %.0f devices are worth waiting "
-                                     "for",
-                                     small, by_size ? ", and " : "", few)
-                   : small;
+    const char *small =
+        by_size ? "to fill and drain the pipeline: every sequence passes forward and backward "
+                  "through all layers before the iteration ends, in passes small enough for that"
+                : "";
+    return few > 0
+               ? hv_arena_printf(
+                     arena,
+                     "%s%sbecause the use of more than %.0f devices costs more time than it saves",
+                     small, by_size ? ", and " : "", few)
+               : small;
 }
 
-/** What memory asks for, where that is more than one device. */
-static const char *say_memory(struct hv_arena *arena, const struct hv_bound *b, const char *said)
+/** Appends the number of devices that the gradients need, where it is above one. */
+static const char *memory_text(struct hv_arena *arena, const struct hv_bound *b,
+                               const char *text_so_far)
 {
     return b->fewest > 1
-               ? hv_arena_printf(arena,
-                                 "%s; on %.0f devices or more, or the gradients have no room", said,
-                                 b->fewest)
-               : said;
+               ? hv_arena_printf(arena, "%s; the gradients need the memory of %.0f devices or more",
+                                 text_so_far, b->fewest)
+               : text_so_far;
 }
 
-/** The work and what comes on top of it. */
-static const char *say_parts(struct hv_arena *arena, const struct hv_bound *b, const char *passes)
+/** Text for the work and all further parts of the bound. */
+static const char *parts_text(struct hv_arena *arena, const struct hv_bound *b, const char *passes)
 {
     const struct {
         double time_s;
         const char *why;
     } parts[] = {
-        {b->shapes_s, "because tensor parallelism that divides the heads, over the links that so "
-                      "many ranks cannot avoid, and passes of this batch leave no better shapes"},
+        {b->shapes_s,
+         "for the shapes of kernels: no tensor-parallel degree that divides the heads, with its "
+         "communication, and no pass size of this batch gives faster ones"},
         {b->passes_s, passes},
-        {b->optimizer_s, "for the optimizer's step of every weight"},
-        {b->host_s, "of the host's work in an iteration"},
+        {b->optimizer_s, "for the optimizer step of all weights"},
+        {b->host_s, "of host work in an iteration"},
         {b->wait_s, "of waiting for the slowest of many devices"},
     };
-    const char *said = b->compute_why;
+    const char *text_so_far = b->compute_why;
     char text[HV_FMT_CAP];
     for (size_t i = 0; i < HV_COUNT(parts); i++) {
         if (parts[i].time_s > 0) {
-            said =
-                hv_arena_printf(arena, "%s; %s %s", said,
+            text_so_far =
+                hv_arena_printf(arena, "%s; %s %s", text_so_far,
                                 hv_fmt_seconds(text, sizeof text, parts[i].time_s), parts[i].why);
         }
     }
-    return say_memory(arena, b, said);
+    return memory_text(arena, b, text_so_far);
 }
 
-/** Fills what a bound is made of beside the work. */
+/** Fills the parts of a bound besides the work. */
 static void set_parts(const struct hv__least *t, struct hv_bound *b)
 {
     b->iteration_s = t->time_s;
@@ -91,20 +93,22 @@ static void set_parts(const struct hv__least *t, struct hv_bound *b)
     b->wait_s = t->waits_s;
     b->passes_s = t->time_s - b->compute_s - t->optimizer_s - t->around_s - t->waits_s;
     if (!(b->passes_s > PART_COUNTS * t->time_s)) {
-        b->passes_s = 0; /* rounding, or fewer devices at work than could be */
+        b->passes_s = 0; /* rounding, or fewer devices in use than are available */
     }
 }
 
-/** Of what passes cost beyond the work: what no size of them saves. */
+/** Splits the time of passes beyond the work: shapes_s is the part that no size of passes avoids.
+ */
 static void set_shapes(const struct hv__prices *p, struct hv_bound *b)
 {
     b->shapes_s = fmin(fmax(0, p->mixed[0] / p->total - b->compute_s), b->passes_s);
     b->passes_s -= b->shapes_s;
 }
 
-/** Why no plan runs at all: nothing to run on, or too little memory together. NULL: one may. */
-static const char *say_none(const struct hv_cost *k, struct hv_arena *arena,
-                            const struct hv__work *w, const bool *kinds)
+/** Reason why no plan can run: no usable device, or too little memory in all. NULL: there is none.
+ */
+static const char *impossible_text(const struct hv_cost *k, struct hv_arena *arena,
+                                   const struct hv__work *w, const bool *kinds)
 {
     char need[HV_FMT_CAP], has[HV_FMT_CAP];
     double bytes = 0, devices = all_devices(w);
@@ -119,8 +123,8 @@ static const char *say_none(const struct hv_cost *k, struct hv_arena *arena,
         return NULL;
     }
     return hv_arena_printf(arena,
-                           "gradients alone need %s of memory, which no plan can offload, and all "
-                           "%.0f usable devices have %s",
+                           "the gradients, which no plan can offload, need %s of memory, and all "
+                           "%.0f usable devices together have %s",
                            hv_fmt_bytes(need, sizeof need, w->state_bytes), devices,
                            hv_fmt_bytes(has, sizeof has, bytes));
 }
@@ -132,7 +136,7 @@ void hv_bound_iteration(struct hv_cost *k, struct hv_arena *arena, struct hv_bou
     for (size_t i = 0; i < w.n_kinds; i++) {
         kinds[i] = w.devices[i] > 0;
     }
-    *out = (struct hv_bound){.why = say_none(k, arena, &w, kinds)};
+    *out = (struct hv_bound){.why = impossible_text(k, arena, &w, kinds)};
     if (out->why != NULL) {
         out->any_why = out->compute_why = out->spread_why = out->why;
         return;
@@ -141,18 +145,18 @@ void hv_bound_iteration(struct hv_cost *k, struct hv_arena *arena, struct hv_bou
     struct hv__prices p = hv__prices_of(&w, kinds, arena);
     hv__mix_values(&w, kinds, &p);
     out->compute_s = hv__spread_s(&w, kinds, &p, p.pipeline);
-    out->compute_why = say_work(arena, &w, out->compute_s);
+    out->compute_why = work_text(arena, &w, out->compute_s);
     struct hv__bound_query q = {.w = &w, .all = &p, .arena = arena};
     struct hv_bound any = *out;
     double all = all_devices(&w);
     struct hv__least t = hv__bound_of(&q);
     set_parts(&t, &any);
-    any.why = say_parts(arena, &any, say_passes(arena, false, t.devices < all ? t.devices : 0));
+    any.why = parts_text(arena, &any, passes_text(arena, false, t.devices < all ? t.devices : 0));
     q.by_size = true;
     t = hv__bound_of(&q);
     set_parts(&t, out);
     set_shapes(&p, out);
-    out->why = say_parts(arena, out, say_passes(arena, true, t.devices < all ? t.devices : 0));
+    out->why = parts_text(arena, out, passes_text(arena, true, t.devices < all ? t.devices : 0));
     if (any.iteration_s > out->iteration_s) {
         *out = any;
     }

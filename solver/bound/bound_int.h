@@ -5,21 +5,22 @@
 #include "solver/base/units.h"
 #include "solver/bound/bound.h"
 
-/** Models with more classes of blocks are looked at without regard to the size of passes. */
+/** Models with more classes of blocks get a bound that ignores the size of passes. */
 #define HV__CLASSES_BY_SIZE 8
-/** Items of a model that is looked at by size. */
+/** Most items of a model whose bound depends on the size of passes. */
 #define HV__ITEMS_BY_SIZE (2 * HV__CLASSES_BY_SIZE + 3)
 
-/** What devices beyond a cut can take over from those before it (beyond.c): passes of so much of
- * the batch, times so much of the model, as the cut carries in that time. */
+/** Work that devices beyond a cut can take over from those before it (beyond.c): the share of the
+ * batch times the share of the model whose activations and gradients the cut carries in the time
+ * given. */
 struct hv__beyond {
     double window_s; /**< at most */
     double hop_s;    /**< activations of the whole batch */
     double *sum_s;   /**< [n_items] gradients of one part */
 };
 
-/** What there is to do and who can do it. Items: halves of blocks by class, embedding, head, and
- * last the optimizer step. */
+/** The work of an iteration and the devices that can do it. Items: halves of blocks by class,
+ * embedding, head, and last the optimizer step. */
 struct hv__work {
     size_t n_items, n_kinds, stride;
     double batch;
@@ -27,18 +28,20 @@ struct hv__work {
     double *floor_s;                      /**< [n_kinds × stride] device-seconds of a unit */
     const struct hv_cost_by_size **sizes; /**< [n_kinds × stride]; NULL: only its floor is known */
     const struct hv_device_kind *
-        *kinds;                       /**< [n_kinds] by name, so that no order of a file counts */
-    double *devices;                  /**< [n_kinds] of use */
+        *kinds;      /**< [n_kinds] sorted by name, so that the order in a file has no effect */
+    double *devices; /**< [n_kinds] usable devices */
     double *usable_bytes;             /**< [n_kinds] of a device */
-    double state_bytes;               /**< that all devices hold together at the least */
+    double state_bytes;               /**< bytes that all devices together hold at least */
     double *step_s, *jitter, *pass_s; /**< [n_kinds] */
     bool transformer;
-    const struct hv__beyond *beyond; /**< these are the devices before a cut; NULL: all there are */
-    bool even; /**< of even plans (even.c): what counts beside work is the first forward pass
-                */
+    const struct hv__beyond
+        *beyond; /**< `devices` counts those before this cut; NULL: all devices */
+    bool even;   /**< bound of even plans (even.c), which counts the first forward pass besides the
+                    work */
 };
 
-/** What a device of each kind in use earns per second, and what the work is worth by that. */
+/** Dual prices: what a device of each kind in use earns per second, and the value of the work at
+ * these prices. */
 struct hv__prices {
     double *speed;        /**< [n_kinds]: λ */
     double all, pipeline; /**< floors of all items; without the optimizer's */
@@ -47,13 +50,13 @@ struct hv__prices {
     double mixed[HV_COST_MIXES]; /**< worth of the passes by size, and of the chain */
 };
 
-/** What the work is to devices before a cut: without what those beyond take over, in the best of
- * ways. `values`: [n_items] of all parts of an item. O(items²). */
+/** Value of the work left to devices before a cut, after the devices beyond it take over as much as
+ * possible. `values`: [n_items] of all parts of an item. O(items²). */
 double hv__taken_over(const struct hv__work *w, const double *values);
 
-/** Lists the work of a job and the devices of its cluster. */
+/** Lists the work of a job and the usable devices of its cluster. */
 struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena);
-/** Counts the devices of use again: those of groups on one side of a cut only. */
+/** Counts the usable devices again, of the groups on one side of a cut only. */
 void hv__keep_side(struct hv_cost *k, struct hv__work *w, const bool *beyond, bool side,
                    struct hv_arena *arena);
 /** Time of `value` on all devices of these kinds. */
@@ -92,10 +95,11 @@ struct hv__least hv__bound_of(const struct hv__bound_query *q);
 /** Bound of plans whose stages are chains, on the devices of `w`; HUGE_VAL: they do not hold the
  * gradients. O(2^kinds × kinds × classes). */
 double hv__bound_by_size(const struct hv__work *w, struct hv_arena *arena);
-/** Fills even_s and even_why where that is above what all plans whose stages are chains take. */
+/** Fills even_s and even_why where the bound of even plans is above that of all plans whose stages
+ * are chains. */
 void hv__bound_even(const struct hv__work *w, struct hv_arena *arena, struct hv_bound *out);
-/** What the slowest network of a cluster leaves of plans whose exchanges inside passes, and states
- * that are sharded, keep to one side of it: raises out->iteration_s from what it is without. */
+/** Raises out->iteration_s by the slowest network of a cluster, for plans that keep the
+ * communication inside passes and the sharded states on one side of it. */
 void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena *arena,
                     struct hv_bound *out);
 

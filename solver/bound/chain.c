@@ -1,9 +1,9 @@
 /**
- * Small passes: what it costs that a sequence has to go through all layers before the iteration
- * ends.
+ * Bound by the size of passes: every sequence passes through all layers before the iteration ends,
+ * so passes cannot be arbitrarily large.
  *
- * Let T' be the time of an iteration without what is around its passes (least.c). Of any plan whose
- * stages are a chain two things hold:
+ * Let T' be the time of an iteration without the time around its passes (least.c). Of any plan
+ * whose stages are a chain two things hold:
  * 1. *Work.* Devices of kind k that earn λ_k per second earn no more than T' Σ λ_k in T'.
  * 2. *Chain.* Every micro-batch (or slice of one) runs F through all stages in turn and then B
  *    through all of them back, on whichever ranks hold them: T' is at least the sum over all parts
@@ -17,16 +17,16 @@
  *   T' (θ Σ λ + (1-θ) κ) ≥ Σ_classes m min over kinds, cells and x of
  *                          θ N λ (w + s/x) + (1-θ) κ (s' + x w').
  *
- * The least over x of a cell is at sqrt of its two slopes, or an end. Nothing is assumed of what
- * size passes have: each part, rank and replica may choose its own. κ is the speed of all devices
- * in use, so that θ alone decides between the two.
+ * The minimum over x of a cell is at the square root of the ratio of its two slopes, or at an end.
+ * The sizes of passes are free: each part, rank and replica may choose its own. κ is the speed of
+ * all devices in use, so that θ alone decides between the two.
  */
 #include "solver/bound/bound_int.h"
 
 /** Most steps of one size in one direction. */
 #define TURNS 8
 
-/** Other speeds of two kinds, for one mix. */
+/** A trial: other speeds of two kinds, for one mix. */
 struct
 try {
     size_t a, b;
@@ -34,7 +34,7 @@ try {
     size_t mix;
 };
 
-/** What one mix makes of a part of the whole batch on devices of a kind. */
+/** Value of a part of the model for the whole batch on devices of a kind, by one mix. */
 static double value_on(const struct hv__work *w, const struct hv__prices *p, size_t k, size_t item,
                        size_t mix)
 {
@@ -84,7 +84,7 @@ static void set_total(const struct hv__work *w, const bool *kinds, struct hv__pr
         }
     }
     if (w->beyond != NULL) {
-        p->optimizer = 0; /* devices beyond may do it */
+        p->optimizer = 0; /* devices beyond the cut may do it */
     }
 }
 
@@ -104,8 +104,8 @@ static double mix_bound(const struct hv__work *w, const bool *kinds, struct hv__
     return mix_value(w, kinds, p, mix) / p->total;
 }
 
-/** Multiplies the speeds of two kinds, or of one where they are the same, and keeps that if it
- * raises the bound by this mix. */
+/** Multiplies the speeds of two kinds, or of one where they are the same, and keeps the change if
+ * it raises the bound by this mix. */
 static bool try_speeds(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
                        const struct try *x, double *best)
 {

@@ -1,12 +1,13 @@
 /**
- * Slow networks: what it costs that a plan uses devices on both sides of a cut.
+ * Bound by slow networks: a plan that uses devices on both sides of a cut sends activations or
+ * gradients across it.
  *
- * Take a cut of the cluster (hv_cost_cuts): zones or groups of nodes against all others, and
- * between them a network that carries little. Let H be the time that activations of the whole batch
- * take over it in one direction, R(Q) that of gradients of parts Q of the model, T' the time up to
- * the end of the reductions. Let every data-parallel rank of a plan keep to one side (the ranks of
- * a stage and its copies may be on different ones). A part may be on both sides, then its gradients
- * are summed over the cut; or on the first only; or on the second only. Either
+ * Take a cut of the cluster (hv_cost_cuts): zones or groups of nodes against all others, and a slow
+ * network between them. Let H be the time of the activations of the whole batch across it in one
+ * direction, R(Q) that of the gradients of parts Q of the model, T' the time up to the end of the
+ * reductions. Let every data-parallel rank of a plan lie on one side (the ranks of a stage and its
+ * copies may lie on different sides). A part may be on both sides, then its gradients are summed
+ * over the cut; or on the first only; or on the second only. Either
  * A. all parts are on both: T' ≥ R(all);
  * B. one is on the first side only and one on the second only: every sequence goes over the cut
  *    between them, forward one way and backward the other, so that each direction carries all of
@@ -25,13 +26,13 @@
  * every t; the best t is found by halving. The most that can be taken over is a knapsack of parts
  * by value over R, over ν: on each of its straight pieces ν K(T' - ν H) is a parabola.
  *
- * Plans outside (hv__keeps_to_sides): exchanges inside passes cross the cut (tensor, context or
+ * Plans outside (hv__respects_cut): exchanges inside passes cross the cut (tensor, context or
  * expert parallelism), or states are sharded over it; ranks of a stage on both sides have shares of
  * their own, or do not come out even with another stage's; gradients are summed on servers.
  */
 #include "solver/bound/bound_int.h"
 
-/** Times that E is asked. */
+/** Evaluations of E in the search for t. */
 #define TURNS 6
 
 /** One cut as the bound sees it. */
@@ -46,7 +47,7 @@ struct sides {
     double jitter, pass_s;
 };
 
-/** Seconds that the gradients of one part take over the cut. */
+/** Seconds of the gradients of one part across the cut. */
 static double part_s(const struct sides *s, size_t item)
 {
     size_t classes = hv_cost_n_classes(s->k), block = 0;
@@ -90,7 +91,8 @@ static double before_s(const struct sides *s, bool side, double t)
     return hv__bound_by_size(&w, s->arena);
 }
 
-/** Case C before the cut on that side, where that is under `most`; of use from `least` on. */
+/** Case C with the parts before the cut on that side, where it is below `most`; results below
+ * `least` are of no use. */
 static double mostly_s(const struct sides *s, bool side, double least, double most)
 {
     double from = least, to = most, best = 0;
@@ -107,24 +109,24 @@ static double mostly_s(const struct sides *s, bool side, double least, double mo
     return fmax(best, least);
 }
 
-/** Words for a cut that counts; `alone_s`: of the faster side. */
-static const char *say_cut(const struct sides *s, const struct hv_bound *b, double more_s,
-                           double alone_s)
+/** Text for a cut that counts; `alone_s`: bound of the faster side alone. */
+static const char *cut_text(const struct sides *s, const struct hv_bound *b, double more_s,
+                            double alone_s)
 {
     char more[HV_FMT_CAP], hops[HV_FMT_CAP], sums[HV_FMT_CAP], alone[HV_FMT_CAP], rest[HV_FMT_CAP];
     const char *side = isfinite(alone_s)
-                           ? hv_arena_printf(s->arena, "either side alone takes %s or more",
+                           ? hv_arena_printf(s->arena, "one side alone takes %s or more",
                                              hv_fmt_seconds(alone, sizeof alone, alone_s))
-                           : "neither side alone has room for the gradients";
-    return hv_arena_printf(s->arena,
-                           "%s because of %s: over it activations of all sequences take %s, "
-                           "gradients of all weights %s, and %s (only plans that exchange across "
-                           "it inside passes, shard states over it or sum gradients on servers may "
-                           "take less, down to %s)",
-                           hv_fmt_seconds(more, sizeof more, more_s), s->cut->words,
-                           hv_fmt_seconds(hops, sizeof hops, s->cut->hop_s),
-                           hv_fmt_seconds(sums, sizeof sums, s->all_s), side,
-                           hv_fmt_seconds(rest, sizeof rest, b->spread_s));
+                           : "neither side alone has the memory for the gradients";
+    return hv_arena_printf(
+        s->arena,
+        "%s because of %s: the activations of all sequences take %s to cross it, the gradients of "
+        "all weights take %s, and %s (only plans with collectives inside passes across it, with "
+        "states sharded across it or with parameter servers may take less, down to %s)",
+        hv_fmt_seconds(more, sizeof more, more_s), s->cut->words,
+        hv_fmt_seconds(hops, sizeof hops, s->cut->hop_s),
+        hv_fmt_seconds(sums, sizeof sums, s->all_s), side,
+        hv_fmt_seconds(rest, sizeof rest, b->spread_s));
 }
 
 static void try_cut(const struct sides *s, struct hv_bound *out)
@@ -140,7 +142,7 @@ static void try_cut(const struct sides *s, struct hv_bound *out)
         most = mostly_s(s, side, least, fmin(most, alone[side]));
     }
     if (most > least) {
-        out->cut_why = say_cut(s, out, most - out->spread_s, fmin(alone[0], alone[1]));
+        out->cut_why = cut_text(s, out, most - out->spread_s, fmin(alone[0], alone[1]));
         out->why = hv_arena_printf(s->arena, "%s; %s", out->spread_why, out->cut_why);
         out->iteration_s = most;
         out->cut_s = most - out->spread_s;

@@ -1,14 +1,15 @@
 /**
- * Even plans: what it costs that no backward pass runs before a micro-batch is through all layers.
+ * Bound of even plans: no backward pass starts before a micro-batch has passed forward through all
+ * layers.
  *
  * Let a plan be copies of one pipeline, each stage on one kind of devices with equal shares for its
  * ranks, and all micro-batches be of one size, whole sequences. Then all passes of a part have one
- * size x, one number of ranks and one kind k. Let T' be the time of an iteration without what is
- * around its passes (least.c), S what devices in use earn per second, V what the optimizer is
- * worth, and f the moment when the first backward pass begins in a copy. Its micro-batch went
- * forward through all parts before: f is at least the sum over the parts of one F. Before f devices
- * of the copy do nothing but F, so B and the weight gradients of the whole batch, and then the
- * optimizer, have T' - f on all devices; no copy has another least f:
+ * size x, one number of ranks and one kind k. Let T' be the time of an iteration without the time
+ * around its passes (least.c), S the earnings of the devices in use per second, V the value of the
+ * optimizer's work, and f the moment when the first backward pass begins in a copy. Its micro-batch
+ * went forward through all parts before: f is at least the sum over the parts of one F. Before f
+ * devices of the copy do nothing but F, so B and the weight gradients of the whole batch, and then
+ * the optimizer, have T' - f on all devices; no copy has another least f:
  *
  *   3. T' S ≥ S f + V + Σ over devices of λ times B and weight gradients.
  *
@@ -43,8 +44,8 @@ void hv__bound_even(const struct hv__work *w, struct hv_arena *arena, struct hv_
     out->even_s = time_s;
     out->even_why = hv_arena_printf(
         arena,
-        "%s because no backward pass runs before a micro-batch has gone forward through all "
-        "layers (only plans of unlike replicas or unlike passes may take less, down to %s)",
+        "%s because no backward pass starts before a micro-batch has passed forward through all "
+        "layers (only plans with unlike replicas or unlike passes may take less, down to %s)",
         hv_fmt_seconds(more, sizeof more, time_s - out->spread_s),
         hv_fmt_seconds(rest, sizeof rest, out->spread_s));
 }

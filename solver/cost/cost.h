@@ -3,8 +3,8 @@
  *
  * The unit of pricing is a *part*: the attention half or feed-forward half of a block, the
  * embedding, the head with the loss. Equal blocks share one price (block classes), prices are
- * remembered per query, so pricing a stage costs O(classes), not O(layers). Every figure can say
- * why (hv_cost_part with `why`).
+ * stored per query, so pricing a stage takes O(classes), not O(layers). Every figure can be
+ * explained (hv_cost_part with `why`).
  *
  * Efficiencies are estimates unless a figure says otherwise; see solver/cost/device/efficiency.h
  * for the constants and their sources.
@@ -35,7 +35,7 @@ void hv_cost_free(struct hv_cost *k);
 const struct hv_cluster *hv_cost_cluster(const struct hv_cost *k); /**< borrowed */
 const struct hv_model *hv_cost_model(const struct hv_cost *k);     /**< borrowed */
 const struct hv_job *hv_cost_job(const struct hv_cost *k);         /**< borrowed */
-/** Tokens of one sequence as the model sees it: patches of an image, else the job's. */
+/** Tokens of one sequence for the model: patches of an image, else the job's sequence. */
 double hv_cost_tokens(const struct hv_cost *k);
 
 /** Prices a part (`block` is ignored for embedding and head). Remembered; O(1) when seen before. */
@@ -51,8 +51,8 @@ size_t hv_cost_class_block(const struct hv_cost *k, unsigned cls);
 /**
  * Least device-seconds that any plan can spend on one sequence of this part, forward and backward,
  * on this kind of device: the best rate that products of these widths or of any cut of them reach
- * with any number of rows, streams at full length, the cheapest of the kernels that a plan can ask
- * for, no starts, no communication, no recompute. Under this cost model no query is cheaper per
+ * with any number of rows, streams at full length, the cheapest kernels that a plan can choose,
+ * without kernel starts, communication and recompute. Under this cost model no query is cheaper per
  * sequence × rank, nor are all slices of a sequence together; the lower bound of eval rests on that
  * (tested). Remembered; the first time O(tables).
  */
@@ -64,25 +64,25 @@ double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
 const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part part, size_t block,
                                               const struct hv_device_kind *device);
 /**
- * Lists zones and groups of nodes, each against all others, with what the network between them
- * carries; proof: floor/cut.c. None for models that are no plain transformer, and for clusters of
- * very many groups. Lists and words in `arena`. O(groups³ · links).
+ * Lists zones and groups of nodes, each against all others, with the capacity of the network
+ * between them; proof: floor/cut.c. None for models that are not plain transformers, and for
+ * clusters of very many groups. Lists and texts in `arena`. O(groups³ · links).
  */
 size_t hv_cost_cuts(const struct hv_cost *k, struct hv_arena *arena, struct hv_cost_cut **out);
 /** Bytes of the gradients of a part of a transformer, experts included; tied embeddings count at
  * the head. O(1). */
 double hv_cost_gradient_bytes(const struct hv_cost *k, enum hv_part part, size_t block);
 
-/** Most bytes of a device that states, activations and what passes need can have. */
+/** Largest number of bytes of a device for states, activations and temporary buffers of passes. */
 double hv_cost_usable_bytes(const struct hv_cost *k, const struct hv_device_kind *d);
-/** Bytes that all devices of a plan hold together at the least: sums of gradients and their
- * unscaled copy, which no plan offloads. 0: not known (measured layers, modules). */
+/** Least bytes that all devices of a plan hold together: sums of gradients and their unscaled copy,
+ * which no plan offloads. 0: not known (measured layers, modules). */
 double hv_cost_least_state_bytes(const struct hv_cost *k);
 
 /* ---- a whole stage -------------------------------------------------------------------------- */
 
 /** Prices a pass. O(classes + log) when parts are known. Errors: HV_ENO when a device lacks the
- * precision or a model kind cannot be priced (the text says what is missing). */
+ * precision or a model kind cannot be priced (the text names what is missing). */
 enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, struct hv_pass *out,
                             struct hv_err *err) HV_NODISCARD;
 
@@ -105,8 +105,9 @@ double hv_cost_peer_optimizer_s(const struct hv_cost *k, const struct hv_stage *
                                 const struct hv_peer_update *u);
 /**
  * Seconds of that step beyond the backward pass (Ren et al. 2021, ZeRO-Offload, section 4):
- * gradients are copied as the backward pass makes them, what it does not hide shows; then the host
- * updates all of its node, and updated weights go back while it does. O(devices).
+ * gradients are copied while the backward pass makes them, and the part that it does not hide is
+ * exposed; then the host updates the parameters of its node, and updated weights return meanwhile.
+ * O(devices).
  */
 double hv_cost_offload_optimizer_s(const struct hv_cost *k, const struct hv_host_update *u);
 

@@ -14,8 +14,8 @@ struct hv_cost {
     size_t n_subs;
 };
 
-/** Models of modules (modules.c): each call does for all leaves what its namesake in cost.h does
- * for one, through the rows of the leaves. */
+/** Models of modules (modules.c): each call covers all leaves, as the function of the same name in
+ * cost.h covers one, through the rows of the leaves. */
 void hv__modules_open(struct hv_cost *k);
 /** Frees the contexts of the leaves. */
 void hv__modules_close(struct hv_cost *k);
@@ -33,10 +33,10 @@ const struct hv_cost_by_size *hv__modules_by_size(struct hv_cost *k, enum hv_par
 enum hv_status hv__modules_layers(struct hv_cost *k, const struct hv_part_query *q,
                                   struct hv_arena *arena, struct hv_layer_table *out,
                                   struct hv_err *err) HV_NODISCARD;
-/** A pass: what the stage holds of each leaf, one after the other. */
+/** A pass: the stage's blocks of each leaf, one after the other. */
 enum hv_status hv__modules_pass(struct hv_cost *k, const struct hv_stage_query *q,
                                 struct hv_pass *out, struct hv_err *err) HV_NODISCARD;
-/** Memory: what the stage holds of each leaf, together. */
+/** Memory: the sum over the stage's blocks of each leaf. */
 enum hv_status hv__modules_memory(struct hv_cost *k, const struct hv_stage_query *q,
                                   struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
 

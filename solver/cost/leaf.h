@@ -10,8 +10,8 @@
 #include "solver/cost/part/context.h"
 #include "solver/cost/stage/stage.h"
 
-/** How one kind of leaf is priced. What the calls do and return is told at their namesakes in
- * cost.h; blocks are counted in the leaf. */
+/** Functions that price one kind of leaf. The functions of the same names in cost.h describe the
+ * calls; blocks are counted in the leaf. */
 struct hv__leaf {
     const struct hv__parts *parts; /**< for the context of the leaf */
     struct hv_part_cost (*part)(struct hv__context *k, enum hv_part part, size_t block,
@@ -28,13 +28,13 @@ struct hv__leaf {
     const struct hv_cost_by_size *(*floor_by_size)(struct hv__context *k, enum hv_part part,
                                                    size_t block,
                                                    const struct hv_device_kind *device);
-    /** What no plan can do without; NULL: nothing is known. */
+    /** Floors; NULL: none are known. */
     size_t (*floor_cuts)(const struct hv__context *k, struct hv_arena *arena,
                          struct hv_cost_cut **out);
     double (*floor_state_bytes)(const struct hv__context *k);
 };
 
-/** The row of a kind of model; NULL for a model of modules, which is none. */
+/** The row of a kind of model; NULL for a model of modules, which is not a leaf. */
 const struct hv__leaf *hv__leaf_row(enum hv_model_kind kind);
 
 #endif

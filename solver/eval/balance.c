@@ -1,12 +1,12 @@
-/** The linear program of a pipeline's layers in closed form. It knows stages by their figures only;
- * whether another share is faster, the judge says. */
+/** The linear program of a pipeline's layers in closed form. It uses the figures of stages only;
+ * the judge decides whether another division of the layers is faster. */
 #include "solver/eval/balance.h"
 
 #include <math.h>
 
 #include "solver/base/units.h"
 
-/** Figures of one stage; false where it has none. */
+/** Reads the figures of one stage; false where it has none. */
 static bool read_stage(const struct hv_verdict *v, const struct hv_stage *s, size_t replica,
                        size_t i, struct hv_balance_stage *out)
 {
@@ -40,7 +40,7 @@ static double room_of(const struct hv_balance_stage *s)
     return fmax(0, (s->limit_bytes - s->fixed_bytes) / s->layer_bytes);
 }
 
-/** Shares the layers: stages join those that run full until the others fit. */
+/** Divides the layers: stages are fixed at their memory limit one by one, until the others fit. */
 static void solve(struct hv_balance *b, bool *full)
 {
     for (bool again = true; again;) {
@@ -98,12 +98,13 @@ enum hv_status hv_eval_balance(const struct hv_verdict *v, const struct hv_plan 
     const struct hv_replica *r = &p->replicas[replica];
     out->n = r->n_stages;
     if (r->n_stages < 2) {
-        return hv_err_set(err, HV_ENO, "one stage has nobody to share its layers with");
+        return hv_err_set(err, HV_ENO,
+                          "the replica has one stage only, so there is nothing to balance");
     }
     out->stages = hv_arena_new(arena, struct hv_balance_stage, r->n_stages);
     for (size_t i = 0; i < r->n_stages; i++) {
         if (!read_stage(v, &r->stages[i], replica, i, &out->stages[i])) {
-            return hv_err_set(err, HV_ENO, "stage %zu does not hold whole layers that were timed",
+            return hv_err_set(err, HV_ENO, "stage %zu does not hold whole layers with known times",
                               i);
         }
         out->layers += out->stages[i].layers;

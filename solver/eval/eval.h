@@ -1,6 +1,6 @@
 /**
- * The judge: a plan becomes passes, an outer graph, a tail, a timeline and metrics
- * (architecture.md §1b). Every plan, whoever made it, is judged here and only here.
+ * The judge: it turns a plan into passes, a task graph, the end of the iteration, a timeline and
+ * metrics. All plans are judged here and only here.
  */
 #ifndef HV_SOLVER_EVAL_EVAL_H
 #define HV_SOLVER_EVAL_EVAL_H
@@ -16,14 +16,14 @@ struct hv_eval_options {
     bool timeline;               /**< keep spans for drawing */
     bool no_bound;               /**< leave the bound unknown, and goodput (inner loops) */
     bool failures;               /**< goodput also with no_bound */
-    struct hv_cost *const *jobs; /**< of a plan for many jobs: the context of each with its own
+    struct hv_cost *const *jobs; /**< plan for many jobs: cost context of each job with its own
                                     model and job; NULL, or a NULL entry: the one given */
-    struct hv_eval_watch *watch; /**< NULL = nobody looks */
+    struct hv_eval_watch *watch; /**< NULL = no observer */
 };
 
 /**
- * Judges a plan. A plan with violations still gets all figures that make sense; those that do not
- * are HV_UNKNOWN. Errors: HV_ENO when nothing can be timed (reason in words), HV_EINPUT never.
+ * Judges a plan. A plan with violations still gets all figures that can be computed; the others are
+ * HV_UNKNOWN. Errors: HV_ENO with the reason when the plan cannot be timed; never HV_EINPUT.
  * Complexity O(operations of one pipeline per distinct replica entry).
  */
 enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct hv_eval_options *o,

@@ -1,9 +1,9 @@
-/* Asks cost for the terms behind its figures. No figure is made here. */
+/* Collects from the cost model the terms behind its figures. No figure is computed here. */
 #include "solver/eval/explain.h"
 
 #include "solver/base/units.h"
 
-/* What is being explained. */
+/* State of an explanation. */
 struct job {
     struct hv_cost *k;
     struct hv_stage_query q;
@@ -30,14 +30,14 @@ static enum hv_status explain_chunk(struct job *j, size_t chunk, size_t n_chunks
         return st;
     }
     double backward_s = pass.input_grad_s + pass.weight_grad_s + pass.recompute_s;
-    add_chapter(
-        j,
-        hv_arena_printf(j->arena,
-                        "one micro-batch, chunk %zu of %zu: forward %s, backward %s, keeps %s",
-                        chunk + 1, n_chunks, hv_fmt_seconds(f, sizeof f, pass.forward_s),
-                        hv_fmt_seconds(b, sizeof b, backward_s),
-                        hv_fmt_bytes(a, sizeof a, pass.activation_bytes)),
-        &why);
+    add_chapter(j,
+                hv_arena_printf(
+                    j->arena,
+                    "one micro-batch, chunk %zu of %zu: forward %s, backward %s, activations %s",
+                    chunk + 1, n_chunks, hv_fmt_seconds(f, sizeof f, pass.forward_s),
+                    hv_fmt_seconds(b, sizeof b, backward_s),
+                    hv_fmt_bytes(a, sizeof a, pass.activation_bytes)),
+                &why);
     return HV_OK;
 }
 
@@ -78,8 +78,7 @@ static enum hv_status explain_memory(struct job *j, struct hv_err *err)
     if (st == HV_OK) {
         double states = m.weights_bytes + m.gradients_bytes + m.master_bytes + m.optimizer_bytes;
         add_chapter(j,
-                    hv_arena_printf(j->arena,
-                                    "memory whatever is in flight: states %s of the %s it has",
+                    hv_arena_printf(j->arena, "static memory: states %s, device limit %s",
                                     hv_fmt_bytes(t, sizeof t, states),
                                     hv_fmt_bytes(l, sizeof l, m.limit_bytes)),
                     &why);
@@ -93,8 +92,8 @@ enum hv_status hv_eval_explain(struct hv_cost *k, const struct hv_plan *p, size_
 {
     if (replica >= p->n_replicas || stage >= p->replicas[replica].n_stages) {
         return hv_err_set(err, HV_ENO,
-                          "there is no stage %zu of replica %zu: the plan has %zu replica%s, "
-                          "this one %zu stages",
+                          "the plan has no stage %zu of replica %zu: it has %zu replica%s, and "
+                          "this replica has %zu stages",
                           stage, replica, p->n_replicas, p->n_replicas == 1 ? "" : "s",
                           replica < p->n_replicas ? p->replicas[replica].n_stages : 0);
     }

@@ -1,6 +1,6 @@
 /**
- * Why a stage costs what it costs: the terms behind the seconds of its passes, its transfer, its
- * reductions and the bytes of its memory, each with formula and source.
+ * Explanation of the cost of a stage: the terms behind the seconds of its passes and its transfer
+ * and behind the bytes of its memory, each with formula and source.
  */
 #ifndef HV_SOLVER_EVAL_EXPLAIN_H
 #define HV_SOLVER_EVAL_EXPLAIN_H
@@ -17,9 +17,9 @@ struct hv_explained {
 /**
  * Explains stage `stage` of replica entry `replica`, as its first copy's first data-parallel rank
  * runs it: a chapter per chunk, one for the transfer to the next stage where there is one, and one
- * for memory that does not depend on what is in flight. Everything lives in `arena`. Errors: HV_ENO
- * when there is no such stage (the text says how many there are) or it cannot be priced.
- * O(blocks of the stage).
+ * for static memory, which does not depend on micro-batches in flight. Everything lives in `arena`.
+ * Errors: HV_ENO when there is no such stage (the text gives the number of stages) or it cannot be
+ * priced. O(blocks of the stage).
  */
 enum hv_status hv_eval_explain(struct hv_cost *k, const struct hv_plan *p, size_t replica,
                                size_t stage, struct hv_arena *arena, struct hv_explained **out,

@@ -1,7 +1,7 @@
 /**
- * What failures leave of a plan: states per node, what a checkpoint takes, who could give lost
- * states back, and the closed forms of sim/failures.h with them. Not here: what the strategy would
- * do next (that is a run of it).
+ * Goodput of a plan under failures: states per node, the time of a checkpoint, the holders that can
+ * restore lost states, and the closed forms of sim/failures.h applied to them. A new plan after a
+ * failure is a run of the strategy and not made here.
  */
 #include "solver/eval/goodput.h"
 
@@ -25,7 +25,7 @@ static double node_expected_usd_per_h(const struct hv_node_group *g)
 
 /* ---- what nodes hold ------------------------------------------------------------------------- */
 
-/** What is known of a plan's nodes. */
+/** States and checkpoints of a plan's nodes. */
 struct held {
     struct hv_cost *k;
     const struct hv_plan *plan;
@@ -128,14 +128,14 @@ static struct held hold(struct hv_cost *k, const struct hv_plan *p, struct hv_ar
 
 /* ---- who could give states back -------------------------------------------------------------- */
 
-/** Nodes that hold a block in every pipeline that was looked at; few, and soon none. */
+/** Nodes that hold a block in every pipeline seen so far; few, and soon none. */
 struct common {
     uint32_t *nodes;
     size_t n;
     bool some; /**< a holder was seen */
 };
 
-/** Keeps of `common` what one data-parallel rank of a stage touches too. */
+/** Keeps in `common` the nodes that one data-parallel rank of a stage also uses. */
 static void meet(const struct held *h, const uint32_t *devices, size_t n, struct common *common)
 {
     size_t kept = 0;
@@ -158,7 +158,7 @@ static void meet(const struct held *h, const uint32_t *devices, size_t n, struct
     common->some = true;
 }
 
-/** Is there, whatever node goes, another holder of this half block? */
+/** True where another holder of this half block remains, whichever node fails. */
 static bool outlives(const struct held *h, int half, struct common *common)
 {
     common->n = 0;
@@ -248,7 +248,8 @@ static void add_nodes(const struct held *h, const struct hv_failure_rules *rules
     out->load_s = states / (out->from == HV_RECOVER_PEERS && isfinite(nic) ? nic : store);
 }
 
-/** From peers: the iteration is the segment, nothing is written, and who comes back is let in. */
+/** Recovery from peers: the iteration is the segment, nothing is written, and a returning node is
+ * admitted. */
 static void by_peers(const struct hv_failure_rules *r, double iteration_s, struct hv_goodput *out)
 {
     out->write_s = out->best_interval_s = 0;
@@ -263,7 +264,7 @@ static void by_checkpoint(const struct hv_failure_rules *r, bool waits, double m
 {
     out->best_interval_s = hv_failure_best_segment_s(out->write_s, mtbf_s);
     out->interval_s = hv_or(r->interval_s, out->best_interval_s);
-    /* who does not wait starts again twice: without the node, and when it is back */
+    /* without waiting there are two restarts: without the node, and with it when it is back */
     double start_s = r->restart_s + out->load_s;
     out->restore_s = waits ? r->replace_s + start_s : 2 * start_s;
 }
@@ -273,7 +274,7 @@ static double usd_per_mtoken(double usd_per_h, double tokens_per_s)
     return tokens_per_s > 0 ? usd_per_h / HOUR_S / (tokens_per_s / 1e6) : HV_UNKNOWN;
 }
 
-/** Throughput and its price where such a share of all time is useful. */
+/** Throughput and its price for this useful share of the time. */
 static void count_throughput(const struct hv_job *job, const struct hv_goodput_query *q,
                              double share, struct hv_goodput *out)
 {
@@ -282,7 +283,7 @@ static void count_throughput(const struct hv_job *job, const struct hv_goodput_q
     out->usd_per_mtoken = usd_per_mtoken(out->usd_per_h, out->tokens_per_s);
 }
 
-/** No node ever fails: nothing is lost but what the checkpoints take that are asked for. */
+/** Case without failures: only requested checkpoints take time. */
 static void count_whole(const struct hv_failure_rules *r, struct hv_goodput *out)
 {
     bool writes = out->from == HV_RECOVER_CHECKPOINT && hv_known(r->interval_s);
@@ -345,7 +346,8 @@ void hv_eval_elastic(struct hv_cost *k, const struct hv_plan *p, const struct hv
         for (uint32_t node = 0; node < group->count; node++) {
             groups[i].n += h.state_bytes[group->first_node + node] >= 0;
         }
-        double here = 1 / (1 + groups[i].per_s * groups[i].away_s); /* nobody pays for the rest */
+        double here =
+            1 / (1 + groups[i].per_s * groups[i].away_s); /* the other nodes are not paid for */
         out->usd_per_h +=
             groups[i].n > 0 ? (double)groups[i].n * here * node_expected_usd_per_h(group) : 0;
     }

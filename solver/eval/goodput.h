@@ -1,12 +1,12 @@
 /**
- * What failures leave of a plan: expected tokens per second and their price while nodes fail or are
- * taken away, and where the rest of the time goes.
+ * Goodput of a plan under failures: expected tokens per second and their price while nodes fail or
+ * are preempted, and the causes of lost time.
  *
- * Two ways to meet a failure (`recovery` of a plan). `checkpoint`: everybody stops, waits for the
- * replacement, starts again and reads the last checkpoint. `peers`: states are copied from another
- * holder, the iteration is lost, the rest goes on with one node less until the replacement is there
- * (Oobleck, SOSP 2023, section 5). How long the parts take is assumed by the job (`failures`);
- * rates of preemption are the inventory's. Formulae: sim/failures.h.
+ * There are two ways to recover from a failure (`recovery` of a plan). `checkpoint`: all nodes
+ * stop, wait for the replacement, restart and read the last checkpoint. `peers`: states are copied
+ * from another holder, the iteration is lost, and the other nodes continue with one node less until
+ * the replacement arrives (Oobleck, SOSP 2023, section 5). The job gives the durations
+ * (`failures`), the inventory the rates of preemption. Formulae: sim/failures.h.
  */
 #ifndef HV_SOLVER_EVAL_GOODPUT_H
 #define HV_SOLVER_EVAL_GOODPUT_H
@@ -14,12 +14,12 @@
 #include "solver/cost/cost.h"
 #include "solver/eval/verdict/verdict.h"
 
-/** Figures of one plan that failures act on. */
+/** Figures of one plan under failures. */
 struct hv_goodput_query {
     const struct hv_plan *plan;
     double iteration_s, tokens_per_s;
-    bool waits; /**< a plan recovered from checkpoints waits for the replacement; false: it is
-                   planned again for what is left */
+    bool waits; /**< a plan recovered from checkpoints waits for the replacement; false: a new plan
+                   is made for the remaining nodes */
 };
 
 /**
@@ -29,21 +29,21 @@ struct hv_goodput_query {
 void hv_eval_goodput(struct hv_cost *k, const struct hv_goodput_query *q, struct hv_arena *arena,
                      struct hv_goodput *out);
 
-/** A plan that is mended while nodes are away, and let them in again. */
+/** A plan that is adapted while nodes are away and again when they return. */
 struct hv_elastic {
     double tokens_per_s, usd_per_h, usd_per_mtoken;
     double *probability; /**< [n + 1] that 0, 1, … n − 1 nodes are away, and that more are */
 };
 /**
- * Expectations with the plan's own throughput [0] and that of its mended forms: tokens_per_s[i]
- * with i nodes away, 0 where nothing fits; more than n − 1 away is a stop. `g` is hv_eval_goodput
- * of the plan with `waits` false. O(nodes · n).
+ * Expectations with the plan's own throughput [0] and that of its adapted plans: tokens_per_s[i]
+ * with i nodes away, 0 where no plan fits; with more than n − 1 away training stops. `g` is
+ * hv_eval_goodput of the plan with `waits` false. O(nodes · n).
  */
 void hv_eval_elastic(struct hv_cost *k, const struct hv_plan *p, const struct hv_goodput *g,
                      const double *tokens_per_s, size_t n, struct hv_arena *arena,
                      struct hv_elastic *out);
 
-/** Does the job or the inventory say anything of failures of the nodes that a plan uses?
+/** True where the job or the inventory gives failure rates for the nodes that a plan uses.
  * O(devices). */
 bool hv_goodput_asked(const struct hv_cost *k, const struct hv_plan *p);
 

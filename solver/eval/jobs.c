@@ -1,7 +1,7 @@
 /**
  * Plans for many jobs: every one is judged by the ordinary judge on its own devices; jobs that run
- * at the same time share none. Waiting and completion times as schedulers of jobs count them
- * (Crius, Xue et al., arXiv 2403.16125, section 6): from the arrival on.
+ * at the same time share none. Waiting and completion times are counted from the arrival on, as job
+ * schedulers do (Crius, Xue et al., arXiv 2403.16125, section 6).
  */
 #include "solver/eval/judges.h"
 #include "solver/eval/timeline/timeline_int.h"
@@ -10,13 +10,13 @@
 
 #include <stdio.h>
 
-/** Seconds that a job runs: all its iterations, for ever where it says no number. */
+/** Seconds that a job runs: all its iterations; infinite where it gives no number. */
 static double run_s(const struct hv_plan_job *j, const struct hv_verdict *v)
 {
     return hv_known(j->iterations) ? j->iterations * v->metrics.iteration_s : HUGE_VAL;
 }
 
-/** Adds what was found in a job, with its place in the whole plan. */
+/** Adds the findings of a job, with their place in the whole plan. */
 static void take_findings(struct hv_verdict *out, size_t i, const struct hv_verdict *v)
 {
     for (size_t k = 0; k < v->findings.n; k++) {
@@ -46,13 +46,14 @@ static size_t mark_devices(const struct hv_plan *p, uint32_t *marks, uint32_t ma
     return met;
 }
 
-/** Do two jobs run at the same time? One without an end runs for ever. */
+/** True where two jobs run at the same time. A job without an end runs for ever. */
 static bool at_once(const struct hv_job_verdict *a, const struct hv_job_verdict *b)
 {
     return a->start_s < b->end_s && b->start_s < a->end_s;
 }
 
-/** Jobs that run at the same time have no device in common. O(jobs² · devices). */
+/** Adds a finding where jobs that run at the same time have devices in common. O(jobs² · devices).
+ */
 static void check_overlap(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out)
 {
     uint32_t *marks = hv_arena_new(arena, uint32_t, p->cluster->n_devices);
@@ -69,10 +70,11 @@ static void check_overlap(const struct hv_plan *p, struct hv_arena *arena, struc
             if (met > 0) {
                 char where[48];
                 (void)snprintf(where, sizeof where, "jobs[%zu].plan", i);
-                hv_finding_add(&out->findings, HV_V_DEVICES_OVERLAP, (double)met, where,
-                               "%zu device%s of job %s %s job %s's at the same time: start it when "
-                               "the other has ended (start_s), or give it others",
-                               met, met == 1 ? "" : "s", b->name, met == 1 ? "is" : "are", a->name);
+                hv_finding_add(
+                    &out->findings, HV_V_DEVICES_OVERLAP, (double)met, where,
+                    "%zu device%s of job %s %s also used by job %s at the same time: start the job "
+                    "after the other one has ended (start_s), or give it other devices",
+                    met, met == 1 ? "" : "s", b->name, met == 1 ? "is" : "are", a->name);
             }
         }
     }
@@ -101,8 +103,8 @@ static void add_price(const struct hv_plan *p, const bool *counts, struct hv_are
     }
 }
 
-/** Where jobs run without end, what those make together; else means until the last one has ended.
- */
+/** Metrics of all jobs: sums over the jobs without an end where there are any, else means until the
+ * last job has ended. */
 static void add_sums(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out)
 {
     const struct hv_jobs_verdict *j = out->jobs;
@@ -127,7 +129,7 @@ static void add_sums(const struct hv_plan *p, struct hv_arena *arena, struct hv_
     m->usd_per_mtoken = m->usd_per_h / 3600 / m->tokens_per_s * 1e6;
 }
 
-/** Does a later entry go on with job i? */
+/** True where a later entry continues job i. */
 static bool goes_on(const struct hv_plan *p, size_t i)
 {
     for (size_t k = i + 1; k < p->n_jobs; k++) {
@@ -157,8 +159,8 @@ static void add_times(const struct hv_plan *p, struct hv_jobs_verdict *j)
     }
 }
 
-/** When job i came and starts: a further part came with the first, and starts when the part before
- * it has ended at the soonest. */
+/** Arrival and start of job i: a further part arrives with the first and starts no earlier than the
+ * end of the part before it. */
 static void begin(const struct hv_plan *p, size_t i, const struct hv_jobs_verdict *j,
                   struct hv_job_verdict *x)
 {
@@ -222,7 +224,7 @@ static enum hv_status add_lane(struct hv_arena *arena, const struct hv_lane *fro
     return hv_lanes_add(arena, &to->lanes, &lane, NULL);
 }
 
-/** Operations and what they send: numbers behind those that are there. */
+/** Copies operations and their transfers; their numbers follow the existing ones. */
 static void add_ops(const struct hv_timeline *t, struct hv_timeline *to)
 {
     for (size_t i = 0; i < t->n_ops; i++) {

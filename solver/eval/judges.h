@@ -9,7 +9,7 @@
 #include "solver/eval/eval.h"
 #include "solver/eval/train/lowered.h"
 
-/** What is to be judged. */
+/** Input of a judge. */
 struct hv__question {
     struct hv_cost *k;
     const struct hv_plan *plan;
@@ -30,6 +30,6 @@ hv__judge_fn hv__judge_jobs HV_NODISCARD;
 
 /** Sets bound, reason and gap of a judged plan to those of the bound that holds for it. `b`: for
  * any plan, where out->metrics.bound_s is known. O(devices · log groups + stages²). */
-void hv__hold_bound(const struct hv__lowered *l, const struct hv_bound *b, struct hv_verdict *out);
+void hv__apply_bound(const struct hv__lowered *l, const struct hv_bound *b, struct hv_verdict *out);
 
 #endif

@@ -112,7 +112,7 @@ static enum hv_status judge_serve(const struct hv__question *q, struct hv_verdic
 /* ---- plans that train ---------------------------------------------------------------------------
  */
 
-/** States the bound of all plans; hv__hold_bound replaces it once the plan is lowered. */
+/** States the bound of all plans; hv__apply_bound replaces it once the plan is lowered. */
 static void state_bound(const struct hv__question *q, struct hv_bound *b, struct hv_verdict *out)
 {
     *b = (struct hv_bound){.compute_s = HV_UNKNOWN};
@@ -131,13 +131,13 @@ static enum hv_status time_iteration(struct hv__lowered *l, struct hv_verdict *o
 {
     enum hv_status st = hv__lower(l, err);
     if (st == HV_OK) {
-        st = hv__went_on(l, HV__AT_LOWERED, err);
+        st = hv__report_progress(l, HV__AT_LOWERED, err);
     }
     if (st == HV_OK) {
         st = hv__time(l, err);
     }
     if (st == HV_OK) {
-        st = hv__went_on(l, HV__AT_TIMED, err);
+        st = hv__report_progress(l, HV__AT_TIMED, err);
     }
     if (st == HV_OK && l->schedule.stale) {
         st = hv__time_stale(l, out, err);
@@ -154,7 +154,7 @@ static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict
     out->metrics = (struct hv_metrics){.bound_s = out->metrics.bound_s};
     hv__memory(l, out);
     hv__metrics(l, out);
-    enum hv_status st = hv__went_on(l, HV__AT_JUDGED, err);
+    enum hv_status st = hv__report_progress(l, HV__AT_JUDGED, err);
     return st == HV_OK && l->spans ? hv__timeline(l, out, err) : st;
 }
 
@@ -222,7 +222,7 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
     if (st != HV_OK) {
         return out->findings.n > before && st != HV_ESTOPPED ? HV_OK : st;
     }
-    hv__hold_bound(&l, &b, out);
+    hv__apply_bound(&l, &b, out);
     check_limits(hv_cost_job(q->k), out);
     add_goodput(q, out);
     return HV_OK;

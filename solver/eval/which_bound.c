@@ -1,6 +1,6 @@
 /**
- * Which of the lower bounds of bound/bound.h holds for a plan. Each of them holds for a family of
- * plans only; whether a plan belongs to it shows once it is lowered.
+ * Chooses the lower bound of bound/bound.h that holds for a plan. Each bound holds for a family of
+ * plans only; the lowered plan shows whether it belongs to the family.
  */
 #include "solver/eval/judges.h"
 #include "solver/eval/train/reduce_int.h"
@@ -10,8 +10,9 @@
 /* ---- stages that form a chain ------------------------------------------------------------------
  */
 
-/** Do all micro-batches of the plan pass through its stages one after the other, in pieces that the
- * cost model prices by their size? Then hv_bound.iteration_s holds, else any_s. O(stages). */
+/** True where all micro-batches of the plan pass through its stages one after the other, in passes
+ * that the cost model prices by their size. Then hv_bound.iteration_s holds, else any_s.
+ * O(stages). */
 static bool is_chain(const struct hv__lowered *l)
 {
     if (l->schedule.row->flags & HV_SCHEDULE_PARTS) {
@@ -32,7 +33,7 @@ static bool is_chain(const struct hv__lowered *l)
 /* ---- sides of a cut ---------------------------------------------------------------------------
  */
 
-/** Are the devices on both sides? */
+/** True where the devices are on both sides. */
 static bool is_across(const struct hv_cluster *c, const bool *beyond, const uint32_t *devices,
                       size_t n)
 {
@@ -45,8 +46,9 @@ static bool is_across(const struct hv_cluster *c, const bool *beyond, const uint
     return false;
 }
 
-/** May a copy of the stage have devices on both sides? Only whole data-parallel ranks that work
- * alike, without exchanges between them, and with equal flows from and to all other stages. */
+/** True where a copy of the stage may have devices on both sides: only whole, equal data-parallel
+ * ranks without communication between them inside passes, and with equal flows from and to all
+ * other stages. */
 static bool may_be_across(const struct hv_cluster *c, const struct hv_replica *r,
                           const struct hv_stage *st, const uint32_t *devices, const bool *beyond)
 {
@@ -84,9 +86,9 @@ static bool stage_keeps(const struct hv_cluster *c, const struct hv_replica *r,
     return true;
 }
 
-/** Does the plan keep every exchange inside passes, and the states that it shards, to one side of a
- * cut, and sum gradients without servers? Then that cut holds, else hv_bound.spread_s. O(devices ·
- * log groups + stages²). */
+/** True where the plan keeps all communication inside passes, and the states that it shards, on one
+ * side of a cut, and uses no parameter servers. Then the bound by that cut holds, else
+ * hv_bound.spread_s. O(devices · log groups + stages²). */
 static bool keeps_to_sides(const struct hv__lowered *l, const bool *beyond)
 {
     for (size_t i = 0; i < l->plan->n_replicas; i++) {
@@ -119,8 +121,9 @@ static bool even_stage(const struct hv_cluster *c, const struct hv_replica *r,
     return true;
 }
 
-/** Is the plan copies of one pipeline with all passes of a stage alike: of one size, on devices of
- * one kind, and no two pipelines on the same? Then hv_bound.even_s holds too. O(devices). */
+/** True where the plan consists of copies of one pipeline with all passes of a stage alike: of one
+ * size, on devices of one kind, with no two pipelines on the same devices. Then hv_bound.even_s
+ * holds too. O(devices). */
 static bool is_even(const struct hv__lowered *l)
 {
     const struct hv_plan *p = l->plan;
@@ -155,7 +158,7 @@ struct held {
 /** The bound that holds for a plan, where `b` was computed for the sequences that the plan has. */
 static struct held bound_that_holds(const struct hv__lowered *l, const struct hv_bound *b)
 {
-    if (l->schedule.stale) { /* its devices do not wait for each other at the end of an iteration */
+    if (l->schedule.stale) { /* stale plans do not wait at the end of an iteration */
         return (struct held){b->compute_s, b->compute_why};
     }
     if (!is_chain(l)) {
@@ -172,15 +175,16 @@ static struct held bound_that_holds(const struct hv__lowered *l, const struct hv
     return h;
 }
 
-void hv__hold_bound(const struct hv__lowered *l, const struct hv_bound *b, struct hv_verdict *out)
+void hv__apply_bound(const struct hv__lowered *l, const struct hv_bound *b, struct hv_verdict *out)
 {
     const struct hv_job *job = hv_cost_job(l->k);
     struct hv_metrics *m = &out->metrics;
     if (l->schedule.scaled ||
         hv__tokens_of_iteration(l) != (double)(job->global_batch * job->sequence)) {
-        /* the bound is for whole sequences; this plan has others to do */
+        /* the bound is for the job's whole sequences, which this plan does not process */
         m->bound_s = HV_UNKNOWN;
-        out->bound_why = "the micro-batches of this plan are not the job's sequences";
+        out->bound_why = "the bound is for the job's sequences, which the micro-batches of this "
+                         "plan do not hold";
     }
     if (hv_known(m->bound_s)) {
         struct held h = bound_that_holds(l, b);
@@ -190,6 +194,6 @@ void hv__hold_bound(const struct hv__lowered *l, const struct hv_bound *b, struc
     out->bound_some = m->bound_s > b->spread_s;
     m->gap_frac = m->iteration_s / m->bound_s - 1;
     if (m->gap_frac < 0 && out->findings.n > 0) {
-        m->gap_frac = HV_UNKNOWN; /* what does not fit may be faster than what does */
+        m->gap_frac = HV_UNKNOWN; /* a plan that does not fit may be faster than the bound */
     }
 }

@@ -155,7 +155,7 @@ static enum hv_status add_product(struct scan *s, const struct hv_node_group *g,
         n_slots += (uint64_t)slots->items[i].to - slots->items[i].from + 1;
     }
     if (s->ids.n + n_nodes * n_slots > 2 * (uint64_t)HV_CLUSTER_MAX_DEVICES) {
-        return refuse(s, "it names too many devices");
+        return refuse(s, "the address names too many devices");
     }
     for (size_t i = 0; i < nodes->n; i++) {
         for (uint32_t node = nodes->items[i].from; node <= nodes->items[i].to; node++) {
@@ -233,7 +233,7 @@ static enum hv_status read_list(struct scan *s)
         if (*s->at == ',') {
             s->at++;
         } else if (blank == 0) {
-            return refuse(s, "it does not end where an address ends");
+            return refuse(s, "there are characters behind the end of the address");
         }
     }
 }

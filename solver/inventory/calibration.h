@@ -1,6 +1,7 @@
 /**
- * How close the kernels and links of a class of devices come to their peaks in training: a few
- * named numbers per class, fitted on published measurements (listed in share/calibration).
+ * Calibration: the share of their peaks that kernels and links of a class of devices reach in
+ * training: a few named numbers per class, fitted on published measurements (listed in
+ * share/calibration).
  *
  * A data sheet gives the peak of a device; these numbers give the share of it that training
  * reaches. The table below is the only list of them: it feeds the reader, the schema's words, the
@@ -14,8 +15,8 @@
 #include <stddef.h>
 
 /* clang-format off */
-/** Constant, name in files, value where nothing is known of the class, typical value and its spread
- * (of the logarithm), least, most, meaning. Shares are of the vendor's figure. Typical values are
+/** Constant, name in files, value for devices without a class, typical value and its spread (of the
+ * logarithm), least, most, meaning. Shares are of the vendor's figure. Typical values are
  * estimates from kernel timings and papers; a fit is drawn towards them. */
 #define HV_CALIBRATION_MAP(X)                                                                              \
     X(HV_CAL_GEMM_16,        "gemm_16bit",    0.6,  0.68,  0.15, 0.05, 0.95, "share of the 16-bit peak that large products sustain in training") \
@@ -24,12 +25,12 @@
     X(HV_CAL_STREAM,         "stream",        0.8,  0.83,  0.08, 0.20, 0.98, "share of the memory bandwidth that element-wise kernels reach") \
     X(HV_CAL_CORE_FORWARD,   "core_forward",  0.45, 0.52,  0.25, 0.03, 0.90, "share of the 16-bit peak of a fused attention core, forward") \
     X(HV_CAL_CORE_BACKWARD,  "core_backward", 0.36, 0.4,   0.25, 0.03, 0.90, "the same backward, counting its second score product") \
-    X(HV_CAL_NODE_LINKS,     "node_links",    1,    1,     0.2,  0.20, 2.00, "measured collectives inside a node against the link curves") \
-    X(HV_CAL_NETWORK,        "network",       1,    1,     0.2,  0.10, 2.00, "measured transfers between nodes against the link curves") \
+    X(HV_CAL_NODE_LINKS,     "node_links",    1,    1,     0.2,  0.20, 2.00, "measured rate of collectives inside a node, relative to the link curves") \
+    X(HV_CAL_NETWORK,        "network",       1,    1,     0.2,  0.10, 2.00, "measured rate of transfers between nodes, relative to the link curves") \
     X(HV_CAL_TP_HIDDEN,      "tp_hidden",     0,    0.3,   0.7,  0.00, 0.90, "share of sequence-parallel exchange hidden behind products") \
-    X(HV_CAL_EAGER,          "eager",         1,    2.2,   0.3,  1.00, 8.00, "element-wise traffic of kernels that run one by one against fused ones") \
-    X(HV_CAL_EAGER_CORE,     "eager_core",    1,    0.55,   0.4,  0.10, 1.00, "share of the fused core's rate that such stacks get") \
-    X(HV_CAL_ACCUMULATE,     "accumulate",    0,    0.4,   0.4,  0.00, 2.00, "share of reading and writing gradient sums that shows in a weight-gradient pass") \
+    X(HV_CAL_EAGER,          "eager",         1,    2.2,   0.3,  1.00, 8.00, "element-wise memory traffic of unfused kernels, relative to fused ones") \
+    X(HV_CAL_EAGER_CORE,     "eager_core",    1,    0.55,   0.4,  0.10, 1.00, "share of the fused attention core's rate that unfused stacks reach") \
+    X(HV_CAL_ACCUMULATE,     "accumulate",    0,    0.4,   0.4,  0.00, 2.00, "exposed share of reading and writing gradient sums in a weight-gradient pass") \
     X(HV_CAL_CAST,           "cast",          0,    0.5,   0.5,  0.00, 4.00, "passes over the inputs of an 8- or 4-bit product to quantise them") \
     X(HV_CAL_KERNEL_US,      "kernel_us",     5,    5,     0.3,  0.50, 50.0, "microseconds between two kernels") \
     X(HV_CAL_PASS_US,        "pass_us",       0,    300,   0.8,  0.00, 5e4, "microseconds of host work per pass of a stage") \
@@ -38,7 +39,7 @@
     X(HV_CAL_EXCHANGE_US,    "exchange_us",   0,    20,    1.0,  0.00, 5e3, "microseconds that tensor-parallel ranks wait for each other before an exchange") \
     X(HV_CAL_STEP_MS,        "step_ms",       0,    20,    0.6,  0.00, 500, "milliseconds per iteration outside of passes, reductions and optimizer") \
     X(HV_CAL_JITTER,         "jitter",        0,    0.003, 0.4,  0.00, 0.02, "share of the pipeline's time lost per doubling of the devices that wait for each other") \
-    X(HV_CAL_OVERLAP,        "overlap",       0,    0.1,   0.5,  0.00, 1.00, "seconds compute loses per second of communication under it")
+    X(HV_CAL_OVERLAP,        "overlap",       0,    0.1,   0.5,  0.00, 1.00, "seconds of compute lost per second of overlapped communication")
 /* clang-format on */
 
 /** Index of a parameter. */
@@ -52,7 +53,7 @@ enum hv_calibrated {
 /** One row of the table above. */
 struct hv_calibrated_row {
     const char *name, *doc;
-    double plain;           /**< of devices without a class: no cost that nobody measured */
+    double plain;           /**< value for devices without a class: no unmeasured cost is added */
     double typical, spread; /**< prior of a fit: exp(spread) is one standard deviation */
     double least, most;
 };
@@ -63,20 +64,20 @@ extern const struct hv_calibrated_row hv_calibrated_rows[HV_CALIBRATED_N];
 struct hv_calibration {
     const char *name;    /**< of the class, e.g. "A100"; "generic" */
     const char *devices; /**< prefixes of device names, joined by commas; "" for generic */
-    const char *source;  /**< what it was fitted on, for explanations */
-    const char *like;    /**< class made in the same process, to stand in where nobody else measured
-                            this one; NULL: none */
+    const char *source;  /**< data of the fit, for explanations */
+    const char *like; /**< similar class, made in the same process, to use where this class was not
+                         measured; NULL: none */
     double v[HV_CALIBRATED_N];
 };
 
 /** No class at all: every parameter at its plain value. Static. */
 const struct hv_calibration *hv_calibration_generic(void);
-/** A class that nobody measured: every parameter at its typical value. Static. */
+/** An unmeasured class: every parameter at its typical value. Static. */
 const struct hv_calibration *hv_calibration_typical(void);
 
 /**
- * Does a class hold for the device of that name? A prefix matches up to the end of the name or a
- * dash: "A100" holds for "A100-SXM-80GB", not for "A1000". O(prefixes).
+ * True where a class holds for the device of that name. A prefix matches up to the end of the name
+ * or a dash: "A100" holds for "A100-SXM-80GB", not for "A1000". O(prefixes).
  */
 bool hv_calibration_matches(const struct hv_calibration *c, const char *device);
 

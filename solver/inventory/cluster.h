@@ -1,10 +1,11 @@
 /**
  * A cluster: groups of identical nodes, the devices in them, and the network between them.
  *
- * Groups are stored once with a count, so 100 000 devices of five kinds cost what five kinds cost.
- * Devices are numbered group by group, node by node, slot by slot (`struct hv_device_ref` gives the
- * way back). Immutable once built (solver/io/own fills the struct and calls hv_cluster_finish). All
- * bandwidths are one direction. Source of the semantics: formats.md §1.
+ * Groups are stored once with a count, so the memory for 100 000 devices of five kinds is that of
+ * five kinds. Devices are numbered group by group, node by node, slot by slot (`struct
+ * hv_device_ref` gives the way back). Immutable once built (solver/io/own fills the struct and
+ * calls hv_cluster_finish). All bandwidths are one direction. Source of the semantics: formats.md
+ * §1.
  */
 #ifndef HV_SOLVER_INVENTORY_CLUSTER_H
 #define HV_SOLVER_INVENTORY_CLUSTER_H
@@ -17,7 +18,7 @@
 /** Most devices, and most nodes, of a cluster. */
 #define HV_CLUSTER_MAX_DEVICES 4000000
 
-/* Defaults of the reader for what neither the file nor the catalogue gives. */
+/* Defaults of the reader for figures that neither the file nor the catalogue gives. */
 #define HV_NIC_BYTES_PER_S                                                                         \
     12.5e9 /**< per node: one 100 Gbit/s port; network.bandwidth_GBps where given */
 #define HV_NIC_LATENCY_S    5e-6    /**< one message between two nodes of one switch */
@@ -71,7 +72,7 @@ struct hv_island {
     bool shared; /**< the bandwidth is shared by all of them (a PCIe root), not per device */
 };
 
-/** May plans use a node? `drain`: no; `spare`: it may stand in, as any other node. */
+/** State of a node. Plans may use `ok` and `spare` nodes, not those in `drain`. */
 enum hv_node_state { HV_NODE_OK, HV_NODE_DRAIN, HV_NODE_SPARE, HV_NODE_STATE_N };
 /** "ok", "drain", "spare". */
 const char *hv_node_state_name(enum hv_node_state s);
@@ -96,8 +97,8 @@ struct hv_node_group {
     uint32_t like; /**< number of the first group that is alike; set by hv_cluster_finish */
 };
 
-/** Would one group say the same of nodes of both? Hardware, links and zone, not prices or states:
- * an inventory may list every node by itself. O(slots). */
+/** True where the nodes of both groups could form one group: equal hardware, links and zone; prices
+ * and states may differ, because an inventory may list every node by itself. O(slots). */
 bool hv_node_groups_alike(const struct hv_node_group *a, const struct hv_node_group *b);
 
 /** A network element between two groups, zones or single nodes that overrides the default. */
@@ -123,14 +124,14 @@ struct hv_cluster {
     size_t n_kinds;
 };
 
-/** Where a device is. */
+/** Position of a device. */
 struct hv_device_ref {
     uint32_t group, node_in_group, slot; /**< slot inside the node */
     uint32_t node;                       /**< global node number */
     const struct hv_device_kind *kind;
 };
 
-/** What a byte meets on its way from a to b: the device link reaches up to the domain. */
+/** Level of the path from a to b: the device link is used up to the level of the domain. */
 enum hv_path_level {
     HV_PATH_SELF,
     HV_PATH_ISLAND,
@@ -139,10 +140,10 @@ enum hv_path_level {
     HV_PATH_NETWORK,
     HV_PATH_WAN
 };
-/** What one flow between two devices gets. */
+/** Bandwidth and latency of one flow between two devices. */
 struct hv_path {
     enum hv_path_level level;
-    double bytes_per_s; /**< tightest element for one flow that has the path to itself */
+    double bytes_per_s; /**< bandwidth of the tightest element, for one flow alone on the path */
     double latency_s;
     enum hv_link_kind kind; /**< of the link, on a network of the slower NICs */
     const char *why;        /**< which element is the tightest: static text such as "nic", "nvlink",
@@ -154,8 +155,7 @@ struct hv_path {
 enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err) HV_NODISCARD;
 /**
  * Gives every kind of the cluster the calibration `by` (borrowed, and read again at every pricing:
- * whoever fits it changes the numbers there). Only for a cluster that nothing else looks at.
- * O(kinds · groups).
+ * a fit changes the numbers in place). Only for a cluster without other users. O(kinds · groups).
  */
 void hv_cluster_calibrate(struct hv_cluster *c, const struct hv_calibration *by);
 /** One more owner. Returns c. */
@@ -177,7 +177,7 @@ const struct hv_node_group *hv_cluster_group_of_node(const struct hv_cluster *c,
 uint32_t hv_node_group_domain(const struct hv_node_group *g, uint32_t node);
 /** Number of the domain that holds a node. O(log groups). */
 uint32_t hv_cluster_domain_of(const struct hv_cluster *c, uint32_t node);
-/** What one device gets of its node's NICs by itself: one NIC, or as many as there are per device
+/** Share of its node's NICs that one device can use: one NIC, or as many as there are per device
  * (GPUDirect: a flow leaves by the NIC next to its device). NICs below 10 Gbit/s are one that all
  * devices share. */
 double hv_node_flow_bytes_per_s(const struct hv_node_group *g);
@@ -187,7 +187,7 @@ const struct hv_device_kind *hv_node_kind_at(const struct hv_node_group *g, uint
  * O(links). */
 const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32_t node_a,
                                               uint32_t node_b);
-/** Is that link used from its second end to its first, by what goes from one node to another? */
+/** True where a flow from one node to another uses that link from its second end to its first. */
 bool hv_cluster_link_backward(const struct hv_cluster *c, const struct hv_network_link *l,
                               uint32_t from, uint32_t to);
 /**
@@ -205,7 +205,7 @@ struct hv_path hv_node_group_path(const struct hv_node_group *g, uint32_t slot_a
  * Path between two nodes (a ≠ b) over the network: the tightest of both NICs and the network
  * element, which is the overriding link, else the matrix, else the network's figure. Latency: the
  * slower NIC's plus the element's. Level WAN when both zones are known and differ. Nodes of one
- * domain have this path too, for what is no device of the link (CPUs).
+ * domain have this path too, for devices that are not on the link (CPUs).
  */
 struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a, uint32_t node_b);
 /** Price of one node of the group: its own, else the catalogue's device prices summed. */
@@ -214,8 +214,8 @@ double hv_node_price_usd_per_h(const struct hv_node_group *g, bool spot);
 /**
  * Resolves an address, or several with commas or blanks between: `a[0].0-7`, `v[1-3,5].*`, `a[2]`,
  * `a`, `a.*` (all nodes), `a[0].[0,2]`, `*`; appends global device numbers in written order.
- * @param out  array of *n ids, grown in `arena`
- * Errors: HV_EINPUT with what is wrong (unknown group with the nearest name, index out of range).
+ * @param out array of *n ids, grown in `arena` Errors: HV_EINPUT with the reason (unknown group
+ * with the nearest name, index out of range).
  */
 enum hv_status hv_address_resolve(const struct hv_cluster *c, const char *address,
                                   struct hv_arena *arena, uint32_t **out, size_t *n,

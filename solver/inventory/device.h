@@ -1,6 +1,6 @@
 /**
- * Device kinds: what one accelerator (or CPU) can do, from the catalogue in share/devices or from a
- * cluster file.
+ * Device kinds: the properties of one accelerator (or CPU), from the catalogue in share/devices or
+ * from a cluster file.
  *
  * Immutable once built; strings and arrays live in the catalogue's or cluster's arena.
  */
@@ -45,7 +45,7 @@ enum hv_device_class { HV_CLASS_GPU, HV_CLASS_TPU, HV_CLASS_NPU, HV_CLASS_CPU, H
 /** "gpu", "tpu", "npu", "cpu". */
 const char *hv_device_class_name(enum hv_device_class c);
 
-/** A price somebody asked for one device, per hour. */
+/** An offered price of one device, per hour. */
 struct hv_price {
     const char *provider, *instance, *date, *source;
     double usd_per_h, spot_usd_per_h;
@@ -69,7 +69,7 @@ struct hv_device_kind {
     const struct hv_price *prices;
     size_t n_prices;
     const char *spec_source;
-    bool spec_verified; /**< false: figures recalled, not read at a source */
+    bool spec_verified; /**< true: figures were read at their source; false: they were recalled */
     const char *note;
     const struct hv_calibration *calibration; /**< of its class; NULL counts as generic */
     const struct hv_profile *profile; /**< operator tables measured on this chip; NULL: none */
@@ -98,7 +98,7 @@ const struct hv_device_kind *hv_device_match(const struct hv_device_catalogue *c
 /** Peak FLOP/s for this precision, with the usual fall-backs where the device lacks it (bf16 →
  * unknown: see hv_device_has). fp16↔tf32↔fp32 never substitute silently: HV_UNKNOWN when absent. */
 double hv_device_peak_flops_per_s(const struct hv_device_kind *k, enum hv_precision p);
-/** Can the device compute in this precision at all? */
+/** True where the device can compute in this precision. */
 bool hv_device_has(const struct hv_device_kind *k, enum hv_precision p);
 /** Lowest known price per device-hour from the catalogue (on demand), or HV_UNKNOWN. */
 double hv_device_price_usd_per_h(const struct hv_device_kind *k);

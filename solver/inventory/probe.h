@@ -1,6 +1,6 @@
 /**
- * What can be timed on a device: one kernel of a transformer at one size, a copy, a launch or a
- * collective; and the timing that came of it. The profiler takes them, profile files hold them.
+ * Probes of a device: one kernel of a transformer at one size, a copy, a launch or a collective,
+ * with its measured time. The profiler takes the measurements, profile files hold them.
  */
 #ifndef HV_SOLVER_INVENTORY_PROBE_H
 #define HV_SOLVER_INVENTORY_PROBE_H
@@ -56,7 +56,7 @@ enum hv_probe_kind {
         HV_PROBE_KIND_N
 };
 
-/** What exactly is timed. */
+/** Variant of a probe. */
 enum hv_probe_variant {
 #define X(c, kind, name) c,
     HV_PROBE_VARIANT_MAP(X)
@@ -64,14 +64,14 @@ enum hv_probe_variant {
         HV_PROBE_VARIANT_N
 };
 
-/** One thing to be timed. Sizes are whole numbers, in the order of the kind's row. */
+/** One probe. Sizes are whole numbers, in the order of the kind's row. */
 struct hv_probe {
     enum hv_probe_variant variant;
     enum hv_precision precision; /**< of products, attention and streams; else HV_BF16 */
     double size[HV_PROBE_SIZES]; /**< unused ones are 0 */
 };
 
-/** A probe and what was seen. */
+/** A probe with its measurement. */
 struct hv_probe_sample {
     struct hv_probe probe;
     double median_s;    /**< of one run */
@@ -80,7 +80,7 @@ struct hv_probe_sample {
     double clock_hz;    /**< of the processor while it ran, or HV_UNKNOWN */
 };
 
-/** One transformer layer to compare with what the tables foresee. */
+/** One transformer layer, measured to compare it with the prediction of the tables. */
 struct hv_layer_shape {
     double hidden, ffn, heads, kv_heads, head_dim, sequence, batch;
 };
@@ -98,14 +98,14 @@ struct hv_probe_machine {
     const char *card, *driver, *runtime, *blas, *dnn, *collectives;
 };
 
-/** What a profile file holds beside its tables. Memory: the reader's arena. */
+/** Contents of a profile file besides its tables. Memory: the reader's arena. */
 struct hv_probe_report {
     struct hv_probe_machine machine;
     struct hv_probe_sample *samples;
     size_t n_samples;
     struct hv_layer_check *layers;
     size_t n_layers;
-    bool complete; /**< false: it was cut short */
+    bool complete; /**< false: the profile is not complete */
 };
 
 /** Sort of a variant. */
@@ -116,7 +116,7 @@ const char *hv_probe_kind_name(enum hv_probe_kind k);
 const char *hv_probe_variant_name(enum hv_probe_variant v);
 /** Name of size i of a sort, or NULL when it has fewer. */
 const char *hv_probe_size_name(enum hv_probe_kind k, size_t i);
-/** Same variant, precision and sizes? */
+/** True where variant, precision and sizes are equal. */
 bool hv_probe_equal(const struct hv_probe *a, const struct hv_probe *b);
 /** FLOPs of one run: 2mnk of products; 4·b·s²·heads·dim of attention, two and a half times that
  * backward (Dao 2023, section 3.3); else 0. */

@@ -1,6 +1,6 @@
 /**
- * Measured operator tables of a device: how fast products of a shape and streams of a size ran on
- * it, from share/profiles or from a profile the user measured (`hetviz.profile/1`).
+ * Measured operator tables of a device: measured rates of products by shape and of streams by size,
+ * from share/profiles or from a profile the user measured (`hetviz.profile/1`).
  *
  * A table is a regular grid in log2 of its arguments; between grid points log2 of the rate is
  * interpolated (tri-)linearly. Readers guarantee that along every axis a rate grows at most as fast
@@ -48,10 +48,10 @@ struct hv_core_table {
     const double *log2_flops_per_s; /**< sequence.count */
 };
 
-/** What was measured on one kind of device. */
+/** Measured tables of one kind of device. */
 struct hv_profile {
     const char *device;           /**< name of the kind that was measured */
-    const char *const *same_chip; /**< further kinds it speaks for, scaled */
+    const char *const *same_chip; /**< further kinds that use the tables, scaled */
     size_t n_same_chip;
     const char *source, *licence, *date, *note; /**< licence, date and note may be NULL */
     double memory_bytes_per_s;                  /**< vendor bandwidth of the measured device */

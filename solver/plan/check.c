@@ -34,8 +34,8 @@ static void check_exactness(const struct hv_check *c)
     const struct hv_plan *p = c->p;
     if (o->allow_stale_given && !o->allow_stale && hv_plan_is_stale(p)) {
         hv_finding_add(c->out, HV_V_STALE, HV_UNKNOWN, "schedule.name",
-                       "schedule %s with sync %s trains on stale weights and the objective says "
-                       "allow_stale false",
+                       "schedule %s with sync %s trains on stale weights, and the objective sets "
+                       "allow_stale to false",
                        p->schedule.name, hv_sync_kind_words[p->sync.kind]);
     }
     if (!o->allow_drop_given || o->allow_drop) {
@@ -48,8 +48,8 @@ static void check_exactness(const struct hv_check *c)
             for (size_t e = 0; e < s->n_moe; e++) {
                 if (s->moe[e].capacity_factor > 0) {
                     hv_check_stage_add(c, &at, "moe", HV_V_DROP, s->moe[e].capacity_factor,
-                                       "capacity_factor %g drops tokens above it and the objective "
-                                       "says allow_drop false; 0 is dropless",
+                                       "capacity_factor %g drops tokens above it, and the "
+                                       "objective sets allow_drop to false; 0 drops none",
                                        s->moe[e].capacity_factor);
                 }
             }
@@ -70,7 +70,7 @@ static void check_slices(const struct hv_check *c)
                        (long long)c->j->sequence);
     } else if (s->slices > c->j->sequence) {
         hv_finding_add(c->out, HV_V_DIVISIBLE, (double)(s->slices - c->j->sequence),
-                       "schedule.slices", "a sequence of %lld tokens has no %d slices",
+                       "schedule.slices", "a sequence of %lld tokens cannot be cut into %d slices",
                        (long long)c->j->sequence, s->slices);
     }
 }

@@ -1,6 +1,6 @@
 /**
- * Validity: rules A–F of formats.md §5. Every violation is a coded, worded finding with its place
- * and by how much; nothing here needs costs (memory and bandwidth findings come from eval).
+ * Validity: rules A–F of formats.md §5. Every violation is a finding with code, text, place and
+ * amount. The checks need no costs (memory and bandwidth findings come from eval).
  */
 #ifndef HV_SOLVER_PLAN_CHECK_H
 #define HV_SOLVER_PLAN_CHECK_H
@@ -42,12 +42,12 @@ const char *hv_violation_meaning(enum hv_violation_code c);
 struct hv_violation {
     enum hv_violation_code code;
     const char *where; /**< "replicas[0].stages[1].tp" */
-    const char *text;  /**< what is wrong and by how much, in words */
+    const char *text;  /**< text: the violation and its amount */
     double by;         /**< above the limit or missing (unit by code), or HV_UNKNOWN */
 };
 
-/** Is that a limit of the objective (deadline, price)? A plan may miss one where none can keep it:
- * then the best plan is still an answer, marked. The others say that a plan cannot be run. */
+/** True for limits of the objective (deadline, price). Where no plan is within them, the best plan
+ * is still a result, with a mark. All other violations mean that a plan cannot run. */
 static inline bool hv_violation_is_limit(enum hv_violation_code c)
 {
     return c == HV_V_DEADLINE || c == HV_V_PRICE;
@@ -60,7 +60,7 @@ struct hv_findings {
     size_t n, cap;
 };
 
-/** How many of them are no limit of the objective. O(n). */
+/** Number of findings that are not limits of the objective. O(n). */
 size_t hv_findings_of_rules(const struct hv_findings *f);
 /** Adds a finding; `where` and the formatted text are copied. */
 void hv_finding_add(struct hv_findings *f, enum hv_violation_code code, double by,
@@ -68,9 +68,9 @@ void hv_finding_add(struct hv_findings *f, enum hv_violation_code code, double b
 
 /**
  * Checks rules A–F and everything that follows from shapes alone: batch sums, device exclusivity,
- * degree products, layer cover, divisibility, heads, fabrics, precisions, staleness and dropping.
- * A device on a node in state `drain` counts as unknown_device; a `spare` node may be used. Stale
- * weights and dropped tokens are violations only where the objective itself says `false`
+ * degree products, layer cover, divisibility, heads, fabrics, precisions, staleness and dropping. A
+ * device on a node in state `drain` counts as unknown_device; a `spare` node may be used. Stale
+ * weights and dropped tokens are violations only where the objective sets the key to `false`
  * (allow_*_given). Schedules and their orders are judged by eval; a plan of `jobs` has no findings
  * here, each of its plans is checked alone. Complexity O(devices + layers + stages²).
  */

@@ -102,14 +102,14 @@ static void check_stage_blocks(const struct hv_check *c, const struct hv_check_s
         if ((size_t)r.to2 > n) {
             hv_check_stage_add(c, at, "layers", HV_V_LAYERS_MISSING,
                                ((double)r.to2 - (double)n) / 2,
-                               "blocks [%g, %g) are asked for, there are only %zu", r.from2 / 2.0,
-                               r.to2 / 2.0, n / 2);
+                               "the stage names blocks [%g, %g), but the model has only %zu",
+                               r.from2 / 2.0, r.to2 / 2.0, n / 2);
         }
         size_t inside = first + (size_t)r.to2;
         if (r.to2 % 2 != 0 && inside < c->n_halves && hv_check_block(c, inside) == NULL) {
-            hv_check_stage_add(
-                c, at, "layers", HV_V_DIVISIBLE, 0.5,
-                "a cut at .5 needs a transformer block, this model's layers are whole");
+            hv_check_stage_add(c, at, "layers", HV_V_DIVISIBLE, 0.5,
+                               "a cut at .5 needs a transformer block, but the layers of this "
+                               "model cannot be cut");
         }
     }
 }
@@ -233,9 +233,9 @@ static void check_module_order(const struct hv_check *c, size_t replica, struct 
         if (!feeds(r, from, to, reached)) {
             hv_check_replica_add(
                 c, replica, "stages", HV_V_ORDER_DEADLOCK, HV_UNKNOWN,
-                "module %s needs the output of module %s, but stage %zu is not fed "
-                "by stage %zu, neither at once nor through others: put it behind, "
-                "or say so in \"after\"",
+                "module %s needs the output of module %s, but stage %zu receives nothing from "
+                "stage %zu, neither directly nor through other stages: place it behind that stage, "
+                "or list that stage in \"after\"",
                 c->m->modules[b].name, c->m->modules[a].name, to, from);
         }
     }

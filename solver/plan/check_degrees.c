@@ -40,11 +40,13 @@ static void check_tp_shape(const struct hv_check *c, const struct hv_check_stage
     }
     if (tp->scheme == HV_TP_3D) {
         hv_check_stage_add(c, at, "tp", HV_V_DIVISIBLE, HV_UNKNOWN,
-                           "tp scheme 3d needs a degree that is a cube, %d is none", tp->degree);
+                           "tp scheme 3d needs a degree that is a cube, but %d is not a cube",
+                           tp->degree);
     } else {
-        hv_check_stage_add(c, at, "tp", HV_V_DIVISIBLE, HV_UNKNOWN,
-                           "tp scheme %s needs degree = depth x q x q, %d with depth %d is none",
-                           hv_tp_scheme_words[tp->scheme], tp->degree, tp->depth);
+        hv_check_stage_add(
+            c, at, "tp", HV_V_DIVISIBLE, HV_UNKNOWN,
+            "tp scheme %s needs degree = depth x q x q, but no whole q gives %d with depth %d",
+            hv_tp_scheme_words[tp->scheme], tp->degree, tp->depth);
     }
 }
 
@@ -57,15 +59,16 @@ static void check_tp_shares(const struct hv_check *c, const struct hv_check_stag
     }
     if (tp->scheme != HV_TP_1D) {
         hv_check_stage_add(c, at, "tp.shares", HV_V_DIVISIBLE, HV_UNKNOWN,
-                           "tp scheme %s has equal shards only", hv_tp_scheme_words[tp->scheme]);
+                           "tp scheme %s supports equal shards only",
+                           hv_tp_scheme_words[tp->scheme]);
     }
     if (at->s->cp.degree > 1) {
         hv_check_stage_add(c, at, "tp.shares", HV_V_DIVISIBLE, HV_UNKNOWN,
-                           "unequal tensor shards do not go with cp %d", at->s->cp.degree);
+                           "unequal tensor shards cannot be combined with cp %d", at->s->cp.degree);
     }
     if (c->p->mode == HV_MODE_SERVE) {
         hv_check_stage_add(c, at, "tp.shares", HV_V_DIVISIBLE, HV_UNKNOWN,
-                           "a plan that serves has equal tensor shards only");
+                           "a plan that serves supports equal tensor shards only");
     }
 }
 
@@ -155,7 +158,7 @@ static void check_head_shares(const struct hv_check *c, const struct hv_check_st
         }
         hv_check_stage_add(c, at, "tp.shares", HV_V_HEADS, HV_UNKNOWN,
                            "share %d of %lld cuts %d attention heads (%lld of keys and values) "
-                           "into parts that are not whole",
+                           "into parts that are not whole heads",
                            tp->shares[i], (long long)sum, b->heads, (long long)kv);
         return;
     }

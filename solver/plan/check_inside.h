@@ -1,11 +1,11 @@
-/** Inside of the plan checker: shared by check.c, check_blocks.c, check_degrees.c and
+/** Internals of the plan checker: shared by check.c, check_blocks.c, check_degrees.c and
  * check_devices.c. */
 #ifndef HV_SOLVER_PLAN_CHECK_INSIDE_H
 #define HV_SOLVER_PLAN_CHECK_INSIDE_H
 
 #include "solver/plan/check.h"
 
-/** What is being checked. */
+/** Input of the checks. */
 struct hv_check {
     const struct hv_plan *p;
     const struct hv_model *m;
@@ -14,7 +14,7 @@ struct hv_check {
     size_t n_halves; /**< half blocks of the whole model */
 };
 
-/** One stage of one replica, and where it is. */
+/** One stage of one replica, with its position. */
 struct hv_check_stage {
     size_t replica, stage;
     const struct hv_replica *r;

@@ -1,8 +1,8 @@
 /**
  * Uniform plans: one Megatron grid of tp x cp x dp x pp devices, built from a handful of degrees.
  *
- * The same plan as the strategy `manual` makes of the same options (tested), without Lua: what
- * `validate` and hetviz's own searches judge by the hundred.
+ * The same plan as the strategy `manual` makes of the same options (tested), without Lua:
+ * `validate` and hetviz's own searches evaluate hundreds of them.
  */
 #ifndef HV_SOLVER_PLAN_GRID_H
 #define HV_SOLVER_PLAN_GRID_H

@@ -1,9 +1,9 @@
 /**
  * The plan: which devices form which stages, with which degrees, schedule and synchronisation. It
- * carries everything that is judged; rules A–F and the knobs are those of formats.md §5.
+ * holds all inputs of the judge; rules A–F and the knobs are those of the plan format.
  *
- * Immutable once built (solver/io/own/plan_file fills it). Everything lives in the plan's arena.
- * The document's JSON tree is kept beside it by io, so a plan is written back with nothing lost.
+ * Immutable once built (solver/io/own/plan_file fills it). Everything lives in the plan's arena. io
+ * keeps the document's JSON tree beside it, so that a plan is written back without loss.
  */
 #ifndef HV_SOLVER_PLAN_PLAN_H
 #define HV_SOLVER_PLAN_PLAN_H
@@ -60,7 +60,8 @@ HV_WORD_TABLES(HV_DECLARE_WORDS)
 enum hv_recompute_bit { HV_RECOMPUTE_MAP(HV_ROW_BIT) hv_recompute_N };
 extern const char *const hv_recompute_words[hv_recompute_N];
 #define HV_ROW_MASK(c, word) c = 1 << c##_AT,
-/** Masks of recomputed units: a sum of them is what a stage (or one layer) computes twice. */
+/** Masks of recomputed units: a sum of them gives the units that a stage (or one layer) recomputes.
+ */
 enum hv_recompute { HV_RC_NONE = 0, HV_RECOMPUTE_MAP(HV_ROW_MASK) HV_RC_FULL = (1 << hv_recompute_N) - 1 };
 /* clang-format on */
 
@@ -69,8 +70,8 @@ struct hv_tp {
     enum hv_tp_scheme scheme;
     int degree, depth;
     bool regather;
-    int *shares; /**< 1d: [degree] what each rank has of everything that is cut, in proportion (of
-                    heads, widths and vocabulary); NULL: equal */
+    int *shares; /**< 1d: [degree] share of each rank in every cut dimension (heads, widths and
+                    vocabulary); NULL: equal */
 };
 
 /** Context parallelism; `ulysses` = the heads part. */
@@ -125,7 +126,7 @@ struct hv_zero {
     enum hv_zero_reduce reduce;
 };
 
-/** What leaves the device memory. */
+/** Offload: data that leaves the device memory. */
 struct hv_offload {
     enum hv_offload_what what;
     double frac;
@@ -217,7 +218,7 @@ struct hv_plan_schedule {
     size_t n_orders;
 };
 
-/** How replicas agree. */
+/** Synchronization of replicas. */
 struct hv_sync {
     enum hv_sync_kind kind;
     enum hv_sync_algorithm algorithm;
@@ -231,7 +232,7 @@ struct hv_sync {
                       slowest, 0: any */
     int group;
     enum hv_sync_weights weights;
-    /** Partial reduce: a group goes on after wait_s, full or not (0: when it is full); the wait
+    /** Partial reduce: a group averages after wait_s, full or not (0: when it is full); the wait
      * doubles, to wait_most_s at most, after groups of fewer than `least`. */
     double wait_s, wait_most_s;
     int least;
@@ -248,7 +249,7 @@ struct hv_plan_flow {
     double tokens_per_s;
 };
 
-/** What the strategy's own formula says: keys as written with unit. */
+/** Claim: the prediction of the strategy's own formula; keys as written with unit. */
 struct hv_claim {
     const char **keys;
     double *values;
@@ -256,9 +257,9 @@ struct hv_claim {
     const char **term_keys; /**< `terms`: parts of the formula */
     double *term_values;
     size_t n_terms;
-    const char *formula;              /**< NULL: none */
-    const char *leaves_out;           /**< what of the time the formula does not count, in words;
-                                         NULL: not said */
+    const char *formula; /**< NULL: none */
+    const char
+        *leaves_out; /**< parts of the time that the formula leaves out, as text; NULL: not given */
     double iteration_s, tokens_per_s; /**< HV_UNKNOWN when not claimed */
 };
 
@@ -274,8 +275,8 @@ struct hv_plan_job {
                           starts no sooner than that ends; -1: none */
 };
 
-/** A plan. Owner: hv_plan_unref. Holds a reference to its cluster (device numbers mean nothing
- * without). */
+/** A plan. Owner: hv_plan_unref. Holds a reference to its cluster, which device numbers refer to.
+ */
 struct hv_plan {
     struct hv_arena arena;
     struct hv_cluster *cluster;
@@ -283,7 +284,7 @@ struct hv_plan {
     struct hv_option *strategy_options;
     size_t n_strategy_options;
     enum hv_plan_mode mode;
-    enum hv_recovery recovery; /**< where lost states come from after a failure */
+    enum hv_recovery recovery; /**< source of lost states after a failure */
     int micro_batch;
     struct hv_replica *replicas;
     size_t n_replicas;
@@ -314,26 +315,28 @@ size_t hv_stage_ranks(const struct hv_replica *r, const struct hv_stage *s);
 /** Micro-batch size (sequences) of a stage after all defaults. */
 int hv_stage_micro_batch(const struct hv_plan *p, const struct hv_replica *r,
                          const struct hv_stage *s);
-/** Does the stage hold the embedding or the head (rule C)? `i` = its number in the replica. */
+/** True where the stage holds the embedding or the head (rule C). `i` = its number in the replica.
+ */
 bool hv_stage_has_embedding(const struct hv_replica *r, size_t i);
 bool hv_stage_has_head(const struct hv_replica *r, size_t i);
 /** First half block of the module the stage counts in, among those of the whole model, and how many
  * it has (no `module`: the whole model); false: the model has no such module. */
 bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t *first2,
                      size_t *n2);
-/** Does the stage read the output of other stages than the one before it alone, so that the stages
- * are no chain? `i` = its number in the replica. */
+/** True where the stage reads the output of stages other than the one before it, so that the stages
+ * do not form a chain. `i` = its number in the replica. */
 bool hv_stage_branches(const struct hv_stage *s, size_t i);
 /** Sequences per iteration of one copy of the replica. */
 int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r);
-/** Does training with this plan use weights older than the last update (pipedream*, hetpipe, sync
- * wsp, partial_reduce, gossip, ps with staleness), or copies of weights that never agree (sync none
- * with several holders)? Such a plan is not exact. O(stages). */
+/** True where training with this plan uses weights older than the last update (pipedream*, hetpipe,
+ * sync wsp, partial_reduce, gossip, ps with staleness), or copies of weights that are never
+ * synchronized (sync none with several holders). Such a plan is not exact. O(stages). */
 bool hv_plan_is_stale(const struct hv_plan *p);
-/** May one device run several stages under this schedule (rule B)? Unknown names: no. */
+/** True where one device may run several stages under this schedule (rule B). False for unknown
+ * names. */
 bool hv_plan_schedule_shares_devices(const char *schedule);
-/** Is a device of the plan in two stages of one entry, where its schedule allows that? O(devices of
- * the cluster and the stages); O(1) where it does not. */
+/** True where a device of the plan is in two stages of one entry and the schedule allows it.
+ * O(devices of the cluster and the stages); O(1) where it does not. */
 bool hv_plan_shares_devices(const struct hv_plan *p);
 /** Degree of the heads part of context parallelism (1: no heads are split). */
 int hv_cp_heads_degree(const struct hv_cp *cp);
@@ -342,15 +345,16 @@ int hv_stage_experts_over(const struct hv_stage *s);
 /** Ranks of a tensor-parallel group that hold different weights: its degree, over the depth
  * of 2.5d, whose grids are copies (consecutive ranks are one grid). */
 int hv_tp_cuts(const struct hv_tp *tp);
-/** What rank `i` of a tensor-parallel group has of everything that it cuts, 0 to 1. O(degree). */
+/** Share of rank `i` of a tensor-parallel group in every cut dimension, 0 to 1. O(degree). */
 double hv_tp_frac(const struct hv_tp *tp, size_t i);
-/** The same of the rank that has most. O(degree). */
+/** The largest share of a rank. O(degree). */
 double hv_tp_largest_frac(const struct hv_tp *tp);
 /** Ranks that cut one expert of blocks with expert-parallel degree `ep`: tp where ep divides dp ×
  * cp; else 1: experts are whole and spread over consecutive ranks of tp × cp × dp, tensor ranks too
  * ("parallel folding", Liu et al. 2025, Megatron-Core). */
 int hv_stage_expert_tp(const struct hv_stage *s, int ep);
-/** Does `text` match a name pattern (`*` any run, `?` any one byte)? O(|pattern| · |text|). */
+/** True where `text` matches a name pattern (`*` any run, `?` any one byte). O(|pattern| · |text|).
+ */
 bool hv_name_match(const char *pattern, const char *text);
 
 #endif

@@ -162,13 +162,13 @@ static enum hv_status nothing_found(const struct hv__search *s, struct hv_err *e
     }
     if (s->evaluations == 0 && !s->stopped) {
         return hv_err_set(err, HV_ENO,
-                          "no plan that fits was found: by prices, no group of devices holds "
-                          "the model's states%s",
+                          "no plan that fits was found: by the cost model, no group of devices "
+                          "holds the model's states%s",
                           limits);
     }
-    return hv_err_set(err, HV_ENO, "no plan that fits was found among %lld%s%s",
-                      (long long)s->evaluations, limits,
-                      s->stopped ? ", before the search was ended" : "");
+    return hv_err_set(err, HV_ENO, "no plan that fits was found in %lld evaluation%s%s%s",
+                      (long long)s->evaluations, s->evaluations == 1 ? "" : "s", limits,
+                      s->stopped ? ", and the search was stopped early" : "");
 }
 
 static enum hv_status answer(struct hv__search *s, struct hv_planner_result *out,

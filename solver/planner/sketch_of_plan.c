@@ -80,10 +80,10 @@ static enum hv_status read_stage(const struct reading *t, const struct hv_replic
         }
     }
     if (pool < 0 || second < 0) {
-        return refuse(t, "it uses devices that the search leaves out");
+        return refuse(t, "it uses devices that the search excludes");
     }
     if (st->n_ops > 0 || st->module != NULL || st->n_after > 0 || st->mesh.n > 0) {
-        return refuse(t, "its stages are no plain chain of layers");
+        return refuse(t, "its stages do not form a chain of layers");
     }
     if (st->tp.shares != NULL) {
         return refuse(t, "its tensor shards are not equal");
@@ -146,7 +146,7 @@ static enum hv_status read_replica(const struct reading *t, const struct hv_repl
             return s;
         }
         if (st->micro_batch > 0 && st->micro_batch != hv_stage_micro_batch(t->plan, r, st)) {
-            return refuse(t, "its stages differ in micro-batch");
+            return refuse(t, "its stages have micro-batches of different sizes");
         }
         if (st->zero.stage > replica->zero) {
             replica->zero = st->zero.stage;
@@ -160,7 +160,7 @@ static enum hv_status read_replica(const struct reading *t, const struct hv_repl
         } else if (replica->n_runs < HV__RUNS) {
             replica->runs[replica->n_runs++] = run;
         } else {
-            return refuse(t, "its stages differ too often");
+            return refuse(t, "its neighbouring stages differ too often");
         }
     }
     if (replica->n_runs == 0 ||
@@ -223,7 +223,7 @@ enum hv_status hv__sketch_of_plan(struct hv__search *s, const struct hv_plan *p,
     *out = (struct hv__sketch){.schedule = schedule_of(p)};
     out->bucket_mib = (int)fmin(INT_MAX, round(p->sync.bucket_bytes[0] / HV_MIB));
     if (p->mode != HV_MODE_TRAIN || p->n_jobs > 0 || p->n_replicas == 0) {
-        return refuse(&t, "it is no plan that trains one model");
+        return refuse(&t, "it is not a plan that trains one model");
     }
     for (size_t i = 0; i < p->n_replicas; i++) {
         struct hv__replica_sketch replica;

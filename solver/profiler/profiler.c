@@ -139,10 +139,10 @@ enum hv_status hv_profiler_run(const struct hv_bench *b, const struct hv_device_
         hv_journal_close(&j.journal);
     }
     if (st == HV_OK && j.was_asked) {
-        st = hv_err_set(err, HV_ESTOPPED,
-                        "stopped: %s has what was measured; the same command goes "
-                        "on from there",
-                        o->out);
+        st = hv_err_set(
+            err, HV_ESTOPPED,
+            "stopped: %s holds the measurements so far; the same command continues from there",
+            o->out);
     } else if (st == HV_OK) {
         (void)unlink(hv_str_cstr(&part));
     }

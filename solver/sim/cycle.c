@@ -106,7 +106,7 @@ enum hv_status hv_cycle_ratio(struct hv_arena *a, const struct hv_cycle_edge *ed
         st = take_circle(&r, edge, circle, &len, err);
     }
     if (st == HV_OK && len == 0) {
-        st = hv_err_set(err, HV_ENO, "nothing repeats: there is no circle with weight");
+        st = hv_err_set(err, HV_ENO, "nothing repeats: there is no cycle with a weight");
     }
     for (size_t i = 0; i < len / 2; i++) { /* found from its end */
         int32_t t = circle[i];

@@ -1,4 +1,4 @@
-/** How much attention every rank of a ring computes at every step, by how tokens lie on ranks. */
+/** Attention work of every rank of a ring at every step, by the placement of tokens on ranks. */
 #ifndef HV_SOLVER_WORKLOAD_ATTENTION_WORK_H
 #define HV_SOLVER_WORKLOAD_ATTENTION_WORK_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** How the tokens of a sequence lie on ranks. */
+/** Placement of the tokens of a sequence on ranks. */
 enum hv_token_layout {
     HV_TOKENS_CONTIGUOUS, /**< rank r has the r-th part */
     HV_TOKENS_ZIGZAG,     /**< of 2 · ranks parts, rank r has r and 2 · ranks − 1 − r */

@@ -70,33 +70,33 @@ enum hv_dropout {
 const char *hv_attention_name(enum hv_attention a); /**< name in files */
 const char *hv_dropout_name(enum hv_dropout d);     /**< name in files */
 
-/** What makes one plan better than another: seconds, USD or joules of an iteration. */
+/** Figure that ranks plans: seconds, USD or joules of an iteration. */
 enum hv_minimize { HV_MIN_TIME, HV_MIN_COST, HV_MIN_ENERGY, HV_MINIMIZE_N };
 const char *hv_minimize_name(enum hv_minimize m); /**< "time", "cost", "energy" */
 
-/** What the user wants. */
+/** Objective of the user. */
 struct hv_objective {
     enum hv_minimize minimize;
     double max_usd_per_h;
     double deadline_s; /**< of an iteration; both HV_UNKNOWN: no limit */
     bool allow_stale, allow_drop;
-    /** The file says so itself: only a written `false` makes a stale or dropping plan a violation.
-     */
+    /** The file contains the key: only an explicit `false` makes a stale or dropping plan a
+     * violation. */
     bool allow_stale_given, allow_drop_given;
 };
 
 /* clang-format off */
-/** What is assumed of failures where the job does not say: member, key in files, value, least, most,
- * meaning. */
+/** Default failure model for members that the job does not give: member, key in files, value,
+ * least, most, meaning. */
 #define HV_FAILURE_MAP(X)                                                                                        \
-    X(per_device_h,   "per_device_hour",       1.97e-5, 0, 1e3, "failures of a device and hour, preemptions apart; 419 in 54 days of 16,384 H100 (Llama 3, arXiv:2407.21783, section 3.3.4)") \
+    X(per_device_h,   "per_device_hour",       1.97e-5, 0, 1e3, "failures per device and hour, without preemptions; 419 in 54 days of 16,384 H100 (Llama 3, arXiv:2407.21783, section 3.3.4)") \
     X(detect_s,       "detect_s",              60,  0, 1e6, "until a failure is noticed (estimated)")            \
-    X(replace_s,      "replace_s",             600, 0, 1e9, "until a node that is gone is replaced (estimated)")  \
+    X(replace_s,      "replace_s",             600, 0, 1e9, "until a lost node is replaced (estimated)")  \
     X(restart_s,      "restart_s",             180, 0, 1e6, "start of all processes and communicators (estimated)") \
-    X(regroup_s,      "regroup_s",             10,  0, 1e6, "new communicators among processes that go on (estimated)") \
-    X(store_GBps,     "checkpoint_GBps",       1,   1e-6, 1e6, "what a node writes to and reads from storage (estimated)")
+    X(regroup_s,      "regroup_s",             10,  0, 1e6, "new communicators among the remaining processes (estimated)") \
+    X(store_GBps,     "checkpoint_GBps",       1,   1e-6, 1e6, "storage rate of a node, writing and reading (estimated)")
 /* clang-format on */
-/** How failures are met; all HV_FAILURE_MAP members in the units of their keys. */
+/** Failure model; all HV_FAILURE_MAP members in the units of their keys. */
 struct hv_failure_rules {
 #define X(member, key, value, least, most, help) double member;
     HV_FAILURE_MAP(X)
@@ -124,8 +124,8 @@ struct hv_job {
     double memory_reserve_bytes; /**< HV_UNKNOWN: by device */
     int64_t output_tokens; /**< when serving, the last ones of a sequence, which are generated one
                               by one; −1: ask hv_job_output_tokens */
-    double requests_per_s; /**< when serving, the mean rate at which they come; HV_UNKNOWN: a share
-                              of what the plan can serve */
+    double requests_per_s; /**< when serving, the mean arrival rate of requests; HV_UNKNOWN: a share
+                              of the plan's capacity */
     const struct hv_length_bin *lengths;
     size_t n_lengths;
     struct hv_objective objective;
@@ -136,11 +136,12 @@ struct hv_job {
 /** Defaults: batch 256, the model's max_sequence (or 2048), bf16, adam, master weights, fp32
  * gradients, minimise time. */
 struct hv_job hv_job_default(int max_sequence);
-/** Are gradients summed in fp32 where the file does not say? Not in fp16: Megatron-LM and DeepSpeed
- * sum those in 16 bit. */
+/** Default of fp32 gradient sums where the file gives none. False for fp16: Megatron-LM and
+ * DeepSpeed sum those gradients in 16 bit. */
 bool hv_job_default_grad_fp32(enum hv_precision p);
-/** Tokens of a sequence that are generated when serving: as the job says, else a quarter (Azure's
- * conversations, with which Helix was measured: 763 tokens in, 232 out; ASPLOS'25, section 6.2). */
+/** Tokens of a sequence that are generated when serving: as given in the job, else a quarter
+ * (Azure's conversations, with which Helix was measured: 763 tokens in, 232 out; ASPLOS'25,
+ * section 6.2). */
 int64_t hv_job_output_tokens(const struct hv_job *j);
 /** Bytes per parameter of weights, gradients, master copy, optimizer state (each ≥ 0). */
 double hv_job_weight_bytes(const struct hv_job *j);
@@ -154,7 +155,7 @@ double hv_job_unscaled_bytes(const struct hv_job *j);
 /** Bytes per activation element (fp8 jobs keep activations in 2 bytes, fp32 and tf32 in 4). */
 double hv_job_activation_bytes(const struct hv_job *j);
 
-/** How a stage runs the model, as far as the choice of kernels follows from it. */
+/** Properties of a stage that determine the choice of kernels. */
 struct hv_kernel_query {
     const struct hv_device_kind *device;
     bool sharded_weights;  /**< every rank holds a shard of each weight (ZeRO-3, FSDP) */
@@ -162,27 +163,27 @@ struct hv_kernel_query {
 };
 
 /**
- * Does the attention core run fused? As the job says; `auto` is an estimate of what published runs
- * of such a model on such a device used. NVIDIA before Ampere: never. Ampere: with a LLaMA-style
- * model (gated feed-forward, RMSNorm, rotary positions or grouped queries), sharded weights,
- * context parallelism, or sequences above 4096 tokens; GPT-2/3-style runs of Megatron and DeepSpeed
- * kept three kernels there until 2023. Every other device: always. O(1); the first block speaks for
- * all.
+ * True where the attention core runs fused: as given in the job; `auto` is an estimate of what
+ * published runs of such a model on such a device used. NVIDIA before Ampere: never. Ampere: with a
+ * LLaMA-style model (gated feed-forward, RMSNorm, rotary positions or grouped queries), sharded
+ * weights, context parallelism, or sequences above 4096 tokens; GPT-2/3-style runs of Megatron and
+ * DeepSpeed kept three kernels there until 2023. Every other device: always. O(1); the first block
+ * speaks for all.
  */
 bool hv_job_flash_attention(const struct hv_job *j, const struct hv_model *m,
                             const struct hv_kernel_query *q);
 /**
- * Does dropout run? As the job says; `auto`: for GPT-style models (LayerNorm, plain feed-forward,
- * as many key/value heads as heads, no rotary positions) without sharded weights on devices before
- * Hopper, whose published recipes have none. O(1).
+ * True where dropout runs: as given in the job; `auto`: for GPT-style models (LayerNorm, plain
+ * feed-forward, as many key/value heads as heads, no rotary positions) without sharded weights on
+ * devices before Hopper, whose published recipes have none. O(1).
  */
 bool hv_job_dropout(const struct hv_job *j, const struct hv_model *m,
                     const struct hv_kernel_query *q);
 
 /**
- * Do the kernels around the products run one by one? As the job says; `auto`: where weights are
- * fully sharded and the model is GPT-style, as the published runs of PyTorch FSDP stacks of such
- * models did (llm-foundry); stacks of LLaMA-style models compile or fuse them. O(1).
+ * True where the kernels around the products run one by one: as given in the job; `auto`: where
+ * weights are fully sharded and the model is GPT-style, as the published runs of PyTorch FSDP
+ * stacks of such models did (llm-foundry); stacks of LLaMA-style models compile or fuse them. O(1).
  */
 bool hv_job_eager_kernels(const struct hv_job *j, const struct hv_model *m,
                           const struct hv_kernel_query *q);

@@ -13,8 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** How the file describes the model: by dimensions, measured layers, operators, or named modules.
- */
+/** Form of the model's description: dimensions, measured layers, operators, or named modules. */
 enum hv_model_kind {
     HV_MODEL_TRANSFORMER,
     HV_MODEL_LAYERS,
@@ -46,7 +45,7 @@ int hv_ffn_kind_matrices(enum hv_ffn_kind k);     /**< 2 plain, 3 gated */
 
 /** Normalisation: a layernorm has a bias beside its weights, an rmsnorm has not. */
 enum hv_norm_kind { HV_NORM_LAYERNORM, HV_NORM_RMSNORM, HV_NORM_KIND_N };
-/** How positions enter: only `learned` has weights (max_sequence × hidden). */
+/** Position encodings: only `learned` has weights (max_sequence × hidden). */
 enum hv_position_kind {
     HV_POSITION_LEARNED,
     HV_POSITION_ROPE,
@@ -155,8 +154,8 @@ void hv_model_unref(struct hv_model *m);
 /** Computes the content hash; called once by the builder. */
 void hv_model_finish(struct hv_model *m);
 
-/** A model inside a model of modules that is itself none of modules; any other model is its own and
- * only leaf. */
+/** A leaf: a model inside a model of modules that has no modules itself; any other model is its own
+ * and only leaf. */
 struct hv_model_leaf {
     const struct hv_model *model;
     const char *name; /**< of the outermost module it lies in; NULL: the model itself */
@@ -168,7 +167,7 @@ struct hv_model_leaf {
 size_t hv_model_n_leaves(const struct hv_model *m);
 /** Fills hv_model_n_leaves entries in the order of their blocks. */
 void hv_model_leaves(const struct hv_model *m, struct hv_model_leaf *out);
-/** Is any leaf a transformer? */
+/** True where any leaf is a transformer. */
 bool hv_model_has_transformer(const struct hv_model *m);
 
 /** Parameters of the attention half of a block (projections, biases, its norm). Counts, not bytes.

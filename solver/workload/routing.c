@@ -66,8 +66,8 @@ enum hv_status hv_route(struct hv_arena *a, const struct hv_routing *r,
         }
         for (size_t h = p->holder_at[e]; h < p->holder_at[e + 1]; h++) {
             if (p->holders[h] >= p->ranks) {
-                return hv_err_set(err, HV_EUSAGE, "expert %zu: there is no rank %u", e + 1,
-                                  p->holders[h] + 1);
+                return hv_err_set(err, HV_EUSAGE, "expert %zu is on rank %u, which does not exist",
+                                  e + 1, p->holders[h] + 1);
             }
         }
         total += wanted(r, e);

@@ -1,4 +1,4 @@
-/** Tokens of a mixture of experts on their way to ranks. Numbers of tokens may be fractions. */
+/** Routing of the tokens of a mixture of experts to ranks. Numbers of tokens may be fractions. */
 #ifndef HV_SOLVER_WORKLOAD_ROUTING_H
 #define HV_SOLVER_WORKLOAD_ROUTING_H
 
@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Who sends how many tokens to which expert. Borrowed. */
+/** Number of tokens that every source sends to every expert. Borrowed. */
 struct hv_routing {
     size_t sources, experts;
     const double *tokens; /**< [sources × experts] */
 };
 
-/** Where experts are, and what their kernels do with odd sizes. Borrowed. */
+/** Placement of experts, and the padding of their kernels. Borrowed. */
 struct hv_expert_placement {
     size_t ranks;            /**< at least `sources`: source s is rank s */
     const size_t *holder_at; /**< [experts + 1] into holders */
@@ -22,7 +22,7 @@ struct hv_expert_placement {
     double tile; /**< copies work on whole multiples of so many tokens; 0 = 1 as they are */
 };
 
-/** What arrives where. Arrays from the arena of the call. */
+/** Loads after routing. Arrays from the arena of the call. */
 struct hv_routed {
     double *loads;   /**< [ranks] tokens computed, without padding */
     double *experts; /**< [experts] tokens computed */
@@ -32,9 +32,9 @@ struct hv_routed {
 
 /**
  * Sends the tokens: an expert above its capacity drops the same share of every source; a source
- * that holds a copy keeps its tokens, the others are dealt evenly over the copies. O(sources ·
- * experts + sources · holders). Errors: HV_EUSAGE for a holder that is no rank or an expert without
- * one.
+ * that holds a copy keeps its tokens, the other tokens are spread evenly over the copies. O(sources
+ * · experts + sources · holders). Errors: HV_EUSAGE for a holder that is not a rank, or an expert
+ * without a holder.
  */
 enum hv_status hv_route(struct hv_arena *a, const struct hv_routing *r,
                         const struct hv_expert_placement *p, struct hv_routed *out,

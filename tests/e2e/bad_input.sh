@@ -406,5 +406,5 @@ run plan -c two-generations -m llama-3-8b -s uniform --out "$work/good.json"
 sed 's/"layers": \[0, [0-9]*\]/"layers": [0, 99]/' "$work/good.json" >"$work/far.json"
 holds 'layers beyond the model: the plan was changed' sh -c '! cmp -s "$1" "$2"' - "$work/good.json" "$work/far.json"
 expect 'layers beyond the model' 1 eval "$work/far.json"
-says 'layers beyond the model: how many there are' err 'there are only 32'
+says 'layers beyond the model: how many there are' err 'the model has only 32'
 finish

@@ -307,7 +307,7 @@ explains() { # explains NAME PLAN: a plan of one training job is explained whole
     expect "explain $1: a stage as JSON" 0 explain "$2" --stage 0 --json
     holds "explain $1: a stage as JSON" is_json out
     expect "explain $1: no such stage" 1 explain "$2" --stage 100000
-    says "explain $1: no such stage" err 'there is no stage 100000 of replica 0'
+    says "explain $1: no such stage" err 'the plan has no stage 100000 of replica 0'
 }
 for plan in "$root"/samples/plans/*.json; do
     name=$(basename "$plan" .json)
@@ -370,7 +370,7 @@ says 'bound: why' out 'no plan can be faster than .*: .*devices'
 expect 'bound: two regions' 0 bound -c two-regions -m gpt3-1.3b -j small
 says 'bound: what a slow network adds is of most plans' out '^most plans take .* because of the link between east and west'
 expect 'bound: even plans' 0 bound -c thousand -m llama-2-13b -j small
-says 'bound: even plans' out '^even plans take .* because no backward pass runs before'
+says 'bound: even plans' out '^even plans take .* because no backward pass starts before'
 expect 'bound: JSON' 0 bound -c a100-v100-t4 -m llama-3-8b -j small --json
 holds 'bound: JSON' is_json out
 for cluster in "$root"/samples/clusters/*.json; do

@@ -203,7 +203,7 @@ local function check_no()
   equal("by how much", why, "the lightest options weigh 4.0 more than the capacity")
   answer, why = hv.opt.assign { cost = { { 1, math.huge }, { 1, math.huge } } }
   equal("no column", answer, nil)
-  equal("rows left over", why, "1 rows at least find no allowed column")
+  equal("rows left over", why, "at least 1 rows have no allowed column")
   equal("no path", (hv.opt.path { cost = { { 0, math.huge }, { 1, 0 } }, from = 1, to = 2 }), nil)
 end
 

@@ -75,12 +75,12 @@ local function check_refusals()
     { resources = { "a" }, tasks = { { resource = "b", time_s = 1 } } })
   refuses("a resource twice", "task 1: holds a resource twice",
     { resources = 1, tasks = { { resource = { 1, 1 }, time_s = 1 } } })
-  refuses("two of a name", "a is there twice", { resources = { "a", "a" }, tasks = {} })
+  refuses("two of a name", "a occurs twice", { resources = { "a", "a" }, tasks = {} })
   refuses("a task that is not there", "after: expected numbers of tasks",
     { resources = 1, tasks = { { resource = 1, time_s = 1, after = { 3 } } } })
   refuses("a circle", "task 1 waits for task 2", { resources = 1, tasks = {
     { resource = 1, time_s = 1, after = { 2 } }, { resource = 1, time_s = 1, after = { 1 } } } })
-  refuses("too little memory", "nothing can go on", { resources = 1, caps = { memory_bytes = 1 },
+  refuses("too little memory", "no task can continue", { resources = 1, caps = { memory_bytes = 1 },
     tasks = { { resource = 1, time_s = 1, memory_bytes = 2 } } })
   refuses("memory of nobody", "resource: expected",
     { resources = 1, caps = { memory_bytes = { 1, 2 } }, tasks = {} })

@@ -98,7 +98,7 @@ static void only_plans_with_equal_passes_have_it(void **state)
     open_world(&w, cluster_text, experts_model, job_text);
     hv_bound_iteration(w.cost, &a, &b);
     assert_true(b.even_s > 1.005 * b.spread_s && b.cut_why == NULL);
-    assert_non_null(strstr(b.even_why, "no backward pass runs before"));
+    assert_non_null(strstr(b.even_why, "no backward pass starts before"));
 #define TWO_STAGES(more)                                                                           \
     "\"micro_batch\":8,\"replicas\":[{\"micro_batches\":8,\"stages\":[{\"devices\":\"a[0-1].*\","  \
     "\"layers\":[0,6],\"dp\":4,\"tp\":4" more "},{\"devices\":\"v[0].*\",\"layers\":[6,8],"        \

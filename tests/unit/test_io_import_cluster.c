@@ -169,10 +169,10 @@ static void slurm_text(void **state)
     /* columns of fixed width that are full: what cannot be parted is said */
     x = import_one("slurm",
                    "28o0740r730  idle gpu:tesla_v100:2\n28o0741r730  idle gpu:tesla_v100:2\n");
-    import_says(&x, HV_IMPORT_GUESSED, 1, "\"28o0740r730\" looks like columns that ran into");
+    import_says(&x, HV_IMPORT_GUESSED, 1, "\"28o0740r730\" looks like columns without a space");
     import_free(&x);
     x = import_one("slurm", "2u4n01  idle gpu:tesla_v100:2\nr730x1a2c3  idle gpu:tesla_v100:2\n");
-    assert_false(import_has(&x, "ran into each other"));
+    assert_false(import_has(&x, "without a space between them"));
     import_free(&x);
     /* no header; MIG slices are kinds of their own: 3g of an A100 80 GB is 3/7 of it, half its
      * memory */

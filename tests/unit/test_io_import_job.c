@@ -21,7 +21,7 @@ static void configs_become_models(void **state)
     import_word(&x, "format", "hetviz.model/1");
     import_number(&x, "hidden", 64);
     import_word(&x, "ffn_kind", "swiglu");
-    import_says(&x, HV_IMPORT_GUESSED, 0, "key/value heads is not said: 4");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "key/value heads is not given: 4");
     import_says(&x, HV_IMPORT_IGNORED, 0, "brand_new = 7");
     import_word(&x, "x-import.raw.brand_new", "7");
     import_free(&x);
@@ -34,14 +34,14 @@ static void configs_become_models(void **state)
     x = import_texts(both);
     assert_int_equal(x.st, HV_OK);
     import_number(&x, "hidden", 64);
-    import_says(&x, HV_IMPORT_UNDERSTOOD, 0, "index of weights says");
+    import_says(&x, HV_IMPORT_UNDERSTOOD, 0, "index of weights gives");
     import_free(&x);
     /* alone it tells layers and size */
     x = import_one("safetensors_index",
                    "{\"metadata\":{\"total_size\":2.0e10},\"weight_map\":{\"lm_head.weight\":\"a\","
                    "\"model.layers.0.mlp.gate_proj.weight\":\"a\",\"model.layers.39.x\":\"b\"}}");
     import_number(&x, "layers", 40);
-    import_says(&x, HV_IMPORT_GUESSED, 0, "names do not tell shapes");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "names do not give shapes");
     struct hv_json json = {0};
     struct hv_model_doc doc;
     hv_json_wrap(&json, json_incref(hv_import_model(x.im)), "m");
@@ -104,7 +104,7 @@ static void megatron_scripts(void **state)
     import_number(&x, "strategies[0].options.chunks", 2);
     import_word(&x, "strategies[0].options.layers", "1,2,2,3");
     import_number(&x, "strategies[0].options.zero", 1);
-    import_says(&x, HV_IMPORT_GUESSED, 0, "which devices there are");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "no file lists the devices");
     assert_true(hv_import_cluster_is_guess(x.im));
     import_free(&x);
     x = import_one("megatron_yaml",
@@ -171,7 +171,7 @@ static void traces_are_summed_up(void **state)
     import_word(&x, "kernels[0].name", "gemm");
     import_number(&x, "kernels[0].count", 2);
     import_number(&x, "streams[1].busy_ms", 0.009);
-    import_says(&x, HV_IMPORT_GUESSED, 0, "not whole");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "incomplete or not strict");
     import_free(&x);
 }
 
@@ -202,12 +202,12 @@ static void hostile_bytes_are_refused_with_a_word(void **state)
         const char *words;
     } rows[] = {
         {"", HV_ENO, "empty"},
-        {"hello\nworld\n", HV_EINPUT, "no format"},
+        {"hello\nworld\n", HV_EINPUT, "not one that hetviz knows"},
         {"{\"hidden_size\": 1", HV_EINPUT, "expected"},
         {"{\"a\":1}{\"weight_map\":{}}", HV_EINPUT, ""},
         {"{\"format\":\"hetviz.cluster/1\"}", HV_EINPUT, "hetviz's own"},
         {"<a><b></a>", HV_EINPUT, "XML is broken"},
-        {"<html></html>", HV_EINPUT, "no format"},
+        {"<html></html>", HV_EINPUT, "not one that hetviz knows"},
         {"<nvidia_smi_log></nvidia_smi_log>", HV_ENO, "no card"},
         {"bash: nvidia-smi: command not found\n", HV_ENO, "command not found"},
         {"PK\003\004xxxx", HV_EINPUT, "zip"},

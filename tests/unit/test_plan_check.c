@@ -165,17 +165,19 @@ static void degree_products(void **state)
         {ONE("'tp':{'scheme':'2d','degree':4}"), "", OK},
         {ONE("'tp':{'shares':[3,1]},'dp':2,'micro_batch':2,'shares':[1,1]"), "", OK},
         {ONE("'tp':{'shares':[4,2,2,1]}"), "", HV_V_HEADS, "replicas[0].stages[0].tp.shares",
-         "share 4 of 9 cuts 8 attention heads (4 of keys and values) into parts that are not whole",
+         "share 4 of 9 cuts 8 attention heads (4 of keys and values) into parts that are not whole "
+         "heads",
          HV_UNKNOWN},
         {ONE("'tp':{'shares':[1,1,1,1],'scheme':'2d'}"), "", HV_V_DIVISIBLE,
-         "replicas[0].stages[0].tp.shares", "tp scheme 2d has equal shards only", HV_UNKNOWN},
+         "replicas[0].stages[0].tp.shares", "tp scheme 2d supports equal shards only", HV_UNKNOWN},
         {ONE("'tp':{'shares':[3,1]},'cp':2"), "", HV_V_DIVISIBLE, "replicas[0].stages[0].tp.shares",
-         "unequal tensor shards do not go with cp 2", HV_UNKNOWN},
+         "unequal tensor shards cannot be combined with cp 2", HV_UNKNOWN},
         {ONE("'tp':{'scheme':'3d','degree':4}"), "", HV_V_DIVISIBLE, "replicas[0].stages[0].tp",
-         "tp scheme 3d needs a degree that is a cube, 4 is none", HV_UNKNOWN},
+         "tp scheme 3d needs a degree that is a cube, but 4 is not a cube", HV_UNKNOWN},
         {ONE("'tp':{'scheme':'2.5d','degree':4,'depth':2}"), "", HV_V_DIVISIBLE,
          "replicas[0].stages[0].tp",
-         "tp scheme 2.5d needs degree = depth x q x q, 4 with depth 2 is none", HV_UNKNOWN},
+         "tp scheme 2.5d needs degree = depth x q x q, but no whole q gives 4 with depth 2",
+         HV_UNKNOWN},
     };
     check_rows(state, DENSE, rows, HV_COUNT(rows));
 }
@@ -195,7 +197,8 @@ static void layers(void **state)
          "2 stages hold blocks [4, 4.5)", 0.5},
         {TWO("'layers':[0,8]", "'layers':[0,8]"), ",'mode':'serve'", OK},
         {TWO("'layers':[0,4]", "'layers':[4,10]"), "", HV_V_LAYERS_MISSING,
-         "replicas[0].stages[1].layers", "blocks [4, 10) are asked for, there are only 8", 2},
+         "replicas[0].stages[1].layers", "the stage names blocks [4, 10), but the model has only 8",
+         2},
         {TWO("'layers':[0,4],'embedding':false", "'layers':[4,8]"), "", HV_V_LAYERS_MISSING,
          "replicas[0].stages", "no stage holds the embedding", 1},
         {TWO("'layers':[0,4],'head':true", "'layers':[4,8]"), "", OK},
@@ -213,7 +216,7 @@ static void layers(void **state)
          "replicas[0].stages[0].ops", "pattern \"z\" names no operator of the model", 1},
         {TWO("'layers':[0,4.5]", "'layers':[4.5,8]"), "", HV_V_DIVISIBLE,
          "replicas[0].stages[0].layers",
-         "a cut at .5 needs a transformer block, this model's layers are whole", 0.5},
+         "a cut at .5 needs a transformer block, but the layers of this model cannot be cut", 0.5},
     };
     check_rows(state, GRAPH, graph, HV_COUNT(graph));
 }
@@ -349,15 +352,15 @@ static void objectives(void **state)
     stale.code = HV_V_STALE;
     stale.where = "schedule.name";
     stale.text =
-        "schedule pipedream-2bw with sync allreduce trains on stale weights and the objective "
-        "says allow_stale false";
+        "schedule pipedream-2bw with sync allreduce trains on stale weights, and the objective "
+        "sets allow_stale to false";
     stale.by = HV_UNKNOWN;
     check_row(*state, DENSE, &job, &stale);
     struct row apart = {ONE("'tp':2,'dp':2,'deal':'turns'"), ",'sync':{'kind':'none'}", OK};
     apart.code = HV_V_STALE;
     apart.where = "schedule.name";
-    apart.text = "schedule 1f1b with sync none trains on stale weights and the objective says "
-                 "allow_stale false";
+    apart.text = "schedule 1f1b with sync none trains on stale weights, and the objective sets "
+                 "allow_stale to false";
     apart.by = HV_UNKNOWN;
     check_row(*state, DENSE, &job, &apart);
     struct row alone = {ONE("'tp':4"), ",'sync':{'kind':'none'}", OK}; /* nobody to agree with */
@@ -365,8 +368,8 @@ static void objectives(void **state)
     drop.code = HV_V_DROP;
     drop.where = "replicas[0].stages[0].moe";
     drop.text =
-        "capacity_factor 1.25 drops tokens above it and the objective says allow_drop false; "
-        "0 is dropless";
+        "capacity_factor 1.25 drops tokens above it, and the objective sets allow_drop to false; "
+        "0 drops none";
     drop.by = 1.25;
     check_row(*state, EXPERTS, &job, &drop);
     job.objective.allow_stale = job.objective.allow_drop = true;

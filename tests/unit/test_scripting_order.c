@@ -100,7 +100,7 @@ static void refusals(void **state)
         enum hv_status st;
         const char *says;
     } cases[] = {
-        {"return nil, 'needs two'", HV_ENO, "says no for p = 3, m = 1, v = 1: needs two"},
+        {"return nil, 'needs two'", HV_ENO, "gives no order for p = 3, m = 1, v = 1: needs two"},
         {"return 5", HV_EPLUGIN, "expected a list of 3 lists"},
         {"return { {}, {} }", HV_EPLUGIN, "expected a list of 3 lists"},
         {"return { {}, 'F0.0', {} }", HV_EPLUGIN, "rank 2: expected a list"},

@@ -523,7 +523,7 @@ static void test_runs_out_of_time(void **state)
                 wait);
     assert_int_equal(run_text(hv_str_cstr(&text), &out, &err), HV_ESTOPPED);
     assert_null(out.plan);
-    assert_non_null(strstr(err.text, "the best one so far does not fit: stage 0 needs"));
+    assert_non_null(strstr(err.text, "the best plan so far does not fit: stage 0 needs"));
     hv_run_result_free(&out);
     hv_str_free(&text);
     expect_run("hv.stopping(2)", HV_EPLUGIN, "expected a share from 0 to 1");

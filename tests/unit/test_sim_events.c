@@ -55,7 +55,10 @@ static enum hv_status play(const struct small *s, const struct hv_event_rules *r
 
 static const struct hv_event_rules plain = {0};
 #define TASK(d) .duration_s = (d), .pool = -1, .memory = -1
-#define NO_DEPS {-1}
+#define NO_DEPS                                                                                    \
+    {                                                                                              \
+        -1                                                                                         \
+    }
 
 /* a long transfer in pieces of 2 lets an urgent one through at the end of a piece: 0…4, 4…5, 5…11;
  * without pieces the urgent one waits for all of it */
@@ -104,7 +107,7 @@ static void credits_limit_what_is_under_way(void **state)
     s.tasks[1].credits = 3;
     assert_int_equal(play(&s, &plain, &a, &run, &err), HV_ENO);
     assert_string_equal(
-        err.text, "nothing can go on: task 1 waits for 3 credits of pool 0, which has 2 left");
+        err.text, "no task can continue: task 1 waits for 3 credits of pool 0, which has 2 left");
     hv_arena_free(&a);
 }
 
@@ -153,8 +156,8 @@ static void memory_that_is_limited(void **state)
     NEAR(run.peak_bytes[0], 6);
     s.tasks[0].end_bytes = 0;
     assert_int_equal(play(&s, &plain, &a, &run, &err), HV_ENO);
-    assert_string_equal(err.text,
-                        "nothing can go on: task 1 waits for 6 of memory 0, which holds 6 of 10");
+    assert_string_equal(
+        err.text, "no task can continue: task 1 waits for 6 of memory 0, which holds 6 of 10");
     hv_arena_free(&a);
 }
 
@@ -339,9 +342,9 @@ static void a_cap_on_memory(void **state)
     NEAR(run.makespan_s, x.run.makespan_s);
     limit[0] = 2;
     assert_int_equal(hv_pipe_play(&x.g, &x.cost, &play, &run, &err), HV_ENO);
-    assert_string_equal(err.text,
-                        "nothing can go on: F0.2 on rank 0 waits for 1 of memory 0, which holds 2 "
-                        "of 2; F1.2 on rank 1 waits for F0.2 on rank 0");
+    assert_string_equal(
+        err.text, "no task can continue: F0.2 on rank 0 waits for 1 of memory 0, which holds 2 "
+                  "of 2; F1.2 on rank 1 waits for F0.2 on rank 0");
     hv_arena_free(&x.a);
 }
 

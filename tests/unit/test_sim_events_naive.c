@@ -373,7 +373,7 @@ static void check_stuck(const struct walk *x, const struct hv_err *err)
             if (!holds(w, i, r) || x->state[i] == DONE) {
                 continue;
             }
-            int n = snprintf(want, sizeof want, "nothing can go on: task %d waits for ", i);
+            int n = snprintf(want, sizeof want, "no task can continue: task %d waits for ", i);
             for (int32_t k = w->dep_at[i]; k < w->dep_at[i + 1]; k++) {
                 if (x->state[w->dep[k]] != DONE) {
                     snprintf(want + n, sizeof want - (size_t)n, "task %d", w->dep[k]);

@@ -406,7 +406,7 @@ static void deadlock_names_the_heads(void **state)
     struct hv_err err = {0};
     assert_int_equal(explicit_order(&a, order, 2, 2, &g, &err), HV_ENO);
     assert_string_equal(err.text,
-                        "the order blocks itself: rank 0 stops at BW0.0, waiting for BW1.0 of rank "
+                        "the order deadlocks: rank 0 stops at BW0.0, waiting for BW1.0 of rank "
                         "1; rank 1 stops at F1.1, waiting for F0.1 of rank 0");
     hv_arena_free(&a);
 }

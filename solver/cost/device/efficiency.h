@@ -1,5 +1,5 @@
 /**
- * How close real kernels come to a device's peaks: what the calibration of its class says
+ * Share of a device's peaks that real kernels reach: the calibration of its class
  * (inventory/calibration, share/calibration), and the constants that hold for every class.
  */
 #ifndef HV_SOLVER_COST_DEVICE_EFFICIENCY_H
@@ -23,7 +23,7 @@
 #define HV_EFF_ALIGNED          8.0
 /** Share of the host link's rate for copies (estimated). */
 #define HV_EFF_HOST             0.80
-/** Memory of a host that does not say: two sockets of six channels of DDR4-2666. */
+/** Memory bandwidth of a host without a given figure: two sockets of six channels of DDR4-2666. */
 #define HV_HOST_MEMORY_BYTES_PER_S 256e9
 /** Share of it that an optimizer step on the host reaches: 10 billion parameters of mixed-precision
  * Adam in 2.57 s on two Xeon 8168, 28 bytes each (Ren et al. 2021, ZeRO-Offload, table 4; recalled). */
@@ -48,20 +48,21 @@
 #define HV_WORKSPACE_BYTES      (67 * HV_MIB)
 /** Elements of a reduce or gather bucket of DeepSpeed (its default `reduce_bucket_size`). */
 #define HV_ZERO_BUCKET          5e8
-/** What the caching allocator holds beyond what is in use, as a share of it (estimated). */
+/** Fragmentation: memory that the caching allocator holds beyond the memory in use, as a share of
+ * it (estimated). */
 #define HV_FRAGMENTATION_FRAC   0.03
 /** The same where whole layers with stored scores are computed again (fitted: BigScience, nvidia-smi,
  * 59 fp16 rows on A100; any share from 0.08 to 0.15 fits within 3.0 %). */
 #define HV_FRAGMENTATION_AGAIN  0.13
 /** Share of GDDR that error correction takes on cards of data centres (T4: 15 of 16 GiB are seen). */
 #define HV_ECC_FRAC             (1.0 / 16)
-/** What is kept free by default, as a share of device memory (estimated). */
+/** Default reserve, as a share of device memory (estimated). */
 #define HV_RESERVE_FRAC         0.02
 /** Pieces a run of equal blocks is cut into for gradient milestones. */
 #define HV_MILESTONES_PER_RUN   8
 /* clang-format on */
 
-/** What a device reaches in one precision. */
+/** Rates that a device reaches in one precision. */
 struct hv_efficiency {
     double gemm_flops_per_s; /**< large products: peak × share; HV_UNKNOWN when it lacks the
                                 precision */

@@ -35,12 +35,12 @@
 #define HV_GEMM_ROOFLINE_ERROR 0.13
 /* clang-format on */
 
-/** Where a price comes from. */
+/** Origin of a price. */
 enum hv_gemm_basis { HV_GEMM_TABLE, HV_GEMM_SCALED, HV_GEMM_ROOFLINE };
 /** "table", "scaled table", "roofline". */
 const char *hv_gemm_basis_name(enum hv_gemm_basis b);
 
-/** What all products of a device in a precision have in common: prepared once, used many times. */
+/** Prepared data for all products of a device in a precision: computed once, used many times. */
 struct hv_gemm_pricer {
     enum hv_gemm_basis basis;
     const struct hv_gemm_table *table; /**< NULL: roofline */
@@ -83,7 +83,7 @@ struct hv_gemm_box {
     struct hv_gemm_best forward, input_grad, weight_grad; /**< unused without a table */
 };
 
-/** Looks through the table of the pricer, which must outlive the box. O(table). */
+/** Reads the table of the pricer, which must outlive the box. O(table). */
 struct hv_gemm_box hv_gemm_box_of(const struct hv_gemm_pricer *g, double n, double k,
                                   double groups);
 /**

@@ -1,20 +1,20 @@
 /**
- * What share of a link's rate a transfer gets, by the size of the message.
+ * Share of a link's rate that a transfer reaches, by the size of the message.
  *
- * One table of our own: for every class of link and way of using it a start (seconds that an
- * operation takes before its first byte counts) and shares of the nominal one-direction rate at a
- * few sizes, fitted to published timings (each curve names its source; the cost model's error
- * against them is measured in tests/unit/test_cost_link_curve.c). Between the points the share is
- * a straight line in the logarithms, and it never grows faster than the size does, so that time
- * never falls when bytes grow. Not here: steps of an algorithm (collective.c) and the factors
- * of calibrated device classes (inventory/calibration.h), which stand on top.
+ * One table: for every class of link and use it holds a start (seconds that an operation takes
+ * before its first byte counts) and shares of the nominal one-direction rate at a few sizes, fitted
+ * to published timings (each curve names its source; the cost model's error against them is
+ * measured in tests/unit/test_cost_link_curve.c). Between the points the share is a straight line
+ * in the logarithms, and it never grows faster than the size does, so that time never falls when
+ * bytes grow. Not here: steps of an algorithm (collective.c) and the factors of calibrated device
+ * classes (inventory/calibration.h), which stand on top.
  */
 #ifndef HV_SOLVER_COST_DEVICE_LINK_CURVE_H
 #define HV_SOLVER_COST_DEVICE_LINK_CURVE_H
 
 #include "solver/inventory/cluster.h"
 
-/** Links that behave alike. */
+/** Classes of links with equal curves. */
 enum hv_link_class {
     HV_CURVE_NVLINK2, /**< P100 and V100 without a switch: one or two links to each peer */
     HV_CURVE_NVLINK3, /**< A100 with NVSwitch, and any NVLink whose generation is not known */
@@ -30,7 +30,7 @@ enum hv_link_class {
     HV_CURVE_N
 };
 
-/** Ways of using a link. */
+/** Uses of a link. */
 enum hv_link_use {
     HV_USE_RING,       /**< rings and trees of reductions and gathers */
     HV_USE_SWITCH,     /**< reduction inside the switch (NVLS) */
@@ -52,7 +52,7 @@ struct hv_link_curve {
 
 /** Class of a link of that kind between devices of kind `d` (NULL: not known). O(1). */
 enum hv_link_class hv_link_class_of(enum hv_link_kind kind, const struct hv_device_kind *d);
-/** Can the switches of that class reduce (NVLink SHARP: Hopper and newer)? */
+/** True where the switches of that class can reduce (NVLink SHARP: Hopper and newer). */
 bool hv_link_class_reduces(enum hv_link_class c);
 /** The curve; for HV_USE_SWITCH NULL where the class cannot reduce. Static. */
 const struct hv_link_curve *hv_link_curve(enum hv_link_class c, enum hv_link_use u);

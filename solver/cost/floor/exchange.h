@@ -1,21 +1,21 @@
-/** Inside cost: the least that an exchange between tensor-parallel ranks takes. */
+/** Inside cost: least time of communication between tensor-parallel ranks. */
 #ifndef HV_SOLVER_COST_FLOOR_EXCHANGE_H
 #define HV_SOLVER_COST_FLOOR_EXCHANGE_H
 
 #include "solver/inventory/cluster.h"
 
-/** What a device of some kind meets of the cluster. */
+/** Links of the cluster that a device of some kind can use. */
 struct hv__reach {
     double devices;             /**< that can be in one group with it */
     double in_house;            /**< most of them in one node or link domain */
     double house_bytes_per_s;   /**< fastest link in any */
     double element_bytes_per_s; /**< fastest element between nodes besides their NICs */
 };
-/** Looks through the cluster. O(groups × slots + matrix). */
+/** Collects these links from the cluster. O(groups × slots + matrix). */
 struct hv__reach hv__reach_of(const struct hv_cluster *c, const struct hv_device_kind *d);
 
-/** Which ranks: one is a device of that kind, they are `least` to `most`, their messages no larger
- * than `bytes`. */
+/** The group: it has `least` to `most` ranks, one of them a device of that kind, and messages of at
+ * most `bytes`. */
 struct hv__exchange_query {
     const struct hv_device_kind *device;
     const struct hv__reach *reach; /**< of that kind */

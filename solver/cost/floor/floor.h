@@ -1,7 +1,6 @@
 /**
- * Floors: the least that a part can cost under this cost model, whatever the plan. Lower bounds of
- * a plan's time (solver/bound) rest on them. The calls that need a pricing context are in
- * cost/cost.h.
+ * Floors: the least cost of a part under this cost model, for any plan. Lower bounds of a plan's
+ * time (solver/bound) rest on them. The calls that need a pricing context are in cost/cost.h.
  */
 #ifndef HV_SOLVER_COST_FLOOR_FLOOR_H
 #define HV_SOLVER_COST_FLOOR_FLOOR_H
@@ -19,8 +18,8 @@
 /** Shares of the whole work against what follows the first forward pass that are told apart. */
 #define HV_COST_MIXES 20
 
-/** What of a pass a floor is of: all of it; F and B without the weight gradient; F; and what can
- * only follow F, B and the weight gradient. */
+/** Part of a pass that a floor covers: all of it; F and B without the weight gradient; F; and B and
+ * the weight gradient, which can only follow F. */
 enum hv_cost_of { HV_COST_ALL, HV_COST_CHAIN, HV_COST_FORWARD, HV_COST_LATER, HV_COST_OF_N };
 /** A pass of size x takes start_s + x each_s. */
 struct hv_cost_line {
@@ -28,15 +27,15 @@ struct hv_cost_line {
     double start_s;
 };
 /**
- * The least that passes of one range of sizes can cost. The size x of a pass is its sequences (on
- * one rank, slices and context-parallel shards as fractions) over its tensor-parallel ranks; a pass
- * with least < x ≤ most takes every rank at least of[…].start_s + x of[…].each_s.
+ * Floor of passes with one range of sizes. The size x of a pass is its sequences (on one rank,
+ * slices and context-parallel shards as fractions) over its tensor-parallel ranks; a pass with
+ * least < x ≤ most takes every rank at least of[…].start_s + x of[…].each_s.
  */
 struct hv_cost_cell {
     double least, most;
     struct hv_cost_line of[HV_COST_OF_N];
 };
-/** What a part costs on a kind of device, by the size of its passes. */
+/** Floors of a part on a kind of device, by the size of its passes. */
 struct hv_cost_by_size {
     /** Every pass of a plan with 1d tensor parallelism lies above at least one of those with its
      * size; several have the same limits (they stand for different numbers of ranks). */
@@ -55,7 +54,7 @@ double hv_cost_mix(size_t i);
  * time at a place O(cells). */
 double hv_cost_even_s(const struct hv_cost_by_size *c, size_t mix, double weight);
 
-/** Two sides of a cluster and what crosses between them, at the best. */
+/** Two sides of a cluster, with the least times of transfers between them. */
 struct hv_cost_cut {
     const bool *beyond; /**< [groups of the cluster] on the second side */
     double hop_s;       /**< activations of all sequences of the batch, once in one direction */

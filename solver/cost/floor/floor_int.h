@@ -5,7 +5,7 @@
 #include "solver/cost/floor/floor.h"
 #include "solver/cost/part/context.h"
 
-/** The least that a sequence costs in a part (hv_cost_floor_s): floor.c. */
+/** Least device-seconds of a sequence in a part (hv_cost_floor_s): floor.c. */
 double hv__floor_s(struct hv__context *k, enum hv_part part, size_t block,
                    const struct hv_device_kind *device);
 /** The floors of a part by the size of passes (hv_cost_by_size): cells.c. */

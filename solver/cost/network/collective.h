@@ -15,7 +15,7 @@
 #include "solver/plan/plan.h"
 #include <stdint.h>
 
-/** What a group of devices does with a buffer; HV_P2P moves it from one device to one other. */
+/** Collective operations; HV_P2P moves a buffer from one device to one other. */
 enum hv_collective {
     HV_ALL_REDUCE,
     HV_ALL_GATHER,
@@ -29,7 +29,7 @@ enum hv_collective {
 /** "all_reduce", "all_gather", …. */
 const char *hv_collective_name(enum hv_collective c);
 
-/** What is asked. */
+/** A collective to price. */
 struct hv_collective_query {
     enum hv_collective op;
     /** Full gathered or reduced tensor; for all_to_all the local send buffer; for p2p the message.
@@ -47,10 +47,10 @@ struct hv_collective_query {
                       two hops carry an item to each node once. 0 or 1: one */
 };
 
-/** What it costs. */
+/** Price of a collective. */
 struct hv_collective_cost {
     double time_s;
-    double alpha_s;                   /**< part of it that bytes do not change */
+    double alpha_s;                   /**< part of it that does not depend on the bytes */
     double messages;                  /**< per member */
     double node_bytes;                /**< sent per member inside nodes and link domains */
     double network_bytes;             /**< sent per node between them, all `together` groups */
@@ -63,27 +63,28 @@ struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
                                              const struct hv_collective_query *q,
                                              struct hv_why *why);
 
-/** Groups that do the same at the same time: of `n` devices in rank order, each group has `size`
- * that lie `stride` apart, and as many groups lie between them. */
+/** Groups that run the same collective at the same time: of `n` devices in rank order, each group
+ * has `size` that lie `stride` apart, and as many groups lie between them. */
 struct hv_family {
     const uint32_t *devices;
     size_t n, stride, size;
 };
 /**
- * How many groups share the network with the one that holds devices[member] (itself too): what the
- * slowest NIC or named link on its way carries alone over what it gets of the tightest, where each
- * is divided among the groups that go over it. Groups within one node or link domain load none. 1:
- * it meets nobody. O(n log n), O(n) where devices rise within groups.
+ * Number of groups that share the network with the one that holds devices[member], itself included:
+ * the rate of the slowest NIC or named link on its way for one group alone, divided by the rate on
+ * the tightest one, where each is divided among the groups that use it. Groups within one node or
+ * link domain use none. 1: the group shares with no other. O(n log n), O(n) where devices rise
+ * within groups.
  */
 double hv_cost_together(const struct hv_cluster *c, const struct hv_family *f, size_t member);
 
-/** What transfers share, in one direction. Constant, words. */
+/** Network elements that transfers share, in one direction. Constant, text. */
 enum hv_wire {
     HV_WIRE_NODE_OUT, /**< all NICs of a node, sending; number: the node */
     HV_WIRE_NODE_IN,  /**< the same, receiving */
-    HV_WIRE_PAIR,     /**< what the network has between two nodes; from × nodes + to */
+    HV_WIRE_PAIR,     /**< the network between two nodes; from × nodes + to */
     HV_WIRE_LINK,     /**< a named link of the network; 2 × its number, + 1 backwards */
-    HV_WIRE_OWN,      /**< what joins two ranks of a plan alone; numbered by the caller */
+    HV_WIRE_OWN,      /**< a link between two ranks of a plan alone; numbered by the caller */
     HV_WIRE_N
 };
 /** One element in one direction, of all there are. */
@@ -92,11 +93,11 @@ static inline uint64_t hv_wire_id(enum hv_wire kind, uint64_t number)
     return number * HV_WIRE_N + (uint64_t)kind;
 }
 
-/** How long a transfer keeps an element busy that it has to itself. */
+/** Time that a transfer alone keeps an element busy. */
 struct hv_wire_use {
     uint64_t wire; /**< hv_wire_id */
     double busy_s;
-    const char *why; /**< the element in words */
+    const char *why; /**< text of the element */
 };
 
 /** Activations from the ranks of one stage to those of another: `bytes` in all, spread evenly over
@@ -115,13 +116,14 @@ struct hv_hop_cost {
     double flow_bytes; /**< of one flow */
 };
 
-/** The parts of hv_cost_hop, and what hv_cost_hop_uses lists, into `uses`. O(flows, · log where
+/** The parts of hv_cost_hop, and the list of hv_cost_hop_uses in `uses`. O(flows, · log where
  * devices do not rise, + links). */
 struct hv_hop_cost hv_cost_hop_parts(const struct hv_cluster *c, const struct hv_hop_query *q,
                                      struct hv_wire_use *uses, size_t *n_uses, struct hv_why *why);
 /**
- * What of the network (of no link inside nodes and link domains) a hop keeps busy; returns how
- * many. `out` has room for 4 × the flows + 2 × the named links. O(flows log flows + links).
+ * Lists the network elements (no links inside nodes and link domains) that a transfer keeps busy;
+ * returns their number. `out` has room for 4 × the flows + 2 × the named links. O(flows log flows +
+ * links).
  */
 size_t hv_cost_hop_uses(const struct hv_cluster *c, const struct hv_hop_query *q,
                         struct hv_wire_use *out);

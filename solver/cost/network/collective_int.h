@@ -1,4 +1,4 @@
-/** Shared by collective.c and its parts: a group as the formulae see it. */
+/** Shared by collective.c and its parts: the shape of a group for the formulae. */
 #ifndef HV_SOLVER_COST_NETWORK_COLLECTIVE_INT_H
 #define HV_SOLVER_COST_NETWORK_COLLECTIVE_INT_H
 
@@ -6,8 +6,9 @@
 #include "solver/cost/network/collective.h"
 
 /**
- * How a group is spread and what joins it. "House": what the device link joins, a node or a link
- * domain of several nodes (a rack). Rates are nominal: curves and calibration come on top.
+ * Placement of a group and its links. "House": the devices joined by the device link, a node or a
+ * link domain of several nodes (a rack). Rates are nominal: curves and calibration are applied
+ * later.
  */
 struct hv__shape {
     double n, houses, per_house; /**< members, houses in use, most members in one house */
@@ -26,9 +27,9 @@ struct hv__shape {
     const char *house_why, *net_why;
 };
 
-/** Looks at the group. O(n log n) and O(n log groups). */
+/** Computes the shape of the group. O(n log n) and O(n log groups). */
 struct hv__shape hv__shape_of(const struct hv_cluster *c, const struct hv_collective_query *q);
-/** Do two kinds speak the same fabric? */
+/** True where two kinds have the same fabric. */
 bool hv__same_fabric(const struct hv_device_kind *a, const struct hv_device_kind *b);
 
 #endif

@@ -1,6 +1,6 @@
 /**
- * Inside cost: prices that were computed before, by what they depend on. The table itself, the
- * signature of a group of devices, and the two prices of the network that are remembered.
+ * Inside cost: a cache of prices, with the inputs as key. The table itself, the signature of a
+ * group of devices, and the two prices of the network that are remembered.
  */
 #ifndef HV_SOLVER_COST_NETWORK_MEMO_H
 #define HV_SOLVER_COST_NETWORK_MEMO_H
@@ -10,7 +10,7 @@
 #include "solver/cost/network/overlap.h"
 
 /** Values by key: open addressing, capacity a power of two, at most half full. Above some hundred
- * thousand values it starts afresh, because a search may price millions of shapes. */
+ * thousand values it is emptied, because a search may price millions of shapes. */
 struct hv__memo {
     struct hv__memo_slot *slots;
     struct hv_arena arena; /**< of the entries: each a key and its value */

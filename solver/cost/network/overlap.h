@@ -2,16 +2,16 @@
  * Communication beside compute inside one pass: small task graphs on a compute and a link lane,
  * timed by sim (architecture: passes).
  *
- * What comes out is what shows (the pass is that much longer than its compute) and what runs under
- * compute; the caller adds the calibrated slowdown for the latter. Both are per pass, in seconds.
- * Thread: any. Errors: none.
+ * The results are the exposed time (by which the pass is longer than its compute) and the time that
+ * overlaps with compute; the caller adds the calibrated slowdown for the latter. Both are per pass,
+ * in seconds. Thread: any. Errors: none.
  */
 #ifndef HV_SOLVER_COST_NETWORK_OVERLAP_H
 #define HV_SOLVER_COST_NETWORK_OVERLAP_H
 
 #include <stddef.h>
 
-/** Communication of a pass, by whether compute covers it. */
+/** Communication of a pass: exposed and overlapped part. */
 struct hv_overlap {
     double exposed_s, hidden_s;
 };
@@ -30,8 +30,8 @@ struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk);
 /** One step of a ring. */
 struct hv_ring_step {
     double compute_s;
-    double ahead_s;  /**< what the next step needs, passed on while this one computes */
-    double behind_s; /**< what this step has made, passed on after it; 0: nothing */
+    double ahead_s;  /**< bytes that the next step needs, sent while this one computes */
+    double behind_s; /**< bytes that this step produced, sent after it; 0: none */
 };
 /** A ring of `n` ranks: n steps of compute, n − 1 hops, two buffers. O(n log n). Source: Liu et al.
  * 2023 (Ring Attention). */

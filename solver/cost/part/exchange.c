@@ -206,10 +206,10 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
     if (s.ring > 1) {
         add_ring(a, x, &s, out);
     }
-    hv_why_add(
-        a->why, "context exchange", out->cp_forward_s, "s",
-        "exposed of forward: ring of %d hidden by the attention core, all-to-all over %d not",
-        s.ring, s.heads);
+    hv_why_add(a->why, "context exchange", out->cp_forward_s, "s",
+               "exposed part of forward: the ring of %d ranks overlaps with the attention core, "
+               "the all-to-all over %d ranks does not",
+               s.ring, s.heads);
 }
 
 /* Nobody said how: whatever is fastest. `pipe` is direct sends over both kinds of links at once,
@@ -281,10 +281,11 @@ static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct
     out->ep_backward_s += x->ep_again ? out->ep_forward_s : 0;
     out->ep_wire_backward_s += x->ep_again ? out->ep_wire_forward_s : 0;
     hv_why_add(a->why, "expert exchange", out->ep_forward_s, "s",
-               "shows of dispatch and combine forward, %.4g bytes each over %d ranks in %d chunk%s "
-               "beside %.4g s of experts; backward %.4g s in %d",
+               "exposed part of dispatch and combine forward, %.4g bytes each over %d ranks in %d "
+               "chunk%s beside %.4g s of expert compute; backward %.4g s in %d chunk%s",
                x->ep_bytes, a->q->ep, forward, forward > 1 ? "s" : "",
-               forward * x->ep_hidden_forward_s, out->ep_backward_s, backward);
+               forward * x->ep_hidden_forward_s, out->ep_backward_s, backward,
+               backward > 1 ? "s" : "");
 }
 
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,

@@ -176,8 +176,8 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     s->x.ep_copies = k * shards;
     if (spread.work > 1) {
         hv_why_add(s->a->why, "busiest experts", s->x.ep_bytes, "bytes",
-                   "%.3g times the mean of its tokens and %.0f experts on the busiest rank: all "
-                   "wait for it",
+                   "%.3g times the mean of its tokens and %.0f experts on the busiest rank, for "
+                   "which all ranks wait",
                    spread.work, spread.held);
     }
 }

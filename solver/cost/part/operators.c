@@ -32,8 +32,8 @@ static struct hv_part_cost price(const struct hv__ask *a)
     out.recompute_s = q->recompute ? out.forward_s : 0;
     out.saved_input_bytes = out.saved_bytes;
     hv_why_add(a->why, o->id ? o->id : "operator", out.forward_s, "s", "%s: %.4g FLOP, %.4g bytes",
-               hv_known(o->time_s) ? "time of the file" : "roofline, estimated", hv_or(flops, 0),
-               hv_or(o->bytes, 0));
+               hv_known(o->time_s) ? "time given in the model file" : "roofline, estimated",
+               hv_or(flops, 0), hv_or(o->bytes, 0));
     return out;
 }
 

@@ -262,8 +262,8 @@ static void add_sharding(struct build *b, bool turns)
     b->out->input_grad_s += backward_s;
     b->out->zero_s += forward_s + backward_s;
     hv_why_add(b->q->why, "sharded weights", forward_s, "s",
-               "shows of gathers forward, %zu unit%s in memory at a time, over %zu holders; "
-               "%.4g s of gathers and scatters backward",
+               "exposed part of the gathers forward, %zu unit%s in memory at a time, over %zu "
+               "holders; %.4g s of gathers and scatters backward",
                (size_t)window, window > 1 ? "s" : "", b->dense.n, backward_s);
 }
 
@@ -426,7 +426,7 @@ static void keep_output(struct build *b, const struct hv_part_query *q)
     double bytes = b->out->hop_bytes / (q->cp * (q->sequence_parallel ? q->tp : 1));
     b->out->activation_bytes += bytes;
     hv_why_add(b->q->why, "kept output", bytes, "bytes",
-               "handed on and still held, as pipelines with unfused attention do");
+               "the output is sent and also kept, as pipelines with unfused attention keep it");
 }
 
 /* No pass is shorter than what it sends between nodes, whatever compute hides of that. */

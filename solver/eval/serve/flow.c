@@ -1,10 +1,10 @@
 /**
- * The flow of a serving plan: links with their capacities, the most that passes, and whether the
- * plan's own flow holds together. What stages pass is in serve.c.
+ * The flow of a serving plan: links with their capacities, the maximum flow, and checks of the
+ * plan's own flow. The capacities of stages are in serve.c.
  *
  * Every stage is a chain of corners, NIC in, compute, NIC out, so that its NIC bounds all its links
- * together; links inside a node or a rack go past the NICs. Stages of one node share its NICs: the
- * flow in use is checked node by node, the max flow leaves them their NICs each.
+ * together; links inside a node or a rack bypass the NICs. Stages of one node share its NICs: the
+ * flow in use is checked node by node, while the maximum flow gives each stage the NICs for itself.
  */
 #include "solver/optim/graph/flow.h"
 #include "solver/eval/serve/serve_int.h"
@@ -14,16 +14,16 @@
 /** Flows that differ by less than this share are equal. */
 #define FLOW_REL 1e-6
 
-/** May tokens that `a` has done go on to `b`? With partial inference it computes what of its blocks
- * is missing. */
+/** True where tokens may flow from `a` to `b`. With partial inference `b` computes those of its
+ * blocks that `a` has not computed. */
 static bool follows(const struct hv__lowered *l, const struct hv__server *a,
                     const struct hv__server *b)
 {
     return l->plan->partial_inference ? b->from2 <= a->to2 && a->to2 < b->to2 : b->from2 == a->to2;
 }
 
-/** Tokens per second that a link passes: its rate for long messages, latency apart. All copies of
- * both stages send at the same time. */
+/** Tokens per second that a link carries: its rate for long messages, without latency. All copies
+ * of both stages send at the same time. */
 static double link_tokens_per_s(const struct hv__lowered *l, const struct hv__server *a,
                                 const struct hv__server *b)
 {
@@ -45,7 +45,7 @@ double hv__hop_s(const struct hv__lowered *l, const struct hv__server *a,
                        b->rank.n_devices, a->token_bytes * a->batch * tokens, NULL);
 }
 
-/** Is there no NIC between the two, because they share a node or a domain? */
+/** True where no NIC lies between the two, because they share a node or a link domain. */
 static bool side_by_side(const struct hv__lowered *l, const struct hv__server *a,
                          const struct hv__server *b)
 {
@@ -92,8 +92,8 @@ static void add_edge(struct graph *g, size_t from, size_t to, double capacity,
     g->ends[g->n++] = is;
 }
 
-/** Compute and NICs of a stage. What comes in is as wide as what those before hand on: the
- * narrowest of them counts, so that the NIC is never too small. */
+/** Adds the compute and NIC edges of a stage. A token that enters has the size that the stages
+ * before it send; the smallest size counts, so that the NIC is never too small. */
 static void add_server(const struct hv__lowered *l, const struct hv__servers *all, size_t i,
                        struct graph *g)
 {
@@ -133,7 +133,7 @@ static void add_links(const struct hv__lowered *l, const struct hv__servers *all
     }
 }
 
-/** The most that passes; it is the flow in use where the plan gives none. */
+/** Maximum flow; it is the flow in use where the plan gives none. */
 static enum hv_status max_flow(const struct hv__lowered *l, struct hv__servers *all,
                                struct hv_err *err)
 {
@@ -178,7 +178,7 @@ static const char *end_name(int end, char *buf, size_t cap)
     return buf;
 }
 
-/** A link that no token can take, or that is too narrow. */
+/** Adds a finding for a link that no token can use, or whose capacity is exceeded. */
 static void check_link(const struct hv__lowered *l, const struct hv__servers *all, size_t e)
 {
     const struct hv_plan_flow *f = &all->flow[e];
@@ -196,24 +196,25 @@ static void check_link(const struct hv__lowered *l, const struct hv__servers *al
     } else if (a != NULL && b != NULL && next2 < done2 && done2 < b->to2 && !follows(l, a, b)) {
         hv_finding_add(l->findings, HV_V_CAPACITY, f->tokens_per_s, where,
                        "%s ends at block %g, %s begins at block %g: without partial inference "
-                       "tokens enter a stage only where it begins",
+                       "tokens enter a stage only at its first block",
                        x, done2 / 2.0, y, next2 / 2.0);
     } else if (a != NULL && b != NULL && !follows(l, a, b)) {
         hv_finding_add(l->findings, HV_V_CAPACITY, f->tokens_per_s, where,
-                       "%s ends at block %g, and so does all that %s holds: nothing is left to do "
-                       "there",
+                       "%s ends at block %g, which %s has already computed: the stage has no "
+                       "layers left for its tokens",
                        y, b->to2 / 2.0, x);
     } else if (a != NULL && b != NULL) {
         double most = link_tokens_per_s(l, a, b), over = f->tokens_per_s - most;
         if (over > FLOW_REL * most) {
-            hv_finding_add(l->findings, HV_V_CAPACITY, over, where,
-                           "%.6g tokens/s from %s to %s, the link passes %.6g: %.6g too many",
-                           f->tokens_per_s, x, y, most, over);
+            hv_finding_add(
+                l->findings, HV_V_CAPACITY, over, where,
+                "%.6g tokens/s flow from %s to %s, but the link carries %.6g: %.6g too many",
+                f->tokens_per_s, x, y, most, over);
         }
     }
 }
 
-/** What comes into a stage goes out of it, and it can compute as much. */
+/** Adds findings where inflow and outflow of a stage differ, or exceed its compute capacity. */
 static void check_server(const struct hv__lowered *l, struct hv__servers *all, size_t i)
 {
     struct hv__server *v = &all->items[i];
@@ -227,19 +228,19 @@ static void check_server(const struct hv__lowered *l, struct hv__servers *all, s
     (void)snprintf(where, sizeof where, "replicas[%zu].stages[%zu]", v->i_replica, v->number);
     if (fabs(in - out) > FLOW_REL * fmax(in, out)) {
         hv_finding_add(l->findings, HV_V_CAPACITY, fabs(in - out), where,
-                       "%.6g tokens/s come into stage %zu and %.6g leave it: flow must be kept", in,
-                       i, out);
+                       "%.6g tokens/s enter stage %zu and %.6g leave it: both must be equal", in, i,
+                       out);
     }
     double over = v->flow_tokens_per_s - v->capacity_tokens_per_s;
     if (over > FLOW_REL * v->capacity_tokens_per_s) {
         hv_finding_add(l->findings, HV_V_CAPACITY, over, where,
-                       "%.6g tokens/s through stage %zu, it computes %.6g: %.6g too many",
+                       "%.6g tokens/s flow through stage %zu, but it computes %.6g: %.6g too many",
                        v->flow_tokens_per_s, i, v->capacity_tokens_per_s, over);
     }
 }
 
-/** Bytes that the flow sends out of, or into, every node; stages over several nodes spread theirs
- * evenly. */
+/** Bytes per second that the flow sends out of, or into, every node; stages on several nodes spread
+ * them evenly. */
 static double *node_bytes(const struct hv__lowered *l, const struct hv__servers *all, bool sending)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
@@ -259,8 +260,8 @@ static double *node_bytes(const struct hv__lowered *l, const struct hv__servers 
     return bytes;
 }
 
-/** Stages of one node share its NICs. How many times too much the worst node has to pass; each is a
- * finding where the flow is the plan's own. */
+/** Stages of one node share its NICs. Returns the largest ratio of load to capacity over all nodes;
+ * an overload is a finding where the flow is the plan's own. */
 static double check_nodes(const struct hv__lowered *l, const struct hv__servers *all)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
@@ -272,19 +273,18 @@ static double check_nodes(const struct hv__lowered *l, const struct hv__servers 
             double over = bytes[i] - g->nic.bytes_per_s;
             worst = bytes[i] > 0 ? fmax(worst, bytes[i] / g->nic.bytes_per_s) : worst;
             if (all->given && over > FLOW_REL * g->nic.bytes_per_s) {
-                hv_finding_add(
-                    l->findings, HV_V_CAPACITY, over, "flow",
-                    "the flow %s node %s[%u] takes %.4g GB/s, its NICs pass %.4g: stages "
-                    "of one node share them",
-                    sending ? "out of" : "into", g->name, i - g->first_node, bytes[i] / HV_GBPS,
-                    g->nic.bytes_per_s / HV_GBPS);
+                hv_finding_add(l->findings, HV_V_CAPACITY, over, "flow",
+                               "the flow %s node %s[%u] needs %.4g GB/s, but its NICs carry %.4g: "
+                               "all stages of a node share them",
+                               sending ? "out of" : "into", g->name, i - g->first_node,
+                               bytes[i] / HV_GBPS, g->nic.bytes_per_s / HV_GBPS);
             }
         }
     }
     return worst;
 }
 
-/** A max flow that nodes do not pass becomes one that they do. */
+/** Scales the maximum flow down to the capacity of the nodes' NICs. */
 static void scale_down(const struct hv__lowered *l, struct hv__servers *all, double by)
 {
     struct hv_plan_flow *flow = hv_arena_new(l->arena, struct hv_plan_flow, all->n_flow + 1);

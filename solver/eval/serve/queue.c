@@ -1,13 +1,13 @@
 /**
- * What requests of a serving plan hold and wait for: slots, and room for their caches in the stages
- * that they pass; and what the stages hold for those in flight.
+ * Queueing of requests in a serving plan: requests wait for slots and for cache memory in the
+ * stages on their way; and the memory of stages for the requests in flight.
  */
 #include "solver/cost/device/efficiency.h"
 #include "solver/eval/serve/serve_int.h"
 
 #include <stdio.h>
 
-/* What share of the slots is taken where the job does not say how many requests come. */
+/* Share of the slots in use where the job gives no rate of requests. */
 #define USUAL_LOAD 0.8
 
 /** The same request with `tokens` of them, prompt and output in proportion: seconds on an empty
@@ -57,10 +57,11 @@ static struct hv_request_places *places_of(const struct hv__lowered *l,
     return p;
 }
 
-/* Each of as many slots as are in flight at full flow is held for the time of a request in full
- * batches. They come at the job's rate, with the job's lengths, and take the ways of the flow in
- * turn; stages whose caches are full to the mark take none. Estimated: batches that are not full
- * take as long, and a request takes as long on every way. */
+/* Queueing estimate. There are as many slots as requests in flight at full flow, and a request
+ * holds a slot for its time in full batches. Requests arrive at the job's rate, with the job's
+ * lengths, and take the paths of the flow in turn; stages whose caches are full to cache_mark_frac
+ * accept none. It is an estimate, because batches that are not full take as long, and a request
+ * takes equally long on every path. */
 void hv__serve_queue(const struct hv__lowered *l, const struct hv__servers *all,
                      struct hv_serving *s)
 {
@@ -113,7 +114,7 @@ void hv__serve_memory(const struct hv__lowered *l, const struct hv__servers *all
         x->overhead_bytes += m->fragmentation_frac * (x->weights_bytes + x->activations_bytes);
         x->peak_bytes = x->weights_bytes + x->activations_bytes + x->overhead_bytes;
         out->serving->stages[i].cache_bytes = x->activations_bytes;
-        /* above the mark no request is let in, so those in flight must fit below it */
+        /* above cache_mark_frac no request is accepted, so those in flight must fit below it */
         double kept_free = x->activations_bytes * (1 / l->plan->cache_mark_frac - 1);
         double over = x->peak_bytes + kept_free * (1 + m->fragmentation_frac) - x->limit_bytes;
         if (over > 0) {
@@ -122,12 +123,12 @@ void hv__serve_memory(const struct hv__lowered *l, const struct hv__servers *all
                            v->number);
             hv_finding_add(
                 l->findings, HV_V_MEMORY, over, where,
-                "stage %zu needs %s, %s of it the cache of %d requests in flight, and has "
-                "%s%s: %s too much; less flow, fewer layers or a smaller batch",
+                "stage %zu needs %s, of which %s hold the cache of %d requests in flight, and has "
+                "%s%s: %s too much; use less flow, fewer layers or a smaller batch",
                 v->number, hv_fmt_bytes(need, sizeof need, x->peak_bytes),
                 hv_fmt_bytes(cache, sizeof cache, x->activations_bytes), x->in_flight,
                 hv_fmt_bytes(limit, sizeof limit, x->limit_bytes),
-                kept_free > 0 ? ", part of it above the mark for caches" : "",
+                kept_free > 0 ? ", part of which cache_mark_frac keeps free" : "",
                 hv_fmt_bytes(by, sizeof by, over));
         }
     }

@@ -1,13 +1,13 @@
 /**
- * Plans that serve: what every stage and every link passes per second, the flow through them, how
- * long a request takes and what its cache needs. Max flow over stages and links after Helix (Mei et
- * al., ASPLOS'25, section 4.3); nothing here trains.
+ * Judge of serving plans: capacity of every stage and every link, the flow through them, the time
+ * of a request and the memory of its cache. The maximum flow over stages and links follows Helix
+ * (Mei et al., ASPLOS'25, section 4.3).
  *
  * A request is one sequence of the job: a prompt, then `output` tokens generated one by one. A
  * stage takes `micro_batch` of them at a time: P seconds for the prompts, D for the next token of
  * each, priced half-way through the output (the price is linear in the tokens seen). So all its
- * copies pass copies · batch · sequence / (P + output · D) tokens per second, prompt and output
- * alike.
+ * copies together compute copies · batch · sequence / (P + output · D) tokens per second, prompt
+ * and output alike.
  */
 #include "solver/cost/device/efficiency.h"
 #include "solver/eval/serve/serve_int.h"
@@ -106,7 +106,7 @@ static enum hv_status price_token(const struct hv__lowered *l, double context, s
     return st;
 }
 
-/** What a stage passes, and what it holds before any request comes. */
+/** Capacity of a stage, and its memory before any request. */
 static enum hv_status price_server(const struct hv__lowered *l, double output, struct hv__server *v,
                                    struct hv_err *err)
 {
@@ -188,8 +188,8 @@ static double host_s(const struct hv__lowered *l, const struct hv__server *v, si
     return most;
 }
 
-/** Seconds that a stage with all its copies spends on one token of one layer of a class, at least:
- * without host work, and without waiting for memory, which layers together may hide. */
+/** Least seconds that a stage with all its copies spends on one token of one layer of a class:
+ * without host work, and without memory time, which layers together may hide. */
 static enum hv_status layer_s(const struct hv__lowered *l, const struct hv__servers *all, size_t i,
                               unsigned cls, double *out, struct hv_err *err)
 {
@@ -209,10 +209,11 @@ static enum hv_status layer_s(const struct hv__lowered *l, const struct hv__serv
     return st;
 }
 
-/** Tokens that no placement on these stages' devices can beat: let a layer of class c be worth u_c,
- * Σ u_c = 1 over all layers; a token earns 1 in all, a stage at most max_c u_c / w_c per second,
- * w_c its seconds for one token of c. u_c is the mean share of c in all stages' times; any other
- * gives a true bound too (weak duality). Ends, links and memory count nothing. */
+/** Upper bound of the tokens per second of any placement on these stages' devices: let a layer of
+ * class c be worth u_c, Σ u_c = 1 over all layers; a token earns 1 in all, a stage at most max_c
+ * u_c / w_c per second, w_c its seconds for one token of c. u_c is the mean share of c in all
+ * stages' times; any other choice gives a valid bound too (weak duality). Embedding, head, links
+ * and memory are not counted. */
 static enum hv_status add_bound(const struct hv__lowered *l, const struct hv__servers *all,
                                 struct hv_serving *out, struct hv_err *err)
 {
@@ -237,18 +238,17 @@ static enum hv_status add_bound(const struct hv__lowered *l, const struct hv__se
         }
         out->bound_tokens_per_s += most;
     }
-    out->bound_why =
-        hv_arena_printf(l->arena,
-                        "every one of the %zu stages' devices computing layers all the "
-                        "time, with links, ends and memory for nothing",
-                        all->n);
+    out->bound_why = hv_arena_printf(l->arena,
+                                     "the devices of all %zu stages compute layers all the time, "
+                                     "and links, embedding, head and memory take no time",
+                                     all->n);
     return st;
 }
 
 /* ---- the verdict ----------------------------------------------------------------------------- */
 
-/** Means over the flow: every token passes each stage with the share of the flow through it, which
- * is exact, however the flow is cut into paths. */
+/** Mean latency over the flow: a token passes each stage with a probability equal to the stage's
+ * share of the flow, which is exact for every decomposition of the flow into paths. */
 static void add_latency(const struct hv__lowered *l, const struct hv__servers *all,
                         struct hv_serving *out)
 {
@@ -315,7 +315,7 @@ enum hv_status hv__serve(const struct hv__lowered *l, bool queue, struct hv_verd
                               .output = (double)hv_job_output_tokens(hv_cost_job(l->k)),
                               .given = l->plan->n_flow > 0};
     if (!hv_model_has_transformer(m)) {
-        all.output = 0; /* measured layers say what a whole sequence takes */
+        all.output = 0; /* measured layers give the time of a whole sequence */
     }
     struct hv_serving *s = hv_arena_new(l->arena, struct hv_serving, 1);
     s->output_tokens = all.output;
@@ -328,12 +328,12 @@ enum hv_status hv__serve(const struct hv__lowered *l, bool queue, struct hv_verd
     out->serving = s;
     if (hv__enters_half_way(&all)) {
         hv__add_rough(out, l->arena,
-                      "flow: a stage passes tokens that come in half-way at its rate for all of "
-                      "its layers");
+                      "flow: tokens that enter a stage behind its first layer are timed as if they "
+                      "passed all of its layers");
     }
     if (all.scaled) {
         hv__add_rough(out, l->arena,
-                      "flow: the max flow asks more of a node's NICs than they pass, so all of it "
+                      "flow: the maximum flow exceeds the bandwidth of a node's NICs, so all of it "
                       "is scaled down");
     }
     s->max_tokens_per_s = all.most;

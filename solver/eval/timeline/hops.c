@@ -1,10 +1,11 @@
-/** Lanes of what pipeline ranks hand to each other. When an operation ends its hop begins, behind
- * those before it on the same way; how long it takes beside others the run says (links_shared.c). */
+/** Lanes of the transfers between pipeline ranks. A transfer begins when its operation has ended
+ * and the transfers before it on the same link have; its duration next to other transfers comes
+ * from the run (links_shared.c). */
 #include "solver/eval/timeline/timeline_int.h"
 
 #include <stdlib.h>
 
-/** A hop of the run: its two ends in the graph. */
+/** A transfer of the run: its two ends in the graph. */
 struct crossing {
     double start_s, end_s;
     int32_t from, to, hop; /**< nodes, index of hv_pipe_cost.hop_s */
@@ -35,7 +36,7 @@ size_t hv__count_hops(const struct hv__pipeline *pl)
     return n;
 }
 
-/** The link from one rank to another, made when it is new. */
+/** The link from one rank to another; creates it on first use. */
 static int32_t link_between(struct hv__painter *p, struct ways *w, size_t rank_at, size_t from,
                             size_t to)
 {
@@ -95,7 +96,7 @@ static int compare_crossings(const void *x, const void *y)
                               : (a->to > b->to) - (a->to < b->to);
 }
 
-/** All crossings, those of one link together and in time order. */
+/** Lists all crossings, grouped by link and in time order. */
 static struct crossing *list_crossings(struct hv_arena *a, const struct hv__pipeline *pl,
                                        struct ways *w)
 {
@@ -128,7 +129,8 @@ static struct crossing *list_crossings(struct hv_arena *a, const struct hv__pipe
     return NULL;
 }
 
-/** One link: a hop that begins before the last one is through is drawn from its end on. */
+/** Draws one link: a transfer that begins before the last one has ended is drawn from that end on.
+ */
 static enum hv_status paint_link(struct hv__painter *p, const struct hv__pipeline *pl,
                                  const struct ways *w, size_t way, struct crossing *list,
                                  const struct hv__node_facts *facts, struct hv_err *err)
@@ -182,7 +184,7 @@ enum hv_status hv__paint_hops(struct hv__painter *p, size_t i_pipeline,
         st = paint_link(p, pl, &w, i, list, facts, err);
         if (st == HV_OK && i_pipeline + 1 == p->l->pipelines.n) {
             size_t done = (HV__AT_DRAWN - HV__AT_RANKS) * (i + 1) / w.n;
-            st = hv__went_on(p->l, HV__AT_RANKS + (unsigned)done, err);
+            st = hv__report_progress(p->l, HV__AT_RANKS + (unsigned)done, err);
         }
     }
     hv_arena_free(&scratch);

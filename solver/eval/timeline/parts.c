@@ -1,8 +1,9 @@
-/** The dp ranks of a row that differ, and the order in which a picture shows rows, dp ranks and
- * links. A dp rank that is faster than the slowest waits for it: its times come from the row's. */
+/** The unequal dp ranks of a row, and the order in which a picture shows rows, dp ranks and links.
+ * A dp rank that is faster than the slowest waits for it: its times follow from those of the row.
+ */
 #include "solver/eval/timeline/timeline_int.h"
 
-/** Different dp ranks that a new one is compared with; unequal ones come in runs. */
+/** Number of different dp ranks that a new one is compared with; unequal ranks come in runs. */
 #define LOOK_BACK 8
 
 static double backward_s(const struct hv_pass *p)
@@ -10,7 +11,7 @@ static double backward_s(const struct hv_pass *p)
     return p->input_grad_s + p->recompute_s;
 }
 
-/** How long dp rank d of a global stage works on an operation. */
+/** Seconds of an operation of a global stage on dp rank d. */
 static double work_s(const struct hv__gstage *g, size_t i_pass, uint8_t span_kind)
 {
     const struct hv_pass *plain = &g->plain[i_pass], *pass = &g->pass[i_pass];
@@ -77,7 +78,7 @@ double hv_timeline_part_end_s(const struct hv_timeline *t, const struct hv_timel
     return all > 0 ? s->start_s + (s->end_s - s->start_s) * (own / all) : s->end_s;
 }
 
-/** Do two dp ranks take equally long for everything? */
+/** True where two dp ranks take equally long for all operations. */
 static bool same_work(const struct hv__pipeline *pl, size_t rank, size_t a, size_t b)
 {
     static const uint8_t kinds[] = {HV_SPAN_F, HV_SPAN_B, HV_SPAN_W, HV_SPAN_R};
@@ -97,7 +98,7 @@ static bool same_work(const struct hv__pipeline *pl, size_t rank, size_t a, size
     return x->limit_bytes == y->limit_bytes && x->parameters == y->parameters;
 }
 
-/** dp ranks that differ, each with how many are like it; returns how many. */
+/** Lists the different dp ranks, each with the number of ranks like it; returns their number. */
 static size_t find_parts(const struct hv__pipeline *pl, size_t rank, struct hv_timeline_part *out)
 {
     const struct hv__rank *rk = &pl->ranks[rank];
@@ -160,7 +161,7 @@ enum hv_status hv__paint_parts(struct hv__painter *p, size_t i_pipeline, size_t 
     row->parts = hv_arena_new(p->l->arena, struct hv_timeline_part, rk->n_dp);
     row->n_parts = find_parts(pl, rank, row->parts);
     if (row->n_parts < 2) {
-        row->n_parts = 0; /* all of them do what the row says */
+        row->n_parts = 0; /* all of them run as the row does */
     }
     double fullest = -1;
     for (size_t i = 0; i < row->n_parts; i++) {

@@ -189,7 +189,7 @@ static enum hv_status paint_pipeline(struct hv__painter *p, size_t i_pipeline, s
             size_t done = HV__AT_RANKS - HV__AT_JUDGED;
             done = done * (p->l->pipelines.rank_at[i_pipeline] + r + 1) /
                    p->l->pipelines.rank_at[p->l->pipelines.n];
-            st = hv__went_on(p->l, HV__AT_JUDGED + (unsigned)done, err);
+            st = hv__report_progress(p->l, HV__AT_JUDGED + (unsigned)done, err);
         }
         if (st != HV_OK) {
             return st;

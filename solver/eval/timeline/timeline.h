@@ -5,7 +5,7 @@
 #include "solver/sim/lanes/lanes.h"
 
 /* clang-format off */
-/** What a drawn span is: constant, letter in cells and files, words. */
+/** Kinds of drawn spans: constant, letter in cells and files, text. */
 #define HV_SPAN_MAP(X)                                  \
     X(HV_SPAN_F,    "f",  "forward")                    \
     X(HV_SPAN_B,    "b",  "backward, input gradient")   \
@@ -28,20 +28,21 @@ enum hv_span_kind {
 const char *hv_span_kind_letter(enum hv_span_kind k);
 const char *hv_span_kind_text(enum hv_span_kind k);
 
-/** What is behind a span: `hv_span.id` of sim/lanes.h counts in hv_timeline.ops. */
+/** An operation behind a span: `hv_span.id` of sim/lanes.h is its index in hv_timeline.ops. */
 struct hv_timeline_op {
     int32_t stage, micro_batch, slice; /**< −1 where it has none */
     int32_t paired; /**< micro-batch of the other half of an overlapped pair (HV_SPAN_PAIR); number
                        in hv_timeline.hops (HV_SPAN_HOP) */
     uint8_t kind;   /**< enum hv_span_kind */
     bool critical;  /**< on the critical path of its pipeline */
-    double slack_s; /**< how much later it could end without a later pipeline end */
+    double
+        slack_s; /**< slack: how much later it could end without delaying the end of the pipeline */
 };
 
 /** Flag of a span whose operation is critical; its item is the micro-batch, its group the stage. */
 #define HV_SPAN_CRITICAL 1u
 
-/** dp ranks of a row that do the same, where not all of them do. */
+/** Equal dp ranks of a row, where not all its ranks are equal. */
 struct hv_timeline_part {
     const char *name;     /**< "  v[0].0-3 x2": devices of the first, how many there are */
     size_t dp_rank, rank; /**< the first of them, in its pipeline rank */
@@ -58,15 +59,15 @@ struct hv_timeline_link {
     size_t lane;      /**< number in `lanes` */
 };
 
-/** What is sent over an edge of the stage graph in one direction. */
+/** Transfers over an edge of the stage graph in one direction. */
 struct hv_timeline_hop {
     size_t i_link;
     double bytes, seconds; /**< all devices of the stage together */
     bool backward;         /**< gradients */
 };
 
-/** What a line of a picture shows of a row: compute, and where that is idle reductions; compute
- * alone; a part of its dp ranks; its reductions and gathers; what it sends over a link. */
+/** Content of a line of a picture: compute with reductions where compute is idle; compute alone; a
+ * part of the dp ranks; reductions and gathers; transfers over a link. */
 enum hv_track_kind { HV_TRACK_ALL, HV_TRACK_COMPUTE, HV_TRACK_PART, HV_TRACK_SYNC, HV_TRACK_HOPS };
 /** One line. `index`: of the row's parts (PART) or of the timeline's links (HOPS). */
 struct hv_timeline_track {
@@ -79,7 +80,8 @@ struct hv_timeline_tracks {
     struct hv_timeline_track *items;
     size_t n;
 };
-/** What pictures may show besides rows; `tracks` of a timeline counts in sums of these. */
+/** Further lines of pictures besides rows; `tracks` of a timeline is indexed by sums of these
+ * flags. */
 #define HV_TRACKS_PARTS 1u
 #define HV_TRACKS_LINKS 2u
 #define HV_TRACKS_N     4
@@ -94,7 +96,7 @@ struct hv_timeline_row {
     size_t compute_lane, link_lane; /**< numbers in `lanes` */
     struct hv_steps memory;         /**< bytes over time on the worst device */
     double memory_limit_bytes;
-    struct hv_timeline_part *parts; /**< dp ranks that differ; none where all do the same */
+    struct hv_timeline_part *parts; /**< different dp ranks; none where all are equal */
     size_t n_parts;
 };
 
@@ -113,8 +115,8 @@ struct hv_timeline {
     double end_s;
 };
 
-/** When the devices of a part are done with an operation of their row: a faster one waits for the
- * slowest. Of an overlapped pair both halves are taken to be of one stage. O(dp). */
+/** End of an operation of a row on the devices of a part; a faster part then waits for the slowest.
+ * Both halves of an overlapped pair are taken as of one stage. O(dp). */
 double hv_timeline_part_end_s(const struct hv_timeline *t, const struct hv_timeline_part *part,
                               const struct hv_span *s);
 

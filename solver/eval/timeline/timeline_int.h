@@ -13,7 +13,7 @@ struct hv__painter {
     size_t n_spans;
 };
 
-/** What is known about the nodes of one pipeline. */
+/** Data about the nodes of one pipeline. */
 struct hv__node_facts {
     const bool *critical;
     const double *slack_s;
@@ -30,9 +30,10 @@ void hv__paint_span(struct hv__painter *p, double start_s, double end_s, int32_t
 enum hv_status hv__paint_lane(struct hv__painter *p, const char *name, enum hv_resource_kind kind,
                               size_t *out, struct hv_err *err) HV_NODISCARD;
 
-/** Hops of a pipeline that take time: what hv__paint_hops adds at most. O(edges). */
+/** Number of transfers of a pipeline that take time: an upper bound of what hv__paint_hops adds.
+ * O(edges). */
 size_t hv__count_hops(const struct hv__pipeline *pl);
-/** Lanes of what the ranks of a pipeline hand to each other. O(edges + hops·log hops). */
+/** Adds the lanes of the transfers between the ranks of a pipeline. O(edges + hops·log hops). */
 enum hv_status hv__paint_hops(struct hv__painter *p, size_t i_pipeline,
                               const struct hv__node_facts *facts, struct hv_err *err) HV_NODISCARD;
 /** Finds the dp ranks of a row that differ, with their memory. O(dp + differing · ops). */

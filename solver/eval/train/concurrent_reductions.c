@@ -1,14 +1,14 @@
-/** Reductions of slices and shards that run at the same time: how many of them meet on the network
- * of a node. */
+/** Concurrent reductions of slices and shards: how many of them share the network of a node. */
 #include "solver/eval/train/reduce_int.h"
 
-/** Devices over which a stage cuts what it holds into slices. */
+/** Number of devices over which a stage is cut into slices. */
 static size_t cuts_of(const struct hv_stage *st, bool experts)
 {
     return hv__holder_stride(st, experts) / (size_t)(st->tp.degree / hv_tp_cuts(&st->tp));
 }
 
-/** Is every block of so many consecutive devices on one node? Numbers rise node by node. */
+/** True where every block of so many consecutive devices is on one node. Numbers rise node by node.
+ */
 static bool blocks_are_near(const struct hv_cluster *c, const uint32_t *d, size_t n, size_t block)
 {
     for (size_t i = 0; block > 1 && i < n; i += block) {

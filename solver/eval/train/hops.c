@@ -1,14 +1,14 @@
 /**
- * What ranks send each other: seconds of a transfer, and what of the network it keeps busy. Copies
- * of a pipeline run in step, so what they send at the same time over the same links is one load.
- * What meets on a link otherwise is played in links_shared.c.
+ * Transfers between ranks: their seconds, and their load on the network. Copies of a pipeline run
+ * in step, so their simultaneous transfers over the same links are one load. Other transfers that
+ * share a link are simulated in links_shared.c.
  */
 #include "solver/eval/train/steps.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/** Bytes that a micro-batch (or slice) hands on, on average where they differ. */
+/** Bytes that a micro-batch (or slice) sends to the next stage; the average where they differ. */
 static double hop_bytes(const struct hv__pipeline *pl, const struct hv__gstage *g)
 {
     double bytes = 0;
@@ -70,8 +70,8 @@ static const uint32_t *devices_of(const struct hv__pipeline *pl, const struct hv
     return pl->replica->stages[rk->stage].devices + (size_t)copy * rk->n_devices;
 }
 
-/** Does a copy have nodes to itself? Then what it sends meets nothing that the first copy does not
- * meet too, unless over a named link. */
+/** True where a copy has nodes of its own. Then its transfers share links only as those of the
+ * first copy do, except over a named link. */
 static bool is_apart(const struct hv__lowered *l, const struct hv__pipeline *pl, int copy)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
@@ -86,7 +86,8 @@ static bool is_apart(const struct hv__lowered *l, const struct hv__pipeline *pl,
     return c->n_links == 0;
 }
 
-/** Prices what rank `from` sends to rank `to`, with all copies that send at the same time. */
+/** Prices the transfers from rank `from` to rank `to`, with all copies that send at the same time.
+ */
 static void price_sending(const struct hv__lowered *l, const struct hv__pipeline *pl,
                           struct hv__sending *x)
 {
@@ -118,8 +119,9 @@ static void price_sending(const struct hv__lowered *l, const struct hv__pipeline
     free(uses);
 }
 
-/** What one rank sends to another: chunks of the same two ranks hand on the same bytes over the
- * same paths, so each is priced once. Returns its number among the pipeline's sendings. */
+/** The transfer from one rank to another: chunks of the same two ranks send the same bytes over the
+ * same paths, so each pair of ranks is priced once. Returns its number among the pipeline's
+ * sendings. */
 static int32_t sending_of(const struct hv__lowered *l, struct hv__pipeline *pl, size_t from,
                           size_t to, double bytes)
 {

@@ -1,6 +1,7 @@
 /**
- * What activations, and exchanges inside passes, leave of a network to the reductions at the end of
- * an iteration. They go first: a pipeline waits for them, while gradients have the whole tail.
+ * Bandwidth that activations, and communication inside passes, leave to the gradient reductions at
+ * the end of an iteration. They have priority, because a pipeline waits for them, while gradients
+ * may use the whole end of the iteration.
  */
 #include "solver/eval/train/reduce_int.h"
 
@@ -14,7 +15,7 @@ struct transfer {
     double times; /**< multiple of the demand of its sending on lanes */
 };
 
-/** What a transfer takes of a lane while it is under way. */
+/** Share of a lane that a transfer uses while it is in progress. */
 struct part {
     size_t transfer;
     double start_s, share;
@@ -27,23 +28,24 @@ struct demand {
     double busy_s;
 };
 
-/** Parts of a kind that the reduction at hand may still meet, and what of it is taken now. */
+/** Parts of a kind that the current reduction may still share lanes with, and the share in use now.
+ */
 struct stream {
     const struct part *next, *end;
     double taken;
 };
 
-/** What a reduction meets on one kind of its lanes. */
+/** Traffic that a reduction shares one kind of its lanes with. */
 struct met {
     double start_s, end_s, share;
     size_t stream;
 };
 
-/** Lanes of which all transfers take the same are one kind: a stage on many nodes has but one. */
+/** Lanes that all transfers use alike are one kind: a stage on many nodes has only one kind. */
 struct hv__links_left {
     struct transfer *transfers;
     size_t n;
-    size_t *kind_of; /**< [lanes] 0: nobody takes any of it */
+    size_t *kind_of; /**< [lanes] 0: no transfer uses it */
     size_t n_kinds;
     size_t *demands_at; /**< [sendings of all pipelines, then flat ranks, + 1] into demands */
     struct demand *demands;
@@ -62,7 +64,7 @@ struct lane {
     size_t number;
 };
 
-/** The lane of an element; −1: it is none. */
+/** The lane of an element; −1: the element is not a lane. */
 static int64_t lane_of(const struct hv_cluster *c, uint64_t wire)
 {
     uint64_t number = wire / HV_WIRE_N;
@@ -105,7 +107,7 @@ static void add_to_hash(uint64_t *h, size_t number, double busy_s)
     *h = hv_hash(*h, &busy_s, sizeof busy_s);
 }
 
-/** Tells lanes apart by what is asked of them. Returns the first lane of each kind. */
+/** Groups lanes into kinds by the demands on them. Returns the first lane of each kind. */
 static size_t *find_kinds(const struct hv__lowered *l, const size_t *first,
                           struct hv__links_left *t)
 {
@@ -274,7 +276,7 @@ static void list_parts(const struct hv__lowered *l, const size_t *sending_of,
     }
 }
 
-/** Is anything on a network? */
+/** True where any transfer uses a network. */
 static bool any_network(const struct hv__lowered *l)
 {
     bool network = l->network.demands != NULL;
@@ -286,7 +288,7 @@ static bool any_network(const struct hv__lowered *l)
     return network;
 }
 
-/** Nodes of a rank with exchanges that are not through before from_s: the last of it. */
+/** The last nodes of a rank, whose communication does not end before from_s. */
 static size_t count_nodes(const struct hv__pipeline *pl, size_t rank, double from_s)
 {
     int32_t end = pl->pipe.rank_node_at[rank + 1], n = end;
@@ -296,7 +298,8 @@ static size_t count_nodes(const struct hv__pipeline *pl, size_t rank, double fro
     return (size_t)(end - n);
 }
 
-/** Adds the exchanges of passes that are not through before from_s; out == NULL: counts them. */
+/** Adds the communication of passes that does not end before from_s; out == NULL: only counts it.
+ */
 static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t first,
                             struct hv__links_left *t, size_t *sending_of)
 {
@@ -354,7 +357,7 @@ struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double 
     return t;
 }
 
-/** The first of the parts of a kind that may not be through before start_s. */
+/** The first part of a kind that may end after start_s. */
 static const struct part *first_after(const struct hv__links_left *t, size_t kind, double start_s)
 {
     size_t lo = t->at[kind], hi = t->at[kind + 1];
@@ -384,7 +387,7 @@ static void open_streams(struct hv__links_left *t, const struct hv__lanes *w, do
     }
 }
 
-/** The next part on any of the lanes that is not through before start_s, by start. */
+/** The next part on any of the lanes that ends after start_s, by start. */
 static bool next_met(const struct hv__links_left *t, double start_s, struct met *out)
 {
     struct stream *best = NULL;
@@ -406,8 +409,8 @@ static bool next_met(const struct hv__links_left *t, double start_s, struct met 
     return true;
 }
 
-/** Drops what is through. What the fullest lane leaves from now on: a ring goes as fast as its
- * slowest link. *until_s: lowered to when that changes. */
+/** Drops parts that have ended. Returns the share that the fullest lane leaves from now on, since a
+ * ring is as fast as its slowest link. *until_s: lowered to the time of the next change. */
 static double left_over(const struct hv__links_left *t, size_t *n_active, double now_s,
                         double *until_s)
 {

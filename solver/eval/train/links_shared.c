@@ -1,7 +1,7 @@
 /**
- * Transfers that meet on a link: which of a plan's transfers load which elements of the network,
- * and the runs of its pipelines when they share them (sim/links/links.h). Where nothing meets, the
- * runs stand as they are.
+ * Transfers that share links: the elements of the network that a plan's transfers load, and the
+ * runs of its pipelines when they share them (sim/links/links.h). Where no transfers share a link,
+ * the runs are kept.
  */
 #include "solver/eval/train/steps.h"
 
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/** Shares of an element that add up to this much more than all of it are rounding. */
+/** Shares of an element whose sum exceeds 1 by no more than this differ by rounding only. */
 #define ROUNDING 1e-9
 
 /** Demand of one sending on one element; sendings are numbered through all pipelines. */
@@ -49,7 +49,7 @@ static int by_hash(const void *x, const void *y)
     return (a->from > b->from) - (a->from < b->from);
 }
 
-/** What joins two ranks belongs to them alone: in files it has no name. */
+/** The link between two ranks belongs to them alone; in files it has no name. */
 static uint64_t own_wire(const struct hv__lowered *l, size_t pipeline, const struct hv__sending *x)
 {
     uint64_t ranks = l->pipelines.rank_at[l->pipelines.n];
@@ -103,7 +103,7 @@ static size_t pipeline_of(const struct uses *u, size_t n_pipelines, size_t sendi
     return low;
 }
 
-/** How much of an element is busy while a sending is under way or a rank exchanges most. */
+/** Share of an element that is busy during a transfer, or while a rank communicates most. */
 static double share_of(const struct hv__lowered *l, const struct uses *u, const struct use *x)
 {
     size_t n_sendings = u->first_sending[l->pipelines.n];
@@ -116,8 +116,8 @@ static double share_of(const struct hv__lowered *l, const struct uses *u, const 
     return s->cost.bytes_s > 0 ? x->busy_s / s->cost.bytes_s : 0;
 }
 
-/** Leaves out exchanges on elements that have room for all that may be under way at once. Are any
- * left? */
+/** Leaves out communication on elements whose bandwidth suffices for everything that may be in
+ * progress at once. True where some is left. */
 static bool keep_tight(const struct hv__lowered *l, struct uses *u)
 {
     size_t kept = 0, n_sendings = u->first_sending[l->pipelines.n];
@@ -139,8 +139,8 @@ static bool keep_tight(const struct hv__lowered *l, struct uses *u)
     return any;
 }
 
-/** Elements that are asked for in the same way say the same: one of them is kept. Returns how many
- * are left. */
+/** Elements with the same demands give the same result: one of them is kept. Returns the number of
+ * elements left. */
 static size_t find_elements(const struct hv__lowered *l, const struct uses *u, struct element **out)
 {
     struct element *e = hv_arena_new(l->arena, struct element, u->n + 1);
@@ -225,8 +225,8 @@ static struct hv_link_rank *list_ranks(const struct hv__lowered *l, size_t pipel
     return out;
 }
 
-/** The pipes with what their hops load. A run of which the middle was left out is timed anew, as
- * short as it was laid out. */
+/** The pipelines with the loads of their transfers. A run whose middle was left out is timed again
+ * in its short form. */
 static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
                        const struct hv_link_hop *sendings, const struct hv__demands *demands,
                        struct hv_links *s)

@@ -1,9 +1,9 @@
 /**
- * Exchanges inside passes that meet: gathers of sharded weights, tensor-parallel sums and exchanges
- * of experts that leave their nodes, of stages or pipelines on the same nodes or over the same
- * named link. Inside a pass they are spread evenly over it (sim/links/links.h); that is exact for
- * what a link has to carry, and leaves out that bursts may meet where there is room for both on
- * average.
+ * Communication inside passes that shares links: gathers of sharded weights, tensor-parallel
+ * all-reduces and all-to-alls of experts that leave their nodes, of stages or pipelines on the same
+ * nodes or over the same named link. It is spread evenly over its pass (sim/links/links.h): this is
+ * exact for the total load of a link, and ignores bursts that collide where the bandwidth suffices
+ * on average.
  */
 #include "solver/eval/train/steps.h"
 
@@ -33,7 +33,8 @@ static int by_wire(const void *x, const void *y)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/** Share of every operation of a pipeline that exchanges take. NULL: of none any. */
+/** Share of every operation of a pipeline that is communication. NULL: no operation communicates.
+ */
 static double *list_fracs(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     size_t n = pl->n_pipes * pl->n_gstages;
@@ -106,7 +107,7 @@ static void add_ring(const struct hv_cluster *c, const uint32_t *devices, size_t
     free(own.items);
 }
 
-/** Do devices lie in more than one link domain? */
+/** True where the devices lie in more than one link domain. */
 static bool is_far(const struct hv_cluster *c, const uint32_t *devices, size_t n)
 {
     uint32_t first = hv_cluster_domain_of(c, hv_cluster_node_of(c, devices[0]));

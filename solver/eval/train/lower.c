@@ -1,6 +1,6 @@
 /**
- * From plan to schedules: in which order a rank runs the passes that price.c prices. Nothing here
- * knows about reductions or the optimizer (tail.c).
+ * From plan to schedules: the order in which a rank runs the passes that price.c prices. Reductions
+ * and the optimizer are in tail.c.
  */
 #include "solver/eval/train/steps.h"
 #include "solver/sim/pipeline/fold.h"
@@ -8,13 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-/** Micro-batches simulated of a schedule without flush, in multiples of its ranks. */
+/** Number of micro-batches simulated for a schedule without flush, in multiples of its ranks. */
 #define STEADY_FILLS 3
-/** And at least, in micro-batches, where the order is played by times: it settles later. */
+/** Least number of micro-batches where the order depends on times, since it settles later. */
 #define STEADY_PLAYED 256
-/** And at most, in micro-batches, where there are no more than that in flight. */
+/** Largest number of micro-batches, where no more than that are in flight. */
 #define STEADY_MOST 4096
-/** Longer runs (micro-batches × global stages) are folded where nobody wants to see them. */
+/** Longer runs (micro-batches × global stages) are folded where they are not drawn. */
 #define FOLD_FROM 32768
 
 /** Number of chunks, equal for all stages. */
@@ -40,15 +40,14 @@ static enum hv_status schedule_finding(const struct hv__lowered *l, const struct
     return HV_ENO;
 }
 
-/** What a scheduler that decides by cost is told; NULL costs: every operation takes one pipeline.
- */
+/** Costs for a scheduler that decides by cost; NULL costs: every operation takes one unit. */
 struct decide {
     const struct hv_stage_cost *costs;
     const double *hops_s; /**< as hv_schedule_input has them */
 };
 
-/** In-flight micro-batches that stages allow, for schedules that can keep to them; NULL = none of
- * them says so. */
+/** Micro-batches in flight that stages allow, for schedules that respect them; NULL = no stage sets
+ * a limit. */
 static const double *rank_limits(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     const struct hv_replica *r = pl->replica;
@@ -62,7 +61,8 @@ static const double *rank_limits(const struct hv__lowered *l, const struct hv__p
     return any && (l->schedule.row->flags & HV_SCHEDULE_BY_MEMORY) ? limits : NULL;
 }
 
-/** Stages that feed stages, where the plan says so and a stage is one piece; NULL = a chain. */
+/** Edges of the stage graph, where the plan gives them and stages have one chunk; NULL = a chain.
+ */
 static const struct hv_stage_graph *stage_graph(const struct hv__lowered *l,
                                                 const struct hv__pipeline *pl)
 {
@@ -92,7 +92,7 @@ static const struct hv_stage_graph *stage_graph(const struct hv__lowered *l,
     return g;
 }
 
-/** What the schedule of a pipeline is made from: the plan's name and options. */
+/** Input of the schedule of a pipeline: the plan's schedule name and options. */
 static enum hv_status schedule_input(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                      const struct decide *by, struct hv_schedule_input *in,
                                      struct hv_err *err)
@@ -194,7 +194,7 @@ static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
     }
 }
 
-/** Where a global stage is: which chunk of its rank, and whether first or last of all. */
+/** Position of a global stage: its chunk on its rank, and whether it is the first or last stage. */
 struct place {
     size_t chunk;
     bool first, last;
@@ -300,8 +300,8 @@ static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
     pl->cost.op_s = op_s;
 }
 
-/** An order that somebody wrote has every micro-batch on every stage, there and back; what is twice
- * or out of turn was found before. */
+/** Checks that an explicit order has every micro-batch on every stage, forward and backward;
+ * repeated or misplaced operations were found before. */
 static enum hv_status check_whole(const struct hv__lowered *l, const struct hv_schedule *s,
                                   struct hv_err *err)
 {
@@ -318,11 +318,10 @@ static enum hv_status check_whole(const struct hv__lowered *l, const struct hv_s
     if (forwards == want && backwards == want) {
         return HV_OK;
     }
-    return hv_err_set(
-        err, HV_ENO,
-        "the order has %zu forwards and %zu backwards, %d stages with %d micro-batches "
-        "take %zu of each",
-        forwards, backwards, s->n_stages, s->n_micro_batches, want);
+    return hv_err_set(err, HV_ENO,
+                      "the order has %zu forwards and %zu backwards, %d stages with %d "
+                      "micro-batches need %zu of each",
+                      forwards, backwards, s->n_stages, s->n_micro_batches, want);
 }
 
 static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__pipeline *pl,
@@ -336,7 +335,7 @@ static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__p
     if (st != HV_OK) {
         return schedule_finding(l, err);
     }
-    st = hv__went_on(l, HV__AT_SCHEDULE, err);
+    st = hv__report_progress(l, HV__AT_SCHEDULE, err);
     if (st != HV_OK) {
         return st;
     }
@@ -349,8 +348,8 @@ static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__p
     return st == HV_OK ? st : schedule_finding(l, err);
 }
 
-/** Once the first order has said where stages sit, and so what they cost, schedulers that decide by
- * cost decide again. Placement and hops stay as they are. */
+/** The first order gives the placement of stages and so their costs; schedulers that decide by cost
+ * then run again with these costs. Placement and transfers do not change. */
 static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__pipeline *pl,
                                        struct hv_err *err)
 {
@@ -399,8 +398,8 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
 }
 
 /**
- * A long run from a short one, where that is proved to be the same: prices the least number of
- * micro-batches that will do, then folds. false = it has to be laid out in full.
+ * Computes a long run from a short one where both are proven equal: prices the least sufficient
+ * number of micro-batches, then folds. false = the run must be laid out in full.
  */
 static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
 {
@@ -408,7 +407,7 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     int64_t m = pl->replica->micro_batches;
     struct hv_schedule_input in;
     struct hv_fold f;
-    struct hv_err unheard = {0}; /* the run in full says what is wrong */
+    struct hv_err unheard = {0}; /* the full run reports the error */
     if (l->spans || pl->replica->list != NULL || (l->schedule.row->flags & never) ||
         m * (int64_t)pl->n_ranks < FOLD_FROM) {
         return false;
@@ -421,7 +420,8 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     ok = ok && pl->cost.stage_s != NULL &&
          hv_schedule_fold(l->arena, &in, &pl->cost, m, &f, &unheard) == HV_OK;
     if (!ok) {
-        l->findings->n = before; /* of a number of micro-batches that nobody asked for */
+        l->findings->n =
+            before; /* the error is about a number of micro-batches that the plan does not have */
         return false;
     }
     pl->schedule = f.s;
@@ -460,7 +460,7 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
 
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
 {
-    struct hv_err own; /* findings quote the error, also where nobody else wants it */
+    struct hv_err own; /* findings quote the error, also where the caller passes no `err` */
     if (err == NULL) {
         own = (struct hv_err){0};
         err = &own;

@@ -1,7 +1,8 @@
 /** Progress of an evaluation. */
 #include "solver/eval/train/lowered.h"
 
-enum hv_status hv__went_on(const struct hv__lowered *l, unsigned permille, struct hv_err *err)
+enum hv_status hv__report_progress(const struct hv__lowered *l, unsigned permille,
+                                   struct hv_err *err)
 {
     struct hv_eval_watch *w = l->watch;
     if (w == NULL) {

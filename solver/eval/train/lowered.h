@@ -1,8 +1,8 @@
 /**
  * The lowered form of a plan: distinct pipelines with priced passes, their schedules and their
  * simulated runs. One structure is filled step by step (steps.h); every part of it names the file
- * that writes it and those that read it. Once its step is done a part does not change, unless its
- * comment says so. Everything lives in the arena of the evaluation.
+ * that writes it and the files that read it. A part does not change after its step, unless its
+ * comment states otherwise. Everything lives in the arena of the evaluation.
  */
 #ifndef HV_SOLVER_EVAL_TRAIN_LOWERED_H
 #define HV_SOLVER_EVAL_TRAIN_LOWERED_H
@@ -24,7 +24,7 @@ struct hv__gstage {
     int embedding, head;   /**< 0 no, 1 yes; −1: of every leaf whose outermost block it holds */
     bool again;            /**< the schedule has recompute operations of its own for it */
     struct hv_pass *pass;  /**< [n_shapes × n_dp], with all recompute */
-    struct hv_pass *plain; /**< as pass; where `again`, of a micro-batch without R */
+    struct hv_pass *plain; /**< as pass; where `again`, for a micro-batch without R */
     double *forward_s, *input_grad_s,
         *weight_grad_s;  /**< [n_shapes]: the slowest dp rank; input gradient with the recompute
                             that no R does */
@@ -62,11 +62,12 @@ struct hv__shape {
     const double *scales; /**< samples of every leaf per sequence, or NULL: 1 */
 };
 
-/** What one rank sends another, micro-batch for micro-batch. */
+/** Transfer from one rank to another, for each micro-batch. */
 struct hv__sending {
     size_t from, to; /**< ranks */
     double bytes;
-    struct hv_hop_cost cost;   /**< bytes_s: with what the copies in step send at the same time */
+    struct hv_hop_cost
+        cost; /**< bytes_s: including the simultaneous transfers of the copies that run in step */
     struct hv_wire_use *loads; /**< of the network, by all copies together */
     size_t n_loads;
 };
@@ -79,8 +80,8 @@ struct hv__hops {
     struct hv__sending *sendings;
     size_t n_sendings;
     int32_t *sending_of; /**< [n_hops], −1: takes no time */
-    bool *apart;         /**< [multiplicity] what this copy sends meets nothing that the first
-                            copy's does not meet */
+    bool *apart; /**< [multiplicity] transfers of this copy share links only as those of the first
+                    copy do */
 };
 
 /** A worker of a stale plan. Written by stale.c; read by metrics.c and the timeline. */
@@ -92,7 +93,7 @@ struct hv__worker_waves {
     size_t n_exchanges;
 };
 
-/** One distinct pipeline: a replica entry's copies that are alike. */
+/** One distinct pipeline: equal copies of a replica entry. */
 struct hv__pipeline {
     /* pipelines.c */
     size_t i_replica;
@@ -139,11 +140,12 @@ struct hv__leaves {
     size_t n;
 };
 
-/** What the schedule's name and the micro-batches imply. Written by lower.c; read by everyone. */
+/** Properties that follow from the schedule's name and the micro-batches. Written by lower.c; read
+ * by everyone. */
 struct hv__schedule_facts {
     const struct hv_schedule_row *row;
     bool stale;  /**< pipelines do not wait for all gradients of an iteration */
-    bool scaled; /**< micro-batches give how many samples modules have in them */
+    bool scaled; /**< micro-batches give the number of samples per module */
 };
 
 /** Demand of the exchanges inside the passes of a rank on one element of the network. */
@@ -153,7 +155,7 @@ struct hv__demand {
     double busy_s; /**< of a second of its exchanges, all copies in step together */
 };
 
-/** Exchanges that go between nodes; all others do not share links. */
+/** Communication inside passes between nodes; other communication does not share links. */
 struct hv__demands {
     struct hv__demand *items; /**< by element and rank */
     size_t n;
@@ -165,8 +167,8 @@ struct hv__demands {
 /** Use of the network by transfers and by exchanges inside passes. Written by links_shared.c; read
  * by time.c and links_left.c. */
 struct hv__network_use {
-    struct hv_links *share;            /**< links that transfers share; NULL: nothing is sent */
-    const struct hv__demands *demands; /**< NULL: no exchange leaves a node */
+    struct hv_links *share; /**< links that transfers share; NULL: there are no transfers */
+    const struct hv__demands *demands; /**< NULL: no communication inside passes leaves a node */
 };
 
 /** Facts about nodes, found when first needed. */
@@ -175,7 +177,7 @@ struct hv__nodes {
     double *host_parameters; /**< optimizer_step.c: [nodes] updated by the node's host */
 };
 
-/** One reduction on the wire: who waits for it. */
+/** One reduction on the network, with the ranks that take part. */
 struct hv__reduction {
     double start_s, end_s;
     size_t *ranks; /**< flat rank numbers (see hv__pipelines.rank_at) */
@@ -186,8 +188,8 @@ struct hv__reduction {
 /** The iteration as timed. Read by metrics.c and the timeline. */
 struct hv__iteration {
     double pipeline_s; /**< time.c: end of the last backward */
-    double step_s;     /**< tail.c or stale.c: what happens around passes, reductions, optimizer */
-    double total_s;    /**< tail.c or stale.c: all of it */
+    double step_s;     /**< tail.c or stale.c: host work around passes, reductions and optimizer */
+    double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
     struct hv__reduction *reductions; /**< tail.c */
     size_t n_reductions;
@@ -195,22 +197,22 @@ struct hv__iteration {
 
 /** One evaluation. */
 struct hv__lowered {
-    /* what is judged: written by the judge before any step */
+    /* input of the judge, written before any step */
     struct hv_cost *k;
     const struct hv_plan *plan; /**< layers counted through the whole model */
     struct hv_arena *arena;
     struct hv_findings *findings; /**< every step may add to them */
-    bool spans;                   /**< every operation is wanted, to be drawn */
+    bool spans;                   /**< every operation is kept, for drawing */
     struct hv_eval_watch *watch;  /**< NULL = nobody looks */
     struct hv__leaves leaves;
-    /* what the steps make of it */
+    /* results of the steps */
     struct hv__schedule_facts schedule;
     struct hv__pipelines pipelines;
     struct hv__network_use network;
     struct hv__nodes nodes;
     struct hv__iteration iteration;
-    /** [pipelines][copies] who takes part in exchanges; NULL: all. Set by stale.c while it prices
-     * the average of a group, read by reduce.c and concurrent_reductions.c. */
+    /** [pipelines][copies] copies that take part in gradient averages; NULL: all. Set by stale.c
+     * while it prices the average of a group, read by reduce.c and concurrent_reductions.c. */
     const bool *const *members;
 };
 
@@ -223,8 +225,9 @@ enum {
     HV__AT_RANKS = 800,
     HV__AT_DRAWN = 1000
 };
-/** Reports progress to the watch; HV_ESTOPPED when the evaluation shall end. O(1). */
-enum hv_status hv__went_on(const struct hv__lowered *l, unsigned permille,
-                           struct hv_err *err) HV_NODISCARD;
+/** Reports progress to the watch; HV_ESTOPPED when the caller has asked the evaluation to stop.
+ * O(1). */
+enum hv_status hv__report_progress(const struct hv__lowered *l, unsigned permille,
+                                   struct hv_err *err) HV_NODISCARD;
 
 #endif

@@ -103,7 +103,8 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
     return mem;
 }
 
-/** Is dp rank d of every stage priced like an earlier one? Then its memory needs no second look. */
+/** True where dp rank d of every stage is priced like an earlier one, so that its memory is known.
+ */
 static bool seen_before(const struct hv__pipeline *pl, size_t d)
 {
     for (size_t r = 0; r < pl->n_ranks; r++) {
@@ -188,9 +189,9 @@ static bool has_device(const struct hv_stage *s, uint32_t device)
 }
 
 /**
- * Stages of one entry that are on the same device fill it together. Each then says what is on its
- * worst device in all: states and activations of all of them, as if all peaks came at one time, the
- * driver's own part once. O(stages² · devices).
+ * Stages of one entry on the same device share its memory. Each stage then reports the total on its
+ * worst device: states and activations of all of them, as if all peaks were simultaneous, and the
+ * driver's overhead once. O(stages² · devices).
  */
 static void add_up_shared(const struct hv__lowered *l, const struct hv__pipeline *pl,
                           const struct hv_stage_memory *own, struct hv_stage_memory *out)
@@ -220,7 +221,7 @@ static void add_up_shared(const struct hv__lowered *l, const struct hv__pipeline
     }
 }
 
-/** The largest part of a peak, and what makes it smaller. */
+/** The largest part of a peak, with advice to reduce it. */
 static const char *largest_part(const struct hv_stage_memory *m, double *bytes)
 {
     const struct {
@@ -234,7 +235,7 @@ static const char *largest_part(const struct hv_stage_memory *m, double *bytes)
         {m->activations_bytes,
          "activations: recompute, a smaller micro-batch, sequence parallelism, or fewer in flight"},
         {m->transient_bytes,
-         "what one pass needs at once (logits): a smaller micro-batch or more tp"},
+         "temporary buffers of one pass (logits): a smaller micro-batch or more tp"},
     };
     size_t largest = 0;
     for (size_t i = 1; i < HV_COUNT(parts); i++) {

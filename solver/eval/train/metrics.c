@@ -1,12 +1,12 @@
 /**
  * Figures of a verdict. The breakdown is an average over the used devices and adds up to the
- * iteration time exactly: whatever a device does not spend on a named cause is bubble.
+ * iteration time exactly: time of a device without a named cause is bubble.
  */
 #include "solver/eval/train/steps.h"
 
 #include <string.h>
 
-/** Differences of sums below this share are rounding, not time. */
+/** Differences of sums below this share are rounding errors. */
 #define ROUNDING 1e-12
 
 /** How often a (global stage, shape) runs: counts[(pipe·gstages + g)·shapes + shape]. */
@@ -83,7 +83,7 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__pipelin
     double waiting = idle->busy_s - busy;
     b[HV_TIME_IMBALANCE] = waiting > ROUNDING * idle->busy_s ? waiting : 0;
     if (l->schedule.stale) {
-        /* what one simulated micro-batch costs, times the micro-batches of an iteration */
+        /* time of one simulated micro-batch, times the micro-batches of an iteration */
         double factor = pl->waves.per_iteration * (double)pl->replica->micro_batches /
                         (double)(pl->n_mb + pl->more_mb);
         for (int i = 0; i < HV_BREAKDOWN_N; i++) {

@@ -1,6 +1,6 @@
 /**
- * Plans for models of modules: layers counted through the whole model, names for painters, samples
- * per module. What a module costs is in solver/cost.
+ * Plans for models of modules: layers counted through the whole model, names for pictures, samples
+ * per module. The costs of modules are in solver/cost.
  */
 #include "solver/eval/train/steps.h"
 
@@ -89,7 +89,7 @@ size_t hv__leaf_of(const struct hv__lowered *l, size_t block)
     return i;
 }
 
-/** Does a run of half blocks reach into a leaf? An empty run lies where it points. */
+/** True where a run of half blocks overlaps a leaf. An empty run lies at its start. */
 static bool reaches(const struct hv__lowered *l, struct hv_range r, size_t leaf)
 {
     const struct hv_model_leaf *x = &l->leaves.items[leaf];
@@ -152,7 +152,7 @@ bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size
 
 /* ---- what passes through stages of other modules ---- */
 
-/** Bytes that a leaf hands on for so many sequences. */
+/** Output bytes of a leaf for so many sequences. */
 static double output_bytes(const struct hv__lowered *l, size_t leaf, const struct hv__shape *s)
 {
     const struct hv_model *m = l->leaves.items[leaf].model;
@@ -199,7 +199,7 @@ static size_t leaf_of_module(const struct hv__lowered *l, size_t module, bool la
     return found;
 }
 
-/** The last stage that reads what a module makes; 0: none does. */
+/** The last stage that reads the output of a module; 0: none does. */
 static size_t last_reader(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t module)
 {
     const struct hv_model *m = hv_cost_model(l->k);

@@ -1,5 +1,5 @@
-/** What a rank does once its gradients are summed: the optimizer step, on the device or on the
- * host, and the gather of updated weights. */
+/** Work of a rank after its gradient reduction: the optimizer step, on the device or on the host,
+ * and the gather of updated weights. */
 #include "solver/eval/train/reduce_int.h"
 
 /** Parameters that the host of every node updates, all pipelines together. O(devices). */
@@ -38,7 +38,8 @@ static double last_backward_s(const struct hv__pipeline *pl, size_t rank)
     return sum;
 }
 
-/** Of one device: what it does itself, beside what its host and other devices do for it. */
+/** Optimizer step of one device: its own part, in parallel with the part on its host and on other
+ * devices. */
 static double optimizer_s(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk,
                           size_t at)
 {

@@ -1,5 +1,5 @@
-/** Which pipelines of a plan, and which data-parallel ranks of a stage, are alike: those are priced
- * once. */
+/** Finds equal pipelines of a plan and equal data-parallel ranks of a stage, which are priced once.
+ */
 #include "solver/eval/train/steps.h"
 
 #include "solver/base/rng.h"
@@ -10,15 +10,15 @@ static const uint32_t *copy_devices(const struct hv_replica *r, const struct hv_
     return s->devices + (size_t)c * hv_stage_ranks(r, s);
 }
 
-/** Nodes and link domains told apart so far, each by the order in which it was first met: what lies
- * where does not matter, only what lies together. */
+/** Nodes and link domains seen so far, numbered in the order of first use, so that a fingerprint
+ * depends on which devices are together and not on where they are. */
 struct met {
     uint32_t nodes[64], domains[64];
     size_t n_nodes, n_domains, last;
 };
 
-/** Number of `x` among those met; beyond the room its distance from the first, which tells more
- * apart than need be. */
+/** Number of `x` among those seen; when the table is full, its distance from the first, which may
+ * distinguish equal cases. */
 static uint32_t number_of(uint32_t *met, size_t *n, size_t last, uint32_t x)
 {
     enum { ROOM = 64 };
@@ -37,8 +37,9 @@ static uint32_t number_of(uint32_t *met, size_t *n, size_t last, uint32_t x)
     return (uint32_t)(*n)++;
 }
 
-/** Adds what a price can see of devices: group, kind, which of them share a node (the node itself
- * where the network tells nodes apart) or a link domain and, where there are islands, the slot. */
+/** Adds the properties of devices that prices depend on: group, kind, which of them share a node
+ * (the node itself where the network tells nodes apart) or a link domain and, where there are
+ * islands, the slot. */
 static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const uint32_t *d,
                              size_t n, struct met *met)
 {
@@ -61,8 +62,8 @@ static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const u
     return h;
 }
 
-/** Who is where: nodes that pipelines share, and of every node which stages have how many devices
- * there. A plan without pipelines needs neither. O(devices). */
+/** Placement: nodes that pipelines share, and the number of devices of every stage on every node.
+ * O(devices). */
 static uint64_t *mark_nodes(struct hv__lowered *l)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
@@ -87,8 +88,8 @@ static uint64_t *mark_nodes(struct hv__lowered *l)
     return marks;
 }
 
-/** Fingerprint of where a copy runs: equal ones cost the same, wherever they are. What it sends
- * meets what others on its nodes send, so these count too. */
+/** Fingerprint of the placement of a copy: copies with equal fingerprints have equal costs. Its
+ * transfers share links with those of other copies on its nodes, so these are included. */
 static uint64_t copy_hash(const struct hv__lowered *l, const struct hv_replica *r, int copy,
                           const uint64_t *marks)
 {
@@ -171,8 +172,8 @@ static const uint32_t *ep_peer(const struct hv__rank *rk, const struct hv_stage 
     return rk->devices + (first + i) % each * tp;
 }
 
-/** Fingerprint of a dp rank: equal ones take equally long and hold equally much, when nobody else
- * is on their networks. Are its groups on several nodes? */
+/** Fingerprint of a dp rank: equal ranks have equal times and memory, when no others use their
+ * networks. Returns true where its groups lie on several nodes. */
 static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
                         const struct hv_stage *s, size_t d, bool *far)
 {
@@ -224,8 +225,8 @@ static void add_others(const struct hv__lowered *l, const struct hv__rank *rk,
     }
 }
 
-/** Finds for every dp rank the first one like it. Looks back at the last few different ones only:
- * unequal ranks come in runs, and what is not found is priced once more. */
+/** Finds for every dp rank the first rank equal to it. Compares with the last few different ranks
+ * only: unequal ranks come in runs, and a rank without a match is priced again. */
 static void find_like(const struct hv__lowered *l, struct hv__rank *rk, const struct hv_stage *s)
 {
     enum { LOOK_BACK = 8 };

@@ -1,4 +1,4 @@
-/** What the passes and the memory of a pipeline cost. */
+/** Prices of the passes and the memory of a pipeline. */
 #include "solver/eval/train/steps.h"
 
 #include <string.h>

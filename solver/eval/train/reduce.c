@@ -1,7 +1,8 @@
 /**
- * Who reduces what with whom, and what that costs on the wire (not when: tail.c).
+ * Gradient reductions: their members, data and time on the network. Their start times are in
+ * tail.c.
  *
- * It follows from the layers (rule E): blocks are cut into segments with equal holders; where
+ * The members follow from the layers: blocks are cut into segments with equal holders; where
  * tensor-parallel degrees differ, a segment is reduced in lcm(tp) slices at once; where states are
  * sharded, sums are scattered inside a shard group and all-reduced between groups.
  */
@@ -284,13 +285,14 @@ static size_t shard_width(const struct hv_zero *z, size_t n)
     return z->stage == 0 ? 1 : limit < n ? limit : n;
 }
 
-/** Are the gradients of this stage summed over its shard group in every backward pass already? */
+/** True where the gradients of this stage are summed over its shard group in every backward pass.
+ */
 static bool reduced_in_pass(const struct hv_stage *s)
 {
     return s->zero.stage >= 2 && s->zero.reduce != HV_REDUCE_END;
 }
 
-/** One reduction to price: what of a segment, cut how. */
+/** One reduction to price: the part of a segment and its slices. */
 struct reduce {
     const struct hv__segment *s;
     double bytes; /**< per slice, of the largest one */
@@ -372,11 +374,11 @@ static int64_t slices_of(const struct hv__lowered *l, const struct hv__segment *
     return slices;
 }
 
-/** What one bucket of a segment costs on the wire. */
+/** Time of one bucket of a segment on the network. */
 double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
 {
     int64_t slices = slices_of(l, s), expert_slices = 1;
-    double least = HUGE_VAL; /* of unequal shards, each side by side with its like: the largest */
+    double least = HUGE_VAL; /* unequal shards are reduced in parallel: the largest counts */
     int ep = 1;
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);

@@ -1,10 +1,10 @@
-/** Inside eval: which devices reduce what with whom. */
+/** Inside eval: the members and the data of gradient reductions. */
 #ifndef HV_SOLVER_EVAL_TRAIN_REDUCE_INT_H
 #define HV_SOLVER_EVAL_TRAIN_REDUCE_INT_H
 
 #include "solver/eval/train/steps.h"
 
-/** What a segment holds that is not half blocks, in from2: the embedding or the head of a leaf of
+/** Values of from2 for segments that are not half blocks: the embedding or the head of a leaf of
  * the model, below 0. */
 static inline int hv__end_of(size_t leaf, bool head)
 {
@@ -65,14 +65,14 @@ static inline size_t hv__holder_stride(const struct hv_stage *s, bool experts)
     return experts ? (size_t)hv_stage_expert_tp(s, ep) * (size_t)ep : (size_t)s->tp.degree;
 }
 
-/** How what a segment holds, or its experts, is cut: every device has one of `slices`, or several
- * where fewer devices hold them all, and of that one of `shards`. */
+/** Cut of a segment or of its experts: every device has one of `slices`, or several where fewer
+ * devices hold them all, and one of `shards` of it. */
 struct hv__cut {
     bool experts;
     size_t slices, shards;
     size_t members; /**< of a reduction; 0: all that hold the same */
 };
-/** Has every node of one of these reductions a part in all of them? O(devices). */
+/** True where every node of one of these reductions takes part in all of them. O(devices). */
 bool hv__all_concurrent(const struct hv__lowered *l, const struct hv__segment *s,
                         const struct hv__cut *cut);
 /** Reductions of these that share the network with the first one (hv_cost_together). O(devices),
@@ -88,8 +88,9 @@ double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *
 /** Seconds on the wire of one of `n_buckets` equal parts of a segment. O(devices log devices). */
 double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, double n_buckets);
 /**
- * Does every pipeline hold tied embeddings twice, on different ranks? Not where one rank has both:
- * one stage, V placements, two directions; nor where ranks hold shards of the weights. O(holders).
+ * True where every pipeline holds tied embeddings twice, on different ranks. False where one rank
+ * has both: one stage, V placements, two directions; nor where ranks hold shards of the weights.
+ * O(holders).
  */
 bool hv__ends_apart(const struct hv__lowered *l, const struct hv__segment *s);
 /** The holders at the first (0) or the last (1) end, where hv__ends_apart. */
@@ -101,31 +102,32 @@ struct hv__segment hv__one_end(const struct hv__lowered *l, const struct hv__seg
  * embedding groups; DeepSpeed's pipeline engine, ReduceTiedGrads). O(devices of both stages).
  */
 double hv__pairs_s(const struct hv__lowered *l, const struct hv__segment *s, double bytes);
-/** What the ring through the nodes of a segment goes over. O(devices + nodes · links). */
+/** Networks and links that the ring through the nodes of a segment uses. O(devices + nodes ·
+ * links). */
 struct hv__lanes hv__segment_lanes(const struct hv__lowered *l, const struct hv__segment *s);
 
 /** Parameters of a segment. O(half blocks + leaves). */
 struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
                                              const struct hv__segment *s);
-/** Does the plan sum gradients on servers? */
+/** True where the plan sums gradients on parameter servers. */
 static inline bool hv__by_servers(const struct hv__lowered *l)
 {
     return l->plan->sync.kind == HV_SYNC_PS || l->plan->sync.kind == HV_SYNC_WSP;
 }
 /**
  * Seconds until all holders of one of `n_buckets` equal parts of a segment have pushed its
- * gradients to the servers and pulled its weights; what that takes of networks of nodes and named
- * links into `lanes`. O(devices + nodes; nodes² · links where there are named links).
+ * gradients to the servers and pulled its weights; the networks of nodes and named links in use are
+ * written to `lanes`. O(devices + nodes; nodes² · links where there are named links).
  */
 double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets,
                        struct hv__lanes *lanes);
 
-/** What activations and their gradients still keep busy from some time on. */
+/** Traffic of activations and their gradients from some time on. */
 struct hv__links_left;
-/** Transfers that are not through before from_s. NULL: none is on a network. O(transfers). */
+/** Transfers that end after from_s. NULL: none uses a network. O(transfers). */
 struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double from_s);
-/** End of work of so many seconds over lanes that it has but for that traffic, which goes first.
- * O(traffic of the lanes after start_s · how much of it at once). */
+/** End of a reduction of so many seconds on lanes that it shares with that traffic, which has
+ * priority. O(traffic of the lanes after start_s · how much of it at once). */
 double hv__end_on_links_left(struct hv__links_left *t, const struct hv__lanes *w, double start_s,
                              double work_s);
 /** Seconds of the gather of updated weights on a rank, after zero 1 and 2. */

@@ -1,8 +1,8 @@
 /**
- * Parameter servers (sync kinds ps and wsp): what it takes that every holder of a segment pushes
- * its gradients to the servers and pulls the weights back. Servers run on the hosts of nodes:
- * sharded over all nodes of the plan (HetPipe's default, Park et al. 2020, section 7), local to the
- * node with most holders of the segment (its ED-local), or where the plan says.
+ * Parameter servers (sync kinds ps and wsp): the time in which every holder of a segment pushes its
+ * gradients to the servers and pulls the weights back. Servers run on the hosts of nodes: sharded
+ * over all nodes of the plan (HetPipe's default, Park et al. 2020, section 7), local to the node
+ * with most holders of the segment (its ED-local), or at the addresses in the plan.
  */
 #include "solver/eval/train/reduce_int.h"
 
@@ -67,7 +67,7 @@ static void add_holder(const struct hv__lowered *l, const struct hv__holder *h,
     }
 }
 
-/** Shares of the servers: even, or all of it where most holders are. */
+/** Shares of the servers: even, or everything on the node with most holders. */
 static void share_out(const struct hv__lowered *l, struct round *x)
 {
     const char *where = l->plan->sync.servers;
@@ -93,7 +93,7 @@ static double node_s(const struct round *x, uint32_t i)
     return hv_cost_node_s(x->c, i, push) + hv_cost_node_s(x->c, i, pull);
 }
 
-/** Adds what pushes and pulls between nodes put on named links, to seconds by link. O(nodes² ·
+/** Adds the load of pushes and pulls on named links between nodes, in seconds by link. O(nodes² ·
  * links). */
 static void add_links(const struct round *x, double *link_s)
 {
@@ -126,7 +126,7 @@ static double latency_s(const struct round *x, const struct hv__lanes *w)
     return 2 * most;
 }
 
-/** Nodes and links that have something to do, as shares of the longest. */
+/** Nodes and links in use, with their time as a share of the longest. */
 static struct hv__lanes busy_lanes(const struct hv__lowered *l, const struct round *x,
                                    double *most_s)
 {

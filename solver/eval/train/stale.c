@@ -1,9 +1,9 @@
 /**
  * Plans whose pipelines do not wait for all gradients of an iteration: each is a worker with a pace
- * of its own. Through servers, or with all-reduce behind an asynchronous pipeline, all go at the
- * pace of the slowest in the long run, since how far they may drift apart is bounded; groups that
- * average without the others are played event by event (sim/workers). iteration_s is the steady
- * time of one global batch.
+ * of its own. With parameter servers, or with all-reduce behind an asynchronous pipeline, all
+ * workers run at the pace of the slowest in the long run, since their distance is bounded; groups
+ * that average without the others are simulated event by event (sim/events/workers.h). iteration_s
+ * is the steady time of one global batch.
  */
 #include "solver/base/rng.h"
 #include "solver/eval/train/steps.h"
@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** More workers are not played. */
+/** Largest number of workers that is simulated. */
 #define WORKERS_MOST 256
-/** Steps of the slowest worker that are played; the second half is measured. */
+/** Simulated steps of the slowest worker; the second half is measured. */
 #define STEPS_PLAYED 100
 /** Different groups whose prices are kept. */
 #define PRICES_KEPT 4096
-/** Of gossip, where peers are drawn. */
+/** Seed of gossip, where peers are drawn at random. */
 #define SEED 1
 
 /** One worker: a copy of a pipeline. */
@@ -57,7 +57,7 @@ static double pipeline_step_s(struct hv__lowered *l, struct hv__pipeline *pl)
     return most;
 }
 
-/** Micro-batches in flight besides the one that ends: none of them knows its update. Pipelines that
+/** Micro-batches in flight besides the one that ends: they run without its update. Pipelines that
  * flush have none. */
 static int own_staleness(const struct hv__lowered *l)
 {
@@ -89,7 +89,7 @@ static size_t list_workers(const struct hv__lowered *l, struct worker **out)
 
 /* ---- all at the pace of the slowest ---------------------------------------------------------- */
 
-/** Pushes and pulls of a wave hide behind the next one; what does not fit shows. */
+/** Pushes and pulls of a wave overlap with the next one; the rest is exposed. */
 static void at_one_pace(struct hv__lowered *l, const double *period_s, struct hv_stale_sync *a)
 {
     double slowest_s = 0, sum_s = 0, sequences = 0;
@@ -180,7 +180,7 @@ static double price_group(struct prices *p, const size_t *members, size_t n)
     return t;
 }
 
-/** What the average of these workers takes. */
+/** Seconds of the average of these workers. */
 static double group_s(void *ctx, const size_t *members, size_t n)
 {
     struct prices *p = ctx;
@@ -241,8 +241,8 @@ static double rate_of(const struct hv_workers_run *run, const double *period_s, 
     return fmin(run->rate_per_s[i], 1 / period_s[i]);
 }
 
-/** Waves of every pipeline in an iteration of batch_s, and what of each its exchanges take: what is
- * neither work nor exchange is waiting. */
+/** Waves of every pipeline in an iteration of batch_s, and what of each its exchanges take; the
+ * rest is waiting time. */
 static void set_waves(const struct hv__lowered *l, const struct hv_workers_run *run,
                       const double *period_s, double batch_s, double exchange_s)
 {
@@ -259,7 +259,7 @@ static void set_waves(const struct hv__lowered *l, const struct hv_workers_run *
     }
 }
 
-/** What the play says of the plan. */
+/** Takes the results of the simulation over into the plan's figures. */
 static void take_run(struct hv__lowered *l, const struct hv_workers_run *run,
                      const struct worker *workers, const double *period_s, struct hv_stale_sync *a)
 {
@@ -285,7 +285,7 @@ static void take_run(struct hv__lowered *l, const struct hv_workers_run *run,
     l->iteration.total_s = batch_s + l->iteration.step_s;
 }
 
-/** Plays the workers; each goes on as soon as its group or its peer has averaged with it. */
+/** Simulates the workers; each continues as soon as its group or its peer has averaged with it. */
 static enum hv_status in_groups(struct hv__lowered *l, const struct worker *workers,
                                 const double *period_s, struct hv_stale_sync *a, struct hv_err *err)
 {

@@ -1,6 +1,6 @@
 /**
  * The steps from a plan to the time of its iteration, in the order in which the judge of training
- * plans takes them, and what they share with the judges of serving plans and of failures. Each
+ * plans takes them, and declarations shared with the judges of serving plans and of failures. Each
  * function names the file it is in by its section. All results live in the arena of the evaluation.
  */
 #ifndef HV_SOLVER_EVAL_TRAIN_STEPS_H
@@ -11,17 +11,17 @@
 /* ---- rough.c ----------------------------------------------------------------------------------
  */
 
-/** Lists the knobs of the plan that are judged only roughly, so that none is ignored in silence.
- * O(stages + micro-batches of lists). */
+/** Lists the approximated knobs of the plan, so that no knob is ignored silently. O(stages +
+ * micro-batches of lists). */
 void hv__find_rough(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
 
 /* ---- modules.c --------------------------------------------------------------------------------
  */
 
 /**
- * The plan with all layers counted through the whole model, so that no step has to know of modules:
- * the plan itself where the model has none. NULL: a stage names a module that the model does not
- * have. O(stages).
+ * The plan with all layers counted through the whole model, so that the other steps need not handle
+ * modules: the plan itself where the model has none. NULL: a stage names a module that the model
+ * does not have. O(stages).
  */
 const struct hv_plan *hv__flat_plan(const struct hv_plan *p, const struct hv_model *m,
                                     struct hv_arena *arena);
@@ -34,12 +34,12 @@ const char *hv__modules_of(const struct hv__lowered *l, const struct hv_stage *s
 /** Samples of every leaf per sequence of a micro-batch; NULL: 1 of each. */
 const double *hv__leaf_scales(const struct hv__lowered *l, const struct hv_micro_batch *mb);
 /**
- * Bytes of modules whose readers are further down the pipeline, by global stage that hands them on
- * besides its own: in a chain they pass through every stage between. NULL: there are none.
+ * Bytes of modules whose readers are further down the pipeline, by global stage that passes them on
+ * besides its own output: in a chain they pass through every stage between. NULL: there are none.
  * O(modules · (edges + stages) · shapes).
  */
 double *hv__passing_bytes(const struct hv__lowered *l, const struct hv__pipeline *pl);
-/** Does a global stage hold the embedding (or head) of a leaf? */
+/** True where a global stage holds the embedding (or head) of a leaf. */
 bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head);
 
 /* ---- lower.c: from plan to schedules -----------------------------------------------------------
@@ -74,7 +74,8 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
 /** Static memory of every dp rank: all its global stages, overheads once. */
 enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline *pl,
                                 struct hv_err *err) HV_NODISCARD;
-/** Cost of every edge of the stage graph, both ways. O(flows of all copies that meet others). */
+/** Cost of every edge of the stage graph, in both directions. O(flows of all copies that share
+ * links). */
 void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl);
 
 /* ---- time.c, links_shared*.c: the runs
@@ -85,7 +86,7 @@ void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl);
 enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /**
  * Lets the transfers of all pipelines share links: sets l->network, and replaces the runs where
- * links are crowded. false: all runs stand as they were. O(transfers · log), else hv_links_play.
+ * links are overloaded. false: all runs are kept. O(transfers · log), else hv_links_play.
  */
 bool hv__share_links(struct hv__lowered *l);
 /**

@@ -1,6 +1,6 @@
 /**
- * The tail of an iteration: gradient reductions in buckets on the link lanes, optimizer, gathers.
- * Who reduces with whom is in reduce.c.
+ * The end of an iteration: gradient reductions in buckets on the link lanes, optimizer, gathers.
+ * The members of reductions are in reduce.c.
  */
 #include "solver/eval/train/reduce_int.h"
 
@@ -18,7 +18,7 @@ static size_t n_buckets_of(const struct hv__lowered *l, const struct hv__segment
     return n < 1 ? 1 : n > BUCKETS_MAX ? BUCKETS_MAX : (size_t)n;
 }
 
-/** When a holder has the gradients of everything from half block `down_to2` upwards. */
+/** Time at which a holder has the gradients of all half blocks from `down_to2` upwards. */
 static double ready_s(const struct hv__lowered *l, const struct hv__holder *h,
                       const struct hv__segment *s, double down_to2)
 {
@@ -35,9 +35,9 @@ static double ready_s(const struct hv__lowered *l, const struct hv__holder *h,
     return h->ready_s - h->duration_s * (down_to2 - h->g->range.from2) / span;
 }
 
-/** A bucket that waits for its turn. It takes the link lanes of its holders and, where it leaves a
- * node, that node's network and the named links between nodes: what goes over one of them is
- * reduced one after the other, and beside activations that are still on their way. */
+/** A bucket that waits for its turn. It uses the link lanes of its holders and, where it leaves a
+ * node, that node's network and the named links between nodes: buckets on one of them are reduced
+ * one after the other, next to activations still in transfer. */
 struct pending {
     double ready_s, duration_s;
     const struct hv__segment *s;
@@ -82,7 +82,7 @@ static struct pending *list_pending(struct hv__lowered *l, size_t *out_n)
     return p;
 }
 
-/** Until when lanes are taken. */
+/** Times until which lanes are in use. */
 struct taken {
     double *rank_s; /**< by flat rank */
     double *lane_s; /**< by node, then by named link */
@@ -148,9 +148,9 @@ static void run_reductions(struct hv__lowered *l)
 }
 
 /**
- * Around the passes of an iteration: data, logging, clipping, and the wait for the slowest of many
- * devices that jitter. Both are calibrated per class of devices; the slowest class counts. Measured
- * layers hold whatever was measured with them.
+ * Host work around the passes of an iteration: data, logging, clipping, and the wait for the
+ * slowest of many devices with jitter. Both are calibrated per class of devices; the slowest class
+ * counts. Measured layers hold whatever was measured with them.
  */
 double hv__step_s(const struct hv__lowered *l)
 {

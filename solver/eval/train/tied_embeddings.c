@@ -1,7 +1,7 @@
 /**
- * Tied embeddings whose two copies sit at the ends of the pipelines: which holders they are and
- * what it costs that every device of the first stage sums its gradient with the one of the last
- * stage that mirrors it. The sums over replicas before that are reduce.c's.
+ * Tied embeddings whose two copies sit at the ends of the pipelines: their holders, and the time in
+ * which every device of the first stage sums its gradient with the device of the last stage that
+ * mirrors it. The sums over replicas before that are in reduce.c.
  */
 #include "solver/eval/train/reduce_int.h"
 

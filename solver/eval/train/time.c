@@ -1,4 +1,5 @@
-/** Durations into the compiled orders; the steady period of schedules that never flush. */
+/** Times the compiled orders with durations, and computes the steady period of schedules that never
+ * flush. */
 #include "solver/eval/train/steps.h"
 #include "solver/sim/pipeline/steady.h"
 
@@ -19,7 +20,7 @@ static double *micro_batch_ends(const struct hv__lowered *l, const struct hv__pi
     return end;
 }
 
-/** Do the ends of [from, to) repeat those `step` micro-batches before, later by one constant? */
+/** True where the ends of [from, to) equal those `step` micro-batches before plus one constant. */
 static bool repeats(const double *end, int32_t from, int32_t to, int32_t step)
 {
     double period = end[from] - end[from - step];
@@ -33,7 +34,7 @@ static bool repeats(const double *end, int32_t from, int32_t to, int32_t step)
 
 /**
  * Seconds per micro-batch in the run as it was laid out: its ends repeat every `step` micro-batches
- * after a while. We look for the step in the third quarter, where fill and drain do not reach; a
+ * after a while. The step is searched in the third quarter, which fill and drain do not reach; a
  * run too short to repeat gives the slope over that quarter. O(operations + ranks²).
  */
 static double measured_period_s(const struct hv__lowered *l, const struct hv__pipeline *pl)
@@ -52,8 +53,8 @@ static double measured_period_s(const struct hv__lowered *l, const struct hv__pi
 }
 
 /**
- * Seconds per micro-batch once the pipeline is full: the exact cycle mean of the order, or what the
- * run shows where the order does not repeat or micro-batches differ in length.
+ * Seconds per micro-batch once the pipeline is full: the exact cycle mean of the order, or the
+ * period measured in the run where the order does not repeat or micro-batches differ in length.
  */
 static double steady_period_s(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
@@ -64,8 +65,8 @@ static double steady_period_s(const struct hv__lowered *l, const struct hv__pipe
     return measured_period_s(l, pl);
 }
 
-/** What of a rank's waiting in the middle of a run is for transfers: over whole turns of all ranks,
- * where the run repeats. O(nodes). */
+/** Share of a rank's waiting in the middle of a run that is due to transfers: over whole periods of
+ * all ranks, where the run repeats. O(nodes). */
 static double comm_share(const struct hv__pipeline *pl, size_t rank)
 {
     int32_t from = pl->pipe.rank_node_at[rank], p = (int32_t)pl->n_ranks;
@@ -81,8 +82,8 @@ static double comm_share(const struct hv__pipeline *pl, size_t rank)
 }
 
 /**
- * Puts the micro-batches that were left out into the middle of a run that shares links: as many
- * periods, of which what is not work is waiting as it is in the run. O(nodes).
+ * Inserts the micro-batches that were left out into the middle of a run that shares links: as many
+ * periods, whose idle time is split as in the run. O(nodes).
  */
 static void stretch(struct hv__pipeline *pl, double period_s)
 {
@@ -108,8 +109,8 @@ static void stretch(struct hv__pipeline *pl, double period_s)
     pl->run.longest_span_s += by_s;
 }
 
-/** What operations took longer because their exchanges shared links is waiting for transfers, not
- * work. O(nodes). */
+/** Counts the extra time of operations whose communication shared links as waiting for transfers,
+ * not as work. O(nodes). */
 static void take_waits(struct hv__pipeline *pl)
 {
     for (size_t r = 0; r < pl->n_ranks; r++) {
@@ -124,7 +125,7 @@ static void take_waits(struct hv__pipeline *pl)
     }
 }
 
-/** Idle time of a run, and what it says of the rest of a long one. */
+/** Idle time of a run, extended to a long run that was folded. */
 static void finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shared)
 {
     bool async = (l->schedule.row->flags & HV_SCHEDULE_ASYNC) != 0;

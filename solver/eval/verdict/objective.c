@@ -1,4 +1,4 @@
-/** What an objective wants of a judged plan. */
+/** Objective figures of a judged plan. */
 #include "solver/eval/verdict/objective.h"
 
 #include "solver/base/units.h"
@@ -26,8 +26,8 @@ bool hv_eval_within(const struct hv_objective *o, const struct hv_metrics *m)
     return !dear && !late;
 }
 
-/** How far a plan misses them: the larger of its price and its time as a multiple of what is
- * allowed, at least 1; HUGE_VAL where the price is unknown and limited. */
+/** Excess over the limits: the larger of price and time as a multiple of its limit, at least 1;
+ * HUGE_VAL where the price is limited but unknown. */
 static double excess(const struct hv_objective *o, const struct hv_metrics *m)
 {
     double most = 1;

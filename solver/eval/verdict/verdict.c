@@ -1,4 +1,5 @@
-/** Words of a verdict: names of the causes of time, how workers agree, knobs judged roughly. */
+/** Texts of a verdict: names of the causes of time, description of stale synchronization,
+ * approximated knobs. */
 #include "solver/eval/verdict/verdict.h"
 
 #include "solver/base/units.h"
@@ -41,21 +42,23 @@ static void add_groups(const struct hv_stale_sync *a, struct hv_str *out)
 {
     char x[HV_FMT_CAP], w[HV_FMT_CAP];
     if (a->kind == HV_SYNC_PARTIAL) {
-        hv_str_addf(out, "%zu workers average in groups of %d as they are ready", a->n_workers,
-                    a->group);
+        hv_str_addf(out, "%zu workers average in groups of %d in the order in which they are ready",
+                    a->n_workers, a->group);
         if (a->clock_distance > 0) {
-            hv_str_addf(out, ", none more than %d step%s of its own ahead of the slowest",
+            hv_str_addf(out, ", no worker more than %d step%s ahead of the slowest",
                         a->clock_distance, a->clock_distance == 1 ? "" : "s");
         }
         if (a->mean_group < a->group) {
-            hv_str_addf(out, " or their time is up (%.2f in the mean)", a->mean_group);
+            hv_str_addf(out, "; a group waits a limited time, so its mean size is %.2f",
+                        a->mean_group);
         }
     } else {
-        hv_str_addf(out, "%zu workers average with one other each", a->n_workers);
+        hv_str_addf(out, "each of %zu workers averages with one other worker", a->n_workers);
     }
     hv_str_addf(out,
-                ", %s each time, once every %s; members are %.2f steps apart on average; spectral "
-                "gap %.3f (rho %.3f: 0 all agree at once, 1 never)",
+                "; an average takes %s, and a worker takes part in one every %s; the members are "
+                "%.2f steps apart on average; the spectral gap is %.3f (rho %.3f: at 0 all models "
+                "agree after one average, at 1 never)",
                 hv_fmt_seconds(x, sizeof x, a->exchange_s), hv_fmt_seconds(w, sizeof w, a->wave_s),
                 a->staleness_clocks, fmax(0, 1 - a->rho), a->rho);
 }
@@ -66,18 +69,19 @@ void hv_eval_stale_sync_text(const struct hv_stale_sync *a, struct hv_str *out)
     if (hv_known(a->rho)) {
         add_groups(a, out);
     } else {
-        hv_str_addf(out, "%zu worker%s in waves of %s", a->n_workers, a->n_workers == 1 ? "" : "s",
-                    hv_fmt_seconds(w, sizeof w, a->wave_s));
+        hv_str_addf(out, "%zu worker%s with waves of %s", a->n_workers,
+                    a->n_workers == 1 ? "" : "s", hv_fmt_seconds(w, sizeof w, a->wave_s));
         if (a->kind == HV_SYNC_WSP || a->kind == HV_SYNC_PS) {
-            hv_str_addf(out, ", none more than %d wave%s ahead (%s)", a->clock_distance + 1,
-                        a->clock_distance == 0 ? "" : "s", hv_sync_kind_words[a->kind]);
+            hv_str_addf(out, ", no worker more than %d wave%s ahead of the slowest (%s)",
+                        a->clock_distance + 1, a->clock_distance == 0 ? "" : "s",
+                        hv_sync_kind_words[a->kind]);
         }
         if (a->exchange_s > 0) {
-            hv_str_addf(out, "; exchanges take %s behind the next wave",
+            hv_str_addf(out, "; exchanges take %s and overlap with the next wave",
                         hv_fmt_seconds(x, sizeof x, a->exchange_s));
         }
         if (a->own_staleness > 0) {
-            hv_str_addf(out, "; %d micro-batch%s of a worker miss its own last updates",
+            hv_str_addf(out, "; %d micro-batch%s of a worker run without its own last updates",
                         a->own_staleness, a->own_staleness == 1 ? "" : "es");
         }
     }

@@ -1,6 +1,6 @@
 /**
- * What the judge returns for a plan: time, memory, throughput, price, findings. Types only, and the
- * words of their enumerations; which figure an objective minimises is in objective.h.
+ * The result of the judge for a plan: time, memory, throughput, price, findings. Types only, and
+ * the texts of their enumerations; the figure that an objective minimises is in objective.h.
  */
 #ifndef HV_SOLVER_EVAL_VERDICT_VERDICT_H
 #define HV_SOLVER_EVAL_VERDICT_VERDICT_H
@@ -16,14 +16,14 @@
 /** Where the time of an iteration goes, averaged over the used devices; the rows add up to iteration_s. */
 #define HV_BREAKDOWN_MAP(X)                                                                 \
     X(HV_TIME_COMPUTE,   "compute",   "forward and backward compute")                       \
-    X(HV_TIME_RECOMPUTE, "recompute", "forward compute done again in the backward pass")    \
+    X(HV_TIME_RECOMPUTE, "recompute", "forward compute repeated in the backward pass")    \
     X(HV_TIME_TP,        "tp",        "exposed tensor-parallel collectives")                \
     X(HV_TIME_CP,        "cp",        "exposed context-parallel exchange")                  \
     X(HV_TIME_EP,        "ep",        "exposed expert all-to-all")                          \
     X(HV_TIME_ZERO,      "zero",      "exposed gathers of sharded weights")                 \
     X(HV_TIME_IMBALANCE, "imbalance", "waiting for slower ranks of the same stage")         \
-    X(HV_TIME_PP,        "pp",        "waiting for activations on the wire")                \
-    X(HV_TIME_BUBBLE,    "bubble",    "idle, in the pipeline or for a slower replica")       \
+    X(HV_TIME_PP,        "pp",        "waiting for the transfer of activations")                \
+    X(HV_TIME_BUBBLE,    "bubble",    "waiting for another stage or a slower replica")       \
     X(HV_TIME_DP,        "dp",        "exposed gradient reduction")                         \
     X(HV_TIME_OPTIMIZER, "optimizer", "optimizer step and weight gather")                   \
     X(HV_TIME_STEP,      "step",      "host work of an iteration, and waiting for the slowest of many devices")
@@ -49,7 +49,7 @@ struct hv_stage_memory {
     int in_flight; /**< micro-batches alive at the peak */
 };
 
-/** One stage of one replica entry: what its rank does per micro-batch and per iteration. */
+/** One stage of one replica entry: times of its rank per micro-batch and per iteration. */
 struct hv_stage_metrics {
     size_t replica, stage;
     double forward_s, backward_s; /**< per micro-batch, all chunks, slowest dp rank */
@@ -74,7 +74,7 @@ struct hv_metrics {
 
 /** Expectations of a plan under failures. */
 struct hv_goodput {
-    bool known;            /**< else nothing below holds */
+    bool known;            /**< false: the fields below are not set */
     enum hv_recovery from; /**< `peers` only where every state outlives any one node */
     double failures_per_h; /**< of all nodes that the plan uses */
     size_t n_nodes;
@@ -83,23 +83,23 @@ struct hv_goodput {
     double load_s;          /**< reading it, or copying the states of a node from its peers */
     double best_interval_s; /**< useful work between checkpoints with the largest useful share;
                                HV_UNKNOWN where no node ever fails */
-    double interval_s;      /**< the one counted with: the job's, or the best */
+    double interval_s;      /**< the interval in use: the job's, or the best */
     double detect_s, rollback_s, restore_s; /**< lost by one failure; restore: replacement, start
                                                and states */
     struct hv_failure_shares share;
-    double away_frac; /**< share of the nodes that is away while the others go on (peers) */
+    double away_frac; /**< share of the nodes that is away while the others continue (peers) */
     double tokens_per_s, sequences_per_s;
     double usd_per_h, usd_per_mtoken; /**< spot prices where nodes are preempted */
 };
 
-/** How the workers (pipelines) of a stale plan agree. */
+/** Synchronization of the workers (pipelines) of a stale plan. */
 struct hv_stale_sync {
     enum hv_sync_kind kind;
     size_t n_workers;
     int group;               /**< partial reduce: how many average at a time; 0 */
     double mean_group;       /**< partial reduce: how many did, in the mean; 0 */
     int clock_distance;      /**< wsp, ps: D */
-    int own_staleness;       /**< micro-batches of a worker that its weights do not know yet */
+    int own_staleness;       /**< micro-batches of a worker whose updates its weights lack */
     double wave_s;           /**< from one exchange of a worker to its next; mean over workers */
     double exchange_s;       /**< of one exchange: push and pull, or a group's average; mean */
     double wait_frac;        /**< share of the time that workers wait for each other, mean */
@@ -109,7 +109,8 @@ struct hv_stale_sync {
     double rho;
 };
 
-/** Appends that in words, one sentence: who waits for whom, how long, how stale. */
+/** Appends a description as one sentence: which workers wait for each other, how long, how stale.
+ */
 void hv_eval_stale_sync_text(const struct hv_stale_sync *a, struct hv_str *out);
 
 /** One stage of a serving plan; all copies together. */
@@ -126,16 +127,16 @@ struct hv_serve_stage {
 /** Figures of a serving plan. A request is one sequence of the job: prompt, then output. */
 struct hv_serving {
     double max_tokens_per_s;   /**< max flow through the placement */
-    double bound_tokens_per_s; /**< no placement on these stages' devices passes more */
+    double bound_tokens_per_s; /**< upper bound of any placement on these stages' devices */
     const char *bound_why;
     double requests_per_s;
-    double first_token_s;            /**< prompt through all stages, mean over the flow */
-    double next_token_s;             /**< from one generated token to the next, likewise */
-    double request_s;                /**< first token and all others */
-    double requests_in_flight;       /**< by Little's law */
-    double output_tokens;            /**< of a request */
-    double arrivals_per_s;           /**< requests that come: the job's rate, else a share */
-    double slots;                    /**< requests that are in flight at most: at full flow */
+    double first_token_s;      /**< prompt through all stages, mean over the flow */
+    double next_token_s;       /**< from one generated token to the next, likewise */
+    double request_s;          /**< first token and all others */
+    double requests_in_flight; /**< by Little's law */
+    double output_tokens;      /**< of a request */
+    double arrivals_per_s;     /**< arrival rate: the job's rate, else a share of the capacity */
+    double slots;              /**< requests that are in flight at most: at full flow */
     struct hv_request_figures queue; /**< waiting for a slot, estimated; queue.n = 0: not asked for,
                                         or they come faster than they go */
     struct hv_serve_stage *stages;   /**< replica entries one after the other */
@@ -146,7 +147,7 @@ struct hv_serving {
 
 struct hv_job_verdict;
 
-/** Figures of a plan for many jobs. Times are HV_UNKNOWN while a job has no end. */
+/** Figures of a plan for many jobs. Times are HV_UNKNOWN where a job has no end. */
 struct hv_jobs_verdict {
     struct hv_job_verdict *items; /**< in the plan's order */
     size_t n;
@@ -165,7 +166,7 @@ struct hv_verdict {
     const char *bound_why; /**< one sentence */
     bool bound_some; /**< other plans than those like this may be below bound_s: why says which */
     struct hv_goodput goodput; /**< known where the job or the inventory speaks of failures */
-    /** Knobs of the plan that the judge only approximates: "replicas[0].stages[1].deal: …". */
+    /** Approximated knobs of the plan: "replicas[0].stages[1].deal: …". */
     const char **rough;
     size_t n_rough;
     struct hv_timeline *timeline;     /**< NULL unless asked for */
@@ -184,14 +185,13 @@ struct hv_job_verdict {
     double usd;                       /**< of its nodes while it runs; HV_UNKNOWN without an end */
 };
 
-/** A look at a judgement from outside, by another thread too: how far it is, and a way to end it.
- */
+/** Observer of an evaluation, also from another thread: its progress, and a flag to stop it. */
 struct hv_eval_watch {
     atomic_uint permille; /**< done so far; the judge only raises it */
     atomic_bool stop;     /**< set from outside: hv_eval returns HV_ESTOPPED soon */
 };
 
-/** Adds a line to the knobs of the plan that are judged only roughly; `text` is kept. */
+/** Adds a line to the approximated knobs of the plan; `text` is kept. */
 void hv__add_rough(struct hv_verdict *out, struct hv_arena *arena, const char *text);
 
 #endif

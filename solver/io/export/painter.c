@@ -182,7 +182,7 @@ static enum hv_status load_cairo(struct cairo *out, struct hv_err *err)
 #undef X
     return all ? HV_OK
                : hv_err_set(err, HV_EIO,
-                            "PNG needs the library cairo, and %s is not there (Debian: apt-get "
+                            "PNG needs the library cairo, and %s is not installed (Debian: apt-get "
                             "install libcairo2); SVG works without it",
                             names[0]);
 }

@@ -49,10 +49,10 @@ static enum hv_status refuse_own(const struct hv__in *in, struct hv_err *err)
     if (!format || strncmp(format, "hetviz.", 7) != 0) {
         return HV_OK;
     }
-    return hv_err_at(err, HV_EINPUT, in->name, 0, 0,
-                     "this is hetviz's own %.40s: use it as it is (hetviz check FILE says whether "
-                     "it is whole)",
-                     format);
+    return hv_err_at(
+        err, HV_EINPUT, in->name, 0, 0,
+        "this file has hetviz's own format %.40s and needs no import (hetviz check FILE checks it)",
+        format);
 }
 
 /* What a program said instead of its output, on the first line that says it; NULL: nothing known.
@@ -89,7 +89,7 @@ static enum hv_status unknown_format(const struct hv__in *in, struct hv_err *err
     const char *said = failed_program(in);
     if (said) {
         return hv_err_at(err, HV_ENO, in->name, 0, 0,
-                         "the program that should write it failed and said: %.200s", said);
+                         "the program that should write it failed with this message: %.200s", said);
     }
     if (in->broken.text[0] != '\0') {
         if (err) {
@@ -98,8 +98,8 @@ static enum hv_status unknown_format(const struct hv__in *in, struct hv_err *err
         return in->broken.status;
     }
     return hv_err_at(err, HV_EINPUT, in->name, 0, 0,
-                     "of no format that hetviz knows; `hetviz help import` lists them, and "
-                     "`hetviz import FORMAT FILE` tries one of them anyway");
+                     "the format is not one that hetviz knows; `hetviz help import` lists them, "
+                     "and `hetviz import FORMAT FILE` tries one of them anyway");
 }
 
 static const struct hv__format *find_format(const struct hv__in *in)
@@ -217,10 +217,10 @@ static enum hv_status check_model(struct hv_import *im, struct hv_err *err)
     if (st == HV_OK && hv_known(im->weights_bytes)) {
         double bytes = hv_model_parameters(doc.model) * 2, off = bytes / im->weights_bytes - 1;
         hv__note(im, fabs(off) < 0.02 ? HV_IMPORT_UNDERSTOOD : HV_IMPORT_GUESSED,
-                 "the model's %.4g parameters are %.4g GB in 16 bits, the index of weights says "
+                 "the model's %.4g parameters are %.4g GB in 16 bits, the index of weights gives "
                  "%.4g GB%s",
                  bytes / 2, bytes / 1e9, im->weights_bytes / 1e9,
-                 fabs(off) < 0.02 ? "" : ": look at what was guessed, or at the precision");
+                 fabs(off) < 0.02 ? "" : ": check the guessed values or the precision");
     }
     hv_model_doc_free(&doc);
     return st;
@@ -323,8 +323,7 @@ enum hv_status hv_import_finish(struct hv_import *im, struct hv_err *err)
     im->document = assemble(im);
     if (!im->document) {
         return hv_err_set(err, HV_ENO,
-                          "the files hold nothing that a cluster, a model, a job or a "
-                          "plan could be made of");
+                          "the files hold no data for a cluster, a model, a job or a plan");
     }
     json_object_set_new(im->document, "x-import", origin_json(im));
     hv__notes_sort(im);

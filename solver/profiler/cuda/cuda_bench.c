@@ -39,7 +39,7 @@ enum hv_status hv__take(struct hv__cuda *c, struct hv__op *op, size_t set_bytes,
     size_t sets = set > 0 ? cache / set + 1 : 1;
     sets = sets < MAX_SETS ? sets : MAX_SETS;
     if (set > room) {
-        return hv_err_set(err, HV_ENO, "needs %.3g GiB, %.3g are there", (double)set / HV_GIB,
+        return hv_err_set(err, HV_ENO, "needs %.3g GiB, %.3g GiB are free", (double)set / HV_GIB,
                           (double)room / HV_GIB);
     }
     while (sets > 1 && sets * set > room) {
@@ -262,7 +262,7 @@ static enum hv_status set_up(struct hv__cuda *c, int device, struct hv_err *err)
     }
     return cublasLtCreate(&c->blas) == CUBLAS_STATUS_SUCCESS
                ? HV_OK
-               : hv_err_set(err, HV_ENO, "cuBLASLt does not start");
+               : hv_err_set(err, HV_ENO, "cuBLASLt cannot be initialised");
 }
 
 enum hv_status hv_cuda_open(int device, struct hv_bench *out, struct hv_err *err)

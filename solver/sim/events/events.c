@@ -368,7 +368,7 @@ static enum hv_status blocked(const struct hv__player *y, struct hv_err *err)
             }
         }
     }
-    hv_err_set(err, HV_ENO, "nothing can go on: %s", hv_str_cstr(&text));
+    hv_err_set(err, HV_ENO, "no task can continue: %s", hv_str_cstr(&text));
     hv_str_free(&text);
     return HV_ENO;
 }

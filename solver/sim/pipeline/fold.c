@@ -299,7 +299,7 @@ enum hv_status hv_schedule_fold(struct hv_arena *a, const struct hv_schedule_inp
                                 struct hv_fold *out, struct hv_err *err)
 {
     int64_t m = micro_batches, group = group_of(in), ops = 3 * (int64_t)in->ranks * in->chunks;
-    const char *why = "it is too large to look at";
+    const char *why = "it is too large to analyse";
     *out = (struct hv_fold){0};
     if (in->row->flags & (HV_SCHEDULE_BY_COST | HV_SCHEDULE_ORDER)) {
         return hv_err_set(err, HV_ENO, "schedule %s: its order is not known for all m",

@@ -94,7 +94,7 @@ static enum hv_status deadlock(const struct hv_pipe *g, const int32_t *head, str
             tell_head(g, r, head, &text);
         }
     }
-    hv_err_set(err, HV_ENO, "the order blocks itself: %s", hv_str_cstr(&text));
+    hv_err_set(err, HV_ENO, "the order deadlocks: %s", hv_str_cstr(&text));
     hv_str_free(&text);
     return HV_ENO;
 }

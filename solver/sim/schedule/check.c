@@ -66,11 +66,11 @@ static const char *sequence_fault(enum hv_op_kind k, unsigned seen)
                                      : NULL;
     case HV_OP_B:
     case HV_OP_BW:
-        return seen & (k == HV_OP_B ? bw : b | w) ? "is there as B and as BW"
+        return seen & (k == HV_OP_B ? bw : b | w) ? "occurs both as B and as BW"
                : !(seen & f)                      ? "comes before its forward"
                                                   : NULL;
     case HV_OP_W:
-        return seen & bw     ? "is there besides BW, which contains it"
+        return seen & bw     ? "occurs beside BW, which contains it"
                : !(seen & b) ? "comes before its B"
                              : NULL;
     case HV_OP_KIND_N:
@@ -89,10 +89,10 @@ static enum hv_status check_op(const struct hv__checker *c, const struct hv_op *
     enum hv_op_kind k = (enum hv_op_kind)op->kind;
     unsigned seen = c->seen[at];
     if (seen & bit(k)) {
-        return fail(c, HV_EINPUT, op, rank, "is there twice");
+        return fail(c, HV_EINPUT, op, rank, "occurs twice");
     }
     if (c->s->parts && k != HV_OP_F && op->slice >= 0) {
-        return fail(c, HV_EINPUT, op, rank, "is a part; only forwards come in parts");
+        return fail(c, HV_EINPUT, op, rank, "is a part of an operation; only forwards have parts");
     }
     if (seen && seen >> SEEN_PIPE_SHIFT != op->pipe) {
         return fail(c, HV_EINPUT, op, rank, "is on another rank than its forward");
@@ -128,8 +128,7 @@ static enum hv_status check_pair(const struct hv__checker *c, size_t i, size_t e
     bool with_last = i > c->s->rank_at[rank] && op[-1].group == op->group;
     if (op->group >= c->s->n_groups || with_next == with_last) {
         return fail(c, HV_EINPUT, op, rank,
-                    "belongs to an overlapped pair that is not two "
-                    "neighbours");
+                    "belongs to an overlapped pair whose operations are not adjacent");
     }
     return HV_OK;
 }

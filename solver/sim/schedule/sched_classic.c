@@ -161,9 +161,8 @@ enum hv_status hv__gen_2bw(const struct hv_schedule_input *in, struct hv_schedul
 {
     if (in->micro_batches < in->ranks) {
         return hv_err_set(err, HV_EUSAGE,
-                          "schedule pipedream-2bw: two weight versions only serve when a batch has "
-                          "at least as many micro-batches as ranks, found m = %d, p = %d; use "
-                          "m = %d",
+                          "schedule pipedream-2bw: two weight versions need a batch with at least "
+                          "as many micro-batches as ranks, found m = %d, p = %d; use m = %d",
                           in->micro_batches, in->ranks, in->ranks);
     }
     for (int32_t r = 0; r < in->ranks; r++) {

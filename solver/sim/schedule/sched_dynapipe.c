@@ -110,8 +110,8 @@ static enum hv_status play(const struct hv_schedule_input *in, struct cycle *c, 
         return HV_OK;
     }
     return hv_err_set(err, HV_ENO,
-                      "schedule dynapipe: within these limits the ranks come to wait for each "
-                      "other; let every rank hold a micro-batch more");
+                      "schedule dynapipe: within these limits the ranks deadlock; allow every rank "
+                      "one more micro-batch");
 }
 
 enum hv_status hv__gen_dynapipe(const struct hv_schedule_input *in, struct hv_schedule_builder *b,

@@ -107,11 +107,10 @@ enum hv_status hv__gen_hetpipe(const struct hv_schedule_input *in, struct hv_sch
     int64_t given = hv__option(in, "in_flight");
     int32_t p = in->ranks, m = in->micro_batches, n_m = given > 0 ? (int32_t)given : p;
     if (n_m > p) {
-        return hv_err_set(
-            err, HV_EUSAGE,
-            "schedule hetpipe: more minibatches in flight than ranks only wait, found "
-            "in_flight = %d, p = %d; use in_flight = %d",
-            n_m, p, p);
+        return hv_err_set(err, HV_EUSAGE,
+                          "schedule hetpipe: minibatches in flight beyond the number of ranks only "
+                          "wait, found in_flight = %d, p = %d; use in_flight = %d",
+                          n_m, p, p);
     }
     size_t cells = (size_t)p * (size_t)m;
     enum hv_status st = hv__check_work(in, 4.0 * (double)cells, err);

@@ -16,7 +16,7 @@ static const char *const dapple_early[] = {"pa", "pb", NULL};
 /* clang-format off */
 static const struct hv_schedule_option gpipe_options[] = {
     {"backward", HV_SCHEDULE_CHOICE, 0, 0, 1, gpipe_backward, "order of the backwards: from the last micro-batch, or from the first"},
-    {"recompute", HV_SCHEDULE_CHOICE, 0, 0, 2, gpipe_recompute, "forward again before each backward; except-last: for free where the forward has only just run"},
+    {"recompute", HV_SCHEDULE_CHOICE, 0, 0, 2, gpipe_recompute, "recompute before each backward; except-last: no recompute where the forward has just run"},
 };
 static const struct hv_schedule_option dapple_options[] = {
     {"early", HV_SCHEDULE_CHOICE, 0, 0, 1, dapple_early, "forwards ahead on rank r: pa = p - r, pb = 2(p - r) - 1 (hides communication)"},
@@ -38,7 +38,7 @@ static const struct hv_schedule_option zb_v_options[] = {
 };
 static const struct hv_schedule_option v_adaptive_options[] = {
     {"memory", HV_SCHEDULE_INT, 0, 0, 2 * HV_SCHEDULE_RANKS_MAX, NULL, "chunk activations (half a rank's) of one micro-batch that a rank may hold; 0 = 2p, those of 1F1B"},
-    {"decide", HV_SCHEDULE_CHOICE, 0, 0, 2, v_adaptive_decide, "what the shortest is judged by: slots of equal length (as published), or the real times; auto = times where those of every stage are known, as in a plan"},
+    {"decide", HV_SCHEDULE_CHOICE, 0, 0, 2, v_adaptive_decide, "durations that the search compares: slots of equal length (as published) or the real times; auto = times where those of every stage are known, as in a plan"},
 };
 static const struct hv_schedule_option chimera_options[] = {
     {"pipes", HV_SCHEDULE_INT, 2, 2, 254, NULL, "pipelines, half of them in each direction; even and a divisor of p"},
@@ -48,7 +48,7 @@ static const struct hv_schedule_option hanayo_options[] = {
     {"waves", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_CHUNKS_MAX / 2, NULL, "waves over the ranks, two chunks each; 0 = v/2"},
 };
 static const struct hv_schedule_option dynapipe_options[] = {
-    {"placement", HV_SCHEDULE_CHOICE, 0, 0, 1, dynapipe_placement, "chunks round and round the ranks, or every second time backwards"},
+    {"placement", HV_SCHEDULE_CHOICE, 0, 0, 1, dynapipe_placement, "chunks go round the ranks in the same direction, or in alternating directions"},
 };
 static const struct hv_schedule_option tessel_options[] = {
     {"memory", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches that a rank may hold; 0 = p, as 1F1B"},
@@ -65,7 +65,7 @@ static const struct hv_schedule_option autopipe_options[] = {
 };
 static const struct hv_schedule_option hetpipe_options[] = {
     {"in_flight", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_RANKS_MAX, NULL, "minibatches of one virtual worker at the same time (N_m); 0 = p"},
-    {"staleness", HV_SCHEDULE_INT, 0, 0, 1 << 20, NULL, "clock distance D between virtual workers, for previews; in a plan sync.staleness says it"},
+    {"staleness", HV_SCHEDULE_INT, 0, 0, 1 << 20, NULL, "clock distance D between virtual workers, for previews; in a plan sync.staleness sets it"},
 };
 
 #define OPTIONS(a) (a), HV_COUNT(a)
@@ -81,10 +81,10 @@ static const struct hv_schedule_row rows[] = {
     {"dapple", "1F1B with early backwards and a chosen number of forwards ahead", "DAPPLE, PPoPP 2021, section 3",
      "", "pa: min(m, p - r), pb: min(m, 2(p - r) - 1) micro-batches on rank r",
      HV_SCHEDULE_BY_MEMORY, 1, OPTIONS(dapple_options), hv__gen_dapple},
-    {"bpipe", "1F1B in which early ranks keep activations on late ones: even memory", "BPipe, ICML 2023, section 3",
+    {"bpipe", "1F1B in which early ranks move activations to late ones: even memory", "BPipe, ICML 2023, section 3",
      "p even; rank r and rank p - 1 - r share a fast link", "at most (p + 3)/2 micro-batches on every rank",
      0, 1, NO_OPTIONS, hv__gen_bpipe},
-    {"autopipe", "1F1B whose first micro-batches go forward in halves: a shorter start", "AutoPipe, CLUSTER 2022, slicer",
+    {"autopipe", "1F1B whose first micro-batches run forward in halves: a shorter warm-up", "AutoPipe, CLUSTER 2022, slicer",
      "micro-batches of at least two sequences", "min(m, p - r) micro-batches on rank r",
      HV_SCHEDULE_PARTS, 1, OPTIONS(autopipe_options), hv__gen_autopipe},
     {"interleaved", "1F1B over several chunks per rank: smaller bubble, more communication", "Megatron-LM, SC 2021, section 2.2",
@@ -132,7 +132,7 @@ static const struct hv_schedule_row rows[] = {
     {"v-adaptive", "two chunks per rank in V shape, the shortest within a memory limit", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 4",
      "two chunks per rank, at least 2 ranks", "at most the option memory, in halves of micro-batches, counted until the weight gradient",
      HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST | HV_SCHEDULE_BY_MEMORY, 2, OPTIONS(v_adaptive_options), hv__gen_v_adaptive},
-    {"zb-list", "zero bubble for stages that differ: each rank takes what is ready, a backward first, a weight gradient last", "list scheduling (Graham, BSTJ 1966) of the split backward of Zero Bubble",
+    {"zb-list", "zero bubble for stages that differ: each rank runs the next operation that is ready, a backward first, a weight gradient last", "list scheduling (Graham, BSTJ 1966) of the split backward of Zero Bubble",
      "", "at most the option memory, counted until the weight gradient",
      HV_SCHEDULE_CHUNKS | HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST | HV_SCHEDULE_BY_MEMORY, 2, OPTIONS(zb_list_options), hv__gen_zb_list},
     {"chimera", "pipelines in opposite directions, one in the bubbles of the other", "Chimera, SC 2021, sections 3.1 to 3.5",
@@ -150,17 +150,17 @@ static const struct hv_schedule_row rows[] = {
     {"varuna", "rule schedule with recompute just before the gradient arrives", "Varuna, EuroSys 2022, section 4",
      "", "input activations of all micro-batches, one whole activation",
      HV_SCHEDULE_RECOMPUTE, 1, NO_OPTIONS, hv__gen_varuna},
-    {"dynapipe", "cyclic: each rank runs what it has, backwards and forwards in turn; bears unequal micro-batches", "DynaPipe, EuroSys 2024, section 5",
+    {"dynapipe", "cyclic: each rank runs the operations that are ready, backwards and forwards in turn; tolerates unequal micro-batches", "DynaPipe, EuroSys 2024, section 5",
      "", "min(m, 2(p - r) - 1) micro-batches on rank r with one chunk",
      HV_SCHEDULE_CHUNKS | HV_SCHEDULE_BY_MEMORY, 1, OPTIONS(dynapipe_options), hv__gen_dynapipe},
     {"tessel", "the repeating middle of shortest period within a memory limit, found by search", "Tessel, HPCA 2024, sections III and IV",
      "at most 16 ranks; above about 8 the best of 200,000 branches", "at most the option memory",
      HV_SCHEDULE_BY_COST | HV_SCHEDULE_BY_MEMORY, 1, OPTIONS(tessel_options), hv__gen_tessel},
-    {"graphpipe", "1F1B on stages that form a graph: as many micro-batches as the longest way to the end has stages", "GraphPipe, ASPLOS 2025",
-     "", "min(m, d) micro-batches, d stages on the longest way from here to the end",
+    {"graphpipe", "1F1B on stages that form a graph: as many micro-batches in flight as the longest path to the end has stages", "GraphPipe, ASPLOS 2025",
+     "", "min(m, d) micro-batches, d stages on the longest path from here to the end",
      0, 1, NO_OPTIONS, hv__gen_graphpipe},
     {"distmm", "towers whose loss needs a group of micro-batches: the next group's forwards between this one's backwards", "DistMM, NSDI 2024",
-     "", "min(m, barrier + d - 1) micro-batches, d stages on the longest way from here to the end",
+     "", "min(m, barrier + d - 1) micro-batches, d stages on the longest path from here to the end",
      0, 1, OPTIONS(distmm_options), hv__gen_distmm},
     {"pipedream", "1F1B without flush, each micro-batch with the weights it began with", "PipeDream, SOSP 2019, section 3.2",
      "stale weights must be allowed", "p - r micro-batches and as many weight versions on rank r",
@@ -172,7 +172,7 @@ static const struct hv_schedule_row rows[] = {
      "in_flight at most p; stale weights must be allowed", "min(N_m, p - r) micro-batches and as many weight versions on rank r",
      HV_SCHEDULE_ASYNC | HV_SCHEDULE_BY_COST | HV_SCHEDULE_BY_MEMORY, 1, OPTIONS(hetpipe_options), hv__gen_hetpipe},
     {"explicit", "an order written out, one list of operations per rank", "hetviz plan format, schedule.order",
-     "every operation once; the order must not block itself", "what the order keeps",
+     "every operation once; the order must not deadlock", "what the order keeps",
      HV_SCHEDULE_CHUNKS | HV_SCHEDULE_ORDER, 1, NO_OPTIONS, hv__gen_explicit},
 };
 /* clang-format on */

@@ -247,7 +247,7 @@ enum hv_status hv_tessel_search(struct hv_arena *a, const struct hv_tessel *t,
     out->proven = out->zero_bubble || s.branches <= MOST_BRANCHES;
     if (isinf(s.best_s) && s.branches > MOST_BRANCHES) {
         st = hv_err_set(err, HV_ELIMIT,
-                        "tessel: nothing found in %d branches for %d blocks; use fewer blocks or "
+                        "tessel: no order found in %d branches for %d blocks; use fewer blocks or "
                         "fewer micro-batches in a repetend",
                         MOST_BRANCHES, t->n_blocks);
     } else if (isinf(s.best_s)) {

@@ -66,8 +66,8 @@ static void unite_here(struct hv_import *im)
     }
     if (same > 0) {
         hv__note(im, HV_IMPORT_GUESSED,
-                 "%zu named nodes with as many cards are taken for the machine that the nameless "
-                 "files describe",
+                 "the files without a host name are taken to describe the %zu named nodes with the "
+                 "same number of cards",
                  same);
         here->cards.n = 0;
     }
@@ -349,7 +349,6 @@ void hv__cluster_guess(struct hv_import *im)
                             "name", "guessed", "nodes", "name", "node", "count", nodes, "device",
                             "H100-SXM-80GB", "devices", per_node);
     im->guessed_cluster = true;
-    hv__note(im, HV_IMPORT_GUESSED,
-             "no file says which devices there are: %d × %d H100-SXM-80GB stand in", nodes,
-             per_node);
+    hv__note(im, HV_IMPORT_GUESSED, "no file lists the devices: %d × %d H100-SXM-80GB are assumed",
+             nodes, per_node);
 }

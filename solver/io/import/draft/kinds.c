@@ -317,10 +317,10 @@ static json_t *unknown_kind(struct hv_import *im, struct hv__card *c)
     if (hv_known(c->tdp_w)) {
         json_object_set_new(o, "tdp_W", rounded(c->tdp_w));
     }
-    json_object_set_new(o, "note",
-                        json_sprintf("not in the catalogue; what the import does not say is that "
-                                     "of %s",
-                                     like->name));
+    json_object_set_new(
+        o, "note",
+        json_sprintf("not in the catalogue; figures that the import lacks are those of %s",
+                     like->name));
     hv__note(im, HV_IMPORT_GUESSED,
              "\"%s\" is not in the catalogue: speed and links are those of %s until you give them",
              c->card ? c->card : NO_CARD, like->name);

@@ -66,8 +66,8 @@ static void complete(struct hv__in *in, struct hv__launch *l)
         l->dp = fmax(floor(l->ranks / shards), 1);
         if (l->dp * shards > l->ranks) {
             hv__guessed(in, 0,
-                        "%.0f ranks are too few for tp × pp × cp = %.0f: the launch line is "
-                        "taken for an example",
+                        "%.0f ranks are too few for tp × pp × cp = %.0f: the launch line is taken "
+                        "as an example",
                         l->ranks, shards);
         } else if (l->dp * shards < l->ranks) {
             hv__guessed(in, 0, "%.0f ranks are no multiple of tp × pp × cp = %.0f", l->ranks,
@@ -76,10 +76,11 @@ static void complete(struct hv__in *in, struct hv__launch *l)
     }
     if (!good(l->global_batch) && good(l->micro_batch) && good(l->dp)) {
         l->global_batch = l->micro_batch * hv_or(l->accumulation, 1) * l->dp;
-        hv__guessed(in, 0, "the global batch is not said: micro-batch × accumulation × dp = %.0f",
+        hv__guessed(in, 0,
+                    "the global batch is not given: micro-batch × accumulation × dp = %.0f is used",
                     l->global_batch);
     } else if (!good(l->global_batch)) {
-        hv__guessed(in, 0, "the global batch is not said: give it in the job");
+        hv__guessed(in, 0, "the global batch is not given: set it in the job");
     }
     if (!good(l->micro_batch) && good(l->global_batch) && good(l->accumulation) && good(l->dp)) {
         double micro = l->global_batch / (l->accumulation * l->dp);

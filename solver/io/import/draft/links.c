@@ -146,8 +146,9 @@ static json_t *joined_json(struct hv_import *im, const struct hv__node *n)
     }
     bool switched = all && l->n > 2 && (least > has || one >= 6);
     if (!all) {
-        hv__note(im, HV_IMPORT_GUESSED,
-                 "not every two devices have an NVLink of their own: hops between are not counted");
+        hv__note(
+            im, HV_IMPORT_GUESSED,
+            "some pairs of devices have no direct NVLink: the hops between them are not counted");
     }
     double sum = (switched ? one : least) * rate;
     hv__note(im, HV_IMPORT_UNDERSTOOD, "%d NVLinks per device%s: %.4g GB/s one way",
@@ -184,7 +185,8 @@ json_t *hv__intra_json(struct hv_import *im, const struct hv__node *n)
     uint32_t devices = hv__cards(n);
     if (k && l->nv && l->n != devices) {
         hv__note(im, HV_IMPORT_IGNORED,
-                 "the topology has %u devices, the list of cards %u: links are the catalogue's",
+                 "the topology has %u devices, the list of cards has %u: the links of the "
+                 "catalogue are used",
                  l->n, devices);
     }
     if (!k || devices < 2) {
@@ -215,8 +217,8 @@ json_t *hv__nic_json(struct hv_import *im, const struct hv__node *n)
     if (!hv_known(one) && first_kind(n)) {
         one = usual_nic(first_kind(n));
         hv__note(im, HV_IMPORT_GUESSED,
-                 "the speed of network cards (%u) is not said: %.3g GB/s each, as is usual "
-                 "beside %s",
+                 "the speed of the network cards (%u) is not given: %.3g GB/s each is assumed, the "
+                 "usual value for %s",
                  count, one / HV_GBPS, first_kind(n)->name);
     }
     json_t *o = json_object();

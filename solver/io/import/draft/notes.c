@@ -142,7 +142,7 @@ void hv__notes_sort(struct hv_import *im)
 
 void hv_import_report(const struct hv_import *im, struct hv_str *out)
 {
-    static const char *const heads[HV_IMPORT_LEVEL_N] = {"understood", "guessed: look at these",
+    static const char *const heads[HV_IMPORT_LEVEL_N] = {"understood", "guessed: check these",
                                                          "ignored"};
     for (int l = 0; l < HV_IMPORT_LEVEL_N; l++) {
         bool headed = false;
@@ -158,7 +158,7 @@ void hv_import_report(const struct hv_import *im, struct hv_str *out)
         }
     }
     if (im->more_notes > 0) {
-        hv_str_addf(out, "and %zu notes more\n", im->more_notes);
+        hv_str_addf(out, "and %zu more notes\n", im->more_notes);
     }
 }
 

@@ -31,7 +31,9 @@ static void parse_json(struct hv__in *in)
         in->tree = tree;
         in->broken = (struct hv_err){0};
         if (places > 0) {
-            hv__guessed(in, 0, "the JSON is not whole or not strict: mended in %zu places", places);
+            hv__guessed(in, 0,
+                        "the JSON is incomplete or not strict: it was repaired in %zu places",
+                        places);
         } else {
             hv__guessed(in, 0, "the JSON has a key twice: the last one counts");
         }

@@ -202,8 +202,7 @@ static void guess_ranks(struct hv__in *in, struct run *r, double factor)
     r->hosts = node->count;
     hv__card_add(node, &c);
     hv__guessed(in, 0,
-                "the list of devices is missing: bandwidths like these are of %zu ranks, %u "
-                "nodes of %u",
+                "the list of devices is missing: the bandwidths fit %zu ranks, %u nodes of %u",
                 r->ranks, node->count, c.count);
 }
 
@@ -217,7 +216,7 @@ static void apply(struct hv__in *in, struct run *r)
 {
     double latency = HV_UNKNOWN, rate = HV_UNKNOWN, factor = bus_factor(r);
     if (!fit(r, &latency, &rate) || !hv_known(factor)) {
-        hv__guessed(in, 0, "no row of 4 KiB or more: too little to measure a link by");
+        hv__guessed(in, 0, "no row has 4 KiB or more, so the link cannot be measured");
         return;
     }
     double bus = rate * factor, steps = 2 * fmax((double)r->ranks - 1, 1);
@@ -237,9 +236,9 @@ static void apply(struct hv__in *in, struct run *r)
         }
     }
     hv__guessed(in, 0,
-                inside ? "what one device sends to its peers is taken for the bus bandwidth"
-                       : "what a node sends is taken for the bus bandwidth: inside the node "
-                         "the catalogue's figures stand");
+                inside ? "the bus bandwidth is taken as the bandwidth from one device to its peers"
+                       : "the bus bandwidth is taken as the bandwidth of a node's network: inside "
+                         "the node the catalogue's figures are used");
 }
 
 enum hv_status hv__read_nccl_tests(struct hv__in *in, struct hv_err *err)

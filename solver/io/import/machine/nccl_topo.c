@@ -66,7 +66,7 @@ static void add_card(struct found *f, const struct hv__xml *pci, const struct hv
                  : sm == 80 ? "A100-SXM-80GB"
                  : sm == 90 ? "H100-SXM-80GB"
                             : "B200-SXM-180GB";
-        hv__guessed(f->in, pci->line, "a card of compute capability %.1f is taken for %s", sm / 10,
+        hv__guessed(f->in, pci->line, "a card of compute capability %.1f is taken as %s", sm / 10,
                     c.card);
     }
     if (f->cards < HV_COUNT(f->bus)) {
@@ -163,8 +163,8 @@ static void guess_cards(struct found *f)
     }
     c.count = n;
     hv__guessed(f->in, f->in->xml->line,
-                "no device says what it is: %u of the %zu are taken for cards of an unknown kind",
-                n, f->classless);
+                "no device gives its class: %u of the %zu are taken as cards of an unknown kind", n,
+                f->classless);
     f->cards = n;
     hv__card_add(f->node, &c);
 }
@@ -198,7 +198,7 @@ enum hv_status hv__read_nccl_topo_xml(struct hv__in *in, struct hv_err *err)
         f.node->links.nic_bytes_per_s = f.nic_bytes_per_s;
         f.node->links.nic_is_sum = true;
     }
-    hv__ignored(in, 0, "CPUs, PCIe switches and which card hangs on which");
+    hv__ignored(in, 0, "CPUs, PCIe switches and the cards behind each of them");
     return f.cards > 0 ? HV_OK
                        : hv_err_at(err, HV_ENO, in->name, in->xml->line, 0,
                                    "there is no card in it; dump the topology where the GPUs are");

@@ -183,7 +183,7 @@ enum hv_status hv__read_nvbandwidth(struct hv__in *in, struct hv_err *err)
     }
     if (tests == 0) {
         return hv_err_at(err, HV_ENO, in->name, 0, 0,
-                         "no test ran; look at the errors in it and run nvbandwidth again");
+                         "no test ran; read the errors in the file and run nvbandwidth again");
     }
     if (devices == 0 && add) {
         hv__guessed(in, 0, "the list of devices is missing");

@@ -130,7 +130,9 @@ static bool read_row(struct hv__in *in, const struct hv__row *r, const int at[CO
     p.zone = hv__copy(a, zone);
     p.card_bytes = memory > 0 ? memory / p.cards * HV_GIB : hv__memory_in_name(p.card);
     if (instance.n == 0) {
-        hv__guessed(in, 0, "rows without a machine price the cards alone: the machine costs more");
+        hv__guessed(
+            in, 0,
+            "rows without a machine give the price of the cards alone: the machine costs more");
     }
     keep(in->im, &p);
     return true;
@@ -162,9 +164,9 @@ enum hv_status hv__read_cloud_prices(struct hv__in *in, struct hv_err *err)
     if (n == 0) {
         return hv_err_at(err, HV_ENO, in->name, 0, 0, "no row has an accelerator and a price");
     }
-    hv__understood(in, 0, "%zu offers of %zu sorts of machine: the cheapest place of each", n,
-                   in->im->prices.n - before);
-    hv__guessed(in, 0, "the list has no date: prices count as of today");
+    hv__understood(in, 0, "%zu offers of %zu types of machine: the cheapest zone of each is used",
+                   n, in->im->prices.n - before);
+    hv__guessed(in, 0, "the list has no date: the prices are taken as today's");
     return HV_OK;
 }
 
@@ -201,9 +203,9 @@ static void price_node(struct hv_import *im, struct hv__node *n)
     if (best) {
         n->usd_per_h = best->usd_per_h;
         n->spot_usd_per_h = best->spot_usd_per_h;
-        hv__note(im, HV_IMPORT_GUESSED, "%.0f × %s cost what %s%s%s costs in %s", cards, k->name,
-                 best->cloud, *best->cloud ? " " : "", best->instance,
-                 *best->zone ? best->zone : "its cheapest place");
+        hv__note(im, HV_IMPORT_GUESSED, "the price of %.0f × %s is that of %s%s%s in %s", cards,
+                 k->name, best->cloud, *best->cloud ? " " : "", best->instance,
+                 *best->zone ? best->zone : "its cheapest zone");
     }
 }
 
@@ -247,6 +249,6 @@ void hv__prices_apply(struct hv_import *im)
     }
     if (nodes == 0 && im->prices.n > 0) {
         hv__note(im, HV_IMPORT_GUESSED,
-                 "no file describes a cluster: one machine of each sort is listed");
+                 "no file describes a cluster: one machine of each type is listed");
     }
 }

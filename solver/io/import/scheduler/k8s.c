@@ -152,7 +152,7 @@ static void add_cards(const struct at *a, double capacity)
     c.slice = slice && hv__slice_of(slice, &frac, &memory) ? slice : NULL;
     c.count = (uint32_t)fmax(ceil(n), 1);
     if (!c.card) {
-        hv__guessed(a->in, a->line, "%s: no label says which card it has", a->name);
+        hv__guessed(a->in, a->line, "%s: no label names its card", a->name);
     }
     hv__card_add(a->n, &c);
 }
@@ -172,7 +172,7 @@ static void add_others(const struct at *a)
             struct hv__card c = hv__card_unknown();
             c.card = *amd && i == 0 ? hv_arena_strdup(&a->in->im->arena, amd) : rows[i].card;
             c.count = (uint32_t)n;
-            hv__guessed(a->in, a->line, "%s of %s are taken for %s", rows[i].resource, a->name,
+            hv__guessed(a->in, a->line, "%s of %s are taken as %s", rows[i].resource, a->name,
                         c.card ? c.card : "an unknown card");
             hv__card_add(a->n, &c);
         }
@@ -278,6 +278,6 @@ enum hv_status hv__read_k8s_nodes(struct hv__in *in, struct hv_err *err)
     }
     hv__understood(in, 0, "%zu nodes", n);
     hv__ignored(in, 0, "images, addresses, annotations and other labels");
-    hv__guessed(in, 0, "Kubernetes says nothing of links: they are the catalogue's for the cards");
+    hv__guessed(in, 0, "Kubernetes gives no links: the catalogue's links of the cards are used");
     return HV_OK;
 }

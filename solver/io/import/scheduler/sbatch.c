@@ -92,7 +92,7 @@ static bool finish(struct hv__in *in, struct ask *a, size_t component)
     n->name = hv_arena_printf(&in->im->arena, component > 0 ? "part%zu" : "job", component);
     n->count = (uint32_t)fmax(1, fmin(nodes, HV__MAX_NODES));
     if (!hv_known(a->nodes)) {
-        hv__guessed(in, a->line, "the number of nodes is not said: 1");
+        hv__guessed(in, a->line, "the number of nodes is not given: 1 is assumed");
     }
     if (a->gres.n > 0) {
         (void)hv__gres_add(in, a->line, n, a->gres, a->features);
@@ -157,10 +157,10 @@ enum hv_status hv__read_sbatch(struct hv__in *in, struct hv_err *err)
     }
     n += finish(in, &a, component > 0 ? component + 1 : 0);
     if (n > 0) {
-        hv__guessed(in, 0, "links are the catalogue's for the cards");
+        hv__guessed(in, 0, "the catalogue's links of the cards are used");
         return HV_OK;
     }
     return hv_err_at(err, HV_ENO, in->name, 0, 0,
-                     "it asks for no GPUs: neither --gres=gpu:…, --gpus-per-node nor --gpus; "
-                     "import the nodes it runs on instead (scontrol show node)");
+                     "the script requests no GPUs: it has neither --gres=gpu:…, --gpus-per-node "
+                     "nor --gpus; import the nodes it runs on instead (scontrol show node)");
 }

@@ -145,6 +145,6 @@ enum hv_status hv__read_slurm_json(struct hv__in *in, struct hv_err *err)
     }
     hv__understood(in, 0, "%zu nodes", n);
     hv__ignored(in, 0, "use, boot times, weights and addresses");
-    hv__guessed(in, 0, "Slurm says nothing of links: they are the catalogue's for the cards");
+    hv__guessed(in, 0, "Slurm gives no links: the catalogue's links of the cards are used");
     return HV_OK;
 }

@@ -322,8 +322,8 @@ static bool titled_row(const struct table *t, struct hv__piece line, struct entr
 static void note_glued(struct hv__in *in, unsigned line, struct hv__piece nodes)
 {
     hv__guessed(in, line,
-                "\"%.*s\" looks like columns that ran into each other, so nodes may be "
-                "misnamed: `sinfo -N -o \"%%N|%%G|%%T|%%f\"` parts them",
+                "\"%.*s\" looks like columns without a space between them, so names of nodes may be "
+                "wrong: `sinfo -N -o \"%%N|%%G|%%T|%%f\"` separates them",
                 (int)(nodes.n < 40 ? nodes.n : 40), nodes.p);
 }
 
@@ -361,11 +361,11 @@ static void read_table(struct hv__in *in, size_t *n)
         if (good) {
             add_entry(in, &e, n);
         } else {
-            hv__ignored(in, l.line, "a line that is no node");
+            hv__ignored(in, l.line, "a line that does not describe a node");
         }
     }
     if (!headed) {
-        hv__guessed(in, 0, "no header: what each column is was told by what is in it");
+        hv__guessed(in, 0, "there is no header: the columns were recognised by their contents");
     }
 }
 
@@ -417,6 +417,6 @@ enum hv_status hv__read_slurm(struct hv__in *in, struct hv_err *err)
                          "NodeList:30,Gres:80,StateLong` lists them");
     }
     hv__understood(in, 0, "%zu lines or names of nodes", n);
-    hv__guessed(in, 0, "Slurm says nothing of links: they are the catalogue's for the cards");
+    hv__guessed(in, 0, "Slurm gives no links: the catalogue's links of the cards are used");
     return HV_OK;
 }

@@ -52,7 +52,7 @@ static enum hv_status inflate_gzip(const char *name, const char *bytes, size_t n
         unsigned char *out;
     } cast = {.in = bytes}; /* zlib's input is not const, and is not written to */
     if (inflateInit2(&z, 15 + 16) != Z_OK) {
-        return hv_err_at(err, HV_EINTERNAL, name, 0, 0, "zlib does not start");
+        return hv_err_at(err, HV_EINTERNAL, name, 0, 0, "zlib cannot be initialised");
     }
     z.next_in = cast.out;
     z.avail_in = (uInt)n;

@@ -91,7 +91,7 @@ enum hv_status hv__xml_parse(struct hv_arena *arena, const char *name, const cha
         unsigned col = (unsigned)XML_GetCurrentColumnNumber(r.parser) + 1;
         st = r.too_much
                  ? hv_err_at(err, HV_ELIMIT, name, line, col,
-                             "nested deeper or longer than any such file is")
+                             "nested more deeply or longer than such files are")
                  : hv_err_at(err, HV_EINPUT, name, line, col,
                              "the XML is broken (%s); was the output cut short? Write it again",
                              XML_ErrorString(XML_GetErrorCode(r.parser)));

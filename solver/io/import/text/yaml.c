@@ -122,7 +122,7 @@ static enum hv_status open_level(struct reader *r, json_t *v, const yaml_char_t 
 {
     if (r->open.n >= HV__MAX_DEPTH) {
         json_decref(v);
-        return fail(r, &e->start_mark, "nested deeper than any such file is");
+        return fail(r, &e->start_mark, "nested more deeply than such files are");
     }
     struct level *up = r->open.n > 0 ? &r->open.items[r->open.n - 1] : NULL;
     if (up && json_is_object(up->v) && !up->key) {
@@ -247,7 +247,7 @@ json_t *hv__yaml(const char *name, const char *text, size_t n, struct hv__line_l
     struct reader r = {.name = name, .lines = lines, .err = err, .documents = json_array()};
     json_t *out = NULL;
     if (!yaml_parser_initialize(&r.parser)) {
-        hv_err_at(err, HV_EINTERNAL, name, 0, 0, "libyaml does not start");
+        hv_err_at(err, HV_EINTERNAL, name, 0, 0, "libyaml cannot be initialised");
         json_decref(r.documents);
         return NULL;
     }

@@ -288,7 +288,7 @@ enum hv_status hv__read_chrome_trace(struct hv__in *in, struct hv_err *err)
     read_head(in, doc);
     hv__trace_summary(in, &t, doc);
     if (in->im->trace) {
-        hv__ignored(in, 0, "an earlier trace: one trace at a time");
+        hv__ignored(in, 0, "an earlier trace is replaced: one trace is read at a time");
         json_decref(in->im->trace);
     }
     in->im->trace = doc;

@@ -73,7 +73,8 @@ static void note_auto(struct hv__in *in, json_t *v, const char *key)
 {
     json_t *x = json_object_get(v, key);
     if (json_is_string(x) && strcmp(json_string_value(x), "auto") == 0) {
-        hv__guessed(in, hv__line_of(in, x), "%s is auto: whoever starts the run fills it in", key);
+        hv__guessed(in, hv__line_of(in, x), "%s is auto: the launcher sets it when the run starts",
+                    key);
     }
 }
 
@@ -111,7 +112,7 @@ static void read_config(struct hv__in *in, json_t *v, struct hv__launch *l)
     if (is_yes(bf16) || is_yes(fp16)) {
         l->precision = is_yes(bf16) ? "bf16" : "fp16";
     } else if (!bf16 && !fp16 && !l->precision) {
-        hv__guessed(in, 0, "no precision is said: fp32, as DeepSpeed takes it");
+        hv__guessed(in, 0, "the precision is not given: fp32, the default of DeepSpeed, is used");
         l->precision = "fp32";
     } else if (!l->precision && (json_is_false(bf16) || json_is_false(fp16))) {
         l->precision = "fp32";

@@ -158,14 +158,14 @@ static void tell_members(struct hv__in *in, json_t *config, const char *inside)
         }
     }
     if (unread > 0) {
-        hv__ignored(in, 0, "%zu members that say nothing about shape", unread);
+        hv__ignored(in, 0, "%zu members that do not describe the shape", unread);
     }
 }
 
 static void guess(struct hv__in *in, bool absent, const char *what, const char *value)
 {
     if (absent) {
-        hv__guessed(in, 0, "%s is not said: %s", what, value);
+        hv__guessed(in, 0, "%s is not given: %s", what, value);
     }
 }
 
@@ -198,7 +198,7 @@ static void tell_guesses(struct hv__in *in, json_t *config, const struct hv_mode
     guess(in, !hv__hf_find(&c, HV__HF_ACTIVATION).v, "the activation",
           hv_ffn_kind_name(b->ffn_kind));
     guess(in, !hv__hf_has(&c, "tie_word_embeddings") && !m->patch_tokens,
-          "whether embedding and head are one",
+          "whether embedding and head are tied",
           m->tied_embeddings ? "they are, as usual in the family"
                              : "they are not, as usual in the family");
     guess(in, !hv__hf_find(&c, HV__HF_MAX_SEQUENCE).v && !m->patch_tokens, "the longest sequence",

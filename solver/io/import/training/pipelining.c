@@ -138,8 +138,9 @@ static enum hv_status read_order(struct hv__in *in, struct order *o, struct hv_e
         }
     }
     if (silent + idle > 0) {
-        hv__ignored(in, 0, "%zu idle cells, %zu sends, receives and shardings: they follow", idle,
-                    silent);
+        hv__ignored(
+            in, 0, "%zu idle cells, %zu sends, receives and shardings, which follow from the order",
+            idle, silent);
     }
     return HV_OK;
 }
@@ -211,8 +212,8 @@ enum hv_status hv__read_pipelining_csv(struct hv__in *in, struct hv_err *err)
         hv__understood(in, 0, "%zu ranks, %d stages, %d micro-batches, %zu operations", o->n_ranks,
                        o->stages, o->micros, o->cells);
         hv__guessed(in, 0,
-                    "the file has no times: every stage takes 1 ms forward and 2 ms backward, "
-                    "on devices that stand in");
+                    "the file has no times: every stage takes 1 ms forward and 2 ms backward, on "
+                    "assumed devices");
         json_decref(in->im->plan);
         in->im->plan = plan_json(o);
     }

@@ -94,8 +94,8 @@ static json_t *guess_model(struct hv__in *in, const struct names *x, double para
     json_object_set_new(o, "vocab", json_integer(vocab));
     json_object_set_new(o, "tied_embeddings", json_boolean(!x->head));
     hv__guessed(in, 0,
-                "names do not tell shapes: hidden %d, feed-forward %.0f and a vocabulary of "
-                "%d give %.4g parameters; import the config.json with it for the true ones",
+                "names do not give shapes: hidden %d, feed-forward %.0f and a vocabulary of %d "
+                "give %.4g parameters; import the config.json with it for the true ones",
                 hidden, ffn, vocab, parameters);
     if (x->experts > 1) {
         hv__guessed(in, 0, "%d experts are counted as one wide feed-forward", x->experts);
@@ -115,11 +115,11 @@ enum hv_status hv__read_safetensors_index(struct hv__in *in, struct hv_err *err)
     double bytes = total_of(total), count = total_of(json_object_get(meta, "total_parameters"));
     if (x.layers == 0 || x.n == 0) {
         return hv_err_at(err, HV_ENO, in->name, 0, 0,
-                         "no tensor is of a numbered layer: nothing to make a model of; import the "
-                         "config.json of the model instead");
+                         "no tensor is of a numbered layer: so there is no model to build; import "
+                         "the config.json of the model instead");
     }
     hv__understood(in, 0, "%zu tensors of %d layers%s%s", x.n, x.layers,
-                   x.gated ? ", gated feed-forward" : "", x.head ? ", a head of its own" : "");
+                   x.gated ? ", gated feed-forward" : "", x.head ? ", a separate head" : "");
     if (!hv_known(bytes) || bytes < 1) {
         return hv_err_at(err, HV_ENO, in->name, 0, 0,
                          "metadata.total_size is missing: the size of the model is not known; "
@@ -153,6 +153,6 @@ enum hv_status hv__read_onnx(struct hv__in *in, struct hv_err *err)
 {
     return hv_err_at(err, HV_EINPUT, in->name, 0, 0,
                      "ONNX models are not read: their operators are one forward pass for "
-                     "inference, without what training costs. Import the model's config.json, or "
+                     "inference, without the cost of training. Import the model's config.json, or "
                      "describe it as hetviz.model/1 of kind graph or layers");
 }

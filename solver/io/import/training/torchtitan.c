@@ -163,7 +163,9 @@ static void settle(struct hv__in *in, struct titan *t)
     bool all = !hv_known(t->shard) || t->shard < 0;
     l->zero = all || t->shard > 1 ? 3 : 0;
     if (all) {
-        hv__guessed(in, 0, "the data-parallel degree is what is left of the ranks: not known here");
+        hv__guessed(in, 0,
+                    "the data-parallel degree is set by the remaining ranks, whose number is not "
+                    "known here");
     } else {
         l->dp = fmax(t->shard, 1) * fmax(hv_or(t->replicate, 1), 1);
     }
@@ -174,7 +176,7 @@ static void settle(struct hv__in *in, struct titan *t)
         l->precision = "fp8";
     } else if (!l->precision) {
         l->precision = "bf16";
-        hv__guessed(in, 0, "no precision is said: bf16, as torchtitan takes it");
+        hv__guessed(in, 0, "the precision is not given: bf16, the default of torchtitan, is used");
     }
     bool pipelined = hv_or(l->pp, 1) > 1;
     l->schedule = pipelined ? schedule_word(in, l->schedule) : NULL;
