@@ -3,8 +3,8 @@
 -- data degrees, so that all keep step; the samples of encoder and generator are spread over all of
 -- their GPUs, the backbone is a pipeline. Section 5: samples are dealt to groups by size, the
 -- largest first to the least loaded, and the order of micro-batches hides the encoder's varying
--- time. A model of modules says which part is which; of other models the first and last layers are
--- taken.
+-- time. A model with modules names its parts; of other models the first and last layers
+-- are taken.
 local candidates = require "candidates"
 local choices = require "choices"
 local gpu_split = require "gpu_split"
