@@ -9,12 +9,51 @@ local search = require "search"
 
 local token_flow = {}
 
---- May tokens that have passed runs[i] go on to runs[j]?
+local UNLIMITED = 1e15 -- tokens per second of an edge without a limit
+local ALMOST = 1 - 1e-9 -- of a flow, for rounding
+
+--- May tokens that have passed run a go on to run b?
 local function follows(q, a, b)
   if q.strict then
     return a[2] == b[1]
   end
   return b[1] <= a[2] and a[2] < b[2]
+end
+
+--- The edges {from, to, capacity} of the max-flow graph, and for those that are links their {from,
+-- to} in nodes. Vertices: 1 the source, 2 the sink, 2i + 1 and 2i + 2 the entry and exit of node i.
+local function graph_of(q, runs)
+  local n, edges, link_of = #q.rates, {}, {}
+  local function add(from, to, capacity, link)
+    edges[#edges + 1] = { from, to, math.min(capacity, UNLIMITED) }
+    link_of[#edges] = link
+  end
+  local function add_next(i, a)
+    for j = 1, n do
+      local b = j ~= i and runs[j]
+      if b and follows(q, a, b) then
+        local rate = q.link(i, j)
+        if rate > 0 then
+          add(2 * i + 2, 2 * j + 1, rate, { i, j })
+        end
+      end
+    end
+  end
+  for i = 1, n do
+    local a = runs[i]
+    if a then
+      add(2 * i + 1, 2 * i + 2, q.rates[i][a[2] - a[1]])
+      if a[1] == 0 then
+        add(1, 2 * i + 1, q.link(0, i), { 0, i })
+      end
+      if a[2] == q.layers then
+        add(2 * i + 2, 2, q.link(i, n + 1), { i, n + 1 })
+      else
+        add_next(i, a)
+      end
+    end
+  end
+  return edges, link_of
 end
 
 --- The most tokens per second through a placement.
@@ -28,42 +67,21 @@ end
 -- @usage local q = { layers = 1, rates = { { 5 } }, link = function() return 9 end }
 -- assert(require("token_flow").flow(q, { { 0, 1 } }) == 5)
 function token_flow.flow(q, runs)
-  local n, edges, name = #q.rates, {}, {}
-  local function add(from, to, capacity, what)
-    edges[#edges + 1], name[#edges + 1] = { from, to, math.min(capacity, 1e15) }, what
-  end
-  for i = 1, n do
-    local a = runs[i]
-    if a then
-      add(2 * i + 1, 2 * i + 2, q.rates[i][a[2] - a[1]])
-      if a[1] == 0 then
-        add(1, 2 * i + 1, q.link(0, i), { 0, i })
-      end
-      if a[2] == q.layers then
-        add(2 * i + 2, 2, q.link(i, n + 1), { i, n + 1 })
-      end
-      for j = 1, n do
-        local rate = j ~= i and runs[j] and a[2] < q.layers and follows(q, a, runs[j])
-          and q.link(i, j) or 0
-        if rate > 0 then
-          add(2 * i + 2, 2 * j + 1, rate, { i, j })
-        end
-      end
-    end
-  end
+  local edges, link_of = graph_of(q, runs)
   if #edges == 0 then
     return 0, {}
   end
   local r, flows = hv.opt.maxflow { edges = edges, source = 1, sink = 2 }, {}
-  for e, f in ipairs(r.flows) do
-    if name[e] and f > 0 then
-      flows[#flows + 1] = { name[e][1], name[e][2], f }
+  for e, flow in ipairs(r.flows) do
+    local link = link_of[e]
+    if link and flow > 0 then
+      flows[#flows + 1] = { link[1], link[2], flow }
     end
   end
   return r.value, flows
 end
 
---- No placement passes more: Σ over nodes of the largest k · rate(k), over the layers.
+--- Upper bound of all placements: Σ over nodes of the largest k · rate(k), divided by the layers.
 -- @function token_flow.bound
 -- @tparam table q instance, with the keys named at the top
 -- @treturn number tokens per second
@@ -100,26 +118,28 @@ function token_flow.runs(q, i)
   return list
 end
 
---- Nodes in this order fill, each with as many layers as it holds, where least rate is (as Petals
--- does).
+--- The runs when nodes fill in this order, each with as many layers as it holds, where the sum of
+-- rates is least so far (as Petals does).
 local function filled(q, order)
   local covered, runs = {}, {}
   for l = 1, q.layers do
     covered[l] = 0
   end
   for _, i in ipairs(order) do
-    local k, at, least = math.min(#q.rates[i], q.layers), 0, math.huge
-    for first = 0, q.layers - k do
+    local k = math.min(#q.rates[i], q.layers)
+    local first, least = 0, math.huge
+    for from = 0, q.layers - k do
       local sum = 0
-      for l = first + 1, first + k do
+      for l = from + 1, from + k do
         sum = sum + covered[l]
       end
       if sum < least then
-        at, least = first, sum
+        first = from
+        least = sum
       end
     end
-    runs[i] = { at, at + k }
-    for l = at + 1, at + k do
+    runs[i] = { first, first + k }
+    for l = first + 1, first + k do
       covered[l] = covered[l] + q.rates[i][k]
     end
   end
@@ -130,69 +150,106 @@ end
 -- `runs`; false where a stage cannot hold its layers.
 local function staged(q, list, S, runs)
   local rates = {}
-  local o = { total = q.layers, time = {}, min = {}, caps = {} }
   for k, i in ipairs(list) do
     rates[k] = q.rates[i][1]
   end
   local stage_of = hv.opt.distribute({ items = rates, slots = S, objective = "lpt" }).counts
+  local sums, caps, least = {}, {}, {}
   for s = 1, S do
-    o.time[s], o.min[s], o.caps[s] = 0, 1, q.layers
+    sums[s] = 0
+    caps[s] = q.layers
+    least[s] = 1
   end
   for k, s in ipairs(stage_of) do
-    o.time[s], o.caps[s] = o.time[s] + rates[k], math.min(o.caps[s], #q.rates[list[k]])
+    sums[s] = sums[s] + rates[k]
+    caps[s] = math.min(caps[s], #q.rates[list[k]])
   end
-  local room = 0
+  local times, room = {}, 0
   for s = 1, S do
-    if o.time[s] <= 0 then
+    if sums[s] <= 0 then
       return false
     end
-    o.time[s], room = 1 / o.time[s], room + o.caps[s]
+    times[s] = 1 / sums[s]
+    room = room + caps[s]
   end
-  local cut = room >= q.layers and hv.opt.distribute(o)
-  local ranges = cut and numbers.ranges(cut.counts)
-  for k, s in ipairs(ranges and stage_of or {}) do
+  if room < q.layers then
+    return false
+  end
+  local cut = hv.opt.distribute { total = q.layers, time = times, min = least, caps = caps }
+  if not cut then
+    return false
+  end
+  local ranges = numbers.ranges(cut.counts)
+  for k, s in ipairs(stage_of) do
     runs[list[k]] = ranges[s]
   end
-  return ranges and true or false
+  return true
 end
 
 --- The best number of stages for a list of nodes, the others idle or as `base` has them: the flow,
--- and the runs.
+-- and the runs (nil where there is no way).
 local function best_stages(q, list, base, flow)
   local most, best = -1, nil
   for S = 1, math.min(#list, q.layers) do
     local runs = { table.unpack(base, 1, #q.rates) }
     if staged(q, list, S, runs) then
-      local f = flow(runs)
-      if f > most then
-        most, best = f, runs
+      local own = flow(runs)
+      if own > most then
+        most = own
+        best = runs
       end
     end
   end
   return most, best
 end
 
---- Placements to begin with: stages over all nodes (as Swarm), stages of nodes of one kind each
--- (the homogeneous ones side by side), and nodes that fill where least is (as Petals).
-local function starts(q, flow)
-  local all, idle, kinds, of = {}, {}, {}, {}
+--- The nodes of each kind: those with the same list of rates.
+local function nodes_by_kind(q)
+  local kinds, nodes_of = {}, {}
   for i, rates in ipairs(q.rates) do
-    all[i], idle[i] = i, false
-    if not of[rates] then
-      of[rates] = {}
-      kinds[#kinds + 1] = of[rates]
+    if not nodes_of[rates] then
+      nodes_of[rates] = {}
+      kinds[#kinds + 1] = nodes_of[rates]
     end
-    table.insert(of[rates], i)
+    table.insert(nodes_of[rates], i)
   end
-  local apart, alone = idle, false
-  for _, list in ipairs(#kinds > 1 and kinds or {}) do
-    local f, runs = best_stages(q, list, apart, flow)
-    if runs and f > 0 then
-      apart, alone = runs, true
+  return kinds
+end
+
+--- Stages of nodes of one kind each, the homogeneous pipelines side by side; nil where no kind
+-- alone has a flow.
+local function homogeneous(q, idle, flow)
+  local kinds = nodes_by_kind(q)
+  if #kinds < 2 then
+    return nil
+  end
+  local runs, some = idle, false
+  for _, list in ipairs(kinds) do
+    local own, with_list = best_stages(q, list, runs, flow)
+    if with_list and own > 0 then
+      runs = with_list
+      some = true
     end
   end
-  return { select(2, best_stages(q, all, idle, flow)) or filled(q, all), alone and apart or nil,
-    filled(q, all) }
+  return some and runs or nil
+end
+
+--- Placements to begin with: stages over all nodes (as Swarm), homogeneous pipelines, and nodes
+-- that fill where least is (as Petals).
+local function starts(q, flow)
+  local all, idle = {}, {}
+  for i in ipairs(q.rates) do
+    all[i] = i
+    idle[i] = false
+  end
+  local by_kind = homogeneous(q, idle, flow)
+  local _, over_all = best_stages(q, all, idle, flow)
+  local list = { over_all or filled(q, all) }
+  if by_kind then
+    list[#list + 1] = by_kind
+  end
+  list[#list + 1] = filled(q, all)
+  return list
 end
 
 --- Runs with a boundary between layers moved by d, for all nodes that begin or end there; nil where
@@ -200,12 +257,21 @@ end
 local function shifted(q, runs, boundary, d)
   local out = {}
   for i, run in ipairs(runs) do
-    local a, b = run and run[1], run and run[2]
-    a, b = a == boundary and a + d or a, b == boundary and b + d or b
-    if run and (b <= a or b - a > #q.rates[i]) then
-      return nil
+    if run then
+      local first, last = run[1], run[2]
+      if first == boundary then
+        first = first + d
+      end
+      if last == boundary then
+        last = last + d
+      end
+      if last <= first or last - first > #q.rates[i] then
+        return nil
+      end
+      out[i] = { first, last }
+    else
+      out[i] = false
     end
-    out[i] = run and { a, b }
   end
   return out
 end
@@ -213,20 +279,27 @@ end
 --- Placements near one: every boundary moved, by one layer and by more.
 local function near(q, runs)
   local list, seen = {}, { [0] = true, [q.layers] = true }
+  local function add_moves(boundary)
+    for _, d in ipairs { 1, -1, 2, -2, 4, -4 } do
+      if boundary + d > 0 and boundary + d < q.layers then
+        list[#list + 1] = shifted(q, runs, boundary, d)
+      end
+    end
+  end
   for _, run in ipairs(runs) do
     for _, boundary in ipairs(run or {}) do
-      for _, d in ipairs(not seen[boundary] and { 1, -1, 2, -2, 4, -4 } or {}) do
-        local inside = boundary + d > 0 and boundary + d < q.layers
-        list[#list + 1] = inside and shifted(q, runs, boundary, d) or nil
+      if not seen[boundary] then
+        add_moves(boundary)
+        seen[boundary] = true
       end
-      seen[boundary] = true
     end
   end
   return list
 end
 
---- Local search: from the obvious placements and from nodes that fill in drawn orders, boundaries
--- between runs are moved and each node's run is changed while the flow grows.
+--- Local search: from the placements of Swarm, of homogeneous pipelines and of Petals, and from
+-- nodes that fill in drawn orders, boundaries between runs are moved and each node's run is changed
+-- while the flow grows.
 -- @function token_flow.place
 -- @tparam table q instance, with the keys named at the top; nodes with the same list in rates are
 -- of one kind
@@ -238,17 +311,24 @@ end
 -- @usage local q = { layers = 1, rates = { { 5 }, { 4 } }, link = function() return 99 end }
 -- assert(select(2, require("token_flow").place(q)) == 9)
 function token_flow.place(q, o)
-  local values, random, best, left = {}, search.generator(o and o.seed or 1), nil, o and o.budget
-    or 2000
-  local budget, enough = left, token_flow.bound(q) * (o and o.enough or 1) * (1 - 1e-9)
+  o = o or {}
+  local budget = o.budget or 2000
+  local left = budget
+  local enough = token_flow.bound(q) * (o.enough or 1) * ALMOST
+  local random = search.generator(o.seed or 1)
+  local values = {}
+  for i = 1, #q.rates do
+    values[i] = token_flow.runs(q, i)
+  end
   local function cost(runs)
-    if o and o.stopping and left < budget and o.stopping() then
+    if o.stopping and left < budget and o.stopping() then
       left = 0
-      return 0 -- nothing flows through what nobody has time for
+      return 0 -- no flow: the search takes nothing that comes after the end of its time
     end
     left = left - 1
     return -(token_flow.flow(q, runs))
   end
+  local best
   local function climb(start)
     local r = search.hill { state = start, budget = math.max(1, left), cost = cost,
       moves = function(runs) return near(q, runs) end }
@@ -260,16 +340,15 @@ function token_flow.place(q, o)
       best = r
     end
   end
-  for i = 1, #q.rates do
-    values[i] = token_flow.runs(q, i)
+  local function goes_on()
+    return left > 0 and -best.cost < enough
   end
-  local ready = starts(q, function(runs) return -cost(runs) end)
-  for k = 1, 3 do
-    if ready[k] and (not best or left > 0 and -best.cost < enough) then
-      climb(ready[k])
+  for _, start in ipairs(starts(q, function(runs) return -cost(runs) end)) do
+    if not best or goes_on() then
+      climb(start)
     end
   end
-  while left > 0 and -best.cost < enough do
+  while goes_on() do
     local order = {}
     for i = 1, #q.rates do
       table.insert(order, random(#order + 1), i)
@@ -294,20 +373,27 @@ function token_flow.pruned(q, neighbours)
   local kept, n = {}, #q.rates
   for i = 1, n do
     local others = {}
-    for d = 1, n - 1 do
-      local j = (i + d - 1) % n + 1
-      others[d] = { j, q.link(i, j), d }
+    for distance = 1, n - 1 do
+      local j = (i + distance - 1) % n + 1
+      others[distance] = { node = j, rate = q.link(i, j), distance = distance }
     end
-    table.sort(others, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[3] < b[3] end)
+    table.sort(others, function(a, b)
+      if a.rate ~= b.rate then
+        return a.rate > b.rate
+      end
+      return a.distance < b.distance
+    end)
     kept[i] = {}
-    for d = 1, math.min(neighbours, n - 1) do
-      kept[i][others[d][1]] = others[d][2] > 0 or nil
+    for k = 1, math.min(neighbours, n - 1) do
+      if others[k].rate > 0 then
+        kept[i][others[k].node] = true
+      end
     end
   end
   return kept
 end
 
---- Σ factor · e_i added to terms.
+--- Adds factor · e_i to terms, where `ends` are the terms of e_i.
 local function with_ends(terms, ends, factor)
   for v, c in pairs(ends) do
     terms[v] = (terms[v] or 0) + factor * c
@@ -315,16 +401,19 @@ local function with_ends(terms, ends, factor)
   return terms
 end
 
---- Nodes of the program: s_i the first layer, b_ik how many, e_i = s_i + Σ k b_ik where they end.
+--- Variables and rows of the program's nodes: s_i the layers before the first one, b_ik = 1 where
+-- node i holds k layers, e_i = s_i + Σ k b_ik its last layer.
 local function program_nodes(p, q)
   local list = {}
   for i, rates in ipairs(q.rates) do
     local first = p:var { upper = q.layers - 1, integer = true }
-    local node, one = { first = first, ends = { [first] = 1 }, into = {}, out = {}, capacity = {} },
-      {}
+    local node = { first = first, ends = { [first] = 1 }, into = {}, out = {}, capacity = {} }
+    local one = {}
     for k, rate in ipairs(rates) do
       local b = p:var { upper = 1, integer = true }
-      one[b], node.ends[b], node.capacity[b] = 1, k, rate
+      one[b] = 1
+      node.ends[b] = k
+      node.capacity[b] = rate
     end
     p:row(one, "=", 1)
     p:row(node.ends, "<=", q.layers)
@@ -333,13 +422,14 @@ local function program_nodes(p, q)
   return list
 end
 
---- Links of the program: f_ij is the flow, d_ij the link in use. Gives the terms of what leaves the
--- source.
+--- Variables and rows of the program's links: f_ij is the flow, d_ij = 1 where the link is used.
+-- Gives the terms of what leaves the source.
 local function program_links(p, q, nodes, kept)
-  local m, n, most, goal = q.layers, #nodes, token_flow.bound(q), {}
+  local m, n, goal = q.layers, #nodes, {}
+  local most = token_flow.bound(q) -- of the flow on any link
   local function link(i, j)
-    local f, d = p:var {}, p:var { upper = 1, integer = true }
-    -- nothing passes more than the bound
+    local f = p:var {}
+    local d = p:var { upper = 1, integer = true }
     p:row({ [f] = 1, [d] = -math.min(q.link(i, j), most) }, "<=", 0)
     if nodes[i] then
       nodes[i].out[f] = 1
@@ -350,26 +440,58 @@ local function program_links(p, q, nodes, kept)
     return f, d
   end
   for i, a in ipairs(nodes) do
-    local f, d = link(0, i)
-    goal[f] = 1
-    p:row({ [a.first] = 1, [d] = m }, "<=", m)
-    f, d = link(i, n + 1)
-    p:row(with_ends({ [d] = -m, [f] = 0 }, a.ends, 1), ">=", 0)
+    local from_source, source_used = link(0, i)
+    goal[from_source] = 1
+    p:row({ [a.first] = 1, [source_used] = m }, "<=", m)
+    local to_sink, sink_used = link(i, n + 1)
+    p:row(with_ends({ [sink_used] = -m, [to_sink] = 0 }, a.ends, 1), ">=", 0)
     for j in pairs(kept[i]) do
       local b = nodes[j]
-      d = select(2, link(i, j))
+      local _, d = link(i, j)
       p:row(with_ends({ [b.first] = 1, [d] = m + 1 }, a.ends, -1), "<=", m + 1) -- s_j ≤ e_i
       p:row(with_ends(with_ends({ [d] = -(m + 1) }, b.ends, 1), a.ends, -1), ">=", -m) -- e_i < e_j
       if q.strict then
-        p:row(with_ends({ [b.first] = -1, [d] = m + 1 }, a.ends, 1), "<=", m + 1)
+        p:row(with_ends({ [b.first] = -1, [d] = m + 1 }, a.ends, 1), "<=", m + 1) -- e_i ≤ s_j
       end
     end
   end
   return goal
 end
 
---- The paper's integer program. What a search has found already is the warm start: only more than
--- that is looked for, and it ends at a share of the bound.
+--- Rows of the program: what enters a node leaves it, and is within the rate of its layers.
+local function program_rates(p, nodes)
+  for _, node in ipairs(nodes) do
+    local balance, limit = {}, {}
+    for f in pairs(node.into) do
+      balance[f] = 1
+      limit[f] = 1
+    end
+    for f in pairs(node.out) do
+      balance[f] = -1
+    end
+    for b, rate in pairs(node.capacity) do
+      limit[b] = -rate
+    end
+    p:row(balance, "=", 0)
+    p:row(limit, "<=", 0)
+  end
+end
+
+--- The run {first − 1, last} of every node in a solution x of the program.
+local function runs_of(nodes, x)
+  local runs = {}
+  for i, node in ipairs(nodes) do
+    local last = 0
+    for v, c in pairs(node.ends) do
+      last = last + c * x[v]
+    end
+    runs[i] = { math.floor(x[node.first] + 0.5), math.floor(last + 0.5) }
+  end
+  return runs
+end
+
+--- The paper's integer program. What a search has found already is the warm start: the program
+-- looks only for a larger flow, and ends at a share of the bound.
 -- @function token_flow.program
 -- @tparam table q instance, with the keys named at the top
 -- @tparam[opt] table o {time_limit_s for lp_solve, neighbours = all: links out of a node, as
@@ -385,37 +507,17 @@ function token_flow.program(q, o)
   local p = hv.opt.lp { sense = "max" }
   local nodes = program_nodes(p, q)
   local goal = program_links(p, q, nodes, token_flow.pruned(q, o.neighbours or #nodes))
-  for _, node in ipairs(nodes) do
-    local balance, limit = {}, {}
-    for f in pairs(node.into) do
-      balance[f], limit[f] = 1, 1
-    end
-    for f in pairs(node.out) do
-      balance[f] = -1
-    end
-    for b, rate in pairs(node.capacity) do
-      limit[b] = -rate
-    end
-    p:row(balance, "=", 0)
-    p:row(limit, "<=", 0)
-  end
+  program_rates(p, nodes)
   p:objective(goal)
   p:row(goal, "<=", token_flow.bound(q))
   if o.above then
     p:row(goal, ">=", o.above * (1 + 1e-6))
   end
-  local r, runs = p:solve { time_limit_s = o.time_limit_s, gap = 1 - (o.enough or 1) }, {}
+  local r = p:solve { time_limit_s = o.time_limit_s, gap = 1 - (o.enough or 1) }
   if not r.x then
     return nil
   end
-  for i, node in ipairs(nodes) do
-    local last = 0
-    for v, c in pairs(node.ends) do
-      last = last + c * r.x[v]
-    end
-    runs[i] = { math.floor(r.x[node.first] + 0.5), math.floor(last + 0.5) }
-  end
-  return r.objective, runs, r.proven
+  return r.objective, runs_of(nodes, r.x), r.proven
 end
 
 --- Interleaved weighted round robin: `count` requests over candidates with these weights, each to
@@ -432,17 +534,19 @@ end
 function token_flow.deal(weights, count, masked)
   local load, out = {}, {}
   for r = 1, count do
-    local best
-    for i, w in ipairs(weights) do
-      local ok = w > 0 and not (masked and masked(i))
-      local after = ok and ((load[i] or 0) + 1) / w
-      if ok and (not best or after < best[2] - 1e-12) then
-        best = { i, after }
+    local best, least
+    for i, weight in ipairs(weights) do
+      if weight > 0 and not (masked and masked(i)) then
+        local after = ((load[i] or 0) + 1) / weight
+        if not best or after < least - 1e-12 then
+          best = i
+          least = after
+        end
       end
     end
-    out[r] = best and best[1] or false
+    out[r] = best or false
     if best then
-      load[best[1]] = (load[best[1]] or 0) + 1
+      load[best] = (load[best] or 0) + 1
     end
   end
   return out

@@ -15,10 +15,11 @@ local policy = {}
 -- @usage local p = require("learn.policy").softmax { 0, 0 }
 -- assert(p[1] == 0.5)
 function policy.softmax(logits, temperature)
-  local most, sum, out = -math.huge, 0, {}
+  local most = -math.huge
   for _, x in ipairs(logits) do
     most = math.max(most, x)
   end
+  local out, sum = {}, 0
   for i, x in ipairs(logits) do
     out[i] = math.exp((x - most) / (temperature or 1))
     sum = sum + out[i]
@@ -48,16 +49,18 @@ function policy.draw(random, probabilities)
   return #probabilities
 end
 
---- Adds to the gradient of every logit: weight · (chosen − probability).
+--- Adds weight · (hit − probability) to the gradient of every logit; hit is 1 for the chosen value,
+-- else 0.
 local function add_gradient(gradient, state, probabilities, weight)
   for i, chosen in ipairs(state) do
     for k, p in ipairs(probabilities[i]) do
-      gradient[i][k] = gradient[i][k] + weight * ((k == chosen and 1 or 0) - p)
+      local hit = k == chosen and 1 or 0
+      gradient[i][k] = gradient[i][k] + weight * (hit - p)
     end
   end
 end
 
---- Mean of the logarithm of how much likelier a state is now than when it was drawn.
+--- Logarithm of the probability of a state now over that when it was drawn.
 local function log_ratio(state, now, before)
   local sum = 0
   for i, chosen in ipairs(state) do
@@ -66,6 +69,7 @@ local function log_ratio(state, now, before)
   return sum
 end
 
+--- Probabilities of every decision.
 local function all_softmax(logits)
   local out = {}
   for i, row in ipairs(logits) do
@@ -74,48 +78,76 @@ local function all_softmax(logits)
   return out
 end
 
---- Advantages of a batch: how many deviations better than its mean (costs: less is better).
+--- Advantages of a batch: by how many standard deviations a cost is below the mean; −2 for states
+-- without a cost.
 local function advantages(costs)
-  local mean, var, n = 0, 0, 0
-  for _, c in ipairs(costs) do
-    if c < math.huge then
-      mean, n = mean + c, n + 1
+  local mean, n = 0, 0
+  for _, cost in ipairs(costs) do
+    if cost < math.huge then
+      mean = mean + cost
+      n = n + 1
     end
   end
   mean = mean / math.max(n, 1)
-  for _, c in ipairs(costs) do
-    var = var + (c < math.huge and (c - mean) ^ 2 or 0)
+  local variance = 0
+  for _, cost in ipairs(costs) do
+    if cost < math.huge then
+      variance = variance + (cost - mean) ^ 2
+    end
   end
-  local deviation, out = math.sqrt(var / math.max(n, 1)), {}
-  for i, c in ipairs(costs) do
-    out[i] = c == math.huge and -2 or deviation > 0 and (mean - c) / deviation or 0
+  local deviation = math.sqrt(variance / math.max(n, 1))
+  local out = {}
+  for i, cost in ipairs(costs) do
+    if cost == math.huge then
+      out[i] = -2
+    elseif deviation > 0 then
+      out[i] = (mean - cost) / deviation
+    else
+      out[i] = 0
+    end
   end
   return out
 end
 
---- Draws a batch, then calls update(logits, states, probabilities, advantages), until the budget
--- ends.
-local function train(problem, update)
-  local random, logits = search.generator(problem.seed), {}
-  for i, n in ipairs(problem.choices) do
+--- One value of every decision, drawn.
+local function drawn_state(random, probabilities)
+  local state = {}
+  for i, row in ipairs(probabilities) do
+    state[i] = policy.draw(random, row)
+  end
+  return state
+end
+
+--- Logits of 0 for every value of every decision.
+local function zero_logits(choices)
+  local logits = {}
+  for i, n in ipairs(choices) do
     logits[i] = {}
     for k = 1, n do
       logits[i][k] = 0
     end
   end
+  return logits
+end
+
+--- Draws a batch, then calls update(logits, states, probabilities, advantages), until the budget
+-- ends.
+local function train(problem, update)
+  local random, logits = search.generator(problem.seed), zero_logits(problem.choices)
   local out = { cost = math.huge, evaluations = 0, trace = {}, complete = false }
   local budget, batch = problem.budget or 1000, problem.batch or 16
   while out.evaluations < budget do
-    local probabilities, states, costs = all_softmax(logits), {}, {}
+    local probabilities = all_softmax(logits)
+    local states, costs = {}, {}
     for b = 1, math.min(batch, budget - out.evaluations) do
-      local s = {}
-      for i, p in ipairs(probabilities) do
-        s[i] = policy.draw(random, p)
-      end
-      local cost = problem.cost(s) or math.huge
-      out.evaluations, states[b], costs[b] = out.evaluations + 1, s, cost
+      local state = drawn_state(random, probabilities)
+      local cost = problem.cost(state) or math.huge
+      out.evaluations = out.evaluations + 1
+      states[b] = state
+      costs[b] = cost
       if cost < out.cost then
-        out.state, out.cost = s, cost
+        out.state = state
+        out.cost = cost
         out.trace[#out.trace + 1] = { out.evaluations, cost }
       end
     end
@@ -143,6 +175,7 @@ function policy.zeros(rows)
   return out
 end
 
+--- A step of gradient ascent.
 local function step(logits, gradient, rate)
   for i, row in ipairs(gradient) do
     for k, g in ipairs(row) do
@@ -160,11 +193,14 @@ end
 -- @usage assert(require("learn.policy").likeliest({ { 0.2, 0.7, 0.1 } })[1] == 2)
 function policy.likeliest(probabilities)
   local state = {}
-  for i, p in ipairs(probabilities) do
-    state[i] = 1
-    for k = 2, #p do
-      state[i] = p[k] > p[state[i]] and k or state[i]
+  for i, row in ipairs(probabilities) do
+    local best = 1
+    for k = 2, #row do
+      if row[k] > row[best] then
+        best = k
+      end
     end
+    state[i] = best
   end
   return state
 end
@@ -183,8 +219,8 @@ end
 function policy.reinforce(problem)
   return train(problem, function(logits, states, probabilities, advantage)
     local gradient = policy.zeros(logits)
-    for b, s in ipairs(states) do
-      add_gradient(gradient, s, probabilities, advantage[b] / #states)
+    for b, state in ipairs(states) do
+      add_gradient(gradient, state, probabilities, advantage[b] / #states)
     end
     step(logits, gradient, problem.rate or 0.3)
   end)
@@ -204,23 +240,27 @@ end
 --   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 3) end, budget = 300 }
 -- assert(r.cost == 0)
 function policy.moving(problem)
-  local baseline, gamma, rewards = nil, problem.gamma or 0.1, {}
-  local watched = setmetatable({ cost = function(s)
-    local cost = problem.cost(s)
+  local gamma = problem.gamma or 0.1
+  local baseline
+  local rewards = {} -- of the current batch
+  local function rewarded_cost(state)
+    local cost = problem.cost(state)
     rewards[#rewards + 1] = -(cost or problem.penalty)
     return cost
-  end }, { __index = problem })
-  return train(watched, function(logits, states, probabilities)
+  end
+  local rewarded = setmetatable({ cost = rewarded_cost }, { __index = problem })
+  return train(rewarded, function(logits, states, probabilities)
     local mean, gradient = 0, policy.zeros(logits)
     for _, r in ipairs(rewards) do
       mean = mean + r / #rewards
     end
     baseline = baseline or mean
-    for b, s in ipairs(states) do
-      add_gradient(gradient, s, probabilities, rewards[b] - baseline)
+    for b, state in ipairs(states) do
+      add_gradient(gradient, state, probabilities, rewards[b] - baseline)
     end
     step(logits, gradient, problem.rate or 0.003)
-    baseline, rewards = (1 - gamma) * baseline + gamma * mean, {}
+    baseline = (1 - gamma) * baseline + gamma * mean
+    rewards = {}
   end)
 end
 
@@ -241,12 +281,12 @@ function policy.ppo(problem)
   return train(problem, function(logits, states, before, advantage)
     for _ = 1, problem.epochs or 4 do
       local now, gradient = all_softmax(logits), policy.zeros(logits)
-      for b, s in ipairs(states) do
-        local ratio = math.exp(log_ratio(s, now, before))
-        local a = advantage[b]
-        local clipped = a > 0 and ratio > 1 + clip or a < 0 and ratio < 1 - clip
+      for b, state in ipairs(states) do
+        local ratio = math.exp(log_ratio(state, now, before))
+        local own = advantage[b]
+        local clipped = own > 0 and ratio > 1 + clip or own < 0 and ratio < 1 - clip
         if not clipped then
-          add_gradient(gradient, s, now, ratio * a / #states)
+          add_gradient(gradient, state, now, ratio * own / #states)
         end
       end
       step(logits, gradient, problem.rate or 0.3)

@@ -7,7 +7,7 @@ local search = require "search"
 
 local recurrent = {}
 
--- of a cell: input, forget, output, candidate; or the candidate alone
+-- gates of a cell: input, forget, output and candidate; or the candidate alone
 local GATES = { lstm = 4, rnn = 1 }
 
 --- Rows of small numbers drawn evenly, as many columns.
@@ -31,7 +31,8 @@ local function sigmoid(x)
   return 1 / (1 + math.exp(-x))
 end
 
---- What the cell sees at a layer: its features, the state before, and 1.
+--- What the cell reads at a layer: the features x, the state h of the layer before, and 1 for the
+-- bias.
 local function joined(x, h)
   local out = table.move(x, 1, #x, 1, {})
   table.move(h, 1, #h, #out + 1, out)
@@ -39,6 +40,7 @@ local function joined(x, h)
   return out
 end
 
+--- Matrix times vector.
 local function times(rows, v)
   local out = {}
   for i, row in ipairs(rows) do
@@ -51,31 +53,44 @@ local function times(rows, v)
   return out
 end
 
---- One layer forward: what the way back needs.
+--- One layer forward. The backward pass reads all of the result: {seen = inputs, z = gates, c =
+-- cell, h = state, out = inputs of the head, p = probabilities, before = step of the layer before}.
 local function step(net, x, before)
-  local H, s = net.hidden, { seen = joined(x, before.h), h = {}, c = {}, before = before }
+  local H = net.hidden
+  local s = { seen = joined(x, before.h), h = {}, c = {}, before = before }
   local z = times(net.cell, s.seen)
   for j = 1, H do
     if net.gates == 1 then
-      s.h[j], s.c[j] = tanh(z[j]), 0
+      s.h[j] = tanh(z[j])
+      s.c[j] = 0
     else
-      z[j], z[H + j], z[2 * H + j] = sigmoid(z[j]), sigmoid(z[H + j]), sigmoid(z[2 * H + j])
-      z[3 * H + j] = tanh(z[3 * H + j])
-      s.c[j] = z[H + j] * before.c[j] + z[j] * z[3 * H + j]
-      s.h[j] = z[2 * H + j] * tanh(s.c[j])
+      local input, forget, output, candidate = j, H + j, 2 * H + j, 3 * H + j
+      z[input] = sigmoid(z[input])
+      z[forget] = sigmoid(z[forget])
+      z[output] = sigmoid(z[output])
+      z[candidate] = tanh(z[candidate])
+      s.c[j] = z[forget] * before.c[j] + z[input] * z[candidate]
+      s.h[j] = z[output] * tanh(s.c[j])
     end
   end
-  s.z, s.out = z, joined(s.h, {})
+  s.z = z
+  s.out = joined(s.h, {})
   s.p = policy.softmax(times(net.head, s.out))
   return s
 end
 
---- Probabilities of every layer's choices, with the steps.
-local function forward(net, inputs)
-  local steps, before = {}, { h = {}, c = {} }
-  for j = 1, net.hidden do
-    before.h[j], before.c[j] = 0, 0
+--- A list of n zeros.
+local function zeros(n)
+  local out = {}
+  for j = 1, n do
+    out[j] = 0
   end
+  return out
+end
+
+--- The steps of all layers, with the probabilities of every layer's choices.
+local function forward(net, inputs)
+  local steps, before = {}, { h = zeros(net.hidden), c = zeros(net.hidden) }
   for l, x in ipairs(inputs) do
     steps[l] = step(net, x, before)
     before = steps[l]
@@ -83,66 +98,80 @@ local function forward(net, inputs)
   return steps
 end
 
---- Gradients of what goes into the gates of one layer, from those of its state; then that of the
--- cell before.
+--- Gradients of what goes into the gates of one layer, from those of its state and cell; then that
+-- of the cell before.
 local function gate_gradients(net, s, dh, dc)
   local H, dz, before_c = net.hidden, {}, {}
   for j = 1, H do
     if net.gates == 1 then
-      dz[j], before_c[j] = dh[j] * (1 - s.h[j] ^ 2), 0
+      dz[j] = dh[j] * (1 - s.h[j] ^ 2)
+      before_c[j] = 0
     else
-      local i, f, o, g, t = s.z[j], s.z[H + j], s.z[2 * H + j], s.z[3 * H + j], tanh(s.c[j])
+      local i, f, o, g = s.z[j], s.z[H + j], s.z[2 * H + j], s.z[3 * H + j]
+      local t = tanh(s.c[j])
       local d = dc[j] + dh[j] * o * (1 - t * t)
-      dz[j], dz[H + j] = d * g * i * (1 - i), d * s.before.c[j] * f * (1 - f)
-      dz[2 * H + j], dz[3 * H + j] = dh[j] * t * o * (1 - o), d * i * (1 - g * g)
+      dz[j] = d * g * i * (1 - i)
+      dz[H + j] = d * s.before.c[j] * f * (1 - f)
+      dz[2 * H + j] = dh[j] * t * o * (1 - o)
+      dz[3 * H + j] = d * i * (1 - g * g)
       before_c[j] = d * f
     end
   end
   return dz, before_c
 end
 
+--- Adds to the head's gradient and to that of the state h what the logits of one layer give.
+local function head_backward(net, s, logits, head, dh)
+  for k, g in ipairs(logits) do
+    for j, x in ipairs(s.out) do
+      head[k][j] = head[k][j] + g * x
+    end
+    for j = 1, net.hidden do
+      dh[j] = dh[j] + g * net.head[k][j]
+    end
+  end
+end
+
+--- Adds to the cell's gradient what the gates of one layer give; the gradient of the state of the
+-- layer before.
+local function cell_backward(net, s, dz, cell)
+  local features = #s.seen - net.hidden - 1
+  local before_h = zeros(net.hidden)
+  for i, d in ipairs(dz) do
+    local row, own = cell[i], net.cell[i]
+    for k, x in ipairs(s.seen) do
+      row[k] = row[k] + d * x
+    end
+    for j = 1, net.hidden do
+      before_h[j] = before_h[j] + d * own[features + j]
+    end
+  end
+  return before_h
+end
+
 --- Gradients of the weights, from those of the logits of every layer.
 local function backward(net, steps, logits)
-  local cell, head, n_in = policy.zeros(net.cell), policy.zeros(net.head),
-    #steps[1].seen - net.hidden - 1
-  local dh, dc = {}, {}
-  for j = 1, net.hidden do
-    dh[j], dc[j] = 0, 0
-  end
+  local cell, head = policy.zeros(net.cell), policy.zeros(net.head)
+  local dh, dc = zeros(net.hidden), zeros(net.hidden)
   for l = #steps, 1, -1 do
     local s = steps[l]
-    for k, g in ipairs(logits[l]) do
-      for j, x in ipairs(s.out) do
-        head[k][j] = head[k][j] + g * x
-      end
-      for j = 1, net.hidden do
-        dh[j] = dh[j] + g * net.head[k][j]
-      end
-    end
-    local dz, next_c = gate_gradients(net, s, dh, dc)
-    for j = 1, net.hidden do
-      dh[j] = 0
-    end
-    for i, d in ipairs(dz) do
-      local row, own = cell[i], net.cell[i]
-      for k, x in ipairs(s.seen) do
-        row[k] = row[k] + d * x
-      end
-      for j = 1, net.hidden do
-        dh[j] = dh[j] + d * own[n_in + j]
-      end
-    end
-    dc = next_c
+    head_backward(net, s, logits[l], head, dh)
+    local dz, before_c = gate_gradients(net, s, dh, dc)
+    dh = cell_backward(net, s, dz, cell)
+    dc = before_c
   end
   return cell, head
 end
 
---- Adam (Kingma and Ba, 2015), uphill.
+--- One step of gradient ascent by Adam (Kingma and Ba, 2015), the t-th. memory = {m, v} moments in
+-- the shape of the rows.
 local function climb(rows, gradient, memory, rate, t)
   for i, row in ipairs(rows) do
     for k, g in ipairs(gradient[i]) do
-      local m, v = 0.9 * memory.m[i][k] + 0.1 * g, 0.999 * memory.v[i][k] + 0.001 * g * g
-      memory.m[i][k], memory.v[i][k] = m, v
+      local m = 0.9 * memory.m[i][k] + 0.1 * g
+      local v = 0.999 * memory.v[i][k] + 0.001 * g * g
+      memory.m[i][k] = m
+      memory.v[i][k] = v
       row[k] = row[k] + rate * m / (1 - 0.9 ^ t) / (math.sqrt(v / (1 - 0.999 ^ t)) + 1e-8)
     end
   end
@@ -156,7 +185,8 @@ end
 -- recurrent.probabilities
 -- @units none
 -- @raise none
--- @usage local net = require("learn.recurrent").new { inputs = 2, choices = 3, cell = "rnn", hidden = 4, seed = 1 }
+-- @usage local shape = { inputs = 2, choices = 3, cell = "rnn", hidden = 4, seed = 1 }
+-- local net = require("learn.recurrent").new(shape)
 -- assert(#require("learn.recurrent").probabilities(net, { { 1, 0 }, { 0, 1 } })[2] == 3)
 function recurrent.new(q)
   local random, gates = search.generator(q.seed), GATES[q.cell]
@@ -172,7 +202,8 @@ end
 -- @treturn table list of lists of probabilities
 -- @units shares
 -- @raise none
--- @usage local net = require("learn.recurrent").new { inputs = 1, choices = 2, cell = "lstm", hidden = 2, seed = 1 }
+-- @usage local shape = { inputs = 1, choices = 2, cell = "lstm", hidden = 2, seed = 1 }
+-- local net = require("learn.recurrent").new(shape)
 -- local p = require("learn.recurrent").probabilities(net, { { 1 } })[1]
 -- assert(math.abs(p[1] + p[2] - 1) < 1e-9)
 function recurrent.probabilities(net, inputs)
@@ -192,7 +223,8 @@ end
 -- @treturn table list of rows: gradient of the cell's weights, then of the head's
 -- @units any
 -- @raise none
--- @usage local net = require("learn.recurrent").new { inputs = 1, choices = 2, cell = "lstm", hidden = 2, seed = 1 }
+-- @usage local shape = { inputs = 1, choices = 2, cell = "lstm", hidden = 2, seed = 1 }
+-- local net = require("learn.recurrent").new(shape)
 -- assert(#require("learn.recurrent").gradient(net, { { 1 } }, { { 1, { 2 } } }) == 8)
 function recurrent.gradient(net, inputs, rows)
   local steps, logits = forward(net, inputs), {}
@@ -201,7 +233,8 @@ function recurrent.gradient(net, inputs, rows)
     for k, p in ipairs(s.p) do
       local sum = 0
       for _, row in ipairs(rows) do
-        sum = sum + row[1] * ((row[2][l] == k and 1 or 0) - p)
+        local hit = row[2][l] == k and 1 or 0
+        sum = sum + row[1] * (hit - p)
       end
       logits[l][k] = sum
     end
@@ -209,7 +242,7 @@ function recurrent.gradient(net, inputs, rows)
   return backward(net, steps, logits)
 end
 
---- Largest difference of that gradient to one by differences, to test it.
+--- Largest difference of that gradient to one by central differences, to test it.
 -- @function recurrent.gradient_error
 -- @tparam table net {hidden, gates, cell, head} of recurrent.new
 -- @tparam table inputs list of lists of features, one per layer
@@ -217,7 +250,8 @@ end
 -- @treturn number the difference
 -- @units any
 -- @raise none
--- @usage local net = require("learn.recurrent").new { inputs = 1, choices = 2, cell = "rnn", hidden = 2, seed = 1 }
+-- @usage local shape = { inputs = 1, choices = 2, cell = "rnn", hidden = 2, seed = 1 }
+-- local net = require("learn.recurrent").new(shape)
 -- assert(require("learn.recurrent").gradient_error(net, { { 1 } }, { { 1, { 2 } } }) < 1e-6)
 function recurrent.gradient_error(net, inputs, rows)
   local function value()
@@ -238,7 +272,8 @@ function recurrent.gradient_error(net, inputs, rows)
     own[k] = at
     return (up - down) / (2 * small)
   end
-  local worst, cell, head = 0, recurrent.gradient(net, inputs, rows)
+  local cell, head = recurrent.gradient(net, inputs, rows)
+  local worst = 0
   for part, gradient in pairs { cell = cell, head = head } do
     for i, row in ipairs(gradient) do
       for k, g in ipairs(row) do
@@ -247,6 +282,28 @@ function recurrent.gradient_error(net, inputs, rows)
     end
   end
   return worst
+end
+
+--- A batch of drawn states: rows {reward, state} and the mean reward. The best state and the number
+-- of evaluations are written into `out`.
+local function drawn_batch(net, q, batch, out)
+  local probabilities = recurrent.probabilities(net, q.inputs)
+  local rows, mean = {}, 0
+  for b = 1, batch do
+    local state = {}
+    for l, row in ipairs(probabilities) do
+      state[l] = policy.draw(net.random, row)
+    end
+    local cost = q.cost(state)
+    out.evaluations = out.evaluations + 1
+    if cost and cost < out.cost then
+      out.state = state
+      out.cost = cost
+    end
+    rows[b] = { -(cost or q.penalty), state }
+    mean = mean + rows[b][1] / batch
+  end
+  return rows, mean
 end
 
 --- Policy gradient on the network, as HeterPS trains it (Liu et al., FGCS 148, 2023, section 5):
@@ -260,40 +317,30 @@ end
 -- in the end}
 -- @units any, the caller's; budget, batch and evaluations are counts
 -- @raise errors of cost
--- @usage local r = require("learn.recurrent").reinforce { inputs = { { 1, 0 }, { 0, 1 } }, choices = 2, penalty = 9,
---   seed = 1, cost = function(s) return s[1] == 2 and s[2] == 1 and 1 or 5 end, budget = 300 }
+-- @usage local r = require("learn.recurrent").reinforce {
+--   inputs = { { 1, 0 }, { 0, 1 } }, choices = 2, penalty = 9, seed = 1, budget = 300,
+--   cost = function(s) return s[1] == 2 and s[2] == 1 and 1 or 5 end }
 -- assert(r.cost == 1)
 function recurrent.reinforce(q)
+  local budget, batch = q.budget or 500, q.batch or 10
+  local rate, gamma = q.rate or 0.05, q.gamma or 0.1
   local net = recurrent.new { inputs = #q.inputs[1], choices = q.choices, cell = q.cell or "lstm",
     hidden = q.hidden or 8, seed = q.seed }
-  local memory = {}
-  for i, rows in ipairs { net.cell, net.head } do
-    memory[i] = { m = policy.zeros(rows), v = policy.zeros(rows) }
-  end
-  local out, baseline, t = { cost = math.huge, evaluations = 0 }, nil, 0
-  while out.evaluations < (q.budget or 500) do
-    local p, rows, mean = recurrent.probabilities(net, q.inputs), {}, 0
-    for b = 1, q.batch or 10 do
-      local state = {}
-      for l, row in ipairs(p) do
-        state[l] = policy.draw(net.random, row)
-      end
-      local cost = q.cost(state)
-      out.evaluations = out.evaluations + 1
-      if cost and cost < out.cost then
-        out.state, out.cost = state, cost
-      end
-      rows[b] = { -(cost or q.penalty), state }
-      mean = mean + rows[b][1] / (q.batch or 10)
-    end
-    baseline, t = baseline or mean, t + 1
+  local cell_memory = { m = policy.zeros(net.cell), v = policy.zeros(net.cell) }
+  local head_memory = { m = policy.zeros(net.head), v = policy.zeros(net.head) }
+  local out = { cost = math.huge, evaluations = 0 }
+  local baseline, t = nil, 0
+  while out.evaluations < budget do
+    local rows, mean = drawn_batch(net, q, batch, out)
+    baseline = baseline or mean
+    t = t + 1
     for _, row in ipairs(rows) do
       row[1] = (row[1] - baseline) / q.penalty
     end
-    baseline = (1 - (q.gamma or 0.1)) * baseline + (q.gamma or 0.1) * mean
+    baseline = (1 - gamma) * baseline + gamma * mean
     local cell, head = recurrent.gradient(net, q.inputs, rows)
-    climb(net.cell, cell, memory[1], q.rate or 0.05, t)
-    climb(net.head, head, memory[2], q.rate or 0.05, t)
+    climb(net.cell, cell, cell_memory, rate, t)
+    climb(net.head, head, head_memory, rate, t)
   end
   out.likeliest = policy.likeliest(recurrent.probabilities(net, q.inputs))
   return out

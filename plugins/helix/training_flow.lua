@@ -1,0 +1,58 @@
+-- The max flow of a training pipeline on Helix's graph of nodes and links (Mei et al., arXiv
+-- 2406.01566, section 4.3).
+local links = require "links"
+local node_rates = require "node_rates"
+local prices = require "prices"
+local token_flow = require "token_flow"
+
+local training_flow = {}
+
+local UNLIMITED = 1e15 -- tokens per second of a link that sets no limit
+
+--- Tokens per second through stages = list of {nodes, as node_rates gives them} with `counts`
+-- layers each. A link carries activations one way and gradients back.
+function training_flow.of(ctx, stages, counts)
+  local chain = prices.chain(ctx, stages[1].nodes[1].kind, { tp = 1, micro_batch = 1 })
+  local token_bytes = chain.output_bytes / ctx.job.sequence
+  local q = { layers = ctx.model.n_layers, rates = {}, strict = true }
+  local runs, heads, first = {}, {}, 0
+  for s, stage in ipairs(stages) do
+    for _, node in ipairs(stage.nodes) do
+      local rates = {}
+      for n = 1, counts[s] do
+        rates[n] = node.rate / n * ctx.job.sequence
+      end
+      q.rates[#q.rates + 1] = rates
+      runs[#runs + 1] = { first, first + counts[s] }
+      heads[#heads + 1] = node.ids[1]
+    end
+    first = first + counts[s]
+  end
+  function q.link(i, j)
+    if i == 0 or j > #heads then
+      return UNLIMITED
+    end
+    return links.bandwidth(ctx, heads[i], heads[j]) / token_bytes / 2
+  end
+  return (token_flow.flow(q, runs))
+end
+
+--- Tokens per second through the stages of a plan that trains.
+function training_flow.of_plan(ctx, made)
+  local device_of = {}
+  for _, device in ipairs(ctx.cluster:devices()) do
+    device_of[device.id] = device
+  end
+  local stages, counts = {}, {}
+  for s, stage in ipairs(made.replicas[1].stages) do
+    local devices = {}
+    for i, id in ipairs(ctx.cluster:ids(stage.devices)) do
+      devices[i] = device_of[id]
+    end
+    stages[s] = { nodes = node_rates.of(ctx, devices, stage.recompute or "none") }
+    counts[s] = stage.layers[2] - stage.layers[1]
+  end
+  return training_flow.of(ctx, stages, counts)
+end
+
+return training_flow
