@@ -27,16 +27,16 @@ enum hv_status hv__graph_read(const struct hv_jp *p, struct hv_model *m,
 /** `kind: modules`. */
 enum hv_status hv__modules_read(const struct hv_jp *p, struct hv_model *m, int depth,
                                 struct hv_err *err) HV_NODISCARD;
-/** Does this object look like a Hugging Face config.json? */
+/** True where this object looks like a Hugging Face config.json. */
 bool hv__hf_looks_like(const struct hv_jp *p);
 /** Reads a Hugging Face config.json. */
 enum hv_status hv__hf_read(const struct hv_jp *p, struct hv_model *m,
                            struct hv_err *err) HV_NODISCARD;
-/** A whole number over what `io` holds; absent or null leaves it. */
+/** Reads a whole number into `io`; absent or null leaves it unchanged. */
 enum hv_status hv__read_int(const struct hv_jp *p, const char *key, int64_t lo, int64_t hi, int *io,
                             struct hv_err *err) HV_NODISCARD;
-/** Shape rules of one block: kv_heads divide heads, top_k within experts. `p` is the place to
- * blame. */
+/** Shape rules of one block: kv_heads divide heads, top_k within experts. `p` is the place for
+ * error messages. */
 enum hv_status hv__block_check(const struct hv_jp *p, const struct hv_block *b,
                                struct hv_err *err) HV_NODISCARD;
 
