@@ -1,7 +1,8 @@
 /*
- * Plays pipelines whose transfers share links, event by event: an operation ends and what it has
- * made is sent; a transfer lands, others get its rate, and who waited for it may start. Transfers
- * of one hop go one after the other, as sends on one channel do.
+ * Simulates pipelines whose transfers share links, event by event: when an operation ends, its
+ * output is sent; when a transfer ends, other transfers get its rate, and the operations that
+ * waited for it may start. Transfers of one hop run one after the other, as sends on one channel
+ * do.
  */
 #include "solver/sim/events/heap.h"
 #include "solver/sim/links/links_int.h"
