@@ -55,7 +55,7 @@ static bool may_stop(const struct hv__player *y, int32_t t)
     return may;
 }
 
-/* asks the tasks that keep t from its resources to stop at their next piece */
+/* makes the tasks that keep t from its resources stop at their next piece */
 static void ask_for_room(struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;

@@ -27,7 +27,7 @@ struct hv_task {
     double start_bytes, end_bytes; /**< added at its start and at its end (negative = given back) */
     int32_t resource;
     int32_t priority; /**< hv_tasks_run_by_priority: larger goes first; ties by index */
-    uint8_t cause;    /**< the caller's own mark, < HV_TASK_CAUSES; exposed time is told by it */
+    uint8_t cause;    /**< the caller's own mark, < HV_TASK_CAUSES; exposed time is summed by it */
 };
 
 /** Tasks and their dependencies. Borrowed by every call. */

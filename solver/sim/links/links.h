@@ -40,7 +40,7 @@ struct hv_link_pipe {
     const struct hv_pipe *g;
     const struct hv_pipe_cost *c;
     const struct hv_link_hop *hops;   /**< [g->n_hops] */
-    const struct hv_link_rank *ranks; /**< [n_ranks], NULL: no operation asks for links */
+    const struct hv_link_rank *ranks; /**< [n_ranks], NULL: no operation uses links */
     const double *frac; /**< [n_pipes × n_stages × HV_OP_KIND_N] with ranks: share of an operation's
                            time that its exchanges take, alone. They are spread evenly over it */
     struct hv_pipe_run *run; /**< as hv_pipe_time left it */

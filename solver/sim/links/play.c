@@ -186,7 +186,7 @@ static void tell_end(struct play *y, struct played *x, int32_t rank)
     }
 }
 
-/* when the next node of a rank that asks for links starts, once that is known */
+/* schedules the start of the next node of a rank that uses links, once it is known */
 static void tell_start(struct play *y, struct played *x, int32_t rank)
 {
     const struct hv_pipe *g = x->p->g;
@@ -313,7 +313,7 @@ double hv_links_node_frac(const struct hv_pipe *g, const double *frac, int32_t n
     return most;
 }
 
-/* the next node of a rank that asks for links starts */
+/* starts the next node of a rank that uses links */
 static void start_exchange(struct play *y, size_t exchange, double now_s)
 {
     const struct hv__exchange *e = &y->sky.exchanges[exchange];
@@ -329,7 +329,7 @@ static void start_exchange(struct play *y, size_t exchange, double now_s)
     }
 }
 
-/* the node that runs on a rank that asks for links has ended */
+/* ends the node that runs on a rank that uses links */
 static void end_exchange(struct play *y, struct played *x, int32_t rank, double now_s)
 {
     int32_t node = x->next[rank] - 1;

@@ -1,4 +1,4 @@
-/** Between the files that read Hugging Face configs; the importer asks them for names too. */
+/** Shared by the files that read Hugging Face configs; the importer uses their names too. */
 #ifndef HV_SOLVER_IO_OWN_MODEL_HF_INT_H
 #define HV_SOLVER_IO_OWN_MODEL_HF_INT_H
 

@@ -18,7 +18,7 @@ static const char *const ffn_words[HV_FFN_KIND_N] = {HV_FFN_KIND_MAP(X)};
 static const char *const norm_words[HV_NORM_KIND_N] = {"layernorm", "rmsnorm"};
 static const char *const position_words[HV_POSITION_KIND_N] = {"learned", "rope", "alibi", "none"};
 
-/* Mixture of experts: the part that says which blocks have one. */
+/* Mixture of experts: the member that lists the blocks with experts. */
 struct moe_rule {
     int experts, top_k, ffn, shared_experts, shared_ffn;
     int every, first_dense;
