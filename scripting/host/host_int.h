@@ -92,8 +92,7 @@ void hv__push_json(lua_State *L, const json_t *v);
 int hv__bad(lua_State *L, const char *fn, const char *key, const char *expected, int found);
 /** Checks that argument i is a table with keys from the NULL-terminated list only. */
 void hv__check_keys(lua_State *L, int i, const char *fn, const char *const *keys);
-/** Number field of the table at i: finite unless `otherwise` says NaN is the default; in [lo, hi].
- */
+/** Number field of the table at i: finite unless `otherwise` is NaN; in [lo, hi]. */
 double hv__num(lua_State *L, int i, const char *fn, const char *key, double otherwise, double lo,
                double hi);
 /** Whole number field; the field must be there when `otherwise` < lo. */

@@ -25,7 +25,7 @@ struct row {
     char key[32]; /**< in the cache */
     bool alone;   /**< it requires no other file */
     bool run;     /**< its chunk has to be run */
-    json_t *meta; /**< or NULL: `error` says why */
+    json_t *meta; /**< or NULL: `error` holds the reason */
     char *error;  /**< on the heap */
 };
 /** State of a scan. */

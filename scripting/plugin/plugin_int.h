@@ -17,7 +17,7 @@ enum hv_status hv__plugin_push_selftest(lua_State *L, const char *path, const ch
                                         struct hv_err *err) HV_NODISCARD;
 /** Metadata tree of the plugin table at the top (functions become the list "functions"). */
 enum hv_status hv__plugin_meta(struct hv_host *h, json_t **out, struct hv_err *err) HV_NODISCARD;
-/** A file whose metadata is wanted, and what came of it. */
+/** A file whose metadata is to be read, and the result. */
 struct hv__probe {
     const char *path, *name;
     json_t *meta; /**< a new tree (owner: caller), or NULL */

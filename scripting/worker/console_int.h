@@ -13,7 +13,7 @@
 struct hv__workspace {
     json_t *trees[HV__CONSOLE_DOCS];   /**< documents as they are; NULL: not to be changed here */
     json_t *changed[HV__CONSOLE_DOCS]; /**< what the last line made of them, or NULL */
-    json_t *plans;                     /**< plans told so far, by name */
+    json_t *plans;                     /**< plans reported so far, by name */
 };
 
 /** Pushes the table `workspace` {cluster, model, job, plans}. May raise a memory error. */

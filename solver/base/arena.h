@@ -19,7 +19,7 @@ struct hv_arena {
     size_t used_bytes; /**< handed out since the last reset */
 };
 
-/** A place to rewind to. */
+/** A position to rewind to. */
 struct hv_arena_mark {
     struct hv_arena_block *block;
     size_t used, used_bytes;
@@ -55,7 +55,7 @@ void *hv_xcalloc(size_t n, size_t size);
 void *hv_xrealloc(void *p, size_t n, size_t size);
 /** Heap copy of s. Owner: caller frees. */
 char *hv_xstrdup(const char *s);
-/** Says that memory ran out, runs the die hook and ends with exit code 70. */
+/** Reports lack of memory, runs the die hook and ends the program with exit code 70. */
 void hv_oom(size_t wanted_bytes) HV_NORETURN;
 
 #endif

@@ -52,7 +52,7 @@ static void mend_tail(char *s)
     }
 }
 
-/* The end of a path says more than its start, so a long one loses its start. */
+/* The end of a path is more useful than its start, so a long path is cut at its start. */
 static void set_file(struct hv_err *err, const char *file)
 {
     size_t n = file ? strlen(file) : 0, cap = sizeof err->file;

@@ -3,7 +3,7 @@
  *
  * A fallible function returns `enum hv_status` and takes `struct hv_err *err` last; `err` may be
  * NULL. The record lives on the caller's stack; nothing has to be freed. Input errors carry
- * file:line:col of the input that is to blame and say what was found and what was expected.
+ * file:line:col of the input and state what was found and what was expected.
  */
 #ifndef HV_SOLVER_BASE_STATUS_H
 #define HV_SOLVER_BASE_STATUS_H
@@ -26,7 +26,7 @@
     X(HV_EINTERNAL, 70, "internal error")
 /* clang-format on */
 
-/** What a fallible call came to. */
+/** Result of a fallible call. */
 enum hv_status {
 #define X(name, exit_code, text) name,
     HV_STATUS_MAP(X)
@@ -63,7 +63,7 @@ enum hv_status hv_err_context(struct hv_err *err, const char *fmt, ...) HV_PRINT
 /** Writes "file:line:col: text" (parts that are unknown left out) into buf; returns buf. */
 const char *hv_err_format(const struct hv_err *err, char *buf, unsigned long cap);
 
-/** Reports a mistake of ours and aborts; the registered hook restores the terminal first. */
+/** Reports an internal error and aborts; the registered hook restores the terminal first. */
 void hv_bug(const char *file, int line, const char *fmt, ...) HV_PRINTF(3, 4) HV_NORETURN;
 /** hv_bug with this place. */
 #define HV_BUG(...) hv_bug(__FILE__, __LINE__, __VA_ARGS__)

@@ -51,7 +51,8 @@ const char *hv_str_cstr(const struct hv_str *s);
  */
 void hv_text_clean(struct hv_str *out, const char *text, size_t n);
 
-/** Is `end` the end of a longer text? As file names and their endings; compares bytes. */
+/** True where the text is longer than `end` and ends with it, such as a file name with its
+ * extension; compares bytes. */
 bool hv_text_ends_with(const char *text, const char *end);
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Units: base units inside (s, bytes, FLOP, USD), others only here and in files.
- * `HV_UNKNOWN` (NaN) marks what nobody knows; it spreads through arithmetic and prints as "–".
+ * Units: base units inside (s, bytes, FLOP, USD), others only here and in files. `HV_UNKNOWN` (NaN)
+ * marks an unknown figure; it propagates through arithmetic and prints as "–".
  */
 #ifndef HV_SOLVER_BASE_UNITS_H
 #define HV_SOLVER_BASE_UNITS_H

@@ -1,4 +1,4 @@
-/** Why a number is what it is: named terms a caller may ask any cost function to write down. */
+/** Explanation of a number: named terms that any cost function writes on request. */
 #ifndef HV_SOLVER_BASE_WHY_H
 #define HV_SOLVER_BASE_WHY_H
 

@@ -149,7 +149,7 @@ static void set_values(const struct hv__work *w, const bool *kinds, struct hv__p
     }
 }
 
-/** Speeds that make every class worth what it costs on one kind, or more. */
+/** Candidate speeds: the value of every class is at least its cost on one kind. */
 static struct hv__prices prices_like(const struct hv__work *w, const bool *kinds, size_t kind,
                                      struct hv_arena *arena)
 {

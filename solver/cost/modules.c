@@ -1,6 +1,6 @@
 /*
  * Models of modules: every leaf has a pricing context of its own, and a stage is priced piece by
- * piece, a piece being what it holds of one leaf. No price is made here.
+ * piece, a piece being its blocks of one leaf. The leaves compute the prices.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -390,7 +390,7 @@ enum hv_status hv__modules_pass(struct hv_cost *k, const struct hv_stage_query *
     return st;
 }
 
-/* Adds the memory of a later piece; what the runtime takes is there once. */
+/* Adds the memory of a later piece; the overhead of the runtime counts once. */
 static void add_memory(const struct hv_memory *x, bool again, struct hv_memory *o)
 {
     o->weights_bytes += x->weights_bytes;

@@ -53,7 +53,7 @@ enum hv_link_kind {
 /** Name in files. */
 const char *hv_link_kind_name(enum hv_link_kind k);
 
-/** A link: one direction, per device or per node as the owner says. */
+/** A link: one direction, per device or per node, depending on the owner. */
 struct hv_link {
     enum hv_link_kind kind;
     double bytes_per_s, latency_s;

@@ -4,7 +4,7 @@
 
 #include "solver/planner/planner.h"
 
-#define HV__POOLS    6   /**< pools told apart */
+#define HV__POOLS    6   /**< distinct pools */
 #define HV__RUNS     8   /**< of one replica */
 #define HV__REPLICAS 8   /**< of one plan */
 #define HV__CHUNKS   256 /**< stages × chunks of one replica */

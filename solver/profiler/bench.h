@@ -1,6 +1,6 @@
 /**
- * What the profiler asks of a device. The CUDA bench (cuda/) answers from a real card; tests answer
- * from a formula and a clock of their own.
+ * Interface of the profiler to a device. The CUDA bench (cuda/) implements it for a real card;
+ * tests implement it by a formula and a clock of their own.
  */
 #ifndef HV_SOLVER_PROFILER_BENCH_H
 #define HV_SOLVER_PROFILER_BENCH_H
@@ -8,7 +8,7 @@
 #include "solver/base/status.h"
 #include "solver/inventory/probe.h"
 
-/** What a card says about itself. Unknown texts are "". */
+/** Description of a card. Unknown texts are "". */
 struct hv_bench_card {
     char name[128]; /**< as the driver calls it */
     char driver[32], runtime[32], blas[32], dnn[32], collectives[32];
@@ -24,14 +24,15 @@ struct hv_bench {
     /** Describes the card. */
     void (*card)(void *self, struct hv_bench_card *out);
     /**
-     * Gets ready to run these probes one after the other, each on memory of its own. HV_ENO with
-     * the reason when the card, its memory or its libraries cannot; nothing is held then.
+     * Prepares these probes to run one after the other, each on its own memory. HV_ENO with the
+     * reason when the card, its memory or its libraries do not support them; no memory is held
+     * then.
      */
     enum hv_status (*prepare)(void *self, const struct hv_probe *probes, size_t n,
                               struct hv_err *err);
     /** Runs them all `repeats` times; *seconds of device time for all repeats. */
     enum hv_status (*run)(void *self, unsigned repeats, double *seconds, struct hv_err *err);
-    /** Lets go of what prepare took. */
+    /** Frees the memory that prepare took. */
     void (*release)(void *self);
     /** Clock of the processor now, or HV_UNKNOWN. */
     double (*clock_hz)(void *self);

@@ -1,6 +1,6 @@
 /*
- * The journal's first line says whose it is. Every line ends with a newline when it is whole: the
- * rest after the last newline is what a crash left.
+ * The first line of the journal names its device. A complete line ends with a newline: the rest
+ * after the last newline is left from a crash.
  */
 #include "solver/profiler/journal.h"
 

@@ -1,6 +1,6 @@
 /**
- * Samples of an unfinished profile, one JSON object a line, so that a run that was stopped goes on
- * where it was.
+ * Samples of an unfinished profile, one JSON object a line, so that a stopped run continues where
+ * it ended.
  */
 #ifndef HV_SOLVER_PROFILER_JOURNAL_H
 #define HV_SOLVER_PROFILER_JOURNAL_H
@@ -16,9 +16,9 @@ struct hv_journal {
 };
 
 /**
- * Opens the journal of a profile, and reads the samples it holds; a last line that was cut is
- * dropped. `fresh`: what it held is forgotten. Errors: HV_EIO; HV_EINPUT when it is of another card
- * or driver, or of a quick profile and this one is full (or the other way round).
+ * Opens the journal of a profile, and reads the samples it holds; an incomplete last line is
+ * dropped. `fresh`: earlier samples are dropped. Errors: HV_EIO; HV_EINPUT when it is of another
+ * card or driver, or of a quick profile and this one is full (or the other way round).
  */
 enum hv_status hv_journal_open(struct hv_journal *j, const char *path,
                                const struct hv_bench_card *card, bool quick, bool fresh,

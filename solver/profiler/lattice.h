@@ -1,10 +1,10 @@
 /**
- * A regular grid in log2 of sizes that is measured from coarse to fine: which place comes next,
- * what the rate is between the places, and how well the coarser grid foresaw the finer one.
+ * A regular grid in log2 of sizes that is measured from coarse to fine: the next place, the rate
+ * between places, and the error with which the coarser grid predicts the finer one.
  *
  * Level 0 holds every fourth place along each axis (and the last), level 1 every second, level 2
  * all. Levels 0 and 1 are measured whole; of level 2 only the places near which level 1 was not
- * foreseen well enough. The rest is interpolated as hv_gemm_table does. Pure: no device, no clock.
+ * predicted well enough. The rest is interpolated as hv_gemm_table does. Pure: no device, no clock.
  */
 #ifndef HV_SOLVER_PROFILER_LATTICE_H
 #define HV_SOLVER_PROFILER_LATTICE_H
@@ -45,7 +45,7 @@ void hv_lattice_set(struct hv_lattice *l, size_t place, double rate);
  * its edge; HV_UNKNOWN when a corner of the cell is not known.
  */
 double hv_lattice_at(const struct hv_lattice *l, int level, const double log2_size[3]);
-/** Mean |foreseen/measured − 1| of times over the places of level 1 and 2 that were foreseen from
+/** Mean |predicted/measured − 1| of times over the places of level 1 and 2 that were predicted from
  * the level before; HV_UNKNOWN when there are none. */
 double hv_lattice_error_frac(const struct hv_lattice *l);
 /**

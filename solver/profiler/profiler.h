@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-/** What was asked for. */
+/** Request of a run. */
 struct hv_profiler_options {
     const char *out;  /**< profile file to be written */
     const char *as;   /**< kind of the catalogue that the card counts as; NULL: by its name */
@@ -15,14 +15,14 @@ struct hv_profiler_options {
     bool fresh;       /**< forget what an unfinished run measured */
     FILE *progress;   /**< where progress goes; NULL: nowhere */
     bool terminal;    /**< progress is drawn over itself */
-    const volatile sig_atomic_t *stop; /**< becomes not 0 when the user has had enough; or NULL */
+    const volatile sig_atomic_t *stop; /**< set to a value other than 0 to stop the run; or NULL */
 };
 
 /**
  * Measures the card and writes its profile; the journal `<out>.part` keeps the samples until the
- * run is complete. A run that was stopped writes what it has and returns HV_ESTOPPED; one whose
- * time ran out is complete enough and returns HV_OK. Errors: HV_EINPUT when the catalogue has no
- * such card or the journal is another's; HV_EIO; HV_ENO when nothing could be measured.
+ * run is complete. A stopped run writes its samples and returns HV_ESTOPPED; a run at the end of
+ * its budget is complete enough and returns HV_OK. Errors: HV_EINPUT when the catalogue has no such
+ * card or the journal is another's; HV_EIO; HV_ENO when nothing could be measured.
  */
 enum hv_status hv_profiler_run(const struct hv_bench *b, const struct hv_device_catalogue *devices,
                                const struct hv_profiler_options *o,

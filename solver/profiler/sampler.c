@@ -22,7 +22,7 @@ double hv_median(double *x, size_t n)
     return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-/* Runs it once cold and once warm and says how many runs make a batch. */
+/* Runs it once cold and once warm and sets *repeats to the runs of a batch. */
 static enum hv_status warm_up(const struct hv_bench *b, double batch_s, unsigned *repeats,
                               struct hv_err *err)
 {

@@ -1,13 +1,13 @@
 /**
- * Timing one thing until its median is known well enough: warm-up, batches long enough for the
- * clock, median and spread. Robust against the odd slow run; deterministic given the timings.
+ * Times a probe until its median is known well enough: warm-up, batches long enough for the clock,
+ * median and spread. Robust against the odd slow run; deterministic given the timings.
  */
 #ifndef HV_SOLVER_PROFILER_SAMPLER_H
 #define HV_SOLVER_PROFILER_SAMPLER_H
 
 #include "solver/profiler/bench.h"
 
-/** When to stop. */
+/** Rules for the end of sampling. */
 struct hv_sampling {
     double batch_s;   /**< a timing holds as many runs as take about so long */
     double band_frac; /**< stop when half the band of the median is within this share of it */
@@ -19,7 +19,7 @@ struct hv_sampling {
 /** Median of n numbers, which are sorted in place. n > 0. O(n log n). */
 double hv_median(double *x, size_t n);
 /**
- * Times probes that run one after the other as one thing. Errors: HV_ENO when the bench cannot;
+ * Times probes that run one after the other as a whole. Errors: HV_ENO when the bench cannot;
  * whatever its run returns.
  */
 enum hv_status hv_sample_run(const struct hv_bench *b, const struct hv_probe *probes, size_t n,

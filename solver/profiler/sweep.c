@@ -1,6 +1,6 @@
 /*
- * The tables of what is measured. Grids are chosen so that every second place of the products'
- * covers hidden sizes from 256 to 32,768 under tensor parallelism, and thin micro-batches.
+ * The tables of measurements. Grids are chosen so that every second place of the products' covers
+ * hidden sizes from 256 to 32,768 under tensor parallelism, and thin micro-batches.
  */
 #include "solver/profiler/sweep.h"
 

@@ -1,7 +1,7 @@
 /**
- * What the profiler measures: one table of sweeps (a kernel over a grid of sizes), the shapes that
- * are measured one by one, and the layers that check the whole. Everything transformer training
- * meets on one device is a row here; how a row is timed is the bench's business.
+ * Measurements of the profiler: one table of sweeps (a kernel over a grid of sizes), single shapes,
+ * and layers that check the tables. Every kernel of transformer training on one device is a row
+ * here; the bench times the rows.
  */
 #ifndef HV_SOLVER_PROFILER_SWEEP_H
 #define HV_SOLVER_PROFILER_SWEEP_H
@@ -9,7 +9,7 @@
 #include "solver/inventory/probe.h"
 #include "solver/profiler/lattice.h"
 
-/** What the axes of a sweep stand for. */
+/** Meaning of the axes of a sweep. */
 enum hv_sweep_axes {
     HV_SWEEP_PRODUCT,  /**< m, n, k */
     HV_SWEEP_SEQUENCE, /**< length of the sequences; so many of them that the tokens stay */

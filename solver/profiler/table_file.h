@@ -5,9 +5,9 @@
 #include "solver/profiler/measure.h"
 #include <jansson.h>
 
-/** Whose profile it is. */
+/** Device of the profile. */
 struct hv_table_file {
-    const struct hv_device_kind *kind; /**< whose peaks and bandwidth the file quotes */
+    const struct hv_device_kind *kind; /**< kind whose peaks and bandwidth the file quotes */
     struct hv_bench_card card;
     const char *date; /**< "2026-11-21" */
     bool quick;

@@ -1,4 +1,4 @@
-/** Closed forms of interrupted work. What a node or a checkpoint is, is for others to say. */
+/** Closed forms of interrupted work, without reference to nodes or checkpoints of a plan. */
 #include "solver/sim/failures.h"
 
 #include <math.h>

@@ -1,17 +1,17 @@
 /**
- * Work that is interrupted: how much of the time is useful between checkpoints, and how many of
- * many nodes are away at a time. Pure numbers; failures come without memory, at a constant rate.
- * Source of the model and its first-order optimum: Young, "A first order approximation to the
- * optimum checkpoint interval", CACM 17 (1974); of the complete form used here: Daly, "A higher
- * order estimate of the optimum checkpoint interval for restart dumps", FGCS 22 (2006), section 4.
- * Thread: any. Errors: none; everything is finite for finite input.
+ * Interrupted work: the useful share of the time between checkpoints, and the number of nodes away
+ * at a time. Pure numbers; failures are memoryless, at a constant rate. Source of the model and its
+ * first-order optimum: Young, "A first order approximation to the optimum checkpoint interval",
+ * CACM 17 (1974); of the complete form used here: Daly, "A higher order estimate of the optimum
+ * checkpoint interval for restart dumps", FGCS 22 (2006), section 4. Thread: any. Errors: none;
+ * everything is finite for finite input.
  */
 #ifndef HV_SOLVER_SIM_FAILURES_H
 #define HV_SOLVER_SIM_FAILURES_H
 
 #include <stddef.h>
 
-/** What a run between checkpoints is made of. Seconds. */
+/** Times of a run between checkpoints. Seconds. */
 struct hv_failure_run {
     double mtbf_s;    /**< mean time between interruptions, of all parts together, > 0 */
     double segment_s; /**< useful work between two checkpoints, > 0 */
@@ -24,9 +24,9 @@ struct hv_failure_run {
 struct hv_failure_shares {
     double useful;
     double write;
-    double rollback; /**< work, and writing, that an interruption threw away */
+    double rollback; /**< work and checkpoint writing lost by interruptions */
     double recover;
-    double rollback_s; /**< thrown away by one interruption of work, in the mean */
+    double rollback_s; /**< mean loss by one interruption of work */
 };
 
 /**
@@ -42,11 +42,11 @@ void hv_failure_shares(const struct hv_failure_run *r, struct hv_failure_shares 
  */
 double hv_failure_best_segment_s(double write_s, double mtbf_s);
 
-/** Nodes that fail and come back alike. */
+/** Nodes with equal rates of failure and return. */
 struct hv_failure_nodes {
     size_t n;
-    double per_s;  /**< failures of one node that is there */
-    double away_s; /**< mean time until it is back */
+    double per_s;  /**< failures of one present node */
+    double away_s; /**< mean time until its return */
 };
 
 /**
@@ -57,13 +57,13 @@ struct hv_failure_nodes {
 void hv_failure_away(const struct hv_failure_nodes *groups, size_t n_groups, double *out,
                      size_t n_out);
 
-/** Work that goes on with fewer nodes and stops for a while when one goes or comes back. */
+/** Work that continues with fewer nodes and stops for a while when a node fails or returns. */
 struct hv_failure_states {
     const double *probability; /**< [n] of hv_failure_away: 0, 1, … nodes away */
     size_t n;
     double nodes, per_s; /**< all of them; failures of all together */
     double away_s;
-    double gone_s, back_s; /**< nothing is done after a node went, and after one came back */
+    double gone_s, back_s; /**< stops after a node has failed, and after one has returned */
     double rollback_s;     /**< work that a failure throws away */
 };
 /**

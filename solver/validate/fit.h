@@ -1,6 +1,6 @@
 /**
- * Fitting of device classes to published measurements, and prediction of rows by fits that never
- * saw their source.
+ * Fitting of device classes to published measurements, and prediction of rows by fits without the
+ * rows' source.
  *
  * Per class the objective is the mean over sources (inside a source: over its groups of one device,
  * width and sort of model) of the mean |log(predicted / measured)|, plus a weak pull towards the
@@ -20,7 +20,7 @@ struct hv_class_without {
 
 /** The fits of one class of devices. */
 struct hv_class_fit {
-    struct hv_calibration all; /**< on every row; `source` says on which */
+    struct hv_calibration all; /**< fit on all rows; `source` gives their origin */
     double error_before,
         error_after; /**< the objective's error part, with the shipped numbers and with `all` */
     struct hv_class_without *without; /**< one per source, where there are at least two */
@@ -30,7 +30,7 @@ struct hv_class_fit {
     size_t n_calls; /**< evaluations of all rows of the class */
 };
 
-/** What to fit. */
+/** Inputs of the fits. */
 struct hv_fit_request {
     const struct hv_calibration *classes; /**< the shipped ones: names and start */
     size_t n_classes;
@@ -49,10 +49,10 @@ enum hv_status hv_validation_fit(struct hv_validation *v, const struct hv_predic
                                  struct hv_class_fit *out, struct hv_err *err) HV_NODISCARD;
 
 /**
- * Replaces iteration times: a row whose class others measured too is predicted by the fit without
- * its source; all others by the generic fit, the mean of the other classes' fits (without the row's
- * source where they know it; geometric where the generic value is not 0). A row for which there is
- * no fit at all keeps its time.
+ * Replaces iteration times: a row whose class other sources measured too is predicted by the fit
+ * without its source; all others by the generic fit, the mean of the other classes' fits (without
+ * the row's source where they know it; geometric where the generic value is not 0). A row for which
+ * there is no fit at all keeps its time.
  */
 enum hv_status hv_validation_predict_left_out(struct hv_validation *v,
                                               const struct hv_class_fit *fits, size_t n_fits,

@@ -1,5 +1,4 @@
-/** Shared by the files behind fit.h only: numbers as the fitter sees them, and relatives.
- */
+/** Shared by the files behind fit.h only: numbers in the fit's coordinates, and similar classes. */
 #ifndef HV_SOLVER_VALIDATE_FIT_INT_H
 #define HV_SOLVER_VALIDATE_FIT_INT_H
 
@@ -19,9 +18,9 @@ enum hv_status hv__fit_plan(const struct hv_validation_row *row, const struct hv
                             struct hv_plan **out, struct hv_err *err) HV_NODISCARD;
 
 /**
- * Numbers of the class that `c` is like, as far as they know nothing of `source` (NULL: of any).
- * Chips of one process need about the same energy for a product: one with fewer watts per FLOP/s of
- * its data sheet sustains as much less of it. False where there is no such class or fit. O(rows).
+ * Numbers of the class similar to `c`, fitted without `source` (NULL: without any). Chips of one
+ * process need about the same energy for a product: one with fewer watts per FLOP/s of its data
+ * sheet sustains as much less of it. False where there is no such class or fit. O(rows).
  */
 bool hv__fit_relative(const struct hv_validation *v, const struct hv_calibration *c,
                       const char *source, const struct hv_class_fit *fits, size_t n,

@@ -124,7 +124,7 @@ bool hv__fit_relative(const struct hv_validation *v, const struct hv_calibration
     return true;
 }
 
-/* Fills `numbers` for a row and says what they are. */
+/* Fills `numbers` for a row and returns their origin. */
 static enum hv_predicted_by choose(const struct hv_validation *v,
                                    const struct hv_validation_row *row,
                                    const struct hv_class_fit *fits, size_t n,

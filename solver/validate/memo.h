@@ -17,8 +17,8 @@ struct hv__memo_point {
 };
 
 /**
- * A difference of one number leaves the time of most rows alone: who trains in 16 bits does not see
- * the 8-bit efficiency. `moves` says which rows react to which number; while it is NULL all do.
+ * A change of one number does not change the time of most rows: 16-bit training does not depend on
+ * the 8-bit efficiency. `moves` tells which rows depend on which number; while it is NULL all do.
  */
 struct hv__memo {
     size_t n_params, n_rows, n_points, next;
@@ -31,9 +31,9 @@ void hv__memo_init(struct hv__memo *m, size_t n_params, size_t n_rows, struct hv
 /** A kept point that differs from x in at most one number, or NULL; *param = that number, −1: none.
  * O(points · params). */
 struct hv__memo_point *hv__memo_near(struct hv__memo *m, const double *x, int *param);
-/** A point for x at which nothing is known yet; an old one gives way. */
+/** A new point for x without times; it replaces an old one. */
 struct hv__memo_point *hv__memo_add(struct hv__memo *m, const double *x);
-/** Is the time of a row at a near point also that at the point that differs in `param`? */
+/** True where the time of a row at a kept point also holds at the point that differs in `param`. */
 bool hv__memo_holds(const struct hv__memo *m, const struct hv__memo_point *near, int param,
                     size_t row);
 

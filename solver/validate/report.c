@@ -1,5 +1,5 @@
 /* Groups of validation rows and the one-parameter baseline beside the model. Pure arithmetic over
- * predictions; what is printed of it is ui/cli's. */
+ * predictions; ui/cli prints the results. */
 #include "solver/validate/validate.h"
 
 #include "solver/base/units.h"

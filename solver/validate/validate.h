@@ -10,13 +10,13 @@
 #include "solver/eval/eval.h"
 #include "solver/plan/grid.h"
 
-/** What the source knew of recomputation. */
+/** Recomputation according to the source. */
 enum hv_row_recompute {
     HV_ROW_RECOMPUTE_STATED,  /**< grid.recompute is what was run */
     HV_ROW_RECOMPUTE_UNKNOWN, /**< none is taken: recipes that print none mostly ran none */
 };
 
-/** How the source measured memory. */
+/** Method by which the source measured memory. */
 enum hv_memory_meter {
     HV_METER_ALLOCATED, /**< by the framework's allocator: without context, communicators and
                            fragmentation */
@@ -29,7 +29,8 @@ struct hv_validation_row {
     const char *source; /**< what is left out as one when fitting: the file */
     const char *table;  /**< group of published comparisons, or NULL */
     const char *device; /**< name of the device kind, of several joined by + */
-    bool mixed; /**< devices of several kinds: never fitted on, predicted with what is shipped */
+    bool mixed;         /**< devices of several kinds: not used in fits, predicted with the shipped
+                           calibration */
     struct hv_cluster *cluster;
     struct hv_model *model;
     struct hv_job job;
@@ -44,7 +45,7 @@ struct hv_validation_row {
     bool low_bits, experts; /**< 8 bits or fewer; mixture of experts */
 };
 
-/** Why rows were left out, and how many. */
+/** Reason why rows were left out, and their number. */
 struct hv_validation_skip {
     const char *why;
     size_t n;
@@ -68,19 +69,19 @@ void hv_validation_add(struct hv_validation *v, const struct hv_validation_row *
 /** Counts a row that is left out. `why` is static text. */
 void hv_validation_skip(struct hv_validation *v, const char *why);
 
-/** Which calibration a prediction rests on. */
+/** Calibration used for a prediction. */
 enum hv_predicted_by {
     HV_BY_SHIPPED,  /**< what the catalogue holds */
     HV_BY_LEFT_OUT, /**< the device class fitted on all sources but this row's */
-    HV_BY_RELATIVE, /**< the class it is said to be like, fitted without this row's source */
+    HV_BY_RELATIVE, /**< the similar class named in the file, fitted without this row's source */
     HV_BY_GENERIC,  /**< the mean of other classes' fits, because no other source has this class */
 };
 
-/** What hetviz says of one row. */
+/** Prediction of one row. */
 struct hv_prediction {
     enum hv_predicted_by by;
     double iteration_s;
-    double peak_bytes;   /**< as the row's meter would read it */
+    double peak_bytes;   /**< memory by the row's method of measurement */
     bool fits;           /**< no memory violation */
     unsigned recompute;  /**< the mask that was taken */
     const char *failure; /**< NULL, or why nothing could be predicted (in the arena given) */
@@ -92,7 +93,7 @@ void hv_validation_predict(const struct hv_validation_row *row, struct hv_arena 
 /** Predicts all rows; equal configurations are evaluated once. `out`: one per row. */
 void hv_validation_predict_all(const struct hv_validation *v, struct hv_arena *arena,
                                struct hv_prediction *out);
-/** Are two rows the same configuration, so that they have the same prediction? */
+/** True where two rows have the same configuration and so the same prediction. */
 bool hv_validation_same(const struct hv_validation_row *a, const struct hv_validation_row *b);
 /** Iteration time of a plan made of the row's grid, under the calibration its cluster has now;
  * HV_UNKNOWN where it cannot be timed. `scratch` is left as it was. */
@@ -128,10 +129,11 @@ struct hv_validation_group {
     const char *name;   /**< source, or name of the comparison */
     const char *device; /**< NULL for a comparison */
     bool low_bits, experts;
-    bool borrowed; /**< predicted by another class's fit, because nobody else measured this one */
+    bool borrowed; /**< predicted by another class's fit, because no other source measured this
+                      class */
     struct hv_error_stats time, baseline, rival;
 };
-/** What was found. Lists live in the arena given. */
+/** Statistics. Lists live in the arena given. */
 struct hv_validation_report {
     struct hv_validation_group *groups; /**< sorted by name, device, width, sort */
     size_t n_groups;

@@ -2,8 +2,8 @@
  * JSON over jansson, plus what jansson lacks: positions of values in error messages, checks with
  * key paths and suggestions, and a writer with shortest digits and NaN as null.
  *
- * A *place* (`struct hv_jp`) is a value together with its way from the root; places live on the
- * reader's stack and only cost something when an error is reported. All readers follow one
+ * A *place* (`struct hv_jp`) is a value together with its path from the root; places live on the
+ * reader's stack, and paths are only computed when an error is reported. All readers follow one
  * pattern: return HV_OK and fill *out, or report what was expected and what was found at
  * file:line:col with the key path. A missing optional member leaves *out as it was.
  */
@@ -25,7 +25,7 @@ struct hv_json {
     size_t n;
 };
 
-/** A value and its way from the root. */
+/** A value and its path from the root. */
 struct hv_jp {
     const struct hv_json *doc;
     const struct hv_jp *up; /**< NULL at the root */

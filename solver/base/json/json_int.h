@@ -10,9 +10,9 @@
 #define HV__JSON_DEPTH 200
 
 /**
- * The tree of a text that holds nothing unusual, as jansson would read it; NULL: ask jansson, which
- * also knows what is wrong. `text[n]` must be a NUL byte. O(n), some five times faster than
- * jansson. Owner: caller.
+ * The tree of a text that holds nothing unusual, as jansson would read it; NULL: use jansson, which
+ * also reports errors. `text[n]` must be a NUL byte. O(n), some five times faster than jansson.
+ * Owner: caller.
  */
 json_t *hv__json_fast(const char *text, size_t n);
 /** Line and column (characters, from 1) of byte `at`. O(at). */

@@ -27,7 +27,7 @@ static enum hv_calibrated share_of(enum hv_precision p)
     return HV_CAL_GEMM_16;
 }
 
-/* Where nobody calibrated the class, a measured best matmul of this very device says more. */
+/* Where the class is not calibrated, the measured best matmul of this device is more accurate. */
 static double gemm_frac(const struct hv_device_kind *d, enum hv_calibrated share,
                         const char **source)
 {

@@ -1,5 +1,5 @@
 /*
- * The least that a part can cost in passes of some size, and what that leaves to choose.
+ * Floors of a part in passes of some size, and the remaining choices.
  *
  * Why cells hold. Let one of t tensor-parallel ranks run r rows of a part in a pass, S rows be one
  * sequence and x = r / (S t). Its price (part/) is a sum of kernels:
@@ -25,7 +25,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Most degrees that are told apart. */
+/* Largest number of distinct degrees. */
 #define DEGREES HV_COST_DEGREES
 
 /* Numbers of tensor-parallel ranks that one cell stands for. */
@@ -81,7 +81,7 @@ static void set_exchange(struct hv__ask *ask, struct ranks *r)
     }
 }
 
-/* Adds the least of what so many calls take, whole or in halves. */
+/* Adds the least time of so many calls, whole or in halves. */
 static void add_calls(const struct ranks *r, const struct hv__least_exchange least[2],
                       const double times[2], struct hv_cost_line *to)
 {
@@ -94,7 +94,7 @@ static void add_calls(const struct ranks *r, const struct hv__least_exchange lea
     to->start_s += start;
 }
 
-/* Adds the least of what ranks exchange in a pass of at most `most`. */
+/* Adds the least communication time of ranks in a pass of at most `most`. */
 static void add_exchange(const struct hv__ask *ask, const struct ranks *r,
                          struct hv_cost_cell *cell)
 {

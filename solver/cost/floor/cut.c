@@ -1,6 +1,5 @@
 /*
- * Cuts of a cluster: what can cross between two sides of it, at the most. What follows for a whole
- * plan: bound/cut.c.
+ * Cuts of a cluster: the largest traffic between two sides. bound/cut.c applies it to a whole plan.
  *
  * Why it holds. All that goes from one side to the other meets
  * - the NICs of the nodes of either side, each for its own node;
@@ -200,7 +199,7 @@ static const char *words_of(const struct groups *o, const struct hv_network_link
                            n[0] > 1 && n[1] > 1 ? x->zone : x->name);
 }
 
-/* Fills the cut with these groups beyond; false: what it carries is not known. */
+/* Fills the cut with these groups beyond; false: its capacity is not known. */
 static bool fill_cut(const struct groups *o, const bool *beyond, struct hv_cost_cut *out)
 {
     const struct hv__context *k = o->k;

@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Ranges of sizes of passes that are told apart, degrees of tensor parallelism, most cells of a
+/** Number of distinct ranges of sizes of passes, degrees of tensor parallelism, most cells of a
  * part on a device (experts are cut or whole), places of its curve. */
 #define HV_COST_SIZES   33
 #define HV_COST_DEGREES 12
 #define HV_COST_CELLS   (HV_COST_SIZES * 2 * HV_COST_DEGREES)
 #define HV_COST_WEIGHTS 80
-/** Shares of the whole work against what follows the first forward pass that are told apart. */
+/** Number of distinct shares between the whole work and the work after the first forward pass. */
 #define HV_COST_MIXES 20
 
 /** Part of a pass that a floor covers: all of it; F and B without the weight gradient; F; and B and

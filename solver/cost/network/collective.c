@@ -27,8 +27,8 @@ const char *hv_collective_name(enum hv_collective c)
     return names[c];
 }
 
-/* One way of doing it: seconds that bytes do not change, seconds of bytes, and what it went over.
- */
+/* One algorithm: seconds that do not depend on bytes, seconds of bytes, and the network elements in
+ * use. */
 struct form {
     enum hv_sync_algorithm algorithm;
     double alpha_s, bytes_s, messages;
@@ -57,7 +57,7 @@ static double house_rate(const struct job *j, enum hv_link_use use, double bytes
     return f->house_rate;
 }
 
-/* The same between houses: what all members of one house get together. */
+/* The same between houses: the rate of all members of one house together. */
 static double net_rate(const struct job *j, enum hv_link_use use, double bytes, struct form *f)
 {
     f->net = hv_link_curve(HV_CURVE_NETWORK, use);

@@ -95,8 +95,8 @@ static double many_share(const struct hv_node_group *g, double bytes)
     return hv_link_share(curve, bytes) * hv_device_calibration(g->slots[0].kind)->v[HV_CAL_NETWORK];
 }
 
-/* A rate that flows of a node get: NICs, and the network's own figure where nothing else says what
- * is between two nodes. */
+/* A rate that flows of a node get: NICs, and the network's own figure where no other figure is
+ * given for two nodes. */
 static double node_rate(const struct hv_cluster *c, const struct hv_node_group *g,
                         const struct flow *f)
 {
@@ -226,7 +226,7 @@ static void sort_flows(struct flow *flows, size_t n, int (*compare)(const void *
     }
 }
 
-/* Sorts the flows, and lists what of the network they keep busy. */
+/* Sorts the flows, and lists the network elements that they keep busy. */
 static void use_network(const struct hv_cluster *c, struct flow *flows, size_t n, struct uses *u)
 {
     sort_flows(flows, n, by_from);

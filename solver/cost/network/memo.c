@@ -1,4 +1,4 @@
-/* The table of remembered prices, and what of the network is remembered in one. */
+/* The table of stored prices, and the network prices that are stored in one. */
 #include "solver/cost/network/memo.h"
 
 #include <stdlib.h>

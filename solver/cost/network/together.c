@@ -1,6 +1,6 @@
 /*
- * Groups that do the same at the same time and meet on the network: how many of them share what
- * one of them goes over.
+ * Groups that run the same collective at the same time on a shared network: the number of groups
+ * that share the path of one of them.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -107,8 +107,9 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
     out->tp_backward_s = once * x->tp_backward;
 }
 
-/* What communication beside compute costs: what is longer shows, and what is under compute slows
- * it down. Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
+/* Time of communication next to compute: the longer of both counts, and the overlapped part slows
+ * compute down. Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient.
+ */
 static double shown_s(const struct hv__ask *a, struct hv_overlap o)
 {
     return o.exposed_s + hv_device_calibration(a->q->device)->v[HV_CAL_OVERLAP] * o.hidden_s;
@@ -233,7 +234,7 @@ static enum hv_sync_algorithm exchange_of(const struct hv_moe_knobs *m)
     return HV_ALGO_HIERARCHICAL;
 }
 
-/* One dispatch or combine of `bytes`, squeezed where the plan says so. */
+/* One dispatch or combine of `bytes`, compressed where the plan requires it. */
 static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, double bytes)
 {
     const struct hv_part_query *q = a->q;
@@ -254,7 +255,7 @@ static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, 
     return once;
 }
 
-/* Dispatch, experts, combine, in chunks; adds what they take of links. */
+/* Dispatch, experts, combine, in chunks; adds their load on links. */
 static double round_trip_s(const struct hv__ask *a, const struct hv__exchange *x, int chunks,
                            double compute_s, double *wire_s)
 {

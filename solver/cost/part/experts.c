@@ -1,7 +1,7 @@
 /*
  * Feed-forward products and experts of a part: rows, widths, kept bytes and parameters of the
- * busiest expert-parallel rank, and what its exchanges carry. How long the exchanges take and what
- * hides them is in exchange.c.
+ * busiest expert-parallel rank, and the bytes of its all-to-alls. Their time and overlap are in
+ * exchange.c.
  */
 #include <math.h>
 #include <stdlib.h>

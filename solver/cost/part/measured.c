@@ -1,6 +1,6 @@
 /*
  * Measured layers as a chain of blocks: the attention half of block i carries all of layer i, the
- * other half nothing. No closed forms here; times are what was measured, scaled by peak FLOP/s
+ * other half nothing. There are no closed forms; times are measured, and scaled by peak FLOP/s
  * where another device was measured.
  */
 #include <math.h>
@@ -19,7 +19,7 @@ static double any_peak(const struct hv_device_kind *d, enum hv_precision p)
     return peak;
 }
 
-/* Which measured column prices this device, and by what its times are multiplied. */
+/* The measured column for this device, and the factor on its times. */
 struct column {
     size_t at;
     double factor;

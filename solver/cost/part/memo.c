@@ -22,7 +22,7 @@ struct hv__memo hv__part_memo(void)
     return hv__memo_of(sizeof(struct key), sizeof(struct hv_part_cost));
 }
 
-/* Of everything about experts that a price depends on. */
+/* Key of all properties of experts that a price depends on. */
 static uint64_t moe_signature(const struct hv_moe_knobs *m)
 {
     const double shares[] = {m->capacity_factor, hv_or(m->compress_ratio, 0),

@@ -1,6 +1,6 @@
 /*
- * Rates of kernels, real and best. Which products and streams a part is made of is in transformer.c
- * and core.c; what a floor makes of the best rates is in floor/.
+ * Rates of kernels, real and best. The products and streams of a part are in transformer.c and
+ * core.c; floor/ uses the best rates.
  */
 #include <math.h>
 

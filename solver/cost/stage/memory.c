@@ -1,7 +1,7 @@
 /*
- * Bytes of a rank that do not depend on what is in flight: weights, gradients, master copy,
- * optimizer state, buffers of the framework and what the runtime takes. Sharding after Rajbhandari
- * et al. 2020 (ZeRO) over the holders of rule E. Activations are in pass.c.
+ * Static memory of a rank, which does not depend on micro-batches in flight: weights, gradients,
+ * master copy, optimizer state, buffers of the framework and the overhead of the runtime. Sharding
+ * after Rajbhandari et al. 2020 (ZeRO) over the holders of rule E. Activations are in pass.c.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -184,7 +184,7 @@ static const struct hv_device_kind *smallest_of(const struct hv__context *k,
     return least;
 }
 
-/* Rajbhandari et al. 2020: what is sharded at which stage. */
+/* Rajbhandari et al. 2020: the states that each ZeRO stage shards. */
 static void explain_states(struct hv_why *why, const struct hv_job *j, const struct hv_zero *z,
                            const struct hv_memory *m)
 {

@@ -182,8 +182,9 @@ static void join_units(struct build *b)
     b->units.items[0] = all;
 }
 
-/* What communication beside compute costs: what is longer shows, and what is under compute slows
- * it down. Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
+/* Time of communication next to compute: the longer of both counts, and the overlapped part slows
+ * compute down. Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient.
+ */
 static double shown_s(const struct build *b, struct hv_overlap o)
 {
     return o.exposed_s + hv_device_calibration(b->rank.device)->v[HV_CAL_OVERLAP] * o.hidden_s;
@@ -416,8 +417,8 @@ static void add_end(struct build *b, enum hv_part part, int mark)
     add_piece(b, mark, mark, backward_s(&c));
 }
 
-/* Pipelines of the time before fused attention keep what they handed on until its backward pass;
- * later ones give it back (Megatron-LM, deallocate_pipeline_outputs). */
+/* Pipelines of the time before fused attention keep outputs that were sent until their backward
+ * pass; later ones free them (Megatron-LM, deallocate_pipeline_outputs). */
 static void keep_output(struct build *b, const struct hv_part_query *q)
 {
     if (b->q->replica->n_stages < 2 || !hv__on_older_stack(b->k, q)) {
@@ -429,7 +430,7 @@ static void keep_output(struct build *b, const struct hv_part_query *q)
                "the output is sent and also kept, as pipelines with unfused attention keep it");
 }
 
-/* No pass is shorter than what it sends between nodes, whatever compute hides of that. */
+/* No pass is shorter than its communication between nodes, however much of it compute hides. */
 static void wait_for_network(struct build *b)
 {
     struct hv_pass *o = b->out;

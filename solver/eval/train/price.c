@@ -90,7 +90,8 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
     struct hv_stage *s = set_scratch(pl, g);
     enum hv_status st = HV_OK;
     if (g->again) {
-        /* R runs the whole stage again; then B has no recompute in it, whatever the plan says */
+        /* R runs the whole stage again; then B has no recompute in it, whatever the plan's
+         * recompute is */
         g->plain = hv_arena_new(l->arena, struct hv_pass, n);
         set_recompute(s, HV_RC_NONE);
         st = price_passes(l, pl, g, g->plain, err);

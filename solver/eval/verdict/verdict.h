@@ -164,7 +164,7 @@ struct hv_verdict {
     struct hv_stage_metrics *stages; /**< likewise */
     size_t n_stages;
     const char *bound_why; /**< one sentence */
-    bool bound_some; /**< other plans than those like this may be below bound_s: why says which */
+    bool bound_some; /**< plans of other families may be below bound_s: bound_why names them */
     struct hv_goodput goodput; /**< known where the job or the inventory speaks of failures */
     /** Approximated knobs of the plan: "replicas[0].stages[1].deal: …". */
     const char **rough;

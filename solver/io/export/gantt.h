@@ -5,7 +5,7 @@
 #include "solver/base/str.h"
 #include "solver/eval/eval.h"
 
-/** What the picture says besides the spans. */
+/** Texts and window of the picture. */
 struct hv_gantt_text {
     const char *title;    /**< "uniform on two-generations: llama-3-8b" */
     const char *subtitle; /**< "iteration 11.2 s, bubble 9.8%, …" */

@@ -1,11 +1,11 @@
-/** Drawing on pixels: the few shapes our pictures need, as SVG text or through cairo. */
+/** Drawing on pixels: the shapes of hetviz's pictures, as SVG text or through cairo. */
 #ifndef HV_SOLVER_IO_EXPORT_PAINTER_H
 #define HV_SOLVER_IO_EXPORT_PAINTER_H
 
 #include "solver/base/status.h"
 #include "solver/base/str.h"
 
-/** Where a text hangs on its point. */
+/** Anchor of a text. */
 enum hv_anchor { HV_ANCHOR_START, HV_ANCHOR_MIDDLE, HV_ANCHOR_END };
 
 /** One rectangle; colours are 0xRRGGBB. */

@@ -6,7 +6,7 @@
 #include "solver/base/str.h"
 #include <stddef.h>
 
-/** One point: where, of which series, and what its tooltip says (NULL: nothing). */
+/** One point: position, series and tooltip (NULL: none). */
 struct hv_scatter_point {
     double x, y; /**< > 0; points with anything else are not drawn */
     size_t series;
@@ -19,7 +19,7 @@ struct hv_scatter_roof {
     const char *name;
 };
 
-/** What is drawn. Borrowed. */
+/** Contents of a plot. Borrowed. */
 struct hv_scatter {
     const char *title, *subtitle, *x_label, *y_label;
     const char *const *series; /**< names, in the order of the legend */

@@ -10,7 +10,7 @@
 /* clang-format off */
 #define ROW(name, title, part, help) NAMED(#name, name, title, part, help)
 #define NAMED(text, name, title, part, help) {{text, title, part, help}, hv__is_##name, hv__read_##name, NULL}
-/* The order is that of detection: what is told with certainty comes first. */
+/* The order is that of detection: formats that are recognised with certainty come first. */
 static const struct hv__format formats[] = {
     ROW(onnx, "ONNX model", HV_IMPORT_MODEL, "recognised but not read; the message names a format to export instead"),
     ROW(nvidia_smi_xml, "nvidia-smi -q -x", HV_IMPORT_CLUSTER, "cards of one machine: kind, memory, PCIe, MIG"),

@@ -10,7 +10,7 @@ struct hv__format {
     struct hv_import_format public;
     hv__detector *is;
     hv__reader *read;
-    hv__applier *apply; /**< NULL: nothing is left to do when all files are read */
+    hv__applier *apply; /**< NULL: no step is needed after all files are read */
 };
 
 /** The rows of all formats, in the order of detection. */

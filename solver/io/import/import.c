@@ -55,7 +55,7 @@ static enum hv_status refuse_own(const struct hv__in *in, struct hv_err *err)
         format);
 }
 
-/* What a program said instead of its output, on the first line that says it; NULL: nothing known.
+/* First line with a known error message of a program that failed to write its output; NULL: none.
  */
 static const char *failed_program(const struct hv__in *in)
 {
@@ -177,7 +177,7 @@ enum hv_status hv_import_file(struct hv_import *im, const struct hv_import_forma
 /* ---- the document -----------------------------------------------------------------------------
  */
 
-/* Where the document comes from, and what of it has no place of its own. */
+/* Origin of the document, and values without a place of their own. */
 static json_t *origin_json(const struct hv_import *im)
 {
     json_t *o = json_object(), *files = json_array();

@@ -1,11 +1,11 @@
 /**
- * Import: files of other programs become documents of ours, with a report of what was understood,
- * what was guessed and what was ignored.
+ * Import: converts files of other programs to hetviz's documents, with a report of understood,
+ * guessed and ignored values.
  *
- * Formats are told by their content, never by their name (hv_import_format_at lists them). Several
- * files may describe one thing: what they say of one machine is put together. Nothing is executed,
- * no network and no other file is touched; sizes, depths and counts are limited before anything is
- * parsed. Facts about the formats: ecosystem.md B1 and the documents named in each reader.
+ * Formats are recognised by their content, never by their name (hv_import_format_at lists them).
+ * Several files may describe one machine: their data are combined. Nothing is executed, no network
+ * and no other file is touched; sizes, depths and counts are limited before anything is parsed.
+ * Sources about the formats are named in each reader.
  */
 #ifndef HV_SOLVER_IO_IMPORT_IMPORT_H
 #define HV_SOLVER_IO_IMPORT_IMPORT_H
@@ -18,11 +18,11 @@
 /** Most bytes of one file, before and after it is unpacked. */
 #define HV_IMPORT_MAX_BYTES ((size_t)64 << 20)
 
-/** What a file describes. */
+/** Subjects of a file. */
 enum hv_import_part {
     HV_IMPORT_CLUSTER,  /**< nodes and devices */
     HV_IMPORT_LINKS,    /**< measured links: they complete a cluster */
-    HV_IMPORT_PRICES,   /**< what machines cost */
+    HV_IMPORT_PRICES,   /**< prices of machines */
     HV_IMPORT_MODEL,    /**< a model */
     HV_IMPORT_JOB,      /**< a training job, often with the layout it runs in */
     HV_IMPORT_SCHEDULE, /**< an order of operations: a plan */
@@ -35,13 +35,13 @@ struct hv_import_format {
     const char *name;  /**< as typed: "nvidia_smi_xml" */
     const char *title; /**< what it is: "nvidia-smi -q -x" */
     enum hv_import_part part;
-    const char *help; /**< what is read, and how such a file is made */
+    const char *help; /**< the data that are read, and how such a file is made */
 };
 /** The formats one by one, in the order in which they are looked for; NULL beyond the last. */
 const struct hv_import_format *hv_import_format_at(size_t i);
 /** The format of that name (case and - for _ do not matter), or NULL. */
 const struct hv_import_format *hv_import_format_find(const char *name);
-/** "a cluster", "prices", …: what comes of a part. */
+/** "a cluster", "prices", …: name of a part. */
 const char *hv_import_part_name(enum hv_import_part p);
 
 struct hv_import;
@@ -49,9 +49,9 @@ struct hv_import;
 /** A new import; `devices` is borrowed until hv_import_free. */
 struct hv_import *hv_import_new(const struct hv_device_catalogue *devices);
 /**
- * Reads one text. `format` NULL: found out. Bytes may be packed (gzip) and in UTF-16.
- * Errors: HV_EINPUT with position (broken text), HV_ELIMIT, HV_EINPUT for a text that is of no
- * known format, HV_ENO for one that holds nothing to import. Each says what to do.
+ * Reads one text. `format` NULL: found out. Bytes may be packed (gzip) and in UTF-16. Errors:
+ * HV_EINPUT with position (broken text), HV_ELIMIT, HV_EINPUT for a text that is of no known
+ * format, HV_ENO for one that holds nothing to import. Each message advises what to do.
  */
 enum hv_status hv_import_text(struct hv_import *im, const struct hv_import_format *format,
                               const char *name, const char *bytes, size_t n,
@@ -60,8 +60,8 @@ enum hv_status hv_import_text(struct hv_import *im, const struct hv_import_forma
 enum hv_status hv_import_file(struct hv_import *im, const struct hv_import_format *format,
                               const char *path, struct hv_err *err) HV_NODISCARD;
 /**
- * Puts together what was read. To be called once, after the last file.
- * Errors: HV_ENO when no document comes of it; HV_EINTERNAL when our own reader refuses it.
+ * Combines the data of all files. To be called once, after the last file. Errors: HV_ENO when they
+ * give no document; HV_EINTERNAL when hetviz's own reader refuses it.
  */
 enum hv_status hv_import_finish(struct hv_import *im, struct hv_err *err) HV_NODISCARD;
 
@@ -73,7 +73,7 @@ json_t *hv_import_model(const struct hv_import *im);
 json_t *hv_import_job(const struct hv_import *im);
 /** Options of the strategy `manual` that stand for the layout the files describe, or NULL. */
 json_t *hv_import_layout(const struct hv_import *im);
-/** Was the cluster made up because no file describes one? */
+/** True where the cluster is assumed, because no file describes one. */
 bool hv_import_cluster_is_guess(const struct hv_import *im);
 /** The format each file turned out to be, in the order given; NULL beyond the last. */
 const struct hv_import_format *hv_import_format_of(const struct hv_import *im, size_t file);

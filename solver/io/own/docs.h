@@ -1,6 +1,6 @@
 /**
- * hetviz's own files: cluster, model, job, plan, workspace (formats.md §1–5), and the inputs of a
- * plan together. Documents of one file each are in doc/docs.h.
+ * hetviz's own files: cluster, model, job, plan, workspace, and the inputs of a plan together.
+ * Documents of one file each are in doc/docs.h.
  */
 #ifndef HV_SOLVER_IO_OWN_DOCS_H
 #define HV_SOLVER_IO_OWN_DOCS_H
@@ -20,13 +20,13 @@ enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const
                                 const char *model, const char *job, struct hv_inputs *inputs,
                                 struct hv_err *err) HV_NODISCARD;
 
-/** Everything a strategy or a judge starts from. Owner: hv_inputs_free. */
+/** Inputs of a strategy or of the judge. Owner: hv_inputs_free. */
 struct hv_inputs {
     struct hv_device_catalogue devices;
     struct hv_cluster_doc cluster;
     struct hv_model_doc model;
     struct hv_job_doc job;
-    struct hv_job_inputs *own; /**< of a plan for many jobs: what each names itself */
+    struct hv_job_inputs *own; /**< plan for many jobs: the inputs that each job names itself */
     size_t n_own;
 };
 /** Model and job of one job of a plan; where it names none, those of the whole plan. */
@@ -36,8 +36,8 @@ struct hv_job_inputs {
     bool has_job;
 };
 /**
- * Reads what the jobs of a plan for many name themselves (none of other plans). Owner of *out, also
- * on failure: hv_job_inputs_free.
+ * Reads the inputs that the jobs of a plan for many jobs name themselves (none for other plans).
+ * Owner of *out, also on failure: hv_job_inputs_free.
  */
 enum hv_status hv_job_inputs_read(const struct hv_json *plan, const struct hv_inputs *all,
                                   struct hv_job_inputs **out, size_t *n,
@@ -49,7 +49,7 @@ struct hv_queued_job {
     double arrival_s, weight;
     double iterations;        /**< HV_UNKNOWN: without end */
     double deadline_s;        /**< from the arrival to the last iteration; HV_UNKNOWN: none */
-    int64_t n_devices;        /**< how many it asks for; 0: it does not say */
+    int64_t n_devices;        /**< number of devices that it requests; 0: not given */
     struct hv_job_inputs own; /**< model and job that it names */
 };
 /**
@@ -59,7 +59,8 @@ struct hv_queued_job {
 enum hv_status hv_queue_read(const struct hv_inputs *all, struct hv_queued_job **out, size_t *n,
                              struct hv_err *err) HV_NODISCARD;
 void hv_queue_free(struct hv_queued_job *queue, size_t n);
-/** The context of one job of a plan or queue, with what it names itself. Owner: hv_cost_free. */
+/** The context of one job of a plan or queue, with the inputs that it names itself. Owner:
+ * hv_cost_free. */
 struct hv_cost *hv_job_cost_new(const struct hv_inputs *all, const struct hv_job_inputs *own);
 /** One for each, as struct hv_eval_options takes them; NULL for none. Owner: hv_job_costs_free. */
 struct hv_cost **hv_job_costs_new(const struct hv_inputs *all, const struct hv_job_inputs *own,

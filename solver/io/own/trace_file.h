@@ -4,8 +4,7 @@
 
 #include "solver/base/json/json.h"
 
-/** Is it a whole summary: known members, times that are no less than 0? Errors: HV_EINPUT with
- * position. */
+/** Checks a summary: known members, times of at least 0. Errors: HV_EINPUT with position. */
 enum hv_status hv_trace_check(const struct hv_json *json, struct hv_err *err) HV_NODISCARD;
 
 #endif

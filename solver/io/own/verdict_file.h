@@ -1,11 +1,11 @@
-/** Verdicts as JSON: the `simulated` and `violations` members of formats.md §5. */
+/** Verdicts as JSON: the `simulated` and `violations` members of a plan file. */
 #ifndef HV_SOLVER_IO_OWN_VERDICT_FILE_H
 #define HV_SOLVER_IO_OWN_VERDICT_FILE_H
 
 #include "solver/base/json/json.h"
 #include "solver/eval/eval.h"
 
-/** What failures leave of a plan. Owner: caller. */
+/** Goodput of a plan under failures. Owner: caller. */
 json_t *hv_goodput_json(const struct hv_goodput *g);
 /** The `simulated` object. Unknown figures are null. Owner: caller (json_decref). */
 json_t *hv_verdict_simulated(const struct hv_verdict *v);

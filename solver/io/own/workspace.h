@@ -1,6 +1,6 @@
 /**
- * Workspaces (hetviz.workspace/1): which cluster, model and job belong together, which strategies
- * to run with which options, and the plans that came of it. Source: formats.md §4.
+ * Workspaces (hetviz.workspace/1): a cluster, a model and a job, strategies with their options, and
+ * the resulting plans.
  *
  * Either a folder with workspace.json, whose names are tried beside it first, or one file with
  * everything inline. As with every document the JSON tree is kept: whoever changes a workspace
@@ -56,8 +56,7 @@ enum hv_status hv_workspace_build(struct hv_workspace *out, struct hv_json json,
  * (samples/workspaces/NAME). */
 enum hv_status hv_workspace_read(struct hv_workspace *out, const char *path_or_name,
                                  struct hv_err *err) HV_NODISCARD;
-/** Where a name of the workspace leads: beside it when such a file is there, else the name itself.
- */
+/** Path of a name of the workspace: beside it when such a file exists, else the name itself. */
 void hv_workspace_resolve(const struct hv_workspace *w, const char *name, struct hv_str *out);
 /** Reads cluster, model and job (default when not given). */
 enum hv_status hv_workspace_inputs(const struct hv_workspace *w, struct hv_inputs *out,

@@ -10,12 +10,12 @@
 /** Largest number of rows and of columns. */
 #define HV_ASSIGN_MAX ((size_t)1 << 12)
 
-/** What is minimised. */
+/** Figure to minimise. */
 enum hv_assign_goal { HV_ASSIGN_SUM, HV_ASSIGN_BOTTLENECK };
 
 /** Answer; the array lives in the arena of the call. */
 struct hv_assign_result {
-    bool feasible; /**< false: `unmatched` rows at least stay without an allowed column */
+    bool feasible; /**< false: at least `unmatched` rows have no allowed column */
     bool proven;   /**< sum: the dual prices agree; bottleneck: no smaller value has a matching */
     double value;  /**< HV_UNKNOWN when infeasible */
     double bound;

@@ -2,9 +2,9 @@
  * Bounded robust least squares on numbers: Levenberg–Marquardt with finite differences, Huber
  * weights and a ridge towards prior values.
  *
- * Minimises  Σ_i w_i · ρ(r_i(x))  +  ½ Σ_k q_k · (x_k − prior_k)²  over least ≤ x ≤ most, where ρ
- * is Huber's function: r²/2 up to the threshold δ and δ·(|r| − δ/2) beyond; a small δ makes it the
- * sum of absolute values in all but name. Deterministic: the same callback gives the same bytes.
+ * Minimises Σ_i w_i · ρ(r_i(x)) + ½ Σ_k q_k · (x_k − prior_k)² over least ≤ x ≤ most, where ρ is
+ * Huber's function: r²/2 up to the threshold δ and δ·(|r| − δ/2) beyond; with a small δ it is
+ * practically the sum of absolute values. Deterministic: the same callback gives the same bytes.
  *
  * Sources: D. Marquardt, "An Algorithm for Least-Squares Estimation of Nonlinear Parameters"
  * (1963); P. Huber, "Robust Estimation of a Location Parameter" (1964); C. Broyden, "A Class of
@@ -22,7 +22,7 @@
 typedef enum hv_status hv_fit_residuals_fn(void *ctx, const double *x, double *residuals,
                                            struct hv_err *err);
 
-/** What to fit. Arrays are borrowed. */
+/** A problem. Arrays are borrowed. */
 struct hv_fit {
     size_t n_params, n_residuals;
     const double *start;        /**< n_params; clipped into the bounds */
@@ -40,7 +40,7 @@ struct hv_fit {
     void *ctx;
 };
 
-/** Where it ended. Arrays belong to the caller. */
+/** Result of a fit. Arrays belong to the caller. */
 struct hv_fit_result {
     double *x;           /**< n_params: written */
     double *residuals;   /**< n_residuals at x: written */

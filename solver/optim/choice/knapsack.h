@@ -12,7 +12,7 @@
 /** Largest number of options of all groups together. */
 #define HV_KNAPSACK_MAX_OPTIONS ((size_t)1 << 20)
 
-/** One option: what it is worth and what it takes; any finite value, weight ≥ 0. */
+/** One option: its value (any finite number) and its weight (≥ 0). */
 struct hv_knapsack_option {
     double value, weight;
 };
@@ -22,7 +22,7 @@ struct hv_knapsack_result {
     bool feasible, proven;
     double value, weight;
     double bound;   /**< no choice is worth more */
-    double excess;  /**< infeasible: what the lightest choice weighs above the capacity */
+    double excess;  /**< infeasible: excess of the lightest choice over the capacity */
     size_t *choice; /**< one per group, counted inside the group */
     const char *method;
 };

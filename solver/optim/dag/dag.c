@@ -11,7 +11,7 @@
 
 #define GUESS 1.3 /* the first splits may be this much above the bound */
 
-/* A run of groups that grows at its end: what it costs as one accelerator. */
+/* A run of groups that grows at its end: its load as one accelerator. */
 struct run {
     const struct hv__dag_index *x;
     size_t *inside; /* node → mark of the run it is in */

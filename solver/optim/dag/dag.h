@@ -28,7 +28,7 @@ struct hv_dag_edge {
     double cost;
 };
 
-/** What is minimised. */
+/** Figure to minimise. */
 enum hv_dag_objective {
     HV_DAG_MAX_LOAD, /**< the load of the busiest device: the time per sample of a stream */
     HV_DAG_LATENCY,  /**< the end of one sample, see hv_dag_latency */
@@ -57,19 +57,19 @@ struct hv_dag_result {
 };
 
 /**
- * Loads of all devices under a placement; the judge of every answer.
+ * Loads of all devices under a placement; every answer is evaluated by it.
  * @param load  n_accelerators + n_cpus numbers, written
  * Returns the largest load, or infinity when memory, classes or kinds of device are violated.
  */
 double hv_dag_judge(const struct hv_dag *g, const size_t *device, double *load);
 
 /**
- * Latency of one sample under a placement; the judge of every answer to HV_DAG_LATENCY.
+ * Latency of one sample under a placement; every answer to HV_DAG_LATENCY is evaluated by it.
  *
- * An accelerator runs its nodes as one block: it begins when the last of its inputs is there,
- * fetches each source once, computes, and hands out each of its outputs that is used elsewhere; all
- * its results are there at the end. Nodes on CPUs run as soon as their inputs are there, side by
- * side and without transfers (Tarnawski et al., 2020, section 3 and their program latency-greedy).
+ * An accelerator runs its nodes as one block: it begins when its last input has arrived, fetches
+ * each source once, computes, and sends each of its outputs that is used elsewhere; all its results
+ * are available at its end. Nodes on CPUs run as soon as their inputs are there, side by side and
+ * without transfers (Tarnawski et al., 2020, section 3 and their program latency-greedy).
  * @param end  n_accelerators + n_cpus numbers, written: when each device ends
  * Returns infinity when memory, classes or kinds of device are violated, or when two blocks wait
  * for each other. O(nodes + edges).
@@ -97,8 +97,8 @@ enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_solve_limits
  *
  * First the best splits of two topological orders (O(classes · edges + classes² · devices)); then a
  * dynamic program over all down-sets, where sets and pairs are skipped that the best split so far
- * rules out. `contiguous_proven` where that ends: at most 2^18 down-sets and 3·10^9 pairs looked
- * at. `contiguous` and `objective` are the same, the bound is the simple one. Errors: HV_ELIMIT.
+ * rules out. `contiguous_proven` where that ends: at most 2^18 down-sets and 3·10^9 pairs.
+ * `contiguous` and `objective` are the same, the bound is the simple one. Errors: HV_ELIMIT.
  */
 enum hv_status hv_dag_split(const struct hv_dag *g, const struct hv_solve_limits *limits,
                             struct hv_arena *arena, struct hv_dag_result *out,

@@ -1,4 +1,4 @@
-/** Inside of the graph placement, shared by its files; not for other modules. */
+/** Internals of the graph placement, shared by its files; not for other modules. */
 #ifndef HV_SOLVER_OPTIM_DAG_DAG_INT_H
 #define HV_SOLVER_OPTIM_DAG_DAG_INT_H
 
@@ -63,15 +63,16 @@ void hv__dag_relief(const double *accel, const double *cpu, const size_t *n_cpu_
 /** Most accelerator time that parts take off when they, divisible, get so much CPU time. O(log n).
  */
 double hv__dag_offload(const struct hv__dag_relief *r, double room);
-/** The load at which accelerators and CPUs could share the parts evenly, parts being divisible. */
+/** The load at which accelerators and CPUs could divide the parts evenly, if parts were divisible.
+ */
 double hv__dag_even_bound(const struct hv__dag_relief *r, const struct hv_dag *g);
 /** No placement is better than classes spread evenly, nor than the longest class. */
 double hv__dag_simple_bound(const struct hv__dag_index *x);
-/** One sentence for a graph that certainly has no placement: what is missing and how much; NULL
- * when there is no such simple reason. It lives in the arena. */
+/** One sentence for a graph that has no placement, with what is missing and how much; NULL when
+ * there is no such simple reason. It lives in the arena. */
 const char *hv__dag_why_infeasible(const struct hv_dag *g, struct hv_arena *arena);
 
-/** Most classes of a graph that hv__dag_exact looks at. */
+/** Most classes of a graph that hv__dag_exact accepts. */
 #define HV__DAG_EXACT_CLASSES ((size_t)64)
 /**
  * Branch and bound for the load of the busiest device. *best and device (per node) are improved
@@ -81,7 +82,8 @@ bool hv__dag_exact(const struct hv__dag_index *x, struct hv__watch *watch, struc
                    double *best, size_t *device);
 /**
  * Classes that only fit together on one accelerator (they lie on a cycle of classes), numbered in a
- * topological order of the units. On CPUs such classes could part, which the search does not try.
+ * topological order of the units. On CPUs such classes could be separated, which the search does
+ * not try.
  */
 struct hv__dag_units {
     const struct hv__dag_index *x;

@@ -11,7 +11,7 @@
 
 #define NONE UINT32_MAX
 
-/* A value and the points it is the sum of; a leaf of a node says which choice it stands for. */
+/* A value and the points it is the sum of; a leaf of a node holds its choice. */
 struct point {
     double a, b;
     uint32_t kids, n_kids, node, choice;

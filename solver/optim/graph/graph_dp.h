@@ -16,7 +16,7 @@ struct hv_graph_cost {
     double a, b;
 };
 
-/** One node: its choices and what each costs. */
+/** One node: its choices and their costs. */
 struct hv_graph_node {
     size_t n_choices;
     const struct hv_graph_cost *cost;
@@ -28,7 +28,7 @@ struct hv_graph_edge {
     const struct hv_graph_cost *cost;
 };
 
-/** In which order nodes are summed out. */
+/** Order in which nodes are eliminated. */
 enum hv_graph_method {
     HV_GRAPH_ELIMINATE, /**< always the node that leaves the smallest table */
     HV_GRAPH_CHAIN,     /**< in order of the numbers; only chains k – k + 1 are accepted */
@@ -64,10 +64,10 @@ struct hv_graph_dp_result {
 #define HV_GRAPH_MAX_POINTS ((size_t)1 << 25)
 
 /**
- * Sums nodes out one after the other (U. Bertelè and F. Brioschi, "Nonserial Dynamic Programming",
- * 1972); time and memory are exponential in the width only.
- * Errors: HV_EINPUT on bad numbers, or a graph that is no chain; HV_ELIMIT when a table would
- * exceed the limits above (it says which node and how large).
+ * Eliminates nodes one after the other (U. Bertelè and F. Brioschi, "Nonserial Dynamic
+ * Programming", 1972); time and memory are exponential in the width only. Errors: HV_EINPUT on bad
+ * numbers, or a graph that is not a chain; HV_ELIMIT when a table would exceed the limits above
+ * (the message names node and size).
  */
 enum hv_status hv_graph_dp_solve(const struct hv_graph_dp *g, struct hv_arena *arena,
                                  struct hv_graph_dp_result *out, struct hv_err *err) HV_NODISCARD;

@@ -24,7 +24,7 @@ struct hv_graph_partition {
     size_t n_nodes, n_edges, n_parts;
     const double *weight; /**< n_nodes numbers ≥ 0; NULL = 1 each */
     const struct hv_graph_partition_edge *edges;
-    const double *share; /**< n_parts: how the weight is to be shared out; NULL = evenly */
+    const double *share; /**< n_parts: target shares of the weight; NULL = equal */
     double tolerance;    /**< a part may have (1 + tolerance) times its share */
     uint64_t seed;
 };

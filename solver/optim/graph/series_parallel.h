@@ -1,5 +1,5 @@
 /**
- * Series-parallel graphs: recognised, taken apart into a tree, and folded along it.
+ * Series-parallel graphs: recognition, decomposition into a tree, and evaluation along the tree.
  *
  * A graph with one source and one sink is series-parallel when two reductions leave one edge: two
  * edges between the same vertices become one (parallel), and a vertex with one edge in and one out
@@ -26,7 +26,7 @@ struct hv_series_parallel_graph {
     size_t source, sink;
 };
 
-/** What a part of the graph is. */
+/** Kind of a part of the graph. */
 enum hv_series_parallel_kind {
     HV_SERIES_PARALLEL_EDGE, /**< one edge */
     HV_SERIES_PARALLEL_ROW,  /**< left, then the vertex, then right */
@@ -45,7 +45,7 @@ struct hv_series_parallel_part {
 /** The tree; the arrays live in the arena of the call. */
 struct hv_series_parallel_tree {
     bool complete; /**< the whole graph is one part, the last; else it is not series-parallel */
-    size_t n;      /**< parts, each behind those it is made of */
+    size_t n;      /**< parts, each behind its own parts */
     struct hv_series_parallel_part *parts;
     size_t n_left; /**< edges that no reduction removes; 1 when complete */
 };
@@ -62,7 +62,8 @@ enum hv_status hv_series_parallel_decompose(const struct hv_series_parallel_grap
                                             struct hv_series_parallel_tree *out,
                                             struct hv_err *err) HV_NODISCARD;
 
-/** How parts are priced; every function gives a value of the caller's making, or an error. */
+/** Callbacks that evaluate parts; every function returns a value of the caller's type, or an error.
+ */
 struct hv_series_parallel_ops {
     /** Value of an edge. */
     enum hv_status (*edge)(void *ctx, size_t edge, void **out, struct hv_err *err);
@@ -86,7 +87,7 @@ struct hv_series_parallel_option {
     double time, memory; /**< finite, ≥ 0 */
 };
 
-/** The ways to run an edge or a vertex; none = it costs nothing. */
+/** The ways to run an edge or a vertex; none = no cost. */
 struct hv_series_parallel_choice {
     size_t n;
     const struct hv_series_parallel_option *options;
@@ -115,7 +116,7 @@ struct hv_series_parallel_result {
     struct hv_series_parallel_point *points;
 };
 
-/** Largest number of points of all fronts, and of sums looked at for one part. */
+/** Largest number of points of all fronts, and of sums computed for one part. */
 #define HV_SERIES_PARALLEL_MAX_POINTS ((size_t)1 << 23)
 
 /**

@@ -28,7 +28,7 @@ struct watch {
 /* Which rows get an explicit slack. */
 enum slack_mode { SLACK_NONE, SLACK_REAL, SLACK_ALL };
 
-/* One attempt: which model is built and what came back. */
+/* One attempt: the variant of the model, and its result. */
 struct attempt {
     const struct hv_lp *lp;
     const struct hv__lp_scale *scale;

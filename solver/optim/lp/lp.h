@@ -1,9 +1,8 @@
 /**
- * Linear and mixed-integer programs, solved by lp_solve behind a wall that lets no wrong answer
- * pass.
+ * Linear and mixed-integer programs, solved by lp_solve; every answer is checked before it is used.
  *
- * A model is built here, in our own arrays; every solve makes a fresh lp_solve object from it. What
- * lp_solve hands back is checked against the model before anybody sees it: bounds, rows,
+ * A model is built here, in our own arrays; every solve makes a fresh lp_solve object from it. The
+ * results of lp_solve are checked against the model before they are returned: bounds, rows,
  * integrality and the objective are evaluated again, and for LPs the duals are checked as a proof
  * of their own (dual feasibility and equal objectives).
  *
@@ -39,13 +38,13 @@ struct hv_lp_term {
     double coef;
 };
 
-/** What a solve came to. */
+/** Outcome of a solve. */
 enum hv_lp_outcome {
-    HV_LP_OPTIMAL,    /**< lp_solve says optimal and the point passed our checks */
+    HV_LP_OPTIMAL,    /**< lp_solve reports an optimum and the point passed the checks */
     HV_LP_FEASIBLE,   /**< a checked point that may not be the best one */
     HV_LP_INFEASIBLE, /**< no point exists */
     HV_LP_UNBOUNDED,  /**< the objective has no limit */
-    HV_LP_STOPPED,    /**< cut short before any point was found */
+    HV_LP_STOPPED,    /**< stopped before any point was found */
     HV_LP_FAILED      /**< numerical trouble, or the point failed our checks */
 };
 
@@ -54,14 +53,14 @@ struct hv_lp_limits {
     double deadline_s;         /**< wall seconds from the start of the solve; 0 = none */
     double gap;                /**< relative gap at which the search may end; 0 = lp_solve's 1e-9 */
     int64_t max_nodes;         /**< branch-and-bound nodes; 0 = no limit */
-    bool (*cancel)(void *ctx); /**< asked now and then; true ends the solve; may be NULL */
+    bool (*cancel)(void *ctx); /**< called from time to time; true ends the solve; may be NULL */
     void *ctx;
 };
 
 /** Answer of one solve. Owner: hv_lp_result_free. */
 struct hv_lp_result {
     enum hv_lp_outcome outcome;
-    bool proven;      /**< optimal beyond lp_solve's own word, see hv_lp_solve */
+    bool proven;      /**< optimality was verified, see hv_lp_solve */
     bool stopped;     /**< a limit or the cancel callback ended it */
     double objective; /**< of x, evaluated by us; HV_UNKNOWN without a point */
     double bound;     /**< no point is better; HV_UNKNOWN when none is known */
@@ -102,10 +101,9 @@ enum hv_status hv_lp_set_objective(struct hv_lp *lp, const struct hv_lp_term *te
 /**
  * Adds a special ordered set: of these variables, in this order, at most one (type 1), or at most
  * two that are neighbours (type 2), may differ from 0 (E. Beale and J. Tomlin, 1970). Modelled with
- * binary variables and rows, so that it is guarded as every integer program: new variables are
- * appended where the variables are not binary themselves.
- * Errors: HV_EINPUT for another type, fewer than two variables, one that is named twice or has an
- * infinite bound; HV_ELIMIT.
+ * binary variables and rows, so that it is checked as every integer program: new variables are
+ * appended where the variables are not binary themselves. Errors: HV_EINPUT for another type, fewer
+ * than two variables, one that is named twice or has an infinite bound; HV_ELIMIT.
  */
 enum hv_status hv_lp_add_sos(struct hv_lp *lp, int type, const size_t *vars, size_t n,
                              struct hv_err *err) HV_NODISCARD;
@@ -116,10 +114,11 @@ size_t hv_lp_n_vars(const struct hv_lp *lp);
  * Solves the model; the model stays as it is and can be extended and solved again.
  *
  * `proven` is true when: the point passes our own evaluation of bounds, rows, integrality and
- * objective; for LPs, the duals are feasible and their objective equals the primal one; for
- * integer programs, lp_solve ended with status 0 and took no improvement step (bb_deltaOF = 0).
- * An infeasible or unbounded outcome is lp_solve's word except where bounds or empty rows decide
- * it. Errors: HV_EINTERNAL only when lp_solve refuses the model; outcomes are not errors.
+ * objective; for LPs, the duals are feasible and their objective equals the primal one; for integer
+ * programs, lp_solve ended with status 0 and took no improvement step (bb_deltaOF = 0). An
+ * infeasible or unbounded outcome is taken from lp_solve without a proof, except where bounds or
+ * empty rows decide it. Errors: HV_EINTERNAL only when lp_solve refuses the model; outcomes are not
+ * errors.
  */
 enum hv_status hv_lp_solve(const struct hv_lp *lp, const struct hv_lp_limits *limits,
                            struct hv_lp_result *out, struct hv_err *err) HV_NODISCARD;
@@ -130,7 +129,7 @@ void hv_lp_result_free(struct hv_lp_result *r);
 struct hv_lp_range {
     double from, till;
 };
-/** How far numbers of a model may move, each alone. Owner: hv_lp_ranges_free. */
+/** Ranges in which the numbers of a model may change, each alone. Owner: hv_lp_ranges_free. */
 struct hv_lp_ranges {
     size_t n_vars, n_rows;
     struct hv_lp_range *cost; /**< n_vars: objective coefficients for which x stays optimal */

@@ -1,4 +1,4 @@
-/** Inside of the LP model, shared by the builder and the solver; not for other modules. */
+/** Internals of the LP model, shared by the builder and the solver; not for other modules. */
 #ifndef HV_SOLVER_OPTIM_LP_LP_INT_H
 #define HV_SOLVER_OPTIM_LP_LP_INT_H
 

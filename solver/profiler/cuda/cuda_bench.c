@@ -180,7 +180,7 @@ static double now_s(void *self)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The card and what it says about itself. */
+/* Opens the card and reads its description. */
 struct opened {
     struct hv__cuda cuda;
     struct hv_bench_card card;

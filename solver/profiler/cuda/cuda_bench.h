@@ -9,7 +9,7 @@
  * when there is no card, no driver or no such number, with the driver's words.
  */
 enum hv_status hv_cuda_open(int device, struct hv_bench *out, struct hv_err *err) HV_NODISCARD;
-/** Gives everything back. */
+/** Frees all resources. */
 void hv_cuda_close(struct hv_bench *b);
 
 #endif

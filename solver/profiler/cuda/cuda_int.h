@@ -66,7 +66,7 @@ enum hv_status hv__prepare_memory(struct hv__cuda *c, struct hv__op *op, struct 
 enum hv_status hv__prepare_copy(struct hv__cuda *c, struct hv__op *op, struct hv_err *err);
 enum hv_status hv__prepare_collective(struct hv__cuda *c, struct hv__op *op, struct hv_err *err);
 
-/** Loads cuDNN, NCCL and NVML where they are; the text says which version, "" none. */
+/** Loads cuDNN, NCCL and NVML where they are installed; the text names the version, "" none. */
 void hv__attention_open(struct hv__cuda *c, char *version, size_t cap);
 void hv__attention_close(struct hv__cuda *c);
 void hv__collective_open(struct hv__cuda *c, char *version, size_t cap);

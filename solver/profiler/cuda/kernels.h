@@ -1,4 +1,5 @@
-/** The kernels that only move memory, and what fills memory with numbers. C side of kernels.cu. */
+/** The kernels that only move memory, and a function that fills memory with numbers. C side of
+ * kernels.cu. */
 #ifndef HV_SOLVER_PROFILER_CUDA_KERNELS_H
 #define HV_SOLVER_PROFILER_CUDA_KERNELS_H
 

@@ -1,7 +1,7 @@
 /*
- * The event-driven engine: a clock, a heap of what happens next, and per resource what is ready.
- * All that happens at one moment is taken in before anything starts. What a pipeline asks of it is
- * translated in solver/sim/pipeline/play.c.
+ * The event-driven engine: a clock, a heap of events, and per resource a heap of ready tasks. All
+ * events of one moment are processed before any task starts. solver/sim/pipeline/play.c translates
+ * pipelines for it.
  */
 #include "solver/base/str.h"
 #include "solver/sim/events/events_int.h"
@@ -55,7 +55,7 @@ static bool may_stop(const struct hv__player *y, int32_t t)
     return may;
 }
 
-/* asks the tasks that keep t from its resources to stop at their next piece */
+/* makes the tasks that keep t from its resources stop at their next piece */
 static void ask_for_room(struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;

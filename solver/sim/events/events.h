@@ -1,10 +1,11 @@
 /**
- * Task graphs played event by event, for everything that a fixed order cannot say: priorities,
- * credits, work that may be interrupted between pieces, tasks that hold several resources at once,
- * memory that is limited, durations that jitter, and ranks that take the next thing that is ready.
+ * Event-driven simulation of task graphs, for everything that a fixed order cannot express:
+ * priorities, credits, work that may be interrupted between pieces, tasks that hold several
+ * resources at once, memory that is limited, durations that jitter, and ranks that take the next
+ * thing that is ready.
  *
- * Where order and durations are all there is, hv_tasks_run and hv_pipe_time give the same answer in
- * one pass.
+ * For a fixed order with given durations, hv_tasks_run and hv_pipe_time give the same answer in one
+ * pass.
  */
 #ifndef HV_SOLVER_SIM_EVENTS_EVENTS_H
 #define HV_SOLVER_SIM_EVENTS_EVENTS_H
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What a free resource does next. */
+/** Rule by which a free resource chooses its next task. */
 enum hv_queue_rule {
     HV_QUEUE_PRIORITY, /**< the ready task of highest priority; ties, also between tasks that keep
                           each other from several resources: one already begun, then the lowest
@@ -37,7 +38,7 @@ struct hv_event_task {
     bool may_jump;                 /**< HV_QUEUE_ORDER with look_ahead: may go before its turn */
 };
 
-/** Tasks, what they hold and what they wait for. Borrowed. */
+/** Tasks with their resources and dependencies. Borrowed. */
 struct hv_event_graph {
     size_t n_tasks, n_resources, n_memories, n_pools;
     const struct hv_event_task *tasks;
@@ -49,18 +50,18 @@ struct hv_event_graph {
     const int32_t *pool_credits;     /**< [n_pools] */
 };
 
-/** How to play. `{0}` = durations as given, strict orders. */
+/** Settings of a simulation. `{0}` = durations as given, strict orders. */
 struct hv_event_rules {
     double jitter;      /**< standard deviation of the logarithm of a factor of mean 1 on every
                            duration */
     uint64_t seed;      /**< the factor of a task depends on this and its index alone */
     int32_t look_ahead; /**< see HV_QUEUE_ORDER */
-    /** Writes what messages call a task into buf; NULL = "task 7". */
+    /** Writes the name of a task for messages into buf; NULL = "task 7". */
     const char *(*name)(const void *ctx, int32_t task, char *buf, size_t cap);
     const void *ctx;
 };
 
-/** What came out. Allocate with hv_events_run_new. */
+/** Result of a simulation. Allocate with hv_events_run_new. */
 struct hv_event_run {
     double *start_s, *end_s; /**< [n_tasks]; of an interrupted task its first start and last end */
     double *busy_s;          /**< [n_resources] */
@@ -73,11 +74,11 @@ struct hv_event_run {
 void hv_events_run_new(struct hv_arena *a, const struct hv_event_graph *g,
                        struct hv_event_run *out);
 /**
- * Plays the graph. Deterministic. A task starts when all it waits for has ended (and its lags have
- * passed), all its resources are free and offer it, its credits are there and its bytes fit.
- * Errors: HV_EUSAGE for indexes or numbers out of range; HV_ENO when nothing runs and tasks are
- * left: the message names up to eight blocked heads and what each waits for.
- * O((tasks + deps) log tasks); where tasks hold several resources, O(resources) more per start.
+ * Simulates the graph. Deterministic. A task starts when its dependencies have ended (and its lags
+ * have passed), all its resources are free and offer it, its credits are available and its bytes
+ * fit. Errors: HV_EUSAGE for indexes or numbers out of range; HV_ENO when nothing runs and tasks
+ * are left: the message names up to eight blocked heads and what each waits for. O((tasks + deps)
+ * log tasks); where tasks hold several resources, O(resources) more per start.
  */
 enum hv_status hv_events_run(const struct hv_event_graph *g, const struct hv_event_rules *rules,
                              struct hv_event_run *run, struct hv_err *err) HV_NODISCARD;

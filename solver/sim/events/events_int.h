@@ -1,5 +1,5 @@
 /**
- * The inside of the event-driven engine, shared by events.c and setup.c.
+ * Internals of the event-driven engine, shared by events.c and setup.c.
  */
 #ifndef HV_SOLVER_SIM_EVENTS_EVENTS_INT_H
 #define HV_SOLVER_SIM_EVENTS_EVENTS_INT_H
@@ -7,9 +7,9 @@
 #include "solver/sim/events/events.h"
 #include "solver/sim/events/heap.h"
 
-/** What can happen; an event's id is task · EVENTS + kind */
+/** Kinds of events; an event's id is task · EVENTS + kind */
 enum { END, ARRIVAL, CUT, EVENTS };
-/** Where a task is. */
+/** State of a task. */
 enum hv__event_state { WAITING, READY, RUNNING, DONE };
 
 /** One task while it is played */
@@ -22,7 +22,7 @@ struct hv__event_progress {
     bool begun, to_cut;
 };
 
-/** A graph while it is played; what the lists hold is said at each. */
+/** A graph during a simulation. */
 struct hv__player {
     const struct hv_event_graph *g;
     const struct hv_event_rules *rules;

@@ -1,7 +1,7 @@
 /*
  * Requests in a queue with many slots: a heap of the times at which slots come free, places that
- * requests fill on their way, and quantiles of what was seen. Not for batches: the caller says how
- * long a request holds its slot.
+ * requests fill on their way, and quantiles of the results. There are no batches: the caller gives
+ * the time that a request holds its slot.
  */
 #include "solver/sim/events/requests.h"
 

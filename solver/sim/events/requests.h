@@ -1,7 +1,7 @@
 /**
  * Requests in a queue: how long they wait for one of many equal slots, event by event, and the
  * closed form beside it; and for room in the places that they pass, such as caches. Pure numbers:
- * what a slot or a place is, and how long a request holds it, is the caller's knowledge.
+ * the caller defines slots and places and gives the time that a request holds them.
  */
 #ifndef HV_SOLVER_SIM_EVENTS_REQUESTS_H
 #define HV_SOLVER_SIM_EVENTS_REQUESTS_H
@@ -19,12 +19,12 @@ struct hv_request_class {
     double share;   /**< of all requests; the shares add up to 1 */
     double first_s; /**< from the start to the first token, > 0 */
     double whole_s; /**< from the start to the last token, ≥ first_s: so long it holds its slot */
-    double size;    /**< what it takes of every place that it passes, as long */
+    double size;    /**< room that it takes in every place that it passes, for as long */
 };
 
 /** Where requests come in and go out. */
 enum { HV_REQUESTS_END = -1 };
-/** A way from place to place, and how much of what comes to `from` shall take it. */
+/** A link from place to place, and the share of the requests at `from` that shall take it. */
 struct hv_request_link {
     int from, to; /**< places, or HV_REQUESTS_END */
     double weight;
@@ -33,8 +33,8 @@ struct hv_request_link {
 /** Places with limited room. A request goes from link to link: at every place it takes the one
  * whose load with it, over its weight, is least (interleaved weighted round robin), among those
  * whose place stays below the mark with it, or is empty (Helix, Mei et al., ASPLOS'25: nodes above
- * the high-water mark are masked). Where none is left the request waits, and all behind it, until
- * another ends. */
+ * the high-water mark are masked). Where no link is left the request, and all behind it, wait
+ * until another request ends. */
 struct hv_request_places {
     const double *room; /**< [n], in the unit of `size`; HUGE_VAL: no limit */
     size_t n;
@@ -43,7 +43,7 @@ struct hv_request_places {
     double mark_frac; /**< of the room, in (0, 1] */
 };
 
-/** What comes and what serves it. */
+/** Arrivals and slots. */
 struct hv_requests {
     double per_s; /**< mean rate of a Poisson process, > 0 */
     size_t slots; /**< requests served at the same time, 1 … HV_REQUESTS_SLOTS_MAX */

@@ -1,6 +1,6 @@
 /*
- * What the event-driven engine needs before the first moment: tasks checked, lists of who waits for
- * whom and what runs where, durations with their jitter.
+ * Preparation of the event-driven engine: checks of tasks, lists of dependencies and of tasks by
+ * resource, durations with jitter.
  */
 #include "solver/base/rng.h"
 #include "solver/sim/events/events_int.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What a resource stands for. */
+/** Kind of a resource. */
 enum hv_resource_kind {
     HV_RESOURCE_COMPUTE,
     HV_RESOURCE_LINK,
@@ -18,7 +18,7 @@ enum hv_resource_kind {
     HV_RESOURCE_KIND_N
 };
 
-/** Most different causes a caller can tell apart. */
+/** Largest number of different causes. */
 #define HV_TASK_CAUSES 16
 
 /** One task. */
@@ -26,10 +26,10 @@ struct hv_task {
     double duration_s;
     double start_bytes, end_bytes; /**< added at its start and at its end (negative = given back) */
     int32_t resource;
-    uint8_t cause; /**< the caller's own mark, < HV_TASK_CAUSES; exposed time is told by it */
+    uint8_t cause; /**< the caller's own mark, < HV_TASK_CAUSES; exposed time is summed by it */
 };
 
-/** Tasks and what they wait for. Borrowed by every call. */
+/** Tasks and their dependencies. Borrowed by every call. */
 struct hv_task_graph {
     size_t n_tasks, n_resources;
     const struct hv_task *tasks;
@@ -38,7 +38,7 @@ struct hv_task_graph {
     const int32_t *dep;                     /**< tasks that must have ended */
 };
 
-/** What came out. Allocate with hv_tasks_run_new. */
+/** Result of a run. Allocate with hv_tasks_run_new. */
 struct hv_task_run {
     double *start_s, *end_s; /**< [n_tasks] */
     double *busy_s;          /**< [n_resources] */

@@ -1,7 +1,7 @@
 /**
  * Workers that train at their own pace: each repeats a clock of work (a mini-batch, or a wave of a
- * pipeline) and shares what it learned through a server or with others, waiting only as far as its
- * rule demands.
+ * pipeline) and exchanges its updates through a server or with other workers, waiting only as its
+ * rule requires.
  */
 #ifndef HV_SOLVER_SIM_EVENTS_WORKERS_H
 #define HV_SOLVER_SIM_EVENTS_WORKERS_H
@@ -12,17 +12,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Who waits for whom. */
+/** Synchronization rules. */
 enum hv_workers_kind {
     /** Parameter server: after every clock a worker pushes and pulls, and waits for both; it begins
      * clock c (from 0) when everybody's push of clock c − 1 − D has arrived and been pulled. */
     HV_WORKERS_PS,
-    /** Wave-synchronous parallel (HetPipe, ATC'20, section 5): pushes go on behind the next clock;
+    /** Wave-synchronous parallel (HetPipe, ATC'20, section 5): pushes overlap with the next clock;
      * clock c begins when everybody's push of clock c − 1 − D has arrived and been pulled. */
     HV_WORKERS_WSP,
-    /** Partial reduce: as soon as `group` workers are through, they average and go on. */
+    /** Partial reduce: as soon as `group` workers are ready, they average and continue. */
     HV_WORKERS_PARTIAL,
-    /** Gossip (AD-PSGD): who is through averages with one it draws, which is not held up. */
+    /** Gossip (AD-PSGD): a worker that is ready averages with a randomly drawn one, which does not
+     * wait. */
     HV_WORKERS_GOSSIP,
     HV_WORKERS_KIND_N
 };
@@ -30,7 +31,7 @@ enum hv_workers_kind {
 /** "ps", "wsp", "partial_reduce", "gossip". */
 extern const char *const hv_workers_words[HV_WORKERS_KIND_N];
 
-/** A question. Arrays are borrowed. */
+/** Input of a simulation. Arrays are borrowed. */
 struct hv_workers {
     enum hv_workers_kind kind;
     size_t n;
@@ -54,16 +55,16 @@ struct hv_workers {
      */
     double (*exchange_s)(void *ctx, const size_t *members, size_t n);
     void *ctx;
-    size_t keep;           /**< partial reduce: how many of the first groups are told */
+    size_t keep;           /**< partial reduce: number of the first groups in the result */
     const double *weights; /**< gossip: [n × n] how often row draws column, NULL = all alike */
-    double horizon_s;      /**< how long is played */
+    double horizon_s;      /**< simulated time */
     double jitter; /**< standard deviation of the logarithm of a factor of mean 1 on every clock */
     uint64_t seed;
 };
 
-/** Steps of staleness told apart; the last stands for all above. */
+/** Distinct steps of staleness; the last one includes all above. */
 #define HV_WORKERS_STALENESS 64
-/** Most clocks that are played. */
+/** Largest number of simulated clocks. */
 #define HV_WORKERS_CLOCKS_MAX 10000000
 
 /** Workers that averaged among themselves. */
@@ -73,7 +74,7 @@ struct hv_workers_group {
     size_t n;
 };
 
-/** What came out. Owner: the arena. */
+/** Result of a simulation. Owner: the arena. */
 struct hv_workers_run {
     double *rate_per_s; /**< [n] clocks ended in the second half of the horizon */
     double *wait_frac;  /**< [n] share of the horizon spent waiting for others, without hops */
@@ -98,9 +99,9 @@ struct hv_workers_run {
 double hv_workers_mixing_rho(const double *mixing, size_t n);
 
 /**
- * Plays the workers. Deterministic. Errors: HV_EUSAGE for numbers out of range; HV_ELIMIT for more
- * than HV_WORKERS_CLOCKS_MAX clocks. O(clocks · (log n + n)) at worst, O(clocks log n) where nobody
- * waits for the slowest.
+ * Simulates the workers. Deterministic. Errors: HV_EUSAGE for numbers out of range; HV_ELIMIT for
+ * more than HV_WORKERS_CLOCKS_MAX clocks. O(clocks · (log n + n)) at worst, O(clocks log n) where
+ * nobody waits for the slowest.
  */
 enum hv_status hv_workers_run(struct hv_arena *a, const struct hv_workers *w,
                               struct hv_workers_run *out, struct hv_err *err) HV_NODISCARD;

@@ -1,6 +1,6 @@
 /*
- * The controller of Partial Reduce: who averages with whom (Miao et al., SIGMOD'21, section 4), and
- * how fast groups mix (section 5). When things happen is in workers.c.
+ * The controller of Partial Reduce: the members of groups (Miao et al., SIGMOD'21, section 4), and
+ * the rate of mixing (section 5). The times are in workers.c.
  */
 #include "solver/sim/events/workers_int.h"
 

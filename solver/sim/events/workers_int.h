@@ -1,4 +1,4 @@
-/** Inside of the workers: which of a queue average next. */
+/** Internals of the workers: the next group to average from a queue. */
 #ifndef HV_SOLVER_SIM_EVENTS_WORKERS_INT_H
 #define HV_SOLVER_SIM_EVENTS_WORKERS_INT_H
 

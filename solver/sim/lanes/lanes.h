@@ -1,8 +1,8 @@
 /**
  * Timelines for painters: lanes of spans with level of detail.
  *
- * What covers a window of a lane is told from a fixed number of entries of tables, however many
- * spans fall into it, so a picture costs O(its columns). Built once, then only read.
+ * The cover of a window of a lane is read from a fixed number of table entries, however many spans
+ * fall into it, so a picture takes O(its columns). Built once, then only read.
  */
 #ifndef HV_SOLVER_SIM_LANES_LANES_H
 #define HV_SOLVER_SIM_LANES_LANES_H
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Kinds of spans a caller can tell apart. */
+/** Largest number of different kinds of spans. */
 #define HV_SPAN_KINDS 16
 
 /** One span. 32 bytes: two share a cache line and none lies in two. */
@@ -67,7 +67,7 @@ struct hv_lanes {
     size_t left_bytes, taken_bytes; /**< of the room; of all rooms so far */
 };
 
-/** What covers a window. */
+/** Cover of a window. */
 struct hv_cover {
     double busy_frac; /**< covered share of the window, 0…1 */
     double kind_frac; /**< share of the window covered by the dominant kind */

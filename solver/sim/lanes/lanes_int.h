@@ -1,6 +1,6 @@
 /**
- * The inside of timelines with level of detail, shared by build.c, which makes what lanes.c
- * reads; what it is good for stands there.
+ * Internals of timelines with level of detail, shared by build.c, which makes the tables, and
+ * lanes.c, which reads them and explains them.
  */
 #ifndef HV_SOLVER_SIM_LANES_LANES_INT_H
 #define HV_SOLVER_SIM_LANES_LANES_INT_H

@@ -1,6 +1,6 @@
 /*
- * Who sends when, and whether links have more to carry than they can. What happens then is played
- * in play.c.
+ * Times of transfers, and the check whether links are overloaded. play.c simulates the run in this
+ * case.
  */
 #include "solver/sim/links/links_int.h"
 

@@ -1,17 +1,18 @@
 /**
  * Pipelines whose transfers share links.
  *
- * hv_pipe_time lets every hop take its own time, whatever else is under way. Here a hop is a bundle
- * of flows over links, and what is under way at the same time shares them: flows that meet get
- * equal rates (max-min fair, as TCP and RDMA come close to; Bertsekas and Gallager, Data Networks,
- * 6.5.2), each as fast as its slowest link lets it. Pipelines are played together, event by event.
+ * hv_pipe_time gives every hop its own time, whatever other transfers are in progress. Here a hop
+ * is a bundle of flows over links, and simultaneous transfers share the links: flows on the same
+ * link get equal rates (max-min fair, as TCP and RDMA come close to; Bertsekas and Gallager, Data
+ * Networks, 6.5.2), each limited by its slowest link. Pipelines are simulated together, event by
+ * event.
  */
 #ifndef HV_SOLVER_SIM_LINKS_LINKS_H
 #define HV_SOLVER_SIM_LINKS_LINKS_H
 
 #include "solver/sim/pipeline/pipeline.h"
 
-/** What one transfer asks of a link: seconds at the link's full rate. */
+/** Load of one transfer on a link: seconds at the link's full rate. */
 struct hv_link_load {
     int32_t link;
     double busy_s;
@@ -24,13 +25,13 @@ struct hv_link_hop {
     double flow_bytes; /**< of one flow of it; flows of different transfers that meet get equal
                           rates */
     const struct hv_link_load *loads;
-    size_t n_loads; /**< 0: takes latency_s + bytes_s whatever else is under way */
+    size_t n_loads; /**< 0: takes latency_s + bytes_s independently of other transfers */
 };
 
-/** What the operations of a rank ask of links while they run: exchanges inside them. */
+/** Load of a rank's operations on links while they run: communication inside passes. */
 struct hv_link_rank {
     const struct hv_link_load *loads; /**< busy_s: of a second of exchanges */
-    size_t n_loads;                   /**< 0: its operations take what they take */
+    size_t n_loads;                   /**< 0: its operations keep their durations */
     double flow_bytes_per_s;          /**< of one of its flows, with the links to itself */
 };
 
@@ -39,7 +40,7 @@ struct hv_link_pipe {
     const struct hv_pipe *g;
     const struct hv_pipe_cost *c;
     const struct hv_link_hop *hops;   /**< [g->n_hops] */
-    const struct hv_link_rank *ranks; /**< [n_ranks], NULL: no operation asks for links */
+    const struct hv_link_rank *ranks; /**< [n_ranks], NULL: no operation uses links */
     const double *frac; /**< [n_pipes × n_stages × HV_OP_KIND_N] with ranks: share of an operation's
                            time that its exchanges take, alone. They are spread evenly over it */
     struct hv_pipe_run *run; /**< as hv_pipe_time left it */
@@ -51,7 +52,7 @@ struct hv_links {
     size_t n_pipes, n_links;
 };
 
-/** When one transfer is on the wire, and how much of its links it keeps busy. */
+/** Start and end of one transfer on the network, and the share of its links that it uses. */
 struct hv_link_transfer {
     double start_s, end_s; /**< of its bytes, without latency */
     size_t pipe;
@@ -59,15 +60,15 @@ struct hv_link_transfer {
 };
 
 /**
- * Does any link have to carry more than it can, in the runs as they are? If not, they are exact as
- * they stand. O(edges + transfers of a link · log of its hops).
+ * True where any link is overloaded in the given runs. If not, the runs are exact. O(edges +
+ * transfers of a link · log of its hops).
  */
 bool hv_links_crowded(const struct hv_links *s);
 
 /**
- * Plays all pipes, with operations that last longer where their exchanges get less of a link, and
- * replaces their runs (starts, ends, sums, and hv_pipe_run.edge_s, from `a`). O(operations · log +
- * transfers · what shares links with each at its time).
+ * Simulates all pipes, with operations that last longer where their communication gets less of a
+ * link, and replaces their runs (starts, ends, sums, and hv_pipe_run.edge_s, from `a`).
+ * O(operations · log + transfers · what shares links with each at its time).
  */
 void hv_links_play(struct hv_arena *a, const struct hv_links *s);
 

@@ -1,4 +1,4 @@
-/** Between the files of shared links: rates of what is under way. */
+/** Shared by the files of shared links: rates of transfers in progress. */
 #ifndef HV_SOLVER_SIM_LINKS_LINKS_INT_H
 #define HV_SOLVER_SIM_LINKS_LINKS_INT_H
 
@@ -20,7 +20,7 @@ struct hv__flight {
     size_t mark; /**< of the last search that found it */
 };
 
-/** A link: hops over it, and what they ask of it. */
+/** A link: the hops that use it, and their loads. */
 struct hv__on_link {
     const int32_t *hops;
     size_t n, mark;
@@ -29,7 +29,7 @@ struct hv__on_link {
     double sum;  /**< share of it that the others ask for per unit of flow rate */
 };
 
-/** A rank whose operations ask for links: what its flight asks of them at the moment. */
+/** A rank whose operations use links: the present load of its flight. */
 struct hv__exchange {
     size_t pipe;
     int32_t rank;

@@ -1,7 +1,8 @@
 /*
- * Plays pipelines whose transfers share links, event by event: an operation ends and what it has
- * made is sent; a transfer lands, others get its rate, and who waited for it may start. Transfers
- * of one hop go one after the other, as sends on one channel do.
+ * Simulates pipelines whose transfers share links, event by event: when an operation ends, its
+ * output is sent; when a transfer ends, other transfers get its rate, and the operations that
+ * waited for it may start. Transfers of one hop run one after the other, as sends on one channel
+ * do.
  */
 #include "solver/sim/events/heap.h"
 #include "solver/sim/links/links_int.h"
@@ -185,7 +186,7 @@ static void tell_end(struct play *y, struct played *x, int32_t rank)
     }
 }
 
-/* when the next node of a rank that asks for links starts, once that is known */
+/* schedules the start of the next node of a rank that uses links, once it is known */
 static void tell_start(struct play *y, struct played *x, int32_t rank)
 {
     const struct hv_pipe *g = x->p->g;
@@ -312,7 +313,7 @@ double hv_links_node_frac(const struct hv_pipe *g, const double *frac, int32_t n
     return most;
 }
 
-/* the next node of a rank that asks for links starts */
+/* starts the next node of a rank that uses links */
 static void start_exchange(struct play *y, size_t exchange, double now_s)
 {
     const struct hv__exchange *e = &y->sky.exchanges[exchange];
@@ -328,7 +329,7 @@ static void start_exchange(struct play *y, size_t exchange, double now_s)
     }
 }
 
-/* the node that runs on a rank that asks for links has ended */
+/* ends the node that runs on a rank that uses links */
 static void end_exchange(struct play *y, struct played *x, int32_t rank, double now_s)
 {
     int32_t node = x->next[rank] - 1;

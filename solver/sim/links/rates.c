@@ -1,4 +1,4 @@
-/* Rates of transfers that share links: max-min fair among flows. When they start is played in
+/* Rates of transfers that share links: max-min fair among flows. Their start times are simulated in
  * play.c. */
 #include "solver/sim/links/links_int.h"
 

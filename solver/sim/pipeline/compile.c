@@ -1,6 +1,6 @@
 /*
- * From an order to a graph of who waits for whom, and proof that it can run. Prices belong to
- * pipeline.c.
+ * From an order to a graph of dependencies, with a proof that it has no deadlock. Durations are
+ * applied in pipeline.c.
  *
  * A chain of stages without overlapped pairs, by far the usual case, gives every node one data edge
  * at most; then `dep` holds it and no list of edges is kept.

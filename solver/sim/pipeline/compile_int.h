@@ -1,16 +1,15 @@
-/** From an order to a graph: what its making (compile.c) and its sorting (sort.c)
- * share. */
+/** From an order to a graph: declarations shared by compile.c and sort.c. */
 #ifndef HV_SOLVER_SIM_PIPELINE_COMPILE_INT_H
 #define HV_SOLVER_SIM_PIPELINE_COMPILE_INT_H
 
 #include "solver/sim/pipeline/pipeline.h"
 
-/** What ops of one (backward, pipe, stage) of a chain wait for. */
+/** Dependency of the ops of one (backward, pipe, stage) of a chain. */
 struct hv__link {
     int32_t stage, rank; /**< stage on the other end, -1 = none, and who runs it */
 };
 
-/** What exists only while compiling. */
+/** Temporary data of the compilation. */
 struct hv__compiler {
     const struct hv_schedule *s;
     struct hv_pipe *g;
@@ -32,7 +31,7 @@ static inline size_t hv__slot(const struct hv_schedule *s, int32_t stage, const 
            (size_t)q;
 }
 
-/** Says that an op waits for one of `stage` which is not there. */
+/** Reports that an op waits for one of `stage` that does not exist. */
 enum hv_status hv__missing(const struct hv__compiler *c, const struct hv_op *op, int32_t rank,
                            int32_t stage) HV_NODISCARD;
 /** Fills g->stretches, and dep where there is one. Errors: HV_ENO, HV_EINPUT as hv_pipe_compile. */

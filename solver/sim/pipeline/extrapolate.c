@@ -1,6 +1,6 @@
 /*
- * Time of very many micro-batches from few: by folding where that is proved (fold.c), otherwise by
- * the period of the steady state (steady.c).
+ * Time of very many micro-batches from few: by folding where it is proven exact (fold.c), otherwise
+ * by the period of the steady state (steady.c).
  */
 #include "solver/sim/pipeline/steady.h"
 

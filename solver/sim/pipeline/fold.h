@@ -1,5 +1,5 @@
 /**
- * Runs of very many micro-batches, told exactly from short ones.
+ * Runs of very many micro-batches, computed exactly from short ones.
  *
  * The order of a schedule for more micro-batches is usually that for fewer with the same stretch of
  * every rank put in several times, each time for later micro-batches. Where all of a few such
@@ -14,12 +14,12 @@
 struct hv_fold {
     struct hv_schedule s;      /**< the short order */
     struct hv_pipe g;          /**< compiled */
-    struct hv_pipe_run run;    /**< of the whole: what comes behind what was left out lies where it
-                                  would lie; the sums are those of the whole */
+    struct hv_pipe_run run;    /**< of the whole run: operations behind the omitted part have their
+                                  final times; the sums are those of the whole run */
     struct hv_pipe_rank *idle; /**< [n_ranks] of the whole, as hv_pipe_idle */
     int64_t more; /**< micro-batches that were left out of the middle: s.n_micro_batches and these
                      are the whole */
-    double period_s; /**< what `step` micro-batches more cost */
+    double period_s; /**< time of `step` further micro-batches */
     int32_t step;
 };
 

@@ -1,9 +1,9 @@
 /**
  * Time of a pipeline schedule.
  *
- * Two steps: hv_pipe_compile turns an order into a graph (who waits for whom) once; hv_pipe_time
- * prices it, as often as durations change, in one pass without a heap. Everything else reads the
- * priced run: idle time by cause, memory, critical path, slack.
+ * Two steps: hv_pipe_compile turns an order into a graph of dependencies once; hv_pipe_time prices
+ * it, as often as durations change, in one pass without a heap. Everything else reads the priced
+ * run: idle time by cause, memory, critical path, slack.
  *
  * Rules (the same for every schedule):
  *   F(s,i,q) waits for F of the stages before s, and for F(s,i,q−1) where there are token slices;
@@ -123,7 +123,7 @@ struct hv_pipe_cost {
     double hop_all_s;
 };
 
-/** Cost of a hop by its index, 0 for none. */
+/** Time of a hop by its index, 0 for none. */
 static inline double hv_pipe_hop_s(const struct hv_pipe_cost *c, int32_t hop)
 {
     return hop < 0 ? 0 : c->hop_s ? c->hop_s[hop] : c->hop_all_s;
@@ -151,8 +151,8 @@ struct hv_pipe_run {
     double bubble_frac;    /**< idle share of the ranks over the makespan */
     double span_bubble_frac; /**< 1 − busy / (ranks × longest span): bubble rate of the zero-bubble
                                 papers */
-    const double *edge_s;    /**< [hv_pipe_n_all_edges] what each data edge took, where transfers
-                                shared    links (sim/links/links.h); NULL: what hops cost */
+    const double *edge_s; /**< [hv_pipe_n_all_edges] time of each data edge, where transfers shared
+                             links (sim/links/links.h); NULL: the times of hops */
 };
 
 /** Seconds between the end of an edge's sender and its arrival, in a run. */
@@ -241,7 +241,7 @@ void hv_pipe_peaks(const struct hv_pipe *g, const struct hv_pipe_run *run,
 size_t hv_pipe_trace(const struct hv_pipe *g, const struct hv_pipe_run *run,
                      const struct hv_pipe_memory *mem, int32_t rank, struct hv_memory_step *out);
 
-/** Why a node on the critical path could not start earlier. */
+/** Reason why a node on the critical path could not start earlier. */
 enum hv_pipe_reason {
     HV_PIPE_START, /**< it starts at 0 */
     HV_PIPE_ORDER, /**< the op before it on its rank */
@@ -251,7 +251,7 @@ enum hv_pipe_reason {
 /** One link of the critical path. */
 struct hv_pipe_link {
     int32_t node;
-    enum hv_pipe_reason reason; /**< what tied it to the link before */
+    enum hv_pipe_reason reason; /**< dependency on the link before */
     double hop_s;               /**< cost of that hop, 0 without */
 };
 /** The critical path from start to the last end, in time order. Owner: the arena. O(path + edges on

@@ -1,10 +1,10 @@
-/** What the files about priced pipelines share. Not for other rooms. */
+/** Declarations shared by the files about priced pipelines. Not for other rooms. */
 #ifndef HV_SOLVER_SIM_PIPELINE_PIPELINE_INT_H
 #define HV_SOLVER_SIM_PIPELINE_PIPELINE_INT_H
 
 #include "solver/sim/pipeline/pipeline.h"
 
-/** Is node y of h what node x of g is, d micro-batches later? */
+/** True where node y of h equals node x of g, d micro-batches later. */
 bool hv__same_node(const struct hv_pipe *g, int32_t x, const struct hv_pipe *h, int32_t y,
                    int32_t d);
 

@@ -1,13 +1,13 @@
 /**
- * A pipeline played event by event: the same order with limited memory, with durations that jitter,
- * or with ranks that take what is ready instead of waiting for their turn.
+ * Event-driven simulation of a pipeline: the same order with limited memory, with jitter of
+ * durations, or with ranks that run a ready operation before its turn.
  */
 #ifndef HV_SOLVER_SIM_PIPELINE_PLAY_H
 #define HV_SOLVER_SIM_PIPELINE_PLAY_H
 
 #include "solver/sim/pipeline/pipeline.h"
 
-/** How to play. `{0}` = as hv_pipe_time. */
+/** Settings of a simulation. `{0}` = as hv_pipe_time. */
 struct hv_pipe_play {
     double jitter; /**< standard deviation of the logarithm of a factor of mean 1 on every op */
     uint64_t seed; /**< of the jitter */
@@ -15,16 +15,16 @@ struct hv_pipe_play {
                            so many behind it; 0 = waits */
     unsigned jump; /**< kinds (1 << kind) that may be taken so, e.g. 1 << HV_OP_F as Varuna does
                       (EuroSys 2022, section 4) */
-    const double *limit_bytes;           /**< [n_ranks] what a rank may hold, or NULL: no limit */
-    const struct hv_pipe_memory *memory; /**< what ops hold; needed for limit_bytes. Without
-                                            transient bytes */
+    const double *limit_bytes; /**< [n_ranks] what a rank may hold, or NULL: no limit */
+    const struct hv_pipe_memory
+        *memory; /**< memory of ops; needed for limit_bytes. Without transient bytes */
 };
 
 /**
  * Plays g into run (as hv_pipe_time fills it; hv_pipe_idle and hv_pipe_critical hold only for
- * strict orders). An op whose bytes do not fit waits until others have given enough back.
- * Errors: HV_ENO when nothing can go on; the message names the blocked heads of up to eight ranks
- * and what they wait for. O(ops log ops).
+ * strict orders). An op whose bytes do not fit waits until others have given enough back. Errors:
+ * HV_ENO when no op can start; the message names the blocked heads of up to eight ranks and what
+ * they wait for. O(ops log ops).
  */
 enum hv_status hv_pipe_play(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                             const struct hv_pipe_play *play, struct hv_pipe_run *run,

@@ -1,7 +1,7 @@
 /*
  * Topological order of a compiled pipeline, and the proof that it has no deadlock. Ranks take
- * turns, each as far as it gets; a chain's dependences are found on the way. The graph itself is
- * made in compile.c.
+ * turns, each until it is blocked; the dependences of a chain are found during the sort. The graph
+ * itself is made in compile.c.
  */
 #include "solver/sim/pipeline/compile_int.h"
 

@@ -18,14 +18,14 @@ struct hv_steady {
 };
 
 /**
- * The steady state of a compiled pipeline: what it would settle into if its middle went on for
+ * The steady state of a compiled pipeline: the repeating pattern of its middle if it continued for
  * ever. Errors: HV_ENO where the middle does not repeat (all forwards before all backwards, or too
  * few micro-batches), or where micro-batches differ. O(nodes of a period · edges) per round.
  */
 enum hv_status hv_pipe_steady(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                               struct hv_steady *out, struct hv_err *err) HV_NODISCARD;
 
-/** A makespan told from smaller ones. */
+/** A makespan extrapolated from smaller runs. */
 struct hv_extrapolated {
     double makespan_s;
     int32_t from_micro_batches; /**< the largest that was laid out */
@@ -37,8 +37,8 @@ struct hv_extrapolated {
 /**
  * Time of a schedule for any number of micro-batches: lays out small numbers until the makespan
  * grows by the steady period, then adds periods. `in->micro_batches` is ignored; durations: stage_s
- * and hop_all_s of `c`. Where the middle of an order does not repeat, the period is what p more
- * micro-batches cost. Errors: those of hv_schedule_make and hv_pipe_compile.
+ * and hop_all_s of `c`. Where the middle of an order does not repeat, the period is the time of p
+ * further micro-batches. Errors: those of hv_schedule_make and hv_pipe_compile.
  */
 enum hv_status hv_schedule_extrapolate(const struct hv_schedule_input *in,
                                        const struct hv_pipe_cost *c, int64_t micro_batches,

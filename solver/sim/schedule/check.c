@@ -1,5 +1,5 @@
 /*
- * Is an order of operations sound on every rank? What crosses ranks (deadlock) is found by
+ * Checks that an order of operations is valid on every rank. Deadlocks across ranks are found by
  * hv_pipe_compile.
  */
 #include "solver/sim/schedule/check_int.h"

@@ -12,7 +12,7 @@
 
 #include "solver/sim/schedule/schedule.h"
 
-/** What has been seen so far. */
+/** State of the checks. */
 struct hv__checker {
     const struct hv_schedule *s;
     struct hv_arena arena;

@@ -35,7 +35,7 @@ static int32_t *depths(const struct hv_stage_graph *g, int32_t n_stages)
     return depth;
 }
 
-/* every stage runs `ahead` forwards more than its depth asks for, then one backward and one forward
+/* every stage runs `ahead` forwards more than its depth requires, then one backward and one forward
  * in turn */
 static enum hv_status generate(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                                int32_t ahead, struct hv_err *err)

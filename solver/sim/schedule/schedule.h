@@ -2,7 +2,7 @@
  * Pipeline schedules: which operation every rank runs, and in which order.
  *
  * One table (hv_schedules) holds every schedule that can be named: text, options, rules and the
- * generator. A schedule is pure order; durations come in only where a scheduler decides by them.
+ * generator. A schedule is a pure order; durations matter only where a scheduler decides by them.
  * Definitions and sources: the paper named in each row.
  *
  * Words: p ranks, m micro-batches, v chunks (stages) per rank, stage = global stage in model order.
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What an operation does; the order is that of the columns in every per-kind array. */
+/** Kind of an operation, in the order of the columns in every per-kind array. */
 enum hv_op_kind {
     HV_OP_F,  /**< forward */
     HV_OP_B,  /**< gradient of the input only */
@@ -37,7 +37,7 @@ struct hv_op {
     int32_t group; /**< neighbours on a rank with the same group ≥ 0 run as one overlapped pair */
 };
 
-/** Stages feed stages. NULL edges = a chain 0 → 1 → … */
+/** Edges between stages. NULL edges = a chain 0 → 1 → … */
 struct hv_stage_graph {
     int32_t n_edges;
     const int32_t *from,
@@ -90,10 +90,10 @@ struct hv_schedule_option {
     enum hv_schedule_option_type type;
     int64_t def, min, max;      /**< choices: min 0, max = number − 1 */
     const char *const *choices; /**< NULL-terminated; NULL for numbers */
-    const char *help; /**< one sentence; says what the default 0 stands for where it does */
+    const char *help; /**< one sentence; explains the meaning of the default 0 where it has one */
 };
 
-/** What is special about a schedule (bits). */
+/** Properties of a schedule (bits). */
 enum hv_schedule_flag {
     HV_SCHEDULE_ASYNC = 1,        /**< no flush, stale weights */
     HV_SCHEDULE_CHUNKS = 2,       /**< takes v > 1 */
@@ -118,8 +118,8 @@ struct hv_schedule_row {
     const char *name;
     const char *summary;     /**< one line */
     const char *source;      /**< paper and section the order comes from */
-    const char *constraints; /**< when it can be used, in words; "" = always */
-    const char *memory;      /**< what a rank keeps, in words or as a formula */
+    const char *constraints; /**< constraints, as text; "" = none */
+    const char *memory;      /**< memory of a rank, as text or as a formula */
     unsigned flags;          /**< enum hv_schedule_flag */
     int32_t chunks;          /**< v when none is given (2 for V shapes) */
     const struct hv_schedule_option *options;
@@ -146,7 +146,7 @@ struct hv_order_text {
     size_t n;
 };
 
-/** What a schedule is made from. Start with hv_schedule_input_init, then set what differs. */
+/** Input of a schedule. Start with hv_schedule_input_init, then set the members that differ. */
 struct hv_schedule_input {
     const struct hv_schedule_row *row;
     int32_t ranks, micro_batches, chunks;
@@ -165,14 +165,14 @@ struct hv_schedule_input {
 /** Defaults of the row: options, chunks, unit times (f = b = w = 1, hop 0). */
 void hv_schedule_input_init(struct hv_schedule_input *in, const struct hv_schedule_row *row,
                             int32_t ranks, int32_t micro_batches);
-/** Sets an option from text ("group", "8"); errors (HV_EUSAGE) say what is known and allowed. */
+/** Sets an option from text ("group", "8"); errors (HV_EUSAGE) list the known options and allowed
+ * values. */
 enum hv_status hv_schedule_set_option(struct hv_schedule_input *in, const char *key,
                                       const char *value, struct hv_err *err) HV_NODISCARD;
 /** As hv_schedule_set_option for a number. */
 enum hv_status hv_schedule_set_int(struct hv_schedule_input *in, const char *key, int64_t value,
                                    struct hv_err *err) HV_NODISCARD;
-/** Chunks per rank that the options ask for where none are given (waves of hanayo), else the
- * row's. */
+/** Chunks per rank by the options where none are given (waves of hanayo), else the row's. */
 int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in);
 
 /**

@@ -46,7 +46,7 @@ double hv__hop(const struct hv_schedule_input *in, int32_t stage, bool back);
 /** Micro-batches that a rank may hold, at most `own` (what the schedule allows itself). */
 double hv__limit(const struct hv_schedule_input *in, int32_t rank, double own);
 
-/** Refuses (HV_ELIMIT) what would take far too many steps to lay out. */
+/** Refuses (HV_ELIMIT) a schedule that would take too many steps to lay out. */
 enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps,
                               struct hv_err *err) HV_NODISCARD;
 

@@ -5,7 +5,7 @@
  * A repetend runs every block once, block k for the micro-batch `mid[k]` ahead of the oldest one in
  * it; mids do not grow along dependencies. All choices of mids are tried, from few micro-batches in
  * the repetend to many, and for each the shortest period over all orders on the devices is found by
- * branch and bound on who goes first, with the circle ratio as bound.
+ * branch and bound on pairs of blocks, with the cycle ratio as bound.
  */
 #ifndef HV_SOLVER_SIM_SCHEDULE_TESSEL_H
 #define HV_SOLVER_SIM_SCHEDULE_TESSEL_H
@@ -16,14 +16,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** One block: what every micro-batch runs once. */
+/** One block, which every micro-batch runs once. */
 struct hv_tessel_block {
     double span_s;
     double memory;    /**< added on its devices at its start where positive, at its end where not */
     uint64_t devices; /**< bit d: runs on device d (all of them at the same time) */
 };
 
-/** The question. Blocks are in topological order; every device has a block. Borrowed. */
+/** The problem. Blocks are in topological order; every device has a block. Borrowed. */
 struct hv_tessel {
     int32_t n_blocks, n_devices; /**< devices: at most 64 */
     const struct hv_tessel_block *blocks;

@@ -1,6 +1,6 @@
 /*
- * Table of unit slots for V-shaped schedules. What goes where is decided in sched_v_adaptive.c;
- * here are the moves that hold for any order.
+ * Table of unit slots for V-shaped schedules. sched_v_adaptive.c decides the order; this file has
+ * the moves that are valid for any order.
  */
 #include "solver/sim/schedule/v_slots.h"
 #include <string.h>

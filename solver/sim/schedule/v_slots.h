@@ -1,6 +1,6 @@
 /**
- * Table of unit slots for V-shaped schedules with two chunks per rank: which pass a rank runs in
- * which slot. Used by the search of v-adaptive. Not for other rooms.
+ * Table of unit slots for V-shaped schedules with two chunks per rank: the pass of a rank in each
+ * slot. Used by the search of v-adaptive. Not for other rooms.
  */
 #ifndef HV_SOLVER_SIM_SCHEDULE_V_SLOTS_H
 #define HV_SOLVER_SIM_SCHEDULE_V_SLOTS_H

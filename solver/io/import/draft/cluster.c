@@ -1,6 +1,6 @@
 /*
- * The cluster document: nodes that are alike become one group, nodes without accelerators stay out
- * unless there is nothing else, and what has no place in the format is kept beside it.
+ * The cluster document: equal nodes become one group, nodes without accelerators are left out
+ * unless there are no others, and values without a place in the format are kept beside it.
  */
 #include "solver/io/import/draft/draft.h"
 #include <ctype.h>
@@ -73,7 +73,7 @@ static void unite_here(struct hv_import *im)
     }
 }
 
-/* What is measured of links alone holds for every node that says nothing itself. */
+/* Link measurements without a node hold for every node without link data of its own. */
 static void spread_links(struct hv_import *im)
 {
     struct hv__links *from = NULL;

@@ -1,6 +1,6 @@
 /**
- * The import under construction: the texts, what was read from them, and the notes. Readers fill
- * it; the front (import.c) makes the document of it. For the files of solver/io/import only.
+ * The import under construction: the texts, the data read from them, and the notes. Readers fill
+ * it; import.c makes the document of it. For the files of solver/io/import only.
  */
 #ifndef HV_SOLVER_IO_IMPORT_DRAFT_DRAFT_H
 #define HV_SOLVER_IO_IMPORT_DRAFT_DRAFT_H
@@ -14,7 +14,7 @@
 #include "solver/io/import/text/xml.h"
 #include "solver/workload/model.h"
 
-#define HV__MAX_NOTES 400   /**< distinct notes; what is more is only counted */
+#define HV__MAX_NOTES 400   /**< distinct notes; further notes are only counted */
 #define HV__MAX_NODES 50000 /**< nodes of one import */
 
 /** A text being read. */
@@ -28,12 +28,12 @@ struct hv__in {
     struct hv_json json; /**< the JSON tree again, for positions; text NULL otherwise */
     struct hv__xml *xml; /**< when the text is XML */
     bool is_json, is_yaml;
-    struct hv_err broken; /**< why the text is not the JSON, YAML or XML it looks like */
+    struct hv_err broken; /**< error of a text that looks like JSON, YAML or XML but is not valid */
 };
 
 /** Cards of one sort in a node. */
 struct hv__card {
-    const char *card;    /**< as the source calls it; NULL: it does not */
+    const char *card;    /**< name in the source; NULL: none */
     const char *arch;    /**< "Ampere", or NULL */
     const char *slice;   /**< MIG profile "3g.20gb", or NULL */
     double memory_bytes; /**< of the whole card, of the slice when `slice` */
@@ -45,13 +45,13 @@ struct hv__card {
     const char *name;                  /**< in the document, found at the end */
 };
 
-/** What is known of the links of a node. Bandwidths are one direction; unknown is HV_UNKNOWN. */
+/** Links of a node. Bandwidths are one direction; unknown is HV_UNKNOWN. */
 struct hv__links {
     uint32_t n;                /**< devices of the matrix */
     uint8_t *nv;               /**< n × n NVLinks between two devices, 0: none; or NULL */
     int nvlinks;               /**< links of one device, 0: not known */
     double nvlink_bytes_per_s; /**< of one of them */
-    double device_bytes_per_s; /**< measured: what one device sends */
+    double device_bytes_per_s; /**< measured: send rate of one device */
     double device_latency_s;   /**< measured */
     uint32_t n_nics;           /**< 0: not known */
     double nic_bytes_per_s;    /**< of one of them, or of all when `nic_is_sum` */
@@ -62,7 +62,7 @@ struct hv__links {
 
 /** A node, or `count` equal ones. */
 struct hv__node {
-    const char *name; /**< NULL: the machine the files were made on */
+    const char *name; /**< NULL: the machine that the files without a host name describe */
     const char *zone, *type;
     uint32_t count;
     bool drained;
@@ -93,17 +93,17 @@ struct hv_import {
     HV_VEC(struct hv__price) prices;
     HV_VEC(const char *) files;
     HV_VEC(const struct hv_import_format *) formats;
-    json_t *raw; /**< what was read and has no place in our formats */
+    json_t *raw; /**< values without a place in hetviz's formats */
     json_t *own; /**< device kinds of the cluster document */
     json_t *model, *job, *layout, *cluster, *plan, *trace, *document;
-    json_t *guessed_model; /**< of an index of weights, for want of a better one */
+    json_t *guessed_model; /**< from an index of weights, used without a better source */
     double weights_bytes;  /**< of an index of weights, or HV_UNKNOWN */
     bool guessed_cluster;
     int world; /**< ranks that the layout needs, 0: not known */
 };
 
 /* ---- tree.c ---- */
-/** Fills tree, xml or neither, by what the text looks like. */
+/** Fills tree, xml or neither, depending on the text. */
 void hv__parse(struct hv__in *in);
 /** Frees what hv__parse made. */
 void hv__parse_free(struct hv__in *in);
@@ -123,7 +123,7 @@ void hv__notes_sort(struct hv_import *im);
 unsigned hv__line_of(const struct hv__in *in, const json_t *v);
 
 /* ---- draft.c: the cluster under construction ---- */
-/** The machine that nameless files describe. Valid until the next node is added. */
+/** The machine that files without a host name describe. Valid until the next node is added. */
 struct hv__node *hv__node_here(struct hv_import *im);
 /** The node of that name, made when it is new; NULL when there are too many. */
 struct hv__node *hv__node_named(struct hv_import *im, const char *name, size_t n);
@@ -131,9 +131,9 @@ struct hv__node *hv__node_named(struct hv_import *im, const char *name, size_t n
 struct hv__node *hv__node_add(struct hv_import *im);
 /** Adds one card; joined with the last one when they are equal. */
 void hv__card_add(struct hv__node *n, const struct hv__card *c);
-/** Are they cards of one sort? */
+/** True where both are cards of one kind. */
 bool hv__card_same(const struct hv__card *a, const struct hv__card *b);
-/** A card of which nothing is known. */
+/** A card with all figures unknown. */
 struct hv__card hv__card_unknown(void);
 /** Cards of a node. */
 uint32_t hv__cards(const struct hv__node *n);
@@ -145,20 +145,20 @@ void hv__kinds_find(struct hv_import *im);
 const char *hv__pci_card(unsigned device);
 /** Bytes per second of PCIe by generation and lanes, one direction; HV_UNKNOWN when not known. */
 double hv__pcie_bytes_per_s(double generation, double lanes);
-/** GiB that a name such as "a100_80gb" says, in bytes; HV_UNKNOWN. */
+/** Memory in a name such as "a100_80gb", in bytes; HV_UNKNOWN: none. */
 double hv__memory_in_name(const char *name);
 /** Fraction of the chip and of its memory of a MIG profile ("3g.20gb"). */
 bool hv__slice_of(const char *text, double *compute_frac, double *memory_bytes);
 
 /* ---- links.c ---- */
-/** The node's `intra` and `nic` objects, or NULL where the catalogue's figures stand. */
+/** The node's `intra` and `nic` objects, or NULL where the catalogue's figures are used. */
 json_t *hv__intra_json(struct hv_import *im, const struct hv__node *n);
 json_t *hv__nic_json(struct hv_import *im, const struct hv__node *n);
 
 /* ---- cluster.c ---- */
 /** Makes the cluster document of the nodes and prices. */
 enum hv_status hv__cluster_make(struct hv_import *im, struct hv_err *err) HV_NODISCARD;
-/** A stand-in of `ranks` devices for workspaces without a cluster. */
+/** An assumed cluster of `ranks` devices for workspaces without a cluster. */
 void hv__cluster_guess(struct hv_import *im);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Which kind of the catalogue a card is. A card that the catalogue lacks keeps its name and what
- * the file says of it, and takes the rest from the kind that is most like it: said in the report.
+ * Kind of the catalogue for each card. A card that the catalogue lacks keeps its name and the
+ * figures in the file, and takes the rest from the most similar kind, with a note in the report.
  */
 #include "solver/io/import/draft/draft.h"
 #include "solver/io/import/text/words.h"
@@ -202,7 +202,7 @@ static const struct hv_device_kind *stand_in(const struct hv_import *im, const s
     return best;
 }
 
-/* Name of a kind of our own: what the source says, in letters that a file may have. */
+/* Name of a new kind: the source's name, in letters that a file may have. */
 static const char *own_name(struct hv_import *im, const char *card)
 {
     struct hv_str s = {0};
@@ -275,7 +275,7 @@ static json_t *slice_kind(struct hv_import *im, struct hv__card *c)
     return o;
 }
 
-/* What the file says otherwise than the catalogue; NULL when it agrees. */
+/* A kind with the figures in which the file differs from the catalogue; NULL when it agrees. */
 static json_t *changed_kind(struct hv_import *im, struct hv__card *c)
 {
     double memory = c->memory_bytes / HV_GIB, pcie = c->pcie_bytes_per_s / HV_GBPS;

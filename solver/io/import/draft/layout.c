@@ -1,4 +1,4 @@
-/* Job and layout of a launch: what follows from what is said, and the two documents. */
+/* Job and layout of a launch: completion of the given figures, and the two documents. */
 #include "solver/io/import/draft/layout.h"
 #include <string.h>
 
@@ -58,7 +58,7 @@ static bool good(double x)
     return hv_known(x) && x >= 1 && x <= 1e9 && floor(x) == x;
 }
 
-/* What three known figures make of the fourth. */
+/* Computes the fourth figure from three known ones. */
 static void complete(struct hv__in *in, struct hv__launch *l)
 {
     double shards = hv_or(l->tp, 1) * hv_or(l->pp, 1) * hv_or(l->cp, 1);

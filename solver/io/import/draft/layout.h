@@ -1,5 +1,5 @@
-/** What the readers of launch configurations share: they fill a job and the options of the strategy
- * `manual` (formats.md §6), the layout that a user has today. */
+/** Functions shared by the readers of launch configurations: they fill a job and the options of the
+ * strategy `manual`, which describe the user's present layout. */
 #ifndef HV_SOLVER_IO_IMPORT_DRAFT_LAYOUT_H
 #define HV_SOLVER_IO_IMPORT_DRAFT_LAYOUT_H
 
@@ -19,12 +19,12 @@ struct hv__launch {
 
 /** Everything unknown. */
 struct hv__launch hv__launch_unknown(void);
-/** Completes what follows (ranks = dp · tp · pp · cp, batch = micro · steps · dp), notes it, and
- * fills job and layout. */
+/** Completes missing figures (ranks = dp · tp · pp · cp, batch = micro · steps · dp), notes them,
+ * and fills job and layout. */
 void hv__launch_take(struct hv__in *in, struct hv__launch *l);
-/** Our word for a precision ("bf16-mixed", "fp16", "no"), or NULL. */
+/** hetviz's name of a precision ("bf16-mixed", "fp16", "no"), or NULL. */
 const char *hv__precision_word(const char *text);
-/** Our word for an optimizer ("AdamW", "FusedAdam", "lion"), or NULL. */
+/** hetviz's name of an optimizer ("AdamW", "FusedAdam", "lion"), or NULL. */
 const char *hv__optimizer_word(const char *text);
 
 #endif

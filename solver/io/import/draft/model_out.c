@@ -49,7 +49,7 @@ static bool same_block(const struct hv_block *a, const struct hv_block *b)
            a->shared_experts == b->shared_experts && a->shared_ffn == b->shared_ffn;
 }
 
-/* Runs of equal blocks; an element that follows another kind says all of its figures. */
+/* Runs of equal blocks; an element that follows another kind states all of its figures. */
 static json_t *layer_list(const struct hv_model *m)
 {
     json_t *list = json_array();

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** How sure the reader is. */
+/** Certainty of a note. */
 enum hv_import_level {
-    HV_IMPORT_UNDERSTOOD, /**< the file says it */
-    HV_IMPORT_GUESSED,    /**< the file does not say it: look at it */
-    HV_IMPORT_IGNORED,    /**< the file says it, hetviz has no use for it */
+    HV_IMPORT_UNDERSTOOD, /**< given in the file */
+    HV_IMPORT_GUESSED,    /**< not given in the file: to be checked */
+    HV_IMPORT_IGNORED,    /**< given in the file, not used by hetviz */
     HV_IMPORT_LEVEL_N
 };
 /** One line of the report. */
@@ -18,7 +18,7 @@ struct hv_import_note {
     enum hv_import_level level;
     const char *file; /**< NULL: no single file */
     unsigned line;    /**< from 1; 0: no single line */
-    unsigned times;   /**< how often the same was found */
+    unsigned times;   /**< number of equal notes */
     const char *text;
 };
 

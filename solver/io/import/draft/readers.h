@@ -8,7 +8,7 @@
 typedef enum hv_status hv__reader(struct hv__in *in, struct hv_err *err);
 /** Completes the draft when all files are read. */
 typedef void hv__applier(struct hv_import *im);
-/** Is the text of this format? */
+/** True where the text has this format. */
 typedef bool hv__detector(const struct hv__in *in);
 
 /** Every format by the name of its functions: a new one is added here and in formats.c. */
@@ -26,7 +26,8 @@ typedef bool hv__detector(const struct hv__in *in);
 HV__FORMAT_READERS(X)
 #undef X
 
-/** Puts prices to the nodes of the draft, or makes nodes of the prices where there are none. */
+/** Assigns prices to the nodes of the draft, or creates nodes from the prices where there are none.
+ */
 void hv__prices_apply(struct hv_import *im);
 
 #endif

@@ -98,7 +98,7 @@ static void visit_pci(struct found *f, const struct hv__xml *pci)
     if (gpu || ((cls == 0x0302 || cls == 0x0300) && leaf)) {
         add_card(f, pci, gpu);
     } else if (!hv__xml_child(pci, "nic") && (cls == 0x0207 || cls == 0x0200) && leaf) {
-        f->nics++; /* a network controller of which NCCL says no speed */
+        f->nics++; /* a network controller without a speed in NCCL's file */
     }
     f->classless += !class_text && leaf && !gpu;
 }
@@ -153,7 +153,7 @@ static void read_nvlinks(struct found *f)
     }
 }
 
-/* Files with nothing but addresses: cards cannot be told from the rest, except by their number. */
+/* Files with nothing but addresses: cards are recognised by their number only. */
 static void guess_cards(struct found *f)
 {
     struct hv__card c = hv__card_unknown();

@@ -1,8 +1,8 @@
 /*
  * Kubernetes nodes as `kubectl get nodes -o json|yaml` gives them: a List, a NodeList, a Node alone
- * or YAML documents one after the other. Labels of GPU feature discovery say which card it is,
- * capacity says how many. Sources: Kubernetes API (Node v1), k8s-device-plugin's
- * gpu-feature-discovery, GKE and EKS node labels.
+ * or YAML documents one after the other. Labels of GPU feature discovery name the card, capacity
+ * gives the number. Sources: Kubernetes API (Node v1), k8s-device-plugin's gpu-feature-discovery,
+ * GKE and EKS node labels.
  */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"

@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* What one component asks for. */
+/* Request of one component. */
 struct ask {
     double nodes, gpus, tasks, per_node;
     struct hv__piece gres, features;

@@ -1,19 +1,20 @@
-/** What Slurm's outputs share: generic resources and states. */
+/** Generic resources and states, which all Slurm outputs have. */
 #ifndef HV_SOLVER_IO_IMPORT_SCHEDULER_SLURM_H
 #define HV_SOLVER_IO_IMPORT_SCHEDULER_SLURM_H
 
 #include "solver/io/import/draft/draft.h"
 #include "solver/io/import/text/words.h"
 
-/** Does it look like generic resources with GPUs ("gpu:h100:8", "gres/gpu=4", "mig:…")? */
+/** True where the text looks like generic resources with GPUs ("gpu:h100:8", "gres/gpu=4",
+ * "mig:…"). */
 bool hv__is_gres(struct hv__piece s);
 /** Adds the GPUs of "gpu:a100:4(S:0-3),gpu:h100:2,nsight:1" (or "gres/gpu:h100=8,…"). A GPU without
  * a type is what `features` name. Returns how many. Source: gres.conf(5). */
 uint32_t hv__gres_add(struct hv__in *in, unsigned line, struct hv__node *n, struct hv__piece gres,
                       struct hv__piece features);
-/** The feature that is a card of the catalogue; empty when there is none. */
+/** The feature that names a card of the catalogue; empty when there is none. */
 struct hv__piece hv__feature_card(const struct hv_import *im, struct hv__piece features);
-/** Is a node in this state out of use ("mixed+drain", "down*")? */
+/** True where a node in this state is unavailable ("mixed+drain", "down*"). */
 bool hv__slurm_out(struct hv__piece state);
 
 #endif

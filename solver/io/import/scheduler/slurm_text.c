@@ -12,7 +12,7 @@
 /* Shorter ones ("2u4n01") are names that people give. */
 #define LEAST_GLUED 9
 
-/* One node, or a list of equal ones, as a line says it. */
+/* One node, or a list of equal nodes, as read from a line. */
 struct entry {
     struct hv__piece nodes, gres, state, features, cpus;
     double count; /* nodes where no names are given; 0 */

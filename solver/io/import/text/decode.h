@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 /** Unpacks and converts: `out` is UTF-8. `most`: bytes, packed and unpacked, at most. Errors:
- * HV_ELIMIT, HV_EINPUT for what is no text. */
+ * HV_ELIMIT, HV_EINPUT for bytes that are not text. */
 enum hv_status hv__decode(const char *name, const char *bytes, size_t n, size_t most,
                           struct hv_str *out, struct hv_err *err) HV_NODISCARD;
-/** Is it a protocol buffer rather than a text? Such bytes are left as they are. */
+/** True for a protocol buffer, which is not text. Such bytes are not changed. */
 bool hv__is_binary(const char *text, size_t n);
 
 #endif

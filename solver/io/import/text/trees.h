@@ -27,7 +27,7 @@ struct hv__line_list {
 json_t *hv__yaml(const char *name, const char *text, size_t n, struct hv__line_list *lines,
                  struct hv_err *err);
 /** JSON as programs write it: NaN and Infinity become null, a cut-off end is closed. Appends the
- * repaired text; returns how many places were mended. */
+ * repaired text; returns the number of repaired places. */
 size_t hv__json_mend(const char *text, size_t n, struct hv_str *out);
 
 #endif

@@ -47,7 +47,7 @@ char *hv__copy(struct hv_arena *a, struct hv__piece s);
 struct hv__piece hv__piece_of(const char *s);
 
 /** A number at the start of s ("81920 MiB", "1_000", "16x"): *rest is what follows. False: none.
- * Words for what is not there (N/A, [Not Supported], …) are none. */
+ * Words for missing values (N/A, [Not Supported], …) are not numbers. */
 bool hv__number(struct hv__piece s, double *out, struct hv__piece *rest);
 /** A number that is all of s, or HV_UNKNOWN. */
 double hv__plain_number(struct hv__piece s);

@@ -1,4 +1,4 @@
-/* The summary of a trace: streams, kernels, collectives, steps, and what communication hides. */
+/* The summary of a trace: streams, kernels, collectives, steps, and hidden communication. */
 #include "solver/io/import/text/words.h"
 #include "solver/io/import/trace/trace.h"
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "solver/io/import/draft/draft.h"
 
-/** What a span is. HOST: work of the CPU; LABEL: a name over other spans. */
+/** Kind of a span. HOST: work of the CPU; LABEL: a name over other spans. */
 enum hv__span_kind {
     HV__SPAN_COMPUTE,
     HV__SPAN_COMMUNICATION,
@@ -14,7 +14,7 @@ enum hv__span_kind {
     HV__SPAN_KIND_N
 };
 
-/** One thing that took time. Texts are borrowed from the tree. */
+/** One span of time. Texts are borrowed from the tree. */
 struct hv__span {
     size_t track;
     double start_us, end_us;

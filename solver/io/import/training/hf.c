@@ -1,6 +1,6 @@
 /*
- * Hugging Face config.json: read by io/own, told here what of it was read and what was not. No code
- * that a config names (auto_map) is ever looked at.
+ * Hugging Face config.json: io/own reads it, and this file reports the members that were read and
+ * those that were not. Code that a config names (auto_map) is never read.
  */
 #include "solver/io/import/draft/model_out.h"
 #include "solver/io/import/draft/readers.h"

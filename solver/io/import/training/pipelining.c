@@ -70,7 +70,7 @@ bool hv__is_pipelining_csv(const struct hv__in *in)
     return good > 0;
 }
 
-/* What the file says: the order of each rank, which rank has which stage. */
+/* Contents of the file: the order of each rank, and the rank of each stage. */
 struct order {
     json_t *ranks;
     int rank_of[MAX_STAGES];

@@ -72,7 +72,7 @@ bool hv__is_torchtitan_toml(const struct hv__in *in)
     return job && training;
 }
 
-/* Everything torchtitan says. */
+/* Settings of torchtitan. */
 struct titan {
     struct hv__launch l;
     double replicate, shard;

@@ -20,7 +20,7 @@ struct hv_cluster_build {
     struct hv_err *err;
 };
 
-/** The kind that a name's place names, copied into the cluster's arena (once per name). */
+/** The kind with the name at this place, copied into the cluster's arena (once per name). */
 enum hv_status hv__cluster_kind(struct hv_cluster_build *b, const struct hv_jp *name,
                                 const struct hv_device_kind **out) HV_NODISCARD;
 /** Builds every kind of `devices`, used or not, so that each mistake in it is found. */
@@ -28,7 +28,7 @@ enum hv_status hv__cluster_own_kinds(struct hv_cluster_build *b) HV_NODISCARD;
 /** One element of `nodes`. */
 enum hv_status hv__cluster_node(struct hv_cluster_build *b, const struct hv_jp *p,
                                 struct hv_node_group *g) HV_NODISCARD;
-/** Reads `bandwidth_GBps` and `latency_us` over what is there. */
+/** Reads `bandwidth_GBps` and `latency_us`; missing members keep their values. */
 enum hv_status hv__link_figures(const struct hv_jp *p, double *bytes_per_s, double *latency_s,
                                 struct hv_err *err) HV_NODISCARD;
 

@@ -193,7 +193,7 @@ enum hv_status hv_device_kind_read(const struct hv_jp *p, struct hv_arena *arena
     return st ? st : read_prices(p, arena, k, err);
 }
 
-/* What the head of the file says holds for each of its kinds unless the kind says otherwise. */
+/* Values at the head of the file hold for each of its kinds that has none of its own. */
 static enum hv_status read_one(const struct hv_jp *root, const struct hv_jp *p,
                                struct hv_device_catalogue *c, struct hv_err *err)
 {
@@ -259,7 +259,7 @@ enum hv_status hv_device_catalogue_add(struct hv_device_catalogue *c, const stru
     return st;
 }
 
-/* Adds what one file says to the catalogue. */
+/* Adds the kinds of one file to the catalogue. */
 typedef enum hv_status add_fn(struct hv_device_catalogue *c, const struct hv_json *json,
                               struct hv_err *err);
 

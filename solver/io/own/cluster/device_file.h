@@ -5,11 +5,11 @@
 #include "solver/base/json/json.h"
 #include "solver/inventory/device.h"
 
-/** A kind of which nothing is known yet but its name. */
+/** A kind with a name and all other figures unknown. */
 struct hv_device_kind hv_device_kind_unknown(const char *name);
 /**
- * Reads the members of a device object over what `k` holds already; strings are copied into
- * `arena`. The members' names are checked by the caller.
+ * Reads the members of a device object; missing members keep their values in `k`; strings are
+ * copied into `arena`. The members' names are checked by the caller.
  */
 enum hv_status hv_device_kind_read(const struct hv_jp *p, struct hv_arena *arena,
                                    struct hv_device_kind *k, struct hv_err *err) HV_NODISCARD;

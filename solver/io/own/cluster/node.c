@@ -103,7 +103,7 @@ static const struct hv_device_kind *only_kind(const struct hv_node_group *g, uin
     return k;
 }
 
-/* What the catalogue says of the link between all devices of the node. */
+/* The catalogue's link between all devices of the node. */
 static struct hv_link default_intra(const struct hv_node_group *g, bool islands)
 {
     uint32_t n = 0;

@@ -15,7 +15,7 @@ json_t *hv_layer_check_tree(const struct hv_layer_check *c);
  * that is not positive. */
 enum hv_status hv_probe_sample_read(const struct hv_jp *p, struct hv_probe_sample *out,
                                     struct hv_err *err) HV_NODISCARD;
-/** Reads what a profile holds beside its tables; a profile without samples has none. */
+/** Reads the contents of a profile besides its tables; a profile without samples has none. */
 enum hv_status hv_probe_report_read(const struct hv_json *json, struct hv_arena *arena,
                                     struct hv_probe_report *out, struct hv_err *err) HV_NODISCARD;
 

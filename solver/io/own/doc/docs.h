@@ -1,7 +1,7 @@
 /**
  * Documents: a JSON tree as read (order, `x-` keys and all) together with the noun built from it.
  *
- * An edit makes a new tree and builds it again; so whatever is written back has lost nothing, and
+ * An edit makes a new tree and builds it again; so a document is written back without loss, and
  * every edit is checked by the same code as a file. Readers never print.
  */
 #ifndef HV_SOLVER_IO_OWN_DOC_DOCS_H

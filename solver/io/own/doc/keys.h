@@ -1,6 +1,6 @@
 /**
- * Which members the objects of hetviz's own files may have: one table that the readers check
- * against and that the test of the JSON Schemas walks.
+ * Allowed members of the objects in hetviz's own files: one table that the readers use for their
+ * checks and that the test of the JSON Schemas reads.
  */
 #ifndef HV_SOLVER_IO_OWN_DOC_KEYS_H
 #define HV_SOLVER_IO_OWN_DOC_KEYS_H

@@ -1,4 +1,4 @@
-/** Between the files that read Hugging Face configs; the importer asks them for names too. */
+/** Shared by the files that read Hugging Face configs; the importer uses their names too. */
 #ifndef HV_SOLVER_IO_OWN_MODEL_HF_INT_H
 #define HV_SOLVER_IO_OWN_MODEL_HF_INT_H
 
@@ -6,7 +6,7 @@
 
 #define HV__HF_NAMES 8
 
-/** Figures and the names they go by; the first that is present and not null counts. */
+/** Figures and their possible names; the first that is present and not null counts. */
 enum hv__hf_figure {
     HV__HF_HIDDEN,
     HV__HF_LAYERS,
@@ -34,7 +34,7 @@ const char *const *hv__hf_names(enum hv__hf_figure f);
 /** Answers of a family; ASK: the config itself or its activation decides. */
 enum hv__hf_answer { HV__NO, HV__YES, HV__ASK };
 
-/** What a family means without saying it. */
+/** Defaults of a family of models. */
 struct hv__hf_family {
     const char *type; /* start of model_type; the first row that fits counts */
     const char *refuse;
@@ -67,13 +67,13 @@ enum hv_status hv__hf_need(const struct hv__hf *c, enum hv__hf_figure f, int64_t
                            int *out) HV_NODISCARD;
 /** true or false, of the config or of the one around it. */
 bool hv__hf_flag(const struct hv__hf *c, const char *key, bool otherwise);
-/** Is the member there and not null? */
+/** True where the member is present and not null. */
 bool hv__hf_has(const struct hv__hf *c, const char *key);
 /** Is the number in the list `key`? */
 bool hv__hf_listed(const struct hv__hf *c, const char *key, int layer);
-/** What layer_types calls a layer, or "". */
+/** Name of a layer in layer_types, or "". */
 const char *hv__hf_layer_type(const struct hv__hf *c, int layer);
-/** What mixes tokens in a layer, and what follows it. */
+/** Token mixing of a layer, and its second half. */
 enum hv__hf_mixer { HV__HF_ATTENTION, HV__HF_LINEAR, HV__HF_NO_MIXER };
 /** ANY: dense or mixture by the config's general rule. */
 enum hv__hf_ffn { HV__HF_ANY_FFN, HV__HF_DENSE, HV__HF_MIXTURE, HV__HF_NO_FFN };
@@ -82,9 +82,9 @@ struct hv__hf_layer {
     enum hv__hf_mixer mixer;
     enum hv__hf_ffn ffn;
 };
-/** What a layer is made of. */
+/** Composition of a layer. */
 struct hv__hf_layer hv__hf_layer_of(const struct hv__hf *c, int layer);
-/** Turns a block's attention into what stands for a linear layer. */
+/** Replaces a block's attention by the model of a linear layer. */
 void hv__hf_linear_block(const struct hv__hf *c, const struct hv_model *m, struct hv_block *b);
 /** Queries and outputs of low rank (DeepSeek-V4): fewer heads of the same weights. */
 bool hv__hf_is_low_rank(const struct hv__hf *c);

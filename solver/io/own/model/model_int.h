@@ -23,12 +23,12 @@ enum hv_status hv__layers_read(const struct hv_jp *p, struct hv_model *m,
 /** `kind: graph`. */
 enum hv_status hv__graph_read(const struct hv_jp *p, struct hv_model *m,
                               struct hv_err *err) HV_NODISCARD;
-/** Does this object look like a Hugging Face config.json? */
+/** True where this object looks like a Hugging Face config.json. */
 bool hv__hf_looks_like(const struct hv_jp *p);
 /** Reads a Hugging Face config.json. */
 enum hv_status hv__hf_read(const struct hv_jp *p, struct hv_model *m,
                            struct hv_err *err) HV_NODISCARD;
-/** A whole number over what `io` holds; absent or null leaves it. */
+/** Reads a whole number into `io`; absent or null leaves it unchanged. */
 static inline enum hv_status hv__read_int(const struct hv_jp *p, const char *key, int64_t lo,
                                           int64_t hi, int *io, struct hv_err *err)
 {

@@ -60,7 +60,7 @@ enum {
     HV_PLAN_CHUNKS_MAX = 1 << 10 /* of an exchange of experts: each is timed */
 };
 
-/** What the readers of the parts need. */
+/** State of the readers of the parts. */
 struct hv_plan_reader {
     struct hv_plan *plan;
     struct hv_arena *arena; /**< the plan's */

@@ -1,7 +1,6 @@
 /**
- * Plans made by C code as JSON trees: exactly the file's keys in the order of formats.md §5,
- * defaults left out, devices as the shortest addresses. Building the tree again gives an equal
- * plan.
+ * Plans made by C code as JSON trees: exactly the file's keys in their usual order, defaults left
+ * out, devices as the shortest addresses. Building the tree again gives an equal plan.
  */
 #ifndef HV_SOLVER_IO_OWN_PLAN_WRITE_H
 #define HV_SOLVER_IO_OWN_PLAN_WRITE_H

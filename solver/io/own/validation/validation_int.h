@@ -4,7 +4,8 @@
 
 #include "solver/io/own/validation/validation_file.h"
 
-/** Equal nodes of a row with devices of several kinds; what an entry leaves out is the system's. */
+/** Equal nodes of a row with devices of several kinds; figures that an entry leaves out are the
+ * system's. */
 struct hv__row_part {
     const char *device, *intra;
     int64_t n, per_node;
@@ -39,7 +40,7 @@ struct hv__row {
 enum hv_status hv__row_read(const struct hv_jp *root, const struct hv_jp *p, bool own,
                             struct hv_arena *arena, struct hv__row *out,
                             struct hv_err *err) HV_NODISCARD;
-/** Why the row says nothing that hetviz could be held against, or NULL. Static text. */
+/** Reason why the row cannot be compared with a prediction, or NULL. Static text. */
 const char *hv__row_unusable(const struct hv__row *r);
 /** The cluster of a row as a `hetviz.cluster/1` tree, and its model as `hetviz.model/1`. Owner:
  * json_decref. */
