@@ -1,69 +1,36 @@
---- Pipeline templates and what happens to pipelines when nodes fail: list arithmetic of Oobleck
--- (SOSP'23, sections 4 and 5), nodes are any values.
+-- Pipelines when nodes fail (Oobleck, section 5.2): lists of nodes, which may be any values.
 local recovery = {}
 
---- Template sizes n0 … N - f·n0 (section 4.1.1).
-function recovery.sizes(n_nodes, least, faults)
-  local list = {}
-  for n = least, n_nodes - faults * least do
-    list[#list + 1] = n
-  end
-  return list
-end
-
---- All {x_i >= 0} with sum x_i · sizes_i = n_nodes and sum x_i >= least (coin change, 4.2.1), at
--- most `cap` of them; the second result says whether the list is complete.
-function recovery.options(n_nodes, sizes, least, cap)
-  local found, x, complete = {}, {}, true
-  local function choose(i, left, count)
-    if #found >= cap then
-      complete = false
-    elseif i > #sizes then
-      if left == 0 and count >= least then
-        found[#found + 1] = table.move(x, 1, #sizes, 1, {})
-      end
-    else
-      for n = left // sizes[i], 0, -1 do
-        x[i] = n
-        choose(i + 1, left - n * sizes[i], count + n)
-      end
-    end
-  end
-  choose(1, n_nodes, 0)
-  return found, complete
-end
-
---- Position of the smallest pipeline with wanted(p), but not `besides`; the first of equals.
+--- Position of the smallest pipeline but `besides` for which wanted(pipeline) holds; the first of
+-- equals.
 local function smallest(pipelines, besides, wanted)
-  local at
+  local best
   for i, p in ipairs(pipelines) do
-    if i ~= besides and (not at or #p < #pipelines[at]) and wanted(p) then
-      at = i
+    if i ~= besides and (not best or #p < #pipelines[best]) and wanted(p) then
+      best = i
     end
   end
-  return at
+  return best
 end
 
---- Position of the largest pipeline that still fits without its last node, but not `besides`.
+--- Position of the largest pipeline but `besides` that still fits without its last node.
 local function donor(pipelines, besides, fits)
-  local at
+  local best
   for i, p in ipairs(pipelines) do
-    if i ~= besides and (not at or #p > #pipelines[at]) and #p > 1
+    if i ~= besides and (not best or #p > #pipelines[best]) and #p > 1
         and fits(table.move(p, 1, #p - 1, 1, {})) then
-      at = i
+      best = i
     end
   end
-  return at
+  return best
 end
 
 local function any()
   return true
 end
 
---- Pipelines (lists of nodes) after the nodes in `lost` are gone (section 5.2): keep what still
--- fits, else borrow from the largest that can spare a node, else merge with the smallest.
--- fits(nodes) says whether a template holds the model. nil when the nodes that are left do not.
-function recovery.repair(pipelines, lost, fits)
+--- Pipelines without the nodes of the set `lost`; those that lost all are left out.
+local function without(pipelines, lost)
   local left = {}
   for _, p in ipairs(pipelines) do
     local rest = {}
@@ -76,6 +43,15 @@ function recovery.repair(pipelines, lost, fits)
       left[#left + 1] = rest
     end
   end
+  return left
+end
+
+--- Pipelines after the nodes of the set `lost` are gone. A pipeline that still fits is kept; one
+-- that does not borrows a node from the largest that can spare one, else it merges with the
+-- smallest. fits(nodes) is true where a template holds the model. nil where the nodes that are left
+-- do not hold it.
+function recovery.repair(pipelines, lost, fits)
+  local left = without(pipelines, lost)
   while #left > 0 do
     local short = smallest(left, nil, function(p)
       return not fits(p)
@@ -96,22 +72,31 @@ function recovery.repair(pipelines, lost, fits)
   end
 end
 
---- Pipelines of a plan as lists of positions in the node sequence.
-function recovery.pipelines(ctx, made, sequence)
-  local position, pipelines = {}, {}
+--- Position in the sequence of the node of every device.
+local function positions(sequence)
+  local position = {}
   for at, node in ipairs(sequence) do
     for _, id in ipairs(node.ids) do
       position[id] = at
     end
   end
+  return position
+end
+
+--- Pipelines of a plan as lists of positions in the node sequence, without nodes that are not in
+-- it.
+function recovery.pipelines(ctx, made, sequence)
+  local position = positions(sequence)
+  local pipelines = {}
   for _, replica in ipairs(made.replicas) do
     local count = replica.count or 1
     for copy = 1, count do
-      local own, seen = {}, {}
+      local own = {}
+      local seen = {}
       for _, stage in ipairs(replica.stages) do
         local ids = ctx.cluster:ids(stage.devices)
-        local part = #ids // count
-        for i = (copy - 1) * part + 1, copy * part do
+        local per_copy = #ids // count
+        for i = (copy - 1) * per_copy + 1, copy * per_copy do
           local at = position[ids[i]]
           if at and not seen[at] then
             seen[at] = true
@@ -125,13 +110,14 @@ function recovery.pipelines(ctx, made, sequence)
   return pipelines
 end
 
---- Positions of the nodes of a sequence that hold one of the devices `lost`, as a set; with `leave`
--- those that lost other devices (`damaged`, as templates.sequence marks them) too.
+--- Positions of the nodes that hold one of the devices `lost`, as a set; with `leave` those too
+-- that lost other devices (`damaged`, as node_sequence marks them).
 function recovery.gone(sequence, lost, leave)
-  local gone, is_lost = {}, {}
+  local is_lost = {}
   for _, id in ipairs(lost) do
     is_lost[id] = true
   end
+  local gone = {}
   for i, node in ipairs(sequence) do
     gone[i] = leave and node.damaged or nil
     for _, id in ipairs(node.ids) do
@@ -141,46 +127,24 @@ function recovery.gone(sequence, lost, leave)
   return gone
 end
 
---- The nodes at positions `own` of a sequence, in its order.
+--- The nodes at the positions `own` of a sequence, in its order.
 function recovery.nodes(sequence, own)
-  local sorted, nodes = table.move(own, 1, #own, 1, {}), {}
+  local sorted = table.move(own, 1, #own, 1, {})
   table.sort(sorted)
+  local nodes = {}
   for i, at in ipairs(sorted) do
     nodes[i] = sequence[at]
   end
   return nodes
 end
 
---- Pipelines in words: "1 2 | 3 4".
+--- Pipelines as text: "1 2 | 3 4".
 function recovery.text(pipelines)
   local words = {}
   for i, p in ipairs(pipelines) do
     words[i] = table.concat(p, " ")
   end
   return table.concat(words, " | ")
-end
-
---- Mixes as text, "2 2 3; 2 5": the sizes of each, by rising size.
--- @function recovery.mixes_text
--- @tparam table sizes list of template sizes
--- @tparam table options list of mixes, each a list of how many of every size
--- @treturn string the text
--- @units nodes
--- @raise none
--- @usage assert(require("recovery").mixes_text({ 2, 3 }, { { 2, 1 }, { 0, 1 } }) == "2 2 3; 3")
-function recovery.mixes_text(sizes, options)
-  local texts = {}
-  for i, mix in ipairs(options) do
-    local words = {}
-    for s, n in ipairs(mix) do
-      for _ = 1, n do
-        words[#words + 1] = sizes[s]
-      end
-    end
-    texts[i] = table.concat(words, " ")
-  end
-  table.sort(texts)
-  return table.concat(texts, "; ")
 end
 
 return recovery

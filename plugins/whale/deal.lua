@@ -1,53 +1,62 @@
---- Units of load (sequences, layers) dealt out to items of unequal speed under caps on memory:
--- first in proportion to speed, then single units move from what is too full to what is least busy.
--- Items are { speed, fixed, unit, cap, n }: n units need fixed + n x unit of cap.
+-- Units of load (sequences, heads, layers) dealt to items of unequal speed under memory limits
+-- (Whale, section 3.3.1): first in proportion to speed, then single units move from items that
+-- exceed their memory (peaks) to the least busy ones (valleys). An item is a table { speed, fixed,
+-- unit, cap, n }: n units need fixed + n * unit bytes, and at most cap bytes are there.
 local deal = {}
 
---- Share of its cap that an item needs.
+local ROUNDING = 1e-9 -- relative excess over `cap` that still counts as fitting
+
+--- Fraction of its memory that an item needs.
 function deal.use(item)
   return (item.fixed + item.n * item.unit) / item.cap
 end
 
+--- Does the item fit with `extra` units more?
 local function fits(item, extra)
-  return item.fixed + (item.n + extra) * item.unit <= item.cap * (1 + 1e-9)
+  return item.fixed + (item.n + extra) * item.unit <= item.cap * (1 + ROUNDING)
 end
 
---- Index of the least key among the indices in `set`; key() returns two numbers compared in order.
+--- Index of the item with the least key among the indices in `set`; key(item) returns two numbers
+-- that are compared in order. Ties go to the lowest index.
 local function least(items, set, key)
-  local best, a, b
+  local best, best_first, best_second
   for i, item in ipairs(items) do
     if set[i] then
-      local x, y = key(item)
-      if not best or x < a or x == a and y < b then
-        best, a, b = i, x, y
+      local first, second = key(item)
+      if not best or first < best_first or first == best_first and second < best_second then
+        best = i
+        best_first = first
+        best_second = second
       end
     end
   end
   return best
 end
 
+--- The peak is the item that exceeds its memory most.
 local function peak_key(item)
   return -deal.use(item), 0
 end
 
+--- The valley is the least busy item, of equals the one with the lower memory use.
 local function valley_key(item)
   return item.n / item.speed, deal.use(item)
 end
 
---- Shifts single units of load until every item { n, speed, fixed,
--- unit, cap } fits. `keep` units stay on every item. Returns true, or nil and the first item
--- that cannot be relieved. Ties go to the lowest number.
+--- Moves single units until every item fits; `keep` units stay on every item. Returns true, or nil
+-- and the index of the first item that cannot be relieved.
 function deal.shift(items, keep)
-  local oom, free = {}, {}
+  local too_full = {}
+  local free = {}
   for i, item in ipairs(items) do
     if fits(item, 0) then
       free[i] = true
     else
-      oom[i] = true
+      too_full[i] = true
     end
   end
-  while next(oom) do
-    local peak = least(items, oom, peak_key)
+  while next(too_full) do
+    local peak = least(items, too_full, peak_key)
     local valley = least(items, free, valley_key)
     if not valley or items[peak].n <= keep then
       return nil, peak
@@ -55,7 +64,7 @@ function deal.shift(items, keep)
       items[peak].n = items[peak].n - 1
       items[valley].n = items[valley].n + 1
       if fits(items[peak], 0) then
-        oom[peak] = nil
+        too_full[peak] = nil
       end
     else
       free[valley] = nil
@@ -64,18 +73,23 @@ function deal.shift(items, keep)
   return true
 end
 
---- Deals `total` units in proportion to speed, at least `keep` on every item, then shifts.
+--- Deals `total` units in proportion to speed, at least `keep` to every item, and then shifts; sets
+-- n of the items. Returns true, or nil and the index of an item that is too full where one is
+-- known.
 function deal.deal(items, total, keep)
-  local rates, min = {}, {}
+  local speeds = {}
+  local least_units = {}
   for i, item in ipairs(items) do
-    rates[i], min[i] = item.speed, keep
+    speeds[i] = item.speed
+    least_units[i] = keep
   end
-  local r = hv.opt.distribute { total = total, time = rates, min = min, objective = "ratio" }
-  if not r then
+  local dealt = hv.opt.distribute { total = total, time = speeds, min = least_units,
+    objective = "ratio" }
+  if not dealt then
     return nil
   end
   for i, item in ipairs(items) do
-    item.n = r.counts[i]
+    item.n = dealt.counts[i]
   end
   return deal.shift(items, keep)
 end
@@ -89,32 +103,39 @@ function deal.counts(items)
   return counts
 end
 
---- Layers per stage so that work follows speed: cuts where the prefix of work crosses the prefix
--- of speed, at least one layer each.
+local function sum_of(list)
+  local sum = 0
+  for _, x in ipairs(list) do
+    sum = sum + x
+  end
+  return sum
+end
+
+--- Layers per stage in proportion to speed: a stage ends where the prefix sum of work crosses the
+-- prefix sum of speed, and every stage gets at least one layer. `work` is per layer, `speeds` per
+-- stage.
 function deal.proportional(work, speeds)
-  local total_work, total_speed = 0, 0
-  for _, w in ipairs(work) do
-    total_work = total_work + w
-  end
-  for _, s in ipairs(speeds) do
-    total_speed = total_speed + s
-  end
-  local counts, at, done, target = {}, 0, 0, 0
+  local total_work = sum_of(work)
+  local total_speed = sum_of(speeds)
+  local counts = {}
+  local layer = 0
+  local done = 0
+  local target = 0
   for s = 1, #speeds do
     target = target + total_work * speeds[s] / total_speed
     local n = 0
-    while at < #work - (#speeds - s)
-        and (n == 0 or s == #speeds or done + work[at + 1] / 2 <= target) do
-      at = at + 1
+    while layer < #work - (#speeds - s)
+        and (n == 0 or s == #speeds or done + work[layer + 1] / 2 <= target) do
+      layer = layer + 1
       n = n + 1
-      done = done + work[at]
+      done = done + work[layer]
     end
     counts[s] = n
   end
   return counts
 end
 
---- Items of these speeds and caps, every one with the same fixed part and unit.
+--- Items of these speeds and memory limits, all with the same fixed part and unit.
 function deal.items(speeds, fixed, unit, caps)
   local items = {}
   for i, speed in ipairs(speeds) do

@@ -1,20 +1,24 @@
---- Links between devices. The figures of pairs of nodes are remembered, since planners use the same
--- pairs many times.
+--- Links between devices, and times of messages over them by formula. The figures of pairs of nodes
+-- are remembered, since planners use the same pairs many times.
 local inventory = require "inventory"
 
 local links = {}
 
-local MOST_KNOWN = 50000 -- links that are remembered at the same time
-local MANY = 512 -- members of an exchange from which on equal ones are counted instead
-local known, n_known = {}, 0
+local MOST_KNOWN = 50000  -- links that are remembered at the same time
+local MANY = 512          -- members of an exchange above which equal ones are counted instead
+local KEY_BASE = 1048576  -- above every number of a device or node
 
---- Devices of one node keep their pair, those of two nodes share the figure of the nodes.
+local known = {}
+local n_known = 0
+
+--- Two devices of one node have their own key, those of two nodes share the key of the nodes.
 local function key_of(ctx, a, b)
-  local m, n = inventory.node(ctx, a), inventory.node(ctx, b)
-  if m == n then
-    return a * 1048576 + b
+  local node_a = inventory.node(ctx, a)
+  local node_b = inventory.node(ctx, b)
+  if node_a == node_b then
+    return a * KEY_BASE + b
   end
-  return -(m * 1048576 + n)
+  return -(node_a * KEY_BASE + node_b)
 end
 
 --- The link of two devices: {bandwidth_bytes_per_s, latency_s}.
@@ -31,10 +35,12 @@ function links.link(ctx, a, b)
   local link = known[key]
   if not link then
     if n_known == MOST_KNOWN then
-      known, n_known = {}, 0
+      known = {}
+      n_known = 0
     end
     link = ctx.cluster:link(a, b)
-    known[key], n_known = link, n_known + 1
+    known[key] = link
+    n_known = n_known + 1
   end
   return link
 end
@@ -53,8 +59,8 @@ function links.seconds(ctx, a, b, bytes)
   if a == b then
     return 0
   end
-  local l = links.link(ctx, a, b)
-  return l.latency_s + bytes / l.bandwidth_bytes_per_s
+  local link = links.link(ctx, a, b)
+  return link.latency_s + bytes / link.bandwidth_bytes_per_s
 end
 
 --- Bandwidth between two devices; infinite for one.
@@ -67,10 +73,13 @@ end
 -- @raise a number that no device has
 -- @usage print(require("links").bandwidth(ctx, 1, 2))
 function links.bandwidth(ctx, a, b)
-  return a == b and math.huge or links.link(ctx, a, b).bandwidth_bytes_per_s
+  if a == b then
+    return math.huge
+  end
+  return links.link(ctx, a, b).bandwidth_bytes_per_s
 end
 
---- Seconds of an all-reduce by formula: 2 (p − 1) / p · bytes over the slowest link of the ring.
+--- Seconds of a ring all-reduce by formula: 2 (p − 1) / p · bytes over the slowest link.
 -- @function links.ring
 -- @tparam handle ctx the run's input
 -- @tparam table ids list of device numbers, in the ring's order
@@ -80,49 +89,65 @@ end
 -- @raise a number that no device has
 -- @usage print(require("links").ring(ctx, { 1, 2 }, 1e9))
 function links.ring(ctx, ids, bytes)
-  local least = math.huge
+  local slowest = math.huge
   for i, id in ipairs(ids) do
-    least = math.min(least, links.bandwidth(ctx, id, ids[i % #ids + 1]))
+    slowest = math.min(slowest, links.bandwidth(ctx, id, ids[i % #ids + 1]))
   end
-  return 2 * (#ids - 1) / math.max(1, #ids) * bytes / least
+  return 2 * (#ids - 1) / math.max(1, #ids) * bytes / slowest
 end
 
---- What one member of an exchange sends and receives.
+--- Seconds in which one member of an exchange sends to all others and receives from them.
 local function member_s(ctx, a, ids, bytes)
-  local sum = 0
+  local sum_s = 0
   for _, b in ipairs(ids) do
-    sum = sum + 2 * links.seconds(ctx, a, b, bytes)
+    sum_s = sum_s + 2 * links.seconds(ctx, a, b, bytes)
   end
-  return sum
+  return sum_s
 end
 
---- The slowest of very many members: two stand for all of a kind in a group.
-local function many_s(ctx, ids, bytes)
-  local count, stand, order, worst = {}, {}, {}, 0
+--- Classes of equal devices (inventory.class) in order of first mention: { count, first, second },
+-- two devices of each where there are as many.
+local function classes_of(ctx, ids)
+  local list = {}
+  local by_key = {}
   for _, id in ipairs(ids) do
     local key = inventory.class(ctx, id)
-    if not count[key] then
-      count[key], stand[key], order[#order + 1] = 0, {}, key
+    local class = by_key[key]
+    if not class then
+      class = { count = 0, first = id }
+      by_key[key] = class
+      list[#list + 1] = class
+    elseif not class.second then
+      class.second = id
     end
-    count[key] = count[key] + 1
-    if #stand[key] < 2 then
-      table.insert(stand[key], id)
-    end
+    class.count = class.count + 1
   end
-  for _, a in ipairs(order) do
-    local sum = 0
-    for _, b in ipairs(order) do
-      local one, other = stand[a][1], a == b and (stand[b][2] or stand[b][1]) or stand[b][1]
-      sum = sum + (count[b] - (a == b and 1 or 0)) * 2 * links.seconds(ctx, one, other, bytes)
+  return list
+end
+
+--- Seconds of the slowest member of a large exchange: its classes stand for their devices.
+local function exchange_of_classes(ctx, ids, bytes)
+  local classes = classes_of(ctx, ids)
+  local slowest_s = 0
+  for _, a in ipairs(classes) do
+    local sum_s = 0
+    for _, b in ipairs(classes) do
+      local n_others = b.count
+      local other = b.first
+      if a == b then
+        n_others = b.count - 1
+        other = b.second or b.first
+      end
+      sum_s = sum_s + n_others * 2 * links.seconds(ctx, a.first, other, bytes)
     end
-    worst = math.max(worst, sum)
+    slowest_s = math.max(slowest_s, sum_s)
   end
-  return worst
+  return slowest_s
 end
 
 --- Seconds of an all-to-all exchange, as among the replicas of a sharded parameter server: the
 -- slowest member sends to every other one and receives as much, one after the other. O(devices²);
--- of more than 512 devices all of a kind in a group count as equal.
+-- of more than 512 devices all of one kind in a group count as equal.
 -- @function links.exchange
 -- @tparam handle ctx the run's input
 -- @tparam table ids list of device numbers
@@ -134,13 +159,13 @@ end
 -- assert(links.exchange(ctx, { 1, 2 }, 1e9) == 2 * links.seconds(ctx, 1, 2, 1e9))
 function links.exchange(ctx, ids, bytes)
   if #ids > MANY then
-    return many_s(ctx, ids, bytes)
+    return exchange_of_classes(ctx, ids, bytes)
   end
-  local worst = 0
+  local slowest_s = 0
   for _, a in ipairs(ids) do
-    worst = math.max(worst, member_s(ctx, a, ids, bytes))
+    slowest_s = math.max(slowest_s, member_s(ctx, a, ids, bytes))
   end
-  return worst
+  return slowest_s
 end
 
 return links

@@ -1,12 +1,15 @@
 --- Pipelines as planners build them: rows of stages { devices = rows of cluster:devices(), tp, dp,
 -- micro_batch (of one rank), recompute, zero, holders } with times and memory by layer, their exact
 -- cut, and the plan they make. A row holds only what describes a stage; layers come from the cut.
+-- Joined pipelines are { row, copies = all rows that are equal to it, cut, micro_batches }.
 local inventory = require "inventory"
 local links = require "links"
 local numbers = require "numbers"
 local prices = require "prices"
 
 local pipeline = {}
+
+local ROUNDING = 1e-9 -- relative error of a quotient that should be whole
 
 --- Pipelines inside each kind: `depth` stages of tps[i] devices each.
 -- @function pipeline.inside
@@ -16,26 +19,53 @@ local pipeline = {}
 -- @treturn table list of pipelines; nil when the devices of a kind do not divide
 -- @units none
 -- @raise none
--- @usage assert(#require("pipeline").inside({ { devices = { { id = 1 }, { id = 2 } } } }, { 1 }, 1) == 2)
+-- @usage local types = { { devices = { { id = 1 }, { id = 2 } } } }
+-- assert(#require("pipeline").inside(types, { 1 }, 1) == 2)
 function pipeline.inside(types, tps, depth)
   local rows = {}
-  for i, t in ipairs(types) do
-    local size = tps[i] * depth
-    if #t.devices % size ~= 0 then
+  for i, kind in ipairs(types) do
+    local tp = tps[i]
+    local size = tp * depth
+    if #kind.devices % size ~= 0 then
       return nil
     end
-    for from = 1, #t.devices, size do
-      rows[#rows + 1] = {}
+    for first = 1, #kind.devices, size do
+      local row = {}
       for s = 1, depth do
-        rows[#rows][s] = { devices = numbers.slice(t.devices, from + (s - 1) * tps[i], tps[i]),
-          tp = tps[i], dp = 1 }
+        row[s] = { devices = numbers.slice(kind.devices, first + (s - 1) * tp, tp), tp = tp,
+          dp = 1 }
       end
+      rows[#rows + 1] = row
     end
   end
   return rows
 end
 
+-- Tables of stages by everything that they depend on, and lists of times by what those depend on.
 local tables = {}
+local times_known = {}
+
+--- Times, bytes and room of a stage by layer, of all its kinds together.
+local function tables_of(ctx, stage, in_flight)
+  local t = { times = {}, total = 0, room = math.huge }
+  local tp = stage.tp or 1
+  local query = { tp = stage.tp, micro_batch = stage.micro_batch,
+    recompute = stage.recompute or "none", sequence_parallel = tp > 1 }
+  for _, kind in ipairs(stage.kinds) do
+    local chain = prices.chain(ctx, kind, query)
+    for l, seconds in ipairs(chain.times) do
+      t.times[l] = math.max(t.times[l] or 0, seconds)
+    end
+    t.held = prices.layer_bytes(ctx, chain, { in_flight = in_flight, zero = stage.zero,
+      holders = stage.holders })
+    t.room = math.min(t.room, prices.capacity(ctx, { kind = kind })
+        - prices.overhead_bytes(ctx, chain))
+  end
+  for _, seconds in ipairs(t.times) do
+    t.total = t.total + seconds
+  end
+  return t
+end
 
 --- A stage by layer: where it mixes kinds, the slowest and the one with least memory count.
 -- @function pipeline.tables
@@ -51,32 +81,16 @@ local tables = {}
 -- print(s.times[1], s.held[1] < s.room)
 function pipeline.tables(ctx, stage, in_flight)
   stage.kinds = stage.kinds or inventory.kinds(stage.devices)
-  local recompute = stage.recompute or "none"
-  local key = table.concat(stage.kinds, "+") .. ("/%d/%g/%s"):format(stage.tp or 1,
-    stage.micro_batch, recompute)
-  local full = key .. ("/%d/%d/%d"):format(in_flight, stage.zero or 0, stage.holders or 1)
-  if tables[full] then
-    return tables[full]
+  local time_key = table.concat(stage.kinds, "+") .. ("/%d/%g/%s"):format(stage.tp or 1,
+    stage.micro_batch, stage.recompute or "none")
+  local key = time_key .. ("/%d/%d/%d"):format(in_flight, stage.zero or 0, stage.holders or 1)
+  if not tables[key] then
+    local t = tables_of(ctx, stage, in_flight)
+    times_known[time_key] = times_known[time_key] or t.times
+    t.times = times_known[time_key] -- one list for any number in flight
+    tables[key] = t
   end
-  local out = { times = {}, total = 0, room = math.huge }
-  local q = { tp = stage.tp, micro_batch = stage.micro_batch, recompute = recompute,
-    sequence_parallel = (stage.tp or 1) > 1 }
-  for _, kind in ipairs(stage.kinds) do
-    local own = prices.chain(ctx, kind, q)
-    for l, t in ipairs(own.times) do
-      out.times[l] = math.max(out.times[l] or 0, t)
-    end
-    out.held = prices.layer_bytes(ctx, own, { in_flight = in_flight, zero = stage.zero,
-      holders = stage.holders })
-    out.room = math.min(out.room, prices.capacity(ctx, { kind = kind }) - prices.overhead_bytes(ctx,
-      own))
-  end
-  tables[key] = tables[key] or out.times -- one list for whatever is in flight
-  out.times, tables[full] = tables[key], out
-  for _, t in ipairs(out.times) do
-    out.total = out.total + t
-  end
-  return out
+  return tables[key]
 end
 
 --- Do these layers fit into a stage?
@@ -89,15 +103,15 @@ end
 -- @raise none
 -- @usage assert(not require("pipeline").fits({ held = { 2, 3, 3 }, room = 5 }, 2, 3))
 function pipeline.fits(t, from, to)
-  local need = 0
+  local need_bytes = 0
   for l = from, to do
-    need = need + t.held[l]
+    need_bytes = need_bytes + t.held[l]
   end
-  return need <= t.room
+  return need_bytes <= t.room
 end
 
---- How many layers fit into a stage, wherever in the model it is: all count as the middle one, and
--- a stage with an end of the model keeps room for what the larger end has more.
+--- How many layers fit into a stage, wherever in the model it is: every layer counts as the middle
+-- one, and a stage with an end of the model has less room by what the larger end takes more.
 -- @function pipeline.most
 -- @tparam table t {held, room} of the stage, as pipeline.tables gives it
 -- @tparam boolean ends is the stage the first or the last
@@ -107,10 +121,15 @@ end
 -- @usage local t = { held = { 4, 2, 3 }, room = 6 }
 -- assert(require("pipeline").most(t, false) == 3 and require("pipeline").most(t, true) == 2)
 function pipeline.most(t, ends)
-  local middle, n, left = t.held[(#t.held + 1) // 2], 0, t.room
-  left = left - (ends and math.max(t.held[1], t.held[#t.held]) - middle or 0)
-  while n < #t.held and left >= middle do
-    n, left = n + 1, left - middle
+  local middle_bytes = t.held[(#t.held + 1) // 2]
+  local left_bytes = t.room
+  if ends then
+    left_bytes = left_bytes - (math.max(t.held[1], t.held[#t.held]) - middle_bytes)
+  end
+  local n = 0
+  while n < #t.held and left_bytes >= middle_bytes do
+    n = n + 1
+    left_bytes = left_bytes - middle_bytes
   end
   return n
 end
@@ -127,7 +146,8 @@ end
 function pipeline.set(list, micro_batch, recompute)
   for _, p in ipairs(list) do
     for _, stage in ipairs(p.row) do
-      stage.micro_batch, stage.recompute = micro_batch, recompute
+      stage.micro_batch = micro_batch
+      stage.recompute = recompute
     end
   end
 end
@@ -140,30 +160,55 @@ local function least_of(list)
   return least
 end
 
---- The longest stage takes at least so long: n whole layers fit into no less, none of a stage
--- faster than its fastest; `kinds` are {least = seconds of that, stages = how many such stages}.
-local function longest(kinds, n, start)
-  local at = start
+--- A lower bound in seconds of the longest stage from `start_s` on: stages together must have time
+-- for n whole layers, none of which is faster than the fastest layer of its stage. `kinds` are
+-- {least = seconds of that layer, stages = number of such stages}.
+local function longest_stage_s(kinds, n, start_s)
+  local bound_s = start_s
   while true do
-    local layers, next_at = 0, math.huge
-    for _, k in ipairs(kinds) do
-      -- layers that take no time fit anywhere
-      if k.least <= 0 then
-        return at
+    local layers = 0
+    local next_s = math.huge
+    for _, kind in ipairs(kinds) do
+      if kind.least <= 0 then
+        return bound_s -- layers that take no time fit anywhere
       end
-      local each = (at / k.least * (1 + 1e-9)) // 1
-      layers, next_at = layers + k.stages * each, math.min(next_at, (each + 1) * k.least)
+      local per_stage = (bound_s / kind.least * (1 + ROUNDING)) // 1
+      layers = layers + kind.stages * per_stage
+      next_s = math.min(next_s, (per_stage + 1) * kind.least)
     end
     if layers >= n then
-      return at
+      return bound_s
     end
-    at = next_at
+    bound_s = next_s
   end
 end
 
---- No cut of these pipelines into micro-batches ends earlier: the longest stage takes at least what
--- work spread over all stages would, in whole layers, the first micro-batch at least the fastest
--- stage's time for all layers, and every pipeline gets one.
+--- Lower bounds of one pipeline: {rate = micro-batches per second, first_s = seconds of the first
+-- micro-batch}.
+local function bounds_of(ctx, row)
+  local speed = 0
+  local first_s = math.huge
+  local n_layers = 0
+  local kinds = {}
+  local by_table = {}
+  for _, stage in ipairs(row) do
+    local t = pipeline.tables(ctx, stage, 1)
+    speed = speed + 1 / t.total
+    first_s = math.min(first_s, t.total)
+    n_layers = #t.times
+    if not by_table[t] then
+      t.least = t.least or least_of(t.times)
+      by_table[t] = { least = t.least, stages = 0 }
+      kinds[#kinds + 1] = by_table[t]
+    end
+    by_table[t].stages = by_table[t].stages + 1
+  end
+  return { rate = 1 / longest_stage_s(kinds, n_layers, 1 / speed), first_s = first_s }
+end
+
+--- A lower bound of the time of every cut of these pipelines: the longest stage takes at least as
+-- long as work spread over all stages, in whole layers; the first micro-batch takes at least the
+-- fastest stage's time for all layers; and every pipeline gets one micro-batch.
 -- @function pipeline.bound
 -- @tparam handle ctx the run's input
 -- @tparam table list of pipeline.joined
@@ -175,32 +220,27 @@ end
 -- local pipeline = require "pipeline"
 -- print(pipeline.bound(ctx, pipeline.joined { { { devices = { d }, micro_batch = 1 } } }, 8))
 function pipeline.bound(ctx, list, total)
-  local rate, fill, n, lead = 0, 0, 0, 0
+  local n = 0
+  local fill_s = 0
+  local rate = 0
+  local lead = 0 -- micro-batches in the time that first ones take longer than others
   for _, p in ipairs(list) do
-    -- micro-batches per second, the first one
-    local own, first, kinds, by_table, layers = 0, math.huge, {}, {}, 0
-    for _, stage in ipairs(p.row) do
-      local t = pipeline.tables(ctx, stage, 1)
-      own, first, layers = own + 1 / t.total, math.min(first, t.total), #t.times
-      if not by_table[t] then
-        t.least = t.least or least_of(t.times)
-        by_table[t] = { least = t.least, stages = 0 }
-        kinds[#kinds + 1] = by_table[t]
-      end
-      by_table[t].stages = by_table[t].stages + 1
-    end
-    own = 1 / longest(kinds, layers, 1 / own)
-    n, fill = n + #p.copies, math.max(fill, first)
-    rate, lead = rate + #p.copies * own, lead + #p.copies * own * first
+    local own = bounds_of(ctx, p.row)
+    n = n + #p.copies
+    fill_s = math.max(fill_s, own.first_s)
+    rate = rate + #p.copies * own.rate
+    lead = lead + #p.copies * own.rate * own.first_s
   end
-  return math.max(fill, (total - n + lead) / rate)
+  return math.max(fill_s, (total - n + lead) / rate)
 end
 
---- Seconds per byte from one stage to the next: over the ranks of a tensor group the slowest link,
--- over replicas the mean.
+--- Seconds per byte from one stage to the next: the mean over replicas of the link to the first
+-- rank of a tensor group.
 local function hop_of(ctx, before, stage)
   if not stage.hop then
-    local sum, dp, tp = 0, stage.dp or 1, stage.tp or 1
+    local dp = stage.dp or 1
+    local tp = stage.tp or 1
+    local sum = 0
     for i = 0, dp - 1 do
       local from = before.devices[i * (#before.devices // dp) + 1] or before.devices[1]
       sum = sum + 1 / links.bandwidth(ctx, from.id, stage.devices[i * tp + 1].id)
@@ -225,25 +265,31 @@ end
 -- local row = { { devices = { d }, micro_batch = 1, recompute = "full" } }
 -- print(require("pipeline").cut(ctx, row, 8, { outputs = {} }))
 function pipeline.cut(ctx, row, micro_batches, q)
-  local c = { parts = #row, load = {}, memory = {}, capacity = {}, toll = {}, sum = 1,
+  local instance = { parts = #row, load = {}, memory = {}, capacity = {}, sum = 1,
     max = micro_batches - 1 }
+  local toll = {}
   for s, stage in ipairs(row) do
     local alive = q.in_flight and q.in_flight(s, #row) or #row - s + 1
     local t = pipeline.tables(ctx, stage, math.min(alive, micro_batches))
-    c.load[s], c.memory[s], c.capacity[s], c.n = t.times, t.held, t.room, #t.times
+    instance.load[s] = t.times
+    instance.memory[s] = t.held
+    instance.capacity[s] = t.room
+    instance.n = #t.times
     if t.room <= 0 then
       return nil, stage.kinds[1] .. " has no memory for layers"
     end
     if s > 1 then
-      local hop, toll = hop_of(ctx, row[s - 1], stage) * (q.ways or 1) * stage.micro_batch, {}
-      for l = 1, c.n - 1 do
-        toll[l] = hop * q.outputs[l]
+      local hop = hop_of(ctx, row[s - 1], stage) * (q.ways or 1) * stage.micro_batch
+      toll[s - 1] = {}
+      for l = 1, instance.n - 1 do
+        toll[s - 1][l] = hop * q.outputs[l]
       end
-      c.toll[s - 1] = toll
     end
   end
-  c.toll = #row > 1 and c.toll or nil
-  local cut, why = hv.opt.partition(c)
+  if #row > 1 then
+    instance.toll = toll
+  end
+  local cut, why = hv.opt.partition(instance)
   if not cut then
     return nil, why
   end
@@ -285,17 +331,49 @@ end
 function pipeline.deal(list, total)
   local q = { total = total, time = {}, fixed = {}, sizes = {}, min = {} }
   for i, p in ipairs(list) do
-    q.time[i], q.fixed[i] = p.cut.max, p.cut.sum - p.cut.max
-    q.sizes[i], q.min[i] = #p.copies, 1
+    q.time[i] = p.cut.max
+    q.fixed[i] = p.cut.sum - p.cut.max
+    q.sizes[i] = #p.copies
+    q.min[i] = 1
   end
   local split = hv.opt.distribute(q)
-  for i, p in ipairs(split and list or {}) do
+  if not split then
+    return nil
+  end
+  for i, p in ipairs(list) do
     p.micro_batches = split.counts[i]
   end
-  return split and split.value
+  return split.value
 end
 
---- Largest 2 (dp − 1) / dp · bytes over the slowest link, over the stages of joined pipelines.
+--- The devices that reduce the gradients of stage s: the first of every tensor group, over all
+-- copies of joined pipelines.
+local function heads_of(list, s)
+  local heads = {}
+  for _, p in ipairs(list) do
+    for _, row in ipairs(p.copies) do
+      for i = 1, #row[s].devices, p.row[s].tp or 1 do
+        heads[#heads + 1] = row[s].devices[i].id
+      end
+    end
+  end
+  return heads
+end
+
+--- Bytes of the gradients of stage s, the largest over joined pipelines.
+local function stage_gradient_bytes(ctx, list, s)
+  local bytes = 0
+  for _, p in ipairs(list) do
+    local stage = p.row[s]
+    local range = numbers.ranges(p.cut.counts)[s]
+    local chain = prices.chain(ctx, stage.devices[1].kind, { tp = stage.tp, micro_batch = 1 })
+    bytes = math.max(bytes, prices.gradient_bytes(ctx, chain, range[1] + 1, range[2]))
+  end
+  return bytes
+end
+
+--- Largest 2 (dp − 1) / dp · bytes over the slowest link, over the stages of joined pipelines. The
+-- seconds per byte of each stage are remembered in list.ring.
 -- @function pipeline.sync
 -- @tparam handle ctx the run's input
 -- @tparam table list of pipeline.joined, with cut, all with as many stages
@@ -304,28 +382,30 @@ end
 -- @raise none
 -- @usage print(require("pipeline").sync(ctx, {}))
 function pipeline.sync(ctx, list)
-  local most = 0
   list.ring = list.ring or {}
+  local most_s = 0
   for s = 1, #list > 0 and #list[1].row or 0 do
-    local heads, bytes = {}, 0
-    for _, p in ipairs(list) do
-      local stage, to = p.row[s], numbers.ranges(p.cut.counts)[s]
-      local own = prices.chain(ctx, stage.devices[1].kind, { tp = stage.tp, micro_batch = 1 })
-      bytes = math.max(bytes, prices.gradient_bytes(ctx, own, to[1] + 1, to[2]))
-      for _, row in ipairs(list.ring[s] and {} or p.copies) do
-        for i = 1, #row[s].devices, stage.tp or 1 do
-          heads[#heads + 1] = row[s].devices[i].id
-        end
-      end
-    end
-    list.ring[s] = list.ring[s] or links.ring(ctx, heads, 1)
-    most = math.max(most, list.ring[s] * bytes)
+    list.ring[s] = list.ring[s] or links.ring(ctx, heads_of(list, s), 1)
+    most_s = math.max(most_s, list.ring[s] * stage_gradient_bytes(ctx, list, s))
   end
-  return most
+  return most_s
 end
 
---- Prices a choice with as little recomputation as its memory allows: exact cuts, micro-batches
--- dealt to unequal pipelines, the slowest all-reduce. Remembered in it.
+--- Seconds of a choice with the given recomputation; nil where it does not fit.
+local function price_with(ctx, c, recompute)
+  pipeline.set(c.list, c.micro_batch, recompute)
+  for _, p in ipairs(c.list) do
+    p.cut = pipeline.cut(ctx, p.row, math.max(1, c.total // c.pipelines), c)
+    if not p.cut then
+      return nil
+    end
+  end
+  local seconds = pipeline.deal(c.list, c.total)
+  return seconds and seconds + pipeline.sync(ctx, c.list)
+end
+
+--- Prices a choice with the least recomputation that its memory allows: exact cuts, micro-batches
+-- dealt to unequal pipelines, the slowest all-reduce. The result is remembered in the choice.
 -- @function pipeline.evaluate
 -- @tparam handle ctx the run's input
 -- @tparam table c {list = pipeline.joined, pipelines = how many, total = micro-batches of all,
@@ -337,26 +417,18 @@ end
 -- @usage local c = { list = {}, pipelines = 0, total = 1, micro_batch = 1, done = true }
 -- assert(require("pipeline").evaluate(ctx, c) == nil)
 function pipeline.evaluate(ctx, c)
-  local function priced(recompute)
-    pipeline.set(c.list, c.micro_batch, recompute)
-    for _, p in ipairs(c.list) do
-      p.cut = pipeline.cut(ctx, p.row, math.max(1, c.total // c.pipelines), c)
-      if not p.cut then
-        return nil
+  if not c.done then
+    for _, recompute in ipairs { "none", "selective", "full" } do
+      c.claim_s = price_with(ctx, c, recompute)
+      c.recompute = recompute
+      if c.claim_s then
+        break
       end
     end
-    local seconds = pipeline.deal(c.list, c.total)
-    return seconds and seconds + pipeline.sync(ctx, c.list)
+    c.done = true
   end
-  for _, recompute in ipairs(c.done and {} or { "none", "selective", "full" }) do
-    c.claim_s, c.recompute = priced(recompute), recompute
-    if c.claim_s then
-      break
-    end
-  end
-  c.done = true
-  function c.build() -- the stages are shared with other choices
-    priced(c.recompute)
+  function c.build()
+    price_with(ctx, c, c.recompute) -- stages are shared with other choices: set them again
     return pipeline.plan(ctx, c.list, c.entering)
   end
   return c.claim_s
@@ -373,25 +445,49 @@ end
 -- @usage local list = { { bound = 2 }, { bound = 1 } }
 -- assert(#require("pipeline").within_bound(list, 1, function(c) return c.bound end) == 1)
 function pipeline.within_bound(list, tries, evaluate)
-  local fitting, best = {}, {}
   for i, c in ipairs(list) do
     c.rank = i
   end
-  table.sort(list, function(a, b) return a.bound < b.bound or a.bound == b.bound and a.rank < b.rank end)
+  table.sort(list, function(a, b)
+    if a.bound ~= b.bound then
+      return a.bound < b.bound
+    end
+    return a.rank < b.rank
+  end)
+  local fitting = {}
+  local best_s = {} -- times of the `tries` best, in order
   for i, c in ipairs(list) do
-    if best[tries] and c.bound >= best[tries] or #fitting > 0 and hv.stopping(0.7)
+    if best_s[tries] and c.bound >= best_s[tries] or #fitting > 0 and hv.stopping(0.7)
         or hv.stopping() then
       break
     end
     hv.progress(i / #list, ("choice %d of %d"):format(i, #list))
     c.claim_s = evaluate(c)
     if c.claim_s then
-      fitting[#fitting + 1], best[#best + 1] = c, c.claim_s
-      table.sort(best)
-      best[tries + 1] = nil
+      fitting[#fitting + 1] = c
+      best_s[#best_s + 1] = c.claim_s
+      table.sort(best_s)
+      best_s[tries + 1] = nil
     end
   end
   return fitting
+end
+
+--- The stage row of a plan for stage s of joined pipelines, with these layers.
+local function stage_row(ctx, p, s, layers)
+  local stage = p.row[s]
+  local ids = {}
+  for _, row in ipairs(p.copies) do
+    for _, device in ipairs(row[s].devices) do
+      ids[#ids + 1] = device.id
+    end
+  end
+  local place = { devices = ctx.cluster:address(ids), layers = layers, shares = stage.shares }
+  if (stage.dp or 1) > 1 then
+    place.dp = stage.dp
+  end
+  return prices.stage_keys({ tp = stage.tp, recompute = stage.recompute, zero = stage.zero,
+    sequence_parallel = (stage.tp or 1) > 1 }, place)
 end
 
 --- The plan of joined pipelines with cut and micro_batches.
@@ -407,26 +503,18 @@ end
 function pipeline.plan(ctx, list, micro_batch, schedule)
   local replicas = {}
   for i, p in ipairs(list) do
-    local ranges, rows = numbers.ranges(p.cut.counts), {}
-    for s, stage in ipairs(p.row) do
-      local ids = {}
-      for _, row in ipairs(p.copies) do
-        for _, d in ipairs(row[s].devices) do
-          ids[#ids + 1] = d.id
-        end
-      end
-      rows[s] = prices.stage_keys({ tp = stage.tp, recompute = stage.recompute, zero = stage.zero,
-        sequence_parallel = (stage.tp or 1) > 1 },
-        { devices = ctx.cluster:address(ids), layers = ranges[s],
-          dp = (stage.dp or 1) > 1 and stage.dp or nil, shares = stage.shares })
+    local ranges = numbers.ranges(p.cut.counts)
+    local stages = {}
+    for s in ipairs(p.row) do
+      stages[s] = stage_row(ctx, p, s, ranges[s])
     end
-    replicas[i] = { count = #p.copies, micro_batches = p.micro_batches, stages = rows }
+    replicas[i] = { count = #p.copies, micro_batches = p.micro_batches, stages = stages }
   end
-  return { micro_batch = micro_batch, replicas = replicas, schedule = schedule
-      or { name = "1f1b" } }
+  return { micro_batch = micro_batch, replicas = replicas,
+    schedule = schedule or { name = "1f1b" } }
 end
 
---- Pipelines of consecutive devices, those that meet the same kinds and node borders together.
+--- Pipelines of consecutive devices; those with the same kinds and node borders are joined.
 -- @function pipeline.consecutive
 -- @tparam table devices list of rows of cluster:devices()
 -- @tparam integer depth stages of every pipeline, one device each
@@ -442,22 +530,22 @@ function pipeline.consecutive(devices, depth, most)
   for r = 1, most do
     rows[r] = {}
     for s = 1, depth do
-      local d = devices[(r - 1) * depth + s]
-      rows[r][s] = { devices = { d }, kind = d.kind, tp = 1 }
+      local device = devices[(r - 1) * depth + s]
+      rows[r][s] = { devices = { device }, kind = device.kind, tp = 1 }
     end
   end
   return numbers.joined(rows, function(row)
     local words = {}
     for s, stage in ipairs(row) do
-      words[s] = stage.kind .. (s > 1 and row[s - 1].devices[1].node == stage.devices[1].node
-          and "=" or "/")
+      local is_same_node = s > 1 and row[s - 1].devices[1].node == stage.devices[1].node
+      words[s] = stage.kind .. (is_same_node and "=" or "/")
     end
     return table.concat(words)
   end)
 end
 
---- Deals micro-batches to equal pipelines as evenly as they go: rows of pipelines with as many
--- each.
+--- Deals micro-batches to equal pipelines as evenly as possible: rows of pipelines with the same
+-- number each.
 -- @function pipeline.deal_evenly
 -- @tparam table list of {row, copies}
 -- @tparam integer total micro-batches of all pipelines
@@ -468,21 +556,25 @@ end
 -- @usage local two = { { row = {}, copies = { {}, {} } } }
 -- assert(#require("pipeline").deal_evenly(two, 5, {}) == 2)
 function pipeline.deal_evenly(list, total, counts)
-  local dp, rows = 0, {}
+  local n_pipelines = 0
   for _, p in ipairs(list) do
-    dp = dp + #p.copies
+    n_pipelines = n_pipelines + #p.copies
   end
-  local left, base = total % dp, total // dp
-  for _, p in ipairs(list) do
-    local more = math.min(left, #p.copies)
-    left = left - more
-    for _, part in ipairs { { 1, more, base + 1 }, { more + 1, #p.copies - more, base } } do
-      if part[2] > 0 then
-        local copies = numbers.slice(p.copies, part[1], part[2])
-        rows[#rows + 1] = { row = copies[1], copies = copies, micro_batches = part[3],
-          cut = { counts = counts } }
-      end
+  local base = total // n_pipelines
+  local n_left = total % n_pipelines -- the first ones get one more
+  local rows = {}
+  local function add(p, first, n, micro_batches)
+    if n > 0 then
+      local copies = numbers.slice(p.copies, first, n)
+      rows[#rows + 1] = { row = copies[1], copies = copies, micro_batches = micro_batches,
+        cut = { counts = counts } }
     end
+  end
+  for _, p in ipairs(list) do
+    local n_more = math.min(n_left, #p.copies)
+    n_left = n_left - n_more
+    add(p, 1, n_more, base + 1)
+    add(p, n_more + 1, #p.copies - n_more, base)
   end
   return rows
 end
@@ -497,18 +589,19 @@ end
 -- @raise a kind that the cluster has not
 -- @usage assert(require("pipeline").sync_over_ranges(ctx, {}, {}) == 0)
 function pipeline.sync_over_ranges(ctx, list, ranges)
-  local most = 0
+  local most_s = 0
   for s, range in ipairs(ranges) do
-    local ids, stage = {}, list[1].row[s]
+    local ids = {}
     for _, p in ipairs(list) do
       for _, row in ipairs(p.copies) do
         ids[#ids + 1] = row[s].devices[1].id
       end
     end
-    local own = prices.chain(ctx, stage.kind, { tp = stage.tp, micro_batch = 1 })
-    most = math.max(most, prices.sync(ctx, own, range[1] + 1, range[2], ids))
+    local stage = list[1].row[s]
+    local chain = prices.chain(ctx, stage.kind, { tp = stage.tp, micro_batch = 1 })
+    most_s = math.max(most_s, prices.sync(ctx, chain, range[1] + 1, range[2], ids))
   end
-  return most
+  return most_s
 end
 
 return pipeline

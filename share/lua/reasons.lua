@@ -4,28 +4,43 @@ local prices = require "prices"
 
 local reasons = {}
 
---- Kinds whose devices have less than `need` as "8 x T4-16GB have 117.6 GiB", and what to do about
--- them.
-local function kinds_short(ctx, devices, need)
-  local by, order, texts = {}, {}, {}
-  for _, d in ipairs(devices) do
-    if not by[d.kind] then
-      by[d.kind], order[#order + 1] = {}, d.kind
+local GIB = 2 ^ 30
+
+--- Devices by kind: lists in the order of first mention.
+local function by_kind(devices)
+  local lists = {}
+  local known = {}
+  for _, device in ipairs(devices) do
+    local list = known[device.kind]
+    if not list then
+      list = {}
+      known[device.kind] = list
+      lists[#lists + 1] = list
     end
-    table.insert(by[d.kind], d)
+    list[#list + 1] = device
   end
-  for _, kind in ipairs(order) do
-    local have = #by[kind] * prices.capacity(ctx, by[kind][1])
-    if have < need then
-      texts[#texts + 1] = ("%s have %.1f GiB"):format(inventory.kinds_text(by[kind]), have / 2 ^ 30)
+  return lists
+end
+
+--- Kinds whose devices together have less than need_bytes as text, "8 x T4-16GB have 117.6 GiB",
+-- and the advice about them; nil where every kind has enough.
+local function kinds_short(ctx, devices, need_bytes)
+  local lists = by_kind(devices)
+  local texts = {}
+  for _, list in ipairs(lists) do
+    local have_bytes = #list * prices.capacity(ctx, list[1])
+    if have_bytes < need_bytes then
+      texts[#texts + 1] = ("%s have %.1f GiB"):format(inventory.kinds_text(list), have_bytes / GIB)
     end
   end
   if #texts == 0 then
     return nil
   end
-  local all = #texts == #order
-  return table.concat(texts, ", "), all and "take a strategy that mixes kinds"
-    or "leave these out (state drain) or take a strategy that mixes kinds"
+  local advice = "leave these out (state drain) or use a strategy that mixes kinds"
+  if #texts == #lists then
+    advice = "use a strategy that mixes kinds"
+  end
+  return table.concat(texts, ", "), advice
 end
 
 --- Why no division of the devices holds the model, with the figures that are short: of all devices
@@ -41,30 +56,34 @@ end
 -- @raise a kind the cluster has not
 -- @usage print(require("reasons").too_small(ctx, ctx.cluster:devices(), "no grid"))
 function reasons.too_small(ctx, devices, what, inside)
-  local own, have, most = prices.chain(ctx, devices[1].kind,
-    { tp = 1, micro_batch = 1, recompute = "full" }), 0, 0
-  for _, d in ipairs(devices) do
-    local room = prices.capacity(ctx, d)
-    have, most = have + room, math.max(most, room)
+  local have_bytes = 0
+  local most_bytes = 0
+  for _, device in ipairs(devices) do
+    local room_bytes = prices.capacity(ctx, device)
+    have_bytes = have_bytes + room_bytes
+    most_bytes = math.max(most_bytes, room_bytes)
   end
-  local need = prices.bytes(ctx, own, 1, own.n, { in_flight = 1 })
-  local text = ("%s holds the model: one copy needs %.1f GiB with one micro-batch and full recomputation"):format(what,
-    need / 2 ^ 30)
-  local short, advice
-  if inside == "kind" and have >= need then
-    short, advice = kinds_short(ctx, devices, need)
+  local chain = prices.chain(ctx, devices[1].kind,
+    { tp = 1, micro_batch = 1, recompute = "full" })
+  local need_bytes = prices.bytes(ctx, chain, 1, chain.n, { in_flight = 1 })
+  local text = ("%s holds the model: one copy needs %.1f GiB with one micro-batch and full "
+    .. "recomputation"):format(what, need_bytes / GIB)
+  local kinds = inventory.kinds_text(devices)
+  if have_bytes < need_bytes then
+    return ("%s, %s have %.1f GiB"):format(text, kinds, have_bytes / GIB)
   end
-  if short then
-    return ("%s, each pipeline stays inside one kind of device, and %s: %s"):format(text, short,
-      advice)
-  elseif have >= need and inside == "device" and most < need then
-    return ("%s, every type of device runs one part of it, each on one device, and the largest has %.1f GiB"):format(
-      text, most / 2 ^ 30)
-  elseif have >= need then
-    return ("%s; %s have %.1f GiB together, but not in the pieces that were tried"):format(text,
-      inventory.kinds_text(devices), have / 2 ^ 30)
+  if inside == "kind" then
+    local short, advice = kinds_short(ctx, devices, need_bytes)
+    if short then
+      return ("%s, each pipeline stays inside one kind of device, and %s: %s"):format(text, short,
+        advice)
+    end
+  elseif inside == "device" and most_bytes < need_bytes then
+    return ("%s, every type of device runs one part of it, each on one device, and the largest "
+      .. "has %.1f GiB"):format(text, most_bytes / GIB)
   end
-  return ("%s, %s have %.1f GiB"):format(text, inventory.kinds_text(devices), have / 2 ^ 30)
+  return ("%s; %s have %.1f GiB together, but no division that was tried fits"):format(text, kinds,
+    have_bytes / GIB)
 end
 
 return reasons
