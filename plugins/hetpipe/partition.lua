@@ -120,9 +120,11 @@ local function in_order(ctx, gpus, order, in_flight, c, program)
     end
   end
   instance.order = "fixed"
-  local found = program and (instance.parts - 1) * instance.n <= MOST_BINARIES
-      and by_program(instance)
-    or hv.opt.partition(instance)
+  local found
+  if program and (instance.parts - 1) * instance.n <= MOST_BINARIES then
+    found = by_program(instance)
+  end
+  found = found or hv.opt.partition(instance)
   if found then
     found.order = order
   end

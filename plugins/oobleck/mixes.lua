@@ -216,8 +216,11 @@ end
 function mixes.choose(ctx, sequence, c)
   local sizes = sizes_considered(sequence, c)
   local least = c.faults + 1
-  local lists = are_equal(sequence) and enumerate(sequence, sizes, least)
-    or compose(ctx, sequence, sizes, least, c)
+  local lists
+  if are_equal(sequence) then
+    lists = enumerate(sequence, sizes, least)
+  end
+  lists = lists or compose(ctx, sequence, sizes, least, c)
   local best
   for _, candidate in ipairs(rated(ctx, sequence, lists, c)) do
     for _, p in ipairs(candidate.pipelines) do
