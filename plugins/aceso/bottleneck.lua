@@ -14,7 +14,8 @@ local NEAR = 1.2 -- largest ratio to the best time at which a configuration is e
 --- Applies the primitives of a group to stage s. Returns the new configurations, the best of them
 -- and `base`, and whether the search has to end. `w` is the state of the search.
 local function apply_group(w, rated, base, s, group)
-  local found, best = {}, base
+  local found = {}
+  local best = base
   for _, name in ipairs(group) do
     for _, config in ipairs(primitives.applied(w.problem, rated, s, name)) do
       local key = configuration.key(config)

@@ -40,7 +40,8 @@ function configuration.stage_times(times, micro_batches)
   for _, time in ipairs(times) do
     sum = sum + time
   end
-  local list, worst = {}, 1
+  local list = {}
+  local worst = 1
   for s, time in ipairs(times) do
     list[s] = time * (micro_batches - 1) + sum
     if list[s] > list[worst] then
@@ -54,7 +55,10 @@ end
 -- prices, list = times by configuration.stage_times, over = largest ratio of needed to available
 -- memory where it is above 1, else 0 }.
 function configuration.rated(problem, config)
-  local stages, times, over, at = {}, {}, 0, 0
+  local stages = {}
+  local times = {}
+  local over = 0
+  local at = 0
   for s, stage in ipairs(config) do
     local price
     if stage.n > 0 and config.micro_batch % stage.dp == 0 then

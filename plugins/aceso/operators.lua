@@ -15,7 +15,8 @@ local DROPOUT_FACTOR = 1.5 -- of the activations of attention dropout, with its 
 local function runs_of(rows, kept, from, to)
   local runs = {}
   for i = from, to do
-    local time, saved = rows[i][FORWARD], 0
+    local time = rows[i][FORWARD]
+    local saved = 0
     for j = i + 1, to do
       time = time + rows[j][FORWARD]
       saved = saved + kept[j - 1]
@@ -48,7 +49,8 @@ local function front_of(rows, kept, from, to)
     end
     return x.peak < y.peak
   end)
-  local front, most_saved = {}, -1
+  local front = {}
+  local most_saved = -1
   for _, entry in ipairs(entries) do
     if entry.saved > most_saved then
       front[#front + 1] = entry
@@ -168,7 +170,8 @@ end
 
 --- The fronts of the layers, or parts of layers, in the operators from..to, remembered in `known`.
 local function groups_of(model, costs, known, key, from, to)
-  local groups, i = {}, from
+  local groups = {}
+  local i = from
   while i <= to do
     local last = i
     while last < to and model.layer_of[last + 1] == model.layer_of[i] and model.layer_of[i] > 0 do

@@ -21,7 +21,8 @@ local SEARCH_SHARE = 0.7 -- of the time limit
 
 --- What the layers of a stage recompute, as a plan file has it.
 local function recompute_of(entries)
-  local levels, nothing = {}, true
+  local levels = {}
+  local nothing = true
   for l, entry in ipairs(entries) do
     levels[l] = entry.level
     nothing = nothing and entry.level == "none"
@@ -31,7 +32,9 @@ end
 
 --- The plan of a rated configuration.
 local function plan_of(ctx, problem, rated)
-  local rows, at, place = {}, 0, problem.place(rated.config)
+  local rows = {}
+  local at = 0
+  local place = problem.place(rated.config)
   for s, stage in ipairs(rated.config) do
     local keys = {
       devices = ctx.cluster:address(place[s].ids),

@@ -170,7 +170,8 @@ local PARTS = {
 local function parts_by_share(rated, s)
   local parts = {}
   for i, part in ipairs(PARTS) do
-    local sum, own = 0, part.seconds(rated.stages[s])
+    local sum = 0
+    local own = part.seconds(rated.stages[s])
     for _, price in ipairs(rated.stages) do
       sum = sum + part.seconds(price)
     end

@@ -4,7 +4,8 @@ local recomputation = {}
 
 --- Peaks of all entries but 0, in ascending order: the peak of a choice is one of them (or 0).
 local function peaks_of(groups)
-  local peaks, seen = {}, { [0] = true }
+  local peaks = {}
+  local seen = { [0] = true }
   for _, front in ipairs(groups) do
     for _, entry in ipairs(front) do
       if not seen[entry.peak] then
@@ -20,7 +21,9 @@ end
 --- The cheapest choice of entries with a peak of at most `limit`: its time and the entries; nil
 -- where it cannot save enough.
 local function within_peak(groups, need, in_flight, limit)
-  local items, allowed, total = {}, {}, 0
+  local items = {}
+  local allowed = {}
+  local total = 0
   for g, front in ipairs(groups) do
     items[g] = {}
     allowed[g] = {}

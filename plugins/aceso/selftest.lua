@@ -27,7 +27,8 @@ local function small_problem()
   local work = { 9, 1, 1, 2, 1, 1, 7, 4 }
   local problem = { n = 8, devices = 4, batch = 8, power = 4, tp = 4 }
   function problem.price(stage)
-    local sum, devices = 0, stage.tp * stage.dp
+    local sum = 0
+    local devices = stage.tp * stage.dp
     for i = stage.from, stage.to do
       sum = sum + work[i]
     end
@@ -108,7 +109,9 @@ local AUTHORS_PLAN_MB = 11976.221
 
 local function test_authors_plan(t)
   local problem = operators.problem(require "data.gpt3_1_3b")
-  local times, most_bytes, at = {}, 0, 0
+  local times = {}
+  local most_bytes = 0
+  local at = 0
   for s, flags in ipairs(AUTHORS_PLAN) do
     local price = problem.price { from = at + 1, to = at + #flags, tp = 1, dp = 1,
       micro_batch = 1, index = s, behind = #AUTHORS_PLAN - s, flags = flags }

@@ -78,7 +78,8 @@ function configurations.all(ctx, nodes)
   for _, node in ipairs(nodes) do
     n_devices = n_devices + #node.ids
   end
-  local orders, order_numbers = inventory.orders(nodes), {}
+  local orders = inventory.orders(nodes)
+  local order_numbers = {}
   for i, order in ipairs(orders) do
     order_numbers[order] = i
   end

@@ -59,7 +59,8 @@ end
 --- Seconds of the slowest all-reduce of a stage's gradients: over the first devices of its tensor
 -- groups in all replicas, with the bytes of the replica that has most.
 local function all_reduce_s(made, ctx)
-  local kinds, groups = prices.kinds(ctx), {}
+  local kinds = prices.kinds(ctx)
+  local groups = {}
   for _, replica in ipairs(made.replicas) do
     for s, stage in ipairs(replica.stages) do
       local ids = ctx.cluster:ids(stage.devices)
@@ -82,7 +83,8 @@ end
 --- The equation of section 3.3 on the plan's own figures; each transfer between stages counts once.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local parts, pipeline_s = claims.parts(ctx, made), 0
+  local parts = claims.parts(ctx, made)
+  local pipeline_s = 0
   for r in ipairs(made.replicas) do
     pipeline_s = math.max(pipeline_s, claims.seconds(parts[r], 1))
   end

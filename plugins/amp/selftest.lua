@@ -58,7 +58,8 @@ local function cut_time(times, tolls, gas, ends)
 end
 
 local function test_random_chains(t)
-  local random, equal = search.generator(7), true
+  local random = search.generator(7)
+  local equal = true
   for _ = 1, 60 do
     local times, tolls = {}, {}
     local gas = random(12)

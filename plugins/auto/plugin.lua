@@ -26,7 +26,8 @@ end
 --- Plans of the strategies `ids` that break no rule, a list of { plan, value }, and the reason of
 -- the first strategy that has none.
 local function plans_of(ids, job)
-  local plans, first_reason = {}, nil
+  local plans = {}
+  local first_reason
   for _, id in ipairs(ids) do
     if hv.stopping() then
       break

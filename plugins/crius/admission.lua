@@ -76,7 +76,8 @@ end
 --- The place of a running job in its Cell of most value on free devices; nil where its own Cell is
 -- worth as much.
 function admission.enlarged(pool, job, running, rules)
-  local best, most = nil, job_value.of(rules, job, job.cell, 0) + EQUAL_VALUE
+  local best
+  local most = job_value.of(rules, job, job.cell, 0) + EQUAL_VALUE
   for _, cell in ipairs(job.cells) do
     local value = job_value.of(rules, job, cell, rules.restart_s)
     if cell ~= job.cell and value > most then

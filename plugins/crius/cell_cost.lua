@@ -32,7 +32,8 @@ end
 
 --- The devices and layers of each stage.
 local function stages_of(type, gpus, ranges)
-  local stages, at = {}, 1
+  local stages = {}
+  local at = 1
   for s, count in ipairs(gpus) do
     stages[s] = { devices = block_of(type, at, count), at = at, range = ranges[s] }
     at = at + count

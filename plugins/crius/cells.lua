@@ -16,7 +16,8 @@ local MOST_ENUMERATED = 10 -- stages with which all 2^S choices are tried
 --- GPUs of stages with these loads, powers of two that add up to `gpus`: the number is doubled
 -- where most load is left per GPU. nil where powers of two do not add up.
 function cells.gpus(loads, gpus)
-  local counts, left = {}, gpus - #loads
+  local counts = {}
+  local left = gpus - #loads
   for s = 1, #loads do
     counts[s] = 1
   end

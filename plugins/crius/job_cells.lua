@@ -15,7 +15,8 @@ local SEARCH_SHARE = 0.6 -- of the time limit
 --- Numbers of GPUs that a job may get of `n`, the largest first: half of, as many as and twice what
 -- it asks for, in powers of two; where it asks for none, all of them and halves of that.
 local function grants(n, asked, halvings)
-  local sizes, out = numbers.powers(n), {}
+  local sizes = numbers.powers(n)
+  local out = {}
   local last = #sizes
   local first = math.max(1, #sizes - halvings)
   if asked then
@@ -47,7 +48,9 @@ end
 -- second, cell, rank }; fewer where the run is told to end. `types` are those of inventory.types,
 -- `asked` is the number of GPUs that the job asks for, nil where it asks for none.
 function job_cells.all(ctx, types, asked)
-  local list, layers, tp_fits = {}, ctx.model:layers(), {}
+  local list = {}
+  local layers = ctx.model:layers()
+  local tp_fits = {}
   for _, type in ipairs(types) do
     for _, tp in ipairs(numbers.divisors(type.size)) do
       tp_fits[tp] = grids.tp_fits(layers, tp)
@@ -71,7 +74,8 @@ end
 --- The plan of a Cell with the choice of cells.tune, on the devices of its type from `at` on (1
 -- where it is left out).
 function job_cells.plan(ctx, cell, tuned, at)
-  local rows, next_device = {}, at or 1
+  local rows = {}
+  local next_device = at or 1
   for s, stage in ipairs(cell.stages) do
     local dp, tp = tuned.choice[s][1], tuned.choice[s][2]
     local ids = {}

@@ -28,7 +28,8 @@ local function place(pool, stay, wanted)
   local order = table.move(wanted, 1, #wanted, 1, {})
   table.sort(order, function(a, b) return a.cell.gpus > b.cell.gpus end)
   for _, one in ipairs(order) do
-    local cell, at = one.cell, 1
+    local cell = one.cell
+    local at = 1
     local n_devices = pool[cell.type] or 0
     while at + cell.gpus - 1 <= n_devices and not is_free(cell, at) do
       at = at + cell.gpus

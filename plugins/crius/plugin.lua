@@ -131,7 +131,8 @@ local function plan(ctx)
   if not devices then
     return nil, why
   end
-  local types, pool = inventory.types(devices), {}
+  local types = inventory.types(devices)
+  local pool = {}
   for _, type in ipairs(types) do
     pool[type.kind] = #type.devices
   end

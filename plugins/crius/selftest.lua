@@ -13,7 +13,8 @@ local CATALOGUE = "catalogue: crius"
 -- micro-batches.
 local function example_cell(gpus)
   local function price(_, dp, tp)
-    local work_s, exchange_s = 16 / #gpus, 0
+    local work_s = 16 / #gpus
+    local exchange_s = 0
     if dp > 1 then
       exchange_s = 1 / 4
     end
@@ -34,7 +35,9 @@ end
 --- A random Cell of up to 3 stages of up to 8 GPUs; and the times by stage and tensor degree, of
 -- all degrees and of the two extremes.
 local function random_cell(random)
-  local n_stages, times, extremes = random(3), {}, {}
+  local n_stages = random(3)
+  local times = {}
+  local extremes = {}
   local cell = { gpus = {}, micro_batches = 1 + random(6) }
   for s = 1, n_stages do
     local gpus = 1 << (random(4) - 1)
@@ -52,7 +55,9 @@ local function random_cell(random)
 end
 
 local function test_random_cells(t)
-  local random, estimate_holds, tuning_holds = search.generator(5), true, true
+  local random = search.generator(5)
+  local estimate_holds = true
+  local tuning_holds = true
   for _ = 1, 40 do
     local cell, times, extremes = random_cell(random)
     local least = oracle.least_pipeline(times, cell.micro_batches)
@@ -170,7 +175,9 @@ local function random_jobs(random, pool)
 end
 
 local function test_random_queues(t)
-  local random, pool, holds = search.generator(11), { fast = 8, slow = 4 }, true
+  local random = search.generator(11)
+  local pool = { fast = 8, slow = 4 }
+  local holds = true
   for _ = 1, 40 do
     local jobs, restart_s = random_jobs(random, pool), random(3)
     for _, objective in ipairs { "throughput", "jct" } do

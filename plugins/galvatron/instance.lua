@@ -13,7 +13,8 @@ local GRAIN_BYTES = 2 ^ 22 -- memory is counted in these
 -- layer, sequences), time(strategy, layer, sequences) and room(). A stage of several kinds has the
 -- times of the slowest and the room of the smallest.
 local function tables_of(ctx, devices)
-  local tables, kinds = {}, nil
+  local tables = {}
+  local kinds
   local function table_of(strategy, sequences, in_flight)
     local row = {
       devices = devices, kinds = kinds, tp = strategy.tp, micro_batch = sequences,

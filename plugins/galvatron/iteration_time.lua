@@ -100,7 +100,10 @@ end
 -- exchange of gradients. The authors' code takes the first or the last stage as the slowest; where
 -- another one is, the paper's equation applies: sum of the stages and M - 1 times the slowest one.
 function iteration_time.pipeline(stages_without, stages_with, chunks)
-  local pp, sum, late, longest = #stages_without, 0, 0, 0
+  local pp = #stages_without
+  local sum = 0
+  local late = 0
+  local longest = 0
   for s, time in ipairs(stages_without) do
     sum = sum + time
     longest = math.max(longest, time)
@@ -121,7 +124,9 @@ end
 --- Time of an iteration of these stages, a list of { choice = strategy of each layer, ends =
 -- strategy of embedding and head }.
 function iteration_time.of(q, stages)
-  local without, with, pp = {}, {}, #stages
+  local without = {}
+  local with = {}
+  local pp = #stages
   for s, stage in ipairs(stages) do
     local own = q.at and q.at(s) or q
     local _, ends_without = iteration_time.ends(own, stage.ends, s, pp)

@@ -64,7 +64,8 @@ local function filled(w, stage, weight, first, last, ends)
   if not w.fronts[key] then
     w.fronts[key] = front_of(own, strategies, w.counts[stage], stage, w.pp, weight)
   end
-  local room, best = room_of(own, ends, stage, w.pp), nil
+  local room = room_of(own, ends, stage, w.pp)
+  local best
   for _, point in ipairs(w.fronts[key]) do
     if point.memory <= room and (not best or point.value < best.value) then
       best = point

@@ -41,7 +41,8 @@ end
 
 --- What the layers of a stage recompute, as a plan file has it.
 local function recompute_of(choice)
-  local levels, recomputed = {}, 0
+  local levels = {}
+  local recomputed = 0
   for l, strategy in ipairs(choice) do
     levels[l] = "none"
     if strategy.full then
@@ -59,9 +60,11 @@ end
 
 --- The plan of the stages that layer_dp.stages found.
 local function plan_of(ctx, stages, counts, chunks, found)
-  local rows, ranges = {}, numbers.ranges(counts)
+  local rows = {}
+  local ranges = numbers.ranges(counts)
   for s, row in ipairs(found.stages) do
-    local ids, strategy = {}, row.ends
+    local ids = {}
+    local strategy = row.ends
     for i, device in ipairs(stages[s]) do
       ids[i] = device.id
     end
@@ -84,7 +87,8 @@ local function stages_of(devices, pp)
   if #devices % pp ~= 0 then
     return nil
   end
-  local stages, size = {}, #devices // pp
+  local stages = {}
+  local size = #devices // pp
   for s = 1, pp do
     stages[s] = numbers.slice(devices, (s - 1) * size + 1, size)
   end

@@ -21,7 +21,8 @@ end
 -- `micro_batch` is the number of sequences that enter the stage at once; `largest` holds the
 -- largest degrees { tp, sp }.
 function strategies.all(devices, micro_batch, largest)
-  local list, degree = {}, 1
+  local list = {}
+  local degree = 1
   while degree <= devices do
     if degree <= largest.tp then
       add(list, devices, micro_batch, degree, 1)

@@ -21,7 +21,8 @@ end
 
 --- The devices without those of least memory.
 function device_kinds.without_smallest(devices)
-  local least_bytes, rest = math.huge, {}
+  local least_bytes = math.huge
+  local rest = {}
   for _, device in ipairs(devices) do
     least_bytes = math.min(least_bytes, device.memory_bytes)
   end

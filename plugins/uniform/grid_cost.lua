@@ -36,7 +36,9 @@ end
 -- where the grid fits). `grid` has the keys of grids.plan, `devices` and `kinds` (device_kinds).
 function grid_cost.of(ctx, grid)
   local ranges = numbers.ranges(grid.counts)
-  local stage_s, over_bytes, sync_s = {}, -math.huge, 0
+  local stage_s = {}
+  local over_bytes = -math.huge
+  local sync_s = 0
   for s = 1, grid.pp do
     local from, to = ranges[s][1] + 1, ranges[s][2]
     local stage_over_bytes

@@ -41,7 +41,8 @@ end
 
 --- All grids on these devices.
 local function grids_on(ctx, devices)
-  local list, layers = {}, ctx.model:layers()
+  local list = {}
+  local layers = ctx.model:layers()
   local global_batch = ctx.job.global_batch
   local node_size = inventory.node_size(inventory.nodes(devices))
   for _, tp in ipairs(numbers.powers(node_size)) do
@@ -64,7 +65,8 @@ end
 --- The best grid on these devices; nil and a reason, which names how much memory the nearest grid
 -- lacks.
 local function best_grid(ctx, devices)
-  local fitting, nearest = {}, nil
+  local fitting = {}
+  local nearest
   for _, grid in ipairs(grids_on(ctx, devices)) do
     if grid.over_bytes <= 0 then
       fitting[#fitting + 1] = grid

@@ -76,7 +76,8 @@ end
 
 --- First and last layer of each part in a solution.
 local function ranges_of(p, y, values)
-  local ranges, first = {}, 1
+  local ranges = {}
+  local first = 1
   for s = 1, p.parts do
     local last = p.n
     if s < p.parts then

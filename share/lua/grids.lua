@@ -117,7 +117,8 @@ end
 --- Places of the node groups named in `order`, and how many there are; nil and the reason where the
 -- devices have no group of that name.
 local function group_places(devices, order)
-  local places, n = {}, 0
+  local places = {}
+  local n = 0
   for name in order:gmatch("[^,%s]+") do
     n = n + 1
     places[name] = n
@@ -176,7 +177,8 @@ end
 
 --- The whole numbers of a text and their sum; nil and the reason where a word is none.
 local function counts_in(text)
-  local given, sum = {}, 0
+  local given = {}
+  local sum = 0
   for word in text:gmatch("[^,%s]+") do
     local n = tonumber(word)
     if not n or n ~= math.floor(n) or n < 0 then
@@ -271,7 +273,8 @@ end
 -- @raise none
 -- @usage print(#require("grids").tp_degrees(ctx, { size = 8 }))
 function grids.tp_degrees(ctx, t)
-  local list, layers = {}, ctx.model:layers()
+  local list = {}
+  local layers = ctx.model:layers()
   for _, tp in ipairs(numbers.divisors(t.size)) do
     if grids.tp_fits(layers, tp) then
       list[#list + 1] = tp

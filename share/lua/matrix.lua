@@ -90,7 +90,8 @@ end
 
 --- A copy of a symmetric matrix and its largest entry by amount; raises an error for others.
 local function copy_symmetric(a)
-  local copy, scale = {}, 0
+  local copy = {}
+  local scale = 0
   for i = 1, #a do
     if #a[i] ~= #a then
       error("matrix.eigen: expected a square matrix", 3)

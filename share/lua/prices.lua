@@ -319,7 +319,8 @@ end
 
 --- hv.cost.stage of stage s of replica r of a plan table.
 function prices.stage(_, made, r, s)
-  local replica, q = made.replicas[r], {}
+  local replica = made.replicas[r]
+  local q = {}
   for key, value in pairs(replica.stages[s]) do
     q[key] = value
   end

@@ -177,7 +177,8 @@ function search.enumerate(problem)
   local r = recorder(problem, math.huge)
   local step = problem.states
   if type(step) == "table" then
-    local i, list = 0, problem.states
+    local i = 0
+    local list = problem.states
     step = function()
       i = i + 1
       return list[i]
