@@ -1,10 +1,9 @@
 -- SpecTrain (Chen et al., arXiv 1809.02839): prediction of weights in a pipeline that keeps no old
--- versions.
+-- versions of them.
 local spectrain = {}
 
---- The weight that a stage uses in place of the one `versions` updates ahead: it moves `weight`
--- along the momentum. `rate` is the learning rate, `velocity` that of the momentum; any unit, the
--- caller's.
+--- The weight after `versions` more updates of learning rate `rate` by a momentum of `velocity`, in
+-- the caller's units.
 function spectrain.predicted(weight, rate, velocity, versions)
   return weight - versions * rate * velocity
 end

@@ -1,30 +1,31 @@
--- Which other strategies `auto` asks, and in which order.
+-- The choice and the order of the other strategies that `auto` runs.
 local others = {}
 
-local RANK = { quick = 1, medium = 2, slow = 3 } -- order in which others are asked
+local EFFORT_RANK = { quick = 1, medium = 2, slow = 3 }
 
---- Rows of hv.strategies() that may be asked without being named: they declare how long they take.
--- `named` is "some" (those that are quick enough for so many devices) or "all"; those that take
--- least time come first.
-local function suitable(rows, named, n_devices, allow_stale)
+--- Rows of hv.strategies() that may run without being named, which are those that declare their
+-- effort, least effort first. `word` is "some" (those that are quick enough for so many devices) or
+-- "all".
+local function suitable(rows, word, n_devices, allow_stale)
   local list = {}
   for _, row in ipairs(rows) do
-    local soon_enough = named == "all" or n_devices <= row.most_devices
-    if row.plans and row.effort and soon_enough and (allow_stale or not row.stale) then
+    local quick_enough = word == "all" or n_devices <= row.most_devices
+    local allowed = allow_stale or not row.stale
+    if row.plans and row.effort and quick_enough and allowed then
       list[#list + 1] = row
     end
   end
-  table.sort(list, function(x, y)
-    if x.effort ~= y.effort then
-      return RANK[x.effort] < RANK[y.effort]
+  table.sort(list, function(a, b)
+    if a.effort ~= b.effort then
+      return EFFORT_RANK[a.effort] < EFFORT_RANK[b.effort]
     end
-    return x.id < y.id
+    return a.id < b.id
   end)
   return list
 end
 
---- Ids of the strategies to ask: the words of a list, in which "some" and "all" stand for those
--- that suit the case.
+--- Ids of the strategies to run: the words of `text`, where "some" and "all" stand for the suitable
+-- ones.
 function others.chosen(rows, text, n_devices, allow_stale)
   local ids = {}
   for word in text:gmatch "[%w_-]+" do

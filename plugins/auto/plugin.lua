@@ -1,79 +1,97 @@
--- hetviz's own planner: solver/planner searches over groups of devices, stages, degrees, layers,
--- batch, recompute and schedule with the judge as the only measure. Plans of other strategies come
--- after it, quick ones first; when all were asked, those that are near are improved by the same
--- search, so the answer is never worse than theirs.
-
+-- hetviz's own planner: solver/planner searches jointly over groups of devices, stages, degrees,
+-- layers, batch, recomputation and schedule, by the simulated value of complete plans. Then other
+-- strategies run, in the order of their effort, and their plans are candidates too. Last, the same
+-- search starts from those that are close to the best plan. The answer is never worse than the plan
+-- of a strategy that ran.
 local others = require "others"
 
-local SHARE = 0.6 -- of the time limit, for the own search, where others are asked too
-local NEAR = 1.3 -- how many times the best so far a plan may take to be worth improving
---- What a judged plan is worth, or nil and why the plan is no answer.
-local function judged(plan, job)
-  local told, reason = plan:eval()
-  if not told then
+local OWN_SHARE = 0.6 -- share of the time limit for the own search where other strategies run too
+local NEAR = 1.3 -- largest ratio to the best value at which a plan is improved
+
+--- Value of a plan; nil and a reason where the plan breaks a rule.
+local function value_of(plan, job)
+  local verdict, reason = plan:eval()
+  if not verdict then
     return nil, reason
   end
-  if #told.violations > 0 then
-    return nil, told.violations[1].text
+  if #verdict.violations > 0 then
+    return nil, verdict.violations[1].text
   end
-  if not told.exact and not job.allow_stale then
+  if not verdict.exact and not job.allow_stale then
     return nil, "the plan uses stale weights"
   end
-  return told.value
+  return verdict.value
 end
 
---- The plans of others that are answers, { plan, worth }, and why the first was none.
-local function asked(ids, job)
-  local plans, first = {}, nil
+--- Plans of the strategies `ids` that break no rule, a list of { plan, value }, and the reason of
+-- the first strategy that has none.
+local function plans_of(ids, job)
+  local plans = {}
+  local first_reason
   for _, id in ipairs(ids) do
     if hv.stopping() then
       break
     end
     local ran, other, why = pcall(hv.strategy, id)
-    local worth
+    local value
     if ran and other then
-      worth, why = judged(other, job)
+      value, why = value_of(other, job)
     end
-    if worth then
-      plans[#plans + 1] = { plan = other, worth = worth }
+    if value then
+      plans[#plans + 1] = { plan = other, value = value }
     end
-    first = first or ran and why and id .. ": " .. why
+    if not first_reason and ran and why then
+      first_reason = id .. ": " .. why
+    end
   end
-  return plans, first
+  return plans, first_reason
 end
 
---- Its own search, then the plans of the others as candidates.
+--- The best of `best` and of what the search finds from the plans close to it; `plans` are in the
+-- order of their values.
+local function improved(best, best_value, plans, job)
+  for _, other in ipairs(plans) do
+    if other.value >= NEAR * best_value or hv.stopping() then
+      break
+    end
+    local found = hv.plan.auto { start = other.plan }
+    local value = found and value_of(found, job)
+    if value and value < best_value then
+      best = found
+      best_value = value
+    end
+  end
+  return best
+end
+
+--- The best plan; nil and the reasons of the own search and of the first other strategy without a
+-- plan.
 local function plan(ctx)
   local ids = others.chosen(hv.strategies(), ctx.options.others, #ctx.cluster:devices(),
     ctx.job.allow_stale)
-  local best, reason = hv.plan.auto { share = #ids > 0 and SHARE or 1 }
-  local value = best and judged(best, ctx.job)
-  local plans, first = asked(ids, ctx.job)
-  table.sort(plans, function(a, b) return a.worth < b.worth end)
-  if plans[1] and (not value or plans[1].worth < value) then
-    best, value = plans[1].plan, plans[1].worth
+  local best, reason = hv.plan.auto { share = #ids > 0 and OWN_SHARE or 1 }
+  local best_value = best and value_of(best, ctx.job)
+  local plans, first_reason = plans_of(ids, ctx.job)
+  table.sort(plans, function(a, b) return a.value < b.value end)
+  if plans[1] and (not best_value or plans[1].value < best_value) then
+    best = plans[1].plan
+    best_value = plans[1].value
   end
-  for _, other in ipairs(plans) do
-    if other.worth >= NEAR * value or hv.stopping() then
-      break
-    end
-    local more = hv.plan.auto { start = other.plan }
-    local worth = more and judged(more, ctx.job)
-    if worth and worth < value then
-      best, value = more, worth
-    end
+  if first_reason and reason then
+    reason = reason .. "; " .. first_reason
   end
-  return best, first and reason and reason .. "; " .. first or reason
+  return improved(best, best_value, plans, ctx.job), reason
 end
 
 return {
   api = 1, id = "auto", title = "hetviz's own planner", kind = "planner",
   system = "hetviz", reference = "solver/planner/planner.h",
-  summary = "Joint search over groups of devices, stages, degrees, layers, batch and schedule; anytime.",
+  summary = "Joint search over groups of devices, stages, degrees, layers, batch and schedule; "
+    .. "anytime.",
   needs = { model = "layers" },
   options = {
     { key = "others", type = "string", default = "some",
-      help = "strategies whose plans are candidates too, after its own; some: quick ones; all" },
+      help = "other strategies to run after the own search: ids, some (the quick ones) or all" },
   },
   plan = plan,
 }

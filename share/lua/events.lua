@@ -6,9 +6,12 @@ queue.__index = queue
 queue.__len = function(q) return q.n end
 queue.__name = "events.queue"
 
---- Does item a come before item b: by time, then by who was pushed first?
-local function before(a, b)
-  return a[1] < b[1] or a[1] == b[1] and a[2] < b[2]
+--- Whether item a comes before item b: by time, of equal ones by the order of pushing.
+local function is_before(a, b)
+  if a.time ~= b.time then
+    return a.time < b.time
+  end
+  return a.serial < b.serial
 end
 
 --- An empty queue with methods push(time, event), pop() and peek(); #q is its length. O(log n)
@@ -30,13 +33,15 @@ function queue.push(q, time, event)
   if type(time) ~= "number" or time ~= time then
     error("events.queue: push: expected a time, found " .. tostring(time), 2)
   end
-  q.n, q.serial = q.n + 1, q.serial + 1
-  local i, item = q.n, { time, q.serial, event }
-  while i > 1 and before(item, q[i // 2]) do
-    q[i] = q[i // 2]
-    i = i // 2
+  q.n = q.n + 1
+  q.serial = q.serial + 1
+  local item = { time = time, serial = q.serial, event = event }
+  local place = q.n -- in the binary heap, whose item k has the children 2 k and 2 k + 1
+  while place > 1 and is_before(item, q[place // 2]) do
+    q[place] = q[place // 2]
+    place = place // 2
   end
-  q[i] = item
+  q[place] = item
 end
 
 function queue.pop(q)
@@ -46,27 +51,27 @@ function queue.pop(q)
   end
   q[q.n] = nil
   q.n = q.n - 1
-  local i = 1
+  local place = 1
   while q.n > 0 do
-    local child = 2 * i
-    if child < q.n and before(q[child + 1], q[child]) then
+    local child = 2 * place
+    if child < q.n and is_before(q[child + 1], q[child]) then
       child = child + 1
     end
-    if child > q.n or not before(q[child], last) then
+    if child > q.n or not is_before(q[child], last) then
       break
     end
-    q[i] = q[child]
-    i = child
+    q[place] = q[child]
+    place = child
   end
   if q.n > 0 then
-    q[i] = last
+    q[place] = last
   end
-  return top[1], top[3]
+  return top.time, top.event
 end
 
 function queue.peek(q)
   if q[1] then
-    return q[1][1], q[1][3]
+    return q[1].time, q[1].event
   end
   return nil
 end
@@ -91,7 +96,8 @@ function events.run(q, handler, horizon)
     if time < now and count > 0 then
       error("events.run: an event lies in the past", 2)
     end
-    now, count = time, count + 1
+    now = time
+    count = count + 1
     if handler(time, event, q) then
       break
     end

@@ -20,13 +20,16 @@ end
 function grids.largest_tp(layers, size, most)
   local best = 1
   for _, tp in ipairs(numbers.powers(math.min(size, most))) do
-    best = size % tp == 0 and grids.tp_fits(layers, tp) and tp or best
+    if size % tp == 0 and grids.tp_fits(layers, tp) then
+      best = tp
+    end
   end
   return best
 end
 
--- A ring, with the layout of its tokens where it is not the contiguous one.
-local function cp_ring(g)
+--- The context-parallel degree as a plan file has it, with the layout of the tokens where that is
+-- not the contiguous one.
+local function cp_of(g)
   if (g.cp_layout or "contiguous") == "contiguous" then
     return g.cp
   end
@@ -45,32 +48,39 @@ function grids.schedule(name, ranks, micro_batches, chunks)
   return { name = name }
 end
 
+--- Layers of stage s: one range, or one for each of its chunks.
+local function layers_of_stage(g, ranges, s)
+  if g.chunks == 1 then
+    return ranges[s]
+  end
+  local layers = {}
+  for c = 1, g.chunks do
+    layers[c] = ranges[(c - 1) * g.pp + s]
+  end
+  return layers
+end
+
 --- Stages of a Megatron grid: stage s takes the s-th block of tp x cp x dp devices, tp fastest,
 -- then cp, then dp. `counts` holds layers per chunk in model order (pp x chunks of them).
 function grids.plan(ctx, g)
   local size = g.tp * g.cp * g.dp
   local ranges = numbers.ranges(g.counts)
   local stages = {}
-  local hollow = g.counts[1] == 0 or g.counts[#g.counts] == 0 -- a chunk of embedding or head alone
+  -- a first or last chunk without layers has the embedding or the head alone
+  local ends_without_layers = g.counts[1] == 0 or g.counts[#g.counts] == 0
   for s = 1, g.pp do
-    local layers = ranges[s]
-    if g.chunks > 1 then
-      layers = {}
-      for c = 1, g.chunks do
-        layers[c] = ranges[(c - 1) * g.pp + s]
-      end
-    end
     stages[s] = {
       devices = ctx.cluster:address(numbers.slice(g.ids, (s - 1) * size + 1, size)),
-      layers = layers, tp = g.tp, dp = g.dp,
-      cp = g.cp > 1 and cp_ring(g) or nil,
+      layers = layers_of_stage(g, ranges, s), tp = g.tp, dp = g.dp,
+      cp = g.cp > 1 and cp_of(g) or nil,
       ep = g.ep > 1 and g.ep or nil,
       sequence_parallel = g.sequence_parallel or nil,
       zero = g.zero > 0 and g.zero or nil,
       recompute = g.recompute ~= "none" and g.recompute or nil,
     }
-    if hollow then
-      stages[s].embedding, stages[s].head = s == 1, s == g.pp
+    if ends_without_layers then
+      stages[s].embedding = s == 1
+      stages[s].head = s == g.pp
     end
   end
   return {
@@ -104,32 +114,43 @@ function grids.depths(n, n_layers)
   return list
 end
 
+--- Places of the node groups named in `order`, and how many there are; nil and the reason where the
+-- devices have no group of that name.
+local function group_places(devices, order)
+  local places = {}
+  local n = 0
+  for name in order:gmatch("[^,%s]+") do
+    n = n + 1
+    places[name] = n
+  end
+  local known = {}
+  for _, device in ipairs(devices) do
+    known[device.group] = true
+  end
+  for name in pairs(places) do
+    if not known[name] then
+      return nil, ("order: the cluster has no node group '%s'"):format(name)
+    end
+  end
+  return places, n
+end
+
 --- Devices in stage order: node groups named in `order` ("v,a") first, the others behind them; or
 -- nil and why not.
 function grids.in_order(devices, order)
   if order == "" then
     return devices
   end
-  local wanted, n = {}, 0
-  for name in order:gmatch("[^,%s]+") do
-    n = n + 1
-    wanted[name] = n
-  end
-  local known = {}
-  for _, d in ipairs(devices) do
-    known[d.group] = true
-  end
-  for name in pairs(wanted) do
-    if not known[name] then
-      return nil, ("order: the cluster has no node group '%s'"):format(name)
-    end
+  local places, n = group_places(devices, order)
+  if not places then
+    return nil, n
   end
   local parts = {}
   for i = 1, n + 1 do
     parts[i] = {}
   end
-  for _, d in ipairs(devices) do
-    table.insert(parts[wanted[d.group] or n + 1], d)
+  for _, device in ipairs(devices) do
+    table.insert(parts[places[device.group] or n + 1], device)
   end
   local list = {}
   for _, part in ipairs(parts) do
@@ -138,20 +159,26 @@ function grids.in_order(devices, order)
   return list
 end
 
---- Layers per chunk in model order. `text` has one count per stage, or one per stage and chunk.
-function grids.layer_counts(n_layers, pp, chunks, text)
+--- The even layers per chunk; nil and the reason where there are more chunks than layers. Where
+-- they do not divide, but would with embedding and head counted as a layer each, the first and the
+-- last chunk have a layer less.
+local function even_counts(n_layers, pp, chunks)
   local parts = pp * chunks
-  if text == "" then
-    if parts > 2 and n_layers % parts ~= 0 and (n_layers + 2) % parts == 0 then
-      local counts = numbers.even(n_layers + 2, parts) -- embedding and head count as a layer each
-      counts[1], counts[parts] = counts[1] - 1, counts[parts] - 1
-      return counts
-    elseif parts > n_layers then
-      return nil, ("%d stages x %d chunks are more than the %d layers"):format(pp, chunks, n_layers)
-    end
-    return numbers.even(n_layers, parts)
+  if parts > 2 and n_layers % parts ~= 0 and (n_layers + 2) % parts == 0 then
+    local counts = numbers.even(n_layers + 2, parts)
+    counts[1] = counts[1] - 1
+    counts[parts] = counts[parts] - 1
+    return counts
+  elseif parts > n_layers then
+    return nil, ("%d stages x %d chunks are more than the %d layers"):format(pp, chunks, n_layers)
   end
-  local given, sum = {}, 0
+  return numbers.even(n_layers, parts)
+end
+
+--- The whole numbers of a text and their sum; nil and the reason where a word is none.
+local function counts_in(text)
+  local given = {}
+  local sum = 0
   for word in text:gmatch("[^,%s]+") do
     local n = tonumber(word)
     if not n or n ~= math.floor(n) or n < 0 then
@@ -160,6 +187,20 @@ function grids.layer_counts(n_layers, pp, chunks, text)
     given[#given + 1] = math.tointeger(n)
     sum = sum + given[#given]
   end
+  return given, sum
+end
+
+--- Layers per chunk in model order. `text` has one count per stage, or one per stage and chunk; an
+-- empty one stands for even counts.
+function grids.layer_counts(n_layers, pp, chunks, text)
+  if text == "" then
+    return even_counts(n_layers, pp, chunks)
+  end
+  local given, sum = counts_in(text)
+  if not given then
+    return nil, sum
+  end
+  local parts = pp * chunks
   if #given ~= pp and #given ~= parts then
     return nil, ("layers: expected one count for each of the %d stages, found %d"):format(pp,
       #given)
@@ -232,7 +273,8 @@ end
 -- @raise none
 -- @usage print(#require("grids").tp_degrees(ctx, { size = 8 }))
 function grids.tp_degrees(ctx, t)
-  local list, layers = {}, ctx.model:layers()
+  local list = {}
+  local layers = ctx.model:layers()
   for _, tp in ipairs(numbers.divisors(t.size)) do
     if grids.tp_fits(layers, tp) then
       list[#list + 1] = tp

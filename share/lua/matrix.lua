@@ -58,22 +58,61 @@ local function off_diagonal(a)
   return sum
 end
 
---- One rotation that makes a[p][q] zero; v collects the rotations.
-local function rotate(a, v, p, q)
-  local theta = (a[q][q] - a[p][p]) / (2 * a[p][q])
-  local t = (theta >= 0 and 1 or -1) / (math.abs(theta) + math.sqrt(theta * theta + 1))
-  local c = 1 / math.sqrt(t * t + 1)
-  local s = t * c
-  for k = 1, #a do
-    a[k][p], a[k][q] = c * a[k][p] - s * a[k][q], s * a[k][p] + c * a[k][q]
-  end
-  for k = 1, #a do
-    a[p][k], a[q][k] = c * a[p][k] - s * a[q][k], s * a[p][k] + c * a[q][k]
-  end
-  for k = 1, #v do
-    v[k][p], v[k][q] = c * v[k][p] - s * v[k][q], s * v[k][p] + c * v[k][q]
+--- Rotates the columns p and q of the rows by an angle with this cosine and sine.
+local function rotate_columns(rows, p, q, cosine, sine)
+  for _, row in ipairs(rows) do
+    local at_p, at_q = row[p], row[q]
+    row[p] = cosine * at_p - sine * at_q
+    row[q] = sine * at_p + cosine * at_q
   end
 end
+
+--- The same with the rows p and q.
+local function rotate_rows(rows, p, q, cosine, sine)
+  local row_p, row_q = rows[p], rows[q]
+  for k = 1, #rows do
+    local at_p, at_q = row_p[k], row_q[k]
+    row_p[k] = cosine * at_p - sine * at_q
+    row_q[k] = sine * at_p + cosine * at_q
+  end
+end
+
+--- One rotation that makes a[p][q] zero; `vectors` collects the rotations.
+local function rotate(a, vectors, p, q)
+  local theta = (a[q][q] - a[p][p]) / (2 * a[p][q])
+  local sign = theta >= 0 and 1 or -1
+  local tangent = sign / (math.abs(theta) + math.sqrt(theta * theta + 1))
+  local cosine = 1 / math.sqrt(tangent * tangent + 1)
+  local sine = tangent * cosine
+  rotate_columns(a, p, q, cosine, sine)
+  rotate_rows(a, p, q, cosine, sine)
+  rotate_columns(vectors, p, q, cosine, sine)
+end
+
+--- A copy of a symmetric matrix and its largest entry by amount; raises an error for others.
+local function copy_symmetric(a)
+  local copy = {}
+  local scale = 0
+  for i = 1, #a do
+    if #a[i] ~= #a then
+      error("matrix.eigen: expected a square matrix", 3)
+    end
+    copy[i] = { table.unpack(a[i]) }
+    for j = 1, #a do
+      scale = math.max(scale, math.abs(a[i][j]))
+    end
+  end
+  for i = 1, #a do
+    for j = 1, i do
+      if math.abs(a[i][j] - a[j][i]) > 1e-9 * scale then
+        error(("matrix.eigen: not symmetric at %d, %d"):format(i, j), 3)
+      end
+    end
+  end
+  return copy, scale
+end
+
+local MOST_SWEEPS = 60 -- over all pairs; a few suffice
 
 --- Eigenvalues of a symmetric matrix, largest first, by Jacobi rotations (Golub and Van Loan, 8.5).
 -- @function matrix.eigen
@@ -84,43 +123,31 @@ end
 -- @usage local values = require("matrix").eigen { { 2, 1 }, { 1, 2 } }
 -- assert(math.abs(values[1] - 3) < 1e-12 and math.abs(values[2] - 1) < 1e-12)
 function matrix.eigen(a)
-  local n, m, scale = #a, {}, 0
-  for i = 1, n do
-    if #a[i] ~= n then
-      error("matrix.eigen: expected a square matrix", 2)
-    end
-    m[i] = { table.unpack(a[i]) }
-    for j = 1, n do
-      scale = math.max(scale, math.abs(a[i][j]))
-    end
-  end
-  for i = 1, n do
-    for j = 1, i do
-      if math.abs(a[i][j] - a[j][i]) > 1e-9 * scale then
-        error(("matrix.eigen: not symmetric at %d, %d"):format(i, j), 2)
-      end
-    end
-  end
-  local v, sweeps = matrix.new(n, n, 1), 0
-  while off_diagonal(m) > (1e-14 * scale) ^ 2 and sweeps < 60 do
+  local n = #a
+  local m, scale = copy_symmetric(a)
+  local rotations = matrix.new(n, n, 1)
+  local sweeps = 0
+  while off_diagonal(m) > (1e-14 * scale) ^ 2 and sweeps < MOST_SWEEPS do
     sweeps = sweeps + 1
     for p = 1, n - 1 do
       for q = p + 1, n do
         if m[p][q] ~= 0 then
-          rotate(m, v, p, q)
+          rotate(m, rotations, p, q)
         end
       end
     end
   end
-  local order, values, vectors = {}, {}, {}
+  local order = {}
   for i = 1, n do
     order[i] = i
   end
   table.sort(order, function(x, y) return m[x][x] > m[y][y] end)
-  for at, i in ipairs(order) do
-    values[at], vectors[at] = m[i][i], {}
+  local values, vectors = {}, {}
+  for place, i in ipairs(order) do
+    values[place] = m[i][i]
+    vectors[place] = {}
     for k = 1, n do
-      vectors[at][k] = v[k][i]
+      vectors[place][k] = rotations[k][i]
     end
   end
   return values, vectors

@@ -1,6 +1,6 @@
 --- Prices per layer as planners use them: seconds and bytes of runs of layers on one device kind,
 -- with the embedding in the first layer and the head in the last, and the memory of a stage.
--- Layers count from 1, runs are inclusive; everything is remembered for the run.
+-- Layers count from 1, runs are inclusive; all figures are remembered for the run.
 local inventory = require "inventory"
 
 local prices = {}
@@ -10,10 +10,11 @@ local chains, limits = {}, {}
 --- Layers from..to on one rank, as hv.cost.stage takes them.
 local function rank_of(ctx, kind, q, from, to)
   local tp = q.tp or 1
-  return { devices = ctx.cluster:address(inventory.first(ctx, kind, tp)), layers = { from - 1, to },
-    tp = tp,
-    recompute = q.recompute, sequence_parallel = q.sequence_parallel, micro_batch = q.micro_batch,
-    in_flight = 1 }
+  return {
+    devices = ctx.cluster:address(inventory.first(ctx, kind, tp)), layers = { from - 1, to },
+    tp = tp, recompute = q.recompute, sequence_parallel = q.sequence_parallel,
+    micro_batch = q.micro_batch, in_flight = 1,
+  }
 end
 
 --- Their memory, by hv.cost.memory.
@@ -21,63 +22,89 @@ local function memory_of(ctx, kind, q, from, to)
   return hv.cost.memory(rank_of(ctx, kind, q, from, to))
 end
 
-local function states(m)
-  return m.weights + m.gradients + m.optimizer
+--- Bytes of weights, gradients and optimizer states.
+local function states_bytes(memory)
+  return memory.weights + memory.gradients + memory.optimizer
 end
 
---- The layer that stands for all in what states are made of: the middle one, or where that has no
--- parameters the one with most.
-local function typical_layer(n, t)
+--- The layer whose states are taken as typical: the middle one, or where that has no parameters the
+-- one with most. `layers` is the table of hv.cost.layers.
+local function typical_layer(n, layers)
   local middle = (n + 1) // 2
-  local best, most = middle, t:bytes(middle, middle, "parameters")
-  for l = 1, most > 0 and 0 or n do
-    local own = t:bytes(l, l, "parameters")
+  local most = layers:bytes(middle, middle, "parameters")
+  if most > 0 then
+    return middle
+  end
+  local best = middle
+  for l = 1, n do
+    local own = layers:bytes(l, l, "parameters")
     if own > most then
-      best, most = l, own
+      best = l
+      most = own
     end
   end
   return best
 end
 
---- Fills in bytes: per-layer states and saved activations, the embedding's and the head's share
--- in the first and the last layer, the fixed overhead, and what grows with the states.
-local function add_memory(ctx, chain, kind, q, t)
-  local n = chain.n
-  local middle = typical_layer(n, t)
-  local first, mid = memory_of(ctx, kind, q, 1, 1), memory_of(ctx, kind, q, middle, middle)
-  local last, all = memory_of(ctx, kind, q, n, n), memory_of(ctx, kind, q, 1, n)
-  local grown = states(all) - states(mid)
-  local growth = grown > 0 and (all.overhead - mid.overhead) / grown or 0
-  local fixed = mid.overhead - growth * states(mid)
-  local per_parameter = states(mid) / math.max(1, t:bytes(middle, middle, "parameters"))
-  local gradient_per_parameter = mid.gradients / math.max(1, t:bytes(middle, middle, "parameters"))
+--- Bytes of states, of saved activations and of gradients of each layer; the first has those of
+-- the embedding besides, the last those of the head. `ends` has the memory of the first layer, of
+-- the last and of all.
+local function bytes_by_layer(n, layers, ends, states_per_parameter, gradients_per_parameter)
   local state, saved, gradient = {}, {}, {}
+  local function set(l, memory)
+    state[l] = states_bytes(memory)
+    saved[l] = memory.activation_bytes
+    gradient[l] = memory.gradients
+  end
   for l = 1, n do
-    state[l] = t:bytes(l, l, "parameters") * per_parameter
-    saved[l] = t:bytes(l, l, "saved")
-    gradient[l] = t:bytes(l, l, "parameters") * gradient_per_parameter
+    state[l] = layers:bytes(l, l, "parameters") * states_per_parameter
+    saved[l] = layers:bytes(l, l, "saved")
+    gradient[l] = layers:bytes(l, l, "parameters") * gradients_per_parameter
   end
-  state[1], saved[1], gradient[1] = states(first), first.activation_bytes, first.gradients
-  state[n], saved[n], gradient[n] = states(last), last.activation_bytes, last.gradients
+  set(1, ends.first)
+  set(n, ends.last)
   if n == 1 then
-    state[1], saved[1], gradient[1] = states(all), all.activation_bytes, all.gradients
+    set(1, ends.all)
   end
-  chain.state, chain.saved, chain.gradient = { [0] = 0 }, { [0] = 0 }, { [0] = 0 }
-  local held = 1 + mid.fragmentation -- what the allocator keeps for what comes and goes
+  return state, saved, gradient
+end
+
+--- Adds to a chain the running sums `state`, `saved` and `gradient` of its layers, what a tied
+-- embedding counts twice in a stage with both ends (`tied_state`, `tied_gradient`), the `fixed`
+-- bytes of a stage, `last_extra` = transient bytes that the last layer needs more than others, and `part` =
+-- shares of the states that ZeRO 1, 2 and 3 shard. Overhead that grows with the states counts as
+-- states.
+local function add_memory(ctx, chain, kind, q, layers)
+  local n = chain.n
+  local typical = typical_layer(n, layers)
+  local first, middle = memory_of(ctx, kind, q, 1, 1), memory_of(ctx, kind, q, typical, typical)
+  local last, all = memory_of(ctx, kind, q, n, n), memory_of(ctx, kind, q, 1, n)
+  local middle_states = states_bytes(middle)
+  local grown_bytes = states_bytes(all) - middle_states
+  local growth = 0 -- of the overhead per byte of states
+  if grown_bytes > 0 then
+    growth = (all.overhead - middle.overhead) / grown_bytes
+  end
+  local fixed = middle.overhead - growth * middle_states
+  local parameters = math.max(1, layers:bytes(typical, typical, "parameters"))
+  local state, saved, gradient = bytes_by_layer(n, layers,
+    { first = first, last = last, all = all }, middle_states / parameters,
+    middle.gradients / parameters)
+  chain.state = { [0] = 0 }
+  chain.saved = { [0] = 0 }
+  chain.gradient = { [0] = 0 }
+  local held = 1 + middle.fragmentation -- bytes that the allocator holds per byte in use
   for l = 1, n do
     chain.state[l] = chain.state[l - 1] + state[l] * (1 + growth)
     chain.saved[l] = chain.saved[l - 1] + saved[l] * held
     chain.gradient[l] = chain.gradient[l - 1] + gradient[l]
   end
-  -- tied embeddings: the first and the last layer each hold the table, one stage with both holds it once
-  chain.tied_state = math.max(0, chain.state[n] - states(all) * (1 + growth))
+  chain.tied_state = math.max(0, chain.state[n] - states_bytes(all) * (1 + growth))
   chain.tied_gradient = math.max(0, chain.gradient[n] - all.gradients)
-  chain.fixed = fixed + mid.transient * held
-  chain.last_extra = math.max(0, last.transient - mid.transient) * held
-  local whole = math.max(1, states(mid))
-  chain.part = { -- of the states: what zero 1, 2 and 3 shard
-    mid.optimizer / whole, mid.gradients / whole, mid.weights / whole,
-  }
+  chain.fixed = fixed + middle.transient * held
+  chain.last_extra = math.max(0, last.transient - middle.transient) * held
+  local whole = math.max(1, middle_states)
+  chain.part = { middle.optimizer / whole, middle.gradients / whole, middle.weights / whole }
 end
 
 --- The chain of one device kind under { tp, micro_batch, recompute, sequence_parallel }:
@@ -86,23 +113,23 @@ end
 function prices.chain(ctx, kind, q)
   local key = ("%s/%d/%g/%s/%s"):format(kind, q.tp or 1, q.micro_batch or 1, q.recompute or "none",
     tostring(q.sequence_parallel or false))
-  local chain = chains[key]
-  if not chain then
-    local t = hv.cost.layers {
+  if not chains[key] then
+    local layers = hv.cost.layers {
       kinds = { kind }, tp = q.tp, micro_batch = q.micro_batch, recompute = q.recompute,
       sequence_parallel = q.sequence_parallel,
     }
-    chain = { n = ctx.model.n_layers, times = {}, sum = { [0] = 0 }, lists = {}, kind = kind,
-      query = q,
-      output_bytes = t:bytes(1, 1, "output") }
+    local chain = {
+      n = ctx.model.n_layers, times = {}, sum = { [0] = 0 }, lists = {}, kind = kind, query = q,
+      output_bytes = layers:bytes(1, 1, "output"),
+    }
     for l = 1, chain.n do
-      chain.times[l] = t:time(l, l, kind, "both")
+      chain.times[l] = layers:time(l, l, kind, "both")
       chain.sum[l] = chain.sum[l - 1] + chain.times[l]
     end
-    add_memory(ctx, chain, kind, q, t)
+    add_memory(ctx, chain, kind, q, layers)
     chains[key] = chain
   end
-  return chain
+  return chains[key]
 end
 
 --- Seconds of layers from..to, forward and backward.
@@ -112,13 +139,22 @@ end
 
 --- Share of the states that stays on a rank under zero over `holders` ranks and with `versions`
 -- copies of the weights (asynchronous pipelines).
-local function kept(chain, o)
+local function kept_frac(chain, o)
   local zero, holders = o.zero or 0, o.holders or 1
   local frac = ((o.versions or 1) - 1) * chain.part[3]
   for level, part in ipairs(chain.part) do
-    frac = frac + (zero >= level and part / holders or part)
+    if zero >= level then
+      frac = frac + part / holders
+    else
+      frac = frac + part
+    end
   end
   return frac
+end
+
+--- Bytes that the last layer needs besides, where it is one of the layers up to `to`.
+local function last_extra(chain, to)
+  return to == chain.n and chain.last_extra or 0
 end
 
 --- Bytes that a stage needs besides its layers.
@@ -128,7 +164,7 @@ end
 
 --- Activations of one micro-batch kept for layers from..to.
 function prices.saved_bytes(chain, from, to)
-  return chain.saved[to] - chain.saved[from - 1] + (to == chain.n and chain.last_extra or 0)
+  return chain.saved[to] - chain.saved[from - 1] + last_extra(chain, to)
 end
 
 --- Weights, gradients and optimizer of layers from..to, with what the allocator adds.
@@ -139,28 +175,28 @@ end
 
 --- Weights, gradients, optimizer and overhead of layers from..to under { zero, holders }.
 function prices.state_bytes(_, chain, from, to, o)
-  return chain.fixed + states_of(chain, from, to) * kept(chain, o)
+  return chain.fixed + states_of(chain, from, to) * kept_frac(chain, o)
 end
 
 --- Peak bytes of a stage with layers from..to under { in_flight, zero, holders }.
 function prices.bytes(ctx, chain, from, to, o)
   return prices.state_bytes(ctx, chain, from, to, o)
     + (chain.saved[to] - chain.saved[from - 1]) * (o.in_flight or 1)
-    + (to == chain.n and from <= to and chain.last_extra or 0)
+    + (from <= to and last_extra(chain, to) or 0)
 end
 
 --- The same per layer, without the overhead: a list for hv.opt.partition, not to be changed.
 function prices.layer_bytes(_, chain, o)
-  local share, alive = kept(chain, o), o.in_flight or 1
-  local key = share .. "/" .. alive
+  local frac, in_flight = kept_frac(chain, o), o.in_flight or 1
+  local key = frac .. "/" .. in_flight
   local list = chain.lists[key]
   if list then
     return list
   end
   list = {}
   for l = 1, chain.n do
-    list[l] = (chain.state[l] - chain.state[l - 1]) * share
-      + (chain.saved[l] - chain.saved[l - 1]) * alive
+    list[l] = (chain.state[l] - chain.state[l - 1]) * frac
+      + (chain.saved[l] - chain.saved[l - 1]) * in_flight
   end
   list[chain.n] = list[chain.n] + chain.last_extra
   chain.lists[key] = list
@@ -193,7 +229,7 @@ function prices.update(ctx, chain, from, to)
   return (chain.state[to] - chain.state[from - 1]) * chain.update
 end
 
---- What a device (or node, or stage: a row with `kind`) has for a plan.
+--- Bytes that a plan may use of a device (or of those of a node or stage: a row with `kind`).
 function prices.capacity(ctx, row)
   local kind = row.kind
   limits[kind] = limits[kind] or memory_of(ctx, kind, { tp = 1, micro_batch = 1 }, 1, 1).limit_bytes
@@ -245,12 +281,17 @@ function prices.degree(stage)
   if type(tp) ~= "table" then
     return tp, 1 / tp
   end
-  local n, sum, most = tp.degree or #(tp.shares or {}), 0, 0
-  for _, x in ipairs(tp.shares or {}) do
-    sum, most = sum + x, math.max(most, x)
+  local shares = tp.shares or {}
+  local sum, largest = 0, 0
+  for _, share in ipairs(shares) do
+    sum = sum + share
+    largest = math.max(largest, share)
   end
-  n = math.max(1, n)
-  return n, sum > 0 and most / sum or 1 / n
+  local degree = math.max(1, tp.degree or #shares)
+  if sum > 0 then
+    return degree, largest / sum
+  end
+  return degree, 1 / degree
 end
 
 --- The chain whose gradients those of a plan's stage are, and which part of them its largest tensor
@@ -266,15 +307,18 @@ end
 -- @usage local kind = ctx.cluster:devices()[1].kind
 -- assert(select(2, require("prices").shard(ctx, { tp = { shares = { 3, 1 } } }, kind)) == 0.75)
 function prices.shard(ctx, stage, kind)
-  local tp, most = prices.degree(stage)
-  local uneven = type(stage.tp) == "table"
-  return prices.chain(ctx, kind, { tp = uneven and 1 or tp, micro_batch = 1 }), uneven and most or 1
+  local degree, largest = prices.degree(stage)
+  if type(stage.tp) == "table" then
+    return prices.chain(ctx, kind, { tp = 1, micro_batch = 1 }), largest
+  end
+  return prices.chain(ctx, kind, { tp = degree, micro_batch = 1 }), 1
 end
 
 --- Seconds of the all-reduce of a stage's gradients over its data-parallel ranks and copies, the
 -- stage being one of a plan table; kinds as from prices.kinds.
 function prices.stage_sync(ctx, stage, kinds)
-  local ids, heads = ctx.cluster:ids(stage.devices), {}
+  local ids = ctx.cluster:ids(stage.devices)
+  local heads = {} -- first device of each tensor group
   for i = 1, #ids, (prices.degree(stage)) do
     heads[#heads + 1] = ids[i]
   end
@@ -282,14 +326,15 @@ function prices.stage_sync(ctx, stage, kinds)
   return part * prices.sync(ctx, chain, stage.layers[1] + 1, stage.layers[2], heads)
 end
 
---- The plan as a table, whether a handle or a table is given.
+--- A plan, given as a handle or as a table, as a table.
 function prices.table_of(made)
   return type(made) == "userdata" and made:table() or made
 end
 
 --- hv.cost.stage of stage s of replica r of a plan table.
 function prices.stage(_, made, r, s)
-  local replica, q = made.replicas[r], {}
+  local replica = made.replicas[r]
+  local q = {}
   for key, value in pairs(replica.stages[s]) do
     q[key] = value
   end
@@ -312,14 +357,16 @@ end
 -- slowest stage, the all-reduce; in seconds.
 function prices.claim_terms(ctx, made)
   made = prices.table_of(made)
-  local replica, sum, max, sync_s, kinds = made.replicas[1], 0, 0, 0, prices.kinds(ctx)
+  local replica, kinds = made.replicas[1], prices.kinds(ctx)
+  local sum_s, slowest_s, sync_s = 0, 0, 0
   for s, stage in ipairs(replica.stages) do
     local pass = prices.stage(ctx, made, 1, s)
     local stage_s = pass.forward_s + pass.backward_s
-    sum, max = sum + stage_s, math.max(max, stage_s)
+    sum_s = sum_s + stage_s
+    slowest_s = math.max(slowest_s, stage_s)
     sync_s = math.max(sync_s, prices.stage_sync(ctx, stage, kinds))
   end
-  return sum + (replica.micro_batches - 1) * max + sync_s, max, sync_s
+  return sum_s + (replica.micro_batches - 1) * slowest_s + sync_s, slowest_s, sync_s
 end
 
 return prices

@@ -1,14 +1,20 @@
--- Searches over states that the caller describes. One contract for all of them: a problem
--- { state = first state, moves = function(state) list of neighbours, cost = function(state) number
--- or nil where it is not allowed, budget = evaluations, seed = number } goes in, an answer
--- { state, cost, evaluations, trace = list of { evaluation, cost }, complete } comes out.
+-- Searches over states that the caller describes. All take a problem { state = first state, moves =
+-- function(state) giving the list of neighbours, cost = function(state) giving a number or nil
+-- where the state is not allowed, budget = largest number of evaluations, seed } and give an answer
+-- { state, cost, evaluations, trace = list of { evaluation, cost } at each improvement, complete }.
+local events = require "events"
+
 local search = {}
 
 local unpack = table.unpack
 
---- Counts evaluations, keeps the best and its trace.
-local function recorder(problem, fallback)
-  local r = { evaluations = 0, cost = math.huge, trace = {}, limit = problem.budget or fallback }
+local DEFAULT_BUDGET = 10000 -- of searches that end by themselves
+local RANDOM_BUDGET = 2000 -- of those that end by their budget only
+
+--- A record of the evaluations of a search: their number, the best state and the trace.
+local function recorder(problem, default_budget)
+  local r = { evaluations = 0, cost = math.huge, trace = {},
+    limit = problem.budget or default_budget }
   function r.full()
     return r.evaluations >= r.limit
   end
@@ -28,15 +34,18 @@ local function recorder(problem, fallback)
   return r
 end
 
---- A generator of its own, so that a search does not depend on what ran before it.
+local MODULUS, MULTIPLIER = 2147483647, 48271 -- minimal standard (Park and Miller, CACM 1993)
+
+--- A generator of random numbers of its own, so that a search does not depend on what ran before
+-- it: a whole number of 1 to n, or without n a fraction.
 local function generator(seed)
-  local s = (math.tointeger(seed) or 1) % 2147483646 + 1
+  local state = (math.tointeger(seed) or 1) % (MODULUS - 1) + 1
   return function(n)
-    s = s * 48271 % 2147483647
+    state = state * MULTIPLIER % MODULUS
     if n then
-      return 1 + s * n // 2147483647
+      return 1 + state * n // MODULUS
     end
-    return s / 2147483647
+    return state / MODULUS
   end
 end
 
@@ -49,7 +58,8 @@ end
 -- @usage local search = require "search"
 -- for c in search.product { { 1, 2 }, { "a", "b" } } do print(c[1], c[2]) end
 function search.product(lists)
-  local at, n = {}, #lists
+  local at = {}
+  local n = #lists
   for i = 1, n do
     at[i] = 1
     if #lists[i] == 0 then
@@ -65,14 +75,15 @@ function search.product(lists)
     for i = 1, n do
       out[i] = lists[i][at[i]]
     end
-    local i = n
-    while i >= 1 and at[i] == #lists[i] do
-      at[i] = 1
-      i = i - 1
+    local place = n
+    while place >= 1 and at[place] == #lists[place] do
+      at[place] = 1
+      place = place - 1
     end
-    if i < 1 then
-      done = true else
-      at[i] = at[i] + 1
+    if place < 1 then
+      done = true
+    else
+      at[place] = at[place] + 1
     end
     return out
   end
@@ -90,9 +101,11 @@ end
 -- for s in search.choices { 2, 3 } do print(s[1], s[2]) end
 -- assert(search.choices({ 2, 3 }, 5) == nil)
 function search.choices(choices, most)
-  local lists, count = {}, 1.0
+  local lists = {}
+  local count = 1.0 -- a float, which does not overflow
   for i, n in ipairs(choices) do
-    lists[i], count = {}, count * n
+    lists[i] = {}
+    count = count * n
     for k = 1, n do
       lists[i][k] = k
     end
@@ -138,14 +151,17 @@ end
 -- @usage local search = require "search"
 -- assert(search.argmin({ 3, 1, 2 }, function(x) return x end) == 1)
 function search.argmin(items, cost)
-  local best, least, at
+  local best, least, place
   for i, item in ipairs(items) do
-    local c = cost(item)
-    if c and c == c and (not least or c < least) then
-      best, least, at = item, c, i
+    local value = cost(item)
+    local is_number = value and value == value -- not NaN
+    if is_number and (not least or value < least) then
+      best = item
+      least = value
+      place = i
     end
   end
-  return best, least, at
+  return best, least, place
 end
 
 --- Tries every state of a list or iterator.
@@ -161,7 +177,8 @@ function search.enumerate(problem)
   local r = recorder(problem, math.huge)
   local step = problem.states
   if type(step) == "table" then
-    local i, list = 0, problem.states
+    local i = 0
+    local list = problem.states
     step = function()
       i = i + 1
       return list[i]
@@ -188,18 +205,18 @@ end
 --   cost = function(x) return x * x end }
 -- assert(r.state == 0)
 function search.hill(problem)
-  local r = recorder(problem, 10000)
+  local r = recorder(problem, DEFAULT_BUDGET)
   r.try(problem.state)
-  local at
+  local cost_before
   repeat
-    at = r.cost
+    cost_before = r.cost
     for _, next_state in ipairs(problem.moves(r.state or problem.state)) do
       if r.full() then
         return r.answer(false)
       end
       r.try(next_state)
     end
-  until r.cost >= at
+  until r.cost >= cost_before
   return r.answer(true)
 end
 
@@ -216,24 +233,24 @@ end
 --   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 5) end }
 -- assert(r.state[1] == 2 and r.cost == 0)
 function search.coordinate(problem)
-  local r = recorder(problem, 10000)
+  local r = recorder(problem, DEFAULT_BUDGET)
   r.try(problem.state)
-  local at
+  local cost_before
   repeat
-    at = r.cost
+    cost_before = r.cost
     for i = 1, #problem.state do
-      for _, v in ipairs(problem.values[i]) do
+      for _, value in ipairs(problem.values[i]) do
         if r.full() then
           return r.answer(false)
         end
-        local s = { unpack(r.state or problem.state) }
-        if s[i] ~= v then
-          s[i] = v
-          r.try(s)
+        local state = { unpack(r.state or problem.state) }
+        if state[i] ~= value then
+          state[i] = value
+          r.try(state)
         end
       end
     end
-  until r.cost >= at
+  until r.cost >= cost_before
   return r.answer(true)
 end
 
@@ -250,10 +267,10 @@ end
 --   moves = function(x) return { 2 * x, 2 * x + 1 } end, cost = function(x) return -x end }
 -- assert(r.state == 31)
 function search.beam(problem)
-  local r = recorder(problem, 10000)
-  local beam, seen = { { problem.state, r.try(problem.state), 1 } }, {}
-  local function is_new(s)
-    local key = problem.key and problem.key(s)
+  local r = recorder(problem, DEFAULT_BUDGET)
+  local seen = {}
+  local function is_new(state)
+    local key = problem.key and problem.key(state)
     if key == nil then
       return true
     end
@@ -261,34 +278,41 @@ function search.beam(problem)
     seen[key] = true
     return new
   end
+  r.try(problem.state)
   is_new(problem.state)
+  local beam = { problem.state }
   for _ = 1, problem.rounds or 100 do
     local found = {}
-    for _, b in ipairs(beam) do
-      for _, s in ipairs(problem.moves(b[1])) do
+    for _, from in ipairs(beam) do
+      for _, state in ipairs(problem.moves(from)) do
         if r.full() then
           return r.answer(false)
         end
-        local cost = is_new(s) and r.try(s) or math.huge
+        local cost = is_new(state) and r.try(state) or math.huge
         if cost < math.huge then
-          found[#found + 1] = { s, cost, #found + 1 }
+          found[#found + 1] = { state = state, cost = cost, rank = #found + 1 }
         end
       end
     end
     if #found == 0 then
       return r.answer(true)
     end
-    table.sort(found, function(a, b) return a[2] < b[2] or a[2] == b[2] and a[3] < b[3] end)
+    table.sort(found, function(a, b)
+      if a.cost ~= b.cost then
+        return a.cost < b.cost
+      end
+      return a.rank < b.rank
+    end)
     beam = {}
     for i = 1, math.min(#found, problem.width or 8) do
-      beam[i] = found[i]
+      beam[i] = found[i].state
     end
   end
   return r.answer(false)
 end
 
---- Always goes on from the most promising open state: `bound` is a number that no state below it
--- undercuts, so what cannot win is never opened.
+--- Best-first branch and bound: goes on from the open state with the least `bound`, a number that
+-- no state reached from it undercuts, and leaves out what cannot win.
 -- @function search.best_first
 -- @tparam table problem {state, moves, bound = function(state), cost = function(state) giving nil
 -- where the state is not finished, budget = 10000}
@@ -298,12 +322,14 @@ end
 -- @raise errors of moves, bound and cost
 -- @usage local search = require "search"
 -- local r = search.best_first { state = { 0, 0 }, bound = function(s) return s[2] end,
---   moves = function(s) return s[1] < 3 and { { s[1] + 1, s[2] + 1 }, { s[1] + 1, s[2] + 2 } } or {} end,
+--   moves = function(s)
+--     return s[1] < 3 and { { s[1] + 1, s[2] + 1 }, { s[1] + 1, s[2] + 2 } } or {}
+--   end,
 --   cost = function(s) return s[1] == 3 and s[2] or nil end }
 -- assert(r.cost == 3 and r.complete)
 function search.best_first(problem)
-  local r = recorder(problem, 10000)
-  local open, serial = require("events").queue(), 0
+  local r = recorder(problem, DEFAULT_BUDGET)
+  local open = events.queue()
   open:push(problem.bound(problem.state), problem.state)
   while #open > 0 do
     local bound, state = open:pop()
@@ -314,20 +340,21 @@ function search.best_first(problem)
       return r.answer(false)
     end
     r.try(state)
-    for _, s in ipairs(problem.moves(state)) do
-      local b = problem.bound(s)
-      serial = serial + 1
-      if b < r.cost then
-        open:push(b, s)
+    for _, next_state in ipairs(problem.moves(state)) do
+      local next_bound = problem.bound(next_state)
+      if next_bound < r.cost then
+        open:push(next_bound, next_state)
       end
     end
   end
   return r.answer(true)
 end
 
---- Walks at random; `accept(delta, share)` says with which probability a worse state is taken.
+--- A random walk; accept(increase, share) gives the probability with which a worse state is taken,
+-- from the increase of the cost and the share of the budget that is used.
 local function walk(problem, accept)
-  local r, random = recorder(problem, 2000), generator(problem.seed)
+  local r = recorder(problem, RANDOM_BUDGET)
+  local random = generator(problem.seed)
   local state = problem.state
   local cost = r.try(state)
   while not r.full() do
@@ -335,10 +362,11 @@ local function walk(problem, accept)
     if #moves == 0 then
       return r.answer(true)
     end
-    local s = moves[random(#moves)]
-    local c = r.try(s)
-    if c <= cost or random() < accept(c - cost, r.evaluations / r.limit) then
-      state, cost = s, c
+    local next_state = moves[random(#moves)]
+    local next_cost = r.try(next_state)
+    if next_cost <= cost or random() < accept(next_cost - cost, r.evaluations / r.limit) then
+      state = next_state
+      cost = next_cost
     end
   end
   return r.answer(false)
@@ -352,16 +380,18 @@ end
 -- @raise errors of moves and cost
 -- @usage local search = require "search"
 -- local r = search.anneal { state = 50, budget = 500, hot = 10,
---   moves = function(x) return { x - 1, x + 1 } end, cost = function(x) return math.abs(x - 7) end }
+--   moves = function(x) return { x - 1, x + 1 } end,
+--   cost = function(x) return math.abs(x - 7) end }
 -- assert(r.cost < 43 and r.evaluations == 500)
 function search.anneal(problem)
   local hot, cold = problem.hot or 1, problem.cold or 0.001
-  return walk(problem, function(delta, share)
-    return math.exp(-delta / (hot * (cold / hot) ^ share))
+  return walk(problem, function(increase, share)
+    local temperature = hot * (cold / hot) ^ share
+    return math.exp(-increase / temperature)
   end)
 end
 
---- Markov chain of Metropolis at one temperature, as FlexFlow searches (Jia et al., MLSys 2019).
+--- Metropolis sampling at one temperature, as FlexFlow searches (Jia et al., MLSys 2019).
 -- @function search.mcmc
 -- @tparam table problem {state, moves, cost, budget = 2000, seed = 1, temperature = 1}
 -- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}
@@ -372,8 +402,8 @@ end
 --   cost = function(x) return math.abs(x) end }
 -- assert(r.cost <= 5)
 function search.mcmc(problem)
-  local t = problem.temperature or 1
-  return walk(problem, function(delta) return math.exp(-delta / t) end)
+  local temperature = problem.temperature or 1
+  return walk(problem, function(increase) return math.exp(-increase / temperature) end)
 end
 
 --- Genetic algorithm over lists: tournaments of two, one cut, one gene in `mutation` changed, the
@@ -390,51 +420,76 @@ end
 --   cost = function(s) return 4 - s[1] - s[2] - s[3] - s[4] end }
 -- assert(r.cost == 0)
 function search.ga(problem)
-  local r, random = recorder(problem, 2000), generator(problem.seed)
-  local values, size = problem.values, problem.population or 32
-  local function draw(i)
-    return values[i][random(#values[i])]
+  local r = recorder(problem, RANDOM_BUDGET)
+  local random = generator(problem.seed)
+  local values = problem.values
+  local size, mutation = problem.population or 32, problem.mutation or 0.1
+  local function draw(gene)
+    return values[gene][random(#values[gene])]
   end
   local people = {}
   for k = 1, size do
     if r.full() then
       return r.answer(false)
     end
-    local s = {}
-    for i = 1, #values do
-      s[i] = draw(i)
+    local state = {}
+    for gene = 1, #values do
+      state[gene] = draw(gene)
     end
-    people[k] = { s, r.try(s) }
+    people[k] = { state = state, cost = r.try(state) }
   end
   local function winner()
-    local a, b = people[random(#people)], people[random(#people)]
-    return a[2] <= b[2] and a[1] or b[1]
+    local a = people[random(#people)]
+    local b = people[random(#people)]
+    if a.cost <= b.cost then
+      return a.state
+    end
+    return b.state
+  end
+  local function child()
+    local a = winner()
+    local b = winner()
+    local cut = random(#values)
+    local state = {}
+    for gene = 1, #values do
+      state[gene] = gene <= cut and a[gene] or b[gene]
+      if random() < mutation then
+        state[gene] = draw(gene)
+      end
+    end
+    return state
   end
   while not r.full() do
-    local young = { { r.state or people[1][1], r.cost } }
+    local young = { { state = r.state or people[1].state, cost = r.cost } }
     while #young < size and not r.full() do
-      local a, b, cut, s = winner(), winner(), random(#values), {}
-      for i = 1, #values do
-        s[i] = i <= cut and a[i] or b[i]
-        if random() < (problem.mutation or 0.1) then
-          s[i] = draw(i)
-        end
-      end
-      young[#young + 1] = { s, r.try(s) }
+      local state = child()
+      young[#young + 1] = { state = state, cost = r.try(state) }
     end
     people = young
   end
   return r.answer(false)
 end
 
---- The child with the best upper confidence bound (Kocsis and Szepesvári, ECML 2006).
-local function best_child(node, c)
-  return (search.argmin(node.children, function(k)
-    if k.visits == 0 then
+--- The child with the largest upper confidence bound (Kocsis and Szepesvári, ECML 2006), one not
+-- yet visited first.
+local function best_child(node, explore)
+  return (search.argmin(node.children, function(child)
+    if child.visits == 0 then
       return -math.huge
     end
-    return -(k.reward / k.visits + c * math.sqrt(math.log(node.visits) / k.visits))
+    local mean = child.reward / child.visits
+    return -(mean + explore * math.sqrt(math.log(node.visits) / child.visits))
   end))
+end
+
+--- A random finished state that can be reached from this one.
+local function random_end(problem, state, random)
+  local moves = problem.moves(state)
+  while #moves > 0 do
+    state = moves[random(#moves)]
+    moves = problem.moves(state)
+  end
+  return state
 end
 
 --- Monte-Carlo tree search for states that are built step by step: selection by upper confidence
@@ -451,36 +506,35 @@ end
 --   cost = function(s) return 15 - tonumber(s, 2) end }
 -- assert(r.state == "1111")
 function search.mcts(problem)
-  local r, random = recorder(problem, 2000), generator(problem.seed)
+  local r = recorder(problem, RANDOM_BUDGET)
+  local random = generator(problem.seed)
   local root = { state = problem.state, visits = 0, reward = 0 }
   local function grow(node)
     if node.children then
       return
     end
     node.children = {}
-    for i, s in ipairs(problem.moves(node.state)) do
-      node.children[i] = { state = s, visits = 0, reward = 0 }
+    for i, state in ipairs(problem.moves(node.state)) do
+      node.children[i] = { state = state, visits = 0, reward = 0 }
     end
   end
   while not r.full() do
-    local path, node = { root }, root
+    local node = root
+    local path = { root }
     grow(node)
     while node.visits > 0 and #node.children > 0 do
       node = best_child(node, problem.explore or 1.4)
       grow(node)
       path[#path + 1] = node
     end
-    local state = node.state
-    for moves in function() return problem.moves(state) end do
-      if #moves == 0 then
-        break
-      end
-      state = moves[random(#moves)]
+    local cost = r.try(random_end(problem, node.state, random))
+    local reward = 0
+    if cost < math.huge then
+      reward = 1 / (1 + cost / math.max(math.abs(r.cost), 1e-12))
     end
-    local cost = r.try(state)
-    local reward = cost < math.huge and 1 / (1 + cost / math.max(math.abs(r.cost), 1e-12)) or 0
-    for _, p in ipairs(path) do
-      p.visits, p.reward = p.visits + 1, p.reward + reward
+    for _, visited in ipairs(path) do
+      visited.visits = visited.visits + 1
+      visited.reward = visited.reward + reward
     end
   end
   return r.answer(false)
