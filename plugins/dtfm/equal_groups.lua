@@ -1,233 +1,291 @@
 -- Division of things into equal groups: a genetic search whose children are refined by cycles of
--- moves between the groups (GCMA of DT-FM, Yuan et al., NeurIPS 2022, section 4), and a descent by
--- swaps.
+-- moves between the groups (DT-FM, Yuan et al., NeurIPS 2022, section 4: genetic algorithm with
+-- cyclic partitioning), then a descent by swaps. `problem` is that of equal_groups.evolve. A
+-- division is held as groups (lists of members) or as genes (the group of each thing).
 local search = require "search"
+
+local POPULATION = 40
+local CROSSED_GENES = 5 -- genes that a child takes from its second parent
+local SWAPS_PER_CANDIDATE = 4 -- evaluations of the descent, per candidate of the budget
 
 local equal_groups = {}
 
---- The member of `part` that gains most by going to `target`: what its fastest link here costs less
--- the mean cost there.
-local function best_mover(q, part, target, moved)
-  local best, gain
-  for i, v in ipairs(part) do
-    if not moved[v] then
-      local fastest, mean = math.huge, 0
-      for _, w in ipairs(part) do
-        fastest = w ~= v and math.min(fastest, q.weight(v, w)) or fastest
+--- Index of the member of `group` that gains most by going to `target`, and its gain: its least
+-- weight to another member of its group less its mean weight to the members of the target. nil
+-- where every member has moved or is alone.
+local function best_mover(problem, group, target, has_moved)
+  local best, best_gain
+  for i, v in ipairs(group) do
+    if not has_moved[v] then
+      local least = math.huge
+      for _, w in ipairs(group) do
+        if w ~= v then
+          least = math.min(least, problem.weight(v, w))
+        end
       end
+      local mean = 0
       for _, w in ipairs(target) do
-        mean = mean + q.weight(v, w) / math.max(1, #target)
+        mean = mean + problem.weight(v, w) / math.max(1, #target)
       end
-      if fastest < math.huge and (not gain or fastest - mean > gain) then
-        best, gain = i, fastest - mean
+      if least < math.huge and (not best_gain or least - mean > best_gain) then
+        best = i
+        best_gain = least - mean
       end
     end
   end
-  return best, gain
+  return best, best_gain
 end
 
-local function move(parts, v, from, to)
-  for i, w in ipairs(parts[from]) do
+--- Moves a member from one group to the end of another.
+local function move(groups, v, from, to)
+  for i, w in ipairs(groups[from]) do
     if w == v then
-      table.remove(parts[from], i)
+      table.remove(groups[from], i)
     end
   end
-  table.insert(parts[to], v)
+  table.insert(groups[to], v)
 end
 
---- One chain of moves from group `start` and the best place to close it: the moves, and how many
--- count.
-local function chain_from(q, parts, start)
-  local at, visited, moved, total, log, best = start, { [start] = true }, {}, 0, {},
-    { gain = 1e-12, n = 0 }
-  for _ = 2, #parts do
-    local to, index, most
-    for s = 1, #parts do
-      local i, gain
-      if not visited[s] then
-        i, gain = best_mover(q, parts[at], parts[s], moved)
-      end
-      if i and (not most or gain > most) then
-        to, index, most = s, i, gain
+--- The move from group `at` to a group not yet visited that gains most: the group, the member's
+-- index and the gain; nil where there is none.
+local function best_move(problem, groups, at, visited, has_moved)
+  local to, index, best_gain
+  for s = 1, #groups do
+    if not visited[s] then
+      local i, gain = best_mover(problem, groups[at], groups[s], has_moved)
+      if i and (not best_gain or gain > best_gain) then
+        to = s
+        index = i
+        best_gain = gain
       end
     end
+  end
+  return to, index, best_gain
+end
+
+--- Moves members along a chain of groups that begins at `start`. Gives the moves {member, from, to}
+-- and the best place to close the chain to a cycle: {gain, n_moves, back = member that returns to
+-- the start, from = its group}; n_moves is 0 where no cycle gains.
+local function chain_from(problem, groups, start)
+  local at = start
+  local visited = { [start] = true }
+  local has_moved = {}
+  local total_gain = 0
+  local moves = {}
+  local closing = { gain = 1e-12, n_moves = 0 }
+  for _ = 2, #groups do
+    local to, index, gain = best_move(problem, groups, at, visited, has_moved)
     if not to then
       break
     end
-    local v = parts[at][index]
-    move(parts, v, at, to)
-    log[#log + 1], moved[v], visited[to], total, at = { v, at, to }, true, true, total + most, to
-    local back, gain = best_mover(q, parts[at], parts[start], moved)
-    if back and total + gain > best.gain then
-      best = { gain = total + gain, n = #log, back = parts[at][back], from = at }
+    local v = groups[at][index]
+    move(groups, v, at, to)
+    moves[#moves + 1] = { member = v, from = at, to = to }
+    has_moved[v] = true
+    visited[to] = true
+    total_gain = total_gain + gain
+    at = to
+    local back, back_gain = best_mover(problem, groups[at], groups[start], has_moved)
+    if back and total_gain + back_gain > closing.gain then
+      closing = { gain = total_gain + back_gain, n_moves = #moves, back = groups[at][back],
+        from = at }
     end
   end
-  return log, best
+  return moves, closing
 end
 
---- Cyclic partitioning: chains of moves through the groups, each closed into a cycle at its best
--- length; at most one per group, while they gain.
-local function refine(q, parts)
-  for start = 1, #parts do
-    local log, best = chain_from(q, parts, start)
-    for k = #log, best.n + 1, -1 do
-      move(parts, log[k][1], log[k][3], log[k][2])
+--- Cyclic partitioning: one cycle of moves through the groups from each group on, each of its best
+-- length, until a cycle does not gain.
+local function refine(problem, groups)
+  for start = 1, #groups do
+    local moves, closing = chain_from(problem, groups, start)
+    for k = #moves, closing.n_moves + 1, -1 do
+      move(groups, moves[k].member, moves[k].to, moves[k].from)
     end
-    if best.n == 0 then
+    if closing.n_moves == 0 then
       return
     end
-    move(parts, best.back, best.from, start)
+    move(groups, closing.back, closing.from, start)
   end
 end
 
---- A child: the genes of one parent, five of the other's, members of full groups given to others.
-local function crossed(random, one, other, n_parts)
-  local genes, count, room = { table.unpack(one) }, {}, #one // n_parts
-  for _ = 1, 5 do
-    local v = random(#genes)
+--- A child: the genes of one parent with five of the other's; then members of groups that are too
+-- large go to the first group with room, from a random thing on.
+local function crossed(random, one, other, n_groups)
+  local genes = { table.unpack(one) }
+  local n = #genes
+  local size = n // n_groups
+  for _ = 1, CROSSED_GENES do
+    local v = random(n)
     genes[v] = other[v]
   end
-  for s = 1, n_parts do
+  local count = {}
+  for s = 1, n_groups do
     count[s] = 0
   end
   for _, s in ipairs(genes) do
     count[s] = count[s] + 1
   end
-  local from = random(#genes)
-  for k = 0, #genes - 1 do
-    local v = (from + k) % #genes + 1
-    for s = 1, count[genes[v]] > room and n_parts or 0 do
-      if count[s] < room then
-        count[genes[v]], count[s], genes[v] = count[genes[v]] - 1, count[s] + 1, s
-        break
+  local first = random(n)
+  for k = 0, n - 1 do
+    local v = (first + k) % n + 1
+    if count[genes[v]] > size then
+      for s = 1, n_groups do
+        if count[s] < size then
+          count[genes[v]] = count[genes[v]] - 1
+          count[s] = count[s] + 1
+          genes[v] = s
+          break
+        end
       end
     end
   end
   return genes
 end
 
-local function parts_of(genes, n_parts)
-  local parts = {}
-  for s = 1, n_parts do
-    parts[s] = {}
+local function groups_of(genes, n_groups)
+  local groups = {}
+  for s = 1, n_groups do
+    groups[s] = {}
   end
   for v, s in ipairs(genes) do
-    table.insert(parts[s], v)
+    table.insert(groups[s], v)
   end
-  return parts
+  return groups
 end
 
-local function genes_of(parts)
+local function genes_of(groups)
   local genes = {}
-  for s, part in ipairs(parts) do
-    for _, v in ipairs(part) do
+  for s, group in ipairs(groups) do
+    for _, v in ipairs(group) do
       genes[v] = s
     end
   end
   return genes
 end
 
---- The obvious divisions: in order, dealt in turns; the rest drawn.
-local function first_people(random, n, n_parts, size)
-  local people, order = {}, {}
+local function shuffle(random, list)
+  for i = #list, 2, -1 do
+    local j = random(i)
+    list[i], list[j] = list[j], list[i]
+  end
+end
+
+--- The first population: things in order, things dealt in turns, and random divisions.
+local function first_population(random, n, n_groups, size)
+  local order = {}
   for v = 1, n do
     order[v] = v
   end
+  local population = {}
   for p = 1, size do
+    if p > 2 then
+      shuffle(random, order)
+    end
     local genes = {}
-    for i = n, 2, -1 do
-      local j = p > 2 and random(i) or i
-      order[i], order[j] = order[j], order[i]
-    end
     for i, v in ipairs(order) do
-      genes[v] = p == 2 and (i - 1) % n_parts + 1 or (i - 1) // (n // n_parts) + 1
+      if p == 2 then
+        genes[v] = (i - 1) % n_groups + 1
+      else
+        genes[v] = (i - 1) // (n // n_groups) + 1
+      end
     end
-    people[p] = genes
+    population[p] = genes
   end
-  return people
+  return population
 end
 
---- Swaps two things of different classes in different groups as long as that helps, `left` times at
--- most.
-local function descend(q, parts, cost, left)
-  repeat
-    local before = cost
-    for a = 1, #parts do
-      for b = a + 1, #parts do
-        local seen = {}
-        for i, v in ipairs(parts[a]) do
-          for j, w in ipairs(parts[b]) do
-            local cv, cw = q.class(v), q.class(w)
-            local key = cv .. "/" .. cw
-            if left > 0 and cv ~= cw and not seen[key] and parts[a][i] == v
-                and parts[b][j] == w then
-              seen[key], left = true, left - 1
-              parts[a][i], parts[b][j] = w, v
-              local now = q.cost(parts)
-              if now < cost then
-                cost, seen, v = now, {}, w else
-                parts[a][i], parts[b][j] = v, w
-              end
-            end
-          end
+--- Swaps members of two groups where that lowers the cost. Of two classes one pair is tried until
+-- the next gain. `state` is {cost, left = evaluations that are left}.
+local function swap_between(problem, groups, a, b, state)
+  local one, other = groups[a], groups[b]
+  local tried = {} -- pairs of classes since the last gain
+  for i = 1, #one do
+    for j = 1, #other do
+      local v, w = one[i], other[j]
+      local class_v, class_w = problem.class(v), problem.class(w)
+      local key = class_v .. "/" .. class_w
+      if state.left > 0 and class_v ~= class_w and not tried[key] then
+        tried[key] = true
+        state.left = state.left - 1
+        one[i] = w
+        other[j] = v
+        local cost = problem.cost(groups)
+        if cost < state.cost then
+          state.cost = cost
+          tried = {}
+        else
+          one[i] = v
+          other[j] = w
         end
       end
     end
-  until cost >= before
-  return cost
+  end
 end
 
---- Divides 1 … n into equal groups of least cost: the obvious divisions first, then children of two
--- parents, refined by cycles, which replace the worse parent; the best is taken down by swaps (four
--- per candidate).
--- @function equal_groups.evolve
--- @tparam table q {n, parts = how many groups, cost = function(list of groups), weight =
--- function(i, j): how dear two things are together, class = function(i): things of one class are
--- alike, budget = 300 candidates, population = 40, seed = 1}
--- @treturn table {parts = list of groups, cost, evaluations, trace = list of {evaluation, cost}}
--- @units any, the caller's
--- @raise n that the number of groups does not divide
--- @usage local equal_groups = require "equal_groups"
--- local r = equal_groups.evolve { n = 4, parts = 2, class = function(i) return i end,
---   weight = function(i, j) return math.abs(i - j) end,
---   cost = function(g) return math.abs(g[1][1] - g[1][2]) + math.abs(g[2][1] - g[2][2]) end }
--- assert(r.cost == 2)
-function equal_groups.evolve(q)
-  if q.n % q.parts ~= 0 then
-    error(("groups.evolve: %d things in %d equal groups"):format(q.n, q.parts), 2)
+--- Swaps members of all pairs of groups as long as that helps, with so many evaluations at most;
+-- gives the cost that is reached.
+local function descend(problem, groups, cost, evaluations)
+  local state = { cost = cost, left = evaluations }
+  repeat
+    local before = state.cost
+    for a = 1, #groups do
+      for b = a + 1, #groups do
+        swap_between(problem, groups, a, b, state)
+      end
+    end
+  until state.cost >= before
+  return state.cost
+end
+
+--- Divides 1 … n into equal groups of least cost: groups (lists in ascending order), and their
+-- cost. Children of two random parents are refined and replace the worse parent where they are
+-- better; the best division of all is improved by swaps. Keys of `problem`:
+--   n, parts      number of things and of groups; parts must divide n
+--   cost(groups)  what is minimised
+--   weight(v, w)  cost of two things in one group, which guides the refinement
+--   class(v)      things of one class are equal
+--   budget, seed  divisions that are evaluated, and the seed of the random numbers
+function equal_groups.evolve(problem)
+  local n_groups = problem.parts
+  if problem.n % n_groups ~= 0 then
+    error(("equal_groups.evolve: %d things in %d equal groups"):format(problem.n, n_groups), 2)
   end
-  local random = search.generator(q.seed or 1)
-  local size = q.parts == 1 and 1 or math.min(q.population or 40, q.budget or 300)
-  local people, costs = first_people(random, q.n, q.parts, size), {}
-  local out = { cost = math.huge, trace = {}, evaluations = 0 }
-  local function try(parts)
-    local cost = q.cost(parts)
-    out.evaluations = out.evaluations + 1
-    if cost < out.cost then
-      out.parts, out.cost = parts_of(genes_of(parts), q.parts), cost
-      out.trace[#out.trace + 1] = { out.evaluations, cost }
+  local random = search.generator(problem.seed)
+  local size = n_groups == 1 and 1 or math.min(POPULATION, problem.budget)
+  local population = first_population(random, problem.n, n_groups, size)
+  local best_groups
+  local best_cost = math.huge
+  local function evaluate(groups)
+    local cost = problem.cost(groups)
+    if cost < best_cost then
+      best_groups = groups_of(genes_of(groups), n_groups)
+      best_cost = cost
     end
     return cost
   end
-  for p, genes in ipairs(people) do
-    costs[p] = try(parts_of(genes, q.parts))
+  local costs = {}
+  for p, genes in ipairs(population) do
+    costs[p] = evaluate(groups_of(genes, n_groups))
   end
-  while out.evaluations < (q.budget or 300) and q.parts > 1 do
-    local one, other = random(#people), random(#people)
-    local parts = parts_of(crossed(random, people[one], people[other], q.parts), q.parts)
-    refine(q, parts)
-    local cost, worse = try(parts), costs[one] > costs[other] and one or other
+  local n_children = n_groups > 1 and problem.budget - size or 0
+  for _ = 1, n_children do
+    local one, other = random(size), random(size)
+    local genes = crossed(random, population[one], population[other], n_groups)
+    local child = groups_of(genes, n_groups)
+    refine(problem, child)
+    local cost = evaluate(child)
+    local worse = costs[one] > costs[other] and one or other
     if cost < costs[worse] then
-      people[worse], costs[worse] = genes_of(parts), cost
+      population[worse] = genes_of(child)
+      costs[worse] = cost
     end
   end
-  local swapped = parts_of(genes_of(out.parts), q.parts)
-  out.cost = descend(q, swapped, out.cost, 4 * (q.budget or 300))
-  out.parts = swapped
-  for _, part in ipairs(swapped) do
-    table.sort(part)
+  best_cost = descend(problem, best_groups, best_cost, SWAPS_PER_CANDIDATE * problem.budget)
+  for _, group in ipairs(best_groups) do
+    table.sort(group)
   end
-  return out
+  return best_groups, best_cost
 end
 
 return equal_groups

@@ -1,382 +1,279 @@
--- The search of FlashFlex (Yan et al., arXiv 2409.01143, section 4) over pipelines as in `ragged`:
--- the graph of devices is cut into pipelines, these into stages; stages are ordered, chunks of
--- machines choose their tensor degrees, layers follow memory. Beyond the paper: layers by speed,
--- and stages merged, split, swapped or left out while its own objective falls.
+-- The search of FlashFlex (Yan et al., arXiv 2409.01143, section 4): the graph of devices is cut
+-- into pipelines and these into stages; the stages are ordered, the devices of each machine choose
+-- their tensor degrees, layers follow memory. Beyond the paper, layers follow speed, and stages are
+-- merged, split, swapped or left out while its own objective falls.
+local device_graph = require "device_graph"
 local formula = require "formula"
+local layer_split = require "layer_split"
 local numbers = require "numbers"
 local search = require "search"
 
-local walk = {}
+-- Numbers of stages beyond one per machine that are tried.
+local MOST_EXTRA_STAGES = 2
+-- Evaluations of the search of tensor degrees.
+local DEGREES_BUDGET = 200
+-- Atoms from which on a pipeline has at most so many of them: half as many as layers, at most 32.
+local MANY_ATOMS, MOST_ATOMS = 64, 32
 
---- Cuts atoms (lists of devices) into k parts of equal FLOP/s; edges weigh the bandwidth or its
--- inverse.
-local function parted(q, atoms, k, inverse, seed)
-  if k == 1 then
-    return { atoms }
-  end
-  local weights, edges, parts = {}, {}, {}
-  for i, atom in ipairs(atoms) do
-    weights[i] = #atom * q.flops[atom[1]] / 1e12
-    for j = 1, i - 1 do
-      local bw = q.bw(atoms[j][1], atom[1]) / 1e9
-      edges[#edges + 1] = { j, i, inverse and 1 / bw or bw }
-    end
-  end
-  local r = hv.opt.cut { weights = weights, edges = edges, parts = k, tolerance = 0.2, seed = seed }
-  for s = 1, k do
-    parts[s] = {}
-  end
-  for i, s in ipairs(r.parts) do
-    table.insert(parts[s], atoms[i])
-  end
-  for s = k, 1, -1 do
-    if #parts[s] == 0 then
-      table.remove(parts, s)
-    end
-  end
-  return parts
-end
+local pipeline_search = {}
 
--- Parts up to which the heaviest path is found exactly, and where time is short.
-local EXACT, EXACT_QUICK = 18, 8
-
---- The heaviest of the paths that begin at each part and go on to the heaviest edge left (the
--- paper's way).
-local function greedy(weight)
-  local best, most = nil, -1
-  for first = 1, #weight do
-    local path, seen, sum = { first }, { [first] = true }, 0
-    while #path < #weight do
-      local at, to = path[#path], nil
-      for j, w in ipairs(weight[at]) do
-        if not seen[j] and (not to or w > weight[at][to]) then
-          to = j
-        end
-      end
-      path[#path + 1], seen[to], sum = to, true, sum + weight[at][to]
-    end
-    if sum > most then
-      best, most = path, sum
-    end
-  end
-  return best
-end
-
---- Parts along the heaviest path of bandwidths.
-local function ordered(q, parts, quick)
-  local cost, out = {}, {}
-  if #parts < 2 then
-    return parts
-  end
-  for i, a in ipairs(parts) do
-    cost[i] = {}
-    for j, b in ipairs(parts) do
-      cost[i][j] = i == j and 0 or q.bw(a[1][1], b[1][1]) / 1e9
-    end
-  end
-  local exact = #parts <= (quick and EXACT_QUICK or EXACT)
-  local order = exact and hv.opt.path({ cost = cost, kind = "heaviest" }).order or greedy(cost)
-  for i, s in ipairs(order) do
-    out[i] = parts[s]
-  end
-  return out
-end
-
---- Ways to cut g devices of one machine into stages: all together, and halves again and again.
-local function splits(q, devices)
-  local list, seen = {}, {}
+--- Ways to cut the devices of a machine into stages: of one size each, the last one smaller; sizes
+-- are all devices, then powers of two downwards, reduced to a degree that the layers allow. One way
+-- per number of stages.
+local function machine_splits(problem, devices)
   local sizes = numbers.powers(#devices)
   sizes[#sizes + 1] = #devices
+  local list = {}
+  local seen = {} -- by number of stages
   for i = #sizes, 1, -1 do
-    local rest, stages = #devices, {}
-    while rest > 0 do
-      local size = math.min(sizes[i], rest)
-      while not q.tp(size) do
+    local stages = {}
+    local left = #devices
+    while left > 0 do
+      local size = math.min(sizes[i], left)
+      while not problem.is_degree(size) do
         size = size - 1
       end
-      stages[#stages + 1] = { devices = numbers.slice(devices, #devices - rest + 1, size) }
-      rest = rest - size
+      stages[#stages + 1] = { devices = numbers.slice(devices, #devices - left + 1, size) }
+      left = left - size
     end
     if not seen[#stages] then
-      list[#list + 1], seen[#stages] = stages, true
+      seen[#stages] = true
+      list[#list + 1] = stages
     end
   end
   return list
 end
 
---- Moves single layers between stages as long as the pipeline gets faster; o has time, fixed and
--- caps of the stages.
-local function downhill(p, o)
-  local times = {}
-  local function set(s, layers)
-    p[s].layers = layers
-    times[s] = layers * o.time[s] + o.fixed[s]
+--- A copy of a pipeline, without layers, in which `stages` stand for the stages first … last.
+local function replaced(pipeline, first, last, stages)
+  local copy = { micro_batches = pipeline.micro_batches }
+  local function add(list, from, to)
+    for s = from, to do
+      copy[#copy + 1] = { devices = list[s].devices }
+    end
   end
-  for s, stage in ipairs(p) do
-    set(s, stage.layers)
+  add(pipeline, 1, first - 1)
+  add(stages, 1, #stages)
+  add(pipeline, last + 1, #pipeline)
+  return copy
+end
+
+--- The two halves of a stage, the first one larger; nil where a half is no possible degree.
+local function halves(problem, devices)
+  local second = #devices // 2
+  local first = #devices - second
+  if #devices < 2 or not problem.is_degree(first) or not problem.is_degree(second) then
+    return nil
   end
-  local now, moved = formula.map_s(times, p.micro_batches), true
-  while moved do
-    moved = false
-    for i, a in ipairs(p) do
-      for j, b in ipairs(p) do
-        if i ~= j and a.layers > 1 and b.layers < o.caps[j] then
-          set(i, a.layers - 1)
-          set(j, b.layers + 1)
-          local s = formula.map_s(times, p.micro_batches)
-          if s < now * (1 - 1e-12) then
-            now, moved = s, true
-          else
-            set(i, a.layers + 1)
-            set(j, b.layers - 1)
-          end
-        end
+  return { { devices = numbers.slice(devices, 1, first) },
+    { devices = numbers.slice(devices, first + 1, second) } }
+end
+
+--- One stage of the devices of two neighbours; nil where they are on different machines or too
+-- many.
+local function merged(problem, one, other)
+  if problem.machine[one[1]] ~= problem.machine[other[1]]
+      or not problem.is_degree(#one + #other) then
+    return nil
+  end
+  local both = table.move(other, 1, #other, #one + 1, { table.unpack(one) })
+  return { { devices = both } }
+end
+
+--- Neighbours of a pipeline in the descent: a stage left out, halved, swapped or merged with the
+-- next one.
+local function neighbours(problem, pipeline)
+  local list = {}
+  for s, stage in ipairs(pipeline) do
+    local next_stage = pipeline[s + 1]
+    if #pipeline > 1 then
+      list[#list + 1] = replaced(pipeline, s, s, {})
+    end
+    local two = halves(problem, stage.devices)
+    if two then
+      list[#list + 1] = replaced(pipeline, s, s, two)
+    end
+    if next_stage then
+      list[#list + 1] = replaced(pipeline, s, s + 1, { next_stage, stage })
+      local one = merged(problem, stage.devices, next_stage.devices)
+      if one then
+        list[#list + 1] = replaced(pipeline, s, s + 1, one)
       end
     end
   end
+  return list
 end
 
---- Gives stages their layers: in proportion to memory (the paper), or to speed and then layer by
--- layer downhill. False when they do not fit.
-local function layered(q, p, by_memory)
-  local o = { total = q.layers, time = {}, fixed = {}, min = {}, caps = {} }
-  o.objective = by_memory and "ratio" or "minmax"
-  for s, stage in ipairs(p) do
-    local compute, exchange = formula.layer_s(q, stage)
-    o.time[s] = by_memory and #stage.devices * q.memory[stage.devices[1]] or compute + exchange
-    o.fixed[s] = p[s + 1] and formula.hop_s(q, stage, p[s + 1]) or 0
-    o.min[s], o.caps[s] = 1, q.most(stage, s, #p)
-    if o.caps[s] < 1 then
-      return false
+--- Seconds of a pipeline whose layers follow memory or speed; false where they do not fit.
+local function cost_by_memory(problem, pipeline)
+  return layer_split.by_memory(problem, pipeline)
+    and formula.pipeline_s(problem, pipeline, pipeline.micro_batches)
+end
+
+local function cost_by_speed(problem, pipeline)
+  return layer_split.by_speed(problem, pipeline)
+    and formula.pipeline_s(problem, pipeline, pipeline.micro_batches)
+end
+
+--- The pipeline of one way to cut each machine.
+local function pipeline_of(ways, micro_batches)
+  local pipeline = { micro_batches = micro_batches }
+  for _, stages in ipairs(ways) do
+    for _, stage in ipairs(stages) do
+      pipeline[#pipeline + 1] = { devices = stage.devices }
     end
   end
-  if by_memory then
-    o.fixed = nil
+  return pipeline
+end
+
+--- The best tensor degrees for parts in the order of the pipeline, layers by memory.
+local function with_degrees(problem, parts, micro_batches, quick)
+  local values = {}
+  local first = {}
+  for _, part in ipairs(parts) do
+    for _, devices in ipairs(device_graph.by_machine(problem, part)) do
+      values[#values + 1] = machine_splits(problem, devices)
+      first[#first + 1] = values[#values][1]
+    end
   end
-  local r = #p <= q.layers and hv.opt.distribute(o)
-  if not r then
+  local found = search.coordinate {
+    state = first, values = values, budget = quick and 1 or DEGREES_BUDGET,
+    cost = function(ways)
+      return cost_by_memory(problem, pipeline_of(ways, micro_batches))
+    end,
+  }
+  return pipeline_of(found.state or first, micro_batches)
+end
+
+--- The pipeline on the atoms of a part, cut into at most so many groups of stages, and its seconds;
+-- nil or false where its layers do not fit. Options as in pipeline_search.run.
+local function pipeline_on(problem, part, n_groups, micro_batches, options, seed)
+  local parts = device_graph.cut(problem, part, math.min(n_groups, #part), false, seed)
+  local ordered = device_graph.ordered(problem, parts, options.quick)
+  local pipeline = with_degrees(problem, ordered, micro_batches, options.quick)
+  local seconds = cost_by_memory(problem, pipeline)
+  if options.paper or options.quick then
+    return seconds and pipeline, seconds
+  end
+  local better = search.hill {
+    state = pipeline, budget = options.budget,
+    moves = function(p) return neighbours(problem, p) end,
+    cost = function(p) return cost_by_speed(problem, p) end,
+  }
+  return better.state, better.cost
+end
+
+--- The best pipeline of a part over a few numbers of stages, which the paper draws from a binomial
+-- distribution (2, 0.2); nil where none fits.
+local function best_pipeline(problem, part, micro_batches, options, seed)
+  local n_machines = #device_graph.by_machine(problem, part)
+  local best
+  local least_s = math.huge
+  for extra = 0, options.quick and 0 or MOST_EXTRA_STAGES do
+    local pipeline, seconds = pipeline_on(problem, part, n_machines + extra, micro_batches, options,
+      seed)
+    if pipeline and seconds < least_s then
+      best = pipeline
+      least_s = seconds
+    end
+  end
+  return best
+end
+
+--- A pipeline on the devices at the same positions of another list.
+local function copied(pipeline, from, to)
+  local device_for = {}
+  for i, d in ipairs(from) do
+    device_for[d] = to[i]
+  end
+  local copy = { micro_batches = pipeline.micro_batches }
+  for s, stage in ipairs(pipeline) do
+    copy[s] = { layers = stage.layers, devices = {} }
+    for i, d in ipairs(stage.devices) do
+      copy[s].devices[i] = device_for[d]
+    end
+  end
+  return copy
+end
+
+--- The best pipeline of every part; nil where one has none. Parts of equal machines get equal
+-- pipelines.
+local function pipelines_on(problem, parts, options, seed)
+  local micro_batches = math.max(1, problem.batch // (problem.micro_batch * #parts))
+  local known = {}
+  local list = {}
+  for i, part in ipairs(parts) do
+    local devices, text = device_graph.shape(problem, part)
+    if not known[text] then
+      known[text] = { devices = devices,
+        best = best_pipeline(problem, part, micro_batches, options, seed) }
+    end
+    local own = known[text]
+    if not own.best then
+      return nil
+    end
+    list[i] = copied(own.best, own.devices, devices)
+  end
+  return list
+end
+
+--- Gives pipelines their micro-batches by the time of their longest stage; false where there are
+-- fewer micro-batches than pipelines.
+local function deal_micro_batches(problem, pipelines)
+  local times = {}
+  local least = {}
+  for i, pipeline in ipairs(pipelines) do
+    local _, stage_s = formula.pipeline_s(problem, pipeline, 1)
+    times[i] = math.max(table.unpack(stage_s))
+    least[i] = 1
+  end
+  local shares = hv.opt.distribute { total = problem.batch // problem.micro_batch, time = times,
+    min = least }
+  if not shares then
     return false
   end
-  for s, stage in ipairs(p) do
-    stage.layers = r.counts[s]
-  end
-  if not by_memory and #p <= 12 then
-    downhill(p, o)
+  for i, pipeline in ipairs(pipelines) do
+    pipeline.micro_batches = shares.counts[i]
   end
   return true
 end
 
---- A copy of a pipeline whose stages from..to are these instead.
-local function with(p, from, to, stages)
-  local out = { micro_batches = p.micro_batches }
-  for s = 1, from - 1 do
-    out[s] = { devices = p[s].devices }
+--- The walk over numbers of pipelines and of stages, each round with a new cut: a list of {claim_s,
+-- pipelines}, best first. Beside the keys of formula.lua, `problem` has batch (sequences),
+-- is_degree(n): may n devices of a machine share a layer, and most_layers(stage, s, stages): how
+-- many layers fit into stage s. `atoms` are those of device_graph. Keys of `options`:
+--   rounds, seed  number of cuts; seed of the random numbers of pipelines
+--   budget        evaluations of the descent per pipeline
+--   paper, quick  no descent; no search at all
+--   stopping()    optional: is the time used?
+function pipeline_search.run(problem, atoms, options)
+  local random = search.generator(options.seed)
+  local most = math.min(#atoms, problem.batch // problem.micro_batch)
+  local atoms_per_pipeline = MOST_ATOMS
+  if #atoms > MANY_ATOMS then
+    atoms_per_pipeline = math.max(1, math.min(MOST_ATOMS, problem.layers // 2))
   end
-  for _, stage in ipairs(stages) do
-    out[#out + 1] = { devices = stage.devices }
-  end
-  for s = to + 1, #p do
-    out[#out + 1] = { devices = p[s].devices }
-  end
-  return out
-end
-
---- Neighbours of a pipeline: a stage left out, halved, joined with the next of its machine, or
--- swapped with it.
-local function moves(q, p)
-  local list = {}
-  for s, stage in ipairs(p) do
-    local d, next_stage = stage.devices, p[s + 1]
-    if #p > 1 then
-      list[#list + 1] = with(p, s, s, {})
+  local least = (#atoms + atoms_per_pipeline - 1) // atoms_per_pipeline
+  local found = {}
+  for round = 1, options.rounds do
+    if options.stopping and options.stopping() then
+      break
     end
-    if #d > 1 and q.tp(#d - #d // 2) and q.tp(#d // 2) then
-      list[#list + 1] = with(p, s, s, { { devices = numbers.slice(d, 1, #d - #d // 2) },
-        { devices = numbers.slice(d, #d - #d // 2 + 1, #d // 2) } })
-    end
-    if next_stage then
-      list[#list + 1] = with(p, s, s + 1, { next_stage, stage })
-      if q.machine[d[1]] == q.machine[next_stage.devices[1]] and q.tp(#d + #next_stage.devices) then
-        local both = table.move(next_stage.devices, 1, #next_stage.devices, #d + 1,
-          { table.unpack(d) })
-        list[#list + 1] = with(p, s, s + 1, { { devices = both } })
-      end
+    local factor = round <= 8 and 1 << (round - 1) or random(16)
+    local parts = device_graph.cut(problem, atoms, math.min(most, least * factor), true, round)
+    local pipelines = pipelines_on(problem, parts, options, round)
+    if pipelines and deal_micro_batches(problem, pipelines) then
+      found[#found + 1] = { claim_s = formula.total_s(problem, pipelines), pipelines = pipelines,
+        rank = #found + 1 }
     end
   end
-  return list
-end
-
-local function cost_of(q, p, by_memory)
-  return layered(q, p, by_memory) and formula.pipeline_s(q, p,
-    p.micro_batches)
-end
-
---- A part's devices by machine, in order of first mention.
-local function chunks_of(q, part)
-  local chunks, by_machine = {}, {}
-  for _, atom in ipairs(part) do
-    local m = q.machine[atom[1]]
-    if not by_machine[m] then
-      by_machine[m], chunks[#chunks + 1] = {}, m
+  table.sort(found, function(a, b)
+    if a.claim_s ~= b.claim_s then
+      return a.claim_s < b.claim_s
     end
-    table.move(atom, 1, #atom, #by_machine[m] + 1, by_machine[m])
-  end
-  for i, m in ipairs(chunks) do
-    chunks[i] = by_machine[m]
-  end
-  return chunks
-end
-
---- Steps 2 to 6 for the atoms of one pipeline: its stages, or nil.
-local function pipeline(q, atoms, k, o, seed)
-  local values = {}
-  for _, part in ipairs(ordered(q, parted(q, atoms, math.min(k, #atoms), false, seed), o.quick)) do
-    for _, devices in ipairs(chunks_of(q, part)) do
-      values[#values + 1] = splits(q, devices)
-    end
-  end
-  local function built(state)
-    local p = { micro_batches = o.micro_batches }
-    for _, stages in ipairs(state) do
-      for _, stage in ipairs(stages) do
-        p[#p + 1] = { devices = stage.devices }
-      end
-    end
-    return p
-  end
-  local state = {}
-  for i, list in ipairs(values) do
-    state[i] = list[1]
-  end
-  local r = search.coordinate { state = state, values = values, budget = o.quick and 1 or 200,
-    cost = function(s) return cost_of(q, built(s), true) end }
-  local p = built(r.state or state)
-  local now = cost_of(q, p, true)
-  if o.paper or o.quick then
-    return now and p, now
-  end
-  local better = search.hill { state = p, budget = o.budget,
-    moves = function(s) return moves(q, s) end,
-    cost = function(s) return cost_of(q, s, false) end }
-  return better.state, better.cost
-end
-
---- Devices of a part in order, and a text that is the same for parts of the same machines.
-local function shape_of(q, part)
-  local flat, names, key, n = {}, {}, {}, 0
-  for _, atom in ipairs(part) do
-    for _, d in ipairs(atom) do
-      local m = q.machine[d]
-      if not names[m] then
-        n, names[m] = n + 1, n + 1
-      end
-      flat[#flat + 1], key[#key + 1] = d, ("%d:%g:%g"):format(names[m], q.flops[d], q.memory[d])
-    end
-  end
-  return flat, table.concat(key, " ")
-end
-
---- A pipeline on the devices at the same places of another list.
-local function copied(p, from, to)
-  local place, out = {}, { micro_batches = p.micro_batches }
-  for i, d in ipairs(from) do
-    place[d] = to[i]
-  end
-  for s, stage in ipairs(p) do
-    out[s] = { layers = stage.layers, devices = {} }
-    for i, d in ipairs(stage.devices) do
-      out[s].devices[i] = place[d]
-    end
-  end
-  return out
-end
-
---- The best pipeline of a part over a few numbers of stages, which the paper draws from a binomial
--- (2, 0.2).
-local function best_pipeline(q, part, o, seed)
-  local best, least = nil, math.huge
-  for extra = 0, o.quick and 0 or 2 do
-    local p, seconds = pipeline(q, part, #chunks_of(q, part) + extra, o, seed)
-    if p and seconds < least then
-      best, least = p, seconds
-    end
-  end
-  return best
-end
-
---- What the cut leaves together: every device by itself, or every node's devices.
--- @function pipeline_search.atoms
--- @tparam table nodes list of rows with ids, as inventory.nodes gives them
--- @tparam boolean whole nodes stay together
--- @treturn table lists of positions in the list of all nodes' devices
--- @units none
--- @raise none
--- @usage assert(require("pipeline_search").atoms({ { ids = { 7 } }, { ids = { 8, 9 } } }, true)[2][1] == 2)
-function walk.atoms(nodes, whole)
-  local atoms, at = {}, 0
-  for _, node in ipairs(nodes) do
-    local size = whole and #node.ids or 1
-    for first = at + 1, at + #node.ids, size do
-      local atom = {}
-      for k = 1, size do
-        atom[k] = first + k - 1
-      end
-      atoms[#atoms + 1] = atom
-    end
-    at = at + #node.ids
-  end
-  return atoms
-end
-
---- The walk over numbers of pipelines and of stages, each round with a new cut. Needs of the
--- instance, beside what `ragged` wants: batch (sequences), machine[d], tp = function(size): may so
--- many devices of a machine share a layer, most = function(stage, s, stages): how many layers fit.
--- @function pipeline_search.run
--- @tparam table q instance, with the keys named at the top
--- @tparam table atoms lists of devices of one machine that the cut leaves together
--- @tparam table o {rounds, budget = evaluations of the descent per pipeline, seed, paper = true: no
--- descent, quick: no search at all, stopping = function that says when to end}
--- @treturn table list of {claim_s, pipelines}, best first
--- @units seconds
--- @raise none
--- @usage local q = { flops = { 1 }, memory = { 1 }, machine = { 1 }, hidden = 1, layers = 1, tokens = 1, vocab = 1,
---   micro_batch = 1, batch = 1, tp = function() return true end, most = function() return 1 end }
--- assert(#require("pipeline_search").run(q, { { 1 } }, { rounds = 1, budget = 1, seed = 1 }) == 1)
-function walk.run(q, atoms, o)
-  local found, random, most = {}, search.generator(o.seed),
-    math.min(#atoms, q.batch // q.micro_batch)
-  -- machines of a pipeline at most:
-  local through = #atoms > 64 and math.max(1, math.min(32, q.layers // 2)) or 32
-  local least = (#atoms + through - 1) // through -- of many, half as many as there are layers
-  for round = 1, o.rounds do
-    local k = math.min(most, least * (round <= 8 and 1 << (round - 1) or random(16)))
-    local list, ok, parts = {}, not (o.stopping and o.stopping()), parted(q, atoms, k, true, round)
-    o.micro_batches = math.max(1, q.batch // (q.micro_batch * #parts))
-    local known = {} -- parts of the same machines get the same stages
-    for i, part in ipairs(ok and parts or {}) do
-      local flat, key = shape_of(q, part)
-      known[key] = known[key] or { flat = flat, best = best_pipeline(q, part, o, round) }
-      list[i] = known[key].best and copied(known[key].best, known[key].flat, flat)
-      ok = ok and list[i]
-    end
-    if ok then
-      local times, counts = {}, {}
-      for i, p in ipairs(list) do
-        local _, stage_s = formula.pipeline_s(q, p, 1)
-        times[i], counts[i] = math.max(table.unpack(stage_s)), 1
-      end
-      local r = hv.opt.distribute { total = q.batch // q.micro_batch, time = times, min = counts }
-      for i, p in ipairs(r and list or {}) do
-        p.micro_batches = r.counts[i]
-      end
-      if r then
-        found[#found + 1] = { claim_s = formula.total_s(q, list), pipelines = list, rank = #found
-            + 1 }
-      end
-    end
-  end
-  table.sort(found, function(a, b) return a.claim_s < b.claim_s or a.claim_s == b.claim_s and a.rank < b.rank end)
+    return a.rank < b.rank
+  end)
   return found
 end
 
-return walk
+return pipeline_search

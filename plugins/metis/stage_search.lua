@@ -1,360 +1,234 @@
--- One pipeline over all devices whose stages are groups of a power of two of them, of any types in
--- a row (Metis, USENIX ATC 2024, sections 4 and 5): sizes of the groups and their order,
--- micro-batches, data and tensor degrees per stage, layers per stage, and shares of a micro-batch
--- where a stage mixes types. Pure search; prices come from the caller.
-local NEARLY = 0.98 -- share of the layers that stages can hold, as layers differ
+-- The search of Metis (USENIX ATC 2024, sections 4 and 5): one pipeline over all devices whose
+-- stages are groups of a power of two of neighbouring devices of any type. It chooses the order of
+-- the types, the sizes of the groups and their order, the number of micro-batches, data and tensor
+-- degree per stage, and layers per stage. All prices come from the caller.
+local device_groups = require "device_groups"
+local formula = require "formula"
+local group_stage = require "group_stage"
+
+-- Cases whose stages together hold less than this share of the layers are left out. It is below 1
+-- because the share of a stage is estimated from the mean layer, and layers differ.
+local LEAST_MODEL_FRAC = 0.98
 
 local stage_search = {}
 
---- All orders of a list of blocks, equal ones once, into `out` until it holds `most`.
-local function permute(blocks, most, out)
-  local counts, keys = {}, {}
-  for _, b in ipairs(blocks) do
-    local key = table.concat(b, " ")
-    if not counts[key] then
-      counts[key], keys[#keys + 1] = { n = 0, block = b }, key
-    end
-    counts[key].n = counts[key].n + 1
-  end
-  local at = {}
-  local function extend(n)
-    if #out >= most then
-      return
-    end
-    if n > #blocks then
-      local sizes = {}
-      for _, b in ipairs(at) do
-        table.move(b, 1, #b, #sizes + 1, sizes)
-      end
-      out[#out + 1] = sizes
-    end
-    for _, key in ipairs(n <= #blocks and keys or {}) do
-      local c = counts[key]
-      if c.n > 0 then
-        c.n, at[n] = c.n - 1, c.block
-        extend(n + 1)
-        c.n, at[n] = c.n + 1, nil
-      end
-    end
-  end
-  extend(1)
+--- Micro-batches that stage s of n keeps under 1F1B.
+local function in_flight_of(s, n, micro_batches)
+  return math.min(n - s + 1, micro_batches)
 end
 
---- Blocks of sizes in ascending order: of those with the least devices neighbours are joined in
--- pairs, until there are `length` blocks or nothing was joined.
-local function blocks_of(sizes, length)
-  local blocks, before = {}, nil
-  for i, size in ipairs(sizes) do
-    blocks[i] = { size, sum = size }
+--- Divides the layers among stages: the result of hv.opt.partition, or nil where they do not fit;
+-- and for each stage the memory that is left when layers follow speed.
+local function cut_layers(problem, stages, micro_batches)
+  local partition = { n = problem.layers, parts = #stages, load = {}, memory = {}, capacity = {},
+    sum = 1, max = micro_batches - 1 }
+  local model_fracs = {}
+  local rate = 0
+  local model_frac = 0
+  for s, stage in ipairs(stages) do
+    local memory = group_stage.memory(problem, stage,
+      in_flight_of(s, #stages, micro_batches))
+    partition.load[s] = stage.times
+    partition.memory[s] = memory.held
+    partition.capacity[s] = memory.room
+    model_fracs[s] = memory.model_frac
+    rate = rate + 1 / stage.total
+    model_frac = model_frac + memory.model_frac
   end
-  while #blocks > length and #blocks ~= before do
-    local joined, least, i = {}, blocks[1].sum, 1
-    before = #blocks
-    while i <= before do
-      local a, b = blocks[i], blocks[i + 1]
-      if b and a.sum == least and b.sum == least and #joined + before - i + 1 > length then
-        a, i = table.move(b, 1, #b, #a + 1, table.move(a, 1, #a, 1, { sum = 2 * least })), i + 1
-      end
-      joined[#joined + 1], i = a, i + 1
+  local slack = {}
+  for s, stage in ipairs(stages) do
+    slack[s] = partition.capacity[s]
+    if model_fracs[s] > 0 then
+      local layers_frac = 1 / stage.total / rate
+      slack[s] = partition.capacity[s] * (1 - layers_frac / model_fracs[s])
     end
-    blocks = joined
   end
-  return blocks
+  if model_frac >= LEAST_MODEL_FRAC and math.min(table.unpack(partition.capacity)) > 0 then
+    return hv.opt.partition(partition) or nil, slack
+  end
+  return nil, slack
 end
 
---- Sizes of the groups of devices: powers of two that add up to n, none below the mean times
--- `variance`, in all orders of up to `length` blocks.
--- @function stage_search.groups
--- @tparam integer n devices
--- @tparam integer stages groups
--- @tparam number variance the least size as a share of n / stages
--- @tparam integer length blocks that are permuted; more groups are joined in pairs of equals
--- @tparam integer most how many are wanted
--- @treturn table list of lists of sizes
--- @units none
--- @raise none
--- @usage assert(#require("stage_search").groups(4, 3, 0.5, 4, 100) == 3)
-function stage_search.groups(n, stages, variance, length, most)
-  local out, sizes, shapes, least = {}, {}, {}, n // stages * variance
-  for k = 0, 62 do
-    if 1 << k <= n and 1 << k >= least then
-      shapes[#shapes + 1] = 1 << k
-    end
-  end
-  local function extend(s, from, left)
-    if s > stages then
-      if left == 0 then
-        permute(blocks_of(sizes, length), most, out)
-      end
-      return
-    end
-    for i = from, #shapes do
-      local rest = stages - s
-      -- sizes ascend
-      if #out >= most or shapes[i] * (rest + 1) > left then
-        return
-      end
-      if shapes[i] + rest * shapes[#shapes] >= left then
-        sizes[s] = shapes[i]
-        extend(s + 1, i, left - shapes[i])
-        sizes[s] = nil
-      end
-    end
-  end
-  extend(1, 1, n)
-  return out
-end
-
---- A stage of devices from+1..from+size of an order, by degree and sequences that enter: {kinds =
--- rows {kind, share}, shares, dp, tp, times of its slowest replica, total}; nil where tensor groups
--- leave a node, a replica gets nothing or more than the caller has prices for.
-local function stage_of(q, order, from, size, tp, entering)
-  local dp = size // tp
-  if dp > entering or tp > q.max_tp then
-    return nil
-  end
-  local stage = { order = order, from = from, size = size, tp = tp, dp = dp, kinds = {},
-    shares = {}, total = 0 }
-  local pace, same = {}, true
-  for r = 1, dp do
-    local first, last = order[from + (r - 1) * tp + 1], order[from + r * tp]
-    if first.node ~= last.node or first.kind ~= last.kind then
+--- The stages of a case with these tensor degrees; nil where one of them cannot run.
+local function stages_of(problem, case, tps)
+  local stages = {}
+  local from = 0
+  for s, size in ipairs(case.sizes) do
+    stages[s] = group_stage.at(problem, case.order, from, size, tps[s], case.sequences)
+    if not stages[s] then
       return nil
     end
-    pace[r], same = q.pace(first.kind, tp), same and first.kind == order[from + 1].kind
+    from = from + size
   end
-  stage.shares = q.split(entering, pace, same)
-  local seen = {}
-  for r, share in ipairs(stage.shares) do
-    local kind = order[from + (r - 1) * tp + 1].kind
-    if share > 0 and not seen[kind .. share] then
-      local times, total = q.times(kind, tp, share), 0
-      if not times then
-        return nil
-      end
-      seen[kind .. share], stage.kinds[#stage.kinds + 1] = true, { kind = kind, share = share }
-      for _, t in ipairs(times) do
-        total = total + t
-      end
-      if total > stage.total then
-        stage.times, stage.total = times, total
-      end
+  return stages
+end
+
+--- The stage with the least slack whose tensor degree can be doubled; nil where there is none.
+local function tightest_stage(problem, case, tps, slack)
+  local tightest
+  for s, size in ipairs(case.sizes) do
+    local can_double = size // tps[s] % 2 == 0 and tps[s] < problem.max_tp
+    if can_double and (not tightest or slack[s] < slack[tightest]) then
+      tightest = s
     end
   end
-  return stage.times and stage
+  return tightest
 end
 
---- Stages remembered by where they lie.
-local function remembered(q, order, from, size, tp, entering)
-  local known, key = order.stages[entering] or {}, (from * 65536 + size) * 65536 + tp
-  order.stages[entering] = known
-  if known[key] == nil then
-    known[key] = stage_of(q, order, from, size, tp, entering) or false
-  end
-  return known[key]
-end
-
---- Bytes per layer and room of a stage, of the kind that is filled most; and the share of all
--- layers it can hold.
-local function memory_of(q, stage, alive)
-  stage.memory = stage.memory or {}
-  local known = stage.memory[alive] or { share = math.huge }
-  for _, k in ipairs(stage.memory[alive] and {} or stage.kinds) do
-    local list, room = q.held(k.kind, stage.tp, k.share, alive, stage.dp)
-    local sum = 0
-    for _, bytes in ipairs(list) do
-      sum = sum + bytes
-    end
-    local share = room > 0 and room / math.max(sum, 1e-9) or 0
-    if share < known.share or not known.held then
-      known = { held = list, room = room, share = share }
-    end
-  end
-  stage.memory[alive] = known
-  return known
-end
-
---- Cuts the layers of stages: ranges, or nil and how much room each stage has left when layers
--- follow speed.
-local function cut_of(q, stages, micro_batches)
-  local p = { n = q.layers, parts = #stages, load = {}, memory = {}, capacity = {}, sum = 1,
-    max = micro_batches - 1 }
-  local slack, rate, share = {}, 0, 0
-  for s, stage in ipairs(stages) do
-    local memory = memory_of(q, stage, math.min(#stages - s + 1, micro_batches))
-    p.load[s], p.memory[s], p.capacity[s] = stage.times, memory.held, memory.room
-    slack[s], rate, share = memory.share, rate + 1 / stage.total, share + memory.share
-  end
-  for s, stage in ipairs(stages) do
-    local taken = 1 / stage.total / rate
-    slack[s] = slack[s] > 0 and p.capacity[s] * (1 - taken / slack[s]) or p.capacity[s]
-  end
-  return share >= NEARLY and math.min(table.unpack(p.capacity)) > 0 and hv.opt.partition(p) or nil,
-    slack
-end
-
---- (B - 1) longest + sum of stages + largest exchange + largest update + hops + what every
--- micro-batch costs.
--- @function stage_search.price
--- @tparam table q {sync, step, hop, every} as stage_search.search takes them
--- @tparam table stages list of {times = by layer, …}
--- @tparam table ranges list of {first, last} per stage
--- @tparam integer micro_batches B
--- @treturn number the time
--- @units any unit of time, the caller's; layers from 1, inclusive
--- @raise errors of the functions
--- @usage local zero = function() return 0 end
--- local q = { sync = zero, step = zero, hop = zero, every = 0 }
--- assert(require("stage_search").price(q, { { times = { 1, 2 } } }, { { 1, 2 } }, 3) == 9)
-function stage_search.price(q, stages, ranges, micro_batches)
-  local sum, worst, sync, step, hops = 0, 0, 0, 0, 0
-  for s, range in ipairs(ranges) do
-    local stage, t = stages[s], 0
-    for l = range[1], range[2] do
-      t = t + stage.times[l]
-    end
-    sum, worst, sync = sum + t, math.max(worst, t),
-      math.max(sync, q.sync(stage, range[1], range[2]))
-    step, hops = math.max(step, q.step(stage, range[1], range[2])),
-      hops + (s < #ranges and q.hop(stage, stages[s + 1], range[2]) or 0)
-  end
-  return (micro_batches - 1) * worst + sum + sync + step + hops + micro_batches * q.every
-end
-
---- Degrees of the stages of a case, from data parallelism on, twice the tensor degree where room is
--- least, until the layers fit: the priced plan, or nil.
-local function solve(q, x)
-  local tps, stages = {}, {}
-  for s in ipairs(x.sizes) do
+--- The priced plan of a case, or nil where it cannot run. Stages start with data parallelism only;
+-- the tensor degree of the stage with the least memory left is doubled until the layers fit. While
+-- a stage cannot run, the stage of most replicas is taken instead.
+local function solve(problem, case)
+  local tps = {}
+  for s in ipairs(case.sizes) do
     tps[s] = 1
   end
-  for _ = 1, 16 * #x.sizes do
-    local valid, from, slack, found = true, 0, {}, nil
-    for s, size in ipairs(x.sizes) do
-      stages[s] = remembered(q, x.order, from, size, tps[s], x.entering)
-      valid, from, slack[s] = valid and stages[s], from + size, -size // tps[s]
-    end
-    if valid then
-      found, slack = cut_of(q, stages, x.micro_batches)
-    end
-    if found then
-      return { claim_s = stage_search.price(q, stages, found.stages, x.micro_batches),
-        rank = x.rank,
-        ranges = found.stages,
-        stages = table.move(stages, 1, #stages, 1, {}), micro_batches = x.micro_batches,
-        entering = x.entering }
-    end
-    local least
-    for s, size in ipairs(x.sizes) do
-      if size // tps[s] % 2 == 0 and tps[s] < q.max_tp
-          and (not least or slack[s] < slack[least]) then
-        least = s
+  for _ = 1, 16 * #case.sizes do
+    local stages = stages_of(problem, case, tps)
+    local slack = {}
+    local cut
+    if stages then
+      cut, slack = cut_layers(problem, stages, case.micro_batches)
+    else
+      for s, size in ipairs(case.sizes) do
+        slack[s] = -size // tps[s]
       end
     end
-    if not least then
+    if cut then
+      return {
+        claim_s = formula.iteration(problem, stages, cut.stages, case.micro_batches),
+        rank = case.rank, ranges = cut.stages, stages = stages,
+        micro_batches = case.micro_batches, sequences = case.sequences,
+      }
+    end
+    local tightest = tightest_stage(problem, case, tps, slack)
+    if not tightest then
       return nil
     end
-    tps[least] = 2 * tps[least]
+    tps[tightest] = 2 * tps[tightest]
   end
 end
 
---- Rate of a stage at its best degree, and the most layers, as a share of all, that it can hold at
--- any degree.
-local function best_of(q, order, from, size, entering, alive)
-  local known, key = order.best[entering] or {}, (from * 65536 + size) * 65536 + alive
-  order.best[entering] = known
-  if not known[key] then
-    local best, tp = { rate = 0, share = 0 }, 1
-    while tp <= math.min(size, q.max_tp) do
-      local stage = remembered(q, order, from, size, tp, entering)
-      if stage then
-        best.rate = math.max(best.rate, 1 / stage.total)
-        best.share = math.max(best.share, memory_of(q, stage, alive).share)
-      end
-      tp = 2 * tp
-    end
-    known[key] = best
-  end
-  return known[key]
-end
-
---- Work spread without rest over all stages, each with its best degree, and what every micro-batch
--- costs; infinite where the layers cannot fit, nil where a stage can run at no degree.
-local function bound_of(q, x)
-  local rate, share, from = 0, 0, 0
-  for s, size in ipairs(x.sizes) do
-    local best = best_of(q, x.order, from, size, x.entering,
-      math.min(#x.sizes - s + 1, x.micro_batches))
+--- A lower bound of a case: the work divided over all stages in proportion to their rates, each at
+-- its best degree, and the time per micro-batch. Infinite where the layers cannot fit, nil where a
+-- stage can run at no degree.
+local function bound_of(problem, case)
+  local rate = 0
+  local model_frac = 0
+  local from = 0
+  for s, size in ipairs(case.sizes) do
+    local best = group_stage.best(problem, case.order, from, size, case.sequences,
+      in_flight_of(s, #case.sizes, case.micro_batches))
     if best.rate == 0 then
       return nil
     end
-    rate, share, from = rate + best.rate, share + best.share, from + size
+    rate = rate + best.rate
+    model_frac = model_frac + best.model_frac
+    from = from + size
   end
-  return share >= NEARLY and x.micro_batches * (1 / rate + q.every) or math.huge
+  if model_frac < LEAST_MODEL_FRAC then
+    return math.huge
+  end
+  return case.micro_batches * (1 / rate + problem.per_micro_batch)
 end
 
---- The best pipelines, best first.
--- @function stage_search.search
--- @tparam table q {layers = how many, batch = sequences, orders = lists of devices {kind, node},
--- counts = numbers of micro-batches to try, stages = most stages, variance, length, most = as
--- stage_search.groups takes them, most per number of stages, max_tp, budget = cases solved, keep =
--- plans kept, every = time per micro-batch on top, pace = function(kind, tp) giving the time of a
--- sequence, split = function(entering, paces, same) giving shares, times = function(kind, tp,
--- share) giving times by layer or nil, held = function(kind, tp, share, alive, dp) giving bytes by
--- layer and the room, sync, step = function(stage, first, last) giving times, hop = function(stage,
--- stage, layer), stopping = function(share of the time) or nil}; a stage is {order, from, size, tp,
--- dp, shares, kinds = {kind, share}, times}
--- @treturn table list of {claim_s, stages, ranges, micro_batches, entering}, how many cases the
--- budget left out, and how many could run, memory aside
--- @units any unit of time, bytes, the caller's; layers from 1, ranges inclusive
--- @raise errors of the functions
--- @usage local zero = function() return 0 end
--- local q = { layers = 2, batch = 2, orders = { { { kind = "a", node = 1 }, { kind = "a", node = 1 } } },
---   counts = { 1, 2 }, stages = 2, variance = 1, length = 4, most = 9, max_tp = 1, budget = 9, keep = 1, every = 0,
---   pace = function() return 1 end, times = function(_, _, share) return { share, share } end,
---   split = function(n, paces) return #paces == 2 and { n // 2, n - n // 2 } or { n } end,
---   held = function() return { 0, 0 }, 1 end, sync = zero, step = zero, hop = zero }
--- assert(require("stage_search").search(q)[1].claim_s == 2)
-function stage_search.search(q)
-  local cases, found, limit, staffed = {}, {}, math.huge, 0
-  for _, order in ipairs(q.orders) do
-    order.stages, order.best = {}, {}
+--- Is this share of the run's time used?
+local function is_late(problem, time_frac)
+  return problem.stopping and problem.stopping(time_frac)
+end
+
+--- Appends the cases of one order and one list of sizes, one per number of micro-batches, to
+-- `cases` where their layers may fit; gives how many of them can run, memory aside.
+local function append_cases(problem, order, sizes, cases)
+  local n_runnable = 0
+  for _, micro_batches in ipairs(problem.micro_batch_counts) do
+    local case = { order = order, sizes = sizes, micro_batches = micro_batches,
+      sequences = problem.batch // micro_batches, rank = #cases }
+    case.bound = bound_of(problem, case)
+    if case.bound then
+      n_runnable = n_runnable + 1
+    end
+    if case.bound and case.bound < math.huge then
+      cases[#cases + 1] = case
+    end
   end
-  for stages = 1, math.min(q.stages, q.layers, #q.orders[1]) do
-    local lists = stage_search.groups(#q.orders[1], stages, q.variance, q.length, q.most)
-    for _, order in ipairs(q.orders) do
+  return n_runnable
+end
+
+--- All cases whose layers may fit, least bound first, and how many can run, memory aside.
+local function cases_of(problem)
+  local cases = {}
+  local n_runnable = 0
+  local n_devices = #problem.orders[1]
+  for n_stages = 1, math.min(problem.max_stages, problem.layers, n_devices) do
+    local lists = device_groups.list(n_devices, n_stages, problem.variance, problem.max_blocks,
+      problem.max_orders)
+    for _, order in ipairs(problem.orders) do
       for _, sizes in ipairs(lists) do
-        local late = #cases > 0 and q.stopping and q.stopping(0.4)
-        for _, m in ipairs(late and {} or q.counts) do
-          local x = { order = order, sizes = sizes, micro_batches = m, entering = q.batch // m,
-            rank = #cases }
-          x.bound = bound_of(q, x)
-          staffed = staffed + (x.bound and 1 or 0)
-          if x.bound and x.bound < math.huge then
-            cases[#cases + 1] = x
-          end
+        if #cases == 0 or not is_late(problem, 0.4) then
+          n_runnable = n_runnable + append_cases(problem, order, sizes, cases)
         end
       end
     end
   end
-  table.sort(cases, function(a, b) return a.bound < b.bound or a.bound == b.bound and a.rank < b.rank end)
-  for i, x in ipairs(cases) do
-    local late = #found > 0 and q.stopping and q.stopping(0.7)
-    if x.bound >= limit then
+  table.sort(cases, function(a, b)
+    if a.bound ~= b.bound then
+      return a.bound < b.bound
+    end
+    return a.rank < b.rank
+  end)
+  return cases, n_runnable
+end
+
+local function by_claim(a, b)
+  if a.claim_s ~= b.claim_s then
+    return a.claim_s < b.claim_s
+  end
+  return a.rank < b.rank
+end
+
+--- The best pipelines, best first: a list of {claim_s, stages, ranges, micro_batches, sequences =
+-- per micro-batch}; how many cases the budget left out; how many cases can run, memory aside.
+-- Layers count from 1, ranges are inclusive; times are in the caller's unit. Keys of `problem`:
+--   layers, batch       number of layers; sequences per iteration
+--   orders              lists of devices {kind, node}
+--   micro_batch_counts  numbers of micro-batches to try
+--   max_stages, max_tp  largest number of stages and tensor degree
+--   variance, max_blocks, max_orders  as device_groups.list takes them, per number of stages
+--   budget, keep        cases that are solved; plans that are kept
+--   per_micro_batch     time that every micro-batch takes beside its passes
+--   sequence_time(kind, tp)        time of one sequence through all layers
+--   shares(sequences, sequence_times, same_kind)  sequences of each replica
+--   layer_times(kind, tp, share)   times by layer, or nil where there are none
+--   memory(kind, tp, share, in_flight, dp)  bytes by layer, and the bytes there is room for
+--   exchange, update(stage, first, last)    time of the gradients' exchange, of the optimizer
+--   hop(stage, next_stage, layer)  time of the activations behind a layer
+--   stopping(share of the time)    optional: is it used?
+function stage_search.search(problem)
+  for _, order in ipairs(problem.orders) do
+    order.stages = {}
+    order.best = {}
+  end
+  local cases, n_runnable = cases_of(problem)
+  local found = {}
+  local limit = math.huge
+  for i, case in ipairs(cases) do
+    local late = #found > 0 and is_late(problem, 0.7)
+    if case.bound >= limit then
       break
     end
-    if i > q.budget or late then
-      return found, #cases - i + 1, staffed
+    if i > problem.budget or late then
+      return found, #cases - i + 1, n_runnable
     end
-    local made = solve(q, x)
-    if made and made.claim_s < limit then
-      found[#found + 1] = made
-      table.sort(found, function(a, b) return a.claim_s < b.claim_s or a.claim_s == b.claim_s and a.rank < b.rank end)
-      found[q.keep + 1] = nil
-      limit = found[q.keep] and found[q.keep].claim_s or math.huge
+    local solution = solve(problem, case)
+    if solution and solution.claim_s < limit then
+      found[#found + 1] = solution
+      table.sort(found, by_claim)
+      found[problem.keep + 1] = nil
+      limit = found[problem.keep] and found[problem.keep].claim_s or math.huge
     end
   end
-  return found, 0, staffed
+  return found, 0, n_runnable
 end
 
 return stage_search

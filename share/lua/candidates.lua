@@ -1,7 +1,7 @@
 --- Candidates of a search: they are ranked by a formula, and the first ones are simulated.
 local candidates = {}
 
---- Text and excess bytes of the first memory finding of a verdict, or nil.
+--- Text and excess bytes of the first memory violation of a verdict, or nil.
 function candidates.memory_reason(verdict)
   for _, v in ipairs(verdict.violations or {}) do
     if v.code == "memory" then
@@ -10,8 +10,8 @@ function candidates.memory_reason(verdict)
   end
 end
 
---- Judges a plan table: the verdict, or nil, why it breaks a rule, and by how many bytes (infinite
--- for faults other than memory).
+--- Simulates a plan table: the verdict, or nil, the rule that it breaks, and by how many bytes
+-- (infinite for violations other than memory).
 function candidates.judge(plan)
   local verdict, why = hv.plan.new(plan):eval()
   if not verdict then
@@ -19,67 +19,86 @@ function candidates.judge(plan)
   elseif #verdict.violations == 0 then
     return verdict
   end
-  local text, by = candidates.memory_reason(verdict)
-  return nil, text or verdict.violations[1].text, text and by or math.huge
+  local text, excess_bytes = candidates.memory_reason(verdict)
+  if text then
+    return nil, text, excess_bytes or math.huge
+  end
+  return nil, verdict.violations[1].text, math.huge
 end
 
---- An iterator that ends early when a share of the run's time is used, so that what it listed can
--- still be judged.
+--- An iterator that ends early when a share of the run's time is used, so that time is left to
+-- simulate what it gave.
 -- @function candidates.in_time
 -- @tparam function step gives the next item, nil at the end, as search.product does
 -- @tparam[opt] number share of the time limit (0.4)
--- @treturn function the same, but for its end
+-- @treturn function the items of `step` up to that time
 -- @units share is a fraction
 -- @raise outside a run
 -- @usage local n = 0
--- for _ in require("candidates").in_time(require("search").product { { 1, 2 }, { 3 } }) do n = n + 1 end
+-- local step = require("search").product { { 1, 2 }, { 3 } }
+-- for _ in require("candidates").in_time(step) do n = n + 1 end
 -- assert(n <= 2)
 function candidates.in_time(step, share)
-  return function() return not hv.stopping(share or 0.4) and step() or nil end
+  return function()
+    if hv.stopping(share or 0.4) then
+      return nil
+    end
+    return step() or nil
+  end
 end
 
---- Ranks candidates { claim_s, build() } by claim_s and judges them in that order until `tries`
--- plans without violation were seen (at most four times as many are looked at). Returns the one
--- with the least simulated time and its time, or nil and the finding of the nearest miss. With
--- `weigh(verdict, candidate)` the one with the least of that.
+local function by_claim(a, b)
+  if a.claim_s ~= b.claim_s then
+    return a.claim_s < b.claim_s
+  end
+  return a.rank < b.rank
+end
+
+--- Sorts candidates { claim_s, rank, build() } by claim_s and simulates them in that order until
+-- `tries` valid plans were found, at most four times as many candidates. Returns the plan with the
+-- least simulated time, or the least weigh(verdict, candidate) where `weigh` is given, that value
+-- and the candidate; or nil and the violation of the least excess of memory.
 function candidates.best(list, tries, weigh)
-  table.sort(list, function(a, b)
-    if a.claim_s ~= b.claim_s then
-      return a.claim_s < b.claim_s
-    end
-    return a.rank < b.rank
-  end)
-  local best, best_s, best_c, reason, miss = nil, math.huge, nil, nil, math.huge
-  local good = 0
-  for i, c in ipairs(list) do
-    if good >= tries or i > 4 * tries or (best and hv.stopping()) then
+  table.sort(list, by_claim)
+  local best, best_candidate
+  local best_value = math.huge
+  local reason
+  local least_excess_bytes = math.huge
+  local n_valid = 0
+  for i, candidate in ipairs(list) do
+    if n_valid >= tries or i > 4 * tries or (best and hv.stopping()) then
       break
     end
-    hv.progress(good / tries, ("plan %d of %d"):format(i, #list))
-    local plan = c.build()
-    local verdict, why, by = candidates.judge(plan)
+    hv.progress(n_valid / tries, ("plan %d of %d"):format(i, #list))
+    local plan = candidate.build()
+    local verdict, why, excess_bytes = candidates.judge(plan)
     if verdict then
-      good = good + 1
-      local value = weigh and weigh(verdict, c) or verdict.iteration_s
-      if value < best_s then
-        best, best_s, best_c = plan, value, c
+      n_valid = n_valid + 1
+      local value = weigh and weigh(verdict, candidate) or verdict.iteration_s
+      if value < best_value then
+        best = plan
+        best_value = value
+        best_candidate = candidate
         hv.incumbent(plan)
       end
-    elseif not reason or by < miss then
-      reason, miss = why, by
+    elseif not reason or excess_bytes < least_excess_bytes then
+      reason = why
+      least_excess_bytes = excess_bytes
     end
   end
   if not best then
     return nil, reason
   end
-  return best, best_s, best_c
+  return best, best_value, best_candidate
 end
 
-local EARLY = 4 -- candidates that are judged as soon as they are there
+-- Candidates of a large cluster that are simulated as soon as they are added.
+local EARLY = 4
 
---- Collects candidates in the order in which they come: add(candidate), or add(nil, why, miss)
--- where there is none; the reason with the least miss stays. With `early` the first candidates are
--- judged at once until one has no findings, in case there is no time for more: on large clusters.
+--- A collection of candidates in the order in which they are added: add(candidate), or add(nil,
+-- reason, miss) where there is none; the reason with the least miss is kept. With `early` the first
+-- candidates are simulated at once until one is valid, in case the time runs out: on large
+-- clusters.
 function candidates.new(early)
   local all = { list = {}, reason = nil, miss = math.huge }
   function all.add(candidate, reason, miss)
@@ -90,50 +109,65 @@ function candidates.new(early)
         early = not hv.incumbent(candidate.build())
       end
     elseif reason and miss < all.miss then
-      all.reason, all.miss = reason, miss
+      all.reason = reason
+      all.miss = miss
     end
   end
-  --- Bytes by which the one of least claim is over some memory; 0 where it is not, or is no plan
-  -- for another reason.
+
+  --- Bytes by which the candidate of least claim exceeds a memory; 0 where it does not, or breaks
+  -- another rule.
   function all.over()
     local first
     for _, candidate in ipairs(all.list) do
-      first = first and first.claim_s <= candidate.claim_s and first or candidate
+      if not first or first.claim_s > candidate.claim_s then
+        first = candidate
+      end
     end
-    local verdict, _, by = candidates.judge(first.build())
-    return not verdict and by < math.huge and by or 0
+    local verdict, _, excess_bytes = candidates.judge(first.build())
+    if verdict or excess_bytes == math.huge then
+      return 0
+    end
+    return excess_bytes
   end
-  --- The best of them, simulated, by time or weigh(verdict, candidate); or nil and why there is
-  -- none (`otherwise` where nobody said).
+
+  --- The plan that candidates.best chooses; or nil and the reason, `otherwise` where there are no
+  -- candidates and no reason was added.
   function all.best(tries, otherwise, weigh)
     if #all.list == 0 then
       return nil, all.reason or otherwise
     end
     local best, reason = candidates.best(all.list, tries, weigh)
-    return best, not best and (reason or all.reason) or nil
+    if not best then
+      return nil, reason or all.reason
+    end
+    return best
   end
+
   return all
 end
 
---- Searches, and where the first choice is over the memory, which planners' formulas know only
--- roughly, searches again with as much less of it, or with half of that where then nothing is left:
--- search(reserve) gives a collection. The last one with any candidate, or nil.
+--- Searches again with less memory as long as the first choice of a planner, whose formula knows
+-- memory only roughly, exceeds it: search(reserve_bytes) gives a collection. The reserve grows by
+-- 1.1 times the excess; where nothing fits any more, it goes half of the way back. Returns the last
+-- collection with a candidate, or nil.
 function candidates.within(search)
-  local reserve, low, last = 0, 0, nil
+  local reserve_bytes = 0
+  local last_reserve_bytes = 0
+  local last
   for _ = 1, 4 do
-    local all = search(reserve)
-    if #all.list == 0 and not last then
-      break
-    end
-    if #all.list == 0 then
-      reserve = (low + reserve) / 2
-    else
-      last, low = all, reserve
-      local over = hv.stopping() and 0 or all.over()
-      if over == 0 then
+    local all = search(reserve_bytes)
+    if #all.list > 0 then
+      last = all
+      last_reserve_bytes = reserve_bytes
+      local excess_bytes = hv.stopping() and 0 or all.over()
+      if excess_bytes == 0 then
         break
       end
-      reserve = reserve + 1.1 * over
+      reserve_bytes = reserve_bytes + 1.1 * excess_bytes
+    elseif last then
+      reserve_bytes = (last_reserve_bytes + reserve_bytes) / 2
+    else
+      break
     end
   end
   return last

@@ -1,46 +1,79 @@
 --- Devices of the cluster as planners need them: those that can be used, by node and by kind, in
--- the order of the file. Node and kind of a device come from the rows of cluster:groups(), so work
--- does not grow with the number of devices.
+-- the order of the file. The node and the kind of a device are read from the rows of
+-- cluster:groups(), so that the work does not grow with the number of devices.
 local numbers = require "numbers"
+
+-- Kinds that are permuted at most: 24 orders.
+local MOST_PERMUTED = 4
 
 local inventory = {}
 
 --- Can the cost model price the layers on this kind? Else the reason.
 local function is_priced(kind)
   local ok, why = pcall(hv.cost.layers, { kinds = { kind } })
-  return ok, not ok and why:gsub("^[^ ]*:%d+: ", "") or nil
+  if ok then
+    return true
+  end
+  return false, (why:gsub("^[^ ]*:%d+: ", ""))
+end
+
+--- Rows of cluster:devices() whose kind can be priced, in file order, and the reason of the first
+-- kind that cannot. CPUs count where `with_hosts` is true.
+local function all_priced(ctx, with_hosts, can_price)
+  local list = {}
+  local is_usable = {} -- by kind
+  local reason
+  for _, device in ipairs(ctx.cluster:devices()) do
+    local kind = device.kind
+    local is_candidate = (device.class ~= "cpu" or with_hosts) and (device.flops_per_s or 0) > 0
+    if is_usable[kind] == nil and is_candidate then
+      local why
+      is_usable[kind], why = can_price(kind)
+      reason = reason or why
+    end
+    if is_usable[kind] then
+      list[#list + 1] = device
+    end
+  end
+  return list, reason
+end
+
+--- The devices of the fabric that has most of them.
+local function of_largest_fabric(devices)
+  local by_fabric = {}
+  local largest = {}
+  for _, device in ipairs(devices) do
+    local fabric = device.fabric or ""
+    local list = by_fabric[fabric] or {}
+    by_fabric[fabric] = list
+    list[#list + 1] = device
+    if #list > #largest then
+      largest = list
+    end
+  end
+  return largest
 end
 
 --- Devices that can be priced: accelerators that compute in the job's precision and, for a model of
--- measured layers, were measured. In file order; of the fabric that has most of them (collectives
--- do not cross fabrics) unless `all` is true; "hosts": CPUs too. With an empty list comes the
--- reason. Tests replace the question to the cost model by `can_price(kind)`.
+-- measured layers, were measured. They are in file order and of the fabric that has most of them
+-- (collectives do not cross fabrics); with `all` = true of every fabric, with "hosts" CPUs too.
+-- With an empty list comes the reason. Tests pass `can_price(kind)` in place of the cost model.
 function inventory.priced(ctx, all, can_price)
-  local by_fabric, most, everywhere, ok, reason = {}, nil, {}, {}, nil
-  for _, d in ipairs(ctx.cluster:devices()) do
-    if ok[d.kind] == nil and (d.class ~= "cpu" or all == "hosts") and (d.flops_per_s or 0) > 0 then
-      local fine, why = (can_price or is_priced)(d.kind)
-      ok[d.kind], reason = fine, reason or why
-    end
-    if ok[d.kind] then
-      local fabric = d.fabric or ""
-      local list = by_fabric[fabric] or {}
-      by_fabric[fabric], everywhere[#everywhere + 1] = list, d
-      list[#list + 1] = d
-      if not most or #list > #by_fabric[most] then
-        most = fabric
-      end
-    end
+  local list, reason = all_priced(ctx, all == "hosts", can_price or is_priced)
+  if not all then
+    list = of_largest_fabric(list)
   end
-  local list = all and everywhere or most and by_fabric[most] or {}
-  return list, #list == 0 and (reason or "no device of the cluster computes in "
-      .. ctx.job.precision) or nil
+  if #list > 0 then
+    return list
+  end
+  return list, reason or "no device of the cluster computes in " .. ctx.job.precision
 end
 
 --- Devices grouped into runs of one node and one kind:
 -- { { kind, ids, memory_bytes, flops_per_s, group }, ... } in the order of the list.
 function inventory.nodes(devices)
-  local nodes, last = {}, nil
+  local nodes = {}
+  local last
   for _, d in ipairs(devices) do
     if not last or last.node ~= d.node or last.kind ~= d.kind then
       last = {
@@ -54,13 +87,15 @@ function inventory.nodes(devices)
   return nodes
 end
 
---- Devices for stages {tp, dp}, each tensor group inside the first node that has room for it: for
--- every stage its { ids, kinds = set }; false where the groups do not fit.
+--- Devices for stages {tp, dp}, each tensor-parallel group inside the first node that has room for
+-- it: for every stage its { ids, kinds = set }; false where the groups do not fit.
 function inventory.first_fit(nodes, stages)
-  local free, first, rows = {}, 1, {}
+  local free = {} -- devices of a node that are left
   for n, node in ipairs(nodes) do
     free[n] = #node.ids
   end
+  local first = 1 -- the first node with a device left
+  local rows = {}
   for s, stage in ipairs(stages) do
     rows[s] = { ids = {}, kinds = {} }
     for _ = 1, stage.dp do
@@ -76,7 +111,8 @@ function inventory.first_fit(nodes, stages)
       end
       local ids = nodes[n].ids
       table.move(ids, #ids - free[n] + 1, #ids - free[n] + stage.tp, #rows[s].ids + 1, rows[s].ids)
-      free[n], rows[s].kinds[nodes[n].kind] = free[n] - stage.tp, true
+      free[n] = free[n] - stage.tp
+      rows[s].kinds[nodes[n].kind] = true
     end
   end
   return rows
@@ -93,40 +129,52 @@ end
 
 --- Kinds of rows in words: "4 x A100-SXM-80GB, 3 x V100-SXM2-32GB".
 function inventory.kinds_text(rows)
-  local order, count = {}, {}
+  local kinds = inventory.kinds(rows)
+  local count = {}
   for _, row in ipairs(rows) do
-    if not count[row.kind] then
-      order[#order + 1], count[row.kind] = row.kind, 0
-    end
-    count[row.kind] = count[row.kind] + 1
+    count[row.kind] = (count[row.kind] or 0) + 1
   end
-  for i, kind in ipairs(order) do
-    order[i] = count[kind] .. " x " .. kind
+  local words = {}
+  for i, kind in ipairs(kinds) do
+    words[i] = count[kind] .. " x " .. kind
   end
-  return table.concat(order, ", ")
+  return table.concat(words, ", ")
 end
 
-local rows, listed, last = nil, nil, nil
+local group_rows -- cluster:groups(), once it was read
+local last_group -- the row that was found last
+local device_rows -- rows of cluster:devices() by id, once they were read
+
+--- How many nodes of a group lie before the device's own; nil where it is not in the group.
+local function nodes_before(group, id)
+  local offset = id - group.first
+  local n = offset // group.stride
+  local is_inside = offset >= 0 and n < group.count and offset % group.stride < group.devices
+  return is_inside and n or nil
+end
 
 --- The row of groups that a device belongs to, and how many nodes lie before its own there; or the
 -- device's own row, where a replan has lost a part of its node.
 local function row_of(ctx, id)
-  rows = rows or ctx.cluster:groups()
-  for i = 0, #rows do
-    local g = i == 0 and last or rows[i]
-    local at = g and id - g.first or -1
-    if at >= 0 and at // g.stride < g.count and at % g.stride < g.devices then
-      last = g
-      return g, at // g.stride
+  local before = last_group and nodes_before(last_group, id)
+  if before then
+    return last_group, before
+  end
+  group_rows = group_rows or ctx.cluster:groups()
+  for _, group in ipairs(group_rows) do
+    before = nodes_before(group, id)
+    if before then
+      last_group = group
+      return group, before
     end
   end
-  if not listed then
-    listed = {}
-    for _, d in ipairs(ctx.cluster:devices()) do
-      listed[d.id] = d
+  if not device_rows then
+    device_rows = {}
+    for _, device in ipairs(ctx.cluster:devices()) do
+      device_rows[device.id] = device
     end
   end
-  return listed[id]
+  return device_rows[id]
 end
 
 --- Number of the node that a device is in.
@@ -139,7 +187,10 @@ end
 -- @usage print(require("inventory").node(ctx, 1))
 function inventory.node(ctx, id)
   local row, before = row_of(ctx, id)
-  return row and (before and row.first_node + before or row.node)
+  if before then
+    return row.first_node + before
+  end
+  return row and row.node
 end
 
 --- Kind of a device.
@@ -155,7 +206,7 @@ function inventory.kind(ctx, id)
   return row and row.kind
 end
 
---- What stands for a device among equals: the name of its group and its kind.
+--- A text that is the same for equal devices: the name of the group and the kind.
 -- @function inventory.class
 -- @tparam handle ctx the run's input
 -- @tparam integer id device number
@@ -180,21 +231,25 @@ end
 -- @usage local d = ctx.cluster:devices()[1]
 -- assert(require("inventory").first(ctx, d.kind, 1)[1] <= d.id)
 function inventory.first(ctx, kind, n)
-  rows = rows or ctx.cluster:groups()
+  group_rows = group_rows or ctx.cluster:groups()
   local ids = {}
-  for _, g in ipairs(rows) do
-    for k = 0, g.kind == kind and g.count - 1 or -1 do
-      for i = 0, g.devices - 1 do
+  for _, group in ipairs(group_rows) do
+    local n_nodes = group.kind == kind and group.count or 0
+    for node = 0, n_nodes - 1 do
+      for i = 0, group.devices - 1 do
         if #ids == n then
           return ids
         end
-        ids[#ids + 1] = g.first + k * g.stride + i
+        ids[#ids + 1] = group.first + node * group.stride + i
       end
     end
   end
-  for _, d in ipairs(#ids == 0 and ctx.cluster:devices() or {}) do
-    if d.kind == kind and #ids < n then
-      ids[#ids + 1] = d.id
+  if #ids > 0 then
+    return ids
+  end
+  for _, device in ipairs(ctx.cluster:devices()) do
+    if device.kind == kind and #ids < n then
+      ids[#ids + 1] = device.id
     end
   end
   return ids
@@ -211,7 +266,10 @@ end
 -- @usage print(#require("inventory").usable(ctx))
 function inventory.usable(ctx, all)
   local list, why = inventory.priced(ctx, all)
-  return #list > 0 and list or nil, why
+  if #list == 0 then
+    return nil, why
+  end
+  return list
 end
 
 --- Devices by kind, in order of first mention.
@@ -222,22 +280,25 @@ end
 -- @raise none
 -- @usage print(#require("inventory").types(ctx.cluster:devices()))
 function inventory.types(devices)
-  local list, by_kind = {}, {}
+  local list = {}
+  local by_kind = {}
   for n, node in ipairs(inventory.nodes(devices)) do
-    local t = by_kind[node.kind]
-    if not t then
-      t = { kind = node.kind, size = 0, devices = {} }
-      by_kind[node.kind], list[#list + 1] = t, t
+    local own = by_kind[node.kind]
+    if not own then
+      own = { kind = node.kind, size = 0, devices = {} }
+      by_kind[node.kind] = own
+      list[#list + 1] = own
     end
-    t.size = numbers.gcd(t.size, #node.ids)
+    own.size = numbers.gcd(own.size, #node.ids)
     for _, id in ipairs(node.ids) do
-      table.insert(t.devices, { id = id, kind = node.kind, node = n })
+      table.insert(own.devices, { id = id, kind = node.kind, node = n })
     end
   end
   return list
 end
 
---- Orders of the devices worth trying: kinds as wholes, in every order (of the first four kinds).
+--- Orders of the devices that planners try: all devices of a kind together, the first four kinds in
+-- every order.
 -- @function inventory.orders
 -- @tparam table nodes list as inventory.nodes gives them
 -- @treturn table list of lists of {id, kind, node, …}; the first is the order of the file
@@ -246,21 +307,22 @@ end
 -- @usage local inventory = require "inventory"
 -- print(#inventory.orders(inventory.nodes(inventory.priced(ctx))))
 function inventory.orders(nodes)
-  local by_kind, kinds, orders = {}, {}, {}
+  local kinds = inventory.kinds(nodes)
+  local by_kind = {}
+  for _, kind in ipairs(kinds) do
+    by_kind[kind] = {}
+  end
   for n, node in ipairs(nodes) do
-    if not by_kind[node.kind] then
-      by_kind[node.kind], kinds[#kinds + 1] = {}, node.kind
-    end
     for _, id in ipairs(node.ids) do
       table.insert(by_kind[node.kind], { id = id, kind = node.kind, node = n,
-        memory_bytes = node.memory_bytes,
-        flops_per_s = node.flops_per_s })
+        memory_bytes = node.memory_bytes, flops_per_s = node.flops_per_s })
     end
   end
-  for i, perm in ipairs(numbers.permutations(math.min(4, #kinds))) do
+  local orders = {}
+  for i, permutation in ipairs(numbers.permutations(math.min(MOST_PERMUTED, #kinds))) do
     orders[i] = {}
     for k = 1, #kinds do
-      local list = by_kind[kinds[perm[k] or k]]
+      local list = by_kind[kinds[permutation[k] or k]]
       table.move(list, 1, #list, #orders[i] + 1, orders[i])
     end
   end
@@ -273,12 +335,15 @@ end
 -- @treturn table list of names
 -- @units none
 -- @raise none
--- @usage assert(#require("inventory").kinds { { kind = "a" }, { kind = "b" }, { kind = "a" } } == 2)
+-- @usage local inventory = require "inventory"
+-- assert(#inventory.kinds { { kind = "a" }, { kind = "b" }, { kind = "a" } } == 2)
 function inventory.kinds(devices)
-  local seen, kinds = {}, {}
-  for _, d in ipairs(devices) do
-    if not seen[d.kind] then
-      seen[d.kind], kinds[#kinds + 1] = true, d.kind
+  local seen = {}
+  local kinds = {}
+  for _, device in ipairs(devices) do
+    if not seen[device.kind] then
+      seen[device.kind] = true
+      kinds[#kinds + 1] = device.kind
     end
   end
   return kinds

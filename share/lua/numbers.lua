@@ -12,17 +12,19 @@ end
 
 --- Counts per stage to half-open ranges from 0: {2, 3} -> {{0, 2}, {2, 5}}.
 function numbers.ranges(counts)
-  local ranges, at = {}, 0
+  local ranges = {}
+  local first = 0
   for i, n in ipairs(counts) do
-    ranges[i] = { at, at + n }
-    at = at + n
+    ranges[i] = { first, first + n }
+    first = first + n
   end
   return ranges
 end
 
 --- Divisors of n, ascending.
 function numbers.divisors(n)
-  local low, high = {}, {}
+  local low = {} -- up to the square root of n
+  local high = {}
   local d = 1
   while d * d <= n do
     if n % d == 0 then
@@ -50,10 +52,11 @@ end
 
 --- Powers of two up to n.
 function numbers.powers(n)
-  local list, p = {}, 1
-  while p <= n do
-    list[#list + 1] = p
-    p = p * 2
+  local list = {}
+  local power = 1
+  while power <= n do
+    list[#list + 1] = power
+    power = power * 2
   end
   return list
 end
@@ -66,16 +69,17 @@ function numbers.gcd(a, b)
   return a
 end
 
---- Rows that have the same key, together.
+--- Groups rows that have the same key.
 -- @function numbers.joined
 -- @tparam table rows list of anything
--- @tparam function key_of what a row's key is: key_of(row)
+-- @tparam function key_of function(row) giving its key
 -- @treturn table list of {row = the first, copies = all of them}, in order of first mention
 -- @units none
 -- @raise what key_of raises
 -- @usage assert(#require("numbers").joined({ 1, 2, 3 }, function(x) return x % 2 end) == 2)
 function numbers.joined(rows, key_of)
-  local list, by_key = {}, {}
+  local list = {}
+  local by_key = {}
   for _, row in ipairs(rows) do
     local key = key_of(row)
     if not by_key[key] then
@@ -122,24 +126,27 @@ end
 -- @usage assert(#require("numbers").permutations(4) == 24)
 function numbers.permutations(n)
   if n > 9 then
-    error("oracle.permutations: expected at most 9, found " .. n, 2)
+    error("numbers.permutations: expected at most 9, found " .. n, 2)
   end
-  local out, now, used = {}, {}, {}
+  local list = {}
+  local current = {}
+  local is_used = {}
   local function place(k)
     if k > n then
-      out[#out + 1] = { table.unpack(now) }
+      list[#list + 1] = { table.unpack(current) }
       return
     end
     for i = 1, n do
-      if not used[i] then
-        used[i], now[k] = true, i
+      if not is_used[i] then
+        is_used[i] = true
+        current[k] = i
         place(k + 1)
-        used[i] = nil
+        is_used[i] = nil
       end
     end
   end
   place(1)
-  return out
+  return list
 end
 
 return numbers

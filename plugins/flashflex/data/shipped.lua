@@ -1,29 +1,37 @@
--- FlashFlex's shipped sample as an instance of `asymmetric` (FlashFlex 5ee1726, experimental): 3
--- A100, 3 RTX 4090, 2 RTX 3090, 0.5 GiB/s between machines, Llama-7B, batch 24.
+-- FlashFlex's shipped sample as a problem of pipeline_search (FlashFlex 5ee1726, experimental): 3
+-- A100, 3 RTX 4090 and 2 RTX 3090, 0.5 GiB/s between machines, Llama-7B, batch 24.
 local formula = require "formula"
 
+local TERA = 2 ^ 40
+local GIB = 2 ^ 30
+
 return function()
-  local T, G, machine, inside = 2 ^ 40, 2 ^ 30, { 1, 1, 1, 2, 2, 2, 3, 3 }, { 200, 2, 2 }
-  local q = { flops = {}, memory = {}, machine = machine, hidden = 4096, layers = 32, tokens = 4096,
-    vocab = 32000,
-    micro_batch = 1, recompute = true, batch = 24 }
+  local machine = { 1, 1, 1, 2, 2, 2, 3, 3 }
+  local tflops_per_s = { 312, 165.2, 80 }
+  local memory_gib = { 80, 24, 24 }
+  local inside_gib_per_s = { 200, 2, 2 }
+  local p = { flops_per_s = {}, memory_bytes = {}, machine = machine, hidden = 4096, layers = 32,
+    tokens = 4096, vocab = 32000, micro_batch = 1, recompute = true, batch = 24 }
   for d, m in ipairs(machine) do
-    q.flops[d], q.memory[d] = ({ 312, 165.2, 80 })[m] * T, ({ 80, 24, 24 })[m] * G
+    p.flops_per_s[d] = tflops_per_s[m] * TERA
+    p.memory_bytes[d] = memory_gib[m] * GIB
   end
-  function q.bw(a, b)
-    return (machine[a] == machine[b] and inside[machine[a]] or 0.5) * G
+  function p.bandwidth(a, b)
+    local gib_per_s = machine[a] == machine[b] and inside_gib_per_s[machine[a]] or 0.5
+    return gib_per_s * GIB
   end
-  function q.tp()
+  function p.is_degree()
     return true
   end
-  function q.most(stage, s, stages)
-    local n, room = 0, q.memory[stage.devices[1]]
-    local ends = s == 1 or s == stages
-    while n < 32 and formula.memory_bytes(q, { devices = stage.devices, layers = n + 1 },
-      ends) <= room do
+  function p.most_layers(stage, s, stages)
+    local room_bytes = p.memory_bytes[stage.devices[1]]
+    local holds_ends = s == 1 or s == stages
+    local n = 0
+    while n < p.layers and formula.memory_bytes(p,
+      { devices = stage.devices, layers = n + 1 }, holds_ends) <= room_bytes do
       n = n + 1
     end
     return n
   end
-  return q
+  return p
 end

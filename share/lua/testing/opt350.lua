@@ -1,11 +1,10 @@
 --- Measured layers of OPT-350M on A100 and V100 that Sailor publishes (eth-easl/sailor cf2c8e3, its
--- profiles, SOSP 2025); the Metis run of the same models was made of them. For the self-tests of
--- both.
+-- profiles, SOSP 2025); its run of Metis used the same figures. The self-tests of both read them.
 local opt350 = {}
 
--- Forward + backward in ms by type, tensor degree and micro-batch: embedding, first block, other 23
--- blocks, head.
-local passes = {
+-- Forward and backward pass in ms by type, tensor degree and micro-batch: embedding, first block,
+-- each of the other 23 blocks, head.
+local passes_ms = {
   a = {
     { [1] = { 0.403, 8.692, 8.223, 8.497 }, [2] = { 0.429, 16.226, 15.797, 15.755 },
       [4] = { 0.511, 31.314, 30.919, 30.984 }, [8] = { 0.688, 61.583, 61.165, 61.986 } },
@@ -23,26 +22,33 @@ local passes = {
       [4] = { 1.746, 29.535, 29.392, 50.596 }, [8] = { 3.176, 58.44, 58.495, 101.282 } },
   },
 }
--- Bytes of the parameters, and of what a sequence leaves behind: embedding, block, head; by tensor
--- degree.
+-- Bytes of the parameters, and of the activations that a sequence keeps for the backward pass:
+-- embedding, block, head; by tensor degree.
 opt350.parameters = { { 214433792, 50384896, 206053376 }, { 111673344, 25204736, 103292928 }, nil,
   { 60293120, 12614656, 51912704 } }
 opt350.saved = { { 8388608, 360726528, 834694144 }, { 8407040, 192954368, 423652352 }, nil,
   { 8407040, 109592576, 218131456 } }
 
---- Sum of a run of layers, from and to counting from 1, of values { embedding, block, head }.
-function opt350.run(values, from, to)
-  local sum = (from == 1 and values[1] or 0) + (to == 26 and values[3] or 0)
-  return sum + (math.min(to, 25) - math.max(from, 2) + 1) * values[2]
+-- The model as layers: embedding, 24 blocks, head.
+local FIRST_BLOCK, LAST_BLOCK, HEAD = 2, 25, 26
+
+--- Sum over the layers first … last, from 1, of values { embedding, block, head }.
+function opt350.run(values, first, last)
+  local ends = (first == 1 and values[1] or 0) + (last == HEAD and values[3] or 0)
+  local n_blocks = math.min(last, LAST_BLOCK) - math.max(first, FIRST_BLOCK) + 1
+  return ends + n_blocks * values[2]
 end
 
---- Milliseconds of a run of layers; nil where it was not measured.
-function opt350.pass_ms(type, tp, micro_batch, from, to)
-  local t = passes[type][tp] and passes[type][tp][micro_batch]
-  if not t then
+--- Milliseconds of both passes through the layers first … last; nil where they were not measured.
+function opt350.pass_ms(type, tp, micro_batch, first, last)
+  local by_micro_batch = passes_ms[type][tp]
+  local ms = by_micro_batch and by_micro_batch[micro_batch]
+  if not ms then
     return nil
   end
-  return opt350.run({ t[1], t[3], t[4] }, from, to) + (from <= 2 and to >= 2 and t[2] - t[3] or 0)
+  local holds_first_block = first <= FIRST_BLOCK and last >= FIRST_BLOCK
+  local first_block_extra_ms = holds_first_block and ms[2] - ms[3] or 0
+  return opt350.run({ ms[1], ms[3], ms[4] }, first, last) + first_block_extra_ms
 end
 
 return opt350

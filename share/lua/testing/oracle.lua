@@ -1,4 +1,4 @@
--- Checks a heuristic beside exhaustive search on cases small enough for it.
+-- Exhaustive search on small cases, beside which self-tests check heuristics.
 local chain_program = require "chain_program"
 local claims = require "claims"
 local search = require "search"
@@ -11,7 +11,7 @@ local function simulated(plan)
   return verdict and #verdict.violations == 0 and verdict.iteration_s or nil
 end
 
---- Runs a heuristic and an exhaustive search on every case and says how far the heuristic is off.
+--- Runs a heuristic and an exhaustive search on every case and measures their distance.
 -- @function oracle.compare
 -- @tparam table q {cases = list, solve = function(case) giving a state, states = function(case)
 -- giving a list or iterator of all states, cost = function(state, case) giving a number or nil
@@ -33,7 +33,10 @@ function oracle.compare(q)
     end
     local best = search.enumerate { states = q.states(case), cost = cost }.cost
     local state = q.solve(case)
-    local got = state ~= nil and cost(state) or nil
+    local got
+    if state ~= nil then
+      got = cost(state)
+    end
     if best == math.huge and state == nil then
       out.optimal = out.optimal + 1
     elseif not got or got < best - 1e-9 * math.abs(best) then
@@ -70,19 +73,24 @@ function oracle.cuts(n, parts)
   return out
 end
 
---- n equal layers in parts of different speed that may hold so many.
+--- The problem of hv.opt.partition for n equal layers: parts take times[i] seconds per layer and
+-- hold at most most[i] layers (nil: any number).
 local function equal_layers(times, n, most)
-  local p = { n = n, parts = #times, load = {}, memory = {}, capacity = {}, sum = 0, max = 1 }
-  for q, t in ipairs(times) do
-    p.load[q], p.memory[q], p.capacity[q] = {}, {}, most[q] or n
-    for l = 1, n do
-      p.load[q][l], p.memory[q][l] = t, 1
+  local partition = { n = n, parts = #times, load = {}, memory = {}, capacity = {}, sum = 0,
+    max = 1 }
+  for part, time in ipairs(times) do
+    partition.load[part] = {}
+    partition.memory[part] = {}
+    partition.capacity[part] = most[part] or n
+    for layer = 1, n do
+      partition.load[part][layer] = time
+      partition.memory[part][layer] = 1
     end
   end
-  return p
+  return partition
 end
 
---- min max over parts of n equal layers, as an integer program over hv.opt.lp.
+--- The least time P of the longest part of n equal layers, as an integer program over hv.opt.lp.
 -- @function oracle.chain_program
 -- @tparam table times list of seconds per layer, one per part
 -- @tparam integer n layers
@@ -108,8 +116,9 @@ function oracle.chain_partition(times, n, most)
   return hv.opt.partition(equal_layers(times, n, most))
 end
 
---- min over all cuts of a list into parts of sum t + (w1 + w2·(k - 1))·t_k + w3·(t_k + …), k the
--- rightmost largest part: what hv.opt.partition does with `weights`, by trying all of them.
+--- The least weighted time over all cuts of a list into parts, by enumeration, as
+-- hv.opt.partition with `weights` finds it: sum t + (w1 + w2·(k - 1))·t_k + w3·(t_k + …), where k
+-- is the rightmost longest part.
 -- @function oracle.weighted_cut
 -- @tparam table times list of seconds per layer
 -- @tparam integer parts how many
@@ -120,17 +129,19 @@ end
 -- @usage local function eq_p() return { 3, 0, 0 } end
 -- assert(require("testing.oracle").weighted_cut({ 1, 2, 3 }, 2, eq_p) == 15)
 function oracle.weighted_cut(times, parts, weights)
-  local best, w = math.huge, weights(parts)
+  local own_weights = weights(parts)
+  local best = math.huge
   for _, cut in ipairs(oracle.cuts(#times, parts)) do
-    local sums, from = {}, 1
+    local sums = {}
+    local first = 1
     for s, last in ipairs(cut) do
       sums[s] = 0
-      for layer = from, last do
+      for layer = first, last do
         sums[s] = sums[s] + times[layer]
       end
-      from = last + 1
+      first = last + 1
     end
-    best = math.min(best, claims.weighted_s(sums, w))
+    best = math.min(best, claims.weighted_s(sums, own_weights))
   end
   return best
 end
@@ -144,25 +155,28 @@ end
 -- @raise none
 -- @usage assert(#require("testing.oracle").divisions(4, 2) == 3)
 function oracle.divisions(n, parts)
-  local list, now, opened = {}, {}, 0
+  local list = {}
+  local groups = {}
+  for s = 1, parts do
+    groups[s] = {}
+  end
+  local n_opened = 0 -- groups that have a member; a thing opens at most the next one
   local function put(v)
     if v > n then
       list[#list + 1] = {}
       for s = 1, parts do
-        list[#list][s] = { table.unpack(now[s]) }
+        list[#list][s] = { table.unpack(groups[s]) }
       end
       return
     end
-    for s = 1, math.min(parts, opened + 1) do
-      local fresh = s > opened
-      now[s], opened = now[s] or {}, math.max(opened, s)
-      if #now[s] < n // parts then
-        table.insert(now[s], v)
+    for s = 1, math.min(parts, n_opened + 1) do
+      if #groups[s] < n // parts then
+        local before = n_opened
+        n_opened = math.max(n_opened, s)
+        table.insert(groups[s], v)
         put(v + 1)
-        table.remove(now[s])
-      end
-      if fresh then
-        opened = opened - 1
+        table.remove(groups[s])
+        n_opened = before
       end
     end
   end
@@ -170,8 +184,7 @@ function oracle.divisions(n, parts)
   return list
 end
 
---- The least Eq-P (claims.pipeline_s) where every stage takes one of its times, by trying all
--- combinations.
+--- The least Eq-P (claims.pipeline_s) where every stage takes one of its times, by enumeration.
 -- @function oracle.least_pipeline
 -- @tparam table times list per stage of a table of times, by any key
 -- @tparam integer micro_batches M
@@ -180,13 +193,14 @@ end
 -- @raise none
 -- @usage assert(require("testing.oracle").least_pipeline({ { 5, 3 }, { 6, 9 } }, 4) == 27)
 function oracle.least_pipeline(times, micro_batches)
-  local lists, least = {}, math.huge
+  local lists = {}
   for s, own in ipairs(times) do
     lists[s] = {}
-    for _, t in pairs(own) do
-      table.insert(lists[s], t)
+    for _, time in pairs(own) do
+      table.insert(lists[s], time)
     end
   end
+  local least = math.huge
   for stage_s in search.product(lists) do
     least = math.min(least, (claims.pipeline_s(stage_s, micro_batches)))
   end
