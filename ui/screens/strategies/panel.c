@@ -250,14 +250,16 @@ void hv_strategy_panel_draw(struct hv_session *s, const struct hv_plugin *plugin
     const struct hv_row *row = plugin->error == NULL ? hv_strategy_latest(s, plugin->id) : NULL;
     put_about(&p, plugin, row != NULL);
     if (row == NULL && plugin->error == NULL) {
-        put_wrapped(&p, "not run yet: Enter runs it, Space queues it, p sets its parameters", 2,
-                    HV_STYLE_DIM);
+        put_wrapped(
+            &p,
+            "This strategy has not run yet: Enter runs it, Space queues it, p sets its parameters",
+            2, HV_STYLE_DIM);
     } else if (row != NULL) {
         put_state(&p, s, row);
         put_wrapped(&p, row->plan == NULL ? row->reason : "", 6, HV_STYLE_WARNING);
         put_figures(&p, s, row);
         if (row->plan != NULL && row->state != HV_ROW_RUNNING) {
-            put_wrapped(&p, "4 Plans compares it, 5 Gantt draws it", 2, HV_STYLE_DIM);
+            put_wrapped(&p, "4 compares the plan, 5 draws its Gantt chart", 2, HV_STYLE_DIM);
         }
         bool searched = row->n_points > 1 || row->state == HV_ROW_RUNNING;
         int log_h = row->log[0] != '\0' ? LOG_MIN_H + p.r.h / 6 : 0, h = p.r.h - log_h;
