@@ -65,7 +65,7 @@ rc=$?
 holds 'lua: errors' test $rc -eq 5
 says 'lua: says where' err '^console:1: attempt to perform arithmetic'
 says 'lua: goes on' out '^true$'
-says 'lua: an end is missing' err 'not complete'
+says 'lua: an end is missing' err 'incomplete'
 expect 'help man' 0 help man
 same 'the shipped hetviz(1) is that of this program' out "$root/share/man/hetviz.1"
 says 'manual: title' out '^\.TH HETVIZ 1'
