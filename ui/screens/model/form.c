@@ -68,7 +68,7 @@ static const char *const optimizers[] = {
     }
 
 static const struct hv_doc_row transformer_rows[] = {
-    WORD("name", "model.name", "of the model; i imports another"),
+    WORD("name", "model.name", "set by the model; i imports one"),
     DERIVED("source", "source", NULL),
     WHOLE("layers", "model.layers", NULL, "transformer blocks", 1),
     WHOLE("hidden", "model.hidden", NULL, "width of the residual stream", 1),
@@ -103,7 +103,7 @@ static const struct hv_doc_row hf_rows[] = {
     WHOLE("max sequence", "model.max_position_embeddings", "tokens", "longest sequence", 1),
 };
 static const struct hv_doc_row other_rows[] = {
-    WORD("name", "model.name", "of the model; i imports another"),
+    WORD("name", "model.name", "set by the model; i imports one"),
     DERIVED("source", "source", NULL),
     DERIVED("kind", "kind", NULL),
     DERIVED("parts", "parts", NULL),

@@ -250,10 +250,8 @@ void hv_strategy_panel_draw(struct hv_session *s, const struct hv_plugin *plugin
     const struct hv_row *row = plugin->error == NULL ? hv_strategy_latest(s, plugin->id) : NULL;
     put_about(&p, plugin, row != NULL);
     if (row == NULL && plugin->error == NULL) {
-        put_wrapped(
-            &p,
-            "This strategy has not run yet: Enter runs it, Space queues it, p sets its parameters",
-            2, HV_STYLE_DIM);
+        put_wrapped(&p, "not run yet: Enter runs it, Space queues it, p sets its parameters", 2,
+                    HV_STYLE_DIM);
     } else if (row != NULL) {
         put_state(&p, s, row);
         put_wrapped(&p, row->plan == NULL ? row->reason : "", 6, HV_STYLE_WARNING);

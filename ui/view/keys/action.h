@@ -17,8 +17,8 @@
     X(NONE,             "none",               "*",          "",                   "",         "do nothing (to unbind a key)") \
     X(HELP,             "help",               "*",          "F1 ?",               "Help",     "list the keys of this screen and all other keys") \
     X(QUIT,             "quit",               "*",          "Q F10",              "Quit",     "quit hetviz; asks if there are unsaved changes") \
-    X(CLOSE,            "close",              "*",          "q",                  "Quit",     "close this view; closing the last view quits hetviz") \
-    X(CANCEL,           "back",               "*",          "<Esc>",              "Back",     "leave the field, then close the view; does not quit or stop a run") \
+    X(CLOSE,            "close",              "*",          "q",                  "Quit",     "close this view; the last one quits hetviz") \
+    X(CANCEL,           "back",               "*",          "<Esc>",              "Back",     "leave the field, then close the view; never quits") \
     X(COMMAND,          "command",            "*",          ":",                  "Command",  "open the command line with history and completion") \
     X(FIND,             "find",               "*",          "/ F3",               "Find",     "find a text") \
     X(FIND_NEXT,        "find-next",          "*",          "n",                  "Next",     "go to the next match") \
@@ -68,14 +68,14 @@
     X(CLUSTER_LINKS,    "cluster-links",      "cluster",    "L",                  "Links",    "edit the links") \
     X(CLUSTER_PRICES,   "cluster-prices",     "cluster",    "$",                  "Prices",   "show the price catalogue") \
     X(MODEL_TABLE,      "model-table",        "model",      "t",                  "Unfold",   "unfold or fold all layers") \
-    X(MODEL_PROFILE,    "model-profile",      "model",      "p",                  "Profile",  "load a measured profile of a GPU, or measure this machine's") \
+    X(MODEL_PROFILE,    "model-profile",      "model",      "p",                  "Profile",  "load a profile of a GPU, or measure this GPU") \
     X(MODEL_CHECKS,     "model-checks",       "model",      "c",                  "Checks",   "show only the checks, or also the memory preview") \
     X(STRATEGY_RUN,     "strategy-run",       "strategies", "<Enter>",            "Run",      "run the strategy with its parameters") \
     X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "queue the strategy and go to the next one") \
     X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters of the strategy") \
-    X(STRATEGY_EDITOR,  "strategy-editor",    "strategies", "E o",                "Editor",   "open the plugin file in $VISUAL or $EDITOR, then reload it") \
+    X(STRATEGY_EDITOR,  "strategy-editor",    "strategies", "E o",                "Editor",   "edit the plugin in $VISUAL or $EDITOR; reload it") \
     X(STRATEGY_RUN_ALL, "strategy-run-all",   "strategies", "A",                  "Run all",  "run every strategy with its parameters") \
-    X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare the marked plans, or the marked plan with this one") \
+    X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare marked plans, or the marked one with this") \
     X(PLAN_FRONT,       "plan-front",         "plans",      "P",                  "Front",    "show only the Pareto front of the scatter plot") \
     X(PLAN_AXIS_X,      "plan-axis-x",        "plans",      "X",                  "Axis",     "choose the next x axis of the scatter plot") \
     X(PLAN_AXIS_Y,      "plan-axis-y",        "plans",      "Y",                  "Axis",     "choose the next y axis of the scatter plot") \
@@ -94,7 +94,7 @@
     X(GANTT_CRITICAL,   "gantt-critical",     "gantt",      "C",                  "Crit",     "show or hide the critical path") \
     X(GANTT_MEMORY,     "gantt-memory",       "gantt",      "m",                  "Mem",      "show or hide the memory lane") \
     X(GANTT_GOTO,       "gantt-goto",         "gantt",      "g",                  "Go to",    "go to a time") \
-    X(GANTT_SCHEDULE_NEXT, "gantt-schedule-next", "gantt", "s",                   "Schedule", "try the next schedule; the current plan stays visible below") \
+    X(GANTT_SCHEDULE_NEXT, "gantt-schedule-next", "gantt", "s",                   "Schedule", "try the next schedule (the plan stays visible)") \
     X(GANTT_SCHEDULE_PREV, "gantt-schedule-previous", "gantt", "S",               "Schedule", "try the previous schedule") \
     X(GANTT_MICRO_MORE, "gantt-micro-more",   "gantt",      "b",                  "Micro-b.", "try larger micro-batches") \
     X(GANTT_MICRO_LESS, "gantt-micro-less",   "gantt",      "B",                  "Micro-b.", "try smaller micro-batches") \
@@ -102,14 +102,14 @@
     X(GANTT_CHUNKS_LESS, "gantt-chunks-less", "gantt",      "V",                  "Chunks",   "try fewer chunks per rank") \
     X(GANTT_LINKS,      "gantt-links",        "gantt",      "K",                  "Links",    "show or hide separate lanes for links") \
     X(GANTT_PARTS,      "gantt-gpus",         "gantt",      "F",                  "GPUs",     "show or hide lanes for GPUs of a stage that differ") \
-    X(GANTT_PIN,        "gantt-pin",          "gantt",      "p",                  "Pin",      "pin this lane at the top while others scroll, or unpin it") \
+    X(GANTT_PIN,        "gantt-pin",          "gantt",      "p",                  "Pin",      "pin or unpin this lane at the top") \
     X(GANTT_SPLIT,      "gantt-split",        "gantt",      "|",                  "Split",    "show or hide a second plan on the same time axis") \
     X(GANTT_OTHER,      "gantt-other",        "gantt",      "\\",                 "Other",    "choose another second plan for the split view") \
-    X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Details",  "show or hide the details of the operation at the cursor") \
+    X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Details",  "show or hide details of the operation") \
     X(GANTT_PLAN_PREV,  "gantt-plan-previous", "gantt,explain,what-if", "<lt>",   "Plan",     "show the previous plan on this screen") \
     X(GANTT_PLAN_NEXT,  "gantt-plan-next",    "gantt,explain,what-if", ">",       "Plan",     "show the next plan on this screen") \
-    X(EXPLAIN_EVIDENCE, "explain-evidence",   "explain",    "<Enter>",            "Evidence", "open the evidence of the line: operation, node group, job or lever") \
-    X(EXPLAIN_FOLD,     "explain-fold",       "explain",    "<Space>",            "Unfold",   "unfold or fold the lines below (also Right and Left)") \
+    X(EXPLAIN_EVIDENCE, "explain-evidence",   "explain",    "<Enter>",            "Evidence", "open the evidence: operation, group, job or lever") \
+    X(EXPLAIN_FOLD,     "explain-fold",       "explain",    "<Space>",            "Unfold",   "unfold or fold the lines below (also Right, Left)") \
     X(EXPLAIN_TRY,      "explain-try",        "explain",    "w",                  "What-if",  "try the lever of this line in What-if") \
     X(WHAT_IF_LESS,     "what-if-less",       "what-if",    "h <Left>",           "Turn",     "move the lever one position down") \
     X(WHAT_IF_MORE,     "what-if-more",       "what-if",    "l <Right>",          "Turn",     "move the lever one position up") \
@@ -117,15 +117,15 @@
     X(WHAT_IF_FAR_MORE, "what-if-far-more",   "what-if",    "L Shift-Right",      "Far",      "move the lever five positions up") \
     X(WHAT_IF_RESET,    "what-if-reset",      "what-if",    "r",                  "Reset",    "reset the lever to the current value") \
     X(WHAT_IF_RESET_ALL, "what-if-reset-all", "what-if",    "R",                  "Reset all", "reset all levers to the current values") \
-    X(WHAT_IF_ACCEPT,   "what-if-accept",     "what-if",    "<Enter>",            "Accept",   "apply the changes to the workspace; undo reverts them") \
+    X(WHAT_IF_ACCEPT,   "what-if-accept",     "what-if",    "<Enter>",            "Accept",   "apply the changes; undo reverts them") \
     X(WHAT_IF_SHARE,    "what-if-share",      "what-if",    "b",                  "Best layers", "use the layer distribution of the linear program") \
-    X(WHAT_IF_SOLVE,    "what-if-solve",      "what-if",    "s",                  "Solve",    "apply the changes, then run the strategy of the plan again") \
-    X(CONSOLE_LEVEL,    "console-level",      "console",    "L",                  "Level",    "choose the next log level: info, warnings, errors, commands, all") \
+    X(WHAT_IF_SOLVE,    "what-if-solve",      "what-if",    "s",                  "Solve",    "apply the changes, then run the strategy again") \
+    X(CONSOLE_LEVEL,    "console-level",      "console",    "L",                  "Level",    "choose the next level of the log") \
     X(CONSOLE_COMMANDS, "console-commands",   "console",    "c",                  "Commands", "show only commands, or the whole log") \
     X(CONSOLE_LUA,      "console-lua",        "console",    "e i",                "Lua",      "type lines of Lua; an empty line or Esc ends this") \
-    X(CONSOLE_RECORD,   "console-record",     "console",    "R",                  "Record",   "record your changes as a script, or end the recording") \
+    X(CONSOLE_RECORD,   "console-record",     "console",    "R",                  "Record",   "start or end recording your changes as a script") \
     X(IMPORT_ACCEPT,    "import-accept",      "import",     "<Enter>",            "Accept",   "accept the import as one change that undo reverts") \
-    X(IMPORT_WAY,       "import-way",         "import",     "<Tab>",              "How",      "replace the cluster, add its nodes, or update nodes with the same devices") \
+    X(IMPORT_WAY,       "import-way",         "import",     "<Tab>",              "How",      "replace the cluster, add nodes, or update nodes") \
     X(HELP_RUN,         "help-run",           "help",       "<Enter>",            "Run",      "run the selected action")
 /* clang-format on */
 
