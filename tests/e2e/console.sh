@@ -33,7 +33,7 @@ says 'the console goes on' out '^still here$'
 lua 5 <<'LINES'
 for i = 1, 2 do
 LINES
-says 'half a chunk' err 'not complete'
+says 'half a chunk' err 'incomplete'
 
 cat >"$work/job" <<'JOB'
 {"kind":"lua","cluster":"two-generations","model":"llama-3-8b"}

@@ -13,12 +13,12 @@ says 'what a failure costs: detection' out '^    detection  '
 says 'what a failure costs: rollback' out '^    rollback  '
 says 'what a failure costs: reinstantiation' out '^    reinstantiation  .*peers'
 says 'a row without losses' out '^   0  none '
-says 'a row with one node away' out '^   1  [a-z]+\[[0-9]\] .*mended by its strategy$'
+says 'a row with one node away' out '^   1  [a-z]+\[[0-9]\] .*repaired by its strategy$'
 says 'a row with two' out '^   2  '
 says 'and the rest' out '^more '
 expect 'failures of a plan that starts again' 0 failures uniform.json --lost 1
 says 'checkpoints' out '^  checkpoints .* every '
-says 'planned anew' out 'planned anew$'
+says 'a new plan' out 'new plan$'
 
 # ---- auto does without what is gone, in its incumbents, too ----------------------------------------
 expect 'auto without a node' 0 plan -c spot-mix -m llama-3-8b -s auto --lost 'a[1]' --budget 60 --json
@@ -29,8 +29,8 @@ holds 'auto leaves out the lost node' test "$(grep -Ec '"devices": .*a(\[1\]|\[0
 for c in homogeneous two-regions two-generations; do
     expect "oobleck on $c" 0 plan -c "$c" -m gpt3-1.3b -s oobleck --out again.json
     expect "and after two failures" 0 failures again.json --lost 2
-    says "$c: one node away" out '^   1 .*mended by its strategy$'
-    says "$c: two nodes away" out '^   2 .*mended by its strategy$'
+    says "$c: one node away" out '^   1 .*repaired by its strategy$'
+    says "$c: two nodes away" out '^   2 .*repaired by its strategy$'
 done
 
 # ---- one GPU of a node: the node is left out, or goes on with the rest -------------------------------

@@ -124,7 +124,7 @@ for one in loop:4 caught:4 memory:5 repeat-bomb:5 recursion:5 garbage:5 not-a-nu
     if escapes "$work/err" || escapes "$work/out"; then no "$name" "raw control characters"; else ok; fi
 done
 expect 'one call of C that is never done' 4 plan "$@" -s in-c --time-limit 1
-says 'one call of C that is never done' err 'one long call'
+says 'one call of C that is never done' err 'a long operation'
 LIMIT=1 run plan "$@" -s in-c
 holds 'a signal ends such a call' test "$rc" -ne 137
 

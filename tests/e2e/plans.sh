@@ -77,7 +77,7 @@ for cluster in a100-v100-t4 two-generations; do
         says "compare on $cluster: a row for $s" out "^ *[0-9-]+ +$s "
     done
     says "compare on $cluster: none is better than auto" out '^ *1 +auto '
-    says "compare on $cluster: why" out '^auto is first: .* less\.'
+    says "compare on $cluster: why" out '^auto ranks first: .* less\)\.'
     expect "compare on $cluster: JSON" 0 compare -c $cluster -m llama-3-8b -j small --budget 300 --json
     holds "compare on $cluster: JSON" is_json out
     cp out first.out

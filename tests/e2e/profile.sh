@@ -34,7 +34,7 @@ says 'the card' out 'card Tesla V100-SXM2-16GB, driver 535.1$'
 says 'a link' out '^copy +host_to_device +12\.2 GB/s with 256 MiB$'
 says 'attention' out '^attention forward +fp16: 40 TFLOP/s over 1024 tokens, 60 over 32768$'
 says 'a layer' out '^backward fp16 +1600 +6400 .* 9 ms +9\.18 ms +\+2\.0%$'
-says 'cut short' out 'not complete'
+says 'cut short' out 'incomplete'
 says 'a chart' out '^ *[0-9.]+ [TG] \|'
 holds 'a picture' grep -q '^<svg ' roof.svg
 expect 'as JSON' 0 profile --show own.json --json

@@ -72,7 +72,7 @@ static void a_plan_is_explained_and_a_lever_tried(void **state)
     wait_for(p, "uniform-1: "); /* how the run ended: its notice would hide later messages */
     type(p, "6");
     wait_for(p, "<6 Why>");
-    wait_for(p, "sets the pace");
+    wait_for(p, "is the slowest");
     type(p, "/(all\r");
     wait_for(p, "tried)");
     resize(p, 160, 48);
@@ -81,7 +81,7 @@ static void a_plan_is_explained_and_a_lever_tried(void **state)
     type(p, "7");
     wait_for(p, "<7 What-if>");
     type(p, "/network\rl");
-    wait_for(p, "1 turned");
+    wait_for(p, "1 moved");
     wait_for(p, "best at");
     type(p, "\r");
     wait_for(p, "changed: cluster");
@@ -153,13 +153,13 @@ static void the_mouse_can_be_given_back(void **state)
     wait_for(p, "F1 Help");
     assert_int_equal(times_written(p, "\033[?1000h"), 1);
     type(p, ":set nomouse\r");
-    wait_for(p, "the mouse is the terminal's");
+    wait_for(p, "the terminal uses the mouse");
     assert_int_equal(times_written(p, "\033[?1000l"), 1);
     type(p, "\033[<0;30;1M"); /* a click on a tab is skipped now */
     type(p, "2");
     wait_for(p, "<2 Mod");
     type(p, ":set mouse\r");
-    wait_for(p, "the mouse is ours");
+    wait_for(p, "hetviz uses the mouse");
     assert_int_equal(times_written(p, "\033[?1000h"), 2);
     type(p, "\033[<0;4;1M");
     wait_for(p, "<1 Clu");
@@ -240,7 +240,7 @@ static void files_are_looked_at_before_they_are_imported(void **state)
     type(p, "\t");
     wait_for(p, "> add its nodes");
     type(p, "\r");
-    wait_for(p, "u takes all of it back");
+    wait_for(p, "u undoes the import");
     wait_for(p, "6 nodes, 34 GPUs");
     type(p, "u");
     wait_for(p, "5 nodes, 32 GPUs");
@@ -281,7 +281,7 @@ static void the_editor_gets_the_terminal(void **state)
     type(p, "E");
     wait_for(p, "EDITING HERE");
     type(p, "mended\n");
-    wait_for(p, "1 plugin read again");
+    wait_for(p, "1 plugin reloaded");
     wait_for(p, "mended");
     type(p, "q");
     (void)get_news(p);
@@ -329,7 +329,7 @@ static void edits_survive_a_hangup_and_are_offered(void **state)
     (void)get_news(p);
     finish(p);
     start(p);
-    wait_for(p, "not saved were found");
+    wait_for(p, "unsaved edits found");
     type(p, "\r1");
     wait_for(p, "not in use");
     finish(p);

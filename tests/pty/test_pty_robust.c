@@ -158,10 +158,10 @@ static void no_terminal_name(struct pty *p)
 static void what_is_no_terminal_is_said_in_a_line(void **state)
 {
     struct pty *p = *state;
-    refuses(p, close_output, "standard output is no terminal");
-    refuses(p, full_output, "standard output is no terminal");
-    refuses(p, broken_output, "standard output is no terminal");
-    refuses(p, no_input, "standard input is no terminal");
+    refuses(p, close_output, "standard output is not a terminal");
+    refuses(p, full_output, "standard output is not a terminal");
+    refuses(p, broken_output, "standard output is not a terminal");
+    refuses(p, no_input, "standard input is not a terminal");
     refuses(p, close_input, "standard input is closed");
     refuses(p, unknown_terminal, "TERM=no-such-terminal is not known");
     refuses(p, no_terminal_name, "TERM is not set");
@@ -275,7 +275,7 @@ static void a_vanished_terminal_ends_it_without_a_signal_too(void **state)
     finish(p);
     p->prepare = NULL;
     start(p);
-    wait_for(p, "not saved were found");
+    wait_for(p, "unsaved edits found");
     finish(p);
 }
 
@@ -328,7 +328,7 @@ static void edits_survive_every_end(void **state)
         assert_true(WIFSIGNALED(n.status));
         finish(p);
         start(p);
-        wait_for(p, "not saved were found");
+        wait_for(p, "unsaved edits found");
         type(p, "d\r");
         wait_for(p, "discarded");
         type(p, "1");

@@ -65,7 +65,7 @@ static void a_newcomer_gets_to_a_plan(void **state)
     press(p, "s Schedule", "s");
     wait_for(p, "a keeps, Esc drops");
     press(p, "6 Explain", "6");
-    wait_for(p, "sets the pace");
+    wait_for(p, "is the slowest");
     press(p, "4 Plans", "4");
     press(p, "E Export", "E");
     (void)snprintf(path, sizeof path, "%s/mine.json", p->folder);
@@ -126,11 +126,11 @@ static void a_killed_program_keeps_its_edits(void **state)
     (void)get_news(p);
     finish(p);
     start(p);
-    wait_for(p, "not saved were found");
+    wait_for(p, "unsaved edits found");
     type(p, "v\r");
     wait_for(p, "<8 Cons>");
     type(p, "r\r");
-    wait_for(p, "taken over");
+    wait_for(p, "restored");
     type(p, "1"); /* 7 was older than two seconds, 9 may be there */
     int64_t late = now_ms() + DEADLINE_MS;
     bool kept = false;
@@ -252,7 +252,7 @@ static void a_terminal_that_vanishes_ends_it(void **state)
     p->slave = dup(p->master);
     finish(p);
     start(p);
-    wait_for(p, "not saved were found");
+    wait_for(p, "unsaved edits found");
     finish(p);
 }
 

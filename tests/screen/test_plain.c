@@ -89,11 +89,11 @@ static void numbers_words_and_commands_act(void **state)
                           &abandoned),
                      HV_OK);
     says(b, "set job.global_batch 64\n");
-    says(b, "taken back: set job.global_batch 64");
+    says(b, "undone: set job.global_batch 64");
     says(b, "a key path begins with");
-    says(b, "no such number here");
+    says(b, "unknown number");
     says(b, "rename");
-    says(b, "not saved; the next start offers these changes");
+    says(b, "not saved; hetviz offers these changes at the next start");
     assert_true(abandoned);
     assert_true(json_integer_value(hv_session_get(b->session, "job.global_batch")) == 256);
     size_t n = 0;
@@ -108,7 +108,7 @@ static void explain_is_told_once_it_is_worked_out(void **state)
     assert_int_equal(talk(b, "select two-stages\n6\nq\n", &abandoned), HV_OK);
     says(b, "== explain ==");
     says(b, "Explain two-stages:");
-    says(b, "sets the pace");
+    says(b, "is the slowest");
 }
 
 static void leaving_asks_when_something_is_unsaved(void **state)

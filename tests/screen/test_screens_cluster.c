@@ -127,10 +127,10 @@ static void links_between_groups_are_added_and_deleted(void **state)
 {
     struct screen s;
     screen_open(&s, *state);
-    screen_run(&s, "keys <Tab>la\nwait Edit network\nwait a - v\nkeys <Enter>^U1.5<Enter><Esc>\n"
-                   "wait a -> v: 1.5 GB/s\nkeys jh\nwait v -> a: 1.5 GB/s\n"
-                   "keys d\nwait link a - v deleted\nwait v -> a: 12.5 GB/s\nkeys u\n"
-                   "wait v -> a: 1.5 GB/s\nkeys kd\nwait no link of its own\n");
+    screen_run(&s, "keys <Tab>la\nwait Edit network\nwait a - v\nkeys "
+                   "<Enter>^U1.5<Enter><Esc>\nwait a -> v: 1.5 GB/s\nkeys jh\nwait v -> a: 1.5 "
+                   "GB/s\nkeys d\nwait link a - v deleted\nwait v -> a: 12.5 GB/s\nkeys u\nwait v "
+                   "-> a: 1.5 GB/s\nkeys kd\nwait this link has no individual values\n");
     screen_close(&s);
 }
 

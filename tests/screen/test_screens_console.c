@@ -51,26 +51,26 @@ static void a_recording_is_a_script(void **state)
 static void what_can_be_typed_is_listed(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys :\nwait [Commands]\nwait Tab shows more\nwait Tab Complete\n"
-                    "keys <Tab><Tab>\nwait > remove\nkeys <Esc>:undo\nwait take the last\n"
-                    "keys <Esc>:set job.sequence 4\nwait DOCUMENT.KEY VALUE  change\n"
-                    "keys <Esc>:set c\nwait set DOCUMENT.KEY VALUE  change a value\n"
-                    "wait set cluster.\nkeys <Esc>\nwait a Add\n");
+    bench_script(
+        b, "keys :\nwait [Commands]\nwait Tab shows more\nwait Tab Complete\nkeys <Tab><Tab>\nwait "
+           "> remove\nkeys <Esc>:undo\nwait undo the last change\nkeys <Esc>:set job.sequence "
+           "4\nwait DOCUMENT.KEY VALUE  change\nkeys <Esc>:set c\nwait set DOCUMENT.KEY VALUE  "
+           "change a value\nwait set cluster.\nkeys <Esc>\nwait a Add\n");
     assert_false(bench_sees(b, "set cluster."));
     bench_script(b, "keys :zzz\nwait :zzz\n");
     assert_false(bench_sees(b, "[Commands]"));
-    bench_script(b, "keys <Esc>?<Down>\nwait leave hetviz; asks when something is unsaved\n");
+    bench_script(b, "keys <Esc>?<Down>\nwait quit hetviz; asks if there are unsaved changes\n");
     bench_script(b, "keys <Esc>8e=1+1<Enter>\nwait > 1+1\n");
 }
 
 static void a_key_is_bound_while_the_program_runs(void **state)
 {
     struct bench *b = *state;
-    bench_script(b,
-                 "keys 8\nwait L Level\n:bind console M console-level\nwait bound; the same line\n"
-                 "keys M\nwait Log  warn\n:bind console M no-such-action\nwait error: \n"
-                 "keys <Esc>:bind console M console-le\nwait console-level\n"
-                 "keys <Esc>:bin\nwait VIEW KEY ACTION\nkeys <Esc>\n");
+    bench_script(
+        b,
+        "keys 8\nwait L Level\n:bind console M console-level\nwait key bound; add the line\nkeys "
+        "M\nwait Log  warn\n:bind console M no-such-action\nwait error: \nkeys <Esc>:bind console "
+        "M console-le\nwait console-level\nkeys <Esc>:bin\nwait VIEW KEY ACTION\nkeys <Esc>\n");
 }
 
 static void nothing_breaks_it(void **state)

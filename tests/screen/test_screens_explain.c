@@ -27,14 +27,14 @@ static void explain_says_why(void **state)
     struct bench *b = *state;
     bench_script(b, "keys 4g6\n");
     settle(b);
-    bench_script(b, "wait sets the pace\nwait largest loss is\nwait = step\n");
+    bench_script(b, "wait is the slowest\nwait largest loss is\nwait iteration\n");
     bench_golden(b, "explain_80x24");
     bench_script(b, "resize 160x48\nwait No plan like this can be faster than\nwait (all\n"
                     "wait buy\nkeys /What to<Enter><Left>\n"); /* ranks follow the calibration */
     bench_golden(b, "explain_160x48");
     bench_script(b, "resize 40x10\nwait <6 Why>\n");
     bench_golden(b, "explain_40x10");
-    bench_script(b, "keys <Tab>jjjjjj\nwait = step\nkeys <Tab>\nwait The line in full\n");
+    bench_script(b, "keys <Tab>jjjjjj\nwait iteration\nkeys <Tab>\nwait Selected line\n");
 }
 
 /* The duals of the layers, and what the judge says to the optimum; with little memory a stage is
@@ -44,15 +44,16 @@ static void what_binds_is_judged_again(void **state)
     struct bench *b = *state;
     bench_script(b, "resize 160x48\nkeys 4g6\n");
     settle(b);
-    bench_script(b, "keys /What to<Enter><Left>/What binds<Enter>\nwait other whole layers: step\n"
-                    "keys <Space>\nwait best share\nwait judged again: step\nwait time s0\n"
-                    "wait memory s1\nkeys /time s1<Enter>\nwait Dual: were stage 1 faster\n"
-                    "keys <Enter>\nwait <5 Gantt>\nwait of s1\nkeys 6/judged again<Enter><Enter>\n"
-                    "wait <7 What-if>\n");
+    bench_script(
+        b,
+        "keys /What to<Enter><Left>/What limits<Enter>\nwait other whole layers: iteration\nkeys "
+        "<Space>\nwait best distribution\nwait simulated: iteration\nwait time s0\nwait memory "
+        "s1\nkeys /time s1<Enter>\nwait Dual value: if stage 1\nkeys <Enter>\nwait <5 Gantt>\nwait "
+        "of s1\nkeys 6/simulated: it<Enter><Enter>\nwait <7 What-if>\n");
     bench_script(b, "resize 160x48\n:set job.memory_reserve_GiB 22\nkeys 6\n");
     settle(b);
-    bench_script(b, "wait s/GiB\nkeys /s/GiB<Enter>\nwait Checked: room\n"
-                    "wait judged again with\n");
+    bench_script(b, "wait s/GiB\nkeys /s/GiB<Enter>\nwait Check: memory\n"
+                    "wait simulated with\n");
 }
 
 static void a_mixed_stage_names_all_its_kinds(void **state)
@@ -78,7 +79,7 @@ static void one_stage_has_nothing_to_share(void **state)
     bench_script(b, "resize 160x48\nkeys 4gj6\n");
     settle(b);
     bench_script(b, "wait Explain few-devices\n");
-    assert_false(bench_sees(b, "What binds"));
+    assert_false(bench_sees(b, "What limits"));
 }
 
 static void stages_unfold_to_formula_and_source(void **state)
@@ -86,10 +87,11 @@ static void stages_unfold_to_formula_and_source(void **state)
     struct bench *b = *state;
     bench_script(b, "resize 160x48\nkeys 4g6\n");
     settle(b);
-    bench_script(b, "keys /s0 18 L<Enter><Right>\nwait one micro-batch, chunk 1 of 1\n"
-                    "wait memory at its peak\nkeys j<Right>\nwait qkv gemm\nwait FLOP at\n"
-                    "keys /at its peak<Enter><Space>\nwait of the limit\nwait optimizer\n"
-                    "keys /qkv gemm<Enter>\nwait The line in full\n");
+    bench_script(
+        b,
+        "keys /s0 18 L<Enter><Right>\nwait one micro-batch, chunk 1 of 1\nwait memory at its "
+        "peak\nkeys j<Right>\nwait qkv gemm\nwait FLOP at\nkeys /at its peak<Enter><Space>\nwait "
+        "of the limit\nwait optimizer\nkeys /qkv gemm<Enter>\nwait Selected line\n");
     struct hv_str text = {0};
     bench_script(b, "keys E<Enter>\nwait explanation written to two-stages.txt\n");
     assert_int_equal(hv_file_read("two-stages.txt", &text, NULL), HV_OK);
@@ -108,7 +110,7 @@ static void evidence_opens_where_it_is(void **state)
     bench_script(b, "keys gj<Enter>\nwait <5 Gantt>\nwait At cursor\n");
     assert_true(bench_sees(b, "of s0") || bench_sees(b, "of s1"));
     bench_script(b, "keys 6/are not used<Enter><Enter>\nwait <1 Cl\n");
-    bench_script(b, "keys 6/layers s0<Enter>w\nwait <7 Wh\nwait 1 turned\n");
+    bench_script(b, "keys 6/layers s0<Enter>w\nwait <7 Wh\nwait 1 moved\n");
     assert_int_equal(hv_session_n_undo(s), 0);
     bench_script(b, "keys 6gw\nwait this line has no lever\n");
     bench_script(b, "keys >\nwait few-devices\nkeys <lt>\nwait two-stages\n");
@@ -137,11 +139,11 @@ static void the_layers_are_shared_out_anew(void **state)
     struct bench *b = *state;
     bench_script(b, "resize 120x40\nkeys 4g7\nwait global batch\n");
     assert_false(bench_sees(b, "LP: ")); /* nothing is turned */
-    bench_script(b, "keys b\nwait is known here\nkeys /slower<Enter>ll\n");
+    bench_script(b, "keys b\nwait of the layers is known\nkeys /slower<Enter>ll\n");
     wait_for_share(b);
-    bench_script(b, "wait not 18|14\nwait b takes\nkeys b\nwait 2 turned\n");
+    bench_script(b, "wait instead of 18|14\nwait applies\nkeys b\nwait 2 moved\n");
     wait_for_share(b);
-    bench_script(b, "wait no better share of the layers\nkeys b\nwait is known here\n");
+    bench_script(b, "wait no better distribution of the layers\nkeys b\nwait of the layers is known\n");
 }
 
 static void sliders_show_result_and_curve(void **state)
@@ -149,8 +151,8 @@ static void sliders_show_result_and_curve(void **state)
     struct bench *b = *state;
     bench_script(b, "keys 4g7\n");
     settle(b);
-    bench_script(b, "wait global batch\nwait fits, no rule is broken\nkeys /layers<Enter>ll\n"
-                    "wait 1 turned\n");
+    bench_script(
+        b, "wait global batch\nwait fits, no violations\nkeys /layers<Enter>ll\nwait 1 moved\n");
     settle(b);
     wait_for_share(b);
     bench_script(b, "wait best at\nwait over layers s0 | s1\n");
@@ -166,20 +168,19 @@ static void sliders_show_result_and_curve(void **state)
 static void words_and_typed_values(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 4g7/schedule<Enter>e^Ugpipe<Enter>\nwait < gpipe\nwait needs\n"
-                    "keys r\nwait < 1f1b\nkeys /failed<Enter>l\nwait cannot do without a[0]\n"
-                    "keys ll\nwait < v[1]\nkeys R\nwait < none\n"
-                    "keys /network<Enter>e^U25<Enter>\nwait 1 turned\nkeys e^Ufast<Enter>\n"
-                    "wait expected a number\nkeys LLLLLLLLLhhH\n");
+    bench_script(b, "keys 4g7/schedule<Enter>e^Ugpipe<Enter>\nwait < gpipe\nwait needs\nkeys "
+                    "r\nwait < 1f1b\nkeys /failed<Enter>l\nwait cannot lose a[0]\nkeys ll\nwait < "
+                    "v[1]\nkeys R\nwait < none\nkeys /network<Enter>e^U25<Enter>\nwait 1 "
+                    "moved\nkeys e^Ufast<Enter>\nwait expected a number\nkeys LLLLLLLLLhhH\n");
 }
 
 static void accepting_changes_documents_and_undo_takes_it_back(void **state)
 {
     struct bench *b = *state;
     size_t n = 0;
-    bench_script(b, "keys 4g7<Enter>\nwait no lever is turned\n"
-                    "keys ll/network<Enter>l<Enter>\nwait changed: cluster, job, plan two-stages-wh"
-                    "\nwait What if two-stages-what-if had\n");
+    bench_script(
+        b, "keys 4g7<Enter>\nwait no lever was moved\nkeys ll/network<Enter>l<Enter>\nwait "
+           "changed: cluster, job, plan two-stages-wh\nwait What if two-stages-what-if had\n");
     assert_int_equal(hv_session_n_undo(b->session), 3);
     (void)hv_session_rows(b->session, &n);
     assert_int_equal(n, 4);
@@ -188,23 +189,23 @@ static void accepting_changes_documents_and_undo_takes_it_back(void **state)
     assert_int_equal(n, 3);
     assert_true(json_integer_value(hv_session_get(b->session, "job.global_batch")) == 128);
     /* the strategy of the plan runs for what is there now */
-    bench_script(b, "keys 4g7/network<Enter>l\nwait 1 turned\nkeys s\nwait search runs for\n");
+    bench_script(b, "keys 4g7/network<Enter>l\nwait 1 moved\nkeys s\nwait search is running\n");
     assert_int_equal(hv_session_n_undo(b->session), 1);
 }
 
 static void turned_levers_outlive_a_change_of_something_else(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 4g7/network<Enter>l\nwait 1 turned\n");
+    bench_script(b, "keys 4g7/network<Enter>l\nwait 1 moved\n");
     /* every change of a document or of the plan makes the levers anew */
     assert_int_equal(
         hv_session_set_text(b->session, "cluster.nodes[0].price_usd_per_hour", "3", NULL), HV_OK);
     settle(b);
-    assert_true(bench_sees(b, "1 turned"));
+    assert_true(bench_sees(b, "1 moved"));
     /* what was accepted is the base: undoing it turns nothing */
     bench_script(b, "keys <Enter>\nwait changed: cluster\nkeys u\n");
     settle(b);
-    assert_false(bench_sees(b, "1 turned"));
+    assert_false(bench_sees(b, "1 moved"));
 }
 
 /* A panel lies in the body, and no two meet. */
@@ -279,9 +280,9 @@ static void other_plans_and_edits_are_followed(void **state)
     assert_int_equal(hv_session_set_text(b->session, "job.global_batch", "64", &err), HV_OK);
     hv_app_touch(b->app);
     bench_script(b, "wait ! the replicas\nkeys 7\nwait What if two-stages\n");
-    bench_script(b, "keys u6\nwait sets the pace\nkeys 4g<Space><Space><Space>d\nwait 3 deleted\n"
-                    "keys 6\nwait choose a strategy\nkeys jl<Enter>w 7jl<Enter>es>\n"
-                    "wait choose a strategy\n");
+    bench_script(
+        b, "keys u6\nwait is the slowest\nkeys 4g<Space><Space><Space>d\nwait 3 deleted\nkeys "
+           "6\nwait choose a strategy\nkeys jl<Enter>w 7jl<Enter>es>\nwait choose a strategy\n");
 }
 
 static void nothing_breaks_them(void **state)

@@ -44,8 +44,8 @@ static void a_cluster_is_looked_at_and_replaced_as_one_step(void **state)
     screen_run(&s, "keys <Esc>\nwait nothing was changed\nwait 3 nodes, 24 GPUs\n");
     assert_int_equal(hv_session_n_undo(s.session), 0);
     assert_true(json_equal(before, hv_session_tree(s.session, HV_DOC_CLUSTER)));
-    screen_run(&s, "keys <F7>smi.txt topo.txt<Enter><Enter>\nwait 1 node, 2 GPUs\n"
-                   "wait u takes all of it back\nkeys u\nwait 3 nodes, 24 GPUs\n");
+    screen_run(&s, "keys <F7>smi.txt topo.txt<Enter><Enter>\nwait 1 node, 2 GPUs\nwait u undoes "
+                   "the import\nkeys u\nwait 3 nodes, 24 GPUs\n");
     assert_true(json_equal(before, hv_session_tree(s.session, HV_DOC_CLUSTER)));
     json_decref(before);
     screen_close(&s);
@@ -69,8 +69,8 @@ static void a_launch_brings_model_job_and_layout_together(void **state)
     struct screen s;
     screen_open(&s, *state);
     write_files();
-    screen_run(&s, "keys 2iargs.txt<Enter>\nwait layout: options of the strategy manual\n"
-                   "keys <Enter>\nwait u takes all of it back\n");
+    screen_run(&s, "keys 2iargs.txt<Enter>\nwait layout: options of the strategy manual\nkeys "
+                   "<Enter>\nwait u undoes the import\n");
     assert_int_equal(json_integer_value(hv_session_get(s.session, "model.layers")), 4);
     assert_int_equal(json_integer_value(hv_session_get(s.session, "job.global_batch")), 32);
     /* the cluster is not in the file: the one that is there stays */
@@ -90,8 +90,8 @@ static void prices_go_to_nodes_with_the_same_devices(void **state)
     struct screen s;
     screen_open(&s, *state);
     write_files();
-    screen_run(&s,
-               "keys 1iprices.csv<Enter>\nwait > update equal nodes\nkeys <Enter>\nwait done\n");
+    screen_run(&s, "keys 1iprices.csv<Enter>\nwait > update nodes with equal devices\nkeys "
+                   "<Enter>\nwait done\n");
     const json_t *price = hv_session_get(s.session, "cluster.nodes[0].price_usd_per_hour");
     assert_true(json_number_value(price) > 30.4 && json_number_value(price) < 30.6);
     assert_null(hv_session_get(s.session, "cluster.nodes[1].price_usd_per_hour"));
@@ -103,11 +103,11 @@ static void what_cannot_be_taken_says_why(void **state)
     struct screen s;
     screen_open(&s, *state);
     write_files();
-    screen_run(&s, "keys 1itrace.json<Enter>\nwait nothing that a workspace holds\n"
-                   "keys <Enter>\nwait no part of a workspace\nkeys <Esc>\n"
-                   "keys ibroken.xml<Enter>\nwait XML is broken\n"
-                   "keys <Esc>i/nowhere/at/all<Enter>\nwait No such file\n"
-                   "keys <Esc>itwo-regions<Enter>\nwait brings the old cluster back\n");
+    screen_run(&s,
+               "keys 1itrace.json<Enter>\nwait the result is not part of a workspace\nkeys "
+               "<Enter>\nwait not part of a workspace\nkeys <Esc>\nkeys ibroken.xml<Enter>\nwait "
+               "XML is broken\nkeys <Esc>i/nowhere/at/all<Enter>\nwait No such file\nkeys "
+               "<Esc>itwo-regions<Enter>\nwait restores the old cluster\n");
     assert_int_equal(hv_session_n_undo(s.session), 1);
     screen_close(&s);
 }

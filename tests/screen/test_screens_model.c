@@ -29,10 +29,9 @@ static void blocks_get_values_of_their_own(void **state)
 {
     struct screen s;
     screen_open(&s, *state);
-    screen_run(&s, "resize 160x48\n:screen model\nwait 8 blocks\nkeys <Tab>je\n"
-                   "wait blocks to change, of 0-7\nkeys ^U2-3<Enter>\nwait Values of blocks 2-3\n"
-                   "keys jjj<Enter>^U1024<Enter>\nwait * 2 with values of their own\n"
-                   "wait *+ 2-3\n");
+    screen_run(&s, "resize 160x48\n:screen model\nwait 8 blocks\nkeys <Tab>je\nwait blocks to "
+                   "change, of 0-7\nkeys ^U2-3<Enter>\nwait Values of blocks 2-3\nkeys "
+                   "jjj<Enter>^U1024<Enter>\nwait * 2 with individual values\nwait *+ 2-3\n");
     assert_list(&s, "[{\"repeat\":2},{\"repeat\":2,\"ffn\":1024}]");
     assert_ffn(&s, 1, 4096);
     assert_ffn(&s, 2, 1024);
@@ -44,7 +43,7 @@ static void blocks_get_values_of_their_own(void **state)
     assert_list(&s, "[{\"repeat\":2},{\"ffn\":1024},{\"ffn\":1024,\"window\":512}]");
     assert_int_equal(hv_session_model(s.session)->model->blocks[3].window, 512);
     /* emptied values and d bring the model's back, each as one step that can be undone */
-    screen_run(&s, "keys d\nwait as the model says\n");
+    screen_run(&s, "keys d\nwait the blocks follow the model again\n");
     assert_list(&s, "[{\"repeat\":2},{\"ffn\":1024}]");
     screen_run(&s, "keys ke\nwait Values of block 2\nkeys jjj<Enter>^U<Enter>\nwait 8 blocks\n");
     assert_list(&s, "");
@@ -60,11 +59,11 @@ static void wrong_blocks_and_values_are_refused(void **state)
 {
     struct screen s;
     screen_open(&s, *state);
-    screen_run(&s, "resize 160x48\n:screen model\nkeys <Tab>e\nwait only blocks have values\n"
-                   "keys je^U8<Enter>\nwait expected a block such as 5\n"
-                   "keys e^U5-2<Enter>\nwait expected a block\nkeys e^Ux<Enter>\n"
-                   "wait expected a block\nkeys d\nwait no values of their own\n"
-                   "keys e^U0<Enter><Enter>^U3<Enter>\nwait not accepted\n");
+    screen_run(
+        &s, "resize 160x48\n:screen model\nkeys <Tab>e\nwait only blocks can have individual "
+            "values\nkeys je^U8<Enter>\nwait expected a block such as 5\nkeys e^U5-2<Enter>\nwait "
+            "expected a block\nkeys e^Ux<Enter>\nwait expected a block\nkeys d\nwait no individual "
+            "values\nkeys e^U0<Enter><Enter>^U3<Enter>\nwait not accepted\n");
     assert_list(&s, ""); /* 3 heads do not divide the width */
     screen_close(&s);
 }
@@ -74,9 +73,9 @@ static void lists_of_files_are_kept(void **state)
 {
     struct screen s;
     screen_open(&s, *state);
-    screen_run(&s,
-               ":set model.layer_list [{\"repeat\": 3, \"window\": 64}, {}, {\"ffn\": 0}]\n"
-               ":screen model\nresize 160x48\nwait *+ 0-2\nkeys <Tab>jd\nwait as the model says\n");
+    screen_run(&s, ":set model.layer_list [{\"repeat\": 3, \"window\": 64}, {}, {\"ffn\": "
+                   "0}]\n:screen model\nresize 160x48\nwait *+ 0-2\nkeys <Tab>jd\nwait the blocks "
+                   "follow the model again\n");
     assert_list(&s, "[{\"repeat\":4},{\"ffn\":0}]");
     screen_run(&s, "keys u\nwait *+ 0-2\n");
     assert_list(&s, "[{\"repeat\":3,\"window\":64},{},{\"ffn\":0}]");
@@ -137,11 +136,12 @@ static void profiles_are_loaded_here(void **state)
     struct hv_str script = {0};
     assert_int_equal(setenv("XDG_DATA_HOME", b->folder, 1), 0);
     screen_open(&s, b);
-    hv_str_addf(&script,
-                "resize 160x48\n:screen model\nkeys p\nwait profile to load\n"
-                "keys nowhere<Enter>\nwait No such file\nkeys <Esc><Tab>p%s/share/profiles/A40.json"
-                "<Enter>\nwait A40-48GB is priced by this profile\n",
-                screen_root());
+    hv_str_addf(
+        &script,
+        "resize 160x48\n:screen model\nkeys p\nwait profile to load\nkeys nowhere<Enter>\nwait No "
+        "such file\nkeys <Esc><Tab>p%s/share/profiles/A40.json<Enter>\nwait this profile now "
+        "prices A40-48GB\n",
+        screen_root());
     screen_run(&s, hv_str_cstr(&script));
     hv_str_free(&script);
     screen_close(&s);

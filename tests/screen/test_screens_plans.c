@@ -19,8 +19,8 @@ const char *__lsan_default_suppressions(void)
 static void plans_show_rows_details_and_scatter(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 4\nwait two-stages\nwait too-big\nwait where the iteration goes\n"
-                    "wait $/Mtok over s/iter\n");
+    bench_script(b, "keys 4\nwait two-stages\nwait too-big\nwait parts of the iteration time\nwait "
+                    "$/Mtok over s/iter\n");
     bench_golden(b, "plans_80x24");
     bench_script(b, "resize 160x48\nwait memory per stage\nwait SCHEDULE\n");
     bench_golden(b, "plans_160x48");
@@ -29,7 +29,7 @@ static void plans_show_rows_details_and_scatter(void **state)
 static void plans_that_do_not_fit_stay_with_the_reason(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 4jj\nresize 160x48\nwait does not fit\nwait violation\n");
+    bench_script(b, "keys 4jj\nresize 160x48\nwait breaks a rule\nwait violation\n");
     assert_true(bench_sees(b, "! too-big") || bench_sees(b, "!  too-big"));
 }
 
@@ -38,8 +38,8 @@ static void three_plans_stand_in_columns(void **state)
     struct bench *b = *state;
     bench_script(b, "resize 160x48\nkeys 4g<Space><Space><Space>c\nwait * = best\n");
     bench_golden(b, "plans_compare_many_160x48");
-    bench_script(b, "resize 80x24\nkeys <Tab><Tab>G\nkeys jjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjj\n"
-                    "wait too-big takes\nresize 40x10\nkeys g\nwait * = best\n");
+    bench_script(b, "resize 80x24\nkeys <Tab><Tab>G\nkeys jjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjj\nwait "
+                    "time of too-big is\nresize 40x10\nkeys g\nwait * = best\n");
 }
 
 static void axes_say_their_units(void **state)
@@ -54,9 +54,8 @@ static void axes_say_their_units(void **state)
 static void arrows_walk_the_front(void **state)
 {
     struct bench *b = *state;
-    bench_script(b,
-                 "resize 160x48\nkeys 4g<Tab>l\nwait | few-devices |\nkeys l\nwait the front ends\n"
-                 "keys k\nwait | two-stages |\nkeys XXXXXXXXYhl\n");
+    bench_script(b, "resize 160x48\nkeys 4g<Tab>l\nwait | few-devices |\nkeys l\nwait this is the "
+                    "end of the Pareto front\nkeys k\nwait | two-stages |\nkeys XXXXXXXXYhl\n");
 }
 
 static void marks_compare_and_sort(void **state)
@@ -66,10 +65,10 @@ static void marks_compare_and_sort(void **state)
     bench_golden(b, "plans_compare_160x48");
     bench_script(b, "keys j\nwait too-big: 1 violation\nwait tp +\n");
     /* plans that share all but their names */
-    bench_script(b, "keys :export two-stages two.json<Enter>\nkeys :plan twin two.json<Enter>\n"
-                    "keys G\nwait Both take about\n"
-                    "wait Devices, stages, schedule and micro-batches are the same\n"
-                    "keys :delete twin<Enter>\n");
+    bench_script(b,
+                 "keys :export two-stages two.json<Enter>\nkeys :plan twin two.json<Enter>\nkeys "
+                 "G\nwait Both have an iteration time of about\nwait Devices, stages, schedule and "
+                 "micro-batches are the same\nkeys :delete twin<Enter>\n");
     bench_script(b, "keys <Esc>sss\nwait sorted by time\nkeys S\nwait turned\n");
     size_t n = 0;
     const struct hv_row *const *rows = hv_session_rows(b->session, &n);
@@ -131,7 +130,7 @@ static void enter_draws_the_gantt(void **state)
     struct bench *b = *state;
     bench_script(b, "keys 4g<Enter>\nwait <5 Gantt>\nwait At cursor\nwait memory now\nwait f0\n");
     bench_golden(b, "gantt_80x24");
-    bench_script(b, "resize 160x48\nwait where the iteration goes\n");
+    bench_script(b, "resize 160x48\nwait parts of the iteration time\n");
     bench_golden(b, "gantt_160x48");
     bench_script(b, "keys >\nwait few-devices  1f1b\nkeys <lt>\nwait two-stages  1f1b\n");
     bench_script(b, "resize 40x10\nkeys <Enter>\nwait At cursor\nkeys <Enter>\nwait zoom 1.0x\n");
@@ -182,10 +181,10 @@ static void schedules_micro_batches_and_chunks_switch_live(void **state)
     bench_golden(b, "gantt_try_80x24");
     bench_script(b, "keys S\n"); /* back where it was: nothing is switched */
     assert_false(bench_sees(b, "a keeps"));
-    bench_script(b, "keys v\nwait chunks 2 (interleaved): step\nkeys <Esc>\nwait back to the plan\n"
-                    "keys B\nwait micro-batch 2\nkeys e^Uzb-h1<Enter>\nwait schedule zb-h1\n"
-                    "keys e^Unothing<Enter>\nwait schedule cannot be\nkeys e^Uzb-h1 2 1 1<Enter>\n"
-                    "wait expected SCHEDULE\n");
+    bench_script(b, "keys v\nwait chunks 2 (interleaved): step\nkeys <Esc>\nwait back to the "
+                    "original plan\nkeys B\nwait micro-batch 2\nkeys e^Uzb-h1<Enter>\nwait "
+                    "schedule zb-h1\nkeys e^Unothing<Enter>\nwait schedule cannot be\nkeys "
+                    "e^Uzb-h1 2 1 1<Enter>\nwait expected SCHEDULE\n");
     (void)hv_session_rows(b->session, &n);
     assert_int_equal(n, 3); /* until it is kept nothing is changed */
     assert_int_equal(hv_session_n_undo(b->session), 0);
@@ -205,9 +204,9 @@ static void two_plans_share_an_axis_and_links_have_lanes(void **state)
     bench_script(b, "keys \\\nkeys |K\nwait s0>s1\nwait sync\nkeys /b4@s1<Enter>\nwait b4 of s1\n"
                     "keys /f3@s0<Enter>\nwait f3 of s0\nkeys /f3@s9<Enter>\nwait not found\n");
     bench_golden(b, "gantt_links_160x48");
-    bench_script(b, "keys g0s<Enter>jj]]\nwait of s0 to s1\nwait of activations\n"
-                    "wait from s0 a[0].* to s1 v[0-1].*\nkeys F\nwait one line says it for all\n"
-                    "keys pG\nwait ^\nresize 80x24\nkeys jjjjp\n");
+    bench_script(b, "keys g0s<Enter>jj]]\nwait of s0 to s1\nwait of activations\nwait from s0 "
+                    "a[0].* to s1 v[0-1].*\nkeys F\nwait one lane shows them all\nkeys pG\nwait "
+                    "^\nresize 80x24\nkeys jjjjp\n");
     bench_script(b, "resize 40x10\nkeys |sKv\nresize 80x24\nkeys |\n");
 }
 
@@ -229,11 +228,10 @@ static void the_gantt_is_written_in_four_formats(void **state)
 {
     struct bench *b = *state;
     struct hv_str text = {0};
-    bench_script(b, "keys 4g<Enter>E<Enter>\nwait timeline written to two-stages.svg\n"
-                    "keys E^Ut.json<Enter>\nwait written to t.json\n"
-                    "keys E^Ut.txt<Enter>\nwait written to t.txt\n"
-                    "keys E^Ut.png<Enter>\nwait written to t.png\n"
-                    "keys E^Ut.doc<Enter>\nwait ends in none of\n");
+    bench_script(b, "keys 4g<Enter>E<Enter>\nwait timeline written to two-stages.svg\nkeys "
+                    "E^Ut.json<Enter>\nwait written to t.json\nkeys E^Ut.txt<Enter>\nwait written "
+                    "to t.txt\nkeys E^Ut.png<Enter>\nwait written to t.png\nkeys "
+                    "E^Ut.doc<Enter>\nwait must end in .svg\n");
     assert_int_equal(hv_file_read("two-stages.svg", &text, NULL), HV_OK);
     assert_non_null(strstr(hv_str_cstr(&text), "<svg"));
     hv_str_clear(&text);
@@ -245,15 +243,15 @@ static void the_gantt_is_written_in_four_formats(void **state)
 static void an_empty_workspace_says_what_to_do(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 4g<Space><Space><Space>d\nwait 3 deleted\nwait none yet\nkeys 5\n"
-                    "wait choose a strategy, Enter runs it\nkeys jl+<Enter>\n");
+    bench_script(b, "keys 4g<Space><Space><Space>d\nwait 3 deleted\nwait no plans yet\nkeys "
+                    "5\nwait choose a strategy; Enter runs it\nkeys jl+<Enter>\n");
 }
 
 static void a_plan_that_an_edit_broke_says_why_everywhere(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 4g\n:set cluster.nodes[0].state \"drain\"\nwait made before an edit\n"
-                    "wait does not fit: 8 of its devices are on nodes\n");
+    bench_script(b, "keys 4g\n:set cluster.nodes[0].state \"drain\"\nwait made before an "
+                    "edit\nwait breaks a rule: 8 of its devices are on nodes\n");
     bench_script(b, "keys 5\nwait made before an edit\nwait ! \nwait in state drain\n"
                     "wait u  undo the edit\nwait 3 Strategy  4 Plans  </> Plan  u Undo\n"
                     "keys 6\nwait Why this plan does not fit\nwait was not simulated\n"

@@ -119,23 +119,23 @@ static void a_plugin_is_edited_and_read_again(void **state)
     write_text("bad.lua", "return {\n  api = 1,\n  id = = 'search'\n}\n");
     assert_int_equal(setenv("VISUAL", "", 1), 0);
     assert_int_equal(setenv("EDITOR", "cp more.lua", 1), 0);
-    bench_script(b,
-                 "resize 160x48\nkeys 3gj\nwait max_pp\nkeys p<Esc>E\nwait 2 plugins read again\n"
-                 "wait far_depth\n");
+    bench_script(b, "resize 160x48\nkeys 3gj\nwait max_pp\nkeys p<Esc>E\nwait 2 plugins "
+                    "reloaded\nwait far_depth\n");
     assert_false(bench_sees(b, "max_pp"));
     assert_string_equal(hv_session_strategy(b->session, "search")->name, "plugins/a/search.lua");
     /* what is wrong is said with its line, and the strategy stays as it was */
     assert_int_equal(setenv("EDITOR", "cp bad.lua", 1), 0);
     bench_script(b, "keys E\nwait plugins/a/search.lua:3\nwait far_depth\n");
     assert_int_equal(setenv("EDITOR", "cp other.lua", 1), 0);
-    bench_script(b,
-                 "keys E\nwait the id 'simple' is that of plugins/a/simple.lua\nwait far_depth\n");
+    bench_script(
+        b,
+        "keys E\nwait the id 'simple' is already used by plugins/a/simple.lua\nwait far_depth\n");
     /* saved by a program outside; r reads it, and the form keeps to the new limits */
     write_plugin("plugins/a/search.lua", "search", "depth");
     bench_script(b, "keys rp<Enter>^U12<Enter>\nwait at most 9\nkeys ^U7<Enter>\n");
     option_is(b, "depth", "7");
     assert_int_equal(setenv("EDITOR", "no-such-editor --wait", 1), 0);
-    bench_script(b, "keys <Esc><Esc>E\nwait there is no editor \"no-such-editor --wait\"\n");
+    bench_script(b, "keys <Esc><Esc>E\nwait the editor \"no-such-editor --wait\"\n");
     assert_int_equal(unlink("plugins/a/search.lua"), 0);
     bench_script(b, "keys E\nwait plugins/a/search.lua: No such file\n");
 }

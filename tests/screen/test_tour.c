@@ -156,14 +156,13 @@ static void the_guided_tour_goes_through_the_screens(void **state)
 static void actions_are_commands(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "resize 160x48\nkeys 4g<Enter>\n:goto 1s\nwait t=1 s\n:gantt-zoom-in\n"
-                    "wait zoom 1.5x\n:fit\nwait zoom 1.0x\n:help zoom\nwait zoom in at the cursor\n"
-                    "keys <Esc>\n:set noascii\nwait \xe2\x94\x8c\n:set ascii\nwait +-[At\n"
-                    ":set nomouse\nwait there is no mouse here\nkeys <Esc>:set no<Tab><Tab>\n"
-                    "wait :set nomouse\nkeys ^U<Esc>\n"
-                    ":set theme light\nwait no terminal to colour\n"
-                    ":no-such-thing\nwait error\nkeys <Esc>:gantt-zoom-a<Tab>\n"
-                    "wait gantt-zoom-area\nkeys ^U<Esc>:screen ga<Tab>\nwait :screen gantt\n");
+    bench_script(b, "resize 160x48\nkeys 4g<Enter>\n:goto 1s\nwait t=1 s\n:gantt-zoom-in\nwait "
+                    "zoom 1.5x\n:fit\nwait zoom 1.0x\n:help zoom\nwait zoom in at the cursor\nkeys "
+                    "<Esc>\n:set noascii\nwait \xe2\x94\x8c\n:set ascii\nwait +-[At\n:set "
+                    "nomouse\nwait this terminal has no mouse\nkeys <Esc>:set no<Tab><Tab>\nwait "
+                    ":set nomouse\nkeys ^U<Esc>\n:set theme light\nwait no terminal whose "
+                    "colours\n:no-such-thing\nwait error\nkeys <Esc>:gantt-zoom-a<Tab>\nwait "
+                    "gantt-zoom-area\nkeys ^U<Esc>:screen ga<Tab>\nwait :screen gantt\n");
 }
 
 static char at(const struct hv_grid *g, int x, int y)
@@ -244,7 +243,7 @@ static void frames_are_whole_in_every_state(void **state)
         "5ss",
         "5<Space>lllllll",
         "6<Tab>",
-        "6 /What binds<Enter> ",
+        "6 /What limits<Enter> ",
         "7lll",
         "8e",
         "T4",

@@ -74,7 +74,7 @@ static enum hv_status fake_prepare(void *self, const struct hv_probe *probes, si
     for (size_t i = 0; i < n; i++) {
         enum hv_probe_kind kind = hv_probe_kind_of(probes[i].variant);
         if (hv_probe_bytes(&probes[i]) > f->memory_bytes) {
-            return hv_err_set(err, HV_ENO, "no room");
+            return hv_err_set(err, HV_ENO, "OOM");
         }
         if ((f->no_bf16 && kind <= HV_PROBE_ATTENTION && probes[i].precision == HV_BF16) ||
             (f->no_bf16 && probes[i].precision == HV_FP8) ||

@@ -154,7 +154,7 @@ static void a_failed_node_costs_time_or_the_plan(void **state)
     double *v = bases(&l);
     v[x - l.items] = 1;
     assert_int_equal(hv_levers_try(b->session, &l, v, false, &f, &err), HV_ENO);
-    assert_non_null(strstr(err.text, "cannot do without a[0]"));
+    assert_non_null(strstr(err.text, "cannot lose a[0]"));
     free(v);
     hv_levers_free(&l);
 }

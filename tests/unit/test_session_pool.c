@@ -241,11 +241,11 @@ static void distrusts_garbage(void **state)
     static const struct {
         const char *script, *want;
     } rows[] = {
-        {"echo 'Segmentation fault, or so'; sleep 60", "no JSON value"},
-        {"echo '[1, 2]'; sleep 60", "no event"},
-        {"echo '{\"event\": 7}'; sleep 60", "no event"},
-        {"printf '\\033[31m\\000\\377\\n'; sleep 60", "no JSON value"},
-        {"printf '{\"event\":\"res'", "no JSON value"},
+        {"echo 'Segmentation fault, or so'; sleep 60", "not a JSON value"},
+        {"echo '[1, 2]'; sleep 60", "not an event"},
+        {"echo '{\"event\": 7}'; sleep 60", "not an event"},
+        {"printf '\\033[31m\\000\\377\\n'; sleep 60", "not a JSON value"},
+        {"printf '{\"event\":\"res'", "not a JSON value"},
     };
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         struct bench b;

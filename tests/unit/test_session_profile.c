@@ -44,7 +44,7 @@ static void a_profile_prices_its_kind_and_is_kept(void **state)
     if (hv_session_profile_load(s, "mine.json", &said, &err) != HV_OK) {
         fail_msg("%s", err.text);
     }
-    assert_non_null(strstr(hv_str_cstr(&said), "V100-SXM2-32GB is priced by this profile"));
+    assert_non_null(strstr(hv_str_cstr(&said), "this profile now prices V100-SXM2-32GB"));
     double after = step_s(s, id);
     assert_true(after < before || after > before);
     assert_int_equal(access("hetviz/profiles/mine.json", F_OK), 0);

@@ -37,7 +37,7 @@ static void commands_change_the_session(void **state)
                 40);
     works(s, "undo", &out);
     works(s, "u", &out);
-    assert_string_equal(hv_str_cstr(&out.message), "taken back: set cluster.name \"in JSON\"");
+    assert_string_equal(hv_str_cstr(&out.message), "undone: set cluster.name \"in JSON\"");
     works(s, "redo", &out);
     works(s, "option mine faults=4", &out);
     assert_true(hv_session_option_is_set(s, "mine", "faults"));
@@ -80,8 +80,8 @@ static void wrong_lines_say_why_and_change_nothing(void **state)
         {"set job.globel_batch 3", "global_batch"},
         {"set job.name \"open", "quotation"},
         {"undo now", "undo"},
-        {"undo", "nothing"},
-        {"redo", "nothing"},
+        {"undo", "no change"},
+        {"redo", "no undone change"},
         {"quit now", "!"},
         {"run", "run"},
         {"run mini", "mine"},
@@ -235,7 +235,7 @@ static void bad_ends_are_rows_too(void **state)
         const char *reason;
     } rows[] = {
         {"kill -SEGV $$", HV_ROW_FAILED, "signal 11"},
-        {"echo nonsense; exit 0", HV_ROW_FAILED, "no JSON"},
+        {"echo nonsense; exit 0", HV_ROW_FAILED, "not a JSON"},
         {"echo '{\"event\":\"error\",\"text\":\"x.lua:3: oops\"}'", HV_ROW_FAILED, "x.lua:3: oops"},
         {"echo '{\"event\":\"result\",\"plan\":null,\"reason\":\"34 of 32 GiB\"}'",
          HV_ROW_INFEASIBLE, "34 of 32 GiB"},

@@ -305,9 +305,9 @@ static void add_why(const struct comparison *c, struct hv_str *out)
 static const char *apart_reason(const struct entry *e)
 {
     return strcmp(mode_of(e), "jobs") == 0
-               ? "a plan for many jobs has no iteration of its own, so it is not ranked"
-               : "a plan that serves has a flow of tokens and no iteration, so it is not ranked "
-                 "among plans that train";
+               ? "a plan for several jobs has no single iteration time, so it is not ranked"
+               : "a serving plan has a token rate and no iteration time, so it is not ranked among "
+                 "training plans";
 }
 
 static json_t *rows_json(const struct comparison *c, bool stopped)
@@ -410,16 +410,16 @@ static void add_notes(const struct comparison *c, struct hv_str *out)
         over = over || rank_class(&c->entries[i], o->allow_stale) == ROW_OVER;
     }
     if (stale) {
-        hv_str_adds(out, "stale: computes with older weights, so it is ranked behind exact plans "
-                         "(objective.allow_stale in the job)\n");
+        hv_str_adds(out, "stale: the plan computes with older weights and ranks behind exact plans "
+                         "(objective.allow_stale in the job changes this)\n");
     }
     if (over) {
-        hv_str_adds(out, "over: misses the price or the deadline that the job's objective allows, "
-                         "so it is ranked behind plans within, the nearest first; eval says by how "
-                         "much\n");
+        hv_str_adds(out,
+                    "over: the plan exceeds the price or the deadline of the objective and ranks "
+                    "behind plans within the limits; `hetviz eval` prints by how much\n");
     }
     if (broken) {
-        hv_str_adds(out, "!: the plan breaks a rule; eval says which\n");
+        hv_str_adds(out, "!: the plan breaks a rule; `hetviz eval` prints which one\n");
     }
     for (size_t i = 0; i < c->n; i++) {
         hv_cli_claim_note(c->entries[i].strategy, c->entries[i].plan, out);
@@ -479,8 +479,9 @@ static enum hv_status compare(struct comparison *c, struct hv_args *args, struct
     rank(c);
     st = show(args, c, cancelled, err);
     if (st == HV_OK && cancelled) {
-        return hv_err_set(err, HV_ESTOPPED,
-                          "interrupted: strategies that had not ended show their best so far");
+        return hv_err_set(
+            err, HV_ESTOPPED,
+            "interrupted: strategies that were still running show their best plan so far");
     }
     bool any = false;
     for (size_t i = 0; i < c->n; i++) {

@@ -77,14 +77,14 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     } else if (any) {
         char buf[HV_FMT_CAP];
         struct hv_str text = {0};
-        hv_str_addf(&text, "no plan can be faster than %s: %s\n",
+        hv_str_addf(&text, "lower bound of all plans %s: %s\n",
                     hv_fmt_seconds(buf, sizeof buf, b.spread_s), b.spread_why);
         if (b.even_why != NULL) {
-            hv_str_addf(&text, "even plans take %s or more: %s\n",
+            hv_str_addf(&text, "lower bound of plans with equal pipelines %s: %s\n",
                         hv_fmt_seconds(buf, sizeof buf, b.even_s), b.even_why);
         }
         if (b.cut_why != NULL) {
-            hv_str_addf(&text, "most plans take %s or more: %s\n",
+            hv_str_addf(&text, "lower bound of most plans %s: %s\n",
                         hv_fmt_seconds(buf, sizeof buf, b.iteration_s), b.cut_why);
         }
         st = hv_cli_print(&text, err);
@@ -111,16 +111,17 @@ static void add_share(const struct hv_judged *j, size_t replica, int number, str
         return;
     }
     if (!hv_known(b.best_pace_s)) {
-        hv_str_addf(out, "%d the layers do not fit, however they are shared out among the stages\n",
+        hv_str_addf(out,
+                    "%d the layers do not fit into memory in any distribution over the stages\n",
                     number);
         hv_arena_free(&a);
         return;
     }
-    hv_str_addf(out, "%d best share of the layers:", number);
+    hv_str_addf(out, "%d best distribution of the layers:", number);
     for (size_t i = 0; i < b.n; i++) {
         hv_str_addf(out, "%s%.1f", i > 0 ? " | " : " ", b.stages[i].best_layers);
     }
-    hv_str_addf(out, ", pace %s instead of %s; what it hangs on (duals):",
+    hv_str_addf(out, ", %s per micro-batch instead of %s; dual values:",
                 hv_fmt_seconds(t, sizeof t, b.best_pace_s), hv_fmt_seconds(u, sizeof u, b.pace_s));
     for (size_t i = 0; i < b.n; i++) {
         const struct hv_balance_stage *s = &b.stages[i];
@@ -150,7 +151,7 @@ static void add_causes(const struct hv_judged *j, struct hv_str *out)
     char a[HV_FMT_CAP], b[HV_FMT_CAP];
     if (v->n_stages > 0) {
         hv_str_addf(out,
-                    "1 stage %zu of replica %zu sets the pace: busy %s of the iteration, %s per "
+                    "1 stage %zu of replica %zu is the slowest: busy %s of the iteration, %s per "
                     "micro-batch\n",
                     v->stages[slowest].stage, v->stages[slowest].replica,
                     hv_fmt_percent(a, sizeof a, v->stages[slowest].busy_frac),
@@ -162,12 +163,11 @@ static void add_causes(const struct hv_judged *j, struct hv_str *out)
             hv_fmt_percent(b, sizeof b, v->metrics.breakdown_s[cause] / v->metrics.iteration_s));
     }
     if (v->bound_why != NULL) {
-        hv_str_addf(out, "3 no plan%s can be faster than %s: %s\n",
-                    v->bound_some ? " like this" : "",
+        hv_str_addf(out, "3 lower bound of all plans%s %s: %s\n", v->bound_some ? " like this" : "",
                     hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
     }
     if (v->goodput.known) {
-        hv_str_addf(out, "4 failures and preemptions leave %s of the throughput, %s tokens/s\n",
+        hv_str_addf(out, "4 expected throughput with failures and preemptions: %s, %s tokens/s\n",
                     hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
                     hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
     }

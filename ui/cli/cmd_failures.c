@@ -109,7 +109,7 @@ static void take_result(struct failing *f, const struct hv_run_result *result,
     bool mends =
         hv_plugins_get(&f->plugins, f->judged.plan.plan->strategy, &plugin, NULL) == HV_OK &&
         plugin->has[HV_PLUGIN_REPLAN];
-    row->how = mends ? "mended by its strategy" : "planned anew";
+    row->how = mends ? "repaired by its strategy" : "new plan";
 }
 
 /** Lets the plan's strategy plan without these nodes. */
@@ -204,7 +204,7 @@ static enum hv_status fill_rows(struct failing *f, struct hv_err *err)
     f->rows = hv_arena_new(&f->judged.arena, struct row, most + c->n_groups + 1);
     f->in_turn = hv_arena_new(&f->judged.arena, double, most + 1);
     f->rows[f->n++] = (struct row){.nodes = "none",
-                                   .how = "as it is",
+                                   .how = "unchanged",
                                    .iteration_s = m->iteration_s,
                                    .tokens_per_s = m->tokens_per_s,
                                    .in_turn = true};
@@ -283,12 +283,13 @@ static enum hv_status print_text(struct failing *f, struct hv_err *err)
                 hv_fmt_count(a, sizeof a, m->tokens_per_s),
                 hv_fmt_seconds(b, sizeof b, m->iteration_s));
     hv_str_adds(&text, f->as_it_is.from == HV_RECOVER_PEERS
-                           ? "states from peers, the others go on\n"
-                           : "stopped until the node is replaced\n");
+                           ? "recovery from peers: the other nodes continue\n"
+                           : "no repair: training stops until the node is replaced\n");
     hv_cli_goodput_text(&f->as_it_is, m->tokens_per_s, &text);
     if (f->n_in_turn > 1) {
-        hv_str_adds(&text, "\nmended: goes on with the plan for the nodes that are left\n");
-        hv_str_addf(&text, "  tokens/s         %s (%s of what it does without)\n",
+        hv_str_adds(&text,
+                    "\nwith repair: training continues with a plan for the remaining nodes\n");
+        hv_str_addf(&text, "  tokens/s         %s (%s of the rate without failures)\n",
                     hv_fmt_count(a, sizeof a, f->elastic.tokens_per_s),
                     hv_fmt_percent(b, sizeof b, f->elastic.tokens_per_s / m->tokens_per_s));
         hv_str_addf(&text, "  USD per Mtoken   %s\n",
@@ -314,7 +315,7 @@ static enum hv_status set_rate(struct failing *f, const char *text, struct hv_er
     if (end == value || *end != '\0' || !(rate >= 0) || !isfinite(rate)) {
         return hv_err_set(
             err, HV_EUSAGE,
-            "--preempted %s: expected a rate of at least 0 an hour behind the =", text);
+            "--preempted %s: expected a rate per hour of at least 0 after the =", text);
     }
     for (size_t g = 0; g < c->n_groups; g++) {
         bool all = n == 3 && strncmp(text, "all", n) == 0;
@@ -359,8 +360,8 @@ static enum hv_status expect(struct failing *f, struct hv_err *err)
     hv_eval_goodput(f->judged.cost, &q, &f->judged.arena, &f->mended);
     if (!f->as_it_is.known) {
         return hv_err_set(err, HV_ENO,
-                          "only training plans over layer ranges that can be timed "
-                          "have expectations under failures");
+                          "the expected throughput under failures needs a training plan over layer "
+                          "ranges that can be simulated");
     }
     return HV_OK;
 }

@@ -100,12 +100,12 @@ enum hv_status hv_cli_gantt(struct hv_args *args, struct hv_err *err)
         j.verdict.timeline = hv_eval_jobs_timeline(&j.verdict, &j.arena);
     }
     if (st == HV_OK && j.verdict.serving != NULL) {
-        st = hv_err_set(
-            err, HV_ENO,
-            "a plan that serves has a flow of tokens and no iteration to draw; eval shows "
-            "the flow, stage by stage");
+        st = hv_err_set(err, HV_ENO,
+                        "a serving plan has a token rate and no iteration to draw; `hetviz eval` "
+                        "prints the token rate of each stage");
     } else if (st == HV_OK && j.verdict.timeline == NULL) {
-        st = hv_err_set(err, HV_ENO, "this plan cannot be timed, so there is nothing to draw: %s",
+        st = hv_err_set(err, HV_ENO,
+                        "this plan cannot be simulated, so there is no timeline to draw: %s",
                         j.verdict.findings.n > 0 ? j.verdict.findings.items[0].text : "no stages");
     }
     if (st == HV_OK) {

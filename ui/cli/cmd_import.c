@@ -20,7 +20,7 @@ static enum hv_status unknown_format(const char *name, struct hv_err *err)
     const char *near = hv_suggest(name, names, n);
     return hv_err_set(err, HV_EUSAGE,
                       "import: no format \"%s\"%s%s%s; `hetviz help import` lists them, `auto` "
-                      "finds out",
+                      "detects the format",
                       name, near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
                       near != NULL ? "\"?" : "");
 }

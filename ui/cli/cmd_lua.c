@@ -45,7 +45,7 @@ static void print_error(const json_t *error)
     } else if (file != NULL) {
         hv_str_addf(&out, "%s: ", file);
     }
-    hv_str_addf(&out, "%s\n", text != NULL ? text : "it failed");
+    hv_str_addf(&out, "%s\n", text != NULL ? text : "the line failed");
     print_clean(stderr, hv_str_cstr(&out));
     hv_str_free(&out);
 }
@@ -142,7 +142,7 @@ static void read_lines(struct talk *t)
     }
     if (chunk.n > 0 && !t->gone) {
         t->n_errors++;
-        (void)fputs("the last lines are not complete\n", stderr);
+        (void)fputs("the last lines are incomplete\n", stderr);
     }
     if (t->asks) {
         (void)fputs("\n", stdout);

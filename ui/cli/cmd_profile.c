@@ -33,9 +33,10 @@ static enum hv_status start(const struct hv_args *args, const char *out, struct 
     struct hv_str program = {0}, device = {0};
     if (!hv_program_beside(&program, PROGRAM)) {
         hv_str_free(&program);
-        return hv_err_set(err, HV_ENO,
-                          "this hetviz was built without the profiler: it needs the CUDA toolkit "
-                          "(nvcc, cuBLASLt) when it is built; install it and run `make` again");
+        return hv_err_set(
+            err, HV_ENO,
+            "this hetviz was built without the profiler: the profiler needs the CUDA toolkit "
+            "(nvcc, cuBLASLt) at build time; install the toolkit and run `make` again");
     }
     hv_str_addf(&device, "%.0f", hv_args_number(args, "device", 0));
     const char *as = hv_args_text(args, "as", NULL);

@@ -344,7 +344,7 @@ static enum hv_status show_told(struct hv_args *args, const struct arguments *a,
                                  .micro_batches = a->m};
     if (a->scale.n + a->hops.n > 0) {
         return hv_err_set(err, HV_EUSAGE,
-                          "with --scale or --hops every micro-batch is laid out: use at most %d",
+                          "with --scale or --hops every micro-batch is simulated: use at most %d",
                           HV_SCHEDULE_MB_MAX);
     }
     struct hv_pipe_cost cost = real_cost(arena, a, in->ranks * in->chunks);

@@ -106,10 +106,10 @@ enum hv_status hv_cli_solve(struct hv_args *args, struct hv_err *err)
         w.stopped = w.stopped || hv_interrupted(NULL);
         st = print_answer(&w, in.name, hv_args_has(args, "json"), err);
         if (st == HV_OK && w.stopped) {
-            st = hv_err_set(err, HV_ESTOPPED,
-                            hv_interrupted(NULL) ? "interrupted%s"
-                                                 : "the time limit ended the search%s",
-                            w.feasible ? "; the best so far is printed" : "; nothing was found");
+            st = hv_err_set(
+                err, HV_ESTOPPED,
+                hv_interrupted(NULL) ? "interrupted%s" : "the time limit ended the search%s",
+                w.feasible ? "; the best solution so far is printed" : "; no solution was found");
         } else if (st == HV_OK && !w.feasible) {
             st = hv_err_set(err, HV_ENO, "no solution: %s", hv_str_cstr(&w.certificate));
         }

@@ -134,18 +134,18 @@ static void add_row(struct job *j, size_t i, struct hv_str *out)
                 signed_percent(b, sizeof b, baseline_s / r->measured_s - 1));
     if (hv_known(r->measured_bytes) || r->oom) {
         hv_str_addf(out, " %9s %9s",
-                    r->oom ? "no room" : hv_fmt_bytes(mem, sizeof mem, r->measured_bytes),
+                    r->oom ? "OOM" : hv_fmt_bytes(mem, sizeof mem, r->measured_bytes),
                     hv_fmt_bytes(peak, sizeof peak, p->peak_bytes));
     }
     if (p->by == HV_BY_RELATIVE || p->by == HV_BY_GENERIC) {
         hv_str_adds(out, p->by == HV_BY_GENERIC ? "  generic fit" : "  fit of a relative");
     }
     if (r->recompute == HV_ROW_RECOMPUTE_UNKNOWN) {
-        hv_str_addf(out, "  recompute not stated, %s taken",
+        hv_str_addf(out, "  recompute not stated, %s assumed",
                     recompute_word(&j->arena, p->recompute));
     }
     if (r->oom && p->fits) {
-        hv_str_adds(out, "  called fitting");
+        hv_str_adds(out, "  predicted to fit");
     }
     if (p->failure != NULL) {
         hv_str_addf(out, "  %s", p->failure);
@@ -219,10 +219,10 @@ static void add_fits(const struct job *j, struct hv_str *out)
                     hv_fmt_percent(b, sizeof b, f->error_after), f->n_calls,
                     f->n_sources != 1     ? ""
                     : f->all.like == NULL ? "  one source only: predicted by the generic fit"
-                                          : "  one source only: predicted by the class it is like");
+                                          : "  one source only: predicted by a related class");
     }
-    hv_str_adds(out, "errors there are mean |log(predicted / measured)| over sources; every row "
-                     "above is predicted by a fit without its source\n");
+    hv_str_adds(out, "errors in this table are mean |log(predicted / measured)| over sources; "
+                     "every row above is predicted by a fit without its source\n");
 }
 
 static void add_summary(const struct job *j, struct hv_str *out)
@@ -235,13 +235,13 @@ static void add_summary(const struct job *j, struct hv_str *out)
                     j->rows.skipped[i].why);
     }
     hv_str_addf(out,
-                "\nmean of group MAPEs: dense 16 bits %s, dense fp8 %s, mixtures of experts %s\n"
-                "peak memory %s; %zu of %zu runs without room called fitting\n",
+                "\nmean of group MAPEs: dense 16 bits %s, dense fp8 %s, mixtures of experts "
+                "%s\npeak memory %s; %zu of %zu out-of-memory runs predicted to fit\n",
                 hv_fmt_percent(a, sizeof a, r->dense16), hv_fmt_percent(b, sizeof b, r->dense8),
                 hv_fmt_percent(c, sizeof c, r->moe), hv_fmt_percent(d, sizeof d, r->memory_mape),
                 r->n_oom_called_fitting, r->n_oom);
     if (j->fits != NULL) {
-        hv_str_addf(out, "of classes of devices that another source measured too: %s, %s, %s\n",
+        hv_str_addf(out, "only device classes with a second source: %s, %s, %s\n",
                     hv_fmt_percent(a, sizeof a, r->own_dense16),
                     hv_fmt_percent(b, sizeof b, r->own_dense8),
                     hv_fmt_percent(c, sizeof c, r->own_moe));

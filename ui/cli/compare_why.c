@@ -49,8 +49,8 @@ static void add_lead(const struct hv_objective *o, const struct hv_compare_side 
     const char *key = hv_eval_figure_key(o);
     double own = figure(a->simulated, key), other = figure(b->simulated, key);
     if (!hv_known(other) && hv_known(own)) {
-        hv_str_addf(out, "%s is first: what %s the plan of %s takes is not known.", a->strategy,
-                    cost ? "money" : "energy", b->strategy);
+        hv_str_addf(out, "%s ranks first: the %s of the plan of %s is unknown.", a->strategy,
+                    cost ? "cost" : "energy", b->strategy);
         return;
     }
     if (!hv_known(own)) {
@@ -68,11 +68,11 @@ static void add_lead(const struct hv_objective *o, const struct hv_compare_side 
     }
     const char *unit = cost ? " USD per million tokens" : energy ? " J" : "";
     if (fabs(own / other - 1) < SAME) {
-        hv_str_addf(out, "%s is first with %s%s, no more than %s.", a->strategy, x, unit,
+        hv_str_addf(out, "%s ranks first with %s%s, equal to %s.", a->strategy, x, unit,
                     b->strategy);
         return;
     }
-    hv_str_addf(out, "%s is first: %s%s against %s of %s, %s less.", a->strategy, x, unit, y,
+    hv_str_addf(out, "%s ranks first: %s%s, against %s of %s (%s less).", a->strategy, x, unit, y,
                 b->strategy, hv_fmt_percent(less, sizeof less, 1 - own / other));
 }
 
@@ -123,7 +123,7 @@ void hv_cli_compare_why(const struct hv_objective *o, const struct hv_compare_si
     double own = figure(first->simulated, "devices_used");
     double other = figure(second->simulated, "devices_used");
     if (own > 0 && other > 0 && own != other) {
-        hv_str_addf(out, " It uses %.0f devices, %s %.0f.", own, second->strategy, other);
+        hv_str_addf(out, " It uses %.0f devices; %s uses %.0f.", own, second->strategy, other);
     }
 }
 
@@ -136,14 +136,14 @@ static void add_over(const struct hv_objective *o, const struct hv_compare_side 
     double usd_per_h = figure(first->simulated, "usd_per_hour");
     const char *join = "";
     hv_str_addf(out,
-                "No plan is within the objective's limits; %s comes nearest: ", first->strategy);
+                "No plan is within the limits of the objective; %s is closest: ", first->strategy);
     if (hv_known(o->deadline_s) && own_s > o->deadline_s) {
-        hv_str_addf(out, "an iteration of %s where %s are allowed",
-                    hv_fmt_seconds(x, sizeof x, own_s), hv_fmt_seconds(y, sizeof y, o->deadline_s));
+        hv_str_addf(out, "iteration time %s, limit %s", hv_fmt_seconds(x, sizeof x, own_s),
+                    hv_fmt_seconds(y, sizeof y, o->deadline_s));
         join = ", ";
     }
     if (hv_known(o->max_usd_per_h) && !(usd_per_h <= o->max_usd_per_h)) {
-        hv_str_addf(out, "%s%s USD an hour where %s are allowed", join,
+        hv_str_addf(out, "%sprice %s USD per hour, limit %s", join,
                     hv_fmt_fixed(x, sizeof x, usd_per_h, 2),
                     hv_fmt_fixed(y, sizeof y, o->max_usd_per_h, 2));
     }
@@ -153,14 +153,14 @@ static void add_over(const struct hv_objective *o, const struct hv_compare_side 
 void hv_cli_compare_alone(const struct hv_objective *o, const struct hv_compare_side *first,
                           enum hv_compare_alone why, struct hv_str *out)
 {
-    static const char *const only[] = {
-        [HV_COMPARE_EXACT] = "plan that computes with the newest weights",
-        [HV_COMPARE_WITHIN] = "plan within the price and the deadline of the objective",
-        [HV_COMPARE_ONLY] = "plan"};
+    static const char *const only[] = {[HV_COMPARE_EXACT] = "exact plan (without stale weights)",
+                                       [HV_COMPARE_WITHIN] =
+                                           "plan within price and deadline of the objective",
+                                       [HV_COMPARE_ONLY] = "plan"};
     if (why == HV_COMPARE_OVER) {
         add_over(o, first, out);
     } else if (why != HV_COMPARE_NO_WORD) {
-        hv_str_addf(out, "%s is first: it is the only %s.", first->strategy, only[why]);
+        hv_str_addf(out, "%s ranks first: it is the only %s.", first->strategy, only[why]);
     }
 }
 
@@ -191,7 +191,7 @@ void hv_cli_compare_serving(const struct hv_objective *o, const struct hv_compar
     }
     (void)hv_fmt_fixed(x, sizeof x, own, cost ? 3 : 0);
     (void)hv_fmt_fixed(y, sizeof y, other, cost ? 3 : 0);
-    hv_str_addf(out, "%s is first of those that serve: %s %s against %s of %s, %s %s.",
+    hv_str_addf(out, "%s ranks first of the serving plans: %s %s, against %s of %s (%s %s).",
                 first->strategy, x, cost ? "USD per million tokens" : "tokens/s", y,
                 second->strategy,
                 hv_fmt_percent(by, sizeof by, cost ? 1 - own / other : own / other - 1),

@@ -40,8 +40,8 @@ static void on_signal(int signo)
 /** Only async-signal-safe calls. */
 static void on_alarm(int signo)
 {
-    static const char text[] = "hetviz: stopped inside one long call, which never looked "
-                               "at the clock; nothing to show\n";
+    static const char text[] =
+        "hetviz: stopped during a long operation that cannot be interrupted; no result\n";
     (void)signo;
     ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
     (void)n;

@@ -74,7 +74,7 @@ static void add_machine(const struct shown *s, struct hv_str *out)
         hv_str_addf(out, "  %s\n", p->note);
     }
     if (!s->report.complete) {
-        hv_str_adds(out, "  not complete: `hetviz profile` goes on from its journal\n");
+        hv_str_adds(out, "  incomplete: `hetviz profile` resumes it from its journal\n");
     }
 }
 
@@ -149,7 +149,7 @@ static void add_layers(const struct shown *s, struct hv_str *out)
     }
     hv_str_adds(
         out,
-        "\nlayers        hidden    ffn heads  kv sequence batch   measured  foreseen    off\n");
+        "\nlayers        hidden    ffn heads  kv sequence batch   measured predicted  error\n");
     for (size_t i = 0; i < s->report.n_layers; i++) {
         const struct hv_layer_check *c = &s->report.layers[i];
         const struct hv_layer_shape *l = &c->shape;

@@ -205,8 +205,8 @@ static void add_steady(const struct hv_steady *x, struct hv_str *out)
     if (x->micro_batches > 0) {
         hv_str_addf(out, "steady state %.6g per micro-batch", x->per_micro_batch_s);
         if (x->rank >= 0) {
-            hv_str_addf(out, ", paced by rank %d%s", x->rank,
-                        x->n_ranks > 1 ? " and what it waits for on others" : " alone");
+            hv_str_addf(out, ", limited by rank %d%s", x->rank,
+                        x->n_ranks > 1 ? " and by ranks it waits for" : " alone");
         }
         hv_str_addc(out, '\n');
     }
@@ -373,8 +373,9 @@ enum hv_status hv_schedule_show_told(struct hv_args *args, const struct hv_sched
         return hv_cli_print_json(told_json(t, idle), err);
     }
     struct hv_str out = {0};
-    hv_str_addf(&out, "%s: p = %d, m = %lld, v = %d; too many to lay out\n", t->name, t->ranks,
-                (long long)t->micro_batches, t->chunks);
+    hv_str_addf(&out,
+                "%s: p = %d, m = %lld, v = %d; too many micro-batches to simulate one by one\n",
+                t->name, t->ranks, (long long)t->micro_batches, t->chunks);
     hv_str_addf(&out,
                 "makespan %.15g (wall), longest span of a rank %.15g, idle %.3g%% of the wall "
                 "makespan\n%s from m = %d and %.6g per micro-batch\n",

@@ -76,7 +76,7 @@ void hv_cli_claim_note(const char *strategy, const json_t *plan, struct hv_str *
     if (words == NULL || !(said > 0) || !(is > 0) || fabs(is / said - 1) <= CLOSE_FRAC) {
         return;
     }
-    hv_str_addf(out, "%s claims %s, %s are simulated: its formula leaves out ", strategy,
+    hv_str_addf(out, "%s claims %s and the simulation gives %s: the formula leaves out ", strategy,
                 hv_fmt_seconds(a, sizeof a, said), hv_fmt_seconds(b, sizeof b, is));
     hv_text_clean(out, words, strlen(words));
     hv_str_addc(out, '\n');
@@ -87,23 +87,23 @@ void hv_cli_claim_note(const char *strategy, const json_t *plan, struct hv_str *
 void hv_cli_goodput_text(const struct hv_goodput *g, double tokens_per_s, struct hv_str *out)
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
-    hv_str_addf(out, "  tokens/s         %s (%s of what it does without)\n",
+    hv_str_addf(out, "  tokens/s         %s (%s of the rate without failures)\n",
                 hv_fmt_count(a, sizeof a, g->tokens_per_s),
                 hv_fmt_percent(b, sizeof b, g->tokens_per_s / tokens_per_s));
     hv_str_addf(out, "  USD per Mtoken   %s (spot prices of nodes that are preempted)\n",
                 hv_fmt_fixed(a, sizeof a, g->usd_per_mtoken, 3));
     if (!(g->failures_per_h > 0)) {
-        hv_str_addf(out, "  failures         none: no rate of its %zu nodes is above 0\n",
+        hv_str_addf(out, "  failures         none: the failure rates of all %zu nodes are 0\n",
                     g->n_nodes);
         return;
     }
-    hv_str_addf(out, "  a failure every  %s, of %zu nodes; each costs\n",
+    hv_str_addf(out, "  a failure every  %s on %zu nodes; each costs\n",
                 hv_fmt_seconds(a, sizeof a, 3600 / g->failures_per_h), g->n_nodes);
     hv_str_addf(out, "    detection        %s\n", hv_fmt_seconds(a, sizeof a, g->detect_s));
     hv_str_addf(out, "    rollback         %s\n", hv_fmt_seconds(a, sizeof a, g->rollback_s));
     hv_str_addf(out, "    reinstantiation  %s%s\n", hv_fmt_seconds(a, sizeof a, g->restore_s),
                 g->from == HV_RECOVER_PEERS
-                    ? ", when a node goes and when it is back; states come from peers"
+                    ? ", once per loss and once per return of a node; states come from peers"
                     : "");
     if (g->from == HV_RECOVER_CHECKPOINT) {
         hv_str_addf(out, "  checkpoints      %s in %s",
@@ -111,7 +111,7 @@ void hv_cli_goodput_text(const struct hv_goodput *g, double tokens_per_s, struct
                     hv_fmt_seconds(b, sizeof b, g->write_s));
         hv_str_addf(out, " every %s", hv_fmt_seconds(a, sizeof a, g->interval_s));
         if (g->interval_s != g->best_interval_s) {
-            hv_str_addf(out, "; best every %s", hv_fmt_seconds(c, sizeof c, g->best_interval_s));
+            hv_str_addf(out, "; optimal every %s", hv_fmt_seconds(c, sizeof c, g->best_interval_s));
         }
         hv_str_adds(out, "\n");
     } else {
@@ -328,7 +328,7 @@ static void add_breakdown(const struct hv_metrics *m, struct hv_str *out)
 {
     char s[HV_FMT_CAP], p[HV_FMT_CAP];
     const double rounding_frac = 1e-9; /* what sums of doubles leave is no loss */
-    hv_str_adds(out, "\nwhere the time goes (average device)\n");
+    hv_str_adds(out, "\nparts of the iteration time (mean over devices)\n");
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         if (m->breakdown_s[i] > rounding_frac * m->iteration_s) {
             hv_str_addf(out, "  %-10s %10s %7s  %s\n", hv_breakdown_name((enum hv_breakdown)i),
@@ -344,25 +344,25 @@ static void add_queue(const struct hv_serving *s, struct hv_str *out)
 {
     const struct hv_request_figures *q = &s->queue;
     char a[HV_FMT_CAP], b[HV_FMT_CAP];
-    hv_str_addf(out, "arrivals       %s requests/s, %s of what it serves (Poisson, estimated)\n",
+    hv_str_addf(out, "arrivals       %s requests/s, %s of the capacity (Poisson, estimated)\n",
                 hv_fmt_fixed(a, sizeof a, s->arrivals_per_s, 3),
                 hv_fmt_percent(b, sizeof b, q->load_frac));
     if (q->n == 0) {
-        hv_str_adds(out, "  wait         grows without end: they come faster than they go\n");
+        hv_str_adds(out, "  wait         unbounded: requests arrive faster than they are served\n");
         return;
     }
-    hv_str_addf(out, "  wait         %s in the mean, %s by formula, for one of %.0f slots\n",
+    hv_str_addf(out, "  wait         mean %s, %s by the queueing formula, for one of %.0f slots\n",
                 hv_fmt_seconds(a, sizeof a, q->mean_wait_s),
                 hv_fmt_seconds(b, sizeof b, q->formula_wait_s), s->slots);
     if (q->no_room_frac > 0) {
-        hv_str_addf(out, "  full caches  hold back %s of them, %s of the mean wait\n",
+        hv_str_addf(out, "  full caches  delay %s of the requests, %s of the mean wait\n",
                     hv_fmt_percent(a, sizeof a, q->no_room_frac),
                     hv_fmt_seconds(b, sizeof b, q->room_wait_s));
     }
-    hv_str_addf(out, "  first token  %s for half of them, %s for 99%%\n",
+    hv_str_addf(out, "  first token  median %s, 99th percentile %s\n",
                 hv_fmt_seconds(a, sizeof a, q->first_p50_s),
                 hv_fmt_seconds(b, sizeof b, q->first_p99_s));
-    hv_str_addf(out, "  request      %s for half of them, %s for 99%%\n",
+    hv_str_addf(out, "  request      median %s, 99th percentile %s\n",
                 hv_fmt_seconds(a, sizeof a, q->whole_p50_s),
                 hv_fmt_seconds(b, sizeof b, q->whole_p99_s));
 }
@@ -431,8 +431,8 @@ static void add_jobs(const struct hv_verdict *v, struct hv_str *out)
     }
     hv_str_addf(out, "\ntokens/s       %s, %s\n",
                 hv_fmt_count(a, sizeof a, v->metrics.tokens_per_s),
-                hv_known(j->makespan_s) ? "mean until the last job has ended"
-                                        : "of all jobs that run without end");
+                hv_known(j->makespan_s) ? "mean over the makespan"
+                                        : "sum of all jobs, which run indefinitely");
     hv_str_addf(out, "USD per hour   %s\n", hv_fmt_fixed(a, sizeof a, v->metrics.usd_per_h, 2));
     hv_str_addf(out, "USD per Mtoken %s\n",
                 hv_fmt_fixed(a, sizeof a, v->metrics.usd_per_mtoken, 3));

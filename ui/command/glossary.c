@@ -11,113 +11,101 @@
 /* Alphabetical; a test holds the order. */
 static const struct hv_term terms[] = {
     {"approximated", NULL,
-     "A knob of the plan that the simulator prices by volume only, or not at all. Each verdict "
-     "names "
-     "the knobs of its plan that are approximated."},
+     "A property of the plan that the simulator prices by data volume only, or not at all. `hetviz "
+     "eval` lists the approximated properties of a plan."},
     {"bound", "lower bound",
-     "No plan for this cluster, model and job can have a shorter iteration than the bound. It "
-     "counts "
-     "arithmetic at the best measured rates, the communication and the memory that no plan avoids, "
-     "and "
-     "the time to fill and drain a pipeline. `hetviz bound` prints it with its parts."},
+     "An iteration time that no plan for this cluster, model and job can beat. It counts the "
+     "arithmetic at the best measured rates, the communication and memory that every plan needs, "
+     "and the time to fill and drain a pipeline. `hetviz bound` prints it with its parts."},
     {"bubble", "pipeline bubble",
-     "Share of the used devices' time in which they compute nothing and communicate nothing "
-     "because "
-     "they wait for another stage or for a slower replica."},
+     "The share of time in which the used devices are idle because they wait for another stage or "
+     "for a slower replica, without computing or communicating."},
     {"claimed", NULL,
-     "What the published system's own formula predicts for its plan. It stands beside the "
-     "simulated "
-     "figure and never replaces it; `leaves out` names what the formula does not count."},
+     "The figure that the formula of the published system predicts for its plan. Tables show it "
+     "beside the simulated figure and never instead of it; `leaves out` lists what the formula "
+     "does not count."},
     {"context parallel", "cp",
-     "One sequence is cut into parts along its length, each on another device; attention exchanges "
-     "keys and values or heads."},
+     "Each sequence is split along its length over several devices. Attention exchanges keys and "
+     "values, or heads, between them."},
     {"critical path", NULL,
-     "The chain of operations, each waiting for the one before, whose durations add up to the "
-     "iteration "
-     "time. Making any other operation faster does not make the iteration shorter."},
+     "The chain of dependent operations whose durations add up to the iteration time. A faster "
+     "operation outside of this chain does not shorten the iteration."},
     {"data parallel", "dp",
-     "Several devices or pipelines hold the same layers and share the batch; their gradients are "
-     "summed in every iteration."},
+     "Several devices or pipelines hold the same layers and each processes a part of the batch. "
+     "Their gradients are summed in every iteration (all-reduce)."},
     {"exact", NULL,
-     "The plan computes the same weights as training on one device would: every gradient of the "
-     "global "
-     "batch is used once, with current weights, and no token is dropped. Plans that are not exact "
-     "are "
-     "ranked behind those that are."},
+     "An exact plan computes the same weights as training on one device: every gradient of the "
+     "global batch is used once, with current weights, and no token is dropped. Plans that are not "
+     "exact rank behind exact plans."},
     {"expert parallel", "ep",
-     "The experts of a mixture-of-experts layer are spread over devices; tokens travel to their "
-     "experts "
-     "and back by two all-to-all exchanges."},
+     "The experts of a mixture-of-experts layer are spread over devices. Two all-to-all operations "
+     "send the tokens to their experts and back."},
     {"exposed", NULL,
-     "Time of a transfer that no computation hides: the device waits for it. Breakdowns count "
-     "exposed "
-     "time only, so that their parts add up to the iteration."},
+     "Exposed communication is the part of the communication time that does not overlap with "
+     "computation, so that the device waits. Breakdowns count exposed time only; their parts add "
+     "up to the iteration time."},
     {"gap", "optimality gap",
-     "How much longer the plan takes than the bound: iteration / bound - 1. A gap of 4 % says that "
-     "the "
-     "plan takes at most 4 % longer than the best plan there is, which lies somewhere between the "
-     "bound "
-     "and this plan."},
-    {"global batch", NULL, "Sequences whose gradients make one update of the weights."},
+     "The distance between the iteration time of a plan and the lower bound: iteration time / "
+     "bound - 1. A gap of 4 % means that the plan takes at most 4 % longer than the best possible "
+     "plan, because the best plan cannot be faster than the bound."},
+    {"global batch", NULL,
+     "The sequences whose gradients are combined into one update of the weights."},
     {"iteration", "step, s/iter",
-     "One update of the weights: all micro-batches forward and backward, gradient communication "
-     "and "
-     "the optimizer. Its time is the last end of any operation on any device."},
+     "One update of the weights: the forward and backward passes of all micro-batches, gradient "
+     "communication and the optimizer step. The iteration time ends with the last operation on any "
+     "device."},
     {"layout", NULL,
-     "A plan in short: schedule tp/pp/dp. `zb-h2 1/16/1-2` is the schedule zb-h2 with "
-     "tensor-parallel "
-     "degree 1, 16 pipeline stages and a data-parallel degree of 1 on some stages and 2 on others; "
-     "a "
-     "range says that stages or replicas differ."},
+     "The short form of a plan: schedule tp/pp/dp. `zb-h2 1/16/1-2` is the schedule zb-h2 with "
+     "tensor-parallel degree 1, 16 pipeline stages and a data-parallel degree of 1 in some stages "
+     "and 2 in others. A range means that stages or replicas differ."},
     {"MFU", "model FLOP/s utilization",
-     "The arithmetic that the model needs, without recomputation, divided by what all used devices "
-     "could "
-     "do at their peak rates in the iteration time."},
-    {"micro-batch", NULL, "Sequences that enter a pipeline together."},
+     "The arithmetic that the model needs, without recomputation, divided by the arithmetic that "
+     "the used devices could do at their peak rates in the iteration time."},
+    {"micro-batch", NULL,
+     "The sequences that pass through a pipeline together. The batch of a replica is split into "
+     "micro-batches."},
     {"pipeline parallel", "pp",
-     "The layers are cut into consecutive stages on different devices; micro-batches pass through "
-     "them one after the other."},
+     "The layers are split into consecutive stages on different devices. Micro-batches pass "
+     "through the stages one after the other."},
     {"plan", NULL,
-     "Which devices form which stages, how many layers and samples each gets, degrees, schedule, "
-     "recomputation, sharding and communication: all that the simulator judges."},
+     "A complete description of how a job runs on a cluster: the devices and layers of each stage, "
+     "the batch of each replica, parallel degrees, schedule, recomputation, sharding and "
+     "communication. The simulator computes its time and memory."},
     {"proven", NULL,
-     "The optimizer's answer was checked without trusting the solver that found it: by "
-     "enumeration, by a "
+     "The optimum was verified independently of the solver that found it: by enumeration, by a "
      "dual certificate or by an exact algorithm."},
     {"recompute", "activation checkpointing",
-     "Activations are dropped after the forward pass and computed again before the backward pass: "
-     "less "
-     "memory for more arithmetic."},
+     "Activations are discarded after the forward pass and computed again before the backward "
+     "pass. This needs less memory and more arithmetic."},
     {"replica", NULL,
-     "One complete copy of the model as a pipeline of its own, with its own micro-batches. "
-     "Replicas of a "
-     "plan may be unlike each other."},
+     "One complete copy of the model: a pipeline with its own devices and micro-batches. The "
+     "replicas of a plan may differ from each other."},
     {"schedule", NULL,
      "The order in which each stage runs the forward and backward passes of its micro-batches, "
      "such as "
      "1f1b or zb-h1. `hetviz help schedules` lists them."},
     {"sequence parallel", NULL,
-     "Norms and dropout between tensor-parallel parts are cut along the sequence, so that no "
-     "device keeps "
-     "them whole."},
+     "Norms and dropout between tensor-parallel operators are split along the sequence, so that "
+     "each device stores only a part of their activations."},
     {"simulated", NULL,
-     "What the simulator here computes for a plan. Every plan, whoever made it, is judged by the "
-     "same "
-     "simulator, so simulated figures can be compared."},
-    {"stage", "pipeline stage", "Consecutive layers of the model and the devices that hold them."},
+     "The figure that the simulator of hetviz computes for a plan. All plans are simulated in the "
+     "same way, so simulated figures of different strategies can be compared."},
+    {"stage", "pipeline stage",
+     "Consecutive layers of the model together with the devices that hold them."},
     {"stale", "not exact",
-     "The plan uses gradients of older weights, as asynchronous pipelines and parameter servers "
-     "do. Its "
-     "iteration time is the steady time for one global batch."},
+     "A stale plan uses gradients that were computed with older weights, as in asynchronous "
+     "pipelines and with parameter servers. Its iteration time is the steady-state time for one "
+     "global batch."},
     {"tensor parallel", "tp",
-     "Each matrix of a layer is cut over several devices, which exchange partial results inside of "
-     "every layer."},
+     "Each matrix of a layer is split over several devices, which exchange partial results inside "
+     "of every layer."},
     {"virtual chunk", "chunk",
-     "One of several groups of layers that the same device holds in an interleaved schedule."},
+     "One of several groups of layers that a device holds in an interleaved schedule. A pipeline "
+     "with v virtual chunks per rank passes each device v times."},
     {"ZeRO", "sharding of states, FSDP",
-     "Data-parallel devices keep only a part each of the optimizer states (stage 1), also of the "
-     "gradients "
-     "(stage 2), also of the weights (stage 3), and gather what they need."},
+     "Each data-parallel device stores only a part of the optimizer states (stage 1), also of the "
+     "gradients (stage 2) and also of the weights (stage 3). The devices gather the missing parts "
+     "when they need them."},
 };
 
 const struct hv_term *hv_glossary(size_t *n)

@@ -108,9 +108,9 @@ void hv_command_list(struct hv_str *out)
     const struct hv_command *rows = hv_commands(&n);
 
     hv_str_adds(out,
-                "hetviz: plans for training large models on unequal devices, side by side\n\n"
-                "  hetviz [WORKSPACE]       the terminal front end; without one, a sample\n"
-                "  hetviz COMMAND [ARGS]    one of these; `hetviz help COMMAND` explains it\n\n");
+                "hetviz compares plans for training large models on unequal devices\n\n  hetviz "
+                "[WORKSPACE]       open the terminal front end (default: a sample)\n  hetviz "
+                "COMMAND [ARGS]    run a command; `hetviz help COMMAND` explains it\n\n");
     for (size_t i = 0; i < n; i++) {
         if (!rows[i].hidden) {
             hv_str_addf(out, "  %-12s %s\n", rows[i].name, rows[i].summary);
@@ -215,9 +215,9 @@ void hv_command_man(struct hv_str *out)
     add_roff_options(out, front, n);
     hv_str_adds(out, ".SH OPTIONS OF EVERY COMMAND\n");
     add_roff_options(out, global, n_global);
-    hv_str_adds(out,
-                ".SH EXIT STATUS\n0 done; 1 the answer is no; 2 wrong usage; 3 bad input; 4 cut "
-                "short; 5 plugin error; 70 internal error.\n");
+    hv_str_adds(out, ".SH EXIT STATUS\n0: success; 1: no feasible plan, a violation or a failed "
+                     "test; 2: wrong usage; 3: invalid input; 4: ended early by a signal or by "
+                     "--time-limit; 5: error in a plugin; 70: internal error.\n");
 }
 
 static void add_words(struct hv_str *out, const struct hv_command *c)

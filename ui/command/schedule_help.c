@@ -48,8 +48,8 @@ void hv_schedule_list(struct hv_str *out, const struct hv_plugins *lua)
             hv_str_addf(out, "%-18s %s (Lua)\n", p->id, p->summary != NULL ? p->summary : p->title);
         }
     }
-    hv_str_adds(out, "\n`hetviz help schedules NAME` says more of one; plugins with order(p) add "
-                     "their own.\n");
+    hv_str_adds(out, "\n`hetviz help schedules NAME` describes one; plugins with order(p) add "
+                     "further schedules.\n");
 }
 
 /** What the flags of a row mean for its user. */
@@ -59,15 +59,15 @@ static void add_flags(struct hv_str *out, const struct hv_schedule_row *s)
         unsigned flag;
         const char *text;
     } meanings[] = {
-        {HV_SCHEDULE_ASYNC, "does not flush, so weights are stale"},
+        {HV_SCHEDULE_ASYNC, "has no pipeline flush, so weights are stale"},
         {HV_SCHEDULE_SPLIT, "splits backwards into input and weight gradients"},
         {HV_SCHEDULE_TWO_WAY, "keeps several copies of the weights"},
         {HV_SCHEDULE_SLICES, "cuts sequences into token slices"},
-        {HV_SCHEDULE_BY_COST, "decides by times (--plan-times, --scale, --hops)"},
-        {HV_SCHEDULE_BY_MEMORY, "keeps to limits of every rank (--limits, in_flight in a plan)"},
+        {HV_SCHEDULE_BY_COST, "chooses the order from given times (--plan-times, --scale, --hops)"},
+        {HV_SCHEDULE_BY_MEMORY, "respects a memory limit per rank (--limits, in_flight in a plan)"},
     };
     if (s->flags & HV_SCHEDULE_CHUNKS) {
-        hv_str_addf(out, "chunks  %s, %d where none are given (-v)\n",
+        hv_str_addf(out, "chunks  %s, default %d (-v)\n",
                     s->flags & HV_SCHEDULE_NEEDS_CHUNKS ? "2 or more" : "1 or more", s->chunks);
     } else {
         hv_str_addf(out, "chunks  %d\n", s->chunks);
@@ -102,7 +102,7 @@ static void help_of_plugin(struct hv_str *out, const struct hv_plugin *p)
     hv_str_addf(out, "%s: %s\n\nsource  %s\nfile    %s\n", p->id,
                 p->summary != NULL ? p->summary : p->title,
                 p->reference != NULL ? p->reference : "not given", p->name);
-    hv_str_adds(out, "chunks  1 where none are given (-v)\n");
+    hv_str_adds(out, "chunks  default 1 (-v)\n");
     hv_str_adds(out, p->n_options > 0 ? "\noptions\n" : "\nno options\n");
     for (size_t i = 0; i < p->n_options; i++) {
         const struct hv_option_row *o = &p->options[i];

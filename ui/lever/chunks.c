@@ -101,16 +101,15 @@ static enum hv_status cut(struct hv__trial *t, const struct hv_schedule_row *row
         return HV_OK;
     }
     if (now == 0) {
-        return hv_err_set(
-            t->err, HV_ENO,
-            "%s wants %d chunks per rank, and the stages of this "
-            "plan cannot be cut again (half blocks, operators or their own recompute)",
-            row->name, v);
+        return hv_err_set(t->err, HV_ENO,
+                          "%s needs %d virtual chunks per rank, but the stages of this plan cannot "
+                          "be split (half blocks, operators or recompute per stage)",
+                          row->name, v);
     }
     if (v > most) {
         return hv_err_set(t->err, HV_ENO,
-                          "%s wants %d chunks per rank, a rank holds only %d blocks", row->name, v,
-                          most);
+                          "%s needs %d virtual chunks per rank, but a rank holds only %d blocks",
+                          row->name, v, most);
     }
     for (size_t i = 0; i < t->base->n_replicas; i++) {
         cut_replica(t, i, row, v);

@@ -17,28 +17,28 @@ const char *hv_lever_deed_name(enum hv_lever_deed d);
 /** Levers: constant, unit behind the value, deed, what it does. `i` and `j` are its place: group, kind or
  * link i; LAYERS: the first block of stage j of replica entry i. */
 #define HV_LEVER_MAP(X)                                                                                       \
-    X(BATCH,     "",         CHANGE, "sequences per iteration; every replica gets more or fewer micro-batches") \
-    X(MICRO,     "",         CHANGE, "sequences per micro-batch; their number follows")                         \
+    X(BATCH,     "",         CHANGE, "sequences per iteration; changes the number of micro-batches") \
+    X(MICRO,     "",         CHANGE, "sequences per micro-batch; the number of micro-batches follows")                         \
     X(SEQUENCE,  "tokens",   CHANGE, "tokens per sequence")                                                     \
-    X(SCHEDULE,  "",         CHANGE, "order of the pipeline's operations")                                      \
-    X(CHUNKS,    "",         CHANGE, "model chunks per pipeline rank; its blocks are dealt as the schedule wants") \
-    X(RECOMPUTE, "",         CHANGE, "what every stage computes again in the backward pass")                    \
-    X(ZERO,      "",         CHANGE, "sharding of states over the data-parallel ranks of every stage")          \
-    X(LAYERS,    "",         MOVE,   "blocks before the border of these two stages: moves layers from one to the other") \
-    X(NODES,     "nodes",    BUY,    "nodes of this group; the plan itself uses what it used before")              \
-    X(FAILED,    "",         SUFFER, "a node the plan has to do without: ranks or replicas on it are left out") \
-    X(SLOW,      "x",        SUFFER, "how many times slower the devices of this group compute")                    \
-    X(NIC,       "GB/s",     BUY,    "all network cards of a node of this group together, one direction")          \
-    X(INTRA,     "GB/s",     BUY,    "link of a device inside a node of this group, one direction")                \
-    X(NETWORK,   "GB/s",     BUY,    "network between nodes, one direction")                                    \
-    X(LINK,      "GB/s",     BUY,    "this link of the network, one direction")                                 \
-    X(FLOPS,     "TFLOP/s",  BUY,    "dense peak of this kind of device in the job's precision; the others follow") \
+    X(SCHEDULE,  "",         CHANGE, "order of the operations in the pipeline")                                      \
+    X(CHUNKS,    "",         CHANGE, "virtual chunks per pipeline rank; the schedule determines their blocks") \
+    X(RECOMPUTE, "",         CHANGE, "recomputation of activations in every stage")                    \
+    X(ZERO,      "",         CHANGE, "sharding of states over the data-parallel ranks of each stage (ZeRO)")          \
+    X(LAYERS,    "",         MOVE,   "number of blocks before the border of these two stages; moves layers between them") \
+    X(NODES,     "nodes",    BUY,    "number of nodes of this group; the plan keeps using the same nodes")              \
+    X(FAILED,    "",         SUFFER, "a failed node; the plan drops the ranks or replicas on it") \
+    X(SLOW,      "x",        SUFFER, "slowdown of the devices of this group (straggler)")                    \
+    X(NIC,       "GB/s",     BUY,    "bandwidth of all NICs of a node of this group together, one direction")          \
+    X(INTRA,     "GB/s",     BUY,    "bandwidth of the link of a device inside a node of this group, one direction")                \
+    X(NETWORK,   "GB/s",     BUY,    "bandwidth of the network between nodes, one direction")                                    \
+    X(LINK,      "GB/s",     BUY,    "bandwidth of this link of the network, one direction")                                 \
+    X(FLOPS,     "TFLOP/s",  BUY,    "dense peak rate of this kind of device in the precision of the job; other precisions scale with it") \
     X(HBM,       "GB/s",     BUY,    "memory bandwidth of this kind of device")                                 \
-    X(MEMORY,    "GiB",      BUY,    "memory of this kind of device")                                           \
+    X(MEMORY,    "GiB",      BUY,    "memory capacity of this kind of device")                                           \
     X(PRICE,     "USD/h",    BUY,    "price of a node of this group")                                           \
-    X(PREEMPTED, "/h",       SUFFER, "how often a node of this group is taken away, each")                      \
-    X(INTERVAL,  "",         CHANGE, "work between two checkpoints; the best one follows the failures")         \
-    X(RESTART,   "s",        CHANGE, "start of all processes after a failure; regroup: new communicators among those that go on")
+    X(PREEMPTED, "/h",       SUFFER, "preemptions per hour of each node of this group")                      \
+    X(INTERVAL,  "",         CHANGE, "interval between two checkpoints; the optimal interval depends on the failure rate")         \
+    X(RESTART,   "s",        CHANGE, "time to restart all processes after a failure; regroup: time to rebuild the communicators of surviving processes")
 /* clang-format on */
 enum hv_lever_kind {
 #define X(c, unit, deed, help) HV_LEVER_##c,

@@ -18,7 +18,7 @@ enum hv_status hv_levers_set_layers(const struct hv_levers *l, const struct hv_b
         first += layers[j - 1];
         const struct hv_lever *x = hv_levers_find(l, HV_LEVER_LAYERS, b->replica, j);
         if (x == NULL) {
-            return hv_err_set(err, HV_ENO, "layers cannot be moved freely between these stages");
+            return hv_err_set(err, HV_ENO, "layers cannot be moved between these stages");
         }
         values[x - l->items] = first;
     }
@@ -52,7 +52,7 @@ static enum hv_status share(const struct hv_levers *l, const struct hv_trial *t,
         hv_eval_balance(v, hv_trial_plan(t), hv_eval_slowest_entry(v), &arena, &b, err);
     int *whole = st == HV_OK ? hv_arena_new(&arena, int, b.n) : NULL;
     if (st == HV_OK && !hv_balance_whole(&b, SIZE_MAX, whole)) {
-        st = hv_err_set(err, HV_ENO, "the layers do not fit, however they are shared out");
+        st = hv_err_set(err, HV_ENO, "the layers do not fit into memory in any distribution");
     }
     if (st == HV_OK) {
         add_numbers(&b, whole, out);

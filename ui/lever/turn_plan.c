@@ -241,13 +241,11 @@ static enum hv_status lose_node(struct hv__trial *t, uint32_t node)
         n_left += copies[i] > 0;
     }
     const struct hv_node_group *g = hv_cluster_group_of_node(p->cluster, node);
-    enum hv_status st =
-        n_left > 0
-            ? share_batch(t, copies)
-            : hv_err_set(t->err, HV_ENO,
-                         "the plan cannot do without %s[%u]: every replica has a stage whose "
-                         "ranks all lie on it",
-                         g->name, node - g->first_node);
+    enum hv_status st = n_left > 0 ? share_batch(t, copies)
+                                   : hv_err_set(t->err, HV_ENO,
+                                                "the plan cannot lose %s[%u]: every replica has a "
+                                                "stage with all its ranks on this node",
+                                                g->name, node - g->first_node);
     free(copies);
     return st;
 }

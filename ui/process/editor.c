@@ -107,9 +107,10 @@ enum hv_status hv_editor_call(const char *command, const char *path, struct hv_e
         return hv_err_set(err, HV_EIO, "cannot start the editor \"%s\": %s", command, strerror(rc));
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND) {
-        return hv_err_set(err, HV_EIO,
-                          "there is no editor \"%s\"; set VISUAL or EDITOR to one that is there",
-                          command);
+        return hv_err_set(
+            err, HV_EIO,
+            "the editor \"%s\" does not exist; set VISUAL or EDITOR to an editor that is installed",
+            command);
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         return hv_err_set(err, HV_EIO, "the editor \"%s\" ended with an error", command);

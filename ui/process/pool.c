@@ -173,7 +173,7 @@ bool hv_pool_cancel(struct hv_pool *p, uint32_t id)
             memmove(&p->queue.items[i], &p->queue.items[i + 1],
                     (p->queue.n - i - 1) * sizeof p->queue.items[0]);
             p->queue.n--;
-            tell_unstarted(p, id, HV_POOL_CANCELLED, "cancelled before it was started");
+            tell_unstarted(p, id, HV_POOL_CANCELLED, "cancelled before the start");
             return true;
         }
     }

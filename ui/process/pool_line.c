@@ -95,12 +95,12 @@ static void take_line(struct hv_pool *p, struct hv__worker *w, const char *line,
     }
     struct hv_json json = {0};
     if (hv_json_parse(&json, line, n, "worker", NULL) != HV_OK) {
-        distrust(w, "a line that is no JSON value", line, n);
+        distrust(w, "a line that is not a JSON value", line, n);
         return;
     }
     const char *name = json_string_value(json_object_get(json.root, "event"));
     if (name == NULL) {
-        distrust(w, "a line that is no event", line, n);
+        distrust(w, "a line that is not an event", line, n);
     } else {
         report(p, w, json.root, name);
     }

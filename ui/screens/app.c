@@ -44,7 +44,7 @@ static unsigned finish_command(struct hv_app *app, const struct hv_prompt_outcom
     case HV_TODO_QUIT:
         if (!o->force && hv_session_dirty(hv_ui_session(hv_app_model(app)))) {
             hv_app_message(app, HV_MSG_WARNING,
-                           "unsaved changes: `:write` saves them, `:quit !` leaves without");
+                           "unsaved changes: `:write` saves them, `:quit !` discards them");
             return HV_APP_REDRAW;
         }
         return HV_APP_QUIT;
@@ -137,7 +137,7 @@ static unsigned common_action(void *model, struct hv_app *app, enum hv_action a)
     if (a == HV_ACT_STOP) {
         size_t n = hv_session_cancel_all(s) + hv_session_lua_stop(s);
         if (n > 0) {
-            hv_app_message(app, HV_MSG_INFO, "%zu cancelled; the best plans so far are kept", n);
+            hv_app_message(app, HV_MSG_INFO, "%zu cancelled; their best plans are kept", n);
         } else {
             hv_app_message(app, HV_MSG_INFO, "nothing is running");
         }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "ui/command/command.h"
-#include "ui/session/prompt/prompt.h"
 #include "ui/screens/screens.h"
+#include "ui/session/prompt/prompt.h"
 
 static void set_ascii(struct hv_app *app, bool on)
 {
@@ -14,11 +14,11 @@ static void set_ascii(struct hv_app *app, bool on)
 
 static void set_mouse(struct hv_app *app, bool on)
 {
-    hv_app_message(app, HV_MSG_INFO, "%s",
-                   !hv_app_set_mouse(app, on) ? "there is no mouse here"
-                   : on
-                       ? "the mouse is ours: click, drag, wheel; :set nomouse gives it back"
-                       : "the mouse is the terminal's: it selects text; :set mouse takes it again");
+    hv_app_message(
+        app, HV_MSG_INFO, "%s",
+        !hv_app_set_mouse(app, on) ? "this terminal has no mouse"
+        : on ? "hetviz uses the mouse: click, drag, wheel; :set nomouse releases it"
+             : "the terminal uses the mouse and can select text; :set mouse reverts this");
 }
 
 static void set_theme(struct hv_app *app, const char *name)
@@ -28,7 +28,7 @@ static void set_theme(struct hv_app *app, const char *name)
         hv_ui_error(app, &err);
         return;
     }
-    hv_app_message(app, HV_MSG_INFO, "theme %s; --theme or HETVIZ_THEME keeps it", name);
+    hv_app_message(app, HV_MSG_INFO, "theme %s; set --theme or HETVIZ_THEME to keep it", name);
 }
 
 /** What `set WORD` switches. */
@@ -69,8 +69,7 @@ static enum hv_action find_action(const char *view, const char *name)
 }
 
 /** `bind VIEW KEY ACTION`, as a line of the keys file; for this session. */
-static const char bind_usage[] =
-    "VIEW KEY ACTION  give a key another action until the program ends";
+static const char bind_usage[] = "VIEW KEY ACTION  bind a key to an action until the program ends";
 
 static void bind_key(struct hv_app *app, const char *line)
 {
@@ -82,8 +81,7 @@ static void bind_key(struct hv_app *app, const char *line)
     }
     hv_app_keys_changed(app);
     hv_app_message(app, HV_MSG_INFO,
-                   "bound; the same line in the file `keys` of hetviz's "
-                   "configuration keeps it");
+                   "key bound; add the line to the file `keys` of the configuration to keep it");
 }
 
 bool hv_ui_command(struct hv_app *app, const char *line)
@@ -114,7 +112,7 @@ bool hv_ui_command(struct hv_app *app, const char *line)
         return false;
     }
     if (!hv_app_do(app, a)) {
-        hv_app_message(app, HV_MSG_INFO, "%s has nothing to do here", name);
+        hv_app_message(app, HV_MSG_INFO, "%s has no effect on this screen", name);
     } else if (rest[0] != '\0' && hv_app_question(app, NULL) != NULL) {
         hv_app_reply(app, rest);
     }

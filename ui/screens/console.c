@@ -22,10 +22,10 @@ static const struct hv_column columns[COLUMN_N] = {
     {.title = "TEXT", .min = 10, .flex = 1},
 };
 static const struct hv_table_look look = {
-    .columns = columns, .n_columns = COLUMN_N, .focused = true, .empty = "nothing was said yet"};
+    .columns = columns, .n_columns = COLUMN_N, .focused = true, .empty = "no log messages yet"};
 /** On narrow screens the marks alone tell the level. */
 static const struct hv_table_look narrow_look = {
-    .columns = columns + COLUMN_TEXT, .n_columns = 1, .focused = true, .empty = "nothing yet"};
+    .columns = columns + COLUMN_TEXT, .n_columns = 1, .focused = true, .empty = "no lines yet"};
 #define NARROW 60
 
 /** What is kept of the log: refreshed also while drawing. */
@@ -208,9 +208,9 @@ static void console_status(const void *state, const void *model, struct hv_str *
     const char *file = hv_session_recording(hv_ui_session(model));
     hv_str_addf(out, "%zu lines shown", st->lines->shown.n);
     if (at != NULL && at->command) {
-        hv_str_adds(out, " | Enter takes the command to the : line");
+        hv_str_adds(out, " | Enter copies the command to the : line");
     }
-    hv_str_addf(out, " | %s%s", file != NULL ? "recording to " : "R records what you do",
+    hv_str_addf(out, " | %s%s", file != NULL ? "recording to " : "R records your changes",
                 file != NULL ? file : "");
 }
 
@@ -227,8 +227,8 @@ static unsigned answer_record(void *ctx, struct hv_app *app, const char *path)
     if (hv_session_record(s, path, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
-        hv_app_message(app, HV_MSG_INFO, "recording to %s; R ends it, hetviz --script %s replays",
-                       path, path);
+        hv_app_message(app, HV_MSG_INFO,
+                       "recording to %s; R ends it, hetviz --script %s replays it", path, path);
     }
     return HV_APP_REDRAW;
 }
@@ -237,7 +237,7 @@ static void record(struct hv_app *app, struct hv_session *s)
 {
     const char *file = hv_session_recording(s);
     if (file == NULL) {
-        hv_app_ask(app, "record what you do to: ", "hetviz.script", answer_record, NULL);
+        hv_app_ask(app, "record your changes in: ", "hetviz.script", answer_record, NULL);
         return;
     }
     hv_app_message(app, HV_MSG_INFO, "recorded in %s; hetviz --script %s replays it", file, file);
@@ -374,11 +374,10 @@ const struct hv_view_ops hv_screen_console = {
     .tab = 8,
     .state_size = sizeof(struct console),
     .keybar = keybar,
-    .help = "Lua runs on a copy of the workspace: ctx and hv as plugins have them, and "
-            "`workspace`, whose "
-            "changes come back as steps that u takes back. Every change is a line marked v: Enter "
-            "takes it to the : line. The last line is "
-            "followed until the cursor leaves it. :record FILE writes the changes as a script.",
+    .help = "Lua runs on a copy of the workspace, with ctx and hv as in plugins. Changes of the "
+            "table `workspace` become edits that u undoes. A line marked v is a change: Enter "
+            "copies it to the : line. The cursor follows the last line until you move it. :record "
+            "FILE writes the changes as a script.",
     .open = console_open,
     .close = console_close,
     .draw = console_draw,

@@ -62,7 +62,7 @@ static void add_parts(struct lines *l, const struct hv_import *im, int w)
 static void add_group(struct lines *l, const struct hv_import *im, enum hv_import_level level,
                       int w)
 {
-    static const char *const heads[HV_IMPORT_LEVEL_N] = {"Understood", "Guessed: look at these",
+    static const char *const heads[HV_IMPORT_LEVEL_N] = {"Understood", "Guessed: please check",
                                                          "Ignored"};
     static const unsigned styles[HV_IMPORT_LEVEL_N] = {HV_STYLE_TEXT, HV_STYLE_WARNING,
                                                        HV_STYLE_DIM};
@@ -169,7 +169,7 @@ static unsigned accept(struct state *v, struct hv_app *app)
         hv_ui_error(app, &err);
         return HV_APP_HANDLED | HV_APP_REDRAW;
     }
-    hv_app_message(app, HV_MSG_INFO, "%s: done; u takes all of it back", v->label);
+    hv_app_message(app, HV_MSG_INFO, "%s: done; u undoes the import", v->label);
     return HV_APP_HANDLED | HV_APP_REDRAW | HV_APP_CLOSE;
 }
 
@@ -233,8 +233,8 @@ static void import_status(const void *state, const void *model, struct hv_str *o
 {
     const struct state *v = state;
     (void)model;
-    hv_str_adds(out, v->choice ? "Enter takes it over, Tab: how, Esc leaves everything as it was"
-                               : "Enter takes it over, Esc leaves everything as it was");
+    hv_str_adds(out, v->choice ? "Enter accepts the import, Tab changes the mode, Esc cancels"
+                               : "Enter accepts the import, Esc cancels");
 }
 
 static void import_open(void *state, struct hv_app *app)
@@ -267,8 +267,9 @@ const struct hv_view_ops hv_screen_import = {
     .short_title = "Import",
     .state_size = sizeof(struct state),
     .keybar = keybar,
-    .help = "What files of other programs come to. Guessed figures stand first: look at them.\n"
-            "Enter takes everything over as one step that u takes back; Esc changes nothing.",
+    .help =
+        "The result of reading files of other programs. Guessed figures are listed first: check "
+        "them.\nEnter accepts everything as one change that u undoes; Esc changes nothing.",
     .open = import_open,
     .close = import_close,
     .draw = import_draw,

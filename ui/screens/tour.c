@@ -11,17 +11,17 @@ static const struct step {
     const char *text;
 } steps[] = {
     {HV_ACT_SCREEN_1, "", "the cluster: its devices, links and prices"},
-    {HV_ACT_EDIT, "cluster", "edit these nodes; Enter changes a figure, Esc leaves"},
-    {HV_ACT_SCREEN_2, "", "the model: its layers, and whether it fits"},
-    {HV_ACT_SCREEN_3, "", "strategies: ways to lay the model out"},
-    {HV_ACT_STRATEGY_RUN, "strategies", "run this one; it works in the background"},
-    {HV_ACT_SCREEN_4, "", "plans: what came of it, by time, price and memory"},
+    {HV_ACT_EDIT, "cluster", "edit these nodes; Enter changes a value, Esc leaves"},
+    {HV_ACT_SCREEN_2, "", "the model: its layers and its memory"},
+    {HV_ACT_SCREEN_3, "", "strategies: programs that search for a plan"},
+    {HV_ACT_STRATEGY_RUN, "strategies", "run this one; it runs in the background"},
+    {HV_ACT_SCREEN_4, "", "plans: compare time, price and memory"},
     {HV_ACT_OPEN, "plans", "draw this plan as a Gantt chart, once it is done"},
-    {HV_ACT_GANTT_OP_NEXT, "gantt", "from operation to operation, details below"},
+    {HV_ACT_GANTT_OP_NEXT, "gantt", "go to the next operation; details are below"},
     {HV_ACT_GANTT_SCHEDULE_NEXT, "gantt", "try another schedule; a keeps it, Esc drops it"},
-    {HV_ACT_SCREEN_6, "", "why it takes that long, and what to change first"},
-    {HV_ACT_SCREEN_7, "", "what if: sliders over everything; h and l turn"},
-    {HV_ACT_HELP, "", "all keys of a screen, to be searched: the end"},
+    {HV_ACT_SCREEN_6, "", "explain the iteration time; what to change first"},
+    {HV_ACT_SCREEN_7, "", "what-if: h and l move the levers of the plan"},
+    {HV_ACT_HELP, "", "list and search all keys: the end of the tour"},
 };
 
 /** The key of an action without brackets, as the key bar has it. */
@@ -70,7 +70,7 @@ void hv_ui_tour_guide(const void *model, const char *view, struct hv_str *out)
     bool elsewhere = s->view[0] != '\0' && strcmp(s->view, view) != 0;
     hv_str_addf(out, "tour %u/%zu: press ", ui->tour, HV_COUNT(steps));
     add_key(ui, view, elsewhere ? way_to(s->view) : s->action, out);
-    hv_str_addf(out, "  %s", elsewhere ? "back to where the tour goes on" : s->text);
+    hv_str_addf(out, "  %s", elsewhere ? "back to the screen where the tour continues" : s->text);
 }
 
 void hv_ui_tour_did(void *model, struct hv_app *app, const char *view, enum hv_action a)

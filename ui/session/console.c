@@ -13,7 +13,7 @@ static enum hv_status apply_plan(struct hv_session *s, const json_t *command, st
     uint32_t id = 0;
 
     if (name == NULL || !json_is_object(plan)) {
-        return hv_err_set(err, HV_EUSAGE, "a plan command needs a name and a plan");
+        return hv_err_set(err, HV_EUSAGE, "the command `plan` needs a name and a plan");
     }
     json_t *copy =
         json_object(); /* with the format in front, which a table at the prompt may lack */
@@ -32,7 +32,7 @@ static enum hv_status apply_one(struct hv_session *s, const json_t *command, str
         return apply_plan(s, command, err);
     }
     if (what == NULL || path == NULL) {
-        return hv_err_set(err, HV_EUSAGE, "a command needs what to do and a key path");
+        return hv_err_set(err, HV_EUSAGE, "a command needs a verb and a key path");
     }
     if (strcmp(what, "remove") == 0) {
         return hv_session_remove(s, path, err);
@@ -69,8 +69,7 @@ void hv__session_console_commands(void *ctx, const json_t *commands)
     if (hv_session_apply(s, commands, &n, &err) != HV_OK) {
         hv_session_log(s, HV_LOG_ERROR, "lua", "%s", err.text);
     }
-    hv_session_log(s, HV_LOG_INFO, "lua",
-                   "%zu change%s of the workspace; u takes the last one back", n,
+    hv_session_log(s, HV_LOG_INFO, "lua", "%zu change%s of the workspace; u undoes the last one", n,
                    n == 1 ? "" : "s");
 }
 

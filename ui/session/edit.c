@@ -152,7 +152,7 @@ static enum hv_status change_at(struct hv_session *s, const char *const *paths, 
         json_t *next = NULL;
         st = hv_key_path_parse(&a, paths[i], &p, err);
         if (st == HV_OK && i > 0 && p.doc != doc) {
-            st = hv_err_set(err, HV_EUSAGE, "one step changes one document, found %s and %s",
+            st = hv_err_set(err, HV_EUSAGE, "one undo step changes one document, found %s and %s",
                             hv_doc_name(doc), hv_doc_name(p.doc));
         }
         doc = st == HV_OK ? p.doc : doc;

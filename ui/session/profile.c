@@ -70,7 +70,7 @@ enum hv_status hv_session_profile_load(struct hv_session *s, const char *path, s
     const char *device =
         st == HV_OK ? json_string_value(json_object_get(json.root, "device")) : NULL;
     if (st == HV_OK) {
-        hv_str_addf(said, "%s is priced by this profile from now on; kept as %s",
+        hv_str_addf(said, "this profile now prices %s; it is saved as %s",
                     device != NULL ? device : "it", hv_str_cstr(&to));
     }
     hv_json_free(&json);

@@ -23,7 +23,8 @@ void hv__session_recovery_tick(struct hv_session *s)
     if (!hv_session_dirty(s)) {
         hv__recovery_remove(s->recovery);
     } else if (hv_session_autosave(s, &err) != HV_OK) {
-        hv__session_set_notice(s, "unsaved edits cannot be kept safe: %s", err.text);
+        hv__session_set_notice(s, "unsaved edits cannot be written to the recovery file: %s",
+                               err.text);
         hv__recovery_retry(s->recovery, now_s);
         hv__session_moved(s);
     }

@@ -63,11 +63,14 @@ static enum hv_status check_name(const struct hv_session *s, uint32_t id, const 
                                  struct hv_err *err)
 {
     if (name[0] == '\0' || name[0] == '.' || strlen(name) > 100) {
-        return hv_err_set(err, HV_EUSAGE, "a plan's name has 1 to 100 bytes and no dot in front");
+        return hv_err_set(
+            err, HV_EUSAGE,
+            "the name of a plan must have 1 to 100 bytes and must not start with a dot");
     }
     for (const char *p = name; *p != '\0'; p++) {
         if ((unsigned char)*p < 0x20 || *p == '/' || *p == 0x7F) {
-            return hv_err_set(err, HV_EUSAGE, "a plan's name holds no / and no control characters");
+            return hv_err_set(err, HV_EUSAGE,
+                              "the name of a plan must not contain / or control characters");
         }
     }
     if (hv__rows_has_name(s->rows, name, id)) {
@@ -104,14 +107,15 @@ enum hv_status hv_session_row_rename(struct hv_session *s, uint32_t id, const ch
 static enum hv_status check_note(const struct hv_row *r, const char *note, struct hv_err *err)
 {
     if (r->plan == NULL) {
-        return hv_err_set(err, HV_EUSAGE, "%s has no plan that could keep a note", r->name);
+        return hv_err_set(err, HV_EUSAGE, "%s has no plan, so it cannot have a note", r->name);
     }
     if (strlen(note) > NOTE_MAX_BYTES) {
-        return hv_err_set(err, HV_EUSAGE, "a note has at most %d bytes", NOTE_MAX_BYTES);
+        return hv_err_set(err, HV_EUSAGE, "a note must not be longer than %d bytes",
+                          NOTE_MAX_BYTES);
     }
     for (const char *p = note; *p != '\0'; p++) {
         if ((unsigned char)*p < 0x20 || *p == 0x7F) {
-            return hv_err_set(err, HV_EUSAGE, "a note is one line without control characters");
+            return hv_err_set(err, HV_EUSAGE, "a note must be one line without control characters");
         }
     }
     return HV_OK;
@@ -131,7 +135,7 @@ enum hv_status hv_session_row_note(struct hv_session *s, uint32_t id, const char
     json_t *after = hv__note_put(r->plan, note);
     if (strcmp(hv__note_of(after), note) != 0) {
         json_decref(after);
-        return hv_err_set(err, HV_EUSAGE, "a note is UTF-8 text");
+        return hv_err_set(err, HV_EUSAGE, "a note must be UTF-8 text");
     }
     struct hv__step step = {.kind = HV__STEP_NOTE,
                             .row = id,

@@ -21,7 +21,7 @@ enum hv_status hv_session_save(struct hv_session *s, const char *path, struct hv
     }
     if (path == NULL || path[0] == '\0') {
         return hv_err_set(err, HV_EUSAGE,
-                          "this workspace has no place yet: give a folder (write FOLDER)");
+                          "this workspace has no folder yet: name one (write FOLDER)");
     }
     hv_str_adds(&to, path);
     while (to.n > 1 && to.p[to.n - 1] == '/') {

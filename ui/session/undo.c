@@ -44,7 +44,7 @@ static void take(struct hv_session *s, const struct hv__step *t, bool forward)
     if (t->kind != HV__STEP_DOC) {
         take_row_step(s, t, forward);
     } else if (hv__session_doc_put(s, t->doc, forward ? t->after : t->before, &err) != HV_OK) {
-        hv__session_set_notice(s, "the step cannot be taken: %s", err.text);
+        hv__session_set_notice(s, "the change cannot be undone or redone: %s", err.text);
     }
 }
 

@@ -132,8 +132,8 @@ static void tell_menu(struct plain *p)
         hv_str_addf(&text, "%zu %s: %s\n", i + FIRST_ACTION, hv_action_row(a[i])->label,
                     hv_action_row(a[i])->help);
     }
-    hv_str_adds(&text, "row N goes to a row, an empty line tells the screen again, ? tells "
-                       "everything, q quits\n");
+    hv_str_adds(&text, "row N selects a row, an empty line prints the screen again, ? lists all "
+                       "commands, q quits\n");
     add_text(p, hv_str_cstr(&text));
     hv_str_free(&text);
 }
@@ -144,10 +144,10 @@ static void tell_help(struct plain *p)
     size_t n = 0;
     const struct hv_command *rows = hv_prompt_commands(&n);
     tell_menu(p);
-    hv_str_adds(&text, "find TEXT: look for a text; find alone: the next one\n"
-                       "keys jj<Enter>: press keys of the full screen\n"
-                       "wait: until nothing runs\n"
-                       "an action's name, such as undo or gantt-op-next, does it\n");
+    hv_str_adds(&text,
+                "find TEXT: search for a text; find alone: go to the next match\nkeys jj<Enter>: "
+                "press keys as on the full screen\nwait: wait until all runs have ended\nthe name "
+                "of an action, such as undo or gantt-op-next, runs it\n");
     for (size_t i = 0; i < n; i++) {
         hv_str_addf(&text, "%s%s%s: %s\n", rows[i].name, rows[i].args[0] != '\0' ? " " : "",
                     rows[i].args, rows[i].summary);
@@ -244,7 +244,7 @@ static void wait_once(struct plain *p, bool with_input)
 static void act(struct plain *p, enum hv_action a)
 {
     if (!hv_app_do(p->config.app, a)) {
-        add_text(p, "that does nothing here\n");
+        add_text(p, "this has no effect here\n");
     }
 }
 
@@ -297,7 +297,7 @@ static bool choose(struct plain *p, const char *line)
     } else if (x >= FIRST_ACTION && x - FIRST_ACTION < n) {
         act(p, a[x - FIRST_ACTION]);
     } else {
-        add_text(p, "no such number here; menu tells them\n");
+        add_text(p, "unknown number; menu lists the numbers\n");
     }
     return true;
 }
@@ -433,7 +433,7 @@ enum hv_status hv_plain_run(const struct hv_plain_config *config, bool *abandone
     struct plain p = {.config = *config, .err = err, .asks = isatty(config->in) != 0};
     struct hv_event size = hv_event_resize(SHEET_W, SHEET_H);
     (void)hv_app_feed(config->app, &size);
-    add_text(&p, "hetviz, plain text: ? tells what can be done, q quits\n");
+    add_text(&p, "hetviz, plain text: ? lists all commands, q quits\n");
     tick(&p);
     tell_screen(&p);
     tell_menu(&p);
@@ -444,7 +444,7 @@ enum hv_status hv_plain_run(const struct hv_plain_config *config, bool *abandone
     }
     *abandoned = !hv_app_is_done(config->app) && hv_session_dirty(config->session);
     if (*abandoned) {
-        add_text(&p, "not saved; the next start offers these changes\n");
+        add_text(&p, "not saved; hetviz offers these changes at the next start\n");
     }
     flush(&p);
     hv_str_free(&p.in);

@@ -70,7 +70,7 @@ static enum hv_status theme(void *ctx, const char *name, struct hv_err *err)
     struct hv_theme t;
     enum hv_status st = hv_theme_named(&t, name, err);
     if (st == HV_OK && !l->ops->theme(l->t, &t)) {
-        st = hv_err_set(err, HV_ENO, "there is no terminal to colour here");
+        st = hv_err_set(err, HV_ENO, "there is no terminal whose colours could change");
     }
     return st;
 }

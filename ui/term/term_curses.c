@@ -39,11 +39,11 @@ enum hv_status hv_term_curses_check(struct hv_err *err)
     static const char advice[] =
         "use --plain or the subcommands, for example 'hetviz plan' or 'hetviz help'";
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        return hv_err_set(err, HV_EUSAGE, "standard %s is no terminal; %s",
+        return hv_err_set(err, HV_EUSAGE, "standard %s is not a terminal; %s",
                           isatty(STDOUT_FILENO) ? "input" : "output", advice);
     }
     if (!name || !*name || strcmp(name, "dumb") == 0) {
-        return hv_err_set(err, HV_EUSAGE, "TERM is %s: no full screen is possible; %s",
+        return hv_err_set(err, HV_EUSAGE, "TERM is %s: this terminal cannot show full screens; %s",
                           name && *name ? name : "not set", advice);
     }
     if (setupterm(NULL, STDOUT_FILENO, &result) != OK) {

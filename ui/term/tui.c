@@ -259,7 +259,7 @@ static unsigned answer_recovery(void *ctx, struct hv_app *app, const char *text)
         hv_ui_error(app, &err);
     } else {
         hv_app_message(app, HV_MSG_INFO,
-                       "unsaved edits of the earlier run taken over; u undoes them");
+                       "unsaved edits of the earlier run restored; u undoes them");
     }
     return HV_APP_REDRAW;
 }
@@ -267,8 +267,8 @@ static unsigned answer_recovery(void *ctx, struct hv_app *app, const char *text)
 static void offer_recovery(struct hv_session *s, struct hv_app *app)
 {
     if (hv_session_recovery_offered(s)) {
-        hv_app_ask(app, "edits that were not saved were found: [r]ecover, d discard, v view: ", "",
-                   answer_recovery, s);
+        hv_app_ask(app, "unsaved edits found: [r]ecover, d discard, v view: ", "", answer_recovery,
+                   s);
     }
 }
 
@@ -368,7 +368,7 @@ static void open_first_screen(struct hv_session *s, struct hv_app *app)
         return;
     }
     if (hv_app_open(app, hv_str_cstr(&screen), NULL) != HV_OK) {
-        hv_session_log(s, HV_LOG_INFO, "session", "the last screen, %s, is not there any more",
+        hv_session_log(s, HV_LOG_INFO, "session", "the last screen, %s, does not exist any more",
                        hv_str_cstr(&screen));
     }
     hv_str_free(&screen);
@@ -434,7 +434,7 @@ int hv_tui_main(int argc, char **argv)
     struct tui_end end = {0};
     enum hv_status st = read_options(argc, argv, &o, &err);
     if (st == HV_OK && fcntl(STDIN_FILENO, F_GETFD) < 0 && o.script == NULL && o.dump == NULL) {
-        st = hv_err_set(&err, HV_EUSAGE, "standard input is closed: nobody could say anything");
+        st = hv_err_set(&err, HV_EUSAGE, "standard input is closed, so no input is possible");
     }
     bool scripted = o.script != NULL || o.dump != NULL;
     if (st == HV_OK && !scripted && !o.memory && !wants_plain(&o)) {

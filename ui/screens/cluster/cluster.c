@@ -452,10 +452,9 @@ const struct hv_view_ops hv_screen_cluster = {
     .keybar = bar,
     .keybar_now = keybar_now,
     .hints = hints,
-    .help = "Mark groups with Space: e, d and D then act on all of them.\n"
-            "In the form: Enter edits a value, Esc leaves it, an empty one falls back to the "
-            "catalogue.\n"
-            "Mouse: a click selects, a second one edits, the wheel scrolls.",
+    .help = "Space marks groups: e, d and D then act on all of them.\nIn the form Enter edits a "
+            "value, Esc leaves it, and an empty value means the value of the catalogue.\nA click "
+            "selects, a second click edits, the wheel scrolls.",
     .open = open_screen,
     .close = close_screen,
     .draw = draw,

@@ -62,7 +62,8 @@ static void add_kind(struct hv_str *out, const struct hv_slots *s)
     }
     hv_str_adds(out, "  power   ");
     hv_cluster_number(out, k->tdp_w, " W");
-    hv_str_addf(out, "\n  figures %s\n", k->spec_verified ? "verified" : "recalled, not checked");
+    hv_str_addf(out, "\n  figures %s\n",
+                k->spec_verified ? "verified" : "from memory, not checked");
     if (k->spec_source != NULL) {
         hv_str_addf(out, "  source  %s\n", k->spec_source);
     }
@@ -141,7 +142,7 @@ static void add_details(const struct hv_cluster_screen *v, struct hv_str *out)
 {
     const struct hv_node_group *g = hv_cluster_selected(v, NULL);
     if (g == NULL) {
-        hv_str_adds(out, "no group is shown\n");
+        hv_str_adds(out, "no group is visible\n");
         return;
     }
     size_t before = out->n;

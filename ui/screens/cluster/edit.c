@@ -76,7 +76,7 @@ static unsigned insert_group(struct hv_cluster_screen *v, struct hv_app *app, js
         v->filter[0] = '\0';
         hv_cluster_sync(v, s);
         goto_group(v, hv_str_cstr(&name));
-        hv_app_message(app, HV_MSG_INFO, "group %s added; e edits it, u takes it back",
+        hv_app_message(app, HV_MSG_INFO, "group %s added; e edits it, u undoes this",
                        hv_str_cstr(&name));
     }
     hv_str_free(&name);
@@ -97,7 +97,7 @@ static unsigned add(struct hv_cluster_screen *v, struct hv_app *app)
 {
     json_t *group = selected_tree(v);
     if (group == NULL) {
-        hv_app_message(app, HV_MSG_WARNING, "no group to start from is shown");
+        hv_app_message(app, HV_MSG_WARNING, "no group is visible that could be copied");
         return DONE;
     }
     return insert_group(v, app, group);
@@ -119,7 +119,7 @@ static unsigned copy(struct hv_cluster_screen *v, struct hv_app *app)
 static unsigned paste(struct hv_cluster_screen *v, struct hv_app *app)
 {
     if (v->clip == NULL) {
-        hv_app_message(app, HV_MSG_INFO, "nothing copied yet; y copies a group");
+        hv_app_message(app, HV_MSG_INFO, "no group was copied yet; y copies one");
         return DONE;
     }
     return insert_group(v, app, json_deep_copy(v->clip));
@@ -168,7 +168,7 @@ static unsigned delete_groups(struct hv_cluster_screen *v, struct hv_app *app)
         hv_ui_error(app, &err);
     } else if (n > 0) {
         v->marks.n = 0;
-        hv_app_message(app, HV_MSG_INFO, "%s; u brings %s back", text, n > 1 ? "them" : "it");
+        hv_app_message(app, HV_MSG_INFO, "%s; u restores %s", text, n > 1 ? "them" : "it");
     }
     return DONE;
 }
@@ -193,7 +193,7 @@ static unsigned drain(struct hv_cluster_screen *v, struct hv_app *app)
         hv_ui_error(app, &err);
     } else if (n > 0) {
         hv_app_message(app, HV_MSG_INFO, "%zu group%s %s", n, n > 1 ? "s" : "",
-                       any ? "drained: plans leave the nodes out" : "back in use");
+                       any ? "drained: plans do not use the nodes" : "back in use");
     }
     for (size_t i = 0; i < n; i++) {
         free(paths[i]);
@@ -227,7 +227,7 @@ static unsigned import_cluster(void *ctx, struct hv_app *app, const char *path)
         hv_ui_error(app, &err);
     } else {
         hv_app_message(app, HV_MSG_INFO,
-                       "imported %zu groups, %u nodes, %u devices; u brings the old cluster back",
+                       "imported %zu groups, %u nodes, %u devices; u restores the old cluster",
                        groups, nodes, devices);
     }
     return HV_APP_REDRAW;
@@ -285,7 +285,7 @@ static unsigned add_link(struct hv_cluster_screen *v, struct hv_app *app)
     }
     hv_cluster_sync(v, s);
     hv_cluster_form_network(v);
-    hv_app_message(app, HV_MSG_INFO, "this link now has figures of its own; u takes them back");
+    hv_app_message(app, HV_MSG_INFO, "this link now has individual values; u undoes this");
     return DONE;
 }
 
@@ -298,11 +298,11 @@ static unsigned delete_link(struct hv_cluster_screen *v, struct hv_app *app)
     char path[64], text[128];
     if (i == c->n_links) {
         hv_app_message(app, HV_MSG_INFO,
-                       "no link of its own here; a adds one, L edits the network");
+                       "this link has no individual values; a adds them, L edits the network");
         return DONE;
     }
     (void)snprintf(path, sizeof path, "cluster.network.links[%zu]", i);
-    (void)snprintf(text, sizeof text, "link %.40s - %.40s deleted; u brings it back", c->links[i].a,
+    (void)snprintf(text, sizeof text, "link %.40s - %.40s deleted; u restores it", c->links[i].a,
                    c->links[i].b);
     if (hv_session_remove(s, path, &err) != HV_OK) {
         hv_ui_error(app, &err);

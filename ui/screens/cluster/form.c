@@ -22,24 +22,24 @@ static const struct hv_doc_row group_rows[] = {
     {"device", "device", NULL, "Enter opens the catalogue, typing narrows it", HV_DOC_CHOICE, false, NULL, 0, 0, 0},
     {"nodes", "count", NULL, "identical nodes of this group", HV_DOC_WHOLE, false, NULL, 0, 1, MAX_COUNT},
     {"devices per node", "devices", NULL, "a number, or a JSON list of kinds and counts", HV_DOC_JSON, false, NULL, 0, 0, 0},
-    {"state", "state", NULL, "ok: in use; drain and spare: plans leave the nodes out", HV_DOC_CHOICE, false, states, HV_COUNT(states), 0, 0},
+    {"state", "state", NULL, "ok: in use; drain, spare: not used by plans", HV_DOC_CHOICE, false, states, HV_COUNT(states), 0, 0},
     {"intra link", "intra.kind", NULL, "link between the devices of one node", HV_DOC_CHOICE, false, link_kinds, HV_COUNT(link_kinds), 0, 0},
-    {"intra bandwidth", "intra.bandwidth_GBps", "GB/s", "one direction, per device; empty: the catalogue's", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
-    {"intra latency", "intra.latency_us", "us", "of one message; empty: the usual of this link", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
+    {"intra bandwidth", "intra.bandwidth_GBps", "GB/s", "one direction, per device; empty: catalogue", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
+    {"intra latency", "intra.latency_us", "us", "of one message; empty: default of this link", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"NIC bandwidth", "nic.bandwidth_GBps", "GB/s", "one direction, all ports of the node together", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
     {"NIC latency", "nic.latency_us", "us", "of one message", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"NIC ports", "nic.count", NULL, "ports per node", HV_DOC_WHOLE, true, NULL, 0, 1, MAX_PORTS},
     {"zone", "zone", NULL, "links between zones are set under L", HV_DOC_WORD, true, NULL, 0, 0, 0},
-    {"price", "price_usd_per_hour", "$/h", "per node, on demand; empty: the catalogue's", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
-    {"spot price", "spot_usd_per_hour", "$/h", "per node; empty: the catalogue's", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
-    {"preemptions", "preemptions_per_hour", "1/h", "how often a spot node is taken away", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
+    {"price", "price_usd_per_hour", "$/h", "per node, on demand; empty: catalogue", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
+    {"spot price", "spot_usd_per_hour", "$/h", "per node; empty: catalogue", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
+    {"preemptions", "preemptions_per_hour", "1/h", "preemptions of a spot node", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"host memory", "host_memory_GBps", "GB/s", "between CPU and its memory", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
     {"link domain", "domain_nodes", "nodes", "consecutive nodes on the intra link (a rack); 1: none", HV_DOC_WHOLE, true, NULL, 0, 1, MAX_COUNT},
 };
 static const struct hv_doc_row network_rows[] = {
     {"network", "", NULL, NULL, HV_DOC_LABEL, false, NULL, 0, 0, 0},
-    {"bandwidth", "cluster.network.bandwidth_GBps", "GB/s", "between nodes, per node; empty: the NICs bound it", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
-    {"latency", "cluster.network.latency_us", "us", "between nodes, added to the NICs'", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
+    {"bandwidth", "cluster.network.bandwidth_GBps", "GB/s", "between nodes, per node; empty: NIC rate only", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
+    {"latency", "cluster.network.latency_us", "us", "between nodes, added to the NIC latency", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
 };
 /* clang-format on */
 

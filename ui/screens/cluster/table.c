@@ -332,10 +332,10 @@ void hv_cluster_problem(const struct hv_cluster_screen *v, const struct hv_node_
     enum hv_precision p = precision(v);
     const struct hv_device_kind *k = main_kind(g);
     if (!hv_device_has(k, p)) {
-        hv_str_addf(out, "%s: %s has no %s, which the job uses", g->name, k->name,
+        hv_str_addf(out, "%s: %s does not support %s, the precision of the job", g->name, k->name,
                     hv_precision_name(p));
     } else if (g->state != HV_NODE_OK) {
-        hv_str_addf(out, "%s: %s, plans leave it out (D brings it back)", g->name,
+        hv_str_addf(out, "%s: %s, plans do not use it (D puts it back)", g->name,
                     g->state == HV_NODE_DRAIN ? "drained" : "spare");
     }
 }
@@ -489,7 +489,7 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
     version = hv_hash(version, &v->order_version, sizeof v->order_version);
     struct hv_table_source s = {&some, v->order.n, some_cell, some_flags, some_id, version};
     struct hv_table_look look = {shown, n, focused,
-                                 "no group has this text; f and an empty line show all"};
+                                 "no group matches; f with an empty text shows all"};
     hv_table_draw(&table, &s, &look, g, at);
     hv_table_more_draw(&table, &s, at, g, hv_rect_inner(r));
     struct hv_rect inner = hv_rect_inner(r), totals = {inner.x, inner.y + at.h, inner.w, 1};

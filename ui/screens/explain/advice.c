@@ -199,13 +199,13 @@ static const char *turn_text(struct hv_explain_data *d, const struct hv_explain_
     if (t->failed) {
         hv_str_adds(&text, t->reason);
     } else if (l->kind == HV_LEVER_NODES) {
-        hv_str_addf(&text, "bound %s -> %s, for a new plan",
+        hv_str_addf(&text, "lower bound %s -> %s, for a new plan",
                     hv_fmt_seconds(a, sizeof a, d->base.bound_s),
                     hv_fmt_seconds(b, sizeof b, t->figures.bound_s));
     } else if (t->figures.n_violations > d->base.n_violations) {
         hv_str_addf(&text, "breaks %s", t->figures.violation);
     } else {
-        hv_str_addf(&text, "step %s -> %s", hv_fmt_seconds(a, sizeof a, d->base.iteration_s),
+        hv_str_addf(&text, "iteration %s -> %s", hv_fmt_seconds(a, sizeof a, d->base.iteration_s),
                     hv_fmt_seconds(b, sizeof b, t->figures.iteration_s));
         hv_str_addf(&text, ", peak memory %s%s", hv_fmt_percent(a, sizeof a, t->figures.peak_frac),
                     t->figures.exact < d->base.exact ? ", not exact" : "");
@@ -220,16 +220,18 @@ static const char *turn_detail(struct hv_explain_data *d, size_t i)
     const struct hv_explain_try *t = &d->tries.items[i], *o = opposite(d, i);
     const struct hv_lever *l = &d->levers.items[t->lever];
     if (l->words != NULL || o == NULL || o->failed || l->kind == HV_LEVER_NODES) {
-        return hv_arena_printf(&d->arena, "%s. Judged again with it. Enter tries it in What-if.",
-                               hv_lever_help(l));
+        return hv_arena_printf(
+            &d->arena,
+            "%s. The plan was simulated again with this value. Enter tries it in What-if.",
+            hv_lever_help(l));
     }
     struct hv_str other = {0};
     hv_lever_text(l, o->value, &other);
-    const char *text = hv_arena_printf(
-        &d->arena,
-        "%s. Judged again with it; the other way, at %s, a token takes %+.1f%% time. Enter tries "
-        "it in What-if.",
-        hv_lever_help(l), hv_str_cstr(&other), -100 * gain_of(d, o));
+    const char *text =
+        hv_arena_printf(&d->arena,
+                        "%s. The plan was simulated again with this value; in the other direction, "
+                        "at %s, the time per token changes by %+.1f%%. Enter tries it in What-if.",
+                        hv_lever_help(l), hv_str_cstr(&other), -100 * gain_of(d, o));
     hv_str_free(&other);
     return text;
 }
@@ -264,8 +266,9 @@ void hv_explain_advice(struct hv_explain_data *d)
     r->folds = true;
     r->open = hv_explain_is_open(d, HV_ID_ADVICE);
     r->style = HV_STYLE_TITLE;
-    r->detail = "Every lever turned a little (hardware by 10 %), the plan judged again, ranked by "
-                "the time a token takes. More nodes need a new plan: there it is the bound.";
+    r->detail = "Each lever was moved by one position (hardware by 10 %) and the plan was "
+                "simulated again. The levers are ranked by the change of the time per token. More "
+                "nodes need a new plan; for them the change of the lower bound counts.";
     if (!r->open) {
         return;
     }
@@ -280,7 +283,7 @@ void hv_explain_advice(struct hv_explain_data *d)
         return;
     }
     r = hv_explain_add(d, HV_ID_OTHERS, 1,
-                       hv_arena_printf(&d->arena, "no use, or against a rule: %zu", n_others));
+                       hv_arena_printf(&d->arena, "no gain, or breaks a rule: %zu", n_others));
     r->folds = true;
     r->open = hv_explain_is_open(d, HV_ID_OTHERS);
     r->style = HV_STYLE_DIM;

@@ -23,10 +23,10 @@ static void say_violations(struct hv_explain_data *d)
     for (size_t i = 0; i < f->n && i < MOST_NAMED; i++) {
         struct hv_explain_row *r =
             say(d, 50 + i, hv_arena_printf(&d->arena, "! %s", f->items[i].text));
-        r->detail = hv_arena_printf(&d->arena,
-                                    "Rule broken: %s, at %s. The plan stays in the list "
-                                    "and its other figures hold.",
-                                    hv_violation_meaning(f->items[i].code), f->items[i].where);
+        r->detail = hv_arena_printf(
+            &d->arena,
+            "Violation: %s, at %s. The plan stays in the list and its other figures are valid.",
+            hv_violation_meaning(f->items[i].code), f->items[i].where);
         r->style = HV_STYLE_WARNING;
         r->evidence.kind = HV_EVIDENCE_MODEL;
         size_t replica = 0, stage = 0;
@@ -35,7 +35,7 @@ static void say_violations(struct hv_explain_data *d)
         }
     }
     if (f->n > MOST_NAMED) {
-        say(d, 60, hv_arena_printf(&d->arena, "! and %zu more rules broken", f->n - MOST_NAMED))
+        say(d, 60, hv_arena_printf(&d->arena, "! and %zu more violations", f->n - MOST_NAMED))
             ->style = HV_STYLE_WARNING;
     }
 }
@@ -59,25 +59,26 @@ static void say_pace(struct hv_explain_data *d)
     double each = slow->forward_s + slow->backward_s, mean = sum / (double)v->n_stages;
     struct hv_explain_row *r =
         say(d, 1,
-            hv_arena_printf(&d->arena, "%s sets the pace: busy %s of the step, %s per micro-batch",
-                            hv_explain_stage_name(d, slow->replica, slow->stage),
-                            hv_fmt_percent(a, sizeof a, slow->busy_frac),
-                            hv_fmt_seconds(b, sizeof b, each)));
+            hv_arena_printf(
+                &d->arena, "%s is the slowest: busy %s of the iteration, %s per micro-batch",
+                hv_explain_stage_name(d, slow->replica, slow->stage),
+                hv_fmt_percent(a, sizeof a, slow->busy_frac), hv_fmt_seconds(b, sizeof b, each)));
     r->evidence = hv_explain_on_lane(slow->replica, slow->stage, v->metrics.pipeline_s / 2);
-    r->detail = "Enter shows its lane in the Gantt; its terms are below, under its stage.";
+    r->detail =
+        "Enter shows the lane in the Gantt chart. The terms of this stage are listed below.";
     if (v->n_stages < 2) {
         return;
     }
     r = say(d, 2,
-            hv_arena_printf(&d->arena,
-                            "%s waits most, idle %s of the step; with equal stages the pace "
-                            "would be %s (%+.1f%%)",
-                            hv_explain_stage_name(d, idle->replica, idle->stage),
-                            hv_fmt_percent(a, sizeof a, 1 - idle->busy_frac),
-                            hv_fmt_seconds(c, sizeof c, mean), (mean / each - 1) * 100));
+            hv_arena_printf(
+                &d->arena,
+                "%s waits most: idle %s of the iteration; equal stages would take %s (%+.1f%%)",
+                hv_explain_stage_name(d, idle->replica, idle->stage),
+                hv_fmt_percent(a, sizeof a, 1 - idle->busy_frac), hv_fmt_seconds(c, sizeof c, mean),
+                (mean / each - 1) * 100));
     r->evidence = hv_explain_on_lane(idle->replica, idle->stage, v->metrics.pipeline_s / 2);
-    r->detail = "Equal stages are the ideal of moving work without loss: the mean over the stages "
-                "of forward and backward of one micro-batch.";
+    r->detail = "Equal stages are the ideal case: the mean of the forward and backward time of one "
+                "micro-batch over all stages.";
 }
 
 /** Where a kind of loss is seen best. */
@@ -102,11 +103,11 @@ static void say_loss(struct hv_explain_data *d)
     }
     struct hv_explain_row *r =
         say(d, 3,
-            hv_arena_printf(&d->arena, "largest loss is %s: %s of the step, %s",
+            hv_arena_printf(&d->arena, "largest loss is %s: %s of the iteration, %s",
                             hv_breakdown_name((enum hv_breakdown)cause),
                             hv_fmt_percent(b, sizeof b, m->breakdown_s[cause] / m->iteration_s),
                             hv_fmt_seconds(a, sizeof a, m->breakdown_s[cause])));
-    r->detail = hv_arena_printf(&d->arena, "%s: %s. Averaged over the devices used.",
+    r->detail = hv_arena_printf(&d->arena, "%s: %s. This is the mean over the used devices.",
                                 hv_breakdown_name((enum hv_breakdown)cause),
                                 hv_breakdown_help((enum hv_breakdown)cause));
     if (v->n_stages > 0) {
@@ -132,17 +133,18 @@ static void say_memory(struct hv_explain_data *d)
     }
     struct hv_explain_row *r =
         say(d, 4,
-            hv_arena_printf(&d->arena,
-                            "%s is fullest: %s of %s (%s), of it activations %s, %d in flight",
-                            hv_explain_stage_name(d, full->replica, full->stage),
-                            hv_fmt_bytes(a, sizeof a, full->peak_bytes),
-                            hv_fmt_bytes(b, sizeof b, full->limit_bytes),
-                            hv_fmt_percent(c, sizeof c, full->peak_bytes / full->limit_bytes),
-                            hv_fmt_bytes(e, sizeof e, full->activations_bytes), full->in_flight));
+            hv_arena_printf(
+                &d->arena,
+                "fullest stage is %s: %s of %s (%s), activations %s, %d in flight",
+                hv_explain_stage_name(d, full->replica, full->stage),
+                hv_fmt_bytes(a, sizeof a, full->peak_bytes),
+                hv_fmt_bytes(b, sizeof b, full->limit_bytes),
+                hv_fmt_percent(c, sizeof c, full->peak_bytes / full->limit_bytes),
+                hv_fmt_bytes(e, sizeof e, full->activations_bytes), full->in_flight));
     r->style = full->peak_bytes > full->limit_bytes ? HV_STYLE_WARNING : HV_STYLE_TEXT;
     r->evidence = hv_explain_on_lane(full->replica, full->stage, full->peak_at_s);
-    r->detail = "On its worst device, at the moment of its peak; the limit is what the device has, "
-                "less the reserve.";
+    r->detail = "Memory of the fullest device of the stage at its peak. The limit is the capacity "
+                "of the device minus the reserve.";
 }
 
 /** The transfer that takes longest, and what bounds it. */
@@ -170,10 +172,11 @@ static void say_hop(struct hv_explain_data *d)
                         hv_explain_stage_name(d, m->replica, m->stage),
                         hv_fmt_seconds(a, sizeof a, m->hop_s), one, other, path.why,
                         hv_fmt_si(b, sizeof b, path.bytes_per_s, "B/s")));
-    r->detail = v->metrics.breakdown_s[HV_TIME_PP] > 0.001 * v->metrics.iteration_s
-                    ? "Part of it is waited for (pp in the breakdown). Enter opens the group whose "
-                      "link it is."
-                    : "It is hidden behind compute. Enter opens the group whose link it is.";
+    r->detail =
+        v->metrics.breakdown_s[HV_TIME_PP] > 0.001 * v->metrics.iteration_s
+            ? "A part of this transfer is exposed (pp in the breakdown). Enter opens the node "
+              "group of the link."
+            : "This transfer overlaps with computation. Enter opens the node group of the link.";
     r->evidence = (struct hv_evidence){.kind = HV_EVIDENCE_CLUSTER, .name = one};
 }
 
@@ -204,18 +207,18 @@ static void say_unused(struct hv_explain_data *d, struct hv_session *s)
             continue;
         }
         const struct hv_device_kind *k = hv_node_kind_at(g, 0);
-        const char *why = g->state == HV_NODE_DRAIN      ? "its nodes are drained"
-                          : !hv_device_has(k, precision) ? "cannot compute in the job's precision"
-                          : used > 0                     ? "the rest is spare"
-                                                         : "no rule forbids it";
+        const char *why = g->state == HV_NODE_DRAIN ? "its nodes are drained"
+                          : !hv_device_has(k, precision)
+                              ? "the device does not support the precision of the job"
+                          : used > 0 ? "the plan uses only some of them"
+                                     : "no rule prevents their use";
         struct hv_explain_row *r =
             say(d, 10 + i,
                 hv_arena_printf(&d->arena, "%u of %u devices of %s (%s) are not used: %s",
                                 all - used, all, g->name, k->name, why));
         r->evidence = (struct hv_evidence){.kind = HV_EVIDENCE_CLUSTER, .name = g->name};
-        r->detail =
-            "They count in the bound and in the price of the cluster only where a plan uses "
-            "them. Screen 3 searches for plans that do.";
+        r->detail = "The lower bound assumes that all devices can be used; the price counts only "
+                    "used devices. Screen 3 searches for other plans.";
         n++;
     }
     free(counts);
@@ -231,13 +234,13 @@ static void say_serving(struct hv_explain_data *d)
     }
     say(d, 7,
         hv_arena_printf(&d->arena,
-                        "it serves, so no step is timed: up to %s tokens/s, first token "
-                        "after %s, then one per %s",
+                        "serving plan: up to %s tokens/s, first token after %s, then one per %s",
                         hv_fmt_count(a, sizeof a, s->max_tokens_per_s),
                         hv_fmt_seconds(b, sizeof b, s->first_token_s),
                         hv_fmt_seconds(c, sizeof c, s->next_token_s)));
     say(d, 8,
-        hv_arena_printf(&d->arena, "no placement on these devices passes more than %s tokens/s: %s",
+        hv_arena_printf(&d->arena,
+                        "no placement on these devices can serve more than %s tokens/s: %s",
                         hv_fmt_count(a, sizeof a, s->bound_tokens_per_s), s->bound_why));
 }
 
@@ -248,11 +251,11 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
     const struct hv_verdict *v = d->facts.verdict;
     bool runs = hv_known(m->iteration_s) || v->serving != NULL || v->jobs != NULL;
     bool open = hv_explain_heading(d, HV_ID_CAUSES, 0,
-                                   runs ? "Why this plan takes as long as it does"
+                                   runs ? "What determines the iteration time"
                                         : "Why this plan does not fit");
     d->rows.items[d->rows.n - 1].detail =
-        "Each line is worked out from the judged plan; Enter opens what it rests on: the operation "
-        "in the Gantt, the node group, model and job.";
+        "Each line is computed from the simulated plan. Enter opens the evidence: the operation in "
+        "the Gantt chart, the node group, or model and job.";
     if (!open) {
         return;
     }
@@ -264,7 +267,8 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
             ->style = HV_STYLE_WARNING;
     } else if (!m->exact) {
         say(d, 6,
-            hv_arena_printf(&d->arena, "~ not exact: weights up to %d updates old", m->staleness))
+            hv_arena_printf(&d->arena, "~ not exact: stale weights, up to %d updates old",
+                            m->staleness))
             ->style = HV_STYLE_WARNING;
     }
     say_serving(d);

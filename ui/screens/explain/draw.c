@@ -84,8 +84,7 @@ static void draw_bars(const struct hv_explain *st, const struct hv_metrics *m, s
     char texts[HV_BREAKDOWN_N + 2][64];
     size_t n = 0;
     if (!(m->iteration_s > 0)) {
-        (void)hv_words_draw(g, r, "nothing to show: the plan breaks a rule and was not simulated",
-                            HV_STYLE_DIM);
+        (void)hv_words_draw(g, r, "the plan breaks a rule and was not simulated", HV_STYLE_DIM);
         return;
     }
     for (size_t i = 0; i < HV_BREAKDOWN_N; i++) {
@@ -98,7 +97,7 @@ static void draw_bars(const struct hv_explain *st, const struct hv_metrics *m, s
             n++;
         }
     }
-    add_bar(&rows[n], texts[n], "= step", m->iteration_s, m->iteration_s);
+    add_bar(&rows[n], texts[n], "iteration", m->iteration_s, m->iteration_s);
     rows[n++].style = HV_STYLE_AXIS;
     if (hv_known(m->bound_s)) {
         add_bar(&rows[n], texts[n], "bound", m->bound_s, m->iteration_s);
@@ -199,8 +198,8 @@ static const char *evidence_text(const struct hv_evidence *e)
 {
     static const char *const texts[] = {
         [HV_EVIDENCE_NONE] = NULL,
-        [HV_EVIDENCE_GANTT] = "Enter: its lane in the Gantt",
-        [HV_EVIDENCE_CLUSTER] = "Enter: the node group",
+        [HV_EVIDENCE_GANTT] = "Enter: lane in the Gantt chart",
+        [HV_EVIDENCE_CLUSTER] = "Enter: node group",
         [HV_EVIDENCE_MODEL] = "Enter: model and job",
         [HV_EVIDENCE_LEVER] = "Enter: try it in What-if",
     };
@@ -251,7 +250,8 @@ void hv_explain_draw(const void *state, const void *model, const struct hv_view_
     hv_table_refresh(&t, &src, hv_rect_inner(r[HV_EXPLAIN_TREE]).h);
     struct hv_str title = {0};
     if (r[HV_EXPLAIN_BARS].h > 2) {
-        draw_panel(g, r[HV_EXPLAIN_BARS], "Where the step time goes", st->focus == HV_EXPLAIN_BARS);
+        draw_panel(g, r[HV_EXPLAIN_BARS], "Parts of the iteration time",
+                   st->focus == HV_EXPLAIN_BARS);
         draw_bars(st, &d->facts.verdict->metrics, g, hv_rect_inner(r[HV_EXPLAIN_BARS]));
     }
     if (r[HV_EXPLAIN_TREE].h > 2) {
@@ -262,7 +262,7 @@ void hv_explain_draw(const void *state, const void *model, const struct hv_view_
         hv_more_draw(g, hv_rect_inner(r[HV_EXPLAIN_TREE]), d->rows.n, t.top);
     }
     if (r[HV_EXPLAIN_TEXT].h > 2 && t.cursor < d->rows.n) {
-        draw_panel(g, r[HV_EXPLAIN_TEXT], "The line in full", st->focus == HV_EXPLAIN_TEXT);
+        draw_panel(g, r[HV_EXPLAIN_TEXT], "Selected line", st->focus == HV_EXPLAIN_TEXT);
         draw_text(st, &d->rows.items[t.cursor], g, hv_rect_inner(r[HV_EXPLAIN_TEXT]));
     }
     hv_str_free(&title);

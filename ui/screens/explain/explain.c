@@ -171,7 +171,7 @@ static void ask_export(struct hv_explain *st, struct hv_app *app)
 {
     struct hv_str path = {0};
     hv_str_addf(&path, "%s.txt", st->data->facts.row != NULL ? st->data->facts.row->name : "plan");
-    hv_app_ask(app, "write the lines shown to: ", hv_str_cstr(&path), answer_export, st);
+    hv_app_ask(app, "write the visible lines to: ", hv_str_cstr(&path), answer_export, st);
     hv_str_free(&path);
 }
 
@@ -202,8 +202,7 @@ static bool act(struct hv_explain *st, struct hv_app *app, enum hv_action a, int
     case HV_ACT_EXPLAIN_TRY:
         if (row == NULL || row->evidence.kind != HV_EVIDENCE_LEVER) {
             hv_app_message(app, HV_MSG_INFO,
-                           "this line has no lever; those below \"What to "
-                           "change\" have one");
+                           "this line has no lever; the lines below \"What to change\" have one");
         } else {
             (void)open_evidence(d, &row->evidence, app);
         }
@@ -317,9 +316,9 @@ static void explain_status(const void *state, const void *model, struct hv_str *
     } else if (!hv_known(m->iteration_s)) {
         hv_plan_trouble(d->facts.row, d->facts.verdict, out);
     } else {
-        hv_str_addf(out, "step %s, bound %s, gap %s", hv_fmt_seconds(a, sizeof a, m->iteration_s),
-                    hv_fmt_seconds(b, sizeof b, m->bound_s),
-                    hv_fmt_percent(c, sizeof c, m->gap_frac));
+        hv_str_addf(
+            out, "iteration %s, bound %s, gap %s", hv_fmt_seconds(a, sizeof a, m->iteration_s),
+            hv_fmt_seconds(b, sizeof b, m->bound_s), hv_fmt_percent(c, sizeof c, m->gap_frac));
     }
     if (d->n_done < d->tries.n) {
         hv_str_addf(out, " | trying levers: %zu of %zu", d->n_done, d->tries.n);

@@ -12,7 +12,7 @@ void hv_explain_failures(struct hv_explain_data *d)
     }
     struct hv_explain_row *r = hv_explain_add(
         d, HV_ID_FAILURES, 0,
-        hv_arena_printf(&d->arena, "Failures leave %s tokens/s (%s), $%s per Mtoken",
+        hv_arena_printf(&d->arena, "With failures: %s tokens/s (%s), $%s per Mtoken",
                         hv_fmt_count(a, sizeof a, g->tokens_per_s),
                         hv_fmt_percent(b, sizeof b, g->tokens_per_s / v->metrics.tokens_per_s),
                         hv_fmt_fixed(c, sizeof c, g->usd_per_mtoken, 3)));
@@ -23,27 +23,27 @@ void hv_explain_failures(struct hv_explain_data *d)
         return;
     }
     if (!(g->failures_per_h > 0)) {
-        hv_explain_add(d, HV_ID_FAILURES + 2000000, 1, "no node fails or is taken away")->detail =
-            "The rates of the cluster and of the job's `failures` are 0.";
+        hv_explain_add(d, HV_ID_FAILURES + 2000000, 1, "no node fails or is preempted")->detail =
+            "All rates of the cluster and of `failures` in the job are 0.";
         return;
     }
     const char *const lines[] = {
-        hv_arena_printf(&d->arena, "a failure every %s, of %zu nodes",
+        hv_arena_printf(&d->arena, "one failure every %s on %zu nodes",
                         hv_fmt_seconds(a, sizeof a, 3600 / g->failures_per_h), g->n_nodes),
         hv_arena_printf(
-            &d->arena, "each costs %s of detection, %s of rollback, %s until all is back",
+            &d->arena, "each failure costs %s of detection, %s of rollback and %s of restart",
             hv_fmt_seconds(a, sizeof a, g->detect_s), hv_fmt_seconds(b, sizeof b, g->rollback_s),
             hv_fmt_seconds(c, sizeof c, g->restore_s)),
         g->from == HV_RECOVER_PEERS
-            ? "states come from peers, the other nodes go on"
-            : hv_arena_printf(&d->arena, "a checkpoint takes %s, every %s of work (best %s)",
+            ? "states are fetched from peers; the other nodes continue"
+            : hv_arena_printf(&d->arena, "a checkpoint takes %s, every %s of work (optimal: %s)",
                               hv_fmt_seconds(a, sizeof a, g->write_s),
                               hv_fmt_seconds(b, sizeof b, g->interval_s),
                               hv_fmt_seconds(c, sizeof c, g->best_interval_s)),
     };
     for (size_t i = 0; i < HV_COUNT(lines); i++) {
         hv_explain_add(d, HV_ID_FAILURES + 2000000 + i, 1, lines[i])->detail =
-            "Rates of preemption are the cluster's, times are the job's `failures`; `hetviz "
-            "failures` also plans for what is left.";
+            "The preemption rates come from the cluster, the times from `failures` in the job. "
+            "`hetviz failures` also plans for the remaining nodes.";
     }
 }

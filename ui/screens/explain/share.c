@@ -65,7 +65,8 @@ void hv_explain_share_try(struct hv_explain_data *d, struct hv_session *s)
         x->checked_s[i] = HV_UNKNOWN;
     }
     if (!hv_balance_whole(b, SIZE_MAX, x->whole)) {
-        (void)hv_err_set(&x->err, HV_ENO, "whole layers do not fit, however they are shared out");
+        (void)hv_err_set(&x->err, HV_ENO,
+                         "whole layers do not fit into memory in any distribution");
         return;
     }
     x->whole_s = judge_layers(d, s, x->whole, &f, &x->err);
@@ -129,9 +130,9 @@ static void add_optimum(struct hv_explain_data *d)
     char t[HV_FMT_CAP], u[HV_FMT_CAP];
     struct hv_str text = {0};
     if (!hv_known(b->best_pace_s)) {
-        hv_str_adds(&text, "the layers do not fit, however they are shared out");
+        hv_str_adds(&text, "the layers do not fit into memory in any distribution");
     } else {
-        hv_str_addf(&text, "best share ");
+        hv_str_addf(&text, "best distribution ");
         add_numbers(b, NULL, &text);
         hv_str_addf(&text, ": %s per micro-batch instead of %s (%+.1f%%)",
                     hv_fmt_seconds(t, sizeof t, b->best_pace_s),
@@ -139,24 +140,23 @@ static void add_optimum(struct hv_explain_data *d)
     }
     struct hv_explain_row *r =
         hv_explain_add(d, HV_ID_SHARE + 1, 1, hv_arena_strdup(&d->arena, hv_str_cstr(&text)));
-    r->detail = "Layers as parts of layers, each stage as fast and as full per layer as it is now.";
+    r->detail = "Layers may be split here. Time and memory per layer are those of each stage now.";
     hv_str_clear(&text);
     if (hv_known(x->whole_s)) {
         double change = x->whole_s / d->base.iteration_s - 1;
         hv_str_adds(&text, "whole layers ");
         add_numbers(b, x->whole, &text);
-        hv_str_addf(&text, ", judged again: step %s -> %s (%+.1f%%)",
+        hv_str_addf(&text, ", simulated: iteration %s -> %s (%+.1f%%)",
                     hv_fmt_seconds(t, sizeof t, d->base.iteration_s),
                     hv_fmt_seconds(u, sizeof u, x->whole_s), change * 100);
         r = hv_explain_add(d, HV_ID_SHARE + 2, 1, hv_arena_strdup(&d->arena, hv_str_cstr(&text)));
         r->style = change < -0.0005 ? HV_STYLE_GOOD : HV_STYLE_TEXT;
-        r->detail =
-            "In What-if the levers `layers` make it so; Enter turns the one that moves most. `s` "
-            "there lets the plan's strategy look for more.";
+        r->detail = "The levers `layers` of What-if apply this; Enter moves the one with the "
+                    "largest change. There `s` runs the strategy of the plan again.";
         r->evidence = largest_move(d);
     } else if (hv_known(b->best_pace_s)) {
         hv_explain_add(d, HV_ID_SHARE + 2, 1,
-                       hv_arena_printf(&d->arena, "not judged again: %s", x->err.text))
+                       hv_arena_printf(&d->arena, "not simulated: %s", x->err.text))
             ->style = HV_STYLE_DIM;
     }
     hv_str_free(&text);
@@ -178,8 +178,9 @@ static void add_time(struct hv_explain_data *d, size_t i)
     r->frac = own / b->pace_s;
     r->detail =
         hv_arena_printf(&d->arena,
-                        "Dual: were stage %zu faster by 1 %%, the pace of the best share would be "
-                        "better by %.2f %%. The duals of all stages sum to 1; 0 = it is full.",
+                        "Dual value: if stage %zu were 1 %% faster, the time per micro-batch of "
+                        "the best distribution would drop by %.2f %%. The values of all stages sum "
+                        "to 1; 0 means that memory limits this stage.",
                         i, s->time_price);
     r->evidence = on_stage(d, i);
 }
@@ -205,15 +206,14 @@ static void add_memory(struct hv_explain_data *d, size_t i)
     r->frac = used / s->limit_bytes;
     r->style = price > 0 ? HV_STYLE_WARNING : HV_STYLE_TEXT;
     r->evidence = on_stage(d, i);
-    r->detail =
-        "Dual: this much less step time per GiB of room. 0 = not what binds the best share.";
+    r->detail = "Dual value: reduction of the iteration time per GiB of additional memory. 0 means "
+                "that this memory does not limit the best distribution.";
     if (hv_known(x->checked_s[i])) {
         r->detail = hv_arena_printf(
             &d->arena,
-            "Dual: one GiB of room here is worth %.3g s of a step. Checked: room for one more "
-            "layer "
-            "(%s) is worth %s by the dual; judged again with whole layers, the step changes by "
-            "%s%s.",
+            "Dual value: one GiB of additional memory here saves %.3g s per iteration. Check: "
+            "memory for one more layer (%s) should save %s; simulated with whole layers, the "
+            "iteration time changes by %s%s.",
             price * HV_GIB, hv_fmt_bytes(t, sizeof t, s->layer_bytes),
             hv_fmt_seconds(u, sizeof u, price * s->layer_bytes), x->checked_s[i] < 0 ? "-" : "+",
             hv_fmt_seconds((char[HV_FMT_CAP]){0}, HV_FMT_CAP, fabs(x->checked_s[i])));
@@ -256,19 +256,21 @@ void hv_explain_share_rows(struct hv_explain_data *d)
     }
     const char *more = "";
     if (hv_known(x->whole_s) && is_as_planned(x)) {
-        more = "; whole layers are shared out at their best";
+        more = "; the layers have the best distribution";
     } else if (hv_known(x->whole_s)) {
-        more = hv_arena_printf(&d->arena, "; %s: step %+.1f%%",
+        more = hv_arena_printf(&d->arena, "; %s: iteration %+.1f%%",
                                d->base.n_violations > 0 ? "layers that fit" : "other whole layers",
                                (x->whole_s / d->base.iteration_s - 1) * 100);
     }
-    struct hv_explain_row *r = hv_explain_add(
-        d, HV_ID_SHARE, 0, hv_arena_printf(&d->arena, "What binds, tightest first%s", more));
+    struct hv_explain_row *r =
+        hv_explain_add(d, HV_ID_SHARE, 0,
+                       hv_arena_printf(&d->arena, "What limits the plan, tightest first%s", more));
     r->folds = true;
     r->open = hv_explain_is_open(d, HV_ID_SHARE);
     r->style = HV_STYLE_TITLE;
-    r->detail = "Least pace over all ways to share the layers out among these stages, time and "
-                "memory per layer as they are. Values are its duals.";
+    r->detail = "The smallest time per micro-batch over all distributions of the layers among "
+                "these stages, as a linear program with the current time and memory per layer. The "
+                "values are its dual values.";
     if (!r->open) {
         return;
     }

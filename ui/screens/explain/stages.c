@@ -118,8 +118,8 @@ void hv_explain_stages(struct hv_explain_data *d, struct hv_session *s)
         d->rows.items[d->rows.n - 1].evidence =
             hv_explain_on_lane(m->replica, m->stage, v->metrics.pipeline_s / 2);
         d->rows.items[d->rows.n - 1].detail =
-            "What its first copy's first data-parallel rank runs. Right unfolds the terms behind "
-            "every second and byte, with formula and source.";
+            "The work of the first data-parallel rank of the first replica. Right unfolds the "
+            "terms of its time and memory, each with formula and source.";
         if (open) {
             add_chapters(d, s, id, m);
             if (mem != NULL) {

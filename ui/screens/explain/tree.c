@@ -25,14 +25,13 @@ static void add_rough(struct hv_explain_data *d)
 {
     const struct hv_verdict *v = d->facts.verdict;
     if (v->n_rough == 0 ||
-        !hv_explain_heading(d, HV_ID_ROUGH, 0,
-                            hv_arena_printf(&d->arena, "Knobs that are only approximated: %zu",
-                                            v->n_rough))) {
+        !hv_explain_heading(
+            d, HV_ID_ROUGH, 0,
+            hv_arena_printf(&d->arena, "Properties that are only approximated: %zu", v->n_rough))) {
         return;
     }
     for (size_t i = 0; i < v->n_rough; i++) {
-        hv_explain_add(d, HV_ID_ROUGH + 1000000 + i, 1, v->rough[i])->style =
-            HV_STYLE_WARNING;
+        hv_explain_add(d, HV_ID_ROUGH + 1000000 + i, 1, v->rough[i])->style = HV_STYLE_WARNING;
     }
 }
 

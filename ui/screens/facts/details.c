@@ -70,7 +70,7 @@ static void add_exactness(struct lines *ls, const struct hv_metrics *m)
                        hv_fmt_percent(pc, sizeof pc, m->dropped_frac));
         add_words(ls, text, HV_STYLE_WARNING);
     } else if (!m->exact) {
-        (void)snprintf(text, sizeof text, "~ not exact: weights up to %d updates old",
+        (void)snprintf(text, sizeof text, "~ not exact: stale weights, up to %d updates old",
                        m->staleness);
         add_words(ls, text, HV_STYLE_WARNING);
     }
@@ -83,7 +83,7 @@ static void add_breakdown(struct lines *ls, const struct hv_verdict *v)
     if (!hv_known(all) || all <= 0) {
         return;
     }
-    add_words(ls, "where the iteration goes", HV_STYLE_HEADER);
+    add_words(ls, "parts of the iteration time", HV_STYLE_HEADER);
     for (size_t i = 0; i < HV_BREAKDOWN_N; i++) {
         double frac = v->metrics.breakdown_s[i] / all;
         if (!(frac >= LEAST_SHARE)) {
@@ -143,7 +143,7 @@ static struct lines details(const struct hv_plan_facts *f, int w)
     hv_str_addf(&text, "%s%s%s", hv_row_state_name(f->row->state),
                 f->row->outdated ? ", made before an edit" : "",
                 hv_plan_fits(f)      ? ""
-                : f->verdict != NULL ? ", does not fit"
+                : f->verdict != NULL ? ", breaks a rule"
                                      : "");
     add_words(&ls, hv_str_cstr(&text), HV_STYLE_TEXT);
     if (f->row->note[0] != '\0') {

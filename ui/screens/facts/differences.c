@@ -76,10 +76,10 @@ static void add_time(const struct hv_plan_facts pair[2], struct hv_str *out)
     (void)hv_fmt_seconds(x, sizeof x, a->iteration_s);
     (void)hv_fmt_seconds(y, sizeof y, b->iteration_s);
     if (fabs(share) < WORTH_TELLING) {
-        hv_str_addf(out, "Both take about %s an iteration.\n", y);
+        hv_str_addf(out, "Both have an iteration time of about %s.\n", y);
         return;
     }
-    hv_str_addf(out, "%s takes %s an iteration against %s, ", name_of(&pair[1]), y, x);
+    hv_str_addf(out, "The iteration time of %s is %s, against %s: ", name_of(&pair[1]), y, x);
     add_share(share, out);
     add_causes(a, b, out);
     hv_str_adds(out, ".\n");

@@ -82,9 +82,9 @@ void hv_ui_no_plan(const struct hv_plan_facts *facts, const char *reason, struct
         struct hv_rect at = {in.x, in.y + y, in.w, in.h - y - HINTS - 1};
         y += put_reasons(facts, reason, g, at);
     }
-    static const char *const hints[HINTS] = {"3  choose a strategy, Enter runs it",
-                                             "4  choose another plan, Enter draws it",
-                                             "u  undo the edit, if that was it"};
+    static const char *const hints[HINTS] = {"3  choose a strategy; Enter runs it",
+                                             "4  choose another plan; Enter draws it",
+                                             "u  undo the edit, if it caused this"};
     for (int i = 0; i < HINTS - (row == NULL || !row->outdated); i++) {
         (void)hv_grid_put(g, in.x, in.y + y + 1 + i, in.w, hints[i], HV_STYLE_TEXT);
     }

@@ -36,9 +36,8 @@ static enum hv_status render(const struct hv_gantt_subject *s, const char *title
         struct hv_gantt_print print = {.width = EXPORT_COLUMNS, .ascii = true};
         hv_gantt_print(&s->src, &print, out);
     } else {
-        status =
-            hv_err_set(err, HV_EUSAGE,
-                       "'%s' ends in none of .svg, .png, .json (Perfetto trace) and .txt", path);
+        status = hv_err_set(err, HV_EUSAGE,
+                            "'%s' must end in .svg, .png, .json (Perfetto trace) or .txt", path);
     }
     hv_str_free(&subtitle);
     return status;

@@ -61,8 +61,7 @@ static void draw_lower(const struct hv_gantt_screen *st, const struct hv_ui *ui,
 {
     struct hv_gantt_subject s;
     if (!hv_gantt_lower_get(st, ui, &s)) {
-        (void)hv_grid_put(g, r.x + 1, r.y, r.w - 1, "there is no second plan with a timeline",
-                          HV_STYLE_DIM);
+        (void)hv_grid_put(g, r.x + 1, r.y, r.w - 1, "no second plan has a timeline", HV_STYLE_DIM);
         return;
     }
     char title[160], t[HV_FMT_CAP];
@@ -246,7 +245,8 @@ static bool change(struct hv_gantt_state *v, const struct hv_gantt_source *src, 
         break;
     case HV_ACT_GANTT_ZOOM_AREA:
         if (!hv_known(v->mark_s)) {
-            hv_app_message(app, HV_MSG_INFO, "Space marks one end of an area, then move and z");
+            hv_app_message(app, HV_MSG_INFO,
+                           "Space marks one end of an area; then move and press z");
             break;
         }
         hv_gantt_zoom_to(v, src, v->mark_s, v->cursor_s);
@@ -280,7 +280,7 @@ static bool change(struct hv_gantt_state *v, const struct hv_gantt_source *src, 
         return false;
     }
     if (!found) {
-        hv_app_message(app, HV_MSG_INFO, "no more operations that way");
+        hv_app_message(app, HV_MSG_INFO, "no more operations in this direction");
     }
     return true;
 }
@@ -297,11 +297,11 @@ static void unfold(struct hv_gantt_screen *st, struct hv_app *app, const struct 
     st->view.top_lane = 0;
     st->view.has_pin = false; /* the lines are others */
     if ((st->tracks & what) != 0 && t->tracks[st->tracks].n == t->tracks[st->tracks ^ what].n) {
-        hv_app_message(app, HV_MSG_INFO,
-                       what == HV_TRACKS_LINKS
-                           ? "nothing goes over links: one stage, and no reductions"
-                           : "the GPUs of each stage do the same at the same time: one line says "
-                             "it for all");
+        hv_app_message(
+            app, HV_MSG_INFO,
+            what == HV_TRACKS_LINKS
+                ? "no communication: one stage and no reductions"
+                : "all GPUs of a stage run the same operations: one lane shows them all");
     }
 }
 
@@ -316,8 +316,9 @@ static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct h
         return true;
     case HV_ACT_EXPORT:
         (void)snprintf(path, sizeof path, "%s.svg", s->facts.row->name);
-        hv_app_ask(app, "write the window as .svg or .png, all as .json (trace) or .txt: ", path,
-                   hv_gantt_answer_export, st);
+        hv_app_ask(
+            app, "write the window as .svg or .png, or everything as .json (trace) or .txt: ", path,
+            hv_gantt_answer_export, st);
         return true;
     case HV_ACT_GANTT_EXPLAIN:
         st->flip = !st->flip;
@@ -329,7 +330,7 @@ static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct h
     case HV_ACT_GANTT_SPLIT:
         st->split = !st->split;
         if (st->split && hv_gantt_other(st, hv_app_model(app), 0) == 0) {
-            hv_app_message(app, HV_MSG_INFO, "there is no second plan with a timeline");
+            hv_app_message(app, HV_MSG_INFO, "no second plan has a timeline");
             st->split = false;
         }
         return true;
@@ -480,12 +481,12 @@ const struct hv_view_ops hv_screen_gantt = {
     .state_size = sizeof(struct hv_gantt_screen),
     .keybar = keybar,
     .keybar_now = gantt_keybar_now,
-    .help =
-        "s and S switch the schedule, b and B the micro-batch, v and V the chunks; the plan as it "
-        "is stays below as a shadow; a keeps the trial as a plan, Esc drops it. "
-        "The micro-batch at the cursor is underlined in every lane, with capital letters. "
-        "Very long timelines are made while you go on; Esc or x stops that, r begins again. "
-        "/f3 /b4@s3 /mb 3 find. Click picks, drag pans, wheel zooms (Shift: pans).",
+    .help = "s and S try another schedule, b and B another micro-batch, v and V other virtual "
+            "chunks. The original plan stays visible below each lane; a keeps the trial as a plan, "
+            "Esc drops it. The micro-batch at the cursor is underlined in every lane, with capital "
+            "letters. Very long timelines are drawn in the background; Esc or x stops that, r "
+            "starts it again. /f3 /b4@s3 /mb 3 search for operations. A click selects, dragging "
+            "pans, the wheel zooms (Shift: pans).",
     .close = gantt_close,
     .draw = gantt_draw,
     .action = gantt_action,

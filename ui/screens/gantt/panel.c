@@ -182,7 +182,7 @@ static void put_op(struct pen *p, const struct hv_gantt_subject *s,
                 hv_fmt_seconds(b, sizeof b, span->end_s),
                 hv_fmt_seconds(c, sizeof c, span->end_s - start_s));
     if (op->critical) {
-        hv_str_adds(text, "  ^ critical: the step waits for it");
+        hv_str_adds(text, "  ^ on the critical path");
     } else if (hv_known(op->slack_s) && isfinite(op->slack_s)) {
         hv_str_addf(text, "  slack %s", hv_fmt_seconds(a, sizeof a, op->slack_s));
     }
@@ -243,7 +243,7 @@ static void put_area(struct pen *p, const struct hv_gantt_subject *s, struct hv_
             n++;
         }
     }
-    hv_str_addf(text, "area %s: busy %s, idle %s here; all stages busy %s",
+    hv_str_addf(text, "area %s: this lane busy %s, idle %s; all stages busy %s",
                 hv_fmt_seconds(a, sizeof a, to - from),
                 hv_fmt_seconds(b, sizeof b, here.busy_frac * (to - from)),
                 hv_fmt_seconds(c, sizeof c, (1 - here.busy_frac) * (to - from)),

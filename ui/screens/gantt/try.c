@@ -110,7 +110,7 @@ static void step(struct hv_gantt_try *t, struct hv_app *app, size_t i, int by)
     if (err.status != HV_OK) {
         hv_ui_error(app, &err);
     } else {
-        hv_app_message(app, HV_MSG_INFO, "%s goes no further", l->name);
+        hv_app_message(app, HV_MSG_INFO, "%s has no further value", l->name);
     }
 }
 
@@ -124,7 +124,7 @@ static void turn(struct hv_gantt_try *t, struct hv_app *app, const struct hv_row
     }
     const struct hv_lever *l = hv_levers_find(&t->levers, kind, 0, 0);
     if (l == NULL) {
-        hv_app_message(app, HV_MSG_INFO, "this plan has no %s to switch",
+        hv_app_message(app, HV_MSG_INFO, "this plan has no %s to change",
                        kind == HV_LEVER_SCHEDULE ? "schedule"
                        : kind == HV_LEVER_MICRO  ? "single micro-batch"
                                                  : "chunks");
@@ -145,7 +145,7 @@ static enum hv_status set_word(struct hv_gantt_try *t, const char *word, size_t 
     }
     const struct hv_lever *l = hv_levers_find(&t->levers, kinds[place], 0, 0);
     if (l == NULL) {
-        return hv_err_set(err, HV_EUSAGE, "this plan has no %s to switch", names[place]);
+        return hv_err_set(err, HV_EUSAGE, "this plan has no %s to change", names[place]);
     }
     enum hv_status st = hv_lever_parse(l, word, &value, err);
     if (st == HV_OK) {
@@ -183,13 +183,13 @@ static void keep(struct hv_gantt_try *t, struct hv_app *app)
     struct hv_str said = {0};
     struct hv_err err = {0};
     if (t->trial == NULL) {
-        hv_app_message(app, HV_MSG_INFO, "nothing is switched; s, b and v switch");
+        hv_app_message(app, HV_MSG_INFO, "nothing is changed; s, b and v try changes");
     } else if (hv_levers_accept(s, &t->levers, t->values, &said, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
         struct hv_ui *ui = hv_app_model(app);
         ui->gantt_row = 0;
-        hv_app_message(app, HV_MSG_INFO, "kept: %s; u takes it back", hv_str_cstr(&said));
+        hv_app_message(app, HV_MSG_INFO, "kept: %s; u undoes it", hv_str_cstr(&said));
         hv_gantt_try_free(t);
     }
     hv_str_free(&said);
@@ -213,7 +213,7 @@ bool hv_gantt_try_action(struct hv_gantt_screen *st, struct hv_app *app, enum hv
         turn(t, app, row, HV_LEVER_CHUNKS, a == HV_ACT_GANTT_CHUNKS_MORE ? 1 : -1);
         return true;
     case HV_ACT_EDIT:
-        hv_app_ask(app, "switch to SCHEDULE [MICRO-BATCH [CHUNKS]]: ", "", answer_switch, st);
+        hv_app_ask(app, "try SCHEDULE [MICRO-BATCH [CHUNKS]]: ", "", answer_switch, st);
         return true;
     case HV_ACT_ADD:
         keep(t, app);
@@ -223,7 +223,7 @@ bool hv_gantt_try_action(struct hv_gantt_screen *st, struct hv_app *app, enum hv
             return false;
         }
         hv_gantt_try_free(t);
-        hv_app_message(app, HV_MSG_INFO, "back to the plan as it is");
+        hv_app_message(app, HV_MSG_INFO, "back to the original plan");
         return true;
     default:
         return false;

@@ -70,7 +70,7 @@ bool hv_gantt_wait_draw(const struct hv_ui *ui, struct hv_grid *g, struct hv_rec
     bool runs = state == HV_DRAWING_RUNS;
     struct hv_rect line = {body.x + 1, body.y + 1, body.w - 2, 1};
     hv_str_addf(&text, "%s %s", row->name,
-                runs ? "is being drawn" : "is not drawn: you stopped it");
+                runs ? "is being drawn" : "is not drawn, because you stopped it");
     hv_grid_put_field(g, line, HV_LEFT, hv_str_cstr(&text), HV_STYLE_TITLE);
     hv_str_clear(&text);
     size_text(hv_session_plan(ui->session, row->id, NULL), &text);
@@ -84,8 +84,8 @@ bool hv_gantt_wait_draw(const struct hv_ui *ui, struct hv_grid *g, struct hv_rec
     }
     if (line.y < body.y + body.h) {
         (void)hv_grid_put(g, line.x, line.y, body.w - 2,
-                          runs ? "Esc or x stops; all other screens can be used meanwhile"
-                               : "r or Enter draws it; < and > go to other plans",
+                          runs ? "Esc or x stops; you can use all other screens meanwhile"
+                               : "r or Enter draws it; < and > select other plans",
                           HV_STYLE_TEXT);
     }
     hv_str_free(&text);

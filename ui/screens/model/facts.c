@@ -223,7 +223,7 @@ void hv_model_status(const struct hv_model_screen *v, struct hv_str *out)
         own += v->own.items[i];
     }
     if (own > 0) {
-        hv_str_addf(out, ", * %zu with values of their own", own);
+        hv_str_addf(out, ", * %zu with individual values", own);
     }
     hv_model_checks(v, &checks);
     size_t n = 0;
@@ -233,7 +233,7 @@ void hv_model_status(const struct hv_model_screen *v, struct hv_str *out)
     if (n > 0) {
         hv_str_addf(out, " | ! %zu check%s, see c", n, n > 1 ? "s" : "");
     } else {
-        hv_str_adds(out, " | all checks fine");
+        hv_str_adds(out, " | all checks passed");
     }
     hv_str_free(&checks);
 }
@@ -248,7 +248,7 @@ static int draw_bars(const struct hv_model_screen *v, struct hv_grid *g, struct 
     struct hv_bar_row rows[BARS];
     char texts[BARS][HV_FMT_CAP], limit[HV_FMT_CAP];
     if (v->n_kinds == 0) {
-        (void)hv_grid_put(g, r.x, r.y, r.w, "no device of the cluster computes in this precision",
+        (void)hv_grid_put(g, r.x, r.y, r.w, "no device of the cluster supports this precision",
                           HV_STYLE_WARNING);
         return 1;
     }
@@ -267,7 +267,7 @@ static int draw_bars(const struct hv_model_screen *v, struct hv_grid *g, struct 
     }
     hv_bars_draw(g, (struct hv_rect){r.x, r.y + 1, r.w, BARS}, rows, BARS);
     (void)hv_grid_putf(g, r.x, r.y + 1 + BARS, fit.fits ? HV_STYLE_GOOD : HV_STYLE_WARNING,
-                       "%s %s of %s (h l: tp)", fit.fits ? "fits" : "! does not fit",
+                       "%s %s of %s (h l: tp)", fit.fits ? "fits" : "! does not fit into memory",
                        hv_fmt_bytes(limit, sizeof limit, fit.limit_bytes), v->kinds[0]->name);
     return BARS + 2;
 }

@@ -68,7 +68,7 @@ static const char *const optimizers[] = {
     }
 
 static const struct hv_doc_row transformer_rows[] = {
-    WORD("name", "model.name", "of the model; i imports another"),
+    WORD("name", "model.name", "set by the model; i imports one"),
     DERIVED("source", "source", NULL),
     WHOLE("layers", "model.layers", NULL, "transformer blocks", 1),
     WHOLE("hidden", "model.hidden", NULL, "width of the residual stream", 1),
@@ -76,18 +76,19 @@ static const struct hv_doc_row transformer_rows[] = {
     WHOLE("kv heads", "model.kv_heads", NULL, "key/value heads; fewer than heads: grouped", 1),
     MAYBE("head dim", "model.head_dim", NULL, "empty: hidden / heads", 1),
     WHOLE("ffn", "model.ffn", NULL, "width of the feed-forward part; 0: none", 0),
-    CHOICE("ffn kind", "model.ffn_kind", "gated kinds have three matrices, others two", ffn_kinds),
-    WHOLE("vocab", "model.vocab", NULL, "tokens known; tp should divide it", 1),
-    YES_NO("tied", "model.tied_embeddings", "head and embedding share their weights"),
-    WHOLE("max sequence", "model.max_sequence", "tokens", "longest sequence the model is for", 1),
+    CHOICE("ffn kind", "model.ffn_kind", "gated kinds use three matrices, others two", ffn_kinds),
+    WHOLE("vocab", "model.vocab", NULL, "size of the vocabulary; tp should divide it", 1),
+    YES_NO("tied", "model.tied_embeddings", "head and embedding share weights"),
+    WHOLE("max sequence", "model.max_sequence", "tokens", "longest sequence of the model", 1),
     CHOICE("norm", "model.norm", "normalisation", norms),
-    CHOICE("position", "model.position", "how positions enter", positions),
+    CHOICE("position", "model.position", "encoding of positions", positions),
 };
 static const struct hv_doc_row moe_rows[] = {
     WHOLE("experts", "model.moe.experts", NULL, "routed experts of a block; 0: dense", 0),
     WHOLE("top k", "model.moe.top_k", NULL, "experts per token", 1),
     WHOLE("expert ffn", "model.moe.ffn", NULL, "width of one expert", 1),
-    WHOLE("shared experts", "model.moe.shared_experts", NULL, "experts that see every token", 0),
+    WHOLE("shared experts", "model.moe.shared_experts", NULL, "experts that process every token",
+          0),
 };
 static const struct hv_doc_row hf_rows[] = {
     LABEL("config.json of Hugging Face"),
@@ -97,12 +98,12 @@ static const struct hv_doc_row hf_rows[] = {
     WHOLE("heads", "model.num_attention_heads", NULL, "attention heads; tp must divide them", 1),
     WHOLE("kv heads", "model.num_key_value_heads", NULL, "key/value heads", 1),
     WHOLE("ffn", "model.intermediate_size", NULL, "width of the feed-forward part", 1),
-    WHOLE("vocab", "model.vocab_size", NULL, "tokens known", 1),
-    YES_NO("tied", "model.tie_word_embeddings", "head and embedding share their weights"),
+    WHOLE("vocab", "model.vocab_size", NULL, "size of the vocabulary", 1),
+    YES_NO("tied", "model.tie_word_embeddings", "head and embedding share weights"),
     WHOLE("max sequence", "model.max_position_embeddings", "tokens", "longest sequence", 1),
 };
 static const struct hv_doc_row other_rows[] = {
-    WORD("name", "model.name", "of the model; i imports another"),
+    WORD("name", "model.name", "set by the model; i imports one"),
     DERIVED("source", "source", NULL),
     DERIVED("kind", "kind", NULL),
     DERIVED("parts", "parts", NULL),
@@ -117,16 +118,16 @@ static const struct hv_doc_row job_rows[] = {
     WHOLE("global batch", "job.global_batch", "sequences", "per iteration, all replicas", 1),
     WHOLE("sequence", "job.sequence", "tokens", "of one sequence", 1),
     CHOICE("precision", "job.precision", "of weights and matrix products", precisions),
-    CHOICE("optimizer", "job.optimizer", "its state per parameter counts in memory", optimizers),
+    CHOICE("optimizer", "job.optimizer", "its states per parameter count in memory", optimizers),
     YES_NO("master weights", "job.master_weights", "fp32 copy beside 16-bit weights"),
-    CHOICE("gradients", "job.grad_precision", "format gradients are summed in", grads),
-    CHOICE("attention", "job.attention", "flash keeps no scores; auto: by device, model",
+    CHOICE("gradients", "job.grad_precision", "format in which gradients are summed", grads),
+    CHOICE("attention", "job.attention", "flash stores no scores; auto: by device, model",
            attention),
     CHOICE("dropout", "job.dropout", "auto: on for GPT-style models before Hopper", dropout),
-    CHOICE("minimize", "job.objective.minimize", "what strategies look for", minimize),
+    CHOICE("minimize", "job.objective.minimize", "what strategies minimise", minimize),
     AMOUNT("at most", "job.objective.max_usd_per_hour", "$/h", "empty: no limit"),
-    AMOUNT("memory reserve", "job.memory_reserve_GiB", "GiB", "kept free; empty: by device"),
-    YES_NO("allow stale", "job.objective.allow_stale", "plans with stale gradients may win"),
+    AMOUNT("memory reserve", "job.memory_reserve_GiB", "GiB", "memory kept free; empty: by device"),
+    YES_NO("allow stale", "job.objective.allow_stale", "plans with stale gradients may rank first"),
 };
 
 static const struct hv_model *model_of(const struct hv_session *s)

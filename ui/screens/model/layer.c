@@ -25,13 +25,13 @@ static const char *const ffn_kinds[] = {
         name, path, NULL, help, HV_DOC_WHOLE, true, NULL, 0, least, INT_MAX                        \
     }
 static const struct hv_doc_row block_rows[] = {
-    OWN_WHOLE("heads", "heads", "0: no attention; empty: as the model says", 0),
-    OWN_WHOLE("kv heads", "kv_heads", "empty: as the model says", 1),
-    OWN_WHOLE("head dim", "head_dim", "empty: as the model says", 1),
-    OWN_WHOLE("ffn", "ffn", "width; 0: none; a width of its own makes the block dense", 0),
-    {"ffn kind", "ffn_kind", NULL, "gated kinds have three matrices", HV_DOC_CHOICE, true,
-     ffn_kinds, HV_COUNT(ffn_kinds), 0, 0},
-    OWN_WHOLE("window", "window", "tokens each one attends to; 0: all", 0),
+    OWN_WHOLE("heads", "heads", "0: no attention; empty: as in the model", 0),
+    OWN_WHOLE("kv heads", "kv_heads", "empty: as in the model", 1),
+    OWN_WHOLE("head dim", "head_dim", "empty: as in the model", 1),
+    OWN_WHOLE("ffn", "ffn", "width; 0: none; a value here makes the block dense", 0),
+    {"ffn kind", "ffn_kind", NULL, "gated kinds use three matrices", HV_DOC_CHOICE, true, ffn_kinds,
+     HV_COUNT(ffn_kinds), 0, 0},
+    OWN_WHOLE("window", "window", "tokens that each token attends to; 0: all", 0),
     {"experts", "moe", NULL, "JSON such as {\"experts\": 8, \"top_k\": 2, \"ffn\": 4096}",
      HV_DOC_JSON, true, NULL, 0, 0, 0},
 };
@@ -140,8 +140,9 @@ static enum hv_status write_out(struct hv_session *s, struct hv_err *err)
     if (fabs(hv_model_parameters(m) / parameters - 1) > 1e-9 ||
         fabs(hv_model_active_parameters(m) / active - 1) > 1e-9) {
         (void)hv_session_undo(s);
-        return hv_err_set(err, HV_ENO,
-                          "this config.json has blocks that a hetviz model cannot say one by one");
+        return hv_err_set(
+            err, HV_ENO,
+            "this config.json has blocks that a hetviz model cannot describe one by one");
     }
     return HV_OK;
 }
@@ -321,10 +322,10 @@ static const struct hv_layer_row *blocks_here(const struct hv_model_screen *v, s
     const char *why = NULL;
     if (row == NULL || row->kind == HV_LAYER_EMBEDDING || row->kind == HV_LAYER_HEAD ||
         row->kind == HV_LAYER_MODULE || m->kind == HV_MODEL_GRAPH) {
-        why = "only blocks have values of their own";
+        why = "only blocks can have individual values";
     } else if (m->kind == HV_MODEL_LAYERS &&
                !json_is_array(hv_session_get(v->session, "model.layers"))) {
-        why = "the layers stand in a profile, not in the model";
+        why = "the layers are in a profile, not in the model";
     }
     if (why != NULL) {
         hv_app_message(app, HV_MSG_INFO, "%s", why);
@@ -357,7 +358,7 @@ void hv_model_layer_reset(struct hv_model_screen *v, struct hv_app *app)
         return;
     }
     if (model_of(v->session)->kind != HV_MODEL_TRANSFORMER || !hv_model_layer_is_own(v, row)) {
-        hv_app_message(app, HV_MSG_INFO, "these blocks have no values of their own");
+        hv_app_message(app, HV_MSG_INFO, "these blocks have no individual values");
         return;
     }
     size_t from = row->from, to = row->to;
@@ -368,6 +369,7 @@ void hv_model_layer_reset(struct hv_model_screen *v, struct hv_app *app)
     if (write_blocks(v->session, blocks, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
-        hv_app_message(app, HV_MSG_INFO, "as the model says again; u brings the own values back");
+        hv_app_message(app, HV_MSG_INFO,
+                       "the blocks follow the model again; u restores their values");
     }
 }

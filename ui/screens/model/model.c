@@ -165,7 +165,7 @@ static unsigned import_model(void *ctx, struct hv_app *app, const char *path)
         struct hv_str count = {0};
         hv_model_count(&count, parameters);
         hv_app_message(app, HV_MSG_INFO,
-                       "imported %s parameters in %zu layers; u brings the old model back",
+                       "imported %s parameters in %zu layers; u restores the old model",
                        hv_str_cstr(&count), blocks);
         hv_str_free(&count);
     }
@@ -275,16 +275,17 @@ static void run_profiler(void *ctx)
     struct hv_str program = {0}, command = {0};
     m->status = HV_ENO;
     if (!hv_program_beside(&program, "hetviz") || strchr(hv_str_cstr(&program), '\'') != NULL) {
-        (void)hv_err_set(&m->err, HV_ENO, "there is no hetviz beside this program to measure with");
+        (void)hv_err_set(&m->err, HV_ENO,
+                         "the program hetviz was not found, so nothing can be measured");
     } else {
-        hv_str_addf(
-            &command,
-            "profile() { '%s' \"$@\"; rc=$?; echo; echo 'Enter goes back'; read -r _; return "
-            "$rc; }; profile profile",
-            hv_str_cstr(&program));
+        hv_str_addf(&command,
+                    "profile() { '%s' \"$@\"; rc=$?; echo; echo 'press Enter to go back'; read -r "
+                    "_; return $rc; }; profile profile",
+                    hv_str_cstr(&program));
         m->status = hv_editor_call(hv_str_cstr(&command), "--quick", NULL);
         if (m->status != HV_OK) {
-            (void)hv_err_set(&m->err, HV_ENO, "nothing was measured; `hetviz profile` says why");
+            (void)hv_err_set(&m->err, HV_ENO,
+                             "nothing was measured; `hetviz profile` prints the reason");
         }
     }
     hv_str_free(&program);
@@ -302,7 +303,7 @@ static unsigned answer_profile(void *ctx, struct hv_app *app, const char *path)
     } else {
         hv_app_outside(app, run_profiler, &m);
         if (m.status == HV_OK) {
-            hv_str_adds(&said, "measured: its profile prices the kind from now on");
+            hv_str_adds(&said, "measured: the profile now prices this kind of device");
             m.status = hv_session_profiles_reload(s, &m.err);
         }
     }
@@ -454,11 +455,11 @@ const struct hv_view_ops hv_screen_model = {
     .state_size = sizeof(struct state),
     .keybar = bar,
     .hints = hints,
-    .help = "Enter edits a field or opens its list; in Layers it unfolds a run of blocks.\n"
-            "In Layers e gives blocks values of their own (*), d takes those away.\n"
-            "In Fit and checks h and l change the tensor-parallel degree of the preview.\n"
-            "p takes a measured profile over, which prices its kind of GPU from then on.\n"
-            "Import takes a hetviz model, a config.json of Hugging Face or a catalogue name.",
+    .help = "Enter edits a field or opens its list; in Layers it unfolds a run of blocks.\nIn "
+            "Layers e sets individual values for blocks (*), d removes them.\nIn Fit and checks h "
+            "and l change the tensor-parallel degree of the preview.\np loads a measured profile, "
+            "which then prices its kind of GPU.\nImport reads a hetviz model, a config.json of "
+            "Hugging Face or a catalogue name.",
     .open = open_screen,
     .close = close_screen,
     .draw = draw,

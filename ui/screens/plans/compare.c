@@ -294,7 +294,7 @@ void hv_plan_compare_many_draw(const struct hv_plan_facts *set, size_t n, size_t
     c.width = room / (int)c.n_shown < VALUE_MAX ? room / (int)c.n_shown : VALUE_MAX;
     struct hv_str words = {0};
     if (c.n_shown < n) {
-        hv_str_addf(&words, "%zu more have no room here; a wider window shows them.\n",
+        hv_str_addf(&words, "%zu more plans do not fit here; a wider window shows them.\n",
                     n - c.n_shown);
     }
     for (size_t i = 1; i < n; i++) {

@@ -163,7 +163,7 @@ const struct hv_table_look hv_plans_look = {
     .columns = hv_plan_columns,
     .n_columns = HV_PLAN_FIELD_N,
     .focused = true,
-    .empty = "none yet: 3, then Enter (A runs all)",
+    .empty = "no plans yet: press 3, then Enter (A runs all)",
 };
 
 struct hv_table hv_plans_table(const struct hv_plans *st, const struct hv_session *s,
@@ -275,7 +275,7 @@ static void draw_table(const struct hv_plans_list *l, const struct hv_table *t, 
     struct hv_table_look own = hv_plans_look;
     own.focused = focused;
     if (l->n > 0) {
-        own.empty = "no plan passes the filter; f and an empty text shows all again";
+        own.empty = "no plan matches the filter; f with an empty text shows all plans";
     }
     (void)snprintf(title, sizeof title, "Plans%s%s%s", l->st->filter[0] != '\0' ? "  filter:" : "",
                    l->st->filter, l->st->front_only ? "  only the Pareto front" : "");
@@ -297,7 +297,7 @@ static void draw_table(const struct hv_plans_list *l, const struct hv_table *t, 
         hv_str_clear(&text);
         const struct hv_plan_facts *f = shown_at(l, row);
         if (f->verdict != NULL) {
-            hv_str_addf(&text, "does not fit: %s", f->verdict->findings.items[0].text);
+            hv_str_addf(&text, "breaks a rule: %s", f->verdict->findings.items[0].text);
         } else {
             hv_plan_text(f, HV_PLAN_STATE, &text);
         }
@@ -349,9 +349,10 @@ static void draw_lower(const struct hv_plans_list *l, uint32_t cursor,
         } else if (i == HV_PLANS_COMPARE && n > 0) {
             hv_plan_compare_draw(set, st->detail_top, g, in);
         } else if (i == HV_PLANS_COMPARE) {
-            hv_grid_put_field(g, (struct hv_rect){in.x, in.y, in.w, 1}, HV_LEFT,
-                              "Space marks plans: two or more, or one and move to another",
-                              HV_STYLE_DIM);
+            hv_grid_put_field(
+                g, (struct hv_rect){in.x, in.y, in.w, 1}, HV_LEFT,
+                "Space marks plans: mark two or more, or mark one and move to another",
+                HV_STYLE_DIM);
         }
     }
 }

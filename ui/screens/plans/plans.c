@@ -42,7 +42,7 @@ static void plans_status(const void *state, const void *model, struct hv_str *ou
         hv_str_addf(out, " | %s%s%s", row->name, why.n > 0 ? ": " : "", hv_str_cstr(&why));
         hv_str_free(&why);
     }
-    hv_str_adds(out, " | P front, ! does not fit, * marked");
+    hv_str_adds(out, " | P front, ! violation, * marked");
 }
 
 static bool can_focus(const struct hv_plans *st, enum hv_plans_panel panel,
@@ -97,7 +97,7 @@ static void start_compare(const struct hv_plans_at *at)
         at->st->focus = HV_PLANS_TABLE;
     } else if (hv_plans_compared(at->l, at->id, set) == 0) {
         hv_app_message(at->app, HV_MSG_INFO,
-                       "mark plans with Space: two or more, or one and move to another");
+                       "mark two or more plans with Space, or mark one and move to another");
     } else if (stacked) {
         at->st->focus = HV_PLANS_COMPARE;
     }
@@ -196,7 +196,7 @@ static bool walk_front(const struct hv_plans_at *at, enum hv_action a)
     }
     uint32_t id = hv_plans_front_step(at->l, at->id, back ? -1 : 1);
     if (id == 0) {
-        hv_app_message(at->app, HV_MSG_INFO, "the front ends here");
+        hv_app_message(at->app, HV_MSG_INFO, "this is the end of the Pareto front");
     } else {
         hv_session_select(at->s, id);
         at->st->detail_top = 0;
@@ -353,8 +353,8 @@ const struct hv_view_ops hv_screen_plans = {
     .state_size = sizeof(struct hv_plans),
     .keybar = keybar,
     .keybar_now = plans_keybar_now,
-    .help = "In the scatter arrows go along the front. Click: a heading sorts, a dot selects, a "
-            "second one on a row opens it.",
+    .help = "In the scatter plot the arrow keys move along the Pareto front. A click on a heading "
+            "sorts, a click on a dot selects a plan, and a second click on a row opens it.",
     .open = plans_open,
     .close = plans_close,
     .draw = hv_plans_draw,

@@ -39,7 +39,7 @@ static void ask_note(const struct hv_plans_at *at)
 {
     const struct hv_row *row = hv_session_row(at->s, at->id);
     if (row->plan == NULL) {
-        hv_app_message(at->app, HV_MSG_WARNING, "this row has no plan that could keep a note");
+        hv_app_message(at->app, HV_MSG_WARNING, "this row has no plan, so it cannot have a note");
         return;
     }
     at->st->asked = at->id;
@@ -77,7 +77,7 @@ static void delete_rows(const struct hv_plans_at *at)
         n += hv_session_row_delete(at->s, at->id);
     }
     at->st->marks.n = 0;
-    hv_app_message(at->app, HV_MSG_INFO, "%zu deleted; u brings %s back", n,
+    hv_app_message(at->app, HV_MSG_INFO, "%zu deleted; u restores %s", n,
                    n == 1 ? "it" : "them one by one");
 }
 
@@ -90,7 +90,7 @@ static void run_again(const struct hv_plans_at *at)
     if (hv_session_run(at->s, name, row->options, NULL, &err) != HV_OK) {
         hv_ui_error(at->app, &err);
     } else {
-        hv_app_message(at->app, HV_MSG_INFO, "%s runs again", name);
+        hv_app_message(at->app, HV_MSG_INFO, "%s is running again", name);
     }
 }
 

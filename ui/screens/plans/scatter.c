@@ -127,7 +127,7 @@ void hv_plan_scatter_draw(const struct hv_plan_scatter *s, struct hv_grid *g, st
         hv_chart_draw(g, r, &chart);
     } else {
         hv_grid_put_field(g, (struct hv_rect){r.x, r.y, r.w, 1}, HV_LEFT,
-                          "no plan has both figures yet", HV_STYLE_DIM);
+                          "no plan has both figures so far", HV_STYLE_DIM);
     }
     free_dots(&d);
 }

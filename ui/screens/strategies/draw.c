@@ -72,7 +72,7 @@ static void add_state(const struct hv_strategies_list *l, const struct hv_plugin
     } else if (row->state == HV_ROW_DONE && has_violations(l, row)) {
         hv_str_adds(out, "misfit");
     } else {
-        hv_str_adds(out, row->state == HV_ROW_NOT_APPLICABLE ? "not for it"
+        hv_str_adds(out, row->state == HV_ROW_NOT_APPLICABLE ? "not applicable"
                                                              : hv_row_state_name(row->state));
     }
 }
@@ -160,7 +160,7 @@ const struct hv_table_look hv_strategies_look = {
     .columns = columns,
     .n_columns = COL_N,
     .focused = true,
-    .empty = "no strategy passes the filter; f and an empty text shows all again",
+    .empty = "no strategy matches the filter; f with an empty text shows all",
 };
 
 /* ---- layout ---- */

@@ -106,7 +106,7 @@ static void fill_limits(struct hv_field *d, const struct hv_session *s)
 {
     struct hv_session_limits l = hv_session_limits(s);
     char buf[HV_FMT_CAP];
-    d[EXTRA_LABEL] = (struct hv_field){.name = "every run", .kind = HV_FIELD_LABEL};
+    d[EXTRA_LABEL] = (struct hv_field){.name = "all runs", .kind = HV_FIELD_LABEL};
     for (int i = EXTRA_TIME; i < EXTRA_N; i++) {
         d[i] = (struct hv_field){
             .kind = HV_FIELD_NUMBER, .min = 0, .max = 1e15, .integer = i != EXTRA_TIME};
@@ -115,9 +115,10 @@ static void fill_limits(struct hv_field *d, const struct hv_session *s)
     d[EXTRA_TIME].unit = "s";
     d[EXTRA_TIME].help = "wall clock of a run; 0 = no limit";
     d[EXTRA_BUDGET].name = "evaluations";
-    d[EXTRA_BUDGET].help = "plans a run may judge, for runs that can be repeated; 0 = no limit";
+    d[EXTRA_BUDGET].help =
+        "most plans that a run may simulate, for reproducible runs; 0 = no limit";
     d[EXTRA_SEED].name = "seed";
-    d[EXTRA_SEED].help = "of the random numbers a search uses";
+    d[EXTRA_SEED].help = "seed of the random numbers of a search";
     double time_s = l.time_limit_s > 0 ? l.time_limit_s : 0;
     (void)snprintf(d[EXTRA_TIME].value, sizeof d->value, "%s",
                    hv_fmt_double(buf, sizeof buf, time_s));

@@ -257,7 +257,7 @@ void hv_strategy_panel_draw(struct hv_session *s, const struct hv_plugin *plugin
         put_wrapped(&p, row->plan == NULL ? row->reason : "", 6, HV_STYLE_WARNING);
         put_figures(&p, s, row);
         if (row->plan != NULL && row->state != HV_ROW_RUNNING) {
-            put_wrapped(&p, "4 Plans compares it, 5 Gantt draws it", 2, HV_STYLE_DIM);
+            put_wrapped(&p, "4 compares the plan, 5 draws its Gantt chart", 2, HV_STYLE_DIM);
         }
         bool searched = row->n_points > 1 || row->state == HV_ROW_RUNNING;
         int log_h = row->log[0] != '\0' ? LOG_MIN_H + p.r.h / 6 : 0, h = p.r.h - log_h;

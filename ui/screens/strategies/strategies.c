@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ui/process/editor.h"
 #include "ui/screens/strategies/strategies.h"
 #include "ui/screens/strategies/strategies_int.h"
-#include "ui/process/editor.h"
 
 static void strategies_open(void *state, struct hv_app *app)
 {
@@ -47,11 +47,11 @@ static void strategies_status(const void *state, const void *model, struct hv_st
     (void)hv_session_strategies(s, &n);
     if (running + queued > 0) {
         hv_str_addf(out,
-                    "%zu running, %zu queued | leaving the screen leaves them running, "
-                    "x cancels and keeps the best so far",
+                    "%zu running, %zu queued | runs continue on other screens; x cancels and keeps "
+                    "the best plan",
                     running, queued);
     } else {
-        hv_str_addf(out, "%zu strategies | Enter runs one, A all of them; Tab goes to parameters",
+        hv_str_addf(out, "%zu strategies | Enter runs one, A runs all; Tab goes to the parameters",
                     n);
     }
 }
@@ -122,7 +122,7 @@ static void reload(struct hv_strategies *st, struct hv_app *app, const char *id)
     } else if (n == 0) {
         hv_app_message(app, HV_MSG_INFO, "no plugin has changed on disk");
     } else {
-        hv_app_message(app, HV_MSG_INFO, "%zu plugin%s read again", n, n == 1 ? "" : "s");
+        hv_app_message(app, HV_MSG_INFO, "%zu plugin%s reloaded", n, n == 1 ? "" : "s");
     }
 }
 
@@ -357,10 +357,8 @@ const struct hv_view_ops hv_screen_strategies = {
     .state_size = sizeof(struct hv_strategies),
     .keybar = keybar,
     .hints = strategies_hints,
-    .help =
-        "Parameters: Enter edits, arrows choose, d sets the default again.\n"
-        "Plugins: E opens the file in $VISUAL or $EDITOR and reads it again, r reads what other "
-        "programs saved.",
+    .help = "Parameters: Enter edits, arrow keys choose, d restores the default.\nPlugins: E opens "
+            "the file in $VISUAL or $EDITOR and reloads it, r reloads all changed plugins.",
     .open = strategies_open,
     .close = strategies_close,
     .draw = hv_strategies_draw,

@@ -247,7 +247,7 @@ static int draw_fit(const struct hv_what_if_data *d, struct hv_grid *g, struct h
     } else if (d->now.n_violations > 0) {
         (void)snprintf(text, sizeof text, "! %s", d->now.violation);
     } else {
-        (void)snprintf(text, sizeof text, "fits, no rule is broken%s",
+        (void)snprintf(text, sizeof text, "fits, no violations%s",
                        d->now.exact ? "" : "; ~ not exact");
     }
     return draw_wrapped(g, (struct hv_rect){r.x, r.y, r.w, r.h < 3 ? r.h : 3}, text,
@@ -265,11 +265,13 @@ static int draw_share(const struct hv_what_if_data *d, struct hv_grid *g, struct
     }
     bool better = hv_what_if_share_helps(d);
     if (!better) {
-        (void)snprintf(text, sizeof text, "LP: no better share of the layers than %s", x->was);
+        (void)snprintf(text, sizeof text, "LP: no better distribution of the layers than %s",
+                       x->was);
     } else {
-        (void)snprintf(text, sizeof text, "LP: layers %s, not %s: %s/iter %+.1f%%%s; b takes them",
-                       x->now, x->was, hv_fmt_seconds(t, sizeof t, x->figures.iteration_s),
-                       change * 100, x->figures.n_violations > 0 ? ", breaks a rule" : "");
+        (void)snprintf(text, sizeof text,
+                       "LP: layers %s instead of %s: %s/iter %+.1f%%%s; b applies this", x->now,
+                       x->was, hv_fmt_seconds(t, sizeof t, x->figures.iteration_s), change * 100,
+                       x->figures.n_violations > 0 ? ", breaks a rule" : "");
     }
     return draw_wrapped(g, (struct hv_rect){r.x, r.y, r.w, r.h < 3 ? r.h : 3}, text,
                         better ? HV_STYLE_GOOD : HV_STYLE_DIM);
@@ -289,7 +291,7 @@ static int draw_schedule(const struct hv_what_if_data *d, struct hv_grid *g, str
         return 0;
     }
     bool needs = row->constraints[0] != '\0';
-    (void)snprintf(text, sizeof text, "%s: %s; %s%s%skeeps %s", row->name, row->summary,
+    (void)snprintf(text, sizeof text, "%s: %s; %s%s%smemory: %s", row->name, row->summary,
                    needs ? "needs " : "", row->constraints, needs ? "; " : "", row->memory);
     return draw_wrapped(g, (struct hv_rect){r.x, r.y, r.w, 4}, text, HV_STYLE_DIM);
 }
@@ -315,14 +317,14 @@ static void draw_best(const struct hv_what_if_data *d, const struct hv_lever *l,
                       enum hv_what_if_figure which, struct hv_grid *g, struct hv_rect at)
 {
     static const char *const legends[] = {"  (@ now, o others, x breaks a rule)",
-                                          "  @ now, x misfit", "  @ now"};
+                                          "  @ now, x breaks", "  @ now"};
     char buf[HV_FMT_CAP];
     struct hv_str text = {0};
     const struct hv_what_if_point *best = best_of(d, which);
     if (d->n_curve_done < l->n_values) {
         hv_str_addf(&text, "%zu of %zu positions", d->n_curve_done, l->n_values);
     } else if (best == NULL) {
-        hv_str_adds(&text, "no position keeps the rules");
+        hv_str_adds(&text, "every position breaks a rule");
     } else {
         hv_str_adds(&text, "best at ");
         hv_lever_text(l, best->value, &text);

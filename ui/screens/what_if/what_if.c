@@ -121,13 +121,13 @@ static bool accept(struct hv_what_if_data *d, struct hv_app *app)
     struct hv_err err = {0};
     bool done = false;
     if (hv_what_if_turned(d) == 0) {
-        hv_app_message(app, HV_MSG_INFO, "no lever is turned; h and l turn one");
+        hv_app_message(app, HV_MSG_INFO, "no lever was moved; h and l move one");
         return false;
     }
     if (hv_levers_accept(s, &d->levers, d->values, &said, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
-        hv_app_message(app, HV_MSG_INFO, "changed: %s; u takes it back", hv_str_cstr(&said));
+        hv_app_message(app, HV_MSG_INFO, "changed: %s; u undoes it", hv_str_cstr(&said));
         done = true;
         hv_what_if_reset(d); /* what was accepted is the base now */
     }
@@ -143,14 +143,15 @@ static void solve(struct hv_what_if_data *d, struct hv_app *app)
     char strategy[128] = "";
     (void)strncat(strategy, d->facts.row->strategy, sizeof strategy - 1);
     if (hv_session_strategy(s, strategy) == NULL) {
-        hv_app_message(app, HV_MSG_WARNING,
-                       "the plan names no strategy of yours; Enter accepts, 3 chooses one");
+        hv_app_message(
+            app, HV_MSG_WARNING,
+            "the strategy of the plan is not installed; Enter accepts, 3 chooses another one");
     } else if (hv_what_if_turned(d) > 0 && !accept(d, app)) {
         return;
     } else if (hv_session_run(s, strategy, NULL, NULL, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
-        hv_app_message(app, HV_MSG_INFO, "%s runs for the workspace as it is now; 4 shows it",
+        hv_app_message(app, HV_MSG_INFO, "%s is running with the new workspace; 4 shows the plan",
                        strategy);
     }
 }
@@ -202,7 +203,7 @@ static bool act(struct hv_what_if *st, struct hv_app *app, enum hv_action a)
         return true;
     case HV_ACT_WHAT_IF_SHARE:
         if (!hv_what_if_share_take(d, hv_ui_session(hv_app_model(app)))) {
-            hv_app_message(app, HV_MSG_INFO, "no better share of the layers is known here");
+            hv_app_message(app, HV_MSG_INFO, "no better distribution of the layers is known");
         }
         return true;
     case HV_ACT_GANTT_PLAN_PREV:
@@ -299,7 +300,7 @@ static void what_if_status(const void *state, const void *model, struct hv_str *
         hv_str_addf(out, "%s%s%s%s: %s", l->name, unit[0] != '\0' ? " (" : "", unit,
                     unit[0] != '\0' ? ")" : "", hv_lever_help(l));
     } else {
-        hv_str_addf(out, "%zu turned, nothing is changed until Enter; judged again in %s", n,
+        hv_str_addf(out, "%zu moved, nothing changes until Enter; simulated in %s", n,
                     hv_fmt_seconds(took, sizeof took, d->took_s));
     }
 }
@@ -337,10 +338,9 @@ const struct hv_view_ops hv_screen_what_if = {
     .state_size = sizeof(struct hv_what_if),
     .keybar = keybar,
     .keybar_now = keybar_now,
-    .help = "h and l (Left, Right) turn the lever at the cursor, H and L five positions, e types a "
-            "value. A second click turns it. 0.3 s after the last key the layers are shared out "
-            "anew by "
-            "linear program; b takes them so.",
+    .help = "h and l (Left, Right) move the lever at the cursor, H and L move it by five "
+            "positions, e sets a value. A second click moves it. 0.3 s after the last key a linear "
+            "program computes the best distribution of the layers; b applies it.",
     .open = what_if_open,
     .close = what_if_close,
     .draw = hv_what_if_draw,

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static const char *const way_texts[HV_IMPORT_WAY_N] = {"replace the cluster", "add its nodes",
-                                                       "update equal nodes"};
+                                                       "update nodes with equal devices"};
 
 const char *hv_import_way_text(enum hv_import_way w)
 {
@@ -100,14 +100,15 @@ void hv_session_import_parts(const struct hv_import *im, struct hv_str *out)
                     json_string_value(json_object_get(hv_import_model(im), "name")));
     }
     if (hv_import_job(im) != NULL && json_object_size(hv_import_job(im)) > 1) {
-        hv_str_adds(out, "job: batch, sequence, precision as far as they are said\n");
+        hv_str_adds(out, "job: batch, sequence and precision, if the file has them\n");
     }
     if (hv_import_layout(im) != NULL) {
         hv_str_adds(out, "layout: options of the strategy manual\n");
     }
     if (!import_fits(im)) {
         hv_str_adds(
-            out, "nothing that a workspace holds: `hetviz import auto FILE --out F` writes it\n");
+            out,
+            "the result is not part of a workspace: `hetviz import auto FILE --out F` writes it\n");
     }
 }
 
@@ -259,16 +260,16 @@ enum hv_status hv_session_import(struct hv_session *s, const struct hv_import *i
     size_t start = hv_session_n_undo(s), changed = 1;
     enum hv_status st = HV_OK;
     if (!import_fits(im)) {
-        return hv_err_set(
-            err, HV_ENO,
-            "this is no part of a workspace; `hetviz import auto FILE --out F` writes "
-            "it to a file");
+        return hv_err_set(err, HV_ENO,
+                          "the result is not part of a workspace; `hetviz import auto FILE --out "
+                          "F` writes it to a file");
     }
     for (int d = 0; st == HV_OK && d < HV_DOC_N; d++) {
         size_t before = hv_session_n_undo(s);
         json_t *tree = part_tree(s, im, (enum hv_doc)d, way, &changed);
         if (tree != NULL && changed == 0) {
-            st = hv_err_set(err, HV_ENO, "no node of the cluster has the devices of the import");
+            st = hv_err_set(err, HV_ENO,
+                            "no node of the cluster has the same devices as the import");
             json_decref(tree);
         } else if (tree != NULL) {
             st = hv_session_replace(s, (enum hv_doc)d, tree, label, err);

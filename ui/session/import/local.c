@@ -140,8 +140,8 @@ enum hv_status hv_import_local(struct hv_import *im, struct hv_err *err)
                  ? hv_import_text(im, hv_import_format_find("nccl_topo_xml"), "/sys/bus/pci",
                                   hv_str_cstr(&text), text.n, err)
                  : hv_err_set(err, HV_ENO,
-                              "this machine has no NVIDIA GPU: nvidia-smi does not answer, and no "
-                              "PCI device is one; run it where the GPUs are");
+                              "this machine has no NVIDIA GPU: nvidia-smi gives no answer and no "
+                              "PCI device is one; run this on a machine with GPUs");
     }
     hv_str_free(&text);
     return st;

@@ -103,7 +103,7 @@ enum hv_status hv__recording_open(struct hv__recording *r, const char *path, str
 
 enum hv_status hv__recording_write_head(struct hv__recording *r, struct hv_err *err)
 {
-    static const char head[] = "# hetviz --script THIS WORKSPACE does all of this again\n";
+    static const char head[] = "# hetviz --script THIS WORKSPACE replays these changes\n";
     return put(r, head, sizeof head - 1, err);
 }
 

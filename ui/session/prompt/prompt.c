@@ -44,9 +44,9 @@ static enum hv_status do_undo(struct call *c)
 {
     const char *label = hv_session_undo_label(c->s);
     if (label == NULL) {
-        return hv_err_set(c->err, HV_EUSAGE, "undo: there is nothing to take back");
+        return hv_err_set(c->err, HV_EUSAGE, "undo: there is no change to undo");
     }
-    hv_str_addf(&c->out->message, "taken back: %s", label);
+    hv_str_addf(&c->out->message, "undone: %s", label);
     hv_session_undo(c->s);
     return HV_OK;
 }
@@ -55,9 +55,9 @@ static enum hv_status do_redo(struct call *c)
 {
     const char *label = hv_session_redo_label(c->s);
     if (label == NULL) {
-        return hv_err_set(c->err, HV_EUSAGE, "redo: there is nothing that was taken back");
+        return hv_err_set(c->err, HV_EUSAGE, "redo: there is no undone change");
     }
-    hv_str_addf(&c->out->message, "made again: %s", label);
+    hv_str_addf(&c->out->message, "redone: %s", label);
     hv_session_redo(c->s);
     return HV_OK;
 }
@@ -275,7 +275,7 @@ static enum hv_status do_end(struct call *c)
     enum hv_status st = hv_session_group_end(c->s, c->err);
     if (st == HV_OK) {
         hv_str_addf(&c->out->message, "%s",
-                    hv_session_n_undo(c->s) > before ? "changed together" : "nothing changed");
+                    hv_session_n_undo(c->s) > before ? "applied together" : "nothing changed");
     }
     return st;
 }
@@ -296,7 +296,7 @@ static enum hv_status do_delete(struct call *c)
         return HV_EUSAGE;
     }
     hv_session_row_delete(c->s, id);
-    hv_str_addf(&c->out->message, "%s deleted; undo brings it back", arg(c, 0));
+    hv_str_addf(&c->out->message, "%s deleted; undo restores it", arg(c, 0));
     return HV_OK;
 }
 
@@ -393,7 +393,7 @@ static enum hv_status do_limit(struct call *c)
         }
     }
     hv_session_limits_set(c->s, l);
-    hv_str_addf(&c->out->message, "runs get: time limit %g s, evaluations %lld, seed %llu",
+    hv_str_addf(&c->out->message, "limits of later runs: time %g s, evaluations %lld, seed %llu",
                 l.time_limit_s, (long long)l.budget, (unsigned long long)l.seed);
     return HV_OK;
 }
@@ -401,7 +401,7 @@ static enum hv_status do_limit(struct call *c)
 static enum hv_status do_lua(struct call *c)
 {
     hv_session_lua(c->s, c->code);
-    hv_str_adds(&c->out->message, "8 shows what it says");
+    hv_str_adds(&c->out->message, "screen 8 shows the output");
     return HV_OK;
 }
 
@@ -409,7 +409,8 @@ static enum hv_status do_record(struct call *c)
 {
     const char *was = hv_session_recording(c->s), *path = arg(c, 0);
     if (path == NULL && was == NULL) {
-        return hv_err_set(c->err, HV_EUSAGE, "record: give a file; nothing is being recorded");
+        return hv_err_set(c->err, HV_EUSAGE,
+                          "record: expected a file, because no recording is active");
     }
     if (path == NULL) {
         hv_str_addf(&c->out->message, "recorded in %s", was);

@@ -253,7 +253,8 @@ const struct hv_verdict *hv__cache_draw(struct hv__cache *cache, const struct hv
     }
     enum hv_drawing state = hv__cache_drawing(cache, j->row, NULL);
     hv_err_set(err, HV_ESTOPPED,
-               state == HV_DRAWING_STOPPED ? "drawing was stopped" : "it is being drawn");
+               state == HV_DRAWING_STOPPED ? "the drawing was stopped"
+                                           : "the timeline is being drawn");
     return NULL;
 }
 

@@ -10,6 +10,6 @@ void hv_plan_trouble(const struct hv_row *row, const struct hv_verdict *verdict,
     } else if (row->reason[0] != '\0') {
         hv_str_adds(out, row->reason);
     } else if (row->plan != NULL && verdict == NULL) {
-        hv_str_adds(out, "cannot be judged against the workspace as it is now");
+        hv_str_adds(out, "cannot be simulated with the current workspace");
     }
 }

@@ -118,7 +118,7 @@ static void take_result(struct taking *t)
     } else {
         r->pub.state = HV_ROW_DONE;
         if (stopped && reason == NULL) {
-            hv__row_set_text(&r->reason, "stopped by a limit; this is the best until then");
+            hv__row_set_text(&r->reason, "stopped by a limit; this is the best plan so far");
         }
     }
     take_more_plans(t, plans);

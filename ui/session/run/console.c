@@ -73,7 +73,8 @@ static void on_event(void *ctx, const struct hv_pool_event *ev)
                ev->kind == HV_POOL_CANCELLED) {
         bool asked = ev->kind == HV_POOL_CANCELLED;
         hv__log_add(c->config.log, asked ? HV_LOG_INFO : HV_LOG_ERROR, "lua",
-                    "%s; the next line begins anew%s%s", asked ? "stopped" : "the console ended",
+                    "%s; the next line starts with new variables%s%s",
+                    asked ? "stopped" : "the console ended",
                     ev->text[0] != '\0' && !asked ? ": " : "", asked ? "" : ev->text);
         c->job = 0;
         c->n_waiting = 0;
@@ -104,7 +105,7 @@ static void ensure_worker(struct hv__console *c, uint64_t seed)
         hv_pool_cancel(c->pool, old);
         forget_chunk(c);
         hv__log_add(c->config.log, HV_LOG_INFO, "lua",
-                    "the workspace was changed: variables begin anew");
+                    "the workspace has changed: variables are reset");
     }
     if (c->job != 0) {
         return;

@@ -130,7 +130,8 @@ static enum hv_status check_id(const struct hv__strategies *l, size_t at,
 {
     for (size_t i = 0; i < l->n; i++) {
         if (i != at && strcmp(l->items[i].id, now->id) == 0) {
-            return hv_err_set(err, HV_EPLUGIN, "%s: the id '%s' is that of %s; choose another",
+            return hv_err_set(err, HV_EPLUGIN,
+                              "%s: the id '%s' is already used by %s; choose another one",
                               now->path, now->id, l->items[i].path);
         }
     }
@@ -154,7 +155,7 @@ static enum hv_status reload(struct hv__strategies *l, struct hv__log *log, size
     hv_plugins_free(&l->sources[at]);
     l->sources[at] = fresh;
     l->own[at] = fresh.items[0];
-    hv__log_add(log, HV_LOG_INFO, "plugin", "%s read again", fresh.items[0].path);
+    hv__log_add(log, HV_LOG_INFO, "plugin", "%s reloaded", fresh.items[0].path);
     return HV_OK;
 }
 

@@ -97,7 +97,8 @@ static enum hv_status stage(struct out_file *f, struct hv_err *err)
 /* The reason comes first: a status line has room for little more. */
 static enum hv_status not_saved(const char *path, const char *why, struct hv_err *err)
 {
-    return hv_err_set(err, HV_EIO, "not saved: %s; the old files are whole (%.200s)", why, path);
+    return hv_err_set(err, HV_EIO, "not saved: %s; the old files are unchanged (%.200s)", why,
+                      path);
 }
 
 static enum hv_status write_all(struct save *v, struct hv_err *err)

@@ -184,8 +184,9 @@ bool hv_app_set_mouse(struct hv_app *app, bool on)
 enum hv_status hv_app_set_theme(struct hv_app *app, const char *name, struct hv_err *err)
 {
     app->dirty = true;
-    return app->terminal.theme ? app->terminal.theme(app->terminal.ctx, name, err)
-                               : hv_err_set(err, HV_ENO, "there is no terminal to colour here");
+    return app->terminal.theme
+               ? app->terminal.theme(app->terminal.ctx, name, err)
+               : hv_err_set(err, HV_ENO, "there is no terminal whose colours could change");
 }
 
 void hv_app_set_ascii(struct hv_app *app, bool ascii)

@@ -119,7 +119,7 @@ const char *hv_help_status(const struct hv_help *h)
     size_t n = matches(h, found);
     return h->cursor > 0 && h->cursor < n
                ? hv_action_row(found[h->cursor])->help
-               : "type to search the keys, Enter does the one chosen, Esc closes";
+               : "type to search the keys; Enter runs the selected one, Esc closes";
 }
 
 void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect body)

@@ -35,7 +35,7 @@ static void find(struct hv_app *app, int direction)
 {
     struct hv__open_view *v = hv__app_top(app);
     if (!app->find_text[0]) {
-        hv_app_message(app, HV_MSG_INFO, "nothing to find yet; / asks for a text");
+        hv_app_message(app, HV_MSG_INFO, "no search text yet; / asks for one");
         return;
     }
     unsigned flags = v->ops->find ? v->ops->find(v->state, app, app->find_text, direction) : 0;
@@ -139,7 +139,7 @@ void hv_app_command(struct hv_app *app, const char *line)
     } else if (*line && app->config.command) {
         hv__app_apply(app, app->config.command(app->config.model, app, line));
     } else if (*line) {
-        hv_app_message(app, HV_MSG_ERROR, "no command is known: %s", line);
+        hv_app_message(app, HV_MSG_ERROR, "unknown command: %s", line);
     }
 }
 

@@ -97,7 +97,7 @@ static enum hv_status settle(struct hv_script *s, struct hv_lines *l, const char
     }
     while (s->busy && s->idle && s->busy(s->idle_ctx)) {
         if (left <= 0) {
-            return hv_err_at(err, HV_ENO, l->name, l->line, 0, "something still runs");
+            return hv_err_at(err, HV_ENO, l->name, l->line, 0, "work is still running");
         }
         s->idle(s->idle_ctx, s->app, WAIT_STEP_MS);
         left -= WAIT_STEP_MS;

@@ -64,7 +64,7 @@ void hv_plain_gantt(struct hv_grid *g, const struct hv_gantt_state *st,
 {
     char a[HV_FMT_CAP];
     struct hv_str line = {0};
-    hv_str_addf(g->plain->out, "%zu lanes; the step ends at %s\n", src->n_lanes,
+    hv_str_addf(g->plain->out, "%zu lanes; the iteration ends at %s\n", src->n_lanes,
                 hv_fmt_seconds(a, sizeof a, src->end_s));
     for (size_t i = 0; i < src->n_lanes && i < HV_PLAIN_ROWS; i++) {
         hv_str_clear(&line);

@@ -49,7 +49,7 @@ static bool check_value(struct hv_form *f, size_t i_field, const char *value)
     if (d->kind == HV_FIELD_NUMBER) {
         check_number(d, value, d->bad, sizeof d->bad);
     } else if (d->kind == HV_FIELD_CHOICE && !is_choice(d, value)) {
-        (void)snprintf(d->bad, sizeof d->bad, "'%.40s' is none of the choices", value);
+        (void)snprintf(d->bad, sizeof d->bad, "'%.40s' is not one of the choices", value);
     } else if (d->kind == HV_FIELD_BOOL && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0) {
         (void)snprintf(d->bad, sizeof d->bad, "expected yes or no");
     }
