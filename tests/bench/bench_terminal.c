@@ -3,7 +3,8 @@
  * run starts every program once on a terminal of 120×40, so that what else the machine does meets
  * all alike; ratios between programs count. Printed per program: first frame (to the last byte
  * before a silence), a key (down and up, to the last byte of its answer), a flood of keys written
- * at once, wake-ups while nothing happens, and the end by `q`. Judges nothing.
+ * at once, wake-ups while nothing happens, and the end by `q`. A program that draws nothing,
+ * answers no key or does not end is named instead of measured. Judges nothing.
  *
  * `bench_terminal gantt RUNS PROGRAM ARG…` opens the Gantt (key 5) of what it is given on a
  * terminal of 200×60: first content, keys while it is drawn, all drawn; then zooms in and pans.
@@ -38,6 +39,7 @@ struct subject {
     size_t n_runs, n_keys, key_bytes, flood_bytes;
     double key_cpu_ms;
     long wakeups;
+    const char *failure; /* why it cannot be measured; NULL = it can */
 };
 
 /* One that runs. */
@@ -170,6 +172,9 @@ static void run_once(struct subject *u)
     struct session s = begin(u->argv, (struct winsize){.ws_row = HEIGHT, .ws_col = WIDTH});
     size_t bytes = 0, r = u->n_runs++;
     u->first_ms[r] = read_all(&s, LIMIT_MS, FRAME_QUIET_MS, s.begin_ms, &bytes) - s.begin_ms;
+    if (bytes == 0) {
+        u->failure = "it drew nothing";
+    }
     u->cpu_ms[r] = cpu_ms(s.pid);
     press_keys(u, &s);
     u->flood_ms[r] = flood(u, &s);
@@ -178,11 +183,21 @@ static void run_once(struct subject *u)
     u->wakeups += wakeups_of(s.pid) - before;
     double at = now_ms();
     (void)!write(s.master, "q", 1);
-    while (waitpid(s.pid, NULL, WNOHANG) == 0 && now_ms() - at < LIMIT_MS) {
-        (void)read_all(&s, 1, 0, 0, &bytes);
+    bool ended = false;
+    while (!ended && now_ms() - at < LIMIT_MS) {
+        ended = waitpid(s.pid, NULL, WNOHANG) != 0;
+        if (!ended) {
+            (void)read_all(&s, 1, 0, 0, &bytes);
+        }
+    }
+    if (!ended) {
+        u->failure = "q did not end it";
     }
     u->quit_ms[r] = now_ms() - at;
-    (void)kill(s.pid, SIGKILL);
+    if (!ended) {
+        (void)kill(s.pid, SIGKILL);
+        (void)waitpid(s.pid, NULL, 0);
+    }
     close(s.master);
 }
 
@@ -203,19 +218,23 @@ static void report(struct subject *u)
 {
     const char *slash = strrchr(u->argv[0], '/');
     double runs = (double)u->n_runs, keys = u->n_keys > 0 ? (double)u->n_keys : 1;
+    const char *name = slash ? slash + 1 : u->argv[0];
+    if (u->failure || u->n_keys == 0) {
+        printf("  %-8s not measured: %s\n", name, u->failure ? u->failure : "it answered no key");
+        return;
+    }
     printf("  %-8s %7.2f %7.2f %7.2f | %6.3f %6.3f %6.3f %6.0f | %7.1f %8.0f | %5.1f | %6.2f\n",
-           slash ? slash + 1 : u->argv[0], share(u->first_ms, u->n_runs, 0),
-           share(u->first_ms, u->n_runs, 0.5), share(u->cpu_ms, u->n_runs, 0.5),
-           share(u->key_ms, u->n_keys, 0.5), share(u->key_ms, u->n_keys, 0.99),
-           u->key_cpu_ms / runs, (double)u->key_bytes / keys, share(u->flood_ms, u->n_runs, 0.5),
-           (double)u->flood_bytes / runs, (double)u->wakeups / runs,
-           share(u->quit_ms, u->n_runs, 0.5));
+           name, share(u->first_ms, u->n_runs, 0), share(u->first_ms, u->n_runs, 0.5),
+           share(u->cpu_ms, u->n_runs, 0.5), share(u->key_ms, u->n_keys, 0.5),
+           share(u->key_ms, u->n_keys, 0.99), u->key_cpu_ms / runs, (double)u->key_bytes / keys,
+           share(u->flood_ms, u->n_runs, 0.5), (double)u->flood_bytes / runs,
+           (double)u->wakeups / runs, share(u->quit_ms, u->n_runs, 0.5));
 }
 
 /* What a Gantt's opening takes. */
 struct opening {
     double first_ms[RUNS], drawn_ms[RUNS], loading_ms[RUNS * KEYS], pan_ms[RUNS * PANS];
-    size_t n_runs, n_loading, n_pans;
+    size_t n_runs, n_loading, n_pans, n_unseen;
 };
 
 /* Writes a key and reads the answer: time to its last byte, negative when there was none. */
@@ -236,7 +255,9 @@ static void open_gantt(struct opening *o, char **argv)
     size_t bytes = 0;
     (void)read_all(&s, LIMIT_MS, FRAME_QUIET_MS, 0, &bytes);
     double at = now_ms();
-    o->first_ms[o->n_runs] = press(&s, "5", &bytes);
+    double first_ms = press(&s, "5", &bytes);
+    o->n_unseen += bytes == 0 || first_ms < 0;
+    o->first_ms[o->n_runs] = first_ms;
     for (int i = 0; i < 10; i++) {
         o->loading_ms[o->n_loading++] = press(&s, i % 2 ? "5" : "8", &bytes);
     }
@@ -261,6 +282,11 @@ static int bench_gantt(int runs, char **argv)
     static struct opening o;
     for (int r = 0; r < runs; r++) {
         open_gantt(&o, argv);
+    }
+    if (o.n_unseen > 0) {
+        printf("  not measured: in %zu of %zu runs the Gantt was not drawn\n", o.n_unseen,
+               o.n_runs);
+        return 1;
     }
     printf("  opening, ms: first content %.2f, all drawn %.0f (medians of %zu)\n",
            share(o.first_ms, o.n_runs, 0.5), share(o.drawn_ms, o.n_runs, 0.5), o.n_runs);
