@@ -196,7 +196,7 @@ static void recordings_say_what_is_wrong(void **state)
 /* Ticks until no line of Lua runs any more. */
 static void settle(struct hv_session *s)
 {
-    for (int i = 0; i < 2000 && hv_session_lua_busy(s); i++) {
+    for (int i = 0; i < 60000 && hv_session_lua_busy(s); i++) {
         struct pollfd fds[8];
         size_t n = hv_session_fds(s, fds, HV_COUNT(fds));
         (void)poll(fds, (nfds_t)n, 10);

@@ -176,7 +176,7 @@ static struct hv_session *open_with_script(struct bench *b, const char *script)
 
 static void finish_runs(struct hv_session *s)
 {
-    for (int i = 0; i < 5000 && hv_session_n_running(s) + hv_session_n_queued(s) > 0; i++) {
+    for (int i = 0; i < 30000 && hv_session_n_running(s) + hv_session_n_queued(s) > 0; i++) {
         struct pollfd fds[16];
         size_t n = hv_session_fds(s, fds, HV_COUNT(fds));
         poll(fds, (nfds_t)n, 20);
@@ -265,7 +265,7 @@ static void cancel_keeps_the_best(void **state)
     struct hv_prompt_outcome out = {0};
     uint32_t id = 0, other = 0;
     assert_int_equal(hv_session_run(s, "mine", NULL, &id, NULL), HV_OK);
-    for (int i = 0; i < 1000 && hv_session_row(s, id)->plan == NULL; i++) {
+    for (int i = 0; i < 30000 && hv_session_row(s, id)->plan == NULL; i++) {
         struct pollfd fds[16];
         size_t n = hv_session_fds(s, fds, HV_COUNT(fds));
         poll(fds, (nfds_t)n, 20);
