@@ -127,7 +127,7 @@ static void what_does_not_fit_says_which_rule(void **state)
 /* 0.3 s after the last key the layers are shared out anew. */
 static void wait_for_share(struct bench *b)
 {
-    for (int i = 0; i < 1000 && !bench_sees(b, "LP: "); i++) {
+    for (int i = 0; i < 60000 && !bench_sees(b, "LP: "); i++) {
         (void)poll(NULL, 0, 10);
         hv_app_tick(b->app, i);
     }
