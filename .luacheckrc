@@ -6,4 +6,4 @@ std = {
     "setmetatable", "string", "table", "tonumber", "tostring", "type", "utf8", "xpcall",
   },
 }
-max_line_length = 120
+max_line_length = 100

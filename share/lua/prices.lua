@@ -71,9 +71,9 @@ end
 
 --- Adds to a chain the running sums `state`, `saved` and `gradient` of its layers, what a tied
 -- embedding counts twice in a stage with both ends (`tied_state`, `tied_gradient`), the `fixed`
--- bytes of a stage, `last_extra` = transient bytes that the last layer needs more than others, and `part` =
--- shares of the states that ZeRO 1, 2 and 3 shard. Overhead that grows with the states counts as
--- states.
+-- bytes of a stage, `last_extra` = transient bytes that the last layer needs more than others, and
+-- `part` = shares of the states that ZeRO 1, 2 and 3 shard. Overhead that grows with the states
+-- counts as states.
 local function add_memory(ctx, chain, kind, q, layers)
   local n = chain.n
   local typical = typical_layer(n, layers)

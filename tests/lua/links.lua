@@ -1,9 +1,8 @@
--- Tests of share/lua: recovery, templates, mixes, placing, wires. `hetviz selftest
--- tests/lua/pipelines.lua`.
+-- Tests of share/lua/links. `hetviz selftest tests/lua/links.lua`.
 local links = require "links"
 
 -- One group of 600 nodes of two devices; a link in a node takes 1 s and 1 byte per second, others 3
--- and 2. There is one for all checks, because wires and devices remember what they have seen.
+-- and 2. There is one for all checks, because links and inventory remember what they have seen.
 local cluster = {}
 function cluster.groups()
   return { { name = "g", kind = "gpu", first = 1, count = 600, stride = 2, devices = 2,
@@ -29,7 +28,7 @@ local function check_exchange(t)
 end
 
 return {
-  api = 1, id = "pipelines", title = "Tests of pipelines", kind = "test",
+  api = 1, id = "links-test", title = "Tests of pipelines", kind = "test",
   system = "none", reference = "none", summary =
     "Checks what templates, placement and recovery share.",
   plan = function()
