@@ -79,10 +79,16 @@ for folder in "$root"/plugins/*/; do
 done
 
 if has luacheck 'style of the Lua files'; then
-    for folder in "$HETVIZ_PLUGINS" "$root/share/lua" "$root/plugins" "$root/tests/lua"; do
-        luacheck -q --config "$root/.luacheckrc" --no-color "$folder" >"$work/out" 2>&1
+    style() { # style FOLDER [OPTION…]
+        folder=$1
+        shift
+        luacheck -q --config "$root/.luacheckrc" --no-color "$@" "$folder" >"$work/out" 2>&1
         rc=$?
         if [ $rc -eq 0 ]; then ok; else no "luacheck $folder" "$(grep -m 3 : "$work/out")"; fi
+    }
+    style "$HETVIZ_PLUGINS" --max-line-length 120 # the examples of the guide
+    for folder in "$root/share/lua" "$root/plugins" "$root/tests/lua"; do
+        style "$folder"
     done
 fi
 finish

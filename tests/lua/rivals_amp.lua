@@ -129,8 +129,8 @@ local function selftest(t)
       best = math.min(best, ours)
     end
   end
-  local text = "AMP, GPT-2 on 16 T4: %.4f s, theirs %.4f s in 303.6 s of CPU (of its twin with V100); "
-    .. "of 53 degrees and micro-batches %d better cut, %d worse"
+  local text = "AMP, GPT-2 on 16 T4: %.4f s, theirs %.4f s in 303.6 s of CPU (of its twin with "
+    .. "V100); of 53 degrees and micro-batches %d better cut, %d worse"
   t.ok(text:format(best, first, below, above), best <= first + 5e-5 and above == 0, src)
   t.near("AMP, its equation on its 53 plans: largest difference from what it states, s", off, 0,
     5e-4, src)

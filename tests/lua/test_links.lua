@@ -1,4 +1,4 @@
--- Tests of share/lua/links. `hetviz selftest tests/lua/links.lua`.
+-- Tests of share/lua/links. `hetviz selftest tests/lua/test_links.lua`.
 local links = require "links"
 
 -- One group of 600 nodes of two devices; a link in a node takes 1 s and 1 byte per second, others 3
