@@ -26,8 +26,10 @@ local MOST_MICRO_BATCH = 8
 --- The `sync` of a plan with n workers, by the options.
 local function sync_of(options, n)
   local sync = { kind = "partial_reduce", group = math.min(options.group, n),
-    weights = options.weights,
-    connect = not options.avoid_freezing and false or nil }
+    weights = options.weights }
+  if not options.avoid_freezing then
+    sync.connect = false
+  end
   if options.bound > 0 then
     sync.staleness = options.bound
   end

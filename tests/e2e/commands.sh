@@ -75,11 +75,11 @@ done
 for shell in bash zsh fish; do
     expect "completion $shell" 0 completion $shell
     holds "completion $shell: knows a command" grep -q schedule out
-    if has $shell "completion of $shell"; then
+    if have_program $shell "completion of $shell"; then
         holds "completion $shell: parses" $shell -n out
     fi
 done
-if has bash 'what bash completes'; then
+if have_program bash 'what bash completes'; then
     "$HETVIZ" completion bash >completion.bash
     bash -c '. ./completion.bash; COMP_WORDS=(hetviz sch); COMP_CWORD=1; _hetviz
         echo "${COMPREPLY[@]}"' >out 2>err
@@ -412,7 +412,7 @@ expect 'gantt: SVG' 0 gantt uniform --svg g.svg
 holds 'gantt: SVG begins' grep -q '^<svg ' g.svg
 holds 'gantt: SVG ends' grep -q '</svg>' g.svg
 holds 'gantt: SVG has bars' [ "$(grep -c '<rect' g.svg)" -gt 20 ]
-if has python3 'gantt: SVG is XML'; then
+if have_program python3 'gantt: SVG is XML'; then
     holds 'gantt: SVG is XML' python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("g.svg")'
 fi
 holds 'gantt: files print nothing' [ ! -s out ]

@@ -78,7 +78,7 @@ for folder in "$root"/plugins/*/; do
     holds "$(basename "$folder") has plugin.lua" test -f "$folder/plugin.lua"
 done
 
-if has luacheck 'style of the Lua files'; then
+if have_program luacheck 'style of the Lua files'; then
     style() { # style FOLDER [OPTION…]
         folder=$1
         shift

@@ -11,7 +11,7 @@ for pair in bash:hetviz.bash zsh:_hetviz fish:hetviz.fish; do
     same "the completion for ${pair%%:*} is up to date (make pages)" out \
         "$root/share/completions/${pair#*:}"
 done
-if has man 'the manual page' && has groff 'the manual page'; then
+if have_program man 'the manual page' && have_program groff 'the manual page'; then
     groff -man -Tutf8 -ww "$root/share/man/hetviz.1" >out 2>err
     holds 'the manual page is good roff' [ ! -s err ]
 fi

@@ -93,8 +93,8 @@ skip() {
     skipped=$((skipped + 1))
     echo "skipped $1: $2"
 }
-# has PROGRAM NAME: is it installed? Else what it is needed for is skipped.
-has() {
+# have_program PROGRAM NAME: is it installed? Else what it is needed for is skipped.
+have_program() {
     command -v "$1" >/dev/null 2>&1 && return
     skip "$2" "$1 is not installed"
     return 1

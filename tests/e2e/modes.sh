@@ -99,4 +99,7 @@ for s in hetpipe preduce; do
 done
 expect "eval preduce as JSON" 0 eval preduce.json --json
 has "preduce: spectral gap" '"spectral_gap"'
+expect "preduce without joining components" 0 plan -c two-generations -m llama-3-8b -j small -s preduce \
+    -o avoid_freezing=false --json
+has "preduce: the option reaches the plan" '"connect": false'
 finish

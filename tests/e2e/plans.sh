@@ -83,7 +83,7 @@ for cluster in a100-v100-t4 two-generations; do
     cp out first.out
     run compare -c $cluster -m llama-3-8b -j small --budget 300 --json --jobs 1
     same "compare on $cluster: same bytes with one worker" out first.out
-    if has python3 "compare on $cluster: rows"; then
+    if have_program python3 "compare on $cluster: rows"; then
         python3 - first.out >rows.out 2>err <<'EOF'
 import json, sys
 rows = json.load(open(sys.argv[1]))["rows"]

@@ -40,7 +40,7 @@ close() { awk -v x="$1" -v y="$2" 'BEGIN { d = x - y; exit !(x != "" && y != "" 
 near() { awk -v x="$1" -v y="$2" 'BEGIN { d = x - y; exit !(x != "" && y != "" && d * d <= 1e-10 * (1 + x * x)) }'; }
 
 for solver in glpsol cbc; do
-    has $solver 'the answers of another solver'
+    have_program $solver 'the answers of another solver'
 done
 for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
     chain $seed >c.json
