@@ -20,7 +20,7 @@ static const struct line lines[] = {
     {"1 e", "change the cluster: how many nodes, which devices, prices"},
     {"2 i", "take your model: a Hugging Face config.json, or a name"},
     {"3 A", "run all strategies side by side; 4 compares their plans"},
-    {"7", "what if: turn a number, see the step time at once"},
+    {"7", "what if: change a number, see the iteration time at once"},
     {"", ""},
     {"?", "keys of each screen;  : commands;  u undoes;  ^S saves;  q quits"},
 };
