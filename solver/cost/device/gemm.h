@@ -67,7 +67,7 @@ struct hv_gemm_shares {
 struct hv_gemm_shares hv_gemm_shares(const struct hv_gemm_pricer *g, double m, double n, double k,
                                      double groups);
 
-/** Points of an axis that a box tells apart; of a longer one the last stands for the rest. */
+/** Largest number of points of an axis in a box; on a longer axis the last covers the rest. */
 #define HV_GEMM_POINTS 64
 
 /** Best of a table at each point of one of its axes, or before it. */

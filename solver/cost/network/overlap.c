@@ -1,6 +1,6 @@
 /*
- * Builds the task graphs of overlap.h and has them timed. What the seconds of the tasks are is
- * known to the callers (part/exchange.c, stage/pass.c).
+ * Builds the task graphs of overlap.h and has sim time them. The callers supply the seconds of the
+ * tasks (part/exchange.c, stage/pass.c).
  */
 #include "solver/cost/network/overlap.h"
 #include "solver/base/units.h"

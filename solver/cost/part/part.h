@@ -1,5 +1,5 @@
 /**
- * Parts of a model and their prices: what is asked, what it costs. The calls are in cost/cost.h.
+ * Parts of a model: queries and prices. The calls are in cost/cost.h.
  */
 #ifndef HV_SOLVER_COST_PART_PART_H
 #define HV_SOLVER_COST_PART_PART_H
@@ -7,8 +7,7 @@
 #include "solver/inventory/device.h"
 #include "solver/plan/plan.h"
 
-/** Parts a model is priced in: the halves of a block, and what stands before and after the blocks.
- */
+/** The parts that are priced: the halves of a block, and the embedding and the head. */
 enum hv_part { HV_PART_ATTENTION, HV_PART_FFN, HV_PART_EMBEDDING, HV_PART_HEAD, HV_PART_N };
 
 /** How many rank groups of each kind share the network with this one (hv_cost_together); 0: not

@@ -16,7 +16,7 @@ struct piece {
     double backward_s;
 };
 
-/* Who shares a shard, for collectives. */
+/* The ranks that share a shard, for collectives. */
 struct holders {
     uint32_t *ids;
     size_t n;
@@ -200,7 +200,7 @@ static double forward_units_s(struct build *b, struct hv_units *runs, size_t win
     return shown_s(b, hv__units(&b->k->network, runs, n, window));
 }
 
-/* The unit that the forward pass ended with is still there where its backward pass comes next: on
+/* The last unit of the forward pass is still gathered where its backward pass follows directly: on
  * the stage with the head. */
 static double backward_units_s(struct build *b, struct hv_units *runs, size_t window, bool turns)
 {

@@ -1,6 +1,6 @@
 /**
- * A stage as the cost model sees it: which rank is asked for, what one pass of it takes, and what
- * its memory holds. The calls that need a pricing context are in cost/cost.h.
+ * The stage in the cost model: the query (stage and rank), the price of one pass, and the memory of
+ * a rank. The calls that need a pricing context are in cost/cost.h.
  */
 #ifndef HV_SOLVER_COST_STAGE_STAGE_H
 #define HV_SOLVER_COST_STAGE_STAGE_H
@@ -9,7 +9,7 @@
 #include "solver/inventory/cluster.h"
 #include "solver/plan/plan.h"
 
-/** Which stage, seen from which of its data-parallel ranks. */
+/** The stage, and the rank on which it is priced. */
 struct hv_stage_query {
     const struct hv_plan *plan;
     const struct hv_replica *replica;
@@ -33,7 +33,7 @@ struct hv_milestone {
     double before_end_s;
 };
 
-/** One pass of a stage (architecture.md §1b.1): what one micro-batch costs on one rank. */
+/** One pass of a stage (architecture.md §1b.1): the price of one micro-batch on one rank. */
 struct hv_pass {
     double forward_s;     /**< with exposed communication */
     double input_grad_s;  /**< "B", with exposed communication */
