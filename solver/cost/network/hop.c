@@ -21,7 +21,7 @@ struct flow {
     bool network;                       /* leaves the node and its link domain */
 };
 
-/* True where flows f and g take the same path. Inside a node the slots decide; between nodes only
+/* True where flows f and g have equal paths. Inside a node the slots decide; between nodes only
  * the nodes that the network distinguishes, and link domains. */
 static bool same_way(const struct hv_cluster *c, const struct flow *f, const struct flow *g)
 {

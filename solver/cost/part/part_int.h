@@ -46,7 +46,7 @@ struct hv__sum {
     double a_full,
         c_full; /**< inputs and outputs of the split products, values per token, all ranks */
     struct hv_part_cost out;
-    struct hv__left_out starts; /**< what its kernels and sums cost whatever their size */
+    struct hv__left_out starts; /**< costs of kernels and sums that do not depend on their size */
     struct hv__exchange x;
 };
 

@@ -162,8 +162,8 @@ static void add_overhead(const struct hv__context *k, const struct hv_stage_quer
                100 * m->fragmentation_frac);
 }
 
-/* Share of memory that error correction leaves: HBM has extra bits for it, and workstation cards
- * have it disabled or lack it. */
+/* True where error correction takes a share of the memory: HBM has extra bits for it, and
+ * workstation cards have it disabled or lack it. */
 static bool corrects_errors(const struct hv_device_kind *d)
 {
     return d->memory_type && strncmp(d->memory_type, "GDDR", 4) == 0 &&
