@@ -25,7 +25,7 @@ struct play {
     struct rank *ranks;
     double *comes[2];       /* [p × m] when a pass reaches a rank; infinity before that is known */
     unsigned char *is_back; /* [p × 2m] what each rank runs, in order */
-    struct hv__heap wakes;  /* (time, rank): something has come, or the rank is free again */
+    struct hv__heap wakes;  /* (time, rank): an input has arrived, or the rank is free again */
 };
 
 static double *comes_at(const struct play *x, int way, int32_t rank, int32_t mb)

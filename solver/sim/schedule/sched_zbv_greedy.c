@@ -62,7 +62,7 @@ static const double *upstream(const struct greedy *g, int pass, int32_t j)
     return end_of(g, pass, from, g->stages[j].n[pass]);
 }
 
-/* what the next op of a pass waits for travels this long */
+/* hop time of the input of the next op of a pass */
 static double hop_of(const struct greedy *g, int pass, int32_t j)
 {
     int32_t s = stage_of(g, pass, j);
@@ -113,7 +113,7 @@ static void put_w(struct greedy *g, int32_t j)
     put(g, pass_of(2, g->pending[(size_t)j * 2 * (size_t)g->m + (size_t)s->w_head++]), j);
 }
 
-/* bubble that rank j may make without making things worse */
+/* bubble that rank j may make without increasing the largest bubble */
 static double budget(const struct greedy *g, int32_t j)
 {
     double most = 0;
