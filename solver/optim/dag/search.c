@@ -1,6 +1,6 @@
 /*
  * Local search for graph placement: simulated annealing over moves of one class.
- * Not here: judging an answer and the contiguous start (dag.c).
+ * Not here: the evaluation of an answer and the contiguous start (dag.c).
  */
 #include "solver/base/rng.h"
 #include "solver/optim/dag/dag_int.h"
@@ -39,7 +39,7 @@ static bool leaves(const struct state *s, size_t v, size_t at)
     return s->used[v * s->n_devices + at] < s->x->out_at[v + 1] - s->x->out_at[v];
 }
 
-/* Adds (sign 1) or takes away (-1) what the output of v costs with its device being `at`. */
+/* Adds (sign 1) or subtracts (-1) the transfers of the output of v where its device is `at`. */
 static void charge_source(struct state *s, size_t v, size_t at, double sign)
 {
     const uint32_t *used = s->used + v * s->n_devices;
@@ -145,7 +145,7 @@ static void start_state(struct state *s, const size_t *device, struct hv_arena *
     }
 }
 
-/* Where a class may want to go: the device of a neighbour, or any device. */
+/* Candidate device of a move: the device of a neighbour, or any device. */
 static size_t propose(const struct state *s, struct hv_rng *rng, size_t c)
 {
     const struct hv__dag_index *x = s->x;
