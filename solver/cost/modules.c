@@ -186,7 +186,7 @@ enum hv_status hv__modules_layers(struct hv_cost *k, const struct hv_part_query 
 
 /* ---- a whole stage --------------------------------------------------------------------------- */
 
-/* What a stage holds of one leaf, as a query to that leaf's context. */
+/* The piece of a stage in one leaf, as a query to that leaf's context. */
 struct piece {
     size_t leaf;
     struct hv_stage_query q;

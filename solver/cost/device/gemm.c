@@ -70,7 +70,7 @@ struct hv_gemm_pricer hv_gemm_pricer_of(const struct hv_device_kind *d, enum hv_
 /* One product: rows of a group, columns of all groups, depth; with their logarithms, which the
  * three products of a layer share. */
 struct shape {
-    double m, n, k, groups; /* as asked */
+    double m, n, k, groups; /* as given */
     double log2_rows, log2_columns, log2_depth;
 };
 

@@ -25,7 +25,7 @@ struct hv__context {
     struct hv_model *model;
     struct hv_job job;
     const struct hv__parts *parts; /**< how its parts are priced; NULL: a model of modules */
-    struct hv_arena arena;         /**< classes, runs, and what the members below point at */
+    struct hv_arena arena;         /**< classes, runs, and the data of the pointers below */
     unsigned *cls;                 /**< per block */
     size_t *representative;        /**< a block per class */
     unsigned n_classes;
@@ -48,7 +48,7 @@ struct hv__context {
  * runs. `parts` NULL: a model of modules, whose classes the caller fills in. */
 void hv__context_open(struct hv__context *k, struct hv_cluster *c, struct hv_model *m,
                       const struct hv_job *j, const struct hv__parts *parts);
-/** Frees what the context holds and gives its references back. */
+/** Frees the contents of the context and releases its references. */
 void hv__context_close(struct hv__context *k);
 
 /** A part to price. */
@@ -60,10 +60,10 @@ struct hv__ask {
     struct hv_why *why;              /**< or NULL */
     const struct hv__rates *rates;   /**< hv__real_rates or hv__best_rates */
     const struct hv__passes *passes; /**< hv__one_pass, or the passes that a floor is of */
-    struct hv__left_out *left_out;   /**< of floors: what the price leaves out; or NULL */
+    struct hv__left_out *left_out;   /**< of floors: costs that the price leaves out; or NULL */
 };
 
-/** How the parts of one kind of model are priced. */
+/** Functions that price the parts of one kind of model. */
 struct hv__parts {
     /** Price of a part, not remembered; seconds HV_UNKNOWN where the device cannot run it. */
     struct hv_part_cost (*price)(const struct hv__ask *a);

@@ -16,7 +16,7 @@ struct hv_beside {
     double tp, cp_heads, cp_ring, ep;
 };
 
-/** How a part is run: everything its price depends on besides the block itself. */
+/** The query of a part: everything that its price depends on except the block itself. */
 struct hv_part_query {
     const struct hv_device_kind *device; /**< the slowest kind of the tensor-parallel group */
     int tp, cp, ep;
@@ -31,7 +31,7 @@ struct hv_part_query {
     int cp_heads;                /**< heads part of cp (usp, loongtrain); 0 or 1: none */
     enum hv_cp_layout cp_layout; /**< contiguous rings wait for the rank with the latest tokens */
     enum hv_cp_order cp_order;   /**< which of heads and ring has neighbouring ranks */
-    enum hv_cp_backward cp_backward; /**< what a ring passes on in the backward pass */
+    enum hv_cp_backward cp_backward; /**< tensors that a ring passes on in the backward pass */
     bool sequence_parallel;
     bool sharded_weights; /**< ZeRO-3 or FSDP; decides which kernels are in use */
     bool
@@ -56,7 +56,7 @@ struct hv_part_cost {
                                            those of recompute */
     double cp_forward_s, cp_backward_s; /**< exposed context-parallel exchange */
     double ep_forward_s, ep_backward_s; /**< exposed expert all-to-all */
-    /** How long these keep their links busy, whether compute hides them or not. */
+    /** Seconds in which these keep their links busy, exposed or overlapped. */
     double tp_wire_forward_s, tp_wire_backward_s, cp_wire_forward_s, cp_wire_backward_s,
         ep_wire_forward_s, ep_wire_backward_s;
     double flops_forward;     /**< model FLOPs on this rank, without recompute */

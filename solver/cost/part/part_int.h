@@ -97,7 +97,7 @@ struct hv__ffn {
 void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f);
 /** Adds router, routed and shared experts, and the bytes of their exchanges (experts.c). */
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
-/** How experts fall on ranks: figures of the busiest one under uniform routing. */
+/** Distribution of experts over ranks: figures of the busiest rank under uniform routing. */
 struct hv__spread {
     double held;    /**< experts, or shards of one, that it holds, copies too */
     double work;    /**< its tokens over the mean */
@@ -124,7 +124,7 @@ enum hv_status hv__check_precision(struct hv__context *k, const struct hv_device
 /** Widths of the attention half on one rank. */
 struct hv__widths {
     double heads, kv_heads, qk, v; /**< heads of this rank; values per head */
-    double projected;              /**< values that enter the core and what they were made of */
+    double projected; /**< values that enter the core and the inputs of their projections */
     double core_out;
 };
 /** Widths of a block's attention on the rank of the query. */

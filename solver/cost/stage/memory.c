@@ -93,7 +93,7 @@ static int communicators(const struct hv__context *k, const struct hv_stage_quer
     return n;
 }
 
-/* What frameworks allocate besides states and activations. Gradients have a second copy where they
+/* Buffers of frameworks besides states and activations. Gradients have a second copy where they
  * are summed in 16 bit and unscaled into 32 (Megatron-LM, DeepSpeed), and in DeepSpeed where they
  * arise in 16 bit and are summed in 32. */
 static double buffers_bytes(const struct hv__context *k, const struct hv_stage_query *q,

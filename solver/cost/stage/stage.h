@@ -55,7 +55,7 @@ struct hv_pass {
     const struct hv_milestone *milestones; /**< in the memo's arena: valid as long as the context */
     size_t n_milestones;
 };
-/** Memory of one rank of a stage that does not depend on what is in flight. */
+/** Memory of one rank of a stage that does not depend on micro-batches in flight. */
 struct hv_memory {
     double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes;
     double buffers_bytes; /**< of the framework, as its allocator counts: work space, pipeline
@@ -65,8 +65,8 @@ struct hv_memory {
      */
     double fragmentation_frac;
     double overhead_bytes;     /**< buffers, outside, and the fragmentation of states and buffers */
-    double reserve_bytes;      /**< what the job or the device keeps back */
-    double limit_bytes;        /**< what the device has */
+    double reserve_bytes;      /**< reserve of the job or the device */
+    double limit_bytes;        /**< memory of the device */
     double parameters;         /**< held by this rank before zero sharding */
     double expert_parameters;  /**< of these, of routed experts */
     double updated_parameters; /**< those whose optimizer step this rank runs */

@@ -1,4 +1,4 @@
-/** Shared by the files of solver/cost/stage, and what the front calls there. */
+/** Declarations shared by the files of solver/cost/stage, and the functions called by the front. */
 #ifndef HV_SOLVER_COST_STAGE_STAGE_INT_H
 #define HV_SOLVER_COST_STAGE_STAGE_INT_H
 
@@ -8,7 +8,7 @@
 /** One pass of a stage of this chain of blocks (hv_cost_pass): pass.c. */
 enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query *q,
                               struct hv_pass *out, struct hv_err *err) HV_NODISCARD;
-/** Memory of a rank of a stage that does not depend on what is in flight (hv_cost_memory):
+/** Memory of a rank of a stage that does not depend on micro-batches in flight (hv_cost_memory):
  * memory.c. */
 enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_query *q,
                                 struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
@@ -26,7 +26,7 @@ void hv__keep_milestones(struct hv__context *k, const struct hv_milestone *items
 /** Most further kinds that are looked at in one rank group. */
 #define HV__GROUP_KINDS 4
 
-/** One rank of a stage: where it is and what it holds (rank.c). */
+/** One rank of a stage: its position, devices and degrees (rank.c). */
 struct hv__rank {
     const struct hv_stage *stage;
     const uint32_t *group;               /**< its tp × cp devices */
