@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is ready
+/* ---- ready tasks
  * ------------------------------------------------------------------------------------------- */
 
 static bool in_order(const struct hv__player *y, int32_t r)

@@ -7,7 +7,7 @@
 /** A hop, with the transfer of it that is under way. */
 struct hv__flight {
     const struct hv_link_hop *hop;
-    double flow_per_s;      /**< most of a flow, whatever links give it */
+    double flow_per_s;      /**< largest rate of a flow, independent of links */
     double alone_per_s;     /**< as per_s, while nothing else is on its links */
     const double *per_flow; /**< [n_loads] share of the link per unit of flow rate */
     double left;            /**< share of its bytes that had not gone at since_s */

@@ -225,7 +225,7 @@ void hv_pipe_memory_simple(const struct hv_schedule *s, const double *activation
 struct hv_pipe_peak {
     double peak_bytes;
     double peak_at_s; /**< start of the first op during which the peak is reached */
-    double end_bytes; /**< what is left after the last op, without base */
+    double end_bytes; /**< bytes after the last op, without base */
 };
 /** One step of a memory trace: from at_s on, the rank holds `bytes`. */
 struct hv_memory_step {
@@ -260,8 +260,8 @@ struct hv_pipe_link {
 void hv_pipe_critical(struct hv_arena *a, const struct hv_pipe *g, const struct hv_pipe_cost *c,
                       const struct hv_pipe_run *run, const struct hv_pipe_link **out,
                       size_t *out_n);
-/** How much later each node could end without a later makespan, into out[n_nodes]. O(nodes +
- * edges). */
+/** Slack of each node, by which it could end later without a later makespan, into out[n_nodes].
+ * O(nodes + edges). */
 void hv_pipe_slack(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                    const struct hv_pipe_run *run, double *out_s);
 

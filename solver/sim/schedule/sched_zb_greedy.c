@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* a span is shorter only beyond what the order of additions changes */
+/* relative tolerance: differences from the order of additions do not make a span shorter */
 #define SHORTER (1 - 1e-12)
 
 /* memory of one stage in halves of an activation: F takes two, B and W give one back each */

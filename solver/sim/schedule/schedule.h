@@ -82,7 +82,7 @@ struct hv_schedule {
 /** Limit on the steps of schedulers that play or search an order (about ten seconds). */
 #define HV_SCHEDULE_STEPS_MAX 1e10
 
-/** How an option is written. */
+/** Type of the value of an option. */
 enum hv_schedule_option_type { HV_SCHEDULE_INT, HV_SCHEDULE_CHOICE };
 
 /** One option of a schedule. A choice's value is its index in `choices`. */
