@@ -12,7 +12,7 @@
 
 #define MAX_CELLS ((int64_t)64 << 20)
 
-/* One minmax problem: counts are kept at what a threshold allows. */
+/* One minmax problem: counts are the largest that a threshold allows. */
 struct job {
     const struct hv_share *s;
     size_t n;

@@ -159,8 +159,7 @@ static size_t propose(const struct state *s, struct hv_rng *rng, size_t c)
     return device_of(s, k < n_in ? x->in[x->in_at[v] + k] : x->out[x->out_at[v] + k - n_in]);
 }
 
-/* How much worse a step may be: less with every part of the steps and of the work that is used up.
- */
+/* Temperature: falls with the used share of the steps and of the work. */
 static double heat_at(const struct state *s, int64_t step, int64_t steps, double best)
 {
     double warm = fmax(0.03, 1 / (double)s->x->g->n_classes); /* few classes are large steps */

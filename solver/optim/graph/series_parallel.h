@@ -98,8 +98,8 @@ struct hv_series_parallel_work {
     struct hv_series_parallel_graph graph;
     const struct hv_series_parallel_choice *edges;    /**< one per edge, or NULL */
     const struct hv_series_parallel_choice *vertices; /**< one per vertex, or NULL */
-    bool shared; /**< parallel parts share one device: times add up; otherwise the longer one counts
-                  */
+    bool
+        shared; /**< parallel parts share one device: times add up; otherwise the longest decides */
     size_t keep; /**< points per part; 0 = all. Fewer make it no longer proven */
 };
 

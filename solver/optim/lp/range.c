@@ -207,7 +207,7 @@ static struct hv_lp_range range_of(const struct probe *q, size_t index, double b
         out = ends(q, lp, shift, far);
     }
     hv_lp_free(lp);
-    /* the number itself belongs to its range, whatever the last digits say */
+    /* the number itself belongs to its range, also with rounding errors */
     out.from = out.from > 0 ? base : base + unit * out.from;
     out.till = out.till < 0 ? base : base + unit * out.till;
     return out;
