@@ -56,7 +56,7 @@ static int by_cost(const void *pa, const void *pb)
     return (a->before > b->before) - (a->before < b->before);
 }
 
-/* Keeps the least point, or the undominated points, at most `keep` of them. */
+/* Keeps the least point, or the undominated points, at most `keep` of them (0: all). */
 static size_t filter(struct solver *q, struct part *p, size_t n)
 {
     size_t kept = 0, keep = q->g->keep;

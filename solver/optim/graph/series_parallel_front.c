@@ -46,7 +46,7 @@ static int by_time(const void *pa, const void *pb)
     return (a->way > b->way) - (a->way < b->way);
 }
 
-/* Moves the undominated points to the pool, at most `keep` of them. */
+/* Moves the undominated points to the pool, at most `keep` of them (0: all). */
 static enum hv_status settle(struct folder *f, void **out, struct hv_err *err)
 {
     struct front *front = hv_arena_new(&f->scratch, struct front, 1);
