@@ -6,12 +6,12 @@
  * stored per query, so pricing a stage takes O(classes), not O(layers). Every figure can be
  * explained (hv_cost_part with `why`).
  *
- * Efficiencies are estimates unless a figure says otherwise; see solver/cost/device/efficiency.h
+ * Efficiencies are estimates unless stated otherwise; see solver/cost/device/efficiency.h
  * for the constants and their sources.
  *
  * A model of modules is priced as its leaves (hv_model_leaves) one after the other: blocks count
- * through all of them, every leaf has its embedding in front, and a head unless another module
- * reads it.
+ * through all of them; every leaf begins with its embedding and ends with a head unless another
+ * module reads its output.
  */
 #ifndef HV_SOLVER_COST_COST_H
 #define HV_SOLVER_COST_COST_H

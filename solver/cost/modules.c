@@ -53,7 +53,7 @@ static size_t leaf_of(const struct hv_cost *k, size_t block)
     return i;
 }
 
-/* A query as a leaf sees it: images have as many tokens as their model declares. */
+/* The query for a leaf: images have as many tokens as their model declares. */
 static struct hv_part_query query_of(const struct hv_cost *k, size_t leaf,
                                      const struct hv_part_query *q)
 {
@@ -65,7 +65,7 @@ static struct hv_part_query query_of(const struct hv_cost *k, size_t leaf,
     return own;
 }
 
-/* In front of all blocks stands the first leaf's embedding, behind them the last one's head. */
+/* The embedding is that of the first leaf, the head that of the last leaf. */
 struct hv_part_cost hv__modules_part(struct hv_cost *k, enum hv_part part, size_t block,
                                      const struct hv_part_query *q, struct hv_why *why)
 {
@@ -186,7 +186,7 @@ enum hv_status hv__modules_layers(struct hv_cost *k, const struct hv_part_query 
 
 /* ---- a whole stage --------------------------------------------------------------------------- */
 
-/* What a stage holds of one leaf, as a query to that leaf's context. */
+/* The piece of a stage in one leaf, as a query to that leaf's context. */
 struct piece {
     size_t leaf;
     struct hv_stage_query q;
@@ -221,8 +221,8 @@ static bool part_of_range(const struct hv_cost *k, const struct hv_stage *s, siz
     return from2 == to2 || out->from2 < out->to2;
 }
 
-/* Does the stage hold this end of the leaf: as the plan declares, or because it holds the block
- * beside it? */
+/* True where the stage holds this end of the leaf: the plan declares it, or the stage holds the
+ * block beside it. */
 static int has_end(int told, const struct hv_range *ranges, size_t n, int at2, bool last)
 {
     if (told >= 0) {

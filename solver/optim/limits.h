@@ -1,4 +1,4 @@
-/** What a caller of an exact solver of solver/optim may limit and listen to. */
+/** Limits and progress reports of the exact solvers of solver/optim. */
 #ifndef HV_SOLVER_OPTIM_LIMITS_H
 #define HV_SOLVER_OPTIM_LIMITS_H
 
@@ -8,7 +8,7 @@
 struct hv_solve_limits {
     double deadline_s;         /**< wall seconds; 0 = none */
     bool (*cancel)(void *ctx); /**< true ends the search; may be NULL */
-    /** Told now and then while a search runs: the best so far (infinity = none) and a bound; may be
+    /** Called regularly during a search with the best so far (infinity = none) and a bound; may be
      * NULL. */
     void (*report)(void *ctx, double incumbent, double bound);
     void *ctx;

@@ -37,7 +37,8 @@ static int32_t find_circle(struct ratio *r)
     return -1;
 }
 
-/* Lengthens paths until nothing changes (-1) or a path meets itself (an edge of that cycle). */
+/* Lengthens paths until nothing changes (returns -1) or a path closes a cycle (returns one of its
+ * edges). */
 static int32_t relax(struct ratio *r)
 {
     double scale = 0;
@@ -68,7 +69,7 @@ static int32_t relax(struct ratio *r)
     return -1;
 }
 
-/* Lists the circle that ends with the edge, from its end, and takes its ratio for lambda. Errors:
+/* Lists the cycle that ends with the edge, from its end, and sets lambda to its ratio. Errors:
  * HV_ENO where it has no token. */
 static enum hv_status take_circle(struct ratio *r, int32_t edge, int32_t *circle, size_t *len,
                                   struct hv_err *err)

@@ -1,5 +1,4 @@
-/* Old and new devices, slow and fast ones. Which kernels a job uses is decided in workload/job.c.
- */
+/* Order of devices by age and by speed. workload/job.c decides which kernels a job uses. */
 #include "solver/cost/device/era.h"
 
 #include "solver/base/units.h"

@@ -1,6 +1,6 @@
 /*
- * Tables, scaled tables and rooflines as one price of a product; streams by size. What a
- * transformer is made of is in part/transformer.c; how the tables were fitted is in share/profiles.
+ * Tables, scaled tables and rooflines as one price of a product; streams by size. The products of
+ * a transformer are in part/transformer.c; the fit of the tables is described in share/profiles.
  */
 #include "solver/cost/device/gemm.h"
 
@@ -70,11 +70,11 @@ struct hv_gemm_pricer hv_gemm_pricer_of(const struct hv_device_kind *d, enum hv_
 /* One product: rows of a group, columns of all groups, depth; with their logarithms, which the
  * three products of a layer share. */
 struct shape {
-    double m, n, k, groups; /* as asked */
+    double m, n, k, groups; /* as given */
     double log2_rows, log2_columns, log2_depth;
 };
 
-/* Below the first grid point a product is to it as thin products are to each other. */
+/* Below the first grid point the rate falls from that point's as it does for thin products. */
 static double below(const struct hv_log_axis *a, double log2_x)
 {
     if (log2_x >= a->from) {
@@ -157,8 +157,8 @@ static size_t places(const struct hv_log_axis *a, double log2_x)
     return n;
 }
 
-/* What is being looked for in a table: for every point of one axis, the best over a box of the two
- * others and over all points before it. */
+/* A scan of a table: for every point of one axis, the best rate over a box of the two others and
+ * over all points before it. */
 struct scan {
     const struct hv_gemm_table *t;
     double limit[3]; /* log2 of rows, columns, depth; that of the scanned axis is not read */

@@ -25,13 +25,14 @@
 #include "solver/inventory/profile.h"
 
 /* clang-format off */
-/** Best 8- and 4-bit rate against the best 16-bit rate, in shares of their peaks, where only 16 bit was
- * measured: (1403/1979) / (795/989), H100 best matmuls (ml-engineering). */
+/** Best 8- and 4-bit rate against the best 16-bit rate, in shares of their peaks, where only 16 bit
+ * was measured: (1403/1979) / (795/989), H100 best matmuls (ml-engineering). */
 #define HV_GEMM_NARROW         0.88
-/** Share of the nominal bandwidth at which products of few rows read their weights: 0.80 A100, 0.84 A40,
- * 0.92 H100 (vidur timings, M ≤ 8). */
+/** Share of the nominal bandwidth at which products of few rows read their weights: 0.80 A100,
+ * 0.84 A40, 0.92 H100 (vidur timings, M ≤ 8). */
 #define HV_GEMM_READ           0.85
-/** Error of the roofline on the vidur timings where the asymptote is known: 12.3, 14.7, 12.1 % (A100, H100, A40). */
+/** Error of the roofline on the vidur timings where the asymptote is known: 12.3, 14.7, 12.1 %
+ * (A100, H100, A40). */
 #define HV_GEMM_ROOFLINE_ERROR 0.13
 /* clang-format on */
 
@@ -67,7 +68,7 @@ struct hv_gemm_shares {
 struct hv_gemm_shares hv_gemm_shares(const struct hv_gemm_pricer *g, double m, double n, double k,
                                      double groups);
 
-/** Points of an axis that a box tells apart; of a longer one the last stands for the rest. */
+/** Largest number of points of an axis in a box; on a longer axis the last covers the rest. */
 #define HV_GEMM_POINTS 64
 
 /** Best of a table at each point of one of its axes, or before it. */

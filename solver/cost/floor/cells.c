@@ -1,7 +1,7 @@
 /*
  * Floors of a part in passes of some size, and the remaining choices.
  *
- * Why cells hold. Let one of t tensor-parallel ranks run r rows of a part in a pass, S rows be one
+ * Proof. Let one of t tensor-parallel ranks run r rows of a part in a pass, S rows be one
  * sequence and x = r / (S t). Its price (part/) is a sum of kernels:
  * - a product takes its start, FLOPs that are r/S of those of a sequence over t (cuts that do not
  *   come out even are rounded up there, not here) at a share of at most hv_gemm_box_shares of the
@@ -11,8 +11,8 @@
  * - the attention core takes its starts and its pairs at the rate without a limit;
  * - t > 1 ranks exchange at least what exchange.c proves, over the slowest link that so many
  *   cannot avoid.
- * - gradients of what a feed-forward makes on its way, and logits, are in memory at once: larger
- *   passes than fit are no valid plan's (memory.c).
+ * - gradients of the intermediate values of a feed-forward, and logits, are in memory at once: no
+ *   valid plan has passes that do not fit (memory.c).
  * So a pass takes at least start_s + x each_s with each_s the price of a sequence times t where the
  * cell's widest cut has t ranks: all of these either do not change or grow with more ranks, except
  * for sums, which are counted for the narrowest cut.
@@ -28,12 +28,12 @@
 /* Largest number of distinct degrees. */
 #define DEGREES HV_COST_DEGREES
 
-/* Numbers of tensor-parallel ranks that one cell stands for. */
+/* Numbers of tensor-parallel ranks that one cell covers. */
 struct degrees {
     double least, most;
 };
 
-/* Ranks that a cell stands for. */
+/* Tensor-parallel degrees that a cell covers. */
 struct ranks {
     const struct hv_device_kind *device;
     struct hv__reach reach;
@@ -52,7 +52,7 @@ static struct hv_part_query query_of(const struct hv__ask *ask, const struct ran
     return q;
 }
 
-/* Share of sequence-parallel halves that shows beside products, at the least. */
+/* Least exposed share of sequence-parallel exchanges that overlap with products. */
 static double shown_frac(const struct hv_cluster *c)
 {
     double hidden = 0;
@@ -62,8 +62,8 @@ static double shown_frac(const struct hv_cluster *c)
     return fmax(0, 1 - hidden);
 }
 
-/* What ranks exchange in a pass: all-reduces, or with sequence parallelism their halves, at other
- * places. */
+/* Exchanges between ranks in a pass: all-reduces, or with sequence parallelism reduce-scatters and
+ * all-gathers at other places. */
 static void set_exchange(struct hv__ask *ask, struct ranks *r)
 {
     struct hv_part_query q = query_of(ask, r, (struct hv__way){false, false});
@@ -162,7 +162,7 @@ static struct hv_cost_cell make_cell(struct hv__ask *ask, const struct ranks *r,
     return best;
 }
 
-/* Is there a cell with those limits already that is under this one everywhere? */
+/* True where an existing cell with those limits is nowhere above this one. */
 static bool is_covered(const struct hv_cost_cell *cells, size_t n, const struct hv_cost_cell *x)
 {
     for (size_t i = n; i-- > 0 && cells[i].most == x->most;) {
@@ -189,7 +189,7 @@ static size_t divisors(const struct hv_block *b, double devices, struct degrees 
         if (b->heads % t != 0 || !even) {
             continue;
         }
-        if (n == DEGREES) { /* the last stands for all others too */
+        if (n == DEGREES) { /* the last also covers all others */
             out[n - 1].most = HUGE_VAL;
         } else {
             out[n++] = (struct degrees){t, t};
@@ -274,7 +274,7 @@ struct hv__by_size {
     struct hv_cost_by_size floor;
 };
 
-/* The floors of a part that were made before, or NULL. `block`: the first of its class. */
+/* The stored floors of a part, or NULL. `block`: the first of its class. */
 static const struct hv_cost_by_size *known(const struct hv__context *k, enum hv_part part,
                                            size_t block, const struct hv_device_kind *device)
 {
@@ -285,7 +285,7 @@ static const struct hv_cost_by_size *known(const struct hv__context *k, enum hv_
     return c != NULL ? &c->floor : NULL;
 }
 
-/* Keeps floors made of these cells. */
+/* Stores the floors that consist of these cells. */
 static const struct hv_cost_by_size *keep(struct hv__context *k, enum hv_part part, size_t block,
                                           const struct hv_device_kind *device,
                                           const struct hv_cost_cell *cells, size_t n)

@@ -1,6 +1,6 @@
 /*
- * What a part costs at the best choice of sizes, by the weight that is laid on how long a pass
- * takes. Cells: cells.c. What the bound makes of it: bound/chain.c, bound/even.c.
+ * Least cost of a part over all sizes of passes, as a function of the weight of the duration of a
+ * pass. Cells: cells.c. Users: bound/chain.c, bound/even.c.
  */
 #include "solver/cost/floor/curve.h"
 

@@ -1,13 +1,13 @@
 /*
  * Cuts of a cluster: the largest traffic between two sides. bound/cut.c applies it to a whole plan.
  *
- * Why it holds. All that goes from one side to the other meets
+ * Proof. All traffic from one side to the other passes through
  * - the NICs of the nodes of either side, each for its own node;
  * - where named links join every pair of nodes across, one of these, each at its rate in a
  *   direction (twice that where not all pairs use it the same way round).
  * Factors of calibration are those of senders and receivers at the nodes, of one of the senders on
- * links, and the least of all members in reductions. So the least of the three is what the cut
- * carries per second. Hops (hop.c) get the share that many flows get, at its best,
+ * links, and the least of all members in reductions. So the least of the three is the capacity of
+ * the cut in bytes per second. Hops (hop.c) get the share that many flows get, at its best,
  * reductions (collective.c, reduce.c) that of a ring: a ring moves
  * 2 (n-1)/n of the bytes at no more than the tightest link between neighbouring houses, a tree
  * 2, the hierarchical form 2 (k-1)/k over k houses, a reduction in the hosts the same; all of these
@@ -25,10 +25,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Clusters of more groups are not looked at. */
+/* Clusters of more groups get no cuts. */
 #define CUTS 16
 
-/* A byte count that is behind the last point of every curve. */
+/* A byte count above the last point of every curve. */
 #define LONG_BYTES 1e15
 
 double hv__gradient_bytes(const struct hv__context *k, enum hv_part part, size_t block)
@@ -43,7 +43,7 @@ double hv__gradient_bytes(const struct hv__context *k, enum hv_part part, size_t
     case HV_PART_FFN:
         n = hv_block_ffn_parameters(m, b) + hv_block_expert_parameters(m, b);
         break;
-    case HV_PART_EMBEDDING: /* tied: the head stands for both */
+    case HV_PART_EMBEDDING: /* tied: counted at the head */
         n = m->tied_embeddings ? 0 : hv_model_embedding_parameters(m);
         break;
     case HV_PART_HEAD:
@@ -56,8 +56,8 @@ double hv__gradient_bytes(const struct hv__context *k, enum hv_part part, size_t
     return n * hv_job_grad_bytes(&k->job);
 }
 
-/* The groups of a cluster by name, so that no order of a file counts, not even in the last digit.
- */
+/* The groups of a cluster sorted by name, so that results do not depend on the order of the file,
+ * not even in the last digit. */
 struct groups {
     const struct hv__context *k;
     const struct hv_node_group **items;
@@ -93,7 +93,7 @@ static bool used(const struct hv_node_group *g)
     return g->state != HV_NODE_DRAIN && g->count > 0;
 }
 
-/* What one side can send or receive. */
+/* Rate at which one side can send or receive. */
 struct side {
     double rate;   /* of all its nodes, calibrated */
     double factor; /* of its best kind, on what lies between */
@@ -120,7 +120,7 @@ static struct side look_at_side(const struct groups *o, const bool *beyond, bool
     return out;
 }
 
-/* Do links name groups and zones only? Then one node of a group speaks for all. */
+/* True where links name groups and zones only: then one node represents all nodes of its group. */
 static bool by_group(const struct hv_cluster *c)
 {
     for (size_t i = 0; i < c->n_links; i++) {
@@ -131,7 +131,7 @@ static bool by_group(const struct hv_cluster *c)
     return c->matrix_bytes_per_s == NULL;
 }
 
-/* What pairs of groups across a cut say of it. */
+/* Links and rates between the pairs of groups across a cut. */
 struct across {
     double rate, latency_s;
     const struct hv_network_link *link; /* the only one, else NULL */
@@ -199,7 +199,7 @@ static const char *words_of(const struct groups *o, const struct hv_network_link
                            n[0] > 1 && n[1] > 1 ? x->zone : x->name);
 }
 
-/* Fills the cut with these groups beyond; false: its capacity is not known. */
+/* Fills the cut with these groups on the far side; false: its capacity is not known. */
 static bool fill_cut(const struct groups *o, const bool *beyond, struct hv_cost_cut *out)
 {
     const struct hv__context *k = o->k;
@@ -227,8 +227,8 @@ static bool same_zone(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-/* Which groups are beyond with group i: its zone, or it alone. NULL: there is no such cut, or a
- * group before it gives the same. */
+/* The groups on the far side of the cut of group i: its zone, or the group alone. NULL: there is no
+ * such cut, or an earlier group gives the same one. */
 static const bool *sides_of(const struct groups *o, size_t i, bool zone)
 {
     bool *beyond = hv_arena_new(o->arena, bool, o->n + 1);
@@ -244,7 +244,7 @@ static const bool *sides_of(const struct groups *o, size_t i, bool zone)
     return n > (zone ? 1 : 0) && n < o->n ? beyond : NULL;
 }
 
-/* Is that cut, seen from either side, among the first n already? */
+/* True where that cut, with the sides in either order, is among the first n. */
 static bool is_listed(const struct hv_cost_cut *cuts, size_t n, const bool *beyond, size_t n_groups)
 {
     for (size_t i = 0; i < n; i++) {

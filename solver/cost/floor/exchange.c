@@ -1,8 +1,8 @@
 /*
  * The least that an exchange between tensor-parallel ranks can take on a cluster, wherever they
- * sit: over the slowest link that so many ranks cannot avoid. What cells make of it: cells.c.
+ * are placed: over the slowest link that so many ranks cannot avoid. User: cells.c.
  *
- * Why it holds. The judge prices an exchange by the forms of collective.c on the shape of its group
+ * Proof. The cost model prices an exchange by the forms of collective.c on the shape of its group
  * (shape.c). Let a device of kind d be one of t members.
  * - All in one house (a node or a link domain): possible only where a house with a d has t devices
  *   of its fabric. The rate is that of the tightest link between members, so of no more than any
@@ -64,7 +64,7 @@ static bool has_kind(const struct hv_node_group *g, const struct hv_device_kind 
     return false;
 }
 
-/* One link inside a house, as members of kind `a` would use it. */
+/* One link inside a house, at the rate of members of kind `a`. */
 static void take_link(const struct hv__exchange_query *q, const struct hv_link *link,
                       const struct hv_device_kind *a, struct hv__least_exchange out[2])
 {

@@ -1,6 +1,6 @@
 /*
- * The least that a part can cost, whatever the size of its passes: every way of running it, at its
- * best. By the size of passes: cells.c. What follows for a whole plan: solver/bound.
+ * Least cost of a part over all sizes of its passes and all ways of running it. Floors by the size
+ * of passes: cells.c. Lower bounds of a whole plan: solver/bound.
  */
 #include "solver/cost/floor/floor_int.h"
 

@@ -1,4 +1,4 @@
-/** Shared by the files of solver/cost/floor, and what the front calls there. */
+/** Declarations shared by the files of solver/cost/floor, and the functions called by the front. */
 #ifndef HV_SOLVER_COST_FLOOR_FLOOR_INT_H
 #define HV_SOLVER_COST_FLOOR_FLOOR_INT_H
 

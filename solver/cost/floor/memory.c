@@ -1,7 +1,6 @@
 /*
- * What of a job cannot leave the devices' memory, whatever a plan offloads, shards or computes
- * again: the least that stage/memory.c and the prices of parts count. What follows for a whole
- * plan: bound/least.c.
+ * Least memory of a job on its devices under any offload, sharding and recompute: the minimum of
+ * what stage/memory.c and the prices of parts count. Bound of a whole plan: bound/least.c.
  */
 #include "solver/cost/floor/floor_int.h"
 

@@ -2,7 +2,7 @@
  * Collectives as start + steps + bytes over the group's shape (Thakur, Rabenseifner, Gropp 2005 for
  * ring and tree; hierarchical: reduce-scatter inside, ring across on one rail per member,
  * all-gather inside; all-to-all in two hops as DeepEP does it). The rate is the link's times its
- * curve's share. Not here: overlap with compute, and which groups run together (the caller says
+ * curve's share. Not here: overlap with compute, and which groups run together (the caller sets
  * `together`).
  */
 #include "solver/cost/network/collective.h"
@@ -66,7 +66,7 @@ static double net_rate(const struct job *j, enum hv_link_use use, double bytes, 
     return f->net_rate;
 }
 
-/* The tightest rate that a ring or tree through all members meets. */
+/* The lowest rate on the path of a ring or tree through all members. */
 static double through_rate(const struct job *j, double members, struct form *f)
 {
     double bytes = step_bytes(j->q->bytes, members), rate = HUGE_VAL;
@@ -148,8 +148,8 @@ static struct form in_switch(const struct job *j)
     return f;
 }
 
-/* How often host memory sees a byte of every device: written by the copy, read and written by the
- * sum, and so on: 24 times the gradients of eight (An et al., SC'24, section IV). */
+/* Number of accesses of host memory per byte of every device: written by the copy, read and written
+ * by the sum, and so on: 24 times the gradients of eight (An et al., SC'24, section IV). */
 #define HOST_PASSES 3.0
 
 /* Reduction in host memory: down and up the host links, the sum of a node by its processors, whole
@@ -199,7 +199,7 @@ static double first_copies(double houses, double copies)
 }
 
 /* Across to the same position in every other house, then on inside: fewer and larger messages
- * between houses, more bytes inside. The two hops are pipelined, unless they are asked for in turn.
+ * between houses, more bytes inside. The two hops are pipelined unless the query has them in turn.
  */
 static struct form two_hop_exchange(const struct job *j)
 {
@@ -261,7 +261,7 @@ static struct form point_to_point(const struct hv_cluster *c, const struct hv_co
     return f;
 }
 
-/* The best form so far; `some` tells whether there is one. */
+/* The best form so far; `some` is true where there is one. */
 struct best {
     bool some;
     struct form f;
@@ -279,8 +279,8 @@ static bool wants(const struct hv_collective_query *q, enum hv_sync_algorithm a)
     return q->algorithm == a || q->algorithm == HV_ALGO_AUTO;
 }
 
-/* All-reduce and its halves: the algorithm asked for, or the fastest of those that apply. Host
- * reduction needs software of its own and is never taken by itself. */
+/* All-reduce, reduce-scatter and all-gather: the algorithm of the query, or the fastest that
+ * applies. Host reduction needs software of its own and is never chosen automatically. */
 static struct form reduction(const struct job *j)
 {
     const struct hv_collective_query *q = j->q;

@@ -110,7 +110,7 @@ struct hv_hop_query {
 
 /** A hop in parts. */
 struct hv_hop_cost {
-    double latency_s;  /**< whatever the bytes */
+    double latency_s;  /**< independent of the bytes */
     double alone_s;    /**< bytes of the slowest flow that has its path to itself */
     double bytes_s;    /**< bytes of all flows, which share elements: at least alone_s */
     double flow_bytes; /**< of one flow */

@@ -10,7 +10,7 @@
 #include "solver/cost/device/link_curve.h"
 #include "solver/cost/network/collective.h"
 
-/* One flow, as the nodes see it. */
+/* One flow: its nodes, its devices and the link between them. */
 struct flow {
     uint32_t from, to; /* nodes */
     uint32_t a, b;     /* devices */
@@ -21,8 +21,8 @@ struct flow {
     bool network;                       /* leaves the node and its link domain */
 };
 
-/* Has flow g no other way to go than f, whatever else is between its devices? Inside a node slots
- * count; between nodes only those do that the network tells apart, and link domains. */
+/* True where flows f and g have equal paths. Inside a node the slots decide; between nodes only
+ * the nodes that the network distinguishes, and link domains. */
 static bool same_way(const struct hv_cluster *c, const struct flow *f, const struct flow *g)
 {
     bool nodes = f->from == g->from && f->to == g->to;
@@ -33,7 +33,7 @@ static bool same_way(const struct hv_cluster *c, const struct flow *f, const str
            f->to_group == g->to_group && (nodes || (!named && !domains));
 }
 
-/* What flows of `each` bytes keep busy. */
+/* The network elements that flows of `each` bytes keep busy. */
 struct uses {
     struct hv_wire_use *items;
     size_t n;
@@ -164,7 +164,7 @@ static void use_links(const struct hv_cluster *c, const struct flow *flows, size
     free(links);
 }
 
-/* What is between two nodes by the matrix, or by the network's figure for a pair. */
+/* The network between two nodes by the matrix, or by the network's figure for a pair. */
 static void use_pairs(const struct hv_cluster *c, const struct flow *flows, size_t n,
                       struct uses *u)
 {

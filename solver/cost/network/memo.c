@@ -9,7 +9,7 @@
 /* Above this many values a table starts afresh. */
 #define MEMO_LIMIT ((size_t)1 << 18)
 
-/* Where an entry is; NULL: the slot is empty. */
+/* A slot with the address of its entry; NULL: the slot is empty. */
 struct hv__memo_slot {
     uint64_t hash;
     unsigned char *entry;
@@ -110,7 +110,7 @@ uint64_t hv__signature(const struct hv_cluster *c, const uint32_t *devices, size
     return h ? h : 1;
 }
 
-/* What a collective or the overlap of units depends on; zeroed before it is filled. */
+/* Key of a collective or of the overlap of units; zeroed before it is filled. */
 struct key {
     uint64_t what; /* signature of the members, or hash of the runs */
     double bytes, together;

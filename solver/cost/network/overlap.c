@@ -1,6 +1,6 @@
 /*
- * Builds the task graphs of overlap.h and has them timed. What the seconds of the tasks are is
- * known to the callers (part/exchange.c, stage/pass.c).
+ * Builds the task graphs of overlap.h and has sim time them. The callers supply the seconds of the
+ * tasks (part/exchange.c, stage/pass.c).
  */
 #include "solver/cost/network/overlap.h"
 #include "solver/base/units.h"
@@ -36,7 +36,7 @@ static int32_t add(struct graph *g, int lane, double duration_s, int32_t after)
     return (int32_t)g->n - 1;
 }
 
-/* A lane idles only while the other one works: what is not exposed of the link is under compute. */
+/* A lane idles only while the other one works: link time that is not exposed overlaps compute. */
 static struct hv_overlap finish(struct graph *g)
 {
     static const enum hv_resource_kind lanes[LANES] = {HV_RESOURCE_COMPUTE, HV_RESOURCE_LINK};

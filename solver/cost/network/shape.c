@@ -1,6 +1,6 @@
 /*
  * The shape of a group: which members share a node or a link domain, and the tightest links inside
- * and between. What a collective on it costs is in collective.c.
+ * and between. Prices of collectives are in collective.c.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/network/collective_int.h"
 
-#define TIE_BYTES (64.0 * 1024 * 1024) /* message at which links of one nominal rate are compared  \
-                                        */
+/* Message size at which links of one nominal rate are compared. */
+#define TIE_BYTES (64.0 * 1024 * 1024)
 
 struct seat {
     uint32_t house, device;
@@ -99,8 +99,8 @@ static double neighbours(struct span house, size_t k)
     return (double)(last - first);
 }
 
-/* Of two classes of links with the same nominal rate: does a ring over the first reach less of it?
- * Decides between equal links, so that the order of members does not. */
+/* True where a ring over the first of two classes of links with the same nominal rate reaches a
+ * smaller share of it. Decides between equal links, so that the order of members does not. */
 static bool is_slower_class(enum hv_link_class x, enum hv_link_class y)
 {
     double of_x = hv_link_share(hv_link_curve(x, HV_USE_RING), TIE_BYTES);
@@ -130,7 +130,8 @@ static void take_house_link(const struct hv_cluster *c, struct span house, size_
     s->house_alpha_s = fmax(s->house_alpha_s, p.latency_s);
 }
 
-/* Is every pair of devices in the group's houses joined alike? Then one pair speaks for all. */
+/* True where all pairs of devices in the group's houses have equal links: then one pair represents
+ * all. */
 static bool uniform(const struct hv_node_group *g)
 {
     return g->n_slots == 1 && g->n_islands == 0 && g->slots[0].kind->cls != HV_CLASS_CPU;
@@ -161,8 +162,8 @@ static void take_net_link(const struct hv_cluster *c, uint32_t a, uint32_t b, st
     }
 }
 
-/* What the members of a house reach together: per node its share of the path, but no member more
- * than the NICs next to it. */
+/* Network rate of all members of a house together: per node its share of the path, but per member
+ * at most the rate of the NICs next to it. */
 static double house_net(const struct hv_cluster *c, struct span house, double node_bytes_per_s,
                         double together)
 {

@@ -14,7 +14,7 @@ struct seat {
     uint32_t device;
 };
 
-/* Something of the network that a ring goes over, and how many rings do. */
+/* A network element on the path of a ring, and the number of rings over it. */
 struct element {
     uint64_t wire;
     double bytes_per_s, rings;
@@ -60,7 +60,7 @@ static struct seat *sorted_seats(const struct hv_family *f)
     return s;
 }
 
-/* Adds what is between two neighbours of a ring, beside their NICs. */
+/* Adds the network elements between two neighbours of a ring, except their NICs. */
 static void add_between(const struct hv_cluster *c, uint32_t a, uint32_t b, struct elements *out)
 {
     const struct hv_network_link *x = c->n_links > 0 ? hv_cluster_link(c, a, b) : NULL;
@@ -74,8 +74,8 @@ static void add_between(const struct hv_cluster *c, uint32_t a, uint32_t b, stru
     }
 }
 
-/* What a ring through these members goes over, each once and in order; nothing where they share a
- * link domain. */
+/* The network elements on the path of a ring through these members, each once and in order; none
+ * where they share a link domain. */
 static void list_elements(const struct hv_cluster *c, const struct seat *s, size_t n,
                           struct elements *out)
 {
@@ -111,7 +111,7 @@ static void list_elements(const struct hv_cluster *c, const struct seat *s, size
     out->n = kept;
 }
 
-/* Counts a ring on those elements of `own` that it goes over too. */
+/* Counts a ring on those elements of `own` that are on its path too. */
 static void count(struct elements *own, const struct elements *ring)
 {
     for (size_t i = 0, k = 0; i < ring->n && k < own->n;) {
@@ -122,7 +122,7 @@ static void count(struct elements *own, const struct elements *ring)
     }
 }
 
-/* The rate of the slowest element over the least that the ring gets where it meets others. */
+/* The rate of the slowest element over the least rate that the ring gets on shared elements. */
 static double worst(const struct elements *own)
 {
     double slowest = HUGE_VAL, least = HUGE_VAL;

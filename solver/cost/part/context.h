@@ -1,7 +1,7 @@
 /**
- * Inside cost: the pricing context of one model that is a chain of blocks, and what stages and
- * floors ask of its parts. Whatever depends on the kind of the model is in its row of `struct
- * hv__parts`; a model of modules has a context per leaf (cost/modules.c).
+ * Inside cost: the pricing context of one model that is a chain of blocks, and the queries that
+ * stages and floors make of its parts. Whatever depends on the kind of the model is in its row of
+ * `struct hv__parts`; a model of modules has a context per leaf (cost/modules.c).
  */
 #ifndef HV_SOLVER_COST_PART_CONTEXT_H
 #define HV_SOLVER_COST_PART_CONTEXT_H
@@ -19,13 +19,13 @@ struct hv__run {
 
 struct hv__parts;
 
-/** The context: blocks that are alike share a class and a price; prices asked for once are kept. */
+/** The context: equal blocks share a class and a price; computed prices are stored. */
 struct hv__context {
     struct hv_cluster *cluster;
     struct hv_model *model;
     struct hv_job job;
     const struct hv__parts *parts; /**< how its parts are priced; NULL: a model of modules */
-    struct hv_arena arena;         /**< classes, runs, and what the members below point at */
+    struct hv_arena arena;         /**< classes, runs, and the data of the pointers below */
     unsigned *cls;                 /**< per block */
     size_t *representative;        /**< a block per class */
     unsigned n_classes;
@@ -48,7 +48,7 @@ struct hv__context {
  * runs. `parts` NULL: a model of modules, whose classes the caller fills in. */
 void hv__context_open(struct hv__context *k, struct hv_cluster *c, struct hv_model *m,
                       const struct hv_job *j, const struct hv__parts *parts);
-/** Frees what the context holds and gives its references back. */
+/** Frees the contents of the context and releases its references. */
 void hv__context_close(struct hv__context *k);
 
 /** A part to price. */
@@ -60,16 +60,16 @@ struct hv__ask {
     struct hv_why *why;              /**< or NULL */
     const struct hv__rates *rates;   /**< hv__real_rates or hv__best_rates */
     const struct hv__passes *passes; /**< hv__one_pass, or the passes that a floor is of */
-    struct hv__left_out *left_out;   /**< of floors: what the price leaves out; or NULL */
+    struct hv__left_out *left_out;   /**< of floors: costs that the price leaves out; or NULL */
 };
 
-/** How the parts of one kind of model are priced. */
+/** Functions that price the parts of one kind of model. */
 struct hv__parts {
     /** Price of a part, not remembered; seconds HV_UNKNOWN where the device cannot run it. */
     struct hv_part_cost (*price)(const struct hv__ask *a);
-    /** Do two blocks cost the same? NULL: each block is a class of its own. */
+    /** True where two blocks cost the same. NULL: each block is a class of its own. */
     bool (*same_block)(const struct hv_model *m, size_t a, size_t b);
-    /** Why this kind of device cannot price the model, or HV_OK; asked once per kind. */
+    /** HV_OK, or why this kind of device cannot price the model; called once per kind. */
     enum hv_status (*check_device)(struct hv__context *k, const struct hv_device_kind *d,
                                    struct hv_err *err);
     /** Measured seconds of the optimizer step per parameter, or HV_UNKNOWN; NULL: never measured.
@@ -88,7 +88,7 @@ extern const struct hv__parts hv__operator_parts;    /**< operators.c */
  * model cost nothing. With `why` it is computed and explained. O(1) when seen before. */
 struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size_t block,
                                   const struct hv_part_query *q, struct hv_why *why);
-/** Why this device cannot price the model, or HV_OK. O(kinds) when it was asked before. */
+/** HV_OK, or why this device cannot price the model. O(kinds) when the answer is stored. */
 enum hv_status hv__check_device(struct hv__context *k, const struct hv_device_kind *d,
                                 struct hv_err *err) HV_NODISCARD;
 /** Prices of all blocks as prefix sums (hv_cost_layers). O(blocks). */
@@ -102,20 +102,20 @@ static inline double hv__tokens(const struct hv__context *k)
     return k->model->patch_tokens > 0 ? k->model->patch_tokens : (double)k->job.sequence;
 }
 
-/** Attention or feed-forward half of a block, and not one of the ends? */
+/** True for the attention or feed-forward half of a block; false for embedding and head. */
 static inline bool hv__in_block(enum hv_part part)
 {
     return part == HV_PART_ATTENTION || part == HV_PART_FFN;
 }
 
-/** hv__older_stack for this part; no for models that are not analytic. */
+/** hv__older_stack for this part; false for models that are not analytic. */
 static inline bool hv__on_older_stack(const struct hv__context *k, const struct hv_part_query *q)
 {
     const struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
     return k->parts->analytic && hv__older_stack(&k->job, k->model, &kq);
 }
 
-/** How the context-parallel ranks fall into all-to-alls over heads and rings. */
+/** Division of the context-parallel ranks into all-to-alls over heads and rings. */
 struct hv__cp_shape {
     int heads, ring;
     size_t heads_apart, ring_apart; /**< ranks between neighbours, in tensor-parallel groups */

@@ -1,6 +1,6 @@
 /*
  * The core of attention: scores, softmax and values of every query-key pair, fused or not, and how
- * much of it the slowest rank of a ring has.
+ * large the share of the slowest rank of a ring is.
  */
 #include <math.h>
 
@@ -41,7 +41,7 @@ struct hv__widths hv__widths_of(const struct hv__sum *s, const struct hv_block *
     return w;
 }
 
-/* Does the slowest rank of a causal ring with contiguous shards do more than the mean? */
+/* True where the slowest rank of a causal ring with contiguous shards does more than the mean. */
 static double ring_imbalance(const struct hv__sum *s)
 {
     const struct hv_part_query *q = s->q;

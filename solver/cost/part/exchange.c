@@ -76,7 +76,8 @@ static double hidden_frac(const struct hv_part_query *q)
     return beside ? hv_device_calibration(q->device)->v[HV_CAL_TP_HIDDEN] : 0;
 }
 
-/* Before an exchange: ranks whose host starts one kernel after the other are not there at once. */
+/* Wait before an exchange: ranks whose hosts launch kernels one by one do not arrive at the same
+ * time. */
 static double wait_s(const struct hv_part_query *q)
 {
     return hv_device_calibration(q->device)->v[HV_CAL_EXCHANGE_US] * HV_US;
@@ -127,8 +128,8 @@ struct hv__cp_shape hv__cp_shape_of(const struct hv_part_query *q)
     return s;
 }
 
-/* An all-to-all or an all-gather over `n` context-parallel ranks that are `apart`; the ranks
- * between them do the same at that time. */
+/* An all-to-all or an all-gather over `n` context-parallel ranks at distance `apart`; the ranks
+ * between them run the same collective at the same time. */
 struct cp_call {
     enum hv_collective op;
     double bytes;
@@ -158,7 +159,7 @@ static double cp_call_s(const struct hv__ask *a, const struct cp_call *x)
     return time_s;
 }
 
-/* One hop of a ring: all of them pass everybody's share to everybody, like an all-gather. */
+/* One hop of a ring: all hops together move every share to every rank, like an all-gather. */
 static double hop_s(const struct hv__ask *a, const struct hv__cp_shape *s, double bytes)
 {
     struct cp_call c = {HV_ALL_GATHER, bytes * s->ring, s->ring, s->ring_apart,
@@ -213,8 +214,8 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
                s.ring, s.heads);
 }
 
-/* Nobody said how: whatever is fastest. `pipe` is direct sends over both kinds of links at once,
- * which is how direct sends are timed. */
+/* The plan names no algorithm: the fastest one is used. `pipe` means direct sends over both kinds
+ * of links at once, which is how direct sends are timed. */
 static enum hv_sync_algorithm exchange_of(const struct hv_moe_knobs *m)
 {
     if (!m) {

@@ -84,7 +84,7 @@ struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int e
     struct hv__spread *each = hv_xcalloc((size_t)ep, sizeof *each);
     for (int e = 0; e < experts; e++) {
         int n = find_places(&p, e);
-        /* an expert that sits everywhere finds its tokens where they are */
+        /* an expert with a copy on every rank receives no tokens from other ranks */
         double tokens = (double)p.shards / n * ep / ((double)experts * p.shards);
         for (int r = 0; r < ep; r++) {
             each[r].held += p.on[r];

@@ -1,4 +1,4 @@
-/* Prices of parts, remembered by all that they depend on. */
+/* The cache of the prices of parts; the key holds everything that a price depends on. */
 #include <string.h>
 
 #include "solver/base/rng.h"
@@ -52,7 +52,7 @@ static uint64_t moe_signature(const struct hv_moe_knobs *m)
     return h ? h : 1;
 }
 
-/* Of how many groups share the network; 0: none do. */
+/* Key of the numbers of groups that share the network; 0: no groups share it. */
 static uint64_t beside_signature(const struct hv_beside *b)
 {
     const double counts[] = {b->tp, b->cp_heads, b->cp_ring, b->ep};

@@ -1,5 +1,5 @@
 /**
- * Parts of a model and their prices: what is asked, what it costs. The calls are in cost/cost.h.
+ * Parts of a model: queries and prices. The calls are in cost/cost.h.
  */
 #ifndef HV_SOLVER_COST_PART_PART_H
 #define HV_SOLVER_COST_PART_PART_H
@@ -7,8 +7,7 @@
 #include "solver/inventory/device.h"
 #include "solver/plan/plan.h"
 
-/** Parts a model is priced in: the halves of a block, and what stands before and after the blocks.
- */
+/** The parts that are priced: the halves of a block, and the embedding and the head. */
 enum hv_part { HV_PART_ATTENTION, HV_PART_FFN, HV_PART_EMBEDDING, HV_PART_HEAD, HV_PART_N };
 
 /** How many rank groups of each kind share the network with this one (hv_cost_together); 0: not
@@ -17,7 +16,7 @@ struct hv_beside {
     double tp, cp_heads, cp_ring, ep;
 };
 
-/** How a part is run: everything its price depends on besides the block itself. */
+/** The query of a part: everything that its price depends on except the block itself. */
 struct hv_part_query {
     const struct hv_device_kind *device; /**< the slowest kind of the tensor-parallel group */
     int tp, cp, ep;
@@ -32,7 +31,7 @@ struct hv_part_query {
     int cp_heads;                /**< heads part of cp (usp, loongtrain); 0 or 1: none */
     enum hv_cp_layout cp_layout; /**< contiguous rings wait for the rank with the latest tokens */
     enum hv_cp_order cp_order;   /**< which of heads and ring has neighbouring ranks */
-    enum hv_cp_backward cp_backward; /**< what a ring passes on in the backward pass */
+    enum hv_cp_backward cp_backward; /**< tensors that a ring passes on in the backward pass */
     bool sequence_parallel;
     bool sharded_weights; /**< ZeRO-3 or FSDP; decides which kernels are in use */
     bool
@@ -57,7 +56,7 @@ struct hv_part_cost {
                                            those of recompute */
     double cp_forward_s, cp_backward_s; /**< exposed context-parallel exchange */
     double ep_forward_s, ep_backward_s; /**< exposed expert all-to-all */
-    /** How long these keep their links busy, whether compute hides them or not. */
+    /** Seconds in which these keep their links busy, exposed or overlapped. */
     double tp_wire_forward_s, tp_wire_backward_s, cp_wire_forward_s, cp_wire_backward_s,
         ep_wire_forward_s, ep_wire_backward_s;
     double flops_forward;     /**< model FLOPs on this rank, without recompute */

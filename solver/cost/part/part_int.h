@@ -1,4 +1,4 @@
-/** Shared by the files that price parts: what is being added up. */
+/** Shared by the files that price parts: the part whose price is being summed. */
 #ifndef HV_SOLVER_COST_PART_PART_INT_H
 #define HV_SOLVER_COST_PART_PART_INT_H
 
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/** What one pass moves between the ranks of its group, and how. */
+/** Communication of one pass between the ranks of its group. */
 struct hv__exchange {
     double tp_bytes;                /**< of one all-reduce (1d), forward */
     double tp_forward, tp_backward; /**< how many of them */
@@ -28,7 +28,7 @@ struct hv__exchange {
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
                         struct hv_part_cost *out);
 
-/** A part of a transformer that is being added up. */
+/** A part of a transformer whose price is being summed. */
 struct hv__sum {
     const struct hv__ask *a;
     const struct hv_part_query *q;
@@ -46,7 +46,7 @@ struct hv__sum {
     double a_full,
         c_full; /**< inputs and outputs of the split products, values per token, all ranks */
     struct hv_part_cost out;
-    struct hv__left_out starts; /**< what its kernels and sums cost whatever their size */
+    struct hv__left_out starts; /**< costs of kernels and sums that do not depend on their size */
     struct hv__exchange x;
 };
 
@@ -74,7 +74,7 @@ struct hv__stream {
 
 /** Adds a product: forward, both gradients, and once more where its unit is recomputed. */
 void hv__add_product(struct hv__sum *s, const struct hv__product *p);
-/** Counts seconds that a pass costs whatever its size: of F, of B and of the weight gradient. */
+/** Adds seconds of a pass that do not depend on its size: of F, of B and of the weight gradient. */
 static inline void hv__count_start(struct hv__sum *s, double forward_s, double back_s,
                                    double weight_s)
 {
@@ -88,16 +88,16 @@ void hv__add_stream(struct hv__sum *s, const struct hv__stream *p);
 /** A tensor of so many bytes, kept unless all units in `dropped_by` are recomputed. */
 void hv__keep(struct hv__sum *s, double bytes, unsigned dropped_by);
 
-/** Both or three matrices of a feed-forward of one rank: what goes in, and how wide it is there. */
+/** The two or three matrices of a feed-forward on one rank: rows, and widths on the rank. */
 struct hv__ffn {
     double width, rows;
     double groups; /**< equal experts that share the rows; 0: no experts */
 };
 /** Adds the products and the activation of a feed-forward (experts.c). */
 void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f);
-/** Adds router, routed and shared experts, and what their exchanges carry (experts.c). */
+/** Adds router, routed and shared experts, and the bytes of their exchanges (experts.c). */
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
-/** How experts fall on ranks: figures of the busiest one under uniform routing. */
+/** Distribution of experts over ranks: figures of the busiest rank under uniform routing. */
 struct hv__spread {
     double held;    /**< experts, or shards of one, that it holds, copies too */
     double work;    /**< its tokens over the mean */
@@ -124,10 +124,10 @@ enum hv_status hv__check_precision(struct hv__context *k, const struct hv_device
 /** Widths of the attention half on one rank. */
 struct hv__widths {
     double heads, kv_heads, qk, v; /**< heads of this rank; values per head */
-    double projected;              /**< values that enter the core and what they were made of */
+    double projected; /**< values that enter the core and the inputs of their projections */
     double core_out;
 };
-/** Widths of a block's attention on the rank that is asked for. */
+/** Widths of a block's attention on the rank of the query. */
 struct hv__widths hv__widths_of(const struct hv__sum *s, const struct hv_block *b);
 /** Adds the core's time, work and explanation, and what context parallelism can hide behind it
  * (core.c). */

@@ -46,7 +46,7 @@ const struct hv__rates hv__real_rates = {.starts = 1,
 
 /* ---- best rates of products ------------------------------------------------------------------ */
 
-/* A product whose box is known: its device's table and its widths tell it. */
+/* A product whose box is stored. The key is the table of the device and the widths. */
 struct hv__box {
     struct hv__box *next;
     const struct hv_device_kind *device;
@@ -139,7 +139,7 @@ static double best_stream(const struct hv__sum *s, double bytes)
     return hv_stream_best_share(s->q->device, bytes * s->a->passes->more);
 }
 
-/* As if nothing went through memory. */
+/* Compute time alone: memory traffic is not counted. */
 static double best_fused_core(const struct hv__sum *s, double compute_s, double bytes)
 {
     (void)s;

@@ -1,8 +1,8 @@
 /**
  * Inside cost: how fast the kernels of a part run. The same formulas give a real price and its
  * floor: *real* rates are those that this shape reaches with its starts and exchanges, *best* rates
- * are those that no plan exceeds in a pass of the sizes asked for, without what a pass costs
- * whatever its size. A price is made under one of the two.
+ * are those that no plan exceeds in a pass of the sizes given, without the costs of a pass that do
+ * not depend on its size. A price is computed under one of the two.
  */
 #ifndef HV_SOLVER_COST_PART_RATES_H
 #define HV_SOLVER_COST_PART_RATES_H
@@ -27,7 +27,7 @@ struct hv__passes {
 extern const struct hv__passes hv__one_pass; /**< the query's own, of a real price */
 extern const struct hv__passes hv__any_pass; /**< of any size, however its widths are cut */
 
-/** What a price under best rates leaves out, which a pass costs whatever its size. */
+/** Costs that a price under best rates leaves out: those that do not depend on the pass's size. */
 struct hv__left_out {
     double forward_start_s, back_start_s, weight_start_s; /**< starts and sums of gradients: of F, B
                                                              and the weight gradient */

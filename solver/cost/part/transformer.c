@@ -59,8 +59,9 @@ static void add_latent_projections(struct hv__sum *s, const struct hv_block *b,
     s->weight_only_bytes += s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim);
 }
 
-/* Bytes that a backward pass needs besides what was kept: gradients of what the feed-forward made
- * on its way, and with sequence parallelism its input, whole again, and the gradient of that. */
+/* Bytes that a backward pass needs besides the kept activations: gradients of the intermediate
+ * values of the feed-forward, and with sequence parallelism its gathered input and the gradient of
+ * this input. */
 static double gathered_bytes(const struct hv__sum *s)
 {
     bool split = s->q->sequence_parallel && s->q->tp > 1 && s->q->tp_scheme == HV_TP_1D;
@@ -88,8 +89,8 @@ static void keep_dropout_mask(struct hv__sum *s, unsigned dropped_by)
     }
 }
 
-/* What the core keeps besides its inputs and its output: fp32 row statistics, or the softmax of
- * every pair, and with dropout its mask and the masked scores. */
+/* Activations that the core keeps besides its inputs and output: fp32 row statistics, or the
+ * softmax of every pair, and with dropout its mask and the masked scores. */
 static void keep_core(struct hv__sum *s, const struct hv__widths *w)
 {
     double pairs = w->heads * s->rows * (s->q->tokens + s->q->context);

@@ -93,7 +93,7 @@ static int communicators(const struct hv__context *k, const struct hv_stage_quer
     return n;
 }
 
-/* What frameworks allocate besides states and activations. Gradients have a second copy where they
+/* Buffers of frameworks besides states and activations. Gradients have a second copy where they
  * are summed in 16 bit and unscaled into 32 (Megatron-LM, DeepSpeed), and in DeepSpeed where they
  * arise in 16 bit and are summed in 32. */
 static double buffers_bytes(const struct hv__context *k, const struct hv_stage_query *q,
@@ -132,7 +132,7 @@ static double buffers_bytes(const struct hv__context *k, const struct hv_stage_q
     return total;
 }
 
-/* Scores that come and go between tensors that stay leave holes. */
+/* Fragmentation from scores that are allocated and freed between tensors that stay. */
 static double fragmentation_frac(const struct hv__context *k, const struct hv_stage_query *q,
                                  const struct hv__rank *r)
 {
@@ -162,7 +162,8 @@ static void add_overhead(const struct hv__context *k, const struct hv_stage_quer
                100 * m->fragmentation_frac);
 }
 
-/* HBM has bits of its own for that; cards for desks have it off or not at all. */
+/* True where error correction takes a share of the memory: HBM has extra bits for it, and
+ * workstation cards have it disabled or lack it. */
 static bool corrects_errors(const struct hv_device_kind *d)
 {
     return d->memory_type && strncmp(d->memory_type, "GDDR", 4) == 0 &&

@@ -5,14 +5,14 @@
 #include "solver/base/rng.h"
 #include "solver/cost/stage/stage_int.h"
 
-/* A list that was handed out, to be handed out again when an equal one comes. */
+/* A stored list; later equal lists share it. */
 struct hv__milestones {
     const struct hv_milestone *items;
     size_t n;
     uint64_t hash;
 };
 
-/* Equal lists are handed out again, so that a search over many plans does not fill memory. */
+/* Equal lists share one copy, so that a search over many plans does not fill memory. */
 void hv__keep_milestones(struct hv__context *k, const struct hv_milestone *items, size_t n,
                          struct hv_pass *out)
 {

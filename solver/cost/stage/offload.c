@@ -1,7 +1,7 @@
 /*
- * What leaves the device memory and comes back: copies over the host link beside compute
- * (Rajbhandari et al. 2021, ZeRO-Infinity). What it saves is in memory.c, the optimizer step that
- * the host does in optimizer.c.
+ * Offload: copies between device memory and the host over the host link, beside compute
+ * (Rajbhandari et al. 2021, ZeRO-Infinity). The memory it saves is in memory.c, the optimizer step
+ * of the host in optimizer.c.
  */
 #include <math.h>
 
@@ -67,7 +67,7 @@ double hv_cost_host_bytes_per_s(const struct hv_cluster *c, const uint32_t *devi
     return HV_EFF_HOST * fmin(link, memory / neighbours(c, devices, n, device));
 }
 
-/* Rate to where an offload goes: the host, or the nearest of other devices. */
+/* Rate to the target of an offload: the host, or the nearest of other devices. */
 static double rate_of(const struct hv__context *k, const struct hv_stage_query *q,
                       const struct hv__rank *r, const struct hv_offload *o)
 {

@@ -16,7 +16,7 @@ struct piece {
     double backward_s;
 };
 
-/* Who shares a shard, for collectives. */
+/* The ranks that share a shard, for collectives. */
 struct holders {
     uint32_t *ids;
     size_t n;
@@ -200,7 +200,7 @@ static double forward_units_s(struct build *b, struct hv_units *runs, size_t win
     return shown_s(b, hv__units(&b->k->network, runs, n, window));
 }
 
-/* The unit that the forward pass ended with is still there where its backward pass comes next: on
+/* The last unit of the forward pass is still gathered where its backward pass follows directly: on
  * the stage with the head. */
 static double backward_units_s(struct build *b, struct hv_units *runs, size_t window, bool turns)
 {
@@ -221,7 +221,7 @@ static double backward_units_s(struct build *b, struct hv_units *runs, size_t wi
     return shown_s(b, hv__units(&b->k->network, runs, n, window));
 }
 
-/* How long gathers and scatters keep the network busy, whether compute hides them or not. */
+/* Seconds in which gathers and scatters keep the network busy, exposed or overlapped. */
 static void add_far_sharding(struct build *b, bool turns)
 {
     if (!hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
@@ -446,7 +446,7 @@ static void wait_for_network(struct build *b)
     *shown += forward_s + backward_s;
 }
 
-/* Host work that every pass costs once, whatever it computes. */
+/* Host time of every pass, independent of its compute. */
 static void add_host_work(struct build *b)
 {
     double pass_s = hv_device_calibration(b->rank.device)->v[HV_CAL_PASS_US] * HV_US;

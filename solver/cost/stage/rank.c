@@ -100,8 +100,8 @@ static double sequences_of(const struct hv_stage_query *q, const struct hv__rank
     return s->shares && r->at < r->dp ? s->shares[r->at] : all / (double)r->dp;
 }
 
-/* What DeepSpeed's pipeline engine could run: 1F1B without chunks, states sharded over replicas,
- * and no sequence parallelism. */
+/* True where DeepSpeed's pipeline engine could run the stage: 1F1B without chunks, states sharded
+ * over replicas, and no sequence parallelism. */
 static bool sharded_pipeline(const struct hv_stage_query *q, const struct hv_stage *s)
 {
     bool sharded = s->zero.stage == 1 || s->zero.stage == 2;

@@ -1,6 +1,6 @@
 /**
- * A stage as the cost model sees it: which rank is asked for, what one pass of it takes, and what
- * its memory holds. The calls that need a pricing context are in cost/cost.h.
+ * The stage in the cost model: the query (stage and rank), the price of one pass, and the memory of
+ * a rank. The calls that need a pricing context are in cost/cost.h.
  */
 #ifndef HV_SOLVER_COST_STAGE_STAGE_H
 #define HV_SOLVER_COST_STAGE_STAGE_H
@@ -9,7 +9,7 @@
 #include "solver/inventory/cluster.h"
 #include "solver/plan/plan.h"
 
-/** Which stage, seen from which of its data-parallel ranks. */
+/** The stage, and the rank on which it is priced. */
 struct hv_stage_query {
     const struct hv_plan *plan;
     const struct hv_replica *replica;
@@ -33,7 +33,7 @@ struct hv_milestone {
     double before_end_s;
 };
 
-/** One pass of a stage (architecture.md §1b.1): what one micro-batch costs on one rank. */
+/** One pass of a stage (architecture.md §1b.1): the price of one micro-batch on one rank. */
 struct hv_pass {
     double forward_s;     /**< with exposed communication */
     double input_grad_s;  /**< "B", with exposed communication */
@@ -55,7 +55,7 @@ struct hv_pass {
     const struct hv_milestone *milestones; /**< in the memo's arena: valid as long as the context */
     size_t n_milestones;
 };
-/** Memory of one rank of a stage that does not depend on what is in flight. */
+/** Memory of one rank of a stage that does not depend on micro-batches in flight. */
 struct hv_memory {
     double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes;
     double buffers_bytes; /**< of the framework, as its allocator counts: work space, pipeline
@@ -65,8 +65,8 @@ struct hv_memory {
      */
     double fragmentation_frac;
     double overhead_bytes;     /**< buffers, outside, and the fragmentation of states and buffers */
-    double reserve_bytes;      /**< what the job or the device keeps back */
-    double limit_bytes;        /**< what the device has */
+    double reserve_bytes;      /**< reserve of the job or the device */
+    double limit_bytes;        /**< memory of the device */
     double parameters;         /**< held by this rank before zero sharding */
     double expert_parameters;  /**< of these, of routed experts */
     double updated_parameters; /**< those whose optimizer step this rank runs */

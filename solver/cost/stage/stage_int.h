@@ -1,4 +1,4 @@
-/** Shared by the files of solver/cost/stage, and what the front calls there. */
+/** Declarations shared by the files of solver/cost/stage, and the functions called by the front. */
 #ifndef HV_SOLVER_COST_STAGE_STAGE_INT_H
 #define HV_SOLVER_COST_STAGE_STAGE_INT_H
 
@@ -8,7 +8,7 @@
 /** One pass of a stage of this chain of blocks (hv_cost_pass): pass.c. */
 enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query *q,
                               struct hv_pass *out, struct hv_err *err) HV_NODISCARD;
-/** Memory of a rank of a stage that does not depend on what is in flight (hv_cost_memory):
+/** Memory of a rank of a stage that does not depend on micro-batches in flight (hv_cost_memory):
  * memory.c. */
 enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_query *q,
                                 struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
@@ -19,14 +19,14 @@ double hv__peer_optimizer_s(const struct hv__context *k, const struct hv_stage *
                             const struct hv_peer_update *u);
 double hv__offload_optimizer_s(const struct hv__context *k, const struct hv_host_update *u);
 
-/** Hands out a list of milestones, the one of before where an equal one was asked for. */
+/** Returns a stored list of milestones: an equal one where it exists, else a copy. */
 void hv__keep_milestones(struct hv__context *k, const struct hv_milestone *items, size_t n,
                          struct hv_pass *out);
 
 /** Most further kinds that are looked at in one rank group. */
 #define HV__GROUP_KINDS 4
 
-/** One rank of a stage: where it is and what it holds (rank.c). */
+/** One rank of a stage: its position, devices and degrees (rank.c). */
 struct hv__rank {
     const struct hv_stage *stage;
     const uint32_t *group;               /**< its tp × cp devices */
@@ -45,7 +45,7 @@ enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query 
  * stage. */
 struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct hv__rank *r,
                                     size_t block, size_t i);
-/** Do every stride-th of n × stride devices lie in more than one link domain? */
+/** True where every stride-th of n × stride devices lie in more than one link domain. */
 bool hv__is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_t stride);
 /** Which of its copy's groups share the network with a rank's tensor- and context-parallel ones;
  * and with its expert-parallel one. As hv_cost_together. */
@@ -68,7 +68,7 @@ double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what);
 void hv__price_offload(const struct hv__context *k, const struct hv_stage_query *q,
                        const struct hv__rank *r, double weight_bytes, struct hv_pass *p);
 
-/** Share of the optimizer's states that item `at` takes of what those before it left. */
+/** Share of the optimizer's states that item `at` takes of the states left by earlier items. */
 double hv__optimizer_part(const struct hv_stage *s, size_t at);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define MAX_CELLS ((int64_t)64 << 20)
 
-/* One minmax problem: counts are kept at what a threshold allows. */
+/* One minmax problem: counts are the largest that a threshold allows. */
 struct job {
     const struct hv_share *s;
     size_t n;
@@ -90,7 +90,7 @@ static bool prepare(struct job *j, bool *mixed)
     return most >= j->total && j->total % j->unit == 0;
 }
 
-/* Why minima, maxima and sizes do not allow the total, and by how much. */
+/* Writes why minima, maxima and sizes do not allow the total, and by how much. */
 static const char *why_not(const struct job *j, struct hv_arena *arena)
 {
     int64_t least = 0, most = 0, unit = 0;
@@ -189,8 +189,8 @@ struct sums {
     int64_t total;        /* to be reached above the minima, in units */
 };
 
-/* Every size divides the larger ones, so as many of the largest as fit leave the most choice: what
- * the smaller ones add up to beyond it could be grouped into one more of it. */
+/* Every size divides the larger ones, so it is optimal to take as many of the largest as fit: any
+ * sum of smaller ones that reaches the largest size could be replaced by one more of it. */
 static bool sum_by_greed(struct sums *q)
 {
     int64_t left = q->total;
@@ -202,7 +202,7 @@ static bool sum_by_greed(struct sums *q)
     return left == 0;
 }
 
-/* True when Σ take·size = total with 0 ≤ take ≤ room. One pass per size. */
+/* True where Σ take·size = total has a solution with 0 ≤ take ≤ room. One pass per size. */
 static bool sum_reachable(struct sums *q)
 {
     size_t width = (size_t)q->total + 1;

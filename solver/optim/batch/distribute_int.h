@@ -1,4 +1,4 @@
-/** Inside of the distributions, shared by their files; not for other modules. */
+/** Internals of the distributions, shared by their files; not for other modules. */
 #ifndef HV_SOLVER_OPTIM_BATCH_DISTRIBUTE_INT_H
 #define HV_SOLVER_OPTIM_BATCH_DISTRIBUTE_INT_H
 

@@ -73,7 +73,7 @@ static bool start_at_minima(const struct hv_share *s, size_t n, int64_t units,
     return most >= units;
 }
 
-/* Gives what is above the minima to the pieces that cost least. */
+/* Assigns the counts above the minima to the pieces with the least cost. */
 static void give_rest(struct piece *pieces, size_t n, int64_t left, int64_t *count)
 {
     if (n) {

@@ -1,6 +1,6 @@
 /*
  * Layers and batch together: the threshold over the known partitions of every pipeline, and the
- * search for partitions that would move it.
+ * search for partitions that change it.
  * Not here: partitions of one chain (solver/optim/chain/partition.c).
  */
 #include "solver/optim/batch/with_layers.h"
@@ -143,7 +143,7 @@ static double balance(struct search *q)
             high = mid;
         }
         if (sum > q->j->total) {
-            sum = 0; /* too far: the loop goes on from `low` */
+            sum = 0; /* too far: the loop resumes from `low` */
         }
     }
     settle(q, fill(q, low));
@@ -194,7 +194,7 @@ static enum hv_status start_kind(struct search *q, struct kind *k, bool *stopped
     return st;
 }
 
-/* No partition's time for this weight is smaller, from what has been solved. */
+/* Lower bound on the time of any partition for this weight, from the solved weights. */
 static double least_time(const struct kind *k, double weight)
 {
     double low = 0;
@@ -207,7 +207,8 @@ static double least_time(const struct kind *k, double weight)
     return low;
 }
 
-/* Checks that pipeline p cannot take one more below t; solves its kind where that is open. */
+/* Checks that pipeline p cannot take one more micro-batch below t; solves its kind where this is
+ * not known. */
 static enum hv_status confirm(struct search *q, size_t p, double t, bool *changed, bool *stopped)
 {
     struct kind *k = &q->kinds[q->kind_of[p]];
@@ -273,7 +274,7 @@ static enum hv_status start(struct search *q, bool *stopped)
     return HV_OK;
 }
 
-/* False when minima and maxima cannot add up to the total; says so. */
+/* False where minima and maxima cannot add up to the total; writes the reason. */
 static bool adds_up(const struct search *q, struct hv_batch_layers_result *out)
 {
     int64_t least = 0, most = 0;
@@ -297,7 +298,7 @@ static bool adds_up(const struct search *q, struct hv_batch_layers_result *out)
     return false;
 }
 
-/* A bound from what has been solved exactly: the threshold with every pipeline at its best. */
+/* A bound from the exact solutions: the threshold with every pipeline at its lower bound. */
 static double lower_threshold(struct search *q, double t)
 {
     double low = 0, high = t;

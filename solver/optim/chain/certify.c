@@ -1,6 +1,6 @@
 /*
  * The lp_solve certificate for chains: every run of layers within a limit becomes an arc of a
- * network, and lp_solve says how much can flow from the first layer to the last. Not here: the
+ * network, and lp_solve computes the maximum flow from the first layer to the last. Not here: the
  * wrapper around lp_solve (solver/optim/lp/lp.c), the exact program (partition.c), the integer
  * program (certify_lp.c).
  */
@@ -28,7 +28,8 @@ struct arc {
     size_t stage, from, to;
 };
 
-/* The question: can a unit flow along runs with values within the limit? */
+/* The network for one limit: a unit of flow exists where a partition into runs within the limit
+ * does. */
 struct network {
     const struct hv_partition *p;
     double limit;
@@ -79,7 +80,7 @@ static size_t row_of(const struct network *q, size_t stage, size_t at)
     return q->node[stage] + at - q->window[stage].lo;
 }
 
-/* What enters a boundary leaves it; at most one unit leaves the source. */
+/* Flow conservation at every boundary; at most one unit leaves the source. */
 static enum hv_status add_rows(struct network *q)
 {
     size_t n_rows = q->n_nodes, n_terms = 0;
@@ -117,7 +118,7 @@ static enum hv_status add_rows(struct network *q)
     return st;
 }
 
-/* The program: most flow out of the source. All coefficients are 0 or ±1, and the matrix is that
+/* The program: maximum flow out of the source. All coefficients are 0 or ±1, and the matrix is that
  * of a network, so its optimum is 0 or 1 without any integer variable. */
 static enum hv_status build(struct network *q)
 {
@@ -139,7 +140,7 @@ static enum hv_status build(struct network *q)
     return st == HV_OK ? add_rows(q) : st;
 }
 
-/* What the network says. */
+/* Result of the network program. */
 enum verdict {
     VERDICT_OPEN,
     VERDICT_NONE, /* no partition, and the duals of the program prove it */
@@ -170,7 +171,7 @@ static enum verdict solve(const struct network *q, double seconds)
     if (hv_lp_solve(q->lp, &limits, &r, NULL) != HV_OK) {
         return v;
     }
-    if (r.proven && r.bound < 0.5) { /* the bound is that of duals we checked ourselves */
+    if (r.proven && r.bound < 0.5) { /* the bound comes from checked duals */
         v = VERDICT_NONE;
     } else if (r.x && walk(q, r.x)) {
         v = VERDICT_SOME;
@@ -179,7 +180,8 @@ static enum verdict solve(const struct network *q, double seconds)
     return v;
 }
 
-/* Is there a partition with every value ≤ limit? *by_windows = the windows alone say no. */
+/* Decides whether a partition with every value ≤ limit exists. *by_windows = the windows alone
+ * exclude one. */
 static enum verdict ask(const struct hv_partition *p, double limit, double seconds,
                         bool *by_windows)
 {

@@ -1,6 +1,6 @@
 /*
  * A chain as an integer program over prefix cuts inside windows, written for other solvers.
- * Not here: the certificate, which asks a network program (certify.c).
+ * Not here: the certificate, which solves a network program (certify.c).
  */
 #include "solver/base/vec.h"
 #include "solver/optim/chain/certify.h"

@@ -29,7 +29,7 @@ void hv_partition_place(enum hv_part_placement placement, size_t n_ranks, size_t
     }
 }
 
-/* An instance with what both its searches read. */
+/* An instance with the data that both searches read. */
 struct chunks {
     const struct hv_part_chunks *c;
     size_t L, S, R, m; /* layers, chunks, ranks, least layers of a chunk */
@@ -93,7 +93,7 @@ static bool even_cut(const double *cut, size_t n)
     return true;
 }
 
-/* True when only the number of layers on a rank matters, not which. */
+/* True where the load of a rank depends only on its number of layers. */
 static bool layers_identical(const struct chunks *x)
 {
     const struct hv_partition *p = &x->c->chain;
@@ -172,7 +172,7 @@ static double filled(struct even *e, size_t R, double load, bool take)
     return total;
 }
 
-/* Deals the layers out: at once up to just below the best load, then one by one to the rank that
+/* Assigns the layers: in one step up to just below the best load, then one by one to the rank that
  * ends earliest. False when they do not fit. */
 static bool deal_layers(const struct chunks *x, struct even *e)
 {
@@ -386,7 +386,8 @@ static void first_weights(const struct chunks *x, double *weight)
     }
 }
 
-/* The bound by weights with the cuts met on the way. False when no cuts are allowed at all. */
+/* The bound by weights; also keeps the best cuts found during its steps. False where no cuts are
+ * allowed at all. */
 static bool climb_weights(struct chunks *x, double *load, double *bytes)
 {
     size_t n = x->L + 1, *cut = hv_arena_new(x->arena, size_t, x->S);
@@ -425,8 +426,8 @@ static bool climb_weights(struct chunks *x, double *load, double *bytes)
 
 /* ---- the exact program over the loads of all ranks ------------------------------------------ */
 
-/* What is kept of every entry to trace back: its end, the entry before it, and the next one of the
- * same chunk and end. */
+/* An entry, for the traceback: its end, the entry before it, and the next one of the same chunk and
+ * end. */
 struct entry {
     uint32_t end, from, next;
 };
@@ -553,8 +554,8 @@ static bool run_program(struct chunks *x, double limit, bool *gave_up)
 }
 
 /*
- * Looks for cuts with every load below x->best; takes the best there are into x->cut and x->best.
- * Returns false when it had to give up; x->bound is then what was proven.
+ * Searches for cuts with every load below x->best; stores the best ones in x->cut and x->best.
+ * Returns false where a limit ended the search; x->bound is then the proven bound.
  */
 static bool solve_exactly(struct chunks *x)
 {

@@ -51,7 +51,7 @@ static bool is_constant(const double *x, size_t n)
     return true;
 }
 
-/* True when all layers are alike, so that only their numbers count. */
+/* True where all layers are equal, so that only the number of layers per stage matters. */
 static bool applies(const struct hv_partition *p)
 {
     if (p->free_order || p->any_stages || p->tolls || (p->cuts && p->min_layers == 0)) {

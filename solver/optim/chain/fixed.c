@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is paid once for a cut behind stage s at j. */
+/* Toll of a cut behind stage s at j, paid once. */
 static double toll_at(const struct hv_partition *p, size_t s, size_t j)
 {
     bool paid = p->tolls && s + 1 < p->n_stages && j > 0 && j < p->n_layers;
@@ -58,7 +58,7 @@ bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *row
     return rows[0].hi >= rows[0].lo;
 }
 
-/* Row s as stage s starts from it: sums with the tolls of the cuts behind stage s - 1. */
+/* Row s at the start of stage s: sums including the tolls of the cuts behind stage s - 1. */
 static struct hv__row starts_of(const struct hv_partition *p, const struct hv__step *step,
                                 const struct hv__row *row, struct hv_arena *arena)
 {

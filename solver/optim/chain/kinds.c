@@ -95,7 +95,7 @@ void hv__kinds_name(const struct hv__kinds *g, struct hv_partition_result *out)
             while (!hv__same_device(&g->p->stages[dev], &g->p->stages[g->dev[k]])) {
                 dev++;
             }
-            out->value[s] = (double)dev++; /* parked: order still tells the kind */
+            out->value[s] = (double)dev++; /* stored here: order still holds kinds */
         }
     }
     for (size_t s = 0; s < out->n_stages; s++) {

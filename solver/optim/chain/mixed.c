@@ -37,7 +37,7 @@ static void keep(struct best *b, const struct hv_partition_result *r)
     b->r = *r;
 }
 
-/* No partition is better: the least over what is still open, and the best so far. */
+/* Lower bound: the least over the open spans and the best result so far. */
 static double open_bound(const struct hv_partition *p, const struct hv_partition_result *best,
                          const struct span *todo, size_t n)
 {
@@ -49,8 +49,9 @@ static double open_bound(const struct hv_partition *p, const struct hv_partition
 }
 
 /*
- * Free order: the least maximum is found quickly, and what it leaves is narrow. No maximum is less,
- * and none so large that it alone beats the partition found is looked at. False when nothing fits.
+ * Free order: the least maximum is found quickly and leaves a narrow span. No maximum is smaller,
+ * and a maximum whose weighted value alone exceeds the objective found is not searched. False where
+ * nothing fits.
  */
 static bool start_free(const struct hv_partition *p, struct hv__watch *watch,
                        struct hv_arena *arena, struct best *best, struct span *all)
@@ -69,7 +70,7 @@ static bool start_free(const struct hv_partition *p, struct hv__watch *watch,
     return found || watch->stopped;
 }
 
-/* What of a span is left once the least sum of its maxima is known: `out` has room for two. */
+/* The parts of a span that stay open once its least sum is known; `out` has room for two. */
 static size_t rest_of(const struct hv_partition *p, struct span s,
                       const struct hv_partition_result *r, struct span *out)
 {
@@ -92,7 +93,7 @@ struct search {
     struct hv__watch *watch;
     struct hv_arena *arena;
     struct best best;
-    double bound; /* of what was given up */
+    double bound; /* of the spans not searched to the end */
     int64_t probes;
 };
 

@@ -1,8 +1,8 @@
 /*
  * Contiguous partition with free order of the devices: the least sum under a limit by a dynamic
  * program over multisets of equal devices, and a bound that no order beats.
- * Not here: the least maximum (reach.c), the inner loops (step.c), what has too many multisets
- * (order_search.c).
+ * Not here: the least maximum (reach.c), the inner loops (step.c), instances with too many
+ * multisets (order_search.c).
  */
 #include "solver/base/units.h"
 #include "solver/optim/chain/partition_int.h"
@@ -18,7 +18,7 @@ struct orders {
     const struct hv_partition *p;
     struct hv__kinds set;
     uint32_t *lo, *hi; /* state → window of end positions; lo > hi = dead */
-    double *fee;       /* position → what its cuts cost at least */
+    double *fee;       /* position → least cost of its cuts */
     double least_fee;
     uint32_t *down, *up; /* kind · (n_layers + 1) + i → nearest start ≤ i, or end ≥ i, at which
                             min_layers layers keep the limit; DEAD = none */
@@ -50,7 +50,7 @@ static void find_fees(struct orders *o, struct hv_arena *arena)
     }
 }
 
-/* Where a device of each kind can begin or end with its least number of layers. */
+/* The positions at which a device of each kind can begin or end with its least number of layers. */
 static void find_places(struct orders *o, double limit)
 {
     size_t L = o->p->n_layers, m = o->p->min_layers, n = L + 1;
@@ -130,7 +130,7 @@ static void reach_backward(struct orders *o, double limit)
         }
         o->lo[t] = (uint32_t)(near > least ? near : least);
         if (o->hi[t] == DEAD || o->lo[t] > o->hi[t]) {
-            o->lo[t] = (uint32_t)L + 1; /* nothing needs to reach it */
+            o->lo[t] = (uint32_t)L + 1; /* the state is not needed */
             o->hi[t] = 0;
         }
     }
@@ -265,7 +265,7 @@ bool hv__solve_free(const struct hv_partition *p, double limit, struct hv__watch
 }
 
 /*
- * No order can be better than this: any weights w ≥ 0 with Σ w = 1 give max_d time_d ≥
+ * Lower bound for all orders: any weights w ≥ 0 with Σ w = 1 give max_d time_d ≥
  * Σ_layers min_d w_d t_d(layer); w is taken in proportion to the speed over the whole chain.
  */
 double hv__relaxed_bound(const struct hv_partition *p, double sum_weight, double max_weight)

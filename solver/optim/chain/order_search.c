@@ -33,7 +33,7 @@ struct order_search {
     struct hv_partition fixed;    /* with the devices of the order */
     struct hv_part_stage *stages; /* of `fixed` */
     size_t *order, *cut, *chosen; /* tried; cuts and order of the best so far */
-    struct hv__watch inner;       /* an order's own bound says nothing about the others */
+    struct hv__watch inner;       /* no reports: the bound of one order does not hold for others */
     struct hv_arena *arena;
 };
 
@@ -57,7 +57,7 @@ static bool try_order(struct order_search *x, struct hv_partition_result *out)
     return better;
 }
 
-/* Swaps two devices at a time, and back where that is no better. */
+/* Swaps two devices at a time; undoes a swap that does not improve. */
 static void swap_devices(struct order_search *x, struct hv__watch *watch, double bound,
                          struct hv_partition_result *out)
 {

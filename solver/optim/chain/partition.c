@@ -1,7 +1,7 @@
 /*
  * Contiguous partition: checks of an instance, and the choice of method. Fixed order is in fixed.c,
  * free order in order.c and reach.c, branch and bound for objectives with a sum in mixed.c, the
- * local search for what is too large in order_search.c, other objectives in weighted.c.
+ * local search for large instances in order_search.c, other objectives in weighted.c.
  */
 #include "solver/optim/chain/partition.h"
 #include "solver/base/units.h"

@@ -42,9 +42,9 @@ struct hv_partition {
     const double *const *cuts;  /**< n_stages - 1 rows of n_layers + 1: cuts[s][j] is paid by stages
                                    s and s + 1 each when the cut between them is at j; entries 0 and
                                      n_layers count as 0; NULL = cuts are free */
-    const double *const *tolls; /**< as cuts, but paid once, by the sum alone: what crosses the cut
-                                     once per pipeline (AMP, NeurIPS 2022, section 3.5). Fixed order
-                                     and weights without a slowest stage only; NULL = none */
+    const double *const *tolls; /**< as cuts, but paid once and only in the sum: transfers over the
+                                     cut once per pipeline (AMP, NeurIPS 2022, section 3.5). Fixed
+                                   order and weights without a slowest stage only; NULL = none */
     size_t min_layers;          /**< in every stage; 0 allows empty stages */
     double sum_weight, max_weight;
     bool any_stages; /**< only the first k ≤ n_stages stages need be used, k is chosen */
@@ -108,7 +108,8 @@ enum hv_status hv_partition_candidates(const struct hv_partition *p, double lo, 
                                        struct hv_arena *arena, double **out, size_t *n,
                                        struct hv_err *err) HV_NODISCARD;
 
-/** Weights that depend on where the slowest stage is. k counts from 0; ties make k the rightmost.
+/** Weights that depend on the position k of the slowest stage. k counts from 0; ties make k the
+ * rightmost.
  */
 struct hv_part_weights {
     double c0, c1; /**< (c0 + c1 · k) · value of stage k is added */

@@ -1,11 +1,11 @@
-/** Inside of the partition solver, shared by its files; not for other modules. */
+/** Internals of the partition solver, shared by its files; not for other modules. */
 #ifndef HV_SOLVER_OPTIM_CHAIN_PARTITION_INT_H
 #define HV_SOLVER_OPTIM_CHAIN_PARTITION_INT_H
 
 #include "solver/optim/chain/partition.h"
 #include "solver/optim/watch.h"
 
-/** What a dynamic program minimises. */
+/** Objective of a dynamic program. */
 enum hv__goal { HV__MAX, HV__SUM };
 
 /** Best values for the end positions lo … hi (inclusive) of a stage; lo > hi = none. */
@@ -57,7 +57,7 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
 const char *hv__why_infeasible(const struct hv_partition *p, struct hv_arena *arena);
 /** An upper bound on the best maximum from a greedy cut (infinity when greedy finds none). */
 double hv__greedy_max(const struct hv_partition *p);
-/** Devices grouped into kinds; a state says how many of each kind have been used. */
+/** Devices grouped into kinds; a state holds the number of used devices of each kind. */
 struct hv__kinds {
     const struct hv_partition *p;
     size_t n_kinds, n_states;

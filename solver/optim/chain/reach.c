@@ -14,7 +14,7 @@
 #define MAX_WORDS ((size_t)32 << 20) /* of one array of sets */
 #define WORD      64
 
-/* To have used `slow` in place of `fast` is never worse for what follows. */
+/* A state that used `slow` in place of `fast` is at least as good for the remaining stages. */
 struct swap {
     size_t slow, fast, step; /* step: how much less the number of the better state is */
 };
@@ -52,7 +52,8 @@ static bool is_better(const struct hv_partition *p, size_t a, size_t b)
     return true;
 }
 
-/* A swap by way of a kind between says nothing new: each has devices used or left to swap. */
+/* True where a swap over a kind between the two follows from two other swaps: each kind has devices
+ * used or left to swap. */
 static bool has_kind_between(const struct reach *r, size_t slow, size_t fast)
 {
     for (size_t k = slow + 1; k < fast; k++) {
@@ -120,7 +121,7 @@ static bool has_bit(const uint64_t *set, size_t j)
     return set[j / WORD] >> j % WORD & 1;
 }
 
-/* What a run costs for its end and saves for its start, as hv_partition_value has it. */
+/* Terms of a run's value that depend on its end and on its start, as in hv_partition_value. */
 static void fill_sides(const struct reach *r, size_t pos, size_t k, double *end, double *start)
 {
     const struct hv_partition *p = r->p;
@@ -239,7 +240,7 @@ static void extend(struct reach *r, size_t t)
     }
 }
 
-/* What all states of a level share: where their ends can be, and the runs that follow. */
+/* Data shared by all states of a level: the range of their ends, and the runs that follow. */
 static void set_level(struct reach *r, size_t used)
 {
     const struct hv_partition *p = r->p;
@@ -314,7 +315,7 @@ static void trace(const struct reach *r, size_t t, struct hv_partition_result *o
     hv__kinds_name(g, out);
 }
 
-/* Looks for a partition within the limit; the result is its best one so far. */
+/* Searches for a partition within the limit; the result keeps the best one so far. */
 static bool improve(struct reach *r, double limit, struct hv_arena *arena,
                     struct hv_partition_result *out)
 {

@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How a suffix begins: what it uses, the run that starts it and the plan behind. */
+/* A plan of a suffix: its devices and copies, its first run, and the plan behind this run. */
 struct plan {
     size_t devices, copies;
     uint32_t end, width, replicas, next;
 };
 
-/* What is known of a run at one width: least times by depth, and what does not depend on it. */
+/* Stored results of a run at one width: least times by depth, and values independent of depth. */
 struct known {
     uint32_t in_flight;
     double time;
@@ -43,7 +43,7 @@ struct search {
     struct front *fronts; /* first layer → plans of the suffix within the limit */
     double *fast, *sync;  /* width · (n + 1) + place: sums of least time, and of sync, before it */
     size_t n;             /* places of cuts, less one */
-    bool *follows;        /* place · (n + 1) + place: is there a run between them? */
+    bool *follows;        /* place · (n + 1) + place: true where a run lies between them */
     size_t *list;         /* layers of the run at hand */
     size_t *choice;
     double limit;
@@ -152,7 +152,8 @@ static size_t list_layers(struct search *q, const struct hv_replica_stage *s)
     return n;
 }
 
-/* Fastest option of every layer: its time, and whether that fits; else whether anything can. */
+/* Time of the fastest option of every layer, and whether these options fit; else whether any
+ * options fit. */
 static bool fastest_fits(const struct search *q, const struct hv_replica_stage *s, size_t n,
                          size_t *choice, double *time, bool *hopeless)
 {
@@ -369,7 +370,7 @@ static void trace(struct search *q, struct hv_replicas_result *out)
     out->feasible = true;
 }
 
-/* Looks for stages within the limit; the result is the best found so far. */
+/* Searches for stages within the limit; the result is the best found so far. */
 static bool improve(struct search *q, double limit, struct hv_replicas_result *out)
 {
     q->limit = limit;
@@ -398,7 +399,7 @@ static double fastest_of(const struct search *q, size_t width, size_t layer)
     return least;
 }
 
-/* No stages are better: the devices' time for all layers at their cheapest widths. */
+/* Lower bound: the devices' time for all layers at their cheapest widths. */
 static double least_value(const struct search *q)
 {
     double work = 0;
@@ -419,7 +420,7 @@ static void tell(struct search *q, const struct hv_replicas_result *out, double 
     }
 }
 
-/* Bisects between what no stages reach and the best stages found; returns the former. */
+/* Bisects between a lower bound and the value of the best stages found; returns the lower bound. */
 static double search(struct search *q, struct hv_replicas_result *out)
 {
     double low = least_value(q), near = 0.01, top = 0;
@@ -466,7 +467,8 @@ static void finish(struct search *q, double low, struct hv_replicas_result *out)
                                 "needs, even with the lightest options";
 }
 
-/* Sums over the layers before every place, and which places can follow which. */
+/* Computes the sums over the layers before every place, and the pairs of places with a run between
+ * them. */
 static void sum_places(struct search *q)
 {
     const struct hv_replicas *p = q->p;

@@ -39,9 +39,8 @@ struct hv_replica_width {
 
 /**
  * An instance; everything is borrowed. Layers are cut into runs of the chain 0 … n_layers - 1, or,
- * with `sets`, into differences of down-sets of a graph: everything that is said of the cut before
- * layer j is then said of set j, and cuts and runs are indexed by sets, n_sets in place of
- * n_layers + 1.
+ * with `sets`, into differences of down-sets of a graph: set j then takes the place of the cut
+ * before layer j, and cuts and runs are indexed by sets, with n_sets in place of n_layers + 1.
  */
 struct hv_replicas {
     size_t n_layers, n_devices, n_widths;

@@ -1,6 +1,6 @@
 /*
  * The inner loops of the partition solver: values and limits of runs, one stage of a dynamic
- * program, and finding back where a value came from.
+ * program, and the traceback of a value.
  * Not here: which stages follow each other (partition.c, order.c).
  */
 #include "solver/base/units.h"
@@ -12,10 +12,10 @@
 #include <emmintrin.h>
 #endif
 
-/* Times are compared with a hair of slack where a run is only pruned, never where it is judged. */
+/* Relative tolerance of comparisons that prune runs; comparisons that decide have none. */
 #define HAIR (1 + 1e-12)
 
-/* What a run ending at j costs for its end: prefix time and the cut behind it. */
+/* Terms of a run's value that depend on its end j: prefix time and the cut behind it. */
 static double end_part(const struct hv_partition *p, size_t pos, const double *time, size_t j)
 {
     double v = time ? time[j] : 0;
@@ -25,7 +25,7 @@ static double end_part(const struct hv_partition *p, size_t pos, const double *t
     return v;
 }
 
-/* What is taken off for its start: prefix time less the cut before it. */
+/* Term subtracted for the start of a run: prefix time less the cut before it. */
 static double start_part(const struct hv_partition *p, size_t pos, const double *time, size_t i)
 {
     double v = time ? time[i] : 0;

@@ -1,6 +1,6 @@
 /*
- * Contiguous partition for objectives of other shapes: weights that depend on where the slowest
- * stage is, and arbitrary functions of the stage values.
+ * Contiguous partition for other objectives: weights that depend on the position of the slowest
+ * stage, and arbitrary functions of the stage values.
  * Not here: sums and maxima (partition.c).
  */
 #include "solver/base/units.h"

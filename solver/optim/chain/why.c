@@ -1,5 +1,5 @@
 /*
- * Says why no partition fits: which constraint, and by how much.
+ * The reason why no partition fits: the violated constraint, and by how much.
  * Not here: finding partitions (partition.c, order.c).
  */
 #include "solver/base/units.h"

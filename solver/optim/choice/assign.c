@@ -1,6 +1,6 @@
 /*
  * Assignment: shortest augmenting paths with prices for sums, thresholds for maxima.
- * Not here: what rows and columns are.
+ * Not here: the meaning of rows and columns.
  */
 #include "solver/optim/choice/assign.h"
 #include "solver/base/units.h"

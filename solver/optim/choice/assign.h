@@ -16,8 +16,8 @@ enum hv_assign_goal { HV_ASSIGN_SUM, HV_ASSIGN_BOTTLENECK };
 /** Answer; the array lives in the arena of the call. */
 struct hv_assign_result {
     bool feasible; /**< false: at least `unmatched` rows have no allowed column */
-    bool proven;   /**< sum: the dual prices agree; bottleneck: no smaller value has a matching */
-    double value;  /**< HV_UNKNOWN when infeasible */
+    bool proven;  /**< sum: the dual prices prove it; bottleneck: no smaller value has a matching */
+    double value; /**< HV_UNKNOWN when infeasible */
     double bound;
     size_t unmatched;
     size_t *column; /**< one per row */

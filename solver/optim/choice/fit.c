@@ -1,8 +1,8 @@
 /*
  * Levenberg–Marquardt with bounds, Huber weights and a ridge. The Jacobian comes from forward
- * differences and is carried on by Broyden's secant update; when steps with the carried one no
- * longer help it is computed afresh, while the budget lasts. Not for problems with more parameters
- * than a dense normal matrix is good for.
+ * differences and is updated by Broyden's secant formula; when steps with the updated Jacobian no
+ * longer reduce the objective it is computed again, within the budget. Not for problems with too
+ * many parameters for a dense normal matrix.
  */
 #include "solver/optim/choice/fit.h"
 

@@ -28,9 +28,9 @@ struct hv_fit {
     const double *start;        /**< n_params; clipped into the bounds */
     const double *least, *most; /**< n_params; equal: the parameter stays fixed */
     const double *prior;        /**< n_params, or NULL: no ridge */
-    const double *ridge;        /**< q, n_params; not looked at without a prior */
+    const double *ridge;        /**< q, n_params; ignored without a prior */
     const double *weights;      /**< w ≥ 0, n_residuals, or NULL: 1. Residuals of weight 0 are
-                                     never looked at, not even for NaN */
+                                     ignored, even where they are NaN */
     double huber;               /**< δ; ≤ 0: plain squares */
     double step;                /**< of finite differences, in units of x; ≤ 0: 1e-5 */
     int max_jacobians;          /**< by finite differences, n_params calls each; ≥ 0 */

@@ -12,7 +12,7 @@
 
 #define MAX_PAIRS ((size_t)1 << 20)
 
-/* A choice for the groups so far; `node` leads back through them. */
+/* A choice for the groups so far; `node` is the start of its traceback. */
 struct pair {
     double weight, value;
     size_t node;
@@ -65,7 +65,8 @@ static int by_slope(const void *pa, const void *pb)
     return (a->option > b->option) - (a->option < b->option);
 }
 
-/* Sorts by weight and keeps what no lighter pair is as good as. */
+/* Sorts by weight and keeps the undominated pairs: those whose value exceeds that of every lighter
+ * pair. */
 static size_t undominated(struct pair *p, size_t n)
 {
     size_t kept = 0;
@@ -124,7 +125,7 @@ static void prepare(struct search *q, struct hv_arena *arena, size_t *lightest)
     }
 }
 
-/* Hull steps in order of worth while they fit: a first answer. */
+/* Greedy first answer: takes hull steps in order of value per weight while they fit. */
 static double greedy(const struct search *q, const size_t *lightest, size_t *choice)
 {
     double weight = q->base_weight[0], value = q->base_value[0];
@@ -144,7 +145,8 @@ static double greedy(const struct search *q, const size_t *lightest, size_t *cho
     return value;
 }
 
-/* Drops pairs whose best end, by the relaxation of the groups from g on, is not above the best. */
+/* Drops pairs whose upper bound, by the relaxation of the groups from g on, does not exceed the
+ * best value. */
 static void prune(struct search *q, size_t g)
 {
     size_t kept = 0, i = q->n_gains;
@@ -177,7 +179,7 @@ static void prune(struct search *q, size_t g)
     q->next.n = kept;
 }
 
-/* Too many pairs: all but every step-th go, and the bound remembers the best of them. */
+/* Too many pairs: keeps every step-th, and raises the bound to the best of the dropped ones. */
 static void thin(struct search *q, size_t g)
 {
     size_t step = q->next.n / (MAX_PAIRS / 2) + 1, kept = 0;

@@ -31,8 +31,8 @@ struct hv_knapsack_result {
  * Group g holds options[first[g]] … options[first[g + 1] - 1]; `first` has n_groups + 1 entries.
  *
  * Lists of undominated (weight, value) pairs, group after group, pruned with the linear relaxation
- * of the groups to come and a greedy answer. `proven` is false (and the bound covers what was left
- * out) only when a list grew beyond a million pairs. Pseudo-polynomial; small when bounds are
+ * of the remaining groups and a greedy answer. `proven` is false (and the bound covers the dropped
+ * pairs) only when a list grew beyond a million pairs. Pseudo-polynomial; small when bounds are
  * tight. Errors: HV_EINPUT on numbers that are not finite, negative weights, empty groups;
  * HV_ELIMIT.
  */

@@ -1,6 +1,6 @@
 /*
- * How little the busiest device of an operator graph can have to do: compute that is spread evenly
- * over accelerators and CPUs, and the longest part.
+ * Lower bound on the load of the busiest device of an operator graph: compute spread evenly over
+ * accelerators and CPUs, and the longest part.
  * Not here: answers (dag.c, contiguous.c).
  */
 #include "solver/base/units.h"

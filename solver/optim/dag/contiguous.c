@@ -38,11 +38,11 @@ struct set {
  * and otherwise only groups behind `last`.
  */
 struct node {
-    float accel; /* rounded, for a first look */
+    float accel; /* rounded, for the first test */
     uint32_t last, begin, after;
 };
 
-/* One step of the listing: which groups may still follow, and the set it is at. */
+/* One step of the listing: the groups that may still follow, and the current set. */
 struct frame {
     size_t begin, end, next, set;
 };
@@ -111,7 +111,7 @@ static void move_group(struct program *p, size_t group, uint32_t by)
     }
 }
 
-/* Puts the set at hand on the list: its parent with one more group. */
+/* Appends the current set to the list: its parent with one more group. */
 static void keep_set(struct program *p, size_t parent, size_t group)
 {
     struct set s = {0};
@@ -295,7 +295,7 @@ static void mark_cuts(struct program *p, const struct set *s, bool on)
     }
 }
 
-/* Looks up quickly which groups the set at hand has. */
+/* Builds the index of the groups in the current set. */
 static void mark_groups(struct program *p, size_t at)
 {
     size_t n = p->q->n;
@@ -310,7 +310,7 @@ static void mark_groups(struct program *p, size_t at)
     }
 }
 
-/* States of a set that can lead to something below the limit; returns how many. */
+/* States of a set from which a load below the limit is possible; returns their number. */
 static size_t live_states(const struct program *p, size_t at, size_t *live)
 {
     const double *value = p->value + at * p->n_states;
@@ -462,7 +462,7 @@ static void trace(const struct program *p, size_t state, size_t *device)
     }
 }
 
-/* More than any device can have to do: what a split is measured against when none is known. */
+/* Upper bound on the load of any device: the limit where no split is known. */
 static double most_load(const struct hv__dag_index *x)
 {
     double sum = 1;

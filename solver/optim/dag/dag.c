@@ -141,7 +141,7 @@ static bool nothing_ends_at(const struct split *q, size_t i)
     return true;
 }
 
-/* Best contiguous split of one order; returns its load. Runs of at least `limit` are not looked at.
+/* Best contiguous split of one order; returns its load. Runs of at least `limit` are skipped.
  */
 static double split_order(const struct hv__dag_groups *groups, struct hv_arena *a,
                           const size_t *order, double limit, size_t *device,
@@ -188,7 +188,7 @@ static double split_order(const struct hv__dag_groups *groups, struct hv_arena *
     return best;
 }
 
-/* What the answer rests on; the objective is judged anew. */
+/* Fills the proof of the answer; the objective is evaluated again. */
 static void describe(const struct hv_dag *g, bool exact, struct hv_arena *arena,
                      struct hv_dag_result *out)
 {

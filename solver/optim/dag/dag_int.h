@@ -68,7 +68,7 @@ double hv__dag_offload(const struct hv__dag_relief *r, double room);
 double hv__dag_even_bound(const struct hv__dag_relief *r, const struct hv_dag *g);
 /** No placement is better than classes spread evenly, nor than the longest class. */
 double hv__dag_simple_bound(const struct hv__dag_index *x);
-/** One sentence for a graph that has no placement, with what is missing and how much; NULL when
+/** One sentence for a graph that has no placement: the missing resource and how much; NULL when
  * there is no such simple reason. It lives in the arena. */
 const char *hv__dag_why_infeasible(const struct hv_dag *g, struct hv_arena *arena);
 

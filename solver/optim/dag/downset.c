@@ -1,7 +1,7 @@
 /*
  * The least latency of an operator graph: a dynamic program over down-sets of its units, each set
  * being grown by one block on an accelerator or by one unit on the CPUs.
- * Not here: units, judge and choice of the answer (latency.c).
+ * Not here: units, evaluation and choice of the answer (latency.c).
  */
 #include "solver/base/vec.h"
 #include "solver/optim/dag/dag_int.h"
@@ -24,7 +24,7 @@ struct family {
     uint64_t *bits;
     uint32_t *slot; /* open hash of the sets */
     size_t n_slots;
-    size_t *front_at, *front; /* nodes of a set that others wait for */
+    size_t *front_at, *front; /* nodes of a set with successors outside of it */
     double *rest;             /* per such node: longest path behind it, outside of the set */
     double *accel, *bytes;    /* of a set */
     size_t *cpu_only;
@@ -93,7 +93,7 @@ static bool add_all(struct family *f, uint64_t *trial, struct hv__watch *watch)
     return true;
 }
 
-/* What a set costs and who waits for it. */
+/* Computes the times and bytes of a set, and its front. */
 static void describe_set(struct family *f, size_t s, size_t *n_front)
 {
     const struct hv__dag_units *u = f->u;
@@ -168,7 +168,7 @@ static bool make_family(struct family *f, const size_t *order, struct hv__watch 
     return true;
 }
 
-/* A way to have done a set: numbers = accelerators used, latest end, ends of the front's nodes. */
+/* An entry of a set: numbers = accelerators used, latest end, ends of the front's nodes. */
 struct entry {
     uint32_t set, from, next;
     bool block;
@@ -275,7 +275,7 @@ static void load_ends(struct search *q, uint32_t e)
 }
 
 /* The trial for set `to`, from an entry whose ends are loaded; new nodes of a block end at `end`
- * (of a CPU unit: as q->end says, end < 0). */
+ * (of a CPU unit: at q->end, end < 0). */
 static void make_trial(struct search *q, const uint64_t *from_set, size_t to, double end)
 {
     const struct family *f = &q->f;
@@ -324,7 +324,7 @@ static bool feeds(const struct family *f, size_t v, const uint64_t *from, const 
     return false;
 }
 
-/* Puts what set `to` has beyond set s on a new accelerator, for all entries of s. */
+/* Puts the units of set `to` that are not in set s on a new accelerator, for all entries of s. */
 static void grow_by_block(struct search *q, size_t s, uint32_t to, size_t *fed)
 {
     const struct family *f = &q->f;

@@ -119,7 +119,7 @@ static bool can_be_better(const struct branch *b, size_t turn)
 
 static void try_turn(struct branch *b, size_t turn, size_t n_accel, size_t n_cpu);
 
-/* Places the class of the turn on device d and goes on from there. */
+/* Places the class of the turn on device d and continues the search from there. */
 static void try_device(struct branch *b, size_t turn, size_t d, size_t n_accel, size_t n_cpu)
 {
     const struct turn *t = &b->turns[turn];

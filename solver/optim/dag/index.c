@@ -38,7 +38,7 @@ void hv__dag_index(const struct hv_dag *g, struct hv_arena *a, struct hv__dag_in
     }
 }
 
-/* Loads from compute alone; false when a class is torn, a kind is wrong or memory runs out. */
+/* Loads from compute alone; false where a class is split, a kind is wrong or memory is exceeded. */
 bool hv__dag_nodes_fit(const struct hv_dag *g, const size_t *device, double *load, double *bytes,
                        size_t *class_device)
 {
@@ -86,7 +86,7 @@ double hv_dag_judge(const struct hv_dag *g, const size_t *device, double *load)
             if (to == at || seen[to] == v + 1) {
                 continue;
             }
-            if (seen[at] != v + 1) { /* sent once, however many take it */
+            if (seen[at] != v + 1) { /* each output is sent once */
                 load[at] += at < g->n_accelerators ? x.cost[v] : 0;
             }
             load[to] += to < g->n_accelerators ? x.cost[v] : 0;

@@ -1,7 +1,7 @@
 /*
- * Latency of a placed operator graph: the judge, the units that cannot be split over accelerators,
- * and the choice of the answer.
- * Not here: the dynamic program over down-sets (downset.c).
+ * Latency of a placed operator graph: the evaluation, the units that cannot be split over
+ * accelerators, and the choice of the answer. Not here: the dynamic program over down-sets
+ * (downset.c).
  */
 #include "solver/base/units.h"
 #include "solver/optim/dag/dag_int.h"

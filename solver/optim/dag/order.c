@@ -1,7 +1,7 @@
 /*
- * In which order classes can be cut into runs: strongly connected classes, groups of classes that a
- * contiguous split keeps together, and topological orders of the groups.
- * Not here: what a run costs (dag.c, contiguous.c).
+ * Orders in which classes can be cut into runs: strongly connected classes, groups of classes that
+ * a contiguous split keeps together, and topological orders of the groups. Not here: the cost of a
+ * run (dag.c, contiguous.c).
  */
 #include "solver/optim/dag/dag_int.h"
 #include <math.h>
@@ -87,7 +87,7 @@ size_t hv__dag_components(const size_t *at, const size_t *next, size_t n, struct
     return w.n_components;
 }
 
-/* Pairs of classes, or of what they are joined to, that follow each other. */
+/* Pairs of classes, or of the parts that contain them, that follow each other. */
 struct relation {
     size_t n, *first, *second;
     size_t *at, *next; /* successor lists, by `link` */
@@ -189,7 +189,7 @@ static bool all_fits(const struct hv_dag *g)
     return bytes <= g->memory;
 }
 
-/* Parts that cost nothing and have one neighbour go with it: no split is worse for that. */
+/* Merges parts without cost into their only neighbour: this makes no split worse. */
 static bool merge_free_parts(const struct hv__dag_index *x, size_t *part, size_t n,
                              struct hv_arena *a)
 {

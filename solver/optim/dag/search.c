@@ -1,6 +1,6 @@
 /*
  * Local search for graph placement: simulated annealing over moves of one class.
- * Not here: judging an answer and the contiguous start (dag.c).
+ * Not here: the evaluation of an answer and the contiguous start (dag.c).
  */
 #include "solver/base/rng.h"
 #include "solver/optim/dag/dag_int.h"
@@ -39,7 +39,7 @@ static bool leaves(const struct state *s, size_t v, size_t at)
     return s->used[v * s->n_devices + at] < s->x->out_at[v + 1] - s->x->out_at[v];
 }
 
-/* Adds (sign 1) or takes away (-1) what the output of v costs with its device being `at`. */
+/* Adds (sign 1) or subtracts (-1) the transfers of the output of v where its device is `at`. */
 static void charge_source(struct state *s, size_t v, size_t at, double sign)
 {
     const uint32_t *used = s->used + v * s->n_devices;
@@ -145,7 +145,7 @@ static void start_state(struct state *s, const size_t *device, struct hv_arena *
     }
 }
 
-/* Where a class may want to go: the device of a neighbour, or any device. */
+/* Candidate device of a move: the device of a neighbour, or any device. */
 static size_t propose(const struct state *s, struct hv_rng *rng, size_t c)
 {
     const struct hv__dag_index *x = s->x;
@@ -159,8 +159,7 @@ static size_t propose(const struct state *s, struct hv_rng *rng, size_t c)
     return device_of(s, k < n_in ? x->in[x->in_at[v] + k] : x->out[x->out_at[v] + k - n_in]);
 }
 
-/* How much worse a step may be: less with every part of the steps and of the work that is used up.
- */
+/* Temperature: falls with the used share of the steps and of the work. */
 static double heat_at(const struct state *s, int64_t step, int64_t steps, double best)
 {
     double warm = fmax(0.03, 1 / (double)s->x->g->n_classes); /* few classes are large steps */

@@ -1,13 +1,13 @@
 /*
  * Maximum flow: levels by breadth first search, blocking flows along them without recursion.
- * Not here: what flows.
+ * Not here: the meaning of the flow.
  */
 #include "solver/optim/graph/flow.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Arc 2e is edge e, arc 2e + 1 its way back. */
+/* Arc 2e is edge e, arc 2e + 1 its reverse. */
 struct net {
     const struct hv_flow_edge *edges;
     size_t n_edges, n_nodes, source, sink;

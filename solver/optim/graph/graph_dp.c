@@ -1,6 +1,6 @@
 /*
  * Elimination of nodes from a graph of choices, with single values or fronts in the table cells.
- * Not here: what choices are.
+ * Not here: the meaning of the choices.
  */
 #include "solver/optim/graph/graph_dp.h"
 #include "solver/base/vec.h"
@@ -56,7 +56,7 @@ static int by_cost(const void *pa, const void *pb)
     return (a->before > b->before) - (a->before < b->before);
 }
 
-/* Keeps the least, or the undominated points; thins them where fewer are asked for. */
+/* Keeps the least point, or the undominated points, at most `keep` of them (0: all). */
 static size_t filter(struct solver *q, struct part *p, size_t n)
 {
     size_t kept = 0, keep = q->g->keep;

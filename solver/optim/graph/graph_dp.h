@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** A cost of two parts; only `a` counts unless the front is asked for. Both finite or infinity
+/** A cost of two parts; `b` counts only with `pareto`. Both finite or infinity
  * (= not allowed). */
 struct hv_graph_cost {
     double a, b;

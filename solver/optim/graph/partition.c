@@ -1,6 +1,6 @@
 /*
  * Multilevel graph partition: coarsening, growing, refinement.
- * Not here: what nodes and parts are.
+ * Not here: the meaning of nodes and parts.
  */
 #include "solver/optim/graph/partition.h"
 #include "solver/base/rng.h"
@@ -159,7 +159,7 @@ static void count_loads(struct work *w, const struct level *l, const size_t *par
     }
 }
 
-/* Where a node would rather be; its own part when nothing is better. */
+/* The best part for a node; its own part where no other is better. */
 static size_t better_part(struct work *w, const struct level *l, const size_t *part, size_t v)
 {
     size_t from = part[v], best = from, n = 0;
@@ -217,7 +217,8 @@ static void refine(struct work *w, const struct level *l, size_t *part)
     }
 }
 
-/* Grows one part after the other from random seeds, always by the node it is tied to most. */
+/* Grows one part after the other from random seeds, always by the node with the largest edge weight
+ * to it. */
 static void grow(struct work *w, const struct level *l, size_t *part, double *tie)
 {
     size_t last = w->g->n_parts - 1;
@@ -330,7 +331,7 @@ static size_t coarsen_all(struct work *w, struct level *level, size_t small)
     return top;
 }
 
-/* Carries the parts of level `top` down to the nodes, better at every level. */
+/* Projects the parts of level `top` down to the nodes, with refinement at every level. */
 static void refine_all(struct work *w, const struct level *level, size_t top, size_t *part,
                        size_t *scratch)
 {

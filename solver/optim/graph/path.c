@@ -1,6 +1,6 @@
 /*
  * Paths over matrices: Dijkstra, the subset program, and a local search for larger tours.
- * Not here: what the costs mean.
+ * Not here: the meaning of the costs.
  */
 #include "solver/optim/graph/path.h"
 #include "solver/base/units.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define STARTS ((size_t)16)
-#define WORK   ((int64_t)300000000) /* edges looked at by the local search, so that it ends */
+#define WORK   ((int64_t)300000000) /* most edges that the local search evaluates */
 
 static enum hv_status check(const double *cost, size_t n, double least, struct hv_err *err)
 {
@@ -250,7 +250,8 @@ static double by_search(struct tour *t, struct hv_arena *arena, size_t *order)
     return best;
 }
 
-/* Every node but the costliest leaves by its best edge; the same for arriving. */
+/* Bound: the sum of the best outgoing edges of all nodes but the costliest; the same for incoming
+ * edges. */
 static double neighbour_bound(const struct tour *t)
 {
     double leave = 0, arrive = 0, worst_leave = -HUGE_VAL, worst_arrive = -HUGE_VAL;
@@ -262,7 +263,7 @@ static double neighbour_bound(const struct tour *t)
                 in = fmin(in, edge(t, v, u));
             }
         }
-        /* the end of the path leaves nowhere: its best edge, if it costs anything, is free */
+        /* the last node has no outgoing edge: the largest term is left out */
         worst_leave = fmax(worst_leave, out);
         worst_arrive = fmax(worst_arrive, in);
         leave += out;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* An edge of the graph as far as it is reduced. */
+/* An edge of the partly reduced graph. */
 struct live {
     size_t from, to, part;
     bool gone;
@@ -18,7 +18,7 @@ struct reducer {
     HV_VEC(struct hv_series_parallel_part) parts;
     struct live *edges;
     size_t n_edges, n_live;
-    size_t *table, mask; /* (from, to) → edge + 1; vertices that went never come back */
+    size_t *table, mask;             /* (from, to) → edge + 1; removed vertices never return */
     size_t *n_in, *n_out, *in, *out; /* of a vertex: number of edges, and all of them xor-ed */
     size_t *todo, n_todo;
     bool *queued;

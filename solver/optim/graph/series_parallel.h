@@ -99,7 +99,7 @@ struct hv_series_parallel_work {
     const struct hv_series_parallel_choice *edges;    /**< one per edge, or NULL */
     const struct hv_series_parallel_choice *vertices; /**< one per vertex, or NULL */
     bool
-        shared; /**< what is side by side shares one device: times add up; else the longer counts */
+        shared; /**< parallel parts share one device: times add up; otherwise the longest decides */
     size_t keep; /**< points per part; 0 = all. Fewer make it no longer proven */
 };
 

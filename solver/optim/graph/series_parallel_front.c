@@ -11,7 +11,7 @@
 
 #define NONE SIZE_MAX
 
-/* A point and what it is made of: two points, or a way to run an edge or a vertex. */
+/* A point and its components: two points, or a way to run an edge or a vertex. */
 struct point {
     double time, memory;
     size_t left, right; /* points of the pool, NONE for one of a single choice */
@@ -46,7 +46,7 @@ static int by_time(const void *pa, const void *pb)
     return (a->way > b->way) - (a->way < b->way);
 }
 
-/* The undominated of the points made, moved to the pool; fewer where fewer are asked for. */
+/* Moves the undominated points to the pool, at most `keep` of them (0: all). */
 static enum hv_status settle(struct folder *f, void **out, struct hv_err *err)
 {
     struct front *front = hv_arena_new(&f->scratch, struct front, 1);

@@ -1,5 +1,5 @@
 /*
- * Solving a model with lp_solve, and checking what it says. The only file that includes lp_solve.
+ * Solving a model with lp_solve, and checks of its results. The only file that includes lp_solve.
  * Not here: building and evaluating models (model.c).
  */
 #include "solver/optim/lp/lp.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-/* lp_solve's own defaults in this build, spelled out because the documentation says otherwise:
+/* lp_solve's own defaults in this build, explicit because its documentation states other values:
  * pseudo-cost selection with greedy, dynamic and reduced-cost modes, automatic branch direction. */
 #define NODE_RULE   (NODE_PSEUDONONINTSELECT + NODE_GREEDYMODE + NODE_DYNAMICMODE + NODE_RCOSTFIXING)
 #define LP_INFINITE 1e30
@@ -239,7 +239,7 @@ static void take_answer(lprec *rec, const struct attempt *a, struct hv_lp_result
     }
     bool agrees = fabs(said - out->objective) <= 1e-5 * fmax(fabs(said), 1e-3);
     if (a->relaxed) {
-        agrees = true; /* judged by its duals alone */
+        agrees = true; /* the duals decide alone */
     } else if (!hv__lp_holds(lp, out->x)) {
         out->outcome = HV_LP_FAILED;
         return;
@@ -347,7 +347,7 @@ static enum hv_status solve_guarded(struct attempt *a, struct watch *w, struct h
     return st;
 }
 
-/* Without rows every variable goes to its better bound; lp_solve is not asked. */
+/* Without rows every variable takes its better bound; lp_solve is not called. */
 static void solve_without_rows(const struct hv_lp *lp, struct hv_lp_result *out)
 {
     double sign = lp->sense == HV_LP_MIN ? 1 : -1;

@@ -1,10 +1,10 @@
 /**
  * Linear and mixed-integer programs, solved by lp_solve; every answer is checked before it is used.
  *
- * A model is built here, in our own arrays; every solve makes a fresh lp_solve object from it. The
+ * A model is built here, in arrays of this module; every solve makes a new lp_solve object. The
  * results of lp_solve are checked against the model before they are returned: bounds, rows,
- * integrality and the objective are evaluated again, and for LPs the duals are checked as a proof
- * of their own (dual feasibility and equal objectives).
+ * integrality and the objective are evaluated again, and for LPs the duals are checked as an
+ * independent proof (dual feasibility and equal objectives).
  *
  * Known wrong answers of lp_solve 5.5.2.5 and what is done about each: min-max models pruned by a
  * false improvement step (inequality rows of integer programs get an explicit real slack; an answer
@@ -45,7 +45,7 @@ enum hv_lp_outcome {
     HV_LP_INFEASIBLE, /**< no point exists */
     HV_LP_UNBOUNDED,  /**< the objective has no limit */
     HV_LP_STOPPED,    /**< stopped before any point was found */
-    HV_LP_FAILED      /**< numerical trouble, or the point failed our checks */
+    HV_LP_FAILED      /**< numerical trouble, or the point failed the checks */
 };
 
 /** Limits of one solve; `{0}` = none. */
@@ -62,7 +62,7 @@ struct hv_lp_result {
     enum hv_lp_outcome outcome;
     bool proven;      /**< optimality was verified, see hv_lp_solve */
     bool stopped;     /**< a limit or the cancel callback ended it */
-    double objective; /**< of x, evaluated by us; HV_UNKNOWN without a point */
+    double objective; /**< of x, evaluated here; HV_UNKNOWN without a point */
     double bound;     /**< no point is better; HV_UNKNOWN when none is known */
     size_t n_vars, n_rows;
     double *x;       /**< n_vars values, NULL without a point */
@@ -74,7 +74,7 @@ struct hv_lp_result {
 
 /** A new empty model. */
 struct hv_lp *hv_lp_new(enum hv_lp_sense sense);
-/** Frees it; NULL is fine. */
+/** Frees a model; NULL is allowed. */
 void hv_lp_free(struct hv_lp *lp);
 /**
  * Adds a variable with lower and upper bound (infinities allowed); *out = its index.
@@ -113,7 +113,7 @@ size_t hv_lp_n_vars(const struct hv_lp *lp);
 /**
  * Solves the model; the model stays as it is and can be extended and solved again.
  *
- * `proven` is true when: the point passes our own evaluation of bounds, rows, integrality and
+ * `proven` is true when: the point passes the evaluation here of bounds, rows, integrality and
  * objective; for LPs, the duals are feasible and their objective equals the primal one; for integer
  * programs, lp_solve ended with status 0 and took no improvement step (bb_deltaOF = 0). An
  * infeasible or unbounded outcome is taken from lp_solve without a proof, except where bounds or
@@ -156,7 +156,7 @@ void hv_lp_ranges_free(struct hv_lp_ranges *r);
 
 /**
  * Appends the model in LP format (lp_solve's dialect: `min: …; r1: …; int …;`), variables x1, x2, …
- * Written by us; lp_solve's own writer is not used.
+ * Written here; lp_solve's own writer is not used.
  */
 void hv_lp_write(const struct hv_lp *lp, struct hv_str *out);
 /**

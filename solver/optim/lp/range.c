@@ -1,6 +1,6 @@
 /*
- * Sensitivity: how far a cost or a right-hand side may move before the answer of a linear program
- * changes. Not here: lp_solve (lp.c), whose own ranges are not used.
+ * Sensitivity: the range of a cost or a right-hand side in which the answer of a linear program
+ * stays optimal. Not here: lp_solve (lp.c), whose own ranges are not used.
  *
  * A point x and prices y are optimal together exactly when both are feasible and complementary: a
  * row with a price is tight, a variable with a reduced cost is at its bound. With y kept, the
@@ -20,7 +20,7 @@
                     */
 #define TIGHT 1e-7 /* relative: a price is 0, a row is tight, a variable is at its bound */
 
-/* The program whose ends are looked for. */
+/* The program whose ranges are computed. */
 struct probe {
     const struct hv_lp *lp;
     const struct hv_lp_result *r;
@@ -35,7 +35,7 @@ struct probe {
     double cost_unit, value_unit;
 };
 
-/* Is the value at this bound? */
+/* True where the value is at this bound. */
 static bool near(const struct probe *q, double x, double bound)
 {
     return isfinite(bound) && fabs(x - bound) <= TIGHT * (q->value_unit + fabs(bound));
@@ -207,7 +207,7 @@ static struct hv_lp_range range_of(const struct probe *q, size_t index, double b
         out = ends(q, lp, shift, far);
     }
     hv_lp_free(lp);
-    /* the number itself belongs to its range, whatever the last digits say */
+    /* the number itself belongs to its range, also with rounding errors */
     out.from = out.from > 0 ? base : base + unit * out.from;
     out.till = out.till < 0 ? base : base + unit * out.till;
     return out;

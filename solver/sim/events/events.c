@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is ready
+/* ---- ready tasks
  * ------------------------------------------------------------------------------------------- */
 
 static bool in_order(const struct hv__player *y, int32_t r)
@@ -18,7 +18,8 @@ static bool in_order(const struct hv__player *y, int32_t r)
     return y->g->rules && y->g->rules[r] == HV_QUEUE_ORDER;
 }
 
-/* where a ready task waits: its first resource without an order, -1 = all have one and offer it */
+/* the resource in whose heap a ready task waits: its first one without an order, -1 = all its
+ * resources have an order */
 static int32_t home_of(const struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
@@ -38,13 +39,13 @@ static void touch(struct hv__player *y, int32_t r)
     }
 }
 
-/* higher priority first, begun before fresh, then by index */
+/* order of ready tasks: higher priority first, begun tasks before new ones, then by index */
 static double rank_key(const struct hv__player *y, int32_t t)
 {
     return -2.0 * y->g->tasks[t].priority - (y->p[t].begun ? 1 : 0);
 }
 
-/* may a task be set aside? One in an order keeps its turn */
+/* true where a task may be set aside; a task of a resource with an order keeps its turn */
 static bool may_stop(const struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
@@ -55,7 +56,7 @@ static bool may_stop(const struct hv__player *y, int32_t t)
     return may;
 }
 
-/* makes the tasks that keep t from its resources stop at their next piece */
+/* interrupts the tasks that hold the resources of t at the end of their current piece */
 static void ask_for_room(struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
@@ -241,7 +242,7 @@ static void happen(struct hv__player *y, int64_t id)
     int32_t t = (int32_t)(id / EVENTS);
     struct hv__event_progress *p = &y->p[t];
     switch (id % EVENTS) {
-    case END: /* of a stretch that was cut meanwhile: nothing */
+    case END: /* no effect where the stretch was interrupted meanwhile */
         if (p->state == RUNNING && p->until_s <= y->now_s) {
             finish(y, t);
         }
@@ -266,14 +267,14 @@ static int by_number(const void *x, const void *y)
     return (*a > *b) - (*a < *b);
 }
 
-/* of two that can start */
+/* the better of two tasks that can start */
 static bool goes_first(const struct hv__player *y, int32_t t, int32_t other)
 {
     double a = rank_key(y, t), b = rank_key(y, other);
     return a < b || (a <= b && t < other);
 }
 
-/* starts what can: the best of all resources, again and again */
+/* starts all tasks that can start: the best task over all resources, repeatedly */
 static void start_best(struct hv__player *y)
 {
     for (;;) {
@@ -317,7 +318,7 @@ static void start_all(struct hv__player *y)
     y->n_dirty = 0;
 }
 
-/* ---- when nothing goes on
+/* ---- deadlock
  * ---------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const struct hv__player *y, int32_t t, char *buf, size_t cap)
@@ -329,7 +330,7 @@ static const char *name_of(const struct hv__player *y, int32_t t, char *buf, siz
     return buf;
 }
 
-/* why t does not start */
+/* writes why t does not start */
 static void tell_block(const struct hv__player *y, int32_t t, struct hv_str *out)
 {
     const struct hv_event_graph *g = y->g;

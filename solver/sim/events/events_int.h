@@ -29,7 +29,7 @@ struct hv__player {
     struct hv_event_run *run;
     struct hv_arena scratch;
     struct hv__event_progress *p;
-    int32_t *next_at, *next; /* who waits for a task: index into dep */
+    int32_t *next_at, *next; /* the tasks that wait for a task: index into dep */
     int32_t *who;            /* task of each index into dep */
     int32_t *list_at, *list; /* tasks of a resource by index */
     int32_t *head;           /* per resource, into list: first not started */

@@ -1,4 +1,4 @@
-/** Binary heap of (key, id), smallest first, ties by id. Between files of this room. */
+/** Binary heap of (key, id), smallest first, ties by id. Shared by the files of solver/sim. */
 #ifndef HV_SOLVER_SIM_EVENTS_HEAP_H
 #define HV_SOLVER_SIM_EVENTS_HEAP_H
 
@@ -18,7 +18,7 @@ struct hv__heap {
     size_t n;
 };
 
-/** Does a come before b? */
+/** True where a comes before b. */
 static inline bool hv__entry_before(struct hv__entry a, struct hv__entry b)
 {
     return a.key < b.key || (a.key <= b.key && a.id < b.id);

@@ -1,7 +1,7 @@
 /*
- * Requests in a queue with many slots: a heap of the times at which slots come free, places that
- * requests fill on their way, and quantiles of the results. There are no batches: the caller gives
- * the time that a request holds its slot.
+ * Requests in a queue with many slots: a heap of the times at which slots become free, places with
+ * limited room on the paths of requests, and quantiles of the results. There are no batches: the
+ * caller gives the time that a request holds its slot.
  */
 #include "solver/sim/events/requests.h"
 
@@ -54,7 +54,7 @@ static double quantile(const double *sorted, size_t n, double share)
 /* ---- places ------------------------------------------------------------------------------------
  */
 
-/** The way of a request that is served: the links it took. */
+/** The path of a request that is served: its links. */
 struct way {
     int32_t *links, n, room; /* room: for links */
     double size;
@@ -73,7 +73,7 @@ struct player {
     int32_t *out;
 };
 
-/** Sorts links by where they leave. */
+/** Sorts links by the place where they begin. */
 static void list_links(struct player *y, const struct hv_request_places *p, struct hv_arena *a)
 {
     y->used = hv_arena_new(a, double, p->n + 1);
@@ -115,7 +115,7 @@ static int32_t next_link(const struct player *y, size_t from, double size)
     return best;
 }
 
-/** Takes a way through the places for a request, if there is one: how many links; -1: no room. */
+/** Finds a path through the places for a request; returns its number of links; -1: no room. */
 static int32_t find_way(struct player *y, double size)
 {
     const struct hv_request_places *p = y->q->places;
@@ -123,7 +123,7 @@ static int32_t find_way(struct player *y, double size)
     for (size_t at = p->n; n <= (int32_t)p->n;) {
         int32_t e = next_link(y, at, size);
         if (e < 0) {
-            return y->first[at] < y->first[at + 1] ? -1 : n; /* a place without a way out ends it */
+            return y->first[at] < y->first[at + 1] ? -1 : n; /* no outgoing link: path ends */
         }
         y->trial[n++] = e;
         if (p->links[e].to < 0) {
@@ -134,7 +134,7 @@ static int32_t find_way(struct player *y, double size)
     return n;
 }
 
-/** Fills or empties the places of a way. */
+/** Adds or removes the load of a request at the places of its path. */
 static void hold(struct player *y, const struct way *w, double sign)
 {
     const struct hv_request_places *p = y->q->places;
@@ -151,7 +151,7 @@ static void hold(struct player *y, const struct way *w, double sign)
 /* ---- the queue ---------------------------------------------------------------------------------
  */
 
-/** The request that ends next leaves; when. */
+/** Removes the request that ends next; returns its end. */
 static double leave(struct player *y)
 {
     bool all = y->busy.n == y->q->slots;
@@ -164,7 +164,7 @@ static double leave(struct player *y)
     return e.key;
 }
 
-/** Is there room on some way? It is in `trial` then. */
+/** True where a path has room; it is in `trial` then. */
 static int32_t way_for(struct player *y, const struct hv_request_class *c)
 {
     return y->q->places != NULL ? find_way(y, c->size) : 0;
@@ -200,8 +200,8 @@ static void open_player(struct player *y, const struct hv_requests *q, struct hv
     }
 }
 
-/** Plays n requests, one after the other: when each of the last `out->n` had its first token, and
- * its last. */
+/** Simulates n requests in order of arrival; records the times of the first and the last token of
+ * each of the last `out->n`. */
 static void play(const struct hv_requests *q, size_t n, struct hv_arena *arena,
                  struct hv_request_figures *out)
 {
@@ -220,7 +220,7 @@ static void play(const struct hv_requests *q, size_t n, struct hv_arena *arena,
             start = fmax(start, leave(&y));
         }
         int32_t way = way_for(&y, c);
-        while (way < 0 && y.busy.n > 0) { /* somebody is there: an empty place takes anyone */
+        while (way < 0 && y.busy.n > 0) { /* an empty place accepts any request */
             start = fmax(start, leave(&y));
             way = way_for(&y, c);
         }

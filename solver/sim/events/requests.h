@@ -1,6 +1,6 @@
 /**
- * Requests in a queue: how long they wait for one of many equal slots, event by event, and the
- * closed form beside it; and for room in the places that they pass, such as caches. Pure numbers:
+ * Requests in a queue: the wait for one of many equal slots, simulated event by event and as a
+ * closed form, and the wait for room in places on their path, such as caches. Pure numbers:
  * the caller defines slots and places and gives the time that a request holds them.
  */
 #ifndef HV_SOLVER_SIM_EVENTS_REQUESTS_H
@@ -22,9 +22,9 @@ struct hv_request_class {
     double size;    /**< room that it takes in every place that it passes, for as long */
 };
 
-/** Where requests come in and go out. */
+/** The outside, where requests enter and leave. */
 enum { HV_REQUESTS_END = -1 };
-/** A link from place to place, and the share of the requests at `from` that shall take it. */
+/** A link between places, and the target share of the requests at `from` that take it. */
 struct hv_request_link {
     int from, to; /**< places, or HV_REQUESTS_END */
     double weight;

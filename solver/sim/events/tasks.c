@@ -70,7 +70,7 @@ static int by_time(const void *x, const void *y)
         return a->at_s < b->at_s ? -1 : 1;
     }
     if (a->is_start != b->is_start) {
-        return a->is_start ? 1 : -1; /* what ends makes room first */
+        return a->is_start ? 1 : -1; /* ends free memory before starts take it */
     }
     return (a->task > b->task) - (a->task < b->task);
 }
@@ -83,7 +83,7 @@ struct sweep {
     size_t computing;
 };
 
-/* shares out the time from t0 to t1, in which nothing starts or ends */
+/* assigns the time from t0 to t1, in which nothing starts or ends, to its causes */
 static void share_out(struct sweep *w, double t0_s, double t1_s)
 {
     if (w->computing > 0) {

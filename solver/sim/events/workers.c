@@ -1,6 +1,6 @@
 /*
- * Workers at their own pace, event by event: a clock of work ends, a push arrives. What is inside a
- * clock belongs to solver/sim/pipeline/pipeline.c.
+ * Workers at their own pace, event by event: a clock of work ends, a push arrives. The work of a
+ * clock is simulated in solver/sim/pipeline/pipeline.c.
  */
 #include "solver/sim/events/workers_int.h"
 
@@ -13,11 +13,11 @@
 
 const char *const hv_workers_words[HV_WORKERS_KIND_N] = {"ps", "wsp", "partial_reduce", "gossip"};
 
-/* what can happen; an event's id is kind · workers + worker: pushes of one moment arrive before
- * anybody decides by them, and whoever ends as a group's time is up is still in it */
+/* kinds of events; an event's id is kind · workers + worker: pushes of one moment arrive before any
+ * worker decides by them, and a worker that ends when a group's time is up still joins the group */
 enum { ARRIVAL, END, TIME_UP };
 
-/* how the wait of a group changes with it (Hetu's client) */
+/* factors by which each group changes the wait of the next (Hetu's client) */
 #define WAIT_LONGER  2.0
 #define WAIT_SHORTER 0.9
 
@@ -44,7 +44,7 @@ struct player {
     size_t *queue, n_queue;
     struct hv__groups groups;
     double wait_s, close_s; /* of the group that fills: how long, and until when */
-    struct hv_arena *told;  /* of the answer */
+    struct hv_arena *told;  /* arena of the result */
     int64_t n_mixed, n_clocks, n_averaged;
     struct hv_rng rng;
     double now_s;
@@ -93,7 +93,7 @@ static void begin(struct player *y, size_t i, double at_s, double waited_s)
 /* ---- through a server
  * --------------------------------------------------------------------------------- */
 
-/* begins the worker's clock if all have pushed what it must see */
+/* begins the worker's clock if all pushes that it requires have arrived */
 static void begin_if_seen(struct player *y, size_t i)
 {
     struct worker *k = &y->workers[i];
@@ -167,7 +167,8 @@ static void begin_in_bound(struct player *y, size_t i, double waited_s)
     }
 }
 
-/* a worker has ended a step of its own: if it was the last to be so far behind, others may go on */
+/* a worker has ended a step: if it was the last of the slowest, workers that waited for it resume
+ */
 static void count_step(struct player *y, size_t i)
 {
     bool was_slowest = y->workers[i].n_pushed++ == y->slowest;
@@ -198,7 +199,7 @@ static void mix(struct player *y, const size_t *list, size_t n)
     y->n_mixed++;
 }
 
-/* keeps the first groups for whoever wants to draw them */
+/* keeps the first groups in the result, for drawings */
 static void tell_group(struct player *y, size_t n, double end_s)
 {
     struct hv_workers_run *out = y->out;
@@ -220,7 +221,7 @@ static double exchange_s(const struct player *y, size_t n)
     return longest_s;
 }
 
-/* the first n of the queue average; all of them are then as far as the furthest */
+/* the first n of the queue average; all of them then have the clock of the furthest */
 static void average_group(struct player *y, size_t n)
 {
     double end_s = y->now_s + exchange_s(y, n);
@@ -245,7 +246,7 @@ static void average_group(struct player *y, size_t n)
     y->wait_s = few ? fmin(WAIT_LONGER * y->wait_s, y->w->wait_most_s) : WAIT_SHORTER * y->wait_s;
 }
 
-/* the first of the queue waits from now on */
+/* starts the wait of the first of the queue */
 static void set_time(struct player *y)
 {
     if (y->w->wait_s > 0 && y->n_queue > 0) {
@@ -254,7 +255,7 @@ static void set_time(struct player *y)
     }
 }
 
-/* groups as long as there are any; `late`: the first of them need not be full */
+/* forms groups while the queue has enough workers; `late`: the first one need not be full */
 static void make_groups(struct player *y, bool late)
 {
     size_t n, made = 0;
@@ -277,7 +278,7 @@ static void join_group(struct player *y, size_t i)
     make_groups(y, false);
 }
 
-/* whom worker i averages with: by its weights, which need not add up to anything */
+/* draws the partner of worker i by its weights, whose sum is arbitrary */
 static size_t draw_peer(struct player *y, size_t i)
 {
     size_t n = y->w->n, last = i;
@@ -316,7 +317,7 @@ static void average_with_one(struct player *y, size_t i)
     begin(y, i, y->now_s + hop(y, i), 0);
 }
 
-/* ---- the whole
+/* ---- the simulation
  * -------------------------------------------------------------------------------------------- */
 
 static void happen(struct player *y, int64_t id)
@@ -412,13 +413,13 @@ static void finish(struct player *y)
     out->mean_staleness = n_stale > 0 ? out->mean_staleness / (double)n_stale : 0;
 }
 
-/* Do workers reduce with each other, rather than through a server? */
+/* True where workers reduce among themselves, without a server. */
 static bool are_peers(const struct hv_workers *w)
 {
     return w->kind == HV_WORKERS_PARTIAL || w->kind == HV_WORKERS_GOSSIP;
 }
 
-/* Makes room: what is told lives in `a`, the rest in `scratch`. */
+/* Allocates the arrays: results in `a`, the rest in `scratch`. */
 static void prepare(struct player *y, struct hv_arena *a, struct hv_arena *scratch)
 {
     const struct hv_workers *w = y->w;

@@ -46,8 +46,8 @@ struct hv_workers {
                      SIGMOD'21, section 4): where the last ⌈(n − 1)/(group − 1)⌉ groups do not
                      connect all workers, the next one joins two components, and waits where it
                      cannot */
-    /** Partial reduce: a group goes on, full or not, this long after the first that waits for it
-     * was ready (Hetu's variant of it); 0 = it waits until it is full. The time is doubled, up to
+    /** Partial reduce: a group averages, full or not, this long after its first waiting member was
+     * ready (Hetu's variant of it); 0 = it waits until it is full. The time is doubled, up to
      * wait_most_s, by every group of fewer than `least`, and is 0.9 of itself after every other. */
     double wait_s, wait_most_s;
     size_t least;

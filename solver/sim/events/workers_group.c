@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* of [0, 2], until its ends are next to each other */
+/* bisection steps on [0, 2], until the ends are adjacent numbers */
 enum { HALVINGS = 56 };
 
 void hv__groups_init(struct hv_arena *a, struct hv__groups *g, const struct hv_workers *w)
@@ -54,7 +54,8 @@ static void move_up(size_t *queue, size_t from, size_t to)
     queue[to] = x;
 }
 
-/* The oldest, then the oldest of each other component: how many came to the front. */
+/* Moves the oldest entry, then the oldest of each other component, to the front; returns how many.
+ */
 static size_t pick_apart(struct hv__groups *g, size_t *queue, size_t n_queue)
 {
     size_t n = 0;
@@ -151,7 +152,7 @@ static void tridiagonal(double *m, size_t n, double *d, double *e)
     free(v);
 }
 
-/* How many eigenvalues are above x (Sturm). */
+/* Number of eigenvalues above x (Sturm). */
 static size_t n_above(const double *d, const double *e, size_t n, double x)
 {
     size_t above = 0;

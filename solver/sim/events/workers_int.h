@@ -15,10 +15,10 @@ struct hv__groups {
     bool *seen;            /**< [n] components already in the group */
 };
 
-/** Starts without a group that was made; arrays live in the arena. O(n + window · group). */
+/** Starts with an empty history of groups; arrays live in the arena. O(n + window · group). */
 void hv__groups_init(struct hv_arena *a, struct hv__groups *g, const struct hv_workers *w);
-/** Moves the members of the next group to the front of the queue, in their order: how many they
- * are; 0: it has to wait. `late`: whoever is there goes on, full or not. O(n + window · group)
+/** Moves the members of the next group to the front of the queue, in their order; returns their
+ * number; 0: it has to wait. `late`: the group need not be full. O(n + window · group)
  * where components count, else O(1). */
 size_t hv__groups_next(struct hv__groups *g, size_t *queue, size_t n_queue, bool late);
 

@@ -24,7 +24,7 @@ static bool is_before(const struct hv_lane *lane, size_t i, double t_s, bool by_
                     : hv__lane_block_of(lane, i / HV__LANE_BLOCK)->end_s[i % HV__LANE_BLOCK] <= t_s;
 }
 
-/* does the block's first span start before t (at t is before, unless `by_start`)? */
+/* true where the block's first span starts before t (a start at t counts, unless `by_start`) */
 static bool block_before(const struct hv_lane *lane, size_t block, double t_s, bool by_start)
 {
     double at = hv__lane_block_start(lane, block);
@@ -70,7 +70,7 @@ static double clipped(const struct hv_lane_block *b, size_t k, double t0_s, doub
     return (to < t1_s ? to : t1_s) - (from > t0_s ? from : t0_s);
 }
 
-/* what spans add up to */
+/* sums over spans */
 struct sums {
     double busy_s[HV_SPAN_KINDS]; /* by index into the lane's kinds */
     struct hv_longest most;
@@ -133,7 +133,7 @@ static struct hv_longest longest_between(const struct hv_lane *lane, const struc
     return hv__lane_longer(hv__lane_longer(x, y), longest_of_groups(lane, left + 1, right));
 }
 
-/* adds what is whole between span k of block i and span l of a later block j */
+/* adds the whole spans between span k of block i and span l of a later block j */
 static void add_between(const struct hv_lane *lane, size_t i, size_t k, size_t j, size_t l,
                         struct sums *s)
 {
@@ -156,7 +156,7 @@ static void add_between(const struct hv_lane *lane, size_t i, size_t k, size_t j
     }
 }
 
-/* what covers [t0, t1), which the spans [lo, hi) touch */
+/* the cover of [t0, t1), which the spans [lo, hi) touch */
 static struct hv_cover cover(const struct hv_lane *lane, size_t lo, size_t hi, double t0_s,
                              double t1_s)
 {
@@ -198,8 +198,8 @@ static struct hv_cover cover(const struct hv_lane *lane, size_t lo, size_t hi, d
 /* ---- many windows
  * ------------------------------------------------------------------------------------------- */
 
-/* Edges of windows that are searched together. Memory is far slower than all the rest, so every
- * step asks for what the next one will read, for all edges before it goes on. */
+/* Edges of windows that are searched together. Memory access dominates the time, so every step
+ * prefetches the data of the next step for all edges before the next step begins. */
 struct edges {
     const double *at_s;
     size_t n;
@@ -262,7 +262,7 @@ void hv_lane_columns(const struct hv_lane *lane, const double *at_s, size_t n, s
         for (size_t i = 0; i < count; i++) {
             struct hv_cover *c = &out[from + i];
             *c = cover(lane, e.lo[i], e.hi[i + 1], at_s[from + i], at_s[from + i + 1]);
-            __builtin_prefetch(lane->spans + (c->i_span < 0 ? 0 : c->i_span)); /* asked for next */
+            __builtin_prefetch(lane->spans + (c->i_span < 0 ? 0 : c->i_span)); /* for next step */
         }
     }
 }

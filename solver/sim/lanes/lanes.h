@@ -22,7 +22,7 @@
 struct hv_span {
     double start_s, end_s;
     int32_t id;          /**< the caller's own */
-    int32_t item, group; /**< the caller's own, what a painter shows: e.g. micro-batch and stage */
+    int32_t item, group; /**< the caller's own, shown by a painter: e.g. micro-batch and stage */
     uint8_t kind;        /**< the caller's own, < HV_SPAN_KINDS */
     uint8_t flags;       /**< the caller's own */
 };

@@ -1,6 +1,6 @@
 /**
  * Internals of timelines with level of detail, shared by build.c, which makes the tables, and
- * lanes.c, which reads them and explains them.
+ * lanes.c, which reads and documents them.
  */
 #ifndef HV_SOLVER_SIM_LANES_LANES_INT_H
 #define HV_SOLVER_SIM_LANES_LANES_INT_H
@@ -10,7 +10,7 @@
 /** Spans of a block, blocks of a group, bytes of a line of memory. */
 enum { HV__LANE_BLOCK = 4, HV__LANE_GROUP = 8, HV__LANE_LINE = 64 };
 
-/** A block of spans. Where the last one is not full, what is missing starts at infinity */
+/** A block of spans. Where the last one is not full, the missing spans start at infinity */
 struct hv_lane_block {
     double start_s[HV__LANE_BLOCK], end_s[HV__LANE_BLOCK];
     double before_s, after_s;     /* longest before and after it in its group, -1 = none */

@@ -26,8 +26,8 @@ static int by_node(const void *x, const void *y)
     return (a->node > b->node) - (a->node < b->node);
 }
 
-/* the transfers of one hop by sender, each once: a result that several wait for is sent once.
- * Returns how many are left */
+/* sorts the transfers of one hop by sender and merges duplicates: a result with several receivers
+ * is sent once. Returns how many are left */
 static size_t tidy(struct hv_link_transfer *list, size_t n)
 {
     size_t kept = 1;
@@ -52,8 +52,8 @@ static size_t tidy(struct hv_link_transfer *list, size_t n)
     return kept;
 }
 
-/* The first node of a rank that may wait for a transfer that ends after after_s: one that started
- * before had all it waited for. */
+/* The first node of a rank that may wait for a transfer that ends after after_s: for a node that
+ * started before, all transfers had ended. */
 static int32_t first_after(const struct hv_link_pipe *p, int32_t rank, double after_s)
 {
     int32_t n = p->g->rank_node_at[rank + 1];
@@ -148,7 +148,7 @@ struct hv_link_transfer *hv_links_transfers(struct hv_arena *a, const struct hv_
     return out;
 }
 
-/* ---- is any link crowded? ---- */
+/* ---- check for overloaded links ---- */
 
 /* The transfers of one hop on one link: they start one after the other. */
 struct queue {
@@ -205,7 +205,8 @@ static struct queues sort_by_link(struct hv_arena *a, const struct hv_links *s,
     return q;
 }
 
-/* is a transfer ready while the one before it is under way? A hop's transfers go over one wire */
+/* true where a transfer is ready while the one before it is under way; a hop's transfers share one
+ * channel */
 static bool waits_for_itself(const struct hv_link_transfer *t, size_t n)
 {
     for (size_t k = 1; k < n; k++) {
@@ -253,7 +254,7 @@ static const struct slot *merge_queues(struct room *r, const struct queue *q, si
     return r->slots;
 }
 
-/* is a transfer of one queue under way while one of the other is? */
+/* true where transfers of both queues are under way at the same time */
 static bool meet(const struct queue *a, const struct queue *b)
 {
     for (size_t i = 0, k = 0; i < a->n && k < b->n;) {
@@ -281,7 +282,7 @@ static bool link_crowded(struct room *r, const struct queue *q, size_t n)
         return false;
     }
     if (n == 2) {
-        return meet(&q[0], &q[1]); /* two that are too much together */
+        return meet(&q[0], &q[1]); /* two queues whose shares exceed the link */
     }
     const struct slot *x = merge_queues(r, q, n);
     struct slot *active = r->spare; /* never more of them than have started */

@@ -56,7 +56,7 @@ struct hv_links {
 struct hv_link_transfer {
     double start_s, end_s; /**< of its bytes, without latency */
     size_t pipe;
-    int32_t hop, node; /**< node: who sends */
+    int32_t hop, node; /**< node: the sender */
 };
 
 /**
@@ -68,7 +68,7 @@ bool hv_links_crowded(const struct hv_links *s);
 /**
  * Simulates all pipes, with operations that last longer where their communication gets less of a
  * link, and replaces their runs (starts, ends, sums, and hv_pipe_run.edge_s, from `a`).
- * O(operations · log + transfers · what shares links with each at its time).
+ * O(operations · log + transfers · transfers that share links with each at its time).
  */
 void hv_links_play(struct hv_arena *a, const struct hv_links *s);
 

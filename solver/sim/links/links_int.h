@@ -7,14 +7,14 @@
 /** A hop, with the transfer of it that is under way. */
 struct hv__flight {
     const struct hv_link_hop *hop;
-    double flow_per_s;      /**< most of a flow, whatever links give it */
+    double flow_per_s;      /**< largest rate of a flow, independent of links */
     double alone_per_s;     /**< as per_s, while nothing else is on its links */
     const double *per_flow; /**< [n_loads] share of the link per unit of flow rate */
     double left;            /**< share of its bytes that had not gone at since_s */
     double since_s;
     double per_s;   /**< share of its bytes per second, until rates change */
     int32_t change; /**< how often its rate has changed */
-    int32_t told;   /**< change that its landing was announced with */
+    int32_t told;   /**< value of `change` in the event of its landing */
     bool alone;     /**< no other is ever on its links */
     bool under_way;
     size_t mark; /**< of the last search that found it */
@@ -26,7 +26,7 @@ struct hv__on_link {
     size_t n, mark;
     size_t n_up; /**< hops under way */
     double used; /**< share of it that is given away */
-    double sum;  /**< share of it that the others ask for per unit of flow rate */
+    double sum;  /**< share of it that the other flights use per unit of flow rate */
 };
 
 /** A rank whose operations use links: the present load of its flight. */
@@ -39,8 +39,8 @@ struct hv__exchange {
     double *per_flow;
 };
 
-/** All flights, and which are on which link. Hops are numbered through all pipes; the ranks whose
- * operations ask for links come behind them. */
+/** All flights, and the flights of each link. Hops are numbered through all pipes; the ranks whose
+ * operations use links come behind them. */
 struct hv__sky {
     struct hv__flight *flights;
     size_t n_hops, n_exchanges;

@@ -17,7 +17,7 @@ struct sent {
     size_t edge; /* hv_pipe_edge_number */
 };
 
-/* What a transfer serves: edges of one sender and one hop, next to each other. */
+/* One transfer: adjacent edges of one sender and one hop. */
 struct parcel {
     size_t from, to;
     double ready_s;
@@ -39,10 +39,10 @@ struct played {
     int32_t *open; /* [n_nodes] edges that have not arrived */
     int32_t *rank; /* [n_nodes] */
     int32_t *next; /* [n_ranks] first node that has not started */
-    int32_t *told; /* [n_ranks] first node whose end is no event yet, nor ever will be */
-    bool *waits;   /* [n_ranks] an end of its is an event: the others come after it. Of a rank that
-                      asks for links: it runs, or its start is an event */
-    int32_t *exchange; /* [n_ranks] number among the ranks that ask for links, or -1 */
+    int32_t *told; /* [n_ranks] first node not yet considered for an end event */
+    bool *waits;   /* [n_ranks] an end event of the rank is pending; later ends follow it. Of a rank
+                      that uses links: it runs, or its start is an event */
+    int32_t *exchange; /* [n_ranks] number among the ranks that use links, or -1 */
     double *ready_s;   /* [n_nodes] the latest arrival so far */
     double *edge_s;
     size_t first_hop, first_node; /* numbers through all pipes */
@@ -156,7 +156,7 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
 /* ---- events ---- */
 
 /* An event is the end of a node, the landing of a flight at the rate of its latest change, or
- * (below 0) the start of a node on a rank that asks for links. */
+ * (below 0) the start of a node on a rank that uses links. */
 static void push(struct play *y, double at_s, int64_t id)
 {
     if (y->heap.n == y->cap) {
@@ -200,7 +200,8 @@ static void tell_start(struct play *y, struct played *x, int32_t rank)
     push(y, x->p->run->node_start_s[n], -1 - (int64_t)x->exchange[rank]);
 }
 
-/* starts what a rank can: its next node has all it waits for, and the one before has its end */
+/* starts the nodes of a rank that can start: all inputs have arrived, and the end of the previous
+ * node is known */
 static void start_rank(struct play *y, struct played *x, int32_t rank)
 {
     const struct hv_pipe *g = x->p->g;
@@ -231,7 +232,8 @@ static void arrive(struct play *y, struct played *x, const struct sent *e, doubl
     }
 }
 
-/* new rates around a hop, and when the transfers land that have them */
+/* updates the rates of all transfers that share links with a hop, and the times at which they land
+ */
 static void balance(struct play *y, size_t hop, double now_s)
 {
     struct hv__sky *s = &y->sky;
@@ -268,7 +270,7 @@ static void land(struct play *y, size_t hop, double now_s)
     }
 }
 
-/* sends over links that nobody else is ever on: nothing can change when it lands */
+/* sends over links that no other transfer ever uses, so the landing time is final */
 static double land_alone(struct lane *l, const struct hv__flight *f, double now_s)
 {
     double start_s = now_s > l->free_s ? now_s : l->free_s;
@@ -276,7 +278,7 @@ static double land_alone(struct lane *l, const struct hv__flight *f, double now_
     return l->free_s + f->hop->latency_s;
 }
 
-/* a node has ended: what is on no link arrives by itself, the rest is sent */
+/* a node has ended: results that use no link arrive after their fixed time, the rest is sent */
 static void end_node(struct play *y, struct played *x, int32_t node, double now_s)
 {
     for (size_t k = x->at[node], to; k < x->at[node + 1]; k = to) {

@@ -26,7 +26,7 @@ static void price_alone(struct hv__flight *f, double *per_flow)
     f->alone_per_s = most / h->flow_bytes;
 }
 
-/* flights of ranks that ask for links, behind those of hops */
+/* flights of ranks that use links, behind those of hops */
 static void list_exchanges(struct hv__sky *s, struct hv_arena *a, const struct hv_links *share)
 {
     for (size_t i = 0; i < share->n_pipes; i++) {
@@ -50,7 +50,7 @@ static void list_exchanges(struct hv__sky *s, struct hv_arena *a, const struct h
     }
 }
 
-/* hops that have all their links to themselves, whatever is under way */
+/* marks the hops whose links no other hop uses */
 static void find_alone(struct hv__sky *s)
 {
     for (size_t i = 0; i < s->n_hops; i++) {
@@ -62,7 +62,7 @@ static void find_alone(struct hv__sky *s)
     }
 }
 
-/* which flights are on each link */
+/* lists the flights of each link */
 static void list_by_link(struct hv__sky *s, struct hv_arena *a, size_t n_links)
 {
     size_t n = s->n_hops + s->n_exchanges, *at = hv_arena_new(a, size_t, n_links + 2);
@@ -144,9 +144,9 @@ void hv__sky_set(struct hv__sky *s, size_t flight, bool under_way, double now_s)
     }
 }
 
-/* ---- who shares with whom ---- */
+/* ---- flights that share links ---- */
 
-/* is nothing else on the links of a flight? */
+/* true where no other flight uses the links of a flight */
 static bool is_alone(const struct hv__sky *s, const struct hv__flight *f)
 {
     size_t own = f->under_way;
@@ -190,7 +190,7 @@ static void find_flights(struct hv__sky *s, const struct hv_link_hop *around)
 
 /* ---- rates ---- */
 
-/* what a link leaves to each flow that is not fixed; its sum is above 0 */
+/* the rate that a link leaves to each flow that is not fixed; its sum is above 0 */
 static inline double limit(const struct hv__on_link *l)
 {
     double rest = 1 - l->used;
@@ -257,7 +257,7 @@ void hv__sky_balance(struct hv__sky *s, size_t around, double now_s)
     for (size_t n_fixed = 0; n_fixed < s->n_found;) {
         double rate = common_rate(s, n_fixed);
         size_t before = n_fixed;
-        for (size_t i = before; i < s->n_found; i++) { /* first all that stop, then what they use */
+        for (size_t i = before; i < s->n_found; i++) { /* flights at the limit, then links */
             struct hv__flight *f = &s->flights[s->found[i]];
             if (is_stopped(s, f, rate * TOGETHER)) {
                 set_rate(f, rate / f->hop->flow_bytes, now_s);
@@ -272,7 +272,7 @@ void hv__sky_balance(struct hv__sky *s, size_t around, double now_s)
             }
         }
         if (n_fixed == before) {
-            break; /* cannot be: the lowest limit stops somebody */
+            break; /* unreachable: the lowest limit fixes at least one flight */
         }
     }
 }

@@ -17,7 +17,7 @@ static bool is_backward(const struct hv_op *op)
     return op->kind == HV_OP_B || op->kind == HV_OP_BW;
 }
 
-/* numbers the nodes: an overlapped pair is one */
+/* numbers the nodes: an overlapped pair is one node */
 static void number_nodes(struct hv_arena *a, struct hv_pipe *g)
 {
     const struct hv_schedule *s = &g->s;
@@ -72,7 +72,7 @@ static void stage_csr(const struct hv_schedule *s, const int32_t *by, int32_t **
     }
 }
 
-/* what one op waits for on other stages, by the rules of the header */
+/* the dependencies of one op on other stages, by the rules of the header */
 struct needs {
     const int32_t *list, *end; /* stage edges, and the stage at their other end */
     const int32_t *node;       /* node of that stage's op by slot */
@@ -119,7 +119,7 @@ static enum hv_status add_edges(struct hv__compiler *c, int32_t rank, int32_t n,
     return HV_OK;
 }
 
-/* has every stage one neighbour at most on each side, and every node one op? */
+/* true where every stage has at most one neighbour on each side, and every node one op */
 static bool is_chain(const struct hv__compiler *c)
 {
     bool chain = c->s->n_groups == 0;
@@ -191,8 +191,8 @@ static void fill_slots(struct hv__compiler *c, int32_t r)
     }
 }
 
-/* checks the order and fills the tables, rank by rank as long as ops are nodes: a rank's ops stay
- * near while both read them, and reading is what takes long */
+/* checks the order and fills the tables, rank by rank while ops are nodes: the ops of a rank stay
+ * in the cache for both steps, and memory access dominates the time */
 static enum hv_status check_and_fill(struct hv_arena *a, struct hv__compiler *c)
 {
     const struct hv_schedule *s = c->s;

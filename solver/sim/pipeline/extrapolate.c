@@ -34,8 +34,8 @@ static enum hv_status makespan_of(struct hv_schedule_input in, const struct hv_p
     return st;
 }
 
-/* does the makespan grow by the period from m on, three times in a row? Steps of multiples of p and
- * of the period suit schedules that want micro-batches in groups */
+/* true where the makespan grows by the period from m on, three times in a row. Steps are multiples
+ * of p and of the period, for schedules that need micro-batches in groups */
 static enum hv_status is_settled(const struct hv_schedule_input *in, const struct hv_pipe_cost *c,
                                  int64_t m, int64_t step, struct hv_extrapolated *x,
                                  struct hv_err *err)
@@ -51,7 +51,7 @@ static enum hv_status is_settled(const struct hv_schedule_input *in, const struc
     return st;
 }
 
-/* what p more micro-batches cost from m on */
+/* the time of p more micro-batches from m on */
 static enum hv_status growth_of(const struct hv_schedule_input *in, const struct hv_pipe_cost *c,
                                 int64_t m, struct hv_steady *out, struct hv_err *err)
 {
@@ -66,7 +66,7 @@ static enum hv_status growth_of(const struct hv_schedule_input *in, const struct
     return st;
 }
 
-/* the proof, where there is one */
+/* time by folding, where the proof holds */
 static bool fold(const struct hv_schedule_input *in, const struct hv_pipe_cost *c, int64_t m,
                  struct hv_extrapolated *out)
 {

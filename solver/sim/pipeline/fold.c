@@ -1,8 +1,8 @@
 /*
  * Folding a long run. Two orders of one schedule are laid out, for m and for m + q·step
  * micro-batches, and compared: on every rank the longer one must be the shorter one with q equal
- * stretches put in ("windows", each for `step` micro-batches more), between what is called its head
- * and its tail. In the timed longer one, all windows must lie behind each other at one distance P.
+ * stretches inserted ("windows", each for `step` micro-batches more) between its head and its tail.
+ * In the timed longer one, all windows must lie behind each other at one distance P.
  *
  * Then K windows more change nothing but that the tail lies K·P later. Proof: starts are the only
  * solution of "latest of what an op waits for". Keep the head, lay windows at distance P, move the
@@ -14,8 +14,8 @@
  *     lies in windows the equation is one of those that held before, moved by whole distances. This
  *     holds for an op's waits together if they spread over less than q windows (checked), as then
  *     none reaches into head and tail at once.
- * That further windows look like those compared is what generators do by rule; tests lay out the
- * whole beside it for every schedule. Means without proof are steady.c's.
+ * Generators place further windows by the same rule as those compared; tests compare the result
+ * with the full run for every schedule. Estimates without proof are in steady.c.
  */
 #include "solver/sim/pipeline/fold.h"
 #include "solver/base/whole.h"
@@ -41,7 +41,7 @@ struct folding {
     double period_s;
 };
 
-/* micro-batches after which every grouping begins anew */
+/* number of micro-batches after which every grouping starts again */
 static int64_t group_of(const struct hv_schedule_input *in)
 {
     int64_t group = in->ranks;
@@ -68,7 +68,8 @@ int64_t hv_fold_least(const struct hv_schedule_input *in, int64_t micro_batches)
 /* ---- windows
  * ---------------------------------------------------------------------------------------------- */
 
-/* where the longer order of a rank differs from the shorter one, and whether windows explain it */
+/* finds where the longer order of a rank differs from the shorter one; true where the difference is
+ * a number of windows */
 static bool find_windows(struct folding *f, const struct hv_pipe *small, int32_t r)
 {
     const struct hv_pipe *g = f->g;
@@ -90,7 +91,8 @@ static bool find_windows(struct folding *f, const struct hv_pipe *small, int32_t
     return ok;
 }
 
-/* do the windows hold as many backwards as forwards, and nothing that this file does not know? */
+/* true where the windows hold as many backwards as forwards, and only ops that this file supports
+ */
 static bool is_balanced(const struct folding *f, int32_t r)
 {
     size_t n[HV_OP_KIND_N] = {0};
@@ -102,7 +104,7 @@ static bool is_balanced(const struct folding *f, int32_t r)
            n[HV_OP_R] == 0;
 }
 
-/* do the windows lie behind each other at one distance? */
+/* true where the windows follow each other at one distance */
 static bool is_steady(struct folding *f, int32_t r)
 {
     const double *start = f->run->node_start_s;
@@ -131,8 +133,8 @@ static int32_t rank_of(const struct hv_pipe *g, int32_t n)
     return hv_schedule_rank_of(&g->s, hv_pipe_first_op(g, n));
 }
 
-/* how many windows before its own the k-th wait of node i of a window lies; false = out of reach of
- * all that were laid out */
+/* number of windows between node i of a window and its k-th dependency; false = the dependency is
+ * outside of all windows laid out */
 static bool reach_of(const struct folding *f, int32_t r, int32_t i, int32_t k, int32_t *out)
 {
     for (int32_t j = WINDOWS - 1; j >= 0; j -= WINDOWS - 1) {
@@ -146,7 +148,7 @@ static bool reach_of(const struct folding *f, int32_t r, int32_t i, int32_t k, i
     return false;
 }
 
-/* do the waits of every op of a window spread over less than WINDOWS windows? */
+/* true where the dependencies of every op of a window span less than WINDOWS windows */
 static bool windows_are_closed(const struct folding *f, int32_t r)
 {
     for (int32_t i = 0; i < f->len[r]; i++) {
@@ -172,7 +174,7 @@ static bool windows_are_closed(const struct folding *f, int32_t r)
     return true;
 }
 
-/* does nothing in the head wait for the tail, and nothing in the tail for the head? */
+/* true where nothing in the head waits for the tail, and nothing in the tail for the head */
 static bool ends_are_apart(const struct folding *f, int32_t r)
 {
     for (int32_t n = f->g->rank_node_at[r]; n < f->g->rank_node_at[r + 1]; n++) {
@@ -189,7 +191,7 @@ static bool ends_are_apart(const struct folding *f, int32_t r)
 
 static const char not_repeating[] = "the middle of its order does not repeat";
 
-/* what is not as it must be, NULL = all is */
+/* the condition that does not hold, as text; NULL = all conditions hold */
 static const char *find_fault(struct folding *f, const struct hv_pipe *small)
 {
     f->period_s = -1;
@@ -214,7 +216,7 @@ static const char *find_fault(struct folding *f, const struct hv_pipe *small)
 /* ---- the whole
  * -------------------------------------------------------------------------------------------- */
 
-/* puts `times` windows into the middle of those that there are */
+/* inserts `times` windows in the middle of the existing ones */
 static void stretch(const struct folding *f, double times, struct hv_fold *out)
 {
     struct hv_pipe_run *run = &out->run;
@@ -257,7 +259,7 @@ static enum hv_status lay_out(struct hv_arena *a, struct hv_schedule_input in, i
     return st == HV_OK ? hv_pipe_compile(a, s, g, err) : st;
 }
 
-/* tries one size; *why = what is in the way, NULL when it is done */
+/* tries one size; *why = the condition that does not hold, NULL when the fold succeeds */
 static enum hv_status try_fold(struct hv_arena *a, const struct hv_schedule_input *in,
                                struct folding *f, int64_t m0, int64_t m, struct hv_fold *out,
                                const char **why, struct hv_err *err)

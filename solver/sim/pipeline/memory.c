@@ -1,6 +1,6 @@
 /*
  * Bytes over time of a priced pipeline: peaks and traces. A rank runs one op at a time, so its
- * memory follows from its order; times only say when.
+ * memory follows from its order; the run adds the times.
  */
 #include "solver/sim/pipeline/pipeline.h"
 
@@ -39,7 +39,7 @@ static double value(const struct hv_pipe *g, const struct hv_pipe_memory *mem, c
     return x;
 }
 
-/* what a node adds at its start, holds besides, and adds at its end */
+/* the bytes that a node adds at its start, holds while it runs, and adds at its end */
 struct delta {
     double start, transient, end;
 };
@@ -56,8 +56,8 @@ static struct delta node_delta(const struct hv_pipe *g, const struct hv_pipe_mem
     return d;
 }
 
-/* with a stash: what rank r holds of its own beyond its share, as bytes of its forwards. Only where
- * a rank has one stage and whole micro-batches */
+/* with a stash: bytes of rank r's own activations beyond its share, by the bytes of its forwards.
+ * Only where a rank has one stage and whole micro-batches */
 static double lent_bytes(const struct hv_pipe *g, const struct hv_pipe_memory *mem, int32_t r,
                          int32_t held)
 {
@@ -72,7 +72,7 @@ static int32_t held_by(const struct hv_pipe *g, int32_t n, bool at_start)
     return at_start ? k == HV_OP_F : -(k == HV_OP_BW || k == HV_OP_W);
 }
 
-/* adds to each rank that keeps activations for another the most that those are */
+/* adds to each rank the most bytes of the activations that it keeps for another rank */
 static void add_kept_for_others(const struct hv_pipe *g, const struct hv_pipe_memory *mem,
                                 struct hv_pipe_peak *out)
 {

@@ -98,8 +98,8 @@ static void summarise(const struct hv_pipe *g, double busy, struct hv_pipe_run *
     run->span_bubble_frac = span > 0 ? 1 - busy / (p * span) : 0;
 }
 
-/* so many nodes ahead of where a rank stops, its next turn's nodes are asked for: ranks take turns,
- * more of them than the machine follows by itself */
+/* prefetch distance in nodes, ahead of the node at which a rank stops: ranks take turns, and there
+ * are more of them than the hardware prefetcher tracks */
 enum { AHEAD = 16 };
 
 /* the usual case: a chain, one table of stage times. Same sums in the same order */
@@ -229,7 +229,8 @@ void hv_pipe_idle(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 /* ---- critical path and slack
  * ------------------------------------------------------------------------ */
 
-/* what node n waited for last: prefers its own rank, then the first edge. Returns the node or -1.
+/* the last dependency of node n to end: prefers its own rank, then the first edge. Returns the node
+ * or -1.
  */
 static int32_t bound_by(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                         const struct hv_pipe_run *run, int32_t n, struct hv_pipe_link *link)
@@ -276,7 +277,7 @@ void hv_pipe_critical(struct hv_arena *a, const struct hv_pipe *g, const struct 
     *out_n = len;
 }
 
-/* lets what node n waits for end no later than n can bear; out_s: latest ends */
+/* limits the latest ends of the dependencies of node n to n's latest start; out_s: latest ends */
 static void let_before(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                        const struct hv_pipe_run *run, int32_t n, double *out_s)
 {

@@ -9,7 +9,7 @@
  *   F(s,i,q) waits for F of the stages before s, and for F(s,i,q−1) where there are token slices;
  *   B(s,i,q) waits for B of the stages after s, for F (or R) of (s,i,q), and for B(s,i,q+1);
  *   R waits for F (with hv_schedule.recompute_waits also for what its B waits for); W waits for B;
- * BW is a B whose successors are served when the whole of it is done; a rank runs its ops one after
+ * BW is a B whose successors wait until all of it has ended; a rank runs its ops one after
  * the other in the order given; a hop is charged on edges that cross ranks and blocks nothing else.
  */
 #ifndef HV_SOLVER_SIM_PIPELINE_PIPELINE_H
@@ -21,7 +21,7 @@
 
 /** Data edge into a node. */
 struct hv_pipe_edge {
-    int32_t node; /**< who must have ended */
+    int32_t node; /**< the node that must have ended */
     int32_t hop;  /**< index into hv_pipe_cost.hop_s, or -1 when both are on one rank */
 };
 
@@ -53,7 +53,7 @@ struct hv_pipe {
     const struct hv_pipe_edge *edges; /**< NULL with dep */
 };
 
-/** Is node n the first of its rank? Else node n − 1 comes before it. */
+/** True where node n is the first of its rank. Else node n − 1 comes before it. */
 static inline bool hv_pipe_is_first(const struct hv_pipe *g, int32_t n)
 {
     return g->first_bits[n / 8] >> (n % 8) & 1;
@@ -192,7 +192,7 @@ static inline size_t hv_pipe_first_op(const struct hv_pipe *g, int32_t node)
     return g->first_op ? (size_t)g->first_op[node] : (size_t)node;
 }
 
-/** The longest way among the edges that node n really waited for, 0 = none. O(its edges). */
+/** The longest hop among the edges that delayed node n, 0 = none. O(its edges). */
 double hv_pipe_waited_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                         const struct hv_pipe_run *run, int32_t n);
 
@@ -213,8 +213,9 @@ struct hv_pipe_memory {
 };
 /**
  * Usual deltas: +activation at F, −(activation − kept for W) at the end of B, −kept at the end of
- * W, −activation at the end of BW. With recompute, `activation` is what F keeps and `full` what R
- * brings back on top (freed with the backward); full_bytes NULL = no recompute. Fills both tables.
+ * W, −activation at the end of BW. With recompute, `activation` counts the bytes that F keeps and
+ * `full` those that R adds (freed with the backward); full_bytes NULL = no recompute. Fills both
+ * tables.
  */
 void hv_pipe_memory_simple(const struct hv_schedule *s, const double *activation_bytes,
                            const double *kept_for_w_bytes, const double *full_bytes,
@@ -224,7 +225,7 @@ void hv_pipe_memory_simple(const struct hv_schedule *s, const double *activation
 struct hv_pipe_peak {
     double peak_bytes;
     double peak_at_s; /**< start of the first op during which the peak is reached */
-    double end_bytes; /**< what is left after the last op, without base */
+    double end_bytes; /**< bytes after the last op, without base */
 };
 /** One step of a memory trace: from at_s on, the rank holds `bytes`. */
 struct hv_memory_step {
@@ -234,9 +235,9 @@ struct hv_memory_step {
 void hv_pipe_peaks(const struct hv_pipe *g, const struct hv_pipe_run *run,
                    const struct hv_pipe_memory *mem, struct hv_pipe_peak *out);
 /**
- * The trace of one rank (without what it keeps for another, see hv_schedule.stash): at most 2 × its
- * ops + 1 steps into out (NULL = only count). Returns how many. Steps are in time order; several at
- * one time are joined to the last.
+ * The trace of one rank (without activations kept for another, see hv_schedule.stash): at most 2 ×
+ * its ops + 1 steps into out (NULL = only count). Returns how many. Steps are in time order;
+ * several at one time are joined to the last.
  */
 size_t hv_pipe_trace(const struct hv_pipe *g, const struct hv_pipe_run *run,
                      const struct hv_pipe_memory *mem, int32_t rank, struct hv_memory_step *out);
@@ -259,8 +260,8 @@ struct hv_pipe_link {
 void hv_pipe_critical(struct hv_arena *a, const struct hv_pipe *g, const struct hv_pipe_cost *c,
                       const struct hv_pipe_run *run, const struct hv_pipe_link **out,
                       size_t *out_n);
-/** How much later each node could end without a later makespan, into out[n_nodes]. O(nodes +
- * edges). */
+/** Slack of each node, by which it could end later without a later makespan, into out[n_nodes].
+ * O(nodes + edges). */
 void hv_pipe_slack(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                    const struct hv_pipe_run *run, double *out_s);
 

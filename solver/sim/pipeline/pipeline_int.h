@@ -1,4 +1,4 @@
-/** Declarations shared by the files about priced pipelines. Not for other rooms. */
+/** Declarations shared by the files about priced pipelines. Not for other folders. */
 #ifndef HV_SOLVER_SIM_PIPELINE_PIPELINE_INT_H
 #define HV_SOLVER_SIM_PIPELINE_PIPELINE_INT_H
 

@@ -1,5 +1,6 @@
 /*
- * Translates a compiled pipeline into tasks for the event-driven engine, and its answer back.
+ * Translates a compiled pipeline into tasks for the event-driven engine, and the result back into a
+ * run.
  */
 #include "solver/sim/pipeline/play.h"
 
@@ -70,7 +71,8 @@ static void add_dep(struct translation *t, int32_t node, int32_t other, double l
     }
 }
 
-/* what an op waits for on its own rank: implied by the order as long as nobody jumps */
+/* the dependencies of an op on its own rank: implied by the order unless ops may run before their
+ * turn */
 static void add_own_deps(struct translation *t, int32_t node, const struct hv_op *op, size_t *n)
 {
     const struct hv_schedule *s = &t->g->s;

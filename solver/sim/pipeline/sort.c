@@ -8,7 +8,7 @@
 #include "solver/base/str.h"
 #include <stdlib.h>
 
-/* backwards look the other way */
+/* a backward depends on the stages behind its own */
 static struct hv__link link_of(const struct hv__compiler *c, const struct hv_op *op)
 {
     size_t row = (size_t)op->pipe + (op->kind == HV_OP_F ? 0 : (size_t)c->s->n_pipes);
@@ -46,7 +46,7 @@ static inline int32_t chain_dep(const struct hv__compiler *c, int32_t rank, int3
     return other < 0 ? NOT_THERE : x.rank == rank && other < n ? -1 : other;
 }
 
-/* the deps of all nodes, those included that sorting did not reach; tells what is not there */
+/* the deps of all nodes, including those that sorting did not reach; reports missing ops */
 static enum hv_status fill_deps(struct hv__compiler *c)
 {
     for (int32_t r = 0; r < c->s->n_ranks; r++) {
@@ -99,8 +99,8 @@ static enum hv_status deadlock(const struct hv_pipe *g, const int32_t *head, str
     return HV_ENO;
 }
 
-/* what sorting keeps per rank. A node has run when its rank's head is beyond it, so that nothing is
- * kept per node */
+/* state of the sort, per rank. A node has run when its rank's head is beyond it, so no state per
+ * node is needed */
 struct sorter {
     const struct hv_pipe *g;
     const struct hv__compiler *c;
@@ -113,7 +113,7 @@ struct sorter {
     int32_t n_stack, n_run;
 };
 
-/* lets the ranks go on that wait for node n of rank r */
+/* resumes the ranks that wait for node n of rank r */
 static void wake(struct sorter *t, int32_t r, int32_t n)
 {
     int32_t *link = &t->waiter[r];
@@ -146,7 +146,7 @@ static void wait_for(struct sorter *t, int32_t r, int32_t node, int32_t its)
     t->waiter[its] = r;
 }
 
-/* runs one rank as far as it gets */
+/* runs one rank until it is blocked or complete */
 static void run_rank(struct sorter *t, int32_t r)
 {
     const struct hv_pipe *g = t->g;
@@ -170,18 +170,18 @@ static void run_rank(struct sorter *t, int32_t r)
     note_stretch(t, r, from);
 }
 
-/* where chain_dep will look for what an op waits for */
+/* the address that chain_dep will read for the dependency of an op */
 static const int32_t *entry_of(const struct hv__compiler *c, const struct hv_op *op)
 {
     int32_t stage = link_of(c, op).stage;
     return (op->kind == HV_OP_F ? c->fwd : c->bwd) + hv__slot(c->s, stage < 0 ? 0 : stage, op);
 }
 
-/* so far ahead of where a rank stops, what its next turn reads is asked for: more ranks take turns
- * than the machine follows by itself */
+/* prefetch distance ahead of the node at which a rank stops: there are more ranks than the hardware
+ * prefetcher tracks */
 enum { AHEAD_OPS = 16, AHEAD_ENTRIES = 6 };
 
-/* as run_rank for a chain, whose deps it finds on the way */
+/* as run_rank for a chain, whose deps are found during the run */
 static void run_chain(struct sorter *t, int32_t r)
 {
     const struct hv_pipe *g = t->g;
@@ -227,7 +227,7 @@ enum hv_status hv__sort_nodes(struct hv_arena *a, struct hv__compiler *c)
 {
     struct hv_pipe *g = c->g;
     size_t p = (size_t)g->s.n_ranks;
-    struct hv_arena scratch = {0}; /* room for the worst case; what is not touched costs nothing */
+    struct hv_arena scratch = {0}; /* room for the worst case; untouched pages cost nothing */
     struct sorter t = {.g = g,
                        .c = c,
                        .stretches =

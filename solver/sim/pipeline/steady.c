@@ -85,7 +85,7 @@ static int32_t window_from(struct repeat *x, int32_t r, int32_t d, int32_t c)
     return all_f > 0 && runs % all_f == 0 ? (int32_t)(runs / all_f) : 0;
 }
 
-/* tries the middle of the order, then the two thirds before it */
+/* tries from the middle of the order, then from earlier positions */
 static bool find_window(struct repeat *x, int32_t r, int32_t d)
 {
     int32_t from = x->g->rank_node_at[r], n = x->g->rank_node_at[r + 1] - from;
@@ -113,8 +113,8 @@ static bool find_windows(struct repeat *x)
     return false;
 }
 
-/* where in the windows the op of `other` stands, or one a number of periods away; *periods: how
- * many earlier than its window. -1 = nowhere */
+/* position in the windows of the op of `other`, or of the equal op some periods away; *periods: how
+ * many periods it is before its window. -1 = not found */
 static int32_t class_of(const struct repeat *x, int32_t other, int32_t *periods)
 {
     const struct hv_pipe *g = x->g;
@@ -158,7 +158,7 @@ static size_t window_edges(const struct repeat *x, struct hv_cycle_edge *out)
     return n;
 }
 
-/* does rank r work all the period? */
+/* true where rank r is busy during the whole period */
 static bool is_always_busy(const struct repeat *x, int32_t r, double period_s)
 {
     double busy = 0;
@@ -168,8 +168,8 @@ static bool is_always_busy(const struct repeat *x, int32_t r, double period_s)
     return busy >= period_s * (1 - 1e-12);
 }
 
-/* which ranks the circle touches; of several that set the pace, a rank that is always busy is told
- */
+/* the ranks on the critical cycle; where several determine the period, reports a rank that is
+ * always busy */
 static void tell_ranks(const struct repeat *x, const struct hv_cycle_edge *edges,
                        const int32_t *path, size_t n_path, struct hv_steady *out)
 {

@@ -4,7 +4,7 @@
  */
 #include "solver/sim/schedule/check_int.h"
 
-/* what has been seen of one (stage, micro-batch, slice): bits of kinds, direction above them */
+/* the ops seen of one (stage, micro-batch, slice): bits of kinds, direction above them */
 enum { SEEN_PIPE_SHIFT = 8 };
 
 static unsigned bit(enum hv_op_kind k)
@@ -159,8 +159,8 @@ static inline bool is_plain(const struct hv__checker *c, const struct hv_op *op,
     return true;
 }
 
-/* nothing may be missing: a forward has its backward, a B its W. As no op is there twice and none
- * comes without what it follows, counting shows it */
+/* reports missing ops: a forward has its backward, a B its W. No op occurs twice and none without
+ * its predecessor, so counts suffice */
 static enum hv_status check_complete(const struct hv__checker *c)
 {
     const struct hv_schedule *s = c->s;

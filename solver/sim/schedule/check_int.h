@@ -27,7 +27,7 @@ enum hv_status hv__check_begin(struct hv__checker *c, const struct hv_schedule *
 /** The ops of one rank; ranks in order. Errors: HV_EINPUT naming the operation; HV_ENO where only
  * the sequence is wrong. */
 enum hv_status hv__check_rank(struct hv__checker *c, int32_t r) HV_NODISCARD;
-/** Ends: st, or what is missing where it is HV_OK. */
+/** Ends the checks: returns st, or an error for missing operations where st is HV_OK. */
 enum hv_status hv__check_end(struct hv__checker *c, enum hv_status st) HV_NODISCARD;
 
 #endif

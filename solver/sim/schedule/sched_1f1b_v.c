@@ -30,8 +30,8 @@ static int32_t *where(const struct grid *g, int32_t r, int32_t nth, int pass)
     return &g->where[((size_t)r * (size_t)(g->m + 2) + (size_t)nth) * N_PASS + (size_t)pass];
 }
 
-/* offsets of one micro-batch: forwards one slot per rank, backwards two, with three slots put in
- * wherever two ops of a rank would meet modulo six */
+/* offsets of one micro-batch: forwards one slot per rank, backwards two, with three slots inserted
+ * wherever two ops of a rank would have the same slot modulo six */
 static void fill_pattern(struct grid *g, int8_t *pattern)
 {
     int32_t now = 2 * g->p + 1 + (g->p % 3 == 0 ? 3 : 0);
@@ -136,7 +136,8 @@ static int32_t input_of(const struct grid *g, int32_t r, int32_t nth, int pass)
     }
 }
 
-/* where the op at slot t may go: behind its inputs, and for forwards without raising the peak */
+/* the earliest slot for the op at slot t: behind its inputs, and for forwards without raising the
+ * peak */
 static int32_t find_room(const struct grid *g, int32_t r, int32_t t, int32_t from, int pass)
 {
     const int8_t *s = row(g, r);

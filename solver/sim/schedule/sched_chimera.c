@@ -73,7 +73,7 @@ static void add_direct(struct chimera *c)
 struct player {
     struct chimera *c;
     int32_t *n_f, *n_b;   /* [pipes × p] passes done of (pipe, stage) */
-    struct hv_op *played; /* [p × width]: F stands for two */
+    struct hv_op *played; /* [p × width]: one F represents two */
     size_t *n, width;
 };
 
@@ -139,7 +139,7 @@ static void play(struct player *y)
     free(old);
 }
 
-/* adds the k-th micro-batch of a pipe, or the half that it stands for */
+/* adds the k-th micro-batch of a pipe, or the corresponding half of one */
 static void add_one(struct chimera *c, const struct hv_op *op, int32_t k)
 {
     c->b->pipe = op->pipe;

@@ -1,6 +1,6 @@
 /*
  * DynaPipe (EuroSys'24, section 5): cyclic scheduling of micro-batches of unequal length. In every
- * cycle a rank runs what it had at its beginning, one op per pass, backwards and forwards in turn
+ * cycle a rank runs the ops ready at its beginning, one op per pass, backwards and forwards in turn
  * and lower micro-batches first; results can be used from the next cycle on. Neighbouring stages on
  * one rank count as one. The order is that of
  * the wait-free variant: nothing waits for the end of a cycle. O(cycles · stages · chunks).

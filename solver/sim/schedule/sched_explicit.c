@@ -1,6 +1,6 @@
 /*
- * The schedule `explicit`: an order written as tokens. Reads it and finds out sizes and placement;
- * what the order must satisfy besides is checked by hv_pipe_compile.
+ * The schedule `explicit`: an order written as tokens. Reads it and derives sizes and placement;
+ * hv_pipe_compile checks the other conditions.
  */
 #include "solver/sim/schedule/schedule_int.h"
 

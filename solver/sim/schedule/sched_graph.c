@@ -1,6 +1,7 @@
 /*
  * Schedules for stages that form a graph instead of a chain (towers that meet, branches): GraphPipe
- * and DistMM. What counts is not the number of stages but how far a stage is from the last one.
+ * and DistMM. The order depends on the distance of a stage from the last one, not on the number of
+ * stages.
  */
 #include "solver/sim/schedule/schedule_int.h"
 
@@ -67,7 +68,7 @@ static enum hv_status generate(const struct hv_schedule_input *in, struct hv_sch
 }
 
 /* GraphPipe (ASPLOS'25): 1F1B with as many forwards ahead as the longest way to the end has stages,
- * where a chain through all of them would ask for one per stage */
+ * where a chain through all of them would need one per stage */
 enum hv_status hv__gen_graphpipe(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                                  struct hv_err *err)
 {

@@ -40,7 +40,7 @@ static bool can_backward(const struct wave *w, int32_t s, int32_t t)
                                : x->n_f > x->n_b && x->f_end[x->n_b] <= t;
 }
 
-/* what rank r runs at slot t; false = nothing */
+/* the op that rank r runs at slot t; false = none */
 static bool pick(const struct wave *w, int32_t r, int32_t t, struct hv_op *out)
 {
     bool found = false;

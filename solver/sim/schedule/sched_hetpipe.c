@@ -25,7 +25,7 @@ struct play {
     struct rank *ranks;
     double *comes[2];       /* [p × m] when a pass reaches a rank; infinity before that is known */
     unsigned char *is_back; /* [p × 2m] what each rank runs, in order */
-    struct hv__heap wakes;  /* (time, rank): something has come, or the rank is free again */
+    struct hv__heap wakes;  /* (time, rank): an input has arrived, or the rank is free again */
 };
 
 static double *comes_at(const struct play *x, int way, int32_t rank, int32_t mb)
@@ -122,7 +122,7 @@ enum hv_status hv__gen_hetpipe(const struct hv_schedule_input *in, struct hv_sch
     x.comes[FORWARD] = hv_xcalloc(2 * cells, sizeof *x.comes[FORWARD]);
     x.comes[BACKWARD] = x.comes[FORWARD] + cells;
     x.is_back = hv_xcalloc(2 * cells, sizeof *x.is_back);
-    /* under way to a rank, either way: what is in flight; and its own end */
+    /* events: passes on the way to a rank in both directions, and the end of its own pass */
     x.wakes.items = hv_xcalloc((size_t)p * (2 * (size_t)n_m + 2) + 1, sizeof *x.wakes.items);
     for (int32_t r = 0; r < p; r++) {
         double keep = hv__limit(in, r, fmin(n_m, p - r));

@@ -47,13 +47,13 @@ static void add_next(struct hv_schedule_builder *b, const struct interleave *x, 
     walk_next(x, w);
 }
 
-/* does a group of n leave a last one that is none or large enough? */
+/* true where groups of n leave no remainder, or a last group that is large enough */
 static bool suits(int32_t n, int32_t m, int32_t p)
 {
     return n >= min32(p, m) && n <= m && (m % n == 0 || m % n >= p);
 }
 
-/* the group size nearest to the one asked for that suits; m always does */
+/* the valid group size nearest to the requested one; m is always valid */
 static int32_t nearest_group(int64_t asked, int32_t m, int32_t p)
 {
     for (int32_t d = 1; d < m; d++) {
@@ -73,7 +73,7 @@ static enum hv_status pick_group(const struct hv_schedule_input *in, int32_t *ou
 {
     int32_t p = in->ranks, m = in->micro_batches;
     int64_t asked = hv__option(in, "group");
-    if (asked == 0 && in->chunks == 1) { /* one chunk: nothing to take turns with */
+    if (asked == 0 && in->chunks == 1) { /* one chunk: no interleaving */
         *out = m;
         return HV_OK;
     }

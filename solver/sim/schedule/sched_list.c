@@ -3,9 +3,9 @@
  * 45, 1966) of forwards, input gradients and weight gradients by their real times, on one chunk per
  * rank or on chunks that run over the ranks and back. The rank that can begin first takes, of what
  * is ready, a backward, else a forward that its memory allows, else a weight gradient. A forward of
- * the first chunk asks for room for all chunks of its rank, so nothing that has begun is ever
- * stuck. Twice, with ties for the older micro-batch and for the later stage; the shorter one wins.
- * O(ops · (ranks + chunks)).
+ * the first chunk reserves room for all chunks of its rank, so no micro-batch that has begun is
+ * ever blocked by memory. Two runs: ties go to the older micro-batch, or to the later stage; the
+ * shorter run is used. O(ops · (ranks + chunks)).
  */
 #include "solver/sim/schedule/schedule_int.h"
 #include <math.h>
@@ -13,7 +13,7 @@
 
 enum kind { F, B, W, N_KINDS };
 
-/* what a rank would do next, and from when on */
+/* the next op of a rank, and its earliest start */
 struct next {
     double at;
     int32_t stage; /* -1: nothing is ready or will be by itself */
@@ -53,7 +53,7 @@ static double *end_of(const struct list *l, enum kind k, int32_t stage, int32_t 
     return &l->end[k][(size_t)stage * (size_t)l->m + (size_t)mb];
 }
 
-/* what comes over from stage `from` to stage `to`; infinity while it is not there */
+/* arrival at stage `to` of the result of stage `from`; infinity while it is not known */
 static double arrival(const struct list *l, enum kind k, int32_t from, int32_t to, int32_t mb)
 {
     if (mb >= l->done[k][from]) {
@@ -64,7 +64,7 @@ static double arrival(const struct list *l, enum kind k, int32_t from, int32_t t
     return *end_of(l, k, from, mb) + hop;
 }
 
-/* when the next op of a kind on a stage could begin, the rank being free */
+/* earliest start of the next op of a kind on a stage where the rank is free */
 static double ready(const struct list *l, enum kind k, int32_t s)
 {
     int32_t mb = l->done[k][s];
@@ -86,7 +86,7 @@ static double ready(const struct list *l, enum kind k, int32_t s)
     return mb < l->done[B][s] ? *end_of(l, B, s, mb) : HUGE_VAL;
 }
 
-/* is (k, s) to be taken before `than`, both ready? */
+/* true where (k, s) is preferred to `than`, both ready */
 static bool goes_first(const struct list *l, enum kind k, int32_t s, const struct next *than)
 {
     if (than->stage < 0 || k != than->kind) {
@@ -124,7 +124,7 @@ static void look(struct list *l, int32_t r)
     }
 }
 
-/* does what the rank would do next, and looks again at whom that concerns */
+/* runs the next op of the rank, and updates the ranks that depend on it */
 static void take(struct list *l, int32_t r)
 {
     static const enum hv_op_kind word[] = {HV_OP_F, HV_OP_B, HV_OP_W};

@@ -67,7 +67,7 @@ static size_t sort_cells(struct grid *g)
     return n;
 }
 
-/* enters every op into its slot; two in one slot would be a fault of the pattern */
+/* enters every op into its slot; two ops in one slot would be an error of the pattern */
 static void fill_slots(struct grid *g)
 {
     memset(g->slots, FREE, (size_t)g->p * (size_t)g->n_slots);
@@ -151,7 +151,7 @@ static int32_t later(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
-/* the latest among what op c waits for on other ranks and on its own; −1 = nothing. `table` = slots
+/* the latest dependency of op c on other ranks and on its own; −1 = none. `table` = slots
  * or ends */
 static int32_t latest_input(const struct grid *g, int32_t *table, const struct cell *c)
 {

@@ -10,7 +10,7 @@
 
 enum { PERIOD = HV__V_PERIOD, N_PASS = HV__V_PASSES, FREE = HV__V_FREE, N_STEPS = 5 };
 enum { F0 = HV__V_F0, F1 = HV__V_F1, B1 = HV__V_B1, B0 = HV__V_B0, W1 = HV__V_W1, W0 = HV__V_W0 };
-/* what decides (the option): times where every stage has its own, equal slots, or times */
+/* the durations that decide (the option): times where stages differ, equal slots, or times */
 enum { AUTO, SLOTS };
 
 struct search {
@@ -142,8 +142,8 @@ static void delay_w(struct hv__v_slots *b, int32_t limit)
     b->len = end;
 }
 
-/* takes the last backwards of rank r out of the table, and the W's behind them; fills n[] and says
- * where the last F1 was */
+/* removes the last backwards of rank r from the table, and the W's behind them; fills n[] and
+ * returns the slot of the last F1 */
 static int32_t lift_tail(struct hv__v_slots *b, int32_t r, int32_t peak, int32_t n[N_PASS])
 {
     int8_t *own = hv__v_row(b, r);
@@ -220,13 +220,13 @@ static bool lay_cooldown(struct hv__v_slots *b)
     return hv__v_squeeze(b);
 }
 
-/* what became of a block */
+/* the result of a block */
 struct outcome {
     bool made;
     int32_t peak; /* of the finished order, or of the block where it could not be used */
 };
 
-/* does every rank keep to the limit given for it? */
+/* true where every rank is within its limit */
 static bool keeps_limits(const struct search *s)
 {
     bool keeps = true;

@@ -20,7 +20,7 @@ static int pick(const struct queues *q)
     return k;
 }
 
-/* what follows from the work `k` that rank r has just done */
+/* adds the work that becomes possible after the work `k` of rank r */
 static void follow(struct queues *q, int32_t r, int32_t p, int k)
 {
     switch (k) {

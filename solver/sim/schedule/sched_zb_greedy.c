@@ -1,14 +1,14 @@
 /*
  * Zero-bubble heuristics that decide by cost under a memory limit: ZB-1p, ZB-1.5p, ZB-2p (Zero
  * Bubble Pipeline Parallelism, ICLR'24, section 3.1). Eight variants are tried, the one with the
- * shortest longest span of a rank wins, the first of equals; one that cannot win is left where that
- * shows. O(8·p·m) at most; one variant where its slowest rank never waits.
+ * shortest longest span of a rank wins, the first of equals; a variant stops as soon as it cannot
+ * win. O(8·p·m) at most; one variant where its slowest rank never waits.
  */
 #include "solver/sim/schedule/schedule_int.h"
 #include <math.h>
 #include <string.h>
 
-/* a span is shorter only beyond what the order of additions changes */
+/* relative tolerance: differences from the order of additions do not make a span shorter */
 #define SHORTER (1 - 1e-12)
 
 /* memory of one stage in halves of an activation: F takes two, B and W give one back each */
@@ -135,7 +135,7 @@ static void warm_up(struct greedy *g, int32_t *work)
     }
 }
 
-/* should rank j leave its next forward for later, so that its next backward is not held up? */
+/* true where rank j should delay its next forward so that its next backward is not delayed */
 static bool waits_with_forward(const struct greedy *g, int32_t j)
 {
     const struct stage *s = &g->stages[j], *next = s + 1;

@@ -52,7 +52,7 @@ static double cost_of(const struct greedy *g, int pass, int32_t j)
     return pass < 2 ? c.f_s : pass < 4 ? c.b_s : c.w_s;
 }
 
-/* end of what the next op of a pass waits for on another rank, NULL when there is none */
+/* end of the input of the next op of a pass on another rank, NULL where there is none */
 static const double *upstream(const struct greedy *g, int pass, int32_t j)
 {
     int32_t from = pass >= 4 ? -1 : pass % 2 == 1 ? j + 1 : j - 1;
@@ -62,7 +62,7 @@ static const double *upstream(const struct greedy *g, int pass, int32_t j)
     return end_of(g, pass, from, g->stages[j].n[pass]);
 }
 
-/* what the next op of a pass waits for travels this long */
+/* hop time of the input of the next op of a pass */
 static double hop_of(const struct greedy *g, int pass, int32_t j)
 {
     int32_t s = stage_of(g, pass, j);
@@ -113,7 +113,7 @@ static void put_w(struct greedy *g, int32_t j)
     put(g, pass_of(2, g->pending[(size_t)j * 2 * (size_t)g->m + (size_t)s->w_head++]), j);
 }
 
-/* bubble that rank j may make without making things worse */
+/* bubble that rank j may make without increasing the largest bubble */
 static double budget(const struct greedy *g, int32_t j)
 {
     double most = 0;
@@ -133,7 +133,7 @@ static void put_filled(struct greedy *g, int pass, int32_t j, bool fill)
            *up + hop_of(g, pass, j) >= s->free_at + cost_of(g, 4, j)) {
         put_w(g, j);
     }
-    /* without anybody to wait for, the reference looks at the very last W: −1 until it is placed */
+    /* without an input, the reference reads the very last W: −1 until it is placed */
     double at = (up ? *up : *end_of(g, 5, g->p - 1, g->m - 1)) + hop_of(g, pass, j);
     if (has_w(s) && at - s->free_at > budget(g, j) && fill) {
         put_w(g, j);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* more room; what began in the arena goes on on the heap */
+/* grows the list of ops; a list that began in the arena moves to the heap */
 static void grow(struct hv_schedule_builder *b)
 {
     if (b->reserved && b->ops.items == b->reserved) {
@@ -370,8 +370,8 @@ static enum hv_status finish(struct hv_arena *a, const struct hv_schedule_input 
     return copy_graph(a, in->graph, b->n_stages, &out->graph, err);
 }
 
-/* most micro-batches a rank holds, in the way its schedule counts: a scheduler that places B and W
- * by itself takes back half an activation with each */
+/* most micro-batches a rank holds, by the count of its schedule: a scheduler that places B and W
+ * separately frees half an activation with each */
 static double most_held(const struct hv_schedule_input *in, const struct hv_schedule *s, int32_t r,
                         int32_t counted)
 {
@@ -481,7 +481,7 @@ void hv_schedule_peak_inflight(const struct hv_schedule *s, int32_t *out_per_ran
         int32_t now = 0, most = 0;
         for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; i++) {
             enum hv_op_kind k = (enum hv_op_kind)s->ops[i].kind;
-            bool again = s->parts && s->ops[i].slice > 0; /* the rest of what has been counted */
+            bool again = s->parts && s->ops[i].slice > 0; /* a further part of a counted forward */
             now += k == HV_OP_F && !again ? 1 : k == HV_OP_W || k == HV_OP_BW ? -1 : 0;
             most = now > most ? now : most;
         }

@@ -5,7 +5,8 @@
  * generator. A schedule is a pure order; durations matter only where a scheduler decides by them.
  * Definitions and sources: the paper named in each row.
  *
- * Words: p ranks, m micro-batches, v chunks (stages) per rank, stage = global stage in model order.
+ * Symbols: p ranks, m micro-batches, v chunks (stages) per rank, stage = global stage in model
+ * order.
  */
 #ifndef HV_SOLVER_SIM_SCHEDULE_SCHEDULE_H
 #define HV_SOLVER_SIM_SCHEDULE_SCHEDULE_H
@@ -81,7 +82,7 @@ struct hv_schedule {
 /** Limit on the steps of schedulers that play or search an order (about ten seconds). */
 #define HV_SCHEDULE_STEPS_MAX 1e10
 
-/** How an option is written. */
+/** Type of the value of an option. */
 enum hv_schedule_option_type { HV_SCHEDULE_INT, HV_SCHEDULE_CHOICE };
 
 /** One option of a schedule. A choice's value is its index in `choices`. */
@@ -180,8 +181,8 @@ int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in);
  * Errors: HV_EUSAGE for sizes that make no sense and constraints of the schedule that do not hold
  * (with the reason and the nearest size that works where there is one); HV_ENO where memory given
  * to the schedule is too small, or an order that does not look at limits would break one; HV_ELIMIT
- * above the limits; HV_EINPUT for tokens of `explicit`. O(ops) for fixed orders; heuristics say
- * more in their file.
+ * above the limits; HV_EINPUT for tokens of `explicit`. O(ops) for fixed orders; the files of
+ * heuristics state their complexity.
  */
 enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_input *in,
                                 struct hv_schedule *out, struct hv_err *err) HV_NODISCARD;

@@ -1,4 +1,4 @@
-/** Between the generators and schedule.c: the builder they fill. Not for other rooms. */
+/** Between the generators and schedule.c: the builder they fill. Not for other folders. */
 #ifndef HV_SOLVER_SIM_SCHEDULE_SCHEDULE_INT_H
 #define HV_SOLVER_SIM_SCHEDULE_SCHEDULE_INT_H
 

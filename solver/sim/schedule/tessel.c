@@ -53,7 +53,8 @@ static void starts_at(const struct search *s, double period_s, double *start)
     }
 }
 
-/* does a device hold too much at some moment of the repetend, as these starts order it? */
+/* true where a device exceeds the memory limit at some moment of the repetend, in the order of
+ * these starts */
 static bool fits(const struct search *s, const double *start, double period_s)
 {
     const struct hv_tessel *t = s->t;
@@ -149,8 +150,8 @@ static void try_mids(struct search *s)
  * -----------------------------------------------------------------------------------------------
  */
 
-/* gives block k and all after it their mids: none above those of what it waits for, and in the end
- * every number from 0 to n − 1 is there */
+/* chooses the mids of block k and all after it: none above those of its dependencies, and every
+ * number from 0 to n − 1 occurs */
 static void choose(struct search *s, int32_t k, int32_t n)
 {
     const struct hv_tessel *t = s->t;
@@ -172,7 +173,7 @@ static void choose(struct search *s, int32_t k, int32_t n)
         int32_t its = s->mid[t->dep[e]];
         most = its < most ? its : most;
     }
-    bool first = t->dep_at[k] == t->dep_at[k + 1]; /* what waits for nothing runs the newest */
+    bool first = t->dep_at[k] == t->dep_at[k + 1]; /* no dependencies: the newest micro-batch */
     for (int32_t x = most; x >= (first ? most : 0); x--) {
         s->mid[k] = x;
         choose(s, k + 1, n);
@@ -258,9 +259,7 @@ enum hv_status hv_tessel_search(struct hv_arena *a, const struct hv_tessel *t,
     return st;
 }
 
-/* ---- unrolling
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- unrolling ---- */
 
 static int by_start(const void *x, const void *y)
 {

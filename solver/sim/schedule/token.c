@@ -1,6 +1,6 @@
 /*
- * Tokens of operations: "F2.5", "BW0.3", "F1.0.2", "{F1.2|BW0.3}". Only text; what an order means
- * is checked in check.c.
+ * Tokens of operations: "F2.5", "BW0.3", "F1.0.2", "{F1.2|BW0.3}". Text only; check.c checks
+ * whether an order is valid.
  */
 #include "solver/sim/schedule/schedule.h"
 #include <stdio.h>

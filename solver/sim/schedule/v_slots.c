@@ -35,7 +35,7 @@ static int32_t *count(const struct hv__v_slots *b, int32_t rank, int pass)
     return &b->count[(size_t)rank * N_PASS + (size_t)pass];
 }
 
-/* nothing has been seen yet */
+/* marks every op as not seen */
 static void forget(struct hv__v_slots *b)
 {
     memset(b->when, 0xff, (size_t)N_PASS * (size_t)b->p * (size_t)b->m * sizeof *b->when);
@@ -101,7 +101,7 @@ void hv__v_repeat(struct hv__v_slots *b, const int8_t *block)
     }
 }
 
-/* slot of what the mb-th op of a pass needs, −1 = not seen yet; a W only follows its rank's order
+/* slot of the input of the mb-th op of a pass, −1 = not seen yet; a W only follows its rank's order
  */
 static int32_t input_of(const struct hv__v_slots *b, int32_t r, int pass, int32_t mb)
 {
@@ -117,7 +117,7 @@ static bool has_input(int32_t r, int pass)
     return pass < W1 && (pass != F0 || r > 0);
 }
 
-/* moves the op at slot t of rank r into `to` as early as it gets */
+/* moves the op at slot t of rank r to its earliest possible slot from `to` on */
 static bool squeeze_op(struct hv__v_slots *b, int32_t r, int32_t t, int32_t *free_at)
 {
     int pass = hv__v_row(b, r)[t];
@@ -181,7 +181,7 @@ void hv__v_shorten(struct hv__v_slots *b, int32_t m)
     }
 }
 
-/* may the next op of the pass run in slot t? */
+/* true where the next op of the pass may run in slot t */
 static bool is_ready(const struct hv__v_slots *b, int32_t r, int pass, int32_t t)
 {
     int32_t mb = *count(b, r, pass);
@@ -325,7 +325,7 @@ static double duration(const struct hv_schedule_input *in, int32_t r, int pass)
     return pass <= F1 ? c.f_s : pass <= B0 ? c.b_s : c.w_s;
 }
 
-/* what an F or B on rank r waits for on another rank travels this long */
+/* hop time of the input of an F or B on rank r from another rank */
 static double hop_of(const struct hv_schedule_input *in, int32_t r, int pass)
 {
     int32_t s = stage_of(in->ranks, r, pass);

@@ -1,6 +1,6 @@
 /**
  * Table of unit slots for V-shaped schedules with two chunks per rank: the pass of a rank in each
- * slot. Used by the search of v-adaptive. Not for other rooms.
+ * slot. Used by the search of v-adaptive. Not for other folders.
  */
 #ifndef HV_SOLVER_SIM_SCHEDULE_V_SLOTS_H
 #define HV_SOLVER_SIM_SCHEDULE_V_SLOTS_H
@@ -33,7 +33,7 @@ struct hv__v_slots {
 
 /** Room for m micro-batches on p ranks. */
 void hv__v_slots_new(struct hv__v_slots *b, int32_t p, int32_t m);
-/** Gives the memory back. */
+/** Frees the table. */
 void hv__v_slots_free(struct hv__v_slots *b);
 /** Slots of one rank. */
 static inline int8_t *hv__v_row(const struct hv__v_slots *b, int32_t rank)
@@ -51,9 +51,9 @@ bool hv__v_squeeze(struct hv__v_slots *b);
 void hv__v_shorten(struct hv__v_slots *b, int32_t m);
 /** Moves later ops into free slots, where inputs and the peak allow. O(slots) per free slot. */
 void hv__v_fill_gaps(struct hv__v_slots *b);
-/** Hands the W slots of a rank to its B's, first in, first out. */
+/** Assigns the W slots of a rank to its B's, first in, first out. */
 void hv__v_relabel_w(struct hv__v_slots *b);
-/** Every pass m times on every rank, nothing before what it needs. */
+/** True where every pass runs m times on every rank and no op before its inputs. */
 bool hv__v_is_sound(struct hv__v_slots *b);
 /** Longest span of a rank, with the durations schedulers decide by. O(slots). */
 double hv__v_span(struct hv__v_slots *b, const struct hv_schedule_input *in);
