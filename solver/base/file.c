@@ -150,8 +150,7 @@ static bool follow_links(const char *path, struct hv_str *out)
         char to[PATH_MAX];
         ssize_t n = readlink(hv_str_cstr(out), to, sizeof to - 1);
         if (n < 0) {
-            return errno == EINVAL ||
-                   errno == ENOENT; /* not a link, or the file does not exist yet */
+            return errno == EINVAL || errno == ENOENT; /* not a link, or no file yet */
         }
         to[n] = '\0';
         struct hv_str next = {0};
@@ -206,8 +205,7 @@ static void sync_folder(const char *folder)
     if (fd < 0) {
         return;
     }
-    (void)sync_fd(
-        fd); /* the file itself is synced already; not every file system can sync a folder */
+    (void)sync_fd(fd); /* the file is synced already; not every file system can sync a folder */
     close(fd);
 }
 
