@@ -1,10 +1,8 @@
 /*
- * Device addresses, both ways:
+ * Parses and formats device addresses:
  *
- *   list   = item { ("," | blank) item }
- *   item   = "*" | group [ "[" set "]" ] [ "." ( range | "*" | "[" set "]" ) ]
- *   set    = "*" | range { "," range }
- *   range  = number [ "-" number ]
+ * list   = item { ("," | blank) item } item   = "*" | group [ "[" set "]" ] [ "." ( range | "*" |
+ * "[" set "]" ) ] set    = "*" | range { "," range } range  = number [ "-" number ]
  *
  * A part left out means all of it. Nodes vary slowest; order and repetition are kept as written.
  */
@@ -24,7 +22,7 @@ struct ranges {
 
 struct scan {
     const struct hv_cluster *c;
-    const char *all, *at; /* the whole address for messages; the reading place */
+    const char *all, *at; /* the whole address, for messages; the current position */
     struct hv_err *err;
     HV_VEC(uint32_t) ids;
 };
@@ -81,7 +79,7 @@ static enum hv_status read_range(struct scan *s, uint32_t limit, const char *wha
     return HV_OK;
 }
 
-/* A set in brackets; the opening bracket is read already. */
+/* Parses a set after its opening bracket. */
 static enum hv_status read_set(struct scan *s, uint32_t limit, const char *what, struct ranges *out)
 {
     for (;;) {

@@ -30,7 +30,7 @@ struct hv_gemm_table {
 
 /** Achieved rates of a kernel that only reads and writes memory, by bytes moved. */
 struct hv_stream_table {
-    const char *kernel;      /**< what was measured, e.g. "add" */
+    const char *kernel;      /**< name of the measured kernel, e.g. "add" */
     double error_frac;       /**< as above */
     double long_bytes_per_s; /**< of the longest stream of the table */
     double full_bytes; /**< streams of at least so many bytes are no slower than the longest */
