@@ -1,6 +1,6 @@
 /*
  * Models of modules as a row of leaves: blocks of all modules one after the other, in file order.
- * What a leaf holds is in model.c.
+ * The contents of a leaf are computed in model.c.
  */
 #include "solver/workload/model.h"
 
