@@ -1,6 +1,6 @@
 /*
- * Starting points of the improvement: the best plans of every shape, so that no shape takes all
- * places.
+ * Starting points of the improvement: the best plans of every shape, so that no single shape fills
+ * the list.
  */
 #include "solver/planner/replicas_int.h"
 

@@ -1,4 +1,4 @@
-/** Inside of the planner: candidate replicas and sets of them, by their estimates. */
+/** Internals of the planner: candidate replicas and sets of them, by their estimates. */
 #ifndef HV_SOLVER_PLANNER_REPLICAS_INT_H
 #define HV_SOLVER_PLANNER_REPLICAS_INT_H
 
