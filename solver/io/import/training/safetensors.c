@@ -1,8 +1,8 @@
 /*
- * model.safetensors.index.json (and pytorch_model.bin.index.json): which tensors there are and what
- * they weigh together. Names tell the layers, not the shapes: without a config.json the shape is
- * guessed so that the weights come out right. Source: safetensors README; transformers, sharded
- * checkpoints.
+ * model.safetensors.index.json (and pytorch_model.bin.index.json): names of the tensors and their
+ * total size. The number of layers follows from the names, the shapes do not: without a config.json
+ * the shape is guessed so that the total size of the weights matches. Source: safetensors README;
+ * transformers, sharded checkpoints.
  */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/decode.h"
@@ -17,7 +17,7 @@ bool hv__is_safetensors_index(const struct hv__in *in)
     return json_is_object(json_object_get(in->tree, "weight_map"));
 }
 
-/* What the names show. */
+/* Figures derived from the names. */
 struct names {
     int layers, experts;
     bool gated, head, towers;
@@ -61,7 +61,7 @@ static void look_at(struct names *x, const char *name)
     }
 }
 
-/* A number, or a text that is one. */
+/* A number, or a text that contains one. */
 static double total_of(json_t *v)
 {
     return json_is_number(v)   ? json_number_value(v)
