@@ -36,7 +36,7 @@ char *hv_arena_strdup(struct hv_arena *a, const char *s);
 char *hv_arena_printf(struct hv_arena *a, const char *fmt, ...) HV_PRINTF(2, 3);
 /** Copy of n objects of `size` bytes. */
 void *hv_arena_copy(struct hv_arena *a, const void *src, size_t n, size_t size);
-/** Remembers how far the arena is filled. */
+/** Records the fill position of the arena. */
 struct hv_arena_mark hv_arena_mark(const struct hv_arena *a);
 /** Frees everything allocated since the mark. */
 void hv_arena_rewind(struct hv_arena *a, struct hv_arena_mark m);

@@ -1,6 +1,6 @@
 /*
  * xoshiro256** seeded by splitmix64 (Blackman and Vigna, "Scrambled linear pseudorandom number
- * generators", ACM TOMS 47(4), 2021), and FNV-1a. Not for secrets.
+ * generators", ACM TOMS 47(4), 2021), and FNV-1a. Not cryptographically secure.
  */
 #include "solver/base/rng.h"
 

@@ -47,7 +47,7 @@ void hv_text_clean(struct hv_str *out, const char *text, size_t n)
     }
 }
 
-#define WORD_CAP 128 /* candidates are names in our own tables; longer ones are never near */
+#define WORD_CAP 128 /* candidates are names in hetviz's tables; longer words are never near */
 
 static char lower(char c)
 {

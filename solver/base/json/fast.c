@@ -288,7 +288,7 @@ json_t *hv__json_fast(const char *text, size_t n)
     struct scan s = {.at = text};
     json_t *root = read_value(&s, 0);
     hv_str_free(&s.scratch);
-    if (root) { /* else it may stand behind the end */
+    if (root) { /* else it may be behind the end of the text */
         skip_blanks(&s);
     }
     if (root && s.at == text + n) {
