@@ -27,7 +27,7 @@ struct hv__memo {
     const bool *moves; /**< n_rows × n_params, or NULL */
 };
 
-/** Makes room in `arena`. */
+/** Allocates the points in `arena`. */
 void hv__memo_init(struct hv__memo *m, size_t n_params, size_t n_rows, struct hv_arena *arena);
 /** A kept point that differs from x in at most one number, or NULL; *param = that number, −1: none.
  * O(points · params). */
