@@ -239,7 +239,7 @@ struct hv_sync {
     bool connect; /**< partial reduce: groups must not freeze into cliques; true */
 };
 
-/** Least share of the room for caches that a plan may leave to requests. */
+/** Least share of the cache memory that a plan may leave to requests. */
 #define HV_PLAN_CACHE_MARK_MIN 0.01
 /** Ends of a flow that are no stages. */
 enum { HV_FLOW_SOURCE = -1, HV_FLOW_SINK = -2 };
@@ -270,7 +270,7 @@ struct hv_plan_job {
     struct hv_plan *plan;
     double arrival_s;  /**< when it is submitted */
     double start_s;    /**< when it gets its devices, ≥ arrival_s */
-    double iterations; /**< how many it runs; HV_UNKNOWN: without end */
+    double iterations; /**< number of iterations; HV_UNKNOWN: unlimited */
     int continues;     /**< the earlier job of which it is a further part, on devices of its own: it
                           starts no sooner than that ends; -1: none */
 };
