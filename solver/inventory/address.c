@@ -1,8 +1,10 @@
 /*
  * Parses and formats device addresses:
  *
- * list   = item { ("," | blank) item } item   = "*" | group [ "[" set "]" ] [ "." ( range | "*" |
- * "[" set "]" ) ] set    = "*" | range { "," range } range  = number [ "-" number ]
+ *   list   = item { ("," | blank) item }
+ *   item   = "*" | group [ "[" set "]" ] [ "." ( range | "*" | "[" set "]" ) ]
+ *   set    = "*" | range { "," range }
+ *   range  = number [ "-" number ]
  *
  * A part left out means all of it. Nodes vary slowest; order and repetition are kept as written.
  */

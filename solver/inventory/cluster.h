@@ -94,7 +94,7 @@ struct hv_node_group {
     double price_usd_per_h, spot_usd_per_h, preemptions_per_h; /**< per node */
     enum hv_node_state state;
     uint32_t first_node, first_device, first_domain; /**< global, set by hv_cluster_finish */
-    uint32_t like; /**< number of the first group that is alike; set by hv_cluster_finish */
+    uint32_t like; /**< number of the first equal group; set by hv_cluster_finish */
 };
 
 /** True where the nodes of both groups could form one group: equal hardware, links and zone; prices

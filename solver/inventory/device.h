@@ -39,8 +39,8 @@ const char *hv_precision_name(enum hv_precision p);
  */
 double hv_precision_bytes(enum hv_precision p);
 
-/** Sort of a device. CPUs reach each other through host memory; the other sorts are treated alike.
- */
+/** Sort of a device. CPUs reach each other through host memory; all other sorts are treated
+ * equally. */
 enum hv_device_class { HV_CLASS_GPU, HV_CLASS_TPU, HV_CLASS_NPU, HV_CLASS_CPU, HV_CLASS_N };
 /** "gpu", "tpu", "npu", "cpu". */
 const char *hv_device_class_name(enum hv_device_class c);
