@@ -24,15 +24,15 @@ struct hv__pool {
     bool shards_change, contexts_change; /**< kernels, where weights are sharded; with cp */
 };
 
-/** Consecutive stages that are all alike: data-parallel ranks of one pool and, in mixed stages,
- * behind them ranks of a second pool that take their own share of every micro-batch. */
+/** Consecutive equal stages: data-parallel ranks of one pool and, in mixed stages, behind them
+ * ranks of a second pool that take their own share of every micro-batch. */
 struct hv__stage_run {
     int pool, n_stages, tp, cp, dp, ep; /**< dp: ranks of the run's own pool */
     int second_pool, second_dp; /**< second_dp: ranks of the second pool, beside dp; 0: none */
     int second_sequences; /**< sequences of a micro-batch that the second pool's ranks take together
                            */
     unsigned recompute;
-    unsigned offload;     /**< HV__HOST of what is offloaded to host memory */
+    unsigned offload;     /**< HV__HOST of the states offloaded to host memory */
     bool stages_adjacent; /**< consecutive devices hold the stages of one data-parallel rank;
                              otherwise the ranks of one stage */
 };
@@ -223,7 +223,7 @@ bool hv__is_over(struct hv__search *s);
 
 /* ---- initial.c, improve.c, fine_moves.c: the phases of the search ---- */
 /** Initial plans: candidates and sets of candidates by estimate, the best of them evaluated. Fills
- * up to `cap` good starting points that differ in their grouping of pools; returns how many. */
+ * up to `cap` good starting points that differ in their grouping of pools; returns their number. */
 int hv__initial_plans(struct hv__search *s, struct hv__sketch *starts, int cap);
 /** Improves a sketch move by move until none helps; returns the value then. `quick`: only moves
  * that are evaluated soon, no schedules that take long to make. */

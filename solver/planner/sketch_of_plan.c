@@ -188,7 +188,7 @@ static bool same_replica(const struct hv__replica_sketch *a, const struct hv__re
     return true;
 }
 
-/* Joins the replica to one like it, whose stages get more ranks. False: there is none. */
+/* Merges the replica into an equal one, whose stages get more ranks. False: there is none. */
 static bool join(struct hv__sketch *k, const struct hv__replica_sketch *more)
 {
     for (int i = 0; i < k->n_replicas; i++) {
