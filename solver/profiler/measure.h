@@ -44,7 +44,7 @@ struct hv_measuring {
     bool (*cancelled)(void *ctx);
     /** Receives every new sample, so that it can be stored. NULL: none. */
     enum hv_status (*keep)(void *ctx, const struct hv_probe_sample *s, struct hv_err *err);
-    /** Receives the progress before every sample: samples done, of about how many. NULL: none. */
+    /** Receives the progress before every sample: samples done, estimated total. NULL: none. */
     void (*progress)(void *ctx, size_t done, size_t about, double elapsed_s,
                      const struct hv_probe *next);
 };

@@ -52,7 +52,7 @@ enum hv_status hv__cuda_check(cudaError_t e, const char *what, struct hv_err *er
 size_t hv__align(size_t bytes);
 /**
  * Takes memory for an operation: `set_bytes` for one run, as many sets as three times the cache
- * holds. HV_ENO: no room.
+ * holds. HV_ENO: not enough memory.
  */
 enum hv_status hv__take(struct hv__cuda *c, struct hv__op *op, size_t set_bytes,
                         struct hv_err *err);
