@@ -409,7 +409,7 @@ static bool has_several(const struct picture *pic, const struct hv_lane *lane)
 {
     unsigned kinds = lane->n_spans > (size_t)columns_of(pic) ? kinds_of(lane) : 0;
     for (int n = 0; n < 2; n++) {
-        kinds &= kinds - 1; /* the lowest goes */
+        kinds &= kinds - 1; /* the lowest kind is removed */
     }
     return kinds != 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Reads a plan together with its inputs. A plan names cluster, model and job: beside the plan file,
- * then from the working folder, then in the catalogue; or it holds them as objects.
+ * Reads a plan together with its inputs. A plan holds cluster, model and job as objects or names
+ * them; names are searched beside the plan file, then in the working folder, then in the catalogue.
  */
 #include "solver/base/file.h"
 #include "solver/io/own/doc/load.h"

@@ -228,8 +228,7 @@ static const char *own_name(struct hv_import *im, const char *card)
     return out;
 }
 
-/* ---- kinds of our own -------------------------------------------------------------------------
- */
+/* ---- new kinds ------------------------------------------------------------------------------- */
 
 /* Four significant digits; further digits are rounding of unit conversion. */
 static json_t *rounded(double x)

@@ -171,8 +171,7 @@ enum hv_status hv__read_cloud_prices(struct hv__in *in, struct hv_err *err)
     return HV_OK;
 }
 
-/* ---- what comes of them -----------------------------------------------------------------------
- */
+/* ---- conversion to nodes --------------------------------------------------------------------- */
 
 static const struct hv_device_kind *kind_of(const struct hv_import *im, const char *card,
                                             double bytes)

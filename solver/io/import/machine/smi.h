@@ -4,7 +4,7 @@
 
 #include "solver/io/import/draft/draft.h"
 
-/** Bytes of "81920 MiB"; a number alone counts MiB. HV_UNKNOWN for N/A and the like. */
+/** Bytes of "81920 MiB"; a number alone counts MiB. HV_UNKNOWN for N/A and similar words. */
 double hv__smi_bytes(const char *text);
 /** The number at the start ("16x", "7001 MHz"), or HV_UNKNOWN. */
 double hv__smi_number(const char *text);

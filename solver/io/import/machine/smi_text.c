@@ -1,5 +1,5 @@
 /*
- * nvidia-smi's outputs for people: -q (indented keys and values), -L (one card a line) and
+ * nvidia-smi's human-readable outputs: -q (indented keys and values), -L (one card a line) and
  * nvlink -s (links of each card). Source: nvidia-smi(1).
  */
 #include "solver/io/import/draft/readers.h"

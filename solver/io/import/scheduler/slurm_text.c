@@ -67,7 +67,7 @@ static void add_entry(struct hv__in *in, const struct entry *e, size_t *n)
 /* ---- Key=Value --------------------------------------------------------------------------------
  */
 
-/* The value of a key that stands at the start of a word; up to the next blank. */
+/* The value of a key at the start of a word; ends at the next blank. */
 static struct hv__piece value_of(struct hv__piece record, const char *key)
 {
     size_t len = strlen(key);

@@ -38,7 +38,7 @@ static const char *text(json_t *v, const char *otherwise)
     return json_is_string(v) ? json_string_value(v) : otherwise;
 }
 
-/* A pid, tid or id as text: numbers and strings alike. */
+/* A pid, tid or id, given as number or string, as text. */
 static void add_id(struct hv_str *out, json_t *v)
 {
     char buf[HV_FMT_CAP];

@@ -50,7 +50,7 @@ static double vocabulary(struct hv__in *in, struct hv__settings *s)
 /* ---- mixtures ---------------------------------------------------------------------------------
  */
 
-/* "([0]*3+[1]*58)": how many layers without experts come first; a number: every n-th has them. */
+/* "([0]*3+[1]*58)": the number of leading layers without experts; a number: every n-th has them. */
 static void layer_rule(const char *text, int *first_dense, int *every)
 {
     *first_dense = 0;

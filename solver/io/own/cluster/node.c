@@ -83,8 +83,8 @@ static struct hv_link pcie_link(const struct hv_node_group *g)
                             default_latency_s(HV_LINK_PCIE)};
 }
 
-/* The one kind of the node's accelerators and how many there are, or NULL where there are several.
- */
+/* The only kind of the node's accelerators and their number, or NULL where there are several
+ * kinds. */
 static const struct hv_device_kind *only_kind(const struct hv_node_group *g, uint32_t *n)
 {
     const struct hv_device_kind *k = NULL;

@@ -1,7 +1,6 @@
 /*
  * Reads operator-graph instances (`hetviz.partition/1`, kind dag): nodes and edges are rows whose
- * columns the file names in node_fields and edge_fields.
- * Not here: chains (partition_file.c).
+ * columns the file names in node_fields and edge_fields. Chains are read in chain_file.c.
  */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"

@@ -1,6 +1,4 @@
-/*
- * Reads distribution instances. Not here: solving.
- */
+/* Reads distribution instances. The solvers are in solver/optim. */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
 #include "solver/io/own/instance/partition_int.h"
