@@ -165,7 +165,7 @@ static size_t utf8_length(const unsigned char *s, size_t n)
     return bad ? 0 : len;
 }
 
-/* Bytes that are no UTF-8 are taken for Latin-1: so that equal names stay equal. */
+/* Bytes that are not UTF-8 are decoded as Latin-1, so that equal names stay equal. */
 static void make_utf8(struct hv_str *s)
 {
     struct hv_str out = {0};
@@ -189,7 +189,7 @@ static void make_utf8(struct hv_str *s)
 
 bool hv__is_binary(const char *text, size_t n)
 {
-    /* a protocol buffer whose first field is a small number: ONNX begins so */
+    /* a protocol buffer whose first field is a small number, as in ONNX files */
     return n > 8 && text[0] == 0x08 && (unsigned char)text[1] < 32 &&
            memchr(text, '\0', n < 4096 ? n : 4096) != NULL;
 }

@@ -69,9 +69,9 @@ static double total_of(json_t *v)
                                : HV_UNKNOWN;
 }
 
-/* A width at which a plain transformer of these layers has so many parameters: attention 4 h², a
- * gated feed-forward of 8/3 h or a plain one of 4 h is 8 h² more, and two tables of the vocabulary.
- */
+/* The width at which a plain transformer of these layers has this number of parameters: attention 4
+ * h², a gated feed-forward of 8/3 h or a plain one of 4 h is 8 h² more, and two tables of the
+ * vocabulary. */
 static json_t *guess_model(struct hv__in *in, const struct names *x, double parameters)
 {
     int vocab = 32000, hidden = 128;
@@ -143,7 +143,7 @@ enum hv_status hv__read_safetensors_index(struct hv__in *in, struct hv_err *err)
 /* ---- ONNX -------------------------------------------------------------------------------------
  */
 
-/* A ModelProto begins with its IR version (field 1), and names its opsets soon. */
+/* A ModelProto begins with its IR version (field 1), and lists its opsets near the start. */
 bool hv__is_onnx(const struct hv__in *in)
 {
     return !in->tree && hv__is_binary(in->text, in->n);
