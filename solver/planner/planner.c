@@ -66,7 +66,7 @@ static void improve_one(struct hv__search *s, struct starts *f, int i, double sh
     f->done[i] = done;
 }
 
-/* Improves every start a little, as those that begin well do not always end well; then always
+/* Improves every start a little, as the best starts do not always give the best plans; then always
  * the best that can still be improved. */
 static void improve_all(struct hv__search *s, struct starts *f)
 {

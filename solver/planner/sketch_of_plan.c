@@ -1,8 +1,8 @@
 /*
- * From any plan back to a sketch, so that a plan found elsewhere can be improved. What a sketch
- * cannot express is either refused with the reason (devices of three kinds in one stage, graphs,
- * modules) or left to the search (shares of a micro-batch, schedules it does not use): the plan
- * itself stays a candidate as it is.
+ * Builds the sketch of a given plan, so that a plan of any origin can be improved. Properties that
+ * a sketch cannot express are either rejected with the reason (devices of three kinds in one stage,
+ * graphs, modules) or left to the search (shares of a micro-batch, schedules it does not use): the
+ * plan itself stays a candidate as it is.
  */
 #include "solver/planner/planner_int.h"
 
