@@ -12,7 +12,7 @@
 /** Meaning of the axes of a sweep. */
 enum hv_sweep_axes {
     HV_SWEEP_PRODUCT,  /**< m, n, k */
-    HV_SWEEP_SEQUENCE, /**< length of the sequences; so many of them that the tokens stay */
+    HV_SWEEP_SEQUENCE, /**< length of the sequences, whose number keeps the tokens constant */
     HV_SWEEP_ROWS,     /**< rows of HV_SWEEP_WIDTH numbers */
     HV_SWEEP_BYTES     /**< size of a message */
 };
