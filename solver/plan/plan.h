@@ -268,8 +268,8 @@ struct hv_plan;
 struct hv_plan_job {
     const char *name;
     struct hv_plan *plan;
-    double arrival_s;  /**< when it is submitted */
-    double start_s;    /**< when it gets its devices, ≥ arrival_s */
+    double arrival_s;  /**< time of submission */
+    double start_s;    /**< start on its devices, ≥ arrival_s */
     double iterations; /**< number of iterations; HV_UNKNOWN: unlimited */
     int continues;     /**< the earlier job of which it is a further part, on devices of its own: it
                           starts no sooner than that ends; -1: none */
