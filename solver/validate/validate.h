@@ -13,7 +13,7 @@
 /** Recomputation according to the source. */
 enum hv_row_recompute {
     HV_ROW_RECOMPUTE_STATED,  /**< grid.recompute is the setting of the run */
-    HV_ROW_RECOMPUTE_UNKNOWN, /**< none is taken: recipes that print none mostly ran none */
+    HV_ROW_RECOMPUTE_UNKNOWN, /**< none is assumed: most recipes that state none ran without */
 };
 
 /** Method by which the source measured memory. */
