@@ -1,9 +1,10 @@
 /*
- * Arena of chained blocks, and the malloc family that never returns NULL.
- * Not for objects that are freed one by one: those are on the heap (hv_xmalloc) or do not exist.
+ * Arena of chained blocks, and the malloc family that never returns NULL. Objects that are freed
+ * one by one use the heap instead (hv_xmalloc).
  *
- * With the address sanitizer every piece is followed by a poisoned gap, and memory that was not
- * handed out or was rewound is poisoned, so that it finds overruns inside a block too.
+ * With the address sanitizer, every allocation is followed by a poisoned gap, and memory that is
+ * not allocated or was rewound is poisoned, so that the sanitizer also finds overruns inside a
+ * block.
  */
 #define _DEFAULT_SOURCE 1 /* MAP_ANONYMOUS, madvise */
 #include "solver/base/arena.h"
@@ -23,8 +24,9 @@
 
 #define ALIGN alignof(max_align_t)
 
-/* Pieces from this size on come straight from the system, in large pages where it has them: it has
- * cleared them already, and clearing is what a large piece costs. */
+/* Allocations of at least this size (bytes) are mapped directly from the system, with large pages
+ * where available. The system returns them zeroed, which saves the memset that would dominate the
+ * cost of a large allocation. */
 #if defined(MAP_ANONYMOUS) && defined(MADV_HUGEPAGE) && !HV_ASAN
 #define MAP_BYTES ((size_t)4 << 20)
 #else
@@ -54,8 +56,8 @@ static void reveal(void *p, size_t n)
 }
 #endif
 
-/* A piece that would fill much of a block gets a block of its own, chained *below* the head, so
- * that the head stays in use; `at` then tells whether a rewind has to take it away. */
+/* An allocation that would fill much of a block gets a block of its own, chained *below* the head,
+ * so that the head stays in use; a rewind uses `at` to decide whether it frees the block. */
 struct hv_arena_block {
     struct hv_arena_block *prev;
     size_t cap, used;
@@ -79,7 +81,7 @@ static struct hv_arena_block *map_block(size_t bytes)
     if (p == MAP_FAILED) {
         hv_oom(bytes);
     }
-    (void)madvise(p, bytes, MADV_HUGEPAGE); /* only advice: without it pages stay small */
+    (void)madvise(p, bytes, MADV_HUGEPAGE); /* a hint only: on failure the pages stay small */
     return p;
 #else
     return hv_xmalloc(bytes);
@@ -105,7 +107,8 @@ static void free_block(struct hv_arena_block *b)
     }
 }
 
-/* Room for `bytes` (a multiple of ALIGN) that does not fit into the head. *clean: all zero. */
+/* Allocates `bytes` (a multiple of ALIGN) that do not fit into the head block. *clean: true where
+ * the memory is already zero. */
 static unsigned char *alloc_slow(struct hv_arena *a, size_t bytes, bool *clean)
 {
     if (bytes + GAP_BYTES > HV_ARENA_BLOCK / 4) {
@@ -128,7 +131,7 @@ static unsigned char *alloc_slow(struct hv_arena *a, size_t bytes, bool *clean)
     return b->data;
 }
 
-/* Room for `asked` bytes; *clean: all zero. */
+/* Allocates `asked` bytes; *clean: true where the memory is already zero. */
 static unsigned char *make_room(struct hv_arena *a, size_t asked, bool *clean)
 {
     size_t bytes = asked ? (asked + ALIGN - 1) / ALIGN * ALIGN : ALIGN;

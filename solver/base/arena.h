@@ -16,7 +16,7 @@ struct hv_arena_block;
 /** An arena; `{0}` is a valid empty one. Owner: whoever owns the struct calls hv_arena_free. */
 struct hv_arena {
     struct hv_arena_block *head;
-    size_t used_bytes; /**< handed out since the last reset */
+    size_t used_bytes; /**< bytes allocated since the last reset */
 };
 
 /** A position to rewind to. */
@@ -25,8 +25,8 @@ struct hv_arena_mark {
     size_t used, used_bytes;
 };
 
-/** Zeroed memory for n objects of `size` bytes, aligned for any type; overflow dies as lack of
- * memory. */
+/** Zeroed memory for n objects of `size` bytes, aligned for any type; overflow of n × size ends the
+ * program like lack of memory. */
 void *hv_arena_alloc(struct hv_arena *a, size_t n, size_t size);
 /** Copy of the first n bytes of s, with a final NUL. */
 char *hv_arena_strndup(struct hv_arena *a, const char *s, size_t n);
@@ -36,9 +36,9 @@ char *hv_arena_strdup(struct hv_arena *a, const char *s);
 char *hv_arena_printf(struct hv_arena *a, const char *fmt, ...) HV_PRINTF(2, 3);
 /** Copy of n objects of `size` bytes. */
 void *hv_arena_copy(struct hv_arena *a, const void *src, size_t n, size_t size);
-/** Remembers how far the arena is filled. */
+/** Records the fill position of the arena. */
 struct hv_arena_mark hv_arena_mark(const struct hv_arena *a);
-/** Gives back everything handed out since the mark. */
+/** Frees everything allocated since the mark. */
 void hv_arena_rewind(struct hv_arena *a, struct hv_arena_mark m);
 /** Frees everything; the arena can be used again. */
 void hv_arena_free(struct hv_arena *a);

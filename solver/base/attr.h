@@ -18,7 +18,7 @@
 #define HV_UNUSED
 #endif
 
-/** 1 when the address sanitizer watches this build. */
+/** 1 in a build with the address sanitizer. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HV_ASAN 1
 #elif defined(__has_feature)

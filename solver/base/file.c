@@ -1,6 +1,6 @@
 /*
- * Whole files in and out, and where hetviz finds its own data and the user's folders.
- * Not for formats: bytes only.
+ * Reads and writes whole files, and locates hetviz's own data and the user's folders. Handles bytes
+ * only; formats are read elsewhere.
  */
 #include "solver/base/file.h"
 
@@ -48,7 +48,7 @@ static enum hv_status read_all(int fd, const char *path, struct hv_str *out, str
     if (S_ISREG(st.st_mode) && (uintmax_t)st.st_size > HV_FILE_LIMIT) {
         return over_limit(path, err);
     }
-    /* one byte more than there is shows the end of the file */
+    /* one byte above the size, so that read reports the end of the file */
     size_t expected = S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 1 : 0;
     size_t start = out->n;
     enum hv_status s = HV_OK;
@@ -88,7 +88,7 @@ enum hv_status hv_file_read(const char *path, struct hv_str *out, struct hv_err 
     return s;
 }
 
-/* Writes everything; a reader that went away gives EPIPE instead of a signal. */
+/* Writes all bytes; a closed reading end gives EPIPE instead of a signal. */
 static bool write_all(int fd, const char *bytes, size_t n)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
@@ -142,7 +142,7 @@ static void add_folder(struct hv_str *out, const char *path)
     }
 }
 
-/* The name behind a chain of symbolic links, the last of which may dangle. */
+/* Resolves a chain of symbolic links; the target of the last one may be missing. */
 static bool follow_links(const char *path, struct hv_str *out)
 {
     hv_str_adds(out, path);
@@ -150,7 +150,7 @@ static bool follow_links(const char *path, struct hv_str *out)
         char to[PATH_MAX];
         ssize_t n = readlink(hv_str_cstr(out), to, sizeof to - 1);
         if (n < 0) {
-            return errno == EINVAL || errno == ENOENT; /* not a link, or nothing there yet */
+            return errno == EINVAL || errno == ENOENT; /* not a link, or no file yet */
         }
         to[n] = '\0';
         struct hv_str next = {0};
@@ -178,21 +178,22 @@ static bool sync_fd(int fd)
     return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
 }
 
-/* What a file is to hold, and whether it has to outlive a loss of power. */
+/* The content to write, and whether it has to be durable (survive a loss of power). */
 struct content {
     const char *bytes;
     size_t n;
     bool durable;
 };
 
-/* Fills and names the temporary file; `old` is NULL when the target is new. */
+/* Writes the temporary file and renames it to the target; `old` is NULL when the target is new. */
 static bool fill_temp(int fd, const struct stat *old, const struct content *c)
 {
     if (!write_all(fd, c->bytes, c->n)) {
         return false;
     }
     if (old && old->st_uid != geteuid() && fchown(fd, old->st_uid, old->st_gid) != 0) {
-        errno = 0; /* only root may give files away; then the file is ours from now on */
+        errno = 0; /* only root may change the owner; otherwise the new file belongs to the current
+                      user */
     }
     return fchmod(fd, old ? old->st_mode & 07777 : new_file_mode()) == 0 &&
            (!c->durable || sync_fd(fd));
@@ -204,7 +205,7 @@ static void sync_folder(const char *folder)
     if (fd < 0) {
         return;
     }
-    (void)sync_fd(fd); /* the data is safe already; not every file system can do this */
+    (void)sync_fd(fd); /* the file is synced already; not every file system can sync a folder */
     close(fd);
 }
 
@@ -251,7 +252,7 @@ static enum hv_status write_file(const char *path, const struct content *content
     if (exists && !S_ISREG(st.st_mode)) {
         return write_direct(path, content->bytes, content->n, err);
     }
-    /* a rename would get around the write protection of an existing file */
+    /* a rename would bypass the write protection of an existing file */
     if (exists && access(path, W_OK) != 0) {
         return io_error(err, path, "write");
     }

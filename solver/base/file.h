@@ -1,4 +1,4 @@
-/** Files: whole reads with a size limit, atomic writes, and where hetviz finds its own data. */
+/** Files: whole reads with a size limit, atomic writes, and the location of hetviz's own data. */
 #ifndef HV_SOLVER_BASE_FILE_H
 #define HV_SOLVER_BASE_FILE_H
 
@@ -24,7 +24,7 @@ enum hv_status hv_file_write(const char *path, const char *bytes, size_t n,
                              struct hv_err *err) HV_NODISCARD;
 /**
  * As hv_file_write, but does not wait for the disk: readers see the old file or the new one, a loss
- * of power may leave it empty. For caches and places, which are made again.
+ * of power may leave it empty. For caches and stored positions, which can be recomputed.
  */
 enum hv_status hv_file_write_soon(const char *path, const char *bytes, size_t n,
                                   struct hv_err *err) HV_NODISCARD;
@@ -32,14 +32,14 @@ enum hv_status hv_file_write_soon(const char *path, const char *bytes, size_t n,
 enum hv_status hv_file_mkdirs(const char *path, struct hv_err *err) HV_NODISCARD;
 
 /**
- * Path of one of hetviz's own data files: `hv_data_path(&s, "share/devices/nvidia.json")`.
- * Looked for in $HETVIZ_ROOT, then beside the program (source tree: build/… is inside the root),
- * then in PREFIX/share/hetviz (installed: `share/x` lies at PREFIX/share/hetviz/x).
- * Errors: HV_EIO when it is nowhere.
+ * Path of one of hetviz's own data files: `hv_data_path(&s, "share/devices/nvidia.json")`. Searched
+ * in $HETVIZ_ROOT, then beside the program (source tree: build/… is inside the root), then in
+ * PREFIX/share/hetviz (installed: `share/x` lies at PREFIX/share/hetviz/x). Errors: HV_EIO when it
+ * is not found.
  */
 enum hv_status hv_data_path(struct hv_str *out, const char *name, struct hv_err *err) HV_NODISCARD;
 
-/** Path of a program of ours that lies beside the running one; false when there is none. */
+/** Path of another hetviz program in the folder of the running one; false when there is none. */
 bool hv_program_beside(struct hv_str *out, const char *name);
 
 /** $XDG_STATE_HOME/hetviz, $XDG_DATA_HOME/hetviz or $XDG_CACHE_HOME/hetviz with the usual fallbacks

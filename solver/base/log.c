@@ -1,6 +1,6 @@
 /*
- * One sink for log lines. The only state of this room besides the die hook; not for results, which
- * are returned, and not for errors of input, which travel in `struct hv_err`.
+ * One sink for log lines. The only state of solver/base besides the die hook. Results are returned
+ * and input errors are recorded in `struct hv_err`; neither is logged.
  */
 #include "solver/base/log.h"
 

@@ -4,7 +4,7 @@
 
 #include "solver/base/attr.h"
 
-/** Levels, the gravest first: a sink set to one of them also gets those before it. */
+/** Levels, the most severe first: a sink set to one level also receives all more severe ones. */
 enum hv_log_level { HV_LOG_ERROR, HV_LOG_WARN, HV_LOG_INFO, HV_LOG_DEBUG };
 
 /** Receives one clean line (no newline). */
@@ -14,7 +14,7 @@ typedef void hv_log_sink(void *ctx, enum hv_log_level level, const char *area, c
 void hv_log_to(hv_log_sink *sink, void *ctx, enum hv_log_level most);
 /** Ready-made sink: "hetviz: warning: area: text" on standard error. */
 hv_log_sink hv_log_stderr;
-/** Logs one line; `area` names the room, e.g. "optim/lp". */
+/** Logs one line; `area` names the module, e.g. "optim/lp". */
 void hv_log(enum hv_log_level level, const char *area, const char *fmt, ...) HV_PRINTF(3, 4);
 
 #endif

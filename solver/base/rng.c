@@ -1,6 +1,6 @@
 /*
  * xoshiro256** seeded by splitmix64 (Blackman and Vigna, "Scrambled linear pseudorandom number
- * generators", ACM TOMS 47(4), 2021), and FNV-1a. Not for secrets.
+ * generators", ACM TOMS 47(4), 2021), and FNV-1a. Not cryptographically secure.
  */
 #include "solver/base/rng.h"
 
@@ -40,7 +40,7 @@ double hv_rng_double(struct hv_rng *r)
 
 uint64_t hv_rng_below(struct hv_rng *r, uint64_t n)
 {
-    /* the lowest 2^64 mod n values are refused, so that every remainder is equally frequent */
+    /* the lowest 2^64 mod n values are rejected, so that every remainder is equally likely */
     uint64_t refuse = (0 - n) % n, x;
     do {
         x = hv_rng_u64(r);

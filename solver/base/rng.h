@@ -19,7 +19,7 @@ double hv_rng_double(struct hv_rng *r);
 /** Uniform in [0, n), unbiased; n > 0. */
 uint64_t hv_rng_below(struct hv_rng *r, uint64_t n);
 
-/** FNV-1a hash of n bytes, to be continued with `h` (start with HV_HASH_START). */
+/** FNV-1a hash of n bytes that continues the hash `h` (HV_HASH_START for a new one). */
 uint64_t hv_hash(uint64_t h, const void *bytes, uint64_t n);
 #define HV_HASH_START 0xcbf29ce484222325ULL
 

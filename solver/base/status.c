@@ -1,6 +1,6 @@
 /*
- * Status table, error records, and the two ways in which the program dies: a bug and lack of
- * memory. Not for logging (log.c) and not for exit on bad input: that is a returned status.
+ * Status table, error records, and the two causes that abort the program: a bug and lack of memory.
+ * Logging is in log.c; bad input is a returned status.
  */
 #include "solver/base/status.h"
 
@@ -35,7 +35,7 @@ int hv_status_exit_code(enum hv_status s)
     return is_status(s) ? status_table[s].exit_code : status_table[HV_EINTERNAL].exit_code;
 }
 
-/* snprintf may have cut a UTF-8 character in two: drops the torn one. */
+/* snprintf may have cut a UTF-8 character in two: drops the incomplete one. */
 static void mend_tail(char *s)
 {
     size_t n = strlen(s), i = n;

@@ -65,7 +65,7 @@ const char *hv_err_format(const struct hv_err *err, char *buf, unsigned long cap
 
 /** Reports an internal error and aborts; the registered hook restores the terminal first. */
 void hv_bug(const char *file, int line, const char *fmt, ...) HV_PRINTF(3, 4) HV_NORETURN;
-/** hv_bug with this place. */
+/** hv_bug with the current file and line. */
 #define HV_BUG(...) hv_bug(__FILE__, __LINE__, __VA_ARGS__)
 /** Hook run once before the program dies in hv_bug or on lack of memory (NULL = none). */
 void hv_die_hook(void (*restore)(void));

@@ -1,6 +1,4 @@
-/*
- * Growable strings. Not for text that has to be shown safely: that goes through text.c first.
- */
+/* Growable strings. Text from files or plugins has to be cleaned by text.c before it is shown. */
 #include "solver/base/str.h"
 
 #include "solver/base/arena.h"

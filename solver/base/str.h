@@ -24,7 +24,7 @@ void hv_str_adds(struct hv_str *s, const char *text);
 void hv_str_addu(struct hv_str *s, unsigned long x);
 /** Appends formatted text. */
 void hv_str_addf(struct hv_str *s, const char *fmt, ...) HV_PRINTF(2, 3);
-/** Makes room for `more` bytes behind the text and the final NUL; changes nothing else. */
+/** Reserves `more` bytes behind the text and the final NUL; changes nothing else. */
 void hv_str_reserve(struct hv_str *s, size_t more);
 /** Appends one byte. */
 static inline void hv_str_addc(struct hv_str *s, char c)

@@ -1,6 +1,6 @@
 /*
- * Text from strangers: made safe to show, and words compared by their spelling.
- * Not for widths or wrapping, which belong to the screen.
+ * Untrusted text: makes it safe to show, and compares words by edit distance. Widths and wrapping
+ * are computed by the user interface.
  */
 #include "solver/base/str.h"
 #include <string.h>
@@ -47,7 +47,7 @@ void hv_text_clean(struct hv_str *out, const char *text, size_t n)
     }
 }
 
-#define WORD_CAP 128 /* candidates are names in our own tables; longer ones are never near */
+#define WORD_CAP 128 /* candidates are names in hetviz's tables; longer words are never near */
 
 static char lower(char c)
 {
@@ -97,7 +97,7 @@ const char *hv_suggest(const char *word, const char *const *candidates, size_t n
             continue;
         }
         size_t d = distance(word, len, candidates[i], c);
-        /* as many edits as letters: nothing in common */
+        /* as many edits as letters: no letter in common */
         if (d < best_d && d < (c > len ? c : len)) {
             best = candidates[i];
             best_d = d;

@@ -1,6 +1,6 @@
 /*
- * Numbers for people: three significant digits and a unit. And numbers for files: shortest digits.
- * Not for parsing.
+ * Formats numbers: three significant digits and a unit for display, shortest digits for files. Does
+ * not parse.
  */
 #include "solver/base/units.h"
 
@@ -26,8 +26,8 @@ static const char *put(char *buf, size_t cap, const char *text)
 
 static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
 
-/* What "%.*f" writes, several times faster where the last digit is beyond doubt: screens are full
- * of figures. */
+/* Same output as "%.*f", several times faster where the rounding of the last digit is certain.
+ * Screens format many numbers. */
 static void put_decimals(char *buf, size_t cap, double x, int decimals)
 {
     char digits[24], *at = digits + sizeof digits;
@@ -51,7 +51,7 @@ static void put_decimals(char *buf, size_t cap, double x, int decimals)
     put(buf, cap, at);
 }
 
-/* Takes the zeros behind the point away, and the point when nothing follows it. */
+/* Removes trailing zeros after the point, and the point when no digit follows it. */
 static void trim_zeros(char *buf)
 {
     size_t n = strlen(buf);
@@ -78,12 +78,12 @@ static void digits3(char *buf, size_t cap, double x)
 }
 
 struct step {
-    double size;  /* one of this unit in base units */
-    double up_to; /* first value, in this unit, that belongs to the next step */
+    double size;  /* size of the unit in base units */
+    double up_to; /* first value, in this unit, that uses the next step */
     const char *name;
 };
 
-/* Writes x with the first step whose range holds it; the last step takes the rest. */
+/* Writes x in the unit of the first step whose range contains it, else of the last step. */
 static const char *fmt_steps(char *buf, size_t cap, double x, const struct step *steps,
                              const char *unit)
 {
@@ -131,7 +131,7 @@ const char *hv_fmt_seconds(char *buf, size_t cap, double s)
         {1e-9, 999.5, "ns"}, {HV_US, 999.5, "us"}, {HV_MS, 999.5, "ms"}, {1, 119.5, "s"},
         {60, 119.5, "min"},  {3600, 47.95, "h"},   {86400, 0, "d"},      {0, 0, NULL},
     };
-    if (fabs(s) < 1e-15) { /* what sums of doubles leave */
+    if (fabs(s) < 1e-15) { /* rounding error of sums of doubles */
         return put(buf, cap, "0 s");
     }
     if (isinf(s)) {
@@ -172,7 +172,7 @@ const char *hv_fmt_fixed(char *buf, size_t cap, double x, int decimals)
     } else {
         put_decimals(d, sizeof d, x, decimals);
     }
-    /* no "-0.0" for something that rounds to nothing */
+    /* no "-0.0" for a value that rounds to zero */
     bool zero = d[0] == '-' && strspn(d + 1, "0.") == strlen(d + 1);
     return put(buf, cap, zero ? d + 1 : d);
 }
@@ -187,7 +187,7 @@ const char *hv_fmt_general(char *buf, size_t cap, double x, int digits)
     for (; decimals > 0 && size >= powers[digits - decimals]; decimals--) {
         continue;
     }
-    /* small ones have more decimals, and with too large or too small ones there is an exponent */
+    /* small numbers need more decimals; very large and very small ones an exponent */
     if (digits > 9 || size < 0.1 || size >= powers[digits] - 0.5) {
         if (x == 0) {
             return put(buf, cap, signbit(x) ? "-0" : "0");
@@ -222,8 +222,8 @@ const char *hv_fmt_count(char *buf, size_t cap, double x)
     return put(buf, cap, out);
 }
 
-/* printf writes "1e+22" and "1e-07"; two of those bytes say nothing. Also undoes a foreign
- * decimal comma. */
+/* printf writes "1e+22" and "1e-07"; the plus sign and the leading zero of the exponent are
+ * redundant. Also replaces the decimal comma of a locale. */
 static void tidy_exponent(char *d)
 {
     char *comma = strchr(d, ',');

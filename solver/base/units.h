@@ -18,7 +18,7 @@
 #define HV_US      1e-6
 #define HV_MS      1e-3
 
-/** Room that every formatter below needs at most. */
+/** Buffer size (bytes) that suffices for every formatter below. */
 #define HV_FMT_CAP 48
 
 /** True when x is a number (not HV_UNKNOWN). Infinity counts as known. */
@@ -43,7 +43,7 @@ const char *hv_fmt_si(char *buf, size_t cap, double x, const char *unit);
 const char *hv_fmt_percent(char *buf, size_t cap, double frac);
 /** Fixed number of decimals, "–" when unknown. Returns buf. */
 const char *hv_fmt_fixed(char *buf, size_t cap, double x, int decimals);
-/** What printf writes for "%.*g" (1 to 9 digits), several times faster for usual sizes; "–" when
+/** Same output as printf for "%.*g" (1 to 9 digits), several times faster for usual sizes; "–" when
  * unknown. Returns buf. */
 const char *hv_fmt_general(char *buf, size_t cap, double x, int digits);
 /** Whole number with thousands separators: "93,600"; "–" when unknown. Returns buf. */

@@ -1,4 +1,5 @@
-/* Terms of an explanation: a list that grows in its owner's arena. Not for user-facing layout. */
+/* Terms of an explanation: a list that grows in its owner's arena. Layout is left to the user
+ * interface. */
 #include "solver/base/why.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /*
- * Device addresses, both ways:
+ * Parses and formats device addresses:
  *
  *   list   = item { ("," | blank) item }
  *   item   = "*" | group [ "[" set "]" ] [ "." ( range | "*" | "[" set "]" ) ]
@@ -24,7 +24,7 @@ struct ranges {
 
 struct scan {
     const struct hv_cluster *c;
-    const char *all, *at; /* the whole address for messages; the reading place */
+    const char *all, *at; /* the whole address, for messages; the current position */
     struct hv_err *err;
     HV_VEC(uint32_t) ids;
 };
@@ -81,7 +81,7 @@ static enum hv_status read_range(struct scan *s, uint32_t limit, const char *wha
     return HV_OK;
 }
 
-/* A set in brackets; the opening bracket is read already. */
+/* Parses a set after its opening bracket. */
 static enum hv_status read_set(struct scan *s, uint32_t limit, const char *what, struct ranges *out)
 {
     for (;;) {

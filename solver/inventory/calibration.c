@@ -1,4 +1,4 @@
-/* The table of calibrated parameters and the generic class. Reading of files: io/own. */
+/* The table of calibrated parameters and the generic class. Files are read in solver/io/own. */
 #include "solver/inventory/calibration.h"
 
 #include <string.h>

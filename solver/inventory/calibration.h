@@ -16,8 +16,8 @@
 
 /* clang-format off */
 /** Constant, name in files, value for devices without a class, typical value and its spread (of the
- * logarithm), least, most, meaning. Shares are of the vendor's figure. Typical values are
- * estimates from kernel timings and papers; a fit is drawn towards them. */
+ * logarithm), least, most, meaning. Shares are of the vendor's figure. Typical values are estimates
+ * from kernel timings and papers; the ridge term of a fit pulls towards them. */
 #define HV_CALIBRATION_MAP(X)                                                                              \
     X(HV_CAL_GEMM_16,        "gemm_16bit",    0.6,  0.68,  0.15, 0.05, 0.95, "share of the 16-bit peak that large products sustain in training") \
     X(HV_CAL_GEMM_8,         "gemm_8bit",     0.53, 0.56,  0.18, 0.05, 0.95, "the same for 8-bit formats and their peak") \
@@ -60,7 +60,7 @@ struct hv_calibrated_row {
 /** The table, indexed by enum hv_calibrated. */
 extern const struct hv_calibrated_row hv_calibrated_rows[HV_CALIBRATED_N];
 
-/** The numbers of one class of devices. Strings live with whoever built it. */
+/** The numbers of one class of devices. Strings belong to the builder of the class. */
 struct hv_calibration {
     const char *name;    /**< of the class, e.g. "A100"; "generic" */
     const char *devices; /**< prefixes of device names, joined by commas; "" for generic */
@@ -76,7 +76,7 @@ const struct hv_calibration *hv_calibration_generic(void);
 const struct hv_calibration *hv_calibration_typical(void);
 
 /**
- * True where a class holds for the device of that name. A prefix matches up to the end of the name
+ * True where a class applies to the device of that name. A prefix matches up to the end of the name
  * or a dash: "A100" holds for "A100-SXM-80GB", not for "A1000". O(prefixes).
  */
 bool hv_calibration_matches(const struct hv_calibration *c, const char *device);

@@ -1,6 +1,6 @@
 /*
  * Clusters: numbering of groups, nodes and devices, ownership, content hash and prices. Paths are
- * in path.c, addresses in address.c; reading files is the business of io/own.
+ * in path.c, addresses in address.c; files are read in solver/io/own.
  */
 #include "solver/inventory/cluster.h"
 
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 10 Gbit/s: no server has slower network cards beside its accelerators. Where `count` would make
- * them slower it says how many devices share one (virtual NICs of cloud instances: EC2 p3, g4dn).
- */
+/* 10 Gbit/s: no server has slower network cards beside its accelerators. Where dividing by `count`
+ * would give less, `count` is the number of devices that share one card (virtual NICs of cloud
+ * instances: EC2 p3, g4dn). */
 #define NIC_LEAST_BYTES_PER_S (1.25 * HV_GBPS)
 
 #define X(c, name) name,
@@ -94,7 +94,7 @@ bool hv_node_groups_alike(const struct hv_node_group *a, const struct hv_node_gr
            same_number(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
 }
 
-/* The first group that each is like. O(groups · different ones). */
+/* For every group, the first group that is equal to it. O(groups · different ones). */
 static void find_like(struct hv_cluster *c)
 {
     for (size_t i = 0; i < c->n_groups; i++) {

@@ -22,11 +22,11 @@
 #define HV_NIC_BYTES_PER_S                                                                         \
     12.5e9 /**< per node: one 100 Gbit/s port; network.bandwidth_GBps where given */
 #define HV_NIC_LATENCY_S    5e-6    /**< one message between two nodes of one switch */
-#define HV_PCIE_BYTES_PER_S 15.75e9 /**< PCIe 3.0 x16, where the kind does not say */
+#define HV_PCIE_BYTES_PER_S 15.75e9 /**< PCIe 3.0 x16, where the kind gives none */
 #define HV_HOST_LATENCY_S   10e-6   /**< through host memory */
-/** Most devices behind one backplane (DGX-2: 16): a link of a kind that joins more of them (a rack,
- * a TPU slice) leaves the node by itself, so that nodes of such a kind form domains unless the file
- * says otherwise. */
+/** Most devices behind one backplane (DGX-2: 16): a device link that joins more of them (a rack, a
+ * TPU slice) extends over several nodes, so that nodes of such a kind form domains unless the file
+ * states otherwise. */
 #define HV_CHASSIS_DEVICES 16
 
 /* clang-format off */
@@ -94,7 +94,7 @@ struct hv_node_group {
     double price_usd_per_h, spot_usd_per_h, preemptions_per_h; /**< per node */
     enum hv_node_state state;
     uint32_t first_node, first_device, first_domain; /**< global, set by hv_cluster_finish */
-    uint32_t like; /**< number of the first group that is alike; set by hv_cluster_finish */
+    uint32_t like; /**< number of the first equal group; set by hv_cluster_finish */
 };
 
 /** True where the nodes of both groups could form one group: equal hardware, links and zone; prices
@@ -158,9 +158,9 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err) HV_NO
  * a fit changes the numbers in place). Only for a cluster without other users. O(kinds · groups).
  */
 void hv_cluster_calibrate(struct hv_cluster *c, const struct hv_calibration *by);
-/** One more owner. Returns c. */
+/** Adds a reference. Returns c. */
 struct hv_cluster *hv_cluster_ref(struct hv_cluster *c);
-/** One owner less; frees at the last. NULL is fine. */
+/** Drops a reference and frees the cluster with the last one. NULL is fine. */
 void hv_cluster_unref(struct hv_cluster *c);
 
 /** The device with global number id < n_devices. O(log groups). */

@@ -1,6 +1,6 @@
 /*
- * Device kinds: names of precisions and classes, look-ups in a kind. Reading the catalogue is the
- * business of io/own.
+ * Device kinds: names of precisions and classes, look-ups in a kind. The catalogue is read in
+ * solver/io/own.
  */
 #include "solver/inventory/device.h"
 

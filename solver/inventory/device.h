@@ -39,8 +39,8 @@ const char *hv_precision_name(enum hv_precision p);
  */
 double hv_precision_bytes(enum hv_precision p);
 
-/** Sort of a device. CPUs reach each other through host memory; the other sorts are treated alike.
- */
+/** Sort of a device. CPUs reach each other through host memory; all other sorts are treated
+ * equally. */
 enum hv_device_class { HV_CLASS_GPU, HV_CLASS_TPU, HV_CLASS_NPU, HV_CLASS_CPU, HV_CLASS_N };
 /** "gpu", "tpu", "npu", "cpu". */
 const char *hv_device_class_name(enum hv_device_class c);
@@ -84,14 +84,15 @@ struct hv_device_catalogue {
     size_t n_classes;
 };
 
-/** The calibration that holds for a kind: its own, else the generic one. */
+/** The calibration of a kind: its own, else the generic one. */
 const struct hv_calibration *hv_device_calibration(const struct hv_device_kind *k);
 
 /** The kind of that name, or NULL. O(n). */
 const struct hv_device_kind *hv_device_find(const struct hv_device_catalogue *c, const char *name);
 /**
- * The kind that a driver means by this name ("NVIDIA A100-SXM4-80GB"), by chip, form and memory;
- * NULL when no chip of the catalogue is in it. `memory_bytes` may be HV_UNKNOWN. O(kinds · name).
+ * The catalogue's kind for a driver's name of a card ("NVIDIA A100-SXM4-80GB"), by chip, form and
+ * memory; NULL when the name contains no chip of the catalogue. `memory_bytes` may be HV_UNKNOWN.
+ * O(kinds · name).
  */
 const struct hv_device_kind *hv_device_match(const struct hv_device_catalogue *c, const char *card,
                                              double memory_bytes);

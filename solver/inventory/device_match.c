@@ -1,5 +1,5 @@
 /*
- * Finding the catalogue's kind for what a driver calls a card: "NVIDIA A100-SXM4-80GB" is
+ * Finds the catalogue's kind for a driver's name of a card: "NVIDIA A100-SXM4-80GB" is
  * A100-SXM-80GB, "NVIDIA GeForce RTX 3090" is RTX3090-24GB.
  */
 #include "solver/base/units.h"
@@ -14,7 +14,7 @@ static bool same_letter(char a, char b)
     return toupper((unsigned char)a) == toupper((unsigned char)b);
 }
 
-/* The word at s, as long as it is letters and digits. */
+/* Length of the run of letters and digits at s. */
 static size_t word_length(const char *s)
 {
     size_t n = 0;
@@ -33,7 +33,7 @@ static bool begins(const char *s, size_t n, const char *with)
     return i == len;
 }
 
-/* Is a word of a kind's name how the card is built in, or its memory, rather than its chip? */
+/* True where a word of a kind's name is the form factor or the memory of the card, not its chip. */
 static bool is_detail(const char *word, size_t n)
 {
     static const char *const forms[] = {"SXM", "PCIe", "NVL", "HBM"};
@@ -62,8 +62,8 @@ static size_t chip_of(const char *kind, char out[MAX_NAME])
     return n;
 }
 
-/* Does the card's name hold the chip's letters one after the other, from the start to the end of
- * words, whatever separates them? */
+/* True where the card's name contains the characters of the chip's name in sequence, from the start
+ * to the end of words, with any separators between them. */
 static bool holds_chip(const char *card, const char *chip, size_t n)
 {
     for (const char *start = card; *start != '\0'; start++) {
@@ -94,7 +94,7 @@ static bool has_word(const char *name, const char *with)
     return false;
 }
 
-/* Higher is likelier; the chip is known to fit. */
+/* Score of a kind whose chip matches; the highest score is the most likely kind. */
 static double likeness(const struct hv_device_kind *k, const char *card, double memory_bytes,
                        size_t chip)
 {
@@ -107,7 +107,7 @@ static double likeness(const struct hv_device_kind *k, const char *card, double 
             score += has_word(k->name, forms[i]) ? 10 : 0;
         }
     }
-    if (!said && has_word(k->name, "SXM")) { /* drivers name the other forms */
+    if (!said && has_word(k->name, "SXM")) { /* driver names contain the other form factors */
         score += 5;
     }
     double off = fabs(log2(memory_bytes / k->memory_bytes));

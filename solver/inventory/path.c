@@ -1,6 +1,6 @@
 /*
- * Paths: which element bounds one flow between two devices. It knows nothing of several flows that
- * share an element; that is decided when a plan is lowered.
+ * Paths: finds the element that bounds a single flow between two devices. Flows that share an
+ * element are handled where a plan is lowered to operations.
  */
 #include "solver/inventory/cluster.h"
 
@@ -48,7 +48,7 @@ static struct hv_path host_path(const struct hv_node_group *g, const struct hv_d
     return p;
 }
 
-/* What leaves an island whose members hang on one link (a PCIe root) crosses that link. */
+/* A flow that leaves an island with one shared link (a PCIe root) crosses that link. */
 static void leave_island(struct hv_path *p, const struct hv_island *s)
 {
     if (s && s->shared && s->link.bytes_per_s < p->bytes_per_s) {
@@ -157,7 +157,7 @@ struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a,
     return p;
 }
 
-/* Is the device one that the device link joins? */
+/* True where the device link connects the device. */
 static bool on_link(const struct hv_device_kind *k)
 {
     return k->cls != HV_CLASS_CPU;

@@ -1,6 +1,4 @@
-/*
- * The table of probes and their FLOPs and bytes. How they are run is the business of the profiler.
- */
+/* The table of probes and their FLOPs and bytes. The profiler runs them. */
 #include "solver/inventory/probe.h"
 
 #include "solver/base/units.h"

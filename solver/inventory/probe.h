@@ -8,11 +8,11 @@
 #include "solver/base/str.h"
 #include "solver/inventory/device.h"
 
-/** Sizes of a probe at most. */
+/** Largest number of sizes of a probe. */
 #define HV_PROBE_SIZES 5
 
 /* clang-format off */
-/** Sorts of probes: constant, name in files, what it is, names of its sizes (NULL: fewer). */
+/** Sorts of probes: constant, name in files, description, names of its sizes (NULL: fewer). */
 #define HV_PROBE_KIND_MAP(X)                                                                                              \
     X(HV_PROBE_GEMM,       "gemm",       "matrix product m x k times k x n",            "m", "n", "k", NULL, NULL)         \
     X(HV_PROBE_GROUPED,    "grouped",    "one product per expert, all in one kernel",   "m", "n", "k", "groups", NULL)     \
@@ -93,7 +93,7 @@ struct hv_layer_check {
     double measured_s, predicted_s; /**< predicted from the tables; HV_UNKNOWN where one lacks */
 };
 
-/** The machine of a profile, as it called itself; "" where unknown. */
+/** The machine of a profile, by its own names; "" where unknown. */
 struct hv_probe_machine {
     const char *card, *driver, *runtime, *blas, *dnn, *collectives;
 };
@@ -121,8 +121,8 @@ bool hv_probe_equal(const struct hv_probe *a, const struct hv_probe *b);
 /** FLOPs of one run: 2mnk of products; 4·b·s²·heads·dim of attention, two and a half times that
  * backward (Dao 2023, section 3.3); else 0. */
 double hv_probe_flops(const struct hv_probe *p);
-/** Bytes that one run reads and writes at least. Collectives and copies: the bytes of the message
- * (a copy inside the device moves them twice). */
+/** Least number of bytes that one run reads and writes. Collectives and copies: the bytes of the
+ * message (a copy inside the device moves them twice). */
 double hv_probe_bytes(const struct hv_probe *p);
 /** Appends "gemm forward bf16 m 4096 n 4096 k 4096". */
 void hv_probe_text(const struct hv_probe *p, struct hv_str *out);

@@ -1,6 +1,7 @@
 /*
- * Look-ups in measured operator tables. What a product costs outside of the grid, on another device
- * of the same chip or in a precision that was not measured is decided in cost/gemm.c.
+ * Look-ups in measured operator tables. The time of a product outside of the grid, on another
+ * device of the same chip or in a precision that was not measured is derived in
+ * solver/cost/device/gemm.c.
  */
 #include "solver/inventory/profile.h"
 
@@ -23,7 +24,7 @@ const struct hv_gemm_table *hv_profile_gemm(const struct hv_profile *p, enum hv_
     return other;
 }
 
-/* The grid point at or below log2_x and how far it is on the way to the next one. */
+/* The grid point at or below log2_x, and the fraction of the step to the next one. */
 static size_t find(const struct hv_log_axis *a, double log2_x, double *frac)
 {
     double u = (log2_x - a->from) / a->step, last = (double)(a->count - 1);

@@ -30,16 +30,17 @@ struct hv_gemm_table {
 
 /** Achieved rates of a kernel that only reads and writes memory, by bytes moved. */
 struct hv_stream_table {
-    const char *kernel;      /**< what was measured, e.g. "add" */
+    const char *kernel;      /**< name of the measured kernel, e.g. "add" */
     double error_frac;       /**< as above */
     double long_bytes_per_s; /**< of the longest stream of the table */
-    double full_bytes; /**< streams of at least so many bytes are no slower than the longest */
+    double full_bytes; /**< streams of at least this many bytes are no slower than the longest */
     struct hv_log_axis bytes;       /**< moved in all */
     const double *log2_bytes_per_s; /**< bytes.count */
 };
 
 /** Achieved rates of fused attention by the length of the sequences: FLOPs of the pairs that are
- * computed. Measured without a mask; a causal kernel is taken to compute its half at that rate. */
+ * computed. Measured without a mask; a causal kernel is assumed to compute its half of the pairs at
+ * that rate. */
 struct hv_core_table {
     enum hv_precision precision;
     bool backward;

@@ -142,7 +142,7 @@ static bool has_ends(const struct hv_check *c, const struct hv_stage *s)
     return g->kind == HV_MODEL_TRANSFORMER;
 }
 
-/* Embedding and head: somebody must hold each (only an explicit `false` can take it away). */
+/* Embedding and head: a stage must hold each (only an explicit `false` removes it). */
 static void check_ends(const struct hv_check *c, size_t replica)
 {
     const struct hv_replica *r = &c->p->replicas[replica];
@@ -189,8 +189,9 @@ static size_t holder_of(const struct hv_check *c, const struct hv_replica *r, si
     return r->n_stages;
 }
 
-/* Does what stage `from` hands on come to stage `to`, at once or through others? Stages that feed
- * one come before it or after it in the list, so marks spread until nothing changes. */
+/* True where the output of stage `from` reaches stage `to`, directly or through other stages.
+ * Predecessors of a stage may be listed before or after it, so marks are propagated until none
+ * changes. */
 static bool feeds(const struct hv_replica *r, size_t from, size_t to, bool *reached)
 {
     memset(reached, 0, r->n_stages * sizeof *reached);

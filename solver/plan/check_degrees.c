@@ -6,7 +6,7 @@
 #include "solver/plan/check_inside.h"
 #include <stdlib.h>
 
-/* Distinct figures of the blocks of one stage that degrees have to divide. */
+/* Distinct dimensions of the blocks of one stage that degrees have to divide. */
 struct block_shape {
     int heads, kv_heads, experts;
     bool mla;
@@ -137,13 +137,13 @@ static void check_shares(const struct hv_check *c, const struct hv_check_stage *
         check_split(c, at, hv_stage_micro_batch(c->p, at->r, at->s));
         return;
     }
-    size_t before = c->out->n; /* one wrong entry of the list is enough to say it */
+    size_t before = c->out->n; /* one finding per list: the first wrong entry */
     for (int64_t i = 0; i < at->r->micro_batches && c->out->n == before; i++) {
         check_split(c, at, at->r->list[i].sequences);
     }
 }
 
-/* The shares cut the heads into whole ones, and key-value heads with them. */
+/* Checks that the shares give every rank whole heads and whole key-value heads. */
 static void check_head_shares(const struct hv_check *c, const struct hv_check_stage *at,
                               const struct block_shape *b)
 {

@@ -88,7 +88,7 @@ static void check_present_and_able(const struct hv_check *c, const struct hv_che
     hv_str_free(&text);
 }
 
-/* Group of ranks first, first + stride, … of one copy: do all share a fabric? */
+/* Group of ranks first, first + stride, … of one copy: true where all share a fabric. */
 static bool one_fabric(const struct hv_check *c, const uint32_t *ids, size_t n, size_t stride)
 {
     const char *fabric = fabric_of(c, ids[0]);

@@ -30,8 +30,8 @@ void hv_check_replica_add(const struct hv_check *c, size_t replica, const char *
                           enum hv_violation_code code, double by, const char *fmt, ...)
     HV_PRINTF(6, 7);
 
-/** First half block of the module the stage counts in and how many it has; false: no such module.
- */
+/** First half block of the module whose blocks the stage numbers, and its number of half blocks;
+ * false: no such module. */
 bool hv_check_module(const struct hv_check *c, const struct hv_stage *s, size_t *first2,
                      size_t *n2);
 /** Marks the half blocks a stage holds: adds 1 to held[half]. Indices out of range are left out. */

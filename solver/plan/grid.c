@@ -1,6 +1,6 @@
 /*
- * Uniform plans from degrees: devices in file order, ranges of blocks, one replica entry. Says
- * nothing of whether the plan is good or fits; check.c and eval do.
+ * Uniform plans from degrees: devices in file order, ranges of blocks, one replica entry. Whether
+ * the plan is valid or fits is checked by check.c and solver/eval.
  */
 #include "solver/plan/grid.h"
 
@@ -12,7 +12,7 @@ static int at_least_one(int n)
     return n > 0 ? n : 1;
 }
 
-/* The grid with every zero replaced by what it stands for. */
+/* The grid with every zero replaced by its default. */
 static struct hv_grid with_defaults(const struct hv_grid *given)
 {
     struct hv_grid g = *given;
@@ -68,7 +68,8 @@ enum hv_status hv_grid_counts(size_t n_blocks, int parts, int *counts, struct hv
     return HV_OK;
 }
 
-/* May a rank run here: neither drained nor spare, not a CPU, able to compute in the precision? */
+/* True where a rank may run on the device: neither drained nor spare, not a CPU, able to compute in
+ * the precision. */
 static bool takes_part(const struct hv_node_group *g, const struct hv_device_kind *k,
                        enum hv_precision precision)
 {
@@ -113,7 +114,7 @@ static const struct hv_device_kind *largest_fabric(const struct hv_cluster *c,
     return best;
 }
 
-/* What still wants a device: the free end of a list. */
+/* The free end of a list of devices, with the kind and precision that it accepts. */
 struct taker {
     const struct hv_device_kind *like;
     enum hv_precision precision;
@@ -163,7 +164,8 @@ static void fill_stage(struct hv_plan *p, struct hv_stage *s, const struct hv_gr
     s->sequence_parallel = g->sequence_parallel && g->tp > 1;
 }
 
-/* Ranges of blocks; a chunk of embedding or head alone makes every stage say what it holds. */
+/* Ranges of blocks; where a chunk is the embedding or head alone, every stage states explicitly
+ * what it holds. */
 static void fill_ranges(struct hv_replica *r, const struct hv_grid *g, const int *counts)
 {
     int parts = g->pp * g->chunks, at = 0;

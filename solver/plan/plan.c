@@ -1,6 +1,6 @@
 /*
- * The plan as a noun: life-cycle, defaults and the few questions that only need the plan itself.
- * Validity is check.c's business, text is solver/io/own's.
+ * The plan: creation, release, defaults and the queries that need only the plan itself. Validity is
+ * checked in check.c; files are read and written in solver/io/own.
  */
 #include "solver/plan/plan.h"
 
@@ -203,7 +203,7 @@ int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r
     return sum;
 }
 
-/* Do weights have several holders that see different samples? */
+/* True where weights have several holders that process different samples. */
 static bool has_copies(const struct hv_plan *p)
 {
     for (size_t i = 0; i < p->n_replicas; i++) {

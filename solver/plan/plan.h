@@ -1,6 +1,6 @@
 /**
  * The plan: which devices form which stages, with which degrees, schedule and synchronisation. It
- * holds all inputs of the judge; rules A–F and the knobs are those of the plan format.
+ * holds all plan inputs of the simulator; rules A–F and the knobs are those of the plan format.
  *
  * Immutable once built (solver/io/own/plan_file fills it). Everything lives in the plan's arena. io
  * keeps the document's JSON tree beside it, so that a plan is written back without loss.
@@ -239,7 +239,7 @@ struct hv_sync {
     bool connect; /**< partial reduce: groups must not freeze into cliques; true */
 };
 
-/** Least share of the room for caches that a plan may leave to requests. */
+/** Least share of the cache memory that a plan may leave to requests. */
 #define HV_PLAN_CACHE_MARK_MIN 0.01
 /** Ends of a flow that are no stages. */
 enum { HV_FLOW_SOURCE = -1, HV_FLOW_SINK = -2 };
@@ -268,9 +268,9 @@ struct hv_plan;
 struct hv_plan_job {
     const char *name;
     struct hv_plan *plan;
-    double arrival_s;  /**< when it is submitted */
-    double start_s;    /**< when it gets its devices, ≥ arrival_s */
-    double iterations; /**< how many it runs; HV_UNKNOWN: without end */
+    double arrival_s;  /**< time of submission */
+    double start_s;    /**< start on its devices, ≥ arrival_s */
+    double iterations; /**< number of iterations; HV_UNKNOWN: unlimited */
     int continues;     /**< the earlier job of which it is a further part, on devices of its own: it
                           starts no sooner than that ends; -1: none */
 };

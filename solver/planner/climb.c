@@ -41,7 +41,7 @@ bool hv__set_degrees(const struct hv__climb *c, struct hv__replica_sketch *r,
         run->dp = n / width < most ? n / width : most;
         return run->dp > 0 && hv__share_micro_batch(c->s, r, run);
     }
-    bool even = run->dp < 1 || r->micro_batch % run->dp == 0; /* a new run has no degree yet */
+    bool even = run->dp < 1 || r->micro_batch % run->dp == 0; /* a new run has no degrees yet */
     run->dp = even ? hv__even_ranks(r->micro_batch, n / width)
                    : hv__uneven_ranks(c->s, r->micro_batch, n / width);
     while (run->ep > 1 && run->dp % run->ep != 0) {

@@ -1,11 +1,11 @@
 /*
- * Starting points of the improvement: the best plans of every shape, so that no shape takes all
- * places.
+ * Starting points of the improvement: the best plans of every shape, so that no single shape fills
+ * the list.
  */
 #include "solver/planner/replicas_int.h"
 
-/* Similarity of two plans. 0: they group the pools differently; 1: alike; 2: also with equal
- * numbers of stages and equal sizes of micro-batches. */
+/* Similarity of two plans. 0: they group the pools differently; 1: equal grouping; 2: also with
+ * equal numbers of stages and equal sizes of micro-batches. */
 static int likeness(const struct hv__sketch *a, const struct hv__sketch *b)
 {
     int like = 2;

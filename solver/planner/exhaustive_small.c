@@ -11,7 +11,7 @@
 #define SMALL_RATED       200000 /* candidates estimated at most */
 #define SMALL_MICRO_BATCH 64     /* sequences in a micro-batch */
 
-/* An enumeration: candidates by how many devices of each pool they take. */
+/* An enumeration: candidates by the number of devices that they take of each pool. */
 struct enumeration {
     struct hv__lister *l;
     struct hv__pool_subset *subsets; /* by code: the digits of the code are devices of each pool */
@@ -72,7 +72,7 @@ static void rate(struct enumeration *f)
 
 static void add_stage(struct enumeration *f);
 
-/* Adds a stage to the last run where it is alike, or as a run of its own. */
+/* Adds a stage to the last run where its stages are equal, else as a new run. */
 static void add_run(struct enumeration *f, const struct hv__stage_run *run)
 {
     struct hv__replica_sketch *r = &f->rough.replica;

@@ -1,7 +1,7 @@
 /*
  * The end of an improvement: single blocks and halves of blocks move between stages, and single
- * micro-batches between replicas, until no move helps. Then offloading and recompute that bring
- * nothing are removed.
+ * micro-batches between replicas, until no move helps. Then offloading and recompute without a gain
+ * are removed.
  */
 #include "solver/base/whole.h"
 #include "solver/planner/improve_int.h"

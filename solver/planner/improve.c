@@ -100,7 +100,8 @@ static void try_contexts(struct hv__climb *c, int r, int j)
     }
 }
 
-/* Which ranks are adjacent in a node: those of one stage, or the stages of one rank. */
+/* Changes which ranks are adjacent in a node: those of one stage, or the stages of one
+ * data-parallel rank. */
 static void try_places(struct hv__climb *c, int r, int j)
 {
     struct hv__sketch next = c->k;
@@ -124,7 +125,8 @@ static void try_uneven(struct hv__climb *c, int r, int j)
     }
 }
 
-/* What n runs offload to host memory: in place of recompute, or beside it. */
+/* Changes the states that n runs offload to host memory, in place of recompute or in addition to
+ * it. */
 static void try_host(struct hv__climb *c, int r, int run, int n)
 {
     for (int i = 0; i < 2 * hv_offload_what_N; i++) {
@@ -415,7 +417,7 @@ static void try_schedules(struct hv__climb *c)
         next.schedule = i % hv__n_schedules;
         const struct hv__schedule_row *o = &hv__schedules[next.schedule];
         bool again = o->memory > 0 &&
-                     i >= hv__n_schedules; /* few are better, and all take long to evaluate */
+                     i >= hv__n_schedules; /* few are faster, and all take long to evaluate */
         bool fits = next.schedule != c->k.schedule && may_schedule(c, o) && !again;
         for (int r = 0; r < next.n_replicas && fits; r++) {
             struct hv__replica_sketch *replica = &next.replicas[r];

@@ -1,4 +1,4 @@
-/** Inside of the planner: one climb from a starting point, and its moves. */
+/** Internals of the planner: one climb from a starting point, and its moves. */
 #ifndef HV_SOLVER_PLANNER_IMPROVE_INT_H
 #define HV_SOLVER_PLANNER_IMPROVE_INT_H
 
@@ -9,7 +9,7 @@ struct hv__climb {
     struct hv__search *s;
     struct hv__sketch k;
     double value;
-    bool quick; /* only moves that are evaluated soon */
+    bool quick; /* only moves with a fast evaluation */
     bool moved;
 };
 

@@ -25,7 +25,7 @@
 #define PARTS_WORK      1e6   /* and for parts of all pools */
 #define SECOND_LOOK                                                                                \
     1.1 /* times the best value so far: a plan of few devices that also gets fine moves */
-#define START_WORSE  2.5        /* times the best value so far: too bad for a starting point */
+#define START_WORSE  2.5        /* times the best value so far: too slow for a starting point */
 #define LEAST_SHARE  (1.0 / 64) /* the smallest fraction of the pools that is tried */
 #define STARTS_ALIKE 3          /* with the same grouping of pools, where there are several pools */
 #define STARTS_ONE   12         /* the same with one pool, or few devices */
@@ -195,8 +195,8 @@ static void by_share(const struct hv__lister *l, int *pools)
     }
 }
 
-/* A good plan soon: every pool alone, the fastest pools together, and all groupings of what was
- * listed for these. */
+/* Finds a good plan early: every pool alone, the fastest pools together, and all groupings of the
+ * replicas listed for these. */
 static void quick_plans(struct hv__lister *l, struct hv__diverse_starts *st)
 {
     struct hv__search *s = l->s;
@@ -318,7 +318,7 @@ int hv__initial_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
     bool limits = hv_known(o->deadline_s) || hv_known(o->max_usd_per_h);
     quick_parts(s, &st);
     if (!(s->best_value < HUGE_VAL) && limits &&
-        !s->over_limits) { /* a plan soon, even if it misses them */
+        !s->over_limits) { /* find any plan early, even one outside of the limits */
         struct hv__diverse_starts missing = st;
         s->over_limits = true;
         quick_parts(s, &missing);

@@ -1,6 +1,6 @@
 /*
- * The value of a sketch. The only place of the planner that calls hv_eval; results are remembered,
- * because a search from many starting points meets the same plans again and again.
+ * The value of a sketch. The only place of the planner that calls hv_eval; results are cached,
+ * because a search from many starting points generates the same plans repeatedly.
  */
 #include "solver/planner/planner_int.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* a second try for what hardly fits: fraction of the memory that prices allow */
+/* second attempt for plans that nearly fill the memory: fraction of the memory allowed by prices */
 #define ROOMY  1.2
 #define REFITS 4 /* splits of one sketch, each with less memory than the one before */
 /* A plan whose slowest stage, by prices alone, takes more than this fraction of the time to
@@ -71,7 +71,7 @@ static void key_of(const struct hv__sketch *k, uint64_t *key)
     }
 }
 
-/* The place of a key, which is free when the plan is new. */
+/* Slot of a key in the hash table; empty when the plan is new. */
 static struct hv__known *place_of(struct hv__known *table, size_t cap, const uint64_t *key)
 {
     size_t at = key[0] & (cap - 1);

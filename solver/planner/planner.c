@@ -1,4 +1,5 @@
-/* The search as a whole: pools, initial plans, improvement of the best of them, the answer. */
+/* The search: builds pools and initial plans, improves the best of them, and returns the best
+ * plan. */
 #include "solver/bound/bound.h"
 #include "solver/planner/planner_int.h"
 
@@ -65,7 +66,7 @@ static void improve_one(struct hv__search *s, struct starts *f, int i, double sh
     f->done[i] = done;
 }
 
-/* Improves every start a little, as those that begin well do not always end well; then always
+/* Improves every start a little, as the best starts do not always give the best plans; then always
  * the best that can still be improved. */
 static void improve_all(struct hv__search *s, struct starts *f)
 {
@@ -140,7 +141,7 @@ static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
     return HV_OK;
 }
 
-/* The limits of the objective, in words. */
+/* The limits of the objective, as text. */
 static const char *limits_of(const struct hv_objective *o)
 {
     bool price = hv_known(o->max_usd_per_h), deadline = hv_known(o->deadline_s);

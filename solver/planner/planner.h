@@ -15,19 +15,20 @@
 #include "solver/bound/bound.h"
 #include "solver/eval/eval.h"
 
-/** Limits and listeners of a search; `{0}` = the default budget and nobody listening. */
+/** Limits and callbacks of a search; `{0}` = the default budget and no callbacks. */
 struct hv_planner_options {
     int64_t budget;              /**< plans evaluated at most; 0: only the default budget of work */
     const struct hv_plan *start; /**< improve this plan only; NULL: search everything */
-    const bool *lost;            /**< [devices of the cluster] not there any more; NULL: none */
+    const bool *lost;            /**< [devices of the cluster] true for lost devices; NULL: none */
     bool (*stop)(void *ctx);     /**< true ends the search with the best so far; may be NULL */
-    /** Told of every plan that is better than all before by a per cent; borrows `plan`. */
+    /** Called for every plan that is at least 1 % better than all earlier ones; `plan` is
+     * borrowed. */
     void (*incumbent)(void *ctx, const struct hv_plan *plan);
     void (*progress)(void *ctx, double frac, const char *text); /**< 0 … 1; may be NULL */
     void *ctx;
 };
 
-/** What the search found. */
+/** Result of a search. */
 struct hv_planner_result {
     struct hv_plan *plan; /**< owner: caller, hv_plan_unref; NULL when there is none */
     double value;         /**< of the job's objective: seconds, USD or joules per iteration */
@@ -38,14 +39,15 @@ struct hv_planner_result {
 
 /**
  * Searches for the best synchronous plan of the job: valid, within memory, within the objective's
- * price. Energy is iteration time × rated power of the devices in use. At most six pools are told
- * apart: beyond that, pools of one kind are merged, then the weakest left out.
+ * price. Energy is iteration time × rated power of the devices in use. At most six pools are
+ * distinguished: beyond that, pools of one kind are merged, then the weakest left out.
  *
- * With a start, only that plan is improved: the answer may be worse than the start itself where the
- * search has no words for all of it.
+ * With a start, only that plan is improved: the result may be worse than the start where a sketch
+ * cannot represent all of its knobs.
  *
- * Errors: HV_ENO in words when no plan was found, or when the search cannot begin at the start.
- * Complexity: about 2^pools × the degrees of a replica for the estimates, and hv_eval per plan.
+ * Errors: HV_ENO with the reason when no plan was found, or when the search cannot begin at the
+ * start. Complexity: about 2^pools × the degrees of a replica for the estimates, and hv_eval per
+ * plan.
  */
 enum hv_status hv_planner_run(struct hv_cost *k, const struct hv_planner_options *o,
                               struct hv_planner_result *out, struct hv_err *err) HV_NODISCARD;

@@ -1,4 +1,4 @@
-/** Inside of the planner: pools, sketches of plans, and the search that owns them. */
+/** Internals of the planner: pools, sketches of plans, and the search that owns them. */
 #ifndef HV_SOLVER_PLANNER_PLANNER_INT_H
 #define HV_SOLVER_PLANNER_PLANNER_INT_H
 
@@ -8,14 +8,14 @@
 #define HV__RUNS     8   /**< of one replica */
 #define HV__REPLICAS 8   /**< of one plan */
 #define HV__CHUNKS   256 /**< stages × chunks of one replica */
-/** Bit of an enum hv_offload_what in a mask of what is offloaded. */
+/** Bit of an enum hv_offload_what in a mask of offloaded states. */
 #define HV__HOST(what) (1U << (what))
 
 /** Equal devices of equal nodes. */
 struct hv__pool {
     const struct hv_device_kind *kind;
     uint32_t *ids;           /**< node by node */
-    int n, room;             /**< ids there are, and there may be before they move */
+    int n, room;             /**< number of ids; capacity of the array */
     int per_node;            /**< devices joined by the fast link: of a node, or of a link domain */
     int node_devices;        /**< of these, in one node */
     double node_usd_h;       /**< HV_UNKNOWN: no price */
@@ -24,15 +24,15 @@ struct hv__pool {
     bool shards_change, contexts_change; /**< kernels, where weights are sharded; with cp */
 };
 
-/** Consecutive stages that are all alike: data-parallel ranks of one pool and, in mixed stages,
- * behind them ranks of a second pool that take their own share of every micro-batch. */
+/** Consecutive equal stages: data-parallel ranks of one pool and, in mixed stages, behind them
+ * ranks of a second pool that take their own share of every micro-batch. */
 struct hv__stage_run {
     int pool, n_stages, tp, cp, dp, ep; /**< dp: ranks of the run's own pool */
     int second_pool, second_dp; /**< second_dp: ranks of the second pool, beside dp; 0: none */
     int second_sequences; /**< sequences of a micro-batch that the second pool's ranks take together
                            */
     unsigned recompute;
-    unsigned offload;     /**< HV__HOST of what is offloaded to host memory */
+    unsigned offload;     /**< HV__HOST of the states offloaded to host memory */
     bool stages_adjacent; /**< consecutive devices hold the stages of one data-parallel rank;
                              otherwise the ranks of one stage */
 };
@@ -101,7 +101,7 @@ struct hv__search {
     double work, work_limit; /**< operations of evaluations, done and allowed */
     int64_t evaluations;
     bool over_limits; /**< plans that miss the objective's limits are starting points too */
-    unsigned offload; /**< what the runs of initial plans offload to the host */
+    unsigned offload; /**< HV__HOST of the states that initial plans offload */
     bool fine;        /**< blocks are split inside where a plan is close to the best */
     bool stopped;
     struct hv_verdict last; /**< of the latest evaluation, in `scratch` */
@@ -114,10 +114,10 @@ struct hv__search {
 extern const struct hv__schedule_row hv__schedules[];
 extern const int hv__n_schedules;
 
-/* ---- pools.c: devices and blocks that are alike ---- */
+/* ---- pools.c: equal devices and equal blocks ---- */
 /** Fills the pools of the cluster. O(devices). */
 void hv__find_pools(struct hv__search *s);
-/** Experts of the first block that has some; 0: none has. */
+/** Experts of the first block with experts; 0: there is none. */
 int hv__experts(const struct hv__search *s);
 /** True where a block can be split between attention and feed-forward network. */
 bool hv__splits_blocks(const struct hv__search *s);
@@ -154,13 +154,13 @@ int hv__even_ranks(int batch, int most);
  * even ranks only where each then has at least a quarter less to do. A power of two where there are
  * experts, which are spread over the ranks. */
 int hv__uneven_ranks(const struct hv__search *s, int batch, int most);
-/** How a run splits sequences over its context-parallel ranks: zigzag where that balances causal
+/** Layout of sequences over the context-parallel ranks of a run: zigzag where that balances causal
  * attention. */
 enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__stage_run *run);
 
 /* ---- sketch_of_plan.c ---- */
-/** The sketch of a plan; its blocks and batch may have to be split anew. Errors: HV_ENO with what a
- * sketch cannot express. O(devices). */
+/** The sketch of a plan; its blocks and batch may have to be split anew. Errors: HV_ENO naming the
+ * property that a sketch cannot express. O(devices). */
 enum hv_status hv__sketch_of_plan(struct hv__search *s, const struct hv_plan *p,
                                   struct hv__sketch *out, struct hv_err *err) HV_NODISCARD;
 
@@ -172,7 +172,7 @@ const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__repl
 const struct hv__price *hv__slower_of(struct hv__search *s, const struct hv__replica_sketch *r,
                                       const struct hv__stage_run *run);
 /** Bytes of weights, gradients and optimizer states per parameter on a rank, where `holders` ranks
- * share what is sharded and `host` (bits HV__HOST) is offloaded. */
+ * share the sharded states and the states in `host` (bits HV__HOST) are offloaded. */
 double hv__bytes_per_parameter(const struct hv_job *j, const struct hv__replica_sketch *r,
                                int holders, unsigned host);
 /** Bytes of states of a block on one rank of the run: experts are sharded over fewer ranks. */
@@ -199,8 +199,8 @@ bool hv__fill_matters(const struct hv__replica_sketch *r, int schedule);
  * pipelines of a replica or, where that is faster, one micro-batch more to some of them. `rough`:
  * as if pipelines could run fractions of rounds, for estimates. False when it is not possible. */
 bool hv__split_batch(struct hv__search *s, struct hv__sketch *k, bool rough);
-/** Splits the micro-batch between the run's two pools so that the slower ends soonest. False where
- * a rank would have no sequence, or the second pool has too few devices. */
+/** Splits the micro-batch between the run's two pools so that the slower one ends as early as
+ * possible. False where a rank would have no sequence, or the second pool has too few devices. */
 bool hv__share_micro_batch(struct hv__search *s, const struct hv__replica_sketch *r,
                            struct hv__stage_run *run);
 /** Seconds of a micro-batch in the slowest stage, and to fill the pipeline, by prices. */
@@ -218,12 +218,12 @@ double hv__judge_again(struct hv__search *s, const struct hv__sketch *k);
 double hv__refit(struct hv__search *s, struct hv__sketch *k, double most);
 /** Operations to evaluate a sketch, roughly: the unit of the default budget. */
 double hv__work_of(const struct hv__search *s, const struct hv__sketch *k);
-/** True when the budget is spent or the caller asked to stop. */
+/** True when the budget is spent or the caller has requested a stop. */
 bool hv__is_over(struct hv__search *s);
 
 /* ---- initial.c, improve.c, fine_moves.c: the phases of the search ---- */
 /** Initial plans: candidates and sets of candidates by estimate, the best of them evaluated. Fills
- * up to `cap` good starting points that differ in their grouping of pools; returns how many. */
+ * up to `cap` good starting points that differ in their grouping of pools; returns their number. */
 int hv__initial_plans(struct hv__search *s, struct hv__sketch *starts, int cap);
 /** Improves a sketch move by move until none helps; returns the value then. `quick`: only moves
  * that are evaluated soon, no schedules that take long to make. */

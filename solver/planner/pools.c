@@ -1,5 +1,5 @@
 /*
- * Pools: which devices are alike, and their properties. Drained and spare nodes, CPUs, and devices
+ * Pools: groups of equal devices, and their properties. Drained and spare nodes, CPUs, and devices
  * that lack the precision or the measured times of a layer are left out.
  */
 #include "solver/planner/planner_int.h"
@@ -59,8 +59,8 @@ static bool are_alike(const struct hv__search *s, const struct hv__pool *p,
            a->n_slots == 1 && a->n_islands == 0 && hv_node_groups_alike(a, b) && same_price;
 }
 
-/* Joins q to a pool that is alike. Where there are too many pools: to one of the same kind,
- * otherwise the weakest pool is dropped. */
+/* Merges q into an equal pool. Where there are too many pools: to one of the same kind, otherwise
+ * the weakest pool is dropped. */
 static void add_pool(struct hv__search *s, const struct hv__pool *q)
 {
     for (int i = 0; i < s->n_pools; i++) {
@@ -132,7 +132,7 @@ static int left_of(const struct hv__search *s, const struct hv_node_group *g,
     return n;
 }
 
-/* The pool of the nodes with so many devices of these slots left; a link domain that lost a
+/* The pool of the nodes in which this many devices of these slots remain; a link domain that lost a
  * node counts as single nodes. */
 static void add_slots_with(struct hv__search *s, const struct hv_node_group *g,
                            const struct hv_slots *slots, int left)
@@ -174,8 +174,8 @@ static int by_number(double a, double b)
     return x > y ? -1 : x < y;
 }
 
-/* Fastest device first, then by everything else that a plan depends on: the order of groups in
- * the file has no meaning, so it must not choose between plans that are equally good. */
+/* Fastest device first, then by everything else that a plan depends on: the order of groups in the
+ * file has no meaning, so it must not decide between equally good plans. */
 static int order_of(const struct hv__search *s, const struct hv__pool *p, const struct hv__pool *q)
 {
     enum hv_precision in = s->job->precision;

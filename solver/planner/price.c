@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* `host`: what is offloaded. */
+/* `host`: mask of offloaded states. */
 double hv__bytes_per_parameter(const struct hv_job *j, const struct hv__replica_sketch *r,
                                int holders, unsigned host)
 {

@@ -138,7 +138,7 @@ void hv__add_singles(struct hv__lister *l, const struct hv__pool_subset *sub)
     }
 }
 
-/* Puts pool number `i` and those after it into groups begun, into new groups, or into none. */
+/* Assigns pool number `i` and the later ones to existing groups, to new groups, or to none. */
 void hv__group_pools(struct hv__lister *l, unsigned *masks, int n, int i)
 {
     if (i < l->s->n_pools) {

@@ -78,7 +78,7 @@ static bool is_depth(int n)
     return n <= 4 || (n % 2 == 0 && n <= 12) || n % 8 == 0;
 }
 
-/* Bytes on one rank if this run held all blocks: the smaller, the more fits. */
+/* Bytes on one rank if this run held all blocks; used to rank options by memory. */
 static double leanness(const struct hv__search *s, const struct hv__stage_run *run,
                        const struct hv__price *c)
 {
@@ -116,8 +116,8 @@ static void add_runs(struct hv__lister *l, const struct hv__replica_sketch *r,
     }
 }
 
-/* True where context parallelism may pay on n devices with micro-batches of `batch` sequences:
- * it brings other kernels, there are fewer sequences than devices, or sequences are long. */
+/* True where context parallelism may pay on n devices with micro-batches of `batch` sequences: it
+ * changes the choice of kernels, there are fewer sequences than devices, or sequences are long. */
 static bool cuts_sequences(const struct hv__search *s, const struct hv__pool *p, int n, int batch)
 {
     double tokens = hv_cost_tokens(s->k);
@@ -203,8 +203,8 @@ static double sync_of(struct hv__search *s, const struct hv__replica_sketch *r,
     return bytes / rate;
 }
 
-/* Seconds of an all-reduce that are not overlapped: what the last backward pass of a stage does
- * not cover, and in any case the last bucket. */
+/* Seconds of an all-reduce that are not overlapped: the part that the last backward pass of a stage
+ * does not cover, and at least the last bucket. */
 static double shown_of(double sync_s, double each_s)
 {
     return fmax(0.2 * sync_s, sync_s - 0.6 * each_s);
@@ -265,8 +265,8 @@ static void add_hops(struct hv__search *s, struct hv__candidate *cand)
     cand->fill_s += sum;
 }
 
-/* Divides the blocks over the runs so that all take equally long, those that are full apart. False:
- * there is no room for all. *each_s: time of a stage. */
+/* Divides the blocks over the runs so that all take equally long, except runs whose memory is full.
+ * False: the blocks do not fit. *each_s: time of a stage. */
 static bool fill_runs(int n_runs, const double *room, const double *pace, double left,
                       double *each_s)
 {
@@ -420,7 +420,7 @@ static int order_pools(const struct hv__search *s, unsigned mask, int *pools)
     return n;
 }
 
-/* Closer together where they are small, and those that divide the whole batch. */
+/* True for sizes to try: densely spaced where they are small, and divisors of the whole batch. */
 bool hv__is_batch(int64_t b, int64_t total)
 {
     int64_t odd = b;

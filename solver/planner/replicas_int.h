@@ -1,4 +1,4 @@
-/** Inside of the planner: candidate replicas and sets of them, by their estimates. */
+/** Internals of the planner: candidate replicas and sets of them, by their estimates. */
 #ifndef HV_SOLVER_PLANNER_REPLICAS_INT_H
 #define HV_SOLVER_PLANNER_REPLICAS_INT_H
 
@@ -86,7 +86,7 @@ void hv__add_singles(struct hv__lister *l, const struct hv__pool_subset *sub);
  * then each with its second best, and so on. */
 void hv__add_sets(struct hv__lister *l, const struct hv__pool_subset *const *subs, int n);
 /** Adds the sets of every grouping of the pools: pool number `i` and those after it join one of the
- * n groups begun (`masks`, zero at first), begin a group, or stay out. */
+ * n existing groups (`masks`, zero at first), form a new group, or stay unused. */
 void hv__group_pools(struct hv__lister *l, unsigned *masks, int n, int i);
 
 /* ---- exhaustive_small.c: clusters of few devices ---- */

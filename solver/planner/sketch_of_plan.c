@@ -1,8 +1,8 @@
 /*
- * From any plan back to a sketch, so that a plan found elsewhere can be improved. What a sketch
- * cannot express is either refused with the reason (devices of three kinds in one stage, graphs,
- * modules) or left to the search (shares of a micro-batch, schedules it does not use): the plan
- * itself stays a candidate as it is.
+ * Builds the sketch of a given plan, so that a plan of any origin can be improved. Properties that
+ * a sketch cannot express are either rejected with the reason (devices of three kinds in one stage,
+ * graphs, modules) or left to the search (shares of a micro-batch, schedules it does not use): the
+ * plan itself stays a candidate as it is.
  */
 #include "solver/planner/planner_int.h"
 
@@ -188,7 +188,7 @@ static bool same_replica(const struct hv__replica_sketch *a, const struct hv__re
     return true;
 }
 
-/* Joins the replica to one like it, whose stages get more ranks. False: there is none. */
+/* Merges the replica into an equal one, whose stages get more ranks. False: there is none. */
 static bool join(struct hv__sketch *k, const struct hv__replica_sketch *more)
 {
     for (int i = 0; i < k->n_replicas; i++) {

@@ -10,7 +10,7 @@
 
 /** Description of a card. Unknown texts are "". */
 struct hv_bench_card {
-    char name[128]; /**< as the driver calls it */
+    char name[128]; /**< the driver's name of the card */
     char driver[32], runtime[32], blas[32], dnn[32], collectives[32];
     double memory_bytes;
     int compute_capability; /**< 10 · major + minor */

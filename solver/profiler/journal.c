@@ -26,8 +26,8 @@ static void add_header(struct hv_str *out, const struct hv_bench_card *card, boo
                             card->driver, "quick", quick));
 }
 
-/* Reads the lines after the header; stops at the first that is not whole. Returns the bytes that
- * hold whole lines. */
+/* Reads the lines after the header; stops at the first incomplete one. Returns the bytes of
+ * complete lines. */
 static size_t read_samples(struct hv_journal *j, const char *path, const struct hv_str *text,
                            size_t at)
 {

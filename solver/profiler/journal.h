@@ -12,7 +12,7 @@
 /** An open journal. Owner: hv_journal_close. */
 struct hv_journal {
     FILE *f;
-    HV_VEC(struct hv_probe_sample) before; /**< what it held when it was opened */
+    HV_VEC(struct hv_probe_sample) before; /**< the samples it held when it was opened */
 };
 
 /**
@@ -23,7 +23,7 @@ struct hv_journal {
 enum hv_status hv_journal_open(struct hv_journal *j, const char *path,
                                const struct hv_bench_card *card, bool quick, bool fresh,
                                struct hv_err *err) HV_NODISCARD;
-/** Appends a sample and hands it to the system. Errors: HV_EIO. */
+/** Appends a sample and flushes it. Errors: HV_EIO. */
 enum hv_status hv_journal_add(struct hv_journal *j, const struct hv_probe_sample *s,
                               struct hv_err *err) HV_NODISCARD;
 /** Closes it; the file stays. */

@@ -152,13 +152,13 @@ static double foreseen(const struct hv_lattice *l, int level, size_t place)
     return inside(l, &c);
 }
 
-/* |foreseen/measured − 1| of the time; HV_UNKNOWN where either is not known. */
+/* |predicted/measured − 1| of the time; HV_UNKNOWN where either is not known. */
 static double miss(const struct hv_lattice *l, size_t place, int level)
 {
     return fabs(exp2(l->log2_rate[place] - foreseen(l, level - 1, place)) - 1);
 }
 
-/* Was a place of level 1 near this one foreseen badly, or not at all? */
+/* True where a place of level 1 near this one was predicted badly, or not at all. */
 static bool doubtful(const struct hv_lattice *l, size_t place)
 {
     size_t at[3], i[3];

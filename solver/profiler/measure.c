@@ -1,6 +1,6 @@
 /*
- * The order in which things are measured, and when to stop. Every sweep's coarse places come before
- * any sweep's finer ones, so that a run that is cut short leaves tables for everything.
+ * The order of measurements, and the conditions that end a run. Every sweep's coarse places come
+ * before any sweep's finer ones, so that a run that is cut short leaves tables for everything.
  */
 #include "solver/profiler/measure.h"
 
@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A shape in the middle of a table is known well enough when the one beside it was foreseen within
- * this; the target of a layer's prediction is 5 %. */
+/* A shape inside a table is interpolated when the prediction of its neighbour was within this
+ * relative error; the target of a layer's prediction is 5 %. */
 #define BAND_QUICK 0.08
 #define BAND_FULL  0.03
-/* A sweep is given up when so many places in a row cannot be measured. */
+/* A sweep ends when this many consecutive places cannot be measured. */
 #define GIVE_UP 4
 
 static const struct hv_sampling quick_sampling = {0.5e-3, 0.02, 3, 7, 0.25};
@@ -44,7 +44,7 @@ static const struct hv_probe_sample *seen_before(const struct run *r, const stru
     return NULL;
 }
 
-/* Time to stop? */
+/* True where the run has to end: budget used up, or cancelled. */
 static bool over(struct run *r)
 {
     const struct hv_measuring *how = r->how;
@@ -108,7 +108,7 @@ static bool nothing_known(const struct hv_lattice *l)
     return true;
 }
 
-/* One place; HV_ENO when the device cannot. */
+/* Measures one place; HV_ENO when the device does not support it. */
 static enum hv_status sweep_place(struct run *r, struct hv_sweep_state *s, size_t place,
                                   struct hv_err *why)
 {
@@ -151,7 +151,7 @@ static enum hv_status all_sweeps(struct run *r, int level)
     return st;
 }
 
-/* Is there a table of products of this precision? */
+/* True where there is a table of products of this precision. */
 static bool alive(const struct hv_measured *m, enum hv_probe_variant v, enum hv_precision p)
 {
     for (size_t i = 0; i < m->n_sweeps; i++) {
@@ -163,7 +163,7 @@ static bool alive(const struct hv_measured *m, enum hv_probe_variant v, enum hv_
     return false;
 }
 
-/* The 16-bit format that the card has. */
+/* The 16-bit format that the card supports. */
 static enum hv_precision half(const struct hv_measured *m)
 {
     return alive(m, HV_FORWARD, HV_BF16) ? HV_BF16 : HV_FP16;
@@ -248,7 +248,7 @@ static enum hv_status all_layers(struct run *r)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* Places of the levels that are surely measured, and what comes beside them. */
+/* Number of places of the levels that are always measured, plus single shapes and layers. */
 static size_t count(const struct run *r)
 {
     size_t singles = 0, layers = 0, n = 0;
@@ -342,7 +342,7 @@ double hv_measured_predict_s(const struct hv_measured *m, const struct hv_probe 
     return HV_UNKNOWN;
 }
 
-/* Do these sizes lie on no place of the lattice? */
+/* True where these sizes lie on no place of the lattice. */
 static bool off_places(const struct hv_lattice *l, const double log2_size[3])
 {
     double size[3];

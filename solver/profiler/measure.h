@@ -10,7 +10,7 @@
 #include "solver/profiler/sampler.h"
 #include "solver/profiler/sweep.h"
 
-/** A sweep and how far it is. */
+/** A sweep and its state. */
 struct hv_sweep_state {
     const struct hv_sweep *sweep;
     struct hv_lattice lattice;
@@ -18,7 +18,7 @@ struct hv_sweep_state {
         log2_rate; /**< the filled grid, or NULL before hv_measured_fill or when nothing is known */
     double error_frac; /**< error of times predicted off the grid places; HV_UNKNOWN: none were
                           measured */
-    bool dead;         /**< its first places could not be measured */
+    bool dead;         /**< true: its first places could not be measured */
     char why[160];     /**< the reason */
 };
 
@@ -44,7 +44,7 @@ struct hv_measuring {
     bool (*cancelled)(void *ctx);
     /** Receives every new sample, so that it can be stored. NULL: none. */
     enum hv_status (*keep)(void *ctx, const struct hv_probe_sample *s, struct hv_err *err);
-    /** Receives the progress before every sample: samples done, of about how many. NULL: none. */
+    /** Receives the progress before every sample: samples done, estimated total. NULL: none. */
     void (*progress)(void *ctx, size_t done, size_t about, double elapsed_s,
                      const struct hv_probe *next);
 };

@@ -1,5 +1,5 @@
 /*
- * From a bench to a file. What is measured is the business of measure.c, how a file looks that of
+ * Runs a profile on a bench and writes its file. Measurements are in measure.c, the file format in
  * table_file.c.
  */
 #include "solver/profiler/profiler.h"

@@ -12,9 +12,9 @@ struct hv_profiler_options {
     const char *as;   /**< kind of the catalogue that the card counts as; NULL: by its name */
     const char *date; /**< written into the file */
     bool quick;       /**< at most HV_QUICK_S instead of HV_FULL_S */
-    bool fresh;       /**< forget what an unfinished run measured */
-    FILE *progress;   /**< where progress goes; NULL: nowhere */
-    bool terminal;    /**< progress is drawn over itself */
+    bool fresh;       /**< discard the samples of an unfinished run */
+    FILE *progress;   /**< stream for progress; NULL: none */
+    bool terminal;    /**< redraw progress in place (a terminal) */
     const volatile sig_atomic_t *stop; /**< set to a value other than 0 to stop the run; or NULL */
 };
 

@@ -36,7 +36,7 @@ static enum hv_status warm_up(const struct hv_bench *b, double batch_s, unsigned
     return HV_OK;
 }
 
-/* Median and median absolute deviation of what was timed so far. */
+/* Median and median absolute deviation of the timings so far. */
 static void sum_up(const double *t, int n, struct hv_probe_sample *out)
 {
     double x[HV_SAMPLING_MAX] = {0};

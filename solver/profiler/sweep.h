@@ -12,7 +12,7 @@
 /** Meaning of the axes of a sweep. */
 enum hv_sweep_axes {
     HV_SWEEP_PRODUCT,  /**< m, n, k */
-    HV_SWEEP_SEQUENCE, /**< length of the sequences; so many of them that the tokens stay */
+    HV_SWEEP_SEQUENCE, /**< length of the sequences, whose number keeps the tokens constant */
     HV_SWEEP_ROWS,     /**< rows of HV_SWEEP_WIDTH numbers */
     HV_SWEEP_BYTES     /**< size of a message */
 };
@@ -37,13 +37,14 @@ const struct hv_sweep *hv_sweeps(size_t *n);
 size_t hv_sweep_axis_count(const struct hv_sweep *s);
 /** The probe at sizes of the sweep's lattice. `ranks`: cards of a collective. */
 struct hv_probe hv_sweep_probe(const struct hv_sweep *s, const double size[3], double ranks);
-/** Sizes of the sweep's i-th check, on no place of its grid: what its table's error is taken from.
- * False when there are no more. */
+/** Sizes of the sweep's i-th check, on no place of its grid: used to compute the error of its
+ * table. False when there are no more. */
 bool hv_sweep_check(const struct hv_sweep *s, size_t i, double size[3]);
-/** Work of a probe in the unit whose rate the sweep tells: FLOPs, else bytes. */
+/** Work of a probe in the unit of the sweep's rates: FLOPs, else bytes. */
 double hv_sweep_work(const struct hv_probe *p);
-/** log2 of the lattice's sizes for a probe of the sweep's variant: where hv_lattice_at is asked. A
- * gradient is looked up as the plain product it is. False when the sweep does not speak for it. */
+/** log2 of the lattice's sizes for a probe of the sweep's variant: the arguments of hv_lattice_at.
+ * A gradient is looked up as the equivalent plain product. False when the sweep does not cover the
+ * probe. */
 bool hv_sweep_place(const struct hv_sweep *s, const struct hv_probe *p, double log2_size[3]);
 
 /** Shapes measured one by one, beside the tables: gradients, products of experts, other heads. */
@@ -51,7 +52,7 @@ const struct hv_probe *hv_singles(size_t *n);
 
 /** Layers whose sizes lie on no grid place. */
 const struct hv_layer_shape *hv_layer_shapes(size_t *n);
-/** Probes of a layer at most, per direction. */
+/** Largest number of probes of a layer per direction. */
 #define HV_LAYER_PROBES 24
 /**
  * The kernels of a gated layer (norm, query/key/value, rope, attention, output, sum, norm, gate and

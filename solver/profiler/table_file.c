@@ -1,6 +1,6 @@
 /*
- * Tables are written with five digits, rounded so that readers find what they demand: along every
- * axis a rate grows at most as fast as its argument.
+ * Writes tables with five digits, rounded so that they satisfy the condition of the reader: along
+ * every axis a rate grows at most as fast as its argument.
  */
 #include "solver/profiler/table_file.h"
 
@@ -102,7 +102,7 @@ static json_t *stream_tree(const struct hv_sweep_state *s)
                      rates_tree(s, HV_GBPS));
 }
 
-/* What could not be measured, and why. */
+/* Appends the sweeps that could not be measured, with reasons. */
 static void add_missing(const struct hv_measured *m, struct hv_str *note)
 {
     for (size_t i = 0; i < m->n_sweeps; i++) {
@@ -129,7 +129,7 @@ static json_t *note_tree(const struct hv_measured *m, const struct hv_table_file
     return tree;
 }
 
-/* Puts every filled sweep where it belongs; false when there is none. */
+/* Writes every filled sweep to its table; false when there is none. */
 static bool add_tables(const struct hv_measured *m, const struct hv_device_kind *kind, json_t *root)
 {
     json_t *products = json_array(), *cores = json_array();

@@ -1,5 +1,5 @@
-/* Fitting of device classes on published rows. Which rows, which weights, which numbers; the
- * least squares are optim/fit's and the times the judge's. */
+/* Fitting of device classes on published rows. Selects rows, weights and parameters; the
+ * least-squares solver is optim/fit and the times come from the simulator. */
 #include "solver/validate/fit_int.h"
 
 #include "solver/base/units.h"
@@ -11,9 +11,9 @@
 
 /* Residuals are logarithms: beyond 3 % they count as absolute values. */
 #define HUBER 0.03
-/* Difference of a Jacobian, in units of a number's spread. */
+/* Step of the finite differences of a Jacobian, in units of a parameter's spread. */
 #define DIFFERENCE 0.05
-/* Ridge: a number one spread from its typical value costs 0.2 % of mean error. */
+/* Ridge: a parameter one spread from its typical value adds 0.2 % to the mean error. */
 #define RIDGE 2e-3
 #define STEPS 24
 /* Jacobians after the first; a second one changes no group by more than 0.4 %. */
@@ -24,22 +24,22 @@ enum { N = HV_CALIBRATED_N };
 
 /* ---- rows of one class ----------------------------------------------------------------------- */
 
-/* Everything one class is fitted with. Arrays have one entry per row of the class. */
+/* State of the fit of one class. Arrays have one entry per row of the class. */
 struct work {
     struct hv_validation *v;
     struct hv_arena scratch;
-    struct hv_calibration *numbers; /* what the clusters of the class point at */
-    size_t *rows, n;                /* numbers in v->rows */
+    struct hv_calibration *numbers; /* calibration that the clusters of the class use */
+    size_t *rows, n;                /* indices into v->rows */
     size_t *same;                   /* first entry of the same configuration */
     struct hv_plan **plans;         /* of the first entries; NULL elsewhere */
     double *log_measured, *weights;
     struct hv__memo memo;        /* predicted seconds of the first entries */
-    struct hv__memo_point aside; /* the same where x is a step of a derivative */
+    struct hv__memo_point aside; /* the same at a finite-difference step */
     double *jacobian, *r;        /* n × N, n */
-    double prior[N];             /* what the ridge pulls to */
+    double prior[N];             /* target of the ridge */
 };
 
-/* Times of the first entries at x, as far as weights ask for them; `at` is new, or x itself. */
+/* Times of the first entries at x, for rows of non-zero weight only; `at` is new, or x itself. */
 static void evaluate(struct work *w, const double *x, struct hv__memo_point *at,
                      const struct hv__memo_point *near, int param)
 {
@@ -60,7 +60,7 @@ static void evaluate(struct work *w, const double *x, struct hv__memo_point *at,
 }
 
 /* Residuals: log(predicted / measured). Rows of weight 0 are not evaluated; next to a point that
- * is known, only rows that react to the number that differs. */
+ * was evaluated, only rows that depend on the parameter that differs. */
 static enum hv_status residuals(void *ctx, const double *x, double *r, struct hv_err *err)
 {
     struct work *w = ctx;
@@ -172,7 +172,7 @@ static void close_class(struct work *w)
     hv_arena_free(&w->scratch);
 }
 
-/* Points the clusters of the class at numbers that may change. */
+/* Makes the clusters of the class use a calibration that the fit may change. */
 static void borrow_clusters(struct work *w, struct hv_calibration *numbers)
 {
     w->numbers = numbers;
@@ -202,14 +202,15 @@ static void fill_sources(const struct work *w, struct hv_class_fit *out, struct 
     }
 }
 
-/* The class being fitted, and the fits there are of others. */
+/* The class being fitted, and the finished fits of other classes. */
 struct others {
     const struct hv_calibration *self;
     const struct hv_class_fit *fits;
     size_t n;
 };
 
-/* Fits with the weights of w from `start`; the Jacobian in w->jacobian is used where known. */
+/* Fits with the weights of w from `start`; the Jacobian in w->jacobian is used where it was
+ * computed. */
 static enum hv_status solve(struct work *w, const double *start, double *jacobian, bool known,
                             struct hv_fit_result *out, struct hv_err *err)
 {
@@ -247,7 +248,7 @@ static void take_numbers(struct hv_calibration *c, const double *x)
     }
 }
 
-/* What is known before a class is fitted: the class it is like, else the typical values. */
+/* Starting point of a fit: the fit of the similar class, else the typical values. */
 static void set_prior(struct work *w, const struct others *o, const char *source)
 {
     struct hv_calibration known;
@@ -257,8 +258,8 @@ static void set_prior(struct work *w, const struct others *o, const char *source
     }
 }
 
-/* The class without each of its sources: from the typical values and the Jacobian there, so that
- * nothing of the source gets in. */
+/* Fits the class without each of its sources, from the typical values and the Jacobian there, so
+ * that no figure of the left-out source has an influence. */
 static enum hv_status fit_left_out(struct work *w, const struct others *o, struct hv_class_fit *out,
                                    struct hv_arena *arena, struct hv_err *err)
 {
@@ -293,8 +294,8 @@ static enum hv_status before(struct work *w, const struct hv_calibration *c,
     return st;
 }
 
-/* Derivatives of all residuals at the typical values, into w->jacobian. From then on a row counts
- * as blind to the numbers that did not move it at all. */
+/* Derivatives of all residuals at the typical values, into w->jacobian. Afterwards a row counts as
+ * independent of the parameters that did not change its time. */
 static enum hv_status first_jacobian(struct work *w, struct hv_arena *arena, struct hv_err *err)
 {
     double x[N] = {0}, *moved = w->jacobian + w->n * N;
@@ -350,7 +351,7 @@ static enum hv_status fit_class(struct hv_validation *v, const struct hv_predict
     return st;
 }
 
-/* Is class i like one that is not fitted yet? */
+/* True where the similar class of class i is not fitted yet. */
 static bool waits(const struct hv_fit_request *what, size_t i, const bool *done)
 {
     const char *like = what->classes[i].like;
@@ -371,7 +372,7 @@ enum hv_status hv_validation_fit(struct hv_validation *v, const struct hv_predic
     for (size_t i = 0; i < what->n_classes; i++) {
         out[i] = (struct hv_class_fit){.all = what->classes[i]};
     }
-    /* relatives first; classes that are like each other in a circle come as they stand */
+    /* similar classes first; classes in a cycle of similarity keep their order */
     for (size_t left = what->n_classes, i = 0, passed = 0; st == HV_OK && left > 0;
          i = (i + 1) % what->n_classes) {
         if (done[i] || (waits(what, i, done) && passed++ < what->n_classes)) {

@@ -9,9 +9,9 @@
 
 /** A number by its logarithm, in units of its spread, from its typical value. */
 double hv__fit_to_x(int k, double v);
-/** The way back, inside the number's bounds. */
+/** The inverse, clamped to the parameter's bounds. */
 double hv__fit_to_v(int k, double x);
-/** The class that holds for a row's devices. */
+/** The class of a row's devices. */
 const struct hv_calibration *hv__fit_class_of(const struct hv_validation_row *row);
 /** The plan of a row, with the recomputation that its prediction took. */
 enum hv_status hv__fit_plan(const struct hv_validation_row *row, const struct hv_prediction *taken,

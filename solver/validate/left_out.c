@@ -1,5 +1,5 @@
-/* Prediction of rows by fits that did not see their source: the class's own, that of the class it
- * is like, or the mean of the others. Fitting itself is in fit.c. */
+/* Prediction of rows by fits without their source: the class's own fit, that of the similar class,
+ * or the mean of the others. Fitting itself is in fit.c. */
 #include "solver/validate/fit_int.h"
 
 #include "solver/base/units.h"
@@ -37,8 +37,8 @@ enum hv_status hv__fit_plan(const struct hv_validation_row *row,
     return hv_plan_grid(row->cluster, row->job.precision, row->model->n_blocks, &g, out, err);
 }
 
-/* The numbers of a class as far as they know nothing of `source` (NULL: all they know); NULL where
- * they know only it. */
+/* Parameters of a class fitted without `source` (NULL: on all rows); NULL where the class has no
+ * other source. */
 static const struct hv_calibration *without_source(const struct hv_class_fit *f, const char *source)
 {
     for (size_t i = 0; source != NULL && i < f->n_without; i++) {
@@ -54,7 +54,8 @@ static const struct hv_calibration *without_source(const struct hv_class_fit *f,
     return f->n_rows > 0 ? &f->all : NULL;
 }
 
-/* Mean of the classes other than `own` that know nothing of `source`; false when there are none. */
+/* Mean over the classes other than `own`, each fitted without `source`; false when there are
+ * none. */
 static bool generic_fit(const struct hv_class_fit *fits, size_t n, const char *own,
                         const char *source, struct hv_calibration *out)
 {
@@ -88,7 +89,7 @@ static const struct hv_class_fit *fit_named(const struct hv_class_fit *fits, siz
     return NULL;
 }
 
-/* Watts that a kind has for every 16-bit FLOP/s of its data sheet. */
+/* Rated watts of a kind per 16-bit FLOP/s of its data sheet. */
 static double watts_per_flops(const struct hv_device_kind *d)
 {
     double peak = d->flops_per_s[HV_BF16] > 0 ? d->flops_per_s[HV_BF16] : d->flops_per_s[HV_FP16];

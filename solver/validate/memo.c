@@ -1,4 +1,5 @@
-/* Remembers times at the points of a fit, so that derivatives evaluate only the rows that react. */
+/* Stores times at the points of a fit, so that derivatives evaluate only the rows that depend on
+ * the changed parameter. */
 #include "solver/validate/memo.h"
 
 #include <string.h>

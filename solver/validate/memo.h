@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Points that are kept; the first one for good, the others in turn. */
+/** Number of stored points; the first one is permanent, the others are replaced in turn. */
 #define HV__MEMO_POINTS 4
 
 /** Times at one point. */
@@ -18,7 +18,8 @@ struct hv__memo_point {
 
 /**
  * A change of one number does not change the time of most rows: 16-bit training does not depend on
- * the 8-bit efficiency. `moves` tells which rows depend on which number; while it is NULL all do.
+ * the 8-bit efficiency. `moves` holds which rows depend on which parameter; while it is NULL, all
+ * rows depend on all.
  */
 struct hv__memo {
     size_t n_params, n_rows, n_points, next;
@@ -26,7 +27,7 @@ struct hv__memo {
     const bool *moves; /**< n_rows × n_params, or NULL */
 };
 
-/** Makes room in `arena`. */
+/** Allocates the points in `arena`. */
 void hv__memo_init(struct hv__memo *m, size_t n_params, size_t n_rows, struct hv_arena *arena);
 /** A kept point that differs from x in at most one number, or NULL; *param = that number, −1: none.
  * O(points · params). */

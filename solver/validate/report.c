@@ -204,8 +204,8 @@ static struct hv_validation_group *make_groups(const struct hv_validation *v,
     return list;
 }
 
-/* Which groups a mean is over: sort of model and width (−1: both), and whether of classes that
- * others measured too only. */
+/* Selects the groups of a mean: sort of model and width (−1: both), and whether only classes that
+ * other sources measured too. */
 struct choice {
     int experts, low_bits;
     bool own;

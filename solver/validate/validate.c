@@ -49,7 +49,7 @@ void hv_validation_skip(struct hv_validation *v, const char *why)
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
-/* The worst device's peak, as the row's meter would read it. */
+/* Peak memory of the worst device, by the row's method of measurement. */
 static double peak_of(const struct hv_verdict *v, enum hv_memory_meter meter)
 {
     double peak = HV_UNKNOWN;
@@ -74,7 +74,7 @@ static bool fits(const struct hv_verdict *v)
     return true;
 }
 
-/* Judges the row with one choice of recomputation. */
+/* Evaluates the row with one choice of recomputation. */
 static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, unsigned recompute,
                   struct hv_arena *scratch, struct hv_prediction *out)
 {

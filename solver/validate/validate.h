@@ -12,8 +12,8 @@
 
 /** Recomputation according to the source. */
 enum hv_row_recompute {
-    HV_ROW_RECOMPUTE_STATED,  /**< grid.recompute is what was run */
-    HV_ROW_RECOMPUTE_UNKNOWN, /**< none is taken: recipes that print none mostly ran none */
+    HV_ROW_RECOMPUTE_STATED,  /**< grid.recompute is the setting of the run */
+    HV_ROW_RECOMPUTE_UNKNOWN, /**< none is assumed: most recipes that state none ran without */
 };
 
 /** Method by which the source measured memory. */
@@ -26,7 +26,7 @@ enum hv_memory_meter {
 /** One published configuration. Strings and figures live in the set's arena. */
 struct hv_validation_row {
     const char *id;     /**< unique in its source */
-    const char *source; /**< what is left out as one when fitting: the file */
+    const char *source; /**< unit that is left out together when fitting: the file */
     const char *table;  /**< group of published comparisons, or NULL */
     const char *device; /**< name of the device kind, of several joined by + */
     bool mixed;         /**< devices of several kinds: not used in fits, predicted with the shipped
@@ -39,7 +39,7 @@ struct hv_validation_row {
     enum hv_memory_meter meter;
     double measured_s;      /**< iteration time; HV_UNKNOWN: memory only */
     double measured_bytes;  /**< peak memory of the worst device, or HV_UNKNOWN */
-    double rival_s;         /**< what Calculon predicts, or HV_UNKNOWN */
+    double rival_s;         /**< prediction of Calculon, or HV_UNKNOWN */
     bool from_flops;        /**< measured_s was computed from a printed FLOP/s figure */
     bool oom;               /**< the run did not fit */
     bool low_bits, experts; /**< 8 bits or fewer; mixture of experts */
@@ -71,7 +71,7 @@ void hv_validation_skip(struct hv_validation *v, const char *why);
 
 /** Calibration used for a prediction. */
 enum hv_predicted_by {
-    HV_BY_SHIPPED,  /**< what the catalogue holds */
+    HV_BY_SHIPPED,  /**< the values of the catalogue */
     HV_BY_LEFT_OUT, /**< the device class fitted on all sources but this row's */
     HV_BY_RELATIVE, /**< the similar class named in the file, fitted without this row's source */
     HV_BY_GENERIC,  /**< the mean of other classes' fits, because no other source has this class */
@@ -120,8 +120,8 @@ void hv_error_stats(const double *predicted, const double *measured, size_t n,
  */
 void hv_validation_baseline(const struct hv_validation *v, const struct hv_prediction *taken,
                             double *out_s);
-/** Operations that the devices execute per iteration of a row: model, and what `recompute` repeats.
- */
+/** Operations that the devices execute per iteration of a row: model, and the operations repeated
+ * by `recompute`. */
 double hv_validation_flops(const struct hv_validation_row *row, unsigned recompute);
 
 /** Rows of one source, device kind, width and sort of model; or of one published comparison. */

@@ -1,4 +1,4 @@
-/* Counts tiles of attention per rank and step of a ring. Not for seconds (solver/cost). */
+/* Counts tiles of attention per rank and step of a ring. Seconds are computed in solver/cost. */
 #include "solver/workload/attention_work.h"
 
 #define WORK_MAX 1e9

@@ -1,6 +1,6 @@
 /*
- * Arithmetic of one forward pass. Multiply and add count as two; norms, activations and softmax are
- * left out, as everywhere in the literature.
+ * FLOPs of one forward pass. A multiply-add counts as two; norms, activations and softmax are left
+ * out, as is usual in the literature.
  */
 #include "solver/workload/model.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Tokens that one query meets on average: s, s/2 when causal counts half, at most 2 · window (w
+/* Keys that one query attends to on average: s, s/2 when causal counts half, at most 2 · window (w
  * when half). */
 static double attention_context(const struct hv_block *b, double sequence, bool causal_half)
 {

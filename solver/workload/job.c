@@ -1,5 +1,5 @@
-/* The training job: names, defaults, what one parameter or activation costs in bytes, and which
- * kernels run where the file leaves that open. */
+/* The training job: names, defaults, bytes per parameter and activation, and the choice of kernels
+ * where the file does not state it. */
 #include "solver/workload/job.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "solver/base/units.h"
 #include "solver/workload/model.h"
 
-/* Longest sequence that GPT-style runs on Ampere held the scores of (estimated). */
+/* Longest sequence at which GPT-style runs on Ampere stored the attention scores (estimated). */
 #define LONGEST_UNFUSED 4096
 
 #define X(c, name, states) name,
@@ -88,7 +88,7 @@ bool hv_job_default_grad_fp32(enum hv_precision p)
     return p != HV_FP16;
 }
 
-/* Weights of an fp8 job are kept in 16 bits; only the matrix products see 8. */
+/* Weights of an fp8 job are kept in 16 bits; only matrix products use 8 bits. */
 double hv_job_weight_bytes(const struct hv_job *j)
 {
     double b = hv_precision_bytes(j->precision);
@@ -120,7 +120,7 @@ double hv_job_activation_bytes(const struct hv_job *j)
     return hv_job_weight_bytes(j);
 }
 
-/* Generations of GPUs, as far as published software stacks differ between them. */
+/* Generations of GPUs between which published software stacks differ. */
 enum era { BEFORE_AMPERE, AMPERE, LATER };
 
 static enum era era_of(const struct hv_device_kind *d)

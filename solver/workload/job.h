@@ -118,9 +118,9 @@ struct hv_job {
     enum hv_optimizer optimizer;
     bool master_weights;         /**< fp32 copy of the weights when precision is below 4 bytes */
     bool grad_fp32;              /**< grad_precision: "fp32", or "same" (default of fp16 files) */
-    enum hv_attention attention; /**< ask hv_job_flash_attention */
-    enum hv_dropout dropout;     /**< ask hv_job_dropout */
-    enum hv_kernels kernels;     /**< ask hv_job_eager_kernels */
+    enum hv_attention attention; /**< resolved by hv_job_flash_attention */
+    enum hv_dropout dropout;     /**< resolved by hv_job_dropout */
+    enum hv_kernels kernels;     /**< resolved by hv_job_eager_kernels */
     double memory_reserve_bytes; /**< HV_UNKNOWN: by device */
     int64_t output_tokens; /**< when serving, the last ones of a sequence, which are generated one
                               by one; −1: ask hv_job_output_tokens */
@@ -167,8 +167,8 @@ struct hv_kernel_query {
  * published runs of such a model on such a device used. NVIDIA before Ampere: never. Ampere: with a
  * LLaMA-style model (gated feed-forward, RMSNorm, rotary positions or grouped queries), sharded
  * weights, context parallelism, or sequences above 4096 tokens; GPT-2/3-style runs of Megatron and
- * DeepSpeed kept three kernels there until 2023. Every other device: always. O(1); the first block
- * speaks for all.
+ * DeepSpeed kept three kernels there until 2023. Every other device: always. O(1); decided by the
+ * first block.
  */
 bool hv_job_flash_attention(const struct hv_job *j, const struct hv_model *m,
                             const struct hv_kernel_query *q);

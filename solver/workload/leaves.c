@@ -1,6 +1,6 @@
 /*
  * Models of modules as a row of leaves: blocks of all modules one after the other, in file order.
- * What a leaf holds is in model.c.
+ * The contents of a leaf are computed in model.c.
  */
 #include "solver/workload/model.h"
 
@@ -26,7 +26,7 @@ static bool feeds_others(const struct hv_model *m, size_t module)
     return false;
 }
 
-/** Appends the leaves of `m`, which begins at block `at->first`; returns how many. */
+/** Appends the leaves of `m`, which begins at block `at->first`; returns their number. */
 static size_t add_leaves(const struct hv_model *m, struct hv_model_leaf at,
                          struct hv_model_leaf *out)
 {

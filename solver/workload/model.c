@@ -1,6 +1,6 @@
 /*
- * Models: names, ownership, parameter counts, content hash. FLOPs are in flops.c; reading files is
- * the business of io/own.
+ * Models: names, ownership, parameter counts, content hash. FLOPs are in flops.c; files are read in
+ * solver/io/own.
  */
 #include "solver/workload/model.h"
 
@@ -152,7 +152,7 @@ static double transformer_parameters(const struct hv_model *m, bool active)
 
 static double parameters(const struct hv_model *m, bool active);
 
-/* What another module reads has no head. */
+/* A module whose output another module reads has no head. */
 static double modules_parameters(const struct hv_model *m, bool active)
 {
     double sum = 0;

@@ -146,9 +146,9 @@ struct hv_model {
     uint64_t hash;
 };
 
-/** One more owner. Returns m. */
+/** Adds a reference. Returns m. */
 struct hv_model *hv_model_ref(struct hv_model *m);
-/** One owner less; frees at the last. NULL is fine. */
+/** Drops a reference and frees the model with the last one. NULL is fine. */
 void hv_model_unref(struct hv_model *m);
 
 /** Computes the content hash; called once by the builder. */
@@ -163,7 +163,7 @@ struct hv_model_leaf {
     size_t first;     /**< its first block among those of the whole model */
     bool feeds;       /**< another module reads its output, so it has no head and no loss */
 };
-/** How many leaves a model has, at least 1. */
+/** Number of leaves of a model, at least 1. */
 size_t hv_model_n_leaves(const struct hv_model *m);
 /** Fills hv_model_n_leaves entries in the order of their blocks. */
 void hv_model_leaves(const struct hv_model *m, struct hv_model_leaf *out);

@@ -1,4 +1,4 @@
-/* Tokens to experts on ranks. Not for the time of it (solver/cost). */
+/* Assigns tokens to experts on ranks. Times are computed in solver/cost. */
 #include "solver/workload/routing.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static double wanted(const struct hv_routing *r, size_t e)
     return sum;
 }
 
-/** Deals what is kept of expert e. */
+/** Distributes the kept tokens of expert e over its copies. */
 static void deal(const struct hv_routing *r, const struct hv_expert_placement *p, size_t e,
                  double kept, struct hv_routed *out)
 {
@@ -32,7 +32,7 @@ static void deal(const struct hv_routing *r, const struct hv_expert_placement *p
     }
 }
 
-/** What the copies of expert e add to fill their tiles. */
+/** Padding that the copies of expert e add to fill their tiles. */
 static double padding(const struct hv_routing *r, const struct hv_expert_placement *p, size_t e,
                       double kept)
 {

@@ -19,7 +19,7 @@ struct hv_expert_placement {
     const size_t *holder_at; /**< [experts + 1] into holders */
     const uint32_t *holders; /**< ranks with a copy of each expert, at least one */
     double capacity_factor;  /**< an expert takes at most this times the mean; 0 = all */
-    double tile; /**< copies work on whole multiples of so many tokens; 0 = 1 as they are */
+    double tile;             /**< copies compute multiples of this many tokens; 0: no padding */
 };
 
 /** Loads after routing. Arrays from the arena of the call. */

@@ -1,6 +1,7 @@
 /*
- * Checks of values at places: type, range, word, known keys. Each failure says what was expected
- * and what was found. Not for rules between values, which the rooms that read the files know.
+ * Checks of values at places: type, range, word, known keys. Each error message states what was
+ * expected and what was found. Rules between several values are checked by the modules that read
+ * the files.
  */
 #include "solver/base/json/json_int.h"
 #include "solver/base/units.h"
@@ -12,7 +13,7 @@
 
 #define STRING_CAP 4096
 
-/* Appends what stands there: `-2`, `"abc"`, `an array of 3`, `nothing`. */
+/* Appends a short description of the value: `-2`, `"abc"`, `an array of 3`, `nothing`. */
 static void describe(const json_t *v, struct hv_str *out)
 {
     char d[HV_FMT_CAP];
@@ -161,7 +162,7 @@ enum hv_status hv_jp_number(const struct hv_jp *p, double lo, double hi, double 
     return s;
 }
 
-/* The value as a whole number, if it is one. */
+/* Converts the value to a whole number; false where it is not one. */
 static bool whole(const json_t *v, int64_t *out)
 {
     if (json_is_integer(v)) {

@@ -1,6 +1,6 @@
 /*
- * Why a text is not JSON: finds the first mistake by our own grammar (RFC 8259 plus our limits) and
- * says what stands there and what was expected. Runs only after jansson has refused the text.
+ * Syntax errors in JSON: finds the first mistake by our own grammar (RFC 8259 plus our limits) and
+ * reports what was found and what was expected. Runs only after jansson has rejected the text.
  * Iterative: the open brackets are a fixed array as deep as the nesting limit.
  */
 #include "solver/base/json/json_int.h"
@@ -41,7 +41,7 @@ static enum hv_status mistake(const struct diag *d, size_t at, const char *text)
     return hv_err_at(d->err, HV_EINPUT, d->name, line, col, "%s", text);
 }
 
-/* What helps people who write JavaScript, Python or JSON5. */
+/* Hints for syntax of JavaScript, Python or JSON5 that JSON does not have. */
 static const char *hint_for(const char *s, size_t n, const char *expected)
 {
     if (s[0] == '\'') {
@@ -116,7 +116,7 @@ static long hex4(const struct diag *d, size_t at)
     return strtol(digits, &end, 16);
 }
 
-/* Checks the escape at d->i and steps over it. */
+/* Checks the escape at d->i and moves behind it. */
 static enum hv_status diag_escape(struct diag *d)
 {
     if (d->i + 1 >= d->n) {
@@ -305,7 +305,7 @@ static enum hv_status diag_key(struct diag *d, const char *expected)
     return s;
 }
 
-/* What may come next. */
+/* The tokens that are allowed next. */
 enum want {
     WANT_VALUE,
     WANT_FIRST_VALUE,

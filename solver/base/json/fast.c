@@ -1,7 +1,7 @@
 /*
- * The JSON that files consist of, read fast: plain keys, strings with the short escapes, numbers.
- * What is anything else, mistakes first of all, is left to jansson, whose verdict counts; so this
- * file words no error and need not read everything.
+ * Fast reader of the subset of JSON that most files use: plain keys, strings with the short
+ * escapes, numbers. Texts outside the subset, and all texts with errors, are parsed by jansson,
+ * which also reports the errors.
  */
 #include "solver/base/json/json_int.h"
 
@@ -13,18 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest key and longest number that are read here, bytes. */
+/* Longest key and longest number that the fast reader accepts, bytes. */
 #define TOKEN_MAX 255
-/* A whole number of so many digits fits 64 bits. */
+/* A whole number of this many digits fits into 64 bits. */
 #define DIGITS_MAX 18
-/* Powers of ten up to this one, and whole numbers up to 2^53, are doubles without an error. */
+/* Powers of ten up to this exponent, and whole numbers up to 2^53, are exact as doubles. */
 #define POWER_MAX 22
 #define EXACT_MAX (UINT64_C(1) << 53)
 
 /* The text ends with a NUL byte behind its last one. */
 struct scan {
     const char *at;
-    struct hv_str scratch; /* a string without its escapes */
+    struct hv_str scratch; /* buffer for a string with its escapes decoded */
 };
 
 static void skip_blanks(struct scan *s)
@@ -34,7 +34,7 @@ static void skip_blanks(struct scan *s)
     }
 }
 
-/* What the character after a backslash stands for; 0: that is jansson's. */
+/* Byte that the character after a backslash encodes; 0: outside the subset. */
 static char unescaped(char c)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -42,7 +42,7 @@ static char unescaped(char c)
     return (char)(p ? to[p - from] : '\0');
 }
 
-/* Goes to the next byte that a string cannot hold as it is. */
+/* Advances to the next byte that ends the string or has to be decoded or rejected. */
 static void skip_plain(struct scan *s)
 {
     while ((unsigned char)*s->at >= ' ' && *s->at != '"' && *s->at != '\\') {
@@ -50,7 +50,7 @@ static void skip_plain(struct scan *s)
     }
 }
 
-/* The string behind its opening quotation mark. jansson checks that it is UTF-8. */
+/* Reads the string after its opening quotation mark. jansson checks that it is UTF-8. */
 static json_t *read_string(struct scan *s)
 {
     const char *from = s->at;
@@ -73,14 +73,14 @@ static json_t *read_string(struct scan *s)
     return *s->at == '"' && s->at++ ? json_stringn(hv_str_cstr(&s->scratch), s->scratch.n) : NULL;
 }
 
-/* A number under way: digits without the point, and the power of ten they are times. */
+/* A partly read number: its digits without the point, and the power of ten that scales them. */
 struct number {
     uint64_t digits;
     int n_digits, power;
     bool is_real;
 };
 
-/* Adds the digits at hand, at least one; false when there are none or too many. */
+/* Reads a run of digits; false when there are none or too many. */
 static bool read_digits(struct scan *s, struct number *n)
 {
     const char *from = s->at;
@@ -170,7 +170,8 @@ static json_t *read_number(struct scan *s)
 
 static json_t *read_value(struct scan *s, unsigned depth);
 
-/* Puts a member in; false when the key is not plain or stands there already. Takes the value. */
+/* Adds a member to the object; false when the key is not plain or is a duplicate. Takes the
+ * reference to the value. */
 static bool put_member(json_t *object, const char *key, size_t n, json_t *value)
 {
     char name[TOKEN_MAX + 1];
@@ -184,7 +185,7 @@ static bool put_member(json_t *object, const char *key, size_t n, json_t *value)
     return json_object_set_new(object, name, value) == 0 && json_object_size(object) == before + 1;
 }
 
-/* The members after the opening brace; false: this is jansson's. */
+/* The members after the opening brace; false: outside the subset. */
 static bool read_members(struct scan *s, json_t *object, unsigned depth)
 {
     skip_blanks(s);
@@ -287,7 +288,7 @@ json_t *hv__json_fast(const char *text, size_t n)
     struct scan s = {.at = text};
     json_t *root = read_value(&s, 0);
     hv_str_free(&s.scratch);
-    if (root) { /* else it may stand behind the end */
+    if (root) { /* else it may be behind the end of the text */
         skip_blanks(&s);
     }
     if (root && s.at == text + n) {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Does the tree keep our limits that jansson does not know (depth, empty keys)? */
+/* True where the tree is within the limits that jansson does not check (depth, empty keys). */
 static bool is_within_limits(json_t *v, size_t depth)
 {
     const char *key;
@@ -51,7 +51,7 @@ static enum hv_status parse_error(const char *text, size_t n, const char *name,
                      e->column > 0 ? (unsigned)e->column : 1, "not JSON: %s", e->text);
 }
 
-/* The tree as jansson reads it, or NULL and where it stopped. */
+/* Parses with jansson; NULL on an error, with its position. */
 static json_t *parse_all(const char *text, size_t n, json_error_t *e)
 {
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, e);

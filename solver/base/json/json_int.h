@@ -1,4 +1,4 @@
-/** Between the files of the JSON module; not for other rooms. */
+/** Internals of the JSON module, shared by its files only. */
 #ifndef HV_SOLVER_BASE_JSON_JSON_INT_H
 #define HV_SOLVER_BASE_JSON_JSON_INT_H
 
@@ -10,15 +10,15 @@
 #define HV__JSON_DEPTH 200
 
 /**
- * The tree of a text that holds nothing unusual, as jansson would read it; NULL: use jansson, which
- * also reports errors. `text[n]` must be a NUL byte. O(n), some five times faster than jansson.
- * Owner: caller.
+ * Parses a text of the subset of fast.c to the tree that jansson would return; NULL: use jansson,
+ * which also reports errors. `text[n]` must be a NUL byte. O(n), some five times faster than
+ * jansson. Owner: caller.
  */
 json_t *hv__json_fast(const char *text, size_t n);
 /** Line and column (characters, from 1) of byte `at`. O(at). */
 void hv__json_line_col(const char *text, size_t at, unsigned *line, unsigned *col);
 /**
- * Reads the text again by our own grammar and reports the first mistake in it; `dup_end` is the
+ * Parses the text again by our own grammar and reports the first mistake in it; `dup_end` is the
  * byte after a key that jansson found twice, or 0. Returns HV_OK when it finds none. O(n).
  */
 enum hv_status hv__json_diagnose(const char *text, size_t n, const char *name, size_t dup_end,

@@ -1,8 +1,8 @@
 /*
  * Positions in JSON text, found by reading it once more when there is an error to report. jansson
- * keeps none. Two readers over one lexer: `locate` walks to a key path in a text that is known to
- * be good, `diagnose` finds the first mistake in one that is not and words it. Both are iterative.
- * Not for building values.
+ * does not store them. `locate` follows a key path in a text that is known to be valid; `diagnose`
+ * finds and reports the first mistake in an invalid text. Both are iterative, and neither builds
+ * values.
  */
 #include "solver/base/arena.h"
 #include "solver/base/json/json_int.h"
@@ -108,7 +108,7 @@ static size_t decode_escape(const char *s, size_t i, struct hv_str *out)
     return i;
 }
 
-/* Is the good string s[i..end), quotes included, equal to key? */
+/* True where the valid string s[i..end), quotes included, equals key. */
 static bool string_is(const char *s, size_t i, size_t end, const char *key)
 {
     size_t len = strlen(key);

@@ -1,7 +1,7 @@
 /*
  * JSON writer: members in order, lines of at most 100 columns where the values allow it, shortest
- * digits. What it writes reads back as an equal tree (NaN and infinities aside, which become null),
- * and the same tree always gives the same bytes.
+ * digits. The output parses to an equal tree (except NaN and infinities, which become null), and
+ * the same tree always gives the same bytes.
  */
 #include "solver/base/json/json.h"
 #include "solver/base/units.h"
@@ -46,7 +46,7 @@ static void write_real(struct hv_str *out, double x)
         return;
     }
     hv_str_adds(out, hv_fmt_double(d, sizeof d, x));
-    /* without a point or exponent it would come back as an integer */
+    /* without a point or exponent it would be parsed as an integer */
     if (!strpbrk(d, ".e")) {
         hv_str_adds(out, ".0");
     }
@@ -70,8 +70,8 @@ static void write_scalar(struct hv_str *out, const json_t *v)
     }
 }
 
-/* One line: `[1, 2]` and `{ "a": 1 }`, or without any space when compact. Gives up (leaving rubbish
- * behind) as soon as out is longer than `limit`. */
+/* One line: `[1, 2]` and `{ "a": 1 }`, or without any space when compact. Fails as soon as out is
+ * longer than `limit`; the partial line then stays in out. */
 static bool write_line(struct hv_str *out, json_t *v, bool compact, size_t limit)
 {
     size_t i, k = 0;
@@ -107,8 +107,8 @@ static bool write_line(struct hv_str *out, json_t *v, bool compact, size_t limit
     return out->n <= limit;
 }
 
-/* Is v no deeper than `levels` containers, and few enough members to fit into a line? An array of
- * objects is a table and gets a line for each. */
+/* True where v nests at most `levels` containers and has few enough members for one line. An array
+ * of objects is written with one line per object. */
 static bool may_be_line(json_t *v, int levels)
 {
     size_t i, n = json_is_array(v) ? json_array_size(v) : json_object_size(v);

@@ -1,4 +1,4 @@
-/** Gantt pictures of a timeline; the terminal's cells are drawn in ui/view, not here. */
+/** Gantt pictures of a timeline. The version for the terminal is in ui/view. */
 #include "solver/io/export/gantt.h"
 
 #include <stdio.h>
@@ -7,15 +7,15 @@
 #include "solver/base/units.h"
 #include "solver/io/export/painter.h"
 
-/* Okabe and Ito, "Color Universal Design" (2008): told apart by colour-blind readers; half of a
- * backward is a lighter backward */
+/* Okabe and Ito, "Color Universal Design" (2008): distinguishable for colour-blind readers; a half
+ * of a backward pass has a lighter shade */
 static const unsigned colours[HV_SPAN_KIND_N] = {
     [HV_SPAN_F] = 0x56b4e9,      [HV_SPAN_B] = 0xf3c76a,    [HV_SPAN_W] = 0x009e73,
     [HV_SPAN_BW] = 0xe69f00,     [HV_SPAN_R] = 0xf0e442,    [HV_SPAN_PAIR] = 0x56b4e9,
     [HV_SPAN_HOP] = 0xcc79a7,    [HV_SPAN_SYNC] = 0xcc79a7, [HV_SPAN_OPT] = 0x8c8c8c,
     [HV_SPAN_GATHER] = 0xd55e00, [HV_SPAN_STEP] = 0xb8b8b8};
 
-/* work of several kinds, and the share of it from which on one kind stands out */
+/* colour of mixed work, and the share from which one kind is shown in its own colour */
 #define MIXED   0xb8c0c8U
 #define CLEARLY 0.5
 /* memory below its limit */
@@ -31,7 +31,7 @@ enum {
     GAP = 10,
     BOTTOM = 56,
     MIN_TEXT = 16,
-    COLUMNS = 128 /**< told at a time */
+    COLUMNS = 128 /**< processed at a time */
 };
 
 struct picture {
@@ -40,7 +40,7 @@ struct picture {
     int width_px;
     double x0, scale; /**< where the window begins; pixels per second */
     double from_s, to_s;
-    bool has_memory; /**< some row tells its memory */
+    bool has_memory; /**< some row has memory figures */
     bool is_mixed;   /**< some column may stand for several kinds of work */
 };
 
@@ -150,7 +150,7 @@ static void draw_span(const struct hv_painter *p, const struct picture *pic,
     }
 }
 
-/** Colour of what covers a column besides its dominant kind: the other kind of a lane of two, else
+/** Colour of the rest of a column, besides its dominant kind: the other kind of a lane of two, else
  * grey for several. */
 static unsigned rest_colour(unsigned kinds, int dominant)
 {
@@ -192,7 +192,8 @@ struct columns {
     int from, n;
 };
 
-/** Draws them: from below what covers most of it, the rest, nothing. */
+/** Draws them, from the bottom: the kind that covers most of the column, the other kinds, idle
+ * time. */
 static void draw_columns(const struct hv_painter *p, const struct picture *pic,
                          const struct columns *of, struct hv_paint_rect lies)
 {
@@ -331,7 +332,7 @@ static void draw_axis(const struct hv_painter *p, const struct picture *pic)
     }
 }
 
-/** Where the next entry of the legend goes; entries that do not fit start a line. */
+/** Position of the next entry of the legend; entries that do not fit start a new line. */
 struct legend {
     double x, y, left, right;
 };
@@ -403,12 +404,12 @@ static void draw(const struct hv_painter *p, const void *what)
     draw_legend(p, pic);
 }
 
-/** Is the lane drawn by column, with columns that cannot show all its kinds? */
+/** True where the lane is drawn by column and a column cannot show all its kinds. */
 static bool has_several(const struct picture *pic, const struct hv_lane *lane)
 {
     unsigned kinds = lane->n_spans > (size_t)columns_of(pic) ? kinds_of(lane) : 0;
     for (int n = 0; n < 2; n++) {
-        kinds &= kinds - 1; /* the lowest goes */
+        kinds &= kinds - 1; /* the lowest kind is removed */
     }
     return kinds != 0;
 }

@@ -19,8 +19,8 @@ struct hv_gantt_text {
 
 /**
  * SVG picture with tooltips: one row per pipeline rank (compute, link, memory below it), time axis,
- * legend. The link strip has reductions and what the rank sends. Rows with more spans than pixels
- * are drawn by column. O(width × rows).
+ * legend. The link strip shows reductions and the sends of the rank. Rows with more spans than
+ * pixels are drawn by column. O(width × rows).
  */
 void hv_gantt_svg(const struct hv_timeline *t, const struct hv_gantt_text *text, int width_px,
                   struct hv_str *out);

@@ -1,7 +1,7 @@
 /**
  * SVG and cairo back ends of the painter. Pictures depend on their input alone: no dates, no ids.
- * Cairo brings some twenty libraries along, so it is loaded when the first PNG is drawn: a start
- * costs nothing of it.
+ * Cairo depends on some twenty libraries, so it is loaded only when the first PNG is drawn and does
+ * not slow the start of the program.
  */
 #include "solver/io/export/painter.h"
 
@@ -140,7 +140,7 @@ void hv_paint_svg(int width_px, int height_px, hv_paint_fn *draw, const void *wh
 }
 
 /* clang-format off */
-/* What is called of cairo. */
+/* Functions of cairo that are used. */
 #define CAIRO_MAP(X)                                                                              \
     X(arc) X(close_path) X(create) X(destroy) X(fill_preserve) X(image_surface_create) X(line_to) \
     X(move_to) X(new_path) X(paint) X(rectangle) X(select_font_face) X(set_dash)                  \
@@ -160,7 +160,8 @@ struct canvas {
     cairo_t *c;
 };
 
-/* Functions and objects have pointers of one form (POSIX), but no cast between them in C. */
+/* POSIX guarantees that function and data pointers have the same representation, but C has no cast
+ * between them. */
 static bool find_call(void *library, const char *name, void *call)
 {
     void *found = dlsym(library, name);
@@ -168,7 +169,7 @@ static bool find_call(void *library, const char *name, void *call)
     return found != NULL;
 }
 
-/* Once loaded it stays: fonts are found once per process. */
+/* The library is never unloaded, so that fonts are looked up once per process. */
 static enum hv_status load_cairo(struct cairo *out, struct hv_err *err)
 {
     static const char *const names[] = {"libcairo.so.2", "libcairo.2.dylib"};

@@ -22,7 +22,7 @@ struct hv_paint_text {
     unsigned fill;
     enum hv_anchor anchor;
     bool bold, mono;
-    double width_px;  /**< SVG only: it is spread over so much; 0 = as wide as it is */
+    double width_px;  /**< SVG only: width to which it is stretched; 0 = natural width */
     const char *text; /**< escaped by the painter */
 };
 

@@ -1,4 +1,4 @@
-/** Scatter plots on logarithmic axes; what the points mean is the caller's. */
+/** Scatter plots on logarithmic axes. The caller gives the points their meaning. */
 #include "solver/io/export/scatter.h"
 
 #include "solver/io/export/painter.h"
@@ -8,7 +8,8 @@
 enum { PLOT = 620, LEFT = 76, TOP = 84, LEGEND = 210, BOTTOM = 62, MARGIN = 14, LINE = 22 };
 #define TEXT_COLOUR 0x222222u
 
-/* Okabe and Ito, "Color Universal Design" (2008), without the yellow that white swallows */
+/* Okabe and Ito, "Color Universal Design" (2008), without the yellow, which is invisible on
+ * white */
 static const unsigned hues[] = {0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7,
                                 0xe69f00, 0x56b4e9, 0x444444};
 
@@ -22,7 +23,7 @@ static bool is_drawn(const struct hv_scatter_point *p)
     return p->x > 0 && p->y > 0 && isfinite(p->x) && isfinite(p->y);
 }
 
-/* An axis reaches to a value. */
+/* Extends an axis to a value. */
 static void reach(struct picture *pic, int axis, double value)
 {
     pic->low[axis] = fmin(pic->low[axis], log10(value));

@@ -64,7 +64,7 @@ static void add_lane(struct hv_str *out, const struct hv_timeline *t, size_t lan
     }
 }
 
-/** What goes from stage to stage: a thread per link, behind those of the rows. */
+/** Transfers between stages: one thread per link, after the threads of the rows. */
 static void add_links(struct hv_str *out, const struct hv_timeline *t)
 {
     for (size_t i = 0; i < t->n_links; i++) {

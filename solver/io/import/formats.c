@@ -61,7 +61,7 @@ const struct hv_import_format *hv_import_format_at(size_t i)
     return i < HV_COUNT(formats) ? &formats[i].public : NULL;
 }
 
-/* Letters alone count: NVIDIA-SMI-XML is nvidia_smi_xml. */
+/* Ignores case and the difference of - and _: NVIDIA-SMI-XML is nvidia_smi_xml. */
 static bool same_name(const char *a, const char *b)
 {
     while (*a && *b) {

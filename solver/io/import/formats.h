@@ -1,4 +1,4 @@
-/** The table of formats with their functions; for the front of the import only. */
+/** The table of formats with their functions; for import.c only. */
 #ifndef HV_SOLVER_IO_IMPORT_FORMATS_H
 #define HV_SOLVER_IO_IMPORT_FORMATS_H
 

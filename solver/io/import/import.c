@@ -1,6 +1,6 @@
 /*
  * An import from the first file to the document: bytes are decoded, the format is found, its reader
- * runs, and at the end the parts are put together and read back by our own readers.
+ * runs, and at the end the parts are combined and checked by hetviz's own readers.
  */
 #include "solver/base/file.h"
 #include "solver/io/import/formats.h"
@@ -42,7 +42,7 @@ void hv_import_free(struct hv_import *im)
     free(im);
 }
 
-/* Our own files are opened, not imported. */
+/* hetviz's own files are opened, not imported. */
 static enum hv_status refuse_own(const struct hv__in *in, struct hv_err *err)
 {
     const char *format = json_string_value(json_object_get(in->tree, "format"));
@@ -197,7 +197,7 @@ static json_t *origin_json(const struct hv_import *im)
     return o;
 }
 
-/* Names and free texts of the files may hold anything; what is written has to be UTF-8. */
+/* Names and free texts of the files may hold any bytes; the document has to be UTF-8. */
 static enum hv_status check_cluster(struct hv_import *im, struct hv_err *err)
 {
     struct hv_json json = {0};
@@ -285,7 +285,7 @@ static json_t *assemble(struct hv_import *im)
     return im->job ? job_json(im) : NULL;
 }
 
-/* What formats do when all files are read. */
+/* Runs the final step of every format after all files are read. */
 static void apply_all(struct hv_import *im)
 {
     size_t n;

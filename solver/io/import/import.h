@@ -33,11 +33,11 @@ enum hv_import_part {
 /** One format. */
 struct hv_import_format {
     const char *name;  /**< as typed: "nvidia_smi_xml" */
-    const char *title; /**< what it is: "nvidia-smi -q -x" */
+    const char *title; /**< description: "nvidia-smi -q -x" */
     enum hv_import_part part;
     const char *help; /**< the data that are read, and how such a file is made */
 };
-/** The formats one by one, in the order in which they are looked for; NULL beyond the last. */
+/** The formats one by one, in the order of detection; NULL beyond the last. */
 const struct hv_import_format *hv_import_format_at(size_t i);
 /** The format of that name (case and - for _ do not matter), or NULL. */
 const struct hv_import_format *hv_import_format_find(const char *name);
@@ -49,9 +49,9 @@ struct hv_import;
 /** A new import; `devices` is borrowed until hv_import_free. */
 struct hv_import *hv_import_new(const struct hv_device_catalogue *devices);
 /**
- * Reads one text. `format` NULL: found out. Bytes may be packed (gzip) and in UTF-16. Errors:
+ * Reads one text. `format` NULL: detected. Bytes may be packed (gzip) and in UTF-16. Errors:
  * HV_EINPUT with position (broken text), HV_ELIMIT, HV_EINPUT for a text that is of no known
- * format, HV_ENO for one that holds nothing to import. Each message advises what to do.
+ * format, HV_ENO for one that holds nothing to import. Each message advises how to continue.
  */
 enum hv_status hv_import_text(struct hv_import *im, const struct hv_import_format *format,
                               const char *name, const char *bytes, size_t n,
@@ -71,11 +71,11 @@ json_t *hv_import_document(const struct hv_import *im);
 json_t *hv_import_cluster(const struct hv_import *im);
 json_t *hv_import_model(const struct hv_import *im);
 json_t *hv_import_job(const struct hv_import *im);
-/** Options of the strategy `manual` that stand for the layout the files describe, or NULL. */
+/** Options of the strategy `manual` that describe the layout of the files, or NULL. */
 json_t *hv_import_layout(const struct hv_import *im);
 /** True where the cluster is assumed, because no file describes one. */
 bool hv_import_cluster_is_guess(const struct hv_import *im);
-/** The format each file turned out to be, in the order given; NULL beyond the last. */
+/** The detected format of each file, in the order given; NULL beyond the last. */
 const struct hv_import_format *hv_import_format_of(const struct hv_import *im, size_t file);
 
 /** Frees it. NULL is fine. */

@@ -20,7 +20,7 @@ enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const
                                 const char *model, const char *job, struct hv_inputs *inputs,
                                 struct hv_err *err) HV_NODISCARD;
 
-/** Inputs of a strategy or of the judge. Owner: hv_inputs_free. */
+/** Inputs of a strategy or of the simulator. Owner: hv_inputs_free. */
 struct hv_inputs {
     struct hv_device_catalogue devices;
     struct hv_cluster_doc cluster;
@@ -62,7 +62,8 @@ void hv_queue_free(struct hv_queued_job *queue, size_t n);
 /** The context of one job of a plan or queue, with the inputs that it names itself. Owner:
  * hv_cost_free. */
 struct hv_cost *hv_job_cost_new(const struct hv_inputs *all, const struct hv_job_inputs *own);
-/** One for each, as struct hv_eval_options takes them; NULL for none. Owner: hv_job_costs_free. */
+/** Contexts of all jobs, in the form of struct hv_eval_options; NULL where there are none. Owner:
+ * hv_job_costs_free. */
 struct hv_cost **hv_job_costs_new(const struct hv_inputs *all, const struct hv_job_inputs *own,
                                   size_t n);
 void hv_job_costs_free(struct hv_cost **costs, size_t n);

@@ -16,8 +16,8 @@ void hv__job_doc_default(struct hv_json *out);
 enum hv_status hv__queued_read(const struct hv_jp *p, enum hv_keys row, struct hv_queued_job *out,
                                struct hv_err *err) HV_NODISCARD;
 /**
- * Reads what the object names as `model` and `job` (path, shipped name or held; relative names are
- * tried beside `path` first). Errors: of the readers, with the object's place.
+ * Reads the inputs that the object names as `model` and `job` (path, shipped name or held; relative
+ * names are tried beside `path` first). Errors: of the readers, with the object's place.
  */
 enum hv_status hv__job_inputs_fill(const struct hv_jp *p, const char *path,
                                    const struct hv_inputs *all, struct hv_job_inputs *own,

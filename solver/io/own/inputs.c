@@ -1,6 +1,6 @@
 /*
- * Reads a plan together with its inputs. A plan names cluster, model and job: beside the plan file,
- * then from the working folder, then in the catalogue; or it holds them as objects.
+ * Reads a plan together with its inputs. A plan holds cluster, model and job as objects or names
+ * them; names are searched beside the plan file, then in the working folder, then in the catalogue.
  */
 #include "solver/base/file.h"
 #include "solver/io/own/doc/load.h"
@@ -38,8 +38,8 @@ static void held_object(struct hv_json *out, const struct hv_jp *p, const char *
     hv_json_wrap(out, copy, p->doc->name);
 }
 
-/* Where one input comes from: a path or name in `name`, an object held by the plan, or nothing;
- * `named` is the plan's own word for it. */
+/* Source of one input: a path or name in `name`, an object held by the plan, or none; `named` is
+ * the name given by the plan. */
 struct source {
     struct hv_jp held, named;
     struct hv_str name;
@@ -118,7 +118,7 @@ static enum hv_status fill_job(struct hv_job_doc *job, int longest, const struct
     return hv_job_doc_read(job, src->name.n > 0 ? hv_str_cstr(&src->name) : NULL, longest, err);
 }
 
-/* Says where the plan names or holds what could not be read; returns st. */
+/* Adds the place at which the plan names or holds the input that could not be read; returns st. */
 static enum hv_status blame(const struct source *src, enum hv_status st, struct hv_err *err)
 {
     if (st != HV_OK && src->named.v != NULL) {
@@ -127,8 +127,7 @@ static enum hv_status blame(const struct source *src, enum hv_status st, struct 
     return st;
 }
 
-/* The plan of one of several jobs; whether it is one is the plan reader's business. It lives as
- * long as `entry`. */
+/* The plan of one of several jobs; the plan reader checks it. It lives as long as `entry`. */
 static struct hv_jp job_plan(const struct hv_jp *jobs, size_t i, struct hv_jp *entry)
 {
     *entry = hv_jp_at(jobs, i);

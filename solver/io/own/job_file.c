@@ -88,7 +88,7 @@ static enum hv_status read_length(const struct hv_jp *p, struct hv_length_bin *b
     return hv_jp_number(&frac, 0, 1, &b->frac, err);
 }
 
-/* Shares must add up to one; what rounding leaves is scaled away. */
+/* Shares must add up to one; the rounding error is removed by scaling. */
 static enum hv_status read_lengths(const struct hv_jp *root, struct hv_job_doc *d,
                                    struct hv_err *err)
 {
@@ -116,7 +116,7 @@ static enum hv_status read_lengths(const struct hv_jp *root, struct hv_job_doc *
     return st;
 }
 
-/* The formats people train in, as words; int8 is not among them. */
+/* Names of the precisions of training; int8 is not one of them. */
 static enum hv_status read_precision(const struct hv_jp *root, enum hv_precision *io,
                                      struct hv_err *err)
 {
@@ -184,7 +184,7 @@ enum hv_status hv__queued_read(const struct hv_jp *p, enum hv_keys row, struct h
     return hv_jp_opt_number(p, "deadline_s", 0, MAX_SECONDS, &out->deadline_s, err);
 }
 
-/* The form of a queue; what its jobs name is read when somebody schedules them. */
+/* Checks the form of a queue; the inputs of its jobs are read when a strategy schedules them. */
 static enum hv_status check_queue(const struct hv_jp *root, struct hv_err *err)
 {
     struct hv_jp list = hv_jp_get(root, "jobs");

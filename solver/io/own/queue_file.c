@@ -1,7 +1,6 @@
 /*
  * The queue of a job file: its member `jobs`, each with model and job of its own or those of the
- * run. A workspace lists its jobs with the same members. Who gets which devices when is a
- * strategy's business.
+ * run. A workspace lists its jobs with the same members. Strategies assign devices and start times.
  */
 #include "solver/base/units.h"
 #include "solver/io/own/docs.h"
@@ -12,7 +11,7 @@
 
 #define MAX_QUEUE 1000
 
-/** One entry with what it names; names are the queue's own. */
+/** One entry with its inputs; the queue owns the names. */
 static enum hv_status read_entry(const struct hv_inputs *all, const struct hv_jp *list, size_t i,
                                  struct hv_queued_job *queue, struct hv_err *err)
 {

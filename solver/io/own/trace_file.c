@@ -1,4 +1,5 @@
-/* Summaries of measured traces (hetviz.trace/1): checked, since nothing is built of them. */
+/* Summaries of measured traces (hetviz.trace/1): checks only, because no other structure is built
+ * from them. */
 #include "solver/io/own/trace_file.h"
 #include "solver/io/own/doc/keys.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-/** Verdicts to JSON. Reading them back is the plan reader's work, which keeps them as they are. */
+/** Verdicts to JSON. The plan reader stores them unchanged. */
 #include "solver/io/own/verdict_file.h"
 
 #include "solver/base/units.h"
@@ -138,7 +138,7 @@ static json_t *finite_number(double x)
     return hv_json_num(isfinite(x) ? x : HV_UNKNOWN);
 }
 
-/** How the workers of a stale plan agree. */
+/** Figures of the synchronisation of a stale plan. */
 static json_t *agreement(const struct hv_stale_sync *a)
 {
     json_t *o = json_object();

@@ -3,8 +3,8 @@
  * the resulting plans.
  *
  * Either a folder with workspace.json, whose names are tried beside it first, or one file with
- * everything inline. As with every document the JSON tree is kept: whoever changes a workspace
- * makes a new tree and builds it again.
+ * everything inline. As with every document the JSON tree is kept: a change makes a new tree and
+ * builds the workspace again.
  */
 #ifndef HV_SOLVER_IO_OWN_WORKSPACE_H
 #define HV_SOLVER_IO_OWN_WORKSPACE_H

@@ -1,4 +1,4 @@
-/* Workspace files; what a workspace means while it is open is the business of ui/session. */
+/* Workspace files. Open workspaces are managed in ui/session. */
 #include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
@@ -169,7 +169,7 @@ static bool is_folder(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-/* The file a path or a shipped name stands for. */
+/* The file of a path or of a shipped name. */
 static void find_file(const char *path_or_name, struct hv_str *out)
 {
     if (is_folder(path_or_name)) {
@@ -258,7 +258,8 @@ static enum hv_status load(const struct hv_workspace *w, const struct hv_workspa
     return st;
 }
 
-/* Says where the workspace names or holds the document that could not be read; returns st. */
+/* Adds the place at which the workspace names or holds the document that could not be read; returns
+ * st. */
 static enum hv_status blame(const struct hv_workspace *w, const char *key, enum hv_status st,
                             struct hv_err *err)
 {
@@ -269,7 +270,7 @@ static enum hv_status blame(const struct hv_workspace *w, const char *key, enum 
     return st;
 }
 
-/* What an entry of the workspace names, as others find it too. */
+/* Replaces the name of an input in an entry by a path that other processes can resolve too. */
 static void resolve_key(const struct hv_workspace *w, json_t *entry, const char *key)
 {
     const char *name = json_string_value(json_object_get(entry, key));

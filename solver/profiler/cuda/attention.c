@@ -1,7 +1,7 @@
 /*
- * Fused attention by cuDNN's graph API: one operation, its tensors, a plan by the library's first
- * advice. The library is loaded when it is there; which cards and sizes it serves, it says itself.
- * Without a mask: the operation takes none. Never run on a card of ours yet.
+ * Fused attention by cuDNN's graph API: one operation, its tensors, and the first execution plan
+ * that the library's heuristics suggest. The library is loaded where it is installed and rejects
+ * the cards and sizes that it does not support. No mask is used. Not yet tested on a real card.
  */
 #include "solver/profiler/cuda/cuda_int.h"
 
@@ -9,7 +9,7 @@
 #include <cudnn.h>
 #endif
 
-#if defined(CUDNN_VERSION) && CUDNN_VERSION >= 91900 /* the first whose headers we saw have it */
+#if defined(CUDNN_VERSION) && CUDNN_VERSION >= 91900 /* first version known to have it */
 
 #include "solver/base/arena.h"
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The calls that are used. */
+/* Functions of cuDNN that are used. */
 #define CALLS(X)                                                                                   \
     X(cudnnCreate)                                                                                 \
     X(cudnnDestroy)                                                                                \
@@ -88,12 +88,12 @@ enum tensor { Q, K, V, O, STATS, SCALE, DQ, DK, DV, DO, TENSORS };
 
 #define MAX_PARTS (TENSORS + 8)
 
-/* A plan and all that was made for it. */
+/* An execution plan and the descriptors created for it. */
 struct core {
     struct dnn *d;
     cudnnBackendDescriptor_t parts[MAX_PARTS], plan, tensor[TENSORS];
     size_t n_parts;
-    size_t at[TENSORS]; /* places in a set; the work space comes last */
+    size_t at[TENSORS]; /* offsets in a set; the work space is last */
     size_t work_at;
     int64_t work_bytes;
     float scale;
@@ -150,7 +150,7 @@ static cudnnBackendDescriptor_t make_tensor(struct core *k, enum tensor which, c
     return t;
 }
 
-/* Makes all tensors and gives them places; returns the bytes of a set without work space. */
+/* Creates all tensors and assigns their offsets; returns the bytes of a set without work space. */
 static size_t make_tensors(struct core *k, const struct hv_probe *p)
 {
     int64_t b = (int64_t)p->size[0], s = (int64_t)p->size[1], h = (int64_t)p->size[2];
@@ -170,7 +170,7 @@ static size_t make_tensors(struct core *k, const struct hv_probe *p)
     return bytes;
 }
 
-/* Which attribute takes which tensor. */
+/* Attributes of the operation and their tensors. */
 struct slot {
     cudnnBackendAttributeName_t name;
     enum tensor tensor;
@@ -214,7 +214,7 @@ static cudnnBackendDescriptor_t make_graph(struct core *k)
     return graph;
 }
 
-/* A plan by the first advice of the library's heuristics. */
+/* Creates the first execution plan that the library's heuristics suggest. */
 static void make_plan(struct core *k, cudnnBackendDescriptor_t graph)
 {
     cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;

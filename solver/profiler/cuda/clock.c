@@ -1,4 +1,4 @@
-/* Clocks and the driver's version from NVML, where its library is. */
+/* Clocks and the driver's version from NVML, where the library is installed. */
 #include "solver/base/units.h"
 #include "solver/profiler/cuda/cuda_int.h"
 #include <dlfcn.h>
@@ -16,7 +16,8 @@ struct nvml {
     int (*clock)(nvml_device device, int which, unsigned *mhz);
 };
 
-/* dlsym returns a data pointer; POSIX has the bits of a function's be the same. */
+/* dlsym returns a data pointer; POSIX guarantees that function pointers have the same
+ * representation. */
 static void find(void *library, const char *name, void *function)
 {
     void *at = dlsym(library, name);

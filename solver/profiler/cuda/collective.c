@@ -1,6 +1,7 @@
 /*
- * Collectives by NCCL over all cards of this machine, from one thread. The library is loaded when
- * it is there and there is more than one card. The clock is that of the card that is profiled.
+ * Collectives by NCCL over all cards of this machine, from one thread. The library is loaded where
+ * it is installed and the machine has more than one card. The clock is that of the card that is
+ * profiled.
  */
 #include "solver/profiler/cuda/cuda_int.h"
 

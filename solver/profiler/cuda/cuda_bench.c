@@ -1,6 +1,7 @@
 /*
- * The bench over CUDA: memory, events and which part prepares what. Every probe runs on sets of
- * memory that are used in turn and together exceed the cache three times, filled with random bits.
+ * The bench over CUDA: memory, events, and the dispatch of probes to the part that prepares them.
+ * Every probe runs on sets of memory that are used in turn and together exceed the cache three
+ * times, filled with random bits.
  */
 #include "solver/profiler/cuda/cuda_bench.h"
 
@@ -127,7 +128,7 @@ static enum hv_status prepare(void *self, const struct hv_probe *probes, size_t 
     c->ops = hv_xcalloc(n, sizeof *c->ops);
     for (size_t i = 0; st == HV_OK && i < n; i++) {
         c->ops[i].probe = probes[i];
-        c->n_ops = i + 1; /* release drops what was half made */
+        c->n_ops = i + 1; /* release frees a partly prepared probe */
         st = prepare_one(c, &c->ops[i], err);
     }
     if (st == HV_OK) {

@@ -6,7 +6,7 @@
 
 /**
  * Opens card `device` of this machine and takes memory of it. Owner: hv_cuda_close. Errors: HV_ENO
- * when there is no card, no driver or no such number, with the driver's words.
+ * when there is no card, no driver or no such number, with the driver's message.
  */
 enum hv_status hv_cuda_open(int device, struct hv_bench *out, struct hv_err *err) HV_NODISCARD;
 /** Frees all resources. */

@@ -45,13 +45,14 @@ struct hv__cuda {
 #define HV__WORKSPACE ((size_t)64 << 20)
 #define HV__HOST      ((size_t)256 << 20)
 
-/** HV_OK, or HV_ENO with what failed and why. A sticky error (the card is lost) is HV_EIO. */
+/** HV_OK, or HV_ENO naming the failed call and the reason. A sticky error (the card is lost) is
+ * HV_EIO. */
 enum hv_status hv__cuda_check(cudaError_t e, const char *what, struct hv_err *err);
 /** Rounds up to HV__ALIGN. */
 size_t hv__align(size_t bytes);
 /**
  * Takes memory for an operation: `set_bytes` for one run, as many sets as three times the cache
- * holds. HV_ENO: no room.
+ * holds. HV_ENO: not enough memory.
  */
 enum hv_status hv__take(struct hv__cuda *c, struct hv__op *op, size_t set_bytes,
                         struct hv_err *err);
@@ -59,7 +60,7 @@ enum hv_status hv__take(struct hv__cuda *c, struct hv__op *op, size_t set_bytes,
 enum hv_status hv__fill(struct hv__cuda *c, const struct hv__op *op, size_t offset, size_t n,
                         enum hv_cuda_format format, uint32_t rows, struct hv_err *err);
 
-/** Each gets an operation ready: HV_ENO when card or library cannot. */
+/** Each prepares an operation. Errors: HV_ENO when card or library do not support it. */
 enum hv_status hv__prepare_product(struct hv__cuda *c, struct hv__op *op, struct hv_err *err);
 enum hv_status hv__prepare_attention(struct hv__cuda *c, struct hv__op *op, struct hv_err *err);
 enum hv_status hv__prepare_memory(struct hv__cuda *c, struct hv__op *op, struct hv_err *err);

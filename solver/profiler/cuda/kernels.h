@@ -21,7 +21,7 @@ enum hv_cuda_format { HV_CUDA_BF16, HV_CUDA_FP16, HV_CUDA_FP32, HV_CUDA_E4M3, HV
 cudaError_t hv_cuda_fill(void *to, size_t n, enum hv_cuda_format format, uint32_t seed,
                          uint32_t rows, cudaStream_t stream);
 
-/** Buffers of a memory kernel; which are used and what for is said at each. */
+/** Buffers of a memory kernel; each kernel below documents the buffers that it uses. */
 struct hv_cuda_buffers {
     void *in[4], *out;
     size_t rows, width; /**< width: a multiple of 8 */
@@ -36,7 +36,7 @@ cudaError_t hv_cuda_norm(const struct hv_cuda_buffers *b, cudaStream_t stream);
 cudaError_t hv_cuda_rope(const struct hv_cuda_buffers *b, cudaStream_t stream);
 /** out = rows of in0 picked by the indices in1, bf16. */
 cudaError_t hv_cuda_embedding(const struct hv_cuda_buffers *b, cudaStream_t stream);
-/** out = softmax of the rows of in0, bf16 (what the gradient of the loss starts from). */
+/** out = softmax of the rows of in0, bf16 (the first step of the loss gradient). */
 cudaError_t hv_cuda_loss(const struct hv_cuda_buffers *b, cudaStream_t stream);
 /** One step of Adam: in0 gradient, in1 master weights, in2 and in3 moments (fp32); out bf16. */
 cudaError_t hv_cuda_optimizer(const struct hv_cuda_buffers *b, cudaStream_t stream);

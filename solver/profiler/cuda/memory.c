@@ -2,7 +2,7 @@
 #include "solver/base/attr.h"
 #include "solver/profiler/cuda/cuda_int.h"
 
-/* What a kernel needs: its function and the bytes per number of each buffer; 0: no buffer. */
+/* Row of a kernel: its function and the bytes per number of each buffer; 0: no buffer. */
 struct kernel {
     enum hv_probe_variant variant;
     cudaError_t (*launch)(const struct hv_cuda_buffers *b, cudaStream_t stream);
@@ -42,7 +42,7 @@ static size_t count_of(const struct kernel *k, const struct hv_probe *p, size_t 
     return k->picks && i == 1 ? rows : rows * width;
 }
 
-/* Places of the buffers in a set; returns the bytes of a set. */
+/* Offsets of the buffers in a set; returns the bytes of a set. */
 static size_t place(const struct kernel *k, const struct hv_probe *p, size_t at[5])
 {
     size_t bytes = 0;
@@ -116,7 +116,7 @@ static enum hv_status take_peer(struct hv__cuda *c, struct hv__op *op, struct hv
     (void)cudaDeviceCanAccessPeer(&direct, c->device, peer);
     if (direct != 0) {
         cudaError_t e = cudaDeviceEnablePeerAccess(peer, 0);
-        if (e != cudaSuccess) { /* enabled before is no error of ours */
+        if (e != cudaSuccess) { /* peer access that is already enabled is not an error */
             (void)cudaGetLastError();
         }
     }

@@ -1,6 +1,6 @@
 /*
- * Products by cuBLASLt, laid out as a linear layer lays them out: rows of tokens, weights as out ×
- * in. Forward reads the weights transposed (the only layout of 8-bit operands), the gradient of the
+ * Products by cuBLASLt, in the layout of a linear layer: rows of tokens, weights as out × in.
+ * Forward reads the weights transposed (the only layout of 8-bit operands), the gradient of the
  * input reads both plainly, that of the weights reads the output's gradient transposed. Of the
  * algorithms that the library suggests first, the fastest is taken.
  */
@@ -15,10 +15,10 @@ struct product {
     cublasLtMatmulDesc_t how;
     cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulAlgo_t algorithm;
-    size_t b_at, c_at; /* places of the second operand and the result in a set */
+    size_t b_at, c_at; /* offsets of the second operand and the result in a set */
 };
 
-/* Formats of a precision: operands, result, and what the units compute in. */
+/* Formats of a precision: operands, result, and compute type. */
 struct formats {
     cudaDataType_t in, out;
     cublasComputeType_t compute;
@@ -53,7 +53,7 @@ static bool formats_of(enum hv_precision p, struct formats *f)
     return false;
 }
 
-/* The column-major product that the library is asked for: rows × columns over depth. */
+/* The column-major product as passed to the library: rows × columns over depth. */
 struct shape {
     uint64_t rows, columns, depth, batch;
     cublasOperation_t op_a, op_b;

@@ -44,8 +44,8 @@ static void complete_links(struct hv__links *to, const struct hv__links *from)
     to->n_nics = to->n_nics ? to->n_nics : from->n_nics;
 }
 
-/* Some files name the machine (Slurm, nccl-tests), others do not (nvidia-smi): with as many cards
- * they speak of the same. The nameless ones know the cards better. */
+/* Some files name the machine (Slurm, nccl-tests), others do not (nvidia-smi): with equal numbers
+ * of cards they describe the same machine. Files without a name have more figures of the cards. */
 static void unite_here(struct hv_import *im)
 {
     struct hv__node *here = NULL;
@@ -73,7 +73,7 @@ static void unite_here(struct hv_import *im)
     }
 }
 
-/* Link measurements without a node hold for every node without link data of its own. */
+/* Link measurements without a node apply to every node without link data of its own. */
 static void spread_links(struct hv_import *im)
 {
     struct hv__links *from = NULL;
@@ -89,7 +89,7 @@ static void spread_links(struct hv_import *im)
     }
 }
 
-/* The only machine may be known by links alone: devices as the topology counts them. */
+/* Where only a topology describes the machine, its devices are those of the topology. */
 static void guess_cards(struct hv_import *im)
 {
     struct hv__node *n = hv__node_here(im);
@@ -249,8 +249,8 @@ static void add_to_group(struct groups *all, const struct hv__node *n, json_t *n
     join_group(&all->items.items[i], n);
 }
 
-/* A name for the group: what its nodes' names begin with, else the device; unique and without the
- * characters that addresses use. */
+/* A name for the group: the common prefix of its nodes' names, else the device; unique and without
+ * the characters that addresses use. */
 static char *group_name(struct hv_import *im, const struct group *g, json_t *taken)
 {
     struct hv_str s = {0};

@@ -1,4 +1,4 @@
-/* Nodes and cards as the readers find them, before they become a cluster. */
+/* Nodes and cards collected by the readers, before the cluster document is made. */
 #include "solver/io/import/draft/draft.h"
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /**
  * The import under construction: the texts, the data read from them, and the notes. Readers fill
- * it; import.c makes the document of it. For the files of solver/io/import only.
+ * it; import.c makes the document from it. For the files of solver/io/import only.
  */
 #ifndef HV_SOLVER_IO_IMPORT_DRAFT_DRAFT_H
 #define HV_SOLVER_IO_IMPORT_DRAFT_DRAFT_H
@@ -105,10 +105,10 @@ struct hv_import {
 /* ---- tree.c ---- */
 /** Fills tree, xml or neither, depending on the text. */
 void hv__parse(struct hv__in *in);
-/** Frees what hv__parse made. */
+/** Frees the trees made by hv__parse. */
 void hv__parse_free(struct hv__in *in);
 /* ---- notes.c ---- */
-/** Adds to the report; line 0: none. Equal notes are counted. */
+/** Adds a note to the report; line 0: none. Equal notes are counted. */
 void hv__understood(struct hv__in *in, unsigned line, const char *fmt, ...) HV_PRINTF(3, 4);
 void hv__guessed(struct hv__in *in, unsigned line, const char *fmt, ...) HV_PRINTF(3, 4);
 void hv__ignored(struct hv__in *in, unsigned line, const char *fmt, ...) HV_PRINTF(3, 4);

@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #define NO_CARD "unknown-GPU"
-/** Stand-in where nothing at all is known. */
+/** Kind used where no property of the card is known. */
 #define ANY_CARD "A100-SXM-80GB"
 
 /* Device numbers of NVIDIA on the PCI bus. Source: the PCI ID repository (pci.ids), vendor 10de. */
@@ -136,7 +136,7 @@ bool hv__slice_of(const char *text, double *compute_frac, double *memory_bytes)
 /* ---- names ------------------------------------------------------------------------------------
  */
 
-/* Architecture that a product's name tells, where the file does not. */
+/* Architecture derived from a product's name, where the file gives none. */
 static const char *arch_in_name(const char *card)
 {
     static const struct {
@@ -155,7 +155,7 @@ static const char *arch_in_name(const char *card)
     return NULL;
 }
 
-/* Is it a card for desks? They have less of everything between the devices. */
+/* True for desktop cards, which have slower links between devices. */
 static bool is_desktop(const char *name)
 {
     static const char *const words[] = {"RTX", "GTX", "Quadro", "Titan", "GeForce"};
@@ -167,7 +167,7 @@ static bool is_desktop(const char *name)
     return false;
 }
 
-/* Nearest year of an architecture that the catalogue has none of. */
+/* Replaces an architecture that is missing from the catalogue by the nearest one in time. */
 static const char *neighbour_arch(const char *arch)
 {
     if (strcasecmp(arch, "Maxwell") == 0) {
@@ -176,7 +176,8 @@ static const char *neighbour_arch(const char *arch)
     return strcasecmp(arch, "Ada Lovelace") == 0 ? "Ada" : arch;
 }
 
-/* The kind that is most like an unknown card: architecture, then desktop or not, then memory. */
+/* The kind that is most similar to an unknown card: architecture, then desktop or not, then
+ * memory. */
 static const struct hv_device_kind *stand_in(const struct hv_import *im, const struct hv__card *c)
 {
     const char *arch = c->arch ? c->arch : arch_of(c->compute);
@@ -202,7 +203,7 @@ static const struct hv_device_kind *stand_in(const struct hv_import *im, const s
     return best;
 }
 
-/* Name of a new kind: the source's name, in letters that a file may have. */
+/* Name of a new kind: the source's name, limited to characters that names in files may have. */
 static const char *own_name(struct hv_import *im, const char *card)
 {
     struct hv_str s = {0};
@@ -227,10 +228,9 @@ static const char *own_name(struct hv_import *im, const char *card)
     return out;
 }
 
-/* ---- kinds of our own -------------------------------------------------------------------------
- */
+/* ---- new kinds ------------------------------------------------------------------------------- */
 
-/* Four significant digits: more are noise of the units. */
+/* Four significant digits; further digits are rounding of unit conversion. */
 static json_t *rounded(double x)
 {
     double unit = x > 0 ? pow(10, floor(log10(x)) - 3) : 1;
@@ -249,7 +249,7 @@ static json_t *scaled_flops(const struct hv_device_kind *k, double frac)
     return o;
 }
 
-/* Does the file's figure differ from the catalogue's by more than its rounding? */
+/* True where the file's figure differs from the catalogue's by more than rounding. */
 static bool differs(double said, double known, double tolerance)
 {
     return hv_known(said) && (!hv_known(known) || fabs(said / known - 1) > tolerance);
@@ -279,7 +279,8 @@ static json_t *slice_kind(struct hv_import *im, struct hv__card *c)
 static json_t *changed_kind(struct hv_import *im, struct hv__card *c)
 {
     double memory = c->memory_bytes / HV_GIB, pcie = c->pcie_bytes_per_s / HV_GBPS;
-    /* drivers say what is left after reserves: a little less than the catalogue's nominal size */
+    /* drivers report the memory left after reserves, slightly less than the nominal size of the
+     * catalogue */
     bool less = differs(c->memory_bytes, c->kind->memory_bytes, 0.12);
     bool slow = differs(c->pcie_bytes_per_s, c->kind->pcie_bytes_per_s, 0.05);
     if (!less && !slow) {

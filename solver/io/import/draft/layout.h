@@ -6,15 +6,15 @@
 #include "solver/io/import/draft/draft.h"
 #include "solver/io/import/text/words.h"
 
-/** Figures of a launch, as the source has them; HV_UNKNOWN where it does not. */
+/** Figures of a launch as given by the source; HV_UNKNOWN where it gives none. */
 struct hv__launch {
     double tp, pp, dp, cp, ep, chunks, zero;
     double micro_batch, accumulation, global_batch; /**< micro_batch: per data-parallel rank */
     double sequence, ranks;
-    const char *precision, *optimizer, *recompute, *schedule; /**< our words, or NULL */
+    const char *precision, *optimizer, *recompute, *schedule; /**< hetviz's names, or NULL */
     const char *stages; /**< layers of each stage, "20,20,24"; NULL: equal */
     bool sequence_parallel;
-    unsigned line; /**< of what is noted last */
+    unsigned line; /**< position of the latest note */
 };
 
 /** Everything unknown. */

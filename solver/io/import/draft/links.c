@@ -1,7 +1,7 @@
 /*
- * What a node's links come to: NVLink counts of a topology become bandwidths by the generation of
- * the card, measured figures go before counted ones, and the catalogue stands where nothing is
- * said.
+ * Links of a node: NVLink counts of a topology are converted to bandwidths by the generation of the
+ * card. Measured figures take precedence over counted ones; figures that no file gives come from
+ * the catalogue.
  */
 #include "solver/io/import/draft/draft.h"
 #include <string.h>
@@ -72,7 +72,7 @@ static int links_of(const struct hv__links *l, uint32_t i, bool *all)
     return sum;
 }
 
-/* Which devices hang together by NVLink: island[i] is the first device of i's island. */
+/* Sets of devices connected by NVLink: island[i] is the first device of i's island. */
 static void find_islands(const struct hv__links *l, uint32_t *island)
 {
     for (uint32_t i = 0; i < l->n; i++) {
@@ -129,7 +129,7 @@ static json_t *islands_json(struct hv_import *im, const struct hv__node *n, cons
     return o;
 }
 
-/* One island with everything in it: through a switch when the counts are more than a card has. */
+/* One island with everything in it: through a switch when the counts exceed the links of a card. */
 static json_t *joined_json(struct hv_import *im, const struct hv__node *n)
 {
     const struct hv__links *l = &n->links;

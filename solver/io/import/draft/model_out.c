@@ -1,5 +1,4 @@
-/* A model as a document of ours (hetviz.model/1). The reader is solver/io/own/model/model_file.c.
- */
+/* Writes a model as a hetviz.model/1 document. The reader is solver/io/own/model/model_file.c. */
 #include "solver/io/import/draft/model_out.h"
 #include "solver/io/import/draft/draft.h"
 #include "solver/workload/model.h"

@@ -5,8 +5,8 @@
 #include <jansson.h>
 
 struct hv_model;
-/** A model (of blocks, or of modules of blocks) as a document of ours, hetviz.model/1. Owner:
- * caller. O(blocks). */
+/** A model (of blocks, or of modules of blocks) as a hetviz.model/1 document. Owner: caller.
+ * O(blocks). */
 json_t *hv_import_model_json(const struct hv_model *m);
 
 #endif

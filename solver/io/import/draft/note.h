@@ -1,4 +1,4 @@
-/** The report of an import: what was understood, what was guessed, what was ignored. */
+/** The report of an import: values that were understood, guessed and ignored. */
 #ifndef HV_SOLVER_IO_IMPORT_DRAFT_NOTE_H
 #define HV_SOLVER_IO_IMPORT_DRAFT_NOTE_H
 
@@ -29,7 +29,8 @@ const struct hv_import_note *hv_import_notes(const struct hv_import *im, size_t 
 /** Appends the report as text: three headed groups, one line per note. */
 void hv_import_report(const struct hv_import *im, struct hv_str *out);
 
-/** Appends one note: where (the file only when `name_file`), what, how often. */
+/** Appends one note: position (with the file only when `name_file`), text, number of
+ * occurrences. */
 void hv_import_note_text(const struct hv_import_note *x, bool name_file, struct hv_str *out);
 
 #endif

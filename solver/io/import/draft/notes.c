@@ -36,7 +36,7 @@ static void add(struct hv_import *im, const char *file, unsigned line, enum hv_i
     hv_str_free(&clean);
 }
 
-/* One function per level, so that callers read as what they say. */
+/* One function per level, so that the level is visible at the call. */
 #define NOTE(function, level)                                                                      \
     void function(struct hv__in *in, unsigned line, const char *fmt, ...)                          \
     {                                                                                              \
@@ -74,7 +74,7 @@ void hv__raw(struct hv__in *in, const char *key, const char *value)
     hv_str_free(&clean_key);
 }
 
-/* The way to a value inside a JSON text, so that its line can be found. */
+/* Path to a value inside a JSON text, used to find its line. */
 static bool find_place(const struct hv_jp *p, const json_t *v, int depth, unsigned *line)
 {
     unsigned col;
@@ -110,7 +110,7 @@ unsigned hv__line_of(const struct hv__in *in, const json_t *v)
             return in->lines.items[i].line;
         }
     }
-    /* JSON keeps no positions: they are looked for, in texts of a size where that is quick */
+    /* JSON trees hold no positions: they are searched in the text, if it is small enough */
     if (v && in->json.root && in->n < 262144 && in->im->notes.n < 100 && !json_is_true(v) &&
         !json_is_false(v) && !json_is_null(v)) {
         struct hv_jp root = hv_jp_root(&in->json);

@@ -4,7 +4,7 @@
 
 #include "solver/io/import/draft/draft.h"
 
-/** Reads a text; notes what it finds. */
+/** Reads a text into the draft and adds notes. */
 typedef enum hv_status hv__reader(struct hv__in *in, struct hv_err *err);
 /** Completes the draft when all files are read. */
 typedef void hv__applier(struct hv_import *im);

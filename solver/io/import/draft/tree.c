@@ -1,6 +1,4 @@
-/*
- * The tree of a text that looks like JSON, XML or YAML. What the text means is left to the readers.
- */
+/* Parses a text that looks like JSON, XML or YAML to a tree. The readers interpret the tree. */
 #include "solver/io/import/draft/draft.h"
 #include "solver/io/import/text/trees.h"
 #include "solver/io/import/text/words.h"
@@ -22,7 +20,7 @@ static void parse_json(struct hv__in *in)
         in->broken = (struct hv_err){0};
         return;
     }
-    /* programs write NaN, keys twice and files without an end */
+    /* programs write NaN, duplicate keys and truncated files */
     json_error_t why;
     struct hv_str mended = {0};
     size_t places = hv__json_mend(in->text, in->n, &mended);
@@ -41,7 +39,7 @@ static void parse_json(struct hv__in *in)
     hv_str_free(&mended);
 }
 
-/* Does some line begin with a word and a colon, as mappings do? */
+/* True where some line begins with a word and a colon, as in a mapping. */
 static bool looks_like_yaml(const struct hv__in *in)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
@@ -56,7 +54,7 @@ static bool looks_like_yaml(const struct hv__in *in)
             return true;
         }
         if (l.piece.n > 0 && !strchr("# \t-%", l.piece.p[0])) {
-            return false; /* the first line of weight decides */
+            return false; /* the first line with content decides */
         }
     }
     return false;

@@ -1,8 +1,8 @@
 /*
  * Outputs of nccl-tests. The row layouts differ by version and collective, so columns are counted
- * from where they are sure: time, algbw and busbw stand twice at the end of each row, out-of-place
- * first. Tags of mpirun and srun before lines, log lines and errors between them do not matter.
- * Source: nccl-tests README and doc/PERFORMANCE.md.
+ * from the end of each row, where time, algbw and busbw are given twice, out-of-place first. Tags
+ * of mpirun and srun before lines, log lines and errors between them do not matter. Source:
+ * nccl-tests README and doc/PERFORMANCE.md.
  */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
@@ -24,7 +24,7 @@ struct run {
     unsigned line;
 };
 
-/* Takes "[1,0]<stdout>:" or "0: " off the front of a line. */
+/* Removes a prefix such as "[1,0]<stdout>:" or "0: " from a line. */
 static struct hv__piece untag(struct hv__piece s)
 {
     s = hv__strip(s);
@@ -96,7 +96,7 @@ static bool read_device(struct hv__in *in, struct run *r, struct hv__piece s, un
     return true;
 }
 
-/* The name of the program tells the collective: "all_reduce_perf", "alltoall_perf_mpi". */
+/* The collective follows from the name of the program: "all_reduce_perf", "alltoall_perf_mpi". */
 static void read_command(struct run *r, struct hv__piece s)
 {
     static const char *const names[] = {"all_reduce", "all_gather", "reduce_scatter", "alltoall",
@@ -150,8 +150,8 @@ static bool read_row(struct run *r, struct hv__piece s)
     return true;
 }
 
-/* Bandwidth is that of the largest rows, where the start no longer counts; the start is what rows
- * of 4 KiB and more take beyond their bytes, at the least. */
+/* The bandwidth is that of the largest rows, where latency is negligible; the latency is the least
+ * time of rows of 4 KiB and more beyond bytes / bandwidth. */
 static bool fit(const struct run *r, double *latency_s, double *bytes_per_s)
 {
     double most = 0, largest = 0, least = (double)INFINITY;
@@ -186,7 +186,8 @@ static double bus_factor(const struct run *r)
     return factor;
 }
 
-/* Output without its head: the ratio of the two bandwidths tells the ranks of an all-reduce. */
+/* Output without its header: the number of ranks of an all-reduce follows from the ratio of the two
+ * bandwidths. */
 static void guess_ranks(struct hv__in *in, struct run *r, double factor)
 {
     double n = factor > 1.001 && factor < 1.9999 ? round(2 / (2 - factor)) : 8;
@@ -211,7 +212,7 @@ static const char *unit_text(const struct run *r)
     return r->collective[0] ? r->collective : "the collective";
 }
 
-/* Puts the fit where it belongs: inside the node, or to the network cards. */
+/* Stores the fit: for the links inside the node, or for the network cards. */
 static void apply(struct hv__in *in, struct run *r)
 {
     double latency = HV_UNKNOWN, rate = HV_UNKNOWN, factor = bus_factor(r);

@@ -14,7 +14,7 @@ bool hv__is_nccl_topo_xml(const struct hv__in *in)
            (hv__xml_child(in->xml, "cpu") || hv__xml_attribute(in->xml, "version"));
 }
 
-/* What a walk through the tree has found. */
+/* Results of a walk through the tree. */
 struct found {
     struct hv__in *in;
     struct hv__node *node;
@@ -153,7 +153,7 @@ static void read_nvlinks(struct found *f)
     }
 }
 
-/* Files with nothing but addresses: cards are recognised by their number only. */
+/* Files that hold only addresses: assumes a number of cards of an unknown kind. */
 static void guess_cards(struct found *f)
 {
     struct hv__card c = hv__card_unknown();
@@ -178,7 +178,7 @@ enum hv_status hv__read_nccl_topo_xml(struct hv__in *in, struct hv_err *err)
     struct found f = {.in = in, .node = hv__node_here(in->im), .nic_bytes_per_s = HV_UNKNOWN};
     bool listed = hv__cards(f.node) > 0;
     struct hv__node aside = *f.node;
-    if (listed) { /* nvidia-smi knows the cards better: only links are taken */
+    if (listed) { /* nvidia-smi has more figures of the cards: only links are used */
         memset(&f.node->cards, 0, sizeof f.node->cards);
     }
     walk(&f, in->xml);

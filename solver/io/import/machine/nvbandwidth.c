@@ -79,7 +79,7 @@ static enum hv_status read_perftest(struct hv__in *in, struct hv_err *err)
 /* ---- nvbandwidth ------------------------------------------------------------------------------
  */
 
-/* What one test measured: its largest and mean cell. */
+/* Results of one test: its largest and mean cell. */
 struct test {
     char name[64];
     double most, sum;
@@ -112,7 +112,7 @@ static void finish(struct hv__in *in, struct test *t, unsigned line)
     t->n = 0;
 }
 
-/* " 0    369.36    269.33": a row of the matrix; N/A stands for a card and itself. */
+/* " 0    369.36    269.33": a row of the matrix; N/A marks the diagonal. */
 static void read_cells(struct test *t, struct hv__piece s)
 {
     struct hv__piece first = hv__next_word(&s);

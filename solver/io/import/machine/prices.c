@@ -84,7 +84,7 @@ static double cheaper(double a, double b)
     return !hv_known(a) || b < a ? b : a;
 }
 
-/* Is it the same offer in another place? */
+/* True where it is the same offer in another region. */
 static bool same_offer(const struct hv__price *a, const struct hv__price *b)
 {
     return strcmp(a->instance, b->instance) == 0 && strcmp(a->card, b->card) == 0 &&
@@ -93,7 +93,8 @@ static bool same_offer(const struct hv__price *a, const struct hv__price *b)
 
 static void keep(struct hv_import *im, const struct hv__price *p)
 {
-    /* lists are sorted by machine, so an offer is near its like: a window keeps this linear */
+    /* lists are sorted by machine, so equal offers are close together: a window keeps this
+     * linear */
     size_t from = im->prices.n > 256 ? im->prices.n - 256 : 0;
     for (size_t i = im->prices.n; i > from; i--) {
         struct hv__price *o = &im->prices.items[i - 1];
@@ -170,8 +171,7 @@ enum hv_status hv__read_cloud_prices(struct hv__in *in, struct hv_err *err)
     return HV_OK;
 }
 
-/* ---- what comes of them -----------------------------------------------------------------------
- */
+/* ---- conversion to nodes --------------------------------------------------------------------- */
 
 static const struct hv_device_kind *kind_of(const struct hv_import *im, const char *card,
                                             double bytes)
@@ -179,7 +179,7 @@ static const struct hv_device_kind *kind_of(const struct hv_import *im, const ch
     return card ? hv_device_match(im->devices, card, bytes) : NULL;
 }
 
-/* The cheapest offer with these cards; one for a single card counts as often as there are. */
+/* The cheapest offer with these cards; the price of a single card is multiplied by their number. */
 static void price_node(struct hv_import *im, struct hv__node *n)
 {
     double cards = hv__cards(n);

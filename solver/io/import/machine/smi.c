@@ -1,6 +1,6 @@
 /*
- * Values of nvidia-smi's outputs, whatever their form: sizes, numbers, words for "nothing" and for
- * a lost card. The forms are read in smi_xml.c, smi_text.c, smi_csv.c and smi_topo.c.
+ * Values of nvidia-smi's outputs, whatever their form: sizes, numbers, words for missing values and
+ * for a lost card. The output forms are read in smi_xml.c, smi_text.c, smi_csv.c and smi_topo.c.
  */
 #include "solver/io/import/machine/smi.h"
 #include "solver/base/units.h"

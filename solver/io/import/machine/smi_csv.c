@@ -1,6 +1,6 @@
 /*
- * nvidia-smi --query-gpu=… --format=csv: one row per card. Without a header the columns are told
- * by what is in them. Source: nvidia-smi --help-query-gpu.
+ * nvidia-smi --query-gpu=… --format=csv: one row per card. Without a header the columns are
+ * identified by their values. Source: nvidia-smi --help-query-gpu.
  */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/machine/smi.h"
@@ -26,13 +26,13 @@ static const struct {
     {"mig.mode.current", MIG},
 };
 
-/* Other names of the query that tell a header. */
+/* Other names of the query that identify a header. */
 static const char *const others[] = {
     "uuid",       "index",           "timestamp",       "driver_version",
     "pci.bus_id", "utilization.gpu", "temperature.gpu", "pstate",
     "count"};
 
-/* "memory.total [MiB]" without its unit: values carry their own, or count MiB. */
+/* "memory.total [MiB]" without its unit: values have a unit of their own, or are in MiB. */
 static struct hv__piece title(struct hv__piece field)
 {
     return hv__strip(hv__before(&field, '['));
@@ -74,7 +74,7 @@ static bool is_card_name(struct hv__piece s)
     return false;
 }
 
-/* Which column holds what, in a row of values: a card's name, the first amount of memory. */
+/* Identifies the columns from a row of values: a card's name, the first amount of memory. */
 static bool guess_columns(const struct hv__row *r, int at[COLUMN_N])
 {
     for (int i = 0; i < (int)r->n; i++) {

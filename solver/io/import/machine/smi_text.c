@@ -1,5 +1,5 @@
 /*
- * nvidia-smi's outputs for people: -q (indented keys and values), -L (one card a line) and
+ * nvidia-smi's human-readable outputs: -q (indented keys and values), -L (one card a line) and
  * nvlink -s (links of each card). Source: nvidia-smi(1).
  */
 #include "solver/io/import/draft/readers.h"
@@ -18,7 +18,7 @@ bool hv__is_nvidia_smi_q_text(const struct hv__in *in)
            (hv__find(s, "NVSMI LOG") || (hv__find(s, "Product Name  ") && hv__find(s, "\nGPU ")));
 }
 
-/* A card of the text under construction, and where in its sections the text is. */
+/* A card of the text under construction, and the current section. */
 struct q_state {
     struct hv__card c;
     char section[4][64]; /* by depth of four blanks */
@@ -144,7 +144,7 @@ enum hv_status hv__read_nvidia_smi_q_text(struct hv__in *in, struct hv_err *err)
 /* ---- nvidia-smi -L and nvlink -s --------------------------------------------------------------
  */
 
-/* "GPU 0: NVIDIA H200 (UUID: GPU-…)": the name between. */
+/* "GPU 0: NVIDIA H200 (UUID: GPU-…)": returns the name. */
 static bool card_line(struct hv__piece line, struct hv__piece *name)
 {
     struct hv__piece s = hv__strip(line);
@@ -233,7 +233,7 @@ enum hv_status hv__read_nvidia_smi_nvlink(struct hv__in *in, struct hv_err *err)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
     struct hv__node *here = hv__node_here(in->im);
-    bool add = hv__cards(here) == 0; /* another file may list the cards better */
+    bool add = hv__cards(here) == 0; /* another file may list the cards with more figures */
     size_t n = 0;
     int links = 0, least = 0;
     double rate = HV_UNKNOWN;

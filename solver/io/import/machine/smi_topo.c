@@ -1,5 +1,5 @@
 /*
- * nvidia-smi topo -m (and -mp): the matrix of who is joined to whom. Columns are told by their
+ * nvidia-smi topo -m (and -mp): the matrix of links between cards. Columns are identified by their
  * names, cells by their order: blanks or tabs between them, missing tails and colour codes do not
  * matter. NV# counts links, not bandwidth. Source: the legend at the end of the output.
  */
@@ -10,7 +10,7 @@
 
 #define MAX_COLUMNS 512
 
-/* What the columns are: 'G' a card, 'N' a network card, '?' something else. */
+/* Type of each column: 'G' a card, 'N' a network card, '?' something else. */
 struct columns {
     char kind[MAX_COLUMNS];
     size_t n, cards, nics;
@@ -99,7 +99,7 @@ bool hv__is_nvidia_smi_topo(const struct hv__in *in)
            numbered(hv__next_word(&l.piece), "GPU");
 }
 
-/* The cells of one card's row. False: the row is of something else, or has too few cells. */
+/* The cells of one card's row. False: it is another kind of row, or has too few cells. */
 static bool read_row(struct hv__in *in, const struct hv__lines *l, const struct columns *c,
                      uint8_t *nv, size_t worst[2])
 {
@@ -168,7 +168,7 @@ enum hv_status hv__read_nvidia_smi_topo(struct hv__in *in, struct hv_err *err)
                     (worst[0] + worst[1]) / 2);
     }
     struct hv__links *links = &hv__node_here(in->im)->links;
-    for (size_t i = 0; i < c.cards * c.cards; i++) { /* both directions say the same */
+    for (size_t i = 0; i < c.cards * c.cards; i++) { /* both directions hold the same value */
         uint8_t other = nv[i % c.cards * c.cards + i / c.cards];
         nv[i] = nv[i] > other ? nv[i] : other;
     }

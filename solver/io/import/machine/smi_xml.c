@@ -13,7 +13,7 @@ bool hv__is_nvidia_smi_xml(const struct hv__in *in)
     return in->xml && strcmp(in->xml->name, "nvidia_smi_log") == 0;
 }
 
-/* Slices and their memory are told, not used: a plan runs on whole cards. */
+/* MIG slices and their memory are reported but not used: a plan runs on whole cards. */
 static void note_mig(struct hv__in *in, const struct hv__xml *gpu, const char *card)
 {
     size_t n = 0;
@@ -70,7 +70,7 @@ static void read_gpu(struct hv__in *in, const struct hv__xml *gpu, size_t i)
     const char *name = hv__xml_text(hv__xml_child(gpu, "product_name"));
     const char *arch = hv__xml_text(hv__xml_child(gpu, "product_architecture"));
     c.line = gpu->line;
-    /* drivers older than a card call it "Graphics Device": its PCI number knows better */
+    /* drivers older than a card name it "Graphics Device": its PCI device number identifies it */
     if (!hv__smi_says(name) || strcmp(name, "Graphics Device") == 0 ||
         strcmp(name, "NVIDIA Graphics Device") == 0) {
         const char *id = hv__xml_text(hv__xml_at(gpu, "pci/pci_device_id"));

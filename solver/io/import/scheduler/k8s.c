@@ -51,7 +51,7 @@ static double quantity(json_t *v)
     return json_is_string(v) ? hv_or(hv__bytes(hv__piece_of(json_string_value(v)), 1), 0) : 0;
 }
 
-/* A resource of a node: what it has, whether or not somebody uses it. */
+/* A resource of a node: its capacity, whether in use or not. */
 static double resource(json_t *node, const char *key)
 {
     json_t *status = json_object_get(node, "status");
@@ -97,7 +97,7 @@ static double add_slices(const struct at *a, const char *product)
     return sum;
 }
 
-/* The product without what sharing adds to it; *slice: the MIG profile in it, or NULL. */
+/* The product name without the suffix of shared cards; *slice: the MIG profile in it, or NULL. */
 static const char *product_of(const struct at *a, bool *shared, const char **slice)
 {
     char *s = hv_arena_strdup(&a->in->im->arena, label(a->v, "nvidia.com/gpu.product"));
@@ -114,7 +114,7 @@ static const char *product_of(const struct at *a, bool *shared, const char **sli
     return s;
 }
 
-/* How many times the device plugin counts each card. */
+/* Number of replicas that the device plugin reports per card. */
 static double replicas(const struct at *a)
 {
     double r = hv__plain_number(hv__piece_of(label(a->v, "nvidia.com/gpu.replicas")));

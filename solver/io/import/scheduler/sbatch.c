@@ -1,6 +1,6 @@
 /*
- * #SBATCH lines of a job script: the nodes and GPUs that are asked for, component by component when
- * the job is heterogeneous. Source: sbatch(1), heterogeneous jobs.
+ * #SBATCH lines of a job script: the requested nodes and GPUs, component by component when the job
+ * is heterogeneous. Source: sbatch(1), heterogeneous jobs.
  */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/scheduler/slurm.h"
@@ -77,7 +77,7 @@ static bool take(struct hv__in *in, struct ask *a, struct hv__piece key, struct 
     return true;
 }
 
-/* The node group that a component comes to. */
+/* Makes the node group of a component. */
 static bool finish(struct hv__in *in, struct ask *a, size_t component)
 {
     if (!a->any) {

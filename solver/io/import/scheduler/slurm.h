@@ -9,7 +9,7 @@
  * "mig:…"). */
 bool hv__is_gres(struct hv__piece s);
 /** Adds the GPUs of "gpu:a100:4(S:0-3),gpu:h100:2,nsight:1" (or "gres/gpu:h100=8,…"). A GPU without
- * a type is what `features` name. Returns how many. Source: gres.conf(5). */
+ * a type has the kind named by `features`. Returns the number of GPUs. Source: gres.conf(5). */
 uint32_t hv__gres_add(struct hv__in *in, unsigned line, struct hv__node *n, struct hv__piece gres,
                       struct hv__piece features);
 /** The feature that names a card of the catalogue; empty when there is none. */

@@ -1,4 +1,4 @@
-/* Slurm's generic resources and node states. Not for the outputs around them. */
+/* Slurm's generic resources and node states. The outputs that contain them are read elsewhere. */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/scheduler/slurm.h"
 #include <ctype.h>
@@ -97,7 +97,7 @@ uint32_t hv__gres_add(struct hv__in *in, unsigned line, struct hv__node *n, stru
             continue;
         }
         if (type.n == 0 && typed > 0) {
-            continue; /* TRES say gres/gpu=8 beside gres/gpu:h100=8 */
+            continue; /* TRES list gres/gpu=8 in addition to gres/gpu:h100=8 */
         }
         typed += type.n > 0 ? count : 0;
         if (type.n == 0) {

@@ -1,7 +1,7 @@
 /*
  * Slurm's texts: `scontrol show node` (one line or many per node), slurm.conf's NodeName lines, and
- * sinfo with any columns: with a header they are told by it, without by what is in them. A node
- * listed once per partition counts once. Sources: scontrol(1), sinfo(1), slurm.conf(5).
+ * sinfo with any columns: columns are identified by the header, or without one by their values. A
+ * node listed once per partition counts once. Sources: scontrol(1), sinfo(1), slurm.conf(5).
  */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/scheduler/slurm.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MAX_FIELDS 64
-/* Shorter ones ("2u4n01") are names that people give. */
+/* Shorter names ("2u4n01") are ordinary host names. */
 #define LEAST_GLUED 9
 
 /* One node, or a list of equal nodes, as read from a line. */
@@ -19,7 +19,7 @@ struct entry {
     unsigned line;
 };
 
-/* What is done with each host of an entry. */
+/* State of the callback for each host of an entry. */
 struct sink {
     struct hv__in *in;
     const struct entry *e;
@@ -67,7 +67,7 @@ static void add_entry(struct hv__in *in, const struct entry *e, size_t *n)
 /* ---- Key=Value --------------------------------------------------------------------------------
  */
 
-/* The value of a key that stands at the start of a word; up to the next blank. */
+/* The value of a key at the start of a word; ends at the next blank. */
 static struct hv__piece value_of(struct hv__piece record, const char *key)
 {
     size_t len = strlen(key);
@@ -180,7 +180,7 @@ static size_t split(struct hv__piece line, char separator, struct hv__piece out[
     return n;
 }
 
-/* What parts the fields of a line: a bar where there is one, a comma where there is no blank. */
+/* Separator of the fields of a line: a bar where there is one, a comma where there is no blank. */
 static char separator_of(struct hv__piece line)
 {
     line = hv__strip(line);
@@ -227,7 +227,7 @@ static struct hv__piece field(const struct table *t, struct hv__piece line, enum
     return hv__strip((struct hv__piece){line.p + from, to - from});
 }
 
-/* A row without header: which word is what shows in the word. */
+/* Reads a row without header: columns are identified by their values. */
 static bool guess_row(struct hv__piece line, struct entry *e)
 {
     static const char *const states[] = {"idle", "mix",   "alloc", "down", "drain", "drng",
@@ -273,7 +273,7 @@ static bool feature_row(struct hv__in *in, struct hv__piece line, struct entry *
     return name.n > 0 && rest.n > 0;
 }
 
-/* Are lines lists of features: no blanks, commas, and "gpu" among them somewhere? */
+/* True where lines are lists of features: no blanks, commas, and "gpu" in one of them. */
 static bool is_feature_list(const struct hv__in *in)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
@@ -293,8 +293,8 @@ static bool is_feature_list(const struct hv__in *in)
     return gpu;
 }
 
-/* Does a name look like values of columns of fixed width that had no blank left between them:
- * digits and letters in turns, beginning with digits ("28o0740r730": CPUs, host, model)? */
+/* True where a name looks like values of adjacent fixed-width columns without a blank between them:
+ * alternating digits and letters, beginning with digits ("28o0740r730": CPUs, host, model). */
 static bool is_glued(struct hv__piece name)
 {
     size_t turns = 0;
@@ -308,7 +308,7 @@ static bool is_glued(struct hv__piece name)
     return turns >= 5 && name.n >= LEAST_GLUED && isdigit((unsigned char)name.p[0]);
 }
 
-/* A row below a header. */
+/* Reads a row below a header. */
 static bool titled_row(const struct table *t, struct hv__piece line, struct entry *e)
 {
     e->nodes = field(t, line, NODES_LIST);

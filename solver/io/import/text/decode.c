@@ -1,4 +1,4 @@
-/* From the bytes of a file, perhaps packed or in UTF-16, to UTF-8 text. */
+/* Converts the bytes of a file, possibly compressed or in UTF-16, to UTF-8 text. */
 #include "solver/io/import/text/decode.h"
 
 #include "solver/base/units.h"
@@ -11,7 +11,7 @@ static bool starts(const char *bytes, size_t n, const char *with, size_t len)
     return n >= len && memcmp(bytes, with, len) == 0;
 }
 
-/* Programs' binary files that people try, and the way to a text. */
+/* Binary files that users may try to import, and how to export them as text. */
 static enum hv_status refuse_binary(const char *name, const char *bytes, size_t n,
                                     struct hv_err *err)
 {
@@ -63,7 +63,7 @@ static enum hv_status inflate_gzip(const char *name, const char *bytes, size_t n
         rc = inflate(&z, Z_NO_FLUSH);
         hv_str_add(out, (const char *)buf, sizeof buf - z.avail_out);
         if (rc == Z_STREAM_END && z.avail_in > 0 && inflateReset(&z) == Z_OK) {
-            rc = Z_OK; /* members one after the other are one file */
+            rc = Z_OK; /* consecutive gzip members form one file */
         }
     }
     (void)inflateEnd(&z);
@@ -96,7 +96,7 @@ static void add_character(struct hv_str *out, unsigned c)
     }
 }
 
-/* What PowerShell's `>` writes. */
+/* UTF-16, as written by PowerShell's `>`. */
 static void from_utf16(const char *bytes, size_t n, bool big, struct hv_str *out)
 {
     unsigned high = 0;
@@ -120,9 +120,9 @@ static bool is_control(char c)
     return c == '\0' || ((unsigned char)c < 0x20 && !strchr("\t\n\r\f\v", c));
 }
 
-/* Takes colour codes out (ESC [ … letter), as nvidia-smi and log viewers write them, and the
- * control characters that some sites put into names for sorting. Binary files (with NUL) stay as
- * they are. */
+/* Removes colour codes (ESC [ … letter), as nvidia-smi and log viewers write them, and the control
+ * characters that some sites put into names for sorting. Binary files (with NUL) stay as they
+ * are. */
 static void drop_controls(struct hv_str *s)
 {
     size_t to = 0;
@@ -165,7 +165,7 @@ static size_t utf8_length(const unsigned char *s, size_t n)
     return bad ? 0 : len;
 }
 
-/* Bytes that are no UTF-8 are taken for Latin-1: the same name is the same text then. */
+/* Bytes that are not UTF-8 are decoded as Latin-1, so that equal names stay equal. */
 static void make_utf8(struct hv_str *s)
 {
     struct hv_str out = {0};
@@ -189,7 +189,7 @@ static void make_utf8(struct hv_str *s)
 
 bool hv__is_binary(const char *text, size_t n)
 {
-    /* a protocol buffer whose first field is a small number: ONNX begins so */
+    /* a protocol buffer whose first field is a small number, as in ONNX files */
     return n > 8 && text[0] == 0x08 && (unsigned char)text[1] < 32 &&
            memchr(text, '\0', n < 4096 ? n : 4096) != NULL;
 }

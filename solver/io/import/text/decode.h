@@ -1,4 +1,4 @@
-/** From the bytes of a file to UTF-8 text. */
+/** Conversion of the bytes of a file to UTF-8 text. */
 #ifndef HV_SOLVER_IO_IMPORT_TEXT_DECODE_H
 #define HV_SOLVER_IO_IMPORT_TEXT_DECODE_H
 

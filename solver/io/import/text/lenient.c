@@ -1,7 +1,7 @@
 /*
- * JSON as programs really write it: NaN and Infinity for numbers, commas before closing brackets,
- * an array of events that nobody closed because the program was stopped. The text is copied with
- * these mended; whatever else is wrong stays wrong. One pass, O(n).
+ * Repairs JSON as programs write it in practice: NaN and Infinity for numbers, commas before
+ * closing brackets, an array of events that is not closed because the program was stopped. The text
+ * is copied with these errors repaired; all other errors are left to the parser. One pass, O(n).
  */
 #include "solver/io/import/text/trees.h"
 #include <ctype.h>
@@ -12,7 +12,7 @@ struct mend {
     const char *text;
     size_t n, at;
     struct hv_str *out;
-    HV_VEC(char) open;  /* brackets that wait for their end, as the ends */
+    HV_VEC(char) open;  /* stack of the closing brackets of open brackets */
     size_t whole;       /* bytes of `out` up to the last whole element of a list of events */
     size_t whole_depth; /* brackets open there */
     size_t places;
@@ -45,7 +45,7 @@ static size_t odd_number(const struct mend *m)
     return 0;
 }
 
-/* Takes a comma off the end of the copy, behind which a bracket closes. */
+/* Removes a comma at the end of the copy before a closing bracket. */
 static void drop_comma(struct mend *m)
 {
     size_t n = m->out->n;
@@ -66,7 +66,7 @@ static void closed(struct mend *m, char c)
         m->open.n--;
     }
     hv_str_addc(m->out, c);
-    /* an element of a list at most two levels down: what is behind it may be cut */
+    /* an element of a list at most two levels down: the text after it may be cut */
     if (m->open.n > 0 && m->open.n <= 2 && m->open.items[m->open.n - 1] == ']') {
         m->whole = m->out->n;
         m->whole_depth = m->open.n;
@@ -102,7 +102,7 @@ size_t hv__json_mend(const char *text, size_t n, struct hv_str *out)
     struct mend m = {.text = text, .n = n, .out = out};
     while (m.at < n && step(&m)) {
         if (m.open.n == 0 && m.at < n && out->n > 1) {
-            /* the value is whole: what follows is the parser's to judge */
+            /* the value is complete: the parser checks the rest */
             hv_str_add(out, text + m.at, n - m.at);
             break;
         }

@@ -1,6 +1,4 @@
-/*
- * Lines, fields, numbers with units, lists of hosts and CSV rows. Not for what they mean.
- */
+/* Lines, fields, numbers with units, lists of hosts and CSV rows. The readers interpret them. */
 #include "solver/io/import/text/words.h"
 #include "solver/base/units.h"
 #include <ctype.h>
@@ -222,7 +220,7 @@ double hv__bytes(struct hv__piece s, double unit)
 /* ---- hosts ------------------------------------------------------------------------------------
  */
 
-/* A host name under construction: what the brackets so far came to. */
+/* A host name under construction: the expansion of the brackets so far. */
 struct hosts {
     struct hv_str name;
     size_t n, most;
@@ -254,7 +252,8 @@ static void expand_range(struct hosts *h, struct hv__piece item, struct hv__piec
     }
 }
 
-/* Appends `rest` with its first brackets opened; gives the name when there are none. */
+/* Appends `rest` with its first brackets expanded; passes the name to the callback when there are
+ * none. */
 static void expand(struct hosts *h, struct hv__piece rest)
 {
     size_t start = h->name.n;

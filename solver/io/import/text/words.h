@@ -31,14 +31,14 @@ struct hv__piece hv__strip(struct hv__piece s);
 struct hv__piece hv__unquote(struct hv__piece s);
 /** The next word of *rest, up to a blank; empty at the end. */
 struct hv__piece hv__next_word(struct hv__piece *rest);
-/** What stands before the first `c` in *rest (all of it when there is none); *rest goes behind it.
- */
+/** The text before the first `c` in *rest (all of it when there is none); *rest then begins after
+ * it. */
 struct hv__piece hv__before(struct hv__piece *rest, char c);
 /** Comparisons; `_like` ignores case. */
 bool hv__is(struct hv__piece s, const char *text);
 bool hv__like(struct hv__piece s, const char *text);
 bool hv__starts(struct hv__piece s, const char *with);
-/** Where `what` is in s, or NULL; `_like` ignores case. O(n · what). */
+/** First occurrence of `what` in s, or NULL; `_like` ignores case. O(n · what). */
 const char *hv__find(struct hv__piece s, const char *what);
 const char *hv__find_like(struct hv__piece s, const char *what);
 /** A copy with a final NUL. */
@@ -46,8 +46,8 @@ char *hv__copy(struct hv_arena *a, struct hv__piece s);
 /** The piece of a C string. */
 struct hv__piece hv__piece_of(const char *s);
 
-/** A number at the start of s ("81920 MiB", "1_000", "16x"): *rest is what follows. False: none.
- * Words for missing values (N/A, [Not Supported], …) are not numbers. */
+/** A number at the start of s ("81920 MiB", "1_000", "16x"): *rest is the text after it. False:
+ * none. Words for missing values (N/A, [Not Supported], …) are not numbers. */
 bool hv__number(struct hv__piece s, double *out, struct hv__piece *rest);
 /** A number that is all of s, or HV_UNKNOWN. */
 double hv__plain_number(struct hv__piece s);
@@ -56,8 +56,8 @@ double hv__bytes(struct hv__piece s, double unit);
 
 /** Called with each host of a list; false ends it. */
 typedef bool hv__host_fn(void *ctx, const char *name, size_t n);
-/** Hosts of "a[001-004,7],b2": at most `most`. Returns how many; a list that is no list is one
- * host. Source: slurm hostlist expressions (scontrol(1), show hostnames). */
+/** Hosts of "a[001-004,7],b2": at most `most`. Returns their number; a text that is not a list is
+ * one host. Source: slurm hostlist expressions (scontrol(1), show hostnames). */
 size_t hv__hosts(struct hv__piece list, size_t most, hv__host_fn *each, void *ctx);
 
 /** One row of a CSV text (RFC 4180): fields without quotation marks lie in the arena. */

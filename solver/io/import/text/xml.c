@@ -1,6 +1,6 @@
 /*
  * XML texts as trees, by expat. External entities and DTDs are never fetched: no handler for them
- * is set. Expat bounds what entities of the text itself may grow to.
+ * is set. Expat limits the expansion of internal entities.
  */
 #include "solver/io/import/text/xml.h"
 #include "solver/io/import/text/trees.h"
@@ -38,7 +38,7 @@ static void XMLCALL on_start(void *ctx, const char *name, const char **attribute
     e->line = (unsigned)XML_GetCurrentLineNumber(r->parser);
     e->up = r->at;
     e->text = "";
-    if (r->at) { /* in front; turned round when the parent ends */
+    if (r->at) { /* prepended; reversed when the parent ends */
         e->next = r->at->first;
         r->at->first = e;
     } else {

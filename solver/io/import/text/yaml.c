@@ -1,7 +1,7 @@
 /*
  * YAML texts as JSON trees, by libyaml's events. Plain words are numbers, true, false or null as
- * YAML 1.2's core schema has it; whatever is quoted is text. Aliases are copied by reference and
- * the number of values is limited, so that a few lines cannot become gigabytes.
+ * YAML 1.2's core schema has it; quoted scalars are text. Aliases are copied by reference and the
+ * number of values is limited, so that a few lines cannot become gigabytes.
  */
 #include "solver/base/json/json.h"
 #include "solver/base/units.h"
@@ -15,7 +15,7 @@
 /* A collection being filled. */
 struct level {
     json_t *v;
-    char *key; /* of the member that comes next; NULL: a key comes next */
+    char *key; /* key of the next member; NULL: a key is expected next */
 };
 
 struct anchor {
@@ -60,7 +60,7 @@ static json_t *plain_value(const char *s, size_t n)
     return hv_known(x) ? hv_json_num(x) : json_stringn(s, n);
 }
 
-/* Puts a value where the text has it; takes the reference. */
+/* Adds a value to the current collection; takes the reference. */
 static enum hv_status place(struct reader *r, json_t *v, const yaml_event_t *e)
 {
     if (!v || ++r->values > HV__MAX_ITEMS / 4) {

@@ -1,8 +1,8 @@
 /*
- * Chrome traces: PyTorch's profiler (Kineto), Perfetto JSON and whatever else writes the Trace
- * Event Format. What comes of one is a summary (hetviz.trace/1): how long each stream was busy and
- * with what, the kernels by time, collectives, and the steps. Events of phases that are not spans
- * are counted and left out. Source: Trace Event Format; kineto's output_json.cpp.
+ * Chrome traces: PyTorch's profiler (Kineto), Perfetto JSON and other programs that write the Trace
+ * Event Format. A trace becomes a summary (hetviz.trace/1): busy time of each stream by kind of
+ * work, kernels by time, collectives, and steps. Events of phases that are not spans are counted
+ * and left out. Source: Trace Event Format; kineto's output_json.cpp.
  */
 #include "solver/io/import/trace/trace.h"
 #include "solver/io/import/draft/readers.h"
@@ -38,7 +38,7 @@ static const char *text(json_t *v, const char *otherwise)
     return json_is_string(v) ? json_string_value(v) : otherwise;
 }
 
-/* A pid, tid or id as text: numbers and strings alike. */
+/* A pid, tid or id, given as number or string, as text. */
 static void add_id(struct hv_str *out, json_t *v)
 {
     char buf[HV_FMT_CAP];
@@ -121,7 +121,7 @@ static void add_span(struct hv__trace *t, json_t *e, size_t track, double start,
     hv_vec_push(&t->spans, s);
 }
 
-/* An event whose end comes later: B … E on a thread, b … e by id. */
+/* An event whose end is a separate event: B … E on a thread, b … e by id. */
 static void open_span(struct hv__trace *t, json_t *e, size_t track, double ts)
 {
     hv_vec_push(&t->open, (struct hv__open){e, track, ts, t->tracks.items[track].last_open});
@@ -210,7 +210,7 @@ static void take_event(struct hv__trace *t, json_t *e)
     case 'F':
         close_span(t, async_track(t, e), ts);
         break;
-    default: /* flows, counters, instants, samples, objects, and what is still to be invented */
+    default: /* flows, counters, instants, samples, objects, and unknown phases */
         t->other++;
         break;
     }

@@ -30,7 +30,7 @@ struct hv__track {
     bool device;
 };
 
-/** A span whose end has not come. */
+/** A span whose end has not been read yet. */
 struct hv__open {
     json_t *event;
     size_t track;

@@ -86,7 +86,7 @@ static const char *const more[] = {"model_type",
                                    "rope_scaling",
                                    "rope_parameters"};
 
-/* Members that say nothing about shape or cost; naming each would bury the rest. */
+/* Members without influence on shape or cost; they are not reported, to keep the report short. */
 static const char *const plain[] = {"architectures",     "transformers_version",
                                     "_name_or_path",     "initializer_range",
                                     "use_cache",         "bos_token_id",
@@ -169,7 +169,7 @@ static void guess(struct hv__in *in, bool absent, const char *what, const char *
     }
 }
 
-/* What the family or the usual rule supplied. */
+/* Notes the figures supplied by the family or by the usual rule. */
 static void tell_guesses(struct hv__in *in, json_t *config, const struct hv_model *m,
                          const char *type)
 {

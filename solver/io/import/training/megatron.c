@@ -1,5 +1,5 @@
 /*
- * What Megatron-LM's settings come to: the job and the layout. The model is in megatron_model.c.
+ * Converts Megatron-LM's settings to the job and the layout. The model is in megatron_model.c.
  * Source: Megatron-LM, training/arguments.py and pipeline_parallel_layer_layout.py.
  */
 #include "solver/io/import/training/megatron.h"
@@ -17,7 +17,8 @@ static const char *text(struct hv__settings *s, const char *name)
 /* ---- stages -----------------------------------------------------------------------------------
  */
 
-/* A layout such as "Et*2|(tt|)*5t|mL": letters with repeats opened. False: it is broken. */
+/* A layout such as "Et*2|(tt|)*5t|mL": letters with repeats expanded. False: the text is
+ * invalid. */
 static bool open_layout(const char *s, struct hv_str *out, int depth)
 {
     while (*s && depth < 4) {

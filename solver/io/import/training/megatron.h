@@ -1,5 +1,5 @@
-/** Settings of Megatron-LM: collected by the readers of its arguments and YAML, used by one code.
- */
+/** Settings of Megatron-LM: collected by the readers of its arguments and YAML, used by the same
+ * code. */
 #ifndef HV_SOLVER_IO_IMPORT_TRAINING_MEGATRON_H
 #define HV_SOLVER_IO_IMPORT_TRAINING_MEGATRON_H
 
@@ -19,15 +19,15 @@ struct hv__settings {
     size_t n, cap;
 };
 
-/** Makes model, job and layout of them. */
+/** Makes model, job and layout from them. */
 enum hv_status hv__megatron_take(struct hv__in *in, struct hv__settings *s,
                                  struct hv_err *err) HV_NODISCARD;
-/** Model of the settings, or NULL when they do not say enough (noted). Owner: caller. */
+/** Model of the settings, or NULL when figures are missing (noted). Owner: caller. */
 json_t *hv__megatron_model(struct hv__in *in, struct hv__settings *s);
-/** Looks a setting up and marks it used; NULL when it is not there or has no value that says
- * anything ("?", "$X"). */
+/** Looks a setting up and marks it used; NULL when it is absent or its value is unknown ("?",
+ * "$X"). */
 const struct hv__setting *hv__setting(struct hv__settings *s, const char *name);
-/** Its number, or HV_UNKNOWN; is the flag on? */
+/** Number of a setting, or HV_UNKNOWN; true where the flag is on. */
 double hv__setting_number(struct hv__settings *s, const char *name);
 bool hv__setting_on(struct hv__settings *s, const char *name);
 

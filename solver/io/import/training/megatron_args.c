@@ -1,6 +1,6 @@
 /*
- * Megatron-LM's settings as people keep them: arguments one after the other or a line each, inside
- * a shell script with variables and arrays, or as YAML (MODEL_ARGS of the functional tests,
+ * Reads Megatron-LM's settings in their usual forms: arguments one after the other or a line each,
+ * inside a shell script with variables and arrays, or as YAML (MODEL_ARGS of the functional tests,
  * overrides of Megatron-Bridge). Scripts are read, never run. Source: Megatron-LM,
  * training/arguments.py.
  */
@@ -74,7 +74,8 @@ static bool is_name(struct hv__piece s)
     return s.n > 0 && !isdigit((unsigned char)s.p[0]);
 }
 
-/* "$X", "${X}", "${X:-8}": what X was set to, or the default. Other texts are themselves. */
+/* "$X", "${X}", "${X:-8}": the value assigned to X, or the default. Other texts are returned
+ * unchanged. */
 static struct hv__piece resolve(const struct script *x, struct hv__piece v, int depth)
 {
     v = hv__unquote(v);
@@ -109,7 +110,7 @@ static void read_variable(struct script *x, struct hv__piece line)
     }
     struct hv__piece name = hv__before(&value, '=');
     if (is_name(name) && value.n > 0 && value.p[0] != '(' && x->variables.n < MAX_SETTINGS) {
-        /* what follows the value on the line is a comment or another command */
+        /* the rest of the line is a comment or another command */
         if (value.p[0] != '"' && value.p[0] != '\'') {
             value = hv__next_word(&value);
             value = hv__before(&value, ';');
@@ -162,7 +163,7 @@ static struct hv__piece bare(struct hv__piece w)
     return w;
 }
 
-/* One word: a flag begins a setting, what follows it until the next flag is its value. */
+/* Adds one word: a flag begins a setting, and the words up to the next flag are its value. */
 static void take_word(struct script *x, struct hv__piece w, unsigned line, bool *waits)
 {
     w = bare(w);

@@ -50,7 +50,7 @@ static double vocabulary(struct hv__in *in, struct hv__settings *s)
 /* ---- mixtures ---------------------------------------------------------------------------------
  */
 
-/* "([0]*3+[1]*58)": how many layers without experts come first; a number: every n-th has them. */
+/* "([0]*3+[1]*58)": the number of leading layers without experts; a number: every n-th has them. */
 static void layer_rule(const char *text, int *first_dense, int *every)
 {
     *first_dense = 0;
@@ -131,7 +131,7 @@ static const char *activation(struct hv__settings *s)
                                                : "gelu";
 }
 
-/* Megatron's own rule: 4 h, of which a gated one takes two thirds, in whole 64s. */
+/* Megatron's own rule: 4 h; two thirds of it for a gated one, rounded down to a multiple of 64. */
 static double ffn_width(struct hv__settings *s, double hidden)
 {
     double given = hv__setting_number(s, "ffn-hidden-size");
@@ -160,7 +160,7 @@ static double kv_heads(struct hv__settings *s, double heads)
 /* ---- hybrids ----------------------------------------------------------------------------------
  */
 
-/* A hybrid pattern is read as the config of the family that has the same letters. */
+/* Reads a hybrid pattern as a config of the family that uses the same letters. */
 static json_t *hybrid(struct hv__in *in, struct hv__settings *s, const char *pattern, double hidden,
                       double heads)
 {
@@ -210,7 +210,8 @@ static json_t *hybrid(struct hv__in *in, struct hv__settings *s, const char *pat
 /* ---- all of it --------------------------------------------------------------------------------
  */
 
-/* Does our own reader take it? What it does not take would stop the whole import. */
+/* True where hetviz's own reader accepts the model. A rejected model would stop the whole
+ * import. */
 static json_t *checked(struct hv__in *in, json_t *o)
 {
     struct hv_json json = {0};

@@ -1,5 +1,5 @@
 /*
- * Looks up settings of Megatron-LM. They are collected in megatron_args.c; what they come to is in
+ * Looks up settings of Megatron-LM. They are collected in megatron_args.c; they are interpreted in
  * megatron.c (job and layout) and megatron_model.c.
  */
 #include "solver/io/import/training/megatron.h"

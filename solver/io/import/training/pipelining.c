@@ -1,7 +1,7 @@
 /*
  * Schedules of torch.distributed.pipelining as CSV: one line per rank, cells such as 0F3 (stage,
- * operation, micro-batch), empty cells for idle steps. The order is all there is: the plan that
- * comes of it has a made-up cluster and model of equal stages, so that it can be drawn and timed.
+ * operation, micro-batch), empty cells for idle steps. The file holds only the order: the plan made
+ * from it has an assumed cluster and model of equal stages, so that it can be drawn and timed.
  * Source: torch.distributed.pipelining, schedules.py (_Action, _load_csv).
  */
 #include "solver/io/import/draft/readers.h"
@@ -15,7 +15,7 @@
 
 struct action {
     int stage, micro;
-    char op; /* F, B (full), I (input gradient), W; 0: nothing that takes time */
+    char op; /* F, B (full), I (input gradient), W; 0: an operation without duration */
 };
 
 /* "12F3", "0SEND_F1", "1UNSHARD", "" */

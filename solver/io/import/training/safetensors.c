@@ -1,8 +1,8 @@
 /*
- * model.safetensors.index.json (and pytorch_model.bin.index.json): which tensors there are and what
- * they weigh together. Names tell the layers, not the shapes: without a config.json the shape is
- * guessed so that the weights come out right. Source: safetensors README; transformers, sharded
- * checkpoints.
+ * model.safetensors.index.json (and pytorch_model.bin.index.json): names of the tensors and their
+ * total size. The number of layers follows from the names, the shapes do not: without a config.json
+ * the shape is guessed so that the total size of the weights matches. Source: safetensors README;
+ * transformers, sharded checkpoints.
  */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/decode.h"
@@ -17,7 +17,7 @@ bool hv__is_safetensors_index(const struct hv__in *in)
     return json_is_object(json_object_get(in->tree, "weight_map"));
 }
 
-/* What the names show. */
+/* Figures derived from the names. */
 struct names {
     int layers, experts;
     bool gated, head, towers;
@@ -61,7 +61,7 @@ static void look_at(struct names *x, const char *name)
     }
 }
 
-/* A number, or a text that is one. */
+/* A number, or a text that contains one. */
 static double total_of(json_t *v)
 {
     return json_is_number(v)   ? json_number_value(v)
@@ -69,9 +69,9 @@ static double total_of(json_t *v)
                                : HV_UNKNOWN;
 }
 
-/* A width at which a plain transformer of these layers has so many parameters: attention 4 h², a
- * gated feed-forward of 8/3 h or a plain one of 4 h is 8 h² more, and two tables of the vocabulary.
- */
+/* The width at which a plain transformer of these layers has this number of parameters: attention 4
+ * h², a gated feed-forward of 8/3 h or a plain one of 4 h is 8 h² more, and two tables of the
+ * vocabulary. */
 static json_t *guess_model(struct hv__in *in, const struct names *x, double parameters)
 {
     int vocab = 32000, hidden = 128;
@@ -143,7 +143,7 @@ enum hv_status hv__read_safetensors_index(struct hv__in *in, struct hv_err *err)
 /* ---- ONNX -------------------------------------------------------------------------------------
  */
 
-/* A ModelProto begins with its IR version (field 1), and names its opsets soon. */
+/* A ModelProto begins with its IR version (field 1), and lists its opsets near the start. */
 bool hv__is_onnx(const struct hv__in *in)
 {
     return !in->tree && hv__is_binary(in->text, in->n);

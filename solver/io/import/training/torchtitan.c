@@ -15,7 +15,7 @@ struct toml {
     struct hv__piece value;
 };
 
-/* Takes a comment off, but not from inside quotation marks. */
+/* Removes a comment, but not inside quotation marks. */
 static struct hv__piece uncomment(struct hv__piece s)
 {
     char quote = '\0';
@@ -134,7 +134,7 @@ static bool take(struct titan *t, const char *key, struct hv__piece v, struct hv
     return true;
 }
 
-/* Names of torch's schedules, and ours. */
+/* Names of torch's schedules, and hetviz's names. */
 static const char *schedule_word(struct hv__in *in, const char *torch)
 {
     static const struct {

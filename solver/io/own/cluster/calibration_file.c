@@ -1,6 +1,6 @@
 /*
- * Calibration files: which class of devices reaches what share of its peaks. Which device belongs
- * to which class is decided by name (inventory/calibration).
+ * Calibration files: the shares of their peaks that classes of devices reach. Devices are matched
+ * to classes by name (solver/inventory/calibration).
  */
 #include "solver/io/own/cluster/calibration_file.h"
 
@@ -93,7 +93,7 @@ const struct hv_calibration *hv_calibration_find(const struct hv_device_catalogu
     return hv_calibration_typical();
 }
 
-/* Four significant digits: more than any of these numbers is known to. */
+/* Four significant digits: more than the accuracy of any of these parameters. */
 static double rounded(double x)
 {
     char text[32];

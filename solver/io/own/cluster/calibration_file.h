@@ -11,7 +11,7 @@
  */
 enum hv_status hv_calibration_add(struct hv_device_catalogue *c, const struct hv_json *json,
                                   struct hv_err *err) HV_NODISCARD;
-/** The first class of the catalogue that holds for a device of that name, else typical values.
+/** The first class of the catalogue that applies to a device of that name, else typical values.
  * O(classes). */
 const struct hv_calibration *hv_calibration_find(const struct hv_device_catalogue *c,
                                                  const char *device);

@@ -1,4 +1,4 @@
-/* Cluster files (hetviz.cluster/1): the whole, and the network between the nodes. */
+/* Cluster files (hetviz.cluster/1): the top level, and the network between the nodes. */
 #include "solver/base/units.h"
 #include "solver/io/own/cluster/cluster_int.h"
 #include "solver/io/own/doc/docs.h"
@@ -10,7 +10,7 @@
 #define MAX_GROUPS       100000
 #define MAX_MATRIX_NODES 4096
 
-/* Is `end` a group, a zone or "group[n]"? */
+/* True where `end` is a group, a zone or "group[n]". */
 static bool names_something(const struct hv_cluster *c, const char *end)
 {
     size_t n = strcspn(end, "[");
@@ -156,7 +156,7 @@ static enum hv_status read_network(struct hv_cluster_build *b, const struct hv_j
     return read_matrix(b, p, "matrix_latency_us", HV_US, &b->c->matrix_latency_s);
 }
 
-/* `network` first of all, because a node that names no NIC takes its figure. */
+/* `network` is read first, because it is the default of nodes without a NIC. */
 static enum hv_status read_network_figures(struct hv_cluster_build *b, const struct hv_jp *p)
 {
     b->c->network_bytes_per_s = b->c->network_latency_s = HV_UNKNOWN;

@@ -1,4 +1,4 @@
-/** Shared by the files that read clusters; not for others. */
+/** Internals of the cluster reader, shared by its files only. */
 #ifndef HV_SOLVER_IO_OWN_CLUSTER_CLUSTER_INT_H
 #define HV_SOLVER_IO_OWN_CLUSTER_CLUSTER_INT_H
 

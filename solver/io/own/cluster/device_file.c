@@ -1,6 +1,6 @@
 /*
- * Device catalogue files (hetviz.devices/1) and single device objects. Which figures a cluster
- * falls back on is decided in cluster_file.c.
+ * Device catalogue files (hetviz.devices/1) and single device objects. The defaults of a cluster
+ * are chosen in cluster_file.c.
  */
 #include "solver/io/own/cluster/device_file.h"
 

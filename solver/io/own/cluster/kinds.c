@@ -99,8 +99,8 @@ static enum hv_status unknown_device(struct hv_cluster_build *b, const struct hv
     return HV_EINPUT;
 }
 
-/* Collectives run inside one fabric; without any word of it the vendor, or the kind itself, is one.
- */
+/* Collectives run inside one fabric; without a given fabric it is the vendor, or the kind
+ * itself. */
 static void settle_fabric(struct hv_arena *a, struct hv_device_kind *k)
 {
     if (k->fabric) {

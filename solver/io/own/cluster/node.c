@@ -8,7 +8,7 @@
 
 #define MAX_PER_NODE 100000
 #define MAX_NICS     100000
-#define MAX_RACK     1024 /* nodes; larger domains are not looked at for equal shares */
+#define MAX_RACK     1024 /* nodes; larger domains are not split into equal shares */
 #define MAX_USD      1e9
 #define MAX_RATE     1e6 /* preemptions per hour */
 
@@ -61,7 +61,7 @@ static enum hv_link_kind link_kind_of(const char *catalogue_name)
     return HV_LINK_OTHER;
 }
 
-/* Does the kind's own link join n of them? Bridges join pairs only. */
+/* True where the kind's own link joins n devices. Bridges join pairs only. */
 static bool link_joins(const struct hv_device_kind *k, uint32_t n)
 {
     if (!k->link_kind || !hv_known(k->link_bytes_per_s) || k->cls == HV_CLASS_CPU) {
@@ -83,8 +83,8 @@ static struct hv_link pcie_link(const struct hv_node_group *g)
                             default_latency_s(HV_LINK_PCIE)};
 }
 
-/* The one kind of the node's accelerators and how many there are, or NULL where there are several.
- */
+/* The only kind of the node's accelerators and their number, or NULL where there are several
+ * kinds. */
 static const struct hv_device_kind *only_kind(const struct hv_node_group *g, uint32_t *n)
 {
     const struct hv_device_kind *k = NULL;
@@ -129,8 +129,8 @@ enum hv_status hv__link_figures(const struct hv_jp *p, double *bytes_per_s, doub
     return HV_OK;
 }
 
-/* `kind`, `bandwidth_GBps` and `latency_us`; a kind other than the default's brings its own
- * latency. */
+/* Reads `kind`, `bandwidth_GBps` and `latency_us`; a kind other than the default's has a latency of
+ * its own. */
 static enum hv_status read_link(const struct hv_jp *p, struct hv_link *l, struct hv_err *err)
 {
     int kind = (int)l->kind;
@@ -223,9 +223,8 @@ static enum hv_status read_intra(struct hv_cluster_build *b, const struct hv_jp 
     return st;
 }
 
-/* Nodes per rack of a group of `count` when `most` fit: a job is given equally many of every rack
- * (64 nodes of NVL72 racks are four times 16), and where that does not come out even, full racks.
- */
+/* Nodes per rack of a group of `count` when `most` fit: a job gets the same number from every rack
+ * (64 nodes of NVL72 racks are four times 16), or full racks where the count is not divisible. */
 static uint32_t rack_nodes(uint32_t count, uint32_t most)
 {
     for (uint32_t d = most; count > most && most <= MAX_RACK && 2 * d > most; d--) {
@@ -236,8 +235,8 @@ static uint32_t rack_nodes(uint32_t count, uint32_t most)
     return most;
 }
 
-/* Nodes joined by the device link where the file does not say: as many as its domain holds, when
- * the domain is larger than a chassis and the devices of the node are on that very link. */
+/* Nodes joined by the device link where the file gives no number: as many as its domain holds, when
+ * the domain is larger than a chassis and the devices of the node are on that link. */
 static uint32_t default_domain_nodes(const struct hv_node_group *g)
 {
     uint32_t n = 0;

@@ -1,6 +1,6 @@
 /*
- * Profile files: measured rates of products and streams on a regular grid. What a rate means for a
- * price is the business of solver/cost/device/gemm.c.
+ * Profile files: measured rates of products and streams on a regular grid. Rates are converted to
+ * times in solver/cost/device/gemm.c.
  */
 #include "solver/io/own/cluster/profile_file.h"
 
@@ -64,7 +64,7 @@ static enum hv_status read_axis(const struct hv_jp *p, const char *key, struct h
     return HV_OK;
 }
 
-/* A grid of up to three axes under construction: what its values are, and where they go. */
+/* A grid of up to three axes under construction: the unit of its values, and their destination. */
 struct grid {
     const struct hv_log_axis *axes[3];
     size_t n_axes;
@@ -74,7 +74,7 @@ struct grid {
     struct hv_err *err;
 };
 
-/* One value; those before it along every axis stand already. */
+/* Reads one value; its predecessors along every axis are read already. */
 static enum hv_status read_value(const struct grid *g, const struct hv_jp *p, size_t index)
 {
     double x = 0;

@@ -1,5 +1,5 @@
 /**
- * Documents: a JSON tree as read (order, `x-` keys and all) together with the noun built from it.
+ * Documents: a JSON tree as read (order, `x-` keys and all) together with the object built from it.
  *
  * An edit makes a new tree and builds it again; so a document is written back without loss, and
  * every edit is checked by the same code as a file. Readers never print.
@@ -19,8 +19,8 @@
 enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out,
                                         struct hv_err *err) HV_NODISCARD;
 
-/** Reads the profiles that the user measured again, over what the kinds had; most users have none.
- * Clusters are to be built anew after. Errors: HV_EINPUT, HV_EIO. */
+/** Reads the profiles that the user measured again, in place of those that the kinds had; most
+ * users have none. Clusters have to be rebuilt afterwards. Errors: HV_EINPUT, HV_EIO. */
 enum hv_status hv_device_catalogue_own_profiles(struct hv_device_catalogue *c,
                                                 struct hv_err *err) HV_NODISCARD;
 
@@ -31,8 +31,9 @@ struct hv_cluster_doc {
     char *path; /**< file or catalogue name as given; NULL when made in memory */
 };
 /**
- * Builds a cluster from a parsed text; the catalogue supplies what the file leaves out (its kinds
- * are copied into the cluster, so it may be freed afterwards). Takes over `json` also on failure.
+ * Builds a cluster from a parsed text; the catalogue supplies the figures that the file leaves out
+ * (its kinds are copied into the cluster, so it may be freed afterwards). Takes over `json` also on
+ * failure.
  */
 enum hv_status hv_cluster_doc_build(struct hv_cluster_doc *out, struct hv_json json,
                                     const struct hv_device_catalogue *devices,

@@ -39,7 +39,7 @@ static enum hv_status not_found(const char *name, const char *folder, struct hv_
     char **names = NULL;
     size_t n = list_names(folder, &names);
     if (n > 1) {
-        qsort(names, n, sizeof *names, by_name); /* folders have no order, messages do */
+        qsort(names, n, sizeof *names, by_name); /* makes messages deterministic */
     }
     const char *near = hv_suggest(name, (const char *const *)names, n);
     enum hv_status st =
@@ -71,7 +71,7 @@ static enum hv_status find_file(struct hv_str *path, const char *name, const cha
     if (find_shipped(path, name, folder) == HV_OK) {
         return HV_OK;
     }
-    /* the catalogue of models comes first, small samples of other kinds behind it */
+    /* the catalogue of models is listed first, then small samples of other kinds */
     if (strcmp(folder, "share/models") == 0 &&
         find_shipped(path, name, "samples/models") == HV_OK) {
         return HV_OK;

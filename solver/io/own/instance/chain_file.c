@@ -1,6 +1,6 @@
 /*
  * Reads chains of layers over stages: the instances of kind "chain", and the rows that pipelines of
- * other instances (joint_file.c) have too. Not here: solving.
+ * other instances (joint_file.c) also have. The solvers are in solver/optim.
  */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"

@@ -1,7 +1,6 @@
 /*
  * Reads operator-graph instances (`hetviz.partition/1`, kind dag): nodes and edges are rows whose
- * columns the file names in node_fields and edge_fields.
- * Not here: chains (partition_file.c).
+ * columns the file names in node_fields and edge_fields. Chains are read in chain_file.c.
  */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
@@ -21,7 +20,7 @@ static const char *const edge_words[] = {"src", "dst", "cost"};
 #define MAX_EDGES ((size_t)1000000)
 #define ALONE     1e15 /* classes from here on have one node */
 
-/* A name of the file and the dense number it gets here. */
+/* A name of the file and its dense index. */
 struct name {
     int64_t id;
     size_t index;
@@ -220,13 +219,14 @@ static enum hv_status read_edges(struct hv_instance *in, const struct hv_jp *roo
     return st;
 }
 
-/* Reports an edge on a cycle, given which nodes still wait (waits > 0) after Kahn's order. */
+/* Reports an edge on a cycle, given the nodes with open inputs (waits > 0) after Kahn's
+ * algorithm. */
 static enum hv_status blame_cycle(struct hv_instance *in, const size_t *waits,
                                   const struct hv_jp *root, struct hv_err *err)
 {
     const struct hv_dag *g = &in->dag;
     size_t none = g->n_edges, at = 0;
-    size_t *into = hv_arena_new(&in->arena, size_t, g->n_nodes); /* an edge from a waiting node */
+    size_t *into = hv_arena_new(&in->arena, size_t, g->n_nodes); /* an edge from such a node */
     bool *seen = hv_arena_new(&in->arena, bool, g->n_nodes);
     for (size_t i = 0; i < g->n_nodes; i++) {
         into[i] = none;
@@ -240,15 +240,16 @@ static enum hv_status blame_cycle(struct hv_instance *in, const size_t *waits,
         at++;
     }
     for (; !seen[at]; at = g->edges[into[at]].from) {
-        seen[at] = true; /* every waiting node has such an edge */
+        seen[at] = true; /* every node with open inputs has such an edge */
     }
     struct hv_jp list = hv_jp_get(root, "edges"), edge = hv_jp_at(&list, into[at]);
     return hv_jp_fail(&edge, err, "this edge closes a cycle; expected a graph without cycles");
 }
 
 /*
- * Refuses a graph with a cycle and names an edge on one (Kahn's order: what is never free lies on a
- * cycle or behind one; going backwards from there among the same nodes ends in a cycle). O(n + m).
+ * Rejects a graph with a cycle and names an edge on one (Kahn's algorithm: a node that never
+ * becomes free lies on a cycle or after one; going backwards from it among such nodes ends in a
+ * cycle). O(n + m).
  */
 static enum hv_status check_acyclic(struct hv_instance *in, const struct hv_jp *root,
                                     struct hv_err *err)

@@ -1,6 +1,4 @@
-/*
- * Reads distribution instances. Not here: solving.
- */
+/* Reads distribution instances. The solvers are in solver/optim. */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
 #include "solver/io/own/instance/partition_int.h"
@@ -86,7 +84,7 @@ static enum hv_status read_share(struct hv_arena *a, const struct hv_jp *at, str
     return st == HV_OK ? hv_jp_number(&rate, 0, 1e15, &s->rate, err) : st;
 }
 
-/* Does a count cost less behind point k than before it? */
+/* True where the slope of the curve is smaller after point k than before it. */
 static bool bends_down(const struct hv_share_point *p, size_t k)
 {
     double before = (p[k].time - p[k - 1].time) / (double)(p[k].count - p[k - 1].count);
@@ -94,7 +92,8 @@ static bool bends_down(const struct hv_share_point *p, size_t k)
     return behind < before * (1 - 1e-9);
 }
 
-/* What the objective asks of a replica; the solver asks the same, but knows no line and column. */
+/* Checks what the objective requires of a replica. The solver checks the same, but cannot report
+ * line and column. */
 static enum hv_status check_goal(const struct hv_instance *in, const struct hv_jp *at, size_t i,
                                  struct hv_err *err)
 {

@@ -1,6 +1,4 @@
-/*
- * Reads instances of several pipelines that share a batch. Not here: solving.
- */
+/* Reads instances of several pipelines that share a batch. The solvers are in solver/optim. */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
 #include "solver/io/own/instance/partition_int.h"

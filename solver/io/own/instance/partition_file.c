@@ -1,6 +1,7 @@
 /*
- * Reads instances of optimisers: what all kinds have, and which reader takes the rest
- * (chain_file.c, dag_file.c, replicas_file.c, joint_file.c, distribute_file.c). Not here: solving.
+ * Reads instances of optimisers: the members common to all kinds, and the choice of the reader for
+ * the rest (chain_file.c, dag_file.c, replicas_file.c, joint_file.c, distribute_file.c). The
+ * solvers are in solver/optim.
  */
 #include "solver/io/own/instance/partition_file.h"
 #include "solver/io/own/doc/keys.h"

@@ -11,7 +11,7 @@
 #include "solver/optim/chain/replicas.h"
 #include "solver/optim/dag/dag.h"
 
-/** What an instance file asks for. */
+/** Problem that an instance file poses. */
 enum hv_instance_kind {
     HV_INSTANCE_CHAIN,
     HV_INSTANCE_DAG,
@@ -19,7 +19,7 @@ enum hv_instance_kind {
     HV_INSTANCE_JOINT,
     HV_INSTANCE_DISTRIBUTE
 };
-/** What a distribution minimises. */
+/** Objective of a distribution. */
 enum hv_instance_goal {
     HV_INSTANCE_MINMAX,
     HV_INSTANCE_SUM,
@@ -49,8 +49,8 @@ struct hv_instance {
 };
 
 /**
- * Fills an instance from a parsed file. Keys `expected` and `source` are not looked at.
- * Errors: HV_EINPUT with position and key path; HV_ELIMIT above 16 million numbers.
+ * Fills an instance from a parsed file. Keys `expected` and `source` are ignored. Errors: HV_EINPUT
+ * with position and key path; HV_ELIMIT above 16 million numbers.
  */
 enum hv_status hv_instance_read(struct hv_instance *out, const struct hv_json *json,
                                 struct hv_err *err) HV_NODISCARD;

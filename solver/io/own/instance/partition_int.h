@@ -1,4 +1,4 @@
-/** Between the files that read optimisation instances; not for other modules. */
+/** Internals of the reader of optimisation instances, shared by its files only. */
 #ifndef HV_SOLVER_IO_OWN_INSTANCE_PARTITION_INT_H
 #define HV_SOLVER_IO_OWN_INSTANCE_PARTITION_INT_H
 

@@ -1,4 +1,4 @@
-/* Edges between named operators or modules of a model; they form no circle. */
+/* Edges between named operators or modules of a model; cycles are an error. */
 #include "solver/io/own/model/model_int.h"
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static enum hv_status find_name(const struct hv_jp *p, const struct hv__name_ind
     return HV_EINPUT;
 }
 
-/* Kahn's count: every node leaves once when the edges have no circle. O(nodes + edges). */
+/* Kahn's algorithm: every node is removed once when the edges have no cycle. O(nodes + edges). */
 static bool has_cycle(const struct hv_model *m, size_t n)
 {
     uint32_t *missing = hv_xcalloc(n + 1, sizeof *missing);

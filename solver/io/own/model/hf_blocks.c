@@ -174,7 +174,7 @@ static enum hv_status read_window(const struct hv__hf *c, struct hv_model *m)
     return HV_OK;
 }
 
-/* Is the layer a mixture of experts by the config's general rule? */
+/* True where the layer is a mixture of experts by the config's general rule. */
 struct mixture_rule {
     int first, every, phase;
 };
@@ -192,7 +192,7 @@ static enum hv_status read_rule(const struct hv__hf *c, struct mixture_rule *r)
     return st;
 }
 
-/* What all layers start from. Models without any attention name no heads. */
+/* Figures common to all layers. Configs of models without attention give no heads. */
 static enum hv_status read_both(const struct hv__hf *c, struct hv_model *m, struct hv_block *dense,
                                 struct hv_block *moe)
 {
@@ -225,7 +225,8 @@ static struct hv_block make_block(const struct hv__hf *c, const struct mixture_r
     return b;
 }
 
-/* Layers that stand for something else, once the windows of the others are set. */
+/* Replaces layers that are modelled by another kind of block, after the windows of the others are
+ * set. */
 static void settle_blocks(const struct hv__hf *c, struct hv_model *m)
 {
     bool low_rank = hv__hf_is_low_rank(c);

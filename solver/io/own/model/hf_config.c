@@ -1,7 +1,7 @@
 /*
- * Hugging Face config.json as it is. Families whose layers hetviz has no cost for are refused with
- * the reason; what is approximated is said in the model's `source`. Layers that are not all alike
- * are in hf_hybrid.c.
+ * Reads an unmodified Hugging Face config.json. Families whose layers hetviz has no cost for are
+ * rejected with the reason; approximations are listed in the model's `source`. Configs with
+ * different kinds of layers are read in hf_hybrid.c.
  */
 #include "solver/base/units.h"
 #include "solver/io/own/model/hf_int.h"
@@ -111,7 +111,7 @@ static enum hv_status read_part(const struct hv_jp *p, const struct hv_jp *outer
     return st ? st : read_config(&c, m);
 }
 
-/* CLIP and its kin: two towers side by side. */
+/* CLIP and similar models: two independent encoders. */
 static enum hv_status read_towers(const struct hv_jp *p, struct hv_model *m, struct hv_err *err)
 {
     static const char *const keys[] = {"text_config", "vision_config"};

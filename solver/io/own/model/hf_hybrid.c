@@ -1,10 +1,12 @@
 /*
- * Configs whose layers are not all attention and feed-forward, and those of two halves.
+ * Configs whose layers are not all attention and feed-forward, and configs of encoder-decoder
+ * models.
  *
  * State-space and linear-attention layers become attention over a short window with as many
- * parameters: their chunked forms (Mamba-2, arXiv 2405.21060, section 6) cost what attention inside
- * a chunk costs. The model's source says so. Encoder and decoder become two modules; a decoder's
- * layer is two blocks: self-attention alone, then cross-attention with the feed-forward.
+ * parameters: their chunked forms (Mamba-2, arXiv 2405.21060, section 6) have the cost of attention
+ * inside a chunk. The model's `source` states this approximation. Encoder and decoder become two
+ * modules; a decoder's layer is two blocks: self-attention alone, then cross-attention with the
+ * feed-forward.
  */
 #include "solver/base/units.h"
 #include "solver/io/own/model/hf_int.h"
@@ -39,7 +41,7 @@ static bool is_one_of(const char *word, const char *const *words, size_t n)
     return false;
 }
 
-/* Lists that name a layer's kind, by whatever name the list has. */
+/* Lists of the kinds of layers, under the names that configs use. */
 static const char *kind_word(const struct hv__hf *c, int layer)
 {
     static const char *const lists[] = {"layer_types", "layers_block_type", "block_types",
@@ -107,7 +109,7 @@ static bool by_number(const struct hv__hf *c, int layer, struct hv__hf_layer *ou
     return every > 1;
 }
 
-/* Lists that say layer by layer which feed-forwards are mixtures: words, ones and zeros, or the
+/* Lists of the layers whose feed-forward is a mixture of experts: words, ones and zeros, or the
  * numbers of those that are. */
 static void mixture_by_list(const struct hv__hf *c, int layer, struct hv__hf_layer *out)
 {
@@ -225,7 +227,7 @@ void hv__hf_compressed_window(const struct hv__hf *c, int layer, const struct hv
     }
     double r = (double)json_integer_value(ratio), top = int_of(c, "index_topk", 0);
     double window = int_of(c, "sliding_window", 0);
-    if (r > 0) { /* what is compressed is read whole, or its best parts */
+    if (r > 0) { /* compressed keys are read completely, or only the selected ones */
         double read = m->max_sequence / r;
         window += top > 0 ? fmin(top, read) : read;
     }
@@ -316,7 +318,7 @@ enum hv_status hv__hf_two_halves(const struct hv__hf *c, struct hv_model *m)
         x->model->causal = i == 1;
         x->model->name = halves[i].name;
         st = read_half(c, &halves[i], x->model);
-        /* sound comes in as frames of three times mel_bins values, text as words */
+        /* the input is audio frames of three times mel_bins values, or text tokens */
         x->model->vocab = i == 0 && mel > 0 ? 3 * mel : vocab;
         x->model->patch_tokens = i == 0 && mel > 0 ? x->model->max_sequence : 0;
         x->model->tied_embeddings = i == 0 || hv__hf_flag(c, "tie_word_embeddings", true);

@@ -31,7 +31,7 @@ enum hv__hf_figure {
 /** Names of a figure, NULL-terminated within HV__HF_NAMES. */
 const char *const *hv__hf_names(enum hv__hf_figure f);
 
-/** Answers of a family; ASK: the config itself or its activation decides. */
+/** Properties of a family; ASK: the config itself or its activation decides. */
 enum hv__hf_answer { HV__NO, HV__YES, HV__ASK };
 
 /** Defaults of a family of models. */
@@ -47,8 +47,7 @@ struct hv__hf_family {
 /** The family of a model_type; the last one fits every type. */
 const struct hv__hf_family *hv__hf_family_of(const char *type);
 
-/** A config being read: its own place, the place around it (text_config lies inside), its family.
- */
+/** A config being read: its place, the enclosing place (of a text_config), its family. */
 struct hv__hf {
     struct hv_jp p;
     const struct hv_jp *outer;
@@ -65,11 +64,11 @@ enum hv_status hv__hf_opt(const struct hv__hf *c, enum hv__hf_figure f, int64_t 
 /** A whole number that the config must have. */
 enum hv_status hv__hf_need(const struct hv__hf *c, enum hv__hf_figure f, int64_t hi,
                            int *out) HV_NODISCARD;
-/** true or false, of the config or of the one around it. */
+/** true or false, of the config or of the enclosing one. */
 bool hv__hf_flag(const struct hv__hf *c, const char *key, bool otherwise);
 /** True where the member is present and not null. */
 bool hv__hf_has(const struct hv__hf *c, const char *key);
-/** Is the number in the list `key`? */
+/** True where the number is in the list `key`. */
 bool hv__hf_listed(const struct hv__hf *c, const char *key, int layer);
 /** Name of a layer in layer_types, or "". */
 const char *hv__hf_layer_type(const struct hv__hf *c, int layer);
@@ -89,7 +88,8 @@ void hv__hf_linear_block(const struct hv__hf *c, const struct hv_model *m, struc
 /** Queries and outputs of low rank (DeepSeek-V4): fewer heads of the same weights. */
 bool hv__hf_is_low_rank(const struct hv__hf *c);
 void hv__hf_low_rank_block(const struct hv__hf *c, const struct hv_model *m, struct hv_block *b);
-/** The window that compressed attention reads; nothing where the config has no compression. */
+/** Sets the window that compressed attention reads; no change where the config has no
+ * compression. */
 void hv__hf_compressed_window(const struct hv__hf *c, int layer, const struct hv_model *m,
                               struct hv_block *b);
 /** Encoder and decoder as two modules. */

@@ -1,7 +1,7 @@
 /*
  * Hugging Face configs: one table of the names that families give to the same figure, one table of
- * what a family means without saying it, and how a config is asked. Not for what the figures come
- * to.
+ * the defaults of each family, and the look-up of members. Figures are interpreted in the other hf_
+ * files.
  *
  * Facts about the families: their published configurations (transformers, Apache-2.0).
  */

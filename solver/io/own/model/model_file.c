@@ -1,5 +1,5 @@
 /*
- * Model files (hetviz.model/1): which kind one is, models of modules, and documents. The other
+ * Model files (hetviz.model/1): the choice of the kind, models of modules, and documents. The other
  * kinds are read in transformer_file.c and graph_file.c (layers, graphs), Hugging Face configs in
  * hf_config.c.
  */

@@ -1,4 +1,4 @@
-/** Shared by the files that read models; not for others. */
+/** Internals of the model reader, shared by its files only. */
 #ifndef HV_SOLVER_IO_OWN_MODEL_MODEL_INT_H
 #define HV_SOLVER_IO_OWN_MODEL_MODEL_INT_H
 
@@ -38,8 +38,8 @@ static inline enum hv_status hv__read_int(const struct hv_jp *p, const char *key
     return st;
 }
 
-/** Shape rules of one block: kv_heads divide heads, top_k within experts. `p` is the place to
- * blame. */
+/** Shape rules of one block: kv_heads divide heads, top_k within experts. Errors are reported at
+ * `p`. */
 enum hv_status hv__block_check(const struct hv_jp *p, const struct hv_block *b,
                                struct hv_err *err) HV_NODISCARD;
 
@@ -50,7 +50,7 @@ struct hv__name_index {
 };
 /** Sorts by name, as hv__edges_read needs them. */
 void hv__names_sort(struct hv__name_index *names, size_t n);
-/** Reads `edges` between the n named; a circle is an error. O(edges log n). */
+/** Reads `edges` between the n named; a cycle is an error. O(edges log n). */
 enum hv_status hv__edges_read(const struct hv_jp *root, struct hv_model *m,
                               const struct hv__name_index *names, size_t n,
                               struct hv_err *err) HV_NODISCARD;

@@ -9,7 +9,7 @@ static const char *const ffn_words[HV_FFN_KIND_N] = {HV_FFN_KIND_MAP(X)};
 static const char *const norm_words[HV_NORM_KIND_N] = {"layernorm", "rmsnorm"};
 static const char *const position_words[HV_POSITION_KIND_N] = {"learned", "rope", "alibi", "none"};
 
-/* Mixture of experts: the part that says which blocks have one. */
+/* Mixture of experts: the members that select its blocks. */
 struct moe_rule {
     int experts, top_k, ffn, shared_experts, shared_ffn;
     int every, first_dense;
@@ -118,7 +118,7 @@ static enum hv_status read_heads(const struct hv_jp *p, const struct hv_model *m
     return hv__read_int(p, "head_dim", 1, HV_MAX_WIDTH, &b->head_dim, err);
 }
 
-/* The block that all layers start from; gated feed-forwards and RMS norms come without biases. */
+/* The base block of all layers; gated feed-forwards and RMS norms come without biases. */
 static enum hv_status read_base(const struct hv_jp *p, struct hv_model *m, struct hv_block *b,
                                 struct hv_err *err)
 {

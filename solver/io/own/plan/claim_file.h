@@ -1,6 +1,4 @@
-/**
- * The member `claimed` of a plan file, for those who write one without a plan around it.
- */
+/** The member `claimed` of a plan file, for callers that write it without a plan. */
 #ifndef HV_SOLVER_IO_OWN_PLAN_CLAIM_FILE_H
 #define HV_SOLVER_IO_OWN_PLAN_CLAIM_FILE_H
 
@@ -8,8 +6,8 @@
 #include <jansson.h>
 
 /**
- * Can the object stand as `claimed` in a plan file? Errors: HV_EINPUT naming the key, what was
- * expected and what was found.
+ * Checks that the object is a valid `claimed` of a plan file. Errors: HV_EINPUT naming the key,
+ * what was expected and what was found.
  */
 enum hv_status hv_claim_check(const json_t *claim, struct hv_err *err) HV_NODISCARD;
 

@@ -68,8 +68,7 @@ static enum hv_status read_micro_batches(struct hv_plan_reader *rd, const struct
     return HV_OK;
 }
 
-/* Stages that feed each other in a circle: finds one on a circle by removing those without open
- * inputs. */
+/* Cycles of stages: finds a stage on a cycle by removing those without open inputs. */
 static enum hv_status check_cycle(const struct hv_jp *stages, const struct hv_replica *r,
                                   struct hv_err *err)
 {
@@ -147,7 +146,7 @@ static enum hv_status read_replicas(struct hv_plan_reader *rd, const struct hv_j
     return HV_OK;
 }
 
-/* When a job comes, starts, and how long it is. */
+/* Arrival, start and length of a job. */
 static enum hv_status read_job_times(const struct hv_jp *p, struct hv_plan_job *job,
                                      struct hv_err *err)
 {
@@ -164,7 +163,7 @@ static enum hv_status read_job_times(const struct hv_jp *p, struct hv_plan_job *
     return HV_OK;
 }
 
-/* Which of the jobs before this one it goes on with. */
+/* The earlier job that this one continues. */
 static enum hv_status read_continues(const struct hv_jp *p, const struct hv_plan_job *jobs,
                                      size_t i, struct hv_plan_job *job, struct hv_err *err)
 {
@@ -262,7 +261,8 @@ static enum hv_status read_strategy(struct hv_plan_reader *rd, const struct hv_j
                                 &rd->plan->n_strategy_options, err);
 }
 
-/* Members that are only kept: inputs are names or objects, results are whatever eval wrote. */
+/* Members that are stored but not interpreted: inputs are names or objects, results are the output
+ * of eval. */
 static enum hv_status check_kept(const struct hv_jp *plan, struct hv_err *err)
 {
     static const char *const inputs[] = {"cluster", "model", "job"};
@@ -278,7 +278,7 @@ static enum hv_status check_kept(const struct hv_jp *plan, struct hv_err *err)
     if (!hv_jp_none(&simulated) && !json_is_object(simulated.v)) {
         return hv_jp_expected(&simulated, err, "an object of figures");
     }
-    bool stopped = false; /* a search that was cut short wrote it */
+    bool stopped = false; /* written by a search that was cut short */
     HV_TRY(hv_jp_opt_bool(plan, "stopped", &stopped, err));
     size_t n = 0;
     return hv_jp_none(&found) ? HV_OK : hv_jp_array(&found, &n, err);

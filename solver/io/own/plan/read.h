@@ -1,6 +1,6 @@
 /**
- * Inside of the plan reader: shared by plan_file.c, stage_file.c, moe_file.c and
- * sync_file.c. Nobody else includes it, except tests that compare the keys with the schema.
+ * Internals of the plan reader, shared by plan_file.c, stage_file.c, moe_file.c and sync_file.c.
+ * Otherwise only tests include it, to compare the keys with the schema.
  */
 #ifndef HV_SOLVER_IO_OWN_PLAN_READ_H
 #define HV_SOLVER_IO_OWN_PLAN_READ_H
@@ -65,7 +65,7 @@ struct hv_plan_reader {
     struct hv_plan *plan;
     struct hv_arena *arena; /**< the plan's */
     struct hv_cluster *cluster;
-    size_t devices_named; /**< over all stages, against absurd files */
+    size_t devices_named; /**< over all stages, to limit the size of files */
 };
 
 /** The sub-readers: each fills its part, leaves defaults where a key is absent. */

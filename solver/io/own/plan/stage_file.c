@@ -1,7 +1,7 @@
 /*
  * Reads one stage of a plan: devices, blocks, memory and graph knobs. Degrees are in
- * parallel_file.c, experts in moe_file.c. Whether the numbers fit together is the
- * checker's business (solver/plan/check.c).
+ * parallel_file.c, experts in moe_file.c. Consistency of the numbers is checked in
+ * solver/plan/check.c.
  */
 #include "solver/base/units.h"
 #include "solver/io/own/plan/read.h"

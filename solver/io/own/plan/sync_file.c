@@ -1,5 +1,5 @@
 /*
- * Reads what belongs to the whole plan: schedule, sync, serving flow. Claimed figures are in
+ * Reads the members of the whole plan: schedule, sync, serving flow. Claimed figures are in
  * claim_file.c.
  */
 #include "solver/base/units.h"

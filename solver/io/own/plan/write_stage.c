@@ -7,8 +7,8 @@
 #include "solver/io/own/plan/write.h"
 #include <string.h>
 
-/* Does the text of a JSON value written by us read back as itself? Only then it may lose its
- * quotes. */
+/* True where a text parses as a JSON value that is written back as the same text. Only such a text
+ * is written without quotes. */
 static bool same_text(const json_t *v, const char *text)
 {
     struct hv_str again = {0};

@@ -1,5 +1,5 @@
-/* One row of published measurements: its members, whether it is of use, and the documents that
- * describe its cluster and model. */
+/* One row of published measurements: its members, whether it can be predicted, and the documents
+ * that describe its cluster and model. */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
 #include "solver/io/own/model/model_int.h"
@@ -90,7 +90,7 @@ static enum hv_status read_model(const struct hv_jp *p, bool own, struct hv__row
     return hv_jp_opt_string(p, "attn", &r->attn, err);
 }
 
-/* What a system and every entry of its `mixed` say of nodes. */
+/* Reads the members of nodes that a system and every entry of its `mixed` share. */
 static enum hv_status read_nodes(const struct hv_jp *p, struct hv__row_part *out,
                                  struct hv_err *err)
 {
@@ -108,7 +108,7 @@ static enum hv_status read_nodes(const struct hv_jp *p, struct hv__row_part *out
     return hv_jp_opt_number(p, "inter_gbit_per_gpu", 0, MAX_GBPS, &out->inter_gbit, err);
 }
 
-/* `mixed`: the nodes of several kinds, in rank order. `like` is what the entries leave out. */
+/* `mixed`: the nodes of several kinds, in rank order. `like` holds the defaults of the entries. */
 static enum hv_status read_mixed(const struct hv_jp *mixed, bool own, struct hv_arena *arena,
                                  const struct hv__row_part *like, struct hv__row *r,
                                  struct hv_err *err)
@@ -235,7 +235,7 @@ static enum hv_status read_words(const struct hv_jp *row, struct hv__row *r, str
 }
 
 /* `stage_partition`: bounds of the stages over the layers with as many wrappers before as behind
- * them (DeepSpeed); what falls on the layers themselves becomes the count per stage. */
+ * them (DeepSpeed); the layers proper are counted per stage. */
 static enum hv_status read_partition(const struct hv_jp *row, struct hv_arena *arena,
                                      struct hv__row *r, struct hv_err *err)
 {

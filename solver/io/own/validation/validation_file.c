@@ -1,5 +1,5 @@
-/* Files of published measurements: which they are, and rows turned into clusters, models, jobs and
- * grids that are shared where they are equal. What a row says is read in row.c. */
+/* Files of published measurements: finds the files and converts rows to clusters, models, jobs and
+ * grids, which are shared where they are equal. Members of a row are read in row.c. */
 #include "solver/io/own/validation/validation_file.h"
 
 #include "solver/base/file.h"
@@ -117,7 +117,7 @@ static enum hv_status model_of(struct hv_validation_reader *r, const struct hv__
     return HV_OK;
 }
 
-/* Attention and norms stay in 16 bits whatever the source calls 8 or 4. */
+/* Attention and norms stay in 16 bits, also where the source states 8 or 4 bits. */
 static enum hv_precision precision_of(const char *word, const struct hv_device_kind *k)
 {
     if (word == NULL) {
@@ -144,7 +144,8 @@ static const char *schedule_of(const struct hv__row *row)
 }
 
 /* DeepSpeed's pipeline engine reduces gradients after the last backward (ReduceGrads follows all
- * passes of its schedule), Megatron-LM did so in its fp16 years; sharded weights never wait. */
+ * passes of its schedule), Megatron-LM did so in its fp16 years; not with fully sharded
+ * weights. */
 static bool reduces_late(const struct hv__row *row)
 {
     bool deepspeed = row->schedule != NULL && strstr(row->schedule, "DeepSpeed") != NULL;
@@ -163,7 +164,7 @@ static struct hv_grid grid_of(const struct hv__row *row)
         .dp = (int)row->dp,
         .cp = (int)row->cp,
         .ep = (int)row->ep,
-        .cp_layout = HV_CP_ZIGZAG, /* as all the measured stacks deal out causal sequences */
+        .cp_layout = HV_CP_ZIGZAG, /* the layout of causal sequences in all measured stacks */
         .chunks = (int)row->vpp,
         .micro_batch = (int)row->mbs,
         .global_batch = row->gbs,
@@ -188,7 +189,7 @@ static bool recompute_is_stated(const struct hv__row *row)
     return strcmp(rc, "none") == 0 || strcmp(rc, "selective") == 0 || strcmp(rc, "full") == 0;
 }
 
-/* Figures of the row; memory that a framework reports leaves out what nvidia-smi would show. */
+/* Figures of the row; memory reported by a framework is less than nvidia-smi shows. */
 static void fill_figures(const struct hv__row *row, struct hv_validation_row *v)
 {
     bool timed = strcmp(row->kind, "ci") != 0 && !row->oom;

@@ -1,4 +1,4 @@
-/** Shared by the files that read published measurements; not for others. */
+/** Internals of the reader of published measurements, shared by its files only. */
 #ifndef HV_SOLVER_IO_OWN_VALIDATION_VALIDATION_INT_H
 #define HV_SOLVER_IO_OWN_VALIDATION_VALIDATION_INT_H
 
