@@ -20,8 +20,7 @@ static int print_version(void)
     return hv_file_write("-", text, sizeof text - 1, &err) == HV_OK ? 0 : hv_cli_fail(&err);
 }
 
-/** True where the word looks like a path, to distinguish a workspace from a mistyped command.
- */
+/** True where the word looks like a path, to distinguish a workspace from a mistyped command. */
 static bool looks_like_path(const char *word)
 {
     return strchr(word, '/') != NULL || strchr(word, '.') != NULL;

@@ -15,8 +15,8 @@
 
 enum { POLL_MS = 100, REASON_MAX = 300 };
 
-/** A worker that stops within its time limit returns its best result; any other worker is killed.
- */
+/** A worker that stops within its time limit returns its best result; any other worker is
+ * killed. */
 static const double grace_s = 0.5;
 
 /** One strategy in the table. */

@@ -311,8 +311,8 @@ static enum hv_status compute(struct hv_arena *arena, const struct arguments *a,
     return HV_OK;
 }
 
-/* makespan minus the longest span of a rank at the simulated size; constant for more micro-batches
- */
+/* makespan minus the longest span of a rank at the simulated size; constant for more
+ * micro-batches */
 static enum hv_status lead_of(struct hv_arena *arena, const struct hv_schedule_input *in,
                               const struct hv_pipe_cost *cost, int32_t m, double *out_s,
                               struct hv_err *err)

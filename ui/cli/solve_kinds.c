@@ -1,6 +1,6 @@
 /*
- * One function per kind of instance: calls the solver, turns its result into an answer.
- * Not here: reading, printing (cmd_solve.c); verification by lp_solve (solve_certify.c).
+ * One function per kind of instance: calls the solver, turns its result into an answer. Not here:
+ * reading, printing (cmd_solve.c); verification by lp_solve (solve_certify.c).
  */
 #include "solver/base/file.h"
 #include "solver/base/units.h"

@@ -26,10 +26,9 @@ struct hv_args {
 
 /**
  * Parses argv[0..argc) (without the command's name) against a row. `--name=value`, `--name value`,
- * `-xvalue`,
- * `-x value`, `--` ends options, a single `-` is an argument. An argument that looks like a
- * negative number is one. Errors: HV_EUSAGE naming the option, the expected value and the nearest
- * existing option.
+ * `-xvalue`, `-x value`, `--` ends options, a single `-` is an argument. An argument that looks
+ * like a negative number is one. Errors: HV_EUSAGE naming the option, the expected value and the
+ * nearest existing option.
  */
 enum hv_status hv_args_parse(struct hv_args *out, const struct hv_command *command, int argc,
                              const char *const *argv, struct hv_err *err) HV_NODISCARD;

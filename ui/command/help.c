@@ -121,8 +121,8 @@ void hv_command_list(struct hv_str *out)
     add_options(out, front, n);
 }
 
-/** The roff escape of a character that is not ASCII; NULL for characters that the texts do not use.
- */
+/** The roff escape of a character that is not ASCII; NULL for characters that the texts do not
+ * use. */
 static const char *roff_name(const char *text)
 {
     static const char *const names[][2] = {{"…", "..."},   {"–", "\\(en"}, {"—", "\\(em"},
@@ -371,8 +371,8 @@ static void add_fish(struct hv_str *out)
     }
 }
 
-/** The script runs the program for names of schedules and their options, because plugins add some.
- */
+/** The script runs the program for names of schedules and their options, because plugins add
+ * some. */
 static void add_fish_schedules(struct hv_str *out)
 {
     hv_str_adds(out, "complete -c hetviz -n '__fish_seen_subcommand_from schedule help' -a "

@@ -363,8 +363,8 @@ static struct hv_lever *add_ladder(struct list *l, enum hv_lever_kind kind, cons
     return add(l, kind, name, base, v, kept);
 }
 
-/* The job's rules for failures. An interval other than the listed positions is added behind them.
- */
+/* The job's rules for failures. An interval other than the listed positions is added behind
+ * them. */
 static void add_recovery(struct list *l)
 {
     static const double starts[] = {1, 2, 5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600};
