@@ -61,7 +61,7 @@ static void add_claim(struct lines *ls, const struct hv_plan_facts *f)
     add_words(ls, text, HV_STYLE_TEXT);
 }
 
-/** Adds a line where the training semantics differ from those of the job. */
+/** Adds a line where the plan is not exact. */
 static void add_exactness(struct lines *ls, const struct hv_metrics *m)
 {
     char text[160], pc[HV_FMT_CAP];
