@@ -7,8 +7,8 @@
 #include "ui/session/session.h"
 #include "ui/view/app/app.h"
 
-/** A place in a plan's Gantt chart selected by another screen; cleared when the Gantt cursor
- * moves. */
+/** A place in a plan's Gantt chart selected by another screen; cleared at the next change
+ * of the Gantt's window. */
 struct hv_ui_place {
     uint32_t row; /**< 0 = none */
     size_t replica, stage;

@@ -76,7 +76,7 @@ size_t hv_what_if_turned(const struct hv_what_if_data *d);
 /** Frees everything. */
 void hv_what_if_free(struct hv_what_if_data *d);
 
-/** The figure affected most by a lever. */
+/** The figure plotted for a lever. */
 enum hv_what_if_figure {
 #define X(field, name, better) HV_FIGURE_##field,
     HV_FIGURE_MAP(X)
