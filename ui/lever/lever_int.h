@@ -20,7 +20,7 @@ struct hv__trial {
 enum { HV__LEVER_INTERVALS = 13 };
 extern const double hv__lever_intervals_s[HV__LEVER_INTERVALS];
 
-/** Turns one lever of a trial. */
+/** Applies one lever to a trial. */
 enum hv_status hv__trial_turn(struct hv__trial *t, const struct hv_lever *l,
                               double value) HV_NODISCARD;
 /** Turns a lever of the plan; t->plan must be an unshared tree. */

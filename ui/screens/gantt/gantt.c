@@ -148,7 +148,7 @@ static void gantt_status(const void *state, const void *model, struct hv_str *ou
 
 /* ---- questions ---- */
 
-/** Schedules a redraw after a change of the window. */
+/** Stores the changed window; clears the place selected by another screen. */
 static void keep(struct hv_gantt_screen *st, struct hv_ui *ui, const struct hv_gantt_subject *s)
 {
     ui->place.row = 0;
