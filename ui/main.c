@@ -20,8 +20,7 @@ static int print_version(void)
     return hv_file_write("-", text, sizeof text - 1, &err) == HV_OK ? 0 : hv_cli_fail(&err);
 }
 
-/** Is there anything that looks like a command, so that a typing mistake is told from a workspace?
- */
+/** True where the word looks like a path, to distinguish a workspace from a mistyped command. */
 static bool looks_like_path(const char *word)
 {
     return strchr(word, '/') != NULL || strchr(word, '.') != NULL;
@@ -58,8 +57,8 @@ static void keep_memory_small(void)
 int main(int argc, char **argv)
 {
     keep_memory_small();
-    setlocale(LC_CTYPE, ""); /* only that: files have decimal points, whatever the language */
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error, not the end */
+    setlocale(LC_CTYPE, ""); /* no other category: files use decimal points in every locale */
+    (void)signal(SIGXFSZ, SIG_IGN); /* exceeding the file size limit is an error, not a signal */
     hv_log_to(hv_log_stderr, NULL, HV_LOG_WARN);
     const char *first = argc > 1 ? argv[1] : "";
     if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {

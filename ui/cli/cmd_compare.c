@@ -15,7 +15,8 @@
 
 enum { POLL_MS = 100, REASON_MAX = 300 };
 
-/** A worker that stops itself in time reports where it was; one that does not is killed. */
+/** A worker that stops within its time limit returns its best result; any other worker is
+ * killed. */
 static const double grace_s = 0.5;
 
 /** One strategy in the table. */
@@ -76,7 +77,7 @@ static void on_event(void *ctx, const struct hv_pool_event *ev)
     }
 }
 
-/** Strategies asked for: a list of names, or everything that can make a plan. */
+/** Selected strategies: the listed names, else every strategy that produces plans. */
 static enum hv_status choose(struct comparison *c, struct hv_args *args, struct hv_err *err)
 {
     size_t n = 0;
@@ -185,7 +186,7 @@ enum row_class {
     ROW_NOT_APPLYING
 };
 
-/** Are the limits of the objective all that a plan misses? */
+/** True where the plan violates limits of the objective and no other rule. */
 static bool misses_limits(const json_t *violations)
 {
     for (size_t i = 0; i < json_array_size(violations); i++) {
@@ -199,7 +200,7 @@ static bool misses_limits(const json_t *violations)
     return true;
 }
 
-/** ROW_OTHER: it serves, or is for many jobs, and so has no iteration to rank. */
+/** ROW_OTHER: a serving or multi-job plan, which has no iteration time to rank by. */
 static enum row_class rank_class(const struct entry *e, bool allow_stale)
 {
     if (!e->applies) {
@@ -219,7 +220,7 @@ static enum row_class rank_class(const struct entry *e, bool allow_stale)
     return exact || allow_stale ? ROW_EXACT : ROW_STALE;
 }
 
-/** What ranks a row inside its class, the less the better. */
+/** Sort key of a row inside its class; lower is better. */
 static double worth_of(const struct entry *e, const struct hv_objective *o)
 {
     if (e->plan == NULL || strcmp(mode_of(e), "serve") != 0) {
@@ -231,7 +232,7 @@ static double worth_of(const struct entry *e, const struct hv_objective *o)
                                         : -hv_or(figure(e, "tokens_per_s"), 0);
 }
 
-/** Stable insertion sort: by class, then by what the plan is worth, then by the order given. */
+/** Stable insertion sort: by class, then by the sort key, then in the order given. */
 static void rank(struct comparison *c)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;
@@ -253,7 +254,7 @@ static void rank(struct comparison *c)
     }
 }
 
-/** Why the first of the plans that serve is first, where there are two that break no rule. */
+/** Explains why the first serving plan is ranked first, where two of them break no rule. */
 static void add_why_serving(const struct comparison *c, struct hv_str *out)
 {
     struct hv_compare_side side[2];
@@ -272,7 +273,8 @@ static void add_why_serving(const struct comparison *c, struct hv_str *out)
     }
 }
 
-/** Why the first row is first: against the second, or that it has no match. */
+/** Explains why the first row is ranked first: compared with the second, or as the only one of its
+ * class. */
 static void add_why(const struct comparison *c, struct hv_str *out)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;
@@ -301,7 +303,7 @@ static void add_why(const struct comparison *c, struct hv_str *out)
     }
 }
 
-/** Why a row stands apart from those that are ranked. */
+/** The reason why a row is not ranked. */
 static const char *apart_reason(const struct entry *e)
 {
     return strcmp(mode_of(e), "jobs") == 0
@@ -349,7 +351,7 @@ static json_t *rows_json(const struct comparison *c, bool stopped)
     return out;
 }
 
-/** A plan that is not ranked: its figures in words, and why it stands apart. */
+/** Describes a plan that is not ranked: its figures and the reason. */
 static void add_apart(const struct entry *e, struct hv_str *out)
 {
     char tok[HV_FMT_CAP], usd[HV_FMT_CAP], claim[HV_FMT_CAP];
@@ -399,7 +401,7 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
                                 : "  stale");
 }
 
-/** What the marks of the table mean, where they occur. */
+/** Explains the marks of the table that occur in it. */
 static void add_notes(const struct comparison *c, struct hv_str *out)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;

@@ -32,7 +32,7 @@ enum hv_status hv_cli_eval(struct hv_args *args, struct hv_err *err)
     return st;
 }
 
-/** What a bound is made of, each with a key of its own; null where there is none. */
+/** The parts of a bound, each under its own key; null where there is no bound. */
 static void add_bound_parts(json_t *o, const struct hv_bound *b, bool any)
 {
     const struct {
@@ -99,8 +99,9 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     return st;
 }
 
-/** How the layers of the slowest entry would lie best, and what binds there: the duals of its
- * linear program. Nothing where there are no layers to share out. */
+/** The optimal distribution of layers over the stages of the slowest replica entry, with its
+ * binding constraints (the duals of the linear program). Nothing where no layers can be
+ * redistributed. */
 static void add_share(const struct hv_judged *j, size_t replica, int number, struct hv_str *out)
 {
     struct hv_arena a = {0};
@@ -136,7 +137,8 @@ static void add_share(const struct hv_judged *j, size_t replica, int number, str
     hv_arena_free(&a);
 }
 
-/** The stage that is busy longest, the largest cause beside compute, and the bound: a line each. */
+/** One line each: the stage with the longest busy time, the largest loss other than compute, and
+ * the bound. */
 static void add_causes(const struct hv_judged *j, struct hv_str *out)
 {
     const struct hv_verdict *v = &j->verdict;
@@ -189,7 +191,7 @@ static enum hv_status explain_text(const struct hv_judged *j, struct hv_err *err
     return st;
 }
 
-/** What `eval --json` prints, and the causes as a list of texts under "explain". */
+/** The JSON of `eval --json`, with the causes as a list of texts under "explain". */
 static enum hv_status explain_json(const struct hv_judged *j, struct hv_err *err)
 {
     struct hv_str text = {0};

@@ -1,5 +1,5 @@
-/** `hetviz failures`: expectations of a plan under failures, and the plans its strategy makes of
- * what is left. The closed forms are eval/goodput's. */
+/** `hetviz failures`: the expected throughput of a plan under failures, and the plans of its
+ * strategy for the remaining nodes. The closed forms are in eval/goodput. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,13 @@
 #define LOST_DEFAULT     2
 #define SECONDS_PER_PLAN 10
 
-/** The plan with some nodes away. */
+/** The plan after the failure of some nodes. */
 struct row {
     const char *nodes; /**< "a[3], v[0]" */
     const char *how;   /**< "replanned", "planned anew", or why there is no plan */
     double iteration_s, tokens_per_s;
     size_t n_lost;
-    double weight; /**< of one node away: how often it is a node like this one */
+    double weight; /**< with one failed node: probability that it belongs to this group */
     bool in_turn;  /**< one of the rows 0, 1, 2, …; else one node of another group */
 };
 
@@ -33,15 +33,15 @@ struct failing {
     struct hv_plugins plugins;
     struct row *rows;
     size_t n;
-    double *in_turn; /**< tokens per second with 0, 1, 2, … nodes away */
+    double *in_turn; /**< tokens per second with 0, 1, 2, … failed nodes */
     size_t n_in_turn;
     struct hv_goodput as_it_is, mended;
     struct hv_elastic elastic;
 };
 
-/* ---- which nodes go -------------------------------------------------------------------------- */
+/* ---- failing nodes --------------------------------------------------------------------------- */
 
-/** Nodes of the plan, those that fail most often first; of equals the last in file order. */
+/** Nodes of the plan in descending order of failure rate; ties in reverse file order. */
 static uint32_t *nodes_in_order(struct failing *f, size_t *n)
 {
     const struct hv_cluster *c = f->judged.inputs.cluster.cluster;
@@ -86,7 +86,7 @@ static const char *node_name(struct failing *f, uint32_t node)
     return name;
 }
 
-/* ---- plans for what is left ------------------------------------------------------------------ */
+/* ---- plans after failures ------------------------------------------------------------------ */
 
 static double figure(const json_t *plan, const char *key)
 {
@@ -112,7 +112,7 @@ static void take_result(struct failing *f, const struct hv_run_result *result,
     row->how = mends ? "repaired by its strategy" : "new plan";
 }
 
-/** Lets the plan's strategy plan without these nodes. */
+/** Runs the plan's strategy on the cluster without these nodes. */
 static enum hv_status replan(struct failing *f, const uint32_t *nodes, size_t n, struct row *row,
                              struct hv_err *err)
 {
@@ -154,7 +154,7 @@ static enum hv_status replan(struct failing *f, const uint32_t *nodes, size_t n,
     return HV_OK;
 }
 
-/** Is this the first of these nodes that is of its group? */
+/** True where no earlier one of these nodes belongs to the same group. */
 static bool leads_group(const struct hv_cluster *c, const uint32_t *nodes, size_t i)
 {
     const struct hv_node_group *g = hv_cluster_group_of_node(c, nodes[i]);
@@ -166,7 +166,7 @@ static bool leads_group(const struct hv_cluster *c, const uint32_t *nodes, size_
     return true;
 }
 
-/** How often it is a node of this group that is away: the share of its failures. */
+/** Probability that the failed node belongs to this group: its share of all failures. */
 static double group_weight(const struct failing *f, const uint32_t *nodes, size_t n, uint32_t like)
 {
     const struct hv_cluster *c = f->judged.inputs.cluster.cluster;
@@ -182,7 +182,7 @@ static double group_weight(const struct failing *f, const uint32_t *nodes, size_
     return all > 0 ? own / all : 0;
 }
 
-/** One node away: the mean over the groups, each as often as its nodes fail. */
+/** The mean with one failed node: over the groups, weighted by their failure rates. */
 static double one_away(const struct failing *f)
 {
     double sum = 0;
@@ -193,7 +193,7 @@ static double one_away(const struct failing *f)
     return sum;
 }
 
-/** Rows for 0, 1, 2, … nodes away, and for one node of every other group. */
+/** Rows for 0, 1, 2, … failed nodes, and for one failed node of every other group. */
 static enum hv_status fill_rows(struct failing *f, struct hv_err *err)
 {
     const struct hv_cluster *c = f->judged.inputs.cluster.cluster;

@@ -30,7 +30,7 @@ static enum hv_status write_file(const struct hv_args *args, const char *option,
     return hv_file_write(hv_args_text(args, option, "-"), hv_str_cstr(bytes), bytes->n, err);
 }
 
-/** Writes the files asked for; *any = whether there was one. */
+/** Writes the output files given as options; *any: true where there was one. */
 static enum hv_status write_files(const struct hv_args *args, const struct hv_judged *j, bool *any,
                                   struct hv_err *err)
 {
@@ -76,7 +76,7 @@ static enum hv_status print_cells(const struct hv_args *args, const struct hv_ju
         .theme = &theme,
         .color = !plain && isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0') &&
                  term != NULL && strcmp(term, "dumb") != 0};
-    /* pushes behind a wave run beside compute, which would hide them */
+    /* gradient pushes after a wave overlap with compute in time, which would hide them */
     bool links = hv_args_has(args, "links") || j->verdict.stale_sync != NULL;
     const struct hv_timeline *t = j->verdict.timeline;
     struct hv_gantt_source source =

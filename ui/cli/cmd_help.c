@@ -31,8 +31,8 @@ static enum hv_status help_man(const struct hv_args *args, struct hv_str *text, 
     return HV_OK;
 }
 
-/** All plugins, for the schedules among them; what cannot be read is left out. Owner:
- * hv_plugins_free. */
+/** All plugins, for the schedules that they define; plugins that cannot be read are left out.
+ * Owner: hv_plugins_free. */
 static void read_plugins(struct hv_plugins *out)
 {
     *out = (struct hv_plugins){0};

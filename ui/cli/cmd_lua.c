@@ -10,7 +10,7 @@
 #include "ui/cli/print.h"
 #include "ui/process/pool.h"
 
-#define LOOK_MS 100 /* how often an answer's wait looks for Ctrl-C */
+#define LOOK_MS 100 /* interval of the check for Ctrl-C while waiting for an answer */
 
 /** A session at the prompt. */
 struct talk {
@@ -18,10 +18,10 @@ struct talk {
     uint32_t id;
     bool asks;     /**< standard input is a terminal */
     bool answered; /**< the chunk that was sent last */
-    bool more;     /**< it is not complete */
+    bool more;     /**< the chunk is an incomplete statement */
     bool gone;     /**< the worker has ended */
     size_t n_errors;
-    struct hv_str why; /**< it has ended */
+    struct hv_str why; /**< reason of its end */
 };
 
 static void print_clean(FILE *to, const char *text)

@@ -1,6 +1,6 @@
 /*
- * `hetviz schedule`: reads the arguments, has the schedule made and timed. Schedules and timing are
- * solver/sim's, printing schedule_show.c's.
+ * `hetviz schedule`: parses the arguments, builds the schedule and simulates it. Schedules and
+ * timing are in solver/sim, printing is in schedule_show.c.
  */
 #include "scripting/plugin/order.h"
 #include "solver/base/json/json.h"
@@ -9,7 +9,7 @@
 #include "ui/cli/schedule_show.h"
 #include <string.h>
 
-/* a list of numbers that may be there */
+/* an optional list of numbers */
 struct numbers {
     const double *x;
     size_t n;
@@ -85,7 +85,7 @@ static enum hv_status find_plugin(const char *name, struct hv_plugins *all,
     return *out ? HV_OK : HV_EUSAGE;
 }
 
-/* a list has one number for each of `want` things, or is not there */
+/* checks that a list is absent or has exactly `want` numbers */
 static enum hv_status check_list(const char *option, const struct numbers *list, size_t want,
                                  const char *of_what, struct hv_err *err)
 {
@@ -96,7 +96,7 @@ static enum hv_status check_list(const char *option, const struct numbers *list,
                       option, want, want == 1 ? "" : "s", of_what, list->n);
 }
 
-/* what schedulers decide by: times of every stage, hops, limits. Ranks and chunks are set */
+/* the inputs of the schedulers: durations of every stage, hops, limits. Ranks and chunks are set */
 static enum hv_status fill_costs(struct hv_arena *arena, const struct arguments *a,
                                  struct hv_schedule_input *in, struct hv_err *err)
 {
@@ -180,7 +180,7 @@ static enum hv_status make_input(struct hv_arena *arena, const struct arguments 
         hv_plugins_free(&all);
         return st;
     }
-    /* beyond the limit only the check of sizes sees it */
+    /* larger orders only reach the check of sizes */
     hv_schedule_input_init(in, row, (int32_t)a->p,
                            (int32_t)(a->m > HV_SCHEDULE_MB_MAX ? HV_SCHEDULE_MB_MAX + 1 : a->m));
     for (size_t i = 0; i < a->n_options && st == HV_OK; i++) {
@@ -192,7 +192,7 @@ static enum hv_status make_input(struct hv_arena *arena, const struct arguments 
     return st == HV_OK ? fill_costs(arena, a, in, err) : st;
 }
 
-/* durations of every stage and hop, as they are run (not as they were planned) */
+/* durations of every stage and hop for the simulation (which may differ from the planned ones) */
 static struct hv_pipe_cost real_cost(struct hv_arena *arena, const struct arguments *a,
                                      int32_t n_stages)
 {
@@ -221,7 +221,7 @@ static const double *real_hops(struct hv_arena *arena, const struct arguments *a
     return x;
 }
 
-/* the order as it is needs what its fullest rank holds */
+/* a fixed order needs the peak number of activations of its fullest rank */
 static enum hv_status cap_too_small(struct hv_arena *arena, const struct arguments *a,
                                     const struct hv_schedule *s, struct hv_err *err)
 {
@@ -237,7 +237,7 @@ static enum hv_status cap_too_small(struct hv_arena *arena, const struct argumen
     return HV_ENO;
 }
 
-/* plays the order event by event and takes over what came out */
+/* runs the event-driven simulation of the order and stores its results */
 static enum hv_status play(struct hv_arena *arena, const struct arguments *a,
                            struct hv_schedule_shown *r, struct hv_err *err)
 {
@@ -311,8 +311,8 @@ static enum hv_status compute(struct hv_arena *arena, const struct arguments *a,
     return HV_OK;
 }
 
-/* by how much the longest span of a rank is shorter than the makespan, at the size that was laid
- * out: from then on both grow alike */
+/* makespan minus the longest span of a rank at the simulated size; constant for more
+ * micro-batches */
 static enum hv_status lead_of(struct hv_arena *arena, const struct hv_schedule_input *in,
                               const struct hv_pipe_cost *cost, int32_t m, double *out_s,
                               struct hv_err *err)
@@ -332,7 +332,7 @@ static enum hv_status lead_of(struct hv_arena *arena, const struct hv_schedule_i
     return st;
 }
 
-/* more micro-batches than are laid out: their time from the steady state */
+/* more micro-batches than are simulated: their time follows from the steady state */
 static enum hv_status show_told(struct hv_args *args, const struct arguments *a,
                                 const struct hv_schedule_input *in, struct hv_arena *arena,
                                 struct hv_err *err)
@@ -377,7 +377,7 @@ enum hv_status hv_cli_schedule(struct hv_args *args, struct hv_err *err)
     } else if (st == HV_OK) {
         st = compute(&arena, &a, &in, &r, err);
         if (st != HV_OK && (in.row->flags & HV_SCHEDULE_ORDER)) {
-            hv_err_context(err, "%s", a.name); /* the row is that of orders written out */
+            hv_err_context(err, "%s", a.name); /* the table row is the one of explicit orders */
         }
         st = st == HV_OK ? hv_schedule_show(args, &r, &arena, err) : st;
     }

@@ -34,7 +34,8 @@ static void free_job(struct job *j)
     hv_arena_free(&j->arena);
 }
 
-/** Fits what was asked for and replaces the predictions by those that never saw their source. */
+/** Fits the parameters selected by the options and replaces each prediction by one of a fit without
+ * the row's own source. */
 static enum hv_status fit(const struct hv_args *args, struct job *j, struct hv_err *err)
 {
     bool file = hv_args_has(args, "fit"), shipped = hv_args_has(args, "shipped");
@@ -111,7 +112,7 @@ static const char *signed_percent(char *buf, size_t cap, double frac)
     return buf;
 }
 
-/** What was recomputed, in the arena. */
+/** Names of the recomputed activations, in the arena. */
 static const char *recompute_word(struct hv_arena *arena, unsigned mask)
 {
     struct hv_str text = {0};
@@ -201,7 +202,7 @@ static void add_groups(const struct hv_validation_report *r, struct hv_str *out)
     }
 }
 
-/** What each class was fitted on, and how well it then fits. */
+/** Per class, the data of the fit and the remaining error. */
 static void add_fits(const struct job *j, struct hv_str *out)
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP];

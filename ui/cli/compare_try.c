@@ -1,6 +1,6 @@
 /*
- * Counterfactuals of a comparison: a choice of one plan in another, judged by eval. The words about
- * what was measured are in compare_why.c.
+ * Counterfactuals of a comparison: a choice of one plan in another, judged by eval. Sentences about
+ * the breakdowns are in compare_why.c.
  */
 #include "ui/cli/compare_try.h"
 
@@ -9,10 +9,10 @@
 
 #include <string.h>
 
-/** A choice that brings less than this share of the difference is not worth a sentence. */
+/** Choices that recover less than this share of the difference are not reported. */
 #define WORTH_TELLING 0.05
 
-/** What became of a choice that one plan was to take from another. */
+/** Outcome of the transfer of a choice from one plan to another. */
 enum taken { SAME, GIVEN, IMPOSSIBLE };
 
 /** Gives `to` the choice of `from`. */
@@ -151,7 +151,7 @@ static double iteration_s(const json_t *plan)
     return json_is_number(v) ? json_number_value(v) : HV_UNKNOWN;
 }
 
-/** What came of all choices. */
+/** The outcomes of all choices. */
 struct trials {
     bool tried[HV_COUNT(choices)], untried[HV_COUNT(choices)];
     double best_s;
@@ -179,7 +179,7 @@ static void try_all(const struct hv_inputs *in, const json_t *first, const json_
     hv_cost_free(cost);
 }
 
-/** The names of some choices after `before`, between commas. */
+/** The names of some choices after `before`, separated by commas. */
 static void add_names(const bool *which, const char *before, struct hv_str *out)
 {
     for (size_t i = 0; i < HV_COUNT(choices); i++) {

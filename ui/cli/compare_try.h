@@ -1,4 +1,4 @@
-/** What the runner-up would gain from single choices of the winner: tried, not guessed. */
+/** Counterfactual gain of the second plan from single choices of the first, by evaluation. */
 #ifndef HV_UI_CLI_COMPARE_TRY_H
 #define HV_UI_CLI_COMPARE_TRY_H
 
@@ -6,7 +6,7 @@
 #include "solver/io/own/docs.h"
 #include <jansson.h>
 
-/** A plan and who made it. */
+/** A plan and its strategy. */
 struct hv_compare_plan {
     const char *strategy;
     const json_t *plan; /**< with `simulated` */
@@ -14,9 +14,9 @@ struct hv_compare_plan {
 
 /**
  * Gives the second plan one choice of the first at a time (schedule, synchronisation, micro-batch,
- * recomputation, sharding of states), judges it again, and appends a sentence about the one that
- * helps most, or that none does. Nothing where the two have no such choice that differs. A few
- * evaluations.
+ * recomputation, sharding of states), evaluates it again, and appends a sentence about the choice
+ * with the largest gain, or that there is none. Nothing where the two plans differ in none of these
+ * choices. A few evaluations.
  */
 void hv_cli_compare_try(const struct hv_inputs *in, const struct hv_compare_plan *first,
                         const struct hv_compare_plan *second, struct hv_str *out);

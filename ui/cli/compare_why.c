@@ -1,6 +1,6 @@
 /*
- * Words about the difference of two verdicts, from their breakdowns. What makes a plan good is
- * eval's business, here it is only put into words.
+ * Sentences about the difference of two verdicts, from their breakdowns. Plans are evaluated by
+ * eval; this file only formats.
  */
 #include "ui/cli/compare_why.h"
 
@@ -10,13 +10,13 @@
 #include <math.h>
 #include <string.h>
 
-/** Differences below this share of the iteration are not worth a word. */
+/** Differences below this share of the iteration time are not reported. */
 #define WORTH_TELLING 0.01
-/** Plans closer than this share are equal in words. */
+/** Plans closer than this share are reported as equal. */
 #define SAME 5e-5
-/** USD per million tokens that take more digits to tell apart. */
+/** Prices below this (USD per million tokens) are printed with more digits. */
 #define SMALL_PRICE 0.1
-/** Causes named on either side at most. */
+/** Most causes named per side. */
 #define CAUSES 3
 
 static double figure(const json_t *simulated, const char *key)
@@ -40,7 +40,7 @@ static double cause_s(const struct hv_compare_side *s, int cause)
     return figure(causes, hv_breakdown_name((enum hv_breakdown)cause));
 }
 
-/** What the job minimises, as the table shows it. */
+/** The quantity that the job minimises, as the table names it. */
 static void add_lead(const struct hv_objective *o, const struct hv_compare_side *a,
                      const struct hv_compare_side *b, struct hv_str *out)
 {
@@ -77,7 +77,7 @@ static void add_lead(const struct hv_objective *o, const struct hv_compare_side 
 }
 
 /** Names the causes on which `less` spends less than `more`, largest first; `word` is "less" or
- * "more", as seen from the first. False: none. */
+ * "more", from the point of view of the first plan. False: there is none. */
 static bool add_causes(const struct hv_compare_side *less, const struct hv_compare_side *more,
                        const char *start, const char *word, struct hv_str *out)
 {
@@ -127,7 +127,7 @@ void hv_cli_compare_why(const struct hv_objective *o, const struct hv_compare_si
     }
 }
 
-/** That no plan keeps to the limits, and by how much the nearest misses them. */
+/** States that no plan meets the limits, and by how much the closest plan exceeds them. */
 static void add_over(const struct hv_objective *o, const struct hv_compare_side *first,
                      struct hv_str *out)
 {

@@ -12,12 +12,12 @@ struct hv_compare_side {
     const json_t *simulated;
 };
 
-/** What a plan that trains is worth, from its figures: hv_eval_worth; HUGE_VAL where it is not
+/** Objective value of a training plan from its figures (hv_eval_worth); HUGE_VAL where it is not
  * timed. O(1). */
 double hv_cli_compare_worth(const struct hv_objective *o, const json_t *simulated);
 /**
- * The same of two plans that serve: tokens per second or their price, requests in flight, what a
- * token takes, stages. Nothing where a figure is missing. O(1).
+ * The same for two serving plans: tokens per second or their price, requests in flight, time per
+ * token, stages. Nothing where a figure is missing. O(1).
  */
 void hv_cli_compare_serving(const struct hv_objective *o, const struct hv_compare_side *first,
                             const struct hv_compare_side *second, struct hv_str *out);
@@ -29,8 +29,9 @@ void hv_cli_compare_serving(const struct hv_objective *o, const struct hv_compar
 void hv_cli_compare_why(const struct hv_objective *o, const struct hv_compare_side *first,
                         const struct hv_compare_side *second, struct hv_str *out);
 
-/** Why a plan is first that none of its class is beside: nothing to say; it misses the objective's
- * limits least; it is the only one with the newest weights, within the limits, or at all. */
+/** Why the only plan of its class is ranked first: no reason to report; it exceeds the limits of
+ * the objective least; it is the only plan with current weights, the only one within the limits, or
+ * the only one. */
 enum hv_compare_alone {
     HV_COMPARE_NO_WORD,
     HV_COMPARE_OVER,
@@ -38,7 +39,7 @@ enum hv_compare_alone {
     HV_COMPARE_WITHIN,
     HV_COMPARE_ONLY
 };
-/** Appends that in words; of HV_COMPARE_OVER also by how much it misses the limits. O(1). */
+/** Appends that reason as a sentence; for HV_COMPARE_OVER also the excess over the limits. O(1). */
 void hv_cli_compare_alone(const struct hv_objective *o, const struct hv_compare_side *first,
                           enum hv_compare_alone why, struct hv_str *out);
 

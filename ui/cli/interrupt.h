@@ -1,5 +1,5 @@
-/** Ctrl-C and friends while a command runs: a flag instead of death, so that the best so far is
- * still printed. */
+/** SIGINT and SIGTERM while a command runs set a flag, so that the best result so far is still
+ * printed. */
 #ifndef HV_UI_CLI_INTERRUPT_H
 #define HV_UI_CLI_INTERRUPT_H
 
@@ -9,14 +9,15 @@
 void hv_interrupt_catch(void);
 /**
  * For commands that run a strategy in this process: one call that never looks at the flag (a
- * pattern that is never done matching) must not keep the program for ever. A second after a signal,
- * or after `limit_s` (> 0: the run's own time limit) plus a second, the program ends with exit
- * code 4 and a line on standard error. hv_interrupt_relax takes that back.
+ * pattern that is never done matching) must not block the program for ever. A second after a
+ * signal, or after `limit_s` (> 0: the run's own time limit) plus a second, the program ends with
+ * exit code 4 and a line on standard error. hv_interrupt_relax cancels this.
  */
 void hv_interrupt_insist(double limit_s);
-/** The run is over: nothing is ended by force any more. */
+/** Ends the forced termination once the run is over. */
 void hv_interrupt_relax(void);
-/** Has one arrived? The argument is ignored: it makes this a cancel function. */
+/** True where a signal has arrived. The argument is ignored; it gives this the type of a cancel
+ * function. */
 bool hv_interrupted(void *ctx);
 
 #endif

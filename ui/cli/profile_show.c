@@ -14,7 +14,7 @@
 
 enum { CHART_W = 64, CHART_H = 16 };
 
-/** A profile and what it is measured against. Owner: close_shown. */
+/** A profile and the device kind that it is compared with. Owner: close_shown. */
 struct shown {
     struct hv_json json;
     struct hv_arena arena;
@@ -195,8 +195,8 @@ static double greatest_peak(const struct shown *s)
     return peak;
 }
 
-/** Where a sample lies: FLOPs per byte and FLOP/s. A stream counts one operation per two bytes, so
- * that it has a place left of everything else. False: it has none. */
+/** Position of a sample: FLOPs per byte and FLOP/s. A stream counts one operation per two bytes and
+ * so lies left of all other samples. False: the sample has no position. */
 static bool place_of(const struct hv_probe_sample *x, double *intensity, double *rate)
 {
     double bytes = hv_probe_bytes(&x->probe), flops = hv_probe_flops(&x->probe);

@@ -1,5 +1,5 @@
-/** Sorts KEY=VALUE texts to the parts of a composition; values are checked by the plugin's own
- * rows. */
+/** Assigns KEY=VALUE texts to the parts of a composition; values are checked against the option
+ * rows of the plugin. */
 #include "ui/cli/run_options.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static bool has_key(const struct hv_plugin *p, const char *key, size_t n)
     return false;
 }
 
-/** The KEY=VALUE part when the text is meant for this plugin, else NULL; *named = it names this
+/** The KEY=VALUE part where the text applies to this plugin, else NULL; *named = it names this
  * plugin. */
 static const char *meant_for(const struct hv_plugin *p, const char *text, bool *named)
 {

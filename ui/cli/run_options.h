@@ -8,9 +8,9 @@
 /**
  * Options for one strategy or composition: {"id": {key: value}} for every part. A text without NAME
  * goes to every part that has the key. *out: owner is the caller.
- * @param used  [n], set where some part took the text; what none took is left out (compare gives
- * options to many strategies). NULL: it is an error.
- * Errors: HV_EUSAGE naming the option, HV_EUSAGE for an unknown strategy.
+ * @param used  [n], set where some part accepted the text; texts that no part accepted are left out
+ * (compare passes options to many strategies). NULL: such a text is an error. Errors: HV_EUSAGE
+ * naming the option, HV_EUSAGE for an unknown strategy.
  */
 enum hv_status hv_cli_run_options(const struct hv_plugins *plugins, const char *strategy,
                                   const char *const *texts, size_t n, bool *used, json_t **out,

@@ -1,12 +1,12 @@
 /*
  * A schedule as lines of characters: one per rank, a column per unit of time. Where there are more
- * operations than columns, each column shows the kind that fills it.
+ * operations than columns, each column shows the kind with the largest share of it.
  */
 #include "ui/cli/schedule_show.h"
 
 /* kinds of a column; idle comes after those of operations */
 enum { IDLE = HV_OP_KIND_N, FILLS };
-/* share of a column from which on it is one of them, and not several */
+/* least share of a column for one operation to represent it, instead of "several" */
 #define CLEARLY 0.75
 
 struct chart {
@@ -77,7 +77,7 @@ static void add_sparse(const struct chart *c, int32_t rank, struct hv_str *out)
     }
 }
 
-/* adds the part of a node that lies in [from, to) to what fills the column */
+/* adds the part of a node that lies in [from, to) to the totals of the column */
 static void fill(const struct hv_schedule_shown *r, int32_t node, double from, double to,
                  double by[FILLS])
 {
@@ -103,7 +103,7 @@ static void add_dense(const struct chart *c, int32_t rank, struct hv_str *out)
         for (; n < to && r->run.node_start_s[n] < till; n++) {
             fill(r, n, from, till, by);
             if (r->run.node_end_s[n] > till) {
-                break; /* it goes on in the next column */
+                break; /* the operation continues in the next column */
             }
         }
         int most = IDLE;

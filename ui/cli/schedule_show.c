@@ -1,6 +1,5 @@
 /*
- * Showing a schedule: text, JSON, pictures and trace. The chart of characters stands in
- * schedule_chart.c.
+ * Showing a schedule: text, JSON, pictures and trace. The character chart is in schedule_chart.c.
  */
 #include "ui/cli/schedule_show.h"
 
@@ -11,10 +10,10 @@
 #include "ui/cli/print.h"
 #include <string.h>
 
-/* widths where none is given: of the chart where there is no terminal, and of pictures in pixels */
+/* default widths: of the chart without a terminal, and of pictures in pixels */
 #define CHART_COLUMNS 120
 #define PICTURE_PX    1200
-/* what stands before the first column of time */
+/* width of the labels before the first column of time */
 #define CHART_LABEL 7
 
 /* ---- why ranks are idle */
@@ -277,7 +276,7 @@ static size_t fill_rank(const struct hv_schedule_shown *r, size_t rank, struct h
     return n;
 }
 
-/* the timeline of bare ranks */
+/* the timeline of ranks without a plan */
 static enum hv_status make_timeline(struct hv_arena *arena, const struct hv_schedule_shown *r,
                                     struct hv_timeline *t, struct hv_err *err)
 {
@@ -346,7 +345,7 @@ enum hv_status hv_schedule_show(struct hv_args *args, const struct hv_schedule_s
     return print_text(args, r, err);
 }
 
-/* ---- more micro-batches than are laid out */
+/* ---- more micro-batches than are simulated */
 
 static json_t *told_json(const struct hv_schedule_told *t, double idle_frac_of_wall)
 {

@@ -1,6 +1,6 @@
 /**
- * What `hetviz schedule` has computed, and the ways to show it: text, chart of characters, JSON,
- * pictures, trace. Nothing is computed here but shares of what is printed.
+ * The results of `hetviz schedule` and their output formats: text, character chart, JSON, pictures,
+ * trace. Only percentages are computed here.
  */
 #ifndef HV_UI_CLI_SCHEDULE_SHOW_H
 #define HV_UI_CLI_SCHEDULE_SHOW_H
@@ -38,10 +38,10 @@ struct hv_schedule_told {
     double longest_span_s, work_s; /**< work of one rank */
 };
 
-/** Prints or writes it as the options of the command ask for. */
+/** Prints the result, or writes it to files, according to the options of the command. */
 enum hv_status hv_schedule_show(struct hv_args *args, const struct hv_schedule_shown *r,
                                 struct hv_arena *arena, struct hv_err *err) HV_NODISCARD;
-/** The same for one too large to be laid out: text or JSON. */
+/** The same for a schedule too large to be simulated in full: text or JSON. */
 enum hv_status hv_schedule_show_told(struct hv_args *args, const struct hv_schedule_told *t,
                                      struct hv_err *err) HV_NODISCARD;
 

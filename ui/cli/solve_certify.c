@@ -1,6 +1,6 @@
 /*
- * lp_solve's second opinion for `hetviz solve`, where its crash or hang cannot hurt.
- * Not here: the question itself (solver/optim/chain/certify.c).
+ * Verification by lp_solve for `hetviz solve`, in a child process that isolates crashes and hangs.
+ * Not here: the program that is solved (solver/optim/chain/certify.c).
  */
 #include "solver/optim/chain/certify.h"
 #include "ui/cli/interrupt.h"
@@ -9,12 +9,12 @@
 
 #include <math.h>
 
-/* Each of the two questions gets so long where nobody asked for a certificate. */
+/* Time limit (s) of each of the two solves without --certify. */
 #define MOMENT_S 0.2
-/* Where one was asked for without a time limit. */
+/* Time limit (s) with --certify but without a time limit of its own. */
 #define PATIENCE_S 1.0
 
-/** What the child works on. */
+/** Input of the child process. */
 struct opinion {
     const struct hv_partition *p;
     const struct hv_partition_result *r;
@@ -42,14 +42,14 @@ void hv__solve_certify(const struct hv_partition *p, const struct hv_partition_r
     if (!hv_certify_applies(p)) {
         return;
     }
-    hv_interrupt_relax(); /* from here on the child is what gets killed */
+    hv_interrupt_relax(); /* from here on signals end the child instead */
     if (ask->time_limit_s > 0) {
         o.limit_s = ask->certify ? ask->time_limit_s : fmin(o.limit_s, ask->time_limit_s);
     }
     const struct hv_apart apart = {.work = ask_lp_solve,
                                    .ctx = &o,
                                    .limit_s =
-                                       2 * o.limit_s + 0.5, /* it looks at the clock itself */
+                                       2 * o.limit_s + 0.5, /* lp_solve checks its own time limit */
                                    .cancel = hv_interrupted};
     enum hv_apart_end end = hv_apart_run(&apart, &text);
     hv_str_adds(&out->certificate, "; ");

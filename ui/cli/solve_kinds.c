@@ -1,6 +1,6 @@
 /*
- * One function per kind of instance: calls the solver, turns its result into an answer.
- * Not here: reading, printing (cmd_solve.c); lp_solve's opinion (solve_certify.c).
+ * One function per kind of instance: calls the solver, turns its result into an answer. Not here:
+ * reading, printing (cmd_solve.c); verification by lp_solve (solve_certify.c).
  */
 #include "solver/base/file.h"
 #include "solver/base/units.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Takes over what the results of all solvers have under the same names, and the time since then. */
+/* Copies the members that the results of all solvers share, and the time elapsed. */
 #define TAKE(out, r, since)                                                                        \
     do {                                                                                           \
         (out)->seconds = seconds_now() - (since);                                                  \
@@ -25,7 +25,7 @@
         hv_str_adds(&(out)->certificate, (r).proof ? (r).proof : "");                              \
     } while (0)
 
-/** A line on the terminal while a search runs: best so far, bound, and how far apart they are. */
+/** A line on the terminal while a search runs: best so far, bound and gap. */
 static void show_progress(void *ctx, double incumbent, double bound)
 {
     (void)ctx;
@@ -325,7 +325,7 @@ static enum hv_status solve_split(const struct hv_instance *in, struct hv_arena 
     return HV_OK;
 }
 
-/** One line per device: what it holds and how long it works. */
+/** One line per device: its items and its busy time. */
 static void device_table(const struct hv_dag *g, const struct hv_dag_result *r, struct hv_str *out)
 {
     size_t n = g->n_accelerators + g->n_cpus;

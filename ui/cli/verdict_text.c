@@ -35,7 +35,7 @@ void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out)
 
 /* ---- claims ---- */
 
-/** Claims that are off by less than this share need no words. */
+/** Claims that deviate by less than this share are not commented on. */
 #define CLOSE_FRAC 0.1
 
 /* The lines of a plan's claim: figure, formula, and what the formula leaves out. Nothing where
@@ -125,7 +125,7 @@ void hv_cli_goodput_text(const struct hv_goodput *g, double tokens_per_s, struct
 /* Tensor shards that a row names. */
 #define SHARDS 8
 
-/* Stages first … last of one replica that read the same. */
+/* Stages first … last of one replica with equal text. */
 struct run {
     size_t replica, first, last;
     char text[160];
@@ -327,7 +327,7 @@ static void add_figures(const struct hv_metrics *m, struct hv_str *out)
 static void add_breakdown(const struct hv_metrics *m, struct hv_str *out)
 {
     char s[HV_FMT_CAP], p[HV_FMT_CAP];
-    const double rounding_frac = 1e-9; /* what sums of doubles leave is no loss */
+    const double rounding_frac = 1e-9; /* rounding of double sums is no loss */
     hv_str_adds(out, "\nparts of the iteration time (mean over devices)\n");
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         if (m->breakdown_s[i] > rounding_frac * m->iteration_s) {
@@ -339,7 +339,7 @@ static void add_breakdown(const struct hv_metrics *m, struct hv_str *out)
     }
 }
 
-/** What single requests see of it. */
+/** Latency figures of single requests. */
 static void add_queue(const struct hv_serving *s, struct hv_str *out)
 {
     const struct hv_request_figures *q = &s->queue;
@@ -367,7 +367,7 @@ static void add_queue(const struct hv_serving *s, struct hv_str *out)
                 hv_fmt_seconds(b, sizeof b, q->whole_p99_s));
 }
 
-/** Figures of a serving plan: what passes, how long a request takes, stage by stage. */
+/** Figures of a serving plan: throughput, latency, and a line per stage. */
 static void add_serving(const struct hv_plan *plan, const struct hv_verdict *v, struct hv_str *out)
 {
     const struct hv_serving *s = v->serving;
@@ -410,7 +410,7 @@ static void add_serving(const struct hv_plan *plan, const struct hv_verdict *v, 
     }
 }
 
-/** Every job in a line, then what they are together. */
+/** One line per job, then the totals. */
 static void add_jobs(const struct hv_verdict *v, struct hv_str *out)
 {
     const struct hv_jobs_verdict *j = v->jobs;

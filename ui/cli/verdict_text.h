@@ -16,10 +16,10 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
                          struct hv_str *out);
 /** One sentence for titles: "iteration 11.2 s, bubble 9.8%, …". */
 void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out);
-/** Appends one line about a plan tree (as hv_run_strategy gives it) whose formula names what it
- * leaves out and is off the simulation by more than a tenth; else nothing. */
+/** Appends one line about a plan tree (as returned by hv_run_strategy) whose formula lists effects
+ * that it leaves out and deviates from the simulation by more than a tenth; else nothing. */
 void hv_cli_claim_note(const char *strategy, const json_t *plan, struct hv_str *out);
-/** Appends indented lines: throughput, price, what a failure costs, checkpoints. `tokens_per_s` is
+/** Appends indented lines: throughput, price, time lost per failure, checkpoints. `tokens_per_s` is
  * the plan's without failures. */
 void hv_cli_goodput_text(const struct hv_goodput *g, double tokens_per_s, struct hv_str *out);
 

@@ -1,6 +1,6 @@
 /*
- * Parses arguments against the rows of the command table. Not for help texts (help.c) nor for what
- * commands do.
+ * Parses arguments against the rows of the command table. Not for help texts (help.c) nor for the
+ * execution of commands (ui/cli).
  */
 #include "ui/command/args.h"
 
@@ -144,7 +144,7 @@ static enum hv_status check_number(struct parse *p, const struct hv_opt *o, cons
     return HV_OK;
 }
 
-/** Copies piece by piece what commas separate and checks each as a number. */
+/** Copies the comma-separated items and checks each as a number. */
 static enum hv_status check_numbers(struct parse *p, const struct hv_opt *o, const char *text)
 {
     while (true) {

@@ -26,16 +26,15 @@ struct hv_args {
 
 /**
  * Parses argv[0..argc) (without the command's name) against a row. `--name=value`, `--name value`,
- * `-xvalue`,
- * `-x value`, `--` ends options, a single `-` is an argument. An argument that looks like a
- * negative number is one. Errors: HV_EUSAGE naming the option, what was expected and the nearest
- * option there is.
+ * `-xvalue`, `-x value`, `--` ends options, a single `-` is an argument. An argument that looks
+ * like a negative number is one. Errors: HV_EUSAGE naming the option, the expected value and the
+ * nearest existing option.
  */
 enum hv_status hv_args_parse(struct hv_args *out, const struct hv_command *command, int argc,
                              const char *const *argv, struct hv_err *err) HV_NODISCARD;
 /** Frees it. */
 void hv_args_free(struct hv_args *a);
-/** Was the option given? `name` must be in the row or global. */
+/** True where the option was given. `name` must be in the row or global. */
 bool hv_args_has(const struct hv_args *a, const char *name);
 /** Text of the last one given, or `otherwise`. */
 const char *hv_args_text(const struct hv_args *a, const char *name, const char *otherwise);

@@ -114,7 +114,7 @@ const struct hv_term *hv_glossary(size_t *n)
     return terms;
 }
 
-/** Is `name` one of the words of a list separated by commas? */
+/** True where `name` is one of the items of a comma-separated list. */
 static bool listed(const char *list, const char *name)
 {
     size_t len = strlen(name);

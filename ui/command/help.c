@@ -121,7 +121,8 @@ void hv_command_list(struct hv_str *out)
     add_options(out, front, n);
 }
 
-/** What roff calls a character that is not ASCII; NULL for those that our texts do not use. */
+/** The roff escape of a character that is not ASCII; NULL for characters that the texts do not
+ * use. */
 static const char *roff_name(const char *text)
 {
     static const char *const names[][2] = {{"…", "..."},   {"–", "\\(en"}, {"—", "\\(em"},
@@ -135,7 +136,7 @@ static const char *roff_name(const char *text)
     return NULL;
 }
 
-/** Adds text with what roff would take for its own escaped. */
+/** Adds text with the characters that roff interprets escaped. */
 static void add_roff(struct hv_str *out, const char *text)
 {
     for (bool line_start = true; *text != '\0'; text++) {
@@ -370,8 +371,8 @@ static void add_fish(struct hv_str *out)
     }
 }
 
-/** Names of schedules and their options come from the program at completion: plugins add to them.
- */
+/** The script runs the program for names of schedules and their options, because plugins add
+ * some. */
 static void add_fish_schedules(struct hv_str *out)
 {
     hv_str_adds(out, "complete -c hetviz -n '__fish_seen_subcommand_from schedule help' -a "

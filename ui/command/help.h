@@ -26,10 +26,10 @@ enum hv_status hv_command_completion(struct hv_str *out, const char *shell,
 /** Appends the names and summaries of all schedules: the table of solver/sim, then the plugins with
  * order(p). `lua` may be NULL in all three. */
 void hv_schedule_list(struct hv_str *out, const struct hv_plugins *lua);
-/** Appends what is known of one schedule, with its options. False: there is none. */
+/** Appends the description of one schedule, with its options. False: there is no such schedule. */
 bool hv_schedule_help(struct hv_str *out, const char *name, const struct hv_plugins *lua);
-/** Appends words for completion, one a line: all names, or (`name` not NULL) what `-o` takes of one
- * schedule, "key=" or "key=choice". */
+/** Appends words for completion, one a line: all names, or (`name` not NULL) the options of one
+ * schedule for `-o`, "key=" or "key=choice". */
 void hv_schedule_words(struct hv_str *out, const char *name, const struct hv_plugins *lua);
 /** Appends all schedules as roff; add_text escapes a text. */
 void hv_schedule_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
@@ -40,7 +40,7 @@ void hv_schedule_man(struct hv_str *out, void (*add_text)(struct hv_str *out, co
 void hv_import_help(struct hv_str *out, void (*add_wrapped)(struct hv_str *out, const char *text));
 /** The same as roff; add_text escapes a text. */
 void hv_import_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
-/** Appends what `import` takes first, with blanks between: for completion. */
+/** Appends the possible first arguments of `import`, separated by blanks: for completion. */
 void hv_import_words(struct hv_str *out);
 
 #endif

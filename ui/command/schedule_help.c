@@ -52,7 +52,7 @@ void hv_schedule_list(struct hv_str *out, const struct hv_plugins *lua)
                      "further schedules.\n");
 }
 
-/** What the flags of a row mean for its user. */
+/** Describes the flags of a row. */
 static void add_flags(struct hv_str *out, const struct hv_schedule_row *s)
 {
     static const struct {
@@ -156,7 +156,7 @@ static void names(struct hv_str *out, const struct hv_plugins *lua)
     const struct hv_schedule_row *rows = hv_schedules(&n);
 
     for (size_t i = 0; i < n; i++) {
-        if (!(rows[i].flags & HV_SCHEDULE_ORDER)) { /* its order is only in a plan */
+        if (!(rows[i].flags & HV_SCHEDULE_ORDER)) { /* its order only exists as part of a plan */
             hv_str_addf(out, "%s\n", rows[i].name);
         }
     }

@@ -1,6 +1,6 @@
 /**
  * The rows of the command table. Data only: to add a command or an option, add a row here; parsing,
- * help, completion and the manual page follow. Not for what commands do.
+ * help, completion and the manual page follow. Not for the execution of commands.
  */
 #include "ui/command/table.h"
 

@@ -1,7 +1,7 @@
 /**
  * The table of commands: one row per command with its options, arguments and help. The command
- * line, `help`, completion, the `:` prompt, the manual page and the tests all read this table; what
- * a command does is looked up elsewhere by its id (ui/cli has one function per command).
+ * line, `help`, completion, the `:` prompt, the manual page and the tests all read this table; the
+ * implementation is found by the id of the command (ui/cli has one function per command).
  */
 #ifndef HV_UI_COMMAND_TABLE_H
 #define HV_UI_COMMAND_TABLE_H
@@ -73,7 +73,7 @@ enum hv_command_id {
         HV_PROMPT_END
 };
 
-/** What an option takes. Values are checked while parsing. */
+/** Type of the value of an option. Values are checked while parsing. */
 enum hv_opt_type {
     HV_ARG_FLAG,   /**< nothing */
     HV_ARG_TEXT,   /**< any text */

@@ -1,13 +1,15 @@
 /*
- * Chunks: pipelines of a trial cut again so that every rank holds v pieces of the model, dealt out
- * as the schedule does. A rank keeps as many blocks as it had. Not for other levers of the plan.
+ * Chunks: pipelines of a trial are split again so that every rank holds v pieces of the model, in
+ * the assignment of the schedule. A rank keeps its number of blocks. Not for other levers of the
+ * plan.
  */
 #include "ui/lever/lever_int.h"
 
 #include "solver/sim/schedule/schedule.h"
 #include <stdlib.h>
 
-/* Asking a schedule for its dealing plays it once; wider pipelines are dealt round and round. */
+/* The assignment of chunks to ranks needs one simulation of the schedule; pipelines with more ranks
+ * than this use round-robin. */
 #define MOST_ASKED 64
 
 static json_t *stage_of(struct hv__trial *t, size_t i, size_t k)
@@ -42,7 +44,7 @@ int hv__plan_chunks(const struct hv_plan *p, int *most)
     return chunks;
 }
 
-/* Rank of each of p·v stages by the schedule itself; round and round where it gives none. */
+/* Rank of each of p·v stages by the schedule itself; round-robin where it defines none. */
 static int32_t *deal(const struct hv_schedule_row *row, int p, int v)
 {
     struct hv_arena a = {0};

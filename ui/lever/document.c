@@ -1,6 +1,6 @@
 /*
- * Values set in the documents of a trial, at key paths as an edit would set them. Not for which
- * values a lever sets (turn.c, turn_plan.c).
+ * Values set in the documents of a trial, at the same key paths as by an edit. Not for the values
+ * that a lever sets (turn.c, turn_plan.c).
  */
 #include "ui/lever/lever_int.h"
 

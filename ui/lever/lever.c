@@ -1,6 +1,6 @@
 /*
- * Which levers a plan over a workspace has, and the positions of each. Not for one position
- * (value.c), for what turning a lever changes (turn.c, turn_plan.c) nor for trials (try.c).
+ * The list of levers of a plan over a workspace, and the positions of each. Not for one position
+ * (value.c), for the effect of a lever (turn.c, turn_plan.c) nor for trials (try.c).
  */
 #include "ui/lever/lever_int.h"
 
@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Levers of a kind that stand for a place each (groups, links, borders) are listed up to here. */
+/* Most levers of a kind with one lever per place (groups, links, stage borders). */
 #define MAX_PLACES 24
-/* Positions of a ladder: at most this many. */
+/* Most positions of a lever. */
 #define MAX_STEPS 33
 /* Most chunks per rank among the positions. */
 #define MOST_CHUNKS 8
-/* A step of a bandwidth, a peak or a price. */
+/* Ratio of neighbouring positions of a bandwidth, a peak or a price. */
 #define RATIO       1.1
 #define RATIO_STEPS 15
 
@@ -106,7 +106,7 @@ static struct hv_lever *add_ratio(struct list *l, enum hv_lever_kind kind, const
     return add(l, kind, name, base, v, HV_COUNT(v));
 }
 
-/* The whole numbers among base times these shares. */
+/* Those multiples of base by these factors that are whole numbers. */
 static struct hv_lever *add_shares(struct list *l, enum hv_lever_kind kind, const char *name,
                                    int64_t base, int64_t unit)
 {
@@ -122,7 +122,7 @@ static struct hv_lever *add_shares(struct list *l, enum hv_lever_kind kind, cons
     return add(l, kind, name, (double)base, v, n);
 }
 
-/* Whole numbers from..to, thinned out to a ladder that keeps the base. */
+/* Whole numbers from..to, reduced to a list of positions that keeps the base. */
 static struct hv_lever *add_whole(struct list *l, enum hv_lever_kind kind, const char *name,
                                   int64_t base, const int64_t span[2])
 {
@@ -290,7 +290,7 @@ static size_t zero_of(const struct hv_stage *s)
     return (size_t)s->zero.stage;
 }
 
-/* A setting that stages do not share has a word of its own, "as in the plan". */
+/* A setting that differs between stages has a position of its own, "as in the plan". */
 static void add_settings(struct list *l)
 {
     static const char *const recompute[] = {"none", "selective", "full", "as in the plan"};
@@ -341,7 +341,7 @@ static void add_failures(struct list *l)
 const double hv__lever_intervals_s[HV__LEVER_INTERVALS] = {0,    30,   60,   120,  300,   600,  900,
                                                            1200, 1800, 3600, 7200, 14400, 28800};
 
-/* A ladder of numbers with the base among them. */
+/* A list of numbers that includes the base. */
 static struct hv_lever *add_ladder(struct list *l, enum hv_lever_kind kind, const char *name,
                                    double base, const double *ladder, size_t n)
 {
@@ -363,8 +363,8 @@ static struct hv_lever *add_ladder(struct list *l, enum hv_lever_kind kind, cons
     return add(l, kind, name, base, v, kept);
 }
 
-/* How failures are met: the job's rules. An interval that is none of the positions has one
- * of its own, behind them. */
+/* The job's rules for failures. An interval other than the listed positions is added behind
+ * them. */
 static void add_recovery(struct list *l)
 {
     static const double starts[] = {1, 2, 5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600};
@@ -401,7 +401,7 @@ static void place_last(struct list *l, size_t before, size_t i)
     }
 }
 
-/* May the kind's name stand in quotes in a key path? */
+/* True where the kind's name can be quoted in a key path. */
 static bool has_plain_name(const struct hv_device_kind *k)
 {
     return strpbrk(k->name, "\"\\") == NULL;

@@ -1,14 +1,15 @@
 /**
  * Levers: the numbers of a workspace and of one of its plans that a user may want to change. A
  * trial judges the plan with levers turned and changes no document; accepting makes the same change
- * as undoable steps. Explain turns each a little, What-if as far as the user likes.
+ * as undoable steps. The Explain screen changes each by one step, the What-if screen over its whole
+ * range.
  */
 #ifndef HV_UI_LEVER_LEVER_H
 #define HV_UI_LEVER_LEVER_H
 
 #include "ui/session/session.h"
 
-/** What turning a lever stands for in the real world. */
+/** The kind of real-world action that a lever stands for. */
 enum hv_lever_deed { HV_DEED_BUY, HV_DEED_MOVE, HV_DEED_CHANGE, HV_DEED_SUFFER };
 /** "buy", "move", "change", "suffer". */
 const char *hv_lever_deed_name(enum hv_lever_deed d);
@@ -52,8 +53,8 @@ struct hv_lever {
     enum hv_lever_kind kind;
     size_t i, j;              /**< see HV_LEVER_MAP */
     const char *name;         /**< "v nodes" */
-    double base;              /**< as it is now; of words, its number */
-    const double *values;     /**< where it may stand, ascending, the base among them */
+    double base;              /**< the present value; of words, its number */
+    const double *values;     /**< the possible values, ascending, the base included */
     size_t n_values;          /**< at least 2 */
     const char *const *words; /**< one per value, or NULL: the value is a number */
 };
@@ -67,8 +68,8 @@ struct hv_levers {
 };
 
 const char *hv_lever_unit(const struct hv_lever *l);        /**< "GB/s", "" where it has none */
-const char *hv_lever_help(const struct hv_lever *l);        /**< what turning it does */
-enum hv_lever_deed hv_lever_deed(const struct hv_lever *l); /**< who has to do it */
+const char *hv_lever_help(const struct hv_lever *l);        /**< effect of a change of it */
+enum hv_lever_deed hv_lever_deed(const struct hv_lever *l); /**< kind of action */
 
 /**
  * Levers of a row's plan over the documents as they are now, job first, then plan, then cluster.
@@ -84,7 +85,7 @@ const struct hv_lever *hv_levers_find(const struct hv_levers *l, enum hv_lever_k
 size_t hv_lever_at(const struct hv_lever *l, double value);
 /** The value `steps` positions from the nearest one, clamped to the ends. */
 double hv_lever_step(const struct hv_lever *l, double value, int steps);
-/** Does the value equal the base? */
+/** True where the value equals the base. */
 bool hv_lever_is_base(const struct hv_lever *l, double value);
 /** Appends a value without unit: "12.5", "zb-h1". */
 void hv_lever_text(const struct hv_lever *l, double value, struct hv_str *out);
@@ -127,17 +128,17 @@ struct hv_figures hv_figures_of(const struct hv_verdict *v);
 enum hv_status hv_levers_try(struct hv_session *s, const struct hv_levers *l, const double *values,
                              bool bound, struct hv_figures *out, struct hv_err *err) HV_NODISCARD;
 
-/** What sharing the layers out anew comes to. */
+/** Result of a redistribution of the layers. */
 struct hv_share {
-    struct hv_figures figures; /**< judged with them; without the bound */
-    bool moved;                /**< the numbers are others */
-    char was[96], now[96];     /**< layers per stage of the pipeline that sets the pace: "22|20" */
+    struct hv_figures figures; /**< of the plan with the new layers; without the bound */
+    bool moved;                /**< the layer counts changed */
+    char was[96], now[96];     /**< layers per stage of the slowest pipeline: "22|20" */
 };
 /**
- * Shares the layers of the pipeline that sets the pace out anew for levers at `values`, by linear
- * program and then in whole layers (solver/eval/balance.h), and judges that. The levers of those
- * layers in `values` come out turned. Errors: as hv_levers_try; HV_ENO where nothing can be shared.
- * O(two judgements).
+ * Redistributes the layers of the slowest pipeline for levers at `values`, by linear program and
+ * then in whole layers (solver/eval/balance.h), and evaluates the result. Sets the levers of those
+ * layers in `values`. Errors: as hv_levers_try; HV_ENO where no layers can be moved. O(two
+ * judgements).
  */
 enum hv_status hv_levers_share(struct hv_session *s, const struct hv_levers *l, double *values,
                                struct hv_share *out, struct hv_err *err) HV_NODISCARD;
@@ -149,20 +150,20 @@ enum hv_status hv_levers_set_layers(const struct hv_levers *l, const struct hv_b
                                     struct hv_err *err) HV_NODISCARD;
 
 /**
- * Makes the same change for good: documents as undoable steps, a changed plan as a new row, which
- * is selected. Appends what was done to `said`. Errors: as hv_levers_try, and documents stay as
- * they were when their first one is refused.
+ * Applies the change: documents as undoable steps, a changed plan as a new row, which is selected.
+ * Appends a description of the change to `said`. Errors: as hv_levers_try; documents are unchanged
+ * where their first edit is rejected.
  */
 enum hv_status hv_levers_accept(struct hv_session *s, const struct hv_levers *l,
                                 const double *values, struct hv_str *said,
                                 struct hv_err *err) HV_NODISCARD;
 
-/** A trial that is kept: the plan with levers turned, judged. */
+/** A trial kept in memory: the plan with changed levers and its verdict. */
 struct hv_trial;
 /**
- * As hv_levers_try, kept; with its timeline where `timeline` is set. Its verdict is
- * good until the next edit of a document. Owner: hv_trial_free. Errors: as hv_levers_try; *out is
- * NULL then.
+ * As hv_levers_try, but returns the trial; with its timeline where `timeline` is set. Its verdict
+ * is valid until the next edit of a document. Owner: hv_trial_free. Errors: as hv_levers_try; *out
+ * is NULL then.
  */
 enum hv_status hv_trial_new(struct hv_session *s, const struct hv_levers *l, const double *values,
                             bool timeline, struct hv_trial **out, struct hv_err *err) HV_NODISCARD;

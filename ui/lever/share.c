@@ -1,6 +1,6 @@
 /*
- * The layers of a plan shared out anew among its stages, for levers as they are turned: the linear
- * program of solver/eval/balance.h on the plan as judged so, rounded to whole layers, judged
+ * Redistribution of the layers of a plan over its stages, for levers at their present values: the
+ * linear program of solver/eval/balance.h on the evaluated plan, rounded to whole layers, evaluated
  * again.
  */
 #include "ui/lever/lever_int.h"
@@ -25,7 +25,7 @@ enum hv_status hv_levers_set_layers(const struct hv_levers *l, const struct hv_b
     return HV_OK;
 }
 
-/* "22|20" of the shared numbers, with what they were. */
+/* "22|20": the layers per stage after the redistribution, and before. */
 static void add_numbers(const struct hv_balance *b, const int *whole, struct hv_share *out)
 {
     struct hv_str was = {0}, now = {0};
@@ -41,7 +41,7 @@ static void add_numbers(const struct hv_balance *b, const int *whole, struct hv_
     hv_str_free(&now);
 }
 
-/* Solves for a plan as judged; `values` come out with the levers of the layers turned. */
+/* Solves for an evaluated plan; sets the levers of the layers in `values`. */
 static enum hv_status share(const struct hv_levers *l, const struct hv_trial *t, double *values,
                             struct hv_share *out, struct hv_err *err)
 {

@@ -1,6 +1,6 @@
 /*
- * Trials: the documents of the session with some levers turned, built, judged and thrown away; or
- * made real as edits.
+ * Trials: copies of the session's documents with some levers changed are built, evaluated and
+ * freed; or the changes are applied as edits.
  */
 #include "ui/lever/lever_int.h"
 
@@ -50,7 +50,7 @@ static json_t *tree_of(const struct hv_session *s, enum hv_doc d)
     return (json_t *)(uintptr_t)hv_session_tree(s, d);
 }
 
-/* The documents as they are, then every lever that does not stand at its base. */
+/* Starts from the present documents, then applies every lever that is not at its base. */
 static enum hv_status set_up(struct hv_session *s, const struct hv_levers *l, const double *values,
                              struct hv__trial *t, struct hv_err *err)
 {
@@ -76,7 +76,7 @@ static enum hv_status set_up(struct hv_session *s, const struct hv_levers *l, co
     return st;
 }
 
-/* What was built for a trial; the session's own where nothing changed. */
+/* The objects built for a trial; those of the session where nothing changed. */
 struct built {
     struct hv_cluster_doc cluster;
     struct hv_model_doc model;
@@ -240,7 +240,7 @@ enum hv_status hv_levers_accept(struct hv_session *s, const struct hv_levers *l,
     struct built b = {0};
     enum hv_status st = set_up(s, l, values, &t, err);
     if (st == HV_OK) {
-        st = build(&t, &b, err); /* refused as a whole before the first edit */
+        st = build(&t, &b, err); /* a failure is reported before the first edit */
     }
     char *label = label_of(l, values);
     for (int d = 0; st == HV_OK && d < HV_DOC_INPUTS; d++) {

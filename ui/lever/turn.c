@@ -1,6 +1,6 @@
 /*
- * What turning a lever does to the cluster and the job of a trial: key paths and values, so that
- * accepting is the same edit. Not for plans (turn_plan.c).
+ * The effect of a lever on the cluster and the job of a trial, as key paths and values, so that
+ * accepting makes the same edit. Not for plans (turn_plan.c).
  */
 #include "ui/lever/lever_int.h"
 
@@ -26,8 +26,7 @@ static json_t *number(double x)
     return hv_json_num(x);
 }
 
-/* All peaks of a kind, `by` times as high, under the name `as`; memory speed too where it is a
- * slower one. */
+/* Sets all peaks of the kind `as` to those of `k` multiplied by `by`. */
 static enum hv_status set_peaks(struct hv__trial *t, const struct hv_device_kind *k, const char *as,
                                 double by)
 {

@@ -1,6 +1,6 @@
 /*
- * What turning a lever does to the plan of a trial. The tree changed is the canonical one, so every
- * member is where plan_write puts it.
+ * The effect of a lever on the plan of a trial. The tree is canonical: every member is where
+ * plan_write puts it.
  */
 #include "ui/lever/lever_int.h"
 
@@ -9,7 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The plan as a tree that may be changed in place; its claim no longer holds. */
+/* Makes the plan an unshared tree that may be changed in place, without its claim, which no longer
+ * applies. */
 static void own_plan(struct hv__trial *t)
 {
     if (t->plan_changed) {
@@ -99,7 +100,7 @@ static void set_border(struct hv__trial *t, size_t i, size_t j, int64_t block)
     json_array_set_new(b, 0, json_integer((json_int_t)block));
 }
 
-/* ---- a node is gone -------------------------------------------------------------------------- */
+/* ---- a node fails ---------------------------------------------------------------------------- */
 
 static bool is_on(const struct hv_plan *p, const uint32_t *devices, size_t n, uint32_t node)
 {
@@ -119,7 +120,7 @@ static void set_devices(struct hv__trial *t, json_t *stage, const uint32_t *ids,
     hv_str_free(&text);
 }
 
-/* Keeps the pipelines without the node; returns how many are left. */
+/* Removes the pipelines that use the node; returns how many remain. */
 static int lose_copies(struct hv__trial *t, size_t i, uint32_t node)
 {
     const struct hv_replica *r = &t->base->replicas[i];
@@ -205,7 +206,7 @@ static double sequences(struct hv__trial *t, size_t i)
                            : (double)micro_batches(t, i) * micro_size(t, i);
 }
 
-/* The batch of the replicas that are gone goes to the others, in whole micro-batches. */
+/* Distributes the batch of the removed replicas over the others, in whole micro-batches. */
 static enum hv_status share_batch(struct hv__trial *t, const int *copies)
 {
     double all = 0, left = 0, sum = 0;
@@ -229,7 +230,7 @@ static enum hv_status share_batch(struct hv__trial *t, const int *copies)
     return hv__trial_set(t, "job.global_batch", json_integer((json_int_t)sum));
 }
 
-/* Leaves node number `node` out of the plan. */
+/* Removes node number `node` from the plan. */
 static enum hv_status lose_node(struct hv__trial *t, uint32_t node)
 {
     const struct hv_plan *p = t->base;

@@ -1,6 +1,6 @@
 /*
- * Positions of one lever: the nearest, the next, as text and as typed. Not for which levers there
- * are (lever.c).
+ * Positions of one lever: nearest, next, formatting and parsing. Not for the list of levers
+ * (lever.c).
  */
 #include "ui/lever/lever_int.h"
 

@@ -1,5 +1,5 @@
 /*
- * Starts $VISUAL or $EDITOR and waits for it. Knows neither plugins nor curses.
+ * Starts $VISUAL or $EDITOR and waits for it. Independent of plugins and curses.
  */
 #include "ui/process/editor.h"
 
@@ -20,7 +20,7 @@ extern char **environ;
 /* The shell's exit status when there is no such command. */
 #define NOT_FOUND 127
 
-/* Signals of the keyboard, and what they do here while the editor has it. */
+/* Keyboard signals, and their dispositions in this process while the editor runs. */
 static const struct {
     int signo;
     void (*action)(int);
@@ -57,7 +57,7 @@ static void take_back(const struct sigaction *old)
     }
 }
 
-/* The shell splits the command; the path is an argument and is not looked into. */
+/* The shell splits the command; the path is passed as an argument and is not expanded. */
 static int start(const char *command, const char *path, pid_t *pid)
 {
     struct hv_str line = {0};

@@ -1,13 +1,13 @@
-/** The user's editor as a child on the terminal. Whoever holds the terminal gives it away first. */
+/** The user's editor as a child process on the terminal. The caller releases the terminal first. */
 #ifndef HV_UI_PROCESS_EDITOR_H
 #define HV_UI_PROCESS_EDITOR_H
 
 #include "solver/base/status.h"
 
 /**
- * Runs a command on a file and waits for the end. It may have words of its own ("code --wait"): the
- * shell splits it. Meanwhile interrupts are the command's, and both stop together (^Z).
- * Errors: HV_EIO when it could not be started or failed.
+ * Runs a command on a file and waits for the end. It may have arguments ("code --wait"): the shell
+ * splits it. Until then only the command receives interrupts, and ^Z stops both processes. Errors:
+ * HV_EIO when it could not be started or failed.
  */
 enum hv_status hv_editor_call(const char *command, const char *path,
                               struct hv_err *err) HV_NODISCARD;

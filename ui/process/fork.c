@@ -1,6 +1,6 @@
 /*
- * A calculation in a forked child, its text through a pipe. Not here: what is calculated, and
- * workers that get their job as text (pool.c).
+ * Runs a calculation in a forked child, which returns text through a pipe. Not here: the
+ * calculation, and workers that receive their job as text (pool.c).
  */
 #include "ui/process/fork.h"
 
@@ -27,7 +27,7 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/** The child: silent, without a core file, gone with its parent. Never returns. */
+/** The child: without output or core file, killed at the end of its parent. Never returns. */
 static void be_child(const struct hv_apart *a, int fd, pid_t parent)
 {
     const struct rlimit none = {0, 0};

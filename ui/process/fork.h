@@ -1,6 +1,6 @@
 /**
- * A calculation in a process of its own: when it crashes or hangs only its answer is lost.
- * For library code that cannot be trusted to come back (lp_solve); strategies run in the pool.
+ * A calculation in a child process: where it crashes or hangs only its answer is lost. For library
+ * code that may crash or not terminate (lp_solve); strategies run in the pool.
  */
 #ifndef HV_UI_PROCESS_FORK_H
 #define HV_UI_PROCESS_FORK_H
@@ -18,8 +18,8 @@ enum hv_apart_end {
 
 /** What to do. Everything is borrowed. */
 struct hv_apart {
-    /** Runs in the child on a copy of all memory; appends its answer. What it prints to standard
-     * output is dropped. */
+    /** Runs in the child on a copy of all memory; appends its answer. Its standard output is
+     * discarded. */
     void (*work)(void *ctx, struct hv_str *out);
     void *ctx;
     double limit_s;                   /**< wall seconds until it is killed; 0 = none */
@@ -28,7 +28,7 @@ struct hv_apart {
 };
 
 /**
- * Runs it and waits; the child is gone when this returns. Text goes to *out only when DONE.
+ * Runs the work and waits; the child has been reaped on return. Text goes to *out only when DONE.
  * Not for programs with several threads (fork).
  */
 enum hv_apart_end hv_apart_run(const struct hv_apart *a, struct hv_str *out);

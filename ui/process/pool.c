@@ -14,9 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Bytes taken from one worker per poll: one that never stops talking must not stop the program. */
+/* Bytes taken from one worker per poll: a worker that writes without end must not block the
+ * program. */
 #define READ_PER_POLL ((size_t)1 << 20)
-/* How soon to look again for a worker that closed its output but has not ended. */
+/* Interval of the check of a worker that closed its output but has not ended. */
 #define END_CHECK_MS 5
 
 static double system_now_s(void *ctx)
@@ -86,7 +87,7 @@ void hv_pool_free(struct hv_pool *p)
     free(p);
 }
 
-/* Asks how many cores there are only when there is work: the answer takes a while. */
+/* Counts the cores only when there is work, because the call is slow. */
 static size_t most_workers(struct hv_pool *p)
 {
     if (p->n_max == 0) {
@@ -148,7 +149,7 @@ bool hv_pool_send(struct hv_pool *p, uint32_t id, const json_t *line)
     return false;
 }
 
-/* The polite signal; the other follows when it is not heard. */
+/* Sends SIGTERM; SIGKILL follows where the worker does not end. */
 static void ask_to_end(struct hv_pool *p, struct hv__worker *w)
 {
     w->cancelled = true;
@@ -189,7 +190,7 @@ size_t hv_pool_fds(const struct hv_pool *p, struct pollfd *out, size_t cap)
                                       {.fd = w->out_fd, .events = POLLIN},
                                       {.fd = w->err_fd, .events = POLLIN}};
         for (size_t j = 0; j < HV_COUNT(rows); j++) {
-            bool nothing = j == 0 && w->job_at == w->job_n; /* a talk that waits for its turn */
+            bool nothing = j == 0 && w->job_at == w->job_n; /* no line to write */
             if (rows[j].fd < 0 || nothing) {
                 continue;
             }
@@ -289,7 +290,7 @@ static void enforce_limits(struct hv_pool *p, struct hv__worker *w)
         w->timed_out = true;
         ask_to_end(p, w);
     } else if (!hv_known(w->kill_s) && w->out_fd < 0) {
-        w->kill_s = now + HV_POOL_KILL_AFTER_S; /* nothing more to hear: it should end by itself */
+        w->kill_s = now + HV_POOL_KILL_AFTER_S; /* its output has ended: it should exit by itself */
     } else if (!w->killed && hv_known(w->kill_s) && now >= w->kill_s) {
         w->killed = true;
         hv__pool_worker_signal(w, SIGKILL);

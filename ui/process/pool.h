@@ -2,10 +2,10 @@
  * Worker processes: jobs in, events out.
  *
  * A job is one JSON value, written to the standard input of a fresh `hetviz worker`; the worker
- * answers with one JSON value per line on its standard output. So whatever a plugin or a solver
- * does to its process, here it is one failed job. Nothing blocks: the caller puts the pool's file
- * descriptors into its own poll set and calls hv_pool_poll when one of them, or the time-out, is
- * due. There is no signal handler: a worker's end is the end of its pipe.
+ * answers with one JSON value per line on its standard output. A crash of a plugin or a solver
+ * therefore only fails one job. Nothing blocks: the caller puts the pool's file descriptors into
+ * its own poll set and calls hv_pool_poll when one of them, or the time-out, is due. There is no
+ * signal handler: the end of a worker is detected by the end of its pipe.
  *
  * A job of a run:
  *     {"cluster": document, "model": document, "job": document, "strategy": "a+b", "options": {…},
@@ -40,13 +40,13 @@
 #define HV_POOL_LINE_LIMIT ((size_t)16 << 20)
 /** How much of a worker's standard error is kept (bytes, the end of it). */
 #define HV_POOL_STDERR_KEPT 8192
-/** Seconds between the polite signal and the one that cannot be refused. */
+/** Seconds between SIGTERM and SIGKILL. */
 #define HV_POOL_KILL_AFTER_S 0.1
 
 /** A pool. Owner: hv_pool_free. Not shared between threads. */
 struct hv_pool;
 
-/** What a worker reports. */
+/** Types of events. */
 enum hv_pool_event_kind {
     HV_POOL_STARTED,
     HV_POOL_PROGRESS,
@@ -90,7 +90,7 @@ struct hv_pool_config {
 
 /** A new pool without workers. argv is copied. */
 struct hv_pool *hv_pool_new(const struct hv_pool_config *config);
-/** Kills what runs, waits for it and frees; reports nothing. NULL is fine. */
+/** Kills running workers, waits for them and frees the pool; reports no events. NULL is fine. */
 void hv_pool_free(struct hv_pool *p);
 
 /**
@@ -112,13 +112,13 @@ bool hv_pool_send(struct hv_pool *p, uint32_t id, const json_t *line);
  */
 bool hv_pool_cancel(struct hv_pool *p, uint32_t id);
 
-/** Fills at most `cap` rows for poll(2); returns how many rows there are (≤ 3 per worker). */
+/** Fills at most `cap` entries for poll(2); returns the number of entries (≤ 3 per worker). */
 size_t hv_pool_fds(const struct hv_pool *p, struct pollfd *out, size_t cap);
-/** Milliseconds until hv_pool_poll is wanted without any input; −1 = never. */
+/** Milliseconds until hv_pool_poll must be called without input; −1 = never. */
 int hv_pool_timeout_ms(const struct hv_pool *p);
 /**
- * Starts queued jobs, reads what is there, enforces limits, reaps what ended; never blocks. O(bytes
- * read).
+ * Starts queued jobs, reads available output, enforces limits, reaps ended workers; never blocks.
+ * O(bytes read).
  */
 void hv_pool_poll(struct hv_pool *p);
 /** Waits at most `timeout_ms` for something to happen (for tests and the command line), then polls.

@@ -1,4 +1,4 @@
-/** Shared by the files of the pool; not for others. */
+/** Private to the files of the pool. */
 #ifndef HV_UI_PROCESS_POOL_INT_H
 #define HV_UI_PROCESS_POOL_INT_H
 
@@ -7,7 +7,7 @@
 #include "ui/process/pool.h"
 #include <sys/types.h>
 
-/** A worker process and what it wrote so far. */
+/** A worker process and its output so far. */
 struct hv__worker {
     uint32_t id;
     pid_t pid;
@@ -15,14 +15,14 @@ struct hv__worker {
     char *job;                 /**< the line to write */
     size_t job_n, job_at;
     bool talks;         /**< its input stays open for more lines */
-    struct hv_str line; /**< bytes read that are no whole line yet */
+    struct hv_str line; /**< bytes of an incomplete line */
     char tail[HV_POOL_STDERR_KEPT + 1];
     size_t tail_n;
     double started_s, limit_s; /**< limit_s: clock time of the end; HV_UNKNOWN = none */
     double kill_s; /**< clock time of SIGKILL once SIGTERM was sent; HV_UNKNOWN before */
     bool cancelled, timed_out;
-    bool killed;          /**< by SIGKILL of ours */
-    struct hv_str broken; /**< why its output is not to be believed; empty while it is */
+    bool killed;          /**< by SIGKILL from the pool */
+    struct hv_str broken; /**< why its output is invalid; empty while it is valid */
     json_t *result;       /**< last result event, or NULL */
     json_t *error;        /**< last error event, or NULL */
 };
@@ -59,27 +59,26 @@ static inline double hv__pool_now(const struct hv_pool *p)
 /** Starts a process for the job with three pipes; the job's text is taken over on success. */
 enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
                                      struct hv__worker **out, struct hv_err *err) HV_NODISCARD;
-/** Signals the worker and everything it started. */
+/** Sends a signal to the process group of the worker. */
 void hv__pool_worker_signal(const struct hv__worker *w, int signal);
-/** Has it ended? The process stays a zombie, so no other process can have its number. */
+/** True where it has ended. The process stays a zombie, so its id is not reused. */
 bool hv__pool_worker_has_ended(const struct hv__worker *w);
 /** Waits for it and returns the status of waitpid(2). */
 int hv__pool_worker_reap(const struct hv__worker *w);
 /** Closes everything and frees; the process must have been reaped. */
 void hv__pool_worker_free(struct hv__worker *w);
-/** Closes a descriptor once. */
+/** Closes a descriptor and sets it to −1. */
 void hv__pool_close(int *fd);
 
-/* ---- what it writes (pool_line.c)--------------------------------------------------------------
- */
+/* ---- output of a worker (pool_line.c) -------------------------------------------------------- */
 
 /** Calls the callback; fills id and elapsed time. */
 void hv__pool_tell(struct hv_pool *p, const struct hv__worker *w, struct hv_pool_event ev);
-/** Takes bytes of its standard output, reports the whole lines in them. */
+/** Processes bytes of its standard output; reports each complete line. */
 void hv__pool_worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes, size_t n);
-/** Takes what is left without a line feed after its end. */
+/** Processes the last line where it lacks a line feed. */
 void hv__pool_worker_take_rest(struct hv_pool *p, struct hv__worker *w);
-/** Takes bytes of its standard error. */
+/** Stores bytes of its standard error. */
 void hv__pool_worker_take_stderr(struct hv__worker *w, const char *bytes, size_t n);
 /** Reports its end: result, failed or cancelled. `status` is that of waitpid(2). */
 void hv__pool_worker_conclude(struct hv_pool *p, struct hv__worker *w, int status);

@@ -21,7 +21,7 @@ void hv__pool_tell(struct hv_pool *p, const struct hv__worker *w, struct hv_pool
     }
 }
 
-/* The worker's output makes no sense: remember why and end it. */
+/* Records why the worker's output is invalid and ends the worker. */
 static void distrust(struct hv__worker *w, const char *what, const char *line, size_t n)
 {
     if (w->broken.n > 0) {

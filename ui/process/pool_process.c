@@ -1,6 +1,6 @@
 /*
- * One worker process: starting it with its pipes, signals, the wait for its end. Not for its
- * output (pool_line.c) nor for who runs when (pool.c).
+ * One worker process: starting it with its pipes, signals, the wait for its end. Not for its output
+ * (pool_line.c) nor for the queue (pool.c).
  */
 #include "ui/process/pool_int.h"
 
@@ -133,7 +133,7 @@ enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
 
 void hv__pool_worker_signal(const struct hv__worker *w, int signal)
 {
-    /* its whole group: what a worker started must not keep our pipes open */
+    /* the whole group: child processes of a worker must not keep the pipes open */
     if (kill(-w->pid, signal) != 0) {
         kill(w->pid, signal);
     }

@@ -20,7 +20,7 @@ static void save_screen(struct hv_app *app, const char *path)
     hv_grid_free(&grid);
 }
 
-/** Does what the prompt handed back. */
+/** Performs the action returned by the prompt. */
 static unsigned finish_command(struct hv_app *app, const struct hv_prompt_outcome *o)
 {
     struct hv_err err = {0};
@@ -166,7 +166,7 @@ static bool unsaved(const void *model)
     return hv_session_dirty(hv_ui_session(model));
 }
 
-/** Warnings and errors stay to be read on screen 8. */
+/** Warnings and errors remain readable on screen 8. */
 static void said(void *model, enum hv_message kind, const char *text)
 {
     if (kind != HV_MSG_INFO) {

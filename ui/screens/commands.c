@@ -1,5 +1,5 @@
 /** `:` lines about screens: actions by their names, drawing in ASCII, the mouse, and the completion
- * of all. What changes the workspace is the session's (ui/command/prompt.c). */
+ * of all. Commands that change the workspace are in ui/session/prompt/prompt.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void set_theme(struct hv_app *app, const char *name)
     hv_app_message(app, HV_MSG_INFO, "theme %s; set --theme or HETVIZ_THEME to keep it", name);
 }
 
-/** What `set WORD` switches. */
+/** Settings of `set WORD`. */
 static const struct setting {
     const char *word;
     void (*set)(struct hv_app *app, bool on);
@@ -215,7 +215,7 @@ void hv_ui_describe(const void *model, const char *line, struct hv_str *out)
     hv_str_add(&name, line, n_name);
     const struct hv_command *row = hv_command_find(rows, n, hv_str_cstr(&name));
     enum hv_action a = hv_action_find(hv_str_cstr(&name));
-    bool bare = line[n_name + (line[n_name] == ' ')] == '\0'; /* of arguments nothing is known */
+    bool bare = line[n_name + (line[n_name] == ' ')] == '\0'; /* arguments have no description */
     if (bare && strcmp(hv_str_cstr(&name), "bind") == 0) {
         hv_str_adds(out, bind_usage);
     } else if (bare && row != NULL) {

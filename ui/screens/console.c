@@ -1,5 +1,4 @@
-/** Screen 8, Console: the log with its levels, and every change as the command that makes it again.
- */
+/** Screen 8, Console: the log with its levels, and every change as the command that repeats it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "ui/screens/screens.h"
 #include "ui/view/grid/layout.h"
 
-/** What is shown of the log. */
+/** Filter of the log. */
 enum show { SHOW_ALL, SHOW_INFO, SHOW_WARNINGS, SHOW_ERRORS, SHOW_COMMANDS, SHOW_N };
 static const char *const show_names[] = {"all", "info", "warnings", "errors", "commands"};
 
@@ -23,12 +22,12 @@ static const struct hv_column columns[COLUMN_N] = {
 };
 static const struct hv_table_look look = {
     .columns = columns, .n_columns = COLUMN_N, .focused = true, .empty = "no log messages yet"};
-/** On narrow screens the marks alone tell the level. */
+/** On narrow screens only the marks show the level. */
 static const struct hv_table_look narrow_look = {
     .columns = columns + COLUMN_TEXT, .n_columns = 1, .focused = true, .empty = "no lines yet"};
 #define NARROW 60
 
-/** What is kept of the log: refreshed also while drawing. */
+/** Cached rows of the log, also updated while drawing. */
 struct lines {
     uint64_t changes; /**< of the session when it was made */
     const struct hv_log_line *all;
@@ -90,7 +89,7 @@ static bool is_shown(const struct console *st, const struct hv_log_line *line)
             hv_text_has(line->area, st->filter));
 }
 
-/** Takes in what is new; `again` when what is shown changed. */
+/** Adds new lines of the log; `again` where the filter changed. */
 static void refresh(const struct console *st, const struct hv_session *s, int height, bool again)
 {
     struct lines *l = st->lines;

@@ -1,5 +1,5 @@
-/** What an import comes to, before anything changes: understood, guessed, ignored. On top of the
- * other screens; Enter takes it over as one step, Esc leaves everything as it was. */
+/** Report of an import before it changes anything: understood, guessed and ignored values. Shown on
+ * top of the other screens; Enter applies it as one undo step, Esc discards it. */
 #include "ui/session/import/import.h"
 
 #include <stdio.h>
@@ -87,7 +87,7 @@ static struct lines make_lines(const struct state *v, int w)
 {
     struct lines l = {0};
     add_parts(&l, v->im, w);
-    /* what needs looking at stands first */
+    /* parts that need a review come first */
     add_group(&l, v->im, HV_IMPORT_GUESSED, w);
     add_group(&l, v->im, HV_IMPORT_UNDERSTOOD, w);
     add_group(&l, v->im, HV_IMPORT_IGNORED, w);

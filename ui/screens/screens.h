@@ -11,7 +11,7 @@
 extern const struct hv_view_ops hv_screen_console;
 /** The first screen of the first start. */
 extern const struct hv_view_ops hv_screen_welcome;
-/** What an import brings, before anything changes. */
+/** The report of an import before it is applied. */
 extern const struct hv_view_ops hv_screen_import;
 
 /** A new application over the session: screens, `:` commands, save, undo. Owner: hv_app_free.
@@ -21,9 +21,9 @@ struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii);
 const struct hv_view_ops *const *hv_ui_screens(size_t *n);
 /** Starts the tour, or ends it (tour.c). */
 void hv_ui_tour(struct hv_ui *ui, struct hv_app *app);
-/** Appends the step that comes next, for hv_app_config. */
+/** Appends the next step, for hv_app_config. */
 void hv_ui_tour_guide(const void *model, const char *view, struct hv_str *out);
-/** Goes on when the action was the one of the step, for hv_app_config. */
+/** Advances where the action completes the step, for hv_app_config. */
 void hv_ui_tour_did(void *model, struct hv_app *app, const char *view, enum hv_action a);
 /**
  * Runs a `:` line about the screens: `set ascii`, `set noascii`, `set mouse`, `set nomouse`, `set

@@ -1,10 +1,10 @@
-/** The tour: a line above the status row shows the next key and its effect; it goes on
- * when that was done. A table of steps; nothing is done for the user. */
+/** The tour: a line above the status row shows the next key and its effect; it advances after that
+ * action. A table of steps; performs no action itself. */
 #include <string.h>
 
 #include "ui/screens/screens.h"
 
-/** One step: what is to be done on which screen ("" = any), and what it shows. */
+/** One step: action, screen ("" = any) and effect. */
 static const struct step {
     enum hv_action action;
     const char *view;

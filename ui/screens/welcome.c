@@ -1,10 +1,10 @@
-/** The first screen of the first start: what is open, and three keys to a first Gantt. On top of
- * the other screens; any screen's number leaves it. */
+/** The first screen of the first start: what is open, and three keys to a first Gantt. Shown on top
+ * of the other screens; the number key of any screen closes it. */
 #include <string.h>
 
 #include "ui/screens/screens.h"
 
-/** What is tried first: the planner that needs no options. */
+/** The planner of the first run, which needs no options. */
 static const char first_strategy[] = "auto";
 
 /** One line: a key and what it does; no key: words alone. */
@@ -55,7 +55,7 @@ static void welcome_draw(const void *state, const void *model, const struct hv_v
     hv_str_free(&text);
 }
 
-/** Runs the planner and goes where its plan appears. */
+/** Runs the planner and opens the screen of its plan. */
 static unsigned first_run(struct hv_app *app)
 {
     struct hv_session *s = hv_ui_session(hv_app_model(app));

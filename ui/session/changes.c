@@ -1,6 +1,6 @@
 /*
- * What every change comes to: the clock, counters of changes, the notice, what is unsaved, and
- * steps of the journal. Calls no other file of this folder.
+ * Bookkeeping of changes: the clock, change counters, the notice, the unsaved state, and steps of
+ * the journal. Calls no other file of this folder.
  */
 #include "ui/session/session_int.h"
 

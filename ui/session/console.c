@@ -1,5 +1,5 @@
 /*
- * The console's lines, and the commands that come back, carried out: each is an edit that can be
+ * Runs lines of the console and executes the commands that they return: each is an edit that can be
  * undone. Not for the worker (run/console.c) nor for Lua (scripting/worker/console.h).
  */
 #include "ui/session/session_int.h"

@@ -18,9 +18,10 @@ const struct hv_job_doc *hv_session_job(const struct hv_session *s);
 const struct hv_device_catalogue *hv_session_devices(const struct hv_session *s);
 /** JSON tree of a document; borrowed until the next edit. */
 const json_t *hv_session_tree(const struct hv_session *s, enum hv_doc d);
-/** Goes up with every change of the document, undo included. */
+/** Counter that increases with every change of the document, undo included. */
 uint64_t hv_session_generation(const struct hv_session *s, enum hv_doc d);
-/** Where the document came from: path, catalogue name, or NULL when it is held by the workspace. */
+/** Source of the document: path, catalogue name, or NULL where it is stored inline in the
+ * workspace. */
 const char *hv_session_source(const struct hv_session *s, enum hv_doc d);
 
 /* ---- edits ----------------------------------------------------------------------------------- */
@@ -32,10 +33,10 @@ const char *hv_session_source(const struct hv_session *s, enum hv_doc d);
  */
 const json_t *hv_session_get(const struct hv_session *s, const char *path);
 /**
- * Sets the value at a key path (the last key may be new) as one undo step; setting what is there
- * already is no step. The document is built again by the code that reads files; when that fails the
- * old one stays. Takes over `value` also on failure.
- * Errors: HV_EUSAGE for a path that leads nowhere, HV_EINPUT with the key path otherwise.
+ * Sets the value at a key path (the last key may be new) as one undo step; setting the present
+ * value makes no step. The document is built again by the code that reads files; where that fails
+ * the old one is kept. Takes ownership of `value`, also on failure. Errors: HV_EUSAGE for a path
+ * that does not exist, HV_EINPUT with the key path otherwise.
  */
 enum hv_status hv_session_set(struct hv_session *s, const char *path, json_t *value,
                               struct hv_err *err) HV_NODISCARD;
@@ -50,7 +51,7 @@ enum hv_status hv_session_remove(struct hv_session *s, const char *path,
                                  struct hv_err *err) HV_NODISCARD;
 /**
  * Inserts an element into an array before the index in the path ("cluster.nodes[2]"; the length =
- * at the end). Takes over `value`. Adding and pasting node groups are this.
+ * at the end). Takes ownership of `value`. Used to add and paste node groups.
  */
 enum hv_status hv_session_insert(struct hv_session *s, const char *path, json_t *value,
                                  struct hv_err *err) HV_NODISCARD;
@@ -62,38 +63,38 @@ enum hv_status hv_session_insert_text(struct hv_session *s, const char *path, co
 enum hv_status hv_session_replace(struct hv_session *s, enum hv_doc d, json_t *tree,
                                   const char *label, struct hv_err *err) HV_NODISCARD;
 /**
- * From here on sets, removals and insertions are only collected, each on top of the last; what the
- * session shows stays as it is. A second begin drops what was collected; so does undo.
+ * Starts collecting sets, removals and insertions, each applied on top of the last; the present
+ * documents do not change. A second begin, or an undo, drops the collected edits.
  */
 void hv_session_group_begin(struct hv_session *s);
-/** Makes the collected edits: per document one check and one undo step. Errors: as hv_session_set;
- * documents after the one refused stay as they were. */
+/** Applies the collected edits: one check and one undo step per document. Errors: as
+ * hv_session_set; documents after the failing one are unchanged. */
 enum hv_status hv_session_group_end(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
 
 /* ---- undo ------------------------------------------------------------------------------------ */
 
-/** Takes the last step back; false when there is none. */
+/** Undoes the last step; false where there is none. */
 bool hv_session_undo(struct hv_session *s);
-/** Makes the step again that was taken back; false when there is none. */
+/** Redoes the step that was undone last; false where there is none. */
 bool hv_session_redo(struct hv_session *s);
-/** Label of what undo would take back ("set cluster.nodes[0].count 4"), or NULL. */
+/** Label of the step that undo would revert ("set cluster.nodes[0].count 4"), or NULL. */
 const char *hv_session_undo_label(const struct hv_session *s);
-/** Label of what redo would make again, or NULL. */
+/** Label of the step that redo would apply, or NULL. */
 const char *hv_session_redo_label(const struct hv_session *s);
-/** Steps that can be taken back. */
+/** Number of steps that can be undone. */
 size_t hv_session_n_undo(const struct hv_session *s);
-/** Joins the last step to the one before it: undo takes back both. */
+/** Joins the last step to the one before it: undo reverts both. */
 void hv_session_join_last(struct hv_session *s);
-/** True when saving would write something else than what was saved last (plans found count). */
+/** True where the state to save differs from the last saved state (new plans included). */
 bool hv_session_dirty(const struct hv_session *s);
 
 /* ---- measured profiles ----------------------------------------------------------------------- */
 
 /**
- * Prices the kinds of a profile (hetviz.profile/1) by it from now on, and copies it among the
- * user's own, where later starts and workers find it. A line about it is appended to `said`. No
- * undo step: the workspace stays as it is. Errors: HV_EIO, HV_EINPUT (file:line:col); nothing is
- * kept then.
+ * Uses a profile (hetviz.profile/1) for the cost of its kinds, and copies it to the user's profile
+ * folder, where later starts and workers find it. A line about it is appended to `said`. Makes no
+ * undo step: the workspace is unchanged. Errors: HV_EIO, HV_EINPUT (file:line:col); nothing is kept
+ * then.
  */
 enum hv_status hv_session_profile_load(struct hv_session *s, const char *path, struct hv_str *said,
                                        struct hv_err *err) HV_NODISCARD;

@@ -136,7 +136,7 @@ static char *label_of(const char *verb, const char *path, const json_t *value)
     return text.p;
 }
 
-/* One change at several paths of one document: built, checked and remembered once. */
+/* One change at several paths of one document: one build, one check and one undo step. */
 static enum hv_status change_at(struct hv_session *s, const char *const *paths, size_t n,
                                 enum hv_key_path_edit change, json_t *value, struct hv_err *err)
 {

@@ -1,6 +1,6 @@
 /*
- * Figures of the documents and of rows, from the cache, and the order that they give the rows. Not
- * for how they are computed (row/judged.c).
+ * Figures of the documents and of rows, from the cache, and the sort order of rows by them. Not for
+ * their computation (row/judged.c).
  */
 #include "ui/session/session_int.h"
 
@@ -16,7 +16,7 @@ struct hv_bound hv_session_bound(struct hv_session *s)
     return hv__cache_bound(s->cache, s->docs);
 }
 
-/* The row of that id when it has a plan, or NULL and why. */
+/* The row of that id where it has a plan, else NULL with the reason in err. */
 static const struct hv_row *planned(const struct hv_session *s, uint32_t id, struct hv_err *err)
 {
     const struct hv_row *r = hv__rows_get(s->rows, id);
@@ -41,7 +41,7 @@ const struct hv_verdict *hv_session_verdict(struct hv_session *s, uint32_t id, b
     return r != NULL ? hv__cache_verdict(s->cache, s->docs, r, timeline, err) : NULL;
 }
 
-/* ---- order of the rows by them --------------------------------------------------------------- */
+/* ---- sort order of rows -------------------------------------------------------------------- */
 
 static double worst_memory_frac(const struct hv_verdict *v)
 {

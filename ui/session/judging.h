@@ -16,7 +16,7 @@ struct hv_session;
  * kept until the plan or a document changes. NULL when there is no plan or it cannot be judged
  * (reason in err).
  * @param timeline  also keep spans for drawing. Where that takes long (hv_session_env.apart_from)
- * the answer is NULL until a thread is through, HV_ESTOPPED in err; see hv_session_drawing.
+ * the result is NULL with HV_ESTOPPED in err until a thread has finished; see hv_session_drawing.
  */
 const struct hv_verdict *hv_session_verdict(struct hv_session *s, uint32_t id, bool timeline,
                                             struct hv_err *err);
@@ -31,11 +31,11 @@ struct hv_cost *hv_session_cost(struct hv_session *s);
 
 /* ---- timelines made by a thread -------------------------------------------------------------- */
 
-/** Is the timeline of a row in the making, and how much of it is done (frac may be NULL)? */
+/** True while a thread makes the timeline of a row; *frac (may be NULL): the finished share. */
 enum hv_drawing hv_session_drawing(const struct hv_session *s, uint32_t id, double *frac);
-/** Stops it; false when nothing was in the making. */
+/** Stops the thread; false where none is running. */
 bool hv_session_draw_stop(struct hv_session *s, uint32_t id);
-/** Lets a timeline that was stopped be made after all. */
+/** Restarts a timeline that was stopped. */
 void hv_session_draw_again(struct hv_session *s, uint32_t id);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The place where the user left the program: which workspace, which screen, which plan. A small
- * file in the state folder; a broken or missing one is no error. Not for unsaved edits (recover.c).
+ * The last place of the user: workspace, screen and plan. A small file in the state folder; a
+ * broken or missing file is not an error. Not for unsaved edits (recover.c).
  */
 #include "ui/session/session_int.h"
 
@@ -101,8 +101,7 @@ void hv_session_last_keep(const struct hv_session *s, const char *screen)
         }
         hv_json_write(&text, root, true);
         json_decref(root);
-        /* most often it is the place of the last time: leaving waits for no disk then. Nobody is
-         * harmed when a place is not kept */
+        /* the place mostly is unchanged: then nothing is written. A failure is not reported */
         bool known = hv_file_read(hv_str_cstr(&file), &old, NULL) == HV_OK &&
                      strcmp(hv_str_cstr(&old), hv_str_cstr(&text)) == 0;
         if (!known) {

@@ -1,6 +1,6 @@
 /*
- * Opening a workspace: its documents are read, its plans become rows, edits of a program that died
- * are looked for.
+ * Opening a workspace: reads its documents, makes rows of its plans, and looks for unsaved edits of
+ * a crashed program.
  */
 #include "ui/session/session_int.h"
 
@@ -56,7 +56,7 @@ static char *row_name(const struct hv_session *s, const struct hv_workspace_ref 
     return out;
 }
 
-/* A plan that cannot be read is a row with the reason; the rest of the workspace is of use. */
+/* A plan that cannot be read becomes a row with the reason; the rest of the workspace opens. */
 static void add_plan_row(struct hv_session *s, const struct hv_workspace_ref *ref)
 {
     json_t *plan = NULL;

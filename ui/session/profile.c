@@ -1,6 +1,6 @@
 /*
- * Measured profiles while a workspace is open: a file is taken over among the user's own, and what
- * lies there is read again after a measurement. What profiles are is solver/io/own's.
+ * Measured profiles while a workspace is open: copies a file to the user's profile folder, and
+ * reads that folder again after a measurement. The profile format is in solver/io/own.
  */
 #include "ui/session/session_int.h"
 
@@ -8,7 +8,7 @@
 #include "solver/io/own/cluster/profile_file.h"
 #include <string.h>
 
-/* The kinds have other tables now: everything is built and judged anew. */
+/* The cost tables of the kinds changed: everything is built and evaluated again. */
 static enum hv_status build_again(struct hv_session *s, struct hv_err *err)
 {
     json_t *tree = json_incref(hv__docs_tree(s->docs, HV_DOC_CLUSTER));
@@ -25,7 +25,7 @@ static void end_drawing(struct hv_session *s)
     }
 }
 
-/* Where the user's own lie, made when it is not there. */
+/* The user's profile folder, created where it is missing. */
 static enum hv_status own_folder(struct hv_str *out, struct hv_err *err)
 {
     enum hv_status st = hv_user_dir(out, HV_DIR_DATA, err);
@@ -36,7 +36,7 @@ static enum hv_status own_folder(struct hv_str *out, struct hv_err *err)
     return hv_file_mkdirs(hv_str_cstr(out), err);
 }
 
-/* Keeps a profile for later starts and for workers, under the name it has. */
+/* Copies a profile to the user's folder, for later starts and workers, under its own name. */
 static enum hv_status keep(const char *path, const struct hv_str *text, struct hv_str *to,
                            struct hv_err *err)
 {

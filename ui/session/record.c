@@ -1,6 +1,6 @@
 /*
- * What is logged of each change: a line of the log that makes it again at the prompt, and the same
- * line in the recording. Not for making changes.
+ * Logging of changes: each becomes a prompt line that repeats it, in the log and in the recording.
+ * Not for making changes.
  */
 #include "ui/session/record.h"
 #include "ui/session/session_int.h"
@@ -22,7 +22,7 @@ const struct hv_log_line *hv_session_log_lines(const struct hv_session *s, size_
     return hv__log_lines(s->log, n);
 }
 
-/* The recording ended by itself: that is shown. */
+/* Shows the failure that ended the recording. */
 static void recording_failed(struct hv_session *s, const struct hv_err *err)
 {
     hv__session_set_notice(s, "the recording ends: %s", err->text);
@@ -90,7 +90,8 @@ void hv__session_did_doc(struct hv_session *s, enum hv_doc d, const json_t *befo
     hv_str_free(&lines);
 }
 
-/* What was changed since the workspace was saved comes first: a replay starts from there. */
+/* The recording begins with the unsaved changes, because a replay starts from the saved
+ * workspace. */
 static void record_unsaved(struct hv_session *s)
 {
     struct hv_str lines = {0};

@@ -1,4 +1,4 @@
-/** The log of a session, and the recording of what is done to it. */
+/** The log of a session, and the recording of its changes. */
 #ifndef HV_UI_SESSION_RECORD_H
 #define HV_UI_SESSION_RECORD_H
 
@@ -15,9 +15,8 @@ void hv_session_log(struct hv_session *s, enum hv_log_level level, const char *a
 /** The last lines (2,000 at least), oldest first; borrowed until the next change of the session. */
 const struct hv_log_line *hv_session_log_lines(const struct hv_session *s, size_t *n);
 /**
- * Writes every change from now on to a file (made anew) as a script for `--script`: what was
- * changed since the workspace was saved first, then each edit, run, undo and export as its `:`
- * line. NULL ends the recording. Errors: HV_EIO.
+ * Records all further changes in a new file as a script for `--script`: first the unsaved changes,
+ * then each edit, run, undo and export as its `:` line. NULL ends the recording. Errors: HV_EIO.
  */
 enum hv_status hv_session_record(struct hv_session *s, const char *path,
                                  struct hv_err *err) HV_NODISCARD;

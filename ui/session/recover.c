@@ -1,5 +1,5 @@
 /*
- * Unsaved edits: written when due, taken over from a program that died. Not for the files
+ * Unsaved edits: written when due, recovered from a crashed program. Not for the files
  * (store/recovery.c).
  */
 #include "ui/session/session_int.h"
@@ -91,7 +91,7 @@ enum hv_status hv_session_recover(struct hv_session *s, struct hv_err *err)
     if (st == HV_OK) {
         st = recover_plans(s, content, err);
     }
-    /* what was taken over is safe under our own name before the old file goes */
+    /* the recovered edits are in this program's file before the old file is removed */
     if (st == HV_OK && hv_session_dirty(s)) {
         st = hv_session_autosave(s, err);
     }

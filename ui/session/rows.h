@@ -16,7 +16,7 @@ const struct hv_row *hv_session_row(const struct hv_session *s, uint32_t id);
  * without a figure last, ties by id. Judges what is not judged yet.
  */
 void hv_session_sort(struct hv_session *s, enum hv_sort key, bool descending);
-/** What rows are sorted by; descending may be NULL. */
+/** The sort criterion of the rows; descending may be NULL. */
 enum hv_sort hv_session_sort_key(const struct hv_session *s, bool *descending);
 
 /** Row that screens and commands work on: the last one selected that still exists, else 0. */
@@ -26,17 +26,15 @@ void hv_session_select(struct hv_session *s, uint32_t id);
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/** Takes a row away (a running one is cancelled first) as one undo step. False when there is none.
- */
+/** Deletes a row (a running one is cancelled first) as one undo step. False when there is none. */
 bool hv_session_row_delete(struct hv_session *s, uint32_t id);
 /** Renames the plan of a row as one undo step. Errors: HV_EUSAGE for "", "/" and control
  * characters, or a name taken. */
 enum hv_status hv_session_row_rename(struct hv_session *s, uint32_t id, const char *name,
                                      struct hv_err *err) HV_NODISCARD;
 /**
- * Writes a note (one line, at most 1,000 bytes) on a row's plan, as one undo step; "" takes it
- * away. It is kept in the plan (`x-note`) and saved with it. Errors: HV_EUSAGE for a row without a
- * plan.
+ * Writes a note (one line, at most 1,000 bytes) on a row's plan, as one undo step; "" removes it.
+ * It is kept in the plan (`x-note`) and saved with it. Errors: HV_EUSAGE for a row without a plan.
  */
 enum hv_status hv_session_row_note(struct hv_session *s, uint32_t id, const char *note,
                                    struct hv_err *err) HV_NODISCARD;

@@ -1,6 +1,6 @@
 /*
- * Runs: a strategy with its options becomes a job of the pool and a row. Not for what workers
- * report (row/run_events.c).
+ * Runs: a strategy with its options becomes a job of the pool and a row. Not for events of workers
+ * (row/run_events.c).
  */
 #include "ui/session/runs.h"
 #include "ui/session/session_int.h"
@@ -10,7 +10,8 @@
 #include "ui/session/row/run_events.h"
 #include <string.h>
 
-/* A worker ends itself at the limit and hands in its best; the pool waits this much longer (s). */
+/* A worker stops at the time limit and returns its best plan; the pool waits this much longer
+ * (s). */
 #define GRACE_S 1.0
 
 struct hv_session_limits hv_session_limits(const struct hv_session *s)
@@ -142,7 +143,7 @@ bool hv_session_cancel(struct hv_session *s, uint32_t id)
 size_t hv_session_cancel_all(struct hv_session *s)
 {
     size_t n = 0;
-    for (size_t i = hv__rows_n(s->rows); i-- > 0;) { /* from the end: what waits must not start */
+    for (size_t i = hv__rows_n(s->rows); i-- > 0;) { /* backwards: no queued run starts */
         n += hv_session_cancel(s, hv__rows_at(s->rows, i)->id);
     }
     return n;

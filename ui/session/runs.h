@@ -10,13 +10,13 @@
 
 struct hv_session;
 
-/** What every run gets. */
+/** Limits of every run. */
 struct hv_session_limits {
     double time_limit_s; /**< wall clock per run; ≤ 0 = none */
     int64_t budget;      /**< evaluations; 0 = none */
     uint64_t seed;       /**< 1 */
 };
-/** The limits of runs to come. */
+/** The limits of future runs. */
 struct hv_session_limits hv_session_limits(const struct hv_session *s);
 /** Sets them. */
 void hv_session_limits_set(struct hv_session *s, struct hv_session_limits limits);
@@ -34,9 +34,9 @@ size_t hv_session_run_all(struct hv_session *s);
 bool hv_session_cancel(struct hv_session *s, uint32_t id);
 /** Cancels all; returns how many. */
 size_t hv_session_cancel_all(struct hv_session *s);
-/** Runs that have a worker process. */
+/** Number of runs with a worker process. */
 size_t hv_session_n_running(const struct hv_session *s);
-/** Runs that wait for one. */
+/** Number of queued runs. */
 size_t hv_session_n_queued(const struct hv_session *s);
 
 #endif

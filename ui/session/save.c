@@ -1,6 +1,6 @@
 /*
- * Saving and exporting. Not for what goes into which file (store/save.c) nor for unsaved edits
- * (recover.c).
+ * Saving and exporting. Not for the assignment of content to files (store/save.c) nor for unsaved
+ * edits (recover.c).
  */
 #include "ui/session/session_int.h"
 

@@ -12,10 +12,11 @@ struct hv_session;
 /**
  * Saves the whole workspace where it came from, or to `path` (a folder, made when missing; a name
  * ending in .json = one file with everything inline). Either all files are written or none: they
- * are written beside the old ones first and renamed when all are safe. Shipped and foreign files
- * are never written: a document that came from one and was changed goes into the workspace. Errors:
- * HV_EUSAGE when there is no path yet, HV_EIO (also once when another program wrote the workspace
- * since it was read: saving again overwrites it); nothing is lost, undo and dirty mark stay.
+ * are written beside the old files first and renamed after all writes succeeded. Shipped and
+ * foreign files are never written: a changed document of such a file is stored in the workspace.
+ * Errors: HV_EUSAGE when there is no path yet, HV_EIO (also once when another program wrote the
+ * workspace since it was read: saving again overwrites it); undo steps and the unsaved state are
+ * kept.
  */
 enum hv_status hv_session_save(struct hv_session *s, const char *path,
                                struct hv_err *err) HV_NODISCARD;
@@ -28,13 +29,14 @@ enum hv_status hv_session_export(struct hv_session *s, uint32_t id, const char *
 
 /** Writes unsaved edits to the recovery file now (hv_session_tick does when due). */
 enum hv_status hv_session_autosave(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
-/** True when edits of an earlier program that died are there for this workspace. */
+/** True where unsaved edits of a crashed program exist for this workspace. */
 bool hv_session_recovery_offered(const struct hv_session *s);
 /** Appends what recovery would change, line by line as commands: "set cluster.nodes[0].count 4". */
 void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out);
-/** Takes them over: each document one undo step, plans become rows; the old recovery file goes. */
+/** Applies the recovered edits: one undo step per document, plans become rows; removes the old
+ * recovery file. */
 enum hv_status hv_session_recover(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
-/** Throws them away. */
+/** Discards the recovered edits. */
 void hv_session_recovery_discard(struct hv_session *s);
 
 /* ---- the last place -------------------------------------------------------------------------- */
@@ -44,7 +46,7 @@ void hv_session_recovery_discard(struct hv_session *s);
 bool hv_session_last_workspace(const char *state_dir, struct hv_str *out);
 /** When the last session was in this workspace: selects its plan again, appends its screen. */
 bool hv_session_last_place(struct hv_session *s, struct hv_str *screen);
-/** Keeps the place for the next start. */
+/** Stores the place for the next start. */
 void hv_session_last_keep(const struct hv_session *s, const char *screen);
 
 #endif

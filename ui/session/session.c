@@ -1,13 +1,13 @@
 /*
- * A session is put together from its parts here, ticks and comes to its end. Opening a workspace is
- * in open.c; each subject has a file of its own.
+ * Construction, tick and destruction of a session. Opening a workspace is in open.c; each subject
+ * has its own file.
  */
 #include "ui/session/session_int.h"
 
 #include "solver/base/units.h"
 #include <math.h>
 
-/* How often rows that run show a new elapsed time. */
+/* Interval of updates of the elapsed time of running rows. */
 #define RUNNING_MS 1000
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ size_t hv_session_fds(const struct hv_session *s, struct pollfd *out, size_t cap
     return n + hv__console_fds(s->console, out + used, cap - used);
 }
 
-/* Milliseconds until the clock of a run is to be shown anew; −1: nothing runs. */
+/* Milliseconds until the elapsed time of a run changes; −1: no run. */
 static int clock_timeout_ms(const struct hv_session *s)
 {
     double now = hv_session_now_s(s), first_s = HV_UNKNOWN;
@@ -143,7 +143,7 @@ int hv_session_timeout_ms(const struct hv_session *s)
     return ms;
 }
 
-/* Rows that run show a new elapsed time once a second. */
+/* Updates the elapsed time of running rows once a second. */
 static void tick_clocks(struct hv_session *s)
 {
     double now = hv_session_now_s(s);

@@ -25,7 +25,7 @@
 /** An open workspace. Owner: hv_session_close. Not shared between threads. */
 struct hv_session;
 
-/** What a session takes from outside, so that tests are deterministic; {0} is the real world. */
+/** Environment of a session, replaceable for deterministic tests; {0} is the system. */
 struct hv_session_env {
     void *ctx;                       /**< for the functions */
     double (*now_s)(void *ctx);      /**< monotonic clock; NULL: the system's */
@@ -57,7 +57,7 @@ enum hv_status hv_session_open(struct hv_session **out, const char *path,
 enum hv_status hv_session_new(struct hv_session **out, const char *cluster, const char *model,
                               const char *job, const struct hv_session_env *env,
                               struct hv_err *err) HV_NODISCARD;
-/** True when the sample was copied by this very open: the program's first start. */
+/** True where this open copied the sample: the first start of the program. */
 bool hv_session_is_first(const struct hv_session *s);
 /** Kills all workers, removes the recovery file (a clean exit) and frees. NULL is fine. */
 void hv_session_close(struct hv_session *s);
@@ -70,19 +70,19 @@ const char *hv_session_path(const struct hv_session *s);
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/** Rows for poll(2), at most `cap` filled; returns how many there are. */
+/** Fills at most `cap` entries for poll(2); returns the number of entries. */
 size_t hv_session_fds(const struct hv_session *s, struct pollfd *out, size_t cap);
-/** Milliseconds until hv_session_tick is wanted without input; −1 = never (nothing runs, nothing
- * unsaved). */
+/** Milliseconds until hv_session_tick must be called without input; −1 = never (nothing runs,
+ * nothing unsaved). */
 int hv_session_timeout_ms(const struct hv_session *s);
-/** Takes in the output of workers and autosaves when due. True when something visible changed. */
+/** Processes the output of workers and autosaves when due. True when something visible changed. */
 bool hv_session_tick(struct hv_session *s);
 /** The session's clock, seconds: for work that is spread over ticks. */
 double hv_session_now_s(const struct hv_session *s);
-/** Goes up with everything that may change a picture. */
+/** Counter that increases with every change that may be visible. */
 uint64_t hv_session_changes(const struct hv_session *s);
-/** Message of something that happened by itself (autosave failed, a run ended), "" when none;
- * cleared by the call. */
+/** Message about an event without user input (autosave failed, a run ended), "" when none; cleared
+ * by the call. */
 const char *hv_session_notice(struct hv_session *s);
 
 #endif

@@ -1,7 +1,7 @@
 /**
  * The parts that a session is made of; for the files of this folder only. Each part owns its state,
- * which only its own files see, and calls no function of the session: it reports by what its
- * functions return. The files of this folder carry each change through the parts that it concerns.
+ * private to its files, and calls no function of the session: it reports by return values. The
+ * files of this folder apply each change to all parts concerned.
  */
 #ifndef HV_UI_SESSION_SESSION_INT_H
 #define HV_UI_SESSION_SESSION_INT_H
@@ -37,22 +37,22 @@ struct hv_session {
     struct hv__recovery *recovery;
     struct hv_session_limits limits;
     struct hv_str notice, notice_shown;
-    uint64_t changes; /**< of parts that do not count their own */
+    uint64_t changes; /**< changes of parts without a counter */
     uint64_t ticked;  /**< hv_session_changes at the last tick */
-    bool sort_due;    /**< a row came to its end: sort again at the end of the tick */
+    bool sort_due;    /**< a run ended: sort again at the end of the tick */
 };
 
 /* ---- changes (changes.c) --------------------------------------------------------------------- */
 
 /** Something visible changed. */
 void hv__session_moved(struct hv_session *s);
-/** Something was changed that would have to be saved. */
+/** Marks the workspace as unsaved. */
 void hv__session_touch(struct hv_session *s);
-/** Sets the message of something that happened by itself. */
+/** Sets the message about an event without user input. */
 void hv__session_set_notice(struct hv_session *s, const char *fmt, ...) HV_PRINTF(2, 3);
-/** Appends a step (everything in it is taken over); what could be redone is gone. */
+/** Appends a step (takes ownership of its contents); drops the steps that could be redone. */
 void hv__session_journal_push(struct hv_session *s, struct hv__step step);
-/** Frees rows that nothing can bring back, with what was judged of them. */
+/** Frees rows that cannot be restored, with their cached results. */
 void hv__session_rows_sweep(struct hv_session *s);
 
 /* ---- the whole (session.c) ------------------------------------------------------------------- */
@@ -81,16 +81,16 @@ void hv__session_run_event(void *ctx, const struct hv_pool_event *ev);
 /** Carries out the commands of the console; ctx is the session. */
 void hv__session_console_commands(void *ctx, const json_t *commands);
 
-/* ---- what was done (record.c) ---------------------------------------------------------------- */
+/* ---- log of changes (record.c)-------------------------------------------------------------- */
 
-/** A change was made: this line for the prompt makes it again. Logged, and recorded while a
- * recording goes on. */
+/** Logs a change as the prompt line that repeats it; also records it while a recording is
+ * active. */
 void hv__session_did(struct hv_session *s, const char *fmt, ...) HV_PRINTF(2, 3);
 /** The same for a verb with one or two words, each in quotation marks where it needs them; a word
  * that is NULL is left out. */
 void hv__session_did_words(struct hv_session *s, const char *verb, const char *first,
                            const char *second);
-/** The same for a document, whatever changed it. */
+/** The same for a change of a document of any origin. */
 void hv__session_did_doc(struct hv_session *s, enum hv_doc d, const json_t *before,
                          const json_t *after);
 

@@ -1,6 +1,6 @@
 /*
- * Strategies and the options set for them: the `strategies` list of the workspace, typed by the
- * options that the plugins declare. Not for running them (runs.c).
+ * Strategies and the options set for them: the `strategies` list of the workspace, with the types
+ * of the options that the plugins declare. Not for running them (runs.c).
  */
 #include "ui/session/session_int.h"
 
@@ -17,7 +17,7 @@ const char **hv_session_schedules(const struct hv_session *s, size_t *n)
 
     *n = 0;
     for (size_t i = 0; i < n_rows; i++) {
-        if (!(rows[i].flags & HV_SCHEDULE_ORDER)) { /* its order is only in a plan */
+        if (!(rows[i].flags & HV_SCHEDULE_ORDER)) { /* its order only exists as part of a plan */
             names[(*n)++] = rows[i].name;
         }
     }

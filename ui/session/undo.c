@@ -1,6 +1,6 @@
 /*
- * Undo and redo: steps of the journal carried out in one direction or the other. Not for making
- * steps (edit.c, rows.c).
+ * Undo and redo: applies steps of the journal in either direction. Not for making steps (edit.c,
+ * rows.c).
  */
 #include "ui/session/session_int.h"
 
@@ -12,7 +12,7 @@ void hv_session_join_last(struct hv_session *s)
 /* Gives the row the note of `to` instead of that of `from`, both plans. */
 static void take_note(struct hv_session *s, const struct hv_row *r, const json_t *from, json_t *to)
 {
-    if (r->plan == from) { /* the very tree that was there: what was saved is saved again */
+    if (r->plan == from) { /* the identical tree: the saved state is valid again */
         hv__rows_set_plan(s->rows, r->id, to);
     } else if (r->plan != NULL) {
         json_t *plan = hv__note_put(r->plan, hv__note_of(to));
@@ -37,7 +37,7 @@ static void take_row_step(struct hv_session *s, const struct hv__step *t, bool f
     hv__session_rows_sort(s);
 }
 
-/* Takes a step in one direction; what was accepted once is accepted again. */
+/* Applies a step in one direction; its trees have been checked before. */
 static void take(struct hv_session *s, const struct hv__step *t, bool forward)
 {
     struct hv_err err = {0};
@@ -48,7 +48,7 @@ static void take(struct hv_session *s, const struct hv__step *t, bool forward)
     }
 }
 
-/* A replay has no steps from before the recording: those are recorded as edits. */
+/* A replay has no steps from before the recording: undoing those is recorded as edits. */
 static void tell(struct hv_session *s, const struct hv__step *t, bool forward)
 {
     if (hv__recording_is_on(s->recording) && t->kind == HV__STEP_DOC &&

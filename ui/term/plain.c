@@ -1,5 +1,5 @@
-/* The plain front end's loop: a line in, words out. Screens become words in ui/view (grid/plain.h).
- */
+/* The loop of the plain front end: reads a line, prints text. ui/view converts screens to text
+ * (grid/plain.h). */
 #include "ui/term/plain.h"
 
 #include <errno.h>
@@ -13,20 +13,20 @@
 #include "solver/base/units.h"
 #include "ui/command/command.h"
 
-/* The size that screens are drawn at: every panel and column has room. */
+/* Size of the screens: all panels and columns fit. */
 #define SHEET_W 480
 #define SHEET_H 300
 /* Numbers below are screens; actions count from here. */
 #define FIRST_ACTION 11
 #define MAX_ACTIONS  48
 #define MAX_FDS      64
-/* Progress is written at every tenth, or after so many seconds. */
+/* Progress is written at every tenth, or after this many seconds. */
 #define PROGRESS_FRAC 0.1
 #define PROGRESS_S    10.0
 #define SETTLE_S      1.0
 #define LINE_LIMIT    ((size_t)1 << 20)
 
-/* What was written about a run. */
+/* The state of a run as last written. */
 struct told {
     uint32_t row;
     double frac, at_s;
@@ -46,7 +46,7 @@ static void tick(struct plain *p);
 /* ---- writing ----------------------------------------------------------------------------------
  */
 
-/* Text with what is not ASCII replaced, when that is asked for. */
+/* Text, with non-ASCII characters replaced where the option is set. */
 static void add_text(struct plain *p, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -54,7 +54,7 @@ static void add_text(struct plain *p, const char *text)
         if (c < 0x80 || !p->config.ascii) {
             hv_str_addc(&p->out, (char)c);
         } else if (c >= 0xC0) {
-            hv_str_addc(&p->out, '?'); /* the first byte stands for all */
+            hv_str_addc(&p->out, '?'); /* one '?' per character */
         }
     }
 }
@@ -77,7 +77,7 @@ static void flush(struct plain *p)
     hv_str_clear(&p->out);
 }
 
-/* The message of the status row, once: it is cleared, so that the next can follow. */
+/* Writes the message of the status row and clears it, so that the next can follow. */
 static void tell_message(struct plain *p)
 {
     const char *text = hv_app_message_text(p->config.app);
@@ -109,7 +109,7 @@ static void tell_screen(struct plain *p)
 {
     struct hv_str text = {0};
     double start_s = hv_session_now_s(p->config.session);
-    /* what the screen computes in steps is finished first, within SETTLE_S */
+    /* incremental computations of the screen finish first, within SETTLE_S */
     while (hv_app_timeout_ms(p->config.app) == 0 &&
            hv_session_now_s(p->config.session) < start_s + SETTLE_S) {
         tick(p);
@@ -196,7 +196,7 @@ static void tell_progress(struct plain *p, const struct hv_row *r)
     hv_str_free(&line);
 }
 
-/* Takes in what workers said. */
+/* Processes events of workers. */
 static void tick(struct plain *p)
 {
     struct hv_app *app = p->config.app;
@@ -258,7 +258,7 @@ static void go_to_row(struct plain *p, const char *text)
         return;
     }
     (void)hv_app_do(app, HV_ACT_TOP);
-    for (int i = 0; i < SHEET_H; i++) { /* lanes of a timeline have no other way up */
+    for (int i = 0; i < SHEET_H; i++) { /* lanes of a timeline have no other action to move up */
         (void)hv_app_do(app, HV_ACT_PAGE_UP);
     }
     for (long i = 1; i < row; i++) {
@@ -353,14 +353,14 @@ static void run_word(struct plain *p, const char *line)
     }
 }
 
-/* One line; then what came of it. */
+/* Runs one line, then writes its results. */
 static void take_line(struct plain *p, const char *line)
 {
     struct hv_app *app = p->config.app;
     char view[32];
     (void)snprintf(view, sizeof view, "%s", hv_app_view(app));
     bool answer = hv_app_question(app, NULL) != NULL;
-    if (!p->asks) { /* a file or a pipe: the answers make sense with the lines before them */
+    if (!p->asks) { /* a file or a pipe: echo the line before its answer */
         add_text(p, "> ");
         add_text(p, line);
         add_text(p, "\n");

@@ -1,4 +1,4 @@
-/* The event loop: drain input, draw once, wait. No wake-up happens while nothing is due. */
+/* The event loop: drain input, draw once, wait. There are no wake-ups while nothing is due. */
 #include <time.h>
 
 #include "ui/term/term.h"
@@ -46,7 +46,7 @@ static bool drain(const struct hv_term_ops *ops, struct hv_term *t, struct hv_ap
     return true;
 }
 
-/* The terminal as the app may give it away: to an editor. */
+/* Functions with which the app releases the terminal to an editor. */
 struct lent {
     const struct hv_term_ops *ops;
     struct hv_term *t;
@@ -94,7 +94,7 @@ int hv_term_run(const struct hv_term_ops *ops, struct hv_term *t, struct hv_app 
     ops->size(t, &w, &h);
     struct hv_event ev = hv_event_resize(w, h);
     hv_app_set_terminal(app, (struct hv_app_terminal){give, take, mouse, theme, &lent});
-    if (ops->is_ascii(t)) { /* else it is as the user wants it */
+    if (ops->is_ascii(t)) { /* else the user's setting applies */
         hv_app_set_ascii(app, true);
     }
     bool go = hv_app_feed(app, &ev);

@@ -47,15 +47,15 @@ struct hv_term_ops {
     void (*present)(struct hv_term *t, const struct hv_grid *g);
     /**
      * Waits for an event at most timeout_ms (-1 = for ever, 0 = only what is pending); `fds` are
-     * watched for reading too. HV_EV_NONE when time is up. Zero wake-ups while nothing happens.
+     * watched for reading too. HV_EV_NONE at the timeout. No other wake-ups.
      */
     struct hv_event (*wait_event)(struct hv_term *t, int timeout_ms, const int *fds, size_t n_fds);
-    /** Takes the mouse, or leaves it to the terminal (to select text), with the next frame; false
-     * where there is none. */
+    /** Enables or disables mouse reports (without them the terminal can select text) with the next
+     * frame; false where there is no mouse. */
     bool (*mouse)(struct hv_term *t, bool on);
     /** Uses the theme from the next frame on; false for terminals without colours or attributes. */
     bool (*theme)(struct hv_term *t, const struct hv_theme *theme);
-    /** Gives the terminal back for a child program ($EDITOR), and takes it again. */
+    /** Releases the terminal for a child program ($EDITOR), and opens it again. */
     void (*suspend)(struct hv_term *t);
     void (*resume)(struct hv_term *t);
 };

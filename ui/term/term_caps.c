@@ -1,5 +1,5 @@
 /*
- * What a terminal can do, out of its description (terminfo), and the looks of a theme on it. Not
+ * Capabilities of a terminal, from its description (terminfo), and the styles of a theme on it. Not
  * for cells (term_out.c).
  */
 #include "ui/term/term_out_int.h"
@@ -57,13 +57,13 @@ static bool is_text(const char *have, const char *want)
     return have && strcmp(have, want) == 0;
 }
 
-/* Is it missing, or the sequence of ECMA-48? */
+/* True where the capability is missing or equals the sequence of ECMA-48. */
 static bool is_usual(const char *have, const char *want)
 {
     return !have || strcmp(have, want) == 0;
 }
 
-/* One colour of each part of the palette that the terminal has. */
+/* One colour per part of the palette that the terminal supports. */
 static bool has_ansi_colours(const struct hv_out_caps *c)
 {
     static const struct {
@@ -114,7 +114,7 @@ static void read_caps(struct hv_out_caps *c)
                   is_usual(c->underline, "\033[4m") && (!c->fore || has_ansi_colours(c));
 }
 
-/* Attributes that the terminal has no text for are left out. */
+/* Attributes without a capability are left out. */
 static unsigned known_attrs(const struct hv_out_caps *c, unsigned attrs)
 {
     return attrs & ((c->bold ? HV_ATTR_BOLD : 0u) | (c->dim ? HV_ATTR_DIM : 0u) |
@@ -137,7 +137,7 @@ static struct hv_pen pen_for(const struct hv_out_caps *c, const struct hv_style_
     if (n < 16 && p.bg >= 8) {
         p.bg = (int16_t)(p.bg - 8);
     }
-    if (n > 0 && !c->colours) { /* no way back to the terminal's own */
+    if (n > 0 && !c->colours) { /* the terminal's own colours cannot be restored */
         p.fg = p.fg < 0 ? COLOR_WHITE : p.fg;
         p.bg = p.bg < 0 ? COLOR_BLACK : p.bg;
     }

@@ -1,7 +1,7 @@
 /*
- * The real terminal through ncursesw: opening it, signals and waiting. What it sends is read in
- * term_curses_input.c and decoded in term_keys.c, what cells become is in term_out.c. Knows nothing
- * of views.
+ * The real terminal through ncursesw: opening it, signals and waiting. Input is read in
+ * term_curses_input.c and decoded in term_keys.c, output is encoded in term_out.c. Independent of
+ * views.
  */
 #include "ui/term/term_curses_int.h"
 
@@ -24,7 +24,7 @@
 #include <term.h>
 
 #define MAX_FDS 32
-/* So long after Esc nothing of a sequence is expected any more. */
+/* Time after Esc within which the rest of a sequence must arrive. */
 #define ESC_MS 25
 
 static const char mouse_on[] = "\033[?1000h\033[?1002h\033[?1006h";
@@ -84,7 +84,7 @@ static void set_line(void)
     (void)def_prog_mode();
 }
 
-/* Sends what is due in one piece; a terminal that takes nothing any more is gone. */
+/* Writes the pending output in one piece; a failed write means that the terminal is gone. */
 static void send_bytes(struct hv_term *t)
 {
     const char *p = t->out.bytes.p;
@@ -104,8 +104,8 @@ static void send_bytes(struct hv_term *t)
     hv_str_clear(&t->out.bytes);
 }
 
-/* The size may be new, and what the terminal shows is unknown. curses is told of it when it is
- * needed again: its own windows are never drawn. */
+/* The size may have changed, and the content of the terminal is unknown. curses is updated only
+ * when it is used again: its own windows are never drawn. */
 static void forget(struct hv_term *t)
 {
     struct winsize ws;
@@ -119,12 +119,12 @@ static void forget(struct hv_term *t)
     hv__out_forget(&t->out, t->w, t->h);
 }
 
-/* What a dying program writes. */
+/* The text that a crashing program writes. */
 static void build_reset(const struct hv_term *t, struct hv_str *out)
 {
     const struct hv_out_caps *c = &t->out.caps;
     const char *all[] = {c->plain, c->colours, c->show, c->keys_off, c->leave};
-    if (t->has_mouse) { /* it may have been taken since */
+    if (t->has_mouse) { /* it may have been enabled since */
         hv_str_adds(out, mouse_off);
     }
     for (size_t i = 0; i < HV_COUNT(all); i++) {
@@ -132,8 +132,8 @@ static void build_reset(const struct hv_term *t, struct hv_str *out)
     }
 }
 
-/* Everything is to be drawn anew, and the mouse is ours; sent with the next frame. What curses has
- * to say goes first: it is held back until the keypad is asked for. */
+/* Schedules a full redraw and enables the mouse with the next frame. Pending output of curses goes
+ * first: curses buffers it until keypad() is called. */
 static void take_over(struct hv_term *t)
 {
     (void)keypad(stdscr, TRUE);
@@ -170,7 +170,7 @@ static enum hv_status open_curses(const struct hv_term_config *c, struct hv_term
     t->signal_fd = hv_signals_open(STDOUT_FILENO, hv_str_cstr(&reset), reset.n, &t->saved);
     hv_str_free(&reset);
     hv_signals_arm(1);
-    TERMINAL *probed = cur_term; /* newterm makes its own description and forgets this one */
+    TERMINAL *probed = cur_term; /* newterm allocates its own description and drops this one */
     t->screen = t->signal_fd < 0 ? NULL : newterm(NULL, stdout, stdin);
     if (probed != cur_term || !t->screen) {
         (void)del_curterm(probed);
@@ -284,8 +284,8 @@ static int64_t now_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* What was read already. The beginning of a sequence waits for its rest, but not long: `*wait_ms`
- * is cut to that. */
+/* Decodes bytes read before. An incomplete sequence waits a limited time for its rest: `*wait_ms`
+ * is reduced to that. */
 static struct hv_event decode(struct hv_term *t, int *wait_ms)
 {
     struct hv_event ev = hv__keys_next(&t->keys, false);

@@ -1,6 +1,6 @@
 /*
- * What the terminal sends: reading all there is, and the keys that its description names. What the
- * bytes mean is in term_keys.c; waiting and signals are in term_curses.c.
+ * Input of the terminal: reads all available bytes, and the keys of its description. Decoding is in
+ * term_keys.c; waiting and signals are in term_curses.c.
  */
 #include "ui/term/term_curses_int.h"
 

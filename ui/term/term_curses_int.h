@@ -10,15 +10,15 @@
 #include <curses.h>
 #include <termios.h>
 
-/** The terminal while it is taken. */
+/** State of the open terminal. */
 struct hv_term {
     SCREEN *screen;
     struct termios saved;
     struct hv_out out;
     struct hv_key_input keys;
     int w, h, signal_fd;
-    bool ascii, mouse; /* mouse: it is ours */
-    bool has_mouse;    /* the description knows one */
+    bool ascii, mouse; /* mouse: reports are enabled */
+    bool has_mouse;    /* the description has mouse support */
     bool colour;       /* cells have the colours of a theme */
     bool waits;        /* the beginning of a sequence is there, since … */
     int64_t since_ms;
@@ -27,7 +27,7 @@ struct hv_term {
 
 /** Adds the keys of the current terminal's description. */
 void hv__term_learn_keys(struct hv_key_input *in);
-/** Reads what there is; false when the terminal is gone. */
+/** Reads all available bytes; false where the terminal is gone. */
 bool hv__term_read(struct hv_term *t);
 /** No event. */
 static inline struct hv_event hv__term_no_event(void)

@@ -1,6 +1,6 @@
 /*
  * Bytes to events. The grammar is that of ECMA-48 (CSI, SS3, control strings) with the key codes of
- * VT220 and xterm; keys that a terminal sends otherwise come from its description.
+ * VT220 and xterm; other key sequences come from the terminal description.
  */
 #include "ui/term/term_keys.h"
 
@@ -14,7 +14,8 @@
 /* Parameters of a sequence that are looked at. */
 #define PARAMS_MAX 4
 
-/* What one attempt came to: an event (perhaps none) and the bytes it took; 0 bytes: more needed. */
+/* Result of one decoding step: an event (or none) and the bytes consumed; 0 bytes: more input
+ * needed. */
 struct taken {
     size_t n;
     struct hv_event ev;
@@ -80,7 +81,7 @@ static struct taken control_key(unsigned char c)
                     c < ESC ? (uint32_t)c - 1 + 'a' : (uint32_t)c + 64);
 }
 
-/* One character of the locale; what is none is skipped byte by byte. */
+/* One character of the locale; invalid bytes are skipped one by one. */
 static struct taken character(const unsigned char *s, size_t n, unsigned mods)
 {
     wchar_t wide = 0;
@@ -136,7 +137,7 @@ struct sequence {
     unsigned char mark, final;
 };
 
-/* False when its end is not there yet. A byte that cannot be in one ends it. */
+/* False where the sequence is incomplete. An invalid byte ends it. */
 static bool read_sequence(const unsigned char *s, size_t n, struct sequence *q)
 {
     size_t i = 2;
@@ -252,7 +253,7 @@ static size_t skip_string(struct hv_key_input *in, const unsigned char *s, size_
     return n;
 }
 
-/* A key that the terminal's description names; `part` = what is there may become one. */
+/* A key that the terminal's description names; `part`: the bytes are a prefix of such a key. */
 static const struct hv_key_text *known_text(const struct hv_key_input *in, const unsigned char *s,
                                             size_t n, bool *part)
 {

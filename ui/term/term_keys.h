@@ -1,7 +1,7 @@
 /**
- * Bytes to events: what keys and mouse of a terminal send, decoded from a buffer that is filled
- * with whatever there is. A flood of keys costs one read for a thousand of them. Reads nothing by
- * itself and uses no clock; unknown sequences are skipped, they must not act as keys.
+ * Bytes to events: input of keys and mouse, decoded from a buffer that the caller fills with all
+ * available bytes, so that many keys need one read. Does no reads itself and uses no clock; unknown
+ * sequences are skipped and never act as keys.
  */
 #ifndef HV_UI_TERM_TERM_KEYS_H
 #define HV_UI_TERM_TERM_KEYS_H
@@ -16,7 +16,7 @@
 #define HV_KEYS_TEXT 15
 #define HV_KEYS_MORE 40
 
-/** A key as this terminal sends it. */
+/** The sequence of a key on this terminal. */
 struct hv_key_text {
     char text[HV_KEYS_TEXT + 1];
     struct hv_key key;
@@ -28,21 +28,22 @@ struct hv_key_input {
     size_t from, n;                        /**< bytes[from..n) wait */
     struct hv_key_text more[HV_KEYS_MORE]; /**< from the terminal's description */
     size_t n_more;
-    bool in_string; /**< inside a control string that began in bytes which are gone */
+    bool in_string; /**< inside a control string whose beginning was consumed */
     bool mouse;     /**< mouse reports are events, else they are skipped */
     bool pressed;   /**< a button is down */
 };
 
-/** Adds what the terminal sends for a key, unless it is empty, too long or no sequence. */
+/** Adds the sequence of a key, unless it is empty, too long or not a sequence. */
 void hv__keys_learn(struct hv_key_input *in, const char *text, struct hv_key key);
-/** Where bytes may be put, and how many; hv__keys_took is told how many were written. */
+/** Free space of the buffer and its size; the caller passes the number of bytes written to
+ * hv__keys_took. */
 unsigned char *hv__keys_room(struct hv_key_input *in, size_t *n);
 void hv__keys_took(struct hv_key_input *in, size_t n);
-/** True when there is the beginning of something: a sequence, or somebody pressed Esc. */
+/** True where the buffer holds an incomplete sequence or a single Esc. */
 bool hv__keys_waiting(const struct hv_key_input *in);
 /**
- * The next event, HV_EV_NONE when there is none yet. `late` = nothing followed for a while: what
- * waits is all there is, so Esc is Esc, and Esc with a character is Alt. O(bytes consumed).
+ * The next event, HV_EV_NONE when there is none yet. `late`: the time for the rest of a sequence
+ * has passed, so Esc is the key Esc, and Esc with a character is Alt. O(bytes consumed).
  */
 struct hv_event hv__keys_next(struct hv_key_input *in, bool late);
 

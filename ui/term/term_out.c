@@ -1,6 +1,6 @@
 /*
- * Cells to bytes: differences, cursor movement and looks. What the terminal can do is read in
- * term_caps.c; writing the bytes is the caller's.
+ * Cells to bytes: differences, cursor movement and styles. Capabilities are read in term_caps.c;
+ * the caller writes the bytes.
  */
 #include "ui/term/term_out_int.h"
 
@@ -15,7 +15,7 @@
 #define GAP_MAX 4
 /* Columns back that are stepped rather than jumped to. */
 #define NEAR 2
-/* So many blanks up to the edge are cleared rather than written. */
+/* From this many blanks up to the edge on, they are cleared rather than written. */
 #define TAIL_MIN 6
 /* No cell has this style. */
 #define NO_STYLE UINT_MAX
@@ -28,7 +28,7 @@ void hv__out_forget(struct hv_out *o, int w, int h)
     o->w = w;
     o->h = h;
     if (n > o->cap) {
-        free(o->shown); /* what it holds is of no use */
+        free(o->shown); /* its content is not needed */
         o->shown = hv_xcalloc(n, sizeof *o->shown);
         o->cap = n;
     }
@@ -92,7 +92,7 @@ static bool same_pen(struct hv_pen a, struct hv_pen b)
     return a.attrs == b.attrs && a.fg == b.fg && a.bg == b.bg;
 }
 
-/* ---- looks ---- */
+/* ---- styles ---- */
 
 /* "31;", "91;" or "38;5;208;" with the digits of the plane: 3 and 9 in front, 4 and 10 behind. */
 static void add_ansi_colour(struct hv_str *out, int colour, bool back)
@@ -195,7 +195,7 @@ static void set_pen_of(struct hv_out *o, const struct hv_cell *c)
 
 static void put_cell(struct hv_out *o, const struct hv_cell *c);
 
-/* Goes right by writing what stands there anyway; false when that is no good way. */
+/* Goes right by writing what stands there anyway; false where that is not shorter. */
 static bool step_over(struct hv_out *o, const struct hv_grid *g, int x, int y)
 {
     const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
@@ -254,7 +254,7 @@ static void move(struct hv_out *o, int x, int y)
     o->y = y;
 }
 
-/* A character of one byte and one column? */
+/* True for a character of one byte and one column. */
 static bool is_plain(const struct hv_cell *c)
 {
     return c->utf8[1] == '\0' && (unsigned char)c->utf8[0] >= ' ' && c->width == 1;
@@ -320,7 +320,7 @@ static void put_cell(struct hv_out *o, const struct hv_cell *c)
     }
 }
 
-/* A blank in the terminal's own colours? */
+/* True for a blank in the terminal's own colours. */
 static bool is_empty(const struct hv_out *o, const struct hv_cell *c)
 {
     if (c->utf8[0] != ' ' || c->utf8[1] != '\0') {
@@ -330,7 +330,7 @@ static bool is_empty(const struct hv_out *o, const struct hv_cell *c)
     return p.bg < 0 && !(p.attrs & (HV_ATTR_REVERSE | HV_ATTR_UNDERLINE));
 }
 
-/* Where the blanks begin that one sequence clears up to the edge; the width where there are
+/* First column of the blanks that one sequence clears up to the edge; the width where there are
  * none. */
 static int tail_of(const struct hv_out *o, const struct hv_cell *row, int w)
 {
@@ -353,7 +353,7 @@ static void clear_tail(struct hv_out *o, int x, int y)
     hv_str_adds(&o->bytes, o->caps.clear_line);
 }
 
-/* Writing the last cell of all would scroll a terminal that wraps at once. */
+/* Writing the last cell of the screen would scroll a terminal that wraps immediately. */
 static bool is_writable(const struct hv_out *o, int x, int y, int width)
 {
     return o->caps.wraps_late || y + 1 < o->h || x + width < o->w;
@@ -392,8 +392,8 @@ static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w,
     memcpy(old + at.from, row + at.from, n * sizeof *row);
 }
 
-/* Columns of w in which a row may differ from what is shown. A grid that was shown before says so:
- * what was not written since then cannot. */
+/* Columns of w in which a row may differ from what is shown. For a grid shown before these are the
+ * columns written since then. */
 static struct hv_grid_columns columns_of(const struct hv_out *o, const struct hv_grid *g, int y,
                                          int w)
 {

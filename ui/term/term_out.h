@@ -16,7 +16,7 @@ struct hv_pen {
     int16_t fg, bg;
 };
 
-/** What is used of a terminal description; texts without padding, NULL = it cannot do that. */
+/** The capabilities in use; texts without padding, NULL = not supported. */
 struct hv_out_caps {
     char *move;               /**< `cup`, with parameters */
     char *fore, *back;        /**< `setaf`, `setab`, with parameters */
@@ -36,7 +36,7 @@ struct hv_out {
     struct hv_pen pens[HV_STYLE_N]; /**< by style id */
     struct hv_cell *shown;          /**< w·h cells as the terminal shows them */
     size_t cap;                     /**< cells that there is memory for */
-    const struct hv_grid *grid;     /**< that was shown last, and its frame; never looked into */
+    const struct hv_grid *grid;     /**< shown last, and its frame; never dereferenced */
     uint64_t frame;
     int w, h;
     int x, y; /**< its cursor; x < 0 = unknown */
@@ -44,26 +44,26 @@ struct hv_out {
     bool pen_known;
     unsigned style;        /**< that the pen was last set for */
     int cursor;            /**< 1 visible, 0 hidden, −1 unknown */
-    bool cleared;          /**< what is shown is known */
+    bool cleared;          /**< the content of the terminal is known */
     struct hv_cell judged; /**< of more than one byte, looked at last; its style is unused */
     size_t n_judged;       /**< its bytes */
-    bool safe, odd;        /**< what was found: see safe_text */
-    struct hv_str bytes;   /**< what is to be written; the caller writes and clears it */
+    bool safe, odd;        /**< the results: see safe_text */
+    struct hv_str bytes;   /**< pending output; the caller writes and clears it */
 };
 
 /** Reads the description of the current terminal (setupterm). The cells of a theme get its colours
- * when `colour`; how many there are is asked of the terminal. */
+ * when `colour`; their number comes from the description. */
 void hv__out_open(struct hv_out *o, const struct hv_theme *theme, bool colour);
-/** Changes what cells look like; what is shown is to be forgotten (hv__out_forget). */
+/** Changes the styles; the caller must call hv__out_forget. */
 void hv__out_look(struct hv_out *o, const struct hv_theme *theme, bool colour);
 void hv__out_close(struct hv_out *o);
 /** The terminal has this size and may show anything: the next drawing clears and writes all. */
 void hv__out_forget(struct hv_out *o, int w, int h);
-/** Appends what makes the terminal show the grid: only cells that differ. Of the grid that was
- * shown last only columns that changed since are compared, in this frame or the next; else
- * O(cells). Two grids one after the other at the same address need hv__out_forget between them. */
+/** Appends the output that shows the grid: only cells that differ. Of the grid that was shown last
+ * only columns that changed since are compared, in this frame or the next; else O(cells). Two grids
+ * one after the other at the same address need hv__out_forget between them. */
 void hv__out_draw(struct hv_out *o, const struct hv_grid *g);
-/** Appends what leaves plain text and a visible cursor behind. */
+/** Appends the output that restores plain text and a visible cursor. */
 void hv__out_leave(struct hv_out *o);
 
 #endif

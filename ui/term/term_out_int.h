@@ -1,4 +1,4 @@
-/** What term_out.c needs of term_caps.c; only the latter includes terminfo. */
+/** Interface of term_caps.c for term_out.c; only the former includes terminfo. */
 #ifndef HV_UI_TERM_TERM_OUT_INT_H
 #define HV_UI_TERM_TERM_OUT_INT_H
 

@@ -20,7 +20,7 @@ void hv_signals_close(void);
 int hv_signals_next(void);
 /** Stops the process as SIGTSTP would, and returns when it is continued. */
 void hv_signals_stop(void);
-/** Says whether the screen is ours now, i.e. has to be restored when dying. */
+/** Sets whether the program holds the screen and must restore it on a crash. */
 void hv_signals_arm(int armed);
 
 #endif

@@ -24,7 +24,7 @@
 enum { APART_FROM = 20000 };
 enum { WATCHED = 64, DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24, MOST_TICKS = 5000 };
 
-/** What the command line asked for. */
+/** Options of the command line. */
 struct tui_options {
     const char *workspace, *script, *dump, *theme;
     const char *out; /**< file of the dump, NULL = standard output as text */
@@ -151,16 +151,16 @@ static bool config_file(const char *name, struct hv_str *out)
     return out->n > 0 && hv_tui_is_workspace(hv_str_cstr(out));
 }
 
-/** Does the terminal tell of a light background? Some do in COLORFGBG: "0;15", the last number is
- * that of the background among the sixteen colours. */
+/** True where the terminal reports a light background. Some terminals set COLORFGBG to e.g. "0;15";
+ * the last number is the background among the sixteen colours. */
 static bool is_light(void)
 {
     const char *all = getenv("COLORFGBG"), *last = all != NULL ? strrchr(all, ';') : NULL;
     return last != NULL && (strcmp(last, ";7") == 0 || strcmp(last, ";15") == 0);
 }
 
-/** Keys and theme: compiled in, changed by the user's files; a bad line is logged and the rest
- * counts. */
+/** Keys and theme: compiled in, changed by the user's files; an invalid line is logged and
+ * ignored. */
 static enum hv_status read_settings(const struct tui_options *o, struct hv_keymap *keys,
                                     struct hv_theme *theme, struct hv_err *wrong)
 {
@@ -210,7 +210,7 @@ static void watch_ready(void *ctx, struct hv_app *app, int fd)
     }
 }
 
-/** Scripts wait for workers by really waiting. */
+/** Waits in real time for workers, for scripts. */
 static void script_idle(void *ctx, struct hv_app *app, int ms)
 {
     struct pollfd rows[WATCHED];
@@ -229,7 +229,7 @@ static bool script_busy(void *ctx)
 
 static void offer_recovery(struct hv_session *s, struct hv_app *app);
 
-/** Shows on screen 8 what the edits are. */
+/** Lists the edits on screen 8. */
 static void view_recovery(struct hv_session *s, struct hv_app *app)
 {
     struct hv_str lines = {0};
@@ -272,14 +272,14 @@ static void offer_recovery(struct hv_session *s, struct hv_app *app)
     }
 }
 
-/** The screen asked for, as text on standard output or as a file. */
+/** Writes the selected screen as text to standard output or to a file. */
 static enum hv_status dump_screen(const struct tui_options *o, const struct hv_theme *theme,
                                   struct hv_app *app, struct hv_grid *grid, struct hv_str *out,
                                   struct hv_err *err)
 {
     enum hv_status st = hv_app_open(app, o->dump, err);
     for (int i = 0; st == HV_OK && i < MOST_TICKS && (i == 0 || hv_app_timeout_ms(app) == 0); i++) {
-        hv_app_tick(app, i); /* what a screen works out bit by bit belongs to its picture */
+        hv_app_tick(app, i); /* finish incremental computations before the picture */
     }
     if (st != HV_OK) {
         return st;
@@ -324,7 +324,7 @@ static enum hv_status run_script(const struct tui_options *o, const struct hv_th
     return st;
 }
 
-/** What the rooms log goes to screen 8: nothing may write over the screens. */
+/** Log output of libraries goes to screen 8, because nothing may write over the screens. */
 static void log_line(void *ctx, enum hv_log_level level, const char *area, const char *text)
 {
     hv_session_log(ctx, level, area, "%s", text);
@@ -349,7 +349,7 @@ static enum hv_status run_terminal(const struct tui_options *o, const struct hv_
     return HV_OK;
 }
 
-/** Lines of text instead of screens: when asked for, on dumb terminals, and between pipes. */
+/** Chooses the plain front end: by option, on dumb terminals, and between pipes. */
 static bool wants_plain(const struct tui_options *o)
 {
     const char *asked = getenv("HETVIZ_PLAIN"), *term = getenv("TERM");
@@ -386,7 +386,7 @@ static enum hv_status run_plain(struct hv_session *s, struct hv_app *app, struct
     bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     const struct hv_plain_config config = {
         .app = app, .session = s, .in = STDIN_FILENO, .out = STDOUT_FILENO, .ascii = !utf8};
-    (void)signal(SIGPIPE, SIG_IGN); /* a reader that is gone is an error in words */
+    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is reported as an error */
     return hv_plain_run(&config, &end->abandon, err);
 }
 
@@ -459,7 +459,7 @@ int hv_tui_main(int argc, char **argv)
         hv_session_close(s);
     }
     hv_str_free(&last);
-    if (end.signo != 0) { /* whoever waits for us sees what ended us */
+    if (end.signo != 0) { /* the parent process sees the signal */
         (void)signal(end.signo, SIG_DFL);
         (void)raise(end.signo);
         return 128 + end.signo;

@@ -1,5 +1,5 @@
-/* Screen 1, Cluster: node groups, links between them, details and editing. Joins the parts; what
- * they draw and change is in the other files. */
+/* Screen 1, Cluster: node groups, links between them, details and editing. Combines the parts;
+ * drawing and editing are in the other files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { DONE = HV_APP_HANDLED | HV_APP_REDRAW, WHEEL_ROWS = 3, FORM_ROWS = 20, BOTTOM_ROWS = 10 };
 
-/* What the view keeps: drawing may bring it up to date with the documents. */
+/* State of the view, which drawing may update from the documents. */
 struct state {
     struct hv_cluster_screen *screen;
 };

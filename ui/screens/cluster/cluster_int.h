@@ -1,4 +1,4 @@
-/** What the files of the cluster screen share: its state, its rows, its panels and its form. */
+/** Private to the files of the cluster screen: its state, rows, panels and form. */
 #ifndef HV_UI_SCREENS_CLUSTER_CLUSTER_INT_H
 #define HV_UI_SCREENS_CLUSTER_CLUSTER_INT_H
 
@@ -50,7 +50,7 @@ struct hv_cluster_screen {
     char filter[64];
     HV_VEC(uint64_t) marks; /**< identities of groups */
     HV_VEC(size_t) order;   /**< shown row → group */
-    uint64_t order_version; /**< goes up when `order` is made anew */
+    uint64_t order_version; /**< increases when `order` is rebuilt */
     struct hv_str totals;   /**< line below the table */
     enum hv_cluster_panel panel;
     size_t link_row, link_column; /**< cell of the links panel, groups of the cluster */
@@ -71,7 +71,7 @@ struct hv_cluster_rects {
 
 /** Identity of a group: a hash of its name. */
 uint64_t hv_cluster_group_id(const struct hv_node_group *g);
-/** A number that changes with the documents shown, for a part of the screen (hv_grid_part). */
+/** Hash of the documents shown, for a part of the screen (hv_grid_part). */
 uint64_t hv_cluster_version(const struct hv_cluster_screen *v, const char *part);
 /** The cluster shown. */
 const struct hv_cluster *hv_cluster_shown(const struct hv_cluster_screen *v);
@@ -83,13 +83,13 @@ bool hv_cluster_is_marked(const struct hv_cluster_screen *v, const struct hv_nod
 void hv_cluster_reorder(struct hv_cluster_screen *v);
 /** Rows for the table widget; columns are all of hv_cluster_column. */
 struct hv_table_source hv_cluster_source(const struct hv_cluster_screen *v);
-/** Draws the table, the line of totals and what is special about the selected group. */
+/** Draws the table, the line of totals and the warnings of the selected group. */
 void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r);
 /** Rows of the table inside the panel. */
 int hv_cluster_table_height(struct hv_rect nodes);
 /** Rectangle of the table inside the panel. */
 struct hv_rect hv_cluster_table_rect(struct hv_rect nodes);
-/** "no bf16", "drained", …: what is wrong with a group, appended; nothing when it is fine. */
+/** "no bf16", "drained", …: appends the problems of a group; nothing where there are none. */
 void hv_cluster_problem(const struct hv_cluster_screen *v, const struct hv_node_group *g,
                         struct hv_str *out);
 /** "a: 2 x 8 A100-SXM-80GB, 1.25 TiB, intra nvlink, zone east". */
@@ -101,24 +101,25 @@ void hv_cluster_number(struct hv_str *out, double x, const char *unit);
 
 /* ---- links and details (links.c, details.c) */
 
-/** Appends the cell at the matrix' cursor in words. */
+/** Appends a description of the cell at the matrix cursor. */
 void hv_cluster_link_line(const struct hv_cluster_screen *v, struct hv_str *out);
 /** Draws the matrix of paths between groups. */
 void hv_cluster_draw_links(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r);
-/** Moves the cell; false when the action is no move. */
+/** Moves the cursor of the matrix; false where the action is not a move. */
 bool hv_cluster_links_action(struct hv_cluster_screen *v, enum hv_action a);
-/** Puts the cell under a click; false when there is none. */
+/** Selects the cell at a click; false where there is none. */
 bool hv_cluster_links_click(struct hv_cluster_screen *v, struct hv_rect r, int x, int y);
 /** Path between the two groups of the cell; the own nodes of one group where they are the same. */
 struct hv_path hv_cluster_group_path(const struct hv_cluster *c, size_t a, size_t b);
-/** Draws what is known of the selected group. */
+/** Draws the details of the selected group. */
 void hv_cluster_draw_side(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r);
 /** Line of the details at which a section begins ("topology", "prices"); 0 when there is none. */
 int hv_cluster_side_line(const struct hv_cluster_screen *v, const char *section);
 
 /* ---- editing (form.c, edit.c) */
 
-/** Fills the form for the groups in `edited`, or for the network. Closes it when they are gone. */
+/** Fills the form for the groups in `edited`, or for the network. Closes it where they were
+ * deleted. */
 void hv_cluster_form_fill(struct hv_cluster_screen *v);
 /** Opens the form for the marked groups, else the selected one. */
 void hv_cluster_form_groups(struct hv_cluster_screen *v);
@@ -129,7 +130,7 @@ size_t hv_cluster_link_between(const struct hv_cluster *c, size_t a, size_t b);
 /** Actions that change the cluster (add, delete, copy, paste, drain, import, export): flags of
  * hv_app, 0 when it is none. */
 unsigned hv_cluster_change(struct hv_cluster_screen *v, struct hv_app *app, enum hv_action a);
-/** Takes over what the documents are now. Cheap when nothing changed. */
+/** Updates the view from the present documents. O(1) where nothing changed. */
 void hv_cluster_sync(struct hv_cluster_screen *v, const struct hv_session *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* The cluster screen brought up to date with the documents. */
+/* Updates the cluster screen from the documents. */
 #include "ui/screens/cluster/cluster_int.h"
 
 void hv_cluster_sync(struct hv_cluster_screen *v, const struct hv_session *s)

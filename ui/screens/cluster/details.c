@@ -1,4 +1,4 @@
-/* Everything known of the selected group, as lines. */
+/* All details of the selected group, as lines. */
 #include <stdio.h>
 #include <string.h>
 
@@ -229,8 +229,8 @@ static void draw_details(const struct hv_cluster_screen *v, struct hv_grid *g, s
     hv_str_free(&text);
 }
 
-/* What the details of a group show, as a number: groups alike but for their names and places show
- * the same. Bytes that are compared without need (padding, addresses) only tell more apart. */
+/* Hash of the details of a group; equal for groups that differ only in name and position. Hashed
+ * padding and addresses can only cause additional redraws. */
 static uint64_t details_version(const struct hv_cluster_screen *v,
                                 const struct hv_node_group *group)
 {

@@ -1,5 +1,5 @@
-/* What the cluster screen does to the cluster besides the form: add, delete, copy, drain, import,
- * export. Each is one step that can be undone. */
+/* Edits of the cluster screen outside of the form: add, delete, copy, drain, import, export. Each
+ * is one undo step. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +173,7 @@ static unsigned delete_groups(struct hv_cluster_screen *v, struct hv_app *app)
     return DONE;
 }
 
-/* Out of use when any of them is in use, else into use. */
+/* Drains the groups where any is in use, else undrains them. */
 static unsigned drain(struct hv_cluster_screen *v, struct hv_app *app)
 {
     struct hv_session *s = session_of(app);

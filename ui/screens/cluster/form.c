@@ -1,5 +1,5 @@
-/* The cluster's form: which members of a group and of the network can be edited, and what counts
- * where the file leaves one out. */
+/* The cluster's form: the editable members of a group and of the network, and their defaults where
+ * the file omits them. */
 #include <float.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static void add_number(struct hv_str *out, double x)
     }
 }
 
-/* The value of a member that a group leaves out: that of the built cluster. */
+/* Default of a member that a group omits: the value in the built cluster. */
 static void group_fallback(const struct hv_node_group *g, const char *path, struct hv_str *out)
 {
     if (strcmp(path, "count") == 0) {

@@ -87,7 +87,7 @@ static void put_name(struct hv_grid *g, struct hv_rect at, enum hv_align align, 
     hv_str_free(&text);
 }
 
-/* What of the matrix is shown where. */
+/* The visible part of the matrix and its layout. */
 struct matrix {
     size_t top, left;   /* first row and column, pages of what fits: most keys only move the mark */
     size_t rows, cols;  /* that fit */

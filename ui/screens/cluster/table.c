@@ -364,7 +364,7 @@ void hv_cluster_group_line(const struct hv_node_group *g, struct hv_str *out)
     }
 }
 
-/* Price of what is in use; groups without a known price are counted apart. */
+/* Price of the groups in use; groups without a known price are counted separately. */
 static void add_price(const struct hv_cluster *c, bool spot, struct hv_str *out)
 {
     double sum = 0;

@@ -1,4 +1,4 @@
-/** What all screens share of their model. */
+/** Functions on the model that all screens share. */
 #include "ui/screens/common/ui.h"
 
 #include "ui/session/import/import.h"

@@ -1,6 +1,5 @@
 /**
- * What every screen gets as its model, and the functions that every screen's table needs. Below
- * the screens: includes none of them.
+ * The model of every screen, and the functions common to their tables. Includes no screen.
  */
 #ifndef HV_UI_SCREENS_COMMON_UI_H
 #define HV_UI_SCREENS_COMMON_UI_H
@@ -8,7 +7,8 @@
 #include "ui/session/session.h"
 #include "ui/view/app/app.h"
 
-/** A place in a plan's Gantt that another screen points at; taken when the Gantt moves on. */
+/** A place in a plan's Gantt chart selected by another screen; cleared at the next change
+ * of the Gantt's window. */
 struct hv_ui_place {
     uint32_t row; /**< 0 = none */
     size_t replica, stage;
@@ -22,7 +22,7 @@ struct hv_ui_turn {
     double value;
 };
 
-/** What every screen gets as its model. The session is shared; drawing only reads, or judges
+/** The model of every screen. The session is shared; drawing only reads, or computes verdicts
  * lazily. */
 struct hv_ui {
     struct hv_session *session;
@@ -39,9 +39,9 @@ struct hv_ui {
 struct hv_session *hv_ui_session(const void *model);
 /** Shows an error in the status line. */
 void hv_ui_error(struct hv_app *app, const struct hv_err *err);
-/** For every screen's table: takes in what workers sent; redraws when something changed. */
+/** For every screen's table: processes events of workers; redraws where something changed. */
 unsigned hv_ui_tick(void *state, struct hv_app *app, int64_t now_ms);
-/** For every screen's table: milliseconds until the session has something to do, -1 = nothing. */
+/** For every screen's table: milliseconds until the session needs a tick, -1 = never. */
 int hv_ui_timeout_ms(const void *state, const void *model, int64_t now_ms);
 /** Reads files of other programs (or `local`) and opens the import screen over them; nothing
  * changes yet. An error goes to the status line. */

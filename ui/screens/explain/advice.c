@@ -1,5 +1,5 @@
-/** What would make the plan faster: every lever turned a little, judged again and ranked. Levers
- * and trials are the session's. */
+/** Possible improvements of the plan: each lever is changed by one step, and the trials are ranked.
+ * Levers and trials are in ui/lever. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "solver/sim/schedule/schedule.h"
 #include "ui/screens/explain/explain_int.h"
 
-/** How far hardware is turned. */
+/** Relative change of hardware levers. */
 #define TURN 0.1
-/** Changes below this are none. */
+/** Changes below this share are ignored. */
 #define LEAST_GAIN 0.0005
 
 static void plan_try(struct hv_explain_data *d, size_t lever, double value)
@@ -96,14 +96,15 @@ static double gain_of(const struct hv_explain_data *d, const struct hv_explain_t
     return hv_or(g, 0);
 }
 
-/** Worth saying: faster, and no rule broken that was not broken before. */
+/** True where a trial is reported: it is faster and violates no further rule. */
 static bool is_good(const struct hv_explain_data *d, const struct hv_explain_try *t)
 {
     return gain_of(d, t) > LEAST_GAIN && t->figures.n_violations <= d->base.n_violations &&
            t->figures.exact >= d->base.exact;
 }
 
-/** Does a come before b? What the plan can use itself comes before what only a new plan could. */
+/** True where a ranks before b. Changes usable by this plan rank before those that need a new
+ * plan. */
 static bool is_before(const struct hv_explain_data *d, size_t a, size_t b)
 {
     const struct hv_explain_try *x = &d->tries.items[a], *y = &d->tries.items[b];
@@ -173,7 +174,7 @@ bool hv_explain_is_busy(const struct hv_explain_data *d)
 
 /* ---- rows ---- */
 
-/** The same lever turned the other way. */
+/** The trial of the same lever in the other direction. */
 static const struct hv_explain_try *opposite(const struct hv_explain_data *d, size_t i)
 {
     for (size_t k = 0; k < d->n_done; k++) {

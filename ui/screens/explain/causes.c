@@ -1,5 +1,5 @@
-/** Why a plan takes as long as it does, or does not fit: sentences, each computed and with what it
- * rests on. */
+/** Causes of the iteration time of a plan, or of its violations: computed sentences, each
+ * with its evidence. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "solver/base/units.h"
 #include "ui/screens/explain/explain_int.h"
 
-/** Violations and groups named one by one. */
+/** Most violations and groups listed individually. */
 #define MOST_NAMED 8
 
 /** The sentences are numbered as they come. */
@@ -40,7 +40,7 @@ static void say_violations(struct hv_explain_data *d)
     }
 }
 
-/** The stage that is busy longest, and the one that waits most. */
+/** The stage with the longest busy time, and the one with the longest idle time. */
 static void say_pace(struct hv_explain_data *d)
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
@@ -81,7 +81,7 @@ static void say_pace(struct hv_explain_data *d)
                 "micro-batch over all stages.";
 }
 
-/** Where a kind of loss is seen best. */
+/** Evidence for a kind of loss. */
 static double loss_time_s(const struct hv_metrics *m, int cause)
 {
     bool at_end = cause == HV_TIME_DP || cause == HV_TIME_OPTIMIZER || cause == HV_TIME_STEP;
@@ -147,7 +147,7 @@ static void say_memory(struct hv_explain_data *d)
                 "of the device minus the reserve.";
 }
 
-/** The transfer that takes longest, and what bounds it. */
+/** The longest transfer, and its limiting link. */
 static void say_hop(struct hv_explain_data *d)
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP];
@@ -224,7 +224,7 @@ static void say_unused(struct hv_explain_data *d, struct hv_session *s)
     free(counts);
 }
 
-/** A plan that serves has no step: what it passes, and why not more. */
+/** For a serving plan, which has no step: its throughput and the limiting factor. */
 static void say_serving(struct hv_explain_data *d)
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];

@@ -1,4 +1,4 @@
-/** What is known of the plan shown: brought up to date with the session, and freed. */
+/** Data of the plan shown: updated from the session, and freed. */
 #include "ui/screens/explain/explain_int.h"
 
 static bool is_current(const struct hv_explain_data *d, const struct hv_session *s,

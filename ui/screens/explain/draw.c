@@ -7,7 +7,7 @@
 #include "ui/view/grid/layout.h"
 
 #define NAME_W 20
-/* in plain text nothing has to line up, so nothing is cut */
+/* plain text has no columns, so nothing is cut */
 #define PLAIN_NAME_W 60
 #define VALUE_W      10
 #define BAR_W        12

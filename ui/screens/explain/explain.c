@@ -1,5 +1,5 @@
-/** Screen 6, Explain: why a plan takes as long as it does, with the terms behind every figure, and
- * what to change, move or buy first. */
+/** Screen 6, Explain: the causes of the iteration time of a plan, the terms of every figure, and
+ * the changes, moves or purchases with the largest gain. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 #include "ui/screens/explain/explain_int.h"
 #include "ui/view/grid/layout.h"
 
-/** Seconds a tick may spend on trials: less than a frame, so that keys are heard. */
+/** Seconds a tick may spend on trials: less than a frame, so that keys are processed in time. */
 #define TICK_S 0.004
-/** A picture of unfinished trials at most this often. */
+/** Least interval between redraws while trials are unfinished. */
 #define REDRAW_MS 100
 
 static void explain_open(void *state, struct hv_app *app)
@@ -60,7 +60,7 @@ static int explain_timeout_ms(const void *state, const void *model, int64_t now_
 
 /* ---- actions ---- */
 
-/** Opens what a row is about; false when it is about nothing else. */
+/** Opens the evidence of a row; false where it has none. */
 static bool open_evidence(const struct hv_explain_data *d, const struct hv_evidence *e,
                           struct hv_app *app)
 {
@@ -91,7 +91,7 @@ static bool open_evidence(const struct hv_explain_data *d, const struct hv_evide
     return true;
 }
 
-/** What is below an unfolded heading comes into sight, as far as there is room. */
+/** Scrolls the rows below an unfolded heading into view, as far as there is room. */
 static void show_below(struct hv_explain *st, size_t i, int height)
 {
     const struct hv_explain_data *d = st->data;
@@ -219,7 +219,7 @@ static bool act(struct hv_explain *st, struct hv_app *app, enum hv_action a, int
     }
 }
 
-/** The table brought up to the rows as they are now; returns the height of the tree. */
+/** Updates the table to the present rows; returns the height of the tree. */
 static int refresh(struct hv_explain *st, struct hv_app *app)
 {
     struct hv_session *s = hv_ui_session(hv_app_model(app));

@@ -1,4 +1,4 @@
-/** Screen 6, Explain: why a plan takes as long as it does, and what to change. */
+/** Screen 6, Explain: causes of the iteration time of a plan, and possible improvements. */
 #ifndef HV_UI_SCREENS_EXPLAIN_EXPLAIN_H
 #define HV_UI_SCREENS_EXPLAIN_EXPLAIN_H
 

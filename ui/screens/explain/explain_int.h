@@ -1,4 +1,4 @@
-/** Inside of the Explain screen: what is known of one plan, its rows, where its panels are. */
+/** Private to the files of the Explain screen: data of one plan, its rows, layout of its panels. */
 #ifndef HV_UI_SCREENS_EXPLAIN_EXPLAIN_INT_H
 #define HV_UI_SCREENS_EXPLAIN_EXPLAIN_INT_H
 
@@ -42,7 +42,7 @@ struct hv_explain_row {
     struct hv_evidence evidence;
 };
 
-/** A trial of one lever: what it is turned to and what came out. */
+/** A trial of one lever: its value and the resulting figures. */
 struct hv_explain_try {
     size_t lever;
     double value;
@@ -63,7 +63,7 @@ struct hv_explain_share {
     struct hv_err err;
 };
 
-/** What is known of one plan. */
+/** Data of one plan. */
 struct hv_explain_data {
     uint32_t row;
     const json_t *plan; /**< tree it was made from */
@@ -102,8 +102,8 @@ enum {
     HV_ID_SHARE = 1 << 30
 };
 
-/** Brings the data to the row selected and the documents as they are now; true when it is another
- * plan or another state of it. */
+/** Updates the data to the selected row and the present documents; true where the plan or its state
+ * changed. */
 bool hv_explain_sync(struct hv_explain_data *d, struct hv_session *s);
 /** Frees everything. */
 void hv_explain_free(struct hv_explain_data *d);
@@ -118,28 +118,29 @@ bool hv_explain_heading(struct hv_explain_data *d, uint64_t id, int depth, const
 const char *hv_explain_stage_name(struct hv_explain_data *d, size_t replica, size_t stage);
 /** The lane of a stage at a time as evidence. */
 struct hv_evidence hv_explain_on_lane(size_t replica, size_t stage, double at_s);
-/** Is the row with that id unfolded? */
+/** True where the row with that id is unfolded. */
 bool hv_explain_is_open(const struct hv_explain_data *d, uint64_t id);
 /** Folds or unfolds. */
 void hv_explain_fold(struct hv_explain_data *d, uint64_t id, bool open);
-/** The sentences: pace, loss, balance, memory, links, what is not used, what is wrong. */
+/** Adds the sentences: slowest stage, losses, balance, memory, links, unused devices,
+ * violations. */
 void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s);
 /** A stage with its chapters and terms. */
 void hv_explain_stages(struct hv_explain_data *d, struct hv_session *s);
 
-/** Lists what is to be tried. */
+/** Lists the trials to run. */
 void hv_explain_plan_tries(struct hv_explain_data *d);
-/** Tries until `budget_s` is spent (one at least); true while some are left. */
+/** Runs trials until `budget_s` is spent (at least one); true while some remain. */
 bool hv_explain_try_some(struct hv_explain_data *d, struct hv_session *s, double budget_s);
-/** Works the share of the layers out; some trials. */
+/** Computes the redistribution of the layers; runs several trials. */
 void hv_explain_share_try(struct hv_explain_data *d, struct hv_session *s);
 /** Its rows: the optimum, then times and memory of the stages with their duals, tightest first. */
 void hv_explain_share_rows(struct hv_explain_data *d);
-/** Is there something left to be tried? */
+/** True while trials remain. */
 bool hv_explain_is_busy(const struct hv_explain_data *d);
-/** Adds what failures and preemptions leave, where that is known. */
+/** Adds the expected throughput under failures and preemptions, where it is known. */
 void hv_explain_failures(struct hv_explain_data *d);
-/** Rows of what was tried, best first. */
+/** Adds rows of the finished trials, best first. */
 void hv_explain_advice(struct hv_explain_data *d);
 
 /** Panels for a body; empty ones are not shown. */

@@ -1,4 +1,4 @@
-/** What failures leave of a plan, as rows of the Explain screen. */
+/** Throughput of a plan under failures, as rows of the Explain screen. */
 #include "solver/base/units.h"
 #include "ui/screens/explain/explain_int.h"
 

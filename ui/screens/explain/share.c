@@ -1,6 +1,5 @@
-/** What binds: the layers shared out freely, with the duals of that program, each checked by
- * judging the plan with the layers so. The program is solver/bound/balance.c's, the trials the
- * session's. */
+/** Binding constraints: the optimal distribution of layers with the duals of its linear program,
+ * each verified by evaluating the plan with changed layers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +7,10 @@
 #include "solver/base/units.h"
 #include "ui/screens/explain/explain_int.h"
 
-/** Full stages whose price of memory is checked, dearest first. */
+/** Most full stages whose memory dual is verified, largest first. */
 #define MOST_CHECKS 4
 
-/** Judges the plan with whole layers; HV_UNKNOWN where that cannot be done. `why` gets the words.
- */
+/** Evaluates the plan with whole layers; HV_UNKNOWN where that fails. `why` gets the words. */
 static double judge_layers(const struct hv_explain_data *d, struct hv_session *s, const int *layers,
                            struct hv_figures *out, struct hv_err *err)
 {
@@ -29,7 +27,7 @@ static double judge_layers(const struct hv_explain_data *d, struct hv_session *s
     return st == HV_OK ? out->iteration_s : HV_UNKNOWN;
 }
 
-/** The dearest full stage that is not checked yet, or n. */
+/** The full stage with the largest dual that is not verified yet, or n. */
 static size_t next_full(const struct hv_explain_share *x)
 {
     const struct hv_balance *b = &x->balance;

@@ -1,4 +1,4 @@
-/** What a plan's time and memory go into, as lines of a panel. Keeps no state. */
+/** Breakdown of time and memory of a plan, as lines of a panel. Stateless. */
 #include "ui/screens/facts/details.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ static void add_claim(struct lines *ls, const struct hv_plan_facts *f)
     add_words(ls, text, HV_STYLE_TEXT);
 }
 
-/** Says when the training is not the one that was asked for. */
+/** Adds a line where the plan is not exact. */
 static void add_exactness(struct lines *ls, const struct hv_metrics *m)
 {
     char text[160], pc[HV_FMT_CAP];
@@ -121,7 +121,7 @@ static void add_memory(struct lines *ls, const struct hv_verdict *v)
     }
 }
 
-/** What a plan that serves does, which has no iteration. */
+/** Figures of a serving plan, which has no iteration. */
 static void add_serving(struct lines *ls, const struct hv_serving *s)
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP], text[200];

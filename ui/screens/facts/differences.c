@@ -7,9 +7,9 @@
 
 #include "solver/base/units.h"
 
-/* Differences below this share are not worth a word. */
+/* Differences below this share are not reported. */
 #define WORTH_TELLING 0.005
-/* Causes named at most. */
+/* Most causes named. */
 #define CAUSES 2
 
 static const char *name_of(const struct hv_plan_facts *f)
@@ -40,7 +40,7 @@ static void add_trouble(const struct hv_plan_facts *f, struct hv_str *out)
     hv_str_free(&why);
 }
 
-/** The causes that changed most in the direction of the whole, the largest first. */
+/** The causes with the largest change in the direction of the total, largest first. */
 static void add_causes(const struct hv_metrics *a, const struct hv_metrics *b, struct hv_str *out)
 {
     double sign = b->iteration_s > a->iteration_s ? 1 : -1, before = HUGE_VAL;

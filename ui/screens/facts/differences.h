@@ -5,9 +5,9 @@
 #include "ui/screens/facts/plan_facts.h"
 
 /**
- * Appends a line per difference of the second plan from the first: whether it fits, time and what
- * it goes into, devices, stages and layers, schedule and micro-batches, memory, cost; or that there
- * is none. O(devices used · log groups).
+ * Appends a line per difference of the second plan from the first: whether it fits, time and its
+ * breakdown, devices, stages and layers, schedule and micro-batches, memory, cost; or that there is
+ * none. O(devices used · log groups).
  */
 void hv_plan_differences(const struct hv_plan_facts pair[2], struct hv_str *out);
 

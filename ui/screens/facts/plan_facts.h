@@ -1,6 +1,6 @@
 /**
- * What the Plans screen shows of a row: one table of fields that columns, comparison and scatter
- * read, and the Pareto front over two of them.
+ * Fields of a row on the Plans screen: one table used by columns, comparison and scatter, and the
+ * Pareto front over two fields.
  */
 #ifndef HV_UI_SCREENS_FACTS_PLAN_FACTS_H
 #define HV_UI_SCREENS_FACTS_PLAN_FACTS_H
@@ -41,7 +41,7 @@ enum hv_plan_field {
         HV_PLAN_FIELD_N
 };
 
-/** A row with what was judged; verdict and plan are NULL when there is none. Borrowed. */
+/** A row with its results; verdict and plan are NULL where there is none. Borrowed. */
 struct hv_plan_facts {
     const struct hv_row *row;
     const struct hv_verdict *verdict;
@@ -51,7 +51,7 @@ struct hv_plan_facts {
 /** Column of the table for each field, in order. */
 extern const struct hv_column hv_plan_columns[HV_PLAN_FIELD_N];
 
-/** Facts of a row; judges it when that was not done yet. */
+/** Facts of a row; evaluates it where that was not done yet. */
 struct hv_plan_facts hv_plan_facts(struct hv_session *s, const struct hv_row *row);
 /** Figure of a field, HV_UNKNOWN for words and where there is none. */
 double hv_plan_value(const struct hv_plan_facts *f, enum hv_plan_field field);
@@ -69,7 +69,7 @@ bool hv_plan_fits(const struct hv_plan_facts *f);
  * plan is only compared with exact ones. O(n). */
 bool hv_plan_is_dominated(const struct hv_plan_facts *f, const struct hv_plan_facts *all, size_t n,
                           const enum hv_plan_field axes[2]);
-/** Appends what a stage runs on: "4 x A100-SXM-80GB + 8 x V100-SXM2-32GB", in the order in which
+/** Appends the devices of a stage: "4 x A100-SXM-80GB + 8 x V100-SXM2-32GB", in the order in which
  * the kinds first occur. O(devices × kinds). */
 void hv_plan_stage_kinds(const struct hv_plan *p, const struct hv_stage *st, struct hv_str *out);
 /** Appends how many layers a stage holds: "22", "7.5". */

@@ -1,4 +1,4 @@
-/** Which plan is shown, and the page that stands where there is none. */
+/** The plan shown, and the page drawn where there is none. */
 #include "ui/screens/facts/shown.h"
 
 const struct hv_row *hv_ui_plan_row(const struct hv_session *s)

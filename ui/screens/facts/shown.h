@@ -1,4 +1,4 @@
-/** The plan that screens about one plan show, and what they draw when there is none. */
+/** The plan shown by screens about one plan, and their page where there is none. */
 #ifndef HV_UI_SCREENS_FACTS_SHOWN_H
 #define HV_UI_SCREENS_FACTS_SHOWN_H
 
@@ -12,8 +12,8 @@ const struct hv_row *hv_ui_plan_row(const struct hv_session *s);
 void hv_ui_switch_plan(struct hv_ui *ui, struct hv_app *app, uint32_t id, int step);
 /** What the key bar shows while there is no plan; NULL while there is one. */
 const enum hv_action *hv_ui_no_plan_keybar(const struct hv_row *row);
-/** Draws why there is no plan (or nothing of it) to show and what to press. Facts with row NULL:
- * there is none yet; `reason` "": what the judge found. */
+/** Draws the reason why no plan can be shown, and the keys to continue. Facts with row NULL: no
+ * plan yet; `reason` "": the violations of the verdict. */
 void hv_ui_no_plan(const struct hv_plan_facts *facts, const char *reason, struct hv_grid *g,
                    struct hv_rect body);
 

@@ -1,5 +1,4 @@
-/* Forms over key paths: reading, checking and writing values. What rows there are is the screens'
- * business. */
+/* Forms over key paths: reading, checking and writing values. The screens define the rows. */
 #include "ui/screens/form/doc_form.h"
 
 #include <stdio.h>
@@ -345,7 +344,7 @@ static enum hv_status write_value(struct hv_doc_form *f, struct hv_session *s, s
     return st;
 }
 
-/* Writes the accepted value of row i; a refusal is shown and the old value comes back. */
+/* Writes the accepted value of row i; an error is shown and the old value restored. */
 static unsigned commit(struct hv_doc_form *f, struct hv_app *app, struct hv_session *s,
                        const char *typed)
 {

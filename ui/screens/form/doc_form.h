@@ -1,7 +1,7 @@
 /**
- * A form over members of the session's documents: shows what a key path holds (or what stands in
- * for it), checks what is typed, writes it as one undo step, and has a list to pick from where
- * there are many choices.
+ * A form over members of the session's documents: shows the value at a key path (or its default),
+ * checks the typed value, writes it as one undo step, and opens a list where there are many
+ * choices.
  */
 #ifndef HV_UI_SCREENS_FORM_DOC_FORM_H
 #define HV_UI_SCREENS_FORM_DOC_FORM_H
@@ -14,7 +14,7 @@
 /** Most rows of a form. */
 #define HV_DOC_FORM_MAX 48
 
-/** What a row's value is in the file. */
+/** Type of a row's value in the file. */
 enum hv_doc_value {
     HV_DOC_WORD,    /**< a string */
     HV_DOC_NUMBER,  /**< a number */
@@ -45,8 +45,8 @@ typedef void hv_doc_fallback(const void *ctx, const struct hv_session *s,
 typedef void hv_doc_describe(const void *ctx, const struct hv_session *s, const char *choice,
                              struct hv_str *out);
 
-/** Where values come from and go to that no key path names. `get` borrows, NULL = not given; `set`
- * takes over the value, null = the member goes. */
+/** Accessors of values without a key path. `get` borrows, NULL = not given; `set` takes over the
+ * value, null = the member goes. */
 struct hv_doc_store {
     const json_t *(*get)(const void *ctx, const struct hv_session *s, const struct hv_doc_row *row);
     enum hv_status (*set)(const void *ctx, struct hv_session *s, const struct hv_doc_row *row,
@@ -91,8 +91,7 @@ void hv_doc_form_draw(const struct hv_doc_form *f, const struct hv_session *s, s
                       struct hv_rect r, bool focused);
 /**
  * Feeds a key or a mouse event; r is where the form was drawn. Changes go to the session at once,
- * what it refuses is shown and the old value stays. Returns flags of hv_app; Esc outside a field
- * closes.
+ * an error is shown and the old value kept. Returns flags of hv_app; Esc outside a field closes.
  */
 unsigned hv_doc_form_event(struct hv_doc_form *f, struct hv_app *app, struct hv_session *s,
                            const struct hv_event *ev, struct hv_rect r);

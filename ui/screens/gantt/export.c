@@ -1,4 +1,4 @@
-/** Writing what the Gantt shows: a picture, a trace or text, by the ending of the file's name. */
+/** Export of the Gantt chart: a picture, a trace or text, by the ending of the file's name. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/** Screen 5, Gantt: the timeline of one plan. Window arithmetic and painting are ui/view's. */
+/** Screen 5, Gantt: the timeline of one plan. Window arithmetic and painting are in ui/view. */
 #include "ui/screens/gantt/gantt.h"
 #include "ui/screens/gantt/gantt_int.h"
 
@@ -75,7 +75,7 @@ static void draw_lower(const struct hv_gantt_screen *st, const struct hv_ui *ui,
     hv_gantt_draw(&view, &s.src, g, (struct hv_rect){r.x, r.y + 1, r.w, r.h - 1});
 }
 
-/** Labels of both charts are equally wide, so that their axes line up. */
+/** Gives the labels of both charts the same width, to align their axes. */
 static void align_labels(const struct hv_gantt_screen *st, const struct hv_ui *ui,
                          const struct hv_gantt_subject *s, int w, struct hv_gantt_state *view)
 {
@@ -148,7 +148,7 @@ static void gantt_status(const void *state, const void *model, struct hv_str *ou
 
 /* ---- questions ---- */
 
-/** Takes the window as changed. */
+/** Stores the changed window; clears the place selected by another screen. */
 static void keep(struct hv_gantt_screen *st, struct hv_ui *ui, const struct hv_gantt_subject *s)
 {
     ui->place.row = 0;
@@ -285,7 +285,7 @@ static bool change(struct hv_gantt_state *v, const struct hv_gantt_source *src, 
     return true;
 }
 
-/** Links, or the dp ranks that differ, get lines of their own, or lose them. */
+/** Switches separate lines for links, or for the dp ranks that differ, on or off. */
 static void unfold(struct hv_gantt_screen *st, struct hv_app *app, const struct hv_gantt_subject *s,
                    unsigned what)
 {
@@ -295,7 +295,7 @@ static void unfold(struct hv_gantt_screen *st, struct hv_app *app, const struct 
     st->tracks ^= what;
     st->view.lane = hv_gantt_lane_of_row(&t->tracks[st->tracks], row);
     st->view.top_lane = 0;
-    st->view.has_pin = false; /* the lines are others */
+    st->view.has_pin = false; /* the set of lines changed */
     if ((st->tracks & what) != 0 && t->tracks[st->tracks].n == t->tracks[st->tracks ^ what].n) {
         hv_app_message(
             app, HV_MSG_INFO,
@@ -305,7 +305,7 @@ static void unfold(struct hv_gantt_screen *st, struct hv_app *app, const struct 
     }
 }
 
-/** Questions and what concerns the whole screen; false when the action is none. */
+/** Prompts and actions on the whole screen; false for other actions. */
 static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct hv_gantt_subject *s,
                   enum hv_action a)
 {

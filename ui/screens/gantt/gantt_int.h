@@ -1,4 +1,4 @@
-/** Inside of the Gantt screen: what it shows of a plan, of a trial of it, and of a second plan. */
+/** Private to the files of the Gantt screen: the plan shown, a trial of it, and a second plan. */
 #ifndef HV_UI_SCREENS_GANTT_GANTT_INT_H
 #define HV_UI_SCREENS_GANTT_GANTT_INT_H
 
@@ -6,14 +6,14 @@
 #include "ui/screens/facts/shown.h"
 #include "ui/screens/gantt/panel.h"
 
-/** A plan with its schedule, micro-batch or chunks switched, to be looked at. */
+/** A trial of a plan with another schedule, micro-batch or number of chunks. */
 struct hv_gantt_try {
     uint32_t row;       /**< 0 = none */
     const json_t *plan; /**< tree it was made from */
     uint64_t generation[HV_DOC_N];
     struct hv_levers levers;
     double *values;
-    struct hv_trial *trial; /**< NULL = everything stands as it was */
+    struct hv_trial *trial; /**< NULL = nothing is changed */
 };
 
 /** State of the screen. */
@@ -30,13 +30,13 @@ struct hv_gantt_screen {
     struct hv_gantt_try attempt;
 };
 
-/** The row to draw: the one asked for, else that of every screen about one plan. */
+/** The row to draw: the selected one of this screen, else that of all screens about one plan. */
 static inline const struct hv_row *hv_gantt_row(const struct hv_ui *ui)
 {
     const struct hv_row *row = hv_session_row(ui->session, ui->gantt_row);
     return row != NULL ? row : hv_ui_plan_row(ui->session);
 }
-/** What is drawn, with the state's window fitted to it; false when there is no timeline. */
+/** The source to draw; fits the state's window to it; false where there is no timeline. */
 bool hv_gantt_subject_get(const struct hv_gantt_screen *st, const struct hv_ui *ui,
                           struct hv_gantt_state *view, struct hv_gantt_subject *out,
                           struct hv_err *err);
@@ -49,25 +49,24 @@ size_t hv_gantt_lane_of_row(const struct hv_timeline_tracks *tracks, size_t row)
 /** The row that is shown below, the next with a timeline when the one chosen is gone; 0 = none. */
 uint32_t hv_gantt_other(const struct hv_gantt_screen *st, const struct hv_ui *ui, int step);
 
-/** Draws how far the timeline of the row is, while it is made or after it was stopped; false when
- * it waits for nothing. */
+/** Draws the progress of the row's timeline, while it is made or after it was stopped; false where
+ * the timeline is not pending. */
 bool hv_gantt_wait_draw(const struct hv_ui *ui, struct hv_grid *g, struct hv_rect body);
-/** Keys that do something meanwhile, or where there is no plan at all; NULL = those of the chart.
- */
+/** Keys available while the timeline is pending, or without a plan; NULL = those of the chart. */
 const enum hv_action *hv_gantt_wait_keybar(const struct hv_ui *ui);
-/** Stops it, begins it again or goes to another plan; false when the action is none of these. */
+/** Stops or restarts the timeline, or selects another plan; false for other actions. */
 bool hv_gantt_wait_action(struct hv_ui *ui, struct hv_app *app, enum hv_action a);
 /** Answer to where the window goes: a picture, a trace or text by the name's ending. ctx: the
  * screen.
  */
 unsigned hv_gantt_answer_export(void *ctx, struct hv_app *app, const char *path);
 
-/** Is a trial of this row, as it is now, shown? */
+/** True where a trial of this row in its present state is shown. */
 bool hv_gantt_try_is_on(const struct hv_gantt_try *t, const struct hv_session *s,
                         const struct hv_row *row);
 /** Actions that switch, keep and drop; false when it is none. */
 bool hv_gantt_try_action(struct hv_gantt_screen *st, struct hv_app *app, enum hv_action a);
-/** Appends what is switched and what came of it. */
+/** Appends the changes of the trial and their result. */
 void hv_gantt_try_status(const struct hv_gantt_screen *st, const struct hv_gantt_subject *s,
                          struct hv_str *out);
 /** Drops the trial and frees. */

@@ -1,4 +1,4 @@
-/** Words and figures for the operation at the Gantt's cursor. Moves nothing. */
+/** Text about the operation at the Gantt cursor. Does not change the view. */
 #include "ui/screens/gantt/panel.h"
 
 #include <math.h>
@@ -127,7 +127,7 @@ static double began_s(const struct hv_gantt_subject *s, const struct hv_gantt_sp
                                    : span->start_s;
 }
 
-/** From where to where, what, and how fast. */
+/** Source, destination, content and bandwidth of a transfer. */
 static void put_hop(struct pen *p, const struct hv_gantt_subject *s,
                     const struct hv_timeline_op *op, struct hv_str *text)
 {

@@ -1,11 +1,11 @@
-/** The words under the Gantt: the operation at the cursor, the marked area, the plan. */
+/** The text panel below the Gantt chart: the operation at the cursor, the marked area, the plan. */
 #ifndef HV_UI_SCREENS_GANTT_PANEL_H
 #define HV_UI_SCREENS_GANTT_PANEL_H
 
 #include "ui/screens/facts/plan_facts.h"
 #include "ui/view/gantt/view.h"
 
-/** What the Gantt shows: a judged row with its timeline. */
+/** Content of the Gantt chart: a row with verdict and timeline. */
 struct hv_gantt_subject {
     struct hv_plan_facts facts; /**< verdict->timeline is set */
     struct hv_gantt_source src;

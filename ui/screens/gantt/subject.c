@@ -1,5 +1,5 @@
-/** What the Gantt screen shows: a row's timeline, a trial of it with the plan as ghost, and the
- * plan below in the split view. */
+/** Content of the Gantt screen: a row's timeline, a trial of it with the plan as ghost, and the
+ * second plan in the split view. */
 #include <math.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ size_t hv_gantt_lane_of_row(const struct hv_timeline_tracks *tracks, size_t row)
     return i;
 }
 
-/** Puts lane and cursor where another screen pointed. */
+/** Moves lane and cursor to the place selected by another screen. */
 static void go_to_place(const struct hv_gantt_screen *st, const struct hv_ui_place *at,
                         const struct hv_timeline *t, const struct hv_gantt_source *src,
                         struct hv_gantt_state *view)
@@ -36,7 +36,7 @@ static void go_to_place(const struct hv_gantt_screen *st, const struct hv_ui_pla
     }
 }
 
-/** A row's verdict with something to draw, or NULL. */
+/** A row's verdict with a timeline, or NULL. */
 static const struct hv_verdict *drawn(const struct hv_ui *ui, const struct hv_row *row,
                                       struct hv_err *err)
 {

@@ -1,5 +1,5 @@
-/** Live switching in the Gantt: schedule, micro-batch and chunks of the plan shown are turned as
- * levers, the trial is drawn over the plan as it is; keeping makes it a row. */
+/** Trials in the Gantt screen: schedule, micro-batch and chunks of the plan shown are changed as
+ * levers, the trial is drawn over the present plan; accepting makes it a row. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ static size_t n_turned(const struct hv_gantt_try *t)
     return n;
 }
 
-/** Judges the values as they are; the old trial stays when they cannot be. */
+/** Evaluates the present values; keeps the old trial where that fails. */
 static enum hv_status judge(struct hv_gantt_try *t, struct hv_session *s, struct hv_err *err)
 {
     struct hv_trial *fresh = NULL;
@@ -77,7 +77,8 @@ static enum hv_status judge(struct hv_gantt_try *t, struct hv_session *s, struct
     return HV_OK;
 }
 
-/** Schedules that search take too long to be stepped onto; typing their name is a wish. */
+/** Schedules that need a search are skipped while stepping, because they are slow; they can be
+ * selected by name. */
 static bool is_search(const struct hv_lever *l, double value)
 {
     const struct hv_schedule_row *row = NULL;
@@ -95,7 +96,7 @@ static void step(struct hv_gantt_try *t, struct hv_app *app, size_t i, int by)
     double kept = t->values[i], at = kept;
     for (size_t n = 0; n < l->n_values; n++) {
         double next = hv_lever_step(l, at, by);
-        if (hv_lever_at(l, next) == hv_lever_at(l, at)) { /* words go round, numbers end */
+        if (hv_lever_at(l, next) == hv_lever_at(l, at)) { /* words wrap around, numbers do not */
             next = l->words == NULL ? at : by > 0 ? l->values[0] : l->values[l->n_values - 1];
         }
         if (hv_lever_at(l, next) == hv_lever_at(l, at)) {
@@ -133,7 +134,7 @@ static void turn(struct hv_gantt_try *t, struct hv_app *app, const struct hv_row
     step(t, app, (size_t)(l - t->levers.items), by);
 }
 
-/** "zb-h1", "8" for the micro-batch, "2 chunks": sets what the word names. */
+/** "zb-h1", "8" for the micro-batch, "2 chunks": sets the lever for the word. */
 static enum hv_status set_word(struct hv_gantt_try *t, const char *word, size_t place,
                                struct hv_err *err)
 {
@@ -258,7 +259,7 @@ void hv_gantt_try_status(const struct hv_gantt_screen *st, const struct hv_gantt
     if (named != NULL &&
         strcmp(schedule, named->words[hv_lever_at(named, t->values[named - t->levers.items])]) !=
             0) {
-        hv_str_addf(out, " (%s)", schedule); /* chunks asked for another one */
+        hv_str_addf(out, " (%s)", schedule); /* the number of chunks required another schedule */
     }
     add_change(out, ": step", was->iteration_s, is->iteration_s, hv_fmt_seconds);
     hv_str_addf(out, " (%+.1f%%)", (is->iteration_s / was->iteration_s - 1) * 100);

@@ -1,10 +1,10 @@
-/** The Gantt screen while a thread still makes the timeline: how far it is, and how to end it. The
- * thread is the session's. */
+/** The Gantt screen while a thread makes the timeline: its progress and how to stop it. The session
+ * owns the thread. */
 #include "ui/screens/gantt/gantt_int.h"
 
 #include "solver/base/units.h"
 
-/** The row that is waited for, with what it waits for. */
+/** The row with a pending timeline, and the state of that timeline. */
 static const struct hv_row *waiting(const struct hv_ui *ui, enum hv_drawing *state, double *frac)
 {
     const struct hv_row *row = hv_gantt_row(ui);
@@ -32,7 +32,7 @@ static void size_text(const struct hv_plan *p, struct hv_str *out)
     }
 }
 
-/** A plan that breaks a rule so that there was nothing to simulate. */
+/** True for a plan that was not simulated because of a violation. */
 static bool not_simulated(const struct hv_ui *ui, const struct hv_row *row)
 {
     const struct hv_verdict *v = hv_session_verdict(ui->session, row->id, false, NULL);

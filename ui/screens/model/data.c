@@ -1,5 +1,5 @@
-/* What the panels of the model screen read: a hash of what is shown, and which blocks have values
- * of their own. */
+/* Data of the panels of the model screen: a hash of their content, and the blocks with values of
+ * their own. */
 #include <string.h>
 
 #include "solver/base/rng.h"

@@ -1,5 +1,5 @@
-/* What the model needs per GPU for a simple way of dividing it, and checks of model and job against
- * each other and the cluster. */
+/* Memory of the model per GPU under a simple parallel layout, and consistency checks of model, job
+ * and cluster. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static bool has_experts(const struct hv_model *m)
     return false;
 }
 
-/* Does tensor parallelism by tp divide every block? */
+/* True where tensor parallelism by tp divides every block. */
 static bool divides(const struct hv_model *m, int tp)
 {
     if (m->kind != HV_MODEL_TRANSFORMER) {

@@ -1,5 +1,5 @@
 /* Fields of the model screen: members of the model file, of a Hugging Face config.json, of the job.
- * What counts where a member is left out comes from the built model and job. */
+ * Defaults of omitted members come from the built model and job. */
 #include <float.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Screen 2, Model: what is trained and how, its layers with their cost, whether it fits. Joins the
- * parts; what they draw is in the other files. */
+/* Screen 2, Model: the model and the job, the layers with their cost, memory checks. Combines the
+ * parts; drawing is in the other files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 enum { DONE = HV_APP_HANDLED | HV_APP_REDRAW, WHEEL_ROWS = 3, FIT_ROWS = 14, FIELDS_W = 56 };
 
-/* What the view keeps: drawing may bring it up to date with the documents. */
+/* State of the view, which drawing may update from the documents. */
 struct state {
     struct hv_model_screen *screen;
 };

@@ -1,4 +1,4 @@
-/** What the files of the model screen share: its state, layer rows, memory preview and checks. */
+/** Private to the files of the model screen: its state, layer rows, memory preview and checks. */
 #ifndef HV_UI_SCREENS_MODEL_MODEL_INT_H
 #define HV_UI_SCREENS_MODEL_MODEL_INT_H
 
@@ -17,7 +17,7 @@ enum hv_model_panel {
     HV_MODEL_PANEL_N
 };
 
-/** What a row of the layers panel stands for. */
+/** Kinds of rows of the layers panel. */
 enum hv_layer_row_kind {
     HV_LAYER_EMBEDDING,
     HV_LAYER_BLOCKS,    /**< a run of equal blocks */
@@ -42,7 +42,7 @@ struct hv_layer_price {
     double saved_bytes, flops;    /**< of one block, one sequence */
 };
 
-/** How the preview divides the model. */
+/** Parallel layout of the preview. */
 struct hv_model_fit {
     int tp, pp;
     double weights_bytes, gradients_bytes, optimizer_bytes, activation_bytes;
@@ -75,8 +75,8 @@ struct hv_model_screen {
     uint64_t status_version; /**< of what it was made */
 };
 
-/** A number that differs whenever what a part of the screen shows does, but for the focus and what
- * was scrolled: for hv_grid_part. */
+/** Hash of the content of a part of the screen, without focus and scroll position: for
+ * hv_grid_part. */
 uint64_t hv_model_version(const struct hv_model_screen *v, const char *part);
 
 /* ---- layers (table.c) */
@@ -116,11 +116,11 @@ void hv_model_step_tp(struct hv_model_screen *v, int step);
 
 /** Finds the blocks with values of their own. O(blocks). */
 void hv_model_layer_marks(struct hv_model_screen *v);
-/** Has one of the row's blocks values of its own? */
+/** True where one of the row's blocks has values of its own. */
 bool hv_model_layer_is_own(const struct hv_model_screen *v, const struct hv_layer_row *row);
 /** Opens the form of the blocks under the cursor; with a question where there are several. */
 void hv_model_layer_edit(struct hv_model_screen *v, struct hv_app *app);
-/** Takes the own values of the blocks under the cursor away. */
+/** Removes the own values of the blocks under the cursor. */
 void hv_model_layer_reset(struct hv_model_screen *v, struct hv_app *app);
 /** Fills the form anew; closes it when its blocks are gone. */
 void hv_model_layer_fill(struct hv_model_screen *v);
@@ -131,7 +131,7 @@ void hv_model_layer_title(const struct hv_model_screen *v, char *buf, size_t cap
 
 /* ---- fields (form.c) */
 
-/** Fills the form for what the documents are now. */
+/** Fills the form from the present documents. */
 void hv_model_form_fill(struct hv_model_screen *v);
 
 #endif

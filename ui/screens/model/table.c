@@ -1,5 +1,5 @@
-/* Layers of the model folded into runs of equal blocks, with what they cost on the cluster's
- * devices: one sequence, no parallelism. */
+/* Layers of the model folded into runs of equal blocks, with their cost on the cluster's devices:
+ * one sequence, no parallelism. */
 #include <stdio.h>
 #include <string.h>
 

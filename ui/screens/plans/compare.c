@@ -203,7 +203,7 @@ static void put_value(const struct columns *c, size_t i, struct hv_grid *g, stru
     hv_grid_put_field(g, (struct hv_rect){x, row.y, c->width - 1, 1}, HV_LEFT, text, style);
 }
 
-/** Is plan i the best of those that fit? False where none is, or all are alike. */
+/** True where plan i is the best of those that fit. False where none fits, or all are equal. */
 static bool is_best(const struct columns *c, size_t i, enum hv_plan_field field)
 {
     double better = hv_plan_field_better(field), own = hv_plan_value(&c->set[i], field) * better;

@@ -1,4 +1,5 @@
-/** Rows, layout and drawing of the Plans screen; of the session it changes the sort order alone. */
+/** Rows, layout and drawing of the Plans screen; changes nothing in the session except the sort
+ * order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ size_t hv_plans_mark(const struct hv_plans *st, uint32_t id)
     return i;
 }
 
-/** The axes chosen. Until one is, y is the price where every plan has one, else peak memory. */
+/** The selected axes. By default y is the price where every plan has one, else peak memory. */
 static void get_axes(const struct hv_plans_list *l, enum hv_plan_field out[2])
 {
     out[0] = axes[l->st->axis_x % HV_PLANS_AXES];

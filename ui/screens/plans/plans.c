@@ -1,6 +1,6 @@
 /** Screen 4, Plans: the table of runs and plans, two of them compared, a scatter with the Pareto
- * front. Judging and storing are the session's, drawing is in draw.c,
- * what is done to a row in rows.c. */
+ * front. Verdicts and storage are in ui/session, drawing is in draw.c, actions on a row are in
+ * rows.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static unsigned answer_filter(void *ctx, struct hv_app *app, const char *text)
     return HV_APP_REDRAW;
 }
 
-/** Forgets marks of rows that are gone. */
+/** Removes marks of deleted rows. */
 static void clean_marks(struct hv_plans *st, struct hv_session *s)
 {
     size_t kept = 0;
@@ -204,7 +204,7 @@ static bool walk_front(const struct hv_plans_at *at, enum hv_action a)
     return true;
 }
 
-/** Remembers the table and makes the row under its cursor the selected one. */
+/** Stores the state of the table and selects the row under its cursor. */
 static void settle(struct hv_plans *st, struct hv_session *s, const struct hv_table *t,
                    const struct hv_plans_list *l)
 {
@@ -334,7 +334,7 @@ static const enum hv_action keybar[] = {
     HV_ACT_PLAN_NOTE, HV_ACT_PLAN_AXIS_X, HV_ACT_PLAN_AXIS_Y,  HV_ACT_UNDO,        HV_ACT_NONE,
 };
 
-/** While there is no plan: what makes one. */
+/** Keys that make a plan, shown while there is none. */
 static const enum hv_action *plans_keybar_now(const void *state, const void *model)
 {
     static const enum hv_action none[] = {HV_ACT_SCREEN_3, HV_ACT_SCREEN_1, HV_ACT_SCREEN_2,

@@ -1,4 +1,4 @@
-/** Inside of the Plans screen: its state, the rows of one frame, where its panels are. */
+/** Private to the files of the Plans screen: its state, the rows of one frame, its layout. */
 #ifndef HV_UI_SCREENS_PLANS_PLANS_INT_H
 #define HV_UI_SCREENS_PLANS_PLANS_INT_H
 
@@ -48,7 +48,7 @@ struct hv_plans_places {
     int table_rows; /**< below the head */
 };
 
-/** What an action works on. */
+/** Arguments of an action. */
 struct hv_plans_at {
     struct hv_plans *st;
     struct hv_app *app;
@@ -60,10 +60,10 @@ struct hv_plans_at {
 /** Actions on the row under the cursor; false when it is none of them. */
 bool hv_plans_row_action(const struct hv_plans_at *at, enum hv_action a);
 
-/** How the table looks. */
+/** Appearance of the table. */
 extern const struct hv_table_look hv_plans_look;
 
-/** Judges what is not judged yet and picks the rows that pass the filter. Free with
+/** Evaluates plans without a verdict and selects the rows that pass the filter. Free with
  * hv_plans_list_free. */
 struct hv_plans_list hv_plans_list(const struct hv_plans *st, struct hv_session *s);
 void hv_plans_list_free(struct hv_plans_list *l);

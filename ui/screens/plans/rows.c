@@ -1,4 +1,4 @@
-/** What the Plans screen does to a row: mark, open, rename, note, export, delete, run again. */
+/** Actions of the Plans screen on a row: mark, open, rename, note, export, delete, run again. */
 #include <stdio.h>
 
 #include "ui/screens/plans/plans_int.h"

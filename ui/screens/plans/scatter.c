@@ -85,8 +85,8 @@ static void widen(double v, double *lo, double *hi)
     *hi = !hv_known(*hi) || v > *hi ? v : *hi;
 }
 
-/** The ranges follow the plans that fit (all when none does), so that a misfit far off does not
- * squeeze them. */
+/** The ranges follow the plans that fit (all when none does), so that an outlier that does not fit
+ * does not compress the plot. */
 static struct hv_chart make_chart(const struct dots *d, const struct hv_plan_scatter *s,
                                   struct hv_series *series)
 {

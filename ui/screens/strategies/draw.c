@@ -187,14 +187,14 @@ void hv_strategies_place(const struct hv_strategies *st, struct hv_rect body,
 
 /* ---- drawing ---- */
 
-/* A number that differs whenever something of the session that a panel shows does. */
+/* Hash of the state of the session that a panel shows. */
 static uint64_t version_of(const struct hv_strategies_list *l, const char *panel)
 {
     uint64_t changes = hv_session_changes(l->s);
     return hv_hash(hv_hash(HV_HASH_START, panel, strlen(panel)), &changes, sizeof changes);
 }
 
-/* The same for all that a panel beside the list shows; 0 while something is typed into it. */
+/* Hash of the content of a panel beside the list; 0 while text is being typed into it. */
 static uint64_t panel_version(const struct hv_strategies *st, const struct hv_strategies_list *l,
                               const struct hv_plugin *p, enum hv_strategies_panel panel)
 {

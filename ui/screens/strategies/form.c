@@ -1,4 +1,4 @@
-/** Options of a strategy as form fields. Knows no screen. */
+/** Options of a strategy as form fields. Independent of screens. */
 #include "ui/screens/strategies/form.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static const char *written(const struct hv_option_row *o, const char *value)
     return strcmp(value, "yes") == 0 ? "true" : "false";
 }
 
-/** True when nothing in the field means that the option is not given. */
+/** True where an empty field means that the option is not set. */
 static bool is_unset(const struct hv_option_row *o, const char *value)
 {
     return value[0] == '\0' && o->def == NULL;

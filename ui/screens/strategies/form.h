@@ -1,5 +1,5 @@
-/** A strategy's options as a form, with the limits of every run below them. Checks through the
- * plugin's own rows; storing is the session's. */
+/** A strategy's options as a form, with the limits of every run below them. Values are checked
+ * against the plugin's option rows and stored in the session. */
 #ifndef HV_UI_SCREENS_STRATEGIES_FORM_H
 #define HV_UI_SCREENS_STRATEGIES_FORM_H
 

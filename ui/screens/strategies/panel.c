@@ -1,4 +1,4 @@
-/** Words and curves about one strategy and its latest run. Starts and stops nothing. */
+/** Text and charts about one strategy and its latest run. Starts and stops nothing. */
 #include "ui/screens/strategies/panel.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define CHART_MIN_H 7
 #define LOG_MIN_H   3
 
-/** What is left of the panel. */
+/** Remaining rectangle of the panel. */
 struct pen {
     struct hv_grid *g;
     struct hv_rect r;
@@ -158,7 +158,7 @@ static void put_figures(struct pen *p, struct hv_session *s, const struct hv_row
     const struct hv_verdict *v =
         row->plan != NULL ? hv_session_verdict(s, row->id, false, NULL) : NULL;
     double bound = bound_of(s, row), best = v != NULL ? v->metrics.iteration_s : best_of(row);
-    if (!hv_known(best)) { /* there is no gap to speak of; the details say what is wrong */
+    if (!hv_known(best)) { /* without a best time there is no gap; the details show the reason */
         if (row->state == HV_ROW_RUNNING && hv_known(bound)) {
             hv_str_addf(&text, "no plan yet  bound %s", hv_fmt_seconds(b, sizeof b, bound));
             put_wrapped(p, hv_str_cstr(&text), 1, HV_STYLE_TEXT);
@@ -210,7 +210,7 @@ static void put_chart(struct pen *p, struct hv_session *s, const struct hv_row *
     hv_vec_free(&best);
 }
 
-/** What the best plan's time and memory go into. */
+/** Breakdown of time and memory of the best plan. */
 static void put_plan(struct pen *p, struct hv_session *s, const struct hv_row *row, int h)
 {
     struct hv_plan_facts facts = hv_plan_facts(s, row);

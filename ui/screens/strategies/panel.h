@@ -1,4 +1,5 @@
-/** The right side of the Strategies screen: what a strategy is, and how its latest run goes. */
+/** The right side of the Strategies screen: description of a strategy, and progress of its latest
+ * run. */
 #ifndef HV_UI_SCREENS_STRATEGIES_PANEL_H
 #define HV_UI_SCREENS_STRATEGIES_PANEL_H
 

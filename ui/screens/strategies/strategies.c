@@ -1,5 +1,5 @@
-/** Screen 3, Strategies: choose one, set its parameters, run it, watch it. Running is the
- * session's, drawing is in draw.c. */
+/** Screen 3, Strategies: choose one, set its parameters, run it, watch it. Runs are in ui/session,
+ * drawing is in draw.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,7 @@ static void reload(struct hv_strategies *st, struct hv_app *app, const char *id)
     }
 }
 
-/** An editor's work while the terminal is its own. */
+/** Runs the editor while the terminal is released. */
 struct editing {
     const char *path;
     enum hv_status status;
@@ -150,7 +150,7 @@ static void edit_plugin(struct hv_strategies *st, struct hv_app *app, const stru
     }
 }
 
-/** What an action does besides moving in the list; false when nothing. */
+/** Performs actions other than moves in the list; false for other actions. */
 static bool do_action(struct hv_strategies *st, struct hv_app *app, const struct hv_plugin *p,
                       enum hv_action a)
 {

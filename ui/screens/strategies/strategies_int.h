@@ -1,4 +1,4 @@
-/** Inside of the Strategies screen: its state, the rows of one frame, where its panels are. */
+/** Private to the files of the Strategies screen: its state, the rows of one frame, its layout. */
 #ifndef HV_UI_SCREENS_STRATEGIES_STRATEGIES_INT_H
 #define HV_UI_SCREENS_STRATEGIES_STRATEGIES_INT_H
 
@@ -31,7 +31,7 @@ struct hv_strategies_list {
     size_t n_shown;
 };
 
-/** How the table looks. */
+/** Appearance of the table. */
 extern const struct hv_table_look hv_strategies_look;
 
 /** The strategies that pass the filter. */

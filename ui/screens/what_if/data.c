@@ -1,4 +1,4 @@
-/** Sliders of a plan: their values, the judgement of them, and the curve over one of them. */
+/** Sliders of a plan: their values, the resulting verdict, and the curve over one of them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ void hv_what_if_reset(struct hv_what_if_data *d)
     }
 }
 
-/** Turns again what was turned before, where the lever is still there and reaches that far. */
+/** Restores earlier changes of levers that still exist and whose range includes the value. */
 static void turn_again(struct hv_what_if_data *d, const struct hv_levers *old, const double *values)
 {
     for (size_t k = 0; k < old->n; k++) {
@@ -79,8 +79,8 @@ static void make_levers(struct hv_what_if_data *d, struct hv_session *s, const s
     }
 }
 
-/** Everything anew for a row; what is turned stays turned while it is the same row (a run that
- * finds a better plan must not take it back). */
+/** Rebuilds the data for a row; changed levers are kept for the same row (a run that finds a better
+ * plan must not reset them). */
 static void start(struct hv_what_if_data *d, struct hv_session *s, const struct hv_row *row)
 {
     struct hv_levers old = d->levers;
@@ -148,7 +148,7 @@ void hv_what_if_curve_start(struct hv_what_if_data *d, size_t lever)
     d->curve.n = d->n_curve_done = 0;
 }
 
-/** Schedules that are searched for take too long to be drawn without being asked for. */
+/** Schedules that need a search are left out of the curve, because they are slow. */
 static bool is_slow(const struct hv_lever *l, size_t at)
 {
     const struct hv_schedule_row *row = NULL;
@@ -184,7 +184,7 @@ bool hv_what_if_curve_some(struct hv_what_if_data *d, struct hv_session *s, doub
 
 /* ---- layers shared out anew ---- */
 
-/* Started only after this long without a key, so that keys are answered first. */
+/* Delay after the last key before the computation starts, so that keys are processed first. */
 #define SHARE_AFTER_S 0.3
 
 int hv_what_if_share_wait_ms(const struct hv_what_if_data *d, struct hv_session *s)
@@ -209,7 +209,7 @@ bool hv_what_if_share_tick(struct hv_what_if_data *d, struct hv_session *s)
     return true;
 }
 
-/* Less than this is none. */
+/* Gains below this share are ignored. */
 #define LEAST_GAIN 0.0005
 
 bool hv_what_if_share_helps(const struct hv_what_if_data *d)

@@ -28,7 +28,7 @@ static double figure_of(const struct hv_figures *f, enum hv_what_if_figure which
     return all[which];
 }
 
-/** What a figure is divided by on an axis, so that its labels are short. */
+/** Divisor of a figure on an axis, for short labels. */
 static double axis_unit(enum hv_what_if_figure which)
 {
     bool share =
@@ -76,7 +76,7 @@ void hv_what_if_place(const struct hv_what_if *st, struct hv_rect body,
 
 /* ---- sliders ---- */
 
-/* In plain text nothing has to line up, so no name is cut. */
+/* Plain text has no columns, so no name is cut. */
 #define PLAIN_NAME_W 60
 
 /** "[----o=====]": filled up to the value, 'o' where it stands in the workspace. */
@@ -237,7 +237,7 @@ static int draw_wrapped(struct hv_grid *g, struct hv_rect r, const char *text, u
     return y;
 }
 
-/** What is wrong with the values, or that nothing is. */
+/** The violations for the present values, or that there are none. */
 static int draw_fit(const struct hv_what_if_data *d, struct hv_grid *g, struct hv_rect r)
 {
     char text[240];
@@ -254,7 +254,7 @@ static int draw_fit(const struct hv_what_if_data *d, struct hv_grid *g, struct h
                         bad ? HV_STYLE_WARNING : HV_STYLE_GOOD);
 }
 
-/** What sharing the layers out anew would change; nothing where that cannot be done. */
+/** Effect of a redistribution of the layers; nothing where that is not possible. */
 static int draw_share(const struct hv_what_if_data *d, struct hv_grid *g, struct hv_rect r)
 {
     const struct hv_share *x = &d->share.result;

@@ -8,7 +8,7 @@
 #include "ui/screens/what_if/what_if_int.h"
 #include "ui/view/grid/layout.h"
 
-/** Seconds a tick may spend on the curve: less than a frame, so that keys are heard. */
+/** Seconds a tick may spend on the curve: less than a frame, so that keys are processed in time. */
 #define TICK_S 0.004
 #define FAR    5
 
@@ -28,7 +28,7 @@ static void what_if_close(void *state, struct hv_app *app)
     free(st->data);
 }
 
-/** Brings everything up to now; returns the rows the sliders have. */
+/** Updates all data; returns the number of rows of the sliders. */
 static int refresh(struct hv_what_if *st, struct hv_app *app)
 {
     struct hv_ui *ui = hv_app_model(app);
@@ -113,7 +113,7 @@ static void ask_value(struct hv_what_if *st, struct hv_app *app)
     hv_str_free(&now);
 }
 
-/** Makes the change for good; false when there is none or it is refused. */
+/** Applies the change; false where there is none or it fails. */
 static bool accept(struct hv_what_if_data *d, struct hv_app *app)
 {
     struct hv_session *s = hv_ui_session(hv_app_model(app));
@@ -156,7 +156,7 @@ static void solve(struct hv_what_if_data *d, struct hv_app *app)
     }
 }
 
-/** Turns the lever at the cursor; false when the action is another. */
+/** Changes the lever at the cursor; false for other actions. */
 static bool slide(struct hv_what_if_data *d, struct hv_session *s, enum hv_action a)
 {
     const struct hv_lever *l = &d->levers.items[d->table.cursor];

@@ -1,5 +1,5 @@
-/** Inside of the What-if screen: the sliders of one plan, their result, the curve of one of them.
- */
+/** Private to the files of the What-if screen: the sliders of one plan, their result, the curve of
+ * one. */
 #ifndef HV_UI_SCREENS_WHAT_IF_WHAT_IF_INT_H
 #define HV_UI_SCREENS_WHAT_IF_WHAT_IF_INT_H
 
@@ -17,7 +17,7 @@ struct hv_what_if_point {
     struct hv_figures figures;
 };
 
-/** What is known of one plan. */
+/** Data of one plan. */
 struct hv_what_if_data {
     uint32_t row;
     const json_t *plan; /**< tree it was made from */
@@ -50,14 +50,14 @@ struct hv_what_if {
     enum hv_what_if_panel focus;
 };
 
-/** Brings the data to the row selected and the documents as they are now. What is turned stays
- * turned while the row is the same, as far as its levers are. */
+/** Updates the data to the selected row and the present documents. Changed levers are kept for the
+ * same row where they still exist. */
 void hv_what_if_sync(struct hv_what_if_data *d, struct hv_session *s);
-/** Turns the lever that another screen asked for and moves to it. */
+/** Sets the lever selected by another screen and moves the cursor to it. */
 void hv_what_if_take_turn(struct hv_what_if_data *d, struct hv_ui *ui);
-/** Puts every lever back to its base; judges nothing. */
+/** Resets every lever to its base, without an evaluation. */
 void hv_what_if_reset(struct hv_what_if_data *d);
-/** Judges the values as they are now. */
+/** Evaluates the present values. */
 void hv_what_if_judge(struct hv_what_if_data *d, struct hv_session *s);
 /** Starts the curve of a lever anew. */
 void hv_what_if_curve_start(struct hv_what_if_data *d, size_t lever);
@@ -65,18 +65,18 @@ void hv_what_if_curve_start(struct hv_what_if_data *d, size_t lever);
 bool hv_what_if_curve_some(struct hv_what_if_data *d, struct hv_session *s, double budget_s);
 /** Milliseconds until the layers are to be shared out anew; -1 = they are, or nothing is turned. */
 int hv_what_if_share_wait_ms(const struct hv_what_if_data *d, struct hv_session *s);
-/** Shares them out anew when that is due; true when it did. */
+/** Redistributes the layers where that is due; true where it did. */
 bool hv_what_if_share_tick(struct hv_what_if_data *d, struct hv_session *s);
-/** Is the share that was found better: faster, or fewer rules broken? */
+/** True where the redistribution is better: faster, or with fewer violations. */
 bool hv_what_if_share_helps(const struct hv_what_if_data *d);
-/** Takes the layers as they were shared; false when there is nothing to take. */
+/** Applies the redistribution; false where there is none. */
 bool hv_what_if_share_take(struct hv_what_if_data *d, struct hv_session *s);
-/** How many levers do not stand at their base. */
+/** Number of levers that are not at their base. */
 size_t hv_what_if_turned(const struct hv_what_if_data *d);
 /** Frees everything. */
 void hv_what_if_free(struct hv_what_if_data *d);
 
-/** The figure that a lever is about. */
+/** The figure plotted for a lever. */
 enum hv_what_if_figure {
 #define X(field, name, better) HV_FIGURE_##field,
     HV_FIGURE_MAP(X)

@@ -1,17 +1,17 @@
 /*
  * Commands that turn one tree of a document into another: the shortest `set`, `insert` and `remove`
- * lines that make the change. What is recorded, and what a worker's copy of the workspace hands
- * back, goes through here. Not for making the change.
+ * lines that make the change. Used for recordings and for the changes that a console worker
+ * returns. Not for making the change.
  */
 #include "ui/session/doc/diff.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Where there would be more lines than this, one line sets the whole document. */
+/* Above this number of lines, one line sets the whole document. */
 #define MOST_LINES 24
 
-/* A comparison on its way down. */
+/* State of a recursive comparison. */
 struct walk {
     struct hv_str path, lines;
     size_t n_lines;
@@ -104,7 +104,7 @@ static void compare_at(struct walk *w, size_t i, const char *verb, const json_t 
     cut(w, at);
 }
 
-/* Elements that came or went in one place are inserted or removed there. */
+/* Elements added or removed at one position become insertions or removals there. */
 static void compare_arrays(struct walk *w, const json_t *a, const json_t *b)
 {
     size_t n = json_array_size(a), m = json_array_size(b), head = 0, tail = 0;

@@ -1,8 +1,8 @@
-/** The documents of a workspace: which there are and what they are called. */
+/** The documents of a workspace and their names. */
 #ifndef HV_UI_SESSION_DOC_DOC_H
 #define HV_UI_SESSION_DOC_DOC_H
 
-/** Steps that can be undone. */
+/** Most steps that can be undone. */
 #define HV_SESSION_UNDO_LIMIT 1000
 
 /* clang-format off */

@@ -1,6 +1,6 @@
 /*
- * Trees and nouns of the documents, each new tree checked by the code that reads files. Not for key
- * paths (path.c) nor for steps of undo (journal.c).
+ * Trees and built objects of the documents; each new tree is checked by the code that reads files.
+ * Not for key paths (path.c) nor for steps of undo (journal.c).
  */
 #include "ui/session/doc/documents.h"
 
@@ -12,7 +12,7 @@ struct hv__docs {
     json_t *saved[HV_DOC_N]; /* as in the saved workspace; NULL = never saved */
     char *ref[HV_DOC_N];     /* name in the workspace; NULL = held inline */
     uint64_t generation[HV_DOC_N];
-    uint64_t epoch;            /* goes up with every change of an input */
+    uint64_t epoch;            /* increases with every change of an input */
     bool grouped;              /* edits are collected … */
     json_t *pending[HV_DOC_N]; /* … in these trees; NULL = not edited */
 };
@@ -113,7 +113,7 @@ void hv__docs_add_inputs(const struct hv__docs *docs, json_t *to)
 
 /* ---- a new tree ------------------------------------------------------------------------------ */
 
-/* A tree of ours as a document, named as its source so that messages name the file. */
+/* An in-memory tree as a document with the name of its source, so that messages name the file. */
 static struct hv_json wrap(const struct hv__docs *docs, enum hv_doc d, json_t *tree)
 {
     struct hv_json json = {0};

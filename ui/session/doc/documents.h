@@ -1,7 +1,7 @@
 /**
- * The documents as they are now: JSON trees with the nouns built from them. Trees are never changed
- * in place: an edit puts a new tree, which shares what is equal with the old one. This part also
- * keeps the trees as last saved, the names of their files and the edits that are being collected.
+ * The documents as they are now: JSON trees with the objects built from them. Trees are immutable:
+ * an edit stores a new tree, which shares equal subtrees with the old one. This module also keeps
+ * the trees as last saved, the names of their files and the edits that are being collected.
  */
 #ifndef HV_UI_SESSION_DOC_DOCUMENTS_H
 #define HV_UI_SESSION_DOC_DOCUMENTS_H
@@ -31,17 +31,17 @@ void hv__docs_begin(struct hv__docs *docs, json_t *strategies);
 json_t *hv__docs_tree(const struct hv__docs *docs, enum hv_doc d);
 /** Its tree as last saved, or NULL when it was never saved. Borrowed until the next save. */
 json_t *hv__docs_saved_tree(const struct hv__docs *docs, enum hv_doc d);
-/** Does the document differ from what was saved? */
+/** True where the document differs from its saved state. */
 bool hv__docs_is_edited(const struct hv__docs *docs, enum hv_doc d);
-/** From here on the present trees count as saved. */
+/** Marks the present trees as saved. */
 void hv__docs_mark_saved(struct hv__docs *docs);
 /** Name of the document's file in the workspace; NULL = held inline. */
 const char *hv__docs_ref(const struct hv__docs *docs, enum hv_doc d);
 /** Sets that name; it is copied. */
 void hv__docs_set_ref(struct hv__docs *docs, enum hv_doc d, const char *ref);
-/** Goes up with every change of the document. */
+/** Counter that increases with every change of the document. */
 uint64_t hv__docs_generation(const struct hv__docs *docs, enum hv_doc d);
-/** Goes up with every change of an input; starts at 1. */
+/** Counter that increases with every change of an input; starts at 1. */
 uint64_t hv__docs_epoch(const struct hv__docs *docs);
 /** Adds cluster, model and job to an object under their names, for a worker or a file. */
 void hv__docs_add_inputs(const struct hv__docs *docs, json_t *to);
@@ -56,11 +56,11 @@ enum hv_status hv__docs_put(struct hv__docs *docs, enum hv_doc d, json_t *tree,
 
 /* ---- edits that are collected ---------------------------------------------------------------- */
 
-/** From here on edits are collected; what was collected before is dropped. */
+/** Starts collecting edits; edits collected before are dropped. */
 void hv__docs_group_begin(struct hv__docs *docs);
-/** Ends collecting and drops what was collected. */
+/** Ends collecting and drops the collected edits. */
 void hv__docs_group_drop(struct hv__docs *docs);
-/** Are edits being collected? */
+/** True while edits are being collected. */
 bool hv__docs_is_grouped(const struct hv__docs *docs);
 /** The tree that the next edit starts from: the collected one, else the present one. Borrowed. */
 json_t *hv__docs_edited_tree(const struct hv__docs *docs, enum hv_doc d);

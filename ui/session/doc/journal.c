@@ -1,6 +1,6 @@
 /*
- * The steps of undo. A step holds trees, not differences: trees share what is equal, and putting
- * one back runs through the same check as a file. Not for carrying steps out (ui/session/undo.c).
+ * The steps of undo. A step holds trees, not differences: trees share equal subtrees, and restoring
+ * one runs the same checks as reading a file. Not for applying steps (ui/session/undo.c).
  */
 #include "ui/session/doc/journal.h"
 
@@ -11,7 +11,7 @@
 struct hv__journal {
     HV_VEC(struct hv__step) steps;
     size_t at;   /* steps before it can be undone, from it on redone */
-    size_t mark; /* steps that were there when the recording began */
+    size_t mark; /* number of steps when the recording began */
 };
 
 static void step_free(struct hv__step *t)

@@ -1,7 +1,7 @@
 /**
  * The undo journal: up to HV_SESSION_UNDO_LIMIT steps with a position among them. Steps before the
- * position can be undone, those behind it can be redone. The journal only keeps steps; its
- * caller carries them out.
+ * position can be undone, those behind it can be redone. The journal only stores steps; the caller
+ * applies them.
  */
 #ifndef HV_UI_SESSION_DOC_JOURNAL_H
 #define HV_UI_SESSION_DOC_JOURNAL_H
@@ -22,7 +22,7 @@ struct hv__step {
     uint32_t row;
     char *name_before, *name_after; /**< RENAME */
     char *label;
-    bool joined; /**< made together with the step before it: both are undone, or none */
+    bool joined; /**< joined to the step before it: both are undone together */
 };
 
 /** A journal. Owner: hv__journal_free. */
@@ -32,8 +32,8 @@ struct hv__journal;
 struct hv__journal *hv__journal_new(void);
 /** Frees the journal with its steps. */
 void hv__journal_free(struct hv__journal *j);
-/** Appends a step (everything in it is taken over) and drops what could be redone. True when any
- * step was dropped: rows that only it could bring back may go. */
+/** Appends a step (takes ownership of its contents) and drops the steps that could be redone. True
+ * where a step was dropped: rows that only it could restore can be freed. */
 bool hv__journal_push(struct hv__journal *j, struct hv__step step);
 /** Moves one step back and returns the step to undo, or NULL. Valid until the next push. */
 const struct hv__step *hv__journal_back(struct hv__journal *j);
@@ -47,12 +47,12 @@ const struct hv__step *hv__journal_next(const struct hv__journal *j);
 void hv__journal_join_last(struct hv__journal *j);
 /** Steps before and behind the position. */
 size_t hv__journal_n_undo(const struct hv__journal *j);
-/** Can a step delete this row or bring it back? O(steps). */
+/** True where a step can delete or restore this row. O(steps). */
 bool hv__journal_holds_row(const struct hv__journal *j, uint32_t row);
 
 /** Marks the present position: a recording begins here. */
 void hv__journal_mark(struct hv__journal *j);
-/** Was the step made before the mark? */
+/** True where the step was made before the mark. */
 bool hv__journal_is_before_mark(const struct hv__journal *j, const struct hv__step *step);
 
 #endif

@@ -1,7 +1,6 @@
 /*
  * Key paths: reading "cluster.nodes[0].count" and making a tree that differs at one place. Trees
- * are never changed in place; what does not differ is shared, so a thousand steps of undo are
- * small.
+ * are immutable; equal subtrees are shared, so a thousand undo steps need little memory.
  */
 #include "ui/session/doc/path.h"
 
@@ -125,7 +124,7 @@ static void path_text(const struct hv_key_path *p, size_t n, struct hv_str *out)
     }
 }
 
-/* Says why key number i leads nowhere from v. */
+/* Reports the error that key number i does not exist in v. */
 static enum hv_status lost(const struct hv_key_path *p, size_t i, json_t *v, struct hv_err *err)
 {
     struct hv_str where = {0};
@@ -190,7 +189,7 @@ static enum hv_status change_below(json_t *v, const struct hv_key_path *p, size_
         st = change_here(copy, key, change, value) ? HV_OK : lost(p, i, v, err);
     } else {
         json_t *next = child(v, key);
-        /* a member that may be left out is made when something is set inside it */
+        /* a missing optional member is created where a value inside it is set */
         bool make = next == NULL && key->name != NULL && json_is_object(v) &&
                     change == HV_KEY_PATH_SET && p->keys[i + 1].name != NULL;
         json_t *made = make ? json_object() : NULL;

@@ -23,18 +23,18 @@ enum hv_status hv_key_path_parse(struct hv_arena *a, const char *text, struct hv
 /** Value at the path in a tree, or NULL. Borrowed from the tree. */
 json_t *hv_key_path_find(json_t *root, const struct hv_key_path *p);
 
-/** What is done at the end of a key path. */
+/** Operation at the end of a key path. */
 enum hv_key_path_edit { HV_KEY_PATH_SET, HV_KEY_PATH_REMOVE, HV_KEY_PATH_INSERT };
 /**
  * Makes a tree that differs from `root` at the path only (the rest is shared). `value` is borrowed.
- * Owner of *out: caller. Errors: HV_EUSAGE where the path leads nowhere.
+ * Owner of *out: caller. Errors: HV_EUSAGE where the path does not exist.
  */
 enum hv_status hv_key_path_change(json_t *root, const struct hv_key_path *p,
                                   enum hv_key_path_edit change, json_t *value, json_t **out,
                                   struct hv_err *err) HV_NODISCARD;
 
-/** Parses a value as typed: JSON where it looks like it, else a bare word. Owner of *out: caller.
- * Errors: HV_EUSAGE for an empty text, HV_EINPUT for JSON that does not parse. */
+/** Parses a value as typed: JSON where it has the syntax of a JSON value, else a bare word. Owner
+ * of *out: caller. Errors: HV_EUSAGE for an empty text, HV_EINPUT for JSON that does not parse. */
 enum hv_status hv__value_parse(const char *text, json_t **out, struct hv_err *err) HV_NODISCARD;
 
 #endif

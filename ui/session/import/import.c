@@ -1,4 +1,4 @@
-/** Takes imports over into the workspace. Not for reading files (solver/io/import). */
+/** Merges imports into the workspace. Not for reading files (solver/io/import). */
 #include "ui/session/import/import.h"
 
 #include "solver/base/file.h"
@@ -128,7 +128,7 @@ static bool has_name(json_t *nodes, const char *name)
     return false;
 }
 
-/** The tree that is there with the imported groups behind its own; names stay unique. */
+/** The present tree with the imported groups appended; names stay unique. */
 static json_t *appended(const json_t *there, json_t *cluster)
 {
     json_t *tree = json_deep_copy(there), *nodes = json_object_get(tree, "nodes"), *v;
@@ -167,7 +167,7 @@ static bool same_devices(const json_t *a, const json_t *b)
     return same;
 }
 
-/** Has `b` a lower price? A group without a price comes last. */
+/** True where `b` has a lower price. A group without a price comes last. */
 static bool is_cheaper(const json_t *a, const json_t *b)
 {
     json_t *x = json_object_get(a, "price_usd_per_hour"),
@@ -189,7 +189,7 @@ static json_t *equal_group(const json_t *node, json_t *groups)
     return best;
 }
 
-/** The tree that is there with links and prices of imported groups of the same devices. */
+/** The present tree with links and prices of imported groups of the same devices. */
 static json_t *updated(const json_t *there, json_t *cluster, size_t *changed)
 {
     static const char *const keys[] = {"intra", "nic", "price_usd_per_hour", "spot_usd_per_hour"};
@@ -278,7 +278,7 @@ enum hv_status hv_session_import(struct hv_session *s, const struct hv_import *i
             hv_session_join_last(s);
         }
     }
-    /* a part was refused: those before it go too */
+    /* a part failed: revert the parts before it */
     while (st != HV_OK && hv_session_n_undo(s) > start) {
         (void)hv_session_undo(s);
     }

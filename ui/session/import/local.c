@@ -95,7 +95,8 @@ static unsigned long sys_number(const char *device, const char *name)
     return n > 0 ? strtoul(text, NULL, 16) : 0;
 }
 
-/** Writes what NCCL would write of the cards on the PCI bus; the reader of that format takes it. */
+/** Writes the cards on the PCI bus in the topology format of NCCL, for the reader of that
+ * format. */
 static size_t pci_topology(struct hv_str *out)
 {
     size_t n = 0;
@@ -129,7 +130,7 @@ enum hv_status hv_import_local(struct hv_import *im, struct hv_err *err)
                             hv_str_cstr(&text), text.n, err);
         hv_str_clear(&text);
         if (st == HV_OK && ask(links, &text)) {
-            /* a machine with one card, or a virtual one, has no matrix: that is no mistake */
+            /* a machine with one card, or a virtual one, has no matrix: not an error */
             struct hv_err none = {0};
             (void)!hv_import_text(im, hv_import_format_find("nvidia_smi_topo"),
                                   "nvidia-smi topo -m", hv_str_cstr(&text), text.n, &none);

@@ -5,9 +5,9 @@
 #include "solver/io/import/import.h"
 
 /**
- * Asks nvidia-smi for its cards (-q -x) and their links (topo -m), without a shell; where there is
- * none, the list of PCI devices in /sys. Takes at most ten seconds per question.
- * Errors: HV_ENO when this machine has no accelerator, saying where was looked.
+ * Runs nvidia-smi for the cards (-q -x) and their links (topo -m), without a shell; where it is
+ * missing, reads the list of PCI devices in /sys. Takes at most ten seconds per call. Errors:
+ * HV_ENO where this machine has no accelerator; the message lists the sources tried.
  */
 enum hv_status hv_import_local(struct hv_import *im, struct hv_err *err) HV_NODISCARD;
 

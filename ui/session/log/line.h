@@ -9,7 +9,7 @@
 struct hv_log_line {
     double at_s; /**< seconds since 1970; by the session's clock where it was given one */
     enum hv_log_level level;
-    bool command; /**< `text` is a line for the prompt that makes this change again */
+    bool command; /**< `text` is a prompt line that repeats this change */
     char *area;   /**< "run", "command", a strategy's name */
     char *text;   /**< clean, without newline */
 };

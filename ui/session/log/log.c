@@ -1,5 +1,5 @@
 /*
- * The lines of the log. Not for which changes are logged (ui/session/record.c).
+ * The lines of the log. Not for the selection of logged changes (ui/session/record.c).
  */
 #include "ui/session/log/log.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Lines kept; the older half goes when there are twice as many. */
+/* Lines kept; the older half is dropped at twice this number. */
 #define KEPT 2000
 
 struct hv__log {

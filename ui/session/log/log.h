@@ -20,12 +20,12 @@ void hv__log_add(struct hv__log *log, enum hv_log_level level, const char *area,
 /** The same with its arguments in a list. */
 void hv__log_addv(struct hv__log *log, enum hv_log_level level, const char *area, const char *fmt,
                   va_list ap) HV_PRINTF(4, 0);
-/** Adds a line for the prompt that makes a change again; the text is copied as it is. */
+/** Adds a prompt line that repeats a change; the text is copied unchanged. */
 void hv__log_add_command(struct hv__log *log, const char *line);
 /** The last lines (2,000 at least once there were so many), oldest first. Borrowed until the next
  * line is added. */
 const struct hv_log_line *hv__log_lines(const struct hv__log *log, size_t *n);
-/** Lines added so far: goes up with every change of the log. */
+/** Number of lines added so far; increases with every change of the log. */
 uint64_t hv__log_changes(const struct hv__log *log);
 
 #endif

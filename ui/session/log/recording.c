@@ -1,5 +1,5 @@
 /*
- * Writing a recording. Not for which lines are recorded (ui/session/record.c).
+ * Writing a recording. Not for the selection of recorded lines (ui/session/record.c).
  */
 #include "ui/session/log/recording.h"
 

@@ -13,21 +13,22 @@ struct hv__recording;
 struct hv__recording *hv__recording_new(void);
 /** Ends the recording and frees it. */
 void hv__recording_free(struct hv__recording *r);
-/** Opens a file that is made anew; a recording that went on before ends. Errors: HV_EIO. */
+/** Starts a recording to a new file (truncated where it exists); ends a previous recording. Errors:
+ * HV_EIO. */
 enum hv_status hv__recording_open(struct hv__recording *r, const char *path,
                                   struct hv_err *err) HV_NODISCARD;
 /** Writes the first line, a comment. Errors: as hv__recording_write. */
 enum hv_status hv__recording_write_head(struct hv__recording *r, struct hv_err *err) HV_NODISCARD;
-/** Ends it; fine when there is none. */
+/** Ends the recording; no effect without one. */
 void hv__recording_stop(struct hv__recording *r);
-/** Is something being recorded? */
+/** True while a recording is active. */
 bool hv__recording_is_on(const struct hv__recording *r);
 /** Its file, or NULL. */
 const char *hv__recording_path(const struct hv__recording *r);
 /**
  * Writes the `:` line [n]. Where runs were recorded and none is left (`runs_left` false), a line
- * comes before it that waits for their end. A recording that cannot go on ends: half a line would
- * not replay. Errors: HV_EIO then.
+ * comes before it that waits for their end. A failed write ends the recording, because an
+ * incomplete line cannot be replayed. Errors: HV_EIO.
  */
 enum hv_status hv__recording_write(struct hv__recording *r, const char *line, size_t n,
                                    bool runs_left, struct hv_err *err) HV_NODISCARD;

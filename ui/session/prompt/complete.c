@@ -1,6 +1,6 @@
 /*
- * Completion of the `:` prompt: commands from their table, everything else from the session. Not
- * for running commands (prompt.c).
+ * Completion of the `:` prompt: commands come from their table, all other words from the session.
+ * Not for running commands (prompt.c).
  */
 #include "ui/session/prompt/prompt.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A search for the n-th candidate that begins like the word. */
+/* A search for the n-th candidate with the word as prefix. */
 struct search {
     const struct hv_session *s;
     const char *line; /**< the whole line */
@@ -118,7 +118,7 @@ static bool is_plain_key(const char *key)
     return key[0] != '\0' && strpbrk(key, ".[] \t\"\\") == NULL;
 }
 
-/* Members and elements of the value that the path in front of the last separator leads to. */
+/* Members and elements of the value at the path before the last separator. */
 static void offer_members(struct search *q, const char *prefix, const json_t *v)
 {
     const char *key;
@@ -173,7 +173,7 @@ static void offer_rows(struct search *q, bool running_only)
     }
 }
 
-/* Files and folders of the folder that the word is in. */
+/* Files and folders of the folder in the word. */
 static void offer_files(struct search *q)
 {
     size_t cut = q->n_word;
@@ -214,7 +214,7 @@ bool hv_session_complete_path(const void *session, const char *line, size_t n, s
     return q.found;
 }
 
-/* What may stand at argument number `i` of a command; `first` is its first argument. */
+/* Candidates for argument number `i` of a command; `first` is its first argument. */
 static void offer_argument(struct search *q, enum hv_command_id id, size_t i, const char *first)
 {
     bool path = id == HV_PROMPT_SET || id == HV_PROMPT_REMOVE || id == HV_PROMPT_INSERT;

@@ -1,6 +1,6 @@
 /**
- * The `:` prompt: executes the rows of HV_PROMPT_MAP against a session. What only a screen can do
- * (change the view, write a picture of it, leave) is handed back to the caller.
+ * The `:` prompt: executes the rows of HV_PROMPT_MAP against a session. Actions of a screen (change
+ * the view, write a picture of it, quit) are returned to the caller.
  */
 #ifndef HV_UI_SESSION_PROMPT_PROMPT_H
 #define HV_UI_SESSION_PROMPT_PROMPT_H
@@ -10,17 +10,17 @@
 #include "ui/session/session.h"
 #include <stdbool.h>
 
-/** What the caller still has to do. */
+/** Action that the caller has to perform. */
 enum hv_prompt_todo {
     HV_TODO_NOTHING,
     HV_TODO_HELP,        /**< show the keys, searched for `arg` */
     HV_TODO_SCREEN,      /**< go to the screen named in `arg` */
     HV_TODO_SAVE_SCREEN, /**< write what is shown to the file in `arg` */
-    HV_TODO_IMPORT,      /**< show what the files in `arg` come to */
-    HV_TODO_QUIT         /**< leave; ask first when there are unsaved changes and not `force` */
+    HV_TODO_IMPORT,      /**< show the import of the files in `arg` */
+    HV_TODO_QUIT         /**< quit; confirm first where there are unsaved changes and not `force` */
 };
 
-/** What a command came to. Owner: hv_prompt_outcome_free. `{0}` is valid. */
+/** Result of a command. Owner: hv_prompt_outcome_free. `{0}` is valid. */
 struct hv_prompt_outcome {
     enum hv_prompt_todo todo;
     bool force;            /**< quit ! */
@@ -31,7 +31,7 @@ void hv_prompt_outcome_free(struct hv_prompt_outcome *o);
 
 /**
  * Runs one line ("set cluster.nodes[0].count 4", without the colon; an empty line does nothing).
- * Errors: HV_EUSAGE naming the command and what it expects, or the error of the session; nothing is
+ * Errors: HV_EUSAGE naming the command and its arguments, or the error of the session; nothing is
  * changed then.
  */
 enum hv_status hv_session_command(struct hv_session *s, const char *line,

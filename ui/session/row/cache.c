@@ -1,6 +1,6 @@
 /*
- * Entries of the cache of judged plans, and what a plan for many jobs is judged with. They are made
- * in judged.c and drawing.c.
+ * Entries of the cache of judged plans, and the inputs of multi-job plans. Both are filled in
+ * judged.c and drawing.c.
  */
 #include "ui/session/row/judged_int.h"
 

@@ -1,7 +1,7 @@
 /*
- * Timelines of very many operations, made by a thread on copies of all inputs: the program goes on
- * meanwhile, shows how far it is, and can end it. One at a time. Not for short ones, which are made
- * at the request (judged.c).
+ * Timelines of very many operations, made by a thread on copies of all inputs: the program
+ * meanwhile handles events, shows the progress, and can cancel the thread. One timeline at a time.
+ * Not for short timelines, which are made on request (judged.c).
  */
 #include "ui/session/row/judged_int.h"
 
@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often progress is shown while a thread is at work. */
+/* Interval of progress updates while a thread runs. */
 #define PROGRESS_MS 50
 
-/* What the thread works on, and leaves behind: everything is its own but the device kinds. */
+/* Input and output of the thread. It owns everything except the device kinds. */
 struct hv__drawn {
     struct hv_inputs inputs; /* without device kinds */
     struct hv_plan_doc plan;
@@ -36,14 +36,14 @@ size_t hv__drawn_bytes(const struct hv__drawn *d)
 /* One thread with its work. */
 struct hv__drawing {
     uint32_t row;
-    bool dropped; /* its result is void */
+    bool dropped; /* its result will be discarded */
     const struct hv_device_catalogue *devices;
     json_t *tree[HV_DOC_INPUTS], *plan; /* copies; handed to the documents one by one */
     struct hv__drawn *out;
     struct hv_eval_watch watch;
     unsigned shown_permille;
     pthread_t thread;
-    int done_fd[2]; /* one byte when the thread is through */
+    int done_fd[2]; /* receives one byte when the thread has finished */
     enum hv_status status;
     struct hv_err err;
 };
@@ -113,7 +113,7 @@ static void *work(void *arg)
     if (w->status == HV_OK) {
         w->status = hv_eval(d->cost, d->plan.plan, &o, &d->arena, &d->verdict, &w->err);
     }
-    if (atomic_load(&w->watch.stop)) { /* the result is void: free the memory in this thread */
+    if (atomic_load(&w->watch.stop)) { /* the result is discarded: free the memory in this thread */
         hv__drawn_free(d);
         w->out = NULL;
     }
@@ -124,7 +124,7 @@ static void *work(void *arg)
 
 /* ---- outside of it --------------------------------------------------------------------------- */
 
-/* Ends that do not outlive this program's own life; −1 on failure. */
+/* Creates the pipe, close-on-exec; −1 on failure. */
 static bool open_pipe(int fd[2])
 {
     if (pipe(fd) != 0) {
@@ -136,7 +136,7 @@ static bool open_pipe(int fd[2])
     return true;
 }
 
-/* Signals are the main thread's. */
+/* Signals are handled by the main thread. */
 static bool start_thread(struct hv__drawing *w)
 {
     sigset_t all, before;
@@ -181,7 +181,7 @@ static bool start(struct hv__cache *cache, const struct hv__docs *docs, const st
     return true;
 }
 
-/* Waits for the thread and takes what it made to its row. */
+/* Waits for the thread and stores its result in the row. */
 static void finish(struct hv__cache *cache)
 {
     struct hv__drawing *w = cache->drawing;
@@ -217,7 +217,7 @@ bool hv__cache_draw_end(struct hv__cache *cache)
     return true;
 }
 
-/* Operations of all pipelines that are laid out, about. */
+/* Estimated number of simulated operations of all pipelines. */
 static double n_operations(const struct hv_plan *p)
 {
     double n = 0;

@@ -1,6 +1,6 @@
 /*
  * Figures of rows: plans are built and judged at the first request, once per state of the
- * documents. Not for rows (rows.c) nor for timelines made by a thread (drawing.c).
+ * documents. Not for rows (rows.c) nor for timelines that a thread makes (drawing.c).
  */
 #include "ui/session/row/judged_int.h"
 
@@ -19,7 +19,7 @@ struct hv__cache *hv__cache_new(size_t apart_from, size_t timeline_bytes)
     return cache;
 }
 
-/* Forgets what was judged; the row stays. */
+/* Drops the results; keeps the row. */
 static void judged_clear(struct hv__judged *j)
 {
     uint32_t row = j->row;
@@ -88,7 +88,7 @@ struct hv_bound hv__cache_bound(struct hv__cache *cache, const struct hv__docs *
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-/* Builds the plan against the documents as they are now, unless that was done. */
+/* Builds the plan against the present documents, unless it is built already. */
 static struct hv__judged *built(struct hv__cache *cache, const struct hv__docs *docs,
                                 const struct hv_row *row)
 {
@@ -126,7 +126,7 @@ static void drop_timeline(struct hv__cache *cache, size_t at)
     cache->timelines[at] = 0;
 }
 
-/* Beside the last two, which may be on the screen together, timelines of so many bytes stay. */
+/* Bytes of timelines kept in addition to the last two, which may be on the screen together. */
 static void keep_within(struct hv__cache *cache, size_t most_bytes)
 {
     size_t bytes = 0;
@@ -141,7 +141,7 @@ static void keep_within(struct hv__cache *cache, size_t most_bytes)
     }
 }
 
-/* Keeps the timelines of the last few rows only: they are the large part of a verdict. */
+/* Keeps only the timelines of the last few rows, because they are the largest part of a verdict. */
 static void keep_timeline(struct hv__cache *cache, uint32_t row)
 {
     size_t at = 0;

@@ -1,7 +1,7 @@
 /**
- * What is computed from the documents and the plans of rows, kept until either changes: the cost
- * model, the lower bound, and per row the plan built, its verdict and its timeline. Timelines of
- * very many operations are made by a thread while the program goes on.
+ * Cache of the values computed from the documents and the plans of rows, valid until either
+ * changes: the cost model, the lower bound, and per row the built plan, its verdict and its
+ * timeline. A thread makes timelines of very many operations while the program handles events.
  */
 #ifndef HV_UI_SESSION_ROW_JUDGED_H
 #define HV_UI_SESSION_ROW_JUDGED_H
@@ -20,12 +20,12 @@ struct hv__cache;
  * An empty cache.
  * @param apart_from      timelines of at least about so many operations are made by a thread; 0 =
  *                        none are
- * @param timeline_bytes  so much of timelines is kept, and the last two; 0 = 512 MiB
+ * @param timeline_bytes  memory limit of kept timelines; the last two are always kept; 0 = 512 MiB
  */
 struct hv__cache *hv__cache_new(size_t apart_from, size_t timeline_bytes);
 /** Ends the thread and frees everything. */
 void hv__cache_free(struct hv__cache *cache);
-/** Drops what belongs to rows that are gone. O(rows log rows). */
+/** Drops the entries of freed rows. O(rows log rows). */
 void hv__cache_sweep(struct hv__cache *cache, const struct hv__rows *rows);
 
 /** Cost model of the documents as they are. Borrowed until the next edit. */
@@ -43,17 +43,17 @@ const struct hv_verdict *hv__cache_verdict(struct hv__cache *cache, const struct
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/** Is the timeline of a row in the making, and how much of it is done (frac may be NULL)? */
+/** True while a thread makes the timeline of a row; *frac (may be NULL): the finished share. */
 enum hv_drawing hv__cache_drawing(const struct hv__cache *cache, uint32_t row, double *frac);
-/** Stops it; false when none was in the making. */
+/** Stops the thread; false where none is running. */
 bool hv__cache_draw_stop(struct hv__cache *cache, uint32_t row);
-/** Lets a timeline that was stopped be made after all; false when none was stopped. */
+/** Restarts a timeline that was stopped; false where none was stopped. */
 bool hv__cache_draw_again(struct hv__cache *cache, uint32_t row);
-/** Ends the thread, whatever it makes, and waits for it. True when there was one. */
+/** Ends the thread and waits for it. True where one was running. */
 bool hv__cache_draw_end(struct hv__cache *cache);
-/** Takes what the thread made. True when something visible changed. */
+/** Stores the result of the thread. True where something visible changed. */
 bool hv__cache_draw_tick(struct hv__cache *cache);
-/** As hv_session_fds and hv_session_timeout_ms, of the thread. */
+/** As hv_session_fds and hv_session_timeout_ms, for the thread. */
 size_t hv__cache_fds(const struct hv__cache *cache, struct pollfd *out, size_t cap);
 int hv__cache_timeout_ms(const struct hv__cache *cache);
 

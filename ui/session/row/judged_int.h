@@ -27,11 +27,11 @@ struct hv__judged {
     struct hv_verdict verdict, with_timeline;
     bool has_plan, has_verdict, has_timeline;
     struct hv__drawn *drawn; /**< verdict with the timeline as a thread made it, or NULL */
-    bool draw_stopped;       /**< the user ended the thread: it is not begun again by itself */
+    bool draw_stopped;       /**< the user stopped the thread: no automatic restart */
     struct hv_err err;       /**< why one of them is missing */
 };
 
-/** What was judged, and the thread that makes a timeline. */
+/** The cached results, and the thread that makes a timeline. */
 struct hv__cache {
     size_t apart_from, timeline_bytes;
     struct hv_cost *cost;
@@ -43,19 +43,19 @@ struct hv__cache {
     uint32_t timelines[HV__TIMELINES]; /**< rows with a timeline, the latest first */
 };
 
-/** What is cached of a row, or NULL. O(rows that were judged). */
+/** The entry of a row, or NULL. O(rows that were judged). */
 struct hv__judged *hv__cache_find(const struct hv__cache *cache, uint32_t row);
 /** Inputs and contexts of every job of a plan for many (none of other plans). */
 enum hv_status hv__cache_open_jobs(const struct hv_inputs *in, const struct hv_plan_doc *plan,
                                    struct hv_job_inputs **own, size_t *n_own,
                                    struct hv_cost ***costs, struct hv_err *err) HV_NODISCARD;
-/** Is the timeline of this plan made by a thread? */
+/** True where a thread makes the timeline of this plan. */
 bool hv__cache_draws_apart(const struct hv__cache *cache, const struct hv__judged *j);
-/** The verdict with the timeline when it is there; else NULL, and a thread makes it unless it was
- * stopped. */
+/** The verdict with the timeline where it is finished; else NULL, and starts a thread to make it
+ * unless it was stopped. */
 const struct hv_verdict *hv__cache_draw(struct hv__cache *cache, const struct hv__docs *docs,
                                         struct hv__judged *j, struct hv_err *err);
-/** What is cached here becomes void: a thread that works on it shall end. */
+/** Invalidates this entry: cancels a thread that works on it. */
 void hv__cache_draw_drop(struct hv__cache *cache, const struct hv__judged *j);
 void hv__drawn_free(struct hv__drawn *d);
 /** Memory of its verdict with the timeline (bytes); 0 for NULL. */

@@ -1,4 +1,4 @@
-/** A row of the plans table, as everybody outside of the session's parts reads it. */
+/** A row of the plans table, as read by code outside of ui/session. */
 #ifndef HV_UI_SESSION_ROW_ROW_H
 #define HV_UI_SESSION_ROW_ROW_H
 
@@ -17,7 +17,7 @@
     X(HV_ROW_NOT_APPLICABLE, "does not apply")       \
     X(HV_ROW_FAILED,         "failed")               \
     X(HV_ROW_CANCELLED,      "cancelled")
-/** What rows can be sorted by: constant, word. */
+/** Sort keys of rows: constant, word. */
 #define HV_SORT_MAP(X)                      \
     X(HV_SORT_ID,        "order")           \
     X(HV_SORT_NAME,      "name")            \
@@ -36,7 +36,7 @@ enum hv_row_state {
 #undef X
         HV_ROW_STATE_N
 };
-/** What the table of plans is sorted by. */
+/** Sort keys of the table of plans. */
 enum hv_sort {
 #define X(c, name) c,
     HV_SORT_MAP(X)
@@ -74,9 +74,9 @@ struct hv_row {
     const json_t *claimed; /**< `claimed` of the plan, or NULL */
     const struct hv_row_point *points; /**< incumbents in order */
     size_t n_points;
-    bool outdated; /**< the plan was made for cluster, model or job as they were before an edit */
+    bool outdated; /**< the plan was made for cluster, model or job before an edit */
     bool saved;    /**< the plan lies in the saved workspace as it is here */
-    bool deleted;  /**< undo may bring it back; lists of rows leave it out */
+    bool deleted;  /**< undo may restore it; lists of rows omit it */
 };
 
 #endif

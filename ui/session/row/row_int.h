@@ -22,11 +22,11 @@ struct hv__row {
 
 /** The row of a job, or NULL. */
 struct hv__row *hv__rows_row_of_job(const struct hv__rows *rows, uint32_t job);
-/** A new row; its documents and state are the caller's to set. */
+/** A new row; the caller sets its documents and state. */
 struct hv__row *hv__rows_push(struct hv__rows *rows, const char *name, const char *strategy);
-/** Sets the plan without bringing `pub` up to date. */
+/** Sets the plan without updating `pub`. */
 void hv__row_take_plan(struct hv__row *r, json_t *plan);
-/** Brings `pub` up to date with the fields that own its texts and trees. */
+/** Updates `pub` from the fields that own its texts and trees. */
 void hv__row_publish(struct hv__row *r);
 /** Sets a heap string. */
 void hv__row_set_text(char **slot, const char *text);

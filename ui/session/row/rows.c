@@ -1,6 +1,6 @@
 /*
- * Rows, their order and what of them was saved. Not for what workers report of their runs
- * (run_events.c) nor for figures (judged.c).
+ * Rows, their order and their saved state. Not for events of workers (run_events.c) nor for figures
+ * (judged.c).
  */
 #include "ui/session/row/row_int.h"
 
@@ -302,7 +302,7 @@ void hv__rows_sweep(struct hv__rows *rows, const struct hv__journal *journal)
     size_t kept = 0;
     for (size_t i = 0; i < rows->all.n; i++) {
         struct hv__row *r = rows->all.items[i];
-        /* one that lies in the saved workspace is still needed to take it out there */
+        /* a row in the saved workspace is needed until a save removes it there */
         if (r->pub.deleted && r->job == 0 && r->saved_plan == NULL &&
             !hv__journal_holds_row(journal, r->pub.id)) {
             row_free(r);
@@ -344,7 +344,7 @@ void hv__rows_set_job(struct hv__rows *rows, uint32_t id, uint32_t job)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* A row with what it is sorted by. */
+/* A row with its sort key. */
 struct ranked {
     const struct hv_row *row;
     struct hv__rank rank;

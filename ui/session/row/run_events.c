@@ -1,5 +1,5 @@
 /*
- * What workers report of a run, taken into its row: progress, better plans, the end. Not for
+ * Applies the events of a worker to the row of its run: progress, better plans, the end. Not for
  * starting runs (ui/session/runs.c).
  */
 #include "ui/session/row/run_events.h"
@@ -11,7 +11,7 @@
 /* Bytes of a row's log that are kept (the end of it). */
 #define LOG_KEPT 65536
 
-/* An event on its way into a row. */
+/* An event that is being applied to a row. */
 struct taking {
     struct hv__rows *rows;
     struct hv__row *row;
@@ -46,7 +46,7 @@ static void take_plan(struct taking *t, json_t *plan)
     t->news.edited = true;
 }
 
-/* The best time of a run so far as it is shown; "–" when there is none. */
+/* The best time of a run so far, formatted; "–" where there is none. */
 static const char *best_text(const struct hv__row *r, char *buf, size_t cap)
 {
     size_t n = r->points.n;
@@ -63,15 +63,14 @@ static void take_incumbent(struct taking *t)
     char now[HV_FMT_CAP], before[HV_FMT_CAP];
     (void)best_text(t->row, before, sizeof before);
     (void)hv_fmt_seconds(now, sizeof now, ev->seconds);
-    if (hv_known(ev->seconds) && strcmp(now, before) != 0) { /* less than is shown is no news */
+    if (hv_known(ev->seconds) && strcmp(now, before) != 0) { /* below the precision shown */
         hv__log_add(t->log, HV_LOG_INFO, "run", "%s: new best %s", t->row->name, now);
     }
     struct hv_row_point point = {ev->elapsed_s, ev->seconds};
     hv_vec_push(&t->row->points, point);
 }
 
-/* A strategy may hand in several plans: the first is the row's, the others get rows of their own.
- */
+/* A strategy may return several plans: the first is the row's, the others get rows of their own. */
 static void take_more_plans(struct taking *t, const json_t *plans)
 {
     const struct hv__row *r = t->row;

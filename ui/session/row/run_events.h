@@ -1,4 +1,4 @@
-/** What a worker reports of a run, taken into the run's row. */
+/** Applies the events of a worker to the row of its run. */
 #ifndef HV_UI_SESSION_ROW_RUN_EVENTS_H
 #define HV_UI_SESSION_ROW_RUN_EVENTS_H
 
@@ -6,17 +6,17 @@
 #include "ui/session/log/log.h"
 #include "ui/session/row/rows.h"
 
-/** What an event of the pool changed. */
+/** Effects of an event of the pool. */
 struct hv__run_news {
-    bool changed; /**< a row shows something else */
-    bool edited;  /**< a plan came or a run ended: something that would have to be saved */
-    bool ended;   /**< the run is over: rows may stand in another order */
+    bool changed; /**< the visible content of a row changed */
+    bool edited;  /**< a plan arrived or a run ended: the workspace has unsaved changes */
+    bool ended;   /**< the run ended: the order of rows may change */
 };
 
 /**
- * Takes an event into the row of its job; new bests, starts and ends are logged. At the end of a
- * run its outcome in words replaces *notice. Where a run hands in several plans the others become
- * rows of their own.
+ * Applies an event to the row of its job; new best plans, starts and ends are logged. At the end of
+ * a run a description of its outcome replaces *notice. Where a run returns several plans each
+ * further plan becomes a new row.
  * @param now_s  clock of the session
  * @param seed   of the run, for the log
  */

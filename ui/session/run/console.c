@@ -9,12 +9,12 @@
 
 struct hv__console {
     struct hv__console_config config;
-    struct hv_pool *pool; /* of its own: a console is no run; NULL before the first line */
+    struct hv_pool *pool; /* separate from the pool of runs; NULL before the first line */
     uint32_t job;         /* 0 = no worker */
     uint64_t epoch;       /* state of the documents that the worker has */
     size_t n_waiting;     /* lines without an answer */
     bool more;
-    struct hv_str chunk; /* lines that belong together so far */
+    struct hv_str chunk; /* lines of an incomplete statement */
     uint64_t changes;
 };
 
@@ -57,7 +57,7 @@ static void take_answer(struct hv__console *c, const json_t *line)
     }
     if (json_array_size(commands) > 0) {
         c->config.on_commands(c->config.ctx, commands);
-        c->epoch = hv__docs_epoch(c->config.docs); /* the worker's copy went the same way */
+        c->epoch = hv__docs_epoch(c->config.docs); /* the worker's copy has the same changes */
     }
 }
 
@@ -65,7 +65,7 @@ static void on_event(void *ctx, const struct hv_pool_event *ev)
 {
     struct hv__console *c = ctx;
     if (ev->id != c->job) {
-        return; /* a worker that was replaced */
+        return; /* an event of a replaced worker */
     }
     if (ev->kind == HV_POOL_ANSWER) {
         take_answer(c, ev->line);
@@ -89,7 +89,7 @@ static double now_s(void *ctx)
     return c->config.now_s(c->config.ctx);
 }
 
-/* A worker on the workspace as it is now; an older one goes when something else was changed. */
+/* Makes sure of a worker with the present workspace; replaces one whose copy is outdated. */
 static void ensure_worker(struct hv__console *c, uint64_t seed)
 {
     if (c->pool == NULL) {

@@ -1,7 +1,7 @@
 /**
- * The console's Lua: a worker with a copy of the workspace that lives from line to line. What a
- * line prints goes to the log; what it changes comes back as commands, which are handed to
- * a function of the console's owner.
+ * The console's Lua: a worker with a copy of the workspace that lives from line to line. The output
+ * of a line goes to the log; its changes are returned as commands, which are passed to a callback
+ * of the owner.
  */
 #ifndef HV_UI_SESSION_RUN_CONSOLE_H
 #define HV_UI_SESSION_RUN_CONSOLE_H
@@ -10,7 +10,7 @@
 #include "ui/session/doc/documents.h"
 #include "ui/session/log/log.h"
 
-/** What a console is made with. Everything is borrowed while the console lives. */
+/** Configuration of a console. All pointers are borrowed for the life of the console. */
 struct hv__console_config {
     const struct hv__docs *docs;
     struct hv__log *log;
@@ -31,19 +31,19 @@ void hv__console_free(struct hv__console *c);
 /** Runs a line. A worker whose copy is older than the documents is replaced first; `seed` is for a
  * new one. */
 void hv__console_line(struct hv__console *c, const char *text, uint64_t seed);
-/** Was the last line the beginning of something? The next one is put behind it. */
+/** True where the last line is an incomplete statement. The next line continues it. */
 bool hv__console_wants_more(const struct hv__console *c);
-/** Does a line run? */
+/** True while a line runs. */
 bool hv__console_is_busy(const struct hv__console *c);
-/** Ends the line that runs; false when none does. Variables begin anew. */
+/** Ends the running line; false where there is none. All variables are lost. */
 bool hv__console_stop(struct hv__console *c);
 
-/** Takes in what the worker wrote. */
+/** Processes the output of the worker. */
 void hv__console_poll(struct hv__console *c);
 /** As hv_pool_fds and hv_pool_timeout_ms. */
 size_t hv__console_fds(const struct hv__console *c, struct pollfd *out, size_t cap);
 int hv__console_timeout_ms(const struct hv__console *c);
-/** Goes up with every event of the worker. */
+/** Counter that increases with every event of the worker. */
 uint64_t hv__console_changes(const struct hv__console *c);
 
 #endif

@@ -13,10 +13,10 @@
 #include <string.h>
 
 struct hv__strategies {
-    bool later;                    /* they are still to be read */
+    bool later;                    /* the plugins are not read yet */
     const struct hv_plugin *items; /* in menu order */
     size_t n;
-    struct hv_plugins read;     /* owner of the items that were read here */
+    struct hv_plugins read;     /* owner of the items that this module read */
     struct hv_plugin *own;      /* what `items` points at from the first reload on */
     struct hv_plugins *sources; /* what an item was read from again; {0} = never */
 };
@@ -66,7 +66,7 @@ const struct hv_plugin *hv__strategies_find(struct hv__strategies *l, const char
 
 /* ---- options that are set -------------------------------------------------------------------- */
 
-/* The options of a strategy that is not there (another machine, a plugin moved away) are kept. */
+/* The options of a missing strategy (another machine, a moved plugin) are kept. */
 static enum hv_status check_options(struct hv__strategies *l,
                                     const struct hv_workspace_strategy *row, struct hv_err *err)
 {
@@ -180,7 +180,7 @@ enum hv_status hv__strategies_reload(struct hv__strategies *l, struct hv__log *l
         struct hv_err why = {0};
         enum hv_status st = reload(l, log, i, &why);
         *n_read += st == HV_OK;
-        /* one that was broken before is reported only when `id` names it */
+        /* a strategy that was broken before is reported only where `id` names it */
         bool told = st != HV_OK && (asked || l->items[i].error == NULL);
         if (told && (first == HV_OK || asked)) {
             first = st;

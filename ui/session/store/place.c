@@ -1,5 +1,5 @@
 /*
- * Reading a workspace and remembering where it lies. Not for writing it (save.c).
+ * Reads a workspace and stores its location. Not for writing it (save.c).
  */
 #include "ui/session/store/place_int.h"
 
@@ -47,7 +47,8 @@ const char *hv__place_base_name(const char *path, size_t *n)
     return base;
 }
 
-/* Where it is saved again: the folder, or the single file; nowhere where it came from a pipe. */
+/* Destination of the next save: the folder, or the single file; none for a workspace read from a
+ * pipe. */
 static void take_path(struct hv__place *p, const char *path)
 {
     struct stat st;

@@ -1,6 +1,6 @@
 /**
- * Where a workspace lies: its folder or file, its name, its tree as opened or last saved, and what
- * its file looked like then. Saving writes all documents and rows there.
+ * Location of a workspace: its folder or file, its name, its tree as opened or last saved, and the
+ * file attributes at that time. Saving writes all documents and rows there.
  */
 #ifndef HV_UI_SESSION_STORE_PLACE_H
 #define HV_UI_SESSION_STORE_PLACE_H
@@ -13,7 +13,7 @@
 /** A place. Owner: hv__place_free. */
 struct hv__place;
 
-/** A place that is none yet, with a name for the title. */
+/** An empty place, with a name for the title. */
 struct hv__place *hv__place_new(const char *name);
 void hv__place_free(struct hv__place *p);
 /** Reads the workspace at `path` (a folder, workspace.json, or one file with everything inline) and
@@ -29,7 +29,7 @@ const char *hv__place_name(const struct hv__place *p);
 /** Name of the plan of a file: "plans/a.json" gives "a"; *n is its length. Borrowed from path. */
 const char *hv__place_base_name(const char *path, size_t *n);
 
-/** What a save reads and writes. */
+/** Inputs and outputs of a save. */
 struct hv__save {
     struct hv__place *place;
     struct hv__docs *docs;
@@ -37,14 +37,14 @@ struct hv__save {
     struct hv__cache *cache; /**< plans are saved with their figures */
 };
 /**
- * Saves everything at `path`, all files or none, and counts it as saved. Everything is written
- * beside the old files and made safe there first; only then the new files take the old names.
- * Errors: HV_EIO, once also when another program wrote the workspace since it was read.
+ * Saves everything at `path`, all files or none, and counts it as saved. All files are first
+ * written and synced beside the old files, then renamed to the old names. Errors: HV_EIO, once also
+ * when another program wrote the workspace since it was read.
  */
 enum hv_status hv__save_to(const struct hv__save *save, const char *path,
                            struct hv_err *err) HV_NODISCARD;
-/** Plan of a row as it goes into a file: with the figures of now, and with its name where no file
- * name tells it. Owner: caller. */
+/** Plan of a row as written to a file: with its present figures, and with its name where the file
+ * name does not contain it. Owner: caller. */
 json_t *hv__save_plan_tree(const struct hv__save *save, const struct hv_row *row, bool with_name);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * The recovery file of this program, and those that programs left which died. Not for saving
- * (save.c).
+ * The recovery file of this program, and those of crashed programs. Not for saving (save.c).
  */
 #include "ui/session/store/recovery.h"
 
@@ -24,7 +23,7 @@
 #define IDLE_S 0.5
 /* … and at least this often while edits go on: a killed program loses less than two seconds. */
 #define AUTOSAVE_S 1.5
-/* Where that fails it is tried again after this long. */
+/* Delay before the next attempt after a failed write. */
 #define RETRY_S 30.0
 
 struct hv__recovery {
@@ -112,7 +111,7 @@ static json_t *recovery_tree(const char *workspace, const struct hv__docs *docs,
     return root;
 }
 
-/* A name that is not that of the file on offer: process numbers come back. */
+/* A name other than that of the offered file, because process ids are reused. */
 static enum hv_status choose_name(struct hv__recovery *r, const char *workspace, struct hv_err *err)
 {
     struct hv_str path = {0};
@@ -190,7 +189,8 @@ double hv__recovery_due_s(const struct hv__recovery *r)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Is the program that wrote a file gone? Our own number is an older one's: we wrote none yet. */
+/* True where the program that wrote a file has ended. A file with this process's id is of an older
+ * process, because this one has written none yet. */
 static bool is_gone(json_int_t pid)
 {
     return pid > 0 && pid <= INT_MAX &&
@@ -222,7 +222,7 @@ static long half_written_by(const char *name)
     return strncmp(end, ".json.", 6) == 0 && strlen(end) == 12 ? pid : 0;
 }
 
-/* What programs left that were killed while they wrote: the file beside it is whole. */
+/* Removes incomplete files of programs killed while writing: the file beside it is complete. */
 static void sweep(DIR *d, const char *folder)
 {
     struct hv_str path = {0};

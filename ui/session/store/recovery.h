@@ -1,6 +1,6 @@
 /**
- * Recovery: unsaved edits lie in the state folder while the program lives, so that one that dies
- * loses at most the last two seconds. The next program on the same workspace offers them.
+ * Recovery: unsaved edits are kept in the state folder while the program runs, so that a crash
+ * loses at most the last two seconds. The next program that opens the workspace offers them.
  */
 #ifndef HV_UI_SESSION_STORE_RECOVERY_H
 #define HV_UI_SESSION_STORE_RECOVERY_H
@@ -17,7 +17,7 @@ void hv__recovery_free(struct hv__recovery *r);
 
 /* ---- the own file ---------------------------------------------------------------------------- */
 
-/** Something was changed that no file holds yet; `now_s` is the clock of the session. */
+/** Records a change that no file contains yet; `now_s` is the clock of the session. */
 void hv__recovery_edited(struct hv__recovery *r, double now_s);
 /** Clock at which hv__recovery_write is due; HV_UNKNOWN = nothing is unsaved. */
 double hv__recovery_due_s(const struct hv__recovery *r);
@@ -32,11 +32,11 @@ void hv__recovery_remove(struct hv__recovery *r);
 
 /* ---- files of programs that died ------------------------------------------------------------- */
 
-/** Looks for one that belongs to this workspace; what was left half written is removed. */
+/** Looks for a file of this workspace; removes incomplete files. */
 void hv__recovery_look(struct hv__recovery *r, const char *workspace);
-/** What is on offer, an object with the changed documents and "plans"; NULL = nothing. Borrowed. */
+/** The offered edits, an object with the changed documents and "plans"; NULL = none. Borrowed. */
 const json_t *hv__recovery_content(const struct hv__recovery *r);
-/** Appends what taking it over would change, line by line as commands. */
+/** Appends the changes that recovery would make, one command per line. */
 void hv__recovery_diff(const struct hv__recovery *r, const struct hv__docs *docs,
                        struct hv_str *out);
 /** Removes the file on offer. */

@@ -1,6 +1,6 @@
 /*
- * Saving: the workspace as files, all or none. Everything is written beside the old files and made
- * safe there first; only then the new ones take the old names. Not for unsaved edits (recovery.c).
+ * Saving: the workspace as files, all or none. All files are first written and synced beside the
+ * old files, then renamed to the old names. Not for unsaved edits (recovery.c).
  */
 #include "ui/session/store/place_int.h"
 
@@ -17,20 +17,20 @@
 
 #define NAME_MAX_BYTES 120
 
-/* A file to come. */
+/* A file to write. */
 struct out_file {
     char *path, *temp;
     char *text;
     size_t n;
 };
 
-/* One save: where to, and what it will write and take away. */
+/* One save: its destination, and the files to write and to remove. */
 struct save {
     const struct hv__save *of;
     const char *folder; /**< where names are relative to */
     bool single, same;  /**< one file with everything inline; the place it came from */
     HV_VEC(struct out_file) files;
-    HV_VEC(char *) obsolete; /**< plan files of ours that nothing names any more */
+    HV_VEC(char *) obsolete; /**< own plan files that are no longer referenced */
     char *ref[HV_DOC_N];     /**< new names of documents */
     HV_VEC(char *) plan_ref; /**< new names of plans, one per row; NULL = inline */
 };
@@ -75,7 +75,7 @@ static void drop_temps(struct save *v)
     }
 }
 
-/* Writes one file under a name beside the final one, which is that of a link's target. */
+/* Writes one file under a temporary name beside the final one (for a link: beside its target). */
 static enum hv_status stage(struct out_file *f, struct hv_err *err)
 {
     char real[PATH_MAX];
@@ -94,7 +94,7 @@ static enum hv_status stage(struct out_file *f, struct hv_err *err)
     return status;
 }
 
-/* The reason comes first: a status line has room for little more. */
+/* The message begins with the reason, because a status line is short. */
 static enum hv_status not_saved(const char *path, const char *why, struct hv_err *err)
 {
     return hv_err_set(err, HV_EIO, "not saved: %s; the old files are unchanged (%.200s)", why,
@@ -110,7 +110,7 @@ static enum hv_status write_all(struct save *v, struct hv_err *err)
             st = not_saved(v->files.items[i].path, why.text, err);
         }
     }
-    /* workspace.json is the last of the list: until it has its name the old one counts */
+    /* workspace.json is the last of the list: until it is renamed the old one is valid */
     for (size_t i = 0; st == HV_OK && i < v->files.n; i++) {
         struct out_file *f = &v->files.items[i];
         if (rename(f->temp, f->path) != 0) {
@@ -130,7 +130,8 @@ static enum hv_status write_all(struct save *v, struct hv_err *err)
     return st;
 }
 
-/* ---- what goes where ------------------------------------------------------------------------- */
+/* ---- assignment of files-----------------------------------------------------------------------
+ */
 
 static char *in_folder(const struct save *v, const char *name)
 {
@@ -168,7 +169,7 @@ static char *own_file(const struct save *v, const char *ref)
     return NULL;
 }
 
-/* Puts a document where it belongs and sets its member in the new workspace. */
+/* Adds the file of a document to the save and sets its member in the new workspace. */
 static void place_doc(struct save *v, enum hv_doc d, json_t *root)
 {
     const struct hv__docs *docs = v->of->docs;
@@ -253,7 +254,7 @@ json_t *hv__save_plan_tree(const struct hv__save *save, const struct hv_row *row
     return tree;
 }
 
-/* A plan file of ours that this save leaves without a name. */
+/* Marks an own plan file that this save no longer references. */
 static void retire(struct save *v, const char *ref)
 {
     if (v->same && !v->single && ref != NULL && strncmp(ref, "plans/", 6) == 0 &&
@@ -263,8 +264,8 @@ static void retire(struct save *v, const char *ref)
     }
 }
 
-/* Puts one plan where it belongs; returns its name in the workspace, NULL = inline or not saved.
- */
+/* Adds the file of one plan to the save; returns its name in the workspace, NULL = inline or not
+ * saved. */
 static char *place_plan(struct save *v, const struct hv_row *r, json_t *list)
 {
     const char *saved_ref = hv__rows_saved_ref(v->of->rows, r->id);
@@ -333,7 +334,7 @@ static json_t *workspace_tree(struct save *v)
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-/* From here on this is what was saved. */
+/* Marks the written state as saved. */
 static void adopt(struct save *v, const struct hv_workspace *w, const char *path)
 {
     struct hv__place *p = v->of->place;
@@ -378,7 +379,7 @@ static enum hv_status write_to(struct save *v, const char *path, struct hv_err *
     char *file = v->single ? hv_xstrdup(path) : in_folder(v, "workspace.json");
     add_file(v, hv_xstrdup(file), root);
     hv_json_wrap(&json, root, file);
-    /* what would not read back must not be written */
+    /* text that cannot be read back must not be written */
     enum hv_status st = hv_workspace_build(&w, json, v->folder, err);
     if (st == HV_OK) {
         st = make_folders(v, err);

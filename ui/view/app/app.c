@@ -1,6 +1,6 @@
 /*
- * The application: view stack, messages and the clock. Events are in input.c, the frame around
- * a view in draw.c. Reads no terminal and no clock, and never looks into the model.
+ * The application: view stack, messages and the clock. Events are in input.c, the frame around a
+ * view in draw.c. Uses no terminal and no clock, and never dereferences the model.
  */
 #include "ui/view/app/app_int.h"
 
@@ -232,7 +232,7 @@ void hv_app_notice(struct hv_app *app, const char *text)
     app->dirty = true;
 }
 
-/* Milliseconds until the notice may be shown; -1 = there is none, or only a key lets it in. */
+/* Milliseconds until the notice may be shown; -1 = there is none, or it waits for a key. */
 static int notice_due_ms(const struct hv_app *app)
 {
     if (!app->notice[0] || (app->message[0] && app->message_kind == HV_MSG_ERROR)) {

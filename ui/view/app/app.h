@@ -2,7 +2,7 @@
  * The headless application: a stack of views, prompts, help, key dispatch; no terminal, no session.
  *
  * The event loop is: hv_app_feed for every pending event, hv_app_draw when hv_app_is_dirty, then
- * wait hv_app_timeout_ms. Views get the caller's `model` pointer; ui/view never looks into it.
+ * wait hv_app_timeout_ms. Views get the caller's `model` pointer; ui/view never dereferences it.
  */
 #ifndef HV_UI_VIEW_APP_APP_H
 #define HV_UI_VIEW_APP_APP_H
@@ -18,15 +18,15 @@
 
 struct hv_app;
 
-/** What a handler returns, or-ed. */
+/** Flags returned by handlers, or-ed. */
 enum hv_app_flag {
-    HV_APP_HANDLED = 1, /**< the event is used up */
+    HV_APP_HANDLED = 1, /**< the event is consumed */
     HV_APP_REDRAW = 2,  /**< draw again */
     HV_APP_CLOSE = 4,   /**< close this view */
-    HV_APP_QUIT = 8     /**< leave the program (after a question when there are unsaved changes) */
+    HV_APP_QUIT = 8 /**< quit the program (after a confirmation where there are unsaved changes) */
 };
 
-/** Where a view draws, and what it may know about the screen. */
+/** Drawing context of a view: its rectangle and the properties of the screen. */
 struct hv_view_ctx {
     struct hv_grid *grid;
     struct hv_rect body;
@@ -66,7 +66,7 @@ struct hv_view_ops {
     void (*status)(const void *state, const void *model, struct hv_str *out);
     /** Called before drawing when due; returns flags; may be NULL. */
     unsigned (*tick)(void *state, struct hv_app *app, int64_t now_ms);
-    /** Milliseconds until tick is wanted, -1 = never; may be NULL (= never). */
+    /** Milliseconds until tick must be called, -1 = never; may be NULL (= never). */
     int (*timeout_ms)(const void *state, const void *model, int64_t now_ms);
 };
 
@@ -76,7 +76,7 @@ enum hv_message { HV_MSG_INFO, HV_MSG_WARNING, HV_MSG_ERROR };
 /** Appends few words about a `:` line ("PATH  write a picture"), nothing when there are none. */
 typedef void hv_describe_fn(const void *model, const char *line, struct hv_str *out);
 
-/** What the application needs from its owner. */
+/** Configuration of an application. */
 struct hv_app_config {
     void *model; /**< given to the views */
     const struct hv_view_ops *const *views;
@@ -90,27 +90,27 @@ struct hv_app_config {
     hv_complete_fn *complete_path; /**< of files, for hv_app_ask_path; may be NULL */
     /** Text right in the tabs row ("lab.hv*"); may be NULL. */
     void (*project)(const void *model, struct hv_str *out);
-    /** True when quitting would lose something; may be NULL. */
+    /** True where there are unsaved changes; may be NULL. */
     bool (*unsaved)(const void *model);
-    /** Hears every message that is shown, for a log; may be NULL. */
+    /** Called with every message that is shown, for a log; may be NULL. */
     void (*said)(void *model, enum hv_message kind, const char *text);
     /** A line of guidance for the view on top, above the status row; nothing appended = no such
      * line. May be NULL. */
     void (*guide)(const void *model, const char *view, struct hv_str *out);
-    /** Hears every action that was taken, with the view that was on top; may be NULL. */
+    /** Called with every action performed, and the view that was on top; may be NULL. */
     void (*did)(void *model, struct hv_app *app, const char *view, enum hv_action a);
     struct hv_keymap *keys; /**< borrowed */
     bool ascii;
 };
 
-/** How long the answer to a key is safe from notices, milliseconds. */
+/** Least time for which the answer to a key is shown before a notice replaces it, milliseconds. */
 #define HV_APP_ANSWER_MS 4000
 
 /** New application with the first tab open. Owner: caller frees with hv_app_free. */
 struct hv_app *hv_app_new(const struct hv_app_config *config);
 /** Closes all views and frees. */
 void hv_app_free(struct hv_app *app);
-/** Handles one event; true while the program goes on. */
+/** Handles one event; false where the program ends. */
 bool hv_app_feed(struct hv_app *app, const struct hv_event *ev);
 /** Draws everything; resizes the grid to the app's size. Clears the dirty mark. O(cells). */
 void hv_app_draw(struct hv_app *app, struct hv_grid *g);
@@ -122,15 +122,15 @@ void hv_app_status(const struct hv_app *app, struct hv_str *out);
 /** Keys shown in the key bar: up to `cap` actions; returns how many there are. */
 size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t cap);
 /**
- * The question in the status row, or NULL; `typed` (may be NULL) = the answer so far.
- * While something is asked, keys go there.
+ * The question in the status row, or NULL; `typed` (may be NULL) = the answer so far. An open
+ * question receives all keys.
  */
 const char *hv_app_question(const struct hv_app *app, const char **typed);
 /** Answers the question as if `text` had been typed and accepted; closes it when text is NULL. */
 void hv_app_reply(struct hv_app *app, const char *text);
-/** True when something has to be drawn. */
+/** True where a redraw is due. */
 bool hv_app_is_dirty(const struct hv_app *app);
-/** Milliseconds until something has to happen without an event; -1 = never. */
+/** Milliseconds until hv_app_tick must be called without an event; -1 = never. */
 int hv_app_timeout_ms(const struct hv_app *app);
 /** Runs due ticks with the clock given. */
 void hv_app_tick(struct hv_app *app, int64_t now_ms);
@@ -138,8 +138,8 @@ void hv_app_tick(struct hv_app *app, int64_t now_ms);
 bool hv_app_is_done(const struct hv_app *app);
 /** Does an action as if its key had been pressed. */
 bool hv_app_do(struct hv_app *app, enum hv_action a);
-/** How an app gives its terminal to another program, takes it back, takes or leaves its mouse
- * (false: it has none), and gives it the looks of a theme; all may be NULL. */
+/** Functions to release the terminal to another program, to open it again, to enable or disable
+ * mouse reports (false: no mouse), and to set the theme; all may be NULL. */
 struct hv_app_terminal {
     void (*give)(void *ctx);
     void (*take)(void *ctx, struct hv_app *app);
@@ -147,24 +147,24 @@ struct hv_app_terminal {
     enum hv_status (*theme)(void *ctx, const char *name, struct hv_err *err);
     void *ctx;
 };
-/** Says what terminal the app is on; {0} = none that has to be given. */
+/** Sets the terminal of the app; {0} = none that must be released. */
 void hv_app_set_terminal(struct hv_app *app, struct hv_app_terminal terminal);
-/** Runs a function (an editor, a pager) with the terminal given away, then draws again. */
+/** Runs a function (an editor, a pager) with the terminal released, then draws again. */
 void hv_app_outside(struct hv_app *app, void (*run)(void *ctx), void *ctx);
-/** Takes the mouse, or leaves it to the terminal; false where there is none. */
+/** Enables or disables mouse reports; false where there is no mouse. */
 bool hv_app_set_mouse(struct hv_app *app, bool on);
 /** Draws in another theme from now on (hv_theme_named). Errors: also HV_ENO without a terminal. */
 enum hv_status hv_app_set_theme(struct hv_app *app, const char *name,
                                 struct hv_err *err) HV_NODISCARD;
-/** Opens the help of the view on top at what has a word in it; "" = all of it. */
+/** Opens the help of the view on top, filtered by a word; "" = all entries. */
 void hv_app_help(struct hv_app *app, const char *word);
 /** Opens the `:` prompt with a text in it. */
 void hv_app_type(struct hv_app *app, const char *line);
 /** Runs a `:` command line as if it had been typed. */
 void hv_app_command(struct hv_app *app, const char *line);
-/** Says that the key map was changed: the key bar is made anew. */
+/** Rebuilds the key bar after a change of the key map. */
 void hv_app_keys_changed(struct hv_app *app);
-/** Asks for a redraw (a job made progress). */
+/** Schedules a redraw (after progress of a job). */
 void hv_app_touch(struct hv_app *app);
 
 /** Opens the view with that name: a tab is switched to (its state is kept), others go on top. */
@@ -181,12 +181,12 @@ struct hv_rect hv_app_body(const struct hv_app *app);
 /** Shows a message in the status line; text is cleaned. */
 void hv_app_message(struct hv_app *app, enum hv_message kind, const char *fmt, ...) HV_PRINTF(3, 4);
 /**
- * Tells of something that happened by itself (a run ended). It waits until the answer to the last
- * key has been shown for HV_APP_ANSWER_MS, or was cleared; errors are not covered at all. Of
- * several that wait the last is shown with the number of the others.
+ * Shows a notice about an event without user input (a run ended). The notice waits until the answer
+ * to the last key has been shown for HV_APP_ANSWER_MS, or was cleared; it never replaces an error.
+ * Of several waiting notices the last is shown with the number of the others.
  */
 void hv_app_notice(struct hv_app *app, const char *text);
-/** Takes the message away; a notice behind it may follow. */
+/** Clears the message; a waiting notice may follow. */
 void hv_app_clear_message(struct hv_app *app);
 /** The message shown, "" when there is none. */
 const char *hv_app_message_text(const struct hv_app *app);
@@ -198,8 +198,8 @@ void hv_app_set_ascii(struct hv_app *app, bool ascii);
 /** Answer to a question. */
 typedef unsigned hv_app_answer(void *ctx, struct hv_app *app, const char *text);
 /**
- * Asks for a line of text in the status row (`label`, start value); `done` gets it on Enter and is
- * not called on Esc.
+ * Opens a prompt for a line of text in the status row (`label`, start value); `done` gets it on
+ * Enter and is not called on Esc.
  */
 void hv_app_ask(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
                 void *ctx);

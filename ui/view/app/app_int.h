@@ -10,7 +10,7 @@
 #define HV__MAX_STACK 16
 #define HV__MAX_BAR   32
 
-/** What is asked in the status row. */
+/** Kinds of questions in the status row. */
 enum hv__prompt {
     HV__PROMPT_NONE,
     HV__PROMPT_COMMAND,
@@ -48,7 +48,7 @@ struct hv_app {
     struct hv_app_terminal terminal;
     struct hv_keybar_item bar[HV__MAX_BAR];
     size_t n_bar;
-    const struct hv_view_ops *bar_of;    /* the view whose keys `bar` holds, and what it lay on */
+    const struct hv_view_ops *bar_of;    /* the view whose keys `bar` holds, and the view below */
     const enum hv_action *bar_list;      /* the list it was made of */
     const struct hv_key_hint *bar_hints; /* or these */
     size_t bar_depth;
@@ -65,11 +65,11 @@ const struct hv_view_ops *hv__app_tab_ops(const struct hv_app *app, int tab);
 struct hv_frame hv__app_frame(const struct hv_app *app);
 /** Goes to a tab, closing what is on top of the one before; false when there is none. */
 bool hv__app_show_tab(struct hv_app *app, int tab);
-/** Ends the program, or opens the question whether to, when changes would be lost. */
+/** Ends the program, or opens the confirmation where there are unsaved changes. */
 void hv__app_try_quit(struct hv_app *app);
 /** Closes the view on top; the last one quits. */
 void hv__app_close_top(struct hv_app *app);
-/** Does what a handler returned (enum hv_app_flag). */
+/** Applies the flags returned by a handler (enum hv_app_flag). */
 void hv__app_apply(struct hv_app *app, unsigned flags);
 /** Tabs in order of their numbers; titles are put into the two arrays of HV__MAX_TABS. */
 struct hv_tabs hv__app_tabs(const struct hv_app *app, const char **titles, const char **shorts);

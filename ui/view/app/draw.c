@@ -1,6 +1,6 @@
 /*
- * The frame around a view: tabs, status row, key bar; the same as words. Changes nothing but the
- * grid and the key bar that clicks look at.
+ * The frame around a view: tabs, status row, key bar; the same as words. Changes only the grid and
+ * the key bar used for clicks.
  */
 #include "ui/view/app/app_int.h"
 
@@ -129,7 +129,7 @@ static const enum hv_action *bar_of(const struct hv_app *app)
     return now ? now : v->ops->keybar;
 }
 
-/* Words that follow each other stay apart by their ends. */
+/* Each word ends with a separator. */
 static uint64_t hash_text(uint64_t h, const char *text)
 {
     return hv_hash(h, text, strlen(text) + 1);
@@ -192,7 +192,7 @@ static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
     }
 }
 
-/* The row of tabs, drawn where one of its words is another than before. */
+/* The row of tabs, drawn only where one of its words changed. */
 static void draw_tabs(const struct hv_app *app, struct hv_grid *g, struct hv_rect row)
 {
     const char *titles[HV__MAX_TABS], *shorts[HV__MAX_TABS];
@@ -227,8 +227,7 @@ const char *hv_app_question(const struct hv_app *app, const char **typed)
     return labels[app->prompt];
 }
 
-/* Guidance needs a row of its own from so many rows of body on; with less it takes the status row.
- */
+/* Least rows of the body for a separate guidance row; below, guidance replaces the status row. */
 #define GUIDE_BODY_H 10
 
 static bool get_guide(const struct hv_app *app, struct hv_str *out)

@@ -22,7 +22,7 @@ void hv_help_free(struct hv_help *h)
     hv_line_free(&h->search);
 }
 
-/* False for the keys of screens that this program does not have. */
+/* False for keys of screens that do not exist in this program. */
 static bool leads_somewhere(const struct hv_help *h, enum hv_action a)
 {
     return a < HV_ACT_SCREEN_1 || a > HV_ACT_SCREEN_8 ||

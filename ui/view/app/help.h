@@ -8,7 +8,7 @@
 struct hv_help {
     const struct hv_keymap *keys;
     const struct hv_view_ops *view;
-    unsigned tabs; /**< bit n: there is a screen n; keys of others are not listed */
+    unsigned tabs; /**< bit n: screen n exists; keys of other screens are not listed */
     struct hv_line search;
     size_t cursor;
 };
@@ -23,7 +23,8 @@ void hv_help_free(struct hv_help *h);
  * Esc, F1 or ? close. Returns false when the overlay is closed.
  */
 bool hv_help_key(struct hv_help *h, struct hv_key k, int height, enum hv_action *run);
-/** Text of the status row meanwhile: the chosen key's help in full once one was moved to. */
+/** Text of the status row while help is open: the chosen key's help in full once one was moved
+ * to. */
 const char *hv_help_status(const struct hv_help *h);
 /** Draws it over the body. */
 void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect body);

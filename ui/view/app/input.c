@@ -1,6 +1,6 @@
 /*
- * What comes in: keys and mouse, prompts, actions and commands. Not for drawing (draw.c) nor
- * for the stack of views (app.c).
+ * Input: keys and mouse, prompts, actions and commands. Not for drawing (draw.c) nor for the stack
+ * of views (app.c).
  */
 #include "ui/view/app/app_int.h"
 

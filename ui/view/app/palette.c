@@ -8,7 +8,8 @@
 
 enum { MOST_ROWS = 8, LEAST_H = 8, LEAST_W = 30, MARGIN = 1 };
 
-/* What is completed: what Tab started from, else what stands before the cursor. Caller frees. */
+/* The text to complete: the text before the first Tab, else the text before the cursor. Caller
+ * frees. */
 static char *base_of(const struct hv_line *l)
 {
     if (l->complete_base) {
@@ -20,7 +21,7 @@ static char *base_of(const struct hv_line *l)
 }
 
 /* The completions from `top` on; returns how many of `rows` + 1 there are. Where there is none, the
- * command itself is shown with how it is used. */
+ * command is shown with its usage. */
 static size_t collect(const struct hv_line *l, const char *base, size_t top, size_t rows,
                       struct hv_str *out)
 {
@@ -54,7 +55,7 @@ static void draw_row(const char *line, bool here, hv_describe_fn *describe, cons
     hv_str_free(&words);
 }
 
-/* "Commands", or how the command that is typed is used. */
+/* "Commands", or the usage of the typed command. */
 static void title_of(const char *base, hv_describe_fn *describe, const void *model,
                      struct hv_str *out)
 {

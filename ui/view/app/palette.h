@@ -1,4 +1,4 @@
-/** What can be typed at the `:` prompt: the completions of the line so far as a list above it. */
+/** The list of completions of the current line, above the `:` prompt. */
 #ifndef HV_UI_VIEW_APP_PALETTE_H
 #define HV_UI_VIEW_APP_PALETTE_H
 

@@ -11,21 +11,21 @@
 #include "solver/base/status.h"
 #include "ui/view/app/app.h"
 
-/** How a script waits: lets at most `ms` milliseconds pass, feeding what comes in; NULL = `wait`
- * only looks. */
+/** Wait function of a script: waits at most `ms` milliseconds while processing events; NULL =
+ * `wait` only checks once. */
 typedef void hv_script_idle(void *ctx, struct hv_app *app, int ms);
 
-/** What a script runs on. */
+/** Environment of a script. */
 struct hv_script {
     struct hv_app *app;
     struct hv_grid *grid;
     hv_script_idle *idle;
     void *idle_ctx;
-    bool (*busy)(void *ctx); /**< does something run? gets idle_ctx; NULL = nothing ever does */
+    bool (*busy)(void *ctx); /**< true in a run; gets idle_ctx; NULL = nothing ever does */
     struct hv_str *out;      /**< gets screens saved to `-`; may be NULL */
 };
 
-/** Runs a script's text. Errors: HV_EINPUT with file:line; HV_ENO when a `wait` was in vain;
+/** Runs a script's text. Errors: HV_EINPUT with file:line; HV_ENO where a `wait` timed out;
  * HV_EIO. */
 enum hv_status hv_script_run(struct hv_script *s, const char *text, size_t n, const char *name,
                              struct hv_err *err) HV_NODISCARD;

@@ -90,7 +90,7 @@ struct columns {
     struct column *items;
     struct hv_gantt_cover *covers;
     double *at_s;   /* edges */
-    bool *critical; /* is something critical in the column, on any lane so far? */
+    bool *critical; /* true where a lane so far has a critical operation in the column */
 };
 
 static struct columns new_columns(const struct hv_gantt_state *st, const struct hv_rect *chart)
@@ -138,7 +138,7 @@ static bool same_op(const struct column *a, const struct column *b)
            p->micro_batch == q->micro_batch;
 }
 
-/* The way of one micro-batch through the stages stands out: the one under the cursor, if any. */
+/* Highlights the path of the micro-batch under the cursor through the stages, if any. */
 static void follow(const struct hv_gantt_state *st, const struct hv_gantt_source *src, int n,
                    struct columns *c)
 {
@@ -152,7 +152,8 @@ static void follow(const struct hv_gantt_state *st, const struct hv_gantt_source
     }
 }
 
-/* "f12", "F12" for one that is followed; its length. By hand: thousands are drawn at a time. */
+/* "f12", "F12" for one that is followed; its length. Formatted without printf for speed: thousands
+ * per frame. */
 static int label_of(const struct column *c, char *out)
 {
     const struct hv_gantt_span *s = &c->cover.span;
@@ -178,7 +179,8 @@ static int eighths_at(const struct columns *c, int i, double t_s)
     return part > 0 ? (int)(fmin(part, 8) + 0.5) : 0;
 }
 
-/* Style of what touches an operation at time t in column i; nothing is idle. */
+/* Style of the neighbour of an operation at time t in column i; HV_STYLE_IDLE where there is
+ * none. */
 static unsigned beside(const struct columns *c, int i, int n, double t_s, bool ends_there)
 {
     if (i < 0 || i >= n || !c->items[i].busy) {
@@ -373,8 +375,8 @@ static void draw_cursor(const struct hv_gantt_state *st, struct hv_grid *g,
     hv_grid_cursor(g, x, p->chart.y + lane_y);
 }
 
-/* The lanes that are shown with their labels; below a tall one the same lane of the plan compared
- * with. */
+/* The lanes that are shown with their labels; below a tall lane the same lane of the compared
+ * plan. */
 static void draw_lanes(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                        struct hv_grid *g, const struct hv_gantt_places *p, struct columns *columns)
 {

@@ -12,7 +12,7 @@ static inline double hv__gantt_edge(const struct hv_gantt_state *st, const struc
 }
 
 /** Draws the memory lane (memory.c) into p->memory: per column the largest memory in use of `lane`,
- * and its limit. The source has memory. O(columns) queries. */
+ * and its limit. The source must have memory. O(columns) queries. */
 void hv__gantt_memory_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                            struct hv_grid *g, const struct hv_gantt_places *p, size_t lane);
 /** Per lane its name, memory and the order of its operations as lines of words, for a grid that has

@@ -1,4 +1,4 @@
-/* Where the parts of a Gantt chart lie, and which lane and time a cell is. Paints nothing. */
+/* Layout of a Gantt chart, and the lane and time of a cell. Paints nothing. */
 #include "ui/view/gantt/gantt_int.h"
 
 size_t hv_gantt_lane_at(const struct hv_gantt_state *st, const struct hv_gantt_places *p,
@@ -27,7 +27,8 @@ struct below {
     int memory, critical, map;
 };
 
-/* What is below the lanes goes one by one where it would leave them too little of `h`. */
+/* Rows below the lanes are dropped one by one where the lanes would have too few of the `h`
+ * rows. */
 static struct below heights_below(const struct hv_gantt_state *st,
                                   const struct hv_gantt_source *src, int h, int lanes)
 {

@@ -4,7 +4,7 @@
 #include "solver/base/units.h"
 #include "ui/view/gantt/gantt_int.h"
 
-/* Operations of a lane that are named; the rest is left out. */
+/* Most operations listed per lane. */
 #define PLAIN_OPS 400
 
 static void add_op(struct hv_str *line, const struct hv_gantt_span *s)

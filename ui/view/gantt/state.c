@@ -7,7 +7,7 @@
 #include "ui/view/gantt/view.h"
 #include "ui/view/widget/widgets.h"
 
-/* Steps of a search over all operations; more would be felt as a pause. */
+/* Most steps of a search over all operations, to limit its delay. */
 
 static double end_of(const struct hv_gantt_source *src)
 {
@@ -119,7 +119,7 @@ bool hv_gantt_at_cursor(const struct hv_gantt_state *st, const struct hv_gantt_s
     return st->lane < src->n_lanes && src->at(src->ctx, st->lane, st->cursor_s, out);
 }
 
-/* Time from which next and prev are asked: the start of the operation under the cursor. */
+/* Start time of the queries next and prev: the start of the operation under the cursor. */
 static double step_from(const struct hv_gantt_state *st, const struct hv_gantt_source *src)
 {
     struct hv_gantt_span here;
@@ -140,7 +140,7 @@ bool hv_gantt_step(struct hv_gantt_state *st, const struct hv_gantt_source *src,
     return true;
 }
 
-/* What a search looks for. */
+/* Criteria of a search. */
 struct wanted {
     struct hv_gantt_wanted span;
     const char *lane; /* what its name begins with; "" = any */
@@ -217,7 +217,8 @@ static bool seek_until(struct hv_gantt_state *st, const struct hv_gantt_source *
     return true;
 }
 
-/* Looks near by first: what is looked for mostly is, and a lane may hold a million operations. */
+/* Searches near the cursor first, because matches mostly are close and a lane may hold a million
+ * operations. */
 static bool seek_all(struct hv_gantt_state *st, const struct hv_gantt_source *src, int direction,
                      struct wanted w)
 {

@@ -38,10 +38,10 @@ static void source_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
     *out = (struct hv_gantt_lane){.name = t->rows[lane].name, .sublabel = t->rows[lane].layers};
 }
 
-/** Columns asked for together, so that their memory is waited for together. */
+/** Columns per batch of queries, so that their cache misses overlap. */
 #define TOGETHER 64
 
-/** Columns of one lane, at most TOGETHER of them, that have nothing yet. */
+/** Fills the empty ones of at most TOGETHER columns from one lane. */
 static void fill_columns(const struct hv_lane *lane, const double *at_s, size_t n,
                          struct hv_gantt_cover *out)
 {
@@ -62,7 +62,7 @@ static void fill_columns(const struct hv_lane *lane, const double *at_s, size_t 
     }
 }
 
-/** One lane of a row, on top of what is there already. */
+/** Adds one lane of a row to the columns filled so far. */
 static void add_columns(const struct hv_lane *lane, const double *at_s, size_t n,
                         struct hv_gantt_cover *out)
 {
@@ -71,7 +71,7 @@ static void add_columns(const struct hv_lane *lane, const double *at_s, size_t n
     }
 }
 
-/** The compute lane where it has something, else the link lane. */
+/** The compute lane where it has an operation, else the link lane. */
 static void source_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
                            struct hv_gantt_cover *out)
 {
@@ -137,7 +137,8 @@ static bool seek_lane(const struct hv_lane *l, double t_s, const struct hv_gantt
     return false;
 }
 
-/** As stepping does: the compute lane to its end, then what the link lane holds beyond. */
+/** In the order of stepping: the compute lane to its end, then later operations of the link
+ * lane. */
 static bool source_seek(const void *ctx, size_t lane, double t_s, const struct hv_gantt_wanted *w,
                         struct hv_gantt_span *out)
 {
@@ -186,7 +187,7 @@ static const struct hv_timeline_row *row_of(const struct hv_timeline_tracks *k, 
     return &k->timeline->rows[k->items[i].row];
 }
 
-/** The part of dp ranks that a line is about, or NULL. */
+/** The subset of dp ranks of a line, or NULL. */
 static const struct hv_timeline_part *part_of(const struct hv_timeline_tracks *k, size_t i)
 {
     const struct hv_timeline_track *x = &k->items[i];
@@ -224,7 +225,7 @@ static void track_lane_info(const void *ctx, size_t lane, struct hv_gantt_lane *
     }
 }
 
-/** Cuts what a row does to what a part of its dp ranks does of it in [from, to). */
+/** Restricts the spans of a row in [from, to) to a subset of its dp ranks. */
 static void cut_to_part(const struct hv_timeline_tracks *k, size_t lane, const struct hv_span *s,
                         double from_s, double to_s, struct hv_gantt_cover *out)
 {
@@ -232,7 +233,7 @@ static void cut_to_part(const struct hv_timeline_tracks *k, size_t lane, const s
     double begin = s->start_s > from_s ? s->start_s : from_s;
     double whole = (s->end_s < to_s ? s->end_s : to_s) - begin;
     double part = (end < to_s ? end : to_s) - begin;
-    if (out->n_spans > 1) { /* many of them: all are taken to be like the longest */
+    if (out->n_spans > 1) { /* several spans: all are treated like the longest */
         whole = s->end_s - s->start_s;
         part = end - s->start_s;
     }

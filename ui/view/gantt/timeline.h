@@ -6,14 +6,14 @@
 #include "ui/view/gantt/view.h"
 
 /**
- * One lane per pipeline rank: its operations, and where those leave it idle the reductions and
- * gathers it takes part in. Borrows the timeline. Queries are O(log spans).
+ * One lane per pipeline rank: its operations, and in its idle time the reductions and gathers of
+ * which it is part. Borrows the timeline. Queries are O(log spans).
  */
 struct hv_gantt_source hv_gantt_timeline_source(const struct hv_timeline *t);
 /** The lines of one of the timeline's `tracks`: rows, and below each the dp ranks that differ, its
- * reductions and what it sends. Queries are O(log spans + dp). Borrows the timeline. */
+ * reductions and its transfers. Queries are O(log spans + dp). Borrows the timeline. */
 struct hv_gantt_source hv_gantt_tracks_source(const struct hv_timeline_tracks *tracks);
-/** The timeline's own record of a span the source gave out. */
+/** The timeline's record of a span returned by the source. */
 const struct hv_timeline_op *hv_gantt_timeline_op(const struct hv_timeline *t,
                                                   const struct hv_gantt_span *s);
 

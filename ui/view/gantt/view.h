@@ -50,14 +50,14 @@ struct hv_gantt_lane {
     const char *sublabel; /**< "22 L 71%"; NULL = none */
 };
 
-/** What covers a window of a lane. */
+/** The content of a window of a lane. */
 struct hv_gantt_cover {
     struct hv_gantt_span span; /**< the span that covers most of it */
     double busy_frac;          /**< covered share of the window, 0…1 */
     size_t n_spans;            /**< spans that touch it; 0 = nothing there */
 };
 
-/** A search along a lane: for what, which way, and how far. */
+/** A search along a lane: criteria, direction and limit. */
 struct hv_gantt_wanted {
     int kind; /**< enum hv_gantt_kind; -1 = any */
     int32_t micro_batch;
@@ -65,13 +65,13 @@ struct hv_gantt_wanted {
     double until_s; /**< starts beyond this do not count */
 };
 
-/** A timeline as the painter sees it. Queries return false when there is nothing. */
+/** A timeline as the painter sees it. Queries return false where there is no operation. */
 struct hv_gantt_source {
     const void *ctx;
     size_t n_lanes;
     double end_s; /**< end of the last operation */
     void (*lane)(const void *ctx, size_t lane, struct hv_gantt_lane *out);
-    /** What covers n windows side by side, window i being [at_s[i], at_s[i + 1]). */
+    /** The content of n adjacent windows; window i is [at_s[i], at_s[i + 1]). */
     void (*columns)(const void *ctx, size_t lane, const double *at_s, size_t n,
                     struct hv_gantt_cover *out);
     /** Span that covers t (it holds its start, not its end). */
@@ -101,17 +101,18 @@ struct hv_gantt_state {
     bool show_memory, show_critical, show_minimap, show_cursor;
     bool color_only_idle; /**< idle cells blank instead of '.' */
     int label_w;          /**< labels are at least this wide, so that two charts line up */
-    /** Drawn dim below each lane that has a second row: how it was before. NULL = nothing. */
+    /** Source drawn dim below each lane that has a second row: the state before a change. NULL =
+     * none. */
     const struct hv_gantt_source *ghost;
 };
 
-/** Where things are for a given rectangle; the painter and the mouse use the same. */
+/** Layout for a given rectangle, shared by the painter and the mouse. */
 struct hv_gantt_places {
     struct hv_rect axis, labels, chart, memory, critical, minimap;
     int rows_per_lane; /**< 1 … 3 */
     size_t n_shown;    /**< lanes that fit */
     size_t top_lane;   /**< first lane shown (cursor lane is always among them) */
-    bool pinned;       /**< in its place stands the pinned one, which would be above */
+    bool pinned;       /**< the first place shows the pinned lane, which is above the window */
 };
 
 /** Whole step in view, cursor at its start, memory and critical rows on. */

@@ -1,7 +1,7 @@
 /*
  * Frames of a grid: a frame begins with the cells of the one before, which count as blank until
- * they are drawn again. So whoever shows the grid looks at the columns that changed, and a key that
- * moves a cursor costs two rows. Knows nothing of text.
+ * they are drawn again. So a back end compares only the columns that changed, and moving a cursor
+ * costs two rows. Independent of text.
  */
 #include "ui/view/grid/grid_int.h"
 
@@ -12,7 +12,7 @@
 
 static const struct hv_grid_columns none = {INT_MAX, 0};
 
-/* Both frames are in one piece, and change places. */
+/* Both frames share one allocation and are swapped. */
 static void free_rows(struct hv_grid *g)
 {
     free(g->changed < g->changed_before ? g->changed : g->changed_before);
@@ -22,7 +22,7 @@ static void free_rows(struct hv_grid *g)
 static void allocate(struct hv_grid *g, int w, int h)
 {
     size_t n = (size_t)w * (size_t)h + 1, rows = (size_t)h + 1, words = ((size_t)w + 63) / 64;
-    if (n > g->cap) { /* kept when it gets smaller: whoever drags a window goes both ways */
+    if (n > g->cap) { /* not reduced: dragging a window goes both ways */
         free(g->cells);
         g->cells = hv_xcalloc(n, sizeof *g->cells);
         g->cap = n;
@@ -44,7 +44,7 @@ static void clear(struct hv_grid *g)
     if (n > 0) {
         g->cells[0] = hv__cell_blank;
     }
-    for (; done < n; done *= 2) { /* what is there twice is there four times with the next step */
+    for (; done < n; done *= 2) { /* fills by doubling the copied range */
         memcpy(g->cells + done, g->cells, (done < n - done ? done : n - done) * sizeof *g->cells);
     }
     for (int y = 0; y < g->h; y++) {
@@ -100,7 +100,7 @@ void hv_grid_end(struct hv_grid *g)
     for (int y = 0; y < g->h; y++) {
         for (size_t i = 0; i < g->n_words; i++) {
             size_t at = (size_t)y * g->n_words + i;
-            /* what was not drawn in the frame before either is blank already */
+            /* cells not drawn in the previous frame either are blank already */
             uint64_t todo = g->drawn_before[at] & ~g->drawn[at];
             for (int x = (int)i * 64; todo != 0; x++, todo >>= 1) {
                 if (todo & 1 && !hv__cell_same(hv__grid_at(g, x, y), &hv__cell_blank)) {

@@ -1,5 +1,5 @@
 /*
- * Cell grid: clipping, text into cells, boxes, bars. Knows nothing of terminals; colours are style
+ * Cell grid: clipping, text into cells, boxes, bars. Independent of terminals; colours are style
  * ids only.
  */
 #include "ui/view/grid/grid_int.h"
@@ -27,7 +27,7 @@ void hv_grid_unclip(struct hv_grid *g, struct hv_rect old)
     g->clip = old;
 }
 
-/* Writes one grapheme of `width` columns; the caller has checked nothing. */
+/* Writes one grapheme of `width` columns; the arguments are not checked yet. */
 static void set_cell(struct hv_grid *g, int x, int y, const char *bytes, size_t n, int width,
                      unsigned style)
 {
@@ -53,7 +53,7 @@ static void set_cell(struct hv_grid *g, int x, int y, const char *bytes, size_t 
 struct run {
     struct hv_cell *to;
     int n, skipped;
-    int x, y, first, last; /* where it is, and which of it changed */
+    int x, y, first, last; /* its row and position, and its changed columns */
 };
 
 static struct run open_run(struct hv_grid *g, int x, int y, int n)
@@ -117,7 +117,7 @@ static void put_same(struct hv_grid *g, int x, int y, int n, const struct hv_cel
     close_run(g, &run);
 }
 
-/* How many of such characters a text of n bytes begins with, at most `most`. */
+/* Number of such characters at the beginning of a text of n bytes, at most `most`. */
 static int plain_run(const char *s, size_t n, int most)
 {
     int k = 0;
@@ -127,8 +127,8 @@ static int plain_run(const char *s, size_t n, int most)
     return k;
 }
 
-/* Puts one grapheme; returns its columns. Bytes that are no text become '?'; dashes (unknown
- * figures) stay dashes in ASCII. */
+/* Puts one grapheme; returns its columns. Invalid bytes become '?'; dashes (unknown figures) stay
+ * dashes in ASCII. */
 static int put_grapheme(struct hv_grid *g, int x, int y, const char *s, struct hv__grapheme gr,
                         unsigned style)
 {
@@ -343,7 +343,8 @@ void hv_grid_restyle(struct hv_grid *g, struct hv_rect r, unsigned keep, unsigne
     }
 }
 
-/* Left parts of a cell by eighths: U+2588 is all of it, each one further an eighth less. */
+/* Left parts of a cell by eighths: U+2588 is the full cell; each following code point is an eighth
+ * less. */
 static const char *const eighths_of_cell[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
 
 void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned style)

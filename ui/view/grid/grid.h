@@ -42,10 +42,10 @@ struct hv_grid {
     bool ascii;             /**< frames, bars and marks in ASCII; non-ASCII text becomes '?' */
     int cursor_x, cursor_y; /**< hardware cursor; x < 0 = hidden */
     struct hv_plain *plain; /**< takes lines of words instead of cells (grid/plain.h), or NULL */
-    struct hv__grid_parts *parts; /**< what hv_grid_part remembers, or NULL */
+    struct hv__grid_parts *parts; /**< the cache of hv_grid_part, or NULL */
     uint64_t frame;               /**< number of this frame */
-    /** Of every row, the columns that were written with something else in this frame and in the one
-     * before; whoever showed the grid then need not look at others. */
+    /** Per row, the columns whose content changed in this frame and in the one before; a back end
+     * that showed the grid then can skip all others. */
     struct hv_grid_columns *changed, *changed_before;
     uint64_t *drawn, *drawn_before; /**< cells drawn in these frames: bits, n_words per row */
     size_t n_words;
@@ -57,12 +57,13 @@ struct hv_grid {
 /** Sets the size and clears; contents are lost, but not those of parts. O(w·h). */
 void hv_grid_resize(struct hv_grid *g, int w, int h);
 /**
- * Begins a frame: as hv_grid_resize for whoever draws, but where the size stays the cells stay too
- * until hv_grid_end, so that only what is drawn otherwise than before counts as changed. Cells are
- * not to be read in between. O(h).
+ * Begins a frame: as hv_grid_resize for the drawing code, but where the size is unchanged the cells
+ * are kept until hv_grid_end, so that only cells drawn differently count as changed. Cells must not
+ * be read in between. O(h).
  */
 void hv_grid_begin(struct hv_grid *g, int w, int h);
-/** Ends it: what was not drawn becomes blank. O(w·h / 64 + cells that become blank). */
+/** Ends the frame: cells that were not drawn become blank. O(w·h / 64 + cells that become
+ * blank). */
 void hv_grid_end(struct hv_grid *g);
 /** Frees the cells; empty and usable again. */
 void hv_grid_free(struct hv_grid *g);
@@ -78,7 +79,7 @@ bool hv_rect_has(struct hv_rect r, int x, int y);
 struct hv_rect hv_rect_inner(struct hv_rect r);
 
 /**
- * Puts text of ours at (x, y), at most `max_w` columns (< 0 = to the clip's edge). A wide grapheme
+ * Puts trusted text at (x, y), at most `max_w` columns (< 0 = to the clip's edge). A wide grapheme
  * that would be cut becomes a blank. Returns the columns used. O(length).
  */
 int hv_grid_put(struct hv_grid *g, int x, int y, int max_w, const char *text, unsigned style);
@@ -93,12 +94,12 @@ enum hv_align { HV_LEFT, HV_RIGHT, HV_CENTER };
  */
 void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align, const char *text,
                        unsigned style);
-/** Columns that text of ours needs. */
+/** Columns that trusted text needs. */
 int hv_text_width(const char *text);
 /** Bytes of the longest prefix of `text` that fits `max_w` columns, cut between graphemes. */
 size_t hv_text_fit(const char *text, int max_w);
 /** Bytes of the next line of at most `w` columns, cut between words where that is possible and at a
- * newline; what cuts it (a blank or the newline) is left for the caller to skip. */
+ * newline; the caller skips the separator (a blank or the newline). */
 size_t hv_text_wrap(const char *text, int w);
 /** Bytes of the grapheme at `text[at]`; 0 at the end. */
 size_t hv_text_next(const char *text, size_t at);
@@ -127,14 +128,14 @@ int hv_cell_eighths(const struct hv_cell *c);
 void hv_grid_cursor(struct hv_grid *g, int x, int y);
 
 /**
- * Begins a part of the frame that is drawn again only when something it shows changed. `what` is a
- * number that differs whenever the cells or the cursor in r would, but for the size, the clip and
- * `ascii`, which are looked at here: a hash (hv_hash) of which part it is and of all it shows,
- * which may not depend on the place; 0 is never remembered. Nothing was drawn in r before in this
- * frame; of parts inside others only the outer ones are remembered. True: the cells are there, as
- * the same part left them in an earlier frame, here or elsewhere, and the caller draws nothing.
- * False: the caller draws, in r only, and calls hv_grid_part_end. Some hundred parts are
- * remembered. O(cells of r), O(rows of r) where nothing changed at its place.
+ * Begins a part of the frame that is drawn again only where its content changed. `what` is a number
+ * that differs whenever the cells or the cursor in r would, but for the size, the clip and `ascii`,
+ * which are looked at here: a hash (hv_hash) of which part it is and of all it shows, which may not
+ * depend on the place; 0 is never remembered. Nothing was drawn in r before in this frame; of parts
+ * inside others only the outer ones are remembered. True: the cells are there, as the same part
+ * left them in an earlier frame, here or elsewhere, and the caller draws nothing. False: the caller
+ * draws, in r only, and calls hv_grid_part_end. Some hundred parts are remembered. O(cells of r),
+ * O(rows of r) where nothing changed at its place.
  */
 bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what);
 /** Remembers the part begun last; called once for every one that was to be drawn. */

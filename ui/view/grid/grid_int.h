@@ -1,4 +1,4 @@
-/** What the files of the grid share: cells that change, and text by graphemes. */
+/** Private to the files of the grid: changed cells, and text by graphemes. */
 #ifndef HV_UI_VIEW_GRID_GRID_INT_H
 #define HV_UI_VIEW_GRID_GRID_INT_H
 
@@ -7,10 +7,10 @@
 
 /* ---- cells (cells.c) */
 
-/** A cell that nobody drew. */
+/** A cell that was not drawn. */
 extern const struct hv_cell hv__cell_blank;
 
-/** Do two cells look the same? */
+/** True where two cells look the same. */
 static inline bool hv__cell_same(const struct hv_cell *a, const struct hv_cell *b)
 {
     return memcmp(a->utf8, b->utf8, sizeof a->utf8) == 0 && a->style == b->style &&
@@ -23,7 +23,7 @@ static inline struct hv_cell *hv__grid_at(const struct hv_grid *g, int x, int y)
     return &g->cells[(size_t)y * (size_t)g->w + (size_t)x];
 }
 
-/** Columns [from, to) of a row are not what they were. */
+/** Marks columns [from, to) of a row as changed. */
 static inline void hv__grid_changed(struct hv_grid *g, int y, int from, int to)
 {
     struct hv_grid_columns *c = &g->changed[y];
@@ -31,8 +31,8 @@ static inline void hv__grid_changed(struct hv_grid *g, int y, int from, int to)
     c->to = to > c->to ? to : c->to;
 }
 
-/** Columns [from, to) of a row belong to this frame. Others count as blank, whatever is still in
- * them. */
+/** Marks columns [from, to) of a row as drawn in this frame. Other cells count as blank, whatever
+ * their old content. */
 static inline void hv__grid_drawn(struct hv_grid *g, int y, int from, int to)
 {
     uint64_t *words = g->drawn + (size_t)y * g->n_words;
@@ -43,7 +43,7 @@ static inline void hv__grid_drawn(struct hv_grid *g, int y, int from, int to)
     }
 }
 
-/** A wide grapheme loses its other half when one half is overwritten. */
+/** Blanks the other half of a wide grapheme of which one half is overwritten. */
 void hv__grid_break_wide(struct hv_grid *g, int x, int y);
 /** Puts a cell of one column; inside the grid. */
 static inline void hv__grid_put(struct hv_grid *g, int x, int y, const struct hv_cell *cell)
@@ -62,7 +62,7 @@ static inline void hv__grid_put(struct hv_grid *g, int x, int y, const struct hv
 
 /** Puts n cells over those at (x, y); all inside the grid, no grapheme cut. */
 void hv__grid_put_cells(struct hv_grid *g, int x, int y, const struct hv_cell *from, int n);
-/** Cells of r that nobody drew in this frame become blank. */
+/** Blanks the cells of r that were not drawn in this frame. */
 void hv__grid_blank_rest(struct hv_grid *g, struct hv_rect r);
 
 /* ---- text (text.c) */
@@ -86,7 +86,7 @@ struct hv__grapheme hv__text_grapheme(const char *s, size_t n);
 
 /* ---- parts (part.c) */
 
-/** Forgets all parts; frees what they take. */
+/** Removes all parts and frees their memory. */
 void hv__grid_parts_free(struct hv_grid *g);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Parts of a frame that stay as they are from one frame to the next, at their place or another:
- * their cells are kept, so that a key draws what it changed. Whether a part is still the same is
- * for its owner to say; what reaches the terminal is the business of ui/term.
+ * their cells are cached, so that a key only redraws changed parts. The owner of a part decides
+ * whether it is unchanged; ui/term decides on the output to the terminal.
  */
 #include "ui/view/grid/grid_int.h"
 
@@ -9,8 +9,9 @@
 
 #include "solver/base/arena.h"
 
-/* A row is looked for in a set that its number says, anything larger in the last one; the part not
- * shown for longest makes room. Few large ones: new memory for each costs more than drawing it. */
+/* Set-associative cache: a part of one row belongs to the set given by its hash, a larger part to
+ * the last set; the least recently shown part is replaced. There are few large parts, because
+ * allocating one costs more than drawing it. */
 enum { ROW_SETS = 64, ROW_WAYS = 4, LARGE = 16, ALL = ROW_SETS * ROW_WAYS + LARGE };
 
 /* One part: its size and the piece of it that the clip leaves, what it shows, where it was shown
@@ -51,7 +52,7 @@ static bool same_part(const struct part *a, const struct part *b)
            a->ascii == b->ascii;
 }
 
-/* Where a part is or may be kept: so many places. */
+/* The set of places in which a part may be stored. */
 static struct part *set_of(const struct hv_grid *g, const struct part *p, int *n)
 {
     bool large = p->piece.h > 1;
@@ -81,7 +82,7 @@ static bool is_untouched(const struct hv_grid *g, struct hv_rect r)
     return true;
 }
 
-/* Shows a part that is known at the place of `wanted`. */
+/* Copies a cached part to the place of `wanted`. */
 static void show(struct hv_grid *g, struct part *p, const struct part *wanted)
 {
     struct hv_rect at = place_of(wanted);

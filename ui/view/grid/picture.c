@@ -162,7 +162,7 @@ static bool draw_block(const struct hv_painter *p, int x, int y, const char *utf
     return true;
 }
 
-/** A cell whose glyph is drawn, not written. */
+/** Draws a cell whose glyph is made of rectangles, not text. */
 static bool draw_glyph(const struct hv_painter *p, int x, int y, const char *utf8, unsigned fg)
 {
     return draw_block(p, x, y, utf8, fg) || draw_line(p, x, y, utf8, fg);
@@ -173,7 +173,7 @@ static const struct hv_cell *row_of(const struct hv_grid *g, int y)
     return &g->cells[(size_t)y * (size_t)g->w];
 }
 
-/** One run of cells [x0, x1) of row y with equal style: what lies behind the text. */
+/** One run of cells [x0, x1) of row y with equal style: its background. */
 static void draw_ground(const struct hv_painter *p, const struct picture *w, int y, int x0, int x1)
 {
     struct ink k = ink_of(w->theme, row_of(w->g, y)[x0].style);

@@ -41,7 +41,7 @@ void hv_plain_words(struct hv_str *out, const char *text)
     }
 }
 
-/* Tells the cells of r and blanks them. */
+/* Writes the cells of r as text and blanks them. */
 static void take_cells(struct hv_grid *g, struct hv_rect r)
 {
     struct hv_str row = {0};

@@ -2,8 +2,8 @@
  * The second medium of a grid: lines of words instead of cells, for screen readers and terminals
  * that cannot place a cursor. A grid with a `plain` is drawn into as always; tables, forms, bars,
  * charts and timelines add lines to it in place of cells (widget/plain.h, gantt/gantt_int.h), and
- * what is put as text between them is read off the cells panel by panel. So every screen has both
- * forms from one drawing.
+ * other text is read from the cells panel by panel. So one drawing function serves both forms of a
+ * screen.
  */
 #ifndef HV_UI_VIEW_GRID_PLAIN_H
 #define HV_UI_VIEW_GRID_PLAIN_H
@@ -21,7 +21,7 @@ struct hv_plain {
 
 /** Writes the text of the panel drawn until now, then the title of the next. O(cells). */
 void hv_plain_panel(struct hv_grid *g, struct hv_rect r, const char *title);
-/** Writes what is left on the grid. O(cells). */
+/** Writes the remaining text of the grid. O(cells). */
 void hv_plain_end(struct hv_grid *g);
 /** Appends a line to g's plain medium; the text is cleaned (hv_text_clean). */
 void hv_plain_line(struct hv_grid *g, const char *text);

@@ -1,5 +1,5 @@
 /*
- * Text by graphemes: how many bytes and columns, where lines are cut. Knows no cells.
+ * Text by graphemes: number of bytes and columns, line breaks. Independent of cells.
  */
 #include "ui/view/grid/grid_int.h"
 

@@ -1,5 +1,5 @@
 /*
- * Themes: the style table's defaults and the theme file. Says how styles look; never draws.
+ * Themes: the style table's defaults and the theme file. Defines the looks of styles; never draws.
  */
 #include "ui/view/grid/theme.h"
 

@@ -1,6 +1,6 @@
 /**
- * THE action table: everything a key or a click can do. Key bindings, key bar, help, completion
- * and the manual read it; nothing else names keys.
+ * The action table: all actions of keys and clicks. Key bindings, key bar, help, completion and the
+ * manual are made from it; keys are named nowhere else.
  */
 #ifndef HV_UI_VIEW_KEYS_ACTION_H
 #define HV_UI_VIEW_KEYS_ACTION_H

@@ -1,4 +1,4 @@
-/* Key names, the key map and its file. Knows nothing of terminals' escape codes. */
+/* Key names, the key map and its file. Independent of escape codes of terminals. */
 #include "ui/view/keys/keys.h"
 
 #include <stdio.h>
@@ -246,7 +246,7 @@ const struct hv_bind *hv_keymap_find(const struct hv_keymap *m, const char *view
     return global;
 }
 
-/* The i-th key that really runs the action in this view; own bindings first. */
+/* The i-th key whose binding in this view is the action; own bindings first. */
 static bool key_at(const struct hv_keymap *m, const char *view, enum hv_action a, size_t want,
                    struct hv_key *out)
 {

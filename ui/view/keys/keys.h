@@ -1,5 +1,5 @@
 /**
- * Keys and events: what a terminal can send, key names, and the map from keys to actions.
+ * Keys and events: events of a terminal, key names, and the map from keys to actions.
  *
  * Names: "a", "^S" (control), "M-x" (alt), "F5", "<Space>", "<Enter>", "Shift-Tab", "<Up>", "<lt>".
  * The brackets of named keys are optional where a name has more than one letter.
@@ -42,7 +42,7 @@ struct hv_key {
     uint32_t cp; /**< code point for HV_KEY_CHAR, else 0 */
 };
 
-/** What the mouse did. */
+/** Kinds of mouse events. */
 enum hv_mouse_kind {
     HV_MOUSE_PRESS,
     HV_MOUSE_RELEASE,

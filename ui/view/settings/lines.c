@@ -1,4 +1,4 @@
-/* Words of line-based settings files. Knows no file's meaning. */
+/* Words of line-based settings files. Independent of the contents of the files. */
 #include "ui/view/settings/lines.h"
 
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Where the reader is. Set text, n and name; zero the rest. */
+/** State of the reader. Set text, n and name; zero the rest. */
 struct hv_lines {
     const char *text;
     size_t n;

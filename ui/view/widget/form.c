@@ -1,5 +1,5 @@
-/* Form widget: labelled fields with inline editing and checks. Values are text; meaning is the
- * caller's. */
+/* Form widget: labelled fields with inline editing and checks. Values are text; the caller
+ * interprets them. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -227,15 +227,15 @@ static size_t form_top(const struct hv_form *f, int height)
     return f->cursor >= top + h ? f->cursor - h + 1 : top;
 }
 
-/* What is said below the fields: what is wrong with the one in focus, else what it is. */
+/* The text below the fields: the error of the field in focus, else its help. */
 static const char *words_below(const struct hv_form *f)
 {
     const struct hv_field *d = f->cursor < f->n_fields ? &f->fields[f->cursor] : NULL;
     return !d ? "" : d->bad[0] ? d->bad : d->help ? d->help : "";
 }
 
-/* Rows for fields: what is said below them has up to a third, one row at least, so that fields do
- * not jump where it is short. */
+/* Rows for fields: the text below them has up to a third, at least one row, so that fields do not
+ * move where it is short. */
 static int rows_of(const struct hv_form *f, struct hv_rect r)
 {
     if (r.h <= 2) {
@@ -300,7 +300,7 @@ static void draw_field(const struct hv_form *f, size_t i, struct hv_grid *g, str
     }
 }
 
-/* All that draw_field shows, as a number; 0 for what is being typed. */
+/* Hash of the content drawn by draw_field; 0 while the field is edited. */
 static uint64_t field_version(const struct hv_form *f, size_t i, int label_w, bool focused)
 {
     const struct hv_field *d = &f->fields[i];

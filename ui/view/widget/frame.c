@@ -169,7 +169,7 @@ int hv_words_draw(struct hv_grid *g, struct hv_rect r, const char *text, unsigne
     int y = 0;
     for (; *text && y < r.h; y++) {
         size_t skip = 0, n = g->plain ? strlen(text) : next_row(text, r.w, &skip);
-        bool last = y + 1 == r.h; /* shows by its cut that there is more */
+        bool last = y + 1 == r.h; /* its ellipsis shows that text is left out */
         hv_str_clear(&row);
         hv_str_add(&row, text, last ? strlen(text) : n);
         hv_grid_put_field(g, (struct hv_rect){r.x, r.y + y, r.w, 1}, HV_LEFT, hv_str_cstr(&row),

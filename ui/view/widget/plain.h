@@ -8,7 +8,7 @@
  * HV_PLAIN_ROWS rows around the cursor. O(rows · columns). */
 void hv_plain_table(struct hv_grid *g, const struct hv_table *t, const struct hv_table_source *s,
                     const struct hv_table_look *look);
-/** "seed: 1" per field, with what is wrong and what may be chosen. */
+/** "seed: 1" per field, with its error and its choices. */
 void hv_plain_form(struct hv_grid *g, const struct hv_form *f);
 /** "compute: 91.8% 4.61 s" per bar. */
 void hv_plain_bars(struct hv_grid *g, const struct hv_bar_row *rows, size_t n);

@@ -1,4 +1,5 @@
-/* Table widget: rows come from a callback, so a table of a million rows costs what is on screen. */
+/* Table widget: rows come from a callback, so the cost of a table depends on the rows on screen
+ * only. */
 #include <string.h>
 
 #include "solver/base/rng.h"
@@ -207,7 +208,7 @@ struct shown_columns {
     size_t n;
 };
 
-/* What all rows show, as a number (hv_grid_part); 0 when the source has no version. */
+/* Hash of the content of all rows (hv_grid_part); 0 where the source has no version. */
 static uint64_t version_of(const struct hv_table *t, const struct hv_table_source *s,
                            const struct hv_table_look *look, const struct shown_columns *columns)
 {

@@ -33,7 +33,7 @@ enum hv_row_flag {
     HV_ROW_CHECK = 16 /**< 'v' */
 };
 
-/** Where rows come from. Only visible rows are asked for. */
+/** Source of rows. Only visible rows are queried. */
 struct hv_table_source {
     const void *ctx;
     size_t n_rows;
@@ -43,7 +43,7 @@ struct hv_table_source {
     unsigned (*flags)(const void *ctx, size_t row);
     /** Identity that survives sorting and reloading; NULL = the row number. */
     uint64_t (*id)(const void *ctx, size_t row);
-    /** Differs whenever what `cell` appends does: rows are then drawn again only when they change
+    /** Version of the text that `cell` appends: rows are drawn again only where it changes
      * (hv_grid_part). A hash that begins with the screen's name; 0: always draw. */
     uint64_t version;
 };
@@ -92,7 +92,7 @@ bool hv_text_has(const char *text, const char *word);
 
 /* ---- line editor --------------------------------------------------------------------------- */
 
-/** What a key did in a line editor. */
+/** Effect of a key in a line editor. */
 enum hv_edit { HV_EDIT_NONE, HV_EDIT_CHANGED, HV_EDIT_ACCEPT, HV_EDIT_CANCEL };
 
 /** Appends the n-th completion of text[0..at) to `out` as the whole new line; false when none is
@@ -152,10 +152,10 @@ struct hv_field {
     bool integer;    /**< whole numbers only */
     bool read_only;  /**< derived: shown dim, skipped by Tab */
     char value[256];
-    char bad[160]; /**< why the value is wrong; "" = fine */
+    char bad[160]; /**< error of the value; "" = valid */
 };
 
-/** Checks one value in the caller's way: writes the reason to bad (cap bytes), "" = fine. */
+/** Checks one value for the caller: writes the error to bad (cap bytes), "" = valid. */
 typedef void hv_field_check(void *ctx, size_t i_field, const char *value, char *bad, size_t cap);
 
 /** A form. Owner of `fields`: the caller. Free `line` with hv_form_free. */
@@ -170,7 +170,7 @@ struct hv_form {
     void *check_ctx;
 };
 
-/** What a key did in a form. */
+/** Effect of a key in a form. */
 enum hv_form_result {
     HV_FORM_NONE,    /**< not a key of the form */
     HV_FORM_MOVED,   /**< redraw */
@@ -244,7 +244,7 @@ int hv_words_rows(const char *text, int w, int most);
  * or where those are too long too, both its ends ("gro…-007"): the parts in which names differ are
  * kept. */
 void hv_text_squeeze(const char *name, int w, bool ascii, struct hv_str *out);
-/** Says on the lower frame of the panel inside which r lies how many of n rows follow, when the
+/** Writes on the lower frame of the panel around r the number of the n rows that follow, where the
  * first shown is `top`: " 16 more ". */
 void hv_more_draw(struct hv_grid *g, struct hv_rect r, size_t n, size_t top);
 /** The same for a table drawn into `at` (its head included) inside a panel's `inner`. */
@@ -266,7 +266,7 @@ void hv_tabs_draw(const struct hv_tabs *t, struct hv_grid *g, struct hv_rect row
 /** Tab at column x, or SIZE_MAX. */
 size_t hv_tabs_hit(const struct hv_tabs *t, struct hv_rect row, int x);
 
-/** A key that is taken before the key map (by a field, a question): its name, what it does there.
+/** A key that is handled before the key map (by a field, a question): its name and its effect.
  * Lists end with key NULL. */
 struct hv_key_hint {
     const char *key, *label;
