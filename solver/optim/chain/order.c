@@ -31,8 +31,8 @@ static void find_fees(struct orders *o, struct hv_arena *arena)
 {
     const struct hv_partition *p = o->p;
     o->fee = hv_arena_new(arena, double, p->n_stages);
-    o->down = hv_arena_new(arena, uint32_t, o->set.n_kinds *(p->n_layers + 1));
-    o->up = hv_arena_new(arena, uint32_t, o->set.n_kinds *(p->n_layers + 1));
+    o->down = hv_arena_new(arena, uint32_t, o->set.n_kinds * (p->n_layers + 1));
+    o->up = hv_arena_new(arena, uint32_t, o->set.n_kinds * (p->n_layers + 1));
     if (!p->cuts || p->any_stages || p->min_layers == 0) {
         return;
     }

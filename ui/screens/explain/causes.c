@@ -133,14 +133,13 @@ static void say_memory(struct hv_explain_data *d)
     }
     struct hv_explain_row *r =
         say(d, 4,
-            hv_arena_printf(
-                &d->arena,
-                "fullest stage is %s: %s of %s (%s), activations %s, %d in flight",
-                hv_explain_stage_name(d, full->replica, full->stage),
-                hv_fmt_bytes(a, sizeof a, full->peak_bytes),
-                hv_fmt_bytes(b, sizeof b, full->limit_bytes),
-                hv_fmt_percent(c, sizeof c, full->peak_bytes / full->limit_bytes),
-                hv_fmt_bytes(e, sizeof e, full->activations_bytes), full->in_flight));
+            hv_arena_printf(&d->arena,
+                            "fullest stage is %s: %s of %s (%s), activations %s, %d in flight",
+                            hv_explain_stage_name(d, full->replica, full->stage),
+                            hv_fmt_bytes(a, sizeof a, full->peak_bytes),
+                            hv_fmt_bytes(b, sizeof b, full->limit_bytes),
+                            hv_fmt_percent(c, sizeof c, full->peak_bytes / full->limit_bytes),
+                            hv_fmt_bytes(e, sizeof e, full->activations_bytes), full->in_flight));
     r->style = full->peak_bytes > full->limit_bytes ? HV_STYLE_WARNING : HV_STYLE_TEXT;
     r->evidence = hv_explain_on_lane(full->replica, full->stage, full->peak_at_s);
     r->detail = "Memory of the fullest device of the stage at its peak. The limit is the capacity "

@@ -321,10 +321,11 @@ static bool titled_row(const struct table *t, struct hv__piece line, struct entr
 
 static void note_glued(struct hv__in *in, unsigned line, struct hv__piece nodes)
 {
-    hv__guessed(in, line,
-                "\"%.*s\" looks like columns without a space between them, so names of nodes may be "
-                "wrong: `sinfo -N -o \"%%N|%%G|%%T|%%f\"` separates them",
-                (int)(nodes.n < 40 ? nodes.n : 40), nodes.p);
+    hv__guessed(
+        in, line,
+        "\"%.*s\" looks like columns without a space between them, so names of nodes may be "
+        "wrong: `sinfo -N -o \"%%N|%%G|%%T|%%f\"` separates them",
+        (int)(nodes.n < 40 ? nodes.n : 40), nodes.p);
 }
 
 static void read_table(struct hv__in *in, size_t *n)
