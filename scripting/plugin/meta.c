@@ -267,10 +267,13 @@ static enum hv_status fill_needs(struct hv_plugin *p, const struct hv_jp *root, 
 /** What others need to know of a strategy: `effort`, `stale`, `serves`. */
 static enum hv_status fill_facts(struct hv_plugin *p, const struct hv_jp *root, struct hv_err *err)
 {
-    static const char *const words[] = {"quick", "medium", "slow"};
+    const char *words[HV_EFFORT_N - HV_EFFORT_QUICK];
     int word = -1;
-    enum hv_status s = hv_jp_opt_word(root, "effort", words, HV_COUNT(words), &word, err);
 
+    for (size_t i = 0; i < HV_COUNT(words); i++) {
+        words[i] = efforts[HV_EFFORT_QUICK + i].name;
+    }
+    enum hv_status s = hv_jp_opt_word(root, "effort", words, HV_COUNT(words), &word, err);
     p->effort = (enum hv_effort)(word + HV_EFFORT_QUICK);
     if (s == HV_OK) {
         s = hv_jp_opt_bool(root, "stale", &p->stale, err);

@@ -12,6 +12,17 @@
 #include "scripting/plugin/plugin.h"
 #include "tests/pty/pty.h"
 
+/* q ends the program with status 0 and gives the terminal back. */
+static void quit_by_q(struct pty *p)
+{
+    type(p, "q");
+    struct news n = get_news(p);
+    assert_true(WIFEXITED(n.status));
+    assert_int_equal(WEXITSTATUS(n.status), 0);
+    assert_restored(p);
+    finish(p);
+}
+
 static void the_first_screen_shows_the_sample_and_keys_switch(void **state)
 {
     struct pty *p = *state;
@@ -33,12 +44,7 @@ static void the_first_screen_shows_the_sample_and_keys_switch(void **state)
     resize(p, COLUMNS, ROWS);
     wait_for(p, "<1 Clu");
     wait_for(p, "Links");
-    type(p, "q");
-    struct news n = get_news(p);
-    assert_true(WIFEXITED(n.status));
-    assert_int_equal(WEXITSTATUS(n.status), 0);
-    assert_restored(p);
-    finish(p);
+    quit_by_q(p);
 }
 
 /* On the page that greets a newcomer, q ends the program as the page says; Esc goes to the screens.
@@ -52,12 +58,7 @@ static void the_first_page_quits(void **state)
     wait_for(p, "> a ");
     type(p, ":screen welcome\r");
     wait_for(p, "q quits");
-    type(p, "q");
-    struct news n = get_news(p);
-    assert_true(WIFEXITED(n.status));
-    assert_int_equal(WEXITSTATUS(n.status), 0);
-    assert_restored(p);
-    finish(p);
+    quit_by_q(p);
 }
 
 /* A strategy is run, its plan explained, a line's lever tried and accepted, and taken back. */
