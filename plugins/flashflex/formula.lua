@@ -193,6 +193,19 @@ function formula.memory_bytes(problem, stage, holds_ends)
   return weights * BYTES_PER_NUMBER * 4 + (layers + 2) * activation_bytes(problem)
 end
 
+--- How many layers fit into stage s of `stages` by that formula; `problem` has memory_bytes by
+-- device.
+function formula.most_layers(problem, stage, s, stages)
+  local room_bytes = problem.memory_bytes[stage.devices[1]]
+  local holds_ends = s == 1 or s == stages
+  local n = 0
+  while n < problem.layers and formula.memory_bytes(problem,
+    { devices = stage.devices, layers = n + 1 }, holds_ends) <= room_bytes do
+    n = n + 1
+  end
+  return n
+end
+
 --- The stage that holds a layer.
 local function holder(pipeline, layer)
   local last = 0

@@ -24,14 +24,7 @@ return function()
     return true
   end
   function p.most_layers(stage, s, stages)
-    local room_bytes = p.memory_bytes[stage.devices[1]]
-    local holds_ends = s == 1 or s == stages
-    local n = 0
-    while n < p.layers and formula.memory_bytes(p,
-      { devices = stage.devices, layers = n + 1 }, holds_ends) <= room_bytes do
-      n = n + 1
-    end
-    return n
+    return formula.most_layers(p, stage, s, stages)
   end
   return p
 end
