@@ -203,6 +203,15 @@ static enum hv_status hash_file(struct hashing *h, const char *path, struct hv_e
     return s;
 }
 
+/** True where a file of a plugin's folder, at that depth, is left out of the hash of the folder:
+ * plugin.lua, which is hashed first, and the self-tests, which `hetviz selftest` reads each time.
+ */
+static bool is_hashed_apart(const char *name, int depth)
+{
+    return depth == 0 &&
+           (strcmp(name, HV__PLUGIN_FILE) == 0 || strcmp(name, HV__SELFTEST_FILE) == 0);
+}
+
 /* Recursion is bounded by DEPTH_MAX. An unreadable module is reported when it is required. */
 static void hash_folder(struct hashing *h, const char *folder, int depth)
 {
@@ -214,7 +223,8 @@ static void hash_folder(struct hashing *h, const char *folder, int depth)
         bool there = stat(path, &st) == 0;
         if (there && S_ISREG(st.st_mode) && hv_text_ends_with(path, ".lua")) {
             h->hash = hv_hash(h->hash, names.list.items[i], strlen(names.list.items[i]) + 1);
-            if (hash_file(h, path, NULL) != HV_OK) {
+            bool apart = is_hashed_apart(names.list.items[i], depth);
+            if (!apart && hash_file(h, path, NULL) != HV_OK) {
                 h->hash = hv_hash(h->hash, "?", 1);
             }
         } else if (there && S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {

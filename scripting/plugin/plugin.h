@@ -99,7 +99,8 @@ struct hv_plugin {
     bool stale;     /**< its plans compute with stale weights */
     bool serves;    /**< it plans inference */
     bool in_folder; /**< the folder of `path` is the plugin, its other files are modules */
-    uint64_t hash;  /**< of the file's bytes, or of all Lua files of the folder */
+    uint64_t hash;  /**< of the file's bytes, or of all Lua files of the folder but its
+                       self-tests */
 };
 
 /** All plugins, sorted by id; of two with the same id the one found later wins. Owner:
