@@ -30,8 +30,8 @@ struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk);
 /** One step of a ring. */
 struct hv_ring_step {
     double compute_s;
-    double ahead_s;  /**< bytes that the next step needs, sent while this one computes */
-    double behind_s; /**< bytes that this step produced, sent after it; 0: none */
+    double ahead_s;  /**< transfer of what the next step needs, while this one computes */
+    double behind_s; /**< transfer of what this step produced, after it; 0: none */
 };
 /** A ring of `n` ranks: n steps of compute, n − 1 hops, two buffers. O(n log n). Source: Liu et al.
  * 2023 (Ring Attention). */
