@@ -45,6 +45,28 @@ static json_t *group_of_two(json_t *nodes)
     return NULL;
 }
 
+/** Puts the last of three groups in zones into a zone of its own, whose links to the others are
+ * unlike: the order in which a ring meets zones counts only then. */
+static void add_third_zone(struct hv_str *cluster)
+{
+    json_t *root = json_loads(hv_str_cstr(cluster), 0, NULL),
+           *nodes = json_object_get(root, "nodes");
+    json_t *links = json_object_get(json_object_get(root, "network"), "links");
+
+    if (json_array_size(nodes) == 3 && links != NULL) {
+        json_object_set_new(json_array_get(nodes, 2), "zone", json_string("north"));
+        json_array_append_new(links, json_pack("{s[ss]sfsi}", "between", "east", "north",
+                                               "bandwidth_GBps", 0.5, "latency_us", 700));
+        json_array_append_new(links, json_pack("{s[ss]sfsi}", "between", "west", "north",
+                                               "bandwidth_GBps", 9.0, "latency_us", 50));
+        char *text = json_dumps(root, JSON_COMPACT);
+        hv_str_clear(cluster);
+        hv_str_adds(cluster, text);
+        free(text);
+    }
+    json_decref(root);
+}
+
 /** Writes the cluster another way; *old and *new are the address prefix of nodes that changed.
  * False where that way is the same. */
 static bool rewrite(const char *cluster, enum rewrite how, struct hv_str *out, char *old, char *new)
@@ -105,6 +127,9 @@ static void try_world(struct hv_rng *r, int *n, int *n_bad)
     struct world w;
 
     random_cluster(r, &cluster, &p);
+    if (often(r, 5)) {
+        add_third_zone(&cluster);
+    }
     random_model(r, &model, &p);
     int batch = random_job(r, &job);
     open_world(&w, hv_str_cstr(&cluster), hv_str_cstr(&model), hv_str_cstr(&job));

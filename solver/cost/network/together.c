@@ -11,6 +11,7 @@
 /* A member and its group. */
 struct seat {
     size_t group;
+    size_t mention; /* position in the family of the first member on its node */
     uint32_t device;
 };
 
@@ -34,6 +35,15 @@ static int by_group(const void *x, const void *y)
     return (a->device > b->device) - (a->device < b->device);
 }
 
+static int by_mention(const void *x, const void *y)
+{
+    const struct seat *a = x, *b = y;
+    if (a->group == b->group && a->mention != b->mention) {
+        return a->mention < b->mention ? -1 : 1;
+    }
+    return by_group(x, y);
+}
+
 static int by_wire(const void *x, const void *y)
 {
     const struct element *a = x, *b = y;
@@ -45,18 +55,33 @@ static size_t group_of(const struct hv_family *f, size_t i)
     return i / (f->stride * f->size) * f->stride + i % f->stride;
 }
 
-/* Members by group and, as rings go, by number. */
-static struct seat *sorted_seats(const struct hv_family *f)
+/* Members by group, those of a node together, nodes in the order in which the family names them: as
+ * rings go (shape.c). */
+static struct seat *sorted_seats(const struct hv_cluster *c, const struct hv_family *f)
 {
     struct seat *s = hv_xmalloc(f->n * sizeof *s);
     bool sorted = true;
     for (size_t i = 0; i < f->n; i++) {
-        s[i] = (struct seat){group_of(f, i), f->devices[i]};
+        s[i] = (struct seat){group_of(f, i), i, f->devices[i]};
         sorted = sorted && (i == 0 || by_group(&s[i - 1], &s[i]) < 0);
     }
-    if (!sorted) {
-        qsort(s, f->n, sizeof *s, by_group);
+    if (sorted) {
+        return s;
     }
+    qsort(s, f->n, sizeof *s, by_group);
+    for (size_t i = 0, last; i < f->n; i = last) {
+        size_t first = s[i].mention;
+        uint32_t node = hv_cluster_node_of(c, s[i].device);
+        for (last = i + 1; last < f->n && s[last].group == s[i].group &&
+                           hv_cluster_node_of(c, s[last].device) == node;
+             last++) {
+            first = s[last].mention < first ? s[last].mention : first;
+        }
+        for (size_t k = i; k < last; k++) {
+            s[k].mention = first;
+        }
+    }
+    qsort(s, f->n, sizeof *s, by_mention);
     return s;
 }
 
@@ -99,7 +124,7 @@ static void list_elements(const struct hv_cluster *c, const struct seat *s, size
         before = node;
     }
     out->n = far ? out->n : 0;
-    if (!plain && out->n > 1) {
+    if (out->n > 1) {
         qsort(out->items, out->n, sizeof *out->items, by_wire);
     }
     size_t kept = out->n > 0;
@@ -138,7 +163,7 @@ double hv_cost_together(const struct hv_cluster *c, const struct hv_family *f, s
     if (f->size < 2 || f->stride == 0 || member >= f->n || f->n <= f->size) {
         return 1;
     }
-    struct seat *s = sorted_seats(f);
+    struct seat *s = sorted_seats(c, f);
     size_t most = 0, group = group_of(f, member), from = 0, to = 0;
     for (size_t i = 0, last; i < f->n; i = last) {
         for (last = i; last < f->n && s[last].group == s[i].group; last++)
