@@ -56,9 +56,8 @@ bool hv_gantt_wait_draw(const struct hv_ui *ui, struct hv_grid *g, struct hv_rec
 const enum hv_action *hv_gantt_wait_keybar(const struct hv_ui *ui);
 /** Stops or restarts the timeline, or selects another plan; false for other actions. */
 bool hv_gantt_wait_action(struct hv_ui *ui, struct hv_app *app, enum hv_action a);
-/** Answer to where the window goes: a picture, a trace or text by the name's ending. ctx: the
- * screen.
- */
+/** Exports to the file that the user entered: a picture, a trace or text by the name's ending. ctx:
+ * the screen. */
 unsigned hv_gantt_answer_export(void *ctx, struct hv_app *app, const char *path);
 
 /** True where a trial of this row in its present state is shown. */
