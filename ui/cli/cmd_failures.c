@@ -302,8 +302,7 @@ static enum hv_status print_text(struct failing *f, struct hv_err *err)
     return st;
 }
 
-/* ---- rates and times of the command line ------------------------------------------------------
- */
+/* ---- rates and times of the command line ----------------------------------------------------- */
 
 /** "GROUP=N": the rate of a group, or of all. */
 static enum hv_status set_rate(struct failing *f, const char *text, struct hv_err *err)
