@@ -36,12 +36,12 @@ static inline const struct hv_row *hv_gantt_row(const struct hv_ui *ui)
     const struct hv_row *row = hv_session_row(ui->session, ui->gantt_row);
     return row != NULL ? row : hv_ui_plan_row(ui->session);
 }
-/** The source to draw; fits the state's window to it; false where there is no timeline. */
+/** The source to draw, and the state's window fitted to it in *view; false where there is no
+ * timeline, with the reason in err. */
 bool hv_gantt_subject_get(const struct hv_gantt_screen *st, const struct hv_ui *ui,
                           struct hv_gantt_state *view, struct hv_gantt_subject *out,
                           struct hv_err *err);
-/** The second plan of the split view, false when there is none. `axis_end_s` gets the longer end.
- */
+/** The second plan of the split view; false when there is none. */
 bool hv_gantt_lower_get(const struct hv_gantt_screen *st, const struct hv_ui *ui,
                         struct hv_gantt_subject *out);
 /** The line that shows a row of the timeline. */
