@@ -15,7 +15,7 @@
 
 enum { POLL_MS = 100, REASON_MAX = 300 };
 
-/** A worker that stops within its time limit returns its best result; any other worker is
+/** Seconds after its time limit in which a worker may still return its best result; then it is
  * killed. */
 static const double grace_s = 0.5;
 
@@ -273,8 +273,8 @@ static void add_why_serving(const struct comparison *c, struct hv_str *out)
     }
 }
 
-/** Explains why the first row is ranked first: compared with the second, or as the only one of its
- * class. */
+/** Explains why the first row is ranked first: compared with the second where both are ROW_EXACT,
+ * else by hv_cli_compare_alone. */
 static void add_why(const struct comparison *c, struct hv_str *out)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;

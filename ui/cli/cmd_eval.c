@@ -137,8 +137,8 @@ static void add_share(const struct hv_judged *j, size_t replica, int number, str
     hv_arena_free(&a);
 }
 
-/** One line each: the stage with the longest busy time, the largest loss other than compute, and
- * the bound. */
+/** One line each: the stage with the longest busy time, the largest loss other than compute, the
+ * bound, the throughput under failures, and the best distribution of the layers. */
 static void add_causes(const struct hv_judged *j, struct hv_str *out)
 {
     const struct hv_verdict *v = &j->verdict;

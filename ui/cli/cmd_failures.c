@@ -19,7 +19,7 @@
 /** The plan after the failure of some nodes. */
 struct row {
     const char *nodes; /**< "a[3], v[0]" */
-    const char *how;   /**< "replanned", "planned anew", or why there is no plan */
+    const char *how;   /**< "unchanged", "new plan", …, or why there is no plan */
     double iteration_s, tokens_per_s;
     size_t n_lost;
     double weight; /**< with one failed node: probability that it belongs to this group */
@@ -112,7 +112,8 @@ static void take_result(struct failing *f, const struct hv_run_result *result,
     row->how = mends ? "repaired by its strategy" : "new plan";
 }
 
-/** Runs the plan's strategy on the cluster without these nodes. */
+/** Runs the plan's strategy on the cluster without these nodes. Where it finds no plan the row has
+ * the reason, and the call succeeds. */
 static enum hv_status replan(struct failing *f, const uint32_t *nodes, size_t n, struct row *row,
                              struct hv_err *err)
 {
@@ -301,8 +302,7 @@ static enum hv_status print_text(struct failing *f, struct hv_err *err)
     return st;
 }
 
-/* ---- rates and times of the command line ------------------------------------------------------
- */
+/* ---- rates and times of the command line ----------------------------------------------------- */
 
 /** "GROUP=N": the rate of a group, or of all. */
 static enum hv_status set_rate(struct failing *f, const char *text, struct hv_err *err)

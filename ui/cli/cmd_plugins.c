@@ -1,4 +1,5 @@
-/** `hetviz strategies` and `hetviz new-plugin`: what there is, and how to begin another. */
+/** `hetviz strategies` and `hetviz new-plugin`: lists plugins, and writes the start of a new one.
+ */
 #include <string.h>
 
 #include "scripting/plugin/plugin.h"

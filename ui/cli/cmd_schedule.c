@@ -96,7 +96,8 @@ static enum hv_status check_list(const char *option, const struct numbers *list,
                       option, want, want == 1 ? "" : "s", of_what, list->n);
 }
 
-/* the inputs of the schedulers: durations of every stage, hops, limits. Ranks and chunks are set */
+/* the inputs of the schedulers: durations of every stage, hops, limits. in->ranks and in->chunks
+ * must be set */
 static enum hv_status fill_costs(struct hv_arena *arena, const struct arguments *a,
                                  struct hv_schedule_input *in, struct hv_err *err)
 {
@@ -180,7 +181,7 @@ static enum hv_status make_input(struct hv_arena *arena, const struct arguments 
         hv_plugins_free(&all);
         return st;
     }
-    /* larger orders only reach the check of sizes */
+    /* beyond the limit only the check of sizes reads the number: it is clamped to fit an int32 */
     hv_schedule_input_init(in, row, (int32_t)a->p,
                            (int32_t)(a->m > HV_SCHEDULE_MB_MAX ? HV_SCHEDULE_MB_MAX + 1 : a->m));
     for (size_t i = 0; i < a->n_options && st == HV_OK; i++) {
@@ -221,7 +222,8 @@ static const double *real_hops(struct hv_arena *arena, const struct arguments *a
     return x;
 }
 
-/* a fixed order needs the peak number of activations of its fullest rank */
+/* HV_ENO; names the least --cap: a fixed order needs the peak number of activations of its fullest
+ * rank */
 static enum hv_status cap_too_small(struct hv_arena *arena, const struct arguments *a,
                                     const struct hv_schedule *s, struct hv_err *err)
 {
@@ -311,8 +313,8 @@ static enum hv_status compute(struct hv_arena *arena, const struct arguments *a,
     return HV_OK;
 }
 
-/* makespan minus the longest span of a rank at the simulated size; constant for more
- * micro-batches */
+/* makespan minus the longest span of a rank with m micro-batches; the same for more of them,
+ * because both then grow alike */
 static enum hv_status lead_of(struct hv_arena *arena, const struct hv_schedule_input *in,
                               const struct hv_pipe_cost *cost, int32_t m, double *out_s,
                               struct hv_err *err)
@@ -377,7 +379,7 @@ enum hv_status hv_cli_schedule(struct hv_args *args, struct hv_err *err)
     } else if (st == HV_OK) {
         st = compute(&arena, &a, &in, &r, err);
         if (st != HV_OK && (in.row->flags & HV_SCHEDULE_ORDER)) {
-            hv_err_context(err, "%s", a.name); /* the table row is the one of explicit orders */
+            hv_err_context(err, "%s", a.name); /* the error names the row `explicit` */
         }
         st = st == HV_OK ? hv_schedule_show(args, &r, &arena, err) : st;
     }

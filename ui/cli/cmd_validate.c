@@ -34,8 +34,8 @@ static void free_job(struct job *j)
     hv_arena_free(&j->arena);
 }
 
-/** Fits the parameters selected by the options and replaces each prediction by one of a fit without
- * the row's own source. */
+/** Fits the classes and replaces each prediction by one of a fit without the row's own source. With
+ * --shipped: keeps the predictions, and fits only for --fit. */
 static enum hv_status fit(const struct hv_args *args, struct job *j, struct hv_err *err)
 {
     bool file = hv_args_has(args, "fit"), shipped = hv_args_has(args, "shipped");

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/** Choices that recover less than this share of the difference are not reported. */
+/** Least share of the difference that a choice must recover to be named as its cause. */
 #define WORTH_TELLING 0.05
 
 /** Outcome of the transfer of a choice from one plan to another. */

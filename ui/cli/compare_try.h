@@ -15,8 +15,8 @@ struct hv_compare_plan {
 /**
  * Gives the second plan one choice of the first at a time (schedule, synchronisation, micro-batch,
  * recomputation, sharding of states), evaluates it again, and appends a sentence about the choice
- * with the largest gain, or that there is none. Nothing where the two plans differ in none of these
- * choices. A few evaluations.
+ * with the largest gain, or that there is none. Nothing where the first plan is not faster, or no
+ * choice that differs can be evaluated. A few evaluations.
  */
 void hv_cli_compare_try(const struct hv_inputs *in, const struct hv_compare_plan *first,
                         const struct hv_compare_plan *second, struct hv_str *out);

@@ -40,7 +40,8 @@ static double cause_s(const struct hv_compare_side *s, int cause)
     return figure(causes, hv_breakdown_name((enum hv_breakdown)cause));
 }
 
-/** The quantity that the job minimises, as the table names it. */
+/** By how much `a` is ahead of `b` in the quantity that the job minimises; in iteration time where
+ * that quantity is unknown. */
 static void add_lead(const struct hv_objective *o, const struct hv_compare_side *a,
                      const struct hv_compare_side *b, struct hv_str *out)
 {

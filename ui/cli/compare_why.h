@@ -29,9 +29,9 @@ void hv_cli_compare_serving(const struct hv_objective *o, const struct hv_compar
 void hv_cli_compare_why(const struct hv_objective *o, const struct hv_compare_side *first,
                         const struct hv_compare_side *second, struct hv_str *out);
 
-/** Why the only plan of its class is ranked first: no reason to report; it exceeds the limits of
- * the objective least; it is the only plan with current weights, the only one within the limits, or
- * the only one. */
+/** Why a plan is first without a comparison with the second: no reason to report; no plan is within
+ * the limits of the objective and it is closest; it is the only exact plan, the only one within the
+ * limits, or the only one. */
 enum hv_compare_alone {
     HV_COMPARE_NO_WORD,
     HV_COMPARE_OVER,

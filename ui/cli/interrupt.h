@@ -14,7 +14,7 @@ void hv_interrupt_catch(void);
  * exit code 4 and a line on standard error. hv_interrupt_relax cancels this.
  */
 void hv_interrupt_insist(double limit_s);
-/** Ends the forced termination once the run is over. */
+/** Cancels hv_interrupt_insist once the run is over: nothing is ended by force any more. */
 void hv_interrupt_relax(void);
 /** True where a signal has arrived. The argument is ignored; it gives this the type of a cancel
  * function. */

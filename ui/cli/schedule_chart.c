@@ -1,12 +1,12 @@
 /*
  * A schedule as lines of characters: one per rank, a column per unit of time. Where there are more
- * operations than columns, each column shows the kind with the largest share of it.
+ * operations than columns, each column shows the kind with the largest share of it, or '#'.
  */
 #include "ui/cli/schedule_show.h"
 
 /* kinds of a column; idle comes after those of operations */
 enum { IDLE = HV_OP_KIND_N, FILLS };
-/* least share of a column for one operation to represent it, instead of "several" */
+/* least share of a column for one kind (or idle) to be shown instead of '#' */
 #define CLEARLY 0.75
 
 struct chart {

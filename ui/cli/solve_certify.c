@@ -42,7 +42,7 @@ void hv__solve_certify(const struct hv_partition *p, const struct hv_partition_r
     if (!hv_certify_applies(p)) {
         return;
     }
-    hv_interrupt_relax(); /* from here on signals end the child instead */
+    hv_interrupt_relax(); /* from here on a signal kills the child instead */
     if (ask->time_limit_s > 0) {
         o.limit_s = ask->certify ? ask->time_limit_s : fmin(o.limit_s, ask->time_limit_s);
     }

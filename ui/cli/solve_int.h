@@ -9,7 +9,7 @@
 struct hv__solve_ask {
     const char *write_lp; /**< file, or NULL */
     double time_limit_s;  /**< 0 = none */
-    bool certify;         /**< give lp_solve longer than a moment */
+    bool certify;         /**< a longer time limit for lp_solve */
     bool progress;        /**< a live line on standard error */
 };
 

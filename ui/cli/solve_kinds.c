@@ -325,7 +325,7 @@ static enum hv_status solve_split(const struct hv_instance *in, struct hv_arena 
     return HV_OK;
 }
 
-/** One line per device: its items and its busy time. */
+/** One line per device: the number of its nodes, and its load. */
 static void device_table(const struct hv_dag *g, const struct hv_dag_result *r, struct hv_str *out)
 {
     size_t n = g->n_accelerators + g->n_cpus;

@@ -339,7 +339,7 @@ static void add_breakdown(const struct hv_metrics *m, struct hv_str *out)
     }
 }
 
-/** Latency figures of single requests. */
+/** Arrivals, waiting times and latencies of single requests. */
 static void add_queue(const struct hv_serving *s, struct hv_str *out)
 {
     const struct hv_request_figures *q = &s->queue;

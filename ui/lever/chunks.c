@@ -8,7 +8,7 @@
 #include "solver/sim/schedule/schedule.h"
 #include <stdlib.h>
 
-/* The assignment of chunks to ranks needs one simulation of the schedule; pipelines with more ranks
+/* The assignment of chunks to ranks needs the schedule to be built once; pipelines with more ranks
  * than this use round-robin. */
 #define MOST_ASKED 64
 
@@ -44,7 +44,8 @@ int hv__plan_chunks(const struct hv_plan *p, int *most)
     return chunks;
 }
 
-/* Rank of each of p·v stages by the schedule itself; round-robin where it defines none. */
+/* Rank of each of p·v stages by the schedule itself; round-robin where it cannot be built, and for
+ * more than MOST_ASKED ranks. */
 static int32_t *deal(const struct hv_schedule_row *row, int p, int v)
 {
     struct hv_arena a = {0};
@@ -153,7 +154,7 @@ enum hv_status hv__trial_set_chunks(struct hv__trial *t, int v)
     }
     bool takes = (row->flags & (HV_SCHEDULE_CHUNKS | HV_SCHEDULE_NEEDS_CHUNKS)) != 0;
     bool needs = (row->flags & HV_SCHEDULE_NEEDS_CHUNKS) != 0;
-    if ((v > 1 && !takes) || (v == 1 && needs)) { /* the nearest that can */
+    if ((v > 1 && !takes) || (v == 1 && needs)) { /* the nearest schedule that can */
         name = v > 1 ? "interleaved" : "1f1b";
         set_name(t, name);
         st = hv_schedule_find(name, &row, t->err);

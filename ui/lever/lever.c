@@ -13,7 +13,7 @@
 
 /* Most levers of a kind with one lever per place (groups, links, stage borders). */
 #define MAX_PLACES 24
-/* Most positions of a lever. */
+/* Most positions of a lever over numbers. */
 #define MAX_STEPS 33
 /* Most chunks per rank among the positions. */
 #define MOST_CHUNKS 8
@@ -106,7 +106,7 @@ static struct hv_lever *add_ratio(struct list *l, enum hv_lever_kind kind, const
     return add(l, kind, name, base, v, HV_COUNT(v));
 }
 
-/* Those multiples of base by these factors that are whole numbers. */
+/* Base times these factors, as far as that is a multiple of `unit`. */
 static struct hv_lever *add_shares(struct list *l, enum hv_lever_kind kind, const char *name,
                                    int64_t base, int64_t unit)
 {

@@ -1,8 +1,8 @@
 /**
  * Levers: the numbers of a workspace and of one of its plans that a user may want to change. A
  * trial judges the plan with levers turned and changes no document; accepting makes the same change
- * as undoable steps. The Explain screen changes each by one step, the What-if screen over its whole
- * range.
+ * as undoable steps. The Explain screen tries small changes of single levers, the What-if screen
+ * sets them over their whole range.
  */
 #ifndef HV_UI_LEVER_LEVER_H
 #define HV_UI_LEVER_LEVER_H

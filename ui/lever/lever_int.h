@@ -23,7 +23,7 @@ extern const double hv__lever_intervals_s[HV__LEVER_INTERVALS];
 /** Applies one lever to a trial. */
 enum hv_status hv__trial_turn(struct hv__trial *t, const struct hv_lever *l,
                               double value) HV_NODISCARD;
-/** Turns a lever of the plan; t->plan must be an unshared tree. */
+/** Turns a lever of the plan; first makes t->plan an unshared tree where it is shared. */
 enum hv_status hv__trial_turn_plan(struct hv__trial *t, const struct hv_lever *l,
                                    double value) HV_NODISCARD;
 /** Chunks that every rank of the plan holds, 0 where ranks differ or the pipelines cannot be split
@@ -33,7 +33,7 @@ int hv__plan_chunks(const struct hv_plan *p, int *most);
  * the reason. */
 enum hv_status hv__trial_set_schedule(struct hv__trial *t, const char *name) HV_NODISCARD;
 /** Splits the pipelines into v chunks per rank; a schedule that does not support v is replaced by
- * the most similar one that does. */
+ * "interleaved" (v > 1) or "1f1b". Errors: HV_ENO with the reason. */
 enum hv_status hv__trial_set_chunks(struct hv__trial *t, int v) HV_NODISCARD;
 /** Sets a value in a document of the trial. Takes over `value`. */
 enum hv_status hv__trial_set(struct hv__trial *t, const char *path, json_t *value) HV_NODISCARD;

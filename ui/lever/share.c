@@ -25,7 +25,7 @@ enum hv_status hv_levers_set_layers(const struct hv_levers *l, const struct hv_b
     return HV_OK;
 }
 
-/* "22|20": the layers per stage after the redistribution, and before. */
+/* "22|20": the layers per stage before and after the redistribution, and whether they differ. */
 static void add_numbers(const struct hv_balance *b, const int *whole, struct hv_share *out)
 {
     struct hv_str was = {0}, now = {0};

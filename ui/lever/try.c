@@ -76,7 +76,8 @@ static enum hv_status set_up(struct hv_session *s, const struct hv_levers *l, co
     return st;
 }
 
-/* The objects built for a trial; those of the session where nothing changed. */
+/* The objects built for a trial. Of a document that did not change those of the session are used
+ * instead. */
 struct built {
     struct hv_cluster_doc cluster;
     struct hv_model_doc model;
@@ -240,7 +241,7 @@ enum hv_status hv_levers_accept(struct hv_session *s, const struct hv_levers *l,
     struct built b = {0};
     enum hv_status st = set_up(s, l, values, &t, err);
     if (st == HV_OK) {
-        st = build(&t, &b, err); /* a failure is reported before the first edit */
+        st = build(&t, &b, err); /* where that fails nothing is edited */
     }
     char *label = label_of(l, values);
     for (int d = 0; st == HV_OK && d < HV_DOC_INPUTS; d++) {

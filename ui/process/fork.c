@@ -27,7 +27,8 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/** The child: without output or core file, killed at the end of its parent. Never returns. */
+/** The child: without standard output or core file, killed at the end of its parent (Linux). Never
+ * returns. */
 static void be_child(const struct hv_apart *a, int fd, pid_t parent)
 {
     const struct rlimit none = {0, 0};

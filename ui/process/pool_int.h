@@ -19,7 +19,8 @@ struct hv__worker {
     char tail[HV_POOL_STDERR_KEPT + 1];
     size_t tail_n;
     double started_s, limit_s; /**< limit_s: clock time of the end; HV_UNKNOWN = none */
-    double kill_s; /**< clock time of SIGKILL once SIGTERM was sent; HV_UNKNOWN before */
+    double kill_s; /**< clock time of SIGKILL, once SIGTERM was sent or its output ended; else
+                      HV_UNKNOWN */
     bool cancelled, timed_out;
     bool killed;          /**< by SIGKILL from the pool */
     struct hv_str broken; /**< why its output is invalid; empty while it is valid */
@@ -78,7 +79,7 @@ void hv__pool_tell(struct hv_pool *p, const struct hv__worker *w, struct hv_pool
 void hv__pool_worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes, size_t n);
 /** Processes the last line where it lacks a line feed. */
 void hv__pool_worker_take_rest(struct hv_pool *p, struct hv__worker *w);
-/** Stores bytes of its standard error. */
+/** Stores bytes of its standard error; keeps the last HV_POOL_STDERR_KEPT. */
 void hv__pool_worker_take_stderr(struct hv__worker *w, const char *bytes, size_t n);
 /** Reports its end: result, failed or cancelled. `status` is that of waitpid(2). */
 void hv__pool_worker_conclude(struct hv_pool *p, struct hv__worker *w, int status);

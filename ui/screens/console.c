@@ -89,7 +89,8 @@ static bool is_shown(const struct console *st, const struct hv_log_line *line)
             hv_text_has(line->area, st->filter));
 }
 
-/** Adds new lines of the log; `again` where the filter changed. */
+/** Lists the lines of the log that pass the filter; nothing to do where the session has not changed
+ * and not `again` (the filter changed). */
 static void refresh(const struct console *st, const struct hv_session *s, int height, bool again)
 {
     struct lines *l = st->lines;

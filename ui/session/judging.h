@@ -31,11 +31,13 @@ struct hv_cost *hv_session_cost(struct hv_session *s);
 
 /* ---- timelines made by a thread -------------------------------------------------------------- */
 
-/** True while a thread makes the timeline of a row; *frac (may be NULL): the finished share. */
+/** State of a row's timeline: made by a thread or waiting for it, stopped, or neither; *frac (may
+ * be NULL): the finished share. */
 enum hv_drawing hv_session_drawing(const struct hv_session *s, uint32_t id, double *frac);
-/** Stops the thread; false where none is running. */
+/** Stops the timeline of the row, or its wait for the thread; false where it is not in the
+ * making. */
 bool hv_session_draw_stop(struct hv_session *s, uint32_t id);
-/** Restarts a timeline that was stopped. */
+/** Lets a timeline that was stopped be made again: it starts at the next request. */
 void hv_session_draw_again(struct hv_session *s, uint32_t id);
 
 #endif

@@ -36,7 +36,7 @@ void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out);
 /** Applies the recovered edits: one undo step per document, plans become rows; removes the old
  * recovery file. */
 enum hv_status hv_session_recover(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
-/** Discards the recovered edits. */
+/** Discards the offered edits and removes their file. */
 void hv_session_recovery_discard(struct hv_session *s);
 
 /* ---- the last place -------------------------------------------------------------------------- */

@@ -36,9 +36,9 @@ struct hv_session_env {
     size_t n_plugins;
     size_t apart_from;     /**< timelines of at least about so many operations are made by a thread
                                 while the program goes on; 0 = none are */
-    size_t timeline_bytes; /**< so many of timelines are kept, and the last two; 0 = 512 MiB */
-    bool plugins_later;    /**< `plugins` is NULL: they are read (hv_plugins_read) at the first use
-                                for, so that an opening does not wait for them */
+    size_t timeline_bytes; /**< limit of kept timelines; the last two always stay; 0 = 512 MiB */
+    bool plugins_later;    /**< `plugins` is NULL: they are read (hv_plugins_read) at the first use,
+                                so that an opening does not wait for them */
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */

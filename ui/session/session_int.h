@@ -63,7 +63,7 @@ struct hv_session *hv__session_new(const struct hv_session_env *env, const char 
 void hv__session_free(struct hv_session *s);
 /* ---- documents (edit.c, strategies.c) -------------------------------------------------------- */
 
-/** Builds the noun of a document from a tree and puts both in place; on error nothing changes. */
+/** Builds the object of a document from a tree and puts both in place; on error nothing changes. */
 enum hv_status hv__session_doc_put(struct hv_session *s, enum hv_doc d, json_t *tree,
                                    struct hv_err *err) HV_NODISCARD;
 /** As hv__session_doc_put, as a step of the journal. Borrows `tree`; takes over `label`. */
@@ -81,7 +81,7 @@ void hv__session_run_event(void *ctx, const struct hv_pool_event *ev);
 /** Carries out the commands of the console; ctx is the session. */
 void hv__session_console_commands(void *ctx, const json_t *commands);
 
-/* ---- log of changes (record.c)-------------------------------------------------------------- */
+/* ---- log of changes (record.c) --------------------------------------------------------------- */
 
 /** Logs a change as the prompt line that repeats it; also records it while a recording is
  * active. */

@@ -43,8 +43,7 @@ struct plain {
 
 static void tick(struct plain *p);
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Text, with non-ASCII characters replaced where the option is set. */
 static void add_text(struct plain *p, const char *text)
@@ -156,8 +155,7 @@ static void tell_help(struct plain *p)
     hv_str_free(&text);
 }
 
-/* ---- runs -------------------------------------------------------------------------------------
- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 static struct told *told_of(struct plain *p, uint32_t row)
 {
@@ -238,8 +236,7 @@ static void wait_once(struct plain *p, bool with_input)
     }
 }
 
-/* ---- lines ------------------------------------------------------------------------------------
- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static void act(struct plain *p, enum hv_action a)
 {

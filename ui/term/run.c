@@ -46,7 +46,7 @@ static bool drain(const struct hv_term_ops *ops, struct hv_term *t, struct hv_ap
     return true;
 }
 
-/* Functions with which the app releases the terminal to an editor. */
+/* Context of the functions by which the app uses the terminal (struct hv_app_terminal). */
 struct lent {
     const struct hv_term_ops *ops;
     struct hv_term *t;

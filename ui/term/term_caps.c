@@ -63,7 +63,8 @@ static bool is_usual(const char *have, const char *want)
     return !have || strcmp(have, want) == 0;
 }
 
-/* One colour per part of the palette that the terminal supports. */
+/* True where colours have the sequences of ECMA-48: tested with one colour of each part of the
+ * palette. */
 static bool has_ansi_colours(const struct hv_out_caps *c)
 {
     static const struct {

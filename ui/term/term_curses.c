@@ -124,7 +124,7 @@ static void build_reset(const struct hv_term *t, struct hv_str *out)
 {
     const struct hv_out_caps *c = &t->out.caps;
     const char *all[] = {c->plain, c->colours, c->show, c->keys_off, c->leave};
-    if (t->has_mouse) { /* it may have been enabled since */
+    if (t->has_mouse) { /* it may be enabled later */
         hv_str_adds(out, mouse_off);
     }
     for (size_t i = 0; i < HV_COUNT(all); i++) {
@@ -132,8 +132,8 @@ static void build_reset(const struct hv_term *t, struct hv_str *out)
     }
 }
 
-/* Schedules a full redraw and enables the mouse with the next frame. Pending output of curses goes
- * first: curses buffers it until keypad() is called. */
+/* Schedules a full redraw and, where it is wanted, enables the mouse with the next frame. Pending
+ * output of curses goes first: curses buffers it until keypad() is called. */
 static void take_over(struct hv_term *t)
 {
     (void)keypad(stdscr, TRUE);

@@ -195,7 +195,8 @@ static void set_pen_of(struct hv_out *o, const struct hv_cell *c)
 
 static void put_cell(struct hv_out *o, const struct hv_cell *c);
 
-/* Goes right by writing what stands there anyway; false where that is not shorter. */
+/* Goes right in the row by writing what stands there anyway: at most GAP_MAX plain cells that look
+ * like the pen. Else false. */
 static bool step_over(struct hv_out *o, const struct hv_grid *g, int x, int y)
 {
     const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
@@ -227,7 +228,8 @@ static void add_ansi_move(struct hv_str *out, int a, int b, char what)
     hv_str_addc(out, what);
 }
 
-/* A row down and at most NEAR columns back: shorter than the place, as in columns that scroll. */
+/* A row down and at most NEAR columns back: shorter than an absolute position; frequent where
+ * columns scroll. */
 static void add_near_below(struct hv_str *bytes, int back)
 {
     hv_str_adds(bytes, "\033[B");
@@ -392,8 +394,8 @@ static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w,
     memcpy(old + at.from, row + at.from, n * sizeof *row);
 }
 
-/* Columns of w in which a row may differ from what is shown. For a grid shown before these are the
- * columns written since then. */
+/* Columns of w in which a row may differ from what is shown: for the grid shown last, in the same
+ * frame or the next, those that changed in its frame; else all. */
 static struct hv_grid_columns columns_of(const struct hv_out *o, const struct hv_grid *g, int y,
                                          int w)
 {

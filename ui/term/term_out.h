@@ -47,7 +47,7 @@ struct hv_out {
     bool cleared;          /**< the content of the terminal is known */
     struct hv_cell judged; /**< of more than one byte, looked at last; its style is unused */
     size_t n_judged;       /**< its bytes */
-    bool safe, odd;        /**< the results: see safe_text */
+    bool safe, odd;        /**< the results: see judge in term_out.c */
     struct hv_str bytes;   /**< pending output; the caller writes and clears it */
 };
 

@@ -272,7 +272,8 @@ static void offer_recovery(struct hv_session *s, struct hv_app *app)
     }
 }
 
-/** Writes the selected screen as text to standard output or to a file. */
+/** Opens the screen given by the options; saves it to their file (hv_grid_save), else appends its
+ * text to `out`. */
 static enum hv_status dump_screen(const struct tui_options *o, const struct hv_theme *theme,
                                   struct hv_app *app, struct hv_grid *grid, struct hv_str *out,
                                   struct hv_err *err)
@@ -349,7 +350,8 @@ static enum hv_status run_terminal(const struct tui_options *o, const struct hv_
     return HV_OK;
 }
 
-/** Chooses the plain front end: by option, on dumb terminals, and between pipes. */
+/** True for the plain front end: by option or HETVIZ_PLAIN, on dumb terminals, and between
+ * pipes. */
 static bool wants_plain(const struct tui_options *o)
 {
     const char *asked = getenv("HETVIZ_PLAIN"), *term = getenv("TERM");
@@ -459,7 +461,7 @@ int hv_tui_main(int argc, char **argv)
         hv_session_close(s);
     }
     hv_str_free(&last);
-    if (end.signo != 0) { /* the parent process sees the signal */
+    if (end.signo != 0) { /* so that the parent process sees it */
         (void)signal(end.signo, SIG_DFL);
         (void)raise(end.signo);
         return 128 + end.signo;

@@ -1,4 +1,4 @@
-/** Possible improvements of the plan: each lever is changed by one step, and the trials are ranked.
+/** Possible improvements of the plan: levers are changed one at a time, and the trials are ranked.
  * Levers and trials are in ui/lever. */
 #include <math.h>
 #include <stdio.h>
@@ -96,15 +96,15 @@ static double gain_of(const struct hv_explain_data *d, const struct hv_explain_t
     return hv_or(g, 0);
 }
 
-/** True where a trial is reported: it is faster and violates no further rule. */
+/** True for an improvement: a gain without more violations and without a loss of exactness. */
 static bool is_good(const struct hv_explain_data *d, const struct hv_explain_try *t)
 {
     return gain_of(d, t) > LEAST_GAIN && t->figures.n_violations <= d->base.n_violations &&
            t->figures.exact >= d->base.exact;
 }
 
-/** True where a ranks before b. Changes usable by this plan rank before those that need a new
- * plan. */
+/** True where a ranks before b: improvements first, among them those usable by this plan before
+ * those that need a new plan (more nodes), then by gain. */
 static bool is_before(const struct hv_explain_data *d, size_t a, size_t b)
 {
     const struct hv_explain_try *x = &d->tries.items[a], *y = &d->tries.items[b];

@@ -81,7 +81,7 @@ static void say_pace(struct hv_explain_data *d)
                 "micro-batch over all stages.";
 }
 
-/** Evidence for a kind of loss. */
+/** Time (s) in the timeline at which a kind of loss is seen best. */
 static double loss_time_s(const struct hv_metrics *m, int cause)
 {
     bool at_end = cause == HV_TIME_DP || cause == HV_TIME_OPTIMIZER || cause == HV_TIME_STEP;

@@ -1,5 +1,6 @@
-/** Binding constraints: the optimal distribution of layers with the duals of its linear program,
- * each verified by evaluating the plan with changed layers. */
+/** Binding constraints: the optimal distribution of layers with the duals of its linear program
+ * (solver/eval/balance.h). The plan is evaluated with the rounded layers, and with one layer more
+ * on the full stages with the largest duals. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,11 @@
 #include "solver/base/units.h"
 #include "ui/screens/explain/explain_int.h"
 
-/** Most full stages whose memory dual is verified, largest first. */
+/** At most this many full stages have their memory dual verified, the largest duals first. */
 #define MOST_CHECKS 4
 
-/** Evaluates the plan with whole layers; HV_UNKNOWN where that fails. `why` gets the words. */
+/** Iteration time (s) of the plan with these whole layers; HV_UNKNOWN where that fails, with the
+ * reason in err. */
 static double judge_layers(const struct hv_explain_data *d, struct hv_session *s, const int *layers,
                            struct hv_figures *out, struct hv_err *err)
 {

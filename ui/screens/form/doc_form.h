@@ -32,7 +32,7 @@ struct hv_doc_row {
     const char *name, *path; /**< label; key path below the base */
     const char *unit, *help; /**< may be NULL */
     enum hv_doc_value value;
-    bool optional; /**< may be emptied: the member is removed, the stand-in counts */
+    bool optional; /**< may be emptied: the member is removed, its default applies */
     const char *const *choices;
     size_t n_choices;
     double min, max; /**< of numbers */

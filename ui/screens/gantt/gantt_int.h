@@ -36,12 +36,12 @@ static inline const struct hv_row *hv_gantt_row(const struct hv_ui *ui)
     const struct hv_row *row = hv_session_row(ui->session, ui->gantt_row);
     return row != NULL ? row : hv_ui_plan_row(ui->session);
 }
-/** The source to draw; fits the state's window to it; false where there is no timeline. */
+/** The source to draw, and the state's window fitted to it in *view; false where there is no
+ * timeline, with the reason in err. */
 bool hv_gantt_subject_get(const struct hv_gantt_screen *st, const struct hv_ui *ui,
                           struct hv_gantt_state *view, struct hv_gantt_subject *out,
                           struct hv_err *err);
-/** The second plan of the split view, false when there is none. `axis_end_s` gets the longer end.
- */
+/** The second plan of the split view; false when there is none. */
 bool hv_gantt_lower_get(const struct hv_gantt_screen *st, const struct hv_ui *ui,
                         struct hv_gantt_subject *out);
 /** The line that shows a row of the timeline. */
@@ -56,9 +56,8 @@ bool hv_gantt_wait_draw(const struct hv_ui *ui, struct hv_grid *g, struct hv_rec
 const enum hv_action *hv_gantt_wait_keybar(const struct hv_ui *ui);
 /** Stops or restarts the timeline, or selects another plan; false for other actions. */
 bool hv_gantt_wait_action(struct hv_ui *ui, struct hv_app *app, enum hv_action a);
-/** Answer to where the window goes: a picture, a trace or text by the name's ending. ctx: the
- * screen.
- */
+/** Exports to the file that the user entered: a picture, a trace or text by the name's ending. ctx:
+ * the screen. */
 unsigned hv_gantt_answer_export(void *ctx, struct hv_app *app, const char *path);
 
 /** True where a trial of this row in its present state is shown. */

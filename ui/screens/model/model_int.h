@@ -70,7 +70,7 @@ struct hv_model_screen {
     bool only_checks;
     int fit_top; /**< first line of the checks shown */
     struct hv_model_fit fit;
-    int tp;                  /**< tensor-parallel degree of the preview; 0 = chosen by us */
+    int tp; /**< tensor-parallel degree of the preview; 0 = the largest that divides */
     struct hv_str status;    /**< the status line, made when something of it changed */
     uint64_t status_version; /**< of what it was made */
 };

@@ -23,7 +23,8 @@ size_t hv_plans_mark(const struct hv_plans *st, uint32_t id)
     return i;
 }
 
-/** The selected axes. By default y is the price where every plan has one, else peak memory. */
+/** The selected axes. By default y is the price where every plan that fits has one, else peak
+ * memory. */
 static void get_axes(const struct hv_plans_list *l, enum hv_plan_field out[2])
 {
     out[0] = axes[l->st->axis_x % HV_PLANS_AXES];

@@ -126,7 +126,7 @@ static void reload(struct hv_strategies *st, struct hv_app *app, const char *id)
     }
 }
 
-/** Runs the editor while the terminal is released. */
+/** Input and result of run_editor, which runs while the terminal is released. */
 struct editing {
     const char *path;
     enum hv_status status;

@@ -237,7 +237,7 @@ static int draw_wrapped(struct hv_grid *g, struct hv_rect r, const char *text, u
     return y;
 }
 
-/** The violations for the present values, or that there are none. */
+/** The first violation for the present values, or that there is none. */
 static int draw_fit(const struct hv_what_if_data *d, struct hv_grid *g, struct hv_rect r)
 {
     char text[240];

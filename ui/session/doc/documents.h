@@ -19,12 +19,13 @@ struct hv__docs;
 struct hv__docs *hv__docs_new(void);
 void hv__docs_free(struct hv__docs *docs);
 
-/** The nouns. The caller reads them in before hv__docs_begin; afterwards only edits change them. */
+/** The built objects. The caller reads them in before hv__docs_begin; afterwards only edits change
+ * them. */
 struct hv_inputs *hv__docs_inputs(struct hv__docs *docs);
-/** The nouns, read only. */
+/** The built objects, read only. */
 const struct hv_inputs *hv__docs_nouns(const struct hv__docs *docs);
-/** Takes the trees of the nouns that were read, and the list of strategies (borrowed; no array: an
- * empty list), as the present and as the saved state. */
+/** Takes the trees of the objects that were read, and the list of strategies (borrowed; no array:
+ * an empty list), as the present and as the saved state. */
 void hv__docs_begin(struct hv__docs *docs, json_t *strategies);
 
 /** Tree of a document. Borrowed until the next edit. */
@@ -47,9 +48,9 @@ uint64_t hv__docs_epoch(const struct hv__docs *docs);
 void hv__docs_add_inputs(const struct hv__docs *docs, json_t *to);
 
 /**
- * Builds the noun of a document from a tree and puts both in place; `tree` is borrowed. The list of
- * strategies is taken as it is: hv__strategies_check comes before. Errors: HV_EINPUT with the key
- * path; nothing changes then.
+ * Builds the object of a document from a tree and puts both in place; `tree` is borrowed. The list
+ * of strategies is taken as it is: hv__strategies_check comes before. Errors: HV_EINPUT with the
+ * key path; nothing changes then.
  */
 enum hv_status hv__docs_put(struct hv__docs *docs, enum hv_doc d, json_t *tree,
                             struct hv_err *err) HV_NODISCARD;

@@ -17,7 +17,7 @@ enum hv_prompt_todo {
     HV_TODO_SCREEN,      /**< go to the screen named in `arg` */
     HV_TODO_SAVE_SCREEN, /**< write what is shown to the file in `arg` */
     HV_TODO_IMPORT,      /**< show the import of the files in `arg` */
-    HV_TODO_QUIT         /**< quit; confirm first where there are unsaved changes and not `force` */
+    HV_TODO_QUIT         /**< quit; without `force` only where there are no unsaved changes */
 };
 
 /** Result of a command. Owner: hv_prompt_outcome_free. `{0}` is valid. */

@@ -43,7 +43,7 @@ struct hv__drawing {
     struct hv_eval_watch watch;
     unsigned shown_permille;
     pthread_t thread;
-    int done_fd[2]; /* receives one byte when the thread has finished */
+    int done_fd[2]; /* a pipe: the thread writes one byte to it at its end */
     enum hv_status status;
     struct hv_err err;
 };
@@ -124,7 +124,7 @@ static void *work(void *arg)
 
 /* ---- outside of it --------------------------------------------------------------------------- */
 
-/* Creates the pipe, close-on-exec; −1 on failure. */
+/* Creates the pipe, close-on-exec; false on failure. */
 static bool open_pipe(int fd[2])
 {
     if (pipe(fd) != 0) {

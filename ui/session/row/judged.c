@@ -126,7 +126,8 @@ static void drop_timeline(struct hv__cache *cache, size_t at)
     cache->timelines[at] = 0;
 }
 
-/* Bytes of timelines kept in addition to the last two, which may be on the screen together. */
+/* Drops the oldest timelines where all together take more than `most_bytes`; keeps the last two,
+ * which may be on the screen together. */
 static void keep_within(struct hv__cache *cache, size_t most_bytes)
 {
     size_t bytes = 0;

@@ -43,11 +43,14 @@ const struct hv_verdict *hv__cache_verdict(struct hv__cache *cache, const struct
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/** True while a thread makes the timeline of a row; *frac (may be NULL): the finished share. */
+/** State of a row's timeline: made by a thread or waiting for it, stopped, or neither; *frac (may
+ * be NULL): the finished share. */
 enum hv_drawing hv__cache_drawing(const struct hv__cache *cache, uint32_t row, double *frac);
-/** Stops the thread; false where none is running. */
+/** Stops the timeline of the row, or its wait for the thread; false where it is not in the
+ * making. */
 bool hv__cache_draw_stop(struct hv__cache *cache, uint32_t row);
-/** Restarts a timeline that was stopped; false where none was stopped. */
+/** Lets a timeline that was stopped be made again: it starts at the next request. False where it
+ * was not stopped. */
 bool hv__cache_draw_again(struct hv__cache *cache, uint32_t row);
 /** Ends the thread and waits for it. True where one was running. */
 bool hv__cache_draw_end(struct hv__cache *cache);

@@ -55,7 +55,7 @@ bool hv__cache_draws_apart(const struct hv__cache *cache, const struct hv__judge
  * unless it was stopped. */
 const struct hv_verdict *hv__cache_draw(struct hv__cache *cache, const struct hv__docs *docs,
                                         struct hv__judged *j, struct hv_err *err);
-/** Invalidates this entry: cancels a thread that works on it. */
+/** Cancels a thread that works on this entry; its result is discarded. */
 void hv__cache_draw_drop(struct hv__cache *cache, const struct hv__judged *j);
 void hv__drawn_free(struct hv__drawn *d);
 /** Memory of its verdict with the timeline (bytes); 0 for NULL. */

@@ -63,7 +63,8 @@ static void take_incumbent(struct taking *t)
     char now[HV_FMT_CAP], before[HV_FMT_CAP];
     (void)best_text(t->row, before, sizeof before);
     (void)hv_fmt_seconds(now, sizeof now, ev->seconds);
-    if (hv_known(ev->seconds) && strcmp(now, before) != 0) { /* below the precision shown */
+    /* a gain below the precision shown is not logged */
+    if (hv_known(ev->seconds) && strcmp(now, before) != 0) {
         hv__log_add(t->log, HV_LOG_INFO, "run", "%s: new best %s", t->row->name, now);
     }
     struct hv_row_point point = {ev->elapsed_s, ev->seconds};

@@ -130,8 +130,7 @@ static enum hv_status write_all(struct save *v, struct hv_err *err)
     return st;
 }
 
-/* ---- assignment of files-----------------------------------------------------------------------
- */
+/* ---- assignment of files --------------------------------------------------------------------- */
 
 static char *in_folder(const struct save *v, const char *name)
 {
@@ -169,7 +168,8 @@ static char *own_file(const struct save *v, const char *ref)
     return NULL;
 }
 
-/* Adds the file of a document to the save and sets its member in the new workspace. */
+/* Keeps the reference of a document, puts it inline, or adds its file to the save; sets its member
+ * in the new workspace. */
 static void place_doc(struct save *v, enum hv_doc d, json_t *root)
 {
     const struct hv__docs *docs = v->of->docs;

@@ -48,10 +48,10 @@ struct hv_app {
     struct hv_app_terminal terminal;
     struct hv_keybar_item bar[HV__MAX_BAR];
     size_t n_bar;
-    const struct hv_view_ops *bar_of;    /* the view whose keys `bar` holds, and the view below */
+    const struct hv_view_ops *bar_of;    /* the view whose keys `bar` holds; NULL: outdated */
     const enum hv_action *bar_list;      /* the list it was made of */
     const struct hv_key_hint *bar_hints; /* or these */
-    size_t bar_depth;
+    size_t bar_depth;                    /* n_stack then */
     int bar_width;
     uint64_t bar_hash; /* of its words */
 };

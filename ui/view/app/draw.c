@@ -129,7 +129,7 @@ static const enum hv_action *bar_of(const struct hv_app *app)
     return now ? now : v->ops->keybar;
 }
 
-/* Each word ends with a separator. */
+/* The 0 at its end is hashed too and separates it from the next text. */
 static uint64_t hash_text(uint64_t h, const char *text)
 {
     return hv_hash(h, text, strlen(text) + 1);
@@ -146,8 +146,8 @@ static void add_actions(struct hv_app *app, const enum hv_action *a)
     }
 }
 
-/* Keys do not change while the program runs, so a view has the same bar while its list is the same.
- */
+/* The bar of a view stays while its list, hints, depth and width are the same; hv_app_keys_changed
+ * resets it. */
 static void fill_bar(struct hv_app *app, int width)
 {
     const struct hv_view_ops *ops = hv__app_top(app)->ops;

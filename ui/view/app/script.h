@@ -21,7 +21,7 @@ struct hv_script {
     struct hv_grid *grid;
     hv_script_idle *idle;
     void *idle_ctx;
-    bool (*busy)(void *ctx); /**< true in a run; gets idle_ctx; NULL = nothing ever does */
+    bool (*busy)(void *ctx); /**< true while a run is active; gets idle_ctx; NULL = never */
     struct hv_str *out;      /**< gets screens saved to `-`; may be NULL */
 };
 

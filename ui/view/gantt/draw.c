@@ -138,7 +138,8 @@ static bool same_op(const struct column *a, const struct column *b)
            p->micro_batch == q->micro_batch;
 }
 
-/* Highlights the path of the micro-batch under the cursor through the stages, if any. */
+/* Marks the columns of the micro-batch under the cursor, if any: its path through the stages is
+ * highlighted. */
 static void follow(const struct hv_gantt_state *st, const struct hv_gantt_source *src, int n,
                    struct columns *c)
 {
@@ -179,8 +180,8 @@ static int eighths_at(const struct columns *c, int i, double t_s)
     return part > 0 ? (int)(fmin(part, 8) + 0.5) : 0;
 }
 
-/* Style of the neighbour of an operation at time t in column i; HV_STYLE_IDLE where there is
- * none. */
+/* Style of the operation in column i where it ends (else: starts) within an eighth of a column of
+ * t; HV_STYLE_IDLE where there is none. */
 static unsigned beside(const struct columns *c, int i, int n, double t_s, bool ends_there)
 {
     if (i < 0 || i >= n || !c->items[i].busy) {

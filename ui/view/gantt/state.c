@@ -7,8 +7,6 @@
 #include "ui/view/gantt/view.h"
 #include "ui/view/widget/widgets.h"
 
-/* Most steps of a search over all operations, to limit its delay. */
-
 static double end_of(const struct hv_gantt_source *src)
 {
     return src->end_s > 0 && isfinite(src->end_s) ? src->end_s : 1.0;
@@ -119,7 +117,8 @@ bool hv_gantt_at_cursor(const struct hv_gantt_state *st, const struct hv_gantt_s
     return st->lane < src->n_lanes && src->at(src->ctx, st->lane, st->cursor_s, out);
 }
 
-/* Start time of the queries next and prev: the start of the operation under the cursor. */
+/* Start time of the queries next and prev: the start of the operation under the cursor, else the
+ * cursor. */
 static double step_from(const struct hv_gantt_state *st, const struct hv_gantt_source *src)
 {
     struct hv_gantt_span here;
@@ -185,7 +184,8 @@ static bool seek(const struct hv_gantt_source *src, size_t lane, double t,
     return false;
 }
 
-/* The nearest match in time over all lanes; the same time counts in later (earlier) lanes. */
+/* The nearest match in time over all lanes; one at the start time itself counts only in later
+ * (going back: earlier) lanes. */
 static bool seek_until(struct hv_gantt_state *st, const struct hv_gantt_source *src,
                        const struct wanted *w)
 {

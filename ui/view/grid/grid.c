@@ -27,7 +27,7 @@ void hv_grid_unclip(struct hv_grid *g, struct hv_rect old)
     g->clip = old;
 }
 
-/* Writes one grapheme of `width` columns; the arguments are not checked yet. */
+/* Writes one grapheme of `width` columns, clipped here. */
 static void set_cell(struct hv_grid *g, int x, int y, const char *bytes, size_t n, int width,
                      unsigned style)
 {
@@ -117,7 +117,8 @@ static void put_same(struct hv_grid *g, int x, int y, int n, const struct hv_cel
     close_run(g, &run);
 }
 
-/* Number of such characters at the beginning of a text of n bytes, at most `most`. */
+/* Number of characters of one byte and one column at the beginning of a text of n bytes, at most
+ * `most`. */
 static int plain_run(const char *s, size_t n, int most)
 {
     int k = 0;

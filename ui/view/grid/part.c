@@ -52,7 +52,7 @@ static bool same_part(const struct part *a, const struct part *b)
            a->ascii == b->ascii;
 }
 
-/* The set of places in which a part may be stored. */
+/* The set in which a part may be stored; *n = its ways. */
 static struct part *set_of(const struct hv_grid *g, const struct part *p, int *n)
 {
     bool large = p->piece.h > 1;
@@ -71,7 +71,7 @@ static bool meets(struct hv_grid_columns c, struct hv_rect r)
     return c.from < r.x + r.w && c.to > r.x;
 }
 
-/* Nothing at this place changed since the frame before was begun, by this part or over it. */
+/* True where no cell of r changed since the frame before was begun, by this part or over it. */
 static bool is_untouched(const struct hv_grid *g, struct hv_rect r)
 {
     for (int y = r.y; y < r.y + r.h; y++) {
@@ -82,7 +82,8 @@ static bool is_untouched(const struct hv_grid *g, struct hv_rect r)
     return true;
 }
 
-/* Copies a cached part to the place of `wanted`. */
+/* Copies a cached part to the place of `wanted`; only marks its cells as drawn where they are there
+ * already. */
 static void show(struct hv_grid *g, struct part *p, const struct part *wanted)
 {
     struct hv_rect at = place_of(wanted);

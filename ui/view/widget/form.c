@@ -234,7 +234,7 @@ static const char *words_below(const struct hv_form *f)
     return !d ? "" : d->bad[0] ? d->bad : d->help ? d->help : "";
 }
 
-/* Rows for fields: the text below them has up to a third, at least one row, so that fields do not
+/* Rows for fields: the text below them has up to a third, one to three rows, so that fields do not
  * move where it is short. */
 static int rows_of(const struct hv_form *f, struct hv_rect r)
 {

@@ -251,8 +251,7 @@ void hv_more_draw(struct hv_grid *g, struct hv_rect r, size_t n, size_t top);
 void hv_table_more_draw(const struct hv_table *t, const struct hv_table_source *s,
                         struct hv_rect at, struct hv_grid *g, struct hv_rect inner);
 
-/* ---- rows of the frame -------------------------------------------------------------------------
- */
+/* ---- rows of the frame ----------------------------------------------------------------------- */
 
 /** Tabs: the active one in <…>; `right` (project, '*') is right-aligned and cut first. Short titles
  * are used when the long ones do not fit, then numbers for all but the active one. */
