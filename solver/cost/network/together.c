@@ -122,7 +122,8 @@ static void count(struct elements *own, const struct elements *ring)
     }
 }
 
-/* The rate of the slowest element over the least rate that the ring gets on shared elements. */
+/* The rate of the slowest element over the least rate that the ring gets of any, each divided among
+ * the rings over it. */
 static double worst(const struct elements *own)
 {
     double slowest = HUGE_VAL, least = HUGE_VAL;

@@ -182,9 +182,9 @@ static void join_units(struct build *b)
     b->units.items[0] = all;
 }
 
-/* Time of communication next to compute: the longer of both counts, and the overlapped part slows
- * compute down. Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient.
- */
+/* Seconds by which communication lengthens compute beside it: the exposed part, and the slowdown of
+ * compute by the overlapped part. Source of the form: compute C and communication X together take
+ * max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
 static double shown_s(const struct build *b, struct hv_overlap o)
 {
     return o.exposed_s + hv_device_calibration(b->rank.device)->v[HV_CAL_OVERLAP] * o.hidden_s;
