@@ -188,7 +188,8 @@ struct hv__reduction {
 /** The iteration as timed. Read by metrics.c and the timeline. */
 struct hv__iteration {
     double pipeline_s; /**< time.c: end of the last backward */
-    double step_s;     /**< tail.c or stale.c: host work around passes, reductions and optimizer */
+    double step_s;     /**< tail.c or stale.c: host work around all of them, and the wait for
+                          the slowest of many devices */
     double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
     struct hv__reduction *reductions; /**< tail.c */
