@@ -98,9 +98,9 @@ double hv__bound_by_size(const struct hv__work *w, struct hv_arena *arena);
 /** Fills even_s and even_why where the bound of even plans is above that of all plans whose stages
  * are chains. */
 void hv__bound_even(const struct hv__work *w, struct hv_arena *arena, struct hv_bound *out);
-/** Raises out->iteration_s to the largest bound by a cut of the cluster, for plans that keep the
- * communication inside passes and the sharded states on one side of it and use no parameter
- * servers. */
+/** Raises out->iteration_s to the largest bound by a cut of the cluster, for plans of which no
+ * communication inside passes and no sharded state crosses it, and that use no parameter servers.
+ */
 void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena *arena,
                     struct hv_bound *out);
 
