@@ -165,7 +165,7 @@ static void use_links(const struct hv_cluster *c, const struct flow *flows, size
     free(links);
 }
 
-/* The network between two nodes by the matrix, or by the network's figure for a pair. */
+/* Adds the network between two nodes by the matrix, or by the network's figure for a pair. */
 static void use_pairs(const struct hv_cluster *c, const struct flow *flows, size_t n,
                       struct uses *u)
 {

@@ -74,8 +74,8 @@ static void add_between(const struct hv_cluster *c, uint32_t a, uint32_t b, stru
     }
 }
 
-/* The network elements on the path of a ring through these members, each once and in order; none
- * where they share a link domain. */
+/* Lists the network elements on the path of a ring through these members, each once and in order;
+ * none where they share a link domain. */
 static void list_elements(const struct hv_cluster *c, const struct seat *s, size_t n,
                           struct elements *out)
 {

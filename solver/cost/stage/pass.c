@@ -221,7 +221,7 @@ static double backward_units_s(struct build *b, struct hv_units *runs, size_t wi
     return shown_s(b, hv__units(&b->k->network, runs, n, window));
 }
 
-/* Seconds in which gathers and scatters keep the network busy, exposed or overlapped. */
+/* Adds the seconds in which gathers and scatters keep the network busy, exposed or overlapped. */
 static void add_far_sharding(struct build *b, bool turns)
 {
     if (!hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
