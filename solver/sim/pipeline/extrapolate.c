@@ -67,7 +67,7 @@ static enum hv_status growth_of(const struct hv_schedule_input *in, const struct
     return st;
 }
 
-/* time by folding, where the proof holds */
+/* sets the time by folding; false: the proof does not hold */
 static bool fold(const struct hv_schedule_input *in, const struct hv_pipe_cost *c, int64_t m,
                  struct hv_extrapolated *out)
 {
