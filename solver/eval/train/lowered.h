@@ -204,7 +204,7 @@ struct hv__lowered {
     struct hv_arena *arena;
     struct hv_findings *findings; /**< every step may add to them */
     bool spans;                   /**< every operation is kept, for drawing */
-    struct hv_eval_watch *watch;  /**< NULL = nobody looks */
+    struct hv_eval_watch *watch;  /**< NULL = no observer */
     struct hv__leaves leaves;
     /* results of the steps */
     struct hv__schedule_facts schedule;
