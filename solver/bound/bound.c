@@ -105,7 +105,7 @@ static void set_shapes(const struct hv__prices *p, struct hv_bound *b)
     b->passes_s -= b->shapes_s;
 }
 
-/** Reason why no plan can run: no usable device, or too little memory in all. NULL: there is none.
+/** Reason why no plan can run: no usable device, or too little memory in all. NULL: a plan may run.
  */
 static const char *impossible_text(const struct hv_cost *k, struct hv_arena *arena,
                                    const struct hv__work *w, const bool *kinds)

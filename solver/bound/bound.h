@@ -28,20 +28,21 @@ struct hv_bound {
     double host_s;      /**< of the host, once per iteration and in one pass */
     double wait_s;      /**< for the slowest of many devices */
     double cut_s;       /**< because a slow network lies between the devices */
-    double fewest;      /**< devices whose memory the gradients need; 0: not known */
+    double fewest;      /**< fewest devices whose memory holds the gradients; 0: not known */
 };
 /**
- * Computes the lower bounds. No exact plan can be faster, because the bound adds up: the work of
- * every sequence in the best kernels that passes of some size reach and that fit into memory, with
- * the tensor-parallel communication over the slowest link that its ranks cannot avoid, divided
- * without loss over all devices that are not drained; the way of a sequence through all layers
- * before the iteration ends (fill and drain); the optimizer step of all weights; and the host work
- * of an iteration. The devices in use hold all gradients. Between two sides of a slow network,
- * either the sides share little work, or the activations of all sequences cross it, or the
- * gradients of all weights. Where all passes of a stage are alike, no backward pass starts before a
- * forward pass through all layers. Weak duality over block classes keeps the bound valid for mixed
- * kinds (derivations: least.c, chain.c, cut.c, even.c). O(2^kinds × kinds × classes × cells), kinds
- * up to 8; the cells are remembered by the context.
+ * Computes the lower bounds. No exact plan can be faster, because every plan has to do all of
+ * this: the work of every sequence in the best kernels that passes of some size reach and that fit
+ * into memory, with the tensor-parallel communication over the slowest link that its ranks cannot
+ * avoid, divided without loss over all devices that are not drained; the way of a sequence through
+ * all layers before the iteration ends (fill and drain; weighed against the work, not added to it);
+ * the optimizer step of all weights; and the host work and the waits of an iteration. The devices
+ * in use hold all gradients. Between two sides of a slow network, either the sides share little
+ * work, or the activations of all sequences cross it, or the gradients of all weights. Where all
+ * passes of a stage are alike, no backward pass starts before a forward pass through all layers.
+ * Weak duality over block classes keeps the bound valid for mixed kinds (derivations: least.c,
+ * chain.c, cut.c, even.c). O(2^kinds × kinds × classes × cells), kinds up to 8; the cells are
+ * remembered by the context.
  */
 void hv_bound_iteration(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out);
 

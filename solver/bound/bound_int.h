@@ -14,7 +14,7 @@
  * batch times the share of the model whose activations and gradients the cut carries in the time
  * given. */
 struct hv__beyond {
-    double window_s; /**< at most */
+    double window_s; /**< time for both, at most */
     double hop_s;    /**< activations of the whole batch */
     double *sum_s;   /**< [n_items] gradients of one part */
 };
@@ -50,8 +50,8 @@ struct hv__prices {
     double mixed[HV_COST_MIXES]; /**< worth of the passes by size, and of the chain */
 };
 
-/** Value of the work left to devices before a cut, after the devices beyond it take over as much as
- * possible. `values`: [n_items] of all parts of an item. O(items²). */
+/** Largest value of the work that devices beyond a cut can take over from those before it; the rest
+ * is left to the latter. `values`: [n_items] of all parts of an item. O(items²). */
 double hv__taken_over(const struct hv__work *w, const double *values);
 
 /** Lists the work of a job and the usable devices of its cluster. */
@@ -77,19 +77,19 @@ struct hv__least {
     double time_s, passes_s, optimizer_s, waits_s, around_s;
     double devices;
 };
-/** What a bound is asked of. */
+/** Query of hv__bound_of. */
 struct hv__bound_query {
     const struct hv__work *w;
     const struct hv__prices *all; /**< of all kinds */
-    bool by_size;
+    bool by_size;                 /**< passes form a chain: counts their size (chain.c) */
     struct hv_arena *arena;
 };
 /** Fewest devices of these kinds whose memory holds what all must hold together, those with most
- * memory first; HUGE_VAL: all of them do not. */
+ * memory first; HUGE_VAL: even all of them do not hold it. */
 double hv__fewest_devices(const struct hv__work *w, const bool *kinds);
 /**
- * Least bound over which kinds are in use. Prices of all kinds are true for any of them, and good
- * enough to tell that a set is not the least.
+ * Least bound over all sets of kinds in use. Prices of all kinds are valid for every set of them,
+ * and good enough to show that a set is not the least.
  */
 struct hv__least hv__bound_of(const struct hv__bound_query *q);
 /** Bound of plans whose stages are chains, on the devices of `w`; HUGE_VAL: they do not hold the
@@ -98,8 +98,9 @@ double hv__bound_by_size(const struct hv__work *w, struct hv_arena *arena);
 /** Fills even_s and even_why where the bound of even plans is above that of all plans whose stages
  * are chains. */
 void hv__bound_even(const struct hv__work *w, struct hv_arena *arena, struct hv_bound *out);
-/** Raises out->iteration_s by the slowest network of a cluster, for plans that keep the
- * communication inside passes and the sharded states on one side of it. */
+/** Raises out->iteration_s to the largest bound by a cut of the cluster, for plans of which no
+ * communication inside passes and no sharded state crosses it, and that use no parameter servers.
+ */
 void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena *arena,
                     struct hv_bound *out);
 

@@ -1,6 +1,6 @@
 /**
  * Bound by the size of passes: every sequence passes through all layers before the iteration ends,
- * so passes cannot be arbitrarily large.
+ * which takes long with large passes, while small passes cost more work.
  *
  * Let T' be the time of an iteration without the time around its passes (least.c). Of any plan
  * whose stages are a chain two things hold:
@@ -26,7 +26,7 @@
 /** Most steps of one size in one direction. */
 #define TURNS 8
 
-/** A trial: other speeds of two kinds, for one mix. */
+/** A trial: factors on the speeds of two kinds, for one mix. */
 struct
 try {
     size_t a, b;

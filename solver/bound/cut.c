@@ -26,13 +26,14 @@
  * every t; the best t is found by halving. The most that can be taken over is a knapsack of parts
  * by value over R, over ν: on each of its straight pieces ν K(T' - ν H) is a parabola.
  *
- * Plans outside (hv__respects_cut): exchanges inside passes cross the cut (tensor, context or
- * expert parallelism), or states are sharded over it; ranks of a stage on both sides have shares of
- * their own, or do not come out even with another stage's; gradients are summed on servers.
+ * Plans outside (keeps_to_sides of eval/which_bound.c): exchanges inside passes cross the cut
+ * (tensor, context or expert parallelism), or states are sharded over it; ranks of a stage on both
+ * sides have shares of their own, or do not come out even with another stage's; gradients are
+ * summed on servers.
  */
 #include "solver/bound/bound_int.h"
 
-/** Evaluations of E in the search for t. */
+/** Most evaluations of E in the search for t on one side. */
 #define TURNS 6
 
 /** One cut as the bound sees it. */

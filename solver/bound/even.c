@@ -24,9 +24,9 @@
  * and all that least.c makes of it holds, with V on both sides of the mix. It asks for smaller
  * passes than the chain of a sequence, which may fill all of T'.
  *
- * Plans outside (hv__is_even): several replicas, micro-batches of several sizes or in slices,
- * uneven shares (of samples or of tensors), stages of several kinds, two pipelines on the same
- * devices.
+ * Plans outside (is_even of eval/which_bound.c): several replicas, micro-batches of several sizes
+ * or in slices, uneven shares (of samples or of tensors), stages of several kinds, two pipelines on
+ * the same devices.
  */
 #include "solver/bound/bound_int.h"
 

@@ -95,7 +95,7 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
     return k->leaf ? k->leaf->memory(&k->own, q, out, err) : hv__modules_memory(k, q, out, err);
 }
 
-/* The price of the optimizer step depends on the number of parameters only. */
+/* Optimizer steps do not depend on the model of the parameters: no leaf has its own. */
 
 double hv_cost_optimizer_s(const struct hv_cost *k, const struct hv_device_kind *device,
                            double parameters)

@@ -86,8 +86,8 @@ double hv_cost_least_state_bytes(const struct hv_cost *k);
 enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, struct hv_pass *out,
                             struct hv_err *err) HV_NODISCARD;
 
-/** Static memory of a rank over all chunks of the stage; zero shards over dp × cp × count holders
- * (rule E). */
+/** Static memory of a rank over all chunks of the stage; zero shards over the dp × cp × count
+ * holders of the same weights. */
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                               struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
 

@@ -33,10 +33,10 @@ const struct hv_cost_by_size *hv__modules_by_size(struct hv_cost *k, enum hv_par
 enum hv_status hv__modules_layers(struct hv_cost *k, const struct hv_part_query *q,
                                   struct hv_arena *arena, struct hv_layer_table *out,
                                   struct hv_err *err) HV_NODISCARD;
-/** A pass: the stage's blocks of each leaf, one after the other. */
+/** A pass: the stage's blocks and ends of each leaf, one after the other. */
 enum hv_status hv__modules_pass(struct hv_cost *k, const struct hv_stage_query *q,
                                 struct hv_pass *out, struct hv_err *err) HV_NODISCARD;
-/** Memory: the sum over the stage's blocks of each leaf. */
+/** Memory: the sum over the stage's blocks and ends of each leaf; the runtime's part once. */
 enum hv_status hv__modules_memory(struct hv_cost *k, const struct hv_stage_query *q,
                                   struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
 

@@ -1,6 +1,6 @@
 /*
  * Models of modules: every leaf has a pricing context of its own, and a stage is priced piece by
- * piece, a piece being its blocks of one leaf. The leaves compute the prices.
+ * piece, a piece being its blocks and ends of one leaf. The leaves compute the prices.
  */
 #include <math.h>
 #include <stdlib.h>

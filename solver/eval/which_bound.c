@@ -86,8 +86,8 @@ static bool stage_keeps(const struct hv_cluster *c, const struct hv_replica *r,
     return true;
 }
 
-/** True where the plan keeps all communication inside passes, and the states that it shards, on one
- * side of a cut, and uses no parameter servers. Then the bound by that cut holds, else
+/** True where no communication inside passes and no sharded state of the plan crosses the cut, and
+ * it uses no parameter servers. Then the bound by that cut holds, else
  * hv_bound.spread_s. O(devices · log groups + stages²). */
 static bool keeps_to_sides(const struct hv__lowered *l, const bool *beyond)
 {

@@ -69,11 +69,11 @@ void hv_failure_productive(const struct hv_failure_states *s, double *out)
         double up = s->per_s * fmax(0, 1 - (double)i / s->nodes); /* one more node fails */
         double down = s->away_s > 0 ? (double)i / s->away_s : 0;
         double stopped = 0;
-        if (i > 0 && p > 0) { /* balance: the rate into a state equals the rate out of it */
+        if (i > 0 && p > 0) { /* rate of failures that lead into this state, per time in it */
             gone = s->probability[i - 1] * s->per_s * (1 - (double)(i - 1) / s->nodes) / p;
             stopped += gone * cut_short_s(s->gone_s, up + down);
         }
-        /* in the long run the rates into a state and out of it are equal */
+        /* in the long run returns into a state are as many as failures out of it: at rate `up` */
         stopped += up * cut_short_s(s->back_s, up + down);
         double works = fmax(0, 1 - stopped);
         out[i] = p > 0 ? fmax(0, works * (1 - up * s->rollback_s)) : 0;

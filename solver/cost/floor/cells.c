@@ -1,5 +1,6 @@
 /*
- * Floors of a part in passes of some size, and the remaining choices.
+ * Floors of a part by the size of its passes: a cell per range of sizes and number of
+ * tensor-parallel ranks, each the least over all ways of running the part.
  *
  * Proof. Let one of t tensor-parallel ranks run r rows of a part in a pass, S rows be one
  * sequence and x = r / (S t). Its price (part/) is a sum of kernels:
@@ -33,7 +34,7 @@ struct degrees {
     double least, most;
 };
 
-/* Tensor-parallel degrees that a cell covers. */
+/* The ranks that a cell covers: their device and degrees, what fits and what they exchange. */
 struct ranks {
     const struct hv_device_kind *device;
     struct hv__reach reach;
@@ -224,7 +225,7 @@ static double largest_pass(struct hv__ask *ask, const struct ranks *r)
     return most;
 }
 
-/* Numbers of ranks to tell apart. */
+/* Lists the ranks that get cells of their own; returns their number. */
 static size_t list_ranks(struct hv__ask *ask, const struct hv_device_kind *device,
                          struct ranks out[2 * DEGREES])
 {
@@ -245,7 +246,7 @@ static size_t list_ranks(struct hv__ask *ask, const struct hv_device_kind *devic
     return n;
 }
 
-/* Fills `out` and returns how many. */
+/* Fills `out` with the cells of a part, those of one range of sizes together; returns how many. */
 static size_t all_cells(struct hv__context *k, enum hv_part part, size_t block,
                         const struct hv_device_kind *device, struct hv_cost_cell *out)
 {

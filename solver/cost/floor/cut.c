@@ -120,7 +120,8 @@ static struct side look_at_side(const struct groups *o, const bool *beyond, bool
     return out;
 }
 
-/* True where links name groups and zones only: then one node represents all nodes of its group. */
+/* True where links name groups and zones only and there is no matrix of nodes: then one node
+ * represents all nodes of its group. */
 static bool by_group(const struct hv_cluster *c)
 {
     for (size_t i = 0; i < c->n_links; i++) {

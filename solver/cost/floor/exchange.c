@@ -64,7 +64,7 @@ static bool has_kind(const struct hv_node_group *g, const struct hv_device_kind 
     return false;
 }
 
-/* One link inside a house, at the rate of members of kind `a`. */
+/* One link inside a house, by its curve between members of kind `a`. */
 static void take_link(const struct hv__exchange_query *q, const struct hv_link *link,
                       const struct hv_device_kind *a, struct hv__least_exchange out[2])
 {

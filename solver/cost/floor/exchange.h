@@ -4,14 +4,14 @@
 
 #include "solver/inventory/cluster.h"
 
-/** Links of the cluster that a device of some kind can use. */
+/** Limits of a cluster for groups that have a device of some kind. */
 struct hv__reach {
     double devices;             /**< that can be in one group with it */
     double in_house;            /**< most of them in one node or link domain */
     double house_bytes_per_s;   /**< fastest link in any */
     double element_bytes_per_s; /**< fastest element between nodes besides their NICs */
 };
-/** Collects these links from the cluster. O(groups × slots + matrix). */
+/** Reads these limits from the cluster. O(groups × slots + matrix). */
 struct hv__reach hv__reach_of(const struct hv_cluster *c, const struct hv_device_kind *d);
 
 /** The group: it has `least` to `most` ranks, one of them a device of that kind, and messages of at

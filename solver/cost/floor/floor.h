@@ -15,7 +15,8 @@
 #define HV_COST_DEGREES 12
 #define HV_COST_CELLS   (HV_COST_SIZES * 2 * HV_COST_DEGREES)
 #define HV_COST_WEIGHTS 80
-/** Number of distinct shares between the whole work and the work after the first forward pass. */
+/** Number of mixes: shares θ of the whole work, the rest being the chain of a sequence
+ * (bound/chain.c) or the work after the first forward pass (bound/even.c). */
 #define HV_COST_MIXES 20
 
 /** Part of a pass that a floor covers: all of it; F and B without the weight gradient; F; and B and

@@ -108,12 +108,12 @@ struct hv_hop_query {
     double bytes;
 };
 
-/** A hop in parts. */
+/** Seconds of a hop in parts. */
 struct hv_hop_cost {
     double latency_s;  /**< independent of the bytes */
-    double alone_s;    /**< bytes of the slowest flow that has its path to itself */
-    double bytes_s;    /**< bytes of all flows, which share elements: at least alone_s */
-    double flow_bytes; /**< of one flow */
+    double alone_s;    /**< for the bytes of the slowest flow, if it had its path to itself */
+    double bytes_s;    /**< for the bytes of all flows, which share elements: at least alone_s */
+    double flow_bytes; /**< bytes of one flow */
 };
 
 /** The parts of hv_cost_hop, and the list of hv_cost_hop_uses in `uses`. O(flows, · log where

@@ -21,8 +21,9 @@ struct flow {
     bool network;                       /* leaves the node and its link domain */
 };
 
-/* True where flows f and g have equal paths. Inside a node the slots decide; between nodes only
- * the nodes that the network distinguishes, and link domains. */
+/* True where flows f and g between nodes have equal paths: the same kinds and groups at both ends,
+ * and the same nodes where the network distinguishes nodes or there are link domains. Never inside
+ * a node, where the slots decide. */
 static bool same_way(const struct hv_cluster *c, const struct flow *f, const struct flow *g)
 {
     bool nodes = f->from == g->from && f->to == g->to;
@@ -164,7 +165,7 @@ static void use_links(const struct hv_cluster *c, const struct flow *flows, size
     free(links);
 }
 
-/* The network between two nodes by the matrix, or by the network's figure for a pair. */
+/* Adds the network between two nodes by the matrix, or by the network's figure for a pair. */
 static void use_pairs(const struct hv_cluster *c, const struct flow *flows, size_t n,
                       struct uses *u)
 {

@@ -1,6 +1,6 @@
 /**
  * Communication beside compute inside one pass: small task graphs on a compute and a link lane,
- * timed by sim (architecture: passes).
+ * timed by sim/events/tasks.h.
  *
  * The results are the exposed time (by which the pass is longer than its compute) and the time that
  * overlaps with compute; the caller adds the calibrated slowdown for the latter. Both are per pass,

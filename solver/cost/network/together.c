@@ -99,8 +99,8 @@ static void add_between(const struct hv_cluster *c, uint32_t a, uint32_t b, stru
     }
 }
 
-/* The network elements on the path of a ring through these members, each once and in order; none
- * where they share a link domain. */
+/* Lists the network elements on the path of a ring through these members, each once and in order;
+ * none where they share a link domain. */
 static void list_elements(const struct hv_cluster *c, const struct seat *s, size_t n,
                           struct elements *out)
 {
@@ -147,7 +147,8 @@ static void count(struct elements *own, const struct elements *ring)
     }
 }
 
-/* The rate of the slowest element over the least rate that the ring gets on shared elements. */
+/* The rate of the slowest element over the least rate that the ring gets of any, each divided among
+ * the rings over it. */
 static double worst(const struct elements *own)
 {
     double slowest = HUGE_VAL, least = HUGE_VAL;

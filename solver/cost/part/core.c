@@ -41,7 +41,8 @@ struct hv__widths hv__widths_of(const struct hv__sum *s, const struct hv_block *
     return w;
 }
 
-/* True where the slowest rank of a causal ring with contiguous shards does more than the mean. */
+/* Work of the slowest rank of a causal ring with contiguous shards over the mean; 1 for all other
+ * attention. */
 static double ring_imbalance(const struct hv__sum *s)
 {
     const struct hv_part_query *q = s->q;

@@ -108,9 +108,9 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
     out->tp_backward_s = once * x->tp_backward;
 }
 
-/* Time of communication next to compute: the longer of both counts, and the overlapped part slows
- * compute down. Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient.
- */
+/* Seconds by which communication lengthens compute beside it: the exposed part, and the slowdown of
+ * compute by the overlapped part. Source of the form: compute C and communication X together take
+ * max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
 static double shown_s(const struct hv__ask *a, struct hv_overlap o)
 {
     return o.exposed_s + hv_device_calibration(a->q->device)->v[HV_CAL_OVERLAP] * o.hidden_s;
@@ -214,8 +214,8 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
                s.ring, s.heads);
 }
 
-/* The plan names no algorithm: the fastest one is used. `pipe` means direct sends over both kinds
- * of links at once, which is how direct sends are timed. */
+/* The algorithm of an all-to-all by the knobs of experts; without knobs the fastest one. `pipe`
+ * means direct sends over both kinds of links at once, which is how direct sends are timed. */
 static enum hv_sync_algorithm exchange_of(const struct hv_moe_knobs *m)
 {
     if (!m) {

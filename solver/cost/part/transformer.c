@@ -59,15 +59,15 @@ static void add_latent_projections(struct hv__sum *s, const struct hv_block *b,
     s->weight_only_bytes += s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim);
 }
 
-/* Bytes that a backward pass needs besides the kept activations: gradients of the intermediate
- * values of the feed-forward, and with sequence parallelism its gathered input and the gradient of
- * this input. */
+/* Bytes that a backward pass needs besides the kept activations: with sequence parallelism the
+ * gathered input of a part and the gradient of this input. */
 static double gathered_bytes(const struct hv__sum *s)
 {
     bool split = s->q->sequence_parallel && s->q->tp > 1 && s->q->tp_scheme == HV_TP_1D;
     return split ? 2 * s->elem * s->rows * s->m->hidden : 0;
 }
 
+/* Likewise: gradients of the intermediate values of the feed-forward. */
 static double ffn_gradients_bytes(const struct hv__sum *s, const struct hv_block *b)
 {
     double f = b->ffn, rows = s->rows;

@@ -1,7 +1,8 @@
 /*
  * Static memory of a rank, which does not depend on micro-batches in flight: weights, gradients,
  * master copy, optimizer state, buffers of the framework and the overhead of the runtime. Sharding
- * after Rajbhandari et al. 2020 (ZeRO) over the holders of rule E. Activations are in pass.c.
+ * after Rajbhandari et al. 2020 (ZeRO) over all holders of the same weights. Activations are in
+ * pass.c.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -162,8 +163,8 @@ static void add_overhead(const struct hv__context *k, const struct hv_stage_quer
                100 * m->fragmentation_frac);
 }
 
-/* True where error correction takes a share of the memory: HBM has extra bits for it, and
- * workstation cards have it disabled or lack it. */
+/* True where error correction takes a share of the memory: GDDR of data-centre cards. HBM has extra
+ * bits for it, and desktop cards (RTX, Titan) have it disabled or lack it. */
 static bool corrects_errors(const struct hv_device_kind *d)
 {
     return d->memory_type && strncmp(d->memory_type, "GDDR", 4) == 0 &&

@@ -182,9 +182,9 @@ static void join_units(struct build *b)
     b->units.items[0] = all;
 }
 
-/* Time of communication next to compute: the longer of both counts, and the overlapped part slows
- * compute down. Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient.
- */
+/* Seconds by which communication lengthens compute beside it: the exposed part, and the slowdown of
+ * compute by the overlapped part. Source of the form: compute C and communication X together take
+ * max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
 static double shown_s(const struct build *b, struct hv_overlap o)
 {
     return o.exposed_s + hv_device_calibration(b->rank.device)->v[HV_CAL_OVERLAP] * o.hidden_s;
@@ -221,7 +221,7 @@ static double backward_units_s(struct build *b, struct hv_units *runs, size_t wi
     return shown_s(b, hv__units(&b->k->network, runs, n, window));
 }
 
-/* Seconds in which gathers and scatters keep the network busy, exposed or overlapped. */
+/* Adds the seconds in which gathers and scatters keep the network busy, exposed or overlapped. */
 static void add_far_sharding(struct build *b, bool turns)
 {
     if (!hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {

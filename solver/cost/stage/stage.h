@@ -33,7 +33,7 @@ struct hv_milestone {
     double before_end_s;
 };
 
-/** One pass of a stage (architecture.md §1b.1): the price of one micro-batch on one rank. */
+/** One pass of a stage: the price of one micro-batch on one rank. */
 struct hv_pass {
     double forward_s;     /**< with exposed communication */
     double input_grad_s;  /**< "B", with exposed communication */

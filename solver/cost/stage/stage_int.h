@@ -19,7 +19,7 @@ double hv__peer_optimizer_s(const struct hv__context *k, const struct hv_stage *
                             const struct hv_peer_update *u);
 double hv__offload_optimizer_s(const struct hv__context *k, const struct hv_host_update *u);
 
-/** Returns a stored list of milestones: an equal one where it exists, else a copy. */
+/** Sets the milestones of `out` to a stored list: an equal one where it exists, else a copy. */
 void hv__keep_milestones(struct hv__context *k, const struct hv_milestone *items, size_t n,
                          struct hv_pass *out);
 

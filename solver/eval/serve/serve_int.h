@@ -15,7 +15,8 @@ struct hv__server {
     struct hv_memory memory; /**< without requests */
     double cache_bytes;      /**< of one whole sequence on one device */
     double prompt_s, token_s, capacity_tokens_per_s;
-    double own_token_s; /**< token_s without the least time of memory reads */
+    double own_token_s; /**< token_s without its lower limit, one read of the
+                           weights */
     double token_bytes; /**< bytes sent to the next stage per token */
     double flow_tokens_per_s;
 };

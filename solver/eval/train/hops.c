@@ -70,8 +70,8 @@ static const uint32_t *devices_of(const struct hv__pipeline *pl, const struct hv
     return pl->replica->stages[rk->stage].devices + (size_t)copy * rk->n_devices;
 }
 
-/** True where a copy has nodes of its own. Then its transfers share links only as those of the
- * first copy do, except over a named link. */
+/** True where a copy has nodes of its own and the network has no named links. Then its transfers
+ * share links only as those of the first copy do. */
 static bool is_apart(const struct hv__lowered *l, const struct hv__pipeline *pl, int copy)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);

@@ -288,7 +288,7 @@ static bool any_network(const struct hv__lowered *l)
     return network;
 }
 
-/** The last nodes of a rank, whose communication does not end before from_s. */
+/** Number of the last nodes of a rank, which end after from_s. */
 static size_t count_nodes(const struct hv__pipeline *pl, size_t rank, double from_s)
 {
     int32_t end = pl->pipe.rank_node_at[rank + 1], n = end;
@@ -298,8 +298,8 @@ static size_t count_nodes(const struct hv__pipeline *pl, size_t rank, double fro
     return (size_t)(end - n);
 }
 
-/** Adds the communication of passes that does not end before from_s; out == NULL: only counts it.
- */
+/** Adds the communication of passes that ends after from_s. Returns an upper bound of its number;
+ * t == NULL: does nothing else. */
 static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t first,
                             struct hv__links_left *t, size_t *sending_of)
 {

@@ -225,8 +225,8 @@ static struct hv_link_rank *list_ranks(const struct hv__lowered *l, size_t pipel
     return out;
 }
 
-/** The pipelines with the loads of their transfers. A run whose middle was left out is timed again
- * in its short form. */
+/** Lists the pipelines with the loads of their transfers. A run whose middle was left out is timed
+ * again in its short form. */
 static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
                        const struct hv_link_hop *sendings, const struct hv__demands *demands,
                        struct hv_links *s)

@@ -10,9 +10,10 @@
 
 /** Number of micro-batches simulated for a schedule without flush, in multiples of its ranks. */
 #define STEADY_FILLS 3
-/** Least number of micro-batches where the order depends on times, since it settles later. */
+/** Least number of micro-batches of these where the order depends on times, since it settles later.
+ */
 #define STEADY_PLAYED 256
-/** Largest number of micro-batches, where no more than that are in flight. */
+/** Largest number of micro-batches of these, unless the two limits above ask for more. */
 #define STEADY_MOST 4096
 /** Longer runs (micro-batches × global stages) are folded where they are not drawn. */
 #define FOLD_FROM 32768

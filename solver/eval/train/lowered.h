@@ -188,7 +188,8 @@ struct hv__reduction {
 /** The iteration as timed. Read by metrics.c and the timeline. */
 struct hv__iteration {
     double pipeline_s; /**< time.c: end of the last backward */
-    double step_s;     /**< tail.c or stale.c: host work around passes, reductions and optimizer */
+    double step_s;     /**< tail.c or stale.c: host work around all of them, and the wait for
+                          the slowest of many devices */
     double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
     struct hv__reduction *reductions; /**< tail.c */
@@ -203,7 +204,7 @@ struct hv__lowered {
     struct hv_arena *arena;
     struct hv_findings *findings; /**< every step may add to them */
     bool spans;                   /**< every operation is kept, for drawing */
-    struct hv_eval_watch *watch;  /**< NULL = nobody looks */
+    struct hv_eval_watch *watch;  /**< NULL = no observer */
     struct hv__leaves leaves;
     /* results of the steps */
     struct hv__schedule_facts schedule;

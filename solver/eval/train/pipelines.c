@@ -62,8 +62,8 @@ static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const u
     return h;
 }
 
-/** Placement: nodes that pipelines share, and the number of devices of every stage on every node.
- * O(devices). */
+/** Placement: nodes that pipelines share, and a mark per node of the devices of every stage on it.
+ * Entries of one stage have no transfers and are left out. O(devices). */
 static uint64_t *mark_nodes(struct hv__lowered *l)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
@@ -173,7 +173,7 @@ static const uint32_t *ep_peer(const struct hv__rank *rk, const struct hv_stage 
 }
 
 /** Fingerprint of a dp rank: equal ranks have equal times and memory, when no others use their
- * networks. Returns true where its groups lie on several nodes. */
+ * networks. *far: true where its groups lie on several nodes. */
 static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
                         const struct hv_stage *s, size_t d, bool *far)
 {

@@ -67,7 +67,7 @@ static void add_holder(const struct hv__lowered *l, const struct hv__holder *h,
     }
 }
 
-/** Shares of the servers: even, or everything on the node with most holders. */
+/** Sets the shares of the servers: even, or everything on the node with most holders. */
 static void share_out(const struct hv__lowered *l, struct round *x)
 {
     const char *where = l->plan->sync.servers;

@@ -65,8 +65,8 @@ static double steady_period_s(const struct hv__lowered *l, const struct hv__pipe
     return measured_period_s(l, pl);
 }
 
-/** Share of a rank's waiting in the middle of a run that is due to transfers: over whole periods of
- * all ranks, where the run repeats. O(nodes). */
+/** Share of a rank's waiting in the middle of a run that is due to transfers: over a multiple of p
+ * micro-batches (p ranks), where the run repeats. O(nodes). */
 static double comm_share(const struct hv__pipeline *pl, size_t rank)
 {
     int32_t from = pl->pipe.rank_node_at[rank], p = (int32_t)pl->n_ranks;

@@ -50,7 +50,8 @@ static void find_fees(struct orders *o, struct hv_arena *arena)
     }
 }
 
-/* The positions at which a device of each kind can begin or end with its least number of layers. */
+/* Finds the positions at which a device of each kind can begin or end with its least number of
+ * layers. */
 static void find_places(struct orders *o, double limit)
 {
     size_t L = o->p->n_layers, m = o->p->min_layers, n = L + 1;

@@ -15,7 +15,7 @@ enum hv_assign_goal { HV_ASSIGN_SUM, HV_ASSIGN_BOTTLENECK };
 
 /** Answer; the array lives in the arena of the call. */
 struct hv_assign_result {
-    bool feasible; /**< false: at least `unmatched` rows have no allowed column */
+    bool feasible; /**< false: at least `unmatched` rows stay without a column */
     bool proven;  /**< sum: the dual prices prove it; bottleneck: no smaller value has a matching */
     double value; /**< HV_UNKNOWN when infeasible */
     double bound;

@@ -189,7 +189,8 @@ static bool all_fits(const struct hv_dag *g)
     return bytes <= g->memory;
 }
 
-/* Merges parts without cost into their only neighbour: this makes no split worse. */
+/* Merges parts without cost into their only neighbour: this makes no split worse. False: there
+ * are none. */
 static bool merge_free_parts(const struct hv__dag_index *x, size_t *part, size_t n,
                              struct hv_arena *a)
 {

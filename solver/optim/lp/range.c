@@ -1,6 +1,7 @@
 /*
- * Sensitivity: the range of a cost or a right-hand side in which the answer of a linear program
- * stays optimal. Not here: lp_solve (lp.c), whose own ranges are not used.
+ * Sensitivity: the range of a cost in which the point of a linear program stays optimal, and that
+ * of a right-hand side in which its duals stay the prices. Not here: lp_solve (lp.c), whose own
+ * ranges are not used.
  *
  * A point x and prices y are optimal together exactly when both are feasible and complementary: a
  * row with a price is tight, a variable with a reduced cost is at its bound. With y kept, the

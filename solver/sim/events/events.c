@@ -19,7 +19,7 @@ static bool in_order(const struct hv__player *y, int32_t r)
 }
 
 /* the resource in whose heap a ready task waits: its first one without an order, -1 = all its
- * resources have an order */
+ * resources have an order and offer it in its turn */
 static int32_t home_of(const struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
@@ -267,7 +267,7 @@ static int by_number(const void *x, const void *y)
     return (*a > *b) - (*a < *b);
 }
 
-/* the better of two tasks that can start */
+/* true where t starts before the other task, both able to start */
 static bool goes_first(const struct hv__player *y, int32_t t, int32_t other)
 {
     double a = rank_key(y, t), b = rank_key(y, other);

@@ -164,7 +164,7 @@ static double leave(struct player *y)
     return e.key;
 }
 
-/** True where a path has room; it is in `trial` then. */
+/** Number of links of a path with room, which is in `trial` then; 0 without places; -1: no room. */
 static int32_t way_for(struct player *y, const struct hv_request_class *c)
 {
     return y->q->places != NULL ? find_way(y, c->size) : 0;

@@ -1,11 +1,14 @@
 /*
  * Timelines with level of detail. A column of a picture reads a fixed number of places of a lane,
  * and places that are read together lie together, because access to memory dominates the time of a
- * picture of millions of spans: - a grid of equal times leads to the block of 4 spans where a time
- * lies; - a block, two lines of memory where five kinds occur, holds the times of its spans, the
- * busy time by kind before it, so that any stretch of whole blocks is a subtraction, and the
- * longest span before and after it in its group of 8 blocks; - the longest span of every block, of
- * every group, of every 8 groups, …: neighbours are read in a row. Drawing belongs to the painters.
+ * picture of millions of spans:
+ *  - a grid of equal times leads to the block of 4 spans where a time lies;
+ *  - a block, two lines of memory where five kinds occur, holds the times of its spans, the busy
+ *    time by kind before it, so that any stretch of whole blocks is a subtraction, and the longest
+ *    span before and after it in its group of 8 blocks;
+ *  - the longest span of every block, of every group, of every 8 groups, …: neighbours are read in
+ *    a row.
+ * Drawing belongs to the painters.
  */
 #include "solver/sim/lanes/lanes_int.h"
 

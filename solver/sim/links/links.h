@@ -52,7 +52,7 @@ struct hv_links {
     size_t n_pipes, n_links;
 };
 
-/** Start and end of one transfer on the network, and the share of its links that it uses. */
+/** Start and end of one transfer on the network, its hop and its sender. */
 struct hv_link_transfer {
     double start_s, end_s; /**< of its bytes, without latency */
     size_t pipe;

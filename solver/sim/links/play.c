@@ -39,7 +39,7 @@ struct played {
     int32_t *open; /* [n_nodes] edges that have not arrived */
     int32_t *rank; /* [n_nodes] */
     int32_t *next; /* [n_ranks] first node that has not started */
-    int32_t *told; /* [n_ranks] first node not yet considered for an end event */
+    int32_t *told; /* [n_ranks] first node whose end may still become an event */
     bool *waits;   /* [n_ranks] an end event of the rank is pending; later ends follow it. Of a rank
                       that uses links: it runs, or its start is an event */
     int32_t *exchange; /* [n_ranks] number among the ranks that use links, or -1 */

@@ -34,8 +34,9 @@ static enum hv_status makespan_of(struct hv_schedule_input in, const struct hv_p
     return st;
 }
 
-/* true where the makespan grows by the period from m on, three times in a row. Steps are multiples
- * of p and of the period, for schedules that need micro-batches in groups */
+/* sets x->exact to whether the makespan grows by the period from m on, three times in a row, and
+ * x->makespan_s to that of m. Steps are multiples of p and of the period, for schedules that need
+ * micro-batches in groups */
 static enum hv_status is_settled(const struct hv_schedule_input *in, const struct hv_pipe_cost *c,
                                  int64_t m, int64_t step, struct hv_extrapolated *x,
                                  struct hv_err *err)
@@ -66,7 +67,7 @@ static enum hv_status growth_of(const struct hv_schedule_input *in, const struct
     return st;
 }
 
-/* time by folding, where the proof holds */
+/* sets the time by folding; false: the proof does not hold */
 static bool fold(const struct hv_schedule_input *in, const struct hv_pipe_cost *c, int64_t m,
                  struct hv_extrapolated *out)
 {

@@ -133,8 +133,8 @@ static int32_t rank_of(const struct hv_pipe *g, int32_t n)
     return hv_schedule_rank_of(&g->s, hv_pipe_first_op(g, n));
 }
 
-/* number of windows between node i of a window and its k-th dependency; false = the dependency is
- * outside of all windows laid out */
+/* number of windows by which the k-th dependency of node i of a window lies before this window;
+ * false = the dependency is outside of all windows laid out */
 static bool reach_of(const struct folding *f, int32_t r, int32_t i, int32_t k, int32_t *out)
 {
     for (int32_t j = WINDOWS - 1; j >= 0; j -= WINDOWS - 1) {

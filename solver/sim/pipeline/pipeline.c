@@ -229,9 +229,8 @@ void hv_pipe_idle(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 /* ---- critical path and slack
  * ------------------------------------------------------------------------ */
 
-/* the last dependency of node n to end: prefers its own rank, then the first edge. Returns the node
- * or -1.
- */
+/* the dependency that determined the start of node n, its hop included: prefers its own rank, then
+ * the first edge. Returns the node or -1. */
 static int32_t bound_by(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                         const struct hv_pipe_run *run, int32_t n, struct hv_pipe_link *link)
 {

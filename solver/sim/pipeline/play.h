@@ -14,7 +14,7 @@ struct hv_pipe_play {
     int32_t look_ahead; /**< while its next op is not ready, a rank takes the first ready one among
                            so many behind it; 0 = waits */
     unsigned jump;      /**< kinds (1 << kind) that may run before their turn, e.g. 1 << HV_OP_F as
-                           Varuna does      (EuroSys 2022, section 4) */
+                           Varuna does (EuroSys 2022, section 4) */
     const double *limit_bytes; /**< [n_ranks] most bytes of a rank, or NULL: no limit */
     const struct hv_pipe_memory
         *memory; /**< memory of ops; needed for limit_bytes. Without transient bytes */

@@ -85,7 +85,7 @@ static int32_t window_from(struct repeat *x, int32_t r, int32_t d, int32_t c)
     return all_f > 0 && runs % all_f == 0 ? (int32_t)(runs / all_f) : 0;
 }
 
-/* tries from the middle of the order, then from earlier positions */
+/* tries from the middle of the order, then from earlier positions down to a quarter of it */
 static bool find_window(struct repeat *x, int32_t r, int32_t d)
 {
     int32_t from = x->g->rank_node_at[r], n = x->g->rank_node_at[r + 1] - from;

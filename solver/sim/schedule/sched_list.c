@@ -64,7 +64,7 @@ static double arrival(const struct list *l, enum kind k, int32_t from, int32_t t
     return *end_of(l, k, from, mb) + hop;
 }
 
-/* earliest start of the next op of a kind on a stage where the rank is free */
+/* earliest start of the next op of a kind on a stage by its inputs, as if the rank were free */
 static double ready(const struct list *l, enum kind k, int32_t s)
 {
     int32_t mb = l->done[k][s];

@@ -10,7 +10,8 @@
 
 enum { PERIOD = HV__V_PERIOD, N_PASS = HV__V_PASSES, FREE = HV__V_FREE, N_STEPS = 5 };
 enum { F0 = HV__V_F0, F1 = HV__V_F1, B1 = HV__V_B1, B0 = HV__V_B0, W1 = HV__V_W1, W0 = HV__V_W0 };
-/* the durations that decide (the option): times where stages differ, equal slots, or times */
+/* the durations that decide (the option): 0 times where those of every stage are given, else slots;
+ * 1 equal slots; 2 times */
 enum { AUTO, SLOTS };
 
 struct search {

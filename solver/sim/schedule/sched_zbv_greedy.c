@@ -113,7 +113,8 @@ static void put_w(struct greedy *g, int32_t j)
     put(g, pass_of(2, g->pending[(size_t)j * 2 * (size_t)g->m + (size_t)s->w_head++]), j);
 }
 
-/* bubble that rank j may make without increasing the largest bubble */
+/* bubble that rank j may add: up to the largest bubble of any rank, or up to what the approved
+ * maximum leaves it, where that is more */
 static double budget(const struct greedy *g, int32_t j)
 {
     double most = 0;

@@ -5,7 +5,7 @@
  * A repetend runs every block once, block k for the micro-batch `mid[k]` ahead of the oldest one in
  * it; mids do not grow along dependencies. All choices of mids are tried, from few micro-batches in
  * the repetend to many, and for each the shortest period over all orders on the devices is found by
- * branch and bound on pairs of blocks, with the cycle ratio as bound.
+ * branch and bound on the order of pairs of blocks, with the cycle ratio as bound.
  */
 #ifndef HV_SOLVER_SIM_SCHEDULE_TESSEL_H
 #define HV_SOLVER_SIM_SCHEDULE_TESSEL_H
