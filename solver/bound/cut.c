@@ -116,7 +116,7 @@ static const char *cut_text(const struct sides *s, const struct hv_bound *b, dou
 {
     char more[HV_FMT_CAP], hops[HV_FMT_CAP], sums[HV_FMT_CAP], alone[HV_FMT_CAP], rest[HV_FMT_CAP];
     const char *side = isfinite(alone_s)
-                           ? hv_arena_printf(s->arena, "one side alone takes %s or more",
+                           ? hv_arena_printf(s->arena, "either side alone takes %s or more",
                                              hv_fmt_seconds(alone, sizeof alone, alone_s))
                            : "neither side alone has the memory for the gradients";
     return hv_arena_printf(
