@@ -57,6 +57,7 @@ const char *hv_effort_name(enum hv_effort e);
 /** Most devices on which a strategy of that effort is asked without being named; 0: never. */
 size_t hv_effort_devices(enum hv_effort e);
 
+/** Type of an option's values. */
 enum hv_option_type {
 #define X(c, name) c,
     HV_OPTION_TYPE_MAP(X)
