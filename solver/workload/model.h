@@ -1,6 +1,7 @@
 /**
  * Models: a transformer (dense or MoE) as a table of blocks, a list of measured layers, an operator
- * graph, or modules of these. Source of the file semantics: formats.md §2.
+ * graph, or modules of these. Source of the file
+ * semantics: share/schema/model.schema.json.
  *
  * Immutable once built; everything lives in the model's arena.
  */
