@@ -144,7 +144,7 @@ static const char *schedule_of(const struct hv__row *row)
 }
 
 /* DeepSpeed's pipeline engine reduces gradients after the last backward (ReduceGrads follows all
- * passes of its schedule), Megatron-LM did so in its fp16 years; not with fully sharded
+ * passes of its schedule), Megatron-LM did so in its fp16 years, except with fully sharded
  * weights. */
 static bool reduces_late(const struct hv__row *row)
 {
