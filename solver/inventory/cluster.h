@@ -177,9 +177,9 @@ const struct hv_node_group *hv_cluster_group_of_node(const struct hv_cluster *c,
 uint32_t hv_node_group_domain(const struct hv_node_group *g, uint32_t node);
 /** Number of the domain that holds a node. O(log groups). */
 uint32_t hv_cluster_domain_of(const struct hv_cluster *c, uint32_t node);
-/** Share of its node's NICs that one device can use: one NIC, or as many as there are per device
- * (GPUDirect: a flow leaves by the NIC next to its device). NICs below 10 Gbit/s are one that all
- * devices share. */
+/** Bandwidth of its node's NICs that one device can use: one NIC, or as many as there are per
+ * device (GPUDirect: a flow leaves by the NIC next to its device). NICs below 10 Gbit/s are one
+ * that all devices share. */
 double hv_node_flow_bytes_per_s(const struct hv_node_group *g);
 /** Kind of the device in a slot. O(slot lists of the node). */
 const struct hv_device_kind *hv_node_kind_at(const struct hv_node_group *g, uint32_t slot);
