@@ -59,8 +59,7 @@ static bool good(double x)
 }
 
 /* Completes ranks, dp, global batch and micro-batch from each other, and notes what does not
- * divide.
- */
+ * divide. */
 static void complete(struct hv__in *in, struct hv__launch *l)
 {
     double shards = hv_or(l->tp, 1) * hv_or(l->pp, 1) * hv_or(l->cp, 1);
