@@ -33,8 +33,7 @@ struct hv_class_fit {
 
 /** Inputs of the fits. */
 struct hv_fit_request {
-    const struct hv_calibration
-        *classes; /**< the shipped ones: names, similar classes, error_before */
+    const struct hv_calibration *classes; /**< shipped: names, similar classes, error_before */
     size_t n_classes;
     bool leave_out; /**< fit also without each source */
 };
