@@ -2,7 +2,7 @@
  * The plan: which devices form which stages, with which degrees, schedule and synchronisation. It
  * holds all plan inputs of the simulator; rules A–F and the knobs are those of the plan format.
  *
- * Immutable once built (solver/io/own/plan_file fills it). Everything lives in the plan's arena. io
+ * Immutable once built (solver/io/own/plan fills it). Everything lives in the plan's arena. io
  * keeps the document's JSON tree beside it, so that a plan is written back without loss.
  */
 #ifndef HV_SOLVER_PLAN_PLAN_H
