@@ -77,15 +77,15 @@ static const struct hv_plan *read_options(lua_State *L, double *share)
 }
 
 /***
-hetviz's own search over plans, within the limits of this run. It reports lower bounds and improved
-plans while it runs.
+hetviz's own search over plans, within the limits of this run. It reports improved plans while it
+runs, and without `start` also a lower bound and its progress.
 @function hv.plan.auto
 @tparam[opt] table options {start = a plan to improve instead of a search over all plans, share =
 share of the time limit after which the search ends (1)}
 @treturn handle plan: with check, eval and table; nil and the reason where there is none, or where
 the search cannot express the start
 @units share is a fraction; budget and time limit are those of the run
-@raise outside of plan(), unknown options
+@raise outside a run, unknown options, a share that is not above 0 and at most 1
 @usage local best, why = hv.plan.auto { share = 0.6 }
 local more = hv.plan.auto { start = hv.strategy "uniform" }
 */

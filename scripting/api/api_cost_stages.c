@@ -36,7 +36,7 @@ static const double *in_flight_of(lua_State *L, const char *fn, size_t n, double
     return list;
 }
 
-/** True where all of them are ranges of the model's layers. */
+/** Raises an error where one of the n ranges lies outside of the model's layers or is not whole. */
 static void check_ranges(lua_State *L, const char *fn, const double *ranges, size_t n)
 {
     int n_layers = (int)hv_cost_model(hv__run_of(L, fn)->cost)->n_blocks;

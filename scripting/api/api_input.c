@@ -20,7 +20,7 @@ static void set_kind(lua_State *L, const struct hv_device_kind *k)
 }
 
 /***
-All usable devices, in the order of their numbers.
+All devices of nodes in state `ok`, in the order of their numbers.
 @function cluster:devices
 @treturn table list of {id, kind, class, group, node, domain, slot, zone, fabric, memory_bytes,
 memory_bytes_per_s, flops_per_s, usd_per_h}; domain numbers the runs of nodes that share the device
@@ -96,8 +96,8 @@ static void push_group(lua_State *L, const struct hv_node_group *group, size_t s
 }
 
 /***
-Groups of identical nodes, one row per device kind of the node. Device i of node k (from 1) has the
-number first + (k - 1) * stride + (i - 1).
+Groups of identical nodes in state `ok`, one row per device kind of the node. Device i of node k
+(from 1) has the number first + (k - 1) * stride + (i - 1).
 @function cluster:groups
 @treturn table list of {name, kind, class, fabric, zone, count (nodes), from (number of the row's
 first node in its group; 1 except in a replan, where a row is a run of nodes without lost devices),
@@ -178,7 +178,7 @@ The address of a list of devices, order kept, as plans write it.
 @tparam table ids list of device numbers
 @treturn string|table one address, or a list of addresses where one cannot describe the devices
 @units none: device numbers, from 1
-@raise an empty list, a number that no device has
+@raise an empty list, one longer than the cluster, a number that no device has
 @usage print(ctx.cluster:address{1, 2})
 */
 static int cluster_address(lua_State *L)
@@ -211,7 +211,8 @@ The devices of an address, the way back from cluster:address.
 @tparam string|table address one address or a list of them, as a stage's `devices`
 @treturn table list of device numbers in written order
 @units none: device numbers, from 1
-@raise an address that the cluster does not have; the message names the groups it has
+@raise an address that the cluster does not have; the message names a similar group, or the last
+node or device there is
 @usage print(#ctx.cluster:ids(ctx.cluster:groups()[1].name .. "[0].*"))
 */
 static int cluster_ids(lua_State *L)

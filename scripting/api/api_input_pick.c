@@ -82,7 +82,7 @@ static struct candidate *candidates_of(lua_State *L, const struct hv_cluster *c,
 }
 
 /***
-Picks free accelerators that compute in the job's precision.
+Picks free accelerators (no CPUs) that compute in the job's precision, on nodes in state `ok`.
 @function cluster:pick
 @tparam table q {need = how many, policy = "fresh" (nodes without used devices first), "append"
 (nodes with used ones first), "scatter" (one per node in turn), "fastest" or "memory" (most first),

@@ -198,8 +198,8 @@ The strategies of this run: shipped ones and the user's own, sorted by id; broke
 out.
 @function hv.strategies
 @treturn table list of {id, kind, effort = "quick|medium|slow" or nil, most_devices = largest
-cluster on which one of that effort is asked without being named, stale = its plans compute with
-stale weights, serves = it plans inference, plans = it has plan(ctx)}
+cluster on which one of that effort is asked without being named (0: none), stale = its plans
+compute with stale weights, serves = it plans inference, plans = it has plan(ctx)}
 @units most_devices is a number of devices
 @raise outside a run
 @usage for _, s in ipairs(hv.strategies()) do print(s.id, s.effort) end

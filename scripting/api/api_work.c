@@ -280,8 +280,8 @@ static int api_attention_work(lua_State *L)
 /***
 The lengths of the job's sequences.
 @function hv.lengths
-@treturn table list of {tokens, frac}, shortest as the job has them; one row where it gives no
-distribution
+@treturn table list of {tokens, frac} in the job's order; one row with the job's sequence where it
+gives no distribution
 @units tokens; frac is the share of sequences
 @raise outside a run
 @usage for _, row in ipairs(hv.lengths()) do print(row.tokens, row.frac) end

@@ -30,7 +30,7 @@ const struct hv_inputs *hv__inputs_at(lua_State *L, const char *type);
 const struct hv_cluster *hv__cluster_at(lua_State *L);
 /** Dense peak in the job's precision; HV_UNKNOWN where the kind has none. */
 double hv__peak_of(lua_State *L, const struct hv_device_kind *k);
-/** True where the device's node is usable and the device is not one that a replan lost. */
+/** True where the device's node is in state `ok` and the device is not one that a replan lost. */
 bool hv__is_usable(lua_State *L, const struct hv_cluster *c, uint32_t device);
 
 /** cluster:pick, model:layers and model:graph of the Lua API. */

@@ -1,6 +1,6 @@
 /*
- * The run's inputs as plugins reach them: handles that go stale with the run, what devices are in
- * use, the fields of a job. The views themselves are api_input.c.
+ * The run's inputs as plugins reach them: handles that go stale with the run, the devices that
+ * plans may use, the fields of a job. The views themselves are api_input.c.
  */
 #include "scripting/api/input_int.h"
 #include "solver/base/units.h"

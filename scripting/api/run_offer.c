@@ -1,6 +1,6 @@
 /*
  * Handling of the plans of a run: they are judged and ranked, and the best is kept and reported.
- * The calls that make them are in run.c.
+ * The calls that make them are in worker/run.c.
  */
 #include "scripting/api/offer_int.h"
 #include "scripting/api/queue_int.h"

@@ -57,8 +57,7 @@ enum hv_status hv__env(lua_State *L, const char *folder, const char *label,
 enum hv_status hv__load(lua_State *L, const char *text, size_t n, const char *name, int env,
                         struct hv_err *err) HV_NODISCARD;
 /** Protected call, on the stack of L, which may be a coroutine's, of the function below n_args
- * arguments; fills err with file:line and the host's
- * traceback. */
+ * arguments; fills err with file:line, and the host's traceback. */
 enum hv_status hv__call(lua_State *L, int n_args, int n_results, struct hv_err *err) HV_NODISCARD;
 /** Remembers the Lua function at the top as the one to blame where an error names no line. */
 void hv__blame(lua_State *L);
@@ -92,7 +91,8 @@ void hv__push_json(lua_State *L, const json_t *v);
 int hv__bad(lua_State *L, const char *fn, const char *key, const char *expected, int found);
 /** Checks that argument i is a table with keys from the NULL-terminated list only. */
 void hv__check_keys(lua_State *L, int i, const char *fn, const char *const *keys);
-/** Number field of the table at i: finite unless `otherwise` is NaN; in [lo, hi]. */
+/** Number field of the table at i, in [lo, hi]; the field must be there when `otherwise` < lo.
+ * Without the field: `otherwise`, which may be NaN. */
 double hv__num(lua_State *L, int i, const char *fn, const char *key, double otherwise, double lo,
                double hi);
 /** Whole number field; the field must be there when `otherwise` < lo. */

@@ -1,5 +1,5 @@
 /* Landlock: a rule set without rules refuses everything that it handles. Limits on memory and time
- * are in worker.c. */
+ * are in worker/worker.c. */
 #define _DEFAULT_SOURCE /* syscall */
 #include "scripting/host/jail.h"
 

@@ -1,5 +1,6 @@
 /* seccomp: a filter that allows the system calls for computing, reading files and writing to open
- * pipes, and refuses every other system call. Files are in jail.c, memory and time in worker.c. */
+ * pipes, and refuses every other system call. Files are in jail.c, memory and time in
+ * worker/worker.c. */
 #define _DEFAULT_SOURCE /* syscall numbers */
 #include "scripting/host/jail.h"
 

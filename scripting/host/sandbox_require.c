@@ -157,8 +157,8 @@ static bool push_library(lua_State *L, const char *name)
     return f == FOUND;
 }
 
-/** Raises the error for a module that was not found. RENAMED_FILE has lines "old name: new name".
- */
+/** Raises the error for a module that was not found. RENAMED_FILE has lines "old name: new
+ * name", or what became of the module. */
 static int fail_nowhere(lua_State *L, const char *name)
 {
     struct hv_str path = {0}, text = {0};

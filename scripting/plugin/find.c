@@ -203,8 +203,9 @@ static enum hv_status hash_file(struct hashing *h, const char *path, struct hv_e
     return s;
 }
 
-/** True where a file of a plugin's folder, at that depth, is left out of the hash of the folder:
- * plugin.lua, which is hashed first, and the self-tests, which `hetviz selftest` reads each time.
+/** True where the bytes of a file of a plugin's folder, at that depth, are not hashed with the
+ * folder: plugin.lua, which is hashed first, and the self-tests, which `hetviz selftest` reads each
+ * time.
  */
 static bool is_hashed_apart(const char *name, int depth)
 {

@@ -44,8 +44,8 @@ bool hv__has_selftest_file(const char *path);
 
 /**
  * Hash of the contents of a plugin: the bytes of its file, or names and bytes of all *.lua files of
- * its folder and the folders below. *alone: none of them contains the word `require`. Errors:
- * HV_EIO when the plugin's file cannot be read.
+ * its folder and the folders below, of its selftest.lua the name only. *alone: no file whose bytes
+ * count contains the word `require`. Errors: HV_EIO when the plugin's file cannot be read.
  */
 enum hv_status hv__plugin_hash(const char *path, bool in_folder, uint64_t *hash, bool *alone,
                                struct hv_err *err) HV_NODISCARD;

@@ -1,6 +1,6 @@
 /*
  * The list of plugins: reads the metadata of the plugins that find.c has found, through the cache.
- * Strategies are run in run.c.
+ * Strategies are run in worker/run.c.
  */
 #include "scripting/plugin/plugin.h"
 #include "scripting/plugin/find.h"

@@ -57,6 +57,7 @@ const char *hv_effort_name(enum hv_effort e);
 /** Most devices on which a strategy of that effort is asked without being named; 0: never. */
 size_t hv_effort_devices(enum hv_effort e);
 
+/** Type of an option's values. */
 enum hv_option_type {
 #define X(c, name) c,
     HV_OPTION_TYPE_MAP(X)
@@ -129,8 +130,8 @@ enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path,
 /** True where this text names a plugin by its file or folder (it has a `/` or ends in `.lua`), not
  * by its id. */
 bool hv_plugin_is_path(const char *name);
-/** True where the plugin's files on disk are unchanged since it was read. False for a broken
- * plugin. */
+/** True where the plugin's files on disk, its self-tests apart, are unchanged since it was read.
+ * False for a broken plugin. */
 bool hv_plugin_is_current(const struct hv_plugin *p);
 /** Frees it. */
 void hv_plugins_free(struct hv_plugins *p);

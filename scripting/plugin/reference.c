@@ -58,7 +58,7 @@ const struct hv_api_doc *hv_api_docs(size_t *n)
     return rows;
 }
 
-/* Does the row describe a function of the core (rather than one of share/lua)? */
+/* True where the row describes a function of the core, not one of share/lua. */
 static bool is_core(const struct hv_api_doc *d)
 {
     return strncmp(d->source, "scripting/", strlen("scripting/")) == 0;

@@ -1,6 +1,6 @@
 /*
  * Gives a plan the order of a plugin's order(p): the schedule part of a composition. The call of
- * order(p) is in order.c.
+ * order(p) is in plugin/order.c.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/order_tokens.h"

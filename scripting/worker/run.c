@@ -1,6 +1,6 @@
 /*
  * A strategy run from request to result: host, plan(), apply(), claim(). The parts of a composition
- * are in run_parts.c, the handling of plans in run_offer.c, the process in worker.c.
+ * are in run_parts.c, the handling of plans in api/run_offer.c, the process in worker.c.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/offer_int.h"

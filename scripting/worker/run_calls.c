@@ -32,8 +32,8 @@ static int leave_guest(lua_State *L)
     return 0;
 }
 
-/** One strategy more is called by another. Returns the stack index of the value that takes the
- * count back: when its slot is closed, or when an error passes it. */
+/** Counts one more strategy that is called by another. Returns the stack index of the value that
+ * counts it off again: when its slot is closed, or when an error passes it. */
 static int enter_guest(lua_State *L, struct hv__run *r)
 {
     struct hv__run **held = lua_newuserdatauv(L, sizeof *held, 0);

@@ -24,7 +24,7 @@ enum hv_status hv_file_write(const char *path, const char *bytes, size_t n,
                              struct hv_err *err) HV_NODISCARD;
 /**
  * As hv_file_write, but does not wait for the disk: readers see the old file or the new one, a loss
- * of power may leave it empty. For caches and stored positions, which can be recomputed.
+ * of power may leave it empty. For caches and the user's last position, which are written again.
  */
 enum hv_status hv_file_write_soon(const char *path, const char *bytes, size_t n,
                                   struct hv_err *err) HV_NODISCARD;

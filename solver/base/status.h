@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 /* clang-format off */
-/** One row per status: constant, exit code of the program (formats.md §6), text. */
+/** One row per status: constant, exit code of the program, text. */
 #define HV_STATUS_MAP(X)                                                  \
     X(HV_OK,        0,  "ok")                                             \
     X(HV_ENO,       1,  "the answer is no")                               \

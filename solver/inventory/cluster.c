@@ -1,5 +1,5 @@
 /*
- * Clusters: numbering of groups, nodes and devices, ownership, content hash and prices. Paths are
+ * Clusters: numbering of groups, nodes and devices, ownership, shares of NICs and prices. Paths are
  * in path.c, addresses in address.c; files are read in solver/io/own.
  */
 #include "solver/inventory/cluster.h"
@@ -94,7 +94,7 @@ bool hv_node_groups_alike(const struct hv_node_group *a, const struct hv_node_gr
            same_number(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
 }
 
-/* For every group, the first group that is equal to it. O(groups · different ones). */
+/* For every group, the first one with hv_node_groups_alike. O(groups · different ones). */
 static void find_like(struct hv_cluster *c)
 {
     for (size_t i = 0; i < c->n_groups; i++) {

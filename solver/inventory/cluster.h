@@ -4,8 +4,8 @@
  * Groups are stored once with a count, so the memory for 100 000 devices of five kinds is that of
  * five kinds. Devices are numbered group by group, node by node, slot by slot (`struct
  * hv_device_ref` gives the way back). Immutable once built (solver/io/own fills the struct and
- * calls hv_cluster_finish). All bandwidths are one direction. Source of the semantics: formats.md
- * §1.
+ * calls hv_cluster_finish). All bandwidths are one direction. The file's
+ * semantics: share/schema/cluster.schema.json.
  */
 #ifndef HV_SOLVER_INVENTORY_CLUSTER_H
 #define HV_SOLVER_INVENTORY_CLUSTER_H
@@ -94,7 +94,7 @@ struct hv_node_group {
     double price_usd_per_h, spot_usd_per_h, preemptions_per_h; /**< per node */
     enum hv_node_state state;
     uint32_t first_node, first_device, first_domain; /**< global, set by hv_cluster_finish */
-    uint32_t like; /**< number of the first equal group; set by hv_cluster_finish */
+    uint32_t like; /**< first group with hv_node_groups_alike; set by hv_cluster_finish */
 };
 
 /** True where the nodes of both groups could form one group: equal hardware, links and zone; prices
@@ -177,9 +177,9 @@ const struct hv_node_group *hv_cluster_group_of_node(const struct hv_cluster *c,
 uint32_t hv_node_group_domain(const struct hv_node_group *g, uint32_t node);
 /** Number of the domain that holds a node. O(log groups). */
 uint32_t hv_cluster_domain_of(const struct hv_cluster *c, uint32_t node);
-/** Share of its node's NICs that one device can use: one NIC, or as many as there are per device
- * (GPUDirect: a flow leaves by the NIC next to its device). NICs below 10 Gbit/s are one that all
- * devices share. */
+/** Bandwidth of its node's NICs that one device can use: one NIC, or as many as there are per
+ * device (GPUDirect: a flow leaves by the NIC next to its device). NICs below 10 Gbit/s are one
+ * that all devices share. */
 double hv_node_flow_bytes_per_s(const struct hv_node_group *g);
 /** Kind of the device in a slot. O(slot lists of the node). */
 const struct hv_device_kind *hv_node_kind_at(const struct hv_node_group *g, uint32_t slot);
@@ -214,8 +214,9 @@ double hv_node_price_usd_per_h(const struct hv_node_group *g, bool spot);
 /**
  * Resolves an address, or several with commas or blanks between: `a[0].0-7`, `v[1-3,5].*`, `a[2]`,
  * `a`, `a.*` (all nodes), `a[0].[0,2]`, `*`; appends global device numbers in written order.
- * @param out array of *n ids, grown in `arena` Errors: HV_EINPUT with the reason (unknown group
- * with the nearest name, index out of range).
+ * @param out  array of *n ids, grown in `arena`
+ *
+ * Errors: HV_EINPUT with the reason (unknown group with the nearest name, index out of range).
  */
 enum hv_status hv_address_resolve(const struct hv_cluster *c, const char *address,
                                   struct hv_arena *arena, uint32_t **out, size_t *n,

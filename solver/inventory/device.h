@@ -96,8 +96,8 @@ const struct hv_device_kind *hv_device_find(const struct hv_device_catalogue *c,
  */
 const struct hv_device_kind *hv_device_match(const struct hv_device_catalogue *c, const char *card,
                                              double memory_bytes);
-/** Peak FLOP/s for this precision, with the usual fall-backs where the device lacks it (bf16 →
- * unknown: see hv_device_has). fp16↔tf32↔fp32 never substitute silently: HV_UNKNOWN when absent. */
+/** Dense vendor peak in this precision; HV_UNKNOWN where the device lacks it: no precision stands
+ * in for another (fp16, tf32 and fp32 neither). */
 double hv_device_peak_flops_per_s(const struct hv_device_kind *k, enum hv_precision p);
 /** True where the device can compute in this precision. */
 bool hv_device_has(const struct hv_device_kind *k, enum hv_precision p);

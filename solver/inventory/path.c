@@ -157,7 +157,7 @@ struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a,
     return p;
 }
 
-/* True where the device link connects the device. */
+/* True where the device link connects devices of this kind. */
 static bool on_link(const struct hv_device_kind *k)
 {
     return k->cls != HV_CLASS_CPU;

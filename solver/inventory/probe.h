@@ -56,7 +56,7 @@ enum hv_probe_kind {
         HV_PROBE_KIND_N
 };
 
-/** Variant of a probe. */
+/** What a probe times: a direction, a kernel, a way of copying or a collective. */
 enum hv_probe_variant {
 #define X(c, kind, name) c,
     HV_PROBE_VARIANT_MAP(X)
@@ -105,7 +105,7 @@ struct hv_probe_report {
     size_t n_samples;
     struct hv_layer_check *layers;
     size_t n_layers;
-    bool complete; /**< false: the profile is not complete */
+    bool complete; /**< false: the run ended early, by its budget or by the user */
 };
 
 /** Sort of a variant. */

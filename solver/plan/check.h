@@ -1,5 +1,5 @@
 /**
- * Validity: rules A–F of formats.md §5. Every violation is a finding with code, text, place and
+ * Validity: rules A–F of plan files. Every violation is a finding with code, text, place and
  * amount. The checks need no costs (memory and bandwidth findings come from eval).
  */
 #ifndef HV_SOLVER_PLAN_CHECK_H

@@ -142,7 +142,8 @@ static bool has_ends(const struct hv_check *c, const struct hv_stage *s)
     return g->kind == HV_MODEL_TRANSFORMER;
 }
 
-/* Embedding and head: a stage must hold each (only an explicit `false` removes it). */
+/* Embedding and head: in training one stage must hold each, when serving one or more (only an
+ * explicit `false` removes it). Not checked where stages hold modules. */
 static void check_ends(const struct hv_check *c, size_t replica)
 {
     const struct hv_replica *r = &c->p->replicas[replica];

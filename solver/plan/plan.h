@@ -2,7 +2,7 @@
  * The plan: which devices form which stages, with which degrees, schedule and synchronisation. It
  * holds all plan inputs of the simulator; rules A–F and the knobs are those of the plan format.
  *
- * Immutable once built (solver/io/own/plan_file fills it). Everything lives in the plan's arena. io
+ * Immutable once built (solver/io/own/plan fills it). Everything lives in the plan's arena. io
  * keeps the document's JSON tree beside it, so that a plan is written back without loss.
  */
 #ifndef HV_SOLVER_PLAN_PLAN_H
@@ -323,8 +323,9 @@ bool hv_stage_has_head(const struct hv_replica *r, size_t i);
  * it has (no `module`: the whole model); false: the model has no such module. */
 bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t *first2,
                      size_t *n2);
-/** True where the stage reads the output of stages other than the one before it, so that the stages
- * do not form a chain. `i` = its number in the replica. */
+/** True where the stage reads the output of stages other than the one before it, or of none
+ * although it is not the first, so that the stages do not form a chain. `i` = its number in the
+ * replica. */
 bool hv_stage_branches(const struct hv_stage *s, size_t i);
 /** Sequences per iteration of one copy of the replica. */
 int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r);

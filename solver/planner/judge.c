@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* second attempt for plans that nearly fill the memory: fraction of the memory allowed by prices */
+/* second attempt for plans that by prices do not fit: fraction of the memory that they may fill */
 #define ROOMY  1.2
 #define REFITS 4 /* splits of one sketch, each with less memory than the one before */
 /* A plan whose slowest stage, by prices alone, takes more than this fraction of the time to

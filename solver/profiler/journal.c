@@ -1,6 +1,6 @@
 /*
- * The first line of the journal names its device. A complete line ends with a newline: the rest
- * after the last newline is left from a crash.
+ * The first line of the journal names card and driver, and quick or full. A complete line ends with
+ * a newline: the rest after the last newline is left from a crash.
  */
 #include "solver/profiler/journal.h"
 

@@ -39,7 +39,8 @@ struct work {
     double prior[N];             /* target of the ridge */
 };
 
-/* Times of the first entries at x, for rows of non-zero weight only; `at` is new, or x itself. */
+/* Times of the first entries at x, for rows of non-zero weight only, into `at`, the point of x,
+ * which may hold some already. */
 static void evaluate(struct work *w, const double *x, struct hv__memo_point *at,
                      const struct hv__memo_point *near, int param)
 {
@@ -209,8 +210,8 @@ struct others {
     size_t n;
 };
 
-/* Fits with the weights of w from `start`; the Jacobian in w->jacobian is used where it was
- * computed. */
+/* Fits with the weights of w from `start`. `known`: `jacobian` holds the derivatives there already.
+ */
 static enum hv_status solve(struct work *w, const double *start, double *jacobian, bool known,
                             struct hv_fit_result *out, struct hv_err *err)
 {
@@ -248,7 +249,8 @@ static void take_numbers(struct hv_calibration *c, const double *x)
     }
 }
 
-/* Starting point of a fit: the fit of the similar class, else the typical values. */
+/* Sets the target of the ridge: the similar class fitted without `source` (NULL: on all rows), else
+ * the typical values. The search itself starts at the typical values. */
 static void set_prior(struct work *w, const struct others *o, const char *source)
 {
     struct hv_calibration known;

@@ -3,8 +3,9 @@
  * rows' source.
  *
  * Per class the objective is the mean over sources (inside a source: over its groups of one device,
- * width and sort of model) of the mean |log(predicted / measured)|, plus a weak pull towards the
- * generic values of inventory/calibration, which are not fitted on these rows. Plans and
+ * width and sort of model) of the mean |log(predicted / measured)|, plus a weak pull towards
+ * the fit of the similar class, else the typical values of solver/inventory/calibration, which are
+ * not fitted on these rows. Plans and
  * memory do not depend on the numbers, so every row's plan is built once.
  */
 #ifndef HV_SOLVER_VALIDATE_FIT_H
@@ -32,7 +33,7 @@ struct hv_class_fit {
 
 /** Inputs of the fits. */
 struct hv_fit_request {
-    const struct hv_calibration *classes; /**< the shipped ones: names and start */
+    const struct hv_calibration *classes; /**< shipped: names, similar classes, error_before */
     size_t n_classes;
     bool leave_out; /**< fit also without each source */
 };
@@ -50,9 +51,10 @@ enum hv_status hv_validation_fit(struct hv_validation *v, const struct hv_predic
 
 /**
  * Replaces iteration times: a row whose class other sources measured too is predicted by the fit
- * without its source; all others by the generic fit, the mean of the other classes' fits (without
- * the row's source where they know it; geometric where the generic value is not 0). A row for which
- * there is no fit at all keeps its time.
+ * without its source; else by the similar class, fitted without that source; else by the generic
+ * fit, the mean of the other classes' fits (without the row's source where they know it; geometric
+ * where the generic value is not 0). A row for which there is no fit at all keeps its time, and so
+ * do rows of several kinds and rows without a measured or predicted time.
  */
 enum hv_status hv_validation_predict_left_out(struct hv_validation *v,
                                               const struct hv_class_fit *fits, size_t n_fits,

@@ -18,7 +18,7 @@ enum hv_status hv__fit_plan(const struct hv_validation_row *row, const struct hv
                             struct hv_plan **out, struct hv_err *err) HV_NODISCARD;
 
 /**
- * Numbers of the class similar to `c`, fitted without `source` (NULL: without any). Chips of one
+ * Numbers of the class similar to `c`, fitted without `source` (NULL: on all rows). Chips of one
  * process need about the same energy for a product: one with fewer watts per FLOP/s of its data
  * sheet sustains as much less of it. False where there is no such class or fit. O(rows).
  */

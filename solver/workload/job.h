@@ -1,4 +1,5 @@
-/** The training job: batch, sequence, precision, optimizer, objective. Source: formats.md §3. */
+/** The training job: batch, sequence, precision, optimizer, objective. Source: the schema
+ * share/schema/job.schema.json. */
 #ifndef HV_SOLVER_WORKLOAD_JOB_H
 #define HV_SOLVER_WORKLOAD_JOB_H
 

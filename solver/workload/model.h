@@ -1,6 +1,7 @@
 /**
  * Models: a transformer (dense or MoE) as a table of blocks, a list of measured layers, an operator
- * graph, or modules of these. Source of the file semantics: formats.md §2.
+ * graph, or modules of these. Source of the file
+ * semantics: share/schema/model.schema.json.
  *
  * Immutable once built; everything lives in the model's arena.
  */
@@ -200,9 +201,9 @@ double hv_block_ffn_flops(const struct hv_model *m, const struct hv_block *b);
 /** FLOPs of an operator: as given, else 2·Π out·Π contract (Π out without contraction). O(dims). */
 double hv_graph_op_flops(const struct hv_model *m, const struct hv_graph_op *o);
 /**
- * Model FLOPs of one sequence forward (causal attention counted half when `causal`), without
- * recompute. Source: cost-model.md §4; closed form 24BLsh²(1+s/6h)+2BshV for MHA, f = 4h, not
- * causal (SC'21 eq. 2 / 3). Vision models take patch_tokens instead of `sequence`; measured layers:
+ * Model FLOPs of one sequence forward (causal attention counted half when `causal_half`),
+ * without recompute. Closed form 24BLsh²(1+s/6h)+2BshV for MHA, f = 4h, not causal (Narayanan et
+ * al., SC'21, eq. 2 / 3). Vision models take patch_tokens instead of `sequence`; measured layers:
  * HV_UNKNOWN.
  */
 double hv_model_forward_flops(const struct hv_model *m, double sequence, bool causal_half);

@@ -73,7 +73,7 @@ static void unite_here(struct hv_import *im)
     }
 }
 
-/* Link measurements without a node apply to every node without link data of its own. */
+/* Link data of files without cards and host name complete those of every node with cards. */
 static void spread_links(struct hv_import *im)
 {
     struct hv__links *from = NULL;

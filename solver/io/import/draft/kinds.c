@@ -167,7 +167,8 @@ static bool is_desktop(const char *name)
     return false;
 }
 
-/* Replaces an architecture that is missing from the catalogue by the nearest one in time. */
+/* The catalogue's name of an architecture: the nearest in time for one that the catalogue lacks,
+ * other names unchanged. */
 static const char *neighbour_arch(const char *arch)
 {
     if (strcasecmp(arch, "Maxwell") == 0) {

@@ -58,7 +58,8 @@ static bool good(double x)
     return hv_known(x) && x >= 1 && x <= 1e9 && floor(x) == x;
 }
 
-/* Computes the fourth figure from three known ones. */
+/* Completes ranks, dp, global batch and micro-batch from each other, and notes what does not
+ * divide. */
 static void complete(struct hv__in *in, struct hv__launch *l)
 {
     double shards = hv_or(l->tp, 1) * hv_or(l->pp, 1) * hv_or(l->cp, 1);

@@ -150,8 +150,8 @@ static bool read_row(struct run *r, struct hv__piece s)
     return true;
 }
 
-/* The bandwidth is that of the largest rows, where latency is negligible; the latency is the least
- * time of rows of 4 KiB and more beyond bytes / bandwidth. */
+/* The bandwidth is the best of the largest rows, where latency is negligible; the latency is the
+ * least time beyond bytes / bandwidth of the rows from 4 KiB to 1 % of the largest. */
 static bool fit(const struct run *r, double *latency_s, double *bytes_per_s)
 {
     double most = 0, largest = 0, least = (double)INFINITY;

@@ -179,7 +179,8 @@ static const struct hv_device_kind *kind_of(const struct hv_import *im, const ch
     return card ? hv_device_match(im->devices, card, bytes) : NULL;
 }
 
-/* The cheapest offer with these cards; the price of a single card is multiplied by their number. */
+/* Prices a node with one sort of cards: by the offer for its own machine type, else by the cheapest
+ * offer with as many of these cards. */
 static void price_node(struct hv_import *im, struct hv__node *n)
 {
     double cards = hv__cards(n);

@@ -14,8 +14,8 @@ bool hv__smi_says(const char *text);
 bool hv__smi_lost(const char *text);
 /** Adds a note on the slices of a card, which are not used. */
 void hv__smi_mig(struct hv__in *in, unsigned line, const char *card, size_t slices);
-/** Several listings of one machine: the cards are those of the listing with the most figures.
- * Called before a listing adds its cards. */
+/** Called before a listing adds its cards: those of an earlier listing of the same machine are
+ * dropped, with a note. */
 void hv__smi_again(struct hv__in *in, struct hv__node *here);
 
 #endif

@@ -12,7 +12,7 @@ static json_t *at(json_t *v, const char *a, const char *b)
     return b ? json_object_get(v, b) : v;
 }
 
-/* A number, or a text that contains one; "auto" and the like are unknown. */
+/* A number, or a text that is one as a whole; "auto" and the like are unknown. */
 static double number(json_t *v)
 {
     return json_is_number(v)   ? json_number_value(v)

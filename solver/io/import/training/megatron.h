@@ -13,7 +13,7 @@ struct hv__setting {
     bool used;
 };
 
-/** All of them. Owner: hv_vec_free(&s.items) through hv__settings_free. */
+/** All settings of a file. Owner: the reader, which frees them (megatron_args.c). */
 struct hv__settings {
     struct hv__setting *items;
     size_t n, cap;

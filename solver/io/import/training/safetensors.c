@@ -61,7 +61,7 @@ static void look_at(struct names *x, const char *name)
     }
 }
 
-/* A number, or a text that contains one. */
+/* A number, or a text that is one as a whole. */
 static double total_of(json_t *v)
 {
     return json_is_number(v)   ? json_number_value(v)

@@ -174,7 +174,8 @@ static enum hv_status read_window(const struct hv__hf *c, struct hv_model *m)
     return HV_OK;
 }
 
-/* True where the layer is a mixture of experts by the config's general rule. */
+/* The config's general rule: mixtures of experts are the layers i ≥ first with i mod every = phase.
+ */
 struct mixture_rule {
     int first, every, phase;
 };

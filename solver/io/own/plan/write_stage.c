@@ -7,8 +7,8 @@
 #include "solver/io/own/plan/write.h"
 #include <string.h>
 
-/* True where a text parses as a JSON value that is written back as the same text. Only such a text
- * is written without quotes. */
+/* True where `v`, the value that `text` parses to, is written as the same text again. Only such a
+ * text is written without quotes. */
 static bool same_text(const json_t *v, const char *text)
 {
     struct hv_str again = {0};

@@ -117,7 +117,8 @@ static enum hv_status model_of(struct hv_validation_reader *r, const struct hv__
     return HV_OK;
 }
 
-/* Attention and norms stay in 16 bits, also where the source states 8 or 4 bits. */
+/* Precision that a row's word names; NULL: bf16. fp8 and fp4 hold for products only (attention and
+ * norms stay in 16 bits), and fp8 stands for fp4 where the device has none. */
 static enum hv_precision precision_of(const char *word, const struct hv_device_kind *k)
 {
     if (word == NULL) {
@@ -144,7 +145,7 @@ static const char *schedule_of(const struct hv__row *row)
 }
 
 /* DeepSpeed's pipeline engine reduces gradients after the last backward (ReduceGrads follows all
- * passes of its schedule), Megatron-LM did so in its fp16 years; not with fully sharded
+ * passes of its schedule), Megatron-LM did so in its fp16 years, except with fully sharded
  * weights. */
 static bool reduces_late(const struct hv__row *row)
 {
