@@ -64,7 +64,7 @@ local function test_grid(t)
   t.equal("layers before chunk 2 of stage 1, pp 2", first.layers[2][1], 5,
     "interleaved: stage s has the ranges s, s + pp, …")
   t.equal("sequences that enter a stage at once, micro-batch 1 and dp 2", made.micro_batch, 2,
-    "formats.md: dp is inside the stage")
+    "plan format: dp is inside the stage")
 end
 
 return function(t)

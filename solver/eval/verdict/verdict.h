@@ -57,7 +57,7 @@ struct hv_stage_metrics {
     double hop_s; /**< transfer to the next stage; 0 for the last */
 };
 
-/** The figures of formats.md §5 `simulated`. */
+/** The figures of a verdict: `simulated` of a plan file. */
 struct hv_metrics {
     double iteration_s, tokens_per_s, mfu, bubble_frac;
     bool exact;

@@ -83,8 +83,8 @@ struct hv_cover {
 enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct hv_lane *lane,
                             struct hv_err *err) HV_NODISCARD;
 /**
- * As hv_lane_cover for n windows side by side, such as the columns of a picture: window i is
- * [at_s[i], at_s[i + 1]). Faster than one by one. O(n) in the same sense.
+ * What the lane holds in n windows side by side, such as the columns of a picture: window i is
+ * [at_s[i], at_s[i + 1]). O(n) where a window holds many spans, which are counted by the pyramid.
  */
 void hv_lane_columns(const struct hv_lane *lane, const double *at_s, size_t n,
                      struct hv_cover *out);
