@@ -1,6 +1,7 @@
 /** Plans for one job: the table of their judges, what those check first, and the judge of training
  * plans, step by step. */
 #include "solver/eval/judges.h"
+#include "solver/eval/knobs.h"
 #include "solver/eval/serve/serve_int.h"
 #include "solver/eval/timeline/timeline_int.h"
 #include "solver/eval/train/steps.h"
@@ -60,10 +61,10 @@ void hv__verdict_begin(const struct hv__question *q, struct hv_verdict *out)
 /* ---- plans with stages --------------------------------------------------------------------------
  */
 
-/** Lists what is judged roughly, and all violations of the format's rules. */
+/** Lists the approximated knobs, and all violations of the format's rules. */
 static void check(const struct hv__question *q, struct hv_verdict *out)
 {
-    hv__find_rough(q->plan, q->arena, out);
+    hv__find_approximated(q->plan, hv_cost_job(q->k), q->arena, out);
     hv_plan_check(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->findings);
 }
 

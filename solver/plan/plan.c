@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_BUCKET_MIB = 25, DEFAULT_TILE = 128, DEFAULT_ZERO_LIMIT = 2 };
+enum { DEFAULT_TILE = 128, DEFAULT_ZERO_LIMIT = 2 };
 
 /* Schedules that order several stages (chunks, directions or free orders) on one device. */
 static const char *const sharing_schedules[] = {
@@ -44,7 +44,7 @@ static void plan_defaults(struct hv_plan *p)
     p->sync.overlap = true;
     p->sync.connect = true;
     p->sync.bucket_bytes = hv_arena_new(&p->arena, double, 1);
-    p->sync.bucket_bytes[0] = DEFAULT_BUCKET_MIB * HV_MIB;
+    p->sync.bucket_bytes[0] = HV_PLAN_BUCKET_BYTES;
     p->sync.n_buckets = 1;
     p->sync.servers = "sharded";
     p->claimed.iteration_s = p->claimed.tokens_per_s = HV_UNKNOWN;
@@ -66,7 +66,15 @@ void hv_stage_defaults(struct hv_stage *s)
     s->cp = (struct hv_cp){.degree = 1, .ulysses = 1, .inner = 1, .tile = DEFAULT_TILE};
     s->dp = 1;
     s->ep = 1;
-    s->zero = (struct hv_zero){.reshard = true, .prefetch = 1, .limit = DEFAULT_ZERO_LIMIT};
+    s->zero = (struct hv_zero){.reshard = true,
+                               .prefetch = 1,
+                               .limit = DEFAULT_ZERO_LIMIT,
+                               .reduce = hv_zero_default_reduce(0)};
+}
+
+enum hv_zero_reduce hv_zero_default_reduce(int stage)
+{
+    return stage >= 2 ? HV_REDUCE_EACH : HV_REDUCE_END;
 }
 
 void hv_moe_defaults(struct hv_moe_knobs *k)

@@ -32,7 +32,7 @@
 #define HV_MOE_MOVE_MAP(X) X(HV_MOE_TOKENS,"tokens") X(HV_MOE_EXPERTS,"experts")
 #define HV_COPY_LIFE_MAP(X) X(HV_COPY_PERMANENT,"permanent") X(HV_COPY_ITERATION,"iteration")
 #define HV_ZERO_UNIT_MAP(X) X(HV_ZERO_LAYER,"layer") X(HV_ZERO_CHUNK,"chunk") X(HV_ZERO_STAGE,"stage")
-#define HV_ZERO_GATHER_MAP(X) X(HV_GATHER_FLAT,"flat") X(HV_GATHER_HIERARCHICAL,"hierarchical")
+#define HV_ZERO_GATHER_MAP(X) X(HV_GATHER_AUTO,"auto") X(HV_GATHER_FLAT,"flat") X(HV_GATHER_HIERARCHICAL,"hierarchical")
 #define HV_ZERO_GATHER_AT_MAP(X) X(HV_GATHER_END,"end") X(HV_GATHER_NEXT_FORWARD,"next_forward")
 #define HV_ZERO_REDUCE_MAP(X) X(HV_REDUCE_EACH,"each") X(HV_REDUCE_END,"end") X(HV_REDUCE_TWO_HOP,"two_hop")
 #define HV_SYNC_KIND_MAP(X) X(HV_SYNC_ALLREDUCE,"allreduce") X(HV_SYNC_PS,"ps") X(HV_SYNC_WSP,"wsp") X(HV_SYNC_PARTIAL,"partial_reduce") X(HV_SYNC_GOSSIP,"gossip") X(HV_SYNC_NONE,"none")
@@ -239,6 +239,8 @@ struct hv_sync {
     bool connect; /**< partial reduce: groups must not freeze into cliques; true */
 };
 
+/** Size of a gradient bucket where the plan gives none: that of PyTorch's DistributedDataParallel. */
+#define HV_PLAN_BUCKET_BYTES (25.0 * 1024 * 1024)
 /** Least share of the cache memory that a plan may leave to requests. */
 #define HV_PLAN_CACHE_MARK_MIN 0.01
 /** Ends of a flow that are no stages. */
@@ -307,6 +309,9 @@ void hv_plan_unref(struct hv_plan *p);
 void hv_stage_defaults(struct hv_stage *s);
 /** The same for the knobs of experts: all blocks of the stage, the stage's `ep`. */
 void hv_moe_defaults(struct hv_moe_knobs *k);
+/** When the gradients of a ZeRO stage (0 to 3) are reduced unless the plan says otherwise: from
+ * stage 2 on after each micro-batch, since no rank keeps them whole; below once, at the end. */
+enum hv_zero_reduce hv_zero_default_reduce(int stage);
 /** A new empty plan with all defaults that keeps a reference to `cluster`. Owner: hv_plan_unref. */
 struct hv_plan *hv_plan_new(struct hv_cluster *cluster);
 

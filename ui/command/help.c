@@ -279,7 +279,7 @@ static void add_bash(struct hv_str *out)
         out,
         "' -- \"$cur\")); return; fi;;\n"
         "  help)\n"
-        "    COMPREPLY=($(compgen -W \"schedules glossary api man $(\"$me\" completion schedules "
+        "    COMPREPLY=($(compgen -W \"schedules glossary knobs api man $(\"$me\" completion schedules "
         "2>/dev/null)\" -- \"$cur\")); return;;\n"
         "  esac\n"
         "  case $cur in -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"));; *) "
@@ -314,7 +314,7 @@ static void add_zsh(struct hv_str *out)
                 "  if [[ ${words[2]} == schedule && $CURRENT == 3 ]] || [[ ${words[2]} == help "
                 "]]; then\n"
                 "    compadd -- ${(f)\"$(${words[1]} completion schedules 2>/dev/null)\"}\n"
-                "    [[ ${words[2]} == help ]] && compadd -- schedules glossary api man\n"
+                "    [[ ${words[2]} == help ]] && compadd -- schedules glossary knobs api man\n"
                 "    return\n"
                 "  fi\n"
                 "  if [[ ${words[2]} == import && $CURRENT == 3 ]]; then\n    compadd -- ");

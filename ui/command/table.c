@@ -234,9 +234,9 @@ static const struct hv_command command_rows[] = {
      "Prints a completion script that the shell can source. With `schedules` it prints the names of all schedules, or the options of one "
      "schedule.\n"
      "Example: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | glossary [TERM] | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
+    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | glossary [TERM] | knobs | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
      "Lists all commands, or describes one command, schedule or term. `hetviz help schedules` lists the schedules, including those of plugins. "
-     "`hetviz help api` lists the functions that plugins can call. `hetviz help glossary` defines the terms of tables and messages. `hetviz help "
+     "`hetviz help api` lists the functions that plugins can call. `hetviz help glossary` defines the terms of tables and messages, `hetviz help knobs` says which keys of a plan are simulated in full. `hetviz help "
      "man` prints the manual page, `hetviz help man plugin` the manual page of the plugin API.\n"
      "Example: hetviz help api hv.opt.partition", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",

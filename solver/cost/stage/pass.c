@@ -111,15 +111,29 @@ static void find_holders(struct build *b, size_t stride, struct holders *h)
     h->signature = hv__signature(b->k->cluster, h->ids, h->n);
 }
 
+/* The algorithm of gathers and scatters of sharded states; auto: the fastest. */
+static enum hv_sync_algorithm gather_algorithm(const struct hv_stage *s)
+{
+    switch (s->zero.gather) {
+    case HV_GATHER_FLAT:
+        return HV_ALGO_RING;
+    case HV_GATHER_HIERARCHICAL:
+        return HV_ALGO_HIERARCHICAL;
+    case HV_GATHER_AUTO:
+    case hv_zero_gather_N:
+        break;
+    }
+    return HV_ALGO_AUTO;
+}
+
 /* A gather or a scatter of `bytes` over those who share them. */
 static double share_s(struct build *b, enum hv_collective op, const struct holders *h, double bytes)
 {
-    bool levels = b->rank.stage->zero.gather == HV_GATHER_HIERARCHICAL;
     struct hv_collective_query c = {.op = op,
                                     .bytes = bytes,
                                     .devices = h->ids,
                                     .n = h->n,
-                                    .algorithm = levels ? HV_ALGO_HIERARCHICAL : HV_ALGO_AUTO,
+                                    .algorithm = gather_algorithm(b->rank.stage),
                                     .together = h->together};
     return h->n > 1 && bytes > 0 ? hv__collective_s(&b->k->network, b->k->cluster, &c, h->signature)
                                  : 0;
