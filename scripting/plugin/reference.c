@@ -27,11 +27,14 @@ static const struct member members[] = {
      "{model = \"transformer|layers|graph|modules\", jobs = \"many|any\", mode = \"serve\"}; where "
      "the input is another, the strategy does not apply; jobs: it schedules a queue (ctx.jobs), "
      "any: or one job"},
-    {"effort, stale, serves",
+    {"effort, stale, serves, file_order",
      "facts that other strategies need: effort = \"quick|medium|slow\" (quick: a second at most on "
      "a "
      "thousand devices; without it `auto` asks the strategy by name only); stale = true: its plans "
-     "compute with stale weights; serves = true: it plans inference"},
+     "compute with stale weights; serves = true: it plans inference; file_order = true: it sees "
+     "node "
+     "groups in the order of the cluster file, else in an order by hardware, so that its plans do "
+     "not depend on the file's"},
     {"options",
      "list of {key, type = \"integer|number|boolean|string|choice|schedule\", default, min, max, "
      "choices, help}; flags, forms, help and checks follow"},

@@ -341,15 +341,32 @@ static enum hv_status mark_lost(struct hv__job *j, bool **lost, struct hv_err *e
     return s;
 }
 
+/** True where a part of the composition takes node groups in the order of the file. */
+static bool keeps_file_order(const struct hv__job *j)
+{
+    for (size_t i = 0; i < j->n_parts; i++) {
+        if (j->parts[i].plugin->file_order) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
                                struct hv_err *err)
 {
-    struct hv__job j = {
-        .run = {.request = r, .calls = hv__run_calls(), .is_job = true}, .out = out, .err = err};
+    struct hv_inputs inputs = *r->inputs; /* a view: the cluster in the order of the run */
+    struct hv_run_request request = *r;
+    struct hv__job j = {.run = {.request = &request, .calls = hv__run_calls(), .is_job = true},
+                        .out = out,
+                        .err = err};
     bool *lost = NULL;
 
     *out = (struct hv_run_result){.applies = true};
+    request.inputs = &inputs;
     enum hv_status s = hv__find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
+    inputs.cluster.cluster = keeps_file_order(&j) ? hv_cluster_ref(inputs.cluster.cluster)
+                                                  : hv_cluster_canonical(inputs.cluster.cluster);
     if (s == HV_OK) {
         s = hv__deal_options(j.parts, j.n_parts, r->options, err);
     }
@@ -369,8 +386,7 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
         json_t *start = json_object();
         json_object_set_new(start, "event", json_string("start"));
         hv__emit(&j.run, start);
-        j.run.cost =
-            hv_cost_new(r->inputs->cluster.cluster, r->inputs->model.model, &r->inputs->job.job);
+        j.run.cost = hv_cost_new(inputs.cluster.cluster, inputs.model.model, &inputs.job.job);
         s = run_on_host(&j, err);
         s = conclude(&j, s, err);
         hv_cost_free(j.run.cost);
@@ -378,6 +394,7 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
     free(lost);
     hv__queue_close(&j.run);
     hv__free_parts(j.parts, j.n_parts);
+    hv_cluster_unref(inputs.cluster.cluster);
     return s;
 }
 

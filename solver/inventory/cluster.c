@@ -163,9 +163,11 @@ struct hv_cluster *hv_cluster_ref(struct hv_cluster *c)
 
 void hv_cluster_unref(struct hv_cluster *c)
 {
-    if (c && --c->refs == 0) {
+    while (c != NULL && --c->refs == 0) {
+        struct hv_cluster *original = c->original;
         hv_arena_free(&c->arena);
         free(c);
+        c = original;
     }
 }
 

@@ -47,6 +47,7 @@ static json_t *plugin_json(const struct hv_plugin *p)
                                                        : json_null());
     json_object_set_new(j, "stale", json_boolean(p->stale));
     json_object_set_new(j, "serves", json_boolean(p->serves));
+    json_object_set_new(j, "file_order", json_boolean(p->file_order));
     json_t *functions = json_array(), *options = json_array();
     for (int f = 0; f < HV_PLUGIN_FUNCTION_N; f++) {
         if (p->has[f]) {
@@ -108,6 +109,9 @@ static void describe(const struct hv_plugin *p, struct hv_str *out)
     }
     if (p->serves) {
         hv_str_adds(out, "it plans inference\n");
+    }
+    if (p->file_order) {
+        hv_str_adds(out, "it takes node groups in the order of the cluster file\n");
     }
     hv_str_adds(out, p->n_options > 0 ? "\noptions\n" : "");
     for (size_t i = 0; i < p->n_options; i++) {
