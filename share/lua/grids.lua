@@ -60,6 +60,12 @@ local function layers_of_stage(g, ranges, s)
   return layers
 end
 
+--- Megatron-LM's default size of a gradient bucket for ranks that reduce together, in MiB: 40
+-- million parameters, or a million per rank where that is more (DistributedDataParallelConfig).
+local function bucket_MiB(ctx, ranks)
+  return math.max(40e6, 1e6 * ranks) * ctx.job.grad_bytes / 2 ^ 20
+end
+
 --- Stages of a Megatron grid: stage s takes the s-th block of tp x cp x dp devices, tp fastest,
 -- then cp, then dp. `counts` holds layers per chunk in model order (pp x chunks of them).
 function grids.plan(ctx, g)
@@ -87,6 +93,7 @@ function grids.plan(ctx, g)
     micro_batch = g.micro_batch * g.dp,
     replicas = { { micro_batches = g.micro_batches, stages = stages } },
     schedule = grids.schedule(g.schedule, g.pp, g.micro_batches, g.chunks),
+    sync = { kind = "allreduce", bucket_MiB = bucket_MiB(ctx, g.dp * g.cp) },
   }
 end
 

@@ -260,12 +260,6 @@ static bool sync_bucket_list(const struct hv_knob_place *p)
     return trains(p) && p->plan->sync.n_buckets > 1;
 }
 
-static bool sync_bucket(const struct hv_knob_place *p)
-{
-    return trains(p) && p->plan->sync.overlap &&
-           p->plan->sync.bucket_bytes[0] != HV_PLAN_BUCKET_BYTES;
-}
-
 static bool sync_cycle(const struct hv_knob_place *p)
 {
     return trains(p) && p->plan->sync.cycle_s > 0;
@@ -436,10 +430,6 @@ static const struct hv_knob rows[] = {
                  "groups that average at the same time do not slow each other down", sync_groups),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),
     FULL(HV_KNOB_PLAN, "sync.bucket_MiB"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "given",
-                 "the gradients of a range of layers are cut into 8 buckets at most; smaller "
-                 "buckets are timed as these",
-                 sync_bucket),
     APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list",
                  "the first size is used for all buckets", sync_bucket_list),
     FULL(HV_KNOB_PLAN, "sync.overlap"),

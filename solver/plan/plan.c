@@ -301,6 +301,18 @@ int hv_stage_experts_over(const struct hv_stage *s)
     return ep;
 }
 
+const struct hv_moe_knobs *hv_stage_moe(const struct hv_stage *s, size_t block)
+{
+    const struct hv_moe_knobs *found = NULL;
+    for (size_t i = 0; i < s->n_moe; i++) {
+        const struct hv_moe_knobs *k = &s->moe[i];
+        if (k->from < 0 || ((size_t)k->from <= block && block < (size_t)k->to)) {
+            found = k;
+        }
+    }
+    return found;
+}
+
 int hv_tp_cuts(const struct hv_tp *tp)
 {
     bool copies = tp->scheme == HV_TP_25D && tp->depth > 1 && tp->degree % tp->depth == 0;

@@ -239,7 +239,8 @@ struct hv_sync {
     bool connect; /**< partial reduce: groups must not freeze into cliques; true */
 };
 
-/** Size of a gradient bucket where the plan gives none: that of PyTorch's DistributedDataParallel. */
+/** Size of a gradient bucket where the plan gives none: that of PyTorch's DistributedDataParallel.
+ */
 #define HV_PLAN_BUCKET_BYTES (25.0 * 1024 * 1024)
 /** Least share of the cache memory that a plan may leave to requests. */
 #define HV_PLAN_CACHE_MARK_MIN 0.01
@@ -346,6 +347,9 @@ bool hv_plan_schedule_shares_devices(const char *schedule);
 bool hv_plan_shares_devices(const struct hv_plan *p);
 /** Degree of the heads part of context parallelism (1: no heads are split). */
 int hv_cp_heads_degree(const struct hv_cp *cp);
+/** The knobs of experts of a block of the whole model: the last entry that names it; NULL: none.
+ * O(entries). */
+const struct hv_moe_knobs *hv_stage_moe(const struct hv_stage *s, size_t block);
 /** Largest expert-parallel degree of the stage's blocks, at least 1. */
 int hv_stage_experts_over(const struct hv_stage *s);
 /** Ranks of a tensor-parallel group that hold different weights: its degree, over the depth

@@ -80,7 +80,6 @@ static const struct example examples[] = {
     {"schedule.slices", "a list of unequal lengths", "",
      ",\"schedule\":{\"name\":\"seq1f1b\",\"slices\":[1500,548]}", ""},
     {"sync.kind", "partial_reduce, gossip", "", ",\"sync\":{\"kind\":\"gossip\"}", ""},
-    {"sync.bucket_MiB", "given", "", ",\"sync\":{\"bucket_MiB\":1}", ""},
     {"sync.bucket_MiB", "a list", "", ",\"sync\":{\"bucket_MiB\":[25,50]}", ""},
     {"sync.cycle_ms", "above 0", "", ",\"sync\":{\"cycle_ms\":5}", ""},
     {"sync.chunk_MiB", "above 0", "", ",\"sync\":{\"chunk_MiB\":5}", ""},

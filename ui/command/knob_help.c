@@ -37,9 +37,8 @@ void hv_knob_list(struct hv_str *out)
 {
     size_t n = 0;
     const struct hv_knob *rows = hv_knobs(&n);
-    hv_str_adds(out,
-                "What the simulator does with each key of a plan and of a job. A verdict "
-                "lists\nthe values of its plan that are approximated, and is not exact then.\n\n");
+    hv_str_adds(out, "What the simulator does with each key of a plan and of a job. A verdict "
+                     "lists\nthe values of its plan that are approximated.\n\n");
     for (size_t i = 0; i < n; i++) {
         bool full = rows[i].text == NULL;
         if (begins_knob(rows, i)) {

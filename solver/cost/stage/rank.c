@@ -73,19 +73,6 @@ enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query 
     return HV_OK;
 }
 
-/* Knobs of the experts of a block: the last entry that covers it. */
-static const struct hv_moe_knobs *knobs_of(const struct hv_stage *s, size_t block)
-{
-    const struct hv_moe_knobs *found = NULL;
-    for (size_t i = 0; i < s->n_moe; i++) {
-        const struct hv_moe_knobs *m = &s->moe[i];
-        if (m->from < 0 || ((int)block >= m->from && (int)block < m->to)) {
-            found = m;
-        }
-    }
-    return found;
-}
-
 /* Sequences of one micro-batch on this rank: the whole of it in turns, else its share. */
 static double sequences_of(const struct hv_stage_query *q, const struct hv__rank *r)
 {
@@ -114,7 +101,7 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                                     size_t block, size_t i)
 {
     const struct hv_stage *s = r->stage;
-    const struct hv_moe_knobs *moe = knobs_of(s, block);
+    const struct hv_moe_knobs *moe = hv_stage_moe(s, block);
     int ep = moe && moe->ep > 0 ? moe->ep : s->ep;
     struct hv_part_query p = {.device = r->device,
                               .tp = (int)r->tp,

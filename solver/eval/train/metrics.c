@@ -262,13 +262,56 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
     }
 }
 
+/** Share of the tokens of a block that its experts drop where all get the same number. The capacity
+ * holds for each source rank and expert. */
+static double dropped_of_block(const struct hv__lowered *l, const struct hv_replica *r,
+                               const struct hv_stage *s, size_t block)
+{
+    const struct hv_block *b = &hv_cost_model(l->k)->blocks[block];
+    const struct hv_moe_knobs *m = b->experts > 0 ? hv_stage_moe(s, block) : NULL;
+    if (m == NULL || !(m->capacity_factor > 0)) {
+        return 0;
+    }
+    double tokens = (double)hv_stage_micro_batch(l->plan, r, s) *
+                    (double)hv_cost_job(l->k)->sequence / (double)(s->dp * s->cp.degree);
+    double per_expert = tokens * b->top_k / b->experts;
+    return fmax(0, 1 - fmax(m->capacity_factor, m->min_capacity / per_expert));
+}
+
+/** Mean share of dropped tokens over the blocks with experts, weighted by the sequences of each
+ * replica. O(stages + blocks · replicas). */
+static double dropped_frac(const struct hv__lowered *l)
+{
+    const struct hv_model *model = hv_cost_model(l->k);
+    double dropped = 0, all = 0;
+    for (size_t e = 0; model->blocks != NULL && e < l->plan->n_replicas; e++) {
+        const struct hv_replica *r = &l->plan->replicas[e];
+        double sequences = (double)r->count * (double)r->micro_batches *
+                           hv_stage_micro_batch(l->plan, r, &r->stages[0]);
+        for (size_t i = 0; i < r->n_stages; i++) {
+            for (size_t k = 0; r->stages[i].n_moe > 0 && k < r->stages[i].n_ranges; k++) {
+                struct hv_range x = r->stages[i].ranges[k];
+                for (int at2 = x.from2 | 1; at2 < x.to2; at2 += 2) { /* the second halves */
+                    if (model->blocks[at2 / 2].experts > 0) {
+                        dropped +=
+                            sequences * dropped_of_block(l, r, &r->stages[i], (size_t)at2 / 2);
+                        all += sequences;
+                    }
+                }
+            }
+        }
+    }
+    return all > 0 ? dropped / all : 0;
+}
+
 void hv__metrics(const struct hv__lowered *l, struct hv_verdict *out)
 {
     struct hv_metrics *m = &out->metrics;
     m->iteration_s = l->iteration.total_s;
     m->pipeline_s = l->iteration.pipeline_s;
     m->tokens_per_s = hv__tokens_of_iteration(l) / l->iteration.total_s;
-    m->exact = !l->schedule.stale;
+    m->dropped_frac = dropped_frac(l);
+    m->exact = !l->schedule.stale && m->dropped_frac <= 0;
     m->staleness = l->schedule.stale ? l->iteration.staleness : 0;
     add_breakdown(l, m);
     add_use(l, m);
