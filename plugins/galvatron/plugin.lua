@@ -177,6 +177,7 @@ local function claim(made, ctx)
     iteration_s = iteration_time.of(q, rows),
     formula = "layers' times, then the pipeline's fill and steady state (Galvatron, section 4; "
       .. "its code)",
+    leaves_out = "the optimizer's step, and links that several stages share",
   }
 end
 

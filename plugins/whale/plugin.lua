@@ -143,7 +143,9 @@ local function claim(made, ctx)
     formula = "Eq-P over stages balanced by FLOP/s + all-reduce (Whale, section 3.3.2)"
   end
   return { iteration_s = total_s, terms = { slowest_s = slowest_s, all_reduce_s = sync_s },
-    formula = formula }
+    formula = formula,
+    leaves_out = "transfers between stages, the optimizer's step, and the overlap of gradients "
+      .. "with the backward pass" }
 end
 
 return {

@@ -58,8 +58,12 @@ struct hv_pass {
 /** Memory of one rank of a stage that does not depend on micro-batches in flight. */
 struct hv_memory {
     double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes;
-    double buffers_bytes; /**< of the framework, as its allocator counts: work space, pipeline
-                             buffers, buckets, gradients in fp32 for the optimizer */
+    double buffers_bytes;      /**< of the framework, as its allocator counts: work space, pipeline
+                                  buffers, buckets, gradients in fp32 for the optimizer */
+    double boundary_bytes;     /**< of these, where the stage has neighbours: activations and
+                                  gradients at its boundaries */
+    double communicator_bytes; /**< of one group of ranks that exchanges data: in `outside` for each
+                                  group that the rank is in */
     double outside_bytes; /**< what only the driver counts: context and communicators, estimated */
     /** Share that the caching allocator holds beyond what is in use, of activations too: estimated.
      */
