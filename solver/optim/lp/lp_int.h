@@ -48,13 +48,5 @@ struct hv__lp_entry {
 struct hv__lp_entry *hv__lp_columns(const struct hv_lp *lp, size_t *at);
 /** Objective of a point. */
 double hv__lp_value(const struct hv_lp *lp, const double *x);
-/** True when the point keeps all bounds, rows and integrality within a relative 1e-6. */
-bool hv__lp_holds(const struct hv_lp *lp, const double *x);
-/**
- * Reduced costs from duals (out: n_vars), and whether they prove that no point is better than
- * `value`; *bound = the dual objective (HV_UNKNOWN when the duals are not feasible).
- */
-bool hv__lp_duals_prove(const struct hv_lp *lp, const double *duals, double value, double *reduced,
-                        double *bound);
 
 #endif
