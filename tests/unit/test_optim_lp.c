@@ -651,6 +651,26 @@ static void decimal_equations_hold(void **state)
     hv_lp_free(lp);
 }
 
+/* 6a - 10b + 4c = 7 has no solution in whole numbers, however large; = 8 has. */
+static void divisors_decide_equations(void **state)
+{
+    (void)state;
+    for (int rhs = 7; rhs <= 8; rhs++) {
+        struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
+        struct hv_lp_result r;
+        size_t a = add_var(lp, 0, HUGE_VAL, true), b = add_var(lp, 0, HUGE_VAL, true),
+               c = add_var(lp, 0, HUGE_VAL, true);
+        add_row(lp, (struct hv_lp_term[]){{a, 6}, {b, -10}, {c, 4}}, 3, HV_LP_EQ, rhs);
+        assert_int_equal(
+            hv_lp_set_objective(lp, (struct hv_lp_term[]){{a, 1}, {b, 1}, {c, 3}}, 3, NULL), HV_OK);
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+        assert_int_equal(r.outcome, rhs == 7 ? HV_LP_INFEASIBLE : HV_LP_OPTIMAL);
+        assert_true(rhs == 7 || r.objective == 4); /* a = 3, b = 1 */
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+    }
+}
+
 /* 2a + 2b = 3 has solutions, but none in whole numbers; a - b >= 0 has no largest a. */
 static void integers_without_an_optimum(void **state)
 {
@@ -803,6 +823,7 @@ int main(void)
         cmocka_unit_test(spread_coefficients_are_solved),
         cmocka_unit_test(decimal_equations_hold),
         cmocka_unit_test(integers_without_an_optimum),
+        cmocka_unit_test(divisors_decide_equations),
         cmocka_unit_test(a_gap_is_no_proof),
         cmocka_unit_test(extreme_numbers_end),
         cmocka_unit_test(large_programs_are_certified),

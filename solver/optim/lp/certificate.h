@@ -26,10 +26,6 @@ struct hv__lp_tolerance {
 /** Of a point that is not proven. */
 #define HV__LP_LOOSE ((struct hv__lp_tolerance){1e-6, 1e-6})
 
-/** Least margin of a proof that no point exists, as a share of its largest term: above the rounding
- * of the model's own numbers. */
-#define HV__LP_MARGIN 0x1p-44
-
 /** Cost of variable j in the minimum. */
 double hv__lp_cost(const struct hv_lp *lp, size_t j);
 /** Lower and upper limit of row i; infinite where it has none. */

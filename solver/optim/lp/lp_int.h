@@ -5,6 +5,10 @@
 #include "solver/base/vec.h"
 #include "solver/optim/lp/lp.h"
 
+/** Least margin of a proof that no point exists, as a share of its largest term: above the rounding
+ * of the model's own numbers. */
+#define HV__LP_MARGIN 0x1p-44
+
 /** One variable. */
 struct hv__lp_var {
     double lower, upper, cost;
@@ -36,7 +40,8 @@ struct hv__lp_scale {
 /** Fills a scaling (owner: caller frees row and col); all ones when the numbers are fine already.
  */
 void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out);
-/** True when bounds or empty rows alone make the model infeasible. */
+/** True when bounds, empty rows, or the divisors of an equation of integers alone make the model
+ * infeasible. */
 bool hv__lp_is_hopeless(const struct hv_lp *lp);
 /** An entry of a column. */
 struct hv__lp_entry {

@@ -171,6 +171,28 @@ size_t hv_lp_n_vars(const struct hv_lp *lp)
     return lp->vars.n;
 }
 
+/* True for an equation of integer variables with whole coefficients whose greatest common divisor
+ * does not divide the right-hand side: no branching on variables without bounds would end. */
+static bool has_no_whole_solution(const struct hv_lp *lp, const struct hv__lp_row *r)
+{
+    double divisor = 0;
+    for (size_t k = r->first; k < r->first + r->n; k++) {
+        const struct hv_lp_term *t = &lp->terms.items[k];
+        double a = fabs(t->coef), b = divisor;
+        if (!lp->vars.items[t->var].integer || a != nearbyint(a) || a > 0x1p53) {
+            return false;
+        }
+        while (b != 0) { /* Euclid; fmod is exact */
+            double rest = fmod(a, b);
+            a = b;
+            b = rest;
+        }
+        divisor = a;
+    }
+    double rest = divisor > 0 ? fabs(fmod(r->rhs, divisor)) : 0;
+    return r->op == HV_LP_EQ && fmin(rest, divisor - rest) > HV__LP_MARGIN * fabs(r->rhs);
+}
+
 bool hv__lp_is_hopeless(const struct hv_lp *lp)
 {
     for (size_t j = 0; j < lp->vars.n; j++) {
@@ -181,7 +203,7 @@ bool hv__lp_is_hopeless(const struct hv_lp *lp)
     for (size_t i = 0; i < lp->rows.n; i++) {
         const struct hv__lp_row *r = &lp->rows.items[i];
         bool wrong = r->op == HV_LP_EQ ? r->rhs != 0 : r->op == HV_LP_LE ? r->rhs < 0 : r->rhs > 0;
-        if (r->n == 0 && wrong) {
+        if (r->n ? has_no_whole_solution(lp, r) : wrong) {
             return true;
         }
     }
