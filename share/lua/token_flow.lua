@@ -497,7 +497,8 @@ end
 -- @tparam[opt] table o {time_limit_s for lp_solve, neighbours = all: links out of a node, as
 -- token_flow.pruned, above = tokens per second that must be exceeded, enough = 1: share of the
 -- bound at which it ends}
--- @treturn number flow, then the runs; nil when none was found
+-- @treturn number flow, then the runs, then whether the flow is proven to be the largest; nil when
+-- none was found
 -- @units tokens per second
 -- @raise none
 -- @usage local q = { layers = 1, rates = { { 5 } }, link = function() return 9 end }
