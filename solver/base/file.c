@@ -88,6 +88,34 @@ enum hv_status hv_file_read(const char *path, struct hv_str *out, struct hv_err 
     return s;
 }
 
+const char *hv_file_kind(unsigned mode)
+{
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
+}
+
+enum hv_status hv_file_read_regular(const char *path, struct hv_str *out, struct hv_err *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd < 0) {
+        return io_error(err, path, "read");
+    }
+    enum hv_status s = HV_OK;
+    if (fstat(fd, &st) != 0) {
+        s = io_error(err, path, "read");
+    } else if (!S_ISREG(st.st_mode)) {
+        s = hv_err_at(err, HV_EIO, path, 0, 0, "this is %s, expected a file",
+                      hv_file_kind(st.st_mode));
+    }
+    s = s == HV_OK ? read_all(fd, path, out, err) : s;
+    close(fd);
+    return s;
+}
+
 /* Writes all bytes; a closed reading end gives EPIPE instead of a signal. */
 static bool write_all(int fd, const char *bytes, size_t n)
 {
