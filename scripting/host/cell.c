@@ -5,6 +5,7 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, syscall */
 #include "scripting/host/cell.h"
 #include "scripting/host/jail.h"
+#include "solver/base/file.h"
 #include "solver/base/units.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -149,20 +149,6 @@ bool hv__cell_is_asked(void *inside)
 
 /* ---- the parent ------------------------------------------------------------------------------ */
 
-/** The error of a call that needs a file descriptor or a process. */
-static enum hv_status no_room(struct hv_err *err, const char *what, int why)
-{
-    struct rlimit most = {0};
-
-    if (why == EMFILE && getrlimit(RLIMIT_NOFILE, &most) == 0) {
-        return hv_err_set(err, HV_EIO,
-                          "%s: this process may have only %llu file descriptors (ulimit -n); "
-                          "raise the limit to 64 or more",
-                          what, (unsigned long long)most.rlim_cur);
-    }
-    return hv_err_set(err, HV_EIO, "%s: %s", what, strerror(why));
-}
-
 static void close_both(const int fd[2])
 {
     (void)close(fd[0]);
@@ -177,14 +163,14 @@ enum hv_status hv__cell_start(struct hv__cell *c, const struct hv__cell_work *wo
 
     *c = (struct hv__cell){.work = *work, .fd = -1};
     if (pipe(fd) != 0) {
-        return no_room(err, "cannot start a process for Lua", errno);
+        return hv_descriptors_error(err, "cannot start a process for Lua", errno);
     }
     void *shared =
         mmap(NULL, sizeof *c->stop, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) {
         int why = errno;
         close_both(fd);
-        return no_room(err, "cannot start a process for Lua", why);
+        return hv_descriptors_error(err, "cannot start a process for Lua", why);
     }
     c->stop = shared;
     atomic_init(c->stop, false);
@@ -199,7 +185,7 @@ enum hv_status hv__cell_start(struct hv__cell *c, const struct hv__cell_work *wo
         close_both(fd);
         c->pid = 0;
         (void)hv__cell_end(c);
-        return no_room(err, "cannot start a process for Lua", why);
+        return hv_descriptors_error(err, "cannot start a process for Lua", why);
     }
     (void)close(fd[1]);
     c->fd = fd[0];

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,6 +87,19 @@ enum hv_status hv_file_read(const char *path, struct hv_str *out, struct hv_err 
     enum hv_status s = read_all(fd, path, out, err);
     close(fd);
     return s;
+}
+
+enum hv_status hv_descriptors_error(struct hv_err *err, const char *what, int why)
+{
+    struct rlimit most;
+
+    if (why != EMFILE || getrlimit(RLIMIT_NOFILE, &most) != 0) {
+        return hv_err_set(err, HV_EIO, "%s: %s", what, strerror(why));
+    }
+    return hv_err_set(err, HV_EIO,
+                      "%s: too few file descriptors, this process may have %llu; raise the limit "
+                      "(`ulimit -n 64` or more)",
+                      what, (unsigned long long)most.rlim_cur);
 }
 
 const char *hv_file_kind(unsigned mode)

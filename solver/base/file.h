@@ -23,6 +23,11 @@ enum hv_status hv_file_read(const char *path, struct hv_str *out, struct hv_err 
  */
 enum hv_status hv_file_read_regular(const char *path, struct hv_str *out,
                                     struct hv_err *err) HV_NODISCARD;
+/**
+ * The error of a call that makes file descriptors or a process and failed with `why` (errno): with
+ * too few descriptors their number and what to do. `what` says what cannot be done. Returns HV_EIO.
+ */
+enum hv_status hv_descriptors_error(struct hv_err *err, const char *what, int why);
 /** "a pipe", "a device", … for the st_mode of something that is no regular file. */
 const char *hv_file_kind(unsigned mode);
 /**
