@@ -42,11 +42,13 @@ local function add_replicated(ctx, all, nodes)
   end
 end
 
---- Numbers of micro-batches that leave every one of `groups` a sequence of each.
+--- Numbers of micro-batches that leave every one of `groups` a sequence of each and that a plan can
+-- hold.
 local function micro_batches_for(ctx, groups)
   local list = {}
   for _, m in ipairs(numbers.divisors(ctx.job.global_batch)) do
-    if ctx.job.global_batch // m >= groups and is_allowed(ctx, m) then
+    local step = ctx.job.global_batch // m
+    if step >= groups and is_allowed(ctx, m) and candidates.sizes_fit(m, step) then
       list[#list + 1] = m
     end
   end

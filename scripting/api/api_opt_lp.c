@@ -100,7 +100,7 @@ static struct hv_lp_term *terms_at(lua_State *L, int i, const struct hv_lp *lp, 
                       "expected {[variable] = coefficient}");
         ++*n;
     }
-    struct hv_lp_term *terms = hv_arena_new(&hv__host(L)->arena, struct hv_lp_term, *n + 1);
+    struct hv_lp_term *terms = hv__scratch_new(L, struct hv_lp_term, *n + 1);
     for (size_t v = 0; v < n_vars && at < *n; v++) {
         if (lua_rawgeti(L, i, (lua_Integer)v + 1) != LUA_TNIL) {
             terms[at++] = (struct hv_lp_term){v, lua_tonumber(L, -1)};
@@ -312,7 +312,7 @@ static int lp_sos(lua_State *L)
 
     luaL_checktype(L, 2, LUA_TTABLE);
     const double *x = hv__numbers(L, 2, "lp:sos", NULL, &n);
-    size_t *vars = hv_arena_new(&hv__host(L)->arena, size_t, n + 1);
+    size_t *vars = hv__scratch_new(L, size_t, n + 1);
     for (size_t k = 0; k < n; k++) {
         luaL_argcheck(L, x[k] >= 1 && x[k] <= (double)hv_lp_n_vars(lp) && x[k] == floor(x[k]), 2,
                       "expected a list of variables");

@@ -64,7 +64,7 @@ static enum hv_status push_file(lua_State *L, const char *path, const char *name
                                 struct hv_err *err)
 {
     struct hv_str text = {0}, folder = {0}, label = {0};
-    enum hv_status s = hv_file_read(path, &text, err);
+    enum hv_status s = hv_file_read_regular(path, &text, err);
 
     if (s == HV_OK && text.n > FILE_LIMIT) {
         s = hv_err_at(err, HV_EPLUGIN, name, 1, 0, "the file is larger than 1 MiB");

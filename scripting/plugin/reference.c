@@ -207,14 +207,16 @@ static void add_roff_row(struct hv_str *out, const struct hv_api_doc *d)
 
 void hv_api_man(struct hv_str *out)
 {
-    hv_str_adds(out,
-                ".TH HETVIZ\\-PLUGIN 7\n.SH NAME\nhetviz\\-plugin \\- strategies for hetviz in "
-                "Lua\n.SH DESCRIPTION\nA strategy is one Lua file that returns a table. It runs in "
-                "a sandbox, in a process of its own, with limits on memory, instructions and time. "
-                "A plan table has exactly the keys and units of a plan file; everything else is SI "
-                "(s, bytes, FLOP) and counts from 1, ranges inclusive. \"nil, reason\" means that "
-                "there is no answer; a wrong argument is an error that names file and line. The "
-                "same input and seed give the same bytes.\n.SH THE TABLE A PLUGIN RETURNS\n");
+    hv_str_adds(
+        out, ".TH HETVIZ\\-PLUGIN 7\n.SH NAME\nhetviz\\-plugin \\- strategies for hetviz in "
+             "Lua\n.SH DESCRIPTION\nA strategy is one Lua file that returns a table. It runs in "
+             "a sandbox, in a process of its own, with limits on memory, instructions and time; on "
+             "Linux, where the kernel has Landlock and seccomp, that process cannot write files, "
+             "start programs, or reach the network or other processes. "
+             "A plan table has exactly the keys and units of a plan file; everything else is SI "
+             "(s, bytes, FLOP) and counts from 1, ranges inclusive. \"nil, reason\" means that "
+             "there is no answer; a wrong argument is an error that names file and line. The "
+             "same input and seed give the same bytes.\n.SH THE TABLE A PLUGIN RETURNS\n");
     for (size_t i = 0; i < HV_COUNT(members); i++) {
         hv_str_adds(out, ".TP\n.B ");
         add_roff(out, members[i].name);

@@ -10,9 +10,40 @@ function candidates.memory_reason(verdict)
   end
 end
 
+-- What a plan file can hold: micro-batches of a replica, sequences of a micro-batch.
+local MOST_MICRO_BATCHES, MOST_SEQUENCES = 1 << 24, 1 << 22
+
+--- Can a plan hold so many micro-batches of so many sequences? False comes with the reason.
+function candidates.sizes_fit(micro_batches, sequences)
+  if micro_batches > MOST_MICRO_BATCHES then
+    return false, ("a plan has at most %d micro-batches per replica, this one needs %d; a larger "
+      .. "micro-batch or a smaller global batch fits"):format(MOST_MICRO_BATCHES, micro_batches)
+  elseif sequences > MOST_SEQUENCES then
+    return false, ("a micro-batch has at most %d sequences, this one needs %d; more micro-batches "
+      .. "or a smaller global batch fit"):format(MOST_SEQUENCES, sequences)
+  end
+  return true
+end
+
+--- The same for all replicas of a plan table.
+local function all_sizes_fit(plan)
+  for _, replica in ipairs(type(plan) == "table" and plan.replicas or {}) do
+    local fits, why = candidates.sizes_fit(replica.micro_batches or 1,
+      replica.micro_batch or plan.micro_batch or 1)
+    if not fits then
+      return false, why
+    end
+  end
+  return true
+end
+
 --- Simulates a plan table: the verdict, or nil, the rule that it breaks, and by how many bytes
 -- (infinite for violations other than memory).
 function candidates.judge(plan)
+  local fits, unfit = all_sizes_fit(plan)
+  if not fits then
+    return nil, unfit, math.huge
+  end
   local verdict, why = hv.plan.new(plan):eval()
   if not verdict then
     return nil, why, math.huge

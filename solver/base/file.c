@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,6 +85,47 @@ enum hv_status hv_file_read(const char *path, struct hv_str *out, struct hv_err 
         return io_error(err, path, "read");
     }
     enum hv_status s = read_all(fd, path, out, err);
+    close(fd);
+    return s;
+}
+
+enum hv_status hv_descriptors_error(struct hv_err *err, const char *what, int why)
+{
+    struct rlimit most;
+
+    if (why != EMFILE || getrlimit(RLIMIT_NOFILE, &most) != 0) {
+        return hv_err_set(err, HV_EIO, "%s: %s", what, strerror(why));
+    }
+    return hv_err_set(err, HV_EIO,
+                      "%s: too few file descriptors, this process may have %llu; raise the limit "
+                      "(`ulimit -n 64` or more)",
+                      what, (unsigned long long)most.rlim_cur);
+}
+
+const char *hv_file_kind(unsigned mode)
+{
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
+}
+
+enum hv_status hv_file_read_regular(const char *path, struct hv_str *out, struct hv_err *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd < 0) {
+        return io_error(err, path, "read");
+    }
+    enum hv_status s = HV_OK;
+    if (fstat(fd, &st) != 0) {
+        s = io_error(err, path, "read");
+    } else if (!S_ISREG(st.st_mode)) {
+        s = hv_err_at(err, HV_EIO, path, 0, 0, "this is %s, expected a file",
+                      hv_file_kind(st.st_mode));
+    }
+    s = s == HV_OK ? read_all(fd, path, out, err) : s;
     close(fd);
     return s;
 }

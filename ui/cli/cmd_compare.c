@@ -24,6 +24,7 @@ struct entry {
     const char *strategy;
     uint32_t id; /**< of the pool's job */
     bool applies;
+    bool unstarted; /**< there was no process for it */
     json_t *plan;
     char *reason;
 };
@@ -73,8 +74,20 @@ static void on_event(void *ctx, const struct hv_pool_event *ev)
         set_reason(e, json_string_value(json_object_get(ev->line, "reason")));
     } else if (ev->kind == HV_POOL_FAILED || ev->kind == HV_POOL_CANCELLED) {
         e->applies = true;
+        e->unstarted = ev->unstarted;
         set_reason(e, ev->text);
     }
+}
+
+/** True where no strategy was run, for want of a process. */
+static bool none_started(const struct comparison *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (!c->entries[i].unstarted) {
+            return false;
+        }
+    }
+    return c->n > 0;
 }
 
 /** Selected strategies: the listed names, else every strategy that produces plans. */
@@ -477,6 +490,9 @@ static enum hv_status compare(struct comparison *c, struct hv_args *args, struct
     hv_pool_free(pool);
     if (st != HV_OK) {
         return st;
+    }
+    if (none_started(c)) {
+        return hv_err_set(err, HV_EIO, "no strategy was run: %s", c->entries[0].reason);
     }
     rank(c);
     st = show(args, c, cancelled, err);

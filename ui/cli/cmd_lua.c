@@ -16,10 +16,11 @@
 struct talk {
     struct hv_pool *pool;
     uint32_t id;
-    bool asks;     /**< standard input is a terminal */
-    bool answered; /**< the chunk that was sent last */
-    bool more;     /**< the chunk is an incomplete statement */
-    bool gone;     /**< the worker has ended */
+    bool asks;      /**< standard input is a terminal */
+    bool answered;  /**< the chunk that was sent last */
+    bool more;      /**< the chunk is an incomplete statement */
+    bool gone;      /**< the worker has ended */
+    bool unstarted; /**< there was no process for it */
     size_t n_errors;
     struct hv_str why; /**< reason of its end */
 };
@@ -97,6 +98,7 @@ static void on_event(void *ctx, const struct hv_pool_event *ev)
     } else if (ev->kind == HV_POOL_RESULT || ev->kind == HV_POOL_FAILED ||
                ev->kind == HV_POOL_CANCELLED) {
         t->gone = true;
+        t->unstarted = ev->unstarted;
         hv_str_adds(&t->why, ev->text);
     }
 }
@@ -172,7 +174,7 @@ static enum hv_status conclude(const struct talk *t, struct hv_err *err)
         return hv_err_set(err, HV_ESTOPPED, "interrupted");
     }
     if (t->gone) {
-        return hv_err_set(err, HV_EPLUGIN, "%s",
+        return hv_err_set(err, t->unstarted ? HV_EIO : HV_EPLUGIN, "%s",
                           t->why.n > 0 ? hv_str_cstr(&t->why) : "the worker has ended");
     }
     if (t->n_errors > 0 && !t->asks) {

@@ -1,4 +1,4 @@
-/** `hetviz plan`, `hetviz selftest` and `hetviz worker`: one strategy in this process. */
+/** `hetviz plan`, `hetviz selftest` and `hetviz worker`: one strategy. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -160,7 +160,6 @@ enum hv_status hv_cli_plan(struct hv_args *args, struct hv_err *err)
     enum hv_status st = read_all(args, &p, err);
     if (st == HV_OK) {
         hv_interrupt_catch();
-        hv_interrupt_insist(hv_args_number(args, "time-limit", 0));
         struct hv_run_request r = {.inputs = &p.inputs,
                                    .plugins = &p.plugins,
                                    .strategy = hv_args_text(args, "strategy", ""),
@@ -174,7 +173,6 @@ enum hv_status hv_cli_plan(struct hv_args *args, struct hv_err *err)
                                    .ctx = &p};
         r.lost = hv_args_all(args, "lost", &r.n_lost);
         st = hv_run_strategy(&r, &p.result, err);
-        hv_interrupt_relax();
         if (p.progress) {
             (void)fprintf(stderr, "\r%-66s\r", "");
         }

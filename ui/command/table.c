@@ -227,7 +227,7 @@ static const struct hv_command command_rows[] = {
     {HV_CMD_LUA, "lua", NULL, "", 0, 0, "try the plugin API, line by line",
      "Reads Lua from standard input, runs it in a worker process and prints the results, tables as JSON. `ctx` is the argument of plan(ctx). The "
      "table `workspace` {cluster, model, job, plans} is a copy of the inputs. A change of this table is printed as commands and is part of `ctx` "
-     "from the next line on; files are never changed. Ctrl-C or Ctrl-D ends the session.\n"
+     "from the next line on; Lua reads and writes no files. Ctrl-C or Ctrl-D ends the session.\n"
      "Example: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
      OPTIONS(lua_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL | schedules [NAME]", 1, 2, "completion script for bash, zsh or fish",
