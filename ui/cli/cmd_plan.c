@@ -7,6 +7,7 @@
 #include "scripting/worker/worker.h"
 #include "solver/base/file.h"
 #include "solver/base/json/json.h"
+#include "solver/base/save/save.h"
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/interrupt.h"
@@ -57,7 +58,8 @@ static enum hv_status read_running(struct planning *p, const char *file, struct 
     struct hv_str text = {0};
     struct hv_json json = {0};
     struct hv_plan_doc doc = {0};
-    enum hv_status st = hv_file_read(file, &text, err);
+    enum hv_status st = hv_save_recover_beside(file, err);
+    st = st == HV_OK ? hv_file_read(file, &text, err) : st;
     if (st == HV_OK) {
         st = hv_json_parse(&p->replan, hv_str_cstr(&text), text.n, file, err);
     }
