@@ -245,7 +245,7 @@ enum hv_status hv_cli_check(struct hv_args *args, struct hv_err *err)
         const char *what = "file";
         st = check_file(args->positional[i], &what, err);
         if (st == HV_OK) {
-            hv_str_addf(&out, "%s: %s, ok\n", args->positional[i], what);
+            hv_text_addf(&out, "%s: %s, ok\n", args->positional[i], what);
         }
     }
     struct hv_err print_err = {0};

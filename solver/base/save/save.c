@@ -298,7 +298,7 @@ static enum hv_status undo(struct hv__save_journal *j, struct hv_err *err)
     enum hv_status st = HV_OK;
     if (j->stage == HV__SAVE_COMMIT && !hv__save_journal_enter(j, HV__SAVE_UNDO)) {
         /* without this word in the journal the next start would go forward again */
-        st = hv_io_error(err, j->folder, "write the journal of the save");
+        st = hv_io_error(err, j->folder, "write");
     } else if (j->stage == HV__SAVE_UNDO) {
         st = put_back(j, err);
     }
@@ -432,9 +432,8 @@ void hv_save_folder(struct hv_save *s, const char *name)
 /* Writes everything beside the old files. */
 static enum hv_status stage_all(struct hv__save_journal *j, struct hv_err *err)
 {
-    enum hv_status st = hv__save_journal_write(j)
-                            ? make_folders(j, err)
-                            : hv_io_error(err, j->folder, "write the journal of the save");
+    enum hv_status st =
+        hv__save_journal_write(j) ? make_folders(j, err) : hv_io_error(err, j->folder, "write");
     for (size_t i = 0; st == HV_OK && i < j->files.n; i++) {
         st = stage_file(j, i, err);
     }
@@ -442,7 +441,7 @@ static enum hv_status stage_all(struct hv__save_journal *j, struct hv_err *err)
         sync_folders(j);
     }
     if (st == HV_OK && !hv__save_journal_enter(j, HV__SAVE_COMMIT)) {
-        st = hv_io_error(err, j->folder, "write the journal of the save");
+        st = hv_io_error(err, j->folder, "write");
     }
     return st;
 }
