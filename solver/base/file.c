@@ -110,8 +110,7 @@ struct content {
     bool durable;
 };
 
-/* ---- temporary files --------------------------------------------------------------------------
- */
+/* ---- temporary files ------------------------------------------------------------------------- */
 
 /* Ending of the names of temporary files, ".NAME.hetviz-XXXXXX". A program holds a lock on its file
  * until it is renamed, so a file without a lock belongs to a program that was killed. */
@@ -199,8 +198,7 @@ void hv_file_sweep(const char *folder)
     sweep(folder, NULL);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static enum hv_status replace_file(const struct hv_target *t, const char *path,
                                    const struct content *content, struct hv_err *err)

@@ -9,8 +9,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* ---- safe text --------------------------------------------------------------------------------
- */
+/* ---- safe text ------------------------------------------------------------------------------- */
 
 bool hv_text_is_unsafe(int32_t c)
 {
@@ -84,8 +83,7 @@ void hv_text_clean_lines(struct hv_str *out, const char *text, size_t n)
     add_clean(out, text, n, 0);
 }
 
-/* ---- formatting of text that people read ------------------------------------------------------
- */
+/* ---- formatting of text that people read ----------------------------------------------------- */
 
 /* A conversion of a format. */
 struct conversion {
@@ -256,8 +254,7 @@ void hv_text_addf(struct hv_str *out, const char *fmt, ...)
     va_end(args.ap);
 }
 
-/* ---- words ------------------------------------------------------------------------------------
- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 #define WORD_CAP 128 /* candidates are names in hetviz's tables; longer words are never near */
 

@@ -15,8 +15,7 @@
 #include <sys/file.h>
 #include <sys/wait.h>
 
-/* ---- a folder of files ------------------------------------------------------------------------
- */
+/* ---- a folder of files ----------------------------------------------------------------------- */
 
 static int make_folder(void **state)
 {
@@ -164,8 +163,7 @@ static void recover_alone(void)
     (void)!hv_save_recover("ws", NULL);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------
- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void a_save_replaces_makes_and_removes(void **state)
 {
@@ -349,8 +347,7 @@ static void protected_files_and_folders(void **state)
     }
 }
 
-/* ---- links ------------------------------------------------------------------------------------
- */
+/* ---- links ----------------------------------------------------------------------------------- */
 
 static void a_linked_file_is_replaced_where_it_lies(void **state)
 {
@@ -417,8 +414,7 @@ static void a_foreign_journal_harms_nothing_outside(void **state)
     }
 }
 
-/* ---- two programs -----------------------------------------------------------------------------
- */
+/* ---- two programs ---------------------------------------------------------------------------- */
 
 /* Two programs save again and again: each save is whole, the last state is one of the two. */
 static void two_programs_save_at_once(void **state)
@@ -485,8 +481,7 @@ static void a_save_in_progress_is_left_alone(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- single files -----------------------------------------------------------------------------
- */
+/* ---- single files ---------------------------------------------------------------------------- */
 
 static void write_alone(void)
 {

@@ -27,8 +27,7 @@ static const char *const stage_lines[] = {
 };
 #define LINE_BYTES 22
 
-/* ---- the file and its lock --------------------------------------------------------------------
- */
+/* ---- the file and its lock ------------------------------------------------------------------- */
 
 static char *journal_path(const char *folder)
 {
@@ -70,10 +69,11 @@ static bool is_current(int fd, const char *path)
            open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
+/* Whoever may write the folder's files can finish the save of another user, by the usual mask. */
 static int open_file(struct hv__save_journal *j, const char *path, bool make)
 {
     const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    int fd = open(path, O_RDWR | flags | (make ? O_CREAT : 0), 0600);
+    int fd = open(path, O_RDWR | flags | (make ? O_CREAT : 0), 0666);
     j->read_only = false;
     if (fd < 0 && !make && (errno == EACCES || errno == EROFS || errno == EPERM)) {
         j->read_only = true;
@@ -148,8 +148,7 @@ void hv__save_journal_free(struct hv__save_journal *j)
     *j = (struct hv__save_journal){.fd = -1};
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static json_t *names_tree(const struct hv__save_names *names)
 {
@@ -208,8 +207,7 @@ bool hv__save_journal_enter(struct hv__save_journal *j, enum hv__save_stage stag
     return is_synced(j->fd);
 }
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* A name inside the folder: relative, and no part leads up. */
 static bool is_inside(const char *name)

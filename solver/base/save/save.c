@@ -79,8 +79,7 @@ static bool is_within(const struct hv__save_journal *j, const char *path)
            (inner[n] == '/' || inner[n] == '\0' || strcmp(outer, "/") == 0);
 }
 
-/* ---- staging ----------------------------------------------------------------------------------
- */
+/* ---- staging --------------------------------------------------------------------------------- */
 
 /* Links the old content, or copies it where the file system has no links. */
 static bool keep_old(const struct places *p, struct hv_err *err)
@@ -163,8 +162,7 @@ static enum hv_status make_folders(const struct hv__save_journal *j, struct hv_e
     return st;
 }
 
-/* ---- replacing and putting back ---------------------------------------------------------------
- */
+/* ---- replacing and putting back -------------------------------------------------------------- */
 
 static void sync_folders(const struct hv__save_journal *j)
 {
@@ -228,8 +226,7 @@ static enum hv_status put_back(const struct hv__save_journal *j, struct hv_err *
     return st;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static bool remove_one(const struct hv_str *path)
 {
@@ -328,8 +325,7 @@ static enum hv_status resume(struct hv__save_journal *j, struct hv_err *err)
     return undo(j, err);
 }
 
-/* ---- public -----------------------------------------------------------------------------------
- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 enum hv_status hv_save_recover(const char *folder, struct hv_err *err)
 {
