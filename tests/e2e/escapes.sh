@@ -52,8 +52,11 @@ one='\\u001bc\\u0007\\u009b2J\\u007f\\u202e\\u2066\\u200f\\u061c\\u200b\\u00adz'
 # as bytes, with some that are no UTF-8
 bytes=$(printf '\033[31m\033]0;t\007\302\2332J\177\342\200\256\342\201\246\330\234\342\200\250\342\200\213\377\233\nFORGED\r\tz')
 
+# shellcheck disable=SC2317 # called by name
 names() { sed "s/\"\\(name\\|title\\|note\\|source\\|formula\\|leaves_out\\|device\\)\": \"\\([^\"]*\\)\"/\"\\1\": \"\\2$any\"/g" "$1"; }
+# shellcheck disable=SC2317
 all() { sed "s/: \"\\([^\"]*\\)\"/: \"\\1$any\"/g; s/\\[\"\\([^\"]*\\)\"/[\"\\1$any\"/g" "$1"; }
+# shellcheck disable=SC2317
 keys() { sed "s/\"\\([a-z_]*\\)\":/\"\\1$any\":/3" "$1"; }
 # nodes keep names that can be addressed
 sed "s/\"name\": \"two-generations\"/\"name\": \"$any\"/; s/\"name\": \"\\([ah]\\)\"/\"name\": \"\\1$one\"/" \
@@ -80,7 +83,7 @@ plugin fails 'error("e" .. worse)'
 plugin raises 'error({ bad })'
 plugin talks 'hv.log("l" .. worse) hv.progress(0.5, "p" .. bad) return hv.strategy("uniform")'
 plugin claims 'return hv.strategy("uniform")'
-echo 'return { id = "broken\27[2J' >plugins/broken.lua
+printf '%s\n' 'return { id = "broken\27[2J' >plugins/broken.lua
 printf 'return { api = 1, id = "key", title = "t", kind = "k", summary = "s", plan = function() end, ["\\27[2J\\nFORGED"] = 1 }' \
     >plugins/key.lua
 mkdir "plugins/$bytes"
