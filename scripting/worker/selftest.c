@@ -38,13 +38,13 @@ static void record(lua_State *L, bool ok, const char *name, const char *text, in
     const char *from = luaL_optstring(L, source, "");
 
     *(ok ? &t->counts->passed : &t->counts->failed) += 1;
-    hv_str_addf(t->out, "%s %s: %s: %s", ok ? "ok    " : "FAILED", t->plugin->id, name, text);
+    hv_text_addf(t->out, "%s %s: %s: %s", ok ? "ok    " : "FAILED", t->plugin->id, name, text);
     if (from[0] != '\0') {
-        hv_str_addf(t->out, " (%s)", from);
+        hv_text_addf(t->out, " (%s)", from);
     }
     if (t->times) {
         clock_t now = clock();
-        hv_str_addf(t->out, ", %.3f s of CPU", (double)(now - t->since) / CLOCKS_PER_SEC);
+        hv_text_addf(t->out, ", %.3f s of CPU", (double)(now - t->since) / CLOCKS_PER_SEC);
         t->since = now;
     }
     hv_str_addc(t->out, '\n');
@@ -200,7 +200,7 @@ void hv_selftest(const struct hv_plugin *p, bool times, struct hv_selftest_count
 
     if (p->error != NULL) {
         counts->failed++;
-        hv_str_addf(out, "FAILED %s: %s\n", p->id, p->error);
+        hv_text_addf(out, "FAILED %s: %s\n", p->id, p->error);
         return;
     }
     if (!p->has[HV_PLUGIN_SELFTEST]) {
@@ -208,6 +208,6 @@ void hv_selftest(const struct hv_plugin *p, bool times, struct hv_selftest_count
     }
     if (run_in_cell(&t, &err) != HV_OK) {
         counts->failed++;
-        hv_str_addf(out, "FAILED %s: %s\n", p->id, hv_err_format(&err, text, sizeof text));
+        hv_text_addf(out, "FAILED %s: %s\n", p->id, hv_err_format(&err, text, sizeof text));
     }
 }

@@ -42,6 +42,11 @@ enum hv_status hv_file_write(const char *path, const char *bytes, size_t n,
  */
 enum hv_status hv_file_write_soon(const char *path, const char *bytes, size_t n,
                                   struct hv_err *err) HV_NODISCARD;
+/**
+ * Removes the temporary files that killed programs left in a folder: files of this user with the
+ * name that hv_file_write gives them, on which no program holds a lock. Others stay.
+ */
+void hv_file_sweep(const char *folder);
 /** Creates a directory and its parents (mode 0700 for new ones). */
 enum hv_status hv_file_mkdirs(const char *path, struct hv_err *err) HV_NODISCARD;
 

@@ -1,5 +1,6 @@
 /* A plugin that is a folder: its other files are modules, `require` stays inside, errors name the
  * file, hash and self-tests cover the folder; what cannot be read is told and never blocks. */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,8 @@
 
 #include "scripting/plugin/find.h"
 #include "tests/plugin_fixture.h"
+#include "tests/unit/faults.h"
+#include <sys/wait.h>
 
 /** A plugin.lua whose plan runs `body`. */
 #define PLUGIN(id, top, body)                                                                      \
@@ -353,6 +356,41 @@ static void test_skeleton_folder(void **state)
     hv_str_free(&out);
 }
 
+/** A new folder is whole or not there, whatever call fails and wherever the program is killed. */
+static void test_skeleton_folder_is_whole(void **state)
+{
+    char command[320];
+    (void)state;
+    snprintf(command, sizeof command,
+             "cd %s && test $(ls -A new | wc -l) -eq 3 && test $(ls -A | wc -l) -eq 1 && rm -r new",
+             at(""));
+    for (int call = 1;; call++) {
+        int status = 0;
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            faults = (struct faults){.at = call};
+            _exit(hv_plugin_skeleton_folder(at("new"), "new", NULL) == HV_OK ? 0 : 1);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        enum hv_status again = hv_plugin_skeleton_folder(at("new"), "new", NULL);
+        assert_true(again == HV_OK || again == HV_EUSAGE);
+        assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a folder of ours */
+
+        faults = (struct faults){.at = call, .error = ENOSPC};
+        enum hv_status failed = hv_plugin_skeleton_folder(at("new"), "new", NULL);
+        faults = (struct faults){0};
+        assert_int_equal(access(at("new"), F_OK) == 0, failed == HV_OK);
+        again = hv_plugin_skeleton_folder(at("new"), "new", NULL);
+        assert_int_equal(again, failed == HV_OK ? HV_EUSAGE : HV_OK);
+        assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a folder of ours */
+        if (!WIFSIGNALED(status)) {
+            assert_true(call > 15);
+            break;
+        }
+    }
+}
+
 /** Strategies called by another one: each failure gives its level back, and a coroutine has its own
  * stack. */
 static void test_guests(void **state)
@@ -392,6 +430,7 @@ int main(void)
         cmocka_unit_test_teardown(test_what_cannot_be_read_is_told, clean),
         cmocka_unit_test_teardown(test_many, clean),
         cmocka_unit_test_teardown(test_skeleton_folder, clean),
+        cmocka_unit_test_teardown(test_skeleton_folder_is_whole, clean),
         cmocka_unit_test_teardown(test_guests, clean),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

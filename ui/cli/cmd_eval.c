@@ -77,15 +77,15 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     } else if (any) {
         char buf[HV_FMT_CAP];
         struct hv_str text = {0};
-        hv_str_addf(&text, "lower bound of all plans %s: %s\n",
-                    hv_fmt_seconds(buf, sizeof buf, b.spread_s), b.spread_why);
+        hv_text_addf(&text, "lower bound of all plans %s: %s\n",
+                     hv_fmt_seconds(buf, sizeof buf, b.spread_s), b.spread_why);
         if (b.even_why != NULL) {
-            hv_str_addf(&text, "lower bound of plans with equal pipelines %s: %s\n",
-                        hv_fmt_seconds(buf, sizeof buf, b.even_s), b.even_why);
+            hv_text_addf(&text, "lower bound of plans with equal pipelines %s: %s\n",
+                         hv_fmt_seconds(buf, sizeof buf, b.even_s), b.even_why);
         }
         if (b.cut_why != NULL) {
-            hv_str_addf(&text, "lower bound of most plans %s: %s\n",
-                        hv_fmt_seconds(buf, sizeof buf, b.iteration_s), b.cut_why);
+            hv_text_addf(&text, "lower bound of most plans %s: %s\n",
+                         hv_fmt_seconds(buf, sizeof buf, b.iteration_s), b.cut_why);
         }
         st = hv_cli_print(&text, err);
         hv_str_free(&text);
@@ -112,25 +112,25 @@ static void add_share(const struct hv_judged *j, size_t replica, int number, str
         return;
     }
     if (!hv_known(b.best_pace_s)) {
-        hv_str_addf(out,
-                    "%d the layers do not fit into memory in any distribution over the stages\n",
-                    number);
+        hv_text_addf(out,
+                     "%d the layers do not fit into memory in any distribution over the stages\n",
+                     number);
         hv_arena_free(&a);
         return;
     }
-    hv_str_addf(out, "%d best distribution of the layers:", number);
+    hv_text_addf(out, "%d best distribution of the layers:", number);
     for (size_t i = 0; i < b.n; i++) {
-        hv_str_addf(out, "%s%.1f", i > 0 ? " | " : " ", b.stages[i].best_layers);
+        hv_text_addf(out, "%s%.1f", i > 0 ? " | " : " ", b.stages[i].best_layers);
     }
-    hv_str_addf(out, ", %s per micro-batch instead of %s; dual values:",
-                hv_fmt_seconds(t, sizeof t, b.best_pace_s), hv_fmt_seconds(u, sizeof u, b.pace_s));
+    hv_text_addf(out, ", %s per micro-batch instead of %s; dual values:",
+                 hv_fmt_seconds(t, sizeof t, b.best_pace_s), hv_fmt_seconds(u, sizeof u, b.pace_s));
     for (size_t i = 0; i < b.n; i++) {
         const struct hv_balance_stage *s = &b.stages[i];
         if (s->memory_price_s_per_byte > 0) {
-            hv_str_addf(out, " memory of stage %zu %.3g s of the iteration per GiB,", i,
-                        s->memory_price_s_per_byte * b.micro_batches * HV_GIB);
+            hv_text_addf(out, " memory of stage %zu %.3g s of the iteration per GiB,", i,
+                         s->memory_price_s_per_byte * b.micro_batches * HV_GIB);
         } else {
-            hv_str_addf(out, " time of stage %zu %.2f,", i, s->time_price);
+            hv_text_addf(out, " time of stage %zu %.2f,", i, s->time_price);
         }
     }
     out->p[out->n - 1] = '\n';
@@ -152,26 +152,27 @@ static void add_causes(const struct hv_judged *j, struct hv_str *out)
     }
     char a[HV_FMT_CAP], b[HV_FMT_CAP];
     if (v->n_stages > 0) {
-        hv_str_addf(out,
-                    "1 stage %zu of replica %zu is the slowest: busy %s of the iteration, %s per "
-                    "micro-batch\n",
-                    v->stages[slowest].stage, v->stages[slowest].replica,
-                    hv_fmt_percent(a, sizeof a, v->stages[slowest].busy_frac),
-                    hv_fmt_seconds(b, sizeof b,
-                                   v->stages[slowest].forward_s + v->stages[slowest].backward_s));
-        hv_str_addf(
+        hv_text_addf(out,
+                     "1 stage %zu of replica %zu is the slowest: busy %s of the iteration, %s per "
+                     "micro-batch\n",
+                     v->stages[slowest].stage, v->stages[slowest].replica,
+                     hv_fmt_percent(a, sizeof a, v->stages[slowest].busy_frac),
+                     hv_fmt_seconds(b, sizeof b,
+                                    v->stages[slowest].forward_s + v->stages[slowest].backward_s));
+        hv_text_addf(
             out, "2 largest loss: %s, %s (%s)\n", hv_breakdown_help((enum hv_breakdown)cause),
             hv_fmt_seconds(a, sizeof a, v->metrics.breakdown_s[cause]),
             hv_fmt_percent(b, sizeof b, v->metrics.breakdown_s[cause] / v->metrics.iteration_s));
     }
     if (v->bound_why != NULL) {
-        hv_str_addf(out, "3 lower bound of all plans%s %s: %s\n", v->bound_some ? " like this" : "",
-                    hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
+        hv_text_addf(out, "3 lower bound of all plans%s %s: %s\n",
+                     v->bound_some ? " like this" : "",
+                     hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
     }
     if (v->goodput.known) {
-        hv_str_addf(out, "4 expected throughput with failures and preemptions: %s, %s tokens/s\n",
-                    hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
-                    hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
+        hv_text_addf(out, "4 expected throughput with failures and preemptions: %s, %s tokens/s\n",
+                     hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
+                     hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
     }
     if (v->n_stages > 0) {
         add_share(j, v->stages[slowest].replica, v->goodput.known ? 5 : 4, out);
@@ -211,13 +212,13 @@ static void add_term(const struct hv_why_term *t, struct hv_str *out)
 {
     char buf[HV_FMT_CAP];
     if (strcmp(t->unit, "x") == 0) {
-        hv_str_addf(out, "  %g x %s\n", t->value, t->text);
+        hv_text_addf(out, "  %g x %s\n", t->value, t->text);
         return;
     }
     const char *value = strcmp(t->unit, "s") == 0       ? hv_fmt_seconds(buf, sizeof buf, t->value)
                         : strcmp(t->unit, "bytes") == 0 ? hv_fmt_bytes(buf, sizeof buf, t->value)
                                                         : hv_fmt_count(buf, sizeof buf, t->value);
-    hv_str_addf(out, "    %-22s %10s  %s\n", t->name, value, t->text);
+    hv_text_addf(out, "    %-22s %10s  %s\n", t->name, value, t->text);
 }
 
 static json_t *chapter_tree(const struct hv_explained *c)
@@ -253,7 +254,8 @@ static enum hv_status explain_stage(const struct hv_args *args, struct hv_judged
     }
     struct hv_str text = {0};
     for (size_t i = 0; i < n; i++) {
-        hv_str_addf(&text, "%s%s\n", i > 0 ? "\n" : "", chapters[i].title);
+        hv_str_adds(&text, i > 0 ? "\n" : "");
+        hv_text_addf(&text, "%s\n", chapters[i].title);
         for (size_t t = 0; t < chapters[i].n_terms; t++) {
             add_term(&chapters[i].terms[t], &text);
         }

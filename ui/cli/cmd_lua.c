@@ -25,11 +25,15 @@ struct talk {
     struct hv_str why; /**< reason of its end */
 };
 
+/** Prints lines; the tab that `print` puts between values becomes one blank. */
 static void print_clean(FILE *to, const char *text)
 {
     struct hv_str clean = {0};
 
-    hv_cli_clean_lines(&clean, text);
+    hv_text_clean_lines(&clean, text, strlen(text));
+    for (size_t i = 0; i < clean.n; i++) {
+        clean.p[i] = clean.p[i] == '\t' ? ' ' : clean.p[i];
+    }
     (void)fputs(hv_str_cstr(&clean), to);
     hv_str_free(&clean);
 }
@@ -42,11 +46,12 @@ static void print_error(const json_t *error)
     struct hv_str out = {0};
 
     if (file != NULL && line > 0) {
-        hv_str_addf(&out, "%s:%d: ", file, (int)line);
+        hv_text_addf(&out, "%s:%d: ", file, (int)line);
     } else if (file != NULL) {
-        hv_str_addf(&out, "%s: ", file);
+        hv_text_addf(&out, "%s: ", file);
     }
-    hv_str_addf(&out, "%s\n", text != NULL ? text : "the line failed");
+    hv_str_adds(&out, text != NULL ? text : "the line failed");
+    hv_str_addc(&out, '\n');
     print_clean(stderr, hv_str_cstr(&out));
     hv_str_free(&out);
 }
@@ -60,7 +65,7 @@ static void print_command(const json_t *c)
     const json_t *value = json_object_get(c, "value");
     struct hv_str out = {0};
 
-    hv_str_addf(&out, "-- %s %s", what != NULL ? what : "?", path != NULL ? path : name);
+    hv_text_addf(&out, "-- %s %s", what != NULL ? what : "?", path != NULL ? path : name);
     if (value != NULL) {
         hv_str_addc(&out, ' ');
         hv_json_write(&out, value, false);
