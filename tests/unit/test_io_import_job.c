@@ -28,7 +28,7 @@ static void configs_become_models(void **state)
     /* an index of weights checks the model that stands beside it: 2 bytes for each parameter */
     const char *const both[] = {
         config,
-        "{\"metadata\":{\"total_size\":\"683300\"},\"weight_map\":{\"model.layers.0."
+        "{\"metadata\":{\"total_size\":\"420480\"},\"weight_map\":{\"model.layers.0."
         "mlp.gate_proj.weight\":\"a\",\"model.layers.1.x\":\"a\"}}",
         NULL};
     x = import_texts(both);
