@@ -27,7 +27,7 @@
 /* clang-format off */
 #define ZAMBA                                                                                      \
     "hybrid = layers_block_type[i] = 'hybrid'; gated = 1; norm = 'rmsnorm'; position = 'none';"    \
-    "usually_tied = 1; mixer = if(hybrid, 'both', 'linear'); half = if(hybrid, 'dense', 'none');"  \
+    "usually_tied = 1; head_dim = attention_head_dim; mixer = if(hybrid, 'both', 'linear'); half = if(hybrid, 'dense', 'none');"  \
     "shared = hybrid & count(layers_block_type, 'hybrid', i) >= (num_mem_blocks ?? 1);"            \
     "+attention query, key and value of the doubled input = 3 * h * heads * dim;"                  \
     "+layer output projection of the shared block = if(hybrid, h * h, 0);"
@@ -66,7 +66,8 @@ static const struct hv__hf_family families[] = {
      "olmo3 seed_oss solar_open ernie4_5 qwen3 qwen3_moe hunyuan_v1_dense hunyuan_v1_moe iquestcoder hyperclovax "
      "deepseek_v2 deepseek_v3 youtu minimax_m2 flex_olmo exaone4 exaone_moe dots1 minicpm minicpm3 mellum kolibri1 flint "
      "glm4_moe_lite axk1 axk2 hy_v3 granite_swa granitemoe granitemoeshared granitemoe_swa mimo mimo_v2_flash "
-     "laguna bailing_moe dots3_note_text aria_text olmoe bitnet", NULL,
+     "laguna bailing_moe dots3_note_text aria_text olmoe bitnet olmo olmo2 diffllama emu3 emu3_text_model ernie4_5_moe "
+     "minimax_m3_vl_text zaya arctic ministral4 voxtral_realtime_text ernie4_5_text", NULL,
      "gated = 1; norm = 'rmsnorm'; position = 'rope'; grouped = 1", NULL},
     {"gemma gemma3_text gemma3 vaultgemma", "llama", "usually_tied = 1", NULL},
     {"gemma2", "gemma", "windowed = if(has(layer_types), layer_types[i] = 'sliding_attention', i % 2 = 0)", NULL},
@@ -94,6 +95,9 @@ static const struct hv__hf_family families[] = {
      "+embedding per-layer embedding = if(per > 0, L * per * ((vocab_size_per_layer_input ?? V) + h), 0)", NULL},
     {"phi3 phi4_multimodal", "llama", "", NULL},
     {"glm4_moe", "llama", "head_dim = head_dim ?? floor(hidden_size / num_attention_heads)", NULL},
+    {"afmoe beam inkling_text inkling2_text", "llama", "+attention output gate = h * heads * dim", NULL},
+    {"apertus arcee nanochat jais2", "llama", "gated = 0", NULL},
+    {"nemotron", "llama", "gated = 0; norm = 'layernorm'", NULL},
     {"dbrx", "llama",
      "norm = 'layernorm'; kv_heads = attn_config.kv_n_heads; ffn = ffn_config.ffn_hidden_size; moe_ffn = ffn_config.ffn_hidden_size;"
      "experts = ffn_config.moe_num_experts; top_k = ffn_config.moe_top_k", NULL},
@@ -163,8 +167,13 @@ static const struct hv__hf_family families[] = {
      "+linear convolution = (conv1d_width ?? 4) * w", LINEAR},
     {"qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text qwen3_next", "llama",
      "+attention output gate = h * heads * dim", LINEAR},
-    {"kimi_linear", "llama", "position = 'none'", LINEAR},
-    {"minimax minimax_text", "llama", "", LINEAR},
+    {"olmo_hybrid", "llama", "", LINEAR},
+    {"kimi_linear", "llama",
+     "position = 'none'; n = linear_num_heads ?? linear_attn_config.num_heads; r = linear_head_dim ?? linear_attn_config.head_dim; w = n * r;"
+     "+linear query, key, value and output = 4 * h * w; +linear low-rank decay and gate = 2 * r * (h + w);"
+     "+linear beta = h * n; +linear convolution = 3 * w * (linear_conv_kernel_dim ?? linear_attn_config.short_conv_kernel_size ?? 4)", LINEAR},
+    {"minimax minimax_text", "llama",
+     "+linear query, key, value, gate and output = 5 * h * num_attention_heads * (head_dim ?? hidden_size / num_attention_heads)", LINEAR},
     {"falcon_h1", "llama", "mixer = 'both'", LINEAR},
     {"lfm2", "llama",
      "usually_tied = 1; mixer = if(has(layer_types), if(layer_types[i] = 'conv', 'linear', 'attention'), if(in(full_attn_idxs, i), 'attention', 'linear'));"
@@ -174,22 +183,26 @@ static const struct hv__hf_family families[] = {
     /* ---- decoders like GPT-2: two matrices, layer norms ---- */
     {"gpt2 gpt-sw3 gpt_bigcode openai-gpt", NULL,
      "gated = 0; norm = 'layernorm'; position = 'learned'; usually_tied = 1; attention_bias = 1; ffn_bias = 1", NULL},
-    {"opt bloom biogpt", "gpt2", "", NULL},
+    {"opt biogpt", "gpt2", "", NULL},
+    {"bloom", "gpt2", "position = 'alibi'", NULL},
+    {"persimmon fuyu", "gpt2", "position = 'rope'; usually_tied = 0", NULL},
     {"xglm", "gpt2", "position = 'none'", NULL},
     {"ctrl", "gpt2", "position = 'none'; attention_bias = 1; +head bias = V", NULL},
     {"xlnet", "gpt2", "causal = 0; position = 'none'; attention_bias = 0; +attention relative positions = h * heads * dim + 5 * heads * dim; +head bias = V", NULL},
     {"xlm", "gpt2", "causal = 0; ffn = 4 * h", NULL},
-    {"bart mbart plbart pegasus mvp marian blenderbot blenderbot-small bigbird_pegasus trocr whisper m2m_100 nllb-moe", "gpt2",
+    {"bart mbart plbart pegasus mvp marian blenderbot blenderbot-small trocr whisper m2m_100 nllb-moe", "gpt2",
      "halves = !(is_decoder ?? 0) & has(encoder_layers); layers = decoder_layers ?? num_hidden_layers; heads = decoder_attention_heads ?? num_attention_heads;"
      "ffn = decoder_ffn_dim; vocab = decoder_vocab_size ?? vocab_size; max_sequence = max_target_positions ?? max_position_embeddings;"
      "+attention cross-attention = if(enc | dec, 0, 4 * h * h + 6 * h)", NULL},
     {"led", "bart", "+attention global query, key and value = if(enc, 3 * h * (h + 1), 0)", NULL},
+    {"bigbird_pegasus", "bart", "tied = if(is_decoder ?? 0, 0, tie_word_embeddings ?? 1)", NULL},
     {"pegasus_x", "bart", "no_positions = 1", NULL},
     {"fsmt", "bart", "vocab = tgt_vocab_size; own_tables = 1", NULL},
     {"t5gemma t5gemma_module t5_gemma_module t5gemma_decoder t5gemma_encoder", "gemma2", "own_tables = 1; cross = 1", NULL},
     {"t5gemma2 t5gemma2_text t5gemma2_encoder t5gemma2_decoder", "gemma", "cross = 0", NULL},
     {"encoder-decoder", NULL, "own_tables = 1", NULL},
     {"gpt_neox", "gpt2", "position = 'rope'; usually_tied = 0; attention_bias = attention_bias ?? 1", NULL},
+    {"gpt_neox_japanese", "gpt_neox", "attention_bias = 0; ffn_bias = 0", NULL},
     {"gpt_neo", "gpt2", "attention_bias = 0", NULL},
     {"gptj codegen", "gpt2", "position = 'rope'; usually_tied = 0; attention_bias = 0", NULL},
     {"mpt", "gpt2", "position = 'alibi'; attention_bias = 0; ffn_bias = 0", NULL},
@@ -216,7 +229,7 @@ static const struct hv__hf_family families[] = {
     {"albert", "bert", "shared = i > 0", "shared layers counted once"},
 
     /* ---- encoder and decoder ---- */
-    {"t5 mt5 umt5 longt5", NULL, "halves = 1; tied = 1", NULL},
+    {"t5 mt5 umt5 longt5 switch_transformers", NULL, "halves = 1; tied = 1", NULL},
 };
 /* clang-format on */
 

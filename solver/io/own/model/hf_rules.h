@@ -50,6 +50,7 @@ struct hv__hf_rule {
     bool busy;                    /**< being evaluated: its own name stands for the member */
     struct hv__value value;
     double total; /**< weights that it added up to now */
+    bool lacking; /**< the config lacked a member of the formula */
 };
 
 /** Rules of a family, its own first. */

@@ -284,6 +284,8 @@ double hv__hf_extra(const struct hv__hf *c, enum hv__hf_place place, bool *any)
         if (v.kind == HV__NUMBER && fabs(v.x) < HV_MAX_EXTRA) {
             r->total += round(v.x);
             sum += round(v.x);
+        } else if (r->place == (int)place) {
+            r->lacking = true;
         }
     }
     return sum;
@@ -293,6 +295,12 @@ void hv__hf_tell_extras(const struct hv__hf *c)
 {
     for (size_t i = 0; c->report && i < c->rules->n; i++) {
         const struct hv__hf_rule *r = &c->rules->items[i];
+        if (r->lacking) {
+            const char *text =
+                hv_arena_printf(c->arena, "%s: not counted, the config lacks a member of %.*s",
+                                r->name, (int)(r->to - r->from), r->from);
+            json_array_append_new(c->report->guesses, json_string(text));
+        }
         if (r->total != 0) {
             const char *text = hv_arena_printf(c->arena, "%s: %.0f weights", r->name, r->total);
             json_array_append_new(c->report->counted, json_string(text));
