@@ -65,7 +65,7 @@ static void deepspeed_and_accelerate(void **state)
     import_word(&x, "optimizer", "adam");
     import_number(&x, "x-strategy.options.dp", 8); /* train = micro x steps x dp */
     import_number(&x, "x-strategy.options.zero", 3);
-    import_says(&x, HV_IMPORT_IGNORED, 0, "offload_optimizer to cpu");
+    import_word(&x, "x-strategy.options.offload", "optimizer");
     import_free(&x);
     x = import_one("accelerate_yaml",
                    "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: 2\n"
