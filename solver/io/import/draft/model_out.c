@@ -19,6 +19,9 @@ static json_t *moe_json(const struct hv_block *b)
     if (b->shared_experts > 0) {
         set_int(o, "shared_ffn", b->shared_ffn);
     }
+    if (b->ffn > 0) {
+        set_int(o, "dense_ffn", b->ffn);
+    }
     return o;
 }
 

@@ -43,7 +43,7 @@
     X(HV_KEYS_TRANSFORMER, "model", "/$defs/transformer", "format", "name", "kind", "layers", "hidden", "heads", "kv_heads", "head_dim", \
       "ffn", "ffn_kind", "vocab", "tied_embeddings", "norm", "causal", "position", "max_sequence", "moe", "mla", "window",              \
       "attention_bias", "ffn_bias", "attention_extra", "ffn_extra", "embedding_extra", "head_extra", "patch_tokens", "layer_list")                                                                       \
-    X(HV_KEYS_MOE, "model", "/$defs/moe", "experts", "top_k", "ffn", "shared_experts", "shared_ffn", "every", "first_dense")            \
+    X(HV_KEYS_MOE, "model", "/$defs/moe", "experts", "top_k", "ffn", "shared_experts", "shared_ffn", "dense_ffn", "every", "first_dense") \
     X(HV_KEYS_MLA, "model", "/$defs/mla", "q_rank", "kv_rank", "rope_dim", "nope_dim", "value_dim")                                     \
     X(HV_KEYS_LAYER_LIST, "model", "/$defs/layer_list", "repeat", "heads", "kv_heads", "head_dim", "ffn", "ffn_kind", "window", "moe", \
       "mla", "attention_bias", "ffn_bias", "attention_extra", "ffn_extra")                                                              \

@@ -63,11 +63,11 @@ static const struct hv__hf_family families[] = {
 
     /* ---- decoders like Llama: gated feed-forward, RMS norms, rotary positions ---- */
     {"llama mistral mistral3 ministral ministral3 mixtral deepseek yi baichuan internlm2 internlm3 cwm smollm3 helium granite "
-     "olmo3 seed_oss solar_open ernie4_5 qwen3 qwen3_moe hunyuan_v1_dense hunyuan_v1_moe iquestcoder hyperclovax "
+     "olmo3 seed_oss solar_open qwen3 qwen3_moe hunyuan_v1_dense hunyuan_v1_moe iquestcoder hyperclovax "
      "deepseek_v2 deepseek_v3 youtu minimax_m2 flex_olmo exaone4 exaone_moe dots1 minicpm minicpm3 mellum kolibri1 flint "
      "glm4_moe_lite axk1 axk2 hy_v3 granite_swa granitemoe granitemoeshared granitemoe_swa mimo mimo_v2_flash "
-     "laguna bailing_moe dots3_note_text aria_text olmoe bitnet olmo olmo2 diffllama emu3 emu3_text_model ernie4_5_moe "
-     "minimax_m3_vl_text zaya arctic ministral4 voxtral_realtime_text ernie4_5_text", NULL,
+     "laguna bailing_moe dots3_note_text aria_text olmoe bitnet olmo olmo2 diffllama emu3 emu3_text_model "
+     "minimax_m3_vl_text zaya arctic ministral4 voxtral_realtime_text", NULL,
      "gated = 1; norm = 'rmsnorm'; position = 'rope'; grouped = 1", NULL},
     {"gemma gemma3_text gemma3 vaultgemma", "llama", "usually_tied = 1", NULL},
     {"gemma2", "gemma", "windowed = if(has(layer_types), layer_types[i] = 'sliding_attention', i % 2 = 0)", NULL},
@@ -98,6 +98,7 @@ static const struct hv__hf_family families[] = {
     {"afmoe beam inkling_text inkling2_text", "llama", "+attention output gate = h * heads * dim", NULL},
     {"apertus arcee nanochat jais2", "llama", "gated = 0", NULL},
     {"nemotron", "llama", "gated = 0; norm = 'layernorm'", NULL},
+    {"ernie4_5 ernie4_5_text ernie4_5_moe open-llama", "llama", "usually_tied = 1", NULL},
     {"dbrx", "llama",
      "norm = 'layernorm'; kv_heads = attn_config.kv_n_heads; ffn = ffn_config.ffn_hidden_size; moe_ffn = ffn_config.ffn_hidden_size;"
      "experts = ffn_config.moe_num_experts; top_k = ffn_config.moe_top_k", NULL},
@@ -107,7 +108,7 @@ static const struct hv__hf_family families[] = {
     {"moshi", "llama", "ffn = ffn_dim / 2", NULL},
     {"modernbert-decoder modernbert", "llama", "usually_tied = 1; +head transform = h * h + h + V", NULL},
     {"cpmant", "llama",
-     "ffn = dim_ff; head_dim = dim_head; position = 'none'; tied = 0;"
+     "ffn = dim_ff; head_dim = dim_head; position = 'none'; tied = at(transformers_version ?? '4', 0) != '5';"
      "+embedding prompts and segments = (prompt_types * prompt_length + segment_types) * h", NULL},
     {"hrm_text", "llama", "shared = i >= 2 * num_layers_per_stack; +attention output gate = h * heads * dim",
      "the passes through two stacks of layers counted as layers that share their weights"},
@@ -195,14 +196,14 @@ static const struct hv__hf_family families[] = {
      "ffn = decoder_ffn_dim; vocab = decoder_vocab_size ?? vocab_size; max_sequence = max_target_positions ?? max_position_embeddings;"
      "+attention cross-attention = if(enc | dec, 0, 4 * h * h + 6 * h)", NULL},
     {"led", "bart", "+attention global query, key and value = if(enc, 3 * h * (h + 1), 0)", NULL},
-    {"bigbird_pegasus", "bart", "tied = if(is_decoder ?? 0, 0, tie_word_embeddings ?? 1)", NULL},
+    {"bigbird_pegasus", "bart", "tied = !((is_decoder ?? 0) & at(transformers_version ?? '4', 0) = '5')", NULL},
     {"pegasus_x", "bart", "no_positions = 1", NULL},
     {"fsmt", "bart", "vocab = tgt_vocab_size; own_tables = 1", NULL},
     {"t5gemma t5gemma_module t5_gemma_module t5gemma_decoder t5gemma_encoder", "gemma2", "own_tables = 1; cross = 1", NULL},
     {"t5gemma2 t5gemma2_text t5gemma2_encoder t5gemma2_decoder", "gemma", "cross = 0", NULL},
     {"encoder-decoder", NULL, "own_tables = 1", NULL},
     {"gpt_neox", "gpt2", "position = 'rope'; usually_tied = 0; attention_bias = attention_bias ?? 1", NULL},
-    {"gpt_neox_japanese", "gpt_neox", "attention_bias = 0; ffn_bias = 0", NULL},
+    {"gpt_neox_japanese", "gpt_neox", "usually_tied = 1; attention_bias = 0; ffn_bias = 0", NULL},
     {"gpt_neo", "gpt2", "attention_bias = 0", NULL},
     {"gptj codegen", "gpt2", "position = 'rope'; usually_tied = 0; attention_bias = 0", NULL},
     {"mpt", "gpt2", "position = 'alibi'; attention_bias = 0; ffn_bias = 0", NULL},
@@ -224,6 +225,9 @@ static const struct hv__hf_family families[] = {
      "+embedding map of the inputs = if(concat_input ?? 1, (h + pronunciation_embed_dim + shape_embed_dim) * h, 0)", NULL},
     {"xmod", "bert", "+dense adapters of the languages = len(languages) * (2 * h * floor(h / adapter_reduction_factor) + h + floor(h / adapter_reduction_factor))", NULL},
     {"git", "gpt2", "usually_tied = 0; +head bias = V", NULL},
+    {"whisper_encoder qwen2_audio_encoder qwen3_audio_encoder audioflamingo3_encoder voxtral_encoder", "gpt2",
+     "causal = 0; usually_tied = 1; layers = encoder_layers ?? num_hidden_layers; heads = encoder_attention_heads ?? num_attention_heads;"
+     "ffn = encoder_ffn_dim ?? intermediate_size; vocab = 3 * num_mel_bins; max_sequence = max_source_positions", NULL},
     {"distilbert deit vit dinov2 clip_vision_model siglip_vision_model siglip", "gpt2", "causal = 0", NULL},
     {"clip_text_model clip", "gpt2", "", NULL},
     {"albert", "bert", "shared = i > 0", "shared layers counted once"},

@@ -11,7 +11,7 @@ static const char *const position_words[HV_POSITION_KIND_N] = {"learned", "rope"
 
 /* Mixture of experts: the members that select its blocks. */
 struct moe_rule {
-    int experts, top_k, ffn, shared_experts, shared_ffn;
+    int experts, top_k, ffn, shared_experts, shared_ffn, dense_ffn;
     int every, first_dense;
 };
 
@@ -54,6 +54,7 @@ static enum hv_status read_moe(const struct hv_jp *p, int ffn, struct moe_rule *
     r->shared_ffn = r->ffn;
     if ((st = hv__read_int(p, "shared_experts", 0, HV_MAX_EXPERTS, &r->shared_experts, err)) ||
         (st = hv__read_int(p, "shared_ffn", 1, HV_MAX_WIDTH, &r->shared_ffn, err)) ||
+        (st = hv__read_int(p, "dense_ffn", 0, HV_MAX_WIDTH, &r->dense_ffn, err)) ||
         (st = hv__read_int(p, "every", 1, HV_MAX_LAYERS, &r->every, err))) {
         return st;
     }
@@ -63,7 +64,7 @@ static enum hv_status read_moe(const struct hv_jp *p, int ffn, struct moe_rule *
 /* Turns a block into a mixture of experts. */
 static void apply_moe(struct hv_block *b, const struct moe_rule *r)
 {
-    b->ffn = 0;
+    b->ffn = r->dense_ffn;
     b->experts = r->experts;
     b->top_k = r->top_k;
     b->expert_ffn = r->ffn;
