@@ -32,6 +32,12 @@ static int word_of(struct hv__value v, const char *const *words, size_t n, int o
     return otherwise;
 }
 
+static bool is_version_5(const struct hv_jp *p)
+{
+    const char *s = json_string_value(json_object_get(p->v, "transformers_version"));
+    return s && strncmp(s, "5.", 2) == 0;
+}
+
 void hv__hf_style(const struct hv__hf *c, struct hv_model *m)
 {
     static const char *const norms[] = {"layernorm", "rmsnorm"};
@@ -48,7 +54,13 @@ void hv__hf_style(const struct hv__hf *c, struct hv_model *m)
         m->position = HV_POSITION_ALIBI;
     }
     m->causal = hv__hf_rule_flag(c, "causal", true);
-    bool tied = hv__hf_flag(c, "tie_word_embeddings", hv__hf_rule_flag(c, "usually_tied", false));
+    struct hv__hf whole = *c;
+    if (c->outer && is_version_5(c->outer)) { /* the flag of the whole model counts */
+        whole.p = *c->outer;
+        whole.inside = "";
+    }
+    bool usual = hv__hf_flag(c, "tie_word_embeddings", hv__hf_rule_flag(c, "usually_tied", false));
+    bool tied = hv__hf_flag(&whole, "tie_word_embeddings", usual);
     m->tied_embeddings = hv__hf_rule_flag(c, "tied", tied);
 }
 
@@ -264,31 +276,55 @@ static void add_cross(const struct hv__hf *c, struct hv_model *m)
     }
 }
 
-/* The parts that are left out: towers for images and sound, with their size where their config can
- * be read. */
-static void tell_left_out(const struct hv__hf *c, const struct place *at, const char *text)
+/* Weights of a tower whose config can be read; 0: it cannot. */
+static double tower_weights(const struct hv_jp *p, int depth, size_t *layers)
 {
-    for (void *it = json_object_iter(at->p.v); c->report && it;
-         it = json_object_iter_next(at->p.v, it)) {
+    struct hv_model *m = hv_xcalloc(1, sizeof *m);
+    struct place part = {.p = *p, .inside = "", .depth = depth};
+    struct hv_err none = {0};
+    m->refs = 1;
+    double n = read_place(&part, m, NULL, &none) == HV_OK ? hv_model_parameters(m) : 0;
+    *layers = m->n_blocks;
+    hv_model_unref(m);
+    return n;
+}
+
+/* True for the config of a tower for images or sound: an object with a hidden size. */
+static bool is_tower(const struct hv__hf *c, const char *key, const char *text)
+{
+    struct hv__hf sized = {.p = hv_jp_get(&c->p, key), .rules = c->rules, .inside = ""};
+    return json_is_object(sized.p.v) && hv_text_ends_with(key, "_config") &&
+           !(text && strcmp(key, text) == 0) && !hv__value_is(hv__hf_rule(c, "no_tower"), key) &&
+           hv__hf_find(&sized, HV__HF_HIDDEN).v != NULL;
+}
+
+/* Towers beside the language model `c` of the root: their weights are counted at the embedding
+ * where the family says so, else they are left out; both are told, with their size. */
+static void add_towers(const struct hv__hf *c, const struct place *at, const char *text,
+                       struct hv_model *m)
+{
+    bool any, counted = hv__hf_rule_flag(c, "towers", false);
+    for (void *it = json_object_iter(at->p.v); it; it = json_object_iter_next(at->p.v, it)) {
         const char *key = json_object_iter_key(it);
-        json_t *v = json_object_iter_value(it);
-        struct hv__hf sized = {.p = hv_jp_get(&at->p, key), .rules = c->rules, .inside = ""};
-        if (!json_is_object(v) || !hv_text_ends_with(key, "_config") ||
-            (text && strcmp(key, text) == 0) || !hv__hf_find(&sized, HV__HF_HIDDEN).v) {
+        size_t layers = 0;
+        if (!is_tower(c, key, text)) {
             continue;
         }
-        struct hv_model *m = hv_xcalloc(1, sizeof *m);
-        struct place part = {.p = sized.p, .inside = "", .depth = at->depth + 1};
-        struct hv_err none = {0};
-        m->refs = 1;
-        double n = read_place(&part, m, NULL, &none) == HV_OK ? hv_model_parameters(m) : 0;
+        struct hv_jp p = hv_jp_get(&at->p, key);
+        double n = tower_weights(&p, at->depth + 1, &layers);
+        m->embedding_extra += counted ? n : 0;
+        (void)hv__hf_member(c, key);
         if (n > 0) {
-            hv__hf_guess(c, "%s and its projection are left out: %zu layers of about %.3g weights",
-                         key, m->n_blocks, n);
+            hv__hf_guess(c, "%s, %zu layers of about %.3g weights, %s", key, layers, n,
+                         counted ? "is counted at the embedding: its weights, not its work"
+                                 : "and its projection are left out");
         } else {
             hv__hf_guess(c, "%s and its projection are left out", key);
         }
-        hv_model_unref(m);
+    }
+    if (counted && text) { /* weights that the root's family adds to those of the text's */
+        m->embedding_extra += hv__hf_extra(c, HV__HF_AT_EMBEDDING, &any);
+        hv__hf_tell_extras(c);
     }
 }
 
@@ -309,6 +345,7 @@ static enum hv_status read_place(const struct place *at, struct hv_model *m,
         return read_nested_halves(&c, at, m);
     }
     const char *text = text_key(&at->p);
+    struct hv__hf root = c;
     if (text) {
         enter_text(&c, at, text, m);
     }
@@ -317,8 +354,8 @@ static enum hv_status read_place(const struct place *at, struct hv_model *m,
         if (at->half == 2 && m->kind == HV_MODEL_TRANSFORMER) {
             add_cross(&c, m);
         }
+        add_towers(&root, at, text, m);
         hv__hf_tell(&c, m);
-        tell_left_out(&c, at, text);
     }
     return st;
 }

@@ -3,17 +3,7 @@
  * row is read by the names of its members alone, and the report says so.
  *
  * Rules and the names in them: hf_rules.h; syntax: hf_formula.h. Figures are named after
- * enum hv__hf_figure ("kv_heads"); further rules:
- *   gated, causal, attention_bias, ffn_bias, tied (whatever the config says), usually_tied (where
- *   it says nothing), norm ('rmsnorm', 'layernorm'), position ('learned', 'rope', 'alibi', 'none'),
- *   grouped (the config usually gives the number of key/value heads), windowed (the layer has the
- * window), window_from_layer (max_window_layers counts), mixer ('attention', 'linear', 'both',
- * 'none'), half ('dense', 'mixture', 'none'), dense_too (a mixture beside a dense feed-forward),
- * bare (no layer has attention), shared (the layer repeats the weights of an earlier one), halves
- * (encoder and decoder), no_positions (halves without a table of positions), own_tables (encoder
- * and decoder have an embedding each), cross (a decoder with its own config has cross-attention)
- * "+place name = formula" counts weights beside the usual ones: q, k, v, o and one norm; up,
- * (gate,) down and one norm, router; embedding, head, final norm.
+ * enum hv__hf_figure ("kv_heads"); the other rules are listed above the table.
  *
  * Facts about the families: their published configurations and parameter counts (transformers 4 and
  * 5, Apache-2.0).
@@ -25,6 +15,28 @@
 #define SPARSE "sparse attention counted as full attention"
 
 /* clang-format off */
+/*
+ * gated            the feed-forward has a gate matrix
+ * norm, position   'rmsnorm' or 'layernorm'; 'learned', 'rope', 'alibi' or 'none'
+ * causal           0: every token sees every other one
+ * attention_bias, ffn_bias, tied   whatever the config says, where its flag has another meaning
+ * usually_tied     embedding and head are tied where the config does not say
+ * grouped          the config usually gives the number of key/value heads
+ * windowed         the layer has the window; window_from_layer: max_window_layers counts
+ * mixer, half      the two halves of a layer: 'attention', 'linear', 'both' or 'none'; 'dense', 'mixture' or 'none'
+ * dense_too        a mixture has a dense feed-forward beside the experts
+ * bare             no layer has attention
+ * shared           the layer repeats the weights of an earlier one
+ * halves           encoder and decoder
+ * no_positions     halves without a table of positions
+ * own_tables       encoder and decoder have an embedding each
+ * cross            a decoder with a config of its own has cross-attention
+ * towers           weights of other towers are counted, at the embedding
+ * no_tower         a member that looks like a tower and is counted by a rule
+ *
+ * "+place name = formula" counts weights beside the usual ones: q, k, v, o and one norm; up, gate,
+ * down and one norm; router; embedding; head and final norm.
+ */
 #define ZAMBA                                                                                      \
     "hybrid = layers_block_type[i] = 'hybrid'; gated = 1; norm = 'rmsnorm'; position = 'none';"    \
     "usually_tied = 1; head_dim = attention_head_dim; mixer = if(hybrid, 'both', 'linear'); half = if(hybrid, 'dense', 'none');"  \
@@ -62,14 +74,14 @@ static const struct hv__hf_family families[] = {
      "+linear convolution = h * conv_L_cache", NULL},
 
     /* ---- decoders like Llama: gated feed-forward, RMS norms, rotary positions ---- */
-    {"llama mistral mistral3 ministral ministral3 mixtral deepseek yi baichuan internlm2 internlm3 cwm smollm3 helium granite "
+    {"llama mistral mistral3 ministral ministral3 mixtral deepseek yi baichuan internlm2 internlm3 cwm helium granite "
      "olmo3 seed_oss solar_open qwen3 qwen3_moe hunyuan_v1_dense hunyuan_v1_moe iquestcoder hyperclovax "
      "deepseek_v2 deepseek_v3 youtu minimax_m2 flex_olmo exaone4 exaone_moe dots1 minicpm minicpm3 mellum kolibri1 flint "
      "glm4_moe_lite axk1 axk2 hy_v3 granite_swa granitemoe granitemoeshared granitemoe_swa mimo mimo_v2_flash "
      "laguna bailing_moe dots3_note_text aria_text olmoe bitnet olmo olmo2 diffllama emu3 emu3_text_model "
      "minimax_m3_vl_text zaya arctic ministral4 voxtral_realtime_text", NULL,
      "gated = 1; norm = 'rmsnorm'; position = 'rope'; grouped = 1", NULL},
-    {"gemma gemma3_text gemma3 vaultgemma", "llama", "usually_tied = 1", NULL},
+    {"gemma gemma3_text vaultgemma", "llama", "usually_tied = 1", NULL},
     {"gemma2", "gemma", "windowed = if(has(layer_types), layer_types[i] = 'sliding_attention', i % 2 = 0)", NULL},
     {"gemma3n_text gemma3n", "gemma",
      "ffn = intermediate_size[i] ?? intermediate_size;"
@@ -93,12 +105,15 @@ static const struct hv__hf_family families[] = {
      "+layer norms after the halves = 2 * h;"
      "+layer per-layer embedding gate and projection = 2 * h * per;"
      "+embedding per-layer embedding = if(per > 0, L * per * ((vocab_size_per_layer_input ?? V) + h), 0)", NULL},
-    {"phi3 phi4_multimodal", "llama", "", NULL},
+    {"phi3", "llama", "", NULL},
+    {"phi4_multimodal", "llama",
+     "towers = 1; +embedding projectors = 2 * h * (audio_config.hidden_size + h) + h * (vision_config.hidden_size + h);"
+     "+embedding head of the vision tower = vision_config.hidden_size * (4 * vision_config.hidden_size + 2 * vision_config.intermediate_size)", NULL},
     {"glm4_moe", "llama", "head_dim = head_dim ?? floor(hidden_size / num_attention_heads)", NULL},
     {"afmoe beam inkling_text inkling2_text", "llama", "+attention output gate = h * heads * dim", NULL},
     {"apertus arcee nanochat jais2", "llama", "gated = 0", NULL},
     {"nemotron", "llama", "gated = 0; norm = 'layernorm'", NULL},
-    {"ernie4_5 ernie4_5_text ernie4_5_moe open-llama", "llama", "usually_tied = 1", NULL},
+    {"smollm3 ernie4_5 ernie4_5_text ernie4_5_moe open-llama", "llama", "usually_tied = 1", NULL},
     {"dbrx", "llama",
      "norm = 'layernorm'; kv_heads = attn_config.kv_n_heads; ffn = ffn_config.ffn_hidden_size; moe_ffn = ffn_config.ffn_hidden_size;"
      "experts = ffn_config.moe_num_experts; top_k = ffn_config.moe_top_k", NULL},
@@ -200,7 +215,7 @@ static const struct hv__hf_family families[] = {
     {"pegasus_x", "bart", "no_positions = 1", NULL},
     {"fsmt", "bart", "vocab = tgt_vocab_size; own_tables = 1", NULL},
     {"t5gemma t5gemma_module t5_gemma_module t5gemma_decoder t5gemma_encoder", "gemma2", "own_tables = 1; cross = 1", NULL},
-    {"t5gemma2 t5gemma2_text t5gemma2_encoder t5gemma2_decoder", "gemma", "cross = 0", NULL},
+    {"t5gemma2 t5gemma2_text t5gemma2_decoder", "gemma", "cross = 0", NULL},
     {"encoder-decoder", NULL, "own_tables = 1", NULL},
     {"gpt_neox", "gpt2", "position = 'rope'; usually_tied = 0; attention_bias = attention_bias ?? 1", NULL},
     {"gpt_neox_japanese", "gpt_neox", "usually_tied = 1; attention_bias = 0; ffn_bias = 0", NULL},
@@ -224,16 +239,40 @@ static const struct hv__hf_family families[] = {
      "+embedding pronunciation and shape = pronunciation_vocab_size * pronunciation_embed_dim + shape_vocab_size * shape_embed_dim;"
      "+embedding map of the inputs = if(concat_input ?? 1, (h + pronunciation_embed_dim + shape_embed_dim) * h, 0)", NULL},
     {"xmod", "bert", "+dense adapters of the languages = len(languages) * (2 * h * floor(h / adapter_reduction_factor) + h + floor(h / adapter_reduction_factor))", NULL},
-    {"git", "gpt2", "usually_tied = 0; +head bias = V", NULL},
-    {"whisper_encoder qwen2_audio_encoder qwen3_audio_encoder audioflamingo3_encoder voxtral_encoder", "gpt2",
+    {"git", "gpt2", "usually_tied = 0; towers = 1; +head bias = V", NULL},
+
+    /* ---- towers beside a language model ---- */
+    {"whisper_encoder qwen2_audio_encoder qwen3_audio_encoder qwen3_asr_encoder audioflamingo3_encoder voxtral_encoder glmasr_encoder "
+     "moss_transcribe_diarize_audio", "gpt2",
      "causal = 0; usually_tied = 1; layers = encoder_layers ?? num_hidden_layers; heads = encoder_attention_heads ?? num_attention_heads;"
-     "ffn = encoder_ffn_dim ?? intermediate_size; vocab = 3 * num_mel_bins; max_sequence = max_source_positions", NULL},
+     "ffn = encoder_ffn_dim ?? intermediate_size; vocab = 3 * num_mel_bins; max_sequence = max_source_positions ?? max_position_embeddings;"
+     "+embedding second convolution = 3 * h * h", NULL},
+    {"voxtral_realtime_encoder", "llama",
+     "causal = 0; tied = 1; vocab = 3 * num_mel_bins; kv_heads = num_attention_heads; +embedding second convolution = 3 * h * h", NULL},
+    {"phi4_multimodal_audio", "llama",
+     "causal = 0; tied = 1; layers = num_blocks; vocab = input_size; position = 'none'; norm = 'layernorm';"
+     "+layer second feed-forward = 3 * h * intermediate_size; +layer convolutions = 4 * h * h;"
+     "+embedding convolutions and projection = (2 + nemo_final_size) * h * h", NULL},
+    {"git_vision_model phi4_multimodal_vision", "vit", "", NULL},
+    {"got_ocr2_vision", "vit", "ffn = mlp_dim", NULL},
+    {"audioflamingo3 musicflamingo qwen2_audio voxtral voxtral_realtime moss_transcribe_diarize qwen3_asr gemma3 t5gemma2_encoder", NULL,
+     "towers = 1", NULL},
+    {"glmasr", NULL,
+     "towers = 1; H = text_config.hidden_size; +embedding projector = 2 * H * (audio_config.intermediate_size + H)", NULL},
+    {"got_ocr2", NULL,
+     "towers = 1; o = vision_config.output_channels; +embedding projector = 90 * o * o + 4 * o * text_config.hidden_size", NULL},
+    {"granite_speech granite_speech_plus", NULL,
+     "towers = 1; no_tower = 'projector_config'; d = encoder_config.hidden_dim; p = projector_config.hidden_size; n = projector_config.num_hidden_layers;"
+     "+embedding audio encoder = encoder_config.num_layers * d * d * (4 * encoder_config.feedforward_mult + 4 + 3 * encoder_config.conv_expansion_factor);"
+     "+embedding query transformer = n * (4 * p * p + 2 * p * projector_config.intermediate_size)"
+     "  + n / projector_config.cross_attention_frequency * 2 * p * (p + projector_config.encoder_hidden_size);"
+     "+embedding projector = p * text_config.hidden_size", NULL},
     {"distilbert deit vit dinov2 clip_vision_model siglip_vision_model siglip", "gpt2", "causal = 0", NULL},
     {"clip_text_model clip", "gpt2", "", NULL},
     {"albert", "bert", "shared = i > 0", "shared layers counted once"},
 
     /* ---- encoder and decoder ---- */
-    {"t5 mt5 umt5 longt5 switch_transformers", NULL, "halves = 1; tied = 1", NULL},
+    {"t5 mt5 umt5 longt5 switch_transformers", NULL, "halves = 1", NULL},
 };
 /* clang-format on */
 

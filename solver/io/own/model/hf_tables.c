@@ -25,7 +25,7 @@ static const struct {
     [HV__HF_HEAD_DIM] = {"head_dim", {"head_dim", "kv_channels", "attention_head_dim", "d_head"}},
     [HV__HF_FFN] = {"ffn",
                     {"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "d_ff",
-                     "hidden_dim", "dff", "d_inner"}},
+                     "hidden_dim", "dff", "d_inner", "mlp_dim"}},
     [HV__HF_VOCAB] = {"vocab", {"vocab_size", "padded_vocab_size"}},
     [HV__HF_MAX_SEQUENCE] = {"max_sequence",
                              {"max_position_embeddings", "n_positions", "seq_length", "n_ctx",
