@@ -150,7 +150,8 @@ static void formulas_calculate(void **state)
                 {"list[1]", 5},
                 {"list[9] ?? 0 - 1", -1},
                 {"repeat(list, 4)", 5},
-                {"count(list, 4, 1) + in(list, 6) + len(list)", 5},
+                {"nth(list, 5, 0) + in(list, 6) + len(list)", 5},
+                {"nth(list, 5, 1)", 3},
                 {"up(10924, 64)", 10944},
                 {"if(part('full_attention', 'full'), max(1, 2), min(1, 2))", 2},
                 {"if(at('M-*', 2) = '*', ceil(1 / 2), floor(1 / 2))", 1}};

@@ -40,7 +40,7 @@
 #define ZAMBA                                                                                      \
     "hybrid = layers_block_type[i] = 'hybrid'; gated = 1; norm = 'rmsnorm'; position = 'none';"    \
     "usually_tied = 1; head_dim = attention_head_dim; mixer = if(hybrid, 'both', 'linear'); half = if(hybrid, 'dense', 'none');"  \
-    "shared = hybrid & count(layers_block_type, 'hybrid', i) >= (num_mem_blocks ?? 1);"            \
+    "repeated = nth(layers_block_type, 'hybrid', num_mem_blocks ?? 1); shared = hybrid & i >= repeated;" \
     "+attention query, key and value of the doubled input = 3 * h * heads * dim;"                  \
     "+layer output projection of the shared block = if(hybrid, h * h, 0);"
 
@@ -169,7 +169,7 @@ static const struct hv__hf_family families[] = {
     {"rwkv", NULL,
      "a = attention_hidden_size ?? h; gated = 0; norm = 'layernorm'; position = 'none'; mixer = 'linear'; ffn = intermediate_size ?? 4 * h;"
      "+linear key, value, receptance and output = 4 * h * a; +linear time mixing = 5 * h; +dense receptance = h * h + 2 * h", LINEAR},
-    {"mamba falcon_mamba", "element-mamba", "usually_tied = 1; mixer = 'linear'; half = 'none'; norm = 'rmsnorm'; position = 'none'", LINEAR},
+    {"mamba falcon_mamba", "element-mamba", "usually_tied = 1; width = intermediate_size ?? (expand ?? 2) * h; mixer = 'linear'; half = 'none'; norm = 'rmsnorm'; position = 'none'", LINEAR},
     {"mamba2", "element-mamba2", "bare = 1; mixer = 'linear'; half = 'none'; norm = 'rmsnorm'; position = 'none'", LINEAR},
     {"nemotron_h", "element-mamba2",
      "gated = 0; norm = 'rmsnorm'; position = 'none'; layers = len(layers_block_type) ?? num_hidden_layers;"
@@ -232,9 +232,10 @@ static const struct hv__hf_family families[] = {
      "causal = 0; e = embedding_size ?? input_embedding_size ?? h;"
      "+embedding token types and norm = ((type_vocab_size ?? 0) + 2) * e;"
      "+embedding narrow table with a projection = if(e != h, (e - h) * (V + S) + e * h + h, 0);"
-     "+head transform and bias = h * h + 3 * h + V", NULL},
+     "+head transform and bias = h * h + 3 * h + V;"
+     "+head narrow output table = if(e != h & !(tie_word_embeddings ?? 1), V * (e - h), 0)", NULL},
     {"electra roformer", "bert", "position = if(model_type = 'roformer', 'none', 'learned'); +head transform of the narrow table = h * e - h * h", NULL},
-    {"rembert", "bert", "tied = 0; +head wide output table = (V + h) * output_embedding_size - V * h - h * h", NULL},
+    {"rembert", "bert", "tied = 0; +head wide output table = (V + h) * output_embedding_size - V * h - h * h - if(tie_word_embeddings ?? 1, 0, V * (e - h))", NULL},
     {"roc_bert", "bert",
      "+embedding pronunciation and shape = pronunciation_vocab_size * pronunciation_embed_dim + shape_vocab_size * shape_embed_dim;"
      "+embedding map of the inputs = if(concat_input ?? 1, (h + pronunciation_embed_dim + shape_embed_dim) * h, 0)", NULL},

@@ -130,24 +130,27 @@ static struct hv__value f_up(const struct hv__value *a)
     return good ? hv__value_number(ceil(a[0].x / a[1].x) * a[1].x) : missing;
 }
 
-/* How many of the first n elements are x. */
-static double count(struct hv__value list, struct hv__value x, double n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < size_of(list) && (double)i < n; i++) {
-        sum += same(hv__value_of(json_array_get(list.tree, i)), x);
-    }
-    return sum;
-}
-
 static struct hv__value f_in(const struct hv__value *a)
 {
-    return hv__value_number(count(a[0], a[1], HUGE_VAL) > 0);
+    for (size_t i = 0; i < size_of(a[0]); i++) {
+        if (same(hv__value_of(json_array_get(a[0].tree, i)), a[1])) {
+            return hv__value_number(1);
+        }
+    }
+    return hv__value_number(0);
 }
 
-static struct hv__value f_count(const struct hv__value *a)
+/* The place of the n-th element that is x, or the length where there are fewer. */
+static struct hv__value f_nth(const struct hv__value *a)
 {
-    return is_number(a[2]) ? hv__value_number(count(a[0], a[1], a[2].x)) : missing;
+    double left = is_number(a[2]) ? a[2].x : 0;
+    for (size_t i = 0; i < size_of(a[0]); i++) {
+        left -= same(hv__value_of(json_array_get(a[0].tree, i)), a[1]);
+        if (left < 0) {
+            return hv__value_number((double)i);
+        }
+    }
+    return is_number(a[2]) ? hv__value_number((double)size_of(a[0])) : missing;
 }
 
 static struct hv__value f_len(const struct hv__value *a)
@@ -212,7 +215,7 @@ static const struct {
 } functions[] = {
     {"if", 3, f_if},       {"has", 1, f_has},       {"max", 2, f_max},     {"min", 2, f_min},
     {"floor", 1, f_floor}, {"ceil", 1, f_ceil},     {"round", 1, f_round}, {"up", 2, f_up},
-    {"in", 2, f_in},       {"count", 3, f_count},   {"len", 1, f_len},     {"part", 2, f_part},
+    {"in", 2, f_in},       {"nth", 3, f_nth},       {"len", 1, f_len},     {"part", 2, f_part},
     {"at", 2, f_at},       {"repeat", 2, f_repeat}, {"row", 2, f_row},     {"get", 2, f_get}};
 
 /* ---- grammar ----------------------------------------------------------------------------------

@@ -8,9 +8,9 @@
  * `list[n]`. A name may be a path: `rope_parameters.rope_type`. Functions: if(c, a, b), has(x),
  * max, min, floor, ceil, round, up(x, m) (x rounded up to a multiple of m), in(list, x), len(list
  * or text), part(text, word) (true where the word occurs), at(text, n) (a text of one character),
- * repeat(list, n) (element n of the list repeated for ever), count(list, x, n) (how many of the
- * first n elements are x), row(object, n) (the member named by the number n, also as "05"),
- * get(object, name).
+ * repeat(list, n) (element n of the list repeated for ever), nth(list, x, n) (the place of the n-th
+ * element that is x, from 0; the length where there are fewer), row(object, n) (the member named by
+ * the number n, also as "05"), get(object, name).
  */
 #ifndef HV_SOLVER_IO_OWN_MODEL_HF_FORMULA_H
 #define HV_SOLVER_IO_OWN_MODEL_HF_FORMULA_H
