@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define MAX_NESTED 3 /* configs inside configs */
+#define MAX_TOWERS 8 /* of one config */
 
 bool hv__hf_looks_like(const struct hv_jp *p)
 {
@@ -88,18 +89,12 @@ static enum hv_status read_image(const struct hv__hf *c, struct hv_model *m)
     return HV_OK;
 }
 
-/* Not a half with a config of its own. */
-static bool at_root(const struct hv__hf *c)
-{
-    return c->half == 0;
-}
-
 static enum hv_status read_config(struct hv__hf *c, struct hv_model *m)
 {
     enum hv_status st;
     c->m = m;
     bool halves = hv__hf_flag(c, "is_encoder_decoder", hv__hf_rule_flag(c, "halves", false));
-    if (halves && at_root(c)) {
+    if (halves && c->half == 0) { /* a half with its own config is none of two */
         return hv__hf_two_halves(c, m);
     }
     if (hv__hf_rule(c, "halves").kind != HV__MISSING) {
@@ -128,18 +123,14 @@ static bool has_object(const struct hv_jp *p, const char *key)
 static const char *source_of(const struct hv__hf *c, struct hv_model *m)
 {
     const char *note = c->f ? c->f->note : NULL;
-    bool tower = has_object(&c->p, "text_config") && has_object(&c->p, "vision_config");
-    return hv_arena_printf(&m->arena, "Hugging Face config%s%s%s", note ? "; " : "",
-                           note ? note : "",
-                           tower ? "; language part only, the vision tower is left out" : "");
+    return hv_arena_printf(&m->arena, "Hugging Face config%s%s", note ? "; " : "",
+                           note ? note : "");
 }
 
 static void find_family(struct hv__hf *c, struct hv_model *m)
 {
-    static const struct hv__hf_rules none = {0};
     bool exact;
     c->rules = hv_arena_new(&m->arena, struct hv__hf_rules, 1);
-    *c->rules = none;
     c->f = hv__hf_family_of(c->type, &c->exact);
     const char *element = hv__hf_linear_element(c);
     *c->rules =
@@ -276,11 +267,11 @@ static void add_cross(const struct hv__hf *c, struct hv_model *m)
     }
 }
 
-/* Weights of a tower whose config can be read; 0: it cannot. */
-static double tower_weights(const struct hv_jp *p, int depth, size_t *layers)
+/* Weights of a tower whose config can be read, without those of towers in it; 0: it cannot. */
+static double tower_weights(const struct hv_jp *p, size_t *layers)
 {
     struct hv_model *m = hv_xcalloc(1, sizeof *m);
-    struct place part = {.p = *p, .inside = "", .depth = depth};
+    struct place part = {.p = *p, .inside = "", .depth = MAX_NESTED};
     struct hv_err none = {0};
     m->refs = 1;
     double n = read_place(&part, m, NULL, &none) == HV_OK ? hv_model_parameters(m) : 0;
@@ -304,15 +295,20 @@ static void add_towers(const struct hv__hf *c, const struct place *at, const cha
                        struct hv_model *m)
 {
     bool any, counted = hv__hf_rule_flag(c, "towers", false);
-    for (void *it = json_object_iter(at->p.v); it; it = json_object_iter_next(at->p.v, it)) {
+    size_t n_towers = 0;
+    void *it = at->depth < MAX_NESTED ? json_object_iter(at->p.v) : NULL;
+    for (; it && n_towers < MAX_TOWERS; it = json_object_iter_next(at->p.v, it)) {
         const char *key = json_object_iter_key(it);
         size_t layers = 0;
         if (!is_tower(c, key, text)) {
             continue;
         }
         struct hv_jp p = hv_jp_get(&at->p, key);
-        double n = tower_weights(&p, at->depth + 1, &layers);
+        double n = counted || c->report ? tower_weights(&p, &layers) : 0;
+        n_towers++;
         m->embedding_extra += counted ? n : 0;
+        m->source = hv_arena_printf(&m->arena, "%s; %s %s", m->source, key,
+                                    counted ? "counted by its weights only" : "left out");
         (void)hv__hf_member(c, key);
         if (n > 0) {
             hv__hf_guess(c, "%s, %zu layers of about %.3g weights, %s", key, layers, n,
