@@ -283,10 +283,11 @@ static double tower_weights(const struct hv_jp *p, size_t *layers)
 /* True for the config of a tower for images or sound: an object with a hidden size. */
 static bool is_tower(const struct hv__hf *c, const char *key, const char *text)
 {
+    struct hv__value other = hv__hf_rule(c, "no_tower");
     struct hv__hf sized = {.p = hv_jp_get(&c->p, key), .rules = c->rules, .inside = ""};
     return json_is_object(sized.p.v) && hv_text_ends_with(key, "_config") &&
-           !(text && strcmp(key, text) == 0) && !hv__value_is(hv__hf_rule(c, "no_tower"), key) &&
-           hv__hf_find(&sized, HV__HF_HIDDEN).v != NULL;
+           !(text && strcmp(key, text) == 0) && !hv__value_is(other, key) &&
+           !hv__value_is(other, "*") && hv__hf_find(&sized, HV__HF_HIDDEN).v != NULL;
 }
 
 /* Towers beside the language model `c` of the root: their weights are counted at the embedding

@@ -12,6 +12,7 @@
 #include "solver/io/own/model/hf_rules.h"
 
 #define LINEAR "state-space and linear-attention layers counted as attention over a chunk"
+#define BYTES  "the local encoder, decoder and patcher are counted at embedding and head: their weights, not their work"
 #define SPARSE "sparse attention counted as full attention"
 
 /* clang-format off */
@@ -32,7 +33,7 @@
  * own_tables       encoder and decoder have an embedding each
  * cross            a decoder with a config of its own has cross-attention
  * towers           weights of other towers are counted, at the embedding
- * no_tower         a member that looks like a tower and is counted by a rule
+ * no_tower         a member that looks like a tower and is counted by a rule; '*': all of them
  *
  * "+place name = formula" counts weights beside the usual ones: q, k, v, o and one norm; up, gate,
  * down and one norm; router; embedding; head and final norm.
@@ -117,6 +118,14 @@ static const struct hv__hf_family families[] = {
     {"dbrx", "llama",
      "norm = 'layernorm'; kv_heads = attn_config.kv_n_heads; ffn = ffn_config.ffn_hidden_size; moe_ffn = ffn_config.ffn_hidden_size;"
      "experts = ffn_config.moe_num_experts; top_k = ffn_config.moe_top_k", NULL},
+    {"blt", "llama",
+     "no_tower = '*'; hidden = global_config.hidden_size; layers = global_config.num_hidden_layers; heads = global_config.num_attention_heads;"
+     "kv_heads = global_config.num_key_value_heads ?? global_config.num_attention_heads; ffn = global_config.intermediate_size;"
+     "max_sequence = global_config.max_position_embeddings; e = encoder_config.hidden_size; d = decoder_config.hidden_size; p = patcher_config.hidden_size;"
+     "+embedding hashes of bytes = encoder_hash_byte_group_nb_functions * len(encoder_hash_byte_group_size) * encoder_hash_byte_group_vocab * e;"
+     "+embedding local encoder = encoder_config.num_hidden_layers * e * (4 * e + 3 * encoder_config.intermediate_size) + 4 * e * e + e * h;"
+     "+embedding patcher = if(patch_in_forward ?? 1, patcher_config.num_hidden_layers * p * (4 * p + 3 * patcher_config.intermediate_size), 0);"
+     "+head local decoder = decoder_config.num_hidden_layers * d * (8 * d + 3 * decoder_config.intermediate_size) + h * h", BYTES},
     {"phimoe", "llama", "norm = 'layernorm'; +head bias = if(lm_head_bias ?? 0, V, 0)", NULL},
     {"doge", "llama", "experts = if(is_moe ?? 0, num_experts, 0); +attention step = kv * kv * dim", NULL},
     {"jetmoe", "llama", "usually_tied = 1; +attention experts of query and output = num_local_experts * (2 * h * kv * dim + h) - 2 * h * heads * dim", NULL},
