@@ -263,7 +263,8 @@ static void walk_member(struct hv__in *in, json_t *o, const char *key, struct hv
     size_t n = path->n;
     json_t *v = json_object_get(o, key);
     bool whole = is_marked(&in->members, o, key, WHOLE);
-    hv_str_addf(path, "%s%s", n > 0 ? "." : "", key);
+    hv_str_adds(path, n > 0 ? "." : "");
+    hv_str_adds(path, key);
     if (whole || is_leaf(v) || depth >= MAX_DEPTH) {
         tell_leaf(in, hv_str_cstr(path), v, whole || is_marked(&in->members, o, key, ""), whole);
     } else {
