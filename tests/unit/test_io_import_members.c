@@ -89,8 +89,9 @@ static void walk(const struct import *x, const char *name, json_t *v, const char
 static void members_of_trees(void **state)
 {
     static const char *const seeds[] = {
-        "deepspeed", "hf_config",         "hf_config-hybrid", "slurm_json",    "slurm_json-groups",
-        "k8s_nodes", "safetensors_index", "accelerate_yaml",  "k8s_nodes-yaml"};
+        "deepspeed",         "hf_config",       "hf_config-hybrid",  "hf_config-shared",
+        "hf_config-layers",  "slurm_json",      "slurm_json-groups", "k8s_nodes",
+        "safetensors_index", "accelerate_yaml", "k8s_nodes-yaml"};
     (void)state;
     for (size_t i = 0; i < HV_COUNT(seeds); i++) {
         struct hv_str text = seed(seeds[i]);

@@ -12,7 +12,9 @@
 #include "solver/io/own/model/hf_rules.h"
 
 #define LINEAR "state-space and linear-attention layers counted as attention over a chunk"
-#define BYTES  "the local encoder, decoder and patcher are counted at embedding and head: their weights, not their work"
+#define BYTES                                                                                      \
+    "the local encoder, decoder and patcher are counted at embedding and head: their weights, "    \
+    "not their work"
 #define SPARSE "sparse attention counted as full attention"
 
 /* clang-format off */
