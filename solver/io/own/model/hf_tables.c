@@ -343,6 +343,12 @@ enum hv_status hv__hf_opt(const struct hv__hf *c, enum hv__hf_figure f, int64_t 
         *io = (int)ruled.x;
         return HV_OK;
     }
+    if (ruled.kind != HV__MISSING) {
+        return hv_jp_fail(&c->p, c->err,
+                          "the figures of this %s model give no number for %s; expected a whole "
+                          "number from %lld to %lld",
+                          c->type, figures[f].rule, (long long)lo, (long long)hi);
+    }
     struct hv_jp at = hv__hf_find(c, f);
     int64_t x = *io;
     enum hv_status st = at.v ? hv_jp_int(&at, lo, hi, &x, c->err) : HV_OK;
