@@ -114,11 +114,11 @@ enum hv_status hv_file_read_regular(const char *path, struct hv_str *out, struct
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
     if (fd < 0) {
-        return io_error(err, path, "read");
+        return hv_io_error(err, path, "read");
     }
     enum hv_status s = HV_OK;
     if (fstat(fd, &st) != 0) {
-        s = io_error(err, path, "read");
+        s = hv_io_error(err, path, "read");
     } else if (!S_ISREG(st.st_mode)) {
         s = hv_err_at(err, HV_EIO, path, 0, 0, "this is %s, expected a file",
                       hv_file_kind(st.st_mode));

@@ -103,7 +103,10 @@ static const struct hv_opt profile_options[] = {
     {"show", 0, HV_ARG_FILE, "F", "show this profile, without measuring", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "with --show: write the roofline chart as SVG", 0, 0, NULL, false},
 };
-static const struct hv_opt import_options[] = {OUT_OPTION};
+static const struct hv_opt import_options[] = {
+    OUT_OPTION,
+    {"json", 0, HV_ARG_FLAG, NULL, "print the report as one JSON value on standard output; the document is written only with --out", 0, 0, NULL, false},
+};
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 static const struct hv_opt lua_options[] = {
     {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster file, or the name of a sample (default: two-generations)", 0, 0, NULL, false},
@@ -215,7 +218,8 @@ static const struct hv_command command_rows[] = {
     {HV_CMD_IMPORT, "import", NULL, "FORMAT|auto|local [FILE...]", 1, -1, "convert files of other programs",
      "Reads what nvidia-smi, Slurm, Kubernetes, NCCL, clouds, Hugging Face, DeepSpeed, Megatron-LM and others write, and writes a cluster, a "
      "model, a job with its layout, a plan or a trace summary. Several files of one machine or of one job become one document. A report on "
-     "standard error lists what was understood, guessed and ignored. auto detects the format by the content; local reads this machine; - is "
+     "standard error lists what was understood, guessed and ignored; every member of the files is named in it. --json prints it as an object: "
+     "parameters (of the model; null without one), understood, guessed and ignored. auto detects the format by the content; local reads this machine; - is "
      "standard input.\n"
      "Example: hetviz import auto smi.xml topo.txt --out cluster.json",
      OPTIONS(import_options), false},

@@ -15,7 +15,7 @@ struct hv_import *hv_import_new(const struct hv_device_catalogue *devices)
 {
     struct hv_import *im = hv_xcalloc(1, sizeof *im);
     im->devices = devices;
-    im->weights_bytes = HV_UNKNOWN;
+    im->weights_bytes = im->parameters = HV_UNKNOWN;
     return im;
 }
 
@@ -130,6 +130,10 @@ static enum hv_status read_text(struct hv_import *im, const struct hv__format *f
         hv__understood(in, 0, "%s (%s)", f->public.title, f->public.name);
         st = f->read(in, err);
     }
+    if (st == HV_OK) {
+        hv__members_tell(in);
+    }
+    hv__members_free(&in->members);
     hv__parse_free(in);
     return st;
 }
@@ -214,6 +218,7 @@ static enum hv_status check_model(struct hv_import *im, struct hv_err *err)
     struct hv_model_doc doc = {0};
     hv_json_wrap(&json, json_incref(im->model), "the imported model");
     enum hv_status st = hv_model_doc_build(&doc, json, err);
+    im->parameters = st == HV_OK ? hv_model_parameters(doc.model) : HV_UNKNOWN;
     if (st == HV_OK && hv_known(im->weights_bytes)) {
         double bytes = hv_model_parameters(doc.model) * 2, off = bytes / im->weights_bytes - 1;
         hv__note(im, fabs(off) < 0.02 ? HV_IMPORT_UNDERSTOOD : HV_IMPORT_GUESSED,
@@ -348,6 +353,11 @@ json_t *hv_import_model(const struct hv_import *im)
 json_t *hv_import_job(const struct hv_import *im)
 {
     return im->job;
+}
+
+double hv_import_parameters(const struct hv_import *im)
+{
+    return im->parameters;
 }
 
 json_t *hv_import_layout(const struct hv_import *im)

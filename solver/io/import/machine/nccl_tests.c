@@ -58,6 +58,21 @@ static bool is_title_row(struct hv__piece s)
     return hv__find(s, "busbw") && hv__find(s, "algbw") && hv__find(s, "size");
 }
 
+/* The columns in the report. */
+static void tell_titles(struct hv__in *in, struct hv__piece s, unsigned line)
+{
+    static const char *const used[] = {"size", "type", "time", "algbw", "busbw"};
+    for (struct hv__piece w = hv__next_word(&s); w.n > 0; w = hv__next_word(&s)) {
+        bool known = false;
+        for (size_t i = 0; i < HV_COUNT(used); i++) {
+            known = known || hv__is(w, used[i]);
+        }
+        if (!hv__is(w, "#")) {
+            hv__member(in, known, line, hv__copy(&in->im->arena, w), NULL);
+        }
+    }
+}
+
 bool hv__is_nccl_tests(const struct hv__in *in)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
@@ -254,6 +269,7 @@ enum hv_status hv__read_nccl_tests(struct hv__in *in, struct hv_err *err)
         }
         if (is_title_row(s)) {
             r->line = l.line;
+            tell_titles(in, s, l.line);
         } else if (!read_row(r, s)) {
             read_command(r, s);
             other += s.p[0] != '#';

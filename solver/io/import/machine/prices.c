@@ -30,6 +30,18 @@ static const struct {
 
 };
 
+/* The columns in the report. */
+static void tell_titles(struct hv__in *in, const struct hv__row *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        bool used = false;
+        for (size_t k = 0; k < HV_COUNT(titles); k++) {
+            used = used || hv__like(r->fields[i], titles[k].title);
+        }
+        hv__member(in, used, r->line, hv__copy(&in->im->arena, r->fields[i]), NULL);
+    }
+}
+
 static void read_titles(const struct hv__row *r, int at[COLUMN_N])
 {
     memset(at, -1, COLUMN_N * sizeof *at);
@@ -148,6 +160,7 @@ enum hv_status hv__read_cloud_prices(struct hv__in *in, struct hv_err *err)
     size_t n = 0, other = 0, before = in->im->prices.n;
     if (hv__csv_next(&csv, &r)) {
         read_titles(&r, at);
+        tell_titles(in, &r);
     }
     if (r.n == 0 || !are_titles(at)) {
         return hv_err_at(err, HV_EINPUT, in->name, 1, 0,

@@ -88,6 +88,25 @@ static struct hv__piece value_of(struct hv__piece record, const char *key)
     return (struct hv__piece){record.p, 0};
 }
 
+/* The keys of a record in the report: a key begins a word and ends at '='. */
+static void tell_record(struct hv__in *in, struct hv__piece record, unsigned line)
+{
+    static const char *const used[] = {"NodeName",       "Gres",    "State",
+                                       "ActiveFeatures", "CPUTot",  "AvailableFeatures",
+                                       "Feature",        "CfgTRES", NULL};
+    for (struct hv__piece w = hv__next_word(&record); w.n > 0; w = hv__next_word(&record)) {
+        struct hv__piece value = w, key = hv__before(&value, '=');
+        bool known = false;
+        for (size_t i = 0; used[i]; i++) {
+            known = known || hv__is(key, used[i]);
+        }
+        if (key.n > 0 && key.n < w.n && isalpha((unsigned char)key.p[0])) {
+            hv__member(in, known, line, hv__copy(&in->im->arena, key),
+                       hv__copy(&in->im->arena, value));
+        }
+    }
+}
+
 static void read_record(struct hv__in *in, struct hv__piece record, unsigned line, size_t *n)
 {
     struct entry e = {.nodes = value_of(record, "NodeName"),
@@ -110,6 +129,7 @@ static void read_record(struct hv__in *in, struct hv__piece record, unsigned lin
     if (version.n > 0) {
         hv__raw(in, "slurm_version", hv__copy(&in->im->arena, version));
     }
+    tell_record(in, record, line);
     add_entry(in, &e, n);
 }
 
@@ -208,6 +228,20 @@ static bool read_titles(struct hv__piece line, struct table *t)
         }
     }
     return any && (t->at[NODES_LIST] >= 0 || t->at[NODES_COUNT] >= 0);
+}
+
+/* The columns in the report. */
+static void tell_titles(struct hv__in *in, struct hv__piece line, unsigned at)
+{
+    struct hv__piece words[MAX_FIELDS];
+    size_t n = split(line, separator_of(line), words);
+    for (size_t i = 0; i < n; i++) {
+        bool used = false;
+        for (size_t k = 0; k < HV_COUNT(titles); k++) {
+            used = used || hv__like(words[i], titles[k].title);
+        }
+        hv__member(in, used, at, hv__copy(&in->im->arena, words[i]), NULL);
+    }
 }
 
 /* The field of a column: by number when the row has as many words, else by where its title is. */
@@ -346,6 +380,7 @@ static void read_table(struct hv__in *in, size_t *n)
             t = found;
             headed = true;
             hv__understood(in, l.line, "a table with a header");
+            tell_titles(in, l.piece, l.line);
             continue;
         }
         if (features) {

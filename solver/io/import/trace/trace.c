@@ -216,6 +216,27 @@ static void take_event(struct hv__trace *t, json_t *e)
     }
 }
 
+/* Members that are read, for the report; events lie in traceEvents, or are the whole text. */
+static const char *const used[] = {"*[].name",
+                                   "*[].cat",
+                                   "*[].ph",
+                                   "*[].ts",
+                                   "*[].dur",
+                                   "*[].pid",
+                                   "*[].tid",
+                                   "*[].id",
+                                   "*[].id2.local",
+                                   "*[].args.name",
+                                   "*[].args.labels",
+                                   "*[].args.dtype",
+                                   "*[].args.In msg nelems",
+                                   "*[].args.Group size",
+                                   "deviceProperties[].totalGlobalMem",
+                                   "distributedInfo.rank",
+                                   "distributedInfo.world_size",
+                                   "traceName",
+                                   NULL};
+
 static void read_head(struct hv__in *in, json_t *doc)
 {
     json_t *devices = json_object_get(in->tree, "deviceProperties"), *d, *list = json_array();
@@ -286,6 +307,7 @@ enum hv_status hv__read_chrome_trace(struct hv__in *in, struct hv_err *err)
     }
     json_t *doc = json_pack("{s:s}", "format", "hetviz.trace/1");
     read_head(in, doc);
+    hv__uses(in, used);
     hv__trace_summary(in, &t, doc);
     if (in->im->trace) {
         hv__ignored(in, 0, "an earlier trace is replaced: one trace is read at a time");
