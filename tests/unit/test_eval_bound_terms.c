@@ -191,10 +191,12 @@ static void no_group_is_faster_than_its_least_exchange(void **state)
             double time_s = hv_cost_collective(c, &q, NULL).time_s;
             struct hv__least_exchange least[2];
             const struct hv_device_kind *d = hv_cluster_device(c, ids[hv_rng_below(&r, n)]).kind;
-            const struct hv__reach reach = hv__reach_of(c, d);
+            struct hv_arena a = {0};
+            const struct hv__reach reach = hv__reach_of(c, d, &a);
             const struct hv__exchange_query of = {d, &reach, (double)n, (double)n,
                                                   bytes * (1 + hv_rng_double(&r))};
-            hv__least_exchange(c, &of, least);
+            hv__least_exchange(&of, least);
+            hv_arena_free(&a);
             double bound_s = least[half].start_s + bytes * least[half].per_byte_s;
             seen += bound_s > 0.8 * time_s;
             if (!(bound_s <= time_s * (1 + 1e-12))) {
