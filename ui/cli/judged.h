@@ -18,6 +18,9 @@ struct hv_judged {
 /** Reads the plan named first, with -c, -m and -j where given, and judges it. */
 enum hv_status hv_cli_judge(const struct hv_args *args, bool timeline, struct hv_judged *out,
                             struct hv_err *err) HV_NODISCARD;
+/** The same without a timeline, with progress and the command's --time-limit (watched.h). */
+enum hv_status hv_cli_judge_watched(const struct hv_args *args, struct hv_judged *out,
+                                    struct hv_err *err) HV_NODISCARD;
 /** Frees all of it. */
 void hv_judged_free(struct hv_judged *j);
 
