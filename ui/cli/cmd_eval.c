@@ -11,7 +11,6 @@
 #include "ui/cli/judged.h"
 #include "ui/cli/print.h"
 #include "ui/cli/verdict_text.h"
-#include "ui/cli/watched.h"
 
 enum hv_status hv_cli_eval(struct hv_args *args, struct hv_err *err)
 {

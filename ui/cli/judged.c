@@ -1,8 +1,6 @@
 /** A plan that a command reads and judges. */
 #include "ui/cli/judged.h"
 
-#include "ui/cli/watched.h"
-
 static enum hv_status judge(const struct hv_args *args, struct hv_eval_options *o,
                             struct hv_judged *out, struct hv_err *err)
 {

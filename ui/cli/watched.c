@@ -1,5 +1,5 @@
 /** Watches work in another thread: progress, time limit, signals. */
-#include "ui/cli/watched.h"
+#include "ui/cli/judged.h"
 
 #include <pthread.h>
 #include <signal.h>
