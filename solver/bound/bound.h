@@ -15,7 +15,7 @@ struct hv_bound_cut {
 
 /** Lower bound of the iteration time of any plan for these inputs. */
 struct hv_bound {
-    double iteration_s; /**< of plans whose stages form a chain and that all cuts are for */
+    double iteration_s; /**< of chains of stages that the first of `cuts` is for */
     const char *why;    /**< one sentence, in the arena */
     double compute_s;   /**< forward and backward work alone on all devices that can hold a rank; it
                            also holds for plans with stale weights */
