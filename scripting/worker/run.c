@@ -203,7 +203,10 @@ static enum hv_status run_on_host(struct hv__job *j, struct hv_err *err)
     j->run.host->run = &j->run;
     s = hv__guard(j->run.host, run_protected, j, err);
     if (s != HV_OK && err != NULL && err->file[0] == '\0') { /* out of memory: no line is known */
-        hv_err_at(err, s, j->parts[0].plugin->name, 0, 0, "%s", (const char *)err->text);
+        hv_err_at(err, s, j->parts[0].plugin->name, 0, 0,
+                  "%s; the cluster has %u devices: plan for fewer of them (lower the counts of its "
+                  "node groups), or choose a strategy that needs less memory per device",
+                  (const char *)err->text, q->inputs->cluster.cluster->n_devices);
     }
     if (s == HV_EPLUGIN) {
         hv_str_adds(&j->out->traceback, hv_host_traceback(j->run.host));

@@ -5,12 +5,12 @@ _hetviz() {
   case ${COMP_WORDS[1]} in
   plan) words='--cluster --model --job --strategy --option --replan --lost --out --json --time-limit --help --seed --budget --quiet --plain ';;
   compare) words='--cluster --model --job --strategies --option --json --time-limit --jobs --help --seed --budget --quiet --plain ';;
-  eval) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
+  eval) words='--cluster --model --job --json --time-limit --help --seed --budget --quiet --plain ';;
   gantt) words='--cluster --model --job --width --ascii --links --svg --png --trace --help --seed --budget --quiet --plain ';;
   schedule) words='--ranks --micro-batches --chunks --option --times --plan-times --scale --hops --limits --cap --jitter --look-ahead --gantt --width --ascii --json --svg --png --help --seed --budget --quiet --plain ';;
   solve) words='--json --time-limit --certify --write-lp --help --seed --budget --quiet --plain ';;
-  bound) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
-  explain) words='--cluster --model --job --json --stage --replica --help --seed --budget --quiet --plain ';;
+  bound) words='--cluster --model --job --json --time-limit --help --seed --budget --quiet --plain ';;
+  explain) words='--cluster --model --job --json --time-limit --stage --replica --help --seed --budget --quiet --plain ';;
   failures) words='--cluster --model --job --json --lost --preempted --checkpoint --restart --regroup --time-limit --help --seed --budget --quiet --plain ';;
   strategies) words='--json --help --seed --budget --quiet --plain ';;
   selftest) words='--times --help --seed --budget --quiet --plain ';;

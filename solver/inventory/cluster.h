@@ -200,6 +200,10 @@ const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32
 /** True where a flow from one node to another uses that link from its second end to its first. */
 bool hv_cluster_link_backward(const struct hv_cluster *c, const struct hv_network_link *l,
                               uint32_t from, uint32_t to);
+/** True where both ends of that link name both nodes, as between two nodes of one zone: then the
+ * numbers of the nodes decide which way a flow uses it. */
+bool hv_cluster_link_either_way(const struct hv_cluster *c, const struct hv_network_link *l,
+                                uint32_t from, uint32_t to);
 /**
  * Path between two devices. O(log groups + links).
  *

@@ -15,7 +15,7 @@
 enum hv_status hv_cli_eval(struct hv_args *args, struct hv_err *err)
 {
     struct hv_judged j;
-    enum hv_status st = hv_cli_judge(args, false, &j, err);
+    enum hv_status st = hv_cli_judge_watched(args, &j, err);
     if (st == HV_OK && hv_args_has(args, "json")) {
         st = hv_cli_print_json(hv_plan_with_verdict(j.plan.json.root, &j.verdict, true), err);
     } else if (st == HV_OK) {
@@ -54,48 +54,82 @@ static void add_bound_parts(json_t *o, const struct hv_bound *b, bool any)
     json_object_set_new(o, "fewest_devices", hv_json_num(b->fewest > 0 ? b->fewest : HV_UNKNOWN));
 }
 
+static enum hv_status bound_json(const struct hv_bound *b, bool any, struct hv_err *err)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "bound_s", hv_json_num(any ? b->spread_s : HV_UNKNOWN));
+    json_object_set_new(o, "why", json_string(any ? b->spread_why : b->why));
+    add_bound_parts(o, b, any);
+    return hv_cli_print_json(o, err);
+}
+
+static enum hv_status bound_text(const struct hv_bound *b, struct hv_err *err)
+{
+    char buf[HV_FMT_CAP];
+    struct hv_str text = {0};
+    hv_text_addf(&text, "lower bound of all plans %s: %s\n",
+                 hv_fmt_seconds(buf, sizeof buf, b->spread_s), b->spread_why);
+    if (b->even_why != NULL) {
+        hv_text_addf(&text, "lower bound of plans with equal pipelines %s: %s\n",
+                     hv_fmt_seconds(buf, sizeof buf, b->even_s), b->even_why);
+    }
+    if (b->cut_why != NULL) {
+        hv_text_addf(&text, "lower bound of most plans %s: %s\n",
+                     hv_fmt_seconds(buf, sizeof buf, b->iteration_s), b->cut_why);
+    }
+    enum hv_status st = hv_cli_print(&text, err);
+    hv_str_free(&text);
+    return st;
+}
+
+/** A bound and what it is computed from. */
+struct bounding {
+    const struct hv_args *args;
+    struct hv_inputs in;
+    struct hv_cost *cost;
+    struct hv_arena arena;
+    struct hv_bound bound;
+};
+
+/** HV_ESTOPPED where the work is watched and was asked to stop. */
+static enum hv_status go_on(struct hv_eval_watch *watch, struct hv_err *err)
+{
+    return watch != NULL && atomic_load(&watch->stop) ? hv_err_set(err, HV_ESTOPPED, "stopped")
+                                                      : HV_OK;
+}
+
+static enum hv_status find_bound(void *ctx, struct hv_eval_watch *watch, struct hv_err *err)
+{
+    struct bounding *b = ctx;
+    const struct hv_args *args = b->args;
+    enum hv_status st =
+        hv_inputs_read(&b->in, hv_args_text(args, "cluster", NULL),
+                       hv_args_text(args, "model", NULL), hv_args_text(args, "job", NULL), err);
+    st = st == HV_OK ? go_on(watch, err) : st;
+    if (st == HV_OK) {
+        b->cost = hv_cost_new(b->in.cluster.cluster, b->in.model.model, &b->in.job.job);
+        hv_bound_iteration(b->cost, &b->arena, &b->bound);
+        st = go_on(watch, err);
+    }
+    return st;
+}
+
 enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
 {
-    struct hv_inputs in;
-    enum hv_status st =
-        hv_inputs_read(&in, hv_args_text(args, "cluster", NULL), hv_args_text(args, "model", NULL),
-                       hv_args_text(args, "job", NULL), err);
-    if (st != HV_OK) {
-        return st;
-    }
-    struct hv_cost *k = hv_cost_new(in.cluster.cluster, in.model.model, &in.job.job);
-    struct hv_arena arena = {0};
-    struct hv_bound b = {0};
-    hv_bound_iteration(k, &arena, &b);
-    bool any = b.iteration_s > 0;
-    if (hv_args_has(args, "json")) {
-        json_t *o = json_object();
-        json_object_set_new(o, "bound_s", hv_json_num(any ? b.spread_s : HV_UNKNOWN));
-        json_object_set_new(o, "why", json_string(any ? b.spread_why : b.why));
-        add_bound_parts(o, &b, any);
-        st = hv_cli_print_json(o, err);
-    } else if (any) {
-        char buf[HV_FMT_CAP];
-        struct hv_str text = {0};
-        hv_text_addf(&text, "lower bound of all plans %s: %s\n",
-                     hv_fmt_seconds(buf, sizeof buf, b.spread_s), b.spread_why);
-        if (b.even_why != NULL) {
-            hv_text_addf(&text, "lower bound of plans with equal pipelines %s: %s\n",
-                         hv_fmt_seconds(buf, sizeof buf, b.even_s), b.even_why);
-        }
-        if (b.cut_why != NULL) {
-            hv_text_addf(&text, "lower bound of most plans %s: %s\n",
-                         hv_fmt_seconds(buf, sizeof buf, b.iteration_s), b.cut_why);
-        }
-        st = hv_cli_print(&text, err);
-        hv_str_free(&text);
+    struct bounding b = {.args = args};
+    enum hv_status st = hv_cli_watched(args, find_bound, &b, err);
+    bool any = b.bound.iteration_s > 0;
+    if (st == HV_OK && hv_args_has(args, "json")) {
+        st = bound_json(&b.bound, any, err);
+    } else if (st == HV_OK && any) {
+        st = bound_text(&b.bound, err);
     }
     if (st == HV_OK && !any) {
-        st = hv_err_set(err, HV_ENO, "%s", b.why);
+        st = hv_err_set(err, HV_ENO, "%s", b.bound.why);
     }
-    hv_arena_free(&arena);
-    hv_cost_free(k);
-    hv_inputs_free(&in);
+    hv_arena_free(&b.arena);
+    hv_cost_free(b.cost);
+    hv_inputs_free(&b.in);
     return st;
 }
 
@@ -268,7 +302,7 @@ static enum hv_status explain_stage(const struct hv_args *args, struct hv_judged
 enum hv_status hv_cli_explain(struct hv_args *args, struct hv_err *err)
 {
     struct hv_judged j;
-    enum hv_status st = hv_cli_judge(args, false, &j, err);
+    enum hv_status st = hv_cli_judge_watched(args, &j, err);
     if (st == HV_OK && (hv_args_has(args, "stage") || hv_args_has(args, "replica"))) {
         st = explain_stage(args, &j, err);
     } else if (st == HV_OK) {

@@ -17,6 +17,7 @@
     {"job", 'j', HV_ARG_FILE, "JOB", "use this job instead of the one in the plan", 0, 0, NULL, false}
 #define JSON_OPTION {"json", 0, HV_ARG_FLAG, NULL, "print one JSON value instead of text", 0, 0, NULL, false}
 #define LIMIT_OPTION {"time-limit", 0, HV_ARG_DURATION, "S", "stop after this time and keep the best plan so far (10, 500ms, 2min)", 1e-3, 1e7, NULL, false}
+#define END_OPTION {"time-limit", 0, HV_ARG_DURATION, "S", "end without a result after this time (10, 500ms, 2min)", 1e-3, 1e7, NULL, false}
 #define OUT_OPTION {"out", 0, HV_ARG_FILE, "F", "write to this file (- is standard output)", 0, 0, NULL, false}
 #define JOBS_OPTION {"jobs", 0, HV_ARG_INT, "N", "number of strategies that run in parallel (default: one per core)", 1, 4096, NULL, false}
 #define WIDTH_OPTION {"width", 0, HV_ARG_INT, "N", "width of the chart in columns (default: width of the terminal)", 30, 10000, NULL, false}
@@ -36,7 +37,7 @@ static const struct hv_opt compare_options[] = {
     {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key", 0, 0, NULL, false},
     JSON_OPTION, LIMIT_OPTION, JOBS_OPTION,
 };
-static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
+static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION};
 static const struct hv_opt gantt_options[] = {
     OPTIONAL_INPUT_OPTIONS, WIDTH_OPTION, ASCII_OPTION,
     {"links", 0, HV_ARG_FLAG, NULL, "in the terminal: show reductions, pushes and transfers on separate lines (always on for plans with stale weights)", 0, 0, NULL, false},
@@ -67,9 +68,9 @@ static const struct hv_opt solve_options[] = {
     {"certify", 0, HV_ARG_FLAG, NULL, "let lp_solve certify the optimum of a chain without the usual limit of 1 s (--time-limit applies)", 0, 0, NULL, false},
     {"write-lp", 0, HV_ARG_FILE, "F", "write the integer program of a chain in LP format, or in MPS format if F ends in .mps", 0, 0, NULL, false},
 };
-static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
+static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION, END_OPTION};
 static const struct hv_opt explain_options[] = {
-    OPTIONAL_INPUT_OPTIONS, JSON_OPTION,
+    OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION,
     {"stage", 0, HV_ARG_INT, "N", "list the time and memory terms of this stage, each with its formula and source", 0, 1000000, NULL, false},
     {"replica", 0, HV_ARG_INT, "N", "replica entry that --stage refers to (default 0)", 0, 1000000, NULL, false},
 };

@@ -42,7 +42,7 @@ static enum hv_status find_kinds(struct hv__context *k, size_t group, struct hv_
 enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query *q,
                              struct hv__rank *out, struct hv_err *err)
 {
-    const struct hv_stage *s = &q->replica->stages[q->stage];
+    const struct hv_stage *s = hv_stage_asked(q);
     *out = (struct hv__rank){.stage = s,
                              .dp = at_least_1(s->dp),
                              .cp = at_least_1(s->cp.degree),
@@ -68,8 +68,9 @@ enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query 
     if (st != HV_OK) {
         return st;
     }
-    out->embedding = hv_stage_has_embedding(q->replica, q->stage);
-    out->head = hv_stage_has_head(q->replica, q->stage);
+    out->embedding =
+        q->as != NULL ? q->as->embedding > 0 : hv_stage_has_embedding(q->replica, q->stage);
+    out->head = q->as != NULL ? q->as->head > 0 : hv_stage_has_head(q->replica, q->stage);
     return HV_OK;
 }
 

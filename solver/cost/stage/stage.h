@@ -13,10 +13,12 @@
 struct hv_stage_query {
     const struct hv_plan *plan;
     const struct hv_replica *replica;
-    size_t stage;         /**< number in the replica */
-    int copy;             /**< 0 … count-1: which of the equal pipelines */
-    size_t chunk;         /**< range of the stage; 0 when it has one */
-    int dp_rank;          /**< 0 … dp-1 */
+    size_t stage;              /**< number in the replica */
+    const struct hv_stage *as; /**< priced in its place, with embedding and head given; NULL: as it
+                                  is in the replica */
+    int copy;                  /**< 0 … count-1: which of the equal pipelines */
+    size_t chunk;              /**< range of the stage; 0 when it has one */
+    int dp_rank;               /**< 0 … dp-1 */
     int tp_rank;          /**< 0 … tp-1: whose bytes and FLOP, where tensor shards are unequal */
     double sequences;     /**< on this rank; ≤ 0: from micro_batch, shares and deal */
     double tokens;        /**< per sequence; ≤ 0: the job's */
@@ -24,6 +26,12 @@ struct hv_stage_query {
     struct hv_why *why;   /**< or NULL */
     const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
 };
+
+/** The stage that a query is about. */
+static inline const struct hv_stage *hv_stage_asked(const struct hv_stage_query *q)
+{
+    return q->as != NULL ? q->as : &q->replica->stages[q->stage];
+}
 
 /** When the gradients of a run of blocks are ready, counted back from the end of the backward pass.
  */

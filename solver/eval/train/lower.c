@@ -475,6 +475,10 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
     hv__find_pipelines(l);
     for (size_t u = 0; u < l->pipelines.n; u++) {
         st = lower_pipeline(l, &l->pipelines.items[u], err);
+        if (st == HV_OK) {
+            unsigned done = (unsigned)((HV__AT_LOWERED - HV__AT_SCHEDULE) * u / l->pipelines.n);
+            st = hv__report_progress(l, HV__AT_SCHEDULE + done, err);
+        }
         if (st != HV_OK) {
             return st;
         }

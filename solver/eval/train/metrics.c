@@ -233,30 +233,36 @@ static void add_use(const struct hv__lowered *l, struct hv_metrics *m)
     m->usd_per_mtoken = m->usd_per_h / 3600 * m->iteration_s / (hv__tokens_of_iteration(l) / 1e6);
 }
 
+/** The first pipeline of every replica entry; NULL: it has none. O(pipelines). */
+static const struct hv__pipeline **first_pipelines(const struct hv__lowered *l)
+{
+    const struct hv__pipeline **first =
+        hv_arena_new(l->arena, const struct hv__pipeline *, l->plan->n_replicas + 1);
+    for (size_t i = l->pipelines.n; i-- > 0;) {
+        first[l->pipelines.items[i].i_replica] = &l->pipelines.items[i];
+    }
+    return first;
+}
+
 static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
 {
+    const struct hv__pipeline **first = first_pipelines(l);
     out->n_stages = out->n_memory;
     out->stages = hv_arena_new(l->arena, struct hv_stage_metrics, out->n_stages);
     size_t base = 0;
     for (size_t e = 0; e < l->plan->n_replicas; e++) {
-        for (size_t i = 0; i < l->pipelines.n; i++) {
-            const struct hv__pipeline *pl = &l->pipelines.items[i];
-            if (pl->i_replica != e) {
-                continue;
-            }
-            for (size_t g = 0; g < pl->n_gstages; g++) {
-                struct hv_stage_metrics *s = &out->stages[base + pl->gstages[g].plan_stage];
-                const struct hv__rank *rk = &pl->ranks[pl->gstages[g].plan_stage];
-                s->replica = e;
-                s->stage = rk->stage;
-                s->forward_s += pl->gstages[g].forward_s[0];
-                s->backward_s += pl->gstages[g].input_grad_s[0] + pl->gstages[g].weight_grad_s[0] +
-                                 pl->gstages[g].recompute_s[0];
-                s->busy_frac = pl->idle[rk->stage].busy_s /
-                               (l->schedule.stale ? pl->run.makespan_s : l->iteration.total_s);
-                s->hop_s = rk->hop_next_s;
-            }
-            break;
+        const struct hv__pipeline *pl = first[e];
+        for (size_t g = 0; pl != NULL && g < pl->n_gstages; g++) {
+            struct hv_stage_metrics *s = &out->stages[base + pl->gstages[g].plan_stage];
+            const struct hv__rank *rk = &pl->ranks[pl->gstages[g].plan_stage];
+            s->replica = e;
+            s->stage = rk->stage;
+            s->forward_s += pl->gstages[g].forward_s[0];
+            s->backward_s += pl->gstages[g].input_grad_s[0] + pl->gstages[g].weight_grad_s[0] +
+                             pl->gstages[g].recompute_s[0];
+            s->busy_frac = pl->idle[rk->stage].busy_s /
+                           (l->schedule.stale ? pl->run.makespan_s : l->iteration.total_s);
+            s->hop_s = rk->hop_next_s;
         }
         base += l->plan->replicas[e].n_stages;
     }
