@@ -113,17 +113,25 @@ end
 local function least_cost(q, stages, time)
   local sum = 0
   for _, stage in ipairs(stages) do
-    local k = 0
-    for _, part in ipairs { { stage.compute, q.alpha }, { stage.exchange, q.beta } } do
-      local parallel = time * q.batch - part[1] * (1 - part[2])
-      if parallel <= 0 then
-        return math.huge
-      end
-      k = math.max(k, part[1] * part[2] / parallel)
+    local for_compute = time * q.batch - stage.compute * (1 - q.alpha)
+    local for_exchange = time * q.batch - stage.exchange * (1 - q.beta)
+    if for_compute <= 0 or for_exchange <= 0 then
+      return math.huge
     end
-    sum = sum + q.types[stage.type].price * k
+    sum = sum + q.types[stage.type].price
+      * math.max(stage.compute * q.alpha / for_compute, stage.exchange * q.beta / for_exchange)
   end
   return sum * time
+end
+
+--- A cost that no plan of an assignment is below: the parallel part of the compute of every layer
+-- on its type, at that type's price.
+function provisioning.bound(q, assignment)
+  local sum = 0
+  for l, type in ipairs(assignment) do
+    sum = sum + q.types[type].price * q.compute[type][l]
+  end
+  return sum * q.alpha * q.examples / q.batch
 end
 
 --- One more device for each of the slowest stages; false where there are no more.

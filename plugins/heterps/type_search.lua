@@ -45,7 +45,16 @@ function type_search.enumerate(q)
     end
     return states()
   end
-  local r = search.enumerate { states = next_state, cost = function(s) return cost_of(q, s) end }
+  local least = math.huge
+  local function cost(assignment)
+    if provisioning.bound(q, assignment) >= least then
+      return nil
+    end
+    local own = cost_of(q, assignment)
+    least = math.min(least, own or least)
+    return own
+  end
+  local r = search.enumerate { states = next_state, cost = cost }
   return r.state, r.cost, r.evaluations
 end
 
