@@ -2,17 +2,17 @@
 -- tokens flow through, by a max-flow graph of nodes (which hold runs of layers) and links, in local
 -- search or an integer program. Requests go from hop to hop by interleaved weighted round robin
 -- over the flow, past nodes whose caches are full to a mark: the simulator of serving does that.
--- With mode = serve its plans do that; else, for a training job, the same graph chooses among
--- placements that can be trained, where all nodes of a stage hold the same run and share each
--- micro-batch in proportion to their rates.
-local inventory = require "inventory"
+-- With mode = serve its plans do that; else, for a training job, the same graph, and the exchange
+-- of gradients over the nodes of a stage, choose among placements that can be trained, where all
+-- nodes of a stage hold the same run and share each micro-batch in proportion to their rates.
+local device_order = require "device_order"
 local prices = require "prices"
 local serving = require "serving"
 local train = require "train"
 local training_flow = require "training_flow"
 
 local function plan(ctx)
-  local devices, why = inventory.usable(ctx)
+  local devices, why = device_order.usable(ctx)
   if not devices then
     return nil, why
   end
@@ -45,7 +45,9 @@ local function claim(made, ctx)
   end
   local rate = training_flow.of_plan(ctx, made)
   return { tokens_per_s = rate, iteration_s = ctx.job.global_batch * ctx.job.sequence / rate,
-    formula = formula }
+    formula = formula,
+    leaves_out = "filling the pipeline, exchanges of gradients and of tensor groups, links that"
+      .. " several nodes share" }
 end
 
 return {
