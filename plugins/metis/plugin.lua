@@ -176,7 +176,7 @@ return {
     { key = "sync_ms", type = "number", default = 0, min = 0, max = 1e6,
       help = "time to synchronise after the passes of a micro-batch: used by the formula, not by "
         .. "the simulation" },
-    { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
+    { key = "tries", type = "integer", default = 24, min = 1, max = 1000,
       help = "number of valid plans that are simulated, least claimed time first" },
   },
   plan = plan,
