@@ -195,8 +195,8 @@ end
 
 --- The choices of a list in the order of `before`: next() gives one after the other, nil at the
 -- end; full(choice) says that the last one lacks memory, so that the same with recomputation takes
--- its place further on.
-function choices.queue(ctx, list, before)
+-- its place further on, if fits(choice) says that full recomputation is enough.
+function choices.queue(ctx, list, before, fits)
   local sorted = table.move(list, 1, #list, 1, {})
   table.sort(sorted, before)
   local waiting, taken = {}, 0 -- waiting: the best one last
@@ -210,8 +210,9 @@ function choices.queue(ctx, list, before)
     return first
   end
   function queue.full(c)
-    for _, recompute in ipairs(c.recompute == "none" and { "selective", "full" } or {}) do
-      local other = with_recompute(ctx, c, recompute)
+    local least = c.recompute == "none" and with_recompute(ctx, c, "full")
+    local some = least and fits(least) and { with_recompute(ctx, c, "selective"), least } or {}
+    for _, other in ipairs(some) do
       local low, high = 1, #waiting + 1
       while low < high do
         local middle = (low + high) // 2

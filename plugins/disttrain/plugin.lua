@@ -20,6 +20,8 @@ local prices = require "prices"
 local reasons = require "reasons"
 local sample_time = require "sample_time"
 
+-- devices above which a first plan is sought among few choices, in case time is short
+local MANY_DEVICES = 256
 -- choices with lengths that are kept for each one without: the formula knows no lengths
 local LENGTHS_FACTOR = 5
 
@@ -43,16 +45,11 @@ local function stage_keys(ctx, c, stage, g, n)
       dp = dp > 1 and dp or nil, shares = shares })
 end
 
---- The plan of a choice; nil where a stage does not hold its layers. With several `lists` of
--- micro-batches one pipeline for each, on GPUs of its own.
-local function plan_of(ctx, c, lists)
-  local n = lists and #lists or 1
+--- The stages of a choice for n pipelines, with their devices; nil where one does not hold its
+-- layers.
+local function fitting_stages(ctx, c, n)
   local steps = ctx.job.global_batch // (c.dp * c.m)
   local sequences = c.dp * c.m // n
-  local replicas = {}
-  for g = 1, n do
-    replicas[g] = { micro_batches = lists and lists[g] or steps, stages = {} }
-  end
   local stages = gpu_split.stages(c)
   for s, stage in ipairs(stages) do
     stage.devices = numbers.slice(c.order, stage.before + 1, stage.count)
@@ -62,11 +59,27 @@ local function plan_of(ctx, c, lists)
     if not pipeline.fits(pipeline.tables(ctx, stage, alive), stage.from, stage.to) then
       return nil
     end
-    for g = 1, n do
+  end
+  return stages
+end
+
+--- The plan of a choice; nil where a stage does not hold its layers. With several `lists` of
+-- micro-batches one pipeline for each, on GPUs of its own.
+local function plan_of(ctx, c, lists)
+  local n = lists and #lists or 1
+  local stages = fitting_stages(ctx, c, n)
+  if not stages then
+    return nil
+  end
+  local replicas = {}
+  for g = 1, n do
+    replicas[g] = { stages = {},
+      micro_batches = lists and lists[g] or ctx.job.global_batch // (c.dp * c.m) }
+    for s, stage in ipairs(stages) do
       replicas[g].stages[s] = stage_keys(ctx, c, stage, g, n)
     end
   end
-  return { micro_batch = sequences, schedule = { name = "1f1b" }, replicas = replicas }
+  return { micro_batch = c.dp * c.m // n, schedule = { name = "1f1b" }, replicas = replicas }
 end
 
 --- Can every data-parallel group of a choice have GPUs of its own?
@@ -166,12 +179,14 @@ local function simulated(ctx)
   return all
 end
 
---- Simulates choices in turns from both orders of the list, with links free and shared, until so
--- many as the options say fit.
-local function try_first(ctx, all, list)
-  local tries = ctx.options.tries
-  local queues = { choices.queue(ctx, list, choices.before),
-    choices.queue(ctx, list, choices.before_shared) }
+--- Simulates choices in turns from both orders of the list, with links free and shared, until
+-- `tries` of them fit.
+local function try_first(ctx, all, list, tries)
+  local function fits(c)
+    return fitting_stages(ctx, c, 1) ~= nil
+  end
+  local queues = { choices.queue(ctx, list, choices.before, fits),
+    choices.queue(ctx, list, choices.before_shared, fits) }
   local k = 1
   while #queues > 0 and all.tried < tries and not (all.best and hv.stopping()) do
     local queue = queues[k]
@@ -191,9 +206,12 @@ end
 --- The best of the first choices that fit, by simulation, and from there on the best of its
 -- neighbours while there is a better one: the formula knows neither exchanges nor what stages wait
 -- for each other. nil and the reason, if any, where none fits.
-local function best_choice(ctx, list, tps, orders)
+local function best_choice(ctx, ranges, tps, orders)
   local all = simulated(ctx)
-  try_first(ctx, all, list)
+  if #orders[1] > MANY_DEVICES then
+    try_first(ctx, all, all_choices(ctx, { orders[1] }, ranges, { tps[#tps] }), 1)
+  end
+  try_first(ctx, all, all_choices(ctx, orders, ranges, tps), all.tried + ctx.options.tries)
   local from
   while all.best and all.best ~= from and not hv.stopping() do
     from = all.best
@@ -213,7 +231,8 @@ local function fitting_ways(ctx, list, ways)
   for _, way in ipairs(ways) do
     count[way] = 0
   end
-  local queue = choices.queue(ctx, list, choices.before)
+  local queue = choices.queue(ctx, list, choices.before,
+    function(c) return fitting_stages(ctx, c, 1) ~= nil end)
   for c in queue.next do
     if #fitting >= most * #ways or hv.stopping() then
       break
@@ -248,17 +267,16 @@ local function plan(ctx)
   local nodes = inventory.nodes(devices)
   local tps = degrees_of(ctx, nodes)
   local orders = inventory.orders(nodes)
-  local list = all_choices(ctx, orders, ranges, tps)
   local ways = ways_of(ctx.options)
   local reason
   if ways then
-    local fitting = fitting_ways(ctx, list, ways)
+    local fitting = fitting_ways(ctx, all_choices(ctx, orders, ranges, tps), ways)
     if #fitting > 0 then
       return candidates.best(fitting, #fitting)
     end
   else
     local made
-    made, reason = best_choice(ctx, list, tps, orders)
+    made, reason = best_choice(ctx, ranges, tps, orders)
     if made then
       return made
     end

@@ -186,19 +186,22 @@ local function plan_by(ctx, types, name)
   return best, reason
 end
 
---- The best plan of the search that the options name, and of one type of device for all layers:
--- learning is not to lose to what it starts from.
+--- The best plan of the search that the options name, and of one type of device for all layers,
+-- which is found soonest: learning is not to lose to what it starts from.
 local function search_plan(ctx, types)
   local name = ctx.options.search
-  local best, reason = plan_by(ctx, types, name)
-  if name ~= "single" and name ~= "heuristic" and not (best and hv.stopping()) then
-    local single, why = plan_by(ctx, types, "single")
-    if single and not (best and best.value <= single.value) then
-      best = single
-    end
-    reason = reason or why
+  if name == "single" or name == "heuristic" then
+    return plan_by(ctx, types, name)
   end
-  return best, reason
+  local single, why = plan_by(ctx, types, "single")
+  if single and hv.stopping() then
+    return single
+  end
+  local best, reason = plan_by(ctx, types, name)
+  if single and not (best and best.value <= single.value) then
+    best = single
+  end
+  return best, reason or why
 end
 
 --- What the plan misses, in words: the rate that was asked for, prices.
