@@ -81,7 +81,7 @@ return {
     { key = "zero", type = "integer", default = 1, min = 0, max = 3,
       help = "train: ZeRO stage over a stage's ranks, 1: optimizer states, 2: and gradients, 3: and"
         .. " weights" },
-    { key = "tries", type = "integer", default = 24, min = 1, max = 1000,
+    { key = "tries", type = "integer", default = 36, min = 1, max = 1000,
       help = "train: number of fitting plans that are simulated, in the order of the formula" },
   },
   plan = plan,

@@ -212,9 +212,9 @@ local function pipeline_s(ctx, stages, tables, counts, micro_batch)
   return (claims.pipeline_s(stage_s, micro_batches)), (claims.pipeline_s(all_s, micro_batches))
 end
 
---- The candidate of a division, ranked by the longer of the flow and the stages in turn, with the
--- exchange, and shared_s = with hops over one link besides; nil where there is none. c = {tp,
--- recompute, micro_batch, zero}.
+--- The candidate of a division; nil where there is none: free_s = the longer of the flow and the
+-- stages in turn, with the exchange, hidden_s = without it, shared_s = with it and with hops over
+-- one link. c = {tp, recompute, micro_batch, zero}.
 local function candidate_of(ctx, stages, c)
   local ranks, tables, caps, room = {}, {}, {}, 0
   local micro_batches = ctx.job.global_batch // c.micro_batch
@@ -238,7 +238,8 @@ local function candidate_of(ctx, stages, c)
   local turns_s, shared_s = pipeline_s(ctx, stages, tables, counts, c.micro_batch)
   local flowing_s = seconds_of(ctx, stages, counts, c.tp, c.micro_batch)
   return {
-    claim_s = math.max(flowing_s, turns_s + exchanged_s),
+    free_s = math.max(flowing_s, turns_s + exchanged_s),
+    hidden_s = math.max(flowing_s - exchanged_s, turns_s),
     shared_s = math.max(flowing_s, shared_s + exchanged_s),
     build = function() return plan_of(ctx, ranks, counts, c) end,
   }
@@ -295,21 +296,29 @@ local function kept_divisions(ctx, nodes)
   return kept
 end
 
---- The best of the candidates by simulation: the first half of the tries in the order in which
--- links are free, the second where they are shared. nil and the reason when none fits.
+--- The best of the candidates by simulation, a third of the tries each: in the order in which links
+-- are free, without exchanges, which may hide behind computation, and in the order in which links
+-- are shared. nil and the reason when none fits.
 local function best_of(list, tries)
-  local best, seconds = candidates.best(list, math.max(1, (tries + 1) // 2))
-  for _, candidate in ipairs(list) do
-    candidate.claim_s = candidate.shared_s
+  local best, least_s, reason
+  local function try(key)
+    for _, candidate in ipairs(list) do
+      candidate.claim_s = candidate[key]
+    end
+    local own, value = candidates.best(list, math.max(1, tries // 3))
+    if own and not (best and least_s <= value) then
+      best = own
+      least_s = value
+    elseif not own then
+      reason = reason or value
+    end
   end
-  if best and tries < 2 or best and hv.stopping() then
-    return best
+  try "free_s"
+  if tries >= 3 and not (best and hv.stopping()) then
+    try "hidden_s"
+    try "shared_s"
   end
-  local shared, value = candidates.best(list, math.max(1, tries // 2))
-  if shared and not (best and seconds <= value) then
-    return shared
-  end
-  return best, not best and (seconds or value) or nil
+  return best, reason
 end
 
 --- The plan of least time among divisions of whole nodes into stages with tensor degrees,
