@@ -48,7 +48,7 @@ static const struct member members[] = {
      "a plan without the devices whose numbers are in lost; where there is "
      "none, plan is called again without them"},
     {"claim(plan, ctx)",
-     "the prediction of the publication's formula: {iteration_s, formula, terms, …}"},
+     "the prediction of the publication's formula: {iteration_s, formula, terms, warnings, …}"},
     {"selftest(t)", "checks: t.near(name, got, want, tolerance, source), t.equal(name, got, want, "
                     "source), t.ok(name, condition, source)"},
     {"ctx", "{cluster, model (handles), job = {global_batch, sequence, precision, optimizer, …}, "

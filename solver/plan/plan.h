@@ -263,6 +263,8 @@ struct hv_claim {
     const char *formula; /**< NULL: none */
     const char
         *leaves_out; /**< parts of the time that the formula leaves out, as text; NULL: not given */
+    const char **warnings; /**< what the strategy's search left out or missed, a text each */
+    size_t n_warnings;
     double iteration_s, tokens_per_s; /**< HV_UNKNOWN when not claimed */
 };
 

@@ -38,13 +38,18 @@ void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out)
 /** Claims that deviate by less than this share are not commented on. */
 #define CLOSE_FRAC 0.1
 
-/* The lines of a plan's claim: figure, formula, and what the formula leaves out. Nothing where
- * nothing is claimed. */
+/* The lines of a plan's claim: what the search left out or missed, the figure, its formula, and
+ * what the formula leaves out. Nothing where nothing is claimed. */
 static void add_claim(const struct hv_claim *c, struct hv_str *out)
 {
     char buf[HV_FMT_CAP];
     bool time = hv_known(c->iteration_s);
 
+    for (size_t i = 0; i < c->n_warnings; i++) {
+        hv_str_adds(out, "warning        ");
+        hv_text_clean(out, c->warnings[i], strlen(c->warnings[i]));
+        hv_str_addc(out, '\n');
+    }
     if (!time && !hv_known(c->tokens_per_s)) {
         return;
     }
