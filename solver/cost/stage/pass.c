@@ -25,7 +25,8 @@ struct holders {
     int ep;
 };
 
-/* Equal units of sharded weights: seconds of one. */
+/* Equal units of sharded weights: seconds of one; forward_s and backward_s are those in which the
+ * links are free for gathers and scatters. */
 struct unit {
     double gather_s, scatter_s, forward_s, backward_s;
     size_t n;
@@ -137,6 +138,30 @@ static const struct holders *holders_of_experts(struct build *b, int ep)
     return &b->experts;
 }
 
+/* What an exchange adds to the seconds in which gathers find their links free: all that compute
+ * leaves of it where it uses other links (inside or outside the node); where it uses the same, it
+ * keeps them busy while compute hides it. */
+static double room_s(bool same, double exposed_s, double wire_s)
+{
+    return same ? -fmax(0, wire_s - exposed_s) : exposed_s;
+}
+
+/* Adds a part to a unit. */
+static void add_to_unit(const struct build *b, const struct hv_part_cost *c, bool far,
+                        struct unit *u)
+{
+    bool tp = b->far_tp == far, cp = b->far_cp == far, ep = b->far_ep == far;
+    double forward_s = c->forward_s + room_s(tp, c->tp_forward_s, c->tp_wire_forward_s) +
+                       room_s(cp, c->cp_forward_s, c->cp_wire_forward_s) +
+                       room_s(ep, c->ep_forward_s, c->ep_wire_forward_s);
+    double backward_s = c->input_grad_s + c->weight_grad_s + c->recompute_s +
+                        room_s(tp, c->tp_backward_s, c->tp_wire_backward_s) +
+                        room_s(cp, c->cp_backward_s, c->cp_wire_backward_s) +
+                        room_s(ep, c->ep_backward_s, c->ep_wire_backward_s);
+    u->forward_s += fmax(0, forward_s);
+    u->backward_s += fmax(0, backward_s);
+}
+
 /* Notes `times` units of sharded weights made of these parts; add_sharding has them timed. */
 static void note_units(struct build *b, const struct hv_part_cost *c, int n, int ep, double times)
 {
@@ -145,11 +170,11 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
     if (!b->sharded) {
         return;
     }
+    bool far = hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1);
     for (int i = 0; i < n; i++) {
         parameters += c[i].parameters;
         experts += c[i].expert_parameters;
-        u.forward_s += c[i].forward_s;
-        u.backward_s += c[i].input_grad_s + c[i].weight_grad_s + c[i].recompute_s;
+        add_to_unit(b, &c[i], far, &u);
     }
     const struct hv_zero *z = &b->rank.stage->zero;
     const struct hv_job *j = &b->k->job;
@@ -182,12 +207,22 @@ static void join_units(struct build *b)
     b->units.items[0] = all;
 }
 
+/* The largest figure of the calibrations of the kinds of a rank's group: they run in step. */
+static double calibrated(const struct build *b, enum hv_calibrated what)
+{
+    double most = hv_device_calibration(b->rank.device)->v[what];
+    for (size_t i = 0; i < b->rank.n_others; i++) {
+        most = fmax(most, hv_device_calibration(b->rank.others[i])->v[what]);
+    }
+    return most;
+}
+
 /* Seconds by which communication lengthens compute beside it: the exposed part, and the slowdown of
  * compute by the overlapped part. Source of the form: compute C and communication X together take
  * max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
 static double shown_s(const struct build *b, struct hv_overlap o)
 {
-    return o.exposed_s + hv_device_calibration(b->rank.device)->v[HV_CAL_OVERLAP] * o.hidden_s;
+    return o.exposed_s + calibrated(b, HV_CAL_OVERLAP) * o.hidden_s;
 }
 
 static double forward_units_s(struct build *b, struct hv_units *runs, size_t window)
@@ -249,23 +284,23 @@ static void add_sharding(struct build *b, bool turns)
     add_far_sharding(b, turns);
     int window = z->limit > 0 && z->limit <= z->prefetch ? z->limit : z->prefetch + 1;
     struct hv_units *runs = hv_xcalloc(b->units.n + 1, sizeof *runs);
-    double forward_s = forward_units_s(b, runs, (size_t)window);
-    double backward_s = backward_units_s(b, runs, (size_t)window, turns);
+    double ahead_s = forward_units_s(b, runs, (size_t)window);
+    double behind_s = backward_units_s(b, runs, (size_t)window, turns);
     free(runs);
     double before_s = 0;
     for (size_t i = 0; i < b->pieces.n; i++) {
         before_s += b->pieces.items[i].backward_s;
     }
     for (size_t i = 0; i < b->pieces.n && before_s > 0; i++) {
-        b->pieces.items[i].backward_s *= 1 + backward_s / before_s;
+        b->pieces.items[i].backward_s *= 1 + behind_s / before_s;
     }
-    b->out->forward_s += forward_s;
-    b->out->input_grad_s += backward_s;
-    b->out->zero_s += forward_s + backward_s;
-    hv_why_add(b->q->why, "sharded weights", forward_s, "s",
+    b->out->forward_s += ahead_s;
+    hv__lengthen_backward(b->out, behind_s);
+    b->out->zero_s += ahead_s + behind_s;
+    hv_why_add(b->q->why, "sharded weights", ahead_s, "s",
                "exposed part of the gathers forward, %zu unit%s in memory at a time, over %zu "
                "holders; %.4g s of gathers and scatters backward",
-               (size_t)window, window > 1 ? "s" : "", b->dense.n, backward_s);
+               (size_t)window, window > 1 ? "s" : "", b->dense.n, behind_s);
 }
 
 /* Consecutive dp × cp ranks of the same tp position, or consecutive ranks where experts are whole
@@ -442,14 +477,14 @@ static void wait_for_network(struct build *b)
                     : b->sharded ? &o->zero_s
                                  : &o->ep_s;
     o->forward_s += forward_s;
-    o->input_grad_s += backward_s;
+    hv__lengthen_backward(o, backward_s);
     *shown += forward_s + backward_s;
 }
 
 /* Host time of every pass, independent of its compute. */
 static void add_host_work(struct build *b)
 {
-    double pass_s = hv_device_calibration(b->rank.device)->v[HV_CAL_PASS_US] * HV_US;
+    double pass_s = calibrated(b, HV_CAL_PASS_US) * HV_US;
     if (!b->k->parts->analytic) {
         return; /* measured layers hold it already */
     }

@@ -78,7 +78,8 @@ struct hv_host_update {
     uint32_t device;
     double parameters;      /**< of the device, that its host updates */
     double node_parameters; /**< the same of all devices of its node together */
-    double backward_s;      /**< of its last backward pass */
+    double backward_s; /**< in which its gradients become ready: from the last backward pass to the
+                          last reduction */
 };
 /** Share of the optimizer's states that a stage leaves to its host. */
 double hv_stage_host_frac(const struct hv_stage *s);
@@ -88,7 +89,8 @@ double hv_stage_peer_frac(const struct hv_stage *s);
 struct hv_peer_update {
     uint32_t device;
     double parameters; /**< all that it is to update, theirs included */
-    double backward_s; /**< of its last backward pass */
+    double backward_s; /**< in which its gradients become ready: from the last backward pass to the
+                          last reduction */
 };
 /** Bytes per second that a device gets of its link to the host, when all of `devices` copy: those
  * in its node share the host's memory. O(devices). */

@@ -265,7 +265,7 @@ static double kind_s(const struct hv__gstage *g, size_t shape, unsigned kind)
     case HV_OP_W:
         return g->weight_grad_s[shape];
     case HV_OP_BW:
-        return g->input_grad_s[shape] + g->weight_grad_s[shape];
+        return g->backward_s[shape];
     case HV_OP_R:
         return g->again ? g->recompute_s[shape] : g->forward_s[shape];
     case HV_OP_KIND_N:
@@ -349,15 +349,25 @@ static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__p
     return st == HV_OK ? st : schedule_finding(l, err);
 }
 
-/** The first order gives the placement of stages and so their costs; schedulers that decide by cost
- * then run again with these costs. Placement and transfers do not change. */
-static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__pipeline *pl,
-                                       struct hv_err *err)
+/** Seconds of the order that the pipeline has now, where transfers share no link. O(operations). */
+static double order_s(const struct hv__lowered *l, struct hv__pipeline *pl)
+{
+    struct hv_arena scratch = {0};
+    struct hv_pipe_run run;
+    fill_durations(l, pl);
+    hv_pipe_run_new(&scratch, &pl->pipe, &run);
+    hv_pipe_time(&pl->pipe, &pl->cost, &run);
+    double makespan_s = run.makespan_s;
+    hv_arena_free(&scratch);
+    return makespan_s;
+}
+
+/** Costs of the pipeline's stages and hops, as a scheduler that decides by cost reads them. */
+static struct decide costs_of(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     struct hv_stage_cost *costs = hv_arena_new(l->arena, struct hv_stage_cost, pl->n_gstages);
     size_t n_edges = (size_t)pl->n_gstages - 1;
     double *hops_s = hv_arena_new(l->arena, double, 2 * n_edges + 1);
-    struct decide by = {costs, hops_s};
     for (size_t g = 0; g < pl->n_gstages; g++) {
         const struct hv__gstage *x = &pl->gstages[g];
         costs[g] = (struct hv_stage_cost){x->forward_s[0], x->input_grad_s[0], x->weight_grad_s[0]};
@@ -369,7 +379,35 @@ static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__p
             hops_s[n_edges + from] = pl->hops.time_s[hv_pipe_hop(&pl->pipe, true, 0, e)];
         }
     }
-    return compile_schedule(l, pl, &by, err);
+    return (struct decide){costs, hops_s};
+}
+
+/**
+ * The plain order (equal times) gives the placement of stages and so their costs; schedulers that
+ * decide by cost then run again with these costs. Placement and transfers do not change. Deciding
+ * by cost is list scheduling, which shorter operations can make longer (Graham, 1969), so the plain
+ * order is kept where it is the shorter one, or the only one within the limits of memory. That of
+ * asynchronous schedules is not a choice: it follows from who comes first.
+ */
+static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                       struct hv_err *err)
+{
+    const struct decide by = costs_of(l, pl);
+    if (l->schedule.row->flags & HV_SCHEDULE_ASYNC) {
+        return compile_schedule(l, pl, &by, err);
+    }
+    const struct hv_schedule plain = pl->schedule;
+    const struct hv_pipe plain_pipe = pl->pipe;
+    double plain_s = order_s(l, pl);
+    size_t before = l->findings->n;
+    enum hv_status st = compile_schedule(l, pl, &by, err);
+    if (st == HV_ENO || (st == HV_OK && plain_s < order_s(l, pl))) {
+        pl->schedule = plain;
+        pl->pipe = plain_pipe;
+        l->findings->n = before;
+        st = HV_OK;
+    }
+    return st;
 }
 
 /** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run. */

@@ -86,6 +86,7 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
     g->forward_s = hv_arena_new(l->arena, double, pl->n_shapes);
     g->input_grad_s = hv_arena_new(l->arena, double, pl->n_shapes);
     g->weight_grad_s = hv_arena_new(l->arena, double, pl->n_shapes);
+    g->backward_s = hv_arena_new(l->arena, double, pl->n_shapes);
     g->recompute_s = hv_arena_new(l->arena, double, pl->n_shapes);
     struct hv_stage *s = set_scratch(pl, g);
     enum hv_status st = HV_OK;
@@ -110,8 +111,11 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
         }
         g->forward_s[shape] = fmax(g->forward_s[shape], plain->forward_s);
         g->input_grad_s[shape] = fmax(g->input_grad_s[shape], backward_s(plain));
-        g->weight_grad_s[shape] = fmax(g->weight_grad_s[shape], plain->weight_grad_s);
+        g->backward_s[shape] = fmax(g->backward_s[shape], backward_s(plain) + plain->weight_grad_s);
         g->recompute_s[shape] = fmax(g->recompute_s[shape], backward_s(pass) - backward_s(plain));
+    }
+    for (size_t i = 0; i < pl->n_shapes; i++) {
+        g->weight_grad_s[i] = fmax(0, g->backward_s[i] - g->input_grad_s[i]);
     }
     return st;
 }
