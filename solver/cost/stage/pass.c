@@ -29,6 +29,7 @@ struct holders {
  * links are free for gathers and scatters. */
 struct unit {
     double gather_s, scatter_s, forward_s, backward_s;
+    double input_s, weight_s; /* of backward_s, the two gradients */
     size_t n;
 };
 
@@ -59,6 +60,8 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
     o->forward_s += times * (c->forward_s + c->tp_forward_s + c->cp_forward_s + c->ep_forward_s);
     o->input_grad_s += times * (c->input_grad_s + exposed_backward_s(c));
     o->weight_grad_s += times * c->weight_grad_s;
+    o->input_alone_s += times * (c->input_grad_s + exposed_backward_s(c));
+    o->weight_alone_s += times * c->weight_grad_s;
     o->recompute_s += times * c->recompute_s;
     o->tp_s += times * (c->tp_forward_s + c->tp_backward_s);
     o->cp_s += times * (c->cp_forward_s + c->cp_backward_s);
@@ -154,12 +157,14 @@ static void add_to_unit(const struct build *b, const struct hv_part_cost *c, boo
     double forward_s = c->forward_s + room_s(tp, c->tp_forward_s, c->tp_wire_forward_s) +
                        room_s(cp, c->cp_forward_s, c->cp_wire_forward_s) +
                        room_s(ep, c->ep_forward_s, c->ep_wire_forward_s);
-    double backward_s = c->input_grad_s + c->weight_grad_s + c->recompute_s +
-                        room_s(tp, c->tp_backward_s, c->tp_wire_backward_s) +
-                        room_s(cp, c->cp_backward_s, c->cp_wire_backward_s) +
-                        room_s(ep, c->ep_backward_s, c->ep_wire_backward_s);
+    double input_s = c->input_grad_s + c->recompute_s +
+                     room_s(tp, c->tp_backward_s, c->tp_wire_backward_s) +
+                     room_s(cp, c->cp_backward_s, c->cp_wire_backward_s) +
+                     room_s(ep, c->ep_backward_s, c->ep_wire_backward_s);
     u->forward_s += fmax(0, forward_s);
-    u->backward_s += fmax(0, backward_s);
+    u->input_s += fmax(0, input_s);
+    u->weight_s += c->weight_grad_s;
+    u->backward_s += fmax(0, input_s + c->weight_grad_s);
 }
 
 /* Notes `times` units of sharded weights made of these parts; add_sharding has them timed. */
@@ -202,6 +207,8 @@ static void join_units(struct build *b)
         all.scatter_s += n * u->scatter_s;
         all.forward_s += n * u->forward_s;
         all.backward_s += n * u->backward_s;
+        all.input_s += n * u->input_s;
+        all.weight_s += n * u->weight_s;
     }
     b->units.n = 1;
     b->units.items[0] = all;
@@ -236,24 +243,36 @@ static double forward_units_s(struct build *b, struct hv_units *runs, size_t win
 }
 
 /* The last unit of the forward pass is still gathered where its backward pass follows directly: on
- * the stage with the head. */
-static double backward_units_s(struct build *b, struct hv_units *runs, size_t window, bool turns)
+ * the stage with the head. `alone`: the gradients of inputs without those of weights. */
+static double backward_units_s(struct build *b, struct hv_units *runs, size_t window, bool turns,
+                               bool alone)
 {
     bool again = b->rank.stage->zero.reshard;
     size_t n = 0;
     for (size_t i = b->units.n; i-- > 0;) {
         const struct unit *u = &b->units.items[i];
-        double gather_s = again ? u->gather_s : 0;
+        double gather_s = again ? u->gather_s : 0, scatter_s = alone ? 0 : u->scatter_s;
+        double compute_s = alone ? u->input_s : u->backward_s;
         bool kept = turns && i + 1 == b->units.n;
         if (kept) {
-            runs[n++] = (struct hv_units){0, u->backward_s, u->scatter_s, 1};
+            runs[n++] = (struct hv_units){0, compute_s, scatter_s, 1};
         }
         if (!kept || u->n > 1) {
-            runs[n++] =
-                (struct hv_units){gather_s, u->backward_s, u->scatter_s, u->n - (kept ? 1 : 0)};
+            runs[n++] = (struct hv_units){gather_s, compute_s, scatter_s, u->n - (kept ? 1 : 0)};
         }
     }
     return shown_s(b, hv__units(&b->k->network, runs, n, window));
+}
+
+/* The gradients of weights without those of inputs: their scatters. */
+static double weight_units_s(struct build *b, struct hv_units *runs)
+{
+    size_t n = 0;
+    for (size_t i = b->units.n; i-- > 0;) {
+        const struct unit *u = &b->units.items[i];
+        runs[n++] = (struct hv_units){0, u->weight_s, u->scatter_s, u->n};
+    }
+    return shown_s(b, hv__units(&b->k->network, runs, n, 1));
 }
 
 /* Adds the seconds in which gathers and scatters keep the network busy, exposed or overlapped. */
@@ -268,6 +287,7 @@ static void add_far_sharding(struct build *b, bool turns)
         again -= again > 0 && turns && i + 1 == b->units.n ? 1 : 0;
         b->out->network_forward_s += n * u->gather_s;
         b->out->network_backward_s += again * u->gather_s + n * u->scatter_s;
+        b->out->network_weight_s += n * u->scatter_s;
     }
 }
 
@@ -285,8 +305,7 @@ static void add_sharding(struct build *b, bool turns)
     int window = z->limit > 0 && z->limit <= z->prefetch ? z->limit : z->prefetch + 1;
     struct hv_units *runs = hv_xcalloc(b->units.n + 1, sizeof *runs);
     double ahead_s = forward_units_s(b, runs, (size_t)window);
-    double behind_s = backward_units_s(b, runs, (size_t)window, turns);
-    free(runs);
+    double behind_s = backward_units_s(b, runs, (size_t)window, turns, false);
     double before_s = 0;
     for (size_t i = 0; i < b->pieces.n; i++) {
         before_s += b->pieces.items[i].backward_s;
@@ -295,12 +314,15 @@ static void add_sharding(struct build *b, bool turns)
         b->pieces.items[i].backward_s *= 1 + behind_s / before_s;
     }
     b->out->forward_s += ahead_s;
-    hv__lengthen_backward(b->out, behind_s);
+    b->out->input_grad_s += behind_s;
+    b->out->input_alone_s += backward_units_s(b, runs, (size_t)window, turns, true);
+    b->out->weight_alone_s += weight_units_s(b, runs);
     b->out->zero_s += ahead_s + behind_s;
     hv_why_add(b->q->why, "sharded weights", ahead_s, "s",
                "exposed part of the gathers forward, %zu unit%s in memory at a time, over %zu "
                "holders; %.4g s of gathers and scatters backward",
                (size_t)window, window > 1 ? "s" : "", b->dense.n, behind_s);
+    free(runs);
 }
 
 /* Consecutive dp × cp ranks of the same tp position, or consecutive ranks where experts are whole
@@ -477,7 +499,10 @@ static void wait_for_network(struct build *b)
                     : b->sharded ? &o->zero_s
                                  : &o->ep_s;
     o->forward_s += forward_s;
-    hv__lengthen_backward(o, backward_s);
+    o->input_grad_s += backward_s;
+    double input_s = o->network_backward_s - o->network_weight_s;
+    o->input_alone_s = fmax(o->input_alone_s, input_s - o->recompute_s);
+    o->weight_alone_s = fmax(o->weight_alone_s, o->network_weight_s);
     *shown += forward_s + backward_s;
 }
 
@@ -490,6 +515,7 @@ static void add_host_work(struct build *b)
     }
     b->out->forward_s += pass_s;
     b->out->input_grad_s += pass_s;
+    b->out->input_alone_s += pass_s;
     b->out->compute_s += 2 * pass_s;
     hv_why_add(b->q->why, "host work", pass_s, "s", "per pass, forward and backward (%s)",
                hv_device_calibration(b->rank.device)->source);

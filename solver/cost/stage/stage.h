@@ -36,17 +36,22 @@ struct hv_milestone {
 /** One pass of a stage: the price of one micro-batch on one rank. */
 struct hv_pass {
     double forward_s;     /**< with exposed communication */
-    double input_grad_s;  /**< "B", with exposed communication */
-    double weight_grad_s; /**< "W" */
+    double input_grad_s;  /**< of a whole backward, with its exposed communication */
+    double weight_grad_s; /**< the rest of it */
     double recompute_s;   /**< part of the backward pass, before B */
+    /** "B" and "W" of schedules that run them apart, with the communication that each leaves
+     * exposed: together at least input_grad_s + weight_grad_s, where one hides that of the other.
+     */
+    double input_alone_s, weight_alone_s;
     /* exposed communication inside the above */
     double tp_s, cp_s, ep_s;
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
     /** How long exchanges between nodes keep the network of the rank's nodes busy, shown or hidden,
      * in forward_s and in the backward pass, which are never shorter. */
     double network_forward_s, network_backward_s;
-    double compute_s; /**< forward + backward compute without recompute and communication */
-    double flops;     /**< model FLOPs forward and backward on this rank */
+    double network_weight_s; /**< of network_backward_s: what W has, scatters of gradients */
+    double compute_s;        /**< forward + backward compute without recompute and communication */
+    double flops;            /**< model FLOPs forward and backward on this rank */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and
                          cp ranks together) */
     double activation_bytes;  /**< kept per micro-batch in flight */

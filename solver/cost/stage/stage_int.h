@@ -61,19 +61,6 @@ size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, siz
  * mask or knobs of its own ends before it. */
 int hv__piece_end(const struct hv__context *k, const struct hv_stage *s, int at, int to2);
 
-/**
- * Adds seconds for which a backward pass waits. Both gradients get their part by length: the wait
- * is what compute leaves of communication, so it grows where compute gets shorter, and neither of
- * them may take longer for that.
- */
-static inline void hv__lengthen_backward(struct hv_pass *p, double wait_s)
-{
-    double input_s = p->input_grad_s + p->recompute_s, all_s = input_s + p->weight_grad_s;
-    double weight_part_s = all_s > 0 ? wait_s * p->weight_grad_s / all_s : 0;
-    p->weight_grad_s += weight_part_s;
-    p->input_grad_s += wait_s - weight_part_s;
-}
-
 /** Share of a state that stays on the device. */
 double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what);
 /** Adds what copies of activations and of `weight_bytes` take beside a pass, and takes away the

@@ -42,7 +42,7 @@ static double *list_fracs(const struct hv__lowered *l, const struct hv__pipeline
     double *frac = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct hv__gstage *g = &pl->gstages[i];
-        double f = g->network_forward_s, b = g->network_backward_s, back_s = g->backward_s[0];
+        double f = g->network_forward_s, b = g->network_backward_s;
         if (!(f > 0 || b > 0)) {
             continue;
         }
@@ -51,7 +51,11 @@ static double *list_fracs(const struct hv__lowered *l, const struct hv__pipeline
         }
         double *x = frac + i * HV_OP_KIND_N;
         x[HV_OP_F] = g->forward_s[0] > 0 ? fmin(1, f / g->forward_s[0]) : 0;
-        x[HV_OP_B] = x[HV_OP_W] = x[HV_OP_BW] = back_s > 0 ? fmin(1, b / back_s) : 0;
+        double input_s = g->input_grad_s[0], weight_s = g->weight_grad_s[0];
+        double w = g->network_weight_s;
+        x[HV_OP_B] = input_s > 0 ? fmin(1, fmax(0, b - w) / input_s) : 0;
+        x[HV_OP_W] = weight_s > 0 ? fmin(1, w / weight_s) : 0;
+        x[HV_OP_BW] = g->backward_s[0] > 0 ? fmin(1, b / g->backward_s[0]) : 0;
     }
     return frac;
 }

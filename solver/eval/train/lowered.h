@@ -25,14 +25,14 @@ struct hv__gstage {
     bool again;            /**< the schedule has recompute operations of its own for it */
     struct hv_pass *pass;  /**< [n_shapes × n_dp], with all recompute */
     struct hv_pass *plain; /**< as pass; where `again`, for a micro-batch without R */
-    double *forward_s, *input_grad_s; /**< [n_shapes]: the slowest dp rank; input gradient with the
-                            recompute that no R does */
-    double *backward_s; /**< [n_shapes] of both gradients: the dp rank that takes longest for both,
-                           which need not be the slowest for either of them */
-    double *weight_grad_s; /**< [n_shapes] what backward_s leaves behind the input gradient */
-    double *recompute_s;   /**< [n_shapes] of R */
-    double network_forward_s, network_backward_s; /**< of the first shape: how long exchanges
-                                                     between nodes keep their networks busy */
+    double *forward_s, *input_grad_s,
+        *weight_grad_s;  /**< [n_shapes]: the slowest dp rank, of gradients that run apart; input
+                            gradient with the recompute that no R does */
+    double *backward_s;  /**< [n_shapes] of both gradients in one: the dp rank that takes longest */
+    double *recompute_s; /**< [n_shapes] of R */
+    double network_forward_s, network_backward_s,
+        network_weight_s; /**< of the first shape: how long exchanges
+           between nodes keep their networks busy */
 };
 
 /** One rank of a pipeline: a stage of the plan with all its devices. */

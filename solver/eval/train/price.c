@@ -108,14 +108,14 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
         if (shape == 0) {
             g->network_forward_s = fmax(g->network_forward_s, plain->network_forward_s);
             g->network_backward_s = fmax(g->network_backward_s, plain->network_backward_s);
+            g->network_weight_s = fmax(g->network_weight_s, plain->network_weight_s);
         }
         g->forward_s[shape] = fmax(g->forward_s[shape], plain->forward_s);
-        g->input_grad_s[shape] = fmax(g->input_grad_s[shape], backward_s(plain));
+        g->input_grad_s[shape] =
+            fmax(g->input_grad_s[shape], plain->input_alone_s + plain->recompute_s);
+        g->weight_grad_s[shape] = fmax(g->weight_grad_s[shape], plain->weight_alone_s);
         g->backward_s[shape] = fmax(g->backward_s[shape], backward_s(plain) + plain->weight_grad_s);
         g->recompute_s[shape] = fmax(g->recompute_s[shape], backward_s(pass) - backward_s(plain));
-    }
-    for (size_t i = 0; i < pl->n_shapes; i++) {
-        g->weight_grad_s[i] = fmax(0, g->backward_s[i] - g->input_grad_s[i]);
     }
     return st;
 }
