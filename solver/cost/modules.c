@@ -332,6 +332,9 @@ static void add_pass(const struct hv_pass *x, struct hv_pass *o)
     o->network_forward_s += x->network_forward_s;
     o->network_backward_s += x->network_backward_s;
     o->network_weight_s += x->network_weight_s;
+    o->latency_forward_s += x->latency_forward_s;
+    o->latency_backward_s += x->latency_backward_s;
+    o->latency_weight_s += x->latency_weight_s;
     o->compute_s += x->compute_s;
     o->flops += x->flops;
     o->hop_bytes = x->hop_bytes;

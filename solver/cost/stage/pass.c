@@ -30,6 +30,7 @@ struct holders {
 struct unit {
     double gather_s, scatter_s, forward_s, backward_s;
     double input_s, weight_s; /* of backward_s, the two gradients */
+    double gather_latency_s, scatter_latency_s;
     size_t n;
 };
 
@@ -141,6 +142,14 @@ static const struct holders *holders_of_experts(struct build *b, int ep)
     return &b->experts;
 }
 
+/* The part of a gather or scatter that does not depend on its bytes. */
+static double latency_s(struct build *b, enum hv_collective op, const struct holders *e,
+                        double parameters, double experts)
+{
+    return (parameters > 0 ? share_s(b, op, &b->dense, 1) : 0) +
+           (experts > 0 ? share_s(b, op, e, 1) : 0);
+}
+
 /* What an exchange adds to the seconds in which gathers find their links free: all that compute
  * leaves of it where it uses other links (inside or outside the node); where it uses the same, it
  * keeps them busy while compute hides it. */
@@ -186,10 +195,12 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
     const struct holders *e = experts > 0 ? holders_of_experts(b, ep) : &b->experts;
     double weight = hv_job_weight_bytes(j), gradient = hv_job_grad_bytes(j);
     if (z->stage >= 3) {
+        u.gather_latency_s = latency_s(b, HV_ALL_GATHER, e, parameters, experts);
         u.gather_s = share_s(b, HV_ALL_GATHER, &b->dense, parameters * weight) +
                      share_s(b, HV_ALL_GATHER, e, experts * weight);
     }
     if (z->reduce != HV_REDUCE_END) {
+        u.scatter_latency_s = latency_s(b, HV_REDUCE_SCATTER, e, parameters, experts);
         u.scatter_s = share_s(b, HV_REDUCE_SCATTER, &b->dense, parameters * gradient) +
                       share_s(b, HV_REDUCE_SCATTER, e, experts * gradient);
     }
@@ -209,6 +220,8 @@ static void join_units(struct build *b)
         all.backward_s += n * u->backward_s;
         all.input_s += n * u->input_s;
         all.weight_s += n * u->weight_s;
+        all.gather_latency_s += n * u->gather_latency_s;
+        all.scatter_latency_s += n * u->scatter_latency_s;
     }
     b->units.n = 1;
     b->units.items[0] = all;
@@ -286,6 +299,9 @@ static void add_far_sharding(struct build *b, bool turns)
         double n = (double)u->n, again = b->rank.stage->zero.reshard ? n : 0;
         again -= again > 0 && turns && i + 1 == b->units.n ? 1 : 0;
         b->out->network_forward_s += n * u->gather_s;
+        b->out->latency_forward_s += n * u->gather_latency_s;
+        b->out->latency_backward_s += again * u->gather_latency_s + n * u->scatter_latency_s;
+        b->out->latency_weight_s += n * u->scatter_latency_s;
         b->out->network_backward_s += again * u->gather_s + n * u->scatter_s;
         b->out->network_weight_s += n * u->scatter_s;
     }

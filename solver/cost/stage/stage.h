@@ -49,6 +49,8 @@ struct hv_pass {
     /** How long exchanges between nodes keep the network of the rank's nodes busy, shown or hidden,
      * in forward_s and in the backward pass, which are never shorter. */
     double network_forward_s, network_backward_s;
+    /** Of these and of network_weight_s, latency of gathers and scatters: no bytes move. */
+    double latency_forward_s, latency_backward_s, latency_weight_s;
     double network_weight_s; /**< of network_backward_s: what W has, scatters of gradients */
     double compute_s;        /**< forward + backward compute without recompute and communication */
     double flops;            /**< model FLOPs forward and backward on this rank */

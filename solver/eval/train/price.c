@@ -106,9 +106,12 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
         const struct hv_pass *pass = &g->pass[i], *plain = &g->plain[i];
         size_t shape = i / rk->n_dp;
         if (shape == 0) {
-            g->network_forward_s = fmax(g->network_forward_s, plain->network_forward_s);
-            g->network_backward_s = fmax(g->network_backward_s, plain->network_backward_s);
-            g->network_weight_s = fmax(g->network_weight_s, plain->network_weight_s);
+            g->network_forward_s =
+                fmax(g->network_forward_s, plain->network_forward_s - plain->latency_forward_s);
+            g->network_backward_s =
+                fmax(g->network_backward_s, plain->network_backward_s - plain->latency_backward_s);
+            g->network_weight_s =
+                fmax(g->network_weight_s, plain->network_weight_s - plain->latency_weight_s);
         }
         g->forward_s[shape] = fmax(g->forward_s[shape], plain->forward_s);
         g->input_grad_s[shape] =
