@@ -15,7 +15,7 @@
 #include "tests/eval_fixture.h"
 #include "tests/random_world.h"
 
-enum { PLANS = 200, PLANS_PER_WORLD = 4, COMPARISONS_PER_ANOMALY = 4000 };
+enum { PLANS = 200, PLANS_PER_WORLD = 4, COMPARISONS_PER_ANOMALY = 3000 };
 /** Slower by more than this share counts, and none may be slower by more than the other. */
 #define TOLERANCE 0.005
 #define MOST      0.03
