@@ -144,8 +144,8 @@ local function claim(made, ctx)
     },
     formula = "(B - 1) longest stage + sum of stages + exchange + longest update + hops "
       .. "+ B (loading + synchronising) (Metis, section 4)",
-    leaves_out = "the overlap of gradients with the backward pass, and links that several stages or "
-      .. "replicas share",
+    leaves_out = "the overlap of gradients with the backward pass, and links that several stages "
+      .. "or replicas share",
   }
 end
 

@@ -204,10 +204,11 @@ end
 --- Plays the controller. `q` is { n = workers, times = of a step per worker, group = P, reduce_s =
 -- function(members), the time of their average, horizon = end of the play, avoid = true: keep
 -- groups from freezing into cliques, wait = longest time from the first member of a group on before
--- it goes on without being full (nil: no limit), least and wait_most = see next_wait, bound = steps that a worker may have ended
--- above the slowest when it begins the next (nil or 0: any) }, in seconds or any other unit of
--- time. Returns the groups { at = time of their average, members, behind = steps of each member
--- behind the foremost }, their mean matrix, and the number of members by steps behind.
+-- it goes on without being full (nil: no limit), least and wait_most = see next_wait, bound = steps
+-- that a worker may have ended above the slowest when it begins the next (nil or 0: any) }, in
+-- seconds or any other unit of time. Returns the groups { at = time of their average, members,
+-- behind = steps of each member behind the foremost }, their mean matrix, and the number of members
+-- by steps behind.
 function controller.play(q)
   local state = new_state(q)
   events.run(state.ready, function(now, w)

@@ -258,8 +258,8 @@ local function claim(made, ctx)
       staleness_steps = steps_behind / members, reduce_s = average_s,
       members = members / #groups },
     formula = "P / mean time between groups, by the controller's events (P-Reduce, section 4)",
-    leaves_out = "transfers between stages, the optimizer's step, and averages that slow each other "
-      .. "down on shared links",
+    leaves_out = "transfers between stages, the optimizer's step, and averages that slow each "
+      .. "other down on shared links",
   }
 end
 

@@ -317,6 +317,8 @@ static void add_pass(const struct hv_pass *x, struct hv_pass *o)
     o->forward_s += x->forward_s;
     o->input_grad_s += x->input_grad_s;
     o->weight_grad_s += x->weight_grad_s;
+    o->input_alone_s += x->input_alone_s;
+    o->weight_alone_s += x->weight_alone_s;
     o->recompute_s += x->recompute_s;
     o->tp_s += x->tp_s;
     o->cp_s += x->cp_s;
@@ -324,6 +326,10 @@ static void add_pass(const struct hv_pass *x, struct hv_pass *o)
     o->zero_s += x->zero_s;
     o->network_forward_s += x->network_forward_s;
     o->network_backward_s += x->network_backward_s;
+    o->network_weight_s += x->network_weight_s;
+    o->latency_forward_s += x->latency_forward_s;
+    o->latency_backward_s += x->latency_backward_s;
+    o->latency_weight_s += x->latency_weight_s;
     o->compute_s += x->compute_s;
     o->flops += x->flops;
     o->hop_bytes = x->hop_bytes;

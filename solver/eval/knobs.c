@@ -9,12 +9,6 @@
 /* ---- conditions: stages
  * --------------------------------------------------------------------------- */
 
-static bool has_ops(const struct hv_knob_place *p)
-{
-    const struct hv_stage *s = p->stage;
-    return s->n_ops > 0 || s->mesh.n > 0 || s->place.n > 0 || s->n_shard > 0 || s->fuse.n > 0;
-}
-
 static bool branches_with_chunks(const struct hv_knob_place *p)
 {
     return p->stage->n_ranges > 1 && hv_stage_branches(p->stage, p->stage_number);
@@ -278,22 +272,22 @@ static bool sync_priority(const struct hv_knob_place *p)
 /* ---- the table
  * ----------------------------------------------------------------------------------- */
 
-#define FULL(object, key)                                                                          \
-    {                                                                                              \
-        object, key, NULL, NULL, NULL                                                              \
-    }
-#define APPROXIMATED(object, key, when, text, f)                                                   \
-    {                                                                                              \
-        object, key, when, text, f                                                                 \
-    }
+/* clang-format off */
+#define FULL(object, key)                        {object, key, NULL, NULL, NULL}
+#define REFUSED(object, key)                     {object, key, "given", "not simulated yet", NULL}
+#define APPROXIMATED(object, key, when, text, f) {object, key, when, text, f}
+/* clang-format on */
 
 /* Rows of one key stand behind each other: first what is simulated in full, if some values are. */
 static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "devices"),
     FULL(HV_KNOB_STAGE, "module"),
     FULL(HV_KNOB_STAGE, "layers"),
-    APPROXIMATED(HV_KNOB_STAGE, "ops", "given",
-                 "operators, meshes and placements are not simulated", has_ops),
+    REFUSED(HV_KNOB_STAGE, "ops"),
+    REFUSED(HV_KNOB_STAGE, "mesh"),
+    REFUSED(HV_KNOB_STAGE, "shard"),
+    REFUSED(HV_KNOB_STAGE, "place"),
+    REFUSED(HV_KNOB_STAGE, "fuse"),
     FULL(HV_KNOB_STAGE, "embedding"),
     FULL(HV_KNOB_STAGE, "head"),
     FULL(HV_KNOB_STAGE, "after"),

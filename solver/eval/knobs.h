@@ -29,15 +29,16 @@ struct hv_knob_place {
     const struct hv_moe_knobs *moe;   /**< HV_KNOB_MOE, else NULL */
 };
 
-/** One row: a knob, or some values of a knob that are approximated. */
+/** One row: a knob that is simulated, or some values of a knob that are approximated or refused. */
 struct hv_knob {
     enum hv_knob_object object;
     const char *key;  /**< below its object: "zero.gather_at" */
     const char *when; /**< values concerned; NULL: every value */
-    const char
-        *text; /**< how the judge approximates these values; NULL: they are simulated in full */
-    bool (*applies)(const struct hv_knob_place *p); /**< true where the plan sets such a value; NULL
-                                                       in rows without `text` */
+    /** How the judge approximates these values, or why it refuses them; NULL: they are simulated in
+     * full. */
+    const char *text;
+    /** True where the plan sets such a value; NULL in rows that are simulated or refused. */
+    bool (*applies)(const struct hv_knob_place *p);
 };
 
 /** All rows in the order of the plan format, those of one key behind each other; `n` receives their

@@ -115,6 +115,16 @@ bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t 
     return false;
 }
 
+const struct hv_model *hv_stage_model(const struct hv_model *m, const struct hv_stage *s)
+{
+    for (size_t i = 0; s->module != NULL && i < m->n_modules; i++) {
+        if (strcmp(m->modules[i].name, s->module) == 0) {
+            return m->modules[i].model;
+        }
+    }
+    return s->module == NULL ? m : NULL;
+}
+
 static bool same_module(const struct hv_stage *a, const struct hv_stage *b)
 {
     if (a->module == NULL || b->module == NULL) {

@@ -331,6 +331,9 @@ bool hv_stage_has_head(const struct hv_replica *r, size_t i);
  * it has (no `module`: the whole model); false: the model has no such module. */
 bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t *first2,
                      size_t *n2);
+/** The model of the module that the stage counts in, or the whole model; NULL: there is no such
+ * module. */
+const struct hv_model *hv_stage_model(const struct hv_model *m, const struct hv_stage *s);
 /** True where the stage reads the output of stages other than the one before it, or of none
  * although it is not the first, so that the stages do not form a chain. `i` = its number in the
  * replica. */

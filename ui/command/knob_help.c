@@ -47,7 +47,8 @@ void hv_knob_list(struct hv_str *out)
         }
         if (!full) {
             struct hv_str text = {0};
-            hv_str_addf(&text, "%s: approximated: %s", rows[i].when, rows[i].text);
+            hv_str_addf(&text, "%s: %s: %s", rows[i].when,
+                        rows[i].applies != NULL ? "approximated" : "refused", rows[i].text);
             add_paragraph(out, hv_str_cstr(&text));
             hv_str_free(&text);
         }

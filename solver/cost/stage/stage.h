@@ -44,17 +44,24 @@ struct hv_milestone {
 /** One pass of a stage: the price of one micro-batch on one rank. */
 struct hv_pass {
     double forward_s;     /**< with exposed communication */
-    double input_grad_s;  /**< "B", with exposed communication */
-    double weight_grad_s; /**< "W" */
+    double input_grad_s;  /**< of a whole backward, with its exposed communication */
+    double weight_grad_s; /**< the rest of it */
     double recompute_s;   /**< part of the backward pass, before B */
+    /** "B" and "W" of schedules that run them apart, with the communication that each leaves
+     * exposed: together at least input_grad_s + weight_grad_s, where one hides that of the other.
+     */
+    double input_alone_s, weight_alone_s;
     /* exposed communication inside the above */
     double tp_s, cp_s, ep_s;
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
     /** How long exchanges between nodes keep the network of the rank's nodes busy, shown or hidden,
      * in forward_s and in the backward pass, which are never shorter. */
     double network_forward_s, network_backward_s;
-    double compute_s; /**< forward + backward compute without recompute and communication */
-    double flops;     /**< model FLOPs forward and backward on this rank */
+    /** Of these and of network_weight_s, latency of gathers and scatters: no bytes move. */
+    double latency_forward_s, latency_backward_s, latency_weight_s;
+    double network_weight_s; /**< of network_backward_s: what W has, scatters of gradients */
+    double compute_s;        /**< forward + backward compute without recompute and communication */
+    double flops;            /**< model FLOPs forward and backward on this rank */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and
                          cp ranks together) */
     double activation_bytes;  /**< kept per micro-batch in flight */
@@ -90,7 +97,8 @@ struct hv_host_update {
     uint32_t device;
     double parameters;      /**< of the device, that its host updates */
     double node_parameters; /**< the same of all devices of its node together */
-    double backward_s;      /**< of its last backward pass */
+    double backward_s; /**< in which its gradients become ready: from the last backward pass to the
+                          last reduction */
 };
 /** Share of the optimizer's states that a stage leaves to its host. */
 double hv_stage_host_frac(const struct hv_stage *s);
@@ -100,7 +108,8 @@ double hv_stage_peer_frac(const struct hv_stage *s);
 struct hv_peer_update {
     uint32_t device;
     double parameters; /**< all that it is to update, theirs included */
-    double backward_s; /**< of its last backward pass */
+    double backward_s; /**< in which its gradients become ready: from the last backward pass to the
+                          last reduction */
 };
 /** Bytes per second that a device gets of its link to the host, when all of `devices` copy: those
  * in its node share the host's memory. O(devices). */

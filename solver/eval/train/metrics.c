@@ -258,8 +258,7 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
             s->replica = e;
             s->stage = rk->stage;
             s->forward_s += pl->gstages[g].forward_s[0];
-            s->backward_s += pl->gstages[g].input_grad_s[0] + pl->gstages[g].weight_grad_s[0] +
-                             pl->gstages[g].recompute_s[0];
+            s->backward_s += pl->gstages[g].backward_s[0] + pl->gstages[g].recompute_s[0];
             s->busy_frac = pl->idle[rk->stage].busy_s /
                            (l->schedule.stale ? pl->run.makespan_s : l->iteration.total_s);
             s->hop_s = rk->hop_next_s;

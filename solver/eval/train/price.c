@@ -89,6 +89,7 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
     g->forward_s = hv_arena_new(l->arena, double, pl->n_shapes);
     g->input_grad_s = hv_arena_new(l->arena, double, pl->n_shapes);
     g->weight_grad_s = hv_arena_new(l->arena, double, pl->n_shapes);
+    g->backward_s = hv_arena_new(l->arena, double, pl->n_shapes);
     g->recompute_s = hv_arena_new(l->arena, double, pl->n_shapes);
     struct hv_stage *s = set_scratch(pl, g);
     enum hv_status st = HV_OK;
@@ -108,12 +109,18 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
         const struct hv_pass *pass = &g->pass[i], *plain = &g->plain[i];
         size_t shape = i / rk->n_dp;
         if (shape == 0) {
-            g->network_forward_s = fmax(g->network_forward_s, plain->network_forward_s);
-            g->network_backward_s = fmax(g->network_backward_s, plain->network_backward_s);
+            g->network_forward_s =
+                fmax(g->network_forward_s, plain->network_forward_s - plain->latency_forward_s);
+            g->network_backward_s =
+                fmax(g->network_backward_s, plain->network_backward_s - plain->latency_backward_s);
+            g->network_weight_s =
+                fmax(g->network_weight_s, plain->network_weight_s - plain->latency_weight_s);
         }
         g->forward_s[shape] = fmax(g->forward_s[shape], plain->forward_s);
-        g->input_grad_s[shape] = fmax(g->input_grad_s[shape], backward_s(plain));
-        g->weight_grad_s[shape] = fmax(g->weight_grad_s[shape], plain->weight_grad_s);
+        g->input_grad_s[shape] =
+            fmax(g->input_grad_s[shape], plain->input_alone_s + plain->recompute_s);
+        g->weight_grad_s[shape] = fmax(g->weight_grad_s[shape], plain->weight_alone_s);
+        g->backward_s[shape] = fmax(g->backward_s[shape], backward_s(plain) + plain->weight_grad_s);
         g->recompute_s[shape] = fmax(g->recompute_s[shape], backward_s(pass) - backward_s(plain));
     }
     return st;
