@@ -71,7 +71,7 @@ end
 
 --- HSDP: 2 copies of 4 shards, with the optimizer in the host's memory.
 local function test_shards_and_offload(t)
-  local fake = { cluster = {} }
+  local fake = { cluster = {}, job = { grad_bytes = 4 } }
   function fake.cluster.address(_, ids)
     return table.concat(ids, " ")
   end

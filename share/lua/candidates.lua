@@ -28,7 +28,9 @@ end
 --- The same for all replicas of a plan table.
 local function all_sizes_fit(plan)
   for _, replica in ipairs(type(plan) == "table" and plan.replicas or {}) do
-    local fits, why = candidates.sizes_fit(replica.micro_batches or 1,
+    local micro_batches = replica.micro_batches or 1 -- a number, or a list with a size of each
+    local fits, why = candidates.sizes_fit(
+      type(micro_batches) == "table" and #micro_batches or micro_batches,
       replica.micro_batch or plan.micro_batch or 1)
     if not fits then
       return false, why

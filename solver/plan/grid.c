@@ -5,6 +5,7 @@
 #include "solver/plan/grid.h"
 
 #include "solver/base/units.h"
+#include <math.h>
 #include <string.h>
 
 static int at_least_one(int n)
@@ -160,6 +161,7 @@ static void fill_stage(struct hv_plan *p, struct hv_stage *s, const struct hv_gr
     s->ep = g->ep;
     s->zero.stage = g->zero;
     s->zero.shard_group = g->shard_group;
+    s->zero.reduce = hv_zero_default_reduce(g->zero);
     s->recompute = g->recompute;
     s->sequence_parallel = g->sequence_parallel && g->tp > 1;
 }
@@ -181,6 +183,13 @@ static void fill_ranges(struct hv_replica *r, const struct hv_grid *g, const int
     }
 }
 
+/* Megatron-LM's default size of a gradient bucket (DistributedDataParallelConfig): 40 million
+ * parameters, or a million for each rank that reduces them where that is more. */
+static double bucket_bytes(const struct hv_grid *g)
+{
+    return fmax(40e6, 1e6 * g->dp * g->cp) * g->grad_bytes;
+}
+
 static struct hv_plan *build(struct hv_cluster *cluster, const struct hv_grid *g, const int *counts)
 {
     struct hv_plan *p = hv_plan_new(cluster);
@@ -189,6 +198,9 @@ static struct hv_plan *build(struct hv_cluster *cluster, const struct hv_grid *g
     p->replicas = hv_arena_new(&p->arena, struct hv_replica, 1);
     p->n_replicas = 1;
     p->sync.overlap = !g->late_sync;
+    if (g->grad_bytes > 0) {
+        p->sync.bucket_bytes[0] = bucket_bytes(g);
+    }
     struct hv_replica *r = &p->replicas[0];
     r->count = 1;
     r->micro_batches = g->global_batch / p->micro_batch;

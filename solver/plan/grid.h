@@ -21,6 +21,8 @@ struct hv_grid {
     unsigned recompute;          /**< mask of enum hv_recompute */
     bool sequence_parallel;      /**< ignored where tp is 1 */
     const char *schedule;        /**< NULL: 1f1b, with chunks interleaved */
+    double
+        grad_bytes; /**< of one gradient, for Megatron-LM's size of buckets; 0: the default size */
     bool late_sync; /**< gradients are reduced after the last backward, as DeepSpeed's pipeline
                        engine does, not beside it */
     /** Blocks per chunk in model order (pp x chunks of them). NULL: even; where only the count with

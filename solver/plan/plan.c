@@ -66,10 +66,7 @@ void hv_stage_defaults(struct hv_stage *s)
     s->cp = (struct hv_cp){.degree = 1, .ulysses = 1, .inner = 1, .tile = DEFAULT_TILE};
     s->dp = 1;
     s->ep = 1;
-    s->zero = (struct hv_zero){.reshard = true,
-                               .prefetch = 1,
-                               .limit = DEFAULT_ZERO_LIMIT,
-                               .reduce = hv_zero_default_reduce(0)};
+    s->zero = (struct hv_zero){.reshard = true, .prefetch = 1, .limit = DEFAULT_ZERO_LIMIT};
 }
 
 enum hv_zero_reduce hv_zero_default_reduce(int stage)

@@ -34,6 +34,7 @@ enum hv_status hv__fit_plan(const struct hv_validation_row *row,
 {
     struct hv_grid g = row->grid;
     g.recompute = shipped->recompute;
+    g.grad_bytes = hv_job_grad_bytes(&row->job);
     return hv_plan_grid(row->cluster, row->job.precision, row->model->n_blocks, &g, out, err);
 }
 

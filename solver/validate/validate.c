@@ -84,6 +84,7 @@ static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, uns
     struct hv_err err = {0};
     const struct hv_eval_options options = {.no_bound = true};
     g.recompute = recompute;
+    g.grad_bytes = hv_job_grad_bytes(&row->job);
     struct hv_arena_mark mark = hv_arena_mark(scratch);
     enum hv_status st =
         hv_plan_grid(row->cluster, row->job.precision, row->model->n_blocks, &g, &plan, &err);

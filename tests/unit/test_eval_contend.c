@@ -406,7 +406,7 @@ static void passes_and_reductions_share_nics(void **state)
         (void)snprintf(text, sizeof text,
                        "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":1,\"stages\":[{"
                        "\"devices\":\"a[0-3].0\",\"layers\":[0,24],\"tp\":2,\"dp\":2}]}],"
-                       "\"sync\":{\"kind\":\"allreduce\",\"overlap\":%s}",
+                       "\"sync\":{\"kind\":\"allreduce\",\"bucket_MiB\":600,\"overlap\":%s}",
                        i ? "true" : "false");
         struct hv_verdict v = judge(&w, &a, false, text);
         t[i] = v.metrics.iteration_s;

@@ -40,7 +40,7 @@ static void no_other_bucket_is_better(void **state)
     open_case(&w,
               "{\"name\":\"h\",\"count\":8,\"device\":\"H100-SXM-80GB\",\"devices\":8,\"nic\":{"
               "\"bandwidth_GBps\":25}}",
-              bert, 16);
+              bert, 64);
     struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
     assert_true(r.plan->sync.bucket_bytes[0] != 25 * HV_MIB);
     for (size_t i = 0; i < HV_COUNT(mib); i++) {

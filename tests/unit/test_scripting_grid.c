@@ -55,11 +55,13 @@ static json_t *manual(const struct hv_inputs *in, const struct hv_plugins *plugi
     return tree;
 }
 
-static json_t *grid(const struct hv_inputs *in, const struct hv_grid *g)
+static json_t *grid(const struct hv_inputs *in, const struct hv_grid *row)
 {
+    struct hv_grid g = *row;
+    g.grad_bytes = hv_job_grad_bytes(&in->job.job);
     struct hv_plan *p = NULL;
     struct hv_err err = {0};
-    if (hv_plan_grid(in->cluster.cluster, in->job.job.precision, in->model.model->n_blocks, g, &p,
+    if (hv_plan_grid(in->cluster.cluster, in->job.job.precision, in->model.model->n_blocks, &g, &p,
                      &err) != HV_OK) {
         fail_msg("%s", err.text);
     }
