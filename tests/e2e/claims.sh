@@ -34,6 +34,25 @@ for s in hetpipe preduce; do
         "$([ $s = hetpipe ] && echo 9.38 || echo 12.95)"
 done
 
+# ---- nested task graphs ---------------------------------------------------------------------------
+# Whole models on single V100s, or on groups as large as those of the A100s, do not fit: replicas of
+# unequal groups do.
+cat >nest.json <<'END'
+{"format": "hetviz.cluster/1", "name": "nest",
+ "nodes": [{"name": "a", "count": 1, "device": "A100-SXM-80GB", "devices": 2, "nic": {"bandwidth_GBps": 10}},
+           {"name": "v", "count": 2, "device": "V100-SXM2-16GB", "devices": 4, "nic": {"bandwidth_GBps": 10}}],
+ "network": {"bandwidth_GBps": 10, "latency_us": 5}}
+END
+expect "whale: replicas of equal groups do not fit" 1 plan -c nest.json -m gpt3-1.3b -j small -s whale -o mode=replicate
+expect "whale: split inside replica does" 0 plan -c nest.json -m gpt3-1.3b -j small -s whale -o mode=nest --out nested.json
+says "whale: the V100s split the layers" nested.json '"tp": 4'
+says "whale: its replicas are unequal groups" nested.json '"devices": "a\[0\].\*", .*"tp": 1, "dp": 2'
+expect "whale: the nest keeps every rule" 0 check nested.json
+steps=$(sed -n 's/^ *"micro_batches": \([0-9]*\),/\1/p' nested.json | head -n 1)
+holds "whale: M x the slowest share + all-reduce" awk -v t="$(number nested.json iteration_s)" \
+    -v m="$steps" -v s="$(number nested.json slowest_s)" \
+    -v r="$(number nested.json all_reduce_s)" 'BEGIN { d = t - (m * s + r); exit !(d * d < 1e-18) }'
+
 # ---- claims of plugins ------------------------------------------------------------------------------
 HETVIZ_PLUGINS=$work/plugins
 export HETVIZ_PLUGINS
