@@ -53,6 +53,20 @@ holds "whale: M x the slowest share + all-reduce" awk -v t="$(number nested.json
     -v m="$steps" -v s="$(number nested.json slowest_s)" \
     -v r="$(number nested.json all_reduce_s)" 'BEGIN { d = t - (m * s + r); exit !(d * d < 1e-18) }'
 
+# A V100 with 16 GB holds no model of its own: it splits the layers with the A100 of 40 GB, in heads
+# as 312 to 125 TFLOP/s, beside a replica of two larger A100.
+cat >mix.json <<'END'
+{"format": "hetviz.cluster/1", "name": "mix",
+ "nodes": [{"name": "a", "count": 1, "device": "A100-SXM-40GB", "devices": 1, "nic": {"bandwidth_GBps": 50}},
+           {"name": "v", "count": 1, "device": "V100-SXM2-16GB", "devices": 1, "nic": {"bandwidth_GBps": 50}},
+           {"name": "c", "count": 1, "device": "A100-SXM-80GB", "devices": 2, "nic": {"bandwidth_GBps": 50}}],
+ "network": {"bandwidth_GBps": 50, "latency_us": 5}}
+END
+expect "whale: unequal shards inside unequal replicas" 0 plan -c mix.json -m gpt3-1.3b -j small -s whale -o mode=nest --out mixed.json
+says "whale: 11 heads on the A100, 5 on the V100" mixed.json '"shares": \[11, 5\]'
+says "whale: 5 of 8 sequences of a step on the larger replica" mixed.json '"micro_batch": 5,'
+expect "whale: that nest keeps every rule" 0 check mixed.json
+
 # ---- claims of plugins ------------------------------------------------------------------------------
 HETVIZ_PLUGINS=$work/plugins
 export HETVIZ_PLUGINS
