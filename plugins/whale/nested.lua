@@ -3,7 +3,7 @@
 -- and kinds. Both levels are balanced by section 3.3.1: units of the layers over the devices of a
 -- group, then sequences of a step over the groups.
 --
--- A team: {groups = lists of devices {id, kind, flops_per_s}, alike, mixed = groups of several
+-- A team: {groups = lists of devices {id, kind, flops_per_s}, all alike, mixed = groups of several
 -- kinds}. A team becomes a replica entry of the plan, its groups are the data-parallel ranks.
 local deal = require "deal"
 local grids = require "grids"
@@ -15,6 +15,7 @@ local ranks = require "ranks"
 local nested = {}
 
 local MOST_KINDS = 4 -- of a cluster whose kinds are also mixed in groups
+local MOST_NESTS = 1000 -- lists of teams that are tried
 
 --- Nodes by kind: lists of nodes, in the order of first mention.
 local function by_kind(nodes)
@@ -114,21 +115,28 @@ local function splits_some(teams)
   return false
 end
 
---- Calls visit(teams) with every list of teams of which some split the layers: one team for each
--- kind or mix of kinds. With `uneven_only` without those that the modes split and replicate have:
--- one team alone, and groups of one size and one kind each.
+--- Calls visit(teams) with every list of teams of which some split the layers, at most 1000: one
+-- team for each kind or mix of kinds. With `uneven_only` without those that the modes split and
+-- replicate have: one team alone, and groups of one size and one kind each.
 function nested.each(ctx, nodes, uneven_only, visit)
   local layers, lists = ctx.model:layers(), by_kind(nodes)
+  local left = MOST_NESTS
   each_partition(lists, #lists <= MOST_KINDS, function(parts)
-    local teams = {}
+    local choices, teams = {}, {}
+    for p, part in ipairs(parts) do
+      choices[p] = teams_of(ctx, part, layers)
+    end
     local function choose(p)
-      if p <= #parts then
-        for _, team in ipairs(teams_of(ctx, parts[p], layers)) do
+      if left == 0 then
+        return
+      elseif p <= #parts then
+        for _, team in ipairs(choices[p]) do
           teams[p] = team
           choose(p + 1)
         end
         teams[p] = nil
       elseif splits_some(teams) and (is_uneven(teams) or not uneven_only) then
+        left = left - 1
         visit(table.move(teams, 1, #teams, 1, {}))
       end
     end
