@@ -2,40 +2,15 @@
 -- a tensor degree of its own, by dynamic programming. An instance q: layers, machines = list of
 -- {size = devices, memory_bytes = of a device, class = text, equal for equal machines}, degrees =
 -- tensor degrees that are tried, layer_s(m, tp) = seconds of one layer on tp devices of machine m,
--- most_layers(m, tp) = layers that such a stage holds, hop_s(a, b) = seconds from machine a to b,
--- most_stages = stages of one machine (nil: 8).
+-- most_layers(m, tp) = layers that such a stage holds, hop_s(a, b) = seconds from machine a to b (a
+-- = b: between two stages of it), most_stages = stages of one machine (nil: 8).
+local least_latency = require "least_latency"
+local splits = require "splits"
+
 local group_pipeline = {}
 
-local MOST_STAGES = 8 -- of one machine
 local MOST_MACHINES = 8 -- of one group
 local STAGE_COUNTS = { 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32 } -- that are tried
-
---- Ways to cut `size` devices of a machine into stages, as lists of falling tensor degrees.
--- Remembered in the instance.
-local function splits_of(q, size)
-  q.splits = q.splits or {}
-  if q.splits[size] then
-    return q.splits[size]
-  end
-  local list, most = {}, q.most_stages or MOST_STAGES
-  local function extend(parts, left, largest)
-    if left == 0 then
-      list[#list + 1] = { table.unpack(parts) }
-      return
-    end
-    for d = #q.degrees, 1, -1 do
-      local tp = q.degrees[d]
-      if tp <= left and tp <= largest and #parts < most then
-        parts[#parts + 1] = tp
-        extend(parts, left - tp, tp)
-        parts[#parts] = nil
-      end
-    end
-  end
-  extend({}, size, size)
-  q.splits[size] = list
-  return list
-end
 
 --- Seconds of the stages of one split on a machine with `share` layers each, added to `start_s`;
 -- nil where a stage holds fewer than `whole` layers.
@@ -68,8 +43,8 @@ local function degrees_for(q, members, S)
   for _, member in ipairs(members) do
     local next_s, next_stages = {}, {}
     for used = 0, S do
-      local splits = least_s[used] and splits_of(q, member.count) or {}
-      for _, split in ipairs(splits) do
+      local ways = least_s[used] and splits.of(q, member.count) or {}
+      for _, split in ipairs(ways) do
         local total = used + #split
         local sum_s
         if total <= S then
@@ -128,22 +103,16 @@ local function members_of(q, counts)
     local count = counts[m] or 0
     if count > 0 then
       members[#members + 1] = { machine = m, count = count }
-      most = most + math.min(count, q.most_stages or MOST_STAGES)
+      most = most + math.min(count, splits.most_stages(q))
     end
   end
   return members, most
 end
 
---- The pipeline over all devices of a group that passes most requests in a time or, with
--- `least_latency`, passes one request soonest. `counts` = devices by machine number. Gives {stages
--- = list of {machine, tp, layers}, latency_s, slowest_s}; nil when the model does not fit, or when
--- the group has more than 8 machines.
-function group_pipeline.best(q, counts, least_latency)
-  local members, most = members_of(q, counts)
-  if #members > MOST_MACHINES then
-    return nil
-  end
-  local best, best_s
+--- The pipeline that passes most requests in a time: numbers of stages are tried one after the
+-- other.
+local function of_most_requests(q, members, most)
+  local best
   for _, S in ipairs(STAGE_COUNTS) do
     local stages
     if S <= math.min(most, q.layers) and S >= #members then
@@ -151,14 +120,32 @@ function group_pipeline.best(q, counts, least_latency)
     end
     if stages and give_layers(q, stages) then
       local latency_s, slowest_s = times_of(q, stages)
-      local value_s = least_latency and latency_s or slowest_s
-      if not best or value_s < best_s then
+      if not best or slowest_s < best.slowest_s then
         best = { stages = stages, latency_s = latency_s, slowest_s = slowest_s }
-        best_s = value_s
       end
     end
   end
   return best
+end
+
+--- The pipeline over all devices of a group that passes most requests in a time or, with `soonest`,
+-- passes one request soonest: the sum of its stages and hops is least. `counts` = devices by
+-- machine number. Gives {stages = list of {machine, tp, layers}, latency_s, slowest_s}; nil when
+-- the model does not fit, or when the group has more than 8 machines.
+function group_pipeline.best(q, counts, soonest)
+  local members, most = members_of(q, counts)
+  if #members > MOST_MACHINES then
+    return nil
+  end
+  if not soonest then
+    return of_most_requests(q, members, most)
+  end
+  local stages = least_latency.stages(q, members)
+  if not stages then
+    return nil
+  end
+  local latency_s, slowest_s = times_of(q, stages)
+  return { stages = stages, latency_s = latency_s, slowest_s = slowest_s }
 end
 
 return group_pipeline

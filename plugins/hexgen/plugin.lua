@@ -2,7 +2,9 @@
 -- scattered devices. Section 4: a genetic search divides the devices of each region into groups;
 -- each group becomes a pipeline whose stages have tensor degrees of their own, inside machines, by
 -- dynamic programming. The division whose replicas together serve most tokens wins, each replica
--- with the batch that suits it. HexGen has no plans that train: in mode train it gives the reason.
+-- with the batch that suits it; by latency, a replica counts with the passes that it makes one
+-- after the other, and requests stay in the replica that they enter. HexGen has no plans that
+-- train: in mode train it gives the reason.
 local genetic = require "genetic"
 local inventory = require "inventory"
 local prices = require "prices"
@@ -21,7 +23,10 @@ local function searched(ctx, devices)
       generations = ctx.options.generations,
       seed = ctx.seed,
       least_latency = ctx.options.latency,
-      worth = function(layout) return SEARCH_BATCH * ctx.job.sequence / layout.slowest_s end,
+      worth = function(layout)
+        local pass_s = ctx.options.latency and layout.latency_s or layout.slowest_s
+        return SEARCH_BATCH * ctx.job.sequence / pass_s
+      end,
       stopping = hv.stopping,
     })
     if found then
@@ -45,35 +50,49 @@ local function plan(ctx)
     return nil, "no group of machines of one zone holds the model in half of its memory;"
       .. " the other half is for caches"
   end
-  return replicas.plan(replicas.with_batches(list, BATCHES))
+  local kept, reason = replicas.with_batches(list, BATCHES)
+  local made, why_not = replicas.plan(kept, reason)
+  if made and ctx.options.latency then
+    return replicas.apart(made, kept)
+  end
+  return made, why_not
 end
 
---- Tokens per second of one replica by HexGen's estimate: its slowest stage sets the rate.
+--- Tokens per second of one replica by HexGen's estimate, its slowest stage sets the rate; and the
+-- seconds of a pass through all its stages and hops.
 local function replica_rate(ctx, replica, batch, device_of)
-  local slowest_s = 0
+  local slowest_s, pass_s = 0, 0
+  local before, before_bytes
   for _, stage in ipairs(replica.stages) do
     local device = device_of[ctx.cluster:ids(stage.devices)[1]]
-    local stage_s = serving.range_s(ctx,
+    local stage_s, _, out_bytes = serving.range_s(ctx,
       { kind = device.kind, tp = stage.tp or 1, batch = batch },
       stage.layers[1] + 1, stage.layers[2])
+    if before then
+      pass_s = pass_s + zones.hop_s(ctx, before.id, device.id, before_bytes)
+    end
     slowest_s = math.max(slowest_s, stage_s)
+    pass_s = pass_s + stage_s
+    before, before_bytes = device, out_bytes
   end
-  return (replica.count or 1) * batch * ctx.job.sequence / slowest_s
+  return (replica.count or 1) * batch * ctx.job.sequence / slowest_s, pass_s
 end
 
---- HexGen's estimate of a plan.
+--- HexGen's estimate of a plan; latency_s is the mean over the requests of all replicas.
 local function claim(made, ctx)
   made = prices.table_of(made)
   local device_of = {}
   for _, device in ipairs(ctx.cluster:devices()) do
     device_of[device.id] = device
   end
-  local tokens_per_s = 0
+  local tokens_per_s, latency_sum = 0, 0
   for _, replica in ipairs(made.replicas) do
-    tokens_per_s = tokens_per_s
-      + replica_rate(ctx, replica, replica.micro_batch or made.micro_batch, device_of)
+    local rate, pass_s = replica_rate(ctx, replica, replica.micro_batch or made.micro_batch,
+      device_of)
+    tokens_per_s = tokens_per_s + rate
+    latency_sum = latency_sum + rate * pass_s
   end
-  return { tokens_per_s = tokens_per_s,
+  return { tokens_per_s = tokens_per_s, terms = { latency_s = latency_sum / tokens_per_s },
     formula = "sum over replicas of batch / slowest stage (HexGen, sections 3 and 4)",
     leaves_out = "memory slower than its data sheet, and the host's work for each pass" }
 end
@@ -95,7 +114,9 @@ return {
     { key = "generations", type = "integer", default = 200, min = 1, max = 100000,
       help = "generations of the genetic search, ten children each" },
     { key = "latency", type = "boolean", default = false,
-      help = "pipelines of least latency, as in the paper; else of most tokens per second" },
+      help = "pipelines whose stages and hops add up to the least latency of a pass, as in the "
+        .. "paper, with requests that stay in one pipeline; else pipelines of most tokens per "
+        .. "second" },
   },
   plan = plan,
   claim = claim,

@@ -1,5 +1,6 @@
 -- Replica entries of a plan that serves, from the groups of a search, and the batch of each.
--- An entry: {count, layout, stages = as in plan files, ids = device numbers of each stage, batch}.
+-- An entry: {count, layout, stages = as in plan files, ids = device numbers of each stage, batch,
+-- rate = tokens per second alone}.
 local numbers = require "numbers"
 
 local replicas = {}
@@ -94,6 +95,7 @@ function replicas.with_batches(list, batches)
       end
     end
     entry.batch = best_batch
+    entry.rate = most
     if best_batch then
       kept[#kept + 1] = entry
     end
@@ -126,6 +128,35 @@ function replicas.plan(list, reason)
     entry.batch = entry.batch // 2
   end
   return nil, reason
+end
+
+--- The flow {from, to, tokens per second} in which the requests of each entry stay in its stages:
+-- each serves as many as it can.
+-- @tparam table list of {stages, rate}
+function replicas.own_flow(list)
+  local flow, first = {}, 0
+  for _, entry in ipairs(list) do
+    local last = first + #entry.stages - 1
+    flow[#flow + 1] = { "source", first, entry.rate }
+    for s = first, last - 1 do
+      flow[#flow + 1] = { s, s + 1, entry.rate }
+    end
+    flow[#flow + 1] = { last, "sink", entry.rate }
+    first = last + 1
+  end
+  return flow
+end
+
+--- The plan `made` of these entries with requests that stay in one entry; as it is where such a
+-- flow breaks a rule, as that of entries that share a network card may.
+function replicas.apart(made, list)
+  local mixed = made.flow
+  made.flow = replicas.own_flow(list)
+  local verdict = hv.plan.new(made):eval()
+  if not verdict or #verdict.violations > 0 then
+    made.flow = mixed
+  end
+  return made
 end
 
 return replicas

@@ -23,6 +23,15 @@ local function layer_prices(ctx, batch)
   end
 end
 
+--- Seconds in which the requests of a pass go from one stage to the next, between two devices:
+-- their prompts in one message of `bytes`, then every generated token in a message of its own.
+function zones.hop_s(ctx, from, to, bytes)
+  local job = ctx.job
+  local token_bytes = bytes / (job.sequence - job.output_tokens)
+  return links.seconds(ctx, from, to, bytes)
+    + job.output_tokens * links.seconds(ctx, from, to, token_bytes)
+end
+
 --- An instance without machines.
 local function empty_instance(ctx, price)
   local q = { layers = ctx.model.n_layers, machines = {}, degrees = {}, least_bytes = math.huge }
@@ -39,11 +48,8 @@ local function empty_instance(ctx, price)
     return price(q.machines[m], tp).most
   end
   function q.hop_s(a, b)
-    if a == b then
-      return 0
-    end
-    return links.seconds(ctx, q.machines[a].ids[1], q.machines[b].ids[1],
-      price(q.machines[a], 1).bytes)
+    local from, to = q.machines[a].ids, q.machines[b].ids
+    return zones.hop_s(ctx, from[1], a == b and to[2] or to[1], price(q.machines[a], 1).bytes)
   end
   return q
 end

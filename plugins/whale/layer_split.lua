@@ -85,7 +85,7 @@ local function stage_of(ctx, c, groups, shares)
       ids[#ids + 1] = device.id
     end
   end
-  local step = ctx.job.global_batch // c.micro_batches
+  local step = c.step or ctx.job.global_batch // c.micro_batches
   local place = { devices = ctx.cluster:address(ids), layers = { 0, ctx.model.n_layers } }
   if #groups > 1 then
     place.dp = #groups
@@ -165,6 +165,51 @@ function layer_split.candidate(ctx, c, groups)
     replicas = { { micro_batches = c.micro_batches, stages = { stage } } } }
   return { claim_s = (prices.claim_terms(ctx, made)), build = function() return made end,
     shares = shares }
+end
+
+--- Peak bytes of the rank `at` of a group with these shares and `load` sequences, and its limit.
+local function bytes_of(ctx, c, groups, shares, at, load)
+  local query = stage_of(ctx, c, groups, shares)
+  query.shares = nil
+  query.micro_batch = load * #groups
+  query.tp_rank = at
+  local memory = hv.cost.memory(query)
+  return memory.peak_bytes, memory.limit_bytes
+end
+
+--- The rank of a group that has room for fewest sequences, as a load item of the group: a unit is a
+-- sequence.
+local function group_item(ctx, c, groups, shares, load)
+  local tightest, least
+  for at in ipairs(groups[1]) do
+    local bytes, cap = bytes_of(ctx, c, groups, shares, at, load)
+    local unit = math.max(1, bytes_of(ctx, c, groups, shares, at, load + 1) - bytes)
+    local item = { cap = cap, unit = unit, fixed = bytes - load * unit }
+    local room = (cap - item.fixed) / unit
+    if not least or room < least then
+      tightest, least = item, room
+    end
+  end
+  return tightest
+end
+
+--- The split of every layer over the devices of groups that take `load` sequences of a step each,
+-- by speed and memory: { tp = as in plan files, sequence_parallel, item = load item of a group };
+-- nil, the reason, and the factor by which memory is short. `c` is { micro_batches, recompute, zero
+-- }.
+function layer_split.balance(ctx, c, groups, load)
+  local size = #groups[1]
+  local units = layer_split.units(ctx.model:layers())
+  local own = { micro_batches = c.micro_batches, recompute = c.recompute, zero = c.zero,
+    sequence_parallel = ctx.job.sequence % size == 0, step = load * #groups }
+  local items = items_of(ctx, own, groups, units)
+  local ok, short = deal.deal(items, units, 1)
+  if not ok then
+    return nil, ranks.shortage(ctx, 1, short and items[short], groups[1][short])
+  end
+  local shares = deal.counts(items)
+  return { tp = { degree = size, shares = shares }, sequence_parallel = own.sequence_parallel,
+    item = group_item(ctx, own, groups, shares, load) }
 end
 
 return layer_split

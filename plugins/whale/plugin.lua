@@ -7,6 +7,7 @@ local candidates = require "candidates"
 local grids = require "grids"
 local inventory = require "inventory"
 local layer_split = require "layer_split"
+local nested = require "nested"
 local numbers = require "numbers"
 local pipeline_stages = require "pipeline_stages"
 local prices = require "prices"
@@ -14,6 +15,7 @@ local ranks = require "ranks"
 local replication = require "replication"
 
 local MOST_MICRO_BATCH = 32 -- largest micro-batch of a pipeline that is tried
+local NESTED_SHARE = 0.6 -- of the time, until which nests are listed
 local RECOMPUTES = { "none", "selective", "full" }
 
 --- Does option micro_batches (the paper's annotation pipeline(n)) allow this number? 0 allows any.
@@ -79,6 +81,25 @@ local function add_split(ctx, all, nodes)
   end
 end
 
+local function add_nested(ctx, all, nodes)
+  local tried = 0
+  nested.each(ctx, nodes, ctx.options.mode ~= "nest", function(teams)
+    local groups = 0
+    for _, team in ipairs(teams) do
+      groups = groups + #team.groups
+    end
+    for _, m in ipairs(micro_batches_for(ctx, groups)) do
+      for _, recompute in ipairs(RECOMPUTES) do
+        tried = tried + 1
+        if tried == 1 or not hv.stopping(NESTED_SHARE) then
+          all.add(nested.candidate(ctx, { micro_batches = m, recompute = recompute,
+            zero = ctx.options.zero }, teams))
+        end
+      end
+    end
+  end)
+end
+
 local function add_pipelined(ctx, all, nodes)
   local layers = ctx.model:layers()
   local runs = pipeline_stages.runs(nodes)
@@ -133,15 +154,24 @@ local function plan(ctx)
   if mode == "auto" or mode == "pipeline" then
     add_pipelined(ctx, all, nodes)
   end
+  if mode == "auto" or mode == "nest" then
+    add_nested(ctx, all, nodes)
+  end
   return all.best(ctx.options.tries, nothing_tried(ctx))
 end
 
---- Replicated or split: the slowest share of every step; pipeline: Eq-P; both with the largest
--- all-reduce.
+--- Replicated, split or both nested: the slowest share of every step; pipeline: Eq-P; all with the
+-- largest all-reduce.
 local function claim(made, ctx)
-  local total_s, slowest_s, sync_s = prices.claim_terms(ctx, made)
+  made = prices.table_of(made)
+  local total_s, slowest_s, sync_s
+  if #made.replicas > 1 then
+    total_s, slowest_s, sync_s = nested.terms(ctx, made)
+  else
+    total_s, slowest_s, sync_s = prices.claim_terms(ctx, made)
+  end
   local formula = "M x max r_i FLOP / DF_i + all-reduce (Whale, section 3.3.1)"
-  if #prices.table_of(made).replicas[1].stages > 1 then
+  if #made.replicas[1].stages > 1 then
     formula = "Eq-P over stages balanced by FLOP/s + all-reduce (Whale, section 3.3.2)"
   end
   return { iteration_s = total_s, terms = { slowest_s = slowest_s, all_reduce_s = sync_s },
@@ -158,10 +188,11 @@ return {
   needs = { model = "layers" },
   effort = "quick",
   options = {
-    { key = "mode", type = "choice", choices = { "auto", "replicate", "split", "pipeline" },
+    { key = "mode", type = "choice", choices = { "auto", "replicate", "split", "pipeline", "nest" },
       default = "auto",
       help = "replicate the model with unequal shares of the batch, split layers into unequal "
-        .. "shards, or pipeline; auto: all three" },
+        .. "shards, pipeline, or nest: unequal groups of devices that split the layers are "
+        .. "replicas with unequal shares of the batch; auto: all four" },
     { key = "tp", type = "integer", default = 8, min = 1, max = 64,
       help = "most devices that split a layer, of one node; with mode split of several nodes" },
     { key = "micro_batches", type = "integer", default = 0, min = 0, max = 1000000,

@@ -2,6 +2,7 @@
 -- over nodes of two kinds.
 local deal = require "deal"
 local layer_split = require "layer_split"
+local nested = require "nested"
 local pipeline_stages = require "pipeline_stages"
 local ranks = require "ranks"
 local search = require "search"
@@ -172,7 +173,45 @@ local function check_stages(t)
     BY_HAND)
 end
 
+--- Lists of teams as text: sizes of the groups, "x" how many, "*" where they mix kinds.
+local function nests_of(ctx, nodes, uneven_only)
+  local list = {}
+  nested.each(ctx, nodes, uneven_only, function(teams)
+    local names = {}
+    for i, team in ipairs(teams) do
+      names[i] = #team.groups[1] .. "x" .. #team.groups .. (team.mixed and "*" or "")
+    end
+    list[#list + 1] = table.concat(names, "+")
+  end)
+  table.sort(list)
+  return list
+end
+
+--- Split inside replica: which groups there are, and sequences of a step over them.
+local function check_nest(t)
+  local ctx = { options = { tp = 4 },
+    model = { layers = function() return { { heads = 8, kv_heads = 8 } } end } }
+  local nodes = { { kind = "a", ids = { 1, 2 }, flops_per_s = 2, memory_bytes = 2 },
+    { kind = "b", ids = { 3, 4, 5, 6 }, flops_per_s = 1, memory_bytes = 1 } }
+  equal_list(t, "nodes of 2 and 4 devices: nests of unequal groups", nests_of(ctx, nodes, true),
+    "1x2+2x2 1x2+4x1 2x1+1x4 2x1+4x1", BY_HAND)
+  equal_list(t, "the same with those that other modes have", nests_of(ctx, nodes, false),
+    "1x2+2x2 1x2+4x1 2x1+1x4 2x1+2x2 2x1+4x1 3x2*", BY_HAND)
+  local teams = { { groups = { { 1, 2 } } }, { groups = { { 3, 4 }, { 5, 6 } } } }
+  local splits = { { item = { fixed = 4, unit = 1, cap = 32 } },
+    { item = { fixed = 4, unit = 1, cap = 10 } } }
+  local counts = nested.outer(nil, teams, splits, { 4, 2 }, 24)
+  equal_list(t, "24 sequences on groups of speeds 4 2 2, room for 28 6 6: the first group",
+    counts[1], "12", SHIFT, ",")
+  equal_list(t, "and the other two", counts[2], "6,6", SHIFT, ",")
+  counts = nested.outer(nil, teams, splits, { 4, 2 }, 32)
+  equal_list(t, "32 sequences: two of each full group move to the first", counts[1], "20", SHIFT,
+    ",")
+  equal_list(t, "and the full groups keep what they have room for", counts[2], "6,6", SHIFT, ",")
+end
+
 return function(t)
+  check_nest(t)
   check_batch(t)
   check_heads(t)
   check_layers(t)

@@ -197,6 +197,12 @@ const struct hv_device_kind *hv_node_kind_at(const struct hv_node_group *g, uint
  * O(links). */
 const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32_t node_a,
                                               uint32_t node_b);
+/** True where no figure of the network tells the nodes of both groups apart: no link names one of
+ * the groups or a node of it (links between zones may be there), and in a matrix all their rows and
+ * columns are equal. Nodes of groups that are alike (hv_node_groups_alike) could then form one
+ * group. O(links), with a matrix O(nodes of the groups · nodes). */
+bool hv_cluster_network_alike(const struct hv_cluster *c, const struct hv_node_group *a,
+                              const struct hv_node_group *b);
 /** True where a flow from one node to another uses that link from its second end to its first. */
 bool hv_cluster_link_backward(const struct hv_cluster *c, const struct hv_network_link *l,
                               uint32_t from, uint32_t to);

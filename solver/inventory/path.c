@@ -116,6 +116,56 @@ const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32
     return best;
 }
 
+/* True where an end of a link names this group or a node of it, not its zone alone. */
+static bool names_group(const struct hv_node_group *g, const char *end)
+{
+    size_t n = strlen(g->name);
+    return strncmp(end, g->name, n) == 0 && (end[n] == '[' || end[n] == '\0');
+}
+
+static bool same_figure(double a, double b)
+{
+    return a == b || (!hv_known(a) && !hv_known(b));
+}
+
+/* True where all nodes of both groups have the same figures to and from every node of the cluster,
+ * and to each other. */
+static bool matrix_alike(const struct hv_cluster *c, const double *matrix,
+                         const struct hv_node_group *a, const struct hv_node_group *b)
+{
+    size_t n = c->n_nodes, first = a->first_node;
+    const double *inside = NULL; /* the figure between two of these nodes */
+    for (size_t i = 0; matrix != NULL && i < (size_t)a->count + b->count; i++) {
+        size_t x = i < a->count ? first + i : b->first_node + (i - a->count);
+        for (size_t k = 0; k < n; k++) {
+            bool own = k - first < a->count || k - b->first_node < b->count;
+            const double *out = &matrix[x * n + k], *in = &matrix[k * n + x];
+            inside = own && k != x && inside == NULL ? out : inside;
+            const double *want_out = own ? inside : &matrix[first * n + k];
+            const double *want_in = own ? inside : &matrix[k * n + first];
+            if (k != x && !(same_figure(*out, *want_out) && same_figure(*in, *want_in))) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool hv_cluster_network_alike(const struct hv_cluster *c, const struct hv_node_group *a,
+                              const struct hv_node_group *b)
+{
+    for (size_t i = 0; i < c->n_links; i++) {
+        const char *ends[] = {c->links[i].a, c->links[i].b};
+        for (size_t e = 0; e < HV_COUNT(ends); e++) {
+            if (names_group(a, ends[e]) || names_group(b, ends[e])) {
+                return false;
+            }
+        }
+    }
+    return matrix_alike(c, c->matrix_bytes_per_s, a, b) &&
+           matrix_alike(c, c->matrix_latency_s, a, b);
+}
+
 /* How closely a link names two nodes by its ends in order, and crossed. */
 struct ways {
     int straight, crossed;

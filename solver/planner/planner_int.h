@@ -15,6 +15,7 @@
 struct hv__pool {
     const struct hv_device_kind *kind;
     uint32_t *ids;           /**< node by node */
+    size_t slots;            /**< which of the node's lists of slots holds them */
     int n, room;             /**< number of ids; capacity of the array */
     int per_node;            /**< devices joined by the fast link: of a node, or of a link domain */
     int node_devices;        /**< of these, in one node */

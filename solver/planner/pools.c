@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#define POOLS_FOUND 64 /* distinct pools of a cluster, of which the strongest are searched */
+
 static bool is_priced(const struct hv__search *s, const struct hv_device_kind *k)
 {
     double all_s = 0;
@@ -54,40 +56,90 @@ static bool are_alike(const struct hv__search *s, const struct hv__pool *p,
     const struct hv_node_group *b = &c->groups[hv_cluster_device(c, q->ids[0]).group];
     bool same_price =
         p->node_usd_h == q->node_usd_h || (!hv_known(p->node_usd_h) && !hv_known(q->node_usd_h));
-    return c->n_links == 0 && c->matrix_bytes_per_s == NULL && c->matrix_latency_s == NULL &&
-           p->kind == q->kind && p->per_node == q->per_node && p->node_devices == q->node_devices &&
-           a->n_slots == 1 && a->n_islands == 0 && hv_node_groups_alike(a, b) && same_price;
+    return p->kind == q->kind && p->per_node == q->per_node && p->node_devices == q->node_devices &&
+           p->slots == q->slots && same_price && hv_node_groups_alike(a, b) &&
+           hv_cluster_network_alike(c, a, b);
 }
 
-/* Merges q into an equal pool. Where there are too many pools: to one of the same kind, otherwise
- * the weakest pool is dropped. */
-static void add_pool(struct hv__search *s, const struct hv__pool *q)
+/* Pools found so far, equal ones merged. */
+struct found {
+    struct hv__pool pools[POOLS_FOUND];
+    int n;
+};
+
+/* The pool of the same kind in nodes of the same size, with other links or in another place; NULL:
+ * there is none. */
+static struct hv__pool *same_kind(struct hv__pool *pools, int n, const struct hv__pool *q)
 {
-    for (int i = 0; i < s->n_pools; i++) {
-        if (are_alike(s, &s->pools[i], q)) {
-            append_ids(s, &s->pools[i], q->ids, q->n);
-            return;
-        }
-    }
-    if (s->n_pools < HV__POOLS) {
-        s->pools[s->n_pools++] = *q;
-        return;
-    }
-    int weakest = 0;
-    for (int i = 0; i < s->n_pools; i++) {
-        struct hv__pool *p = &s->pools[i];
+    for (int i = 0; i < n; i++) {
+        struct hv__pool *p = &pools[i];
         if (p->kind == q->kind && p->per_node == q->per_node &&
             p->node_devices == q->node_devices) {
-            append_ids(s, p, q->ids, q->n);
-            p->flow_bytes_per_s = fmin(p->flow_bytes_per_s, q->flow_bytes_per_s);
-            return;
-        }
-        if (pool_speed(s, p) < pool_speed(s, &s->pools[weakest])) {
-            weakest = i;
+            return p;
         }
     }
-    if (pool_speed(s, q) > pool_speed(s, &s->pools[weakest])) {
-        s->pools[weakest] = *q;
+    return NULL;
+}
+
+/* Merges q into a pool of the same kind. False: there is none. */
+static bool join_same_kind(struct hv__search *s, struct hv__pool *pools, int n,
+                           const struct hv__pool *q)
+{
+    struct hv__pool *p = same_kind(pools, n, q);
+    if (p != NULL) {
+        append_ids(s, p, q->ids, q->n);
+        p->flow_bytes_per_s = fmin(p->flow_bytes_per_s, q->flow_bytes_per_s);
+    }
+    return p != NULL;
+}
+
+static int weakest_of(const struct hv__search *s, const struct found *f)
+{
+    int weakest = 0;
+    for (int i = 1; i < f->n; i++) {
+        weakest = pool_speed(s, &f->pools[i]) < pool_speed(s, &f->pools[weakest]) ? i : weakest;
+    }
+    return weakest;
+}
+
+/* Merges q into an equal pool. Where there are too many pools: into one of the same kind, otherwise
+ * the weakest pool is dropped. */
+static void add_pool(struct hv__search *s, struct found *f, const struct hv__pool *q)
+{
+    for (int i = 0; i < f->n; i++) {
+        if (are_alike(s, &f->pools[i], q)) {
+            append_ids(s, &f->pools[i], q->ids, q->n);
+            return;
+        }
+    }
+    if (f->n < POOLS_FOUND) {
+        f->pools[f->n++] = *q;
+        return;
+    }
+    int weakest = weakest_of(s, f);
+    if (!join_same_kind(s, f->pools, f->n, q) &&
+        pool_speed(s, q) > pool_speed(s, &f->pools[weakest])) {
+        f->pools[weakest] = *q;
+    }
+}
+
+/* The strongest pools become those of the search; the others join one of the same kind, where there
+ * is one. All equal nodes were merged before, so that it does not matter how many groups of a file
+ * they form. */
+static void keep_strongest(struct hv__search *s, struct found *f)
+{
+    struct found weak = {.n = 0};
+    while (f->n > HV__POOLS) {
+        int weakest = weakest_of(s, f);
+        weak.pools[weak.n++] = f->pools[weakest];
+        memmove(&f->pools[weakest], &f->pools[weakest + 1],
+                (size_t)(f->n - weakest - 1) * sizeof *f->pools);
+        f->n--;
+    }
+    memcpy(s->pools, f->pools, (size_t)f->n * sizeof *s->pools);
+    s->n_pools = f->n;
+    while (weak.n > 0) {
+        (void)join_same_kind(s, s->pools, s->n_pools, &weak.pools[--weak.n]);
     }
 }
 
@@ -134,10 +186,11 @@ static int left_of(const struct hv__search *s, const struct hv_node_group *g,
 
 /* The pool of the nodes in which this many devices of these slots remain; a link domain that lost a
  * node counts as single nodes. */
-static void add_slots_with(struct hv__search *s, const struct hv_node_group *g,
+static void add_slots_with(struct hv__search *s, struct found *f, const struct hv_node_group *g,
                            const struct hv_slots *slots, int left)
 {
-    struct hv__pool p = {.kind = slots->kind, .node_devices = left};
+    struct hv__pool p = {
+        .kind = slots->kind, .node_devices = left, .slots = (size_t)(slots - g->slots)};
     p.room = (int)(g->count * slots->count);
     p.ids = hv_arena_new(&s->arena, uint32_t, (size_t)p.room);
     for (uint32_t node = 0; node < g->count; node++) {
@@ -156,15 +209,15 @@ static void add_slots_with(struct hv__search *s, const struct hv_node_group *g,
     struct kernels plain = kernels_of(s, p.kind, false, false);
     p.shards_change = differ(plain, kernels_of(s, p.kind, true, false));
     p.contexts_change = differ(plain, kernels_of(s, p.kind, false, true));
-    add_pool(s, &p);
+    add_pool(s, f, &p);
 }
 
-static void add_slots(struct hv__search *s, const struct hv_node_group *g,
+static void add_slots(struct hv__search *s, struct found *f, const struct hv_node_group *g,
                       const struct hv_slots *slots)
 {
     int least = s->o->lost != NULL ? 1 : (int)slots->count;
     for (int left = (int)slots->count; left >= least; left--) {
-        add_slots_with(s, g, slots, left);
+        add_slots_with(s, f, g, slots, left);
     }
 }
 
@@ -221,14 +274,16 @@ static void sort_pools(struct hv__search *s)
 void hv__find_pools(struct hv__search *s)
 {
     const struct hv_cluster *c = hv_cost_cluster(s->k);
+    struct found *f = hv_arena_new(&s->arena, struct found, 1);
     for (size_t i = 0; i < c->n_groups; i++) {
         const struct hv_node_group *g = &c->groups[i];
         for (size_t k = 0; k < g->n_slots; k++) {
             if (takes_part(s, g, g->slots[k].kind) && g->slots[k].count > 0 && g->count > 0) {
-                add_slots(s, g, &g->slots[k]);
+                add_slots(s, f, g, &g->slots[k]);
             }
         }
     }
+    keep_strongest(s, f);
     sort_pools(s);
 }
 

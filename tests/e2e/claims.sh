@@ -69,6 +69,39 @@ expect 'heterps with a kind without a price' 0 plan -c unpriced.json -m gpt3-350
 says 'warns that prices are unknown' out '^warning +Mine without a price: types of device are compared by FLOP/s, not in USD'
 holds 'claims no least cost' [ -z "$(number mixed.json cheapest_usd)" ]
 
+# ---- nested task graphs ---------------------------------------------------------------------------
+# Whole models on single V100s, or on groups as large as those of the A100s, do not fit: replicas of
+# unequal groups do.
+cat >nest.json <<'END'
+{"format": "hetviz.cluster/1", "name": "nest",
+ "nodes": [{"name": "a", "count": 1, "device": "A100-SXM-80GB", "devices": 2, "nic": {"bandwidth_GBps": 10}},
+           {"name": "v", "count": 2, "device": "V100-SXM2-16GB", "devices": 4, "nic": {"bandwidth_GBps": 10}}],
+ "network": {"bandwidth_GBps": 10, "latency_us": 5}}
+END
+expect "whale: replicas of equal groups do not fit" 1 plan -c nest.json -m gpt3-1.3b -j small -s whale -o mode=replicate
+expect "whale: split inside replica does" 0 plan -c nest.json -m gpt3-1.3b -j small -s whale -o mode=nest --out nested.json
+says "whale: the V100s split the layers" nested.json '"tp": 4'
+says "whale: its replicas are unequal groups" nested.json '"devices": "a\[0\].\*", .*"tp": 1, "dp": 2'
+expect "whale: the nest keeps every rule" 0 check nested.json
+steps=$(sed -n 's/^ *"micro_batches": \([0-9]*\),/\1/p' nested.json | head -n 1)
+holds "whale: M x the slowest share + all-reduce" awk -v t="$(number nested.json iteration_s)" \
+    -v m="$steps" -v s="$(number nested.json slowest_s)" \
+    -v r="$(number nested.json all_reduce_s)" 'BEGIN { d = t - (m * s + r); exit !(d * d < 1e-18) }'
+
+# A V100 with 16 GB holds no model of its own: it splits the layers with the A100 of 40 GB, in heads
+# as 312 to 125 TFLOP/s, beside a replica of two larger A100.
+cat >mix.json <<'END'
+{"format": "hetviz.cluster/1", "name": "mix",
+ "nodes": [{"name": "a", "count": 1, "device": "A100-SXM-40GB", "devices": 1, "nic": {"bandwidth_GBps": 50}},
+           {"name": "v", "count": 1, "device": "V100-SXM2-16GB", "devices": 1, "nic": {"bandwidth_GBps": 50}},
+           {"name": "c", "count": 1, "device": "A100-SXM-80GB", "devices": 2, "nic": {"bandwidth_GBps": 50}}],
+ "network": {"bandwidth_GBps": 50, "latency_us": 5}}
+END
+expect "whale: unequal shards inside unequal replicas" 0 plan -c mix.json -m gpt3-1.3b -j small -s whale -o mode=nest --out mixed.json
+says "whale: 11 heads on the A100, 5 on the V100" mixed.json '"shares": \[11, 5\]'
+says "whale: 5 of 8 sequences of a step on the larger replica" mixed.json '"micro_batch": 5,'
+expect "whale: that nest keeps every rule" 0 check mixed.json
+
 # ---- claims of plugins ------------------------------------------------------------------------------
 HETVIZ_PLUGINS=$work/plugins
 export HETVIZ_PLUGINS

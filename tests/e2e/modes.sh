@@ -70,6 +70,12 @@ expect "hexgen serves" 0 plan -c a100-v100-t4 -m llama-3-8b -j small -s hexgen -
 expect "hexgen, the same bytes" 0 plan -c a100-v100-t4 -m llama-3-8b -j small -s hexgen -o mode=serve --out h2.json
 if cmp -s h.json h2.json; then ok; else no "hexgen, the same bytes" "they differ"; fi
 expect "its flow holds" 0 eval h.json
+expect "hexgen by latency" 0 plan -c spot-mix -m llama-2-13b -j small -s hexgen -o mode=serve \
+    -o latency=true --out l.json
+expect "hexgen by throughput" 0 plan -c spot-mix -m llama-2-13b -j small -s hexgen -o mode=serve \
+    --out t.json
+holds "requests are soonest by latency" least "$(number l.json request_s)" "$(number t.json request_s)"
+says "it claims that latency" l.json '"latency_s": '
 expect "its stages are explained" 0 explain h.json
 expect "compare lists it apart" 0 compare -c a100-v100-t4 -m llama-3-8b -j small -s crius,helix \
     -o mode=serve

@@ -259,6 +259,47 @@ static void matrix(void **state)
     hv_cluster_doc_free(&d);
 }
 
+/* Does the network of these nodes and links tell groups 0 and 1 apart? */
+static bool network_alike(const char *network)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%s%s}",
+                   HEAD
+                   "\"nodes\": ["
+                   "{\"name\": \"n\", \"count\": 2, \"device\": \"T4-16GB\", \"zone\": \"x\"},"
+                   "{\"name\": \"m\", \"device\": \"T4-16GB\", \"zone\": \"x\"},"
+                   "{\"name\": \"far\", \"device\": \"T4-16GB\", \"zone\": \"y\"}], \"network\": ",
+                   network);
+    struct hv_cluster_doc d = build(text);
+    const struct hv_node_group *g = d.cluster->groups;
+    bool alike = hv_cluster_network_alike(d.cluster, &g[0], &g[1]);
+    assert_int_equal(alike, hv_cluster_network_alike(d.cluster, &g[1], &g[0]));
+    hv_cluster_doc_free(&d);
+    return alike;
+}
+
+static void networks_that_tell_groups_apart(void **state)
+{
+    (void)state;
+    assert_true(network_alike("{}"));
+    assert_true(network_alike("{\"links\": [{\"between\": [\"x\", \"y\"], "
+                              "\"bandwidth_GBps\": 1}]}"));
+    assert_true(network_alike("{\"links\": [{\"between\": [\"x\", \"far[0]\"], "
+                              "\"bandwidth_GBps\": 1}]}"));
+    assert_false(network_alike("{\"links\": [{\"between\": [\"m\", \"y\"], "
+                               "\"bandwidth_GBps\": 1}]}"));
+    assert_false(network_alike("{\"links\": [{\"between\": [\"y\", \"n[1]\"], "
+                               "\"bandwidth_GBps\": 1}]}"));
+    assert_true(network_alike("{\"matrix_bandwidth_GBps\": "
+                              "[[0, 3, 3, 1], [3, 0, 3, 1], [3, 3, 0, 1], [2, 2, 2, 0]]}"));
+    assert_false(network_alike("{\"matrix_bandwidth_GBps\": " /* n and m are farther apart */
+                               "[[0, 3, 2, 1], [3, 0, 2, 1], [2, 2, 0, 1], [2, 2, 2, 0]]}"));
+    assert_false(network_alike("{\"matrix_latency_us\": " /* from m to the others */
+                               "[[0, 3, 3, 1], [3, 0, 3, 1], [3, 3, 0, 4], [2, 2, 2, 0]]}"));
+    assert_false(network_alike("{\"matrix_latency_us\": " /* from the others to m */
+                               "[[0, 3, 3, 1], [3, 0, 3, 1], [3, 3, 0, 1], [2, 2, 4, 0]]}"));
+}
+
 static void resolve_is(const struct hv_cluster *c, const char *address, size_t n,
                        const uint32_t *want)
 {
@@ -357,6 +398,7 @@ int main(void)
         cmocka_unit_test(cards_below_10_gbit_are_one_that_all_share),
         cmocka_unit_test(inside_a_node),
         cmocka_unit_test(matrix),
+        cmocka_unit_test(networks_that_tell_groups_apart),
         cmocka_unit_test(addresses),
         cmocka_unit_test(format_is_the_inverse),
         cmocka_unit_test(prices),

@@ -245,6 +245,74 @@ static void finds_the_same_twice(void **state)
     free(text[1]);
 }
 
+/* Nodes of one group, and the same nodes as several groups. */
+#define NODES_HEAD "{\"format\":\"hetviz.cluster/1\",\"nodes\":["
+#define A_NODES(name, count)                                                                       \
+    "{\"name\":\"" name "\",\"count\":" count ",\"device\":\"A100-SXM-80GB\",\"devices\":2,"       \
+    "\"zone\":\"x\",\"nic\":{\"bandwidth_GBps\":12.5}}"
+#define V_NODES(name, count)                                                                       \
+    "{\"name\":\"" name "\",\"count\":" count ",\"device\":\"V100-SXM2-32GB\",\"devices\":2,"      \
+    "\"zone\":\"y\",\"nic\":{\"bandwidth_GBps\":6}}"
+#define ZONE_LINK                                                                                  \
+    "],\"network\":{\"bandwidth_GBps\":12.5,\"latency_us\":10,\"links\":"                          \
+    "[{\"between\":[\"x\",\"y\"],\"bandwidth_GBps\":3,\"latency_us\":500}]}}"
+#define NODE_MATRIX                                                                                \
+    "],\"network\":{\"matrix_bandwidth_GBps\":[[0,9,4,4,4],[9,0,4,4,4],"                           \
+    "[5,5,0,6,6],[5,5,6,0,6],[5,5,6,6,0]]}}"
+/* Two kinds of device in a node, and roots that devices of a node share. */
+#define MIXED_NODES(name, count)                                                                   \
+    "{\"name\":\"" name "\",\"count\":" count ",\"device\":\"A100-SXM-80GB\",\"devices\":"         \
+    "[{\"count\":2},{\"device\":\"V100-SXM2-32GB\",\"count\":2}]}"
+#define ROOT_NODES(name, count)                                                                    \
+    "{\"name\":\"" name "\",\"count\":" count ",\"device\":\"V100-PCIe-32GB\",\"devices\":4,"      \
+    "\"intra\":{\"kind\":\"pcie\",\"bandwidth_GBps\":12,\"groups\":[{\"devices\":\"0-1\","         \
+    "\"kind\":\"pcie-root\",\"bandwidth_GBps\":14,\"shared\":true}]}}"
+#define ONE_NODE(name, device)                                                                     \
+    "{\"name\":\"" name "\",\"count\":1,\"device\":\"" device "\",\"devices\":1},"
+/* Six kinds stronger than one node of the seventh, of which there are more. */
+#define SIX_KINDS                                                                                  \
+    ONE_NODE("p", "A100-SXM-80GB")                                                                 \
+    ONE_NODE("q", "A100-SXM-40GB")                                                                 \
+    ONE_NODE("r", "H100-SXM-80GB")                                                                 \
+    ONE_NODE("s", "V100-SXM2-32GB") ONE_NODE("t", "V100-SXM2-16GB") ONE_NODE("u", "A10G-24GB")
+#define T_NODES(name, count)                                                                       \
+    "{\"name\":\"" name "\",\"count\":" count ",\"device\":\"T4-16GB\",\"devices\":2}"
+
+static const char *const written_twice[][2] = {
+    {NODES_HEAD A_NODES("a", "2") "," V_NODES("v", "3") ZONE_LINK,
+     NODES_HEAD A_NODES("a", "1") "," A_NODES("b", "1") "," V_NODES("v", "2") "," V_NODES("w", "1")
+         ZONE_LINK},
+    {NODES_HEAD A_NODES("a", "2") "," V_NODES("v", "3") NODE_MATRIX,
+     NODES_HEAD A_NODES("a", "1") "," A_NODES("b", "1") "," V_NODES("v", "1") "," V_NODES("w", "2")
+         NODE_MATRIX},
+    {NODES_HEAD MIXED_NODES("m", "2") "," ROOT_NODES("r", "2") "]}",
+     NODES_HEAD MIXED_NODES("m", "1") "," MIXED_NODES("n", "1") "," ROOT_NODES(
+         "r", "1") "," ROOT_NODES("s", "1") "]}"},
+    {NODES_HEAD SIX_KINDS T_NODES("v", "3") "]}",
+     NODES_HEAD SIX_KINDS T_NODES("v", "1") "," T_NODES("w", "1") "," T_NODES("x", "1") "]}"},
+};
+
+static void takes_equal_nodes_of_several_groups_as_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < HV_COUNT(written_twice); i++) {
+        struct hv_planner_result r[2];
+        for (size_t k = 0; k < 2; k++) {
+            struct world w;
+            open_world(&w, written_twice[i][k], small_model, small_job);
+            r[k] = search(&w, &(struct hv_planner_options){0});
+            hv_plan_unref(r[k].plan);
+            close_world(&w);
+        }
+        if (r[0].iteration_s != r[1].iteration_s || r[0].evaluations != r[1].evaluations) {
+            fail_msg("cluster %zu: %.17g s in %lld evaluations as one group, %.17g s in %lld as "
+                     "several",
+                     i, r[0].iteration_s, (long long)r[0].evaluations, r[1].iteration_s,
+                     (long long)r[1].evaluations);
+        }
+    }
+}
+
 /* Twelve equal pipelines and a batch that twelve does not divide: no worse than any plan of equal
  * pipelines on fewer devices, and all devices at work. */
 static void deals_out_an_odd_batch(void **state)
@@ -553,6 +621,7 @@ int main(void)
         cmocka_unit_test(beats_every_plan_of_two_kinds),
         cmocka_unit_test(beats_every_pair_of_stages_on_eight_devices),
         cmocka_unit_test_setup_teardown(finds_the_same_twice, setup, teardown),
+        cmocka_unit_test(takes_equal_nodes_of_several_groups_as_one),
         cmocka_unit_test(deals_out_an_odd_batch),
         cmocka_unit_test(beats_every_other_order_of_its_plan),
         cmocka_unit_test(leaves_to_the_host_what_does_not_fit),
