@@ -17,7 +17,7 @@ _hetviz() {
   validate) words='--json --data --shipped --fit --svg --help --seed --budget --quiet --plain ';;
   profile) words='--json --out --quick --fresh --device --as --show --svg --help --seed --budget --quiet --plain ';;
   check) words='--help --seed --budget --quiet --plain ';;
-  import) words='--out --help --seed --budget --quiet --plain ';;
+  import) words='--out --device --help --seed --budget --quiet --plain ';;
   new-plugin) words='--out --help --seed --budget --quiet --plain ';;
   lua) words='--cluster --model --job --help --seed --budget --quiet --plain ';;
   completion) words='--help --seed --budget --quiet --plain ';;

@@ -102,6 +102,7 @@ complete -c hetviz -n '__fish_seen_subcommand_from profile' -l svg -r -d 'with -
 complete -c hetviz -n __fish_use_subcommand -a check -d 'check files without running anything'
 complete -c hetviz -n __fish_use_subcommand -a import -d 'convert files of other programs'
 complete -c hetviz -n '__fish_seen_subcommand_from import' -l out -r -d 'write to this file (- is standard output)'
+complete -c hetviz -n '__fish_seen_subcommand_from import' -l device -r -d 'device kind of the cards that a file calls NAME (gpu: cards without a name), such as a100=A100-SXM-80GB'
 complete -c hetviz -n __fish_use_subcommand -a new-plugin -d 'write a commented plugin that runs'
 complete -c hetviz -n '__fish_seen_subcommand_from new-plugin' -l out -r -d 'write to this file (- is standard output)'
 complete -c hetviz -n __fish_use_subcommand -a lua -d 'try the plugin API, line by line'

@@ -103,7 +103,10 @@ static const struct hv_opt profile_options[] = {
     {"show", 0, HV_ARG_FILE, "F", "show this profile, without measuring", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "with --show: write the roofline chart as SVG", 0, 0, NULL, false},
 };
-static const struct hv_opt import_options[] = {OUT_OPTION};
+static const struct hv_opt import_options[] = {
+    OUT_OPTION,
+    {"device", 0, HV_ARG_KEY_VALUE, "NAME=KIND", "device kind of the cards that a file calls NAME (gpu: cards without a name), such as a100=A100-SXM-80GB", 0, 0, NULL, false},
+};
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 static const struct hv_opt lua_options[] = {
     {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster file, or the name of a sample (default: two-generations)", 0, 0, NULL, false},
@@ -212,12 +215,13 @@ static const struct hv_command command_rows[] = {
      "position.\n"
      "Example: hetviz check cluster.json plugin.lua",
      NO_OPTIONS, false},
-    {HV_CMD_IMPORT, "import", NULL, "FORMAT|auto|local [FILE...]", 1, -1, "convert files of other programs",
+    {HV_CMD_IMPORT, "import", NULL, "[FORMAT|auto|local] FILE...", 1, -1, "convert files of other programs",
      "Reads what nvidia-smi, Slurm, Kubernetes, NCCL, clouds, Hugging Face, DeepSpeed, Megatron-LM and others write, and writes a cluster, a "
-     "model, a job with its layout, a plan or a trace summary. Several files of one machine or of one job become one document. A report on "
-     "standard error lists what was understood, guessed and ignored. auto detects the format by the content; local reads this machine; - is "
-     "standard input.\n"
-     "Example: hetviz import auto smi.xml topo.txt --out cluster.json",
+     "model, a job with its layout, a plan or a trace summary. Several files become one document: those of one machine are joined (by host name, "
+     "by the UUIDs of the cards, else by equal cards), others become nodes of their own. A report on standard error lists what was understood, "
+     "guessed and ignored. A card whose name may mean several kinds is guessed; the report lists the candidates, and --device decides. auto (the "
+     "default) detects the format by the content; local reads this machine; - is standard input.\n"
+     "Example: hetviz import nodes.txt --device a100=A100-SXM-80GB --out cluster.json",
      OPTIONS(import_options), false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME | NAME.lua", 1, 1, "write a commented plugin that runs",
      "Writes a small strategy as a starting point. NAME makes a folder with plugin.lua, a module and selftest.lua; NAME.lua makes a single file. "

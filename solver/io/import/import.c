@@ -35,6 +35,8 @@ void hv_import_free(struct hv_import *im)
     hv_vec_free(&im->nodes);
     hv_vec_free(&im->notes);
     hv_vec_free(&im->prices);
+    hv_vec_free(&im->wishes);
+    hv_vec_free(&im->choices);
     hv_vec_free(&im->files);
     hv_vec_free(&im->formats);
     free(im->node_index);
@@ -128,7 +130,11 @@ static enum hv_status read_text(struct hv_import *im, const struct hv__format *f
     if (st == HV_OK) {
         hv_vec_push(&im->formats, &f->public);
         hv__understood(in, 0, "%s (%s)", f->public.title, f->public.name);
+        im->here = 0;
         st = f->read(in, err);
+    }
+    if (st == HV_OK) {
+        hv__machine_settle(in);
     }
     hv__parse_free(in);
     return st;
@@ -307,6 +313,9 @@ enum hv_status hv_import_finish(struct hv_import *im, struct hv_err *err)
     }
     if (im->nodes.n > 0) {
         st = hv__cluster_make(im, err);
+    }
+    if (st == HV_OK) {
+        st = hv__wishes_check(im, err);
     }
     if (st == HV_OK && im->cluster) {
         st = check_cluster(im, err);

@@ -12,6 +12,7 @@
 
 #include "solver/base/json/json.h"
 #include "solver/inventory/device.h"
+#include "solver/io/import/draft/choice.h"
 #include "solver/io/import/draft/model_out.h"
 #include "solver/io/import/draft/note.h"
 

@@ -324,8 +324,9 @@ static json_t *unknown_kind(struct hv_import *im, struct hv__card *c)
         json_sprintf("not in the catalogue; figures that the import lacks are those of %s",
                      like->name));
     hv__note(im, HV_IMPORT_GUESSED,
-             "\"%s\" is not in the catalogue: speed and links are those of %s until you give them",
-             c->card ? c->card : NO_CARD, like->name);
+             "\"%s\" is not in the catalogue: speed and links are those of %s until you give them, "
+             "or say what it is with --device %s=KIND",
+             c->card ? c->card : NO_CARD, like->name, c->card ? c->card : "gpu");
     return o;
 }
 
@@ -344,15 +345,12 @@ static void find_kind(struct hv_import *im, struct hv__card *c)
     double memory = c->slice                    ? slice_of_what(c)
                     : hv_known(c->memory_bytes) ? c->memory_bytes
                                                 : hv__memory_in_name(c->card);
-    c->kind = c->card ? hv_device_match(im->devices, c->card, memory) : NULL;
+    c->kind = hv__card_choose(im, c, memory);
     if (c->kind && c->slice) {
         own = slice_kind(im, c);
     } else if (c->kind) {
         c->name = c->kind->name;
         own = changed_kind(im, c);
-        if (strcmp(c->card, c->name) != 0) {
-            hv__note(im, HV_IMPORT_UNDERSTOOD, "\"%s\" is %s", c->card, c->name);
-        }
     } else {
         own = unknown_kind(im, c);
         c->kind = stand_in(im, c);
@@ -374,6 +372,7 @@ void hv__kinds_find(struct hv_import *im)
         for (size_t k = 0; k < im->nodes.items[i].cards.n; k++) {
             struct hv__card *c = &im->nodes.items[i].cards.items[k];
             const struct hv__card *known = NULL;
+            c->host_bytes = im->nodes.items[i].memory_bytes / hv__cards(&im->nodes.items[i]);
             for (size_t s = 0; s < seen.n && !known; s++) {
                 known = hv__card_same(&seen.items[s], c) ? &seen.items[s] : NULL;
             }

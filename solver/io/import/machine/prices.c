@@ -225,6 +225,7 @@ static void add_machine(struct hv_import *im, const struct hv__price *p)
     n->usd_per_h = p->usd_per_h;
     n->spot_usd_per_h = p->spot_usd_per_h;
     c.card = p->card;
+    c.by_hand = true;
     c.memory_bytes = p->card_bytes;
     c.count = (uint32_t)fmin(round(p->cards), 100000);
     hv__card_add(n, &c);
