@@ -205,6 +205,57 @@ static void slurm_json_of_all_ages(void **state)
     import_free(&x);
 }
 
+/* Partitions and names are kept; slurm.conf has defaults, gres.conf lists device files; tables may
+ * have a state and nothing else that is known. */
+static void slurm_partitions_and_configuration(void **state)
+{
+    (void)state;
+    struct import x = import_one(
+        "slurm", "# slurm.conf\nnodename=DEFAULT RealMemory=515000 Gres=gpu:h100:8\n"
+                 "NodeName=a[1-2] Feature=ib\nNodeName=b1 Gres=gpu:l4:2\n"
+                 "PartitionName=big Nodes=a[1-2],b1 Default=YES\nPartitionName=all Nodes=ALL\n"
+                 "PartitionName=one Nodes=a2\n");
+    import_word(&x, "nodes[0].name", "a1");
+    import_word(&x, "nodes[0].device", "H100-SXM-80GB");
+    import_word(&x, "nodes[0].x-partition", "big,all");
+    import_word(&x, "nodes[1].x-partition", "big,all,one");
+    import_word(&x, "nodes[2].device", "L4-24GB");
+    import_free(&x);
+    x = import_one("slurm", "NodeName=g[1-3] Name=gpu Type=t4 File=/dev/nvidia[0-3]\n"
+                            "NodeName=g4 Name=gpu Type=a40 Count=2\n");
+    import_number(&x, "nodes[0].devices", 4);
+    import_word(&x, "nodes[0].x-nodes", "g1,g2,g3");
+    import_number(&x, "nodes[1].devices", 2);
+    import_free(&x);
+    /* sinfo with the node once per partition, and by partition */
+    x = import_one("slurm", "n1 0 8 0/4/0/4 idle gpu* gpu:t4:2\nn1 0 8 0/4/0/4 idle dev gpu:t4:2\n"
+                            "n2 0 8 0/4/0/4 down* gpu* gpu:t4:2\n");
+    import_word(&x, "nodes[0].x-partition", "gpu,dev");
+    import_word(&x, "nodes[1].state", "drain");
+    import_free(&x);
+    x = import_one("slurm", "cpu|5|mixed|x\ngpu|10|idle|a100\n");
+    import_number(&x, "nodes[0].count", 5);
+    import_number(&x, "nodes[1].count", 10);
+    import_word(&x, "nodes[1].x-partition", "gpu");
+    import_free(&x);
+    x = import_one("slurm", "PARTITION AVAIL NODES STATE GRES MEMORY\n"
+                            "gpu* up 3 idle gpu:a100:8 2000000\n");
+    import_number(&x, "nodes[0].count", 3);
+    import_word(&x, "nodes[0].device", "A100-SXM-80GB");
+    import_word(&x, "nodes[0].x-partition", "gpu");
+    import_free(&x);
+    x = import_one("slurm", "GRES\ngpu:t4:3\ngpu:t4:2,nsight:1\n");
+    import_number(&x, "nodes[0].devices", 3);
+    import_says(&x, HV_IMPORT_GUESSED, 1, "does not count nodes");
+    import_free(&x);
+    x = import_one("sbatch",
+                   "#SBATCH -p gpu-h100\n#SBATCH --gpus-per-task=2 --ntasks-per-node=4\n");
+    import_word(&x, "nodes[0].x-partition", "gpu-h100");
+    import_number(&x, "nodes[0].devices", 8);
+    import_says(&x, HV_IMPORT_GUESSED, 0, "by the feature \"gpu-h100\"");
+    import_free(&x);
+}
+
 static void kubernetes(void **state)
 {
     (void)state;
@@ -321,6 +372,44 @@ static void measurements_go_to_links(void **state)
     import_free(&x);
 }
 
+/* Rows of other versions, launchers, collectives and programs. */
+static void measurements_of_many_forms(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        /* one way of running only */
+        "#  size count type redop root time algbw busbw #wrong\n"
+        " 1073741824 268435456 float sum -1 10045 106.89 200.42 0\n",
+        /* titles name a column that the rows lack; tags of srun look like YAML */
+        "0: # size count type redop time algbw busbw error time algbw busbw error\n"
+        "0: 1073741824 268435456 float 10045 106.89 200.42 N/A 10045 106.89 200.42 N/A\n",
+        /* the out-of-place run is missing */
+        "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+        " 1073741824 268435456 bfloat16 sum -1 N/A N/A N/A N/A 10045 106.89 200.42 0\n",
+        /* words of a log in front; no titles; thousands and decimal commas */
+        "# nThread 1\npod-0 12:01:02 1,073,741,824 268435456 float sum -1 10045 106,89 200,42 0\n",
+        /* without type and time */
+        "# size algbw busbw\n 1073741824 106.89 200.42\n",
+        "Size Count Type Time AlgBw BusBw\n1G 268435456 float 10045 106.89 200.42\n",
+        /* rccl-tests as CSV */
+        "numCycle,Name,Ranks,size,type,redop,inplace,time,algbw,busbw,#wrong\n"
+        "0,AllReduce,8,1073741824,float,sum,0,10045,106.89,200.42,0\n",
+        /* JSON */
+        "{\"version\":\"2.17\",\"config\":{\"nranks\":16},\"results\":[{\"size\":1073741824,"
+        "\"type\":\"float\",\"out_of_place\":{\"time\":10045,\"alg_bw\":106.89,\"bus_bw\":"
+        "200.42}}]}",
+    };
+    for (size_t i = 0; i < HV_COUNT(texts); i++) {
+        struct import x = import_one("nccl_tests", texts[i]);
+        double bus = json_number_value(import_at(x.doc, "nodes[0].intra.bandwidth_GBps"));
+        double nic = json_number_value(import_at(x.doc, "nodes[0].nic.bandwidth_GBps"));
+        if (fabs(bus + nic - 200.42) > 0.05) {
+            fail_msg("text %zu: %g and %g", i, bus, nic);
+        }
+        import_free(&x);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,10 +420,12 @@ int main(void)
         cmocka_unit_test(nccl_topology),
         cmocka_unit_test(slurm_text),
         cmocka_unit_test(slurm_json_of_all_ages),
+        cmocka_unit_test(slurm_partitions_and_configuration),
         cmocka_unit_test(kubernetes),
         cmocka_unit_test(batch_scripts_ask_for_nodes),
         cmocka_unit_test(prices_complete_a_cluster),
         cmocka_unit_test(measurements_go_to_links),
+        cmocka_unit_test(measurements_of_many_forms),
     };
     return cmocka_run_group_tests(tests, import_setup, import_teardown);
 }

@@ -1,9 +1,9 @@
 /*
- * Outputs of nccl-tests and rccl-tests. The row layouts differ by version and collective: columns
- * are those of the titles above the rows, found again by the data type where a launcher tags the
- * lines. Time, algbw and busbw are given out-of-place, in-place or both. Log lines and errors
- * between the rows do not matter. JSON outputs have the same figures by name. Source: nccl-tests
- * README and doc/PERFORMANCE.md; rccl-tests README.
+ * Outputs of nccl-tests and rccl-tests. The row layouts differ by version and collective: time and
+ * bandwidths are the three numbers behind the data type that fit the size, else the columns of the
+ * titles above the rows. Time, algbw and busbw are given out-of-place, in-place or both. Log lines
+ * and errors between the rows do not matter. JSON outputs have the same figures by name. Source:
+ * nccl-tests README and doc/PERFORMANCE.md; rccl-tests README.
  */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
@@ -105,8 +105,8 @@ static bool has_json_rows(json_t *v, int depth);
 bool hv__is_nccl_tests(const struct hv__in *in)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
-    if (in->tree) {
-        return in->is_json && has_json_rows(in->tree, 0);
+    if (in->is_json) {
+        return has_json_rows(in->tree, 0);
     }
     while (hv__next_line(&l)) {
         struct hv__piece s = untag(l.piece);
@@ -213,6 +213,12 @@ static void keep_row(struct run *r, double bytes, struct row x)
     }
 }
 
+/* "8", "8M" or "1,048,576" bytes. */
+static double size_of(struct hv__piece s)
+{
+    return hv_or(hv__bytes(s, 1), number(s));
+}
+
 /* True where the row has a rate: a test of zero bytes has none. */
 static bool is_measured(double bytes, const struct row *x)
 {
@@ -224,8 +230,7 @@ static bool is_measured(double bytes, const struct row *x)
  * `shift` words are in front of the columns. */
 static bool titled_row(struct run *r, const struct hv__piece *words, size_t n, int shift)
 {
-    double bytes = hv__bytes(words[r->at[SIZE] + shift], 1);
-    bytes = hv_or(bytes, number(words[r->at[SIZE] + shift]));
+    double bytes = size_of(words[r->at[SIZE] + shift]);
     for (enum column c = TIME; c <= TIME_2; c += 3) {
         const int at[3] = {r->at[c] < 0 ? -1 : r->at[c] + shift, r->at[c + 1] + shift,
                            r->at[c + 2] + shift};
@@ -238,11 +243,11 @@ static bool titled_row(struct run *r, const struct hv__piece *words, size_t n, i
     return false;
 }
 
-/* The same without titles: behind the type are words and a root, then three numbers of which the
- * second is bytes by the first. */
+/* The same by the figures, as some rows have fewer words than titles: behind the type are words and
+ * a root, then three numbers of which the second is bytes by the first. */
 static bool bare_row(struct run *r, const struct hv__piece *words, size_t n, size_t type)
 {
-    double bytes = type >= 2 ? hv__bytes(words[type - 2], 1) : HV_UNKNOWN;
+    double bytes = type >= 2 ? size_of(words[type - 2]) : HV_UNKNOWN;
     for (size_t i = type + 1; hv_known(bytes) && i + 2 < n; i++) {
         const int at[3] = {(int)i, (int)i + 1, (int)i + 2};
         struct row x = figures(words, n, at);
@@ -263,13 +268,12 @@ static bool read_row(struct run *r, struct hv__piece s)
         type++;
     }
     bool titled = r->columns > 0 && r->at[SIZE] >= 0 && r->at[ALGBW] >= 0;
-    if (titled && type < n && r->at[TYPE] >= 0 && (int)type >= r->at[TYPE]) {
-        return titled_row(r, words, n, (int)type - r->at[TYPE]);
+    if (type < n) {
+        return bare_row(r, words, n, type) ||
+               (titled && r->at[TYPE] >= 0 && (int)type >= r->at[TYPE] &&
+                titled_row(r, words, n, (int)type - r->at[TYPE]));
     }
-    if (titled && r->at[TYPE] < 0 && n >= r->columns && s.p[0] != '#') {
-        return titled_row(r, words, n, 0);
-    }
-    return type < n && bare_row(r, words, n, type);
+    return titled && r->at[TYPE] < 0 && n >= r->columns && titled_row(r, words, n, 0);
 }
 
 /* ---- JSON -----------------------------------------------------------------------------------
@@ -469,7 +473,7 @@ enum hv_status hv__read_nccl_tests(struct hv__in *in, struct hv_err *err)
     struct run *r = hv_arena_new(&in->im->arena, struct run, 1);
     struct hv__lines l = {.rest = in->text, .left = in->n};
     size_t other = 0;
-    if (in->tree) {
+    if (in->is_json) {
         walk_json(r, in->tree, 0);
         l.left = 0;
     }

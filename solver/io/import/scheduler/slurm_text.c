@@ -384,7 +384,8 @@ static bool guess_row(struct hv__piece line, struct entry *e)
     struct hv__piece words[MAX_FIELDS];
     size_t n = split(line, memchr(line.p, '|', line.n) ? '|' : ' ', words);
     size_t at_state = 0;
-    for (size_t i = 0; i < n; i++) {
+    bool by_partition = is_partition_row(words, n);
+    for (size_t i = by_partition; i < n; i++) {
         if (e->gres.n == 0 && hv__is_gres(words[i])) {
             e->gres = words[i];
         }
@@ -396,7 +397,6 @@ static bool guess_row(struct hv__piece line, struct entry *e)
     if (n == 0) {
         return false;
     }
-    bool by_partition = is_partition_row(words, n);
     e->count = hv__plain_number(words[by_partition]);
     if (!hv_known(e->count)) {
         e->count = 0;
