@@ -146,6 +146,17 @@ static void schedules_become_plans(void **state)
     import_number(&x, "replicas[0].micro_batches", 2);
     import_free(&x);
     import_refused("0F0,0F1\n0B0,1F0\n", 16, HV_EINPUT, "rank 0 already");
+    /* files with the transfers and shards of the runtime (torch 2.15), and overlapped pairs */
+    x = import_one("pipelining_csv",
+                   ",,\n0UNSHARD,0F0,0SEND_F0,0F1,0WAIT_SEND_F0,0RECV_B0,0WAIT_RECV_B0,\"(1F0;0B0)"
+                   "OVERLAP_F_B\",1F1,0B1,1B0,1B1,0REDUCE_GRAD,0RESHARD\n");
+    import_word(&x, "schedule.order[0][0]", "F0.0");
+    import_word(&x, "schedule.order[0][2]", "{F1.0|BW0.0}");
+    import_says(&x, HV_IMPORT_UNDERSTOOD, 0, "1 pairs of operations that overlap");
+    import_says(&x, HV_IMPORT_IGNORED, 0, "7 sends, receives and shardings");
+    import_free(&x);
+    import_refused("0F0,0WAIT_FOO1\n", 15, HV_EINPUT, "");
+    import_refused("0F0,(0F1;1X1)OVERLAP_F_B\n", 25, HV_EINPUT, "");
 }
 
 static void traces_are_summed_up(void **state)
