@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "solver/io/import/trace/scan.h"
 #include "tests/unit/import_bench.h"
 
 static void configs_become_models(void **state)
@@ -255,6 +256,52 @@ static void aliases_do_not_multiply(void **state)
     hv_str_free(&s);
 }
 
+/* Collects events as text. */
+static void note_event(void *ctx, json_t *event)
+{
+    char *text = json_dumps(event, JSON_COMPACT | JSON_SORT_KEYS);
+    hv_str_addf(ctx, "%s\n", text);
+    free(text);
+}
+
+/* A trace is split into its events in whatever pieces it arrives; strings may hold brackets. */
+static void traces_arrive_in_pieces(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *events, *head;
+        bool cut;
+    } rows[] = {
+        {"{\"a\":[{\"b\":1}],\"traceEvents\":[ {\"n\":\"}]{[\\\"\"} "
+         ",{\"m\":[{}]}],\"z\":{\"y\":2}}",
+         "{\"n\":\"}]{[\\\"\"}\n{\"m\":[{}]}\n",
+         "{\"a\":[{\"b\":1}],\"traceEvents\":[],\"z\":{\"y\":2}}", false},
+        {"[{\"n\":NaN},{\"n\":2}\n]", "{\"n\":null}\n{\"n\":2}\n", "[]", false},
+        {"[{\"n\":1},{\"n\":2", "{\"n\":1}\n", NULL, true},
+        {"{\"x\":{\"traceEvents\":[{\"n\":1}]},\"traceEvents\":[]}", "",
+         "{\"x\":{\"traceEvents\":[{\"n\":1}]},\"traceEvents\":[]}", false},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        for (size_t piece = 1; piece < 64; piece += piece) {
+            struct hv_str events = {0};
+            struct hv__scan scan = {.each = note_event, .ctx = &events};
+            size_t n = strlen(rows[i].text);
+            for (size_t at = 0; at < n; at += piece) {
+                hv__scan_feed(&scan, rows[i].text + at, at + piece < n ? piece : n - at);
+            }
+            assert_string_equal(hv_str_cstr(&events), rows[i].events);
+            assert_int_equal(hv__scan_is_cut(&scan), rows[i].cut);
+            json_t *head = hv__scan_head(&scan);
+            char *text = rows[i].head ? json_dumps(head, JSON_COMPACT) : NULL;
+            assert_true(!text || strcmp(text, rows[i].head) == 0);
+            free(text);
+            json_decref(head);
+            hv__scan_free(&scan);
+            hv_str_free(&events);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +311,7 @@ int main(void)
         cmocka_unit_test(torchtitan),
         cmocka_unit_test(schedules_become_plans),
         cmocka_unit_test(traces_are_summed_up),
+        cmocka_unit_test(traces_arrive_in_pieces),
         cmocka_unit_test(the_table_is_whole),
         cmocka_unit_test(hostile_bytes_are_refused_with_a_word),
         cmocka_unit_test(aliases_do_not_multiply),

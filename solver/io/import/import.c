@@ -6,6 +6,7 @@
 #include "solver/io/import/formats.h"
 #include "solver/io/import/text/decode.h"
 #include "solver/io/import/text/words.h"
+#include "solver/io/import/trace/trace.h"
 #include "solver/io/own/docs.h"
 #include <string.h>
 
@@ -168,9 +169,28 @@ enum hv_status hv_import_text(struct hv_import *im, const struct hv_import_forma
     return st;
 }
 
+/* A trace may be large: it is not held in memory. */
+static enum hv_status stream_trace(struct hv_import *im, const struct hv_import_format *format,
+                                   const char *path, struct hv_err *err)
+{
+    if (im->files.n >= MAX_FILES) {
+        return hv_err_set(err, HV_ELIMIT, "more than %d files in one import", MAX_FILES);
+    }
+    struct hv__in in = {
+        .im = im, .name = hv_arena_strdup(&im->arena, path), .text = "", .is_json = true};
+    hv_vec_push(&im->files, in.name);
+    hv_vec_push(&im->formats, format);
+    hv__understood(&in, 0, "%s (%s)", format->title, format->name);
+    return hv__stream_chrome_trace(&in, path, err);
+}
+
 enum hv_status hv_import_file(struct hv_import *im, const struct hv_import_format *format,
                               const char *path, struct hv_err *err)
 {
+    const struct hv_import_format *trace = hv_import_format_find("chrome_trace");
+    if ((!format || format == trace) && hv__is_trace_file(path)) {
+        return stream_trace(im, trace, path, err);
+    }
     struct hv_str bytes = {0};
     enum hv_status st = hv_file_read(path, &bytes, err);
     if (st == HV_OK) {
