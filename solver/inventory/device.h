@@ -121,10 +121,9 @@ size_t hv_device_candidates(const struct hv_device_catalogue *c, const char *car
 double hv_device_peak_flops_per_s(const struct hv_device_kind *k, enum hv_precision p);
 /** True where the device can compute in this precision. */
 bool hv_device_has(const struct hv_device_kind *k, enum hv_precision p);
-/** Lowest known price per device-hour from the catalogue (on demand), or HV_UNKNOWN. */
-double hv_device_price_usd_per_h(const struct hv_device_kind *k);
-/** Lowest known spot price per device-hour from the catalogue, or HV_UNKNOWN. */
-double hv_device_spot_usd_per_h(const struct hv_device_kind *k);
+/** Lowest known price per device-hour of a provider in the catalogue, on demand or spot;
+ * HV_UNKNOWN: it has none. */
+double hv_device_price_of(const struct hv_device_kind *k, const char *provider, bool spot);
 /** Frees the catalogue. */
 void hv_device_catalogue_free(struct hv_device_catalogue *c);
 

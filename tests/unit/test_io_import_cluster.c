@@ -325,6 +325,103 @@ static void prices_complete_a_cluster(void **state)
     import_free(&x);
 }
 
+/* Lists of others: titles and members of many words, prices per card, in cents, of spot machines;
+ * machines whose name tells the cards. Each is a node of eight (one) cards. */
+static void prices_of_many_forms(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *device;
+        double cards, usd, spot;
+    } rows[] = {
+        {"Vendor,GPU Type,GPU Arch,GPUs,GPU RAM,vCPUs,RAM,Per-Hour,Per-GPU,Idle time charged?\n"
+         "Modal,A100 (40 GB),Ampere,8,320,8,40,21.83,5.45,Yes\n",
+         "A100-SXM-40GB", 8, 21.83, 0},
+        {"instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size\n"
+         "i1,us,4.0,30,240,8,A10,24.0,False,\ni1,us,1.5,30,240,8,A10,24.0,True,\n",
+         "A10-24GB", 8, 4, 1.5},
+        {"GPU;Count of cards;GPUs;Price per GPU [USD/h]\nH100 SXM;8;8;2.5\n", "H100-SXM-80GB", 8,
+         20, 0},
+        {"InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,"
+         "SpotPrice\n"
+         "x,A100,8.0,2,4,1.5,no,\"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 81920}}]}\",\n",
+         "A100-SXM-80GB", 8, 1.5, 0},
+        /* Lambda */
+        {"{\"data\":{\"gpu_8x_a100_80gb_sxm4\":{\"instance_type\":{\"name\":\"gpu_8x_a100_80gb_"
+         "sxm4\","
+         "\"price_cents_per_hour\":1432,\"specs\":{\"vcpus\":240,\"gpus\":8}},"
+         "\"regions_with_capacity_available\":[]},\"cpu_4x\":{\"instance_type\":{\"name\":\"cpu_"
+         "4x\","
+         "\"price_cents_per_hour\":14}}}}",
+         "A100-SXM-80GB", 8, 14.32, 0},
+        /* AWS: spot price history */
+        {"{\"SpotPriceHistory\":[{\"AvailabilityZone\":\"us-east-1a\",\"InstanceType\":\"p4d."
+         "24xlarge\","
+         "\"ProductDescription\":\"Linux/UNIX\",\"SpotPrice\":\"9.83\"},{\"InstanceType\":"
+         "\"p4d.24xlarge\",\"ProductDescription\":\"Windows\",\"SpotPrice\":\"3.0\"}]}",
+         "A100-SXM-40GB", 8, 0, 9.83},
+        /* AWS: price list, with JSON in a string */
+        {"{\"PriceList\":[\"{\\\"product\\\":{\\\"attributes\\\":{\\\"instanceType\\\":\\\"p5."
+         "48xlarge\\\",\\\"gpu\\\":\\\"8\\\",\\\"operatingSystem\\\":\\\"Linux\\\"}},\\\"terms\\\":"
+         "{"
+         "\\\"OnDemand\\\":{\\\"X\\\":{\\\"priceDimensions\\\":{\\\"Y\\\":{\\\"pricePerUnit\\\":{"
+         "\\\"USD\\\":\\\"98.32\\\"}}}}}}}\"]}",
+         "H100-SXM-80GB", 8, 98.32, 0},
+        /* Azure */
+        {"{\"Items\":[{\"currencyCode\":\"USD\",\"retailPrice\":27.2,\"armRegionName\":\"eastus\","
+         "\"meterName\":\"ND96asr A100 v4\",\"productName\":\"VM ND "
+         "Linux\",\"type\":\"Consumption\","
+         "\"armSkuName\":\"Standard_ND96asr_v4\"},{\"currencyCode\":\"USD\",\"retailPrice\":10.9,"
+         "\"meterName\":\"ND96asr A100 v4 Spot\",\"type\":\"Consumption\",\"armSkuName\":"
+         "\"Standard_ND96asr_v4\"},{\"retailPrice\":1.0,\"type\":\"Reservation\",\"armSkuName\":"
+         "\"Standard_ND96asr_v4\"}]}",
+         "A100-SXM-40GB", 8, 27.2, 10.9},
+        /* Google Cloud: a card alone */
+        {"{\"skus\":[{\"description\":\"Nvidia Tesla T4 GPU running in Americas\",\"category\":{"
+         "\"usageType\":\"OnDemand\"},\"pricingInfo\":[{\"pricingExpression\":{\"tieredRates\":[{"
+         "\"unitPrice\":{\"currencyCode\":\"USD\",\"units\":\"0\",\"nanos\":350000000}}]}}]}]}",
+         "T4-16GB", 1, 0.35, 0},
+        /* Vast */
+        {"{\"offers\":[{\"gpu_name\":\"RTX "
+         "4090\",\"num_gpus\":8,\"dph_total\":3.2,\"gpu_ram\":24564,"
+         "\"min_bid\":1.1}]}",
+         "RTX4090-24GB", 8, 3.2, 1.1},
+        {"[{\"gpuModel\":\"MI300X\",\"price\":\"$1.50\",\"provider\":\"runpod\"}]", "MI300X-192GB",
+         1, 1.5, 0},
+        /* ec2instances.info */
+        {"[{\"instance_type\":\"g5.48xlarge\",\"GPU\":8,\"GPU_model\":\"NVIDIA "
+         "A10G\",\"GPU_memory\":192,"
+         "\"pricing\":{\"us-east-1\":{\"linux\":{\"ondemand\":\"16.288\",\"spot_avg\":\"5.1\"}}}}]",
+         "A10G-24GB", 8, 16.288, 5.1},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        struct import x = import_one("cloud_prices", rows[i].text);
+        double usd = json_number_value(import_at(x.doc, "nodes[0].price_usd_per_hour"));
+        double spot = json_number_value(import_at(x.doc, "nodes[0].spot_usd_per_hour"));
+        const char *device = json_string_value(import_at(x.doc, "nodes[0].device"));
+        double cards = json_number_value(import_at(x.doc, "nodes[0].devices"));
+        if (!device || strcmp(device, rows[i].device) != 0 || fabs(cards - rows[i].cards) > 0.1 ||
+            fabs(usd - rows[i].usd) > 1e-6 || fabs(spot - rows[i].spot) > 1e-6) {
+            fail_msg("text %zu: %g x %s, %g, %g", i, cards, device ? device : "?", usd, spot);
+        }
+        import_absent(&x, "nodes[1]");
+        import_free(&x);
+    }
+}
+
+/* A spot price above the price on demand is left out, with a word about it. */
+static void spot_prices_are_below_prices_on_demand(void **state)
+{
+    (void)state;
+    struct import x =
+        import_one("cloud_prices", "GPU,GPUs,Price,Spot\nL4,8,1.0,1.2\nT4,8,1.0,0.9\n");
+    import_number(&x, "nodes[0].price_usd_per_hour", 1);
+    import_absent(&x, "nodes[0].spot_usd_per_hour");
+    import_number(&x, "nodes[1].spot_usd_per_hour", 0.9);
+    import_says(&x, HV_IMPORT_IGNORED, 0, "is above its price on demand");
+    import_free(&x);
+}
+
 /* Measured: 2 ranks on 2 nodes, the bus bandwidth is what the network cards carry. */
 static void measurements_go_to_links(void **state)
 {
@@ -424,6 +521,8 @@ int main(void)
         cmocka_unit_test(kubernetes),
         cmocka_unit_test(batch_scripts_ask_for_nodes),
         cmocka_unit_test(prices_complete_a_cluster),
+        cmocka_unit_test(prices_of_many_forms),
+        cmocka_unit_test(spot_prices_are_below_prices_on_demand),
         cmocka_unit_test(measurements_go_to_links),
         cmocka_unit_test(measurements_of_many_forms),
     };

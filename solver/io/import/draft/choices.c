@@ -214,23 +214,41 @@ static const struct hv_device_kind *take_wish(struct hv_import *im, const struct
     return w->kind;
 }
 
+/* The kinds that a card may be; *by: the feature that names it, or NULL. */
+static size_t kinds_of(struct hv_import *im, const struct hv__card *c, double memory_bytes,
+                       const struct hv_device_kind *out[HV_DEVICE_CANDIDATES], const char **by)
+{
+    const struct hv_device_hints hints = {memory_bytes, c->host_bytes, c->features};
+    size_t n = 0;
+    *by = NULL;
+    if (c->card && c->by_hand) {
+        n = hv_device_candidates(im->devices, c->card, &hints, out);
+    } else if (c->card) {
+        out[0] = hv_device_match(im->devices, c->card, memory_bytes);
+        n = out[0] != NULL;
+    }
+    if (n == 0) {
+        *by = card_in_features(im, c, &hints, out, &n);
+    }
+    return n;
+}
+
+const struct hv_device_kind *hv__card_kind(struct hv_import *im, const struct hv__card *c)
+{
+    const struct hv_device_kind *kinds[HV_DEVICE_CANDIDATES] = {NULL};
+    const struct hv__wish *wish = wish_for(im, c);
+    const char *by;
+    size_t n = kinds_of(im, c, c->slice ? HV_UNKNOWN : c->memory_bytes, kinds, &by);
+    return wish ? wish->kind : n > 0 ? kinds[0] : NULL;
+}
+
 const struct hv_device_kind *hv__card_choose(struct hv_import *im, const struct hv__card *c,
                                              double memory_bytes)
 {
     const struct hv_device_kind *kinds[HV_DEVICE_CANDIDATES] = {NULL};
-    const struct hv_device_hints hints = {memory_bytes, c->host_bytes, c->features};
     struct hv__wish *wish = wish_for(im, c);
-    const char *by = NULL;
-    size_t n = 0;
-    if (c->card && c->by_hand) {
-        n = hv_device_candidates(im->devices, c->card, &hints, kinds);
-    } else if (c->card) {
-        kinds[0] = hv_device_match(im->devices, c->card, memory_bytes);
-        n = kinds[0] != NULL;
-    }
-    if (n == 0) {
-        by = card_in_features(im, c, &hints, kinds, &n);
-    }
+    const char *by;
+    size_t n = kinds_of(im, c, memory_bytes, kinds, &by);
     if (wish) {
         return take_wish(im, c, wish, kinds, n);
     }

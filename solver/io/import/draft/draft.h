@@ -99,6 +99,7 @@ struct hv__wish {
 struct hv__price {
     const char *cloud, *instance, *card, *zone;
     double card_bytes, cards, usd_per_h, spot_usd_per_h;
+    bool sure; /**< the card is the kind that this machine has */
     unsigned line;
 };
 
@@ -194,6 +195,8 @@ bool hv__slice_of(const char *text, double *compute_frac, double *memory_bytes);
  * the whole card, or HV_UNKNOWN. */
 const struct hv_device_kind *hv__card_choose(struct hv_import *im, const struct hv__card *c,
                                              double memory_bytes);
+/** The same without notes, before all files are read; NULL: none. */
+const struct hv_device_kind *hv__card_kind(struct hv_import *im, const struct hv__card *c);
 /** Errors: HV_EUSAGE for a wish about a name that no file has. */
 enum hv_status hv__wishes_check(const struct hv_import *im, struct hv_err *err) HV_NODISCARD;
 
