@@ -52,6 +52,59 @@ static void configs_become_models(void **state)
     import_free(&x);
 }
 
+/* Names of other families, of two stacks, of towers and of quantised checkpoints; no size. */
+static void indexes_of_many_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double layers;
+        const char *guess;
+    } rows[] = {
+        /* BLOOM has no word before the stack, ChatGLM and BERT only an encoder */
+        {"{\"metadata\":{\"total_size\":4e9},\"weight_map\":{\"h.0.mlp.weight\":\"a\",\"h.29.mlp."
+         "weight\":\"a\",\"word_embeddings.weight\":\"a\"}}",
+         30, "two bytes"},
+        {"{\"metadata\":{\"total_size\":\"12e9\"},\"weight_map\":{\"transformer.encoder.layers.27."
+         "x\":"
+         "\"a\"}}",
+         28, "two bytes"},
+        {"{\"metadata\":{\"total_size\":9e9},\"weight_map\":{\"encoder.block.0.layer.0.q\":\"a\","
+         "\"encoder.block.23.layer.1.wi_1.w\":\"a\",\"decoder.block.23.layer.0.q\":\"a\"}}",
+         48, "two bytes"},
+        {"{\"metadata\":{\"total_size\":9e9},\"weight_map\":{\"vision_tower.encoder.layers.26.x\":"
+         "\"a\","
+         "\"vision_tower.encoder.layers.0.x\":\"a\",\"language_model.layers.31.x\":\"a\"}}",
+         32, "another tower"},
+        {"{\"metadata\":{},\"weight_map\":{\"model.layers.39.x\":\"pytorch_model-00001-of-00003."
+         "bin\"}}",
+         40, "3 files of up to 5 GB"},
+        {"{\"metadata\":null,\"weight_map\":{\"model.layers.39.x\":\"m.safetensors\"}}", 40,
+         "1 files of up to 5 GB"},
+        {"{\"metadata\":{\"total_size\":0},\"weight_map\":{\"model.layers.3.x.w\":\"m."
+         "safetensors\"}}",
+         4, "1 files"},
+        {"{\"metadata\":{\"total_size\":36e9},\"weight_map\":{\"model.layers.79.x.qweight\":\"a\"}"
+         "}",
+         80, "quantised: 0.55 bytes"},
+        {"{\"metadata\":{\"total_size\":688e9},\"weight_map\":{\"model.layers.60.x.weight_scale_"
+         "inv\":"
+         "\"a\",\"model.layers.60.mlp.experts.255.x.weight\":\"a\"}}",
+         61, "256 experts"},
+        {"{\"metadata\":{\"total_parameters\":70e9},\"weight_map\":{\"model.layers.79.x\":\"a\"}}",
+         80, "7e+10 parameters"},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        struct import x = import_one("safetensors_index", rows[i].text);
+        double layers = json_number_value(import_at(x.doc, "layers"));
+        if (fabs(layers - rows[i].layers) > 0.1) {
+            fail_msg("row %zu: %g layers", i, layers);
+        }
+        import_says(&x, HV_IMPORT_GUESSED, 0, rows[i].guess);
+        import_free(&x);
+    }
+}
+
 static void deepspeed_and_accelerate(void **state)
 {
     (void)state;
@@ -306,6 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(configs_become_models),
+        cmocka_unit_test(indexes_of_many_names),
         cmocka_unit_test(deepspeed_and_accelerate),
         cmocka_unit_test(megatron_scripts),
         cmocka_unit_test(torchtitan),

@@ -241,11 +241,12 @@ static enum hv_status check_model(struct hv_import *im, struct hv_err *err)
     hv_json_wrap(&json, json_incref(im->model), "the imported model");
     enum hv_status st = hv_model_doc_build(&doc, json, err);
     if (st == HV_OK && hv_known(im->weights_bytes)) {
-        double bytes = hv_model_parameters(doc.model) * 2, off = bytes / im->weights_bytes - 1;
+        double each = im->weight_bytes_each, parameters = hv_model_parameters(doc.model);
+        double off = parameters * each / im->weights_bytes - 1;
         hv__note(im, fabs(off) < 0.02 ? HV_IMPORT_UNDERSTOOD : HV_IMPORT_GUESSED,
-                 "the model's %.4g parameters are %.4g GB in 16 bits, the index of weights gives "
+                 "the model's %.4g parameters are %.4g GB in %.3g bits, the index of weights gives "
                  "%.4g GB%s",
-                 bytes / 2, bytes / 1e9, im->weights_bytes / 1e9,
+                 parameters, parameters * each / 1e9, each * 8, im->weights_bytes / 1e9,
                  fabs(off) < 0.02 ? "" : ": check the guessed values or the precision");
     }
     hv_model_doc_free(&doc);

@@ -123,8 +123,9 @@ struct hv_import {
     json_t *raw; /**< values without a place in hetviz's formats */
     json_t *own; /**< device kinds of the cluster document */
     json_t *model, *job, *layout, *cluster, *plan, *trace, *document;
-    json_t *guessed_model; /**< from an index of weights, used without a better source */
-    double weights_bytes;  /**< of an index of weights, or HV_UNKNOWN */
+    json_t *guessed_model;    /**< from an index of weights, used without a better source */
+    double weights_bytes;     /**< of an index of weights, or HV_UNKNOWN */
+    double weight_bytes_each; /**< of a parameter in that index */
     bool guessed_cluster;
     int world; /**< ranks that the layout needs, 0: not known */
 };
