@@ -105,6 +105,75 @@ static void indexes_of_many_names(void **state)
     }
 }
 
+/* Files as people write them: comments, Python's dicts, placeholders, YAML; parts of a config. */
+static void deepspeed_as_people_write_it(void **state)
+{
+    (void)state;
+    struct import x = import_one(
+        "deepspeed",
+        "{\n // why\n \"fp16\": {\"enabled\": true, \"loss_scale\": 1e-4}, # note \"x\"\n"
+        " \"optimizer\": {\"type\": \"AdamW\"}, /* a\n b */\n}\n");
+    import_word(&x, "precision", "fp16");
+    import_word(&x, "optimizer", "adamw");
+    import_free(&x);
+    x = import_one("deepspeed", "{'train_batch_size': 16, 'a': 'it\\'s \"x\"', 'b': None, "
+                                "'bf16': {'enabled': True}, 'zero_optimization': {'stage': 2}}");
+    import_number(&x, "global_batch", 16);
+    import_number(&x, "x-strategy.options.zero", 2);
+    import_free(&x);
+    x = import_one("deepspeed",
+                   "{\"train_batch_size\": GBS, \"train_micro_batch_size_per_gpu\": ${MBS}, "
+                   "\"zero_optimization\": {\"stage\": <STAGE>}}");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "train_batch_size is GBS");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "per_gpu is ${MBS}");
+    import_free(&x);
+    x = import_one("deepspeed", "train_batch_size: 64\nzero_optimization:\n  stage: 3\n");
+    import_number(&x, "global_batch", 64);
+    import_free(&x);
+    x = import_one("deepspeed", "{\"tensor_parallel\":{\"tp_size\":4},\"dtype\":\"fp16\"}");
+    import_number(&x, "x-strategy.options.tp", 4);
+    import_word(&x, "precision", "fp16");
+    import_free(&x);
+}
+
+/* Variables with defaults, sums, arrays; printed arguments; files of GPT-NeoX. */
+static void megatron_as_people_write_it(void **state)
+{
+    (void)state;
+    struct import x =
+        import_one("megatron_args",
+                   "LAYERS=24\nTP=${TP:-4}\nPP=${1-2}\nGPUS=$((TP * PP))\nARGS=(\n"
+                   "  --num-layers ${LAYERS} --hidden-size 2048 --num-attention-heads 16\n"
+                   "  --tensor-model-parallel-size $TP --pipeline-model-parallel-size=$PP --bf16\n"
+                   ")\ntorchrun x.py ${ARGS[@]} --micro-batch-size 4 "
+                   "--global-batch-size $((GPUS*(3+1) - 16/2%3))\n");
+    import_number(&x, "strategies[0].options.tp", 4);
+    import_number(&x, "strategies[0].options.pp", 2);
+    import_number(&x, "job.global_batch", 30);
+    import_word(&x, "job.precision", "bf16");
+    import_says(&x, HV_IMPORT_UNDERSTOOD, 7, "bf16");
+    assert_false(import_has(&x, "bf16 torchrun"));
+    import_free(&x);
+    x = import_one("megatron_args",
+                   "  num_layers ............ 24\n[rank0]:  hidden_size ....... 2048\n"
+                   "  num_attention_heads .... 16\n  tensor_model_parallel_size .... 2\n"
+                   "  global_batch_size ...... 64\n  bf16 ........ True\n  fp16 ...... False\n");
+    import_number(&x, "model.layers", 24);
+    import_number(&x, "job.global_batch", 64);
+    import_word(&x, "job.precision", "bf16");
+    import_free(&x);
+    x = import_one("megatron_yaml",
+                   "{\n  # model\n  \"pipe-parallel-size\": 2, \"model-parallel-size\": 4,\n"
+                   "  \"num-layers\": 24, \"hidden-size\": 2048, \"num-attention-heads\": 16,\n"
+                   "  \"train_micro_batch_size_per_gpu\": 4, \"fp16\": {\"enabled\": True},\n"
+                   "  \"zero_optimization\": {\"stage\": 1},\n}\n");
+    import_number(&x, "strategies[0].options.pp", 2);
+    import_number(&x, "strategies[0].options.tp", 4);
+    import_number(&x, "strategies[0].options.zero", 1);
+    import_number(&x, "model.layers", 24);
+    import_free(&x);
+}
+
 static void deepspeed_and_accelerate(void **state)
 {
     (void)state;
@@ -361,6 +430,8 @@ int main(void)
         cmocka_unit_test(configs_become_models),
         cmocka_unit_test(indexes_of_many_names),
         cmocka_unit_test(deepspeed_and_accelerate),
+        cmocka_unit_test(deepspeed_as_people_write_it),
+        cmocka_unit_test(megatron_as_people_write_it),
         cmocka_unit_test(megatron_scripts),
         cmocka_unit_test(torchtitan),
         cmocka_unit_test(schedules_become_plans),
