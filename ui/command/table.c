@@ -234,9 +234,10 @@ static const struct hv_command command_rows[] = {
      "from the next line on; files are never changed. Ctrl-C or Ctrl-D ends the session.\n"
      "Example: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
      OPTIONS(lua_options), false},
-    {HV_CMD_COMPLETION, "completion", NULL, "SHELL | schedules [NAME]", 1, 2, "completion script for bash, zsh or fish",
-     "Prints a completion script that the shell can source. With `schedules` it prints the names of all schedules, or the options of one "
-     "schedule.\n"
+    {HV_CMD_COMPLETION, "completion", NULL, "SHELL | WORDS [NAME]", 1, 2, "completion script for bash, zsh or fish",
+     "Prints a completion script that the shell can source. With WORDS it prints what the scripts offer, one word per line: clusters, models, "
+     "jobs, plans, instances, devices, strategies, schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
+     "all).\n"
      "Example: source <(hetviz completion bash)", NO_OPTIONS, false},
     {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | glossary [TERM] | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
      "Lists all commands, or describes one command, schedule or term. `hetviz help schedules` lists the schedules, including those of plugins. "
