@@ -10,7 +10,7 @@ struct place {
 /* clang-format off */
 static const struct place files[] = {
     {"$XDG_CONFIG_HOME/hetviz/keys", "key bindings that change the built-in ones; `share/keys/default.keys` lists these (~/.config without the variable)"},
-    {"$XDG_CONFIG_HOME/hetviz/theme", "colours that change those of the chosen theme"},
+    {"$XDG_CONFIG_HOME/hetviz/theme", "colours of the screens, if no theme is chosen"},
     {"$XDG_DATA_HOME/hetviz/plugins/", "your plugins, each a folder with plugin.lua or a .lua file (~/.local/share without the variable)"},
     {"$XDG_DATA_HOME/hetviz/profiles/", "measured tables of devices, written by `hetviz profile` and used by every command"},
     {"$XDG_STATE_HOME/hetviz/last.json", "the place where the screens were left (~/.local/state without the variable)"},
