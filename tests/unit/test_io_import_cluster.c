@@ -485,6 +485,9 @@ static void measurements_of_many_forms(void **state)
         " 1073741824 268435456 bfloat16 sum -1 N/A N/A N/A N/A 10045 106.89 200.42 0\n",
         /* words of a log in front; no titles; thousands and decimal commas */
         "# nThread 1\npod-0 12:01:02 1,073,741,824 268435456 float sum -1 10045 106,89 200,42 0\n",
+        /* tags of mpirun from the first line on, which look like JSON */
+        "[1,0]<stdout>:# size count type redop root time algbw busbw #wrong\n"
+        "[1,0]<stdout>: 1073741824 268435456 float sum -1 10045 106.89 200.42 0\n",
         /* without type and time */
         "# size algbw busbw\n 1073741824 106.89 200.42\n",
         "Size Count Type Time AlgBw BusBw\n1G 268435456 float 10045 106.89 200.42\n",

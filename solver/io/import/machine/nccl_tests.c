@@ -105,7 +105,7 @@ static bool has_json_rows(json_t *v, int depth);
 bool hv__is_nccl_tests(const struct hv__in *in)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
-    if (in->is_json) {
+    if (in->is_json && in->tree) { /* "[1,0]<stdout>:" only looks like JSON */
         return has_json_rows(in->tree, 0);
     }
     while (hv__next_line(&l)) {
@@ -473,7 +473,7 @@ enum hv_status hv__read_nccl_tests(struct hv__in *in, struct hv_err *err)
     struct run *r = hv_arena_new(&in->im->arena, struct run, 1);
     struct hv__lines l = {.rest = in->text, .left = in->n};
     size_t other = 0;
-    if (in->is_json) {
+    if (in->is_json && in->tree) {
         walk_json(r, in->tree, 0);
         l.left = 0;
     }

@@ -241,7 +241,7 @@ bool hv__is_cloud_prices(const struct hv__in *in)
 enum hv_status hv__read_cloud_prices(struct hv__in *in, struct hv_err *err)
 {
     size_t n = 0, other = 0, before = in->im->prices.n;
-    if (in->is_json) {
+    if (in->is_json && in->tree) {
         n = walk(in, in->tree, 0, &other);
     } else if (!hv__is_cloud_prices(in)) {
         return hv_err_at(err, HV_EINPUT, in->name, 1, 0,
