@@ -135,7 +135,7 @@ _hetviz() {
   esac
   case $cur in -*) COMPREPLY=($(compgen -W "$options" -- "$cur")); return;; esac
   if [ -z "$from" ]; then COMPREPLY=($(compgen -f -- "$cur")); return; fi
-  case $from:$cur in options:*.*) head=${cur%%.*}.; strategy=${cur%%.*}; cur=${cur#*.};; esac
+  case $from:$key:$cur in options::*.*) head=${cur%%.*}.; strategy=${cur%%.*}; cur=${cur#*.};; esac
   words=$("$me" completion $from ${strategy:+"$strategy"} 2>/dev/null)
   case $from in
   options|schedules)

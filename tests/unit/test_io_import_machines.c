@@ -253,6 +253,18 @@ static void named_nodes_need_the_same_cards(void **state)
     import_word(&x, "nodes[1].device", "V100-SXM2-16GB");
     import_absent(&x, "nodes[2]");
     import_free(&x);
+    /* two machines are the two nodes, a third one is not among them */
+    const char *const three[] = {"NodeName=n[1-2] Gres=gpu:h200:1\n",
+                                 XML("550", "NVIDIA H200", "GPU-aaaa", "143771"),
+                                 XML("550", "NVIDIA H200", "GPU-bbbb", "143771"),
+                                 XML("550", "NVIDIA H200", "GPU-cccc", "143771"), NULL};
+    x = import_texts(three);
+    import_number(&x, "nodes[0].count", 3);
+    import_free(&x);
+    const char *const two[] = {three[0], three[1], three[2], NULL};
+    x = import_texts(two);
+    import_number(&x, "nodes[0].count", 2);
+    import_free(&x);
 }
 
 /* A loop of nvidia-smi gives each card again and again. */

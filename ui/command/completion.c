@@ -117,6 +117,31 @@ static void add_cases(struct hv_str *out, const char *open, const char *close, c
     }
 }
 
+/* The end of the function for bash: options, or the words of the value before the cursor. */
+static void add_bash_values(struct hv_str *out)
+{
+    hv_str_adds(
+        out,
+        "  case $cur in -*) COMPREPLY=($(compgen -W \"$options\" -- \"$cur\")); return;; esac\n"
+        "  if [ -z \"$from\" ]; then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n"
+        "  case $from:$key:$cur in options::*.*) head=${cur%%.*}.; strategy=${cur%%.*}; "
+        "cur=${cur#*.};; "
+        "esac\n"
+        "  words=$(\"$me\" completion $from ${strategy:+\"$strategy\"} 2>/dev/null)\n"
+        "  case $from in\n"
+        "  options|schedules)\n"
+        "    [ -n \"$key\" ] && words=$(echo \"$words\" | sed -n \"s/^${key##*.}=//p\" "
+        "2>/dev/null)\n"
+        "    COMPREPLY=($(compgen -P \"$head\" -W \"$words\" -- \"$cur\"))\n"
+        "    [ \"${COMPREPLY[0]: -1}\" = '=' ] && compopt -o nospace 2>/dev/null\n"
+        "    return;;\n"
+        "  esac\n"
+        "  if [ -n \"$many\" ]; then head=${cur%\"${cur##*[,+]}\"}; fi\n"
+        "  COMPREPLY=($(compgen -P \"$head\" -W \"$words\" -- \"${cur#\"$head\"}\"))\n"
+        "  [ -n \"$many\" ] || COMPREPLY+=($(compgen -f -- \"$cur\"))\n"
+        "}\ncomplete -F _hetviz hetviz\n");
+}
+
 static void add_bash(struct hv_str *out)
 {
     hv_str_adds(out, "_hetviz() {\n"
@@ -157,24 +182,8 @@ static void add_bash(struct hv_str *out)
         "  help)\n"
         "    COMPREPLY=($(compgen -W \"schedules glossary api man $(\"$me\" completion schedules "
         "2>/dev/null)\" -- \"$cur\")); return;;\n"
-        "  esac\n"
-        "  case $cur in -*) COMPREPLY=($(compgen -W \"$options\" -- \"$cur\")); return;; esac\n"
-        "  if [ -z \"$from\" ]; then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n"
-        "  case $from:$cur in options:*.*) head=${cur%%.*}.; strategy=${cur%%.*}; cur=${cur#*.};; "
-        "esac\n"
-        "  words=$(\"$me\" completion $from ${strategy:+\"$strategy\"} 2>/dev/null)\n"
-        "  case $from in\n"
-        "  options|schedules)\n"
-        "    [ -n \"$key\" ] && words=$(echo \"$words\" | sed -n \"s/^${key##*.}=//p\" "
-        "2>/dev/null)\n"
-        "    COMPREPLY=($(compgen -P \"$head\" -W \"$words\" -- \"$cur\"))\n"
-        "    [ \"${COMPREPLY[0]: -1}\" = '=' ] && compopt -o nospace 2>/dev/null\n"
-        "    return;;\n"
-        "  esac\n"
-        "  if [ -n \"$many\" ]; then head=${cur%\"${cur##*[,+]}\"}; fi\n"
-        "  COMPREPLY=($(compgen -P \"$head\" -W \"$words\" -- \"${cur#\"$head\"}\"))\n"
-        "  [ -n \"$many\" ] || COMPREPLY+=($(compgen -f -- \"$cur\"))\n"
-        "}\ncomplete -F _hetviz hetviz\n");
+        "  esac\n");
+    add_bash_values(out);
 }
 
 /** Works both sourced and from a folder of $fpath, where the file itself is the function. */

@@ -240,25 +240,42 @@ void hv__machine_settle(struct hv__in *in)
 /* ---- at the end -----------------------------------------------------------------------------
  */
 
+/* Gives the figures of a machine without a name to the named nodes with the same cards that have
+ * none from such a machine yet, and counts it as one of these nodes. False: there is no node left
+ * that it may be. `given`, `taken`: by node. */
+static bool unite_one(struct hv_import *im, const struct hv__node *here, bool *given,
+                      uint32_t *taken, size_t *same)
+{
+    bool is_named = false;
+    for (size_t i = 0; i < im->nodes.n; i++) {
+        struct hv__node *n = &im->nodes.items[i];
+        if (!n->name || !cards_agree(im, n, here)) {
+            continue;
+        }
+        if (!given[i]) {
+            take_cards(n, here);
+            complete_links(&n->links, &here->links);
+            given[i] = true;
+            (*same)++;
+        }
+        if (!is_named && taken[i] < n->count) {
+            taken[i]++;
+            is_named = true;
+        }
+    }
+    return is_named;
+}
+
 /* Some files name the machine (Slurm, nccl-tests), others do not (nvidia-smi): with equal cards
  * they describe the same machine. Files without a name have more figures of the cards. */
 static void unite_named(struct hv_import *im)
 {
     size_t same = 0;
-    bool *done = hv_arena_new(&im->arena, bool, im->nodes.n + 1);
+    bool *given = hv_arena_new(&im->arena, bool, im->nodes.n + 1);
+    uint32_t *taken = hv_arena_new(&im->arena, uint32_t, im->nodes.n + 1);
     for (size_t h = 0; h < im->nodes.n; h++) {
         struct hv__node *here = &im->nodes.items[h];
-        size_t before = same;
-        for (size_t i = 0; !here->name && hv__cards(here) > 0 && i < im->nodes.n; i++) {
-            struct hv__node *n = &im->nodes.items[i];
-            if (n->name && !done[i] && cards_agree(im, n, here)) {
-                take_cards(n, here);
-                complete_links(&n->links, &here->links);
-                done[i] = true;
-                same++;
-            }
-        }
-        if (same > before) {
+        if (!here->name && hv__cards(here) > 0 && unite_one(im, here, given, taken, &same)) {
             here->cards.n = 0;
             here->links.n = 0;
             here->links.nv = NULL;
