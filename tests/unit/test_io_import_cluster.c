@@ -227,10 +227,26 @@ static void slurm_partitions_and_configuration(void **state)
     import_word(&x, "nodes[0].x-nodes", "g1,g2,g3");
     import_number(&x, "nodes[1].devices", 2);
     import_free(&x);
+    /* scontrol show partition: sums over the nodes; not every node of the first one has a GPU */
+    x = import_one(
+        "slurm",
+        "PartitionName=batch\n   Nodes=o[1-6] TotalNodes=6 TRES=cpu=6,gres/gpu=2,gres/gpu:p100=2\n"
+        "PartitionName=gpu\n   Nodes=o[5-6]\n   TotalNodes=2 "
+        "TRES=cpu=2,gres/gpu=4,gres/gpu:p100=4\n"
+        "PartitionName=dyn Nodes=(null) TotalNodes=0 TRES=(null)\n");
+    import_number(&x, "nodes[0].count", 2);
+    import_number(&x, "nodes[0].devices", 2);
+    import_word(&x, "nodes[0].x-partition", "batch,gpu");
+    import_says(&x, HV_IMPORT_IGNORED, 0, "4 nodes without an accelerator");
+    import_free(&x);
     /* sinfo with the node once per partition, and by partition */
     x = import_one("slurm", "n1 0 8 0/4/0/4 idle gpu* gpu:t4:2\nn1 0 8 0/4/0/4 idle dev gpu:t4:2\n"
                             "n2 0 8 0/4/0/4 down* gpu* gpu:t4:2\n");
     import_word(&x, "nodes[0].x-partition", "gpu,dev");
+    import_word(&x, "nodes[1].state", "drain");
+    import_free(&x);
+    x = import_one("slurm", "na1|none|Unknown|mixed\nna2|none|Unknown|down\n");
+    import_absent(&x, "nodes[0].state");
     import_word(&x, "nodes[1].state", "drain");
     import_free(&x);
     x = import_one("slurm", "cpu|5|mixed|x\ngpu|10|idle|a100\n");

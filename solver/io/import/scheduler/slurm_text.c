@@ -162,39 +162,73 @@ static struct entry entry_of(struct hv__in *in, struct hv__piece record, unsigne
 /* Callback for the hosts of a partition. */
 struct partition {
     struct hv__in *in;
-    struct hv__piece name;
+    struct hv__piece name, gres; /* gres: of one node; empty: not known */
+    unsigned line;
+    bool alone; /* the file has no records of nodes: the partitions tell what there is */
+    size_t *n;
 };
-
-static void add_partition(struct partition *p, struct hv__node *n)
-{
-    if (n->name) {
-        hv__slurm_partitions(p->in, n, p->name);
-    }
-}
 
 static bool add_partition_host(void *ctx, const char *name, size_t n)
 {
     struct partition *p = ctx;
     struct hv__node *node = hv__node_find(p->in->im, name, n);
+    if (!node && p->alone) {
+        node = hv__node_named(p->in->im, name, n);
+        *p->n += node != NULL;
+    }
     if (node) {
-        add_partition(p, node);
+        hv__slurm_partitions(p->in, node, p->name);
+        if (p->alone && hv__cards(node) == 0 && p->gres.n > 0) {
+            (void)hv__gres_add(p->in, p->line, node, p->gres, (struct hv__piece){name, 0});
+        }
     }
     return true;
 }
 
-/* "PartitionName=gpu Nodes=a[1-4]": the nodes are those before it. */
-static void read_partition(struct hv__in *in, struct hv__piece record)
+/* The GPUs of one node from the sum over a partition: "gres/gpu:p100=154" of 154 nodes. Empty where
+ * they do not come out even, as then not every node has them. */
+static struct hv__piece gres_per_node(struct hv__in *in, struct hv__piece record, unsigned line)
 {
-    struct partition p = {in, value_of(record, "PartitionName")};
+    struct hv__piece rest = value_of(record, "TRES"), type = {"", 0}, none = {"", 0};
+    double nodes = hv__plain_number(value_of(record, "TotalNodes")), gpus = 0;
+    while (rest.n > 0) {
+        struct hv__piece value = hv__before(&rest, ','), key = hv__before(&value, '=');
+        if (hv__is(key, "gres/gpu") || hv__starts(key, "gres/gpu:")) {
+            bool typed = key.n > strlen("gres/gpu:");
+            gpus = typed || type.n == 0 ? hv_or(hv__plain_number(value), 0) : gpus;
+            type = typed ? (struct hv__piece){key.p + 9, key.n - 9} : type;
+        }
+    }
+    double each = gpus / nodes;
+    if (!(each >= 1) || fabs(each - round(each)) > 1e-9) {
+        return none;
+    }
+    hv__guessed(in, line, "%.0f GPUs on the %.0f nodes of a partition are %.0f each", gpus, nodes,
+                each);
+    return hv__piece_of(hv_arena_printf(&in->im->arena, "gpu:%.*s%s%.0f", (int)type.n, type.p,
+                                        type.n > 0 ? ":" : "", each));
+}
+
+/* "PartitionName=gpu Nodes=a[1-4]": the nodes are those before it, or of other partitions. */
+static void read_partition(struct hv__in *in, struct hv__piece record, unsigned line, bool alone,
+                           size_t *n)
+{
+    struct partition p = {in, value_of(record, "PartitionName"), {"", 0}, line, alone, n};
     struct hv__piece nodes = value_of(record, "Nodes");
-    if (hv__is(p.name, "DEFAULT") || nodes.n == 0) {
+    if (hv__is(p.name, "DEFAULT") || nodes.n == 0 || hv__is(nodes, "(null)")) {
         return;
     }
     if (hv__is(nodes, "ALL")) {
         for (size_t i = 0; i < in->im->nodes.n; i++) {
-            add_partition(&p, &in->im->nodes.items[i]);
+            struct hv__node *node = &in->im->nodes.items[i];
+            if (node->name) {
+                hv__slurm_partitions(in, node, p.name);
+            }
         }
         return;
+    }
+    if (alone) {
+        p.gres = gres_per_node(in, record, line);
     }
     (void)hv__hosts(nodes, HV__MAX_NODES, add_partition_host, &p);
 }
@@ -227,12 +261,26 @@ static bool begins_record(struct hv__piece s)
            (starts_like(s, "Name=gpu") && hv__find_like(s, "File="));
 }
 
+/* True where a record of the text describes nodes. */
+static bool has_node_records(const struct hv__in *in)
+{
+    struct hv__lines l = {.rest = in->text, .left = in->n};
+    while (hv__next_line(&l)) {
+        struct hv__piece s = hv__strip(l.piece);
+        if (begins_record(s) && !starts_like(s, "PartitionName=")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Records begin at NodeName= or PartitionName= at the start of a line; a comment ends one. */
 static void read_records(struct hv__in *in, size_t *n)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
     const char *start = NULL;
     unsigned at = 0;
+    bool alone = !has_node_records(in);
     struct entry defaults = {.line = 0};
     defaults.nodes = defaults.gres = defaults.state = defaults.features = defaults.cpus =
         defaults.memory = defaults.partitions = (struct hv__piece){in->text, 0};
@@ -243,7 +291,7 @@ static void read_records(struct hv__in *in, size_t *n)
         if (start && (!more || begins || comment)) {
             struct hv__piece record = {start, (size_t)(s.p - start)};
             if (starts_like(record, "PartitionName=")) {
-                read_partition(in, record);
+                read_partition(in, record, at, alone, n);
             } else {
                 read_record(in, record, at, &defaults, n);
             }
@@ -278,6 +326,7 @@ static const struct {
     {"FEATURES", FEATURES},
     {"AVAIL_FEATURES", FEATURES},
     {"ACTIVE_FEATURES", FEATURES},
+    {"AVAIL_FE", FEATURES},
     {"PARTITION", PARTITION},
     {"MEMORY", MEMORY},
     {"CPUS", CPUS},
@@ -389,7 +438,8 @@ static bool guess_row(struct hv__piece line, struct entry *e)
         if (e->gres.n == 0 && hv__is_gres(words[i])) {
             e->gres = words[i];
         }
-        if (i > 0 && e->state.n == 0 && hv__is_slurm_state(words[i])) {
+        bool better = e->state.n == 0 || hv__like(e->state, "unknown");
+        if (i > 0 && better && hv__is_slurm_state(words[i])) {
             e->state = words[i];
             at_state = i;
         }
@@ -542,16 +592,16 @@ static void read_table(struct hv__in *in, size_t *n)
 /* ---- the format -------------------------------------------------------------------------------
  */
 
+/* True where the text has records of nodes, or of partitions with their nodes. */
 static bool has_records(const struct hv__in *in)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
-    while (hv__next_line(&l)) {
-        struct hv__piece s = hv__strip(l.piece);
-        if (begins_record(s) && !starts_like(s, "PartitionName=")) {
-            return true;
-        }
+    bool partition = false;
+    while (hv__next_line(&l) && !partition) {
+        partition = starts_like(hv__strip(l.piece), "PartitionName=");
     }
-    return false;
+    struct hv__piece all = {in->text, in->n};
+    return has_node_records(in) || (partition && value_of(all, "Nodes").n > 0);
 }
 
 /* True where every line has the state of a node behind its first word, as tables of sinfo do. */
