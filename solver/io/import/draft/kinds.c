@@ -364,26 +364,39 @@ static void find_kind(struct hv_import *im, struct hv__card *c)
     }
 }
 
+/* What the kind of a card depends on, as text; figures that differ by rounding are equal. */
+static void add_key(const struct hv__card *c, struct hv_str *out)
+{
+    hv_str_addf(out, "%s|%s|%s|%d|%.3g|%.3g|%.3g|%.2g", c->card ? c->card : "",
+                c->slice ? c->slice : "", c->features ? c->features : "", c->by_hand,
+                c->memory_bytes, c->pcie_bytes_per_s, c->compute, c->host_bytes);
+}
+
 /* Cards of equal figures are looked up once: a site has thousands of nodes of a few sorts. */
 void hv__kinds_find(struct hv_import *im)
 {
     HV_VEC(struct hv__card) seen = {0};
+    json_t *index = json_object();
+    struct hv_str key = {0};
     for (size_t i = 0; i < im->nodes.n; i++) {
         for (size_t k = 0; k < im->nodes.items[i].cards.n; k++) {
             struct hv__card *c = &im->nodes.items[i].cards.items[k];
-            const struct hv__card *known = NULL;
             c->host_bytes = im->nodes.items[i].memory_bytes / hv__cards(&im->nodes.items[i]);
-            for (size_t s = 0; s < seen.n && !known; s++) {
-                known = hv__card_same(&seen.items[s], c) ? &seen.items[s] : NULL;
-            }
-            if (known) {
+            hv_str_clear(&key);
+            add_key(c, &key);
+            json_t *at = json_object_get(index, hv_str_cstr(&key));
+            if (at) {
+                const struct hv__card *known = &seen.items[json_integer_value(at)];
                 c->kind = known->kind;
                 c->name = known->name;
             } else {
                 find_kind(im, c);
+                json_object_set_new(index, hv_str_cstr(&key), json_integer((json_int_t)seen.n));
                 hv_vec_push(&seen, *c);
             }
         }
     }
+    hv_str_free(&key);
+    json_decref(index);
     hv_vec_free(&seen);
 }
