@@ -19,11 +19,12 @@ static enum hv_status unknown_format(const char *name, struct hv_err *err)
         names[n++] = hv_import_format_at(i)->name;
     }
     const char *near = hv_suggest(name, names, n);
-    return hv_err_set(err, HV_EUSAGE,
-                      "import: no format \"%s\"%s%s%s; `hetviz help import` lists them, `auto` "
-                      "detects the format",
-                      name, near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-                      near != NULL ? "\"?" : "");
+    return hv_err_set(
+        err, HV_EUSAGE,
+        "import: \"%s\" is no format and no file%s%s%s; `hetviz help import` lists the "
+        "formats, `auto` detects them",
+        name, near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
+        near != NULL ? "\"?" : "");
 }
 
 static void print_report(const struct hv_import *im)

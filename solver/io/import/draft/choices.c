@@ -104,7 +104,7 @@ enum hv_status hv__wishes_check(const struct hv_import *im, struct hv_err *err)
 
 enum hv_status hv_import_device(struct hv_import *im, const char *setting, struct hv_err *err)
 {
-    const char *equals = strchr(setting, '=');
+    const char *equals = strrchr(setting, '='); /* kinds have none in their names */
     if (!equals || equals == setting || equals[1] == '\0') {
         return hv_err_set(
             err, HV_EUSAGE,
