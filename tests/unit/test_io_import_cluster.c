@@ -301,6 +301,19 @@ static void kubernetes(void **state)
     import_word(&x, "nodes[0].device", "T4-16GB");
     import_says(&x, HV_IMPORT_IGNORED, 0, "1 nodes without");
     import_free(&x);
+    /* names of clouds and makers are guesses, a memory decides */
+    x = import_one(
+        "k8s_nodes",
+        "{\"kind\":\"List\",\"items\":[{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"labels\":"
+        "{\"karpenter.k8s.aws/instance-gpu-name\":\"a100\",\"karpenter.k8s.aws/"
+        "instance-gpu-memory\":\"81920\"}},\"status\":{\"capacity\":{\"nvidia.com/gpu\":\"8\"}}},"
+        "{\"kind\":\"Node\",\"metadata\":{\"name\":\"b\"},\"status\":{\"capacity\":{"
+        "\"amd.com/gpu\":\"4\"}}}]}");
+    import_word(&x, "nodes[0].device", "A100-SXM-80GB");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "\"a100\" may be A100-SXM-80GB or A100-PCIe-80GB");
+    import_word(&x, "nodes[1].device", "MI300X-192GB");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "\"amd.com/gpu\" may be MI300X-192GB, MI250X-128GB");
+    import_free(&x);
 }
 
 static void batch_scripts_ask_for_nodes(void **state)

@@ -150,6 +150,9 @@ static void add_cards(const struct at *a, double capacity)
         c.card = *names[i] ? hv_arena_strdup(&a->in->im->arena, names[i]) : NULL;
         c.by_hand = c.card && i > 0; /* the first is the driver's name */
     }
+    memory =
+        hv_or(memory,
+              hv__plain_number(hv__piece_of(label(a->v, "karpenter.k8s.aws/instance-gpu-memory"))));
     c.memory_bytes = memory > 0 ? memory * HV_MIB : HV_UNKNOWN;
     c.compute = major * 10 + hv_or(minor, 0);
     c.line = a->line;
