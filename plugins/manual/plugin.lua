@@ -66,6 +66,10 @@ local function plan(ctx)
     return nil, ("recompute: expected %s, found '%s'"):format(grids.recompute_words,
       options.recompute)
   end
+  if not grids.is_offload(options.offload) then
+    return nil, ("offload: expected weights, optimizer or activations joined by commas, found '%s'")
+      :format(options.offload)
+  end
   local tp, dp = degrees_of(ctx, #devices)
   if not tp then
     return nil, dp
@@ -87,6 +91,7 @@ local function plan(ctx)
   local made = grids.plan(ctx, {
     ids = ids, tp = tp, cp = options.cp, cp_layout = options.cp_layout, dp = dp, pp = options.pp,
     ep = options.ep, chunks = options.chunks, zero = options.zero, counts = counts,
+    shard_group = options.shard_group, offload = options.offload,
     recompute = recompute_of(options), schedule = schedule_of(options),
     sequence_parallel = options.sequence_parallel and tp > 1,
     micro_batch = options.micro_batch, micro_batches = micro_batches,
@@ -128,6 +133,10 @@ return {
       help = "sequences per micro-batch and data-parallel rank" },
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,
       help = "ZeRO stage over data ranks, 1: optimizer states, 2: and gradients, 3: and weights" },
+    { key = "shard_group", type = "integer", default = 0, min = 0, max = 1048576,
+      help = "data ranks that share one ZeRO copy, such as those of a node (HSDP); 0: all" },
+    { key = "offload", type = "string", default = "",
+      help = "kept in the host's memory: weights, optimizer, activations, joined by commas" },
     { key = "recompute", type = "string", default = "none",
       help = grids.recompute_words .. "; selective under zero 3 is up+act, as in FSDP runs" },
     { key = "sequence_parallel", type = "boolean", default = false,

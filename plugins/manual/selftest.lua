@@ -67,7 +67,30 @@ local function test_grid(t)
     "plan format: dp is inside the stage")
 end
 
+--- HSDP: 2 copies of 4 shards, with the optimizer in the host's memory.
+local function test_shards_and_offload(t)
+  local fake = { cluster = {} }
+  function fake.cluster.address(_, ids)
+    return table.concat(ids, " ")
+  end
+  local made = grids.plan(fake, {
+    ids = { 1, 2, 3, 4, 5, 6, 7, 8 }, tp = 1, cp = 1, dp = 8, pp = 1, ep = 1, chunks = 1, zero = 3,
+    shard_group = 4, offload = "weights, optimizer", counts = { 4 }, recompute = "none",
+    schedule = "1f1b", sequence_parallel = false, micro_batch = 1, micro_batches = 1,
+  })
+  local stage = made.replicas[1].stages[1]
+  local source = "plan format: zero and offload of a stage"
+  t.equal("shards of a copy", stage.zero.shard_group, 4, source)
+  t.equal("stage of ZeRO", stage.zero.stage, 3, source)
+  t.equal("parts in the host's memory", #stage.offload, 2, source)
+  t.equal("the second of them", stage.offload[2].what .. " to " .. stage.offload[2].to,
+    "optimizer to host", source)
+  t.ok("weights and optimizer are known", grids.is_offload("weights,optimizer"), source)
+  t.ok("gradients are refused", not grids.is_offload("gradients"), source)
+end
+
 return function(t)
+  test_shards_and_offload(t)
   test_layer_counts(t)
   test_recompute(t)
   test_overlap(t)

@@ -98,7 +98,7 @@ _hetviz() {
     case ${COMP_WORDS[at]} in
       -*) from=;;
     esac;;
-  import) options='--out --device --help --seed --budget --quiet --plain '
+  import) options='--out --device --json --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
       --device) from=devices;;
       -*) from=;;

@@ -130,6 +130,7 @@ complete -c hetviz -n __fish_use_subcommand -a check -d 'check files without run
 complete -c hetviz -n __fish_use_subcommand -a import -d 'convert files of other programs'
 complete -c hetviz -n '__fish_seen_subcommand_from import' -l out -r -d 'write to this file (- is standard output)'
 complete -c hetviz -n '__fish_seen_subcommand_from import' -l device -x -a '(__hetviz_list devices)' -d 'device kind of the cards that a file calls NAME (gpu: cards without a name), such as a100=A100-SXM-80GB'
+complete -c hetviz -n '__fish_seen_subcommand_from import' -l json -d 'print the report as one JSON value on standard output; the document is written only with --out'
 complete -c hetviz -n __fish_use_subcommand -a new-plugin -d 'write a commented plugin that runs'
 complete -c hetviz -n '__fish_seen_subcommand_from new-plugin' -l out -r -d 'write to this file (- is standard output)'
 complete -c hetviz -n __fish_use_subcommand -a lua -d 'try the plugin API, line by line'

@@ -60,6 +60,35 @@ local function layers_of_stage(g, ranges, s)
   return layers
 end
 
+--- ZeRO stage as a plan file has it, with the ranks that share a copy where they are not all.
+local function zero_of(g)
+  if g.zero == 0 then
+    return nil
+  end
+  return (g.shard_group or 0) > 0 and { stage = g.zero, shard_group = g.shard_group } or g.zero
+end
+
+local offloadable = { weights = true, optimizer = true, activations = true }
+
+--- What lies in the host's memory, as a plan file has it; nil: nothing.
+local function offload_of(g)
+  local list = {}
+  for what in (g.offload or ""):gmatch("[^,%s]+") do
+    list[#list + 1] = { what = what, to = "host" }
+  end
+  return #list > 0 and list or nil
+end
+
+--- Is it a list of weights, optimizer and activations, joined by commas?
+function grids.is_offload(text)
+  for what in text:gmatch("[^,%s]+") do
+    if not offloadable[what] then
+      return false
+    end
+  end
+  return true
+end
+
 --- Stages of a Megatron grid: stage s takes the s-th block of tp x cp x dp devices, tp fastest,
 -- then cp, then dp. `counts` holds layers per chunk in model order (pp x chunks of them).
 function grids.plan(ctx, g)
@@ -75,7 +104,7 @@ function grids.plan(ctx, g)
       cp = g.cp > 1 and cp_of(g) or nil,
       ep = g.ep > 1 and g.ep or nil,
       sequence_parallel = g.sequence_parallel or nil,
-      zero = g.zero > 0 and g.zero or nil,
+      zero = zero_of(g), offload = offload_of(g),
       recompute = g.recompute ~= "none" and g.recompute or nil,
     }
     if ends_without_layers then

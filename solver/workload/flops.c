@@ -18,17 +18,23 @@ static double attention_context(const struct hv_block *b, double sequence, bool 
     return causal_half ? s / 2 : s;
 }
 
+/* Every weight beside the usual matrices works on every token; shared ones are counted already. */
+static double extra_flops(double weights)
+{
+    return 2 * fmax(weights, 0);
+}
+
 double hv_block_attention_flops(const struct hv_model *m, const struct hv_block *b)
 {
-    double h = m->hidden, a = b->heads;
+    double h = m->hidden, a = b->heads, extra = extra_flops(b->attention_extra);
     const struct hv_mla *x = &b->mla;
     if (x->kv_rank) {
         double qk = x->nope_dim + x->rope_dim;
         double q = x->q_rank ? h * x->q_rank + x->q_rank * a * qk : h * a * qk;
         double kv = h * (x->kv_rank + x->rope_dim) + x->kv_rank * a * (x->nope_dim + x->value_dim);
-        return 2 * (q + kv + a * x->value_dim * h);
+        return 2 * (q + kv + a * x->value_dim * h) + extra;
     }
-    return 2 * h * (a + 2.0 * b->kv_heads) * b->head_dim + 2 * a * b->head_dim * h;
+    return 2 * h * (a + 2.0 * b->kv_heads) * b->head_dim + 2 * a * b->head_dim * h + extra;
 }
 
 double hv_block_core_flops(const struct hv_block *b, double sequence, bool causal_half)
@@ -45,7 +51,7 @@ double hv_block_ffn_flops(const struct hv_model *m, const struct hv_block *b)
     if (b->experts) {
         width += (double)b->top_k * b->expert_ffn + (double)b->shared_experts * b->shared_ffn;
     }
-    return 2 * mats * h * width + 2 * h * b->experts;
+    return 2 * mats * h * width + 2 * h * b->experts + extra_flops(b->ffn_extra);
 }
 
 static double dim_size(const struct hv_model *m, const char *name)

@@ -89,11 +89,11 @@ double hv_block_attention_parameters(const struct hv_model *m, const struct hv_b
         return 0;
     }
     if (b->mla.kv_rank) {
-        return mla_parameters(m, b) + norm_parameters(m);
+        return mla_parameters(m, b) + norm_parameters(m) + b->attention_extra;
     }
     double h = m->hidden, q = (double)b->heads * b->head_dim, kv = 2.0 * b->kv_heads * b->head_dim;
     double bias = b->attention_bias ? q + kv + h : 0;
-    return h * (q + kv) + q * h + bias + norm_parameters(m);
+    return h * (q + kv) + q * h + bias + norm_parameters(m) + b->attention_extra;
 }
 
 /* One feed-forward part of this width: its matrices and biases. */
@@ -111,7 +111,7 @@ double hv_block_ffn_parameters(const struct hv_model *m, const struct hv_block *
         p += b->shared_experts * part_parameters(m, b, b->shared_ffn);
         p += (double)m->hidden * b->experts;
     }
-    return p > 0 ? p + norm_parameters(m) : 0;
+    return p > 0 ? p + norm_parameters(m) + b->ffn_extra : 0;
 }
 
 double hv_block_expert_parameters(const struct hv_model *m, const struct hv_block *b)
@@ -122,12 +122,13 @@ double hv_block_expert_parameters(const struct hv_model *m, const struct hv_bloc
 double hv_model_embedding_parameters(const struct hv_model *m)
 {
     double table = m->position == HV_POSITION_LEARNED ? (double)m->max_sequence * m->hidden : 0;
-    return (double)m->vocab * m->hidden + table;
+    return (double)m->vocab * m->hidden + table + m->embedding_extra;
 }
 
 double hv_model_head_parameters(const struct hv_model *m)
 {
-    return (m->tied_embeddings ? 0 : (double)m->vocab * m->hidden) + norm_parameters(m);
+    return (m->tied_embeddings ? 0 : (double)m->vocab * m->hidden) + norm_parameters(m) +
+           m->head_extra;
 }
 
 double hv_model_padded_vocab(const struct hv_model *m, int tp)
@@ -213,6 +214,12 @@ static uint64_t hash_num(uint64_t h, double x)
     return hv_hash(h, &y, sizeof y);
 }
 
+/* Nothing for the usual model, which has none. */
+static uint64_t hash_extra(uint64_t h, double x)
+{
+    return x != 0 ? hash_num(h, x) : h;
+}
+
 static uint64_t hash_block(uint64_t h, const struct hv_block *b)
 {
     const int parts[] = {b->heads,          b->kv_heads,     b->head_dim,       b->mla.q_rank,
@@ -220,7 +227,8 @@ static uint64_t hash_block(uint64_t h, const struct hv_block *b)
                          b->window,         b->ffn,          (int)b->ffn_kind,  b->experts,
                          b->top_k,          b->expert_ffn,   b->shared_experts, b->shared_ffn,
                          b->attention_bias, b->ffn_bias};
-    return hv_hash(h, parts, sizeof parts);
+    h = hv_hash(h, parts, sizeof parts);
+    return hash_extra(hash_extra(h, b->attention_extra), b->ffn_extra);
 }
 
 static uint64_t hash_measured(uint64_t h, const struct hv_model *m)
@@ -270,6 +278,7 @@ void hv_model_finish(struct hv_model *m)
     for (size_t i = 0; m->blocks && i < m->n_blocks; i++) {
         h = hash_block(h, &m->blocks[i]);
     }
+    h = hash_extra(hash_extra(h, m->embedding_extra), m->head_extra);
     h = hash_measured(h, m);
     for (size_t i = 0; i < m->n_dims; i++) {
         h = hash_num(hash_text(h, m->dims[i].name), (double)m->dims[i].size);

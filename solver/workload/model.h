@@ -71,7 +71,10 @@ struct hv_block {
     int ffn;    /**< dense feed-forward width, 0: none */
     enum hv_ffn_kind ffn_kind;
     int experts, top_k, expert_ffn, shared_experts,
-        shared_ffn; /**< experts 0: dense; ffn widths of one expert */
+        shared_ffn;                    /**< experts 0: dense; ffn widths of one expert */
+    double attention_extra, ffn_extra; /**< weights of the halves beside those of the figures above:
+                                          gates, convolutions, indexers; below 0: weights that the
+                                          block shares with an earlier one */
     bool attention_bias, ffn_bias;
 };
 
@@ -121,6 +124,8 @@ struct hv_model {
     /* transformer */
     int hidden, vocab, max_sequence;
     bool tied_embeddings, causal;
+    double embedding_extra, head_extra; /**< weights beside the table and the head, or, below 0,
+                                           fewer than those */
     enum hv_norm_kind norm;
     enum hv_position_kind position;
     int patch_tokens; /**< vision models: tokens per image (then `vocab` is the number of values of

@@ -28,6 +28,16 @@ expect 'a document on standard output' 0 import auto "$seeds/nvidia_smi_topo"
 holds 'is JSON' is_json out
 expect 'the report may be left out' 0 import auto "$seeds/nvidia_smi_topo" --quiet --out a.json
 holds 'the report is left out' test ! -s err
+expect 'the report as JSON' 0 import auto "$seeds/hf_config" --json --out c.json
+holds 'is JSON' is_json out
+says 'the report as JSON' out '"parameters": [0-9]'
+says 'the report as JSON' out '"understood"'
+says 'the report as JSON' out '"guessed"'
+says 'the report as JSON' out '"ignored"'
+expect 'the document beside it' 0 check c.json
+expect 'without a model' 0 import auto "$seeds/deepspeed" --json
+says 'without a model' out '"parameters": null'
+expect 'report and document on one output' 2 import auto "$seeds/hf_config" --json --out -
 timeout "$HANG" "$HETVIZ" import auto - <"$seeds/slurm-sinfo" >out 2>err
 holds 'from standard input' test $? -eq 0
 says 'hosts' out '"name": "a001"'

@@ -165,7 +165,11 @@ static void refusals(void **state)
           "\"num_attention_heads\": 4, \"num_key_value_heads\": 3, \"intermediate_size\": 128, "
           "\"vocab_size\": 100}",
           "kv_heads 3");
-    reads("{\"model_type\": \"rwkv\", \"hidden_size\": 64, \"num_hidden_layers\": 1}", "recurrent");
+    reads("{\"model_type\": \"rwkv\", \"hidden_size\": 64, \"num_hidden_layers\": 1}",
+          "vocab_size");
+    reads("{\"model_type\": \"bart\", \"d_model\": 64, \"vocab_size\": 100, \"is_decoder\": true, "
+          "\"decoder_layers\": 2, \"decoder_attention_heads\": \"x\"}",
+          "no number for heads");
     reads("{\"model_type\": \"t5\", \"d_model\": 64, \"vocab_size\": 100, \"num_layers\": 2}",
           "heads");
 }

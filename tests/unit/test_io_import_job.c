@@ -29,7 +29,7 @@ static void configs_become_models(void **state)
     /* an index of weights checks the model that stands beside it: 2 bytes for each parameter */
     const char *const both[] = {
         config,
-        "{\"metadata\":{\"total_size\":\"683300\"},\"weight_map\":{\"model.layers.0."
+        "{\"metadata\":{\"total_size\":\"420480\"},\"weight_map\":{\"model.layers.0."
         "mlp.gate_proj.weight\":\"a\",\"model.layers.1.x\":\"a\"}}",
         NULL};
     x = import_texts(both);
@@ -188,7 +188,7 @@ static void deepspeed_and_accelerate(void **state)
     import_word(&x, "optimizer", "adam");
     import_number(&x, "x-strategy.options.dp", 8); /* train = micro x steps x dp */
     import_number(&x, "x-strategy.options.zero", 3);
-    import_says(&x, HV_IMPORT_IGNORED, 0, "offload_optimizer to cpu");
+    import_word(&x, "x-strategy.options.offload", "optimizer");
     import_free(&x);
     x = import_one("accelerate_yaml",
                    "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: 2\n"

@@ -86,6 +86,41 @@ static void overrides(void **state)
     hv_model_doc_free(&d);
 }
 
+/* Weights beside the usual matrices count as parameters and as work; shared ones only take
+ * parameters off. */
+static void further_weights(void **state)
+{
+    (void)state;
+    struct hv_model_doc plain = must(TOP SHAPE "}"), more, less;
+    more = must(TOP SHAPE ", \"attention_extra\": 100, \"ffn_extra\": 10, "
+                          "\"embedding_extra\": 1000, \"head_extra\": 7}");
+    less = must(TOP SHAPE ", \"attention_extra\": -100}");
+    double n = (double)plain.model->n_blocks, p = hv_model_parameters(plain.model);
+    const struct hv_block *a = &plain.model->blocks[0], *b = &more.model->blocks[0],
+                          *c = &less.model->blocks[0];
+    assert_true(hv_model_parameters(more.model) == p + n * 110 + 1007);
+    assert_true(hv_model_parameters(less.model) == p - n * 100);
+    double work = hv_block_attention_flops(plain.model, a);
+    assert_true(hv_block_attention_flops(more.model, b) == work + 200);
+    assert_true(hv_block_attention_flops(less.model, c) == work);
+    assert_true(hv_block_ffn_flops(more.model, b) == hv_block_ffn_flops(plain.model, a) + 20);
+    assert_true(plain.model->hash != more.model->hash && plain.model->hash != less.model->hash);
+    hv_model_doc_free(&plain);
+    hv_model_doc_free(&more);
+    hv_model_doc_free(&less);
+    /* a dense feed-forward beside the experts, and layers with and without latent attention */
+    more = must(TOP SHAPE
+                ", \"layer_list\": [{\"ffn\": 8, \"moe\": {\"experts\": 2, "
+                "\"ffn\": 4, \"dense_ffn\": 6}}, {\"mla\": {\"kv_rank\": 4, \"rope_dim\": 2, "
+                "\"nope_dim\": 2, \"value_dim\": 4}, \"attention_bias\": true}]}");
+    assert_int_equal(more.model->blocks[0].ffn, 6);
+    assert_int_equal(more.model->blocks[0].experts, 2);
+    assert_int_equal(more.model->blocks[0].mla.kv_rank, 0);
+    assert_int_equal(more.model->blocks[1].mla.kv_rank, 4);
+    assert_true(more.model->blocks[1].attention_bias);
+    hv_model_doc_free(&more);
+}
+
 static struct hv_model_doc sample(const char *name)
 {
     struct hv_model_doc d = {0};
@@ -179,8 +214,9 @@ static void refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults), cmocka_unit_test(experts),
-                                       cmocka_unit_test(overrides), cmocka_unit_test(other_kinds),
-                                       cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),    cmocka_unit_test(experts),
+        cmocka_unit_test(overrides),   cmocka_unit_test(further_weights),
+        cmocka_unit_test(other_kinds), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

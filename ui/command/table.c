@@ -106,6 +106,7 @@ static const struct hv_opt profile_options[] = {
 static const struct hv_opt import_options[] = {
     OUT_OPTION,
     {"device", 0, HV_ARG_KEY_VALUE, "NAME=KIND", "device kind of the cards that a file calls NAME (gpu: cards without a name), such as a100=A100-SXM-80GB", 0, 0, NULL, false},
+    {"json", 0, HV_ARG_FLAG, NULL, "print the report as one JSON value on standard output; the document is written only with --out", 0, 0, NULL, false},
 };
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 static const struct hv_opt lua_options[] = {
@@ -219,7 +220,8 @@ static const struct hv_command command_rows[] = {
      "Reads what nvidia-smi, Slurm, Kubernetes, NCCL, clouds, Hugging Face, DeepSpeed, Megatron-LM and others write, and writes a cluster, a "
      "model, a job with its layout, a plan or a trace summary. Several files become one document: those of one machine are joined (by host name, "
      "by the UUIDs of the cards, else by equal cards), others become nodes of their own. A report on standard error lists what was understood, "
-     "guessed and ignored. A card whose name may mean several kinds is guessed; the report lists the candidates, and --device decides. auto (the "
+     "guessed and ignored; every member of the files is named in it. --json prints it as an object: parameters (of the model; null without one), "
+     "understood, guessed and ignored. A card whose name may mean several kinds is guessed; the report lists the candidates, and --device decides. auto (the "
      "default) detects the format by the content; local reads this machine; - is standard input.\n"
      "Example: hetviz import nodes.txt --device a100=A100-SXM-80GB --out cluster.json",
      OPTIONS(import_options), false},

@@ -125,6 +125,16 @@ static void add_layer_host(struct hv__sum *s)
                s->e.calibration->source);
 }
 
+/* Weights beside the usual matrices, as a product of the hidden width and as many columns. */
+static void add_extra(struct hv__sum *s, double weights, unsigned unit)
+{
+    double columns = hv__cut(s, ceil(weights / s->m->hidden), s->t);
+    if (columns >= 1) {
+        hv__add_product(
+            s, &(struct hv__product){"further gemm", unit, s->rows, columns, s->m->hidden, 1});
+    }
+}
+
 static void price_attention(struct hv__sum *s, const struct hv_block *b)
 {
     if (!b->heads) {
@@ -144,6 +154,7 @@ static void price_attention(struct hv__sum *s, const struct hv_block *b)
                                         rope * 2 * s->elem * r * (w.heads + w.kv_heads) * w.qk, 1});
     hv__add_core(s, b, &w);
     hv__add_product(s, &(struct hv__product){"out gemm", HV_RC_OUT, r, h, w.core_out, 1});
+    add_extra(s, b->attention_extra, HV_RC_OUT);
     hv__keep(s, s->elem * r * w.projected, HV_RC_QKV);
     keep_core(s, &w);
     keep_dropout_mask(s, HV_RC_OUT);
@@ -179,6 +190,7 @@ static void price_ffn(struct hv__sum *s, const struct hv_block *b)
     if (b->experts) {
         hv__add_experts(s, b);
     }
+    add_extra(s, b->ffn_extra, b->experts ? HV_RC_EXPERTS : HV_RC_DOWN);
     keep_dropout_mask(s, b->experts ? HV_RC_EXPERTS : HV_RC_DOWN);
     s->out.transient_bytes += ffn_gradients_bytes(s, b) + gathered_bytes(s);
     double router = b->experts ? (double)s->m->hidden * b->experts : 0;

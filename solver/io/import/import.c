@@ -16,7 +16,7 @@ struct hv_import *hv_import_new(const struct hv_device_catalogue *devices)
 {
     struct hv_import *im = hv_xcalloc(1, sizeof *im);
     im->devices = devices;
-    im->weights_bytes = HV_UNKNOWN;
+    im->weights_bytes = im->parameters = HV_UNKNOWN;
     return im;
 }
 
@@ -136,7 +136,9 @@ static enum hv_status read_text(struct hv_import *im, const struct hv__format *f
     }
     if (st == HV_OK) {
         hv__machine_settle(in);
+        hv__members_tell(in);
     }
+    hv__members_free(&in->members);
     hv__parse_free(in);
     return st;
 }
@@ -181,7 +183,12 @@ static enum hv_status stream_trace(struct hv_import *im, const struct hv_import_
     hv_vec_push(&im->files, in.name);
     hv_vec_push(&im->formats, format);
     hv__understood(&in, 0, "%s (%s)", format->title, format->name);
-    return hv__stream_chrome_trace(&in, path, err);
+    enum hv_status st = hv__stream_chrome_trace(&in, path, err);
+    if (st == HV_OK) {
+        hv__members_tell(&in);
+    }
+    hv__members_free(&in.members);
+    return st;
 }
 
 enum hv_status hv_import_file(struct hv_import *im, const struct hv_import_format *format,
@@ -240,6 +247,7 @@ static enum hv_status check_model(struct hv_import *im, struct hv_err *err)
     struct hv_model_doc doc = {0};
     hv_json_wrap(&json, json_incref(im->model), "the imported model");
     enum hv_status st = hv_model_doc_build(&doc, json, err);
+    im->parameters = st == HV_OK ? hv_model_parameters(doc.model) : HV_UNKNOWN;
     if (st == HV_OK && hv_known(im->weights_bytes)) {
         double each = im->weight_bytes_each, parameters = hv_model_parameters(doc.model);
         double off = parameters * each / im->weights_bytes - 1;
@@ -378,6 +386,11 @@ json_t *hv_import_model(const struct hv_import *im)
 json_t *hv_import_job(const struct hv_import *im)
 {
     return im->job;
+}
+
+double hv_import_parameters(const struct hv_import *im)
+{
+    return im->parameters;
 }
 
 json_t *hv_import_layout(const struct hv_import *im)

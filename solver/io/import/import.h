@@ -73,6 +73,8 @@ json_t *hv_import_document(const struct hv_import *im);
 json_t *hv_import_cluster(const struct hv_import *im);
 json_t *hv_import_model(const struct hv_import *im);
 json_t *hv_import_job(const struct hv_import *im);
+/** Parameters of the imported model; HV_UNKNOWN without a model. */
+double hv_import_parameters(const struct hv_import *im);
 /** Options of the strategy `manual` that describe the layout of the files, or NULL. */
 json_t *hv_import_layout(const struct hv_import *im);
 /** True where the cluster is assumed, because no file describes one. */

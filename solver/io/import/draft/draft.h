@@ -10,6 +10,7 @@
 #include "solver/base/vec.h"
 #include "solver/inventory/cluster.h"
 #include "solver/io/import/draft/choice.h"
+#include "solver/io/import/draft/members.h"
 #include "solver/io/import/draft/note.h"
 #include "solver/io/import/text/trees.h"
 #include "solver/io/import/text/xml.h"
@@ -29,6 +30,7 @@ struct hv__in {
     struct hv_json json; /**< the JSON tree again, for positions; text NULL otherwise */
     struct hv__xml *xml; /**< when the text is XML */
     bool is_json, is_yaml;
+    struct hv__members members;
     struct hv_err broken; /**< error of a text that looks like JSON, YAML or XML but is not valid */
 };
 
@@ -124,6 +126,7 @@ struct hv_import {
     json_t *own; /**< device kinds of the cluster document */
     json_t *model, *job, *layout, *cluster, *plan, *trace, *document;
     json_t *guessed_model;    /**< from an index of weights, used without a better source */
+    double parameters;        /**< of the model, once the import is finished; or HV_UNKNOWN */
     double weights_bytes;     /**< of an index of weights, or HV_UNKNOWN */
     double weight_bytes_each; /**< of a parameter in that index */
     bool guessed_cluster;

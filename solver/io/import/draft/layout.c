@@ -18,7 +18,8 @@ struct hv__launch hv__launch_unknown(void)
                                .accumulation = u,
                                .global_batch = u,
                                .sequence = u,
-                               .ranks = u};
+                               .ranks = u,
+                               .shard_group = u};
 }
 
 const char *hv__precision_word(const char *text)
@@ -75,11 +76,20 @@ static void complete(struct hv__in *in, struct hv__launch *l)
                         shards);
         }
     }
+    if (!good(l->global_batch) && !good(l->micro_batch) && good(l->accumulation) && good(l->dp)) {
+        l->micro_batch = 1;
+        hv__guessed(in, 0, "the micro-batch is not given: 1 sequence per rank is used");
+    }
     if (!good(l->global_batch) && good(l->micro_batch) && good(l->dp)) {
         l->global_batch = l->micro_batch * hv_or(l->accumulation, 1) * l->dp;
         hv__guessed(in, 0,
                     "the global batch is not given: micro-batch × accumulation × dp = %.0f is used",
                     l->global_batch);
+    } else if (!good(l->global_batch) && good(l->accumulation)) {
+        hv__guessed(in, 0,
+                    "the global batch is not given: set it in the job to micro-batch x %.0f "
+                    "accumulated steps x data-parallel ranks",
+                    l->accumulation);
     } else if (!good(l->global_batch)) {
         hv__guessed(in, 0, "the global batch is not given: set it in the job");
     }
@@ -161,6 +171,9 @@ void hv__launch_take(struct hv__in *in, struct hv__launch *l)
     set_option(in, "chunks", l->chunks, 1);
     set_option(in, "micro_batch", l->micro_batch, HV_UNKNOWN);
     set_option(in, "zero", l->zero, 0);
+    set_option(in, "shard_group", l->shard_group, 0);
+    set_text(in, "offload", l->offload);
+    set_text(in, "overlap", l->overlap);
     set_text(in, "recompute", l->recompute);
     set_text(in, "schedule", l->schedule);
     set_text(in, "layers", l->stages);

@@ -11,8 +11,12 @@ struct hv__launch {
     double tp, pp, dp, cp, ep, chunks, zero;
     double micro_batch, accumulation, global_batch; /**< micro_batch: per data-parallel rank */
     double sequence, ranks;
+    double shard_group; /**< data-parallel ranks that share one copy of the sharded states */
     const char *precision, *optimizer, *recompute, *schedule; /**< hetviz's names, or NULL */
-    const char *stages; /**< layers of each stage, "20,20,24"; NULL: equal */
+    const char *stages;  /**< layers of each stage, "20,20,24"; NULL: equal */
+    const char *offload; /**< what lies in the host's memory: "optimizer,weights"; NULL: nothing */
+    const char
+        *overlap; /**< "no": gradients are reduced after the backward passes; NULL: not said */
     bool sequence_parallel;
     unsigned line; /**< position of the latest note */
 };

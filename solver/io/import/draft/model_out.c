@@ -19,7 +19,17 @@ static json_t *moe_json(const struct hv_block *b)
     if (b->shared_experts > 0) {
         set_int(o, "shared_ffn", b->shared_ffn);
     }
+    if (b->ffn > 0) {
+        set_int(o, "dense_ffn", b->ffn);
+    }
     return o;
+}
+
+static void set_extra(json_t *o, const char *key, double x)
+{
+    if (x != 0) {
+        json_object_set_new(o, key, hv_json_num(x));
+    }
 }
 
 static void set_block(json_t *o, const struct hv_block *b)
@@ -40,18 +50,41 @@ static json_t *mla_json(const struct hv_mla *x)
                      "rope_dim", x->rope_dim, "nope_dim", x->nope_dim, "value_dim", x->value_dim);
 }
 
+/* The figures that few models give layer by layer: an element states all of them, since it follows
+ * another kind. */
+static void set_extras(json_t *o, const struct hv_block *b)
+{
+    json_object_set_new(o, "mla", b->mla.kv_rank > 0 ? mla_json(&b->mla) : json_null());
+    json_object_set_new(o, "attention_bias", json_boolean(b->attention_bias));
+    json_object_set_new(o, "ffn_bias", json_boolean(b->ffn_bias));
+    json_object_set_new(o, "attention_extra", hv_json_num(b->attention_extra));
+    json_object_set_new(o, "ffn_extra", hv_json_num(b->ffn_extra));
+}
+
+static bool same_extras(const struct hv_block *a, const struct hv_block *b)
+{
+    return a->mla.kv_rank == b->mla.kv_rank && a->attention_bias == b->attention_bias &&
+           a->ffn_bias == b->ffn_bias && a->attention_extra == b->attention_extra &&
+           a->ffn_extra == b->ffn_extra;
+}
+
 static bool same_block(const struct hv_block *a, const struct hv_block *b)
 {
     return a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
            a->window == b->window && a->ffn == b->ffn && a->ffn_kind == b->ffn_kind &&
            a->experts == b->experts && a->top_k == b->top_k && a->expert_ffn == b->expert_ffn &&
-           a->shared_experts == b->shared_experts && a->shared_ffn == b->shared_ffn;
+           a->shared_experts == b->shared_experts && a->shared_ffn == b->shared_ffn &&
+           same_extras(a, b);
 }
 
 /* Runs of equal blocks; an element that follows another kind states all of its figures. */
-static json_t *layer_list(const struct hv_model *m)
+static json_t *layer_list(const struct hv_model *m, const struct hv_block *base)
 {
     json_t *list = json_array();
+    bool extras = false;
+    for (size_t i = 0; i < m->n_blocks; i++) {
+        extras = extras || !same_extras(&m->blocks[i], base);
+    }
     for (size_t i = 0, n; i < m->n_blocks; i += n) {
         json_t *o = json_object();
         for (n = 1; i + n < m->n_blocks && same_block(&m->blocks[i], &m->blocks[i + n]); n++) {
@@ -59,6 +92,9 @@ static json_t *layer_list(const struct hv_model *m)
         }
         set_int(o, "repeat", (int)n);
         set_block(o, &m->blocks[i]);
+        if (extras) {
+            set_extras(o, &m->blocks[i]);
+        }
         json_object_set_new(o, "moe",
                             m->blocks[i].experts > 0 ? moe_json(&m->blocks[i]) : json_null());
         json_array_append_new(list, o);
@@ -96,6 +132,10 @@ static void transformer(const struct hv_model *m, json_t *o)
     }
     json_object_set_new(o, "attention_bias", json_boolean(b->attention_bias));
     json_object_set_new(o, "ffn_bias", json_boolean(b->ffn_bias));
+    set_extra(o, "attention_extra", one.attention_extra);
+    set_extra(o, "ffn_extra", one.ffn_extra);
+    set_extra(o, "embedding_extra", m->embedding_extra);
+    set_extra(o, "head_extra", m->head_extra);
     set_int(o, "vocab", m->vocab);
     json_object_set_new(o, "tied_embeddings", json_boolean(m->tied_embeddings));
     json_object_set_new(o, "norm", json_string(hv_norm_kind_name(m->norm)));
@@ -108,7 +148,7 @@ static void transformer(const struct hv_model *m, json_t *o)
     if (uniform && b->experts > 0) {
         json_object_set_new(o, "moe", moe_json(b));
     } else if (!uniform) {
-        json_object_set_new(o, "layer_list", layer_list(m));
+        json_object_set_new(o, "layer_list", layer_list(m, &one));
     }
 }
 

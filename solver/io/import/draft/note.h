@@ -18,7 +18,8 @@ struct hv_import_note {
     enum hv_import_level level;
     const char *file; /**< NULL: no single file */
     unsigned line;    /**< from 1; 0: no single line */
-    unsigned times;   /**< number of equal notes */
+    unsigned times;   /**< number of equal notes, or of the members of this path */
+    bool member;      /**< names a member of the file by its path: "optim.lr = 0.001" */
     const char *text;
 };
 
@@ -26,7 +27,8 @@ struct hv_import;
 
 /** The report, ordered by level and then as found. */
 const struct hv_import_note *hv_import_notes(const struct hv_import *im, size_t *n);
-/** Appends the report as text: three headed groups, one line per note. */
+/** Appends the report as text: three headed groups, one line per note; members of the files follow
+ * in the same group, several in a line. */
 void hv_import_report(const struct hv_import *im, struct hv_str *out);
 
 /** Appends one note: position (with the file only when `name_file`), text, number of

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define MAX_TEXT      300
+#define MEMBERS_LINE  90 /* bytes of members in a line of the report */
 #define MAX_RAW       200
 #define MAX_RAW_VALUE 500
 
@@ -20,16 +21,20 @@ static void add(struct hv_import *im, const char *file, unsigned line, enum hv_i
     hv_text_clean(&clean, text, strlen(text));
     for (size_t i = im->notes.n; i > 0; i--) {
         struct hv_import_note *o = &im->notes.items[i - 1];
-        if (o->level == level && o->file == file && strcmp(o->text, hv_str_cstr(&clean)) == 0) {
+        if (!o->member && o->level == level && o->file == file &&
+            strcmp(o->text, hv_str_cstr(&clean)) == 0) {
             o->times++;
             hv_str_free(&clean);
             return;
         }
     }
     if (im->notes.n < HV__MAX_NOTES) {
-        hv_vec_push(&im->notes,
-                    (struct hv_import_note){level, file, line, 1,
-                                            hv_arena_strdup(&im->arena, hv_str_cstr(&clean))});
+        hv_vec_push(&im->notes, (struct hv_import_note){
+                                    .level = level,
+                                    .file = file,
+                                    .line = line,
+                                    .times = 1,
+                                    .text = hv_arena_strdup(&im->arena, hv_str_cstr(&clean))});
     } else {
         im->more_notes++;
     }
@@ -140,6 +145,57 @@ void hv__notes_sort(struct hv_import *im)
     }
 }
 
+/* Length of the path in "path = value". */
+static size_t path_length(const char *text)
+{
+    const char *end = strstr(text, " = ");
+    return end ? (size_t)(end - text) : strlen(text);
+}
+
+/* Members of this level, as many in a line as fit, those that are ignored
+ * without their values; `head` goes above the first, NULL: none. */
+static void add_members(const struct hv_import *im, enum hv_import_level level, const char *head,
+                        struct hv_str *out)
+{
+    const char *file = NULL;
+    size_t used = 0;
+    for (size_t i = 0; i < im->notes.n; i++) {
+        const struct hv_import_note *x = &im->notes.items[i];
+        struct hv_str text = {0};
+        if (x->level != level || !x->member) {
+            continue;
+        }
+        if (head) {
+            hv_str_addf(out, "%s\n", head);
+            head = NULL;
+        }
+        hv_str_add(&text, x->text,
+                   level == HV_IMPORT_IGNORED ? path_length(x->text) : strlen(x->text));
+        if (x->times > 1) {
+            hv_str_addf(&text, " (%u times)", x->times);
+        }
+        if (x->file != file) {
+            const char *slash = strrchr(x->file, '/');
+            hv_str_adds(out, file ? "\n  members" : "  members");
+            if (im->files.n > 1) {
+                hv_str_addf(out, " of %s", slash ? slash + 1 : x->file);
+            }
+            hv_str_adds(out, ": ");
+            file = x->file;
+            used = 0;
+        } else if (used + text.n > MEMBERS_LINE) {
+            hv_str_adds(out, ",\n    ");
+            used = 0;
+        } else {
+            hv_str_adds(out, ", ");
+        }
+        hv_str_add(out, hv_str_cstr(&text), text.n);
+        used += text.n + 2;
+        hv_str_free(&text);
+    }
+    hv_str_adds(out, file ? "\n" : "");
+}
+
 void hv_import_report(const struct hv_import *im, struct hv_str *out)
 {
     static const char *const heads[HV_IMPORT_LEVEL_N] = {"understood", "guessed: check these",
@@ -148,7 +204,7 @@ void hv_import_report(const struct hv_import *im, struct hv_str *out)
         bool headed = false;
         for (size_t i = 0; i < im->notes.n; i++) {
             const struct hv_import_note *x = &im->notes.items[i];
-            if (x->level != (enum hv_import_level)l) {
+            if (x->level != (enum hv_import_level)l || x->member) {
                 continue;
             }
             hv_str_addf(out, "%s%s  ", headed ? "" : heads[l], headed ? "" : "\n");
@@ -156,6 +212,7 @@ void hv_import_report(const struct hv_import *im, struct hv_str *out)
             hv_import_note_text(x, im->files.n > 1, out);
             hv_str_addc(out, '\n');
         }
+        add_members(im, (enum hv_import_level)l, headed ? NULL : heads[l], out);
     }
     if (im->more_notes > 0) {
         hv_str_addf(out, "and %zu more notes\n", im->more_notes);

@@ -83,18 +83,35 @@ static size_t split(struct hv__piece s, bool commas, struct hv__piece words[MAX_
     return n;
 }
 
-static void read_titles(struct run *r, struct hv__piece s)
+/* A title of a column, "bytes" being a size; COLUMN_N: of none that is used. */
+static enum column column_of(struct hv__piece title)
+{
+    for (enum column c = SIZE; c <= BUSBW; c++) {
+        if (hv__like(title, titles[c])) {
+            return c;
+        }
+    }
+    return hv__like(title, "bytes") ? SIZE : COLUMN_N;
+}
+
+static void read_titles(struct hv__in *in, struct run *r, struct hv__piece s, unsigned line)
 {
     struct hv__piece words[MAX_WORDS];
     s.n -= s.n > 0 && s.p[0] == '#';
     s.p += s.p[0] == '#';
     r->commas = memchr(s.p, ',', s.n) != NULL;
     r->columns = split(s, r->commas, words);
+    for (size_t i = 0; i < r->columns; i++) {
+        if (words[i].n > 0) {
+            hv__member(in, column_of(words[i]) < COLUMN_N, line, hv__copy(&in->im->arena, words[i]),
+                       NULL);
+        }
+    }
     for (size_t c = 0; c < COLUMN_N; c++) {
         r->at[c] = -1;
         for (size_t i = 0; i < r->columns && r->at[c] < 0; i++) {
             bool taken = c >= TIME_2 && r->at[c - 3] >= (int)i;
-            bool is = hv__like(words[i], titles[c]) || (c == SIZE && hv__like(words[i], "bytes"));
+            bool is = column_of(words[i]) == (c < TIME_2 ? c : c - 3);
             r->at[c] = is && !taken ? (int)i : -1;
         }
     }
@@ -279,8 +296,9 @@ static bool read_row(struct run *r, struct hv__piece s)
 /* ---- JSON -----------------------------------------------------------------------------------
  */
 
-/* A member by name, without regard to case and separators: alg_bw is algBw. */
-static json_t *member(json_t *o, const char *name)
+/* The key of a member by name, without regard to case and separators: alg_bw is algBw. NULL: none.
+ */
+static const char *key_of(json_t *o, const char *name)
 {
     for (void *it = json_object_iter(o); it; it = json_object_iter_next(o, it)) {
         const char *key = json_object_iter_key(it), *at = name;
@@ -293,15 +311,23 @@ static json_t *member(json_t *o, const char *name)
             }
         }
         if (*key == '\0' && *at == '\0') {
-            return json_object_iter_value(it);
+            return json_object_iter_key(it);
         }
     }
     return NULL;
 }
 
-static double number_at(json_t *o, const char *name)
+static json_t *member(json_t *o, const char *name)
 {
-    json_t *v = member(o, name);
+    const char *key = key_of(o, name);
+    return key ? json_object_get(o, key) : NULL;
+}
+
+/* A number; it counts as read. */
+static double number_at(struct hv__in *in, json_t *o, const char *name)
+{
+    const char *key = key_of(o, name);
+    json_t *v = key ? hv__get(in, o, key) : NULL;
     return json_is_number(v)   ? json_number_value(v)
            : json_is_string(v) ? number(hv__piece_of(json_string_value(v)))
                                : HV_UNKNOWN;
@@ -322,16 +348,16 @@ static bool is_json_row(json_t *v)
 }
 
 /* Rows anywhere in the tree, down to a depth. */
-static void walk_json(struct run *r, json_t *v, int depth)
+static void walk_json(struct hv__in *in, struct run *r, json_t *v, int depth)
 {
     json_t *x;
     size_t i;
     const char *key;
     if (json_is_object(v) && is_json_row(v)) {
         json_t *f = figures_at(v);
-        double bytes = hv_or(number_at(v, "size"), number_at(v, "bytes"));
-        struct row row = {bytes, number_at(f, "time") * HV_US, number_at(f, "algbw") * HV_GBPS,
-                          number_at(f, "busbw") * HV_GBPS};
+        double size = number_at(in, v, "size"), bytes = hv_or(size, number_at(in, v, "bytes"));
+        struct row row = {bytes, number_at(in, f, "time") * HV_US,
+                          number_at(in, f, "algbw") * HV_GBPS, number_at(in, f, "busbw") * HV_GBPS};
         if (is_measured(bytes, &row)) {
             keep_row(r, bytes, row);
         }
@@ -340,17 +366,17 @@ static void walk_json(struct run *r, json_t *v, int depth)
     json_array_foreach(v, i, x)
     {
         if (depth < 6) {
-            walk_json(r, x, depth + 1);
+            walk_json(in, r, x, depth + 1);
         }
     }
     json_object_foreach(v, key, x)
     {
         if (depth < 6) {
-            double ranks = strcasecmp(key, "nranks") == 0 || strcasecmp(key, "ranks") == 0
-                               ? hv_or(json_number_value(x), 0)
-                               : 0;
-            r->ranks = ranks >= 1 && ranks < 100000 ? (size_t)ranks : r->ranks;
-            walk_json(r, x, depth + 1);
+            if (strcasecmp(key, "nranks") == 0 || strcasecmp(key, "ranks") == 0) {
+                double ranks = hv_or(json_number_value(hv__get(in, v, key)), 0);
+                r->ranks = ranks >= 1 && ranks < 100000 ? (size_t)ranks : r->ranks;
+            }
+            walk_json(in, r, x, depth + 1);
         }
     }
 }
@@ -474,7 +500,7 @@ enum hv_status hv__read_nccl_tests(struct hv__in *in, struct hv_err *err)
     struct hv__lines l = {.rest = in->text, .left = in->n};
     size_t other = 0;
     if (in->is_json && in->tree) {
-        walk_json(r, in->tree, 0);
+        walk_json(in, r, in->tree, 0);
         l.left = 0;
     }
     while (hv__next_line(&l)) {
@@ -484,7 +510,7 @@ enum hv_status hv__read_nccl_tests(struct hv__in *in, struct hv_err *err)
         }
         if (is_title_row(s)) {
             r->line = l.line;
-            read_titles(r, s);
+            read_titles(in, r, s, l.line);
         } else if (!read_row(r, s)) {
             read_command(r, s);
             other += s.p[0] != '#';

@@ -8,6 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Attributes that are read, for the report. */
+static const char *const used[] = {"*pci@busid",      "*pci@class",      "*pci@device",
+                                   "*pci@link_speed", "*pci@link_width", "*gpu@sm",
+                                   "*nvlink@target",  "*nvlink@count",   "*nvlink@tclass",
+                                   "*net@name",       "*net@speed",      NULL};
+
 bool hv__is_nccl_topo_xml(const struct hv__in *in)
 {
     return in->xml && strcmp(in->xml->name, "system") == 0 &&
@@ -189,7 +195,7 @@ enum hv_status hv__read_nccl_topo_xml(struct hv__in *in, struct hv_err *err)
         f.node->links.nic_bytes_per_s = f.nic_bytes_per_s;
         f.node->links.nic_is_sum = true;
     }
-    hv__ignored(in, 0, "CPUs, PCIe switches and the cards behind each of them");
+    hv__uses(in, used);
     return f.cards > 0 ? HV_OK
                        : hv_err_at(err, HV_ENO, in->name, in->xml->line, 0,
                                    "there is no card in it; dump the topology where the GPUs are");

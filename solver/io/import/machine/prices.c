@@ -7,12 +7,24 @@
 #include "solver/io/import/draft/readers.h"
 #include <string.h>
 
+#define MAX_DEPTH   12 /* of the trees of lists */
+#define OFFER_DEPTH 7  /* of the members of an offer */
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 /* Columns of a table by their titles; -1: none. */
 struct table {
     int at[HV__OFFER_COLUMN_N];
 };
+
+/* The columns in the report. */
+static void tell_titles(struct hv__in *in, const struct hv__row *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        hv__member(in, hv__offer_column(r->fields[i]) >= 0, r->line,
+                   hv__copy(&in->im->arena, r->fields[i]), NULL);
+    }
+}
 
 static struct table read_titles(const struct hv__row *r)
 {
@@ -66,6 +78,7 @@ static void read_table(struct hv__in *in, size_t *n, size_t *other)
         return;
     }
     struct table t = read_titles(&r);
+    tell_titles(in, &r);
     while (hv__csv_next(&csv, &r)) {
         struct hv__offer o = {.line = r.line};
         for (size_t c = 0; c < HV__OFFER_COLUMN_N; c++) {
@@ -107,7 +120,6 @@ static struct hv__piece text_of(struct hv_arena *a, json_t *v)
 /* Fills the cells that are empty from an object's members, then from those of its children. */
 static void collect(struct hv__in *in, json_t *v, int depth, struct hv__offer *o)
 {
-    enum { DEPTH = 7 };
     const char *key;
     json_t *x;
     json_object_foreach(v, key, x)
@@ -121,8 +133,25 @@ static void collect(struct hv__in *in, json_t *v, int depth, struct hv__offer *o
     json_object_foreach(v, key, x)
     {
         json_t *first = json_is_array(x) ? json_array_get(x, 0) : x;
-        if (depth < DEPTH && json_is_object(first)) {
+        if (depth < OFFER_DEPTH && json_is_object(first)) {
             collect(in, first, depth + 1, o);
+        }
+    }
+}
+
+/* Notes for the report which members of an offer have a meaning; those that collect reads. */
+static void mark_used(struct hv__in *in, json_t *v, int depth)
+{
+    const char *key;
+    json_t *x;
+    json_object_foreach(v, key, x)
+    {
+        json_t *first = json_is_array(x) ? json_array_get(x, 0) : x;
+        if (hv__offer_column(hv__piece_of(key)) >= 0 &&
+            (!json_is_object(x) || hv_known(money_of(x)))) {
+            (void)hv__get_whole(in, v, key);
+        } else if (depth < OFFER_DEPTH && json_is_object(first)) {
+            mark_used(in, first, depth + 1);
         }
     }
 }
@@ -152,22 +181,43 @@ static bool is_offer(const struct hv__offer *o)
     return price && c[HV__OFFER_CARD].n + c[HV__OFFER_INSTANCE].n > 0;
 }
 
+/* The tree of a text that is JSON in a string, as aws pricing writes it; NULL: it is none. Owner:
+ * json_decref. */
+static json_t *inner_of(json_t *v)
+{
+    bool may_be = json_is_string(v) && json_string_value(v)[0] == '{';
+    return may_be ? json_loads(json_string_value(v), 0, NULL) : NULL;
+}
+
+/* Puts trees in the place of the strings that hold them. */
+static void unpack(json_t *v, int depth)
+{
+    for (size_t i = 0; i < json_array_size(v) && depth < MAX_DEPTH; i++) {
+        json_t *inner = inner_of(json_array_get(v, i));
+        if (inner) {
+            (void)json_array_set_new(v, i, inner);
+        }
+        unpack(json_array_get(v, i), depth + 1);
+    }
+    for (void *it = json_object_iter(v); it && depth < MAX_DEPTH;
+         it = json_object_iter_next(v, it)) {
+        json_t *inner = inner_of(json_object_iter_value(it));
+        if (inner) {
+            (void)json_object_iter_set_new(v, it, inner);
+        }
+        unpack(json_object_iter_value(it), depth + 1);
+    }
+}
+
 /* Adds the innermost objects that are offers. Returns their number, those left out counted in
  * `other`. */
 static size_t walk(struct hv__in *in, json_t *v, int depth, size_t *other)
 {
-    enum { DEPTH = 12 };
     size_t n = 0, i, before = *other;
     const char *key;
     json_t *x;
-    if (depth > DEPTH) {
+    if (depth > MAX_DEPTH) {
         return 0;
-    }
-    if (json_is_string(v) && json_string_value(v)[0] == '{') { /* aws pricing: JSON in strings */
-        json_t *inner = json_loads(json_string_value(v), 0, NULL);
-        n = inner ? walk(in, inner, depth + 1, other) : 0;
-        json_decref(inner);
-        return n;
     }
     json_array_foreach(v, i, x)
     {
@@ -184,6 +234,11 @@ static size_t walk(struct hv__in *in, json_t *v, int depth, size_t *other)
     if (!is_offer(&o)) {
         return 0;
     }
+    mark_used(in, v, 0);
+    if (o.cells[HV__OFFER_CARD].n > 0 &&
+        o.cells[HV__OFFER_CARD].p == json_string_value(json_object_get(v, "description"))) {
+        (void)hv__get(in, v, "description");
+    }
     bool good = hv__offer_add(in, &o);
     *other += !good;
     return good;
@@ -196,9 +251,9 @@ static bool has_offer(struct hv__in *in, json_t *v, int depth)
     const char *key;
     json_t *x;
     size_t i, n = 0;
-    if (json_is_string(v) && json_string_value(v)[0] == '{') {
-        json_t *inner = json_loads(json_string_value(v), 0, NULL);
-        bool is = inner && depth < DEPTH && has_offer(in, inner, depth + 1);
+    json_t *inner = inner_of(v);
+    if (inner) {
+        bool is = depth < DEPTH && has_offer(in, inner, depth + 1);
         json_decref(inner);
         return is;
     }
@@ -242,6 +297,7 @@ enum hv_status hv__read_cloud_prices(struct hv__in *in, struct hv_err *err)
 {
     size_t n = 0, other = 0, before = in->im->prices.n;
     if (in->is_json && in->tree) {
+        unpack(in->tree, 0);
         n = walk(in, in->tree, 0, &other);
     } else if (!hv__is_cloud_prices(in)) {
         return hv_err_at(err, HV_EINPUT, in->name, 1, 0,

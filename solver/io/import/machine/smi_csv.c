@@ -210,7 +210,6 @@ static bool read_card(struct hv__in *in, const struct hv__row *r, const int at[C
 /* Takes the first row: as a header, or as the first card. */
 static bool read_head(struct hv__in *in, const struct hv__row *r, int at[COLUMN_N], size_t *cards)
 {
-    size_t unused = 0;
     if (!is_header(r)) {
         if (!guess_columns(r, at)) {
             return false;
@@ -225,10 +224,7 @@ static bool read_head(struct hv__in *in, const struct hv__row *r, int at[COLUMN_
         if (k >= 0 && at[k] < 0) {
             at[k] = (int)i;
         }
-        unused += k < 0;
-    }
-    if (unused > 0) {
-        hv__ignored(in, r->line, "%zu columns that no cluster has", unused);
+        hv__member(in, k >= 0, r->line, hv__copy(&in->im->arena, title(r->fields[i])), NULL);
     }
     return at[NAME] >= 0;
 }

@@ -62,8 +62,8 @@ static bool in_section(const struct q_state *q, size_t depth, const char *name)
            strncmp(q->section[depth - 1], name, strlen(name)) == 0;
 }
 
-/* One "key : value" of a card at a depth (blanks / 4). */
-static void take_value(struct hv__in *in, struct q_state *q, size_t depth, struct hv__piece key,
+/* One "key : value" of a card at a depth (blanks / 4); false: not used. */
+static bool take_value(struct hv__in *in, struct q_state *q, size_t depth, struct hv__piece key,
                        const char *value)
 {
     struct hv__card *c = &q->c;
@@ -79,12 +79,33 @@ static void take_value(struct hv__in *in, struct q_state *q, size_t depth, struc
         q->lanes = hv__smi_number(value);
     } else if (hv__is(key, "Default Power Limit") && !hv_known(c->tdp_w)) {
         c->tdp_w = hv__smi_number(value);
-    } else if (hv__is(key, "GPU UUID") || hv__is(key, "VBIOS Version")) {
-        if (key.p[0] == 'G') {
+    } else {
+        bool uuid = hv__is(key, "GPU UUID");
+        if (uuid) {
             hv__identity_add(in, &hv__node_here(in->im)->id.uuids, value);
         }
-        hv__raw(in, hv_arena_printf(&in->im->arena, "gpu%zu/%.*s", q->n, (int)key.n, key.p), value);
+        if (uuid || hv__is(key, "VBIOS Version")) {
+            hv__raw(in, hv_arena_printf(&in->im->arena, "gpu%zu/%.*s", q->n, (int)key.n, key.p),
+                    value);
+        }
+        return uuid;
     }
+    return true;
+}
+
+/* Names a key in the report, behind the sections that it lies in. */
+static void tell_key(struct hv__in *in, const struct q_state *q, size_t depth, struct hv__piece key,
+                     const char *value, bool used, unsigned line)
+{
+    struct hv_str path = {0};
+    for (size_t i = 1; i < depth && i < HV_COUNT(q->section); i++) {
+        if (q->section[i][0] != '\0') {
+            hv_str_addf(&path, "%s.", q->section[i]);
+        }
+    }
+    hv_str_add(&path, key.p, key.n);
+    hv__member(in, used, line, hv_str_cstr(&path), value);
+    hv_str_free(&path);
 }
 
 static void take_line(struct hv__in *in, struct q_state *q, struct hv__piece line, unsigned at)
@@ -113,6 +134,9 @@ static void take_line(struct hv__in *in, struct q_state *q, struct hv__piece lin
         if (hv__is(key, "Driver Version") || hv__is(key, "CUDA Version")) {
             hv__raw(in, hv__copy(&in->im->arena, key), value);
         }
+        if (colon) {
+            hv__member(in, hv__is(key, "Driver Version"), at, hv__copy(&in->im->arena, key), value);
+        }
         return;
     }
     if (depth == 1) {
@@ -125,8 +149,9 @@ static void take_line(struct hv__in *in, struct q_state *q, struct hv__piece lin
         size_t n = key.n < 63 ? key.n : 63;
         memcpy(q->section[depth], key.p, n);
         q->section[depth][n] = '\0';
-    } else if (colon && !q->mig) {
-        take_value(in, q, depth, key, value);
+    } else if (colon) {
+        bool used = !q->mig && take_value(in, q, depth, key, value);
+        tell_key(in, q, depth, key, value, used, at);
     }
 }
 
@@ -142,7 +167,6 @@ enum hv_status hv__read_nvidia_smi_q_text(struct hv__in *in, struct hv_err *err)
         return hv_err_at(err, HV_ENO, in->name, 0, 0,
                          "there is no card in it; run nvidia-smi -q where the GPUs are");
     }
-    hv__ignored(in, 0, "clocks, temperatures, use, errors and processes");
     return HV_OK;
 }
 

@@ -136,8 +136,11 @@ static void note_columns(struct hv__in *in, unsigned line, const struct columns 
     if (c->nics > 0) {
         hv__understood(in, line, "%zu network card%s", c->nics, c->nics == 1 ? "" : "s");
     }
-    if (c->n > c->cards + c->nics) {
-        hv__ignored(in, line, "%zu columns that are no card", c->n - c->cards - c->nics);
+    static const char *const others[] = {"CPU Affinity", "NUMA Affinity", "GPU NUMA ID"};
+    for (size_t i = 0; i < HV_COUNT(others); i++) {
+        if (hv__find((struct hv__piece){in->text, in->n}, others[i])) {
+            hv__member(in, false, line, others[i], NULL);
+        }
     }
     hv__ignored(in, line, "which CPU and which network card is next to which card");
 }

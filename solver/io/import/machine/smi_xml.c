@@ -8,6 +8,22 @@
 #include "solver/io/import/text/words.h"
 #include <string.h>
 
+/* Elements that are read, for the report. */
+static const char *const used[] = {"attached_gpus",
+                                   "driver_version",
+                                   "gpu.uuid",
+                                   "gpu.pci.pci_bus_id",
+                                   "gpu.product_name",
+                                   "gpu.product_architecture",
+                                   "gpu.pci.pci_device_id",
+                                   "gpu.pci.pci_gpu_link_info.pcie_gen.max_link_gen",
+                                   "gpu.pci.pci_gpu_link_info.link_widths.max_link_width",
+                                   "gpu.fb_memory_usage.total",
+                                   "gpu.*power_readings.default_power_limit",
+                                   "gpu.gpu_power_readings.max_power_limit",
+                                   "gpu.power_readings.power_limit",
+                                   NULL};
+
 bool hv__is_nvidia_smi_xml(const struct hv__in *in)
 {
     return in->xml && strcmp(in->xml->name, "nvidia_smi_log") == 0;
@@ -129,6 +145,6 @@ enum hv_status hv__read_nvidia_smi_xml(struct hv__in *in, struct hv_err *err)
         hv__guessed(in, root->line, "%.0f cards are attached, %zu are listed: the listed count",
                     said, n);
     }
-    hv__ignored(in, 0, "clocks, temperatures, use, errors and processes");
+    hv__uses(in, used);
     return HV_OK;
 }

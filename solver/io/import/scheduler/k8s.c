@@ -8,6 +8,42 @@
 #include "solver/io/import/text/words.h"
 #include <string.h>
 
+/* Members that are read, for the report. */
+static const char *const used[] = {"kind",
+                                   "*items[].kind",
+                                   "*metadata.name",
+                                   "*metadata.labels.nvidia.com/gpu.product",
+                                   "*metadata.labels.nvidia.com/gpu.replicas",
+                                   "*metadata.labels.nvidia.com/gpu.memory",
+                                   "*metadata.labels.nvidia.com/gpu.count",
+                                   "*metadata.labels.nvidia.com/gpu.compute.m*or",
+                                   "*metadata.labels.cloud.google.com/gke-accelerator",
+                                   "*metadata.labels.karpenter.k8s.aws/instance-gpu-name",
+                                   "*metadata.labels.karpenter.k8s.aws/instance-gpu-memory",
+                                   "*metadata.labels.gpu.nvidia.com/class",
+                                   "*metadata.labels.k8s.amazonaws.com/accelerator",
+                                   "*metadata.labels.accelerator",
+                                   "*metadata.labels.amd.com/gpu.product-name",
+                                   "*metadata.labels.*kubernetes.io/instance-type",
+                                   "*metadata.labels.*kubernetes.io/zone",
+                                   "*metadata.labels.topology.kubernetes.io/region",
+                                   "*status.capacity.nvidia.com/*",
+                                   "*status.capacity.cpu",
+                                   "*status.capacity.memory",
+                                   "*status.capacity.amd.com/gpu",
+                                   "*status.capacity.habana.ai/gaudi",
+                                   "*status.capacity.gpu.intel.com/i915",
+                                   "*status.capacity.google.com/tpu",
+                                   "*status.capacity.aws.amazon.com/neuron",
+                                   "*status.capacity.huawei.com/Ascend910",
+                                   "*status.allocatable.nvidia.com/gpu*",
+                                   "*spec.unschedulable",
+                                   "*spec.taints[].key",
+                                   "*spec.taints[].effect",
+                                   "*status.conditions[].type",
+                                   "*status.conditions[].status",
+                                   NULL};
+
 /* The list of nodes: `items`, a list of documents, or the node itself. */
 static json_t *items_of(json_t *tree, bool *single)
 {
@@ -287,7 +323,7 @@ enum hv_status hv__read_k8s_nodes(struct hv__in *in, struct hv_err *err)
                          "there is no node in it; `kubectl get nodes -o json` lists them");
     }
     hv__understood(in, 0, "%zu nodes", n);
-    hv__ignored(in, 0, "images, addresses, annotations and other labels");
+    hv__uses(in, used);
     hv__guessed(in, 0, "Kubernetes gives no links: the catalogue's links of the cards are used");
     return HV_OK;
 }

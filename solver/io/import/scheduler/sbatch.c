@@ -143,11 +143,14 @@ static void read_options(struct hv__in *in, struct ask *a, struct hv__piece s, u
                 s = ahead;
             }
         }
-        if (take(in, a, key, hv__unquote(v))) {
-            a->any = true;
-            a->line = line;
-        } else if (w.p[0] == '-') {
-            hv__ignored(in, line, "%.*s", (int)(w.n < 60 ? w.n : 60), w.p);
+        bool used = take(in, a, key, hv__unquote(v));
+        a->any = a->any || used;
+        a->line = used ? line : a->line;
+        if (w.p[0] == '-') {
+            struct hv_arena *to = &in->im->arena;
+            bool valued = v.p != w.p && v.n > 0;
+            hv__member(in, used, line, hv__copy(to, key),
+                       valued ? hv__copy(to, hv__unquote(v)) : NULL);
         }
     }
 }

@@ -7,6 +7,32 @@
 #include "solver/io/import/scheduler/slurm.h"
 #include <string.h>
 
+/* Members that are read, for the report. */
+static const char *const used[] = {"*nodes[].name",
+                                   "*[].gres",
+                                   "*[].gres.total",
+                                   "*[].tres",
+                                   "*[].features",
+                                   "*[].features.total",
+                                   "*[].active_features",
+                                   "*[].node.state",
+                                   "nodes[].state",
+                                   "nodes[].state_flags",
+                                   "*[].cpus",
+                                   "*[].cpus.set",
+                                   "*[].cpus.number",
+                                   "*[].real_memory",
+                                   "*[].real_memory.set",
+                                   "*[].real_memory.number",
+                                   "*[].partition.name",
+                                   "nodes[].partitions",
+                                   "*[].instance_type",
+                                   "*[].reason",
+                                   "sinfo[].nodes.nodes",
+                                   "sinfo[].nodes.hostnames",
+                                   "sinfo[].nodes.total",
+                                   NULL};
+
 static json_t *list_of(const struct hv__in *in, bool *grouped)
 {
     json_t *nodes = json_object_get(in->tree, "nodes"),
@@ -149,7 +175,7 @@ enum hv_status hv__read_slurm_json(struct hv__in *in, struct hv_err *err)
                          why.p);
     }
     hv__understood(in, 0, "%zu nodes", n);
-    hv__ignored(in, 0, "use, boot times, weights and addresses");
+    hv__uses(in, used);
     hv__guessed(in, 0, "Slurm gives no links: the catalogue's links of the cards are used");
     return HV_OK;
 }

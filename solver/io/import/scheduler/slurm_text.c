@@ -92,6 +92,32 @@ static struct hv__piece value_of(struct hv__piece record, const char *key)
     return (struct hv__piece){record.p, 0};
 }
 
+/* Keys that are read of the records of nodes, of gres.conf and of partitions; NULL-terminated. */
+static const char *const node_keys[] = {
+    "NodeName", "Gres",       "State",      "ActiveFeatures", "AvailableFeatures",
+    "Features", "Feature",    "CPUTot",     "CPUs",           "Procs",
+    "CfgTRES",  "RealMemory", "Partitions", "Name",           "Type",
+    "File",     "Count",      NULL};
+static const char *const partition_keys[] = {"PartitionName", "Nodes", "TRES", "TotalNodes", NULL};
+static const char *const no_keys[] = {NULL};
+
+/* The keys of a record in the report: a key begins a word and ends at '='. */
+static void tell_record(struct hv__in *in, struct hv__piece record, unsigned line,
+                        const char *const *used)
+{
+    for (struct hv__piece w = hv__next_word(&record); w.n > 0; w = hv__next_word(&record)) {
+        struct hv__piece value = w, key = hv__before(&value, '=');
+        bool known = false;
+        for (size_t i = 0; used[i]; i++) {
+            known = known || hv__like(key, used[i]);
+        }
+        if (key.n > 0 && key.n < w.n && isalpha((unsigned char)key.p[0])) {
+            hv__member(in, known, line, hv__copy(&in->im->arena, key),
+                       hv__copy(&in->im->arena, value));
+        }
+    }
+}
+
 /* The value of the first key that the record has. */
 static struct hv__piece first_of(struct hv__piece record, const char *const keys[], size_t n)
 {
@@ -291,11 +317,16 @@ static void read_records(struct hv__in *in, size_t *n)
         if (start && (!more || begins || comment)) {
             struct hv__piece record = {start, (size_t)(s.p - start)};
             if (starts_like(record, "PartitionName=")) {
+                tell_record(in, record, at, partition_keys);
                 read_partition(in, record, at, alone, n);
             } else {
+                tell_record(in, record, at, node_keys);
                 read_record(in, record, at, &defaults, n);
             }
             start = NULL;
+        }
+        if (more && !begins && !comment && !start) { /* settings of slurm.conf */
+            tell_record(in, s, l.line, no_keys);
         }
         if (begins) {
             start = s.p;
@@ -384,6 +415,20 @@ static bool read_titles(struct hv__piece line, struct table *t)
         }
     }
     return any && (t->at[NODES_LIST] >= 0 || t->at[NODES_COUNT] >= 0 || t->at[GRES] >= 0);
+}
+
+/* The columns in the report. */
+static void tell_titles(struct hv__in *in, struct hv__piece line, unsigned at)
+{
+    struct hv__piece words[MAX_FIELDS];
+    size_t n = split(line, separator_of(line), words);
+    for (size_t i = 0; i < n; i++) {
+        bool used = false;
+        for (size_t k = 0; k < HV_COUNT(titles); k++) {
+            used = used || hv__like(words[i], titles[k].title);
+        }
+        hv__member(in, used, at, hv__copy(&in->im->arena, words[i]), NULL);
+    }
 }
 
 /* The field of a column: by number when the row has as many words, else by where its title is. */
@@ -565,6 +610,7 @@ static void read_table(struct hv__in *in, size_t *n)
             if (t.at[NODES_LIST] < 0 && t.at[NODES_COUNT] < 0) {
                 hv__guessed(in, l.line, "the table does not count nodes: one per line");
             }
+            tell_titles(in, l.piece, l.line);
             continue;
         }
         if (features) {

@@ -258,6 +258,27 @@ static void take_event(struct hv__trace *t, json_t *e)
     }
 }
 
+/* Members that are read, for the report; events lie in traceEvents, or are the whole text. */
+static const char *const used[] = {"*[].name",
+                                   "*[].cat",
+                                   "*[].ph",
+                                   "*[].ts",
+                                   "*[].dur",
+                                   "*[].pid",
+                                   "*[].tid",
+                                   "*[].id",
+                                   "*[].id2.local",
+                                   "*[].args.name",
+                                   "*[].args.labels",
+                                   "*[].args.dtype",
+                                   "*[].args.In msg nelems",
+                                   "*[].args.Group size",
+                                   "deviceProperties[].totalGlobalMem",
+                                   "distributedInfo.rank",
+                                   "distributedInfo.world_size",
+                                   "traceName",
+                                   NULL};
+
 static void read_head(struct hv__in *in, json_t *head, json_t *doc)
 {
     json_t *devices = json_object_get(head, "deviceProperties"), *d, *list = json_array();
@@ -295,18 +316,40 @@ static void read_head(struct hv__in *in, json_t *head, json_t *doc)
 /* ---- reading --------------------------------------------------------------------------------
  */
 
-static void begin_trace(struct hv__in *in, struct hv__trace *t)
+/* A trace and the text that it is read from. */
+struct reader {
+    struct hv__in *in;
+    struct hv__trace trace;
+    struct hv__scan scan;
+};
+
+/* Takes an event. The members of a text that is held as a tree are named from that. */
+static void each_event(void *ctx, json_t *event)
 {
-    *t = (struct hv__trace){.arena = &in->im->arena,
-                            .track_index = json_object(),
-                            .names = json_object(),
-                            .texts = json_object(),
-                            .first_us = HV_UNKNOWN,
-                            .last_us = HV_UNKNOWN};
+    struct reader *r = ctx;
+    take_event(&r->trace, event);
+    if (!r->in->tree) {
+        hv__members_of_part(r->in, event, r->scan.is_list ? "[]" : "traceEvents[]");
+    }
 }
 
-static void free_trace(struct hv__trace *t)
+static void begin(struct hv__in *in, struct reader *r)
 {
+    *r = (struct reader){.in = in,
+                         .trace = {.arena = &in->im->arena,
+                                   .track_index = json_object(),
+                                   .names = json_object(),
+                                   .texts = json_object(),
+                                   .first_us = HV_UNKNOWN,
+                                   .last_us = HV_UNKNOWN},
+                         .scan = {.each = each_event, .ctx = r}};
+    hv__uses(in, used);
+}
+
+static void end(struct reader *r)
+{
+    struct hv__trace *t = &r->trace;
+    hv__scan_free(&r->scan);
     hv_vec_free(&t->tracks);
     hv_vec_free(&t->spans);
     hv_vec_free(&t->open);
@@ -316,15 +359,21 @@ static void free_trace(struct hv__trace *t)
     json_decref(t->texts);
 }
 
-static void each_event(void *ctx, json_t *event)
+/* Names the members beside the events where the text is not held as a tree. */
+static void tell_head(struct hv__in *in, json_t *head)
 {
-    take_event(ctx, event);
+    if (!in->tree && json_is_object(head)) {
+        (void)json_object_del(head, "traceEvents");
+        hv__members_of_part(in, head, "");
+    }
 }
 
 /* Makes the summary of what was read. */
-static enum hv_status end_trace(struct hv__in *in, struct hv__trace *t, struct hv__scan *scan,
-                                struct hv_err *err)
+static enum hv_status summarise(struct reader *r, struct hv_err *err)
 {
+    struct hv__in *in = r->in;
+    struct hv__trace *t = &r->trace;
+    const struct hv__scan *scan = &r->scan;
     t->bad += scan->bad;
     if (!hv_known(t->first_us)) {
         return hv_err_at(
@@ -336,6 +385,7 @@ static enum hv_status end_trace(struct hv__in *in, struct hv__trace *t, struct h
     }
     json_t *doc = json_pack("{s:s}", "format", "hetviz.trace/1"), *head = hv__scan_head(scan);
     read_head(in, head, doc);
+    tell_head(in, head);
     json_decref(head);
     hv__trace_summary(in, t, doc);
     if (in->im->trace) {
@@ -353,13 +403,11 @@ enum hv_status hv__read_chrome_trace(struct hv__in *in, struct hv_err *err)
                          in->broken.text[0] ? in->broken.text
                                             : "expected traceEvents, or a list of events");
     }
-    struct hv__trace t;
-    struct hv__scan scan = {.each = each_event, .ctx = &t};
-    begin_trace(in, &t);
-    hv__scan_feed(&scan, in->text, in->n);
-    enum hv_status st = end_trace(in, &t, &scan, err);
-    hv__scan_free(&scan);
-    free_trace(&t);
+    struct reader r;
+    begin(in, &r);
+    hv__scan_feed(&r.scan, in->text, in->n);
+    enum hv_status st = summarise(&r, err);
+    end(&r);
     return st;
 }
 
@@ -416,17 +464,15 @@ static enum hv_status feed_file(struct hv__in *in, struct hv__scan *scan, gzFile
 
 enum hv_status hv__stream_chrome_trace(struct hv__in *in, const char *path, struct hv_err *err)
 {
-    struct hv__trace t;
-    struct hv__scan scan = {.each = each_event, .ctx = &t};
+    struct reader r;
     gzFile f = gzopen(path, "rbe");
     if (!f) {
         return hv_err_at(err, HV_EIO, path, 0, 0, "cannot read: %s", strerror(errno));
     }
-    begin_trace(in, &t);
-    enum hv_status st = feed_file(in, &scan, f, err);
+    begin(in, &r);
+    enum hv_status st = feed_file(in, &r.scan, f, err);
     (void)gzclose(f);
-    st = st ? st : end_trace(in, &t, &scan, err);
-    hv__scan_free(&scan);
-    free_trace(&t);
+    st = st ? st : summarise(&r, err);
+    end(&r);
     return st;
 }

@@ -6,10 +6,11 @@
 #include "solver/io/import/draft/readers.h"
 #include <string.h>
 
-static json_t *at(json_t *v, const char *a, const char *b)
+/* A member, or a member of it; it counts as read. */
+static json_t *at(struct hv__in *in, json_t *v, const char *a, const char *b)
 {
-    v = json_object_get(v, a);
-    return b ? json_object_get(v, b) : v;
+    v = hv__get(in, v, a);
+    return b ? hv__get(in, v, b) : v;
 }
 
 /* A number, or a text that is one as a whole; "auto" and the like are unknown. */
@@ -58,85 +59,89 @@ bool hv__is_deepspeed(const struct hv__in *in)
     }
     if (in->is_json) {
         found = found || has_part(tree, "fp16", "enabled") || has_part(tree, "bf16", "enabled") ||
-                json_is_object(at(tree, "bf16", NULL)) || has_part(tree, "optimizer", "params") ||
+                json_is_object(json_object_get(tree, "bf16")) ||
+                has_part(tree, "optimizer", "params") ||
                 has_part(tree, "tensor_parallel", "tp_size") ||
                 has_part(tree, "tensor_parallel", "autotp_size");
     }
     return found && !other;
 }
 
-/* Members that are read; the others are named in the report. */
-static const char *const used[] = {"train_batch_size",
-                                   "train_micro_batch_size_per_gpu",
-                                   "gradient_accumulation_steps",
-                                   "zero_optimization",
-                                   "bf16",
-                                   "bfloat16",
-                                   "fp16",
-                                   "amp",
-                                   "optimizer",
-                                   "activation_checkpointing",
-                                   "tensor_parallel",
-                                   "pipeline",
-                                   "dtype",
-                                   "sequence_parallel_size"};
-
-static void tell_rest(struct hv__in *in, json_t *v)
-{
-    for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it)) {
-        const char *key = json_object_iter_key(it);
-        bool known = false;
-        for (size_t i = 0; i < HV_COUNT(used); i++) {
-            known = known || strcmp(key, used[i]) == 0;
-        }
-        if (!known) {
-            hv__ignored(in, hv__line_of(in, json_object_iter_value(it)), "%s", key);
-        }
-    }
-}
-
 static void note_auto(struct hv__in *in, json_t *v, const char *key)
 {
-    json_t *x = json_object_get(v, key);
+    json_t *x = hv__get(in, v, key);
     if (json_is_string(x) && !hv_known(number(x))) {
         hv__guessed(in, hv__line_of(in, x), "%s is %.40s: the launcher sets it when the run starts",
                     key, json_string_value(x));
     }
 }
 
+/* Adds to what is kept outside the devices: "optimizer", "weights". */
+static void add_offload(struct hv__in *in, struct hv__launch *l, const char *what)
+{
+    const char *old = l->offload ? l->offload : "";
+    l->offload = hv_arena_printf(&in->im->arena, "%s%s%s", old, *old ? "," : "", what);
+}
+
+static void take_offload(struct hv__in *in, struct hv__launch *l, json_t *owner, const char *key,
+                         const char *what)
+{
+    json_t *v = hv__get(in, owner, key);
+    const char *device =
+        json_is_string(v) ? json_string_value(v) : json_string_value(at(in, v, "device", NULL));
+    if (!device || strcmp(device, "none") == 0) {
+        return;
+    }
+    add_offload(in, l, what);
+    if (strcmp(device, "cpu") != 0) {
+        hv__guessed(in, hv__line_of(in, v), "%s to %s: counted as to the memory of the host", key,
+                    device);
+    }
+}
+
+/* Ranks that share one copy (ZeRO++, MiCS), where they are fewer than all. */
+static void take_groups(struct hv__in *in, json_t *zero, struct hv__launch *l)
+{
+    double hpz = number(hv__get(in, zero, "zero_hpz_partition_size"));
+    double mics = number(hv__get(in, zero, "mics_shard_size"));
+    if (mics >= 1) {
+        l->shard_group = mics;
+    } else if (hpz > 1) {
+        l->shard_group = hpz;
+        hv__guessed(in, hv__line_of(in, json_object_get(zero, "zero_hpz_partition_size")),
+                    "zero_hpz_partition_size %.0f: the second copy of the weights is counted as "
+                    "the only one, sharded over as many ranks",
+                    hpz);
+    }
+}
+
 static void read_zero(struct hv__in *in, json_t *v, struct hv__launch *l)
 {
-    json_t *zero = json_object_get(v, "zero_optimization");
-    static const char *const offloads[] = {"offload_optimizer", "offload_param"};
-    l->zero = json_is_object(zero) ? number(json_object_get(zero, "stage"))
+    json_t *zero = hv__get(in, v, "zero_optimization");
+    l->zero = json_is_object(zero) ? number(hv__get(in, zero, "stage"))
               : json_is_true(zero) ? 1
                                    : 0;
     if (json_is_object(zero) && !hv_known(l->zero)) {
         hv__guessed(in, hv__line_of(in, zero), "ZeRO without a stage is stage 0");
         l->zero = 0;
     }
-    for (size_t i = 0; i < HV_COUNT(offloads); i++) {
-        const char *device = json_string_value(at(zero, offloads[i], "device"));
-        if (device && strcmp(device, "none") != 0) {
-            hv__ignored(in, hv__line_of(in, json_object_get(zero, offloads[i])),
-                        "%s to %s: set it in the plan (offload)", offloads[i], device);
-        }
+    take_offload(in, l, zero, "offload_optimizer", "optimizer");
+    take_offload(in, l, zero, "offload_param", "weights");
+    if (is_yes(hv__get(in, zero, "cpu_offload")) && !l->offload) {
+        add_offload(in, l, "optimizer");
+    }
+    take_groups(in, zero, l);
+    if (json_is_false(hv__get(in, zero, "overlap_comm"))) {
+        l->overlap = "no";
     }
 }
 
-static void read_config(struct hv__in *in, json_t *v, struct hv__launch *l)
+static void read_precision(struct hv__in *in, json_t *v, struct hv__launch *l)
 {
-    l->global_batch = number(at(v, "train_batch_size", NULL));
-    l->micro_batch = number(at(v, "train_micro_batch_size_per_gpu", NULL));
-    l->accumulation = number(at(v, "gradient_accumulation_steps", NULL));
-    json_t *tp = at(v, "tensor_parallel", "autotp_size");
-    tp = tp ? tp : at(v, "tensor_parallel", "tp_size");
-    l->tp = tp ? number(tp) : l->tp;
-    l->cp = hv_or(number(at(v, "sequence_parallel_size", NULL)), l->cp);
-    read_zero(in, v, l);
-    json_t *bf16 = at(v, "bf16", "enabled"), *fp16 = at(v, "fp16", "enabled");
-    bf16 = bf16 ? bf16 : at(v, "bfloat16", "enabled");
-    const char *dtype = hv__precision_word(json_string_value(at(v, "dtype", NULL)));
+    json_t *bf16 = at(in, v, "bf16", "enabled"), *fp16 = at(in, v, "fp16", "enabled");
+    bf16 = bf16 ? bf16 : at(in, v, "bfloat16", "enabled");
+    bf16 = bf16 ? bf16 : at(in, v, "amp", "enabled");
+    const char *dtype = hv__precision_word(json_string_value(at(in, v, "dtype", NULL)));
     if (is_yes(bf16) || is_yes(fp16)) {
         l->precision = is_yes(bf16) ? "bf16" : "fp16";
     } else if (dtype) {
@@ -147,14 +152,30 @@ static void read_config(struct hv__in *in, json_t *v, struct hv__launch *l)
     } else if (!l->precision && (json_is_false(bf16) || json_is_false(fp16))) {
         l->precision = "fp32";
     }
-    const char *optimizer = json_string_value(at(v, "optimizer", "type"));
+}
+
+static void read_config(struct hv__in *in, json_t *v, struct hv__launch *l)
+{
+    l->global_batch = hv_or(number(at(in, v, "train_batch_size", NULL)), l->global_batch);
+    l->micro_batch =
+        hv_or(number(at(in, v, "train_micro_batch_size_per_gpu", NULL)), l->micro_batch);
+    l->accumulation =
+        hv_or(number(at(in, v, "gradient_accumulation_steps", NULL)), l->accumulation);
+    l->tp = hv_or(number(at(in, v, "tensor_parallel", "autotp_size")), l->tp);
+    l->tp = hv_or(number(at(in, v, "tensor_parallel", "tp_size")), l->tp);
+    l->cp = hv_or(number(at(in, v, "sequence_parallel_size", NULL)), l->cp);
+    l->pp = hv_or(number(at(in, v, "pipeline", "stages")), l->pp);
+    read_zero(in, v, l);
+    read_precision(in, v, l);
+    const char *optimizer = json_string_value(at(in, v, "optimizer", "type"));
     l->optimizer = optimizer ? hv__optimizer_word(optimizer) : l->optimizer;
     if (optimizer && !l->optimizer) {
-        hv__ignored(in, hv__line_of(in, at(v, "optimizer", NULL)), "the optimizer %s", optimizer);
+        hv__ignored(in, hv__line_of(in, json_object_get(v, "optimizer")), "the optimizer %s",
+                    optimizer);
     }
-    if (json_is_object(at(v, "activation_checkpointing", NULL))) {
+    if (json_is_object(json_object_get(v, "activation_checkpointing"))) {
         l->recompute = "full";
-        hv__guessed(in, hv__line_of(in, at(v, "activation_checkpointing", NULL)),
+        hv__guessed(in, hv__line_of(in, json_object_get(v, "activation_checkpointing")),
                     "activation checkpointing is set up: full recomputation, if the model uses it");
     }
 }
@@ -170,7 +191,6 @@ enum hv_status hv__read_deepspeed(struct hv__in *in, struct hv_err *err)
     note_auto(in, in->tree, "train_micro_batch_size_per_gpu");
     note_auto(in, in->tree, "gradient_accumulation_steps");
     read_config(in, in->tree, &l);
-    tell_rest(in, in->tree);
     hv__launch_take(in, &l);
     return HV_OK;
 }
@@ -187,104 +207,139 @@ bool hv__is_accelerate_yaml(const struct hv__in *in)
 }
 
 /* FSDP's strategies as ZeRO stages: by name, or as the number that old files have. */
-static double fsdp_stage(struct hv__in *in, json_t *fsdp)
+static const struct {
+    const char *name;
+    double number, zero;
+    bool hybrid;
+} fsdp_strategies[] = {{"FULL_SHARD", 1, 3, false},
+                       {"SHARD_GRAD_OP", 2, 2, false},
+                       {"NO_SHARD", 3, 0, false},
+                       {"HYBRID_SHARD_ZERO2", 5, 2, true},
+                       {"HYBRID_SHARD", 4, 3, true}};
+
+/* Shards inside a machine only, with a copy on each: the group has the ranks of a machine. */
+static void hybrid_group(struct hv__in *in, struct hv__launch *l, const char *name)
 {
-    static const struct {
-        const char *name;
-        double number, zero;
-    } rows[] = {{"FULL_SHARD", 1, 3},
-                {"SHARD_GRAD_OP", 2, 2},
-                {"NO_SHARD", 3, 0},
-                {"HYBRID_SHARD_ZERO2", 5, 2},
-                {"HYBRID_SHARD", 4, 3}};
-    json_t *v = json_object_get(fsdp, "fsdp_sharding_strategy");
-    json_t *reshard = json_object_get(fsdp, "fsdp_reshard_after_forward");
-    v = v ? v : json_object_get(fsdp, "sharding_strategy");
-    const char *name = json_string_value(v);
-    name = !v && json_is_string(reshard) ? json_string_value(reshard) : name;
-    for (size_t i = 0; i < HV_COUNT(rows); i++) {
-        if ((name && strcmp(name, rows[i].name) == 0) ||
-            fabs(hv_or(number(v), -1) - rows[i].number) < 0.5) {
-            if (strncmp(rows[i].name, "HYBRID", 6) == 0) {
-                hv__guessed(in, hv__line_of(in, v),
-                            "%s shards inside a node only: counted as over "
-                            "all ranks",
-                            rows[i].name);
-            }
-            return rows[i].zero;
-        }
+    double machines = number(hv__get(in, in->tree, "num_machines"));
+    double group = l->ranks / machines;
+    if (machines > 0 && group >= 1 && floor(group) == group) {
+        l->shard_group = group;
+        hv__understood(in, 0, "%s: shards over the %.0f ranks of a machine, %.0f copies", name,
+                       group, machines);
+    } else {
+        hv__guessed(in, 0,
+                    "%s shards inside a machine only; num_machines and num_processes do not say "
+                    "how many ranks that are: counted as over all ranks",
+                    name);
     }
-    return json_is_false(reshard) ? 2 : 3;
 }
 
-static void read_type(struct hv__in *in, struct hv__launch *l, const char *type)
+static void fsdp_stage(struct hv__in *in, json_t *fsdp, struct hv__launch *l)
 {
-    json_t *v = in->tree;
-    json_t *fsdp = at(v, "fsdp_config", NULL), *ds = at(v, "deepspeed_config", NULL);
-    json_t *mega = at(v, "megatron_lm_config", NULL), *para = at(v, "parallelism_config", NULL);
-    if (strcmp(type, "FSDP") == 0) {
-        l->zero = fsdp_stage(in, fsdp);
-        if (is_yes(json_object_get(fsdp, "fsdp_activation_checkpointing"))) {
-            l->recompute = "full";
+    json_t *v = hv__get(in, fsdp, "fsdp_sharding_strategy");
+    json_t *reshard = hv__get(in, fsdp, "fsdp_reshard_after_forward");
+    v = v ? v : hv__get(in, fsdp, "sharding_strategy");
+    const char *name = json_string_value(v);
+    name = !v && json_is_string(reshard) ? json_string_value(reshard) : name;
+    l->zero = json_is_false(reshard) || (name && strcmp(name, "false") == 0) ? 2 : 3;
+    for (size_t i = 0; i < HV_COUNT(fsdp_strategies); i++) {
+        if ((name && strcmp(name, fsdp_strategies[i].name) == 0) ||
+            fabs(hv_or(number(v), -1) - fsdp_strategies[i].number) < 0.5) {
+            l->zero = fsdp_strategies[i].zero;
+            if (fsdp_strategies[i].hybrid) {
+                hybrid_group(in, l, fsdp_strategies[i].name);
+            }
+            return;
         }
-        if (is_yes(json_object_get(fsdp, "fsdp_offload_params"))) {
-            hv__ignored(in, 0, "fsdp_offload_params: set it in the plan (offload)");
-        }
-    } else if (strcmp(type, "DEEPSPEED") == 0) {
-        l->zero = hv_or(number(json_object_get(ds, "zero_stage")), l->zero);
-        l->accumulation = number(json_object_get(ds, "gradient_accumulation_steps"));
-        const char *file = json_string_value(json_object_get(ds, "deepspeed_config_file"));
-        if (file) {
-            hv__ignored(in, hv__line_of(in, json_object_get(ds, "deepspeed_config_file")),
-                        "the settings in %s: import that file", file);
-        }
-    } else if (strcmp(type, "MEGATRON_LM") == 0) {
-        l->tp = number(json_object_get(mega, "megatron_lm_tp_degree"));
-        l->pp = number(json_object_get(mega, "megatron_lm_pp_degree"));
-        l->zero = is_yes(json_object_get(mega, "megatron_lm_use_distributed_optimizer")) ? 1 : 0;
-        l->sequence_parallel = is_yes(json_object_get(mega, "megatron_lm_sequence_parallelism"));
     }
-    l->tp = hv_or(number(json_object_get(para, "parallelism_config_tp_size")), l->tp);
-    l->cp = hv_or(number(json_object_get(para, "parallelism_config_cp_size")), l->cp);
+}
+
+static void read_fsdp(struct hv__in *in, struct hv__launch *l)
+{
+    json_t *fsdp = hv__get(in, in->tree, "fsdp_config");
+    json_t *offload = hv__get(in, fsdp, "fsdp_offload_params");
+    fsdp_stage(in, fsdp, l);
+    if (is_yes(hv__get(in, fsdp, "fsdp_activation_checkpointing"))) {
+        l->recompute = "full";
+    }
+    if (is_yes(offload) || is_yes(hv__get(in, fsdp, "offload_params"))) {
+        add_offload(in, l, "weights");
+        add_offload(in, l, "optimizer"); /* sharded states live where their shard lives */
+    }
+}
+
+static void read_accelerate_deepspeed(struct hv__in *in, struct hv__launch *l)
+{
+    json_t *ds = hv__get(in, in->tree, "deepspeed_config");
+    l->zero = hv_or(number(hv__get(in, ds, "zero_stage")), l->zero);
+    l->accumulation =
+        hv_or(number(hv__get(in, ds, "gradient_accumulation_steps")), l->accumulation);
+    take_offload(in, l, ds, "offload_optimizer_device", "optimizer");
+    take_offload(in, l, ds, "offload_param_device", "weights");
+    json_t *file = hv__get(in, ds, "deepspeed_config_file");
+    if (json_is_string(file)) {
+        hv__ignored(in, hv__line_of(in, file), "the settings in %s: import that file",
+                    json_string_value(file));
+    }
+}
+
+static void read_accelerate_megatron(struct hv__in *in, struct hv__launch *l)
+{
+    json_t *mega = hv__get(in, in->tree, "megatron_lm_config");
+    double micro_batches = number(hv__get(in, mega, "megatron_lm_num_micro_batches"));
+    l->tp = number(hv__get(in, mega, "megatron_lm_tp_degree"));
+    l->pp = number(hv__get(in, mega, "megatron_lm_pp_degree"));
+    l->zero = is_yes(hv__get(in, mega, "megatron_lm_use_distributed_optimizer")) ? 1 : 0;
+    l->sequence_parallel = is_yes(hv__get(in, mega, "megatron_lm_sequence_parallelism"));
+    l->accumulation = hv_or(micro_batches, l->accumulation);
+    if (is_yes(hv__get(in, mega, "megatron_lm_recompute_activations"))) {
+        l->recompute = "selective";
+    }
+}
+
+/* accelerate's own degrees: HSDP is dp_replicate copies of dp_shard shards. */
+static void read_parallelism(struct hv__in *in, struct hv__launch *l)
+{
+    json_t *v = hv__get(in, in->tree, "parallelism_config");
+    double copies = number(hv__get(in, v, "parallelism_config_dp_replicate_size"));
+    double shards = number(hv__get(in, v, "parallelism_config_dp_shard_size"));
+    double sp = number(hv__get(in, v, "parallelism_config_sp_size"));
+    l->tp = hv_or(number(hv__get(in, v, "parallelism_config_tp_size")), l->tp);
+    l->cp = hv_or(number(hv__get(in, v, "parallelism_config_cp_size")), l->cp);
+    l->cp = sp > 1 ? hv_or(l->cp, 1) * sp : l->cp;
+    if (hv_known(copies) || hv_known(shards)) {
+        l->dp = hv_or(copies, 1) * hv_or(shards, 1);
+        l->zero = hv_or(l->zero, hv_or(shards, 1) > 1 ? 3 : 0);
+    }
+    if (copies > 1 && shards >= 1) {
+        l->shard_group = shards;
+        hv__understood(in, 0, "%.0f copies of %.0f shards", copies, shards);
+    }
 }
 
 enum hv_status hv__read_accelerate_yaml(struct hv__in *in, struct hv_err *err)
 {
-    static const char *const read[] = {"distributed_type",
-                                       "mixed_precision",
-                                       "num_processes",
-                                       "fsdp_config",
-                                       "deepspeed_config",
-                                       "megatron_lm_config",
-                                       "parallelism_config",
-                                       "compute_environment",
-                                       "gradient_accumulation_steps",
-                                       "use_cpu",
-                                       "downcast_bf16"};
     struct hv__launch l = hv__launch_unknown();
-    json_t *type = json_object_get(in->tree, "distributed_type");
+    json_t *type = hv__get(in, in->tree, "distributed_type");
     if (!json_is_object(in->tree)) {
         return hv_err_at(err, HV_EINPUT, in->name, in->broken.line, in->broken.col, "%s",
                          in->broken.text[0] ? in->broken.text : "expected a mapping");
     }
     const char *name = json_is_string(type) ? json_string_value(type) : "NO";
-    json_t *precision = json_object_get(in->tree, "mixed_precision");
-    l.ranks = number(json_object_get(in->tree, "num_processes"));
-    l.accumulation = number(json_object_get(in->tree, "gradient_accumulation_steps"));
+    json_t *precision = hv__get(in, in->tree, "mixed_precision");
+    l.ranks = number(hv__get(in, in->tree, "num_processes"));
+    l.accumulation = number(hv__get(in, in->tree, "gradient_accumulation_steps"));
     l.precision =
         json_is_false(precision) ? "fp32" : hv__precision_word(json_string_value(precision));
     hv__understood(in, hv__line_of(in, type), "distributed_type %s", name);
-    read_type(in, &l, name);
-    for (void *it = json_object_iter(in->tree); it; it = json_object_iter_next(in->tree, it)) {
-        const char *key = json_object_iter_key(it);
-        bool known = false;
-        for (size_t i = 0; i < HV_COUNT(read); i++) {
-            known = known || strcmp(key, read[i]) == 0;
-        }
-        if (!known) {
-            hv__ignored(in, hv__line_of(in, json_object_iter_value(it)), "%s", key);
-        }
+    if (strcmp(name, "FSDP") == 0) {
+        read_fsdp(in, &l);
+    } else if (strcmp(name, "DEEPSPEED") == 0) {
+        read_accelerate_deepspeed(in, &l);
+    } else if (strcmp(name, "MEGATRON_LM") == 0) {
+        read_accelerate_megatron(in, &l);
     }
+    read_parallelism(in, &l);
     hv__launch_take(in, &l);
     return HV_OK;
 }

@@ -219,17 +219,9 @@ static void read_numbers(struct hv__in *in, struct hv__settings *s, struct hv__l
 
 static void tell_rest(struct hv__in *in, const struct hv__settings *s)
 {
-    size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct hv__setting *x = &s->items[i];
-        if (x->used) {
-            hv__understood(in, x->line, "%s%s%.80s", x->name, *x->value ? " " : "", x->value);
-        } else if (n++ < 60) {
-            hv__ignored(in, x->line, "%s%s%.80s", x->name, *x->value ? " " : "", x->value);
-        }
-    }
-    if (n > 60) {
-        hv__ignored(in, 0, "%zu settings more", n - 60);
+        hv__member(in, x->used, x->line, x->name, *x->value ? x->value : NULL);
     }
 }
 

@@ -249,14 +249,14 @@ static double count_parameters(struct hv__in *in, const struct names *x, double 
 
 static enum hv_status read_index(struct hv__in *in, struct names *x, struct hv_err *err)
 {
-    json_t *map = json_object_get(in->tree, "weight_map");
-    json_t *meta = json_object_get(in->tree, "metadata");
-    json_t *total = json_object_get(meta, "total_size");
+    json_t *map = hv__get_whole(in, in->tree, "weight_map");
+    json_t *meta = hv__get(in, in->tree, "metadata");
+    json_t *total = hv__get(in, meta, "total_size");
     for (void *it = json_object_iter(map); it; it = json_object_iter_next(map, it)) {
         look_at(x, json_object_iter_key(it));
     }
     count_layers(x);
-    double bytes = total_of(total), count = total_of(json_object_get(meta, "total_parameters"));
+    double bytes = total_of(total), count = total_of(hv__get(in, meta, "total_parameters"));
     if (x->layers == 0 || x->n == 0) {
         return hv_err_at(err, HV_ENO, in->name, 0, 0,
                          "no tensor is of a numbered layer: so there is no model to build; import "

@@ -121,6 +121,8 @@ static bool take(struct titan *t, const char *key, struct hv__piece v, struct hv
         copy_text(t->flavor, sizeof t->flavor, v);
     } else if (strcmp(key, "activation_checkpoint.mode") == 0) {
         copy_text(t->ac, sizeof t->ac, v);
+    } else if (strcmp(key, "training.enable_cpu_offload") == 0) {
+        t->l.offload = hv__is(v, "true") ? "weights,optimizer" : NULL;
     } else if (strcmp(key, "optimizer.name") == 0) {
         t->l.optimizer = hv__optimizer_word(hv__copy(a, v));
     } else if (strcmp(key, "model.converters") == 0) {
@@ -168,6 +170,7 @@ static void settle(struct hv__in *in, struct titan *t)
                     "known here");
     } else {
         l->dp = fmax(t->shard, 1) * fmax(hv_or(t->replicate, 1), 1);
+        l->shard_group = t->replicate > 1 && t->shard > 1 ? t->shard : HV_UNKNOWN;
     }
     l->recompute = strcmp(t->ac, "full") == 0        ? "full"
                    : strcmp(t->ac, "selective") == 0 ? "selective"
@@ -192,17 +195,16 @@ enum hv_status hv__read_torchtitan_toml(struct hv__in *in, struct hv_err *err)
 {
     struct toml t = open_toml(in);
     struct titan x = {.l = hv__launch_unknown(), .replicate = HV_UNKNOWN, .shard = HV_UNKNOWN};
-    size_t n = 0, other = 0;
+    size_t n = 0;
     while (next(&t)) {
         bool good = take(&x, t.key, t.value, &in->im->arena);
         n += good;
-        other += !good;
+        hv__member(in, good, t.lines.line, t.key, hv__copy(&in->im->arena, t.value));
     }
     if (n == 0) {
         return hv_err_at(err, HV_EINPUT, in->name, 0, 0,
                          "no setting of torchtitan's tables [training] and [parallelism] in it");
     }
-    hv__ignored(in, 0, "%zu other settings", other);
     settle(in, &x);
     hv__launch_take(in, &x.l);
     return HV_OK;

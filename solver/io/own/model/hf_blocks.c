@@ -2,10 +2,12 @@
 #include "solver/io/own/model/hf_int.h"
 #include <string.h>
 
+/* Gated or not: the family decides, else the config's own flags, else the activation. */
 static bool is_gated(const struct hv__hf *c, const char *activation)
 {
-    if (c->f->gated != HV__ASK) {
-        return c->f->gated == HV__YES;
+    struct hv__value ruled = hv__hf_rule(c, "gated");
+    if (ruled.kind != HV__MISSING) {
+        return hv__value_true(ruled);
     }
     return strstr(activation, "glu") || strcmp(activation, "silu") == 0 ||
            strcmp(activation, "swish") == 0;
@@ -36,16 +38,16 @@ static enum hv_status read_activation(const struct hv__hf *c, enum hv_ffn_kind *
 static enum hv_status read_mla(const struct hv__hf *c, struct hv_block *b)
 {
     const struct {
-        const char *key;
+        enum hv__hf_figure figure;
         int *to;
-    } rows[] = {{"q_lora_rank", &b->mla.q_rank},
-                {"kv_lora_rank", &b->mla.kv_rank},
-                {"qk_rope_head_dim", &b->mla.rope_dim},
-                {"qk_nope_head_dim", &b->mla.nope_dim},
-                {"v_head_dim", &b->mla.value_dim}};
+    } rows[] = {{HV__HF_Q_RANK, &b->mla.q_rank},
+                {HV__HF_KV_RANK, &b->mla.kv_rank},
+                {HV__HF_ROPE_DIM, &b->mla.rope_dim},
+                {HV__HF_NOPE_DIM, &b->mla.nope_dim},
+                {HV__HF_VALUE_DIM, &b->mla.value_dim}};
     enum hv_status st = HV_OK;
     for (size_t i = 0; st == HV_OK && i < HV_COUNT(rows); i++) {
-        st = hv__read_int(&c->p, rows[i].key, 0, HV_MAX_WIDTH, rows[i].to, c->err);
+        st = hv__hf_opt(c, rows[i].figure, 0, HV_MAX_WIDTH, rows[i].to);
     }
     if (st == HV_OK && (b->mla.rope_dim == 0 || b->mla.nope_dim == 0 || b->mla.value_dim == 0)) {
         return hv_jp_fail(&c->p, c->err,
@@ -70,17 +72,16 @@ static enum hv_status read_heads(const struct hv__hf *c, const struct hv_model *
     } else if ((st = hv__hf_opt(c, HV__HF_KV_HEADS, 1, HV_MAX_HEADS, &b->kv_heads))) {
         return st;
     }
-    struct hv_jp rank = hv_jp_get(&c->p, "kv_lora_rank");
-    if (!hv_jp_none(&rank)) {
+    if (hv__hf_given(c, HV__HF_KV_RANK)) {
         b->kv_heads = b->heads;
         return read_mla(c, b);
     }
-    if (!hv__hf_find(c, HV__HF_HEAD_DIM).v) {
+    if (!hv__hf_given(c, HV__HF_HEAD_DIM)) {
+        b->head_dim = m->hidden / b->heads;
         if (m->hidden % b->heads != 0) {
             return hv_jp_fail(&c->p, c->err, "%d heads do not divide the hidden size %d", b->heads,
                               m->hidden);
         }
-        b->head_dim = m->hidden / b->heads;
     }
     return hv__hf_opt(c, HV__HF_HEAD_DIM, 1, HV_MAX_WIDTH, &b->head_dim);
 }
@@ -92,23 +93,22 @@ static enum hv_status read_dense(const struct hv__hf *c, const struct hv_model *
     if (st) {
         return st;
     }
-    if (!hv__hf_find(c, HV__HF_FFN).v && hv_ffn_kind_matrices(b->ffn_kind) > 2 &&
-        !hv__hf_find(c, HV__HF_MOE_FFN).v) {
+    if (!hv__hf_given(c, HV__HF_FFN) && hv_ffn_kind_matrices(b->ffn_kind) > 2 &&
+        !hv__hf_given(c, HV__HF_MOE_FFN)) {
         return hv__hf_need(c, HV__HF_FFN, HV_MAX_WIDTH, &b->ffn);
     }
     b->ffn = 4 * m->hidden;
     st = hv__hf_opt(c, HV__HF_FFN, 1, HV_MAX_WIDTH, &b->ffn);
-    if (strcmp(c->type, "qwen") == 0) {
-        b->ffn /= 2; /* the first generation writes the width of both halves */
-    }
-    bool qkv = hv__hf_flag(c, "use_qkv_bias", hv__hf_flag(c, "qkv_bias", c->f->attention_bias));
-    b->attention_bias = hv__hf_flag(c, "attention_bias", hv__hf_flag(c, "bias", qkv));
-    b->ffn_bias = hv__hf_flag(c, "mlp_bias", hv__hf_flag(c, "bias", c->f->ffn_bias));
+    bool qkv = hv__hf_flag(c, "use_qkv_bias", hv__hf_flag(c, "qkv_bias", false));
+    b->attention_bias = hv__hf_rule_flag(
+        c, "attention_bias", hv__hf_flag(c, "attention_bias", hv__hf_flag(c, "bias", qkv)));
+    b->ffn_bias =
+        hv__hf_rule_flag(c, "ffn_bias", hv__hf_flag(c, "mlp_bias", hv__hf_flag(c, "bias", false)));
     return st;
 }
 
 /* Experts of one block, were it a mixture; experts 0 when the config has none. */
-static enum hv_status read_experts(const struct hv__hf *c, struct hv_block *dense,
+static enum hv_status read_experts(const struct hv__hf *c, const struct hv_block *dense,
                                    struct hv_block *moe)
 {
     enum hv_status st;
@@ -130,43 +130,46 @@ static enum hv_status read_experts(const struct hv__hf *c, struct hv_block *dens
     if (moe->shared_ffn > 0 && moe->shared_experts == 0) {
         moe->shared_experts = 1;
     }
-    if (strncmp(c->type, "llama4", 6) == 0) {
-        moe->shared_experts = 1;
-        st = hv__read_int(&c->p, "intermediate_size_mlp", 1, HV_MAX_WIDTH, &dense->ffn, c->err);
-    }
     if (moe->shared_experts && moe->shared_ffn == 0) {
         moe->shared_ffn = moe->expert_ffn;
     }
     return st;
 }
 
-/* Which layers have the window: named one by one, every one but each n-th, or all. */
+/* Which layers have the window: by the family, named one by one, every one but each n-th, or all.
+ */
 static bool is_windowed(const struct hv__hf *c, int layer, int pattern)
 {
+    struct hv__hf at = *c;
+    at.layer = layer;
+    struct hv__value ruled = hv__hf_rule(&at, "windowed");
+    if (ruled.kind != HV__MISSING) {
+        return hv__value_true(ruled);
+    }
     const char *type = hv__hf_layer_type(c, layer);
     if (*type) {
-        return strcmp(type, "sliding_attention") == 0;
+        return strstr(type, "sliding") != NULL;
     }
     if (pattern > 1) {
         return (layer + 1) % pattern != 0;
     }
-    return strncmp(c->type, "gemma2", 6) != 0 || layer % 2 == 0;
+    return true;
 }
 
 static enum hv_status read_window(const struct hv__hf *c, struct hv_model *m)
 {
-    int window = 0, pattern = 0, from = 0;
-    enum hv_status st;
+    int window = 0, from = 0;
     if (!hv__hf_flag(c, "use_sliding_window", true)) {
         return HV_OK;
     }
-    if ((st = hv__hf_opt(c, HV__HF_WINDOW, 0, HV_MAX_WIDTH, &window)) ||
-        (st = hv__read_int(&c->p, "sliding_window_pattern", 0, HV_MAX_LAYERS, &pattern, c->err))) {
+    enum hv_status st = hv__hf_opt(c, HV__HF_WINDOW, 0, HV_MAX_WIDTH, &window);
+    if (st != HV_OK) {
         return st;
     }
-    if (strncmp(c->type, "qwen", 4) == 0 &&
-        (st = hv__read_int(&c->p, "max_window_layers", 0, HV_MAX_LAYERS, &from, c->err))) {
-        return st;
+    int pattern =
+        hv__hf_int(c, "sliding_window_pattern", hv__hf_int(c, "_sliding_window_pattern", 0));
+    if (hv__hf_rule_flag(c, "window_from_layer", false)) {
+        from = hv__hf_int(c, "max_window_layers", 0);
     }
     for (size_t i = (size_t)from; i < m->n_blocks && window < m->max_sequence; i++) {
         m->blocks[i].window = is_windowed(c, (int)i, pattern) ? window : 0;
@@ -194,58 +197,126 @@ static enum hv_status read_rule(const struct hv__hf *c, struct mixture_rule *r)
 }
 
 /* Figures common to all layers. Configs of models without attention give no heads. */
-static enum hv_status read_both(const struct hv__hf *c, struct hv_model *m, struct hv_block *dense,
+static enum hv_status read_both(struct hv__hf *c, struct hv_model *m, struct hv_block *dense,
                                 struct hv_block *moe)
 {
     struct hv__hf_layer first = hv__hf_layer_of(c, 0);
-    bool bare = first.mixer == HV__HF_LINEAR && first.ffn == HV__HF_NO_FFN &&
-                !hv__hf_find(c, HV__HF_HEADS).v;
+    bool bare = first.mixer == HV__HF_LINEAR &&
+                (hv__hf_rule_flag(c, "bare", false) || !hv__hf_given(c, HV__HF_HEADS));
     *dense = *moe = (struct hv_block){.kv_heads = 1, .head_dim = 1, .ffn_kind = HV_FFN_GELU};
-    if (bare) {
+    if (bare && first.ffn == HV__HF_NO_FFN) {
         return HV_OK;
     }
-    enum hv_status st = read_heads(c, m, dense);
+    enum hv_status st = bare ? HV_OK : read_heads(c, m, dense);
     st = st ? st : read_dense(c, m, dense);
-    return st ? st : read_experts(c, dense, moe);
+    c->b = dense;
+    st = st ? st : read_experts(c, dense, moe);
+    c->b = NULL;
+    return st;
 }
 
-/* One layer before its window is known. */
-static struct hv_block make_block(const struct hv__hf *c, const struct mixture_rule *r, int i,
-                                  const struct hv_block *dense, const struct hv_block *moe)
+/* True where the layer is a mixture of experts. */
+static bool is_mixture(const struct hv__hf *c, const struct mixture_rule *r, struct hv__hf_layer l)
 {
-    struct hv__hf_layer l = hv__hf_layer_of(c, i);
-    bool mixed =
-        moe->experts && (l.ffn == HV__HF_MIXTURE ||
-                         (l.ffn == HV__HF_ANY_FFN && i >= r->first && i % r->every == r->phase &&
-                          !hv__hf_listed(c, "mlp_only_layers", i)));
-    struct hv_block b = mixed ? *moe : *dense;
-    if (l.ffn == HV__HF_NO_FFN) {
-        b.ffn = b.experts = b.top_k = b.expert_ffn = b.shared_experts = b.shared_ffn = 0;
-    }
-    b.heads = l.mixer == HV__HF_NO_MIXER ? 0 : b.heads;
-    return b;
+    int i = c->layer;
+    return l.ffn == HV__HF_MIXTURE ||
+           (l.ffn == HV__HF_ANY_FFN && i >= r->first && i % r->every == r->phase &&
+            !hv__hf_listed(c, "mlp_only_layers", i));
 }
 
-/* Replaces layers that are modelled by another kind of block, after the windows of the others are
- * set. */
-static void settle_blocks(const struct hv__hf *c, struct hv_model *m)
+/* Figures that the family gives for each layer. */
+static enum hv_status vary(const struct hv__hf *c, struct hv_block *b)
+{
+    const struct {
+        const char *rule;
+        enum hv__hf_figure figure;
+        bool there;
+        int *to;
+    } rows[] = {{"heads", HV__HF_HEADS, b->heads > 0, &b->heads},
+                {"kv_heads", HV__HF_KV_HEADS, b->heads > 0, &b->kv_heads},
+                {"head_dim", HV__HF_HEAD_DIM, b->heads > 0, &b->head_dim},
+                {"ffn", HV__HF_FFN, b->ffn > 0, &b->ffn},
+                {"top_k", HV__HF_TOP_K, b->experts > 0, &b->top_k},
+                {"experts", HV__HF_EXPERTS, b->experts > 0, &b->experts},
+                {"moe_ffn", HV__HF_MOE_FFN, b->experts > 0, &b->expert_ffn}};
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; i < HV_COUNT(rows) && st == HV_OK; i++) {
+        if (rows[i].there && hv__hf_rule_varies(c, rows[i].rule)) {
+            st = hv__hf_opt(c, rows[i].figure, 1, HV_MAX_WIDTH, rows[i].to);
+        }
+    }
+    return st;
+}
+
+static enum hv_status make_block(struct hv__hf *c, const struct mixture_rule *r,
+                                 const struct hv_block *dense, const struct hv_block *moe,
+                                 struct hv_block *b)
+{
+    struct hv__hf_layer l = hv__hf_layer_of(c, c->layer);
+    bool mixed = moe->experts > 0 && is_mixture(c, r, l);
+    *b = mixed ? *moe : *dense;
+    if (mixed && hv__hf_rule_flag(c, "dense_too", false)) {
+        b->ffn = dense->ffn;
+    }
+    if (l.ffn == HV__HF_NO_FFN) {
+        b->ffn = b->experts = b->top_k = b->expert_ffn = b->shared_experts = b->shared_ffn = 0;
+    }
+    b->heads = l.mixer == HV__HF_NO_MIXER ? 0 : b->heads;
+    c->b = b;
+    enum hv_status st = vary(c, b);
+    return st ? st : hv__block_check(&c->p, b, c->err);
+}
+
+/* The weights of a layer beside its usual matrices; those of a layer that repeats an earlier one
+ * are taken off. */
+static void add_extras(const struct hv__hf *c, enum hv__hf_mixer mixer, struct hv_block *b)
+{
+    bool any, shared = hv__hf_rule_flag(c, "shared", false);
+    double attention = 0, ffn = 0, layer = hv__hf_extra(c, HV__HF_AT_LAYER, &any);
+    if (shared && mixer != HV__HF_LINEAR) {
+        attention = b->heads > 0 ? -hv_block_attention_parameters(c->m, b) : 0;
+        ffn = -hv_block_ffn_parameters(c->m, b) - hv_block_expert_parameters(c->m, b);
+    } else {
+        attention += mixer == HV__HF_ATTENTION || mixer == HV__HF_BOTH
+                         ? hv__hf_extra(c, HV__HF_AT_ATTENTION, &any)
+                         : 0;
+        ffn += b->ffn > 0 ? hv__hf_extra(c, HV__HF_AT_DENSE, &any) : 0;
+        ffn += b->experts > 0 ? hv__hf_extra(c, HV__HF_AT_MIXTURE, &any) : 0;
+    }
+    attention += mixer == HV__HF_BOTH ? hv__hf_linear_weights(c) : 0;
+    if (mixer == HV__HF_LINEAR) {
+        hv__hf_linear_block(c, hv__hf_linear_weights(c), b);
+    }
+    b->attention_extra += attention + (b->heads > 0 ? layer : 0);
+    b->ffn_extra += ffn + (b->heads > 0 ? 0 : layer);
+}
+
+/* Sets what depends on the windows, and replaces layers that are modelled by another kind of
+ * block. */
+static void settle_blocks(struct hv__hf *c, struct hv_model *m)
 {
     bool low_rank = hv__hf_is_low_rank(c);
     for (size_t i = 0; i < m->n_blocks; i++) {
-        if (hv__hf_layer_of(c, (int)i).mixer == HV__HF_LINEAR) {
-            hv__hf_linear_block(c, m, &m->blocks[i]);
-        } else if (m->blocks[i].heads > 0 && low_rank) {
-            hv__hf_low_rank_block(c, m, &m->blocks[i]);
+        struct hv_block *b = &m->blocks[i];
+        c->layer = (int)i;
+        c->b = b;
+        enum hv__hf_mixer mixer = hv__hf_layer_of(c, (int)i).mixer;
+        if (b->heads > 0 && mixer == HV__HF_ATTENTION && low_rank) {
+            hv__hf_low_rank_block(c, m, b);
         }
-        hv__hf_compressed_window(c, (int)i, m, &m->blocks[i]);
+        add_extras(c, mixer, b);
+        hv__hf_compressed_window(c, (int)i, m, b);
     }
+    c->b = NULL;
+    c->layer = 0;
 }
 
-enum hv_status hv__hf_blocks(const struct hv__hf *c, struct hv_model *m)
+enum hv_status hv__hf_blocks(struct hv__hf *c, struct hv_model *m)
 {
     struct hv_block dense, moe;
     struct mixture_rule rule;
     int layers = 0;
+    bool any;
     enum hv_status st;
     if ((st = hv__hf_need(c, HV__HF_LAYERS, HV_MAX_LAYERS, &layers)) ||
         (st = read_both(c, m, &dense, &moe)) || (st = read_rule(c, &rule))) {
@@ -253,15 +324,17 @@ enum hv_status hv__hf_blocks(const struct hv__hf *c, struct hv_model *m)
     }
     m->n_blocks = (size_t)layers;
     m->blocks = hv_arena_new(&m->arena, struct hv_block, m->n_blocks);
-    for (int i = 0; i < layers; i++) {
-        m->blocks[i] = make_block(c, &rule, i, &dense, &moe);
-        if ((st = hv__block_check(&c->p, &m->blocks[i], c->err))) {
-            return st;
-        }
+    for (int i = 0; i < layers && st == HV_OK; i++) {
+        c->layer = i;
+        st = make_block(c, &rule, &dense, &moe, &m->blocks[i]);
     }
-    if ((st = read_window(c, m))) {
-        return st;
+    c->b = NULL;
+    c->layer = 0;
+    st = st ? st : read_window(c, m);
+    if (st == HV_OK) {
+        settle_blocks(c, m);
+        m->embedding_extra += hv__hf_extra(c, HV__HF_AT_EMBEDDING, &any);
+        m->head_extra += hv__hf_extra(c, HV__HF_AT_HEAD, &any);
     }
-    settle_blocks(c, m);
-    return HV_OK;
+    return st;
 }

@@ -12,6 +12,7 @@
 #define HV_MAX_OPS      1000000
 #define HV_MAX_MODULES  1000
 #define HV_MODULE_DEPTH 8
+#define HV_MAX_EXTRA    1e15 /**< weights beside the figures of a block */
 #define HV_MAX_BYTES    1e18
 
 /** `kind: transformer`. */

@@ -11,7 +11,7 @@ static const char *const position_words[HV_POSITION_KIND_N] = {"learned", "rope"
 
 /* Mixture of experts: the members that select its blocks. */
 struct moe_rule {
-    int experts, top_k, ffn, shared_experts, shared_ffn;
+    int experts, top_k, ffn, shared_experts, shared_ffn, dense_ffn;
     int every, first_dense;
 };
 
@@ -54,6 +54,7 @@ static enum hv_status read_moe(const struct hv_jp *p, int ffn, struct moe_rule *
     r->shared_ffn = r->ffn;
     if ((st = hv__read_int(p, "shared_experts", 0, HV_MAX_EXPERTS, &r->shared_experts, err)) ||
         (st = hv__read_int(p, "shared_ffn", 1, HV_MAX_WIDTH, &r->shared_ffn, err)) ||
+        (st = hv__read_int(p, "dense_ffn", 0, HV_MAX_WIDTH, &r->dense_ffn, err)) ||
         (st = hv__read_int(p, "every", 1, HV_MAX_LAYERS, &r->every, err))) {
         return st;
     }
@@ -63,7 +64,7 @@ static enum hv_status read_moe(const struct hv_jp *p, int ffn, struct moe_rule *
 /* Turns a block into a mixture of experts. */
 static void apply_moe(struct hv_block *b, const struct moe_rule *r)
 {
-    b->ffn = 0;
+    b->ffn = r->dense_ffn;
     b->experts = r->experts;
     b->top_k = r->top_k;
     b->expert_ffn = r->ffn;
@@ -150,6 +151,30 @@ static enum hv_status read_base(const struct hv_jp *p, struct hv_model *m, struc
     return hv__block_check(p, b, err);
 }
 
+/* Weights beside the usual matrices; negative where they are shared. */
+static enum hv_status read_extra(const struct hv_jp *p, const char *key, double *io,
+                                 struct hv_err *err)
+{
+    return hv_jp_opt_number(p, key, -HV_MAX_EXTRA, HV_MAX_EXTRA, io, err);
+}
+
+static enum hv_status read_block_extras(const struct hv_jp *p, struct hv_block *b,
+                                        struct hv_err *err)
+{
+    enum hv_status st = read_extra(p, "attention_extra", &b->attention_extra, err);
+    return st ? st : read_extra(p, "ffn_extra", &b->ffn_extra, err);
+}
+
+/* "mla" of an element; null: without, where the base has it. */
+static enum hv_status read_own_mla(const struct hv_jp *p, struct hv_block *b, struct hv_err *err)
+{
+    struct hv_jp mla = hv_jp_get(p, "mla");
+    if (mla.v != NULL) {
+        b->mla = (struct hv_mla){0};
+    }
+    return read_mla(p, b, err);
+}
+
 /* One element of layer_list over blocks [at, at + repeat). */
 static enum hv_status read_override(const struct hv_jp *p, struct hv_model *m, size_t *at,
                                     struct hv_err *err)
@@ -173,7 +198,11 @@ static enum hv_status read_override(const struct hv_jp *p, struct hv_model *m, s
             (st = hv__read_int(p, "head_dim", 1, HV_MAX_WIDTH, &b->head_dim, err)) ||
             (st = hv__read_int(p, "ffn", 0, HV_MAX_WIDTH, &b->ffn, err)) ||
             (st = read_ffn_kind(p, b, err)) ||
-            (st = hv__read_int(p, "window", 0, HV_MAX_WIDTH, &b->window, err))) {
+            (st = hv__read_int(p, "window", 0, HV_MAX_WIDTH, &b->window, err)) ||
+            (st = read_own_mla(p, b, err)) ||
+            (st = hv_jp_opt_bool(p, "attention_bias", &b->attention_bias, err)) ||
+            (st = hv_jp_opt_bool(p, "ffn_bias", &b->ffn_bias, err)) ||
+            (st = read_block_extras(p, b, err))) {
             return st;
         }
         struct moe_rule r;
@@ -216,7 +245,7 @@ static enum hv_status read_blocks(const struct hv_jp *p, struct hv_model *m, str
     struct hv_jp moe = hv_jp_get(p, "moe");
     enum hv_status st;
     if ((st = need_int(p, "layers", HV_MAX_LAYERS, &layers, err)) ||
-        (st = read_base(p, m, &base, err)) ||
+        (st = read_base(p, m, &base, err)) || (st = read_block_extras(p, &base, err)) ||
         (st = hv_jp_none(&moe) ? HV_OK : read_moe(&moe, base.ffn, &r, err))) {
         return st;
     }
@@ -245,7 +274,9 @@ enum hv_status hv__transformer_read(const struct hv_jp *p, struct hv_model *m, s
         (st = hv__read_int(p, "max_sequence", 1, HV_MAX_WIDTH, &m->max_sequence, err)) ||
         (st = hv__read_int(p, "patch_tokens", 0, HV_MAX_WIDTH, &m->patch_tokens, err)) ||
         (st = hv_jp_opt_bool(p, "tied_embeddings", &m->tied_embeddings, err)) ||
-        (st = hv_jp_opt_bool(p, "causal", &m->causal, err))) {
+        (st = hv_jp_opt_bool(p, "causal", &m->causal, err)) ||
+        (st = read_extra(p, "embedding_extra", &m->embedding_extra, err)) ||
+        (st = read_extra(p, "head_extra", &m->head_extra, err))) {
         return st;
     }
     return read_blocks(p, m, err);
