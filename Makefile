@@ -14,7 +14,7 @@ endif
 O := build/obj/$(MODE)
 
 # ---- libraries -------------------------------------------------------------------------------
-PKGS_SOLVER := jansson libutf8proc expat yaml-0.1 zlib
+PKGS_SOLVER := jansson libutf8proc expat yaml-0.1 zlib gmp
 PKGS_HEADER := cairo # loaded at run time, when a picture asks for it
 PKGS_LUA    := lua5.4
 PKGS_TERM   := ncursesw
@@ -211,6 +211,7 @@ fuzz-run: $(FUZZ)
 	  $$f -max_total_time=$(or $(T),60) -print_final_stats=1 -artifact_prefix=$(B)/ $(B)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_} || exit 1; done
 soak: $(BIN) $(TEST_PROGRAMS) ## campaigns of hours, of which make test runs a slice; SOAK_S=600 seconds a fuzz target
 	@if command -v clang >/dev/null; then $(MAKE) --no-print-directory MODE=fuzz fuzz-programs; fi
+	@$(MAKE) --no-print-directory MODE=asan build/asan/tests/test_scripting_hostile
 	@tests/soak $(B)
 fuzz-programs: $(FUZZ)
 bench: $(BIN) $(BENCH) ## measure start, planning, evaluation, memory

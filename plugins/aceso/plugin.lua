@@ -114,6 +114,8 @@ local function claim(made, ctx)
     iteration_s = list[worst],
     terms = { bottleneck_s = times[worst] },
     formula = "max over stages of t (M - 1) + sum t, no gradients (Aceso, section 3.3)",
+    leaves_out = "the exchange of gradients, the optimizer's step, gathers of sharded weights, and "
+      .. "links that several stages or replicas share",
   }
 end
 

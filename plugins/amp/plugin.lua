@@ -93,6 +93,8 @@ local function claim(made, ctx)
     iteration_s = pipeline_s + sync_s,
     terms = { pipeline_s = pipeline_s, all_reduce_s = sync_s },
     formula = "sum e + (gas - 1) max stage + cuts + T_dp (AMP, section 3.3)",
+    leaves_out = "gradients sent back between stages, the optimizer's step, and links that several "
+      .. "stages or replicas share",
   }
 end
 

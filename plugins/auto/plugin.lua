@@ -18,7 +18,7 @@ local function value_of(plan, job)
     return nil, verdict.violations[1].text
   end
   if not verdict.exact and not job.allow_stale then
-    return nil, "the plan uses stale weights"
+    return nil, "the plan uses stale weights or drops tokens"
   end
   return verdict.value
 end

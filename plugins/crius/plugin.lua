@@ -156,6 +156,8 @@ local function claim(made, ctx)
     iteration_s = pipeline_s + sync_s,
     terms = { pipeline_s = pipeline_s },
     formula = "Eq-P over stages of a Cell + gradients (Crius, section 4)",
+    leaves_out = "transfers between stages, the optimizer's step, and the overlap of gradients "
+      .. "with the backward pass",
   }
 end
 

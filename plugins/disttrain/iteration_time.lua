@@ -2,6 +2,17 @@
 -- 4).
 local iteration_time = {}
 
+--- T_iter of stages with these seconds for a micro-batch, of which there are `steps`: the first
+-- micro-batch through all of them, then the steady part of the slowest one.
+function iteration_time.of_stages(stage_s, steps)
+  local sum_s, slowest_s = 0, 0
+  for _, seconds in ipairs(stage_s) do
+    sum_s = sum_s + seconds
+    slowest_s = math.max(slowest_s, seconds)
+  end
+  return sum_s + slowest_s * (steps - 1)
+end
+
 --- T_iter of a choice q = {C = {me, lm, mg} seconds per sample of a module on one tensor group, tp
 -- = {me, mg} tensor degrees, gpus = {me, mg}, depth = stages of the backbone, dp = its replicas, m
 -- = samples per micro-batch and replica, batch = samples}: warm-up with one micro-batch, then the

@@ -39,4 +39,28 @@ function micro_batch_order.of(times, interval, tail)
   return order
 end
 
+--- When the micro-batches in an order end on an encoder with these times, then on a backbone that
+-- takes `interval` for each.
+function micro_batch_order.end_of(order, times, interval)
+  local encoder_end, backbone_end = 0, 0
+  for _, i in ipairs(order) do
+    encoder_end = encoder_end + times[i]
+    backbone_end = math.max(encoder_end, backbone_end) + interval
+  end
+  return backbone_end
+end
+
+--- That order where it ends earlier than the given one, else the given one.
+function micro_batch_order.kept(times, interval, tail)
+  local given, new = {}, micro_batch_order.of(times, interval, tail)
+  for i in ipairs(times) do
+    given[i] = i
+  end
+  if micro_batch_order.end_of(new, times, interval)
+    < micro_batch_order.end_of(given, times, interval) then
+    return new
+  end
+  return given
+end
+
 return micro_batch_order

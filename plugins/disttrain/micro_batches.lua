@@ -47,8 +47,8 @@ local function packed(tokens, group, m, alike)
   return list
 end
 
---- The micro-batches of a group in the order of section 5.2: their encoder times are taken in
--- proportion to their tokens.
+--- The micro-batches of a group in the order of section 5.2, where that ends no later than as they
+-- come: their encoder times are taken in proportion to their tokens.
 local function reordered(list, q)
   local times, mean = {}, 0
   for i, micro_batch in ipairs(list) do
@@ -56,7 +56,7 @@ local function reordered(list, q)
     mean = mean + micro_batch.tokens / #list
   end
   local out = {}
-  for k, i in ipairs(micro_batch_order.of(times, mean * q.interval, q.depth)) do
+  for k, i in ipairs(micro_batch_order.kept(times, mean * q.interval, q.depth)) do
     out[k] = list[i]
   end
   return out

@@ -7,6 +7,7 @@
 -- are taken.
 local candidates = require "candidates"
 local choices = require "choices"
+local device_order = require "device_order"
 local gpu_split = require "gpu_split"
 local grids = require "grids"
 local inventory = require "inventory"
@@ -19,6 +20,8 @@ local prices = require "prices"
 local reasons = require "reasons"
 local sample_time = require "sample_time"
 
+-- devices above which a first plan is sought among few choices, in case time is short
+local MANY_DEVICES = 256
 -- choices with lengths that are kept for each one without: the formula knows no lengths
 local LENGTHS_FACTOR = 5
 
@@ -42,29 +45,41 @@ local function stage_keys(ctx, c, stage, g, n)
       dp = dp > 1 and dp or nil, shares = shares })
 end
 
---- The plan of a choice; nil where a stage does not hold its layers. With several `lists` of
--- micro-batches one pipeline for each, on GPUs of its own.
-local function plan_of(ctx, c, lists)
-  local n = lists and #lists or 1
+--- The stages of a choice for n pipelines, with their devices; nil where one does not hold its
+-- layers.
+local function fitting_stages(ctx, c, n)
   local steps = ctx.job.global_batch // (c.dp * c.m)
   local sequences = c.dp * c.m // n
-  local replicas = {}
-  for g = 1, n do
-    replicas[g] = { micro_batches = lists and lists[g] or steps, stages = {} }
-  end
   local stages = gpu_split.stages(c)
   for s, stage in ipairs(stages) do
+    stage.devices = numbers.slice(c.order, stage.before + 1, stage.count)
     stage.micro_batch = math.ceil(sequences / (#stage.devices // n // stage.tp))
     stage.recompute = c.recompute
     local alive = math.min(#stages - s + 1, steps)
     if not pipeline.fits(pipeline.tables(ctx, stage, alive), stage.from, stage.to) then
       return nil
     end
-    for g = 1, n do
+  end
+  return stages
+end
+
+--- The plan of a choice; nil where a stage does not hold its layers. With several `lists` of
+-- micro-batches one pipeline for each, on GPUs of its own.
+local function plan_of(ctx, c, lists)
+  local n = lists and #lists or 1
+  local stages = fitting_stages(ctx, c, n)
+  if not stages then
+    return nil
+  end
+  local replicas = {}
+  for g = 1, n do
+    replicas[g] = { stages = {},
+      micro_batches = lists and lists[g] or ctx.job.global_batch // (c.dp * c.m) }
+    for s, stage in ipairs(stages) do
       replicas[g].stages[s] = stage_keys(ctx, c, stage, g, n)
     end
   end
-  return { micro_batch = sequences, schedule = { name = "1f1b" }, replicas = replicas }
+  return { micro_batch = c.dp * c.m // n, schedule = { name = "1f1b" }, replicas = replicas }
 end
 
 --- Can every data-parallel group of a choice have GPUs of its own?
@@ -95,26 +110,24 @@ local function lists_of(ctx, c, way)
     dp = c.dp, m = c.m, seed = ctx.seed, interval = interval, depth = c.depth })
 end
 
---- All choices, in order of the formula.
-local function ranked_choices(ctx, devices, ranges)
-  local nodes, tps, list = inventory.nodes(devices), {}, {}
+--- Tensor degrees that divide the nodes and the layers.
+local function degrees_of(ctx, nodes)
+  local tps = {}
   local node_size = inventory.node_size(nodes)
   for _, tp in ipairs(numbers.powers(math.min(8, node_size))) do
     if node_size % tp == 0 and grids.tp_fits(ctx.model:layers(), tp) then
       tps[#tps + 1] = tp
     end
   end
-  for _, order in ipairs(inventory.orders(nodes)) do
-    for _, recompute in ipairs { "none", "selective", "full" } do
-      choices.add(ctx, list, order, ranges, tps, recompute)
-    end
+  return tps
+end
+
+--- All choices without recomputation, on each of the orders of the devices.
+local function all_choices(ctx, orders, ranges, tps)
+  local list = {}
+  for _, order in ipairs(orders) do
+    choices.add(ctx, list, order, ranges, tps)
   end
-  table.sort(list, function(a, b)
-    if a.claim_s ~= b.claim_s then
-      return a.claim_s < b.claim_s
-    end
-    return a.rank < b.rank
-  end)
   return list
 end
 
@@ -129,20 +142,87 @@ local function ways_of(options)
   return { "alike", "alike ordered", "given", "dealt", "ordered" }
 end
 
---- The first choices that fit, as candidates.
-local function fitting_choices(ctx, list)
-  local fitting = {}
-  for _, c in ipairs(list) do
-    if #fitting >= ctx.options.tries or hv.stopping() then
-      break
+--- A choice in words, by which it is known.
+local function name_of(c)
+  return ("%s/%d/%d/%d/%d/%d/%s"):format(tostring(c.order), c.tp.me, c.tp.lm, c.dp, c.depth, c.m,
+    c.recompute)
+end
+
+--- The simulated choices of a search: try(choice) gives whether its plan fits the memory; best =
+-- {made, seconds, choice}, tried = how many keep all rules, reason = of the first one that breaks
+-- one.
+local function simulated(ctx)
+  local all = { tried = 0 }
+  local fits = {} -- by name
+  function all.try(c)
+    local name = name_of(c)
+    if fits[name] ~= nil then
+      return fits[name]
     end
     local made = plan_of(ctx, c)
-    if made then
-      fitting[#fitting + 1] = { claim_s = c.claim_s, rank = #fitting + 1,
-        build = function() return made end }
+    fits[name] = made ~= nil
+    if not made then
+      return false
+    end
+    local verdict, why = candidates.judge(made)
+    if not verdict then
+      all.reason = all.reason or why
+      return true
+    end
+    all.tried = all.tried + 1
+    if not all.best or verdict.iteration_s < all.best.seconds then
+      all.best = { made = made, seconds = verdict.iteration_s, choice = c }
+      hv.incumbent(made)
+    end
+    return true
+  end
+  return all
+end
+
+--- Simulates choices in turns from both orders of the list, with links free and shared, until
+-- `tries` of them fit.
+local function try_first(ctx, all, list, tries)
+  local function fits(c)
+    return fitting_stages(ctx, c, 1) ~= nil
+  end
+  local queues = { choices.queue(ctx, list, choices.before, fits),
+    choices.queue(ctx, list, choices.before_shared, fits) }
+  local k = 1
+  while #queues > 0 and all.tried < tries and not (all.best and hv.stopping()) do
+    local queue = queues[k]
+    local c = queue.next()
+    if not c then
+      table.remove(queues, k)
+    else
+      hv.progress(all.tried / tries, ("%d splits of %d"):format(all.tried, tries))
+      if not all.try(c) then
+        queue.full(c)
+      end
+    end
+    k = k % math.max(1, #queues) + 1
+  end
+end
+
+--- The best of the first choices that fit, by simulation, and from there on the best of its
+-- neighbours while there is a better one: the formula knows neither exchanges nor what stages wait
+-- for each other. nil and the reason, if any, where none fits.
+local function best_choice(ctx, ranges, tps, orders)
+  local all = simulated(ctx)
+  if #orders[1] > MANY_DEVICES then
+    try_first(ctx, all, all_choices(ctx, { orders[1] }, ranges, { tps[#tps] }), 1)
+  end
+  try_first(ctx, all, all_choices(ctx, orders, ranges, tps), all.tried + ctx.options.tries)
+  local from
+  while all.best and all.best ~= from and not hv.stopping() do
+    from = all.best
+    for _, c in ipairs(choices.near(ctx, from.choice, tps, orders)) do
+      if hv.stopping() then
+        break
+      end
+      all.try(c)
     end
   end
-  return fitting
+  return all.best and all.best.made, all.reason
 end
 
 --- The first choices that fit in each of the ways, as candidates.
@@ -151,11 +231,15 @@ local function fitting_ways(ctx, list, ways)
   for _, way in ipairs(ways) do
     count[way] = 0
   end
-  for _, c in ipairs(list) do
+  local queue = choices.queue(ctx, list, choices.before,
+    function(c) return fitting_stages(ctx, c, 1) ~= nil end)
+  for c in queue.next do
     if #fitting >= most * #ways or hv.stopping() then
       break
     end
-    if plan_of(ctx, c) then
+    if not plan_of(ctx, c) then
+      queue.full(c)
+    else
       for _, way in ipairs(ways) do
         local lists = count[way] < most and lists_of(ctx, c, way)
         local made = lists and plan_of(ctx, c, lists)
@@ -171,7 +255,7 @@ local function fitting_ways(ctx, list, ways)
 end
 
 local function plan(ctx)
-  local devices, why = inventory.usable(ctx)
+  local devices, why = device_order.usable(ctx)
   if not devices then
     return nil, why
   end
@@ -180,22 +264,28 @@ local function plan(ctx)
     return nil, ("encoder and generator leave no layer of %d for the backbone"):format(
       ctx.model.n_layers)
   end
-  local list = ranked_choices(ctx, devices, ranges)
+  local nodes = inventory.nodes(devices)
+  local tps = degrees_of(ctx, nodes)
+  local orders = inventory.orders(nodes)
   local ways = ways_of(ctx.options)
-  local fitting
+  local reason
   if ways then
-    fitting = fitting_ways(ctx, list, ways)
+    local fitting = fitting_ways(ctx, all_choices(ctx, orders, ranges, tps), ways)
+    if #fitting > 0 then
+      return candidates.best(fitting, #fitting)
+    end
   else
-    fitting = fitting_choices(ctx, list)
-  end
-  if #fitting > 0 then
-    return candidates.best(fitting, #fitting)
+    local made
+    made, reason = best_choice(ctx, ranges, tps, orders)
+    if made then
+      return made
+    end
   end
   if ways and #ways == 1 then
     return nil, "no split of the GPUs that fits gives several data-parallel groups GPUs of their"
       .. " own"
   end
-  return nil, reasons.too_small(ctx, devices, "no split of the GPUs over three modules")
+  return nil, reason or reasons.too_small(ctx, devices, "no split of the GPUs over three modules")
 end
 
 --- T_iter of section 4 on the plan's stages: those before the backbone are the encoder, those
@@ -231,7 +321,8 @@ local function claim(made, ctx)
   return { iteration_s = total_s,
     terms = { warm_up_s = total_s - steady_s, steady_s = steady_s },
     formula = "warm-up of one micro-batch + steady part of the slowest module"
-      .. " (DistTrain, section 4)" }
+      .. " (DistTrain, section 4)",
+    leaves_out = "transfers between stages, the exchange of gradients and the optimizer's step" }
 end
 
 return {

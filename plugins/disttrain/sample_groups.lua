@@ -40,12 +40,12 @@ local function largest_load(sizes, groups)
   return most
 end
 
---- The same number of samples to every group, since data-parallel ranks take their steps together:
--- largest first, each to the least loaded group that has room; in turns, where that has no larger
--- load. `sizes` are a multiple of the groups. Gives a list of lists of positions, each in the order
+--- As many samples to every group, at most one more to some, since data-parallel ranks take their
+-- steps together: largest first, each to the least loaded group that has room; in turns, where that
+-- has no larger load. Gives a list of lists of positions, each in the order
 -- of the samples, the largest load in turns, and the largest load now.
 function sample_groups.by_size(sizes, groups)
-  local out, loads, room = {}, {}, #sizes // groups
+  local out, loads, room = {}, {}, math.ceil(#sizes / groups)
   for g = 1, groups do
     out[g] = {}
     loads[g] = 0

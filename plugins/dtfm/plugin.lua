@@ -114,6 +114,7 @@ local function claim(made, ctx)
     communication_s = data_s + 2 * pipeline_s,
     terms = { data_s = data_s, pipeline_s = pipeline_s },
     formula = "COMM = DATAP + 2 PIPEP, communication only (DT-FM, section 3)",
+    leaves_out = "all computation and the overlap of communication with it",
   }
 end
 

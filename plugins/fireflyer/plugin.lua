@@ -144,7 +144,9 @@ local function claim(made, ctx)
     terms = { pipeline_s = pipeline_s, hfreduce_s = hfreduce_s, shown_s = exposed_s,
       ring_s = ring_s },
     formula = "Eq-P + exposed part of HFReduce, whose longest pipelined step sets its time"
-      .. " (Fire-Flyer, section IV; rates are options)" }
+      .. " (Fire-Flyer, section IV; rates are options)",
+    leaves_out = "the optimizer's step, the sharing of a node's network by several reductions at "
+      .. "once, and network rates below those of the inventory" }
 end
 
 return {
@@ -161,15 +163,18 @@ return {
   effort = "quick",
   options = {
     { key = "d2h_GBps", type = "number", default = 20, min = 0.1, max = 1000,
-      help = "rate of a copy to or from the host, per GPU" },
+      help = "rate of a copy to or from the host, per GPU: used by the formula, not by the "
+        .. "simulation" },
     { key = "host_GBps", type = "number", default = 320, min = 1, max = 10000,
-      help = "rate of a node's host memory" },
+      help = "rate of a node's host memory: used by the formula, not by the simulation" },
     { key = "root_GBps", type = "number", default = 0, min = 0, max = 1000,
-      help = "rate of a PCIe root port that several GPUs share; 0: none is shared" },
+      help = "rate of a PCIe root port that several GPUs share, 0: none is shared; used by the "
+        .. "formula, not by the simulation" },
     { key = "root_shared", type = "integer", default = 2, min = 1, max = 16,
-      help = "GPUs on a shared root port" },
+      help = "GPUs on a shared root port: used by the formula, not by the simulation" },
     { key = "pairs", type = "boolean", default = false,
-      help = "pairs of GPUs add their gradients over an NVLink bridge before they copy" },
+      help = "pairs of GPUs add their gradients over an NVLink bridge before they copy: used by "
+        .. "the formula, not by the simulation" },
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,
       help = "ZeRO stage over the replicas, 1: optimizer states (also where nothing fits with 0),"
         .. " 2: and gradients, 3: and weights" },

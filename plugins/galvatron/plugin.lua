@@ -101,7 +101,8 @@ local function add_candidates(ctx, all, stages, counts, largest_tp, reserve_byte
   local batch, size = ctx.job.global_batch, #stages[1]
   for _, chunks in ipairs(numbers.divisors(batch)) do
     local list = strategies.all(size, batch // chunks, { tp = math.min(largest_tp, size), sp = 1 })
-    if #list > 0 and chunks >= #stages and not (hv.stopping() and #all.list > 0) then
+    local possible = chunks >= #stages and candidates.sizes_fit(chunks, batch // chunks)
+    if #list > 0 and possible and not (hv.stopping() and #all.list > 0) then
       local q = instance.of(ctx, stages, chunks, reserve_bytes)
       local found = layer_dp.stages(q, counts, function() return list end, STRATEGIES_OF_A_STAGE)
       if found then
@@ -177,6 +178,7 @@ local function claim(made, ctx)
     iteration_s = iteration_time.of(q, rows),
     formula = "layers' times, then the pipeline's fill and steady state (Galvatron, section 4; "
       .. "its code)",
+    leaves_out = "the optimizer's step, and links that several stages share",
   }
 end
 

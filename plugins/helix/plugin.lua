@@ -2,17 +2,17 @@
 -- tokens flow through, by a max-flow graph of nodes (which hold runs of layers) and links, in local
 -- search or an integer program. Requests go from hop to hop by interleaved weighted round robin
 -- over the flow, past nodes whose caches are full to a mark: the simulator of serving does that.
--- With mode = serve its plans do that; else, for a training job, the same graph chooses among
--- placements that can be trained, where all nodes of a stage hold the same run and share each
--- micro-batch in proportion to their rates.
-local inventory = require "inventory"
+-- With mode = serve its plans do that; else, for a training job, the same graph, and the exchange
+-- of gradients over the nodes of a stage, choose among placements that can be trained, where all
+-- nodes of a stage hold the same run and share each micro-batch in proportion to their rates.
+local device_order = require "device_order"
 local prices = require "prices"
 local serving = require "serving"
 local train = require "train"
 local training_flow = require "training_flow"
 
 local function plan(ctx)
-  local devices, why = inventory.usable(ctx)
+  local devices, why = device_order.usable(ctx)
   if not devices then
     return nil, why
   end
@@ -41,11 +41,14 @@ local function claim(made, ctx)
   local formula = "max flow over nodes and links (Helix, section 4.3)"
   if made.mode == "serve" then
     local rate, bound = serving.claim(ctx, made)
-    return { tokens_per_s = rate, terms = { bound_tokens_per_s = bound }, formula = formula }
+    return { tokens_per_s = rate, terms = { bound_tokens_per_s = bound }, formula = formula,
+      leaves_out = "waiting of requests, and caches that are full" }
   end
   local rate = training_flow.of_plan(ctx, made)
   return { tokens_per_s = rate, iteration_s = ctx.job.global_batch * ctx.job.sequence / rate,
-    formula = formula }
+    formula = formula,
+    leaves_out = "filling the pipeline, exchanges of gradients and of tensor groups, links that"
+      .. " several nodes share" }
 end
 
 return {
@@ -79,7 +82,7 @@ return {
     { key = "zero", type = "integer", default = 1, min = 0, max = 3,
       help = "train: ZeRO stage over a stage's ranks, 1: optimizer states, 2: and gradients, 3: and"
         .. " weights" },
-    { key = "tries", type = "integer", default = 24, min = 1, max = 1000,
+    { key = "tries", type = "integer", default = 36, min = 1, max = 1000,
       help = "train: number of fitting plans that are simulated, in the order of the formula" },
   },
   plan = plan,

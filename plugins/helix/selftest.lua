@@ -115,6 +115,51 @@ local function check_small(t)
     1e-6, ENUMERATED)
 end
 
+--- The largest flow over all placements of a drawn instance, and that of the search.
+local function drawn_flows(random)
+  local n, layers = 2 + random(2), 1 + random(3)
+  local q = { layers = layers, rates = {}, strict = random(2) == 1 }
+  for i = 1, n do
+    q.rates[i] = {}
+    local rate = random(12)
+    for k = 1, random(layers) do
+      q.rates[i][k] = rate / k
+    end
+  end
+  local rates = {} -- of links
+  for i = 0, n + 1 do
+    rates[i] = {}
+    for j = 0, n + 1 do
+      rates[i][j] = random(8)
+    end
+  end
+  function q.link(i, j)
+    return rates[i][j]
+  end
+  local lists, most = {}, 0
+  for i = 1, n do
+    lists[i] = token_flow.runs(q, i)
+  end
+  for runs in search.product(lists) do
+    most = math.max(most, (token_flow.flow(q, runs)))
+  end
+  return most, (select(2, token_flow.place(q, { budget = 300 })))
+end
+
+local function check_drawn(t)
+  local random, least, missed = search.generator(31), 1, 0
+  for _ = 1, 60 do
+    local most, found = drawn_flows(random)
+    if found < most * (1 - 1e-9) then
+      missed = missed + 1
+      least = math.min(least, found / most)
+    end
+  end
+  t.ok(("60 random instances of 3 or 4 nodes and 2 to 4 layers: the search misses the largest flow "
+    .. "in %d, and has at least %.0f %% of it"):format(missed, 100 * least), missed == 0,
+    "all placements")
+end
+
 local function check_requests(t)
   t.equal("8 requests over flows of 3 and 1", table.concat(token_flow.deal({ 3, 1 }, 8), " "),
     "1 1 1 2 1 1 1 2", "interleaved weighted round robin by hand")
@@ -125,5 +170,6 @@ return function(t)
   check_search(t)
   check_program(t)
   check_small(t)
+  check_drawn(t)
   check_requests(t)
 end

@@ -37,6 +37,29 @@ function training_flow.of(ctx, stages, counts)
   return (token_flow.flow(q, runs))
 end
 
+--- Bytes that leave a layer for one sequence.
+function training_flow.output_bytes(ctx, kind)
+  return prices.chain(ctx, kind, { tp = 1, micro_batch = 1 }).output_bytes
+end
+
+--- Seconds in which nodes exchange the gradients of the layers range = {first − 1, last}, in ranks
+-- of tp devices inside nodes that run at the same time.
+function training_flow.exchange_s(ctx, nodes, range, tp)
+  local heads = {}
+  for _, node in ipairs(nodes) do
+    for i = 1, #node.ids, tp do
+      heads[#heads + 1] = node.ids[i]
+    end
+  end
+  if #heads < 2 then
+    return 0
+  end
+  local chain = prices.chain(ctx, nodes[1].kind, { tp = tp, micro_batch = 1 })
+  local cost = hv.cost.collective { op = "all_reduce", devices = heads, together = tp,
+    bytes = prices.gradient_bytes(ctx, chain, range[1] + 1, range[2]) }
+  return cost and cost.time_s or math.huge
+end
+
 --- Tokens per second through the stages of a plan that trains.
 function training_flow.of_plan(ctx, made)
   local device_of = {}

@@ -1,7 +1,6 @@
 -- The instance of provisioning.lua and type_search.lua for a run: the types of the cluster's
 -- devices, groups of the model's layers in place of layers, prices and memory by the core (HeterPS,
 -- Liu et al., FGCS 148, 2023, section 4).
-local inventory = require "inventory"
 local numbers = require "numbers"
 local prices = require "prices"
 local stage_memory = require "stage_memory"
@@ -10,19 +9,30 @@ local instance = {}
 
 local MOST_GROUPS = 120 -- of a model's layers
 
---- Types of devices: {kind, devices, size, price = USD per hour, known = the cluster file gives
--- it}. Where the file has no price, FLOP/s stand for it.
+--- Types of devices, those of one kind and price: {kind, devices, usd_per_h = of one, nil: unknown,
+-- price = that, or where any device has none FLOP/s for all types, so that dollars are compared
+-- with dollars only}; and the names of the kinds without a price.
 function instance.types(devices)
-  local types = inventory.types(devices)
+  local types, by_key = {}, {}
+  local unpriced = {}
   for _, device in ipairs(devices) do
-    for _, type in ipairs(types) do
-      if type.kind == device.kind then
-        type.price = device.usd_per_h or device.flops_per_s / 1e14
-        type.known = device.usd_per_h ~= nil
+    local key = ("%s/%s"):format(device.kind, device.usd_per_h)
+    local type = by_key[key]
+    if not type then
+      type = { kind = device.kind, usd_per_h = device.usd_per_h, devices = {},
+        flops_per_s = device.flops_per_s }
+      by_key[key] = type
+      types[#types + 1] = type
+      if not device.usd_per_h then
+        unpriced[#unpriced + 1] = device.kind
       end
     end
+    table.insert(type.devices, device)
   end
-  return types
+  for _, type in ipairs(types) do
+    type.price = #unpriced == 0 and type.usd_per_h or type.flops_per_s / 1e14
+  end
+  return types, unpriced
 end
 
 --- Features of every group of layers, each as a fraction of its largest value: parameters, experts,
@@ -78,6 +88,7 @@ function instance.new(ctx, types, c)
     types = {}, compute = {}, exchange = {}, choices = {},
     batch = 1,
     examples = 1,
+    most = ctx.job.global_batch,
     alpha = c.alpha,
     beta = c.beta,
     full = 0,

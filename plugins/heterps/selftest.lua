@@ -1,4 +1,5 @@
 -- Self-tests of HeterPS: provisioning and the searches for types.
+local instance = require "instance"
 local provisioning = require "provisioning"
 local recurrent = require "learn.recurrent"
 local search = require "search"
@@ -194,10 +195,112 @@ local function check_drawn(t)
     "property")
 end
 
+--- The time of a unit on a run of layers by Amdahl's law.
+local function amdahl(q, type, first, last, k)
+  local compute = 0
+  for l = first, last do
+    compute = compute + q.compute[type][l]
+  end
+  return math.max(compute * (1 - q.alpha + q.alpha / k),
+    q.exchange[type][first] * (1 - q.beta + q.beta / k))
+end
+
+--- The least cost of an instance by the paper's equations, over all types of the layers and all
+-- numbers of devices: time of the slowest stage x sum of price x k, of those that reach the rate.
+local function least_of_all(q)
+  local least = math.huge
+  local function number(runs, i, left, slowest, price)
+    if i > #runs then
+      least = math.min(least, slowest * price)
+      return
+    end
+    local run = runs[i]
+    for k = 1, left[run.type] do
+      local time = amdahl(q, run.type, run.first, run.last, k)
+      if time <= (1 + 1e-9) / q.rate then
+        left[run.type] = left[run.type] - k
+        number(runs, i + 1, left, math.max(slowest, time), price + q.types[run.type].price * k)
+        left[run.type] = left[run.type] + k
+      end
+    end
+  end
+  for assignment in search.choices(q.choices) do
+    local runs = {}
+    for l, type in ipairs(assignment) do
+      if l > 1 and assignment[l - 1] == type then
+        runs[#runs].last = l
+      else
+        runs[#runs + 1] = { type = type, first = l, last = l }
+      end
+    end
+    number(runs, 1, { q.types[1].available, q.types[2].available }, 0, 0)
+  end
+  return least
+end
+
+local function check_paper(t)
+  local random = search.generator(17)
+  local reached, right, dearest = 0, true, 0
+  for _ = 1, 100 do
+    local q = drawn_instance(random)
+    q.rate = 0.1 + random()
+    for type = 1, 2 do
+      q.types[type].available = random(7)
+    end
+    local least = least_of_all(q)
+    local _, cost = type_search.enumerate(q)
+    cost = cost or math.huge
+    if least < math.huge then
+      reached = reached + 1
+    end
+    right = right and (cost == least or math.abs(cost / least - 1) < 1e-9)
+    if cost > least then
+      dearest = math.max(dearest, cost / least - 1)
+    end
+  end
+  t.ok(("100 random instances, %d reach the rate: cost of the best types and devices, with the time"
+    .. " that they take, against all of them; at most %.1f %% dearer"):format(reached,
+    100 * dearest), right and reached > 20, "section 4: cost = time x sum of price x k")
+end
+
+local function check_learned(t)
+  local random = search.generator(5)
+  local right = true
+  for seed = 1, 40 do
+    local q = drawn_instance(random)
+    local _, single = type_search.compared(q, { search = "single" })
+    for _, name in ipairs { "reinforce", "rnn" } do
+      local found = type_search.best(q, { search = name, rounds = 1, seed = seed })
+      right = right and (not single or cost_of(q, found) <= single)
+    end
+  end
+  t.ok("40 random instances: one round of learning costs no more than the best single type", right,
+    "property")
+end
+
+local function check_prices(t)
+  local devices = {
+    { kind = "a", usd_per_h = 3, flops_per_s = 2e14 }, { kind = "b", flops_per_s = 1e14 },
+    { kind = "a", usd_per_h = 3, flops_per_s = 2e14 },
+  }
+  local types, unpriced = instance.types(devices)
+  t.equal("a kind with a price and one without: prices", ("%g %g"):format(types[1].price,
+    types[2].price), "2 1", "FLOP/s of both, not dollars beside FLOP/s")
+  t.equal("the kind without a price", table.concat(unpriced, " "), "b", "by hand")
+  devices[2].usd_per_h = 1
+  devices[3].usd_per_h = 1.5
+  types = instance.types(devices)
+  t.equal("one kind at two prices is two types", ("%g %g %g"):format(types[1].price,
+    types[2].price, types[3].price), "3 1 1.5", "by hand")
+end
+
 return function(t)
   check_small(t)
   check_reinforce(t)
   check_searches(t)
   check_memory(t)
   check_drawn(t)
+  check_paper(t)
+  check_learned(t)
+  check_prices(t)
 end

@@ -45,7 +45,16 @@ function type_search.enumerate(q)
     end
     return states()
   end
-  local r = search.enumerate { states = next_state, cost = function(s) return cost_of(q, s) end }
+  local least = math.huge
+  local function cost(assignment)
+    if provisioning.bound(q, assignment) >= least then
+      return nil
+    end
+    local own = cost_of(q, assignment)
+    least = math.min(least, own or least)
+    return own
+  end
+  local r = search.enumerate { states = next_state, cost = cost }
   return r.state, r.cost, r.evaluations
 end
 
@@ -196,31 +205,35 @@ local LEARNED = { reinforce = true, lstm = true, rnn = true }
 
 --- The best assignment that REINFORCE finds, on the table or a network. The cost of one type for
 -- all layers, or of a short greedy search, sets the scale of its rewards; it is also the answer
--- where learning finds none, or where time ends.
+-- where learning finds none that costs less, or where time ends.
 local function learned(q, o)
   local start, cost = type_search.compared(q, { search = "single", rounds = o.rounds,
     seed = o.seed })
   if not start then
     start, cost = type_search.compared(q, { search = "greedy", rounds = 10 })
   end
-  if #q.types == 1 or start and hv.stopping() then
+  if #q.types == 1 or start and o.stopping and o.stopping() then
     return start
   end
   local scale = cost or 1
-  local found
+  local found, found_cost
   if o.search == "lstm" or o.search == "rnn" then
-    found = type_search.recurrent(q, { cell = o.search, rounds = o.rounds, penalty = 2 * scale,
-      seed = o.seed })
+    found, found_cost = type_search.recurrent(q, { cell = o.search, rounds = o.rounds,
+      penalty = 2 * scale, seed = o.seed })
   else
-    found = type_search.reinforce(q, { rounds = o.rounds, learning = 0.2 / scale,
+    found, found_cost = type_search.reinforce(q, { rounds = o.rounds, learning = 0.2 / scale,
       penalty = 2 * scale, seed = o.seed })
   end
-  return found or start
+  if found and not (start and cost <= found_cost) then
+    return found
+  end
+  return start
 end
 
 --- The best assignment by the name of a search: "enumerate" (by REINFORCE where there are too
 -- many), "reinforce", "lstm", "rnn", or one of type_search.compared. o = {search, rounds = of ten
--- plans, seed}. nil when none reaches the rate.
+-- plans, seed, stopping = function that says when learning is to end (nil: never)}. nil when none
+-- reaches the rate.
 function type_search.best(q, o)
   if o.search == "enumerate" then
     local found, _, tried = type_search.enumerate(q)

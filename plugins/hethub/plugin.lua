@@ -52,6 +52,8 @@ local function claim(made, ctx)
     terms = { pipeline_s = pipeline_s, all_reduce_s = all_reduce_s,
       of_bound_frac = micro_batches / rate / iteration_s },
     formula = "Eq-P over stages by type + hops + all-reduce (HetHub, section 3)",
+    leaves_out = "the optimizer's step, the overlap of gradients with the backward pass, and links "
+      .. "that several stages or replicas share",
   }
 end
 

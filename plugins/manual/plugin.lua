@@ -96,10 +96,8 @@ local function plan(ctx)
     sequence_parallel = options.sequence_parallel and tp > 1,
     micro_batch = options.micro_batch, micro_batches = micro_batches,
   })
-  made.sync = {
-    kind = "allreduce", algorithm = options.sync,
-    overlap = reduction.overlaps(options, ctx.job),
-  }
+  made.sync.algorithm = options.sync
+  made.sync.overlap = reduction.overlaps(options, ctx.job)
   if not options.allow_oom then
     local fits, reason = candidates.judge(made)
     if not fits then
@@ -114,6 +112,7 @@ return {
   system = "Megatron-LM layout by hand", reference = "arXiv:2104.04473",
   summary = "The layout you have today, judged as it is: the baseline of a comparison.",
   needs = { model = "layers" },
+  file_order = true,
   options = {
     { key = "tp", type = "integer", default = 0, min = 0, max = 4096,
       help = "tensor-parallel ranks; 0: the largest degree up to 8 that divides node and heads" },

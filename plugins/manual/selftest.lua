@@ -49,7 +49,7 @@ local function test_micro_batches(t)
 end
 
 local function test_grid(t)
-  local fake = { cluster = {} }
+  local fake = { cluster = {}, job = { grad_bytes = 4 } }
   function fake.cluster.address(_, ids)
     return table.concat(ids, " ")
   end
@@ -65,6 +65,8 @@ local function test_grid(t)
     "interleaved: stage s has the ranges s, s + pp, …")
   t.equal("sequences that enter a stage at once, micro-batch 1 and dp 2", made.micro_batch, 2,
     "plan format: dp is inside the stage")
+  t.near("bucket of two ranks: 40 million gradients in 32 bit", made.sync.bucket_MiB,
+    160e6 / 2 ^ 20, 1e-9, "Megatron-LM, DistributedDataParallelConfig")
 end
 
 --- HSDP: 2 copies of 4 shards, with the optimizer in the host's memory.

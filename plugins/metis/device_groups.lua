@@ -84,9 +84,11 @@ end
 
 --- Lists of group sizes for n devices in so many stages: powers of two, none below
 -- n // stages · variance. All orders of up to `max_blocks` blocks are listed; where there are more
--- groups, pairs of equal groups are joined into one block. At most `limit` lists.
+-- groups, pairs of equal groups are joined into one block. At most `limit` lists; then whether
+-- there are more.
 function device_groups.list(n, stages, variance, max_blocks, limit)
   local out = {}
+  local wanted = limit + 1
   local least = n // stages * variance
   local powers = {}
   for exponent = 0, 62 do
@@ -98,14 +100,14 @@ function device_groups.list(n, stages, variance, max_blocks, limit)
   local function extend(s, first_power, left)
     if s > stages then
       if left == 0 then
-        append_orders(blocks_of(sizes, max_blocks), limit, out)
+        append_orders(blocks_of(sizes, max_blocks), wanted, out)
       end
       return
     end
     local stages_after = stages - s
     for i = first_power, #powers do
       local too_large = powers[i] * (stages_after + 1) > left
-      if #out >= limit or too_large then
+      if #out >= wanted or too_large then
         return
       end
       if powers[i] + stages_after * powers[#powers] >= left then
@@ -116,7 +118,9 @@ function device_groups.list(n, stages, variance, max_blocks, limit)
     end
   end
   extend(1, 1, n)
-  return out
+  local has_more = #out > limit
+  out[wanted] = nil
+  return out, has_more
 end
 
 return device_groups

@@ -68,13 +68,15 @@ local function new_stage(problem, order, from, size, tp, sequences)
   if not set_times(problem, stage) or not stage.times then
     return nil
   end
+  stage.least_time = math.min(table.unpack(stage.times))
   return stage
 end
 
 --- The stage on devices from+1 … from+size of an order with tensor degree `tp`, for micro-batches
 -- of so many sequences: {order, from, size, tp, dp, kinds = rows {kind, share}, shares, times of
--- its slowest replica by layer, total}. False where tensor-parallel groups leave a node, a replica
--- gets no sequence, or the problem has no times for its share. Remembered in order.stages.
+-- its slowest replica by layer, total, least_time = of a layer}. False where tensor-parallel groups
+-- leave a node, a replica gets no sequence, or the problem has no times for its share. Remembered
+-- in order.stages.
 function group_stage.at(problem, order, from, size, tp, sequences)
   local known = order.stages[sequences] or {}
   order.stages[sequences] = known
@@ -86,8 +88,8 @@ function group_stage.at(problem, order, from, size, tp, sequences)
 end
 
 --- Memory of a stage that keeps `in_flight` micro-batches, of the kind whose memory is filled most:
--- {held = bytes by layer, room = bytes, model_frac = share of all layers that fit}. Remembered in
--- the stage.
+-- {held = bytes by layer, room = bytes, model_frac = share of all layers that fit, most_layers = of
+-- the smallest ones that fit}. Remembered in the stage.
 function group_stage.memory(problem, stage, in_flight)
   stage.memory = stage.memory or {}
   if stage.memory[in_flight] then
@@ -96,21 +98,24 @@ function group_stage.memory(problem, stage, in_flight)
   local tightest = { model_frac = math.huge }
   for _, row in ipairs(stage.kinds) do
     local held, room = problem.memory(row.kind, stage.tp, row.share, in_flight, stage.dp)
-    local sum = 0
+    local sum, smallest = 0, math.huge
     for _, bytes in ipairs(held) do
       sum = sum + bytes
+      smallest = math.min(smallest, bytes)
     end
     local model_frac = room > 0 and room / math.max(sum, 1e-9) or 0
     if model_frac < tightest.model_frac or not tightest.held then
-      tightest = { held = held, room = room, model_frac = model_frac }
+      tightest = { held = held, room = room, model_frac = model_frac,
+        most_layers = math.min(#held, room // math.max(smallest, 1e-9)) }
     end
   end
   stage.memory[in_flight] = tightest
   return tightest
 end
 
---- The highest rate (1 / time of all layers) and the largest share of all layers that fit, each
--- over all tensor degrees of a group: {rate, model_frac}. Remembered in order.best.
+--- The highest rate (1 / time of all layers), the least time of a layer, the largest share of all
+-- layers and the most layers that fit, each over all tensor degrees of a group: {rate, layer_time,
+-- model_frac, most_layers}. Remembered in order.best.
 function group_stage.best(problem, order, from, size, sequences, in_flight)
   local known = order.best[sequences] or {}
   order.best[sequences] = known
@@ -118,14 +123,16 @@ function group_stage.best(problem, order, from, size, sequences, in_flight)
   if known[key] then
     return known[key]
   end
-  local best = { rate = 0, model_frac = 0 }
+  local best = { rate = 0, layer_time = math.huge, model_frac = 0, most_layers = 0 }
   local tp = 1
   while tp <= math.min(size, problem.max_tp) do
     local stage = group_stage.at(problem, order, from, size, tp, sequences)
     if stage then
+      local memory = group_stage.memory(problem, stage, in_flight)
       best.rate = math.max(best.rate, 1 / stage.total)
-      best.model_frac = math.max(best.model_frac,
-        group_stage.memory(problem, stage, in_flight).model_frac)
+      best.layer_time = math.min(best.layer_time, stage.least_time)
+      best.model_frac = math.max(best.model_frac, memory.model_frac)
+      best.most_layers = math.max(best.most_layers, memory.most_layers)
     end
     tp = 2 * tp
   end

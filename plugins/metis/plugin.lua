@@ -13,6 +13,7 @@
 -- exact; the paper repairs and rounds it.
 local candidates = require "candidates"
 local claims = require "claims"
+local device_order = require "device_order"
 local inventory = require "inventory"
 local prices = require "prices"
 local problem = require "problem"
@@ -56,35 +57,66 @@ local function candidates_of(ctx, solutions, recompute)
   return list
 end
 
+--- What limits of the search left out, in words with figures. `cut` as stage_search.search gives
+-- it, best_s = the least time that the search found (nil: none).
+local function warnings_of(ctx, cut, best_s)
+  local o, texts = ctx.options, {}
+  if cut.left_out > 0 then
+    local text = "%d of %d combinations of order, groups and micro-batches were left out by the "
+      .. "budget of %d or for want of time (option budget)"
+    texts[1] = text:format(cut.left_out, cut.cases, o.budget)
+    if best_s and cut.bound < best_s then
+      texts[1] = ("%s: the best one takes %.4g s by the formula, one that was left out may take "
+        .. "%.4g s"):format(texts[1], best_s, cut.bound)
+    end
+  end
+  if cut.cut_numbers > 0 then
+    texts[#texts + 1] = ("orders of groups beyond the first %d were left out for %d numbers of "
+      .. "stages (option groups)"):format(o.groups, cut.cut_numbers)
+  end
+  if cut.late then
+    texts[#texts + 1] = "some orders of types and groups were left out for want of time"
+  end
+  return texts
+end
+
+--- A plan with what the search for it left out, for its claim.
+local function told(ctx, best, solutions, cut)
+  best.claimed = {
+    terms = { combinations = cut.cases, combinations_left_out = cut.left_out },
+    warnings = warnings_of(ctx, cut, solutions[1].claim_s),
+  }
+  return best
+end
+
 local function plan(ctx)
-  local devices, why = inventory.usable(ctx)
+  local devices, why = device_order.usable(ctx)
   if not devices then
     return nil, why
   end
   local nodes = inventory.nodes(devices)
   local reason
+  local left_out = {}
   for _, recompute in ipairs { "none", "full" } do -- Metis itself does not recompute
-    local solutions, n_left_out, n_runnable =
-      stage_search.search(problem.of(ctx, nodes, recompute))
-    if n_runnable == 0 then
+    local solutions, cut = stage_search.search(problem.of(ctx, nodes, recompute))
+    if cut.runnable == 0 then
       local text = "all %d devices run one pipeline: no number of micro-batches that divides the "
         .. "batch of %d gives each replica of a stage 1 to %d sequences (option micro_batch)"
       return nil, text:format(#devices, ctx.job.global_batch, ctx.options.micro_batch)
-    end
-    if n_left_out > 0 then
-      hv.log(("%d cases beyond the budget were left out"):format(n_left_out))
     end
     local list = candidates_of(ctx, solutions, recompute)
     if #list > 0 then
       local best, why_not = candidates.best(list, ctx.options.tries)
       if best then
-        return best
+        return told(ctx, best, solutions, cut)
       end
       reason = why_not or reason
     end
+    left_out = warnings_of(ctx, cut)
   end
-  return nil, reason or reasons.too_small(ctx, devices,
+  reason = reason or reasons.too_small(ctx, devices,
     "no pipeline of groups of a power of two of all devices")
+  return nil, table.concat({ reason, table.unpack(left_out) }, "; ")
 end
 
 --- The equation on the figures of a plan.
@@ -99,14 +131,21 @@ local function claim(made, ctx)
   local micro_batches = parts[1].micro_batches
   local loading_s = micro_batches * ctx.options.batch_ms / 1000
   local synchronising_s = micro_batches * ctx.options.sync_ms / 1000
+  local found = made.claimed or {}
+  local counts = found.terms or {}
   return {
+    warnings = found.warnings,
     iteration_s = pipeline_s + exchange_s + update_s + loading_s + synchronising_s,
     terms = {
       pipeline_s = pipeline_s, exchange_s = exchange_s, optimizer_s = update_s,
       loading_s = loading_s, synchronising_s = synchronising_s,
+      combinations = counts.combinations,
+      combinations_left_out = counts.combinations_left_out,
     },
     formula = "(B - 1) longest stage + sum of stages + exchange + longest update + hops "
       .. "+ B (loading + synchronising) (Metis, section 4)",
+    leaves_out = "the overlap of gradients with the backward pass, and links that several stages "
+      .. "or replicas share",
   }
 end
 
@@ -125,19 +164,21 @@ return {
       help = "least size of a group, as a share of the devices per stage" },
     { key = "permute", type = "integer", default = 4, min = 1, max = 8,
       help = "blocks of groups that are permuted; more groups are joined in pairs" },
-    { key = "groups", type = "integer", default = 60, min = 1, max = 100000,
-      help = "orders of groups that are tried per number of stages" },
+    { key = "groups", type = "integer", default = 250, min = 1, max = 100000,
+      help = "orders of groups that are tried per number of stages; the result says where there are"
+        .. " more" },
     { key = "micro_batch", type = "integer", default = 16, min = 1, max = 1024,
       help = "largest number of sequences that a replica processes at once" },
-    { key = "budget", type = "integer", default = 2000, min = 1, max = 1000000,
-      help = "combinations of order, groups and micro-batches that are solved, least bound first" },
+    { key = "budget", type = "integer", default = 5000, min = 1, max = 1000000,
+      help = "combinations of order, groups and micro-batches that are solved, least bound first;"
+        .. " the result says how many are left out" },
     { key = "batch_ms", type = "number", default = 0, min = 0, max = 1e6,
       help = "time to load a micro-batch, measured in its profiles: used by the formula, not by "
         .. "the simulation" },
     { key = "sync_ms", type = "number", default = 0, min = 0, max = 1e6,
       help = "time to synchronise after the passes of a micro-batch: used by the formula, not by "
         .. "the simulation" },
-    { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
+    { key = "tries", type = "integer", default = 24, min = 1, max = 1000,
       help = "number of valid plans that are simulated, least claimed time first" },
   },
   plan = plan,

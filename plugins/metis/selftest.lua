@@ -3,6 +3,7 @@ local device_groups = require "device_groups"
 local formula = require "formula"
 local numbers = require "numbers"
 local opt350 = require "testing.opt350"
+local search = require "search"
 local stage_search = require "stage_search"
 
 local SOURCE = "Metis 1b37058, opt350 on 8 + 8"
@@ -190,8 +191,93 @@ local function check_authors_planner(t)
     best.claim_s <= 2714.292788085938, SOURCE)
 end
 
+--- A problem of 4 + 2 devices with drawn times and memory of 8 layers.
+local function drawn_problem(random)
+  local p = { layers = 8, batch = 12, micro_batch_counts = numbers.divisors(12), max_stages = 6,
+    max_tp = 2, variance = 0.5, max_blocks = 4, max_orders = 99, budget = 1e9,
+    per_micro_batch = random(), orders = { {}, {} } }
+  for d = 1, 6 do
+    p.orders[1][d] = { kind = d <= 4 and 1 or 2, node = d <= 4 and 1 or 2 }
+    p.orders[2][d] = { kind = d <= 2 and 2 or 1, node = d <= 2 and 2 or 1 }
+  end
+  local times, held = { {}, {} }, {}
+  for layer = 1, 8 do
+    times[1][layer] = random(9)
+    times[2][layer] = times[1][layer] * 3
+    held[layer] = random(4)
+  end
+  local room = { 8 + random(12), 4 + random(8) }
+  function p.layer_times(kind, tp, share)
+    local list = {}
+    for layer = 1, 8 do
+      list[layer] = times[kind][layer] * share / tp * (tp == 1 and 1 or 1.2)
+    end
+    return list
+  end
+  function p.sequence_time(kind, tp)
+    local sum = 0
+    for _, time in ipairs(p.layer_times(kind, tp, 1)) do
+      sum = sum + time
+    end
+    return sum
+  end
+  function p.shares(sequences, sequence_times)
+    return hv.opt.distribute { total = sequences, time = sequence_times }.counts
+  end
+  function p.memory(kind, tp, share, in_flight)
+    local list = {}
+    for layer = 1, 8 do
+      list[layer] = held[layer] * (1 + 0.1 * share * in_flight) / tp
+    end
+    return list, room[kind]
+  end
+  local exchange_time = random()
+  function p.exchange(stage, first, last)
+    return stage.dp > 1 and exchange_time * (last - first + 1) or 0
+  end
+  p.update = zero
+  function p.hop()
+    return exchange_time
+  end
+  return p
+end
+
+local function check_bounds(t)
+  local random = search.generator(13)
+  local equal, solved = true, 0
+  for _ = 1, 25 do
+    local p = drawn_problem(random)
+    p.keep = 1e9 -- no case is left out by its bound
+    local all = stage_search.search(p)
+    p.keep = 1
+    local best, cut = stage_search.search(p)
+    if all[1] then
+      solved = solved + 1
+      equal = equal and best[1] and math.abs(best[1].claim_s / all[1].claim_s - 1) < 1e-9
+    end
+    equal = equal and cut.left_out == 0
+  end
+  t.ok(("25 random problems, %d with a plan: bounds leave out no better one"):format(solved),
+    equal and solved > 15, "all cases solved")
+end
+
+local function check_cut(t)
+  local p = drawn_problem(search.generator(13))
+  p.keep = 1
+  p.budget = 1
+  local found, cut = stage_search.search(p)
+  t.ok(("a budget of 1: %d of %d combinations are said to be left out"):format(cut.left_out,
+    cut.cases), #found > 0 and cut.left_out > 0 and cut.bound <= found[1].claim_s, "property")
+  local _, has_more = device_groups.list(16, 6, 1, 4, 5)
+  local all, no_more = device_groups.list(16, 6, 1, 4, 6)
+  t.ok("6 orders of groups, at most 5 and at most 6: are there more?",
+    has_more and not no_more and #all == 6, "by hand")
+end
+
 return function(t)
   check_groups(t)
   check_two_gpus(t)
   check_authors_planner(t)
+  check_bounds(t)
+  check_cut(t)
 end

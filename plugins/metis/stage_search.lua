@@ -109,12 +109,15 @@ local function solve(problem, case)
   end
 end
 
---- A lower bound of a case: the work divided over all stages in proportion to their rates, each at
--- its best degree, and the time per micro-batch. Infinite where the layers cannot fit, nil where a
--- stage can run at no degree.
+--- A lower bound of a case: the longest stage takes at least its share when the work is divided
+-- over all stages in proportion to their rates, each at its best degree; every stage has at least
+-- one layer, and the others are on the fastest one. Infinite where the layers cannot fit, nil where
+-- a stage can run at no degree.
 local function bound_of(problem, case)
   local rate = 0
   local model_frac = 0
+  local sum = 0
+  local fastest = math.huge
   local from = 0
   for s, size in ipairs(case.sizes) do
     local best = group_stage.best(problem, case.order, from, size, case.sequences,
@@ -124,12 +127,41 @@ local function bound_of(problem, case)
     end
     rate = rate + best.rate
     model_frac = model_frac + best.model_frac
+    sum = sum + best.layer_time
+    fastest = math.min(fastest, best.layer_time)
     from = from + size
   end
   if model_frac < LEAST_MODEL_FRAC then
     return math.huge
   end
-  return case.micro_batches * (1 / rate + problem.per_micro_batch)
+  case.least_sum = math.max(1 / rate, sum + (problem.layers - #case.sizes) * fastest)
+  return (case.micro_batches - 1) / rate + case.least_sum
+    + case.micro_batches * problem.per_micro_batch
+end
+
+--- A higher bound of a case: the longest stage takes at least what it takes when whole layers, each
+-- as short as the shortest, are divided within the memory. Infinite where they do not fit.
+local function whole_bound_of(problem, case)
+  local time, least, caps = {}, {}, {}
+  local from, room = 0, 0
+  for s, size in ipairs(case.sizes) do
+    local best = group_stage.best(problem, case.order, from, size, case.sequences,
+      in_flight_of(s, #case.sizes, case.micro_batches))
+    time[s] = best.layer_time
+    least[s] = 1
+    caps[s] = best.most_layers
+    if caps[s] < 1 then
+      return math.huge
+    end
+    room = room + caps[s]
+    from = from + size
+  end
+  if room < problem.layers then
+    return math.huge
+  end
+  local r = hv.opt.distribute { total = problem.layers, time = time, min = least, caps = caps }
+  return (case.micro_batches - 1) * r.value + case.least_sum
+    + case.micro_batches * problem.per_micro_batch
 end
 
 --- Is this share of the run's time used?
@@ -155,18 +187,22 @@ local function append_cases(problem, order, sizes, cases)
   return n_runnable
 end
 
---- All cases whose layers may fit, least bound first, and how many can run, memory aside.
+--- All cases whose layers may fit, least bound first; and what was left out, as
+-- stage_search.search says it.
 local function cases_of(problem)
   local cases = {}
-  local n_runnable = 0
+  local cut = { runnable = 0, cut_numbers = 0, late = false }
   local n_devices = #problem.orders[1]
   for n_stages = 1, math.min(problem.max_stages, problem.layers, n_devices) do
-    local lists = device_groups.list(n_devices, n_stages, problem.variance, problem.max_blocks,
-      problem.max_orders)
+    local lists, has_more = device_groups.list(n_devices, n_stages, problem.variance,
+      problem.max_blocks, problem.max_orders)
+    cut.cut_numbers = cut.cut_numbers + (has_more and 1 or 0)
     for _, order in ipairs(problem.orders) do
       for _, sizes in ipairs(lists) do
         if #cases == 0 or not is_late(problem, 0.4) then
-          n_runnable = n_runnable + append_cases(problem, order, sizes, cases)
+          cut.runnable = cut.runnable + append_cases(problem, order, sizes, cases)
+        else
+          cut.late = true
         end
       end
     end
@@ -177,7 +213,8 @@ local function cases_of(problem)
     end
     return a.rank < b.rank
   end)
-  return cases, n_runnable
+  cut.cases = #cases
+  return cases, cut
 end
 
 local function by_claim(a, b)
@@ -188,7 +225,10 @@ local function by_claim(a, b)
 end
 
 --- The best pipelines, best first: a list of {claim_s, stages, ranges, micro_batches, sequences =
--- per micro-batch}; how many cases the budget left out; how many cases can run, memory aside.
+-- per micro-batch}; and what the search left out: {runnable = cases that can run, memory aside,
+-- cases = those whose layers may fit, left_out = of them by the budget or for want of time, bound =
+-- the least time that one of those may have, cut_numbers = numbers of stages with more orders of
+-- groups than max_orders, late = true where cases were not even listed for want of time}.
 -- Layers count from 1, ranges are inclusive; times are in the caller's unit. Keys of `problem`:
 --   layers, batch       number of layers; sequences per iteration
 --   orders              lists of devices {kind, node}
@@ -209,18 +249,24 @@ function stage_search.search(problem)
     order.stages = {}
     order.best = {}
   end
-  local cases, n_runnable = cases_of(problem)
+  local cases, cut = cases_of(problem)
+  cut.left_out = 0
   local found = {}
   local limit = math.huge
+  local n_solved = 0
   for i, case in ipairs(cases) do
     local late = #found > 0 and is_late(problem, 0.7)
     if case.bound >= limit then
       break
     end
-    if i > problem.budget or late then
-      return found, #cases - i + 1, n_runnable
+    if n_solved >= problem.budget or late then
+      cut.left_out = #cases - i + 1
+      cut.bound = case.bound
+      break
     end
-    local solution = solve(problem, case)
+    local is_hopeless = whole_bound_of(problem, case) >= limit
+    n_solved = n_solved + (is_hopeless and 0 or 1)
+    local solution = not is_hopeless and solve(problem, case)
     if solution and solution.claim_s < limit then
       found[#found + 1] = solution
       table.sort(found, by_claim)
@@ -228,7 +274,7 @@ function stage_search.search(problem)
       limit = found[problem.keep] and found[problem.keep].claim_s or math.huge
     end
   end
-  return found, 0, n_runnable
+  return found, cut
 end
 
 return stage_search

@@ -120,7 +120,9 @@ local function claim(made, ctx)
   return { iteration_s = slowest_s + sync_s,
     terms = { pipeline_s = slowest_s, first_layer_s = sync_s },
     formula = "max over pipelines of T1 + T2 + T3 with c = N_b - S + k* - 1 (Oobleck, section "
-      .. "4.1.2), and the first layer's all-reduce" }
+      .. "4.1.2), and the first layer's all-reduce",
+    leaves_out = "transfers between stages, the exchange of all gradients but the first layer's, "
+      .. "which it takes to overlap with the backward pass, and the optimizer's step" }
 end
 
 return {

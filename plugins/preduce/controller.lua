@@ -164,7 +164,7 @@ local function average(q, state, now, group)
   for _, w in ipairs(group) do
     foremost = math.max(foremost, state.version[w])
   end
-  local row = { at = now + q.reduce_s, members = group, behind = {} }
+  local row = { at = now + q.reduce_s(group), members = group, behind = {} }
   state.groups[#state.groups + 1] = row
   state.history[#state.history + 1] = group
   for i, w in ipairs(group) do
@@ -202,12 +202,13 @@ local function make_groups(q, state, now)
 end
 
 --- Plays the controller. `q` is { n = workers, times = of a step per worker, group = P, reduce_s =
--- of one average, horizon = end of the play, avoid = true: keep groups from freezing into cliques,
--- wait = longest time from the first member of a group on before it goes on without being full
--- (nil: no limit), least and wait_most = see next_wait, bound = steps that a worker may have ended
--- above the slowest when it begins the next (nil or 0: any) }, in seconds or any other unit of
--- time. Returns the groups { at = time of their average, members, behind = steps of each member
--- behind the foremost }, their mean matrix, and the number of members by steps behind.
+-- function(members), the time of their average, horizon = end of the play, avoid = true: keep
+-- groups from freezing into cliques, wait = longest time from the first member of a group on before
+-- it goes on without being full (nil: no limit), least and wait_most = see next_wait, bound = steps
+-- that a worker may have ended above the slowest when it begins the next (nil or 0: any) }, in
+-- seconds or any other unit of time. Returns the groups { at = time of their average, members,
+-- behind = steps of each member behind the foremost }, their mean matrix, and the number of members
+-- by steps behind.
 function controller.play(q)
   local state = new_state(q)
   events.run(state.ready, function(now, w)

@@ -20,6 +20,7 @@ local search = require "search"
 local LEAST_WORKERS = 3
 local MOST_WORKERS = 256 -- workers for which the claim plays the controller, as the simulator does
 local HORIZON_STEPS = 50 -- steps of the slowest worker that the claim plays
+local MOST_KINDS = 3 -- of devices, for which every tensor degree is tried
 local MOST_DEPTH = 16
 local MOST_MICRO_BATCH = 8
 
@@ -86,12 +87,12 @@ local function apply(made, ctx)
   return made
 end
 
---- Cuts joined pipelines for m micro-batches each; the sequences per second of all of them, or nil
--- where one does not fit.
-local function cut_all(ctx, list, micro_batch, m, outputs)
+--- Cuts joined pipelines for m micro-batches each by pipeline.cut with `c`; the sequences per
+-- second of all of them, or nil where one does not fit.
+local function cut_all(ctx, list, micro_batch, m, c)
   local rate = 0
   for _, p in ipairs(list) do
-    p.cut = pipeline.cut(ctx, p.row, m, { outputs = outputs, ways = 2 })
+    p.cut = pipeline.cut(ctx, p.row, m, c)
     p.micro_batches = m
     if not p.cut then
       return nil
@@ -102,8 +103,9 @@ local function cut_all(ctx, list, micro_batch, m, outputs)
 end
 
 --- The candidate of pipelines `rows` inside the kinds of devices, each a worker with the same share
--- of the batch; nil where there are too few of them, or the model does not fit.
-local function candidate(ctx, rows, micro_batch, outputs)
+-- of the batch, cut by pipeline.cut with `c`; nil where there are too few of them, or the model
+-- does not fit.
+local function candidate(ctx, rows, micro_batch, c)
   local n = #rows
   local list = pipeline.joined(rows)
   local m = ctx.job.global_batch // (micro_batch * n)
@@ -112,7 +114,7 @@ local function candidate(ctx, rows, micro_batch, outputs)
   end
   for _, recompute in ipairs { "none", "selective", "full" } do
     pipeline.set(list, micro_batch, recompute)
-    local rate = cut_all(ctx, list, micro_batch, m, outputs)
+    local rate = cut_all(ctx, list, micro_batch, m, c)
     if rate then
       local made = pipeline.plan(ctx, list, micro_batch)
       made.sync = sync_of(ctx.options, n)
@@ -121,18 +123,33 @@ local function candidate(ctx, rows, micro_batch, outputs)
   end
 end
 
---- Choices of depth, micro-batch and the tensor degree of every kind; with several kinds only the
+--- Choices of depth, micro-batch and the tensor degree of every kind; with many kinds only the
 -- least and the largest degree.
 local function choices_of(ctx, types)
   local lists = { numbers.powers(MOST_DEPTH), numbers.powers(MOST_MICRO_BATCH) }
   for i, kind in ipairs(types) do
     local degrees = grids.tp_degrees(ctx, kind)
-    if #types > 1 and #degrees > 2 then
+    if #types > MOST_KINDS and #degrees > 2 then
       degrees = { degrees[1], degrees[#degrees] }
     end
     lists[i + 2] = degrees
   end
   return lists
+end
+
+--- The candidates of all choices with `reserve` bytes of every device left unused.
+local function search_all(ctx, types, outputs, reserve)
+  local all = candidates.new()
+  local c = { outputs = outputs, ways = 2, reserve = reserve }
+  for choice in candidates.in_time(search.product(choices_of(ctx, types))) do
+    local depth = choice[1]
+    local rows = depth <= ctx.model.n_layers
+      and pipeline.inside(types, numbers.slice(choice, 3, #types), depth)
+    if rows then
+      all.add(candidate(ctx, rows, choice[2], c))
+    end
+  end
+  return all
 end
 
 local function plan(ctx)
@@ -142,47 +159,62 @@ local function plan(ctx)
   end
   local types = inventory.types(devices)
   local outputs = hv.cost.layers { kinds = { types[1].kind }, micro_batch = 1 }:sizes "output"
-  local list = {}
-  for choice in candidates.in_time(search.product(choices_of(ctx, types))) do
-    local depth = choice[1]
-    local micro_batch = choice[2]
-    local rows = depth <= ctx.model.n_layers
-      and pipeline.inside(types, numbers.slice(choice, 3, #types), depth)
-    local found = rows and candidate(ctx, rows, micro_batch, outputs)
-    if found then
-      list[#list + 1] = found
-      found.rank = #list
-    end
-  end
-  if #list > 0 then
-    return candidates.best(list, ctx.options.tries)
+  local all = candidates.within(function(reserve)
+    return search_all(ctx, types, outputs, reserve)
+  end)
+  if all then
+    return all.best(ctx.options.tries)
   end
   return nil, reasons.too_small(ctx, devices, "no set of three pipelines or more", "kind")
 end
 
---- The controller's query for the workers of a plan, without the time of an average; and the
--- devices that the first group averages over.
+--- The controller's query for the workers of a plan, without the time of an average.
 local function query_of(workers, sync)
   local q = { n = #workers, times = {}, group = sync.group or #workers, horizon = 0,
     avoid = sync.connect ~= false, least = sync.least, bound = sync.staleness,
     wait = sync.wait_ms and sync.wait_ms / 1e3,
     wait_most = (sync.wait_most_ms or sync.wait_ms or 0) / 1e3 }
-  local heads = {}
   for w, worker in ipairs(workers) do
     q.times[w] = worker.seconds
     q.horizon = math.max(q.horizon, HORIZON_STEPS * worker.seconds)
-    if w <= q.group then
-      heads[w] = worker.id
-    end
   end
-  return q, heads
+  return q
 end
 
---- Seconds of one average of the first stage among these devices.
-local function reduce_seconds(ctx, made, heads)
-  local stage = made.replicas[1].stages[1]
-  local chain, part = prices.shard(ctx, stage, prices.kinds(ctx)[heads[1]])
-  return part * prices.sync(ctx, chain, stage.layers[1] + 1, stage.layers[2], heads)
+--- Seconds in which these workers average their models: the longest of the stages of the first,
+-- each over the devices that stand at the same place in the pipelines of the others.
+local function average_seconds(ctx, made, group)
+  local kinds = prices.kinds(ctx)
+  local longest_s = 0
+  for s, stage in ipairs(made.replicas[group[1].replica].stages) do
+    local heads = {}
+    for i, worker in ipairs(group) do
+      heads[i] = worker.heads[math.min(s, #worker.heads)]
+    end
+    local chain, part = prices.shard(ctx, stage, kinds[heads[1]])
+    longest_s = math.max(longest_s,
+      part * prices.sync(ctx, chain, stage.layers[1] + 1, stage.layers[2], heads))
+  end
+  return longest_s
+end
+
+--- The function (list of workers by number) that gives the seconds of their average. Groups of
+-- equal members are priced once; the order of the members does not matter.
+local function average_of(ctx, made, workers)
+  local known = {}
+  return function(members)
+    local sorted = table.move(members, 1, #members, 1, {})
+    table.sort(sorted)
+    local key = table.concat(sorted, " ")
+    if not known[key] then
+      local group = {}
+      for i, w in ipairs(sorted) do
+        group[i] = workers[w]
+      end
+      known[key] = average_seconds(ctx, made, group)
+    end
+    return known[key]
+  end
 end
 
 --- Sequences of all groups together.
@@ -206,8 +238,8 @@ local function claim(made, ctx)
     return { formula = ("partial reduction; the controller is played for up to %d workers"):format(
       MOST_WORKERS) }
   end
-  local q, heads = query_of(workers, sync)
-  q.reduce_s = reduce_seconds(ctx, made, heads)
+  local q = query_of(workers, sync)
+  q.reduce_s = average_of(ctx, made, workers)
   local groups, _, n_behind = controller.play(q)
   local steps_behind = 0
   local members = 0
@@ -215,13 +247,19 @@ local function claim(made, ctx)
     steps_behind = steps_behind + steps * count
     members = members + count
   end
+  local average_s = 0
+  for _, group in ipairs(groups) do
+    average_s = average_s + q.reduce_s(group.members) / #groups
+  end
   local decay = sync.weights == "staleness" and ctx.options.decay or 1
   return {
     iteration_s = ctx.job.global_batch * groups[#groups].at / sequences_of(groups, workers),
     terms = { rho_frac = mixing.rho_by_staleness(q.n, groups, decay),
-      staleness_steps = steps_behind / members, reduce_s = q.reduce_s,
+      staleness_steps = steps_behind / members, reduce_s = average_s,
       members = members / #groups },
     formula = "P / mean time between groups, by the controller's events (P-Reduce, section 4)",
+    leaves_out = "transfers between stages, the optimizer's step, and averages that slow each "
+      .. "other down on shared links",
   }
 end
 
@@ -239,7 +277,8 @@ return {
     { key = "weights", type = "choice", choices = { "constant", "staleness" }, default = "constant",
       help = "weights of the average: 1/P for each member, or less for members that are behind" },
     { key = "decay", type = "number", default = 0.5, min = 0.001, max = 1,
-      help = "weights by staleness: factor per step that a member is behind (moving average)" },
+      help = "weights by staleness: factor per step that a member is behind (moving "
+        .. "average): used by the claim's rho, not by the simulation" },
     { key = "avoid_freezing", type = "boolean", default = true,
       help = "join components that recent groups have not connected" },
     { key = "wait_ms", type = "number", default = 0, min = 0, max = 1e9,

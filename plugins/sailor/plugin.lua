@@ -126,6 +126,8 @@ local function claim(made, ctx)
     terms = { pipeline_s = pipeline_s, all_reduce_s = sync_s,
       egress_usd = egress_usd > 0 and egress_usd or nil },
     formula = "(B - 1) straggler + passes + hops + all-reduce (Sailor, section 4.3)",
+    leaves_out = "the optimizer's step, the overlap of gradients with the backward pass, and links "
+      .. "that several stages or replicas share",
   }
 end
 

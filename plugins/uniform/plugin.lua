@@ -105,6 +105,8 @@ local function claim(made, ctx)
   return {
     iteration_s = total_s, terms = { slowest_stage_s = slowest_s, all_reduce_s = sync_s },
     formula = "Eq-P: sum of stage times + (M - 1) x the slowest stage, and the largest all-reduce",
+    leaves_out = "transfers between stages, the optimizer's step, and the overlap of gradients "
+      .. "with the backward pass",
   }
 end
 

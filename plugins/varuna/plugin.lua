@@ -108,7 +108,9 @@ local function claim(made, ctx)
   end
   return { iteration_s = slowest_s + sync_s,
     terms = { pipeline_s = slowest_s, all_reduce_s = sync_s },
-    formula = "simulated batch of the slowest pipeline + all-reduce (Varuna, section 4)" }
+    formula = "simulated batch of the slowest pipeline + all-reduce (Varuna, section 4)",
+    leaves_out = "the optimizer's step, the overlap of gradients with the backward pass, and links "
+      .. "that several pipelines share" }
 end
 
 return {

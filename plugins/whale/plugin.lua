@@ -42,11 +42,13 @@ local function add_replicated(ctx, all, nodes)
   end
 end
 
---- Numbers of micro-batches that leave every one of `groups` a sequence of each.
+--- Numbers of micro-batches that leave every one of `groups` a sequence of each and that a plan can
+-- hold.
 local function micro_batches_for(ctx, groups)
   local list = {}
   for _, m in ipairs(numbers.divisors(ctx.job.global_batch)) do
-    if ctx.job.global_batch // m >= groups and is_allowed(ctx, m) then
+    local step = ctx.job.global_batch // m
+    if step >= groups and is_allowed(ctx, m) and candidates.sizes_fit(m, step) then
       list[#list + 1] = m
     end
   end
@@ -143,7 +145,9 @@ local function claim(made, ctx)
     formula = "Eq-P over stages balanced by FLOP/s + all-reduce (Whale, section 3.3.2)"
   end
   return { iteration_s = total_s, terms = { slowest_s = slowest_s, all_reduce_s = sync_s },
-    formula = formula }
+    formula = formula,
+    leaves_out = "transfers between stages, the optimizer's step, and the overlap of gradients "
+      .. "with the backward pass" }
 end
 
 return {

@@ -15,7 +15,7 @@
  * not count). */
 static double matrix_bytes(lua_State *L, const char *fn, size_t n)
 {
-    double *in = hv_arena_new(&hv__host(L)->arena, double, n + 1), busiest = 0;
+    double *in = hv__scratch_new(L, double, n + 1), busiest = 0;
 
     if (lua_getfield(L, 1, "matrix") != LUA_TTABLE || lua_rawlen(L, -1) != n) {
         hv__bad(L, fn, "matrix", "one row of bytes per device", -1);
@@ -87,7 +87,7 @@ static int cost_collective(lua_State *L)
         ops[i] = hv_collective_name((enum hv_collective)i);
     }
     double *ids = hv__numbers(L, 1, fn, "devices", &n);
-    uint32_t *devices = hv_arena_new(&hv__host(L)->arena, uint32_t, n + 1);
+    uint32_t *devices = hv__scratch_new(L, uint32_t, n + 1);
     for (size_t i = 0; i < n; i++) {
         if (!(ids[i] >= 1 && ids[i] <= c->n_devices)) {
             luaL_error(L, "%s: devices: no device has number %f", fn, ids[i]);

@@ -274,7 +274,7 @@ static void push_memory(lua_State *L, const struct hv_memory *m, const struct hv
     double peak = hv__stage_peak_bytes(m, p, in_flight);
     double limit = m->limit_bytes - hv_or(m->reserve_bytes, 0);
 
-    lua_createtable(L, 0, 11);
+    lua_createtable(L, 0, 13);
     hv__set_num(L, "weights", m->weights_bytes);
     hv__set_num(L, "gradients", m->gradients_bytes);
     hv__set_num(L, "optimizer", m->optimizer_bytes + m->master_bytes);
@@ -282,6 +282,8 @@ static void push_memory(lua_State *L, const struct hv_memory *m, const struct hv
     hv__set_num(L, "activation_bytes", p->activation_bytes);
     hv__set_num(L, "transient", p->transient_bytes);
     hv__set_num(L, "overhead", m->overhead_bytes);
+    hv__set_num(L, "boundary", m->boundary_bytes);
+    hv__set_num(L, "communicator", m->communicator_bytes);
     hv__set_num(L, "fragmentation", m->fragmentation_frac);
     hv__set_num(L, "peak_bytes", peak);
     hv__set_num(L, "limit_bytes", limit);
@@ -355,8 +357,9 @@ The memory part of hv.cost.stage.
 @function hv.cost.memory
 @tparam table q as hv.cost.stage
 @treturn table {weights, gradients, optimizer, activations, activation_bytes (one micro-batch),
-transient, overhead, fragmentation (share of activations and transients on top), peak_bytes,
-limit_bytes, fits}
+transient, overhead, boundary (of a stage with neighbours, not in overhead), communicator (of each
+group of ranks that a rank is in, in overhead where the stage alone has such a group), fragmentation
+(share of activations and transients on top), peak_bytes, limit_bytes, fits}
 @units bytes; fragmentation is a share
 @raise as hv.cost.stage
 @usage print(hv.cost.memory{devices = ctx.cluster:address{1, 2}, layers = {0, 4}, tp = 2}.fits)

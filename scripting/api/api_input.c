@@ -163,7 +163,7 @@ static uint32_t *ids_at(lua_State *L, int i, const struct hv_cluster *c, size_t 
     luaL_checktype(L, i, LUA_TTABLE);
     *n = (size_t)lua_rawlen(L, i);
     luaL_argcheck(L, *n >= 1 && *n <= c->n_devices, i, "expected a list of device numbers");
-    uint32_t *ids = hv_arena_new(&hv__host(L)->arena, uint32_t, *n);
+    uint32_t *ids = hv__scratch_new(L, uint32_t, *n);
     for (size_t k = 0; k < *n; k++) {
         lua_rawgeti(L, i, (lua_Integer)k + 1);
         ids[k] = device_at(L, -1, c);

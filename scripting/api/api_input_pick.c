@@ -56,10 +56,10 @@ static int by_memory(const void *pa, const void *pb)
 static struct candidate *candidates_of(lua_State *L, const struct hv_cluster *c, const bool *used,
                                        size_t *n)
 {
-    struct candidate *list = hv_arena_new(&hv__host(L)->arena, struct candidate, c->n_devices + 1);
-    bool *busy = hv_arena_new(&hv__host(L)->arena, bool, c->n_nodes + 1);
+    struct candidate *list = hv__scratch_new(L, struct candidate, c->n_devices + 1);
+    bool *busy = hv__scratch_new(L, bool, c->n_nodes + 1);
     const char *kind = hv__text(L, 2, "cluster:pick", "kind", NULL);
-    uint32_t *seen = hv_arena_new(&hv__host(L)->arena, uint32_t, c->n_nodes + 1);
+    uint32_t *seen = hv__scratch_new(L, uint32_t, c->n_nodes + 1);
 
     *n = 0;
     for (uint32_t i = 0; i < c->n_devices; i++) {
@@ -102,7 +102,7 @@ int hv__cluster_pick(lua_State *L)
                                                                 by_speed, by_memory};
     static const char fn[] = "cluster:pick";
     const struct hv_cluster *c = hv__cluster_at(L);
-    bool *used = hv_arena_new(&hv__host(L)->arena, bool, c->n_devices + 1);
+    bool *used = hv__scratch_new(L, bool, c->n_devices + 1);
     size_t n = 0, n_used = 0;
 
     hv__check_keys(L, 2, fn, keys);

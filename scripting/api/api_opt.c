@@ -59,7 +59,7 @@ static int64_t whole(lua_State *L, const char *fn, const char *key, double x)
 static void read_points(lua_State *L, const char *fn, size_t i, struct hv_share *s)
 {
     size_t n = (size_t)lua_rawlen(L, -1);
-    struct hv_share_point *p = hv_arena_new(&hv__host(L)->arena, struct hv_share_point, n + 1);
+    struct hv_share_point *p = hv__scratch_new(L, struct hv_share_point, n + 1);
 
     for (size_t k = 0; k < n; k++) {
         bool pair = lua_rawgeti(L, -1, (lua_Integer)k + 1) == LUA_TTABLE &&
@@ -89,7 +89,7 @@ static void call_for_points(lua_State *L, const char *fn, size_t i, int64_t tota
         luaL_error(L, "%s: time: a function for %d shares and a total of %d has too many values",
                    fn, (int)i + 1, (int)total);
     }
-    struct hv_share_point *p = hv_arena_new(&hv__host(L)->arena, struct hv_share_point, n);
+    struct hv_share_point *p = hv__scratch_new(L, struct hv_share_point, n);
     for (size_t k = 0; k < n; k++) {
         const double x[] = {(double)i + 1, (double)(s->min + (int64_t)k)};
         p[k].count = s->min + (int64_t)k;
@@ -130,7 +130,7 @@ static struct hv_share *read_shares(lua_State *L, const char *fn, int64_t total,
     const double *caps = optional_numbers(L, fn, "caps", *n),
                  *min = optional_numbers(L, fn, "min", *n);
     const double *fixed = optional_numbers(L, fn, "fixed", *n);
-    struct hv_share *shares = hv_arena_new(&hv__host(L)->arena, struct hv_share, *n + 1);
+    struct hv_share *shares = hv__scratch_new(L, struct hv_share, *n + 1);
     for (size_t i = 0; i < *n; i++) {
         struct hv_share *s = &shares[i];
         *s = (struct hv_share){.fixed = fixed != NULL ? fixed[i] : 0,

@@ -129,7 +129,7 @@ static int opt_knapsack(lua_State *L)
     }
     double cap = hv__num(L, 1, fn, "cap", 0, -1e300, HUGE_VAL);
     size_t n_groups = push_list(L, fn, "items"), n = 0;
-    size_t *first = hv_arena_new(arena_of(L), size_t, n_groups + 1);
+    size_t *first = hv__scratch_new(L, size_t, n_groups + 1);
     for (size_t g = 0; g < n_groups; g++) {
         if (lua_rawgeti(L, -1, (lua_Integer)g + 1) != LUA_TTABLE) {
             luaL_error(L, "%s: items: group %d: expected a list of {value, weight}", fn,
@@ -142,7 +142,7 @@ static int opt_knapsack(lua_State *L)
     if (n > HV_KNAPSACK_MAX_OPTIONS) {
         luaL_error(L, "%s: items: too many options", fn);
     }
-    struct hv_knapsack_option *o = hv_arena_new(arena_of(L), struct hv_knapsack_option, n + 1);
+    struct hv_knapsack_option *o = hv__scratch_new(L, struct hv_knapsack_option, n + 1);
     for (size_t g = 0; g < n_groups; g++) {
         lua_rawgeti(L, -1, (lua_Integer)g + 1);
         for (size_t i = first[g]; i < first[g + 1]; i++) {
@@ -175,7 +175,7 @@ static size_t read_edges(lua_State *L, const char *fn, struct hv_flow_edge **out
     size_t n_nodes = 0;
 
     *n = push_list(L, fn, "edges");
-    *out = hv_arena_new(arena_of(L), struct hv_flow_edge, *n + 1);
+    *out = hv__scratch_new(L, struct hv_flow_edge, *n + 1);
     for (size_t e = 0; e < *n; e++) {
         const double *x = row_at(L, fn, "edges", e, 3);
         (*out)[e] = (struct hv_flow_edge){index_at(L, fn, "edges", x[0], MAX_LIST),
@@ -215,7 +215,7 @@ static int opt_maxflow(lua_State *L)
     if (hv_flow_max(e, n, n_nodes, source, sink, arena_of(L), &r, &err) != HV_OK) {
         return hv__raise(L, &err);
     }
-    size_t *side = hv_arena_new(arena_of(L), size_t, n_nodes);
+    size_t *side = hv__scratch_new(L, size_t, n_nodes);
     for (size_t v = 0; v < n_nodes; v++) {
         if (r.source_side[v]) {
             side[n_side++] = v;
@@ -243,7 +243,7 @@ static const double *read_matrix(lua_State *L, const char *fn, size_t *rows, siz
             luaL_error(L, "%s: cost: the matrix is too large", fn);
         }
         if (r == 0) {
-            all = hv_arena_new(arena_of(L), double, *rows **columns + 1);
+            all = hv__scratch_new(L, double, *rows **columns + 1);
         }
         memcpy(all + r * *columns, x, *columns * sizeof *all);
     }
@@ -393,7 +393,7 @@ static int opt_cut(lua_State *L)
         luaL_error(L, "%s: edges: node %d has no weight", fn, (int)n_nodes);
     }
     struct hv_graph_partition_edge *e =
-        hv_arena_new(arena_of(L), struct hv_graph_partition_edge, g.n_edges + 1);
+        hv__scratch_new(L, struct hv_graph_partition_edge, g.n_edges + 1);
     for (size_t k = 0; k < g.n_edges; k++) {
         e[k] = (struct hv_graph_partition_edge){rows[k].from, rows[k].to, rows[k].capacity};
     }
@@ -414,7 +414,7 @@ static const struct hv_graph_cost *costs_at_top(lua_State *L, const char *fn, co
                                                 size_t *n)
 {
     *n = (size_t)lua_rawlen(L, -1);
-    struct hv_graph_cost *c = hv_arena_new(arena_of(L), struct hv_graph_cost, *n + 1);
+    struct hv_graph_cost *c = hv__scratch_new(L, struct hv_graph_cost, *n + 1);
     for (size_t k = 0; k < *n; k++) {
         int type = lua_rawgeti(L, -1, (lua_Integer)k + 1);
         double one = type == LUA_TNUMBER ? lua_tonumber(L, -1) : 0;
@@ -432,7 +432,7 @@ static const struct hv_graph_cost *costs_at_top(lua_State *L, const char *fn, co
 static const struct hv_graph_node *read_choices(lua_State *L, const char *fn, size_t *n)
 {
     *n = push_list(L, fn, "nodes");
-    struct hv_graph_node *nodes = hv_arena_new(arena_of(L), struct hv_graph_node, *n + 1);
+    struct hv_graph_node *nodes = hv__scratch_new(L, struct hv_graph_node, *n + 1);
     for (size_t v = 0; v < *n; v++) {
         if (lua_rawgeti(L, -1, (lua_Integer)v + 1) != LUA_TTABLE) {
             luaL_error(L, "%s: nodes: expected a list of costs at %d", fn, (int)v + 1);
@@ -459,7 +459,7 @@ static struct hv_graph_edge edge_at_top(lua_State *L, const char *fn, const stru
         luaL_error(L, "%s: edges: expected %d rows of costs between nodes %d and %d", fn, (int)rows,
                    (int)e.u + 1, (int)e.v + 1);
     }
-    struct hv_graph_cost *all = hv_arena_new(arena_of(L), struct hv_graph_cost, rows * columns + 1);
+    struct hv_graph_cost *all = hv__scratch_new(L, struct hv_graph_cost, rows * columns + 1);
     for (size_t r = 0; r < rows; r++) {
         size_t n = 0;
         if (lua_rawgeti(L, -1, (lua_Integer)r + 1) != LUA_TTABLE) {
@@ -519,7 +519,7 @@ static int opt_graph_dp(lua_State *L)
     g.keep = (size_t)hv__int(L, 1, fn, "keep", 0, 0, (int64_t)MAX_LIST);
     g.nodes = read_choices(L, fn, &g.n_nodes);
     g.n_edges = push_list(L, fn, "edges");
-    struct hv_graph_edge *edges = hv_arena_new(arena_of(L), struct hv_graph_edge, g.n_edges + 1);
+    struct hv_graph_edge *edges = hv__scratch_new(L, struct hv_graph_edge, g.n_edges + 1);
     for (size_t e = 0; e < g.n_edges; e++) {
         if (lua_rawgeti(L, -1, (lua_Integer)e + 1) != LUA_TTABLE) {
             luaL_error(L, "%s: edges: expected {u, v, costs} at %d", fn, (int)e + 1);

@@ -100,7 +100,7 @@ static struct hv_lp_term *terms_at(lua_State *L, int i, const struct hv_lp *lp, 
                       "expected {[variable] = coefficient}");
         ++*n;
     }
-    struct hv_lp_term *terms = hv_arena_new(&hv__host(L)->arena, struct hv_lp_term, *n + 1);
+    struct hv_lp_term *terms = hv__scratch_new(L, struct hv_lp_term, *n + 1);
     for (size_t v = 0; v < n_vars && at < *n; v++) {
         if (lua_rawgeti(L, i, (lua_Integer)v + 1) != LUA_TNIL) {
             terms[at++] = (struct hv_lp_term){v, lua_tonumber(L, -1)};
@@ -222,9 +222,16 @@ static void push_range_list(lua_State *L, const struct hv_lp_range *r, size_t n)
 }
 
 /***
-Solves the program; every answer is checked against the model.
+Solves the program; every answer is checked against the model. `proven` = status is "optimal": x
+keeps all rows (but for 1e-9 of the largest term of a row, with integers for its rounding), and no
+point that keeps them is better than `bound`, which was computed from duals with every rounding to
+the safe side, or in exact rational numbers, and equals the objective (relative 2e-9); with
+integers at every leaf of a branch and bound. No answer of lp_solve counts as a proof. "infeasible"
+and "unbounded" are certified in the same way. "feasible" is a point whose proof was given up (a
+second of work) or whose bound is within `gap`; "failed" means no answer.
 @function lp:solve
-@tparam[opt] table q {time_limit_s, gap, ranges = false}
+@tparam[opt] table q {time_limit_s, gap, ranges = false, proof = true; without: programs with
+integers by lp_solve alone, never proven and without a bound, for large ones sooner}
 @treturn table {x, objective, bound, duals, reduced, ranges, status =
 "optimal|feasible|infeasible|unbounded|stopped|failed", proven}; x is a list of one number per
 variable and missing where there is no solution; duals (one per row) and reduced costs (one per
@@ -235,11 +242,11 @@ math.huge where there is no end and nil where the time limit was reached
 @raise wrong arguments, ranges with integer variables
 @usage local lp = hv.opt.lp{}
 lp:objective{[lp:var{lower = 1}] = 1}
-assert(lp:solve{time_limit_s = 1}.objective == 1)
+assert(lp:solve{time_limit_s = 1}.proven)
 */
 static int lp_solve(lua_State *L)
 {
-    static const char *const keys[] = {"time_limit_s", "gap", "ranges", NULL};
+    static const char *const keys[] = {"time_limit_s", "gap", "ranges", "proof", NULL};
     const struct hv_lp *lp = lp_at(L);
     struct hv_arena *a = &hv__host(L)->arena;
     struct hv_lp_result r = {0};
@@ -253,6 +260,7 @@ static int lp_solve(lua_State *L)
         limits.deadline_s = hv__num(L, 2, "lp:solve", "time_limit_s", 0, 0, 1e9);
         limits.gap = hv__num(L, 2, "lp:solve", "gap", 0, 0, 1);
         ranges = hv__bool(L, 2, "lp:solve", "ranges", false);
+        limits.unproven = !hv__bool(L, 2, "lp:solve", "proof", true);
     }
     enum hv_status s = hv_lp_solve(lp, &limits, &r, &err);
     if (limits.deadline_s > 0) { /* the ranges share the time; the least that is left is a little */
@@ -304,7 +312,7 @@ static int lp_sos(lua_State *L)
 
     luaL_checktype(L, 2, LUA_TTABLE);
     const double *x = hv__numbers(L, 2, "lp:sos", NULL, &n);
-    size_t *vars = hv_arena_new(&hv__host(L)->arena, size_t, n + 1);
+    size_t *vars = hv__scratch_new(L, size_t, n + 1);
     for (size_t k = 0; k < n; k++) {
         luaL_argcheck(L, x[k] >= 1 && x[k] <= (double)hv_lp_n_vars(lp) && x[k] == floor(x[k]), 2,
                       "expected a list of variables");

@@ -11,9 +11,9 @@
 #include <string.h>
 
 /** Prefix sums of n numbers. */
-static double *prefix(struct hv_arena *a, const double *x, size_t n)
+static double *prefix(lua_State *L, const double *x, size_t n)
 {
-    double *p = hv_arena_new(a, double, n + 1);
+    double *p = hv__scratch_new(L, double, n + 1);
     for (size_t i = 0; i < n; i++) {
         p[i + 1] = p[i] + x[i];
     }
@@ -28,7 +28,6 @@ static double *prefix(struct hv_arena *a, const double *x, size_t n)
 static bool rows_of(lua_State *L, const char *fn, const char *key, size_t n, size_t parts,
                     const double **rows)
 {
-    struct hv_arena *a = &hv__host(L)->arena;
     size_t len = 0;
 
     if (lua_getfield(L, 1, key) == LUA_TNIL) {
@@ -63,7 +62,7 @@ static bool rows_of(lua_State *L, const char *fn, const char *key, size_t n, siz
             if (len != n) {
                 luaL_error(L, "%s: %s: expected %d numbers, found %d", fn, key, (int)n, (int)len);
             }
-            rows[s] = prefix(a, x, n);
+            rows[s] = prefix(L, x, n);
         }
         if (each) {
             lua_pop(L, 1);
@@ -77,16 +76,15 @@ static bool rows_of(lua_State *L, const char *fn, const char *key, size_t n, siz
 static const double **load_tables(lua_State *L, const char *fn, const struct hv_partition *p)
 {
     size_t n = p->n_layers + 1;
-    struct hv_arena *a = &hv__host(L)->arena;
     struct hv_err err = {0};
 
     if (n * n * p->n_stages > (size_t)1 << 23) {
         luaL_error(L, "%s: load: a function for %d layers and %d parts has too many runs", fn,
                    (int)p->n_layers, (int)p->n_stages);
     }
-    const double **tables = hv_arena_new(a, const double *, p->n_stages);
+    const double **tables = hv__scratch_new(L, const double *, p->n_stages);
     for (size_t s = 0; s < p->n_stages; s++) {
-        double *t = hv_arena_new(a, double, n *n);
+        double *t = hv__scratch_new(L, double, n *n);
         tables[s] = t;
         for (size_t i = 0; i < n; i++) {
             for (size_t j = i + 1; j < n; j++) {
@@ -112,8 +110,7 @@ static enum hv_status combine(void *ctx, const double *value, size_t n, double *
 static const double *const *between(lua_State *L, const char *fn, const char *key,
                                     const struct hv_partition *p)
 {
-    struct hv_arena *a = &hv__host(L)->arena;
-    const double **rows = hv_arena_new(a, const double *, p->n_stages);
+    const double **rows = hv__scratch_new(L, const double *, p->n_stages);
     size_t n = 0;
 
     if (lua_getfield(L, 1, key) == LUA_TNIL) {
@@ -135,7 +132,7 @@ static const double *const *between(lua_State *L, const char *fn, const char *ke
                 luaL_error(L, "%s: %s: expected %d numbers, one per place between layers", fn, key,
                            (int)p->n_layers - 1);
             }
-            double *row = hv_arena_new(a, double, p->n_layers + 1);
+            double *row = hv__scratch_new(L, double, p->n_layers + 1);
             memcpy(row + 1, x, n * sizeof *row);
             rows[s] = row;
         } else {
@@ -152,10 +149,9 @@ static const double *const *between(lua_State *L, const char *fn, const char *ke
 /** Rows, cuts and capacities of the instance at argument 1. */
 static void read_partition(lua_State *L, const char *fn, struct hv_partition *p)
 {
-    struct hv_arena *a = &hv__host(L)->arena;
-    struct hv_part_stage *stages = hv_arena_new(a, struct hv_part_stage, p->n_stages);
-    const double **time = hv_arena_new(a, const double *, p->n_stages);
-    const double **memory = hv_arena_new(a, const double *, p->n_stages);
+    struct hv_part_stage *stages = hv__scratch_new(L, struct hv_part_stage, p->n_stages);
+    const double **time = hv__scratch_new(L, const double *, p->n_stages);
+    const double **memory = hv__scratch_new(L, const double *, p->n_stages);
     size_t n = 0;
 
     const double **tables = NULL;
@@ -237,6 +233,10 @@ static size_t count_parts(lua_State *L, const char *fn, size_t n_layers, bool *a
     (void)hv__word(L, 1, fn, "parts", words, 1, 0);
     if (lua_getfield(L, 1, "load") == LUA_TTABLE && lua_rawgeti(L, -1, 1) == LUA_TTABLE) {
         n = (size_t)lua_rawlen(L, -2);
+    }
+    if (n < 1 || n > HV_PARTITION_MAX_STAGES) {
+        luaL_error(L, "%s: load: expected at most %d lists, one per part, found %d", fn,
+                   (int)HV_PARTITION_MAX_STAGES, (int)n);
     }
     lua_settop(L, 1);
     return n;

@@ -64,7 +64,7 @@ static void set_indices(lua_State *L, const char *key, const size_t *x, size_t n
 static const size_t *read_ranks(lua_State *L, const struct hv_partition *p, size_t n_ranks)
 {
     static const char *const places[] = {"loop", "fold"};
-    size_t *rank = hv_arena_new(&hv__host(L)->arena, size_t, p->n_stages), n = 0;
+    size_t *rank = hv__scratch_new(L, size_t, p->n_stages), n = 0;
     bool given = lua_getfield(L, 1, "rank") != LUA_TNIL;
 
     lua_pop(L, 1);
@@ -127,7 +127,7 @@ static const double *width_numbers(lua_State *L, const char *key, size_t n)
 
     lua_pop(L, 1);
     if (!there) {
-        return hv_arena_new(&hv__host(L)->arena, double, n + 1);
+        return hv__scratch_new(L, double, n + 1);
     }
     const double *x = hv__numbers(L, lua_gettop(L), fn, key, &len);
     if (len != n) {
@@ -143,7 +143,7 @@ static const double *option_row(lua_State *L, const char *key, size_t k, size_t 
 
     if (lua_getfield(L, -1, key) == LUA_TNIL) {
         lua_pop(L, 1);
-        return hv_arena_new(&hv__host(L)->arena, double, n + 1);
+        return hv__scratch_new(L, double, n + 1);
     }
     if (!lua_istable(L, -1)) {
         hv__bad(L, fn, key, "a list", -1);
@@ -181,7 +181,6 @@ static size_t count_options(lua_State *L)
 static void read_width(lua_State *L, size_t n, struct hv_replica_width *w)
 {
     static const char *const keys[] = {"width", "load", "fixed", "held", "sync", "cut", NULL};
-    struct hv_arena *a = &hv__host(L)->arena;
     int top = lua_gettop(L);
 
     hv__check_keys(L, top, fn, keys);
@@ -190,8 +189,8 @@ static void read_width(lua_State *L, size_t n, struct hv_replica_width *w)
     if (n_options * n > (size_t)1 << 22) {
         luaL_error(L, "%s: widths: too many ways to run the layers", fn);
     }
-    struct hv_replica_option *options = hv_arena_new(a, struct hv_replica_option, n * n_options);
-    struct hv_replica_layer *layers = hv_arena_new(a, struct hv_replica_layer, n);
+    struct hv_replica_option *options = hv__scratch_new(L, struct hv_replica_option, n * n_options);
+    struct hv_replica_layer *layers = hv__scratch_new(L, struct hv_replica_layer, n);
     for (size_t k = 0; k < n_options; k++) {
         const double *time = option_row(L, "load", k, n), *fixed = option_row(L, "fixed", k, n);
         const double *held = option_row(L, "held", k, n);
@@ -203,7 +202,7 @@ static void read_width(lua_State *L, size_t n, struct hv_replica_width *w)
     for (size_t l = 0; l < n; l++) {
         layers[l] = (struct hv_replica_layer){options + l * n_options, n_options, sync[l]};
     }
-    double *cuts = hv_arena_new(a, double, n + 1);
+    double *cuts = hv__scratch_new(L, double, n + 1);
     memcpy(cuts + 1, cut, (n - 1) * sizeof *cuts);
     w->layers = layers;
     w->cuts = cuts;
@@ -258,7 +257,7 @@ int hv__opt_replicas(lua_State *L)
     if (p.n_widths == 0 || p.n_widths > 64) {
         return luaL_error(L, "%s: widths: expected 1 to 64 widths", fn);
     }
-    struct hv_replica_width *widths = hv_arena_new(&h->arena, struct hv_replica_width, p.n_widths);
+    struct hv_replica_width *widths = hv__scratch_new(L, struct hv_replica_width, p.n_widths);
     p.widths = widths;
     for (size_t w = 0; w < p.n_widths; w++) {
         if (lua_rawgeti(L, -1, (lua_Integer)w + 1) != LUA_TTABLE) {

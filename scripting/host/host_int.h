@@ -108,6 +108,14 @@ int hv__word(lua_State *L, int i, const char *fn, const char *key, const char *c
 /** Array of numbers at field `key` (or the value at i itself when key is NULL) in the host's arena.
  */
 double *hv__numbers(lua_State *L, int i, const char *fn, const char *key, size_t *n);
+/**
+ * Zeroed memory for n objects of `size` bytes from the host's arena. Raises an error where the
+ * scratch of the run would exceed 1 GiB: a list may name one table many times, so what is read of
+ * Lua may be much larger than what Lua holds.
+ */
+void *hv__scratch(lua_State *L, size_t n, size_t size);
+/** `T *hv__scratch_new(L, T, n)`: n zeroed objects of type T. */
+#define hv__scratch_new(L, T, n) ((T *)hv__scratch((L), (n), sizeof(T)))
 /** Pushes an array of n numbers (unknown = nil is not allowed in arrays: NaN stays NaN). */
 void hv__push_numbers(lua_State *L, const double *x, size_t n);
 /** Sets t[key] = x on the table at the top; HV_UNKNOWN is left out. */

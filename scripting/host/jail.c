@@ -1,5 +1,5 @@
 /* Landlock: a rule set without rules refuses everything that it handles. Limits on memory and time
- * are in worker/worker.c. */
+ * are in jail_process.c. */
 #define _DEFAULT_SOURCE /* syscall */
 #include "scripting/host/jail.h"
 

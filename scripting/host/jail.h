@@ -20,5 +20,12 @@ bool hv_lock_files(void);
  * with sanitizers, whose leak check starts a process.
  */
 bool hv_lock_calls(void);
+/**
+ * Everything that a process needs before it runs code of plugins: no core file, at most 4 GiB of
+ * memory beyond what it has, CPU time that ends a while after `time_limit_s` (≤ 0: no limit), no
+ * new privileges, hv_lock_files and hv_lock_calls. What the system lacks is left out; in a build
+ * with sanitizers that is hv_lock_calls and the limit of memory. Cannot be undone.
+ */
+void hv_lock_process(double time_limit_s);
 
 #endif

@@ -1,6 +1,6 @@
 /* seccomp: a filter that allows the system calls for computing, reading files and writing to open
  * pipes, and refuses every other system call. Files are in jail.c, memory and time in
- * worker/worker.c. */
+ * jail_process.c. */
 #define _DEFAULT_SOURCE /* syscall numbers */
 #include "scripting/host/jail.h"
 
@@ -33,62 +33,25 @@
 /** System calls that are allowed with any arguments. Names that an architecture does not have are
  * left out. */
 static const int allowed[] = {
-    SYS_read,
-    SYS_write,
-    SYS_readv,
-    SYS_writev,
-    SYS_pread64,
-    SYS_close,
-    SYS_lseek,
-    SYS_fstat,
-    SYS_fcntl,
-    SYS_ppoll,
-    SYS_readlinkat,
-    SYS_faccessat,
-    SYS_getdents64,
-    SYS_statx,
+    SYS_read,        SYS_write,         SYS_readv,          SYS_writev,       SYS_pread64,
+    SYS_close,       SYS_lseek,         SYS_fstat,          SYS_fcntl,        SYS_ppoll,
+    SYS_readlinkat,  SYS_faccessat,     SYS_getdents64,     SYS_statx,        SYS_getcwd,
 #ifdef SYS_newfstatat
     SYS_newfstatat,
 #endif
 #ifdef SYS_access
-    SYS_access,
-    SYS_readlink,
-    SYS_stat,
-    SYS_lstat,
-    SYS_poll,
+    SYS_access,      SYS_readlink,      SYS_stat,           SYS_lstat,        SYS_poll,
     SYS_time,
 #endif
 #ifdef SYS_faccessat2
     SYS_faccessat2,
 #endif
-    SYS_brk,
-    SYS_mmap,
-    SYS_munmap,
-    SYS_mremap,
-    SYS_mprotect,
-    SYS_madvise,
-    SYS_clock_gettime,
-    SYS_clock_getres,
-    SYS_gettimeofday,
-    SYS_clock_nanosleep,
-    SYS_nanosleep,
-    SYS_getrandom,
-    SYS_futex,
-    SYS_sched_yield,
-    SYS_sched_getaffinity,
-    SYS_getpid,
-    SYS_gettid,
-    SYS_getrusage,
-    SYS_prlimit64,
-    SYS_sysinfo,
-    SYS_uname,
-    SYS_sigaltstack,
-    SYS_rt_sigaction,
-    SYS_rt_sigprocmask,
-    SYS_rt_sigreturn,
-    SYS_restart_syscall,
-    SYS_exit,
-    SYS_exit_group,
+    SYS_brk,         SYS_mmap,          SYS_munmap,         SYS_mremap,       SYS_mprotect,
+    SYS_madvise,     SYS_clock_gettime, SYS_clock_getres,   SYS_gettimeofday, SYS_clock_nanosleep,
+    SYS_nanosleep,   SYS_getrandom,     SYS_futex,          SYS_sched_yield,  SYS_sched_getaffinity,
+    SYS_getpid,      SYS_gettid,        SYS_getrusage,      SYS_sysinfo,      SYS_uname,
+    SYS_sigaltstack, SYS_rt_sigaction,  SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall,
+    SYS_exit,        SYS_exit_group,
 };
 
 /** Adds a test: continue where the loaded word is not `value`, else return `verdict`. */
@@ -117,7 +80,7 @@ static size_t add_checked(struct sock_filter *f, int nr, unsigned arg, uint32_t 
 
 bool hv_lock_calls(void)
 {
-    struct sock_filter f[4 + 2 * HV_COUNT(allowed) + 4 * 6];
+    struct sock_filter f[4 + 2 * HV_COUNT(allowed) + 5 * 6];
     const uint32_t write_bits = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
     size_t n = 0;
 
@@ -135,6 +98,7 @@ bool hv_lock_calls(void)
     n += add_checked(f + n, SYS_open, 1, write_bits, true);
 #endif
     n += add_checked(f + n, SYS_tgkill, 0, (uint32_t)getpid(), false); /* abort() signals itself */
+    n += add_checked(f + n, SYS_prlimit64, 0, 0, false);               /* its own limits only */
     f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, REFUSE);
     const struct sock_fprog program = {.len = (unsigned short)n, .filter = f};
 

@@ -88,7 +88,7 @@ static enum found read_module(const char *path, const char *folder, struct hv_st
     if (folder != NULL && !lies_below(path, folder)) {
         return OUTSIDE;
     }
-    if (hv_file_read(path, text, NULL) != HV_OK) {
+    if (hv_file_read_regular(path, text, NULL) != HV_OK) {
         return UNREADABLE;
     }
     return text->n > MODULE_LIMIT ? TOO_LARGE : FOUND;

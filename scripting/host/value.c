@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX  40
-#define LENGTH_MAX ((lua_Unsigned)1 << 22)
+#define DEPTH_MAX   40
+#define LENGTH_MAX  ((lua_Unsigned)1 << 22)
+#define SCRATCH_MAX ((size_t)1 << 30)
 
 /* Lua → JSON. */
 
@@ -340,6 +341,17 @@ int hv__word(lua_State *L, int i, const char *fn, const char *key, const char *c
     return hv__bad(L, fn, key, lua_tostring(L, -2), -1);
 }
 
+void *hv__scratch(lua_State *L, size_t n, size_t size)
+{
+    struct hv_arena *a = &hv__host(L)->arena;
+    size_t left = a->used_bytes < SCRATCH_MAX ? SCRATCH_MAX - a->used_bytes : 0;
+
+    if (n > left / size) {
+        luaL_error(L, "the arguments need more than %d MiB of memory", (int)(SCRATCH_MAX >> 20));
+    }
+    return hv_arena_alloc(a, n, size);
+}
+
 double *hv__numbers(lua_State *L, int i, const char *fn, const char *key, size_t *n)
 {
     if (key != NULL) {
@@ -355,7 +367,7 @@ double *hv__numbers(lua_State *L, int i, const char *fn, const char *key, size_t
         luaL_error(L, "%s: %s: the list is too long", fn, key != NULL ? key : "argument");
     }
     *n = (size_t)len;
-    double *x = hv_arena_new(&hv__host(L)->arena, double, *n + 1);
+    double *x = hv__scratch_new(L, double, *n + 1);
     for (size_t k = 0; k < *n; k++) {
         if (lua_rawgeti(L, -1, (lua_Integer)k + 1) != LUA_TNUMBER || isnan(lua_tonumber(L, -1))) {
             hv__bad(L, fn, key != NULL ? key : "argument", "a list of numbers", -1);

@@ -15,12 +15,16 @@
 #include <sys/stat.h>
 
 #define DEPTH_MAX 4
-#define FILES_MAX 4096
+/* Most entries of one folder, plugins, and folders that are searched; beyond that is said. */
+#define ENTRIES_MAX 1000000
+#define FILES_MAX   65536
+#define FOLDERS_MAX FILES_MAX
 
 /** Sorted names of a folder, without hidden ones. */
 struct names {
     HV_VEC(char *) list;
-    int why; /**< errno where the folder could not be read, else 0 */
+    int why;  /**< errno where the folder could not be read, else 0 */
+    bool cut; /**< it has more than ENTRIES_MAX */
 };
 
 static int compare_names(const void *a, const void *b)
@@ -36,9 +40,14 @@ static struct names folder_names(const char *folder)
 
     names.why = d == NULL ? errno : 0;
     for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL; e = readdir(d)) {
-        if (e->d_name[0] != '.' && names.list.n < FILES_MAX) {
-            hv_vec_push(&names.list, hv_xstrdup(e->d_name));
+        if (e->d_name[0] == '.') {
+            continue;
         }
+        if (names.list.n == ENTRIES_MAX) {
+            names.cut = true;
+            break;
+        }
+        hv_vec_push(&names.list, hv_xstrdup(e->d_name));
     }
     if (d != NULL) {
         closedir(d);
@@ -82,12 +91,12 @@ static void add_unreadable(struct hv__found_list *out, char *path, char *name, c
     hv_str_free(&text);
 }
 
-/** Text for a file that is not a regular file. */
-static const char *kind_of_file(mode_t mode)
+/** The same for something that is no regular file. */
+static void add_no_file(struct hv__found_list *out, char *path, char *name, mode_t mode)
 {
-    return S_ISDIR(mode)    ? "this is a folder, expected a file"
-           : S_ISFIFO(mode) ? "this is a pipe, expected a file"
-                            : "this is a device or a socket, expected a file";
+    char why[64];
+    (void)snprintf(why, sizeof why, "this is %s, expected a file", hv_file_kind(mode));
+    add_unreadable(out, path, name, why);
 }
 
 /** Adds the plugin of a folder that has something named plugin.lua; false when it has not. */
@@ -104,44 +113,109 @@ static bool add_folder_plugin(struct hv__found_list *out, const char *folder, co
     if (stat(path, &st) != 0) {
         add_unreadable(out, path, name, strerror(errno));
     } else if (!S_ISREG(st.st_mode)) {
-        add_unreadable(out, path, name, kind_of_file(st.st_mode));
+        add_no_file(out, path, name, st.st_mode);
     } else {
         add_found(out, (struct hv__found){.path = path, .name = name, .in_folder = true});
     }
     return true;
 }
 
-/* Recursion is bounded by DEPTH_MAX. */
-static void find_below(struct hv__found_list *out, const char *folder, const char *label, int depth)
+/** A folder that is searched, inside those that lead to it. */
+struct level {
+    const struct level *up;
+    const char *folder, *label;
+    dev_t device;
+    ino_t inode;
+    int depth;
+};
+
+/** True where the folder is one of those that lead to it: a link that makes a circle. */
+static bool is_circle(const struct level *up, const struct stat *st)
 {
-    if (depth > 0 && add_folder_plugin(out, folder, label)) {
+    for (; up != NULL; up = up->up) {
+        if (up->device == st->st_dev && up->inode == st->st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_below(struct hv__found_list *out, const struct level *at);
+
+/** Takes one entry of a folder; ownership of path and name. */
+static void take_entry(struct hv__found_list *out, const struct level *at, char *path, char *name)
+{
+    struct stat st;
+    bool there = stat(path, &st) == 0, named = hv_text_ends_with(name, ".lua");
+
+    if (there && S_ISDIR(st.st_mode)) {
+        const struct level below = {at, path, name, st.st_dev, st.st_ino, at->depth + 1};
+        if (at->depth < DEPTH_MAX && !is_circle(at, &st)) {
+            find_below(out, &below);
+        }
+    } else if (named && there && S_ISREG(st.st_mode)) {
+        add_found(out, (struct hv__found){.path = path, .name = name, .below_root = at->depth > 0});
+        return;
+    } else if (named && there) {
+        add_no_file(out, path, name, st.st_mode);
         return;
     }
-    struct names names = folder_names(folder);
-    if (names.why != 0 && names.why != ENOENT && names.why != ENOTDIR) {
-        add_unreadable(out, hv_xstrdup(folder), hv_xstrdup(label), strerror(names.why));
+    free(path);
+    free(name);
+}
+
+/** Says once per root that not everything is read. */
+static void add_full(struct hv__found_list *out, const struct level *at)
+{
+    const struct level *root = at;
+
+    while (root->up != NULL) {
+        root = root->up;
     }
-    for (size_t i = 0; i < names.list.n && out->files.n < FILES_MAX; i++) {
-        char *path = joined(folder, names.list.items[i]);
-        char *name = joined(label, names.list.items[i]);
-        struct stat st;
-        bool there = stat(path, &st) == 0;
-        if (there && S_ISREG(st.st_mode) && hv_text_ends_with(name, ".lua")) {
-            add_found(out, (struct hv__found){.path = path, .name = name, .below_root = depth > 0});
-            continue;
+    char why[128];
+    (void)snprintf(why, sizeof why,
+                   "there are more plugins or folders below than the %d that are read", FILES_MAX);
+    add_unreadable(out, hv_xstrdup(root->folder), hv_xstrdup(root->label), why);
+    out->full = true;
+}
+
+/* Recursion is bounded by DEPTH_MAX. */
+static void find_below(struct hv__found_list *out, const struct level *at)
+{
+    if (at->depth > 0 && add_folder_plugin(out, at->folder, at->label)) {
+        return;
+    }
+    struct names names = folder_names(at->folder);
+    out->n_folders++;
+    if (names.why != 0 && names.why != ENOENT) {
+        add_unreadable(out, hv_xstrdup(at->folder), hv_xstrdup(at->label), strerror(names.why));
+    }
+    for (size_t i = 0; i < names.list.n && !out->full; i++) {
+        if (out->files.n >= FILES_MAX || out->n_folders > FOLDERS_MAX) {
+            add_full(out, at);
+            break;
         }
-        if (there && S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
-            find_below(out, path, name, depth + 1);
-        }
-        free(path);
-        free(name);
+        take_entry(out, at, joined(at->folder, names.list.items[i]),
+                   joined(at->label, names.list.items[i]));
+    }
+    if (names.cut && !out->full) {
+        add_full(out, at);
     }
     free_names(&names);
 }
 
 void hv__plugins_find(struct hv__found_list *out, const char *root, const char *label)
 {
-    find_below(out, root, label, 0);
+    struct stat st = {0};
+    bool there = stat(root, &st) == 0;
+    const struct level at = {.folder = root,
+                             .label = label,
+                             .device = there ? st.st_dev : 0,
+                             .inode = there ? st.st_ino : 0};
+
+    out->full = false;
+    out->n_folders = 0;
+    find_below(out, &at);
 }
 
 void hv__found_free(struct hv__found_list *list)
@@ -193,7 +267,7 @@ struct hashing {
 static enum hv_status hash_file(struct hashing *h, const char *path, struct hv_err *err)
 {
     struct hv_str text = {0};
-    enum hv_status s = hv_file_read(path, &text, err);
+    enum hv_status s = hv_file_read_regular(path, &text, err);
 
     if (s == HV_OK) {
         h->hash = hv_hash(h->hash, hv_str_cstr(&text), text.n);

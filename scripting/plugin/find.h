@@ -27,11 +27,15 @@ struct hv__found {
 /** Plugins in the order in which they were found: sorted by name within each folder. */
 struct hv__found_list {
     HV_VEC(struct hv__found) files;
+    size_t n_folders; /**< searched below the root of the last call */
+    bool full;        /**< that root has more than is read; a row says so */
 };
 
 /**
  * Adds the plugins below a root folder. A `plugin.lua` in the root itself is a plugin of one file.
- * A root that does not exist has no plugins; an unreadable plugin becomes a row with `error`.
+ * A root that does not exist has no plugins; an unreadable plugin, a root that is no folder, and
+ * something named *.lua that is no regular file become rows with `error`. At most 65,536 plugins
+ * and as many folders are read; a row says where there are more.
  * @param label  the root's name in messages
  */
 void hv__plugins_find(struct hv__found_list *out, const char *root, const char *label);

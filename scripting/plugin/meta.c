@@ -64,7 +64,7 @@ static enum hv_status push_file(lua_State *L, const char *path, const char *name
                                 struct hv_err *err)
 {
     struct hv_str text = {0}, folder = {0}, label = {0};
-    enum hv_status s = hv_file_read(path, &text, err);
+    enum hv_status s = hv_file_read_regular(path, &text, err);
 
     if (s == HV_OK && text.n > FILE_LIMIT) {
         s = hv_err_at(err, HV_EPLUGIN, name, 1, 0, "the file is larger than 1 MiB");
@@ -264,7 +264,7 @@ static enum hv_status fill_needs(struct hv_plugin *p, const struct hv_jp *root, 
     return s;
 }
 
-/** What others need to know of a strategy: `effort`, `stale`, `serves`. */
+/** What others need to know of a strategy: `effort`, `stale`, `serves`, `file_order`. */
 static enum hv_status fill_facts(struct hv_plugin *p, const struct hv_jp *root, struct hv_err *err)
 {
     const char *words[HV_EFFORT_N - HV_EFFORT_QUICK];
@@ -280,6 +280,9 @@ static enum hv_status fill_facts(struct hv_plugin *p, const struct hv_jp *root, 
     }
     if (s == HV_OK) {
         s = hv_jp_opt_bool(root, "serves", &p->serves, err);
+    }
+    if (s == HV_OK) {
+        s = hv_jp_opt_bool(root, "file_order", &p->file_order, err);
     }
     return s;
 }
@@ -363,9 +366,9 @@ static enum hv_status fill_options(struct hv_plugin *p, const struct hv_jp *root
 enum hv_status hv__plugin_fill(struct hv_plugin *p, json_t *meta, struct hv_arena *arena,
                                struct hv_err *err)
 {
-    static const char *const keys[] = {"api",       "id",      "title", "kind",    "system",
-                                       "reference", "summary", "needs", "options", "functions",
-                                       "effort",    "stale",   "serves"};
+    static const char *const keys[] = {"api",       "id",      "title",  "kind",      "system",
+                                       "reference", "summary", "needs",  "options",   "functions",
+                                       "effort",    "stale",   "serves", "file_order"};
     char name[256];
     snprintf(name, sizeof name, "%s", p->name);
     struct hv_json doc = {.root = meta, .name = name};

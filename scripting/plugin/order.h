@@ -22,12 +22,13 @@ struct hv_order_request {
 };
 
 /**
- * Runs order(p), where p = {ranks, micro_batches, chunks, stages, times = {f, b, w, hop}, per_stage
- * = list of {f, b, w, memory_bytes}, memory (of `options.memory`, else nil), options}. It returns
- * one list of tokens ("F0.0", "BW1.3",
+ * Runs order(p) in a child process, where p = {ranks, micro_batches, chunks, stages, times = {f, b,
+ * w, hop}, per_stage = list of {f, b, w, memory_bytes}, memory (of `options.memory`, else nil),
+ * options}. It returns one list of tokens ("F0.0", "BW1.3",
  * "{F0.2|BW1.1}"; stages and micro-batches from 0) per rank, or nil and a reason. *out (arena) has
  * `ranks` rows for hv_schedule_input.order. Errors: HV_ENO with the reason; HV_EPLUGIN with
- * file:line. Tokens are checked by whoever makes the schedule.
+ * file:line, also where the child crashes; HV_ESTOPPED after a minute; HV_EIO where no child can be
+ * started. Tokens are checked by whoever makes the schedule.
  */
 enum hv_status hv_run_order(struct hv_arena *a, const struct hv_order_request *r,
                             const struct hv_order_text **out, struct hv_err *err) HV_NODISCARD;

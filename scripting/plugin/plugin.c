@@ -253,35 +253,49 @@ static struct hv_plugin row_of(struct hv_plugins *list, struct row *f)
     return p;
 }
 
-static int compare_plugins(const void *pa, const void *pb)
+/** A row and its place in the order in which the plugins were found. */
+struct placed {
+    struct hv_plugin plugin;
+    size_t at;
+};
+
+static int compare_placed(const void *pa, const void *pb)
 {
-    const struct hv_plugin *a = pa, *b = pb;
-    return strcmp(a->id, b->id);
+    const struct placed *a = pa, *b = pb;
+    int order = strcmp(a->plugin.id, b->plugin.id);
+    return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
 }
 
-/** Reads all plugins that were found into the list; of equal ids the later one stays. */
+/** Fills the list, sorted by id; of equal ids the one found last stays. O(n log n). */
+static void fill_list(struct hv_plugins *list, struct placed *rows, size_t n)
+{
+    qsort(rows, n, sizeof *rows, compare_placed);
+    list->items = hv_arena_new(&list->arena, struct hv_plugin, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        bool same = i > 0 && strcmp(rows[i].plugin.id, rows[i - 1].plugin.id) == 0;
+        rows[i].plugin.hides = same ? rows[i - 1].plugin.name : NULL;
+        list->n -= same;
+        list->items[list->n++] = rows[i].plugin;
+    }
+}
+
+/** Reads all plugins that were found into the list. */
 static void read_all(struct scan *scan, struct hv_plugins *list)
 {
     size_t n_rows = scan->found.files.n;
 
     scan->rows = hv_xcalloc(n_rows + 1, sizeof *scan->rows);
-    list->items = hv_arena_new(&list->arena, struct hv_plugin, n_rows + 1);
     for (size_t i = 0; i < n_rows; i++) {
         scan->rows[i].file = &scan->found.files.items[i];
         look_up(scan, &scan->rows[i]);
     }
     run_unknown(scan, list);
+    struct placed *placed = hv_xcalloc(n_rows + 1, sizeof *placed);
     for (size_t i = 0; i < n_rows; i++) {
-        struct hv_plugin p = row_of(list, &scan->rows[i]);
-        size_t at = 0;
-        while (at < list->n && strcmp(list->items[at].id, p.id) != 0) {
-            at++;
-        }
-        p.hides = at < list->n ? list->items[at].name : NULL;
-        list->items[at] = p;
-        list->n += at == list->n;
+        placed[i] = (struct placed){row_of(list, &scan->rows[i]), i};
     }
-    qsort(list->items, list->n, sizeof *list->items, compare_plugins);
+    fill_list(list, placed, n_rows);
+    free(placed);
 }
 
 static void free_scan(struct scan *s)

@@ -97,11 +97,13 @@ struct hv_plugin {
     size_t n_options;
     bool has[HV_PLUGIN_FUNCTION_N];
     enum hv_effort effort;
-    bool stale;     /**< its plans compute with stale weights */
-    bool serves;    /**< it plans inference */
-    bool in_folder; /**< the folder of `path` is the plugin, its other files are modules */
-    uint64_t hash;  /**< of the file's bytes, or of all Lua files of the folder but its
-                       self-tests */
+    bool stale;      /**< its plans compute with stale weights */
+    bool serves;     /**< it plans inference */
+    bool file_order; /**< it takes node groups in the order of the cluster file; else in the
+                        canonical order (hv_cluster_canonical) */
+    bool in_folder;  /**< the folder of `path` is the plugin, its other files are modules */
+    uint64_t hash;   /**< of the file's bytes, or of all Lua files of the folder but its
+                        self-tests */
 };
 
 /** All plugins, sorted by id; of two with the same id the one found later wins. Owner:

@@ -27,11 +27,14 @@ static const struct member members[] = {
      "{model = \"transformer|layers|graph|modules\", jobs = \"many|any\", mode = \"serve\"}; where "
      "the input is another, the strategy does not apply; jobs: it schedules a queue (ctx.jobs), "
      "any: or one job"},
-    {"effort, stale, serves",
+    {"effort, stale, serves, file_order",
      "facts that other strategies need: effort = \"quick|medium|slow\" (quick: a second at most on "
      "a "
      "thousand devices; without it `auto` asks the strategy by name only); stale = true: its plans "
-     "compute with stale weights; serves = true: it plans inference"},
+     "compute with stale weights; serves = true: it plans inference; file_order = true: it sees "
+     "node "
+     "groups in the order of the cluster file, else in an order by hardware, so that its plans do "
+     "not depend on the file's"},
     {"options",
      "list of {key, type = \"integer|number|boolean|string|choice|schedule\", default, min, max, "
      "choices, help}; flags, forms, help and checks follow"},
@@ -45,7 +48,7 @@ static const struct member members[] = {
      "a plan without the devices whose numbers are in lost; where there is "
      "none, plan is called again without them"},
     {"claim(plan, ctx)",
-     "the prediction of the publication's formula: {iteration_s, formula, terms, …}"},
+     "the prediction of the publication's formula: {iteration_s, formula, terms, warnings, …}"},
     {"selftest(t)", "checks: t.near(name, got, want, tolerance, source), t.equal(name, got, want, "
                     "source), t.ok(name, condition, source)"},
     {"ctx", "{cluster, model (handles), job = {global_batch, sequence, precision, optimizer, …}, "
@@ -204,14 +207,16 @@ static void add_roff_row(struct hv_str *out, const struct hv_api_doc *d)
 
 void hv_api_man(struct hv_str *out)
 {
-    hv_str_adds(out,
-                ".TH HETVIZ\\-PLUGIN 7\n.SH NAME\nhetviz\\-plugin \\- strategies for hetviz in "
-                "Lua\n.SH DESCRIPTION\nA strategy is one Lua file that returns a table. It runs in "
-                "a sandbox, in a process of its own, with limits on memory, instructions and time. "
-                "A plan table has exactly the keys and units of a plan file; everything else is SI "
-                "(s, bytes, FLOP) and counts from 1, ranges inclusive. \"nil, reason\" means that "
-                "there is no answer; a wrong argument is an error that names file and line. The "
-                "same input and seed give the same bytes.\n.SH THE TABLE A PLUGIN RETURNS\n");
+    hv_str_adds(
+        out, ".TH HETVIZ\\-PLUGIN 7\n.SH NAME\nhetviz\\-plugin \\- strategies for hetviz in "
+             "Lua\n.SH DESCRIPTION\nA strategy is one Lua file that returns a table. It runs in "
+             "a sandbox, in a process of its own, with limits on memory, instructions and time; on "
+             "Linux, where the kernel has Landlock and seccomp, that process cannot write files, "
+             "start programs, or reach the network or other processes. "
+             "A plan table has exactly the keys and units of a plan file; everything else is SI "
+             "(s, bytes, FLOP) and counts from 1, ranges inclusive. \"nil, reason\" means that "
+             "there is no answer; a wrong argument is an error that names file and line. The "
+             "same input and seed give the same bytes.\n.SH THE TABLE A PLUGIN RETURNS\n");
     for (size_t i = 0; i < HV_COUNT(members); i++) {
         hv_str_adds(out, ".TP\n.B ");
         add_roff(out, members[i].name);

@@ -3,7 +3,9 @@
 #include "scripting/plugin/find.h"
 #include "scripting/plugin/plugin.h"
 #include "solver/base/file.h"
+#include "solver/base/save/save.h"
 #include "solver/base/str.h"
+#include "solver/base/target.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -182,29 +184,74 @@ enum hv_status hv_plugin_skeleton(struct hv_str *out, const char *id, struct hv_
     return s;
 }
 
-enum hv_status hv_plugin_skeleton_folder(const char *folder, const char *id, struct hv_err *err)
-{
-    static const struct {
-        const char *name, *text;
-    } files[] = {{HV__PLUGIN_FILE, plugin_file},
-                 {"stages.lua", module_file},
-                 {HV__SELFTEST_FILE, selftest_file}};
-    struct stat st;
-    enum hv_status s = check_id(id, err);
+/** The files of the folder; the one that makes it a plugin is the last. */
+static const struct {
+    const char *name, *text;
+} folder_files[] = {{"stages.lua", module_file},
+                    {HV__SELFTEST_FILE, selftest_file},
+                    {HV__PLUGIN_FILE, plugin_file}};
 
-    if (s == HV_OK && lstat(folder, &st) == 0) {
-        s = hv_err_set(err, HV_EUSAGE, "%s exists already; choose another name with --out", folder);
+/** Adds the files below `name` to a save and commits it. */
+static enum hv_status write_files(struct hv_save *save, const char *name, const char *id,
+                                  struct hv_err *err)
+{
+    struct hv_str texts[HV_COUNT(folder_files)] = {0};
+    hv_save_folder(save, name);
+    for (size_t i = 0; i < HV_COUNT(folder_files); i++) {
+        struct hv_str path = {0};
+        hv_str_addf(&path, "%s/%s", name, folder_files[i].name);
+        add_with_id(&texts[i], folder_files[i].text, id);
+        hv_save_add(save, hv_str_cstr(&path), hv_str_cstr(&texts[i]), texts[i].n);
+        hv_str_free(&path);
+    }
+    enum hv_status s = hv_save_commit(save, err);
+    for (size_t i = 0; i < HV_COUNT(folder_files); i++) {
+        hv_str_free(&texts[i]);
+    }
+    return s;
+}
+
+/** Writes the folder `name` inside `outer`; all files or none. */
+static enum hv_status write_folder(const char *outer, const char *name, const char *id,
+                                   struct hv_err *err)
+{
+    struct hv_save *save = NULL;
+    struct hv_str folder = {0};
+    struct stat st;
+
+    hv_str_addf(&folder, "%s/%s", outer, name);
+    enum hv_status s = hv_file_mkdirs(outer, err);
+    if (s == HV_OK) {
+        s = hv_save_begin(&save, outer, err);
+    }
+    if (s == HV_OK && lstat(hv_str_cstr(&folder), &st) == 0) {
+        s = hv_err_set(err, HV_EUSAGE, "%s exists already; choose another name with --out",
+                       strcmp(outer, ".") == 0 ? name : hv_str_cstr(&folder));
     }
     if (s == HV_OK) {
-        s = hv_file_mkdirs(folder, err);
+        s = write_files(save, name, id, err);
     }
-    for (size_t i = 0; s == HV_OK && i < HV_COUNT(files); i++) {
-        struct hv_str path = {0}, text = {0};
-        hv_str_addf(&path, "%s/%s", folder, files[i].name);
-        add_with_id(&text, files[i].text, id);
-        s = hv_file_write(hv_str_cstr(&path), hv_str_cstr(&text), text.n, err);
-        hv_str_free(&path);
-        hv_str_free(&text);
+    hv_save_free(save);
+    hv_str_free(&folder);
+    return s;
+}
+
+enum hv_status hv_plugin_skeleton_folder(const char *folder, const char *id, struct hv_err *err)
+{
+    struct hv_str path = {0}, outer = {0};
+    enum hv_status s = check_id(id, err);
+
+    hv_str_adds(&path, folder);
+    while (path.n > 1 && path.p[path.n - 1] == '/') {
+        path.p[--path.n] = '\0';
     }
+    hv_folder_of(hv_str_cstr(&path), &outer);
+    const char *slash = strrchr(hv_str_cstr(&path), '/');
+    if (s == HV_OK) {
+        s = write_folder(hv_str_cstr(&outer), slash != NULL ? slash + 1 : hv_str_cstr(&path), id,
+                         err);
+    }
+    hv_str_free(&path);
+    hv_str_free(&outer);
     return s;
 }

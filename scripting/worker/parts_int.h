@@ -31,6 +31,8 @@ enum hv_status hv__find_parts(const struct hv_plugins *plugins, const char *stra
 enum hv_status hv__deal_options(struct hv__part *parts, size_t n, const json_t *options,
                                 struct hv_err *err) HV_NODISCARD;
 void hv__free_parts(struct hv__part *parts, size_t n);
+/** Sets the member `strategy` of a plan's tree: the names of the parts and their options. */
+void hv__sign_plan(const struct hv__part *parts, size_t n, json_t *tree);
 
 /** True where the plugin applies to the inputs; otherwise writes the reason. */
 bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason);

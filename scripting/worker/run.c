@@ -1,6 +1,7 @@
 /*
  * A strategy run from request to result: host, plan(), apply(), claim(). The parts of a composition
- * are in run_parts.c, the handling of plans in api/run_offer.c, the process in worker.c.
+ * are in run_parts.c, the handling of plans in api/run_offer.c, the process in run_cell.c and
+ * worker.c.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/offer_int.h"
@@ -18,25 +19,6 @@
 #define LOG_LINE_MAX  4096
 #define SOFT_FRACTION 0.85
 #define HARD_FRACTION 0.97
-
-/** Sets strategy and claim in the tree of the handle at the top; pops nothing. */
-static void sign_plan(const struct hv__job *j, json_t *tree)
-{
-    json_t *s = json_object();
-    struct hv_str name = {0};
-
-    for (size_t i = 0; i < j->n_parts; i++) {
-        hv_str_addf(&name, "%s%s", i > 0 ? "+" : "", j->parts[i].plugin->id);
-    }
-    json_object_set_new(s, "name", json_string(hv_str_cstr(&name)));
-    json_t *options = json_object();
-    for (size_t i = 0; i < j->n_parts; i++) {
-        json_object_update(options, j->parts[i].options);
-    }
-    json_object_set_new(s, "options", options);
-    json_object_set_new(tree, "strategy", s);
-    hv_str_free(&name);
-}
 
 /** An empty Lua table is a list or an object; the terms of a claim are an object. */
 static void fix_empty_terms(json_t *claim)
@@ -116,7 +98,7 @@ static void take_plan(lua_State *L, struct hv__job *j)
     json_t **guard = lua_newuserdatauv(L, sizeof *guard, 0);
     *guard = tree;
     luaL_setmetatable(L, HV__TREE);
-    sign_plan(j, tree);
+    hv__sign_plan(j->parts, j->n_parts, tree);
     add_claim(L, j, lua_absindex(L, -2), tree);
     j->status = hv__offer(&j->run, tree, &err);
     if (j->status != HV_OK && j->out->reason.n == 0) {
@@ -221,7 +203,10 @@ static enum hv_status run_on_host(struct hv__job *j, struct hv_err *err)
     j->run.host->run = &j->run;
     s = hv__guard(j->run.host, run_protected, j, err);
     if (s != HV_OK && err != NULL && err->file[0] == '\0') { /* out of memory: no line is known */
-        hv_err_at(err, s, j->parts[0].plugin->name, 0, 0, "%s", (const char *)err->text);
+        hv_err_at(err, s, j->parts[0].plugin->name, 0, 0,
+                  "%s; the cluster has %u devices: plan for fewer of them (lower the counts of its "
+                  "node groups), or choose a strategy that needs less memory per device",
+                  (const char *)err->text, q->inputs->cluster.cluster->n_devices);
     }
     if (s == HV_EPLUGIN) {
         hv_str_adds(&j->out->traceback, hv_host_traceback(j->run.host));
@@ -285,7 +270,7 @@ static enum hv_status conclude(struct hv__job *j, enum hv_status s, struct hv_er
     struct hv_run_result *out = j->out;
 
     if (j->run.best != NULL && json_object_get(j->run.best, "strategy") == NULL) {
-        sign_plan(j, j->run.best);
+        hv__sign_plan(j->parts, j->n_parts, j->run.best);
     }
     out->plan = j->run.best;
     out->evaluations = j->run.evaluations;
@@ -341,15 +326,32 @@ static enum hv_status mark_lost(struct hv__job *j, bool **lost, struct hv_err *e
     return s;
 }
 
-enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
-                               struct hv_err *err)
+/** True where a part of the composition takes node groups in the order of the file. */
+static bool keeps_file_order(const struct hv__job *j)
 {
-    struct hv__job j = {
-        .run = {.request = r, .calls = hv__run_calls(), .is_job = true}, .out = out, .err = err};
+    for (size_t i = 0; i < j->n_parts; i++) {
+        if (j->parts[i].plugin->file_order) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum hv_status hv_run_strategy_here(const struct hv_run_request *r, struct hv_run_result *out,
+                                    struct hv_err *err)
+{
+    struct hv_inputs inputs = *r->inputs; /* a view: the cluster in the order of the run */
+    struct hv_run_request request = *r;
+    struct hv__job j = {.run = {.request = &request, .calls = hv__run_calls(), .is_job = true},
+                        .out = out,
+                        .err = err};
     bool *lost = NULL;
 
     *out = (struct hv_run_result){.applies = true};
+    request.inputs = &inputs;
     enum hv_status s = hv__find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
+    inputs.cluster.cluster = keeps_file_order(&j) ? hv_cluster_ref(inputs.cluster.cluster)
+                                                  : hv_cluster_canonical(inputs.cluster.cluster);
     if (s == HV_OK) {
         s = hv__deal_options(j.parts, j.n_parts, r->options, err);
     }
@@ -369,8 +371,7 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
         json_t *start = json_object();
         json_object_set_new(start, "event", json_string("start"));
         hv__emit(&j.run, start);
-        j.run.cost =
-            hv_cost_new(r->inputs->cluster.cluster, r->inputs->model.model, &r->inputs->job.job);
+        j.run.cost = hv_cost_new(inputs.cluster.cluster, inputs.model.model, &inputs.job.job);
         s = run_on_host(&j, err);
         s = conclude(&j, s, err);
         hv_cost_free(j.run.cost);
@@ -378,6 +379,7 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
     free(lost);
     hv__queue_close(&j.run);
     hv__free_parts(j.parts, j.n_parts);
+    hv_cluster_unref(inputs.cluster.cluster);
     return s;
 }
 

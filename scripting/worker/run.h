@@ -1,7 +1,8 @@
 /**
  * Runs strategies: one path for the command line, the worker process and the tests. A run makes a
  * host, loads the plugin, calls plan() (and apply() of what is composed with it), judges every plan
- * and keeps the best one.
+ * and keeps the best one. Code of plugins runs in a child behind the walls of host/jail.h, or in a
+ * process that stands behind them already.
  */
 #ifndef HV_SCRIPTING_WORKER_RUN_H
 #define HV_SCRIPTING_WORKER_RUN_H
@@ -29,12 +30,19 @@ struct hv_run_result {
 };
 
 /**
- * Runs a strategy. Returns HV_OK with a plan; HV_ENO when there is no plan (err gives the reason
- * and the amount); HV_ESTOPPED when stopped early (with a plan where one was found); HV_EPLUGIN
- * with file:line; HV_EUSAGE for an unknown strategy or option.
+ * Runs a strategy in a child process. Returns HV_OK with a plan; HV_ENO when there is no plan (err
+ * gives the reason and the amount); HV_ESTOPPED when stopped early (with a plan where one was
+ * found); HV_EPLUGIN with file:line, also where the child crashed; HV_EUSAGE for an unknown
+ * strategy or option; HV_EIO where no child can be started. Events and `cancel` are called in this
+ * process. A call that never looks at `cancel` or at the time limit is ended by force a second
+ * later; the best plan that was reported until then is the result.
  */
 enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
                                struct hv_err *err) HV_NODISCARD;
+/** The same in this process, for one that has called hv_lock_process. Nothing is ended by force,
+ * and a crash ends the process. Errors: as hv_run_strategy, but for HV_EIO. */
+enum hv_status hv_run_strategy_here(const struct hv_run_request *r, struct hv_run_result *out,
+                                    struct hv_err *err) HV_NODISCARD;
 /** Frees it. */
 void hv_run_result_free(struct hv_run_result *r);
 /** The `result` event of a run that ended with this status. Owner: caller. */
@@ -50,10 +58,11 @@ struct hv_selftest_counts {
     size_t passed, failed;
 };
 /**
- * Runs the plugin's selftest(t), where t has near(name, got, want, tol, source), equal(name, got,
- * want, source) and ok(name, condition, source). Each check appends a line to `out`; an error
- * counts as one failure and is a line with file:line. A plugin without self-test adds nothing.
- * `times`: lines end with the CPU seconds of this process since the check before, or the start.
+ * Runs the plugin's selftest(t) in a child process, where t has near(name, got, want, tol, source),
+ * equal(name, got, want, source) and ok(name, condition, source). Each check appends a line to
+ * `out`; an error counts as one failure and is a line with file:line, and so does a crash. A plugin
+ * without self-test adds nothing. `times`: lines end with the CPU seconds since the check before,
+ * or the start.
  */
 void hv_selftest(const struct hv_plugin *p, bool times, struct hv_selftest_counts *counts,
                  struct hv_str *out);

@@ -90,6 +90,24 @@ void hv__free_parts(struct hv__part *parts, size_t n)
     }
 }
 
+void hv__sign_plan(const struct hv__part *parts, size_t n, json_t *tree)
+{
+    json_t *s = json_object();
+    struct hv_str name = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        hv_str_addf(&name, "%s%s", i > 0 ? "+" : "", parts[i].plugin->id);
+    }
+    json_object_set_new(s, "name", json_string(hv_str_cstr(&name)));
+    json_t *options = json_object();
+    for (size_t i = 0; i < n; i++) {
+        json_object_update(options, parts[i].options);
+    }
+    json_object_set_new(s, "options", options);
+    json_object_set_new(tree, "strategy", s);
+    hv_str_free(&name);
+}
+
 /** True where the plugin supports this model; otherwise writes the reason. */
 static bool model_fits(const struct hv_plugin *p, const struct hv_model *m, struct hv_str *reason)
 {

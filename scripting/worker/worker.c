@@ -6,24 +6,9 @@
 #include "solver/base/units.h"
 
 #include <stdlib.h>
-#include <sys/resource.h>
 #ifdef __linux__
 #include <signal.h>
 #include <sys/prctl.h>
-#endif
-
-#define MEMORY_LIMIT ((rlim_t)4 << 30)
-#define CPU_GRACE_S  30.0
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
 #endif
 
 /** A job as read. */
@@ -41,21 +26,6 @@ static void write_event(void *ctx, const json_t *line)
 {
     const struct worker_job *w = ctx;
     hv__write_line(w->out_fd, line);
-}
-
-static void limit_process(double time_limit_s)
-{
-    const struct rlimit none = {0, 0}, memory = {MEMORY_LIMIT, MEMORY_LIMIT};
-
-    (void)setrlimit(RLIMIT_CORE, &none);
-    if (!SANITIZED) {
-        (void)setrlimit(RLIMIT_AS, &memory);
-    }
-    if (time_limit_s > 0 && time_limit_s < 1e6) {
-        rlim_t s = (rlim_t)(time_limit_s + CPU_GRACE_S);
-        const struct rlimit cpu = {s, s + 1};
-        (void)setrlimit(RLIMIT_CPU, &cpu);
-    }
 }
 
 /** Ends the worker when its parent is killed, also inside a long call of C. */
@@ -186,12 +156,7 @@ static enum hv_status read_job(struct worker_job *w, const char *line, size_t n,
 static enum hv_status run_job(struct worker_job *w, struct hv__lines *in,
                               struct hv_run_result *result, struct hv_err *err)
 {
-    limit_process(w->request.time_limit_s);
-    /* where the kernel has neither, the sandbox is the only protection */
-    (void)hv_lock_files();
-    if (!SANITIZED) {
-        (void)hv_lock_calls();
-    }
+    hv_lock_process(w->request.time_limit_s);
     w->request.inputs = &w->inputs;
     w->request.plugins = &w->plugins;
     w->request.event = write_event;
@@ -199,7 +164,7 @@ static enum hv_status run_job(struct worker_job *w, struct hv__lines *in,
     if (w->is_console) {
         return hv__worker_console(in, w->out_fd, &w->request, err);
     }
-    return hv_run_strategy(&w->request, result, err);
+    return hv_run_strategy_here(&w->request, result, err);
 }
 
 int hv_worker_main(int in_fd, int out_fd)

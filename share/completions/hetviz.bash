@@ -33,7 +33,7 @@ _hetviz() {
       -o|--option) from=options;;
       -*) from=;;
     esac;;
-  eval) options='--cluster --model --job --json --help --seed --budget --quiet --plain ' from=plans
+  eval) options='--cluster --model --job --json --time-limit --help --seed --budget --quiet --plain ' from=plans
     case ${COMP_WORDS[at]} in
       -c|--cluster) from=clusters;;
       -m|--model) from=models;;
@@ -56,14 +56,14 @@ _hetviz() {
     case ${COMP_WORDS[at]} in
       -*) from=;;
     esac;;
-  bound) options='--cluster --model --job --json --help --seed --budget --quiet --plain '
+  bound) options='--cluster --model --job --json --time-limit --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
       -c|--cluster) from=clusters;;
       -m|--model) from=models;;
       -j|--job) from=jobs;;
       -*) from=;;
     esac;;
-  explain) options='--cluster --model --job --json --stage --replica --help --seed --budget --quiet --plain ' from=plans
+  explain) options='--cluster --model --job --json --time-limit --stage --replica --help --seed --budget --quiet --plain ' from=plans
     case ${COMP_WORDS[at]} in
       -c|--cluster) from=clusters;;
       -m|--model) from=models;;
@@ -131,7 +131,7 @@ _hetviz() {
     if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -f -W 'auto local onnx nvidia_smi_xml nccl_topo_xml nvidia_smi_q_text nvidia_smi_nvlink nvidia_smi_L nvidia_smi_topo nccl_tests nvbandwidth slurm_json k8s_nodes safetensors_index chrome_trace deepspeed hf_config sbatch torchtitan_toml megatron_args megatron_yaml accelerate_yaml pipelining_csv slurm cloud_prices nvidia_smi_csv' -- "$cur")); return; fi;;
   strategies|selftest) case $cur in -*) ;; *) COMPREPLY=($(compgen -W "$("$me" completion strategies 2>/dev/null)" -- "$cur")); return;; esac;;
   help)
-    COMPREPLY=($(compgen -W "schedules glossary api man $("$me" completion schedules 2>/dev/null)" -- "$cur")); return;;
+    COMPREPLY=($(compgen -W "schedules glossary knobs api man $("$me" completion schedules 2>/dev/null)" -- "$cur")); return;;
   esac
   case $cur in -*) COMPREPLY=($(compgen -W "$options" -- "$cur")); return;; esac
   if [ -z "$from" ]; then COMPREPLY=($(compgen -f -- "$cur")); return; fi

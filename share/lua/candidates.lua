@@ -10,9 +10,40 @@ function candidates.memory_reason(verdict)
   end
 end
 
+-- What a plan file can hold: micro-batches of a replica, sequences of a micro-batch.
+local MOST_MICRO_BATCHES, MOST_SEQUENCES = 1 << 24, 1 << 22
+
+--- Can a plan hold so many micro-batches of so many sequences? False comes with the reason.
+function candidates.sizes_fit(micro_batches, sequences)
+  if micro_batches > MOST_MICRO_BATCHES then
+    return false, ("a plan has at most %d micro-batches per replica, this one needs %d; a larger "
+      .. "micro-batch or a smaller global batch fits"):format(MOST_MICRO_BATCHES, micro_batches)
+  elseif sequences > MOST_SEQUENCES then
+    return false, ("a micro-batch has at most %d sequences, this one needs %d; more micro-batches "
+      .. "or a smaller global batch fit"):format(MOST_SEQUENCES, sequences)
+  end
+  return true
+end
+
+--- The same for all replicas of a plan table.
+local function all_sizes_fit(plan)
+  for _, replica in ipairs(type(plan) == "table" and plan.replicas or {}) do
+    local fits, why = candidates.sizes_fit(replica.micro_batches or 1,
+      replica.micro_batch or plan.micro_batch or 1)
+    if not fits then
+      return false, why
+    end
+  end
+  return true
+end
+
 --- Simulates a plan table: the verdict, or nil, the rule that it breaks, and by how many bytes
 -- (infinite for violations other than memory).
 function candidates.judge(plan)
+  local fits, unfit = all_sizes_fit(plan)
+  if not fits then
+    return nil, unfit, math.huge
+  end
   local verdict, why = hv.plan.new(plan):eval()
   if not verdict then
     return nil, why, math.huge
@@ -130,44 +161,59 @@ function candidates.new(early)
     return excess_bytes
   end
 
-  --- The plan that candidates.best chooses; or nil and the reason, `otherwise` where there are no
-  -- candidates and no reason was added.
+  --- The plan that candidates.best chooses, else that of the collection `before`; or nil and the
+  -- reason, `otherwise` where there are no candidates and no reason was added.
   function all.best(tries, otherwise, weigh)
     if #all.list == 0 then
       return nil, all.reason or otherwise
     end
-    local best, reason = candidates.best(all.list, tries, weigh)
-    if not best then
-      return nil, reason or all.reason
+    local reason
+    local collection = all
+    while collection do
+      local best, why = candidates.best(collection.list, tries, weigh)
+      if best then
+        return best
+      end
+      reason = reason or why
+      collection = collection.before
     end
-    return best
+    return nil, reason or all.reason
   end
 
   return all
 end
 
+-- Searches with different reserves: enough to double 32 MiB up to 4 GiB and to halve the last step.
+local MOST_SEARCHES = 10
+
 --- Searches again with less memory as long as the first choice of a planner, whose formula knows
 -- memory only roughly, exceeds it: search(reserve_bytes) gives a collection. The reserve grows by
--- 1.1 times the excess; where nothing fits any more, it goes half of the way back. Returns the last
--- collection with a candidate, or nil.
+-- 1.1 times the excess, and at least to twice its size, since a cut of whole layers may not change
+-- before it is as large as what the formula misses; where nothing fits any more, it goes half of
+-- the way back. Returns the last collection with a candidate, which tries those of before where
+-- none of its own is valid, or nil.
 function candidates.within(search)
   local reserve_bytes = 0
-  local last_reserve_bytes = 0
+  local fits_bytes, too_much_bytes = 0, nil
   local last
-  for _ = 1, 4 do
+  for _ = 1, MOST_SEARCHES do
     local all = search(reserve_bytes)
     if #all.list > 0 then
+      all.before = last
       last = all
-      last_reserve_bytes = reserve_bytes
+      fits_bytes = reserve_bytes
       local excess_bytes = hv.stopping() and 0 or all.over()
       if excess_bytes == 0 then
         break
       end
-      reserve_bytes = reserve_bytes + 1.1 * excess_bytes
+      reserve_bytes = math.max(reserve_bytes + 1.1 * excess_bytes, 2 * reserve_bytes)
     elseif last then
-      reserve_bytes = (last_reserve_bytes + reserve_bytes) / 2
+      too_much_bytes = reserve_bytes
     else
       break
+    end
+    if too_much_bytes and reserve_bytes >= too_much_bytes then
+      reserve_bytes = (fits_bytes + too_much_bytes) / 2
     end
   end
   return last

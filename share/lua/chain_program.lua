@@ -115,7 +115,7 @@ function chain_program.solve(p, gap)
     add_part(lp, p, y, s, longest)
   end
   lp:objective { [longest] = 1 }
-  local found = lp:solve { gap = gap }
+  local found = lp:solve { gap = gap, proof = false }
   if not found.x then
     return nil
   end

@@ -60,6 +60,12 @@ local function layers_of_stage(g, ranges, s)
   return layers
 end
 
+--- Megatron-LM's default size of a gradient bucket for ranks that reduce together, in MiB: 40
+-- million parameters, or a million per rank where that is more (DistributedDataParallelConfig).
+local function bucket_MiB(ctx, ranks)
+  return math.max(40e6, 1e6 * ranks) * ctx.job.grad_bytes / 2 ^ 20
+end
+
 --- ZeRO stage as a plan file has it, with the ranks that share a copy where they are not all.
 local function zero_of(g)
   if g.zero == 0 then
@@ -116,6 +122,7 @@ function grids.plan(ctx, g)
     micro_batch = g.micro_batch * g.dp,
     replicas = { { micro_batches = g.micro_batches, stages = stages } },
     schedule = grids.schedule(g.schedule, g.pp, g.micro_batches, g.chunks),
+    sync = { kind = "allreduce", bucket_MiB = bucket_MiB(ctx, g.dp * g.cp) },
   }
 end
 

@@ -38,20 +38,34 @@ local function all_priced(ctx, with_hosts, can_price)
   return list, reason
 end
 
+--- Is the list of devices of a fabric to be taken before another one: more of them, then more
+-- FLOP per second, then by the name of the fabric, so that the order of the file decides nothing?
+local function is_before(a, b)
+  if #a.devices ~= #b.devices then
+    return #a.devices > #b.devices
+  elseif a.flops_per_s ~= b.flops_per_s then
+    return a.flops_per_s > b.flops_per_s
+  end
+  return a.fabric < b.fabric
+end
+
 --- The devices of the fabric that has most of them.
 local function of_largest_fabric(devices)
   local by_fabric = {}
-  local largest = {}
   for _, device in ipairs(devices) do
     local fabric = device.fabric or ""
-    local list = by_fabric[fabric] or {}
-    by_fabric[fabric] = list
-    list[#list + 1] = device
-    if #list > #largest then
-      largest = list
+    local own = by_fabric[fabric] or { fabric = fabric, devices = {}, flops_per_s = 0 }
+    by_fabric[fabric] = own
+    own.devices[#own.devices + 1] = device
+    own.flops_per_s = own.flops_per_s + device.flops_per_s
+  end
+  local largest
+  for _, own in pairs(by_fabric) do
+    if not largest or is_before(own, largest) then
+      largest = own
     end
   end
-  return largest
+  return largest and largest.devices or {}
 end
 
 --- Devices that can be priced: accelerators that compute in the job's precision and, for a model of

@@ -59,7 +59,7 @@ local function tables_of(ctx, stage, in_flight)
     t.held = prices.layer_bytes(ctx, chain, { in_flight = in_flight, zero = stage.zero,
       holders = stage.holders })
     t.room = math.min(t.room, prices.capacity(ctx, { kind = kind })
-        - prices.overhead_bytes(ctx, chain))
+        - prices.overhead_bytes(ctx, chain, stage))
   end
   for _, seconds in ipairs(t.times) do
     t.total = t.total + seconds
@@ -256,7 +256,8 @@ end
 -- @tparam table row list of stages
 -- @tparam integer micro_batches M
 -- @tparam table q {outputs = bytes behind each layer for one sequence, ways = how often a hop
--- counts: 1 forward only, 2 with its gradient; in_flight = function(stage, stages), by 1F1B}
+-- counts: 1 forward only, 2 with its gradient; in_flight = function(stage, stages), by 1F1B;
+-- reserve = bytes of every device that are left unused, 0}
 -- @treturn table {counts = layers per stage, sum = of times and hops, max, value}; nil and the
 -- reason when it does not fit
 -- @units seconds, bytes
@@ -273,9 +274,9 @@ function pipeline.cut(ctx, row, micro_batches, q)
     local t = pipeline.tables(ctx, stage, math.min(alive, micro_batches))
     instance.load[s] = t.times
     instance.memory[s] = t.held
-    instance.capacity[s] = t.room
+    instance.capacity[s] = t.room - (q.reserve or 0)
     instance.n = #t.times
-    if t.room <= 0 then
+    if instance.capacity[s] <= 0 then
       return nil, stage.kinds[1] .. " has no memory for layers"
     end
     if s > 1 then

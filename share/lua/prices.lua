@@ -73,7 +73,10 @@ end
 -- embedding counts twice in a stage with both ends (`tied_state`, `tied_gradient`), the `fixed`
 -- bytes of a stage, `last_extra` = transient bytes that the last layer needs more than others, and
 -- `part` = shares of the states that ZeRO 1, 2 and 3 shard. Overhead that grows with the states
--- counts as states.
+-- counts as states. `pipelined` are the bytes that a stage with a stage before and behind it needs
+-- besides: buffers of its boundaries and the communicators with its neighbours and, under tensor
+-- parallelism, for the norm of all gradients; `end_less` are those that the first and the last need
+-- less, unless they share a tied embedding; `reduced` those of the group that reduces gradients.
 local function add_memory(ctx, chain, kind, q, layers)
   local n = chain.n
   local typical = typical_layer(n, layers)
@@ -103,6 +106,10 @@ local function add_memory(ctx, chain, kind, q, layers)
   chain.tied_gradient = math.max(0, chain.gradient[n] - all.gradients)
   chain.fixed = fixed + middle.transient * held
   chain.last_extra = math.max(0, last.transient - middle.transient) * held
+  local groups = (q.tp or 1) > 1 and 3 or 2
+  chain.pipelined = groups * middle.communicator + middle.boundary * held
+  chain.end_less = chain.tied_state > 0 and 0 or middle.communicator
+  chain.reduced = middle.communicator
   local whole = math.max(1, middle_states)
   chain.part = { middle.optimizer / whole, middle.gradients / whole, middle.weights / whole }
 end
@@ -157,9 +164,10 @@ local function last_extra(chain, to)
   return to == chain.n and chain.last_extra or 0
 end
 
---- Bytes that a stage needs besides its layers.
-function prices.overhead_bytes(_, chain)
-  return chain.fixed
+--- Bytes that a stage between two others needs besides its layers, as prices.layer_bytes counts
+-- them. o.holders as in prices.bytes.
+function prices.overhead_bytes(_, chain, o)
+  return chain.fixed + chain.pipelined + (o and o.holders == 1 and 0 or chain.reduced)
 end
 
 --- Activations of one micro-batch kept for layers from..to.
@@ -173,9 +181,22 @@ local function states_of(chain, from, to)
   return chain.state[to] - chain.state[from - 1] - (both_ends and chain.tied_state or 0)
 end
 
---- Weights, gradients, optimizer and overhead of layers from..to under { zero, holders }.
-function prices.state_bytes(_, chain, from, to, o)
-  return chain.fixed + states_of(chain, from, to) * kept_frac(chain, o)
+--- Bytes of a stage of layers from..to besides its layers: of a whole model nothing for neighbours.
+local function overhead_of(ctx, chain, from, to, o)
+  local bytes = prices.overhead_bytes(ctx, chain, o)
+  if from == 1 and to == chain.n then
+    return bytes - chain.pipelined
+  end
+  if from == 1 or to == chain.n then
+    bytes = bytes - chain.end_less
+  end
+  return bytes
+end
+
+--- Weights, gradients, optimizer and overhead of layers from..to under { zero, holders }. Unless
+-- o.holders is 1, a group of ranks reduces the gradients.
+function prices.state_bytes(ctx, chain, from, to, o)
+  return overhead_of(ctx, chain, from, to, o) + states_of(chain, from, to) * kept_frac(chain, o)
 end
 
 --- Peak bytes of a stage with layers from..to under { in_flight, zero, holders }.
@@ -199,6 +220,8 @@ function prices.layer_bytes(_, chain, o)
       + (chain.saved[l] - chain.saved[l - 1]) * in_flight
   end
   list[chain.n] = list[chain.n] + chain.last_extra
+  list[1] = math.max(0, list[1] - chain.end_less)
+  list[chain.n] = math.max(0, list[chain.n] - chain.end_less)
   chain.lists[key] = list
   return list
 end

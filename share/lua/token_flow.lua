@@ -11,6 +11,7 @@ local token_flow = {}
 
 local UNLIMITED = 1e15 -- tokens per second of an edge without a limit
 local ALMOST = 1 - 1e-9 -- of a flow, for rounding
+local MOST_ENUMERATED = 100000 -- placements up to which all are looked at
 
 --- May tokens that have passed run a go on to run b?
 local function follows(q, a, b)
@@ -297,9 +298,99 @@ local function near(q, runs)
   return list
 end
 
+--- How many placements there are, no node idle; stops to count above `most`.
+local function count_placements(values, most)
+  local count = 1
+  for _, list in ipairs(values) do
+    count = count * #list
+    if count > most then
+      break
+    end
+  end
+  return count
+end
+
+--- The nodes in the order in which the enumeration gives them runs: those that compute most first;
+-- and for each position what the nodes from there on can compute: rate = of all of them with their
+-- best number of layers, work = tokens per second times layers.
+local function by_work(q)
+  local list = {}
+  for i, rates in ipairs(q.rates) do
+    list[i] = { node = i, rate = 0, work = 0 }
+    for k, rate in ipairs(rates) do
+      list[i].rate = math.max(list[i].rate, rate)
+      list[i].work = math.max(list[i].work, k * rate)
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.work ~= b.work then
+      return a.work > b.work
+    end
+    return a.node < b.node
+  end)
+  list[#list + 1] = { rate = 0, work = 0 }
+  for d = #list - 1, 1, -1 do
+    list[d].rate = list[d].rate + list[d + 1].rate
+    list[d].work = list[d].work + list[d + 1].work
+  end
+  return list
+end
+
+--- Can layers that nodes with these sums of rates hold still pass more than `flow`, with the rate
+-- and the work of other nodes? A token needs every layer on some node.
+local function can_pass(covered, flow, others)
+  local missing = 0
+  for _, sum in ipairs(covered) do
+    if sum + others.rate <= flow then
+      return false
+    end
+    missing = missing + math.max(0, flow - sum)
+  end
+  return missing < others.work or missing == 0
+end
+
+--- All placements of a small instance against a best one = {state, cost = -flow}, without those
+-- that cannot pass more. `values` = the runs of every node, cost(runs) as in token_flow.place,
+-- goes_on(best) = false when the search is to end. Gives the best one.
+local function enumerated(q, values, best, cost, goes_on)
+  local nodes, covered, runs = by_work(q), {}, {}
+  for l = 1, q.layers do
+    covered[l] = 0
+  end
+  local function give(d)
+    local i = nodes[d].node
+    if not i then
+      local own = cost(runs)
+      if own < best.cost * (1 + 1e-12) then
+        best = { state = { table.unpack(runs) }, cost = own }
+      end
+      return
+    end
+    for _, run in ipairs(values[i]) do
+      if not goes_on(best) then
+        return
+      end
+      local rate = q.rates[i][run[2] - run[1]]
+      for l = run[1] + 1, run[2] do
+        covered[l] = covered[l] + rate
+      end
+      if can_pass(covered, -best.cost * (1 + 1e-9), nodes[d + 1]) then
+        runs[i] = run
+        give(d + 1)
+      end
+      for l = run[1] + 1, run[2] do
+        covered[l] = covered[l] - rate
+      end
+    end
+  end
+  give(1)
+  return best
+end
+
 --- Local search: from the placements of Swarm, of homogeneous pipelines and of Petals, and from
 -- nodes that fill in drawn orders, boundaries between runs are moved and each node's run is changed
--- while the flow grows.
+-- while the flow grows. Instances with at most MOST_ENUMERATED placements are then enumerated, with
+-- as many flows as it takes.
 -- @function token_flow.place
 -- @tparam table q instance, with the keys named at the top; nodes with the same list in rates are
 -- of one kind
@@ -348,12 +439,19 @@ function token_flow.place(q, o)
       climb(start)
     end
   end
-  while goes_on() do
+  local is_small = count_placements(values, MOST_ENUMERATED) <= MOST_ENUMERATED
+  while not is_small and goes_on() do
     local order = {}
     for i = 1, #q.rates do
       table.insert(order, random(#order + 1), i)
     end
     climb(filled(q, order))
+  end
+  if is_small then
+    local function not_late(found)
+      return -found.cost < enough and not (o.stopping and o.stopping())
+    end
+    best = enumerated(q, values, best, cost, not_late)
   end
   return best.state, -best.cost, budget - left
 end
@@ -497,7 +595,8 @@ end
 -- @tparam[opt] table o {time_limit_s for lp_solve, neighbours = all: links out of a node, as
 -- token_flow.pruned, above = tokens per second that must be exceeded, enough = 1: share of the
 -- bound at which it ends}
--- @treturn number flow, then the runs; nil when none was found
+-- @treturn number flow, then the runs, then whether the flow is proven to be the largest; nil when
+-- none was found
 -- @units tokens per second
 -- @raise none
 -- @usage local q = { layers = 1, rates = { { 5 } }, link = function() return 9 end }

@@ -5,25 +5,24 @@
 #include "solver/base/file.h"
 
 #include "solver/base/arena.h"
+#include "solver/base/target.h"
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef HV_PREFIX
 #define HV_PREFIX "/usr/local"
 #endif
-
-static enum hv_status io_error(struct hv_err *err, const char *path, const char *doing)
-{
-    return hv_err_at(err, HV_EIO, path, 0, 0, "cannot %s: %s", doing, strerror(errno));
-}
 
 static bool is_dash(const char *path)
 {
@@ -40,7 +39,7 @@ static enum hv_status read_all(int fd, const char *path, struct hv_str *out, str
 {
     struct stat st;
     if (fstat(fd, &st) != 0) {
-        return io_error(err, path, "read");
+        return hv_io_error(err, path, "read");
     }
     if (S_ISDIR(st.st_mode)) {
         return hv_err_at(err, HV_EIO, path, 0, 0, "cannot read: it is a directory");
@@ -60,7 +59,7 @@ static enum hv_status read_all(int fd, const char *path, struct hv_str *out, str
             continue;
         }
         if (n < 0) {
-            s = io_error(err, path, "read");
+            s = hv_io_error(err, path, "read");
         } else if (got + (size_t)n > HV_FILE_LIMIT) {
             s = over_limit(path, err);
         }
@@ -81,36 +80,52 @@ enum hv_status hv_file_read(const char *path, struct hv_str *out, struct hv_err 
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) {
-        return io_error(err, path, "read");
+        return hv_io_error(err, path, "read");
     }
     enum hv_status s = read_all(fd, path, out, err);
     close(fd);
     return s;
 }
 
-/* Writes all bytes; a closed reading end gives EPIPE instead of a signal. */
-static bool write_all(int fd, const char *bytes, size_t n)
+enum hv_status hv_descriptors_error(struct hv_err *err, const char *what, int why)
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
-    sigemptyset(&ignore.sa_mask);
-    bool saved = sigaction(SIGPIPE, &ignore, &old) == 0;
-    bool ok = true;
-    while (n > 0 && ok) {
-        ssize_t k = write(fd, bytes, n);
-        if (k > 0) {
-            bytes += k;
-            n -= (size_t)k;
-        } else if (k == 0 || errno != EINTR) {
-            ok = false;
-            errno = k == 0 ? EIO : errno;
-        }
+    struct rlimit most;
+
+    if (why != EMFILE || getrlimit(RLIMIT_NOFILE, &most) != 0) {
+        return hv_err_set(err, HV_EIO, "%s: %s", what, strerror(why));
     }
-    int why = errno;
-    if (saved) {
-        sigaction(SIGPIPE, &old, NULL);
+    return hv_err_set(err, HV_EIO,
+                      "%s: too few file descriptors, this process may have %llu; raise the limit "
+                      "(`ulimit -n 64` or more)",
+                      what, (unsigned long long)most.rlim_cur);
+}
+
+const char *hv_file_kind(unsigned mode)
+{
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
+}
+
+enum hv_status hv_file_read_regular(const char *path, struct hv_str *out, struct hv_err *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd < 0) {
+        return hv_io_error(err, path, "read");
     }
-    errno = why;
-    return ok;
+    enum hv_status s = HV_OK;
+    if (fstat(fd, &st) != 0) {
+        s = hv_io_error(err, path, "read");
+    } else if (!S_ISREG(st.st_mode)) {
+        s = hv_err_at(err, HV_EIO, path, 0, 0, "this is %s, expected a file",
+                      hv_file_kind(st.st_mode));
+    }
+    s = s == HV_OK ? read_all(fd, path, out, err) : s;
+    close(fd);
+    return s;
 }
 
 static enum hv_status write_direct(const char *path, const char *bytes, size_t n,
@@ -118,64 +133,16 @@ static enum hv_status write_direct(const char *path, const char *bytes, size_t n
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) {
-        return io_error(err, path, "write");
+        return hv_io_error(err, path, "write");
     }
-    bool ok = write_all(fd, bytes, n);
+    bool ok = hv_fd_write(fd, bytes, n);
     int why = errno;
     if (close(fd) != 0 && ok) {
         ok = false;
         why = errno;
     }
     errno = why;
-    return ok ? HV_OK : io_error(err, path, "write");
-}
-
-static void add_folder(struct hv_str *out, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash) {
-        hv_str_addc(out, '.');
-    } else if (slash == path) {
-        hv_str_addc(out, '/');
-    } else {
-        hv_str_add(out, path, (size_t)(slash - path));
-    }
-}
-
-/* Resolves a chain of symbolic links; the target of the last one may be missing. */
-static bool follow_links(const char *path, struct hv_str *out)
-{
-    hv_str_adds(out, path);
-    for (int hops = 0; hops < 40; hops++) {
-        char to[PATH_MAX];
-        ssize_t n = readlink(hv_str_cstr(out), to, sizeof to - 1);
-        if (n < 0) {
-            return errno == EINVAL || errno == ENOENT; /* not a link, or no file yet */
-        }
-        to[n] = '\0';
-        struct hv_str next = {0};
-        if (to[0] != '/') {
-            add_folder(&next, hv_str_cstr(out));
-            hv_str_addc(&next, '/');
-        }
-        hv_str_adds(&next, to);
-        hv_str_free(out);
-        *out = next;
-    }
-    errno = ELOOP;
-    return false;
-}
-
-static mode_t new_file_mode(void)
-{
-    mode_t mask = umask(077);
-    umask(mask);
-    return 0666 & ~mask;
-}
-
-static bool sync_fd(int fd)
-{
-    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
+    return ok ? HV_OK : hv_io_error(err, path, "write");
 }
 
 /* The content to write, and whether it has to be durable (survive a loss of power). */
@@ -185,90 +152,139 @@ struct content {
     bool durable;
 };
 
-/* Writes the temporary file and renames it to the target; `old` is NULL when the target is new. */
-static bool fill_temp(int fd, const struct stat *old, const struct content *c)
+/* ---- temporary files ------------------------------------------------------------------------- */
+
+/* Ending of the names of temporary files, ".NAME.hetviz-XXXXXX". A program holds a lock on its file
+ * until it is renamed, so a file without a lock belongs to a program that was killed. */
+#define TEMP_MARK ".hetviz-"
+#define TEMP_TAIL (sizeof TEMP_MARK - 1 + 6)
+
+#define NAME_CAP 100 /* bytes of the target's name that its temporary file repeats */
+
+/* A file beside the target, open and locked; -1 with errno set. Its name is appended to `path`. */
+static int make_temp(const struct hv_target *t, struct hv_str *path)
 {
-    if (!write_all(fd, c->bytes, c->n)) {
-        return false;
+    const char *slash = strrchr(t->path, '/');
+    for (int tries = 0; tries < 100; tries++) {
+        struct stat st;
+        hv_str_clear(path);
+        hv_str_addf(path, "%s/.%.*s" TEMP_MARK "XXXXXX", t->folder, NAME_CAP,
+                    slash ? slash + 1 : t->path);
+        int fd = mkstemp(path->p);
+        if (fd < 0) {
+            return -1;
+        }
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+        /* a sweep may have seen the file before it was locked, and removed it */
+        bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+        if (locked && fstat(fd, &st) == 0 && st.st_nlink > 0) {
+            return fd;
+        }
+        close(fd);
     }
-    if (old && old->st_uid != geteuid() && fchown(fd, old->st_uid, old->st_gid) != 0) {
-        errno = 0; /* only root may change the owner; otherwise the new file belongs to the current
-                      user */
-    }
-    return fchmod(fd, old ? old->st_mode & 07777 : new_file_mode()) == 0 &&
-           (!c->durable || sync_fd(fd));
+    errno = EAGAIN;
+    return -1;
 }
 
-static void sync_folder(const char *folder)
+/* True for the name of a temporary file, of the target `of` where given. */
+static bool is_temp_name(const char *name, const char *of)
 {
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    size_t n = strlen(name);
+    if (name[0] != '.' || n <= TEMP_TAIL + 1 ||
+        strncmp(name + n - TEMP_TAIL, TEMP_MARK, sizeof TEMP_MARK - 1) != 0) {
+        return false;
+    }
+    for (size_t i = n - 6; i < n; i++) {
+        if (!isalnum((unsigned char)name[i])) {
+            return false;
+        }
+    }
+    size_t stem = n - 1 - TEMP_TAIL;
+    return of == NULL || (stem == strnlen(of, NAME_CAP) && strncmp(name + 1, of, stem) == 0);
+}
+
+/* Removes a temporary file of this user that no program holds a lock on. */
+static void remove_stale(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
         return;
     }
-    (void)sync_fd(fd); /* the file is synced already; not every file system can sync a folder */
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        unlink(path);
+    }
     close(fd);
 }
 
-static enum hv_status replace_file(const char *path, const char *target, const struct stat *old,
+static void sweep(const char *folder, const char *of)
+{
+    struct hv_str path = {0};
+    DIR *d = opendir(folder);
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        if (is_temp_name(e->d_name, of)) {
+            hv_str_clear(&path);
+            hv_str_addf(&path, "%s/%s", folder, e->d_name);
+            remove_stale(hv_str_cstr(&path));
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+    hv_str_free(&path);
+}
+
+void hv_file_sweep(const char *folder)
+{
+    sweep(folder, NULL);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static enum hv_status replace_file(const struct hv_target *t, const char *path,
                                    const struct content *content, struct hv_err *err)
 {
-    struct hv_str temp = {0}, folder = {0};
-    add_folder(&folder, target);
-    const char *slash = strrchr(target, '/');
-    hv_str_addf(&temp, "%s/.%.100s.XXXXXX", hv_str_cstr(&folder), slash ? slash + 1 : target);
-    int fd = mkstemp(temp.p);
-    bool ok = fd >= 0 && fill_temp(fd, old, content);
+    struct hv_str temp = {0};
+    const char *slash = strrchr(t->path, '/');
+    sweep(t->folder, slash ? slash + 1 : t->path);
+    int fd = make_temp(t, &temp);
+    bool ok = fd >= 0 && hv_target_fill(t, fd, content->bytes, content->n, content->durable) &&
+              rename(temp.p, t->path) == 0;
     int why = errno;
-    if (fd >= 0 && close(fd) != 0 && ok) {
-        ok = false;
-        why = errno;
-    }
-    if (ok && rename(temp.p, target) != 0) {
-        ok = false;
-        why = errno;
-    }
     if (ok && content->durable) {
-        sync_folder(hv_str_cstr(&folder));
+        hv_folder_sync(t->folder);
     } else if (!ok && fd >= 0) {
         unlink(temp.p);
     }
+    if (fd >= 0) {
+        close(fd); /* not before the rename: it ends the lock */
+    }
     hv_str_free(&temp);
-    hv_str_free(&folder);
     errno = why;
-    return ok ? HV_OK : io_error(err, path, "write");
+    return ok ? HV_OK : hv_io_error(err, path, "write");
 }
 
 static enum hv_status write_file(const char *path, const struct content *content,
                                  struct hv_err *err)
 {
-    struct stat st;
-    bool exists = stat(path, &st) == 0;
-    if (!exists && errno != ENOENT) {
-        return io_error(err, path, "write");
+    struct hv_target t;
+    enum hv_status s =
+        hv_target_locate(&t, path) ? hv_target_check(&t, err) : hv_io_error(err, path, "write");
+    if (s == HV_OK) {
+        s = t.special ? write_direct(path, content->bytes, content->n, err)
+                      : replace_file(&t, path, content, err);
     }
-    if (exists && S_ISDIR(st.st_mode)) {
-        return hv_err_at(err, HV_EIO, path, 0, 0, "cannot write: it is a directory");
-    }
-    if (exists && !S_ISREG(st.st_mode)) {
-        return write_direct(path, content->bytes, content->n, err);
-    }
-    /* a rename would bypass the write protection of an existing file */
-    if (exists && access(path, W_OK) != 0) {
-        return io_error(err, path, "write");
-    }
-    struct hv_str target = {0};
-    enum hv_status s = follow_links(path, &target) ? replace_file(path, hv_str_cstr(&target),
-                                                                  exists ? &st : NULL, content, err)
-                                                   : io_error(err, path, "write");
-    hv_str_free(&target);
+    hv_target_free(&t);
     return s;
 }
 
 enum hv_status hv_file_write(const char *path, const char *bytes, size_t n, struct hv_err *err)
 {
     if (is_dash(path)) {
-        return write_all(STDOUT_FILENO, bytes, n) ? HV_OK
-                                                  : io_error(err, "(standard output)", "write");
+        return hv_fd_write(STDOUT_FILENO, bytes, n)
+                   ? HV_OK
+                   : hv_io_error(err, "(standard output)", "write");
     }
     return write_file(path, &(struct content){bytes, n, true}, err);
 }
@@ -293,7 +309,7 @@ enum hv_status hv_file_mkdirs(const char *path, struct hv_err *err)
             int why = errno;
             if (stat(p, &st) != 0 || !S_ISDIR(st.st_mode)) {
                 errno = why;
-                s = io_error(err, p, "make this folder");
+                s = hv_io_error(err, p, "make this folder");
             }
         }
         p[i] = path[i];

@@ -17,6 +17,20 @@
  */
 enum hv_status hv_file_read(const char *path, struct hv_str *out, struct hv_err *err) HV_NODISCARD;
 /**
+ * As hv_file_read, but only a regular file is read, and never standard input: anything else that
+ * the path or a link leads to (a pipe, a device, a folder) is an error at once, also where opening
+ * it would wait. For files that the program finds by itself or runs.
+ */
+enum hv_status hv_file_read_regular(const char *path, struct hv_str *out,
+                                    struct hv_err *err) HV_NODISCARD;
+/**
+ * The error of a call that makes file descriptors or a process and failed with `why` (errno): with
+ * too few descriptors their number and what to do. `what` says what cannot be done. Returns HV_EIO.
+ */
+enum hv_status hv_descriptors_error(struct hv_err *err, const char *what, int why);
+/** "a pipe", "a device", … for the st_mode of something that is no regular file. */
+const char *hv_file_kind(unsigned mode);
+/**
  * Writes a whole file or nothing: temporary file beside it, fsync, rename (`-` = standard output).
  * A symbolic link is followed; mode of an existing file is kept. The old file survives any failure.
  */
@@ -28,6 +42,11 @@ enum hv_status hv_file_write(const char *path, const char *bytes, size_t n,
  */
 enum hv_status hv_file_write_soon(const char *path, const char *bytes, size_t n,
                                   struct hv_err *err) HV_NODISCARD;
+/**
+ * Removes the temporary files that killed programs left in a folder: files of this user with the
+ * name that hv_file_write gives them, on which no program holds a lock. Others stay.
+ */
+void hv_file_sweep(const char *folder);
 /** Creates a directory and its parents (mode 0700 for new ones). */
 enum hv_status hv_file_mkdirs(const char *path, struct hv_err *err) HV_NODISCARD;
 

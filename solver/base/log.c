@@ -7,6 +7,7 @@
 #include "solver/base/str.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct {
     hv_log_sink *sink;
@@ -26,6 +27,29 @@ void hv_log_stderr(void *ctx, enum hv_log_level level, const char *area, const c
     static const char *const names[] = {"error", "warning", "note", "debug"};
     (void)ctx;
     fprintf(stderr, "hetviz: %s: %s: %s\n", names[level], area, text);
+}
+
+void hv_log_err(const char *who, const struct hv_err *err)
+{
+    char buf[sizeof err->text + sizeof err->file + 64];
+    struct hv_str text = {0};
+    if (err->text[0] == '\0') {
+        return;
+    }
+    (void)hv_err_format(err, buf, sizeof buf);
+    hv_str_addf(&text, "%s: ", who);
+    for (const char *line = buf;; line++) {
+        size_t n = strcspn(line, "\n");
+        hv_text_clean_lines(&text, line, n);
+        hv_str_addc(&text, '\n');
+        line += n;
+        if (*line == '\0') {
+            break;
+        }
+        hv_str_adds(&text, line[1] == ' ' || line[1] == '\t' ? "" : "  ");
+    }
+    (void)fputs(hv_str_cstr(&text), stderr);
+    hv_str_free(&text);
 }
 
 void hv_log(enum hv_log_level level, const char *area, const char *fmt, ...)

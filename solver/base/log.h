@@ -3,6 +3,7 @@
 #define HV_SOLVER_BASE_LOG_H
 
 #include "solver/base/attr.h"
+#include "solver/base/status.h"
 
 /** Levels, the most severe first: a sink set to one level also receives all more severe ones. */
 enum hv_log_level { HV_LOG_ERROR, HV_LOG_WARN, HV_LOG_INFO, HV_LOG_DEBUG };
@@ -16,5 +17,11 @@ void hv_log_to(hv_log_sink *sink, void *ctx, enum hv_log_level most);
 hv_log_sink hv_log_stderr;
 /** Logs one line; `area` names the module, e.g. "optim/lp". */
 void hv_log(enum hv_log_level level, const char *area, const char *fmt, ...) HV_PRINTF(3, 4);
+/**
+ * Prints an error to standard error: "WHO: file:line: text", safe for terminals. Lines after the
+ * first are indented, so that text of a file cannot pass for another message. Prints nothing for an
+ * error without text.
+ */
+void hv_log_err(const char *who, const struct hv_err *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /** A string on the heap. Owner: whoever owns the struct calls hv_str_free. */
 struct hv_str {
@@ -45,11 +46,28 @@ void hv_str_free(struct hv_str *s);
 const char *hv_str_cstr(const struct hv_str *s);
 
 /**
- * Makes text from files or plugins safe to show: control characters, ESC, invalid UTF-8 and
- * bidirectional overrides become visible escapes such as `<U+202E>`; newlines and tabs become one
- * space. Appends the clean text to `out`.
+ * True for a character that text from files or plugins may not bring to a terminal: it moves the
+ * cursor, hides text, reorders it or is not visible (Unicode categories Cc, Cf, Zl, Zp, and what is
+ * ignorable by default). Line ends and tabs are among them.
+ */
+bool hv_text_is_unsafe(int32_t c);
+/** Bytes of the character that `s` of n bytes begins with, stored in *c; 0 = it is no UTF-8, and *c
+ * is negative. */
+size_t hv_text_char(const char *s, size_t n, int32_t *c);
+/**
+ * Makes text from files or plugins safe to show on one line: unsafe characters and bytes that are
+ * no UTF-8 become visible escapes such as `<U+202E>` and `<0xFF>`; newlines and tabs become one
+ * space. Appends the clean text to `out`; clean text stays as it is.
  */
 void hv_text_clean(struct hv_str *out, const char *text, size_t n);
+/** As hv_text_clean for text of several lines: newlines and tabs stay. */
+void hv_text_clean_lines(struct hv_str *out, const char *text, size_t n);
+/**
+ * As hv_str_addf for text that people read: every text argument (%s) may come from files or plugins
+ * and becomes one safe line (hv_text_clean); its width and precision count columns, not bytes. A
+ * text argument ends with NUL.
+ */
+void hv_text_addf(struct hv_str *out, const char *fmt, ...) HV_PRINTF(2, 3);
 
 /** True where the text is longer than `end` and ends with it, such as a file name with its
  * extension; compares bytes. */

@@ -4,23 +4,35 @@
 
 #include "solver/cost/cost.h"
 
+/** Lower bound of plans that a cut of the cluster is for: of those of which no communication inside
+ * passes and no sharded state crosses it, whichever houses of its classes are on either side, and
+ * that use no parameter servers. */
+struct hv_bound_cut {
+    double time_s; /**< above spread_s of the bound */
+    const char *why;
+    const uint32_t *beyond; /**< [classes of houses] houses of each on the second side */
+};
+
 /** Lower bound of the iteration time of any plan for these inputs. */
 struct hv_bound {
-    double iteration_s;
-    const char *why;  /**< one sentence, in the arena */
-    double compute_s; /**< forward and backward work alone on all devices that can hold a rank; it
-                         also holds for plans with stale weights */
-    double any_s;     /**< of any exact plan, including plans with branching stages, parts of
-                         micro-batches or tensor parallelism other than 1d: passes of any size */
+    double iteration_s; /**< of chains of stages that the first of `cuts` is for */
+    const char *why;    /**< one sentence, in the arena */
+    double compute_s;   /**< forward and backward work alone on all devices that can hold a rank; it
+                           also holds for plans with stale weights */
+    double any_s;       /**< of any exact plan, including plans with branching stages, parts of
+                           micro-batches or tensor parallelism other than 1d: passes of any size */
     const char *any_why, *compute_why;
-    double spread_s; /**< of plans that iteration_s is for, and of those that exchange inside
-                        passes or shard states across the cut, or sum gradients on servers */
+    double spread_s; /**< of plans whose stages form a chain: also of those that exchange inside
+                        passes or shard states across a cut, or sum gradients on servers */
     const char *spread_why;
     double even_s; /**< of those that spread_s is for which are copies of one pipeline with all
                       passes of a stage alike: above spread_s, or 0 */
     const char *even_why;
-    const char *cut_why; /**< explanation of cut_s; NULL where no cut counts */
-    const bool *beyond;  /**< [groups] the second side of the cut; NULL: none counts */
+    const char *cut_why;             /**< explanation of cut_s; NULL where no cut counts */
+    const struct hv_bound_cut *cuts; /**< [n_cuts] those that count, by falling time_s: the first
+                                        is that of iteration_s */
+    size_t n_cuts;
+    struct hv_houses houses; /**< classes that cuts are made of; in the arena */
     /* parts of iteration_s besides compute_s */
     double shapes_s; /**< kernels of the shapes that valid degrees allow, and their communication */
     double passes_s; /**< fill and drain: passes of limited size, and devices better left unused */

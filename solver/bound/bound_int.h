@@ -19,21 +19,28 @@ struct hv__beyond {
     double *sum_s;   /**< [n_items] gradients of one part */
 };
 
+/** Which kind of the bound a kind of the cluster is. */
+struct hv__kind_row {
+    const struct hv_device_kind *kind;
+    size_t row;
+};
+
 /** The work of an iteration and the devices that can do it. Items: halves of blocks by class,
- * embedding, head, and last the optimizer step. */
+ * embedding, head, and last the optimizer step. Kinds of the cluster with equal figures are one
+ * kind, and kinds are sorted by their figures, so that neither their names nor their order in a
+ * file has an effect. */
 struct hv__work {
     size_t n_items, n_kinds, stride;
     double batch;
     double *units;                        /**< [n_items] sequences, or 1 of the optimizer's */
     double *floor_s;                      /**< [n_kinds × stride] device-seconds of a unit */
     const struct hv_cost_by_size **sizes; /**< [n_kinds × stride]; NULL: only its floor is known */
-    const struct hv_device_kind *
-        *kinds;      /**< [n_kinds] sorted by name, so that the order in a file has no effect */
-    double *devices; /**< [n_kinds] usable devices */
+    const struct hv__kind_row *rows;      /**< [n_rows] kinds of the cluster, by address */
+    size_t n_rows;
+    double *devices;                  /**< [n_kinds] usable devices */
     double *usable_bytes;             /**< [n_kinds] of a device */
     double state_bytes;               /**< bytes that all devices together hold at least */
     double *step_s, *jitter, *pass_s; /**< [n_kinds] */
-    bool transformer;
     const struct hv__beyond
         *beyond; /**< `devices` counts those before this cut; NULL: all devices */
     bool even;   /**< bound of even plans (even.c), which counts the first forward pass besides the
@@ -56,9 +63,10 @@ double hv__taken_over(const struct hv__work *w, const double *values);
 
 /** Lists the work of a job and the usable devices of its cluster. */
 struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena);
-/** Counts the usable devices again, of the groups on one side of a cut only. */
-void hv__keep_side(struct hv_cost *k, struct hv__work *w, const bool *beyond, bool side,
-                   struct hv_arena *arena);
+/** Counts the usable devices again, of the houses on one side of a cut only; `beyond`: [classes]
+ * those on its second side. */
+void hv__keep_side(struct hv__work *w, const struct hv_houses *houses, const uint32_t *beyond,
+                   bool side, struct hv_arena *arena);
 /** Time of `value` on all devices of these kinds. */
 double hv__spread_s(const struct hv__work *w, const bool *kinds, const struct hv__prices *p,
                     double value);
@@ -98,9 +106,7 @@ double hv__bound_by_size(const struct hv__work *w, struct hv_arena *arena);
 /** Fills even_s and even_why where the bound of even plans is above that of all plans whose stages
  * are chains. */
 void hv__bound_even(const struct hv__work *w, struct hv_arena *arena, struct hv_bound *out);
-/** Raises out->iteration_s to the largest bound by a cut of the cluster, for plans of which no
- * communication inside passes and no sharded state crosses it, and that use no parameter servers.
- */
+/** Lists the bounds by cuts of the cluster, and raises out->iteration_s to the largest. */
 void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena *arena,
                     struct hv_bound *out);
 

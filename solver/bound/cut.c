@@ -2,44 +2,47 @@
  * Bound by slow networks: a plan that uses devices on both sides of a cut sends activations or
  * gradients across it.
  *
- * Take a cut of the cluster (hv_cost_cuts): zones or groups of nodes against all others, and a slow
- * network between them. Let H be the time of the activations of the whole batch across it in one
- * direction, R(Q) that of the gradients of parts Q of the model, T' the time up to the end of the
- * reductions. Let every data-parallel rank of a plan lie on one side (the ranks of a stage and its
- * copies may lie on different sides). A part may be on both sides, then its gradients are summed
- * over the cut; or on the first only; or on the second only. Either
- * A. all parts are on both: T' ≥ R(all);
- * B. one is on the first side only and one on the second only: every sequence goes over the cut
- *    between them, forward one way and backward the other, so that each direction carries all of
- *    them: T' ≥ H and the latency of the last message;
- * C. or some are on one side only, "before" the cut, and the others, Q, on both. Of n sequences
- *    through a copy of the pipeline let the stage with most of its ranks beyond have the share f of
- *    them there. Stages send each other equal flows from and to each of their ranks, so f n
- *    sequences cross on the way between it and the part that is before the cut: ν N in all, one way
- *    forwards and the other way backwards. No reduction starts before every copy has begun the last
- *    backward pass of its part, so not before all activations have crossed forwards; what still
- *    crosses backwards goes first. So ν H + R(Q) ≤ T', and devices beyond do no more than ν of the
- *    passes through Q: those before the cut have the rest, and for them the inequality of
- *    chain.c holds with as much less work.
- * A and B are numbers. In C what is taken over grows with T': let E(t) be the bound of the devices
- * before the cut where T' ≤ t; it falls. The least time of a plan is no less than min(t, E(t)), for
- * every t; the best t is found by halving. The most that can be taken over is a knapsack of parts
- * by value over R, over ν: on each of its straight pieces ν K(T' - ν H) is a parabola.
+ * Take a cut of the cluster (hv_cost_cuts): zones or some equal houses against all others, and a
+ * slow network between them. Let H be the time of the activations of the whole batch across it in
+ * one direction, R(Q) that of the gradients of parts Q of the model, T' the time up to the end of
+ * the reductions. Let every data-parallel rank of a plan lie on one side (the ranks of a stage and
+ * its copies may lie on different sides). A part may be on both sides, then its gradients are
+ * summed over the cut; or on the first only; or on the second only. Either A. all parts are on
+ * both: T' ≥ R(all); B. one is on the first side only and one on the second only: every sequence
+ * goes over the cut between them, forward one way and backward the other, so that each direction
+ * carries all of them: T' ≥ H and the latency of the last message; C. or some are on one side only,
+ * "before" the cut, and the others, Q, on both. Of n sequences through a copy of the pipeline let
+ * the stage with most of its ranks beyond have the share f of them there. Stages send each other
+ * equal flows from and to each of their ranks, so f n sequences cross on the way between it and the
+ * part that is before the cut: ν N in all, one way forwards and the other way backwards. No
+ * reduction starts before every copy has begun the last backward pass of its part, so not before
+ * all activations have crossed forwards; what still crosses backwards goes first. So ν H + R(Q) ≤
+ * T', and devices beyond do no more than ν of the passes through Q: those before the cut have the
+ * rest, and for them the inequality of chain.c holds with as much less work. A and B are numbers.
+ * In C what is taken over grows with T': let E(t) be the bound of the devices before the cut where
+ * T' ≤ t; it falls. The least time of a plan is no less than min(t, E(t)), for every t; the best t
+ * is found by halving. The most that can be taken over is a knapsack of parts by value over R, over
+ * ν: on each of its straight pieces ν K(T' - ν H) is a parabola.
  *
- * Plans outside (keeps_to_sides of eval/which_bound.c): exchanges inside passes cross the cut
+ * Nothing in this depends on which houses of a class are on the far side: the bound holds for a
+ * plan where any choice of them keeps its parts together. So cuts are numbers of houses, and a plan
+ * gets the largest bound of all cuts that it can be laid on.
+ *
+ * Plans outside (eval/sides.c): exchanges inside passes cross the cut
  * (tensor, context or expert parallelism), or states are sharded over it; ranks of a stage on both
  * sides have shares of their own, or do not come out even with another stage's; gradients are
  * summed on servers.
  */
 #include "solver/bound/bound_int.h"
 
-/** Most evaluations of E in the search for t on one side. */
-#define TURNS 6
+/** Most evaluations of E of both sides in the search for t. */
+#define TURNS 8
 
 /** One cut as the bound sees it. */
 struct sides {
     struct hv_cost *k;
     const struct hv__work *w;
+    const struct hv_houses *houses;
     const struct hv_cost_cut *cut;
     struct hv_arena *arena;
     double *sum_s; /**< [n_items] */
@@ -63,20 +66,21 @@ static double part_s(const struct sides *s, size_t item)
 }
 
 static struct sides sides_of(struct hv_cost *k, const struct hv__work *w,
-                             const struct hv_cost_cut *cut, struct hv_arena *arena)
+                             const struct hv_cost_cuts *cuts, size_t i, struct hv_arena *arena)
 {
-    struct sides s = {.k = k, .w = w, .cut = cut, .arena = arena};
+    struct sides s = {
+        .k = k, .w = w, .houses = &cuts->houses, .cut = &cuts->items[i], .arena = arena};
     s.sum_s = hv_arena_new(arena, double, w->n_items);
-    for (size_t i = 0; i + 1 < w->n_items; i++) {
-        s.sum_s[i] = part_s(&s, i);
-        s.all_s += w->units[i] / w->batch * s.sum_s[i];
+    for (size_t c = 0; c + 1 < w->n_items; c++) {
+        s.sum_s[c] = part_s(&s, c);
+        s.all_s += w->units[c] / w->batch * s.sum_s[c];
     }
     s.step_s = s.jitter = s.pass_s = HUGE_VAL;
-    for (size_t i = 0; i < w->n_kinds; i++) {
-        if (w->devices[i] > 0) {
-            s.step_s = fmin(s.step_s, w->step_s[i]);
-            s.jitter = fmin(s.jitter, w->jitter[i]);
-            s.pass_s = fmin(s.pass_s, w->pass_s[i]);
+    for (size_t d = 0; d < w->n_kinds; d++) {
+        if (w->devices[d] > 0) {
+            s.step_s = fmin(s.step_s, w->step_s[d]);
+            s.jitter = fmin(s.jitter, w->jitter[d]);
+            s.pass_s = fmin(s.pass_s, w->pass_s[d]);
         }
     }
     return s;
@@ -88,17 +92,18 @@ static double before_s(const struct sides *s, bool side, double t)
     struct hv__work w = *s->w;
     struct hv__beyond x = {fmax(0, t - s->step_s), s->cut->hop_s, s->sum_s};
     w.beyond = &x;
-    hv__keep_side(s->k, &w, s->cut->beyond, side, s->arena);
+    hv__keep_side(&w, s->houses, s->cut->beyond, side, s->arena);
     return hv__bound_by_size(&w, s->arena);
 }
 
-/** Case C with the parts before the cut on that side, where it is below `most`; results below
+/** Case C with the parts before the cut on either side, where it is below `most`; results below
  * `least` are of no use. */
-static double mostly_s(const struct sides *s, bool side, double least, double most)
+static double mostly_s(const struct sides *s, double least, double most)
 {
     double from = least, to = most, best = 0;
     for (int i = 0; i < TURNS && from < to; i++) {
-        double t = i == 0 ? to : (from + to) / 2, e = before_s(s, side, t);
+        double t = i == 0 ? to : (from + to) / 2;
+        double e = fmin(before_s(s, false, t), before_s(s, true, t));
         best = fmax(best, fmin(t, e));
         if (e >= t) {
             from = t;
@@ -130,38 +135,54 @@ static const char *cut_text(const struct sides *s, const struct hv_bound *b, dou
         hv_fmt_seconds(rest, sizeof rest, b->spread_s));
 }
 
-static void try_cut(const struct sides *s, struct hv_bound *out)
+/** The bound by one cut; false: it is not above that of plans which the cut is not for. */
+static bool try_cut(const struct sides *s, const struct hv_bound *b, struct hv_bound_cut *out,
+                    const char **why)
 {
     double across_s = s->cut->hop_s + s->cut->latency_s + s->pass_s / 2;
     double most = fmin(s->step_s + s->all_s, s->step_s + (1 + s->jitter) * across_s);
-    double least = out->iteration_s;
+    double least = b->spread_s;
     if (!(most > least)) {
-        return;
+        return false;
     }
     double alone[] = {before_s(s, false, 0), before_s(s, true, 0)};
-    for (int side = 0; side < 2; side++) {
-        most = mostly_s(s, side, least, fmin(most, alone[side]));
+    most = mostly_s(s, least, fmin(most, fmin(alone[0], alone[1])));
+    if (!(most > least)) {
+        return false;
     }
-    if (most > least) {
-        out->cut_why = cut_text(s, out, most - out->spread_s, fmin(alone[0], alone[1]));
-        out->why = hv_arena_printf(s->arena, "%s; %s", out->spread_why, out->cut_why);
-        out->iteration_s = most;
-        out->cut_s = most - out->spread_s;
-        out->beyond = s->cut->beyond;
-    }
+    *why = cut_text(s, b, most - least, fmin(alone[0], alone[1]));
+    *out = (struct hv_bound_cut){most, hv_arena_printf(s->arena, "%s; %s", b->spread_why, *why),
+                                 s->cut->beyond};
+    return true;
 }
 
 void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena *arena,
                     struct hv_bound *out)
 {
-    struct hv_cost_cut *cuts = NULL;
-    size_t n = hv_cost_n_classes(k) <= HV__CLASSES_BY_SIZE ? hv_cost_cuts(k, arena, &cuts) : 0;
-    struct hv_bound best = *out;
-    for (size_t i = 0; i < n; i++) {
-        struct hv_bound own = *out;
-        const struct sides s = sides_of(k, w, &cuts[i], arena);
-        try_cut(&s, &own);
-        best = own.iteration_s > best.iteration_s ? own : best;
+    struct hv_cost_cuts cuts = {0};
+    if (hv_cost_n_classes(k) <= HV__CLASSES_BY_SIZE) {
+        hv_cost_cuts(k, arena, &cuts);
     }
-    *out = best;
+    struct hv_bound_cut *list = hv_arena_new(arena, struct hv_bound_cut, cuts.n + 1);
+    for (size_t i = 0; i < cuts.n; i++) {
+        const struct sides s = sides_of(k, w, &cuts, i, arena);
+        struct hv_bound_cut x;
+        const char *why;
+        if (!try_cut(&s, out, &x, &why)) {
+            continue;
+        }
+        if (x.time_s > out->iteration_s) {
+            out->iteration_s = x.time_s;
+            out->why = x.why;
+            out->cut_why = why;
+            out->cut_s = x.time_s - out->spread_s;
+        }
+        size_t at = out->n_cuts++;
+        for (; at > 0 && list[at - 1].time_s < x.time_s; at--) {
+            list[at] = list[at - 1];
+        }
+        list[at] = x;
+    }
+    out->cuts = list;
+    out->houses = cuts.houses;
 }

@@ -7,45 +7,176 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Adds one class of work with its floors on every kind. Rows of floor_s are `stride` long. */
-static void add_item(struct hv_cost *k, struct hv__work *w, enum hv_part part, size_t block,
-                     double units)
+/* ---- what a kind of devices needs for the work --------------------------------------------------
+ */
+
+/** The figures of a kind of the cluster: a row of the lists of hv__work. */
+struct figures {
+    const struct hv_device_kind *kind;
+    size_t n_items;
+    double *floor_s;                      /**< [n_items] */
+    const struct hv_cost_by_size **sizes; /**< [n_items] */
+    double step_s, jitter, pass_s, usable_bytes;
+};
+
+/** A part of the model in all its blocks of one class. */
+struct item {
+    enum hv_part part;
+    size_t block;
+    double units;
+};
+
+/** All parts, in the order of the items of hv__work; the optimizer follows them. */
+static size_t list_items(struct hv_cost *k, double batch, struct hv_arena *arena, struct item **out)
 {
+    const struct hv_model *m = hv_cost_model(k);
+    unsigned n_classes = hv_cost_n_classes(k);
+    double *blocks = hv_arena_new(arena, double, n_classes + 1);
+    size_t n = 0;
+    *out = hv_arena_new(arena, struct item, 2 * (size_t)n_classes + 2);
+    for (size_t i = 0; i < m->n_blocks; i++) {
+        blocks[hv_cost_block_class(k, i)] += 1;
+    }
+    for (unsigned i = 0; i < n_classes; i++) {
+        size_t block = hv_cost_class_block(k, i);
+        (*out)[n++] = (struct item){HV_PART_ATTENTION, block, batch * blocks[i]};
+        (*out)[n++] = (struct item){HV_PART_FFN, block, batch * blocks[i]};
+    }
+    (*out)[n++] = (struct item){HV_PART_EMBEDDING, 0, batch};
+    (*out)[n++] = (struct item){HV_PART_HEAD, 0, batch};
+    return n;
+}
+
+/** What a step costs besides work; measured layers hold whatever was measured with them. */
+static void add_steps(struct figures *f)
+{
+    const struct hv_calibration *cal = hv_device_calibration(f->kind);
+    f->step_s = cal->v[HV_CAL_STEP_MS] * 1e-3;
+    f->jitter = cal->v[HV_CAL_JITTER];
+    f->pass_s = 2 * cal->v[HV_CAL_PASS_US] * HV_US;
+}
+
+static struct figures figures_of(struct hv_cost *k, const struct item *items, size_t n,
+                                 const struct hv_device_kind *kind, struct hv_arena *arena)
+{
+    const struct hv_model *m = hv_cost_model(k);
     bool by_size = hv_cost_n_classes(k) <= HV__CLASSES_BY_SIZE;
-    for (size_t i = 0; i < w->n_kinds; i++) {
-        size_t at = i * w->stride + w->n_items;
-        w->floor_s[at] = hv_cost_floor_s(k, part, block, w->kinds[i]);
-        w->sizes[at] = by_size ? hv_cost_by_size(k, part, block, w->kinds[i]) : NULL;
+    bool transformer = hv_model_has_transformer(m);
+    struct figures f = {
+        .kind = kind, .n_items = n + 1, .usable_bytes = fmax(0, hv_cost_usable_bytes(k, kind))};
+    f.floor_s = hv_arena_new(arena, double, n + 1);
+    f.sizes = hv_arena_new(arena, const struct hv_cost_by_size *, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        f.floor_s[i] = hv_cost_floor_s(k, items[i].part, items[i].block, kind);
+        f.sizes[i] = by_size ? hv_cost_by_size(k, items[i].part, items[i].block, kind) : NULL;
     }
-    w->units[w->n_items++] = units;
+    /* every weight is updated once, somewhere; the start of the kernel is left out */
+    double weights = transformer ? hv_model_parameters(m) : 0;
+    double step_s = hv_cost_optimizer_s(k, kind, 2 * weights);
+    f.floor_s[n] = step_s - hv_cost_optimizer_s(k, kind, weights);
+    if (transformer) {
+        add_steps(&f);
+    }
+    return f;
 }
 
-/** Every weight is updated once, somewhere; the start of the kernel is left out. */
-static void add_optimizer(struct hv_cost *k, struct hv__work *w)
+static int compare_numbers(double a, double b)
 {
-    double n = w->transformer ? hv_model_parameters(hv_cost_model(k)) : 0;
-    for (size_t i = 0; i < w->n_kinds; i++) {
-        double step_s = hv_cost_optimizer_s(k, w->kinds[i], 2 * n);
-        w->floor_s[i * w->stride + w->n_items] = step_s - hv_cost_optimizer_s(k, w->kinds[i], n);
+    if (!hv_known(a) || !hv_known(b)) {
+        return hv_known(b) - hv_known(a);
     }
-    w->units[w->n_items++] = 1;
+    return (a > b) - (a < b);
 }
 
-/** Those of one side of a cut; `beyond` NULL: of all groups. */
-static void count_devices(struct hv_cost *k, struct hv__work *w, const bool *beyond, bool side)
+static int compare_cells(const struct hv_cost_by_size *a, const struct hv_cost_by_size *b)
 {
-    const struct hv_cluster *c = hv_cost_cluster(k);
-    for (size_t g = 0; g < c->n_groups; g++) {
-        const struct hv_node_group *group = &c->groups[g];
-        /* a plan may use spare nodes */
-        bool counts = group->state != HV_NODE_DRAIN && (beyond == NULL || beyond[g] == side);
-        for (size_t s = 0; counts && s < group->n_slots; s++) {
-            for (size_t i = 0; i < w->n_kinds; i++) {
-                if (w->kinds[i] == group->slots[s].kind) {
-                    w->devices[i] += (double)group->slots[s].count * group->count;
-                }
-            }
+    if (a == NULL || b == NULL) {
+        return (b == NULL) - (a == NULL);
+    }
+    if (a->n_cells != b->n_cells) {
+        return a->n_cells < b->n_cells ? -1 : 1;
+    }
+    int order = 0;
+    for (size_t i = 0; order == 0 && i < a->n_cells; i++) {
+        const struct hv_cost_cell *x = &a->cells[i], *y = &b->cells[i];
+        order = compare_numbers(x->most, y->most);
+        for (size_t of = 0; order == 0 && of < HV_COST_OF_N; of++) {
+            order = compare_numbers(x->of[of].each_s, y->of[of].each_s);
+            order = order != 0 ? order : compare_numbers(x->of[of].start_s, y->of[of].start_s);
         }
+    }
+    return order;
+}
+
+/** Order of kinds by their figures, fastest first; 0: equal. */
+static int compare_figures(const struct figures *x, const struct figures *y)
+{
+    const double pairs[][2] = {{x->step_s, y->step_s},
+                               {x->jitter, y->jitter},
+                               {x->pass_s, y->pass_s},
+                               {x->usable_bytes, y->usable_bytes}};
+    int order = 0;
+    for (size_t i = 0; order == 0 && i < x->n_items; i++) {
+        order = compare_numbers(x->floor_s[i], y->floor_s[i]);
+    }
+    for (size_t i = 0; order == 0 && i < HV_COUNT(pairs); i++) {
+        order = compare_numbers(pairs[i][0], pairs[i][1]);
+    }
+    for (size_t i = 0; order == 0 && i < x->n_items; i++) {
+        order = compare_cells(x->sizes[i], y->sizes[i]);
+    }
+    return order;
+}
+
+static int by_figures(const void *a, const void *b)
+{
+    return compare_figures(a, b);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct hv__kind_row *x = a, *y = b;
+    return ((uintptr_t)x->kind > (uintptr_t)y->kind) - ((uintptr_t)x->kind < (uintptr_t)y->kind);
+}
+
+/** Fills the lists of w with one row for all kinds with the same figures. `f`: [n] is sorted. */
+static void list_kinds(struct hv__work *w, struct figures *f, size_t n, struct hv_arena *arena)
+{
+    struct hv__kind_row *rows = hv_arena_new(arena, struct hv__kind_row, n + 1);
+    qsort(f, n, sizeof *f, by_figures);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || compare_figures(&f[i - 1], &f[i]) != 0) {
+            size_t at = w->n_kinds++;
+            memcpy(w->floor_s + at * w->stride, f[i].floor_s, w->stride * sizeof *w->floor_s);
+            memcpy(w->sizes + at * w->stride, f[i].sizes,
+                   w->stride * sizeof(const struct hv_cost_by_size *));
+            w->step_s[at] = f[i].step_s;
+            w->jitter[at] = f[i].jitter;
+            w->pass_s[at] = f[i].pass_s;
+            w->usable_bytes[at] = f[i].usable_bytes;
+        }
+        rows[i] = (struct hv__kind_row){f[i].kind, w->n_kinds - 1};
+    }
+    qsort(rows, n, sizeof *rows, by_address);
+    w->rows = rows;
+    w->n_rows = n;
+}
+
+/* ---- devices ------------------------------------------------------------------------------------
+ */
+
+static size_t row_of(const struct hv__work *w, const struct hv_device_kind *kind)
+{
+    const struct hv__kind_row key = {kind, 0};
+    const struct hv__kind_row *found = bsearch(&key, w->rows, w->n_rows, sizeof key, by_address);
+    return found->row; /* all kinds of the cluster are listed */
+}
+
+/** Counts the devices of so many nodes. */
+static void count_nodes(struct hv__work *w, const struct hv_node_group *g, double nodes)
+{
+    for (size_t s = 0; nodes > 0 && s < g->n_slots; s++) {
+        w->devices[row_of(w, g->slots[s].kind)] += g->slots[s].count * nodes;
     }
 }
 
@@ -63,75 +194,54 @@ static void leave_out_useless(struct hv__work *w)
     }
 }
 
-void hv__keep_side(struct hv_cost *k, struct hv__work *w, const bool *beyond, bool side,
-                   struct hv_arena *arena)
+void hv__keep_side(struct hv__work *w, const struct hv_houses *houses, const uint32_t *beyond,
+                   bool side, struct hv_arena *arena)
 {
     w->devices = hv_arena_new(arena, double, w->n_kinds);
-    count_devices(k, w, beyond, side);
+    for (size_t i = 0; i < houses->n_classes; i++) {
+        const struct hv_house_class *c = &houses->classes[i];
+        count_nodes(w, c->group, (double)(side ? beyond[i] : c->houses - beyond[i]) * c->nodes);
+    }
     leave_out_useless(w);
-}
-
-/** What a step costs besides work; measured layers hold whatever was measured with them. */
-static void add_steps(struct hv__work *w)
-{
-    for (size_t i = 0; w->transformer && i < w->n_kinds; i++) {
-        const struct hv_calibration *cal = hv_device_calibration(w->kinds[i]);
-        w->step_s[i] = cal->v[HV_CAL_STEP_MS] * 1e-3;
-        w->jitter[i] = cal->v[HV_CAL_JITTER];
-        w->pass_s[i] = 2 * cal->v[HV_CAL_PASS_US] * HV_US;
-    }
-}
-
-static void add_memory(const struct hv_cost *k, struct hv__work *w)
-{
-    w->state_bytes = hv_cost_least_state_bytes(k);
-    for (size_t i = 0; i < w->n_kinds; i++) {
-        w->usable_bytes[i] = fmax(0, hv_cost_usable_bytes(k, w->kinds[i]));
-    }
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const struct hv_device_kind *const *x = a, *const *y = b;
-    return strcmp((*x)->name, (*y)->name);
 }
 
 struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena)
 {
-    const struct hv_model *m = hv_cost_model(k);
-    unsigned n_classes = hv_cost_n_classes(k);
+    const struct hv_cluster *c = hv_cost_cluster(k);
+    struct item *items;
     double batch = (double)hv_cost_job(k)->global_batch;
-    struct hv__work w = {.n_kinds = hv_cost_cluster(k)->n_kinds,
-                         .stride = 2 * (size_t)n_classes + 3,
+    size_t n = list_items(k, batch, arena, &items);
+    struct hv__work w = {.n_items = n + 1,
+                         .stride = n + 1,
                          .batch = batch,
-                         .transformer = hv_model_has_transformer(m)};
+                         .state_bytes = hv_cost_least_state_bytes(k)};
     w.units = hv_arena_new(arena, double, w.stride);
-    w.floor_s = hv_arena_new(arena, double, w.stride *w.n_kinds);
-    w.sizes = hv_arena_new(arena, const struct hv_cost_by_size *, w.stride *w.n_kinds);
-    w.kinds = hv_arena_copy(arena, hv_cost_cluster(k)->kinds, w.n_kinds, sizeof *w.kinds);
-    qsort(w.kinds, w.n_kinds, sizeof *w.kinds, by_name);
+    for (size_t i = 0; i < n; i++) {
+        w.units[i] = items[i].units;
+    }
+    w.units[n] = 1; /* the optimizer step */
+    w.floor_s = hv_arena_new(arena, double, w.stride * c->n_kinds);
+    w.sizes = hv_arena_new(arena, const struct hv_cost_by_size *, w.stride * c->n_kinds);
     double **columns[] = {&w.devices, &w.step_s, &w.jitter, &w.pass_s, &w.usable_bytes};
     for (size_t i = 0; i < HV_COUNT(columns); i++) {
-        *columns[i] = hv_arena_new(arena, double, w.n_kinds);
+        *columns[i] = hv_arena_new(arena, double, c->n_kinds + 1);
     }
-    double *blocks = hv_arena_new(arena, double, n_classes);
-    for (size_t i = 0; i < m->n_blocks; i++) {
-        blocks[hv_cost_block_class(k, i)] += 1;
+    struct figures *f = hv_arena_new(arena, struct figures, c->n_kinds + 1);
+    for (size_t i = 0; i < c->n_kinds; i++) {
+        f[i] = figures_of(k, items, n, c->kinds[i], arena);
     }
-    for (unsigned i = 0; i < n_classes; i++) {
-        size_t block = hv_cost_class_block(k, i);
-        add_item(k, &w, HV_PART_ATTENTION, block, batch * blocks[i]);
-        add_item(k, &w, HV_PART_FFN, block, batch * blocks[i]);
+    list_kinds(&w, f, c->n_kinds, arena);
+    for (size_t g = 0; g < c->n_groups; g++) {
+        /* a plan may use spare nodes */
+        bool counts = c->groups[g].state != HV_NODE_DRAIN;
+        count_nodes(&w, &c->groups[g], counts ? c->groups[g].count : 0);
     }
-    add_item(k, &w, HV_PART_EMBEDDING, 0, batch);
-    add_item(k, &w, HV_PART_HEAD, 0, batch);
-    add_optimizer(k, &w);
-    count_devices(k, &w, NULL, false);
     leave_out_useless(&w);
-    add_steps(&w);
-    add_memory(k, &w);
     return w;
 }
+
+/* ---- prices -------------------------------------------------------------------------------------
+ */
 
 /** Values the work by the speeds of these kinds. */
 static void set_values(const struct hv__work *w, const bool *kinds, struct hv__prices *p)

@@ -130,10 +130,12 @@ const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part pa
                    : hv__modules_by_size(k, part, block, device);
 }
 
-size_t hv_cost_cuts(const struct hv_cost *k, struct hv_arena *arena, struct hv_cost_cut **out)
+void hv_cost_cuts(const struct hv_cost *k, struct hv_arena *arena, struct hv_cost_cuts *out)
 {
-    *out = NULL;
-    return k->leaf && k->leaf->floor_cuts ? k->leaf->floor_cuts(&k->own, arena, out) : 0;
+    *out = (struct hv_cost_cuts){0};
+    if (k->leaf && k->leaf->floor_cuts) {
+        k->leaf->floor_cuts(&k->own, arena, out);
+    }
 }
 
 double hv_cost_least_state_bytes(const struct hv_cost *k)

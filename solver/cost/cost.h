@@ -64,11 +64,13 @@ double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
 const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part part, size_t block,
                                               const struct hv_device_kind *device);
 /**
- * Lists zones and groups of nodes, each against all others, with the capacity of the network
- * between them; proof: floor/cut.c. None for models that are not plain transformers, and for
- * clusters of very many groups. Lists and texts in `arena`. O(groups³ · links).
+ * Lists zones, and numbers of equal houses, each against all others, with the capacity of the
+ * network between them; proof: floor/cut.c. The hardware alone decides which cuts there are, not
+ * how a file groups it. None for models that are not plain transformers, and for clusters of more
+ * than 32 classes of houses. Lists and texts in `arena`. O(groups · log(groups) + cuts · (cuts +
+ * classes · links) · classes).
  */
-size_t hv_cost_cuts(const struct hv_cost *k, struct hv_arena *arena, struct hv_cost_cut **out);
+void hv_cost_cuts(const struct hv_cost *k, struct hv_arena *arena, struct hv_cost_cuts *out);
 /** Bytes of the gradients of a part of a transformer, experts included; tied embeddings count at
  * the head. O(1). */
 double hv_cost_gradient_bytes(const struct hv_cost *k, enum hv_part part, size_t block);

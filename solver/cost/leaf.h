@@ -29,8 +29,8 @@ struct hv__leaf {
                                                    size_t block,
                                                    const struct hv_device_kind *device);
     /** Floors; NULL: none are known. */
-    size_t (*floor_cuts)(const struct hv__context *k, struct hv_arena *arena,
-                         struct hv_cost_cut **out);
+    void (*floor_cuts)(const struct hv__context *k, struct hv_arena *arena,
+                       struct hv_cost_cuts *out);
     double (*floor_state_bytes)(const struct hv__context *k);
 };
 

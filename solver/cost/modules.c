@@ -190,15 +190,13 @@ enum hv_status hv__modules_layers(struct hv_cost *k, const struct hv_part_query 
 struct piece {
     size_t leaf;
     struct hv_stage_query q;
-    struct hv_replica replica;
-    struct hv_stage *stages;
+    struct hv_stage stage;
     struct hv_range *ranges;
     struct hv_moe_knobs *moe;
 };
 
 static void free_piece(struct piece *p)
 {
-    free(p->stages);
     free(p->ranges);
     free(p->moe);
 }
@@ -273,7 +271,7 @@ static size_t blocks_before(const struct hv_cost *k, const struct hv_stage *s, s
 static bool make_piece(const struct hv_cost *k, const struct hv_stage_query *q, size_t first,
                        size_t last, struct piece *p)
 {
-    const struct hv_stage *from = &q->replica->stages[q->stage];
+    const struct hv_stage *from = hv_stage_asked(q);
     const struct hv_model_leaf *leaf = &k->leaves[p->leaf];
     size_t n = 0, base2 = 0, n2 = 0, begun = first;
     p->ranges = hv_xmalloc((last - first + 1) * sizeof *p->ranges);
@@ -284,9 +282,8 @@ static bool make_piece(const struct hv_cost *k, const struct hv_stage_query *q, 
     if (n == 0) {
         return false;
     }
-    p->stages = hv_xmalloc(q->replica->n_stages * sizeof *p->stages);
-    memcpy(p->stages, q->replica->stages, q->replica->n_stages * sizeof *p->stages);
-    struct hv_stage *s = &p->stages[q->stage];
+    p->stage = *from;
+    struct hv_stage *s = &p->stage;
     s->ranges = p->ranges;
     s->n_ranges = n;
     s->module = NULL;
@@ -300,10 +297,8 @@ static bool make_piece(const struct hv_cost *k, const struct hv_stage_query *q, 
         s->recompute_per += before;
         s->n_recompute_per -= before;
     }
-    p->replica = *q->replica;
-    p->replica.stages = p->stages;
     p->q = *q;
-    p->q.replica = &p->replica;
+    p->q.as = &p->stage;
     p->q.chunk = 0;
     p->q.scales = NULL;
     if (leaf->model->patch_tokens > 0) {
@@ -322,6 +317,8 @@ static void add_pass(const struct hv_pass *x, struct hv_pass *o)
     o->forward_s += x->forward_s;
     o->input_grad_s += x->input_grad_s;
     o->weight_grad_s += x->weight_grad_s;
+    o->input_alone_s += x->input_alone_s;
+    o->weight_alone_s += x->weight_alone_s;
     o->recompute_s += x->recompute_s;
     o->tp_s += x->tp_s;
     o->cp_s += x->cp_s;
@@ -329,6 +326,10 @@ static void add_pass(const struct hv_pass *x, struct hv_pass *o)
     o->zero_s += x->zero_s;
     o->network_forward_s += x->network_forward_s;
     o->network_backward_s += x->network_backward_s;
+    o->network_weight_s += x->network_weight_s;
+    o->latency_forward_s += x->latency_forward_s;
+    o->latency_backward_s += x->latency_backward_s;
+    o->latency_weight_s += x->latency_weight_s;
     o->compute_s += x->compute_s;
     o->flops += x->flops;
     o->hop_bytes = x->hop_bytes;
@@ -364,7 +365,7 @@ static void add_milestones(const struct hv_pass *x, double before_s, int first2,
 enum hv_status hv__modules_pass(struct hv_cost *k, const struct hv_stage_query *q,
                                 struct hv_pass *out, struct hv_err *err)
 {
-    const struct hv_stage *s = &q->replica->stages[q->stage];
+    const struct hv_stage *s = hv_stage_asked(q);
     struct milestones list = {0};
     enum hv_status st = HV_OK;
     *out = (struct hv_pass){0};
@@ -413,7 +414,7 @@ static void add_memory(const struct hv_memory *x, bool again, struct hv_memory *
 enum hv_status hv__modules_memory(struct hv_cost *k, const struct hv_stage_query *q,
                                   struct hv_memory *out, struct hv_err *err)
 {
-    const struct hv_stage *s = &q->replica->stages[q->stage];
+    const struct hv_stage *s = hv_stage_asked(q);
     enum hv_status st = HV_OK;
     bool any = false;
     *out = (struct hv_memory){0};

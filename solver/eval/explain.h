@@ -18,8 +18,8 @@ struct hv_explained {
  * Explains stage `stage` of replica entry `replica`, as its first copy's first data-parallel rank
  * runs it: a chapter per chunk, one for the transfer to the next stage where there is one, and one
  * for static memory, which does not depend on micro-batches in flight. Everything lives in `arena`.
- * Errors: HV_ENO when there is no such stage (the text gives the number of stages) or it cannot be
- * priced. O(blocks of the stage).
+ * Errors: HV_ENO when there is no such stage (the text gives the number of stages), it cannot be
+ * priced, or the plan uses what no judge simulates (not_simulated.h). O(blocks of the stage).
  */
 enum hv_status hv_eval_explain(struct hv_cost *k, const struct hv_plan *p, size_t replica,
                                size_t stage, struct hv_arena *arena, struct hv_explained **out,

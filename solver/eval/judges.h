@@ -29,7 +29,7 @@ hv__judge_fn hv__judge_one HV_NODISCARD;
 hv__judge_fn hv__judge_jobs HV_NODISCARD;
 
 /** Sets bound, reason and gap of a judged plan to those of the bound that holds for it. `b`: for
- * any plan, where out->metrics.bound_s is known. O(devices · log groups + stages²). */
+ * any plan, where out->metrics.bound_s is known. O(devices · log(devices) + cuts · houses). */
 void hv__apply_bound(const struct hv__lowered *l, const struct hv_bound *b, struct hv_verdict *out);
 
 #endif

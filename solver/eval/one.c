@@ -1,6 +1,8 @@
 /** Plans for one job: the table of their judges, what those check first, and the judge of training
  * plans, step by step. */
 #include "solver/eval/judges.h"
+#include "solver/eval/knobs.h"
+#include "solver/eval/not_simulated.h"
 #include "solver/eval/serve/serve_int.h"
 #include "solver/eval/timeline/timeline_int.h"
 #include "solver/eval/train/steps.h"
@@ -22,7 +24,8 @@ static bool can_be_timed(const struct hv_plan *p, const struct hv_model *m,
 {
     for (size_t i = 0; i < f->n; i++) {
         enum hv_violation_code c = f->items[i].code;
-        if (c == HV_V_DEGREE_PRODUCT || c == HV_V_PRECISION || c == HV_V_UNKNOWN_DEVICE) {
+        if (c == HV_V_DEGREE_PRODUCT || c == HV_V_PRECISION || c == HV_V_UNKNOWN_DEVICE ||
+            c == HV_V_UNKNOWN_NAME) {
             return false;
         }
     }
@@ -60,11 +63,25 @@ void hv__verdict_begin(const struct hv__question *q, struct hv_verdict *out)
 /* ---- plans with stages --------------------------------------------------------------------------
  */
 
-/** Lists what is judged roughly, and all violations of the format's rules. */
+/** Lists the approximated knobs, and all violations of the format's rules. */
 static void check(const struct hv__question *q, struct hv_verdict *out)
 {
-    hv__find_rough(q->plan, q->arena, out);
+    hv__find_approximated(q->plan, hv_cost_job(q->k), q->arena, out);
+    hv__tell_operators(hv_cost_model(q->k), q->arena, out);
     hv_plan_check(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->findings);
+}
+
+/** HV_ENO where no judge simulates what the plan asks for. Unknown names are findings, and the
+ * verdict without figures is then the answer. */
+static enum hv_status refuse_unsimulated(const struct hv__question *q, const struct hv_verdict *v,
+                                         struct hv_err *err)
+{
+    for (size_t i = 0; i < v->findings.n; i++) {
+        if (v->findings.items[i].code == HV_V_UNKNOWN_NAME) {
+            return HV_OK;
+        }
+    }
+    return hv__refuse_unsimulated(q->plan, hv_cost_model(q->k), q->arena, err);
 }
 
 /** Opens the evaluation of a plan that was checked. HV_ENO: it cannot be timed; `err` is left alone
@@ -102,7 +119,11 @@ static enum hv_status judge_serve(const struct hv__question *q, struct hv_verdic
 {
     struct hv__lowered l;
     check(q, out);
-    enum hv_status st = open_lowered(q, out, &l, err);
+    enum hv_status st = refuse_unsimulated(q, out, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    st = open_lowered(q, out, &l, err);
     if (st != HV_OK) {
         return out->findings.n > 0 ? HV_OK : st;
     }
@@ -211,8 +232,12 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
     struct hv__lowered l;
     struct hv_bound b;
     check(q, out);
+    enum hv_status st = refuse_unsimulated(q, out, err);
+    if (st != HV_OK) {
+        return st;
+    }
     state_bound(q, &b, out);
-    enum hv_status st = open_lowered(q, out, &l, err);
+    st = open_lowered(q, out, &l, err);
     if (st != HV_OK) {
         return out->findings.n > 0 ? HV_OK : st;
     }

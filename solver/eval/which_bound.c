@@ -3,6 +3,7 @@
  * plans only; the lowered plan shows whether it belongs to the family.
  */
 #include "solver/eval/judges.h"
+#include "solver/eval/sides.h"
 #include "solver/eval/train/reduce_int.h"
 
 #include <math.h>
@@ -28,78 +29,6 @@ static bool is_chain(const struct hv__lowered *l)
         }
     }
     return true;
-}
-
-/* ---- sides of a cut ---------------------------------------------------------------------------
- */
-
-/** True where the devices are on both sides. */
-static bool is_across(const struct hv_cluster *c, const bool *beyond, const uint32_t *devices,
-                      size_t n)
-{
-    bool first = n > 0 && beyond[hv_cluster_device(c, devices[0]).group];
-    for (size_t i = 1; i < n; i++) {
-        if (beyond[hv_cluster_device(c, devices[i]).group] != first) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/** True where a copy of the stage may have devices on both sides: only whole, equal data-parallel
- * ranks without communication between them inside passes, and with equal flows from and to all
- * other stages. */
-static bool may_be_across(const struct hv_cluster *c, const struct hv_replica *r,
-                          const struct hv_stage *st, const uint32_t *devices, const bool *beyond)
-{
-    size_t each = hv_stage_ranks(r, st), n = st->dp > 0 ? (size_t)st->dp : 1, width = each / n;
-    if (st->zero.stage > 0 || st->shares != NULL || hv_stage_experts_over(st) > 1) {
-        return false;
-    }
-    for (size_t d = 0; d < n; d++) {
-        if (is_across(c, beyond, devices + d * width, width)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < r->n_stages; i++) {
-        size_t other = hv_stage_ranks(r, &r->stages[i]);
-        if (other == 0 || (other % each != 0 && each % other != 0)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool stage_keeps(const struct hv_cluster *c, const struct hv_replica *r,
-                        const struct hv_stage *st, const bool *beyond)
-{
-    size_t each = hv_stage_ranks(r, st);
-    if (st->zero.stage > 0) { /* all copies may share the states */
-        return !is_across(c, beyond, st->devices, st->n_devices);
-    }
-    for (size_t at = 0; each > 0 && at + each <= st->n_devices; at += each) {
-        if (is_across(c, beyond, st->devices + at, each) &&
-            !may_be_across(c, r, st, st->devices + at, beyond)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/** True where no communication inside passes and no sharded state of the plan crosses the cut, and
- * it uses no parameter servers. Then the bound by that cut holds, else
- * hv_bound.spread_s. O(devices · log groups + stages²). */
-static bool keeps_to_sides(const struct hv__lowered *l, const bool *beyond)
-{
-    for (size_t i = 0; i < l->plan->n_replicas; i++) {
-        const struct hv_replica *r = &l->plan->replicas[i];
-        for (size_t k = 0; k < r->n_stages; k++) {
-            if (!stage_keeps(hv_cost_cluster(l->k), r, &r->stages[k], beyond)) {
-                return false;
-            }
-        }
-    }
-    return !hv__by_servers(l);
 }
 
 /* ---- even plans -------------------------------------------------------------------------------
@@ -155,6 +84,21 @@ struct held {
     const char *why;
 };
 
+/** The largest bound by a cut that the plan can be laid on. */
+static struct held bound_by_cuts(const struct hv__lowered *l, const struct hv_bound *b)
+{
+    struct hv__ties ties = {0};
+    for (size_t i = 0; i < b->n_cuts; i++) {
+        if (i == 0) {
+            ties = hv__find_ties(l, &b->houses);
+        }
+        if (hv__can_cut(&ties, b->cuts[i].beyond)) {
+            return (struct held){b->cuts[i].time_s, b->cuts[i].why};
+        }
+    }
+    return (struct held){b->spread_s, b->spread_why};
+}
+
 /** The bound that holds for a plan, where `b` was computed for the sequences that the plan has. */
 static struct held bound_that_holds(const struct hv__lowered *l, const struct hv_bound *b)
 {
@@ -164,10 +108,7 @@ static struct held bound_that_holds(const struct hv__lowered *l, const struct hv
     if (!is_chain(l)) {
         return (struct held){b->any_s, b->any_why};
     }
-    struct held h = {b->iteration_s, b->why};
-    if (b->beyond != NULL && !keeps_to_sides(l, b->beyond)) {
-        h = (struct held){b->spread_s, b->spread_why};
-    }
+    struct held h = bound_by_cuts(l, b);
     if (b->even_s > h.time_s && is_even(l)) {
         h = (struct held){b->even_s,
                           hv_arena_printf(l->arena, "%s; %s", b->spread_why, b->even_why)};

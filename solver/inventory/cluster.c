@@ -30,29 +30,54 @@ const char *hv_node_state_name(enum hv_node_state s)
     return state_names[s];
 }
 
-static void add_kind(struct hv_cluster *c, const struct hv_device_kind *k)
+/* A kind and its first mention. */
+struct mention {
+    const struct hv_device_kind *kind;
+    size_t at;
+};
+
+static int by_kind(const void *a, const void *b)
 {
-    for (size_t i = 0; i < c->n_kinds; i++) {
-        if (c->kinds[i] == k) {
-            return;
-        }
+    const struct mention *x = a, *y = b;
+    if (x->kind != y->kind) {
+        return (uintptr_t)x->kind < (uintptr_t)y->kind ? -1 : 1;
     }
-    c->kinds[c->n_kinds++] = k;
+    return (x->at > y->at) - (x->at < y->at);
 }
 
+static int by_mention(const void *a, const void *b)
+{
+    const struct mention *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Lists the kinds in the order of first mention. O(slots · log(slots)). */
 static void collect_kinds(struct hv_cluster *c)
 {
-    size_t most = 0;
+    size_t n = 0, most = 0;
     for (size_t g = 0; g < c->n_groups; g++) {
         most += c->groups[g].n_slots;
     }
-    c->kinds = hv_arena_new(&c->arena, const struct hv_device_kind *, most + 1);
-    c->n_kinds = 0;
+    struct mention *all = hv_xcalloc(most + 1, sizeof *all);
     for (size_t g = 0; g < c->n_groups; g++) {
         for (size_t i = 0; i < c->groups[g].n_slots; i++) {
-            add_kind(c, c->groups[g].slots[i].kind);
+            all[n] = (struct mention){c->groups[g].slots[i].kind, n};
+            n++;
         }
     }
+    qsort(all, n, sizeof *all, by_kind);
+    c->n_kinds = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || all[i].kind != all[i - 1].kind) {
+            all[c->n_kinds++] = all[i];
+        }
+    }
+    qsort(all, c->n_kinds, sizeof *all, by_mention);
+    c->kinds = hv_arena_new(&c->arena, const struct hv_device_kind *, c->n_kinds + 1);
+    for (size_t i = 0; i < c->n_kinds; i++) {
+        c->kinds[i] = all[i].kind;
+    }
+    free(all);
 }
 
 static uint32_t domain_nodes(const struct hv_node_group *g)
@@ -60,52 +85,104 @@ static uint32_t domain_nodes(const struct hv_node_group *g)
     return g->domain_nodes > 1 ? g->domain_nodes : 1;
 }
 
-static bool same_number(double a, double b)
-{
-    return a == b || (!hv_known(a) && !hv_known(b));
-}
+/* ---- groups that are alike ----------------------------------------------------------------------
+ */
 
-static bool same_link(const struct hv_link *a, const struct hv_link *b)
+static int compare_numbers(double a, double b)
 {
-    return a->kind == b->kind && same_number(a->bytes_per_s, b->bytes_per_s) &&
-           same_number(a->latency_s, b->latency_s);
-}
-
-static bool same_slots(const struct hv_node_group *a, const struct hv_node_group *b)
-{
-    bool same = a->n_slots == b->n_slots && a->n_islands == b->n_islands;
-    for (size_t i = 0; same && i < a->n_slots; i++) {
-        same = a->slots[i].kind == b->slots[i].kind && a->slots[i].count == b->slots[i].count;
+    if (!hv_known(a) || !hv_known(b)) {
+        return hv_known(b) - hv_known(a);
     }
-    for (size_t i = 0; same && i < a->n_islands; i++) {
+    return (a > b) - (a < b);
+}
+
+static int compare_counts(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_links(const struct hv_link *a, const struct hv_link *b)
+{
+    int order = compare_counts(a->kind, b->kind);
+    order = order != 0 ? order : compare_numbers(a->bytes_per_s, b->bytes_per_s);
+    return order != 0 ? order : compare_numbers(a->latency_s, b->latency_s);
+}
+
+static int compare_slots(const struct hv_node_group *a, const struct hv_node_group *b)
+{
+    int order = compare_counts(a->n_slots, b->n_slots);
+    for (size_t i = 0; order == 0 && i < a->n_slots; i++) {
+        const struct hv_slots *x = &a->slots[i], *y = &b->slots[i];
+        order = compare_counts((uintptr_t)x->kind, (uintptr_t)y->kind);
+        order = order != 0 ? order : compare_counts(x->count, y->count);
+    }
+    return order;
+}
+
+static int compare_islands(const struct hv_node_group *a, const struct hv_node_group *b)
+{
+    int order = compare_counts(a->n_islands, b->n_islands);
+    for (size_t i = 0; order == 0 && i < a->n_islands; i++) {
         const struct hv_island *x = &a->islands[i], *y = &b->islands[i];
-        same = x->first == y->first && x->count == y->count && x->shared == y->shared &&
-               same_link(&x->link, &y->link);
+        order = compare_counts(x->first, y->first);
+        order = order != 0 ? order : compare_counts(x->count, y->count);
+        order = order != 0 ? order : compare_counts(x->shared, y->shared);
+        order = order != 0 ? order : compare_links(&x->link, &y->link);
     }
-    return same;
+    return order;
+}
+
+static int compare_zones(const char *a, const char *b)
+{
+    if (a == NULL || b == NULL) {
+        return (b == NULL) - (a == NULL);
+    }
+    return strcmp(a, b);
+}
+
+/* An order of groups in which those that are alike are equal. */
+static int compare_groups(const struct hv_node_group *a, const struct hv_node_group *b)
+{
+    int order = compare_zones(a->zone, b->zone);
+    order = order != 0 ? order : compare_slots(a, b);
+    order = order != 0 ? order : compare_islands(a, b);
+    order = order != 0 ? order : compare_links(&a->intra, &b->intra);
+    order = order != 0 ? order : compare_links(&a->nic, &b->nic);
+    order = order != 0 ? order : compare_counts(a->n_nics, b->n_nics);
+    order = order != 0 ? order : compare_counts(domain_nodes(a), domain_nodes(b));
+    return order != 0 ? order
+                      : compare_numbers(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
 }
 
 bool hv_node_groups_alike(const struct hv_node_group *a, const struct hv_node_group *b)
 {
-    bool one_zone = a->zone && b->zone ? strcmp(a->zone, b->zone) == 0 : a->zone == b->zone;
-    return one_zone && same_slots(a, b) && same_link(&a->intra, &b->intra) &&
-           same_link(&a->nic, &b->nic) && a->n_nics == b->n_nics &&
-           domain_nodes(a) == domain_nodes(b) &&
-           same_number(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
+    return compare_groups(a, b) == 0;
 }
 
-/* For every group, the first one with hv_node_groups_alike. O(groups · different ones). */
+static int by_likeness(const void *a, const void *b)
+{
+    const struct hv_node_group *const *x = a, *const *y = b;
+    int order = compare_groups(*x, *y);
+    return order != 0 ? order : (*x > *y) - (*x < *y);
+}
+
+/* For every group, the first one with hv_node_groups_alike. O(groups · log(groups)). */
 static void find_like(struct hv_cluster *c)
 {
+    struct hv_node_group **sorted = hv_xcalloc(c->n_groups + 1, sizeof *sorted);
     for (size_t i = 0; i < c->n_groups; i++) {
-        size_t k = 0;
-        while (k < i &&
-               (c->groups[k].like != k || !hv_node_groups_alike(&c->groups[k], &c->groups[i]))) {
-            k++;
-        }
-        c->groups[i].like = (uint32_t)k;
+        sorted[i] = &c->groups[i];
     }
+    qsort(sorted, c->n_groups, sizeof(struct hv_node_group *), by_likeness);
+    for (size_t i = 0; i < c->n_groups; i++) {
+        bool again = i > 0 && hv_node_groups_alike(sorted[i - 1], sorted[i]);
+        sorted[i]->like = again ? sorted[i - 1]->like : (uint32_t)(sorted[i] - c->groups);
+    }
+    free(sorted);
 }
+
+/* ---- numbers ------------------------------------------------------------------------------------
+ */
 
 enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
 {
@@ -163,9 +240,11 @@ struct hv_cluster *hv_cluster_ref(struct hv_cluster *c)
 
 void hv_cluster_unref(struct hv_cluster *c)
 {
-    if (c && --c->refs == 0) {
+    while (c != NULL && --c->refs == 0) {
+        struct hv_cluster *original = c->original;
         hv_arena_free(&c->arena);
         free(c);
+        c = original;
     }
 }
 

@@ -122,6 +122,8 @@ struct hv_cluster {
     double *matrix_bytes_per_s, *matrix_latency_s; /**< n_nodes × n_nodes rows, or NULL */
     const struct hv_device_kind **kinds; /**< distinct kinds in use, in order of first mention */
     size_t n_kinds;
+    struct hv_cluster *original; /**< the cluster whose strings and islands this one uses, a
+                                    reference; NULL: it has its own */
 };
 
 /** Position of a device. */
@@ -158,6 +160,14 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err) HV_NO
  * a fit changes the numbers in place). Only for a cluster without other users. O(kinds · groups).
  */
 void hv_cluster_calibrate(struct hv_cluster *c, const struct hv_calibration *by);
+/**
+ * The same cluster with its groups in an order that depends on the hardware alone: zones by the sum
+ * of their peaks, then by name; in a zone the fastest devices first, then by memory, size of nodes,
+ * links, state and price. Groups of equal nodes keep the order of the file; addresses stay valid.
+ * Device numbers differ from those of c. Owner: hv_cluster_unref; c itself, with one reference
+ * more, where its order is canonical. O(groups · log groups + nodes² of a matrix).
+ */
+struct hv_cluster *hv_cluster_canonical(struct hv_cluster *c) HV_NODISCARD;
 /** Adds a reference. Returns c. */
 struct hv_cluster *hv_cluster_ref(struct hv_cluster *c);
 /** Drops a reference and frees the cluster with the last one. NULL is fine. */
@@ -190,6 +200,10 @@ const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32
 /** True where a flow from one node to another uses that link from its second end to its first. */
 bool hv_cluster_link_backward(const struct hv_cluster *c, const struct hv_network_link *l,
                               uint32_t from, uint32_t to);
+/** True where both ends of that link name both nodes, as between two nodes of one zone: then the
+ * numbers of the nodes decide which way a flow uses it. */
+bool hv_cluster_link_either_way(const struct hv_cluster *c, const struct hv_network_link *l,
+                                uint32_t from, uint32_t to);
 /**
  * Path between two devices. O(log groups + links).
  *

@@ -116,14 +116,32 @@ const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32
     return best;
 }
 
-bool hv_cluster_link_backward(const struct hv_cluster *c, const struct hv_network_link *l,
-                              uint32_t from, uint32_t to)
+/* How closely a link names two nodes by its ends in order, and crossed. */
+struct ways {
+    int straight, crossed;
+};
+
+static struct ways ways_of(const struct hv_cluster *c, const struct hv_network_link *l,
+                           uint32_t from, uint32_t to)
 {
     const struct hv_node_group *ga = hv_cluster_group_of_node(c, from);
     const struct hv_node_group *gb = hv_cluster_group_of_node(c, to);
-    int straight = match_end(ga, from, l->a) * match_end(gb, to, l->b);
-    int crossed = match_end(ga, from, l->b) * match_end(gb, to, l->a);
-    return crossed > 0 && (straight == 0 || from > to); /* between two of one zone: by number */
+    return (struct ways){match_end(ga, from, l->a) * match_end(gb, to, l->b),
+                         match_end(ga, from, l->b) * match_end(gb, to, l->a)};
+}
+
+bool hv_cluster_link_backward(const struct hv_cluster *c, const struct hv_network_link *l,
+                              uint32_t from, uint32_t to)
+{
+    struct ways w = ways_of(c, l, from, to);
+    return w.crossed > 0 && (w.straight == 0 || from > to); /* between two of one zone: by number */
+}
+
+bool hv_cluster_link_either_way(const struct hv_cluster *c, const struct hv_network_link *l,
+                                uint32_t from, uint32_t to)
+{
+    struct ways w = ways_of(c, l, from, to);
+    return w.crossed > 0 && w.straight > 0;
 }
 
 struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a, uint32_t node_b)

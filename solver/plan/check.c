@@ -7,8 +7,10 @@
 #include "solver/base/str.h"
 #include "solver/base/units.h"
 #include "solver/plan/check_inside.h"
+#include "solver/plan/names.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Rule A. Doubles: the product of the largest values a file may hold is above 64 bits. */
 static void check_batch_sum(const struct hv_check *c)
@@ -75,6 +77,28 @@ static void check_slices(const struct hv_check *c)
     }
 }
 
+/* Names of operators, dimensions and axes; patterns of `ops` are checked with rule C. */
+static void check_names(const struct hv_check *c)
+{
+    struct hv_arena scratch = {0};
+    struct hv_unknown_name *names = NULL;
+    size_t n = hv_plan_unknown_names(c->p, c->m, &scratch, &names);
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_unknown_name *x = &names[i];
+        const struct hv_replica *r = &c->p->replicas[x->replica];
+        struct hv_check_stage at = {x->replica, x->stage, r, &r->stages[x->stage]};
+        if (strcmp(x->key, "ops") != 0) {
+            const char *key =
+                x->axis != NULL ? hv_arena_printf(&scratch, "%s.%s.%s", x->key, x->entry, x->axis)
+                : x->entry != NULL
+                    ? hv_arena_printf(&scratch, "%s.%s", x->key, x->entry)
+                    : hv_arena_printf(&scratch, "%s[%zu][%zu]", x->key, x->at, x->side);
+            hv_check_stage_add(c, &at, key, HV_V_UNKNOWN_NAME, HV_UNKNOWN, "%s", x->text);
+        }
+    }
+    hv_arena_free(&scratch);
+}
+
 void hv_plan_check(const struct hv_plan *p, const struct hv_model *m, const struct hv_job *j,
                    struct hv_findings *out)
 {
@@ -93,6 +117,7 @@ void hv_plan_check(const struct hv_plan *p, const struct hv_model *m, const stru
             hv_check_degrees(&c, &at);
         }
     }
+    check_names(&c);
     check_slices(&c);
     check_exactness(&c);
 }

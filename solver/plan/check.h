@@ -26,6 +26,7 @@
     X(HV_V_STALE,           "stale_not_allowed","the plan uses stale weights and the objective does not allow it") \
     X(HV_V_DROP,            "drop_not_allowed", "the plan drops tokens and the objective does not allow it") \
     X(HV_V_UNKNOWN_DEVICE,  "unknown_device",   "an address names no device of the cluster") \
+    X(HV_V_UNKNOWN_NAME,    "unknown_name",     "a name is no operator, dimension or axis that the plan can use") \
     X(HV_V_DEADLINE,        "deadline",         "an iteration takes longer than the objective allows") \
     X(HV_V_PRICE,           "price",            "the nodes in use cost more per hour than the objective allows")
 /* clang-format on */
@@ -68,7 +69,8 @@ void hv_finding_add(struct hv_findings *f, enum hv_violation_code code, double b
 
 /**
  * Checks rules A–F and everything that follows from shapes alone: batch sums, device exclusivity,
- * degree products, layer cover, divisibility, heads, fabrics, precisions, staleness and dropping. A
+ * degree products, layer cover, divisibility, heads, fabrics, precisions, staleness and dropping;
+ * and that names of operators, dimensions and axes exist (names.h). A
  * device on a node in state `drain` counts as unknown_device; a `spare` node may be used. Stale
  * weights and dropped tokens are violations only where the objective sets the key to `false`
  * (allow_*_given). Schedules and their orders are judged by eval; a plan of `jobs` has no findings

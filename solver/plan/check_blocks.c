@@ -26,15 +26,11 @@ const struct hv_block *hv_check_block(const struct hv_check *c, size_t half)
     return m->kind == HV_MODEL_TRANSFORMER && i < m->n_blocks ? &m->blocks[i] : NULL;
 }
 
-/* Operators of the graph (or of the module's graph) that the stage's patterns name. */
+/* The model whose blocks or operators the stage names. */
 static const struct hv_model *graph_of(const struct hv_check *c, const struct hv_stage *s)
 {
-    for (size_t i = 0; s->module != NULL && i < c->m->n_modules; i++) {
-        if (strcmp(c->m->modules[i].name, s->module) == 0) {
-            return c->m->modules[i].model;
-        }
-    }
-    return c->m;
+    const struct hv_model *own = hv_stage_model(c->m, s);
+    return own != NULL ? own : c->m;
 }
 
 static bool matches_any(const struct hv_stage *s, const char *id)

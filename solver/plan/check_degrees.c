@@ -270,18 +270,6 @@ static void check_ep_ranks(const struct hv_check *c, const struct hv_check_stage
     }
 }
 
-static const struct hv_moe_knobs *knobs_of(const struct hv_stage *s, size_t block)
-{
-    const struct hv_moe_knobs *found = NULL;
-    for (size_t i = 0; i < s->n_moe; i++) {
-        const struct hv_moe_knobs *k = &s->moe[i];
-        if (k->from < 0 || ((size_t)k->from <= block && block < (size_t)k->to)) {
-            found = k;
-        }
-    }
-    return found;
-}
-
 static bool same_shape(const struct block_shape *a, const struct block_shape *b)
 {
     return a->heads == b->heads && a->kv_heads == b->kv_heads && a->experts == b->experts &&
@@ -306,7 +294,7 @@ static void check_block_shapes(const struct hv_check *c, const struct hv_check_s
                 return;
             }
             struct block_shape shape = {b->heads, b->kv_heads, b->experts, b->mla.kv_rank > 0};
-            const struct hv_moe_knobs *knobs = knobs_of(at->s, h / 2);
+            const struct hv_moe_knobs *knobs = hv_stage_moe(at->s, h / 2);
             if (same_shape(&shape, &seen) && knobs == seen_knobs) {
                 continue;
             }

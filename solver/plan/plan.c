@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_BUCKET_MIB = 25, DEFAULT_TILE = 128, DEFAULT_ZERO_LIMIT = 2 };
+enum { DEFAULT_TILE = 128, DEFAULT_ZERO_LIMIT = 2 };
 
 /* Schedules that order several stages (chunks, directions or free orders) on one device. */
 static const char *const sharing_schedules[] = {
@@ -44,7 +44,7 @@ static void plan_defaults(struct hv_plan *p)
     p->sync.overlap = true;
     p->sync.connect = true;
     p->sync.bucket_bytes = hv_arena_new(&p->arena, double, 1);
-    p->sync.bucket_bytes[0] = DEFAULT_BUCKET_MIB * HV_MIB;
+    p->sync.bucket_bytes[0] = HV_PLAN_BUCKET_BYTES;
     p->sync.n_buckets = 1;
     p->sync.servers = "sharded";
     p->claimed.iteration_s = p->claimed.tokens_per_s = HV_UNKNOWN;
@@ -66,7 +66,15 @@ void hv_stage_defaults(struct hv_stage *s)
     s->cp = (struct hv_cp){.degree = 1, .ulysses = 1, .inner = 1, .tile = DEFAULT_TILE};
     s->dp = 1;
     s->ep = 1;
-    s->zero = (struct hv_zero){.reshard = true, .prefetch = 1, .limit = DEFAULT_ZERO_LIMIT};
+    s->zero = (struct hv_zero){.reshard = true,
+                               .prefetch = 1,
+                               .limit = DEFAULT_ZERO_LIMIT,
+                               .reduce = hv_zero_default_reduce(0)};
+}
+
+enum hv_zero_reduce hv_zero_default_reduce(int stage)
+{
+    return stage >= 2 ? HV_REDUCE_EACH : HV_REDUCE_END;
 }
 
 void hv_moe_defaults(struct hv_moe_knobs *k)
@@ -105,6 +113,16 @@ bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t 
         *first2 += *n2;
     }
     return false;
+}
+
+const struct hv_model *hv_stage_model(const struct hv_model *m, const struct hv_stage *s)
+{
+    for (size_t i = 0; s->module != NULL && i < m->n_modules; i++) {
+        if (strcmp(m->modules[i].name, s->module) == 0) {
+            return m->modules[i].model;
+        }
+    }
+    return s->module == NULL ? m : NULL;
 }
 
 static bool same_module(const struct hv_stage *a, const struct hv_stage *b)
@@ -291,6 +309,18 @@ int hv_stage_experts_over(const struct hv_stage *s)
         ep = s->moe[i].ep > ep ? s->moe[i].ep : ep;
     }
     return ep;
+}
+
+const struct hv_moe_knobs *hv_stage_moe(const struct hv_stage *s, size_t block)
+{
+    const struct hv_moe_knobs *found = NULL;
+    for (size_t i = 0; i < s->n_moe; i++) {
+        const struct hv_moe_knobs *k = &s->moe[i];
+        if (k->from < 0 || ((size_t)k->from <= block && block < (size_t)k->to)) {
+            found = k;
+        }
+    }
+    return found;
 }
 
 int hv_tp_cuts(const struct hv_tp *tp)

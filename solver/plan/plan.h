@@ -32,7 +32,7 @@
 #define HV_MOE_MOVE_MAP(X) X(HV_MOE_TOKENS,"tokens") X(HV_MOE_EXPERTS,"experts")
 #define HV_COPY_LIFE_MAP(X) X(HV_COPY_PERMANENT,"permanent") X(HV_COPY_ITERATION,"iteration")
 #define HV_ZERO_UNIT_MAP(X) X(HV_ZERO_LAYER,"layer") X(HV_ZERO_CHUNK,"chunk") X(HV_ZERO_STAGE,"stage")
-#define HV_ZERO_GATHER_MAP(X) X(HV_GATHER_FLAT,"flat") X(HV_GATHER_HIERARCHICAL,"hierarchical")
+#define HV_ZERO_GATHER_MAP(X) X(HV_GATHER_AUTO,"auto") X(HV_GATHER_FLAT,"flat") X(HV_GATHER_HIERARCHICAL,"hierarchical")
 #define HV_ZERO_GATHER_AT_MAP(X) X(HV_GATHER_END,"end") X(HV_GATHER_NEXT_FORWARD,"next_forward")
 #define HV_ZERO_REDUCE_MAP(X) X(HV_REDUCE_EACH,"each") X(HV_REDUCE_END,"end") X(HV_REDUCE_TWO_HOP,"two_hop")
 #define HV_SYNC_KIND_MAP(X) X(HV_SYNC_ALLREDUCE,"allreduce") X(HV_SYNC_PS,"ps") X(HV_SYNC_WSP,"wsp") X(HV_SYNC_PARTIAL,"partial_reduce") X(HV_SYNC_GOSSIP,"gossip") X(HV_SYNC_NONE,"none")
@@ -239,6 +239,9 @@ struct hv_sync {
     bool connect; /**< partial reduce: groups must not freeze into cliques; true */
 };
 
+/** Size of a gradient bucket where the plan gives none: that of PyTorch's DistributedDataParallel.
+ */
+#define HV_PLAN_BUCKET_BYTES (25.0 * 1024 * 1024)
 /** Least share of the cache memory that a plan may leave to requests. */
 #define HV_PLAN_CACHE_MARK_MIN 0.01
 /** Ends of a flow that are no stages. */
@@ -260,6 +263,8 @@ struct hv_claim {
     const char *formula; /**< NULL: none */
     const char
         *leaves_out; /**< parts of the time that the formula leaves out, as text; NULL: not given */
+    const char **warnings; /**< what the strategy's search left out or missed, a text each */
+    size_t n_warnings;
     double iteration_s, tokens_per_s; /**< HV_UNKNOWN when not claimed */
 };
 
@@ -307,6 +312,9 @@ void hv_plan_unref(struct hv_plan *p);
 void hv_stage_defaults(struct hv_stage *s);
 /** The same for the knobs of experts: all blocks of the stage, the stage's `ep`. */
 void hv_moe_defaults(struct hv_moe_knobs *k);
+/** When the gradients of a ZeRO stage (0 to 3) are reduced unless the plan says otherwise: from
+ * stage 2 on after each micro-batch, since no rank keeps them whole; below once, at the end. */
+enum hv_zero_reduce hv_zero_default_reduce(int stage);
 /** A new empty plan with all defaults that keeps a reference to `cluster`. Owner: hv_plan_unref. */
 struct hv_plan *hv_plan_new(struct hv_cluster *cluster);
 
@@ -323,6 +331,9 @@ bool hv_stage_has_head(const struct hv_replica *r, size_t i);
  * it has (no `module`: the whole model); false: the model has no such module. */
 bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t *first2,
                      size_t *n2);
+/** The model of the module that the stage counts in, or the whole model; NULL: there is no such
+ * module. */
+const struct hv_model *hv_stage_model(const struct hv_model *m, const struct hv_stage *s);
 /** True where the stage reads the output of stages other than the one before it, or of none
  * although it is not the first, so that the stages do not form a chain. `i` = its number in the
  * replica. */
@@ -341,6 +352,9 @@ bool hv_plan_schedule_shares_devices(const char *schedule);
 bool hv_plan_shares_devices(const struct hv_plan *p);
 /** Degree of the heads part of context parallelism (1: no heads are split). */
 int hv_cp_heads_degree(const struct hv_cp *cp);
+/** The knobs of experts of a block of the whole model: the last entry that names it; NULL: none.
+ * O(entries). */
+const struct hv_moe_knobs *hv_stage_moe(const struct hv_stage *s, size_t block);
 /** Largest expert-parallel degree of the stage's blocks, at least 1. */
 int hv_stage_experts_over(const struct hv_stage *s);
 /** Ranks of a tensor-parallel group that hold different weights: its degree, over the depth

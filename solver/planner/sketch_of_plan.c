@@ -151,7 +151,7 @@ static enum hv_status read_replica(const struct reading *t, const struct hv_repl
         if (st->zero.stage > replica->zero) {
             replica->zero = st->zero.stage;
             replica->shard_group = st->zero.shard_group;
-            replica->reduce_late = st->zero.reduce == HV_REDUCE_END;
+            replica->reduce_late = st->zero.stage >= 2 && st->zero.reduce == HV_REDUCE_END;
             replica->keeps_gathered = !st->zero.reshard;
         }
         replica->micro_batch = r->count * hv_stage_micro_batch(t->plan, r, st);

@@ -54,10 +54,12 @@ static void progress(void *ctx, size_t done, size_t about, double elapsed_s,
         }
         hv_str_adds(&text, "] ");
     }
-    hv_str_addf(&text, "%3.0f%%  %zu of about %zu, %.0f s: ", 100 * frac, done, about, elapsed_s);
-    hv_probe_text(next, &text);
-    (void)fprintf(to, "%.*s%s", j->o->terminal ? 110 : 400, hv_str_cstr(&text),
-                  j->o->terminal ? "" : "\n");
+    struct hv_str what = {0};
+    hv_probe_text(next, &what);
+    hv_text_addf(&text, "%3.0f%%  %zu of about %zu, %.0f s: %.*s", 100 * frac, done, about,
+                 elapsed_s, j->o->terminal ? 60 : 350, hv_str_cstr(&what));
+    hv_str_free(&what);
+    (void)fprintf(to, "%s%s", hv_str_cstr(&text), j->o->terminal ? "" : "\n");
     (void)fflush(to);
     hv_str_free(&text);
 }

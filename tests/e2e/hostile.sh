@@ -125,8 +125,16 @@ for one in loop:4 caught:4 memory:5 repeat-bomb:5 recursion:5 garbage:5 not-a-nu
 done
 expect 'one call of C that is never done' 4 plan "$@" -s in-c --time-limit 1
 says 'one call of C that is never done' err 'a long operation'
-LIMIT=1 run plan "$@" -s in-c
-holds 'a signal ends such a call' test "$rc" -ne 137
+timeout -k "$HANG" --preserve-status 1 "$HETVIZ" plan "$@" -s in-c >"$work/out" 2>"$work/err"
+rc=$?
+holds 'a signal ends such a call' test "$rc" -eq 4
+says 'a signal ends such a call' err 'a long operation'
+plugin found-then-in-c 'hv.incumbent(hv.strategy("uniform")) return string.rep("a", 1 << 20):find((".-"):rep(30) .. "b")'
+expect 'a call of C after a plan was found' 4 plan "$@" -s found-then-in-c --time-limit 1 --json
+says 'the plan so far is shown' out '"stopped": true'
+says 'it has its strategy' out '"name": "found-then-in-c"'
+says 'and the last word says so' err '^hetviz: found-then-in-c: the time limit is reached; this is the best plan so far$'
+rm "$HETVIZ_PLUGINS/found-then-in-c.lua"
 
 expect 'all of them beside good ones' 0 compare "$@" -s all --time-limit 0.5
 for name in loop caught memory recursion garbage escape talkative in-c; do

@@ -23,6 +23,30 @@ expect "disttrain plans a model of modules" 0 plan -c two-generations \
 expect "its plan is valid" 0 eval modules.json
 has "disttrain: sync" "iteration"
 
+# ---- operator graphs -----------------------------------------------------------------------------
+# on_graph KEYS: graph.json, a plan of the sample graph on one device; KEYS of its stage in line 3
+on_graph() {
+    printf '%s\n' '{"format":"hetviz.plan/1","cluster":"homogeneous","model":"mlp-graph",' \
+        '"job":{"global_batch":8,"sequence":1},"replicas":[{"micro_batches":8,"stages":[{"devices":"a[0].0",' \
+        "$1}]}]}" >graph.json
+}
+on_graph '"layers":[0,4]'
+expect "a chain of operators" 0 eval graph.json --json
+has "operators without bytes are told" '"model.ops.bytes: 4 operators'
+on_graph '"layers":[0,4],"mesh":{"x":1},"shard":{"up":{"x":"fnn"}}'
+expect "check: unknown dimension" 3 check graph.json
+says "unknown dimension: place and nearest" err '^hetviz: graph.json:3:[0-9]+: .*shard.up.x: .*"fnn"; did you mean "ffn"'
+expect "eval: unknown dimension" 3 eval graph.json
+on_graph '"ops":["input","upp","act","down"]'
+expect "check: unknown operator" 3 check graph.json
+says "unknown operator: place and nearest" err '^hetviz: graph.json:3:[0-9]+: .*ops\[1\]: .*"upp"; did you mean "up"'
+on_graph '"layers":[0,4],"place":{"u*":"a[0].0"}'
+expect "check: names that exist" 0 check graph.json
+for command in eval explain gantt; do
+    expect "$command: placed operators" 1 "$command" graph.json
+    says "$command: placed operators are refused by name" err 'not simulated yet: replicas\[0\].stages\[0\].place'
+done
+
 # ---- serving -------------------------------------------------------------------------------------
 expect "serving plan" 0 eval serving
 has "serving: flow" "max flow of the placement"

@@ -84,6 +84,15 @@ says 'replan of a plan for another cluster' err 'p.json:[0-9]*:[0-9]*: .*no node
 expect 'an option of no strategy' 2 compare -c a.json -m gpt3-125m -s uniform,manual -o tp=1 -o zz.k=1
 says 'an option of no strategy' err 'none of the strategies has "zz.k=1"'
 
+# ---- batches beyond what a plan can hold: a reason or a plan, no error of a plugin -----------------
+for batch in 500000000 1000000000; do
+    echo "{ \"format\": \"hetviz.job/1\", \"global_batch\": $batch, \"sequence\": 512, \"precision\": \"fp16\" }" >batch.json
+    run compare -c a.json -m gpt3-125m -j batch.json -s galvatron,whale,manual,flashflex,crius,oobleck,disttrain,uniform --budget 20
+    holds "a batch of $batch: no strategy fails" test "$(grep -c '\.lua:' out)" -eq 0
+    run plan -c a.json -m gpt3-125m -j batch.json -s galvatron --budget 20
+    holds "a batch of $batch: no traceback of galvatron" test "$(grep -c 'in function' err)" -eq 0
+done
+
 # ---- why the first is first ----------------------------------------------------------------------
 cluster '{ "name": "a", "device": "A100-SXM-80GB", "devices": 4, "price_usd_per_hour": 16 }' priced.json
 job() { echo "{ \"format\": \"hetviz.job/1\", \"global_batch\": 16, \"sequence\": 512, $1 }" >job.json; }

@@ -36,6 +36,35 @@ holds 'a file that may not grow is an error' test $? -eq 3
 holds 'the old file is whole' test "$(cat old.json)" = old
 holds 'nothing lies beside it' test "$(find . -name 'old.json*' | wc -l)" -eq 1
 
+# too few file descriptors: that is what is said, or the command does with few
+few() { # few N ARGUMENT…: as `run`, with at most N descriptors
+    _most=$1
+    shift
+    (
+        ulimit -n "$_most"
+        exec timeout "$HANG" "$HETVIZ" "$@"
+    ) >out 2>err </dev/null
+    rc=$?
+}
+for most in 6 7 8 9 10 12 16; do
+    few $most compare -c two-generations -m llama-3-8b -s uniform,amp --budget 50
+    if [ $rc -ne 0 ]; then
+        holds "compare with $most descriptors ends with 3" test $rc -eq 3
+        says "compare with $most descriptors" err 'too few file descriptors.*ulimit -n|Too many open files'
+    else
+        says "compare with $most descriptors ranks both" out '^ 2 '
+    fi
+    few $most plan -c two-generations "$@"
+    if [ $rc -ne 0 ]; then
+        holds "plan with $most descriptors ends with 3" test $rc -eq 3
+        says "plan with $most descriptors" err 'too few file descriptors.*ulimit -n|Too many open files'
+    fi
+done
+few 8 compare -c two-generations -m llama-3-8b -s uniform,amp
+says 'the number is named' err 'this process may have 8; raise the limit'
+few 20 compare -c two-generations -m llama-3-8b -s uniform,amp,metis,whale --budget 50 --jobs 8
+says 'workers that do not fit wait' out '^ 4 '
+
 run strategies
 cp out all.txt
 mkdir -p odd/hetviz/plugins.json broken/hetviz

@@ -294,6 +294,48 @@ static void the_editor_gets_the_terminal(void **state)
     hv_str_free(&text);
 }
 
+/* A signal while the editor is open: the editor gets it and saves, then the program ends by it,
+ * with the terminal as it was. The editor leaves the terminal without echo. */
+static void a_signal_reaches_the_editor(void **state)
+{
+    static const char editor[] =
+        "#!/bin/sh\ntrap 'cp \"$1\" \"$1.saved\"; exit 0' TERM HUP\nstty -echo raw\necho OPEN NOW\n"
+        "while :; do sleep 0.05; done\n";
+    static const int all[] = {SIGTERM, SIGHUP};
+    struct pty *p = *state;
+    struct hv_str path = {0}, text = {0};
+    hv_str_addf(&path, "%s/editor", p->folder);
+    assert_int_equal(hv_file_write(hv_str_cstr(&path), editor, sizeof editor - 1, NULL), HV_OK);
+    assert_int_equal(chmod(hv_str_cstr(&path), 0700), 0);
+    (void)setenv("VISUAL", hv_str_cstr(&path), 1);
+    assert_int_equal(hv_plugin_skeleton(&text, "one", NULL), HV_OK);
+    for (size_t i = 0; i < HV_COUNT(all); i++) {
+        hv_str_clear(&path);
+        hv_str_addf(&path, "%s/one.lua", p->folder);
+        assert_int_equal(hv_file_write(hv_str_cstr(&path), hv_str_cstr(&text), text.n, NULL),
+                         HV_OK);
+        (void)setenv("HETVIZ_PLUGINS", p->folder, 1);
+        start(p);
+        wait_for(p, "F1 Help");
+        type(p, "3fone.lua\r");
+        wait_for(p, "Parameters of one");
+        type(p, "E");
+        wait_for(p, "OPEN NOW");
+        assert_int_equal(kill(p->program, all[i]), 0);
+        struct news n = get_news(p);
+        assert_true(WIFSIGNALED(n.status));
+        assert_int_equal(WTERMSIG(n.status), all[i]);
+        assert_restored(p);
+        finish(p);
+        hv_str_adds(&path, ".saved");
+        assert_int_equal(unlink(hv_str_cstr(&path)), 0);
+    }
+    (void)unsetenv("HETVIZ_PLUGINS");
+    (void)unsetenv("VISUAL");
+    hv_str_free(&path);
+    hv_str_free(&text);
+}
+
 /* Ends the program by a signal; returns its status. */
 static int end_by(struct pty *p, int signo)
 {
@@ -344,6 +386,7 @@ int main(void)
         ON_PTY(a_plan_is_explained_and_a_lever_tried),
         ON_PTY(stopping_gives_the_terminal_back_and_continuing_draws_again),
         ON_PTY(the_editor_gets_the_terminal),
+        ON_PTY(a_signal_reaches_the_editor),
         ON_PTY(the_mouse_can_be_given_back),
         ON_PTY(themes_change_while_it_runs),
         ON_PTY(ascii_is_kept_where_it_was_asked_for),

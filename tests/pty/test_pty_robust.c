@@ -337,6 +337,99 @@ static void edits_survive_every_end(void **state)
     }
 }
 
+/* ---- hostile names --------------------------------------------------------------------------- */
+
+/* What a terminal would obey: a title, a bell, a move, a reset, the same with C1, and characters
+ * that reorder or hide text; in JSON and in Lua. */
+#define HOSTILE_JSON                                                                               \
+    "\\u001b]0;OWNED\\u0007\\u001b[77;7H\\u001bc\\u009d0;OWNED\\u009c\\u202e\\u2066\\u200b\\u2028"
+#define HOSTILE_LUA                                                                                \
+    "\\27]0;OWNED\\7\\27[77;7H\\27c\\u{9d}0;OWNED\\u{9c}\\u{202e}\\u{2066}\\u{200b}\\u{2028}"
+
+static void put_file(const struct pty *p, const char *name, const char *text)
+{
+    struct hv_str path = {0};
+    hv_str_addf(&path, "%s/%s", p->folder, name);
+    assert_int_equal(hv_file_write(hv_str_cstr(&path), text, strlen(text), NULL), HV_OK);
+    hv_str_free(&path);
+}
+
+static void in_utf8(struct pty *p)
+{
+    (void)p;
+    (void)setenv("LC_ALL", "C.UTF-8", 1);
+}
+
+/* Nothing of a hostile name reached the terminal as it is. */
+static void assert_not_owned(const struct pty *p)
+{
+    static const char *const raw[] = {"\033]",        "\007",        "\033[77;7H",   "\033c",
+                                      "\xc2\x9d",     "\xc2\x9c",    "\xe2\x80\xae", "\xe2\x81\xa6",
+                                      "\xe2\x80\x8b", "\xe2\x80\xa8"};
+    for (size_t i = 0; i < HV_COUNT(raw); i++) {
+        assert_null(strstr(hv_str_cstr(&p->raw), raw[i]));
+    }
+}
+
+static void hostile_names_stay_text(void **state)
+{
+    struct pty *p = *state;
+    static char workspace[300];
+    put_file(p, "workspace.json",
+             "{\"format\": \"hetviz.workspace/1\", \"name\": \"w" HOSTILE_JSON "\", \"cluster\": "
+             "{\"format\": \"hetviz.cluster/1\", \"name\": \"c" HOSTILE_JSON "\", \"nodes\": "
+             "[{\"name\": \"n\\u001bc\\u0007\\u009d\\u202e\\u200b\", \"count\": 2, \"device\": "
+             "\"A100-SXM-80GB\", \"devices\": 8}]}, \"model\": {\"format\": "
+             "\"hetviz.model/1\", \"name\": \"m" HOSTILE_JSON "\", \"kind\": \"transformer\", "
+             "\"layers\": 8, \"hidden\": 1024, \"heads\": 16, \"kv_heads\": 16, \"ffn\": 4096, "
+             "\"ffn_kind\": \"gelu\", \"vocab\": 32000, \"max_sequence\": 2048}, \"job\": "
+             "{\"format\": \"hetviz.job/1\", \"name\": \"j" HOSTILE_JSON
+             "\", \"global_batch\": 64}}");
+    put_file(
+        p, "bad.lua",
+        "local bad = \"" HOSTILE_LUA "\"\n"
+        "return { api = 1, id = \"bad\", title = \"title\" .. bad, kind = \"k\" .. bad,\n"
+        "summary = \"sum\" .. bad, system = \"sys\" .. bad, reference = \"ref\" .. bad,\n"
+        "options = { { key = \"size\", type = \"integer\", default = 1, help = \"h\" .. bad } },\n"
+        "plan = function() return nil, \"refused\" .. bad end }\n");
+    (void)snprintf(workspace, sizeof workspace, "%s/workspace.json", p->folder);
+    (void)setenv("HETVIZ_PLUGINS", p->folder, 1);
+    p->workspace = workspace;
+    p->prepare = in_utf8;
+    p->start_w = 160;
+    p->start_h = 48;
+    start(p);
+    wait_for(p, "<U+001B>]0;OWNED"); /* the name is told, as text */
+    for (const char *key = "12"; *key != '\0'; key++) {
+        char keys[2] = {*key, '\0'};
+        type(p, keys);
+        wait_for(p, "<U+001B>");
+    }
+    type(p, "3/bad\r");
+    wait_for(p, "title<U+001B>");
+    type(p, ":run bad\r");
+    wait_for(p, "refused<U+001B>");
+    type(p, ":run uniform\r");
+    wait_for(p, "uniform-1: ");
+    for (const char *key = "456781"; *key != '\0'; key++) {
+        char keys[2] = {*key, '\0'};
+        type(p, keys);
+        (void)drink(p, 100);
+    }
+    wait_for(p, "<1 Cluster>");
+    assert_not_owned(p);
+    type(p, "Q");
+    wait_for(p, "Unsaved changes");
+    type(p, "y");
+    (void)get_news(p);
+    assert_not_owned(p);
+    finish(p);
+    (void)unsetenv("HETVIZ_PLUGINS");
+    p->workspace = NULL;
+    p->prepare = NULL;
+    p->start_w = p->start_h = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +441,7 @@ int main(void)
         ON_PTY(a_vanished_terminal_ends_it_without_a_signal_too),
         ON_PTY(control_z_stops_and_nothing_is_lost),
         ON_PTY(edits_survive_every_end),
+        ON_PTY(hostile_names_stay_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -339,6 +339,49 @@ static void check_round_trip(const json_t *v, bool pretty)
     hv_json_free(&j);
 }
 
+/* Every character comes back from the text, and none that a terminal would obey, or that is not
+ * visible, stands in it as it is. */
+static void every_character_survives_and_none_steers(void **state)
+{
+    (void)state;
+    for (int32_t from = 1; from < 0x110000; from += 256) {
+        struct hv_str in = {0}, out = {0};
+        for (int32_t c = from; c < from + 256 && c < 0x110000; c++) {
+            char bytes[5] = {0};
+            if (c >= 0xD800 && c < 0xE000) {
+                continue;
+            }
+            if (c < 0x80) {
+                bytes[0] = (char)c;
+            } else if (c < 0x800) {
+                snprintf(bytes, sizeof bytes, "%c%c", 0xC0 | c >> 6, 0x80 | (c & 63));
+            } else if (c < 0x10000) {
+                snprintf(bytes, sizeof bytes, "%c%c%c", 0xE0 | c >> 12, 0x80 | (c >> 6 & 63),
+                         0x80 | (c & 63));
+            } else {
+                snprintf(bytes, sizeof bytes, "%c%c%c%c", 0xF0 | c >> 18, 0x80 | (c >> 12 & 63),
+                         0x80 | (c >> 6 & 63), 0x80 | (c & 63));
+            }
+            hv_str_adds(&in, bytes);
+        }
+        json_t *v = json_stringn(hv_str_cstr(&in), in.n);
+        assert_non_null(v);
+        hv_json_write(&out, v, false);
+        struct hv_json j = parse(out.p);
+        assert_true(json_equal(v, j.root));
+        int32_t c = 0;
+        for (size_t i = 0, len = 1; i < out.n; i += len) {
+            len = hv_text_char(out.p + i, out.n - i, &c);
+            assert_true(len > 0);
+            assert_false(hv_text_is_unsafe(c));
+        }
+        hv_json_free(&j);
+        json_decref(v);
+        hv_str_free(&in);
+        hv_str_free(&out);
+    }
+}
+
 static void random_trees_survive(void **state)
 {
     (void)state;
@@ -522,6 +565,7 @@ int main(void)
         cmocka_unit_test(positions_survive_odd_keys),
         cmocka_unit_test(format_comes_first),
         cmocka_unit_test(layout_of_the_writer),
+        cmocka_unit_test(every_character_survives_and_none_steers),
         cmocka_unit_test(random_trees_survive),
         cmocka_unit_test(strings_have_limits),
     };

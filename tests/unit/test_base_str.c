@@ -60,7 +60,52 @@ static void text_becomes_safe(void **state)
     CLEAN("\xed\xa0\x80", "<0xED><0xA0><0x80>");           /* half a surrogate pair */
     CLEAN("\xf4\x90\x80\x80", "<0xF4><0x90><0x80><0x80>"); /* above U+10FFFF */
     CLEAN("\xe2\x80", "<0xE2><0x80>");
+    /* what is not drawn could make two names look the same */
+    CLEAN("a\u00ADb\u200B\u200D\u2060\u2064\uFEFF",
+          "a<U+00AD>b<U+200B><U+200D><U+2060><U+2064><U+FEFF>");
+    CLEAN("\u061C\u180E\u2028\u2029\u3164\uFFF9",
+          "<U+061C><U+180E><U+2028><U+2029><U+3164><U+FFF9>");
+    CLEAN("\U000E0041\uFE0F\uFFFF", "<U+E0041><U+FE0F><U+FFFF>");
+    CLEAN("\u2764\uFE0F \u05D0\u0627\u0300",
+          "\u2764\uFE0F \u05D0\u0627\u0300"); /* letters and marks stay */
 #undef CLEAN
+}
+
+static void lines_stay_lines(void **state)
+{
+    (void)state;
+    struct hv_str s = {0};
+    const char text[] = "a\tb\nc\r\n\033[2J\n\xff";
+    hv_text_clean_lines(&s, text, sizeof text - 1);
+    assert_string_equal(s.p, "a\tb\nc\n<U+001B>[2J\n<0xFF>");
+    struct hv_str again = {0};
+    hv_text_clean_lines(&again, s.p, s.n); /* clean text stays as it is */
+    assert_string_equal(again.p, s.p);
+    hv_str_free(&s);
+    hv_str_free(&again);
+}
+
+/* A formatted text equals that of printf for plain ASCII; a foreign one is a line, and its width
+ * counts columns. */
+static void text_is_formatted(void **state)
+{
+    (void)state;
+    struct hv_str s = {0}, want = {0};
+#define BOTH(...) (hv_text_addf(&s, __VA_ARGS__), hv_str_addf(&want, __VA_ARGS__))
+    BOTH("plain %% %d %5.2f|%-6s|%6s|%.2s|\n", -3, 2.5, "ab", "ab", "abc");
+    BOTH("%zu %lu %lld %u %c %x %g %e%s", (size_t)1, 2UL, -3LL, 4U, 'c', 255U, 1e9, 0.5, "");
+    BOTH("%*d|%-*s|%*s|%.*s|%-*.*s|", 5, 1, 6, "x", -4, "y", 1, "long", 3, 2, "long");
+    BOTH("%s", "");
+    BOTH("%+d % d %#x %05d %jd %td %hhd", 1, 2, 3U, 4, (intmax_t)6, (ptrdiff_t)7, 8);
+    BOTH("%Lf %s %Lg", 1.5L, "between", 2.5L);
+    BOTH("no conversion");
+#undef BOTH
+    assert_string_equal(s.p, want.p);
+    hv_str_clear(&s);
+    hv_text_addf(&s, "[%s] %-4s|%3s|%.2s|%d", "a\nb\033", "\u00e9", "\u6f22", "\u6f22\u5b57", 7);
+    assert_string_equal(s.p, "[a b<U+001B>] \u00e9   | \u6f22|\u6f22|7");
+    hv_str_free(&s);
+    hv_str_free(&want);
 }
 
 static void near(const char *word, const char *want)
@@ -105,10 +150,9 @@ static void endings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strings_grow_and_end),
-        cmocka_unit_test(text_becomes_safe),
-        cmocka_unit_test(nearest_word),
-        cmocka_unit_test(endings),
+        cmocka_unit_test(strings_grow_and_end), cmocka_unit_test(text_becomes_safe),
+        cmocka_unit_test(lines_stay_lines),     cmocka_unit_test(text_is_formatted),
+        cmocka_unit_test(nearest_word),         cmocka_unit_test(endings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static void slower_links_raise_it_up_to_one_side_alone(void **state)
     double before = 0;
     for (size_t i = 0; i < HV_COUNT(clusters); i++) {
         b = bound_of(clusters[i], model_text, job_text, &a);
-        assert_true(i == 0 ? b.cut_s == 0 && b.beyond == NULL : b.iteration_s >= before);
+        assert_true(i == 0 ? b.cut_s == 0 && b.n_cuts == 0 : b.iteration_s >= before);
         assert_true(b.iteration_s <= one.iteration_s);
         assert_true(fabs(b.spread_s + b.cut_s - b.iteration_s) < 1e-12);
         before = b.iteration_s;
@@ -58,13 +58,20 @@ static void activations_of_the_batch_cross(void **state)
     open_world(&w, TWO_SITES(EAST_WEST, 1.25, 30000), model_text, job_text);
     const struct hv_cluster *c = hv_cost_cluster(w.cost);
     double factor = hv_device_calibration(c->kinds[0])->v[HV_CAL_NETWORK];
-    struct hv_cost_cut *cuts = NULL;
-    assert_true(hv_cost_cuts(w.cost, &a, &cuts) == 1);
+    struct hv_cost_cuts cuts;
+    hv_cost_cuts(w.cost, &a, &cuts);
+    assert_true(cuts.houses.n_classes == 2 && cuts.n == 3); /* zones, and a node of either */
     double hop_s = 64.0 * 2048 * 2560 * 2 / (1.25e9 * 0.88 * factor);
     double byte_s = 1 / (1.25e9 * 0.9 * factor);
-    assert_true(fabs(cuts[0].hop_s - hop_s) < 1e-9 * hop_s);
-    assert_true(fabs(cuts[0].byte_s - byte_s) < 1e-9 * byte_s);
-    assert_true(cuts[0].latency_s >= 0.03 && cuts[0].latency_s < 0.0301);
+    assert_true(cuts.items[0].beyond[0] == 2 && cuts.items[0].beyond[1] == 0);
+    assert_true(fabs(cuts.items[0].hop_s - hop_s) < 1e-9 * hop_s);
+    assert_true(fabs(cuts.items[0].byte_s - byte_s) < 1e-9 * byte_s);
+    assert_true(cuts.items[0].latency_s >= 0.03 && cuts.items[0].latency_s < 0.0301);
+    double node_s = 64.0 * 2048 * 2560 * 2 / (100e9 * 0.88 * factor);
+    for (size_t i = 1; i < 3; i++) { /* one of two nodes by its NIC, which link does not limit */
+        assert_true(cuts.items[i].beyond[i - 1] == 1 && cuts.items[i].beyond[2 - i] == 0);
+        assert_true(fabs(cuts.items[i].hop_s - node_s) < 1e-9 * node_s);
+    }
     double sum = hv_cost_gradient_bytes(w.cost, HV_PART_EMBEDDING, 0) +
                  hv_cost_gradient_bytes(w.cost, HV_PART_HEAD, 0);
     for (size_t i = 0; i < 24; i++) {
@@ -107,11 +114,12 @@ static void a_pipeline_across_comes_close(void **state)
         "\"w[0].4-7\",\"layers\":[18,24],\"dp\":4}]}],\"schedule\":{\"name\":\"zb-h2\"}";
     struct hv_arena a = {0};
     struct world w;
-    struct hv_cost_cut *cuts = NULL;
+    struct hv_cost_cuts cuts;
     double alone_s = bound_of(pair_of_nodes(&a, 1e-6), model_text, job, &a).iteration_s;
     open_world(&w, pair_of_nodes(&a, 1), model_text, job);
-    assert_true(hv_cost_cuts(w.cost, &a, &cuts) == 1);
-    double rate = cuts[0].hop_s / (0.65 * alone_s);
+    hv_cost_cuts(w.cost, &a, &cuts);
+    assert_true(cuts.n == 1);
+    double rate = cuts.items[0].hop_s / (0.65 * alone_s);
     close_world(&w);
     open_world(&w, pair_of_nodes(&a, rate), model_text, job);
     struct hv_bound b;
@@ -192,6 +200,101 @@ static void plans_that_do_not_keep_to_sides_have_their_own_bound(void **state)
     hv_arena_free(&a);
 }
 
+#define SLOW_NODES(name, count)                                                                    \
+    "{\"name\":\"" name "\",\"count\":" #count                                                     \
+    ",\"device\":\"A100-SXM-80GB\",\"devices\":8,\"nic\":{\"bandwidth_GBps\":1.25}}"
+#define SLOW_NETWORK(nodes)                                                                        \
+    "{\"format\":\"hetviz.cluster/1\",\"name\":\"c\",\"nodes\":[" nodes                            \
+    "],\"network\":{\"bandwidth_GBps\":100,\"latency_us\":5}}"
+
+/** Eight equal nodes: one group, or any other way to write them. */
+static void equal_nodes_may_be_in_any_groups(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    static const char *const others[] = {
+        SLOW_NETWORK(SLOW_NODES("a", 5) "," SLOW_NODES("b", 3)),
+        SLOW_NETWORK(SLOW_NODES("z", 1) "," SLOW_NODES("b", 6) "," SLOW_NODES("c", 1)),
+        SLOW_NETWORK(
+            SLOW_NODES("a", 1) "," SLOW_NODES("b", 1) "," SLOW_NODES("c", 1) "," SLOW_NODES(
+                "d", 1) "," SLOW_NODES("e", 1) "," SLOW_NODES("f", 1) "," SLOW_NODES("g", 2)),
+    };
+    struct hv_bound b = bound_of(SLOW_NETWORK(SLOW_NODES("a", 8)), model_text, job_text, &a);
+    assert_true(b.cut_s > 0.1 * b.iteration_s && b.n_cuts == 4);
+    for (size_t i = 0; i < HV_COUNT(others); i++) {
+        struct hv_bound other = bound_of(others[i], model_text, job_text, &a);
+        assert_true(other.iteration_s == b.iteration_s && other.spread_s == b.spread_s &&
+                    other.even_s == b.even_s && other.any_s == b.any_s);
+        assert_true(other.n_cuts == b.n_cuts);
+        for (size_t k = 0; k < b.n_cuts; k++) {
+            assert_true(other.cuts[k].time_s == b.cuts[k].time_s);
+        }
+    }
+    hv_arena_free(&a);
+}
+
+/** The bound by a cut with so many nodes on its far side; that of plans without a cut if there is
+ * none. */
+static double by_nodes(const struct hv_bound *b, uint32_t nodes)
+{
+    for (size_t i = 0; i < b->n_cuts; i++) {
+        if (b->cuts[i].beyond[0] == nodes) {
+            return b->cuts[i].time_s;
+        }
+    }
+    return fmax(b->spread_s, b->even_s);
+}
+
+/** A plan gets the largest bound of the cuts that leave what it ties together on one side. */
+static void plans_tie_nodes_together(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    struct hv_bound b;
+    open_world(&w, SLOW_NETWORK(SLOW_NODES("a", 8)), model_text, job_text);
+    hv_bound_iteration(w.cost, &a, &b);
+    double any = 0, even = fmax(by_nodes(&b, 2), by_nodes(&b, 4));
+    for (uint32_t n = 1; n <= 4; n++) {
+        any = fmax(any, by_nodes(&b, n));
+    }
+    const struct {
+        const char *plan;
+        double bound_s;
+    } plans[] = {
+        {"\"micro_batch\":1,\"replicas\":[{\"count\":8,\"micro_batches\":8,\"stages\":[{"
+         "\"devices\":\"a.*\",\"layers\":[0,24],\"tp\":8}]}]",
+         any},
+        {"\"micro_batch\":1,\"replicas\":[{\"count\":4,\"micro_batches\":16,\"stages\":[{"
+         "\"devices\":\"a.*\",\"layers\":[0,24],\"tp\":8,\"cp\":2}]}]",
+         even},
+        {"\"replicas\":[{\"micro_batch\":5,\"micro_batches\":8,\"stages\":[{\"devices\":"
+         "\"a[0-4].*\",\"layers\":[0,24],\"tp\":8,\"dp\":5,\"zero\":1}]},{\"micro_batch\":3,"
+         "\"micro_batches\":8,\"stages\":[{\"devices\":\"a[5-7].*\",\"layers\":[0,24],\"tp\":8,"
+         "\"dp\":3,\"zero\":1}]}]",
+         by_nodes(&b, 3)},
+        {"\"micro_batch\":3,\"replicas\":[{\"micro_batches\":21,\"stages\":[{\"devices\":"
+         "\"a[1-6].*\",\"layers\":[0,24],\"tp\":8,\"dp\":6,\"zero\":1,\"deal\":\"turns\"}]},"
+         "{\"micro_batch\":1,\"micro_batches\":1,\"stages\":[{\"devices\":\"a[7].*\",\"layers\":"
+         "[0,24],\"tp\":8}]}]",
+         fmax(by_nodes(&b, 1), by_nodes(&b, 2))},
+        {"\"micro_batch\":8,\"replicas\":[{\"micro_batches\":8,\"stages\":[{\"devices\":"
+         "\"a.*\",\"layers\":[0,24],\"tp\":8,\"dp\":8,\"zero\":1}]}]",
+         fmax(b.spread_s, b.even_s)},
+    };
+    assert_true(b.n_cuts == 4 && by_nodes(&b, 1) < by_nodes(&b, 2));
+    for (size_t i = 0; i < HV_COUNT(plans); i++) {
+        struct hv_verdict v = judge(&w, &a, false, plans[i].plan);
+        if (v.metrics.bound_s != plans[i].bound_s || v.findings.n > 0) {
+            fail_msg("%s: bound %.9g, expected %.9g; %s", plans[i].plan, v.metrics.bound_s,
+                     plans[i].bound_s, v.findings.n > 0 ? v.findings.items[0].text : "valid");
+        }
+        assert_true(v.metrics.iteration_s > v.metrics.bound_s);
+    }
+    close_world(&w);
+    hv_arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +302,8 @@ int main(void)
         cmocka_unit_test(activations_of_the_batch_cross),
         cmocka_unit_test(a_pipeline_across_comes_close),
         cmocka_unit_test(order_of_the_file_does_not_count),
+        cmocka_unit_test(equal_nodes_may_be_in_any_groups),
+        cmocka_unit_test(plans_tie_nodes_together),
         cmocka_unit_test(plans_that_do_not_keep_to_sides_have_their_own_bound),
     };
     return cmocka_run_group_tests_name("eval_bound_cut", tests, NULL, NULL);

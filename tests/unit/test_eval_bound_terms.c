@@ -191,10 +191,12 @@ static void no_group_is_faster_than_its_least_exchange(void **state)
             double time_s = hv_cost_collective(c, &q, NULL).time_s;
             struct hv__least_exchange least[2];
             const struct hv_device_kind *d = hv_cluster_device(c, ids[hv_rng_below(&r, n)]).kind;
-            const struct hv__reach reach = hv__reach_of(c, d);
+            struct hv_arena a = {0};
+            const struct hv__reach reach = hv__reach_of(c, d, &a);
             const struct hv__exchange_query of = {d, &reach, (double)n, (double)n,
                                                   bytes * (1 + hv_rng_double(&r))};
-            hv__least_exchange(c, &of, least);
+            hv__least_exchange(&of, least);
+            hv_arena_free(&a);
             double bound_s = least[half].start_s + bytes * least[half].per_byte_s;
             seen += bound_s > 0.8 * time_s;
             if (!(bound_s <= time_s * (1 + 1e-12))) {
@@ -207,6 +209,52 @@ static void no_group_is_faster_than_its_least_exchange(void **state)
     close_world(&w);
 }
 
+/** What an exchange looks at is listed by class of links and size of houses, not by node group. */
+static void many_groups_have_few_links(void **state)
+{
+    (void)state;
+    struct hv_str text = {0};
+    struct hv_arena a = {0};
+    struct world w;
+    hv_str_addf(&text, "{\"format\":\"hetviz.cluster/1\",\"name\":\"c\",\"nodes\":[");
+    for (int i = 0; i < 3000; i++) {
+        hv_str_addf(&text,
+                    "%s{\"name\":\"g%d\",\"device\":\"A100-SXM-80GB\",\"devices\":%d,\"nic\":{"
+                    "\"bandwidth_GBps\":%d},\"intra\":{\"kind\":\"nvlink\",\"bandwidth_GBps\":%d}}",
+                    i > 0 ? "," : "", i, 1 + i % 3, 1 + i, 1000 + i);
+    }
+    hv_str_addf(&text, "]}");
+    open_world(&w, hv_str_cstr(&text), model_text, job_text);
+    const struct hv_cluster *c = w.in.cluster.cluster;
+    struct hv__reach r = hv__reach_of(c, c->kinds[0], &a);
+    assert_true(r.n_links == 1 && r.links[0].devices == 3 && r.links[0].bytes_per_s == 3999e9);
+    assert_true(r.net_bytes_per_s == 3000e9 && r.in_house == 3 && r.devices == 6000);
+    for (int each = 3; each >= 1; each--) { /* smaller houses with faster links are kept */
+        hv_str_clear(&text);
+        hv_str_addf(&text, "{\"format\":\"hetviz.cluster/1\",\"name\":\"c\",\"nodes\":[");
+        for (int i = 0; i < 3; i++) {
+            hv_str_addf(&text,
+                        "%s{\"name\":\"g%d\",\"device\":\"A100-SXM-80GB\",\"devices\":%d,"
+                        "\"intra\":{\"kind\":\"nvlink\",\"bandwidth_GBps\":%d}}",
+                        i > 0 ? "," : "", i, 1 + (i + each) % 3, 1000 - (i + each) % 3);
+        }
+        hv_str_addf(&text, "]}");
+        struct world small;
+        open_world(&small, hv_str_cstr(&text), model_text, job_text);
+        c = small.in.cluster.cluster;
+        r = hv__reach_of(c, c->kinds[0], &a);
+        assert_int_equal(r.n_links, 3);
+        for (size_t i = 0; i < 3; i++) {
+            assert_true(r.links[i].devices == 3 - (double)i);
+            assert_true(r.links[i].bytes_per_s == (998 + (double)i) * 1e9);
+        }
+        close_world(&small);
+    }
+    close_world(&w);
+    hv_arena_free(&a);
+    hv_str_free(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +265,7 @@ int main(void)
         cmocka_unit_test(parts_add_up),
         cmocka_unit_test(order_of_the_file_does_not_count),
         cmocka_unit_test(no_group_is_faster_than_its_least_exchange),
+        cmocka_unit_test(many_groups_have_few_links),
     };
     return cmocka_run_group_tests_name("eval_bound_terms", tests, NULL, NULL);
 }

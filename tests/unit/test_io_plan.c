@@ -76,7 +76,8 @@ static const char everything[] =
     "'chunk_MiB':4,'priority':'after_all_to_all','servers':'m[0].0','staleness':3,'group':2,"
     "'weights':'staleness'},"
     "'claimed':{'iteration_s':10.5,'tokens_per_s':7,'formula':'eq. "
-    "4','leaves_out':'servers','terms':{'warmup_s':2}},'partial_inference':false}";
+    "4','leaves_out':'servers','warnings':['w 1','w "
+    "2'],'terms':{'warmup_s':2}},'partial_inference':false}";
 
 /* Which fields hold what, for one representative of every group of knobs. */
 static void all_knobs(void **state)
@@ -123,6 +124,8 @@ static void all_knobs(void **state)
     assert_true(p->sync.cycle_s == 0.005);
     assert_true(p->claimed.iteration_s == 10.5);
     assert_string_equal(p->claimed.leaves_out, "servers");
+    assert_int_equal(p->claimed.n_warnings, 2);
+    assert_string_equal(p->claimed.warnings[1], "w 2");
     assert_false(p->partial_inference);
     assert_int_equal(p->flow[2].to, -2);
     hv_plan_doc_free(&doc);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -616,6 +617,194 @@ static void min_max_chains_are_never_wrongly_proven(void **state)
     assert_true(n.proven > 1000);
 }
 
+/* Coefficients spread over twelve decades: lp_solve alone calls 0 the optimum, -9.4625 is. */
+static void spread_coefficients_are_solved(void **state)
+{
+    (void)state;
+    struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
+    struct hv_lp_result r;
+    size_t a = add_var(lp, 0, 3, false), b = add_var(lp, 0, 1, true),
+           c = add_var(lp, 0, 2.5, false);
+    add_row(lp, (struct hv_lp_term[]){{a, -1.847e-06}, {b, 2}, {c, -6752000}}, 3, HV_LP_LE, 0);
+    const struct hv_lp_term cost[] = {{a, 3}, {c, -3.785}};
+    assert_int_equal(hv_lp_set_objective(lp, cost, 2, NULL), HV_OK);
+    assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+    assert_int_equal(r.outcome, HV_LP_OPTIMAL);
+    assert_true(r.proven && fabs(r.objective + 9.4625) < 1e-9 && r.bound <= -9.4625 + 1e-12);
+    hv_lp_result_free(&r);
+    hv_lp_free(lp);
+}
+
+/* 0.1 + 0.2 = 0.3 holds but for the rounding of the numbers, and counts as a point. */
+static void decimal_equations_hold(void **state)
+{
+    (void)state;
+    struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+    struct hv_lp_result r;
+    size_t a = add_var(lp, 0, 1, true), b = add_var(lp, 0, 1, true);
+    const struct hv_lp_term t[] = {{a, 0.1}, {b, 0.2}};
+    add_row(lp, t, 2, HV_LP_EQ, 0.3);
+    assert_int_equal(hv_lp_set_objective(lp, t, 2, NULL), HV_OK);
+    assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+    assert_true(r.proven && r.x[a] == 1 && r.x[b] == 1);
+    hv_lp_result_free(&r);
+    hv_lp_free(lp);
+}
+
+/* 6a - 10b + 4c = 7 has no solution in whole numbers, however large; = 8 has. */
+static void divisors_decide_equations(void **state)
+{
+    (void)state;
+    for (int rhs = 7; rhs <= 8; rhs++) {
+        struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
+        struct hv_lp_result r;
+        size_t a = add_var(lp, 0, HUGE_VAL, true), b = add_var(lp, 0, HUGE_VAL, true),
+               c = add_var(lp, 0, HUGE_VAL, true);
+        add_row(lp, (struct hv_lp_term[]){{a, 6}, {b, -10}, {c, 4}}, 3, HV_LP_EQ, rhs);
+        assert_int_equal(
+            hv_lp_set_objective(lp, (struct hv_lp_term[]){{a, 1}, {b, 1}, {c, 3}}, 3, NULL), HV_OK);
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+        assert_int_equal(r.outcome, rhs == 7 ? HV_LP_INFEASIBLE : HV_LP_OPTIMAL);
+        assert_true(rhs == 7 || r.objective == 4); /* a = 3, b = 1 */
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+    }
+}
+
+/* 2a + 2b = 3 has solutions, but none in whole numbers; a - b >= 0 has no largest a. */
+static void integers_without_an_optimum(void **state)
+{
+    (void)state;
+    for (int open = 0; open < 2; open++) {
+        struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+        struct hv_lp_result r;
+        double top = open ? HUGE_VAL : 5;
+        size_t a = add_var(lp, 0, top, true), b = add_var(lp, 0, top, true);
+        if (open) {
+            add_row(lp, (struct hv_lp_term[]){{a, 1}, {b, -1}}, 2, HV_LP_GE, 0.5);
+        } else {
+            add_row(lp, (struct hv_lp_term[]){{a, 2}, {b, 2}}, 2, HV_LP_EQ, 3);
+        }
+        assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{a, 1}}, 1, NULL), HV_OK);
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+        assert_int_equal(r.outcome, open ? HV_LP_UNBOUNDED : HV_LP_INFEASIBLE);
+        assert_true(!r.proven && !r.x);
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+    }
+}
+
+/* A knapsack of 14 things: with a gap the bound says how far the answer may be off. */
+static struct hv_lp *knapsack(struct hv_rng *rng)
+{
+    struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+    struct hv_lp_term value[14], weight[14];
+    for (size_t j = 0; j < 14; j++) {
+        size_t id = add_var(lp, 0, 1, true);
+        value[j] = (struct hv_lp_term){id, 50 + 10 * hv_rng_double(rng)};
+        weight[j] = (struct hv_lp_term){id, 50 + 10 * hv_rng_double(rng)};
+    }
+    add_row(lp, weight, 14, HV_LP_LE, 350);
+    assert_int_equal(hv_lp_set_objective(lp, value, 14, NULL), HV_OK);
+    return lp;
+}
+
+static void a_gap_is_no_proof(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 5);
+    for (int k = 0; k < 20; k++) {
+        struct hv_lp *lp = knapsack(&rng);
+        const struct hv_lp_limits wide = {.gap = 0.05}, plain = {.unproven = true};
+        struct hv_lp_result best, near, word;
+        assert_int_equal(hv_lp_solve(lp, NULL, &best, NULL), HV_OK);
+        assert_int_equal(hv_lp_solve(lp, &wide, &near, NULL), HV_OK);
+        assert_int_equal(hv_lp_solve(lp, &plain, &word, NULL), HV_OK);
+        assert_true(best.proven && best.outcome == HV_LP_OPTIMAL);
+        assert_true(near.bound >= best.objective - 1e-9 && near.bound <= 1.06 * near.objective);
+        assert_true(near.objective <= best.objective + 1e-9);
+        assert_true(near.proven == (near.outcome == HV_LP_OPTIMAL));
+        assert_true(!near.proven || fabs(near.objective - best.objective) < 1e-6);
+        assert_true(!word.proven && word.outcome == HV_LP_FEASIBLE && word.x);
+        hv_lp_result_free(&best);
+        hv_lp_result_free(&near);
+        hv_lp_result_free(&word);
+        hv_lp_free(lp);
+    }
+}
+
+/* The largest and smallest numbers that there are: every solve ends, and x is kept or missing. */
+static void extreme_numbers_end(void **state)
+{
+    (void)state;
+    static const double sizes[] = {0, 1, -3, 1e308, -1e308, 1e-308, 5e-324, 1e150, -1e-150, 7e15};
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 31);
+    for (int k = 0; k < 1000; k++) {
+        struct hv_lp *lp = hv_lp_new(k % 2 ? HV_LP_MIN : HV_LP_MAX);
+        struct hv_lp_term t[4];
+        struct hv_lp_result r;
+        const struct hv_lp_limits limits = {.max_nodes = 100};
+        for (size_t j = 0; j < 4; j++) {
+            double a = sizes[hv_rng_below(&rng, 10)], b = sizes[hv_rng_below(&rng, 10)];
+            add_var(lp, fmin(a, b), j % 2 ? HUGE_VAL : fmax(a, b), hv_rng_below(&rng, 2));
+        }
+        for (int i = 0; i < 4; i++) {
+            for (size_t j = 0; j < 4; j++) {
+                t[j] = (struct hv_lp_term){j, sizes[hv_rng_below(&rng, 10)]};
+            }
+            if (i < 3) {
+                add_row(lp, t, 4, (enum hv_lp_op)hv_rng_below(&rng, 3),
+                        sizes[hv_rng_below(&rng, 10)]);
+            }
+        }
+        assert_int_equal(hv_lp_set_objective(lp, t, 4, NULL), HV_OK);
+        enum hv_status st = hv_lp_solve(lp, &limits, &r, NULL);
+        assert_true(st == HV_OK || (st == HV_EINTERNAL && r.outcome == HV_LP_FAILED));
+        assert_true((r.x != NULL) == (r.outcome == HV_LP_OPTIMAL || r.outcome == HV_LP_FEASIBLE));
+        assert_true(r.proven == (r.outcome == HV_LP_OPTIMAL));
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+    }
+}
+
+/* Too large for the dense tableau: Σ x <= 1 in every row of a grid, and a row that asks for more.
+ */
+static void large_programs_are_certified(void **state)
+{
+    (void)state;
+    enum { SIDE = 30 };
+    for (int much = 0; much < 2; much++) {
+        struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+        struct hv_lp_result r;
+        struct hv_lp_term *all = calloc(SIDE * SIDE, sizeof *all), row[SIDE];
+        for (size_t j = 0; j < SIDE * SIDE; j++) {
+            all[j] = (struct hv_lp_term){add_var(lp, 0, HUGE_VAL, false), 1};
+        }
+        for (size_t way = 0; way < 2 * SIDE; way++) {
+            for (size_t k = 0; k < SIDE; k++) {
+                size_t at = way < SIDE ? way * SIDE + k : k * SIDE + way - SIDE;
+                row[k] = (struct hv_lp_term){at, 0.7 + 0.01 * (double)(way % 7)};
+            }
+            add_row(lp, row, SIDE, HV_LP_LE, 1.1);
+        }
+        for (size_t k = 0; k < 400; k++) {
+            add_row(lp, (struct hv_lp_term[]){{k, 1}, {k + 400, 1}}, 2, HV_LP_LE, 1.3);
+        }
+        if (much) {
+            add_row(lp, all, SIDE, HV_LP_GE, 2);
+        }
+        assert_int_equal(hv_lp_set_objective(lp, all, SIDE * SIDE, NULL), HV_OK);
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+        assert_int_equal(r.outcome, much ? HV_LP_INFEASIBLE : HV_LP_OPTIMAL);
+        assert_true(r.proven == !much);
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+        free(all);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -631,6 +820,13 @@ int main(void)
         cmocka_unit_test(bad_sets_are_refused),
         cmocka_unit_test(cancel_ends_a_solve),
         cmocka_unit_test(cancel_ends_a_solve_at_any_question),
+        cmocka_unit_test(spread_coefficients_are_solved),
+        cmocka_unit_test(decimal_equations_hold),
+        cmocka_unit_test(integers_without_an_optimum),
+        cmocka_unit_test(divisors_decide_equations),
+        cmocka_unit_test(a_gap_is_no_proof),
+        cmocka_unit_test(extreme_numbers_end),
+        cmocka_unit_test(large_programs_are_certified),
         cmocka_unit_test(random_programs_match_enumeration),
         cmocka_unit_test(min_max_chains_are_never_wrongly_proven),
     };

@@ -161,7 +161,10 @@ static void degree_products(void **state)
         {ONE("'mesh':{'x':2,'y':2}"), "", OK},
         {ONE("'mesh':{'x':3}"), "", HV_V_DEGREE_PRODUCT, "replicas[0].stages[0].mesh",
          "the mesh has 3 places, the stage has 4 devices", 1},
-        {ONE("'place':{'*':'a[0].0'}"), "", OK},
+        {ONE("'place':{'x0':'a[0].0'}"), "", HV_V_UNKNOWN_NAME, "replicas[0].stages[0].place.x0",
+         "expected no operator, found \"x0\": the model is of kind transformer and has no named "
+         "operators",
+         HV_UNKNOWN},
         {ONE("'tp':{'scheme':'2d','degree':4}"), "", OK},
         {ONE("'tp':{'shares':[3,1]},'dp':2,'micro_batch':2,'shares':[1,1]"), "", OK},
         {ONE("'tp':{'shares':[4,2,2,1]}"), "", HV_V_HEADS, "replicas[0].stages[0].tp.shares",
@@ -208,6 +211,11 @@ static void layers(void **state)
     };
     check_rows(state, DENSE, rows, HV_COUNT(rows));
     static const struct row graph[] = {
+        {ONE("'place':{'*':'a[0].0'}"), "", OK},
+        {ONE("'place':{'x9':'a[0].0'}"), "", HV_V_UNKNOWN_NAME, "replicas[0].stages[0].place.x9",
+         "expected an operator of the model, or a pattern that matches one, found \"x9\"; did you "
+         "mean \"x0\"?",
+         HV_UNKNOWN},
         {TWO("'ops':['x*']", "'ops':['y?']"), "", OK},
         {TWO("'layers':[0,4]", "'ops':['y?']"), "", OK},
         {TWO("'ops':['x*','y0']", "'ops':['y?']"), "", HV_V_LAYERS_TWICE, "replicas[0].stages",

@@ -1,5 +1,6 @@
 /* A plugin that is a folder: its other files are modules, `require` stays inside, errors name the
  * file, hash and self-tests cover the folder; what cannot be read is told and never blocks. */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +8,10 @@
 
 #include <cmocka.h>
 
+#include "scripting/plugin/find.h"
 #include "tests/plugin_fixture.h"
+#include "tests/unit/faults.h"
+#include <sys/wait.h>
 
 /** A plugin.lua whose plan runs `body`. */
 #define PLUGIN(id, top, body)                                                                      \
@@ -268,6 +272,8 @@ static void test_what_cannot_be_read_is_told(void **state)
     assert_int_equal(symlink("/dev/zero", at("device/plugin.lua")), 0);
     put("loose/x", "");
     assert_int_equal(symlink("gone", at("loose/plugin.lua")), 0);
+    assert_int_equal(mkfifo(at("lonely.lua"), 0600), 0);
+    assert_int_equal(symlink("/dev/zero", at("endless.lua")), 0);
     put("pieces/part.lua", "return { word = 'a module' }");
     put("twice.lua", PLUGIN("twice", "", "return nil, 'file'"));
     put("twice/plugin.lua", PLUGIN("twice", "", "return nil, 'folder'"));
@@ -278,6 +284,8 @@ static void test_what_cannot_be_read_is_told(void **state)
     expect_told(&list, "pipe", "plugin.lua:1: this is a pipe, expected a file");
     expect_told(&list, "device", "plugin.lua:1: this is a device");
     expect_told(&list, "loose", "plugin.lua:1: No such file");
+    expect_told(&list, "lonely", "lonely.lua:1: this is a pipe, expected a file");
+    expect_told(&list, "endless", "endless.lua:1: this is a device, expected a file");
     expect_told(&list, "part", "its folder has no plugin.lua, so each file is a plugin");
     if (geteuid() != 0) {
         expect_told(&list, "shut", "Permission denied");
@@ -286,9 +294,44 @@ static void test_what_cannot_be_read_is_told(void **state)
     assert_true(hv_text_ends_with(twice->name, "plugins/twice.lua"));
     assert_true(hv_text_ends_with(twice->hides, "twice/plugin.lua"));
     hv_plugins_free(&list);
+    /* named on the command line, they are not opened either */
+    assert_int_equal(hv_plugins_read_file(&list, at("lonely.lua"), &err), HV_EIO);
+    assert_string_equal(err.text, "this is a pipe, expected a file");
+    hv_plugins_free(&list);
+    assert_int_equal(hv_plugins_read_file(&list, at("device"), &err), HV_EIO);
+    assert_string_equal(err.text, "this is a device, expected a file");
+    hv_plugins_free(&list);
     assert_int_not_equal(hv_plugins_read_file(&list, at("pieces"), &err), HV_OK);
     assert_non_null(strstr(err.file, "pieces/plugin.lua"));
     hv_plugins_free(&list);
+}
+
+/** All plugins of a large folder are found; where there are more than are read, a row says so. */
+static void test_many(void **state)
+{
+    struct hv__found_list found = {0};
+    char name[64];
+    (void)state;
+    put("crowd/0.lua", "");
+    for (int i = 1; i < 5000; i++) {
+        (void)snprintf(name, sizeof name, "crowd/%d.lua", i);
+        assert_int_equal(symlink("0.lua", at(name)), 0);
+    }
+    assert_int_equal(symlink(".", at("crowd/circle")), 0);
+    hv__plugins_find(&found, at("crowd"), "crowd");
+    assert_int_equal(found.files.n, 5000);
+    hv__found_free(&found);
+    /* links to folders may lead to far more files than there are */
+    put("maze/x.txt", "");
+    for (int i = 0; i < 20; i++) {
+        (void)snprintf(name, sizeof name, "maze/%d", i);
+        assert_int_equal(symlink("../crowd", at(name)), 0);
+    }
+    found = (struct hv__found_list){0};
+    hv__plugins_find(&found, at("maze"), "maze");
+    assert_true(found.full);
+    assert_non_null(strstr(found.files.items[found.files.n - 1].error, "maze:1: there are more"));
+    hv__found_free(&found);
 }
 
 static void test_skeleton_folder(void **state)
@@ -311,6 +354,41 @@ static void test_skeleton_folder(void **state)
     assert_int_equal(counts.failed, 0);
     hv_plugins_free(&list);
     hv_str_free(&out);
+}
+
+/** A new folder is whole or not there, whatever call fails and wherever the program is killed. */
+static void test_skeleton_folder_is_whole(void **state)
+{
+    char command[320];
+    (void)state;
+    snprintf(command, sizeof command,
+             "cd %s && test $(ls -A new | wc -l) -eq 3 && test $(ls -A | wc -l) -eq 1 && rm -r new",
+             at(""));
+    for (int call = 1;; call++) {
+        int status = 0;
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            faults = (struct faults){.at = call};
+            _exit(hv_plugin_skeleton_folder(at("new"), "new", NULL) == HV_OK ? 0 : 1);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        enum hv_status again = hv_plugin_skeleton_folder(at("new"), "new", NULL);
+        assert_true(again == HV_OK || again == HV_EUSAGE);
+        assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a folder of ours */
+
+        faults = (struct faults){.at = call, .error = ENOSPC};
+        enum hv_status failed = hv_plugin_skeleton_folder(at("new"), "new", NULL);
+        faults = (struct faults){0};
+        assert_int_equal(access(at("new"), F_OK) == 0, failed == HV_OK);
+        again = hv_plugin_skeleton_folder(at("new"), "new", NULL);
+        assert_int_equal(again, failed == HV_OK ? HV_EUSAGE : HV_OK);
+        assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a folder of ours */
+        if (!WIFSIGNALED(status)) {
+            assert_true(call > 15);
+            break;
+        }
+    }
 }
 
 /** Strategies called by another one: each failure gives its level back, and a coroutine has its own
@@ -350,7 +428,9 @@ int main(void)
         cmocka_unit_test_teardown(test_hash_covers_the_folder, clean),
         cmocka_unit_test_teardown(test_selftest_file, clean),
         cmocka_unit_test_teardown(test_what_cannot_be_read_is_told, clean),
+        cmocka_unit_test_teardown(test_many, clean),
         cmocka_unit_test_teardown(test_skeleton_folder, clean),
+        cmocka_unit_test_teardown(test_skeleton_folder_is_whole, clean),
         cmocka_unit_test_teardown(test_guests, clean),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -529,6 +529,22 @@ static void test_runs_out_of_time(void **state)
     expect_run("hv.stopping(2)", HV_EPLUGIN, "expected a share from 0 to 1");
 }
 
+/** One table named many times is much larger as a copy than in Lua: refused before memory is taken.
+ */
+static void test_repeated_tables(void **state)
+{
+    (void)state;
+    expect_run("local c, rows = {}, {}\n"
+               "for i = 1, 20000 do c[i] = 1 end\n"
+               "for i = 1, 20000 do rows[i] = c end\n"
+               "return hv.opt.graph_dp{nodes = {c, c}, edges = {{1, 2, rows}}}",
+               HV_EPLUGIN, "the arguments need more than 1024 MiB");
+    expect_run("local load = {}\n"
+               "for i = 1, 100000 do load[i] = {1} end\n"
+               "return hv.opt.partition{n = 1, parts = 'any', load = load}",
+               HV_EPLUGIN, "load: expected at most 4096 lists");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -544,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_prices_do_not_remember),
         cmocka_unit_test(test_graphs_and_oracles),
         cmocka_unit_test(test_runs_out_of_time),
+        cmocka_unit_test(test_repeated_tables),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

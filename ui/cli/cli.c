@@ -1,8 +1,7 @@
 /** Runs a command by its row of the table, and prints errors. */
 #include "ui/cli/cli.h"
 
-#include <stdio.h>
-
+#include "solver/base/log.h"
 #include "ui/cli/print.h"
 
 typedef enum hv_status command_fn(struct hv_args *args, struct hv_err *err);
@@ -15,13 +14,7 @@ static command_fn *const functions[HV_CMD_N] = {
 
 int hv_cli_fail(const struct hv_err *err)
 {
-    char buf[sizeof err->text + sizeof err->file + 64];
-    if (err->text[0] != '\0') {
-        struct hv_str text = {0};
-        hv_cli_clean_lines(&text, hv_err_format(err, buf, sizeof buf));
-        (void)fprintf(stderr, "hetviz: %s\n", hv_str_cstr(&text));
-        hv_str_free(&text);
-    }
+    hv_log_err("hetviz", err);
     return hv_status_exit_code(err->status);
 }
 

@@ -4,6 +4,7 @@
 
 #include "scripting/plugin/plugin.h"
 #include "solver/base/file.h"
+#include "solver/base/save/save.h"
 #include "solver/io/own/cluster/calibration_file.h"
 #include "solver/io/own/cluster/probe_file.h"
 #include "solver/io/own/cluster/profile_file.h"
@@ -228,7 +229,8 @@ static enum hv_status check_file(const char *path, const char **what, struct hv_
     }
     struct hv_str text = {0};
     struct hv_json json = {0};
-    enum hv_status st = hv_file_read(path, &text, err);
+    enum hv_status st = hv_save_recover_beside(path, err);
+    st = st == HV_OK ? hv_file_read(path, &text, err) : st;
     st = st == HV_OK ? hv_json_parse(&json, hv_str_cstr(&text), text.n, path, err) : st;
     st = st == HV_OK ? check_document(json, path, what, err) : st;
     hv_str_free(&text);
@@ -243,7 +245,7 @@ enum hv_status hv_cli_check(struct hv_args *args, struct hv_err *err)
         const char *what = "file";
         st = check_file(args->positional[i], &what, err);
         if (st == HV_OK) {
-            hv_str_addf(&out, "%s: %s, ok\n", args->positional[i], what);
+            hv_text_addf(&out, "%s: %s, ok\n", args->positional[i], what);
         }
     }
     struct hv_err print_err = {0};

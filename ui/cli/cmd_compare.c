@@ -24,6 +24,7 @@ struct entry {
     const char *strategy;
     uint32_t id; /**< of the pool's job */
     bool applies;
+    bool unstarted; /**< there was no process for it */
     json_t *plan;
     char *reason;
 };
@@ -73,8 +74,20 @@ static void on_event(void *ctx, const struct hv_pool_event *ev)
         set_reason(e, json_string_value(json_object_get(ev->line, "reason")));
     } else if (ev->kind == HV_POOL_FAILED || ev->kind == HV_POOL_CANCELLED) {
         e->applies = true;
+        e->unstarted = ev->unstarted;
         set_reason(e, ev->text);
     }
+}
+
+/** True where no strategy was run, for want of a process. */
+static bool none_started(const struct comparison *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (!c->entries[i].unstarted) {
+            return false;
+        }
+    }
+    return c->n > 0;
 }
 
 /** Selected strategies: the listed names, else every strategy that produces plans. */
@@ -357,14 +370,14 @@ static void add_apart(const struct entry *e, struct hv_str *out)
     char tok[HV_FMT_CAP], usd[HV_FMT_CAP], claim[HV_FMT_CAP];
     const json_t *claimed = json_object_get(json_object_get(e->plan, "claimed"), "tokens_per_s");
     bool broken = json_array_size(json_object_get(e->plan, "violations")) > 0;
-    hv_str_addf(out, " ·%s %-14s %s tokens/s", broken ? "!" : " ", e->strategy,
-                hv_fmt_count(tok, sizeof tok, figure(e, "tokens_per_s")));
+    hv_text_addf(out, " ·%s %-14s %s tokens/s", broken ? "!" : " ", e->strategy,
+                 hv_fmt_count(tok, sizeof tok, figure(e, "tokens_per_s")));
     if (claimed != NULL) {
-        hv_str_addf(out, " (claimed %s)",
-                    hv_fmt_count(claim, sizeof claim, json_number_value(claimed)));
+        hv_text_addf(out, " (claimed %s)",
+                     hv_fmt_count(claim, sizeof claim, json_number_value(claimed)));
     }
-    hv_str_addf(out, ", %s USD per million: %s\n",
-                hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3), apart_reason(e));
+    hv_text_addf(out, ", %s USD per million: %s\n",
+                 hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3), apart_reason(e));
 }
 
 static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
@@ -375,7 +388,7 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
     }
     if (e->plan == NULL) {
         size_t n = strlen(e->reason);
-        hv_str_addf(out, " -  %-14s %s", e->strategy, e->applies ? "" : "does not apply: ");
+        hv_text_addf(out, " -  %-14s %s", e->strategy, e->applies ? "" : "does not apply: ");
         hv_text_clean(out, e->reason, n < REASON_MAX ? n : REASON_MAX);
         hv_str_adds(out, n < REASON_MAX ? "\n" : "…\n");
         return;
@@ -385,20 +398,20 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
     const json_t *claimed = json_object_get(json_object_get(e->plan, "claimed"), "iteration_s");
     bool exact = !json_is_false(json_object_get(json_object_get(e->plan, "simulated"), "exact"));
     enum row_class cls = rank_class(e, true);
-    hv_str_addf(out, "%2zu%s %-14s %9s %9s %12s %7s %7s %9s %8s %7s%s\n", rank,
-                cls == ROW_BROKEN ? "!" : " ", e->strategy,
-                hv_fmt_seconds(it, sizeof it, figure(e, "iteration_s")),
-                hv_fmt_seconds(claim, sizeof claim,
-                               claimed != NULL ? json_number_value(claimed) : HV_UNKNOWN),
-                hv_fmt_count(tok, sizeof tok, figure(e, "tokens_per_s")),
-                hv_fmt_percent(mfu, sizeof mfu, figure(e, "mfu")),
-                hv_fmt_percent(bub, sizeof bub, figure(e, "bubble")),
-                hv_fmt_seconds(bound, sizeof bound, figure(e, "bound_s")),
-                hv_fmt_percent(gap, sizeof gap, figure(e, "gap")),
-                hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3),
-                cls == ROW_OVER ? "  over"
-                : exact         ? ""
-                                : "  stale");
+    hv_text_addf(out, "%2zu%s %-14s %9s %9s %12s %7s %7s %9s %8s %7s%s\n", rank,
+                 cls == ROW_BROKEN ? "!" : " ", e->strategy,
+                 hv_fmt_seconds(it, sizeof it, figure(e, "iteration_s")),
+                 hv_fmt_seconds(claim, sizeof claim,
+                                claimed != NULL ? json_number_value(claimed) : HV_UNKNOWN),
+                 hv_fmt_count(tok, sizeof tok, figure(e, "tokens_per_s")),
+                 hv_fmt_percent(mfu, sizeof mfu, figure(e, "mfu")),
+                 hv_fmt_percent(bub, sizeof bub, figure(e, "bubble")),
+                 hv_fmt_seconds(bound, sizeof bound, figure(e, "bound_s")),
+                 hv_fmt_percent(gap, sizeof gap, figure(e, "gap")),
+                 hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3),
+                 cls == ROW_OVER ? "  over"
+                 : exact         ? ""
+                                 : "  stale");
 }
 
 /** Explains the marks of the table that occur in it. */
@@ -430,8 +443,8 @@ static void add_notes(const struct comparison *c, struct hv_str *out)
 
 static void add_table(const struct comparison *c, struct hv_str *out)
 {
-    hv_str_addf(out, "    %-14s %9s %9s %12s %7s %7s %9s %8s %7s\n", "strategy", "iteration",
-                "claimed", "tokens/s", "MFU", "bubble", "bound", "gap", "$/Mtok");
+    hv_text_addf(out, "    %-14s %9s %9s %12s %7s %7s %9s %8s %7s\n", "strategy", "iteration",
+                 "claimed", "tokens/s", "MFU", "bubble", "bound", "gap", "$/Mtok");
     for (size_t i = 0; i < c->n; i++) {
         add_row(&c->entries[i], i + 1, out);
     }
@@ -440,7 +453,9 @@ static void add_table(const struct comparison *c, struct hv_str *out)
     add_why(c, &why);
     add_why_serving(c, &why);
     if (hv_str_cstr(&why)[0] != '\0') {
-        hv_str_addf(out, "\n%s\n", hv_str_cstr(&why));
+        hv_str_addc(out, '\n');
+        hv_str_add(out, why.p, why.n);
+        hv_str_addc(out, '\n');
     }
     hv_str_free(&why);
 }
@@ -477,6 +492,9 @@ static enum hv_status compare(struct comparison *c, struct hv_args *args, struct
     hv_pool_free(pool);
     if (st != HV_OK) {
         return st;
+    }
+    if (none_started(c)) {
+        return hv_err_set(err, HV_EIO, "no strategy was run: %s", c->entries[0].reason);
     }
     rank(c);
     st = show(args, c, cancelled, err);

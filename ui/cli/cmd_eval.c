@@ -15,7 +15,7 @@
 enum hv_status hv_cli_eval(struct hv_args *args, struct hv_err *err)
 {
     struct hv_judged j;
-    enum hv_status st = hv_cli_judge(args, false, &j, err);
+    enum hv_status st = hv_cli_judge_watched(args, &j, err);
     if (st == HV_OK && hv_args_has(args, "json")) {
         st = hv_cli_print_json(hv_plan_with_verdict(j.plan.json.root, &j.verdict, true), err);
     } else if (st == HV_OK) {
@@ -54,48 +54,82 @@ static void add_bound_parts(json_t *o, const struct hv_bound *b, bool any)
     json_object_set_new(o, "fewest_devices", hv_json_num(b->fewest > 0 ? b->fewest : HV_UNKNOWN));
 }
 
+static enum hv_status bound_json(const struct hv_bound *b, bool any, struct hv_err *err)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "bound_s", hv_json_num(any ? b->spread_s : HV_UNKNOWN));
+    json_object_set_new(o, "why", json_string(any ? b->spread_why : b->why));
+    add_bound_parts(o, b, any);
+    return hv_cli_print_json(o, err);
+}
+
+static enum hv_status bound_text(const struct hv_bound *b, struct hv_err *err)
+{
+    char buf[HV_FMT_CAP];
+    struct hv_str text = {0};
+    hv_text_addf(&text, "lower bound of all plans %s: %s\n",
+                 hv_fmt_seconds(buf, sizeof buf, b->spread_s), b->spread_why);
+    if (b->even_why != NULL) {
+        hv_text_addf(&text, "lower bound of plans with equal pipelines %s: %s\n",
+                     hv_fmt_seconds(buf, sizeof buf, b->even_s), b->even_why);
+    }
+    if (b->cut_why != NULL) {
+        hv_text_addf(&text, "lower bound of most plans %s: %s\n",
+                     hv_fmt_seconds(buf, sizeof buf, b->iteration_s), b->cut_why);
+    }
+    enum hv_status st = hv_cli_print(&text, err);
+    hv_str_free(&text);
+    return st;
+}
+
+/** A bound and what it is computed from. */
+struct bounding {
+    const struct hv_args *args;
+    struct hv_inputs in;
+    struct hv_cost *cost;
+    struct hv_arena arena;
+    struct hv_bound bound;
+};
+
+/** HV_ESTOPPED where the work is watched and was asked to stop. */
+static enum hv_status go_on(struct hv_eval_watch *watch, struct hv_err *err)
+{
+    return watch != NULL && atomic_load(&watch->stop) ? hv_err_set(err, HV_ESTOPPED, "stopped")
+                                                      : HV_OK;
+}
+
+static enum hv_status find_bound(void *ctx, struct hv_eval_watch *watch, struct hv_err *err)
+{
+    struct bounding *b = ctx;
+    const struct hv_args *args = b->args;
+    enum hv_status st =
+        hv_inputs_read(&b->in, hv_args_text(args, "cluster", NULL),
+                       hv_args_text(args, "model", NULL), hv_args_text(args, "job", NULL), err);
+    st = st == HV_OK ? go_on(watch, err) : st;
+    if (st == HV_OK) {
+        b->cost = hv_cost_new(b->in.cluster.cluster, b->in.model.model, &b->in.job.job);
+        hv_bound_iteration(b->cost, &b->arena, &b->bound);
+        st = go_on(watch, err);
+    }
+    return st;
+}
+
 enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
 {
-    struct hv_inputs in;
-    enum hv_status st =
-        hv_inputs_read(&in, hv_args_text(args, "cluster", NULL), hv_args_text(args, "model", NULL),
-                       hv_args_text(args, "job", NULL), err);
-    if (st != HV_OK) {
-        return st;
-    }
-    struct hv_cost *k = hv_cost_new(in.cluster.cluster, in.model.model, &in.job.job);
-    struct hv_arena arena = {0};
-    struct hv_bound b = {0};
-    hv_bound_iteration(k, &arena, &b);
-    bool any = b.iteration_s > 0;
-    if (hv_args_has(args, "json")) {
-        json_t *o = json_object();
-        json_object_set_new(o, "bound_s", hv_json_num(any ? b.spread_s : HV_UNKNOWN));
-        json_object_set_new(o, "why", json_string(any ? b.spread_why : b.why));
-        add_bound_parts(o, &b, any);
-        st = hv_cli_print_json(o, err);
-    } else if (any) {
-        char buf[HV_FMT_CAP];
-        struct hv_str text = {0};
-        hv_str_addf(&text, "lower bound of all plans %s: %s\n",
-                    hv_fmt_seconds(buf, sizeof buf, b.spread_s), b.spread_why);
-        if (b.even_why != NULL) {
-            hv_str_addf(&text, "lower bound of plans with equal pipelines %s: %s\n",
-                        hv_fmt_seconds(buf, sizeof buf, b.even_s), b.even_why);
-        }
-        if (b.cut_why != NULL) {
-            hv_str_addf(&text, "lower bound of most plans %s: %s\n",
-                        hv_fmt_seconds(buf, sizeof buf, b.iteration_s), b.cut_why);
-        }
-        st = hv_cli_print(&text, err);
-        hv_str_free(&text);
+    struct bounding b = {.args = args};
+    enum hv_status st = hv_cli_watched(args, find_bound, &b, err);
+    bool any = b.bound.iteration_s > 0;
+    if (st == HV_OK && hv_args_has(args, "json")) {
+        st = bound_json(&b.bound, any, err);
+    } else if (st == HV_OK && any) {
+        st = bound_text(&b.bound, err);
     }
     if (st == HV_OK && !any) {
-        st = hv_err_set(err, HV_ENO, "%s", b.why);
+        st = hv_err_set(err, HV_ENO, "%s", b.bound.why);
     }
-    hv_arena_free(&arena);
-    hv_cost_free(k);
-    hv_inputs_free(&in);
+    hv_arena_free(&b.arena);
+    hv_cost_free(b.cost);
+    hv_inputs_free(&b.in);
     return st;
 }
 
@@ -112,25 +146,25 @@ static void add_share(const struct hv_judged *j, size_t replica, int number, str
         return;
     }
     if (!hv_known(b.best_pace_s)) {
-        hv_str_addf(out,
-                    "%d the layers do not fit into memory in any distribution over the stages\n",
-                    number);
+        hv_text_addf(out,
+                     "%d the layers do not fit into memory in any distribution over the stages\n",
+                     number);
         hv_arena_free(&a);
         return;
     }
-    hv_str_addf(out, "%d best distribution of the layers:", number);
+    hv_text_addf(out, "%d best distribution of the layers:", number);
     for (size_t i = 0; i < b.n; i++) {
-        hv_str_addf(out, "%s%.1f", i > 0 ? " | " : " ", b.stages[i].best_layers);
+        hv_text_addf(out, "%s%.1f", i > 0 ? " | " : " ", b.stages[i].best_layers);
     }
-    hv_str_addf(out, ", %s per micro-batch instead of %s; dual values:",
-                hv_fmt_seconds(t, sizeof t, b.best_pace_s), hv_fmt_seconds(u, sizeof u, b.pace_s));
+    hv_text_addf(out, ", %s per micro-batch instead of %s; dual values:",
+                 hv_fmt_seconds(t, sizeof t, b.best_pace_s), hv_fmt_seconds(u, sizeof u, b.pace_s));
     for (size_t i = 0; i < b.n; i++) {
         const struct hv_balance_stage *s = &b.stages[i];
         if (s->memory_price_s_per_byte > 0) {
-            hv_str_addf(out, " memory of stage %zu %.3g s of the iteration per GiB,", i,
-                        s->memory_price_s_per_byte * b.micro_batches * HV_GIB);
+            hv_text_addf(out, " memory of stage %zu %.3g s of the iteration per GiB,", i,
+                         s->memory_price_s_per_byte * b.micro_batches * HV_GIB);
         } else {
-            hv_str_addf(out, " time of stage %zu %.2f,", i, s->time_price);
+            hv_text_addf(out, " time of stage %zu %.2f,", i, s->time_price);
         }
     }
     out->p[out->n - 1] = '\n';
@@ -152,26 +186,27 @@ static void add_causes(const struct hv_judged *j, struct hv_str *out)
     }
     char a[HV_FMT_CAP], b[HV_FMT_CAP];
     if (v->n_stages > 0) {
-        hv_str_addf(out,
-                    "1 stage %zu of replica %zu is the slowest: busy %s of the iteration, %s per "
-                    "micro-batch\n",
-                    v->stages[slowest].stage, v->stages[slowest].replica,
-                    hv_fmt_percent(a, sizeof a, v->stages[slowest].busy_frac),
-                    hv_fmt_seconds(b, sizeof b,
-                                   v->stages[slowest].forward_s + v->stages[slowest].backward_s));
-        hv_str_addf(
+        hv_text_addf(out,
+                     "1 stage %zu of replica %zu is the slowest: busy %s of the iteration, %s per "
+                     "micro-batch\n",
+                     v->stages[slowest].stage, v->stages[slowest].replica,
+                     hv_fmt_percent(a, sizeof a, v->stages[slowest].busy_frac),
+                     hv_fmt_seconds(b, sizeof b,
+                                    v->stages[slowest].forward_s + v->stages[slowest].backward_s));
+        hv_text_addf(
             out, "2 largest loss: %s, %s (%s)\n", hv_breakdown_help((enum hv_breakdown)cause),
             hv_fmt_seconds(a, sizeof a, v->metrics.breakdown_s[cause]),
             hv_fmt_percent(b, sizeof b, v->metrics.breakdown_s[cause] / v->metrics.iteration_s));
     }
     if (v->bound_why != NULL) {
-        hv_str_addf(out, "3 lower bound of all plans%s %s: %s\n", v->bound_some ? " like this" : "",
-                    hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
+        hv_text_addf(out, "3 lower bound of all plans%s %s: %s\n",
+                     v->bound_some ? " like this" : "",
+                     hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
     }
     if (v->goodput.known) {
-        hv_str_addf(out, "4 expected throughput with failures and preemptions: %s, %s tokens/s\n",
-                    hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
-                    hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
+        hv_text_addf(out, "4 expected throughput with failures and preemptions: %s, %s tokens/s\n",
+                     hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
+                     hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
     }
     if (v->n_stages > 0) {
         add_share(j, v->stages[slowest].replica, v->goodput.known ? 5 : 4, out);
@@ -211,13 +246,13 @@ static void add_term(const struct hv_why_term *t, struct hv_str *out)
 {
     char buf[HV_FMT_CAP];
     if (strcmp(t->unit, "x") == 0) {
-        hv_str_addf(out, "  %g x %s\n", t->value, t->text);
+        hv_text_addf(out, "  %g x %s\n", t->value, t->text);
         return;
     }
     const char *value = strcmp(t->unit, "s") == 0       ? hv_fmt_seconds(buf, sizeof buf, t->value)
                         : strcmp(t->unit, "bytes") == 0 ? hv_fmt_bytes(buf, sizeof buf, t->value)
                                                         : hv_fmt_count(buf, sizeof buf, t->value);
-    hv_str_addf(out, "    %-22s %10s  %s\n", t->name, value, t->text);
+    hv_text_addf(out, "    %-22s %10s  %s\n", t->name, value, t->text);
 }
 
 static json_t *chapter_tree(const struct hv_explained *c)
@@ -253,7 +288,8 @@ static enum hv_status explain_stage(const struct hv_args *args, struct hv_judged
     }
     struct hv_str text = {0};
     for (size_t i = 0; i < n; i++) {
-        hv_str_addf(&text, "%s%s\n", i > 0 ? "\n" : "", chapters[i].title);
+        hv_str_adds(&text, i > 0 ? "\n" : "");
+        hv_text_addf(&text, "%s\n", chapters[i].title);
         for (size_t t = 0; t < chapters[i].n_terms; t++) {
             add_term(&chapters[i].terms[t], &text);
         }
@@ -266,7 +302,7 @@ static enum hv_status explain_stage(const struct hv_args *args, struct hv_judged
 enum hv_status hv_cli_explain(struct hv_args *args, struct hv_err *err)
 {
     struct hv_judged j;
-    enum hv_status st = hv_cli_judge(args, false, &j, err);
+    enum hv_status st = hv_cli_judge_watched(args, &j, err);
     if (st == HV_OK && (hv_args_has(args, "stage") || hv_args_has(args, "replica"))) {
         st = explain_stage(args, &j, err);
     } else if (st == HV_OK) {

@@ -265,14 +265,14 @@ static void add_rows(const struct failing *f, struct hv_str *out)
     for (size_t i = 0; i < f->n; i++) {
         const struct row *r = &f->rows[i];
         bool fits = r->tokens_per_s > 0;
-        hv_str_addf(out, "%4zu  %-20.20s %14s %11s %11s  %s\n", r->n_lost, r->nodes,
-                    hv_fmt_percent(share, sizeof share, probability(f, r)),
-                    hv_fmt_seconds(it, sizeof it, r->iteration_s),
-                    fits ? hv_fmt_count(tok, sizeof tok, r->tokens_per_s) : "none", r->how);
+        hv_text_addf(out, "%4zu  %-20.20s %14s %11s %11s  %s\n", r->n_lost, r->nodes,
+                     hv_fmt_percent(share, sizeof share, probability(f, r)),
+                     hv_fmt_seconds(it, sizeof it, r->iteration_s),
+                     fits ? hv_fmt_count(tok, sizeof tok, r->tokens_per_s) : "none", r->how);
     }
-    hv_str_addf(out, "%4s  %-20s %14s %11s %11s\n", "more", "",
-                hv_fmt_percent(share, sizeof share, f->elastic.probability[f->n_in_turn]), "",
-                "none");
+    hv_text_addf(out, "%4s  %-20s %14s %11s %11s\n", "more", "",
+                 hv_fmt_percent(share, sizeof share, f->elastic.probability[f->n_in_turn]), "",
+                 "none");
 }
 
 static enum hv_status print_text(struct failing *f, struct hv_err *err)
@@ -280,9 +280,9 @@ static enum hv_status print_text(struct failing *f, struct hv_err *err)
     const struct hv_metrics *m = &f->judged.verdict.metrics;
     char a[HV_FMT_CAP], b[HV_FMT_CAP];
     struct hv_str text = {0};
-    hv_str_addf(&text, "without failures   %s tokens/s, iteration %s\n\n",
-                hv_fmt_count(a, sizeof a, m->tokens_per_s),
-                hv_fmt_seconds(b, sizeof b, m->iteration_s));
+    hv_text_addf(&text, "without failures   %s tokens/s, iteration %s\n\n",
+                 hv_fmt_count(a, sizeof a, m->tokens_per_s),
+                 hv_fmt_seconds(b, sizeof b, m->iteration_s));
     hv_str_adds(&text, f->as_it_is.from == HV_RECOVER_PEERS
                            ? "recovery from peers: the other nodes continue\n"
                            : "no repair: training stops until the node is replaced\n");
@@ -290,11 +290,11 @@ static enum hv_status print_text(struct failing *f, struct hv_err *err)
     if (f->n_in_turn > 1) {
         hv_str_adds(&text,
                     "\nwith repair: training continues with a plan for the remaining nodes\n");
-        hv_str_addf(&text, "  tokens/s         %s (%s of the rate without failures)\n",
-                    hv_fmt_count(a, sizeof a, f->elastic.tokens_per_s),
-                    hv_fmt_percent(b, sizeof b, f->elastic.tokens_per_s / m->tokens_per_s));
-        hv_str_addf(&text, "  USD per Mtoken   %s\n",
-                    hv_fmt_fixed(a, sizeof a, f->elastic.usd_per_mtoken, 3));
+        hv_text_addf(&text, "  tokens/s         %s (%s of the rate without failures)\n",
+                     hv_fmt_count(a, sizeof a, f->elastic.tokens_per_s),
+                     hv_fmt_percent(b, sizeof b, f->elastic.tokens_per_s / m->tokens_per_s));
+        hv_text_addf(&text, "  USD per Mtoken   %s\n",
+                     hv_fmt_fixed(a, sizeof a, f->elastic.usd_per_mtoken, 3));
     }
     add_rows(f, &text);
     enum hv_status st = hv_cli_print(&text, err);

@@ -18,9 +18,9 @@ enum { DEFAULT_COLUMNS = 100, PICTURE_WIDTH_PX = 1400 };
 static void titles(const struct hv_judged *j, struct hv_str *title, struct hv_str *subtitle)
 {
     const char *strategy = j->plan.plan->strategy;
-    hv_str_addf(title, "%s: %s on %s, schedule %s", strategy != NULL ? strategy : "plan",
-                j->inputs.model.model->name, j->inputs.cluster.cluster->name,
-                j->plan.plan->schedule.name);
+    hv_text_addf(title, "%s: %s on %s, schedule %s", strategy != NULL ? strategy : "plan",
+                 j->inputs.model.model->name, j->inputs.cluster.cluster->name,
+                 j->plan.plan->schedule.name);
     hv_cli_verdict_line(&j->verdict, subtitle);
 }
 
@@ -83,9 +83,9 @@ static enum hv_status print_cells(const struct hv_args *args, const struct hv_ju
         links ? hv_gantt_tracks_source(&t->tracks[HV_TRACKS_LINKS]) : hv_gantt_timeline_source(t);
     struct hv_str subtitle = {0};
     titles(j, &out, &subtitle);
-    hv_str_addf(&out, "\n%s\n", hv_str_cstr(&subtitle));
+    hv_text_addf(&out, "\n%s\n", hv_str_cstr(&subtitle));
     hv_gantt_print(&source, &o, &out);
-    enum hv_status st = hv_cli_print(&out, err);
+    enum hv_status st = hv_cli_print_styled(&out, err);
     hv_str_free(&subtitle);
     hv_str_free(&out);
     return st;

@@ -91,7 +91,8 @@ static enum hv_status help_named(const char *name, struct hv_str *text, struct h
     }
     return hv_err_set(err, HV_EUSAGE,
                       "no command, schedule or term \"%s\"; `hetviz help` lists commands, "
-                      "`hetviz help schedules` schedules, `hetviz help glossary` terms",
+                      "`hetviz help schedules` schedules, `hetviz help glossary` terms, "
+                      "`hetviz help knobs` knobs of plans",
                       name);
 }
 
@@ -111,6 +112,8 @@ enum hv_status hv_cli_help(struct hv_args *args, struct hv_err *err)
         st = help_schedules(second, &text, err);
     } else if (strcmp(first, "glossary") == 0) {
         st = help_glossary(second, &text, err);
+    } else if (strcmp(first, "knobs") == 0 && second == NULL) {
+        hv_knob_list(&text);
     } else if (second != NULL) {
         st = hv_err_set(err, HV_EUSAGE,
                         "help: only api, glossary, man and schedules take a second word, found "

@@ -30,10 +30,12 @@ static enum hv_status unknown_format(const char *name, struct hv_err *err)
 
 static void print_report(const struct hv_import *im)
 {
-    struct hv_str text = {0};
+    struct hv_str text = {0}, clean = {0};
     hv_import_report(im, &text);
-    (void)fwrite(hv_str_cstr(&text), 1, text.n, stderr);
+    hv_text_clean_lines(&clean, hv_str_cstr(&text), text.n);
+    (void)fputs(hv_str_cstr(&clean), stderr);
     hv_str_free(&text);
+    hv_str_free(&clean);
 }
 
 static json_t *texts_of(const struct hv_import *im, enum hv_import_level level)

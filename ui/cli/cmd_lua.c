@@ -16,19 +16,24 @@
 struct talk {
     struct hv_pool *pool;
     uint32_t id;
-    bool asks;     /**< standard input is a terminal */
-    bool answered; /**< the chunk that was sent last */
-    bool more;     /**< the chunk is an incomplete statement */
-    bool gone;     /**< the worker has ended */
+    bool asks;      /**< standard input is a terminal */
+    bool answered;  /**< the chunk that was sent last */
+    bool more;      /**< the chunk is an incomplete statement */
+    bool gone;      /**< the worker has ended */
+    bool unstarted; /**< there was no process for it */
     size_t n_errors;
     struct hv_str why; /**< reason of its end */
 };
 
+/** Prints lines; the tab that `print` puts between values becomes one blank. */
 static void print_clean(FILE *to, const char *text)
 {
     struct hv_str clean = {0};
 
-    hv_cli_clean_lines(&clean, text);
+    hv_text_clean_lines(&clean, text, strlen(text));
+    for (size_t i = 0; i < clean.n; i++) {
+        clean.p[i] = clean.p[i] == '\t' ? ' ' : clean.p[i];
+    }
     (void)fputs(hv_str_cstr(&clean), to);
     hv_str_free(&clean);
 }
@@ -41,11 +46,12 @@ static void print_error(const json_t *error)
     struct hv_str out = {0};
 
     if (file != NULL && line > 0) {
-        hv_str_addf(&out, "%s:%d: ", file, (int)line);
+        hv_text_addf(&out, "%s:%d: ", file, (int)line);
     } else if (file != NULL) {
-        hv_str_addf(&out, "%s: ", file);
+        hv_text_addf(&out, "%s: ", file);
     }
-    hv_str_addf(&out, "%s\n", text != NULL ? text : "the line failed");
+    hv_str_adds(&out, text != NULL ? text : "the line failed");
+    hv_str_addc(&out, '\n');
     print_clean(stderr, hv_str_cstr(&out));
     hv_str_free(&out);
 }
@@ -59,7 +65,7 @@ static void print_command(const json_t *c)
     const json_t *value = json_object_get(c, "value");
     struct hv_str out = {0};
 
-    hv_str_addf(&out, "-- %s %s", what != NULL ? what : "?", path != NULL ? path : name);
+    hv_text_addf(&out, "-- %s %s", what != NULL ? what : "?", path != NULL ? path : name);
     if (value != NULL) {
         hv_str_addc(&out, ' ');
         hv_json_write(&out, value, false);
@@ -97,6 +103,7 @@ static void on_event(void *ctx, const struct hv_pool_event *ev)
     } else if (ev->kind == HV_POOL_RESULT || ev->kind == HV_POOL_FAILED ||
                ev->kind == HV_POOL_CANCELLED) {
         t->gone = true;
+        t->unstarted = ev->unstarted;
         hv_str_adds(&t->why, ev->text);
     }
 }
@@ -172,7 +179,7 @@ static enum hv_status conclude(const struct talk *t, struct hv_err *err)
         return hv_err_set(err, HV_ESTOPPED, "interrupted");
     }
     if (t->gone) {
-        return hv_err_set(err, HV_EPLUGIN, "%s",
+        return hv_err_set(err, t->unstarted ? HV_EIO : HV_EPLUGIN, "%s",
                           t->why.n > 0 ? hv_str_cstr(&t->why) : "the worker has ended");
     }
     if (t->n_errors > 0 && !t->asks) {

@@ -1,4 +1,4 @@
-/** `hetviz plan`, `hetviz selftest` and `hetviz worker`: one strategy in this process. */
+/** `hetviz plan`, `hetviz selftest` and `hetviz worker`: one strategy. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +7,7 @@
 #include "scripting/worker/worker.h"
 #include "solver/base/file.h"
 #include "solver/base/json/json.h"
+#include "solver/base/save/save.h"
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/interrupt.h"
@@ -43,12 +44,10 @@ static void on_event(void *ctx, const json_t *line)
     }
     const char *text = json_string_value(json_object_get(line, "text"));
     double frac = json_number_value(json_object_get(line, "frac"));
-    struct hv_str clean = {0};
-    if (text != NULL) {
-        hv_text_clean(&clean, text, strnlen(text, 60));
-    }
-    (void)fprintf(stderr, "\r%3.0f%% %-60.60s", frac * 100, hv_str_cstr(&clean));
-    hv_str_free(&clean);
+    struct hv_str shown = {0};
+    hv_text_addf(&shown, "\r%3.0f%% %-60.60s", frac * 100, text != NULL ? text : "");
+    (void)fputs(hv_str_cstr(&shown), stderr);
+    hv_str_free(&shown);
 }
 
 /** The plan that was running; plugins rely on a plan of this cluster. */
@@ -57,7 +56,8 @@ static enum hv_status read_running(struct planning *p, const char *file, struct 
     struct hv_str text = {0};
     struct hv_json json = {0};
     struct hv_plan_doc doc = {0};
-    enum hv_status st = hv_file_read(file, &text, err);
+    enum hv_status st = hv_save_recover_beside(file, err);
+    st = st == HV_OK ? hv_file_read(file, &text, err) : st;
     if (st == HV_OK) {
         st = hv_json_parse(&p->replan, hv_str_cstr(&text), text.n, file, err);
     }
@@ -160,7 +160,6 @@ enum hv_status hv_cli_plan(struct hv_args *args, struct hv_err *err)
     enum hv_status st = read_all(args, &p, err);
     if (st == HV_OK) {
         hv_interrupt_catch();
-        hv_interrupt_insist(hv_args_number(args, "time-limit", 0));
         struct hv_run_request r = {.inputs = &p.inputs,
                                    .plugins = &p.plugins,
                                    .strategy = hv_args_text(args, "strategy", ""),
@@ -174,14 +173,13 @@ enum hv_status hv_cli_plan(struct hv_args *args, struct hv_err *err)
                                    .ctx = &p};
         r.lost = hv_args_all(args, "lost", &r.n_lost);
         st = hv_run_strategy(&r, &p.result, err);
-        hv_interrupt_relax();
         if (p.progress) {
             (void)fprintf(stderr, "\r%-66s\r", "");
         }
     }
     if (st == HV_EPLUGIN && p.result.traceback.n > 0) {
         struct hv_str text = {0};
-        hv_cli_clean_lines(&text, hv_str_cstr(&p.result.traceback));
+        hv_text_clean_lines(&text, hv_str_cstr(&p.result.traceback), p.result.traceback.n);
         (void)fprintf(stderr, "%s\n", hv_str_cstr(&text));
         hv_str_free(&text);
     }
@@ -200,7 +198,7 @@ static void test_plugin(const struct hv_plugin *p, bool times, struct hv_selftes
                         struct hv_str *out)
 {
     if (p->error != NULL) {
-        hv_str_addf(out, "FAILED %s: %s\n", p->id, p->error);
+        hv_text_addf(out, "FAILED %s: %s\n", p->id, p->error);
         counts->failed++;
         return;
     }
@@ -242,7 +240,7 @@ enum hv_status hv_cli_selftest(struct hv_args *args, struct hv_err *err)
         test_plugin(&all.items[i], times, &counts, &out);
     }
     if (st == HV_OK) {
-        hv_str_addf(&out, "%zu passed, %zu failed\n", counts.passed, counts.failed);
+        hv_text_addf(&out, "%zu passed, %zu failed\n", counts.passed, counts.failed);
         st = hv_cli_print(&out, err);
     }
     if (st == HV_OK && counts.failed > 0) {

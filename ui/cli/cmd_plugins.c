@@ -47,6 +47,7 @@ static json_t *plugin_json(const struct hv_plugin *p)
                                                        : json_null());
     json_object_set_new(j, "stale", json_boolean(p->stale));
     json_object_set_new(j, "serves", json_boolean(p->serves));
+    json_object_set_new(j, "file_order", json_boolean(p->file_order));
     json_t *functions = json_array(), *options = json_array();
     for (int f = 0; f < HV_PLUGIN_FUNCTION_N; f++) {
         if (p->has[f]) {
@@ -72,42 +73,45 @@ static json_t *plugin_json(const struct hv_plugin *p)
 static void add_option(const struct hv_option_row *o, struct hv_str *out)
 {
     char def[128], lo[HV_FMT_CAP], hi[HV_FMT_CAP];
-    hv_str_addf(out, "  -o %s=%s (%s", o->key, hv_option_text(o->def, def, sizeof def),
-                hv_option_type_name(o->type));
+    hv_text_addf(out, "  -o %s=%s (%s", o->key, hv_option_text(o->def, def, sizeof def),
+                 hv_option_type_name(o->type));
     for (size_t i = 0; i < o->n_choices; i++) {
-        hv_str_addf(out, "%s%s", i == 0 ? ": " : "|", o->choices[i]);
+        hv_text_addf(out, "%s%s", i == 0 ? ": " : "|", o->choices[i]);
     }
     if (hv_known(o->min) || hv_known(o->max)) {
-        hv_str_addf(out, ", %s to %s",
-                    hv_known(o->min) ? hv_fmt_double(lo, sizeof lo, o->min) : "any",
-                    hv_known(o->max) ? hv_fmt_double(hi, sizeof hi, o->max) : "any");
+        hv_text_addf(out, ", %s to %s",
+                     hv_known(o->min) ? hv_fmt_double(lo, sizeof lo, o->min) : "any",
+                     hv_known(o->max) ? hv_fmt_double(hi, sizeof hi, o->max) : "any");
     }
-    hv_str_addf(out, ")\n      %s\n", o->help != NULL ? o->help : "");
+    hv_text_addf(out, ")\n      %s\n", o->help != NULL ? o->help : "");
 }
 
 static void describe(const struct hv_plugin *p, struct hv_str *out)
 {
-    hv_str_addf(out, "%s: %s (%s)\n", p->id, p->title, p->kind);
+    hv_text_addf(out, "%s: %s (%s)\n", p->id, p->title, p->kind);
     const char *texts[] = {p->summary, p->system, p->reference};
     for (size_t i = 0; i < HV_COUNT(texts); i++) {
         if (texts[i] != NULL) {
-            hv_str_addf(out, "%s\n", texts[i]);
+            hv_text_addf(out, "%s\n", texts[i]);
         }
     }
     if (p->hides != NULL) {
-        hv_str_addf(out, "%s hides %s, which has the same id\n", p->name, p->hides);
+        hv_text_addf(out, "%s hides %s, which has the same id\n", p->name, p->hides);
     }
     if (p->needs_model != NULL) {
-        hv_str_addf(out, "needs a model of kind %s\n", p->needs_model);
+        hv_text_addf(out, "needs a model of kind %s\n", p->needs_model);
     }
     if (p->effort != HV_EFFORT_UNKNOWN) {
-        hv_str_addf(out, "search: %s\n", hv_effort_name(p->effort));
+        hv_text_addf(out, "search: %s\n", hv_effort_name(p->effort));
     }
     if (p->stale) {
         hv_str_adds(out, "its plans compute with stale weights\n");
     }
     if (p->serves) {
         hv_str_adds(out, "it plans inference\n");
+    }
+    if (p->file_order) {
+        hv_str_adds(out, "it takes node groups in the order of the cluster file\n");
     }
     hv_str_adds(out, p->n_options > 0 ? "\noptions\n" : "");
     for (size_t i = 0; i < p->n_options; i++) {
@@ -143,12 +147,12 @@ static enum hv_status show_all(const struct hv_args *args, const struct hv_plugi
     struct hv_str out = {0};
     for (size_t i = 0; i < all->n; i++) {
         const struct hv_plugin *p = &all->items[i];
-        hv_str_addf(&out, "%-14s %-12s %s", p->id, p->kind != NULL ? p->kind : "broken",
-                    p->error != NULL     ? p->error
-                    : p->summary != NULL ? p->summary
-                                         : p->title);
+        hv_text_addf(&out, "%-14s %-12s %s", p->id, p->kind != NULL ? p->kind : "broken",
+                     p->error != NULL     ? p->error
+                     : p->summary != NULL ? p->summary
+                                          : p->title);
         if (p->hides != NULL) {
-            hv_str_addf(&out, " (%s hides %s)", p->name, p->hides);
+            hv_text_addf(&out, " (%s hides %s)", p->name, p->hides);
         }
         hv_str_addc(&out, '\n');
     }

@@ -38,7 +38,7 @@ static enum hv_status start(const struct hv_args *args, const char *out, struct 
             "this hetviz was built without the profiler: the profiler needs the CUDA toolkit "
             "(nvcc, cuBLASLt) at build time; install the toolkit and run `make` again");
     }
-    hv_str_addf(&device, "%.0f", hv_args_number(args, "device", 0));
+    hv_text_addf(&device, "%.0f", hv_args_number(args, "device", 0));
     const char *as = hv_args_text(args, "as", NULL);
     (void)execl(hv_str_cstr(&program), PROGRAM, out, hv_args_has(args, "quick") ? "quick" : "full",
                 hv_args_has(args, "fresh") ? "fresh" : "keep", hv_str_cstr(&device), as,

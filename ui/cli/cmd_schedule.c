@@ -74,7 +74,10 @@ static enum hv_status find_plugin(const char *name, struct hv_plugins *all,
     *out = NULL;
     if (hv_plugin_is_path(name)) {
         enum hv_status st = hv_plugins_read_file(all, name, err);
-        *out = st == HV_OK ? &all->items[0] : NULL;
+        if (st != HV_OK) {
+            return st;
+        }
+        *out = &all->items[0];
     } else if (hv_plugins_read(all, NULL) == HV_OK) {
         *out = hv_plugins_find(all, name);
     }

@@ -30,9 +30,9 @@ static json_t *answer_tree(const struct hv__solve_answer *w)
 /** Six digits are for people; --json has all. */
 static void add_value(struct hv_str *out, const char *label, double v, const char *unit)
 {
-    hv_str_addf(out, "%-13s", label);
+    hv_text_addf(out, "%-13s", label);
     if (hv_known(v)) {
-        hv_str_addf(out, "%.8g%s", v, unit);
+        hv_text_addf(out, "%.8g%s", v, unit);
     } else {
         hv_str_adds(out, "–");
     }
@@ -42,14 +42,14 @@ static void print_text(const struct hv__solve_answer *w, const char *name, struc
 {
     char num[HV_FMT_CAP];
     if (*name) {
-        hv_str_addf(out, "%-13s%s\n", "instance", name);
+        hv_text_addf(out, "%-13s%s\n", "instance", name);
     }
     add_value(out, "objective", w->objective, w->unit);
     if (w->feasible && w->proven) {
         hv_str_adds(out, " (optimal)");
     } else if (w->feasible && hv_known(w->bound) && w->objective > 0) {
-        hv_str_addf(out, " (not proven, gap %.2f %%)",
-                    100 * (w->objective - w->bound) / w->objective);
+        hv_text_addf(out, " (not proven, gap %.2f %%)",
+                     100 * (w->objective - w->bound) / w->objective);
     } else if (w->feasible) {
         hv_str_adds(out, " (not proven)");
     }
@@ -58,11 +58,12 @@ static void print_text(const struct hv__solve_answer *w, const char *name, struc
         add_value(out, "bound", w->bound, w->unit);
         hv_str_addc(out, '\n');
     }
-    hv_str_addf(out, "%-13s%s\n", "time", hv_fmt_seconds(num, sizeof num, w->seconds));
-    hv_str_addf(out, "%-13s%s\n", "method", w->method);
-    hv_str_addf(out, "%-13s%s\n", "certificate", hv_str_cstr(&w->certificate));
+    hv_text_addf(out, "%-13s%s\n", "time", hv_fmt_seconds(num, sizeof num, w->seconds));
+    hv_text_addf(out, "%-13s%s\n", "method", w->method);
+    hv_text_addf(out, "%-13s%s\n", "certificate", hv_str_cstr(&w->certificate));
     if (w->table.n > 0) {
-        hv_str_addf(out, "\n%s", hv_str_cstr(&w->table));
+        hv_str_addc(out, '\n');
+        hv_str_add(out, w->table.p, w->table.n);
     }
 }
 
@@ -73,10 +74,7 @@ static enum hv_status print_answer(const struct hv__solve_answer *w, const char 
         return hv_cli_print_json(answer_tree(w), err);
     }
     struct hv_str out = {0};
-    struct hv_str clean = {0};
-    hv_cli_clean_lines(&clean, name);
-    print_text(w, hv_str_cstr(&clean), &out);
-    hv_str_free(&clean);
+    print_text(w, name, &out);
     enum hv_status st = hv_cli_print(&out, err);
     hv_str_free(&out);
     return st;

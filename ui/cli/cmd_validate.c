@@ -64,9 +64,9 @@ static enum hv_status write_fit(const struct hv_args *args, struct job *j, struc
             continue;
         }
         hv_str_clear(&text);
-        hv_str_addf(&text, "fitted by hetviz validate on %zu rows of", j->fits[i].n_rows);
+        hv_text_addf(&text, "fitted by hetviz validate on %zu rows of", j->fits[i].n_rows);
         for (size_t s = 0; s < j->fits[i].n_sources; s++) {
-            hv_str_addf(&text, "%s %s", s > 0 ? "," : "", j->fits[i].sources[s]);
+            hv_text_addf(&text, "%s %s", s > 0 ? "," : "", j->fits[i].sources[s]);
         }
         all[i].source = hv_arena_strdup(&j->arena, hv_str_cstr(&text));
     }
@@ -129,27 +129,27 @@ static void add_row(struct job *j, size_t i, struct hv_str *out)
     double baseline_s = j->baseline_s[i];
     char m[HV_FMT_CAP], t[HV_FMT_CAP], e[HV_FMT_CAP], b[HV_FMT_CAP], mem[HV_FMT_CAP],
         peak[HV_FMT_CAP];
-    hv_str_addf(out, "%-34.34s %9s %9s %7s %7s", r->id, hv_fmt_seconds(m, sizeof m, r->measured_s),
-                hv_fmt_seconds(t, sizeof t, p->iteration_s),
-                signed_percent(e, sizeof e, p->iteration_s / r->measured_s - 1),
-                signed_percent(b, sizeof b, baseline_s / r->measured_s - 1));
+    hv_text_addf(out, "%-34.34s %9s %9s %7s %7s", r->id, hv_fmt_seconds(m, sizeof m, r->measured_s),
+                 hv_fmt_seconds(t, sizeof t, p->iteration_s),
+                 signed_percent(e, sizeof e, p->iteration_s / r->measured_s - 1),
+                 signed_percent(b, sizeof b, baseline_s / r->measured_s - 1));
     if (hv_known(r->measured_bytes) || r->oom) {
-        hv_str_addf(out, " %9s %9s",
-                    r->oom ? "OOM" : hv_fmt_bytes(mem, sizeof mem, r->measured_bytes),
-                    hv_fmt_bytes(peak, sizeof peak, p->peak_bytes));
+        hv_text_addf(out, " %9s %9s",
+                     r->oom ? "OOM" : hv_fmt_bytes(mem, sizeof mem, r->measured_bytes),
+                     hv_fmt_bytes(peak, sizeof peak, p->peak_bytes));
     }
     if (p->by == HV_BY_RELATIVE || p->by == HV_BY_GENERIC) {
         hv_str_adds(out, p->by == HV_BY_GENERIC ? "  generic fit" : "  fit of a relative");
     }
     if (r->recompute == HV_ROW_RECOMPUTE_UNKNOWN) {
-        hv_str_addf(out, "  recompute not stated, %s assumed",
-                    recompute_word(&j->arena, p->recompute));
+        hv_text_addf(out, "  recompute not stated, %s assumed",
+                     recompute_word(&j->arena, p->recompute));
     }
     if (r->oom && p->fits) {
         hv_str_adds(out, "  predicted to fit");
     }
     if (p->failure != NULL) {
-        hv_str_addf(out, "  %s", p->failure);
+        hv_text_addf(out, "  %s", p->failure);
     }
     hv_str_addc(out, '\n');
 }
@@ -161,8 +161,9 @@ static void add_rows(struct job *j, struct hv_str *out)
         const struct hv_validation_row *r = &j->rows.rows[i];
         if (source == NULL || strcmp(source, r->source) != 0) {
             source = r->source;
-            hv_str_addf(out, "%s%s\n%-34s %9s %9s %7s %7s %9s %9s\n", i > 0 ? "\n" : "", source,
-                        "row", "measured", "predicted", "error", "basel.", "memory", "predicted");
+            hv_str_adds(out, i > 0 ? "\n" : "");
+            hv_text_addf(out, "%s\n%-34s %9s %9s %7s %7s %9s %9s\n", source, "row", "measured",
+                         "predicted", "error", "basel.", "memory", "predicted");
         }
         add_row(j, i, out);
     }
@@ -171,32 +172,32 @@ static void add_rows(struct job *j, struct hv_str *out)
 static void add_group(const struct hv_validation_group *g, struct hv_str *out)
 {
     char mape[HV_FMT_CAP], bias[HV_FMT_CAP], rho[HV_FMT_CAP], base[HV_FMT_CAP], rival[HV_FMT_CAP];
-    hv_str_addf(out, "%-26.26s ", g->name);
+    hv_text_addf(out, "%-26.26s ", g->name);
     if (g->device != NULL) {
-        hv_str_addf(out, "%-18.18s %-4s %-5s ", g->device, g->low_bits ? "fp8" : "16",
-                    g->experts ? "moe" : "dense");
+        hv_text_addf(out, "%-18.18s %-4s %-5s ", g->device, g->low_bits ? "fp8" : "16",
+                     g->experts ? "moe" : "dense");
     }
-    hv_str_addf(out, "%4zu %7s %7s %6s %7s %7s\n", g->time.n,
-                hv_fmt_percent(mape, sizeof mape, g->time.mape_frac),
-                signed_percent(bias, sizeof bias, g->time.bias_frac),
-                hv_fmt_fixed(rho, sizeof rho, g->time.spearman, 2),
-                hv_fmt_percent(base, sizeof base, g->baseline.mape_frac),
-                hv_fmt_percent(rival, sizeof rival, g->rival.mape_frac));
+    hv_text_addf(out, "%4zu %7s %7s %6s %7s %7s\n", g->time.n,
+                 hv_fmt_percent(mape, sizeof mape, g->time.mape_frac),
+                 signed_percent(bias, sizeof bias, g->time.bias_frac),
+                 hv_fmt_fixed(rho, sizeof rho, g->time.spearman, 2),
+                 hv_fmt_percent(base, sizeof base, g->baseline.mape_frac),
+                 hv_fmt_percent(rival, sizeof rival, g->rival.mape_frac));
 }
 
 static void add_groups(const struct hv_validation_report *r, struct hv_str *out)
 {
-    hv_str_addf(out, "\n%-26s %-18s %-4s %-5s %4s %7s %7s %6s %7s %7s\n", "source", "device",
-                "bits", "model", "rows", "MAPE", "bias", "rank", "basel.", "Calculon");
+    hv_text_addf(out, "\n%-26s %-18s %-4s %-5s %4s %7s %7s %6s %7s %7s\n", "source", "device",
+                 "bits", "model", "rows", "MAPE", "bias", "rank", "basel.", "Calculon");
     for (size_t i = 0; i < r->n_groups; i++) {
         add_group(&r->groups[i], out);
     }
-    hv_str_addf(out, "\n%-26s %4s %7s %7s %6s %7s %7s\n", "comparison", "rows", "MAPE", "bias",
-                "rank", "basel.", "Calculon");
+    hv_text_addf(out, "\n%-26s %4s %7s %7s %6s %7s %7s\n", "comparison", "rows", "MAPE", "bias",
+                 "rank", "basel.", "Calculon");
     for (size_t i = 0; i < r->n_tables; i++) {
         add_group(&r->tables[i], out);
     }
-    hv_str_addf(out, "\n%-26s %4s %7s %7s %6s\n", "peak memory", "rows", "MAPE", "bias", "rank");
+    hv_text_addf(out, "\n%-26s %4s %7s %7s %6s\n", "peak memory", "rows", "MAPE", "bias", "rank");
     for (size_t i = 0; i < r->n_memory; i++) {
         add_group(&r->memory[i], out);
     }
@@ -211,16 +212,16 @@ static void add_fits(const struct job *j, struct hv_str *out)
                          "these rows\n");
         return;
     }
-    hv_str_addf(out, "\n%-12s %5s %8s %9s %9s %6s\n", "fitted class", "rows", "sources", "shipped",
-                "fitted", "calls");
+    hv_text_addf(out, "\n%-12s %5s %8s %9s %9s %6s\n", "fitted class", "rows", "sources", "shipped",
+                 "fitted", "calls");
     for (size_t i = 0; i < j->devices.n_classes; i++) {
         const struct hv_class_fit *f = &j->fits[i];
-        hv_str_addf(out, "%-12.12s %5zu %8zu %9s %9s %6zu%s\n", f->all.name, f->n_rows,
-                    f->n_sources, hv_fmt_percent(a, sizeof a, f->error_before),
-                    hv_fmt_percent(b, sizeof b, f->error_after), f->n_calls,
-                    f->n_sources != 1     ? ""
-                    : f->all.like == NULL ? "  one source only: predicted by the generic fit"
-                                          : "  one source only: predicted by a related class");
+        hv_text_addf(out, "%-12.12s %5zu %8zu %9s %9s %6zu%s\n", f->all.name, f->n_rows,
+                     f->n_sources, hv_fmt_percent(a, sizeof a, f->error_before),
+                     hv_fmt_percent(b, sizeof b, f->error_after), f->n_calls,
+                     f->n_sources != 1     ? ""
+                     : f->all.like == NULL ? "  one source only: predicted by the generic fit"
+                                           : "  one source only: predicted by a related class");
     }
     hv_str_adds(out, "errors in this table are mean |log(predicted / measured)| over sources; "
                      "every row above is predicted by a fit without its source\n");
@@ -230,22 +231,22 @@ static void add_summary(const struct job *j, struct hv_str *out)
 {
     const struct hv_validation_report *r = &j->report;
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP], d[HV_FMT_CAP];
-    hv_str_addf(out, "\nrows %zu of %zu predicted", r->n_predicted, r->n_rows);
+    hv_text_addf(out, "\nrows %zu of %zu predicted", r->n_predicted, r->n_rows);
     for (size_t i = 0; i < j->rows.n_skipped; i++) {
-        hv_str_addf(out, "%s %zu %s", i == 0 ? "; left out:" : ",", j->rows.skipped[i].n,
-                    j->rows.skipped[i].why);
+        hv_text_addf(out, "%s %zu %s", i == 0 ? "; left out:" : ",", j->rows.skipped[i].n,
+                     j->rows.skipped[i].why);
     }
-    hv_str_addf(out,
-                "\nmean of group MAPEs: dense 16 bits %s, dense fp8 %s, mixtures of experts "
-                "%s\npeak memory %s; %zu of %zu out-of-memory runs predicted to fit\n",
-                hv_fmt_percent(a, sizeof a, r->dense16), hv_fmt_percent(b, sizeof b, r->dense8),
-                hv_fmt_percent(c, sizeof c, r->moe), hv_fmt_percent(d, sizeof d, r->memory_mape),
-                r->n_oom_called_fitting, r->n_oom);
+    hv_text_addf(out,
+                 "\nmean of group MAPEs: dense 16 bits %s, dense fp8 %s, mixtures of experts "
+                 "%s\npeak memory %s; %zu of %zu out-of-memory runs predicted to fit\n",
+                 hv_fmt_percent(a, sizeof a, r->dense16), hv_fmt_percent(b, sizeof b, r->dense8),
+                 hv_fmt_percent(c, sizeof c, r->moe), hv_fmt_percent(d, sizeof d, r->memory_mape),
+                 r->n_oom_called_fitting, r->n_oom);
     if (j->fits != NULL) {
-        hv_str_addf(out, "only device classes with a second source: %s, %s, %s\n",
-                    hv_fmt_percent(a, sizeof a, r->own_dense16),
-                    hv_fmt_percent(b, sizeof b, r->own_dense8),
-                    hv_fmt_percent(c, sizeof c, r->own_moe));
+        hv_text_addf(out, "only device classes with a second source: %s, %s, %s\n",
+                     hv_fmt_percent(a, sizeof a, r->own_dense16),
+                     hv_fmt_percent(b, sizeof b, r->own_dense8),
+                     hv_fmt_percent(c, sizeof c, r->own_moe));
     }
 }
 

@@ -184,7 +184,7 @@ static void add_names(const bool *which, const char *before, struct hv_str *out)
 {
     for (size_t i = 0; i < HV_COUNT(choices); i++) {
         if (which[i]) {
-            hv_str_addf(out, "%s%s", before, choices[i].what);
+            hv_text_addf(out, "%s%s", before, choices[i].what);
             before = ", ";
         }
     }
@@ -201,20 +201,20 @@ void hv_cli_compare_try(const struct hv_inputs *in, const struct hv_compare_plan
     }
     try_all(in, first->plan, second->plan, &t);
     if (b - t.best_s > WORTH_TELLING * (b - a)) {
-        hv_str_addf(
+        hv_text_addf(
             out, " With the %s of %s, the plan of %s would take %s; this is %s of the difference.",
             choices[t.best].what, first->strategy, second->strategy,
             hv_fmt_seconds(text, sizeof text, t.best_s),
             hv_fmt_percent(share, sizeof share, (b - t.best_s) / (b - a)));
     } else if (t.any) {
-        hv_str_addf(
+        hv_text_addf(
             out, " Single changes of the plan of %s were simulated, with these properties of %s: ",
             second->strategy, first->strategy);
         add_names(t.tried, "", out);
-        hv_str_addf(out,
-                    ". None explains %s of the difference, so it comes from the other properties: "
-                    "devices, degrees, layers",
-                    hv_fmt_percent(share, sizeof share, WORTH_TELLING));
+        hv_text_addf(out,
+                     ". None explains %s of the difference, so it comes from the other properties: "
+                     "devices, degrees, layers",
+                     hv_fmt_percent(share, sizeof share, WORTH_TELLING));
         add_names(t.untried, ", ", out);
         hv_str_adds(out, ".");
     }

@@ -50,8 +50,8 @@ static void add_lead(const struct hv_objective *o, const struct hv_compare_side 
     const char *key = hv_eval_figure_key(o);
     double own = figure(a->simulated, key), other = figure(b->simulated, key);
     if (!hv_known(other) && hv_known(own)) {
-        hv_str_addf(out, "%s ranks first: the %s of the plan of %s is unknown.", a->strategy,
-                    cost ? "cost" : "energy", b->strategy);
+        hv_text_addf(out, "%s ranks first: the %s of the plan of %s is unknown.", a->strategy,
+                     cost ? "cost" : "energy", b->strategy);
         return;
     }
     if (!hv_known(own)) {
@@ -69,12 +69,12 @@ static void add_lead(const struct hv_objective *o, const struct hv_compare_side 
     }
     const char *unit = cost ? " USD per million tokens" : energy ? " J" : "";
     if (fabs(own / other - 1) < SAME) {
-        hv_str_addf(out, "%s ranks first with %s%s, equal to %s.", a->strategy, x, unit,
-                    b->strategy);
+        hv_text_addf(out, "%s ranks first with %s%s, equal to %s.", a->strategy, x, unit,
+                     b->strategy);
         return;
     }
-    hv_str_addf(out, "%s ranks first: %s%s, against %s of %s (%s less).", a->strategy, x, unit, y,
-                b->strategy, hv_fmt_percent(less, sizeof less, 1 - own / other));
+    hv_text_addf(out, "%s ranks first: %s%s, against %s of %s (%s less).", a->strategy, x, unit, y,
+                 b->strategy, hv_fmt_percent(less, sizeof less, 1 - own / other));
 }
 
 /** Names the causes on which `less` spends less than `more`, largest first; `word` is "less" or
@@ -98,10 +98,10 @@ static bool add_causes(const struct hv_compare_side *less, const struct hv_compa
             break;
         }
         char text[HV_FMT_CAP];
-        hv_str_addf(out, "%s%s %s on %s (%s)", any ? ", " : start,
-                    hv_fmt_seconds(text, sizeof text, most), word,
-                    hv_breakdown_name((enum hv_breakdown)best),
-                    hv_breakdown_help((enum hv_breakdown)best));
+        hv_text_addf(out, "%s%s %s on %s (%s)", any ? ", " : start,
+                     hv_fmt_seconds(text, sizeof text, most), word,
+                     hv_breakdown_name((enum hv_breakdown)best),
+                     hv_breakdown_help((enum hv_breakdown)best));
         before = most;
         any = true;
     }
@@ -124,7 +124,7 @@ void hv_cli_compare_why(const struct hv_objective *o, const struct hv_compare_si
     double own = figure(first->simulated, "devices_used");
     double other = figure(second->simulated, "devices_used");
     if (own > 0 && other > 0 && own != other) {
-        hv_str_addf(out, " It uses %.0f devices; %s uses %.0f.", own, second->strategy, other);
+        hv_text_addf(out, " It uses %.0f devices; %s uses %.0f.", own, second->strategy, other);
     }
 }
 
@@ -136,17 +136,17 @@ static void add_over(const struct hv_objective *o, const struct hv_compare_side 
     double own_s = figure(first->simulated, "iteration_s");
     double usd_per_h = figure(first->simulated, "usd_per_hour");
     const char *join = "";
-    hv_str_addf(out,
-                "No plan is within the limits of the objective; %s is closest: ", first->strategy);
+    hv_text_addf(out,
+                 "No plan is within the limits of the objective; %s is closest: ", first->strategy);
     if (hv_known(o->deadline_s) && own_s > o->deadline_s) {
-        hv_str_addf(out, "iteration time %s, limit %s", hv_fmt_seconds(x, sizeof x, own_s),
-                    hv_fmt_seconds(y, sizeof y, o->deadline_s));
+        hv_text_addf(out, "iteration time %s, limit %s", hv_fmt_seconds(x, sizeof x, own_s),
+                     hv_fmt_seconds(y, sizeof y, o->deadline_s));
         join = ", ";
     }
     if (hv_known(o->max_usd_per_h) && !(usd_per_h <= o->max_usd_per_h)) {
-        hv_str_addf(out, "%sprice %s USD per hour, limit %s", join,
-                    hv_fmt_fixed(x, sizeof x, usd_per_h, 2),
-                    hv_fmt_fixed(y, sizeof y, o->max_usd_per_h, 2));
+        hv_text_addf(out, "%sprice %s USD per hour, limit %s", join,
+                     hv_fmt_fixed(x, sizeof x, usd_per_h, 2),
+                     hv_fmt_fixed(y, sizeof y, o->max_usd_per_h, 2));
     }
     hv_str_adds(out, ".");
 }
@@ -161,7 +161,7 @@ void hv_cli_compare_alone(const struct hv_objective *o, const struct hv_compare_
     if (why == HV_COMPARE_OVER) {
         add_over(o, first, out);
     } else if (why != HV_COMPARE_NO_WORD) {
-        hv_str_addf(out, "%s ranks first: it is the only %s.", first->strategy, only[why]);
+        hv_text_addf(out, "%s ranks first: it is the only %s.", first->strategy, only[why]);
     }
 }
 
@@ -177,7 +177,7 @@ static void add_pair(const struct hv_compare_side *first, const struct hv_compar
     }
     (void)(seconds ? hv_fmt_seconds(x, sizeof x, own) : hv_fmt_count(x, sizeof x, own));
     (void)(seconds ? hv_fmt_seconds(y, sizeof y, other) : hv_fmt_count(y, sizeof y, other));
-    hv_str_addf(out, ", %s %s (%s)", x, what, y);
+    hv_text_addf(out, ", %s %s (%s)", x, what, y);
 }
 
 void hv_cli_compare_serving(const struct hv_objective *o, const struct hv_compare_side *first,
@@ -192,14 +192,14 @@ void hv_cli_compare_serving(const struct hv_objective *o, const struct hv_compar
     }
     (void)hv_fmt_fixed(x, sizeof x, own, cost ? 3 : 0);
     (void)hv_fmt_fixed(y, sizeof y, other, cost ? 3 : 0);
-    hv_str_addf(out, "%s ranks first of the serving plans: %s %s, against %s of %s (%s %s).",
-                first->strategy, x, cost ? "USD per million tokens" : "tokens/s", y,
-                second->strategy,
-                hv_fmt_percent(by, sizeof by, cost ? 1 - own / other : own / other - 1),
-                cost ? "less" : "more");
-    hv_str_addf(out, " It has %zu stages (%s %zu)",
-                json_array_size(json_object_get(first->simulated, "stages")), second->strategy,
-                json_array_size(json_object_get(second->simulated, "stages")));
+    hv_text_addf(out, "%s ranks first of the serving plans: %s %s, against %s of %s (%s %s).",
+                 first->strategy, x, cost ? "USD per million tokens" : "tokens/s", y,
+                 second->strategy,
+                 hv_fmt_percent(by, sizeof by, cost ? 1 - own / other : own / other - 1),
+                 cost ? "less" : "more");
+    hv_text_addf(out, " It has %zu stages (%s %zu)",
+                 json_array_size(json_object_get(first->simulated, "stages")), second->strategy,
+                 json_array_size(json_object_get(second->simulated, "stages")));
     add_pair(first, second, "requests_in_flight", "requests in flight", out);
     add_pair(first, second, "first_token_s", "to the first token", out);
     add_pair(first, second, "next_token_s", "to the next", out);

@@ -8,10 +8,10 @@
 /** From now on SIGINT and SIGTERM set the flag; a second one ends the program as usual. */
 void hv_interrupt_catch(void);
 /**
- * For commands that run a strategy in this process: one call that never looks at the flag (a
- * pattern that is never done matching) must not block the program for ever. A second after a
- * signal, or after `limit_s` (> 0: the run's own time limit) plus a second, the program ends with
- * exit code 4 and a line on standard error. hv_interrupt_relax cancels this.
+ * For commands that compute in this process: one call that never looks at the flag (lp_solve) must
+ * not block the program for ever. A second after a signal, or after `limit_s` (> 0: the run's own
+ * time limit) plus a second, the program ends with exit code 4 and a line on standard error.
+ * hv_interrupt_relax cancels this.
  */
 void hv_interrupt_insist(double limit_s);
 /** Cancels hv_interrupt_insist once the run is over: nothing is ended by force any more. */

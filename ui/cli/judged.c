@@ -1,8 +1,8 @@
 /** A plan that a command reads and judges. */
 #include "ui/cli/judged.h"
 
-enum hv_status hv_cli_judge(const struct hv_args *args, bool timeline, struct hv_judged *out,
-                            struct hv_err *err)
+static enum hv_status judge(const struct hv_args *args, struct hv_eval_options *o,
+                            struct hv_judged *out, struct hv_err *err)
 {
     *out = (struct hv_judged){0};
     enum hv_status st = hv_plan_doc_read(
@@ -15,8 +15,35 @@ enum hv_status hv_cli_judge(const struct hv_args *args, bool timeline, struct hv
         hv_cost_new(out->inputs.cluster.cluster, out->inputs.model.model, &out->inputs.job.job);
     size_t n = out->plan.plan->n_jobs;
     out->jobs = hv_job_costs_new(&out->inputs, out->inputs.own, n);
-    struct hv_eval_options o = {.timeline = timeline, .jobs = out->jobs};
-    return hv_eval(out->cost, out->plan.plan, &o, &out->arena, &out->verdict, err);
+    o->jobs = out->jobs;
+    return hv_eval(out->cost, out->plan.plan, o, &out->arena, &out->verdict, err);
+}
+
+enum hv_status hv_cli_judge(const struct hv_args *args, bool timeline, struct hv_judged *out,
+                            struct hv_err *err)
+{
+    struct hv_eval_options o = {.timeline = timeline};
+    return judge(args, &o, out, err);
+}
+
+/** What the thread of hv_cli_judge_watched needs. */
+struct work {
+    const struct hv_args *args;
+    struct hv_judged *out;
+};
+
+static enum hv_status work(void *ctx, struct hv_eval_watch *watch, struct hv_err *err)
+{
+    struct work *w = ctx;
+    struct hv_eval_options o = {.watch = watch};
+    return judge(w->args, &o, w->out, err);
+}
+
+enum hv_status hv_cli_judge_watched(const struct hv_args *args, struct hv_judged *out,
+                                    struct hv_err *err)
+{
+    struct work w = {args, out};
+    return hv_cli_watched(args, work, &w, err);
 }
 
 void hv_judged_free(struct hv_judged *j)

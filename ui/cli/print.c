@@ -7,19 +7,6 @@
 
 #include "solver/base/file.h"
 
-void hv_cli_clean_lines(struct hv_str *out, const char *text)
-{
-    for (size_t n = strcspn(text, "\n");; n = strcspn(text, "\n")) {
-        hv_text_clean(out, text, n);
-        text += n;
-        if (*text == '\0') {
-            return;
-        }
-        hv_str_addc(out, '\n');
-        text++;
-    }
-}
-
 int hv_cli_columns(int otherwise)
 {
     struct winsize w;
@@ -29,6 +16,15 @@ int hv_cli_columns(int otherwise)
 
 enum hv_status hv_cli_print(const struct hv_str *text, struct hv_err *err)
 {
+    struct hv_str clean = {0};
+    hv_text_clean_lines(&clean, hv_str_cstr(text), text->n);
+    enum hv_status st = hv_cli_print_styled(&clean, err);
+    hv_str_free(&clean);
+    return st;
+}
+
+enum hv_status hv_cli_print_styled(const struct hv_str *text, struct hv_err *err)
+{
     return hv_file_write("-", hv_str_cstr(text), text->n, err);
 }
 
@@ -37,7 +33,7 @@ enum hv_status hv_cli_print_json(json_t *v, struct hv_err *err)
     struct hv_str text = {0};
     hv_json_write(&text, v, true);
     json_decref(v);
-    enum hv_status st = hv_cli_print(&text, err);
+    enum hv_status st = hv_cli_print_styled(&text, err);
     hv_str_free(&text);
     return st;
 }

@@ -6,12 +6,12 @@
 #include "solver/base/str.h"
 #include "ui/command/command.h"
 
-/** Appends a text of plugins or files line by line with everything that could steer a terminal made
- * visible. */
-void hv_cli_clean_lines(struct hv_str *out, const char *text);
-
-/** Writes to standard output; errors (closed pipe, full disk) are HV_EIO. */
+/** Writes lines to standard output, with everything that could steer a terminal made visible
+ * (hv_text_clean_lines); errors (closed pipe, full disk) are HV_EIO. Text is composed with
+ * hv_text_addf, so that a name in it stays on its line. */
 enum hv_status hv_cli_print(const struct hv_str *text, struct hv_err *err) HV_NODISCARD;
+/** As hv_cli_print for text that is safe already and holds escape sequences of the program. */
+enum hv_status hv_cli_print_styled(const struct hv_str *text, struct hv_err *err) HV_NODISCARD;
 /** Prints a JSON tree (pretty) and releases it. */
 enum hv_status hv_cli_print_json(json_t *v, struct hv_err *err) HV_NODISCARD;
 /** Writes to `--out` where given, else to standard output. */

@@ -60,18 +60,18 @@ static void add_machine(const struct shown *s, struct hv_str *out)
     } rows[] = {{"card", m->card},     {"driver", m->driver}, {"CUDA", m->runtime},
                 {"cuBLASLt", m->blas}, {"cuDNN", m->dnn},     {"NCCL", m->collectives}};
     const struct hv_profile *p = s->profile;
-    hv_str_addf(out, "%s: %s%s%s\n", p->device, p->source, p->date != NULL ? ", " : "",
-                p->date != NULL ? p->date : "");
+    hv_text_addf(out, "%s: %s%s%s\n", p->device, p->source, p->date != NULL ? ", " : "",
+                 p->date != NULL ? p->date : "");
     const char *between = "  ";
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         if (rows[i].text[0] != '\0') {
-            hv_str_addf(out, "%s%s %s", between, rows[i].what, rows[i].text);
+            hv_text_addf(out, "%s%s %s", between, rows[i].what, rows[i].text);
             between = ", ";
         }
     }
     hv_str_adds(out, between[0] == ',' ? "\n" : "");
     if (p->note != NULL) {
-        hv_str_addf(out, "  %s\n", p->note);
+        hv_text_addf(out, "  %s\n", p->note);
     }
     if (!s->report.complete) {
         hv_str_adds(out, "  incomplete: `hetviz profile` resumes it from its journal\n");
@@ -84,11 +84,11 @@ static void add_products(const struct shown *s, struct hv_str *out)
     hv_str_adds(out, "\nproducts      best  data sheet   share  error off the grid\n");
     for (size_t i = 0; i < s->profile->n_gemm; i++) {
         const struct hv_gemm_table *t = &s->profile->gemm[i];
-        hv_str_addf(out, "%-5s %9s T %9s T %7s %12s\n", hv_precision_name(t->precision),
-                    hv_fmt_fixed(best, sizeof best, t->best_flops_per_s / HV_TFLOPS, 1),
-                    hv_fmt_fixed(peak, sizeof peak, t->peak_flops_per_s / HV_TFLOPS, 1),
-                    hv_fmt_percent(share, sizeof share, t->best_flops_per_s / t->peak_flops_per_s),
-                    hv_fmt_percent(error, sizeof error, t->error_frac));
+        hv_text_addf(out, "%-5s %9s T %9s T %7s %12s\n", hv_precision_name(t->precision),
+                     hv_fmt_fixed(best, sizeof best, t->best_flops_per_s / HV_TFLOPS, 1),
+                     hv_fmt_fixed(peak, sizeof peak, t->peak_flops_per_s / HV_TFLOPS, 1),
+                     hv_fmt_percent(share, sizeof share, t->best_flops_per_s / t->peak_flops_per_s),
+                     hv_fmt_percent(error, sizeof error, t->error_frac));
     }
 }
 
@@ -97,11 +97,11 @@ static void add_cores(const struct shown *s, struct hv_str *out)
     for (size_t i = 0; i < s->profile->n_core; i++) {
         const struct hv_core_table *t = &s->profile->core[i];
         double last = t->sequence.from + t->sequence.step * (double)(t->sequence.count - 1);
-        hv_str_addf(out, "%sattention %-8s %s: %.0f TFLOP/s over %.0f tokens, %.0f over %.0f\n",
-                    i == 0 ? "\n" : "", t->backward ? "backward" : "forward",
-                    hv_precision_name(t->precision), exp2(t->log2_flops_per_s[0]) / HV_TFLOPS,
-                    exp2(t->sequence.from),
-                    exp2(t->log2_flops_per_s[t->sequence.count - 1]) / HV_TFLOPS, exp2(last));
+        hv_str_adds(out, i == 0 ? "\n" : "");
+        hv_text_addf(out, "attention %-8s %s: %.0f TFLOP/s over %.0f tokens, %.0f over %.0f\n",
+                     t->backward ? "backward" : "forward", hv_precision_name(t->precision),
+                     exp2(t->log2_flops_per_s[0]) / HV_TFLOPS, exp2(t->sequence.from),
+                     exp2(t->log2_flops_per_s[t->sequence.count - 1]) / HV_TFLOPS, exp2(last));
     }
 }
 
@@ -125,17 +125,18 @@ static void add_memory(const struct shown *s, struct hv_str *out)
 {
     char start[HV_FMT_CAP];
     double peak = s->profile->memory_bytes_per_s;
-    hv_str_addf(out, "\nmemory and links, at best (data sheet: %.0f GB/s); a kernel starts in %s\n",
-                peak / HV_GBPS, hv_fmt_seconds(start, sizeof start, s->profile->kernel_start_s));
+    hv_text_addf(out,
+                 "\nmemory and links, at best (data sheet: %.0f GB/s); a kernel starts in %s\n",
+                 peak / HV_GBPS, hv_fmt_seconds(start, sizeof start, s->profile->kernel_start_s));
     for (int v = HV_STREAM_ADD; v < HV_PROBE_VARIANT_N; v++) {
         const struct hv_probe_sample *x = fastest(s, (enum hv_probe_variant)v);
         if (x != NULL && v != HV_LAUNCH_EMPTY) {
             char size[HV_FMT_CAP];
-            hv_str_addf(out, "%-10s %-14s %8.1f GB/s with %s\n",
-                        hv_probe_kind_name(hv_probe_kind_of((enum hv_probe_variant)v)),
-                        hv_probe_variant_name((enum hv_probe_variant)v),
-                        hv_probe_bytes(&x->probe) / x->median_s / HV_GBPS,
-                        hv_fmt_bytes(size, sizeof size, hv_probe_bytes(&x->probe)));
+            hv_text_addf(out, "%-10s %-14s %8.1f GB/s with %s\n",
+                         hv_probe_kind_name(hv_probe_kind_of((enum hv_probe_variant)v)),
+                         hv_probe_variant_name((enum hv_probe_variant)v),
+                         hv_probe_bytes(&x->probe) / x->median_s / HV_GBPS,
+                         hv_fmt_bytes(size, sizeof size, hv_probe_bytes(&x->probe)));
         }
     }
 }
@@ -155,21 +156,21 @@ static void add_layers(const struct shown *s, struct hv_str *out)
         const struct hv_layer_shape *l = &c->shape;
         char a[HV_FMT_CAP], b[HV_FMT_CAP];
         double off = c->predicted_s / c->measured_s - 1;
-        hv_str_addf(out, "%-8s %-4s %7.0f %6.0f %5.0f %3.0f %8.0f %5.0f %10s %9s",
-                    c->backward ? "backward" : "forward", hv_precision_name(c->precision),
-                    l->hidden, l->ffn, l->heads, l->kv_heads, l->sequence, l->batch,
-                    hv_fmt_seconds(a, sizeof a, c->measured_s),
-                    hv_fmt_seconds(b, sizeof b, c->predicted_s));
+        hv_text_addf(out, "%-8s %-4s %7.0f %6.0f %5.0f %3.0f %8.0f %5.0f %10s %9s",
+                     c->backward ? "backward" : "forward", hv_precision_name(c->precision),
+                     l->hidden, l->ffn, l->heads, l->kv_heads, l->sequence, l->batch,
+                     hv_fmt_seconds(a, sizeof a, c->measured_s),
+                     hv_fmt_seconds(b, sizeof b, c->predicted_s));
         if (hv_known(off)) {
-            hv_str_addf(out, " %+5.1f%%", 100 * off);
+            hv_text_addf(out, " %+5.1f%%", 100 * off);
             sum += fabs(off);
             n++;
         }
         hv_str_addc(out, '\n');
     }
     if (n > 0) {
-        hv_str_addf(out, "mean error %.1f%% over %zu layers whose sizes are on no grid\n",
-                    100 * sum / (double)n, n);
+        hv_text_addf(out, "mean error %.1f%% over %zu layers whose sizes are on no grid\n",
+                     100 * sum / (double)n, n);
     }
 }
 
@@ -257,14 +258,14 @@ static void add_chart(const struct shown *s, struct hv_str *out)
         if (row % 5 == 0) {
             (void)hv_fmt_si(label, sizeof label, y, "");
         }
-        hv_str_addf(out, "%8s |%.*s\n", label, CHART_W, c.cell[row]);
+        hv_text_addf(out, "%8s |%.*s\n", label, CHART_W, c.cell[row]);
     }
     hv_str_adds(out, "         +");
     for (int col = 0; col < CHART_W; col++) {
         hv_str_addc(out, '-');
     }
-    hv_str_addf(out, "\n         0.1%*s1%*s10%*s100%*s1000%*s10^4 FLOP per byte\n", 9, "", 11, "",
-                10, "", 9, "", 6, "");
+    hv_text_addf(out, "\n         0.1%*s1%*s10%*s100%*s1000%*s10^4 FLOP per byte\n", 9, "", 11, "",
+                 10, "", 9, "", 6, "");
 }
 
 static enum hv_status write_svg(struct shown *s, const char *path, struct hv_err *err)
@@ -344,17 +345,15 @@ enum hv_status hv_cli_profile_show(struct hv_args *args, const char *path, struc
     if (st == HV_OK && hv_args_has(args, "json")) {
         st = hv_cli_print_json(figures(&s), err);
     } else if (st == HV_OK) {
-        struct hv_str text = {0}, clean = {0};
+        struct hv_str text = {0};
         add_machine(&s, &text);
         add_products(&s, &text);
         add_cores(&s, &text);
         add_memory(&s, &text);
         add_layers(&s, &text);
         add_chart(&s, &text);
-        hv_cli_clean_lines(&clean, hv_str_cstr(&text));
-        st = hv_cli_print(&clean, err);
+        st = hv_cli_print(&text, err);
         hv_str_free(&text);
-        hv_str_free(&clean);
     }
     close_shown(&s);
     return st;

@@ -128,11 +128,11 @@ void hv_schedule_chart(const struct hv_schedule_shown *r, int columns, struct hv
         c.dense = c.dense || r->g.rank_node_at[i + 1] - r->g.rank_node_at[i] > c.columns;
     }
     for (int32_t i = 0; i < r->s.n_ranks; i++) {
-        hv_str_addf(out, "%5d  ", i);
+        hv_text_addf(out, "%5d  ", i);
         (c.dense ? add_dense : add_sparse)(&c, i, out);
         hv_str_addc(out, '\n');
     }
-    hv_str_addf(out, "       one column = %.4g; ", c.unit_s);
+    hv_text_addf(out, "       one column = %.4g; ", c.unit_s);
     hv_str_adds(out, c.dense
                          ? "F forward, B backward, W weight gradient, R recompute, # several of "
                            "them, . idle\n"

@@ -170,17 +170,17 @@ static json_t *result_json(const struct hv_schedule_shown *r)
 static void add_title(const struct hv_schedule_shown *r, struct hv_str *out)
 {
     const struct hv_schedule *s = &r->s;
-    hv_str_addf(out, "%s: p = %d, m = %d, v = %d; times f %g, b %g, w %g, hop %g%s", r->name,
-                s->n_ranks, s->n_micro_batches, s->n_stages / s->n_ranks, r->times.f, r->times.b,
-                r->times.w, r->times.c, r->scale ? ", scaled by stage" : "");
+    hv_text_addf(out, "%s: p = %d, m = %d, v = %d; times f %g, b %g, w %g, hop %g%s", r->name,
+                 s->n_ranks, s->n_micro_batches, s->n_stages / s->n_ranks, r->times.f, r->times.b,
+                 r->times.w, r->times.c, r->scale ? ", scaled by stage" : "");
 }
 
 static void add_makespans(const struct hv_schedule_shown *r, struct hv_str *out)
 {
     char bubble[HV_FMT_CAP];
-    hv_str_addf(out, "makespan %.10g (wall), longest span of a rank %.10g, bubble %s of that span",
-                r->run.makespan_s, r->run.longest_span_s,
-                hv_fmt_percent(bubble, sizeof bubble, r->run.span_bubble_frac));
+    hv_text_addf(out, "makespan %.10g (wall), longest span of a rank %.10g, bubble %s of that span",
+                 r->run.makespan_s, r->run.longest_span_s,
+                 hv_fmt_percent(bubble, sizeof bubble, r->run.span_bubble_frac));
 }
 
 static void add_causes(const struct hv_schedule_shown *r, struct hv_str *out)
@@ -192,20 +192,20 @@ static void add_causes(const struct hv_schedule_shown *r, struct hv_str *out)
         sum += frac;
         hv_fmt_percent(by[k], sizeof by[k], frac);
     }
-    hv_str_addf(out,
-                "idle %s of the wall makespan: warm-up %s, steady %s, cool-down %s, waiting for "
-                "communication %s\n",
-                hv_fmt_percent(all, sizeof all, sum), by[WARM_UP], by[STEADY], by[COOL_DOWN],
-                by[HOP]);
+    hv_text_addf(out,
+                 "idle %s of the wall makespan: warm-up %s, steady %s, cool-down %s, waiting for "
+                 "communication %s\n",
+                 hv_fmt_percent(all, sizeof all, sum), by[WARM_UP], by[STEADY], by[COOL_DOWN],
+                 by[HOP]);
 }
 
 static void add_steady(const struct hv_steady *x, struct hv_str *out)
 {
     if (x->micro_batches > 0) {
-        hv_str_addf(out, "steady state %.6g per micro-batch", x->per_micro_batch_s);
+        hv_text_addf(out, "steady state %.6g per micro-batch", x->per_micro_batch_s);
         if (x->rank >= 0) {
-            hv_str_addf(out, ", limited by rank %d%s", x->rank,
-                        x->n_ranks > 1 ? " and by ranks it waits for" : " alone");
+            hv_text_addf(out, ", limited by rank %d%s", x->rank,
+                         x->n_ranks > 1 ? " and by ranks it waits for" : " alone");
         }
         hv_str_addc(out, '\n');
     }
@@ -217,9 +217,9 @@ static void add_ranks(const struct hv_schedule_shown *r, struct hv_str *out)
                 " rank  in flight  weights      busy   warm-up    steady cool-down     comm.\n");
     for (int32_t i = 0; i < r->s.n_ranks; i++) {
         const struct hv_pipe_rank *x = &r->idle[i];
-        hv_str_addf(out, "%5d %10d %8d %9.6g %9.6g %9.6g %9.6g %9.6g\n", i, r->inflight[i],
-                    r->s.weight_versions[i], x->busy_s, x->warmup_s, x->steady_s, x->cooldown_s,
-                    x->comm_s);
+        hv_text_addf(out, "%5d %10d %8d %9.6g %9.6g %9.6g %9.6g %9.6g\n", i, r->inflight[i],
+                     r->s.weight_versions[i], x->busy_s, x->warmup_s, x->steady_s, x->cooldown_s,
+                     x->comm_s);
     }
 }
 
@@ -372,14 +372,14 @@ enum hv_status hv_schedule_show_told(struct hv_args *args, const struct hv_sched
         return hv_cli_print_json(told_json(t, idle), err);
     }
     struct hv_str out = {0};
-    hv_str_addf(&out,
-                "%s: p = %d, m = %lld, v = %d; too many micro-batches to simulate one by one\n",
-                t->name, t->ranks, (long long)t->micro_batches, t->chunks);
-    hv_str_addf(&out,
-                "makespan %.15g (wall), longest span of a rank %.15g, idle %.3g%% of the wall "
-                "makespan\n%s from m = %d and %.6g per micro-batch\n",
-                wall_s, t->longest_span_s, 100 * idle, t->x.exact ? "exact," : "estimated",
-                t->x.from_micro_batches, t->x.steady.per_micro_batch_s);
+    hv_text_addf(&out,
+                 "%s: p = %d, m = %lld, v = %d; too many micro-batches to simulate one by one\n",
+                 t->name, t->ranks, (long long)t->micro_batches, t->chunks);
+    hv_text_addf(&out,
+                 "makespan %.15g (wall), longest span of a rank %.15g, idle %.3g%% of the wall "
+                 "makespan\n%s from m = %d and %.6g per micro-batch\n",
+                 wall_s, t->longest_span_s, 100 * idle, t->x.exact ? "exact," : "estimated",
+                 t->x.from_micro_batches, t->x.steady.per_micro_batch_s);
     enum hv_status st = hv_cli_print(&out, err);
     hv_str_free(&out);
     return st;

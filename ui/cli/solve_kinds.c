@@ -101,19 +101,19 @@ static void chain_table(const struct hv_partition *p, const struct hv_partition_
                         const size_t *rank, struct hv_str *out)
 {
     char span[48];
-    hv_str_addf(out, "%-7s%s%-14s%12s\n", "stage",
-                rank            ? "rank   "
-                : p->free_order ? "device "
-                                : "",
-                "layers", "ms");
+    hv_text_addf(out, "%-7s%s%-14s%12s\n", "stage",
+                 rank            ? "rank   "
+                 : p->free_order ? "device "
+                                 : "",
+                 "layers", "ms");
     for (size_t s = 0; s < r->n_stages; s++) {
-        hv_str_addf(out, "%-7zu", s);
+        hv_text_addf(out, "%-7zu", s);
         if (rank || p->free_order) {
-            hv_str_addf(out, "%-7zu", rank ? rank[s] : r->order[s]);
+            hv_text_addf(out, "%-7zu", rank ? rank[s] : r->order[s]);
         }
-        hv_str_addf(out, "%-14s%12.6g%s\n",
-                    span_text(span, sizeof span, s ? r->cut[s - 1] : 0, r->cut[s]), r->value[s],
-                    !rank && r->value[s] >= r->max * (1 - 1e-12) ? "  slowest" : "");
+        hv_text_addf(out, "%-14s%12.6g%s\n",
+                     span_text(span, sizeof span, s ? r->cut[s - 1] : 0, r->cut[s]), r->value[s],
+                     !rank && r->value[s] >= r->max * (1 - 1e-12) ? "  slowest" : "");
     }
 }
 
@@ -171,11 +171,11 @@ static enum hv_status solve_chunks(const struct hv_instance *in, const struct hv
     }
     chain_table(&in->chain, &r.chain, in->rank, &out->table);
     bool memory = in->chain.stages[0].memory != NULL;
-    hv_str_addf(&out->table, "%-7s%12s%s\n", "rank", "ms", memory ? "         GiB" : "");
+    hv_text_addf(&out->table, "%-7s%12s%s\n", "rank", "ms", memory ? "         GiB" : "");
     for (size_t k = 0; k < c.n_ranks; k++) {
-        hv_str_addf(&out->table, "%-7zu%12.6g", k, r.load[k]);
+        hv_text_addf(&out->table, "%-7zu%12.6g", k, r.load[k]);
         if (memory) {
-            hv_str_addf(&out->table, "%12.6g", r.bytes[k]);
+            hv_text_addf(&out->table, "%12.6g", r.bytes[k]);
         }
         hv_str_addc(&out->table, '\n');
     }
@@ -206,14 +206,14 @@ static enum hv_status solve_replicas(const struct hv_replicas *p, const struct h
         return HV_OK;
     }
     json_t *stages = json_array();
-    hv_str_addf(&out->table, "%-7s%-14s%8s%9s%11s%14s\n", "stage", "layers", "width", "copies",
-                "in flight", "ms/sample");
+    hv_text_addf(&out->table, "%-7s%-14s%8s%9s%11s%14s\n", "stage", "layers", "width", "copies",
+                 "in flight", "ms/sample");
     for (size_t s = 0; s < r.n_stages; s++) {
         const struct hv_replica_stage *t = &r.stages[s];
         size_t width = p->widths[t->width].width;
-        hv_str_addf(&out->table, "%-7zu%-14s%8zu%9zu%11zu%14.6g\n", s,
-                    span_text(span, sizeof span, t->first, t->end), width, t->replicas,
-                    t->in_flight, t->value);
+        hv_text_addf(&out->table, "%-7zu%-14s%8zu%9zu%11zu%14.6g\n", s,
+                     span_text(span, sizeof span, t->first, t->end), width, t->replicas,
+                     t->in_flight, t->value);
         json_array_append_new(stages, json_pack("{s:[i,i],s:i,s:i,s:i,s:o}", "layers",
                                                 (int)t->first, (int)t->end, "width", (int)width,
                                                 "replicas", (int)t->replicas, "in_flight",
@@ -221,7 +221,7 @@ static enum hv_status solve_replicas(const struct hv_replicas *p, const struct h
     }
     hv_str_adds(&out->table, "option of each layer:");
     for (size_t l = 0; l < p->n_layers; l++) {
-        hv_str_addf(&out->table, " %zu", r.choice[l]);
+        hv_text_addf(&out->table, " %zu", r.choice[l]);
     }
     hv_str_addc(&out->table, '\n');
     out->solution = json_object();
@@ -235,8 +235,8 @@ static void add_cuts(const struct hv_partition_result *r, struct hv_str *out)
 {
     char span[48];
     for (size_t s = 0; s < r->n_stages; s++) {
-        hv_str_addf(out, "%s%s", s ? " | " : "",
-                    span_text(span, sizeof span, s ? r->cut[s - 1] : 0, r->cut[s]));
+        hv_text_addf(out, "%s%s", s ? " | " : "",
+                     span_text(span, sizeof span, s ? r->cut[s - 1] : 0, r->cut[s]));
     }
     hv_str_addc(out, '\n');
 }
@@ -258,12 +258,12 @@ static enum hv_status solve_joint(const struct hv_batch_layers *j, const struct 
         return HV_OK;
     }
     json_t *pipelines = json_array();
-    hv_str_addf(&out->table, "%-10s%15s%14s  %s\n", "pipeline", "micro-batches", "ms",
-                "layers of its stages");
+    hv_text_addf(&out->table, "%-10s%15s%14s  %s\n", "pipeline", "micro-batches", "ms",
+                 "layers of its stages");
     for (size_t k = 0; k < j->n_pipelines; k++) {
         const struct hv_partition_result *p = &r.part[k];
         double time = r.count[k] > 0 ? p->sum + (double)(r.count[k] - 1) * p->max : 0;
-        hv_str_addf(&out->table, "%-10zu%15lld%14.6g  ", k, (long long)r.count[k], time);
+        hv_text_addf(&out->table, "%-10zu%15lld%14.6g  ", k, (long long)r.count[k], time);
         json_t *one = json_object();
         json_object_set_new(one, "count", json_integer(r.count[k]));
         json_object_set_new(one, "ms", hv_json_num(time));
@@ -317,8 +317,8 @@ static enum hv_status solve_split(const struct hv_instance *in, struct hv_arena 
     hv_str_adds(&out->table, items ? "item    slot\n" : "replica    micro-batches\n");
     for (size_t i = 0; i < (items ? in->n_items : in->n_shares); i++) {
         json_array_append_new(counts, json_integer(d.count[i]));
-        hv_str_addf(&out->table, items ? "%-7zu%5lld\n" : "%-7zu%17lld\n", i,
-                    (long long)d.count[i]);
+        hv_text_addf(&out->table, items ? "%-7zu%5lld\n" : "%-7zu%17lld\n", i,
+                     (long long)d.count[i]);
     }
     out->solution = json_object();
     json_object_set_new(out->solution, items ? "slot" : "counts", counts);
@@ -329,15 +329,15 @@ static enum hv_status solve_split(const struct hv_instance *in, struct hv_arena 
 static void device_table(const struct hv_dag *g, const struct hv_dag_result *r, struct hv_str *out)
 {
     size_t n = g->n_accelerators + g->n_cpus;
-    hv_str_addf(out, "%-12s%8s%14s\n", "device", "nodes", "load");
+    hv_text_addf(out, "%-12s%8s%14s\n", "device", "nodes", "load");
     for (size_t k = 0; k < n; k++) {
         size_t held = 0;
         for (size_t v = 0; v < g->n_nodes; v++) {
             held += r->device[v] == k;
         }
         bool cpu = k >= g->n_accelerators;
-        hv_str_addf(out, "%s %-*zu%8zu%14.6g\n", cpu ? "cpu" : "accel", cpu ? 8 : 6,
-                    cpu ? k - g->n_accelerators : k, held, r->load[k]);
+        hv_text_addf(out, "%s %-*zu%8zu%14.6g\n", cpu ? "cpu" : "accel", cpu ? 8 : 6,
+                     cpu ? k - g->n_accelerators : k, held, r->load[k]);
     }
 }
 

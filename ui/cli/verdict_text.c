@@ -14,23 +14,23 @@ void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out)
     const struct hv_metrics *m = &v->metrics;
     char it[HV_FMT_CAP], tok[HV_FMT_CAP], mfu[HV_FMT_CAP], bubble[HV_FMT_CAP], gap[HV_FMT_CAP];
     if (v->serving != NULL) {
-        hv_str_addf(out, "serves %s tokens/s, first token after %s, then one every %s",
-                    hv_fmt_count(tok, sizeof tok, m->tokens_per_s),
-                    hv_fmt_seconds(it, sizeof it, v->serving->first_token_s),
-                    hv_fmt_seconds(gap, sizeof gap, v->serving->next_token_s));
+        hv_text_addf(out, "serves %s tokens/s, first token after %s, then one every %s",
+                     hv_fmt_count(tok, sizeof tok, m->tokens_per_s),
+                     hv_fmt_seconds(it, sizeof it, v->serving->first_token_s),
+                     hv_fmt_seconds(gap, sizeof gap, v->serving->next_token_s));
         return;
     }
     if (v->jobs != NULL) {
-        hv_str_addf(out, "%zu jobs, %s tokens/s together", v->jobs->n,
-                    hv_fmt_count(tok, sizeof tok, m->tokens_per_s));
+        hv_text_addf(out, "%zu jobs, %s tokens/s together", v->jobs->n,
+                     hv_fmt_count(tok, sizeof tok, m->tokens_per_s));
         return;
     }
-    hv_str_addf(out, "iteration %s, %s tokens/s, MFU %s, bubble %s, %s above the bound",
-                hv_fmt_seconds(it, sizeof it, m->iteration_s),
-                hv_fmt_count(tok, sizeof tok, m->tokens_per_s),
-                hv_fmt_percent(mfu, sizeof mfu, m->mfu),
-                hv_fmt_percent(bubble, sizeof bubble, m->bubble_frac),
-                hv_fmt_percent(gap, sizeof gap, m->gap_frac));
+    hv_text_addf(out, "iteration %s, %s tokens/s, MFU %s, bubble %s, %s above the bound",
+                 hv_fmt_seconds(it, sizeof it, m->iteration_s),
+                 hv_fmt_count(tok, sizeof tok, m->tokens_per_s),
+                 hv_fmt_percent(mfu, sizeof mfu, m->mfu),
+                 hv_fmt_percent(bubble, sizeof bubble, m->bubble_frac),
+                 hv_fmt_percent(gap, sizeof gap, m->gap_frac));
 }
 
 /* ---- claims ---- */
@@ -38,20 +38,25 @@ void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out)
 /** Claims that deviate by less than this share are not commented on. */
 #define CLOSE_FRAC 0.1
 
-/* The lines of a plan's claim: figure, formula, and what the formula leaves out. Nothing where
- * nothing is claimed. */
+/* The lines of a plan's claim: what the search left out or missed, the figure, its formula, and
+ * what the formula leaves out. Nothing where nothing is claimed. */
 static void add_claim(const struct hv_claim *c, struct hv_str *out)
 {
     char buf[HV_FMT_CAP];
     bool time = hv_known(c->iteration_s);
 
+    for (size_t i = 0; i < c->n_warnings; i++) {
+        hv_str_adds(out, "warning        ");
+        hv_text_clean(out, c->warnings[i], strlen(c->warnings[i]));
+        hv_str_addc(out, '\n');
+    }
     if (!time && !hv_known(c->tokens_per_s)) {
         return;
     }
-    hv_str_addf(out, "claimed        %s%s",
-                time ? hv_fmt_seconds(buf, sizeof buf, c->iteration_s)
-                     : hv_fmt_count(buf, sizeof buf, c->tokens_per_s),
-                time ? "" : " tokens/s");
+    hv_text_addf(out, "claimed        %s%s",
+                 time ? hv_fmt_seconds(buf, sizeof buf, c->iteration_s)
+                      : hv_fmt_count(buf, sizeof buf, c->tokens_per_s),
+                 time ? "" : " tokens/s");
     if (c->formula != NULL) {
         hv_str_adds(out, " by ");
         hv_text_clean(out, c->formula, strlen(c->formula));
@@ -76,8 +81,8 @@ void hv_cli_claim_note(const char *strategy, const json_t *plan, struct hv_str *
     if (words == NULL || !(said > 0) || !(is > 0) || fabs(is / said - 1) <= CLOSE_FRAC) {
         return;
     }
-    hv_str_addf(out, "%s claims %s and the simulation gives %s: the formula leaves out ", strategy,
-                hv_fmt_seconds(a, sizeof a, said), hv_fmt_seconds(b, sizeof b, is));
+    hv_text_addf(out, "%s claims %s and the simulation gives %s: the formula leaves out ", strategy,
+                 hv_fmt_seconds(a, sizeof a, said), hv_fmt_seconds(b, sizeof b, is));
     hv_text_clean(out, words, strlen(words));
     hv_str_addc(out, '\n');
 }
@@ -87,36 +92,37 @@ void hv_cli_claim_note(const char *strategy, const json_t *plan, struct hv_str *
 void hv_cli_goodput_text(const struct hv_goodput *g, double tokens_per_s, struct hv_str *out)
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
-    hv_str_addf(out, "  tokens/s         %s (%s of the rate without failures)\n",
-                hv_fmt_count(a, sizeof a, g->tokens_per_s),
-                hv_fmt_percent(b, sizeof b, g->tokens_per_s / tokens_per_s));
-    hv_str_addf(out, "  USD per Mtoken   %s (spot prices of nodes that are preempted)\n",
-                hv_fmt_fixed(a, sizeof a, g->usd_per_mtoken, 3));
+    hv_text_addf(out, "  tokens/s         %s (%s of the rate without failures)\n",
+                 hv_fmt_count(a, sizeof a, g->tokens_per_s),
+                 hv_fmt_percent(b, sizeof b, g->tokens_per_s / tokens_per_s));
+    hv_text_addf(out, "  USD per Mtoken   %s (spot prices of nodes that are preempted)\n",
+                 hv_fmt_fixed(a, sizeof a, g->usd_per_mtoken, 3));
     if (!(g->failures_per_h > 0)) {
-        hv_str_addf(out, "  failures         none: the failure rates of all %zu nodes are 0\n",
-                    g->n_nodes);
+        hv_text_addf(out, "  failures         none: the failure rates of all %zu nodes are 0\n",
+                     g->n_nodes);
         return;
     }
-    hv_str_addf(out, "  a failure every  %s on %zu nodes; each costs\n",
-                hv_fmt_seconds(a, sizeof a, 3600 / g->failures_per_h), g->n_nodes);
-    hv_str_addf(out, "    detection        %s\n", hv_fmt_seconds(a, sizeof a, g->detect_s));
-    hv_str_addf(out, "    rollback         %s\n", hv_fmt_seconds(a, sizeof a, g->rollback_s));
-    hv_str_addf(out, "    reinstantiation  %s%s\n", hv_fmt_seconds(a, sizeof a, g->restore_s),
-                g->from == HV_RECOVER_PEERS
-                    ? ", once per loss and once per return of a node; states come from peers"
-                    : "");
+    hv_text_addf(out, "  a failure every  %s on %zu nodes; each costs\n",
+                 hv_fmt_seconds(a, sizeof a, 3600 / g->failures_per_h), g->n_nodes);
+    hv_text_addf(out, "    detection        %s\n", hv_fmt_seconds(a, sizeof a, g->detect_s));
+    hv_text_addf(out, "    rollback         %s\n", hv_fmt_seconds(a, sizeof a, g->rollback_s));
+    hv_text_addf(out, "    reinstantiation  %s%s\n", hv_fmt_seconds(a, sizeof a, g->restore_s),
+                 g->from == HV_RECOVER_PEERS
+                     ? ", once per loss and once per return of a node; states come from peers"
+                     : "");
     if (g->from == HV_RECOVER_CHECKPOINT) {
-        hv_str_addf(out, "  checkpoints      %s in %s",
-                    hv_fmt_bytes(a, sizeof a, g->checkpoint_bytes),
-                    hv_fmt_seconds(b, sizeof b, g->write_s));
-        hv_str_addf(out, " every %s", hv_fmt_seconds(a, sizeof a, g->interval_s));
+        hv_text_addf(out, "  checkpoints      %s in %s",
+                     hv_fmt_bytes(a, sizeof a, g->checkpoint_bytes),
+                     hv_fmt_seconds(b, sizeof b, g->write_s));
+        hv_text_addf(out, " every %s", hv_fmt_seconds(a, sizeof a, g->interval_s));
         if (g->interval_s != g->best_interval_s) {
-            hv_str_addf(out, "; optimal every %s", hv_fmt_seconds(c, sizeof c, g->best_interval_s));
+            hv_text_addf(out, "; optimal every %s",
+                         hv_fmt_seconds(c, sizeof c, g->best_interval_s));
         }
         hv_str_adds(out, "\n");
     } else {
-        hv_str_addf(out, "  nodes away       %s of the time\n",
-                    hv_fmt_percent(a, sizeof a, g->away_frac));
+        hv_text_addf(out, "  nodes away       %s of the time\n",
+                     hv_fmt_percent(a, sizeof a, g->away_frac));
     }
 }
 
@@ -144,7 +150,7 @@ static void put_degrees(const struct hv_stage *s, struct hv_str *out)
     size_t before = out->n;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (all[i].degree > 1) {
-            hv_str_addf(out, "%s%s%d", out->n > before ? " " : "", all[i].name, all[i].degree);
+            hv_text_addf(out, "%s%s%d", out->n > before ? " " : "", all[i].name, all[i].degree);
         }
     }
     if (out->n == before) {
@@ -156,7 +162,7 @@ static void put_degrees(const struct hv_stage *s, struct hv_str *out)
 static void put_shards(const struct hv_tp *tp, struct hv_str *out)
 {
     for (int t = 0; tp->shares != NULL && t < tp->degree && t < SHARDS; t++) {
-        hv_str_addf(out, "%s%d", t == 0 ? ", shards " : ":", tp->shares[t]);
+        hv_text_addf(out, "%s%d", t == 0 ? ", shards " : ":", tp->shares[t]);
     }
     if (tp->shares != NULL && tp->degree > SHARDS) {
         hv_str_adds(out, ":...");
@@ -181,9 +187,9 @@ static void put_devices(const struct hv_plan *plan, const struct hv_replica *r,
     }
     size_t each = s->n_devices / (size_t)(r->count > 0 ? r->count : 1);
     if (n_kinds == 1) {
-        hv_str_addf(out, "%zu %s", each, kinds[0]->name);
+        hv_text_addf(out, "%zu %s", each, kinds[0]->name);
     } else {
-        hv_str_addf(out, "%zu of %zu kinds", each, n_kinds);
+        hv_text_addf(out, "%zu of %zu kinds", each, n_kinds);
     }
 }
 
@@ -195,7 +201,7 @@ static void put_blocks(const struct hv_stage *s, size_t stage, struct hv_str *ou
         halves += s->ranges[i].to2 - s->ranges[i].from2;
     }
     if (halves > 0) {
-        hv_str_addf(out, "%g", halves / 2.0);
+        hv_text_addf(out, "%g", halves / 2.0);
     } else {
         hv_str_adds(out, stage == 0 ? "embed" : "head");
     }
@@ -269,9 +275,9 @@ static bool same_stages(const struct run *a, const struct run *b, size_t n)
 
 static void put_span(size_t first, size_t last, struct hv_str *out)
 {
-    hv_str_addf(out, "%zu", first);
+    hv_text_addf(out, "%zu", first);
     if (last > first) {
-        hv_str_addf(out, "-%zu", last);
+        hv_text_addf(out, "-%zu", last);
     }
 }
 
@@ -297,7 +303,7 @@ static void add_stage_table(const struct hv_plan *plan, const struct hv_verdict 
             put_span(runs[i].replica, last, &id);
             hv_str_addc(&id, '/');
             put_span(runs[i].first, runs[i].last, &id);
-            hv_str_addf(out, "  %-10s %s\n", hv_str_cstr(&id), runs[i].text);
+            hv_text_addf(out, "  %-10s %s\n", hv_str_cstr(&id), runs[i].text);
             hv_str_free(&id);
         }
         from = next;
@@ -310,17 +316,17 @@ static void add_stage_table(const struct hv_plan *plan, const struct hv_verdict 
 static void add_figures(const struct hv_metrics *m, struct hv_str *out)
 {
     char buf[HV_FMT_CAP];
-    hv_str_addf(out, "iteration      %s%s\n", hv_fmt_seconds(buf, sizeof buf, m->iteration_s),
-                m->exact ? "" : " (steady state, stale weights)");
-    hv_str_addf(out, "tokens/s       %s\n", hv_fmt_count(buf, sizeof buf, m->tokens_per_s));
-    hv_str_addf(out, "MFU            %s\n", hv_fmt_percent(buf, sizeof buf, m->mfu));
-    hv_str_addf(out, "bubble         %s\n", hv_fmt_percent(buf, sizeof buf, m->bubble_frac));
-    hv_str_addf(out, "lower bound    %s", hv_fmt_seconds(buf, sizeof buf, m->bound_s));
-    hv_str_addf(out, " (gap %s)\n", hv_fmt_percent(buf, sizeof buf, m->gap_frac));
-    hv_str_addf(out, "USD per Mtoken %s\n", hv_fmt_fixed(buf, sizeof buf, m->usd_per_mtoken, 3));
-    hv_str_addf(out, "devices used   %zu\n", m->n_devices_used);
+    hv_text_addf(out, "iteration      %s%s\n", hv_fmt_seconds(buf, sizeof buf, m->iteration_s),
+                 m->exact ? "" : " (steady state, stale weights)");
+    hv_text_addf(out, "tokens/s       %s\n", hv_fmt_count(buf, sizeof buf, m->tokens_per_s));
+    hv_text_addf(out, "MFU            %s\n", hv_fmt_percent(buf, sizeof buf, m->mfu));
+    hv_text_addf(out, "bubble         %s\n", hv_fmt_percent(buf, sizeof buf, m->bubble_frac));
+    hv_text_addf(out, "lower bound    %s", hv_fmt_seconds(buf, sizeof buf, m->bound_s));
+    hv_text_addf(out, " (gap %s)\n", hv_fmt_percent(buf, sizeof buf, m->gap_frac));
+    hv_text_addf(out, "USD per Mtoken %s\n", hv_fmt_fixed(buf, sizeof buf, m->usd_per_mtoken, 3));
+    hv_text_addf(out, "devices used   %zu\n", m->n_devices_used);
     if (!m->exact) {
-        hv_str_addf(out, "staleness      %d updates\n", m->staleness);
+        hv_text_addf(out, "staleness      %d updates\n", m->staleness);
     }
 }
 
@@ -331,10 +337,10 @@ static void add_breakdown(const struct hv_metrics *m, struct hv_str *out)
     hv_str_adds(out, "\nparts of the iteration time (mean over devices)\n");
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         if (m->breakdown_s[i] > rounding_frac * m->iteration_s) {
-            hv_str_addf(out, "  %-10s %10s %7s  %s\n", hv_breakdown_name((enum hv_breakdown)i),
-                        hv_fmt_seconds(s, sizeof s, m->breakdown_s[i]),
-                        hv_fmt_percent(p, sizeof p, m->breakdown_s[i] / m->iteration_s),
-                        hv_breakdown_help((enum hv_breakdown)i));
+            hv_text_addf(out, "  %-10s %10s %7s  %s\n", hv_breakdown_name((enum hv_breakdown)i),
+                         hv_fmt_seconds(s, sizeof s, m->breakdown_s[i]),
+                         hv_fmt_percent(p, sizeof p, m->breakdown_s[i] / m->iteration_s),
+                         hv_breakdown_help((enum hv_breakdown)i));
         }
     }
 }
@@ -344,27 +350,27 @@ static void add_queue(const struct hv_serving *s, struct hv_str *out)
 {
     const struct hv_request_figures *q = &s->queue;
     char a[HV_FMT_CAP], b[HV_FMT_CAP];
-    hv_str_addf(out, "arrivals       %s requests/s, %s of the capacity (Poisson, estimated)\n",
-                hv_fmt_fixed(a, sizeof a, s->arrivals_per_s, 3),
-                hv_fmt_percent(b, sizeof b, q->load_frac));
+    hv_text_addf(out, "arrivals       %s requests/s, %s of the capacity (Poisson, estimated)\n",
+                 hv_fmt_fixed(a, sizeof a, s->arrivals_per_s, 3),
+                 hv_fmt_percent(b, sizeof b, q->load_frac));
     if (q->n == 0) {
         hv_str_adds(out, "  wait         unbounded: requests arrive faster than they are served\n");
         return;
     }
-    hv_str_addf(out, "  wait         mean %s, %s by the queueing formula, for one of %.0f slots\n",
-                hv_fmt_seconds(a, sizeof a, q->mean_wait_s),
-                hv_fmt_seconds(b, sizeof b, q->formula_wait_s), s->slots);
+    hv_text_addf(out, "  wait         mean %s, %s by the queueing formula, for one of %.0f slots\n",
+                 hv_fmt_seconds(a, sizeof a, q->mean_wait_s),
+                 hv_fmt_seconds(b, sizeof b, q->formula_wait_s), s->slots);
     if (q->no_room_frac > 0) {
-        hv_str_addf(out, "  full caches  delay %s of the requests, %s of the mean wait\n",
-                    hv_fmt_percent(a, sizeof a, q->no_room_frac),
-                    hv_fmt_seconds(b, sizeof b, q->room_wait_s));
+        hv_text_addf(out, "  full caches  delay %s of the requests, %s of the mean wait\n",
+                     hv_fmt_percent(a, sizeof a, q->no_room_frac),
+                     hv_fmt_seconds(b, sizeof b, q->room_wait_s));
     }
-    hv_str_addf(out, "  first token  median %s, 99th percentile %s\n",
-                hv_fmt_seconds(a, sizeof a, q->first_p50_s),
-                hv_fmt_seconds(b, sizeof b, q->first_p99_s));
-    hv_str_addf(out, "  request      median %s, 99th percentile %s\n",
-                hv_fmt_seconds(a, sizeof a, q->whole_p50_s),
-                hv_fmt_seconds(b, sizeof b, q->whole_p99_s));
+    hv_text_addf(out, "  first token  median %s, 99th percentile %s\n",
+                 hv_fmt_seconds(a, sizeof a, q->first_p50_s),
+                 hv_fmt_seconds(b, sizeof b, q->first_p99_s));
+    hv_text_addf(out, "  request      median %s, 99th percentile %s\n",
+                 hv_fmt_seconds(a, sizeof a, q->whole_p50_s),
+                 hv_fmt_seconds(b, sizeof b, q->whole_p99_s));
 }
 
 /** Figures of a serving plan: throughput, latency, and a line per stage. */
@@ -373,40 +379,40 @@ static void add_serving(const struct hv_plan *plan, const struct hv_verdict *v, 
     const struct hv_serving *s = v->serving;
     const struct hv_metrics *m = &v->metrics;
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP], d[HV_FMT_CAP], e[HV_FMT_CAP];
-    hv_str_addf(out, "tokens/s       %s (max flow of the placement %s)\n",
-                hv_fmt_count(a, sizeof a, m->tokens_per_s),
-                hv_fmt_count(b, sizeof b, s->max_tokens_per_s));
-    hv_str_addf(out, "upper bound    %s: %s\n", hv_fmt_count(a, sizeof a, s->bound_tokens_per_s),
-                s->bound_why);
-    hv_str_addf(out, "requests/s     %s, %.0f in flight\n",
-                hv_fmt_fixed(a, sizeof a, s->requests_per_s, 3), ceil(s->requests_in_flight));
-    hv_str_addf(out, "first token    %s\n", hv_fmt_seconds(a, sizeof a, s->first_token_s));
+    hv_text_addf(out, "tokens/s       %s (max flow of the placement %s)\n",
+                 hv_fmt_count(a, sizeof a, m->tokens_per_s),
+                 hv_fmt_count(b, sizeof b, s->max_tokens_per_s));
+    hv_text_addf(out, "upper bound    %s: %s\n", hv_fmt_count(a, sizeof a, s->bound_tokens_per_s),
+                 s->bound_why);
+    hv_text_addf(out, "requests/s     %s, %.0f in flight\n",
+                 hv_fmt_fixed(a, sizeof a, s->requests_per_s, 3), ceil(s->requests_in_flight));
+    hv_text_addf(out, "first token    %s\n", hv_fmt_seconds(a, sizeof a, s->first_token_s));
     if (s->output_tokens > 0) {
-        hv_str_addf(out, "next token     %s\n", hv_fmt_seconds(a, sizeof a, s->next_token_s));
-        hv_str_addf(out, "request        %s, with %.0f tokens generated\n",
-                    hv_fmt_seconds(a, sizeof a, s->request_s), s->output_tokens);
+        hv_text_addf(out, "next token     %s\n", hv_fmt_seconds(a, sizeof a, s->next_token_s));
+        hv_text_addf(out, "request        %s, with %.0f tokens generated\n",
+                     hv_fmt_seconds(a, sizeof a, s->request_s), s->output_tokens);
     }
     if (s->slots > 0) {
         add_queue(s, out);
     }
-    hv_str_addf(out, "MFU            %s\n", hv_fmt_percent(a, sizeof a, m->mfu));
-    hv_str_addf(out, "USD per Mtoken %s\n", hv_fmt_fixed(a, sizeof a, m->usd_per_mtoken, 3));
-    hv_str_addf(out, "devices used   %zu\n", m->n_devices_used);
+    hv_text_addf(out, "MFU            %s\n", hv_fmt_percent(a, sizeof a, m->mfu));
+    hv_text_addf(out, "USD per Mtoken %s\n", hv_fmt_fixed(a, sizeof a, m->usd_per_mtoken, 3));
+    hv_text_addf(out, "devices used   %zu\n", m->n_devices_used);
     hv_str_adds(out, "\nreplica/stage, device          tokens/s      of most   prompts      token"
                      "     cache        memory\n");
     for (size_t i = 0; i < s->n_stages; i++) {
         const struct hv_serve_stage *x = &s->stages[i];
         const struct hv_stage_memory *mem = &v->memory[i];
         struct hv_device_ref ref = hv_cluster_device(plan->cluster, mem->device);
-        hv_str_addf(out, "  %2zu/%-2zu %-18.18s %12s %12s %9s %10s %9s", x->replica, x->stage,
-                    ref.kind->name, hv_fmt_count(a, sizeof a, x->flow_tokens_per_s),
-                    hv_fmt_count(b, sizeof b, x->capacity_tokens_per_s),
-                    hv_fmt_seconds(c, sizeof c, x->prompt_s),
-                    hv_fmt_seconds(d, sizeof d, x->token_s),
-                    hv_fmt_bytes(e, sizeof e, x->cache_bytes));
-        hv_str_addf(out, " %10s of %-9s%s\n", hv_fmt_bytes(a, sizeof a, mem->peak_bytes),
-                    hv_fmt_bytes(b, sizeof b, mem->limit_bytes),
-                    mem->peak_bytes > mem->limit_bytes ? " !" : "");
+        hv_text_addf(out, "  %2zu/%-2zu %-18.18s %12s %12s %9s %10s %9s", x->replica, x->stage,
+                     ref.kind->name, hv_fmt_count(a, sizeof a, x->flow_tokens_per_s),
+                     hv_fmt_count(b, sizeof b, x->capacity_tokens_per_s),
+                     hv_fmt_seconds(c, sizeof c, x->prompt_s),
+                     hv_fmt_seconds(d, sizeof d, x->token_s),
+                     hv_fmt_bytes(e, sizeof e, x->cache_bytes));
+        hv_text_addf(out, " %10s of %-9s%s\n", hv_fmt_bytes(a, sizeof a, mem->peak_bytes),
+                     hv_fmt_bytes(b, sizeof b, mem->limit_bytes),
+                     mem->peak_bytes > mem->limit_bytes ? " !" : "");
     }
 }
 
@@ -415,33 +421,33 @@ static void add_jobs(const struct hv_verdict *v, struct hv_str *out)
 {
     const struct hv_jobs_verdict *j = v->jobs;
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP], d[HV_FMT_CAP], e[HV_FMT_CAP];
-    hv_str_addf(out, "%-16s %9s %9s %9s %9s %12s %7s %8s %8s\n", "job", "wait", "start", "end",
-                "iteration", "tokens/s", "MFU", "devices", "USD");
+    hv_text_addf(out, "%-16s %9s %9s %9s %9s %12s %7s %8s %8s\n", "job", "wait", "start", "end",
+                 "iteration", "tokens/s", "MFU", "devices", "USD");
     for (size_t i = 0; i < j->n; i++) {
         const struct hv_job_verdict *x = &j->items[i];
         const struct hv_metrics *m = &x->verdict.metrics;
-        hv_str_addf(out, "%-16s %9s %9s", x->name, hv_fmt_seconds(a, sizeof a, x->wait_s),
-                    hv_fmt_seconds(b, sizeof b, x->start_s));
-        hv_str_addf(out, " %9s %9s %12s %7s",
-                    isfinite(x->end_s) ? hv_fmt_seconds(a, sizeof a, x->end_s) : "–",
-                    hv_fmt_seconds(b, sizeof b, m->iteration_s),
-                    hv_fmt_count(c, sizeof c, m->tokens_per_s),
-                    hv_fmt_percent(d, sizeof d, m->mfu));
-        hv_str_addf(out, " %8zu %8s\n", m->n_devices_used, hv_fmt_fixed(e, sizeof e, x->usd, 2));
+        hv_text_addf(out, "%-16s %9s %9s", x->name, hv_fmt_seconds(a, sizeof a, x->wait_s),
+                     hv_fmt_seconds(b, sizeof b, x->start_s));
+        hv_text_addf(out, " %9s %9s %12s %7s",
+                     isfinite(x->end_s) ? hv_fmt_seconds(a, sizeof a, x->end_s) : "–",
+                     hv_fmt_seconds(b, sizeof b, m->iteration_s),
+                     hv_fmt_count(c, sizeof c, m->tokens_per_s),
+                     hv_fmt_percent(d, sizeof d, m->mfu));
+        hv_text_addf(out, " %8zu %8s\n", m->n_devices_used, hv_fmt_fixed(e, sizeof e, x->usd, 2));
     }
-    hv_str_addf(out, "\ntokens/s       %s, %s\n",
-                hv_fmt_count(a, sizeof a, v->metrics.tokens_per_s),
-                hv_known(j->makespan_s) ? "mean over the makespan"
-                                        : "sum of all jobs, which run indefinitely");
-    hv_str_addf(out, "USD per hour   %s\n", hv_fmt_fixed(a, sizeof a, v->metrics.usd_per_h, 2));
-    hv_str_addf(out, "USD per Mtoken %s\n",
-                hv_fmt_fixed(a, sizeof a, v->metrics.usd_per_mtoken, 3));
-    hv_str_addf(out, "devices used   %zu\n", v->metrics.n_devices_used);
-    hv_str_addf(out, "mean wait      %s\n", hv_fmt_seconds(a, sizeof a, j->mean_wait_s));
+    hv_text_addf(out, "\ntokens/s       %s, %s\n",
+                 hv_fmt_count(a, sizeof a, v->metrics.tokens_per_s),
+                 hv_known(j->makespan_s) ? "mean over the makespan"
+                                         : "sum of all jobs, which run indefinitely");
+    hv_text_addf(out, "USD per hour   %s\n", hv_fmt_fixed(a, sizeof a, v->metrics.usd_per_h, 2));
+    hv_text_addf(out, "USD per Mtoken %s\n",
+                 hv_fmt_fixed(a, sizeof a, v->metrics.usd_per_mtoken, 3));
+    hv_text_addf(out, "devices used   %zu\n", v->metrics.n_devices_used);
+    hv_text_addf(out, "mean wait      %s\n", hv_fmt_seconds(a, sizeof a, j->mean_wait_s));
     if (hv_known(j->makespan_s)) {
-        hv_str_addf(out, "mean completion %s, last end %s\n",
-                    hv_fmt_seconds(a, sizeof a, j->mean_completion_s),
-                    hv_fmt_seconds(b, sizeof b, j->makespan_s));
+        hv_text_addf(out, "mean completion %s, last end %s\n",
+                     hv_fmt_seconds(a, sizeof a, j->mean_completion_s),
+                     hv_fmt_seconds(b, sizeof b, j->makespan_s));
     }
 }
 
@@ -469,11 +475,13 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
         add_stage_table(plan, v, out);
     }
     for (size_t i = 0; i < v->n_rough; i++) {
-        hv_str_addf(out, "%sapproximated: %s\n", i == 0 ? "\n" : "", v->rough[i]);
+        hv_str_adds(out, i == 0 ? "\n" : "");
+        hv_text_addf(out, "approximated: %s\n", v->rough[i]);
     }
     for (size_t i = 0; i < v->findings.n; i++) {
         const struct hv_violation *x = &v->findings.items[i];
-        hv_str_addf(out, "%sviolation %s at %s: %s\n", i == 0 ? "\n" : "",
-                    hv_violation_name(x->code), x->where, x->text);
+        hv_str_adds(out, i == 0 ? "\n" : "");
+        hv_text_addf(out, "violation %s at %s: %s\n", hv_violation_name(x->code), x->where,
+                     x->text);
     }
 }

@@ -72,8 +72,11 @@ static const struct hv_term terms[] = {
      "the batch of each replica, parallel degrees, schedule, recomputation, sharding and "
      "communication. The simulator computes its time and memory."},
     {"proven", NULL,
-     "The optimum was verified independently of the solver that found it: by enumeration, by a "
-     "dual certificate or by an exact algorithm."},
+     "The optimum was verified independently of the solver that found it: by enumeration, by an "
+     "exact algorithm, or by a bound that was computed from duals with every rounding to the safe "
+     "side (or in rational numbers) and equals the value of the answer. An answer of lp_solve "
+     "alone "
+     "is never called proven."},
     {"recompute", "activation checkpointing",
      "Activations are discarded after the forward pass and computed again before the backward "
      "pass. This needs less memory and more arithmetic."},

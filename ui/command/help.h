@@ -53,6 +53,12 @@ void hv_schedule_words(struct hv_str *out, const char *name, const struct hv_plu
 /** Appends all schedules as roff; add_text escapes a text. */
 void hv_schedule_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
 
+/* ---- knobs (knob_help.c) --------------------------------------------------------------------- */
+
+/** Appends every knob of plans and jobs, wrapped to 78 columns, and which of its values are
+ * approximated. */
+void hv_knob_list(struct hv_str *out);
+
 /* ---- import formats (import_help.c) ---------------------------------------------------------- */
 
 /** Appends the formats of `import` for its help; add_wrapped wraps a text at blanks. */

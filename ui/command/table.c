@@ -17,6 +17,7 @@
     {"job", 'j', HV_ARG_FILE, "JOB", "use this job instead of the one in the plan", 0, 0, NULL, false}
 #define JSON_OPTION {"json", 0, HV_ARG_FLAG, NULL, "print one JSON value instead of text", 0, 0, NULL, false}
 #define LIMIT_OPTION {"time-limit", 0, HV_ARG_DURATION, "S", "stop after this time and keep the best plan so far (10, 500ms, 2min)", 1e-3, 1e7, NULL, false}
+#define END_OPTION {"time-limit", 0, HV_ARG_DURATION, "S", "end without a result after this time (10, 500ms, 2min)", 1e-3, 1e7, NULL, false}
 #define OUT_OPTION {"out", 0, HV_ARG_FILE, "F", "write to this file (- is standard output)", 0, 0, NULL, false}
 #define JOBS_OPTION {"jobs", 0, HV_ARG_INT, "N", "number of strategies that run in parallel (default: one per core)", 1, 4096, NULL, false}
 #define WIDTH_OPTION {"width", 0, HV_ARG_INT, "N", "width of the chart in columns (default: width of the terminal)", 30, 10000, NULL, false}
@@ -36,7 +37,7 @@ static const struct hv_opt compare_options[] = {
     {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key", 0, 0, NULL, false},
     JSON_OPTION, LIMIT_OPTION, JOBS_OPTION,
 };
-static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
+static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION};
 static const struct hv_opt gantt_options[] = {
     OPTIONAL_INPUT_OPTIONS, WIDTH_OPTION, ASCII_OPTION,
     {"links", 0, HV_ARG_FLAG, NULL, "in the terminal: show reductions, pushes and transfers on separate lines (always on for plans with stale weights)", 0, 0, NULL, false},
@@ -67,9 +68,9 @@ static const struct hv_opt solve_options[] = {
     {"certify", 0, HV_ARG_FLAG, NULL, "let lp_solve certify the optimum of a chain without the usual limit of 1 s (--time-limit applies)", 0, 0, NULL, false},
     {"write-lp", 0, HV_ARG_FILE, "F", "write the integer program of a chain in LP format, or in MPS format if F ends in .mps", 0, 0, NULL, false},
 };
-static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
+static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION, END_OPTION};
 static const struct hv_opt explain_options[] = {
-    OPTIONAL_INPUT_OPTIONS, JSON_OPTION,
+    OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION,
     {"stage", 0, HV_ARG_INT, "N", "list the time and memory terms of this stage, each with its formula and source", 0, 1000000, NULL, false},
     {"replica", 0, HV_ARG_INT, "N", "replica entry that --stage refers to (default 0)", 0, 1000000, NULL, false},
 };
@@ -233,7 +234,7 @@ static const struct hv_command command_rows[] = {
     {HV_CMD_LUA, "lua", NULL, "", 0, 0, "try the plugin API, line by line",
      "Reads Lua from standard input, runs it in a worker process and prints the results, tables as JSON. `ctx` is the argument of plan(ctx). The "
      "table `workspace` {cluster, model, job, plans} is a copy of the inputs. A change of this table is printed as commands and is part of `ctx` "
-     "from the next line on; files are never changed. Ctrl-C or Ctrl-D ends the session.\n"
+     "from the next line on; Lua reads and writes no files. Ctrl-C or Ctrl-D ends the session.\n"
      "Example: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
      OPTIONS(lua_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL | WORDS [NAME]", 1, 2, "completion script for bash, zsh or fish",
@@ -241,9 +242,9 @@ static const struct hv_command command_rows[] = {
      "jobs, plans, instances, devices, strategies, schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
      "all).\n"
      "Example: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | glossary [TERM] | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
+    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | glossary [TERM] | knobs | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
      "Lists all commands, or describes one command, schedule or term. `hetviz help schedules` lists the schedules, including those of plugins. "
-     "`hetviz help api` lists the functions that plugins can call. `hetviz help glossary` defines the terms of tables and messages. `hetviz help "
+     "`hetviz help api` lists the functions that plugins can call. `hetviz help glossary` defines the terms of tables and messages, `hetviz help knobs` says which keys of a plan are simulated in full. `hetviz help "
      "man` prints the manual page, `hetviz help man plugin` the manual page of the plugin API.\n"
      "Example: hetviz help api hv.opt.partition", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",

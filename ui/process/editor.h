@@ -6,8 +6,10 @@
 
 /**
  * Runs a command on a file and waits for the end. It may have arguments ("code --wait"): the shell
- * splits it. Until then only the command receives interrupts, and ^Z stops both processes. Errors:
- * HV_EIO when it could not be started or failed.
+ * splits it. Until then only the command receives interrupts, and ^Z stops both processes. SIGTERM
+ * and SIGHUP are passed on to it, so that it can save what it has; once it has ended (after ten
+ * seconds in any case) this process receives them too, with the caller's handlers. Errors: HV_EIO
+ * when it could not be started, failed, or was ended so.
  */
 enum hv_status hv_editor_call(const char *command, const char *path,
                               struct hv_err *err) HV_NODISCARD;

@@ -37,7 +37,8 @@ static void tell_unstarted(struct hv_pool *p, uint32_t id, enum hv_pool_event_ki
                                .frac = HV_UNKNOWN,
                                .seconds = HV_UNKNOWN,
                                .text = text,
-                               .tail = ""};
+                               .tail = "",
+                               .unstarted = kind == HV_POOL_FAILED};
     if (p->on_event != NULL) {
         p->on_event(p->ctx, &ev);
     }
@@ -342,7 +343,15 @@ static void start_queued(struct hv_pool *p)
         p->queue.n--;
         struct hv__worker *w = NULL;
         struct hv_err err;
-        if (hv__pool_worker_start(p, &job, &w, &err) != HV_OK) {
+        enum hv_status st = hv__pool_worker_start(p, &job, &w, &err);
+        if (st == HV_ELIMIT && p->workers.n > 0) { /* again when one has ended */
+            hv_vec_push(&p->queue, job);
+            memmove(&p->queue.items[1], &p->queue.items[0],
+                    (p->queue.n - 1) * sizeof p->queue.items[0]);
+            p->queue.items[0] = job;
+            return;
+        }
+        if (st != HV_OK) {
             free(job.text);
             tell_unstarted(p, job.id, HV_POOL_FAILED, err.text);
             continue;

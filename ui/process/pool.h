@@ -75,6 +75,7 @@ struct hv_pool_event {
         *line; /**< the whole line of progress, incumbent, bound, log, answer, result; else NULL */
     double elapsed_s; /**< since the worker was started; 0 when it never was */
     bool timed_out;   /**< cancelled: by the job's time limit */
+    bool unstarted;   /**< failed: no process could be started for it */
 };
 typedef void hv_pool_fn(void *ctx, const struct hv_pool_event *ev);
 

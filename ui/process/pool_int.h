@@ -57,7 +57,8 @@ static inline double hv__pool_now(const struct hv_pool *p)
 
 /* ---- processes (pool_process.c) -------------------------------------------------------------- */
 
-/** Starts a process for the job with three pipes; the job's text is taken over on success. */
+/** Starts a process for the job with three pipes; the job's text is taken over on success. Errors:
+ * HV_ELIMIT where the system has no descriptor or process left just now, HV_EIO. */
 enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
                                      struct hv__worker **out, struct hv_err *err) HV_NODISCARD;
 /** Sends a signal to the process group of the worker. */

@@ -4,6 +4,7 @@
  */
 #include "ui/process/pool_int.h"
 
+#include "solver/base/file.h"
 #include "solver/base/units.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -107,9 +108,12 @@ enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
     pid_t pid = -1;
     int rc = open_ends(e) ? spawn(p, e, &pid) : errno;
     if (rc != 0) {
+        char what[256];
         close_ends(e);
-        return hv_err_set(err, HV_EIO, "cannot start a worker (%s): %s",
-                          p->argv != NULL ? p->argv[0] : "hetviz worker", strerror(rc));
+        (void)snprintf(what, sizeof what, "cannot start a worker (%s)",
+                       p->argv != NULL ? p->argv[0] : "hetviz worker");
+        (void)hv_descriptors_error(err, what, rc);
+        return rc == EMFILE || rc == ENFILE || rc == EAGAIN ? HV_ELIMIT : HV_EIO;
     }
     struct hv__worker *w = hv_xcalloc(1, sizeof *w);
     w->id = job->id;

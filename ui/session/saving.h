@@ -12,11 +12,11 @@ struct hv_session;
 /**
  * Saves the whole workspace where it came from, or to `path` (a folder, made when missing; a name
  * ending in .json = one file with everything inline). Either all files are written or none: they
- * are written beside the old files first and renamed after all writes succeeded. Shipped and
- * foreign files are never written: a changed document of such a file is stored in the workspace.
- * Errors: HV_EUSAGE when there is no path yet, HV_EIO (also once when another program wrote the
- * workspace since it was read: saving again overwrites it); undo steps and the unsaved state are
- * kept.
+ * are written beside the old files first and renamed after all writes succeeded, and a save that
+ * was interrupted is finished or undone when the workspace is next read. Shipped and foreign files
+ * are never written: a changed document of such a file is stored in the workspace. Errors:
+ * HV_EUSAGE when there is no path yet, HV_EIO (also once when another program wrote the workspace
+ * since it was read: saving again overwrites it); undo steps and the unsaved state are kept.
  */
 enum hv_status hv_session_save(struct hv_session *s, const char *path,
                                struct hv_err *err) HV_NODISCARD;

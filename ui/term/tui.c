@@ -467,9 +467,7 @@ int hv_tui_main(int argc, char **argv)
         return 128 + end.signo;
     }
     if (st != HV_OK) {
-        char buf[1400];
-        err.status = st;
-        (void)fprintf(stderr, "hetviz: %s\n", hv_err_format(&err, buf, sizeof buf));
+        hv_log_err("hetviz", &err);
         return hv_status_exit_code(st);
     }
     return 0;

@@ -1,7 +1,8 @@
 /*
  * JSON writer: members in order, lines of at most 100 columns where the values allow it, shortest
- * digits. The output parses to an equal tree (except NaN and infinities, which become null), and
- * the same tree always gives the same bytes.
+ * digits. Characters that a terminal would obey, or that hide or reorder text, are escaped. The
+ * output parses to an equal tree (except NaN and infinities, which become null), and the same tree
+ * always gives the same bytes.
  */
 #include "solver/base/json/json.h"
 #include "solver/base/units.h"
@@ -15,23 +16,44 @@ struct writer {
     size_t line_start; /* byte in out where the line begins */
 };
 
+/* A character that may not stand as it is: the syntax forbids it, or a terminal would obey it. */
+static void write_escape(struct hv_str *out, int32_t c)
+{
+    static const char raw[] = "\"\\\b\f\n\r\t", name[] = "\"\\bfnrt";
+    const char *at = c > 0 && c < 0x80 ? strchr(raw, c) : NULL;
+    if (at) {
+        hv_str_addf(out, "\\%c", name[at - raw]);
+    } else if (c < 0x10000) {
+        hv_str_addf(out, "\\u%04x", (unsigned)c);
+    } else { /* a pair of surrogates */
+        unsigned rest = (unsigned)c - 0x10000;
+        hv_str_addf(out, "\\u%04x\\u%04x", 0xD800 + (rest >> 10), 0xDC00 + (rest & 0x3FF));
+    }
+}
+
+/* The character at s, and its bytes. Strings of trees are valid UTF-8. */
+static size_t next_char(const char *s, size_t n, int32_t *c)
+{
+    size_t len = hv_text_char(s, n, c);
+    if (len == 0) {
+        *c = 0xFFFD;
+    }
+    return len > 0 ? len : 1;
+}
+
 static void write_string(struct hv_str *out, const char *s, size_t n)
 {
     hv_str_addc(out, '"');
     size_t clean = 0;
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)s[i];
-        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7F) {
-            continue;
-        }
-        hv_str_add(out, s + clean, i - clean);
-        clean = i + 1;
-        static const char raw[] = "\"\\\b\f\n\r\t", name[] = "\"\\bfnrt";
-        const char *at = c ? strchr(raw, c) : NULL;
-        if (at) {
-            hv_str_addf(out, "\\%c", name[at - raw]);
-        } else {
-            hv_str_addf(out, "\\u%04x", (unsigned)c);
+    for (size_t i = 0, len = 1; i < n; i += len) {
+        int32_t c = (unsigned char)s[i];
+        len = c < 0x80 ? 1 : next_char(s + i, n - i, &c);
+        bool as_it_is = c < 0x80 ? c >= 0x20 && c != '"' && c != '\\' && c != 0x7F
+                                 : c != 0xFFFD && !hv_text_is_unsafe(c);
+        if (!as_it_is) {
+            hv_str_add(out, s + clean, i - clean);
+            write_escape(out, c);
+            clean = i + len;
         }
     }
     hv_str_add(out, s + clean, n - clean);

@@ -99,14 +99,16 @@ static double table_time_s(const struct hv_gemm_pricer *g, const struct shape *s
     return 2 * s->m * s->n * s->k / (rate * thin);
 }
 
-/* Seconds of `flops` here that take table_s on the measured device and move_s through memory. */
+/* Seconds of `flops` here that take table_s on the measured device and move_s through memory.
+ * Faster compute alone never makes a product slower: it takes no longer than on a device whose
+ * compute and memory both have the ratio of the memory. */
 static double scaled_s(const struct hv_gemm_pricer *g, double flops, double table_s, double move_s)
 {
     if (g->basis == HV_GEMM_TABLE) {
         return table_s;
     }
     if (g->bytes_ratio > g->compute_ratio) {
-        return fmax(g->compute_ratio * table_s, move_s);
+        return fmin(g->bytes_ratio * table_s, fmax(g->compute_ratio * table_s, move_s));
     }
     double best_s = flops / g->table->best_flops_per_s;
     return g->compute_ratio * best_s + g->bytes_ratio * (table_s - best_s);

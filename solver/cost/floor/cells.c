@@ -37,7 +37,7 @@ struct degrees {
 /* The ranks that a cell covers: their device and degrees, what fits and what they exchange. */
 struct ranks {
     const struct hv_device_kind *device;
-    struct hv__reach reach;
+    const struct hv__reach *reach;
     struct degrees t;
     bool whole;  /* experts are not cut over them */
     double most; /* largest pass that fits into memory */
@@ -96,8 +96,7 @@ static void add_calls(const struct ranks *r, const struct hv__least_exchange lea
 }
 
 /* Adds the least communication time of ranks in a pass of at most `most`. */
-static void add_exchange(const struct hv__ask *ask, const struct ranks *r,
-                         struct hv_cost_cell *cell)
+static void add_exchange(const struct ranks *r, struct hv_cost_cell *cell)
 {
     struct hv__least_exchange least[2], own[2];
     double both[2];
@@ -105,9 +104,9 @@ static void add_exchange(const struct hv__ask *ask, const struct ranks *r,
         return;
     }
     for (int halves = 0; halves < 2; halves++) {
-        const struct hv__exchange_query q = {r->device, &r->reach, r->t.least, r->t.most,
+        const struct hv__exchange_query q = {r->device, r->reach, r->t.least, r->t.most,
                                              r->bytes[halves] * cell->most * r->t.most};
-        hv__least_exchange(ask->k->cluster, &q, own);
+        hv__least_exchange(&q, own);
         least[halves] = own[halves];
         both[halves] = r->forward[halves] + r->backward[halves];
     }
@@ -153,7 +152,7 @@ static struct hv_cost_cell make_cell(struct hv__ask *ask, const struct ranks *r,
              {q.tp * p.forward_s, starts.forward_start_s},
              {q.tp * (p.input_grad_s + p.weight_grad_s),
               starts.back_start_s + starts.weight_start_s}}};
-        add_exchange(ask, r, &own);
+        add_exchange(r, &own);
         if (i == 0) {
             best = own;
         } else {
@@ -225,6 +224,23 @@ static double largest_pass(struct hv__ask *ask, const struct ranks *r)
     return most;
 }
 
+/* Limits of the cluster for that kind, remembered. */
+static const struct hv__reach *reach_of(struct hv__context *k, const struct hv_device_kind *device)
+{
+    size_t at = 0, n = k->cluster->n_kinds;
+    while (at < n && k->cluster->kinds[at] != device) {
+        at++;
+    }
+    if (k->reach == NULL) {
+        k->reach = hv_arena_new(&k->arena, struct hv__reach *, n + 1);
+    }
+    if (k->reach[at] == NULL || at == n) {
+        const struct hv__reach r = hv__reach_of(k->cluster, device, &k->arena);
+        k->reach[at] = hv_arena_copy(&k->arena, &r, 1, sizeof r);
+    }
+    return k->reach[at];
+}
+
 /* Lists the ranks that get cells of their own; returns their number. */
 static size_t list_ranks(struct hv__ask *ask, const struct hv_device_kind *device,
                          struct ranks out[2 * DEGREES])
@@ -232,10 +248,10 @@ static size_t list_ranks(struct hv__ask *ask, const struct hv_device_kind *devic
     const struct hv_block *b = &ask->k->model->blocks[ask->block];
     bool in_block = ask->part == HV_PART_ATTENTION || ask->part == HV_PART_FFN;
     bool experts = ask->part == HV_PART_FFN && b->experts > 0;
-    struct hv__reach reach = hv__reach_of(ask->k->cluster, device);
+    const struct hv__reach *reach = reach_of(ask->k, device);
     struct degrees t[DEGREES];
-    size_t n = 0, n_t = in_block && b->heads > 0 ? divisors(b, reach.devices, t)
-                                                 : any_degrees(reach.devices, t);
+    size_t n = 0, n_t = in_block && b->heads > 0 ? divisors(b, reach->devices, t)
+                                                 : any_degrees(reach->devices, t);
     for (size_t d = 0; d < n_t; d++) {
         for (int whole = 0; whole < (experts && t[d].least > 1 ? 2 : 1); whole++) {
             out[n] = (struct ranks){.device = device, .reach = reach, .t = t[d], .whole = whole};

@@ -6,6 +6,7 @@
 #define HV_SOLVER_COST_FLOOR_FLOOR_H
 
 #include "solver/base/arena.h"
+#include "solver/inventory/houses.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -55,12 +56,19 @@ double hv_cost_mix(size_t i);
  * time at a place O(cells). */
 double hv_cost_even_s(const struct hv_cost_by_size *c, size_t mix, double weight);
 
-/** Two sides of a cluster, with the least times of transfers between them. */
+/** Two sides of a cluster, with the least times of transfers between them. They hold whichever
+ * houses of a class are on either side. */
 struct hv_cost_cut {
-    const bool *beyond; /**< [groups of the cluster] on the second side */
-    double hop_s;       /**< activations of all sequences of the batch, once in one direction */
-    double latency_s;   /**< of one message */
-    double byte_s;      /**< a byte of gradients that devices on both sides sum */
-    const char *words;  /**< "the link between east and west (1.25 GB/s)" */
+    const uint32_t *beyond; /**< [classes] houses of each on the second side */
+    double hop_s;           /**< activations of all sequences of the batch, once in one direction */
+    double latency_s;       /**< of one message */
+    double byte_s;          /**< a byte of gradients that devices on both sides sum */
+    const char *words;      /**< "the link between east and west (1.25 GB/s)" */
+};
+/** Cuts of a cluster, and the classes of houses that they are made of. */
+struct hv_cost_cuts {
+    struct hv_houses houses;
+    struct hv_cost_cut *items;
+    size_t n;
 };
 #endif

@@ -16,7 +16,7 @@ const struct hv_cost_by_size *hv__by_size(struct hv__context *k, enum hv_part pa
 const struct hv_cost_by_size *hv__one_size(struct hv__context *k, enum hv_part part, size_t block,
                                            const struct hv_device_kind *device, double floor_s);
 /** Cuts of the cluster (hv_cost_cuts): cut.c. */
-size_t hv__cuts(const struct hv__context *k, struct hv_arena *arena, struct hv_cost_cut **out);
+void hv__cuts(const struct hv__context *k, struct hv_arena *arena, struct hv_cost_cuts *out);
 /** hv_cost_gradient_bytes: cut.c. */
 double hv__gradient_bytes(const struct hv__context *k, enum hv_part part, size_t block);
 /** hv_cost_usable_bytes and hv_cost_least_state_bytes of a transformer: memory.c. */

@@ -128,6 +128,10 @@ struct hv_hop_cost hv_cost_hop_parts(const struct hv_cluster *c, const struct hv
 size_t hv_cost_hop_uses(const struct hv_cluster *c, const struct hv_hop_query *q,
                         struct hv_wire_use *out);
 
+/** What all flows of a node to (or from) one other node get together: its NICs, and the network's
+ * own figure where neither a link nor a matrix gives one for the two nodes. O(log groups). */
+double hv_cost_node_bytes_per_s(const struct hv_cluster *c, uint32_t node,
+                                const struct hv_network_link *link);
 /** Seconds that all NICs of a node take to send (or to receive) so many bytes of many flows to (or
  * from) others. O(log groups). */
 double hv_cost_node_s(const struct hv_cluster *c, uint32_t node, double bytes);

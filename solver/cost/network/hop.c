@@ -96,14 +96,18 @@ static double many_share(const struct hv_node_group *g, double bytes)
     return hv_link_share(curve, bytes) * hv_device_calibration(g->slots[0].kind)->v[HV_CAL_NETWORK];
 }
 
-/* A rate that flows of a node get: NICs, and the network's own figure where no other figure is
- * given for two nodes. */
 static double node_rate(const struct hv_cluster *c, const struct hv_node_group *g,
-                        const struct flow *f)
+                        const struct hv_network_link *link)
 {
-    bool named = f->link != NULL || c->matrix_bytes_per_s != NULL;
+    bool named = link != NULL || c->matrix_bytes_per_s != NULL;
     return named ? g->nic.bytes_per_s
                  : fmin(g->nic.bytes_per_s, hv_or(c->network_bytes_per_s, HUGE_VAL));
+}
+
+double hv_cost_node_bytes_per_s(const struct hv_cluster *c, uint32_t node,
+                                const struct hv_network_link *link)
+{
+    return node_rate(c, hv_cluster_group_of_node(c, node), link);
 }
 
 static void use(struct uses *u, enum hv_wire kind, uint64_t number, double busy_s, const char *why)
@@ -125,7 +129,7 @@ static void use_nodes(const struct hv_cluster *c, const struct flow *flows, size
             if (!flows[last].network) {
                 continue;
             }
-            double rate = node_rate(c, g, &flows[last]);
+            double rate = node_rate(c, g, flows[last].link);
             bytes += u->each;
             busy += rate > 0 ? u->each / rate : 0;
         }
@@ -241,7 +245,7 @@ static void use_network(const struct hv_cluster *c, struct flow *flows, size_t n
 double hv_cost_node_s(const struct hv_cluster *c, uint32_t node, double bytes)
 {
     const struct hv_node_group *g = hv_cluster_group_of_node(c, node);
-    double rate = node_rate(c, g, &(struct flow){.from = node}) * many_share(g, bytes);
+    double rate = node_rate(c, g, NULL) * many_share(g, bytes);
     return bytes > 0 && rate > 0 ? bytes / rate : 0;
 }
 

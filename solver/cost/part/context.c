@@ -38,6 +38,8 @@ void hv__context_open(struct hv__context *k, struct hv_cluster *c, struct hv_mod
                               .job = *j,
                               .parts = parts,
                               .prices = hv__part_memo(),
+                              .boxes = hv__box_memo(),
+                              .slices = hv__slices_memo(),
                               .network = hv__network_memo()};
     k->cls = hv_arena_new(&k->arena, unsigned, n);
     k->representative = hv_arena_new(&k->arena, size_t, n);
@@ -55,6 +57,8 @@ void hv__context_close(struct hv__context *k)
     hv_cluster_unref(k->cluster);
     hv_model_unref(k->model);
     hv__memo_free(&k->prices);
+    hv__memo_free(&k->boxes);
+    hv__memo_free(&k->slices);
     hv__memo_free(&k->network);
     free(k->milestones);
     hv_arena_free(&k->milestones_arena);

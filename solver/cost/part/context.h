@@ -34,10 +34,11 @@ struct hv__context {
     bool *can_price;             /**< [kinds of the cluster] found to be able to price the model */
     struct hv__memo prices;      /**< of parts: memo.c */
     struct hv__memo network;     /**< of collectives: network/memo.h */
-    struct hv__box *boxes;       /**< rates.c: best rates of products */
-    struct hv__slices *slices;   /**< rates.c: attention in slices */
+    struct hv__memo boxes;       /**< rates.c: best rates of products */
+    struct hv__memo slices;      /**< rates.c: attention in slices */
     double *floors;              /**< floor/floor.c; NULL before the first */
     struct hv__by_size *by_size; /**< floor/cells.c */
+    struct hv__reach **reach;    /**< [kinds + 1] floor/cells.c; NULL before the first */
     /** stage/milestones.c: lists already handed out. */
     struct hv__milestones *milestones;
     size_t n_milestones, cap_milestones;

@@ -117,6 +117,9 @@ double hv__least_grid_s(const struct hv_model *m, const double *grid, const stru
 
 /** An empty table of prices of parts (memo.c). */
 struct hv__memo hv__part_memo(void);
+/** Empty tables of best rates (rates.c). */
+struct hv__memo hv__box_memo(void);
+struct hv__memo hv__slices_memo(void);
 /** HV_ENO, with the reason, for a device without the job's precision or a known bandwidth. O(1). */
 enum hv_status hv__check_precision(struct hv__context *k, const struct hv_device_kind *d,
                                    struct hv_err *err) HV_NODISCARD;

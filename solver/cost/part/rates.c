@@ -46,12 +46,16 @@ const struct hv__rates hv__real_rates = {.starts = 1,
 
 /* ---- best rates of products ------------------------------------------------------------------ */
 
-/* A product whose box is stored. The key is the table of the device and the widths. */
-struct hv__box {
-    struct hv__box *next;
+/* Key of a stored box: the device, which gives the table, and the widths. */
+struct box_key {
     const struct hv_device_kind *device;
-    struct hv_gemm_box box;
+    double n, k, groups;
 };
+
+struct hv__memo hv__box_memo(void)
+{
+    return hv__memo_of(sizeof(struct box_key), sizeof(struct hv_gemm_box));
+}
 
 /* Of any cut with at most so many rows; of this very cut where the degree is the query's. */
 static struct hv_gemm_shares best_product(const struct hv__sum *s, const struct hv__product *p)
@@ -62,18 +66,13 @@ static struct hv_gemm_shares best_product(const struct hv__sum *s, const struct 
         const struct hv_gemm_rows rows = {p->m * passes->least, p->m * passes->more};
         return hv_gemm_shares_between(&s->gemm, &rows, p->n, p->k);
     }
-    struct hv__box *b = k->boxes;
-    while (b != NULL && (b->device != s->q->device || b->box.n != p->n || b->box.k != p->k ||
-                         b->box.groups != p->groups)) {
-        b = b->next;
+    const struct box_key key = {s->q->device, p->n, p->k, p->groups};
+    bool known;
+    struct hv_gemm_box *box = hv__memo_at(&k->boxes, &key, &known);
+    if (!known) {
+        *box = hv_gemm_box_of(&s->gemm, p->n, p->k, p->groups);
     }
-    if (b == NULL) {
-        b = hv_arena_new(&k->arena, struct hv__box, 1);
-        *b = (struct hv__box){k->boxes, s->q->device,
-                              hv_gemm_box_of(&s->gemm, p->n, p->k, p->groups)};
-        k->boxes = b;
-    }
-    return hv_gemm_box_shares(&s->gemm, &b->box, p->m * passes->more);
+    return hv_gemm_box_shares(&s->gemm, box, p->m * passes->more);
 }
 
 /* ---- best rates of unfused attention, in slices ---------------------------------------------- */
@@ -106,23 +105,24 @@ static double least_slices_s(double a, double b, double tokens)
     return sum * tokens / STRIPS;
 }
 
-struct hv__slices {
-    struct hv__slices *next;
-    double a, b, tokens, time_s;
+struct slices_key {
+    double a, b, tokens;
 };
+
+struct hv__memo hv__slices_memo(void)
+{
+    return hv__memo_of(sizeof(struct slices_key), sizeof(double));
+}
 
 static double slices_s(struct hv__context *k, double a, double b, double tokens)
 {
-    struct hv__slices *s = k->slices;
-    while (s != NULL && (s->a != a || s->b != b || s->tokens != tokens)) {
-        s = s->next;
+    const struct slices_key key = {a, b, tokens};
+    bool known;
+    double *time_s = hv__memo_at(&k->slices, &key, &known);
+    if (!known) {
+        *time_s = least_slices_s(a, b, tokens);
     }
-    if (s == NULL) {
-        s = hv_arena_new(&k->arena, struct hv__slices, 1);
-        *s = (struct hv__slices){k->slices, a, b, tokens, least_slices_s(a, b, tokens)};
-        k->slices = s;
-    }
-    return s->time_s;
+    return *time_s;
 }
 
 /* ---- best rates of the rest ------------------------------------------------------------------ */

@@ -103,11 +103,8 @@ static double buffers_bytes(const struct hv__context *k, const struct hv_stage_q
     const struct hv_job *j = &k->job;
     const struct hv_zero *z = &r->stage->zero;
     struct hv_part_query pq = hv__part_query(q, r, 0, 0);
-    double boundary = 0, bucket = 0, gradients = 0, unit = 0;
-    if (q->replica->n_stages > 1) {
-        boundary = hv_job_activation_bytes(j) * pq.sequences * pq.tokens * k->model->hidden /
-                   (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
-    }
+    double bucket = 0, gradients = 0, unit = 0;
+    double boundary = q->replica->n_stages > 1 ? m->boundary_bytes : 0;
     double unscaled = hv_job_unscaled_bytes(j);
     bool deepspeed = z->stage >= 1 && z->stage < 3 && hv__on_older_stack(k, &pq);
     if (unscaled > 0) {
@@ -125,12 +122,21 @@ static double buffers_bytes(const struct hv__context *k, const struct hv_stage_q
     if (z->stage >= 3) {
         unit = (hv_job_weight_bytes(j) + hv_job_grad_bytes(j)) * largest;
     }
-    double total = HV_WORKSPACE_BYTES + 2 * boundary + gradients + bucket + unit;
+    double total = HV_WORKSPACE_BYTES + boundary + gradients + bucket + unit;
     hv_why_add(q->why, "buffers", total, "bytes",
-               "work space %.3g MiB, 2 boundary activations of %.4g bytes, second copy of "
+               "work space %.3g MiB, 2 boundary activations of together %.4g bytes, second copy of "
                "gradients %.4g, buckets %.4g, gradients of the largest unit %.4g",
                HV_WORKSPACE_BYTES / HV_MIB, boundary, gradients, bucket, unit);
     return total;
+}
+
+/* An activation and its gradient at the boundary between two stages. */
+static double boundary_bytes(const struct hv__context *k, const struct hv_stage_query *q,
+                             const struct hv__rank *r)
+{
+    struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+    return 2 * hv_job_activation_bytes(&k->job) * pq.sequences * pq.tokens * k->model->hidden /
+           (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
 }
 
 /* Fragmentation from scores that are allocated and freed between tensors that stay. */
@@ -150,8 +156,10 @@ static void add_overhead(const struct hv__context *k, const struct hv_stage_quer
     }
     int n = communicators(k, q, r);
     double states = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes;
+    m->boundary_bytes = boundary_bytes(k, q, r);
+    m->communicator_bytes = HV_COMMUNICATOR_BYTES;
     m->buffers_bytes = buffers_bytes(k, q, r, m, largest);
-    m->outside_bytes = HV_CONTEXT_BYTES + n * HV_COMMUNICATOR_BYTES;
+    m->outside_bytes = HV_CONTEXT_BYTES + n * m->communicator_bytes;
     m->fragmentation_frac = fragmentation_frac(k, q, r);
     m->overhead_bytes =
         m->buffers_bytes + m->outside_bytes + m->fragmentation_frac * (states + m->buffers_bytes);

@@ -120,6 +120,7 @@ void hv__price_offload(const struct hv__context *k, const struct hv_stage_query 
     double backward = fmax(0, c.in_s + c.weights_s - backward_s);
     p->forward_s += forward;
     p->input_grad_s += backward;
+    p->input_alone_s = fmax(p->input_alone_s, c.in_s + c.weights_s - p->recompute_s);
     p->zero_s += forward + backward;
     hv_why_add(q->why, "offload", forward + backward, "s",
                "copies of %.4g bytes take %.4g s forward and %.4g s backward, hidden by the pass "

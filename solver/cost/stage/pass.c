@@ -25,9 +25,12 @@ struct holders {
     int ep;
 };
 
-/* Equal units of sharded weights: seconds of one. */
+/* Equal units of sharded weights: seconds of one; forward_s and backward_s are those in which the
+ * links are free for gathers and scatters. */
 struct unit {
     double gather_s, scatter_s, forward_s, backward_s;
+    double input_s, weight_s; /* of backward_s, the two gradients */
+    double gather_latency_s, scatter_latency_s;
     size_t n;
 };
 
@@ -58,6 +61,8 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
     o->forward_s += times * (c->forward_s + c->tp_forward_s + c->cp_forward_s + c->ep_forward_s);
     o->input_grad_s += times * (c->input_grad_s + exposed_backward_s(c));
     o->weight_grad_s += times * c->weight_grad_s;
+    o->input_alone_s += times * (c->input_grad_s + exposed_backward_s(c));
+    o->weight_alone_s += times * c->weight_grad_s;
     o->recompute_s += times * c->recompute_s;
     o->tp_s += times * (c->tp_forward_s + c->tp_backward_s);
     o->cp_s += times * (c->cp_forward_s + c->cp_backward_s);
@@ -111,15 +116,29 @@ static void find_holders(struct build *b, size_t stride, struct holders *h)
     h->signature = hv__signature(b->k->cluster, h->ids, h->n);
 }
 
+/* The algorithm of gathers and scatters of sharded states; auto: the fastest. */
+static enum hv_sync_algorithm gather_algorithm(const struct hv_stage *s)
+{
+    switch (s->zero.gather) {
+    case HV_GATHER_FLAT:
+        return HV_ALGO_RING;
+    case HV_GATHER_HIERARCHICAL:
+        return HV_ALGO_HIERARCHICAL;
+    case HV_GATHER_AUTO:
+    case hv_zero_gather_N:
+        break;
+    }
+    return HV_ALGO_AUTO;
+}
+
 /* A gather or a scatter of `bytes` over those who share them. */
 static double share_s(struct build *b, enum hv_collective op, const struct holders *h, double bytes)
 {
-    bool levels = b->rank.stage->zero.gather == HV_GATHER_HIERARCHICAL;
     struct hv_collective_query c = {.op = op,
                                     .bytes = bytes,
                                     .devices = h->ids,
                                     .n = h->n,
-                                    .algorithm = levels ? HV_ALGO_HIERARCHICAL : HV_ALGO_AUTO,
+                                    .algorithm = gather_algorithm(b->rank.stage),
                                     .together = h->together};
     return h->n > 1 && bytes > 0 ? hv__collective_s(&b->k->network, b->k->cluster, &c, h->signature)
                                  : 0;
@@ -137,6 +156,40 @@ static const struct holders *holders_of_experts(struct build *b, int ep)
     return &b->experts;
 }
 
+/* The part of a gather or scatter that does not depend on its bytes. */
+static double latency_s(struct build *b, enum hv_collective op, const struct holders *e,
+                        double parameters, double experts)
+{
+    return (parameters > 0 ? share_s(b, op, &b->dense, 1) : 0) +
+           (experts > 0 ? share_s(b, op, e, 1) : 0);
+}
+
+/* What an exchange adds to the seconds in which gathers find their links free: all that compute
+ * leaves of it where it uses other links (inside or outside the node); where it uses the same, it
+ * keeps them busy while compute hides it. */
+static double room_s(bool same, double exposed_s, double wire_s)
+{
+    return same ? -fmax(0, wire_s - exposed_s) : exposed_s;
+}
+
+/* Adds a part to a unit. */
+static void add_to_unit(const struct build *b, const struct hv_part_cost *c, bool far,
+                        struct unit *u)
+{
+    bool tp = b->far_tp == far, cp = b->far_cp == far, ep = b->far_ep == far;
+    double forward_s = c->forward_s + room_s(tp, c->tp_forward_s, c->tp_wire_forward_s) +
+                       room_s(cp, c->cp_forward_s, c->cp_wire_forward_s) +
+                       room_s(ep, c->ep_forward_s, c->ep_wire_forward_s);
+    double input_s = c->input_grad_s + c->recompute_s +
+                     room_s(tp, c->tp_backward_s, c->tp_wire_backward_s) +
+                     room_s(cp, c->cp_backward_s, c->cp_wire_backward_s) +
+                     room_s(ep, c->ep_backward_s, c->ep_wire_backward_s);
+    u->forward_s += fmax(0, forward_s);
+    u->input_s += fmax(0, input_s);
+    u->weight_s += c->weight_grad_s;
+    u->backward_s += fmax(0, input_s + c->weight_grad_s);
+}
+
 /* Notes `times` units of sharded weights made of these parts; add_sharding has them timed. */
 static void note_units(struct build *b, const struct hv_part_cost *c, int n, int ep, double times)
 {
@@ -145,21 +198,23 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
     if (!b->sharded) {
         return;
     }
+    bool far = hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1);
     for (int i = 0; i < n; i++) {
         parameters += c[i].parameters;
         experts += c[i].expert_parameters;
-        u.forward_s += c[i].forward_s;
-        u.backward_s += c[i].input_grad_s + c[i].weight_grad_s + c[i].recompute_s;
+        add_to_unit(b, &c[i], far, &u);
     }
     const struct hv_zero *z = &b->rank.stage->zero;
     const struct hv_job *j = &b->k->job;
     const struct holders *e = experts > 0 ? holders_of_experts(b, ep) : &b->experts;
     double weight = hv_job_weight_bytes(j), gradient = hv_job_grad_bytes(j);
     if (z->stage >= 3) {
+        u.gather_latency_s = latency_s(b, HV_ALL_GATHER, e, parameters, experts);
         u.gather_s = share_s(b, HV_ALL_GATHER, &b->dense, parameters * weight) +
                      share_s(b, HV_ALL_GATHER, e, experts * weight);
     }
     if (z->reduce != HV_REDUCE_END) {
+        u.scatter_latency_s = latency_s(b, HV_REDUCE_SCATTER, e, parameters, experts);
         u.scatter_s = share_s(b, HV_REDUCE_SCATTER, &b->dense, parameters * gradient) +
                       share_s(b, HV_REDUCE_SCATTER, e, experts * gradient);
     }
@@ -177,9 +232,23 @@ static void join_units(struct build *b)
         all.scatter_s += n * u->scatter_s;
         all.forward_s += n * u->forward_s;
         all.backward_s += n * u->backward_s;
+        all.input_s += n * u->input_s;
+        all.weight_s += n * u->weight_s;
+        all.gather_latency_s += n * u->gather_latency_s;
+        all.scatter_latency_s += n * u->scatter_latency_s;
     }
     b->units.n = 1;
     b->units.items[0] = all;
+}
+
+/* The largest figure of the calibrations of the kinds of a rank's group: they run in step. */
+static double calibrated(const struct build *b, enum hv_calibrated what)
+{
+    double most = hv_device_calibration(b->rank.device)->v[what];
+    for (size_t i = 0; i < b->rank.n_others; i++) {
+        most = fmax(most, hv_device_calibration(b->rank.others[i])->v[what]);
+    }
+    return most;
 }
 
 /* Seconds by which communication lengthens compute beside it: the exposed part, and the slowdown of
@@ -187,7 +256,7 @@ static void join_units(struct build *b)
  * max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
 static double shown_s(const struct build *b, struct hv_overlap o)
 {
-    return o.exposed_s + hv_device_calibration(b->rank.device)->v[HV_CAL_OVERLAP] * o.hidden_s;
+    return o.exposed_s + calibrated(b, HV_CAL_OVERLAP) * o.hidden_s;
 }
 
 static double forward_units_s(struct build *b, struct hv_units *runs, size_t window)
@@ -201,24 +270,36 @@ static double forward_units_s(struct build *b, struct hv_units *runs, size_t win
 }
 
 /* The last unit of the forward pass is still gathered where its backward pass follows directly: on
- * the stage with the head. */
-static double backward_units_s(struct build *b, struct hv_units *runs, size_t window, bool turns)
+ * the stage with the head. `alone`: the gradients of inputs without those of weights. */
+static double backward_units_s(struct build *b, struct hv_units *runs, size_t window, bool turns,
+                               bool alone)
 {
     bool again = b->rank.stage->zero.reshard;
     size_t n = 0;
     for (size_t i = b->units.n; i-- > 0;) {
         const struct unit *u = &b->units.items[i];
-        double gather_s = again ? u->gather_s : 0;
+        double gather_s = again ? u->gather_s : 0, scatter_s = alone ? 0 : u->scatter_s;
+        double compute_s = alone ? u->input_s : u->backward_s;
         bool kept = turns && i + 1 == b->units.n;
         if (kept) {
-            runs[n++] = (struct hv_units){0, u->backward_s, u->scatter_s, 1};
+            runs[n++] = (struct hv_units){0, compute_s, scatter_s, 1};
         }
         if (!kept || u->n > 1) {
-            runs[n++] =
-                (struct hv_units){gather_s, u->backward_s, u->scatter_s, u->n - (kept ? 1 : 0)};
+            runs[n++] = (struct hv_units){gather_s, compute_s, scatter_s, u->n - (kept ? 1 : 0)};
         }
     }
     return shown_s(b, hv__units(&b->k->network, runs, n, window));
+}
+
+/* The gradients of weights without those of inputs: their scatters. */
+static double weight_units_s(struct build *b, struct hv_units *runs)
+{
+    size_t n = 0;
+    for (size_t i = b->units.n; i-- > 0;) {
+        const struct unit *u = &b->units.items[i];
+        runs[n++] = (struct hv_units){0, u->weight_s, u->scatter_s, u->n};
+    }
+    return shown_s(b, hv__units(&b->k->network, runs, n, 1));
 }
 
 /* Adds the seconds in which gathers and scatters keep the network busy, exposed or overlapped. */
@@ -232,7 +313,11 @@ static void add_far_sharding(struct build *b, bool turns)
         double n = (double)u->n, again = b->rank.stage->zero.reshard ? n : 0;
         again -= again > 0 && turns && i + 1 == b->units.n ? 1 : 0;
         b->out->network_forward_s += n * u->gather_s;
+        b->out->latency_forward_s += n * u->gather_latency_s;
+        b->out->latency_backward_s += again * u->gather_latency_s + n * u->scatter_latency_s;
+        b->out->latency_weight_s += n * u->scatter_latency_s;
         b->out->network_backward_s += again * u->gather_s + n * u->scatter_s;
+        b->out->network_weight_s += n * u->scatter_s;
     }
 }
 
@@ -249,23 +334,25 @@ static void add_sharding(struct build *b, bool turns)
     add_far_sharding(b, turns);
     int window = z->limit > 0 && z->limit <= z->prefetch ? z->limit : z->prefetch + 1;
     struct hv_units *runs = hv_xcalloc(b->units.n + 1, sizeof *runs);
-    double forward_s = forward_units_s(b, runs, (size_t)window);
-    double backward_s = backward_units_s(b, runs, (size_t)window, turns);
-    free(runs);
+    double ahead_s = forward_units_s(b, runs, (size_t)window);
+    double behind_s = backward_units_s(b, runs, (size_t)window, turns, false);
     double before_s = 0;
     for (size_t i = 0; i < b->pieces.n; i++) {
         before_s += b->pieces.items[i].backward_s;
     }
     for (size_t i = 0; i < b->pieces.n && before_s > 0; i++) {
-        b->pieces.items[i].backward_s *= 1 + backward_s / before_s;
+        b->pieces.items[i].backward_s *= 1 + behind_s / before_s;
     }
-    b->out->forward_s += forward_s;
-    b->out->input_grad_s += backward_s;
-    b->out->zero_s += forward_s + backward_s;
-    hv_why_add(b->q->why, "sharded weights", forward_s, "s",
+    b->out->forward_s += ahead_s;
+    b->out->input_grad_s += behind_s;
+    b->out->input_alone_s += backward_units_s(b, runs, (size_t)window, turns, true);
+    b->out->weight_alone_s += weight_units_s(b, runs);
+    b->out->zero_s += ahead_s + behind_s;
+    hv_why_add(b->q->why, "sharded weights", ahead_s, "s",
                "exposed part of the gathers forward, %zu unit%s in memory at a time, over %zu "
                "holders; %.4g s of gathers and scatters backward",
-               (size_t)window, window > 1 ? "s" : "", b->dense.n, backward_s);
+               (size_t)window, window > 1 ? "s" : "", b->dense.n, behind_s);
+    free(runs);
 }
 
 /* Consecutive dp × cp ranks of the same tp position, or consecutive ranks where experts are whole
@@ -443,18 +530,22 @@ static void wait_for_network(struct build *b)
                                  : &o->ep_s;
     o->forward_s += forward_s;
     o->input_grad_s += backward_s;
+    double input_s = o->network_backward_s - o->network_weight_s;
+    o->input_alone_s = fmax(o->input_alone_s, input_s - o->recompute_s);
+    o->weight_alone_s = fmax(o->weight_alone_s, o->network_weight_s);
     *shown += forward_s + backward_s;
 }
 
 /* Host time of every pass, independent of its compute. */
 static void add_host_work(struct build *b)
 {
-    double pass_s = hv_device_calibration(b->rank.device)->v[HV_CAL_PASS_US] * HV_US;
+    double pass_s = calibrated(b, HV_CAL_PASS_US) * HV_US;
     if (!b->k->parts->analytic) {
         return; /* measured layers hold it already */
     }
     b->out->forward_s += pass_s;
     b->out->input_grad_s += pass_s;
+    b->out->input_alone_s += pass_s;
     b->out->compute_s += 2 * pass_s;
     hv_why_add(b->q->why, "host work", pass_s, "s", "per pass, forward and backward (%s)",
                hv_device_calibration(b->rank.device)->source);

@@ -42,7 +42,7 @@ static enum hv_status find_kinds(struct hv__context *k, size_t group, struct hv_
 enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query *q,
                              struct hv__rank *out, struct hv_err *err)
 {
-    const struct hv_stage *s = &q->replica->stages[q->stage];
+    const struct hv_stage *s = hv_stage_asked(q);
     *out = (struct hv__rank){.stage = s,
                              .dp = at_least_1(s->dp),
                              .cp = at_least_1(s->cp.degree),
@@ -68,22 +68,10 @@ enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query 
     if (st != HV_OK) {
         return st;
     }
-    out->embedding = hv_stage_has_embedding(q->replica, q->stage);
-    out->head = hv_stage_has_head(q->replica, q->stage);
+    out->embedding =
+        q->as != NULL ? q->as->embedding > 0 : hv_stage_has_embedding(q->replica, q->stage);
+    out->head = q->as != NULL ? q->as->head > 0 : hv_stage_has_head(q->replica, q->stage);
     return HV_OK;
-}
-
-/* Knobs of the experts of a block: the last entry that covers it. */
-static const struct hv_moe_knobs *knobs_of(const struct hv_stage *s, size_t block)
-{
-    const struct hv_moe_knobs *found = NULL;
-    for (size_t i = 0; i < s->n_moe; i++) {
-        const struct hv_moe_knobs *m = &s->moe[i];
-        if (m->from < 0 || ((int)block >= m->from && (int)block < m->to)) {
-            found = m;
-        }
-    }
-    return found;
 }
 
 /* Sequences of one micro-batch on this rank: the whole of it in turns, else its share. */
@@ -114,7 +102,7 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                                     size_t block, size_t i)
 {
     const struct hv_stage *s = r->stage;
-    const struct hv_moe_knobs *moe = knobs_of(s, block);
+    const struct hv_moe_knobs *moe = hv_stage_moe(s, block);
     int ep = moe && moe->ep > 0 ? moe->ep : s->ep;
     struct hv_part_query p = {.device = r->device,
                               .tp = (int)r->tp,

@@ -13,10 +13,12 @@
 struct hv_stage_query {
     const struct hv_plan *plan;
     const struct hv_replica *replica;
-    size_t stage;         /**< number in the replica */
-    int copy;             /**< 0 … count-1: which of the equal pipelines */
-    size_t chunk;         /**< range of the stage; 0 when it has one */
-    int dp_rank;          /**< 0 … dp-1 */
+    size_t stage;              /**< number in the replica */
+    const struct hv_stage *as; /**< priced in its place, with embedding and head given; NULL: as it
+                                  is in the replica */
+    int copy;                  /**< 0 … count-1: which of the equal pipelines */
+    size_t chunk;              /**< range of the stage; 0 when it has one */
+    int dp_rank;               /**< 0 … dp-1 */
     int tp_rank;          /**< 0 … tp-1: whose bytes and FLOP, where tensor shards are unequal */
     double sequences;     /**< on this rank; ≤ 0: from micro_batch, shares and deal */
     double tokens;        /**< per sequence; ≤ 0: the job's */
@@ -24,6 +26,12 @@ struct hv_stage_query {
     struct hv_why *why;   /**< or NULL */
     const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
 };
+
+/** The stage that a query is about. */
+static inline const struct hv_stage *hv_stage_asked(const struct hv_stage_query *q)
+{
+    return q->as != NULL ? q->as : &q->replica->stages[q->stage];
+}
 
 /** When the gradients of a run of blocks are ready, counted back from the end of the backward pass.
  */
@@ -36,17 +44,24 @@ struct hv_milestone {
 /** One pass of a stage: the price of one micro-batch on one rank. */
 struct hv_pass {
     double forward_s;     /**< with exposed communication */
-    double input_grad_s;  /**< "B", with exposed communication */
-    double weight_grad_s; /**< "W" */
+    double input_grad_s;  /**< of a whole backward, with its exposed communication */
+    double weight_grad_s; /**< the rest of it */
     double recompute_s;   /**< part of the backward pass, before B */
+    /** "B" and "W" of schedules that run them apart, with the communication that each leaves
+     * exposed: together at least input_grad_s + weight_grad_s, where one hides that of the other.
+     */
+    double input_alone_s, weight_alone_s;
     /* exposed communication inside the above */
     double tp_s, cp_s, ep_s;
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
     /** How long exchanges between nodes keep the network of the rank's nodes busy, shown or hidden,
      * in forward_s and in the backward pass, which are never shorter. */
     double network_forward_s, network_backward_s;
-    double compute_s; /**< forward + backward compute without recompute and communication */
-    double flops;     /**< model FLOPs forward and backward on this rank */
+    /** Of these and of network_weight_s, latency of gathers and scatters: no bytes move. */
+    double latency_forward_s, latency_backward_s, latency_weight_s;
+    double network_weight_s; /**< of network_backward_s: what W has, scatters of gradients */
+    double compute_s;        /**< forward + backward compute without recompute and communication */
+    double flops;            /**< model FLOPs forward and backward on this rank */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and
                          cp ranks together) */
     double activation_bytes;  /**< kept per micro-batch in flight */
@@ -58,8 +73,12 @@ struct hv_pass {
 /** Memory of one rank of a stage that does not depend on micro-batches in flight. */
 struct hv_memory {
     double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes;
-    double buffers_bytes; /**< of the framework, as its allocator counts: work space, pipeline
-                             buffers, buckets, gradients in fp32 for the optimizer */
+    double buffers_bytes;      /**< of the framework, as its allocator counts: work space, pipeline
+                                  buffers, buckets, gradients in fp32 for the optimizer */
+    double boundary_bytes;     /**< of these, where the stage has neighbours: activations and
+                                  gradients at its boundaries */
+    double communicator_bytes; /**< of one group of ranks that exchanges data: in `outside` for each
+                                  group that the rank is in */
     double outside_bytes; /**< what only the driver counts: context and communicators, estimated */
     /** Share that the caching allocator holds beyond what is in use, of activations too: estimated.
      */
@@ -78,7 +97,8 @@ struct hv_host_update {
     uint32_t device;
     double parameters;      /**< of the device, that its host updates */
     double node_parameters; /**< the same of all devices of its node together */
-    double backward_s;      /**< of its last backward pass */
+    double backward_s; /**< in which its gradients become ready: from the last backward pass to the
+                          last reduction */
 };
 /** Share of the optimizer's states that a stage leaves to its host. */
 double hv_stage_host_frac(const struct hv_stage *s);
@@ -88,7 +108,8 @@ double hv_stage_peer_frac(const struct hv_stage *s);
 struct hv_peer_update {
     uint32_t device;
     double parameters; /**< all that it is to update, theirs included */
-    double backward_s; /**< of its last backward pass */
+    double backward_s; /**< in which its gradients become ready: from the last backward pass to the
+                          last reduction */
 };
 /** Bytes per second that a device gets of its link to the host, when all of `devices` copy: those
  * in its node share the host's memory. O(devices). */

@@ -19,9 +19,9 @@ static double work_s(const struct hv__gstage *g, size_t i_pass, uint8_t span_kin
     case HV_SPAN_F:
         return plain->forward_s;
     case HV_SPAN_B:
-        return backward_s(plain);
+        return plain->input_alone_s + plain->recompute_s;
     case HV_SPAN_W:
-        return plain->weight_grad_s;
+        return plain->weight_alone_s;
     case HV_SPAN_BW:
         return backward_s(plain) + plain->weight_grad_s;
     case HV_SPAN_PAIR:

@@ -204,7 +204,8 @@ static struct hv_link_hop *list_loads(const struct hv__lowered *l, const struct 
     return out;
 }
 
-/** Demands of the ranks of a pipeline: a ring is a flow per device of a node. */
+/** Demands of the ranks of a pipeline: a ring is a flow per device of a node, and all of them move
+ * at the rate of its slowest element. */
 static struct hv_link_rank *list_ranks(const struct hv__lowered *l, size_t pipeline,
                                        const struct hv_link_hop *loads)
 {
@@ -212,15 +213,16 @@ static struct hv_link_rank *list_ranks(const struct hv__lowered *l, size_t pipel
     const struct hv__pipeline *pl = &l->pipelines.items[pipeline];
     struct hv_link_rank *out = hv_arena_new(l->arena, struct hv_link_rank, pl->n_ranks);
     for (size_t r = 0; r < pl->n_ranks; r++) {
-        const struct hv_link_hop *x = &loads[l->pipelines.rank_at[pipeline] + r];
+        size_t flat = l->pipelines.rank_at[pipeline] + r;
+        const struct hv_link_hop *x = &loads[flat];
         const struct hv__rank *rk = &pl->ranks[r];
         uint32_t node = hv_cluster_node_of(c, rk->devices[0]);
         double flows = 0;
         for (size_t d = 0; d < rk->n_devices; d++) {
             flows += hv_cluster_node_of(c, rk->devices[d]) == node;
         }
-        double rate = hv_cluster_group_of_node(c, node)->nic.bytes_per_s;
-        out[r] = (struct hv_link_rank){x->loads, x->n_loads, rate / flows};
+        out[r] = (struct hv_link_rank){x->loads, x->n_loads,
+                                       l->network.demands->rate_bytes_per_s[flat] / flows};
     }
     return out;
 }

@@ -12,6 +12,7 @@
 struct demand_list {
     struct hv__demand *items;
     size_t n, cap;
+    double *rate_bytes_per_s; /* see hv__demands */
 };
 
 static void add(struct demand_list *x, enum hv_wire kind, uint64_t number, size_t rank,
@@ -41,18 +42,20 @@ static double *list_fracs(const struct hv__lowered *l, const struct hv__pipeline
     double *frac = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct hv__gstage *g = &pl->gstages[i];
-        double f = g->network_forward_s, b = g->network_backward_s, back_s = g->input_grad_s[0];
+        double f = g->network_forward_s, b = g->network_backward_s;
         if (!(f > 0 || b > 0)) {
             continue;
         }
         if (frac == NULL) {
             frac = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
         }
-        double *x = frac + i * HV_OP_KIND_N, all_s = back_s + g->weight_grad_s[0];
+        double *x = frac + i * HV_OP_KIND_N;
         x[HV_OP_F] = g->forward_s[0] > 0 ? fmin(1, f / g->forward_s[0]) : 0;
-        x[HV_OP_B] = back_s > 0 ? fmin(1, b / back_s) : 0;
-        x[HV_OP_W] = b > back_s && all_s > back_s ? fmin(1, (b - back_s) / (all_s - back_s)) : 0;
-        x[HV_OP_BW] = all_s > 0 ? fmin(1, b / all_s) : 0;
+        double input_s = g->input_grad_s[0], weight_s = g->weight_grad_s[0];
+        double w = g->network_weight_s;
+        x[HV_OP_B] = input_s > 0 ? fmin(1, fmax(0, b - w) / input_s) : 0;
+        x[HV_OP_W] = weight_s > 0 ? fmin(1, w / weight_s) : 0;
+        x[HV_OP_BW] = g->backward_s[0] > 0 ? fmin(1, b / g->backward_s[0]) : 0;
     }
     return frac;
 }
@@ -69,10 +72,30 @@ static double peak_of(const struct hv__pipeline *pl, const double *frac, size_t 
     return most;
 }
 
+/** Adds the seconds per byte of a step of a ring from one node to the next: the network of both,
+ * and what is between them. Returns the rate of the slowest. */
+static double add_step(const struct hv_cluster *c, uint32_t from, uint32_t to, size_t rank,
+                       struct demand_list *out)
+{
+    const struct hv_network_link *x = c->n_links > 0 ? hv_cluster_link(c, from, to) : NULL;
+    double sends = hv_cost_node_bytes_per_s(c, from, x);
+    double takes = hv_cost_node_bytes_per_s(c, to, x), slowest = fmin(sends, takes);
+    add(out, HV_WIRE_NODE_OUT, from, rank, 1 / sends);
+    add(out, HV_WIRE_NODE_IN, to, rank, 1 / takes);
+    if (x != NULL && hv_known(x->bytes_per_s)) {
+        add(out, HV_WIRE_LINK, 2 * (uint64_t)(x - c->links), rank, 1 / x->bytes_per_s);
+        add(out, HV_WIRE_LINK, 2 * (uint64_t)(x - c->links) + 1, rank, 1 / x->bytes_per_s);
+        slowest = fmin(slowest, x->bytes_per_s);
+    } else if (c->matrix_bytes_per_s != NULL) {
+        double between = hv_cluster_node_path(c, from, to).bytes_per_s;
+        add(out, HV_WIRE_PAIR, (uint64_t)from * c->n_nodes + to, rank, 1 / between);
+        slowest = fmin(slowest, between);
+    }
+    return slowest;
+}
+
 /** Adds the demand of a rank per second of exchanges that are its part of a ring through the nodes
- * of devices: their NICs and the named links between them, both ways. The slowest is busy all the
- * time.
- */
+ * of devices: their networks, and what is between them. The slowest is busy all the time. */
 static void add_ring(const struct hv_cluster *c, const uint32_t *devices, size_t n, size_t rank,
                      double part, struct demand_list *out)
 {
@@ -81,28 +104,22 @@ static void add_ring(const struct hv_cluster *c, const uint32_t *devices, size_t
     uint32_t before = hv_cluster_node_of(c, devices[n - 1]);
     for (size_t i = 0; i < n; i++) { /* seconds per byte, until the slowest is known */
         uint32_t node = hv_cluster_node_of(c, devices[i]);
-        const struct hv_network_link *x =
-            node != before && c->n_links > 0 ? hv_cluster_link(c, before, node) : NULL;
-        double nic = hv_cluster_group_of_node(c, node)->nic.bytes_per_s;
-        if (node != before || i == 0) {
-            add(&own, HV_WIRE_NODE_OUT, node, rank, 1 / nic);
-            add(&own, HV_WIRE_NODE_IN, node, rank, 1 / nic);
-            slowest = fmin(slowest, nic);
-        }
-        if (x != NULL && hv_known(x->bytes_per_s)) {
-            add(&own, HV_WIRE_LINK, 2 * (uint64_t)(x - c->links), rank, 1 / x->bytes_per_s);
-            add(&own, HV_WIRE_LINK, 2 * (uint64_t)(x - c->links) + 1, rank, 1 / x->bytes_per_s);
-            slowest = fmin(slowest, x->bytes_per_s);
+        if (node != before) {
+            slowest = fmin(slowest, add_step(c, before, node, rank, &own));
         }
         before = node;
     }
-    qsort(own.items, own.n, sizeof *own.items, by_wire);
-    for (size_t i = 0; i < own.n; i++) {
-        const struct hv__demand *x = &own.items[i];
-        if (i == 0 || x->wire != x[-1].wire) { /* a ring passes everything once */
-            add(out, (enum hv_wire)(x->wire % HV_WIRE_N), x->wire / HV_WIRE_N, rank,
-                part * x->busy_s * slowest);
+    if (own.n > 1) {
+        qsort(own.items, own.n, sizeof *own.items, by_wire);
+    }
+    out->rate_bytes_per_s[rank] = fmin(out->rate_bytes_per_s[rank], slowest);
+    for (size_t i = 0, last; i < own.n; i = last) { /* a ring passes everything once */
+        double busy_s = 0;
+        for (last = i; last < own.n && own.items[last].wire == own.items[i].wire; last++) {
+            busy_s = fmax(busy_s, own.items[last].busy_s);
         }
+        uint64_t wire = own.items[i].wire;
+        add(out, (enum hv_wire)(wire % HV_WIRE_N), wire / HV_WIRE_N, rank, part * busy_s * slowest);
     }
     free(own.items);
 }
@@ -198,7 +215,11 @@ const struct hv__demands *hv__find_demands(const struct hv__lowered *l)
     if (frac == NULL) {
         return NULL;
     }
-    struct demand_list all = {0};
+    size_t n_ranks = l->pipelines.rank_at[l->pipelines.n];
+    struct demand_list all = {.rate_bytes_per_s = hv_arena_new(l->arena, double, n_ranks)};
+    for (size_t i = 0; i < n_ranks; i++) {
+        all.rate_bytes_per_s[i] = HUGE_VAL;
+    }
     for (size_t i = 0; i < l->pipelines.n; i++) {
         for (size_t r = 0; frac[i] != NULL && r < l->pipelines.items[i].n_ranks; r++) {
             size_t flat = l->pipelines.rank_at[i] + r;
@@ -214,7 +235,7 @@ const struct hv__demands *hv__find_demands(const struct hv__lowered *l)
     struct hv__demands *out = all.n > 0 ? hv_arena_new(l->arena, struct hv__demands, 1) : NULL;
     if (out != NULL) {
         *out = (struct hv__demands){hv_arena_copy(l->arena, all.items, all.n, sizeof *all.items),
-                                    all.n, frac, peak};
+                                    all.n, frac, peak, all.rate_bytes_per_s};
     }
     free(all.items);
     return out;

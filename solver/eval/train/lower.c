@@ -265,7 +265,7 @@ static double kind_s(const struct hv__gstage *g, size_t shape, unsigned kind)
     case HV_OP_W:
         return g->weight_grad_s[shape];
     case HV_OP_BW:
-        return g->input_grad_s[shape] + g->weight_grad_s[shape];
+        return g->backward_s[shape];
     case HV_OP_R:
         return g->again ? g->recompute_s[shape] : g->forward_s[shape];
     case HV_OP_KIND_N:
@@ -349,18 +349,33 @@ static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__p
     return st == HV_OK ? st : schedule_finding(l, err);
 }
 
-/** The first order gives the placement of stages and so their costs; schedulers that decide by cost
- * then run again with these costs. Placement and transfers do not change. */
-static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__pipeline *pl,
-                                       struct hv_err *err)
+/** Seconds of the order that the pipeline has now, where transfers share no link. O(operations). */
+static double order_s(const struct hv__lowered *l, struct hv__pipeline *pl)
+{
+    struct hv_arena scratch = {0};
+    struct hv_pipe_run run;
+    fill_durations(l, pl);
+    hv_pipe_run_new(&scratch, &pl->pipe, &run);
+    hv_pipe_time(&pl->pipe, &pl->cost, &run);
+    double makespan_s = run.makespan_s;
+    hv_arena_free(&scratch);
+    return makespan_s;
+}
+
+/** Costs of the pipeline's stages and hops, as a scheduler that decides by cost reads them. */
+static struct decide costs_of(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     struct hv_stage_cost *costs = hv_arena_new(l->arena, struct hv_stage_cost, pl->n_gstages);
     size_t n_edges = (size_t)pl->n_gstages - 1;
     double *hops_s = hv_arena_new(l->arena, double, 2 * n_edges + 1);
-    struct decide by = {costs, hops_s};
     for (size_t g = 0; g < pl->n_gstages; g++) {
         const struct hv__gstage *x = &pl->gstages[g];
-        costs[g] = (struct hv_stage_cost){x->forward_s[0], x->input_grad_s[0], x->weight_grad_s[0]};
+        double back_s = x->input_grad_s[0], weight_s = x->weight_grad_s[0];
+        if (!(l->schedule.row->flags & HV_SCHEDULE_SPLIT)) { /* one operation runs both */
+            back_s = fmin(back_s, x->backward_s[0]);
+            weight_s = x->backward_s[0] - back_s;
+        }
+        costs[g] = (struct hv_stage_cost){x->forward_s[0], back_s, weight_s};
     }
     for (int32_t e = 0; e < pl->schedule.graph.n_edges; e++) {
         size_t from = (size_t)pl->schedule.graph.from[e];
@@ -369,7 +384,63 @@ static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__p
             hops_s[n_edges + from] = pl->hops.time_s[hv_pipe_hop(&pl->pipe, true, 0, e)];
         }
     }
-    return compile_schedule(l, pl, &by, err);
+    return (struct decide){costs, hops_s};
+}
+
+/** Factors on the times of transfers with which orders are tried besides those of the costs as they
+ * are: a greedy scheduler may win by a wait that it does not foresee. */
+static const double hop_factors[] = {1, 0, 2};
+
+/** Makes the order for these costs, and goes back to the one before it where that is shorter, or
+ * the only one within the limits of memory. `best_s`: seconds of the shortest so far. */
+static enum hv_status try_order(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                const struct decide *by, double *best_s, struct hv_err *err)
+{
+    const struct hv_schedule before = pl->schedule;
+    const struct hv_pipe before_pipe = pl->pipe;
+    size_t findings = l->findings->n;
+    enum hv_status st = compile_schedule(l, pl, by, err);
+    double new_s = st == HV_OK ? order_s(l, pl) : HUGE_VAL;
+    if (st != HV_OK && st != HV_ENO) {
+        return st;
+    }
+    if (new_s <= *best_s) {
+        *best_s = new_s;
+        return HV_OK;
+    }
+    pl->schedule = before;
+    pl->pipe = before_pipe;
+    l->findings->n = findings;
+    return HV_OK;
+}
+
+/**
+ * The plain order (equal times) gives the placement of stages and so their costs; schedulers that
+ * decide by cost then run again with these costs. Placement and transfers do not change. Deciding
+ * by cost is list scheduling, which shorter operations can make longer (Graham, 1969), so the
+ * shortest of several orders is kept, the plain one among them. The order of asynchronous schedules
+ * is not a choice: it follows from who comes first.
+ */
+static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                       struct hv_err *err)
+{
+    struct decide by = costs_of(l, pl);
+    if (l->schedule.row->flags & HV_SCHEDULE_ASYNC) {
+        return compile_schedule(l, pl, &by, err);
+    }
+    size_t n_tries = l->schedule.row->flags & HV_SCHEDULE_GREEDY ? HV_COUNT(hop_factors) : 1;
+    size_t n_hops = 2 * (pl->n_gstages - 1);
+    const double *hops_s = by.hops_s;
+    double *scaled_s = hv_arena_new(l->arena, double, n_hops + 1), best_s = order_s(l, pl);
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; i < n_tries && st == HV_OK; i++) {
+        for (size_t k = 0; k < n_hops; k++) {
+            scaled_s[k] = hop_factors[i] * hops_s[k];
+        }
+        by.hops_s = scaled_s;
+        st = try_order(l, pl, &by, &best_s, err);
+    }
+    return st;
 }
 
 /** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run. */
@@ -475,6 +546,10 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
     hv__find_pipelines(l);
     for (size_t u = 0; u < l->pipelines.n; u++) {
         st = lower_pipeline(l, &l->pipelines.items[u], err);
+        if (st == HV_OK) {
+            unsigned done = (unsigned)((HV__AT_LOWERED - HV__AT_SCHEDULE) * u / l->pipelines.n);
+            st = hv__report_progress(l, HV__AT_SCHEDULE + done, err);
+        }
         if (st != HV_OK) {
             return st;
         }

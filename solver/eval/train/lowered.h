@@ -26,11 +26,13 @@ struct hv__gstage {
     struct hv_pass *pass;  /**< [n_shapes × n_dp], with all recompute */
     struct hv_pass *plain; /**< as pass; where `again`, for a micro-batch without R */
     double *forward_s, *input_grad_s,
-        *weight_grad_s;  /**< [n_shapes]: the slowest dp rank; input gradient with the recompute
-                            that no R does */
+        *weight_grad_s;  /**< [n_shapes]: the slowest dp rank, of gradients that run apart; input
+                            gradient with the recompute that no R does */
+    double *backward_s;  /**< [n_shapes] of both gradients in one: the dp rank that takes longest */
     double *recompute_s; /**< [n_shapes] of R */
-    double network_forward_s, network_backward_s; /**< of the first shape: how long exchanges
-                                                     between nodes keep their networks busy */
+    /** Of the first shape: how long exchanges between nodes keep their networks busy, without
+     * latency of gathers; the backward's include W's. */
+    double network_forward_s, network_backward_s, network_weight_s;
 };
 
 /** One rank of a pipeline: a stage of the plan with all its devices. */
@@ -162,6 +164,7 @@ struct hv__demands {
     double **frac; /**< [n_pipelines] share of each operation that exchanges take, alone: see
                       hv_link_pipe.frac */
     double *peak;  /**< [flat ranks] the largest of these of a rank */
+    double *rate_bytes_per_s; /**< [flat ranks] of the slowest element of its rings */
 };
 
 /** Use of the network by transfers and by exchanges inside passes. Written by links_shared.c; read

@@ -233,33 +233,80 @@ static void add_use(const struct hv__lowered *l, struct hv_metrics *m)
     m->usd_per_mtoken = m->usd_per_h / 3600 * m->iteration_s / (hv__tokens_of_iteration(l) / 1e6);
 }
 
+/** The first pipeline of every replica entry; NULL: it has none. O(pipelines). */
+static const struct hv__pipeline **first_pipelines(const struct hv__lowered *l)
+{
+    const struct hv__pipeline **first =
+        hv_arena_new(l->arena, const struct hv__pipeline *, l->plan->n_replicas + 1);
+    for (size_t i = l->pipelines.n; i-- > 0;) {
+        first[l->pipelines.items[i].i_replica] = &l->pipelines.items[i];
+    }
+    return first;
+}
+
 static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
 {
+    const struct hv__pipeline **first = first_pipelines(l);
     out->n_stages = out->n_memory;
     out->stages = hv_arena_new(l->arena, struct hv_stage_metrics, out->n_stages);
     size_t base = 0;
     for (size_t e = 0; e < l->plan->n_replicas; e++) {
-        for (size_t i = 0; i < l->pipelines.n; i++) {
-            const struct hv__pipeline *pl = &l->pipelines.items[i];
-            if (pl->i_replica != e) {
-                continue;
-            }
-            for (size_t g = 0; g < pl->n_gstages; g++) {
-                struct hv_stage_metrics *s = &out->stages[base + pl->gstages[g].plan_stage];
-                const struct hv__rank *rk = &pl->ranks[pl->gstages[g].plan_stage];
-                s->replica = e;
-                s->stage = rk->stage;
-                s->forward_s += pl->gstages[g].forward_s[0];
-                s->backward_s += pl->gstages[g].input_grad_s[0] + pl->gstages[g].weight_grad_s[0] +
-                                 pl->gstages[g].recompute_s[0];
-                s->busy_frac = pl->idle[rk->stage].busy_s /
-                               (l->schedule.stale ? pl->run.makespan_s : l->iteration.total_s);
-                s->hop_s = rk->hop_next_s;
-            }
-            break;
+        const struct hv__pipeline *pl = first[e];
+        for (size_t g = 0; pl != NULL && g < pl->n_gstages; g++) {
+            struct hv_stage_metrics *s = &out->stages[base + pl->gstages[g].plan_stage];
+            const struct hv__rank *rk = &pl->ranks[pl->gstages[g].plan_stage];
+            s->replica = e;
+            s->stage = rk->stage;
+            s->forward_s += pl->gstages[g].forward_s[0];
+            s->backward_s += pl->gstages[g].backward_s[0] + pl->gstages[g].recompute_s[0];
+            s->busy_frac = pl->idle[rk->stage].busy_s /
+                           (l->schedule.stale ? pl->run.makespan_s : l->iteration.total_s);
+            s->hop_s = rk->hop_next_s;
         }
         base += l->plan->replicas[e].n_stages;
     }
+}
+
+/** Share of the tokens of a block that its experts drop where all get the same number. The capacity
+ * holds for each source rank and expert. */
+static double dropped_of_block(const struct hv__lowered *l, const struct hv_replica *r,
+                               const struct hv_stage *s, size_t block)
+{
+    const struct hv_block *b = &hv_cost_model(l->k)->blocks[block];
+    const struct hv_moe_knobs *m = b->experts > 0 ? hv_stage_moe(s, block) : NULL;
+    if (m == NULL || !(m->capacity_factor > 0)) {
+        return 0;
+    }
+    double tokens = (double)hv_stage_micro_batch(l->plan, r, s) *
+                    (double)hv_cost_job(l->k)->sequence / (double)(s->dp * s->cp.degree);
+    double per_expert = tokens * b->top_k / b->experts;
+    return fmax(0, 1 - fmax(m->capacity_factor, m->min_capacity / per_expert));
+}
+
+/** Mean share of dropped tokens over the blocks with experts, weighted by the sequences of each
+ * replica. O(stages + blocks · replicas). */
+static double dropped_frac(const struct hv__lowered *l)
+{
+    const struct hv_model *model = hv_cost_model(l->k);
+    double dropped = 0, all = 0;
+    for (size_t e = 0; model->blocks != NULL && e < l->plan->n_replicas; e++) {
+        const struct hv_replica *r = &l->plan->replicas[e];
+        double sequences = (double)r->count * (double)r->micro_batches *
+                           hv_stage_micro_batch(l->plan, r, &r->stages[0]);
+        for (size_t i = 0; i < r->n_stages; i++) {
+            for (size_t k = 0; r->stages[i].n_moe > 0 && k < r->stages[i].n_ranges; k++) {
+                struct hv_range x = r->stages[i].ranges[k];
+                for (int at2 = x.from2 | 1; at2 < x.to2; at2 += 2) { /* the second halves */
+                    if (model->blocks[at2 / 2].experts > 0) {
+                        dropped +=
+                            sequences * dropped_of_block(l, r, &r->stages[i], (size_t)at2 / 2);
+                        all += sequences;
+                    }
+                }
+            }
+        }
+    }
+    return all > 0 ? dropped / all : 0;
 }
 
 void hv__metrics(const struct hv__lowered *l, struct hv_verdict *out)
@@ -268,7 +315,8 @@ void hv__metrics(const struct hv__lowered *l, struct hv_verdict *out)
     m->iteration_s = l->iteration.total_s;
     m->pipeline_s = l->iteration.pipeline_s;
     m->tokens_per_s = hv__tokens_of_iteration(l) / l->iteration.total_s;
-    m->exact = !l->schedule.stale;
+    m->dropped_frac = dropped_frac(l);
+    m->exact = !l->schedule.stale && m->dropped_frac <= 0;
     m->staleness = l->schedule.stale ? l->iteration.staleness : 0;
     add_breakdown(l, m);
     add_use(l, m);

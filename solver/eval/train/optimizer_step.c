@@ -25,15 +25,17 @@ static double *count_host_parameters(const struct hv__lowered *l)
     return n;
 }
 
-/** Seconds of the backward pass of a rank's last micro-batch, all chunks. */
-static double last_backward_s(const struct hv__pipeline *pl, size_t rank)
+/** Seconds in which a rank's gradients become ready one after the other: from the start of the
+ * backward pass of its last micro-batch, all chunks, to the end of its last reduction. */
+static double gradients_s(const struct hv__pipeline *pl, size_t rank)
 {
-    double sum = 0;
+    const struct hv__rank *rk = &pl->ranks[rank];
+    double sum = fmax(0, rk->sync_end_s - rk->compute_end_s);
     size_t n = (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
     int32_t shape = pl->shape_of[n - 1];
     for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
         const struct hv__gstage *x = &pl->gstages[g];
-        sum += x->rank == rank ? x->input_grad_s[shape] + x->weight_grad_s[shape] : 0;
+        sum += x->rank == rank ? x->backward_s[shape] : 0;
     }
     return sum;
 }
@@ -53,8 +55,7 @@ static double optimizer_s(struct hv__lowered *l, const struct hv__pipeline *pl, 
     if (away > 0) {
         const struct hv_peer_update p = {.device = device,
                                          .parameters = n,
-                                         .backward_s =
-                                             last_backward_s(pl, (size_t)(rk - pl->ranks))};
+                                         .backward_s = gradients_s(pl, (size_t)(rk - pl->ranks))};
         own_s = fmax(own_s, hv_cost_peer_optimizer_s(l->k, s, &p));
     }
     if (!(frac > 0)) {
@@ -69,7 +70,7 @@ static double optimizer_s(struct hv__lowered *l, const struct hv__pipeline *pl, 
                                      .parameters = frac * n,
                                      .node_parameters =
                                          l->nodes.host_parameters[hv_cluster_node_of(c, device)],
-                                     .backward_s = last_backward_s(pl, (size_t)(rk - pl->ranks))};
+                                     .backward_s = gradients_s(pl, (size_t)(rk - pl->ranks))};
     return fmax(own_s, hv_cost_offload_optimizer_s(l->k, &h));
 }
 

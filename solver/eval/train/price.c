@@ -24,13 +24,16 @@ static void set_recompute(struct hv_stage *s, unsigned mask)
     s->n_recompute_per = 0;
 }
 
+static struct hv_replica *copy_into(struct hv_arena *arena, const struct hv_replica *from)
+{
+    struct hv_replica *r = hv_arena_copy(arena, from, 1, sizeof *from);
+    r->stages = hv_arena_copy(arena, from->stages, from->n_stages, sizeof *from->stages);
+    return r;
+}
+
 struct hv_replica *hv__copy_replica(const struct hv__lowered *l, const struct hv_replica *from)
 {
-    struct hv_replica *r = hv_arena_new(l->arena, struct hv_replica, 1);
-    *r = *from;
-    r->stages = hv_arena_new(l->arena, struct hv_stage, from->n_stages);
-    memcpy(r->stages, from->stages, from->n_stages * sizeof *r->stages);
-    return r;
+    return copy_into(l->arena, from);
 }
 
 /** Passes of one global stage for all shapes and dp ranks; ranks that are alike are priced once. */
@@ -86,6 +89,7 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
     g->forward_s = hv_arena_new(l->arena, double, pl->n_shapes);
     g->input_grad_s = hv_arena_new(l->arena, double, pl->n_shapes);
     g->weight_grad_s = hv_arena_new(l->arena, double, pl->n_shapes);
+    g->backward_s = hv_arena_new(l->arena, double, pl->n_shapes);
     g->recompute_s = hv_arena_new(l->arena, double, pl->n_shapes);
     struct hv_stage *s = set_scratch(pl, g);
     enum hv_status st = HV_OK;
@@ -105,12 +109,18 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
         const struct hv_pass *pass = &g->pass[i], *plain = &g->plain[i];
         size_t shape = i / rk->n_dp;
         if (shape == 0) {
-            g->network_forward_s = fmax(g->network_forward_s, plain->network_forward_s);
-            g->network_backward_s = fmax(g->network_backward_s, plain->network_backward_s);
+            g->network_forward_s =
+                fmax(g->network_forward_s, plain->network_forward_s - plain->latency_forward_s);
+            g->network_backward_s =
+                fmax(g->network_backward_s, plain->network_backward_s - plain->latency_backward_s);
+            g->network_weight_s =
+                fmax(g->network_weight_s, plain->network_weight_s - plain->latency_weight_s);
         }
         g->forward_s[shape] = fmax(g->forward_s[shape], plain->forward_s);
-        g->input_grad_s[shape] = fmax(g->input_grad_s[shape], backward_s(plain));
-        g->weight_grad_s[shape] = fmax(g->weight_grad_s[shape], plain->weight_grad_s);
+        g->input_grad_s[shape] =
+            fmax(g->input_grad_s[shape], plain->input_alone_s + plain->recompute_s);
+        g->weight_grad_s[shape] = fmax(g->weight_grad_s[shape], plain->weight_alone_s);
+        g->backward_s[shape] = fmax(g->backward_s[shape], backward_s(plain) + plain->weight_grad_s);
         g->recompute_s[shape] = fmax(g->recompute_s[shape], backward_s(pass) - backward_s(plain));
     }
     return st;
@@ -118,19 +128,19 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
 
 /** The pipeline's replica with every rank holding what the schedule's placement puts there: in
  * two-way schedules also the stages it runs in the other direction. */
-static const struct hv_replica *placed_replica(const struct hv__lowered *l,
-                                               const struct hv__pipeline *pl)
+static const struct hv_replica *placed_replica(const struct hv__pipeline *pl,
+                                               struct hv_arena *arena)
 {
     size_t n = pl->n_pipes * pl->n_gstages;
-    struct hv_replica *r = hv__copy_replica(l, pl->replica);
+    struct hv_replica *r = copy_into(arena, pl->replica);
     struct hv_stage *stages = r->stages;
-    size_t *held = hv_arena_new(l->arena, size_t, pl->n_ranks);
+    size_t *held = hv_arena_new(arena, size_t, pl->n_ranks);
     for (size_t g = 0; g < n; g++) {
         held[pl->gstages[g].rank]++;
     }
     for (size_t i = 0; i < pl->n_ranks; i++) {
         stages[i].embedding = stages[i].head = 0;
-        stages[i].ranges = hv_arena_new(l->arena, struct hv_range, held[i] + 1);
+        stages[i].ranges = hv_arena_new(arena, struct hv_range, held[i] + 1);
         stages[i].n_ranges = 0;
     }
     for (size_t g = 0; g < n; g++) {
@@ -143,10 +153,9 @@ static const struct hv_replica *placed_replica(const struct hv__lowered *l,
 }
 
 /** Static memory of every dp rank: all its global stages, overheads once. */
-enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline *pl,
-                                struct hv_err *err)
+static enum hv_status price_placed(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                   const struct hv_replica *placed, struct hv_err *err)
 {
-    const struct hv_replica *placed = placed_replica(l, pl);
     for (size_t i = 0; i < pl->n_ranks; i++) {
         struct hv__rank *rk = &pl->ranks[i];
         rk->memory = hv_arena_new(l->arena, struct hv_memory, rk->n_dp);
@@ -171,4 +180,13 @@ enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline
         }
     }
     return HV_OK;
+}
+
+enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                struct hv_err *err)
+{
+    struct hv_arena scratch = {0};
+    enum hv_status st = price_placed(l, pl, placed_replica(pl, &scratch), err);
+    hv_arena_free(&scratch);
+    return st;
 }

@@ -8,13 +8,6 @@
 
 #include "solver/eval/train/lowered.h"
 
-/* ---- rough.c ----------------------------------------------------------------------------------
- */
-
-/** Lists the approximated knobs of the plan, so that no knob is ignored silently. O(stages +
- * micro-batches of lists). */
-void hv__find_rough(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
-
 /* ---- modules.c --------------------------------------------------------------------------------
  */
 

@@ -6,16 +6,16 @@
 
 #include <stdlib.h>
 
-/** Buckets one segment is cut into at most; more change the figure by latencies only. */
-#define BUCKETS_MAX 8
+/** Runs of consecutive buckets that one segment is cut into at most. A run that nothing comes
+ * between takes as long as its buckets one by one. */
+#define RUNS_MAX 8
 
-static size_t n_buckets_of(const struct hv__lowered *l, const struct hv__segment *s)
+static double n_buckets_of(const struct hv__lowered *l, const struct hv__segment *s)
 {
     if (s->from2 < 0 || !l->plan->sync.overlap || l->schedule.stale) {
         return 1;
     }
-    double n = ceil(hv__segment_bytes(l, s) / l->plan->sync.bucket_bytes[0]);
-    return n < 1 ? 1 : n > BUCKETS_MAX ? BUCKETS_MAX : (size_t)n;
+    return fmax(1, ceil(hv__segment_bytes(l, s) / l->plan->sync.bucket_bytes[0]));
 }
 
 /** Time at which a holder has the gradients of all half blocks from `down_to2` upwards. */
@@ -35,11 +35,12 @@ static double ready_s(const struct hv__lowered *l, const struct hv__holder *h,
     return h->ready_s - h->duration_s * (down_to2 - h->g->range.from2) / span;
 }
 
-/** A bucket that waits for its turn. It uses the link lanes of its holders and, where it leaves a
- * node, that node's network and the named links between nodes: buckets on one of them are reduced
- * one after the other, next to activations still in transfer. */
+/** A run of equal buckets that waits for its turn. It uses the link lanes of its holders and, where
+ * it leaves a node, that node's network and the named links between nodes: buckets on one of them
+ * are reduced one after the other, next to activations still in transfer. */
 struct pending {
-    double ready_s, duration_s;
+    double ready_s, last_ready_s; /**< of its first and its last bucket */
+    double duration_s, bucket_s;  /**< of all of its buckets, and of one */
     const struct hv__segment *s;
     struct hv__lanes lanes;
     size_t order;
@@ -54,27 +55,42 @@ static int compare_pending(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
+/** Time at which all holders of a segment have the gradients of its first `done` of n buckets. */
+static double bucket_ready_s(const struct hv__lowered *l, const struct hv__segment *s, double done,
+                             double n)
+{
+    double down_to2 = s->to2 - (double)(s->to2 - s->from2) * done / n;
+    double ready = 0;
+    for (size_t h = 0; h < s->n_holders; h++) {
+        ready = fmax(ready, ready_s(l, &s->holders[h], s, down_to2));
+    }
+    return ready;
+}
+
 static struct pending *list_pending(struct hv__lowered *l, size_t *out_n)
 {
     size_t n_segments = 0, n = 0;
     struct hv__segment *s = hv__segments(l, &n_segments);
-    struct pending *p = hv_arena_new(l->arena, struct pending, n_segments * BUCKETS_MAX + 1);
+    struct pending *p = hv_arena_new(l->arena, struct pending, n_segments * RUNS_MAX + 1);
     for (size_t i = 0; i < n_segments; i++) {
-        size_t buckets = n_buckets_of(l, &s[i]);
+        double buckets = n_buckets_of(l, &s[i]);
+        size_t runs = (size_t)fmin(buckets, RUNS_MAX);
         struct hv__lanes lanes = {0};
-        double duration = hv__by_servers(l) ? hv__push_pull_s(l, &s[i], (double)buckets, &lanes)
-                                            : hv__bucket_s(l, &s[i], (double)buckets);
-        if (duration > 0 && !hv__by_servers(l)) {
+        double each = hv__by_servers(l) ? hv__push_pull_s(l, &s[i], buckets, &lanes)
+                                        : hv__bucket_s(l, &s[i], buckets);
+        if (each > 0 && !hv__by_servers(l)) {
             lanes = hv__segment_lanes(l, &s[i]);
         }
-        for (size_t b = 0; duration > 0 && b < buckets; b++) {
-            double down_to2 =
-                s[i].to2 - (double)(s[i].to2 - s[i].from2) * (double)(b + 1) / (double)buckets;
-            double ready = 0;
-            for (size_t h = 0; h < s[i].n_holders; h++) {
-                ready = fmax(ready, ready_s(l, &s[i].holders[h], &s[i], down_to2));
-            }
-            p[n] = (struct pending){ready, duration, &s[i], lanes, n};
+        for (size_t k = 0; each > 0 && k < runs; k++) {
+            double from = floor(buckets * (double)k / (double)runs);
+            double to = floor(buckets * (double)(k + 1) / (double)runs);
+            p[n] = (struct pending){bucket_ready_s(l, &s[i], from + 1, buckets),
+                                    bucket_ready_s(l, &s[i], to, buckets),
+                                    (to - from) * each,
+                                    each,
+                                    &s[i],
+                                    lanes,
+                                    n};
             n++;
         }
     }
@@ -96,7 +112,8 @@ static size_t n_lanes(const struct hv__lowered *l)
     return c->n_nodes + c->n_links;
 }
 
-/** Runs one reduction as soon as all its lanes are free. */
+/** Reduces one run as soon as all its lanes are free; its last bucket begins no sooner than it is
+ * ready. */
 static void run_one(const struct hv__lowered *l, const struct pending *p, struct taken *t,
                     struct hv__reduction *r)
 {
@@ -112,6 +129,10 @@ static void run_one(const struct hv__lowered *l, const struct pending *p, struct
         r->start_s = fmax(r->start_s, t->lane_s[p->lanes.ids[k]]);
     }
     r->end_s = hv__end_on_links_left(t->traffic, &p->lanes, r->start_s, p->duration_s);
+    if (p->last_ready_s + p->bucket_s > r->start_s + p->duration_s) {
+        r->end_s = fmax(r->end_s,
+                        hv__end_on_links_left(t->traffic, &p->lanes, p->last_ready_s, p->bucket_s));
+    }
     for (size_t k = 0; k < p->lanes.n; k++) {
         t->lane_s[p->lanes.ids[k]] = r->start_s + p->lanes.shares[k] * (r->end_s - r->start_s);
     }

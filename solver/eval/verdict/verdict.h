@@ -60,9 +60,9 @@ struct hv_stage_metrics {
 /** The figures of a verdict: `simulated` of a plan file. */
 struct hv_metrics {
     double iteration_s, tokens_per_s, mfu, bubble_frac;
-    bool exact;
-    int staleness; /**< updates, when not exact */
-    double dropped_frac;
+    bool exact;          /**< as one device would train: no stale weights, no dropped tokens */
+    int staleness;       /**< updates, when not exact */
+    double dropped_frac; /**< mean share of the tokens that experts drop, evenly routed */
     double bound_s, gap_frac;
     double usd_per_h, usd_per_mtoken; /**< HV_UNKNOWN when a price is missing */
     double energy_j;   /**< of an iteration, all used devices at their rated power; HV_UNKNOWN when

@@ -9,9 +9,13 @@
 #include <dlfcn.h>
 #include <string.h>
 
+/* Text as XML. Names come from files: what XML forbids and what would reorder or hide text is made
+ * visible. */
 static void add_escaped(struct hv_str *s, const char *text)
 {
-    for (const char *c = text; *c != '\0'; c++) {
+    struct hv_str clean = {0};
+    hv_text_clean(&clean, text, strlen(text));
+    for (const char *c = hv_str_cstr(&clean); *c != '\0'; c++) {
         switch (*c) {
         case '<':
             hv_str_adds(s, "&lt;");
@@ -26,11 +30,10 @@ static void add_escaped(struct hv_str *s, const char *text)
             hv_str_adds(s, "&quot;");
             break;
         default:
-            if ((unsigned char)*c >= ' ') {
-                hv_str_addc(s, *c);
-            }
+            hv_str_addc(s, *c);
         }
     }
+    hv_str_free(&clean);
 }
 
 static void svg_rect(void *ctx, const struct hv_paint_rect *r)
@@ -215,14 +218,18 @@ static void png_text(void *ctx, const struct hv_paint_text *t)
                                CAIRO_FONT_SLANT_NORMAL,
                                t->bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
     v->cairo->set_font_size(v->c, t->size_px);
+    struct hv_str clean = {0};
+    hv_text_clean(&clean, t->text, strlen(t->text));
+    const char *text = hv_str_cstr(&clean);
     cairo_text_extents_t e;
-    v->cairo->text_extents(v->c, t->text, &e);
+    v->cairo->text_extents(v->c, text, &e);
     double x = t->x - (t->anchor == HV_ANCHOR_MIDDLE ? e.x_advance / 2
                        : t->anchor == HV_ANCHOR_END  ? e.x_advance
                                                      : 0);
     set_colour(v, t->fill);
     v->cairo->move_to(v->c, x, t->y);
-    v->cairo->show_text(v->c, t->text);
+    v->cairo->show_text(v->c, text);
+    hv_str_free(&clean);
 }
 
 static void png_line(void *ctx, const struct hv_paint_line *l)

@@ -219,6 +219,21 @@ static enum hv_status parse_file(struct hv_json *out, const char *path, struct h
     return s;
 }
 
+/* Names in the plan, or in each of its jobs, that the model does not have. */
+static enum hv_status check_names(const struct hv_plan_doc *doc, const struct hv_inputs *in,
+                                  struct hv_err *err)
+{
+    struct hv_jp root = hv_jp_root(&doc->json), jobs = hv_jp_get(&root, "jobs"), entry;
+    const struct hv_model *m = in->model.model;
+    HV_TRY(hv_plan_check_names(&root, doc->plan, m, err));
+    for (size_t i = 0; i < doc->plan->n_jobs; i++) {
+        struct hv_jp p = job_plan(&jobs, i, &entry);
+        const struct hv_model *own = i < in->n_own ? in->own[i].model.model : NULL;
+        HV_TRY(hv_plan_check_names(&p, doc->plan->jobs[i].plan, own != NULL ? own : m, err));
+    }
+    return HV_OK;
+}
+
 enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const char *cluster,
                                 const char *model, const char *job, struct hv_inputs *inputs,
                                 struct hv_err *err)
@@ -241,6 +256,9 @@ enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const
         return s;
     }
     s = hv_plan_doc_build(out, json, inputs->cluster.cluster, err);
+    if (s == HV_OK && (s = check_names(out, inputs, err)) != HV_OK) {
+        hv_plan_doc_free(out);
+    }
     if (s != HV_OK) {
         hv_inputs_free(inputs);
     } else {

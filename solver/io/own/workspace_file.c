@@ -190,6 +190,16 @@ static void find_file(const char *path_or_name, struct hv_str *out)
     hv_str_adds(out, path_or_name);
 }
 
+/* Removes what killed programs left where a workspace and its plans lie. */
+static void sweep(const char *folder)
+{
+    struct hv_str plans = {0};
+    hv_str_addf(&plans, "%s/plans", folder);
+    hv_file_sweep(folder);
+    hv_file_sweep(hv_str_cstr(&plans));
+    hv_str_free(&plans);
+}
+
 enum hv_status hv_workspace_read(struct hv_workspace *out, const char *path_or_name,
                                  struct hv_err *err)
 {
@@ -203,6 +213,7 @@ enum hv_status hv_workspace_read(struct hv_workspace *out, const char *path_or_n
     } else {
         hv_str_addc(&folder, '.');
     }
+    sweep(hv_str_cstr(&folder));
     enum hv_status st = hv__doc_load(&json, file, "samples/workspaces", err);
     if (st == HV_OK) {
         st = hv_workspace_build(out, json, hv_str_cstr(&folder), err);

@@ -1,10 +1,14 @@
 /*
- * Solving a model with lp_solve, and checks of its results. The only file that includes lp_solve.
- * Not here: building and evaluating models (model.c).
+ * Solving a model: the own branch and bound first for programs with integers, lp_solve first for
+ * linear ones, each where the other leaves the proof open. The only file that includes lp_solve.
+ * Not here: building models (model.c), what counts as proven (certificate.c).
  */
 #include "solver/optim/lp/lp.h"
 #include "solver/base/units.h"
+#include "solver/optim/lp/branch.h"
+#include "solver/optim/lp/certificate.h"
 #include "solver/optim/lp/lp_int.h"
+#include "solver/optim/lp/simplex.h"
 #include <limits.h>
 #include <lpsolve/lp_lib.h>
 #include <math.h>
@@ -16,6 +20,8 @@
  * pseudo-cost selection with greedy, dynamic and reduced-cost modes, automatic branch direction. */
 #define NODE_RULE   (NODE_PSEUDONONINTSELECT + NODE_GREEDYMODE + NODE_DYNAMICMODE + NODE_RCOSTFIXING)
 #define LP_INFINITE 1e30
+#define TREE_WORK   1e9   /* operations of an own tree, about a second */
+#define TREE_FIRST  10000 /* up to so many cells a program with integers needs no lp_solve */
 
 /* Watches one solve. */
 struct watch {
@@ -23,6 +29,7 @@ struct watch {
     struct timespec start;
     lprec *rec;
     bool stopped;
+    double share; /* of the deadline that an own tree may take */
 };
 
 /* Which rows get an explicit slack. */
@@ -33,10 +40,11 @@ struct attempt {
     const struct hv_lp *lp;
     const struct hv__lp_scale *scale;
     enum slack_mode slack;
-    bool relaxed; /* integrality dropped */
-    bool plain;   /* without lp_solve's scaling, primal simplex throughout */
-    int code;     /* lp_solve's */
-    double step;  /* bb_deltaOF after the solve */
+    bool relaxed;  /* integrality dropped */
+    double cutoff; /* a value that is known to be reached; HV_UNKNOWN without one */
+    bool plain;    /* without lp_solve's scaling, primal simplex throughout */
+    int code;      /* lp_solve's */
+    double step;   /* bb_deltaOF after the solve */
 };
 
 static double seconds_since(const struct timespec *start)
@@ -57,6 +65,22 @@ static int should_stop(lprec *rec, void *ctx)
     }
     if (w->stopped) { /* lp_solve would make duals of a basis that it may not have factorised yet */
         set_presolve(rec, PRESOLVE_NONE, get_presolveloops(rec));
+    }
+    return w->stopped;
+}
+
+/* For own trees: true when the part of the deadline is over, or the caller cancels. */
+static bool tree_stops(void *ctx)
+{
+    struct watch *w = ctx;
+    const struct hv_lp_limits *l = w->limits;
+    if (l->cancel && l->cancel(l->ctx)) {
+        w->stopped = true;
+    }
+    double till = w->share * l->deadline_s;
+    if (l->deadline_s > 0 && seconds_since(&w->start) > till) {
+        w->stopped = w->stopped || w->share >= 1;
+        return true;
     }
     return w->stopped;
 }
@@ -224,38 +248,58 @@ static enum hv_lp_outcome outcome_of(int code, bool stopped)
     }
 }
 
+/* Whether the point and the duals of a linear program prove each other; fills the reduced costs
+ * and the bound. `cutoff` bounds variables without bounds, see hv__lp_prover_reach. */
+static bool prove_linear(const struct hv_lp *lp, double cutoff, struct hv_lp_result *r)
+{
+    double sign = lp->sense == HV_LP_MIN ? 1 : -1, size;
+    double *box = hv_xcalloc(2 * lp->vars.n + 1, sizeof *box);
+    double *y = hv_xcalloc(lp->rows.n + 1, sizeof *y);
+    struct hv__lp_prover prover;
+    for (size_t j = 0; j < lp->vars.n; j++) {
+        box[j] = lp->vars.items[j].lower;
+        box[lp->vars.n + j] = lp->vars.items[j].upper;
+    }
+    for (size_t i = 0; i < lp->rows.n; i++) {
+        y[i] = sign * r->duals[i];
+    }
+    hv__lp_prover_init(&prover, lp);
+    double bound = hv__lp_safe_bound(&prover, y, box, box + lp->vars.n, false);
+    if (isinf(bound) && isfinite(cutoff)) {
+        hv__lp_prover_reach(&prover, sign * cutoff);
+        bound = hv__lp_safe_bound(&prover, y, box, box + lp->vars.n, false);
+        bound = fmin(bound, sign * cutoff);
+    }
+    r->bound = isfinite(bound) ? sign * bound : HV_UNKNOWN;
+    hv__lp_reduced_costs(lp, r->duals, r->reduced);
+    double value = hv__lp_min_value(lp, r->x, &size);
+    /* the own tree has better numbers where it can be asked */
+    double slack = hv__simplex_fits(lp) ? 1e-14 * size : 1e-12 * fmax(size, prover.size);
+    hv__lp_prover_free(&prover);
+    free(box);
+    free(y);
+    return fabs(value - bound) <= 1e-9 * fabs(value) + slack &&
+           hv__lp_point_holds(lp, r->x, HV__LP_LINEAR);
+}
+
 static void take_answer(lprec *rec, const struct attempt *a, struct hv_lp_result *out)
 {
     const struct hv_lp *lp = a->lp;
-    bool integer = lp->has_integers && !a->relaxed;
-    if (!out->x) {
-        out->x = hv_xcalloc(lp->vars.n + 1, sizeof *out->x);
-    }
+    out->x = hv_xcalloc(lp->vars.n + 1, sizeof *out->x);
     take_point(rec, a, out->x);
     out->objective = hv__lp_value(lp, out->x);
-    double said = get_working_objective(rec) / a->scale->objective;
-    if (lp->sense == HV_LP_MAX) {
-        said = -said;
-    }
-    bool agrees = fabs(said - out->objective) <= 1e-5 * fmax(fabs(said), 1e-3);
-    if (a->relaxed) {
-        agrees = true; /* the duals decide alone */
-    } else if (!hv__lp_holds(lp, out->x)) {
+    if (!a->relaxed && !hv__lp_point_holds(lp, out->x, HV__LP_LOOSE)) {
         out->outcome = HV_LP_FAILED;
         return;
     }
-    if (integer) {
-        out->proven = a->code == OPTIMAL && a->step == 0 && agrees && !(out->stopped);
-        out->bound = out->proven ? out->objective : HV_UNKNOWN;
-        return;
+    if (lp->has_integers && !a->relaxed) {
+        return; /* its word is no proof */
     }
-    if (!out->duals) {
-        out->duals = hv_xcalloc(lp->rows.n + 1, sizeof *out->duals);
-        out->reduced = hv_xcalloc(lp->vars.n + 1, sizeof *out->reduced);
-    }
+    out->duals = hv_xcalloc(lp->rows.n + 1, sizeof *out->duals);
+    out->reduced = hv_xcalloc(lp->vars.n + 1, sizeof *out->reduced);
     take_duals(rec, a, out->duals);
-    bool proof = hv__lp_duals_prove(lp, out->duals, out->objective, out->reduced, &out->bound);
-    out->proven = a->code == OPTIMAL && proof && agrees;
+    double reached = a->relaxed ? a->cutoff : out->objective;
+    out->proven = prove_linear(lp, reached, out) && a->code == OPTIMAL;
 }
 
 /* Builds, solves, checks and deletes one lp_solve object. */
@@ -282,15 +326,19 @@ static enum hv_status try_once(struct attempt *a, struct watch *w, struct hv_lp_
     return HV_OK;
 }
 
-/* A bound for an integer program without proof: its LP relaxation, where the duals confirm it. */
+/* A bound for an integer program without proof: its relaxation, where the duals confirm it. */
 static void bound_by_relaxation(const struct attempt *a, struct hv_lp_result *out)
 {
     struct hv_lp_limits limits = {.deadline_s = fmax(0.05, 0.25 * out->seconds)};
     struct watch w = {.limits = &limits};
-    struct attempt relaxed = {.lp = a->lp, .scale = a->scale, .slack = SLACK_NONE, .relaxed = true};
+    struct attempt relaxed = {.lp = a->lp,
+                              .scale = a->scale,
+                              .slack = SLACK_NONE,
+                              .relaxed = true,
+                              .cutoff = out->objective};
     struct hv_lp_result r = {.bound = HV_UNKNOWN};
     clock_gettime(CLOCK_MONOTONIC, &w.start);
-    if (try_once(&relaxed, &w, &r, NULL) == HV_OK && r.proven) {
+    if (try_once(&relaxed, &w, &r, NULL) == HV_OK) {
         out->bound = r.bound;
     }
     hv_lp_result_free(&r);
@@ -347,6 +395,177 @@ static enum hv_status solve_guarded(struct attempt *a, struct watch *w, struct h
     return st;
 }
 
+/* Takes over the answer of an own tree where it is better than the one that is there. True when it
+ * is final. */
+static bool take_tree(const struct hv_lp *lp, struct hv__branch *b, struct hv_lp_result *out)
+{
+    double sign = lp->sense == HV_LP_MIN ? 1 : -1;
+    bool decided = b->outcome == HV_LP_INFEASIBLE || b->outcome == HV_LP_UNBOUNDED;
+    out->nodes += b->nodes;
+    if (decided) {
+        drop_point(out);
+        out->outcome = b->outcome;
+        return true;
+    }
+    bool better = b->x && (!has_point(out) || b->outcome == HV_LP_OPTIMAL ||
+                           b->value <= sign * out->objective);
+    double bound = hv_known(out->bound) ? fmax(b->bound, sign * out->bound) : b->bound;
+    if (better) {
+        drop_point(out);
+        out->outcome = b->outcome;
+        out->x = b->x;
+        b->x = NULL;
+        out->objective = hv__lp_value(lp, out->x);
+        out->proven = b->outcome == HV_LP_OPTIMAL;
+    }
+    if (better && b->y) {
+        out->duals = b->y;
+        b->y = NULL;
+        out->reduced = hv_xcalloc(lp->vars.n + 1, sizeof *out->reduced);
+        for (size_t i = 0; i < lp->rows.n; i++) {
+            out->duals[i] *= sign;
+        }
+        hv__lp_reduced_costs(lp, out->duals, out->reduced);
+    }
+    if (has_point(out) && isfinite(bound)) {
+        out->bound = sign * bound;
+    }
+    return out->proven || (b->complete && b->x);
+}
+
+/* An own tree within a share of the deadline; `start` = a point to beat, or NULL. True when its
+ * answer is final. */
+static bool solve_by_tree(const struct hv_lp *lp, struct watch *w, double share,
+                          const double *start, struct hv_lp_result *out)
+{
+    const struct hv__branch_limits limits = {.work = TREE_WORK,
+                                             .max_nodes = w->limits->max_nodes,
+                                             .gap = w->limits->gap,
+                                             .stop = tree_stops,
+                                             .ctx = w};
+    struct hv__branch b;
+    if (!hv__simplex_fits(lp) || w->stopped) {
+        return false;
+    }
+    w->share = share;
+    hv__branch_solve(lp, &limits, start, &b);
+    bool final = take_tree(lp, &b, out);
+    out->stopped = w->stopped;
+    hv__branch_free(&b);
+    return final;
+}
+
+/* The model with a variable for what each row misses, whose sum is minimised. */
+static struct hv_lp *elastic(const struct hv_lp *lp)
+{
+    struct hv_lp *e = hv_lp_new(HV_LP_MIN);
+    size_t n = lp->vars.n, used = 0;
+    struct hv_lp_term *t = hv_xcalloc(n + 3, sizeof *t);
+    struct hv_lp_term *sum = hv_xcalloc(2 * lp->rows.n + 1, sizeof *sum);
+    enum hv_status st = HV_OK;
+    for (size_t j = 0; j < n && st == HV_OK; j++) {
+        const struct hv__lp_var *v = &lp->vars.items[j];
+        st = hv_lp_add_var(e, v->lower, v->upper, false, NULL, NULL);
+    }
+    for (size_t i = 0; i < lp->rows.n && st == HV_OK; i++) {
+        const struct hv__lp_row *r = &lp->rows.items[i];
+        size_t k = r->n;
+        if (k) {
+            memcpy(t, lp->terms.items + r->first, k * sizeof *t);
+        }
+        for (int way = -1; way <= 1 && st == HV_OK; way += 2) {
+            if ((way < 0 && r->op == HV_LP_GE) || (way > 0 && r->op == HV_LP_LE)) {
+                continue;
+            }
+            st = hv_lp_add_var(e, 0, HUGE_VAL, false, &t[k].var, NULL);
+            t[k].coef = way;
+            sum[used++] = (struct hv_lp_term){t[k++].var, 1};
+        }
+        st = st == HV_OK ? hv_lp_add_row(e, t, k, r->op, r->rhs, NULL) : st;
+    }
+    st = st == HV_OK ? hv_lp_set_objective(e, sum, used, NULL) : st;
+    free(t);
+    free(sum);
+    if (st != HV_OK) {
+        hv_lp_free(e);
+        return NULL;
+    }
+    return e;
+}
+
+/* True when the duals of the elastic model prove that the model has no point. */
+static bool has_no_point(const struct hv_lp *lp, struct watch *w)
+{
+    struct hv_lp *e = elastic(lp);
+    struct hv__lp_scale scale;
+    struct hv_lp_result r = {.bound = HV_UNKNOWN};
+    bool none = false;
+    if (!e) {
+        return false;
+    }
+    hv__lp_scaling(e, &scale);
+    struct attempt a = {.lp = e, .scale = &scale};
+    if (try_once(&a, w, &r, NULL) == HV_OK && r.duals) {
+        double *box = hv_xcalloc(2 * lp->vars.n + 1, sizeof *box);
+        struct hv__lp_prover prover;
+        for (size_t j = 0; j < lp->vars.n; j++) {
+            box[j] = lp->vars.items[j].lower;
+            box[lp->vars.n + j] = lp->vars.items[j].upper;
+        }
+        hv__lp_prover_init(&prover, lp);
+        none = hv__lp_no_point(&prover, r.duals, box, box + lp->vars.n);
+        hv__lp_prover_free(&prover);
+        free(box);
+    }
+    hv_lp_result_free(&r);
+    hv_lp_free(e);
+    free(scale.row);
+    free(scale.col);
+    return none;
+}
+
+/* True for a program with integers that is so small that the own tree comes before lp_solve. */
+static bool is_for_tree(const struct hv_lp *lp, const struct watch *w)
+{
+    return lp->has_integers && !w->limits->unproven && lp->rows.n * lp->vars.n <= TREE_FIRST;
+}
+
+/* What lp_solve leaves open: a linear program without proof, a better point for an integer one, an
+ * outcome without a point that is not certified. */
+static void settle(const struct attempt *a, struct watch *w, struct hv_lp_result *out)
+{
+    const struct hv_lp *lp = a->lp;
+    bool integer = lp->has_integers;
+    if (out->proven || out->stopped) {
+        return;
+    }
+    if (!integer && solve_by_tree(lp, w, 1, NULL, out)) {
+        return;
+    }
+    if (integer && !w->limits->unproven && (has_point(out) || !is_for_tree(lp, w))) {
+        double *start = hv_xcalloc(lp->vars.n + 1, sizeof *start);
+        bool known = has_point(out);
+        if (known) {
+            memcpy(start, out->x, lp->vars.n * sizeof *start);
+        }
+        bool final = solve_by_tree(lp, w, 1, known ? start : NULL, out);
+        free(start);
+        if (final) {
+            return;
+        }
+    }
+    if (has_point(out)) {
+        return;
+    }
+    bool claimed = out->outcome == HV_LP_INFEASIBLE;
+    if (out->outcome == HV_LP_INFEASIBLE || out->outcome == HV_LP_UNBOUNDED) {
+        out->outcome = w->stopped ? HV_LP_STOPPED : HV_LP_FAILED;
+    }
+    if (claimed && !w->stopped && has_no_point(lp, w)) {
+        out->outcome = HV_LP_INFEASIBLE;
+    }
+}
+
 /* Without rows every variable takes its better bound; lp_solve is not called. */
 static void solve_without_rows(const struct hv_lp *lp, struct hv_lp_result *out)
 {
@@ -368,7 +587,8 @@ static void solve_without_rows(const struct hv_lp *lp, struct hv_lp_result *out)
     if (!out->proven) {
         return;
     }
-    out->objective = out->bound = hv__lp_value(lp, out->x);
+    out->objective = hv__lp_value(lp, out->x);
+    out->bound = sign * hv__lp_min_value_down(lp, out->x);
     if (lp->has_integers) {
         return;
     }
@@ -379,11 +599,50 @@ static void solve_without_rows(const struct hv_lp *lp, struct hv_lp_result *out)
     }
 }
 
+/* lp_solve, and what is needed after it. */
+static enum hv_status solve_by_lp_solve(const struct hv_lp *lp, struct watch *w,
+                                        struct hv_lp_result *out, struct hv_err *err)
+{
+    struct hv__lp_scale scale;
+    struct hv_lp_result r = {
+        .objective = HV_UNKNOWN, .bound = HV_UNKNOWN, .n_vars = lp->vars.n, .n_rows = lp->rows.n};
+    hv__lp_scaling(lp, &scale);
+    struct attempt a = {.lp = lp, .scale = &scale, .cutoff = HV_UNKNOWN};
+    a.slack = lp->has_integers ? SLACK_REAL : SLACK_NONE;
+    enum hv_status st = solve_guarded(&a, w, &r, err);
+    double sign = lp->sense == HV_LP_MIN ? 1 : -1;
+    if (has_point(out) && (!has_point(&r) || sign * out->objective <= sign * r.objective)) {
+        out->stopped = r.stopped; /* the tree's point is as good */
+        out->nodes += r.nodes;
+        hv_lp_result_free(&r);
+        st = HV_OK;
+    } else {
+        r.outcome = st == HV_OK ? r.outcome : HV_LP_FAILED;
+        r.nodes += out->nodes;
+        r.bound = lp->has_integers ? out->bound : r.bound;
+        hv_lp_result_free(out);
+        *out = r;
+        settle(&a, w, out);
+        st = out->outcome != HV_LP_FAILED ? HV_OK : st;
+    }
+    out->n_vars = lp->vars.n;
+    out->n_rows = lp->rows.n;
+    out->seconds = seconds_since(&w->start);
+    if (st == HV_OK && has_point(out) && lp->has_integers && !w->limits->unproven &&
+        !hv_known(out->bound)) {
+        bound_by_relaxation(&a, out);
+    }
+    free(scale.row);
+    free(scale.col);
+    return st;
+}
+
 enum hv_status hv_lp_solve(const struct hv_lp *lp, const struct hv_lp_limits *limits,
                            struct hv_lp_result *out, struct hv_err *err)
 {
     static const struct hv_lp_limits no_limits = {0};
     struct watch w = {.limits = limits ? limits : &no_limits};
+    enum hv_status st = HV_OK;
     memset(out, 0, sizeof *out);
     out->objective = out->bound = HV_UNKNOWN;
     out->n_vars = lp->vars.n;
@@ -400,27 +659,17 @@ enum hv_status hv_lp_solve(const struct hv_lp *lp, const struct hv_lp_limits *li
         }
         return HV_OK;
     }
-    struct hv__lp_scale scale;
-    hv__lp_scaling(lp, &scale);
-    struct attempt a = {.lp = lp, .scale = &scale};
-    a.slack = lp->has_integers ? SLACK_REAL : SLACK_NONE;
-    enum hv_status st = solve_guarded(&a, &w, out, err);
-    out->n_vars = lp->vars.n;
-    out->n_rows = lp->rows.n;
-    out->seconds = seconds_since(&w.start);
-    if (st == HV_OK && has_point(out) && !out->proven) {
-        if (out->outcome == HV_LP_OPTIMAL) {
-            out->outcome = HV_LP_FEASIBLE;
-        }
-        if (lp->has_integers) {
-            bound_by_relaxation(&a, out);
-        }
+    out->outcome = HV_LP_FAILED;
+    if (!is_for_tree(lp, &w) || !solve_by_tree(lp, &w, 0.5, NULL, out)) {
+        st = solve_by_lp_solve(lp, &w, out, err);
     }
-    if (out->outcome != HV_LP_OPTIMAL && out->outcome != HV_LP_FEASIBLE) {
+    out->seconds = seconds_since(&w.start);
+    if (out->outcome == HV_LP_OPTIMAL && !out->proven) {
+        out->outcome = HV_LP_FEASIBLE;
+    }
+    if (!has_point(out)) {
         drop_point(out);
     }
-    free(scale.row);
-    free(scale.col);
     return st;
 }
 

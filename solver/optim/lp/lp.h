@@ -1,17 +1,21 @@
 /**
- * Linear and mixed-integer programs, solved by lp_solve; every answer is checked before it is used.
+ * Linear and mixed-integer programs, by lp_solve and an own branch and bound; what is called proven
+ * has a certificate.
  *
- * A model is built here, in arrays of this module; every solve makes a new lp_solve object. The
- * results of lp_solve are checked against the model before they are returned: bounds, rows,
- * integrality and the objective are evaluated again, and for LPs the duals are checked as an
- * independent proof (dual feasibility and equal objectives).
+ * A model is built here, in arrays of this module; every solve makes a new lp_solve object. Points,
+ * duals and rays may come from lp_solve or from the simplex methods of this folder, in doubles or
+ * in exact rational numbers (GMP); a proof never rests on the word of one of them. A point is
+ * evaluated again in about 106 bits. A bound is computed from duals with every rounding to the safe
+ * side, for linear programs as for every leaf of a branch and bound (certificate.h); where that
+ * leaves a small program open, rational numbers decide it.
  *
- * Known wrong answers of lp_solve 5.5.2.5 and what is done about each: min-max models pruned by a
- * false improvement step (inequality rows of integer programs get an explicit real slack; an answer
- * with a non-zero step is solved again and otherwise never called proven), empty rows and inverted
- * bounds (decided before lp_solve sees them), large units (rows and continuous columns are scaled
- * by powers of two), NaN, bad indices and duplicate indices (refused or merged here), a model
- * solved twice (never happens).
+ * Known wrong answers of lp_solve 5.5.2.5 and what is done about each: programs with integers whose
+ * coefficients spread over more than seven decades (its optimum is never called proven), min-max
+ * models pruned by a false improvement step (inequality rows of integer programs get an explicit
+ * real slack; an answer with a non-zero step is solved again), "infeasible" and "unbounded" that
+ * are not (said only with a certificate), empty rows and inverted bounds (decided before lp_solve
+ * sees them), large units (rows and continuous columns are scaled by powers of two), NaN, bad
+ * indices and duplicate indices (refused or merged here), a model solved twice (never happens).
  *
  * Thread: lp_solve is not safe to use from two threads at once; run solves in one thread.
  */
@@ -40,19 +44,20 @@ struct hv_lp_term {
 
 /** Outcome of a solve. */
 enum hv_lp_outcome {
-    HV_LP_OPTIMAL,    /**< lp_solve reports an optimum and the point passed the checks */
+    HV_LP_OPTIMAL,    /**< a checked point, proven to be the best one */
     HV_LP_FEASIBLE,   /**< a checked point that may not be the best one */
-    HV_LP_INFEASIBLE, /**< no point exists */
-    HV_LP_UNBOUNDED,  /**< the objective has no limit */
+    HV_LP_INFEASIBLE, /**< no point exists; certified */
+    HV_LP_UNBOUNDED,  /**< the objective has no limit; certified */
     HV_LP_STOPPED,    /**< stopped before any point was found */
-    HV_LP_FAILED      /**< numerical trouble, or the point failed the checks */
+    HV_LP_FAILED      /**< no answer: no point passed the checks, and none was excluded */
 };
 
 /** Limits of one solve; `{0}` = none. */
 struct hv_lp_limits {
     double deadline_s;         /**< wall seconds from the start of the solve; 0 = none */
-    double gap;                /**< relative gap at which the search may end; 0 = lp_solve's 1e-9 */
+    double gap;                /**< relative gap at which the search may end; 0 = 1e-9 */
     int64_t max_nodes;         /**< branch-and-bound nodes; 0 = no limit */
+    bool unproven;             /**< programs with integers by lp_solve alone: no proof, no bound */
     bool (*cancel)(void *ctx); /**< called from time to time; true ends the solve; may be NULL */
     void *ctx;
 };
@@ -60,10 +65,10 @@ struct hv_lp_limits {
 /** Answer of one solve. Owner: hv_lp_result_free. */
 struct hv_lp_result {
     enum hv_lp_outcome outcome;
-    bool proven;      /**< optimality was verified, see hv_lp_solve */
+    bool proven;      /**< the outcome is HV_LP_OPTIMAL, see hv_lp_solve */
     bool stopped;     /**< a limit or the cancel callback ended it */
     double objective; /**< of x, evaluated here; HV_UNKNOWN without a point */
-    double bound;     /**< no point is better; HV_UNKNOWN when none is known */
+    double bound;     /**< certified: no point is better; HV_UNKNOWN when none is known */
     size_t n_vars, n_rows;
     double *x;       /**< n_vars values, NULL without a point */
     double *duals;   /**< n_rows values (LP only, change of the objective per unit of rhs) */
@@ -113,12 +118,23 @@ size_t hv_lp_n_vars(const struct hv_lp *lp);
 /**
  * Solves the model; the model stays as it is and can be extended and solved again.
  *
- * `proven` is true when: the point passes the evaluation here of bounds, rows, integrality and
- * objective; for LPs, the duals are feasible and their objective equals the primal one; for integer
- * programs, lp_solve ended with status 0 and took no improvement step (bb_deltaOF = 0). An
- * infeasible or unbounded outcome is taken from lp_solve without a proof, except where bounds or
- * empty rows decide it. Errors: HV_EINTERNAL only when lp_solve refuses the model; outcomes are not
- * errors.
+ * `proven` is true when no point that keeps all rows exactly is better than `bound`, which was
+ * computed with rounding to the safe side, and x has this value: objective and bound differ by at
+ * most 2e-9 of the value (and 1e-13 of the largest term of the objective; where variables times
+ * rows exceed 4,000, 1e-11 of the largest term of the bound). x of a proven answer misses a row by
+ * at most 1e-9 of the row's largest term or right-hand side in a linear program; in a program with
+ * integers by at most 2^-50 where the row has integer variables only, and by 2^-48 in other rows
+ * (2^-42 where variables times rows exceed 4,000). Other points miss rows by at most 1e-6 of that.
+ * Integer variables are whole numbers within their bounds.
+ *
+ * Programs with integers: up to 10,000 variables times rows the own branch and bound comes first,
+ * else lp_solve, whose point the own one then has to prove. It gives up after about a second of
+ * work, or in a program with more than 400,000 variables times rows; the answer is HV_LP_FEASIBLE
+ * then. With a `gap` the search may end early: an answer within the gap is HV_LP_FEASIBLE, and
+ * `bound` says how far it may be off.
+ *
+ * Errors: HV_EINTERNAL only when lp_solve refuses the model (numbers from 1e30 on) and the own
+ * branch and bound has no answer either; outcomes are not errors.
  */
 enum hv_status hv_lp_solve(const struct hv_lp *lp, const struct hv_lp_limits *limits,
                            struct hv_lp_result *out, struct hv_err *err) HV_NODISCARD;

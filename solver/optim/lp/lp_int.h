@@ -5,6 +5,10 @@
 #include "solver/base/vec.h"
 #include "solver/optim/lp/lp.h"
 
+/** Least margin of a proof that no point exists, as a share of its largest term: above the rounding
+ * of the model's own numbers. */
+#define HV__LP_MARGIN 0x1p-44
+
 /** One variable. */
 struct hv__lp_var {
     double lower, upper, cost;
@@ -36,7 +40,8 @@ struct hv__lp_scale {
 /** Fills a scaling (owner: caller frees row and col); all ones when the numbers are fine already.
  */
 void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out);
-/** True when bounds or empty rows alone make the model infeasible. */
+/** True when bounds, empty rows, or the divisors of an equation of integers alone make the model
+ * infeasible. */
 bool hv__lp_is_hopeless(const struct hv_lp *lp);
 /** An entry of a column. */
 struct hv__lp_entry {
@@ -48,13 +53,5 @@ struct hv__lp_entry {
 struct hv__lp_entry *hv__lp_columns(const struct hv_lp *lp, size_t *at);
 /** Objective of a point. */
 double hv__lp_value(const struct hv_lp *lp, const double *x);
-/** True when the point keeps all bounds, rows and integrality within a relative 1e-6. */
-bool hv__lp_holds(const struct hv_lp *lp, const double *x);
-/**
- * Reduced costs from duals (out: n_vars), and whether they prove that no point is better than
- * `value`; *bound = the dual objective (HV_UNKNOWN when the duals are not feasible).
- */
-bool hv__lp_duals_prove(const struct hv_lp *lp, const double *duals, double value, double *reduced,
-                        double *bound);
 
 #endif

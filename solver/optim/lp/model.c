@@ -1,6 +1,6 @@
 /*
- * The LP model: building it with checks, evaluating points and duals, scaling.
- * Not here: anything that calls lp_solve (lp.c), writing as text (write.c).
+ * The LP model: building it with checks, its objective, scaling for lp_solve.
+ * Not here: anything that calls lp_solve (lp.c), certificates (certificate.c), text (write.c).
  */
 #include "solver/base/units.h"
 #include "solver/optim/lp/lp.h"
@@ -10,7 +10,7 @@
 
 #define LIMIT_VARS  ((size_t)4 << 20)
 #define LIMIT_TERMS ((size_t)64 << 20)
-#define TOLERANCE   1e-6
+#define WHOLE       1e-9 /* how far a bound of an integer variable may miss a whole number */
 
 struct hv_lp *hv_lp_new(enum hv_lp_sense sense)
 {
@@ -47,8 +47,8 @@ enum hv_status hv_lp_add_var(struct hv_lp *lp, double lower, double upper, bool 
         return hv_err_set(err, HV_ELIMIT, "a model may have at most %zu variables", LIMIT_VARS);
     }
     if (integer) {
-        lower = ceil(lower - TOLERANCE);
-        upper = floor(upper + TOLERANCE);
+        lower = ceil(lower - WHOLE);
+        upper = floor(upper + WHOLE);
         lp->has_integers = true;
     }
     hv_vec_push(&lp->vars, (struct hv__lp_var){lower, upper, 0, integer});
@@ -171,17 +171,26 @@ size_t hv_lp_n_vars(const struct hv_lp *lp)
     return lp->vars.n;
 }
 
-static bool relation_holds(double left, enum hv_lp_op op, double rhs, double tolerance)
+/* True for an equation of integer variables with whole coefficients whose greatest common divisor
+ * does not divide the right-hand side: no branching on variables without bounds would end. */
+static bool has_no_whole_solution(const struct hv_lp *lp, const struct hv__lp_row *r)
 {
-    switch (op) {
-    case HV_LP_LE:
-        return left <= rhs + tolerance;
-    case HV_LP_GE:
-        return left >= rhs - tolerance;
-    case HV_LP_EQ:
-        return fabs(left - rhs) <= tolerance;
+    double divisor = 0;
+    for (size_t k = r->first; k < r->first + r->n; k++) {
+        const struct hv_lp_term *t = &lp->terms.items[k];
+        double a = fabs(t->coef), b = divisor;
+        if (!lp->vars.items[t->var].integer || a != nearbyint(a) || a > 0x1p53) {
+            return false;
+        }
+        while (b != 0) { /* Euclid; fmod is exact */
+            double rest = fmod(a, b);
+            a = b;
+            b = rest;
+        }
+        divisor = a;
     }
-    return false;
+    double rest = divisor > 0 ? fabs(fmod(r->rhs, divisor)) : 0;
+    return r->op == HV_LP_EQ && fmin(rest, divisor - rest) > HV__LP_MARGIN * fabs(r->rhs);
 }
 
 bool hv__lp_is_hopeless(const struct hv_lp *lp)
@@ -193,7 +202,8 @@ bool hv__lp_is_hopeless(const struct hv_lp *lp)
     }
     for (size_t i = 0; i < lp->rows.n; i++) {
         const struct hv__lp_row *r = &lp->rows.items[i];
-        if (r->n == 0 && !relation_holds(0, r->op, r->rhs, 0)) {
+        bool wrong = r->op == HV_LP_EQ ? r->rhs != 0 : r->op == HV_LP_LE ? r->rhs < 0 : r->rhs > 0;
+        if (r->n ? has_no_whole_solution(lp, r) : wrong) {
             return true;
         }
     }
@@ -207,71 +217,6 @@ double hv__lp_value(const struct hv_lp *lp, const double *x)
         v += lp->vars.items[j].cost * x[j];
     }
     return v;
-}
-
-bool hv__lp_holds(const struct hv_lp *lp, const double *x)
-{
-    for (size_t j = 0; j < lp->vars.n; j++) {
-        const struct hv__lp_var *v = &lp->vars.items[j];
-        double tolerance = TOLERANCE * (1 + fabs(x[j]));
-        if (!isfinite(x[j]) || x[j] < v->lower - tolerance || x[j] > v->upper + tolerance) {
-            return false;
-        }
-        if (v->integer && fabs(x[j] - nearbyint(x[j])) > TOLERANCE) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < lp->rows.n; i++) {
-        const struct hv__lp_row *r = &lp->rows.items[i];
-        double left = 0, size = fabs(r->rhs);
-        for (size_t k = r->first; k < r->first + r->n; k++) {
-            double part = lp->terms.items[k].coef * x[lp->terms.items[k].var];
-            left += part;
-            size = fmax(size, fabs(part));
-        }
-        if (!relation_holds(left, r->op, r->rhs, TOLERANCE * fmax(size, TOLERANCE))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool hv__lp_duals_prove(const struct hv_lp *lp, const double *duals, double value, double *reduced,
-                        double *bound)
-{
-    double sign = lp->sense == HV_LP_MIN ? 1 : -1, dual_value = 0, size = fabs(value);
-    bool feasible = true;
-    for (size_t j = 0; j < lp->vars.n; j++) {
-        reduced[j] = lp->vars.items[j].cost;
-    }
-    for (size_t i = 0; i < lp->rows.n; i++) {
-        const struct hv__lp_row *r = &lp->rows.items[i];
-        double y = duals[i] * sign, biggest = 1;
-        for (size_t k = r->first; k < r->first + r->n; k++) {
-            reduced[lp->terms.items[k].var] -= duals[i] * lp->terms.items[k].coef;
-            biggest = fmax(biggest, fabs(lp->terms.items[k].coef));
-        }
-        if ((r->op == HV_LP_LE && y > TOLERANCE / biggest) ||
-            (r->op == HV_LP_GE && y < -TOLERANCE / biggest)) {
-            feasible = false;
-        }
-        dual_value += duals[i] * r->rhs;
-        size = fmax(size, fabs(duals[i] * r->rhs));
-    }
-    for (size_t j = 0; j < lp->vars.n; j++) {
-        const struct hv__lp_var *v = &lp->vars.items[j];
-        double d = reduced[j] * sign, at = d > 0 ? v->lower : v->upper;
-        if (fabs(d) <= 1e-9 * (1 + fabs(v->cost))) {
-            continue;
-        }
-        if (isinf(at)) {
-            feasible = feasible && fabs(d) <= TOLERANCE * (1 + fabs(v->cost));
-        } else {
-            dual_value += reduced[j] * at;
-        }
-    }
-    *bound = feasible ? dual_value : HV_UNKNOWN;
-    return feasible && fabs(dual_value - value) <= TOLERANCE * fmax(size, TOLERANCE);
 }
 
 /* The power of two nearest to 1 / x in the logarithm. */

@@ -4,6 +4,8 @@
  *     hetviz-profile OUT quick|full keep|fresh DEVICE [KIND]
  */
 #include "solver/base/file.h"
+#include "solver/base/log.h"
+#include "solver/base/str.h"
 #include "solver/io/own/docs.h"
 #include "solver/profiler/cuda/cuda_bench.h"
 #include "solver/profiler/profiler.h"
@@ -35,8 +37,7 @@ static void watch_signals(void)
 
 static int fail(const struct hv_err *err)
 {
-    char text[1400];
-    (void)fprintf(stderr, "hetviz profile: %s\n", hv_err_format(err, text, sizeof text));
+    hv_log_err("hetviz profile", err);
     return hv_status_exit_code(err->status);
 }
 
@@ -79,6 +80,9 @@ int main(int argc, char **argv)
     if (profile(argc, argv, &err) != HV_OK) {
         return fail(&err);
     }
-    (void)printf("wrote %s; `hetviz profile --show %s` draws it\n", argv[1], argv[1]);
+    struct hv_str done = {0};
+    hv_text_addf(&done, "wrote %s; `hetviz profile --show %s` draws it\n", argv[1], argv[1]);
+    (void)fputs(hv_str_cstr(&done), stdout);
+    hv_str_free(&done);
     return 0;
 }

@@ -107,6 +107,8 @@ enum hv_schedule_flag {
     HV_SCHEDULE_OVERLAP = 256,    /**< has overlapped pairs */
     HV_SCHEDULE_PARTS = 1024,     /**< cuts some micro-batches into parts */
     HV_SCHEDULE_ORDER = 512,      /**< the order comes from the caller */
+    HV_SCHEDULE_GREEDY = 4096,    /**< decides by cost operation by operation, so that orders for
+                                     other costs are cheap to try */
     HV_SCHEDULE_BY_MEMORY = 2048  /**< the order keeps within limits given per rank, where it can */
 };
 

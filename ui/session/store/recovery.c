@@ -205,8 +205,8 @@ static bool is_orphan(const json_t *root)
 }
 
 /* Number of the program that has or had this half-written file,
- * ".0123456789abcdef-PID-K.json.XXXXXX" (hv_file_write's name for one that takes the place of
- * ours); 0 = it is none. */
+ * ".0123456789abcdef-PID-K.json.hetviz-XXXXXX" (hv_file_write's name for one that takes the place
+ * of ours; older versions had no "hetviz-"); 0 = it is none. */
 static long half_written_by(const char *name)
 {
     char *end = NULL;
@@ -219,7 +219,11 @@ static long half_written_by(const char *name)
         return 0;
     }
     end += 1 + strspn(end + 1, "0123456789");
-    return strncmp(end, ".json.", 6) == 0 && strlen(end) == 12 ? pid : 0;
+    if (strncmp(end, ".json.", 6) != 0) {
+        return 0;
+    }
+    end += strncmp(end + 6, "hetviz-", 7) == 0 ? 13 : 6;
+    return strlen(end) == 6 ? pid : 0;
 }
 
 /* Removes incomplete files of programs killed while writing: the file beside it is complete. */

@@ -1,16 +1,14 @@
 /*
- * Saving: the workspace as files, all or none. All files are first written and synced beside the
- * old files, then renamed to the old names. Not for unsaved edits (recovery.c).
+ * Saving: the content of each file of the workspace. That all are replaced or none is the task of
+ * solver/base/save. Not for unsaved edits (recovery.c).
  */
 #include "ui/session/store/place_int.h"
 
 #include "solver/base/file.h"
+#include "solver/base/save/save.h"
 #include "solver/base/vec.h"
 #include "solver/io/own/verdict_file.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +17,7 @@
 
 /* A file to write. */
 struct out_file {
-    char *path, *temp;
+    char *name; /* inside the folder */
     char *text;
     size_t n;
 };
@@ -30,24 +28,23 @@ struct save {
     const char *folder; /**< where names are relative to */
     bool single, same;  /**< one file with everything inline; the place it came from */
     HV_VEC(struct out_file) files;
-    HV_VEC(char *) obsolete; /**< own plan files that are no longer referenced */
+    HV_VEC(char *) obsolete; /**< names of own plan files that are no longer referenced */
     char *ref[HV_DOC_N];     /**< new names of documents */
     HV_VEC(char *) plan_ref; /**< new names of plans, one per row; NULL = inline */
 };
 
-static void add_file(struct save *v, char *path, const json_t *tree)
+static void add_file(struct save *v, const char *name, const json_t *tree)
 {
     struct hv_str text = {0};
     hv_json_write(&text, tree, true);
-    struct out_file f = {path, NULL, text.p, text.n};
+    struct out_file f = {hv_xstrdup(name), text.p, text.n};
     hv_vec_push(&v->files, f);
 }
 
 static void save_free(struct save *v)
 {
     for (size_t i = 0; i < v->files.n; i++) {
-        free(v->files.items[i].path);
-        free(v->files.items[i].temp);
+        free(v->files.items[i].name);
         free(v->files.items[i].text);
     }
     hv_vec_free(&v->files);
@@ -62,72 +59,6 @@ static void save_free(struct save *v)
         free(v->plan_ref.items[i]);
     }
     hv_vec_free(&v->plan_ref);
-}
-
-/* ---- writing --------------------------------------------------------------------------------- */
-
-static void drop_temps(struct save *v)
-{
-    for (size_t i = 0; i < v->files.n; i++) {
-        if (v->files.items[i].temp != NULL) {
-            unlink(v->files.items[i].temp);
-        }
-    }
-}
-
-/* Writes one file under a temporary name beside the final one (for a link: beside its target). */
-static enum hv_status stage(struct out_file *f, struct hv_err *err)
-{
-    char real[PATH_MAX];
-    struct stat st;
-    struct hv_str temp = {0};
-    if (realpath(f->path, real) != NULL) {
-        free(f->path);
-        f->path = hv_xstrdup(real);
-    }
-    hv_str_addf(&temp, "%s.%ld.new", f->path, (long)getpid());
-    f->temp = temp.p;
-    enum hv_status status = hv_file_write(f->temp, f->text, f->n, err);
-    if (status == HV_OK && stat(f->path, &st) == 0) {
-        chmod(f->temp, st.st_mode & 07777);
-    }
-    return status;
-}
-
-/* The message begins with the reason, because a status line is short. */
-static enum hv_status not_saved(const char *path, const char *why, struct hv_err *err)
-{
-    return hv_err_set(err, HV_EIO, "not saved: %s; the old files are unchanged (%.200s)", why,
-                      path);
-}
-
-static enum hv_status write_all(struct save *v, struct hv_err *err)
-{
-    enum hv_status st = HV_OK;
-    for (size_t i = 0; st == HV_OK && i < v->files.n; i++) {
-        struct hv_err why = {0};
-        if (stage(&v->files.items[i], &why) != HV_OK) {
-            st = not_saved(v->files.items[i].path, why.text, err);
-        }
-    }
-    /* workspace.json is the last of the list: until it is renamed the old one is valid */
-    for (size_t i = 0; st == HV_OK && i < v->files.n; i++) {
-        struct out_file *f = &v->files.items[i];
-        if (rename(f->temp, f->path) != 0) {
-            st = not_saved(f->path, strerror(errno), err);
-        } else {
-            f->temp[0] = '\0';
-        }
-    }
-    if (st != HV_OK) {
-        drop_temps(v);
-    }
-    int fd = st == HV_OK ? open(v->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-    return st;
 }
 
 /* ---- assignment of files --------------------------------------------------------------------- */
@@ -149,23 +80,24 @@ static bool is_shipped(const struct hv_workspace *w, const char *ref)
     return shipped;
 }
 
-/* The file of a document inside the workspace's own folder, which may be written; NULL otherwise.
- */
-static char *own_file(const struct save *v, const char *ref)
+/* Appends the name, inside the workspace's own folder, of the file of a document that may be
+ * written; false when there is none. */
+static bool own_file(const struct save *v, const char *ref, struct hv_str *name)
 {
     struct hv_str path = {0};
     if (!v->same || v->single || ref == NULL || ref[0] == '/' || strstr(ref, "..") != NULL) {
-        return NULL;
+        return false;
     }
     const struct hv_workspace *w = &v->of->place->workspace;
     hv_workspace_resolve(w, ref, &path);
-    bool own = strncmp(hv_str_cstr(&path), w->folder, strlen(w->folder)) == 0 &&
-               access(hv_str_cstr(&path), F_OK) == 0;
+    size_t n = strlen(w->folder);
+    bool own = path.n > n + 1 && strncmp(path.p, w->folder, n) == 0 && path.p[n] == '/' &&
+               access(path.p, F_OK) == 0;
     if (own) {
-        return path.p;
+        hv_str_adds(name, path.p + n + 1);
     }
     hv_str_free(&path);
-    return NULL;
+    return own;
 }
 
 /* Keeps the reference of a document, puts it inline, or adds its file to the save; sets its member
@@ -191,17 +123,16 @@ static void place_doc(struct save *v, enum hv_doc d, json_t *root)
         json_object_set(root, key, tree);
         return;
     }
-    char *path = own_file(v, ref);
     struct hv_str name = {0};
-    if (path != NULL) {
-        hv_str_adds(&name, ref);
+    if (own_file(v, ref, &name)) {
+        v->ref[d] = hv_xstrdup(ref);
     } else {
         hv_str_addf(&name, "%s.json", key);
-        path = in_folder(v, hv_str_cstr(&name));
+        v->ref[d] = hv_xstrdup(name.p);
     }
-    json_object_set_new(root, key, json_string(hv_str_cstr(&name)));
-    v->ref[d] = name.p;
-    add_file(v, path, tree);
+    json_object_set_new(root, key, json_string(v->ref[d]));
+    add_file(v, hv_str_cstr(&name), tree);
+    hv_str_free(&name);
 }
 
 /* A file name's bytes from a plan's name: no control characters, no separators, not hidden, of a
@@ -259,8 +190,7 @@ static void retire(struct save *v, const char *ref)
 {
     if (v->same && !v->single && ref != NULL && strncmp(ref, "plans/", 6) == 0 &&
         strstr(ref, "..") == NULL) {
-        char *path = in_folder(v, ref);
-        hv_vec_push(&v->obsolete, path);
+        hv_vec_push(&v->obsolete, hv_xstrdup(ref));
     }
 }
 
@@ -283,7 +213,7 @@ static char *place_plan(struct save *v, const struct hv_row *r, json_t *list)
         json_array_append(list, tree);
     } else {
         ref = plan_ref(v, r->name);
-        add_file(v, in_folder(v, ref), tree);
+        add_file(v, ref, tree);
     }
     json_decref(tree);
     return ref;
@@ -338,9 +268,6 @@ static json_t *workspace_tree(struct save *v)
 static void adopt(struct save *v, const struct hv_workspace *w, const char *path)
 {
     struct hv__place *p = v->of->place;
-    for (size_t i = 0; i < v->obsolete.n; i++) {
-        unlink(v->obsolete.items[i]);
-    }
     hv__docs_mark_saved(v->of->docs);
     for (int d = 0; d < HV_DOC_N; d++) {
         hv__docs_set_ref(v->of->docs, (enum hv_doc)d, v->ref[d]);
@@ -357,18 +284,61 @@ static void adopt(struct save *v, const struct hv_workspace *w, const char *path
     p->path = kept;
 }
 
-static enum hv_status make_folders(const struct save *v, struct hv_err *err)
+/* The message begins with the reason, because a status line is short. */
+static enum hv_status not_saved(const struct hv_err *why, const char *state, struct hv_err *err)
 {
-    enum hv_status st = hv_file_mkdirs(v->folder, err);
-    for (size_t i = 0; st == HV_OK && i < v->plan_ref.n; i++) {
-        if (v->plan_ref.items[i] != NULL && strncmp(v->plan_ref.items[i], "plans/", 6) == 0) {
-            char *plans = in_folder(v, "plans");
-            st = hv_file_mkdirs(plans, err);
-            free(plans);
-            break;
+    return hv_err_set(err, HV_EIO, "not saved: %.700s%s (%.200s)", why->text, state, why->file);
+}
+
+/* Replaces all files of the folder, or none. */
+static enum hv_status write_files(const struct save *v, struct hv_save *to, struct hv_err *err)
+{
+    for (size_t i = 0; i < v->files.n; i++) {
+        const struct out_file *f = &v->files.items[i];
+        if (strncmp(f->name, "plans/", 6) == 0) {
+            hv_save_folder(to, "plans");
         }
+        hv_save_add(to, f->name, f->text, f->n);
     }
-    return st;
+    for (size_t i = 0; i < v->obsolete.n; i++) {
+        hv_save_remove(to, v->obsolete.items[i]);
+    }
+    return hv_save_commit(to, err);
+}
+
+/* Saves into the folder, after a look at what other programs did there. */
+static enum hv_status write_folder(const struct save *v, struct hv_err *err)
+{
+    struct hv_save *to = NULL;
+    struct hv_err why = {0};
+    enum hv_status st = hv_file_mkdirs(v->folder, &why);
+    if (st == HV_OK) {
+        st = hv_save_begin(&to, v->folder, &why);
+    }
+    if (st == HV_OK && v->same && hv__place_check_unchanged(v->of->place, err) != HV_OK) {
+        hv_save_free(to);
+        return HV_EIO;
+    }
+    if (st == HV_OK) {
+        st = write_files(v, to, &why);
+    }
+    hv_save_free(to);
+    return st == HV_OK ? HV_OK : not_saved(&why, "", err);
+}
+
+/* One file needs no journal. */
+static enum hv_status write_single(const struct save *v, const char *path, struct hv_err *err)
+{
+    struct hv_err why = {0};
+    if (v->same && hv__place_check_unchanged(v->of->place, err) != HV_OK) {
+        return HV_EIO;
+    }
+    const struct out_file *f = &v->files.items[0];
+    enum hv_status st = hv_file_mkdirs(v->folder, &why);
+    if (st == HV_OK) {
+        st = hv_file_write(path, f->text, f->n, &why);
+    }
+    return st == HV_OK ? HV_OK : not_saved(&why, "; the old file is unchanged", err);
 }
 
 static enum hv_status write_to(struct save *v, const char *path, struct hv_err *err)
@@ -377,15 +347,12 @@ static enum hv_status write_to(struct save *v, const char *path, struct hv_err *
     struct hv_json json = {0};
     struct hv_workspace w = {0};
     char *file = v->single ? hv_xstrdup(path) : in_folder(v, "workspace.json");
-    add_file(v, hv_xstrdup(file), root);
+    add_file(v, "workspace.json", root);
     hv_json_wrap(&json, root, file);
     /* text that cannot be read back must not be written */
     enum hv_status st = hv_workspace_build(&w, json, v->folder, err);
     if (st == HV_OK) {
-        st = make_folders(v, err);
-    }
-    if (st == HV_OK) {
-        st = write_all(v, err);
+        st = v->single ? write_single(v, path, err) : write_folder(v, err);
     }
     if (st == HV_OK) {
         w.path = file;
@@ -427,10 +394,7 @@ enum hv_status hv__save_to(const struct hv__save *save, const char *path, struct
         hv_str_addc(&folder, '.');
     }
     v.folder = hv_str_cstr(&folder);
-    enum hv_status st = v.same ? hv__place_check_unchanged(save->place, err) : HV_OK;
-    if (st == HV_OK) {
-        st = write_to(&v, path, err);
-    }
+    enum hv_status st = write_to(&v, path, err);
     save_free(&v);
     hv_str_free(&folder);
     return st;

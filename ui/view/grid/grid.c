@@ -128,7 +128,8 @@ static int plain_run(const char *s, size_t n, int most)
     return k;
 }
 
-/* Puts one grapheme; returns its columns. Invalid bytes become '?'; dashes (unknown figures) stay
+/* Puts one grapheme; returns its columns. Bytes that are no UTF-8 and characters that a terminal
+ * would obey become '?'; dashes (unknown figures) stay
  * dashes in ASCII. */
 static int put_grapheme(struct hv_grid *g, int x, int y, const char *s, struct hv__grapheme gr,
                         unsigned style)
@@ -136,7 +137,7 @@ static int put_grapheme(struct hv_grid *g, int x, int y, const char *s, struct h
     unsigned char first = (unsigned char)s[0];
     utf8proc_int32_t cp;
     bool bad = utf8proc_iterate((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)gr.n, &cp) <= 0;
-    if (bad || first < 0x20 || first == 0x7f || (g->ascii && first >= 0x80)) {
+    if (bad || hv_text_is_unsafe(cp) || (g->ascii && first >= 0x80)) {
         int w = gr.width > 0 ? gr.width : 1;
         bool dash = !bad && cp >= 0x2010 && cp <= 0x2015;
         for (int i = 0; i < w; i++) {

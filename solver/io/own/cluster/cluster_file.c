@@ -11,22 +11,17 @@
 #define MAX_MATRIX_NODES 4096
 
 /* True where `end` is a group, a zone or "group[n]". */
-static bool names_something(const struct hv_cluster *c, const char *end)
+static bool names_something(struct hv_cluster_build *b, const char *end)
 {
     size_t n = strcspn(end, "[");
-    for (size_t i = 0; i < c->n_groups; i++) {
-        const struct hv_node_group *g = &c->groups[i];
-        if (end[n] == '\0' && (strcmp(g->name, end) == 0 || (g->zone && !strcmp(g->zone, end)))) {
-            return true;
-        }
-        size_t digits = end[n] ? strspn(end + n + 1, "0123456789") : 0;
-        if (digits > 0 && digits < 9 && strcmp(end + n + 1 + digits, "]") == 0 &&
-            strlen(g->name) == n && memcmp(g->name, end, n) == 0 &&
-            strtoul(end + n + 1, NULL, 10) < g->count) {
-            return true;
-        }
+    if (end[n] == '\0') {
+        return json_object_get(b->group_at, end) != NULL || json_object_get(b->zones, end) != NULL;
     }
-    return false;
+    size_t digits = strspn(end + n + 1, "0123456789");
+    const char *name = hv_arena_printf(&b->c->arena, "%.*s", (int)n, end);
+    const json_t *at = json_object_get(b->group_at, name);
+    return at != NULL && digits > 0 && digits < 9 && strcmp(end + n + 1 + digits, "]") == 0 &&
+           strtoul(end + n + 1, NULL, 10) < b->c->groups[json_integer_value(at)].count;
 }
 
 static enum hv_status read_end(struct hv_cluster_build *b, const struct hv_jp *p, const char **out)
@@ -36,7 +31,7 @@ static enum hv_status read_end(struct hv_cluster_build *b, const struct hv_jp *p
     if (st) {
         return st;
     }
-    if (names_something(b->c, s)) {
+    if (names_something(b, s)) {
         *out = hv_arena_strdup(&b->c->arena, s);
         return HV_OK;
     }
@@ -230,7 +225,13 @@ enum hv_status hv_cluster_doc_build(struct hv_cluster_doc *out, struct hv_json j
     *out = (struct hv_cluster_doc){0};
     struct hv_cluster_build b = {.c = hv_xcalloc(1, sizeof *b.c), .catalogue = devices, .err = err};
     b.c->refs = 1;
+    b.kind_at = json_object();
+    b.group_at = json_object();
+    b.zones = json_object();
     enum hv_status st = build(&b, &json);
+    json_decref(b.kind_at);
+    json_decref(b.group_at);
+    json_decref(b.zones);
     free(b.used);
     if (st) {
         hv_cluster_unref(b.c);

@@ -16,6 +16,9 @@ struct hv_cluster_build {
     struct hv_jp own;             /**< `devices` of the file; v NULL when absent */
     struct hv_device_kind **used; /**< kinds copied into the cluster so far */
     size_t n_used, cap_used;
+    json_t *kind_at;        /**< place in `used` by name */
+    json_t *group_at;       /**< number of the group by name */
+    json_t *zones;          /**< names of zones, each true */
     double nic_bytes_per_s; /**< default of a node that does not name its NICs */
     struct hv_err *err;
 };

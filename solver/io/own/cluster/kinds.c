@@ -23,12 +23,8 @@ struct chain {
 
 static struct hv_device_kind *find_used(const struct hv_cluster_build *b, const char *name)
 {
-    for (size_t i = 0; i < b->n_used; i++) {
-        if (strcmp(b->used[i]->name, name) == 0) {
-            return b->used[i];
-        }
-    }
-    return NULL;
+    const json_t *at = json_object_get(b->kind_at, name);
+    return at != NULL ? b->used[json_integer_value(at)] : NULL;
 }
 
 static struct hv_device_kind *keep(struct hv_cluster_build *b, const struct hv_device_kind *k)
@@ -38,6 +34,7 @@ static struct hv_device_kind *keep(struct hv_cluster_build *b, const struct hv_d
         b->used = hv_xrealloc(b->used, b->cap_used, sizeof(struct hv_device_kind *));
     }
     struct hv_device_kind *mine = hv_arena_copy(&b->c->arena, k, 1, sizeof *k);
+    json_object_set_new(b->kind_at, k->name, json_integer((json_int_t)b->n_used));
     b->used[b->n_used++] = mine;
     return mine;
 }

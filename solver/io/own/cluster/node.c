@@ -358,13 +358,13 @@ static enum hv_status read_name(struct hv_cluster_build *b, const struct hv_jp *
         return hv_jp_expected(&at, b->err,
                               "a name without blanks, commas, dots, stars or brackets");
     }
-    for (const struct hv_node_group *o = b->c->groups; o < g; o++) {
-        if (strcmp(o->name, s) == 0) {
-            return hv_jp_fail(&at, b->err, "the name \"%.80s\" is taken by nodes[%td] already", s,
-                              o - b->c->groups);
-        }
+    const json_t *other = json_object_get(b->group_at, s);
+    if (other != NULL) {
+        return hv_jp_fail(&at, b->err, "the name \"%.80s\" is taken by nodes[%lld] already", s,
+                          (long long)json_integer_value(other));
     }
     g->name = hv_arena_strdup(&b->c->arena, s);
+    json_object_set_new(b->group_at, s, json_integer(g - b->c->groups));
     return HV_OK;
 }
 
@@ -386,6 +386,9 @@ static enum hv_status read_rest(struct hv_cluster_build *b, const struct hv_jp *
         return st;
     }
     g->zone = hv_arena_strdup(&b->c->arena, zone);
+    if (zone != NULL) {
+        json_object_set_new(b->zones, zone, json_true());
+    }
     g->host_memory_bytes_per_s = host * HV_GBPS;
     g->state = (enum hv_node_state)state;
     return HV_OK;

@@ -2,6 +2,7 @@
 #include "solver/io/own/doc/load.h"
 
 #include "solver/base/file.h"
+#include "solver/base/save/save.h"
 #include "solver/base/vec.h"
 #include <dirent.h>
 #include <string.h>
@@ -85,6 +86,9 @@ enum hv_status hv__doc_load(struct hv_json *out, const char *path_or_name, const
     struct hv_str path = {0}, text = {0};
     *out = (struct hv_json){0};
     enum hv_status st = find_file(&path, path_or_name, folder, err);
+    if (st == HV_OK) {
+        st = hv_save_recover_beside(hv_str_cstr(&path), err);
+    }
     if (st == HV_OK) {
         st = hv_file_read(hv_str_cstr(&path), &text, err);
     }

@@ -45,12 +45,33 @@ static enum hv_status read_figures(struct hv_plan_reader *rd, const struct hv_jp
     json_object_foreach(p->v, key, v)
     {
         if (strcmp(key, "formula") == 0 || strcmp(key, "leaves_out") == 0 ||
-            strcmp(key, "terms") == 0 || strncmp(key, "x-", 2) == 0) {
+            strcmp(key, "warnings") == 0 || strcmp(key, "terms") == 0 ||
+            strncmp(key, "x-", 2) == 0) {
             continue;
         }
         struct hv_jp e = hv_jp_get(p, key);
         HV_TRY(read_figure(&e, &(*values)[*n], err));
         (*keys)[(*n)++] = hv_arena_strdup(rd->arena, key);
+    }
+    return HV_OK;
+}
+
+/* The texts about what a search left out or missed. */
+static enum hv_status read_warnings(struct hv_plan_reader *rd, const struct hv_jp *claimed,
+                                    struct hv_claim *c, struct hv_err *err)
+{
+    struct hv_jp p = hv_jp_get(claimed, "warnings");
+    size_t n = 0;
+    if (hv_jp_none(&p)) {
+        return HV_OK;
+    }
+    HV_TRY(hv_jp_array(&p, &n, err));
+    c->warnings = hv_arena_new(rd->arena, const char *, n);
+    for (size_t i = 0; i < n; i++) {
+        struct hv_jp e = hv_jp_at(&p, i);
+        const char *text = NULL;
+        HV_TRY(hv_jp_string(&e, &text, err));
+        c->warnings[c->n_warnings++] = hv_arena_strdup(rd->arena, text);
     }
     return HV_OK;
 }
@@ -69,6 +90,7 @@ enum hv_status hv_plan_read_claimed(struct hv_plan_reader *rd, const struct hv_j
     HV_TRY(hv_jp_opt_string(&p, "leaves_out", &leaves_out, err));
     c->formula = hv_arena_strdup(rd->arena, formula);
     c->leaves_out = hv_arena_strdup(rd->arena, leaves_out);
+    HV_TRY(read_warnings(rd, &p, c, err));
     struct hv_jp terms = hv_jp_get(&p, "terms");
     if (!hv_jp_none(&terms)) {
         HV_TRY(read_figures(rd, &terms, &c->term_keys, &c->term_values, &c->n_terms, err));

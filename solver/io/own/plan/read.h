@@ -116,4 +116,9 @@ enum hv_status hv_plan_read_int(const struct hv_jp *p, const char *key, int64_t 
         (field) = (enum kind)hv_word_;                                                             \
     } while (0)
 
+/** Errors: HV_EINPUT with the place of the first name of an operator, dimension or axis in a plan
+ * with replicas that the model, or the mesh, does not have. O(patterns · operators). */
+enum hv_status hv_plan_check_names(const struct hv_jp *plan, const struct hv_plan *p,
+                                   const struct hv_model *m, struct hv_err *err) HV_NODISCARD;
+
 #endif

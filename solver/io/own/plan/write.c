@@ -170,7 +170,8 @@ static void put_sync(json_t *o, const struct hv_sync *s)
 
 static void put_claimed(json_t *o, const struct hv_claim *c)
 {
-    if (c->n == 0 && c->formula == NULL && c->leaves_out == NULL && c->n_terms == 0) {
+    if (c->n == 0 && c->formula == NULL && c->leaves_out == NULL && c->n_terms == 0 &&
+        c->n_warnings == 0) {
         return;
     }
     json_t *t = json_object();
@@ -182,6 +183,13 @@ static void put_claimed(json_t *o, const struct hv_claim *c)
     }
     if (c->leaves_out != NULL) {
         json_object_set_new(t, "leaves_out", json_string(c->leaves_out));
+    }
+    if (c->n_warnings > 0) {
+        json_t *warnings = json_array();
+        for (size_t i = 0; i < c->n_warnings; i++) {
+            json_array_append_new(warnings, json_string(c->warnings[i]));
+        }
+        json_object_set_new(t, "warnings", warnings);
     }
     if (c->n_terms > 0) {
         json_t *terms = json_object();

@@ -278,7 +278,9 @@ static void put_zero(json_t *o, const struct hv_zero *z)
     put_int(t, "limit", z->limit, def.zero.limit);
     put_word(t, "gather", hv_zero_gather_words, (int)z->gather);
     put_word(t, "gather_at", hv_zero_gather_at_words, (int)z->gather_at);
-    put_word(t, "reduce", hv_zero_reduce_words, (int)z->reduce);
+    if (z->reduce != hv_zero_default_reduce(z->stage)) {
+        json_object_set_new(t, "reduce", json_string(hv_zero_reduce_words[z->reduce]));
+    }
     json_t *stage = json_object_get(t, "stage");
     if (json_object_size(t) == 1 && stage != NULL) {
         json_object_set(o, "zero", stage);

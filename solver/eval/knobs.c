@@ -1,0 +1,540 @@
+/** The table of knobs, and the walk of a plan that finds its approximated values. */
+#include "solver/eval/knobs.h"
+
+#include <string.h>
+
+#include "solver/base/units.h"
+#include "solver/sim/schedule/schedule.h"
+
+/* ---- conditions: stages
+ * --------------------------------------------------------------------------- */
+
+static bool branches_with_chunks(const struct hv_knob_place *p)
+{
+    return p->stage->n_ranges > 1 && hv_stage_branches(p->stage, p->stage_number);
+}
+
+static bool own_micro_batch(const struct hv_knob_place *p)
+{
+    return p->stage->micro_batch > 0;
+}
+
+static bool tp_grid(const struct hv_knob_place *p)
+{
+    return p->stage->tp.scheme != HV_TP_1D;
+}
+
+static bool tp_regather(const struct hv_knob_place *p)
+{
+    return p->stage->tp.degree > 1 && p->stage->tp.regather;
+}
+
+static bool cp_rings(const struct hv_knob_place *p)
+{
+    const struct hv_cp *cp = &p->stage->cp;
+    return cp->degree > 1 && cp->scheme > HV_CP_LOONGTRAIN;
+}
+
+static bool cp_striped(const struct hv_knob_place *p)
+{
+    const struct hv_cp *cp = &p->stage->cp;
+    return cp->degree > 1 && cp->scheme != HV_CP_ULYSSES && cp->layout == HV_CP_STRIPED;
+}
+
+static bool cp_inner(const struct hv_knob_place *p)
+{
+    const struct hv_cp *cp = &p->stage->cp;
+    return cp->degree > 1 && (cp->scheme == HV_CP_LOONGTRAIN || cp->inner > 1);
+}
+
+static bool cp_dims(const struct hv_knob_place *p)
+{
+    return p->stage->cp.degree > 1 && p->stage->cp.n_dims > 0;
+}
+
+static bool deal_turns(const struct hv_knob_place *p)
+{
+    return p->stage->deal == HV_DEAL_TURNS && p->stage->dp > 1;
+}
+
+static bool zero_unit_of_chunks(const struct hv_knob_place *p)
+{
+    const struct hv_stage *s = p->stage;
+    return s->zero.stage >= 3 && s->zero.unit == HV_ZERO_STAGE && s->n_ranges > 1;
+}
+
+static bool zero_breadth_first(const struct hv_knob_place *p)
+{
+    return p->stage->zero.stage >= 3 && p->stage->n_ranges > 1 &&
+           strcmp(p->plan->schedule.name, "breadth-first") == 0;
+}
+
+static bool zero_gathers_late(const struct hv_knob_place *p)
+{
+    const struct hv_zero *z = &p->stage->zero;
+    return z->gather_at == HV_GATHER_NEXT_FORWARD && (z->stage == 1 || z->stage == 2);
+}
+
+static bool zero1_reduces_each(const struct hv_knob_place *p)
+{
+    return p->stage->zero.stage == 1 && p->stage->zero.reduce != HV_REDUCE_END;
+}
+
+static bool offloads(const struct hv_stage *s, bool to_host)
+{
+    for (size_t i = 0; i < s->n_offload; i++) {
+        if (s->offload[i].to_host == to_host) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool offloads_to_host(const struct hv_knob_place *p)
+{
+    return offloads(p->stage, true);
+}
+
+static bool offloads_to_peers(const struct hv_knob_place *p)
+{
+    return offloads(p->stage, false);
+}
+
+/** True where the schedule does not respect the limits of stages on micro-batches in flight. */
+static bool own_in_flight(const struct hv_knob_place *p)
+{
+    const struct hv_schedule_row *row = NULL;
+    bool by_memory = hv_schedule_find(p->plan->schedule.name, &row, NULL) == HV_OK &&
+                     (row->flags & HV_SCHEDULE_BY_MEMORY) != 0;
+    return p->stage->in_flight > 0 && !by_memory;
+}
+
+/** Serving plans run forward only and have no iteration. */
+static bool sharded_serving(const struct hv_knob_place *p)
+{
+    return p->plan->mode == HV_MODE_SERVE && p->stage->zero.stage > 0;
+}
+
+/* ---- conditions: experts
+ * ------------------------------------------------------------------------- */
+
+static bool moe_drops(const struct hv_knob_place *p)
+{
+    return p->moe->capacity_factor > 0 && p->moe->capacity_factor < 1;
+}
+
+static bool moe_pipe(const struct hv_knob_place *p)
+{
+    return p->moe->all_to_all == HV_A2A_PIPE;
+}
+
+static bool moe_tp_coordinated(const struct hv_knob_place *p)
+{
+    return p->moe->all_to_all == HV_A2A_TP;
+}
+
+static bool moe_kernel(const struct hv_knob_place *p)
+{
+    return p->moe->kernel != HV_MOE_GROUPED;
+}
+
+static bool moe_order(const struct hv_knob_place *p)
+{
+    return p->moe->order != HV_MOE_PLAIN;
+}
+
+static bool moe_moves(const struct hv_knob_place *p)
+{
+    return p->moe->move != HV_MOE_TOKENS;
+}
+
+static bool moe_owners(const struct hv_knob_place *p)
+{
+    return p->moe->n_owners > 0;
+}
+
+static bool moe_copies(const struct hv_knob_place *p)
+{
+    return p->moe->n_copies > 0;
+}
+
+static bool moe_sends_copies(const struct hv_knob_place *p)
+{
+    return p->moe->n_copies > 0 && p->moe->copy_life == HV_COPY_ITERATION;
+}
+
+static bool moe_off_node(const struct hv_knob_place *p)
+{
+    return hv_known(p->moe->off_node_frac);
+}
+
+static bool moe_target(const struct hv_knob_place *p)
+{
+    return p->moe->n_target > 0;
+}
+
+static bool moe_compresses_chunks(const struct hv_knob_place *p)
+{
+    return hv_known(p->moe->compress_ratio) &&
+           (p->moe->degree_forward > 1 || p->moe->degree_backward > 1);
+}
+
+/* ---- conditions: the plan and its job
+ * ------------------------------------------------------------ */
+
+static bool trains(const struct hv_knob_place *p)
+{
+    return p->plan->mode != HV_MODE_SERVE;
+}
+
+/** True where micro-batches of a replica give samples of modules. */
+static bool gives_samples(const struct hv_knob_place *p)
+{
+    for (size_t i = 0; trains(p) && i < p->plan->n_replicas; i++) {
+        const struct hv_replica *r = &p->plan->replicas[i];
+        for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
+            if (r->list[k].n_scales > 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/** True where no replica says how long the sequences of its micro-batches are. */
+static bool lengths_without_list(const struct hv_knob_place *p)
+{
+    bool listed = false;
+    for (size_t i = 0; i < p->plan->n_replicas; i++) {
+        const struct hv_replica *r = &p->plan->replicas[i];
+        listed = listed || (r->list != NULL && r->micro_batches > 0 && r->list[0].tokens > 0);
+    }
+    return trains(p) && p->job->n_lengths > 0 && !listed;
+}
+
+static bool shares_devices(const struct hv_knob_place *p)
+{
+    return hv_plan_shares_devices(p->plan);
+}
+
+static bool schedule_is(const struct hv_knob_place *p, const char *name)
+{
+    return trains(p) && strncmp(p->plan->schedule.name, name, strlen(name)) == 0;
+}
+
+static bool schedule_overlaps_pairs(const struct hv_knob_place *p)
+{
+    return schedule_is(p, "dualpipe");
+}
+
+static bool schedule_moves_activations(const struct hv_knob_place *p)
+{
+    return schedule_is(p, "bpipe");
+}
+
+static bool uneven_slices(const struct hv_knob_place *p)
+{
+    return trains(p) && p->plan->schedule.n_slice_tokens > 0;
+}
+
+static bool sync_groups(const struct hv_knob_place *p)
+{
+    enum hv_sync_kind kind = p->plan->sync.kind;
+    return trains(p) && (kind == HV_SYNC_PARTIAL || kind == HV_SYNC_GOSSIP);
+}
+
+static bool sync_stale_weights(const struct hv_knob_place *p)
+{
+    const struct hv_sync *y = &p->plan->sync;
+    return trains(p) && y->kind == HV_SYNC_PARTIAL && y->weights == HV_WEIGHTS_STALENESS;
+}
+
+static bool sync_bucket_list(const struct hv_knob_place *p)
+{
+    return trains(p) && p->plan->sync.n_buckets > 1;
+}
+
+static bool sync_cycle(const struct hv_knob_place *p)
+{
+    return trains(p) && p->plan->sync.cycle_s > 0;
+}
+
+static bool sync_chunk(const struct hv_knob_place *p)
+{
+    return trains(p) && p->plan->sync.chunk_bytes > 0;
+}
+
+static bool sync_priority(const struct hv_knob_place *p)
+{
+    return trains(p) && p->plan->sync.priority != HV_PRIORITY_FIFO;
+}
+
+/* ---- the table
+ * ----------------------------------------------------------------------------------- */
+
+/* clang-format off */
+#define FULL(object, key)                        {object, key, NULL, NULL, NULL}
+#define REFUSED(object, key)                     {object, key, "given", "not simulated yet", NULL}
+#define APPROXIMATED(object, key, when, text, f) {object, key, when, text, f}
+/* clang-format on */
+
+/* Rows of one key stand behind each other: first what is simulated in full, if some values are. */
+static const struct hv_knob rows[] = {
+    FULL(HV_KNOB_STAGE, "devices"),
+    FULL(HV_KNOB_STAGE, "module"),
+    FULL(HV_KNOB_STAGE, "layers"),
+    REFUSED(HV_KNOB_STAGE, "ops"),
+    REFUSED(HV_KNOB_STAGE, "mesh"),
+    REFUSED(HV_KNOB_STAGE, "shard"),
+    REFUSED(HV_KNOB_STAGE, "place"),
+    REFUSED(HV_KNOB_STAGE, "fuse"),
+    FULL(HV_KNOB_STAGE, "embedding"),
+    FULL(HV_KNOB_STAGE, "head"),
+    FULL(HV_KNOB_STAGE, "after"),
+    APPROXIMATED(HV_KNOB_STAGE, "after", "a stage of several chunks",
+                 "stages of several chunks are simulated as a chain", branches_with_chunks),
+    APPROXIMATED(HV_KNOB_STAGE, "micro_batch", "given",
+                 "the stage is timed with the micro-batches of its replica", own_micro_batch),
+    FULL(HV_KNOB_STAGE, "tp.degree"),
+    FULL(HV_KNOB_STAGE, "tp.depth"),
+    FULL(HV_KNOB_STAGE, "tp.shares"),
+    FULL(HV_KNOB_STAGE, "tp.scheme"),
+    APPROXIMATED(HV_KNOB_STAGE, "tp.scheme", "2d, 2.5d, 3d", "priced by communication volume only",
+                 tp_grid),
+    APPROXIMATED(HV_KNOB_STAGE, "tp.regather", "true",
+                 "inputs are gathered again in the way of sequence parallelism", tp_regather),
+    FULL(HV_KNOB_STAGE, "sequence_parallel"),
+    FULL(HV_KNOB_STAGE, "cp.degree"),
+    FULL(HV_KNOB_STAGE, "cp.ulysses"),
+    FULL(HV_KNOB_STAGE, "cp.scheme"),
+    APPROXIMATED(HV_KNOB_STAGE, "cp.scheme", "rsa, distflash, wallfacer, dsp",
+                 "timed as a ring of keys and values", cp_rings),
+    APPROXIMATED(HV_KNOB_STAGE, "cp.inner", "above 1, or scheme loongtrain",
+                 "an inner and an outer ring are timed as one", cp_inner),
+    FULL(HV_KNOB_STAGE, "cp.layout"),
+    APPROXIMATED(HV_KNOB_STAGE, "cp.layout", "striped",
+                 "timed as zigzag: every rank has the same share of the attention, whatever the "
+                 "tile of the kernel is",
+                 cp_striped),
+    APPROXIMATED(HV_KNOB_STAGE, "cp.tile", "layout striped",
+                 "a tile that the causal mask cuts is timed as half a tile", cp_striped),
+    FULL(HV_KNOB_STAGE, "cp.order"),
+    FULL(HV_KNOB_STAGE, "cp.backward"),
+    APPROXIMATED(HV_KNOB_STAGE, "cp.dims", "given", "all blocks are sharded along the sequence",
+                 cp_dims),
+    FULL(HV_KNOB_STAGE, "dp"),
+    FULL(HV_KNOB_STAGE, "shares"),
+    APPROXIMATED(HV_KNOB_STAGE, "deal", "turns",
+                 "micro-batches that ranks take in turns are timed as if ranks split them: the "
+                 "throughput is right, the latency of a micro-batch is too low",
+                 deal_turns),
+    FULL(HV_KNOB_STAGE, "ep"),
+    FULL(HV_KNOB_MOE, "layers"),
+    FULL(HV_KNOB_MOE, "ep"),
+    FULL(HV_KNOB_MOE, "capacity_factor"),
+    APPROXIMATED(HV_KNOB_MOE, "capacity_factor", "below 1",
+                 "tokens above the capacity are dropped, and the work that they save is not "
+                 "subtracted",
+                 moe_drops),
+    FULL(HV_KNOB_MOE, "min_capacity"),
+    FULL(HV_KNOB_MOE, "expert_shards"),
+    FULL(HV_KNOB_MOE, "degree"),
+    FULL(HV_KNOB_MOE, "all_to_all"),
+    APPROXIMATED(HV_KNOB_MOE, "all_to_all", "pipe",
+                 "timed as direct sends over both kinds of links at once", moe_pipe),
+    APPROXIMATED(HV_KNOB_MOE, "all_to_all", "tp_coordinated",
+                 "timed as two hops without the tensor-parallel ranks", moe_tp_coordinated),
+    APPROXIMATED(HV_KNOB_MOE, "kernel", "padded, block, scatter",
+                 "matrix products are timed as grouped products", moe_kernel),
+    APPROXIMATED(HV_KNOB_MOE, "order", "optsche",
+                 "chunks are timed in the plain order: all are sent before the first result "
+                 "returns",
+                 moe_order),
+    APPROXIMATED(HV_KNOB_MOE, "move", "experts", "timed as if tokens moved to the experts",
+                 moe_moves),
+    APPROXIMATED(HV_KNOB_MOE, "owners", "given",
+                 "tokens and memory are those of the busiest rank, gradients are reduced as if "
+                 "experts were spread evenly",
+                 moe_owners),
+    APPROXIMATED(HV_KNOB_MOE, "copies", "given",
+                 "reductions between the copies of an expert and transfers of new copies take no "
+                 "time",
+                 moe_copies),
+    APPROXIMATED(HV_KNOB_MOE, "copy_life", "iteration",
+                 "copies are timed as permanent ones: they are never sent again", moe_sends_copies),
+    APPROXIMATED(HV_KNOB_MOE, "target", "given", "tokens are routed evenly over the experts",
+                 moe_target),
+    APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given", "tokens are routed evenly over the experts",
+                 moe_off_node),
+    FULL(HV_KNOB_MOE, "compress"),
+    APPROXIMATED(HV_KNOB_MOE, "compress", "with a degree above 1",
+                 "compression is timed on the link, not on the device", moe_compresses_chunks),
+    FULL(HV_KNOB_STAGE, "zero.stage"),
+    APPROXIMATED(HV_KNOB_STAGE, "zero.stage", "3 with schedule breadth-first",
+                 "a chunk is gathered for every micro-batch, although consecutive passes use the "
+                 "same one",
+                 zero_breadth_first),
+    APPROXIMATED(HV_KNOB_STAGE, "zero.stage", "a serving plan",
+                 "every rank of a serving plan holds its weights whole", sharded_serving),
+    FULL(HV_KNOB_STAGE, "zero.shard_group"),
+    FULL(HV_KNOB_STAGE, "zero.unit"),
+    APPROXIMATED(HV_KNOB_STAGE, "zero.unit", "stage, of several chunks",
+                 "gathers are timed chunk by chunk; memory holds the whole stage",
+                 zero_unit_of_chunks),
+    FULL(HV_KNOB_STAGE, "zero.reshard"),
+    FULL(HV_KNOB_STAGE, "zero.prefetch"),
+    FULL(HV_KNOB_STAGE, "zero.limit"),
+    FULL(HV_KNOB_STAGE, "zero.gather"),
+    FULL(HV_KNOB_STAGE, "zero.gather_at"),
+    APPROXIMATED(HV_KNOB_STAGE, "zero.gather_at", "next_forward, stage 1 and 2",
+                 "weights are gathered at the end of the iteration, not hidden behind the next "
+                 "forward pass",
+                 zero_gathers_late),
+    FULL(HV_KNOB_STAGE, "zero.reduce"),
+    APPROXIMATED(HV_KNOB_STAGE, "zero.reduce", "each or two_hop, stage 1",
+                 "gradients of stage 1 are reduced once, after the last micro-batch",
+                 zero1_reduces_each),
+    FULL(HV_KNOB_STAGE, "recompute"),
+    APPROXIMATED(HV_KNOB_STAGE, "offload", "to the host",
+                 "the capacity of the host's memory is not checked", offloads_to_host),
+    APPROXIMATED(HV_KNOB_STAGE, "offload", "to other devices",
+                 "the memory that other devices give to the offload is not counted",
+                 offloads_to_peers),
+    FULL(HV_KNOB_STAGE, "in_flight"),
+    APPROXIMATED(HV_KNOB_STAGE, "in_flight", "a schedule that does not decide by memory",
+                 "the schedule uses its own number of micro-batches in flight", own_in_flight),
+    FULL(HV_KNOB_PLAN, "replicas"),
+    APPROXIMATED(HV_KNOB_PLAN, "replicas", "stages on the same devices",
+                 "stages on the same devices are timed as if each used them alone", shares_devices),
+    FULL(HV_KNOB_PLAN, "replicas.micro_batches"),
+    APPROXIMATED(HV_KNOB_PLAN, "replicas.micro_batches", "with samples of modules",
+                 "memory counts every micro-batch with the size of the largest", gives_samples),
+    FULL(HV_KNOB_PLAN, "schedule.name"),
+    APPROXIMATED(HV_KNOB_PLAN, "schedule.name", "dualpipe, dualpipev",
+                 "an overlapped pair takes as long as its forward and its backward one after the "
+                 "other",
+                 schedule_overlaps_pairs),
+    APPROXIMATED(HV_KNOB_PLAN, "schedule.name", "bpipe",
+                 "activations move between ranks in no time", schedule_moves_activations),
+    FULL(HV_KNOB_PLAN, "schedule.slices"),
+    APPROXIMATED(HV_KNOB_PLAN, "schedule.slices", "a list of unequal lengths",
+                 "slices are timed as equal token counts", uneven_slices),
+    FULL(HV_KNOB_PLAN, "sync.kind"),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.kind", "partial_reduce, gossip",
+                 "groups that average at the same time do not slow each other down", sync_groups),
+    FULL(HV_KNOB_PLAN, "sync.algorithm"),
+    FULL(HV_KNOB_PLAN, "sync.bucket_MiB"),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list",
+                 "the first size is used for all buckets", sync_bucket_list),
+    FULL(HV_KNOB_PLAN, "sync.overlap"),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.cycle_ms", "above 0",
+                 "a bucket is reduced when it is ready, without waiting for the end of a cycle",
+                 sync_cycle),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.chunk_MiB", "above 0", "buckets are reduced whole",
+                 sync_chunk),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.priority", "after_all_to_all",
+                 "buckets are reduced in the order in which they are ready", sync_priority),
+    FULL(HV_KNOB_PLAN, "sync.servers"),
+    FULL(HV_KNOB_PLAN, "sync.staleness"),
+    FULL(HV_KNOB_PLAN, "sync.group"),
+    FULL(HV_KNOB_PLAN, "sync.weights"),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.weights", "staleness",
+                 "the spectral gap is computed for equal weights", sync_stale_weights),
+    FULL(HV_KNOB_PLAN, "sync.wait_ms"),
+    FULL(HV_KNOB_PLAN, "sync.wait_most_ms"),
+    FULL(HV_KNOB_PLAN, "sync.least"),
+    FULL(HV_KNOB_PLAN, "sync.connect"),
+    APPROXIMATED(HV_KNOB_JOB, "sequence_lengths", "training without lists of micro-batches",
+                 "every sequence is timed with the full length of the job", lengths_without_list),
+};
+
+const struct hv_knob *hv_knobs(size_t *n)
+{
+    *n = HV_COUNT(rows);
+    return rows;
+}
+
+const char *hv_knob_prefix(enum hv_knob_object object)
+{
+    switch (object) {
+    case HV_KNOB_STAGE:
+        return "stage.";
+    case HV_KNOB_MOE:
+        return "stage.moe.";
+    case HV_KNOB_JOB:
+        return "job.";
+    case HV_KNOB_PLAN:
+        break;
+    }
+    return "";
+}
+
+/* ---- the walk
+ * ------------------------------------------------------------------------------------ */
+
+struct list {
+    struct hv_arena *arena;
+    const char **items;
+    size_t n, cap;
+};
+
+/** Appends a line, which lives in the arena. */
+static void add_line(struct list *l, const char *line)
+{
+    if (l->n == l->cap) {
+        size_t cap = l->cap > 0 ? 2 * l->cap : 8;
+        const char **items = hv_arena_new(l->arena, const char *, cap);
+        if (l->n > 0) {
+            memcpy(items, l->items, l->n * sizeof *items);
+        }
+        l->items = items;
+        l->cap = cap;
+    }
+    l->items[l->n++] = line;
+}
+
+/** Appends all rows of one kind of object that apply at a place; `path` leads to the object. */
+static void add_rows(struct list *l, enum hv_knob_object object, const struct hv_knob_place *p,
+                     const char *path)
+{
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        const struct hv_knob *k = &rows[i];
+        if (k->object == object && k->applies != NULL && k->applies(p)) {
+            add_line(l, hv_arena_printf(l->arena, "%s%s: %s", path, k->key, k->text));
+        }
+    }
+}
+
+static void add_stage(struct list *l, struct hv_knob_place *p, size_t replica)
+{
+    const char *path =
+        hv_arena_printf(l->arena, "replicas[%zu].stages[%zu].", replica, p->stage_number);
+    const char *moe = hv_arena_printf(l->arena, "%smoe.", path);
+    add_rows(l, HV_KNOB_STAGE, p, path);
+    for (size_t k = 0; k < p->stage->n_moe; k++) {
+        p->moe = &p->stage->moe[k];
+        add_rows(l, HV_KNOB_MOE, p, moe);
+    }
+    p->moe = NULL;
+}
+
+void hv__find_approximated(const struct hv_plan *p, const struct hv_job *job,
+                           struct hv_arena *arena, struct hv_verdict *out)
+{
+    struct list l = {.arena = arena};
+    struct hv_knob_place at = {.plan = p, .job = job};
+    for (size_t r = 0; r < p->n_replicas; r++) {
+        at.replica = &p->replicas[r];
+        for (size_t i = 0; i < p->replicas[r].n_stages; i++) {
+            at.stage = &p->replicas[r].stages[i];
+            at.stage_number = i;
+            add_stage(&l, &at, r);
+        }
+    }
+    at.replica = NULL;
+    at.stage = NULL;
+    add_rows(&l, HV_KNOB_PLAN, &at, "");
+    add_rows(&l, HV_KNOB_JOB, &at, "job.");
+    out->rough = l.items;
+    out->n_rough = l.n;
+}

@@ -1,0 +1,252 @@
+/** What no judge simulates yet, found in a plan and its model. An operator graph is priced as a
+ * chain of whole operators (cost/part/operators.c), so whatever needs more than that is refused. */
+#include "solver/eval/not_simulated.h"
+
+#include <string.h>
+
+#include "solver/base/units.h"
+#include "solver/inventory/cluster.h"
+
+/** A stage of a plan, and the leaves of the model. */
+struct place {
+    const struct hv_plan *plan;
+    const struct hv_model *model;
+    const struct hv_model_leaf *leaves;
+    size_t n_leaves, replica, stage;
+    bool graph;       /**< any leaf is an operator graph */
+    unsigned classes; /**< of the stage's devices */
+};
+
+static const struct hv_stage *stage_of(const struct place *at)
+{
+    return &at->plan->replicas[at->replica].stages[at->stage];
+}
+
+static enum hv_status refuse(const struct place *at, const char *key, const char *why,
+                             struct hv_err *err)
+{
+    return hv_err_set(err, HV_ENO, "not simulated yet: replicas[%zu].stages[%zu].%s: %s",
+                      at->replica, at->stage, key, why);
+}
+
+/** Keys of a stage that name operators one by one. */
+static enum hv_status check_keys(const struct place *at, struct hv_err *err)
+{
+    const struct hv_stage *s = stage_of(at);
+    const struct {
+        bool given;
+        const char *key, *why;
+    } rows[] = {
+        {s->n_ops > 0, "ops",
+         "stages of operators chosen by name; give layers, a range [from, to)"},
+        {s->mesh.n > 0, "mesh", "operators on a mesh of devices"},
+        {s->n_shard > 0, "shard", "operators cut along named dimensions"},
+        {s->place.n > 0, "place", "operators placed on devices of their own"},
+        {s->fuse.n > 0, "fuse", "operators fused in pairs"},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        if (rows[i].given) {
+            return refuse(at, rows[i].key, rows[i].why, err);
+        }
+    }
+    return HV_OK;
+}
+
+/** An edge that a chain of operators, in the order of the file, does not have, or the first one
+ * that it lacks. NULL: the graph is such a chain. */
+static const char *find_branch(const struct hv_model *m, struct hv_arena *arena)
+{
+    bool *follows = hv_arena_new(arena, bool, m->n_ops + 1);
+    for (size_t i = 0; i < m->n_edges; i++) {
+        const struct hv_model_edge *e = &m->edges[i];
+        if (e->to != e->from + 1) {
+            return hv_arena_printf(arena,
+                                   "operator \"%s\" feeds \"%s\", which is not the next one in the "
+                                   "list",
+                                   m->ops[e->from].id, m->ops[e->to].id);
+        }
+        follows[e->to] = true;
+    }
+    for (size_t i = 1; i < m->n_ops; i++) {
+        if (!follows[i]) {
+            return hv_arena_printf(arena,
+                                   "operator \"%s\" does not read the output of the one before it, "
+                                   "\"%s\"",
+                                   m->ops[i].id, m->ops[i - 1].id);
+        }
+    }
+    return NULL;
+}
+
+static enum hv_status check_graphs(const struct place *at, struct hv_arena *arena,
+                                   struct hv_err *err)
+{
+    for (size_t i = 0; i < at->n_leaves; i++) {
+        const struct hv_model_leaf *leaf = &at->leaves[i];
+        const char *why =
+            leaf->model->kind == HV_MODEL_GRAPH ? find_branch(leaf->model, arena) : NULL;
+        if (why != NULL) {
+            return hv_err_set(err, HV_ENO,
+                              "not simulated yet: %s%smodel.edges: only chains of operators are "
+                              "simulated, and %s",
+                              leaf->name != NULL ? leaf->name : "", leaf->name != NULL ? ": " : "",
+                              why);
+        }
+    }
+    return HV_OK;
+}
+
+/** The operator of a block of the whole model; NULL: the block is none. */
+static const struct hv_graph_op *op_of(const struct place *at, size_t block)
+{
+    for (size_t i = 0; i < at->n_leaves; i++) {
+        const struct hv_model_leaf *leaf = &at->leaves[i];
+        if (block >= leaf->first && block < leaf->first + leaf->model->n_blocks) {
+            return leaf->model->kind == HV_MODEL_GRAPH ? &leaf->model->ops[block - leaf->first]
+                                                       : NULL;
+        }
+    }
+    return NULL;
+}
+
+/** Classes of the devices of a stage, as bits. O(devices · log groups). */
+static unsigned classes_of(const struct place *at)
+{
+    const struct hv_stage *s = stage_of(at);
+    unsigned classes = 0;
+    for (size_t d = 0; d < s->n_devices; d++) {
+        classes |= 1u << hv_cluster_device(at->plan->cluster, s->devices[d]).kind->cls;
+    }
+    return classes;
+}
+
+static enum hv_status check_class(const struct place *at, const struct hv_graph_op *o,
+                                  struct hv_arena *arena, struct hv_err *err)
+{
+    for (int c = 0; o->device_class != NULL && c < HV_CLASS_N; c++) {
+        const char *own = hv_device_class_name((enum hv_device_class)c);
+        if (at->classes & 1u << c && strcmp(o->device_class, own) != 0) {
+            return refuse(at, "devices",
+                          hv_arena_printf(arena,
+                                          "operator \"%s\" asks for a device of class \"%s\", the "
+                                          "stage has one of class \"%s\"",
+                                          o->id, o->device_class, own),
+                          err);
+        }
+    }
+    return HV_OK;
+}
+
+/** True where a stage holds the half block. */
+static bool holds(const struct place *at, size_t half)
+{
+    const struct hv_stage *s = stage_of(at);
+    size_t first2 = 0, n2 = 0;
+    bool known = hv_stage_module(at->model, s, &first2, &n2);
+    for (size_t k = 0; known && k < s->n_ranges; k++) {
+        if (half >= first2 + (size_t)s->ranges[k].from2 &&
+            half < first2 + (size_t)s->ranges[k].to2) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Operators of a range of blocks: those of another device class, and the last one where another
+ * stage reads its output. */
+static enum hv_status check_range(const struct place *at, size_t from, size_t to, bool *any,
+                                  struct hv_arena *arena, struct hv_err *err)
+{
+    const struct hv_graph_op *last = NULL;
+    for (size_t block = from; block < to; block++) {
+        last = op_of(at, block);
+        *any = *any || last != NULL;
+        enum hv_status st = last != NULL ? check_class(at, last, arena, err) : HV_OK;
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    bool sent = last != NULL && to < at->model->n_blocks && !holds(at, 2 * to);
+    if (sent && !hv_known(last->bytes)) {
+        return refuse(
+            at, "layers",
+            hv_arena_printf(arena,
+                            "the output of operator \"%s\" goes to another stage, and the "
+                            "model gives no bytes for it; add \"bytes\" to the operator",
+                            last->id),
+            err);
+    }
+    return HV_OK;
+}
+
+static enum hv_status check_operators(const struct place *at, struct hv_arena *arena,
+                                      struct hv_err *err)
+{
+    const struct hv_stage *s = stage_of(at);
+    size_t first2 = 0, n2 = 0;
+    bool any = false, known = hv_stage_module(at->model, s, &first2, &n2);
+    for (size_t k = 0; known && k < s->n_ranges; k++) {
+        struct hv_range r = s->ranges[k];
+        size_t from = r.from2 > 0 ? (size_t)r.from2 : 0, to = r.to2 > 0 ? (size_t)r.to2 : 0;
+        enum hv_status st = check_range(at, (first2 + from) / 2, (first2 + (to < n2 ? to : n2)) / 2,
+                                        &any, arena, err);
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    if (any && s->tp.degree > 1) {
+        return refuse(at, "tp", "operators of a graph cut over tensor-parallel ranks", err);
+    }
+    if (any && s->cp.degree > 1) {
+        return refuse(at, "cp", "operators of a graph cut over context-parallel ranks", err);
+    }
+    return HV_OK;
+}
+
+enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_model *m,
+                                      struct hv_arena *arena, struct hv_err *err)
+{
+    size_t n = hv_model_n_leaves(m);
+    struct hv_model_leaf *leaves = hv_arena_new(arena, struct hv_model_leaf, n + 1);
+    hv_model_leaves(m, leaves);
+    struct place at = {.plan = p, .model = m, .leaves = leaves, .n_leaves = n};
+    for (size_t i = 0; i < n; i++) {
+        at.graph = at.graph || leaves[i].model->kind == HV_MODEL_GRAPH;
+    }
+    for (size_t r = 0; r < p->n_replicas; r++) {
+        for (size_t i = 0; i < p->replicas[r].n_stages; i++) {
+            at.replica = r;
+            at.stage = i;
+            at.classes = at.graph ? classes_of(&at) : 0;
+            enum hv_status st = check_keys(&at, err);
+            st = st == HV_OK && at.graph ? check_operators(&at, arena, err) : st;
+            if (st != HV_OK) {
+                return st;
+            }
+        }
+    }
+    return p->n_replicas > 0 ? check_graphs(&at, arena, err) : HV_OK;
+}
+
+void hv__tell_operators(const struct hv_model *m, struct hv_arena *arena, struct hv_verdict *out)
+{
+    size_t n_leaves = hv_model_n_leaves(m), n = 0;
+    struct hv_model_leaf *leaves = hv_arena_new(arena, struct hv_model_leaf, n_leaves + 1);
+    const char *first = NULL;
+    hv_model_leaves(m, leaves);
+    for (size_t i = 0; i < n_leaves; i++) {
+        const struct hv_model *g = leaves[i].model;
+        for (size_t k = 0; g->kind == HV_MODEL_GRAPH && k < g->n_ops; k++) {
+            bool unknown = !hv_known(g->ops[k].bytes);
+            first = unknown && first == NULL ? g->ops[k].id : first;
+            n += unknown;
+        }
+    }
+    if (n > 0) {
+        hv__add_rough(out, arena,
+                      hv_arena_printf(arena,
+                                      "model.ops.bytes: %zu operator%s, the first of them \"%s\", "
+                                      "give%s no bytes: their activations take no memory",
+                                      n, n == 1 ? "" : "s", first, n == 1 ? "s" : ""));
+    }
+}

@@ -1,0 +1,238 @@
+/** The table of knobs: every key of a plan that decides something has a row, and every row of
+ * approximated values is told for a plan that sets one, and for no plan that does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "solver/eval/knobs.h"
+#include "solver/io/own/plan/read.h"
+#include "tests/eval_fixture.h"
+
+/** A plan that sets an approximated value. Only the members that differ are given: of the stage, of
+ * the plan, and of the job. */
+struct example {
+    const char *knob, *when; /**< as in the table */
+    const char *stage, *plan, *job;
+};
+
+#define MOE(members) ",\"ep\":8,\"moe\":{" members "}"
+#define CHUNKS       ",\"layers\":[[0,6],[12,18]]"
+
+static const struct example examples[] = {
+    {"stage.after", "a stage of several chunks",
+     CHUNKS "},{\"devices\":\"a[1].*\",\"layers\":[[6,12],[18,24]],\"after\":[]", "", ""},
+    {"stage.micro_batch", "given", ",\"micro_batch\":2", "", ""},
+    {"stage.tp.scheme", "2d, 2.5d, 3d", ",\"tp\":{\"scheme\":\"2d\",\"degree\":4}", "", ""},
+    {"stage.tp.regather", "true", ",\"tp\":{\"degree\":4,\"regather\":true}", "", ""},
+    {"stage.cp.scheme", "rsa, distflash, wallfacer, dsp",
+     ",\"cp\":{\"degree\":2,\"scheme\":\"rsa\"}", "", ""},
+    {"stage.cp.inner", "above 1, or scheme loongtrain",
+     ",\"cp\":{\"degree\":4,\"scheme\":\"usp\",\"ulysses\":1,\"inner\":2}", "", ""},
+    {"stage.cp.layout", "striped", ",\"cp\":{\"degree\":2,\"layout\":\"striped\"}", "", ""},
+    {"stage.cp.tile", "layout striped", ",\"cp\":{\"degree\":2,\"layout\":\"striped\"}", "", ""},
+    {"stage.cp.dims", "given",
+     ",\"cp\":{\"degree\":2,\"scheme\":\"dsp\",\"dims\":[\"time\",\"space\"]}", "", ""},
+    {"stage.deal", "turns", ",\"dp\":8,\"deal\":\"turns\"", "", ""},
+    {"stage.moe.capacity_factor", "below 1", MOE("\"capacity_factor\":0.5"), "", ""},
+    {"stage.moe.all_to_all", "pipe", MOE("\"all_to_all\":\"pipe\""), "", ""},
+    {"stage.moe.all_to_all", "tp_coordinated", MOE("\"all_to_all\":\"tp_coordinated\""), "", ""},
+    {"stage.moe.kernel", "padded, block, scatter", MOE("\"kernel\":\"block\""), "", ""},
+    {"stage.moe.order", "optsche", MOE("\"order\":\"optsche\""), "", ""},
+    {"stage.moe.move", "experts", MOE("\"move\":\"experts\""), "", ""},
+    {"stage.moe.owners", "given", MOE("\"owners\":[0,0,1,2,3,4,5,6]"), "", ""},
+    {"stage.moe.copies", "given", MOE("\"copies\":{\"0\":\"*\"}"), "", ""},
+    {"stage.moe.copy_life", "iteration",
+     MOE("\"copies\":{\"0\":\"*\"},\"copy_life\":\"iteration\""), "", ""},
+    {"stage.moe.target", "given", MOE("\"target\":[[1,1],[1,1]]"), "", ""},
+    {"stage.moe.off_node_frac", "given", MOE("\"off_node_frac\":0.5"), "", ""},
+    {"stage.moe.compress", "with a degree above 1",
+     MOE("\"degree\":2,\"compress\":{\"ratio\":4,\"GBps\":200}"), "", ""},
+    {"stage.zero.stage", "3 with schedule breadth-first", CHUNKS ",\"zero\":3",
+     ",\"schedule\":{\"name\":\"breadth-first\"}", ""},
+    {"stage.zero.stage", "a serving plan", ",\"zero\":3", ",\"mode\":\"serve\"", ""},
+    {"stage.zero.unit", "stage, of several chunks",
+     CHUNKS ",\"zero\":{\"stage\":3,\"unit\":\"stage\"}", "", ""},
+    {"stage.zero.gather_at", "next_forward, stage 1 and 2",
+     ",\"zero\":{\"stage\":1,\"gather_at\":\"next_forward\"}", "", ""},
+    {"stage.zero.reduce", "each or two_hop, stage 1", ",\"zero\":{\"stage\":1,\"reduce\":\"each\"}",
+     "", ""},
+    {"stage.offload", "to the host",
+     ",\"offload\":[{\"what\":\"optimizer\",\"frac\":1,\"to\":\"host\"}]", "", ""},
+    {"stage.offload", "to other devices",
+     ",\"offload\":[{\"what\":\"activations\",\"frac\":1,\"to\":[\"a[1].0\"]}]", "", ""},
+    {"stage.in_flight", "a schedule that does not decide by memory", ",\"in_flight\":2",
+     ",\"schedule\":{\"name\":\"zb-h1\"}", ""},
+    {"replicas", "stages on the same devices", "},{\"devices\":\"a[0].*\",\"layers\":[12,24]",
+     ",\"schedule\":{\"name\":\"distmm\"}", ""},
+    {"replicas.micro_batches", "with samples of modules", NULL,
+     "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":[{\"sequences\":64,\"scale\":{\"llm\":2}}]"
+     ","
+     "\"stages\":[{\"devices\":\"a[0].*\",\"layers\":[0,24]}]}]",
+     ""},
+    {"schedule.name", "dualpipe, dualpipev", "", ",\"schedule\":{\"name\":\"dualpipev\"}", ""},
+    {"schedule.name", "bpipe", "", ",\"schedule\":{\"name\":\"bpipe\"}", ""},
+    {"schedule.slices", "a list of unequal lengths", "",
+     ",\"schedule\":{\"name\":\"seq1f1b\",\"slices\":[1500,548]}", ""},
+    {"sync.kind", "partial_reduce, gossip", "", ",\"sync\":{\"kind\":\"gossip\"}", ""},
+    {"sync.bucket_MiB", "a list", "", ",\"sync\":{\"bucket_MiB\":[25,50]}", ""},
+    {"sync.cycle_ms", "above 0", "", ",\"sync\":{\"cycle_ms\":5}", ""},
+    {"sync.chunk_MiB", "above 0", "", ",\"sync\":{\"chunk_MiB\":5}", ""},
+    {"sync.priority", "after_all_to_all", "", ",\"sync\":{\"priority\":\"after_all_to_all\"}", ""},
+    {"sync.weights", "staleness", "",
+     ",\"sync\":{\"kind\":\"partial_reduce\",\"weights\":\"staleness\"}", ""},
+    {"job.sequence_lengths", "training without lists of micro-batches", "", "",
+     ",\"sequence_lengths\":[{\"tokens\":512,\"frac\":0.5},{\"tokens\":2048,\"frac\":0.5}]"},
+};
+
+/** Lists the approximated values of an example; the arena owns the lines. */
+static struct hv_verdict told_for(const struct example *x, struct hv_arena *a)
+{
+    char body[2048], job[1024], text[4096];
+    bool has_layers = x->stage != NULL && strstr(x->stage, "\"layers\"") == x->stage + 1;
+    (void)snprintf(body, sizeof body,
+                   "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":64,\"stages\":[{\"devices\":"
+                   "\"a[0].*\"%s%s}]}]%s",
+                   has_layers ? "" : ",\"layers\":[0,24]", x->stage != NULL ? x->stage : "",
+                   x->plan);
+    (void)snprintf(text, sizeof text, "{\"format\":\"hetviz.plan/1\",%s}",
+                   x->stage == NULL ? x->plan : body);
+    (void)snprintf(job, sizeof job,
+                   "{\"format\":\"hetviz.job/1\",\"global_batch\":64,\"sequence\":2048%s}", x->job);
+    struct world w;
+    open_world(&w, cluster_text, model_text, job);
+    struct hv_plan_doc doc;
+    struct hv_err err = {0};
+    struct hv_verdict v = {0};
+    if (hv_plan_doc_build(&doc, parse(text, x->knob), w.in.cluster.cluster, &err) != HV_OK) {
+        fail_msg("%s: %s", x->knob, err.text);
+    }
+    hv__find_approximated(doc.plan, &w.in.job.job, a, &v);
+    hv_plan_doc_free(&doc);
+    close_world(&w);
+    return v;
+}
+
+/** The full name of a row's knob. */
+static const char *name_of(const struct hv_knob *k, struct hv_arena *a)
+{
+    return hv_arena_printf(a, "%s%s", hv_knob_prefix(k->object), k->key);
+}
+
+static bool tells(const struct hv_verdict *v, const char *text)
+{
+    for (size_t i = 0; i < v->n_rough; i++) {
+        if (strstr(v->rough[i], text) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct example *example_of(const struct hv_knob *k, struct hv_arena *a)
+{
+    for (size_t i = 0; i < HV_COUNT(examples); i++) {
+        if (strcmp(examples[i].knob, name_of(k, a)) == 0 &&
+            strcmp(examples[i].when, k->when) == 0) {
+            return &examples[i];
+        }
+    }
+    return NULL;
+}
+
+static void every_approximated_value_is_told(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    size_t n = 0, found = 0;
+    const struct hv_knob *rows = hv_knobs(&n);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(rows[i].text != NULL || rows[i].applies == NULL);
+        assert_int_equal(rows[i].text == NULL, rows[i].when == NULL);
+        if (rows[i].applies == NULL) {
+            continue; /* simulated, or refused */
+        }
+        const struct example *x = example_of(&rows[i], &a);
+        if (x == NULL) {
+            fail_msg("no example sets %s, %s", name_of(&rows[i], &a), rows[i].when);
+            return;
+        }
+        struct hv_verdict v = told_for(x, &a);
+        if (!tells(&v, rows[i].text)) {
+            fail_msg("%s, %s is not told", x->knob, x->when);
+        }
+        found++;
+    }
+    assert_int_equal(found, HV_COUNT(examples));
+    hv_arena_free(&a);
+}
+
+static void defaults_are_simulated_in_full(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    const struct example plain[] = {
+        {"default", NULL, "", "", ""},
+        {"ZeRO-1", NULL, ",\"dp\":8,\"zero\":1", "", ""},
+        {"ZeRO-3", NULL, ",\"dp\":8,\"zero\":{\"stage\":3,\"gather\":\"flat\"}", "", ""},
+        {"capacity", NULL, MOE("\"capacity_factor\":1.25"), "", ""},
+        {"slices", NULL, "", ",\"schedule\":{\"name\":\"seq1f1b\",\"slices\":4}", ""},
+    };
+    for (size_t i = 0; i < HV_COUNT(plain); i++) {
+        struct hv_verdict v = told_for(&plain[i], &a);
+        if (v.n_rough > 0) {
+            fail_msg("%s: %s", plain[i].knob, v.rough[0]);
+        }
+    }
+    hv_arena_free(&a);
+}
+
+/** Objects of a plan file below a stage or the plan, with the path of their keys in the table. */
+static void every_key_has_a_row(void **state)
+{
+    (void)state;
+    static const struct {
+        enum hv_plan_object object;
+        const char *path;
+        const char *other; /**< keys that hold objects with rows of their own, or that one row
+                              names together */
+    } objects[] = {
+        {HV_PLAN_OBJECT_stage, "stage.", " tp cp moe zero "},
+        {HV_PLAN_OBJECT_tp, "stage.tp.", ""},
+        {HV_PLAN_OBJECT_cp, "stage.cp.", ""},
+        {HV_PLAN_OBJECT_moe, "stage.moe.", ""},
+        {HV_PLAN_OBJECT_zero, "stage.zero.", ""},
+        {HV_PLAN_OBJECT_sync, "sync.", ""},
+    };
+    struct hv_arena a = {0};
+    size_t n = 0;
+    const struct hv_knob *rows = hv_knobs(&n);
+    for (size_t i = 0; i < HV_COUNT(objects); i++) {
+        const struct hv_plan_object_keys *o = &hv_plan_objects[objects[i].object];
+        for (size_t k = 0; k < o->n; k++) {
+            const char *want = hv_arena_printf(&a, "%s%s", objects[i].path, o->keys[k]);
+            bool found = strstr(objects[i].other, hv_arena_printf(&a, " %s ", o->keys[k])) != NULL;
+            for (size_t r = 0; r < n && !found; r++) {
+                found = strcmp(name_of(&rows[r], &a), want) == 0;
+            }
+            if (!found) {
+                fail_msg("the table of knobs lacks %s", want);
+            }
+        }
+    }
+    hv_arena_free(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_approximated_value_is_told),
+        cmocka_unit_test(defaults_are_simulated_in_full),
+        cmocka_unit_test(every_key_has_a_row),
+    };
+    return cmocka_run_group_tests_name("eval_knobs", tests, NULL, NULL);
+}

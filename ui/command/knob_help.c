@@ -1,0 +1,56 @@
+/** `hetviz help knobs`: the table of knobs of solver/eval as text. */
+#include "solver/eval/knobs.h"
+#include "ui/command/help.h"
+
+#include <string.h>
+
+/** Columns of the printed text, and of the indentation below a knob. */
+enum { WIDTH = 78, INDENT = 4 };
+
+/** Appends a paragraph wrapped at blanks, each line indented. */
+static void add_paragraph(struct hv_str *out, const char *text)
+{
+    size_t column = 0;
+    while (*text != '\0') {
+        size_t len = strcspn(text, " ");
+        if (column > 0 && column + 1 + len > WIDTH) {
+            hv_str_addc(out, '\n');
+            column = 0;
+        }
+        size_t gap = column == 0 ? INDENT : 1;
+        hv_str_addf(out, "%*s%.*s", (int)gap, "", (int)len, text);
+        column += gap + len;
+        text += len;
+        text += strspn(text, " ");
+    }
+    hv_str_addc(out, '\n');
+}
+
+/** True where row i is the first of its knob. */
+static bool begins_knob(const struct hv_knob *rows, size_t i)
+{
+    return i == 0 || rows[i].object != rows[i - 1].object ||
+           strcmp(rows[i].key, rows[i - 1].key) != 0;
+}
+
+void hv_knob_list(struct hv_str *out)
+{
+    size_t n = 0;
+    const struct hv_knob *rows = hv_knobs(&n);
+    hv_str_adds(out, "What the simulator does with each key of a plan and of a job. A verdict "
+                     "lists\nthe values of its plan that are approximated.\n\n");
+    for (size_t i = 0; i < n; i++) {
+        bool full = rows[i].text == NULL;
+        if (begins_knob(rows, i)) {
+            hv_str_addf(out, "%s%s%s\n", hv_knob_prefix(rows[i].object), rows[i].key,
+                        full ? ": simulated" : "");
+        }
+        if (!full) {
+            struct hv_str text = {0};
+            hv_str_addf(&text, "%s: %s: %s", rows[i].when,
+                        rows[i].applies != NULL ? "approximated" : "refused", rows[i].text);
+            add_paragraph(out, hv_str_cstr(&text));
+            hv_str_free(&text);
+        }
+    }
+}
