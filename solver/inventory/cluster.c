@@ -318,20 +318,55 @@ double hv_node_flow_bytes_per_s(const struct hv_node_group *g)
     return g->nic.bytes_per_s * each / nics;
 }
 
+/* True where the price of a slot is part of another's: that of an accelerator instance contains its
+ * host. */
+static bool is_free(const struct hv_node_group *g, size_t slot)
+{
+    return g->slots[slot].kind->cls == HV_CLASS_CPU && g->n_slots > 1;
+}
+
+/* What a provider asks for all devices of a node; HV_UNKNOWN where it lacks one. NULL providers are
+ * one. */
+static double node_price_of(const struct hv_node_group *g, const char *provider, bool spot)
+{
+    double sum = 0;
+    for (size_t i = 0; i < g->n_slots; i++) {
+        if (!is_free(g, i)) {
+            sum += hv_device_price_of(g->slots[i].kind, provider, spot) * g->slots[i].count;
+        }
+    }
+    return sum;
+}
+
+/* The provider that asks least for a node on demand, or NULL: none has all its devices. */
+static const struct hv_price *cheapest_of(const struct hv_node_group *g)
+{
+    const struct hv_price *best = NULL;
+    double least = (double)INFINITY;
+    for (size_t i = 0; i < g->n_slots; i++) {
+        const struct hv_device_kind *k = g->slots[i].kind;
+        for (size_t p = 0; !is_free(g, i) && p < k->n_prices; p++) {
+            double sum = node_price_of(g, k->prices[p].provider, false);
+            if (sum < least) {
+                least = sum;
+                best = &k->prices[p];
+            }
+        }
+    }
+    return best;
+}
+
 double hv_node_price_usd_per_h(const struct hv_node_group *g, bool spot)
 {
     double own = spot ? g->spot_usd_per_h : g->price_usd_per_h;
     if (hv_known(own)) {
         return own;
     }
-    double sum = 0;
-    for (size_t i = 0; i < g->n_slots; i++) {
-        const struct hv_device_kind *k = g->slots[i].kind;
-        if (k->cls == HV_CLASS_CPU && g->n_slots > 1) {
-            continue; /* the price of an accelerator instance contains its host */
-        }
-        double each = spot ? hv_device_spot_usd_per_h(k) : hv_device_price_usd_per_h(k);
-        sum += each * g->slots[i].count;
+    const struct hv_price *offer = cheapest_of(g);
+    double price = offer ? node_price_of(g, offer->provider, false) : HV_UNKNOWN;
+    if (!spot) {
+        return price;
     }
-    return sum;
+    double least = offer ? node_price_of(g, offer->provider, true) : HV_UNKNOWN;
+    return least <= hv_or(g->price_usd_per_h, price) ? least : HV_UNKNOWN;
 }

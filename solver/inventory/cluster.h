@@ -228,7 +228,9 @@ struct hv_path hv_node_group_path(const struct hv_node_group *g, uint32_t slot_a
  * domain have this path too, for devices that are not on the link (CPUs).
  */
 struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a, uint32_t node_b);
-/** Price of one node of the group: its own, else the catalogue's device prices summed. */
+/** Price of one node of the group: its own, else that of the provider in the catalogue that asks
+ * least for all its devices on demand, and the spot price of the same provider unless it is above
+ * that. HV_UNKNOWN where no provider has all devices. O(slots² · prices). */
 double hv_node_price_usd_per_h(const struct hv_node_group *g, bool spot);
 
 /**

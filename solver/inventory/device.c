@@ -50,24 +50,18 @@ bool hv_device_has(const struct hv_device_kind *k, enum hv_precision p)
     return hv_known(k->flops_per_s[p]);
 }
 
-double hv_device_price_usd_per_h(const struct hv_device_kind *k)
+/* Providers without a name are one. */
+static bool same_provider(const char *a, const char *b)
 {
-    double best = HV_UNKNOWN;
-    for (size_t i = 0; i < k->n_prices; i++) {
-        double x = k->prices[i].usd_per_h;
-        if (hv_known(x) && !(best <= x)) {
-            best = x;
-        }
-    }
-    return best;
+    return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-double hv_device_spot_usd_per_h(const struct hv_device_kind *k)
+double hv_device_price_of(const struct hv_device_kind *k, const char *provider, bool spot)
 {
     double best = HV_UNKNOWN;
     for (size_t i = 0; i < k->n_prices; i++) {
-        double x = k->prices[i].spot_usd_per_h;
-        if (hv_known(x) && !(best <= x)) {
+        double x = spot ? k->prices[i].spot_usd_per_h : k->prices[i].usd_per_h;
+        if (same_provider(k->prices[i].provider, provider) && hv_known(x) && !(best <= x)) {
             best = x;
         }
     }

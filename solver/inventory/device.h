@@ -96,15 +96,34 @@ const struct hv_device_kind *hv_device_find(const struct hv_device_catalogue *c,
  */
 const struct hv_device_kind *hv_device_match(const struct hv_device_catalogue *c, const char *card,
                                              double memory_bytes);
+/** What a source says about a card beside a name that people wrote. */
+struct hv_device_hints {
+    double memory_bytes;        /**< of one card; HV_UNKNOWN: not given */
+    double host_bytes_per_card; /**< memory of the node by its number of cards; HV_UNKNOWN */
+    const char *features;       /**< words with commas between ("ib,a100_80gb,sxm"), or NULL */
+};
+/** Characters that end a word of `features`: commas, and the operators of a scheduler's request. */
+#define HV_DEVICE_FEATURE_ENDS ",;&|[]()* "
+/** Most kinds that hv_device_candidates gives. */
+#define HV_DEVICE_CANDIDATES 24
+/**
+ * The kinds that a name written by people ("a100", "rtx", "nvidia_v100") may mean: all variants of
+ * the chip that neither the name (memory, form factor) nor the hints exclude. The first is the most
+ * likely one: by the memory of the host where that is given, else as hv_device_match. Returns their
+ * number, at most HV_DEVICE_CANDIDATES; 1: the name and the hints decide; 0: no such chip.
+ * O(kinds · (name + features)).
+ */
+size_t hv_device_candidates(const struct hv_device_catalogue *c, const char *card,
+                            const struct hv_device_hints *hints,
+                            const struct hv_device_kind *out[HV_DEVICE_CANDIDATES]);
 /** Dense vendor peak in this precision; HV_UNKNOWN where the device lacks it: no precision stands
  * in for another (fp16, tf32 and fp32 neither). */
 double hv_device_peak_flops_per_s(const struct hv_device_kind *k, enum hv_precision p);
 /** True where the device can compute in this precision. */
 bool hv_device_has(const struct hv_device_kind *k, enum hv_precision p);
-/** Lowest known price per device-hour from the catalogue (on demand), or HV_UNKNOWN. */
-double hv_device_price_usd_per_h(const struct hv_device_kind *k);
-/** Lowest known spot price per device-hour from the catalogue, or HV_UNKNOWN. */
-double hv_device_spot_usd_per_h(const struct hv_device_kind *k);
+/** Lowest known price per device-hour of a provider in the catalogue, on demand or spot;
+ * HV_UNKNOWN: it has none. */
+double hv_device_price_of(const struct hv_device_kind *k, const char *provider, bool spot);
 /** Frees the catalogue. */
 void hv_device_catalogue_free(struct hv_device_catalogue *c);
 

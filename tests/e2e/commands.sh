@@ -69,6 +69,15 @@ says 'lua: an end is missing' err 'incomplete'
 expect 'help man' 0 help man
 same 'the shipped hetviz(1) is that of this program' out "$root/share/man/hetviz.1"
 says 'manual: title' out '^\.TH HETVIZ 1'
+for section in NAME SYNOPSIS DESCRIPTION COMMANDS FILES ENVIRONMENT 'EXIT STATUS'; do
+    says "manual: $section" out "^\.SH $section\$"
+done
+# every variable that the program reads is described
+(cd "$root" && grep -rhoE 'getenv\("[A-Z_]+"\)' --include='*.c' solver scripting ui |
+    sed 's/.*"\(.*\)".*/\1/' | sort -u) >variables
+for v in $(cat variables) VISUAL EDITOR; do
+    holds "manual: $v" grep -q "^\.B $v\$" out
+done
 for c in $commands; do
     holds "manual: $c" grep -q "^\.SS hetviz $(echo "$c" | sed 's/-/\\\\-/')" out
 done
@@ -93,7 +102,62 @@ if have_program bash 'what bash completes'; then
     H=$HETVIZ bash -c '. ./completion.bash; COMP_WORDS=("$H" schedule dapple -o early = pb); COMP_CWORD=6
         _hetviz; echo "${COMPREPLY[@]}"' >out 2>err
     says 'completion bash: the value of its option' out '^pb$'
+    # completes WORDS…: what bash offers for the last word; the program is the one under test
+    completes() {
+        H=$HETVIZ bash -c '. ./completion.bash; COMP_WORDS=("$H" "$@"); COMP_CWORD=$#
+            _hetviz; echo "${COMPREPLY[@]}"' bash "$@" >out 2>err
+    }
+    completes plan -c two-
+    says 'completion bash: -c' out 'two-generations two-regions'
+    completes plan --cluster = two-g
+    says 'completion bash: --cluster=' out '^two-generations$'
+    completes plan -m llama-3-8
+    says 'completion bash: -m' out '^llama-3-8b$'
+    completes plan -j pretr
+    says 'completion bash: -j' out '^pretrain$'
+    completes plan -s met
+    says 'completion bash: -s' out '^metis$'
+    completes compare -s amp,met
+    says 'completion bash: -s with several' out '^amp,metis$'
+    completes plan -s amp -o sea
+    says 'completion bash: -o' out '^search=bound search=anneal$'
+    completes plan -s amp -o search = an
+    says 'completion bash: -o KEY=' out '^anneal$'
+    completes compare -o amp.bud
+    says 'completion bash: -o NAME.KEY=' out '^amp\.budget=$'
+    completes eval zero-
+    says 'completion bash: PLAN' out '^zero-bubble$'
+    completes import nodes.txt --device a100 = A100-SXM-8
+    says 'completion bash: --device' out '^A100-SXM-80GB$'
 fi
+if have_program fish 'what fish completes'; then
+    "$HETVIZ" completion fish >completion.fish
+    mkdir -p bin
+    ln -sf "$(command -v "$HETVIZ")" bin/hetviz
+    for row in 'plan -c two-g|two-generations' 'plan -m llama-3-8|llama-3-8b' 'plan -j pretr|pretrain' \
+        'plan -s met|metis' 'compare -s amp,met|amp,metis' 'plan -s amp -o sea|search=bound' \
+        'eval zero-|zero-bubble' 'import x --device a100=A100-SXM-8|a100=A100-SXM-80GB'; do
+        PATH=$PWD/bin:$PATH fish -c ". ./completion.fish; complete -C 'hetviz ${row%%|*}'" >out 2>err
+        says "completion fish: ${row%%|*}" out "^${row#*|}"
+    done
+fi
+if have_program zsh 'what zsh completes'; then
+    "$HETVIZ" completion zsh >completion.zsh
+    for row in 'plan -c ""|two-generations' 'plan -m ""|llama-3-8b' 'plan -j ""|pretrain' 'plan -s ""|metis' \
+        'compare -s ""|metis' 'plan -s amp -o ""|search=bound' 'eval ""|zero-bubble' \
+        'import x --device ""|A100-SXM-80GB'; do
+        # the shell's own functions are replaced by ones that print what is offered
+        H=$HETVIZ zsh -c "compdef() { :; }; compadd() { print -l -- \$@; }; _files() { :; }
+            compset() { :; }; . ./completion.zsh; words=(\$H ${row%%|*}); CURRENT=\${#words}
+            _hetviz" >out 2>err
+        says "completion zsh: ${row%%|*}" out "^${row#*|}\$"
+    done
+fi
+for words in clusters models jobs plans instances devices strategies options 'options amp' schedules; do
+    # shellcheck disable=SC2086
+    expect "completion $words" 0 completion $words
+    holds "completion $words: words" test -s out
+done
 expect 'completion of another shell' 2 completion ksh
 
 # ---- wrong usage ------------------------------------------------------------------------------

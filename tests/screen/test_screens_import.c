@@ -25,6 +25,7 @@ static void write_files(void)
                        "big,A100-80GB,8,30.5,,x\n"},
         {"trace.json", "[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":2,\"pid\":1,\"tid\":1}]"},
         {"broken.xml", "<nvidia_smi_log><gpu>"},
+        {"nodes.txt", "NodeName=n[1-2] Gres=gpu:a100:4\nNodeName=v1 Gres=gpu:v100:2\n"},
     };
     for (size_t i = 0; i < HV_COUNT(files); i++) {
         assert_int_equal(hv_file_write(files[i].name, files[i].text, strlen(files[i].text), NULL),
@@ -48,6 +49,25 @@ static void a_cluster_is_looked_at_and_replaced_as_one_step(void **state)
                    "the import\nkeys u\nwait 3 nodes, 24 GPUs\n");
     assert_true(json_equal(before, hv_session_tree(s.session, HV_DOC_CLUSTER)));
     json_decref(before);
+    screen_close(&s);
+}
+
+/* Kinds of guessed cards are chosen on the screen, card by card, and only then taken over. */
+static void kinds_of_guessed_cards_are_chosen(void **state)
+{
+    struct screen s;
+    screen_open(&s, *state);
+    write_files();
+    screen_run(&s, "keys 1inodes.txt<Enter>\nwait > a100: A100-SXM-40GB (1 of 4)\n"
+                   "wait v100: V100-SXM2-16GB (1 of 5)\nkeys d\nwait > a100: A100-PCIe-40GB (2 of "
+                   "4)\nkeys DD\nwait > a100: A100-SXM-80GB (4 of 4)\nkeys c\n"
+                   "wait > v100: V100-SXM2-16GB (1 of 5)\nkeys d\n");
+    screen_goldens(&s, "import-cards");
+    screen_run(&s, "keys <Enter>\nwait u undoes the import\n");
+    assert_string_equal(json_string_value(hv_session_get(s.session, "cluster.nodes[0].device")),
+                        "A100-SXM-80GB");
+    assert_string_equal(json_string_value(hv_session_get(s.session, "cluster.nodes[1].device")),
+                        "V100-PCIe-16GB");
     screen_close(&s);
 }
 
@@ -148,6 +168,7 @@ int main(void)
     (void)screen_root();
     const struct CMUnitTest tests[] = {
         WITH_BENCH(a_cluster_is_looked_at_and_replaced_as_one_step),
+        WITH_BENCH(kinds_of_guessed_cards_are_chosen),
         WITH_BENCH(nodes_are_added_under_new_names),
         WITH_BENCH(a_launch_brings_model_job_and_layout_together),
         WITH_BENCH(prices_go_to_nodes_with_the_same_devices),

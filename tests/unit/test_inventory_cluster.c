@@ -384,6 +384,33 @@ static void prices(void **state)
     assert_near(hv_node_price_usd_per_h(&d.cluster->groups[0], false), 8 * 0.79, 1e-9);
     assert_near(hv_node_price_usd_per_h(&d.cluster->groups[1], false), 3, 1e-9);
     assert_near(hv_node_price_usd_per_h(&d.cluster->groups[1], true), 1, 1e-9);
+    /* Lambda has no spot price: another provider's, which is dearer than 0.79, does not count */
+    assert_false(hv_known(hv_node_price_usd_per_h(&d.cluster->groups[0], true)));
+    hv_cluster_doc_free(&d);
+}
+
+/* Both prices of a node are of one provider that has all its devices, and spot is not dearer. */
+static void prices_are_of_one_provider(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d = build(
+        HEAD
+        "\"devices\": {\"x\": {\"base\": \"T4-16GB\", \"prices\": ["
+        "{\"provider\": \"P\", \"usd_per_hour\": 3, \"spot_usd_per_hour\": 2},"
+        "{\"provider\": \"Q\", \"usd_per_hour\": 1, \"spot_usd_per_hour\": 4}]},"
+        "\"y\": {\"base\": \"T4-16GB\", \"prices\": [{\"provider\": \"P\", \"usd_per_hour\": 5, "
+        "\"spot_usd_per_hour\": 1}]}, \"z\": {\"base\": \"T4-16GB\", \"prices\": [{\"provider\": "
+        "\"R\", "
+        "\"usd_per_hour\": 1}]}}, \"nodes\": [{\"name\": \"a\", \"device\": \"x\"},"
+        "{\"name\": \"b\", \"devices\": [{\"device\": \"x\", \"count\": 2}, {\"device\": \"y\", "
+        "\"count\": 1}]}, {\"name\": \"c\", \"devices\": [{\"device\": \"x\", \"count\": 1}, "
+        "{\"device\": \"z\", \"count\": 1}]}]}");
+    const struct hv_node_group *g = d.cluster->groups;
+    assert_near(hv_node_price_usd_per_h(&g[0], false), 1, 1e-9);
+    assert_false(hv_known(hv_node_price_usd_per_h(&g[0], true))); /* 4 is more than 1 */
+    assert_near(hv_node_price_usd_per_h(&g[1], false), 2 * 3 + 5, 1e-9);
+    assert_near(hv_node_price_usd_per_h(&g[1], true), 2 * 2 + 1, 1e-9);
+    assert_false(hv_known(hv_node_price_usd_per_h(&g[2], false)));
     hv_cluster_doc_free(&d);
 }
 
@@ -402,6 +429,7 @@ int main(void)
         cmocka_unit_test(addresses),
         cmocka_unit_test(format_is_the_inverse),
         cmocka_unit_test(prices),
+        cmocka_unit_test(prices_are_of_one_provider),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

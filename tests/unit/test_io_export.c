@@ -115,6 +115,121 @@ static void trace_has_every_span(void **state)
     hv_arena_free(&a);
 }
 
+/* Nanoseconds of an event's time, which have to be whole. */
+static long long whole_ns(json_t *event, const char *key)
+{
+    double ns = json_number_value(json_object_get(event, key)) * 1000;
+    assert_true(fabs(ns - round(ns)) < 1e-3);
+    return llround(ns);
+}
+
+static bool is_phase(json_t *event, const char *ph)
+{
+    return strcmp(json_string_value(json_object_get(event, "ph")), ph) == 0;
+}
+
+static long long thread_of(json_t *event)
+{
+    return json_integer_value(json_object_get(event, "pid")) * 100000 +
+           json_integer_value(json_object_get(event, "tid"));
+}
+
+/* The span of the event's thread in which a time lies; NULL: none. */
+static json_t *enclosing(json_t *events, json_t *point)
+{
+    long long at = whole_ns(point, "ts");
+    size_t i;
+    json_t *e;
+    json_array_foreach(events, i, e)
+    {
+        long long start = is_phase(e, "X") ? whole_ns(e, "ts") : 0;
+        if (is_phase(e, "X") && thread_of(e) == thread_of(point) && start <= at &&
+            at < start + whole_ns(e, "dur")) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+/* On every thread spans follow each other in whole nanoseconds: a reader that nests them by these
+ * numbers loses none. Rounded durations instead of rounded ends overlapped by a nanosecond. */
+static void trace_spans_do_not_overlap(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(*state, &a, true, four_stages);
+    struct hv_str out = {0};
+    hv_gantt_trace(v.timeline, &text, &out);
+    json_t *root = json_loads(hv_str_cstr(&out), 0, NULL);
+    json_t *events = json_object_get(root, "traceEvents"), *e;
+    json_t *ends = json_object();
+    size_t i;
+    json_array_foreach(events, i, e)
+    {
+        char thread[32];
+        if (!is_phase(e, "X")) {
+            continue;
+        }
+        (void)snprintf(thread, sizeof thread, "%lld", thread_of(e));
+        long long start = whole_ns(e, "ts"), dur = whole_ns(e, "dur");
+        assert_true(start >= json_integer_value(json_object_get(ends, thread)));
+        assert_true(dur >= 0);
+        json_object_set_new(ends, thread, json_integer(start + dur));
+    }
+    assert_true(json_object_size(ends) >= 4);
+    json_decref(ends);
+    json_decref(root);
+    hv_str_free(&out);
+    hv_arena_free(&a);
+}
+
+/* The number of a micro-batch in the name of a span, "f12". */
+static long micro_batch_of(json_t *span)
+{
+    return strtol(json_string_value(json_object_get(span, "name")) + 1, NULL, 10);
+}
+
+/* Each transfer has one arrow: out of a span of its micro-batch, through the link, into a span of
+ * it that begins no sooner than the transfer ends. */
+static void trace_arrows_join_the_ends_of_transfers(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(*state, &a, true, four_stages);
+    struct hv_str out = {0};
+    hv_gantt_trace(v.timeline, &text, &out);
+    json_t *root = json_loads(hv_str_cstr(&out), 0, NULL);
+    json_t *events = json_object_get(root, "traceEvents"), *e, *sender = NULL, *hop = NULL;
+    size_t i, hops = 0, arrows = 0;
+    for (size_t k = 0; k < v.timeline->n_links; k++) {
+        hops += v.timeline->lanes.items[v.timeline->links[k].lane].n_spans;
+    }
+    json_array_foreach(events, i, e)
+    {
+        if (is_phase(e, "s")) {
+            sender = enclosing(events, e);
+            assert_non_null(sender);
+        } else if (is_phase(e, "t")) {
+            hop = enclosing(events, e);
+            assert_non_null(hop);
+            assert_int_equal(micro_batch_of(hop), micro_batch_of(sender));
+            assert_true(whole_ns(sender, "ts") + whole_ns(sender, "dur") <= whole_ns(hop, "ts"));
+        } else if (is_phase(e, "f")) {
+            json_t *waiter = enclosing(events, e);
+            assert_non_null(waiter);
+            assert_int_equal(micro_batch_of(waiter), micro_batch_of(sender));
+            assert_string_equal(json_string_value(json_object_get(waiter, "cat")),
+                                json_string_value(json_object_get(sender, "cat")));
+            assert_true(whole_ns(waiter, "ts") >= whole_ns(hop, "ts") + whole_ns(hop, "dur"));
+            assert_string_equal(json_string_value(json_object_get(e, "bp")), "e");
+            arrows++;
+        }
+    }
+    assert_true(hops > 0);
+    assert_int_equal(arrows, hops);
+    json_decref(root);
+    hv_str_free(&out);
+    hv_arena_free(&a);
+}
+
 static void json_says_what_the_verdict_says(void **state)
 {
     struct hv_arena a = {0};
@@ -146,6 +261,8 @@ int main(void)
         cmocka_unit_test(a_window_shows_what_lies_in_it),
         cmocka_unit_test(png_is_a_png),
         cmocka_unit_test(trace_has_every_span),
+        cmocka_unit_test(trace_spans_do_not_overlap),
+        cmocka_unit_test(trace_arrows_join_the_ends_of_transfers),
         cmocka_unit_test(json_says_what_the_verdict_says),
     };
     return cmocka_run_group_tests_name("io/export", tests, setup, teardown);

@@ -205,6 +205,73 @@ static void slurm_json_of_all_ages(void **state)
     import_free(&x);
 }
 
+/* Partitions and names are kept; slurm.conf has defaults, gres.conf lists device files; tables may
+ * have a state and nothing else that is known. */
+static void slurm_partitions_and_configuration(void **state)
+{
+    (void)state;
+    struct import x = import_one(
+        "slurm", "# slurm.conf\nnodename=DEFAULT RealMemory=515000 Gres=gpu:h100:8\n"
+                 "NodeName=a[1-2] Feature=ib\nNodeName=b1 Gres=gpu:l4:2\n"
+                 "PartitionName=big Nodes=a[1-2],b1 Default=YES\nPartitionName=all Nodes=ALL\n"
+                 "PartitionName=one Nodes=a2\n");
+    import_word(&x, "nodes[0].name", "a1");
+    import_word(&x, "nodes[0].device", "H100-SXM-80GB");
+    import_word(&x, "nodes[0].x-partition", "big,all");
+    import_word(&x, "nodes[1].x-partition", "big,all,one");
+    import_word(&x, "nodes[2].device", "L4-24GB");
+    import_free(&x);
+    x = import_one("slurm", "NodeName=g[1-3] Name=gpu Type=t4 File=/dev/nvidia[0-3]\n"
+                            "NodeName=g4 Name=gpu Type=a40 Count=2\n");
+    import_number(&x, "nodes[0].devices", 4);
+    import_word(&x, "nodes[0].x-nodes", "g1,g2,g3");
+    import_number(&x, "nodes[1].devices", 2);
+    import_free(&x);
+    /* scontrol show partition: sums over the nodes; not every node of the first one has a GPU */
+    x = import_one(
+        "slurm",
+        "PartitionName=batch\n   Nodes=o[1-6] TotalNodes=6 TRES=cpu=6,gres/gpu=2,gres/gpu:p100=2\n"
+        "PartitionName=gpu\n   Nodes=o[5-6]\n   TotalNodes=2 "
+        "TRES=cpu=2,gres/gpu=4,gres/gpu:p100=4\n"
+        "PartitionName=dyn Nodes=(null) TotalNodes=0 TRES=(null)\n");
+    import_number(&x, "nodes[0].count", 2);
+    import_number(&x, "nodes[0].devices", 2);
+    import_word(&x, "nodes[0].x-partition", "batch,gpu");
+    import_says(&x, HV_IMPORT_IGNORED, 0, "4 nodes without an accelerator");
+    import_free(&x);
+    /* sinfo with the node once per partition, and by partition */
+    x = import_one("slurm", "n1 0 8 0/4/0/4 idle gpu* gpu:t4:2\nn1 0 8 0/4/0/4 idle dev gpu:t4:2\n"
+                            "n2 0 8 0/4/0/4 down* gpu* gpu:t4:2\n");
+    import_word(&x, "nodes[0].x-partition", "gpu,dev");
+    import_word(&x, "nodes[1].state", "drain");
+    import_free(&x);
+    x = import_one("slurm", "na1|none|Unknown|mixed\nna2|none|Unknown|down\n");
+    import_absent(&x, "nodes[0].state");
+    import_word(&x, "nodes[1].state", "drain");
+    import_free(&x);
+    x = import_one("slurm", "cpu|5|mixed|x\ngpu|10|idle|a100\n");
+    import_number(&x, "nodes[0].count", 5);
+    import_number(&x, "nodes[1].count", 10);
+    import_word(&x, "nodes[1].x-partition", "gpu");
+    import_free(&x);
+    x = import_one("slurm", "PARTITION AVAIL NODES STATE GRES MEMORY\n"
+                            "gpu* up 3 idle gpu:a100:8 2000000\n");
+    import_number(&x, "nodes[0].count", 3);
+    import_word(&x, "nodes[0].device", "A100-SXM-80GB");
+    import_word(&x, "nodes[0].x-partition", "gpu");
+    import_free(&x);
+    x = import_one("slurm", "GRES\ngpu:t4:3\ngpu:t4:2,nsight:1\n");
+    import_number(&x, "nodes[0].devices", 3);
+    import_says(&x, HV_IMPORT_GUESSED, 1, "does not count nodes");
+    import_free(&x);
+    x = import_one("sbatch",
+                   "#SBATCH -p gpu-h100\n#SBATCH --gpus-per-task=2 --ntasks-per-node=4\n");
+    import_word(&x, "nodes[0].x-partition", "gpu-h100");
+    import_number(&x, "nodes[0].devices", 8);
+    import_says(&x, HV_IMPORT_GUESSED, 0, "by the feature \"gpu-h100\"");
+    import_free(&x);
+}
+
 static void kubernetes(void **state)
 {
     (void)state;
@@ -233,6 +300,19 @@ static void kubernetes(void **state)
                    "metadata: {name: y2}\nstatus: {capacity: {cpu: 4}}\n");
     import_word(&x, "nodes[0].device", "T4-16GB");
     import_says(&x, HV_IMPORT_IGNORED, 0, "1 nodes without");
+    import_free(&x);
+    /* names of clouds and makers are guesses, a memory decides */
+    x = import_one(
+        "k8s_nodes",
+        "{\"kind\":\"List\",\"items\":[{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"labels\":"
+        "{\"karpenter.k8s.aws/instance-gpu-name\":\"a100\",\"karpenter.k8s.aws/"
+        "instance-gpu-memory\":\"81920\"}},\"status\":{\"capacity\":{\"nvidia.com/gpu\":\"8\"}}},"
+        "{\"kind\":\"Node\",\"metadata\":{\"name\":\"b\"},\"status\":{\"capacity\":{"
+        "\"amd.com/gpu\":\"4\"}}}]}");
+    import_word(&x, "nodes[0].device", "A100-SXM-80GB");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "\"a100\" may be A100-SXM-80GB or A100-PCIe-80GB");
+    import_word(&x, "nodes[1].device", "MI300X-192GB");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "\"amd.com/gpu\" may be MI300X-192GB, MI250X-128GB");
     import_free(&x);
 }
 
@@ -271,6 +351,103 @@ static void prices_complete_a_cluster(void **state)
     import_word(&x, "nodes[0].name", "x1");
     import_number(&x, "nodes[0].price_usd_per_hour", 31);
     import_absent(&x, "nodes[1]");
+    import_free(&x);
+}
+
+/* Lists of others: titles and members of many words, prices per card, in cents, of spot machines;
+ * machines whose name tells the cards. Each is a node of eight (one) cards. */
+static void prices_of_many_forms(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *device;
+        double cards, usd, spot;
+    } rows[] = {
+        {"Vendor,GPU Type,GPU Arch,GPUs,GPU RAM,vCPUs,RAM,Per-Hour,Per-GPU,Idle time charged?\n"
+         "Modal,A100 (40 GB),Ampere,8,320,8,40,21.83,5.45,Yes\n",
+         "A100-SXM-40GB", 8, 21.83, 0},
+        {"instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size\n"
+         "i1,us,4.0,30,240,8,A10,24.0,False,\ni1,us,1.5,30,240,8,A10,24.0,True,\n",
+         "A10-24GB", 8, 4, 1.5},
+        {"GPU;Count of cards;GPUs;Price per GPU [USD/h]\nH100 SXM;8;8;2.5\n", "H100-SXM-80GB", 8,
+         20, 0},
+        {"InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,"
+         "SpotPrice\n"
+         "x,A100,8.0,2,4,1.5,no,\"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 81920}}]}\",\n",
+         "A100-SXM-80GB", 8, 1.5, 0},
+        /* Lambda */
+        {"{\"data\":{\"gpu_8x_a100_80gb_sxm4\":{\"instance_type\":{\"name\":\"gpu_8x_a100_80gb_"
+         "sxm4\","
+         "\"price_cents_per_hour\":1432,\"specs\":{\"vcpus\":240,\"gpus\":8}},"
+         "\"regions_with_capacity_available\":[]},\"cpu_4x\":{\"instance_type\":{\"name\":\"cpu_"
+         "4x\","
+         "\"price_cents_per_hour\":14}}}}",
+         "A100-SXM-80GB", 8, 14.32, 0},
+        /* AWS: spot price history */
+        {"{\"SpotPriceHistory\":[{\"AvailabilityZone\":\"us-east-1a\",\"InstanceType\":\"p4d."
+         "24xlarge\","
+         "\"ProductDescription\":\"Linux/UNIX\",\"SpotPrice\":\"9.83\"},{\"InstanceType\":"
+         "\"p4d.24xlarge\",\"ProductDescription\":\"Windows\",\"SpotPrice\":\"3.0\"}]}",
+         "A100-SXM-40GB", 8, 0, 9.83},
+        /* AWS: price list, with JSON in a string */
+        {"{\"PriceList\":[\"{\\\"product\\\":{\\\"attributes\\\":{\\\"instanceType\\\":\\\"p5."
+         "48xlarge\\\",\\\"gpu\\\":\\\"8\\\",\\\"operatingSystem\\\":\\\"Linux\\\"}},\\\"terms\\\":"
+         "{"
+         "\\\"OnDemand\\\":{\\\"X\\\":{\\\"priceDimensions\\\":{\\\"Y\\\":{\\\"pricePerUnit\\\":{"
+         "\\\"USD\\\":\\\"98.32\\\"}}}}}}}\"]}",
+         "H100-SXM-80GB", 8, 98.32, 0},
+        /* Azure */
+        {"{\"Items\":[{\"currencyCode\":\"USD\",\"retailPrice\":27.2,\"armRegionName\":\"eastus\","
+         "\"meterName\":\"ND96asr A100 v4\",\"productName\":\"VM ND "
+         "Linux\",\"type\":\"Consumption\","
+         "\"armSkuName\":\"Standard_ND96asr_v4\"},{\"currencyCode\":\"USD\",\"retailPrice\":10.9,"
+         "\"meterName\":\"ND96asr A100 v4 Spot\",\"type\":\"Consumption\",\"armSkuName\":"
+         "\"Standard_ND96asr_v4\"},{\"retailPrice\":1.0,\"type\":\"Reservation\",\"armSkuName\":"
+         "\"Standard_ND96asr_v4\"}]}",
+         "A100-SXM-40GB", 8, 27.2, 10.9},
+        /* Google Cloud: a card alone */
+        {"{\"skus\":[{\"description\":\"Nvidia Tesla T4 GPU running in Americas\",\"category\":{"
+         "\"usageType\":\"OnDemand\"},\"pricingInfo\":[{\"pricingExpression\":{\"tieredRates\":[{"
+         "\"unitPrice\":{\"currencyCode\":\"USD\",\"units\":\"0\",\"nanos\":350000000}}]}}]}]}",
+         "T4-16GB", 1, 0.35, 0},
+        /* Vast */
+        {"{\"offers\":[{\"gpu_name\":\"RTX "
+         "4090\",\"num_gpus\":8,\"dph_total\":3.2,\"gpu_ram\":24564,"
+         "\"min_bid\":1.1}]}",
+         "RTX4090-24GB", 8, 3.2, 1.1},
+        {"[{\"gpuModel\":\"MI300X\",\"price\":\"$1.50\",\"provider\":\"runpod\"}]", "MI300X-192GB",
+         1, 1.5, 0},
+        /* ec2instances.info */
+        {"[{\"instance_type\":\"g5.48xlarge\",\"GPU\":8,\"GPU_model\":\"NVIDIA "
+         "A10G\",\"GPU_memory\":192,"
+         "\"pricing\":{\"us-east-1\":{\"linux\":{\"ondemand\":\"16.288\",\"spot_avg\":\"5.1\"}}}}]",
+         "A10G-24GB", 8, 16.288, 5.1},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        struct import x = import_one("cloud_prices", rows[i].text);
+        double usd = json_number_value(import_at(x.doc, "nodes[0].price_usd_per_hour"));
+        double spot = json_number_value(import_at(x.doc, "nodes[0].spot_usd_per_hour"));
+        const char *device = json_string_value(import_at(x.doc, "nodes[0].device"));
+        double cards = json_number_value(import_at(x.doc, "nodes[0].devices"));
+        if (!device || strcmp(device, rows[i].device) != 0 || fabs(cards - rows[i].cards) > 0.1 ||
+            fabs(usd - rows[i].usd) > 1e-6 || fabs(spot - rows[i].spot) > 1e-6) {
+            fail_msg("text %zu: %g x %s, %g, %g", i, cards, device ? device : "?", usd, spot);
+        }
+        import_absent(&x, "nodes[1]");
+        import_free(&x);
+    }
+}
+
+/* A spot price above the price on demand is left out, with a word about it. */
+static void spot_prices_are_below_prices_on_demand(void **state)
+{
+    (void)state;
+    struct import x =
+        import_one("cloud_prices", "GPU,GPUs,Price,Spot\nL4,8,1.0,1.2\nT4,8,1.0,0.9\n");
+    import_number(&x, "nodes[0].price_usd_per_hour", 1);
+    import_absent(&x, "nodes[0].spot_usd_per_hour");
+    import_number(&x, "nodes[1].spot_usd_per_hour", 0.9);
+    import_says(&x, HV_IMPORT_IGNORED, 0, "is above its price on demand");
     import_free(&x);
 }
 
@@ -321,6 +498,47 @@ static void measurements_go_to_links(void **state)
     import_free(&x);
 }
 
+/* Rows of other versions, launchers, collectives and programs. */
+static void measurements_of_many_forms(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        /* one way of running only */
+        "#  size count type redop root time algbw busbw #wrong\n"
+        " 1073741824 268435456 float sum -1 10045 106.89 200.42 0\n",
+        /* titles name a column that the rows lack; tags of srun look like YAML */
+        "0: # size count type redop time algbw busbw error time algbw busbw error\n"
+        "0: 1073741824 268435456 float 10045 106.89 200.42 N/A 10045 106.89 200.42 N/A\n",
+        /* the out-of-place run is missing */
+        "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+        " 1073741824 268435456 bfloat16 sum -1 N/A N/A N/A N/A 10045 106.89 200.42 0\n",
+        /* words of a log in front; no titles; thousands and decimal commas */
+        "# nThread 1\npod-0 12:01:02 1,073,741,824 268435456 float sum -1 10045 106,89 200,42 0\n",
+        /* tags of mpirun from the first line on, which look like JSON */
+        "[1,0]<stdout>:# size count type redop root time algbw busbw #wrong\n"
+        "[1,0]<stdout>: 1073741824 268435456 float sum -1 10045 106.89 200.42 0\n",
+        /* without type and time */
+        "# size algbw busbw\n 1073741824 106.89 200.42\n",
+        "Size Count Type Time AlgBw BusBw\n1G 268435456 float 10045 106.89 200.42\n",
+        /* rccl-tests as CSV */
+        "numCycle,Name,Ranks,size,type,redop,inplace,time,algbw,busbw,#wrong\n"
+        "0,AllReduce,8,1073741824,float,sum,0,10045,106.89,200.42,0\n",
+        /* JSON */
+        "{\"version\":\"2.17\",\"config\":{\"nranks\":16},\"results\":[{\"size\":1073741824,"
+        "\"type\":\"float\",\"out_of_place\":{\"time\":10045,\"alg_bw\":106.89,\"bus_bw\":"
+        "200.42}}]}",
+    };
+    for (size_t i = 0; i < HV_COUNT(texts); i++) {
+        struct import x = import_one("nccl_tests", texts[i]);
+        double bus = json_number_value(import_at(x.doc, "nodes[0].intra.bandwidth_GBps"));
+        double nic = json_number_value(import_at(x.doc, "nodes[0].nic.bandwidth_GBps"));
+        if (fabs(bus + nic - 200.42) > 0.05) {
+            fail_msg("text %zu: %g and %g", i, bus, nic);
+        }
+        import_free(&x);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,10 +549,14 @@ int main(void)
         cmocka_unit_test(nccl_topology),
         cmocka_unit_test(slurm_text),
         cmocka_unit_test(slurm_json_of_all_ages),
+        cmocka_unit_test(slurm_partitions_and_configuration),
         cmocka_unit_test(kubernetes),
         cmocka_unit_test(batch_scripts_ask_for_nodes),
         cmocka_unit_test(prices_complete_a_cluster),
+        cmocka_unit_test(prices_of_many_forms),
+        cmocka_unit_test(spot_prices_are_below_prices_on_demand),
         cmocka_unit_test(measurements_go_to_links),
+        cmocka_unit_test(measurements_of_many_forms),
     };
     return cmocka_run_group_tests(tests, import_setup, import_teardown);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "solver/io/import/trace/scan.h"
 #include "tests/unit/import_bench.h"
 
 static void configs_become_models(void **state)
@@ -48,6 +49,128 @@ static void configs_become_models(void **state)
     assert_int_equal(hv_model_doc_build(&doc, json, NULL), HV_OK);
     assert_true(fabs(hv_model_parameters(doc.model) / 1e10 - 1) < 0.02);
     hv_model_doc_free(&doc);
+    import_free(&x);
+}
+
+/* Names of other families, of two stacks, of towers and of quantised checkpoints; no size. */
+static void indexes_of_many_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double layers;
+        const char *guess;
+    } rows[] = {
+        /* BLOOM has no word before the stack, ChatGLM and BERT only an encoder */
+        {"{\"metadata\":{\"total_size\":4e9},\"weight_map\":{\"h.0.mlp.weight\":\"a\",\"h.29.mlp."
+         "weight\":\"a\",\"word_embeddings.weight\":\"a\"}}",
+         30, "two bytes"},
+        {"{\"metadata\":{\"total_size\":\"12e9\"},\"weight_map\":{\"transformer.encoder.layers.27."
+         "x\":"
+         "\"a\"}}",
+         28, "two bytes"},
+        {"{\"metadata\":{\"total_size\":9e9},\"weight_map\":{\"encoder.block.0.layer.0.q\":\"a\","
+         "\"encoder.block.23.layer.1.wi_1.w\":\"a\",\"decoder.block.23.layer.0.q\":\"a\"}}",
+         48, "two bytes"},
+        {"{\"metadata\":{\"total_size\":9e9},\"weight_map\":{\"vision_tower.encoder.layers.26.x\":"
+         "\"a\","
+         "\"vision_tower.encoder.layers.0.x\":\"a\",\"language_model.layers.31.x\":\"a\"}}",
+         32, "another tower"},
+        {"{\"metadata\":{},\"weight_map\":{\"model.layers.39.x\":\"pytorch_model-00001-of-00003."
+         "bin\"}}",
+         40, "3 files of up to 5 GB"},
+        {"{\"metadata\":null,\"weight_map\":{\"model.layers.39.x\":\"m.safetensors\"}}", 40,
+         "1 files of up to 5 GB"},
+        {"{\"metadata\":{\"total_size\":0},\"weight_map\":{\"model.layers.3.x.w\":\"m."
+         "safetensors\"}}",
+         4, "1 files"},
+        {"{\"metadata\":{\"total_size\":36e9},\"weight_map\":{\"model.layers.79.x.qweight\":\"a\"}"
+         "}",
+         80, "quantised: 0.55 bytes"},
+        {"{\"metadata\":{\"total_size\":688e9},\"weight_map\":{\"model.layers.60.x.weight_scale_"
+         "inv\":"
+         "\"a\",\"model.layers.60.mlp.experts.255.x.weight\":\"a\"}}",
+         61, "256 experts"},
+        {"{\"metadata\":{\"total_parameters\":70e9},\"weight_map\":{\"model.layers.79.x\":\"a\"}}",
+         80, "7e+10 parameters"},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        struct import x = import_one("safetensors_index", rows[i].text);
+        double layers = json_number_value(import_at(x.doc, "layers"));
+        if (fabs(layers - rows[i].layers) > 0.1) {
+            fail_msg("row %zu: %g layers", i, layers);
+        }
+        import_says(&x, HV_IMPORT_GUESSED, 0, rows[i].guess);
+        import_free(&x);
+    }
+}
+
+/* Files as people write them: comments, Python's dicts, placeholders, YAML; parts of a config. */
+static void deepspeed_as_people_write_it(void **state)
+{
+    (void)state;
+    struct import x = import_one(
+        "deepspeed",
+        "{\n // why\n \"fp16\": {\"enabled\": true, \"loss_scale\": 1e-4}, # note \"x\"\n"
+        " \"optimizer\": {\"type\": \"AdamW\"}, /* a\n b */\n}\n");
+    import_word(&x, "precision", "fp16");
+    import_word(&x, "optimizer", "adamw");
+    import_free(&x);
+    x = import_one("deepspeed", "{'train_batch_size': 16, 'a': 'it\\'s \"x\"', 'b': None, "
+                                "'bf16': {'enabled': True}, 'zero_optimization': {'stage': 2}}");
+    import_number(&x, "global_batch", 16);
+    import_number(&x, "x-strategy.options.zero", 2);
+    import_free(&x);
+    x = import_one("deepspeed",
+                   "{\"train_batch_size\": GBS, \"train_micro_batch_size_per_gpu\": ${MBS}, "
+                   "\"zero_optimization\": {\"stage\": <STAGE>}}");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "train_batch_size is GBS");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "per_gpu is ${MBS}");
+    import_free(&x);
+    x = import_one("deepspeed", "train_batch_size: 64\nzero_optimization:\n  stage: 3\n");
+    import_number(&x, "global_batch", 64);
+    import_free(&x);
+    x = import_one("deepspeed", "{\"tensor_parallel\":{\"tp_size\":4},\"dtype\":\"fp16\"}");
+    import_number(&x, "x-strategy.options.tp", 4);
+    import_word(&x, "precision", "fp16");
+    import_free(&x);
+}
+
+/* Variables with defaults, sums, arrays; printed arguments; files of GPT-NeoX. */
+static void megatron_as_people_write_it(void **state)
+{
+    (void)state;
+    struct import x =
+        import_one("megatron_args",
+                   "LAYERS=24\nTP=${TP:-4}\nPP=${1-2}\nGPUS=$((TP * PP))\nARGS=(\n"
+                   "  --num-layers ${LAYERS} --hidden-size 2048 --num-attention-heads 16\n"
+                   "  --tensor-model-parallel-size $TP --pipeline-model-parallel-size=$PP --bf16\n"
+                   ")\ntorchrun x.py ${ARGS[@]} --micro-batch-size 4 "
+                   "--global-batch-size $((GPUS*(3+1) - 16/2%3))\n");
+    import_number(&x, "strategies[0].options.tp", 4);
+    import_number(&x, "strategies[0].options.pp", 2);
+    import_number(&x, "job.global_batch", 30);
+    import_word(&x, "job.precision", "bf16");
+    import_says(&x, HV_IMPORT_UNDERSTOOD, 7, "bf16");
+    assert_false(import_has(&x, "bf16 torchrun"));
+    import_free(&x);
+    x = import_one("megatron_args",
+                   "  num_layers ............ 24\n[rank0]:  hidden_size ....... 2048\n"
+                   "  num_attention_heads .... 16\n  tensor_model_parallel_size .... 2\n"
+                   "  global_batch_size ...... 64\n  bf16 ........ True\n  fp16 ...... False\n");
+    import_number(&x, "model.layers", 24);
+    import_number(&x, "job.global_batch", 64);
+    import_word(&x, "job.precision", "bf16");
+    import_free(&x);
+    x = import_one("megatron_yaml",
+                   "{\n  # model\n  \"pipe-parallel-size\": 2, \"model-parallel-size\": 4,\n"
+                   "  \"num-layers\": 24, \"hidden-size\": 2048, \"num-attention-heads\": 16,\n"
+                   "  \"train_micro_batch_size_per_gpu\": 4, \"fp16\": {\"enabled\": True},\n"
+                   "  \"zero_optimization\": {\"stage\": 1},\n}\n");
+    import_number(&x, "strategies[0].options.pp", 2);
+    import_number(&x, "strategies[0].options.tp", 4);
+    import_number(&x, "strategies[0].options.zero", 1);
+    import_number(&x, "model.layers", 24);
     import_free(&x);
 }
 
@@ -146,6 +269,17 @@ static void schedules_become_plans(void **state)
     import_number(&x, "replicas[0].micro_batches", 2);
     import_free(&x);
     import_refused("0F0,0F1\n0B0,1F0\n", 16, HV_EINPUT, "rank 0 already");
+    /* files with the transfers and shards of the runtime (torch 2.15), and overlapped pairs */
+    x = import_one("pipelining_csv",
+                   ",,\n0UNSHARD,0F0,0SEND_F0,0F1,0WAIT_SEND_F0,0RECV_B0,0WAIT_RECV_B0,\"(1F0;0B0)"
+                   "OVERLAP_F_B\",1F1,0B1,1B0,1B1,0REDUCE_GRAD,0RESHARD\n");
+    import_word(&x, "schedule.order[0][0]", "F0.0");
+    import_word(&x, "schedule.order[0][2]", "{F1.0|BW0.0}");
+    import_says(&x, HV_IMPORT_UNDERSTOOD, 0, "1 pairs of operations that overlap");
+    import_says(&x, HV_IMPORT_IGNORED, 0, "7 sends, receives and shardings");
+    import_free(&x);
+    import_refused("0F0,0WAIT_FOO1\n", 15, HV_EINPUT, "");
+    import_refused("0F0,(0F1;1X1)OVERLAP_F_B\n", 25, HV_EINPUT, "");
 }
 
 static void traces_are_summed_up(void **state)
@@ -244,15 +378,65 @@ static void aliases_do_not_multiply(void **state)
     hv_str_free(&s);
 }
 
+/* Collects events as text. */
+static void note_event(void *ctx, json_t *event)
+{
+    char *text = json_dumps(event, JSON_COMPACT | JSON_SORT_KEYS);
+    hv_str_addf(ctx, "%s\n", text);
+    free(text);
+}
+
+/* A trace is split into its events in whatever pieces it arrives; strings may hold brackets. */
+static void traces_arrive_in_pieces(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *events, *head;
+        bool cut;
+    } rows[] = {
+        {"{\"a\":[{\"b\":1}],\"traceEvents\":[ {\"n\":\"}]{[\\\"\"} "
+         ",{\"m\":[{}]}],\"z\":{\"y\":2}}",
+         "{\"n\":\"}]{[\\\"\"}\n{\"m\":[{}]}\n",
+         "{\"a\":[{\"b\":1}],\"traceEvents\":[],\"z\":{\"y\":2}}", false},
+        {"[{\"n\":NaN},{\"n\":2}\n]", "{\"n\":null}\n{\"n\":2}\n", "[]", false},
+        {"[{\"n\":1},{\"n\":2", "{\"n\":1}\n", NULL, true},
+        {"{\"x\":{\"traceEvents\":[{\"n\":1}]},\"traceEvents\":[]}", "",
+         "{\"x\":{\"traceEvents\":[{\"n\":1}]},\"traceEvents\":[]}", false},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        for (size_t piece = 1; piece < 64; piece += piece) {
+            struct hv_str events = {0};
+            struct hv__scan scan = {.each = note_event, .ctx = &events};
+            size_t n = strlen(rows[i].text);
+            for (size_t at = 0; at < n; at += piece) {
+                hv__scan_feed(&scan, rows[i].text + at, at + piece < n ? piece : n - at);
+            }
+            assert_string_equal(hv_str_cstr(&events), rows[i].events);
+            assert_int_equal(hv__scan_is_cut(&scan), rows[i].cut);
+            json_t *head = hv__scan_head(&scan);
+            char *text = rows[i].head ? json_dumps(head, JSON_COMPACT) : NULL;
+            assert_true(!text || strcmp(text, rows[i].head) == 0);
+            free(text);
+            json_decref(head);
+            hv__scan_free(&scan);
+            hv_str_free(&events);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(configs_become_models),
+        cmocka_unit_test(indexes_of_many_names),
         cmocka_unit_test(deepspeed_and_accelerate),
+        cmocka_unit_test(deepspeed_as_people_write_it),
+        cmocka_unit_test(megatron_as_people_write_it),
         cmocka_unit_test(megatron_scripts),
         cmocka_unit_test(torchtitan),
         cmocka_unit_test(schedules_become_plans),
         cmocka_unit_test(traces_are_summed_up),
+        cmocka_unit_test(traces_arrive_in_pieces),
         cmocka_unit_test(the_table_is_whole),
         cmocka_unit_test(hostile_bytes_are_refused_with_a_word),
         cmocka_unit_test(aliases_do_not_multiply),

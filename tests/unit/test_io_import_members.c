@@ -13,6 +13,7 @@
 #include "solver/io/import/text/trees.h"
 #include "solver/io/import/text/xml.h"
 #include "tests/unit/import_bench.h"
+#include <unistd.h>
 
 static struct hv_str seed(const char *name)
 {
@@ -89,9 +90,10 @@ static void walk(const struct import *x, const char *name, json_t *v, const char
 static void members_of_trees(void **state)
 {
     static const char *const seeds[] = {
-        "deepspeed",         "hf_config",       "hf_config-hybrid",  "hf_config-shared",
-        "hf_config-layers",  "slurm_json",      "slurm_json-groups", "k8s_nodes",
-        "safetensors_index", "accelerate_yaml", "k8s_nodes-yaml"};
+        "deepspeed",         "hf_config",          "hf_config-hybrid",  "hf_config-shared",
+        "hf_config-layers",  "slurm_json",         "slurm_json-groups", "k8s_nodes",
+        "safetensors_index", "accelerate_yaml",    "k8s_nodes-yaml",    "cloud_prices-json",
+        "nccl_tests-json",   "cloud_prices-lambda"};
     (void)state;
     for (size_t i = 0; i < HV_COUNT(seeds); i++) {
         struct hv_str text = seed(seeds[i]);
@@ -150,29 +152,63 @@ static void members_of_texts(void **state)
 {
     static const struct {
         const char *format, *text;
-        const char *used[4], *unused[4];
+        const char *used[8], *unused[8];
     } rows[] = {
         {"slurm",
          "NodeName=a1 Arch=x86_64 CPUTot=64\n   Gres=gpu:h100:8 RealMemory=1000\n   State=IDLE "
          "Weight=1\n",
-         {"NodeName", "CPUTot", "Gres", "State"},
-         {"Arch", "RealMemory", "Weight"}},
+         {"NodeName", "CPUTot", "Gres", "RealMemory", "State"},
+         {"Arch", "Weight"}},
+        {"slurm",
+         "ClusterName=c\nNodeName=DEFAULT Procs=4 Weight=1\nnodename=a[1-2] Gres=gpu:h100:8\n"
+         "PartitionName=p Nodes=ALL MaxTime=1\nSchedulerType=x\n# Ended=1\n",
+         {"NodeName", "Procs", "Gres", "PartitionName", "Nodes"},
+         {"ClusterName", "Weight", "MaxTime", "SchedulerType"}},
+        {"slurm",
+         "NodeName=g[1-3] Name=gpu Type=t4 File=/dev/nvidia[0-3] Cores=1\n",
+         {"NodeName", "Name", "Type", "File"},
+         {"Cores"}},
+        {"slurm",
+         "PartitionName=b Nodes=o[1-2] TotalNodes=2 TRES=gres/gpu:p100=2 State=UP\n",
+         {"PartitionName", "Nodes", "TotalNodes", "TRES"},
+         {"State"}},
         {"slurm",
          "NODELIST GRES STATE TMP_DISK\na1 gpu:h100:8 idle 100\n",
          {"NODELIST", "GRES", "STATE"},
          {"TMP_DISK"}},
         {"sbatch",
-         "#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --gres=gpu:h100:8 --time=1:00\n#SBATCH -p x\n",
-         {"--nodes", "--gres"},
-         {"--time", "-p"}},
+         "#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --gres=gpu:h100:8 --time=1:00\n#SBATCH -p x "
+         "--exclusive\n",
+         {"--nodes", "--gres", "-p"},
+         {"--time", "--exclusive"}},
         {"nvidia_smi_csv",
          "name, memory.total [MiB], pstate\nNVIDIA H100 80GB HBM3, 81559 MiB, P0\n",
          {"name", "memory.total"},
          {"pstate"}},
+        {"nvidia_smi_csv",
+         "name, uuid, pci.bus_id, driver_version, vbios_version\n"
+         "NVIDIA H100 80GB HBM3, GPU-1, 00000000:19:00.0, 550.1, 96.0\n",
+         {"name", "uuid", "pci.bus_id", "driver_version"},
+         {"vbios_version"}},
         {"cloud_prices",
          "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,Price\np5,H100,8,192,98.3\n",
          {"InstanceType", "AcceleratorName", "AcceleratorCount", "Price"},
          {"vCPUs"}},
+        {"cloud_prices",
+         "Vendor;GPU Type;GPUs;Per-Hour (USD);Uptime\nx;H100;8;20.5;99\n",
+         {"Vendor", "GPU Type", "GPUs", "Per-Hour (USD)"},
+         {"Uptime"}},
+        {"cloud_prices",
+         "{\"PriceList\":[\"{\\\"product\\\":{\\\"instanceType\\\":\\\"p4d.24xlarge\\\","
+         "\\\"vcpu\\\":\\\"96\\\"},\\\"terms\\\":{\\\"pricePerUnit\\\":{\\\"USD\\\":"
+         "\\\"32.77\\\"}}}\"],\"FormatVersion\":\"v1\"}",
+         {"PriceList[].product.instanceType", "PriceList[].terms.pricePerUnit.USD"},
+         {"PriceList[].product.vcpu", "FormatVersion"}},
+        {"nccl_tests",
+         "numCycle,Ranks,size,type,redop,time,algbw,busbw,#wrong\n"
+         "0,8,1073741824,float,sum,10045,106.89,200.42,0\n",
+         {"size", "type", "time", "algbw", "busbw"},
+         {"numCycle", "Ranks", "redop", "#wrong"}},
         {"torchtitan_toml",
          "[job]\ndescription = \"x\"\n[training]\nlocal_batch_size = 2\n[parallelism]\n"
          "tensor_parallel_degree = 8\nenable_async_tensor_parallel = false\n",
@@ -186,16 +222,87 @@ static void members_of_texts(void **state)
     (void)state;
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         struct import x = import_one(rows[i].format, rows[i].text);
-        for (size_t k = 0; k < 4 && rows[i].used[k]; k++) {
+        for (size_t k = 0; k < 8 && rows[i].used[k]; k++) {
             is_named(&x, rows[i].format, rows[i].used[k]);
             import_says(&x, HV_IMPORT_UNDERSTOOD, 0, rows[i].used[k]);
         }
-        for (size_t k = 0; k < 4 && rows[i].unused[k]; k++) {
+        for (size_t k = 0; k < 8 && rows[i].unused[k]; k++) {
             is_named(&x, rows[i].format, rows[i].unused[k]);
             import_says(&x, HV_IMPORT_IGNORED, 0, rows[i].unused[k]);
         }
         import_free(&x);
     }
+}
+
+/* A note of the same member in the other import, at the same level and as often. */
+static bool has_same(const struct import *x, const struct hv_import_note *of)
+{
+    size_t n;
+    const struct hv_import_note *notes = hv_import_notes(x->im, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (notes[i].member && notes[i].level == of->level && notes[i].times == of->times &&
+            strcmp(notes[i].text, of->text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t count_members(const struct import *x, const struct import *in)
+{
+    size_t n, members = 0;
+    const struct hv_import_note *notes = hv_import_notes(x->im, &n);
+    for (size_t i = 0; i < n; i++) {
+        members += notes[i].member;
+        if (notes[i].member && !has_same(in, &notes[i])) {
+            fail_msg("%s, %u times, is in one of the reports only", notes[i].text, notes[i].times);
+        }
+    }
+    return members;
+}
+
+/* A trace file is read piece by piece: its report is that of the same text as a whole. */
+static void members_of_streams(void **state)
+{
+    static const struct {
+        const char *text, *used[4], *unused[4];
+    } rows[] = {
+        {"{\"schemaVersion\":1,\"distributedInfo\":{\"rank\":1,\"backend\":\"nccl\"},"
+         "\"traceEvents\":["
+         "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":5,"
+         "\"args\":{\"Group "
+         "size\":2,\"grid\":[1,2,3],\"more\":[{\"a\":1},{\"a\":2}]}},{\"ph\":\"X\","
+         "\"ts\":9,\"dur\":1,\"pid\":0,\"tid\":7,\"args\":{}}],\"traceName\":\"t\",\"stray\":{}}",
+         {"traceEvents[].ph", "traceEvents[].args.Group size", "distributedInfo.rank", "traceName"},
+         {"schemaVersion", "traceEvents[].args.grid", "traceEvents[].args.more[].a", "stray"}},
+        {"[{\"ph\":\"X\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":5,\"sf\":3}]",
+         {"[].ph", "[].name", "[].ts"},
+         {"[].sf"}}};
+    (void)state;
+    char folder[] = "/tmp/hetviz-test-XXXXXX", path[256];
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/trace.json", folder);
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        struct import whole = import_one("chrome_trace", rows[i].text);
+        struct import x = {.im = hv_import_new(&import_devices)};
+        assert_int_equal(hv_file_write(path, rows[i].text, strlen(rows[i].text), &x.err), HV_OK);
+        x.st = hv_import_file(x.im, NULL, path, &x.err);
+        x.st = x.st ? x.st : hv_import_finish(x.im, &x.err);
+        assert_int_equal(x.st, HV_OK);
+        for (size_t k = 0; k < 4 && rows[i].used[k]; k++) {
+            is_named(&x, "chrome_trace", rows[i].used[k]);
+            import_says(&x, HV_IMPORT_UNDERSTOOD, 0, rows[i].used[k]);
+        }
+        for (size_t k = 0; k < 4 && rows[i].unused[k]; k++) {
+            is_named(&x, "chrome_trace", rows[i].unused[k]);
+            import_says(&x, HV_IMPORT_IGNORED, 0, rows[i].unused[k]);
+        }
+        assert_int_equal(count_members(&x, &whole), count_members(&whole, &x));
+        import_free(&whole);
+        import_free(&x);
+    }
+    (void)unlink(path);
+    (void)rmdir(folder);
 }
 
 /* What was lost once: accumulation, offload, micro-batches, groups of shards. */
@@ -244,7 +351,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_of_trees), cmocka_unit_test(members_of_xml),
-        cmocka_unit_test(members_of_texts), cmocka_unit_test(launches_keep_their_settings)};
+        cmocka_unit_test(members_of_texts), cmocka_unit_test(members_of_streams),
+        cmocka_unit_test(launches_keep_their_settings)};
     return cmocka_run_group_tests_name("io: members of imported files", tests, import_setup,
                                        import_teardown);
 }

@@ -130,18 +130,15 @@ enum hv_status hv_cli_help(struct hv_args *args, struct hv_err *err)
 enum hv_status hv_cli_completion(struct hv_args *args, struct hv_err *err)
 {
     struct hv_str text = {0};
-    enum hv_status st = HV_OK;
+    const char *first = args->positional[0];
     const char *second = args->n_positional > 1 ? args->positional[1] : NULL;
-    if (strcmp(args->positional[0], "schedules") == 0) {
+    struct hv_err other = {0};
+    enum hv_status st = second == NULL ? hv_command_completion(&text, first, &other) : HV_EUSAGE;
+    if (st != HV_OK) {
         struct hv_plugins lua;
         read_plugins(&lua);
-        hv_schedule_words(&text, second, &lua);
+        st = hv_completion_words(&text, first, second, &lua, err);
         hv_plugins_free(&lua);
-    } else if (second != NULL) {
-        st = hv_err_set(err, HV_EUSAGE,
-                        "completion: only schedules takes a second word, found \"%s\"", second);
-    } else {
-        st = hv_command_completion(&text, args->positional[0], err);
     }
     st = st == HV_OK ? hv_cli_print(&text, err) : st;
     hv_str_free(&text);

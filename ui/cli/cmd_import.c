@@ -2,6 +2,7 @@
  * error. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "solver/base/file.h"
 #include "solver/base/units.h"
@@ -19,11 +20,12 @@ static enum hv_status unknown_format(const char *name, struct hv_err *err)
         names[n++] = hv_import_format_at(i)->name;
     }
     const char *near = hv_suggest(name, names, n);
-    return hv_err_set(err, HV_EUSAGE,
-                      "import: no format \"%s\"%s%s%s; `hetviz help import` lists them, `auto` "
-                      "detects the format",
-                      name, near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-                      near != NULL ? "\"?" : "");
+    return hv_err_set(
+        err, HV_EUSAGE,
+        "import: \"%s\" is no format and no file%s%s%s; `hetviz help import` lists the "
+        "formats, `auto` detects them",
+        name, near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
+        near != NULL ? "\"?" : "");
 }
 
 static void print_report(const struct hv_import *im)
@@ -69,29 +71,48 @@ static void print_json_report(const struct hv_import *im)
     json_decref(o);
 }
 
-static enum hv_status read_files(const struct hv_args *args, struct hv_import *im,
-                                 struct hv_err *err)
+/* What the first argument is: a format, `auto`, `local`, or the first file already. */
+struct what {
+    const struct hv_import_format *format;
+    bool local;
+    size_t first; /* index of the first file */
+};
+
+static enum hv_status read_what(const struct hv_args *args, struct what *out, struct hv_err *err)
 {
     const char *name = args->positional[0];
+    *out = (struct what){hv_import_format_find(name), strcmp(name, "local") == 0, 1};
     if (hv_args_has(args, "json") && strcmp(hv_args_text(args, "out", ""), "-") == 0) {
         return hv_err_set(err, HV_EUSAGE,
                           "import: --json prints the report on standard output; give --out a file "
                           "for the document");
     }
-    bool local = strcmp(name, "local") == 0, find = strcmp(name, "auto") == 0;
-    const struct hv_import_format *format = hv_import_format_find(name);
-    enum hv_status st = HV_OK;
-    if (!format && !find && !local) {
-        return unknown_format(name, err);
+    if (out->format == NULL && !out->local && strcmp(name, "auto") != 0) {
+        if (strcmp(name, "-") != 0 && access(name, F_OK) != 0 && strchr(name, '/') == NULL) {
+            return unknown_format(name, err);
+        }
+        out->first = 0;
     }
-    if (args->n_positional < 2 && !local) {
+    if (args->n_positional <= out->first && !out->local) {
         return hv_err_set(err, HV_EUSAGE, "import: which FILE? (- is standard input)");
     }
-    if (local) {
+    return HV_OK;
+}
+
+static enum hv_status read_files(struct hv_args *args, struct hv_import *im, struct hv_err *err)
+{
+    struct what what;
+    size_t n_devices = 0;
+    enum hv_status st = read_what(args, &what, err);
+    const char **devices = hv_args_all(args, "device", &n_devices);
+    for (size_t i = 0; i < n_devices && st == HV_OK; i++) {
+        st = hv_import_device(im, devices[i], err);
+    }
+    if (st == HV_OK && what.local) {
         st = hv_import_local(im, err);
     }
-    for (size_t i = 1; i < args->n_positional && st == HV_OK; i++) {
-        st = hv_import_file(im, local ? NULL : format, args->positional[i], err);
+    for (size_t i = what.first; i < args->n_positional && st == HV_OK; i++) {
+        st = hv_import_file(im, what.format, args->positional[i], err);
     }
     return st ? st : hv_import_finish(im, err);
 }

@@ -17,9 +17,28 @@ void hv_command_help(struct hv_str *out, const struct hv_command *c);
 void hv_command_list(struct hv_str *out);
 /** Appends the manual page (roff) of the whole program, made from the tables. */
 void hv_command_man(struct hv_str *out);
+
+/* ---- completion (completion.c, words.c) ------------------------------------------------------ */
+
 /** Appends a completion script. `shell`: "bash", "zsh" or "fish". Errors: HV_EUSAGE for others. */
 enum hv_status hv_command_completion(struct hv_str *out, const char *shell,
                                      struct hv_err *err) HV_NODISCARD;
+/**
+ * Appends what the scripts offer, one word per line. `what`: "clusters", "models", "jobs", "plans",
+ * "instances" (names of shipped files), "devices", "strategies", "schedules", or "options" of the
+ * strategy `name` as "key=" or "key=choice" (of several with , or + between; NULL: of all). `name`
+ * also selects a schedule, whose options are given then. `lua` may be NULL. Errors: HV_EUSAGE for
+ * another `what`.
+ */
+enum hv_status hv_completion_words(struct hv_str *out, const char *what, const char *name,
+                                   const struct hv_plugins *lua, struct hv_err *err) HV_NODISCARD;
+
+/* ---- the manual page beside commands (places.c) ---------------------------------------------- */
+
+/** Appends the description of the program as roff; add_text escapes a text. */
+void hv_description_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
+/** Appends the sections FILES and ENVIRONMENT. */
+void hv_places_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
 
 /* ---- schedules (schedule_help.c) ------------------------------------------------------------- */
 

@@ -106,6 +106,7 @@ static const struct hv_opt profile_options[] = {
 };
 static const struct hv_opt import_options[] = {
     OUT_OPTION,
+    {"device", 0, HV_ARG_KEY_VALUE, "NAME=KIND", "device kind of the cards that a file calls NAME (gpu: cards without a name), such as a100=A100-SXM-80GB", 0, 0, NULL, false},
     {"json", 0, HV_ARG_FLAG, NULL, "print the report as one JSON value on standard output; the document is written only with --out", 0, 0, NULL, false},
 };
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
@@ -216,13 +217,14 @@ static const struct hv_command command_rows[] = {
      "position.\n"
      "Example: hetviz check cluster.json plugin.lua",
      NO_OPTIONS, false},
-    {HV_CMD_IMPORT, "import", NULL, "FORMAT|auto|local [FILE...]", 1, -1, "convert files of other programs",
+    {HV_CMD_IMPORT, "import", NULL, "[FORMAT|auto|local] FILE...", 1, -1, "convert files of other programs",
      "Reads what nvidia-smi, Slurm, Kubernetes, NCCL, clouds, Hugging Face, DeepSpeed, Megatron-LM and others write, and writes a cluster, a "
-     "model, a job with its layout, a plan or a trace summary. Several files of one machine or of one job become one document. A report on "
-     "standard error lists what was understood, guessed and ignored; every member of the files is named in it. --json prints it as an object: "
-     "parameters (of the model; null without one), understood, guessed and ignored. auto detects the format by the content; local reads this machine; - is "
-     "standard input.\n"
-     "Example: hetviz import auto smi.xml topo.txt --out cluster.json",
+     "model, a job with its layout, a plan or a trace summary. Several files become one document: those of one machine are joined (by host name, "
+     "by the UUIDs of the cards, else by equal cards), others become nodes of their own. A report on standard error lists what was understood, "
+     "guessed and ignored; every member of the files is named in it. --json prints it as an object: parameters (of the model; null without one), "
+     "understood, guessed and ignored. A card whose name may mean several kinds is guessed; the report lists the candidates, and --device decides. auto (the "
+     "default) detects the format by the content; local reads this machine; - is standard input.\n"
+     "Example: hetviz import nodes.txt --device a100=A100-SXM-80GB --out cluster.json",
      OPTIONS(import_options), false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME | NAME.lua", 1, 1, "write a commented plugin that runs",
      "Writes a small strategy as a starting point. NAME makes a folder with plugin.lua, a module and selftest.lua; NAME.lua makes a single file. "
@@ -235,9 +237,10 @@ static const struct hv_command command_rows[] = {
      "from the next line on; Lua reads and writes no files. Ctrl-C or Ctrl-D ends the session.\n"
      "Example: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
      OPTIONS(lua_options), false},
-    {HV_CMD_COMPLETION, "completion", NULL, "SHELL | schedules [NAME]", 1, 2, "completion script for bash, zsh or fish",
-     "Prints a completion script that the shell can source. With `schedules` it prints the names of all schedules, or the options of one "
-     "schedule.\n"
+    {HV_CMD_COMPLETION, "completion", NULL, "SHELL | WORDS [NAME]", 1, 2, "completion script for bash, zsh or fish",
+     "Prints a completion script that the shell can source. With WORDS it prints what the scripts offer, one word per line: clusters, models, "
+     "jobs, plans, instances, devices, strategies, schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
+     "all).\n"
      "Example: source <(hetviz completion bash)", NO_OPTIONS, false},
     {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | glossary [TERM] | knobs | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
      "Lists all commands, or describes one command, schedule or term. `hetviz help schedules` lists the schedules, including those of plugins. "

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "solver/base/vec.h"
+#include "solver/inventory/device.h"
 #include "ui/screens/screens.h"
 
 /** State of the screen. */
@@ -13,8 +14,10 @@ struct state {
     struct hv_import *im;
     char label[160];
     enum hv_import_way way;
-    bool choice; /**< there is a cluster: replace, add or update */
-    int top;     /**< first line shown */
+    bool choice;         /**< there is a cluster: replace, add or update */
+    int top;             /**< first line shown */
+    struct hv_str words; /**< what it was read from, with the user's choices of kinds */
+    size_t card;         /**< the guessed card that keys change */
 };
 
 /** A line of the report at a width. */
@@ -83,10 +86,30 @@ static void add_group(struct lines *l, const struct hv_import *im, enum hv_impor
     }
 }
 
+/** One line per card whose name may mean several kinds: the kind taken, and the number of others.
+ */
+static void add_cards(struct lines *l, const struct state *v, int w)
+{
+    size_t n;
+    const struct hv_import_choice *all = hv_import_choices(v->im, &n);
+    if (n > 0) {
+        add_line(l, "Cards that may be several kinds: d takes the next kind, c the next card", 0, w,
+                 HV_STYLE_HEADER);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct hv_str text = {0};
+        hv_str_addf(&text, "%s %s: %s (%zu of %zu)", i == v->card ? ">" : " ", all[i].written,
+                    all[i].candidates[all[i].taken]->name, all[i].taken + 1, all[i].n);
+        add_line(l, hv_str_cstr(&text), 2, w, i == v->card ? HV_STYLE_SELECTED : HV_STYLE_TEXT);
+        hv_str_free(&text);
+    }
+}
+
 static struct lines make_lines(const struct state *v, int w)
 {
     struct lines l = {0};
     add_parts(&l, v->im, w);
+    add_cards(&l, v, w);
     /* parts that need a review come first */
     add_group(&l, v->im, HV_IMPORT_GUESSED, w);
     add_group(&l, v->im, HV_IMPORT_UNDERSTOOD, w);
@@ -189,6 +212,58 @@ static unsigned choose(struct state *v, int step)
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 
+/** Adds a text to the words so that it stays one word. */
+static void add_word(struct hv_str *words, const char *text)
+{
+    hv_str_adds(words, " \"");
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') {
+            hv_str_addc(words, '\\');
+        }
+        hv_str_addc(words, *text);
+    }
+    hv_str_addc(words, '"');
+}
+
+/** Reads the files again with another kind for the guessed card. */
+static unsigned choose_kind(struct state *v, struct hv_app *app, int step)
+{
+    size_t n;
+    const struct hv_import_choice *all = hv_import_choices(v->im, &n);
+    if (v->card >= n) {
+        hv_app_message(app, HV_MSG_INFO, "no card is guessed");
+        return HV_APP_HANDLED | HV_APP_REDRAW;
+    }
+    const struct hv_import_choice *c = &all[v->card];
+    size_t to = (c->taken + c->n + (step > 0 ? 1 : c->n - 1)) % c->n;
+    struct hv_str words = {0}, setting = {0};
+    struct hv_import *im = NULL;
+    struct hv_err err = {0};
+    hv_str_addf(&setting, "--device=%s=%s", c->written, c->candidates[to]->name);
+    hv_str_adds(&words, hv_str_cstr(&v->words));
+    add_word(&words, hv_str_cstr(&setting));
+    if (hv_session_import_read(hv_ui_session(hv_app_model(app)), hv_str_cstr(&words), &im, &err) ==
+        HV_OK) {
+        hv_import_free(v->im);
+        v->im = im;
+        hv_str_clear(&v->words);
+        hv_str_adds(&v->words, hv_str_cstr(&words));
+    } else {
+        hv_ui_error(app, &err);
+    }
+    hv_str_free(&words);
+    hv_str_free(&setting);
+    return HV_APP_HANDLED | HV_APP_REDRAW;
+}
+
+static unsigned next_card(struct state *v)
+{
+    size_t n;
+    (void)hv_import_choices(v->im, &n);
+    v->card = v->card + 1 < n ? v->card + 1 : 0;
+    return HV_APP_HANDLED | HV_APP_REDRAW;
+}
+
 static unsigned import_action(void *state, struct hv_app *app, enum hv_action a)
 {
     enum { ALL = 1000000 };
@@ -213,6 +288,12 @@ static unsigned import_action(void *state, struct hv_app *app, enum hv_action a)
     bool back = a == HV_ACT_PANEL_PREV || a == HV_ACT_LEFT;
     if (back || a == HV_ACT_IMPORT_WAY || a == HV_ACT_RIGHT) {
         return choose(v, back ? -1 : 1);
+    }
+    if (a == HV_ACT_IMPORT_KIND_NEXT || a == HV_ACT_IMPORT_KIND_PREV) {
+        return choose_kind(v, app, a == HV_ACT_IMPORT_KIND_NEXT ? 1 : -1);
+    }
+    if (a == HV_ACT_IMPORT_CARD) {
+        return next_card(v);
     }
     if (a == HV_ACT_CANCEL || a == HV_ACT_CLOSE) {
         hv_app_message(app, HV_MSG_INFO, "nothing was changed");
@@ -245,6 +326,7 @@ static void import_open(void *state, struct hv_app *app)
     ui->import = NULL;
     if (v->im != NULL) {
         (void)snprintf(v->label, sizeof v->label, "import %.140s", ui->import_words);
+        hv_str_adds(&v->words, ui->import_words);
         v->way = hv_import_way_usual(v->im);
         v->choice = hv_import_cluster(v->im) != NULL && !hv_import_cluster_is_guess(v->im);
     }
@@ -255,11 +337,13 @@ static void import_close(void *state, struct hv_app *app)
     struct state *v = state;
     (void)app;
     hv_import_free(v->im);
+    hv_str_free(&v->words);
     v->im = NULL;
 }
 
-static const enum hv_action keybar[] = {HV_ACT_IMPORT_ACCEPT, HV_ACT_IMPORT_WAY, HV_ACT_CANCEL,
-                                        HV_ACT_DOWN,          HV_ACT_PAGE_DOWN,  HV_ACT_NONE};
+static const enum hv_action keybar[] = {
+    HV_ACT_IMPORT_ACCEPT, HV_ACT_IMPORT_WAY, HV_ACT_IMPORT_KIND_NEXT, HV_ACT_CANCEL, HV_ACT_DOWN,
+    HV_ACT_PAGE_DOWN,     HV_ACT_NONE};
 
 const struct hv_view_ops hv_screen_import = {
     .name = "import",
@@ -269,7 +353,9 @@ const struct hv_view_ops hv_screen_import = {
     .keybar = keybar,
     .help =
         "The result of reading files of other programs. Guessed figures are listed first: check "
-        "them.\nEnter accepts everything as one change that u undoes; Esc changes nothing.",
+        "them.\nA card whose name may mean several kinds is listed with the kind taken: c goes to "
+        "the next such card, d and D choose the next and the previous kind.\nEnter accepts "
+        "everything as one change that u undoes; Esc changes nothing.",
     .open = import_open,
     .close = import_close,
     .draw = import_draw,

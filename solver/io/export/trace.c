@@ -1,10 +1,14 @@
-/** Chrome trace event format: complete events per span, counters for memory. */
+/** Chrome trace event format: complete events per span, flow events for transfers between stages,
+ * counters for memory. Times are whole nanoseconds: the spans of a thread never overlap, since
+ * start and end are rounded and the duration is their difference. Source: Trace Event Format;
+ * Perfetto's documentation of its JSON importer. */
 #include "solver/io/export/gantt.h"
 
 #include <stdio.h>
 
 #include "solver/base/json/json.h"
 #include "solver/base/units.h"
+#include "solver/io/export/trace_flow.h"
 #include "solver/sim/pipeline/pipeline.h"
 
 static void add_number(struct hv_str *out, double x)
@@ -29,10 +33,36 @@ static void add_name(struct hv_str *out, const char *what, size_t pid, size_t ti
     hv_str_adds(out, "}},\n");
 }
 
+/** Nanoseconds of a time. */
+static long long ns_of(double s)
+{
+    return isfinite(s) && s > 0 ? llround(fmin(s * 1e9, 9e18)) : 0;
+}
+
+/** Nanoseconds as the microseconds of the format. */
+static void add_us(struct hv_str *out, long long ns)
+{
+    hv_str_addf(out, "%lld", ns / 1000);
+    if (ns % 1000 != 0) {
+        hv_str_addf(out, ".%03lld", ns % 1000);
+    }
+}
+
+/** A lane being written: its thread, and the end of what is written. */
+struct thread {
+    size_t pid, tid;
+    long long until_ns;
+};
+
 static void add_span(struct hv_str *out, const struct hv_timeline *t, const struct hv_span *s,
-                     size_t pid, size_t tid)
+                     struct thread *on)
 {
     const struct hv_timeline_op *op = &t->ops[s->id];
+    /* spans of a lane do not overlap but by the last digit of a sum */
+    long long start = ns_of(s->start_s), end = ns_of(s->end_s);
+    start = start > on->until_ns ? start : on->until_ns;
+    end = end > start ? end : start;
+    on->until_ns = end;
     hv_str_addf(out, "{\"ph\":\"X\",\"name\":\"%s",
                 hv_span_kind_letter((enum hv_span_kind)op->kind));
     if (op->micro_batch >= 0) {
@@ -40,10 +70,10 @@ static void add_span(struct hv_str *out, const struct hv_timeline *t, const stru
     }
     hv_str_adds(out, "\",\"cat\":");
     add_text(out, hv_span_kind_text((enum hv_span_kind)op->kind));
-    hv_str_addf(out, ",\"pid\":%zu,\"tid\":%zu,\"ts\":", pid, tid);
-    add_number(out, s->start_s * 1e6);
+    hv_str_addf(out, ",\"pid\":%zu,\"tid\":%zu,\"ts\":", on->pid, on->tid);
+    add_us(out, start);
     hv_str_adds(out, ",\"dur\":");
-    add_number(out, (s->end_s - s->start_s) * 1e6);
+    add_us(out, end - start);
     hv_str_addf(out, ",\"args\":{\"stage\":%d,\"micro_batch\":%d,\"critical\":%s,\"slack_us\":",
                 op->stage, op->micro_batch, op->critical ? "true" : "false");
     add_number(out, op->slack_s * 1e6);
@@ -59,23 +89,79 @@ static void add_lane(struct hv_str *out, const struct hv_timeline *t, size_t lan
                      size_t tid)
 {
     const struct hv_lane *l = &t->lanes.items[lane];
+    struct thread on = {pid, tid, 0};
     for (size_t s = 0; s < l->n_spans; s++) {
-        add_span(out, t, &l->spans[s], pid, tid);
+        add_span(out, t, &l->spans[s], &on);
     }
+}
+
+/* ---- transfers ------------------------------------------------------------------------------ */
+
+/** Process and thread of a row's operations. */
+static struct thread thread_of(const struct hv_timeline *t, size_t row)
+{
+    return (struct thread){t->rows[row].replica, 2 * row, 0};
+}
+
+/** One end or the middle of an arrow, inside its span. */
+static void add_point(struct hv_str *out, char ph, size_t id, struct thread on, long long ns)
+{
+    hv_str_addf(
+        out,
+        "{\"ph\":\"%c\",\"name\":\"transfer\",\"cat\":\"transfer\",\"id\":%zu,%s\"pid\":%zu,"
+        "\"tid\":%zu,\"ts\":",
+        ph, id, ph == 'f' ? "\"bp\":\"e\"," : "", on.pid, on.tid);
+    add_us(out, ns);
+    hv_str_adds(out, "},\n");
+}
+
+/** The first and the last nanosecond inside a span; false where it is shorter than one. */
+static bool inside(const struct hv_span *s, long long *first, long long *last)
+{
+    *first = ns_of(s->start_s);
+    *last = ns_of(s->end_s) - 1;
+    return *last > *first;
+}
+
+/** The arrow of a transfer: from the operation that sends it over the link to the one that waits
+ * for it. A part that is not drawn, or shorter than a nanosecond, has no point. */
+static void add_flow(struct hv_str *out, const struct hv_timeline *t, const struct hv__flows *f,
+                     const struct hv_span *hop, struct thread on, size_t *id)
+{
+    const struct hv_timeline_link *link = &t->links[t->hops[t->ops[hop->id].paired].i_link];
+    const struct hv_span *from = hv__flow_from(f, hop), *to = hv__flow_to(f, hop);
+    long long first, last, none, begin, end;
+    if (!from || !to || !inside(from, &none, &last) || !inside(to, &first, &none)) {
+        return;
+    }
+    ++*id;
+    add_point(out, 's', *id, thread_of(t, link->from_row), last);
+    if (inside(hop, &begin, &end)) {
+        add_point(out, 't', *id, on, begin + (end - begin) / 2);
+    }
+    add_point(out, 'f', *id, thread_of(t, link->to_row), first + 1);
 }
 
 /** Transfers between stages: one thread per link, after the threads of the rows. */
 static void add_links(struct hv_str *out, const struct hv_timeline *t)
 {
+    struct hv_arena arena = {0};
+    struct hv__flows *flows = hv__flows_new(&arena, t);
+    size_t id = 0;
     for (size_t i = 0; i < t->n_links; i++) {
         const struct hv_timeline_link *k = &t->links[i];
-        size_t pid = t->rows[k->from_row].replica, tid = 2 * t->n_rows + i;
+        const struct hv_lane *lane = &t->lanes.items[k->lane];
+        struct thread on = {t->rows[k->from_row].replica, 2 * t->n_rows + i, 0};
         struct hv_str label = {0};
         hv_str_addf(&label, "%s to %s", t->rows[k->from_row].name, t->rows[k->to_row].name);
-        add_name(out, "thread_name", pid, tid, hv_str_cstr(&label));
+        add_name(out, "thread_name", on.pid, on.tid, hv_str_cstr(&label));
         hv_str_free(&label);
-        add_lane(out, t, k->lane, pid, tid);
+        add_lane(out, t, k->lane, on.pid, on.tid);
+        for (size_t s = 0; s < lane->n_spans; s++) {
+            add_flow(out, t, flows, &lane->spans[s], on, &id);
+        }
     }
+    hv_arena_free(&arena);
 }
 
 static void add_memory(struct hv_str *out, const struct hv_timeline_row *row, size_t pid,
@@ -85,7 +171,7 @@ static void add_memory(struct hv_str *out, const struct hv_timeline_row *row, si
         hv_str_addf(out,
                     "{\"ph\":\"C\",\"name\":\"memory of row %zu (GiB)\",\"pid\":%zu,\"ts\":", i_row,
                     pid);
-        add_number(out, row->memory.steps[i].at_s * 1e6);
+        add_us(out, ns_of(row->memory.steps[i].at_s));
         hv_str_adds(out, ",\"args\":{\"GiB\":");
         add_number(out, row->memory.steps[i].bytes / HV_GIB);
         hv_str_adds(out, "}},\n");
@@ -119,6 +205,6 @@ void hv_gantt_trace(const struct hv_timeline *t, const struct hv_gantt_text *tex
     /* a last event without a comma after it */
     hv_str_addf(
         out, "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"end of iteration\",\"pid\":0,\"tid\":0,\"ts\":");
-    add_number(out, t->end_s * 1e6);
+    add_us(out, ns_of(t->end_s));
     hv_str_adds(out, "}\n]}\n");
 }

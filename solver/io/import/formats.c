@@ -34,7 +34,7 @@ static const struct hv__format formats[] = {
     ROW(accelerate_yaml, "accelerate config", HV_IMPORT_JOB, "processes, precision, FSDP or DeepSpeed settings"),
     ROW(pipelining_csv, "torch.distributed.pipelining schedule", HV_IMPORT_SCHEDULE, "one line per rank: a plan with exactly this order"),
     ROW(slurm, "Slurm text", HV_IMPORT_CLUSTER, "scontrol show node, sinfo with GRES: nodes with their GPUs and states"),
-    {{"cloud_prices", "cloud price list", HV_IMPORT_PRICES, "SkyPilot catalogue or cloud-gpus.csv: prices for the nodes of a cluster, or a cluster of one machine each"}, hv__is_cloud_prices, hv__read_cloud_prices, hv__prices_apply},
+    {{"cloud_prices", "cloud price list", HV_IMPORT_PRICES, "CSV or JSON (SkyPilot, cloud-gpus, gpuhunt, APIs of AWS, Azure, Google Cloud, Lambda, RunPod, Vast): prices for the nodes of a cluster, or a cluster of one machine each"}, hv__is_cloud_prices, hv__read_cloud_prices, hv__prices_apply},
     ROW(nvidia_smi_csv, "nvidia-smi --query-gpu", HV_IMPORT_CLUSTER, "the cards as CSV, with or without header and units"),
 };
 /* clang-format on */

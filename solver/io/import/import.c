@@ -6,6 +6,7 @@
 #include "solver/io/import/formats.h"
 #include "solver/io/import/text/decode.h"
 #include "solver/io/import/text/words.h"
+#include "solver/io/import/trace/trace.h"
 #include "solver/io/own/docs.h"
 #include <string.h>
 
@@ -35,6 +36,8 @@ void hv_import_free(struct hv_import *im)
     hv_vec_free(&im->nodes);
     hv_vec_free(&im->notes);
     hv_vec_free(&im->prices);
+    hv_vec_free(&im->wishes);
+    hv_vec_free(&im->choices);
     hv_vec_free(&im->files);
     hv_vec_free(&im->formats);
     free(im->node_index);
@@ -128,9 +131,11 @@ static enum hv_status read_text(struct hv_import *im, const struct hv__format *f
     if (st == HV_OK) {
         hv_vec_push(&im->formats, &f->public);
         hv__understood(in, 0, "%s (%s)", f->public.title, f->public.name);
+        im->here = 0;
         st = f->read(in, err);
     }
     if (st == HV_OK) {
+        hv__machine_settle(in);
         hv__members_tell(in);
     }
     hv__members_free(&in->members);
@@ -166,9 +171,33 @@ enum hv_status hv_import_text(struct hv_import *im, const struct hv_import_forma
     return st;
 }
 
+/* A trace may be large: it is not held in memory. */
+static enum hv_status stream_trace(struct hv_import *im, const struct hv_import_format *format,
+                                   const char *path, struct hv_err *err)
+{
+    if (im->files.n >= MAX_FILES) {
+        return hv_err_set(err, HV_ELIMIT, "more than %d files in one import", MAX_FILES);
+    }
+    struct hv__in in = {
+        .im = im, .name = hv_arena_strdup(&im->arena, path), .text = "", .is_json = true};
+    hv_vec_push(&im->files, in.name);
+    hv_vec_push(&im->formats, format);
+    hv__understood(&in, 0, "%s (%s)", format->title, format->name);
+    enum hv_status st = hv__stream_chrome_trace(&in, path, err);
+    if (st == HV_OK) {
+        hv__members_tell(&in);
+    }
+    hv__members_free(&in.members);
+    return st;
+}
+
 enum hv_status hv_import_file(struct hv_import *im, const struct hv_import_format *format,
                               const char *path, struct hv_err *err)
 {
+    const struct hv_import_format *trace = hv_import_format_find("chrome_trace");
+    if ((!format || format == trace) && hv__is_trace_file(path)) {
+        return stream_trace(im, trace, path, err);
+    }
     struct hv_str bytes = {0};
     enum hv_status st = hv_file_read(path, &bytes, err);
     if (st == HV_OK) {
@@ -220,11 +249,12 @@ static enum hv_status check_model(struct hv_import *im, struct hv_err *err)
     enum hv_status st = hv_model_doc_build(&doc, json, err);
     im->parameters = st == HV_OK ? hv_model_parameters(doc.model) : HV_UNKNOWN;
     if (st == HV_OK && hv_known(im->weights_bytes)) {
-        double bytes = hv_model_parameters(doc.model) * 2, off = bytes / im->weights_bytes - 1;
+        double each = im->weight_bytes_each, parameters = hv_model_parameters(doc.model);
+        double off = parameters * each / im->weights_bytes - 1;
         hv__note(im, fabs(off) < 0.02 ? HV_IMPORT_UNDERSTOOD : HV_IMPORT_GUESSED,
-                 "the model's %.4g parameters are %.4g GB in 16 bits, the index of weights gives "
+                 "the model's %.4g parameters are %.4g GB in %.3g bits, the index of weights gives "
                  "%.4g GB%s",
-                 bytes / 2, bytes / 1e9, im->weights_bytes / 1e9,
+                 parameters, parameters * each / 1e9, each * 8, im->weights_bytes / 1e9,
                  fabs(off) < 0.02 ? "" : ": check the guessed values or the precision");
     }
     hv_model_doc_free(&doc);
@@ -312,6 +342,9 @@ enum hv_status hv_import_finish(struct hv_import *im, struct hv_err *err)
     }
     if (im->nodes.n > 0) {
         st = hv__cluster_make(im, err);
+    }
+    if (st == HV_OK) {
+        st = hv__wishes_check(im, err);
     }
     if (st == HV_OK && im->cluster) {
         st = check_cluster(im, err);

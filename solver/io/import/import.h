@@ -12,10 +12,12 @@
 
 #include "solver/base/json/json.h"
 #include "solver/inventory/device.h"
+#include "solver/io/import/draft/choice.h"
 #include "solver/io/import/draft/model_out.h"
 #include "solver/io/import/draft/note.h"
 
-/** Most bytes of one file, before and after it is unpacked. */
+/** Most bytes of one file, before and after it is unpacked. Chrome traces are read piece by piece
+ * and may have 256 MiB. */
 #define HV_IMPORT_MAX_BYTES ((size_t)64 << 20)
 
 /** Subjects of a file. */

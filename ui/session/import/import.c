@@ -49,6 +49,7 @@ enum hv_status hv_session_import_read(const struct hv_session *s, const char *wo
                                       struct hv_import **out, struct hv_err *err)
 {
     struct hv_arena a = {0};
+    static const char device[] = "--device";
     const char **files = NULL;
     size_t n = 0;
     *out = hv_import_new(hv_session_devices(s));
@@ -57,6 +58,13 @@ enum hv_status hv_session_import_read(const struct hv_session *s, const char *wo
         st = hv_err_set(err, HV_EUSAGE, "import: give a file, or `local`");
     }
     for (size_t i = 0; st == HV_OK && i < n; i++) {
+        if (strncmp(files[i], device, strlen(device)) == 0) {
+            const char *setting = files[i] + strlen(device);
+            setting += *setting == '=';
+            st = *setting == '\0' && i + 1 < n ? hv_import_device(*out, files[++i], err)
+                                               : hv_import_device(*out, setting, err);
+            continue;
+        }
         st = strcmp(files[i], "local") == 0 ? hv_import_local(*out, err)
                                             : hv_import_file(*out, NULL, files[i], err);
     }

@@ -23,8 +23,8 @@ enum hv_import_way hv_import_way_usual(const struct hv_import *im);
 /** True where this file (or name) has a format of hetviz and is opened without an import. Does not
  * check its contents. */
 bool hv_import_is_own(const char *text);
-/** Reads what the words name: files, or `local` for this machine. Owner of *out: hv_import_free.
- * Errors: as hv_import_file. */
+/** Reads what the words name: files, or `local` for this machine; `--device NAME=KIND` decides what
+ * a name of a card means. Owner of *out: hv_import_free. Errors: as hv_import_file. */
 enum hv_status hv_session_import_read(const struct hv_session *s, const char *words,
                                       struct hv_import **out, struct hv_err *err) HV_NODISCARD;
 /**

@@ -126,6 +126,9 @@
     X(CONSOLE_RECORD,   "console-record",     "console",    "R",                  "Record",   "start or end recording your changes as a script") \
     X(IMPORT_ACCEPT,    "import-accept",      "import",     "<Enter>",            "Accept",   "accept the import as one change that undo reverts") \
     X(IMPORT_WAY,       "import-way",         "import",     "<Tab>",              "How",      "replace the cluster, add nodes, or update nodes") \
+    X(IMPORT_CARD,      "import-card",        "import",     "c",                  "Card",     "go to the next card whose kind is guessed") \
+    X(IMPORT_KIND_NEXT, "import-kind-next",   "import",     "d",                  "Kind",     "choose the next kind for the guessed card") \
+    X(IMPORT_KIND_PREV, "import-kind-previous", "import",   "D",                  "Kind",     "choose the previous kind for the guessed card") \
     X(HELP_RUN,         "help-run",           "help",       "<Enter>",            "Run",      "run the selected action")
 /* clang-format on */
 

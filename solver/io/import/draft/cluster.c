@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define MAX_GROUPS 5000
-#define MAX_NAMES  4000 /* bytes of host names kept with a group */
+#define MAX_NAMES  1000000 /* bytes of host names kept with a group */
 
 /* Nodes with the same document. */
 struct group {
@@ -24,77 +24,15 @@ struct groups {
     json_t *index; /* by key */
 };
 
-static void complete_links(struct hv__links *to, const struct hv__links *from)
-{
-    to->device_bytes_per_s = hv_or(to->device_bytes_per_s, from->device_bytes_per_s);
-    to->device_latency_s = hv_or(to->device_latency_s, from->device_latency_s);
-    if (!to->nv && from->nv) {
-        to->nv = from->nv;
-        to->n = from->n;
-    }
-    if (to->nvlinks == 0) {
-        to->nvlinks = from->nvlinks;
-        to->nvlink_bytes_per_s = hv_or(to->nvlink_bytes_per_s, from->nvlink_bytes_per_s);
-    }
-    if (!hv_known(to->nic_bytes_per_s)) {
-        to->nic_bytes_per_s = from->nic_bytes_per_s;
-        to->nic_is_sum = from->nic_is_sum;
-    }
-    to->nic_latency_s = hv_or(to->nic_latency_s, from->nic_latency_s);
-    to->n_nics = to->n_nics ? to->n_nics : from->n_nics;
-}
-
-/* Some files name the machine (Slurm, nccl-tests), others do not (nvidia-smi): with equal numbers
- * of cards they describe the same machine. Files without a name have more figures of the cards. */
-static void unite_here(struct hv_import *im)
-{
-    struct hv__node *here = NULL;
-    size_t same = 0;
-    for (size_t i = 0; i < im->nodes.n; i++) {
-        here = im->nodes.items[i].name ? here : &im->nodes.items[i];
-    }
-    for (size_t i = 0; here && hv__cards(here) > 0 && i < im->nodes.n; i++) {
-        struct hv__node *n = &im->nodes.items[i];
-        if (n != here && hv__cards(n) == hv__cards(here)) {
-            n->cards.n = 0;
-            for (size_t k = 0; k < here->cards.n; k++) {
-                hv_vec_push(&n->cards, here->cards.items[k]);
-            }
-            complete_links(&n->links, &here->links);
-            same++;
-        }
-    }
-    if (same > 0) {
-        hv__note(im, HV_IMPORT_GUESSED,
-                 "the files without a host name are taken to describe the %zu named nodes with the "
-                 "same number of cards",
-                 same);
-        here->cards.n = 0;
-    }
-}
-
-/* Link data of files without cards and host name complete those of every node with cards. */
-static void spread_links(struct hv_import *im)
-{
-    struct hv__links *from = NULL;
-    for (size_t i = 0; i < im->nodes.n; i++) {
-        if (im->nodes.items[i].cards.n == 0 && !im->nodes.items[i].name) {
-            from = &im->nodes.items[i].links;
-        }
-    }
-    for (size_t i = 0; from && i < im->nodes.n; i++) {
-        if (im->nodes.items[i].cards.n > 0) {
-            complete_links(&im->nodes.items[i].links, from);
-        }
-    }
-}
-
 /* Where only a topology describes the machine, its devices are those of the topology. */
 static void guess_cards(struct hv_import *im)
 {
-    struct hv__node *n = hv__node_here(im);
+    struct hv__node *n = im->nodes.n > 0 ? &im->nodes.items[0] : hv__node_add(im);
     struct hv__card c = hv__card_unknown();
     int most = 0, sum = 0;
+    for (size_t i = im->nodes.n; i > 0; i--) {
+        n = im->nodes.items[i - 1].links.n > 0 ? &im->nodes.items[i - 1] : n;
+    }
     for (uint32_t i = 0; n->links.nv && i < n->links.n * n->links.n; i++) {
         most = n->links.nv[i] > most ? n->links.nv[i] : most;
         sum += i < n->links.n ? n->links.nv[i] : 0;
@@ -126,7 +64,6 @@ static void settle_devices(struct hv_import *im)
     }
     if (with == 0 && without == 0) {
         guess_cards(im);
-        return;
     }
     for (size_t i = 0; i < im->nodes.n; i++) {
         struct hv__node *n = &im->nodes.items[i];
@@ -139,7 +76,7 @@ static void settle_devices(struct hv_import *im)
     im->nodes.n = to;
     if (with > 0 && without > 0) {
         hv__note(im, HV_IMPORT_IGNORED, "%zu nodes without an accelerator", without);
-    } else if (with == 0) {
+    } else if (without > 0) {
         hv__note(im, HV_IMPORT_GUESSED,
                  "no node has an accelerator: the %zu nodes are listed with one CPU-generic each",
                  without);
@@ -204,6 +141,9 @@ static json_t *node_json(struct hv_import *im, const struct hv__node *n)
     }
     if (n->type && *n->type) {
         json_object_set_new(o, "x-type", json_string(n->type));
+    }
+    if (n->partitions && *n->partitions) {
+        json_object_set_new(o, "x-partition", json_string(n->partitions));
     }
     return o;
 }
@@ -295,7 +235,7 @@ static json_t *nodes_json(struct hv_import *im, struct groups *all)
         json_object_set_new(o, "name", json_string(name));
         json_object_set_new(o, "count", hv_json_num(g->count));
         json_object_update(o, g->node);
-        if (g->names.n > 0 && strchr(g->names.p, ',')) {
+        if (g->names.n > 0 && strcmp(hv_str_cstr(&g->names), name) != 0) {
             json_object_set_new(o, "x-nodes", json_string(hv_str_cstr(&g->names)));
         }
         json_array_append_new(nodes, o);
@@ -316,8 +256,7 @@ static json_t *nodes_json(struct hv_import *im, struct groups *all)
 enum hv_status hv__cluster_make(struct hv_import *im, struct hv_err *err)
 {
     struct groups all = {.index = json_object()};
-    unite_here(im);
-    spread_links(im);
+    hv__machines_unite(im);
     settle_devices(im);
     hv__kinds_find(im);
     double sum = 0;

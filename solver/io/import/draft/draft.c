@@ -8,6 +8,7 @@ struct hv__card hv__card_unknown(void)
                              .pcie_bytes_per_s = HV_UNKNOWN,
                              .tdp_w = HV_UNKNOWN,
                              .compute = HV_UNKNOWN,
+                             .host_bytes = HV_UNKNOWN,
                              .count = 1};
 }
 
@@ -16,8 +17,11 @@ struct hv__node *hv__node_add(struct hv_import *im)
     if (im->nodes.n >= HV__MAX_NODES) {
         return NULL;
     }
-    struct hv__node n = {
-        .count = 1, .usd_per_h = HV_UNKNOWN, .spot_usd_per_h = HV_UNKNOWN, .cpus = HV_UNKNOWN};
+    struct hv__node n = {.count = 1,
+                         .usd_per_h = HV_UNKNOWN,
+                         .spot_usd_per_h = HV_UNKNOWN,
+                         .cpus = HV_UNKNOWN,
+                         .memory_bytes = HV_UNKNOWN};
     n.links = (struct hv__links){.nvlink_bytes_per_s = HV_UNKNOWN,
                                  .device_bytes_per_s = HV_UNKNOWN,
                                  .device_latency_s = HV_UNKNOWN,
@@ -30,13 +34,15 @@ struct hv__node *hv__node_add(struct hv_import *im)
 
 struct hv__node *hv__node_here(struct hv_import *im)
 {
-    for (size_t i = 0; i < im->nodes.n; i++) {
-        if (!im->nodes.items[i].name) {
-            return &im->nodes.items[i];
+    if (im->here == 0) {
+        struct hv__node *n = hv__node_add(im);
+        if (!n) {
+            return &im->nodes.items[0];
         }
+        n->id.file = im->files.n > 0 ? im->files.items[im->files.n - 1] : NULL;
+        im->here = im->nodes.n;
     }
-    struct hv__node *n = hv__node_add(im);
-    return n ? n : &im->nodes.items[0];
+    return &im->nodes.items[im->here - 1];
 }
 
 /* FNV-1a. */
@@ -75,6 +81,13 @@ static void grow_index(struct hv_import *im)
     }
 }
 
+struct hv__node *hv__node_find(struct hv_import *im, const char *name, size_t n)
+{
+    size_t at = im->n_index > 0 ? slot_of(im, name, n) : 0;
+    return im->n_index > 0 && im->node_index[at] != 0 ? &im->nodes.items[im->node_index[at] - 1]
+                                                      : NULL;
+}
+
 struct hv__node *hv__node_named(struct hv_import *im, const char *name, size_t n)
 {
     if (2 * (im->nodes.n + 1) > im->n_index) {
@@ -105,6 +118,8 @@ static bool same_number(double a, double b)
 bool hv__card_same(const struct hv__card *a, const struct hv__card *b)
 {
     return same_text(a->card, b->card) && same_text(a->slice, b->slice) &&
+           same_text(a->features, b->features) && a->by_hand == b->by_hand &&
+           same_number(a->host_bytes, b->host_bytes) &&
            (!hv_known(a->memory_bytes) || !hv_known(b->memory_bytes) ||
             same_number(a->memory_bytes, b->memory_bytes)) &&
            same_number(a->pcie_bytes_per_s, b->pcie_bytes_per_s) &&

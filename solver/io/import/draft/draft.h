@@ -9,6 +9,7 @@
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
 #include "solver/inventory/cluster.h"
+#include "solver/io/import/draft/choice.h"
 #include "solver/io/import/draft/members.h"
 #include "solver/io/import/draft/note.h"
 #include "solver/io/import/text/trees.h"
@@ -35,12 +36,16 @@ struct hv__in {
 
 /** Cards of one sort in a node. */
 struct hv__card {
-    const char *card;    /**< name in the source; NULL: none */
-    const char *arch;    /**< "Ampere", or NULL */
-    const char *slice;   /**< MIG profile "3g.20gb", or NULL */
-    double memory_bytes; /**< of the whole card, of the slice when `slice` */
+    const char *card;     /**< name in the source; NULL: none */
+    const char *arch;     /**< "Ampere", or NULL */
+    const char *slice;    /**< MIG profile "3g.20gb", or NULL */
+    const char *uuid;     /**< of the first card, or NULL */
+    const char *features; /**< words that the scheduler has for the node, commas between; or NULL */
+    bool by_hand;         /**< people wrote the name: it may name the chip only */
+    double memory_bytes;  /**< of the whole card, of the slice when `slice` */
     double pcie_bytes_per_s, tdp_w;
-    double compute; /**< compute capability × 10 (86 = 8.6) */
+    double compute;    /**< compute capability × 10 (86 = 8.6) */
+    double host_bytes; /**< memory of the node by its number of cards, found at the end */
     uint32_t count;
     unsigned line;
     const struct hv_device_kind *kind; /**< the catalogue's, found at the end */
@@ -62,10 +67,21 @@ struct hv__links {
     double host_bytes_per_s; /**< measured: host to one device */
 };
 
+/** What tells one machine without a host name from another. */
+struct hv__identity {
+    const char *file;          /**< the first that describes it */
+    const char *uuids, *buses; /**< of its cards, blanks between; NULL: not given */
+    const char *driver;        /**< version, or NULL */
+};
+
 /** A node, or `count` equal ones. */
 struct hv__node {
-    const char *name; /**< NULL: the machine that the files without a host name describe */
+    struct hv__identity id;
+    size_t read_in;   /**< number of the file that last gave cards, from 1 */
+    const char *name; /**< NULL: a machine of files without a host name */
     const char *zone, *type;
+    const char *partitions; /**< of the scheduler, commas between; NULL: none */
+    double memory_bytes;    /**< of the host */
     uint32_t count;
     bool drained;
     HV_VEC(struct hv__card) cards;
@@ -74,10 +90,18 @@ struct hv__node {
     double cpus;
 };
 
+/** What the user says that a name of a card means. */
+struct hv__wish {
+    const char *written;
+    const struct hv_device_kind *kind;
+    bool used;
+};
+
 /** A price of a kind of machine. */
 struct hv__price {
     const char *cloud, *instance, *card, *zone;
     double card_bytes, cards, usd_per_h, spot_usd_per_h;
+    bool sure; /**< the card is the kind that this machine has */
     unsigned line;
 };
 
@@ -90,17 +114,21 @@ struct hv_import {
     HV_VEC(struct hv_import_note) notes;
     size_t more_notes;
     HV_VEC(struct hv__node) nodes;
+    size_t here; /**< index + 1 of the machine that the present file describes, 0: none yet */
     uint32_t *node_index; /**< open hash of named nodes: index + 1 */
     size_t n_index;
     HV_VEC(struct hv__price) prices;
+    HV_VEC(struct hv__wish) wishes;
+    HV_VEC(struct hv_import_choice) choices;
     HV_VEC(const char *) files;
     HV_VEC(const struct hv_import_format *) formats;
     json_t *raw; /**< values without a place in hetviz's formats */
     json_t *own; /**< device kinds of the cluster document */
     json_t *model, *job, *layout, *cluster, *plan, *trace, *document;
-    json_t *guessed_model; /**< from an index of weights, used without a better source */
-    double parameters;     /**< of the model, once the import is finished; or HV_UNKNOWN */
-    double weights_bytes;  /**< of an index of weights, or HV_UNKNOWN */
+    json_t *guessed_model;    /**< from an index of weights, used without a better source */
+    double parameters;        /**< of the model, once the import is finished; or HV_UNKNOWN */
+    double weights_bytes;     /**< of an index of weights, or HV_UNKNOWN */
+    double weight_bytes_each; /**< of a parameter in that index */
     bool guessed_cluster;
     int world; /**< ranks that the layout needs, 0: not known */
 };
@@ -126,10 +154,13 @@ void hv__notes_sort(struct hv_import *im);
 unsigned hv__line_of(const struct hv__in *in, const json_t *v);
 
 /* ---- draft.c: the cluster under construction ---- */
-/** The machine that files without a host name describe. Valid until the next node is added. */
+/** The machine that the present file describes without a host name. Valid until the next node is
+ * added. */
 struct hv__node *hv__node_here(struct hv_import *im);
 /** The node of that name, made when it is new; NULL when there are too many. */
 struct hv__node *hv__node_named(struct hv_import *im, const char *name, size_t n);
+/** The node of that name, or NULL. */
+struct hv__node *hv__node_find(struct hv_import *im, const char *name, size_t n);
 /** A node of its own. NULL when there are too many. */
 struct hv__node *hv__node_add(struct hv_import *im);
 /** Adds one card; joined with the last one when they are equal. */
@@ -140,6 +171,15 @@ bool hv__card_same(const struct hv__card *a, const struct hv__card *b);
 struct hv__card hv__card_unknown(void);
 /** Cards of a node. */
 uint32_t hv__cards(const struct hv__node *n);
+
+/* ---- machines.c: which files describe one machine ---- */
+/** Keeps an identity of a card ("GPU-1b2c…", a bus address); texts without a value are ignored. */
+void hv__identity_add(struct hv__in *in, const char **list, const char *id);
+/** At the end of a file: its machine is joined with an earlier one when both are the same. */
+void hv__machine_settle(struct hv__in *in);
+/** At the end of an import: machines without a host name are joined with named nodes, links without
+ * cards with the machines they fit. */
+void hv__machines_unite(struct hv_import *im);
 
 /* ---- kinds.c ---- */
 /** Finds kind and name of every card; fills `own` with kinds that the catalogue lacks. */
@@ -152,6 +192,17 @@ double hv__pcie_bytes_per_s(double generation, double lanes);
 double hv__memory_in_name(const char *name);
 /** Fraction of the chip and of its memory of a MIG profile ("3g.20gb"). */
 bool hv__slice_of(const char *text, double *compute_frac, double *memory_bytes);
+
+/* ---- choices.c ---- */
+/** The kind of a card by the user's wish, else by its name, features and memory; NULL: none. Notes
+ * whether that is understood or guessed, and keeps the candidates of a guess. `memory_bytes`: of
+ * the whole card, or HV_UNKNOWN. */
+const struct hv_device_kind *hv__card_choose(struct hv_import *im, const struct hv__card *c,
+                                             double memory_bytes);
+/** The same without notes, before all files are read; NULL: none. */
+const struct hv_device_kind *hv__card_kind(struct hv_import *im, const struct hv__card *c);
+/** Errors: HV_EUSAGE for a wish about a name that no file has. */
+enum hv_status hv__wishes_check(const struct hv_import *im, struct hv_err *err) HV_NODISCARD;
 
 /* ---- links.c ---- */
 /** The node's `intra` and `nic` objects, or NULL where the catalogue's figures are used. */

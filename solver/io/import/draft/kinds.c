@@ -324,8 +324,9 @@ static json_t *unknown_kind(struct hv_import *im, struct hv__card *c)
         json_sprintf("not in the catalogue; figures that the import lacks are those of %s",
                      like->name));
     hv__note(im, HV_IMPORT_GUESSED,
-             "\"%s\" is not in the catalogue: speed and links are those of %s until you give them",
-             c->card ? c->card : NO_CARD, like->name);
+             "\"%s\" is not in the catalogue: speed and links are those of %s until you give them, "
+             "or say what it is with --device %s=KIND",
+             c->card ? c->card : NO_CARD, like->name, c->card ? c->card : "gpu");
     return o;
 }
 
@@ -344,15 +345,12 @@ static void find_kind(struct hv_import *im, struct hv__card *c)
     double memory = c->slice                    ? slice_of_what(c)
                     : hv_known(c->memory_bytes) ? c->memory_bytes
                                                 : hv__memory_in_name(c->card);
-    c->kind = c->card ? hv_device_match(im->devices, c->card, memory) : NULL;
+    c->kind = hv__card_choose(im, c, memory);
     if (c->kind && c->slice) {
         own = slice_kind(im, c);
     } else if (c->kind) {
         c->name = c->kind->name;
         own = changed_kind(im, c);
-        if (strcmp(c->card, c->name) != 0) {
-            hv__note(im, HV_IMPORT_UNDERSTOOD, "\"%s\" is %s", c->card, c->name);
-        }
     } else {
         own = unknown_kind(im, c);
         c->kind = stand_in(im, c);
@@ -366,25 +364,39 @@ static void find_kind(struct hv_import *im, struct hv__card *c)
     }
 }
 
+/* What the kind of a card depends on, as text; figures that differ by rounding are equal. */
+static void add_key(const struct hv__card *c, struct hv_str *out)
+{
+    hv_str_addf(out, "%s|%s|%s|%d|%.3g|%.3g|%.3g|%.2g", c->card ? c->card : "",
+                c->slice ? c->slice : "", c->features ? c->features : "", c->by_hand,
+                c->memory_bytes, c->pcie_bytes_per_s, c->compute, c->host_bytes);
+}
+
 /* Cards of equal figures are looked up once: a site has thousands of nodes of a few sorts. */
 void hv__kinds_find(struct hv_import *im)
 {
     HV_VEC(struct hv__card) seen = {0};
+    json_t *index = json_object();
+    struct hv_str key = {0};
     for (size_t i = 0; i < im->nodes.n; i++) {
         for (size_t k = 0; k < im->nodes.items[i].cards.n; k++) {
             struct hv__card *c = &im->nodes.items[i].cards.items[k];
-            const struct hv__card *known = NULL;
-            for (size_t s = 0; s < seen.n && !known; s++) {
-                known = hv__card_same(&seen.items[s], c) ? &seen.items[s] : NULL;
-            }
-            if (known) {
+            c->host_bytes = im->nodes.items[i].memory_bytes / hv__cards(&im->nodes.items[i]);
+            hv_str_clear(&key);
+            add_key(c, &key);
+            json_t *at = json_object_get(index, hv_str_cstr(&key));
+            if (at) {
+                const struct hv__card *known = &seen.items[json_integer_value(at)];
                 c->kind = known->kind;
                 c->name = known->name;
             } else {
                 find_kind(im, c);
+                json_object_set_new(index, hv_str_cstr(&key), json_integer((json_int_t)seen.n));
                 hv_vec_push(&seen, *c);
             }
         }
     }
+    hv_str_free(&key);
+    json_decref(index);
     hv_vec_free(&seen);
 }

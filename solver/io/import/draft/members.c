@@ -48,8 +48,11 @@ static void add_mark(struct hv__members *m, uint64_t mark)
 static bool is_marked(const struct hv__members *m, const json_t *o, const char *key,
                       const char *suffix)
 {
+    if (m->n_marks == 0) {
+        return false;
+    }
     uint64_t mark = mark_of(o, key, suffix);
-    return m->n_marks > 0 && m->marks[mark_slot(m, mark)] == mark;
+    return m->marks[mark_slot(m, mark)] == mark;
 }
 
 static json_t *look_up(struct hv__in *in, json_t *o, const char *key, const char *suffix)
@@ -291,6 +294,14 @@ static void walk(struct hv__in *in, json_t *v, struct hv_str *path, int depth)
         }
         cut(path, n);
     }
+}
+
+void hv__members_of_part(struct hv__in *in, json_t *part, const char *path)
+{
+    struct hv_str at = {0};
+    hv_str_adds(&at, path);
+    walk(in, part, &at, 0);
+    hv_str_free(&at);
 }
 
 static void walk_xml(struct hv__in *in, const struct hv__xml *e, struct hv_str *path, int depth)

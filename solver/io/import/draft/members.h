@@ -4,7 +4,8 @@
  * silently.
  *
  * Trees (JSON, YAML, XML): the reader looks members up with hv__get, or states their paths once
- * with hv__uses; hv__members_tell walks the tree afterwards. Other texts: the reader calls
+ * with hv__uses; hv__members_tell walks the tree afterwards. A tree that is read piece by piece
+ * gives each piece to hv__members_of_part. Other texts: the reader calls
  * hv__member for each key, column or option. Members of the elements of a list share one path
  * ("nodes[].gres") and are counted.
  */
@@ -51,6 +52,10 @@ void hv__uses(struct hv__in *in, const char *const *paths);
 /** Names a member of a text without a tree; path and value are copied. line 0, value NULL: none. A
  * path is used when one of its members is. */
 void hv__member(struct hv__in *in, bool used, unsigned line, const char *path, const char *value);
+/** Names the members of a part of a text that is read piece by piece and has no tree. `path` is
+ * where the part lies: "traceEvents[]", or "" for the top. Used are those that hv__uses states.
+ * O(size of the part). */
+void hv__members_of_part(struct hv__in *in, json_t *part, const char *path);
 /** Names the members of the text's tree, if its reader looked any up, and adds all to the
  * report. O(size of the tree). */
 void hv__members_tell(struct hv__in *in);

@@ -1,16 +1,23 @@
 /*
- * Outputs of nccl-tests. The row layouts differ by version and collective, so columns are counted
- * from the end of each row, where time, algbw and busbw are given twice, out-of-place first. Tags
- * of mpirun and srun before lines, log lines and errors between them do not matter. Source:
- * nccl-tests README and doc/PERFORMANCE.md.
+ * Outputs of nccl-tests and rccl-tests. The row layouts differ by version and collective: time and
+ * bandwidths are the three numbers behind the data type that fit the size, else the columns of the
+ * titles above the rows. Time, algbw and busbw are given out-of-place, in-place or both. Log lines
+ * and errors between the rows do not matter. JSON outputs have the same figures by name. Source:
+ * nccl-tests README and doc/PERFORMANCE.md; rccl-tests README.
  */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/text/words.h"
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_ROWS  4096
 #define MAX_WORDS 24
+
+/* Columns that are used; the second ones are in-place. */
+enum column { SIZE, TYPE, TIME, ALGBW, BUSBW, TIME_2, ALGBW_2, BUSBW_2, COLUMN_N };
+static const char *const titles[COLUMN_N] = {"size",  "type", "time",  "algbw",
+                                             "busbw", "time", "algbw", "busbw"};
 
 /* One row: bytes, and the out-of-place figures. */
 struct row {
@@ -20,6 +27,9 @@ struct row {
 struct run {
     struct row rows[MAX_ROWS];
     size_t n, ranks, hosts, bad;
+    int at[COLUMN_N]; /* of the last titles; -1: no such column */
+    size_t columns;   /* of the last titles */
+    bool commas;      /* between the columns */
     char collective[32];
     unsigned line;
 };
@@ -55,27 +65,66 @@ static struct hv__piece untag(struct hv__piece s)
 
 static bool is_title_row(struct hv__piece s)
 {
-    return hv__find(s, "busbw") && hv__find(s, "algbw") && hv__find(s, "size");
+    return hv__find_like(s, "busbw") && hv__find_like(s, "algbw") &&
+           (hv__find_like(s, "size") || hv__find_like(s, "bytes"));
 }
 
-/* The columns in the report. */
-static void tell_titles(struct hv__in *in, struct hv__piece s, unsigned line)
+/* Splits a line at blanks, or at commas. */
+static size_t split(struct hv__piece s, bool commas, struct hv__piece words[MAX_WORDS])
 {
-    static const char *const used[] = {"size", "type", "time", "algbw", "busbw"};
-    for (struct hv__piece w = hv__next_word(&s); w.n > 0; w = hv__next_word(&s)) {
-        bool known = false;
-        for (size_t i = 0; i < HV_COUNT(used); i++) {
-            known = known || hv__is(w, used[i]);
+    size_t n = 0;
+    while (s.n > 0 && n < MAX_WORDS) {
+        struct hv__piece w = commas ? hv__strip(hv__before(&s, ',')) : hv__next_word(&s);
+        if (w.n == 0 && !commas) {
+            break;
         }
-        if (!hv__is(w, "#")) {
-            hv__member(in, known, line, hv__copy(&in->im->arena, w), NULL);
+        words[n++] = w;
+    }
+    return n;
+}
+
+/* A title of a column, "bytes" being a size; COLUMN_N: of none that is used. */
+static enum column column_of(struct hv__piece title)
+{
+    for (enum column c = SIZE; c <= BUSBW; c++) {
+        if (hv__like(title, titles[c])) {
+            return c;
+        }
+    }
+    return hv__like(title, "bytes") ? SIZE : COLUMN_N;
+}
+
+static void read_titles(struct hv__in *in, struct run *r, struct hv__piece s, unsigned line)
+{
+    struct hv__piece words[MAX_WORDS];
+    s.n -= s.n > 0 && s.p[0] == '#';
+    s.p += s.p[0] == '#';
+    r->commas = memchr(s.p, ',', s.n) != NULL;
+    r->columns = split(s, r->commas, words);
+    for (size_t i = 0; i < r->columns; i++) {
+        if (words[i].n > 0) {
+            hv__member(in, column_of(words[i]) < COLUMN_N, line, hv__copy(&in->im->arena, words[i]),
+                       NULL);
+        }
+    }
+    for (size_t c = 0; c < COLUMN_N; c++) {
+        r->at[c] = -1;
+        for (size_t i = 0; i < r->columns && r->at[c] < 0; i++) {
+            bool taken = c >= TIME_2 && r->at[c - 3] >= (int)i;
+            bool is = column_of(words[i]) == (c < TIME_2 ? c : c - 3);
+            r->at[c] = is && !taken ? (int)i : -1;
         }
     }
 }
 
+static bool has_json_rows(json_t *v, int depth);
+
 bool hv__is_nccl_tests(const struct hv__in *in)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
+    if (in->is_json && in->tree) { /* "[1,0]<stdout>:" only looks like JSON */
+        return has_json_rows(in->tree, 0);
+    }
     while (hv__next_line(&l)) {
         struct hv__piece s = untag(l.piece);
         if (is_title_row(s) || hv__starts(s, "# nThread ") ||
@@ -105,7 +154,9 @@ static bool read_device(struct hv__in *in, struct run *r, struct hv__piece s, un
     }
     c.card = hv__copy(&in->im->arena, card);
     c.line = line;
-    r->hosts += hv__cards(n) == 0;
+    r->hosts += n->read_in != in->im->files.n;
+    n->cards.n = n->read_in != in->im->files.n ? 0 : n->cards.n; /* each log lists all of them */
+    n->read_in = in->im->files.n;
     r->ranks++;
     hv__card_add(n, &c);
     return true;
@@ -140,29 +191,211 @@ static bool is_data_type(struct hv__piece w)
     return false;
 }
 
-/* size count type [redop [root]] time algbw busbw wrong time algbw busbw wrong. */
-static bool read_row(struct run *r, struct hv__piece s)
+/* "12.34", "1,048,576" or "12,34": a comma is a decimal one unless three digits follow. */
+static double number(struct hv__piece s)
 {
-    struct hv__piece words[MAX_WORDS];
+    char plain[48];
     size_t n = 0;
-    for (struct hv__piece w = hv__next_word(&s); w.n > 0 && n < MAX_WORDS; w = hv__next_word(&s)) {
-        words[n++] = w;
+    for (size_t i = 0; i < s.n && n + 1 < sizeof plain; i++) {
+        size_t digits = 0;
+        while (s.p[i] == ',' && i + 1 + digits < s.n &&
+               isdigit((unsigned char)s.p[i + 1 + digits])) {
+            digits++;
+        }
+        if (s.p[i] != ',' || digits != 3) {
+            plain[n++] = s.p[i] == ',' ? '.' : s.p[i];
+        }
     }
-    if (n < 8 || !is_data_type(words[2]) || !hv_known(hv__plain_number(words[0]))) {
-        return false;
+    return hv__plain_number((struct hv__piece){plain, n});
+}
+
+/* The figures of the columns from `time` on; unknown ones stay so. */
+static struct row figures(const struct hv__piece *words, size_t n, const int at[3])
+{
+    double x[3] = {HV_UNKNOWN, HV_UNKNOWN, HV_UNKNOWN};
+    for (size_t i = 0; i < 3; i++) {
+        if (at[i] >= 0 && (size_t)at[i] < n) {
+            x[i] = number(words[at[i]]);
+        }
     }
-    /* behind the type: the first three numbers that are followed by the check's word */
-    size_t from = n >= 11 ? n - 8 : 3; /* 4 + 4 at the end; a run of one kind has only 4 */
-    struct row x = {hv__plain_number(words[0]), hv__plain_number(words[from]) * HV_US,
-                    hv__plain_number(words[from + 1]) * HV_GBPS,
-                    from + 2 < n ? hv__plain_number(words[from + 2]) * HV_GBPS : HV_UNKNOWN};
-    if (!(x.time_s > 0) || !hv_known(x.algbw) || !hv_known(x.busbw)) {
-        return false;
-    }
+    return (struct row){HV_UNKNOWN, x[0] * HV_US, x[1] * HV_GBPS, x[2] * HV_GBPS};
+}
+
+static void keep_row(struct run *r, double bytes, struct row x)
+{
+    x.bytes = bytes;
+    x.time_s = hv_or(x.time_s, bytes / x.algbw);
     if (r->n < MAX_ROWS) {
         r->rows[r->n++] = x;
     }
-    return true;
+}
+
+/* "8", "8M" or "1,048,576" bytes. */
+static double size_of(struct hv__piece s)
+{
+    return hv_or(hv__bytes(s, 1), number(s));
+}
+
+/* True where the row has a rate: a test of zero bytes has none. */
+static bool is_measured(double bytes, const struct row *x)
+{
+    return bytes >= 0 && hv_known(x->algbw) && hv_known(x->busbw) &&
+           (x->time_s > 0 || (!hv_known(x->time_s) && x->algbw > 0));
+}
+
+/* size count type [redop [root]] time algbw busbw [wrong] [time algbw busbw wrong], below titles:
+ * `shift` words are in front of the columns. */
+static bool titled_row(struct run *r, const struct hv__piece *words, size_t n, int shift)
+{
+    double bytes = size_of(words[r->at[SIZE] + shift]);
+    for (enum column c = TIME; c <= TIME_2; c += 3) {
+        const int at[3] = {r->at[c] < 0 ? -1 : r->at[c] + shift, r->at[c + 1] + shift,
+                           r->at[c + 2] + shift};
+        struct row x = figures(words, n, at);
+        if (r->at[c + 1] >= 0 && r->at[c + 2] >= 0 && is_measured(bytes, &x)) {
+            keep_row(r, bytes, x);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same by the figures, as some rows have fewer words than titles: behind the type are words and
+ * a root, then three numbers of which the second is bytes by the first. */
+static bool bare_row(struct run *r, const struct hv__piece *words, size_t n, size_t type)
+{
+    double bytes = type >= 2 ? size_of(words[type - 2]) : HV_UNKNOWN;
+    for (size_t i = type + 1; hv_known(bytes) && i + 2 < n; i++) {
+        const int at[3] = {(int)i, (int)i + 1, (int)i + 2};
+        struct row x = figures(words, n, at);
+        double rate = bytes / x.time_s, off = fabs(rate - x.algbw);
+        if (is_measured(bytes, &x) && (off <= 0.03 * rate || off <= 0.02 * HV_GBPS)) {
+            keep_row(r, bytes, x);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_row(struct run *r, struct hv__piece s)
+{
+    struct hv__piece words[MAX_WORDS];
+    size_t n = split(s, r->commas, words), type = 0;
+    while (type < n && !is_data_type(words[type])) {
+        type++;
+    }
+    bool titled = r->columns > 0 && r->at[SIZE] >= 0 && r->at[ALGBW] >= 0;
+    if (type < n) {
+        return bare_row(r, words, n, type) ||
+               (titled && r->at[TYPE] >= 0 && (int)type >= r->at[TYPE] &&
+                titled_row(r, words, n, (int)type - r->at[TYPE]));
+    }
+    return titled && r->at[TYPE] < 0 && n >= r->columns && titled_row(r, words, n, 0);
+}
+
+/* ---- JSON -----------------------------------------------------------------------------------
+ */
+
+/* The key of a member by name, without regard to case and separators: alg_bw is algBw. NULL: none.
+ */
+static const char *key_of(json_t *o, const char *name)
+{
+    for (void *it = json_object_iter(o); it; it = json_object_iter_next(o, it)) {
+        const char *key = json_object_iter_key(it), *at = name;
+        for (; *key != '\0'; key++) {
+            if (isalnum((unsigned char)*key)) {
+                if (tolower((unsigned char)*key) != *at) {
+                    break;
+                }
+                at++;
+            }
+        }
+        if (*key == '\0' && *at == '\0') {
+            return json_object_iter_key(it);
+        }
+    }
+    return NULL;
+}
+
+static json_t *member(json_t *o, const char *name)
+{
+    const char *key = key_of(o, name);
+    return key ? json_object_get(o, key) : NULL;
+}
+
+/* A number; it counts as read. */
+static double number_at(struct hv__in *in, json_t *o, const char *name)
+{
+    const char *key = key_of(o, name);
+    json_t *v = key ? hv__get(in, o, key) : NULL;
+    return json_is_number(v)   ? json_number_value(v)
+           : json_is_string(v) ? number(hv__piece_of(json_string_value(v)))
+                               : HV_UNKNOWN;
+}
+
+/* The object with the figures of a row: the row itself, or the member for one way of running. */
+static json_t *figures_at(json_t *row)
+{
+    json_t *x = member(row, "outofplace");
+    x = member(x, "busbw") ? x : member(row, "inplace");
+    return member(x, "busbw") ? x : row;
+}
+
+static bool is_json_row(json_t *v)
+{
+    return (member(v, "size") || member(v, "bytes")) && member(figures_at(v), "busbw") &&
+           member(figures_at(v), "algbw");
+}
+
+/* Rows anywhere in the tree, down to a depth. */
+static void walk_json(struct hv__in *in, struct run *r, json_t *v, int depth)
+{
+    json_t *x;
+    size_t i;
+    const char *key;
+    if (json_is_object(v) && is_json_row(v)) {
+        json_t *f = figures_at(v);
+        double size = number_at(in, v, "size"), bytes = hv_or(size, number_at(in, v, "bytes"));
+        struct row row = {bytes, number_at(in, f, "time") * HV_US,
+                          number_at(in, f, "algbw") * HV_GBPS, number_at(in, f, "busbw") * HV_GBPS};
+        if (is_measured(bytes, &row)) {
+            keep_row(r, bytes, row);
+        }
+        return;
+    }
+    json_array_foreach(v, i, x)
+    {
+        if (depth < 6) {
+            walk_json(in, r, x, depth + 1);
+        }
+    }
+    json_object_foreach(v, key, x)
+    {
+        if (depth < 6) {
+            if (strcasecmp(key, "nranks") == 0 || strcasecmp(key, "ranks") == 0) {
+                double ranks = hv_or(json_number_value(hv__get(in, v, key)), 0);
+                r->ranks = ranks >= 1 && ranks < 100000 ? (size_t)ranks : r->ranks;
+            }
+            walk_json(in, r, x, depth + 1);
+        }
+    }
+}
+
+/* True where some array near the top holds rows. */
+static bool has_json_rows(json_t *v, int depth)
+{
+    json_t *x;
+    const char *key;
+    if (json_is_array(v)) {
+        return is_json_row(json_array_get(v, 0));
+    }
+    json_object_foreach(v, key, x)
+    {
+        if (depth < 3 && has_json_rows(x, depth + 1)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The bandwidth is the best of the largest rows, where latency is negligible; the latency is the
@@ -206,12 +439,13 @@ static double bus_factor(const struct run *r)
 static void guess_ranks(struct hv__in *in, struct run *r, double factor)
 {
     double n = factor > 1.001 && factor < 1.9999 ? round(2 / (2 - factor)) : 8;
-    struct hv__node *node = hv__node_here(in->im);
-    if (hv__cards(node) > 0 || in->im->nodes.n > 1) {
-        r->ranks = (size_t)n;
+    if (in->im->nodes.n > 0) {
+        r->ranks = r->ranks > 0 ? r->ranks : (size_t)n;
         return;
     }
+    struct hv__node *node = hv__node_here(in->im);
     struct hv__card c = hv__card_unknown();
+    n = r->ranks > 0 ? (double)r->ranks : n;
     r->ranks = (size_t)fmin(fmax(n, 2), 100000);
     c.count = r->ranks <= 8 ? (uint32_t)r->ranks : 8;
     node->count = (uint32_t)((r->ranks + 7) / 8);
@@ -228,7 +462,7 @@ static const char *unit_text(const struct run *r)
 }
 
 /* Stores the fit: for the links inside the node, or for the network cards. */
-static void apply(struct hv__in *in, struct run *r)
+static void apply(struct hv__in *in, struct run *r, bool listed)
 {
     double latency = HV_UNKNOWN, rate = HV_UNKNOWN, factor = bus_factor(r);
     if (!fit(r, &latency, &rate) || !hv_known(factor)) {
@@ -242,6 +476,9 @@ static void apply(struct hv__in *in, struct run *r)
                    unit_text(r), r->ranks, r->hosts, bus / HV_GBPS, latency / HV_US);
     for (size_t i = 0; i < in->im->nodes.n; i++) {
         struct hv__links *l = &in->im->nodes.items[i].links;
+        if (listed && in->im->nodes.items[i].read_in != in->im->files.n) {
+            continue; /* a log with its own list of hosts is about these */
+        }
         if (inside) {
             l->device_bytes_per_s = fmax(hv_or(l->device_bytes_per_s, 0), bus);
             l->device_latency_s = hv_known(latency) ? latency / steps : HV_UNKNOWN;
@@ -262,6 +499,10 @@ enum hv_status hv__read_nccl_tests(struct hv__in *in, struct hv_err *err)
     struct run *r = hv_arena_new(&in->im->arena, struct run, 1);
     struct hv__lines l = {.rest = in->text, .left = in->n};
     size_t other = 0;
+    if (in->is_json && in->tree) {
+        walk_json(in, r, in->tree, 0);
+        l.left = 0;
+    }
     while (hv__next_line(&l)) {
         struct hv__piece s = untag(l.piece);
         if (s.n == 0 || read_device(in, r, s, l.line)) {
@@ -269,7 +510,7 @@ enum hv_status hv__read_nccl_tests(struct hv__in *in, struct hv_err *err)
         }
         if (is_title_row(s)) {
             r->line = l.line;
-            tell_titles(in, s, l.line);
+            read_titles(in, r, s, l.line);
         } else if (!read_row(r, s)) {
             read_command(r, s);
             other += s.p[0] != '#';
@@ -283,9 +524,10 @@ enum hv_status hv__read_nccl_tests(struct hv__in *in, struct hv_err *err)
                          "there is no row of measurements in it: the run failed before the first "
                          "one; look at its errors and run it again");
     }
-    if (r->ranks == 0) {
+    bool listed = r->hosts > 0;
+    if (!listed) {
         guess_ranks(in, r, bus_factor(r));
     }
-    apply(in, r);
+    apply(in, r, listed);
     return HV_OK;
 }

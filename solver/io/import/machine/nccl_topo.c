@@ -72,6 +72,7 @@ static void add_card(struct found *f, const struct hv__xml *pci, const struct hv
                  : sm == 80 ? "A100-SXM-80GB"
                  : sm == 90 ? "H100-SXM-80GB"
                             : "B200-SXM-180GB";
+        c.by_hand = true;
         hv__guessed(f->in, pci->line, "a card of compute capability %.1f is taken as %s", sm / 10,
                     c.card);
     }
@@ -80,6 +81,7 @@ static void add_card(struct found *f, const struct hv__xml *pci, const struct hv
         f->gpu[f->cards] = gpu;
     }
     f->cards++;
+    hv__identity_add(f->in, &f->node->id.buses, bus ? bus : "");
     hv__card_add(f->node, &c);
 }
 
@@ -182,22 +184,11 @@ enum hv_status hv__read_nccl_topo_xml(struct hv__in *in, struct hv_err *err)
                          "no <system>: NCCL writes its topology with NCCL_TOPO_DUMP_FILE=FILE");
     }
     struct found f = {.in = in, .node = hv__node_here(in->im), .nic_bytes_per_s = HV_UNKNOWN};
-    bool listed = hv__cards(f.node) > 0;
-    struct hv__node aside = *f.node;
-    if (listed) { /* nvidia-smi has more figures of the cards: only links are used */
-        memset(&f.node->cards, 0, sizeof f.node->cards);
-    }
     walk(&f, in->xml);
     if (f.cards == 0 && f.classless > 1) {
         guess_cards(&f);
     } else if (f.cards > 0) {
         read_nvlinks(&f);
-    }
-    if (listed) {
-        hv_vec_free(&f.node->cards);
-        f.node->cards.items = aside.cards.items;
-        f.node->cards.n = aside.cards.n;
-        f.node->cards.cap = aside.cards.cap;
     }
     f.node->links.n_nics = (uint32_t)fmin((double)f.nics, 10000);
     if (hv_known(f.nic_bytes_per_s)) {

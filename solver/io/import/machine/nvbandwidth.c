@@ -130,7 +130,7 @@ static void read_cells(struct test *t, struct hv__piece s)
 }
 
 /* "Device 0: NVIDIA GH200 480GB (00000009:01:00)". */
-static bool read_device(struct hv__in *in, struct hv__piece s, unsigned line, bool add)
+static bool read_device(struct hv__in *in, struct hv__piece s, unsigned line)
 {
     struct hv__card c = hv__card_unknown();
     if (!hv__starts(s, "Device ") || s.n < 9 || !isdigit((unsigned char)s.p[7])) {
@@ -141,9 +141,7 @@ static bool read_device(struct hv__in *in, struct hv__piece s, unsigned line, bo
     struct hv__piece name = hv__strip(end ? (struct hv__piece){s.p, (size_t)(end - s.p)} : s);
     c.card = hv__copy(&in->im->arena, name);
     c.line = line;
-    if (add) {
-        hv__card_add(hv__node_here(in->im), &c);
-    }
+    hv__card_add(hv__node_here(in->im), &c);
     return true;
 }
 
@@ -151,7 +149,6 @@ enum hv_status hv__read_nvbandwidth(struct hv__in *in, struct hv_err *err)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
     struct test t = {0};
-    bool add = hv__cards(hv__node_here(in->im)) == 0;
     size_t tests = 0, devices = 0;
     if (is_perftest(in)) {
         return read_perftest(in, err);
@@ -169,23 +166,18 @@ enum hv_status hv__read_nvbandwidth(struct hv__in *in, struct hv_err *err)
             t.in_matrix = true;
         } else if (hv__starts(s, "SUM ")) {
             t.in_matrix = false;
-        } else if (!read_device(in, s, l.line, add)) {
+        } else if (!read_device(in, s, l.line)) {
             read_cells(&t, s);
         } else {
             devices++;
         }
     }
     finish(in, &t, l.line);
-    struct hv__node *here = hv__node_here(in->im);
-    double host = here->links.host_bytes_per_s;
-    for (size_t i = 0; hv_known(host) && i < here->cards.n; i++) {
-        here->cards.items[i].pcie_bytes_per_s = host;
-    }
     if (tests == 0) {
         return hv_err_at(err, HV_ENO, in->name, 0, 0,
                          "no test ran; read the errors in the file and run nvbandwidth again");
     }
-    if (devices == 0 && add) {
+    if (devices == 0) {
         hv__guessed(in, 0, "the list of devices is missing");
     }
     return HV_OK;

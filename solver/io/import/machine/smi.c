@@ -54,12 +54,3 @@ void hv__smi_mig(struct hv__in *in, unsigned line, const char *card, size_t slic
         hv__ignored(in, line, "%zu MIG slices of %s: the whole card is listed", slices, card);
     }
 }
-
-void hv__smi_again(struct hv__in *in, struct hv__node *here)
-{
-    if (hv__cards(here) > 0) {
-        hv__guessed(in, 0,
-                    "an earlier file lists the cards of this machine too: these replace them");
-        here->cards.n = 0;
-    }
-}

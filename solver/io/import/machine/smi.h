@@ -14,8 +14,5 @@ bool hv__smi_says(const char *text);
 bool hv__smi_lost(const char *text);
 /** Adds a note on the slices of a card, which are not used. */
 void hv__smi_mig(struct hv__in *in, unsigned line, const char *card, size_t slices);
-/** Called before a listing adds its cards: those of an earlier listing of the same machine are
- * dropped, with a note. */
-void hv__smi_again(struct hv__in *in, struct hv__node *here);
 
 #endif

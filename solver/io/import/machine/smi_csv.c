@@ -8,7 +8,22 @@
 #include <string.h>
 
 /* Columns that are used. */
-enum column { NAME, MEMORY, FREE, USED, GENERATION, LANES, COMPUTE, POWER, MIG, COLUMN_N };
+enum column {
+    NAME,
+    MEMORY,
+    FREE,
+    USED,
+    GENERATION,
+    LANES,
+    COMPUTE,
+    POWER,
+    MIG,
+    UUID,
+    BUS,
+    DRIVER,
+    INDEX,
+    COLUMN_N
+};
 static const struct {
     const char *name; /* of the query, without unit */
     enum column column;
@@ -24,6 +39,12 @@ static const struct {
     {"power.default_limit", POWER},
     {"power.limit", POWER},
     {"mig.mode.current", MIG},
+    {"uuid", UUID},
+    {"gpu_uuid", UUID},
+    {"pci.bus_id", BUS},
+    {"gpu_bus_id", BUS},
+    {"driver_version", DRIVER},
+    {"index", INDEX},
 };
 
 /* Other names of the query that identify a header. */
@@ -138,6 +159,19 @@ static double number_or_unknown(const char *s)
     return *s ? hv__smi_number(s) : HV_UNKNOWN;
 }
 
+/* True where a row of a loop (-l) gives a card again: its UUID, or else its index, was there. */
+static bool is_again(struct hv__in *in, const struct hv__row *r, const int at[COLUMN_N],
+                     json_t *seen)
+{
+    const char *id = value(in, r, at, UUID);
+    id = *id ? id : value(in, r, at, INDEX);
+    if (!*id || json_object_get(seen, id)) {
+        return *id != '\0';
+    }
+    json_object_set_new(seen, id, json_true());
+    return false;
+}
+
 static bool read_card(struct hv__in *in, const struct hv__row *r, const int at[COLUMN_N])
 {
     struct hv__card c = hv__card_unknown();
@@ -164,7 +198,12 @@ static bool read_card(struct hv__in *in, const struct hv__row *r, const int at[C
     if (hv__like(hv__piece_of(value(in, r, at, MIG)), "Enabled")) {
         hv__ignored(in, r->line, "MIG is on: the whole card is listed");
     }
-    hv__card_add(hv__node_here(in->im), &c);
+    struct hv__node *here = hv__node_here(in->im);
+    const char *driver = value(in, r, at, DRIVER);
+    here->id.driver = *driver ? driver : here->id.driver;
+    hv__identity_add(in, &here->id.uuids, value(in, r, at, UUID));
+    hv__identity_add(in, &here->id.buses, value(in, r, at, BUS));
+    hv__card_add(here, &c);
     return true;
 }
 
@@ -197,8 +236,8 @@ enum hv_status hv__read_nvidia_smi_csv(struct hv__in *in, struct hv_err *err)
     int at[COLUMN_N];
     size_t n = 0;
     bool headed = false;
+    json_t *seen = json_object();
     memset(at, -1, sizeof at);
-    hv__smi_again(in, hv__node_here(in->im));
     while (hv__csv_next(&csv, &r)) {
         if (r.n == 0 || (r.n == 1 && r.fields[0].n == 0) || (headed && is_header(&r))) {
             continue; /* empty lines, and headers again from a loop (-l) */
@@ -206,14 +245,16 @@ enum hv_status hv__read_nvidia_smi_csv(struct hv__in *in, struct hv_err *err)
         if (!headed) {
             headed = true;
             if (!read_head(in, &r, at, &n)) {
+                json_decref(seen);
                 return hv_err_at(err, HV_EINPUT, in->name, r.line, 0,
                                  "no column \"name\"; query at least "
                                  "--query-gpu=name,memory.total --format=csv");
             }
             continue;
         }
-        n += read_card(in, &r, at);
+        n += !is_again(in, &r, at, seen) && read_card(in, &r, at);
     }
+    json_decref(seen);
     if (n == 0) {
         return hv_err_at(err, HV_ENO, in->name, 0, 0, "the table has no card in it");
     }

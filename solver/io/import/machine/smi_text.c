@@ -80,11 +80,15 @@ static bool take_value(struct hv__in *in, struct q_state *q, size_t depth, struc
     } else if (hv__is(key, "Default Power Limit") && !hv_known(c->tdp_w)) {
         c->tdp_w = hv__smi_number(value);
     } else {
-        if (hv__is(key, "GPU UUID") || hv__is(key, "VBIOS Version")) {
+        bool uuid = hv__is(key, "GPU UUID");
+        if (uuid) {
+            hv__identity_add(in, &hv__node_here(in->im)->id.uuids, value);
+        }
+        if (uuid || hv__is(key, "VBIOS Version")) {
             hv__raw(in, hv_arena_printf(&in->im->arena, "gpu%zu/%.*s", q->n, (int)key.n, key.p),
                     value);
         }
-        return false;
+        return uuid;
     }
     return true;
 }
@@ -124,11 +128,14 @@ static void take_line(struct hv__in *in, struct q_state *q, struct hv__piece lin
                                              colon + 3, (size_t)(line.p + line.n - colon - 3)}))
               : "";
     if (!q->open) {
+        if (hv__is(key, "Driver Version")) {
+            hv__node_here(in->im)->id.driver = hv__smi_says(value) ? value : NULL;
+        }
         if (hv__is(key, "Driver Version") || hv__is(key, "CUDA Version")) {
             hv__raw(in, hv__copy(&in->im->arena, key), value);
         }
         if (colon) {
-            hv__member(in, false, at, hv__copy(&in->im->arena, key), value);
+            hv__member(in, hv__is(key, "Driver Version"), at, hv__copy(&in->im->arena, key), value);
         }
         return;
     }
@@ -152,7 +159,6 @@ enum hv_status hv__read_nvidia_smi_q_text(struct hv__in *in, struct hv_err *err)
 {
     struct q_state q = {0};
     struct hv__lines l = {.rest = in->text, .left = in->n};
-    hv__smi_again(in, hv__node_here(in->im));
     while (hv__next_line(&l)) {
         take_line(in, &q, l.piece, l.line);
     }
@@ -167,8 +173,8 @@ enum hv_status hv__read_nvidia_smi_q_text(struct hv__in *in, struct hv_err *err)
 /* ---- nvidia-smi -L and nvlink -s --------------------------------------------------------------
  */
 
-/* "GPU 0: NVIDIA H200 (UUID: GPU-…)": returns the name. */
-static bool card_line(struct hv__piece line, struct hv__piece *name)
+/* "GPU 0: NVIDIA H200 (UUID: GPU-…)": returns the name, and the UUID, empty where there is none. */
+static bool card_line(struct hv__piece line, struct hv__piece *name, struct hv__piece *uuid)
 {
     struct hv__piece s = hv__strip(line);
     if (!hv__starts(s, "GPU ") || s.n < 6 || !isdigit((unsigned char)s.p[4])) {
@@ -176,7 +182,11 @@ static bool card_line(struct hv__piece line, struct hv__piece *name)
     }
     (void)hv__before(&s, ':');
     const char *end = hv__find(s, "(UUID");
+    *uuid = (struct hv__piece){s.p, 0};
     if (end) {
+        struct hv__piece rest = {end, (size_t)(s.p + s.n - end)};
+        (void)hv__before(&rest, ':');
+        *uuid = hv__strip(hv__before(&rest, ')'));
         s.n = (size_t)(end - s.p);
     }
     *name = hv__strip(s);
@@ -186,9 +196,9 @@ static bool card_line(struct hv__piece line, struct hv__piece *name)
 static bool has_card_line(const struct hv__in *in)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
-    struct hv__piece name;
+    struct hv__piece name, uuid;
     while (hv__next_line(&l) && l.line < 50) {
-        if (card_line(l.piece, &name) && hv__find(l.piece, "UUID")) {
+        if (card_line(l.piece, &name, &uuid) && hv__find(l.piece, "UUID")) {
             return true;
         }
     }
@@ -212,14 +222,14 @@ enum hv_status hv__read_nvidia_smi_list(struct hv__in *in, struct hv_err *err)
     struct hv__lines l = {.rest = in->text, .left = in->n};
     struct hv__node *here = hv__node_here(in->im);
     size_t n = 0, slices = 0;
-    hv__smi_again(in, here);
     while (hv__next_line(&l)) {
-        struct hv__piece name, s = hv__strip(l.piece);
+        struct hv__piece name, uuid, s = hv__strip(l.piece);
         struct hv__card c = hv__card_unknown();
-        if (card_line(l.piece, &name)) {
+        if (card_line(l.piece, &name, &uuid)) {
             c.card = hv__copy(&in->im->arena, name);
             c.line = l.line;
             hv__understood(in, l.line, "card %s", c.card);
+            hv__identity_add(in, &here->id.uuids, hv__copy(&in->im->arena, uuid));
             hv__card_add(here, &c);
             n++;
         } else if (hv__starts(s, "MIG ")) {
@@ -256,23 +266,21 @@ enum hv_status hv__read_nvidia_smi_nvlink(struct hv__in *in, struct hv_err *err)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
     struct hv__node *here = hv__node_here(in->im);
-    bool add = hv__cards(here) == 0; /* another file may list the cards with more figures */
     size_t n = 0;
     int links = 0, least = 0;
     double rate = HV_UNKNOWN;
     while (hv__next_line(&l)) {
-        struct hv__piece name, s = hv__strip(l.piece);
+        struct hv__piece name, uuid, s = hv__strip(l.piece);
         struct hv__card c = hv__card_unknown();
         double x;
-        if (card_line(l.piece, &name)) {
+        if (card_line(l.piece, &name, &uuid)) {
             least = n == 0 || links >= least ? (n <= 1 ? links : least) : links;
             links = 0;
             n++;
             c.card = hv__copy(&in->im->arena, name);
             c.line = l.line;
-            if (add) {
-                hv__card_add(here, &c);
-            }
+            hv__identity_add(in, &here->id.uuids, hv__copy(&in->im->arena, uuid));
+            hv__card_add(here, &c);
         } else if (link_line(l.piece, &x)) {
             links++;
             rate = x;

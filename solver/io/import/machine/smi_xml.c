@@ -10,6 +10,9 @@
 
 /* Elements that are read, for the report. */
 static const char *const used[] = {"attached_gpus",
+                                   "driver_version",
+                                   "gpu.uuid",
+                                   "gpu.pci.pci_bus_id",
                                    "gpu.product_name",
                                    "gpu.product_architecture",
                                    "gpu.pci.pci_device_id",
@@ -107,7 +110,10 @@ static void read_gpu(struct hv__in *in, const struct hv__xml *gpu, size_t i)
     hv__understood(in, gpu->line, "card %s, %.4g GiB", name, c.memory_bytes / HV_GIB);
     note_mig(in, gpu, name);
     keep_rest(in, gpu, i);
-    hv__card_add(hv__node_here(in->im), &c);
+    struct hv__node *here = hv__node_here(in->im);
+    hv__identity_add(in, &here->id.uuids, hv__xml_text(hv__xml_child(gpu, "uuid")));
+    hv__identity_add(in, &here->id.buses, hv__xml_text(hv__xml_at(gpu, "pci/pci_bus_id")));
+    hv__card_add(here, &c);
 }
 
 enum hv_status hv__read_nvidia_smi_xml(struct hv__in *in, struct hv_err *err)
@@ -125,8 +131,8 @@ enum hv_status hv__read_nvidia_smi_xml(struct hv__in *in, struct hv_err *err)
             hv__raw(in, heads[i], e->text);
         }
     }
-    struct hv__node *here = hv__node_here(in->im);
-    hv__smi_again(in, here);
+    const char *driver = hv__xml_text(hv__xml_child(root, "driver_version"));
+    hv__node_here(in->im)->id.driver = hv__smi_says(driver) ? driver : NULL;
     for (const struct hv__xml *g = hv__xml_child(root, "gpu"); g; g = hv__xml_next(g, "gpu")) {
         read_gpu(in, g, n++);
     }

@@ -19,6 +19,7 @@ static const char *const used[] = {"kind",
                                    "*metadata.labels.nvidia.com/gpu.compute.m*or",
                                    "*metadata.labels.cloud.google.com/gke-accelerator",
                                    "*metadata.labels.karpenter.k8s.aws/instance-gpu-name",
+                                   "*metadata.labels.karpenter.k8s.aws/instance-gpu-memory",
                                    "*metadata.labels.gpu.nvidia.com/class",
                                    "*metadata.labels.k8s.amazonaws.com/accelerator",
                                    "*metadata.labels.accelerator",
@@ -28,6 +29,7 @@ static const char *const used[] = {"kind",
                                    "*metadata.labels.topology.kubernetes.io/region",
                                    "*status.capacity.nvidia.com/*",
                                    "*status.capacity.cpu",
+                                   "*status.capacity.memory",
                                    "*status.capacity.amd.com/gpu",
                                    "*status.capacity.habana.ai/gaudi",
                                    "*status.capacity.gpu.intel.com/i915",
@@ -92,6 +94,14 @@ static double resource(json_t *node, const char *key)
     json_t *v = json_object_get(json_object_get(status, "capacity"), key);
     v = v ? v : json_object_get(json_object_get(status, "allocatable"), key);
     return fmin(quantity(v), 100000);
+}
+
+/* Memory of the host, or HV_UNKNOWN. */
+static double memory_of(json_t *node)
+{
+    double bytes = quantity(
+        json_object_get(json_object_get(json_object_get(node, "status"), "capacity"), "memory"));
+    return bytes > 0 ? bytes : HV_UNKNOWN;
 }
 
 static const char *label(json_t *node, const char *key)
@@ -174,7 +184,11 @@ static void add_cards(const struct at *a, double capacity)
                            label(a->v, "accelerator")};
     for (size_t i = 0; i < HV_COUNT(names) && !c.card; i++) {
         c.card = *names[i] ? hv_arena_strdup(&a->in->im->arena, names[i]) : NULL;
+        c.by_hand = c.card && i > 0; /* the first is the driver's name */
     }
+    memory =
+        hv_or(memory,
+              hv__plain_number(hv__piece_of(label(a->v, "karpenter.k8s.aws/instance-gpu-memory"))));
     c.memory_bytes = memory > 0 ? memory * HV_MIB : HV_UNKNOWN;
     c.compute = major * 10 + hv_or(minor, 0);
     c.line = a->line;
@@ -194,20 +208,17 @@ static void add_cards(const struct at *a, double capacity)
 /* Accelerators that are not NVIDIA's: the resource names the maker. */
 static void add_others(const struct at *a)
 {
-    static const struct {
-        const char *resource, *card;
-    } rows[] = {{"amd.com/gpu", "MI300X-192GB"},        {"habana.ai/gaudi", "Gaudi2-96GB"},
-                {"gpu.intel.com/i915", NULL},           {"google.com/tpu", "TPU-v5e"},
-                {"aws.amazon.com/neuron", "Trainium1"}, {"huawei.com/Ascend910", "Ascend-910B"}};
+    static const char *const resources[] = {"amd.com/gpu",           "habana.ai/gaudi",
+                                            "gpu.intel.com/i915",    "google.com/tpu",
+                                            "aws.amazon.com/neuron", "huawei.com/Ascend910"};
     const char *amd = label(a->v, "amd.com/gpu.product-name");
-    for (size_t i = 0; i < HV_COUNT(rows); i++) {
-        double n = resource(a->v, rows[i].resource);
+    for (size_t i = 0; i < HV_COUNT(resources); i++) {
+        double n = resource(a->v, resources[i]);
         if (n >= 1) {
             struct hv__card c = hv__card_unknown();
-            c.card = *amd && i == 0 ? hv_arena_strdup(&a->in->im->arena, amd) : rows[i].card;
+            c.card = *amd && i == 0 ? hv_arena_strdup(&a->in->im->arena, amd) : resources[i];
+            c.by_hand = true;
             c.count = (uint32_t)n;
-            hv__guessed(a->in, a->line, "%s of %s are taken as %s", rows[i].resource, a->name,
-                        c.card ? c.card : "an unknown card");
             hv__card_add(a->n, &c);
         }
     }
@@ -276,6 +287,7 @@ static bool read_node(struct hv__in *in, json_t *v)
     a.n->zone = *zone ? hv_arena_strdup(&in->im->arena, zone) : NULL;
     a.n->type = *type ? hv_arena_strdup(&in->im->arena, type) : NULL;
     a.n->cpus = resource(v, "cpu");
+    a.n->memory_bytes = memory_of(v);
     a.n->drained = is_out(v);
     if (a.n->drained) {
         hv__understood(in, a.line, "%s takes no work: state drain", a.name);

@@ -9,8 +9,8 @@
 
 /* Request of one component. */
 struct ask {
-    double nodes, gpus, tasks, per_node;
-    struct hv__piece gres, features;
+    double nodes, gpus, tasks, per_node, per_task;
+    struct hv__piece gres, features, type, partition;
     unsigned line;
     bool any;
 };
@@ -21,8 +21,11 @@ static struct ask nothing(void)
                         .gpus = HV_UNKNOWN,
                         .tasks = HV_UNKNOWN,
                         .per_node = HV_UNKNOWN,
+                        .per_task = HV_UNKNOWN,
                         .gres = {"", 0},
-                        .features = {"", 0}};
+                        .features = {"", 0},
+                        .type = {"", 0},
+                        .partition = {"", 0}};
 }
 
 bool hv__is_sbatch(const struct hv__in *in)
@@ -48,6 +51,14 @@ static struct hv__piece as_gres(struct hv__in *in, struct hv__piece v)
     return hv__piece_of(hv_arena_printf(&in->im->arena, "gpu:%.*s", (int)v.n, v.p));
 }
 
+/* "8" or "h100:8": the number, and the type where there is one. */
+static void take_count(struct ask *a, struct hv__piece v, double *count)
+{
+    struct hv__piece rest = v, head = hv__before(&rest, ':');
+    *count = hv__plain_number(rest.n > 0 ? rest : head);
+    a->type = rest.n > 0 ? head : a->type;
+}
+
 static bool take(struct hv__in *in, struct ask *a, struct hv__piece key, struct hv__piece v)
 {
     if (hv__is(key, "--nodes") || hv__is(key, "-N")) {
@@ -57,18 +68,17 @@ static bool take(struct hv__in *in, struct ask *a, struct hv__piece key, struct 
     } else if (hv__is(key, "--gpus-per-node")) {
         a->gres = as_gres(in, v);
     } else if (hv__is(key, "--gpus") || hv__is(key, "-G")) {
-        struct hv__piece rest = v, head = hv__before(&rest, ':');
-        a->gpus = hv__plain_number(rest.n > 0 ? rest : head);
-        a->features = rest.n > 0 ? head : a->features;
+        take_count(a, v, &a->gpus);
     } else if (hv__is(key, "--ntasks") || hv__is(key, "-n")) {
         a->tasks = hv__plain_number(v);
     } else if (hv__is(key, "--ntasks-per-node")) {
         a->per_node = hv__plain_number(v);
     } else if (hv__is(key, "--gpus-per-task")) {
-        a->gpus = hv__plain_number(v);
-        a->gpus *= hv_or(a->tasks, hv_or(a->per_node, 1) * hv_or(a->nodes, 1));
+        take_count(a, v, &a->per_task);
     } else if (hv__is(key, "--constraint") || hv__is(key, "-C")) {
         a->features = v;
+    } else if (hv__is(key, "--partition") || hv__is(key, "-p")) {
+        a->partition = v;
     } else if (hv__is(key, "--job-name") || hv__is(key, "-J")) {
         hv__raw(in, "job_name", hv__copy(&in->im->arena, v));
     } else {
@@ -84,6 +94,12 @@ static bool finish(struct hv__in *in, struct ask *a, size_t component)
         return false;
     }
     double nodes = hv_or(a->nodes, 1), per_node = HV_UNKNOWN;
+    if (!hv_known(a->gpus)) {
+        a->gpus = a->per_task * hv_or(a->tasks, hv_or(a->per_node, 1) * nodes);
+    }
+    if (a->features.n == 0) { /* sites name partitions after their cards */
+        a->features = a->partition;
+    }
     struct hv__node *n = hv__node_add(in->im);
     if (!n || (a->gres.n == 0 && !hv_known(a->gpus))) {
         in->im->nodes.n -= n != NULL;
@@ -91,6 +107,7 @@ static bool finish(struct hv__in *in, struct ask *a, size_t component)
     }
     n->name = hv_arena_printf(&in->im->arena, component > 0 ? "part%zu" : "job", component);
     n->count = (uint32_t)fmax(1, fmin(nodes, HV__MAX_NODES));
+    n->partitions = a->partition.n > 0 ? hv__copy(&in->im->arena, a->partition) : NULL;
     if (!hv_known(a->nodes)) {
         hv__guessed(in, a->line, "the number of nodes is not given: 1 is assumed");
     }
@@ -100,8 +117,9 @@ static bool finish(struct hv__in *in, struct ask *a, size_t component)
         struct hv__card c = hv__card_unknown();
         per_node = ceil(a->gpus / n->count);
         c.count = (uint32_t)fmax(1, fmin(per_node, 100000));
-        struct hv__piece card = hv__feature_card(in->im, a->features);
-        c.card = card.n > 0 ? hv__copy(&in->im->arena, card) : NULL;
+        c.card = a->type.n > 0 ? hv__copy(&in->im->arena, a->type) : NULL;
+        c.features = a->features.n > 0 ? hv__copy(&in->im->arena, a->features) : NULL;
+        c.by_hand = true;
         hv__guessed(in, a->line, "%.0f GPUs on %u nodes are %u each", a->gpus, n->count, c.count);
         hv__card_add(n, &c);
     }

@@ -12,8 +12,10 @@ bool hv__is_gres(struct hv__piece s);
  * a type has the kind named by `features`. Returns the number of GPUs. Source: gres.conf(5). */
 uint32_t hv__gres_add(struct hv__in *in, unsigned line, struct hv__node *n, struct hv__piece gres,
                       struct hv__piece features);
-/** The feature that names a card of the catalogue; empty when there is none. */
-struct hv__piece hv__feature_card(const struct hv_import *im, struct hv__piece features);
+/** Adds the partitions of a list ("gpu,debug*") that the node does not have yet. */
+void hv__slurm_partitions(struct hv__in *in, struct hv__node *n, struct hv__piece list);
+/** True where a word is the state of a node, with or without flags ("idle", "mixed-", "down*"). */
+bool hv__is_slurm_state(struct hv__piece word);
 /** True where a node in this state is unavailable ("mixed+drain", "down*"). */
 bool hv__slurm_out(struct hv__piece state);
 

@@ -64,22 +64,6 @@ bool hv__is_gres(struct hv__piece s)
     return hv__is(s, "gpu") || hv__find(s, ",gpu:") != NULL;
 }
 
-struct hv__piece hv__feature_card(const struct hv_import *im, struct hv__piece features)
-{
-    while (features.n > 0) {
-        struct hv__piece f = hv__strip(hv__before(&features, ','));
-        char name[64];
-        if (f.n > 1 && f.n < sizeof name) {
-            memcpy(name, f.p, f.n);
-            name[f.n] = '\0';
-            if (hv_device_match(im->devices, name, HV_UNKNOWN)) {
-                return f;
-            }
-        }
-    }
-    return features;
-}
-
 uint32_t hv__gres_add(struct hv__in *in, unsigned line, struct hv__node *n, struct hv__piece gres,
                       struct hv__piece features)
 {
@@ -101,12 +85,11 @@ uint32_t hv__gres_add(struct hv__in *in, unsigned line, struct hv__node *n, stru
         }
         typed += type.n > 0 ? count : 0;
         if (type.n == 0) {
-            type = hv__feature_card(in->im, features);
-            hv__guessed(in, line, "GPUs without a type%s%.*s",
-                        type.n > 0 ? " are, by a feature, " : "", (int)type.n,
-                        type.n > 0 ? type.p : "");
+            hv__guessed(in, line, "GPUs without a type: a feature of the node may name them");
         }
         c.card = type.n > 0 ? hv__copy(&in->im->arena, type) : NULL;
+        c.features = features.n > 0 ? hv__copy(&in->im->arena, features) : NULL;
+        c.by_hand = true;
         c.slice = c.card && hv__slice_of(c.card, &frac, &bytes) ? c.card : NULL;
         c.count = (uint32_t)count;
         c.line = line;
@@ -122,6 +105,62 @@ uint32_t hv__gres_add(struct hv__in *in, unsigned line, struct hv__node *n, stru
         sum += c.count;
     }
     return sum;
+}
+
+/* True where a list with commas has the word. */
+static bool has_word(const char *list, struct hv__piece word)
+{
+    struct hv__piece rest = hv__piece_of(list);
+    while (rest.n > 0) {
+        struct hv__piece w = hv__before(&rest, ',');
+        if (w.n == word.n && memcmp(w.p, word.p, w.n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void hv__slurm_partitions(struct hv__in *in, struct hv__node *n, struct hv__piece list)
+{
+    enum { MOST = 1000 };
+    while (list.n > 0) {
+        struct hv__piece w = hv__strip(hv__before(&list, ','));
+        w.n -= w.n > 0 && w.p[w.n - 1] == '*'; /* the default partition */
+        bool none = w.n == 0 || hv__is(w, "(null)") || hv__is(w, "N/A");
+        if (!none && !(n->partitions && has_word(n->partitions, w)) &&
+            (!n->partitions || strlen(n->partitions) < MOST)) {
+            n->partitions = n->partitions ? hv_arena_printf(&in->im->arena, "%s,%.*s",
+                                                            n->partitions, (int)w.n, w.p)
+                                          : hv__copy(&in->im->arena, w);
+        }
+    }
+}
+
+bool hv__is_slurm_state(struct hv__piece word)
+{
+    static const char *const states[] = {
+        "idle",   "alloc",    "allocated", "mix",         "mixed",        "down",
+        "drain",  "drained",  "draining",  "drng",        "comp",         "completing",
+        "maint",  "resv",     "reserved",  "fail",        "failing",      "failg",
+        "plnd",   "planned",  "unk",       "unknown",     "inval",        "futr",
+        "future", "boot",     "reboot",    "no_respond",  "powered_down", "powering_down",
+        "pow_dn", "pow_up",   "npc",       "powering_up", "block",        "blocked",
+        "error",  "perfctrs", "cloud",     "maintenance", "reboot_issued"};
+    size_t n = 0;
+    while (n < word.n && (isalpha((unsigned char)word.p[n]) || word.p[n] == '_')) {
+        n++;
+    }
+    for (size_t i = n; i < word.n; i++) {
+        if (!isalpha((unsigned char)word.p[i]) && !strchr("*~#!%$@^-+_", word.p[i])) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < HV_COUNT(states); i++) {
+        if (hv__like((struct hv__piece){word.p, n}, states[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool hv__slurm_out(struct hv__piece state)

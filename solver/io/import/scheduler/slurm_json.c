@@ -21,6 +21,11 @@ static const char *const used[] = {"*nodes[].name",
                                    "*[].cpus",
                                    "*[].cpus.set",
                                    "*[].cpus.number",
+                                   "*[].real_memory",
+                                   "*[].real_memory.set",
+                                   "*[].real_memory.number",
+                                   "*[].partition.name",
+                                   "nodes[].partitions",
                                    "*[].instance_type",
                                    "*[].reason",
                                    "sinfo[].nodes.nodes",
@@ -104,6 +109,11 @@ static void fill(struct hv__in *in, struct hv__node *n, json_t *node)
     n->drained = hv__slurm_out(words_of(in, state)) ||
                  hv__slurm_out(words_of(in, json_object_get(node, "state_flags")));
     n->cpus = number_of(json_object_get(node, "cpus"));
+    n->memory_bytes = number_of(json_object_get(node, "real_memory")) * HV_MIB;
+    json_t *partition = json_object_get(node, "partition");
+    partition =
+        partition ? json_object_get(partition, "name") : json_object_get(node, "partitions");
+    hv__slurm_partitions(in, n, words_of(in, partition));
     struct hv__piece type = text_of(json_object_get(node, "instance_type"));
     n->type = type.n > 0 ? hv__copy(&in->im->arena, type) : NULL;
     if (n->drained) {

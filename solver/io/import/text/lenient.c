@@ -1,7 +1,9 @@
 /*
- * Repairs JSON as programs write it in practice: NaN and Infinity for numbers, commas before
- * closing brackets, an array of events that is not closed because the program was stopped. The text
- * is copied with these errors repaired; all other errors are left to the parser. One pass, O(n).
+ * Repairs JSON as programs and people write it in practice: NaN and Infinity for numbers, commas
+ * before closing brackets, comments, Python's quotation marks and words, keys and placeholders
+ * without quotation marks, an array of events that is not closed because the program was stopped.
+ * The text is copied with these errors repaired; all other errors are left to the parser. One pass,
+ * O(n).
  */
 #include "solver/io/import/text/trees.h"
 #include <ctype.h>
@@ -45,6 +47,21 @@ static size_t odd_number(const struct mend *m)
     return 0;
 }
 
+/* Length of a number at `at`; 0: none. */
+static size_t number_length(const struct mend *m)
+{
+    size_t len = 0;
+    const char *at = m->text + m->at;
+    if (!isdigit((unsigned char)at[0]) && at[0] != '-') {
+        return 0;
+    }
+    while (m->at + len < m->n && at[len] != '\0' &&
+           (isdigit((unsigned char)at[len]) || strchr("+-.eE", at[len]))) {
+        len++;
+    }
+    return len;
+}
+
 /* Removes a comma at the end of the copy before a closing bracket. */
 static void drop_comma(struct mend *m)
 {
@@ -73,6 +90,103 @@ static void closed(struct mend *m, char c)
     }
 }
 
+/* Length of the comment at `at`: "# …", "// …" up to the end of the line, or between slashes and
+ * stars; 0: none. */
+static size_t comment_length(const struct mend *m)
+{
+    const char *at = m->text + m->at, *end = m->text + m->n, *p = at;
+    bool block = end - at > 3 && at[0] == '/' && at[1] == '*';
+    if (!block && at[0] != '#' && !(end - at > 1 && at[0] == '/' && at[1] == '/')) {
+        return 0;
+    }
+    if (!block) {
+        while (p < end && *p != '\n') {
+            p++;
+        }
+        return (size_t)(p - at);
+    }
+    for (p = at + 2; p + 1 < end; p++) {
+        if (p[0] == '*' && p[1] == '/') {
+            return (size_t)(p + 2 - at);
+        }
+    }
+    return (size_t)(end - at);
+}
+
+/* Copies a text in single quotation marks. Returns its length; 0: it has no end on its line. */
+static size_t copy_single(struct mend *m)
+{
+    size_t end = m->at + 1;
+    while (end < m->n && m->text[end] != '\'' && m->text[end] != '\n') {
+        end += m->text[end] == '\\' ? 2 : 1;
+    }
+    if (end >= m->n || m->text[end] != '\'') {
+        return 0;
+    }
+    hv_str_addc(m->out, '"');
+    for (size_t i = m->at + 1; i < end; i++) {
+        bool quote = m->text[i] == '\\' && m->text[i + 1] == '\'';
+        if (m->text[i] == '"') {
+            hv_str_addc(m->out, '\\');
+        }
+        if (!quote) {
+            hv_str_addc(m->out, m->text[i]);
+        }
+    }
+    hv_str_addc(m->out, '"');
+    m->places++;
+    return end + 1 - m->at;
+}
+
+/* Copies a word: those of JSON as they are, Python's as JSON's, others in quotation marks. */
+static size_t copy_word(struct mend *m)
+{
+    static const struct {
+        const char *word, *json;
+    } rows[] = {{"true", "true"}, {"false", "false"}, {"null", "null"},
+                {"True", "true"}, {"False", "false"}, {"None", "null"}};
+    const char *at = m->text + m->at;
+    size_t len = 0;
+    while (m->at + len < m->n && (isalnum((unsigned char)at[len]) || strchr("_-.$<>{}", at[len]))) {
+        bool bracket = strchr("{}", at[len]) != NULL;
+        if (at[len] == '\0' || (bracket && (len == 0 || (at[len] == '{' && at[len - 1] != '$') ||
+                                            (at[len] == '}' && !memchr(at, '{', len))))) {
+            break;
+        }
+        len++;
+    }
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        if (strlen(rows[i].word) == len && memcmp(rows[i].word, at, len) == 0) {
+            hv_str_adds(m->out, rows[i].json);
+            m->places += strcmp(rows[i].word, rows[i].json) != 0;
+            return len;
+        }
+    }
+    hv_str_addf(m->out, "\"%.*s\"", (int)len, at);
+    m->places++;
+    return len;
+}
+
+/* Copies what is no JSON in a way that is. Returns its length; 0: it is JSON, or cannot be. */
+static size_t odd_piece(struct mend *m)
+{
+    char c = m->text[m->at];
+    size_t len = odd_number(m);
+    if (len > 0) {
+        hv_str_adds(m->out, "null");
+        m->places++;
+        return len;
+    }
+    if ((len = comment_length(m)) > 0) {
+        m->places++;
+        return len;
+    }
+    if (c == '\'') {
+        return copy_single(m);
+    }
+    return isalpha((unsigned char)c) || c == '_' || c == '$' || c == '<' ? copy_word(m) : 0;
+}
+
 /* Copies one character, string or word. False: the text ends inside a string. */
 static bool step(struct mend *m)
 {
@@ -86,11 +200,9 @@ static bool step(struct mend *m)
         hv_str_addc(m->out, c);
     } else if (c == '}' || c == ']') {
         closed(m, c);
-    } else if (c != '"' && (len = odd_number(m)) > 0) {
-        hv_str_adds(m->out, "null");
-        m->places++;
-    } else {
-        len = c == '"' ? string_length(m) : 1;
+    } else if (c == '"' || (len = odd_piece(m)) == 0) {
+        len = c == '"' ? string_length(m) : number_length(m);
+        len = len > 0 ? len : 1;
         hv_str_add(m->out, m->text + m->at, len);
     }
     m->at += len;

@@ -111,25 +111,6 @@ static int by_time(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static double arg(const struct hv__span *s, const char *key)
-{
-    json_t *v = json_object_get(s->args, key);
-    return json_is_number(v) ? json_number_value(v) : HV_UNKNOWN;
-}
-
-/* Bytes of a collective: elements times their size, as PyTorch notes them on the kernel. */
-static double message_bytes(const struct hv__span *s)
-{
-    const char *type = json_string_value(json_object_get(s->args, "dtype"));
-    struct hv__piece t = hv__piece_of(type ? type : "");
-    double size =
-        hv__find_like(t, "float8") || hv__find_like(t, "byte") || hv__find_like(t, "char") ? 1
-        : hv__find_like(t, "half") || hv__find_like(t, "16")                               ? 2
-        : hv__find_like(t, "double") || hv__find_like(t, "64") || hv__find_like(t, "long") ? 8
-                                                                                           : 4;
-    return type ? arg(s, "In msg nelems") * size : HV_UNKNOWN;
-}
-
 static bool is_counted(const struct hv__trace *t, const struct hv__span *s, bool device)
 {
     return s->kind != HV__SPAN_LABEL && t->tracks.items[s->track].device == device;
@@ -155,11 +136,11 @@ static struct kernel *collect(struct hv__trace *t, bool device, size_t *n)
                                               .bytes = HV_UNKNOWN});
         }
         struct kernel *x = &all.items[k];
-        double us = s->end_us - s->start_us, bytes = message_bytes(s);
+        double us = s->end_us - s->start_us, bytes = s->bytes;
         x->n++;
         x->total_us += us;
         x->most_us = fmax(x->most_us, us);
-        x->group = hv_or(x->group, arg(s, "Group size"));
+        x->group = hv_or(x->group, s->group);
         x->bytes = hv_known(bytes) ? hv_or(x->bytes, 0) + bytes : x->bytes;
     }
     json_decref(index);

@@ -4,6 +4,9 @@
 
 #include "solver/io/import/draft/draft.h"
 
+/** Most bytes of a trace file, unpacked: it is read piece by piece. */
+#define HV__TRACE_MAX_BYTES ((size_t)256 << 20)
+
 /** Kind of a span. HOST: work of the CPU; LABEL: a name over other spans. */
 enum hv__span_kind {
     HV__SPAN_COMPUTE,
@@ -14,13 +17,13 @@ enum hv__span_kind {
     HV__SPAN_KIND_N
 };
 
-/** One span of time. Texts are borrowed from the tree. */
+/** One span of time. Texts lie in the arena of the trace, equal ones once. */
 struct hv__span {
     size_t track;
     double start_us, end_us;
-    enum hv__span_kind kind;
     const char *name;
-    json_t *args;
+    double bytes, group; /**< of a collective: message and ranks, HV_UNKNOWN: not given */
+    enum hv__span_kind kind;
 };
 
 /** A stream or thread. */
@@ -32,9 +35,7 @@ struct hv__track {
 
 /** A span whose end has not been read yet. */
 struct hv__open {
-    json_t *event;
-    size_t track;
-    double start_us;
+    struct hv__span span;
     size_t below; /**< the one opened before on the track, number + 1 */
 };
 
@@ -45,9 +46,18 @@ struct hv__trace {
     HV_VEC(struct hv__span) spans;
     HV_VEC(struct hv__open) open;
     json_t *track_index, *names;
+    json_t *texts; /**< names of spans as indices of `words` */
+    HV_VEC(const char *) words;
     double first_us, last_us;
     size_t bad, other, unclosed;
 };
+
+/** True where a file looks like a Chrome trace from its first bytes, packed or not. */
+bool hv__is_trace_file(const char *path);
+/** Reads a trace from a file, without holding its text. Errors: HV_EIO, HV_ELIMIT above
+ * HV__TRACE_MAX_BYTES, HV_EINPUT for a damaged file, HV_ENO without events. */
+enum hv_status hv__stream_chrome_trace(struct hv__in *in, const char *path,
+                                       struct hv_err *err) HV_NODISCARD;
 
 /** Writes the summary into the document, and notes. O(spans · log spans). */
 void hv__trace_summary(struct hv__in *in, struct hv__trace *t, json_t *doc);

@@ -28,25 +28,51 @@ static bool is_yes(json_t *v)
            (s && (strcmp(s, "true") == 0 || strcmp(s, "True") == 0 || strcmp(s, "yes") == 0));
 }
 
+/* True where a member is an object that has the key. */
+static bool has_part(json_t *tree, const char *name, const char *key)
+{
+    return json_object_get(json_object_get(tree, name), key) != NULL;
+}
+
 bool hv__is_deepspeed(const struct hv__in *in)
 {
     static const char *const signs[] = {"train_batch_size", "train_micro_batch_size_per_gpu",
-                                        "zero_optimization", "gradient_accumulation_steps"};
-    for (size_t i = 0; i < HV_COUNT(signs) && in->is_json; i++) {
-        if (json_object_get(in->tree, signs[i])) {
-            return true;
-        }
+                                        "zero_optimization"};
+    static const char *const more[] = {"gradient_accumulation_steps",
+                                       "wall_clock_breakdown",
+                                       "zero_allow_untested_optimizer",
+                                       "compression_training",
+                                       "data_efficiency",
+                                       "hybrid_engine",
+                                       "steps_per_print",
+                                       "flops_profiler",
+                                       "replace_with_kernel_inject"};
+    json_t *tree = in->tree;
+    bool other = json_object_get(tree, "model_type") || json_object_get(tree, "architectures") ||
+                 json_object_get(tree, "num-layers") || json_object_get(tree, "distributed_type");
+    bool found = false;
+    for (size_t i = 0; i < HV_COUNT(signs); i++) {
+        found = found || json_object_get(tree, signs[i]);
     }
-    return in->is_json && json_is_object(json_object_get(in->tree, "bf16")) &&
-           !json_object_get(in->tree, "model_type");
+    for (size_t i = 0; i < HV_COUNT(more) && in->is_json; i++) {
+        found = found || json_object_get(tree, more[i]);
+    }
+    if (in->is_json) {
+        found = found || has_part(tree, "fp16", "enabled") || has_part(tree, "bf16", "enabled") ||
+                json_is_object(json_object_get(tree, "bf16")) ||
+                has_part(tree, "optimizer", "params") ||
+                has_part(tree, "tensor_parallel", "tp_size") ||
+                has_part(tree, "tensor_parallel", "autotp_size");
+    }
+    return found && !other;
 }
 
 static void note_auto(struct hv__in *in, json_t *v, const char *key)
 {
     json_t *x = hv__get(in, v, key);
-    if (json_is_string(x) && strcmp(json_string_value(x), "auto") == 0) {
-        hv__guessed(in, hv__line_of(in, x), "%s is auto: the launcher sets it when the run starts",
-                    key);
+    if (json_is_string(x) && !hv_known(number(x))) {
+        hv__guessed(in, hv__line_of(in, x), "%s is %.40s: the launcher sets it when the run starts",
+                    key, json_string_value(x));
     }
 }
 
@@ -115,8 +141,11 @@ static void read_precision(struct hv__in *in, json_t *v, struct hv__launch *l)
     json_t *bf16 = at(in, v, "bf16", "enabled"), *fp16 = at(in, v, "fp16", "enabled");
     bf16 = bf16 ? bf16 : at(in, v, "bfloat16", "enabled");
     bf16 = bf16 ? bf16 : at(in, v, "amp", "enabled");
+    const char *dtype = hv__precision_word(json_string_value(at(in, v, "dtype", NULL)));
     if (is_yes(bf16) || is_yes(fp16)) {
         l->precision = is_yes(bf16) ? "bf16" : "fp16";
+    } else if (dtype) {
+        l->precision = dtype;
     } else if (!bf16 && !fp16 && !l->precision) {
         hv__guessed(in, 0, "the precision is not given: fp32, the default of DeepSpeed, is used");
         l->precision = "fp32";

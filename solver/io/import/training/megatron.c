@@ -149,10 +149,17 @@ static void read_parallel(struct hv__settings *s, struct hv__launch *l)
     const struct {
         const char *name;
         double *to;
-    } rows[] = {{"tensor-model-parallel-size", &l->tp}, {"pipeline-model-parallel-size", &l->pp},
-                {"context-parallel-size", &l->cp},      {"expert-model-parallel-size", &l->ep},
-                {"micro-batch-size", &l->micro_batch},  {"global-batch-size", &l->global_batch},
-                {"seq-length", &l->sequence},           {"encoder-seq-length", &l->sequence}};
+    } rows[] = {{"tensor-model-parallel-size", &l->tp},
+                {"pipeline-model-parallel-size", &l->pp},
+                {"context-parallel-size", &l->cp},
+                {"expert-model-parallel-size", &l->ep},
+                {"micro-batch-size", &l->micro_batch},
+                {"global-batch-size", &l->global_batch},
+                {"seq-length", &l->sequence},
+                {"encoder-seq-length", &l->sequence},
+                {"pipe-parallel-size", &l->pp},
+                {"train-batch-size", &l->global_batch},
+                {"train-micro-batch-size-per-gpu", &l->micro_batch}};
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         *rows[i].to = hv_or(hv__setting_number(s, rows[i].name), *rows[i].to);
     }
@@ -188,6 +195,7 @@ static void read_numbers(struct hv__in *in, struct hv__settings *s, struct hv__l
                                                : NULL;
     if (!l->precision) {
         const char *word = hv__precision_word(text(s, "mixed-precision"));
+        word = word ? word : hv__precision_word(text(s, "precision"));
         l->precision = word ? word : "fp32";
         if (!word) {
             hv__guessed(in, 0, "neither --bf16 nor --fp16: fp32, as Megatron-LM takes it");

@@ -1,8 +1,8 @@
 /*
  * Reads Megatron-LM's settings in their usual forms: arguments one after the other or a line each,
- * inside a shell script with variables and arrays, or as YAML (MODEL_ARGS of the functional tests,
- * overrides of Megatron-Bridge). Scripts are read, never run. Source: Megatron-LM,
- * training/arguments.py.
+ * inside a shell script with variables and arrays, as a run prints them, or as YAML (MODEL_ARGS of
+ * the functional tests, overrides of Megatron-Bridge, NeMo and GPT-NeoX). Scripts are read, never
+ * run. Source: Megatron-LM, training/arguments.py.
  */
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/training/megatron.h"
@@ -74,31 +74,146 @@ static bool is_name(struct hv__piece s)
     return s.n > 0 && !isdigit((unsigned char)s.p[0]);
 }
 
-/* "$X", "${X}", "${X:-8}": the value assigned to X, or the default. Other texts are returned
- * unchanged. */
-static struct hv__piece resolve(const struct script *x, struct hv__piece v, int depth)
+static struct hv__piece resolve(const struct script *x, struct hv__piece v, size_t before);
+
+/* An expression of whole numbers being read: "8*(GPUS+2)". */
+struct sum {
+    const struct script *x;
+    struct hv__piece rest;
+    size_t before; /* variables that are set */
+    int depth;
+};
+
+static double read_sum(struct sum *e);
+
+/* A number, a variable, or an expression in brackets. */
+static double read_value(struct sum *e)
+{
+    enum { DEPTH = 16 };
+    double value;
+    e->rest = hv__strip(e->rest);
+    if (e->rest.n > 0 && e->rest.p[0] == '(' && e->depth < DEPTH) {
+        e->rest.p++;
+        e->rest.n--;
+        e->depth++;
+        value = read_sum(e);
+        e->depth--;
+        e->rest = hv__strip(e->rest);
+        bool closed = e->rest.n > 0 && e->rest.p[0] == ')';
+        e->rest.p += closed;
+        e->rest.n -= closed;
+        return closed ? value : HV_UNKNOWN;
+    }
+    size_t n = e->rest.n > 0 && e->rest.p[0] == '$';
+    while (n < e->rest.n && (isalnum((unsigned char)e->rest.p[n]) || strchr("_{}", e->rest.p[n]))) {
+        n++;
+    }
+    struct hv__piece word = {e->rest.p, n};
+    e->rest.p += n;
+    e->rest.n -= n;
+    value = hv__plain_number(word);
+    if (!hv_known(value) && n > 0) {
+        word = word.p[0] == '$'
+                   ? word
+                   : hv__piece_of(hv_arena_printf(e->x->arena, "$%.*s", (int)n, word.p));
+        value = hv__plain_number(resolve(e->x, word, e->before));
+    }
+    return value;
+}
+
+static double read_product(struct sum *e)
+{
+    double value = read_value(e);
+    for (e->rest = hv__strip(e->rest); e->rest.n > 0 && strchr("*/%", e->rest.p[0]);
+         e->rest = hv__strip(e->rest)) {
+        char op = e->rest.p[0];
+        e->rest.p++;
+        e->rest.n--;
+        double other = read_value(e);
+        value = op == '*'                               ? value * other
+                : !hv_known(other) || fabs(other) < 0.5 ? HV_UNKNOWN
+                : op == '/'                             ? trunc(value / other)
+                                                        : fmod(value, other);
+    }
+    return value;
+}
+
+static double read_sum(struct sum *e)
+{
+    double value = read_product(e);
+    for (e->rest = hv__strip(e->rest); e->rest.n > 0 && strchr("+-", e->rest.p[0]);
+         e->rest = hv__strip(e->rest)) {
+        bool minus = e->rest.p[0] == '-';
+        e->rest.p++;
+        e->rest.n--;
+        double other = read_product(e);
+        value += minus ? -other : other;
+    }
+    return value;
+}
+
+/* "$((8 * GPUS))": its value as text; unchanged where it cannot be computed. */
+static struct hv__piece compute(const struct script *x, struct hv__piece v, size_t before)
+{
+    struct sum e = {.x = x, .rest = {v.p + 3, v.n - 5}, .before = before};
+    double value = read_sum(&e);
+    bool whole = hv_known(value) && hv__strip(e.rest).n == 0 && fabs(value) < 1e15;
+    return whole ? hv__piece_of(hv_arena_printf(x->arena, "%.0f", value)) : v;
+}
+
+/* "$X", "${X}", "${X:-8}", "$((2*X))": the value assigned to X among the first `before` variables,
+ * or the default. Other texts are returned unchanged. */
+static struct hv__piece resolve(const struct script *x, struct hv__piece v, size_t before)
 {
     v = hv__unquote(v);
     struct hv__piece name = v, other = {v.p, 0};
-    if (v.n < 2 || v.p[0] != '$' || depth > 8) {
+    if (v.n < 2 || v.p[0] != '$') {
         return v;
+    }
+    if (v.n > 5 && hv__starts(v, "$((") && v.p[v.n - 1] == ')' && v.p[v.n - 2] == ')') {
+        return compute(x, v, before);
     }
     name = (struct hv__piece){v.p + 1, v.n - 1};
     if (name.p[0] == '{' && name.p[name.n - 1] == '}') {
-        other = (struct hv__piece){name.p + 1, name.n - 2};
-        name = hv__before(&other, ':');
-        if (other.n > 0 && (other.p[0] == '-' || other.p[0] == '=')) {
+        size_t n = 0;
+        name = (struct hv__piece){name.p + 1, name.n - 2};
+        while (n < name.n && (isalnum((unsigned char)name.p[n]) || name.p[n] == '_')) {
+            n++;
+        }
+        other = (struct hv__piece){name.p + n, name.n - n};
+        name.n = n;
+        while (other.n > 0 && strchr(":-=", other.p[0])) {
             other.p++;
             other.n--;
         }
     }
-    for (size_t i = x->variables.n; i > 0; i--) {
+    for (size_t i = before; i > 0; i--) {
         const struct variable *w = &x->variables.items[i - 1];
         if (w->name.n == name.n && memcmp(w->name.p, name.p, name.n) == 0) {
-            return resolve(x, w->value, depth + 1);
+            return resolve(x, w->value, i - 1);
         }
     }
-    return other.n > 0 ? resolve(x, other, depth + 1) : v;
+    return other.n > 0 ? resolve(x, other, before) : v;
+}
+
+/* The next word of a script's line; quotation marks and "$((" hold words together. */
+static struct hv__piece script_word(struct hv__piece *rest)
+{
+    *rest = hv__strip(*rest);
+    size_t n = 0;
+    char quote = '\0';
+    bool sum = false;
+    while (n < rest->n && (quote || sum || !isspace((unsigned char)rest->p[n]))) {
+        char c = rest->p[n];
+        struct hv__piece here = {rest->p + n, rest->n - n};
+        quote = quote ? (c == quote ? '\0' : quote) : (c == '"' || c == '\'') ? c : '\0';
+        sum = sum ? !(c == ')' && n > 0 && rest->p[n - 1] == ')') : hv__starts(here, "$((");
+        n++;
+    }
+    struct hv__piece w = {rest->p, n};
+    rest->p += n;
+    rest->n -= n;
+    return w;
 }
 
 static void read_variable(struct script *x, struct hv__piece line)
@@ -112,7 +227,7 @@ static void read_variable(struct script *x, struct hv__piece line)
     if (is_name(name) && value.n > 0 && value.p[0] != '(' && x->variables.n < MAX_SETTINGS) {
         /* the rest of the line is a comment or another command */
         if (value.p[0] != '"' && value.p[0] != '\'') {
-            value = hv__next_word(&value);
+            value = script_word(&value);
             value = hv__before(&value, ';');
         } else {
             const char *end = memchr(value.p + 1, value.p[0], value.n - 1);
@@ -122,26 +237,19 @@ static void read_variable(struct script *x, struct hv__piece line)
     }
 }
 
-/* The next word of a script's line; quotation marks hold words together. */
-static struct hv__piece script_word(struct hv__piece *rest)
-{
-    *rest = hv__strip(*rest);
-    size_t n = 0;
-    char quote = '\0';
-    while (n < rest->n && (quote || !isspace((unsigned char)rest->p[n]))) {
-        char c = rest->p[n];
-        quote = quote ? (c == quote ? '\0' : quote) : (c == '"' || c == '\'') ? c : '\0';
-        n++;
-    }
-    struct hv__piece w = {rest->p, n};
-    rest->p += n;
-    rest->n -= n;
-    return w;
-}
-
 static bool is_flag(struct hv__piece w)
 {
     return w.n > 2 && w.p[0] == '-' && w.p[1] == '-' && isalpha((unsigned char)w.p[2]);
+}
+
+/* True where a word has more closing brackets than opening ones. */
+static bool is_closed_too_often(struct hv__piece w)
+{
+    int open = 0;
+    for (size_t i = 0; i < w.n; i++) {
+        open += (w.p[i] == '(') - (w.p[i] == ')');
+    }
+    return open < 0;
 }
 
 /* Brackets and ends of lines around words of scripts. */
@@ -150,7 +258,7 @@ static struct hv__piece bare(struct hv__piece w)
     while (w.n > 0 && strchr("()\\;\"'", w.p[w.n - 1])) {
         bool pair =
             (w.p[w.n - 1] == '"' || w.p[w.n - 1] == '\'') && w.n > 1 && w.p[0] == w.p[w.n - 1];
-        if (pair) {
+        if (pair || (w.p[w.n - 1] == ')' && !is_closed_too_often(w))) {
             break;
         }
         w.n--;
@@ -166,18 +274,23 @@ static struct hv__piece bare(struct hv__piece w)
 /* Adds one word: a flag begins a setting, and the words up to the next flag are its value. */
 static void take_word(struct script *x, struct hv__piece w, unsigned line, bool *waits)
 {
+    /* the end of a list of arguments: what follows is no value of its last flag */
+    bool ends = w.n > 0 && strchr(")\"';", w.p[w.n - 1]) && (w.n == 1 || w.p[0] != w.p[w.n - 1]) &&
+                !hv__find(w, "$((");
     w = bare(w);
     if (w.n == 0) {
+        *waits = *waits && !ends;
         return;
     }
     if (is_flag(w)) {
         struct hv__piece value = w, name = hv__before(&value, '=');
         bool has = name.n < w.n;
-        settings_add(x->arena, x->out, name, has ? resolve(x, value, 0) : (struct hv__piece){"", 0},
-                     line);
-        *waits = !has;
+        settings_add(x->arena, x->out, name,
+                     has ? resolve(x, value, x->variables.n) : (struct hv__piece){"", 0}, line);
+        *waits = !has && !ends;
     } else if (*waits && x->out->n > 0) {
-        x->out->items[x->out->n - 1].value = hv__copy(x->arena, hv__unquote(resolve(x, w, 0)));
+        x->out->items[x->out->n - 1].value =
+            hv__copy(x->arena, hv__unquote(resolve(x, w, x->variables.n)));
         *waits = false;
     }
 }
@@ -215,13 +328,52 @@ static void read_script(const struct hv__in *in, struct hv__settings *out)
     hv_vec_free(&x.variables);
 }
 
+/* The arguments as a run prints them: "  num_layers ......... 24", with or without a rank before.
+ */
+static void read_printed(const struct hv__in *in, struct hv__settings *out)
+{
+    struct hv__lines l = {.rest = in->text, .left = in->n};
+    while (hv__next_line(&l)) {
+        struct hv__piece rest = l.piece, name = {"", 0};
+        for (struct hv__piece w = hv__next_word(&rest); w.n > 0; w = hv__next_word(&rest)) {
+            size_t dots = 0;
+            while (dots < w.n && w.p[dots] == '.') {
+                dots++;
+            }
+            if (dots < 3 || dots < w.n) {
+                name = w;
+                continue;
+            }
+            struct hv__piece value = hv__strip(rest);
+            if (is_name(name) && !hv__is(value, "None")) {
+                value = hv__is(value, "True")    ? (struct hv__piece){"", 0}
+                        : hv__is(value, "False") ? hv__piece_of("false")
+                                                 : value;
+                settings_add(&in->im->arena, out, name, value, l.line);
+            }
+            break;
+        }
+    }
+}
+
+static void read_arguments(const struct hv__in *in, struct hv__settings *out)
+{
+    struct hv__piece all = {in->text, in->n};
+    if (hv__find(all, " ....")) {
+        read_printed(in, out);
+    }
+    if (hv__find(all, "--") && !settings_are_megatron(out)) {
+        read_script(in, out);
+    }
+}
+
 bool hv__is_megatron_args(const struct hv__in *in)
 {
     struct hv__settings s = {0};
-    if (in->tree || in->xml || !hv__find((struct hv__piece){in->text, in->n}, "--")) {
+    if (in->tree || in->xml) {
         return false;
     }
-    read_script(in, &s);
+    read_arguments(in, &s);
     bool yes = settings_are_megatron(&s);
     settings_free(&s);
     return yes;
@@ -230,7 +382,7 @@ bool hv__is_megatron_args(const struct hv__in *in)
 enum hv_status hv__read_megatron_args(struct hv__in *in, struct hv_err *err)
 {
     struct hv__settings s = {0};
-    read_script(in, &s);
+    read_arguments(in, &s);
     enum hv_status st = s.n > 0 ? hv__megatron_take(in, &s, err)
                                 : hv_err_at(err, HV_EINPUT, in->name, 0, 0,
                                             "no argument such as --num-layers in it");
@@ -257,6 +409,23 @@ static void add_value(struct hv__in *in, struct hv__settings *out, const char *k
     }
 }
 
+/* Members of DeepSpeed's objects in the files of GPT-NeoX. */
+static const char *name_below(const char *parent, const char *key)
+{
+    static const struct {
+        const char *parent, *key, *name;
+    } rows[] = {{"zero_optimization", "stage", "zero-stage"},
+                {"optimizer", "type", "optimizer"},
+                {"fp16", "enabled", "fp16"},
+                {"bf16", "enabled", "bf16"}};
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        if (strcmp(parent, rows[i].parent) == 0 && strcmp(key, rows[i].key) == 0) {
+            return rows[i].name;
+        }
+    }
+    return key;
+}
+
 /* MODEL_ARGS, or tables such as model: and train: one level down. */
 static void read_yaml(struct hv__in *in, struct hv__settings *out)
 {
@@ -267,7 +436,8 @@ static void read_yaml(struct hv__in *in, struct hv__settings *out)
         add_value(in, out, json_object_iter_key(it), v);
         if (json_is_object(v)) {
             for (void *k = json_object_iter(v); k; k = json_object_iter_next(v, k)) {
-                add_value(in, out, json_object_iter_key(k), json_object_iter_value(k));
+                const char *name = name_below(json_object_iter_key(it), json_object_iter_key(k));
+                add_value(in, out, name, json_object_iter_value(k));
             }
         }
     }
@@ -276,7 +446,8 @@ static void read_yaml(struct hv__in *in, struct hv__settings *out)
 bool hv__is_megatron_yaml(const struct hv__in *in)
 {
     struct hv__settings s = {0};
-    if (!json_is_object(in->tree) || !in->is_yaml) {
+    bool neox = json_object_get(in->tree, "num-layers") != NULL; /* GPT-NeoX writes JSON too */
+    if (!json_is_object(in->tree) || !(in->is_yaml || neox)) {
         return false;
     }
     struct hv__in aside = *in;

@@ -18,11 +18,31 @@ struct action {
     char op; /* F, B (full), I (input gradient), W; 0: an operation without duration */
 };
 
-/* "12F3", "0SEND_F1", "1UNSHARD", "" */
-static bool read_cell(struct hv__piece s, struct action *out)
+/* Most actions of one cell: the halves of an overlapped pair. */
+#define MAX_PARTS 8
+
+/* Operations without a duration of their own: transfers, their ends, and shards of weights. */
+static bool is_silent(struct hv__piece s)
 {
-    static const char *const silent[] = {"SEND_F",  "RECV_F",  "SEND_B",     "RECV_B",
-                                         "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+    static const char *const words[] = {"SEND_F",  "RECV_F",  "SEND_B",     "RECV_B",
+                                        "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+    if (hv__starts(s, "WAIT_")) {
+        s.p += strlen("WAIT_");
+        s.n -= strlen("WAIT_");
+    }
+    for (size_t i = 0; i < HV_COUNT(words); i++) {
+        size_t n = strlen(words[i]);
+        struct hv__piece rest = {s.p + n, s.n - n};
+        if (hv__starts(s, words[i]) && (rest.n == 0 || hv_known(hv__plain_number(rest)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "12F3", "0SEND_F1", "0WAIT_SEND_F1", "1UNSHARD" */
+static bool read_action(struct hv__piece s, struct action *out)
+{
     size_t digits = 0;
     double stage = 0;
     *out = (struct action){.op = 0};
@@ -33,10 +53,8 @@ static bool read_cell(struct hv__piece s, struct action *out)
     if (digits == 0 || rest.n == 0 || stage >= MAX_STAGES) {
         return false;
     }
-    for (size_t i = 0; i < HV_COUNT(silent); i++) {
-        if (hv__starts(rest, silent[i])) {
-            return true;
-        }
+    if (is_silent(rest)) {
+        return true;
     }
     double micro = hv__plain_number((struct hv__piece){rest.p + 1, rest.n - 1});
     if (!strchr("FBIW", rest.p[0]) || !(micro >= 0 && micro < 1e6)) {
@@ -44,6 +62,27 @@ static bool read_cell(struct hv__piece s, struct action *out)
     }
     *out = (struct action){(int)stage, (int)micro, rest.p[0]};
     return true;
+}
+
+/* The actions of a cell: "0F3", or "(0F7;7B3)OVERLAP_F_B" for those that run together. Returns
+ * their number; 0: something else. */
+static size_t read_cell(struct hv__piece s, struct action out[MAX_PARTS])
+{
+    if (s.p[0] != '(') {
+        return s.n > 0 && read_action(s, &out[0]);
+    }
+    struct hv__piece rest = {s.p + 1, s.n - 1}, inside = hv__before(&rest, ')');
+    size_t n = 0;
+    if (!hv__starts(rest, "OVERLAP")) {
+        return 0;
+    }
+    while (inside.n > 0) {
+        if (n == MAX_PARTS || !read_action(hv__strip(hv__before(&inside, ';')), &out[n])) {
+            return 0;
+        }
+        n++;
+    }
+    return n;
 }
 
 static struct hv__csv open_csv(const struct hv__in *in)
@@ -56,16 +95,15 @@ bool hv__is_pipelining_csv(const struct hv__in *in)
 {
     struct hv__csv c = open_csv(in);
     struct hv__row r = {0};
-    struct action a;
+    struct action a[MAX_PARTS];
     size_t good = 0;
-    if (in->tree || in->xml || !hv__csv_next(&c, &r)) {
-        return false;
-    }
-    for (size_t i = 0; i < r.n; i++) {
-        if (r.fields[i].n > 0 && !read_cell(r.fields[i], &a)) {
-            return false;
+    while (!in->tree && !in->xml && good == 0 && hv__csv_next(&c, &r)) {
+        for (size_t i = 0; i < r.n; i++) {
+            if (r.fields[i].n > 0 && read_cell(r.fields[i], a) == 0) {
+                return false;
+            }
+            good += r.fields[i].n > 0;
         }
-        good += r.fields[i].n > 0;
     }
     return good > 0;
 }
@@ -76,16 +114,14 @@ struct order {
     int rank_of[MAX_STAGES];
     int stages, micros;
     size_t n_ranks, cells;
-    bool split; /* I and W apart somewhere */
+    bool split;   /* I and W apart somewhere */
+    size_t pairs; /* cells with operations that overlap */
 };
 
-static enum hv_status add_action(struct hv__in *in, struct order *o, json_t *list,
-                                 const struct action *a, unsigned line, struct hv_err *err)
+/* Registers an operation: its stage, rank and micro-batch. */
+static enum hv_status count_action(struct hv__in *in, struct order *o, const struct action *a,
+                                   unsigned line, struct hv_err *err)
 {
-    static const struct {
-        char op;
-        const char *token;
-    } tokens[] = {{'F', "F"}, {'B', "BW"}, {'I', "B"}, {'W', "W"}};
     int *owner = &o->rank_of[a->stage];
     if (*owner >= 0 && *owner != (int)o->n_ranks) {
         return hv_err_at(err, HV_EINPUT, in->name, line, 0,
@@ -96,39 +132,104 @@ static enum hv_status add_action(struct hv__in *in, struct order *o, json_t *lis
     o->stages = a->stage >= o->stages ? a->stage + 1 : o->stages;
     o->micros = a->micro >= o->micros ? a->micro + 1 : o->micros;
     o->split = o->split || a->op == 'I';
-    for (size_t i = 0; i < HV_COUNT(tokens); i++) {
-        if (tokens[i].op == a->op) {
-            json_array_append_new(list,
-                                  json_sprintf("%s%d.%d", tokens[i].token, a->stage, a->micro));
-        }
-    }
     o->cells++;
     return HV_OK;
+}
+
+/* An operation as a plan's order writes it. */
+static void add_token(struct hv_str *out, const struct action *a)
+{
+    const char *letter = a->op == 'B' ? "BW" : a->op == 'I' ? "B" : a->op == 'W' ? "W" : "F";
+    hv_str_addf(out, "%s%d.%d", letter, a->stage, a->micro);
+}
+
+/* Adds the operations of a cell to a rank's order; two that run together are "{F0.7|BW7.3}". */
+static void add_cell(struct order *o, json_t *list, const struct action *a, size_t n)
+{
+    struct hv_str s = {0};
+    size_t timed = 0;
+    for (size_t i = 0; i < n; i++) {
+        timed += a[i].op != 0;
+    }
+    bool pair = timed == 2 && n > 1;
+    o->pairs += pair;
+    for (size_t i = 0; i < n; i++) {
+        if (a[i].op == 0) {
+            continue;
+        }
+        if (pair) {
+            hv_str_addc(&s, s.n == 0 ? '{' : '|');
+        }
+        add_token(&s, &a[i]);
+        if (!pair) {
+            json_array_append_new(list, json_string(hv_str_cstr(&s)));
+            hv_str_clear(&s);
+        }
+    }
+    if (pair) {
+        hv_str_addc(&s, '}');
+        json_array_append_new(list, json_string(hv_str_cstr(&s)));
+    }
+    hv_str_free(&s);
+}
+
+/* What a row has besides operations. */
+struct rest {
+    size_t silent, idle;
+};
+
+static enum hv_status take_cell(struct hv__in *in, struct order *o, json_t *list,
+                                const struct hv__row *r, size_t i, struct rest *rest,
+                                struct hv_err *err)
+{
+    struct action a[MAX_PARTS];
+    struct hv__piece cell = r->fields[i];
+    if (cell.n == 0) {
+        rest->idle++;
+        return HV_OK;
+    }
+    size_t n = read_cell(cell, a);
+    if (n == 0) {
+        return hv_err_at(err, HV_EINPUT, in->name, r->line, 0,
+                         "cell %zu: expected such as 0F3 or (0F7;7B3)OVERLAP_F_B, found \"%.*s\"",
+                         i + 1, (int)(cell.n < 30 ? cell.n : 30), cell.p);
+    }
+    for (size_t k = 0; k < n; k++) {
+        rest->silent += a[k].op == 0;
+        enum hv_status st = a[k].op ? count_action(in, o, &a[k], r->line, err) : HV_OK;
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    add_cell(o, list, a, n);
+    return o->cells > MAX_CELLS ? hv_err_at(err, HV_ELIMIT, in->name, r->line, 0, "too many cells")
+                                : HV_OK;
+}
+
+static void note_rest(struct hv__in *in, const struct order *o, const struct rest *rest)
+{
+    if (rest->silent + rest->idle > 0) {
+        hv__ignored(
+            in, 0, "%zu idle cells, %zu sends, receives and shardings, which follow from the order",
+            rest->idle, rest->silent);
+    }
+    if (o->pairs > 0) {
+        hv__understood(in, 0, "%zu pairs of operations that overlap", o->pairs);
+    }
 }
 
 static enum hv_status read_order(struct hv__in *in, struct order *o, struct hv_err *err)
 {
     struct hv__csv csv = open_csv(in);
     struct hv__row r = {0};
-    size_t silent = 0, idle = 0;
+    struct rest rest = {0};
     while (hv__csv_next(&csv, &r)) {
         json_t *list = json_array();
         json_array_append_new(o->ranks, list);
         for (size_t i = 0; i < r.n; i++) {
-            struct action a;
-            if (r.fields[i].n == 0) {
-                idle++;
-                continue;
-            }
-            if (!read_cell(r.fields[i], &a)) {
-                return hv_err_at(err, HV_EINPUT, in->name, r.line, 0,
-                                 "cell %zu: expected such as 0F3, found \"%.*s\"", i + 1,
-                                 (int)(r.fields[i].n < 30 ? r.fields[i].n : 30), r.fields[i].p);
-            }
-            silent += a.op == 0;
-            enum hv_status st = a.op ? add_action(in, o, list, &a, r.line, err) : HV_OK;
-            if (st != HV_OK || o->cells > MAX_CELLS) {
-                return st ? st : hv_err_at(err, HV_ELIMIT, in->name, r.line, 0, "too many cells");
+            enum hv_status st = take_cell(in, o, list, &r, i, &rest, err);
+            if (st != HV_OK) {
+                return st;
             }
         }
         if (json_array_size(list) == 0) {
@@ -137,11 +238,7 @@ static enum hv_status read_order(struct hv__in *in, struct order *o, struct hv_e
             return hv_err_at(err, HV_ELIMIT, in->name, r.line, 0, "more than %d ranks", MAX_RANKS);
         }
     }
-    if (silent + idle > 0) {
-        hv__ignored(
-            in, 0, "%zu idle cells, %zu sends, receives and shardings, which follow from the order",
-            idle, silent);
-    }
+    note_rest(in, o, &rest);
     return HV_OK;
 }
 
