@@ -426,7 +426,7 @@ static void two_programs_save_at_once(void **state)
         pids[k] = fork();
         assert_true(pids[k] >= 0);
         if (pids[k] == 0) {
-            char text[8];
+            char text[24];
             snprintf(text, sizeof text, "of %d", k);
             for (int i = 0; i < 40; i++) {
                 struct hv_save *s = NULL;
