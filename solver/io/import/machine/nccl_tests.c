@@ -471,9 +471,12 @@ static void apply(struct hv__in *in, struct run *r, bool listed)
     }
     double bus = rate * factor, steps = 2 * fmax((double)r->ranks - 1, 1);
     bool inside = r->hosts <= 1;
-    hv__understood(in, r->line,
-                   "%s of %zu ranks on %zu nodes: bus bandwidth %.4g GB/s, start %.3g us",
-                   unit_text(r), r->ranks, r->hosts, bus / HV_GBPS, latency / HV_US);
+    char start[64] = "start unknown, since only one size was measured";
+    if (hv_known(latency)) {
+        (void)snprintf(start, sizeof start, "start %.3g us", latency / HV_US);
+    }
+    hv__understood(in, r->line, "%s of %zu ranks on %zu nodes: bus bandwidth %.4g GB/s, %s",
+                   unit_text(r), r->ranks, r->hosts, bus / HV_GBPS, start);
     for (size_t i = 0; i < in->im->nodes.n; i++) {
         struct hv__links *l = &in->im->nodes.items[i].links;
         if (listed && in->im->nodes.items[i].read_in != in->im->files.n) {
