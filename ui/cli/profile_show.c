@@ -258,7 +258,9 @@ static void add_chart(const struct shown *s, struct hv_str *out)
         if (row % 5 == 0) {
             (void)hv_fmt_si(label, sizeof label, y, "");
         }
-        hv_text_addf(out, "%8s |%.*s\n", label, CHART_W, c.cell[row]);
+        hv_text_addf(out, "%8s |", label);
+        hv_str_add(out, c.cell[row], CHART_W);
+        hv_str_addc(out, '\n');
     }
     hv_str_adds(out, "         +");
     for (int col = 0; col < CHART_W; col++) {
