@@ -7,7 +7,6 @@
 -- are taken.
 local candidates = require "candidates"
 local choices = require "choices"
-local device_order = require "device_order"
 local gpu_split = require "gpu_split"
 local grids = require "grids"
 local inventory = require "inventory"
@@ -255,7 +254,7 @@ local function fitting_ways(ctx, list, ways)
 end
 
 local function plan(ctx)
-  local devices, why = device_order.usable(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then
     return nil, why
   end

@@ -5,14 +5,14 @@
 -- With mode = serve its plans do that; else, for a training job, the same graph, and the exchange
 -- of gradients over the nodes of a stage, choose among placements that can be trained, where all
 -- nodes of a stage hold the same run and share each micro-batch in proportion to their rates.
-local device_order = require "device_order"
+local inventory = require "inventory"
 local prices = require "prices"
 local serving = require "serving"
 local train = require "train"
 local training_flow = require "training_flow"
 
 local function plan(ctx)
-  local devices, why = device_order.usable(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then
     return nil, why
   end

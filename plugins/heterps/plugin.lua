@@ -7,8 +7,8 @@
 -- that does not is cut into as many stages as its memory needs. The paper also pays for cores of
 -- parameter servers: here they are in the price of the nodes.
 local candidates = require "candidates"
-local device_order = require "device_order"
 local instance = require "instance"
+local inventory = require "inventory"
 local micro_batch = require "micro_batch"
 local numbers = require "numbers"
 local prices = require "prices"
@@ -25,7 +25,7 @@ local RATE_FRACS = { 1, 0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02 }
 
 --- The devices that may be used.
 local function usable(ctx)
-  return device_order.usable(ctx, ctx.options.hosts and "hosts" or nil)
+  return inventory.usable(ctx, ctx.options.hosts and "hosts" or nil)
 end
 
 --- The instance for the plugin's options.

@@ -13,7 +13,6 @@
 -- exact; the paper repairs and rounds it.
 local candidates = require "candidates"
 local claims = require "claims"
-local device_order = require "device_order"
 local inventory = require "inventory"
 local prices = require "prices"
 local problem = require "problem"
@@ -90,7 +89,7 @@ local function told(ctx, best, solutions, cut)
 end
 
 local function plan(ctx)
-  local devices, why = device_order.usable(ctx)
+  local devices, why = inventory.usable(ctx)
   if not devices then
     return nil, why
   end
