@@ -69,6 +69,21 @@ for way in given dealt best; do
     holds "disttrain: $way has all tokens" [ "$tokens" -eq 102400 ]
     figures $way.json >$way.figures
 done
+# of one layout, dealing by size gives the busiest replica no more tokens than dealing in turns
+busiest() { # busiest PLAN: tokens of the replica with most of them
+    awk '/"micro_batches"/ { sum = 0 }
+        match($0, /"tokens": [0-9]+/) { sum += substr($0, RSTART + 10, RLENGTH - 10) + 0 }
+        sum > most { most = sum }
+        END { print most + 0 }' "$1"
+}
+for way in given dealt; do
+    run plan -c two-generations -m two-towers -j finetune -s disttrain -o lengths=true -o tries=1 -o reorder=$way --out first-$way.json
+    # another layout would have another claim, which knows no lengths
+    number first-$way.json iteration_s >first-$way.claim
+done
+same 'disttrain: the first layout of both ways' first-given.claim first-dealt.claim
+holds 'disttrain: the busiest replica has tokens' [ "$(busiest first-given.json)" -gt 25600 ]
+holds 'disttrain: dealt by size loads the busiest replica no more' least "$(busiest first-dealt.json)" "$(busiest first-given.json)"
 for way in given dealt; do
     holds "disttrain: the best way is no slower than $way" \
         least "$(number best.figures iteration_s)" "$(number $way.figures iteration_s)"
