@@ -1,12 +1,9 @@
 /** The glossary: the table of terms, and how it is printed. */
 #include "ui/command/glossary.h"
+#include "ui/command/paragraph.h"
 
 #include <string.h>
 #include <strings.h>
-
-/** Columns of the printed text, and of the indentation below a name. */
-#define WIDTH  78
-#define INDENT 4
 
 /* Alphabetical; a test holds the order. */
 static const struct hv_term terms[] = {
@@ -142,24 +139,6 @@ const struct hv_term *hv_glossary_find(const char *name)
     return NULL;
 }
 
-/** Appends words, indented, in lines of at most WIDTH columns. The texts are ASCII. */
-static void add_wrapped(struct hv_str *out, const char *text)
-{
-    size_t column = 0;
-    while (*text != '\0') {
-        size_t len = strcspn(text, " ");
-        if (column > 0 && column + 1 + len > WIDTH) {
-            hv_str_addc(out, '\n');
-            column = 0;
-        }
-        hv_str_addf(out, "%*s%.*s", column == 0 ? INDENT : 1, "", (int)len, text);
-        column += (column == 0 ? INDENT : 1) + len;
-        text += len;
-        text += strspn(text, " ");
-    }
-    hv_str_addc(out, '\n');
-}
-
 void hv_glossary_describe(struct hv_str *out, const struct hv_term *term)
 {
     hv_str_adds(out, term->name);
@@ -167,7 +146,7 @@ void hv_glossary_describe(struct hv_str *out, const struct hv_term *term)
         hv_str_addf(out, " (%s)", term->also);
     }
     hv_str_addc(out, '\n');
-    add_wrapped(out, term->text);
+    hv_paragraph_add(out, term->text);
 }
 
 void hv_glossary_list(struct hv_str *out)

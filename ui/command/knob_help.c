@@ -1,30 +1,9 @@
 /** `hetviz help knobs`: the table of knobs of solver/eval as text. */
 #include "solver/eval/knobs.h"
 #include "ui/command/help.h"
+#include "ui/command/paragraph.h"
 
 #include <string.h>
-
-/** Columns of the printed text, and of the indentation below a knob. */
-enum { WIDTH = 78, INDENT = 4 };
-
-/** Appends a paragraph wrapped at blanks, each line indented. */
-static void add_paragraph(struct hv_str *out, const char *text)
-{
-    size_t column = 0;
-    while (*text != '\0') {
-        size_t len = strcspn(text, " ");
-        if (column > 0 && column + 1 + len > WIDTH) {
-            hv_str_addc(out, '\n');
-            column = 0;
-        }
-        size_t gap = column == 0 ? INDENT : 1;
-        hv_str_addf(out, "%*s%.*s", (int)gap, "", (int)len, text);
-        column += gap + len;
-        text += len;
-        text += strspn(text, " ");
-    }
-    hv_str_addc(out, '\n');
-}
 
 /** True where row i is the first of its knob. */
 static bool begins_knob(const struct hv_knob *rows, size_t i)
@@ -49,7 +28,7 @@ void hv_knob_list(struct hv_str *out)
             struct hv_str text = {0};
             hv_str_addf(&text, "%s: %s: %s", rows[i].when,
                         rows[i].applies != NULL ? "approximated" : "refused", rows[i].text);
-            add_paragraph(out, hv_str_cstr(&text));
+            hv_paragraph_add(out, hv_str_cstr(&text));
             hv_str_free(&text);
         }
     }
