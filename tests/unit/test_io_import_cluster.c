@@ -185,6 +185,28 @@ static void slurm_text(void **state)
     import_free(&x);
 }
 
+/* The name of a group is what the names of its nodes begin with, in whole characters: e acute and e
+ * grave share their first byte, and the 60th byte of the long name is inside a character. */
+static void names_end_with_whole_characters(void **state)
+{
+    (void)state;
+    struct import x = import_one("slurm", "NodeName=gpu\xc3\xa9 Gres=gpu:h100:8\n"
+                                          "NodeName=gpu\xc3\xa8 Gres=gpu:h100:8\n");
+    import_word(&x, "nodes[0].name", "gpu");
+    import_number(&x, "nodes[0].count", 2);
+    import_word(&x, "nodes[0].x-nodes", "gpu\xc3\xa9,gpu\xc3\xa8");
+    import_free(&x);
+    x = import_one("slurm",
+                   "NodeName=a\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                   "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                   "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                   "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9 Gres=gpu:h100:8\n");
+    json_t *name = import_at(x.doc, "nodes[0].name");
+    assert_non_null(name);
+    assert_int_equal(json_string_length(name), 59);
+    import_free(&x);
+}
+
 static void slurm_json_of_all_ages(void **state)
 {
     (void)state;
@@ -548,6 +570,7 @@ int main(void)
         cmocka_unit_test(topology_tells_islands_switches_and_nics),
         cmocka_unit_test(nccl_topology),
         cmocka_unit_test(slurm_text),
+        cmocka_unit_test(names_end_with_whole_characters),
         cmocka_unit_test(slurm_json_of_all_ages),
         cmocka_unit_test(slurm_partitions_and_configuration),
         cmocka_unit_test(kubernetes),

@@ -6,8 +6,9 @@
 #include <ctype.h>
 #include <string.h>
 
-#define MAX_GROUPS 5000
-#define MAX_NAMES  1000000 /* bytes of host names kept with a group */
+#define MAX_GROUPS     5000
+#define MAX_NAMES      1000000 /* bytes of host names kept with a group */
+#define NAME_MAX_BYTES 60      /* of the name of a group */
 
 /* Nodes with the same document. */
 struct group {
@@ -148,13 +149,22 @@ static json_t *node_json(struct hv_import *im, const struct hv__node *n)
     return o;
 }
 
+/* Bytes of the whole characters among the first n of a text. */
+static size_t whole_characters(const char *s, size_t n)
+{
+    while (n > 0 && ((unsigned char)s[n] & 0xC0) == 0x80) {
+        n--;
+    }
+    return n;
+}
+
 static size_t common_start(const char *a, const char *b, size_t most)
 {
     size_t n = 0;
     while (n < most && a[n] && a[n] == b[n]) {
         n++;
     }
-    return n;
+    return whole_characters(a, n);
 }
 
 static void join_group(struct group *g, const struct hv__node *n)
@@ -206,7 +216,7 @@ static char *group_name(struct hv_import *im, const struct group *g, json_t *tak
     while (s.n > 0 && strchr("-_.", s.p[s.n - 1])) {
         s.n--;
     }
-    s.n = s.n < 60 ? s.n : 60;
+    s.n = s.n < NAME_MAX_BYTES ? s.n : whole_characters(s.p, NAME_MAX_BYTES);
     if (s.p) {
         s.p[s.n] = '\0';
     }
