@@ -708,7 +708,8 @@ enum hv_status hv__read_slurm(struct hv__in *in, struct hv_err *err)
                          "there is no node in it; `scontrol show node` or `sinfo -N -O "
                          "NodeList:30,Gres:80,StateLong` lists them");
     }
-    hv__understood(in, 0, "%zu lines or names of nodes", n);
+    hv__understood(in, 0, "%zu %s", n,
+                   n == 1 ? "line or name of a node" : "lines or names of nodes");
     hv__guessed(in, 0, "Slurm gives no links: the catalogue's links of the cards are used");
     return HV_OK;
 }
