@@ -81,7 +81,7 @@ static double cutoff(const struct tree *t)
 static enum leaf close_leaf(struct tree *t, double bound)
 {
     if (t->whole_value && isfinite(bound) && fabs(bound) < 0x1p50) {
-        bound = ceil(bound - 1e-6) >= bound ? ceil(bound - 1e-6) : bound;
+        bound = fmax(bound, ceil(bound - 1e-6));
     }
     t->lowest = fmin(t->lowest, bound);
     return LEAF_CLOSED;
@@ -255,7 +255,8 @@ static enum leaf look_at_optimum(struct tree *t, double parent)
     return j < lp->vars.n ? split_at(t, j, fraction, false, v) : LEAF_OPEN;
 }
 
-/* True when the relaxation has a checked point and a ray along which the value falls. */
+/* True when the relaxation has a ray along which the value falls, and a checked point; with
+ * integers any_point looks for the point. */
 static bool has_ray(struct tree *t)
 {
     hv__simplex_ray(&t->simplex, t->x);
@@ -455,8 +456,8 @@ static enum hv_lp_outcome any_point(const struct hv_lp *lp, const struct hv__bra
 static enum hv_lp_outcome outcome_of(struct tree *t, enum leaf leaf)
 {
     if (leaf == LEAF_UNBOUNDED) {
-        bool integers = t->lp->has_integers;
-        return integers ? any_point(t->lp, t->limits) : HV_LP_UNBOUNDED;
+        bool has_point = t->out->x || !t->lp->has_integers;
+        return has_point ? HV_LP_UNBOUNDED : any_point(t->lp, t->limits);
     }
     if (leaf == LEAF_CLOSED && !t->out->x) {
         return HV_LP_INFEASIBLE;
