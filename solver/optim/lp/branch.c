@@ -214,6 +214,15 @@ static void learn(struct tree *t, double v)
     }
 }
 
+/* Rounds integers, and puts the other variables within their bounds. */
+static void round_point(struct tree *t)
+{
+    for (size_t j = 0; j < t->lp->vars.n; j++) {
+        t->x[j] = t->lp->vars.items[j].integer ? nearbyint(t->x[j])
+                                               : fmin(fmax(t->x[j], t->lo[j]), t->hi[j]);
+    }
+}
+
 /* A node whose relaxation has an optimum with duals. */
 static enum leaf look_at_optimum(struct tree *t, double parent)
 {
@@ -231,13 +240,7 @@ static enum leaf look_at_optimum(struct tree *t, double parent)
     }
     j = most_fractional(t, EXACT);
     double fraction = j < lp->vars.n ? t->x[j] : 0, size;
-    for (size_t k = 0; k < lp->vars.n; k++) {
-        if (lp->vars.items[k].integer) {
-            t->x[k] = nearbyint(t->x[k]);
-        } else {
-            t->x[k] = fmin(fmax(t->x[k], t->lo[k]), t->hi[k]);
-        }
-    }
+    round_point(t);
     bool exact = hv__rational_fits(lp);
     double value = hv__lp_min_value(lp, t->x, &size);
     if (!exact && keep_point(t)) { /* a value that bounds variables without bounds */

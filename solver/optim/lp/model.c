@@ -176,6 +176,9 @@ size_t hv_lp_n_vars(const struct hv_lp *lp)
 static bool has_no_whole_solution(const struct hv_lp *lp, const struct hv__lp_row *r)
 {
     double divisor = 0;
+    if (r->op != HV_LP_EQ) {
+        return false;
+    }
     for (size_t k = r->first; k < r->first + r->n; k++) {
         const struct hv_lp_term *t = &lp->terms.items[k];
         double a = fabs(t->coef), b = divisor;
@@ -190,7 +193,7 @@ static bool has_no_whole_solution(const struct hv_lp *lp, const struct hv__lp_ro
         divisor = a;
     }
     double rest = divisor > 0 ? fabs(fmod(r->rhs, divisor)) : 0;
-    return r->op == HV_LP_EQ && fmin(rest, divisor - rest) > HV__LP_MARGIN * fabs(r->rhs);
+    return fmin(rest, divisor - rest) > HV__LP_MARGIN * fabs(r->rhs);
 }
 
 bool hv__lp_is_hopeless(const struct hv_lp *lp)
