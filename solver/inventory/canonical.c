@@ -37,11 +37,6 @@ static double node_flops_per_s(const struct hv_node_group *g)
     return sum;
 }
 
-static bool same_zone(const struct hv_node_group *a, const struct hv_node_group *b)
-{
-    return a->zone != NULL && b->zone != NULL ? strcmp(a->zone, b->zone) == 0 : a->zone == b->zone;
-}
-
 /** Larger first. */
 static int descending(double x, double y)
 {
@@ -102,7 +97,7 @@ static void sum_zones(struct ranked *r, size_t n)
 {
     for (size_t i = 0, end; i < n; i = end) {
         double sum = 0;
-        for (end = i; end < n && same_zone(r[i].group, r[end].group); end++) {
+        for (end = i; end < n && by_zone(&r[i], &r[end]) == 0; end++) {
             sum += r[end].group->count * node_flops_per_s(r[end].group);
         }
         for (size_t k = i; k < end; k++) {
