@@ -139,7 +139,7 @@ static int by_address(const void *a, const void *b)
     return ((uintptr_t)x->kind > (uintptr_t)y->kind) - ((uintptr_t)x->kind < (uintptr_t)y->kind);
 }
 
-/** Fills the lists of w with one row for all kinds with the same figures. `f`: [n] is sorted. */
+/** Fills the lists of w with one row for all kinds with the same figures. Sorts `f`, [n]. */
 static void list_kinds(struct hv__work *w, struct figures *f, size_t n, struct hv_arena *arena)
 {
     struct hv__kind_row *rows = hv_arena_new(arena, struct hv__kind_row, n + 1);
