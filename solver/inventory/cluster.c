@@ -88,14 +88,6 @@ static uint32_t domain_nodes(const struct hv_node_group *g)
 /* ---- groups that are alike ----------------------------------------------------------------------
  */
 
-static int compare_numbers(double a, double b)
-{
-    if (!hv_known(a) || !hv_known(b)) {
-        return hv_known(b) - hv_known(a);
-    }
-    return (a > b) - (a < b);
-}
-
 static int compare_counts(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
@@ -104,8 +96,8 @@ static int compare_counts(uint64_t a, uint64_t b)
 static int compare_links(const struct hv_link *a, const struct hv_link *b)
 {
     int order = compare_counts(a->kind, b->kind);
-    order = order != 0 ? order : compare_numbers(a->bytes_per_s, b->bytes_per_s);
-    return order != 0 ? order : compare_numbers(a->latency_s, b->latency_s);
+    order = order != 0 ? order : hv_compare_numbers(a->bytes_per_s, b->bytes_per_s);
+    return order != 0 ? order : hv_compare_numbers(a->latency_s, b->latency_s);
 }
 
 static int compare_slots(const struct hv_node_group *a, const struct hv_node_group *b)
@@ -151,7 +143,7 @@ static int compare_groups(const struct hv_node_group *a, const struct hv_node_gr
     order = order != 0 ? order : compare_counts(a->n_nics, b->n_nics);
     order = order != 0 ? order : compare_counts(domain_nodes(a), domain_nodes(b));
     return order != 0 ? order
-                      : compare_numbers(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
+                      : hv_compare_numbers(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
 }
 
 bool hv_node_groups_alike(const struct hv_node_group *a, const struct hv_node_group *b)
