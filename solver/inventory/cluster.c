@@ -80,7 +80,7 @@ static void collect_kinds(struct hv_cluster *c)
     free(all);
 }
 
-static uint32_t domain_nodes(const struct hv_node_group *g)
+uint32_t hv_node_group_domain_nodes(const struct hv_node_group *g)
 {
     return g->domain_nodes > 1 ? g->domain_nodes : 1;
 }
@@ -141,7 +141,9 @@ static int compare_groups(const struct hv_node_group *a, const struct hv_node_gr
     order = order != 0 ? order : compare_links(&a->intra, &b->intra);
     order = order != 0 ? order : compare_links(&a->nic, &b->nic);
     order = order != 0 ? order : compare_counts(a->n_nics, b->n_nics);
-    order = order != 0 ? order : compare_counts(domain_nodes(a), domain_nodes(b));
+    order = order != 0
+                ? order
+                : compare_counts(hv_node_group_domain_nodes(a), hv_node_group_domain_nodes(b));
     return order != 0 ? order
                       : hv_compare_numbers(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
 }
@@ -190,7 +192,7 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
         g->first_node = (uint32_t)nodes;
         g->first_device = (uint32_t)devices;
         g->first_domain = (uint32_t)domains;
-        domains += g->count > 0 ? (g->count - 1) / domain_nodes(g) + 1 : 0;
+        domains += g->count > 0 ? (g->count - 1) / hv_node_group_domain_nodes(g) + 1 : 0;
         nodes += g->count;
         devices += (uint64_t)g->count * g->n_devices;
         if (devices > HV_CLUSTER_MAX_DEVICES || nodes > HV_CLUSTER_MAX_DEVICES) {
@@ -291,7 +293,7 @@ const struct hv_node_group *hv_cluster_group_of_node(const struct hv_cluster *c,
 
 uint32_t hv_node_group_domain(const struct hv_node_group *g, uint32_t node)
 {
-    return g->first_domain + (node - g->first_node) / domain_nodes(g);
+    return g->first_domain + (node - g->first_node) / hv_node_group_domain_nodes(g);
 }
 
 uint32_t hv_cluster_domain_of(const struct hv_cluster *c, uint32_t node)
