@@ -91,7 +91,7 @@ static void push_group(lua_State *L, const struct hv_node_group *group, size_t s
                     group->slots[slot].first + 1);
     hv__set_num(L, "stride", group->n_devices);
     hv__set_num(L, "first_node", (double)group->first_node + from + 1);
-    hv__set_num(L, "domain_nodes", group->domain_nodes > 1 ? group->domain_nodes : 1);
+    hv__set_num(L, "domain_nodes", hv_node_group_domain_nodes(group));
     hv__set_num(L, "usd_per_h", hv_node_price_usd_per_h(group, false));
 }
 

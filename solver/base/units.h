@@ -33,6 +33,12 @@ static inline double hv_or(double x, double otherwise)
     return isnan(x) ? otherwise : x;
 }
 
+/** Order of two numbers: < 0, 0 or > 0. Unknown ones are equal, and after all others. */
+static inline int hv_compare_numbers(double a, double b)
+{
+    return isnan(a) || isnan(b) ? (isnan(a) != 0) - (isnan(b) != 0) : (a > b) - (a < b);
+}
+
 /** "61.2 GiB", "512 B"; three significant digits; "–" when unknown. Returns buf. */
 const char *hv_fmt_bytes(char *buf, size_t cap, double bytes);
 /** "11.2 s", "348 ms", "3.1 us"; "–" when unknown. Returns buf. */

@@ -7,31 +7,33 @@
  * one direction, R(Q) that of the gradients of parts Q of the model, T' the time up to the end of
  * the reductions. Let every data-parallel rank of a plan lie on one side (the ranks of a stage and
  * its copies may lie on different sides). A part may be on both sides, then its gradients are
- * summed over the cut; or on the first only; or on the second only. Either A. all parts are on
- * both: T' ≥ R(all); B. one is on the first side only and one on the second only: every sequence
- * goes over the cut between them, forward one way and backward the other, so that each direction
- * carries all of them: T' ≥ H and the latency of the last message; C. or some are on one side only,
- * "before" the cut, and the others, Q, on both. Of n sequences through a copy of the pipeline let
- * the stage with most of its ranks beyond have the share f of them there. Stages send each other
- * equal flows from and to each of their ranks, so f n sequences cross on the way between it and the
- * part that is before the cut: ν N in all, one way forwards and the other way backwards. No
- * reduction starts before every copy has begun the last backward pass of its part, so not before
- * all activations have crossed forwards; what still crosses backwards goes first. So ν H + R(Q) ≤
- * T', and devices beyond do no more than ν of the passes through Q: those before the cut have the
- * rest, and for them the inequality of chain.c holds with as much less work. A and B are numbers.
- * In C what is taken over grows with T': let E(t) be the bound of the devices before the cut where
- * T' ≤ t; it falls. The least time of a plan is no less than min(t, E(t)), for every t; the best t
- * is found by halving. The most that can be taken over is a knapsack of parts by value over R, over
- * ν: on each of its straight pieces ν K(T' - ν H) is a parabola.
+ * summed over the cut; or on the first only; or on the second only. Either
+ *  - A: all parts are on both: T' ≥ R(all);
+ *  - B: one is on the first side only and one on the second only: every sequence goes over the cut
+ *    between them, forward one way and backward the other, so that each direction carries all of
+ *    them: T' ≥ H and the latency of the last message;
+ *  - C: or some are on one side only, "before" the cut, and the others, Q, on both. Of n sequences
+ *    through a copy of the pipeline let the stage with most of its ranks beyond have the share f of
+ *    them there. Stages send each other equal flows from and to each of their ranks, so f n
+ *    sequences cross on the way between it and the part that is before the cut: ν N in all, one way
+ *    forwards and the other way backwards. No reduction starts before every copy has begun the last
+ *    backward pass of its part, so not before all activations have crossed forwards; what still
+ *    crosses backwards goes first. So ν H + R(Q) ≤ T', and devices beyond do no more than ν of the
+ *    passes through Q: those before the cut have the rest, and for them the inequality of chain.c
+ *    holds with as much less work.
+ *
+ * A and B are numbers. In C what is taken over grows with T': let E(t) be the bound of the devices
+ * before the cut where T' ≤ t; it falls. The least time of a plan is no less than min(t, E(t)), for
+ * every t; the best t is found by halving. The most that can be taken over is a knapsack of parts
+ * by value over R, over ν: on each of its straight pieces ν K(T' - ν H) is a parabola.
  *
  * Nothing in this depends on which houses of a class are on the far side: the bound holds for a
  * plan where any choice of them keeps its parts together. So cuts are numbers of houses, and a plan
  * gets the largest bound of all cuts that it can be laid on.
  *
- * Plans outside (eval/sides.c): exchanges inside passes cross the cut
- * (tensor, context or expert parallelism), or states are sharded over it; ranks of a stage on both
- * sides have shares of their own, or do not come out even with another stage's; gradients are
- * summed on servers.
+ * Plans outside (eval/sides.c): exchanges inside passes cross the cut (tensor, context or expert
+ * parallelism), or states are sharded over it; ranks of a stage on both sides have shares of their
+ * own, or do not come out even with another stage's; gradients are summed on servers.
  */
 #include "solver/bound/bound_int.h"
 

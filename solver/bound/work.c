@@ -80,14 +80,6 @@ static struct figures figures_of(struct hv_cost *k, const struct item *items, si
     return f;
 }
 
-static int compare_numbers(double a, double b)
-{
-    if (!hv_known(a) || !hv_known(b)) {
-        return hv_known(b) - hv_known(a);
-    }
-    return (a > b) - (a < b);
-}
-
 static int compare_cells(const struct hv_cost_by_size *a, const struct hv_cost_by_size *b)
 {
     if (a == NULL || b == NULL) {
@@ -99,10 +91,10 @@ static int compare_cells(const struct hv_cost_by_size *a, const struct hv_cost_b
     int order = 0;
     for (size_t i = 0; order == 0 && i < a->n_cells; i++) {
         const struct hv_cost_cell *x = &a->cells[i], *y = &b->cells[i];
-        order = compare_numbers(x->most, y->most);
+        order = hv_compare_numbers(x->most, y->most);
         for (size_t of = 0; order == 0 && of < HV_COST_OF_N; of++) {
-            order = compare_numbers(x->of[of].each_s, y->of[of].each_s);
-            order = order != 0 ? order : compare_numbers(x->of[of].start_s, y->of[of].start_s);
+            order = hv_compare_numbers(x->of[of].each_s, y->of[of].each_s);
+            order = order != 0 ? order : hv_compare_numbers(x->of[of].start_s, y->of[of].start_s);
         }
     }
     return order;
@@ -117,10 +109,10 @@ static int compare_figures(const struct figures *x, const struct figures *y)
                                {x->usable_bytes, y->usable_bytes}};
     int order = 0;
     for (size_t i = 0; order == 0 && i < x->n_items; i++) {
-        order = compare_numbers(x->floor_s[i], y->floor_s[i]);
+        order = hv_compare_numbers(x->floor_s[i], y->floor_s[i]);
     }
     for (size_t i = 0; order == 0 && i < HV_COUNT(pairs); i++) {
-        order = compare_numbers(pairs[i][0], pairs[i][1]);
+        order = hv_compare_numbers(pairs[i][0], pairs[i][1]);
     }
     for (size_t i = 0; order == 0 && i < x->n_items; i++) {
         order = compare_cells(x->sizes[i], y->sizes[i]);
@@ -139,7 +131,7 @@ static int by_address(const void *a, const void *b)
     return ((uintptr_t)x->kind > (uintptr_t)y->kind) - ((uintptr_t)x->kind < (uintptr_t)y->kind);
 }
 
-/** Fills the lists of w with one row for all kinds with the same figures. `f`: [n] is sorted. */
+/** Fills the lists of w with one row for all kinds with the same figures. Sorts `f`, [n]. */
 static void list_kinds(struct hv__work *w, struct figures *f, size_t n, struct hv_arena *arena)
 {
     struct hv__kind_row *rows = hv_arena_new(arena, struct hv__kind_row, n + 1);

@@ -37,11 +37,6 @@ static double node_flops_per_s(const struct hv_node_group *g)
     return sum;
 }
 
-static bool same_zone(const struct hv_node_group *a, const struct hv_node_group *b)
-{
-    return a->zone != NULL && b->zone != NULL ? strcmp(a->zone, b->zone) == 0 : a->zone == b->zone;
-}
-
 /** Larger first. */
 static int descending(double x, double y)
 {
@@ -72,7 +67,7 @@ static int by_hardware(const struct ranked *x, const struct ranked *y)
         {a->n_nics, b->n_nics},
         {-hv_or(a->intra.latency_s, 0), -hv_or(b->intra.latency_s, 0)},
         {-hv_or(a->nic.latency_s, 0), -hv_or(b->nic.latency_s, 0)},
-        {a->domain_nodes, b->domain_nodes},
+        {hv_node_group_domain_nodes(a), hv_node_group_domain_nodes(b)},
         {hv_or(a->host_memory_bytes_per_s, 0), hv_or(b->host_memory_bytes_per_s, 0)},
         {-(double)a->state, -(double)b->state},
         {-hv_or(a->preemptions_per_h, 0), -hv_or(b->preemptions_per_h, 0)},
@@ -102,7 +97,7 @@ static void sum_zones(struct ranked *r, size_t n)
 {
     for (size_t i = 0, end; i < n; i = end) {
         double sum = 0;
-        for (end = i; end < n && same_zone(r[i].group, r[end].group); end++) {
+        for (end = i; end < n && by_zone(&r[i], &r[end]) == 0; end++) {
             sum += r[end].group->count * node_flops_per_s(r[end].group);
         }
         for (size_t k = i; k < end; k++) {

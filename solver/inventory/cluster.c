@@ -80,21 +80,13 @@ static void collect_kinds(struct hv_cluster *c)
     free(all);
 }
 
-static uint32_t domain_nodes(const struct hv_node_group *g)
+uint32_t hv_node_group_domain_nodes(const struct hv_node_group *g)
 {
     return g->domain_nodes > 1 ? g->domain_nodes : 1;
 }
 
 /* ---- groups that are alike ----------------------------------------------------------------------
  */
-
-static int compare_numbers(double a, double b)
-{
-    if (!hv_known(a) || !hv_known(b)) {
-        return hv_known(b) - hv_known(a);
-    }
-    return (a > b) - (a < b);
-}
 
 static int compare_counts(uint64_t a, uint64_t b)
 {
@@ -104,8 +96,8 @@ static int compare_counts(uint64_t a, uint64_t b)
 static int compare_links(const struct hv_link *a, const struct hv_link *b)
 {
     int order = compare_counts(a->kind, b->kind);
-    order = order != 0 ? order : compare_numbers(a->bytes_per_s, b->bytes_per_s);
-    return order != 0 ? order : compare_numbers(a->latency_s, b->latency_s);
+    order = order != 0 ? order : hv_compare_numbers(a->bytes_per_s, b->bytes_per_s);
+    return order != 0 ? order : hv_compare_numbers(a->latency_s, b->latency_s);
 }
 
 static int compare_slots(const struct hv_node_group *a, const struct hv_node_group *b)
@@ -149,9 +141,11 @@ static int compare_groups(const struct hv_node_group *a, const struct hv_node_gr
     order = order != 0 ? order : compare_links(&a->intra, &b->intra);
     order = order != 0 ? order : compare_links(&a->nic, &b->nic);
     order = order != 0 ? order : compare_counts(a->n_nics, b->n_nics);
-    order = order != 0 ? order : compare_counts(domain_nodes(a), domain_nodes(b));
+    order = order != 0
+                ? order
+                : compare_counts(hv_node_group_domain_nodes(a), hv_node_group_domain_nodes(b));
     return order != 0 ? order
-                      : compare_numbers(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
+                      : hv_compare_numbers(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
 }
 
 bool hv_node_groups_alike(const struct hv_node_group *a, const struct hv_node_group *b)
@@ -198,7 +192,7 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
         g->first_node = (uint32_t)nodes;
         g->first_device = (uint32_t)devices;
         g->first_domain = (uint32_t)domains;
-        domains += g->count > 0 ? (g->count - 1) / domain_nodes(g) + 1 : 0;
+        domains += g->count > 0 ? (g->count - 1) / hv_node_group_domain_nodes(g) + 1 : 0;
         nodes += g->count;
         devices += (uint64_t)g->count * g->n_devices;
         if (devices > HV_CLUSTER_MAX_DEVICES || nodes > HV_CLUSTER_MAX_DEVICES) {
@@ -299,7 +293,7 @@ const struct hv_node_group *hv_cluster_group_of_node(const struct hv_cluster *c,
 
 uint32_t hv_node_group_domain(const struct hv_node_group *g, uint32_t node)
 {
-    return g->first_domain + (node - g->first_node) / domain_nodes(g);
+    return g->first_domain + (node - g->first_node) / hv_node_group_domain_nodes(g);
 }
 
 uint32_t hv_cluster_domain_of(const struct hv_cluster *c, uint32_t node)

@@ -185,6 +185,8 @@ const struct hv_node_group *hv_cluster_group_of_node(const struct hv_cluster *c,
  * group's first node. A node that shares it with no other is a domain of its own. O(1).
  */
 uint32_t hv_node_group_domain(const struct hv_node_group *g, uint32_t node);
+/** Nodes of a full domain of the group; 1 without domains. O(1). */
+uint32_t hv_node_group_domain_nodes(const struct hv_node_group *g);
 /** Number of the domain that holds a node. O(log groups). */
 uint32_t hv_cluster_domain_of(const struct hv_cluster *c, uint32_t node);
 /** Bandwidth of its node's NICs that one device can use: one NIC, or as many as there are per

@@ -181,13 +181,19 @@ static void keep_form(struct set *s, const char *word, bool about_it)
 
 /* ---- features ------------------------------------------------------------------------------ */
 
+/* True where a word names the chip of the kind. */
+static bool is_in_word(const struct hv_device_kind *k, const void *what)
+{
+    char chip[HV__CHIP_NAME];
+    size_t n = hv__chip_of(k->name, chip);
+    return hv__holds_chip(what, chip, n);
+}
+
 /* True where a word names a chip of the catalogue. */
 static bool names_chip(const struct hv_device_catalogue *c, const char *word)
 {
-    char chip[HV__CHIP_NAME];
     for (size_t i = 0; i < c->n_kinds; i++) {
-        size_t n = hv__chip_of(c->kinds[i].name, chip);
-        if (hv__holds_chip(word, chip, n)) {
+        if (is_in_word(&c->kinds[i], word)) {
             return true;
         }
     }
@@ -197,21 +203,12 @@ static bool names_chip(const struct hv_device_catalogue *c, const char *word)
 /* True where a word names the chip of one of the candidates. */
 static bool names_candidate(const struct set *s, const char *word)
 {
-    char chip[HV__CHIP_NAME];
     for (size_t i = 0; i < s->n; i++) {
-        size_t n = hv__chip_of(s->kinds[i]->name, chip);
-        if (hv__holds_chip(word, chip, n)) {
+        if (is_in_word(s->kinds[i], word)) {
             return true;
         }
     }
     return false;
-}
-
-static bool is_in_word(const struct hv_device_kind *k, const void *what)
-{
-    char chip[HV__CHIP_NAME];
-    size_t n = hv__chip_of(k->name, chip);
-    return hv__holds_chip(what, chip, n);
 }
 
 static void keep_by_features(const struct hv_device_catalogue *c, struct set *s,

@@ -156,7 +156,7 @@ static void name_run(struct lister *l, struct run *r)
 /* Houses [from, to) of a group. */
 static void add_run(struct lister *l, const struct hv_node_group *g, uint32_t from, uint32_t to)
 {
-    uint32_t each = g->domain_nodes > 1 ? g->domain_nodes : 1, left = g->count - from * each;
+    uint32_t each = hv_node_group_domain_nodes(g), left = g->count - from * each;
     struct run r = {.group = g,
                     .first_house = g->first_domain + from,
                     .houses = to - from,
@@ -176,7 +176,7 @@ static int by_number(const void *a, const void *b)
  * fewer nodes, are runs of their own. */
 static void add_group(struct lister *l, const struct hv_node_group *g)
 {
-    uint32_t each = g->domain_nodes > 1 ? g->domain_nodes : 1, at = 0;
+    uint32_t each = hv_node_group_domain_nodes(g), at = 0;
     uint32_t houses = g->count / each + (g->count % each != 0);
     size_t from = first_end(l, g->name), n = 0, many = 0;
     while (is_named_like(l, from + many, from)) {

@@ -123,11 +123,6 @@ static bool names_group(const struct hv_node_group *g, const char *end)
     return strncmp(end, g->name, n) == 0 && (end[n] == '[' || end[n] == '\0');
 }
 
-static bool same_figure(double a, double b)
-{
-    return a == b || (!hv_known(a) && !hv_known(b));
-}
-
 /* True where all nodes of both groups have the same figures to and from every node of the cluster,
  * and to each other. */
 static bool matrix_alike(const struct hv_cluster *c, const double *matrix,
@@ -143,7 +138,8 @@ static bool matrix_alike(const struct hv_cluster *c, const double *matrix,
             inside = own && k != x && inside == NULL ? out : inside;
             const double *want_out = own ? inside : &matrix[first * n + k];
             const double *want_in = own ? inside : &matrix[k * n + first];
-            if (k != x && !(same_figure(*out, *want_out) && same_figure(*in, *want_in))) {
+            if (k != x && (hv_compare_numbers(*out, *want_out) != 0 ||
+                           hv_compare_numbers(*in, *want_in) != 0)) {
                 return false;
             }
         }

@@ -259,6 +259,64 @@ static void matrix(void **state)
     hv_cluster_doc_free(&d);
 }
 
+/* Names of the groups in canonical order, each with a blank behind it. */
+static void canonical_is(const char *nodes, const char *want)
+{
+    char text[1024], names[64] = "";
+    (void)snprintf(text, sizeof text, HEAD "\"nodes\": [%s]}", nodes);
+    struct hv_cluster_doc d = build(text);
+    struct hv_cluster *c = hv_cluster_canonical(d.cluster), *again = hv_cluster_canonical(c);
+    hv_cluster_doc_free(&d); /* the order keeps what it needs */
+    for (size_t i = 0; i < c->n_groups; i++) {
+        size_t n = strlen(names);
+        (void)snprintf(names + n, sizeof names - n, "%s ", c->groups[i].name);
+    }
+    assert_string_equal(names, want);
+    assert_ptr_equal(again, c);
+    hv_cluster_unref(again);
+    hv_cluster_unref(c);
+}
+
+static void canonical_order_is_by_hardware(void **state)
+{
+    (void)state;
+    const char t[] = "{\"name\": \"t\", \"count\": 2, \"device\": \"T4-16GB\"}";
+    const char a[] = "{\"name\": \"a\", \"device\": \"A100-SXM-80GB\"}";
+    const char b[] = "{\"name\": \"b\", \"device\": \"A100-SXM-80GB\", \"domain_nodes\": 1}";
+    const char y[] = "{\"name\": \"y\", \"device\": \"H100-SXM-80GB\", \"zone\": \"slow\"}";
+    const char z[] = "{\"name\": \"z\", \"count\": 9, \"device\": \"A100-SXM-80GB\", "
+                     "\"zone\": \"fast\"}";
+    char nodes[512];
+    (void)snprintf(nodes, sizeof nodes, "%s, %s", t, a);
+    canonical_is(nodes, "a t ");
+    /* equal nodes keep the order of the file; a domain of one node is none */
+    (void)snprintf(nodes, sizeof nodes, "%s, %s, %s", t, a, b);
+    canonical_is(nodes, "a b t ");
+    (void)snprintf(nodes, sizeof nodes, "%s, %s, %s", b, t, a);
+    canonical_is(nodes, "b a t ");
+    /* the zone with the larger sum of peaks first, though its devices are slower */
+    (void)snprintf(nodes, sizeof nodes, "%s, %s", y, z);
+    canonical_is(nodes, "z y ");
+}
+
+static void canonical_order_moves_the_matrix(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d = build(
+        HEAD "\"nodes\": [{\"name\": \"t\", \"count\": 2, \"device\": \"T4-16GB\"}, {\"name\": "
+             "\"a\", \"device\": \"A100-SXM-80GB\"}], \"network\": "
+             "{\"matrix_bandwidth_GBps\": [[0, 1, 2], [3, 0, 4], [5, 6, 0]]}}");
+    struct hv_cluster *c = hv_cluster_canonical(d.cluster);
+    const double want[] = {0, 5, 6, 2, 0, 1, 4, 3, 0};
+    hv_cluster_doc_free(&d);
+    for (size_t i = 0; i < HV_COUNT(want); i++) {
+        if (i % 4 != 0) {
+            assert_near(c->matrix_bytes_per_s[i], want[i] * HV_GBPS, 1);
+        }
+    }
+    hv_cluster_unref(c);
+}
+
 /* Does the network of these nodes and links tell groups 0 and 1 apart? */
 static bool network_alike(const char *network)
 {
@@ -425,6 +483,8 @@ int main(void)
         cmocka_unit_test(cards_below_10_gbit_are_one_that_all_share),
         cmocka_unit_test(inside_a_node),
         cmocka_unit_test(matrix),
+        cmocka_unit_test(canonical_order_is_by_hardware),
+        cmocka_unit_test(canonical_order_moves_the_matrix),
         cmocka_unit_test(networks_that_tell_groups_apart),
         cmocka_unit_test(addresses),
         cmocka_unit_test(format_is_the_inverse),

@@ -11,6 +11,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
+#include "solver/optim/lp/branch.h"
 #include "solver/optim/lp/lp.h"
 #include "tests/lp_fixture.h"
 
@@ -805,6 +806,28 @@ static void large_programs_are_certified(void **state)
     }
 }
 
+/** A tree that knows a point and finds a ray says so, also where its limits end the search for
+ * another point: this one has none without branching. */
+static void a_known_point_and_a_ray_are_unbounded(void **state)
+{
+    (void)state;
+    const struct hv__branch_limits limits = {.work = 1e9, .max_nodes = 1};
+    const double start[] = {2, 1};
+    struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+    struct hv__branch b;
+    size_t x = add_var(lp, 0, HUGE_VAL, true), y = add_var(lp, 0, HUGE_VAL, true);
+    add_row(lp, (struct hv_lp_term[]){{x, 2}, {y, -3}}, 2, HV_LP_GE, 1);
+    assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{x, 1}}, 1, NULL), HV_OK);
+    hv__branch_solve(lp, &limits, start, &b);
+    assert_int_equal(b.outcome, HV_LP_UNBOUNDED);
+    hv__branch_free(&b);
+    hv__branch_solve(lp, &limits, NULL, &b);
+    assert_int_equal(b.outcome, HV_LP_FAILED);
+    assert_null(b.x);
+    hv__branch_free(&b);
+    hv_lp_free(lp);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -823,6 +846,7 @@ int main(void)
         cmocka_unit_test(spread_coefficients_are_solved),
         cmocka_unit_test(decimal_equations_hold),
         cmocka_unit_test(integers_without_an_optimum),
+        cmocka_unit_test(a_known_point_and_a_ray_are_unbounded),
         cmocka_unit_test(divisors_decide_equations),
         cmocka_unit_test(a_gap_is_no_proof),
         cmocka_unit_test(extreme_numbers_end),

@@ -227,17 +227,13 @@ static void take_network(const struct hv__exchange_query *q, struct hv__least_ex
 void hv__least_exchange(const struct hv__exchange_query *q, struct hv__least_exchange out[2])
 {
     out[0] = out[1] = (struct hv__least_exchange){HUGE_VAL, HUGE_VAL};
-    if (!isfinite(q->reach->net_wait_s)) { /* no group of the cluster has that kind */
-        out[0] = out[1] = (struct hv__least_exchange){0, 0};
-        return;
-    }
     for (size_t i = 0; i < q->reach->n_links; i++) {
         if (q->reach->links[i].devices >= q->least) {
             take_link(q, &q->reach->links[i], out);
         }
     }
     take_network(q, out);
-    if (!isfinite(out[0].per_byte_s)) {
+    if (!isfinite(out[0].per_byte_s)) { /* no group of the cluster has that kind */
         out[0] = out[1] = (struct hv__least_exchange){0, 0};
     }
 }

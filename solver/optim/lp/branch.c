@@ -81,7 +81,7 @@ static double cutoff(const struct tree *t)
 static enum leaf close_leaf(struct tree *t, double bound)
 {
     if (t->whole_value && isfinite(bound) && fabs(bound) < 0x1p50) {
-        bound = ceil(bound - 1e-6) >= bound ? ceil(bound - 1e-6) : bound;
+        bound = fmax(bound, ceil(bound - 1e-6));
     }
     t->lowest = fmin(t->lowest, bound);
     return LEAF_CLOSED;
@@ -214,6 +214,15 @@ static void learn(struct tree *t, double v)
     }
 }
 
+/* Rounds integers, and puts the other variables within their bounds. */
+static void round_point(struct tree *t)
+{
+    for (size_t j = 0; j < t->lp->vars.n; j++) {
+        t->x[j] = t->lp->vars.items[j].integer ? nearbyint(t->x[j])
+                                               : fmin(fmax(t->x[j], t->lo[j]), t->hi[j]);
+    }
+}
+
 /* A node whose relaxation has an optimum with duals. */
 static enum leaf look_at_optimum(struct tree *t, double parent)
 {
@@ -231,13 +240,7 @@ static enum leaf look_at_optimum(struct tree *t, double parent)
     }
     j = most_fractional(t, EXACT);
     double fraction = j < lp->vars.n ? t->x[j] : 0, size;
-    for (size_t k = 0; k < lp->vars.n; k++) {
-        if (lp->vars.items[k].integer) {
-            t->x[k] = nearbyint(t->x[k]);
-        } else {
-            t->x[k] = fmin(fmax(t->x[k], t->lo[k]), t->hi[k]);
-        }
-    }
+    round_point(t);
     bool exact = hv__rational_fits(lp);
     double value = hv__lp_min_value(lp, t->x, &size);
     if (!exact && keep_point(t)) { /* a value that bounds variables without bounds */
@@ -255,7 +258,8 @@ static enum leaf look_at_optimum(struct tree *t, double parent)
     return j < lp->vars.n ? split_at(t, j, fraction, false, v) : LEAF_OPEN;
 }
 
-/* True when the relaxation has a checked point and a ray along which the value falls. */
+/* True when the relaxation has a ray along which the value falls, and a checked point; with
+ * integers any_point looks for the point. */
 static bool has_ray(struct tree *t)
 {
     hv__simplex_ray(&t->simplex, t->x);
@@ -455,8 +459,8 @@ static enum hv_lp_outcome any_point(const struct hv_lp *lp, const struct hv__bra
 static enum hv_lp_outcome outcome_of(struct tree *t, enum leaf leaf)
 {
     if (leaf == LEAF_UNBOUNDED) {
-        bool integers = t->lp->has_integers;
-        return integers ? any_point(t->lp, t->limits) : HV_LP_UNBOUNDED;
+        bool has_point = t->out->x || !t->lp->has_integers;
+        return has_point ? HV_LP_UNBOUNDED : any_point(t->lp, t->limits);
     }
     if (leaf == LEAF_CLOSED && !t->out->x) {
         return HV_LP_INFEASIBLE;

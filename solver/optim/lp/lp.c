@@ -248,18 +248,25 @@ static enum hv_lp_outcome outcome_of(int code, bool stopped)
     }
 }
 
+/* The bounds of the variables: n_vars lower ones, then the upper ones. Owner: caller frees. */
+static double *box_of(const struct hv_lp *lp)
+{
+    double *box = hv_xcalloc(2 * lp->vars.n + 1, sizeof *box);
+    for (size_t j = 0; j < lp->vars.n; j++) {
+        box[j] = lp->vars.items[j].lower;
+        box[lp->vars.n + j] = lp->vars.items[j].upper;
+    }
+    return box;
+}
+
 /* Whether the point and the duals of a linear program prove each other; fills the reduced costs
  * and the bound. `cutoff` bounds variables without bounds, see hv__lp_prover_reach. */
 static bool prove_linear(const struct hv_lp *lp, double cutoff, struct hv_lp_result *r)
 {
     double sign = lp->sense == HV_LP_MIN ? 1 : -1, size;
-    double *box = hv_xcalloc(2 * lp->vars.n + 1, sizeof *box);
+    double *box = box_of(lp);
     double *y = hv_xcalloc(lp->rows.n + 1, sizeof *y);
     struct hv__lp_prover prover;
-    for (size_t j = 0; j < lp->vars.n; j++) {
-        box[j] = lp->vars.items[j].lower;
-        box[lp->vars.n + j] = lp->vars.items[j].upper;
-    }
     for (size_t i = 0; i < lp->rows.n; i++) {
         y[i] = sign * r->duals[i];
     }
@@ -433,8 +440,8 @@ static bool take_tree(const struct hv_lp *lp, struct hv__branch *b, struct hv_lp
     return out->proven || (b->complete && b->x);
 }
 
-/* An own tree within a share of the deadline; `start` = a point to beat, or NULL. True when its
- * answer is final. */
+/* An own tree within a share of the deadline; `start` = a point to beat, also that of `out`, or
+ * NULL. True when its answer is final. */
 static bool solve_by_tree(const struct hv_lp *lp, struct watch *w, double share,
                           const double *start, struct hv_lp_result *out)
 {
@@ -506,12 +513,8 @@ static bool has_no_point(const struct hv_lp *lp, struct watch *w)
     hv__lp_scaling(e, &scale);
     struct attempt a = {.lp = e, .scale = &scale};
     if (try_once(&a, w, &r, NULL) == HV_OK && r.duals) {
-        double *box = hv_xcalloc(2 * lp->vars.n + 1, sizeof *box);
+        double *box = box_of(lp);
         struct hv__lp_prover prover;
-        for (size_t j = 0; j < lp->vars.n; j++) {
-            box[j] = lp->vars.items[j].lower;
-            box[lp->vars.n + j] = lp->vars.items[j].upper;
-        }
         hv__lp_prover_init(&prover, lp);
         none = hv__lp_no_point(&prover, r.duals, box, box + lp->vars.n);
         hv__lp_prover_free(&prover);
@@ -543,14 +546,8 @@ static void settle(const struct attempt *a, struct watch *w, struct hv_lp_result
         return;
     }
     if (integer && !w->limits->unproven && (has_point(out) || !is_for_tree(lp, w))) {
-        double *start = hv_xcalloc(lp->vars.n + 1, sizeof *start);
-        bool known = has_point(out);
-        if (known) {
-            memcpy(start, out->x, lp->vars.n * sizeof *start);
-        }
-        bool final = solve_by_tree(lp, w, 1, known ? start : NULL, out);
-        free(start);
-        if (final) {
+        const double *start = has_point(out) ? out->x : NULL;
+        if (solve_by_tree(lp, w, 1, start, out)) {
             return;
         }
     }

@@ -32,13 +32,16 @@ struct hv_lp {
 };
 
 /** Powers of two that bring a model's numbers near 1: row i is multiplied by row[i], x_j =
- * col[j]·x'_j. */
+ * col[j]·x'_j, costs are multiplied by col[j] and `objective`. */
 struct hv__lp_scale {
     double *row, *col, objective;
 };
 
-/** Fills a scaling (owner: caller frees row and col); all ones when the numbers are fine already.
- */
+/** Geometric scaling, rows and columns in turns; `row` (n_rows) and `col` (n_vars) are the
+ * caller's. Without `integers` the columns of integer variables keep their unit. O(terms). */
+void hv__lp_scale_all(const struct hv_lp *lp, bool integers, struct hv__lp_scale *s);
+/** Makes a scaling for lp_solve, integer columns as they are (owner: caller frees row and col); all
+ * ones when the numbers are fine already. */
 void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out);
 /** True when bounds, empty rows, or the divisors of an equation of integers alone make the model
  * infeasible. */

@@ -1,5 +1,5 @@
 /*
- * The LP model: building it with checks, its objective, scaling for lp_solve.
+ * The LP model: building it with checks, its objective, scaling.
  * Not here: anything that calls lp_solve (lp.c), certificates (certificate.c), text (write.c).
  */
 #include "solver/base/units.h"
@@ -176,6 +176,9 @@ size_t hv_lp_n_vars(const struct hv_lp *lp)
 static bool has_no_whole_solution(const struct hv_lp *lp, const struct hv__lp_row *r)
 {
     double divisor = 0;
+    if (r->op != HV_LP_EQ) {
+        return false;
+    }
     for (size_t k = r->first; k < r->first + r->n; k++) {
         const struct hv_lp_term *t = &lp->terms.items[k];
         double a = fabs(t->coef), b = divisor;
@@ -190,7 +193,7 @@ static bool has_no_whole_solution(const struct hv_lp *lp, const struct hv__lp_ro
         divisor = a;
     }
     double rest = divisor > 0 ? fabs(fmod(r->rhs, divisor)) : 0;
-    return r->op == HV_LP_EQ && fmin(rest, divisor - rest) > HV__LP_MARGIN * fabs(r->rhs);
+    return fmin(rest, divisor - rest) > HV__LP_MARGIN * fabs(r->rhs);
 }
 
 bool hv__lp_is_hopeless(const struct hv_lp *lp)
@@ -219,10 +222,10 @@ double hv__lp_value(const struct hv_lp *lp, const double *x)
     return v;
 }
 
-/* The power of two nearest to 1 / x in the logarithm. */
+/* The power of two nearest to 1 / x in the logarithm; 1 for 0 and infinity. */
 static double inverse_power(double x)
 {
-    return x > 0 ? exp2(-nearbyint(log2(x))) : 1;
+    return x > 0 && isfinite(x) ? exp2(-nearbyint(log2(x))) : 1;
 }
 
 static bool needs_scaling(const struct hv_lp *lp)
@@ -243,8 +246,9 @@ static bool needs_scaling(const struct hv_lp *lp)
     return hi > 1e4 || lo < 1e-4;
 }
 
-/* One round: every row's geometric middle to 1, then every continuous column's. */
-static void scale_once(const struct hv_lp *lp, struct hv__lp_scale *s, double *lo, double *hi)
+/* One round: every row's geometric middle to 1, then every column's. */
+static void scale_once(const struct hv_lp *lp, bool integers, struct hv__lp_scale *s, double *lo,
+                       double *hi)
 {
     for (size_t j = 0; j < lp->vars.n; j++) {
         lo[j] = HUGE_VAL;
@@ -267,35 +271,46 @@ static void scale_once(const struct hv_lp *lp, struct hv__lp_scale *s, double *l
         }
     }
     for (size_t j = 0; j < lp->vars.n; j++) {
-        if (!lp->vars.items[j].integer && hi[j] > 0) {
+        if ((integers || !lp->vars.items[j].integer) && hi[j] > 0) {
             s->col[j] = inverse_power(sqrt(lo[j]) * sqrt(hi[j]));
         }
     }
 }
 
-void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out)
+static void set_ones(const struct hv_lp *lp, struct hv__lp_scale *s)
 {
-    size_t n = lp->vars.n, m = lp->rows.n;
-    out->row = hv_xcalloc(m + 1, sizeof *out->row);
-    out->col = hv_xcalloc(n + 1, sizeof *out->col);
-    out->objective = 1;
-    for (size_t i = 0; i < m; i++) {
-        out->row[i] = 1;
+    s->objective = 1;
+    for (size_t i = 0; i < lp->rows.n; i++) {
+        s->row[i] = 1;
     }
-    for (size_t j = 0; j < n; j++) {
-        out->col[j] = 1;
+    for (size_t j = 0; j < lp->vars.n; j++) {
+        s->col[j] = 1;
     }
-    if (!needs_scaling(lp)) {
-        return;
-    }
+}
+
+void hv__lp_scale_all(const struct hv_lp *lp, bool integers, struct hv__lp_scale *s)
+{
+    size_t n = lp->vars.n;
     double *lo = hv_xcalloc(n + 1, sizeof *lo), *hi = hv_xcalloc(n + 1, sizeof *hi), big = 0;
+    set_ones(lp, s);
     for (int round = 0; round < 4; round++) {
-        scale_once(lp, out, lo, hi);
+        scale_once(lp, integers, s, lo, hi);
     }
     for (size_t j = 0; j < n; j++) {
-        big = fmax(big, fabs(lp->vars.items[j].cost) * out->col[j]);
+        big = fmax(big, fabs(lp->vars.items[j].cost) * s->col[j]);
     }
-    out->objective = inverse_power(big);
+    s->objective = inverse_power(big);
     free(lo);
     free(hi);
+}
+
+void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out)
+{
+    out->row = hv_xcalloc(lp->rows.n + 1, sizeof *out->row);
+    out->col = hv_xcalloc(lp->vars.n + 1, sizeof *out->col);
+    if (needs_scaling(lp)) {
+        hv__lp_scale_all(lp, false, out);
+    } else {
+        set_ones(lp, out);
+    }
 }

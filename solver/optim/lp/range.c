@@ -16,9 +16,8 @@
 #include <time.h>
 
 #define FAR 1e5 /* times the number, or the largest of its kind: no end */
-#define GRID                                                                                       \
-    0x1p30         /* ends lie on multiples of 1 / GRID: behind that are lp_solve's last digits    \
-                    */
+/* Ends are rounded to multiples of 1 / GRID: what is behind that are lp_solve's last digits. */
+#define GRID  0x1p30
 #define TIGHT 1e-7 /* relative: a price is 0, a row is tight, a variable is at its bound */
 
 /* The program whose ranges are computed. */

@@ -440,6 +440,7 @@ static void find_split(struct exact *s, struct hv__rational *out)
     mpz_clear(whole);
 }
 
+/* Rounds the optimum to doubles. */
 static void take(struct exact *s, struct hv__rational *out)
 {
     mpq_t sum;
@@ -458,13 +459,13 @@ static void take(struct exact *s, struct hv__rational *out)
         out->value = -HUGE_VAL;
     }
     find_split(s, out);
-    for (size_t j = 0; out->x && j < s->n; j++) {
+    for (size_t j = 0; j < s->n; j++) {
         out->x[j] = nearest(s, s->x[j]);
     }
-    for (size_t i = 0; out->x && i < s->m; i++) {
+    for (size_t i = 0; i < s->m; i++) {
         out->y[i] = 0;
     }
-    for (size_t k = 0; out->x && k < s->n; k++) {
+    for (size_t k = 0; k < s->n; k++) {
         if (s->nonbasic[k] >= s->n) {
             out->y[s->nonbasic[k] - s->n] = nearest(s, s->cost[k]);
         }

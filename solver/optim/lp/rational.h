@@ -9,7 +9,7 @@
 
 /** Exact answer, rounded to doubles. Arrays: owner is the caller, n and m numbers. */
 struct hv__rational {
-    double *x, *y; /**< point and duals of the minimum, to the nearest double; x may be NULL */
+    double *x, *y; /**< point and duals of the minimum, to the nearest double */
     double value;  /**< not above the exact optimum of the minimum */
     size_t split;  /**< an integer variable with a fraction; n when there is none */
     double floor;  /**< whole number below that variable's exact value */

@@ -25,50 +25,12 @@ bool hv__simplex_fits(const struct hv_lp *lp)
     return lp->vars.n > 0 && lp->rows.n <= CELLS_MAX / lp->vars.n;
 }
 
-static double power_near(double x)
-{
-    return x > 0 && isfinite(x) ? exp2(nearbyint(log2(x))) : 1;
-}
-
-/* Geometric scaling by powers of two, rows and columns in turns. */
+/* Integers are scaled too: bounds and points are converted to the model's units. */
 static void find_scales(struct hv__simplex *s)
 {
-    const struct hv_lp *lp = s->lp;
-    double *lo = hv_xcalloc(s->n + 1, sizeof *lo), *hi = hv_xcalloc(s->n + 1, sizeof *hi), big = 0;
-    for (size_t j = 0; j < s->n; j++) {
-        s->col[j] = 1;
-    }
-    for (int round = 0; round < 4; round++) {
-        for (size_t j = 0; j < s->n; j++) {
-            lo[j] = HUGE_VAL;
-            hi[j] = 0;
-        }
-        for (size_t i = 0; i < s->m; i++) {
-            const struct hv__lp_row *r = &lp->rows.items[i];
-            double small = HUGE_VAL, most = 0;
-            for (size_t k = r->first; k < r->first + r->n; k++) {
-                double c = fabs(lp->terms.items[k].coef) * s->col[lp->terms.items[k].var];
-                small = fmin(small, c);
-                most = fmax(most, c);
-            }
-            s->row[i] = r->n ? 1 / power_near(sqrt(small) * sqrt(most)) : 1;
-            for (size_t k = r->first; k < r->first + r->n; k++) {
-                size_t j = lp->terms.items[k].var;
-                double c = fabs(lp->terms.items[k].coef) * s->row[i];
-                lo[j] = fmin(lo[j], c);
-                hi[j] = fmax(hi[j], c);
-            }
-        }
-        for (size_t j = 0; j < s->n; j++) {
-            s->col[j] = hi[j] > 0 ? 1 / power_near(sqrt(lo[j]) * sqrt(hi[j])) : 1;
-        }
-    }
-    for (size_t j = 0; j < s->n; j++) {
-        big = fmax(big, fabs(lp->vars.items[j].cost) * s->col[j]);
-    }
-    s->unit = 1 / power_near(big);
-    free(lo);
-    free(hi);
+    struct hv__lp_scale scale = {.row = s->row, .col = s->col};
+    hv__lp_scale_all(s->lp, true, &scale);
+    s->unit = scale.objective;
 }
 
 /* The tableau of the logical basis: the matrix itself. */
@@ -284,8 +246,8 @@ static size_t dual_column(const struct hv__simplex *s, size_t r, double way, boo
         for (size_t k = 0; k < s->n; k++) {
             size_t v = s->nonbasic[k];
             double a = way * t[k], ratio = fabs(s->phase[k]) / fabs(a);
-            bool up = s->x[v]<s->hi[v], down = s->x[v]> s->lo[v];
-            if (fabs(a) <= PIVOT || !(a > 0 ? up : down)) {
+            bool can_move = a > 0 ? s->x[v] < s->hi[v] : s->x[v] > s->lo[v];
+            if (fabs(a) <= PIVOT || !can_move) {
                 continue;
             }
             if (pass == 0) { /* the least ratio, with reduced costs allowed to miss a little */
@@ -415,8 +377,8 @@ static enum hv__simplex_end improve(struct hv__simplex *s)
             return HV__SIMPLEX_OPTIMAL;
         }
         size_t v = s->nonbasic[q];
-        double way = s->cost[q] < 0 ? 1 : -1,
-               flip = way > 0 ? s->hi[v] - s->x[v] : s->x[v] - s->lo[v];
+        double way = s->cost[q] < 0 ? 1 : -1;
+        double flip = way > 0 ? s->hi[v] - s->x[v] : s->x[v] - s->lo[v];
         size_t r = primal_row(s, q, way, bland, &room);
         if (isinf(room) && isinf(flip)) {
             s->at = q;

@@ -81,7 +81,7 @@ static void group_fallback(const struct hv_node_group *g, const char *path, stru
     } else if (strcmp(path, "intra.latency_us") == 0) {
         add_number(out, g->intra.latency_s / HV_US);
     } else if (strcmp(path, "domain_nodes") == 0) {
-        hv_str_addf(out, "%u", g->domain_nodes > 1 ? g->domain_nodes : 1);
+        hv_str_addf(out, "%u", hv_node_group_domain_nodes(g));
     } else if (strcmp(path, "nic.bandwidth_GBps") == 0) {
         add_number(out, g->nic.bytes_per_s / HV_GBPS);
     } else if (strcmp(path, "nic.latency_us") == 0) {
