@@ -3,7 +3,9 @@ local prices = require "prices"
 
 local sample_time = {}
 
-local known = {} -- chains by kind, degree and recomputation
+-- Chains by kind, degree and recomputation. prices.chain remembers them too, but builds a text as
+-- key in each call, and a search asks for a chain for every stage of every choice.
+local known = {}
 
 --- The chain of one sample on a tensor group of a kind. Remembered.
 local function chain_of(ctx, kind, tp, recompute)

@@ -73,7 +73,8 @@ local function ranks_of(ctx, stage, c)
       least[#least + 1] = 1
     end
   end
-  if #times > c.micro_batch or #ids % tp ~= 0 or not grids.tp_fits(ctx.model:layers(), tp) then
+  if #times > c.micro_batch or stage.size % tp ~= 0
+    or not grids.tp_fits(ctx.model:layers(), tp) then
     return nil
   end
   local r = hv.opt.distribute { total = c.micro_batch, time = times, min = least }

@@ -9,11 +9,16 @@ local training_flow = {}
 
 local UNLIMITED = 1e15 -- tokens per second of a link that sets no limit
 
+--- Bytes that leave a layer for one sequence.
+function training_flow.output_bytes(ctx, kind)
+  return prices.chain(ctx, kind, { tp = 1, micro_batch = 1 }).output_bytes
+end
+
 --- Tokens per second through stages = list of {nodes, as node_rates gives them} with `counts`
 -- layers each. A link carries activations one way and gradients back.
 function training_flow.of(ctx, stages, counts)
-  local chain = prices.chain(ctx, stages[1].nodes[1].kind, { tp = 1, micro_batch = 1 })
-  local token_bytes = chain.output_bytes / ctx.job.sequence
+  local kind = stages[1].nodes[1].kind
+  local token_bytes = training_flow.output_bytes(ctx, kind) / ctx.job.sequence
   local q = { layers = ctx.model.n_layers, rates = {}, strict = true }
   local runs, heads, first = {}, {}, 0
   for s, stage in ipairs(stages) do
@@ -35,11 +40,6 @@ function training_flow.of(ctx, stages, counts)
     return links.bandwidth(ctx, heads[i], heads[j]) / token_bytes / 2
   end
   return (token_flow.flow(q, runs))
-end
-
---- Bytes that leave a layer for one sequence.
-function training_flow.output_bytes(ctx, kind)
-  return prices.chain(ctx, kind, { tp = 1, micro_batch = 1 }).output_bytes
 end
 
 --- Seconds in which nodes exchange the gradients of the layers range = {first − 1, last}, in ranks

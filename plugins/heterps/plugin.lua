@@ -211,7 +211,7 @@ local function warnings_of(ctx, best, unpriced)
   if o.rate > 0 and reached < o.rate * (1 - 1e-6) then
     texts[#texts + 1] = ("the plan misses the rate: %.4g sequences per second were asked for, the "
       .. "simulation gives %.4g, %.1f %% less; the formula leaves out what stages wait for each "
-      .. "other and for gradients: ask for more"):format(o.rate, reached,
+      .. "other and for gradients; set option rate higher"):format(o.rate, reached,
         100 * (1 - reached / o.rate))
   end
   if #unpriced > 0 and (o.rate > 0 or ctx.job.minimize == "cost") then

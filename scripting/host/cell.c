@@ -66,7 +66,8 @@ static void close_from(int first)
     }
 }
 
-/** Leaves the child with /dev/null, /dev/null, standard error and its output. */
+/** Leaves the child with /dev/null, /dev/null, standard error (where there is none, /dev/null) and
+ * its output. */
 static void keep_files(int out)
 {
     int null = open("/dev/null", O_RDWR);
@@ -74,6 +75,9 @@ static void keep_files(int out)
     if (null >= 0) {
         (void)dup2(null, STDIN_FILENO);
         (void)dup2(null, STDOUT_FILENO);
+        if (fcntl(STDERR_FILENO, F_GETFD) < 0) {
+            (void)dup2(null, STDERR_FILENO);
+        }
     }
     if (out != OUT_FD) {
         (void)dup2(out, OUT_FD);
@@ -162,7 +166,7 @@ enum hv_status hv__cell_start(struct hv__cell *c, const struct hv__cell_work *wo
     pid_t parent = getpid();
 
     *c = (struct hv__cell){.work = *work, .fd = -1};
-    if (pipe(fd) != 0) {
+    if (pipe(fd) != 0 || !hv_descriptors_lift(fd)) {
         return hv_descriptors_error(err, "cannot start a process for Lua", errno);
     }
     void *shared =
@@ -174,8 +178,6 @@ enum hv_status hv__cell_start(struct hv__cell *c, const struct hv__cell_work *wo
     }
     c->stop = shared;
     atomic_init(c->stop, false);
-    (void)fcntl(fd[0], F_SETFD, FD_CLOEXEC);
-    (void)fcntl(fd[1], F_SETFD, FD_CLOEXEC);
     c->pid = fork();
     if (c->pid == 0) {
         be_child(c, fd[1], parent);

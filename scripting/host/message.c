@@ -83,7 +83,8 @@ enum hv_status hv__unpack_err(const json_t *packed, struct hv_err *err)
     json_int_t s = json_integer_value(json_object_get(packed, "status"));
 
     if (!json_is_object(packed) || s < 0 || s >= HV_STATUS_N) {
-        return hv_err_set(err, HV_EINTERNAL, "a process for Lua answered something else");
+        return hv_err_set(err, HV_EINTERNAL,
+                          "the process that runs Lua sent neither a result nor an error");
     }
     if (err != NULL) {
         fill(json_object_get(packed, "file"), err->file, sizeof err->file);

@@ -100,6 +100,34 @@ enum hv_status hv_descriptors_error(struct hv_err *err, const char *what, int wh
                       what, (unsigned long long)most.rlim_cur);
 }
 
+/** Moves one descriptor; false with errno where it cannot be moved. */
+static bool lift(int *fd)
+{
+    if (*fd > STDERR_FILENO) {
+        return fcntl(*fd, F_SETFD, FD_CLOEXEC) == 0;
+    }
+    int up = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (up < 0) {
+        return false;
+    }
+    (void)close(*fd);
+    *fd = up;
+    return true;
+}
+
+bool hv_descriptors_lift(int pair[2])
+{
+    if (lift(&pair[0]) && lift(&pair[1])) {
+        return true;
+    }
+    int why = errno;
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+    pair[0] = pair[1] = -1;
+    errno = why;
+    return false;
+}
+
 const char *hv_file_kind(unsigned mode)
 {
     return S_ISDIR(mode)    ? "a folder"

@@ -28,6 +28,12 @@ enum hv_status hv_file_read_regular(const char *path, struct hv_str *out,
  * too few descriptors their number and what to do. `what` says what cannot be done. Returns HV_EIO.
  */
 enum hv_status hv_descriptors_error(struct hv_err *err, const char *what, int why);
+/**
+ * Moves the two descriptors of a pipe or socket pair above the standard ones (0 to 2), which they
+ * get where the program was started without some of these, and closes them on exec. On failure both
+ * are closed and −1, and errno says why.
+ */
+bool hv_descriptors_lift(int pair[2]) HV_NODISCARD;
 /** "a pipe", "a device", … for the st_mode of something that is no regular file. */
 const char *hv_file_kind(unsigned mode);
 /**

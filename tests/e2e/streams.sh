@@ -26,6 +26,14 @@ if [ -w /dev/full ]; then
 fi
 timeout "$HANG" "$HETVIZ" strategies >&- 2>err
 holds 'closed output' test $? -eq 3
+# the pipes to processes for Lua get the numbers of closed standard descriptors
+timeout "$HANG" "$HETVIZ" plan -c two-generations "$@" --out closed.json <&- >&- 2>err
+holds 'closed input and output' test $? -eq 3
+says 'closed input and output' err 'cannot write'
+expect 'its plan is whole' 0 check closed.json
+timeout "$HANG" "$HETVIZ" plan -c two-generations "$@" --out silent.json <&- 2>&- >out
+holds 'closed input and errors' test $? -eq 0
+expect 'its plan is whole, too' 0 check silent.json
 
 echo old >old.json
 (

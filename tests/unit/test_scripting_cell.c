@@ -195,6 +195,43 @@ static void test_surroundings(void **state)
     (void)close(fd[1]);
 }
 
+/** A program that was started without standard descriptors has its pipe on their numbers. */
+static void test_closed_standard_files(void **state)
+{
+    int saved[3];
+    (void)state;
+    for (int closed = 1; closed < 8; closed++) { /* a bit for each descriptor */
+        struct hv__cell c;
+        struct hv_err err = {0};
+        const char *line = NULL;
+        size_t n = 0;
+        int lines = 3;
+        for (int fd = 0; fd < 3; fd++) {
+            saved[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+        }
+        for (int fd = 0; fd < 3; fd++) {
+            if ((closed & 1 << fd) != 0) {
+                (void)close(fd);
+            }
+        }
+        const struct hv__cell_work work = {.run = many_lines, .ctx = &lines};
+        enum hv_status s = hv__cell_start(&c, &work, &err);
+        int heard = 0;
+        while (s == HV_OK && hv__cell_next(&c, &line, &n) == HV__CELL_LINE) {
+            heard++;
+        }
+        int status = s == HV_OK ? hv__cell_end(&c) : -1;
+        for (int fd = 0; fd < 3; fd++) {
+            (void)dup2(saved[fd], fd);
+            (void)close(saved[fd]);
+        }
+        assert_int_equal(s, HV_OK);
+        assert_int_equal(heard, lines);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    assert_alone();
+}
+
 /** Without file descriptors the error says so. */
 static void test_no_descriptors(void **state)
 {
@@ -263,7 +300,7 @@ int main(void)
         cmocka_unit_test(test_crash),          cmocka_unit_test(test_hang),
         cmocka_unit_test(test_cancel),         cmocka_unit_test(test_surroundings),
         cmocka_unit_test(test_no_descriptors), cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors),         cmocka_unit_test(test_closed_standard_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

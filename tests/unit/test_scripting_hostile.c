@@ -2,8 +2,9 @@
  * Every function of the plugin API with hostile arguments: wrong types, odd numbers, rows of
  * unequal width, cycles, tables whose answers change, handles of another kind, functions that fail,
  * call again or spoil what is being read. Each answer and each error is allowed; a crash, a finding
- * of a sanitizer or a leak is not. test_scripting_hostile [CPU-SECONDS [SEED]]   without arguments:
- * a short slice of fixed seed
+ * of a sanitizer or a leak is not.
+ *
+ * Usage: test_scripting_hostile [CPU-SECONDS [SEED]]; without arguments a short slice of fixed seed.
  */
 #define _DEFAULT_SOURCE /* mkdtemp, P_tmpdir */
 #include <setjmp.h>

@@ -4,6 +4,7 @@
  */
 #include "ui/process/fork.h"
 
+#include "solver/base/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -47,7 +48,9 @@ static void be_child(const struct hv_apart *a, int fd, pid_t parent)
     }
     if (null >= 0) {
         (void)dup2(null, STDOUT_FILENO);
-        (void)close(null);
+        if (null > STDERR_FILENO) {
+            (void)close(null);
+        }
     }
     a->work(a->ctx, &text);
     for (size_t at = 0; at < text.n;) {
@@ -101,7 +104,7 @@ enum hv_apart_end hv_apart_run(const struct hv_apart *a, struct hv_str *out)
     int pipe_fd[2], state = 0;
     pid_t parent = getpid();
 
-    if (pipe(pipe_fd) != 0) {
+    if (pipe(pipe_fd) != 0 || !hv_descriptors_lift(pipe_fd)) {
         return HV_APART_DIED;
     }
     (void)fflush(NULL); /* nothing buffered may be written twice */

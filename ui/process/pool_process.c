@@ -30,23 +30,6 @@ void hv__pool_close(int *fd)
     *fd = -1;
 }
 
-/* Moves a descriptor above the standard three and marks it close-on-exec; −1 on failure. */
-static int lift(int fd)
-{
-    int up = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    int kept = errno;
-    close(fd);
-    errno = kept;
-    return up;
-}
-
-static bool set_up(struct ends *e, int ours, int theirs)
-{
-    e->ours = lift(ours);
-    e->theirs = lift(theirs);
-    return e->ours >= 0 && e->theirs >= 0 && fcntl(e->ours, F_SETFL, O_NONBLOCK) == 0;
-}
-
 /* The job goes through a socket, because a write to one whose reader died can be made not to raise
  * SIGPIPE. */
 static bool open_ends(struct ends e[3])
@@ -55,7 +38,11 @@ static bool open_ends(struct ends e[3])
     for (int i = 0; i < 3; i++) {
         /* a pipe's first descriptor is the reader: ours, for what the worker writes */
         if ((i == 0 ? socketpair(AF_UNIX, SOCK_STREAM, 0, fd) : pipe(fd)) != 0 ||
-            !set_up(&e[i], fd[0], fd[1])) {
+            !hv_descriptors_lift(fd)) {
+            return false;
+        }
+        e[i] = (struct ends){.ours = fd[0], .theirs = fd[1]};
+        if (fcntl(fd[0], F_SETFL, O_NONBLOCK) != 0) {
             return false;
         }
     }
