@@ -233,11 +233,6 @@ static bool schedule_moves_activations(const struct hv_knob_place *p)
     return schedule_is(p, "bpipe");
 }
 
-static bool uneven_slices(const struct hv_knob_place *p)
-{
-    return trains(p) && p->plan->schedule.n_slice_tokens > 0;
-}
-
 static bool sync_groups(const struct hv_knob_place *p)
 {
     enum hv_sync_kind kind = p->plan->sync.kind;
@@ -421,8 +416,6 @@ static const struct hv_knob rows[] = {
     APPROXIMATED(HV_KNOB_PLAN, "schedule.name", "bpipe",
                  "activations move between ranks in no time", schedule_moves_activations),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
-    APPROXIMATED(HV_KNOB_PLAN, "schedule.slices", "a list of unequal lengths",
-                 "slices are timed as equal token counts", uneven_slices),
     FULL(HV_KNOB_PLAN, "sync.kind"),
     APPROXIMATED(HV_KNOB_PLAN, "sync.kind", "partial_reduce, gossip",
                  "groups that average at the same time do not slow each other down", sync_groups),

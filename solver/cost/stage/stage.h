@@ -23,6 +23,7 @@ struct hv_stage_query {
     double sequences; /**< on this rank (unit); ≤ 0: from micro_batch, shares and deal */
     double tokens;    /**< per sequence; ≤ 0: the job's */
     double context;   /**< see hv_part_query */
+    bool sliced;      /**< see hv_part_query */
     bool continued;   /**< blocks of the same pass come before these, on the same devices */
     bool continues;   /**< blocks of the same pass follow on the same devices: nothing is sent on */
     struct hv_why *why;   /**< or NULL */

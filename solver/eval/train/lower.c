@@ -151,6 +151,22 @@ static bool same_shape(const struct hv__lowered *l, const struct hv__shape *a,
                    : a->scales == b->scales);
 }
 
+/** Makes a micro-batch one of its k slices: of the lengths that the plan lists, else of equal ones.
+ * Tokens of earlier slices are its context. */
+static void set_slice(const struct hv_plan *p, size_t slice, size_t k, struct hv__shape *s)
+{
+    double all = 0, before = 0, own = 1;
+    bool listed = p->schedule.n_slice_tokens == k;
+    for (size_t i = 0; i < k; i++) {
+        double tokens = listed ? (double)p->schedule.slice_tokens[i] : 1;
+        before += i < slice ? tokens : 0;
+        own = i == slice ? tokens : own;
+        all += tokens;
+    }
+    s->context = s->tokens * before / all;
+    s->tokens *= own / all;
+}
+
 /** Shapes of micro-batches and slices that occur in a pipeline. */
 static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
 {
@@ -176,9 +192,7 @@ static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
             s.tokens = (double)mb->tokens / (double)mb->sequences;
         }
         if (k > 1) {
-            double tokens = s.tokens / (double)k;
-            s.context = tokens * (double)(i % k);
-            s.tokens = tokens;
+            set_slice(p, i % k, k, &s);
         }
         size_t j = 0;
         while (j < pl->n_shapes && !same_shape(l, &pl->shapes[j], &s)) {

@@ -307,7 +307,7 @@ enum hv_status hv_schedule_fold(struct hv_arena *a, const struct hv_schedule_inp
         return hv_err_set(err, HV_ENO, "schedule %s: its order is not known for all m",
                           in->row->name);
     }
-    if (!c->stage_s || c->op_s || c->mb_scale || c->pair_s) {
+    if (!c->stage_s || c->op_s || c->mb_scale || c->hop_scale || c->pair_s) {
         return hv_err_set(err, HV_ENO, "micro-batches have durations of their own");
     }
     for (int64_t grow = 1; grow <= (why == not_repeating ? 2 : 64); grow *= 2) {
