@@ -551,6 +551,6 @@ void hv__find_approximated(const struct hv_plan *p, const struct hv_job *job,
     at.stage = NULL;
     add_rows(&l, HV_KNOB_PLAN, &at, "");
     add_rows(&l, HV_KNOB_JOB, &at, "job.");
-    out->rough = l.items;
-    out->n_rough = l.n;
+    out->approximated = l.items;
+    out->n_approximated = l.n;
 }

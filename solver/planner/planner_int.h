@@ -197,9 +197,10 @@ bool hv__fill_matters(const struct hv__replica_sketch *r, int schedule);
 
 /* ---- batch.c: the batch over replicas and ranks ---- */
 /** Splits the batch between the replicas (solver/optim/batch/distribute.h): whole rounds of all
- * pipelines of a replica or, where that is faster, one micro-batch more to some of them. `rough`:
- * as if pipelines could run fractions of rounds, for estimates. False when it is not possible. */
-bool hv__split_batch(struct hv__search *s, struct hv__sketch *k, bool rough);
+ * pipelines of a replica or, where that is faster, one micro-batch more to some of them.
+ * `fractions`: as if pipelines could run fractions of rounds, for estimates. False when it is not
+ * possible. */
+bool hv__split_batch(struct hv__search *s, struct hv__sketch *k, bool fractions);
 /** Splits the micro-batch between the run's two pools so that the slower one ends as early as
  * possible. False where a rank would have no sequence, or the second pool has too few devices. */
 bool hv__share_micro_batch(struct hv__search *s, const struct hv__replica_sketch *r,

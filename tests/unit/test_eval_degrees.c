@@ -170,7 +170,7 @@ static void memory_is_that_of_both_parts(void **state)
     assert_true(mixed.memory[0].weights_bytes < whole.memory[0].weights_bytes);
     assert_near(whole.memory[0].weights_bytes - mixed.memory[0].weights_bytes,
                 (12 * block + head) * 7 / 8, 2e-3);
-    assert_true(mixed.metrics.exact && mixed.n_rough == 0);
+    assert_true(mixed.metrics.exact && mixed.n_approximated == 0);
     hv_arena_free(&a);
 }
 

@@ -123,8 +123,8 @@ static const char *name_of(const struct hv_knob *k, struct hv_arena *a)
 
 static bool tells(const struct hv_verdict *v, const char *text)
 {
-    for (size_t i = 0; i < v->n_rough; i++) {
-        if (strstr(v->rough[i], text) != NULL) {
+    for (size_t i = 0; i < v->n_approximated; i++) {
+        if (strstr(v->approximated[i], text) != NULL) {
             return true;
         }
     }
@@ -184,8 +184,8 @@ static void defaults_are_simulated_in_full(void **state)
     };
     for (size_t i = 0; i < HV_COUNT(plain); i++) {
         struct hv_verdict v = told_for(&plain[i], &a);
-        if (v.n_rough > 0) {
-            fail_msg("%s: %s", plain[i].knob, v.rough[0]);
+        if (v.n_approximated > 0) {
+            fail_msg("%s: %s", plain[i].knob, v.approximated[0]);
         }
     }
     hv_arena_free(&a);

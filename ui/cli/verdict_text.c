@@ -516,9 +516,9 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
         }
         add_stage_table(plan, v, out);
     }
-    for (size_t i = 0; i < v->n_rough; i++) {
+    for (size_t i = 0; i < v->n_approximated; i++) {
         hv_str_adds(out, i == 0 ? "\n" : "");
-        hv_text_addf(out, "approximated: %s\n", v->rough[i]);
+        hv_text_addf(out, "approximated: %s\n", v->approximated[i]);
     }
     for (size_t i = 0; i < v->findings.n; i++) {
         const struct hv_violation *x = &v->findings.items[i];

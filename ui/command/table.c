@@ -182,8 +182,9 @@ static const struct hv_command command_rows[] = {
      "Example: hetviz bound -c two-generations -m llama-3-8b",
      OPTIONS(bound_options), false},
     {HV_CMD_EXPLAIN, "explain", NULL, "PLAN", 1, 1, "where the time of a plan goes",
-     "Breaks the iteration down into compute, exposed communication and idle time, and names the stage that limits it. --stage lists the terms of "
-     "one stage: operators, communication, transfers, memory.\n"
+     "Breaks the iteration down into compute, exposed communication and idle time, and names the stage that limits it. Where a "
+     "faster part of the cluster would make this very plan slower, as it can where orders are derived from times or transfers share links, it says "
+     "so: each part is tried twice as fast. --stage lists the terms of one stage: operators, communication, transfers, memory.\n"
      "Example: hetviz explain p.json --stage 0",
      OPTIONS(explain_options), false},
     {HV_CMD_FAILURES, "failures", NULL, "PLAN", 1, 1, "expected throughput under failures and preemptions",

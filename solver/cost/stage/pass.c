@@ -73,6 +73,12 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
     o->network_backward_s +=
         times * ((b->far_tp ? c->tp_wire_backward_s : 0) + (b->far_cp ? c->cp_wire_backward_s : 0) +
                  (b->far_ep ? c->ep_wire_backward_s : 0));
+    o->latency_forward_s += times * ((b->far_tp ? c->tp_latency_forward_s : 0) +
+                                     (b->far_cp ? c->cp_latency_forward_s : 0) +
+                                     (b->far_ep ? c->ep_latency_forward_s : 0));
+    o->latency_backward_s += times * ((b->far_tp ? c->tp_latency_backward_s : 0) +
+                                      (b->far_cp ? c->cp_latency_backward_s : 0) +
+                                      (b->far_ep ? c->ep_latency_backward_s : 0));
     o->compute_s += times * (c->forward_s + c->input_grad_s + c->weight_grad_s);
     o->flops += times * 3 * c->flops_forward;
     o->activation_bytes += times * c->saved_bytes;

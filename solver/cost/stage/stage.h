@@ -57,10 +57,10 @@ struct hv_pass {
     /* exposed communication inside the above */
     double tp_s, cp_s, ep_s;
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
-    /** How long exchanges between nodes keep the network of the rank's nodes busy, shown or hidden,
-     * in forward_s and in the backward pass, which are never shorter. */
+    /** How long exchanges between nodes take, shown or hidden, in forward_s and in the backward
+     * pass, which are never shorter. */
     double network_forward_s, network_backward_s;
-    /** Of these and of network_weight_s, latency of gathers and scatters: no bytes move. */
+    /** Of these and of network_weight_s, seconds in which no bytes move: latency, compression. */
     double latency_forward_s, latency_backward_s, latency_weight_s;
     double network_weight_s; /**< of network_backward_s: what W has, scatters of gradients */
     double compute_s;        /**< forward + backward compute without recompute and communication */

@@ -15,6 +15,8 @@
 #define STEADY_PLAYED 256
 /** Largest number of micro-batches of these, unless the two limits above ask for more. */
 #define STEADY_MOST 4096
+/** Times that differ by less than this share are equal: rounding does not choose an order. */
+#define TIME_REL 1e-12
 /** Longer runs (micro-batches × global stages) are folded where they are not drawn. */
 #define FOLD_FROM 32768
 
@@ -418,7 +420,7 @@ static enum hv_status try_order(const struct hv__lowered *l, struct hv__pipeline
     if (st != HV_OK && st != HV_ENO) {
         return st;
     }
-    if (new_s <= *best_s) {
+    if (new_s <= *best_s * (1 + TIME_REL)) {
         *best_s = new_s;
         return HV_OK;
     }

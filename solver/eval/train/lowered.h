@@ -30,8 +30,8 @@ struct hv__gstage {
                             gradient with the recompute that no R does */
     double *backward_s;  /**< [n_shapes] of both gradients in one: the dp rank that takes longest */
     double *recompute_s; /**< [n_shapes] of R */
-    /** Of the first shape: how long exchanges between nodes keep their networks busy, without
-     * latency of gathers; the backward's include W's. */
+    /** Of the first shape: how long exchanges between nodes keep their networks busy, without their
+     * latency; the backward's include W's. */
     double network_forward_s, network_backward_s, network_weight_s;
 };
 

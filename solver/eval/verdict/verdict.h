@@ -167,8 +167,8 @@ struct hv_verdict {
     bool bound_some; /**< plans of other families may be below bound_s: bound_why names them */
     struct hv_goodput goodput; /**< known where the job or the inventory speaks of failures */
     /** Approximated knobs of the plan: "replicas[0].stages[1].deal: …". */
-    const char **rough;
-    size_t n_rough;
+    const char **approximated;
+    size_t n_approximated;
     struct hv_timeline *timeline;     /**< NULL unless asked for */
     struct hv_stale_sync *stale_sync; /**< of stale plans, else NULL */
     struct hv_serving *serving;       /**< of plans of mode serve: then no iteration is timed */
@@ -192,6 +192,6 @@ struct hv_eval_watch {
 };
 
 /** Adds a line to the approximated knobs of the plan; `text` is kept. */
-void hv__add_rough(struct hv_verdict *out, struct hv_arena *arena, const char *text);
+void hv__add_approximated(struct hv_verdict *out, struct hv_arena *arena, const char *text);
 
 #endif
