@@ -61,6 +61,9 @@ static enum hv_status bound_json(const struct hv_bound *b, bool any, struct hv_e
     json_object_set_new(o, "bound_s", hv_json_num(any ? b->spread_s : HV_UNKNOWN));
     json_object_set_new(o, "why", json_string(any ? b->spread_why : b->why));
     add_bound_parts(o, b, any);
+    if (b->stopped) {
+        json_object_set_new(o, "stopped", json_true());
+    }
     return hv_cli_print_json(o, err);
 }
 
@@ -99,6 +102,13 @@ static enum hv_status go_on(struct hv_eval_watch *watch, struct hv_err *err)
                                                       : HV_OK;
 }
 
+/** The `stop` of hv_bound_within. */
+static bool is_stopped(void *ctx)
+{
+    struct hv_eval_watch *watch = ctx;
+    return atomic_load(&watch->stop);
+}
+
 static enum hv_status find_bound(void *ctx, struct hv_eval_watch *watch, struct hv_err *err)
 {
     struct bounding *b = ctx;
@@ -109,8 +119,7 @@ static enum hv_status find_bound(void *ctx, struct hv_eval_watch *watch, struct 
     st = st == HV_OK ? go_on(watch, err) : st;
     if (st == HV_OK) {
         b->cost = hv_cost_new(b->in.cluster.cluster, b->in.model.model, &b->in.job.job);
-        hv_bound_iteration(b->cost, &b->arena, &b->bound);
-        st = go_on(watch, err);
+        hv_bound_within(b->cost, watch != NULL ? is_stopped : NULL, watch, &b->arena, &b->bound);
     }
     return st;
 }
@@ -127,6 +136,11 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     }
     if (st == HV_OK && !any) {
         st = hv_err_set(err, HV_ENO, "%s", b.bound.why);
+    } else if (st == HV_OK && b.bound.stopped) {
+        st =
+            hv_err_set(err, HV_ESTOPPED,
+                       "the search was stopped: this bound holds, and more time (--time-limit) may "
+                       "give a higher one");
     }
     hv_arena_free(&b.arena);
     hv_cost_free(b.cost);

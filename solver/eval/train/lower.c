@@ -513,7 +513,7 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
  */
 static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    const unsigned never = HV_SCHEDULE_BY_COST | HV_SCHEDULE_ORDER | HV_SCHEDULE_RECOMPUTE;
+    const unsigned never = HV_SCHEDULE_BY_COST | HV_SCHEDULE_ORDER;
     int64_t m = pl->replica->micro_batches;
     struct hv_schedule_input in;
     struct hv_fold f;

@@ -174,6 +174,7 @@ struct hv_verdict {
     struct hv_serving *serving;       /**< of plans of mode serve: then no iteration is timed */
     struct hv_jobs_verdict *jobs;     /**< of plans for many jobs: the metrics are sums over those
                                          without an end, else means until the last has ended */
+    double steps; /**< of the simulation of shared links (hv_links.steps); 0: it was not needed */
 };
 
 /** One job, judged alone on its own devices. */

@@ -407,7 +407,7 @@ static void run_events(struct play *y)
     }
 }
 
-void hv_links_play(struct hv_arena *a, const struct hv_links *s)
+void hv_links_play(struct hv_arena *a, struct hv_links *s)
 {
     struct play y = {0};
     open_play(&y, a, s);
@@ -421,6 +421,7 @@ void hv_links_play(struct hv_arena *a, const struct hv_links *s)
         hv_pipe_summarise(s->pipes[i].g, s->pipes[i].run);
         s->pipes[i].run->edge_s = y.pipes[i].edge_s;
     }
+    s->steps = y.sky.steps;
     free(y.heap.items);
     hv_arena_free(&y.scratch);
 }
