@@ -11,7 +11,7 @@ struct key {
     uint64_t group, ep_group; /* signatures; 0: none */
     uint64_t moe;             /* of the knobs of experts; 0: none */
     double sequences, tokens, context, tp_frac;
-    int tp, cp, ep, expert_tp, tp_depth, cp_heads;
+    int tp, cp, ep, expert_tp, tp_depth, cp_heads, cp_inner, cp_tile;
     unsigned part, cls, recompute, schemes;
 };
 _Static_assert(sizeof(struct key) == offsetof(struct key, schemes) + sizeof(unsigned),
@@ -55,7 +55,7 @@ static uint64_t moe_signature(const struct hv_moe_knobs *m)
 /* Key of the numbers of groups that share the network; 0: no groups share it. */
 static uint64_t beside_signature(const struct hv_beside *b)
 {
-    const double counts[] = {b->tp, b->cp_heads, b->cp_ring, b->ep};
+    const double counts[] = {b->tp, b->cp_heads, b->cp_ring, b->cp_outer, b->ep};
     uint64_t h = 0;
     for (size_t i = 0; i < HV_COUNT(counts); i++) {
         uint64_t word;
@@ -85,6 +85,8 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     key->expert_tp = q->expert_tp;
     key->tp_depth = q->tp_depth;
     key->cp_heads = q->cp_heads;
+    key->cp_inner = q->cp_inner;
+    key->cp_tile = q->cp_tile;
     key->part = part;
     key->cls = hv__in_block(part) ? cls : 0;
     key->recompute = q->recompute;

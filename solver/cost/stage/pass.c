@@ -75,6 +75,7 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
                  (b->far_ep ? c->ep_wire_backward_s : 0));
     o->compute_s += times * (c->forward_s + c->input_grad_s + c->weight_grad_s);
     o->flops += times * 3 * c->flops_forward;
+    hv_traffic_add(&o->sent, &c->sent, times);
     o->activation_bytes += times * c->saved_bytes;
     o->weight_only_bytes += times * c->saved_input_bytes;
 }

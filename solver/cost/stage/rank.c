@@ -114,6 +114,8 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                               .tp_depth = s->tp.depth,
                               .cp_scheme = s->cp.scheme,
                               .cp_heads = s->cp.ulysses,
+                              .cp_inner = s->cp.inner,
+                              .cp_tile = s->cp.tile,
                               .cp_layout = s->cp.layout,
                               .cp_order = s->cp.order,
                               .cp_backward = s->cp.backward,
@@ -174,6 +176,14 @@ struct hv_beside hv__beside_of(const struct hv_cluster *c, const struct hv__rank
     f.stride = r->tp * s.ring_apart;
     f.size = (size_t)s.ring;
     out.cp_ring = s.ring > 1 ? hv_cost_together(c, &f, at) : 0;
+    if (s.inner > 1) {
+        f.stride = r->tp * s.inner_apart;
+        f.size = (size_t)s.inner;
+        out.cp_ring = hv_cost_together(c, &f, at);
+        f.stride = r->tp * s.outer_apart;
+        f.size = (size_t)(s.ring / s.inner);
+        out.cp_outer = f.size > 1 ? hv_cost_together(c, &f, at) : 0;
+    }
     return out;
 }
 

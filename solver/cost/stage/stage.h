@@ -6,6 +6,7 @@
 #define HV_SOLVER_COST_STAGE_STAGE_H
 
 #include "solver/base/why.h"
+#include "solver/cost/part/part.h"
 #include "solver/inventory/cluster.h"
 #include "solver/plan/plan.h"
 
@@ -67,6 +68,7 @@ struct hv_pass {
     double activation_bytes;  /**< kept per micro-batch in flight */
     double weight_only_bytes; /**< of these, kept until W */
     double transient_bytes;
+    struct hv_traffic sent; /**< by this rank */
     const struct hv_milestone *milestones; /**< in the memo's arena: valid as long as the context */
     size_t n_milestones;
 };

@@ -72,6 +72,42 @@ static double rank_busy(const struct hv__pipeline *pl, size_t rank, size_t d,
     return busy;
 }
 
+/** What dp rank d of a rank sends in one simulated run. */
+static struct hv_traffic rank_traffic(const struct hv__pipeline *pl, size_t rank, size_t d,
+                                      const struct counts *counts)
+{
+    struct hv_traffic sum = {0};
+    for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
+        const struct hv__gstage *x = &pl->gstages[g];
+        for (size_t i = 0; x->rank == rank && i < pl->n_shapes; i++) {
+            size_t at = i * pl->ranks[rank].n_dp + d;
+            double n = counts->forward[g * pl->n_shapes + i];
+            double again = x->again ? counts->again[g * pl->n_shapes + i] : n;
+            hv_traffic_add(&sum, &x->pass[at].sent, again);
+            hv_traffic_add(&sum, &x->plain[at].sent, n - again);
+        }
+    }
+    return sum;
+}
+
+static void take_more(struct hv_sent *most, const struct hv_sent *x)
+{
+    if (x->forward + x->backward > most->forward + most->backward) {
+        *most = *x;
+    }
+}
+
+/** Keeps of each kind of exchange the larger one. */
+static void take_traffic(struct hv_traffic *most, const struct hv_traffic *x)
+{
+    take_more(&most->tp, &x->tp);
+    take_more(&most->vocabulary, &x->vocabulary);
+    take_more(&most->cp, &x->cp);
+    take_more(&most->cp_hop, &x->cp_hop);
+    take_more(&most->cp_most, &x->cp_most);
+    take_more(&most->ep, &x->ep);
+}
+
 /** One dp rank's share of the iteration by cause into b (which adds up to iteration_s). */
 static void rank_breakdown(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank,
                            size_t d, const struct counts *counts, double *b)
@@ -121,6 +157,8 @@ static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
                     continue;
                 }
                 rank_breakdown(l, pl, r, d, &counts, b);
+                struct hv_traffic sent = rank_traffic(pl, r, d, &counts);
+                take_traffic(&m->traffic, &sent);
                 for (int k = 0; k < HV_BREAKDOWN_N; k++) {
                     m->breakdown_s[k] += weight * b[k];
                 }
