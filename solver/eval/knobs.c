@@ -29,12 +29,6 @@ static bool tp_regather(const struct hv_knob_place *p)
     return p->stage->tp.degree > 1 && p->stage->tp.regather;
 }
 
-static bool cp_dsp(const struct hv_knob_place *p)
-{
-    const struct hv_cp *cp = &p->stage->cp;
-    return cp->degree > 1 && cp->scheme == HV_CP_DSP;
-}
-
 /** True where ranks pass keys and values around one ring, or one inside another. */
 static bool cp_has_rings(const struct hv_cp *cp)
 {
@@ -63,7 +57,8 @@ static bool cp_layout_unused(const struct hv_knob_place *p)
 
 static bool cp_dims(const struct hv_knob_place *p)
 {
-    return p->stage->cp.degree > 1 && p->stage->cp.n_dims > 0;
+    const struct hv_cp *cp = &p->stage->cp;
+    return cp->degree > 1 && cp->n_dims > 0 && cp->scheme != HV_CP_DSP;
 }
 
 static bool deal_turns(const struct hv_knob_place *p)
@@ -321,7 +316,6 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "cp.degree"),
     FULL(HV_KNOB_STAGE, "cp.ulysses"),
     FULL(HV_KNOB_STAGE, "cp.scheme"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.scheme", "dsp", "timed as a ring of keys and values", cp_dsp),
     FULL(HV_KNOB_STAGE, "cp.inner"),
     APPROXIMATED(HV_KNOB_STAGE, "cp.inner", "above 1, a scheme without inner rings or teams",
                  "the scheme has one ring, or none", cp_inner_unused),
@@ -333,8 +327,9 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "cp.backward"),
     APPROXIMATED(HV_KNOB_STAGE, "cp.backward", "q_do, a scheme without rings",
                  "the scheme's own backward exchange is timed", cp_backward_unused),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.dims", "given", "all blocks are sharded along the sequence",
-                 cp_dims),
+    FULL(HV_KNOB_STAGE, "cp.dims"),
+    APPROXIMATED(HV_KNOB_STAGE, "cp.dims", "given, another scheme than dsp",
+                 "all blocks are sharded along the sequence", cp_dims),
     FULL(HV_KNOB_STAGE, "dp"),
     FULL(HV_KNOB_STAGE, "shares"),
     APPROXIMATED(HV_KNOB_STAGE, "deal", "turns",

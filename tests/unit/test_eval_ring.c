@@ -193,6 +193,113 @@ static void test_memory(void **state)
     hv_arena_free(&a);
 }
 
+/* A video of 16 x 1024 tokens, hidden 4096, 4 sequences: M = 268435456 values. */
+static struct hv_verdict video(const char *cp, const char *attends, struct hv_arena *a)
+{
+    char model[512], body[512];
+    (void)snprintf(model, sizeof model,
+                   "{\"format\":\"hetviz.model/1\",\"name\":\"v\",\"kind\":\"transformer\","
+                   "\"layers\":4,\"hidden\":4096,\"heads\":32,\"vocab\":1000,\"causal\":false,"
+                   "\"tokens\":{\"time\":16,\"space\":1024},\"attends\":%s}",
+                   attends);
+    (void)snprintf(body, sizeof body,
+                   "\"micro_batch\":4,\"replicas\":[{\"micro_batches\":1,\"stages\":[{"
+                   "\"devices\":\"a[0].*\",\"layers\":[0,4],\"cp\":{%s}}]}]",
+                   cp);
+    struct world w;
+    open_world(&w, machines, model,
+               "{\"format\":\"hetviz.job/1\",\"global_batch\":4,\"sequence\":16384,"
+               "\"precision\":\"bf16\",\"dropout\":\"off\"}");
+    struct hv_verdict v = judge(&w, a, false, body);
+    close_world(&w);
+    return v;
+}
+
+/* Zhao et al. 2024: two switches of M / n per pair of blocks, a quarter of the values of an
+ * all-to-all of heads. */
+static void test_switched_dimensions(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    const char *turns = "[\"space\",\"time\"]", *dsp = "\"degree\":8,\"scheme\":\"dsp\"";
+    double local = 268435456.0 / 8 * 7 / 8; /* of one switch: what leaves the rank */
+    struct hv_metrics m = video(dsp, turns, &a).metrics;
+    struct hv_metrics heads = video("\"degree\":8,\"scheme\":\"ulysses\"", turns, &a).metrics;
+    is(m.traffic.cp.forward, 4 * local);
+    is(m.traffic.cp.backward, 4 * local);
+    is(heads.traffic.cp.forward, 16 * local);
+    assert_true(m.iteration_s < heads.iteration_s);
+    /* equal neighbours: one switch to the other dimension, one back */
+    const char *pairs = "[\"space\",\"space\",\"time\",\"time\"]";
+    is(video(dsp, pairs, &a).metrics.traffic.cp.forward, 2 * local);
+    assert_true(video(dsp, "\"time\"", &a).metrics.traffic.cp.forward <= 0);
+    is(video("\"degree\":8,\"scheme\":\"dsp\",\"dims\":[\"time\",\"space\"]", turns, &a)
+           .metrics.traffic.cp.forward,
+       4 * local);
+    hv_arena_free(&a);
+}
+
+/* Attention along one dimension computes its pairs: 16384 x 16, x 1024, or x 16384. */
+static void test_attends(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    const char *cp = "\"degree\":8,\"scheme\":\"ulysses\"";
+    struct hv_metrics all = video(cp, "null", &a).metrics;
+    struct hv_metrics space = video(cp, "\"space\"", &a).metrics;
+    struct hv_metrics time = video(cp, "\"time\"", &a).metrics;
+    double peak = 8 * 312e12;
+    double saved = (all.mfu * all.iteration_s - space.mfu * space.iteration_s) * peak;
+    double more = (space.mfu * space.iteration_s - time.mfu * time.iteration_s) * peak;
+    double pair = 3 * 4 * 4096.0 * 4 * 4; /* FLOP, blocks, sequences */
+    is(saved, pair * 16384 * (16384.0 - 1024));
+    is(more, pair * 16384 * (1024.0 - 16));
+    assert_true(time.iteration_s < space.iteration_s && space.iteration_s < all.iteration_s);
+    hv_arena_free(&a);
+}
+
+/* What dsp cannot do is refused with the reason. */
+static void test_refused_dimensions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *cp, *why;
+    } rows[] = {
+        {"", "", "two dimensions of tokens"},
+        {",\"tokens\":{\"time\":16,\"space\":128}", "", "attends along all tokens"},
+        {",\"tokens\":{\"time\":16,\"space\":128},\"attends\":\"time\"", ",\"dims\":[\"time\"]",
+         "cannot be cut along it"},
+        {",\"tokens\":{\"time\":16,\"space\":128},\"attends\":\"time\"", ",\"dims\":[\"depth\"]",
+         "no dimension \"depth\""},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        char model[512], text[512];
+        (void)snprintf(model, sizeof model,
+                       "{\"format\":\"hetviz.model/1\",\"name\":\"v\",\"kind\":\"transformer\","
+                       "\"layers\":2,\"hidden\":1024,\"heads\":8,\"vocab\":1000%s}",
+                       rows[i].model);
+        (void)snprintf(text, sizeof text,
+                       "{\"format\":\"hetviz.plan/1\",\"micro_batch\":1,\"replicas\":[{"
+                       "\"micro_batches\":64,\"stages\":[{\"devices\":\"a[0].*\",\"layers\":"
+                       "[0,2],\"cp\":{\"degree\":8,\"scheme\":\"dsp\"%s}}]}]}",
+                       rows[i].cp);
+        struct hv_arena a = {0};
+        struct hv_err err = {0};
+        struct hv_plan_doc doc;
+        struct hv_verdict v;
+        struct world w;
+        open_world(&w, machines, model, job_text);
+        assert_int_equal(hv_plan_doc_build(&doc, parse(text, "p"), w.in.cluster.cluster, &err),
+                         HV_OK);
+        assert_int_equal(hv_eval(w.cost, doc.plan, &(struct hv_eval_options){0}, &a, &v, &err),
+                         HV_ENO);
+        assert_non_null(strstr(err.text, rows[i].why));
+        hv_plan_doc_free(&doc);
+        close_world(&w);
+        hv_arena_free(&a);
+    }
+}
+
 /* Without a causal mask nobody is idle and nobody needs help. */
 static void test_without_mask(void **state)
 {
@@ -216,6 +323,9 @@ int main(void)
         cmocka_unit_test(test_times_follow_the_work),
         cmocka_unit_test(test_nested_rings_use_all_nics),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_switched_dimensions),
+        cmocka_unit_test(test_attends),
+        cmocka_unit_test(test_refused_dimensions),
         cmocka_unit_test(test_without_mask),
     };
     return cmocka_run_group_tests_name("eval_ring", tests, NULL, NULL);

@@ -20,6 +20,11 @@ static double attention_pairs(const struct hv_model *m, const struct hv_block *b
                               const struct hv_part_query *q)
 {
     double s = q->tokens, seen = q->context;
+    if (b->reach > 0 && b->reach < s) { /* along one dimension: as many sequences of its size */
+        double keys = m->causal ? pairs_until(b->reach, b->window) / b->reach
+                                : fmin(b->reach, b->window > 0 ? 2.0 * b->window : b->reach);
+        return s * keys;
+    }
     if (m->causal) {
         return pairs_until(seen + s, b->window) - pairs_until(seen, b->window);
     }

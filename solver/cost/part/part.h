@@ -27,9 +27,10 @@ struct hv_part_query {
     enum hv_tp_scheme tp_scheme;
     int tp_depth; /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
     enum hv_cp_scheme cp_scheme;
-    int cp_heads; /**< heads part of cp (usp, loongtrain); 0 or 1: none */
-    int cp_inner; /**< ranks of the inner ring, of a team in wallfacer; 0 or 1: none */
-    int cp_tile;  /**< queries and keys of one tile of the attention kernel; 0: 128 */
+    int cp_heads;     /**< heads part of cp (usp, loongtrain); 0 or 1: none */
+    int cp_inner;     /**< ranks of the inner ring, of a team in wallfacer; 0 or 1: none */
+    bool cp_switches; /**< dsp: the block before is cut along another dimension of the tokens */
+    int cp_tile;      /**< queries and keys of one tile of the attention kernel; 0: 128 */
     enum hv_cp_layout cp_layout;
     enum hv_cp_order cp_order;       /**< which of heads and ring has neighbouring ranks */
     enum hv_cp_backward cp_backward; /**< tensors that a ring passes on in the backward pass */

@@ -19,6 +19,7 @@ struct hv__ring_steps {
 struct hv__cp_values {
     double queries, keys, outputs; /**< keys: keys and values */
     double statistics;             /**< one per query and head */
+    double activations;            /**< of the residual stream */
     double keys_per_rank;          /**< 1 / heads of keys and values of this rank */
     double elem;                   /**< bytes of a value; statistics and sums of gradients have 4 */
 };

@@ -5,7 +5,7 @@
  * Liu et al. 2023 (Ring Attention), Jacobs et al. 2023 (all-to-all over heads), Fang and Zhao 2024
  * (USP), Gu et al. 2024 (LoongTrain), Li et al. 2023 (DISTFLASHATTN), Sun et al. 2024
  * (BurstAttention), Li et al. 2021 (Ring Self-Attention), Liu et al. 2024 (WallFacer), Llama Team
- * 2024 (all-gather).
+ * 2024 (all-gather), Zhao et al. 2024 (DSP).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -245,6 +245,18 @@ static void add_heads(struct job *j)
     add_sent(&j->backward, (n - 1) / n * values);
 }
 
+/* From a cut along one dimension of the tokens to a cut along another. */
+static void add_switch(struct job *j)
+{
+    double values = j->v.activations, n = j->s.ring;
+    double once = collective_s(j->a, HV_ALL_TO_ALL, j->v.elem * values, j->s.ring, j->s.ring_apart,
+                               j->a->q->beside.cp_ring);
+    add_exposed(&j->forward, once);
+    add_exposed(&j->backward, once);
+    add_sent(&j->forward, (n - 1) / n * values);
+    add_sent(&j->backward, (n - 1) / n * values);
+}
+
 /* Tensors that one hop passes on, ahead of compute and behind it. */
 struct hop {
     double ahead, ahead_bytes, behind, behind_bytes;
@@ -465,6 +477,11 @@ static void add_scheme(struct job *j)
 {
     const struct hv_part_query *q = j->a->q;
     switch (q->cp_scheme) {
+    case HV_CP_DSP:
+        if (q->cp_switches) {
+            add_switch(j);
+        }
+        return;
     case HV_CP_RSA:
         add_self_attention(j);
         return;
@@ -487,7 +504,6 @@ static void add_scheme(struct job *j)
     case HV_CP_ULYSSES:
     case HV_CP_USP:
     case HV_CP_LOONGTRAIN:
-    case HV_CP_DSP:
     case hv_cp_scheme_N:
         break;
     }
@@ -497,7 +513,8 @@ static void add_scheme(struct job *j)
 static void store(const struct job *j, struct hv_part_cost *out)
 {
     const struct pass *f = &j->forward, *b = &j->backward;
-    double again = j->a->q->recompute & HV_RC_CORE ? 1 : 0;
+    bool repeats = j->a->q->cp_scheme != HV_CP_DSP; /* a switch lies before the kept input */
+    double again = repeats && j->a->q->recompute & HV_RC_CORE ? 1 : 0;
     out->cp_forward_s = f->shown_s;
     out->cp_backward_s = b->shown_s + again * f->shown_s;
     out->cp_wire_forward_s = f->wire_s;

@@ -176,6 +176,7 @@ static void price_attention(struct hv__sum *s, const struct hv_block *b)
                                      .keys = r * w.kv_heads * (w.qk + w.v),
                                      .outputs = r * w.core_out,
                                      .statistics = r * w.heads,
+                                     .activations = r * h,
                                      .keys_per_rank = 1 / w.kv_heads,
                                      .elem = s->elem};
     s->out.transient_bytes += hv__cp_buffers_bytes(s->q, &s->x.cp);

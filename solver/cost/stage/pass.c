@@ -426,7 +426,7 @@ static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t bl
 static void add_blocks(struct build *b, int from2, int to2, size_t number)
 {
     size_t block = (size_t)from2 / 2;
-    struct hv_part_query pq = hv__part_query(b->q, &b->rank, block, number);
+    struct hv_part_query pq = hv__part_query(b->k, b->q, &b->rank, block, number);
     uint32_t *ep_group = ep_group_of(b, &pq);
     pq.ep_group = ep_group;
     pq.beside = b->beside;
@@ -494,7 +494,7 @@ static void add_range(struct build *b)
 
 static void add_end(struct build *b, enum hv_part part, int mark)
 {
-    struct hv_part_query pq = hv__part_query(b->q, &b->rank, 0, 0);
+    struct hv_part_query pq = hv__part_query(b->k, b->q, &b->rank, 0, 0);
     hv_why_add(b->q->why, part == HV_PART_HEAD ? "head" : "embedding", 1, "x",
                "%s:", part == HV_PART_HEAD ? "final norm, logits and loss" : "look-up");
     pq.beside = b->beside;
@@ -587,7 +587,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     }
     b.far_tp = hv__is_far(k->cluster, b.rank.group, b.rank.tp, 1);
     b.far_cp = hv__is_far(k->cluster, b.rank.group, b.rank.cp, b.rank.tp);
-    struct hv_part_query pq = hv__part_query(&full, &b.rank, 0, 0);
+    struct hv_part_query pq = hv__part_query(k, &full, &b.rank, 0, 0);
     if (b.far_tp || b.far_cp) {
         b.beside = hv__beside_of(k->cluster, &b.rank, &pq);
     }
