@@ -453,7 +453,9 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.least"),
     FULL(HV_KNOB_PLAN, "sync.connect"),
     APPROXIMATED(HV_KNOB_JOB, "sequence_lengths", "training without lists of micro-batches",
-                 "every sequence is timed with the full length of the job", lengths_without_list),
+                 "every micro-batch is timed with the expected length of its longest sequence, to "
+                 "which the others are padded",
+                 lengths_without_list),
 };
 
 const struct hv_knob *hv_knobs(size_t *n)

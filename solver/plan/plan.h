@@ -190,6 +190,16 @@ struct hv_micro_batch {
     const char **modules;
     double *scales;
     size_t n_scales;
+    int *documents; /**< lengths of those packed into the micro-batch, which do not see each other;
+                       NULL: every sequence is one */
+    size_t n_documents;
+};
+
+/** Documents packed into the sequences of a micro-batch. */
+struct hv_documents {
+    const int *lengths;
+    size_t n;
+    double tokens; /**< of the micro-batch, with those behind the last document */
 };
 
 /** `count` equal, independent pipelines. */

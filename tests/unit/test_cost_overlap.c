@@ -123,6 +123,12 @@ static void test_nested_rings(void **state)
     /* steps shorter than the inner hop */
     r.first_s = r.step_s = 0.1;
     near(0.8 + hv_overlap_ring(&r).exposed_s, out + 3 * in + 0.1);
+    /* sums return inside the window, then to the other node: after long steps both are seen once */
+    r.first_s = r.step_s = 10;
+    r.behind_s = 2 * in;
+    r.outer_behind_s = 2 * out;
+    r.behind_to = 8;
+    near(hv_overlap_ring(&r).exposed_s, 2 * in + 2 * out);
 }
 
 /* Hops of their own per step: only the second one is longer than the compute beside it. */

@@ -103,13 +103,15 @@ static int32_t hop_ahead(struct graph *g, const struct hv_ring *r, int i, int32_
     return add(g, LINK, r->ahead_of_s ? r->ahead_of_s[i] : r->ahead_s, computed);
 }
 
+/* At the end of a window sums return to the rank that began it before they go on to the next. */
 static void hop_behind(struct graph *g, const struct hv_ring *r, int step, int32_t computed)
 {
-    bool outer = r->window > 1 && (step + 1) % r->window == 0;
-    double each_s = r->behind_of_s ? r->behind_of_s[step] : r->behind_s;
-    double time_s = outer ? r->outer_behind_s : each_s;
+    double time_s = r->behind_of_s ? r->behind_of_s[step] : r->behind_s;
     if (time_s > 0 && step >= r->behind_from && step < r->behind_to) {
-        add(g, outer ? OUTER : LINK, time_s, computed);
+        int32_t returned = add(g, LINK, time_s, computed);
+        if (r->window > 1 && (step + 1) % r->window == 0) {
+            add(g, OUTER, r->outer_behind_s, returned);
+        }
     }
 }
 
@@ -119,7 +121,7 @@ struct hv_overlap hv_overlap_ring(const struct hv_ring *ring)
         return (struct hv_overlap){0};
     }
     struct graph g = {0};
-    start(&g, 4 * (size_t)ring->steps + 4);
+    start(&g, 5 * (size_t)ring->steps + 4);
     int32_t ahead = -1, computed = -1, outer = -1;
     for (int i = 0; i < ring->steps; i++) {
         int32_t arrived = ahead;

@@ -41,7 +41,7 @@ struct hv_ring {
     int window;                 /**< steps of the inner ring; 0 or 1: the ring is not nested */
     double outer_ahead_s;       /**< hop of the outer ring: begins with a window, on a link of its
                                      own, before the first step of the next window */
-    double outer_behind_s;      /**< hop after the last step of a window, on the same link */
+    double outer_behind_s; /**< hop after that of the last step of a window, on the same link */
 };
 /**
  * Exposed and hidden part of the hops. O(steps log steps). Sources: Liu et al. 2023 (Ring

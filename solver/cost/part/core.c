@@ -16,6 +16,19 @@ static double pairs_until(double x, double window)
     return x * x / 2;
 }
 
+/* Pairs of all documents of a micro-batch, each by itself. */
+static double document_pairs(const struct hv_model *m, const struct hv_block *b,
+                             const struct hv_documents *d)
+{
+    double pairs = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        double x = d->lengths[i];
+        pairs += m->causal ? pairs_until(x, b->window)
+                           : x * fmin(x, b->window > 0 ? 2.0 * b->window : x);
+    }
+    return pairs;
+}
+
 static double attention_pairs(const struct hv_model *m, const struct hv_block *b,
                               const struct hv_part_query *q)
 {
@@ -24,6 +37,9 @@ static double attention_pairs(const struct hv_model *m, const struct hv_block *b
         double keys = m->causal ? pairs_until(b->reach, b->window) / b->reach
                                 : fmin(b->reach, b->window > 0 ? 2.0 * b->window : b->reach);
         return s * keys;
+    }
+    if (q->documents != NULL && q->documents->n > 0) {
+        return document_pairs(m, b, q->documents) / q->documents->tokens * s;
     }
     if (m->causal) {
         return pairs_until(seen + s, b->window) - pairs_until(seen, b->window);
@@ -60,21 +76,43 @@ static double merge_share(enum hv_cp_layout layout, bool backward)
     return (backward ? sums : forward)[layout];
 }
 
-/* Pairs of the ring's ranks; without a causal mask all are alike. */
-static struct hv_ring_pairs ring_pairs(const struct hv__sum *s, int64_t ranks, int64_t tokens,
-                                       enum hv_cp_layout layout)
+/* Adds the pairs of one sequence, or of a document, that the ranks of a ring share by its layout; a
+ * length that they do not divide is padded. */
+static void add_ring_pairs(const struct hv__sum *s, int64_t ranks, double tokens,
+                           enum hv_cp_layout layout, struct hv_ring_pairs *sum)
 {
     static const enum hv_token_layout layouts[hv_cp_layout_N] = {
         HV_TOKENS_CONTIGUOUS, HV_TOKENS_ZIGZAG, HV_TOKENS_STRIPED};
-    const struct hv_attention_ring ring = {.ranks = ranks,
-                                           .tokens = tokens,
-                                           .tile = s->q->cp_tile > 0 ? s->q->cp_tile : 128,
-                                           .layout = layouts[layout],
-                                           .causal = s->m->causal};
-    struct hv_ring_pairs out = {0};
+    int64_t parts = 2 * ranks;
+    const struct hv_attention_ring ring = {
+        .ranks = ranks,
+        .tokens = (int64_t)ceil(fmax(tokens, 1) / (double)parts) * parts,
+        .tile = s->q->cp_tile > 0 ? s->q->cp_tile : 128,
+        .layout = layouts[layout],
+        .causal = s->m->causal};
+    struct hv_ring_pairs p = {0};
     struct hv_err err;
-    bool ok = hv_attention_ring_pairs(&ring, &out, &err) == HV_OK;
-    return ok ? out : (struct hv_ring_pairs){1, 1, 1};
+    if (hv_attention_ring_pairs(&ring, &p, &err) == HV_OK) {
+        sum->same += p.same;
+        sum->before += p.before;
+        sum->after += p.after;
+    }
+}
+
+/* Of every sequence, or of all documents, each of which is spread over the ranks. */
+static struct hv_ring_pairs ring_pairs(const struct hv__sum *s, int64_t ranks,
+                                       enum hv_cp_layout layout)
+{
+    const struct hv_documents *d = s->q->documents;
+    struct hv_ring_pairs sum = {0};
+    if (d == NULL || d->n == 0) {
+        add_ring_pairs(s, ranks, s->q->tokens, layout, &sum);
+        return sum;
+    }
+    for (size_t i = 0; i < d->n; i++) {
+        add_ring_pairs(s, ranks, d->lengths[i], layout, &sum);
+    }
+    return sum;
 }
 
 /* Steps of the rank that computes most in each, in shares of what a rank computes in the mean when
@@ -90,9 +128,8 @@ static struct hv__ring_steps ring_shares(const struct hv__sum *s, bool backward)
     bool helped = q->cp_scheme == HV_CP_DISTFLASH && s->m->causal;
     bool team = q->cp_scheme == HV_CP_WALLFACER && teams > 1;
     enum hv_cp_layout layout = helped ? HV_CP_CONTIGUOUS : q->cp_layout;
-    int64_t parts = 2 * n, tokens = (int64_t)ceil(fmax(q->tokens, 1) / (double)parts) * parts;
-    struct hv_ring_pairs p = ring_pairs(s, team ? n / teams : n, tokens, layout);
-    double mean = ring_pairs(s, 1, tokens, HV_CP_CONTIGUOUS).same / (double)n;
+    struct hv_ring_pairs p = ring_pairs(s, team ? n / teams : n, layout);
+    double mean = ring_pairs(s, 1, HV_CP_CONTIGUOUS).same / (double)n;
     double most = fmax(p.before, p.after) / mean, first = p.same / mean;
     double merge = merge_share(layout, backward);
     if (q->cp_scheme == HV_CP_ALL_GATHER) {

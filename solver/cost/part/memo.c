@@ -10,6 +10,7 @@ struct key {
     const struct hv_device_kind *device;
     uint64_t group, ep_group; /* signatures; 0: none */
     uint64_t moe;             /* of the knobs of experts; 0: none */
+    uint64_t documents;       /* their lengths; 0: none */
     double sequences, tokens, context, tp_frac;
     int tp, cp, ep, expert_tp, tp_depth, cp_heads, cp_inner, cp_tile;
     unsigned part, cls, recompute, schemes;
@@ -52,6 +53,17 @@ static uint64_t moe_signature(const struct hv_moe_knobs *m)
     return h ? h : 1;
 }
 
+/* Key of the documents in the sequences; 0: none. */
+static uint64_t documents_signature(const struct hv_documents *d)
+{
+    uint64_t h = HV_HASH_START;
+    if (d == NULL || d->n == 0) {
+        return 0;
+    }
+    h = hv_hash(h, d->lengths, d->n * sizeof *d->lengths);
+    return hv_hash(h, &d->tokens, sizeof d->tokens);
+}
+
 /* Key of the numbers of groups that share the network; 0: no groups share it. */
 static uint64_t beside_signature(const struct hv_beside *b)
 {
@@ -79,6 +91,7 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     key->context = q->context;
     key->tp_frac = q->tp_frac;
     key->moe = q->moe ? moe_signature(q->moe) : 0;
+    key->documents = documents_signature(q->documents);
     key->tp = q->tp;
     key->cp = q->cp;
     key->ep = q->ep;
@@ -90,10 +103,10 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     key->part = part;
     key->cls = hv__in_block(part) ? cls : 0;
     key->recompute = q->recompute;
-    key->schemes = (unsigned)q->cp_switches << 27 | (unsigned)q->cp_order << 26 | (unsigned)q->cp_backward << 25 |
-                   (unsigned)q->sharded_pipeline << 23 | (unsigned)q->sharded_weights << 24 |
-                   (unsigned)q->tp_scheme << 16 | (unsigned)q->cp_scheme << 8 |
-                   (unsigned)q->cp_layout << 1 | q->sequence_parallel;
+    key->schemes = (unsigned)q->cp_switches << 27 | (unsigned)q->cp_order << 26 |
+                   (unsigned)q->cp_backward << 25 | (unsigned)q->sharded_pipeline << 23 |
+                   (unsigned)q->sharded_weights << 24 | (unsigned)q->tp_scheme << 16 |
+                   (unsigned)q->cp_scheme << 8 | (unsigned)q->cp_layout << 1 | q->sequence_parallel;
 }
 
 struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size_t block,

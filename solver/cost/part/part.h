@@ -40,8 +40,9 @@ struct hv_part_query {
         sharded_pipeline; /**< as DeepSpeed runs pipelines: plain 1F1B with ZeRO-1 or 2; likewise */
     double sequences;     /**< of one micro-batch on one data-parallel rank; fractions allowed */
     double tokens;        /**< per sequence, before cp */
-    double context;       /**< extra key/value tokens seen before these (slices); 0 */
-    unsigned recompute;   /**< mask of enum hv_recompute */
+    const struct hv_documents *documents; /**< packed into the sequences; NULL: each is one */
+    double context;     /**< extra key/value tokens seen before these (slices); 0 */
+    unsigned recompute; /**< mask of enum hv_recompute */
     const uint32_t
         *group; /**< tp·cp consecutive devices of the rank group, for its collectives; NULL: tp
                    collectives priced on the device's own link as if inside one node */

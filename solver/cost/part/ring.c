@@ -284,8 +284,9 @@ static struct hop backward_hop(const struct job *j, double times)
     return h;
 }
 
-/* A ring of equal steps: n - 1 hops ahead, n behind, because sums return to their owner. `outer`
- * alone: only the ring between teams. */
+/* A ring of equal steps: n - 1 hops ahead, n behind, because sums return to their owner; in nested
+ * rings to the rank that began a window, from where the outer ring passes them on. `teams`: only
+ * the ring between them. */
 static void add_ring_pass(const struct job *j, struct pass *p, const struct hv__ring_steps *t,
                           const struct hop *h, bool teams)
 {
@@ -306,10 +307,10 @@ static void add_ring_pass(const struct job *j, struct pass *p, const struct hv__
         far = s->ring / s->inner - 1;
     }
     double behind = h->behind > 0 ? hops + 1 : 0, far_behind = nested && behind > 0 ? far + 1 : 0;
-    double wire_s = (hops - far) * ring.ahead_s + (behind - far_behind) * ring.behind_s;
+    double wire_s = (hops - far) * ring.ahead_s + behind * ring.behind_s;
     wire_s = fmax(wire_s, far * ring.outer_ahead_s + far_behind * ring.outer_behind_s);
     add_overlap(j, p, &ring, wire_s);
-    add_sent(p, hops * h->ahead + behind * h->behind);
+    add_sent(p, hops * h->ahead + (behind + far_behind) * h->behind);
     p->hop = h->ahead + h->behind;
 }
 

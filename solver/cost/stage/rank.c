@@ -156,6 +156,7 @@ struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv
                               .sharded_pipeline = sharded_pipeline(q, s),
                               .sequences = sequences_of(q, r),
                               .tokens = q->tokens,
+                              .documents = q->documents,
                               .context = q->context,
                               .recompute = s->recompute,
                               .group = r->group,

@@ -24,6 +24,7 @@ struct hv_stage_query {
     double sequences;     /**< on this rank; ≤ 0: from micro_batch, shares and deal */
     double tokens;        /**< per sequence; ≤ 0: the job's */
     double context;       /**< see hv_part_query */
+    const struct hv_documents *documents; /**< see hv_part_query */
     struct hv_why *why;   /**< or NULL */
     const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
 };

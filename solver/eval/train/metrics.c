@@ -174,21 +174,22 @@ static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
                      m->iteration_s;
 }
 
-/** Tokens of one micro-batch of a list. */
+/** Tokens of one micro-batch of a list, without padding where the job says how long sequences are.
+ */
 static double list_tokens(const struct hv_job *job, const struct hv_micro_batch *mb)
 {
-    return mb->tokens > 0 ? (double)mb->tokens : (double)(mb->sequences * job->sequence);
+    return mb->tokens > 0 ? (double)mb->tokens : (double)mb->sequences * hv_job_mean_tokens(job);
 }
 
 double hv__tokens_of_iteration(const struct hv__lowered *l)
 {
     const struct hv_job *job = hv_cost_job(l->k);
-    double tokens = (double)(job->global_batch * job->sequence);
+    double mean = hv_job_mean_tokens(job), tokens = (double)job->global_batch * mean;
     for (size_t i = 0; !l->schedule.stale && i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
             const struct hv_micro_batch *mb = &r->list[k];
-            tokens += r->count * (list_tokens(job, mb) - (double)(mb->sequences * job->sequence));
+            tokens += r->count * (list_tokens(job, mb) - (double)mb->sequences * mean);
         }
     }
     return tokens;
@@ -205,18 +206,42 @@ static double sequence_flops(const struct hv__lowered *l, double tokens, const d
     return flops;
 }
 
+/** Of a sequence of the job: in the mean over its lengths. */
+static double mean_sequence_flops(const struct hv__lowered *l)
+{
+    const struct hv_job *job = hv_cost_job(l->k);
+    double flops = 0;
+    for (size_t i = 0; i < job->n_lengths; i++) {
+        double tokens = fmin((double)job->lengths[i].tokens, (double)job->sequence);
+        flops += job->lengths[i].frac * sequence_flops(l, tokens, NULL);
+    }
+    return job->n_lengths > 0 ? flops : sequence_flops(l, (double)job->sequence, NULL);
+}
+
+/** Of a micro-batch of documents, each of which is a sequence of its own. */
+static double documents_flops(const struct hv__lowered *l, const struct hv_micro_batch *mb)
+{
+    double flops = 0;
+    for (size_t i = 0; i < mb->n_documents; i++) {
+        flops += sequence_flops(l, mb->documents[i], hv__leaf_scales(l, mb));
+    }
+    return flops;
+}
+
 /** Forward FLOPs of one iteration; sequences of a list have the lengths it gives. */
 static double forward_flops(const struct hv__lowered *l)
 {
     const struct hv_job *job = hv_cost_job(l->k);
-    double whole = sequence_flops(l, (double)job->sequence, NULL);
+    double whole = mean_sequence_flops(l);
     double flops = whole * (double)job->global_batch;
     for (size_t i = 0; !l->schedule.stale && i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
             const struct hv_micro_batch *mb = &r->list[k];
             double n = (double)mb->sequences;
-            if (n > 0 && (mb->tokens > 0 || mb->n_scales > 0)) {
+            if (n > 0 && mb->n_documents > 0) {
+                flops += r->count * (documents_flops(l, mb) - n * whole);
+            } else if (n > 0 && (mb->tokens > 0 || mb->n_scales > 0)) {
                 double own = sequence_flops(l, list_tokens(job, mb) / n, hv__leaf_scales(l, mb));
                 flops += r->count * n * (own - whole);
             }

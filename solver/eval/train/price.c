@@ -63,6 +63,7 @@ static enum hv_status price_passes(const struct hv__lowered *l, const struct hv_
                                        .sequences = n,
                                        .tokens = pl->shapes[i].tokens,
                                        .context = pl->shapes[i].context,
+                                       .documents = &pl->shapes[i].documents,
                                        .scales = pl->shapes[i].scales};
             enum hv_status st = hv_cost_pass(l->k, &q, pass, err);
             if (st != HV_OK) {
