@@ -137,8 +137,9 @@ static struct hv__ring_steps ring_shares(const struct hv__sum *s, bool backward)
     }
     if (team) {
         double c = (double)teams, step = fmax(first, most);
-        return (struct hv__ring_steps){(int)(n / (teams * teams)), step * (1 + (c - 1) / c * merge),
-                                       step * (1 + merge)};
+        int64_t rounds = n / (teams * teams); /* 0: the plan breaks a rule */
+        return (struct hv__ring_steps){rounds > 0 ? (int)rounds : 1,
+                                       step * (1 + (c - 1) / c * merge), step * (1 + merge)};
     }
     int steps = helped ? 1 + (int)(n / 2) : (int)n;
     return (struct hv__ring_steps){steps, first, most * (1 + merge)};

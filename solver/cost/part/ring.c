@@ -46,8 +46,7 @@ static void add_sent(struct pass *p, double values)
     p->most += values;
 }
 
-/* ---- ranks ------------------------------------------------------------------------------------
- */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 /* Ranks of one ring or collective. */
 struct members {
@@ -208,8 +207,7 @@ static double collective_s(const struct hv__ask *a, enum hv_collective op, doubl
     return time_s;
 }
 
-/* ---- schemes ----------------------------------------------------------------------------------
- */
+/* ---- schemes --------------------------------------------------------------------------------- */
 
 /* What every scheme prices. */
 struct job {
@@ -390,8 +388,7 @@ static void add_self_attention(struct job *j)
     j->backward.hop = v->keys;
 }
 
-/* ---- helpers of early ranks -------------------------------------------------------------------
- */
+/* ---- helpers of early ranks ------------------------------------------------------------------ */
 
 /* Values of a pair of ranks: one that has its own queries receives keys; a helper receives queries
  * and sends results back. */
@@ -471,8 +468,7 @@ static void add_helpers(struct job *j)
     add_helper_traffic(&j->backward, j->s.ring, backward, v->keys);
 }
 
-/* ---- together ---------------------------------------------------------------------------------
- */
+/* ---- together -------------------------------------------------------------------------------- */
 
 static void add_scheme(struct job *j)
 {
