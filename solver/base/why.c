@@ -26,5 +26,13 @@ void hv_why_add(struct hv_why *w, const char *name, double value, const char *un
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    w->terms[w->n++] = (struct hv_why_term){name, value, unit, hv_arena_strdup(w->arena, text)};
+    w->terms[w->n++] = (struct hv_why_term){
+        .name = name, .value = value, .unit = unit, .text = hv_arena_strdup(w->arena, text)};
+}
+
+void hv_why_attach(struct hv_why *w, const struct hv_why_work *work)
+{
+    if (w && w->n > 0) {
+        w->terms[w->n - 1].work = *work;
+    }
 }

@@ -25,6 +25,7 @@ static void add_figures(const struct hv_pass *x, struct hv_pass *o)
     o->latency_weight_s += x->latency_weight_s;
     o->compute_s += x->compute_s;
     o->flops += x->flops;
+    hv_traffic_add(&o->sent, &x->sent, 1);
     o->hop_bytes = x->hop_bytes;
     o->activation_bytes += x->activation_bytes;
     o->weight_only_bytes += x->weight_only_bytes;

@@ -30,27 +30,36 @@ static bool tp_regather(const struct hv_knob_place *p)
     return p->stage->tp.degree > 1 && p->stage->tp.regather;
 }
 
-static bool cp_rings(const struct hv_knob_place *p)
+/** True where ranks pass keys and values around one ring, or one inside another. */
+static bool cp_has_rings(const struct hv_cp *cp)
 {
-    const struct hv_cp *cp = &p->stage->cp;
-    return cp->degree > 1 && cp->scheme > HV_CP_LOONGTRAIN;
+    return cp->scheme == HV_CP_RING || cp->scheme == HV_CP_USP || cp->scheme == HV_CP_LOONGTRAIN;
 }
 
-static bool cp_striped(const struct hv_knob_place *p)
+static bool cp_inner_unused(const struct hv_knob_place *p)
 {
     const struct hv_cp *cp = &p->stage->cp;
-    return cp->degree > 1 && cp->scheme != HV_CP_ULYSSES && cp->layout == HV_CP_STRIPED;
+    return cp->degree > 1 && cp->inner > 1 && cp->scheme != HV_CP_WALLFACER && !cp_has_rings(cp);
 }
 
-static bool cp_inner(const struct hv_knob_place *p)
+static bool cp_backward_unused(const struct hv_knob_place *p)
 {
     const struct hv_cp *cp = &p->stage->cp;
-    return cp->degree > 1 && (cp->scheme == HV_CP_LOONGTRAIN || cp->inner > 1);
+    return cp->degree > 1 && cp->backward == HV_CP_Q_DO && !cp_has_rings(cp);
+}
+
+/** True where the scheme decides itself where tokens lie, or computes every pair. */
+static bool cp_layout_unused(const struct hv_knob_place *p)
+{
+    const struct hv_cp *cp = &p->stage->cp;
+    bool own = cp->scheme == HV_CP_DISTFLASH || cp->scheme == HV_CP_RSA || cp->scheme == HV_CP_DSP;
+    return cp->degree > 1 && own && cp->layout != HV_CP_CONTIGUOUS;
 }
 
 static bool cp_dims(const struct hv_knob_place *p)
 {
-    return p->stage->cp.degree > 1 && p->stage->cp.n_dims > 0;
+    const struct hv_cp *cp = &p->stage->cp;
+    return cp->degree > 1 && cp->n_dims > 0 && cp->scheme != HV_CP_DSP;
 }
 
 static bool deal_turns(const struct hv_knob_place *p)
@@ -303,21 +312,20 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "cp.degree"),
     FULL(HV_KNOB_STAGE, "cp.ulysses"),
     FULL(HV_KNOB_STAGE, "cp.scheme"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.scheme", "rsa, distflash, wallfacer, dsp",
-                 "timed as a ring of keys and values", cp_rings),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.inner", "above 1, or scheme loongtrain",
-                 "an inner and an outer ring are timed as one", cp_inner),
+    FULL(HV_KNOB_STAGE, "cp.inner"),
+    APPROXIMATED(HV_KNOB_STAGE, "cp.inner", "above 1, a scheme without inner rings or teams",
+                 "the scheme has one ring, or none", cp_inner_unused),
     FULL(HV_KNOB_STAGE, "cp.layout"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.layout", "striped",
-                 "timed as zigzag: every rank has the same share of the attention, whatever the "
-                 "tile of the kernel is",
-                 cp_striped),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.tile", "layout striped",
-                 "a tile that the causal mask cuts is timed as half a tile", cp_striped),
+    APPROXIMATED(HV_KNOB_STAGE, "cp.layout", "zigzag or striped, rsa, distflash and dsp",
+                 "the scheme's own order of tokens is timed", cp_layout_unused),
+    FULL(HV_KNOB_STAGE, "cp.tile"),
     FULL(HV_KNOB_STAGE, "cp.order"),
     FULL(HV_KNOB_STAGE, "cp.backward"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.dims", "given", "all blocks are sharded along the sequence",
-                 cp_dims),
+    APPROXIMATED(HV_KNOB_STAGE, "cp.backward", "q_do, a scheme without rings",
+                 "the scheme's own backward exchange is timed", cp_backward_unused),
+    FULL(HV_KNOB_STAGE, "cp.dims"),
+    APPROXIMATED(HV_KNOB_STAGE, "cp.dims", "given, another scheme than dsp",
+                 "all blocks are sharded along the sequence", cp_dims),
     FULL(HV_KNOB_STAGE, "dp"),
     FULL(HV_KNOB_STAGE, "shares"),
     APPROXIMATED(HV_KNOB_STAGE, "deal", "turns",
@@ -442,7 +450,9 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.least"),
     FULL(HV_KNOB_PLAN, "sync.connect"),
     APPROXIMATED(HV_KNOB_JOB, "sequence_lengths", "training without lists of micro-batches",
-                 "every sequence is timed with the full length of the job", lengths_without_list),
+                 "every micro-batch is timed with the expected length of its longest sequence, to "
+                 "which the others are padded",
+                 lengths_without_list),
 };
 
 const struct hv_knob *hv_knobs(size_t *n)

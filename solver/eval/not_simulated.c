@@ -203,6 +203,66 @@ static enum hv_status check_operators(const struct place *at, struct hv_arena *a
     return HV_OK;
 }
 
+/** True where `n` ranks can share a dimension of the tokens of that name. */
+static bool has_dim(const struct hv_model *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_token_dims; i++) {
+        if (strcmp(m->token_dims[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Sequences that are cut along another dimension from block to block: every block attends along
+ * one dimension, and is cut along another. */
+static enum hv_status check_dims(const struct place *at, struct hv_arena *arena, struct hv_err *err)
+{
+    const struct hv_model *m = at->model;
+    const struct hv_stage *s = stage_of(at);
+    if (s->cp.scheme != HV_CP_DSP || s->cp.degree < 2) {
+        return HV_OK;
+    }
+    if (m->n_token_dims < 2) {
+        return refuse(at, "cp",
+                      "scheme dsp needs a model with two dimensions of tokens; give the model "
+                      "\"tokens\", as { \"time\": 16, \"space\": 1024 }, and \"attends\" per block",
+                      err);
+    }
+    size_t number = 0;
+    for (size_t i = 0; i < s->cp.n_dims; i++) {
+        if (!has_dim(m, s->cp.dims[i])) {
+            return refuse(at, "cp.dims",
+                          hv_arena_printf(arena, "the model has no dimension \"%s\" of tokens",
+                                          s->cp.dims[i]),
+                          err);
+        }
+    }
+    for (size_t r = 0; r < s->n_ranges; r++) {
+        for (int b = s->ranges[r].from2 / 2; b < (s->ranges[r].to2 + 1) / 2; b++, number++) {
+            int attends = (size_t)b < m->n_blocks ? m->blocks[b].attends : 1;
+            if (attends == 0) {
+                return refuse(at, "cp",
+                              hv_arena_printf(arena,
+                                              "scheme dsp, and block %d attends along all tokens; "
+                                              "give it \"attends\", or take ulysses or ring",
+                                              b),
+                              err);
+            }
+            const char *own = m->token_dims[attends - 1].name;
+            if (s->cp.n_dims > 0 && strcmp(s->cp.dims[number % s->cp.n_dims], own) == 0) {
+                return refuse(at, "cp.dims",
+                              hv_arena_printf(arena,
+                                              "block %d attends along \"%s\" and cannot be cut "
+                                              "along it",
+                                              b, own),
+                              err);
+            }
+        }
+    }
+    return HV_OK;
+}
+
 enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_model *m,
                                       struct hv_arena *arena, struct hv_err *err)
 {
@@ -219,6 +279,7 @@ enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_m
             at.stage = i;
             at.classes = at.graph ? classes_of(&at) : 0;
             enum hv_status st = check_keys(&at, err);
+            st = st == HV_OK ? check_dims(&at, arena, err) : st;
             st = st == HV_OK && at.graph ? check_operators(&at, arena, err) : st;
             if (st != HV_OK) {
                 return st;

@@ -121,7 +121,7 @@ void hv__apply_bound(const struct hv__lowered *l, const struct hv_bound *b, stru
 {
     const struct hv_job *job = hv_cost_job(l->k);
     struct hv_metrics *m = &out->metrics;
-    if (l->schedule.scaled ||
+    if (l->schedule.scaled || l->schedule.packed ||
         hv__tokens_of_iteration(l) != (double)(job->global_batch * job->sequence)) {
         /* the bound is for the job's whole sequences, which this plan does not process */
         m->bound_s = HV_UNKNOWN;

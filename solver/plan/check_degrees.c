@@ -332,6 +332,13 @@ static void check_sequence(const struct hv_check *c, const struct hv_check_stage
                            "the ring of %d ranks is not divisible by inner %d",
                            s->cp.degree / hv_cp_heads_degree(&s->cp), s->cp.inner);
     }
+    int ring = s->cp.degree / hv_cp_heads_degree(&s->cp);
+    if (s->cp.scheme == HV_CP_WALLFACER && ring % (s->cp.inner * s->cp.inner) != 0) {
+        hv_check_stage_add(c, at, "cp", HV_V_DIVISIBLE, ring % (s->cp.inner * s->cp.inner),
+                           "wallfacer with teams of %d needs a multiple of %d ranks, the ring has "
+                           "%d: take an inner whose square divides it",
+                           s->cp.inner, s->cp.inner * s->cp.inner, ring);
+    }
     if (lengths || m->kind != HV_MODEL_TRANSFORMER) {
         return;
     }

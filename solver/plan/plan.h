@@ -21,7 +21,7 @@
 /* clang-format off */
 #define HV_TP_SCHEME_MAP(X) X(HV_TP_1D,"1d") X(HV_TP_2D,"2d") X(HV_TP_25D,"2.5d") X(HV_TP_3D,"3d")
 #define HV_CP_SCHEME_MAP(X) X(HV_CP_RING,"ring") X(HV_CP_ULYSSES,"ulysses") X(HV_CP_USP,"usp") X(HV_CP_LOONGTRAIN,"loongtrain") \
-    X(HV_CP_RSA,"rsa") X(HV_CP_DISTFLASH,"distflash") X(HV_CP_WALLFACER,"wallfacer") X(HV_CP_DSP,"dsp")
+    X(HV_CP_RSA,"rsa") X(HV_CP_DISTFLASH,"distflash") X(HV_CP_WALLFACER,"wallfacer") X(HV_CP_DSP,"dsp") X(HV_CP_ALL_GATHER,"all_gather")
 #define HV_CP_LAYOUT_MAP(X) X(HV_CP_CONTIGUOUS,"contiguous") X(HV_CP_ZIGZAG,"zigzag") X(HV_CP_STRIPED,"striped")
 #define HV_CP_ORDER_MAP(X) X(HV_CP_HEADS_INNER,"heads_inner") X(HV_CP_RING_INNER,"ring_inner")
 #define HV_CP_BACKWARD_MAP(X) X(HV_CP_KV,"kv") X(HV_CP_Q_DO,"q_do")
@@ -77,7 +77,9 @@ struct hv_tp {
 /** Context parallelism; `ulysses` = the heads part. */
 struct hv_cp {
     enum hv_cp_scheme scheme;
-    int degree, ulysses, inner, tile;
+    int degree, ulysses;
+    int inner; /**< ranks of the inner ring (ring, usp, loongtrain), or of a team (wallfacer) */
+    int tile;  /**< queries and keys that an attention kernel works on at once */
     enum hv_cp_layout layout;
     enum hv_cp_order order;
     enum hv_cp_backward backward;
@@ -201,6 +203,16 @@ struct hv_micro_batch {
     const char **modules;
     double *scales;
     size_t n_scales;
+    int *documents; /**< lengths of those packed into the micro-batch, which do not see each other;
+                       NULL: every sequence is one */
+    size_t n_documents;
+};
+
+/** Documents packed into the sequences of a micro-batch. */
+struct hv_documents {
+    const int *lengths;
+    size_t n;
+    double tokens; /**< of the micro-batch, with those behind the last document */
 };
 
 /** `count` equal, independent pipelines. */

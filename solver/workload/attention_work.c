@@ -40,14 +40,24 @@ static double pairs_of(const struct hv_attention_ring *g, int64_t rank, int64_t 
     return pairs;
 }
 
-enum hv_status hv_attention_work(struct hv_arena *a, const struct hv_attention_ring *ring,
-                                 double **out, struct hv_err *err)
+static enum hv_status check_ring(const struct hv_attention_ring *ring, struct hv_err *err)
 {
     int64_t parts = ring->layout == HV_TOKENS_ZIGZAG ? 2 * ring->ranks : ring->ranks;
 
     if (ring->ranks < 1 || ring->tile < 1 || ring->tokens < 1 || ring->tokens % parts != 0) {
         return hv_err_set(err, HV_EUSAGE, "%lld tokens do not split into %lld equal parts",
                           (long long)ring->tokens, (long long)parts);
+    }
+    return HV_OK;
+}
+
+enum hv_status hv_attention_work(struct hv_arena *a, const struct hv_attention_ring *ring,
+                                 double **out, struct hv_err *err)
+{
+    enum hv_status st = check_ring(ring, err);
+
+    if (st != HV_OK) {
+        return st;
     }
     if ((double)ring->ranks * (double)ring->tokens / (double)ring->tile +
             (double)ring->ranks * (double)ring->ranks >
@@ -59,6 +69,22 @@ enum hv_status hv_attention_work(struct hv_arena *a, const struct hv_attention_r
         for (int64_t k = 0; k < ring->ranks; k++) {
             (*out)[r * ring->ranks + k] = pairs_of(ring, r, (r - k + ring->ranks) % ring->ranks);
         }
+    }
+    return HV_OK;
+}
+
+enum hv_status hv_attention_ring_pairs(const struct hv_attention_ring *ring,
+                                       struct hv_ring_pairs *out, struct hv_err *err)
+{
+    enum hv_status st = check_ring(ring, err);
+
+    if (st != HV_OK) {
+        return st;
+    }
+    *out = (struct hv_ring_pairs){.same = pairs_of(ring, 0, 0)};
+    if (ring->ranks > 1) {
+        out->before = pairs_of(ring, 1, 0);
+        out->after = pairs_of(ring, 0, 1);
     }
     return HV_OK;
 }

@@ -30,4 +30,19 @@ struct hv_attention_ring {
 enum hv_status hv_attention_work(struct hv_arena *a, const struct hv_attention_ring *ring,
                                  double **out, struct hv_err *err) HV_NODISCARD;
 
+/** Pairs that a rank of a ring computes with the keys of one rank, by the order of the two. */
+struct hv_ring_pairs {
+    double same;   /**< with its own keys */
+    double before; /**< with those of a rank of a lower number */
+    double after;  /**< with those of a rank of a higher number */
+};
+
+/**
+ * The three figures that all rows of hv_attention_work consist of: in every layout the pairs of two
+ * ranks depend on nothing but which of them comes first. Errors as there, without the limit.
+ * O(tokens / (ranks · tile)).
+ */
+enum hv_status hv_attention_ring_pairs(const struct hv_attention_ring *ring,
+                                       struct hv_ring_pairs *out, struct hv_err *err) HV_NODISCARD;
+
 #endif

@@ -14,7 +14,8 @@
  * when half). */
 static double attention_context(const struct hv_block *b, double sequence, bool causal_half)
 {
-    double s = b->window > 0 ? fmin(sequence, 2.0 * b->window) : sequence;
+    double all = b->reach > 0 ? fmin(sequence, b->reach) : sequence;
+    double s = b->window > 0 ? fmin(all, 2.0 * b->window) : all;
     return causal_half ? s / 2 : s;
 }
 

@@ -1,5 +1,7 @@
 /* The training job: names, defaults, bytes per parameter and activation, and the choice of kernels
  * where the file does not state it. */
+#include <math.h>
+
 #include "solver/workload/job.h"
 
 #include <string.h>
@@ -179,4 +181,37 @@ bool hv_job_eager_kernels(const struct hv_job *j, const struct hv_model *m,
         return j->kernels == HV_KERNELS_EAGER;
     }
     return gpt_style(m) && q->sharded_weights;
+}
+
+/* Lengths above the job's sequence are cut. */
+static double bin_tokens(const struct hv_job *j, size_t i)
+{
+    return (double)(j->lengths[i].tokens < j->sequence ? j->lengths[i].tokens : j->sequence);
+}
+
+double hv_job_mean_tokens(const struct hv_job *j)
+{
+    double sum = 0;
+    for (size_t i = 0; i < j->n_lengths; i++) {
+        sum += j->lengths[i].frac * bin_tokens(j, i);
+    }
+    return j->n_lengths > 0 ? sum : (double)j->sequence;
+}
+
+double hv_job_padded_tokens(const struct hv_job *j, double sequences)
+{
+    double sum = 0;
+    for (size_t i = 0; i < j->n_lengths; i++) {
+        double below = 0, upto = 0,
+               own = bin_tokens(j, i); /* shares of shorter ones, with equals */
+        size_t equal = 0;
+        for (size_t k = 0; k < j->n_lengths; k++) {
+            below += bin_tokens(j, k) < own ? j->lengths[k].frac : 0;
+            upto += bin_tokens(j, k) <= own ? j->lengths[k].frac : 0;
+            equal += bin_tokens(j, k) == own;
+        }
+        sum +=
+            own * (pow(fmin(upto, 1), sequences) - pow(fmin(below, 1), sequences)) / (double)equal;
+    }
+    return j->n_lengths > 0 ? sum : (double)j->sequence;
 }

@@ -228,7 +228,8 @@ static uint64_t hash_block(uint64_t h, const struct hv_block *b)
                          b->top_k,          b->expert_ffn,   b->shared_experts, b->shared_ffn,
                          b->attention_bias, b->ffn_bias};
     h = hv_hash(h, parts, sizeof parts);
-    return hash_extra(hash_extra(h, b->attention_extra), b->ffn_extra);
+    h = hash_extra(hash_extra(h, b->attention_extra), b->ffn_extra);
+    return hash_extra(hash_extra(h, b->attends), b->reach);
 }
 
 static uint64_t hash_measured(uint64_t h, const struct hv_model *m)

@@ -68,6 +68,8 @@ struct hv_block {
     int heads, kv_heads, head_dim; /**< heads 0: no attention */
     struct hv_mla mla;
     int window; /**< sliding attention window in tokens, 0 = full */
+    int attends; /**< number of the token dimension that attention is along, from 1; 0: all tokens */
+    int reach;   /**< tokens of that dimension; 0: all tokens */
     int ffn;    /**< dense feed-forward width, 0: none */
     enum hv_ffn_kind ffn_kind;
     int experts, top_k, expert_ffn, shared_experts,
@@ -98,7 +100,7 @@ struct hv_graph_op {
     size_t n_out_dims, n_contract_dims;
     double flops, parameter_bytes, bytes, time_s; /**< HV_UNKNOWN: derived from dims */
 };
-/** A named dimension of a graph model. */
+/** A named dimension of a graph model, or of the tokens of a transformer. */
 struct hv_graph_dim {
     const char *name;
     int64_t size;
@@ -130,6 +132,9 @@ struct hv_model {
     enum hv_position_kind position;
     int patch_tokens; /**< vision models: tokens per image (then `vocab` is the number of values of
                          a patch); 0 */
+    struct hv_graph_dim *token_dims; /**< that the tokens of a sequence are spread over (time and
+                                        space of a video); none: a sequence has one dimension */
+    size_t n_token_dims;
     struct hv_block *blocks;
     size_t n_blocks; /**< transformer: blocks; layers: measured layers; graph: ops; modules: sum */
     /* layers */

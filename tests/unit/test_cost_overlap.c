@@ -65,20 +65,83 @@ static void test_chunks_follow_the_longest_path(void **state)
     }
 }
 
+/* A ring of n equal steps whose products are handed on after all steps but the last. */
+static struct hv_overlap ring(int n, double compute_s, double ahead_s, double behind_s)
+{
+    const struct hv_ring r = {.steps = n,
+                              .first_s = compute_s,
+                              .step_s = compute_s,
+                              .ahead_s = ahead_s,
+                              .behind_s = behind_s,
+                              .behind_to = n - 1};
+    return hv_overlap_ring(&r);
+}
+
 /* A hop beside each step but the last: (n - 1) max(0, hop - step) shows. */
 static void test_ring_closed_form(void **state)
 {
     (void)state;
     for (int n = 2; n <= 9; n++) {
-        near(hv_overlap_ring(n, (struct hv_ring_step){3, 2, 0}).exposed_s, 0);
-        near(hv_overlap_ring(n, (struct hv_ring_step){3, 2, 0}).hidden_s, 2 * (n - 1));
-        near(hv_overlap_ring(n, (struct hv_ring_step){2, 5, 0}).exposed_s, 3 * (n - 1));
+        near(ring(n, 3, 2, 0).exposed_s, 0);
+        near(ring(n, 3, 2, 0).hidden_s, 2 * (n - 1));
+        near(ring(n, 2, 5, 0).exposed_s, 3 * (n - 1));
     }
-    near(hv_overlap_ring(1, (struct hv_ring_step){2, 5, 5}).exposed_s, 0);
+    near(ring(1, 2, 5, 5).exposed_s, 0);
     /* by hand, 3 ranks: ahead 0-2, 2-4; behind 4-6 after the step 0-1, 6-8 after the step 2-3;
      * the last step runs 4-5: 8 in all, 3 of compute */
-    near(hv_overlap_ring(3, (struct hv_ring_step){1, 2, 2}).exposed_s, 5);
-    near(hv_overlap_ring(3, (struct hv_ring_step){9, 2, 2}).exposed_s, 0);
+    near(ring(3, 1, 2, 2).exposed_s, 5);
+    near(ring(3, 9, 2, 2).exposed_s, 0);
+}
+
+/* Gradients of keys go n hops: the last one, back to the owner, follows the last step. */
+static void test_ring_returns(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= 8; n++) {
+        const struct hv_ring r = {
+            .steps = n, .first_s = 9, .step_s = 9, .ahead_s = 2, .behind_s = 3, .behind_to = n};
+        near(hv_overlap_ring(&r).exposed_s, 3);
+        near(hv_overlap_ring(&r).hidden_s, 2 * (n - 1) + 3 * (n - 1));
+    }
+}
+
+/* 8 ranks on 2 nodes of 4, hops of 64 MiB at 200 and 25 GB/s, steps of 1 ms: one ring takes
+ * 7 x 2.684 + 1 ms, an inner ring of 4 with its outer hop beside a window 8 ms. */
+static void test_nested_rings(void **state)
+{
+    (void)state;
+    double mib = 1024.0 * 1024.0, in = 64 * mib / 200e6, out = 64 * mib / 25e6; /* ms */
+    struct hv_ring r = {.steps = 8, .first_s = 1, .step_s = 1, .ahead_s = out};
+    near(8 + hv_overlap_ring(&r).exposed_s, 7 * out + 1);
+    r.ahead_s = in;
+    r.window = 4;
+    r.outer_ahead_s = out;
+    near(8 + hv_overlap_ring(&r).exposed_s, 8);
+    /* steps of 0.5 ms: the outer hop, 2.684 ms, is longer than its window of 2 ms */
+    r.first_s = r.step_s = 0.5;
+    near(4 + hv_overlap_ring(&r).exposed_s, out + 2);
+    /* steps shorter than the inner hop */
+    r.first_s = r.step_s = 0.1;
+    near(0.8 + hv_overlap_ring(&r).exposed_s, out + 3 * in + 0.1);
+    /* sums return inside the window, then to the other node: after long steps both are seen once */
+    r.first_s = r.step_s = 10;
+    r.behind_s = 2 * in;
+    r.outer_behind_s = 2 * out;
+    r.behind_to = 8;
+    near(hv_overlap_ring(&r).exposed_s, 2 * in + 2 * out);
+}
+
+/* Hops of their own per step: only the second one is longer than the compute beside it. */
+static void test_ring_of_unequal_hops(void **state)
+{
+    (void)state;
+    const double ahead[] = {0, 1, 5, 1}, behind[] = {0, 0.5, 0.5, 0.5};
+    struct hv_ring r = {.steps = 4, .first_s = 2, .step_s = 2, .ahead_of_s = ahead};
+    near(hv_overlap_ring(&r).exposed_s, 3);
+    r.behind_of_s = behind;
+    r.behind_from = 3;
+    r.behind_to = 4;
+    near(hv_overlap_ring(&r).exposed_s, 3.5);
 }
 
 static void test_ring_bounds(void **state)
@@ -88,10 +151,10 @@ static void test_ring_bounds(void **state)
     hv_rng_seed(&r, 6);
     for (int i = 0; i < 2000; i++) {
         int n = 2 + (int)hv_rng_below(&r, 15);
-        struct hv_ring_step s = {seconds(&r), seconds(&r), seconds(&r)};
-        struct hv_overlap o = hv_overlap_ring(n, s);
-        double sent = (n - 1) * (s.ahead_s + s.behind_s);
-        assert_true(o.exposed_s >= sent - n * s.compute_s - 1e-9 && o.exposed_s <= sent + 1e-9);
+        double compute_s = seconds(&r), ahead_s = seconds(&r), behind_s = seconds(&r);
+        struct hv_overlap o = ring(n, compute_s, ahead_s, behind_s);
+        double sent = (n - 1) * (ahead_s + behind_s);
+        assert_true(o.exposed_s >= sent - n * compute_s - 1e-9 && o.exposed_s <= sent + 1e-9);
         assert_true(fabs(o.exposed_s + o.hidden_s - sent) < 1e-9);
     }
 }
@@ -177,6 +240,9 @@ int main(void)
         cmocka_unit_test(test_two_chunks_by_hand),
         cmocka_unit_test(test_chunks_follow_the_longest_path),
         cmocka_unit_test(test_ring_closed_form),
+        cmocka_unit_test(test_ring_returns),
+        cmocka_unit_test(test_nested_rings),
+        cmocka_unit_test(test_ring_of_unequal_hops),
         cmocka_unit_test(test_ring_bounds),
         cmocka_unit_test(test_units_closed_form),
         cmocka_unit_test(test_units_follow_the_recurrence),

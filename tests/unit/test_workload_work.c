@@ -57,6 +57,30 @@ static void test_attention_pairs(void **state)
     hv_arena_free(&a);
 }
 
+/** Every row and step is one of three figures, for tiles of any size. */
+static void test_ring_pairs_are_three(void **state)
+{
+    struct hv_arena a = {0};
+    (void)state;
+
+    for (int i = 0; i < 3 * 6 * 3; i++) {
+        struct hv_attention_ring g = {1 + i / 3 % 6, 60, (int64_t[]){1, 4, 64}[i / 18],
+                                      (enum hv_token_layout)(i % 3), true};
+        struct hv_ring_pairs p;
+        double *w = NULL;
+        g.tokens *= 2 * g.ranks;
+        assert_int_equal(hv_attention_work(&a, &g, &w, NULL), HV_OK);
+        assert_int_equal(hv_attention_ring_pairs(&g, &p, NULL), HV_OK);
+        for (int64_t r = 0; r < g.ranks; r++) {
+            for (int64_t k = 0; k < g.ranks; k++) {
+                double want = k == 0 ? p.same : k <= r ? p.before : p.after;
+                assert_true(w[r * g.ranks + k] == want);
+            }
+        }
+    }
+    hv_arena_free(&a);
+}
+
 static void test_attention_layouts(void **state)
 {
     struct hv_arena a = {0};
@@ -118,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attention_pairs),
+        cmocka_unit_test(test_ring_pairs_are_three),
         cmocka_unit_test(test_attention_layouts),
         cmocka_unit_test(test_routing),
     };

@@ -292,16 +292,54 @@ static void add_term(const struct hv_why_term *t, struct hv_str *out)
     hv_text_addf(out, "    %-22s %10s  %s\n", t->name, value, t->text);
 }
 
-static json_t *chapter_tree(const struct hv_explained *c)
+static void put_positive(json_t *o, const char *key, double x)
 {
-    json_t *terms = json_array();
+    if (x > 0) {
+        json_object_set_new(o, key, hv_json_num(x));
+    }
+}
+
+/** A term of time, with the work behind it. */
+static json_t *timed_term(const struct hv_why_term *t, const char *phase, double time_s)
+{
+    const struct hv_why_work *w = &t->work;
+    bool back = strcmp(phase, "backward") == 0;
+    json_t *o = json_pack("{s:s, s:s, s:o}", "name", t->name, "phase", phase, "time_s",
+                          hv_json_num(time_s));
+    put_positive(o, "flops", back ? w->backward_flops : w->flops);
+    put_positive(o, "flops_per_s", back ? w->backward_flops_per_s : w->flops_per_s);
+    put_positive(o, "bytes", back ? w->backward_bytes : w->bytes);
+    if (w->source != NULL) {
+        json_object_set_new(o, "source", json_string(w->source));
+    }
+    return o;
+}
+
+/** Adds the terms of one chapter; `part` is the blocks that a term belongs to. */
+static void add_terms(const struct hv_explained *c, json_t *list)
+{
+    const char *part = "", *title = c->title;
     for (size_t i = 0; i < c->n_terms; i++) {
         const struct hv_why_term *t = &c->terms[i];
-        json_array_append_new(terms,
-                              json_pack("{s:s, s:o, s:s, s:s}", "name", t->name, "value",
-                                        hv_json_num(t->value), "unit", t->unit, "why", t->text));
+        bool timed = strcmp(t->unit, "s") == 0;
+        if (strcmp(t->unit, "x") == 0) {
+            part = t->text;
+            continue;
+        }
+        json_t *o = timed ? timed_term(t, "forward", t->value)
+                          : json_pack("{s:s, s:o, s:s}", "name", t->name, "value",
+                                      hv_json_num(t->value), "unit", t->unit);
+        json_object_set_new(o, "chapter", json_string(title));
+        json_object_set_new(o, "of", json_string(part));
+        json_object_set_new(o, "why", json_string(t->text));
+        json_array_append_new(list, o);
+        if (timed && t->work.backward_s > 0) {
+            o = timed_term(t, "backward", t->work.backward_s);
+            json_object_set_new(o, "chapter", json_string(title));
+            json_object_set_new(o, "of", json_string(part));
+            json_array_append_new(list, o);
+        }
     }
-    return json_pack("{s:s, s:o}", "title", c->title, "terms", terms);
 }
 
 /** Every term of one stage. */
@@ -319,9 +357,9 @@ static enum hv_status explain_stage(const struct hv_args *args, struct hv_judged
     if (hv_args_has(args, "json")) {
         json_t *list = json_array();
         for (size_t i = 0; i < n; i++) {
-            json_array_append_new(list, chapter_tree(&chapters[i]));
+            add_terms(&chapters[i], list);
         }
-        return hv_cli_print_json(list, err);
+        return hv_cli_print_json(json_pack("{s:o}", "terms", list), err);
     }
     struct hv_str text = {0};
     for (size_t i = 0; i < n; i++) {

@@ -6,10 +6,11 @@
 #include "solver/base/units.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "solver/sim/events/tasks.h"
 
-enum { COMPUTE, LINK, LANES };
+enum { COMPUTE, LINK, OUTER, LANES };
 
 struct graph {
     struct hv_arena arena;
@@ -22,7 +23,7 @@ static void start(struct graph *g, size_t most)
 {
     g->tasks = hv_arena_new(&g->arena, struct hv_task, most + 1);
     g->dep_at = hv_arena_new(&g->arena, int32_t, most + 2);
-    g->dep = hv_arena_new(&g->arena, int32_t, most + 1);
+    g->dep = hv_arena_new(&g->arena, int32_t, 2 * most + 1);
 }
 
 /* Adds a task that waits for its lane and for another one (negative: none); returns its number. */
@@ -36,10 +37,11 @@ static int32_t add(struct graph *g, int lane, double duration_s, int32_t after)
     return (int32_t)g->n - 1;
 }
 
-/* A lane idles only while the other one works: link time that is not exposed overlaps compute. */
+/* Compute idles only while a link works: link time that is not exposed overlaps compute. */
 static struct hv_overlap finish(struct graph *g)
 {
-    static const enum hv_resource_kind lanes[LANES] = {HV_RESOURCE_COMPUTE, HV_RESOURCE_LINK};
+    static const enum hv_resource_kind lanes[LANES] = {HV_RESOURCE_COMPUTE, HV_RESOURCE_LINK,
+                                                       HV_RESOURCE_LINK};
     struct hv_task_graph t = {.n_tasks = g->n,
                               .n_resources = LANES,
                               .tasks = g->tasks,
@@ -51,7 +53,7 @@ static struct hv_overlap finish(struct graph *g)
     hv_tasks_run_new(&g->arena, &t, &run);
     if (hv_tasks_run(&g->arena, &t, &run, NULL) == HV_OK) {
         out.exposed_s = fmax(0, run.makespan_s - run.busy_s[COMPUTE]);
-        out.hidden_s = fmax(0, run.busy_s[LINK] - out.exposed_s);
+        out.hidden_s = fmax(0, run.busy_s[LINK] + run.busy_s[OUTER] - out.exposed_s);
     }
     hv_arena_free(&g->arena);
     return out;
@@ -76,24 +78,62 @@ struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk)
     return finish(&g);
 }
 
-struct hv_overlap hv_overlap_ring(int n, struct hv_ring_step step)
+/* Lets the task that is added next wait for one more. */
+static void also_after(struct graph *g, int32_t task)
 {
-    if (n < 2) {
+    if (task >= 0) {
+        g->dep[g->n_dep++] = task;
+    }
+}
+
+/* The hop before step `i`, begun after task `computed`: on the outer ring's link where a window
+ * begins with that step. The first hop of a window passes on what the outer one has brought. */
+static int32_t hop_ahead(struct graph *g, const struct hv_ring *r, int i, int32_t computed,
+                         int32_t *outer)
+{
+    int at = r->window > 1 ? i % r->window : -1;
+    int32_t brought = *outer;
+    if (at == 0) {
+        return brought;
+    }
+    if (at == 1 && i - 1 + r->window < r->steps) {
+        *outer = add(g, OUTER, r->outer_ahead_s, computed);
+    }
+    also_after(g, at == 1 ? brought : -1);
+    return add(g, LINK, r->ahead_of_s ? r->ahead_of_s[i] : r->ahead_s, computed);
+}
+
+/* At the end of a window sums return to the rank that began it before they go on to the next. */
+static void hop_behind(struct graph *g, const struct hv_ring *r, int step, int32_t computed)
+{
+    double time_s = r->behind_of_s ? r->behind_of_s[step] : r->behind_s;
+    if (time_s > 0 && step >= r->behind_from && step < r->behind_to) {
+        int32_t returned = add(g, LINK, time_s, computed);
+        if (r->window > 1 && (step + 1) % r->window == 0) {
+            add(g, OUTER, r->outer_behind_s, returned);
+        }
+    }
+}
+
+struct hv_overlap hv_overlap_ring(const struct hv_ring *ring)
+{
+    if (ring->steps < 1) {
         return (struct hv_overlap){0};
     }
     struct graph g = {0};
-    start(&g, 3 * (size_t)n);
-    int32_t ahead = -1, computed = -1;
-    for (int i = 0; i < n; i++) {
+    start(&g, 5 * (size_t)ring->steps + 4);
+    int32_t ahead = -1, computed = -1, outer = -1;
+    for (int i = 0; i < ring->steps; i++) {
         int32_t arrived = ahead;
-        if (i + 1 < n) { /* into the buffer that the step before has read */
-            ahead = add(&g, LINK, step.ahead_s, computed);
+        if (i + 1 < ring->steps) { /* into the buffer that the step before has read */
+            ahead = hop_ahead(&g, ring, i + 1, computed, &outer);
         }
-        if (i > 0 && step.behind_s > 0) {
-            add(&g, LINK, step.behind_s, computed);
+        if (i > 0) {
+            hop_behind(&g, ring, i - 1, computed);
         }
-        computed = add(&g, COMPUTE, step.compute_s, arrived);
+        computed = add(&g, COMPUTE, i > 0 ? ring->step_s : ring->first_s, arrived);
     }
+    hop_behind(&g, ring, ring->steps - 1, computed);
     return finish(&g);
 }
 

@@ -27,15 +27,28 @@ struct hv_round_trip {
  */
 struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk);
 
-/** One step of a ring. */
-struct hv_ring_step {
-    double compute_s;
-    double ahead_s;  /**< transfer of what the next step needs, while this one computes */
-    double behind_s; /**< transfer of what this step produced, after it; 0: none */
+/** A ring of ranks, or an inner ring on each of several ranks of an outer one: equal steps of
+ * compute after the first, hops of what the next step needs while a step computes (two buffers),
+ * and hops of what steps have produced after them. */
+struct hv_ring {
+    int steps;                  /**< of compute, at least 1 */
+    double first_s, step_s;     /**< compute of the first step and of every further one */
+    double ahead_s;             /**< hop before every step but the first */
+    double behind_s;            /**< hop after a step; 0: none */
+    int behind_from, behind_to; /**< steps [from, to) that have one */
+    const double *ahead_of_s;   /**< per step in place of ahead_s; NULL: equal */
+    const double *behind_of_s;  /**< per step in place of behind_s; NULL: equal */
+    int window;                 /**< steps of the inner ring; 0 or 1: the ring is not nested */
+    double outer_ahead_s;       /**< hop of the outer ring: begins with a window, on a link of its
+                                     own, before the first step of the next window */
+    double outer_behind_s; /**< hop after that of the last step of a window, on the same link */
 };
-/** A ring of `n` ranks: n steps of compute, n − 1 hops, two buffers. O(n log n). Source: Liu et al.
- * 2023 (Ring Attention). */
-struct hv_overlap hv_overlap_ring(int n, struct hv_ring_step step);
+/**
+ * Exposed and hidden part of the hops. O(steps log steps). Sources: Liu et al. 2023 (Ring
+ * Attention); Gu et al. 2024 (LoongTrain, double ring): per window max(w max(step, inner hop),
+ * outer hop).
+ */
+struct hv_overlap hv_overlap_ring(const struct hv_ring *ring);
 
 /** `n` equal units in a row whose weights are gathered before and whose gradients are scattered
  * after their compute; no padding, compared as bytes. */

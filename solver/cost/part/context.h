@@ -119,9 +119,12 @@ static inline bool hv__on_older_stack(const struct hv__context *k, const struct 
 /** Division of the context-parallel ranks into all-to-alls over heads and rings. */
 struct hv__cp_shape {
     int heads, ring;
-    size_t heads_apart, ring_apart; /**< ranks between neighbours, in tensor-parallel groups */
+    int inner; /**< ranks of the ring that form an inner ring, or a team of wallfacer; 1: none */
+    /** Ranks between neighbours of an all-to-all, of a ring, of an inner ring (or a team) and of an
+     * outer ring (or of one member of each team), in tensor-parallel groups. */
+    size_t heads_apart, ring_apart, inner_apart, outer_apart;
 };
-/** From scheme, degrees and order (exchange.c). O(1). */
+/** From scheme, degrees and order (ring.c). O(1). */
 struct hv__cp_shape hv__cp_shape_of(const struct hv_part_query *q);
 
 /** Parts of this rank's size that everything tensor-parallel would be cut into. */

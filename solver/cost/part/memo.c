@@ -10,8 +10,9 @@ struct key {
     const struct hv_device_kind *device;
     uint64_t group, ep_group; /* signatures; 0: none */
     uint64_t moe;             /* of the knobs of experts; 0: none */
+    uint64_t documents;       /* their lengths; 0: none */
     double sequences, tokens, context, tp_frac;
-    int tp, cp, ep, expert_tp, tp_depth, cp_heads;
+    int tp, cp, ep, expert_tp, tp_depth, cp_heads, cp_inner, cp_tile;
     unsigned part, cls, recompute, schemes;
 };
 _Static_assert(sizeof(struct key) == offsetof(struct key, schemes) + sizeof(unsigned),
@@ -52,10 +53,21 @@ static uint64_t moe_signature(const struct hv_moe_knobs *m)
     return h ? h : 1;
 }
 
+/* Key of the documents in the sequences; 0: none. */
+static uint64_t documents_signature(const struct hv_documents *d)
+{
+    uint64_t h = HV_HASH_START;
+    if (d == NULL || d->n == 0) {
+        return 0;
+    }
+    h = hv_hash(h, d->lengths, d->n * sizeof *d->lengths);
+    return hv_hash(h, &d->tokens, sizeof d->tokens);
+}
+
 /* Key of the numbers of groups that share the network; 0: no groups share it. */
 static uint64_t beside_signature(const struct hv_beside *b)
 {
-    const double counts[] = {b->tp, b->cp_heads, b->cp_ring, b->ep};
+    const double counts[] = {b->tp, b->cp_heads, b->cp_ring, b->cp_outer, b->ep};
     uint64_t h = 0;
     for (size_t i = 0; i < HV_COUNT(counts); i++) {
         uint64_t word;
@@ -79,19 +91,23 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     key->context = q->context;
     key->tp_frac = q->tp_frac;
     key->moe = q->moe ? moe_signature(q->moe) : 0;
+    key->documents = documents_signature(q->documents);
     key->tp = q->tp;
     key->cp = q->cp;
     key->ep = q->ep;
     key->expert_tp = q->expert_tp;
     key->tp_depth = q->tp_depth;
     key->cp_heads = q->cp_heads;
+    key->cp_inner = q->cp_inner;
+    key->cp_tile = q->cp_tile;
     key->part = part;
     key->cls = hv__in_block(part) ? cls : 0;
     key->recompute = q->recompute;
-    key->schemes = (unsigned)q->sliced << 27 | (unsigned)q->cp_order << 26 |
-                   (unsigned)q->cp_backward << 25 | (unsigned)q->sharded_pipeline << 23 |
-                   (unsigned)q->sharded_weights << 24 | (unsigned)q->tp_scheme << 16 |
-                   (unsigned)q->cp_scheme << 8 | (unsigned)q->cp_layout << 1 | q->sequence_parallel;
+    key->schemes = (unsigned)q->sliced << 28 | (unsigned)q->cp_switches << 27 |
+                   (unsigned)q->cp_order << 26 | (unsigned)q->cp_backward << 25 |
+                   (unsigned)q->sharded_pipeline << 23 | (unsigned)q->sharded_weights << 24 |
+                   (unsigned)q->tp_scheme << 16 | (unsigned)q->cp_scheme << 8 |
+                   (unsigned)q->cp_layout << 1 | q->sequence_parallel;
 }
 
 struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size_t block,

@@ -13,7 +13,7 @@ enum hv_part { HV_PART_ATTENTION, HV_PART_FFN, HV_PART_EMBEDDING, HV_PART_HEAD, 
 /** How many rank groups of each kind share the network with this one (hv_cost_together); 0: not
  * looked at, as many as there are ranks between its members. */
 struct hv_beside {
-    double tp, cp_heads, cp_ring, ep;
+    double tp, cp_heads, cp_ring, cp_outer, ep;
 };
 
 /** The query of a part: everything that its price depends on except the block itself. */
@@ -25,12 +25,14 @@ struct hv_part_query {
     double tp_frac; /**< what this rank has of everything that tensor parallelism cuts; 0: equal
                        shards, 1 / tp */
     enum hv_tp_scheme tp_scheme;
-    int tp_depth;                /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
-    enum hv_cp_scheme cp_scheme; /**< ulysses; everything else is priced as a ring, with cp_heads
-                                    as all-to-alls over heads and rings */
-    int cp_heads;                /**< heads part of cp (usp, loongtrain); 0 or 1: none */
-    enum hv_cp_layout cp_layout; /**< contiguous rings wait for the rank with the latest tokens */
-    enum hv_cp_order cp_order;   /**< which of heads and ring has neighbouring ranks */
+    int tp_depth; /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
+    enum hv_cp_scheme cp_scheme;
+    int cp_heads;     /**< heads part of cp (usp, loongtrain); 0 or 1: none */
+    int cp_inner;     /**< ranks of the inner ring, of a team in wallfacer; 0 or 1: none */
+    bool cp_switches; /**< dsp: the block before is cut along another dimension of the tokens */
+    int cp_tile;      /**< queries and keys of one tile of the attention kernel; 0: 128 */
+    enum hv_cp_layout cp_layout;
+    enum hv_cp_order cp_order;       /**< which of heads and ring has neighbouring ranks */
     enum hv_cp_backward cp_backward; /**< tensors that a ring passes on in the backward pass */
     bool sequence_parallel;
     bool sharded_weights; /**< ZeRO-3 or FSDP; decides which kernels are in use */
@@ -38,6 +40,7 @@ struct hv_part_query {
         sharded_pipeline; /**< as DeepSpeed runs pipelines: plain 1F1B with ZeRO-1 or 2; likewise */
     double sequences;     /**< of one micro-batch on one data-parallel rank; fractions allowed */
     double tokens;        /**< per sequence, before cp */
+    const struct hv_documents *documents; /**< packed into the sequences; NULL: each is one */
     double context;       /**< extra key/value tokens seen before these (slices); 0 */
     bool sliced;          /**< later slices of the sequence read keys and values of this one: they are
                              kept whatever is recomputed */
@@ -49,6 +52,34 @@ struct hv_part_query {
     const struct hv_moe_knobs *moe; /**< or NULL */
     struct hv_beside beside;
 };
+
+/** Values that one rank sends, in the mean over the ranks of its group. */
+struct hv_sent {
+    double forward, backward;
+};
+
+/** What one micro-batch makes a rank send, by kind of exchange. */
+struct hv_traffic {
+    struct hv_sent tp;         /**< between tensor-parallel ranks, of blocks */
+    struct hv_sent vocabulary; /**< the same, of embedding and head */
+    struct hv_sent cp;         /**< between context-parallel ranks */
+    struct hv_sent cp_hop;     /**< of these, one hop of a ring */
+    struct hv_sent cp_most;    /**< as cp, by the rank that sends most */
+    struct hv_sent ep;         /**< between expert-parallel ranks */
+};
+
+/** Adds the traffic of `times` parts or passes. */
+static inline void hv_traffic_add(struct hv_traffic *to, const struct hv_traffic *x, double times)
+{
+    struct hv_sent *a[] = {&to->tp, &to->vocabulary, &to->cp, &to->cp_most, &to->ep};
+    const struct hv_sent *b[] = {&x->tp, &x->vocabulary, &x->cp, &x->cp_most, &x->ep};
+    for (int i = 0; i < 5; i++) {
+        a[i]->forward += times * b[i]->forward;
+        a[i]->backward += times * b[i]->backward;
+    }
+    to->cp_hop.forward = x->cp_hop.forward > 0 ? x->cp_hop.forward : to->cp_hop.forward;
+    to->cp_hop.backward = x->cp_hop.backward > 0 ? x->cp_hop.backward : to->cp_hop.backward;
+}
 
 /** Price of one part for one micro-batch on one rank. Seconds are compute unless named otherwise.
  */
@@ -64,6 +95,7 @@ struct hv_part_cost {
     /** Of these, latency and compression: no bytes move, and others may use the links meanwhile. */
     double tp_latency_forward_s, tp_latency_backward_s, cp_latency_forward_s, cp_latency_backward_s,
         ep_latency_forward_s, ep_latency_backward_s;
+    struct hv_traffic sent;
     double flops_forward;     /**< model FLOPs on this rank, without recompute */
     double parameters;        /**< dense parameters on this rank (after tp) */
     double expert_parameters; /**< routed experts on this rank (after tp and ep), the most that one

@@ -9,15 +9,28 @@
 
 #include <math.h>
 
+/** Attention of a ring as steps of the slowest rank: the first one and equal further ones. */
+struct hv__ring_steps {
+    int n;
+    double first, step;
+};
+
+/** Values of one rank that context parallelism exchanges; none: keys is 0. */
+struct hv__cp_values {
+    double queries, keys, outputs; /**< keys: keys and values */
+    double statistics;             /**< one per query and head */
+    double activations;            /**< of the residual stream */
+    double keys_per_rank;          /**< 1 / heads of keys and values of this rank */
+    double elem;                   /**< bytes of a value; statistics and sums of gradients have 4 */
+};
+
 /** Communication of one pass between the ranks of its group. */
 struct hv__exchange {
     double tp_bytes;                /**< of one all-reduce (1d), forward */
     double tp_forward, tp_backward; /**< how many of them */
-    double grid_bytes;     /**< 2d, 2.5d, 3d: moved per rank forward; backward twice that */
-    double cp_bytes;       /**< keys and values of one rank */
-    double cp_heads_bytes; /**< ulysses: queries, keys, values and outputs of one rank */
-    double cp_queries_bytes, cp_outputs_bytes;        /**< queries; outputs of the core */
-    double cp_hidden_forward_s, cp_hidden_backward_s; /**< compute that hides the ring */
+    double grid_bytes; /**< 2d, 2.5d, 3d: moved per rank forward; backward twice that */
+    struct hv__cp_values cp;
+    struct hv__ring_steps ring_forward_s, ring_backward_s; /**< seconds of compute beside a ring */
     double ep_bytes;                                  /**< one dispatch or combine of one rank */
     double ep_copies;                                 /**< experts a token goes to */
     int ep_chunks_forward, ep_chunks_backward;        /**< that exchanges are cut into */
@@ -27,6 +40,36 @@ struct hv__exchange {
 /** Adds the seconds of these exchanges to the price (exchange.c). */
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
                         struct hv_part_cost *out);
+
+/** Adds the seconds and values of the exchanges of context parallelism (ring.c). */
+void hv__add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out);
+/** Bytes of the buffers that context parallelism needs during a pass (ring.c). */
+double hv__cp_buffers_bytes(const struct hv_part_query *q, const struct hv__cp_values *v);
+/** An operation over devices, `together` groups at a time; on the device's own link where the query
+ * has no group. */
+struct hv__call {
+    enum hv_collective op;
+    double bytes;
+    const uint32_t *members;
+    int n;
+    double together;
+    enum hv_sync_algorithm algorithm;
+    double copies;
+};
+/** Seconds of an exchange from start to end, and those of them in which no bytes move. */
+struct hv__span {
+    double time_s, latency_s;
+};
+/** One after the other. */
+static inline struct hv__span hv__span_sum(struct hv__span a, struct hv__span b)
+{
+    return (struct hv__span){a.time_s + b.time_s, a.latency_s + b.latency_s};
+}
+/** The seconds of an operation (call.c). */
+struct hv__span hv__call(const struct hv__ask *a, const struct hv__call *c);
+/** Seconds by which communication lengthens compute beside it: the exposed part, and the slowdown
+ * of compute by the overlapped part (call.c). */
+double hv__shown_s(const struct hv__ask *a, struct hv_overlap o);
 
 /** A part of a transformer whose price is being summed. */
 struct hv__sum {

@@ -37,6 +37,7 @@ static double real_unfused_core(const struct hv__sum *s, const struct hv__pairs 
 }
 
 const struct hv__rates hv__real_rates = {.starts = 1,
+                                         .waits = true,
                                          .product = real_product,
                                          .stream = real_stream,
                                          .fused_core = real_fused_core,

@@ -47,6 +47,9 @@ struct hv__rates {
     /** Share of starts, sums of gradients and host work that is inside the seconds: 1, or 0 where
      * they are left out (hv__left_out). */
     double starts;
+    /** True where ranks of a ring wait for the one that computes most in a step; else every rank
+     * computes the mean. */
+    bool waits;
     /** Shares of the best rate that a product and its two gradients reach. */
     struct hv_gemm_shares (*product)(const struct hv__sum *s, const struct hv__product *p);
     /** Share of the rate of long streams that one of `bytes` reaches. */

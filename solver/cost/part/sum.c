@@ -52,6 +52,13 @@ static void why_product(const struct hv__sum *s, const struct hv__product *p,
                share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
                g->device ? g->device : "", g->device ? ", " : "", g->device ? g->source : "",
                100 * g->error_frac, t->cast_s, t->input_grad_s, t->weight_grad_s, t->sums_s);
+    double flops = 2 * p->m * p->n * p->k, back_s = t->input_grad_s + t->weight_grad_s;
+    hv_why_attach(s->a->why, &(struct hv_why_work){.flops = flops,
+                                                   .flops_per_s = s->e.gemm_flops_per_s * share,
+                                                   .backward_s = back_s,
+                                                   .backward_flops = 2 * flops,
+                                                   .backward_flops_per_s = 2 * flops / back_s,
+                                                   .source = s->e.source});
 }
 
 /* The gradients of the input and of the weights are products of shapes of their own. */
@@ -97,8 +104,9 @@ static double stream_s(struct hv__sum *s, double bytes, bool backward)
 void hv__add_stream(struct hv__sum *s, const struct hv__stream *p)
 {
     double time_s = stream_s(s, p->bytes, false);
+    double back_s = stream_s(s, p->bytes * p->backward, true);
     s->out.forward_s += time_s;
-    s->out.input_grad_s += stream_s(s, p->bytes * p->backward, true);
+    s->out.input_grad_s += back_s;
     if (s->q->recompute & p->unit) {
         s->out.recompute_s += time_s;
     }
@@ -111,6 +119,10 @@ void hv__add_stream(struct hv__sum *s, const struct hv__stream *p)
                p->bytes, s->e.bytes_per_s / HV_GBPS,
                p->bytes > 0 ? hv_stream_share(s->q->device, p->bytes) : 1.0,
                hv_stream_source(s->q->device), p->backward);
+    hv_why_attach(s->a->why, &(struct hv_why_work){.bytes = p->bytes,
+                                                   .backward_s = back_s,
+                                                   .backward_bytes = p->bytes * p->backward,
+                                                   .source = hv_stream_source(s->q->device)});
 }
 
 /* A tensor of `values` per token, produced by `unit`, dropped when `dropped_by` are all recomputed.

@@ -174,10 +174,14 @@ static void price_attention(struct hv__sum *s, const struct hv_block *b)
     s->x.tp_forward = 1;
     s->x.tp_backward =
         1 + (s->q->sequence_parallel ? 0.5 : 0) + (s->q->recompute & HV_RC_OUT ? 1 : 0);
-    s->x.cp_bytes = s->elem * r * w.kv_heads * (w.qk + w.v);
-    s->x.cp_heads_bytes = s->elem * r * (w.projected + w.core_out);
-    s->x.cp_queries_bytes = s->elem * r * w.heads * w.qk;
-    s->x.cp_outputs_bytes = s->elem * r * w.core_out;
+    s->x.cp = (struct hv__cp_values){.queries = r * w.heads * w.qk,
+                                     .keys = r * w.kv_heads * (w.qk + w.v),
+                                     .outputs = r * w.core_out,
+                                     .statistics = r * w.heads,
+                                     .activations = r * h,
+                                     .keys_per_rank = 1 / w.kv_heads,
+                                     .elem = s->elem};
+    s->out.transient_bytes += hv__cp_buffers_bytes(s->q, &s->x.cp);
 }
 
 static void price_ffn(struct hv__sum *s, const struct hv_block *b)
@@ -291,7 +295,8 @@ static struct hv_part_cost price(const struct hv__ask *a)
                         .rows = q->sequences * q->tokens / q->cp / depth,
                         .elem = hv_job_activation_bytes(&a->k->job)};
     struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
-    s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq);
+    s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq) &&
+              (q->cp < 2 || q->cp_scheme != HV_CP_RSA); /* whose rows of scores are stored */
     s.dropout = hv_job_dropout(&a->k->job, s.m, &kq);
     s.eager = hv_job_eager_kernels(&a->k->job, s.m, &kq);
     if (a->part == HV_PART_ATTENTION) {

@@ -19,7 +19,7 @@ static void count_piece(struct hv__context *k, const struct hv_stage_query *q,
                         const struct hv__rank *r, struct hv_range piece, struct counts *n)
 {
     size_t block = (size_t)piece.from2 / 2;
-    struct hv_part_query pq = hv__part_query(q, r, block, 0);
+    struct hv_part_query pq = hv__part_query(k, q, r, block, 0);
     bool whole = piece.to2 - piece.from2 > 1;
     double times = whole ? (piece.to2 - piece.from2) / 2 : 1, unit = 0;
     for (int half = piece.from2 % 2; half < (whole ? 2 : piece.from2 % 2 + 1); half++) {
@@ -54,7 +54,7 @@ static struct counts count_parameters(struct hv__context *k, const struct hv_sta
         }
         chunk = fmax(chunk, n.dense + n.experts - before);
     }
-    struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+    struct hv_part_query pq = hv__part_query(k, q, r, 0, 0);
     const struct hv_model *m = k->model;
     double frac = hv_tp_frac(&s->tp, r->tp_at), table = (double)m->vocab * m->hidden * frac;
     double padding = hv_model_padded_vocab(m, hv_tp_cuts(&s->tp)) * m->hidden * frac - table;
@@ -102,7 +102,7 @@ static double buffers_bytes(const struct hv__context *k, const struct hv_stage_q
 {
     const struct hv_job *j = &k->job;
     const struct hv_zero *z = &r->stage->zero;
-    struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+    struct hv_part_query pq = hv__part_query(k, q, r, 0, 0);
     double bucket = 0, gradients = 0, unit = 0;
     double boundary = q->replica->n_stages > 1 ? m->boundary_bytes : 0;
     double unscaled = hv_job_unscaled_bytes(j);
@@ -134,7 +134,7 @@ static double buffers_bytes(const struct hv__context *k, const struct hv_stage_q
 static double boundary_bytes(const struct hv__context *k, const struct hv_stage_query *q,
                              const struct hv__rank *r)
 {
-    struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+    struct hv_part_query pq = hv__part_query(k, q, r, 0, 0);
     return 2 * hv_job_activation_bytes(&k->job) * pq.sequences * pq.tokens * k->model->hidden /
            (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
 }
@@ -143,7 +143,7 @@ static double boundary_bytes(const struct hv__context *k, const struct hv_stage_
 static double fragmentation_frac(const struct hv__context *k, const struct hv_stage_query *q,
                                  const struct hv__rank *r)
 {
-    struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+    struct hv_part_query pq = hv__part_query(k, q, r, 0, 0);
     bool again = (pq.recompute & HV_RC_FULL) == HV_RC_FULL;
     return again && hv__on_older_stack(k, &pq) ? HV_FRAGMENTATION_AGAIN : HV_FRAGMENTATION_FRAC;
 }

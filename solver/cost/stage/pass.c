@@ -81,6 +81,7 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
                                       (b->far_ep ? c->ep_latency_backward_s : 0));
     o->compute_s += times * (c->forward_s + c->input_grad_s + c->weight_grad_s);
     o->flops += times * 3 * c->flops_forward;
+    hv_traffic_add(&o->sent, &c->sent, times);
     o->activation_bytes += times * c->saved_bytes;
     o->weight_only_bytes += times * c->saved_input_bytes;
 }
@@ -431,7 +432,7 @@ static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t bl
 static void add_blocks(struct build *b, int from2, int to2, size_t number)
 {
     size_t block = (size_t)from2 / 2;
-    struct hv_part_query pq = hv__part_query(b->q, &b->rank, block, number);
+    struct hv_part_query pq = hv__part_query(b->k, b->q, &b->rank, block, number);
     uint32_t *ep_group = ep_group_of(b, &pq);
     pq.ep_group = ep_group;
     pq.beside = b->beside;
@@ -499,7 +500,7 @@ static void add_range(struct build *b)
 
 static void add_end(struct build *b, enum hv_part part, int mark)
 {
-    struct hv_part_query pq = hv__part_query(b->q, &b->rank, 0, 0);
+    struct hv_part_query pq = hv__part_query(b->k, b->q, &b->rank, 0, 0);
     hv_why_add(b->q->why, part == HV_PART_HEAD ? "head" : "embedding", 1, "x",
                "%s:", part == HV_PART_HEAD ? "final norm, logits and loss" : "look-up");
     pq.beside = b->beside;
@@ -592,7 +593,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     }
     b.far_tp = hv__is_far(k->cluster, b.rank.group, b.rank.tp, 1);
     b.far_cp = hv__is_far(k->cluster, b.rank.group, b.rank.cp, b.rank.tp);
-    struct hv_part_query pq = hv__part_query(&full, &b.rank, 0, 0);
+    struct hv_part_query pq = hv__part_query(k, &full, &b.rank, 0, 0);
     if (b.far_tp || b.far_cp) {
         b.beside = hv__beside_of(k->cluster, &b.rank, &pq);
     }

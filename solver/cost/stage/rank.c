@@ -98,8 +98,39 @@ static bool sharded_pipeline(const struct hv_stage_query *q, const struct hv_sta
            strcmp(name, "1f1b") == 0;
 }
 
-struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct hv__rank *r,
-                                    size_t block, size_t i)
+/* dsp: the dimension that a block of the stage is cut along, from 1: the plan's, in turn, else the
+ * first one that the block does not attend along. 0: none. */
+static int cut_dim(const struct hv_model *m, const struct hv_stage *s, size_t block, size_t i)
+{
+    int attends = m->blocks[block].attends;
+    for (size_t k = 0; s->cp.n_dims > 0 && k < m->n_token_dims; k++) {
+        if (strcmp(m->token_dims[k].name, s->cp.dims[i % s->cp.n_dims]) == 0) {
+            return (int)k + 1;
+        }
+    }
+    return m->n_token_dims < 2 ? 0 : attends == 1 ? 2 : 1;
+}
+
+/* dsp: true where the block before is cut otherwise. The first one follows the last: embedding and
+ * head are cut as the last block is. */
+static bool switches_dim(const struct hv__context *k, const struct hv_stage *s, size_t block,
+                         size_t i)
+{
+    const struct hv_model *m = k->model;
+    size_t n = 0, before = block;
+    if (s->cp.scheme != HV_CP_DSP || s->cp.degree < 2 || m->blocks == NULL) {
+        return false;
+    }
+    for (size_t r = 0; r < s->n_ranges; r++) {
+        for (int at = s->ranges[r].from2 / 2; at < (s->ranges[r].to2 + 1) / 2; at++, n++) {
+            before = n + 1 == i || i == 0 ? (size_t)at : before;
+        }
+    }
+    return cut_dim(m, s, block, i) != cut_dim(m, s, before, i > 0 ? i - 1 : n > 0 ? n - 1 : 0);
+}
+
+struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv_stage_query *q,
+                                    const struct hv__rank *r, size_t block, size_t i)
 {
     const struct hv_stage *s = r->stage;
     const struct hv_moe_knobs *moe = hv_stage_moe(s, block);
@@ -114,6 +145,9 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                               .tp_depth = s->tp.depth,
                               .cp_scheme = s->cp.scheme,
                               .cp_heads = s->cp.ulysses,
+                              .cp_inner = s->cp.inner,
+                              .cp_switches = switches_dim(k, s, block, i),
+                              .cp_tile = s->cp.tile,
                               .cp_layout = s->cp.layout,
                               .cp_order = s->cp.order,
                               .cp_backward = s->cp.backward,
@@ -122,6 +156,7 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                               .sharded_pipeline = sharded_pipeline(q, s),
                               .sequences = sequences_of(q, r),
                               .tokens = q->tokens,
+                              .documents = q->documents,
                               .context = q->context,
                               .sliced = q->sliced,
                               .recompute = s->recompute,
@@ -175,6 +210,14 @@ struct hv_beside hv__beside_of(const struct hv_cluster *c, const struct hv__rank
     f.stride = r->tp * s.ring_apart;
     f.size = (size_t)s.ring;
     out.cp_ring = s.ring > 1 ? hv_cost_together(c, &f, at) : 0;
+    if (s.inner > 1) {
+        f.stride = r->tp * s.inner_apart;
+        f.size = (size_t)s.inner;
+        out.cp_ring = hv_cost_together(c, &f, at);
+        f.stride = r->tp * s.outer_apart;
+        f.size = (size_t)(s.ring / s.inner);
+        out.cp_outer = f.size > 1 ? hv_cost_together(c, &f, at) : 0;
+    }
     return out;
 }
 
@@ -204,7 +247,7 @@ static const struct hv__run *run_of(const struct hv__context *k, int block)
 int hv__piece_end(const struct hv__context *k, const struct hv_stage *s, int at, int to2)
 {
     int block = at / 2, end = 2 * run_of(k, block)->to;
-    if (at % 2 || s->recompute_per) {
+    if (at % 2 || s->recompute_per || s->cp.scheme == HV_CP_DSP) {
         end = 2 * (block + 1);
     }
     for (size_t i = 0; i < s->n_moe; i++) {

@@ -6,6 +6,7 @@
 #define HV_SOLVER_COST_STAGE_STAGE_H
 
 #include "solver/base/why.h"
+#include "solver/cost/part/part.h"
 #include "solver/inventory/cluster.h"
 #include "solver/plan/plan.h"
 
@@ -24,6 +25,7 @@ struct hv_stage_query {
     double tokens;    /**< per sequence; ≤ 0: the job's */
     double context;   /**< see hv_part_query */
     bool sliced;      /**< see hv_part_query */
+    const struct hv_documents *documents; /**< see hv_part_query */
     bool continued;   /**< blocks of the same pass come before these, on the same devices */
     bool continues;   /**< blocks of the same pass follow on the same devices: nothing is sent on */
     struct hv_why *why;   /**< or NULL */
@@ -70,6 +72,7 @@ struct hv_pass {
     double activation_bytes;  /**< kept per micro-batch in flight */
     double weight_only_bytes; /**< of these, kept until W */
     double transient_bytes;
+    struct hv_traffic sent; /**< by this rank */
     const struct hv_milestone *milestones; /**< in the memo's arena: valid as long as the context */
     size_t n_milestones;
 };

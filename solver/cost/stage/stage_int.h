@@ -43,8 +43,8 @@ enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query 
                              struct hv__rank *out, struct hv_err *err) HV_NODISCARD;
 /** Query of the stage's parts on that rank, for block `block` of the model and number `i` in the
  * stage. */
-struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct hv__rank *r,
-                                    size_t block, size_t i);
+struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv_stage_query *q,
+                                    const struct hv__rank *r, size_t block, size_t i);
 /** True where every stride-th of n × stride devices lie in more than one link domain. */
 bool hv__is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_t stride);
 /** Which of its copy's groups share the network with a rank's tensor- and context-parallel ones;

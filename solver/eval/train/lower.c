@@ -144,11 +144,32 @@ static enum hv_status schedule_input(const struct hv__lowered *l, const struct h
     return HV_OK;
 }
 
+static bool same_documents(const struct hv_documents *a, const struct hv_documents *b)
+{
+    return a->n == b->n && a->tokens == b->tokens &&
+           (a->n == 0 || memcmp(a->lengths, b->lengths, a->n * sizeof *a->lengths) == 0);
+}
+
+/** Documents of a micro-batch of so many tokens. */
+static struct hv_documents documents_of(const struct hv_micro_batch *mb, double tokens)
+{
+    struct hv_documents d = {0};
+    double sum = 0;
+    if (mb != NULL && mb->n_documents > 0) {
+        for (size_t i = 0; i < mb->n_documents; i++) {
+            sum += mb->documents[i];
+        }
+        d = (struct hv_documents){mb->documents, mb->n_documents, fmax(tokens, sum)};
+    }
+    return d;
+}
+
 static bool same_shape(const struct hv__lowered *l, const struct hv__shape *a,
                        const struct hv__shape *b)
 {
     bool scaled = a->scales != NULL && b->scales != NULL;
     return a->sequences == b->sequences && a->tokens == b->tokens && a->context == b->context &&
+           same_documents(&a->documents, &b->documents) &&
            (scaled ? memcmp(a->scales, b->scales, l->leaves.n * sizeof *a->scales) == 0
                    : a->scales == b->scales);
 }
@@ -175,6 +196,7 @@ static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
     double sequence = hv_cost_tokens(l->k);
     const struct hv_plan *p = l->plan;
     const struct hv_replica *r = pl->replica;
+    bool padded = p->mode != HV_MODE_SERVE && sequence == (double)hv_cost_job(l->k)->sequence;
     size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1), n = (size_t)pl->n_mb * k;
     pl->n_shapes = 0;
     pl->shape_of = hv_arena_new(l->arena, int32_t, n);
@@ -187,11 +209,20 @@ static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
             continue;
         }
         const struct hv_micro_batch *mb = r->list != NULL ? &r->list[i / k] : NULL;
-        struct hv__shape s = {mb != NULL ? (double)mb->sequences : base, sequence, 0,
-                              hv__leaf_scales(l, mb)};
+        struct hv__shape s = {.sequences = mb != NULL ? (double)mb->sequences : base,
+                              .tokens = sequence,
+                              .scales = hv__leaf_scales(l, mb)};
+        if (padded) {
+            s.tokens = hv_job_padded_tokens(hv_cost_job(l->k), s.sequences);
+        }
         l->schedule.scaled = l->schedule.scaled || s.scales != NULL;
         if (mb != NULL && mb->tokens > 0 && mb->sequences > 0) {
             s.tokens = (double)mb->tokens / (double)mb->sequences;
+        }
+        s.documents = documents_of(mb, s.sequences * s.tokens);
+        if (s.documents.n > 0) {
+            l->schedule.packed = true;
+            s.tokens = s.documents.tokens / s.sequences;
         }
         if (k > 1) {
             set_slice(p, i % k, k, &s);

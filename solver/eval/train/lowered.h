@@ -62,6 +62,7 @@ struct hv__rank {
 struct hv__shape {
     double sequences, tokens, context;
     const double *scales; /**< samples of every leaf per sequence, or NULL: 1 */
+    struct hv_documents documents;
 };
 
 /** Transfer from one rank to another, for each micro-batch. */
@@ -149,6 +150,7 @@ struct hv__leaves {
 struct hv__schedule_facts {
     const struct hv_schedule_row *row;
     bool stale;  /**< pipelines do not wait for all gradients of an iteration */
+    bool packed; /**< micro-batches give the documents in them */
     bool scaled; /**< micro-batches give the number of samples per module */
 };
 

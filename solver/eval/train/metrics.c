@@ -73,6 +73,42 @@ static double rank_busy(const struct hv__pipeline *pl, size_t rank, size_t d,
     return busy;
 }
 
+/** What dp rank d of a rank sends in one simulated run. */
+static struct hv_traffic rank_traffic(const struct hv__pipeline *pl, size_t rank, size_t d,
+                                      const struct counts *counts)
+{
+    struct hv_traffic sum = {0};
+    for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
+        const struct hv__gstage *x = &pl->gstages[g];
+        for (size_t i = 0; x->rank == rank && i < pl->n_shapes; i++) {
+            size_t at = i * pl->ranks[rank].n_dp + d;
+            double n = counts->forward[g * pl->n_shapes + i];
+            double again = x->again ? counts->again[g * pl->n_shapes + i] : n;
+            hv_traffic_add(&sum, &x->pass[at].sent, again);
+            hv_traffic_add(&sum, &x->plain[at].sent, n - again);
+        }
+    }
+    return sum;
+}
+
+static void take_more(struct hv_sent *most, const struct hv_sent *x)
+{
+    if (x->forward + x->backward > most->forward + most->backward) {
+        *most = *x;
+    }
+}
+
+/** Keeps of each kind of exchange the larger one. */
+static void take_traffic(struct hv_traffic *most, const struct hv_traffic *x)
+{
+    take_more(&most->tp, &x->tp);
+    take_more(&most->vocabulary, &x->vocabulary);
+    take_more(&most->cp, &x->cp);
+    take_more(&most->cp_hop, &x->cp_hop);
+    take_more(&most->cp_most, &x->cp_most);
+    take_more(&most->ep, &x->ep);
+}
+
 /** One dp rank's share of the iteration by cause into b (which adds up to iteration_s). */
 static void rank_breakdown(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank,
                            size_t d, const struct counts *counts, double *b)
@@ -122,6 +158,8 @@ static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
                     continue;
                 }
                 rank_breakdown(l, pl, r, d, &counts, b);
+                struct hv_traffic sent = rank_traffic(pl, r, d, &counts);
+                take_traffic(&m->traffic, &sent);
                 for (int k = 0; k < HV_BREAKDOWN_N; k++) {
                     m->breakdown_s[k] += weight * b[k];
                 }
@@ -137,21 +175,22 @@ static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
                      m->iteration_s;
 }
 
-/** Tokens of one micro-batch of a list. */
+/** Tokens of one micro-batch of a list, without padding where the job says how long sequences are.
+ */
 static double list_tokens(const struct hv_job *job, const struct hv_micro_batch *mb)
 {
-    return mb->tokens > 0 ? (double)mb->tokens : (double)(mb->sequences * job->sequence);
+    return mb->tokens > 0 ? (double)mb->tokens : (double)mb->sequences * hv_job_mean_tokens(job);
 }
 
 double hv__tokens_of_iteration(const struct hv__lowered *l)
 {
     const struct hv_job *job = hv_cost_job(l->k);
-    double tokens = (double)(job->global_batch * job->sequence);
+    double mean = hv_job_mean_tokens(job), tokens = (double)job->global_batch * mean;
     for (size_t i = 0; !l->schedule.stale && i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
             const struct hv_micro_batch *mb = &r->list[k];
-            tokens += r->count * (list_tokens(job, mb) - (double)(mb->sequences * job->sequence));
+            tokens += r->count * (list_tokens(job, mb) - (double)mb->sequences * mean);
         }
     }
     return tokens;
@@ -168,18 +207,42 @@ static double sequence_flops(const struct hv__lowered *l, double tokens, const d
     return flops;
 }
 
+/** Of a sequence of the job: in the mean over its lengths. */
+static double mean_sequence_flops(const struct hv__lowered *l)
+{
+    const struct hv_job *job = hv_cost_job(l->k);
+    double flops = 0;
+    for (size_t i = 0; i < job->n_lengths; i++) {
+        double tokens = fmin((double)job->lengths[i].tokens, (double)job->sequence);
+        flops += job->lengths[i].frac * sequence_flops(l, tokens, NULL);
+    }
+    return job->n_lengths > 0 ? flops : sequence_flops(l, (double)job->sequence, NULL);
+}
+
+/** Of a micro-batch of documents, each of which is a sequence of its own. */
+static double documents_flops(const struct hv__lowered *l, const struct hv_micro_batch *mb)
+{
+    double flops = 0;
+    for (size_t i = 0; i < mb->n_documents; i++) {
+        flops += sequence_flops(l, mb->documents[i], hv__leaf_scales(l, mb));
+    }
+    return flops;
+}
+
 /** Forward FLOPs of one iteration; sequences of a list have the lengths it gives. */
 static double forward_flops(const struct hv__lowered *l)
 {
     const struct hv_job *job = hv_cost_job(l->k);
-    double whole = sequence_flops(l, (double)job->sequence, NULL);
+    double whole = mean_sequence_flops(l);
     double flops = whole * (double)job->global_batch;
     for (size_t i = 0; !l->schedule.stale && i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
             const struct hv_micro_batch *mb = &r->list[k];
             double n = (double)mb->sequences;
-            if (n > 0 && (mb->tokens > 0 || mb->n_scales > 0)) {
+            if (n > 0 && mb->n_documents > 0) {
+                flops += r->count * (documents_flops(l, mb) - n * whole);
+            } else if (n > 0 && (mb->tokens > 0 || mb->n_scales > 0)) {
                 double own = sequence_flops(l, list_tokens(job, mb) / n, hv__leaf_scales(l, mb));
                 flops += r->count * n * (own - whole);
             }

@@ -63,6 +63,7 @@ static enum hv_status price_passes(const struct hv__lowered *l, const struct hv_
                                        .tokens = pl->shapes[i].tokens,
                                        .context = pl->shapes[i].context,
                                        .sliced = pl->n_slices > 1,
+                                       .documents = &pl->shapes[i].documents,
                                        .scales = pl->shapes[i].scales};
             enum hv_status st = hv_cost_pass(l->k, &q, pass, err);
             if (st != HV_OK) {

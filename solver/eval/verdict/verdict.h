@@ -5,6 +5,7 @@
 #ifndef HV_SOLVER_EVAL_VERDICT_VERDICT_H
 #define HV_SOLVER_EVAL_VERDICT_VERDICT_H
 
+#include "solver/cost/part/part.h"
 #include "solver/plan/check.h"
 #include "solver/plan/plan.h"
 #include "solver/sim/events/requests.h"
@@ -70,6 +71,9 @@ struct hv_metrics {
     double pipeline_s; /**< end of the last backward */
     double breakdown_s[HV_BREAKDOWN_N];
     size_t n_devices_used;
+    /** Values that a rank sends in an iteration, by kind of exchange: each of the rank that sends
+     * most of it. */
+    struct hv_traffic traffic;
 };
 
 /** Expectations of a plan under failures. */

@@ -192,6 +192,35 @@ static json_t *jobs(const struct hv_verdict *v)
     return o;
 }
 
+/** A kind of exchange; kinds without any are left out. */
+static json_t *put_sent(json_t *o, const char *kind, const struct hv_sent *x)
+{
+    if (!(x->forward + x->backward > 0)) {
+        return NULL;
+    }
+    json_t *t = json_object();
+    json_object_set_new(t, "forward", hv_json_num(x->forward));
+    json_object_set_new(t, "backward", hv_json_num(x->backward));
+    json_object_set_new(o, kind, t);
+    return t;
+}
+
+/** Elements that a rank sends in an iteration; of rings also in one hop. */
+static json_t *traffic(const struct hv_traffic *x)
+{
+    json_t *o = json_object(), *cp = put_sent(o, "context", &x->cp);
+    put_sent(o, "tensor", &x->tp);
+    put_sent(o, "vocabulary", &x->vocabulary);
+    put_sent(o, "experts", &x->ep);
+    if (cp != NULL) {
+        json_object_set_new(cp, "most_forward", hv_json_num(x->cp_most.forward));
+        json_object_set_new(cp, "most_backward", hv_json_num(x->cp_most.backward));
+        json_object_set_new(cp, "hop_forward", hv_json_num(x->cp_hop.forward));
+        json_object_set_new(cp, "hop_backward", hv_json_num(x->cp_hop.backward));
+    }
+    return o;
+}
+
 json_t *hv_verdict_simulated(const struct hv_verdict *v)
 {
     const struct hv_metrics *m = &v->metrics;
@@ -229,6 +258,7 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
                             hv_json_num(m->breakdown_s[i]));
     }
     json_object_set_new(o, "breakdown_s", b);
+    json_object_set_new(o, "traffic", traffic(&m->traffic));
     if (v->goodput.known) {
         json_object_set_new(o, "failures", hv_goodput_json(&v->goodput));
     }

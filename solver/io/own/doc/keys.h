@@ -42,11 +42,11 @@
     X(HV_KEYS_OWN_DEVICE, "cluster", "/$defs/device", "base", HV_DEVICE_KEYS)                                                           \
     X(HV_KEYS_TRANSFORMER, "model", "/$defs/transformer", "format", "name", "kind", "layers", "hidden", "heads", "kv_heads", "head_dim", \
       "ffn", "ffn_kind", "vocab", "tied_embeddings", "norm", "causal", "position", "max_sequence", "moe", "mla", "window",              \
-      "attention_bias", "ffn_bias", "attention_extra", "ffn_extra", "embedding_extra", "head_extra", "patch_tokens", "layer_list")                                                                       \
+      "attention_bias", "ffn_bias", "attention_extra", "ffn_extra", "embedding_extra", "head_extra", "patch_tokens", "tokens", "attends", "layer_list")                                                                       \
     X(HV_KEYS_MOE, "model", "/$defs/moe", "experts", "top_k", "ffn", "shared_experts", "shared_ffn", "dense_ffn", "every", "first_dense") \
     X(HV_KEYS_MLA, "model", "/$defs/mla", "q_rank", "kv_rank", "rope_dim", "nope_dim", "value_dim")                                     \
     X(HV_KEYS_LAYER_LIST, "model", "/$defs/layer_list", "repeat", "heads", "kv_heads", "head_dim", "ffn", "ffn_kind", "window", "moe", \
-      "mla", "attention_bias", "ffn_bias", "attention_extra", "ffn_extra")                                                              \
+      "mla", "attention_bias", "ffn_bias", "attention_extra", "ffn_extra", "attends")                                                              \
     X(HV_KEYS_LAYERS, "model", "/$defs/layers", "format", "name", "kind", "tp", "micro_batch", "layers", "max_sequence")                                     \
     X(HV_KEYS_LAYER, "model", "/$defs/layer", "name", "forward_ms", "backward_ms", "update_ms", "parameter_bytes", "activation_bytes",               \
       "output_bytes", "transfer_ms", "parallel_frac")                                                                                   \

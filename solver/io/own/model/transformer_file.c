@@ -2,6 +2,7 @@
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
 #include "solver/io/own/model/model_int.h"
+#include <string.h>
 
 #define X(c, name, mats) name,
 static const char *const ffn_words[HV_FFN_KIND_N] = {HV_FFN_KIND_MAP(X)};
@@ -175,6 +176,69 @@ static enum hv_status read_own_mla(const struct hv_jp *p, struct hv_block *b, st
     return read_mla(p, b, err);
 }
 
+/* Dimensions of the tokens, in the order of the file. */
+static enum hv_status read_tokens(const struct hv_jp *p, struct hv_model *m, struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(p, "tokens");
+    const char *key;
+    json_t *v;
+    if (hv_jp_none(&list)) {
+        return HV_OK;
+    }
+    if (!json_is_object(list.v) || json_object_size(list.v) == 0) {
+        return hv_jp_expected(&list, err, "an object of sizes by the name of a dimension");
+    }
+    m->token_dims = hv_arena_new(&m->arena, struct hv_graph_dim, json_object_size(list.v));
+    json_object_foreach(list.v, key, v)
+    {
+        struct hv_jp at = hv_jp_get(&list, key);
+        struct hv_graph_dim *d = &m->token_dims[m->n_token_dims++];
+        d->name = hv_arena_strdup(&m->arena, key);
+        enum hv_status st = hv_jp_int(&at, 1, HV_MAX_WIDTH, &d->size, err);
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    return HV_OK;
+}
+
+/* The dimension that a block attends along; null: all tokens. */
+static enum hv_status set_attends(const struct hv_jp *at, const struct hv_model *m,
+                                  struct hv_block *b, struct hv_err *err)
+{
+    b->attends = b->reach = 0;
+    if (hv_jp_none(at)) {
+        return HV_OK;
+    }
+    for (size_t i = 0; json_is_string(at->v) && i < m->n_token_dims; i++) {
+        if (strcmp(json_string_value(at->v), m->token_dims[i].name) == 0) {
+            b->attends = (int)i + 1;
+            b->reach = (int)m->token_dims[i].size;
+            return HV_OK;
+        }
+    }
+    return hv_jp_expected(at, err, "the name of a dimension in \"tokens\", or null: all tokens");
+}
+
+/* "attends" of the model: one dimension, or a list that blocks take in turn. */
+static enum hv_status read_attends(const struct hv_jp *p, struct hv_model *m, struct hv_err *err)
+{
+    struct hv_jp at = hv_jp_get(p, "attends");
+    size_t n = 0;
+    if (hv_jp_none(&at)) {
+        return HV_OK;
+    }
+    enum hv_status st = json_is_array(at.v) ? hv_jp_array(&at, &n, err) : HV_OK;
+    if (st == HV_OK && json_is_array(at.v) && n == 0) {
+        return hv_jp_expected(&at, err, "at least one dimension");
+    }
+    for (size_t i = 0; st == HV_OK && i < m->n_blocks; i++) {
+        struct hv_jp element = n > 0 ? hv_jp_at(&at, i % n) : at;
+        st = set_attends(&element, m, &m->blocks[i], err);
+    }
+    return st;
+}
+
 /* One element of layer_list over blocks [at, at + repeat). */
 static enum hv_status read_override(const struct hv_jp *p, struct hv_model *m, size_t *at,
                                     struct hv_err *err)
@@ -189,7 +253,7 @@ static enum hv_status read_override(const struct hv_jp *p, struct hv_model *m, s
         return hv_jp_fail(p, err, "the list describes more than the %zu layers", m->n_blocks);
     }
     struct hv_jp heads = hv_jp_get(p, "heads"), ffn = hv_jp_get(p, "ffn"),
-                 moe = hv_jp_get(p, "moe");
+                 moe = hv_jp_get(p, "moe"), attends = hv_jp_get(p, "attends");
     for (size_t i = *at; i < *at + (size_t)repeat; i++) {
         struct hv_block *b = &m->blocks[i];
         if ((st = hv__read_int(p, "heads", 0, HV_MAX_HEADS, &b->heads, err)) ||
@@ -202,7 +266,8 @@ static enum hv_status read_override(const struct hv_jp *p, struct hv_model *m, s
             (st = read_own_mla(p, b, err)) ||
             (st = hv_jp_opt_bool(p, "attention_bias", &b->attention_bias, err)) ||
             (st = hv_jp_opt_bool(p, "ffn_bias", &b->ffn_bias, err)) ||
-            (st = read_block_extras(p, b, err))) {
+            (st = read_block_extras(p, b, err)) ||
+            (st = attends.v != NULL ? set_attends(&attends, m, b, err) : HV_OK)) {
             return st;
         }
         struct moe_rule r;
@@ -260,7 +325,8 @@ static enum hv_status read_blocks(const struct hv_jp *p, struct hv_model *m, str
             }
         }
     }
-    return read_overrides(p, m, err);
+    st = read_attends(p, m, err);
+    return st != HV_OK ? st : read_overrides(p, m, err);
 }
 
 enum hv_status hv__transformer_read(const struct hv_jp *p, struct hv_model *m, struct hv_err *err)
@@ -273,6 +339,7 @@ enum hv_status hv__transformer_read(const struct hv_jp *p, struct hv_model *m, s
         (st = need_int(p, "vocab", HV_MAX_WIDTH, &m->vocab, err)) ||
         (st = hv__read_int(p, "max_sequence", 1, HV_MAX_WIDTH, &m->max_sequence, err)) ||
         (st = hv__read_int(p, "patch_tokens", 0, HV_MAX_WIDTH, &m->patch_tokens, err)) ||
+        (st = read_tokens(p, m, err)) ||
         (st = hv_jp_opt_bool(p, "tied_embeddings", &m->tied_embeddings, err)) ||
         (st = hv_jp_opt_bool(p, "causal", &m->causal, err)) ||
         (st = read_extra(p, "embedding_extra", &m->embedding_extra, err)) ||

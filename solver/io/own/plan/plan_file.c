@@ -15,6 +15,28 @@ enum { JOBS_NESTED_MAX = 1, STAGES_MAX = 1 << 14 };
 static enum hv_status read_plan(struct hv_plan_reader *rd, const struct hv_jp *p, int depth,
                                 struct hv_err *err);
 
+/* Lengths of the documents of a micro-batch; they fit into its tokens. */
+static enum hv_status read_documents(struct hv_plan_reader *rd, const struct hv_jp *item,
+                                     struct hv_micro_batch *m, struct hv_err *err)
+{
+    struct hv_jp p = hv_jp_get(item, "documents");
+    int64_t sum = 0;
+    if (hv_jp_none(&p)) {
+        return HV_OK;
+    }
+    HV_TRY(hv_plan_read_ints(rd, &p, 1, 1 << 30, &m->documents, &m->n_documents, err));
+    for (size_t i = 0; i < m->n_documents; i++) {
+        sum += m->documents[i];
+    }
+    if (m->tokens > 0 && sum > m->tokens) {
+        return hv_jp_fail(&p, err,
+                          "documents of %lld tokens in a micro-batch of %lld: leave some out, or "
+                          "give more \"tokens\"",
+                          (long long)sum, (long long)m->tokens);
+    }
+    return HV_OK;
+}
+
 static enum hv_status read_item(struct hv_plan_reader *rd, const struct hv_jp *p,
                                 struct hv_micro_batch *m, struct hv_err *err)
 {
@@ -22,6 +44,7 @@ static enum hv_status read_item(struct hv_plan_reader *rd, const struct hv_jp *p
     m->sequences = 1;
     HV_TRY(hv_jp_opt_int(p, "sequences", 1, HV_PLAN_BATCH_MAX, &m->sequences, err));
     HV_TRY(hv_jp_opt_int(p, "tokens", 0, (int64_t)1 << 40, &m->tokens, err));
+    HV_TRY(read_documents(rd, p, m, err));
     struct hv_jp scale = hv_jp_get(p, "scale");
     if (hv_jp_none(&scale)) {
         return HV_OK;

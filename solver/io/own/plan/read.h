@@ -15,7 +15,7 @@
       "cache_mark_frac", "partial_inference", "schedule", "sync", "recovery", "claimed", "simulated", "violations", "stopped") \
     X(strategy, "name", "options") \
     X(replica, "count", "micro_batch", "micro_batches", "stages") \
-    X(micro_batch_item, "sequences", "tokens", "scale") \
+    X(micro_batch_item, "sequences", "tokens", "documents", "scale") \
     X(job_entry, "name", "arrival_s", "start_s", "iterations", "continues", "plan") \
     X(stage, "devices", "module", "layers", "ops", "embedding", "head", "after", "micro_batch", "tp", "sequence_parallel", "cp", \
       "dp", "deal", "shares", "ep", "moe", "zero", "degrees", "recompute", "offload", "in_flight", "mesh", "shard", "place", "fuse") \

@@ -36,6 +36,13 @@ static json_t *micro_batch(const struct hv_micro_batch *m)
     if (m->tokens > 0) {
         json_object_set_new(o, "tokens", json_integer((json_int_t)m->tokens));
     }
+    if (m->n_documents > 0) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < m->n_documents; i++) {
+            json_array_append_new(list, json_integer(m->documents[i]));
+        }
+        json_object_set_new(o, "documents", list);
+    }
     if (m->n_scales > 0) {
         json_t *scale = json_object();
         for (size_t i = 0; i < m->n_scales; i++) {
