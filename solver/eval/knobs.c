@@ -118,11 +118,6 @@ static bool sharded_serving(const struct hv_knob_place *p)
 /* ---- conditions: experts
  * ------------------------------------------------------------------------- */
 
-static bool moe_drops(const struct hv_knob_place *p)
-{
-    return p->moe->capacity_factor > 0 && p->moe->capacity_factor < 1;
-}
-
 static bool moe_pipe(const struct hv_knob_place *p)
 {
     return p->moe->all_to_all == HV_A2A_PIPE;
@@ -332,10 +327,6 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_MOE, "layers"),
     FULL(HV_KNOB_MOE, "ep"),
     FULL(HV_KNOB_MOE, "capacity_factor"),
-    APPROXIMATED(HV_KNOB_MOE, "capacity_factor", "below 1",
-                 "tokens above the capacity are dropped, and the work that they save is not "
-                 "subtracted",
-                 moe_drops),
     FULL(HV_KNOB_MOE, "min_capacity"),
     FULL(HV_KNOB_MOE, "expert_shards"),
     FULL(HV_KNOB_MOE, "degree"),

@@ -465,7 +465,7 @@ static void tied_embeddings_are_summed_pair_by_pair(void **state)
      */
     q.together = 4;
     double four_s = hv_cost_collective(w.in.cluster.cluster, &q, NULL).time_s;
-    struct hv_collective_query in = {HV_ALL_REDUCE, p * each, node, 4, HV_ALGO_RING, 1, 1};
+    struct hv_collective_query in = {HV_ALL_REDUCE, p * each, node, 4, HV_ALGO_RING, 1, 1, NULL};
     four_s += hv_cost_collective(w.in.cluster.cluster, &in, NULL).time_s;
     in.bytes = 12 * each *
                (hv_block_attention_parameters(m, &m->blocks[0]) +

@@ -38,7 +38,6 @@ static const struct example examples[] = {
     {"stage.cp.dims", "given",
      ",\"cp\":{\"degree\":2,\"scheme\":\"dsp\",\"dims\":[\"time\",\"space\"]}", "", ""},
     {"stage.deal", "turns", ",\"dp\":8,\"deal\":\"turns\"", "", ""},
-    {"stage.moe.capacity_factor", "below 1", MOE("\"capacity_factor\":0.5"), "", ""},
     {"stage.moe.all_to_all", "pipe", MOE("\"all_to_all\":\"pipe\""), "", ""},
     {"stage.moe.all_to_all", "tp_coordinated", MOE("\"all_to_all\":\"tp_coordinated\""), "", ""},
     {"stage.moe.kernel", "padded, block, scatter", MOE("\"kernel\":\"block\""), "", ""},
@@ -180,6 +179,7 @@ static void defaults_are_simulated_in_full(void **state)
         {"ZeRO-1", NULL, ",\"dp\":8,\"zero\":1", "", ""},
         {"ZeRO-3", NULL, ",\"dp\":8,\"zero\":{\"stage\":3,\"gather\":\"flat\"}", "", ""},
         {"capacity", NULL, MOE("\"capacity_factor\":1.25"), "", ""},
+        {"dropping", NULL, MOE("\"capacity_factor\":0.5"), "", ""},
         {"slices", NULL, "", ",\"schedule\":{\"name\":\"seq1f1b\",\"slices\":4}", ""},
     };
     for (size_t i = 0; i < HV_COUNT(plain); i++) {

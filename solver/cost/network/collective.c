@@ -368,7 +368,11 @@ static struct hv_collective_cost unequal(const struct hv_cluster *c,
                                          const struct hv_collective_query *q, struct hv_why *why)
 {
     struct hv_ways *ways = hv_ways_new(c, q->devices, q->n);
-    const struct hv_matrix_query m = {q->matrix, q->algorithm, q->together, q->copies};
+    const struct hv_matrix_query m = {.bytes = q->matrix,
+                                      .scale = 1,
+                                      .algorithm = q->algorithm,
+                                      .together = q->together,
+                                      .copies = q->copies};
     struct hv_collective_cost out = hv_cost_matrix(ways, &m, why);
     hv_ways_free(ways);
     return out;

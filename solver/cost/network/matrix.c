@@ -219,6 +219,16 @@ struct hv_ways *hv_ways_new(const struct hv_cluster *c, const uint32_t *devices,
     return w;
 }
 
+size_t hv_ways_house(const struct hv_ways *w, size_t member)
+{
+    return w->members[member].house;
+}
+
+bool hv_ways_even(const struct hv_ways *w)
+{
+    return w->c->n_links == 0 && !w->c->matrix_bytes_per_s && !w->c->matrix_latency_s;
+}
+
 void hv_ways_free(struct hv_ways *w)
 {
     if (!w) {
@@ -270,6 +280,8 @@ struct result {
 struct hop {
     const struct hv_ways *w;
     const double *bytes;
+    double scale;
+    bool back;
     double members;  /* that one exchanges with, itself included: curves are by whole buffers */
     double together; /* groups on the network */
 };
@@ -316,25 +328,28 @@ static void add_inside(const struct hv_ways *w, size_t a, size_t b, double bytes
     }
 }
 
+static void add_flow(const struct hv_ways *w, size_t a, size_t b, double bytes, struct loads *l)
+{
+    enum way way = (enum way)w->way[a * w->n + b];
+    if (way == WAY_NET) {
+        add(&l->own[0][a], bytes, 0);
+        add(&l->own[1][b], bytes, 0);
+        add(&l->nets[w->members[a].node * w->n_nodes + w->members[b].node], bytes, 0);
+    } else if (way == WAY_NONE) {
+        l->apart = true;
+    } else if (way != WAY_SELF) {
+        add_inside(w, a, b, bytes, l);
+    }
+}
+
 static void add_flows(const struct hop *h, struct loads *l)
 {
     const struct hv_ways *w = h->w;
     for (size_t a = 0; a < w->n; a++) {
         const double *row = h->bytes + a * w->n;
-        const unsigned char *way = w->way + a * w->n;
-        struct load *net = l->nets + w->members[a].node * w->n_nodes;
         for (size_t b = 0; b < w->n; b++) {
-            if (!(row[b] > 0) || way[b] == WAY_SELF) {
-                continue;
-            }
-            if (way[b] == WAY_NET) {
-                add(&l->own[0][a], row[b], 0);
-                add(&l->own[1][b], row[b], 0);
-                add(&net[w->members[b].node], row[b], 0);
-            } else if (way[b] == WAY_NONE) {
-                l->apart = true;
-            } else {
-                add_inside(w, a, b, row[b], l);
+            if (row[b] > 0) {
+                add_flow(w, h->back ? b : a, h->back ? a : b, row[b] * h->scale, l);
             }
         }
     }
@@ -515,13 +530,13 @@ static struct result run(const struct hop *h, bool *apart)
 /* Share of an exchange's copies that are the first of their item for a house (hv__first_copies),
  * and the two hops of every flow: to the member of the other house at the sender's position, and on
  * inside. */
-static void split_hops(const struct hv_ways *w, const double *bytes, double first, double *across,
-                       double *inside)
+static void split_hops(const struct hv_ways *w, const struct hv_matrix_query *q, double first,
+                       double *across, double *inside)
 {
     for (size_t a = 0; a < w->n; a++) {
         const struct member *m = &w->members[a];
         for (size_t b = 0; b < w->n; b++) {
-            double x = bytes[a * w->n + b];
+            double x = q->scale * (q->back ? q->bytes[b * w->n + a] : q->bytes[a * w->n + b]);
             if (!(x > 0)) {
                 continue;
             }
@@ -544,9 +559,10 @@ static struct result two_hops(const struct hv_ways *w, const struct hv_matrix_qu
     double *inside = hv_xcalloc(w->n * w->n, sizeof *inside);
     bool in_turn = q->algorithm == HV_ALGO_TREE;
     double first = in_turn ? 1 : hv__first_copies((double)w->n_houses, q->copies);
-    split_hops(w, q->bytes, first, across, inside);
-    struct result x = run(&(struct hop){w, across, (double)w->n_houses, together}, apart);
-    struct result y = run(&(struct hop){w, inside, (double)w->per_house, together}, apart);
+    split_hops(w, q, first, across, inside);
+    struct result x = run(&(struct hop){w, across, 1, false, (double)w->n_houses, together}, apart);
+    struct result y =
+        run(&(struct hop){w, inside, 1, false, (double)w->per_house, together}, apart);
     struct result out = {.bytes_s = in_turn ? x.bytes_s + y.bytes_s : fmax(x.bytes_s, y.bytes_s),
                          .start_s = fmax(x.start_s, y.start_s),
                          .steps_s = x.steps_s + y.steps_s,
@@ -569,7 +585,7 @@ struct hv_collective_cost hv_cost_matrix(const struct hv_ways *w, const struct h
     struct hv_collective_cost out = {.algorithm = HV_ALGO_RING};
     struct result r = {0};
     if (flat || q->algorithm == HV_ALGO_AUTO) {
-        r = run(&(struct hop){w, q->bytes, (double)w->n, together}, &apart);
+        r = run(&(struct hop){w, q->bytes, q->scale, q->back, (double)w->n, together}, &apart);
     }
     if (hops) {
         struct result x = two_hops(w, q, together, &apart);

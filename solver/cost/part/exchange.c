@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "solver/cost/device/link_curve.h"
+#include "solver/cost/network/matrix.h"
 #include "solver/cost/part/part_int.h"
 
 /* The device's own link, as if all members sat in one node. */
@@ -235,8 +236,23 @@ static enum hv_sync_algorithm exchange_of(const struct hv_moe_knobs *m)
     return HV_ALGO_HIERARCHICAL;
 }
 
+/* An exchange in which ranks send as the job routes tokens: `bytes` of the call is what a rank
+ * sends in the mean. */
+static double routed_s(const struct hv__ask *a, const struct hv__exchange *x, const struct call *c,
+                       bool back)
+{
+    const struct hv_matrix_query q = {.bytes = x->load->sent,
+                                      .scale = c->bytes,
+                                      .back = back,
+                                      .algorithm = c->algorithm,
+                                      .together = c->together,
+                                      .copies = c->copies};
+    return hv_cost_matrix(x->load->ways, &q, a->why).time_s;
+}
+
 /* One dispatch or combine of `bytes`, compressed where the plan requires it. */
-static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, double bytes)
+static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, double bytes,
+                         bool back)
 {
     const struct hv_part_query *q = a->q;
     bool squeezed = q->moe && hv_known(q->moe->compress_ratio) && q->moe->compress_ratio > 1;
@@ -249,7 +265,7 @@ static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, 
                      .together = q->beside.ep > 0 ? q->beside.ep : between,
                      .algorithm = exchange_of(q->moe),
                      .copies = x->ep_copies};
-    double once = call_s(a, &c);
+    double once = x->load ? routed_s(a, x, &c, back) : call_s(a, &c);
     if (squeezed && hv_known(q->moe->compress_bytes_per_s)) {
         once += bytes / q->moe->compress_bytes_per_s;
     }
@@ -260,10 +276,13 @@ static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, 
 static double round_trip_s(const struct hv__ask *a, const struct hv__exchange *x, int chunks,
                            double compute_s, double *wire_s)
 {
-    double once = dispatch_s(a, x, x->ep_bytes / chunks);
-    *wire_s = 2 * chunks * once;
-    return shown_s(a,
-                   hv_overlap_round_trips(chunks, (struct hv_round_trip){once, compute_s, once}));
+    double out_s = dispatch_s(a, x, x->ep_bytes / chunks, false), back_s = out_s;
+    if (x->load && !hv_ways_even(x->load->ways)) {
+        back_s = dispatch_s(a, x, x->ep_bytes / chunks, true);
+    }
+    *wire_s = chunks * (out_s + back_s);
+    return shown_s(
+        a, hv_overlap_round_trips(chunks, (struct hv_round_trip){out_s, compute_s, back_s}));
 }
 
 static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)

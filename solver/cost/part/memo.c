@@ -3,6 +3,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/cost/part/part_int.h"
+#include "solver/workload/router.h"
 
 /* Everything a price depends on. Zeroed before it is filled, so that it compares and hashes as
  * bytes. */
@@ -10,6 +11,7 @@ struct key {
     const struct hv_device_kind *device;
     uint64_t group, ep_group; /* signatures; 0: none */
     uint64_t moe;             /* of the knobs of experts; 0: none */
+    uint64_t routed, sources; /* class of the routing, and whose tokens; 0: even */
     double sequences, tokens, context, tp_frac;
     int tp, cp, ep, expert_tp, tp_depth, cp_heads;
     unsigned part, cls, recompute, schemes;
@@ -79,6 +81,10 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     key->context = q->context;
     key->tp_frac = q->tp_frac;
     key->moe = q->moe ? moe_signature(q->moe) : 0;
+    key->routed = q->routed.cls;
+    if (q->routed.cls && hv_router_has_sources(k->job.routing)) {
+        key->sources = (uint64_t)q->routed.first << 32 | q->routed.of;
+    }
     key->tp = q->tp;
     key->cp = q->cp;
     key->ep = q->ep;

@@ -24,6 +24,7 @@ struct hv_stage_query {
     double tokens;        /**< per sequence; ≤ 0: the job's */
     double context;       /**< see hv_part_query */
     struct hv_why *why;   /**< or NULL */
+    size_t iteration;     /**< of the job's routing */
     const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
 };
 

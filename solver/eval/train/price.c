@@ -63,7 +63,8 @@ static enum hv_status price_passes(const struct hv__lowered *l, const struct hv_
                                        .sequences = n,
                                        .tokens = pl->shapes[i].tokens,
                                        .context = pl->shapes[i].context,
-                                       .scales = pl->shapes[i].scales};
+                                       .scales = pl->shapes[i].scales,
+                                       .iteration = l->routed};
             enum hv_status st = hv_cost_pass(l->k, &q, pass, err);
             if (st != HV_OK) {
                 return st;
