@@ -328,30 +328,43 @@ static void add_inside(const struct hv_ways *w, size_t a, size_t b, double bytes
     }
 }
 
-static void add_flow(const struct hv_ways *w, size_t a, size_t b, double bytes, struct loads *l)
+/* The flows of one row; a network flow goes over the NICs of both members and their nodes. */
+static void add_row(const struct hop *h, size_t a, struct loads *l)
 {
-    enum way way = (enum way)w->way[a * w->n + b];
-    if (way == WAY_NET) {
-        add(&l->own[0][a], bytes, 0);
-        add(&l->own[1][b], bytes, 0);
-        add(&l->nets[w->members[a].node * w->n_nodes + w->members[b].node], bytes, 0);
-    } else if (way == WAY_NONE) {
-        l->apart = true;
-    } else if (way != WAY_SELF) {
-        add_inside(w, a, b, bytes, l);
+    const struct hv_ways *w = h->w;
+    const double *row = h->bytes + a * w->n;
+    struct load own = {0};
+    for (size_t b = 0; b < w->n; b++) {
+        size_t from = h->back ? b : a, to = h->back ? a : b;
+        enum way way = (enum way)w->way[from * w->n + to];
+        double bytes = row[b] * h->scale;
+        if (!(bytes > 0) || way == WAY_SELF) {
+            continue;
+        }
+        if (way != WAY_NET) {
+            l->apart = l->apart || way == WAY_NONE;
+            if (way != WAY_NONE) {
+                add_inside(w, from, to, bytes, l);
+            }
+            continue;
+        }
+        struct load *other = &l->own[!h->back][b];
+        struct load *net = &l->nets[w->members[from].node * w->n_nodes + w->members[to].node];
+        other->bytes += bytes;
+        other->flows++;
+        net->bytes += bytes;
+        net->flows++;
+        own.bytes += bytes;
+        own.flows++;
     }
+    l->own[h->back][a].bytes += own.bytes;
+    l->own[h->back][a].flows += own.flows;
 }
 
 static void add_flows(const struct hop *h, struct loads *l)
 {
-    const struct hv_ways *w = h->w;
-    for (size_t a = 0; a < w->n; a++) {
-        const double *row = h->bytes + a * w->n;
-        for (size_t b = 0; b < w->n; b++) {
-            if (row[b] > 0) {
-                add_flow(w, h->back ? b : a, h->back ? a : b, row[b] * h->scale, l);
-            }
-        }
+    for (size_t a = 0; a < h->w->n; a++) {
+        add_row(h, a, l);
     }
 }
 

@@ -119,6 +119,26 @@ static void add_expert(struct adding *x, int expert, bool *on, double *took)
     }
 }
 
+/* Experts with one holder each, whose kernels compute what comes. */
+static void add_single(struct adding *x)
+{
+    uint32_t *owners = hv_xcalloc(x->experts, sizeof *owners);
+    for (size_t e = 0; e < x->experts; e++) {
+        owners[e] = (uint32_t)hv__expert_owner(x->m, (int)x->experts, (int)x->n, (int)e);
+    }
+    for (size_t s = 0; s < x->n; s++) {
+        const double *tokens = x->tokens + s * x->experts;
+        double *row = x->sent + s * x->n;
+        for (size_t e = 0; e < x->experts; e++) {
+            row[owners[e]] += tokens[e];
+        }
+        for (size_t r = 0; r < x->n; r++) {
+            x->done[r] += row[r];
+        }
+    }
+    free(owners);
+}
+
 /* With a capacity every source fills all places of every expert. */
 static void fill_places(double *tokens, size_t n, double places)
 {
@@ -181,8 +201,13 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
     if (capacity > 0) {
         fill_places(room, n * experts, capacity / b->experts);
     }
-    for (int e = 0; e < b->experts; e++) {
-        add_expert(&x, e, on, x.done + n);
+    bool tiles = q->moe && (q->moe->kernel == HV_MOE_BLOCK || q->moe->kernel == HV_MOE_SCATTER);
+    if (shards == 1 && !tiles && (!q->moe || q->moe->n_copies == 0)) {
+        add_single(&x);
+    } else {
+        for (int e = 0; e < b->experts; e++) {
+            add_expert(&x, e, on, x.done + n);
+        }
     }
     if (q->moe && q->moe->kernel == HV_MOE_PADDED && !(capacity > 0)) {
         pad_to_most(&x, on);

@@ -128,6 +128,8 @@ double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert);
 /** Ranks that hold an expert or a part of it, of `ep`: on[rank]; returns how many. O(ep + copies).
  */
 int hv__expert_places(const struct hv_moe_knobs *m, int experts, int ep, int expert, bool *on);
+/** The rank that holds an expert, or its first shard: by blocks where no owners are named. O(1). */
+int hv__expert_owner(const struct hv_moe_knobs *m, int experts, int ep, int expert);
 /** From owners, copies and shards of `experts` over `ep` ranks. O(experts × ep) with owners or
  * copies, else O(1). */
 struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep);

@@ -24,14 +24,20 @@ struct places {
     bool *on;
 };
 
+int hv__expert_owner(const struct hv_moe_knobs *m, int experts, int ep, int expert)
+{
+    int owner = m && m->n_owners > (size_t)expert ? m->owners[expert]
+                                                  : (int)((int64_t)expert * ep / experts);
+    return owner % ep;
+}
+
 static int find_places(const struct places *p, int expert)
 {
     const struct hv_moe_knobs *m = p->m;
-    int owner = m->n_owners > (size_t)expert ? m->owners[expert]
-                                             : (int)((int64_t)expert * p->ep / p->experts);
+    int owner = hv__expert_owner(m, p->experts, p->ep, expert);
     int n = 0;
     for (int r = 0; r < p->ep; r++) {
-        p->on[r] = (r - owner % p->ep + p->ep) % p->ep < p->shards;
+        p->on[r] = (r - owner + p->ep) % p->ep < p->shards;
     }
     for (size_t i = 0; i < m->n_copies; i++) {
         const struct hv_expert_copies *c = &m->copies[i];
