@@ -206,8 +206,8 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
     }
     bool routed = s->ep > 1 && hv_router_has_sources(hv_cost_job(l->k)->routing);
     if (s->n_moe > 0 || routed || (s->n_degrees > 0 && !is_uniform(c, rk))) {
-        /* its experts may be spread by knobs of its own, its tokens routed in a way of their own; in
-         * wider parts it computes together with other units */
+        /* its experts may be spread by knobs of its own, its tokens routed in a way of their own;
+         * in wider parts it computes together with other units */
         h = hv_hash(h, &d, sizeof d);
     }
     for (size_t i = 0; s->n_moe == 0 && (peer = ep_peer(rk, s, d, i)) != NULL; i++) {
