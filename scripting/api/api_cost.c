@@ -10,52 +10,35 @@
 
 #define BYTES_MAX 1e15
 
-/** Send buffer of a uniform all-to-all of n members whose load per member equals that of the
- * busiest member of `matrix` (rows of bytes from member to member; bytes that stay on a member do
- * not count). */
-static double matrix_bytes(lua_State *L, const char *fn, size_t n)
+/** The field `matrix` of an all-to-all: rows of bytes from member to member, one after the other;
+ * NULL where it is not given. */
+static const double *matrix_of(lua_State *L, const char *fn, size_t n, int op)
 {
-    double *in = hv__scratch_new(L, double, n + 1), busiest = 0;
-
-    if (lua_getfield(L, 1, "matrix") != LUA_TTABLE || lua_rawlen(L, -1) != n) {
-        hv__bad(L, fn, "matrix", "one row of bytes per device", -1);
-    }
-    for (size_t i = 0; i < n; i++) {
-        size_t width = 0;
-        double out = 0;
-        lua_rawgeti(L, -1, (lua_Integer)i + 1);
-        const double *row = hv__numbers(L, lua_gettop(L), fn, NULL, &width);
-        for (size_t j = 0; j < width; j++) {
-            if (width != n || !(row[j] >= 0 && row[j] <= BYTES_MAX)) {
-                luaL_error(L, "%s: matrix: row %d: expected %d numbers from 0 on", fn, (int)i + 1,
-                           (int)n);
-            }
-            out += j != i ? row[j] : 0;
-            in[j] += j != i ? row[j] : 0;
-        }
-        busiest = out > busiest ? out : busiest;
+    if (lua_getfield(L, 1, "matrix") == LUA_TNIL) {
         lua_pop(L, 1);
-    }
-    for (size_t j = 0; j < n; j++) {
-        busiest = in[j] > busiest ? in[j] : busiest;
-    }
-    lua_pop(L, 1);
-    return n > 1 ? busiest * (double)n / (double)(n - 1) : 0;
-}
-
-/** The field `bytes`, or the equivalent of `matrix`. */
-static double collective_bytes(lua_State *L, const char *fn, size_t n, int op)
-{
-    bool given = lua_getfield(L, 1, "matrix") != LUA_TNIL;
-
-    lua_pop(L, 1);
-    if (!given) {
-        return hv__num(L, 1, fn, "bytes", -1, 0, BYTES_MAX);
+        return NULL;
     }
     if (op != HV_ALL_TO_ALL) {
         luaL_error(L, "%s: matrix: expected only for all_to_all", fn);
     }
-    return matrix_bytes(L, fn, n);
+    if (!lua_istable(L, -1) || lua_rawlen(L, -1) != n) {
+        hv__bad(L, fn, "matrix", "one row of bytes per device", -1);
+    }
+    double *out = hv__scratch_new(L, double, n *n + 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t width = 0;
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        const double *row = hv__numbers(L, lua_gettop(L), fn, NULL, &width);
+        for (size_t j = 0; j < n; j++) {
+            if (width != n || !(row[j] >= 0 && row[j] <= BYTES_MAX)) {
+                luaL_error(L, "%s: matrix: row %d: expected %d numbers from 0 on", fn, (int)i + 1,
+                           (int)n);
+            }
+            out[i * n + j] = row[j];
+        }
+        lua_pop(L, 1);
+    }
+    return out;
 }
 
 /***
@@ -64,9 +47,11 @@ Prices a collective on the real topology.
 @tparam table q {op = "all_reduce|all_gather|reduce_scatter|all_to_all|broadcast|reduce|p2p", bytes,
 devices = list of numbers, algorithm, together, matrix}; bytes is the full gathered or reduced
 tensor, for all_to_all the local send buffer, or instead of it matrix = for every device the list of
-bytes it sends to each (priced by the busiest one)
-@treturn table {time_s, messages, bytes_by_level = {node, network}}; nil and the reason where
-members are not connected
+bytes it sends to each: every part takes the links between its two devices, the busiest link, NIC or
+named link sets the time, and what a device keeps is free
+@treturn table {time_s, messages, bytes_by_level = {node, network}}: bytes that a device sends
+inside its node and that a node sends to others, of a matrix the busiest device and node; nil and
+the reason where members are not connected
 @units seconds and bytes; together = how many equal groups run at the same time
 @raise unknown operation, algorithm or device, too few devices
 @usage local c = hv.cost.collective{op = "all_reduce", bytes = 1e9, devices = {1, 2}}
@@ -95,9 +80,11 @@ static int cost_collective(lua_State *L)
         devices[i] = (uint32_t)ids[i] - 1;
     }
     int op = hv__word(L, 1, fn, "op", ops, HV_COLLECTIVE_N, -1);
+    const double *matrix = matrix_of(L, fn, n, op);
     const struct hv_collective_query q = {
         .op = (enum hv_collective)op,
-        .bytes = collective_bytes(L, fn, n, op),
+        .bytes = matrix ? 0 : hv__num(L, 1, fn, "bytes", -1, 0, BYTES_MAX),
+        .matrix = matrix,
         .devices = devices,
         .n = n,
         .algorithm = (enum hv_sync_algorithm)hv__word(

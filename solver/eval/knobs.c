@@ -128,11 +128,6 @@ static bool sharded_serving(const struct hv_knob_place *p)
 /* ---- conditions: experts
  * ------------------------------------------------------------------------- */
 
-static bool moe_drops(const struct hv_knob_place *p)
-{
-    return p->moe->capacity_factor > 0 && p->moe->capacity_factor < 1;
-}
-
 static bool moe_pipe(const struct hv_knob_place *p)
 {
     return p->moe->all_to_all == HV_A2A_PIPE;
@@ -336,10 +331,6 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_MOE, "layers"),
     FULL(HV_KNOB_MOE, "ep"),
     FULL(HV_KNOB_MOE, "capacity_factor"),
-    APPROXIMATED(HV_KNOB_MOE, "capacity_factor", "below 1",
-                 "tokens above the capacity are dropped, and the work that they save is not "
-                 "subtracted",
-                 moe_drops),
     FULL(HV_KNOB_MOE, "min_capacity"),
     FULL(HV_KNOB_MOE, "expert_shards"),
     FULL(HV_KNOB_MOE, "degree"),
@@ -366,10 +357,10 @@ static const struct hv_knob rows[] = {
                  moe_copies),
     APPROXIMATED(HV_KNOB_MOE, "copy_life", "iteration",
                  "copies are timed as permanent ones: they are never sent again", moe_sends_copies),
-    APPROXIMATED(HV_KNOB_MOE, "target", "given", "tokens are routed evenly over the experts",
-                 moe_target),
-    APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given", "tokens are routed evenly over the experts",
-                 moe_off_node),
+    APPROXIMATED(HV_KNOB_MOE, "target", "given",
+                 "tokens are routed as the job says, or evenly over the experts", moe_target),
+    APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",
+                 "tokens are routed as the job says, or evenly over the experts", moe_off_node),
     FULL(HV_KNOB_MOE, "compress"),
     APPROXIMATED(HV_KNOB_MOE, "compress", "with a degree above 1",
                  "compression is timed on the link, not on the device", moe_compresses_chunks),

@@ -6,6 +6,11 @@
 #include "solver/eval/serve/serve_int.h"
 #include "solver/eval/timeline/timeline_int.h"
 #include "solver/eval/train/steps.h"
+#include "solver/workload/router.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /** Do all ranges of a stage lie in the model? */
 static bool within(const struct hv_stage *s, const struct hv_model *m)
@@ -168,6 +173,160 @@ static enum hv_status time_iteration(struct hv__lowered *l, struct hv_verdict *o
     return st;
 }
 
+/** The iterations of a job that routes its tokens unevenly, as timed one by one. */
+struct iterations {
+    size_t n, typical; /**< typical: the one whose time is nearest to the mean */
+    double *time_s, mean_s, p95_s;
+    struct hv_metrics sum;          /**< time-weighted where a figure is a rate or a share */
+    struct hv_stage_memory *memory; /**< per stage, of the iteration that needs most */
+    struct hv_findings findings;    /**< of memory, likewise */
+};
+
+static int by_time(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/** Adds the figures of one iteration. */
+static void add_iteration(struct iterations *all, const struct hv_verdict *v)
+{
+    const struct hv_metrics *m = &v->metrics;
+    struct hv_metrics *s = &all->sum;
+    double t = m->iteration_s;
+    s->iteration_s += t;
+    s->tokens_per_s += t * m->tokens_per_s;
+    s->mfu += t * m->mfu;
+    s->bubble_frac += t * m->bubble_frac;
+    s->energy_j += m->energy_j;
+    s->pipeline_s += m->pipeline_s;
+    s->dropped_frac += m->dropped_frac;
+    for (int i = 0; i < HV_BREAKDOWN_N; i++) {
+        s->breakdown_s[i] += m->breakdown_s[i];
+    }
+}
+
+/** Keeps the memory of the stages that need more than in the iterations before, and its findings.
+ */
+static void keep_worst(struct iterations *all, const struct hv_verdict *v, struct hv_arena *arena)
+{
+    if (all->memory == NULL) {
+        all->memory = hv_arena_copy(arena, v->memory, v->n_memory, sizeof *v->memory);
+    }
+    for (size_t i = 0; i < v->n_memory; i++) {
+        if (v->memory[i].peak_bytes > all->memory[i].peak_bytes) {
+            all->memory[i] = v->memory[i];
+        }
+    }
+    for (size_t i = 0; i < v->findings.n; i++) {
+        const struct hv_violation *x = &v->findings.items[i];
+        struct hv_violation *old = NULL;
+        for (size_t k = 0; k < all->findings.n && old == NULL; k++) {
+            bool same = all->findings.items[k].code == x->code &&
+                        strcmp(all->findings.items[k].where, x->where) == 0;
+            old = same ? &all->findings.items[k] : NULL;
+        }
+        if (old == NULL) {
+            hv_finding_add(&all->findings, x->code, x->by, x->where, "%s", x->text);
+        } else if (x->by > old->by) {
+            old->by = x->by;
+            old->text = hv_arena_strdup(arena, x->text);
+        }
+    }
+}
+
+static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict *out,
+                                  struct hv_err *err);
+
+/** Times every iteration of the routing in memory of its own. */
+static enum hv_status time_routing(const struct hv__question *q, const struct hv__lowered *l,
+                                   size_t n, struct iterations *all, struct hv_err *err)
+{
+    enum hv_status st = HV_OK;
+    *all = (struct iterations){
+        .n = n, .time_s = hv_arena_new(q->arena, double, n + 1), .findings = {.arena = q->arena}};
+    for (size_t t = 0; st == HV_OK && t < n; t++) {
+        struct hv_arena scratch = {0};
+        struct hv_verdict v = {.findings = {.arena = &scratch}};
+        struct hv__lowered x = *l;
+        x.arena = &scratch;
+        x.findings = &v.findings;
+        x.spans = false;
+        x.routed = t;
+        st = time_iteration(&x, &v, err);
+        st = st == HV_OK ? add_figures(&x, &v, err) : st;
+        if (st == HV_OK) {
+            all->time_s[t] = v.metrics.iteration_s;
+            add_iteration(all, &v);
+            keep_worst(all, &v, q->arena);
+        }
+        hv_arena_free(&scratch);
+    }
+    all->mean_s = all->sum.iteration_s / (double)n;
+    for (size_t t = 1; t < n; t++) {
+        bool nearer =
+            fabs(all->time_s[t] - all->mean_s) < fabs(all->time_s[all->typical] - all->mean_s);
+        all->typical = nearer ? t : all->typical;
+    }
+    qsort(all->time_s, n, sizeof *all->time_s, by_time);
+    all->p95_s = all->time_s[(95 * n + 99) / 100 - 1];
+    return st;
+}
+
+/** The verdict is that of the typical iteration; its figures become those of all. */
+static void apply_routing(const struct iterations *all, struct hv_verdict *out)
+{
+    struct hv_metrics *m = &out->metrics;
+    const struct hv_metrics *s = &all->sum;
+    double n = (double)all->n, tokens_per_s = s->tokens_per_s / s->iteration_s;
+    m->usd_per_mtoken *= m->tokens_per_s / tokens_per_s;
+    m->iteration_s = all->mean_s;
+    m->tokens_per_s = tokens_per_s;
+    m->mfu = s->mfu / s->iteration_s;
+    m->bubble_frac = s->bubble_frac / s->iteration_s;
+    m->energy_j = s->energy_j / n;
+    m->pipeline_s = s->pipeline_s / n;
+    m->dropped_frac = s->dropped_frac / n;
+    m->exact = m->exact && m->dropped_frac <= 0;
+    for (int i = 0; i < HV_BREAKDOWN_N; i++) {
+        m->breakdown_s[i] = s->breakdown_s[i] / n;
+    }
+    for (size_t i = 0; i < out->n_memory; i++) {
+        out->memory[i] = all->memory[i];
+    }
+}
+
+/** Replaces the findings behind `before` by those of the worst iterations. */
+static void apply_findings(const struct iterations *all, size_t before, struct hv_findings *f)
+{
+    f->n = before;
+    for (size_t i = 0; i < all->findings.n; i++) {
+        const struct hv_violation *x = &all->findings.items[i];
+        hv_finding_add(f, x->code, x->by, x->where, "%s", x->text);
+    }
+}
+
+/** HV_ENO where the job's routing is not of this model. */
+static enum hv_status check_routing(const struct hv__question *q, struct hv_err *err)
+{
+    const struct hv_router *r = hv_cost_job(q->k)->routing;
+    const struct hv_model *m = hv_cost_model(q->k);
+    size_t layers = 0, experts = 0;
+    for (size_t i = 0; m->kind == HV_MODEL_TRANSFORMER && i < m->n_blocks; i++) {
+        size_t own = (size_t)m->blocks[i].experts;
+        layers += own > 0;
+        experts = own > 0 && (experts == 0 || own != r->experts) ? own : experts;
+    }
+    if (r->kind != HV_ROUTER_TRACE || (layers == r->layers && experts == r->experts) ||
+        layers == 0) {
+        return HV_OK;
+    }
+    return hv_err_set(err, HV_ENO,
+                      "the job's routing is of %zu layers with %zu experts, and the model has %zu "
+                      "layers with %zu experts: give a routing of this model",
+                      r->layers, r->experts, layers, experts);
+}
+
 /** Memory, figures and, where asked for, the timeline of a timed iteration. */
 static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict *out,
                                   struct hv_err *err)
@@ -242,10 +401,29 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
         return out->findings.n > 0 ? HV_OK : st;
     }
     size_t before = out->findings.n;
-    st = time_iteration(&l, out, err);
+    struct iterations all = {.n = 1};
+    const struct hv_router *router = hv_cost_job(q->k)->routing;
+    bool routed = !hv_router_is_even(router);
+    st = routed ? check_routing(q, err) : HV_OK;
+    if (st == HV_OK && routed && router->iterations > 1) {
+        st = time_routing(q, &l, router->iterations, &all, err);
+        l.routed = all.typical;
+    }
+    st = st == HV_OK ? time_iteration(&l, out, err) : st;
     st = st == HV_OK ? add_figures(&l, out, err) : st;
     if (st != HV_OK) {
         return out->findings.n > before && st != HV_ESTOPPED ? HV_OK : st;
+    }
+    if (all.n > 1) {
+        apply_routing(&all, out);
+        apply_findings(&all, before, &out->findings);
+    }
+    if (routed) {
+        out->routing =
+            (struct hv_routing_figures){.n = all.n,
+                                        .mean_s = out->metrics.iteration_s,
+                                        .p95_s = all.n > 1 ? all.p95_s : out->metrics.iteration_s,
+                                        .dropped_frac = out->metrics.dropped_frac};
     }
     hv__apply_bound(&l, &b, out);
     out->steps = l.network.share != NULL ? l.network.share->steps : 0;

@@ -135,7 +135,8 @@ void hv__apply_bound(const struct hv__lowered *l, const struct hv_bound *b, stru
     }
     out->bound_some = m->bound_s > b->spread_s;
     m->gap_frac = m->iteration_s / m->bound_s - 1;
-    if (m->gap_frac < 0 && out->findings.n > 0) {
-        m->gap_frac = HV_UNKNOWN; /* a plan that does not fit may be faster than the bound */
+    if (m->gap_frac < 0 && (out->findings.n > 0 || m->dropped_frac > 0)) {
+        /* a plan that does not fit, or does not compute all tokens, may be faster than the bound */
+        m->gap_frac = HV_UNKNOWN;
     }
 }

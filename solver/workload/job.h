@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct hv_model;
+struct hv_router;
 
 /* clang-format off */
 /** Optimizers: constant, name, fp32 state values per parameter. */
@@ -129,6 +130,7 @@ struct hv_job {
                               of the plan's capacity */
     const struct hv_length_bin *lengths;
     size_t n_lengths;
+    const struct hv_router *routing; /**< of tokens over experts; NULL: even */
     struct hv_objective objective;
     struct hv_failure_rules failures;
     const char *name;

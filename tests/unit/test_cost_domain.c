@@ -49,7 +49,7 @@ static struct hv_collective_cost cost(const struct hv_cluster *c, enum hv_collec
     for (uint32_t i = 0; i < n; i++) {
         ids[i] = first + i;
     }
-    struct hv_collective_query q = {op, 1e9, ids, n, a, 1, 1};
+    struct hv_collective_query q = {op, 1e9, ids, n, a, 1, 1, NULL};
     return hv_cost_collective(c, &q, NULL);
 }
 
@@ -90,7 +90,7 @@ static void all_reduce_of_a_rack(void **state)
         ids[i] = i;
     }
     for (size_t i = 0; i < HV_COUNT(measured); i++) {
-        struct hv_collective_query q = {HV_ALL_REDUCE, measured[i][0], ids, 72, HV_ALGO_NVLS, 1, 1};
+        struct hv_collective_query q = {HV_ALL_REDUCE, measured[i][0], ids, 72, HV_ALGO_NVLS, 1, 1, NULL};
         double us = 1e6 * hv_cost_collective(c, &q, NULL).time_s;
         if (!(fabs(us / measured[i][1] - 1) < 0.03)) {
             fail_msg("%.0f bytes: %.0f us, measured %.0f", measured[i][0], us, measured[i][1]);

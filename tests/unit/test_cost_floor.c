@@ -88,7 +88,7 @@ static void random_knobs(struct hv_rng *r, const struct hv_block *b, int ep, int
     struct hv_expert_copies *copies = m->copies;
     hv_moe_defaults(m);
     m->copies = copies;
-    m->capacity_factor = hv_rng_double(r) * 2;
+    m->capacity_factor = pick(r, 2) * (1 + hv_rng_double(r)); /* floors are of all tokens */
     m->min_capacity = pick(r, 2) * pick(r, 5000);
     m->expert_shards = 1 << pick(r, 3);
     m->degree_forward = 1 + pick(r, 4);

@@ -9,6 +9,7 @@
 #include "solver/io/own/cluster/probe_file.h"
 #include "solver/io/own/cluster/profile_file.h"
 #include "solver/io/own/instance/partition_file.h"
+#include "solver/io/own/routing_file.h"
 #include "solver/io/own/trace_file.h"
 #include "solver/io/own/validation/validation_file.h"
 #include "solver/io/own/workspace.h"
@@ -26,6 +27,7 @@ enum kind {
     CALIBRATION,
     PROFILE,
     TRACE,
+    ROUTING,
     MODEL
 };
 
@@ -45,6 +47,7 @@ static enum kind kind_of(const struct hv_json *j)
         {"hetviz.calibration/1", CALIBRATION},
         {"hetviz.profile/1", PROFILE},
         {"hetviz.trace/1", TRACE},
+        {"hetviz.routing/1", ROUTING},
     };
     const char *format = json_string_value(json_object_get(j->root, "format"));
     for (size_t i = 0; format != NULL && i < HV_COUNT(formats); i++) {
@@ -178,6 +181,11 @@ static enum hv_status check_document(struct hv_json json, const char *path, cons
     case TRACE:
         *what = "trace";
         st = hv_trace_check(&json, err);
+        hv_json_free(&json);
+        return st;
+    case ROUTING:
+        *what = "routing";
+        st = hv_routing_check(&json, err);
         hv_json_free(&json);
         return st;
     case CALIBRATION:

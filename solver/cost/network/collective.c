@@ -11,13 +11,7 @@
 
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/network/collective_int.h"
-
-/* Part of a link's message latency that one more step costs: a step passes a flag along with its
- * data, and the next one is posted before the last has arrived. Fitted on vidur DGX A100 and H100,
- * where all-reduces of a few KB take equally long over 2, 4 and 8 devices. */
-#define STEP_SHARE 0.2
-/* Curves were measured with up to this many members; with more, each step moves less. */
-#define CURVE_MEMBERS 8
+#include "solver/cost/network/matrix.h"
 
 static const char *const names[HV_COLLECTIVE_N] = {
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "p2p"};
@@ -45,7 +39,7 @@ struct job {
 
 static double step_bytes(double bytes, double members)
 {
-    return bytes * CURVE_MEMBERS / fmax(members, CURVE_MEMBERS);
+    return bytes * HV__CURVE_MEMBERS / fmax(members, HV__CURVE_MEMBERS);
 }
 
 /* Rate inside a house for a message of `bytes`; notes the curve and its start. */
@@ -88,7 +82,7 @@ static double ring_passes(enum hv_collective op)
 /* Seconds of so many steps inside and between houses. */
 static double steps_s(const struct job *j, double inside, double between)
 {
-    return STEP_SHARE * inside * j->s.house_alpha_s + between * j->s.net_alpha_s;
+    return HV__STEP_SHARE * inside * j->s.house_alpha_s + between * j->s.net_alpha_s;
 }
 
 static struct form ring(const struct job *j)
@@ -187,15 +181,8 @@ static struct form flat_exchange(const struct job *j)
     }
     f.bytes_s = fmax(inside, f.bytes_s);
     f.alpha_s += steps_s(j, q - 1, 0) + (j->s.houses > 1 ? j->s.net_alpha_s : 0);
-    f.alpha_s += STEP_SHARE * fmax(n - q - 1, 0) * (j->s.houses > 1 ? j->s.net_alpha_s : 0);
+    f.alpha_s += HV__STEP_SHARE * fmax(n - q - 1, 0) * (j->s.houses > 1 ? j->s.net_alpha_s : 0);
     return f;
-}
-
-/* Share of an exchange's copies that are the first of their item for a house, where every item
- * goes to `copies` members at random: k (1 - (1 - 1/k)^c) of c. */
-static double first_copies(double houses, double copies)
-{
-    return copies > 1 ? houses * -expm1(copies * log1p(-1 / houses)) / copies : 1;
 }
 
 /* Across to the same position in every other house, then on inside: fewer and larger messages
@@ -208,12 +195,12 @@ static struct form two_hop_exchange(const struct job *j)
     bool in_turn = j->q->algorithm == HV_ALGO_TREE;
     f.house_bytes = (q - 1) / q * bytes;
     f.network_bytes = q * (j->s.n - q) / j->s.n * bytes;
-    f.network_bytes *= in_turn ? 1 : first_copies(k, j->q->copies);
+    f.network_bytes *= in_turn ? 1 : hv__first_copies(k, j->q->copies);
     double inside = f.house_bytes / house_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, q), &f);
     double across = f.network_bytes / net_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, k), &f);
     f.bytes_s = in_turn ? inside + across : fmax(inside, across);
     f.messages = q - 1 + k - 1;
-    f.alpha_s += steps_s(j, q - 1, 1 + STEP_SHARE * (k - 2));
+    f.alpha_s += steps_s(j, q - 1, 1 + HV__STEP_SHARE * (k - 2));
     return f;
 }
 
@@ -376,11 +363,29 @@ static struct form form_of(const struct hv_cluster *c, const struct job *j)
     return point_to_point(c, j->q);
 }
 
+/* An all-to-all of unequal parts. */
+static struct hv_collective_cost unequal(const struct hv_cluster *c,
+                                         const struct hv_collective_query *q, struct hv_why *why)
+{
+    struct hv_ways *ways = hv_ways_new(c, q->devices, q->n);
+    const struct hv_matrix_query m = {.bytes = q->matrix,
+                                      .scale = 1,
+                                      .algorithm = q->algorithm,
+                                      .together = q->together,
+                                      .copies = q->copies};
+    struct hv_collective_cost out = hv_cost_matrix(ways, &m, why);
+    hv_ways_free(ways);
+    return out;
+}
+
 struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
                                              const struct hv_collective_query *q,
                                              struct hv_why *why)
 {
     struct hv_collective_cost out = {.algorithm = q->algorithm};
+    if (q->op == HV_ALL_TO_ALL && q->matrix) {
+        return unequal(c, q, why);
+    }
     if (q->n < 2 || !(q->bytes > 0)) {
         return out;
     }

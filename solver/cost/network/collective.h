@@ -45,15 +45,18 @@ struct hv_collective_query {
         together; /**< groups of this shape that share each node's network at the same time, ≥ 1 */
     double copies; /**< all_to_all: members that every item of `bytes` goes to (top-k experts);
                       two hops carry an item to each node once. 0 or 1: one */
+    const double *matrix; /**< all_to_all: [n × n] bytes that each member (row) sends to each
+                             (column) instead of equal parts of `bytes`, own ones free; or NULL */
 };
 
 /** Price of a collective. */
 struct hv_collective_cost {
     double time_s;
-    double alpha_s;                   /**< part of it that does not depend on the bytes */
-    double messages;                  /**< per member */
-    double node_bytes;                /**< sent per member inside nodes and link domains */
-    double network_bytes;             /**< sent per node between them, all `together` groups */
+    double alpha_s;  /**< part of it that does not depend on the bytes */
+    double messages; /**< per member */
+    /** Sent per member inside nodes and link domains, and per node between them by all `together`
+     * groups; of a matrix by the busiest member and the busiest node. */
+    double node_bytes, network_bytes;
     enum hv_sync_algorithm algorithm; /**< the one used */
 };
 

@@ -8,7 +8,7 @@
 
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/link_curve.h"
-#include "solver/cost/network/collective.h"
+#include "solver/cost/network/collective_int.h"
 
 /* One flow: its nodes, its devices and the link between them. */
 struct flow {
@@ -96,18 +96,10 @@ static double many_share(const struct hv_node_group *g, double bytes)
     return hv_link_share(curve, bytes) * hv_device_calibration(g->slots[0].kind)->v[HV_CAL_NETWORK];
 }
 
-static double node_rate(const struct hv_cluster *c, const struct hv_node_group *g,
-                        const struct hv_network_link *link)
-{
-    bool named = link != NULL || c->matrix_bytes_per_s != NULL;
-    return named ? g->nic.bytes_per_s
-                 : fmin(g->nic.bytes_per_s, hv_or(c->network_bytes_per_s, HUGE_VAL));
-}
-
 double hv_cost_node_bytes_per_s(const struct hv_cluster *c, uint32_t node,
                                 const struct hv_network_link *link)
 {
-    return node_rate(c, hv_cluster_group_of_node(c, node), link);
+    return hv__node_rate(c, hv_cluster_group_of_node(c, node), link);
 }
 
 static void use(struct uses *u, enum hv_wire kind, uint64_t number, double busy_s, const char *why)
@@ -129,7 +121,7 @@ static void use_nodes(const struct hv_cluster *c, const struct flow *flows, size
             if (!flows[last].network) {
                 continue;
             }
-            double rate = node_rate(c, g, flows[last].link);
+            double rate = hv__node_rate(c, g, flows[last].link);
             bytes += u->each;
             busy += rate > 0 ? u->each / rate : 0;
         }
@@ -245,7 +237,7 @@ static void use_network(const struct hv_cluster *c, struct flow *flows, size_t n
 double hv_cost_node_s(const struct hv_cluster *c, uint32_t node, double bytes)
 {
     const struct hv_node_group *g = hv_cluster_group_of_node(c, node);
-    double rate = node_rate(c, g, NULL) * many_share(g, bytes);
+    double rate = hv__node_rate(c, g, NULL) * many_share(g, bytes);
     return bytes > 0 && rate > 0 ? bytes / rate : 0;
 }
 

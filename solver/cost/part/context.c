@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "solver/cost/part/part_int.h"
+#include "solver/workload/router.h"
 
 static void find_class(struct hv__context *k, size_t block)
 {
@@ -29,6 +30,21 @@ static void find_runs(struct hv__context *k)
     }
 }
 
+/* Numbers of blocks among those with experts, where the job routes tokens unevenly. */
+static void count_experts(struct hv__context *k)
+{
+    const struct hv_model *m = k->model;
+    if (hv_router_is_even(k->job.routing) || m->kind != HV_MODEL_TRANSFORMER) {
+        return;
+    }
+    size_t n = 0;
+    k->with_experts = hv_arena_new(&k->arena, size_t, m->n_blocks + 1);
+    for (size_t i = 0; i < m->n_blocks; i++) {
+        k->with_experts[i] = n;
+        n += m->blocks[i].experts > 0;
+    }
+}
+
 void hv__context_open(struct hv__context *k, struct hv_cluster *c, struct hv_model *m,
                       const struct hv_job *j, const struct hv__parts *parts)
 {
@@ -49,6 +65,7 @@ void hv__context_open(struct hv__context *k, struct hv_cluster *c, struct hv_mod
     }
     if (parts) {
         find_runs(k);
+        count_experts(k);
     }
 }
 
@@ -60,6 +77,7 @@ void hv__context_close(struct hv__context *k)
     hv__memo_free(&k->boxes);
     hv__memo_free(&k->slices);
     hv__memo_free(&k->network);
+    hv__free_ways(k);
     free(k->milestones);
     hv_arena_free(&k->milestones_arena);
     hv_arena_free(&k->arena);

@@ -18,6 +18,7 @@ struct hv__run {
 };
 
 struct hv__parts;
+struct hv__ways_of;
 
 /** The context: equal blocks share a class and a price; computed prices are stored. */
 struct hv__context {
@@ -31,12 +32,15 @@ struct hv__context {
     unsigned n_classes;
     struct hv__run *runs; /**< NULL for a model of modules */
     size_t n_runs;
-    bool *can_price;             /**< [kinds of the cluster] found to be able to price the model */
-    struct hv__memo prices;      /**< of parts: memo.c */
-    struct hv__memo network;     /**< of collectives: network/memo.h */
-    struct hv__memo boxes;       /**< rates.c: best rates of products */
-    struct hv__memo slices;      /**< rates.c: attention in slices */
-    double *floors;              /**< floor/floor.c; NULL before the first */
+    size_t *with_experts;     /**< [blocks] how many of those before it have experts; NULL: even
+                                 routing, or a model without any */
+    struct hv__ways_of *ways; /**< load.c: links of expert-parallel groups; NULL before the first */
+    bool *can_price;          /**< [kinds of the cluster] found to be able to price the model */
+    struct hv__memo prices;   /**< of parts: memo.c */
+    struct hv__memo network;  /**< of collectives: network/memo.h */
+    struct hv__memo boxes;    /**< rates.c: best rates of products */
+    struct hv__memo slices;   /**< rates.c: attention in slices */
+    double *floors;           /**< floor/floor.c; NULL before the first */
     struct hv__by_size *by_size; /**< floor/cells.c */
     struct hv__reach **reach;    /**< [kinds + 1] floor/cells.c; NULL before the first */
     /** stage/milestones.c: lists already handed out. */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "solver/cost/network/matrix.h"
 #include "solver/cost/part/part_int.h"
 
 /* The slowest of the tensor-parallel groups, one per context rank; of 2.5d the grids. */
@@ -105,8 +106,24 @@ static enum hv_sync_algorithm exchange_of(const struct hv_moe_knobs *m)
     return HV_ALGO_HIERARCHICAL;
 }
 
+/* An exchange in which ranks send as the job routes tokens: `bytes` of the call is what a rank
+ * sends in the mean. */
+static struct hv__span routed(const struct hv__ask *a, const struct hv__exchange *x,
+                              const struct hv__call *c, bool back)
+{
+    const struct hv_matrix_query q = {.bytes = x->load->sent,
+                                      .scale = c->bytes,
+                                      .back = back,
+                                      .algorithm = c->algorithm,
+                                      .together = c->together,
+                                      .copies = c->copies};
+    struct hv_collective_cost cost = hv_cost_matrix(x->load->ways, &q, a->why);
+    return (struct hv__span){cost.time_s, cost.alpha_s};
+}
+
 /* One dispatch or combine of `bytes`, compressed where the plan requires it. */
-static struct hv__span dispatch(const struct hv__ask *a, const struct hv__exchange *x, double bytes)
+static struct hv__span dispatch(const struct hv__ask *a, const struct hv__exchange *x, double bytes,
+                                bool back)
 {
     const struct hv_part_query *q = a->q;
     bool squeezed = q->moe && hv_known(q->moe->compress_ratio) && q->moe->compress_ratio > 1;
@@ -119,7 +136,7 @@ static struct hv__span dispatch(const struct hv__ask *a, const struct hv__exchan
                          .together = q->beside.ep > 0 ? q->beside.ep : between,
                          .algorithm = exchange_of(q->moe),
                          .copies = x->ep_copies};
-    struct hv__span once = hv__call(a, &c);
+    struct hv__span once = x->load ? routed(a, x, &c, back) : hv__call(a, &c);
     if (squeezed && hv_known(q->moe->compress_bytes_per_s)) {
         double compress_s = bytes / q->moe->compress_bytes_per_s;
         once = hv__span_sum(once, (struct hv__span){compress_s, compress_s});
@@ -131,9 +148,13 @@ static struct hv__span dispatch(const struct hv__ask *a, const struct hv__exchan
 static double round_trip_s(const struct hv__ask *a, const struct hv__exchange *x, int chunks,
                            double compute_s, struct hv__span *wire)
 {
-    struct hv__span once = dispatch(a, x, x->ep_bytes / chunks);
-    *wire = (struct hv__span){2 * chunks * once.time_s, 2 * chunks * once.latency_s};
-    struct hv_round_trip trip = {once.time_s, compute_s, once.time_s};
+    struct hv__span out = dispatch(a, x, x->ep_bytes / chunks, false), back = out;
+    if (x->load && !hv_ways_even(x->load->ways)) {
+        back = dispatch(a, x, x->ep_bytes / chunks, true);
+    }
+    *wire = (struct hv__span){chunks * (out.time_s + back.time_s),
+                              chunks * (out.latency_s + back.latency_s)};
+    struct hv_round_trip trip = {out.time_s, compute_s, back.time_s};
     return hv__shown_s(a, hv_overlap_round_trips(chunks, trip));
 }
 

@@ -4,7 +4,6 @@
  * exchange.c.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "solver/cost/part/part_int.h"
 
@@ -26,81 +25,6 @@ void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__f
     s->weight_only_bytes += s->elem * rows * g * f;
     s->a_full += h + f * s->t;
     s->c_full += (g - 1) * f * s->t + h;
-}
-
-/* Expert capacity over its mean number of tokens. Padding to one above it costs work; tokens
- * dropped below it are not counted as saved. */
-static double padding(const struct hv_moe_knobs *m, double tokens_per_expert)
-{
-    if (!m || !(m->capacity_factor > 0)) {
-        return 1;
-    }
-    double least = tokens_per_expert > 0 ? m->min_capacity / tokens_per_expert : 0;
-    return fmax(1, fmax(m->capacity_factor, least));
-}
-
-/* Ranks of one expert: its owner (by blocks where none are named) with the shards on the ranks
- * behind it, and its copies. */
-struct places {
-    const struct hv_moe_knobs *m;
-    int experts, ep, shards;
-    bool *on;
-};
-
-static int find_places(const struct places *p, int expert)
-{
-    const struct hv_moe_knobs *m = p->m;
-    int owner = m->n_owners > (size_t)expert ? m->owners[expert]
-                                             : (int)((int64_t)expert * p->ep / p->experts);
-    int n = 0;
-    for (int r = 0; r < p->ep; r++) {
-        p->on[r] = (r - owner % p->ep + p->ep) % p->ep < p->shards;
-    }
-    for (size_t i = 0; i < m->n_copies; i++) {
-        const struct hv_expert_copies *c = &m->copies[i];
-        for (int r = 0; c->expert == expert && c->everywhere && r < p->ep; r++) {
-            p->on[r] = true;
-        }
-        for (size_t k = 0; c->expert == expert && k < c->n_ranks; k++) {
-            p->on[c->ranks[k] % p->ep] = true;
-        }
-    }
-    for (int r = 0; r < p->ep; r++) {
-        n += p->on[r];
-    }
-    return n;
-}
-
-struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep)
-{
-    int shards = m && m->expert_shards > 1 ? m->expert_shards : 1;
-    ep = ep > 1 ? ep : 1;
-    struct hv__spread out = {ceil((double)experts * shards / ep), 1, 1};
-    if (!m || (!m->n_owners && !m->n_copies)) {
-        return out;
-    }
-    struct places p = {m, experts, ep, shards < ep ? shards : ep,
-                       hv_xcalloc((size_t)ep, sizeof(bool))};
-    struct hv__spread *each = hv_xcalloc((size_t)ep, sizeof *each);
-    for (int e = 0; e < experts; e++) {
-        int n = find_places(&p, e);
-        /* an expert with a copy on every rank receives no tokens from other ranks */
-        double tokens = (double)p.shards / n * ep / ((double)experts * p.shards);
-        for (int r = 0; r < ep; r++) {
-            each[r].held += p.on[r];
-            each[r].work += p.on[r] ? tokens : 0;
-            each[r].traffic += p.on[r] && n < ep ? tokens : 0;
-        }
-    }
-    out = each[0];
-    for (int r = 1; r < ep; r++) {
-        out.held = fmax(out.held, each[r].held);
-        out.work = fmax(out.work, each[r].work);
-        out.traffic = fmax(out.traffic, each[r].traffic);
-    }
-    free(each);
-    free(p.on);
-    return out;
 }
 
 /* Seconds of the experts on one of `n` chunks of their tokens: forward, backward, recompute. */
@@ -159,7 +83,13 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     }
     double rows = s->rows / whole * k; /* each rank that holds whole experts sends its share */
     double copies = s->elem * s->rows * k * h / fmax(s->t_norm, whole);
-    double pad = padding(m, rows / b->experts);
+    double capacity = hv__capacity_of(m, rows / b->experts), pad = capacity > 0 ? capacity : 1;
+    bool routed = hv__load_of(s->a, b, rows, &s->load);
+    if (routed) { /* places, shards and copies are in its figures */
+        spread.work = s->load.work / shards / pad;
+        spread.traffic = 1 / (pad * shards);
+        s->x.load = &s->load;
+    }
     double flops = s->out.flops_forward;
     hv__add_stream(s, &(struct hv__stream){"dispatch and combine", HV_RC_EXPERTS,
                                            4 * copies * shards * spread.work, 1});
@@ -169,7 +99,8 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     cut_into_chunks(s, b, &f);
     hv__keep(s, 2 * copies * shards * spread.work, HV_RC_EXPERTS);
     s->weight_only_bytes += 2 * copies * shards * spread.work;
-    s->out.flops_forward = flops + (s->out.flops_forward - flops) / (pad * spread.work);
+    double all = (s->out.flops_forward - flops) / (pad * spread.work);
+    s->out.flops_forward = flops + all * (capacity > 0 ? fmin(capacity, 1) : 1);
     s->out.expert_parameters =
         hv_block_expert_parameters(s->m, b) * spread.held / shards / b->experts / s->t_experts;
     s->x.ep_bytes = copies * pad * shards * spread.traffic;

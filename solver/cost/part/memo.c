@@ -3,6 +3,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/cost/part/part_int.h"
+#include "solver/workload/router.h"
 
 /* Everything a price depends on. Zeroed before it is filled, so that it compares and hashes as
  * bytes. */
@@ -11,6 +12,7 @@ struct key {
     uint64_t group, ep_group; /* signatures; 0: none */
     uint64_t moe;             /* of the knobs of experts; 0: none */
     uint64_t documents;       /* their lengths; 0: none */
+    uint64_t routed, sources; /* class of the routing, and whose tokens; 0: even */
     double sequences, tokens, context, tp_frac;
     int tp, cp, ep, expert_tp, tp_depth, cp_heads, cp_inner, cp_tile;
     unsigned part, cls, recompute, schemes;
@@ -29,7 +31,8 @@ static uint64_t moe_signature(const struct hv_moe_knobs *m)
     const double shares[] = {m->capacity_factor, hv_or(m->compress_ratio, 0),
                              hv_or(m->compress_bytes_per_s, 0)};
     const int counts[] = {m->min_capacity,    m->expert_shards,   m->degree_forward,
-                          m->degree_backward, (int)m->all_to_all, (int)m->n_copies};
+                          m->degree_backward, (int)m->all_to_all, (int)m->n_copies,
+                          (int)m->kernel};
     uint64_t h = HV_HASH_START;
     for (size_t i = 0; i < HV_COUNT(shares); i++) {
         uint64_t word;
@@ -92,6 +95,10 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     key->tp_frac = q->tp_frac;
     key->moe = q->moe ? moe_signature(q->moe) : 0;
     key->documents = documents_signature(q->documents);
+    key->routed = q->routed.cls;
+    if (q->routed.cls && hv_router_has_sources(k->job.routing)) {
+        key->sources = (uint64_t)q->routed.first << 32 | q->routed.of;
+    }
     key->tp = q->tp;
     key->cp = q->cp;
     key->ep = q->ep;

@@ -16,6 +16,13 @@ struct hv_beside {
     double tp, cp_heads, cp_ring, cp_outer, ep;
 };
 
+/** Where the job's routing of tokens is asked for a part with experts. */
+struct hv_routed_at {
+    uint64_t cls; /**< hv_router_class; 0: experts are used evenly, the rest is not looked at */
+    size_t iteration, layer; /**< layer: among those with experts */
+    size_t first, of;        /**< ranks `first` on have the tokens of the group, of so many ranks */
+};
+
 /** The query of a part: everything that its price depends on except the block itself. */
 struct hv_part_query {
     const struct hv_device_kind *device; /**< the slowest kind of the tensor-parallel group */
@@ -51,6 +58,7 @@ struct hv_part_query {
     const uint32_t *ep_group;       /**< devices of the expert-parallel group, or NULL (ep = 1) */
     const struct hv_moe_knobs *moe; /**< or NULL */
     struct hv_beside beside;
+    struct hv_routed_at routed;
 };
 
 /** Values that one rank sends, in the mean over the ranks of its group. */

@@ -24,6 +24,24 @@ struct hv__cp_values {
     double elem;                   /**< bytes of a value; statistics and sums of gradients have 4 */
 };
 
+/** Tokens of a layer's experts on the ranks of an expert-parallel group, as the job routes them
+ * (load.c). */
+struct hv__load {
+    double work;        /**< what the busiest rank computes over what a rank sends in the mean */
+    const double *sent; /**< [ranks × ranks] from rank to rank, in units of that mean */
+    const struct hv_ways *ways;
+    double *room; /**< owned: hv__load_free */
+};
+/** The load of a block with experts, for `rows` copies of tokens of a rank; false: tokens are
+ * spread evenly, or the group is not known. Owner of *out: hv__load_free. O(ranks · (ranks +
+ * experts)). */
+bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
+                 struct hv__load *out);
+/** Frees a load. */
+void hv__load_free(struct hv__load *l);
+/** Frees the links of groups that the context remembers. */
+void hv__free_ways(struct hv__context *k);
+
 /** Communication of one pass between the ranks of its group. */
 struct hv__exchange {
     double tp_bytes;                /**< of one all-reduce (1d), forward */
@@ -36,6 +54,7 @@ struct hv__exchange {
     int ep_chunks_forward, ep_chunks_backward;        /**< that exchanges are cut into */
     double ep_hidden_forward_s, ep_hidden_backward_s; /**< experts' compute of one chunk */
     bool ep_again;                                    /**< recompute sends tokens once more */
+    const struct hv__load *load; /**< which rank sends what where; NULL: all send alike */
 };
 /** Adds the seconds of these exchanges to the price (exchange.c). */
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
@@ -91,6 +110,7 @@ struct hv__sum {
     struct hv_part_cost out;
     struct hv__left_out starts; /**< costs of kernels and sums that do not depend on their size */
     struct hv__exchange x;
+    struct hv__load load; /**< of its experts; x.load where there is one */
 };
 
 /** `total` over so many ranks: rounded up, but not in a floor of any cut. */
@@ -146,6 +166,13 @@ struct hv__spread {
     double work;    /**< its tokens over the mean */
     double traffic; /**< its tokens from other ranks over what an even spread sends */
 };
+/** Capacity of one expert over its mean number of tokens; 0: it takes all. */
+double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert);
+/** Ranks that hold an expert or a part of it, of `ep`: on[rank]; returns how many. O(ep + copies).
+ */
+int hv__expert_places(const struct hv_moe_knobs *m, int experts, int ep, int expert, bool *on);
+/** The rank that holds an expert, or its first shard: by blocks where no owners are named. O(1). */
+int hv__expert_owner(const struct hv_moe_knobs *m, int experts, int ep, int expert);
 /** From owners, copies and shards of `experts` over `ep` ranks. O(experts × ep) with owners or
  * copies, else O(1). */
 struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep);

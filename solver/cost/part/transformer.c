@@ -314,6 +314,7 @@ static struct hv_part_cost price(const struct hv__ask *a)
     s.out.output_bytes = s.elem * s.rows * s.m->hidden / s.t_norm;
     s.x.grid_bytes = q->tp_scheme != HV_TP_1D && q->tp > 1 ? grid_bytes(&s) : 0;
     a->rates->exchange(a, &s.x, &s.out);
+    hv__load_free(&s.load);
     if (a->left_out) {
         *a->left_out = s.starts;
         a->left_out->tp_bytes = s.x.tp_bytes;

@@ -49,7 +49,7 @@ static struct counts count_parameters(struct hv__context *k, const struct hv_sta
         int to2 = s->ranges[i].to2 < last ? s->ranges[i].to2 : last;
         double before = n.dense + n.experts;
         for (int at = s->ranges[i].from2 > 0 ? s->ranges[i].from2 : 0, end; at < to2; at = end) {
-            end = hv__piece_end(k, s, at, to2);
+            end = hv__piece_end(k, s, q->iteration, at, to2);
             count_piece(k, q, r, (struct hv_range){at, end}, &n);
         }
         chunk = fmax(chunk, n.dense + n.experts - before);

@@ -9,6 +9,7 @@
 #include "solver/base/vec.h"
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/stage/stage_int.h"
+#include "solver/workload/router.h"
 
 /* Pieces of one pass in model order, for the milestones. */
 struct piece {
@@ -364,7 +365,7 @@ static void add_sharding(struct build *b, bool turns)
 
 /* Consecutive dp × cp ranks of the same tp position, or consecutive ranks where experts are whole
  * on each, starting at a multiple of ep. */
-static uint32_t *ep_group_of(const struct build *b, const struct hv_part_query *pq)
+static uint32_t *ep_group_of(const struct build *b, size_t block, struct hv_part_query *pq)
 {
     size_t stride = (size_t)pq->expert_tp, n = (size_t)pq->ep;
     size_t each = b->rank.dp * b->rank.cp * b->rank.tp / stride;
@@ -375,6 +376,12 @@ static uint32_t *ep_group_of(const struct build *b, const struct hv_part_query *
     size_t first = b->rank.at * b->rank.cp * b->rank.tp / stride / n * n;
     for (size_t i = 0; i < n; i++) {
         ids[i] = b->rank.part[(first + i) % each * stride];
+    }
+    if (b->k->with_experts && b->k->model->blocks[block].experts > 0) {
+        size_t layer = b->k->with_experts[block];
+        pq->routed =
+            (struct hv_routed_at){hv_router_class(b->k->job.routing, b->q->iteration, layer),
+                                  b->q->iteration, layer, first, each};
     }
     return ids;
 }
@@ -433,7 +440,7 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
 {
     size_t block = (size_t)from2 / 2;
     struct hv_part_query pq = hv__part_query(b->k, b->q, &b->rank, block, number);
-    uint32_t *ep_group = ep_group_of(b, &pq);
+    uint32_t *ep_group = ep_group_of(b, block, &pq);
     pq.ep_group = ep_group;
     pq.beside = b->beside;
     b->far_ep = ep_group && hv__is_far(b->k->cluster, ep_group, (size_t)pq.ep, 1);
@@ -492,7 +499,7 @@ static void add_range(struct build *b)
     int last = 2 * (int)b->k->model->n_blocks;
     r.to2 = r.to2 < last ? r.to2 : last;
     for (int at = r.from2 > 0 ? r.from2 : 0; at < r.to2;) {
-        int end = hv__piece_end(b->k, s, at, r.to2);
+        int end = hv__piece_end(b->k, s, b->q->iteration, at, r.to2);
         add_blocks(b, at, end, number_in_stage(s, b->q->chunk, at));
         at = end;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "solver/cost/stage/stage_int.h"
+#include "solver/workload/router.h"
 
 static size_t at_least_1(int x)
 {
@@ -244,7 +245,24 @@ static const struct hv__run *run_of(const struct hv__context *k, int block)
     return &k->runs[low];
 }
 
-int hv__piece_end(const struct hv__context *k, const struct hv_stage *s, int at, int to2)
+/* The first block behind `block` and before `end` whose tokens are routed otherwise; else `end`. */
+static int routed_alike(const struct hv__context *k, size_t iteration, int block, int end)
+{
+    const struct hv_router *r = k->job.routing;
+    if (!k->with_experts || k->model->blocks[block].experts == 0) {
+        return end;
+    }
+    uint64_t cls = hv_router_class(r, iteration, k->with_experts[block]);
+    for (int i = block + 1; i < end; i++) {
+        if (hv_router_class(r, iteration, k->with_experts[i]) != cls) {
+            return i;
+        }
+    }
+    return end;
+}
+
+int hv__piece_end(const struct hv__context *k, const struct hv_stage *s, size_t iteration, int at,
+                  int to2)
 {
     int block = at / 2, end = 2 * run_of(k, block)->to;
     if (at % 2 || s->recompute_per || s->cp.scheme == HV_CP_DSP) {
@@ -258,6 +276,7 @@ int hv__piece_end(const struct hv__context *k, const struct hv_stage *s, int at,
             end = 2 * s->moe[i].to;
         }
     }
+    end = at % 2 ? end : 2 * routed_alike(k, iteration, block, end / 2);
     if (end > to2) {
         end = to2 - at > 1 ? to2 - to2 % 2 : to2;
     }

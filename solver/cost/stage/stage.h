@@ -29,6 +29,7 @@ struct hv_stage_query {
     bool continued;   /**< blocks of the same pass come before these, on the same devices */
     bool continues;   /**< blocks of the same pass follow on the same devices: nothing is sent on */
     struct hv_why *why;   /**< or NULL */
+    size_t iteration;     /**< of the job's routing */
     const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
 };
 

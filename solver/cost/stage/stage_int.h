@@ -58,8 +58,9 @@ double hv__beside_ep(const struct hv_cluster *c, const struct hv__rank *r,
 size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t stride,
                    size_t limit, uint32_t **out);
 /** First half block at or after `at` that starts another piece: a run of equal blocks, a recompute
- * mask or knobs of its own ends before it. */
-int hv__piece_end(const struct hv__context *k, const struct hv_stage *s, int at, int to2);
+ * mask or knobs of its own ends before it, or the routing of that iteration of the job differs. */
+int hv__piece_end(const struct hv__context *k, const struct hv_stage *s, size_t iteration, int at,
+                  int to2);
 
 /** Share of a state that stays on the device. */
 double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what);

@@ -210,6 +210,7 @@ struct hv__lowered {
     const struct hv_plan *plan; /**< layers counted through the whole model */
     struct hv_arena *arena;
     struct hv_findings *findings; /**< every step may add to them */
+    size_t routed;                /**< iteration of the job's routing that is timed */
     bool spans;                   /**< every operation is kept, for drawing */
     struct hv_eval_watch *watch;  /**< NULL = no observer */
     struct hv__leaves leaves;

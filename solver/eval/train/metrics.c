@@ -3,6 +3,7 @@
  * iteration time exactly: time of a device without a named cause is bubble.
  */
 #include "solver/eval/train/steps.h"
+#include "solver/workload/router.h"
 
 #include <string.h>
 
@@ -331,8 +332,8 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
     }
 }
 
-/** Share of the tokens of a block that its experts drop where all get the same number. The capacity
- * holds for each source rank and expert. */
+/** Share of the tokens of a block that its experts drop. The capacity holds for each source rank
+ * and expert. */
 static double dropped_of_block(const struct hv__lowered *l, const struct hv_replica *r,
                                const struct hv_stage *s, size_t block)
 {
@@ -344,7 +345,21 @@ static double dropped_of_block(const struct hv__lowered *l, const struct hv_repl
     double tokens = (double)hv_stage_micro_batch(l->plan, r, s) *
                     (double)hv_cost_job(l->k)->sequence / (double)(s->dp * s->cp.degree);
     double per_expert = tokens * b->top_k / b->experts;
-    return fmax(0, 1 - fmax(m->capacity_factor, m->min_capacity / per_expert));
+    double places = fmax(m->capacity_factor, m->min_capacity / per_expert);
+    const struct hv_router *router = hv_cost_job(l->k)->routing;
+    if (hv_router_is_even(router)) {
+        return fmax(0, 1 - places);
+    }
+    size_t layer = 0;
+    for (size_t i = 0; i < block; i++) {
+        layer += hv_cost_model(l->k)->blocks[i].experts > 0;
+    }
+    const struct hv_router_at at = {.iteration = l->routed,
+                                    .layer = layer,
+                                    .experts = (size_t)b->experts,
+                                    .top_k = b->top_k,
+                                    .of = (size_t)(s->dp * s->cp.degree)};
+    return hv_router_dropped(router, &at, places / b->experts);
 }
 
 /** Mean share of dropped tokens over the blocks with experts, weighted by the sequences of each

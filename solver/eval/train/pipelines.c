@@ -1,6 +1,7 @@
 /** Finds equal pipelines of a plan and equal data-parallel ranks of a stage, which are priced once.
  */
 #include "solver/eval/train/steps.h"
+#include "solver/workload/router.h"
 
 #include "solver/base/rng.h"
 #include "solver/plan/parts.h"
@@ -203,9 +204,11 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
         size_t at = d % rk->cuts;
         h = hv_hash(h, &at, sizeof at);
     }
-    if (s->n_moe > 0 || (s->n_degrees > 0 && !is_uniform(c, rk))) {
-        h = hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own; in wider
-                                         parts it computes together with other units */
+    bool routed = s->ep > 1 && hv_router_has_sources(hv_cost_job(l->k)->routing);
+    if (s->n_moe > 0 || routed || (s->n_degrees > 0 && !is_uniform(c, rk))) {
+        /* its experts may be spread by knobs of its own, its tokens routed in a way of their own;
+         * in wider parts it computes together with other units */
+        h = hv_hash(h, &d, sizeof d);
     }
     for (size_t i = 0; s->n_moe == 0 && (peer = ep_peer(rk, s, d, i)) != NULL; i++) {
         h = hash_devices(c, h, peer, 1, &met);

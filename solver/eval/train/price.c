@@ -64,7 +64,8 @@ static enum hv_status price_passes(const struct hv__lowered *l, const struct hv_
                                        .context = pl->shapes[i].context,
                                        .sliced = pl->n_slices > 1,
                                        .documents = &pl->shapes[i].documents,
-                                       .scales = pl->shapes[i].scales};
+                                       .scales = pl->shapes[i].scales,
+                                       .iteration = l->routed};
             enum hv_status st = hv_cost_pass(l->k, &q, pass, err);
             if (st != HV_OK) {
                 return st;

@@ -63,7 +63,7 @@ struct hv_metrics {
     double iteration_s, tokens_per_s, mfu, bubble_frac;
     bool exact;          /**< as one device would train: no stale weights, no dropped tokens */
     int staleness;       /**< updates, when not exact */
-    double dropped_frac; /**< mean share of the tokens that experts drop, evenly routed */
+    double dropped_frac; /**< mean share of the tokens that experts drop, as the job routes them */
     double bound_s, gap_frac;
     double usd_per_h, usd_per_mtoken; /**< HV_UNKNOWN when a price is missing */
     double energy_j;   /**< of an iteration, all used devices at their rated power; HV_UNKNOWN when
@@ -74,6 +74,15 @@ struct hv_metrics {
     /** Values that a rank sends in an iteration, by kind of exchange: each of the rank that sends
      * most of it. */
     struct hv_traffic traffic;
+};
+
+/** Iterations of a plan whose job routes tokens unevenly (hetviz.routing/1). */
+struct hv_routing_figures {
+    size_t n;             /**< iterations that were timed; 0: tokens are spread evenly */
+    double mean_s, p95_s; /**< of their times */
+    size_t moves;         /**< experts that were placed anew between them */
+    double moved_bytes;   /**< weights and states that this sent */
+    double dropped_frac;  /**< mean share of the tokens */
 };
 
 /** Expectations of a plan under failures. */
@@ -169,6 +178,7 @@ struct hv_verdict {
     size_t n_stages;
     const char *bound_why; /**< one sentence */
     bool bound_some; /**< plans of other families may be below bound_s: bound_why names them */
+    struct hv_routing_figures routing;
     struct hv_goodput goodput; /**< known where the job or the inventory speaks of failures */
     /** Approximated knobs of the plan: "replicas[0].stages[1].deal: …". */
     const char **approximated;

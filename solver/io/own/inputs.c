@@ -9,23 +9,6 @@
 #include "solver/io/own/plan/read.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* `name` beside the plan file when there is such a file, else `name` as it is. */
-static void resolve_name(struct hv_str *out, const char *plan_path, const char *name)
-{
-    const char *slash = strrchr(plan_path, '/');
-    struct stat st;
-    if (slash != NULL && name[0] != '/' && strcmp(name, "-") != 0) {
-        hv_str_add(out, plan_path, (size_t)(slash - plan_path) + 1);
-        hv_str_adds(out, name);
-        if (stat(hv_str_cstr(out), &st) == 0 && S_ISREG(st.st_mode)) {
-            return;
-        }
-        hv_str_clear(out);
-    }
-    hv_str_adds(out, name);
-}
 
 /* An object held by the plan as a document of its own; `format` may be left out there. */
 static void held_object(struct hv_json *out, const struct hv_jp *p, const char *format)
@@ -66,7 +49,7 @@ static enum hv_status find_source(const struct hv_jp *plan, const char *key, con
         return hv_jp_expected(&p, err, "a file or catalogue name, or the object itself");
     }
     HV_TRY(hv_jp_string(&p, &name, err));
-    resolve_name(&out->name, plan_path, name);
+    hv__doc_beside(&out->name, plan_path, name);
     return HV_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "solver/io/own/doc/load.h"
 #include "solver/io/own/docs.h"
 #include "solver/io/own/docs_int.h"
+#include "solver/io/own/routing_file.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -165,6 +166,40 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
     return HV_OK;
 }
 
+/* The routing of tokens: held by the job, or a file beside it (a shipped one by name). */
+static enum hv_status read_routing(const struct hv_jp *root, struct hv_job_doc *d,
+                                   struct hv_err *err)
+{
+    struct hv_jp p = hv_jp_get(root, "routing");
+    if (hv_jp_none(&p)) {
+        return HV_OK;
+    }
+    if (json_is_object(p.v)) {
+        return hv_routing_build(&p, false, &d->arena, &d->job.routing, err);
+    }
+    const char *name = NULL;
+    if (!json_is_string(p.v)) {
+        return hv_jp_expected(&p, err, "a routing file, or the object itself");
+    }
+    struct hv_str path = {0};
+    struct hv_json json = {0};
+    enum hv_status st = hv_jp_string(&p, &name, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    hv__doc_beside(&path, root->doc->name ? root->doc->name : "", name);
+    st = hv__doc_load(&json, hv_str_cstr(&path), "samples/routing", err);
+    if (st == HV_OK) {
+        struct hv_jp file = hv_jp_root(&json);
+        st = hv_routing_build(&file, true, &d->arena, &d->job.routing, err);
+    } else {
+        hv_jp_blame(&p, err);
+    }
+    hv_json_free(&json);
+    hv_str_free(&path);
+    return st;
+}
+
 enum hv_status hv__queued_read(const struct hv_jp *p, enum hv_keys row, struct hv_queued_job *out,
                                struct hv_err *err)
 {
@@ -207,7 +242,8 @@ static enum hv_status build(struct hv_job_doc *d, const struct hv_json *json, st
         (st = hv_keys_check(&root, HV_KEYS_JOB, err)) ||
         (st = hv_jp_opt_string(&root, "name", &name, err)) ||
         (st = read_numbers(&root, &d->job, err)) || (st = read_lengths(&root, d, err)) ||
-        (st = read_failures(&root, &d->job.failures, err)) || (st = check_queue(&root, err))) {
+        (st = read_routing(&root, d, err)) || (st = read_failures(&root, &d->job.failures, err)) ||
+        (st = check_queue(&root, err))) {
         return st;
     }
     d->job.name = hv_arena_strdup(&d->arena, name ? name : "job");

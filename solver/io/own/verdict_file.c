@@ -221,6 +221,18 @@ static json_t *traffic(const struct hv_traffic *x)
     return o;
 }
 
+static json_t *routing(const struct hv_routing_figures *r)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "iterations", json_integer((json_int_t)r->n));
+    json_object_set_new(o, "mean_s", hv_json_num(r->mean_s));
+    json_object_set_new(o, "p95_s", hv_json_num(r->p95_s));
+    json_object_set_new(o, "moves", json_integer((json_int_t)r->moves));
+    json_object_set_new(o, "moved_bytes", hv_json_num(r->moved_bytes));
+    json_object_set_new(o, "dropped_frac", hv_json_num(r->dropped_frac));
+    return o;
+}
+
 json_t *hv_verdict_simulated(const struct hv_verdict *v)
 {
     const struct hv_metrics *m = &v->metrics;
@@ -244,6 +256,9 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
     }
     if (m->dropped_frac > 0) {
         json_object_set_new(o, "dropped_frac", hv_json_num(m->dropped_frac));
+    }
+    if (v->routing.n > 0) {
+        json_object_set_new(o, "routing", routing(&v->routing));
     }
     json_object_set_new(o, "bound_s", hv_json_num(m->bound_s));
     json_object_set_new(o, "gap", hv_json_num(m->gap_frac));

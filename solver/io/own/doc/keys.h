@@ -55,12 +55,16 @@
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
     X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "output_tokens", "requests_per_s", "precision", "optimizer", "master_weights",                 \
       "grad_precision", "attention", "dropout", "kernels", "sequence_lengths", "memory_reserve_GiB", "objective",     \
-      "failures", "jobs")                                  \
+      "failures", "jobs", "routing")                                  \
     X(HV_KEYS_QUEUED_JOB, "job", "/$defs/queued", "name", "model", "job", "arrival_s", "weight", "iterations", "devices", "deadline_s") \
     X(HV_KEYS_FAILURES, "job", "/$defs/failures", "per_device_hour", "detect_s", "replace_s", "restart_s", "regroup_s",                \
       "checkpoint_GBps", "checkpoint_interval_s")                                                                                       \
     X(HV_KEYS_LENGTH, "job", "/$defs/length", "tokens", "frac")                                                                         \
     X(HV_KEYS_OBJECTIVE, "job", "/$defs/objective", "minimize", "max_usd_per_hour", "deadline_s", "allow_stale", "allow_drop")          \
+    X(HV_KEYS_ROUTING_UNIFORM, "routing", "/$defs/uniform", "format", "name", "kind")                                                    \
+    X(HV_KEYS_ROUTING_ZIPF, "routing", "/$defs/zipf", "format", "name", "kind", "skew", "drift", "correlation", "seed", "iterations")    \
+    X(HV_KEYS_ROUTING_TRACE, "routing", "/$defs/trace", "format", "name", "kind", "counts", "iterations", "layers", "sources",           \
+      "experts")                                                                                                                        \
     X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "sources", "models", "systems", "rows")                                    \
     X(HV_KEYS_VALIDATION_SOURCE, "validation", "/$defs/source", "where", "licence", "date")                                             \
     X(HV_KEYS_VALIDATION_MODEL, "validation", "/$defs/model", "name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn",       \

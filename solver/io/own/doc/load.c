@@ -6,7 +6,23 @@
 #include "solver/base/vec.h"
 #include <dirent.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+void hv__doc_beside(struct hv_str *out, const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+    if (slash != NULL && name[0] != '/' && strcmp(name, "-") != 0) {
+        hv_str_add(out, path, (size_t)(slash - path) + 1);
+        hv_str_adds(out, name);
+        if (stat(hv_str_cstr(out), &st) == 0 && S_ISREG(st.st_mode)) {
+            return;
+        }
+        hv_str_clear(out);
+    }
+    hv_str_adds(out, name);
+}
 
 /* Names without ".json" of the folder's files; each and the list are on the heap. */
 static size_t list_names(const char *folder, char ***out)

@@ -3,6 +3,7 @@
 #define HV_SOLVER_IO_OWN_DOC_LOAD_H
 
 #include "solver/base/json/json.h"
+#include "solver/base/str.h"
 
 /**
  * Parses the file `path_or_name`, or FOLDER/NAME.json of hetviz's own data when there is no such
@@ -11,5 +12,8 @@
  */
 enum hv_status hv__doc_load(struct hv_json *out, const char *path_or_name, const char *folder,
                             struct hv_err *err) HV_NODISCARD;
+/** Appends the file `name` beside the file `path` when there is such a file, else `name` as it is.
+ */
+void hv__doc_beside(struct hv_str *out, const char *path, const char *name);
 
 #endif
