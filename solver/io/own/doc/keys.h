@@ -54,7 +54,7 @@
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
     X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "output_tokens", "requests_per_s", "precision", "optimizer", "master_weights",                 \
-      "grad_precision", "attention", "dropout", "kernels", "sequence_lengths", "memory_reserve_GiB", "objective",     \
+      "grad_precision", "attention", "dropout", "kernels", "runtime", "sequence_lengths", "memory_reserve_GiB", "objective",     \
       "failures", "jobs")                                  \
     X(HV_KEYS_QUEUED_JOB, "job", "/$defs/queued", "name", "model", "job", "arrival_s", "weight", "iterations", "devices", "deadline_s") \
     X(HV_KEYS_FAILURES, "job", "/$defs/failures", "per_device_hour", "detect_s", "replace_s", "restart_s", "regroup_s",                \
