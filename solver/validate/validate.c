@@ -55,8 +55,7 @@ static double peak_of(const struct hv_verdict *v, enum hv_memory_meter meter)
     double peak = HV_UNKNOWN;
     for (size_t i = 0; i < v->n_memory; i++) {
         const struct hv_stage_memory *m = &v->memory[i];
-        double unseen = meter == HV_METER_ALLOCATED ? m->overhead_bytes - m->buffers_bytes : 0;
-        double bytes = m->peak_bytes - unseen;
+        double bytes = meter == HV_METER_ALLOCATED ? hv_stage_allocated_bytes(m) : m->peak_bytes;
         if (!hv_known(peak) || bytes > peak) {
             peak = bytes;
         }
