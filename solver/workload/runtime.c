@@ -16,6 +16,8 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .sends = HV_SENDS_BESIDE,
             .reduction = HV_REDUCTION_PLANNED,
             .library_bytes = HV_UNKNOWN,
+            .fragmentation_frac = HV_UNKNOWN,
+            .fragmentation_again_frac = HV_UNKNOWN,
             .most_zero = 3,
             .degrees = "any that a plan can say",
             .source = "definition",
@@ -27,6 +29,8 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .reduction = HV_REDUCTION_PLANNED,
             .whole_tensors = 4,
             .library_bytes = HV_UNKNOWN,
+            .fragmentation_frac = HV_UNKNOWN,
+            .fragmentation_again_frac = HV_UNKNOWN,
             .schedules = "1f1b interleaved breadth-first group-interleaved zb-1p zb-2p zb-h1 zb-h2 "
                          "zb-v v-half v-min dualpipev",
             .most_zero = 1,
@@ -49,6 +53,9 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .step_bytes = 4,
             .whole_tensors = 4,
             .library_bytes = 2.0 * HV_GIB,
+            .channel_bytes = 50 * HV_MIB,
+            .fragmentation_frac = 0.05,
+            .fragmentation_again_frac = 0.08,
             .schedules = "1f1b gpipe",
             .most_zero = 1,
             .degrees = "tp of one size on all stages; equal pipelines; layers per stage as given; "
@@ -61,7 +68,10 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
                 "TrainSchedule; flat copies: allreduce_bucket in runtime/engine.py "
                 "(MEMORY_OPT_ALLREDUCE_SIZE); step: torch.optim.Adam, foreach ('sizeof(params) "
                 "more "
-                "peak memory'); host time per tensor and libraries: estimated from measured runs",
+                "peak memory'), not with its own fused optimizers; channels: 5 connections of 10 "
+                "MiB "
+                "(NVIDIA/nccl issues 864 and 1685); host time per tensor, libraries and "
+                "fragmentation: estimated from measured runs",
         },
     [HV_RUNTIME_TORCHTITAN] =
         {
@@ -69,6 +79,8 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .sends = HV_SENDS_BESIDE,
             .reduction = HV_REDUCTION_PLANNED,
             .library_bytes = HV_UNKNOWN,
+            .fragmentation_frac = HV_UNKNOWN,
+            .fragmentation_again_frac = HV_UNKNOWN,
             .schedules = "gpipe 1f1b interleaved zb-v zb-h1 dualpipev",
             .most_zero = 3,
             .degrees = "FSDP2 or HSDP with tp (always with sequence parallelism), cp, ep and "
@@ -82,6 +94,8 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .sends = HV_SENDS_BESIDE,
             .reduction = HV_REDUCTION_PLANNED,
             .library_bytes = HV_UNKNOWN,
+            .fragmentation_frac = HV_UNKNOWN,
+            .fragmentation_again_frac = HV_UNKNOWN,
             .schedules = "1f1b gpipe",
             .most_zero = 3,
             .degrees = "ZeRO 2 or 3 over all ranks or over shard groups; no stages of its own",

@@ -50,12 +50,17 @@ struct hv_runtime_row {
     double tensor_s;      /**< host time of a reduction per parameter tensor; 0: not counted */
     double flat_elements; /**< gradients are reduced in flat copies of at most so many values; 0: in
                              place */
-    double step_bytes;    /**< temporaries of the optimizer step per updated parameter that it holds
-                             whole at once */
+    double step_bytes;    /**< temporaries of an optimizer step without master copy, per updated
+                             parameter */
     double whole_tensors; /**< tensors of the size of a layer's input that every tensor-parallel
                              rank keeps whole, without sequence parallelism; 0: not counted */
     double library_bytes; /**< context, kernels and work space of libraries of a process;
                              HV_UNKNOWN: the estimate of the cost model */
+    double channel_bytes; /**< buffers of a channel of the communicator of a tensor-parallel group,
+                             beside what any communicator takes */
+    /** Share that the allocator holds beyond what is in use, and the same where whole layers with
+     * stored scores are computed again; HV_UNKNOWN: the estimates of the cost model. */
+    double fragmentation_frac, fragmentation_again_frac;
     const char *schedules; /**< names that it runs, separated by blanks; NULL: any */
     int most_zero;         /**< largest ZeRO stage beside pipeline stages; 3: any */
     const char *degrees;   /**< which parallel degrees it can do, for the help */

@@ -131,7 +131,7 @@ static void sends_that_block_lengthen_1f1b_as_by_brute_force(void **state)
             struct hv_verdict x = pipeline(&blocked, &a, p, m, 1, "");
             double f = 0.010 * 8 / p, b = 0.020 * 8 / p, hop = v.stages[0].hop_s;
             assert_true(hop > 0.010); /* 16 MB over 1 GB/s */
-            if (p == 2) { /* inner nodes receive from both sides at once */
+            if (p == 2) {             /* inner nodes receive from both sides at once */
                 assert_near(v.metrics.pipeline_s, brute_1f1b(p, m, f, b, hop, 0, false), 1e-9);
             }
             assert_near(x.metrics.pipeline_s,
@@ -166,6 +166,48 @@ static void late_reductions_hide_nothing(void **state)
     hv_arena_free(&a);
     close_world(&plain);
     close_world(&late);
+}
+
+/** 400 MB of activations per layer, inputs of 16 MB, four ranks. */
+static void some_tensors_stay_whole_without_sequence_parallelism(void **state)
+{
+    (void)state;
+    struct world plain, told;
+    struct hv_arena a = {0};
+    open_measured(&plain, "hetviz");
+    open_measured(&told, "deepspeed");
+    struct hv_verdict v = pipeline(&plain, &a, 2, 6, 1, "");
+    struct hv_verdict x = pipeline(&told, &a, 2, 6, 1, "");
+    double tensors = hv_runtime_row(HV_RUNTIME_DEEPSPEED)->whole_tensors, whole = tensors * 16e6;
+    /* two micro-batches of four layers are alive on the first stage */
+    assert_near(v.memory[0].activations_bytes, 8 * 400e6 / 4, 1e-9);
+    assert_near(x.memory[0].activations_bytes, 8 * ((400e6 - whole) / 4 + whole), 1e-9);
+    hv_arena_free(&a);
+    close_world(&plain);
+    close_world(&told);
+}
+
+/** Libraries and channels of communicators are on the device, and nothing that was allocated. */
+static void libraries_count_on_the_device_only(void **state)
+{
+    (void)state;
+    struct world plain, told;
+    struct hv_arena a = {0};
+    open_measured(&plain, "hetviz");
+    open_measured(&told, "deepspeed");
+    struct hv_verdict v = pipeline(&plain, &a, 2, 6, 1, "");
+    struct hv_verdict x = pipeline(&told, &a, 2, 6, 1, "");
+    const struct hv_runtime_row *r = hv_runtime_row(HV_RUNTIME_DEEPSPEED);
+    const struct hv_stage_memory *m = &v.memory[0], *n = &x.memory[0];
+    double parameters = 4 * 40e6 / 4 / 4; /* of four layers over four ranks, in fp32 */
+    double flat = 4 * parameters, step = r->step_bytes * parameters;
+    assert_near(n->buffers_bytes - m->buffers_bytes, flat + step, 1e-6);
+    assert_near(hv_stage_allocated_bytes(n) - hv_stage_allocated_bytes(m),
+                n->activations_bytes - m->activations_bytes + flat + step, 1e-6);
+    assert_true(n->peak_bytes - hv_stage_allocated_bytes(n) >= r->library_bytes);
+    hv_arena_free(&a);
+    close_world(&plain);
+    close_world(&told);
 }
 
 static void the_default_assumes_nothing(void **state)
@@ -211,6 +253,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sends_that_block_lengthen_1f1b_as_by_brute_force),
         cmocka_unit_test(late_reductions_hide_nothing),
+        cmocka_unit_test(some_tensors_stay_whole_without_sequence_parallelism),
+        cmocka_unit_test(libraries_count_on_the_device_only),
         cmocka_unit_test(the_default_assumes_nothing),
         cmocka_unit_test(rows_are_found_by_name),
     };

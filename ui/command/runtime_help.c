@@ -39,7 +39,9 @@ static void each_fact(const struct hv_runtime_row *r,
         hv_str_clear(&text);
     }
     if (r->step_bytes > 0) {
-        hv_str_addf(&text, "the optimizer step holds %g more bytes per parameter", r->step_bytes);
+        hv_str_addf(&text,
+                    "the optimizer step without a master copy holds %g more bytes per parameter",
+                    r->step_bytes);
         add(out, hv_str_cstr(&text));
         hv_str_clear(&text);
     }
@@ -54,6 +56,18 @@ static void each_fact(const struct hv_runtime_row *r,
     if (hv_known(r->library_bytes)) {
         hv_str_addf(&text, "context and libraries of a process take %s",
                     hv_fmt_bytes(b, sizeof b, r->library_bytes));
+        add(out, hv_str_cstr(&text));
+        hv_str_clear(&text);
+    }
+    if (r->channel_bytes > 0) {
+        hv_str_addf(&text, "the communicator of a tensor-parallel group takes %s per channel",
+                    hv_fmt_bytes(b, sizeof b, r->channel_bytes));
+        add(out, hv_str_cstr(&text));
+        hv_str_clear(&text);
+    }
+    if (hv_known(r->fragmentation_frac)) {
+        hv_str_addf(&text, "the allocator holds %s more than is in use",
+                    hv_fmt_percent(b, sizeof b, r->fragmentation_frac));
         add(out, hv_str_cstr(&text));
     }
     hv_str_free(&text);
