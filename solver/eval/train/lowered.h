@@ -196,8 +196,8 @@ struct hv__iteration {
     double pipeline_s; /**< time.c: end of the last backward */
     double step_s;     /**< tail.c or stale.c: host work around all of them, and the wait for
                           the slowest of many devices */
-    double late_s;     /**< tail.c: of step_s, the wait for the slowest holder of a gradient, where
-                          reductions come after the last backward pass */
+    double late_s;     /**< tail.c: of step_s, the wait for the slowest device that is seen in
+                          reductions after the last backward pass */
     double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
     struct hv__reduction *reductions; /**< tail.c */

@@ -20,6 +20,21 @@ bool hv__overlaps(const struct hv__lowered *l)
     return l->plan->sync.overlap && hv__runtime(l)->reduction != HV_REDUCTION_LATE;
 }
 
+double hv__unhidden(const struct hv__lowered *l, const uint32_t *devices, size_t n)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    double least = HUGE_VAL;
+    bool far = false;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t node = hv_cluster_node_of(c, devices[i]);
+        const struct hv_device_kind *kind = hv_cluster_device(c, devices[i]).kind;
+        least = fmin(least, hv_device_calibration(kind)->v[HV_CAL_NETWORK]);
+        far = far || hv_cluster_domain_of(c, node) !=
+                         hv_cluster_domain_of(c, hv_cluster_node_of(c, devices[0]));
+    }
+    return far ? fmax(1, least) : 1;
+}
+
 /** Seconds in which the tensor-parallel ranks of a stage gather an input that each holds a share
  * of. */
 static double gather_input_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
@@ -42,7 +57,9 @@ static double gather_input_s(const struct hv__lowered *l, const struct hv__pipel
 static void make_part(const struct hv__lowered *l, struct hv__pipeline *pl, int32_t hop,
                       double *sender_s, double *receiver_s, const struct hv__gstage *to)
 {
-    *sender_s += pl->hops.time_s[hop];
+    const struct hv__sending *x = &pl->hops.sendings[pl->hops.sending_of[hop]];
+    const uint32_t ends[] = {pl->ranks[x->from].devices[0], pl->ranks[x->to].devices[0]};
+    *sender_s += x->cost.latency_s + x->cost.bytes_s * hv__unhidden(l, ends, 2);
     *receiver_s += gather_input_s(l, pl, &pl->ranks[to->rank], pl->hops.bytes[hop]);
     pl->hops.time_s[hop] = 0;
     pl->hops.sending_of[hop] = -1;

@@ -168,11 +168,9 @@ static void run_reductions(struct hv__lowered *l)
     }
 }
 
-/** Host work of an iteration, seconds; the wait for the slowest of all devices; how many there are,
- * and how many of them hold each gradient. */
+/** Host work of an iteration, and the wait for the slowest of all devices, seconds. */
 struct step {
     double fixed_s, wait_s;
-    double devices, holders;
 };
 
 /**
@@ -186,7 +184,7 @@ static struct step step_of(const struct hv__lowered *l)
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     bool measured = !hv_model_has_transformer(hv_cost_model(l->k));
     struct step s = {0};
-    double jitter = 0;
+    double jitter = 0, devices = 0;
     if (measured && hv_cost_job(l->k)->runtime == HV_RUNTIME_HETVIZ) {
         return s;
     }
@@ -203,12 +201,11 @@ static struct step step_of(const struct hv__lowered *l)
                 s.fixed_s = fmax(s.fixed_s, measured ? 0 : cal->v[HV_CAL_STEP_MS] * 1e-3);
                 jitter = fmax(jitter, cal->v[HV_CAL_JITTER]);
             }
-            s.devices += (double)(rk->n_devices * (size_t)pl->multiplicity);
+            devices += (double)(rk->n_devices * (size_t)pl->multiplicity);
         }
-        s.holders += (double)(pl->ranks[0].n_dp / pl->ranks[0].cuts * (size_t)pl->multiplicity);
     }
     /* stale plans have no barrier to wait at */
-    s.wait_s = l->schedule.stale ? 0 : jitter * log2(fmax(1, s.devices)) * l->iteration.pipeline_s;
+    s.wait_s = l->schedule.stale ? 0 : jitter * log2(fmax(1, devices)) * l->iteration.pipeline_s;
     return s;
 }
 
@@ -218,22 +215,21 @@ double hv__step_s(const struct hv__lowered *l)
     return s.fixed_s + s.wait_s;
 }
 
-/** Of the wait for the slowest device, what the holders of a gradient wait for each other: they
- * meet in its reduction where that begins after their last backward passes. */
+/** Of the wait for the slowest device, what is seen in reductions: all of it where they begin after
+ * the last backward passes, since the devices of different pipelines first meet there. */
 static double late_s(const struct hv__lowered *l)
 {
-    struct step s = step_of(l);
-    bool late = hv__runtime(l)->reduction == HV_REDUCTION_LATE;
-    return late && s.holders > 1 ? s.wait_s * log2(s.holders) / log2(s.devices) : 0;
+    bool late = hv__runtime(l)->reduction == HV_REDUCTION_LATE && l->iteration.n_reductions > 0;
+    return late ? step_of(l).wait_s : 0;
 }
 
 void hv__tail(struct hv__lowered *l)
 {
     l->iteration.step_s = hv__step_s(l);
-    l->iteration.late_s = late_s(l);
     if (l->plan->sync.kind != HV_SYNC_NONE) {
         run_reductions(l);
     }
+    l->iteration.late_s = late_s(l);
     for (size_t i = 0; i < l->pipelines.n; i++) {
         struct hv__pipeline *pl = &l->pipelines.items[i];
         for (size_t r = 0; r < pl->n_ranks; r++) {
