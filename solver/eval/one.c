@@ -43,7 +43,8 @@ static bool can_be_timed(const struct hv_plan *p, const struct hv_model *m,
 void hv__verdict_begin(const struct hv__question *q, struct hv_verdict *out)
 {
     struct hv_metrics *m = &out->metrics;
-    *out = (struct hv_verdict){.findings = {.arena = q->arena}};
+    *out =
+        (struct hv_verdict){.runtime = hv_cost_job(q->k)->runtime, .findings = {.arena = q->arena}};
     *m = (struct hv_metrics){.iteration_s = HV_UNKNOWN,
                              .tokens_per_s = HV_UNKNOWN,
                              .mfu = HV_UNKNOWN,
@@ -63,11 +64,23 @@ void hv__verdict_begin(const struct hv__question *q, struct hv_verdict *out)
 /* ---- plans with stages --------------------------------------------------------------------------
  */
 
+/** Adds a schedule that the runtime does not have: the plan is judged as if it had. */
+static void tell_schedule(const struct hv__question *q, struct hv_verdict *out)
+{
+    const char *name = q->plan->schedule.name;
+    if (!hv_runtime_has_schedule(out->runtime, name)) {
+        hv__add_rough(out, q->arena,
+                      hv_arena_printf(q->arena, "schedule: %s does not run %s, judged as if it did",
+                                      hv_runtime_name(out->runtime), name));
+    }
+}
+
 /** Lists the approximated knobs, and all violations of the format's rules. */
 static void check(const struct hv__question *q, struct hv_verdict *out)
 {
     hv__find_approximated(q->plan, hv_cost_job(q->k), q->arena, out);
     hv__tell_operators(hv_cost_model(q->k), q->arena, out);
+    tell_schedule(q, out);
     hv_plan_check(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->findings);
 }
 

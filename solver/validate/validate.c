@@ -147,12 +147,12 @@ bool hv_validation_same(const struct hv_validation_row *a, const struct hv_valid
 {
     const struct hv_grid *g = &a->grid, *h = &b->grid;
     return a->cluster == b->cluster && a->model == b->model &&
-           a->job.precision == b->job.precision && a->job.sequence == b->job.sequence &&
-           a->recompute == b->recompute && a->meter == b->meter && g->tp == h->tp &&
-           g->pp == h->pp && g->dp == h->dp && g->cp == h->cp && g->ep == h->ep &&
-           g->chunks == h->chunks && g->micro_batch == h->micro_batch &&
-           g->global_batch == h->global_batch && g->zero == h->zero &&
-           g->shard_group == h->shard_group && g->recompute == h->recompute &&
+           a->job.precision == b->job.precision && a->job.runtime == b->job.runtime &&
+           a->job.sequence == b->job.sequence && a->recompute == b->recompute &&
+           a->meter == b->meter && g->tp == h->tp && g->pp == h->pp && g->dp == h->dp &&
+           g->cp == h->cp && g->ep == h->ep && g->chunks == h->chunks &&
+           g->micro_batch == h->micro_batch && g->global_batch == h->global_batch &&
+           g->zero == h->zero && g->shard_group == h->shard_group && g->recompute == h->recompute &&
            g->sequence_parallel == h->sequence_parallel && g->late_sync == h->late_sync &&
            same_text(g->schedule, h->schedule) && same_counts(g, h);
 }

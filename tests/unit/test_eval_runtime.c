@@ -229,6 +229,24 @@ static void the_default_assumes_nothing(void **state)
     close_world(&named);
 }
 
+/** What the runtime does not run is said, and the plan is judged all the same. */
+static void a_schedule_that_the_runtime_lacks_is_named(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    open_measured(&w, "deepspeed");
+    struct hv_verdict v = pipeline(&w, &a, 2, 6, 1, ",\"schedule\":{\"name\":\"zb-h1\"}");
+    assert_int_equal(v.runtime, HV_RUNTIME_DEEPSPEED);
+    assert_true(hv_known(v.metrics.iteration_s));
+    assert_true(v.n_rough > 0 && strstr(v.rough[v.n_rough - 1], "zb-h1") &&
+                strstr(v.rough[v.n_rough - 1], "deepspeed"));
+    v = pipeline(&w, &a, 2, 6, 1, ",\"schedule\":{\"name\":\"1f1b\"}");
+    assert_int_equal(v.n_rough, 0);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 static void rows_are_found_by_name(void **state)
 {
     (void)state;
@@ -256,6 +274,7 @@ int main(void)
         cmocka_unit_test(some_tensors_stay_whole_without_sequence_parallelism),
         cmocka_unit_test(libraries_count_on_the_device_only),
         cmocka_unit_test(the_default_assumes_nothing),
+        cmocka_unit_test(a_schedule_that_the_runtime_lacks_is_named),
         cmocka_unit_test(rows_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

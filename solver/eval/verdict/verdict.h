@@ -9,6 +9,7 @@
 #include "solver/plan/plan.h"
 #include "solver/sim/events/requests.h"
 #include "solver/sim/failures.h"
+#include "solver/workload/runtime.h"
 
 #include <stdatomic.h>
 
@@ -165,6 +166,7 @@ struct hv_jobs_verdict {
 
 /** A verdict. Everything lives in the arena given to hv_eval. */
 struct hv_verdict {
+    enum hv_runtime runtime; /**< for which the plan was judged */
     struct hv_metrics metrics;
     struct hv_findings findings;
     struct hv_stage_memory *memory; /**< one per stage, replica entries one after the other */

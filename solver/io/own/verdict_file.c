@@ -239,6 +239,9 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
 {
     json_t *o = v->serving != NULL ? serving(v) : v->jobs != NULL ? jobs(v) : training(v);
     json_object_set_new(o, "judge", json_integer(HV_JUDGE_VERSION));
+    if (v->runtime != HV_RUNTIME_HETVIZ) {
+        json_object_set_new(o, "runtime", json_string(hv_runtime_name(v->runtime)));
+    }
     return o;
 }
 

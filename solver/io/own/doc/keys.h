@@ -61,7 +61,7 @@
       "checkpoint_GBps", "checkpoint_interval_s")                                                                                       \
     X(HV_KEYS_LENGTH, "job", "/$defs/length", "tokens", "frac")                                                                         \
     X(HV_KEYS_OBJECTIVE, "job", "/$defs/objective", "minimize", "max_usd_per_hour", "deadline_s", "allow_stale", "allow_drop")          \
-    X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "sources", "models", "systems", "rows")                                    \
+    X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "runtime", "sources", "models", "systems", "rows")                                    \
     X(HV_KEYS_VALIDATION_SOURCE, "validation", "/$defs/source", "where", "licence", "date")                                             \
     X(HV_KEYS_VALIDATION_MODEL, "validation", "/$defs/model", "name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn",       \
       "gated", "vocab", "seq", "attn", "experts", "topk", "moe_ffn", "shared_ffn", "dense_layers", "tied_embeddings",                   \
@@ -72,7 +72,7 @@
       "inter_gbit_per_gpu")                                                                                                             \
     X(HV_KEYS_VALIDATION_PAR, "validation", "/$defs/par", "tp", "pp", "vpp", "dp", "cp", "ep", "zero", "fsdp", "sp")                    \
     X(HV_KEYS_VALIDATION_ROW, "validation", "/$defs/row", "id", "source", "table", "model", "system", "n", "seq", "precision", "par",   \
-      "mbs", "gbs", "recompute", "schedule", "stage_partition", "kind", "iter_s", "iter_s_from_flops", "mem_gib", "mem_max_bytes",      \
+      "mbs", "gbs", "runtime", "recompute", "schedule", "stage_partition", "kind", "iter_s", "iter_s_from_flops", "mem_gib", "mem_max_bytes",      \
       "mem_meter", "oom", "calculon_s")                                                                                                 \
     X(HV_KEYS_INSTANCE_CHAIN, "instance", "/$defs/chain", "format", "kind", "name", "source", "layers", "stages", "any_stages",         \
       "min_layers", "order", "objective", "ranks", "placement", "rank", "micro_batches", "stage_device", "time_ms",                     \
