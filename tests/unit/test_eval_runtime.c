@@ -230,7 +230,7 @@ static void the_default_assumes_nothing(void **state)
 }
 
 /** What the runtime does not run is said, and the plan is judged all the same. */
-static void a_schedule_that_the_runtime_lacks_is_named(void **state)
+static void what_the_runtime_lacks_is_named(void **state)
 {
     (void)state;
     struct world w;
@@ -243,6 +243,11 @@ static void a_schedule_that_the_runtime_lacks_is_named(void **state)
                 strstr(v.rough[v.n_rough - 1], "deepspeed"));
     v = pipeline(&w, &a, 2, 6, 1, ",\"schedule\":{\"name\":\"1f1b\"}");
     assert_int_equal(v.n_rough, 0);
+    v = judge(&w, &a, false,
+              "\"micro_batch\":1,\"replicas\":[{\"count\":2,\"micro_batches\":6,\"stages\":[{"
+              "\"devices\":[\"a[0-1].*\"],\"layers\":[0,4],\"tp\":4,\"zero\":2},{\"devices\":["
+              "\"a[2-3].*\"],\"layers\":[4,8],\"tp\":4,\"zero\":2}]}]");
+    assert_true(v.n_rough > 0 && strstr(v.rough[v.n_rough - 1], "ZeRO 2"));
     hv_arena_free(&a);
     close_world(&w);
 }
@@ -274,7 +279,7 @@ int main(void)
         cmocka_unit_test(some_tensors_stay_whole_without_sequence_parallelism),
         cmocka_unit_test(libraries_count_on_the_device_only),
         cmocka_unit_test(the_default_assumes_nothing),
-        cmocka_unit_test(a_schedule_that_the_runtime_lacks_is_named),
+        cmocka_unit_test(what_the_runtime_lacks_is_named),
         cmocka_unit_test(rows_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
