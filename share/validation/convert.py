@@ -103,6 +103,11 @@ class Table:
         return dict(self.names.values())
 
 
+# Runs of a file under another runtime than the file's `meta` names: those of the section "Megatron"
+# of BigScience's experiments/gpt2.md, by line, were made before DeepSpeed was joined to it.
+OTHER_RUNTIMES = {"bs-v100-%d" % line: "megatron" for line in range(73, 123)}
+
+
 def convert(row, tables, calculon):
     """One row in the format of hetviz."""
     models, systems, sources = tables
@@ -123,6 +128,8 @@ def convert(row, tables, calculon):
         "mbs": row["mbs"],
         "gbs": row["gbs"],
     }
+    if row["id"] in OTHER_RUNTIMES:
+        out["runtime"] = OTHER_RUNTIMES[row["id"]]
     if row.get("recompute") in ("none", "selective", "full"):
         out["recompute"] = row["recompute"]
     for key in ("schedule", "stage_partition"):
@@ -166,14 +173,17 @@ def main(collection, calculon_path=None, output=os.path.dirname(os.path.abspath(
         if not file.endswith(".json"):
             continue
         with open(os.path.join(collection, file), encoding="utf-8") as f:
-            rows = [r for r in json.load(f)["rows"] if usable(r)]
+            document = json.load(f)
+        rows = [r for r in document["rows"] if usable(r)]
         tables = (Table(), Table(), Table())
         made = [convert(r, tables, calculon) for r in rows]
         if not made:
             continue
         models, systems, sources = (t.tree() for t in tables)
-        tree = {"format": "hetviz.validation/1", "name": file[:-5], "sources": sources,
-                "models": models, "systems": systems, "rows": made}
+        tree = {"format": "hetviz.validation/1", "name": file[:-5]}
+        if document.get("meta", {}).get("runtime"):
+            tree["runtime"] = document["meta"]["runtime"]
+        tree.update({"sources": sources, "models": models, "systems": systems, "rows": made})
         with open(os.path.join(output, file), "w", encoding="utf-8") as f:
             f.write(dump(tree))
 

@@ -48,7 +48,8 @@ static bool can_be_timed(const struct hv_plan *p, const struct hv_model *m,
 void hv__verdict_begin(const struct hv__question *q, struct hv_verdict *out)
 {
     struct hv_metrics *m = &out->metrics;
-    *out = (struct hv_verdict){.findings = {.arena = q->arena}};
+    *out =
+        (struct hv_verdict){.runtime = hv_cost_job(q->k)->runtime, .findings = {.arena = q->arena}};
     *m = (struct hv_metrics){.iteration_s = HV_UNKNOWN,
                              .tokens_per_s = HV_UNKNOWN,
                              .mfu = HV_UNKNOWN,
@@ -68,11 +69,45 @@ void hv__verdict_begin(const struct hv__question *q, struct hv_verdict *out)
 /* ---- plans with stages --------------------------------------------------------------------------
  */
 
+/** Adds a schedule that the runtime does not have: the plan is judged as if it had. */
+static void tell_schedule(const struct hv__question *q, struct hv_verdict *out)
+{
+    const char *name = q->plan->schedule.name;
+    if (!hv_runtime_has_schedule(out->runtime, name)) {
+        hv__add_approximated(out, q->arena,
+                             hv_arena_printf(q->arena,
+                                             "schedule: %s does not run %s, judged as if it did",
+                                             hv_runtime_name(out->runtime), name));
+    }
+}
+
+/** Adds the largest ZeRO stage beside pipeline stages where the runtime does not shard so much. */
+static void tell_zero(const struct hv__question *q, struct hv_verdict *out)
+{
+    int most = 0;
+    for (size_t i = 0; i < q->plan->n_replicas; i++) {
+        const struct hv_replica *r = &q->plan->replicas[i];
+        for (size_t s = 0; s < r->n_stages && r->n_stages > 1; s++) {
+            most = r->stages[s].zero.stage > most ? r->stages[s].zero.stage : most;
+        }
+    }
+    if (most > hv_runtime_row(out->runtime)->most_zero) {
+        hv__add_approximated(
+            out, q->arena,
+            hv_arena_printf(q->arena,
+                            "zero: %s does not run ZeRO %d beside pipeline stages, judged "
+                            "as if it did",
+                            hv_runtime_name(out->runtime), most));
+    }
+}
+
 /** Lists the approximated knobs, and all violations of the format's rules. */
 static void check(const struct hv__question *q, struct hv_verdict *out)
 {
     hv__find_approximated(q->plan, hv_cost_job(q->k), q->arena, out);
     hv__tell_operators(hv_cost_model(q->k), q->arena, out);
+    tell_schedule(q, out);
+    tell_zero(q, out);
     hv_plan_check(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->findings);
 }
 

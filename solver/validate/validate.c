@@ -55,8 +55,7 @@ static double peak_of(const struct hv_verdict *v, enum hv_memory_meter meter)
     double peak = HV_UNKNOWN;
     for (size_t i = 0; i < v->n_memory; i++) {
         const struct hv_stage_memory *m = &v->memory[i];
-        double unseen = meter == HV_METER_ALLOCATED ? m->overhead_bytes - m->buffers_bytes : 0;
-        double bytes = m->peak_bytes - unseen;
+        double bytes = meter == HV_METER_ALLOCATED ? hv_stage_allocated_bytes(m) : m->peak_bytes;
         if (!hv_known(peak) || bytes > peak) {
             peak = bytes;
         }
@@ -148,12 +147,12 @@ bool hv_validation_same(const struct hv_validation_row *a, const struct hv_valid
 {
     const struct hv_grid *g = &a->grid, *h = &b->grid;
     return a->cluster == b->cluster && a->model == b->model &&
-           a->job.precision == b->job.precision && a->job.sequence == b->job.sequence &&
-           a->recompute == b->recompute && a->meter == b->meter && g->tp == h->tp &&
-           g->pp == h->pp && g->dp == h->dp && g->cp == h->cp && g->ep == h->ep &&
-           g->chunks == h->chunks && g->micro_batch == h->micro_batch &&
-           g->global_batch == h->global_batch && g->zero == h->zero &&
-           g->shard_group == h->shard_group && g->recompute == h->recompute &&
+           a->job.precision == b->job.precision && a->job.runtime == b->job.runtime &&
+           a->job.sequence == b->job.sequence && a->recompute == b->recompute &&
+           a->meter == b->meter && g->tp == h->tp && g->pp == h->pp && g->dp == h->dp &&
+           g->cp == h->cp && g->ep == h->ep && g->chunks == h->chunks &&
+           g->micro_batch == h->micro_batch && g->global_batch == h->global_batch &&
+           g->zero == h->zero && g->shard_group == h->shard_group && g->recompute == h->recompute &&
            g->sequence_parallel == h->sequence_parallel && g->late_sync == h->late_sync &&
            same_text(g->schedule, h->schedule) && same_counts(g, h);
 }

@@ -85,8 +85,8 @@ static void test_padded_micro_batches(void **state)
     struct hv_verdict whole = verdict_of("", "2", ",\"dp\":2,\"tp\":4", &a);
     is(v.metrics.iteration_s, same.metrics.iteration_s);
     assert_true(v.metrics.iteration_s < whole.metrics.iteration_s);
-    assert_int_equal(v.n_rough, 1);
-    assert_non_null(strstr(v.rough[0], "expected length of its longest sequence"));
+    assert_int_equal(v.n_approximated, 1);
+    assert_non_null(strstr(v.approximated[0], "expected length of its longest sequence"));
     is(v.metrics.tokens_per_s, 4 * 1536 / v.metrics.iteration_s); /* tokens without padding */
     assert_false(hv_known(v.metrics.bound_s));
     hv_arena_free(&a);
@@ -136,7 +136,7 @@ static void test_pairs_of_documents(void **state)
     double saved = (one.mfu * one.iteration_s - v.metrics.mfu * v.metrics.iteration_s) * peak;
     double pairs = 2048.0 * 2048 / 2 - (2 * 512.0 * 512 + 1024.0 * 1024) / 2;
     is(saved, 3 * 4 * 2560 * 24 * pairs);
-    assert_int_equal(v.n_rough, 0);
+    assert_int_equal(v.n_approximated, 0);
     assert_false(hv_known(v.metrics.bound_s)); /* that of whole sequences does not hold */
     hv_arena_free(&a);
 }

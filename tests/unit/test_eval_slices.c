@@ -75,7 +75,7 @@ static void a_stage_takes_the_sum_of_its_slices(void **state)
     }
     struct hv_verdict v = judge_slices(w, &a, "[1500,548]", one_stage);
     assert_near(v.metrics.pipeline_s, 32 * sum_s, 1e-9);
-    assert_int_equal(v.n_rough, 0);
+    assert_int_equal(v.n_approximated, 0);
     struct hv_verdict turned = judge_slices(w, &a, "[548,1500]", one_stage);
     assert_true(turned.metrics.pipeline_s != v.metrics.pipeline_s); /* other tokens come before */
     hv_plan_doc_free(&doc);

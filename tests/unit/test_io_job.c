@@ -29,7 +29,7 @@ static void everything(void **state)
               TOP "\"name\": \"n\", \"global_batch\": 96, \"sequence\": 1024, \"precision\": "
                   "\"fp8\", \"optimizer\": \"momentum\", \"master_weights\": false, "
                   "\"grad_precision\": \"same\", \"memory_reserve_GiB\": 2, "
-                  "\"attention\": \"unfused\", \"dropout\": \"on\", "
+                  "\"attention\": \"unfused\", \"dropout\": \"on\", \"runtime\": \"fsdp\", "
                   "\"sequence_lengths\": [{\"tokens\": 10, \"frac\": 0.25}, {\"tokens\": 20, "
                   "\"frac\": 0.75}], \"objective\": {\"minimize\": \"cost\", \"max_usd_per_hour\": "
                   "9, \"allow_stale\": true}}",
@@ -42,6 +42,7 @@ static void everything(void **state)
     assert_true(!d.job.master_weights && !d.job.grad_fp32);
     assert_int_equal(d.job.attention, HV_ATTENTION_UNFUSED);
     assert_int_equal(d.job.dropout, HV_DROPOUT_ON);
+    assert_int_equal(d.job.runtime, HV_RUNTIME_FSDP);
     assert_true(d.job.memory_reserve_bytes == 2 * HV_GIB);
     assert_int_equal(d.job.n_lengths, 2);
     assert_int_equal(d.job.objective.minimize, HV_MIN_COST);
@@ -52,6 +53,7 @@ static void everything(void **state)
     assert_true(d.job.grad_fp32);
     assert_int_equal(d.job.attention, HV_ATTENTION_AUTO);
     assert_int_equal(d.job.dropout, HV_DROPOUT_AUTO);
+    assert_int_equal(d.job.runtime, HV_RUNTIME_HETVIZ);
     hv_job_doc_free(&d);
 }
 
@@ -63,6 +65,7 @@ static const struct {
     {TOP "\"precision\": \"int8\"}", "bf16"},
     {TOP "\"attention\": \"fused\"}", "unfused"},
     {TOP "\"dropout\": 0.1}", "dropout"},
+    {TOP "\"runtime\": \"deepsped\"}", "deepspeed"},
     {TOP "\"optimiser\": \"adam\"}", "optimizer"},
     {TOP "\"objective\": {\"minimise\": \"time\"}}", "minimize"},
     {TOP "\"objective\": {\"deadline_s\": -1}}", "objective.deadline_s"},

@@ -107,6 +107,31 @@ static void both_formats_are_one(void **state)
     hv_validation_free(&b);
 }
 
+/* A file names the runtime of its runs; a row of it may name another. */
+static void rows_have_the_runtime_of_their_file(void **state)
+{
+    (void)state;
+    struct hv_validation v = {0};
+    struct hv_err err = {0};
+    assert_int_equal(read(&v,
+                          "{\"meta\": {\"runtime\": \"deepspeed\"}, \"rows\": [" PLAIN_ROW(
+                              "") "," PLAIN_ROW(", \"runtime\": \"megatron\"") "]}",
+                          &err),
+                     HV_OK);
+    assert_int_equal(v.rows[0].job.runtime, HV_RUNTIME_DEEPSPEED);
+    assert_int_equal(v.rows[1].job.runtime, HV_RUNTIME_MEGATRON);
+    assert_false(hv_validation_same(&v.rows[0], &v.rows[1]));
+    hv_validation_free(&v);
+    v = (struct hv_validation){0};
+    assert_int_equal(read(&v, OWN(""), &err), HV_OK);
+    assert_int_equal(v.rows[0].job.runtime, HV_RUNTIME_HETVIZ);
+    hv_validation_free(&v);
+    v = (struct hv_validation){0};
+    assert_int_equal(read(&v, OWN(", \"runtime\": \"fsdp2\""), &err), HV_EINPUT);
+    assert_non_null(strstr(err.text, "fsdp2"));
+    hv_validation_free(&v);
+}
+
 static void rows_share_what_is_equal(void **state)
 {
     (void)state;
@@ -343,6 +368,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_formats_are_one),
+        cmocka_unit_test(rows_have_the_runtime_of_their_file),
         cmocka_unit_test(rows_share_what_is_equal),
         cmocka_unit_test(figures_and_flags),
         cmocka_unit_test(useless_rows_are_counted),

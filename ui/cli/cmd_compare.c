@@ -134,7 +134,10 @@ static enum hv_status submit_all(struct comparison *c, struct hv_args *args, str
 {
     size_t n = 0;
     const char **texts = hv_args_all(args, "option", &n);
-    enum hv_status st = HV_OK;
+    enum hv_status st = hv_cli_job_options(texts, n, &c->inputs, err);
+    if (st != HV_OK) {
+        return st;
+    }
     bool *used = hv_xcalloc(n + 1, sizeof *used);
     for (size_t i = 0; i < c->n; i++) {
         json_t *options = NULL;

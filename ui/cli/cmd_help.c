@@ -57,6 +57,18 @@ static enum hv_status help_schedules(const char *name, struct hv_str *text, stru
     return st;
 }
 
+/** `help runtimes` lists, `help runtimes NAME` explains. */
+static enum hv_status help_runtimes(const char *name, struct hv_str *text, struct hv_err *err)
+{
+    if (name == NULL) {
+        hv_runtime_list(text);
+    } else if (!hv_runtime_help(text, name)) {
+        return hv_err_set(err, HV_EUSAGE, "no runtime \"%s\"; `hetviz help runtimes` lists them",
+                          name);
+    }
+    return HV_OK;
+}
+
 /** `help glossary` defines all terms, `help glossary TERM` one. */
 static enum hv_status help_glossary(const char *name, struct hv_str *text, struct hv_err *err)
 {
@@ -89,6 +101,9 @@ static enum hv_status help_named(const char *name, struct hv_str *text, struct h
     if (help_glossary(name, text, NULL) == HV_OK) {
         return HV_OK;
     }
+    if (hv_runtime_help(text, name)) {
+        return HV_OK;
+    }
     return hv_err_set(err, HV_EUSAGE,
                       "no command, schedule or term \"%s\"; `hetviz help` lists commands, "
                       "`hetviz help schedules` schedules, `hetviz help glossary` terms, "
@@ -110,13 +125,15 @@ enum hv_status hv_cli_help(struct hv_args *args, struct hv_err *err)
         st = help_api(args, &text, err);
     } else if (strcmp(first, "schedules") == 0) {
         st = help_schedules(second, &text, err);
+    } else if (strcmp(first, "runtimes") == 0) {
+        st = help_runtimes(second, &text, err);
     } else if (strcmp(first, "glossary") == 0) {
         st = help_glossary(second, &text, err);
     } else if (strcmp(first, "knobs") == 0 && second == NULL) {
         hv_knob_list(&text);
     } else if (second != NULL) {
         st = hv_err_set(err, HV_EUSAGE,
-                        "help: only api, glossary, man and schedules take a second word, found "
+                        "help: only api, glossary, man, runtimes and schedules take a second word, found "
                         "\"%s\"",
                         second);
     } else {

@@ -94,8 +94,10 @@ static enum hv_status read_all(struct hv_args *args, struct planning *p, struct 
     }
     size_t n = 0;
     const char **texts = hv_args_all(args, "option", &n);
-    return hv_cli_run_options(&p->plugins, hv_args_text(args, "strategy", ""), texts, n, NULL,
-                              &p->options, err);
+    st = hv_cli_job_options(texts, n, &p->inputs, err);
+    return st != HV_OK ? st
+                       : hv_cli_run_options(&p->plugins, hv_args_text(args, "strategy", ""), texts,
+                                            n, NULL, &p->options, err);
 }
 
 /** The plan's figures in words. */

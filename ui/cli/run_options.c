@@ -4,6 +4,14 @@
 
 #include <string.h>
 
+/** An option of every strategy that is a key of the job. */
+static const char runtime_option[] = "runtime=";
+
+static bool is_of_job(const char *text)
+{
+    return strncmp(text, runtime_option, sizeof runtime_option - 1) == 0;
+}
+
 static bool has_key(const struct hv_plugin *p, const char *key, size_t n)
 {
     for (size_t i = 0; i < p->n_options; i++) {
@@ -41,7 +49,8 @@ static enum hv_status part_options(struct sorter *s, const struct hv_plugin *p, 
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         bool named = false;
-        const char *text = meant_for(p, s->texts[i], &named);
+        const char *text = is_of_job(s->texts[i]) ? NULL : meant_for(p, s->texts[i], &named);
+        s->used[i] = s->used[i] || is_of_job(s->texts[i]);
         if (text != NULL) {
             s->used[i] = true;
             mine[n++] = text;
@@ -102,4 +111,27 @@ enum hv_status hv_cli_run_options(const struct hv_plugins *plugins, const char *
         *out = NULL;
     }
     return st;
+}
+
+enum hv_status hv_cli_job_options(const char *const *texts, size_t n, struct hv_inputs *inputs,
+                                  struct hv_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!is_of_job(texts[i])) {
+            continue;
+        }
+        const char *name = texts[i] + sizeof runtime_option - 1;
+        enum hv_runtime r = HV_RUNTIME_HETVIZ;
+        if (!hv_runtime_find(name, &r)) {
+            return hv_err_set(err, HV_EUSAGE,
+                              "option runtime: expected a name of `hetviz help runtimes`, found "
+                              "\"%s\"",
+                              name);
+        }
+        enum hv_status st = hv_inputs_set_job(inputs, "runtime", name, err);
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    return HV_OK;
 }

@@ -3,6 +3,7 @@
 #define HV_UI_CLI_RUN_OPTIONS_H
 
 #include "scripting/plugin/plugin.h"
+#include "solver/io/own/docs.h"
 #include "ui/command/command.h"
 
 /**
@@ -14,6 +15,14 @@
  */
 enum hv_status hv_cli_run_options(const struct hv_plugins *plugins, const char *strategy,
                                   const char *const *texts, size_t n, bool *used, json_t **out,
+                                  struct hv_err *err) HV_NODISCARD;
+
+/**
+ * Applies the texts that are keys of the job and no options of strategies: `runtime=NAME`. They
+ * hold for every strategy, and hv_cli_run_options passes over them. Errors: HV_EUSAGE for a runtime
+ * that does not exist.
+ */
+enum hv_status hv_cli_job_options(const char *const *texts, size_t n, struct hv_inputs *inputs,
                                   struct hv_err *err) HV_NODISCARD;
 
 #endif

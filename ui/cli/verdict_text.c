@@ -355,9 +355,15 @@ static void add_stage_table(const struct hv_plan *plan, const struct hv_verdict 
 
 /* ---- the whole ---- */
 
-static void add_figures(const struct hv_metrics *m, struct hv_str *out)
+static void add_figures(const struct hv_verdict *v, struct hv_str *out)
 {
+    const struct hv_metrics *m = &v->metrics;
+    const struct hv_runtime_row *r = hv_runtime_row(v->runtime);
     char buf[HV_FMT_CAP];
+    if (v->runtime != HV_RUNTIME_HETVIZ) {
+        hv_text_addf(out, "runtime        %s: %s; %s\n", hv_runtime_name(v->runtime),
+                     hv_runtime_sends_text(r->sends), hv_runtime_reduction_text(r->reduction));
+    }
     hv_text_addf(out, "iteration      %s%s\n", hv_fmt_seconds(buf, sizeof buf, m->iteration_s),
                  m->exact ? "" : " (steady state, stale weights)");
     hv_text_addf(out, "tokens/s       %s\n", hv_fmt_count(buf, sizeof buf, m->tokens_per_s));
@@ -500,7 +506,7 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
     } else if (v->jobs != NULL) {
         add_jobs(v, out);
     } else {
-        add_figures(&v->metrics, out);
+        add_figures(v, out);
         if (v->stale_sync != NULL) {
             hv_str_adds(out, "sync           ");
             hv_eval_stale_sync_text(v->stale_sync, out);

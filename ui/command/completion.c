@@ -179,7 +179,7 @@ static void add_bash(struct hv_str *out)
                 "  strategies|selftest) case $cur in -*) ;; *) COMPREPLY=($(compgen -W \"$(\"$me\" "
                 "completion strategies 2>/dev/null)\" -- \"$cur\")); return;; esac;;\n"
                 "  help)\n"
-                "    COMPREPLY=($(compgen -W \"schedules glossary knobs api man $(\"$me\" "
+                "    COMPREPLY=($(compgen -W \"schedules runtimes glossary knobs api man $(\"$me\" "
                 "completion schedules "
                 "2>/dev/null)\" -- \"$cur\")); return;;\n"
                 "  esac\n");
@@ -206,7 +206,7 @@ static void add_zsh(struct hv_str *out)
                 "  if [[ ${words[2]} == schedule && $CURRENT == 3 ]] || [[ ${words[2]} == help ]]; "
                 "then\n"
                 "    compadd -- ${(f)\"$($me completion schedules 2>/dev/null)\"}\n"
-                "    [[ ${words[2]} == help ]] && compadd -- schedules glossary knobs api man\n"
+                "    [[ ${words[2]} == help ]] && compadd -- schedules runtimes glossary knobs api man\n"
                 "    return\n"
                 "  fi\n"
                 "  if [[ ${words[2]} == import && $CURRENT == 3 ]]; then\n    compadd -- ");

@@ -211,6 +211,8 @@ void hv_command_man(struct hv_str *out)
     }
     hv_str_adds(out, ".SH SCHEDULES\n");
     hv_schedule_man(out, add_roff);
+    hv_str_adds(out, ".SH RUNTIMES\n");
+    hv_runtime_man(out, add_roff);
     hv_str_adds(out, ".SH GLOSSARY\n");
     hv_glossary_man(out, add_roff);
     const struct hv_opt *front = hv_front_options(&n);

@@ -25,7 +25,7 @@ enum hv_status hv_command_completion(struct hv_str *out, const char *shell,
                                      struct hv_err *err) HV_NODISCARD;
 /**
  * Appends what the scripts offer, one word per line. `what`: "clusters", "models", "jobs", "plans",
- * "instances" (names of shipped files), "devices", "strategies", "schedules", or "options" of the
+ * "instances" (names of shipped files), "devices", "strategies", "schedules", "runtimes", or "options" of the
  * strategy `name` as "key=" or "key=choice" (of several with , or + between; NULL: of all). `name`
  * also selects a schedule, whose options are given then. `lua` may be NULL. Errors: HV_EUSAGE for
  * another `what`.
@@ -52,6 +52,17 @@ bool hv_schedule_help(struct hv_str *out, const char *name, const struct hv_plug
 void hv_schedule_words(struct hv_str *out, const char *name, const struct hv_plugins *lua);
 /** Appends all schedules as roff; add_text escapes a text. */
 void hv_schedule_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
+
+/* ---- runtimes (runtime_help.c) --------------------------------------------------------------- */
+
+/** Appends the names and titles of all runtimes. */
+void hv_runtime_list(struct hv_str *out);
+/** Appends what one runtime does by itself, with the sources. False: there is no such runtime. */
+bool hv_runtime_help(struct hv_str *out, const char *name);
+/** Appends the names of all runtimes for completion, one a line, each behind `key`. */
+void hv_runtime_words(struct hv_str *out, const char *key);
+/** Appends all runtimes as roff; add_text escapes a text. */
+void hv_runtime_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
 
 /* ---- knobs (knob_help.c) --------------------------------------------------------------------- */
 

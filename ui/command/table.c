@@ -26,7 +26,7 @@
 static const struct hv_opt plan_options[] = {
     INPUT_OPTIONS,
     {"strategy", 's', HV_ARG_TEXT, "STRATEGY", "strategy, or a composition such as uniform+fireflyer", 0, 0, NULL, true},
-    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`; runtime=NAME: see `hetviz help runtimes`", 0, 0, NULL, false},
     {"replan", 0, HV_ARG_FILE, "PLAN", "plan that was running when devices were lost", 0, 0, NULL, false},
     {"lost", 0, HV_ARG_LIST, "ADDRESS,...", "devices that were lost and cannot be used, such as a[1].*", 0, 0, NULL, false},
     OUT_OPTION, JSON_OPTION, LIMIT_OPTION,
@@ -34,7 +34,7 @@ static const struct hv_opt plan_options[] = {
 static const struct hv_opt compare_options[] = {
     INPUT_OPTIONS,
     {"strategies", 's', HV_ARG_LIST, "A,B,...", "strategies to run, or all (the default)", 0, 0, NULL, false},
-    {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`", 0, 0, NULL, false},
     JSON_OPTION, LIMIT_OPTION, JOBS_OPTION,
 };
 static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION};
@@ -244,12 +244,12 @@ static const struct hv_command command_rows[] = {
      OPTIONS(lua_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL | WORDS [NAME]", 1, 2, "completion script for bash, zsh or fish",
      "Prints a completion script that the shell can source. With WORDS it prints what the scripts offer, one word per line: clusters, models, "
-     "jobs, plans, instances, devices, strategies, schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
+     "jobs, plans, instances, devices, strategies, runtimes, schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
      "all).\n"
      "Example: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | glossary [TERM] | knobs | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
+    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | runtimes [NAME] | glossary [TERM] | knobs | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
      "Lists all commands, or describes one command, schedule or term. `hetviz help schedules` lists the schedules, including those of plugins. "
-     "`hetviz help api` lists the functions that plugins can call. `hetviz help glossary` defines the terms of tables and messages, `hetviz help knobs` says which keys of a plan are simulated in full. `hetviz help "
+     "`hetviz help runtimes` lists the runtimes that a job can name, and with a name says what it does by itself. `hetviz help api` lists the functions that plugins can call. `hetviz help glossary` defines the terms of tables and messages, `hetviz help knobs` says which keys of a plan are simulated in full. `hetviz help "
      "man` prints the manual page, `hetviz help man plugin` the manual page of the plugin API.\n"
      "Example: hetviz help api hv.opt.partition", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",

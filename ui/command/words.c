@@ -99,6 +99,7 @@ static void add_options(struct hv_str *out, const char *list, const struct hv_pl
             add_option(out, &p->options[k]);
         }
     }
+    hv_runtime_words(out, "runtime="); /* of the job, for every strategy */
 }
 
 enum hv_status hv_completion_words(struct hv_str *out, const char *what, const char *name,
@@ -113,6 +114,8 @@ enum hv_status hv_completion_words(struct hv_str *out, const char *what, const c
     }
     if (strcmp(what, "schedules") == 0) {
         hv_schedule_words(out, name, lua);
+    } else if (strcmp(what, "runtimes") == 0) {
+        hv_runtime_words(out, "");
     } else if (strcmp(what, "devices") == 0) {
         add_devices(out);
     } else if (strcmp(what, "options") == 0) {
@@ -126,7 +129,7 @@ enum hv_status hv_completion_words(struct hv_str *out, const char *what, const c
     } else {
         return hv_err_set(err, HV_EUSAGE,
                           "completion: expected bash, zsh, fish, or clusters, models, jobs, plans, "
-                          "instances, devices, strategies, options or schedules; found '%s'",
+                          "instances, devices, strategies, options, runtimes or schedules; found '%s'",
                           what);
     }
     return HV_OK;

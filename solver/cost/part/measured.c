@@ -80,6 +80,26 @@ static double measured_s(const struct hv__ask *a, const struct hv_measured_layer
     return c->factor * a->rates->measured(m, grid, a->q, hv_or(l->parallel_frac, 1));
 }
 
+/* Bytes of a layer's input, for a sequence. */
+static double input_bytes(const struct hv_model *m, size_t layer)
+{
+    return m->measured[layer > 0 ? layer - 1 : 0].output_bytes;
+}
+
+/* Activations that a rank keeps. Without sequence parallelism every tensor-parallel rank of a
+ * runtime keeps some tensors of the size of the layer's input whole (Korthikanti et al. 2022). */
+static double kept_bytes(const struct hv__ask *a, const struct hv_measured_layer *l, double ways)
+{
+    const struct hv_part_query *q = a->q;
+    double all = l->activation_bytes * q->sequences;
+    double tensors = hv_runtime_row(a->k->job.runtime)->whole_tensors;
+    if (!(tensors > 0) || q->sequence_parallel || hv__tp_parts(q) < 2) {
+        return all / ways;
+    }
+    double whole = fmin(all, tensors * input_bytes(a->k->model, a->block) * q->sequences);
+    return (all - whole) / ways + whole / q->cp;
+}
+
 static struct hv_part_cost price(const struct hv__ask *a)
 {
     if (a->part != HV_PART_ATTENTION) {
@@ -96,7 +116,7 @@ static struct hv_part_cost price(const struct hv__ask *a)
                                              (hv__tp_parts(q) / hv__tp_depth(q)),
                                .output_bytes = l->output_bytes * q->sequences / q->cp};
     double backward_s = measured_s(a, l, l->backward_s, &c);
-    double kept = l->activation_bytes * q->sequences / ways;
+    double kept = kept_bytes(a, l, ways);
     out.input_grad_s = out.weight_grad_s = backward_s / 2;
     out.recompute_s = again ? out.forward_s : 0;
     out.saved_bytes = again ? fmin(kept, out.output_bytes) : kept;

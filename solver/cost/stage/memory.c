@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "solver/cost/device/efficiency.h"
+#include "solver/cost/device/link_curve.h"
 #include "solver/cost/stage/stage_int.h"
 
 struct counts {
@@ -105,7 +106,8 @@ static double buffers_bytes(const struct hv__context *k, const struct hv_stage_q
     struct hv_part_query pq = hv__part_query(k, q, r, 0, 0);
     double bucket = 0, gradients = 0, unit = 0;
     double boundary = q->replica->n_stages > 1 ? m->boundary_bytes : 0;
-    double unscaled = hv_job_unscaled_bytes(j);
+    double unscaled = hv_job_unscaled_bytes(j), step = 0;
+    const struct hv_runtime_row *runtime = hv_runtime_row(j->runtime);
     bool deepspeed = z->stage >= 1 && z->stage < 3 && hv__on_older_stack(k, &pq);
     if (unscaled > 0) {
         gradients = unscaled * m->updated_parameters;
@@ -119,14 +121,19 @@ static double buffers_bytes(const struct hv__context *k, const struct hv_stage_q
     if (deepspeed) {
         bucket = 2 * hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
     }
+    if (runtime->flat_elements > 0 && z->stage == 0) {
+        bucket = hv_job_weight_bytes(j) * fmin(m->parameters, runtime->flat_elements);
+        step = hv_job_master_bytes(j) > 0 ? 0 : runtime->step_bytes * m->updated_parameters;
+    }
     if (z->stage >= 3) {
         unit = (hv_job_weight_bytes(j) + hv_job_grad_bytes(j)) * largest;
     }
-    double total = HV_WORKSPACE_BYTES + boundary + gradients + bucket + unit;
+    double total = HV_WORKSPACE_BYTES + boundary + gradients + bucket + unit + step;
     hv_why_add(q->why, "buffers", total, "bytes",
                "work space %.3g MiB, 2 boundary activations of together %.4g bytes, second copy of "
-               "gradients %.4g, buckets %.4g, gradients of the largest unit %.4g",
-               HV_WORKSPACE_BYTES / HV_MIB, boundary, gradients, bucket, unit);
+               "gradients %.4g, buckets %.4g, gradients of the largest unit %.4g, optimizer step "
+               "%.4g",
+               HV_WORKSPACE_BYTES / HV_MIB, boundary, gradients, bucket, unit, step);
     return total;
 }
 
@@ -143,9 +150,29 @@ static double boundary_bytes(const struct hv__context *k, const struct hv_stage_
 static double fragmentation_frac(const struct hv__context *k, const struct hv_stage_query *q,
                                  const struct hv__rank *r)
 {
+    const struct hv_runtime_row *row = hv_runtime_row(k->job.runtime);
     struct hv_part_query pq = hv__part_query(k, q, r, 0, 0);
     bool again = (pq.recompute & HV_RC_FULL) == HV_RC_FULL;
-    return again && hv__on_older_stack(k, &pq) ? HV_FRAGMENTATION_AGAIN : HV_FRAGMENTATION_FRAC;
+    return again && hv__on_older_stack(k, &pq)
+               ? hv_or(row->fragmentation_again_frac, HV_FRAGMENTATION_AGAIN)
+               : hv_or(row->fragmentation_frac, HV_FRAGMENTATION_FRAC);
+}
+
+/* Buffers of the communicator of a tensor-parallel group, where the runtime's row tells the size of
+ * a channel: NCCL opens many channels over NVLink ("coll channels" in its log), few elsewhere. */
+static double channels_bytes(const struct hv__context *k, const struct hv__rank *r)
+{
+    static const int channels[HV_CURVE_N] = {
+        [HV_CURVE_NVLINK2] = 12,
+        [HV_CURVE_NVLINK3] = 24,
+        [HV_CURVE_NVLINK4] = 24,
+        [HV_CURVE_NVLINK5] = 24,
+    };
+    const struct hv_node_group *g =
+        hv_cluster_group_of_node(k->cluster, hv_cluster_node_of(k->cluster, r->group[0]));
+    return r->tp > 1 ? hv_runtime_row(k->job.runtime)->channel_bytes *
+                           channels[hv_link_class_of(g->intra.kind, r->device)]
+                     : 0;
 }
 
 static void add_overhead(const struct hv__context *k, const struct hv_stage_query *q,
@@ -159,13 +186,14 @@ static void add_overhead(const struct hv__context *k, const struct hv_stage_quer
     m->boundary_bytes = boundary_bytes(k, q, r);
     m->communicator_bytes = HV_COMMUNICATOR_BYTES;
     m->buffers_bytes = buffers_bytes(k, q, r, m, largest);
-    m->outside_bytes = HV_CONTEXT_BYTES + n * m->communicator_bytes;
+    double library = hv_or(hv_runtime_row(k->job.runtime)->library_bytes, HV_CONTEXT_BYTES);
+    m->outside_bytes = library + n * m->communicator_bytes + channels_bytes(k, r);
     m->fragmentation_frac = fragmentation_frac(k, q, r);
     m->overhead_bytes =
         m->buffers_bytes + m->outside_bytes + m->fragmentation_frac * (states + m->buffers_bytes);
     hv_why_add(q->why, "outside", m->outside_bytes, "bytes",
-               "context %.3g GiB and %d communicators of %.3g GiB, estimated",
-               HV_CONTEXT_BYTES / HV_GIB, n, HV_COMMUNICATOR_BYTES / HV_GIB);
+               "context %.3g GiB and %d communicators of %.3g GiB, estimated", library / HV_GIB, n,
+               HV_COMMUNICATOR_BYTES / HV_GIB);
     hv_why_add(q->why, "fragmentation", m->fragmentation_frac * (states + m->buffers_bytes),
                "bytes", "%.0f %% of states and buffers, and of activations, estimated",
                100 * m->fragmentation_frac);

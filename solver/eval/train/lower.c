@@ -306,13 +306,13 @@ static double kind_s(const struct hv__gstage *g, size_t shape, unsigned kind)
 {
     switch ((enum hv_op_kind)kind) {
     case HV_OP_F:
-        return g->forward_s[shape];
+        return g->forward_s[shape] + g->sends_forward_s;
     case HV_OP_B:
-        return g->input_grad_s[shape];
+        return g->input_grad_s[shape] + g->sends_backward_s;
     case HV_OP_W:
         return g->weight_grad_s[shape];
     case HV_OP_BW:
-        return g->backward_s[shape];
+        return g->backward_s[shape] + g->sends_backward_s;
     case HV_OP_R:
         return g->again ? g->recompute_s[shape] : g->forward_s[shape];
     case HV_OP_KIND_N:
@@ -528,6 +528,7 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
     }
     if (st == HV_OK) {
         hv__price_hops(l, pl);
+        hv__block_sends(l, pl);
     }
     if (st == HV_OK && (l->schedule.row->flags & HV_SCHEDULE_BY_COST)) {
         st = schedule_by_cost(l, pl, err);

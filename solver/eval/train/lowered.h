@@ -30,6 +30,9 @@ struct hv__gstage {
                             gradient with the recompute that no R does */
     double *backward_s;  /**< [n_shapes] of both gradients in one: the dp rank that takes longest */
     double *recompute_s; /**< [n_shapes] of R */
+    /** Where sends block (runtime.c): the transfer of its result, and the gather of its input's
+     * shares, of a micro-batch; parts of the operation. */
+    double sends_forward_s, sends_backward_s;
     /** Of the first shape: how long exchanges between nodes keep their networks busy, without their
      * latency; the backward's include W's. */
     double network_forward_s, network_backward_s, network_weight_s;
@@ -197,6 +200,8 @@ struct hv__iteration {
     double pipeline_s; /**< time.c: end of the last backward */
     double step_s;     /**< tail.c or stale.c: host work around all of them, and the wait for
                           the slowest of many devices */
+    double late_s;     /**< tail.c: of step_s, the wait for the slowest device that is seen in
+                          reductions after the last backward pass */
     double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
     struct hv__reduction *reductions; /**< tail.c */

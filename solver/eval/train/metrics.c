@@ -69,6 +69,9 @@ static double rank_busy(const struct hv__pipeline *pl, size_t rank, size_t d,
             double again = x->again ? counts->again[g * pl->n_shapes + i] : n;
             busy += add_pass(&x->pass[at], again, b);
             busy += add_pass(&x->plain[at], n - again, b);
+            double sends_s = n * (x->sends_forward_s + x->sends_backward_s);
+            b[HV_TIME_PP] += sends_s;
+            busy += sends_s;
         }
     }
     return busy;
@@ -130,12 +133,12 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__pipelin
         b[HV_TIME_DP] = pl->waves.per_iteration * (pl->waves.exposed_s + rk->gather_s);
         b[HV_TIME_OPTIMIZER] = pl->waves.per_iteration * rk->optimizer_s;
     } else {
-        b[HV_TIME_PP] = idle->comm_s;
+        b[HV_TIME_PP] += idle->comm_s;
         /* waiting for replicas that are slower is idle time like any other: bubble */
-        b[HV_TIME_DP] = rk->sync_exposed_s + rk->gather_s;
+        b[HV_TIME_DP] = rk->sync_exposed_s + rk->gather_s + l->iteration.late_s;
         b[HV_TIME_OPTIMIZER] = rk->optimizer_s;
     }
-    b[HV_TIME_STEP] = l->iteration.step_s;
+    b[HV_TIME_STEP] = l->iteration.step_s - l->iteration.late_s;
     double sum = 0;
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         sum += b[i];

@@ -328,7 +328,12 @@ static double collective_s(const struct hv__lowered *l, enum hv_collective op, s
                                     .n = g.n,
                                     .algorithm = l->plan->sync.algorithm,
                                     .together = together};
-    return g.n > 1 && bytes > 0 ? hv_cost_collective(hv_cost_cluster(l->k), &q, NULL).time_s : 0;
+    if (g.n < 2 || !(bytes > 0)) {
+        return 0;
+    }
+    struct hv_collective_cost x = hv_cost_collective(hv_cost_cluster(l->k), &q, NULL);
+    bool late = hv__runtime(l)->reduction == HV_REDUCTION_LATE;
+    return late ? x.alpha_s + (x.time_s - x.alpha_s) * hv__unhidden(l, g.devices, g.n) : x.time_s;
 }
 
 /** How many of `n` holders share one set of states. */

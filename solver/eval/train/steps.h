@@ -71,6 +71,29 @@ enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline
  * links). */
 void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl);
 
+/* ---- runtime.c ---------------------------------------------------------------------------------
+ */
+
+/** The runtime of the job. */
+const struct hv_runtime_row *hv__runtime(const struct hv__lowered *l);
+/** True where gradients are reduced beside the backward passes: the plan says so, and the runtime
+ * does it. */
+bool hv__overlaps(const struct hv__lowered *l);
+/**
+ * Factor on the time that bytes take between nodes where nothing hides them. The calibrated rate of
+ * a class is fitted on runs that hide exchanges behind compute, so it may be above that of the
+ * links; here it counts at most as their own. 1 inside a node or link domain. O(n).
+ */
+double hv__unhidden(const struct hv__lowered *l, const uint32_t *devices, size_t n);
+/** Where sends block: makes the transfers of priced hops parts of the operations that send them,
+ * and the gathers of their shares parts of those that receive them. Such transfers do not share
+ * links with those of other pipelines. O(edges). */
+void hv__block_sends(const struct hv__lowered *l, struct hv__pipeline *pl);
+/** Seconds that a rank spends on flat copies of its gradients around a reduction; 0 where the
+ * runtime reduces in place. O(blocks). */
+double hv__flat_copies_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                         const struct hv__rank *rk);
+
 /* ---- time.c, links_shared*.c: the runs
  * ----------------------------------------------------------- */
 

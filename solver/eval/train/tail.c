@@ -12,7 +12,7 @@
 
 static double n_buckets_of(const struct hv__lowered *l, const struct hv__segment *s)
 {
-    if (s->from2 < 0 || !l->plan->sync.overlap || l->schedule.stale) {
+    if (s->from2 < 0 || !hv__overlaps(l) || l->schedule.stale) {
         return 1;
     }
     return fmax(1, ceil(hv__segment_bytes(l, s) / l->plan->sync.bucket_bytes[0]));
@@ -22,7 +22,7 @@ static double n_buckets_of(const struct hv__lowered *l, const struct hv__segment
 static double ready_s(const struct hv__lowered *l, const struct hv__holder *h,
                       const struct hv__segment *s, double down_to2)
 {
-    if (!l->plan->sync.overlap) {
+    if (!hv__overlaps(l)) {
         return h->rank->compute_end_s;
     }
     double span = (double)(h->g->range.to2 - h->g->range.from2);
@@ -168,18 +168,26 @@ static void run_reductions(struct hv__lowered *l)
     }
 }
 
+/** Host work of an iteration, and the wait for the slowest of all devices, seconds. */
+struct step {
+    double fixed_s, wait_s;
+};
+
 /**
  * Host work around the passes of an iteration: data, logging, clipping, and the wait for the
  * slowest of many devices with jitter. Both are calibrated per class of devices; the slowest class
- * counts. Measured layers hold whatever was measured with them.
+ * counts. Measured layers hold whatever was measured with them; under a runtime, ranks wait for
+ * each other there too.
  */
-double hv__step_s(const struct hv__lowered *l)
+static struct step step_of(const struct hv__lowered *l)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    if (!hv_model_has_transformer(hv_cost_model(l->k))) {
-        return 0;
+    bool measured = !hv_model_has_transformer(hv_cost_model(l->k));
+    struct step s = {0};
+    double jitter = 0, devices = 0;
+    if (measured && hv_cost_job(l->k)->runtime == HV_RUNTIME_HETVIZ) {
+        return s;
     }
-    double fixed_s = 0, jitter = 0, devices = 0;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         const struct hv__pipeline *pl = &l->pipelines.items[i];
         for (size_t r = 0; r < pl->n_ranks; r++) {
@@ -190,15 +198,29 @@ double hv__step_s(const struct hv__lowered *l)
                 }
                 const struct hv_calibration *cal =
                     hv_device_calibration(hv_cluster_device(c, rk->devices[d]).kind);
-                fixed_s = fmax(fixed_s, cal->v[HV_CAL_STEP_MS] * 1e-3);
+                s.fixed_s = fmax(s.fixed_s, measured ? 0 : cal->v[HV_CAL_STEP_MS] * 1e-3);
                 jitter = fmax(jitter, cal->v[HV_CAL_JITTER]);
             }
             devices += (double)(rk->n_devices * (size_t)pl->multiplicity);
         }
     }
     /* stale plans have no barrier to wait at */
-    return fixed_s +
-           (l->schedule.stale ? 0 : jitter * log2(fmax(1, devices)) * l->iteration.pipeline_s);
+    s.wait_s = l->schedule.stale ? 0 : jitter * log2(fmax(1, devices)) * l->iteration.pipeline_s;
+    return s;
+}
+
+double hv__step_s(const struct hv__lowered *l)
+{
+    struct step s = step_of(l);
+    return s.fixed_s + s.wait_s;
+}
+
+/** Of the wait for the slowest device, what is seen in reductions: all of it where they begin after
+ * the last backward passes, since the devices of different pipelines first meet there. */
+static double late_s(const struct hv__lowered *l)
+{
+    bool late = hv__runtime(l)->reduction == HV_REDUCTION_LATE && l->iteration.n_reductions > 0;
+    return late ? step_of(l).wait_s : 0;
 }
 
 void hv__tail(struct hv__lowered *l)
@@ -207,10 +229,14 @@ void hv__tail(struct hv__lowered *l)
     if (l->plan->sync.kind != HV_SYNC_NONE) {
         run_reductions(l);
     }
+    l->iteration.late_s = late_s(l);
     for (size_t i = 0; i < l->pipelines.n; i++) {
         struct hv__pipeline *pl = &l->pipelines.items[i];
         for (size_t r = 0; r < pl->n_ranks; r++) {
             struct hv__rank *rk = &pl->ranks[r];
+            double copies_s = hv__flat_copies_s(l, pl, rk);
+            rk->sync_end_s += copies_s;
+            rk->sync_exposed_s += copies_s;
             hv__optimizer_step(l, pl, rk);
             l->iteration.total_s =
                 fmax(l->iteration.total_s, rk->sync_end_s + rk->optimizer_s + rk->gather_s);

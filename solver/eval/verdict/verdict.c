@@ -28,6 +28,11 @@ const char *hv_breakdown_help(enum hv_breakdown b)
     return breakdown_helps[b];
 }
 
+double hv_stage_allocated_bytes(const struct hv_stage_memory *m)
+{
+    return m->peak_bytes - (m->overhead_bytes - m->buffers_bytes);
+}
+
 void hv__add_approximated(struct hv_verdict *out, struct hv_arena *arena, const char *text)
 {
     const char **items = hv_arena_new(arena, const char *, out->n_approximated + 1);

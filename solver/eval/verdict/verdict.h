@@ -10,6 +10,7 @@
 #include "solver/plan/plan.h"
 #include "solver/sim/events/requests.h"
 #include "solver/sim/failures.h"
+#include "solver/workload/runtime.h"
 
 #include <stdatomic.h>
 
@@ -49,6 +50,10 @@ struct hv_stage_memory {
     double peak_at_s;
     int in_flight; /**< micro-batches alive at the peak */
 };
+
+/** Of the peak, the bytes that the framework's allocator has handed out: without context,
+ * communicators and what it holds in reserve. O(1). */
+double hv_stage_allocated_bytes(const struct hv_stage_memory *m);
 
 /** One stage of one replica entry: times of its rank per micro-batch and per iteration. */
 struct hv_stage_metrics {
@@ -168,8 +173,13 @@ struct hv_jobs_verdict {
     double mean_wait_s, mean_completion_s; /**< start less arrival; end less arrival */
 };
 
+/** Version of the judge: it rises whenever verdicts of plans may have changed, so that saved ones
+ * of an older judge are known as such. */
+#define HV_JUDGE_VERSION 2
+
 /** A verdict. Everything lives in the arena given to hv_eval. */
 struct hv_verdict {
+    enum hv_runtime runtime; /**< for which the plan was judged */
     struct hv_metrics metrics;
     struct hv_findings findings;
     struct hv_stage_memory *memory; /**< one per stage, replica entries one after the other */

@@ -70,6 +70,10 @@ void hv_job_costs_free(struct hv_cost **costs, size_t n);
 /** Reads the three inputs (job may be NULL: default). */
 enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const char *model,
                               const char *job, struct hv_err *err) HV_NODISCARD;
+/** Sets one key of the job to a text and reads the job again. Errors: as hv_job_doc_build; the job
+ * then stays as it was. */
+enum hv_status hv_inputs_set_job(struct hv_inputs *in, const char *key, const char *text,
+                                 struct hv_err *err) HV_NODISCARD;
 void hv_inputs_free(struct hv_inputs *in);
 
 #endif

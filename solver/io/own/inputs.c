@@ -264,6 +264,22 @@ enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const 
     return st;
 }
 
+enum hv_status hv_inputs_set_job(struct hv_inputs *in, const char *key, const char *text,
+                                 struct hv_err *err)
+{
+    struct hv_json json = {0};
+    struct hv_job_doc job = {0};
+    json_t *copy = json_deep_copy(in->job.json.root);
+    json_object_set_new(copy, key, json_string(text));
+    hv_json_wrap(&json, copy, in->job.json.name);
+    HV_TRY(hv_job_doc_build(&job, json, in->model.model->max_sequence, err));
+    job.path = in->job.path;
+    in->job.path = NULL;
+    hv_job_doc_free(&in->job);
+    in->job = job;
+    return HV_OK;
+}
+
 void hv_inputs_free(struct hv_inputs *in)
 {
     hv_job_inputs_free(in->own, in->n_own);

@@ -4,13 +4,17 @@
 #include "solver/base/units.h"
 #include "solver/io/own/plan/write.h"
 
-static json_t *numbers(const struct hv_verdict *v)
+/** Peak memory of every stage: of the device, and what of it the allocator has handed out. */
+static void put_memory(json_t *o, const struct hv_verdict *v)
 {
-    json_t *a = json_array();
+    json_t *peak = json_array(), *allocated = json_array();
     for (size_t i = 0; i < v->n_memory; i++) {
-        json_array_append_new(a, hv_json_num(v->memory[i].peak_bytes / HV_GIB));
+        const struct hv_stage_memory *m = &v->memory[i];
+        json_array_append_new(peak, hv_json_num(m->peak_bytes / HV_GIB));
+        json_array_append_new(allocated, hv_json_num(hv_stage_allocated_bytes(m) / HV_GIB));
     }
-    return a;
+    json_object_set_new(o, "peak_memory_GiB", peak);
+    json_object_set_new(o, "allocated_GiB", allocated);
 }
 
 json_t *hv_goodput_json(const struct hv_goodput *g)
@@ -126,7 +130,7 @@ static json_t *serving(const struct hv_verdict *v)
     if (s->slots > 0) {
         json_object_set_new(o, "queue", request_queue(s));
     }
-    json_object_set_new(o, "peak_memory_GiB", numbers(v));
+    put_memory(o, v);
     json_object_set_new(o, "flow", hv_flow_to_json(s->flow, s->n_flow));
     json_object_set_new(o, "stages", serving_stages(s));
     put_approximated(o, v);
@@ -233,15 +237,10 @@ static json_t *routing(const struct hv_routing_figures *r)
     return o;
 }
 
-json_t *hv_verdict_simulated(const struct hv_verdict *v)
+/** A training plan: one iteration. */
+static json_t *training(const struct hv_verdict *v)
 {
     const struct hv_metrics *m = &v->metrics;
-    if (v->serving != NULL) {
-        return serving(v);
-    }
-    if (v->jobs != NULL) {
-        return jobs(v);
-    }
     json_t *o = json_object();
     json_object_set_new(o, "iteration_s", hv_json_num(m->iteration_s));
     json_object_set_new(o, "tokens_per_s", hv_json_num(m->tokens_per_s));
@@ -266,7 +265,7 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
     json_object_set_new(o, "usd_per_Mtoken", hv_json_num(m->usd_per_mtoken));
     json_object_set_new(o, "energy_J", hv_json_num(m->energy_j));
     json_object_set_new(o, "devices_used", json_integer((json_int_t)m->n_devices_used));
-    json_object_set_new(o, "peak_memory_GiB", numbers(v));
+    put_memory(o, v);
     json_t *b = json_object();
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         json_object_set_new(b, hv_breakdown_name((enum hv_breakdown)i),
@@ -278,6 +277,16 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
         json_object_set_new(o, "failures", hv_goodput_json(&v->goodput));
     }
     put_approximated(o, v);
+    return o;
+}
+
+json_t *hv_verdict_simulated(const struct hv_verdict *v)
+{
+    json_t *o = v->serving != NULL ? serving(v) : v->jobs != NULL ? jobs(v) : training(v);
+    json_object_set_new(o, "judge", json_integer(HV_JUDGE_VERSION));
+    if (v->runtime != HV_RUNTIME_HETVIZ) {
+        json_object_set_new(o, "runtime", json_string(hv_runtime_name(v->runtime)));
+    }
     return o;
 }
 

@@ -97,6 +97,7 @@ enum {
     HV_ID_OTHERS,
     HV_ID_BOUND,
     HV_ID_APPROXIMATED,
+    HV_ID_RUNTIME,
     HV_ID_FAILURES,
     HV_ID_STAGE = 1000,
     HV_ID_SHARE = 1 << 30

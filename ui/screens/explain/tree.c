@@ -21,6 +21,23 @@ static void add_bound(struct hv_explain_data *d)
     r->style = HV_STYLE_TITLE;
 }
 
+/** The runtime for which the plan was judged, with what it does by itself. */
+static void add_runtime(struct hv_explain_data *d)
+{
+    enum hv_runtime runtime = d->facts.verdict->runtime;
+    const struct hv_runtime_row *r = hv_runtime_row(runtime);
+    if (runtime == HV_RUNTIME_HETVIZ) {
+        return;
+    }
+    struct hv_explain_row *row =
+        hv_explain_add(d, HV_ID_RUNTIME, 0,
+                       hv_arena_printf(&d->arena, "Judged for the runtime %s (%s)",
+                                       hv_runtime_name(runtime), r->title));
+    row->detail = hv_arena_printf(&d->arena, "%s; %s", hv_runtime_sends_text(r->sends),
+                                  hv_runtime_reduction_text(r->reduction));
+    row->style = HV_STYLE_TITLE;
+}
+
 static void add_approximated(struct hv_explain_data *d)
 {
     const struct hv_verdict *v = d->facts.verdict;
@@ -48,6 +65,7 @@ void hv_explain_build(struct hv_explain_data *d, struct hv_session *s)
     hv_explain_share_rows(d);
     hv_explain_stages(d, s);
     add_bound(d);
+    add_runtime(d);
     hv_explain_failures(d);
     add_approximated(d);
 }

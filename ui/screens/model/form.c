@@ -27,6 +27,11 @@ static const char *const dropout[] = {
     HV_DROPOUT_MAP(X)
 #undef X
 };
+static const char *const runtimes[] = {
+#define X(c, name) name,
+    HV_RUNTIME_MAP(X)
+#undef X
+};
 static const char *const minimize[] = {"time", "cost", "energy"};
 static const char *const optimizers[] = {
 #define X(c, name, n) name,
@@ -124,6 +129,7 @@ static const struct hv_doc_row job_rows[] = {
     CHOICE("attention", "job.attention", "flash stores no scores; auto: by device, model",
            attention),
     CHOICE("dropout", "job.dropout", "auto: on for GPT-style models before Hopper", dropout),
+    CHOICE("runtime", "job.runtime", "that will run the plan; hetviz: nothing assumed", runtimes),
     CHOICE("minimize", "job.objective.minimize", "what strategies minimise", minimize),
     AMOUNT("at most", "job.objective.max_usd_per_hour", "$/h", "empty: no limit"),
     AMOUNT("memory reserve", "job.memory_reserve_GiB", "GiB", "memory kept free; empty: by device"),
@@ -230,6 +236,8 @@ static void job_default(const struct hv_job *j, const char *path, struct hv_str 
         hv_str_adds(out, hv_attention_name(j->attention));
     } else if (strcmp(path, "job.dropout") == 0) {
         hv_str_adds(out, hv_dropout_name(j->dropout));
+    } else if (strcmp(path, "job.runtime") == 0) {
+        hv_str_adds(out, hv_runtime_name(j->runtime));
     } else if (strcmp(path, "job.objective.minimize") == 0) {
         hv_str_adds(out, hv_minimize_name(j->objective.minimize));
     } else if (strcmp(path, "job.objective.allow_stale") == 0) {

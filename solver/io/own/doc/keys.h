@@ -54,7 +54,7 @@
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
     X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "output_tokens", "requests_per_s", "precision", "optimizer", "master_weights",                 \
-      "grad_precision", "attention", "dropout", "kernels", "sequence_lengths", "memory_reserve_GiB", "objective",     \
+      "grad_precision", "attention", "dropout", "kernels", "runtime", "sequence_lengths", "memory_reserve_GiB", "objective",     \
       "failures", "jobs", "routing")                                  \
     X(HV_KEYS_QUEUED_JOB, "job", "/$defs/queued", "name", "model", "job", "arrival_s", "weight", "iterations", "devices", "deadline_s") \
     X(HV_KEYS_FAILURES, "job", "/$defs/failures", "per_device_hour", "detect_s", "replace_s", "restart_s", "regroup_s",                \
@@ -65,7 +65,7 @@
     X(HV_KEYS_ROUTING_ZIPF, "routing", "/$defs/zipf", "format", "name", "kind", "skew", "drift", "correlation", "seed", "iterations")    \
     X(HV_KEYS_ROUTING_TRACE, "routing", "/$defs/trace", "format", "name", "kind", "counts", "iterations", "layers", "sources",           \
       "experts")                                                                                                                        \
-    X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "sources", "models", "systems", "rows")                                    \
+    X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "runtime", "sources", "models", "systems", "rows")                                    \
     X(HV_KEYS_VALIDATION_SOURCE, "validation", "/$defs/source", "where", "licence", "date")                                             \
     X(HV_KEYS_VALIDATION_MODEL, "validation", "/$defs/model", "name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn",       \
       "gated", "vocab", "seq", "attn", "experts", "topk", "moe_ffn", "shared_ffn", "dense_layers", "tied_embeddings",                   \
@@ -76,7 +76,7 @@
       "inter_gbit_per_gpu")                                                                                                             \
     X(HV_KEYS_VALIDATION_PAR, "validation", "/$defs/par", "tp", "pp", "vpp", "dp", "cp", "ep", "zero", "fsdp", "sp")                    \
     X(HV_KEYS_VALIDATION_ROW, "validation", "/$defs/row", "id", "source", "table", "model", "system", "n", "seq", "precision", "par",   \
-      "mbs", "gbs", "recompute", "schedule", "stage_partition", "kind", "iter_s", "iter_s_from_flops", "mem_gib", "mem_max_bytes",      \
+      "mbs", "gbs", "runtime", "recompute", "schedule", "stage_partition", "kind", "iter_s", "iter_s_from_flops", "mem_gib", "mem_max_bytes",      \
       "mem_meter", "oom", "calculon_s")                                                                                                 \
     X(HV_KEYS_INSTANCE_CHAIN, "instance", "/$defs/chain", "format", "kind", "name", "source", "layers", "stages", "any_stages",         \
       "min_layers", "order", "objective", "ranks", "placement", "rank", "micro_batches", "stage_device", "time_ms",                     \

@@ -220,8 +220,26 @@ static const char *kinds_of(struct hv_validation_reader *r, const struct hv__row
     return out;
 }
 
+/* The key `runtime` of an object; *out stays where there is none. */
+static enum hv_status read_runtime(const struct hv_jp *p, enum hv_runtime *out, struct hv_err *err)
+{
+    const char *name = NULL;
+    struct hv_jp at = hv_jp_get(p, "runtime");
+    enum hv_status st = hv_jp_opt_string(p, "runtime", &name, err);
+    if (st == HV_OK && name != NULL && !hv_runtime_find(name, out)) {
+        st = hv_jp_expected(&at, err, "a runtime of `hetviz help runtimes`");
+    }
+    return st;
+}
+
+/* What all rows of a file share; a row may name its own runtime. */
+struct origin {
+    const char *source;
+    enum hv_runtime runtime;
+};
+
 static enum hv_status add_row(struct hv_validation_reader *r, const struct hv__row *row,
-                              const char *source, struct hv_err *err)
+                              const struct origin *from, struct hv_err *err)
 {
     struct hv_arena *a = &r->out->arena;
     const char *why = hv__row_unusable(row);
@@ -234,7 +252,7 @@ static enum hv_status add_row(struct hv_validation_reader *r, const struct hv__r
         return HV_OK;
     }
     struct hv_validation_row v = {.id = hv_arena_strdup(a, row->id),
-                                  .source = source,
+                                  .source = from->source,
                                   .table = hv_arena_strdup(a, row->table),
                                   .device = kinds,
                                   .mixed = row->n_parts > 1,
@@ -247,9 +265,13 @@ static enum hv_status add_row(struct hv_validation_reader *r, const struct hv__r
     v.job.global_batch = row->gbs;
     v.job.precision = precision_of(row->precision, hv_device_find(r->devices, row->device));
     v.job.grad_fp32 = hv_job_default_grad_fp32(v.job.precision);
+    v.job.runtime = from->runtime;
     v.job.name = "row";
     v.low_bits = v.job.precision == HV_FP8 || v.job.precision == HV_FP4;
-    enum hv_status st;
+    enum hv_status st = read_runtime(&row->at, &v.job.runtime, err);
+    if (st != HV_OK) {
+        return st;
+    }
     if ((st = cluster_of(r, row, &v.cluster, err))) {
         hv_jp_blame(&row->system, err);
         return st;
@@ -263,7 +285,7 @@ static enum hv_status add_row(struct hv_validation_reader *r, const struct hv__r
 }
 
 static enum hv_status read_rows(struct hv_validation_reader *r, const struct hv_jp *root, bool own,
-                                const char *source, struct hv_err *err)
+                                const struct origin *from, struct hv_err *err)
 {
     struct hv_jp rows = {0};
     size_t n = 0;
@@ -276,9 +298,20 @@ static enum hv_status read_rows(struct hv_validation_reader *r, const struct hv_
             return hv_jp_expected(&at, err, "an object");
         }
         st = hv__row_read(root, &at, own, &r->out->arena, &row, err);
-        st = st ? st : add_row(r, &row, source, err);
+        st = st ? st : add_row(r, &row, from, err);
     }
     return st;
+}
+
+/* The runtime of a file: a key of its own, or of `meta` in files of other programs. */
+static enum hv_status runtime_of_file(const struct hv_jp *root, bool own, enum hv_runtime *out,
+                                      struct hv_err *err)
+{
+    struct hv_jp meta = hv_jp_get(root, "meta");
+    if (own) {
+        return read_runtime(root, out, err);
+    }
+    return json_is_object(meta.v) ? read_runtime(&meta, out, err) : HV_OK;
 }
 
 enum hv_status hv_validation_read(struct hv_validation_reader *r, const struct hv_json *json,
@@ -296,7 +329,9 @@ enum hv_status hv_validation_read(struct hv_validation_reader *r, const struct h
                 (st = hv_jp_opt_string(&root, "name", &name, err)))) {
         return st;
     }
-    return read_rows(r, &root, own, hv_arena_strdup(&r->out->arena, name), err);
+    struct origin from = {hv_arena_strdup(&r->out->arena, name), HV_RUNTIME_HETVIZ};
+    st = runtime_of_file(&root, own, &from.runtime, err);
+    return st ? st : read_rows(r, &root, own, &from, err);
 }
 
 /* ---- folders --------------------------------------------------------------------------------- */
