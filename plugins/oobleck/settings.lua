@@ -1,7 +1,7 @@
 -- Settings of pipelines: micro-batch and recomputation, with the least number of nodes n0 that
 -- holds the model. A setting is { micro_batch, recompute, faults, most_sizes, reserve = bytes of
 -- every device that are left unused, layers, total = micro-batches of all pipelines, memo = its
--- templates, rule, deal = options coefficient and deal; least = n0, rough_s and rank from
+-- templates, rule, deal = options coefficient and deal; least = n0, estimate_s and rank from
 -- settings.ordered }.
 local gpu_split = require "gpu_split"
 local numbers = require "numbers"
@@ -44,7 +44,7 @@ end
 
 --- Seconds of an iteration when every node works all the time and every pipeline has n0 nodes that
 -- fill once: settings are ranked by it.
-local function rough_s(ctx, sequence, c)
+local function estimate_s(ctx, sequence, c)
   local rate = 0
   local known = {}
   for _, node in ipairs(sequence) do
@@ -55,7 +55,7 @@ local function rough_s(ctx, sequence, c)
   return (c.total + #sequence * (c.least - 1) / c.least) / rate
 end
 
---- Settings under which some nodes hold the model, the least rough time first.
+--- Settings under which some nodes hold the model, the least estimated time first.
 function settings.ordered(ctx, sequence, reserve)
   local list = {}
   for _, micro_batch in ipairs(numbers.powers(ctx.options.micro_batch)) do
@@ -63,15 +63,15 @@ function settings.ordered(ctx, sequence, reserve)
       local c = settings.new(ctx, micro_batch, recompute, reserve)
       c.least = ctx.job.global_batch % micro_batch == 0 and least_nodes(ctx, sequence, c)
       if c.least then
-        c.rough_s = rough_s(ctx, sequence, c)
+        c.estimate_s = estimate_s(ctx, sequence, c)
         c.rank = #list + 1
         list[c.rank] = c
       end
     end
   end
   table.sort(list, function(a, b)
-    if a.rough_s ~= b.rough_s then
-      return a.rough_s < b.rough_s
+    if a.estimate_s ~= b.estimate_s then
+      return a.estimate_s < b.estimate_s
     end
     return a.rank < b.rank
   end)

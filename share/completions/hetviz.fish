@@ -88,7 +88,7 @@ complete -c hetviz -n '__fish_seen_subcommand_from bound' -l cluster -s c -r -a 
 complete -c hetviz -n '__fish_seen_subcommand_from bound' -l model -s m -r -a '(hetviz completion models 2>/dev/null)' -d 'model file, Hugging Face config.json, or the name of a model in the catalogue'
 complete -c hetviz -n '__fish_seen_subcommand_from bound' -l job -s j -r -a '(hetviz completion jobs 2>/dev/null)' -d 'job file, or the name of a sample (default: batch 256, bf16, adam)'
 complete -c hetviz -n '__fish_seen_subcommand_from bound' -l json -d 'print one JSON value instead of text'
-complete -c hetviz -n '__fish_seen_subcommand_from bound' -l time-limit -r -d 'end without a result after this time (10, 500ms, 2min)'
+complete -c hetviz -n '__fish_seen_subcommand_from bound' -l time-limit -r -d 'stop the search after this time and print the bound found so far (10, 500ms, 2min)'
 complete -c hetviz -n __fish_use_subcommand -a explain -d 'where the time of a plan goes'
 complete -c hetviz -n '__fish_seen_subcommand_from explain' -l cluster -s c -r -a '(hetviz completion clusters 2>/dev/null)' -d 'use this cluster instead of the one that the plan names'
 complete -c hetviz -n '__fish_seen_subcommand_from explain' -l model -s m -r -a '(hetviz completion models 2>/dev/null)' -d 'use this model instead of the one that the plan names'

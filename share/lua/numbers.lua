@@ -1,6 +1,8 @@
 --- Arithmetic and lists: even splits, divisors, ranges, permutations. Nothing here uses `hv`.
 local numbers = {}
 
+local divisors_of = {} -- those that numbers.divisor_from has asked for: finding them takes sqrt(n)
+
 --- Splits n into `parts` whole numbers that differ by at most one; the first ones are larger.
 function numbers.even(n, parts)
   local counts = {}
@@ -43,7 +45,8 @@ end
 
 --- The least divisor of n that is at least x (nil where there is none).
 function numbers.divisor_from(n, x)
-  for _, d in ipairs(numbers.divisors(n)) do
+  divisors_of[n] = divisors_of[n] or numbers.divisors(n)
+  for _, d in ipairs(divisors_of[n]) do
     if d >= x then
       return d
     end

@@ -129,10 +129,39 @@ static const char *impossible_text(const struct hv_cost *k, struct hv_arena *are
                            hv_fmt_bytes(has, sizeof has, bytes));
 }
 
-void hv_bound_iteration(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out)
+/** Bounds of plans with passes of any size, and of chains of stages; the work alone where the
+ * search was stopped. */
+static void search(struct hv__bound_query *q, struct hv_bound *out)
 {
+    struct hv_arena *arena = q->arena;
+    struct hv_bound any = *out;
+    double all = all_devices(q->w);
+    struct hv__least t = hv__bound_of(q);
+    set_parts(&t, &any);
+    any.why = parts_text(arena, &any, passes_text(arena, false, t.devices < all ? t.devices : 0));
+    q->by_size = true;
+    t = hv__bound_of(q);
+    set_parts(&t, out);
+    set_shapes(q->all, out);
+    out->why = parts_text(arena, out, passes_text(arena, true, t.devices < all ? t.devices : 0));
+    if (any.iteration_s > out->iteration_s) {
+        *out = any;
+    }
+    out->any_s = any.iteration_s;
+    out->any_why = any.why;
+    if (hv__is_stopped(q->w) && out->iteration_s < out->compute_s) {
+        out->iteration_s = out->any_s = out->compute_s;
+        out->why = out->any_why = memory_text(arena, out, out->compute_why);
+    }
+}
+
+void hv_bound_within(struct hv_cost *k, bool (*stop)(void *ctx), void *ctx, struct hv_arena *arena,
+                     struct hv_bound *out)
+{
+    struct hv__stop asked = {.ask = stop, .ctx = ctx};
     struct hv__work w = hv__list_work(k, arena);
     bool *kinds = hv_arena_new(arena, bool, w.n_kinds);
+    w.stop = &asked;
     for (size_t i = 0; i < w.n_kinds; i++) {
         kinds[i] = w.devices[i] > 0;
     }
@@ -147,23 +176,17 @@ void hv_bound_iteration(struct hv_cost *k, struct hv_arena *arena, struct hv_bou
     out->compute_s = hv__spread_s(&w, kinds, &p, p.pipeline);
     out->compute_why = work_text(arena, &w, out->compute_s);
     struct hv__bound_query q = {.w = &w, .all = &p, .arena = arena};
-    struct hv_bound any = *out;
-    double all = all_devices(&w);
-    struct hv__least t = hv__bound_of(&q);
-    set_parts(&t, &any);
-    any.why = parts_text(arena, &any, passes_text(arena, false, t.devices < all ? t.devices : 0));
-    q.by_size = true;
-    t = hv__bound_of(&q);
-    set_parts(&t, out);
-    set_shapes(&p, out);
-    out->why = parts_text(arena, out, passes_text(arena, true, t.devices < all ? t.devices : 0));
-    if (any.iteration_s > out->iteration_s) {
-        *out = any;
-    }
-    out->any_s = any.iteration_s;
-    out->any_why = any.why;
+    search(&q, out);
     out->spread_s = out->iteration_s;
     out->spread_why = out->why;
-    hv__bound_even(&w, arena, out);
+    if (!hv__is_stopped(&w)) {
+        hv__bound_even(&w, arena, out);
+    }
     hv__bound_cuts(k, &w, arena, out);
+    out->stopped = asked.stopped;
+}
+
+void hv_bound_iteration(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out)
+{
+    hv_bound_within(k, NULL, NULL, arena, out);
 }

@@ -41,6 +41,8 @@ struct hv_bound {
     double wait_s;      /**< for the slowest of many devices */
     double cut_s;       /**< because a slow network lies between the devices */
     double fewest;      /**< fewest devices whose memory holds the gradients; 0: not known */
+    bool stopped;       /**< the search was stopped: every figure holds, and may be lower than it
+                           would be after a whole search */
 };
 /**
  * Computes the lower bounds. No exact plan can be faster, because every plan has to do all of
@@ -57,5 +59,12 @@ struct hv_bound {
  * remembered by the context.
  */
 void hv_bound_iteration(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out);
+/**
+ * The same, and the search ends soon after `stop`, which is called often, has returned true: what
+ * was shown until then holds, at the least the work alone on all devices. NULL: it never ends
+ * early.
+ */
+void hv_bound_within(struct hv_cost *k, bool (*stop)(void *ctx), void *ctx, struct hv_arena *arena,
+                     struct hv_bound *out);
 
 #endif

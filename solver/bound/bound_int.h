@@ -19,6 +19,13 @@ struct hv__beyond {
     double *sum_s;   /**< [n_items] gradients of one part */
 };
 
+/** Whether the caller has ended the search. */
+struct hv__stop {
+    bool (*ask)(void *ctx); /**< NULL: never */
+    void *ctx;
+    bool stopped;
+};
+
 /** Which kind of the bound a kind of the cluster is. */
 struct hv__kind_row {
     const struct hv_device_kind *kind;
@@ -45,6 +52,7 @@ struct hv__work {
         *beyond; /**< `devices` counts those before this cut; NULL: all devices */
     bool even;   /**< bound of even plans (even.c), which counts the first forward pass besides the
                     work */
+    struct hv__stop *stop;
 };
 
 /** Dual prices: what a device of each kind in use earns per second, and the value of the work at
@@ -57,6 +65,8 @@ struct hv__prices {
     double mixed[HV_COST_MIXES]; /**< worth of the passes by size, and of the chain */
 };
 
+/** True once the caller has ended the search. Prices are valid whenever their improvement ends. */
+bool hv__is_stopped(const struct hv__work *w);
 /** Largest value of the work that devices beyond a cut can take over from those before it; the rest
  * is left to the latter. `values`: [n_items] of all parts of an item. O(items²). */
 double hv__taken_over(const struct hv__work *w, const double *values);
@@ -97,7 +107,8 @@ struct hv__bound_query {
 double hv__fewest_devices(const struct hv__work *w, const bool *kinds);
 /**
  * Least bound over all sets of kinds in use. Prices of all kinds are valid for every set of them,
- * and good enough to show that a set is not the least.
+ * and good enough to show that a set is not the least. Time 0 where the search was stopped before
+ * all sets were looked at.
  */
 struct hv__least hv__bound_of(const struct hv__bound_query *q);
 /** Bound of plans whose stages are chains, on the devices of `w`; HUGE_VAL: they do not hold the

@@ -129,7 +129,7 @@ static double improve_speeds(const struct hv__work *w, const bool *kinds, struct
 {
     double best = mix_bound(w, kinds, p, mix);
     for (double step = 1.3; step > 1.001; step = sqrt(step)) {
-        for (size_t i = 0; i < w->n_kinds * w->n_kinds * 4; i++) {
+        for (size_t i = 0; i < w->n_kinds * w->n_kinds * 4 && !hv__is_stopped(w); i++) {
             size_t pair = i / 4;
             const struct try x = {.a = pair / w->n_kinds,
                                   .b = pair % w->n_kinds,

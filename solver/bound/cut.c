@@ -162,11 +162,11 @@ void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena
                     struct hv_bound *out)
 {
     struct hv_cost_cuts cuts = {0};
-    if (hv_cost_n_classes(k) <= HV__CLASSES_BY_SIZE) {
+    if (hv_cost_n_classes(k) <= HV__CLASSES_BY_SIZE && !hv__is_stopped(w)) {
         hv_cost_cuts(k, arena, &cuts);
     }
     struct hv_bound_cut *list = hv_arena_new(arena, struct hv_bound_cut, cuts.n + 1);
-    for (size_t i = 0; i < cuts.n; i++) {
+    for (size_t i = 0; i < cuts.n && !hv__is_stopped(w); i++) {
         const struct sides s = sides_of(k, w, &cuts, i, arena);
         struct hv_bound_cut x;
         const char *why;

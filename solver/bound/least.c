@@ -198,6 +198,9 @@ struct hv__least hv__bound_of(const struct hv__bound_query *q)
     }
     struct hv__least least = {.time_s = HUGE_VAL};
     for (unsigned set = (1U << n) - 1; set > 0; set--) {
+        if (hv__is_stopped(w)) {
+            return (struct hv__least){0};
+        }
         for (size_t i = 0; i < n; i++) {
             kinds[usable[i]] = set >> i & 1;
         }

@@ -232,6 +232,15 @@ struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena)
     return w;
 }
 
+bool hv__is_stopped(const struct hv__work *w)
+{
+    struct hv__stop *s = w->stop;
+    if (s != NULL && !s->stopped && s->ask != NULL) {
+        s->stopped = s->ask(s->ctx);
+    }
+    return s != NULL && s->stopped;
+}
+
 /* ---- prices -------------------------------------------------------------------------------------
  */
 
@@ -289,7 +298,7 @@ static void improve_prices(const struct hv__work *w, const bool *kinds, struct h
 {
     double best = hv__spread_s(w, kinds, p, p->all);
     for (double step = 2; step > 1.002; step = sqrt(step)) {
-        for (size_t k = 0; k < w->n_kinds; k++) {
+        for (size_t k = 0; k < w->n_kinds && !hv__is_stopped(w); k++) {
             for (int up = 0; up < 2 && kinds[k]; up++) {
                 double before = p->speed[k];
                 p->speed[k] *= up ? step : 1 / step;
@@ -311,7 +320,7 @@ struct hv__prices hv__prices_of(const struct hv__work *w, const bool *kinds, str
 {
     struct hv__prices best = {0};
     for (size_t k = 0; k < w->n_kinds; k++) {
-        if (kinds[k]) {
+        if (kinds[k] && (best.speed == NULL || !hv__is_stopped(w))) {
             struct hv__prices p = prices_like(w, kinds, k, arena);
             if (best.speed == NULL ||
                 hv__spread_s(w, kinds, &p, p.all) > hv__spread_s(w, kinds, &best, best.all)) {

@@ -24,9 +24,10 @@ static void take_findings(struct hv_verdict *out, size_t i, const struct hv_verd
         const char *where = hv_arena_printf(out->findings.arena, "jobs[%zu].plan.%s", i, x->where);
         hv_finding_add(&out->findings, x->code, x->by, where, "%s", x->text);
     }
-    for (size_t k = 0; k < v->n_rough; k++) {
-        hv__add_rough(out, out->findings.arena,
-                      hv_arena_printf(out->findings.arena, "jobs[%zu].plan.%s", i, v->rough[k]));
+    for (size_t k = 0; k < v->n_approximated; k++) {
+        hv__add_approximated(
+            out, out->findings.arena,
+            hv_arena_printf(out->findings.arena, "jobs[%zu].plan.%s", i, v->approximated[k]));
     }
 }
 

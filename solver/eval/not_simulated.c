@@ -243,10 +243,11 @@ void hv__tell_operators(const struct hv_model *m, struct hv_arena *arena, struct
         }
     }
     if (n > 0) {
-        hv__add_rough(out, arena,
-                      hv_arena_printf(arena,
-                                      "model.ops.bytes: %zu operator%s, the first of them \"%s\", "
-                                      "give%s no bytes: their activations take no memory",
-                                      n, n == 1 ? "" : "s", first, n == 1 ? "s" : ""));
+        hv__add_approximated(
+            out, arena,
+            hv_arena_printf(arena,
+                            "model.ops.bytes: %zu operator%s, the first of them \"%s\", "
+                            "give%s no bytes: their activations take no memory",
+                            n, n == 1 ? "" : "s", first, n == 1 ? "s" : ""));
     }
 }

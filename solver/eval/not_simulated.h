@@ -1,4 +1,4 @@
-/** Plans that the judge cannot simulate yet: they are refused by name instead of priced roughly. */
+/** Plans that the judge cannot simulate yet: they are refused by name instead of approximated. */
 #ifndef HV_SOLVER_EVAL_NOT_SIMULATED_H
 #define HV_SOLVER_EVAL_NOT_SIMULATED_H
 

@@ -248,6 +248,7 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
         return out->findings.n > before && st != HV_ESTOPPED ? HV_OK : st;
     }
     hv__apply_bound(&l, &b, out);
+    out->steps = l.network.share != NULL ? l.network.share->steps : 0;
     check_limits(hv_cost_job(q->k), out);
     add_goodput(q, out);
     return HV_OK;

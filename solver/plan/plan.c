@@ -152,48 +152,58 @@ static bool holds_nothing(const struct hv_stage *s)
     return true;
 }
 
+/* True where stage `other` lies further out than stage i: it holds a block beyond all of stage i's,
+ * or an empty range at the same edge. */
+static bool is_beyond(const struct hv_replica *r, size_t other, size_t i, bool last)
+{
+    const struct hv_stage *o = &r->stages[other], *s = &r->stages[i];
+    if (o->n_ranges == 0 || !same_module(o, s)) {
+        return false;
+    }
+    int e = outer_edge(o, last), edge = outer_edge(s, last);
+    bool outside = last ? other > i : other < i;
+    return e < edge || (e == edge && outside && holds_nothing(o));
+}
+
 /*
  * The holder of the model's outermost block owns the embedding (or head). A stage with an empty
- * range at the same edge lies further out and takes it over.
+ * range at the same edge lies further out and takes it over. The nearest stages are compared first:
+ * one further out is near for all but a few, so that the comparisons for all n stages of a module
+ * are O(n log n) in any order of stages.
  */
 static bool is_outermost(const struct hv_replica *r, size_t i, bool last)
 {
-    const struct hv_stage *s = &r->stages[i];
-    if (s->n_ranges == 0) {
+    if (r->stages[i].n_ranges == 0) {
         return last ? i + 1 == r->n_stages : i == 0;
     }
-    int edge = outer_edge(s, last);
-    for (size_t k = 0; k < r->n_stages; k++) {
-        const struct hv_stage *o = &r->stages[k];
-        if (k == i || o->n_ranges == 0 || !same_module(o, s)) {
-            continue;
-        }
-        int e = outer_edge(o, last);
-        bool outside = last ? k > i : k < i;
-        if (e < edge || (e == edge && outside && holds_nothing(o))) {
+    for (size_t d = 1; d < r->n_stages; d++) {
+        if ((d <= i && is_beyond(r, i - d, i, last)) ||
+            (d < r->n_stages - i && is_beyond(r, i + d, i, last))) {
             return false;
-        }
-        if (e == edge && !outside && holds_nothing(s) && !holds_nothing(o)) {
-            return true;
         }
     }
     return true;
 }
 
+/* True where some stage of the same module says that it holds the embedding (or head). */
+static bool another_claims(const struct hv_replica *r, size_t i, bool last)
+{
+    for (size_t k = 0; k < r->n_stages; k++) {
+        const struct hv_stage *o = &r->stages[k];
+        if ((last ? o->head : o->embedding) == 1 && same_module(o, &r->stages[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool owns_end(const struct hv_replica *r, size_t i, bool last)
 {
-    const struct hv_stage *s = &r->stages[i];
-    int own = last ? s->head : s->embedding;
+    int own = last ? r->stages[i].head : r->stages[i].embedding;
     if (own >= 0) {
         return own == 1;
     }
-    for (size_t k = 0; k < r->n_stages; k++) {
-        const struct hv_stage *o = &r->stages[k];
-        if ((last ? o->head : o->embedding) == 1 && same_module(o, s)) {
-            return false;
-        }
-    }
-    return is_outermost(r, i, last);
+    return is_outermost(r, i, last) && !another_claims(r, i, last);
 }
 
 bool hv_stage_has_embedding(const struct hv_replica *r, size_t i)

@@ -185,10 +185,10 @@ static bool split_batch(struct hv__search *s, struct hv__sketch *k, bool whole, 
     return ok;
 }
 
-bool hv__split_batch(struct hv__search *s, struct hv__sketch *k, bool rough)
+bool hv__split_batch(struct hv__search *s, struct hv__sketch *k, bool fractions)
 {
     double whole_s, uneven_s;
-    if (rough) {
+    if (fractions) {
         return split_batch(s, k, false, false, &uneven_s);
     }
     struct hv__sketch uneven = *k;

@@ -17,7 +17,7 @@ struct enumeration {
     struct hv__pool_subset *subsets; /* by code: the digits of the code are devices of each pool */
     int n_codes, rated;
     int left[HV__POOLS], most[HV__POOLS];
-    struct hv__candidate rough;
+    struct hv__candidate draft;
 };
 
 bool hv__is_small(const struct hv__search *s)
@@ -59,7 +59,7 @@ static bool take(struct enumeration *f, int code, int by)
 static void rate(struct enumeration *f)
 {
     struct hv__search *s = f->l->s;
-    struct hv__candidate cand = f->rough;
+    struct hv__candidate cand = f->draft;
     s->work += 10;
     f->rated++;
     for (int i = 0; i < cand.replica.n_runs; i++) {
@@ -75,7 +75,7 @@ static void add_stage(struct enumeration *f);
 /* Adds a stage to the last run where its stages are equal, else as a new run. */
 static void add_run(struct enumeration *f, const struct hv__stage_run *run)
 {
-    struct hv__replica_sketch *r = &f->rough.replica;
+    struct hv__replica_sketch *r = &f->draft.replica;
     struct hv__stage_run *last = r->n_runs > 0 ? &r->runs[r->n_runs - 1] : NULL;
     bool same =
         last != NULL && last->pool == run->pool && last->tp == run->tp && last->dp == run->dp;
@@ -101,7 +101,7 @@ static void add_run(struct enumeration *f, const struct hv__stage_run *run)
 static void add_stage(struct enumeration *f)
 {
     struct hv__search *s = f->l->s;
-    struct hv__replica_sketch *r = &f->rough.replica;
+    struct hv__replica_sketch *r = &f->draft.replica;
     if (r->n_runs > 0) {
         rate(f);
     }
@@ -113,7 +113,7 @@ static void add_stage(struct enumeration *f)
             for (int dp = 1; dp * tp <= f->left[p] && hv__heads_allow(s, tp); dp++) {
                 struct hv__stage_run run = {.pool = p, .n_stages = 1, .tp = tp, .cp = 1, .dp = dp};
                 run.ep = 1;
-                run.recompute = f->rough.replica.runs[0].recompute;
+                run.recompute = f->draft.replica.runs[0].recompute;
                 run.offload = s->offload;
                 if (r->micro_batch >= dp && f->rated < SMALL_RATED) {
                     add_run(f, &run);
@@ -174,8 +174,8 @@ void hv__list_exhaustively(struct hv__lister *l)
     for (int64_t b = 1; b <= l->s->job->global_batch && b <= SMALL_MICRO_BATCH; b++) {
         for (size_t i = 0; i < HV_COUNT(recomputes) && hv__is_batch(b, l->s->job->global_batch);
              i++) {
-            f.rough = (struct hv__candidate){.replica = {.zero = 1, .micro_batch = (int)b}};
-            f.rough.replica.runs[0].recompute = recomputes[i];
+            f.draft = (struct hv__candidate){.replica = {.zero = 1, .micro_batch = (int)b}};
+            f.draft.replica.runs[0].recompute = recomputes[i];
             add_stage(&f);
         }
     }

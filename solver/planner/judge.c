@@ -18,6 +18,11 @@
 #define HOPELESS   1.05
 #define NEAR       1.03 /* times the best value so far: worth splitting inside of blocks */
 #define KNOWN_WORK 20   /* operations that count for a plan evaluated before */
+/* An evaluation that took long counts what it took: about as many bytes of results, or loads of
+ * shared links, per operation. Below LONG_WORK operations the estimate (hv__work_of) is kept. */
+#define BYTES_PER_OP 80
+#define LOADS_PER_OP 8
+#define LONG_WORK    1e5
 
 /* ---- plans evaluated before --------------------------------------------------------------- */
 
@@ -166,6 +171,14 @@ static double smaller_room(const struct hv_verdict *v)
     return fmin(0.98, least);
 }
 
+/* Operations of the latest evaluation, whose results are in `scratch`: on clusters of thousands of
+ * nodes a transfer loads many links, and an evaluation takes many times the estimate. */
+static double work_done(const struct hv__search *s, const struct hv__sketch *k)
+{
+    double took = (double)s->scratch.used_bytes / BYTES_PER_OP + s->last.steps / LOADS_PER_OP;
+    return took < LONG_WORK ? hv__work_of(s, k) : fmax(took, hv__work_of(s, k));
+}
+
 double hv__judge_again(struct hv__search *s, const struct hv__sketch *k)
 {
     struct hv_eval_options eval = {.no_bound = true};
@@ -173,12 +186,12 @@ double hv__judge_again(struct hv__search *s, const struct hv__sketch *k)
     struct hv_plan *p = hv__plan_of_sketch(s, k);
     hv_arena_free(&s->scratch);
     s->evaluations++;
-    s->work += hv__work_of(s, k);
     if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK) {
         value = value_of(s, &s->last);
     } else {
         s->last = (struct hv_verdict){0};
     }
+    s->work += work_done(s, k);
     if (value < s->best_value) {
         s->best = *k;
         s->best_value = value;

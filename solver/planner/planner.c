@@ -13,7 +13,8 @@
 #define LAST_SHARE  0.08 /* of all work, for the best at the end */
 #define START_SHARE 0.2  /* of the work of a whole search, for the improvement of one plan */
 #define MANY_DEVICES                                                                               \
-    16384.0 /* devices for which a search gets twice the work: evaluating one plan takes longer */
+    16384.0           /* devices for which a search gets twice the work: a plan takes longer */
+#define MOST_MORE 1.0 /* more work at most, as a share: the default search ends in seconds */
 /* operations of evaluations without a limit from outside; about a second */
 #define WORK_LIMIT 1.4e7
 
@@ -201,7 +202,7 @@ enum hv_status hv_planner_run(struct hv_cost *k, const struct hv_planner_options
                            .work_limit = WORK_LIMIT};
     *out = (struct hv_planner_result){.value = HV_UNKNOWN, .iteration_s = HV_UNKNOWN};
     hv__find_pools(&s);
-    s.work_limit *= 1 + hv_cost_cluster(k)->n_devices / MANY_DEVICES;
+    s.work_limit *= 1 + fmin(hv_cost_cluster(k)->n_devices / MANY_DEVICES, MOST_MORE);
     enum hv_status st = HV_OK;
     if (s.n_pools > 0 && o->start != NULL) {
         st = improve_start(&s, err);

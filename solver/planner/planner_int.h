@@ -87,6 +87,12 @@ struct hv__price {
     struct hv_layer_table table;
 };
 
+/** Seconds of a transfer between the first devices of two pools. */
+struct hv__pool_hop {
+    int from, n_from, to, n_to; /**< pools and numbers of devices; n_from 0: none */
+    double bytes, seconds;
+};
+
 /** A search. */
 struct hv__search {
     struct hv_cost *k;
@@ -97,6 +103,8 @@ struct hv__search {
     struct hv_arena arena, scratch; /**< of the search; of one evaluation */
     struct hv__price **prices;      /**< open addressing */
     size_t n_prices, cap_prices;
+    struct hv__pool_hop *hops; /**< open addressing */
+    size_t n_hops, cap_hops;
     struct hv__sketch best;
     double best_value, reported_value, best_s;
     double work, work_limit; /**< operations of evaluations, done and allowed */
@@ -169,6 +177,9 @@ enum hv_status hv__sketch_of_plan(struct hv__search *s, const struct hv_plan *p,
 /** Prices a block on a run of the replica; `known` is false where the cost model has no price. */
 const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__replica_sketch *r,
                                      const struct hv__stage_run *run);
+/** Seconds of a micro-batch's transfer to run i (>= 1) of the replica from the run before it, for
+ * estimates. O(devices) the first time, and counted as work. */
+double hv__run_hop_s(struct hv__search *s, const struct hv__replica_sketch *r, int i);
 /** The price of the slower of the run's two pools. */
 const struct hv__price *hv__slower_of(struct hv__search *s, const struct hv__replica_sketch *r,
                                       const struct hv__stage_run *run);
@@ -197,9 +208,10 @@ bool hv__fill_matters(const struct hv__replica_sketch *r, int schedule);
 
 /* ---- batch.c: the batch over replicas and ranks ---- */
 /** Splits the batch between the replicas (solver/optim/batch/distribute.h): whole rounds of all
- * pipelines of a replica or, where that is faster, one micro-batch more to some of them. `rough`:
- * as if pipelines could run fractions of rounds, for estimates. False when it is not possible. */
-bool hv__split_batch(struct hv__search *s, struct hv__sketch *k, bool rough);
+ * pipelines of a replica or, where that is faster, one micro-batch more to some of them.
+ * `fractions`: as if pipelines could run fractions of rounds, for estimates. False when it is not
+ * possible. */
+bool hv__split_batch(struct hv__search *s, struct hv__sketch *k, bool fractions);
 /** Splits the micro-batch between the run's two pools so that the slower one ends as early as
  * possible. False where a rank would have no sequence, or the second pool has too few devices. */
 bool hv__share_micro_batch(struct hv__search *s, const struct hv__replica_sketch *r,

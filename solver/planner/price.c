@@ -11,6 +11,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Transfers of more flows count as work, one operation per flow. */
+#define MANY_FLOWS 4096
+
 /* `host`: mask of offloaded states. */
 double hv__bytes_per_parameter(const struct hv_job *j, const struct hv__replica_sketch *r,
                                int holders, unsigned host)
@@ -221,4 +224,61 @@ const struct hv__price *hv__slower_of(struct hv__search *s, const struct hv__rep
     struct hv__stage_run turned = hv__run_swapped(r, run);
     const struct hv__price *second = hv__price_of(s, r, &turned);
     return second->known && second->block_s <= own->block_s ? own : second;
+}
+
+/* ---- transfers between pools --------------------------------------------------------------- */
+
+/* Slot of a transfer in the hash table; empty when it is new. */
+static struct hv__pool_hop *hop_place(struct hv__pool_hop *table, size_t cap,
+                                      const struct hv__pool_hop *want)
+{
+    const int key[] = {want->from, want->n_from, want->to, want->n_to};
+    uint64_t hash = hv_hash(HV_HASH_START, key, sizeof key);
+    size_t at = hv_hash(hash, &want->bytes, sizeof want->bytes) & (cap - 1);
+    for (; table[at].n_from > 0; at = (at + 1) & (cap - 1)) {
+        const struct hv__pool_hop *x = &table[at];
+        if (x->from == want->from && x->n_from == want->n_from && x->to == want->to &&
+            x->n_to == want->n_to && x->bytes == want->bytes) {
+            break;
+        }
+    }
+    return &table[at];
+}
+
+static void grow_hops(struct hv__search *s)
+{
+    size_t cap = s->cap_hops > 0 ? 2 * s->cap_hops : 256;
+    struct hv__pool_hop *table = hv_arena_new(&s->arena, struct hv__pool_hop, cap);
+    for (size_t i = 0; i < s->cap_hops; i++) {
+        if (s->hops[i].n_from > 0) {
+            *hop_place(table, cap, &s->hops[i]) = s->hops[i];
+        }
+    }
+    s->hops = table;
+    s->cap_hops = cap;
+}
+
+double hv__run_hop_s(struct hv__search *s, const struct hv__replica_sketch *r, int i)
+{
+    const struct hv__stage_run *a = &r->runs[i - 1], *b = &r->runs[i];
+    const struct hv__price *c = hv__price_of(s, r, a);
+    struct hv__pool_hop want = {.from = a->pool,
+                                .n_from = a->tp * a->cp * a->dp,
+                                .to = b->pool,
+                                .n_to = b->tp * b->cp * b->dp,
+                                .bytes = c->table.output_bytes * a->dp};
+    if (2 * (s->n_hops + 1) > s->cap_hops) {
+        grow_hops(s);
+    }
+    struct hv__pool_hop *x = hop_place(s->hops, s->cap_hops, &want);
+    if (x->n_from == 0) {
+        want.seconds =
+            hv_cost_hop(hv_cost_cluster(s->k), s->pools[a->pool].ids, (size_t)want.n_from,
+                        s->pools[b->pool].ids, (size_t)want.n_to, want.bytes, NULL);
+        *x = want;
+        s->n_hops++;
+        double flows = fmax(want.n_from, want.n_to);
+        s->work += flows > MANY_FLOWS ? flows : 0;
+    }
+    return x->seconds;
 }

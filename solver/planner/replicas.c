@@ -251,13 +251,8 @@ static void add_hops(struct hv__search *s, struct hv__candidate *cand)
     int behind = hv__depth(r);
     double stall = 0, sum = 0;
     for (int i = 1; i < r->n_runs; i++) {
-        const struct hv__stage_run *a = &r->runs[i - 1], *b = &r->runs[i];
-        const struct hv__price *c = hv__price_of(s, r, a);
-        double hop =
-            hv_cost_hop(hv_cost_cluster(s->k), s->pools[a->pool].ids,
-                        (size_t)(a->tp * a->cp * a->dp), s->pools[b->pool].ids,
-                        (size_t)(b->tp * b->cp * b->dp), c->table.output_bytes * a->dp, NULL);
-        behind -= a->n_stages;
+        double hop = hv__run_hop_s(s, r, i);
+        behind -= r->runs[i - 1].n_stages;
         stall += 2 * hop / (behind + 1);
         sum += 2 * hop;
     }

@@ -85,6 +85,11 @@ plan 1 100000 >entries.json
 expect '100,000 replica entries' 0 eval entries.json -c cluster.json -m flat.json -j job.json --json
 holds '100,000 replica entries: the bound is below' least "$(number out bound_s)" "$(number out iteration_s)"
 
+# ---- the largest batch: the judge does not lay out five million micro-batches with recomputation
+job 500000000 >huge.json
+expect 'varuna with 500,000,000 sequences' 0 plan -s varuna -c a100-v100-t4 -m gpt3-1.3b -j huge.json
+says 'varuna with 500,000,000 sequences: figures' out '^iteration'
+
 # ---- devices
 group 500000 >cluster.json
 expect 'four million devices are more than a plugin can list' 5 plan -c cluster.json -m model.json -s uniform

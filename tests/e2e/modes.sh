@@ -15,7 +15,7 @@ expect "multimodal plan" 0 eval multimodal
 expect "gantt of modules" 0 gantt multimodal --ascii --width 100
 has "gantt of modules: encoder" "s0 vision"
 has "gantt of modules: backbone" "s1 llm"
-expect "modules: no rule broken, nothing rough" 0 eval multimodal --json
+expect "modules: no rule broken, nothing approximated" 0 eval multimodal --json
 holds "modules: JSON" is_json out
 if grep -q '"approximated"' out; then no "modules" "something is approximated"; else ok; fi
 expect "disttrain plans a model of modules" 0 plan -c two-generations \

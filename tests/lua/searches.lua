@@ -9,7 +9,7 @@ local search = require "search"
 
 --- A landscape over lists of three digits with local optima; its optimum is known by looking at
 -- all.
-local function rough(s)
+local function rugged(s)
   local x = s[1] * 16 + s[2] * 4 + s[3]
   return (x * 37 + 11) % 64 + ((s[1] + s[2]) % 3) * 5
 end
@@ -31,7 +31,7 @@ local function neighbours(s)
 end
 
 local function problem(more)
-  local p = { state = { 0, 0, 0 }, moves = neighbours, cost = rough, values = digits, seed = 7 }
+  local p = { state = { 0, 0, 0 }, moves = neighbours, cost = rugged, values = digits, seed = 7 }
   for k, v in pairs(more) do
     p[k] = v
   end
@@ -44,7 +44,7 @@ local function check_contract(t, name, more)
   local p = problem(more)
   p.cost = function(s)
     calls = calls + 1
-    return rough(s)
+    return rugged(s)
   end
   local a = search[name](p)
   local falling = true
@@ -54,13 +54,13 @@ local function check_contract(t, name, more)
   t.ok(name .. ": the trace falls", falling)
   t.near(name .. ": evaluations", a.evaluations, calls, 0)
   t.ok(name .. ": inside the budget", calls <= (more.budget or math.huge))
-  t.near(name .. ": cost of the state", rough(a.state), a.cost, 0)
+  t.near(name .. ": cost of the state", rugged(a.state), a.cost, 0)
   local b = search[name](problem(more))
   t.ok(name .. ": same seed, same answer", a.cost == b.cost and a.evaluations == b.evaluations)
 end
 
 local function check_searches(t)
-  local all = search.enumerate { states = search.product(digits), cost = rough }
+  local all = search.enumerate { states = search.product(digits), cost = rugged }
   t.near("states", all.evaluations, 64, 0, "4 to the power 3")
   for _, name in ipairs { "hill", "coordinate", "beam", "anneal", "mcmc", "ga" } do
     check_contract(t, name, { budget = 300, rounds = 6, hot = 20, temperature = 10 })
@@ -70,7 +70,7 @@ local function check_searches(t)
   t.near("a wide beam finds the optimum",
     search.beam(problem { width = 64, rounds = 9, key = table.concat }).cost, all.cost, 0,
     "enumeration")
-  local cut = search.enumerate { states = search.product(digits), cost = rough, budget = 5 }
+  local cut = search.enumerate { states = search.product(digits), cost = rugged, budget = 5 }
   t.ok("a cut enumeration says so", not cut.complete and cut.evaluations == 5)
   local count, last = 0, nil
   for s in search.choices({ 2, 3, 1 }, 6) do

@@ -194,7 +194,7 @@ static void a_hundred_workers_are_played(void **state)
     assert_int_equal(v.stale_sync->n_workers, 100);
     assert_true(hv_known(v.stale_sync->rho) && v.stale_sync->rho < 1);
     assert_true(v.metrics.iteration_s > 0.99 * 4 / 100 && v.metrics.iteration_s < 2.0 * 4 / 100);
-    assert_int_equal(v.n_rough, 1);
+    assert_int_equal(v.n_approximated, 1);
     hv_arena_free(&a);
     close_world(&w);
 }
@@ -255,7 +255,7 @@ static void local_servers_stay_in_the_node(void **state)
                                                      "\"wsp\",\"servers\":\"local\"}");
     double grads = hv_job_grad_bytes(&w.in.job.job) / 2 * 8e9; /* 4 G parameters */
     assert_near(v.stale_sync->exchange_s, (grads + 8e9) / (0.8 * 31.5e9), 1e-6);
-    assert_int_equal(v.n_rough, 0);
+    assert_int_equal(v.n_approximated, 0);
     hv_arena_free(&a);
     close_world(&w);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -97,6 +98,50 @@ static const char *pair_of_nodes(struct hv_arena *a, double rate)
                            "\"between\":[\"east\",\"west\"],\"bandwidth_GBps\":%.17g,"
                            "\"latency_us\":50}]}}",
                            east, west, rate);
+}
+
+struct patience {
+    long asked, most;
+};
+
+static bool is_impatient(void *ctx)
+{
+    struct patience *p = ctx;
+    return p->asked++ >= p->most;
+}
+
+/** Wherever the search is stopped: no figure is above that of a whole search, none is below the
+ * work, and soon after the stop nothing is asked any more. */
+static void stopped_bounds_hold(void **state)
+{
+    (void)state;
+    static const char job[] =
+        "{\"format\":\"hetviz.job/1\",\"global_batch\":1024,\"sequence\":1024,\"precision\":"
+        "\"fp16\",\"grad_precision\":\"fp32\",\"optimizer\":\"adam\"}";
+    struct hv_arena a = {0};
+    struct world w;
+    open_world(&w, pair_of_nodes(&a, 1), model_text, job);
+    struct hv_bound whole, b;
+    struct patience all = {0, LONG_MAX};
+    hv_bound_within(w.cost, is_impatient, &all, &a, &whole);
+    assert_true(!whole.stopped && all.asked > 50 && whole.n_cuts > 0);
+    bool raised = false;
+    for (long most = 0; most < all.asked; most += 1 + most / 8) {
+        struct patience p = {0, most};
+        hv_bound_within(w.cost, is_impatient, &p, &a, &b);
+        assert_true(b.stopped && p.asked == most + 1);
+        assert_true(b.compute_s > 0 && b.compute_s <= whole.compute_s);
+        assert_true(b.any_s >= b.compute_s && b.any_s <= whole.any_s * (1 + 1e-12));
+        assert_true(b.spread_s >= b.compute_s && b.spread_s <= whole.spread_s * (1 + 1e-12));
+        assert_true(b.iteration_s >= b.spread_s);
+        assert_true(b.iteration_s <= whole.iteration_s * (1 + 1e-12));
+        assert_true(b.even_s <= fmax(whole.even_s, whole.spread_s));
+        assert_non_null(b.why);
+        raised = raised || b.spread_s > b.compute_s;
+    }
+    assert_true(raised);
+    close_world(&w);
+    hv_arena_free(&a);
 }
 
 /** A link that lets activations cross in that share of the time that one side alone takes, and a
@@ -300,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slower_links_raise_it_up_to_one_side_alone),
         cmocka_unit_test(activations_of_the_batch_cross),
+        cmocka_unit_test(stopped_bounds_hold),
         cmocka_unit_test(a_pipeline_across_comes_close),
         cmocka_unit_test(order_of_the_file_does_not_count),
         cmocka_unit_test(equal_nodes_may_be_in_any_groups),

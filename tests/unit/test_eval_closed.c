@@ -322,7 +322,7 @@ static void stages_form_a_graph_and_keep_limits(void **state)
         time_s[i] = v.metrics.iteration_s;
         assert_true(hv_known(time_s[i]));
         assert_int_equal(v.memory[0].in_flight, i == 1 ? 3 : i == 3 ? 2 : 4);
-        assert_int_equal(v.n_rough, 0);
+        assert_int_equal(v.n_approximated, 0);
         hv_arena_free(&a);
     }
     assert_true(time_s[1] < 0.99 * time_s[0]);

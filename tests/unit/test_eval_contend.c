@@ -294,6 +294,49 @@ static void node_by_node(void **state)
     assert_true(t[0] > 0 && fabs(t[0] - t[1]) < 1e-12 * t[0]);
 }
 
+/** Exchanges inside passes whose time is latency leave the links to others: two pipelines on the
+ * same two nodes take as long as one, with tensor, context and expert parallelism between the
+ * nodes.
+ */
+static void latency_takes_no_bandwidth(void **state)
+{
+    static const char *const degrees[] = {"\"tp\":2", "\"cp\":2",
+                                          "\"cp\":{\"degree\":2,\"scheme\":\"ulysses\"}",
+                                          "\"dp\":2,\"ep\":2"};
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_world(&w,
+               "{\"format\":\"hetviz.cluster/1\",\"name\":\"far\",\"nodes\":[{\"name\":\"a\","
+               "\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":2,\"nic\":{"
+               "\"bandwidth_GBps\":50,\"latency_us\":10000,\"count\":1}}],"
+               "\"network\":{\"latency_us\":0}}",
+               "{\"format\":\"hetviz.model/1\",\"name\":\"small\",\"kind\":\"transformer\","
+               "\"layers\":4,\"hidden\":256,\"heads\":4,\"kv_heads\":4,\"ffn\":1024,"
+               "\"ffn_kind\":\"gelu\",\"vocab\":1024,\"max_sequence\":2048,\"moe\":{\"experts\":4,"
+               "\"top_k\":1,\"ffn\":1024}}",
+               job_text);
+    for (size_t i = 0; i < HV_COUNT(degrees); i++) {
+        double t[2];
+        for (int both = 0; both < 2; both++) {
+            char text[1024];
+            size_t n = (size_t)snprintf(text, sizeof text, "\"micro_batch\":2,\"replicas\":[");
+            for (int k = 0; k <= both; k++) {
+                n += (size_t)snprintf(text + n, sizeof text - n,
+                                      "%s{\"micro_batches\":16,\"stages\":[{\"devices\":"
+                                      "\"a[0-1].%d\",\"layers\":[0,4],%s}]}",
+                                      k > 0 ? "," : "", k, degrees[i]);
+            }
+            (void)snprintf(text + n, sizeof text - n, "],\"sync\":{\"kind\":\"none\"}");
+            t[both] = judge(&w, &a, false, text).metrics.pipeline_s;
+        }
+        assert_true(t[0] > 16 * 4 * 10e-3); /* latency is what it waits for */
+        assert_true(t[1] >= t[0] && t[1] < 1.01 * t[0]);
+    }
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 /** Seconds of gradient exchange of two ranks of data parallelism with two of tensor parallelism, on
  * nodes of so many devices with NICs of 1 GB/s. */
 static double exchange_s(int nodes, int devices, const char *where, const char *zero)
@@ -432,6 +475,7 @@ int main(void)
         cmocka_unit_test(sums_of_stages_share_nics),
         cmocka_unit_test(copies_gather_together),
         cmocka_unit_test(node_by_node),
+        cmocka_unit_test(latency_takes_no_bandwidth),
         cmocka_unit_test(gathers_and_activations_share_nics),
         cmocka_unit_test(passes_and_reductions_share_nics),
         cmocka_unit_test(slices_share_the_nics_of_their_nodes),

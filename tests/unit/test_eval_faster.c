@@ -1,6 +1,7 @@
 /** A plan on better hardware is not judged slower. With a number as argument that many plans are
  * tried. Where transfers or reductions share links, one that is ready earlier may delay another
- * that more waits for: of thousands of comparisons a few may exceed the tolerance, by little. */
+ * that more waits for (R. L. Graham, Bounds on Multiprocessing Timing Anomalies, 1969): a few
+ * comparisons exceed the tolerance, by little. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,13 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "solver/eval/slower.h"
 #include "tests/eval_fixture.h"
 #include "tests/random_world.h"
 
-enum { PLANS = 200, PLANS_PER_WORLD = 4, COMPARISONS_PER_ANOMALY = 3000 };
-/** Slower by more than this share counts, and none may be slower by more than the other. */
-#define TOLERANCE 0.005
-#define MOST      0.03
+/** PLANS: a slice of `make test`. COMPARISONS_PER_ANOMALY: of 1,000 plans with a fixed order 2 of
+ * 7,555 comparisons exceed the tolerance, both where transfers share links: one of 3,777, here
+ * rounded down; the slice allows none. Of 1,000 plans with an order by cost none of 5,622 does. */
+enum { PLANS = 200, PLANS_PER_WORLD = 4, COMPARISONS_PER_ANOMALY = 3500 };
+/** Slower by more than this share counts: the half percent from which `explain` tells it. */
+#define TOLERANCE HV_SLOWER_FRAC
+/** None may be slower by more than this share: the largest of those 13,177 comparisons is 0.85 %,
+ * here rounded up. */
+#define MOST 0.01
 
 /** Part of a cluster that is made faster. */
 enum faster {

@@ -55,9 +55,9 @@ static void judged_as_laid_out(void **state)
     static const struct {
         const char *name;
         int chunks;
-    } cases[] = {{"1f1b", 1},   {"interleaved", 2}, {"zb-h1", 1},     {"zb-h2", 1},
-                 {"dapple", 1}, {"autopipe", 1},    {"bpipe", 1},     {"1f1b-v", 2},
-                 {"gpipe", 1},  {"zb-2p", 1},       {"graphpipe", 1}, {"hetpipe", 1}};
+    } cases[] = {{"1f1b", 1},   {"interleaved", 2}, {"zb-h1", 1},  {"zb-h2", 1},  {"dapple", 1},
+                 {"varuna", 1}, {"autopipe", 1},    {"bpipe", 1},  {"1f1b-v", 2}, {"gpipe", 1},
+                 {"zb-2p", 1},  {"graphpipe", 1},   {"hetpipe", 1}};
     struct hv_rng r;
     hv_rng_seed(&r, 5);
     for (size_t i = 0; i < 2 * HV_COUNT(cases); i++) {

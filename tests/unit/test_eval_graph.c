@@ -52,8 +52,8 @@ static struct answer answer_to(const char *model, const char *stages)
     out.st = hv_eval(w.cost, doc.plan, &(struct hv_eval_options){0}, &a, &v, &err);
     if (out.st == HV_OK) {
         out.iteration_s = v.metrics.iteration_s;
-        for (size_t i = 0; i < v.n_rough; i++) {
-            out.told = out.told || strstr(v.rough[i], "model.ops.bytes") != NULL;
+        for (size_t i = 0; i < v.n_approximated; i++) {
+            out.told = out.told || strstr(v.approximated[i], "model.ops.bytes") != NULL;
         }
         if (v.findings.n > 0) {
             (void)snprintf(out.where, sizeof out.where, "%s", v.findings.items[0].where);

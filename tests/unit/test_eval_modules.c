@@ -72,7 +72,7 @@ static void an_outer_pipeline_of_modules_takes_its_closed_form(void **state)
     open_world(&w, fast_cluster, three_modules, small_job);
     struct hv_verdict v = judge(&w, &a, false, THREE("8", APART));
     assert_int_equal(v.findings.n, 0);
-    assert_int_equal(v.n_rough, 0);
+    assert_int_equal(v.n_approximated, 0);
     /* GPipe with backwards in forward order, B = 2 F: sum of all stages + 7 of the slowest, by
      * hand: (300 + 450 + 450 + 150) + 7 · 450 ms */
     assert_near(v.metrics.iteration_s, 1.350 + 7 * 0.450, 1e-3);
@@ -142,7 +142,7 @@ static void samples_of_a_module_scale_its_time_alone(void **state)
     assert_near(got[3][0], 4 * 0.05, 1e-9);
     assert_near(got[3][1], 4 * 2 * 0.05, 1e-9);
     assert_true(!hv_known(v.metrics.bound_s));
-    assert_int_equal(v.n_rough, 1); /* of memory only */
+    assert_int_equal(v.n_approximated, 1); /* of memory only */
     assert_true(strstr(t->rows[0].name, "vision") != NULL);
     assert_true(strstr(t->rows[2].name, "llm") != NULL);
     hv_arena_free(&a);
@@ -223,7 +223,7 @@ static void gradients_are_reduced_inside_each_module(void **state)
         "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":32,\"stages\":[" STAGE(
             "a[0].0-1", "vision", 0, 4, ",\"dp\":2") "," STAGE("a[0].2", "llm", 0, 8, "") "]}]");
     assert_int_equal(v.findings.n, 0);
-    assert_int_equal(v.n_rough, 0);
+    assert_int_equal(v.n_approximated, 0);
     size_t spans[2] = {0};
     for (size_t r = 0; r < v.timeline->n_rows; r++) {
         const struct hv_lane *lane = &v.timeline->lanes.items[v.timeline->rows[r].link_lane];

@@ -100,8 +100,8 @@ static void every_span_has_room(void **state)
 
 static bool names(const struct hv_verdict *v, const char *key)
 {
-    for (size_t i = 0; i < v->n_rough; i++) {
-        if (strstr(v->rough[i], key) != NULL) {
+    for (size_t i = 0; i < v->n_approximated; i++) {
+        if (strstr(v->approximated[i], key) != NULL) {
             return true;
         }
     }
@@ -114,7 +114,7 @@ static void what_is_not_timed_is_named(void **state)
     struct hv_verdict v = on_one_node(
         state, &a,
         ",\"ep\":8,\"moe\":{\"degree\":4,\"all_to_all\":\"2dh\",\"capacity_factor\":1.25}", "");
-    assert_int_equal(v.n_rough, 0);
+    assert_int_equal(v.n_approximated, 0);
     v = on_one_node(state, &a,
                     ",\"ep\":8,\"moe\":{\"kernel\":\"padded\",\"order\":\"optsche\",\"copies\":{"
                     "\"0\":\"*\"},\"all_to_all\":\"tp_coordinated\",\"off_node_frac\":0.5}",
@@ -124,7 +124,7 @@ static void what_is_not_timed_is_named(void **state)
     for (size_t i = 0; i < HV_COUNT(keys); i++) {
         assert_true(names(&v, keys[i]));
     }
-    assert_int_equal(v.n_rough, HV_COUNT(keys));
+    assert_int_equal(v.n_approximated, HV_COUNT(keys));
     hv_arena_free(&a);
 }
 

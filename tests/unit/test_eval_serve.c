@@ -51,7 +51,7 @@ static void the_oracle_of_the_catalogue(void **state)
     struct hv_verdict v = judge(
         &w, &a, false, SERVE(STAGE("x", 0, 2) "," STAGE("y[0]", 0, 2) "," STAGE("y[1]", 0, 2)));
     assert_int_equal(v.findings.n, 0);
-    assert_int_equal(v.n_rough, 0);
+    assert_int_equal(v.n_approximated, 0);
     assert_near(v.metrics.tokens_per_s, 9, 1e-9);
     assert_near(v.serving->bound_tokens_per_s, 9, 1e-9); /* everybody holds both: the bound */
     assert_true(!hv_known(v.metrics.iteration_s));
@@ -80,7 +80,7 @@ static void partial_inference_takes_up_where_the_other_ended(void **state)
     assert_int_equal(v.findings.n, 0);
     assert_near(v.metrics.tokens_per_s, 2, 1e-9);
     assert_near(v.serving->max_tokens_per_s, 2, 1e-9);
-    assert_int_equal(v.n_rough, 1);
+    assert_int_equal(v.n_approximated, 1);
     hv_arena_free(&a);
     close_world(&w);
 }
@@ -244,7 +244,7 @@ static void caches_hold_the_sequences_in_flight(void **state)
               "{\"devices\":\"a[0].0-3\",\"layers\":[0,12],\"tp\":2},"
               "{\"devices\":\"a[0].4-7\",\"layers\":[12,24],\"tp\":2}]}]");
     assert_int_equal(v.findings.n, 0);
-    assert_int_equal(v.n_rough, 0);
+    assert_int_equal(v.n_approximated, 0);
     const struct hv_serving *s = v.serving;
     assert_near(s->output_tokens, 512, 0);
     /* Little's law over both copies; a device keeps half the heads of 12 layers */
@@ -299,7 +299,7 @@ static void stages_of_a_node_share_its_nics(void **state)
                                 SERVE(STAGE("p[0].0", 0, 1) "," STAGE("p[0].1", 0, 1) "," STAGE(
                                     "p[1].0", 1, 2) "," STAGE("p[1].1", 1, 2)));
     assert_int_equal(v.findings.n, 0);
-    assert_int_equal(v.n_rough, v.serving->max_tokens_per_s > 1 ? 1 : 0);
+    assert_int_equal(v.n_approximated, v.serving->max_tokens_per_s > 1 ? 1 : 0);
     assert_true(v.metrics.tokens_per_s <= 1 * (1 + 1e-9)); /* 1 GB/s for 1 GB tokens */
     hv_arena_free(&a);
     close_world(&w);

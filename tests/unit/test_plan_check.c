@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "solver/base/rng.h"
 #include "solver/io/own/docs.h"
 #include "tests/plan_fixture.h"
 #include <math.h>
@@ -404,6 +405,46 @@ static void owners_of_ends(void **state)
     hv_plan_doc_free(&doc);
 }
 
+/* Stages in any order, some without blocks: exactly one holds each end, the one that is furthest
+ * out and behind which no empty stage stands. */
+static void owners_of_ends_in_any_order(void **state)
+{
+    (void)state;
+    enum { STAGES = 40, ROUNDS = 200 };
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 7);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct hv_stage stages[STAGES] = {0};
+        struct hv_range ranges[STAGES];
+        int at[STAGES], edge = 0;
+        for (int i = 0; i < STAGES; i++) {
+            int k = (int)hv_rng_below(&rng, (uint64_t)i + 1);
+            at[i] = at[k];
+            at[k] = i;
+        }
+        for (int i = 0; i < STAGES; i++) {
+            int to = edge + (int)hv_rng_below(&rng, 3);
+            ranges[at[i]] = (struct hv_range){.from2 = edge, .to2 = to};
+            stages[at[i]] = (struct hv_stage){
+                .ranges = &ranges[at[i]], .n_ranges = 1, .embedding = -1, .head = -1};
+            edge = to;
+        }
+        const struct hv_replica r = {.count = 1, .stages = stages, .n_stages = STAGES};
+        for (int i = 0; i < STAGES; i++) {
+            bool first = true, last = true;
+            for (int k = 0; k < STAGES; k++) {
+                bool empty = ranges[k].from2 == ranges[k].to2;
+                first = first && ranges[k].from2 >= ranges[i].from2 &&
+                        (ranges[k].from2 > ranges[i].from2 || k >= i || !empty);
+                last = last && ranges[k].to2 <= ranges[i].to2 &&
+                       (ranges[k].to2 < ranges[i].to2 || k <= i || !empty);
+            }
+            assert_int_equal(hv_stage_has_embedding(&r, (size_t)i), first);
+            assert_int_equal(hv_stage_has_head(&r, (size_t)i), last);
+        }
+    }
+}
+
 static void name_patterns(void **state)
 {
     (void)state;
@@ -418,11 +459,17 @@ static void name_patterns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batch_sums),      cmocka_unit_test(devices),
-        cmocka_unit_test(degree_products), cmocka_unit_test(layers),
-        cmocka_unit_test(shares),          cmocka_unit_test(heads_and_sequence),
-        cmocka_unit_test(experts),         cmocka_unit_test(fabrics),
-        cmocka_unit_test(objectives),      cmocka_unit_test(owners_of_ends),
+        cmocka_unit_test(batch_sums),
+        cmocka_unit_test(devices),
+        cmocka_unit_test(degree_products),
+        cmocka_unit_test(layers),
+        cmocka_unit_test(shares),
+        cmocka_unit_test(heads_and_sequence),
+        cmocka_unit_test(experts),
+        cmocka_unit_test(fabrics),
+        cmocka_unit_test(objectives),
+        cmocka_unit_test(owners_of_ends),
+        cmocka_unit_test(owners_of_ends_in_any_order),
         cmocka_unit_test(name_patterns),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

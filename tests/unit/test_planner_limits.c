@@ -39,6 +39,27 @@ static void groups_that_are_alike_are_one(void **state)
     assert_true(time_s[0] == time_s[1]);
 }
 
+/* On many thousands of devices an evaluation takes many times as long as on a few: the default
+ * search counts that as work, and ends after correspondingly fewer evaluations. */
+static void large_clusters_get_fewer_evaluations(void **state)
+{
+    (void)state;
+    static const char cluster[] =
+        "{\"format\":\"hetviz.cluster/"
+        "1\",\"name\":\"l\",\"nodes\":[{\"name\":\"a\",\"count\":20000,"
+        "\"device\":\"A100-SXM-80GB\",\"devices\":8,\"nic\":{\"bandwidth_GBps\":100}}]}";
+    static const char job[] =
+        "{\"format\":\"hetviz.job/1\",\"global_batch\":131072,\"sequence\":512,"
+        "\"precision\":\"fp16\",\"optimizer\":\"adam\"}";
+    struct world w;
+    open_world(&w, cluster, small_model, job);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    assert_true(r.evaluations > 20 && r.evaluations < 500);
+    assert_false(r.stopped);
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
 /* The order in which an inventory lists its groups does not matter. */
 static void order_of_groups_does_not_matter(void **state)
 {
@@ -283,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_that_are_alike_are_one),
+        cmocka_unit_test(large_clusters_get_fewer_evaluations),
         cmocka_unit_test(order_of_groups_does_not_matter),
         cmocka_unit_test(leaves_drained_and_spare_nodes_alone),
         cmocka_unit_test(keeps_to_the_price),

@@ -160,6 +160,12 @@ static void a_million_million(void **state)
     assert_true(f.idle[0].busy_s == 3 * (double)m);
     assert_true(f.idle[1].warmup_s == 1 && f.idle[1].cooldown_s == 2 && f.idle[1].steady_s == 0);
     assert_int_equal(f.more + f.s.n_micro_batches, m);
+    assert_int_equal(hv_schedule_find("varuna", &row, NULL), HV_OK); /* recomputes on rank 0 only */
+    hv_schedule_input_init(&in, row, 2, 1);
+    assert_int_equal(hv_schedule_fold(&a, &in, &cost, m, &f, NULL), HV_OK);
+    assert_int_equal(f.more + f.s.n_micro_batches, m);
+    assert_true(fabs(f.idle[0].busy_s - 4 * (double)m) <= 10);
+    assert_true(f.idle[1].busy_s == 3 * (double)m);
     assert_int_equal(hv_schedule_find("gpipe", &row, NULL), HV_OK);
     hv_schedule_input_init(&in, row, 2, 1);
     assert_int_equal(hv_schedule_fold(&a, &in, &cost, m, &f, &err), HV_ENO);

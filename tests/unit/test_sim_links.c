@@ -76,6 +76,29 @@ static void a_slow_link_sets_the_pace(void **state)
     clear(&z);
 }
 
+/** Micro-batches of a third and of five thirds of the average: transfers of 1 and 5 s. The second
+ * is sent when the first is through, at 2 s, and arrives at 7 s; alone on its link or not. */
+static void transfers_have_the_size_of_their_micro_batch(void **state)
+{
+    (void)state;
+    const double scale[] = {1.0 / 3, 5.0 / 3};
+    for (int shared = 0; shared < 2; shared++) {
+        struct scene z = {0};
+        add(&z, "gpipe", 2, 2, 1, 0, -1, (const double[]){3, 0});
+        if (shared == 1) {
+            add(&z, "gpipe", 2, 1, 1, 1, 2, (const double[]){1, 1});
+        }
+        z.x[0].cost.hop_scale = scale;
+        hv_pipe_time(&z.x[0].g, &z.x[0].cost, &z.x[0].run);
+        NEAR(z.x[0].run.node_start_s[4], 2);
+        NEAR(z.x[0].run.node_start_s[5], 7);
+        hv_links_play(&z.x[0].a, &z.s);
+        NEAR(z.x[0].run.node_start_s[4], 2);
+        NEAR(z.x[0].run.node_start_s[5], 7);
+        clear(&z);
+    }
+}
+
 /** Two equal pipes with one micro-batch over one link: both have half of it. A third with its own
  * link keeps its time. */
 static void equal_flows_get_halves(void **state)
@@ -388,6 +411,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_link_sets_the_pace),
+        cmocka_unit_test(transfers_have_the_size_of_their_micro_batch),
         cmocka_unit_test(equal_flows_get_halves),
         cmocka_unit_test(rates_are_max_min_fair),
         cmocka_unit_test(links_carry_what_they_can),

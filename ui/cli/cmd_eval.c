@@ -6,6 +6,7 @@
 #include "solver/bound/bound.h"
 #include "solver/eval/balance.h"
 #include "solver/eval/explain.h"
+#include "solver/eval/slower.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/judged.h"
@@ -60,6 +61,9 @@ static enum hv_status bound_json(const struct hv_bound *b, bool any, struct hv_e
     json_object_set_new(o, "bound_s", hv_json_num(any ? b->spread_s : HV_UNKNOWN));
     json_object_set_new(o, "why", json_string(any ? b->spread_why : b->why));
     add_bound_parts(o, b, any);
+    if (b->stopped) {
+        json_object_set_new(o, "stopped", json_true());
+    }
     return hv_cli_print_json(o, err);
 }
 
@@ -98,6 +102,13 @@ static enum hv_status go_on(struct hv_eval_watch *watch, struct hv_err *err)
                                                       : HV_OK;
 }
 
+/** The `stop` of hv_bound_within. */
+static bool is_stopped(void *ctx)
+{
+    struct hv_eval_watch *watch = ctx;
+    return atomic_load(&watch->stop);
+}
+
 static enum hv_status find_bound(void *ctx, struct hv_eval_watch *watch, struct hv_err *err)
 {
     struct bounding *b = ctx;
@@ -108,8 +119,7 @@ static enum hv_status find_bound(void *ctx, struct hv_eval_watch *watch, struct 
     st = st == HV_OK ? go_on(watch, err) : st;
     if (st == HV_OK) {
         b->cost = hv_cost_new(b->in.cluster.cluster, b->in.model.model, &b->in.job.job);
-        hv_bound_iteration(b->cost, &b->arena, &b->bound);
-        st = go_on(watch, err);
+        hv_bound_within(b->cost, watch != NULL ? is_stopped : NULL, watch, &b->arena, &b->bound);
     }
     return st;
 }
@@ -126,6 +136,11 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     }
     if (st == HV_OK && !any) {
         st = hv_err_set(err, HV_ENO, "%s", b.bound.why);
+    } else if (st == HV_OK && b.bound.stopped) {
+        st =
+            hv_err_set(err, HV_ESTOPPED,
+                       "the search was stopped: this bound holds, and more time (--time-limit) may "
+                       "give a higher one");
     }
     hv_arena_free(&b.arena);
     hv_cost_free(b.cost);
@@ -171,9 +186,26 @@ static void add_share(const struct hv_judged *j, size_t replica, int number, str
     hv_arena_free(&a);
 }
 
+/** What explains a judged plan: parts that, made faster, make it slower. */
+struct anomalies {
+    const struct hv_judged *judged;
+    struct hv_arena arena;
+    struct hv_slower *items;
+    size_t n;
+};
+
+static enum hv_status find_anomalies(void *ctx, struct hv_eval_watch *watch, struct hv_err *err)
+{
+    struct anomalies *x = ctx;
+    const struct hv_judged *j = x->judged;
+    return hv_eval_slower(j->cost, j->plan.plan, j->verdict.metrics.iteration_s, watch, &x->arena,
+                          &x->items, &x->n, err);
+}
+
 /** One line each: the stage with the longest busy time, the largest loss other than compute, the
- * bound, the throughput under failures, and the best distribution of the layers. */
-static void add_causes(const struct hv_judged *j, struct hv_str *out)
+ * bound, the throughput under failures, the best distribution of the layers, and the parts that,
+ * made faster, make the plan slower. */
+static void add_causes(const struct hv_judged *j, const struct anomalies *x, struct hv_str *out)
 {
     const struct hv_verdict *v = &j->verdict;
     size_t slowest = 0;
@@ -211,14 +243,18 @@ static void add_causes(const struct hv_judged *j, struct hv_str *out)
     if (v->n_stages > 0) {
         add_share(j, v->stages[slowest].replica, v->goodput.known ? 5 : 4, out);
     }
+    for (size_t i = 0; i < x->n; i++) {
+        hv_text_addf(out, "%zu %s\n", i + (v->goodput.known ? 6 : 5), x->items[i].text);
+    }
 }
 
-static enum hv_status explain_text(const struct hv_judged *j, struct hv_err *err)
+static enum hv_status explain_text(const struct hv_judged *j, const struct anomalies *x,
+                                   struct hv_err *err)
 {
     struct hv_str text = {0};
     hv_cli_verdict_line(&j->verdict, &text);
     hv_str_addc(&text, '\n');
-    add_causes(j, &text);
+    add_causes(j, x, &text);
     hv_str_addc(&text, '\n');
     hv_cli_verdict_text(j->plan.plan, &j->verdict, &text);
     enum hv_status st = hv_cli_print(&text, err);
@@ -227,10 +263,11 @@ static enum hv_status explain_text(const struct hv_judged *j, struct hv_err *err
 }
 
 /** The JSON of `eval --json`, with the causes as a list of texts under "explain". */
-static enum hv_status explain_json(const struct hv_judged *j, struct hv_err *err)
+static enum hv_status explain_json(const struct hv_judged *j, const struct anomalies *x,
+                                   struct hv_err *err)
 {
     struct hv_str text = {0};
-    add_causes(j, &text);
+    add_causes(j, x, &text);
     json_t *lines = json_array();
     for (const char *line = hv_str_cstr(&text), *end; *line != '\0'; line = end + 1) {
         end = strchr(line, '\n'); /* every line has one */
@@ -306,7 +343,12 @@ enum hv_status hv_cli_explain(struct hv_args *args, struct hv_err *err)
     if (st == HV_OK && (hv_args_has(args, "stage") || hv_args_has(args, "replica"))) {
         st = explain_stage(args, &j, err);
     } else if (st == HV_OK) {
-        st = hv_args_has(args, "json") ? explain_json(&j, err) : explain_text(&j, err);
+        struct anomalies x = {.judged = &j};
+        st = hv_cli_watched(args, find_anomalies, &x, err);
+        if (st == HV_OK) {
+            st = hv_args_has(args, "json") ? explain_json(&j, &x, err) : explain_text(&j, &x, err);
+        }
+        hv_arena_free(&x.arena);
     }
     hv_judged_free(&j);
     return st;

@@ -68,7 +68,10 @@ static const struct hv_opt solve_options[] = {
     {"certify", 0, HV_ARG_FLAG, NULL, "let lp_solve certify the optimum of a chain without the usual limit of 1 s (--time-limit applies)", 0, 0, NULL, false},
     {"write-lp", 0, HV_ARG_FILE, "F", "write the integer program of a chain in LP format, or in MPS format if F ends in .mps", 0, 0, NULL, false},
 };
-static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION, END_OPTION};
+static const struct hv_opt bound_options[] = {
+    INPUT_OPTIONS, JSON_OPTION,
+    {"time-limit", 0, HV_ARG_DURATION, "S", "stop the search after this time and print the bound found so far (10, 500ms, 2min)", 1e-3, 1e7, NULL, false},
+};
 static const struct hv_opt explain_options[] = {
     OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION,
     {"stage", 0, HV_ARG_INT, "N", "list the time and memory terms of this stage, each with its formula and source", 0, 1000000, NULL, false},
@@ -178,12 +181,14 @@ static const struct hv_command command_rows[] = {
      "holds for plans without parameter servers that neither communicate over the slow network inside a pass nor shard states over it. "
      "even_plans_s holds for plans made of copies of one pipeline in which all passes of a stage are equal: there no backward pass starts before "
      "a micro-batch has passed all layers. other_plans_s is a smaller bound; it holds for plans with branching stages, partial micro-batches or "
-     "tensor parallelism in 2D, 2.5D or 3D.\n"
+     "tensor parallelism in 2D, 2.5D or 3D. A search that --time-limit stops prints a bound that holds and may be lower (exit code 4, "
+     "\"stopped\" in JSON); where not even the inputs are read by then, there is none.\n"
      "Example: hetviz bound -c two-generations -m llama-3-8b",
      OPTIONS(bound_options), false},
     {HV_CMD_EXPLAIN, "explain", NULL, "PLAN", 1, 1, "where the time of a plan goes",
-     "Breaks the iteration down into compute, exposed communication and idle time, and names the stage that limits it. --stage lists the terms of "
-     "one stage: operators, communication, transfers, memory.\n"
+     "Breaks the iteration down into compute, exposed communication and idle time, and names the stage that limits it. Where a "
+     "faster part of the cluster would make this very plan slower, as it can where orders are derived from times or transfers share links, it says "
+     "so: each part is tried twice as fast. --stage lists the terms of one stage: operators, communication, transfers, memory.\n"
      "Example: hetviz explain p.json --stage 0",
      OPTIONS(explain_options), false},
     {HV_CMD_FAILURES, "failures", NULL, "PLAN", 1, 1, "expected throughput under failures and preemptions",

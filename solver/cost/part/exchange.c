@@ -11,9 +11,19 @@
 #include "solver/cost/device/link_curve.h"
 #include "solver/cost/part/part_int.h"
 
+/* Seconds of an exchange, and those of them in which no bytes move. */
+struct span {
+    double time_s, latency_s;
+};
+
+static struct span sum_of(struct span a, struct span b)
+{
+    return (struct span){a.time_s + b.time_s, a.latency_s + b.latency_s};
+}
+
 /* The device's own link, as if all members sat in one node. */
-static double own_link_s(const struct hv_device_kind *d, enum hv_collective op, double bytes,
-                         double n)
+static struct span own_link(const struct hv_device_kind *d, enum hv_collective op, double bytes,
+                            double n)
 {
     bool own = hv_known(d->link_bytes_per_s);
     enum hv_link_class link = hv_link_class_of(own ? HV_LINK_NVLINK : HV_LINK_PCIE, own ? d : NULL);
@@ -22,10 +32,10 @@ static double own_link_s(const struct hv_device_kind *d, enum hv_collective op, 
     double rate = hv_or(d->link_bytes_per_s, hv_or(d->pcie_bytes_per_s, 16 * HV_GBPS));
     double passes = op == HV_ALL_REDUCE ? 2 : 1;
     if (n < 2 || !(bytes > 0)) {
-        return 0;
+        return (struct span){0, 0};
     }
     rate *= hv_link_share(curve, bytes) * hv_device_calibration(d)->v[HV_CAL_NODE_LINKS];
-    return curve->start_s + passes * (n - 1) / n * bytes / rate;
+    return (struct span){curve->start_s + passes * (n - 1) / n * bytes / rate, curve->start_s};
 }
 
 /* One collective over `n` members starting at `first`, or on the device's own link. */
@@ -39,10 +49,10 @@ struct call {
     double copies;
 };
 
-static double call_s(const struct hv__ask *a, const struct call *c)
+static struct span call(const struct hv__ask *a, const struct call *c)
 {
     if (!c->members) {
-        return own_link_s(a->q->device, c->op, c->bytes, c->n);
+        return own_link(a->q->device, c->op, c->bytes, c->n);
     }
     struct hv_collective_query q = {.op = c->op,
                                     .bytes = c->bytes,
@@ -51,20 +61,22 @@ static double call_s(const struct hv__ask *a, const struct call *c)
                                     .algorithm = c->algorithm,
                                     .together = c->together,
                                     .copies = c->copies};
-    return hv_cost_collective(a->k->cluster, &q, a->why).time_s;
+    struct hv_collective_cost cost = hv_cost_collective(a->k->cluster, &q, a->why);
+    return (struct span){cost.time_s, cost.alpha_s};
 }
 
 /* The slowest of the tensor-parallel groups, one per context rank; of 2.5d the grids. */
-static double tp_call_s(const struct hv__ask *a, enum hv_collective op, double bytes)
+static struct span tp_call(const struct hv__ask *a, enum hv_collective op, double bytes)
 {
     const struct hv_part_query *q = a->q;
     int n = (int)(q->tp / hv__tp_depth(q));
     double together = q->beside.tp > 0 ? q->beside.tp : 1;
     struct call c = {.op = op, .bytes = bytes, .members = q->group, .n = n, .together = together};
-    double worst = call_s(a, &c);
+    struct span worst = call(a, &c);
     for (int i = 1; q->group && i < q->cp; i++) {
         c.members = q->group + (size_t)i * (size_t)q->tp;
-        worst = fmax(worst, call_s(a, &c));
+        struct span other = call(a, &c);
+        worst = other.time_s > worst.time_s ? other : worst;
     }
     return worst;
 }
@@ -89,21 +101,24 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
         return;
     }
     if (a->q->tp_scheme != HV_TP_1D) {
-        double once = tp_call_s(a, HV_ALL_GATHER, x->grid_bytes);
-        out->tp_forward_s = once;
-        out->tp_backward_s = once * (x->tp_backward > x->tp_forward ? 3 : 2);
-        out->tp_wire_forward_s = out->tp_forward_s;
-        out->tp_wire_backward_s = out->tp_backward_s;
+        struct span once = tp_call(a, HV_ALL_GATHER, x->grid_bytes);
+        double backward = x->tp_backward > x->tp_forward ? 3 : 2;
+        out->tp_forward_s = out->tp_wire_forward_s = once.time_s;
+        out->tp_backward_s = out->tp_wire_backward_s = once.time_s * backward;
+        out->tp_latency_forward_s = once.latency_s;
+        out->tp_latency_backward_s = once.latency_s * backward;
         return;
     }
     /* with sequence parallelism each all-reduce is its two halves, at different places, and runs
      * beside the products it feeds */
-    double wire_s = a->q->sequence_parallel ? tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
-                                                  tp_call_s(a, HV_ALL_GATHER, x->tp_bytes)
-                                            : tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
-    double once = (1 - hidden_frac(a->q)) * wire_s + wait_s(a->q);
-    out->tp_wire_forward_s = wire_s * x->tp_forward;
-    out->tp_wire_backward_s = wire_s * x->tp_backward;
+    struct span wire = a->q->sequence_parallel ? sum_of(tp_call(a, HV_REDUCE_SCATTER, x->tp_bytes),
+                                                        tp_call(a, HV_ALL_GATHER, x->tp_bytes))
+                                               : tp_call(a, HV_ALL_REDUCE, x->tp_bytes);
+    double once = (1 - hidden_frac(a->q)) * wire.time_s + wait_s(a->q);
+    out->tp_wire_forward_s = wire.time_s * x->tp_forward;
+    out->tp_wire_backward_s = wire.time_s * x->tp_backward;
+    out->tp_latency_forward_s = wire.latency_s * x->tp_forward;
+    out->tp_latency_backward_s = wire.latency_s * x->tp_backward;
     out->tp_forward_s = once * x->tp_forward;
     out->tp_backward_s = once * x->tp_backward;
 }
@@ -138,12 +153,12 @@ struct cp_call {
     double together; /* 0: as many as lie between */
 };
 
-static double cp_call_s(const struct hv__ask *a, const struct cp_call *x)
+static struct span cp_call(const struct hv__ask *a, const struct cp_call *x)
 {
     uint32_t *members = NULL;
     size_t stride = (size_t)a->q->tp * x->apart;
     if (!(x->bytes > 0)) {
-        return 0;
+        return (struct span){0, 0};
     }
     if (a->q->group) {
         members = hv_xmalloc((size_t)x->n * sizeof *members);
@@ -154,36 +169,40 @@ static double cp_call_s(const struct hv__ask *a, const struct cp_call *x)
     double together = x->together > 0 ? x->together : (double)stride;
     struct call c = {
         .op = x->op, .bytes = x->bytes, .members = members, .n = x->n, .together = together};
-    double time_s = call_s(a, &c);
+    struct span all = call(a, &c);
     free(members);
-    return time_s;
+    return all;
 }
 
 /* One hop of a ring: all hops together move every share to every rank, like an all-gather. */
-static double hop_s(const struct hv__ask *a, const struct hv__cp_shape *s, double bytes)
+static struct span ring_hop(const struct hv__ask *a, const struct hv__cp_shape *s, double bytes)
 {
     struct cp_call c = {HV_ALL_GATHER, bytes * s->ring, s->ring, s->ring_apart,
                         a->q->beside.cp_ring};
-    return cp_call_s(a, &c) / (s->ring - 1);
+    struct span all = cp_call(a, &c);
+    return (struct span){all.time_s / (s->ring - 1), all.latency_s / (s->ring - 1)};
 }
 
 static void add_ring(const struct hv__ask *a, const struct hv__exchange *x,
                      const struct hv__cp_shape *s, struct hv_part_cost *out)
 {
-    double keys_s = hop_s(a, s, x->cp_bytes), c = s->ring;
-    bool queries = a->q->cp_backward == HV_CP_Q_DO;
-    struct hv_ring_step forward = {x->cp_hidden_forward_s / c, keys_s, 0};
+    struct span keys = ring_hop(a, s, x->cp_bytes), ahead = keys, behind = keys;
+    double c = s->ring, hops = s->ring - 1;
+    if (a->q->cp_backward == HV_CP_Q_DO) {
+        ahead = ring_hop(a, s, x->cp_queries_bytes + x->cp_outputs_bytes);
+        behind = ring_hop(a, s, x->cp_queries_bytes);
+    }
+    struct hv_ring_step forward = {x->cp_hidden_forward_s / c, keys.time_s, 0};
     /* keys and values go ahead and their gradients follow, or queries and gradients of outputs go
      * ahead and the gradients of queries follow */
-    struct hv_ring_step backward = {x->cp_hidden_backward_s / c, keys_s, keys_s};
-    if (queries) {
-        backward.ahead_s = hop_s(a, s, x->cp_queries_bytes + x->cp_outputs_bytes);
-        backward.behind_s = hop_s(a, s, x->cp_queries_bytes);
-    }
-    double forward_s = shown_s(a, hv_overlap_ring(s->ring, forward)), hops = s->ring - 1;
-    double again = a->q->recompute & HV_RC_CORE ? hops * keys_s : 0;
-    out->cp_wire_forward_s += hops * keys_s;
-    out->cp_wire_backward_s += hops * (backward.ahead_s + backward.behind_s) + again;
+    struct hv_ring_step backward = {x->cp_hidden_backward_s / c, ahead.time_s, behind.time_s};
+    double forward_s = shown_s(a, hv_overlap_ring(s->ring, forward));
+    double again = a->q->recompute & HV_RC_CORE ? hops : 0;
+    out->cp_wire_forward_s += hops * keys.time_s;
+    out->cp_wire_backward_s += hops * (ahead.time_s + behind.time_s) + again * keys.time_s;
+    out->cp_latency_forward_s += hops * keys.latency_s;
+    out->cp_latency_backward_s +=
+        hops * (ahead.latency_s + behind.latency_s) + again * keys.latency_s;
     out->cp_forward_s += forward_s;
     out->cp_backward_s += shown_s(a, hv_overlap_ring(s->ring, backward));
     out->cp_backward_s += a->q->recompute & HV_RC_CORE ? forward_s : 0;
@@ -199,11 +218,14 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
     if (s.heads > 1) {
         struct cp_call c = {HV_ALL_TO_ALL, x->cp_heads_bytes, s.heads, s.heads_apart,
                             q->beside.cp_heads};
-        double once = cp_call_s(a, &c);
-        out->cp_forward_s += once;
-        out->cp_backward_s += once * (q->recompute & HV_RC_CORE ? 2 : 1);
+        struct span once = cp_call(a, &c);
+        double backward = q->recompute & HV_RC_CORE ? 2 : 1;
+        out->cp_forward_s += once.time_s;
+        out->cp_backward_s += once.time_s * backward;
         out->cp_wire_forward_s = out->cp_forward_s;
         out->cp_wire_backward_s = out->cp_backward_s;
+        out->cp_latency_forward_s = once.latency_s;
+        out->cp_latency_backward_s = once.latency_s * backward;
     }
     if (s.ring > 1) {
         add_ring(a, x, &s, out);
@@ -236,7 +258,7 @@ static enum hv_sync_algorithm exchange_of(const struct hv_moe_knobs *m)
 }
 
 /* One dispatch or combine of `bytes`, compressed where the plan requires it. */
-static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, double bytes)
+static struct span dispatch(const struct hv__ask *a, const struct hv__exchange *x, double bytes)
 {
     const struct hv_part_query *q = a->q;
     bool squeezed = q->moe && hv_known(q->moe->compress_ratio) && q->moe->compress_ratio > 1;
@@ -249,21 +271,22 @@ static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, 
                      .together = q->beside.ep > 0 ? q->beside.ep : between,
                      .algorithm = exchange_of(q->moe),
                      .copies = x->ep_copies};
-    double once = call_s(a, &c);
+    struct span once = call(a, &c);
     if (squeezed && hv_known(q->moe->compress_bytes_per_s)) {
-        once += bytes / q->moe->compress_bytes_per_s;
+        double compress_s = bytes / q->moe->compress_bytes_per_s;
+        once = sum_of(once, (struct span){compress_s, compress_s});
     }
     return once;
 }
 
-/* Dispatch, experts, combine, in chunks; adds their load on links. */
+/* Dispatch, experts, combine, in chunks; *wire: both exchanges of all chunks. */
 static double round_trip_s(const struct hv__ask *a, const struct hv__exchange *x, int chunks,
-                           double compute_s, double *wire_s)
+                           double compute_s, struct span *wire)
 {
-    double once = dispatch_s(a, x, x->ep_bytes / chunks);
-    *wire_s = 2 * chunks * once;
-    return shown_s(a,
-                   hv_overlap_round_trips(chunks, (struct hv_round_trip){once, compute_s, once}));
+    struct span once = dispatch(a, x, x->ep_bytes / chunks);
+    *wire = (struct span){2 * chunks * once.time_s, 2 * chunks * once.latency_s};
+    struct hv_round_trip trip = {once.time_s, compute_s, once.time_s};
+    return shown_s(a, hv_overlap_round_trips(chunks, trip));
 }
 
 static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
@@ -272,16 +295,21 @@ static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct
         return;
     }
     int forward = x->ep_chunks_forward, backward = x->ep_chunks_backward;
-    out->ep_forward_s =
-        round_trip_s(a, x, forward, x->ep_hidden_forward_s, &out->ep_wire_forward_s);
+    struct span ahead, back;
+    out->ep_forward_s = round_trip_s(a, x, forward, x->ep_hidden_forward_s, &ahead);
     out->ep_backward_s = out->ep_forward_s;
-    out->ep_wire_backward_s = out->ep_wire_forward_s;
+    back = ahead;
     if (backward != forward || forward > 1) {
-        out->ep_backward_s =
-            round_trip_s(a, x, backward, x->ep_hidden_backward_s, &out->ep_wire_backward_s);
+        out->ep_backward_s = round_trip_s(a, x, backward, x->ep_hidden_backward_s, &back);
     }
-    out->ep_backward_s += x->ep_again ? out->ep_forward_s : 0;
-    out->ep_wire_backward_s += x->ep_again ? out->ep_wire_forward_s : 0;
+    if (x->ep_again) {
+        out->ep_backward_s += out->ep_forward_s;
+        back = sum_of(back, ahead);
+    }
+    out->ep_wire_forward_s = ahead.time_s;
+    out->ep_wire_backward_s = back.time_s;
+    out->ep_latency_forward_s = ahead.latency_s;
+    out->ep_latency_backward_s = back.latency_s;
     hv_why_add(a->why, "expert exchange", out->ep_forward_s, "s",
                "exposed part of dispatch and combine forward, %.4g bytes each over %d ranks in %d "
                "chunk%s beside %.4g s of expert compute; backward %.4g s in %d chunk%s",

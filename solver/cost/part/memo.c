@@ -88,10 +88,10 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     key->part = part;
     key->cls = hv__in_block(part) ? cls : 0;
     key->recompute = q->recompute;
-    key->schemes = (unsigned)q->cp_order << 26 | (unsigned)q->cp_backward << 25 |
-                   (unsigned)q->sharded_pipeline << 23 | (unsigned)q->sharded_weights << 24 |
-                   (unsigned)q->tp_scheme << 16 | (unsigned)q->cp_scheme << 8 |
-                   (unsigned)q->cp_layout << 1 | q->sequence_parallel;
+    key->schemes = (unsigned)q->sliced << 27 | (unsigned)q->cp_order << 26 |
+                   (unsigned)q->cp_backward << 25 | (unsigned)q->sharded_pipeline << 23 |
+                   (unsigned)q->sharded_weights << 24 | (unsigned)q->tp_scheme << 16 |
+                   (unsigned)q->cp_scheme << 8 | (unsigned)q->cp_layout << 1 | q->sequence_parallel;
 }
 
 struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size_t block,

@@ -39,6 +39,8 @@ struct hv_part_query {
     double sequences;     /**< of one micro-batch on one data-parallel rank; fractions allowed */
     double tokens;        /**< per sequence, before cp */
     double context;       /**< extra key/value tokens seen before these (slices); 0 */
+    bool sliced;          /**< later slices of the sequence read keys and values of this one: they are
+                             kept whatever is recomputed */
     unsigned recompute;   /**< mask of enum hv_recompute */
     const uint32_t
         *group; /**< tp·cp consecutive devices of the rank group, for its collectives; NULL: tp
@@ -56,9 +58,12 @@ struct hv_part_cost {
                                            those of recompute */
     double cp_forward_s, cp_backward_s; /**< exposed context-parallel exchange */
     double ep_forward_s, ep_backward_s; /**< exposed expert all-to-all */
-    /** Seconds in which these keep their links busy, exposed or overlapped. */
+    /** Seconds of these exchanges from start to end, exposed or overlapped. */
     double tp_wire_forward_s, tp_wire_backward_s, cp_wire_forward_s, cp_wire_backward_s,
         ep_wire_forward_s, ep_wire_backward_s;
+    /** Of these, latency and compression: no bytes move, and others may use the links meanwhile. */
+    double tp_latency_forward_s, tp_latency_backward_s, cp_latency_forward_s, cp_latency_backward_s,
+        ep_latency_forward_s, ep_latency_backward_s;
     double flops_forward;     /**< model FLOPs on this rank, without recompute */
     double parameters;        /**< dense parameters on this rank (after tp) */
     double expert_parameters; /**< routed experts on this rank (after tp and ep), the most that one

@@ -155,7 +155,9 @@ static void price_attention(struct hv__sum *s, const struct hv_block *b)
     hv__add_core(s, b, &w);
     hv__add_product(s, &(struct hv__product){"out gemm", HV_RC_OUT, r, h, w.core_out, 1});
     add_extra(s, b->attention_extra, HV_RC_OUT);
-    hv__keep(s, s->elem * r * w.projected, HV_RC_QKV);
+    double shared = w.kv_heads * (w.qk + w.v); /* keys and values */
+    hv__keep(s, s->elem * r * (w.projected - shared), HV_RC_QKV);
+    hv__keep(s, s->elem * r * shared, s->q->sliced ? 0 : HV_RC_QKV);
     keep_core(s, &w);
     keep_dropout_mask(s, HV_RC_OUT);
     double scores = s->flash ? 0 : 2 * s->elem * w.heads * r * (s->q->tokens + s->q->context);

@@ -73,6 +73,12 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
     o->network_backward_s +=
         times * ((b->far_tp ? c->tp_wire_backward_s : 0) + (b->far_cp ? c->cp_wire_backward_s : 0) +
                  (b->far_ep ? c->ep_wire_backward_s : 0));
+    o->latency_forward_s += times * ((b->far_tp ? c->tp_latency_forward_s : 0) +
+                                     (b->far_cp ? c->cp_latency_forward_s : 0) +
+                                     (b->far_ep ? c->ep_latency_forward_s : 0));
+    o->latency_backward_s += times * ((b->far_tp ? c->tp_latency_backward_s : 0) +
+                                      (b->far_cp ? c->cp_latency_backward_s : 0) +
+                                      (b->far_ep ? c->ep_latency_backward_s : 0));
     o->compute_s += times * (c->forward_s + c->input_grad_s + c->weight_grad_s);
     o->flops += times * 3 * c->flops_forward;
     o->activation_bytes += times * c->saved_bytes;
@@ -508,7 +514,7 @@ static void add_end(struct build *b, enum hv_part part, int mark)
  * pass; later ones free them (Megatron-LM, deallocate_pipeline_outputs). */
 static void keep_output(struct build *b, const struct hv_part_query *q)
 {
-    if (b->q->replica->n_stages < 2 || !hv__on_older_stack(b->k, q)) {
+    if (b->q->continues || b->q->replica->n_stages < 2 || !hv__on_older_stack(b->k, q)) {
         return;
     }
     double bytes = b->out->hop_bytes / (q->cp * (q->sequence_parallel ? q->tp : 1));
@@ -540,8 +546,8 @@ static void wait_for_network(struct build *b)
 static void add_host_work(struct build *b)
 {
     double pass_s = calibrated(b, HV_CAL_PASS_US) * HV_US;
-    if (!b->k->parts->analytic) {
-        return; /* measured layers hold it already */
+    if (!b->k->parts->analytic || b->q->continued) {
+        return; /* measured layers hold it already, and a pass has it once */
     }
     b->out->forward_s += pass_s;
     b->out->input_grad_s += pass_s;

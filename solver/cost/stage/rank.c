@@ -123,6 +123,7 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                               .sequences = sequences_of(q, r),
                               .tokens = q->tokens,
                               .context = q->context,
+                              .sliced = q->sliced,
                               .recompute = s->recompute,
                               .group = r->group,
                               .moe = moe};

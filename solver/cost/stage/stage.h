@@ -18,11 +18,14 @@ struct hv_stage_query {
                                   is in the replica */
     int copy;                  /**< 0 … count-1: which of the equal pipelines */
     size_t chunk;              /**< range of the stage; 0 when it has one */
-    int dp_rank;               /**< 0 … dp-1 */
-    int tp_rank;          /**< 0 … tp-1: whose bytes and FLOP, where tensor shards are unequal */
-    double sequences;     /**< on this rank; ≤ 0: from micro_batch, shares and deal */
-    double tokens;        /**< per sequence; ≤ 0: the job's */
-    double context;       /**< see hv_part_query */
+    int dp_rank; /**< 0 … dp-1; of a stage with `degrees` the number of its unit (hv_stage_width) */
+    int tp_rank;      /**< 0 … tp-1: whose bytes and FLOP, where tensor shards are unequal */
+    double sequences; /**< on this rank (unit); ≤ 0: from micro_batch, shares and deal */
+    double tokens;    /**< per sequence; ≤ 0: the job's */
+    double context;   /**< see hv_part_query */
+    bool sliced;      /**< see hv_part_query */
+    bool continued;   /**< blocks of the same pass come before these, on the same devices */
+    bool continues;   /**< blocks of the same pass follow on the same devices: nothing is sent on */
     struct hv_why *why;   /**< or NULL */
     const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
 };
@@ -54,10 +57,10 @@ struct hv_pass {
     /* exposed communication inside the above */
     double tp_s, cp_s, ep_s;
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
-    /** How long exchanges between nodes keep the network of the rank's nodes busy, shown or hidden,
-     * in forward_s and in the backward pass, which are never shorter. */
+    /** How long exchanges between nodes take, shown or hidden, in forward_s and in the backward
+     * pass, which are never shorter. */
     double network_forward_s, network_backward_s;
-    /** Of these and of network_weight_s, latency of gathers and scatters: no bytes move. */
+    /** Of these and of network_weight_s, seconds in which no bytes move: latency, compression. */
     double latency_forward_s, latency_backward_s, latency_weight_s;
     double network_weight_s; /**< of network_backward_s: what W has, scatters of gradients */
     double compute_s;        /**< forward + backward compute without recompute and communication */

@@ -327,14 +327,16 @@ enum hv_status hv__serve(const struct hv__lowered *l, bool queue, struct hv_verd
     }
     out->serving = s;
     if (hv__enters_half_way(&all)) {
-        hv__add_rough(out, l->arena,
-                      "flow: tokens that enter a stage behind its first layer are timed as if they "
-                      "passed all of its layers");
+        hv__add_approximated(
+            out, l->arena,
+            "flow: tokens that enter a stage behind its first layer are timed as if they "
+            "passed all of its layers");
     }
     if (all.scaled) {
-        hv__add_rough(out, l->arena,
-                      "flow: the maximum flow exceeds the bandwidth of a node's NICs, so all of it "
-                      "is scaled down");
+        hv__add_approximated(
+            out, l->arena,
+            "flow: the maximum flow exceeds the bandwidth of a node's NICs, so all of it "
+            "is scaled down");
     }
     s->max_tokens_per_s = all.most;
     s->flow = all.flow;

@@ -22,6 +22,26 @@ static double hop_bytes(const struct hv__pipeline *pl, const struct hv__gstage *
     return bytes;
 }
 
+/** Factor on the bytes of transfers by micro-batch and slice: its tokens over the average. NULL:
+ * all are alike, or the number of samples of a module is not one factor for all stages. */
+static double *scale_of_hops(const struct hv__lowered *l, const struct hv__pipeline *pl)
+{
+    size_t n = (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
+    double sum = 0, *scale = hv_arena_new(l->arena, double, n + 1);
+    if (pl->n_shapes < 2 || l->schedule.scaled) {
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct hv__shape *s = &pl->shapes[pl->shape_of[i]];
+        scale[i] = s->sequences * s->tokens;
+        sum += scale[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        scale[i] *= (double)n / sum;
+    }
+    return scale;
+}
+
 /** Uses of the network, one after the other. */
 struct list {
     struct hv_wire_use *items;
@@ -142,6 +162,7 @@ static void set_hop(struct hv__pipeline *pl, int32_t hop, int32_t sending)
     const struct hv__sending *x = &pl->hops.sendings[sending];
     pl->hops.sending_of[hop] = sending;
     pl->hops.time_s[hop] = x->cost.bytes_s + x->cost.latency_s;
+    pl->hops.latency_s[hop] = x->cost.latency_s;
     pl->hops.bytes[hop] = x->bytes;
 }
 
@@ -149,6 +170,7 @@ void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
     size_t n = (size_t)pl->pipe.n_hops;
     pl->hops.time_s = hv_arena_new(l->arena, double, n + 1);
+    pl->hops.latency_s = hv_arena_new(l->arena, double, n + 1);
     pl->hops.bytes = hv_arena_new(l->arena, double, n + 1);
     pl->hops.sendings = hv_arena_new(l->arena, struct hv__sending, n + 1);
     pl->hops.sending_of = hv_arena_new(l->arena, int32_t, n + 1);
@@ -181,4 +203,6 @@ void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl)
         }
     }
     pl->cost.hop_s = pl->hops.time_s;
+    pl->cost.hop_latency_s = pl->hops.latency_s;
+    pl->cost.hop_scale = scale_of_hops(l, pl);
 }

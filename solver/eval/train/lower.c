@@ -15,6 +15,8 @@
 #define STEADY_PLAYED 256
 /** Largest number of micro-batches of these, unless the two limits above ask for more. */
 #define STEADY_MOST 4096
+/** Times that differ by less than this share are equal: rounding does not choose an order. */
+#define TIME_REL 1e-12
 /** Longer runs (micro-batches × global stages) are folded where they are not drawn. */
 #define FOLD_FROM 32768
 
@@ -151,6 +153,22 @@ static bool same_shape(const struct hv__lowered *l, const struct hv__shape *a,
                    : a->scales == b->scales);
 }
 
+/** Makes a micro-batch one of its k slices: of the lengths that the plan lists, else of equal ones.
+ * Tokens of earlier slices are its context. */
+static void set_slice(const struct hv_plan *p, size_t slice, size_t k, struct hv__shape *s)
+{
+    double all = 0, before = 0, own = 1;
+    bool listed = p->schedule.n_slice_tokens == k;
+    for (size_t i = 0; i < k; i++) {
+        double tokens = listed ? (double)p->schedule.slice_tokens[i] : 1;
+        before += i < slice ? tokens : 0;
+        own = i == slice ? tokens : own;
+        all += tokens;
+    }
+    s->context = s->tokens * before / all;
+    s->tokens *= own / all;
+}
+
 /** Shapes of micro-batches and slices that occur in a pipeline. */
 static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
 {
@@ -176,9 +194,7 @@ static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
             s.tokens = (double)mb->tokens / (double)mb->sequences;
         }
         if (k > 1) {
-            double tokens = s.tokens / (double)k;
-            s.context = tokens * (double)(i % k);
-            s.tokens = tokens;
+            set_slice(p, i % k, k, &s);
         }
         size_t j = 0;
         while (j < pl->n_shapes && !same_shape(l, &pl->shapes[j], &s)) {
@@ -404,7 +420,7 @@ static enum hv_status try_order(const struct hv__lowered *l, struct hv__pipeline
     if (st != HV_OK && st != HV_ENO) {
         return st;
     }
-    if (new_s <= *best_s) {
+    if (new_s <= *best_s * (1 + TIME_REL)) {
         *best_s = new_s;
         return HV_OK;
     }
@@ -443,11 +459,33 @@ static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__p
     return st;
 }
 
+/** In a schedule of two directions a rank runs blocks of other stages too, for which its stage
+ * gives no degrees. */
+static enum hv_status check_one_way(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                                    struct hv_err *err)
+{
+    for (size_t i = 0; pl->schedule.n_pipes > 1 && i < pl->n_ranks; i++) {
+        if (pl->replica->stages[i].n_degrees > 0) {
+            (void)hv_err_set(err, HV_ENO,
+                             "schedule %s runs blocks of two stages on one rank; stage %zu gives "
+                             "degrees layer by layer: choose a schedule of one direction, or one "
+                             "set of degrees for the stage",
+                             l->plan->schedule.name, i);
+            return schedule_finding(l, err);
+        }
+    }
+    return HV_OK;
+}
+
 /** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run. */
 static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *pl,
                                    struct hv_err *err)
 {
     enum hv_status st = compile_schedule(l, pl, &(struct decide){NULL, NULL}, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    st = check_one_way(l, pl, err);
     if (st != HV_OK) {
         return st;
     }
@@ -475,7 +513,7 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
  */
 static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    const unsigned never = HV_SCHEDULE_BY_COST | HV_SCHEDULE_ORDER | HV_SCHEDULE_RECOMPUTE;
+    const unsigned never = HV_SCHEDULE_BY_COST | HV_SCHEDULE_ORDER;
     int64_t m = pl->replica->micro_batches;
     struct hv_schedule_input in;
     struct hv_fold f;

@@ -30,8 +30,8 @@ struct hv__gstage {
                             gradient with the recompute that no R does */
     double *backward_s;  /**< [n_shapes] of both gradients in one: the dp rank that takes longest */
     double *recompute_s; /**< [n_shapes] of R */
-    /** Of the first shape: how long exchanges between nodes keep their networks busy, without
-     * latency of gathers; the backward's include W's. */
+    /** Of the first shape: how long exchanges between nodes keep their networks busy, without their
+     * latency; the backward's include W's. */
     double network_forward_s, network_backward_s, network_weight_s;
 };
 
@@ -77,8 +77,10 @@ struct hv__sending {
 /** Transfers of a pipeline. Written by hops.c; read by lower.c, links_shared*.c, links_left.c and
  * the timeline. */
 struct hv__hops {
-    double *time_s; /**< [n_hops] by hv_pipe_hop: of a transfer that shares no link */
-    double *bytes;  /**< [n_hops] likewise */
+    double
+        *time_s; /**< [n_hops] by hv_pipe_hop: of a transfer of average size that shares no link */
+    double *latency_s; /**< [n_hops] the part of it that does not depend on the size */
+    double *bytes;     /**< [n_hops] likewise */
     struct hv__sending *sendings;
     size_t n_sendings;
     int32_t *sending_of; /**< [n_hops], −1: takes no time */

@@ -33,8 +33,9 @@ static struct counts count_passes(const struct hv__lowered *l, const struct hv__
             c.again[cell] += 1;
         }
     }
-    for (size_t i = 0; i < cells && pl->more_mb > 0; i++) { /* one direction, one shape, no R */
+    for (size_t i = 0; i < cells && pl->more_mb > 0; i++) { /* one direction, one shape */
         c.forward[i] += (double)pl->more_mb;
+        c.again[i] += c.again[i] > 0 ? (double)pl->more_mb : 0; /* R of each of them, or none */
     }
     return c;
 }

@@ -375,11 +375,12 @@ enum hv_status hv__time_stale(struct hv__lowered *l, struct hv_verdict *out, str
         return in_groups(l, workers, period_s, a, err);
     }
     if (apart) {
-        hv__add_rough(out, l->arena,
-                      hv_arena_printf(l->arena,
-                                      "sync.kind: more than %d workers, timed as if all of them "
-                                      "took part in every average",
-                                      WORKERS_MOST));
+        hv__add_approximated(
+            out, l->arena,
+            hv_arena_printf(l->arena,
+                            "sync.kind: more than %d workers, timed as if all of them "
+                            "took part in every average",
+                            WORKERS_MOST));
     }
     at_one_pace(l, period_s, a);
     if (l->spans && y->kind != HV_SYNC_NONE) {

@@ -104,8 +104,10 @@ double hv__exchange_s(struct hv__lowered *l, double *busy_s);
 /* ---- stale.c ----------------------------------------------------------------------------------
  */
 
-/** Steady time of stale plans: sets l->iteration and out->stale_sync. HV_ENO: groups that cannot be
- * simulated. */
+/** Steady time of stale plans: sets l->iteration and out->stale_sync. Every group of partial reduce
+ * takes the time of its own members; averages of several groups at once do not slow each other, and
+ * where the time of a worker goes (waves.exposed_s) takes the mean of all groups. HV_ENO: groups
+ * that cannot be simulated. */
 enum hv_status hv__time_stale(struct hv__lowered *l, struct hv_verdict *out,
                               struct hv_err *err) HV_NODISCARD;
 

@@ -28,14 +28,14 @@ const char *hv_breakdown_help(enum hv_breakdown b)
     return breakdown_helps[b];
 }
 
-void hv__add_rough(struct hv_verdict *out, struct hv_arena *arena, const char *text)
+void hv__add_approximated(struct hv_verdict *out, struct hv_arena *arena, const char *text)
 {
-    const char **items = hv_arena_new(arena, const char *, out->n_rough + 1);
-    for (size_t i = 0; i < out->n_rough; i++) {
-        items[i] = out->rough[i];
+    const char **items = hv_arena_new(arena, const char *, out->n_approximated + 1);
+    for (size_t i = 0; i < out->n_approximated; i++) {
+        items[i] = out->approximated[i];
     }
-    items[out->n_rough++] = text;
-    out->rough = items;
+    items[out->n_approximated++] = text;
+    out->approximated = items;
 }
 
 static void add_groups(const struct hv_stale_sync *a, struct hv_str *out)

@@ -167,13 +167,14 @@ struct hv_verdict {
     bool bound_some; /**< plans of other families may be below bound_s: bound_why names them */
     struct hv_goodput goodput; /**< known where the job or the inventory speaks of failures */
     /** Approximated knobs of the plan: "replicas[0].stages[1].deal: …". */
-    const char **rough;
-    size_t n_rough;
+    const char **approximated;
+    size_t n_approximated;
     struct hv_timeline *timeline;     /**< NULL unless asked for */
     struct hv_stale_sync *stale_sync; /**< of stale plans, else NULL */
     struct hv_serving *serving;       /**< of plans of mode serve: then no iteration is timed */
     struct hv_jobs_verdict *jobs;     /**< of plans for many jobs: the metrics are sums over those
                                          without an end, else means until the last has ended */
+    double steps; /**< of the simulation of shared links (hv_links.steps); 0: it was not needed */
 };
 
 /** One job, judged alone on its own devices. */
@@ -192,6 +193,6 @@ struct hv_eval_watch {
 };
 
 /** Adds a line to the approximated knobs of the plan; `text` is kept. */
-void hv__add_rough(struct hv_verdict *out, struct hv_arena *arena, const char *text);
+void hv__add_approximated(struct hv_verdict *out, struct hv_arena *arena, const char *text);
 
 #endif

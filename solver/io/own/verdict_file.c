@@ -42,12 +42,12 @@ json_t *hv_goodput_json(const struct hv_goodput *g)
 
 static void put_approximated(json_t *o, const struct hv_verdict *v)
 {
-    if (v->n_rough == 0) {
+    if (v->n_approximated == 0) {
         return;
     }
     json_t *list = json_array();
-    for (size_t i = 0; i < v->n_rough; i++) {
-        json_array_append_new(list, json_string(v->rough[i]));
+    for (size_t i = 0; i < v->n_approximated; i++) {
+        json_array_append_new(list, json_string(v->approximated[i]));
     }
     json_object_set_new(o, "approximated", list);
 }

@@ -12,9 +12,9 @@
  */
 struct hv__sum {
     double hi, lo;
-    double size; /**< sum of the magnitudes of the products, rounded */
-    double n;    /**< number of products */
-    bool rough;  /**< an operation was rounded; otherwise `hi` is exact */
+    double size;  /**< sum of the magnitudes of the products, rounded */
+    double n;     /**< number of products */
+    bool rounded; /**< an operation was rounded; otherwise `hi` is exact */
 };
 
 /** Adds a · b; a and b are finite. */
@@ -27,20 +27,20 @@ static inline void hv__sum_add(struct hv__sum *s, double a, double b)
     s->size += fabs(p);
     s->n += 1;
     bool tiny = fabs(p) < 0x1p-960 && a != 0 && b != 0; /* e may have been rounded */
-    s->rough = s->rough || lost != 0 || tiny;
+    s->rounded = s->rounded || lost != 0 || tiny;
 }
 
 /** The most by which hi + lo may differ from the exact sum: 0 where no operation was rounded. */
 static inline double hv__sum_error(const struct hv__sum *s)
 {
-    return s->rough ? 8 * (s->n + 4) * (s->n + 4) * 0x1p-106 * s->size + 0x1p-1000 : 0;
+    return s->rounded ? 8 * (s->n + 4) * (s->n + 4) * 0x1p-106 * s->size + 0x1p-1000 : 0;
 }
 
 /** A double that is not above the exact sum. */
 static inline double hv__sum_down(const struct hv__sum *s)
 {
     double v = s->hi + s->lo, e = hv__sum_error(s);
-    return s->rough ? v - (e + 0x1p-52 * fabs(v)) : v;
+    return s->rounded ? v - (e + 0x1p-52 * fabs(v)) : v;
 }
 
 #endif

@@ -89,6 +89,12 @@ static void count_hops(struct hv_arena *a, const struct hv_link_pipe *p, double 
     }
 }
 
+/* bytes of a transfer into node n over those of its hop */
+static double scale_of(const struct hv_link_pipe *p, int32_t n, int32_t hop)
+{
+    return hv_pipe_hop_scale(p->g, p->c, hv_pipe_hop_end(p->g, n, hop));
+}
+
 /* the transfers of a pipe that end after after_s */
 static struct sends list_sends(struct hv_arena *a, const struct hv_links *s, size_t pipe,
                                double after_s)
@@ -109,7 +115,7 @@ static struct sends list_sends(struct hv_arena *a, const struct hv_links *s, siz
                 double start = p->run->node_end_s[x.node];
                 double took = p->run->edge_s ? p->run->edge_s[hv_pipe_edge_number(g, k, e)] -
                                                    p->hops[x.hop].latency_s
-                                             : p->hops[x.hop].bytes_s;
+                                             : p->hops[x.hop].bytes_s * scale_of(p, k, x.hop);
                 if (start + took > after_s) {
                     out.items[out.at[x.hop] + out.n[x.hop]++] =
                         (struct hv_link_transfer){start, start + took, pipe, x.hop, x.node};

@@ -50,6 +50,7 @@ struct hv_link_pipe {
 struct hv_links {
     struct hv_link_pipe *pipes;
     size_t n_pipes, n_links;
+    double steps; /**< by hv_links_play: loads looked at while rates were shared */
 };
 
 /** Start and end of one transfer on the network, its hop and its sender. */
@@ -70,7 +71,7 @@ bool hv_links_crowded(const struct hv_links *s);
  * link, and replaces their runs (starts, ends, sums, and hv_pipe_run.edge_s, from `a`).
  * O(operations · log + transfers · transfers that share links with each at its time).
  */
-void hv_links_play(struct hv_arena *a, const struct hv_links *s);
+void hv_links_play(struct hv_arena *a, struct hv_links *s);
 
 /** Share of a node's time that exchanges of its operations take: the largest of hv_link_pipe.frac.
  * O(operations of the node). */

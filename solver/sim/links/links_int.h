@@ -48,6 +48,7 @@ struct hv__sky {
     struct hv__on_link *links;
     int32_t *found_links, *found; /**< by the last search: links; hops under way */
     size_t n_found_links, n_found, mark;
+    double steps; /**< loads looked at so far */
 };
 
 /** Lists the hops of each link; none is under way. O(loads). */

@@ -247,9 +247,21 @@ static void balance(struct play *y, size_t hop, double now_s)
     }
 }
 
+/* bytes of a parcel over those of its hop */
+static double parcel_scale(const struct played *x, const struct sent *sent)
+{
+    const struct hv_pipe *g = x->p->g;
+    return hv_pipe_hop_scale(g, x->p->c, hv_pipe_hop_end(g, sent->to, sent->hop));
+}
+
 static void take_off(struct play *y, size_t hop, double now_s)
 {
     hv__sky_set(&y->sky, hop, true, now_s);
+    if (hop < y->n_hops) { /* no exchange of a rank */
+        const struct lane *l = &y->lanes[hop];
+        const struct played *x = &y->pipes[l->pipe];
+        y->sky.flights[hop].left = parcel_scale(x, &x->sent[l->parcels[l->n_gone].from]);
+    }
     balance(y, hop, now_s);
 }
 
@@ -271,10 +283,10 @@ static void land(struct play *y, size_t hop, double now_s)
 }
 
 /* sends over links that no other transfer ever uses, so the landing time is final */
-static double land_alone(struct lane *l, const struct hv__flight *f, double now_s)
+static double land_alone(struct lane *l, const struct hv__flight *f, double scale, double now_s)
 {
     double start_s = now_s > l->free_s ? now_s : l->free_s;
-    l->free_s = start_s + 1 / f->alone_per_s;
+    l->free_s = start_s + scale / f->alone_per_s;
     return l->free_s + f->hop->latency_s;
 }
 
@@ -295,8 +307,10 @@ static void end_node(struct play *y, struct played *x, int32_t node, double now_
             }
             continue;
         }
-        double at_s = linked ? land_alone(&y->lanes[hop], &y->sky.flights[hop], now_s)
-                             : now_s + hv_pipe_hop_s(x->p->c, h);
+        const struct hv_op *end = hv_pipe_hop_end(x->p->g, x->sent[k].to, h);
+        double at_s = linked ? land_alone(&y->lanes[hop], &y->sky.flights[hop],
+                                          hv_pipe_hop_scale(x->p->g, x->p->c, end), now_s)
+                             : now_s + hv_pipe_op_hop_s(x->p->g, x->p->c, end, h);
         for (size_t e = k; e < to; e++) {
             arrive(y, x, &x->sent[e], now_s, at_s);
         }
@@ -393,7 +407,7 @@ static void run_events(struct play *y)
     }
 }
 
-void hv_links_play(struct hv_arena *a, const struct hv_links *s)
+void hv_links_play(struct hv_arena *a, struct hv_links *s)
 {
     struct play y = {0};
     open_play(&y, a, s);
@@ -407,6 +421,7 @@ void hv_links_play(struct hv_arena *a, const struct hv_links *s)
         hv_pipe_summarise(s->pipes[i].g, s->pipes[i].run);
         s->pipes[i].run->edge_s = y.pipes[i].edge_s;
     }
+    s->steps = y.sky.steps;
     free(y.heap.items);
     hv_arena_free(&y.scratch);
 }

@@ -160,6 +160,7 @@ static bool is_alone(const struct hv__sky *s, const struct hv__flight *f)
 
 static void find_links(struct hv__sky *s, const struct hv_link_hop *h)
 {
+    s->steps += (double)h->n_loads;
     for (size_t k = 0; k < h->n_loads; k++) {
         struct hv__on_link *l = &s->links[h->loads[k].link];
         if (l->mark != s->mark) {
@@ -205,9 +206,11 @@ static double common_rate(struct hv__sky *s, size_t n_fixed)
     for (size_t i = 0; i < s->n_found_links; i++) {
         s->links[s->found_links[i]].sum = 0;
     }
+    s->steps += (double)s->n_found_links;
     for (size_t i = n_fixed; i < s->n_found; i++) {
         const struct hv__flight *f = &s->flights[s->found[i]];
         most = lesser(most, f->flow_per_s);
+        s->steps += (double)f->hop->n_loads;
         for (size_t k = 0; k < f->hop->n_loads; k++) {
             s->links[f->hop->loads[k].link].sum += f->per_flow[k];
         }

@@ -91,17 +91,23 @@ static bool find_windows(struct folding *f, const struct hv_pipe *small, int32_t
     return ok;
 }
 
-/* true where the windows hold as many backwards as forwards, and only ops that this file supports
- */
-static bool is_balanced(const struct folding *f, int32_t r)
+static void count_kinds(const struct folding *f, int32_t from, int32_t to, size_t *n)
 {
-    size_t n[HV_OP_KIND_N] = {0};
-    size_t to = hv_pipe_first_op(f->g, f->at[r] + f->len[r]);
-    for (size_t i = hv_pipe_first_op(f->g, f->at[r]); i < to; i++) {
+    size_t end = hv_pipe_first_op(f->g, to);
+    for (size_t i = hv_pipe_first_op(f->g, from); i < end; i++) {
         n[f->g->s.ops[i].kind]++;
     }
+}
+
+/* true where a window holds as many backwards as forwards, and one recompute for each of them
+ * unless the rank recomputes nothing */
+static bool is_balanced(const struct folding *f, int32_t r)
+{
+    size_t n[HV_OP_KIND_N] = {0}, whole[HV_OP_KIND_N] = {0};
+    count_kinds(f, f->at[r], f->at[r] + f->len[r], n);
+    count_kinds(f, f->g->rank_node_at[r], f->g->rank_node_at[r + 1], whole);
     return n[HV_OP_F] > 0 && n[HV_OP_F] == n[HV_OP_B] + n[HV_OP_BW] && n[HV_OP_W] == n[HV_OP_B] &&
-           n[HV_OP_R] == 0;
+           (whole[HV_OP_R] == 0 || n[HV_OP_R] == n[HV_OP_F]);
 }
 
 /* true where the windows follow each other at one distance */
@@ -307,7 +313,7 @@ enum hv_status hv_schedule_fold(struct hv_arena *a, const struct hv_schedule_inp
         return hv_err_set(err, HV_ENO, "schedule %s: its order is not known for all m",
                           in->row->name);
     }
-    if (!c->stage_s || c->op_s || c->mb_scale || c->pair_s) {
+    if (!c->stage_s || c->op_s || c->mb_scale || c->hop_scale || c->pair_s) {
         return hv_err_set(err, HV_ENO, "micro-batches have durations of their own");
     }
     for (int64_t grow = 1; grow <= (why == not_repeating ? 2 : 64); grow *= 2) {

@@ -34,7 +34,7 @@ int64_t hv_fold_least(const struct hv_schedule_input *in, int64_t micro_batches)
  * micro-batches of the short order are those of the whole. Durations: the table stage_s with
  * rank_scale and hops; hops are numbered alike for every number of micro-batches. Errors: HV_ENO,
  * with the reason, where it is not proved that the middle repeats: an order that depends on cost or
- * is written out, all forwards before all backwards, recompute, a steady state that takes long to
+ * is written out, all forwards before all backwards, a steady state that takes long to
  * settle; those of hv_schedule_make. O(operations of the short order), at most about 2^18 of them.
  */
 enum hv_status hv_schedule_fold(struct hv_arena *a, const struct hv_schedule_input *in,

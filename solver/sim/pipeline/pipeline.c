@@ -34,6 +34,18 @@ static double op_duration(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     return x;
 }
 
+const struct hv_op *hv_pipe_hop_end(const struct hv_pipe *g, int32_t n, int32_t hop)
+{
+    size_t from = hv_pipe_first_op(g, n), to = hv_pipe_first_op(g, n + 1);
+    bool back = hop >= g->s.n_pipes * g->s.graph.n_edges;
+    for (size_t i = from; i + 1 < to; i++) {
+        if ((g->s.ops[i].kind != HV_OP_F) == back) {
+            return &g->s.ops[i];
+        }
+    }
+    return &g->s.ops[to - 1];
+}
+
 double hv_pipe_node_duration_s(const struct hv_pipe *g, const struct hv_pipe_cost *c, int32_t n)
 {
     size_t i = hv_pipe_first_op(g, n);
@@ -144,7 +156,8 @@ static double time_any(const struct hv_pipe *g, const struct hv_pipe_cost *c,
         for (int32_t n = x.from; n < x.to; n++) {
             for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
                 struct hv_pipe_edge edge = hv_pipe_edge_of(g, n, e);
-                double ready = end[edge.node] + hv_pipe_hop_s(c, edge.hop);
+                double ready = end[edge.node] +
+                               hv_pipe_op_hop_s(g, c, hv_pipe_hop_end(g, n, edge.hop), edge.hop);
                 t = ready > t ? ready : t;
             }
             double d = hv_pipe_node_duration_s(g, c, n);
@@ -160,7 +173,7 @@ static double time_any(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 void hv_pipe_time(const struct hv_pipe *g, const struct hv_pipe_cost *c, struct hv_pipe_run *run)
 {
     bool chain = g->dep && !g->s.parts && !c->op_s && !c->rank_scale && !c->mb_scale &&
-                 !g->s.free_adjacent_recompute;
+                 !c->hop_scale && !g->s.free_adjacent_recompute;
     summarise(g, chain ? time_chain(g, c, run) : time_any(g, c, run), run);
 }
 

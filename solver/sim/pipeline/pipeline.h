@@ -121,6 +121,9 @@ struct hv_pipe_cost {
         *pair_s; /**< [n_groups] duration of each overlapped pair; NULL = the sum of the two */
     const double *hop_s; /**< [n_hops] by hv_pipe_hop, or NULL: every hop costs hop_all_s */
     double hop_all_s;
+    /** Micro-batches and slices of unequal size: [n_micro_batches × n_slices] factor on the part of
+     * a hop that is not latency, or NULL; and [n_hops] that latency, or NULL: 0. */
+    const double *hop_scale, *hop_latency_s;
 };
 
 /** Time of a hop by its index, 0 for none. */
@@ -128,6 +131,26 @@ static inline double hv_pipe_hop_s(const struct hv_pipe_cost *c, int32_t hop)
 {
     return hop < 0 ? 0 : c->hop_s ? c->hop_s[hop] : c->hop_all_s;
 }
+/** Factor on the bytes of the hops into an op. */
+static inline double hv_pipe_hop_scale(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                                       const struct hv_op *op)
+{
+    size_t slice = op->slice > 0 ? (size_t)op->slice : 0;
+    return c->hop_scale ? c->hop_scale[(size_t)op->mb * (size_t)g->s.n_slices + slice] : 1;
+}
+/** Time of a hop into an op. */
+static inline double hv_pipe_op_hop_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                                      const struct hv_op *op, int32_t hop)
+{
+    double time_s = hv_pipe_hop_s(c, hop);
+    if (!c->hop_scale || hop < 0) {
+        return time_s;
+    }
+    double latency_s = c->hop_latency_s ? c->hop_latency_s[hop] : 0;
+    return latency_s + (time_s - latency_s) * hv_pipe_hop_scale(g, c, op);
+}
+/** The op of node n that a hop ends at: of an overlapped pair the one of its direction. */
+const struct hv_op *hv_pipe_hop_end(const struct hv_pipe *g, int32_t n, int32_t hop);
 /** Duration of node n. */
 double hv_pipe_node_duration_s(const struct hv_pipe *g, const struct hv_pipe_cost *c, int32_t n);
 
@@ -160,7 +183,8 @@ static inline double hv_pipe_edge_s(const struct hv_pipe *g, const struct hv_pip
                                     const struct hv_pipe_run *run, int32_t n, int32_t k)
 {
     return run->edge_s ? run->edge_s[hv_pipe_edge_number(g, n, k)]
-                       : hv_pipe_hop_s(c, hv_pipe_edge_of(g, n, k).hop);
+                       : hv_pipe_op_hop_s(g, c, hv_pipe_hop_end(g, n, hv_pipe_edge_of(g, n, k).hop),
+                                          hv_pipe_edge_of(g, n, k).hop);
 }
 
 /** Arrays for one run of g. */

@@ -151,7 +151,8 @@ static void translate(struct translation *t)
             t->res_at[k + 1] = k + 1;
             for (int32_t e = 0; e < hv_pipe_n_edges(g, k); e++) {
                 struct hv_pipe_edge x = hv_pipe_edge_of(g, k, e);
-                add_dep(t, k, x.node, hv_pipe_hop_s(t->c, x.hop), &n_dep);
+                add_dep(t, k, x.node,
+                        hv_pipe_op_hop_s(g, t->c, hv_pipe_hop_end(g, k, x.hop), x.hop), &n_dep);
             }
             for (size_t i = hv_pipe_first_op(g, k); i < hv_pipe_first_op(g, k + 1); i++) {
                 add_own_deps(t, k, &g->s.ops[i], &n_dep);

@@ -223,7 +223,7 @@ enum hv_status hv_pipe_steady(const struct hv_pipe *g, const struct hv_pipe_cost
     struct repeat x = {.g = g, .c = c};
     size_t p = (size_t)g->s.n_ranks;
     *out = (struct hv_steady){0};
-    if (c->op_s || c->mb_scale) {
+    if (c->op_s || c->mb_scale || c->hop_scale) {
         return hv_err_set(err, HV_ENO, "micro-batches of different lengths have no steady state");
     }
     x.at = hv_arena_new(&x.a, int32_t, p);

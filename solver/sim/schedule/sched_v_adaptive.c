@@ -288,7 +288,7 @@ static bool try_block(struct search *s)
     }
     if (o.made) {
         double span_s = hv__v_span(&s->slots, &s->judge);
-        if (!s->found || span_s < s->best_s) {
+        if (!s->found || span_s < HV__SHORTER * s->best_s) {
             struct hv__v_slots t = s->best;
             s->best = s->slots;
             s->slots = t;

@@ -8,9 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* relative tolerance: differences from the order of additions do not make a span shorter */
-#define SHORTER (1 - 1e-12)
-
 /* memory of one stage in halves of an activation: F takes two, B and W give one back each */
 enum { MEM_F = 2, MEM_B = -1, MEM_W = -1 };
 
@@ -266,9 +263,9 @@ static enum hv_status generate(const struct hv_schedule_input *in, struct hv_sch
     double best_span = -1;
     for (unsigned variant = 0; variant < 8; variant++) {
         double span = run_variant(&g, in, variant, work);
-        if (span >= 0 && (best_span < 0 || span < SHORTER * best_span)) {
+        if (span >= 0 && (best_span < 0 || span < HV__SHORTER * best_span)) {
             best_span = span;
-            g.to_beat = SHORTER * span;
+            g.to_beat = HV__SHORTER * span;
             memcpy(best, g.orders, cells * 3);
         }
     }

@@ -281,7 +281,7 @@ static void try_variant(struct greedy *g, int *work, double *best, uint8_t *best
     g->approved_max = -1;
     for (;;) {
         double bubble = run(g, work);
-        if (bubble < 0 || (last >= 0 && bubble >= last)) {
+        if (bubble < 0 || (last >= 0 && bubble >= HV__SHORTER * last)) {
             return;
         }
         last = bubble;
@@ -289,7 +289,7 @@ static void try_variant(struct greedy *g, int *work, double *best, uint8_t *best
         for (int32_t j = 0; j < g->p; j++) {
             g->approved[j] = g->stages[j].bubble;
         }
-        if (*best < 0 || bubble < *best) {
+        if (*best < 0 || bubble < HV__SHORTER * *best) {
             *best = bubble;
             memcpy(best_orders, g->orders, 6 * (size_t)g->p * (size_t)g->m);
         }

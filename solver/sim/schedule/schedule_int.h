@@ -50,6 +50,11 @@ double hv__limit(const struct hv_schedule_input *in, int32_t rank, double own);
 enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps,
                               struct hv_err *err) HV_NODISCARD;
 
+/** Relative tolerance of searches for the shortest order: times that differ by the order of
+ * additions alone are equal, so that a cost that changes does not turn one of equal orders into
+ * another. */
+#define HV__SHORTER (1 - 1e-12)
+
 /** Refuses (HV_EUSAGE) an odd number of ranks with the even ones next to it; `why` is the verb
  * phrase after the schedule's name ("pairs ranks"). */
 enum hv_status hv__check_even_ranks(const struct hv_schedule_input *in, const char *why,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/eval/slower.h"
 #include "ui/screens/explain/explain_int.h"
 
 /** Most violations and groups listed individually. */
@@ -243,6 +244,41 @@ static void say_serving(struct hv_explain_data *d)
                         hv_fmt_count(a, sizeof a, s->bound_tokens_per_s), s->bound_why));
 }
 
+/** True for the rate of a part that can be bought faster. */
+static bool is_rate(enum hv_lever_kind k)
+{
+    return k == HV_LEVER_NIC || k == HV_LEVER_INTRA || k == HV_LEVER_NETWORK ||
+           k == HV_LEVER_LINK || k == HV_LEVER_FLOPS || k == HV_LEVER_HBM;
+}
+
+/** Trials of a faster part that made this plan slower. */
+static void say_slower(struct hv_explain_data *d)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
+    for (size_t i = 0, n = 0; i < d->n_done && n < MOST_NAMED; i++) {
+        const struct hv_explain_try *t = &d->tries.items[i];
+        const struct hv_lever *l = &d->levers.items[t->lever];
+        double more = t->figures.iteration_s / d->base.iteration_s - 1;
+        if (t->failed || !is_rate(l->kind) || t->value <= l->base || !(more > HV_SLOWER_FRAC)) {
+            continue;
+        }
+        struct hv_explain_row *r =
+            say(d, 70 + n++,
+                hv_arena_printf(&d->arena,
+                                "list scheduling: with %s %s faster this plan takes %s longer (%s)",
+                                l->name, hv_fmt_percent(a, sizeof a, t->value / l->base - 1),
+                                hv_fmt_percent(b, sizeof b, more),
+                                hv_fmt_seconds(c, sizeof c, t->figures.iteration_s)));
+        r->style = HV_STYLE_WARNING;
+        r->detail =
+            "The plan was simulated again with this part faster. Operations that end sooner "
+            "may run in a worse order: where the schedule derives its order from times, and "
+            "where a transfer that is ready earlier delays another on the same link.";
+        r->evidence =
+            (struct hv_evidence){.kind = HV_EVIDENCE_LEVER, .lever = t->lever, .value = t->value};
+    }
+}
+
 void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
 {
     char a[HV_FMT_CAP];
@@ -275,5 +311,6 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
     say_loss(d);
     say_memory(d);
     say_hop(d);
+    say_slower(d);
     say_unused(d, s);
 }

@@ -96,7 +96,7 @@ enum {
     HV_ID_ADVICE,
     HV_ID_OTHERS,
     HV_ID_BOUND,
-    HV_ID_ROUGH,
+    HV_ID_APPROXIMATED,
     HV_ID_FAILURES,
     HV_ID_STAGE = 1000,
     HV_ID_SHARE = 1 << 30

@@ -21,17 +21,18 @@ static void add_bound(struct hv_explain_data *d)
     r->style = HV_STYLE_TITLE;
 }
 
-static void add_rough(struct hv_explain_data *d)
+static void add_approximated(struct hv_explain_data *d)
 {
     const struct hv_verdict *v = d->facts.verdict;
-    if (v->n_rough == 0 ||
-        !hv_explain_heading(
-            d, HV_ID_ROUGH, 0,
-            hv_arena_printf(&d->arena, "Properties that are only approximated: %zu", v->n_rough))) {
+    if (v->n_approximated == 0 ||
+        !hv_explain_heading(d, HV_ID_APPROXIMATED, 0,
+                            hv_arena_printf(&d->arena, "Properties that are only approximated: %zu",
+                                            v->n_approximated))) {
         return;
     }
-    for (size_t i = 0; i < v->n_rough; i++) {
-        hv_explain_add(d, HV_ID_ROUGH + 1000000 + i, 1, v->rough[i])->style = HV_STYLE_WARNING;
+    for (size_t i = 0; i < v->n_approximated; i++) {
+        hv_explain_add(d, HV_ID_APPROXIMATED + 1000000 + i, 1, v->approximated[i])->style =
+            HV_STYLE_WARNING;
     }
 }
 
@@ -48,5 +49,5 @@ void hv_explain_build(struct hv_explain_data *d, struct hv_session *s)
     hv_explain_stages(d, s);
     add_bound(d);
     hv_explain_failures(d);
-    add_rough(d);
+    add_approximated(d);
 }
