@@ -2,6 +2,7 @@
 """Fits the shipped operator tables (hetviz.profile/1) from timings of kernels.
 
     make_tables.py A100 gemm.csv elementwise.csv A100.json
+    make_tables.py B200 kernels.json B200.json
 
 gemm.csv: columns device, M, N, K, time_ms_median (one product per line); elementwise.csv: columns
 device, op, tokens, hidden, ffn, tp, n_head, n_kv_head, time_ms_median. Either may be gzipped. Both
@@ -15,6 +16,11 @@ times has that property, and rounding keeps it.
 
 Streams: bytes per second of the residual addition (two reads, one write), the one kernel of the set
 that is nothing but a stream, by log2 of bytes, not above the bandwidth of the memory.
+
+kernels.json: shares of the peak that single kernels reached, as SimuMax's configs/system list them:
+products, and fused causal attention whose shares count the pairs above the diagonal too, so that
+half of them is what the kernel computed. Attention is the median over shapes with at least 32 heads
+at each length; between measured lengths log2 of the rate is a straight line.
 
 The script prints mean absolute percentage errors of roofline and table, on timings and on whole
 (N, K) shapes that the fit did not see; the latter is the `error_frac` that is written. The tables
@@ -42,6 +48,8 @@ DEVICES = {
                  same_chip=["H100-SXM-96GB-HBM2e-500W", "H100-PCIe-80GB", "H100-NVL-94GB",
                             "H800-SXM-80GB", "H200-SXM-141GB", "H200-NVL-141GB", "GH200-96GB",
                             "GH200-144GB"]),
+    "B200": dict(device="B200-SXM-180GB", peak=2250.0, bandwidth=8000.0,
+                 same_chip=["GB200-NVL72", "B300-SXM-288GB", "GB300-NVL72"]),
     "A40": dict(device="A40-48GB", peak=149.7, bandwidth=696.0, same_chip=["RTX-A6000-48GB"]),
 }
 
@@ -259,11 +267,110 @@ def fit_streams(path, name, kind):
     return rounded(g, 1e9, [STREAM]), error, float(np.median(seen["add"][seen["add"][:, 0] < 2e5, 1]))
 
 
+# ---- SimuMax's tables: shares of the peak by shape ---------------------------------------------
+
+SHARES = "MooreThreads/SimuMax@4dcaae5 configs/system"
+SHARE_AXES = [(8.0, 1.0, 10), (8.0, 1.0, 10), (8.0, 1.0, 10)]
+MANY_HEADS = 32
+
+
+def share_products(tables, kind):
+    """Shapes (n x 3) and seconds: the median over operand layouts and output formats."""
+    shares = collections.defaultdict(list)
+    for r in tables["matmul"]:
+        shares[r["m"], r["n"], r["k"]].append(r["share_of_peak"])
+    shapes = np.array(sorted(shares), float)
+    reached = np.array([np.median(shares[s]) for s in sorted(shares)])
+    return shapes, 2 * shapes.prod(1) / (reached * kind["peak"] * 1e12)
+
+
+def fit_shares(shapes, seconds, kind):
+    """log2 of FLOP/s on the grid, towards the roofline of the shapes where there are none."""
+    line = min(((kind["peak"] * 1e12 * e, kind["bandwidth"] * 1e9 * b, 0.0)
+                for e in np.arange(0.4, 0.7, 0.02) for b in np.arange(0.1, 1.0, 0.1)),
+               key=lambda p: mape(roofline(shapes, p), seconds))
+    counts = [a[2] for a in SHARE_AXES]
+    nodes = np.array([[2.0 ** (a[0] + a[1] * i) for a, i in zip(SHARE_AXES, at)]
+                      for at in np.ndindex(*counts)])
+    prior = np.log2(2 * nodes.prod(1) / roofline(nodes, line))
+    y = np.log2(2 * shapes.prod(1) / seconds)
+    rate = fit_grid(np.log2(shapes), y, prior, SHARE_AXES).reshape(counts)
+    rate = np.minimum(rate, np.quantile(y, 0.98))
+    whole = log2_flops(SHARE_AXES)
+    return whole - never_falling(whole - rate), line
+
+
+def share_times(rate, shapes):
+    index, weight = corners(np.log2(shapes), SHARE_AXES)
+    return 2 * shapes.prod(1) / 2 ** (weight * rate.ravel()[index]).sum(1)
+
+
+def judge_shares(shapes, seconds, kind, name):
+    """Error on shapes that the fit did not see, ten parts in turn."""
+    part = np.random.default_rng(1).permutation(len(seconds)) % 10
+    predicted, line = np.zeros(len(seconds)), np.zeros(len(seconds))
+    for q in range(10):
+        seen = part != q
+        rate, p = fit_shares(shapes[seen], seconds[seen], kind)
+        predicted[~seen] = share_times(rate, shapes[~seen])
+        line[~seen] = roofline(shapes[~seen], p)
+    error = mape(predicted, seconds)
+    print(f"{name} unseen shapes: n {len(seconds)}, roofline {mape(line, seconds):.2f} %, "
+          f"table {error:.2f} %")
+    return error
+
+
+def attention(tables, key, kind):
+    """TFLOP/s of the computed half of the pairs, by the length of the sequences."""
+    seen = collections.defaultdict(list)
+    for r in tables[key]:
+        if r["head_num"] >= MANY_HEADS or r["seq_len"] > 4096:
+            seen[math.log2(r["seq_len"])].append(r["share_of_peak"] / 2 * kind["peak"])
+    known = sorted(seen)
+    steps = np.arange(known[0], known[-1] + 1)
+    rates = np.interp(steps, known, [math.log2(np.median(seen[k])) for k in known])
+    return {"precision": "bf16", "pass": "forward" if key == "sdp_fwd" else "backward",
+            "log2_sequence": axis((known[0], 1.0, len(steps))),
+            "TFLOPS": [round(2.0 ** r, 1) for r in rates]}
+
+
+def make_shares(name, path, out):
+    kind = DEVICES[name]
+    with open(path, encoding="utf-8") as f:
+        tables = json.load(f)["devices"][kind["device"]]["tables"]
+    shapes, seconds = share_products(tables, kind)
+    error = judge_shares(shapes, seconds, kind, name)
+    rate, _ = fit_shares(shapes, seconds, kind)
+    flops = rounded(rate, 1e12, SHARE_AXES)
+    head = {
+        "format": "hetviz.profile/1", "device": kind["device"], "same_chip": kind["same_chip"],
+        "source": SHARES, "licence": "Apache-2.0", "date": "2026-11-25",
+        "note": "fitted by make_tables.py from %d shapes of products and %d of attention; "
+                "error_frac: mean absolute error on shapes that the fit did not see"
+                % (len(seconds), len(tables["sdp_fwd"]) + len(tables["sdp_bwd"])),
+        "bandwidth_GBps": kind["bandwidth"], "kernel_start_us": round(seconds.min() * 1e6, 2)}
+    gemm = {"precision": "bf16", "peak_TFLOPS": kind["peak"], "error_frac": round(error / 100, 3)}
+    gemm.update(("log2_" + k, axis(a)) for k, a in zip("mnk", SHARE_AXES))
+    with open(out, "w", encoding="utf-8") as f:
+        f.write(json.dumps(head, indent=1)[:-2] + ',\n "gemm": [\n')
+        f.write("  " + json.dumps(gemm)[:-1] + ', "TFLOPS": [\n')
+        f.write(",\n".join("   " + json.dumps(m.tolist()).replace(".0,", ",").replace(".0]", "]")
+                           for m in flops))
+        f.write("\n  ]}\n ],\n " + '"attention": [\n')
+        f.write(",\n".join("  " + json.dumps(attention(tables, key, kind))
+                           for key in ("sdp_fwd", "sdp_bwd")))
+        f.write("\n ]\n}\n")
+    print("%s best %.4g TFLOP/s, %.3f of the peak" % (name, flops.max(), flops.max() / kind["peak"]))
+
+
 def axis(a):
     return {"from": a[0], "step": a[1], "count": a[2]}
 
 
 def main():
+    if len(sys.argv) == 4:
+        make_shares(*sys.argv[1:])
+        return
     name, products, streams, out = sys.argv[1:5]
     kind = DEVICES[name]
     shapes, seconds = read_products(products, name)

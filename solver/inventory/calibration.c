@@ -10,6 +10,11 @@ const struct hv_calibrated_row hv_calibrated_rows[HV_CALIBRATED_N] = {
 #undef X
 };
 
+bool hv_calibrated_by_experts(enum hv_calibrated k)
+{
+    return k == HV_CAL_EXPERT_US || k == HV_CAL_GROUPED_16 || k == HV_CAL_GROUPED_8;
+}
+
 static const struct hv_calibration generic_class = {
     "generic",
     "",

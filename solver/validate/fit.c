@@ -15,7 +15,10 @@
 #define DIFFERENCE 0.05
 /* Ridge: a parameter one spread from its typical value adds 0.2 % to the mean error. */
 #define RIDGE 2e-3
-#define STEPS 24
+/* Rows of a family from which on all of its numbers are fitted; fewer tell only the shares of
+ * products in their formats. */
+#define ENOUGH 10
+#define STEPS  24
 /* Jacobians after the first; a second one changes no group by more than 0.4 %. */
 #define JACOBIANS 1
 #define TOLERANCE 2e-3
@@ -36,17 +39,18 @@ struct work {
     struct hv__memo memo;        /* predicted seconds of the first entries */
     struct hv__memo_point aside; /* the same at a finite-difference step */
     double *jacobian, *r;        /* n × N, n */
-    double prior[N];             /* target of the ridge */
+    struct hv__fit_prior prior;  /* target of the ridge */
 };
+
+/* Rows of one sort of model. */
+enum family { DENSE, EXPERTS, BOTH };
 
 /* Times of the first entries at x, for rows of non-zero weight only, into `at`, the point of x,
  * which may hold some already. */
 static void evaluate(struct work *w, const double *x, struct hv__memo_point *at,
                      const struct hv__memo_point *near, int param)
 {
-    for (int k = 0; k < N; k++) {
-        w->numbers->v[k] = hv__fit_to_v(k, x[k]);
-    }
+    hv__fit_to_v(x, w->numbers->v);
     for (size_t i = 0; i < w->n; i++) {
         size_t s = w->same[i];
         if (w->weights[i] <= 0 || at->known[s]) {
@@ -89,17 +93,31 @@ static bool same_group(const struct hv_validation_row *a, const struct hv_valida
            strcmp(a->device, b->device) == 0;
 }
 
-/* Weights: each source the same, inside it each group, inside that each row; 0 for `without`. They
- * sum up to 1 / HUBER, so that the objective is about the mean error. */
-static void weigh(struct work *w, const char *without)
+/* True for a row that counts in a fit of that family without a source. */
+static bool counts(const struct hv_validation_row *row, const char *without, enum family f)
+{
+    return (f == BOTH || row->experts == (f == EXPERTS)) &&
+           (without == NULL || strcmp(row->source, without) != 0);
+}
+
+/* Weights of the rows of a family: each source the same, inside it each group, inside that each
+ * row; 0 for `without`. From ENOUGH rows on they sum up to 1 / HUBER, so that the objective is
+ * about the mean error; fewer weigh less against the prior. Returns the number of rows. */
+static size_t weigh(struct work *w, const char *without, enum family f)
 {
     double total = 0;
+    size_t n = 0;
     for (size_t i = 0; i < w->n; i++) {
         const struct hv_validation_row *a = &w->v->rows[w->rows[i]];
         size_t group = 0, groups = 0;
+        w->weights[i] = 0;
+        if (!counts(a, without, f)) {
+            continue;
+        }
+        n++;
         for (size_t k = 0; k < w->n; k++) {
             const struct hv_validation_row *b = &w->v->rows[w->rows[k]];
-            if (strcmp(a->source, b->source) != 0) {
+            if (strcmp(a->source, b->source) != 0 || !counts(b, without, f)) {
                 continue;
             }
             group += same_group(a, b);
@@ -110,23 +128,24 @@ static void weigh(struct work *w, const char *without)
             }
             groups += first;
         }
-        bool counts = without == NULL || strcmp(a->source, without) != 0;
-        w->weights[i] = counts ? 1.0 / ((double)group * (double)groups) : 0;
+        w->weights[i] = 1.0 / ((double)group * (double)groups);
         total += w->weights[i];
     }
     for (size_t i = 0; i < w->n && total > 0; i++) {
-        w->weights[i] /= total * HUBER;
+        w->weights[i] *= fmin((double)n / ENOUGH, 1) / (total * HUBER);
     }
+    return n;
 }
 
 /* Mean error of the objective at residuals r. */
 static double mean_error(const struct work *w, const double *r)
 {
-    double sum = 0;
+    double sum = 0, total = 0;
     for (size_t i = 0; i < w->n; i++) {
-        sum += w->weights[i] > 0 ? w->weights[i] * HUBER * fabs(r[i]) : 0;
+        sum += w->weights[i] > 0 ? w->weights[i] * fabs(r[i]) : 0;
+        total += w->weights[i];
     }
-    return sum;
+    return total > 0 ? sum / total : 0;
 }
 
 /* Collects the class's timed rows and builds their plans. */
@@ -210,28 +229,52 @@ struct others {
     size_t n;
 };
 
-/* Fits with the weights of w from `start`. `known`: `jacobian` holds the derivatives there already.
- */
-static enum hv_status solve(struct work *w, const double *start, double *jacobian, bool known,
+/* What is fitted, on how many rows. */
+struct part {
+    enum family family;
+    size_t n_rows;
+    bool wide; /* some of them in 16 bit */
+};
+
+/* True for a number that the rows of this part tell. */
+static bool is_fitted(int k, const struct part *p)
+{
+    bool product = k == HV_CAL_GEMM_16 ? p->wide : k == HV_CAL_GEMM_8 || k == HV_CAL_GEMM_4;
+    return hv_calibrated_by_experts(k) == (p->family == EXPERTS) &&
+           (p->family == EXPERTS || p->n_rows >= ENOUGH || product);
+}
+
+/* Fits the numbers of a part with the weights of w from x, and writes x; the others stay. `known`:
+ * `jacobian` holds the derivatives there already. */
+static enum hv_status solve(struct work *w, const struct part *part, bool known, double *jacobian,
                             struct hv_fit_result *out, struct hv_err *err)
 {
-    double least[N], most[N], ridge[N];
+    double least[N], most[N], ridge[N], low[N], high[N], start[N];
     for (int k = 0; k < N; k++) {
-        least[k] = hv__fit_to_x(k, hv_calibrated_rows[k].least);
-        most[k] = hv__fit_to_x(k, hv_calibrated_rows[k].most);
-        ridge[k] = RIDGE;
+        low[k] = hv_calibrated_rows[k].least;
+        high[k] = hv_calibrated_rows[k].most;
+        start[k] = out->x[k];
+    }
+    hv__fit_to_x(low, least);
+    hv__fit_to_x(high, most);
+    for (int k = 0; k < N; k++) {
+        bool fixed = !is_fitted(k, part);
+        bool ratio = k == HV_CAL_GEMM_8 || k == HV_CAL_GEMM_4;
+        least[k] = fixed ? start[k] : ratio ? -HV__FIT_FARTHEST : least[k];
+        most[k] = fixed ? start[k] : ratio ? HV__FIT_FARTHEST : most[k];
+        ridge[k] = RIDGE * w->prior.pull[k];
     }
     const struct hv_fit f = {.n_params = N,
                              .n_residuals = w->n,
                              .start = start,
                              .least = least,
                              .most = most,
-                             .prior = w->prior,
+                             .prior = w->prior.x,
                              .ridge = ridge,
                              .weights = w->weights,
                              .huber = HUBER,
                              .step = DIFFERENCE,
-                             .max_jacobians = JACOBIANS,
+                             .max_jacobians = known ? JACOBIANS : JACOBIANS + 1,
                              .max_steps = STEPS,
                              .tolerance = TOLERANCE,
                              .residuals = residuals,
@@ -242,22 +285,95 @@ static enum hv_status solve(struct work *w, const double *start, double *jacobia
     return hv_fit_solve(&f, out, err);
 }
 
-static void take_numbers(struct hv_calibration *c, const double *x)
+/* Inverse of a symmetric positive matrix of size N at (k, k), by elimination of a copy. */
+static double inverse_at(const double *normal, int k)
 {
+    double a[N][N], e[N] = {0};
+    memcpy(a, normal, sizeof a);
+    e[k] = 1;
+    for (int p = 0; p < N; p++) {
+        for (int q = p + 1; q < N; q++) {
+            double f = a[q][p] / a[p][p];
+            for (int c = p; c < N; c++) {
+                a[q][c] -= f * a[p][c];
+            }
+            e[q] -= f * e[p];
+        }
+    }
+    for (int p = N; p-- > k;) {
+        for (int c = p + 1; c < N; c++) {
+            e[p] -= a[p][c] * e[c];
+        }
+        e[p] /= a[p][p];
+    }
+    return e[k];
+}
+
+/* One standard deviation of the logarithm of every number of a family: the curvature of the
+ * objective at its end, in which a pull of 1 stands for one spread. */
+static void take_uncertainty(struct work *w, enum family family, const double *jacobian,
+                             double *uncertainty)
+{
+    double normal[N * N] = {0};
+    for (size_t i = 0; i < w->n; i++) {
+        double wi = w->weights[i] > 0 ? w->weights[i] : 0;
+        wi *= wi > 0 ? fmin(1, HUBER / fmax(fabs(w->r[i]), HUBER)) : 0;
+        for (int p = 0; p < N; p++) {
+            for (int q = 0; q < N; q++) {
+                normal[p * N + q] +=
+                    wi > 0 ? wi * jacobian[i * N + (size_t)p] * jacobian[i * N + (size_t)q] / RIDGE
+                           : 0;
+            }
+        }
+    }
     for (int k = 0; k < N; k++) {
-        c->v[k] = hv__fit_to_v(k, x[k]);
+        normal[k * N + k] += w->prior.pull[k];
+    }
+    for (int k = 0; k < N; k++) {
+        if (hv_calibrated_by_experts(k) == (family == EXPERTS)) {
+            uncertainty[k] = hv__fit_spread(k) * sqrt(inverse_at(normal, k));
+        }
     }
 }
 
-/* Sets the target of the ridge: the similar class fitted without `source` (NULL: on all rows), else
- * the typical values. The search itself starts at the typical values. */
+/* The numbers of dense models on rows of dense models, then those of experts on mixtures: what is
+ * not understood of mixtures moves nothing else. `uncertainty` may be NULL. */
+static enum hv_status solve_families(struct work *w, const char *without, struct hv_calibration *to,
+                                     double *uncertainty, size_t *n_calls, struct hv_err *err)
+{
+    double x[N], *carried = w->jacobian + w->n * N;
+    enum hv_status st = HV_OK;
+    memcpy(carried, w->jacobian, w->n * N * sizeof *carried);
+    for (enum family f = DENSE; st == HV_OK && f <= EXPERTS; f++) {
+        struct part part = {f, weigh(w, without, f), false};
+        struct hv_fit_result r = {.x = x};
+        for (size_t i = 0; i < w->n; i++) {
+            part.wide = part.wide || (w->weights[i] > 0 && !w->v->rows[w->rows[i]].low_bits);
+        }
+        for (int k = 0; k < N; k++) {
+            bool mine = hv_calibrated_by_experts(k) == (f == EXPERTS);
+            if (f == DENSE || mine) {
+                x[k] = mine && is_fitted(k, &part) && part.n_rows > 0 ? 0 : w->prior.x[k];
+            }
+        }
+        if (part.n_rows > 0) {
+            /* the first derivatives were taken at the typical values */
+            st = solve(w, &part, f == DENSE && part.n_rows >= ENOUGH, carried, &r, err);
+        }
+        if (uncertainty != NULL) {
+            take_uncertainty(w, f, carried, uncertainty);
+        }
+        *n_calls += (size_t)r.n_calls;
+    }
+    hv__fit_to_v(x, to->v);
+    return st;
+}
+
+/* Sets the target of the ridge without `source` (NULL: with all). The search itself starts at the
+ * typical values. */
 static void set_prior(struct work *w, const struct others *o, const char *source)
 {
-    struct hv_calibration known;
-    bool some = hv__fit_relative(w->v, o->self, source, o->fits, o->n, &known);
-    for (int k = 0; k < N; k++) {
-        w->prior[k] = some ? hv__fit_to_x(k, known.v[k]) : 0;
-    }
+    hv__fit_prior_of(w->v, o->self, source, o->fits, o->n, &w->prior);
 }
 
 /* Fits the class without each of its sources, from the typical values and the Jacobian there, so
@@ -266,33 +382,25 @@ static enum hv_status fit_left_out(struct work *w, const struct others *o, struc
                                    struct hv_arena *arena, struct hv_err *err)
 {
     enum hv_status st = HV_OK;
-    size_t size = w->n * N;
-    double x[N], start[N] = {0}, *carried = w->jacobian + size;
     out->without = hv_arena_new(arena, struct hv_class_without, out->n_sources);
     for (size_t s = 0; st == HV_OK && s < out->n_sources; s++) {
-        struct hv_fit_result r = {.x = x};
-        weigh(w, out->sources[s]);
         set_prior(w, o, out->sources[s]);
-        memcpy(carried, w->jacobian, size * sizeof *carried);
-        st = solve(w, start, carried, true, &r, err);
         out->without[s] = (struct hv_class_without){out->sources[s], out->all};
-        take_numbers(&out->without[s].fit, x);
-        out->n_calls += (size_t)r.n_calls;
+        st = solve_families(w, out->sources[s], &out->without[s].fit, NULL, &out->n_calls, err);
         out->n_without++;
     }
     return st;
 }
 
-/* The error of the shipped numbers. */
-static enum hv_status before(struct work *w, const struct hv_calibration *c,
-                             struct hv_class_fit *out, struct hv_err *err)
+/* The error of some numbers on all rows of the class. */
+static enum hv_status error_of(struct work *w, const struct hv_calibration *c, double *error,
+                               struct hv_err *err)
 {
     double x[N];
-    for (int k = 0; k < N; k++) {
-        x[k] = hv__fit_to_x(k, c->v[k]);
-    }
+    hv__fit_to_x(c->v, x);
+    (void)weigh(w, NULL, BOTH);
     enum hv_status st = residuals(w, x, w->r, err);
-    out->error_before = mean_error(w, w->r);
+    *error = mean_error(w, w->r);
     return st;
 }
 
@@ -326,24 +434,18 @@ static enum hv_status fit_class(struct hv_validation *v, const struct hv_predict
     const struct others others = {c, all, what->n_classes};
     struct hv_class_fit *out = &all[i];
     struct work w;
-    double start[N] = {0}, x[N];
     *out = (struct hv_class_fit){.all = *c};
     enum hv_status st = open_class(&w, v, shipped, c->name, arena, err);
     if (st == HV_OK && w.n > 0) {
-        struct hv_fit_result r = {.x = x};
         struct hv_calibration *numbers = hv_arena_copy(arena, c, 1, sizeof *numbers);
         borrow_clusters(&w, numbers);
         fill_sources(&w, out, arena);
-        weigh(&w, NULL);
+        (void)weigh(&w, NULL, BOTH);
         set_prior(&w, &others, NULL);
         st = first_jacobian(&w, arena, err);
-        st = st ? st : before(&w, c, out, err);
-        size_t size = w.n * N;
-        memcpy(w.jacobian + size, w.jacobian, size * sizeof *w.jacobian);
-        st = st ? st : solve(&w, start, w.jacobian + size, true, &r, err);
-        out->error_after = mean_error(&w, w.r);
-        out->n_calls = (size_t)r.n_calls;
-        take_numbers(&out->all, x);
+        st = st ? st : error_of(&w, c, &out->error_before, err);
+        st = st ? st : solve_families(&w, NULL, &out->all, out->uncertainty, &out->n_calls, err);
+        st = st ? st : error_of(&w, &out->all, &out->error_after, err);
         if (st == HV_OK && what->leave_out && out->n_sources > 1) {
             st = fit_left_out(&w, &others, out, arena, err);
         }

@@ -5,8 +5,9 @@
  * Per class the objective is the mean over sources (inside a source: over its groups of one device,
  * width and sort of model) of the mean |log(predicted / measured)|, plus a weak pull towards
  * the fit of the similar class, else the typical values of solver/inventory/calibration, which are
- * not fitted on these rows. Plans and
- * memory do not depend on the numbers, so every row's plan is built once.
+ * not fitted on these rows. First the numbers of dense models are fitted on dense rows, then those
+ * of experts on mixtures. Plans and memory do not depend on the numbers, so every row's plan is
+ * built once.
  */
 #ifndef HV_SOLVER_VALIDATE_FIT_H
 #define HV_SOLVER_VALIDATE_FIT_H
@@ -21,7 +22,8 @@ struct hv_class_without {
 
 /** The fits of one class of devices. */
 struct hv_class_fit {
-    struct hv_calibration all; /**< fit on all rows; `source` gives their origin */
+    struct hv_calibration all;           /**< fit on all rows; `source` gives their origin */
+    double uncertainty[HV_CALIBRATED_N]; /**< one standard deviation of the logarithms of `all` */
     double error_before,
         error_after; /**< the objective's error part, with the shipped numbers and with `all` */
     struct hv_class_without *without; /**< one per source, where there are at least two */

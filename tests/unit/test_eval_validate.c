@@ -60,27 +60,30 @@ struct fixture {
 };
 
 /* One row of GPT-1.3B on a node; the sequence makes rows differ. */
-static void add_row(struct hv_str *text, const char *source, int i, const char *device, int mbs,
-                    const char *more)
+static void add_row(struct hv_str *text, const char *source, int i, const char *device,
+                    const char *more, const char *model)
 {
+    int mbs = i + 1;
     hv_str_addf(
         text,
         "%s{\"id\": \"%s-%d\", \"model\": {\"layers\": 24, \"hidden\": 2048, \"heads\": 16, "
-        "\"ffn\": 8192, \"vocab\": 50304, \"seq\": 2048}, \"system\": {\"device\": \"%s\", "
+        "\"ffn\": 8192, \"vocab\": 50304, \"seq\": 2048%s}, \"system\": {\"device\": \"%s\", "
         "\"n\": 8, \"per_node\": 8}, \"precision\": \"fp16\", \"par\": {\"tp\": 1, \"pp\": 1, "
         "\"dp\": 8, \"zero\": 1}, \"mbs\": %d, \"gbs\": %d, \"recompute\": \"none\", "
         "\"iter_s\": 1%s}",
-        text->n > 12 ? ", " : "", source, i, device, mbs, 64 * mbs, more);
+        text->n > 12 ? ", " : "", source, i, model, device, mbs, 64 * mbs, more);
 }
 
-static void read(struct fixture *f, const char *source, const char *device, int n, const char *more)
+/* `model`: further members of the model. */
+static void read_model(struct fixture *f, const char *source, const char *device, int n,
+                       const char *more, const char *model)
 {
     struct hv_str text = {0};
     struct hv_json json = {0};
     struct hv_err err = {0};
     hv_str_adds(&text, "{\"rows\": [");
     for (int i = 0; i < n; i++) {
-        add_row(&text, source, i, device, i + 1, more);
+        add_row(&text, source, i, device, more, model);
     }
     hv_str_adds(&text, "]}");
     struct hv_validation_reader *r = hv_validation_reader_new(&f->v, &f->devices);
@@ -91,6 +94,11 @@ static void read(struct fixture *f, const char *source, const char *device, int 
     hv_validation_reader_free(r);
     hv_json_free(&json);
     hv_str_free(&text);
+}
+
+static void read(struct fixture *f, const char *source, const char *device, int n, const char *more)
+{
+    read_model(f, source, device, n, more, "");
 }
 
 static void open_fixture(struct fixture *f)
@@ -208,6 +216,67 @@ static void the_left_out_source_is_not_seen(void **state)
     close_fixture(&f);
 }
 
+/* Mixtures that run three times as long as the model of dense layers explains change the numbers of
+ * experts only. */
+static void mixtures_move_no_dense_number(void **state)
+{
+    (void)state;
+    struct hv_calibration found[2];
+    for (int with = 0; with < 2; with++) {
+        struct fixture f;
+        open_fixture(&f);
+        struct hv_calibration truth = *hv_calibration_generic();
+        truth.v[HV_CAL_GEMM_16] = 0.42;
+        read(&f, "one", "V100-SXM2-32GB", 12, "");
+        measure(&f, "one", &truth);
+        if (with) {
+            read_model(&f, "two", "V100-SXM2-32GB", 12, "",
+                       ", \"experts\": 8, \"topk\": 2, \"moe_ffn\": 4096");
+            measure(&f, "two", &truth);
+            for (size_t i = 0; i < f.v.n_rows; i++) {
+                f.v.rows[i].measured_s *= f.v.rows[i].experts ? 3 : 1;
+            }
+        }
+        fit(&f);
+        found[with] = fit_of(&f, "V")->all;
+        close_fixture(&f);
+    }
+    for (int k = 0; k < HV_CALIBRATED_N; k++) {
+        if (!hv_calibrated_by_experts((enum hv_calibrated)k)) {
+            assert_near(found[1].v[k] / found[0].v[k], 1, 1e-9);
+        }
+    }
+    assert_true(found[1].v[HV_CAL_EXPERT_US] > found[0].v[HV_CAL_EXPERT_US]);
+}
+
+/* Fewer rows than tell all numbers tell the shares of products alone, and number formats of one
+ * card move together. */
+static void few_rows_move_products_only(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f);
+    struct hv_calibration truth = *hv_calibration_typical();
+    truth.v[HV_CAL_GEMM_16] *= 0.8;
+    read(&f, "one", "V100-SXM2-32GB", 3, "");
+    measure(&f, "one", &truth);
+    fit(&f);
+    const struct hv_class_fit *a = fit_of(&f, "V");
+    const double *v = a->all.v, *typical = hv_calibration_typical()->v;
+    assert_near(v[HV_CAL_GEMM_16] / truth.v[HV_CAL_GEMM_16], 1, 0.05);
+    assert_near(v[HV_CAL_GEMM_8] / v[HV_CAL_GEMM_16],
+                typical[HV_CAL_GEMM_8] / typical[HV_CAL_GEMM_16], 1e-6);
+    assert_near(v[HV_CAL_GEMM_4] / v[HV_CAL_GEMM_8],
+                typical[HV_CAL_GEMM_4] / typical[HV_CAL_GEMM_8], 1e-6);
+    assert_near(v[HV_CAL_STREAM], typical[HV_CAL_STREAM], 1e-9);
+    assert_near(v[HV_CAL_TP_HIDDEN], typical[HV_CAL_TP_HIDDEN], 1e-9);
+    /* measured numbers are known better than those that keep their prior */
+    assert_true(a->uncertainty[HV_CAL_GEMM_16] < hv_calibrated_rows[HV_CAL_GEMM_16].spread / 2);
+    assert_near(a->uncertainty[HV_CAL_TP_HIDDEN], hv_calibrated_rows[HV_CAL_TP_HIDDEN].spread,
+                1e-6);
+    close_fixture(&f);
+}
+
 static void one_source_gets_the_generic_fit(void **state)
 {
     (void)state;
@@ -315,6 +384,8 @@ int main(void)
         cmocka_unit_test(error_figures),
         cmocka_unit_test(fits_find_what_rows_were_made_with),
         cmocka_unit_test(the_left_out_source_is_not_seen),
+        cmocka_unit_test(mixtures_move_no_dense_number),
+        cmocka_unit_test(few_rows_move_products_only),
         cmocka_unit_test(one_source_gets_the_generic_fit),
         cmocka_unit_test(baseline_is_the_others_median),
         cmocka_unit_test(work_counts_what_is_done_again),

@@ -203,6 +203,26 @@ static void add_groups(const struct hv_validation_report *r, struct hv_str *out)
     }
 }
 
+/** The fitted numbers of every class with one standard deviation. */
+static void add_numbers(const struct job *j, struct hv_str *out)
+{
+    char a[HV_FMT_CAP];
+    for (size_t i = 0; i < j->devices.n_classes; i++) {
+        const struct hv_class_fit *f = &j->fits[i];
+        if (f->n_rows == 0) {
+            continue;
+        }
+        hv_text_addf(out, "\n%s: ", f->all.name);
+        for (int k = 0; k < HV_CALIBRATED_N; k++) {
+            hv_text_addf(out, "%s%s %.3g +-%s", k > 0 ? ", " : "", hv_calibrated_rows[k].name,
+                         f->all.v[k], hv_fmt_percent(a, sizeof a, f->uncertainty[k]));
+        }
+        hv_str_adds(out, "\n");
+    }
+    hv_str_adds(out, "\nafter +-: one standard deviation; a number that no row tells keeps that of "
+                     "its prior\n");
+}
+
 /** Per class, the data of the fit and the remaining error. */
 static void add_fits(const struct job *j, struct hv_str *out)
 {
@@ -225,6 +245,7 @@ static void add_fits(const struct job *j, struct hv_str *out)
     }
     hv_str_adds(out, "errors in this table are mean |log(predicted / measured)| over sources; "
                      "every row above is predicted by a fit without its source\n");
+    add_numbers(j, out);
 }
 
 static void add_summary(const struct job *j, struct hv_str *out)
