@@ -21,7 +21,9 @@ struct hv__shape {
     double host_bytes_per_s;         /**< slowest host link */
     double memory_bytes_per_s;       /**< slowest host memory */
     enum hv_link_class link;         /**< of the tightest link inside */
-    double house_factor, net_factor; /**< calibration of the device classes, the lowest */
+    enum hv_link_class net;          /**< between houses: plain where all paths are */
+    double house_factor, net_factor; /**< calibration of the device classes, the lowest; 1 where
+                                        the links are plain */
     bool connected;                  /**< one fabric */
     bool reduces;                    /**< the switches inside can reduce */
     const char *house_why, *net_why;
