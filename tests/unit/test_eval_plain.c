@@ -98,6 +98,31 @@ static void ring_steps(void **state)
     assert_ms(with_sync(slow, "\"overlap\":false"), 20);
 }
 
+/** A bucket is closed after it has reached its size. First size apart: the last layer alone, 2
+ * to 3.5 ms, then 30 MB, 8 to 12.5 ms; one size: 30 MB from 6 to 10.5 ms, then 10 MB to 12 ms. */
+static void buckets(void **state)
+{
+    (void)state;
+    assert_ms(with_sync(ddp, "\"bucket_MiB\":[1,25]"), 12.5);
+    assert_ms(with_sync(ddp, "\"bucket_MiB\":25"), 12);
+}
+
+/** Layers that are there at a tick are fused up to 64 MB: 5 to 8 and 10 to 13 ms with ticks of 5
+ * ms; with 1 ms every layer goes alone. With 1 ms a step of the ring the order turns (Sergeev and
+ * Del Balso 2018). */
+static void cycles(void **state)
+{
+    (void)state;
+    struct ring slow = ddp;
+    slow.latency_us = 1000;
+    const char *five = "\"algorithm\":\"ring\",\"bucket_MiB\":61.03515625,\"cycle_ms\":5";
+    const char *one = "\"algorithm\":\"ring\",\"bucket_MiB\":61.03515625,\"cycle_ms\":1";
+    assert_ms(with_sync(ddp, five), 13);
+    assert_ms(with_sync(ddp, one), 9.5);
+    assert_ms(with_sync(slow, five), 23);
+    assert_ms(with_sync(slow, one), 32);
+}
+
 /** Gradients and weights of 4 GB over eight ranks at 100 GB/s, an update of 28 ms: 70 + 28 ms
  * replicated, 35 + 3.5 + 35 ms sharded, beside 2 ms of backward pass (Xu et al. 2020). */
 static void sharded_update(void **state)
@@ -133,9 +158,8 @@ static void rates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ring_steps),
-        cmocka_unit_test(sharded_update),
-        cmocka_unit_test(rates),
+        cmocka_unit_test(ring_steps),     cmocka_unit_test(buckets), cmocka_unit_test(cycles),
+        cmocka_unit_test(sharded_update), cmocka_unit_test(rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
