@@ -1,6 +1,5 @@
 -- Instances of iteration_time.lua from the run's cost model, in seconds and bytes. A layer's
--- exchanges are part of its time there, so they are 0 here, as are the gathered activations and the
--- change of strategy inside a stage, whose degrees are the same for all its layers.
+-- exchanges are part of its time there, so they are 0 here, as are the gathered activations.
 local links = require "links"
 local pipeline = require "pipeline"
 local prices = require "prices"
@@ -46,6 +45,31 @@ local function gradient_bytes(ctx, kind, layer)
     layer)
 end
 
+--- The function for changes of strategy: every device gets its sequences and tokens under the other
+-- degrees from those of the wider of the two tensor groups, and their gradients go back. With a
+-- tensor degree the ranks hold parts of the tokens (sequence parallelism): nothing is held twice.
+local function add_switch(ctx, own, devices)
+  local known = {}
+  function own.switch(strategy, other)
+    local width = math.max(strategy.tp, other.tp)
+    if strategy.tp == other.tp or width > #devices then
+      return 0
+    end
+    if not known[width] then
+      local ids = {}
+      for i = 1, width do
+        ids[i] = devices[i].id
+      end
+      local bytes = prices.chain(ctx, devices[1].kind, { tp = 1, micro_batch = 1 }).output_bytes
+        * own.batch / own.chunks / #devices
+      local cost = hv.cost.collective { op = "all_to_all", devices = ids, bytes = bytes,
+        together = #devices // width }
+      known[width] = cost and 2 * cost.time_s or math.huge
+    end
+    return known[width]
+  end
+end
+
 --- The functions for layers in general, which are those of the middle layer.
 local function add_layers(ctx, own, devices, tables, middle)
   local rings = {}
@@ -75,8 +99,10 @@ local function add_layers(ctx, own, devices, tables, middle)
   function own.saved(strategy, sequences)
     return tables.saved(strategy, middle, sequences)
   end
-  function own.switch()
-    return 0
+  add_switch(ctx, own, devices)
+  function own.groups(strategy)
+    local bytes = prices.chain(ctx, devices[1].kind, { tp = 1, micro_batch = 1 }).reduced
+    return bytes * ((strategy.tp > 1 and 1 or 0) + (strategy.dp > 1 and 1 or 0))
   end
   function own.buffer()
     return 0

@@ -24,6 +24,8 @@
 --     time of the transfers between stages
 --   switch(strategy, next)
 --     time between layers of two strategies
+--   groups(strategy)
+--     size of the communicators of a strategy's ranks, where a stage has several
 --   buffer()
 --     size of the gathered activations
 --   ends_work(strategy, sequences, stage, pp)
@@ -121,21 +123,40 @@ function iteration_time.pipeline(stages_without, stages_with, chunks)
   return math.max(sum + steady * (chunks - 1), filled + first * math.max(0, chunks + 1 - pp)) + late
 end
 
+--- Time of embedding and head of a stage. `row.head`: the head's strategy where it has one of its
+-- own, `row.ends` is then that of the embedding.
+local function ends_of(q, row, stage, pp)
+  local _, both = iteration_time.ends(q, row.ends, stage, pp)
+  if not row.head then
+    return both
+  end
+  local time = 0
+  if stage == 1 then
+    local _, first = iteration_time.ends(q, row.ends, 1, 2)
+    time = first
+  end
+  if stage == pp then
+    local _, last = iteration_time.ends(q, row.head, 2, 2)
+    time = time + last
+  end
+  return time
+end
+
 --- Time of an iteration of these stages, a list of { choice = strategy of each layer, ends =
--- strategy of embedding and head }.
+-- strategy of embedding and head, head = that of the head where it differs }.
 function iteration_time.of(q, stages)
   local without = {}
   local with = {}
   local pp = #stages
   for s, stage in ipairs(stages) do
     local own = q.at and q.at(s) or q
-    local _, ends_without = iteration_time.ends(own, stage.ends, s, pp)
-    without[s] = ends_without
+    without[s] = ends_of(own, stage, s, pp)
     with[s] = 0
-    for _, strategy in ipairs(stage.choice) do
+    for l, strategy in ipairs(stage.choice) do
       local layer_with, layer_without = iteration_time.layer(own, strategy, pp)
-      without[s] = without[s] + layer_without
-      with[s] = with[s] + layer_with
+      local switch = l > 1 and own.switch(stage.choice[l - 1], strategy) or 0
+      without[s] = without[s] + layer_without + switch
+      with[s] = with[s] + layer_with + switch
     end
   end
   return iteration_time.pipeline(without, with, q.chunks)

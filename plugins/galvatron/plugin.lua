@@ -1,10 +1,9 @@
 -- Galvatron (Miao et al., VLDB 2023; Hetu-Galvatron): pipeline stages of equal numbers of devices.
 -- Inside each a dynamic program over layers, memory and strategies (tensor degree, data degree,
 -- what is sharded, recomputation) respects the memory of the devices; then the pipeline's equation
--- decides among numbers of stages and of micro-batches. layer_dp.lua mixes strategies freely; the
--- stage of a plan has one set of degrees, so here the layers of a stage differ in recomputation
--- only, and stages in everything. The paper has equal devices; where stages differ in speed, a cut
--- of the layers by speed is tried too.
+-- decides among numbers of stages and of micro-batches. Embedding and head have the degrees of the
+-- layers beside them. The paper has equal devices; where stages differ in speed, a cut of the
+-- layers by speed is tried too.
 local candidates = require "candidates"
 local grids = require "grids"
 local instance = require "instance"
@@ -18,10 +17,6 @@ local reasons = require "reasons"
 local strategies = require "strategies"
 
 local LARGEST_TP = 64
-
--- A strategy and its recomputed twin follow each other in the list of strategies: a stage mixes
--- these two only.
-local STRATEGIES_OF_A_STAGE = 2
 
 --- Layers per stage: even, and by the speeds of the stages where that gives one of them more.
 local function divisions(ctx, stages)
@@ -58,25 +53,48 @@ local function recompute_of(choice)
   return levels
 end
 
+--- The keys of a strategy's degrees, as a plan file has them.
+local function degree_keys(strategy, keys)
+  keys.dp = strategy.dp > 1 and strategy.dp or nil
+  return prices.stage_keys({ tp = strategy.tp, zero = strategy.zero,
+    sequence_parallel = strategy.tp > 1, recompute = "none" }, keys)
+end
+
+local function same_degrees(a, b)
+  return a.tp == b.tp and a.dp == b.dp and a.zero == b.zero
+end
+
+--- The runs of layers whose degrees are not those of the stage, its first layer's; nil: there are
+-- none.
+local function degrees_of(choice, first)
+  local entries = {}
+  local from = 1
+  for l = 2, #choice + 1 do
+    if not choice[l] or not same_degrees(choice[l], choice[from]) then
+      if not same_degrees(choice[from], choice[1]) then
+        entries[#entries + 1] = degree_keys(choice[from],
+          { layers = { first + from - 1, first + l - 1 } })
+      end
+      from = l
+    end
+  end
+  return #entries > 0 and entries or nil
+end
+
 --- The plan of the stages that layer_dp.stages found.
 local function plan_of(ctx, stages, counts, chunks, found)
   local rows = {}
   local ranges = numbers.ranges(counts)
   for s, row in ipairs(found.stages) do
     local ids = {}
-    local strategy = row.ends
     for i, device in ipairs(stages[s]) do
       ids[i] = device.id
     end
-    local keys = {
-      layers = ranges[s],
-      devices = ctx.cluster:address(ids),
-      dp = strategy.dp > 1 and strategy.dp or nil,
-    }
-    rows[s] = prices.stage_keys({
-      tp = strategy.tp, zero = strategy.zero, sequence_parallel = strategy.tp > 1,
-      recompute = recompute_of(row.choice),
-    }, keys)
+    rows[s] = degree_keys(row.choice[1],
+      { layers = ranges[s], devices = ctx.cluster:address(ids) })
+    rows[s].degrees = degrees_of(row.choice, ranges[s][1])
+    local recompute = recompute_of(row.choice)
+    rows[s].recompute = recompute ~= "none" and recompute or nil
   end
   return { micro_batch = ctx.job.global_batch // chunks, schedule = { name = "1f1b" },
     replicas = { { micro_batches = chunks, stages = rows } } }
@@ -96,15 +114,15 @@ local function stages_of(devices, pp)
 end
 
 --- Adds the best plans of these stages and layers to the candidates, one for each number of
--- micro-batches.
-local function add_candidates(ctx, all, stages, counts, largest_tp, reserve_bytes)
+-- micro-batches; `choose` is a function of layer_dp.
+local function add_candidates(ctx, all, stages, counts, largest_tp, reserve_bytes, choose)
   local batch, size = ctx.job.global_batch, #stages[1]
   for _, chunks in ipairs(numbers.divisors(batch)) do
     local list = strategies.all(size, batch // chunks, { tp = math.min(largest_tp, size), sp = 1 })
     local possible = chunks >= #stages and candidates.sizes_fit(chunks, batch // chunks)
     if #list > 0 and possible and not (hv.stopping() and #all.list > 0) then
       local q = instance.of(ctx, stages, chunks, reserve_bytes)
-      local found = layer_dp.stages(q, counts, function() return list end, STRATEGIES_OF_A_STAGE)
+      local found = choose(q, counts, function() return list end)
       if found then
         all.add { claim_s = found.time_s,
           build = function() return plan_of(ctx, stages, counts, chunks, found) end }
@@ -114,7 +132,7 @@ local function add_candidates(ctx, all, stages, counts, largest_tp, reserve_byte
 end
 
 --- All candidates where `reserve_bytes` of every device stay free.
-local function searched(ctx, devices, reserve_bytes)
+local function searched(ctx, devices, reserve_bytes, choose)
   local all = candidates.new()
   local largest_tp = grids.largest_tp(ctx.model:layers(),
     inventory.node_size(inventory.nodes(devices)), LARGEST_TP)
@@ -122,7 +140,7 @@ local function searched(ctx, devices, reserve_bytes)
     local stages = stages_of(devices, pp)
     if stages then
       for _, counts in ipairs(divisions(ctx, stages)) do
-        add_candidates(ctx, all, stages, counts, largest_tp, reserve_bytes)
+        add_candidates(ctx, all, stages, counts, largest_tp, reserve_bytes, choose)
       end
     end
   end
@@ -134,12 +152,31 @@ local function plan(ctx)
   if not devices then
     return nil, why
   end
-  local all = candidates.within(
-    function(reserve_bytes) return searched(ctx, devices, reserve_bytes) end)
-  if all then
-    return all.best(ctx.options.tries)
+  -- mixed degrees need more communicators, of which the formula knows nothing: a reserve of their
+  -- own, and the simulation decides between the best with and without them
+  local finals = candidates.new()
+  for _, choose in ipairs { layer_dp.even_stages, layer_dp.mixed_stages } do
+    local all = candidates.within(function(reserve_bytes)
+      return searched(ctx, devices, reserve_bytes, choose)
+    end)
+    local made, reason
+    if all then
+      made, reason = all.best(ctx.options.tries)
+    end
+    finals.add(made and { claim_s = #finals.list, build = function() return made end }, reason, 0)
   end
-  return nil, reasons.too_small(ctx, devices, "no pipeline of equal stages")
+  return finals.best(2, reasons.too_small(ctx, devices, "no pipeline of equal stages"))
+end
+
+--- The keys of a plan's stage, or of its entry of degrees, for a layer.
+local function keys_at(stage, layer)
+  local keys = stage
+  for _, entry in ipairs(stage.degrees or {}) do
+    if entry.layers[1] <= layer and layer < entry.layers[2] then
+      keys = entry
+    end
+  end
+  return keys
 end
 
 --- The strategy of each layer of a plan's stage.
@@ -150,7 +187,8 @@ local function choice_of(stage)
     if type(level) == "table" then
       level = level[l]
     end
-    choice[l] = { tp = stage.tp or 1, sp = 1, dp = stage.dp or 1, zero = stage.zero or 0,
+    local keys = keys_at(stage, stage.layers[1] + l - 1)
+    choice[l] = { tp = keys.tp or 1, sp = 1, dp = keys.dp or 1, zero = keys.zero or 0,
       full = level == "full" }
   end
   return choice
@@ -171,7 +209,7 @@ local function claim(made, ctx)
       stages[s][i] = device_of[id]
     end
     local choice = choice_of(stage)
-    rows[s] = { choice = choice, ends = choice[1] }
+    rows[s] = { choice = choice, ends = choice[1], head = choice[#choice] }
   end
   local q = instance.of(ctx, stages, replica.micro_batches, 0)
   return {

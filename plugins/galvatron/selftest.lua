@@ -5,18 +5,36 @@ local strategies = require "strategies"
 
 local OWN_TEST = "PKU-DAIR/Hetu-Galvatron cea12ff, its own test"
 
---- Samples per second and the stage of the best choice for 28 layers on 8 GPUs, with tensor and
--- Ulysses degrees up to `largest` and with `group` as layer_dp.stages takes it.
-local function best_choice(chunks, largest, group)
-  local q = require("data.own_test")(chunks)
-  q.most = largest
-  local list = strategies.all(8, 64 // chunks, { tp = largest, sp = largest })
-  local found = layer_dp.stages(q, { 28 }, function() return list end, group)
+--- Samples per second and the stage of the best choice for 28 layers on 8 GPUs from a list of
+-- strategies; 0 where nothing fits.
+local function best_of(q, list)
+  local found = layer_dp.stages(q, { 28 }, function() return list end)
+  if not found then
+    return 0
+  end
   return 64e3 / found.time_s, found.stages[1]
 end
 
+--- The own test's instance, and its strategies with tensor and Ulysses degrees up to `largest`.
+local function instance_of(chunks, largest)
+  local q = require("data.own_test")(chunks)
+  q.most = largest
+  return q, strategies.all(8, 64 // chunks, { tp = largest, sp = largest })
+end
+
+local function best_choice(chunks, largest)
+  return best_of(instance_of(chunks, largest))
+end
+
 local function test_one_strategy(t)
-  local rate, stage = best_choice(8, 1, 1)
+  local q, list = instance_of(8, 1)
+  local rate, stage = 0, nil
+  for _, strategy in ipairs(list) do
+    local own_rate, own_stage = best_of(q, { strategy })
+    if own_rate > rate then
+      rate, stage = own_rate, own_stage
+    end
+  end
   t.near("28 layers, 8 micro-batches, one strategy for all layers: samples per second", rate,
     2.5246283459057333, 1e-7, OWN_TEST)
   local ends = stage.ends

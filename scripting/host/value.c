@@ -31,11 +31,12 @@ static const char *const usual_order[] = {"format",      "strategy",
                                           "cp",          "dp",
                                           "deal",        "shares",
                                           "ep",          "moe",
-                                          "zero",        "recompute",
-                                          "offload",     "in_flight",
-                                          "schedule",    "sync",
-                                          "kind",        "key",
-                                          "type",        "default"};
+                                          "zero",        "degrees",
+                                          "recompute",   "offload",
+                                          "in_flight",   "schedule",
+                                          "sync",        "kind",
+                                          "key",         "type",
+                                          "default"};
 
 static size_t usual_rank(const char *key)
 {

@@ -1,6 +1,7 @@
 /*
- * The front of the cost model: opens pricing contexts and hands every call on, to the leaves of a
- * model of modules (modules.c) or to the row of the model's kind (leaf.h). No price is made here.
+ * The front of the cost model: opens pricing contexts and hands every call on, to the parts of a
+ * stage with layer-wise degrees (parts.c), to the leaves of a model of modules (modules.c) or to the
+ * row of the model's kind (leaf.h). No price is made here.
  */
 #include "solver/cost/cost.h"
 
@@ -86,13 +87,13 @@ enum hv_status hv_cost_layers(struct hv_cost *k, const struct hv_part_query *q,
 enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, struct hv_pass *out,
                             struct hv_err *err)
 {
-    return k->leaf ? k->leaf->pass(&k->own, q, out, err) : hv__modules_pass(k, q, out, err);
+    return hv__parts_pass(k, q, out, err);
 }
 
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                               struct hv_memory *out, struct hv_err *err)
 {
-    return k->leaf ? k->leaf->memory(&k->own, q, out, err) : hv__modules_memory(k, q, out, err);
+    return hv__parts_memory(k, q, out, err);
 }
 
 /* Optimizer steps do not depend on the model of the parameters: no leaf has its own. */

@@ -1,4 +1,4 @@
-/** Shared by the two files of the front: the public context, and models of modules. */
+/** Shared by the files of the front: the public context, and models of modules. */
 #ifndef HV_SOLVER_COST_COST_INT_H
 #define HV_SOLVER_COST_COST_INT_H
 
@@ -13,6 +13,13 @@ struct hv_cost {
     struct hv_model_leaf *leaves;
     size_t n_subs;
 };
+
+/** A pass and the memory of a stage (parts.c): of one with layer-wise degrees the sum of its parts
+ * and the changes of layout between them. */
+enum hv_status hv__parts_pass(struct hv_cost *k, const struct hv_stage_query *q,
+                              struct hv_pass *out, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv__parts_memory(struct hv_cost *k, const struct hv_stage_query *q,
+                                struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
 
 /** Models of modules (modules.c): each call covers all leaves, as the function of the same name in
  * cost.h covers one, through the rows of the leaves. */

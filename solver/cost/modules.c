@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/base/vec.h"
 #include "solver/cost/cost_int.h"
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/floor/floor_int.h"
-#include "solver/cost/stage/stage_int.h"
+#include "solver/cost/sum.h"
 
 void hv__modules_open(struct hv_cost *k)
 {
@@ -311,62 +310,11 @@ static bool make_piece(const struct hv_cost *k, const struct hv_stage_query *q, 
     return true;
 }
 
-/* Adds the pass of a later piece; its blocks lie behind, so its backward pass comes first. */
-static void add_pass(const struct hv_pass *x, struct hv_pass *o)
-{
-    o->forward_s += x->forward_s;
-    o->input_grad_s += x->input_grad_s;
-    o->weight_grad_s += x->weight_grad_s;
-    o->input_alone_s += x->input_alone_s;
-    o->weight_alone_s += x->weight_alone_s;
-    o->recompute_s += x->recompute_s;
-    o->tp_s += x->tp_s;
-    o->cp_s += x->cp_s;
-    o->ep_s += x->ep_s;
-    o->zero_s += x->zero_s;
-    o->network_forward_s += x->network_forward_s;
-    o->network_backward_s += x->network_backward_s;
-    o->network_weight_s += x->network_weight_s;
-    o->latency_forward_s += x->latency_forward_s;
-    o->latency_backward_s += x->latency_backward_s;
-    o->latency_weight_s += x->latency_weight_s;
-    o->compute_s += x->compute_s;
-    o->flops += x->flops;
-    o->hop_bytes = x->hop_bytes;
-    o->activation_bytes += x->activation_bytes;
-    o->weight_only_bytes += x->weight_only_bytes;
-    o->transient_bytes = fmax(o->transient_bytes, x->transient_bytes);
-}
-
-static double backward_s(const struct hv_pass *p)
-{
-    return p->input_grad_s + p->weight_grad_s + p->recompute_s;
-}
-
-struct milestones {
-    struct hv_milestone *items;
-    size_t n, cap;
-};
-
-static void add_milestones(const struct hv_pass *x, double before_s, int first2,
-                           struct milestones *out)
-{
-    for (size_t i = 0; i < x->n_milestones; i++) {
-        struct hv_milestone m = x->milestones[i];
-        m.before_end_s += before_s;
-        if (m.range.from2 != m.range.to2) {
-            m.range.from2 += first2;
-            m.range.to2 += first2;
-        }
-        hv_vec_push(out, m);
-    }
-}
-
 enum hv_status hv__modules_pass(struct hv_cost *k, const struct hv_stage_query *q,
                                 struct hv_pass *out, struct hv_err *err)
 {
     const struct hv_stage *s = hv_stage_asked(q);
-    struct milestones list = {0};
+    struct hv__sum_of_passes sum = {0};
     enum hv_status st = HV_OK;
     *out = (struct hv_pass){0};
     for (size_t i = 0; st == HV_OK && i < k->n_subs && q->chunk < s->n_ranges; i++) {
@@ -376,39 +324,15 @@ enum hv_status hv__modules_pass(struct hv_cost *k, const struct hv_stage_query *
             (q->scales == NULL || q->scales[i] > 0)) {
             st = k->subs[i]->leaf->pass(&k->subs[i]->own, &p.q, &own, err);
         } else {
-            own = (struct hv_pass){.hop_bytes = out->hop_bytes};
+            own = (struct hv_pass){.hop_bytes = sum.pass.hop_bytes};
         }
         if (st == HV_OK) {
-            add_milestones(&own, backward_s(out), 2 * (int)k->leaves[i].first, &list);
-            add_pass(&own, out);
+            hv__add_pass(&sum, &own, 2 * (int)k->leaves[i].first);
         }
         free_piece(&p);
     }
-    if (list.n > 0) {
-        hv__keep_milestones(&k->own, list.items, list.n, out);
-    }
-    hv_vec_free(&list);
+    hv__end_sum(&k->own, &sum, out);
     return st;
-}
-
-/* Adds the memory of a later piece; the overhead of the runtime counts once. */
-static void add_memory(const struct hv_memory *x, bool again, struct hv_memory *o)
-{
-    o->weights_bytes += x->weights_bytes;
-    o->gradients_bytes += x->gradients_bytes;
-    o->master_bytes += x->master_bytes;
-    o->optimizer_bytes += x->optimizer_bytes;
-    o->buffers_bytes += x->buffers_bytes - (again ? fmin(HV_WORKSPACE_BYTES, x->buffers_bytes) : 0);
-    o->outside_bytes = fmax(o->outside_bytes, x->outside_bytes);
-    o->fragmentation_frac = fmax(o->fragmentation_frac, x->fragmentation_frac);
-    double states = o->weights_bytes + o->gradients_bytes + o->master_bytes + o->optimizer_bytes;
-    o->overhead_bytes =
-        o->buffers_bytes + o->outside_bytes + o->fragmentation_frac * (states + o->buffers_bytes);
-    o->reserve_bytes = x->reserve_bytes;
-    o->limit_bytes = x->limit_bytes;
-    o->parameters += x->parameters;
-    o->expert_parameters += x->expert_parameters;
-    o->updated_parameters += x->updated_parameters;
 }
 
 enum hv_status hv__modules_memory(struct hv_cost *k, const struct hv_stage_query *q,
@@ -424,7 +348,7 @@ enum hv_status hv__modules_memory(struct hv_cost *k, const struct hv_stage_query
         if (make_piece(k, q, 0, s->n_ranges, &p)) {
             st = k->subs[i]->leaf->memory(&k->subs[i]->own, &p.q, &own, err);
             if (st == HV_OK) {
-                add_memory(&own, any, out);
+                hv__add_memory(&own, any, out);
             }
             any = true;
         }

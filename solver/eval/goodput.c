@@ -6,6 +6,7 @@
 #include "solver/eval/goodput.h"
 
 #include "solver/eval/train/reduce_int.h"
+#include "solver/plan/parts.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -60,35 +61,29 @@ static double leaf_ends(const struct hv_model_leaf *leaf, const struct hv_stage 
            (stage_holds(s, last) && !leaf->feeds ? hv_model_head_parameters(m) : 0);
 }
 
-/** Bytes of the states of a stage: weights, master copy, optimizer. */
-static double stage_bytes(const struct held *h, const struct hv_replica *r, size_t i)
+/** Bytes of the states of a part of a stage, of all ranks together: weights, master copy,
+ * optimizer. `part.embedding` and `part.head` tell its ends. */
+static double part_bytes(const struct held *h, const struct hv_stage *part)
 {
     const struct hv_model *m = hv_cost_model(h->k);
     const struct hv_job *j = hv_cost_job(h->k);
-    const struct hv_stage *s = &r->stages[i];
     bool ends = m->kind == HV_MODEL_TRANSFORMER;
-    double parameters = 0;
-    parameters += ends && hv_stage_has_embedding(r, i) ? hv_model_embedding_parameters(m) : 0;
-    parameters += ends && hv_stage_has_head(r, i) ? hv_model_head_parameters(m) : 0;
+    struct hv__parameters own = hv__range_parameters(h->k, h->leaves, h->n_leaves, part->ranges[0]);
+    double parameters = own.dense + own.experts;
+    parameters += ends && part->embedding > 0 ? hv_model_embedding_parameters(m) : 0;
+    parameters += ends && part->head > 0 ? hv_model_head_parameters(m) : 0;
     for (size_t n = 0; !ends && n < h->n_leaves; n++) {
-        parameters += leaf_ends(&h->leaves[n], s);
-    }
-    for (size_t n = 0; n < s->n_ranges; n++) {
-        struct hv__parameters range =
-            hv__range_parameters(h->k, h->leaves, h->n_leaves, s->ranges[n]);
-        parameters += range.dense + range.experts;
+        parameters += leaf_ends(&h->leaves[n], part);
     }
     return parameters *
            (hv_job_weight_bytes(j) + hv_job_master_bytes(j) + hv_job_optimizer_bytes(j));
 }
 
-/** Spreads the states of one stage of one copy over the nodes of its devices: every data-parallel
- * rank has them whole unless they are sharded; of a checkpoint each copy writes an equal part. */
-static void add_stage(struct held *h, const struct hv_replica *r, size_t i, int copy, double bytes,
-                      double copies)
+/** Spreads the states of a part of one copy over the nodes of its devices: every data-parallel rank
+ * has them whole unless they are sharded; of a checkpoint each copy writes an equal part. */
+static void add_part(struct held *h, const struct hv_stage *s, size_t ranks, int copy, double bytes,
+                     double copies)
 {
-    const struct hv_stage *s = &r->stages[i];
-    size_t ranks = hv_stage_ranks(r, s);
     size_t tp = s->tp.degree > 1 ? (size_t)s->tp.degree : 1;
     for (size_t d = 0; d < ranks; d++) {
         uint32_t node = hv_cluster_node_of(h->c, s->devices[(size_t)copy * ranks + d]);
@@ -96,6 +91,31 @@ static void add_stage(struct held *h, const struct hv_replica *r, size_t i, int 
         h->state_bytes[node] = fmax(0, h->state_bytes[node]) + bytes * frac;
         h->write_bytes[node] += bytes / (double)ranks / copies;
     }
+}
+
+/** Adds the states of stage `i`, part by part; returns their bytes, of one copy. */
+static double add_stage(struct held *h, const struct hv_replica *r, size_t i, double copies)
+{
+    const struct hv_stage *s = &r->stages[i];
+    double sum = 0;
+    for (size_t c = 0; c < s->n_ranges; c++) {
+        int to2 = s->ranges[c].to2;
+        for (int at2 = s->ranges[c].from2; at2 < to2;) {
+            struct hv_range range = {at2, hv_stage_part_end(s, at2, to2)};
+            struct hv_stage part = hv_stage_part(s, &range);
+            bool first = c == 0 && at2 == s->ranges[0].from2;
+            bool last = c + 1 == s->n_ranges && range.to2 == to2;
+            part.embedding = first && hv_stage_has_embedding(r, i);
+            part.head = last && hv_stage_has_head(r, i);
+            double bytes = part_bytes(h, &part);
+            for (int copy = 0; copy < r->count; copy++) {
+                add_part(h, &part, hv_stage_ranks(r, s), copy, bytes, copies);
+            }
+            sum += bytes;
+            at2 = range.to2;
+        }
+    }
+    return sum;
 }
 
 static struct held hold(struct hv_cost *k, const struct hv_plan *p, struct hv_arena *arena)
@@ -116,11 +136,8 @@ static struct held hold(struct hv_cost *k, const struct hv_plan *p, struct hv_ar
     for (size_t i = 0; i < p->n_replicas; i++) {
         const struct hv_replica *r = &p->replicas[i];
         for (size_t s = 0; s < r->n_stages; s++) {
-            double bytes = stage_bytes(&h, r, s);
+            double bytes = add_stage(&h, r, s, copies);
             h.total_bytes += i == 0 ? bytes : 0;
-            for (int copy = 0; copy < r->count; copy++) {
-                add_stage(&h, r, s, copy, bytes, copies);
-            }
         }
     }
     return h;
@@ -167,7 +184,9 @@ static bool outlives(const struct held *h, int half, struct common *common)
         const struct hv_replica *r = &h->plan->replicas[i];
         for (size_t s = 0; s < r->n_stages; s++) {
             const struct hv_stage *stage = &r->stages[s];
-            size_t whole = stage->zero.stage > 0 ? 1 : (size_t)stage->dp; /* shards count as one */
+            const struct hv_stage own =
+                hv_stage_with_degrees(stage, hv_stage_degrees(stage, half / 2));
+            size_t whole = own.zero.stage > 0 ? 1 : (size_t)own.dp; /* shards count as one */
             size_t each = hv_stage_ranks(r, stage) / whole;
             for (size_t k = 0; stage_holds(stage, half) && k < whole * (size_t)r->count; k++) {
                 meet(h, stage->devices + k * each, each, common);

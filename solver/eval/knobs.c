@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/plan/parts.h"
 #include "solver/sim/schedule/schedule.h"
 
 /* ---- conditions: stages
@@ -402,6 +403,9 @@ static const struct hv_knob rows[] = {
     APPROXIMATED(HV_KNOB_STAGE, "zero.reduce", "each or two_hop, stage 1",
                  "gradients of stage 1 are reduced once, after the last micro-batch",
                  zero1_reduces_each),
+    FULL(HV_KNOB_STAGE, "degrees"),
+    {HV_KNOB_STAGE, "degrees", "a schedule of two directions",
+     "refused: a rank runs blocks of two stages", NULL},
     FULL(HV_KNOB_STAGE, "recompute"),
     APPROXIMATED(HV_KNOB_STAGE, "offload", "to the host",
                  "the capacity of the host's memory is not checked", offloads_to_host),
@@ -514,6 +518,24 @@ static void add_rows(struct list *l, enum hv_knob_object object, const struct hv
     }
 }
 
+/** Appends the rows of degrees that entries of `degrees` have and the stage's own do not. */
+static void add_degrees(struct list *l, const struct hv_knob_place *p, const char *path)
+{
+    for (size_t d = 0; d < p->stage->n_degrees; d++) {
+        const struct hv_stage part = hv_stage_with_degrees(p->stage, &p->stage->degrees[d]);
+        struct hv_knob_place own = *p;
+        own.stage = &part;
+        for (size_t i = 0; i < HV_COUNT(rows); i++) {
+            const struct hv_knob *k = &rows[i];
+            if (k->object == HV_KNOB_STAGE && k->applies != NULL && k->applies(&own) &&
+                !k->applies(p)) {
+                add_line(l, hv_arena_printf(l->arena, "%sdegrees[%zu].%s: %s", path, d, k->key,
+                                            k->text));
+            }
+        }
+    }
+}
+
 static void add_stage(struct list *l, struct hv_knob_place *p, size_t replica)
 {
     const char *path =
@@ -525,6 +547,7 @@ static void add_stage(struct list *l, struct hv_knob_place *p, size_t replica)
         add_rows(l, HV_KNOB_MOE, p, moe);
     }
     p->moe = NULL;
+    add_degrees(l, p, path);
 }
 
 void hv__find_approximated(const struct hv_plan *p, const struct hv_job *job,

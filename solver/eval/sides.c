@@ -86,6 +86,9 @@ static void tie_stage(const struct union_of *u, const struct hv_replica *r,
 {
     size_t each = hv_stage_ranks(r, st), dp = st->dp > 0 ? (size_t)st->dp : 1;
     bool all = st->zero.stage > 0; /* all copies may share the states */
+    for (size_t i = 0; i < st->n_degrees; i++) {
+        all = all || st->degrees[i].zero.stage > 0;
+    }
     if (each == 0) {
         return;
     }
@@ -97,7 +100,7 @@ static void tie_stage(const struct union_of *u, const struct hv_replica *r,
             all = true;
         }
     }
-    bool apart = st->shares == NULL && hv_stage_experts_over(st) <= 1 &&
+    bool apart = st->n_degrees == 0 && st->shares == NULL && hv_stage_experts_over(st) <= 1 &&
                  flows_are_equal(each, ranks, n) && each % dp == 0;
     size_t width = all ? st->n_devices : apart ? each / dp : each;
     for (size_t at = 0; at + width <= st->n_devices && width > 0; at += width) {

@@ -23,7 +23,8 @@ static bool is_chain(const struct hv__lowered *l)
         const struct hv_replica *r = &l->plan->replicas[i];
         for (size_t k = 0; k < r->n_stages; k++) {
             const struct hv_stage *st = &r->stages[k];
-            if (st->tp.scheme != HV_TP_1D || st->tp.shares != NULL || hv_stage_branches(st, k)) {
+            if (st->tp.scheme != HV_TP_1D || st->tp.shares != NULL || st->n_degrees > 0 ||
+                hv_stage_branches(st, k)) {
                 return false;
             }
         }

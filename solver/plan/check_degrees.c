@@ -4,6 +4,7 @@
  */
 #include "solver/base/units.h"
 #include "solver/plan/check_inside.h"
+#include "solver/plan/parts.h"
 #include <stdlib.h>
 
 /* Distinct dimensions of the blocks of one stage that degrees have to divide. */
@@ -377,7 +378,7 @@ static void check_recompute(const struct hv_check *c, const struct hv_check_stag
     }
 }
 
-void hv_check_degrees(const struct hv_check *c, const struct hv_check_stage *at)
+static void check_one_set(const struct hv_check *c, const struct hv_check_stage *at)
 {
     check_tp_shape(c, at);
     check_tp_shares(c, at);
@@ -387,5 +388,78 @@ void hv_check_degrees(const struct hv_check *c, const struct hv_check_stage *at)
     check_ep_ranks(c, at);
     check_sequence(c, at);
     check_zero(c, at);
+}
+
+/* What cannot be combined with degrees of some blocks only. */
+static void check_mixed(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    const struct hv_stage *s = at->s;
+    bool tp_shares = s->tp.shares != NULL;
+    for (size_t i = 0; i < s->n_degrees; i++) {
+        tp_shares = tp_shares || s->degrees[i].tp.shares != NULL;
+    }
+    const struct {
+        bool given;
+        const char *what;
+    } rows[] = {
+        {s->shares != NULL, "shares of unequal size"},
+        {tp_shares, "unequal tensor shards"},
+        {s->deal != HV_DEAL_SPLIT, "deal turns"},
+        {s->module != NULL, "a stage of one module"},
+        {c->p->mode == HV_MODE_SERVE, "a plan that serves"},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        if (rows[i].given) {
+            hv_check_stage_add(c, at, "degrees", HV_V_DIVISIBLE, HV_UNKNOWN,
+                               "degrees of some layers cannot be combined with %s", rows[i].what);
+        }
+    }
+}
+
+/* Entries name blocks that the stage holds. */
+static void check_spans(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    const struct hv_stage *s = at->s;
+    for (size_t i = 0; i < s->n_degrees; i++) {
+        bool held = false;
+        for (size_t k = 0; k < s->n_ranges; k++) {
+            held = held || (2 * s->degrees[i].from < s->ranges[k].to2 &&
+                            s->ranges[k].from2 < 2 * s->degrees[i].to);
+        }
+        if (!held) {
+            hv_check_stage_add(c, at, "degrees", HV_V_DIVISIBLE, HV_UNKNOWN,
+                               "degrees are given for layers %d to %d, of which the stage has none",
+                               s->degrees[i].from, s->degrees[i].to);
+        }
+    }
+}
+
+/* Every part by the rules of a stage of its own. */
+static void check_parts(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    const struct hv_stage *s = at->s;
+    size_t before = c->out->n; /* parts of one set of degrees are told once */
+    for (size_t k = 0; k < s->n_ranges && c->out->n == before; k++) {
+        int to2 = s->ranges[k].to2;
+        for (int at2 = s->ranges[k].from2; at2 < to2 && c->out->n == before;) {
+            struct hv_range range = {at2, hv_stage_part_end(s, at2, to2)};
+            const struct hv_stage part = hv_stage_part(s, &range);
+            struct hv_check_stage own = *at;
+            own.s = &part;
+            check_one_set(c, &own);
+            at2 = range.to2;
+        }
+    }
+}
+
+void hv_check_degrees(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    if (at->s->n_degrees > 0 && at->s->n_ranges > 0) {
+        check_mixed(c, at);
+        check_spans(c, at);
+        check_parts(c, at);
+    } else {
+        check_one_set(c, at);
+    }
     check_recompute(c, at);
 }

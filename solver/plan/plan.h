@@ -148,6 +148,17 @@ struct hv_range {
     int from2, to2;
 };
 
+/** Degrees of some blocks of a stage, in place of the stage's own: layer-wise strategies (Miao et
+ * al., VLDB 2023, section 3). */
+struct hv_degrees {
+    int from, to; /**< blocks [from, to), counted as the stage's ranges are */
+    struct hv_tp tp;
+    bool sequence_parallel;
+    struct hv_cp cp;
+    int dp;
+    struct hv_zero zero;
+};
+
 /** A stage. */
 struct hv_stage {
     uint32_t *devices; /**< all `count` copies, in written order */
@@ -170,6 +181,8 @@ struct hv_stage {
     struct hv_moe_knobs *moe;
     size_t n_moe;
     struct hv_zero zero;
+    struct hv_degrees *degrees; /**< see solver/plan/parts.h */
+    size_t n_degrees;
     unsigned recompute;      /**< mask of enum hv_recompute */
     unsigned *recompute_per; /**< per block of the stage, or NULL */
     size_t n_recompute_per;

@@ -208,6 +208,7 @@ static void every_key_has_a_row(void **state)
         {HV_PLAN_OBJECT_cp, "stage.cp.", ""},
         {HV_PLAN_OBJECT_moe, "stage.moe.", ""},
         {HV_PLAN_OBJECT_zero, "stage.zero.", ""},
+        {HV_PLAN_OBJECT_degrees_item, "stage.", " tp cp zero "},
         {HV_PLAN_OBJECT_sync, "sync.", ""},
     };
     struct hv_arena a = {0};

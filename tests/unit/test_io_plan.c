@@ -64,6 +64,8 @@ static const char everything[] =
     "'target':[[0,1],[0.5,0]],'compress':{'ratio':0.5,'GBps':100}},{'layers':[2,4]}],"
     "'zero':{'stage':3,'shard_group':2,'unit':'chunk','reshard':false,'prefetch':2,'limit':3,"
     "'gather':'hierarchical','gather_at':'next_forward','reduce':'two_hop'},"
+    "'degrees':[{'layers':[0,1],'tp':2,'sequence_parallel':true,'cp':{'scheme':'usp','degree':2,"
+    "'ulysses':2},'dp':3,'zero':2},{'layers':[1,2]}],"
     "'recompute':['full','qkv+up','none','selective'],"
     "'offload':[{'what':'optimizer','frac':0.5},{'what':'weights','to':'m[0].0'}],'in_flight':3,"
     "'mesh':{'x':2,'y':4},'shard':{'mm*':{'x':'batch','y':'partial'}},'place':{'mm1':'a[0].0'},"
@@ -104,6 +106,12 @@ static void all_knobs(void **state)
     assert_true(s->moe[0].copies[1].everywhere);
     assert_true(s->moe[0].compress_bytes_per_s == 1e11);
     assert_int_equal(s->moe[1].ep, 0);
+    assert_int_equal(s->n_degrees, 2);
+    assert_true(s->degrees[0].from == 0 && s->degrees[0].to == 1 && s->degrees[0].tp.degree == 2);
+    assert_true(s->degrees[0].sequence_parallel && s->degrees[0].cp.ulysses == 2);
+    assert_true(s->degrees[0].dp == 3 && s->degrees[0].zero.reduce == HV_REDUCE_EACH);
+    assert_true(s->degrees[1].tp.degree == 1 && s->degrees[1].dp == 1 &&
+                s->degrees[1].zero.limit == 2);
     assert_int_equal(s->recompute_per[1], HV_RC_QKV | HV_RC_UP);
     assert_int_equal(s->recompute_per[3], HV_RC_CORE);
     assert_true(s->offload[0].to_host);

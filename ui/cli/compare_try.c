@@ -82,8 +82,27 @@ static enum taken give_recompute(const json_t *from, json_t *to)
     return give_stage_key(from, to, "recompute");
 }
 
+/** True where stages give degrees layer by layer. */
+static bool has_degrees(const json_t *plan)
+{
+    const json_t *replica = NULL, *stage = NULL;
+    size_t i = 0, k = 0;
+    bool any = false;
+    json_array_foreach(json_object_get(plan, "replicas"), i, replica)
+    {
+        json_array_foreach(json_object_get(replica, "stages"), k, stage)
+        {
+            any = any || json_object_get(stage, "degrees") != NULL;
+        }
+    }
+    return any;
+}
+
 static enum taken give_zero(const json_t *from, json_t *to)
 {
+    if (has_degrees(from) || has_degrees(to)) {
+        return IMPOSSIBLE; /* layers have their own */
+    }
     return give_stage_key(from, to, "zero");
 }
 

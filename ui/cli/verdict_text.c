@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/plan/parts.h"
 
 void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out)
 {
@@ -128,6 +129,9 @@ void hv_cli_goodput_text(const struct hv_goodput *g, double tokens_per_s, struct
 
 /* ---- stages: equal ones share a line, so that a hundred fit a screen ---- */
 
+/* Parts with degrees of their own that a row names. */
+#define PARTS 3
+
 /* Tensor shards that a row names. */
 #define SHARDS 8
 
@@ -137,8 +141,8 @@ struct run {
     char text[160];
 };
 
-/* "tp8 dp2": the degrees above one. */
-static void put_degrees(const struct hv_stage *s, struct hv_str *out)
+/* "tp8 dp2": the degrees above one of a stage or of a part of it. */
+static void put_one_set(const struct hv_stage *s, struct hv_str *out)
 {
     const struct {
         const char *name;
@@ -155,6 +159,43 @@ static void put_degrees(const struct hv_stage *s, struct hv_str *out)
     }
     if (out->n == before) {
         hv_str_addc(out, '-');
+    }
+}
+
+/* The degrees of a stage, where all its layers have the same. */
+static void put_degrees(const struct hv_stage *s, struct hv_str *out)
+{
+    int end2 = s->n_ranges > 0 ? hv_stage_part_end(s, s->ranges[0].from2, s->ranges[0].to2) : 0;
+    bool one = s->n_degrees == 0 || (s->n_ranges == 1 && end2 == s->ranges[0].to2);
+    if (one && s->n_ranges > 0) {
+        struct hv_range range = s->ranges[0];
+        const struct hv_stage part = hv_stage_part(s, &range);
+        put_one_set(&part, out);
+    } else if (one) {
+        put_one_set(s, out);
+    } else {
+        hv_str_adds(out, "by layer");
+    }
+}
+
+/* ", layers 0-11 dp16, 12-23 tp8 dp2" where layers have degrees of their own; of many the first. */
+static void put_parts(const struct hv_stage *s, struct hv_str *out)
+{
+    int n = 0;
+    for (size_t c = 0; c < s->n_ranges && s->n_degrees > 0; c++) {
+        int to2 = s->ranges[c].to2;
+        for (int at2 = s->ranges[c].from2; at2 < to2 && n <= PARTS; n++) {
+            struct hv_range range = {at2, hv_stage_part_end(s, at2, to2)};
+            const struct hv_stage part = hv_stage_part(s, &range);
+            if (n == PARTS) {
+                hv_str_adds(out, ", ...");
+            } else {
+                hv_text_addf(out, ", %s%d-%d ", n == 0 ? "layers " : "", range.from2 / 2,
+                             (range.to2 - 1) / 2);
+                put_one_set(&part, out);
+            }
+            at2 = range.to2;
+        }
     }
 }
 
@@ -217,6 +258,7 @@ static void put_row(const struct hv_plan *plan, const struct hv_verdict *v, size
     char f[HV_FMT_CAP], b[HV_FMT_CAP], busy[HV_FMT_CAP], peak[HV_FMT_CAP], limit[HV_FMT_CAP];
     struct hv_str devices = {0}, blocks = {0}, degrees = {0}, shards = {0};
     put_shards(&s->tp, &shards);
+    put_parts(s, &shards);
     put_devices(plan, r, s, &devices);
     put_degrees(s, &degrees);
     put_blocks(s, mem->stage, &blocks);

@@ -44,16 +44,25 @@ static void set_stages(struct hv__trial *t, const char *key, json_t *value)
     json_decref(value);
 }
 
-/* The stage of ZeRO alone; the other members of a written object stay. */
+static void set_zero_of(json_t *at, int stage)
+{
+    json_t *zero = json_object_get(at, "zero");
+    if (json_is_object(zero)) {
+        json_object_set_new(zero, "stage", json_integer(stage));
+    } else {
+        json_object_set_new(at, "zero", json_integer(stage));
+    }
+}
+
+/* The stage of ZeRO alone, of all layers; the other members of a written object stay. */
 static void set_zero(struct hv__trial *t, int stage)
 {
     for (size_t i = 0; i < t->base->n_replicas; i++) {
         for (size_t k = 0; k < t->base->replicas[i].n_stages; k++) {
-            json_t *at = stage_at(t, i, k), *zero = json_object_get(at, "zero");
-            if (json_is_object(zero)) {
-                json_object_set_new(zero, "stage", json_integer(stage));
-            } else {
-                json_object_set_new(at, "zero", json_integer(stage));
+            json_t *at = stage_at(t, i, k), *entries = json_object_get(at, "degrees");
+            set_zero_of(at, stage);
+            for (size_t e = 0; e < json_array_size(entries); e++) {
+                set_zero_of(json_array_get(entries, e), stage);
             }
         }
     }
@@ -176,6 +185,9 @@ static bool lose_ranks(struct hv__trial *t, size_t i, uint32_t node)
         size_t dp = s->dp > 1 ? (size_t)s->dp : 1, each = s->n_devices / dp, n = 0;
         if (!is_on(t->base, s->devices, s->n_devices, node)) {
             continue;
+        }
+        if (s->n_degrees > 0) {
+            return false; /* the ranks of one layer are not those of another */
         }
         uint32_t *kept = hv_xcalloc(s->n_devices, sizeof *kept);
         for (size_t d = 0; d < dp; d++) {

@@ -508,7 +508,7 @@ static void add_end(struct build *b, enum hv_part part, int mark)
  * pass; later ones free them (Megatron-LM, deallocate_pipeline_outputs). */
 static void keep_output(struct build *b, const struct hv_part_query *q)
 {
-    if (b->q->replica->n_stages < 2 || !hv__on_older_stack(b->k, q)) {
+    if (b->q->continues || b->q->replica->n_stages < 2 || !hv__on_older_stack(b->k, q)) {
         return;
     }
     double bytes = b->out->hop_bytes / (q->cp * (q->sequence_parallel ? q->tp : 1));
@@ -540,8 +540,8 @@ static void wait_for_network(struct build *b)
 static void add_host_work(struct build *b)
 {
     double pass_s = calibrated(b, HV_CAL_PASS_US) * HV_US;
-    if (!b->k->parts->analytic) {
-        return; /* measured layers hold it already */
+    if (!b->k->parts->analytic || b->q->continued) {
+        return; /* measured layers hold it already, and a pass has it once */
     }
     b->out->forward_s += pass_s;
     b->out->input_grad_s += pass_s;

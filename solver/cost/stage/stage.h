@@ -18,11 +18,13 @@ struct hv_stage_query {
                                   is in the replica */
     int copy;                  /**< 0 … count-1: which of the equal pipelines */
     size_t chunk;              /**< range of the stage; 0 when it has one */
-    int dp_rank;               /**< 0 … dp-1 */
-    int tp_rank;          /**< 0 … tp-1: whose bytes and FLOP, where tensor shards are unequal */
-    double sequences;     /**< on this rank; ≤ 0: from micro_batch, shares and deal */
-    double tokens;        /**< per sequence; ≤ 0: the job's */
-    double context;       /**< see hv_part_query */
+    int dp_rank; /**< 0 … dp-1; of a stage with `degrees` the number of its unit (hv_stage_width) */
+    int tp_rank;      /**< 0 … tp-1: whose bytes and FLOP, where tensor shards are unequal */
+    double sequences; /**< on this rank (unit); ≤ 0: from micro_batch, shares and deal */
+    double tokens;    /**< per sequence; ≤ 0: the job's */
+    double context;   /**< see hv_part_query */
+    bool continued;   /**< blocks of the same pass come before these, on the same devices */
+    bool continues;   /**< blocks of the same pass follow on the same devices: nothing is sent on */
     struct hv_why *why;   /**< or NULL */
     const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
 };

@@ -29,7 +29,7 @@ bool hv__all_concurrent(const struct hv__lowered *l, const struct hv__segment *s
                         const struct hv__cut *cut)
 {
     for (size_t i = 0; i < s->n_holders; i++) {
-        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
+        const struct hv_stage *st = s->holders[i].stage;
         size_t stride = hv__holder_stride(st, cut->experts), cuts = cuts_of(st, cut->experts);
         if (cuts != stride || cut->slices % cuts != 0) {
             return true; /* grids of 2.5d; slices that do not come out even */
@@ -51,12 +51,12 @@ double hv__concurrent_reductions(const struct hv__lowered *l, const struct hv__s
         return (double)stride;
     }
     for (size_t i = 0; i < s->n_holders; i++) {
-        most += hv__holder_stage(l, &s->holders[i])->n_devices * cut->slices;
+        most += s->holders[i].stage->n_devices * cut->slices;
     }
     uint32_t *d = hv_arena_new(l->arena, uint32_t, most);
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv__pipeline *pl = &l->pipelines.items[s->holders[i].pipeline];
-        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
+        const struct hv_stage *st = s->holders[i].stage;
         size_t each = s->holders[i].rank->n_devices,
                times = cut->slices / cuts_of(st, cut->experts);
         for (int c = 0; c < pl->multiplicity; c++) {

@@ -155,6 +155,12 @@ static void add_groups(const struct hv__lowered *l, const struct hv__rank *rk,
     }
 }
 
+/** True where passes gather weights or scatter gradients. */
+static bool shards_passes(const struct hv_zero *z)
+{
+    return z->stage >= 3 || (z->stage == 2 && z->reduce != HV_REDUCE_END);
+}
+
 /** Demands of a rank of a pipeline. Each copy has a ring of its own; where states are sharded,
  * all copies of the entry hold shards of the same and form one, of which each pipeline has its
  * part. */
@@ -164,9 +170,12 @@ static void add_rank(const struct hv__lowered *l, const struct hv__pipeline *pl,
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv__rank *rk = &pl->ranks[rank];
     const struct hv_stage *s = &pl->replica->stages[rk->stage];
-    bool scatters = s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END;
+    bool shards = shards_passes(&s->zero);
+    for (size_t i = 0; i < s->n_degrees; i++) {
+        shards = shards || shards_passes(&s->degrees[i].zero);
+    }
     size_t copies = (size_t)pl->replica->count;
-    if (copies > 1 && (s->zero.stage >= 3 || scatters)) {
+    if (copies > 1 && shards) {
         double part = (double)pl->multiplicity / (double)copies;
         add_ring(c, s->devices, copies * rk->n_devices, flat, part, out);
         return;
@@ -176,7 +185,7 @@ static void add_rank(const struct hv__lowered *l, const struct hv__pipeline *pl,
         if (k > 0 && pl->hops.apart[k]) {
             continue;
         }
-        if (s->zero.stage < 3 && !scatters && s->ep < 2 && s->n_moe == 0) {
+        if (!shards && s->ep < 2 && s->n_moe == 0 && s->n_degrees == 0) {
             add_groups(l, rk, devices, flat, out);
         } else {
             add_ring(c, devices, rk->n_devices, flat, 1, out);

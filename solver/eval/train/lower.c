@@ -443,11 +443,33 @@ static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__p
     return st;
 }
 
+/** In a schedule of two directions a rank runs blocks of other stages too, for which its stage
+ * gives no degrees. */
+static enum hv_status check_one_way(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                                    struct hv_err *err)
+{
+    for (size_t i = 0; pl->schedule.n_pipes > 1 && i < pl->n_ranks; i++) {
+        if (pl->replica->stages[i].n_degrees > 0) {
+            (void)hv_err_set(err, HV_ENO,
+                             "schedule %s runs blocks of two stages on one rank; stage %zu gives "
+                             "degrees layer by layer: choose a schedule of one direction, or one "
+                             "set of degrees for the stage",
+                             l->plan->schedule.name, i);
+            return schedule_finding(l, err);
+        }
+    }
+    return HV_OK;
+}
+
 /** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run. */
 static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *pl,
                                    struct hv_err *err)
 {
     enum hv_status st = compile_schedule(l, pl, &(struct decide){NULL, NULL}, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    st = check_one_way(l, pl, err);
     if (st != HV_OK) {
         return st;
     }

@@ -1,6 +1,7 @@
 /** Peak memory of the worst device of every stage, by category, and the findings where it does not
  * fit. */
 #include "solver/eval/train/steps.h"
+#include "solver/plan/parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +10,11 @@
 static double stage_input_bytes(const struct hv__pipeline *pl, const struct hv__rank *rk,
                                 const struct hv_pass *pass)
 {
-    const struct hv_stage *s = &pl->replica->stages[rk->stage];
-    return pass->hop_bytes / (s->cp.degree * (s->sequence_parallel ? s->tp.degree : 1));
+    const struct hv_stage *stage = &pl->replica->stages[rk->stage];
+    int block = stage->n_ranges > 0 ? stage->ranges[0].from2 / 2 : 0;
+    const struct hv_stage s = hv_stage_with_degrees(stage, hv_stage_degrees(stage, block));
+    double device_bytes = pass->hop_bytes / (double)(rk->width * rk->cuts);
+    return device_bytes * (s.sequence_parallel ? 1 : s.tp.degree);
 }
 
 /** Activations of the largest micro-batch of every global stage. */

@@ -3,6 +3,7 @@
 #include "solver/eval/train/steps.h"
 
 #include "solver/base/rng.h"
+#include "solver/plan/parts.h"
 
 /** First device of copy `c` of a stage. */
 static const uint32_t *copy_devices(const struct hv_replica *r, const struct hv_stage *s, int c)
@@ -147,14 +148,14 @@ void hv__find_pipelines(struct hv__lowered *l)
     }
 }
 
-/** Sequences of a micro-batch on one dp rank: by shares, or evenly. Ranks that take micro-batches
- * in turn have the same rate as ranks that split each one; their latency is not modelled
- * (rough.c lists it). */
+/** Sequences of a micro-batch on one dp rank (unit): by shares, or evenly. Ranks that take
+ * micro-batches in turn have the same rate as ranks that split each one; their latency is not
+ * modelled (rough.c lists it). */
 double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, double sequences,
                           size_t d)
 {
     if (s->shares == NULL) {
-        return sequences / (double)s->dp;
+        return sequences * (double)(rk->width * rk->cuts) / (double)rk->n_devices;
     }
     return rk->shares_sum > 0 ? sequences * s->shares[d / rk->cuts] / rk->shares_sum : 0;
 }
@@ -170,6 +171,19 @@ static const uint32_t *ep_peer(const struct hv__rank *rk, const struct hv_stage 
     size_t tp = (size_t)hv_stage_expert_tp(s, s->ep), each = rk->n_devices / tp;
     size_t first = d / rk->cuts * (rk->width * rk->cuts / tp) / ep * ep;
     return rk->devices + (first + i) % each * tp;
+}
+
+/** True where all devices of the rank are of one kind and on one node. */
+static bool is_uniform(const struct hv_cluster *c, const struct hv__rank *rk)
+{
+    const struct hv_device_ref first = hv_cluster_device(c, rk->devices[0]);
+    for (size_t i = 1; i < rk->n_devices; i++) {
+        const struct hv_device_ref ref = hv_cluster_device(c, rk->devices[i]);
+        if (ref.kind != first.kind || ref.node != first.node) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /** Fingerprint of a dp rank: equal ranks have equal times and memory, when no others use their
@@ -189,8 +203,9 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
         size_t at = d % rk->cuts;
         h = hv_hash(h, &at, sizeof at);
     }
-    if (s->n_moe > 0) {
-        h = hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own */
+    if (s->n_moe > 0 || (s->n_degrees > 0 && !is_uniform(c, rk))) {
+        h = hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own; in wider
+                                         parts it computes together with other units */
     }
     for (size_t i = 0; s->n_moe == 0 && (peer = ep_peer(rk, s, d, i)) != NULL; i++) {
         h = hash_devices(c, h, peer, 1, &met);
@@ -265,9 +280,8 @@ void hv__fill_rank(const struct hv__lowered *l, const struct hv_replica *r, size
     *out = (struct hv__rank){.stage = stage,
                              .n_devices = hv_stage_ranks(r, s),
                              .devices = copy_devices(r, s, copy),
-                             .n_dp = (size_t)s->dp,
                              .cuts = s->tp.shares != NULL ? (size_t)s->tp.degree : 1};
-    out->n_dp *= out->cuts;
+    out->n_dp = out->n_devices / hv_stage_width(s) * out->cuts;
     out->width = out->n_devices / out->n_dp;
     for (size_t d = 0; s->shares != NULL && d < (size_t)s->dp; d++) {
         out->shares_sum += s->shares[d];

@@ -1,5 +1,6 @@
 /** Prices of the passes and the memory of a pipeline. */
 #include "solver/eval/train/steps.h"
+#include "solver/plan/parts.h"
 
 #include <string.h>
 
@@ -9,9 +10,7 @@ static struct hv_stage *set_scratch(struct hv__pipeline *pl, struct hv__gstage *
 {
     size_t i = pl->ranks[g->rank].stage;
     struct hv_stage *s = &pl->scratch->stages[i];
-    *s = pl->replica->stages[i];
-    s->ranges = &g->range;
-    s->n_ranges = 1;
+    *s = hv_stage_cut(&pl->replica->stages[i], &g->range);
     s->embedding = g->embedding;
     s->head = g->head;
     return s;

@@ -8,6 +8,7 @@
  */
 #include "solver/base/whole.h"
 #include "solver/eval/train/reduce_int.h"
+#include "solver/plan/parts.h"
 
 #include <stdlib.h>
 
@@ -75,28 +76,80 @@ static void last_backwards(const struct hv__pipeline *pl, struct hv__holder *h)
     }
 }
 
+/** Share of the backward pass of a global stage that comes before the gradients of half block `at2`
+ * begin, counted from its end: 1 before all of them. */
+static double after_frac(const struct hv__gstage *g, int at2)
+{
+    const struct hv_pass *p = &g->pass[0];
+    double all_s = p->input_grad_s + p->weight_grad_s + p->recompute_s, least_s = all_s;
+    for (size_t i = 0; i < p->n_milestones; i++) {
+        const struct hv_milestone *m = &p->milestones[i];
+        if (m->range.to2 > m->range.from2 && m->range.from2 >= at2) {
+            least_s = fmin(least_s, m->before_end_s);
+        }
+    }
+    return all_s > 0 ? least_s / all_s : 0;
+}
+
+/** Appends one holder for each part of a global stage that has parts with degrees of their own. */
+static void add_parts(const struct hv__lowered *l, const struct hv__holder *whole,
+                      struct hv__holder *all, size_t *n)
+{
+    const struct hv_stage *s = whole->stage;
+    const struct hv_range *r = &whole->g->range;
+    for (int at2 = r->from2, end2; at2 < r->to2; at2 = end2) {
+        end2 = hv_stage_part_end(s, at2, r->to2);
+        struct hv__gstage *g = hv_arena_copy(l->arena, whole->g, 1, sizeof *g);
+        struct hv_stage *part = hv_arena_new(l->arena, struct hv_stage, 1);
+        g->range = (struct hv_range){at2, end2};
+        g->embedding = at2 == r->from2 || g->embedding < 0 ? g->embedding : 0;
+        g->head = end2 == r->to2 || g->head < 0 ? g->head : 0;
+        *part = hv_stage_with_degrees(s, hv_stage_degrees(s, at2 / 2));
+        double from = after_frac(whole->g, end2), to = after_frac(whole->g, at2);
+        to = at2 == r->from2 ? 0 : to; /* with the embedding */
+        struct hv__holder *h = &all[(*n)++];
+        *h = *whole;
+        h->g = g;
+        h->stage = part;
+        h->ready_s = whole->ready_s - to * whole->duration_s;
+        h->duration_s = (from - to) * whole->duration_s;
+    }
+}
+
 /** All holders of all stages. */
 static struct hv__holder *all_holders(const struct hv__lowered *l, size_t *out_n)
 {
-    size_t n = 0;
-    for (size_t pl = 0; pl < l->pipelines.n; pl++) {
-        n += l->pipelines.items[pl].n_pipes * l->pipelines.items[pl].n_gstages;
+    size_t most = 0, n = 0;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[i];
+        for (size_t x = 0; x < pl->n_pipes * pl->n_gstages; x++) {
+            const struct hv_stage *s = &pl->replica->stages[pl->gstages[x].rank];
+            most += 1 + 2 * s->n_degrees;
+        }
     }
-    struct hv__holder *h = hv_arena_new(l->arena, struct hv__holder, n);
-    n = 0;
+    struct hv__holder *h = hv_arena_new(l->arena, struct hv__holder, most);
     for (size_t i = 0; i < l->pipelines.n; i++) {
         struct hv__pipeline *pl = &l->pipelines.items[i];
-        for (size_t x = 0; x < pl->n_pipes * pl->n_gstages; x++) {
+        size_t many = pl->n_pipes * pl->n_gstages;
+        struct hv__holder *whole = hv_arena_new(l->arena, struct hv__holder, many);
+        for (size_t x = 0; x < many; x++) {
             struct hv__gstage *g = &pl->gstages[x];
-            h[n + x] = (struct hv__holder){.pipeline = i,
+            whole[x] = (struct hv__holder){.pipeline = i,
                                            .flat_rank = l->pipelines.rank_at[i] + g->rank,
                                            .rank = &pl->ranks[g->rank],
-                                           .g = g};
+                                           .g = g,
+                                           .stage = &pl->replica->stages[g->rank]};
         }
         if (!l->schedule.stale) {
-            last_backwards(pl, &h[n]);
+            last_backwards(pl, whole);
         }
-        n += pl->n_pipes * pl->n_gstages;
+        for (size_t x = 0; x < many; x++) {
+            if (whole[x].stage->n_degrees > 0) {
+                add_parts(l, &whole[x], h, &n);
+            } else {
+                h[n++] = whole[x];
+            }
+        }
     }
     *out_n = n;
     return h;
@@ -250,7 +303,7 @@ static struct group slice_group(const struct hv__lowered *l, const struct hv__se
     struct group g = {hv_arena_new(l->arena, uint32_t, most + 1), 0};
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv__pipeline *pl = &l->pipelines.items[s->holders[i].pipeline];
-        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
+        const struct hv_stage *st = s->holders[i].stage;
         size_t ranks = s->holders[i].rank->n_devices;
         size_t stride = slice == SLICE_ANY ? 1 : hv__holder_stride(st, slice == SLICE_OF_EXPERTS);
         bool picked = pick.entry < 0 || (size_t)pick.entry == pl->i_replica;
@@ -310,7 +363,7 @@ static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
     const struct hv__segment *s = r->s;
     bool all_shard = true;
     for (size_t i = 0; i < s->n_holders; i++) {
-        all_shard = all_shard && hv__holder_stage(l, &s->holders[i])->zero.stage > 0;
+        all_shard = all_shard && s->holders[i].stage->zero.stage > 0;
     }
     struct hv__cut cut = {r->experts, (size_t)r->slices, 1, 0};
     struct group across =
@@ -326,7 +379,7 @@ static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
         if (i > 0 && pl->i_replica == l->pipelines.items[s->holders[i - 1].pipeline].i_replica) {
             continue;
         }
-        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
+        const struct hv_stage *st = s->holders[i].stage;
         struct group g = {0};
         size_t width = 1;
         for (int grid = grids_of(st); grid-- > 0;) {
@@ -365,11 +418,11 @@ static double tied_s(const struct hv__lowered *l, const struct reduce *r)
 }
 
 /** Slices that a segment is reduced in, so that every holder has whole ones. */
-static int64_t slices_of(const struct hv__lowered *l, const struct hv__segment *s)
+static int64_t slices_of(const struct hv__segment *s)
 {
     int64_t slices = 1;
     for (size_t i = 0; i < s->n_holders; i++) {
-        slices = hv_lcm(slices, hv_tp_cuts(&hv__holder_stage(l, &s->holders[i])->tp));
+        slices = hv_lcm(slices, hv_tp_cuts(&s->holders[i].stage->tp));
     }
     return slices;
 }
@@ -377,11 +430,11 @@ static int64_t slices_of(const struct hv__lowered *l, const struct hv__segment *
 /** Time of one bucket of a segment on the network. */
 double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
 {
-    int64_t slices = slices_of(l, s), expert_slices = 1;
+    int64_t slices = slices_of(s), expert_slices = 1;
     double least = HUGE_VAL; /* unequal shards are reduced in parallel: the largest counts */
     int ep = 1;
     for (size_t i = 0; i < s->n_holders; i++) {
-        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
+        const struct hv_stage *st = s->holders[i].stage;
         int over = hv_stage_experts_over(st);
         int expert_tp = hv_stage_expert_tp(st, over) / grids_of(st);
         expert_slices = hv_lcm(expert_slices, expert_tp > 1 ? expert_tp : 1);
@@ -397,14 +450,13 @@ double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, do
                              p.experts * bytes};
     bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
                 l->leaves.items[hv__end_leaf(s->from2)].model->tied_embeddings;
-    double t = tied && hv__ends_apart(l, s) ? tied_s(l, &dense) : reduce_s(l, &dense);
+    double t = tied && hv__ends_apart(s) ? tied_s(l, &dense) : reduce_s(l, &dense);
     return p.experts > 0 ? t + reduce_s(l, &experts) : t;
 }
 
 double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
 {
-    return hv__segment_parameters(l, s).dense *
-           hv_tp_largest_frac(&hv__holder_stage(l, &s->holders[0])->tp) *
+    return hv__segment_parameters(l, s).dense * hv_tp_largest_frac(&s->holders[0].stage->tp) *
            hv_job_grad_bytes(hv_cost_job(l->k));
 }
 
@@ -432,7 +484,7 @@ static void add_link(const struct hv_cluster *c, uint32_t a, uint32_t b, struct 
 struct hv__lanes hv__segment_lanes(const struct hv__lowered *l, const struct hv__segment *s)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const struct hv__cut cut = {false, (size_t)slices_of(l, s), 1, 0};
+    const struct hv__cut cut = {false, (size_t)slices_of(s), 1, 0};
     bool all = cut.slices > 1 && !hv__all_concurrent(l, s, &cut);
     const struct pick each_once = {-1, 0};
     struct group g = all ? slice_group(l, s, SLICE_ANY, each_once)
@@ -457,6 +509,16 @@ struct hv__lanes hv__segment_lanes(const struct hv__lowered *l, const struct hv_
     return w;
 }
 
+/** True where ranks of the stage gather updated weights after the optimizer step. */
+static bool gathers_weights(const struct hv_stage *s)
+{
+    bool any = s->zero.stage == 1 || s->zero.stage == 2;
+    for (size_t i = 0; i < s->n_degrees; i++) {
+        any = any || s->degrees[i].zero.stage == 1 || s->degrees[i].zero.stage == 2;
+    }
+    return any;
+}
+
 /** Stages of a pipeline that gather over the network of this rank's node at the same time. */
 static double stages_in_node(const struct hv__lowered *l, const struct hv__pipeline *pl,
                              const struct hv__rank *rk)
@@ -465,17 +527,18 @@ static double stages_in_node(const struct hv__lowered *l, const struct hv__pipel
     uint32_t node = hv_cluster_node_of(c, rk->devices[0]);
     double n = 0;
     for (size_t i = 0; i < pl->n_ranks; i++) {
-        int zero = pl->replica->stages[pl->ranks[i].stage].zero.stage;
-        n += (zero == 1 || zero == 2) && hv_cluster_node_of(c, pl->ranks[i].devices[0]) == node;
+        n += gathers_weights(&pl->replica->stages[pl->ranks[i].stage]) &&
+             hv_cluster_node_of(c, pl->ranks[i].devices[0]) == node;
     }
     return n;
 }
 
-/** Gather of updated weights over the shard group of a stage; all copies of an entry take part. */
-double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                    const struct hv__rank *rk)
+/** Gather of the updated weights of blocks with one set of degrees; `s`: the stage with these, `m`:
+ * of a rank, its parameters of these blocks. */
+static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                              const struct hv__rank *rk, const struct hv_stage *s,
+                              const struct hv_memory *m)
 {
-    const struct hv_stage *s = &pl->replica->stages[rk->stage];
     if (s->zero.stage != 1 && s->zero.stage != 2) {
         return 0;
     }
@@ -483,13 +546,12 @@ double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
     struct hv__segment seg = {.holders = hv_arena_new(l->arena, struct hv__holder, l->pipelines.n)};
     for (size_t i = 0; i < l->pipelines.n; i++) {
         if (l->pipelines.items[i].i_replica == pl->i_replica) {
-            seg.holders[seg.n_holders++] = (struct hv__holder){
-                .pipeline = i, .rank = &l->pipelines.items[i].ranks[rk->stage], .g = &here};
+            seg.holders[seg.n_holders++] =
+                (struct hv__holder){.pipeline = i,
+                                    .rank = &l->pipelines.items[i].ranks[rk->stage],
+                                    .g = &here,
+                                    .stage = s};
         }
-    }
-    const struct hv_memory *m = &rk->memory[0];
-    for (size_t d = 1; d < rk->cuts; d++) {
-        m = rk->memory[d].parameters > m->parameters ? &rk->memory[d] : m;
     }
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
     double stages = stages_in_node(l, pl, rk);
@@ -509,4 +571,49 @@ double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
     cut = (struct hv__cut){true, hv__holder_stride(s, true), 1, experts.n};
     return gather_s + collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
                                    hv__concurrent_reductions(l, &seg, &cut) * stages);
+}
+
+/** The same of the parts of a stage with layer-wise degrees, one after the other. */
+static double gather_parts_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                             const struct hv__rank *rk)
+{
+    const struct hv_stage *s = &pl->replica->stages[rk->stage];
+    double sum_s = 0;
+    for (size_t c = 0; c < s->n_ranges; c++) {
+        int to2 = s->ranges[c].to2;
+        for (int at2 = s->ranges[c].from2; at2 < to2;) {
+            struct hv_range range = {at2, hv_stage_part_end(s, at2, to2)};
+            struct hv_stage part = hv_stage_part(s, &range);
+            bool first = c == 0 && at2 == s->ranges[0].from2;
+            bool last = c + 1 == s->n_ranges && range.to2 == to2;
+            part.embedding = first && hv_stage_has_embedding(pl->replica, rk->stage);
+            part.head = last && hv_stage_has_head(pl->replica, rk->stage);
+            const struct hv_stage_query q = {.plan = l->plan,
+                                             .replica = pl->replica,
+                                             .stage = rk->stage,
+                                             .as = &part,
+                                             .copy = pl->first_copy};
+            struct hv_memory m;
+            if (hv_cost_memory(l->k, &q, &m, NULL) == HV_OK) { /* the whole stage was priced */
+                sum_s += gather_blocks_s(l, pl, rk, &part, &m);
+            }
+            at2 = range.to2;
+        }
+    }
+    return sum_s;
+}
+
+/** Gather of updated weights over the shard group of a stage; all copies of an entry take part. */
+double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                    const struct hv__rank *rk)
+{
+    const struct hv_stage *s = &pl->replica->stages[rk->stage];
+    if (s->n_degrees > 0) {
+        return gather_parts_s(l, pl, rk);
+    }
+    const struct hv_memory *m = &rk->memory[0];
+    for (size_t d = 1; d < rk->cuts; d++) {
+        m = rk->memory[d].parameters > m->parameters ? &rk->memory[d] : m;
+    }
+    return gather_blocks_s(l, pl, rk, s, m);
 }

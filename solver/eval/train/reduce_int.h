@@ -19,12 +19,13 @@ static inline bool hv__end_is_head(int from2)
     return (-1 - from2) % 2 == 1;
 }
 
-/** A global stage that holds a segment. */
+/** A global stage that holds a segment; of a stage with layer-wise degrees one part of it. */
 struct hv__holder {
     size_t pipeline, flat_rank;
     struct hv__rank *rank;
-    const struct hv__gstage *g;
-    double ready_s, duration_s; /**< end and length of its last backward */
+    const struct hv__gstage *g;   /**< of a part: with its range and its ends */
+    const struct hv_stage *stage; /**< of the plan, with the degrees of these blocks */
+    double ready_s, duration_s;   /**< end and length of its last backward */
 };
 
 /** Half blocks with equal holders. */
@@ -49,13 +50,6 @@ struct hv__parameters {
 /** Those of half blocks of a model of these leaves (hv_model_leaves). O(half blocks + leaves). */
 struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
                                            size_t n_leaves, struct hv_range r);
-
-/** The stage of the plan that a holder runs. */
-static inline const struct hv_stage *hv__holder_stage(const struct hv__lowered *l,
-                                                      const struct hv__holder *h)
-{
-    return &l->pipelines.items[h->pipeline].replica->stages[h->g->rank];
-}
 
 /** Devices from one holder of a slice to the next: of what tensor parallelism cuts, or of routed
  * experts, which ep ranks (and the ranks that cut each) hold in turn. */
@@ -92,7 +86,7 @@ double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, do
  * has both: one stage, V placements, two directions; nor where ranks hold shards of the weights.
  * O(holders).
  */
-bool hv__ends_apart(const struct hv__lowered *l, const struct hv__segment *s);
+bool hv__ends_apart(const struct hv__segment *s);
 /** The holders at the first (0) or the last (1) end, where hv__ends_apart. */
 struct hv__segment hv__one_end(const struct hv__lowered *l, const struct hv__segment *s,
                                size_t end);

@@ -46,7 +46,7 @@ static void add_holder(const struct hv__lowered *l, const struct hv__holder *h,
                        struct hv__parameters p, struct round *x)
 {
     const struct hv__pipeline *pl = &l->pipelines.items[h->pipeline];
-    const struct hv_stage *s = hv__holder_stage(l, h);
+    const struct hv_stage *s = h->stage;
     const struct hv_job *j = hv_cost_job(l->k);
     int over = hv_stage_experts_over(s);
     double experts = p.experts / hv_stage_expert_tp(s, over) / over;

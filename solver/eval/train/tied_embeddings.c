@@ -5,14 +5,14 @@
  */
 #include "solver/eval/train/reduce_int.h"
 
-bool hv__ends_apart(const struct hv__lowered *l, const struct hv__segment *s)
+bool hv__ends_apart(const struct hv__segment *s)
 {
     for (size_t i = 0; i < s->n_holders; i += 2) {
         const struct hv__holder *a = &s->holders[i], *b = a + 1;
         bool two = i + 1 < s->n_holders && a->pipeline == b->pipeline &&
                    (i + 2 == s->n_holders || b[1].pipeline != b->pipeline);
         if (!two || a->flat_rank == b->flat_rank || !a->g->embedding || a->g->head || !b->g->head ||
-            hv__holder_stage(l, a)->zero.stage >= 3 || hv__holder_stage(l, b)->zero.stage >= 3) {
+            a->stage->zero.stage >= 3 || b->stage->zero.stage >= 3) {
             return false;
         }
     }
@@ -55,7 +55,7 @@ static struct pair pair_at(const struct hv__lowered *l, const struct ends *e, in
         const struct hv__holder *h = k == 0 ? e->first : e->last;
         size_t ranks = h->rank->n_devices,
                at = (size_t)l->pipelines.items[h->pipeline].copies[copy] * ranks;
-        p.devices[k] = hv__holder_stage(l, h)->devices[at + i * ranks / e->n];
+        p.devices[k] = h->stage->devices[at + i * ranks / e->n];
         p.nodes[k] = hv_cluster_node_of(hv_cost_cluster(l->k), p.devices[k]);
     }
     return p;
@@ -90,8 +90,8 @@ static double busiest_pair_s(const struct hv__lowered *l, const struct ends *e,
             }
         }
     }
-    double frac = fmin(hv_tp_largest_frac(&hv__holder_stage(l, e->first)->tp),
-                       hv_tp_largest_frac(&hv__holder_stage(l, e->last)->tp));
+    double frac =
+        fmin(hv_tp_largest_frac(&e->first->stage->tp), hv_tp_largest_frac(&e->last->stage->tp));
     const struct hv_collective_query q = {.op = HV_ALL_REDUCE,
                                           .bytes = bytes * frac,
                                           .devices = busiest.devices,

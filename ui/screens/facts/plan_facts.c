@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/plan/parts.h"
 
 const struct hv_column hv_plan_columns[HV_PLAN_FIELD_N] = {
 #define X(c, title, align, width, flex, sort, better, name) {title, align, width, flex},
@@ -118,8 +119,13 @@ static void add_degrees(const struct hv_plan *p, struct hv_str *out)
         const struct hv_replica *r = &p->replicas[i];
         grow((int)r->n_stages, &pp[0], &pp[1]);
         for (size_t k = 0; k < r->n_stages; k++) {
-            grow(r->stages[k].tp.degree, &tp[0], &tp[1]);
-            grow(r->stages[k].dp * copies, &dp[0], &dp[1]);
+            const struct hv_stage *s = &r->stages[k];
+            for (size_t e = 0; e <= s->n_degrees; e++) { /* of layers with their own, too */
+                const struct hv_stage own =
+                    hv_stage_with_degrees(s, e == 0 ? NULL : &s->degrees[e - 1]);
+                grow(own.tp.degree, &tp[0], &tp[1]);
+                grow(own.dp * copies, &dp[0], &dp[1]);
+            }
         }
     }
     add_range(out, tp[0], tp[1]);

@@ -6,26 +6,6 @@
 #include "solver/io/own/plan/read.h"
 #include <string.h>
 
-static enum hv_status read_span(const struct hv_jp *moe, struct hv_moe_knobs *k, struct hv_err *err)
-{
-    struct hv_jp p = hv_jp_get(moe, "layers");
-    if (hv_jp_none(&p)) {
-        return HV_OK;
-    }
-    size_t n = 0;
-    HV_TRY(hv_jp_array(&p, &n, err));
-    if (n != 2) {
-        return hv_jp_expected(&p, err, "a range [from, to) of whole blocks");
-    }
-    struct hv_jp at[2] = {hv_jp_at(&p, 0), hv_jp_at(&p, 1)};
-    int64_t v[2] = {0, 0};
-    HV_TRY(hv_jp_int(&at[0], 0, HV_PLAN_BLOCKS_MAX, &v[0], err));
-    HV_TRY(hv_jp_int(&at[1], v[0], HV_PLAN_BLOCKS_MAX, &v[1], err));
-    k->from = (int)v[0];
-    k->to = (int)v[1];
-    return HV_OK;
-}
-
 static enum hv_status read_degree(const struct hv_jp *moe, struct hv_moe_knobs *k,
                                   struct hv_err *err)
 {
@@ -148,7 +128,7 @@ static enum hv_status read_knobs(struct hv_plan_reader *rd, const struct hv_jp *
 {
     hv_moe_defaults(k);
     HV_TRY(hv_plan_read_object(p, HV_PLAN_OBJECT_moe, err));
-    HV_TRY(read_span(p, k, err));
+    HV_TRY(hv_plan_read_span(p, &k->from, &k->to, err));
     HV_TRY(hv_plan_read_int(p, "ep", 1, HV_PLAN_DEGREE_MAX, &k->ep, err));
     HV_TRY(hv_jp_opt_number(p, "capacity_factor", 0, HUGE_VAL, &k->capacity_factor, err));
     HV_TRY(hv_plan_read_int(p, "min_capacity", 0, HV_PLAN_DEGREE_MAX, &k->min_capacity, err));

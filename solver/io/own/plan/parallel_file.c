@@ -1,5 +1,6 @@
 /*
- * Reads the degrees of a stage: tp, cp, dp with its deal and shares, and zero.
+ * Reads the degrees of a stage: tp, cp, dp with its deal and shares, zero, and those of some blocks
+ * (`degrees`).
  */
 #include "solver/io/own/plan/read.h"
 #include <string.h>
@@ -139,6 +140,44 @@ static enum hv_status read_zero(const struct hv_jp *stage, struct hv_zero *z, st
     return HV_OK;
 }
 
+/* One entry of `degrees`; what it does not give has the default of a stage. */
+static enum hv_status read_entry(struct hv_plan_reader *rd, const struct hv_jp *p,
+                                 struct hv_degrees *d, struct hv_err *err)
+{
+    struct hv_jp layers = hv_jp_get(p, "layers");
+    struct hv_stage plain = {0};
+    hv_stage_defaults(&plain);
+    *d = (struct hv_degrees){.tp = plain.tp, .cp = plain.cp, .dp = plain.dp, .zero = plain.zero};
+    HV_TRY(hv_plan_read_object(p, HV_PLAN_OBJECT_degrees_item, err));
+    if (hv_jp_none(&layers)) {
+        return hv_jp_expected(p, err, "layers: the range [from, to) of blocks with these degrees");
+    }
+    HV_TRY(hv_plan_read_span(p, &d->from, &d->to, err));
+    HV_TRY(read_tp(rd, p, &d->tp, err));
+    HV_TRY(hv_jp_opt_bool(p, "sequence_parallel", &d->sequence_parallel, err));
+    HV_TRY(read_cp(rd, p, &d->cp, err));
+    HV_TRY(hv_plan_read_int(p, "dp", 1, HV_PLAN_DEGREE_MAX, &d->dp, err));
+    return read_zero(p, &d->zero, err);
+}
+
+static enum hv_status read_degrees(struct hv_plan_reader *rd, const struct hv_jp *stage,
+                                   struct hv_stage *s, struct hv_err *err)
+{
+    struct hv_jp p = hv_jp_get(stage, "degrees");
+    size_t n = 0;
+    if (hv_jp_none(&p)) {
+        return HV_OK;
+    }
+    HV_TRY(hv_jp_array(&p, &n, err));
+    s->degrees = hv_arena_new(rd->arena, struct hv_degrees, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        struct hv_jp e = hv_jp_at(&p, i);
+        HV_TRY(read_entry(rd, &e, &s->degrees[i], err));
+    }
+    s->n_degrees = n;
+    return HV_OK;
+}
+
 enum hv_status hv_plan_read_parallel(struct hv_plan_reader *rd, const struct hv_jp *stage,
                                      struct hv_stage *s, struct hv_err *err)
 {
@@ -149,5 +188,6 @@ enum hv_status hv_plan_read_parallel(struct hv_plan_reader *rd, const struct hv_
     HV_TRY_WORD(stage, "deal", hv_deal, s->deal);
     HV_TRY(read_shares(rd, stage, s, err));
     HV_TRY(hv_plan_read_int(stage, "ep", 1, HV_PLAN_DEGREE_MAX, &s->ep, err));
-    return read_zero(stage, &s->zero, err);
+    HV_TRY(read_zero(stage, &s->zero, err));
+    return read_degrees(rd, stage, s, err);
 }

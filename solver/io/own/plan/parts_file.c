@@ -35,6 +35,26 @@ enum hv_status hv_plan_read_int(const struct hv_jp *p, const char *key, int64_t 
     return HV_OK;
 }
 
+enum hv_status hv_plan_read_span(const struct hv_jp *p, int *from, int *to, struct hv_err *err)
+{
+    struct hv_jp layers = hv_jp_get(p, "layers");
+    if (hv_jp_none(&layers)) {
+        return HV_OK;
+    }
+    size_t n = 0;
+    HV_TRY(hv_jp_array(&layers, &n, err));
+    if (n != 2) {
+        return hv_jp_expected(&layers, err, "a range [from, to) of whole blocks");
+    }
+    struct hv_jp at[2] = {hv_jp_at(&layers, 0), hv_jp_at(&layers, 1)};
+    int64_t v[2] = {0, 0};
+    HV_TRY(hv_jp_int(&at[0], 0, HV_PLAN_BLOCKS_MAX, &v[0], err));
+    HV_TRY(hv_jp_int(&at[1], v[0], HV_PLAN_BLOCKS_MAX, &v[1], err));
+    *from = (int)v[0];
+    *to = (int)v[1];
+    return HV_OK;
+}
+
 enum hv_status hv_plan_read_ints(struct hv_plan_reader *rd, const struct hv_jp *p, int64_t lo,
                                  int64_t hi, int **out, size_t *n, struct hv_err *err)
 {

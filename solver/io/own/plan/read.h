@@ -18,13 +18,14 @@
     X(micro_batch_item, "sequences", "tokens", "scale") \
     X(job_entry, "name", "arrival_s", "start_s", "iterations", "continues", "plan") \
     X(stage, "devices", "module", "layers", "ops", "embedding", "head", "after", "micro_batch", "tp", "sequence_parallel", "cp", \
-      "dp", "deal", "shares", "ep", "moe", "zero", "recompute", "offload", "in_flight", "mesh", "shard", "place", "fuse") \
+      "dp", "deal", "shares", "ep", "moe", "zero", "degrees", "recompute", "offload", "in_flight", "mesh", "shard", "place", "fuse") \
     X(tp, "scheme", "degree", "depth", "regather", "shares") \
     X(cp, "scheme", "degree", "ulysses", "inner", "layout", "tile", "order", "backward", "dims") \
     X(moe, "layers", "ep", "capacity_factor", "min_capacity", "expert_shards", "all_to_all", "kernel", "degree", "order", "move", \
       "owners", "copies", "copy_life", "off_node_frac", "target", "compress") \
     X(compress, "ratio", "GBps") \
     X(zero, "stage", "shard_group", "unit", "reshard", "prefetch", "limit", "gather", "gather_at", "reduce") \
+    X(degrees_item, "layers", "tp", "sequence_parallel", "cp", "dp", "zero") \
     X(offload_item, "what", "frac", "to") \
     X(sync, "kind", "algorithm", "bucket_MiB", "overlap", "cycle_ms", "chunk_MiB", "priority", "servers", "staleness", "group", \
       "weights", "wait_ms", "wait_most_ms", "least", "connect")
@@ -74,6 +75,9 @@ enum hv_status hv_plan_read_stage(struct hv_plan_reader *rd, const struct hv_jp 
                                   struct hv_err *err) HV_NODISCARD;
 enum hv_status hv_plan_read_parallel(struct hv_plan_reader *rd, const struct hv_jp *stage,
                                      struct hv_stage *s, struct hv_err *err) HV_NODISCARD;
+/** The range [from, to) of whole blocks at `layers` of an object; unchanged where it has none. */
+enum hv_status hv_plan_read_span(const struct hv_jp *p, int *from, int *to,
+                                 struct hv_err *err) HV_NODISCARD;
 enum hv_status hv_plan_read_moe(struct hv_plan_reader *rd, const struct hv_jp *stage,
                                 struct hv_stage *s, struct hv_err *err) HV_NODISCARD;
 enum hv_status hv_plan_read_schedule(struct hv_plan_reader *rd, const struct hv_jp *plan,

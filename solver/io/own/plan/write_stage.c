@@ -382,6 +382,26 @@ static void put_graph(json_t *o, const struct hv_stage *s)
     }
 }
 
+static void put_entries(json_t *o, const struct hv_stage *s)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->n_degrees; i++) {
+        const struct hv_degrees *d = &s->degrees[i];
+        json_t *e = json_object();
+        json_object_set_new(e, "layers", ints((const int[]){d->from, d->to}, 2));
+        put_tp(e, &d->tp);
+        put_bool(e, "sequence_parallel", d->sequence_parallel, false);
+        put_cp(e, &d->cp);
+        put_int(e, "dp", d->dp, 1);
+        put_zero(e, &d->zero);
+        json_array_append_new(list, e);
+    }
+    if (s->n_degrees > 0) {
+        json_object_set(o, "degrees", list);
+    }
+    json_decref(list);
+}
+
 json_t *hv_stage_to_json(const struct hv_cluster *c, const struct hv_stage *s)
 {
     json_t *o = json_object();
@@ -399,6 +419,7 @@ json_t *hv_stage_to_json(const struct hv_cluster *c, const struct hv_stage *s)
     put_int(o, "ep", s->ep, 1);
     put_moe(o, s);
     put_zero(o, &s->zero);
+    put_entries(o, s);
     put_memory(o, c, s);
     put_graph(o, s);
     return o;
