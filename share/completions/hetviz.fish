@@ -62,7 +62,7 @@ complete -c hetviz -n __fish_use_subcommand -a schedule -d 'simulate a bare pipe
 complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l ranks -s p -r -d 'pipeline ranks'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l micro-batches -s m -r -d 'micro-batches'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l chunks -s v -r -d 'virtual chunks per rank (default: defined by the schedule)'
-complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l option -s o -x -a '(__hetviz_options schedules)' -d 'option of the schedule (`hetviz help schedules NAME` lists them)'
+complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l option -s o -x -a '(__hetviz_options schedules)' -d 'option of the schedule (`hetviz help schedules NAME` lists them); shard_window=W on any: gathers and reductions of sharded weights, W chunks held whole'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l times -r -d 'times of forward pass, input gradient, weight gradient and hop'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l plan-times -r -d 'the same times, used only by cost-driven schedules to choose the order'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l scale -r -d 'relative duration of each stage, one factor per stage'

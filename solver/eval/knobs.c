@@ -249,14 +249,22 @@ static bool sync_stale_weights(const struct hv_knob_place *p)
     return trains(p) && y->kind == HV_SYNC_PARTIAL && y->weights == HV_WEIGHTS_STALENESS;
 }
 
+/** True where the gradients of whole measured layers make up the buckets. */
+static bool buckets_of_layers(const struct hv_knob_place *p)
+{
+    enum hv_sync_kind kind = p->plan->sync.kind;
+    return p->model != NULL && p->model->kind == HV_MODEL_LAYERS && kind != HV_SYNC_PS &&
+           kind != HV_SYNC_WSP;
+}
+
 static bool sync_bucket_list(const struct hv_knob_place *p)
 {
-    return trains(p) && p->plan->sync.n_buckets > 1;
+    return trains(p) && !buckets_of_layers(p) && p->plan->sync.n_buckets > 1;
 }
 
 static bool sync_cycle(const struct hv_knob_place *p)
 {
-    return trains(p) && p->plan->sync.cycle_s > 0;
+    return trains(p) && !buckets_of_layers(p) && p->plan->sync.cycle_s > 0;
 }
 
 static bool sync_chunk(const struct hv_knob_place *p)
@@ -420,10 +428,11 @@ static const struct hv_knob rows[] = {
                  "groups that average at the same time do not slow each other down", sync_groups),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),
     FULL(HV_KNOB_PLAN, "sync.bucket_MiB"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list",
+    APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list, unless the model is measured layers",
                  "the first size is used for all buckets", sync_bucket_list),
     FULL(HV_KNOB_PLAN, "sync.overlap"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.cycle_ms", "above 0",
+    FULL(HV_KNOB_PLAN, "sync.cycle_ms"),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.cycle_ms", "above 0, unless the model is measured layers",
                  "a bucket is reduced when it is ready, without waiting for the end of a cycle",
                  sync_cycle),
     APPROXIMATED(HV_KNOB_PLAN, "sync.chunk_MiB", "above 0", "buckets are reduced whole",
@@ -536,10 +545,11 @@ static void add_stage(struct list *l, struct hv_knob_place *p, size_t replica)
 }
 
 void hv__find_approximated(const struct hv_plan *p, const struct hv_job *job,
-                           struct hv_arena *arena, struct hv_verdict *out)
+                           const struct hv_model *model, struct hv_arena *arena,
+                           struct hv_verdict *out)
 {
     struct list l = {.arena = arena};
-    struct hv_knob_place at = {.plan = p, .job = job};
+    struct hv_knob_place at = {.plan = p, .job = job, .model = model};
     for (size_t r = 0; r < p->n_replicas; r++) {
         at.replica = &p->replicas[r];
         for (size_t i = 0; i < p->replicas[r].n_stages; i++) {

@@ -23,6 +23,7 @@ enum hv_knob_object {
 struct hv_knob_place {
     const struct hv_plan *plan;
     const struct hv_job *job;
+    const struct hv_model *model;     /**< NULL: not known */
     const struct hv_replica *replica; /**< of a stage, else NULL */
     const struct hv_stage *stage;     /**< HV_KNOB_STAGE and HV_KNOB_MOE, else NULL */
     size_t stage_number;              /**< in its replica */
@@ -51,6 +52,7 @@ const char *hv_knob_prefix(enum hv_knob_object object);
 /** Lists in `out` the values of the plan that are approximated, each with its place:
  * "replicas[0].stages[1].deal: …". O(rows · stages + micro-batches of lists). */
 void hv__find_approximated(const struct hv_plan *p, const struct hv_job *job,
-                           struct hv_arena *arena, struct hv_verdict *out);
+                           const struct hv_model *model, struct hv_arena *arena,
+                           struct hv_verdict *out);
 
 #endif

@@ -104,7 +104,7 @@ static void tell_zero(const struct hv__question *q, struct hv_verdict *out)
 /** Lists the approximated knobs, and all violations of the format's rules. */
 static void check(const struct hv__question *q, struct hv_verdict *out)
 {
-    hv__find_approximated(q->plan, hv_cost_job(q->k), q->arena, out);
+    hv__find_approximated(q->plan, hv_cost_job(q->k), hv_cost_model(q->k), q->arena, out);
     hv__tell_operators(hv_cost_model(q->k), q->arena, out);
     tell_schedule(q, out);
     tell_zero(q, out);

@@ -77,6 +77,8 @@ struct hv_calibration {
 
 /** No class at all: every parameter at its plain value. Static. */
 const struct hv_calibration *hv_calibration_generic(void);
+/** Devices of `"rates": "plain"`: whole peaks, and no time of hosts, kernels or waits. Static. */
+const struct hv_calibration *hv_calibration_plain(void);
 /** An unmeasured class: every parameter at its typical value. Static. */
 const struct hv_calibration *hv_calibration_typical(void);
 

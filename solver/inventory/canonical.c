@@ -67,6 +67,8 @@ static int by_hardware(const struct ranked *x, const struct ranked *y)
         {a->n_nics, b->n_nics},
         {-hv_or(a->intra.latency_s, 0), -hv_or(b->intra.latency_s, 0)},
         {-hv_or(a->nic.latency_s, 0), -hv_or(b->nic.latency_s, 0)},
+        {a->intra.plain, b->intra.plain},
+        {a->nic.plain, b->nic.plain},
         {hv_node_group_domain_nodes(a), hv_node_group_domain_nodes(b)},
         {hv_or(a->host_memory_bytes_per_s, 0), hv_or(b->host_memory_bytes_per_s, 0)},
         {-(double)a->state, -(double)b->state},

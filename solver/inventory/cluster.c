@@ -97,7 +97,8 @@ static int compare_links(const struct hv_link *a, const struct hv_link *b)
 {
     int order = compare_counts(a->kind, b->kind);
     order = order != 0 ? order : hv_compare_numbers(a->bytes_per_s, b->bytes_per_s);
-    return order != 0 ? order : hv_compare_numbers(a->latency_s, b->latency_s);
+    order = order != 0 ? order : hv_compare_numbers(a->latency_s, b->latency_s);
+    return order != 0 ? order : compare_counts(a->plain, b->plain);
 }
 
 static int compare_slots(const struct hv_node_group *a, const struct hv_node_group *b)

@@ -57,6 +57,7 @@ const char *hv_link_kind_name(enum hv_link_kind k);
 struct hv_link {
     enum hv_link_kind kind;
     double bytes_per_s, latency_s;
+    bool plain; /**< `"curve": "plain"`: steps × latency + bytes / bandwidth, nothing calibrated */
 };
 
 /** Consecutive slots of one device kind in a node: slots [first, first + count). */
@@ -117,6 +118,7 @@ struct hv_cluster {
     uint32_t n_nodes, n_devices;
     double network_bytes_per_s,
         network_latency_s; /**< between nodes, per node; HV_UNKNOWN: the NICs bound it */
+    bool network_plain;    /**< every path between nodes is plain, whatever its NICs are */
     struct hv_network_link *links;
     size_t n_links;
     double *matrix_bytes_per_s, *matrix_latency_s; /**< n_nodes × n_nodes rows, or NULL */
@@ -150,6 +152,7 @@ struct hv_path {
     enum hv_link_kind kind; /**< of the link, on a network of the slower NICs */
     const char *why;        /**< which element is the tightest: static text such as "nic", "nvlink",
                         "network link" */
+    bool plain;             /**< all its links are (struct hv_link) */
 };
 
 /** Numbers groups, nodes and devices, collects kinds; called once by the builder. Errors: HV_ELIMIT
@@ -226,7 +229,8 @@ struct hv_path hv_node_group_path(const struct hv_node_group *g, uint32_t slot_a
 /**
  * Path between two nodes (a ≠ b) over the network: the tightest of both NICs and the network
  * element, which is the overriding link, else the matrix, else the network's figure. Latency: the
- * slower NIC's plus the element's. Level WAN when both zones are known and differ. Nodes of one
+ * slower NIC's plus the element's. Plain where the network or both NICs are. Level WAN when both
+ * zones are known and differ. Nodes of one
  * domain have this path too, for devices that are not on the link (CPUs).
  */
 struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a, uint32_t node_b);

@@ -70,7 +70,15 @@ double hv_device_price_of(const struct hv_device_kind *k, const char *provider, 
 
 const struct hv_calibration *hv_device_calibration(const struct hv_device_kind *k)
 {
+    if (k->plain_rates) {
+        return hv_calibration_plain();
+    }
     return k->calibration ? k->calibration : hv_calibration_generic();
+}
+
+const struct hv_profile *hv_device_profile(const struct hv_device_kind *k)
+{
+    return k->plain_rates ? NULL : k->profile;
 }
 
 void hv_device_catalogue_free(struct hv_device_catalogue *c)

@@ -69,6 +69,8 @@ struct hv_device_kind {
     const struct hv_price *prices;
     size_t n_prices;
     const char *spec_source;
+    bool plain_rates;   /**< `"rates": "plain"`: FLOPs / peak and bytes / bandwidth, whatever the
+                           size;   `calibration` and `profile` do not count */
     bool spec_verified; /**< true: figures were read at their source; false: they were recalled */
     const char *note;
     const struct hv_calibration *calibration; /**< of its class; NULL counts as generic */
@@ -84,8 +86,10 @@ struct hv_device_catalogue {
     size_t n_classes;
 };
 
-/** The calibration of a kind: its own, else the generic one. */
+/** The calibration of a kind: its own, else the generic one; with plain rates the plain one. */
 const struct hv_calibration *hv_device_calibration(const struct hv_device_kind *k);
+/** The operator tables of a kind; NULL where it has none, and with plain rates. */
+const struct hv_profile *hv_device_profile(const struct hv_device_kind *k);
 
 /** The kind of that name, or NULL. O(n). */
 const struct hv_device_kind *hv_device_find(const struct hv_device_catalogue *c, const char *name);

@@ -38,7 +38,8 @@ static double pair_bytes_per_s(const struct hv_link *l, uint32_t members)
 static struct hv_path host_path(const struct hv_node_group *g, const struct hv_device_kind *a,
                                 const struct hv_device_kind *b)
 {
-    struct hv_path p = {HV_PATH_NODE, (double)INFINITY, HV_HOST_LATENCY_S, HV_LINK_HOST, "host"};
+    struct hv_path p = {HV_PATH_NODE, (double)INFINITY, HV_HOST_LATENCY_S,
+                        HV_LINK_HOST, "host",           false};
     narrow(&p, a->pcie_bytes_per_s, "pcie");
     narrow(&p, b->pcie_bytes_per_s, "pcie");
     narrow(&p, g->host_memory_bytes_per_s, "host memory");
@@ -54,6 +55,7 @@ static void leave_island(struct hv_path *p, const struct hv_island *s)
     if (s && s->shared && s->link.bytes_per_s < p->bytes_per_s) {
         narrow(p, s->link.bytes_per_s, hv_link_kind_name(s->link.kind));
         p->kind = s->link.kind;
+        p->plain = p->plain && s->link.plain;
     }
 }
 
@@ -61,15 +63,16 @@ static struct hv_path path_in_node(const struct hv_node_group *g, uint32_t slot_
 {
     const struct hv_island *ia = island_of(g, slot_a), *ib = island_of(g, slot_b);
     if (ia && ia == ib) {
-        return (struct hv_path){HV_PATH_ISLAND, pair_bytes_per_s(&ia->link, ia->count),
-                                ia->link.latency_s, ia->link.kind,
-                                hv_link_kind_name(ia->link.kind)};
+        return (struct hv_path){
+            HV_PATH_ISLAND, pair_bytes_per_s(&ia->link, ia->count), ia->link.latency_s,
+            ia->link.kind,  hv_link_kind_name(ia->link.kind),       ia->link.plain};
     }
     const struct hv_device_kind *a = hv_node_kind_at(g, slot_a), *b = hv_node_kind_at(g, slot_b);
     bool one_fabric = a->fabric && b->fabric && strcmp(a->fabric, b->fabric) == 0;
     bool by_host = a->cls == HV_CLASS_CPU || b->cls == HV_CLASS_CPU || !one_fabric;
-    struct hv_path p = {HV_PATH_NODE, pair_bytes_per_s(&g->intra, g->n_devices), g->intra.latency_s,
-                        g->intra.kind, hv_link_kind_name(g->intra.kind)};
+    struct hv_path p = {
+        HV_PATH_NODE,  pair_bytes_per_s(&g->intra, g->n_devices), g->intra.latency_s,
+        g->intra.kind, hv_link_kind_name(g->intra.kind),          g->intra.plain};
     p = by_host ? host_path(g, a, b) : p;
     leave_island(&p, ia);
     leave_island(&p, ib);
@@ -195,9 +198,12 @@ struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a,
     const struct hv_node_group *ga = hv_cluster_group_of_node(c, node_a);
     const struct hv_node_group *gb = hv_cluster_group_of_node(c, node_b);
     bool far = ga->zone && gb->zone && strcmp(ga->zone, gb->zone) != 0;
-    struct hv_path p = {far ? HV_PATH_WAN : HV_PATH_NETWORK, (double)INFINITY, 0,
+    struct hv_path p = {far ? HV_PATH_WAN : HV_PATH_NETWORK,
+                        (double)INFINITY,
+                        0,
                         gb->nic.bytes_per_s < ga->nic.bytes_per_s ? gb->nic.kind : ga->nic.kind,
-                        "network"};
+                        "network",
+                        c->network_plain || (ga->nic.plain && gb->nic.plain)};
     narrow(&p, ga->nic.bytes_per_s, "nic");
     narrow(&p, gb->nic.bytes_per_s, "nic");
     double bytes_per_s = c->network_bytes_per_s, latency_s = hv_or(c->network_latency_s, 0);
@@ -230,8 +236,12 @@ static bool on_link(const struct hv_device_kind *k)
 struct hv_path hv_node_group_path(const struct hv_node_group *g, uint32_t slot_a, uint32_t slot_b)
 {
     if (slot_a == slot_b) {
-        return (struct hv_path){HV_PATH_SELF, hv_node_kind_at(g, slot_a)->memory_bytes_per_s, 0,
-                                HV_LINK_OTHER, "memory"};
+        return (struct hv_path){HV_PATH_SELF,
+                                hv_node_kind_at(g, slot_a)->memory_bytes_per_s,
+                                0,
+                                HV_LINK_OTHER,
+                                "memory",
+                                false};
     }
     return path_in_node(g, slot_a, slot_b);
 }
@@ -245,8 +255,12 @@ struct hv_path hv_cluster_path(const struct hv_cluster *c, uint32_t a, uint32_t 
     const struct hv_node_group *ga = &c->groups[ra.group], *gb = &c->groups[rb.group];
     if (ga == gb && hv_node_group_domain(ga, ra.node) == hv_node_group_domain(ga, rb.node) &&
         on_link(ra.kind) && on_link(rb.kind)) {
-        return (struct hv_path){HV_PATH_DOMAIN, ga->intra.bytes_per_s, ga->intra.latency_s,
-                                ga->intra.kind, hv_link_kind_name(ga->intra.kind)};
+        return (struct hv_path){HV_PATH_DOMAIN,
+                                ga->intra.bytes_per_s,
+                                ga->intra.latency_s,
+                                ga->intra.kind,
+                                hv_link_kind_name(ga->intra.kind),
+                                ga->intra.plain};
     }
     struct hv_path p = hv_cluster_node_path(c, ra.node, rb.node);
     narrow(&p, fmin(hv_node_flow_bytes_per_s(ga), hv_node_flow_bytes_per_s(gb)), "nic");

@@ -263,7 +263,7 @@ static void test_mesh(void **state)
 {
     struct hv_cluster *c = *state;
     struct hv_link before = c->groups[3].intra;
-    c->groups[3].intra = (struct hv_link){HV_LINK_XGMI, 448e9, 3e-6};
+    c->groups[3].intra = (struct hv_link){HV_LINK_XGMI, 448e9, 3e-6, false};
     const uint32_t ids[] = {256, 257, 258, 259, 260, 261, 262, 263};
     double s = 8e9, start = start_s(HV_CURVE_MESH, HV_USE_RING);
     double share = hv_link_share(hv_link_curve(HV_CURVE_MESH, HV_USE_RING), s);

@@ -35,7 +35,7 @@ static struct hv_cluster *racks(uint32_t domain_nodes)
     fixture_group(c, "n", 45, &kind_gb200);
     struct hv_node_group *g = c->groups;
     g->slots->count = g->n_nics = 4;
-    g->intra = (struct hv_link){HV_LINK_NVLINK, 900e9, 3e-6};
+    g->intra = (struct hv_link){HV_LINK_NVLINK, 900e9, 3e-6, false};
     g->nic.bytes_per_s = 200e9;
     g->domain_nodes = domain_nodes;
     assert_int_equal(hv_cluster_finish(c, NULL), HV_OK);

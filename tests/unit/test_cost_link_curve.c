@@ -158,7 +158,8 @@ static struct hv_cluster *machine(const struct series *s)
     c->network_bytes_per_s = c->network_latency_s = HV_UNKNOWN;
     fixture_group(c, "m", 2, s->kind);
     bool pcie = s->intra == HV_LINK_PCIE;
-    c->groups[0].intra = (struct hv_link){s->intra, s->intra_bytes_per_s, pcie ? 5e-6 : 3e-6};
+    c->groups[0].intra =
+        (struct hv_link){s->intra, s->intra_bytes_per_s, pcie ? 5e-6 : 3e-6, false};
     c->groups[0].nic.bytes_per_s = s->nic_bytes_per_s;
     assert_int_equal(hv_cluster_finish(c, NULL), HV_OK);
     return c;
@@ -234,11 +235,25 @@ static void large_messages(void **state)
     bus_near(&b200, 900e9, HV_ALGO_AUTO, 8e9, 838);
 }
 
-/* Shares rise with size, lie in (0, 1), and bytes / share rises with bytes: time never falls. */
+/* A plain link has its whole rate at every size and no start. */
+static void plain(void **state)
+{
+    (void)state;
+    for (int u = 0; u < HV_USE_N; u++) {
+        const struct hv_link_curve *k = hv_link_curve(HV_CURVE_PLAIN, (enum hv_link_use)u);
+        for (double bytes = 1; k && bytes < 1e12; bytes *= 7) {
+            assert_true(hv_link_share(k, bytes) == 1 && k->start_s == 0);
+        }
+    }
+    assert_false(hv_link_class_reduces(HV_CURVE_PLAIN));
+}
+
+/* Shares of measured links rise with size, lie in (0, 1), and bytes / share rises with bytes: time
+ * never falls. */
 static void shapes(void **state)
 {
     (void)state;
-    for (int c = 0; c < HV_CURVE_N; c++) {
+    for (int c = 0; c < HV_CURVE_PLAIN; c++) {
         for (int u = 0; u < HV_USE_N; u++) {
             const struct hv_link_curve *k =
                 hv_link_curve((enum hv_link_class)c, (enum hv_link_use)u);
@@ -306,8 +321,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(against_timings), cmocka_unit_test(large_messages),
-        cmocka_unit_test(shapes),          cmocka_unit_test(classes),
-        cmocka_unit_test(calibration),
+        cmocka_unit_test(shapes),          cmocka_unit_test(plain),
+        cmocka_unit_test(classes),         cmocka_unit_test(calibration),
     };
     return cmocka_run_group_tests_name("cost_link_curve", tests, setup, NULL);
 }

@@ -76,8 +76,10 @@ static const struct example examples[] = {
     {"schedule.name", "dualpipe, dualpipev", "", ",\"schedule\":{\"name\":\"dualpipev\"}", ""},
     {"schedule.name", "bpipe", "", ",\"schedule\":{\"name\":\"bpipe\"}", ""},
     {"sync.kind", "partial_reduce, gossip", "", ",\"sync\":{\"kind\":\"gossip\"}", ""},
-    {"sync.bucket_MiB", "a list", "", ",\"sync\":{\"bucket_MiB\":[25,50]}", ""},
-    {"sync.cycle_ms", "above 0", "", ",\"sync\":{\"cycle_ms\":5}", ""},
+    {"sync.bucket_MiB", "a list, unless the model is measured layers", "",
+     ",\"sync\":{\"bucket_MiB\":[25,50]}", ""},
+    {"sync.cycle_ms", "above 0, unless the model is measured layers", "",
+     ",\"sync\":{\"cycle_ms\":5}", ""},
     {"sync.chunk_MiB", "above 0", "", ",\"sync\":{\"chunk_MiB\":5}", ""},
     {"sync.priority", "after_all_to_all", "", ",\"sync\":{\"priority\":\"after_all_to_all\"}", ""},
     {"sync.weights", "staleness", "",
@@ -108,7 +110,7 @@ static struct hv_verdict told_for(const struct example *x, struct hv_arena *a)
     if (hv_plan_doc_build(&doc, parse(text, x->knob), w.in.cluster.cluster, &err) != HV_OK) {
         fail_msg("%s: %s", x->knob, err.text);
     }
-    hv__find_approximated(doc.plan, &w.in.job.job, a, &v);
+    hv__find_approximated(doc.plan, &w.in.job.job, w.in.model.model, a, &v);
     hv_plan_doc_free(&doc);
     close_world(&w);
     return v;

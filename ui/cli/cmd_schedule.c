@@ -5,8 +5,10 @@
 #include "scripting/plugin/order.h"
 #include "solver/base/json/json.h"
 #include "solver/sim/pipeline/play.h"
+#include "solver/sim/schedule/shards.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/schedule_show.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* an optional list of numbers */
@@ -24,6 +26,7 @@ struct arguments {
     bool has_plan_times;
     double jitter;
     int64_t look_ahead, cap, seed; /* 0 = none */
+    int64_t shard_window;          /* 0 = weights are not sharded */
     struct numbers scale, hops, limits;
 };
 
@@ -41,6 +44,31 @@ static enum hv_status read_times(struct hv_args *args, const char *option,
     return HV_OK;
 }
 
+/* takes `shard_window`, which every schedule has, out of the options */
+static enum hv_status take_shard_window(struct arguments *a, struct hv_err *err)
+{
+    static const char key[] = "shard_window=";
+    size_t n = 0;
+    for (size_t i = 0; i < a->n_options; i++) {
+        if (strncmp(a->options[i], key, sizeof key - 1) != 0) {
+            a->options[n++] = a->options[i];
+            continue;
+        }
+        const char *value = a->options[i] + sizeof key - 1;
+        char *end = NULL;
+        long long x = strtoll(value, &end, 10);
+        if (end == value || *end != '\0' || x < 1 || x > HV_SCHEDULE_CHUNKS_MAX) {
+            return hv_err_set(err, HV_EUSAGE,
+                              "option shard_window: expected a number of chunks from 1 to %d, "
+                              "found \"%.40s\"",
+                              HV_SCHEDULE_CHUNKS_MAX, value);
+        }
+        a->shard_window = x;
+    }
+    a->n_options = n;
+    return HV_OK;
+}
+
 static enum hv_status read_arguments(struct hv_args *args, struct arguments *a, struct hv_err *err)
 {
     *a = (struct arguments){.name = args->positional[0],
@@ -53,9 +81,9 @@ static enum hv_status read_arguments(struct hv_args *args, struct arguments *a, 
                             .cap = (int64_t)hv_args_number(args, "cap", 0),
                             .seed = (int64_t)hv_args_number(args, "seed", 1)};
     a->options = hv_args_all(args, "option", &a->n_options);
+    enum hv_status st = take_shard_window(a, err);
     a->has_plan_times = hv_args_has(args, "plan-times");
-    enum hv_status st = HV_OK;
-    if (hv_args_has(args, "times")) {
+    if (st == HV_OK && hv_args_has(args, "times")) {
         st = read_times(args, "times", &a->times, err);
     }
     if (st == HV_OK && a->has_plan_times) {
@@ -313,6 +341,13 @@ static enum hv_status compute(struct hv_arena *arena, const struct arguments *a,
     r->scale = a->scale.n > 0 ? a->scale.x : NULL;
     r->idle = idle;
     r->inflight = inflight;
+    if (a->shard_window > 0) {
+        int32_t *gathers = hv_arena_new(arena, int32_t, p);
+        int32_t *reductions = hv_arena_new(arena, int32_t, p);
+        hv_schedule_shards(&r->s, (int32_t)a->shard_window, gathers, reductions);
+        r->gathers = gathers;
+        r->reductions = reductions;
+    }
     return HV_OK;
 }
 

@@ -161,6 +161,10 @@ static json_t *result_json(const struct hv_schedule_shown *r)
     json_object_set_new(root, "idle", json_idle(r));
     json_object_set_new(root, "steady_state", json_steady(&r->steady));
     json_object_set_new(root, "peak_inflight", json_ints(r->inflight, p));
+    if (r->gathers != NULL) {
+        json_object_set_new(root, "gathers", json_ints(r->gathers, p));
+        json_object_set_new(root, "reductions", json_ints(r->reductions, p));
+    }
     json_object_set_new(root, "weight_versions", json_ints(s->weight_versions, p));
     return root;
 }
@@ -223,6 +227,21 @@ static void add_ranks(const struct hv_schedule_shown *r, struct hv_str *out)
     }
 }
 
+static void add_shards(const struct hv_schedule_shown *r, struct hv_str *out)
+{
+    const struct {
+        const char *name;
+        const int32_t *of_rank;
+    } rows[] = {{"gathers", r->gathers}, {"reductions", r->reductions}};
+    for (size_t k = 0; r->gathers != NULL && k < HV_COUNT(rows); k++) {
+        hv_text_addf(out, "%s of sharded chunks by rank:", rows[k].name);
+        for (int32_t i = 0; i < r->s.n_ranks; i++) {
+            hv_text_addf(out, " %d", rows[k].of_rank[i]);
+        }
+        hv_str_addc(out, '\n');
+    }
+}
+
 static enum hv_status print_text(const struct hv_args *args, const struct hv_schedule_shown *r,
                                  struct hv_err *err)
 {
@@ -237,6 +256,7 @@ static enum hv_status print_text(const struct hv_args *args, const struct hv_sch
         add_steady(&r->steady, &out);
         add_ranks(r, &out);
     }
+    add_shards(r, &out);
     hv_schedule_chart(r, columns - CHART_LABEL, &out);
     enum hv_status st = hv_cli_print(&out, err);
     hv_str_free(&out);

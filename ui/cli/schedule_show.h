@@ -25,6 +25,8 @@ struct hv_schedule_shown {
     const struct hv_pipe_rank *idle; /**< [ranks] */
     struct hv_steady steady;         /**< micro_batches 0: there is none */
     const int32_t *inflight;         /**< [ranks] */
+    const int32_t *gathers;          /**< [ranks] of sharded chunks; NULL: not asked for */
+    const int32_t *reductions;       /**< [ranks] of their gradients, or NULL */
     const double *scale;             /**< [stages] factors on the times, or NULL */
 };
 

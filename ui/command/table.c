@@ -49,7 +49,7 @@ static const struct hv_opt schedule_options[] = {
     {"ranks", 'p', HV_ARG_INT, "P", "pipeline ranks", 1, 65536, NULL, true},
     {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 1e12, NULL, true},
     {"chunks", 'v', HV_ARG_INT, "V", "virtual chunks per rank (default: defined by the schedule)", 1, 1024, NULL, false},
-    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule (`hetviz help schedules NAME` lists them)", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule (`hetviz help schedules NAME` lists them); shard_window=W on any: gathers and reductions of sharded weights, W chunks held whole", 0, 0, NULL, false},
     {"times", 0, HV_ARG_NUMBERS, "F,B,W,C", "times of forward pass, input gradient, weight gradient and hop", 0, 1e12, NULL, false},
     {"plan-times", 0, HV_ARG_NUMBERS, "F,B,W,C", "the same times, used only by cost-driven schedules to choose the order", 0, 1e12, NULL, false},
     {"scale", 0, HV_ARG_NUMBERS, "X,X,...", "relative duration of each stage, one factor per stage", 0, 1e9, NULL, false},

@@ -34,7 +34,7 @@ static double gemm_frac(const struct hv_device_kind *d, enum hv_calibrated share
     const struct hv_calibration *c = hv_device_calibration(d);
     double peak = peak16(d);
     *source = c->source;
-    if (c->devices[0] || !(d->matmul_flops_per_s > 0 && peak > 0)) {
+    if (d->plain_rates || c->devices[0] || !(d->matmul_flops_per_s > 0 && peak > 0)) {
         return c->v[share];
     }
     *source = "estimated: 0.84 of the best measured matmul";
@@ -46,7 +46,8 @@ static double gemm_frac(const struct hv_device_kind *d, enum hv_calibrated share
 struct hv_efficiency hv_efficiency_of(const struct hv_device_kind *d, enum hv_precision p)
 {
     const struct hv_calibration *c = hv_device_calibration(d);
-    double kernel_s = d->cls == HV_CLASS_CPU ? 1 * HV_US : c->v[HV_CAL_KERNEL_US] * HV_US;
+    double kernel_s =
+        d->cls == HV_CLASS_CPU && !d->plain_rates ? 1 * HV_US : c->v[HV_CAL_KERNEL_US] * HV_US;
     struct hv_efficiency e = {.calibration = c,
                               .bytes_per_s = d->memory_bytes_per_s * c->v[HV_CAL_STREAM],
                               .gemm_start_s = kernel_s,

@@ -49,9 +49,9 @@ static void use_table(struct hv_gemm_pricer *g, const struct hv_device_kind *d, 
 struct hv_gemm_pricer hv_gemm_pricer_of(const struct hv_device_kind *d, enum hv_precision p)
 {
     struct hv_gemm_pricer g = {.element_bytes = element_bytes(p)};
-    const struct hv_gemm_table *t = hv_profile_gemm(d->profile, p);
+    const struct hv_gemm_table *t = hv_profile_gemm(hv_device_profile(d), p);
     if (!t) {
-        t = hv_profile_gemm(d->profile, HV_BF16);
+        t = hv_profile_gemm(hv_device_profile(d), HV_BF16);
     }
     if (t) {
         use_table(&g, d, p, t);
@@ -59,6 +59,7 @@ struct hv_gemm_pricer hv_gemm_pricer_of(const struct hv_device_kind *d, enum hv_
     }
     struct hv_efficiency e = hv_efficiency_of(d, p);
     g.basis = HV_GEMM_ROOFLINE;
+    g.plain = d->plain_rates;
     g.best_flops_per_s = e.gemm_flops_per_s;
     g.bytes_per_s = e.bytes_per_s;
     g.start_s = e.gemm_start_s;
@@ -114,11 +115,17 @@ static double scaled_s(const struct hv_gemm_pricer *g, double flops, double tabl
     return g->compute_ratio * best_s + g->bytes_ratio * (table_s - best_s);
 }
 
+/* Factor of the roofline for thin products; 1 with plain rates. */
+static double thin_share(const struct hv_gemm_pricer *g, double m, double n, double k)
+{
+    return g->plain ? 1 : hv_efficiency_thin(m, n, k);
+}
+
 static double shape_time_s(const struct hv_gemm_pricer *g, const struct shape *s)
 {
     double flops = 2 * s->m * s->n * s->k;
     if (!g->table) {
-        double rate = g->best_flops_per_s * hv_efficiency_thin(s->m / s->groups, s->n, s->k);
+        double rate = g->best_flops_per_s * thin_share(g, s->m / s->groups, s->n, s->k);
         return fmax(flops / rate, operand_s(g, s));
     }
     return scaled_s(g, flops, table_time_s(g, s), operand_s(g, s));
@@ -249,10 +256,9 @@ struct hv_gemm_shares hv_gemm_box_shares(const struct hv_gemm_pricer *g,
             share_at(g, rate_up_to(&t->k, &x->weight_grad, rows), move_s)};
     }
     double columns = x->n * x->groups, depth = x->k * x->groups;
-    return (struct hv_gemm_shares){
-        share_at(g, best * hv_efficiency_thin(rows, columns, x->k), move_s),
-        share_at(g, best * hv_efficiency_thin(rows, depth, x->n), move_s),
-        share_at(g, best * hv_efficiency_thin(x->k, columns, rows), move_s)};
+    return (struct hv_gemm_shares){share_at(g, best * thin_share(g, rows, columns, x->k), move_s),
+                                   share_at(g, best * thin_share(g, rows, depth, x->n), move_s),
+                                   share_at(g, best * thin_share(g, x->k, columns, rows), move_s)};
 }
 
 /* Best rate of a product with `from` to `to` on one axis: log2 of the rate is a straight line
@@ -287,10 +293,9 @@ struct hv_gemm_shares hv_gemm_shares_between(const struct hv_gemm_pricer *g,
     const struct hv_gemm_table *t = g->table;
     if (!t) {
         double best = g->best_flops_per_s;
-        return (struct hv_gemm_shares){
-            share_at(g, best * hv_efficiency_thin(r->most, n, k), move_s),
-            share_at(g, best * hv_efficiency_thin(r->most, k, n), move_s),
-            share_at(g, best * hv_efficiency_thin(k, n, r->most), move_s)};
+        return (struct hv_gemm_shares){share_at(g, best * thin_share(g, r->most, n, k), move_s),
+                                       share_at(g, best * thin_share(g, r->most, k, n), move_s),
+                                       share_at(g, best * thin_share(g, k, n, r->most), move_s)};
     }
     double log2_n = log2(n), log2_k = log2(k);
     double forward[] = {0, log2_n, log2_k}, input[] = {0, log2_k, log2_n};
@@ -330,7 +335,7 @@ struct hv_gemm_price hv_gemm(const struct hv_device_kind *d, enum hv_precision p
 
 static const struct hv_stream_table *stream_of(const struct hv_device_kind *d)
 {
-    return d->profile ? d->profile->stream : NULL;
+    return hv_device_profile(d) ? d->profile->stream : NULL;
 }
 
 double hv_stream_s(const struct hv_device_kind *d, double bytes)

@@ -45,6 +45,7 @@ const char *hv_gemm_basis_name(enum hv_gemm_basis b);
 struct hv_gemm_pricer {
     enum hv_gemm_basis basis;
     const struct hv_gemm_table *table; /**< NULL: roofline */
+    bool plain;                        /**< plain rates: thin products reach the best rate too */
     double best_flops_per_s;           /**< asymptote of the device in the precision */
     double compute_ratio, bytes_ratio; /**< scaled: times of FLOPs and of bytes against the table */
     double element_bytes, bytes_per_s, start_s;

@@ -111,6 +111,11 @@ static const struct hv_link_curve curves[HV_CURVE_N][HV_USE_N] = {
         [HV_USE_P2P] = {"network pair", "fitted: vidur DGX H100 between nodes, 50 GB/s NIC", 12.5 * HV_US,
             {{256*KB, .40}, {1*MB, .57}, {4*MB, .72}}},
     },
+    [HV_CURVE_PLAIN] = {
+        [HV_USE_RING] = {"plain", "as the cluster's file says", 0, {{1, 1}}},
+        [HV_USE_ALL_TO_ALL] = {"plain", "as the cluster's file says", 0, {{1, 1}}},
+        [HV_USE_P2P] = {"plain", "as the cluster's file says", 0, {{1, 1}}},
+    },
 };
 /* clang-format on */
 
@@ -166,6 +171,14 @@ enum hv_link_class hv_link_class_of(enum hv_link_kind kind, const struct hv_devi
         break;
     }
     return HV_CURVE_TORUS;
+}
+
+enum hv_link_class hv_link_class_of_path(const struct hv_path *p, const struct hv_device_kind *d)
+{
+    if (p->plain) {
+        return HV_CURVE_PLAIN;
+    }
+    return p->level >= HV_PATH_NETWORK ? HV_CURVE_NETWORK : hv_link_class_of(p->kind, d);
 }
 
 bool hv_link_class_reduces(enum hv_link_class c)

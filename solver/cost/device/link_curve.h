@@ -27,6 +27,7 @@ enum hv_link_class {
     HV_CURVE_PCIE,
     HV_CURVE_HOST,
     HV_CURVE_NETWORK, /**< NICs and switches between nodes */
+    HV_CURVE_PLAIN,   /**< links of `"curve": "plain"`: the whole rate at every size, no start */
     HV_CURVE_N
 };
 
@@ -52,6 +53,8 @@ struct hv_link_curve {
 
 /** Class of a link of that kind between devices of kind `d` (NULL: not known). O(1). */
 enum hv_link_class hv_link_class_of(enum hv_link_kind kind, const struct hv_device_kind *d);
+/** Class of a path whose first device is of kind `d`: plain, the network, or that of its link. */
+enum hv_link_class hv_link_class_of_path(const struct hv_path *p, const struct hv_device_kind *d);
 /** True where the switches of that class can reduce (NVLink SHARP: Hopper and newer). */
 bool hv_link_class_reduces(enum hv_link_class c);
 /** The curve; for HV_USE_SWITCH NULL where the class cannot reduce. Static. */

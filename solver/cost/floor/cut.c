@@ -19,6 +19,7 @@
  * and gets q times the rate of its nodes. Links and NICs carry one reduction at a time, beside
  * activations (tail.c, traffic.c).
  */
+#include "solver/cost/floor/exchange.h"
 #include "solver/cost/floor/floor_int.h"
 
 #include "solver/base/units.h"
@@ -112,6 +113,7 @@ static struct side look_at_side(const struct classes *o, const uint32_t *beyond,
         for (size_t s = 0; nodes > 0 && s < x->n_slots; s++) {
             factor = fmax(factor, hv_device_calibration(x->slots[s].kind)->v[HV_CAL_NETWORK]);
         }
+        factor = nodes > 0 && hv__some_plain_network(c) ? fmax(factor, 1) : factor;
         double each = fmin(hv_or(x->nic.bytes_per_s, HUGE_VAL), between) * factor;
         rates[i] = factor > 0 ? nodes * each : 0;
         best = fmax(best, factor);
@@ -246,8 +248,10 @@ static bool fill_cut(const struct classes *o, const uint32_t *beyond, struct hv_
     double rate = links_rate(o, &x, &only), nodes = fmin(a.rate, b.rate);
     double sums = fmin(rate * fmin(a.factor, b.factor), nodes);
     double links = rate * fmax(a.factor, b.factor), most = fmin(links, nodes);
-    double hop = hv_link_share(hv_link_curve(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL), LONG_BYTES);
-    double ring = hv_link_share(hv_link_curve(HV_CURVE_NETWORK, HV_USE_RING), LONG_BYTES);
+    enum hv_link_class class =
+        hv__some_plain_network(k->cluster) ? HV_CURVE_PLAIN : HV_CURVE_NETWORK;
+    double hop = hv_link_share(hv_link_curve(class, HV_USE_ALL_TO_ALL), LONG_BYTES);
+    double ring = hv_link_share(hv_link_curve(class, HV_USE_RING), LONG_BYTES);
     double bytes = (double)k->job.global_batch * hv__tokens(k) * k->model->hidden *
                    hv_job_activation_bytes(&k->job);
     if (!(sums > 0) || !isfinite(most)) {

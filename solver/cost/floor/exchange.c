@@ -45,6 +45,15 @@ static double peers_in_node(const struct hv_node_group *g, const struct hv_devic
     return n;
 }
 
+bool hv__some_plain_network(const struct hv_cluster *c)
+{
+    bool plain = c->network_plain;
+    for (size_t g = 0; g < c->n_groups; g++) {
+        plain = plain || c->groups[g].nic.plain;
+    }
+    return plain;
+}
+
 static double nodes_in_house(const struct hv_node_group *g)
 {
     return g->domain_nodes > 1 ? fmin(g->domain_nodes, g->count) : 1;
@@ -68,7 +77,8 @@ typedef HV_VEC(struct hv__house_link) link_list;
 static void add_link(link_list *list, const struct hv_link *link, const struct hv_device_kind *a,
                      double devices)
 {
-    const struct hv__house_link x = {hv_link_class_of(link->kind, a), devices, link->bytes_per_s};
+    enum hv_link_class class = link->plain ? HV_CURVE_PLAIN : hv_link_class_of(link->kind, a);
+    const struct hv__house_link x = {class, devices, link->bytes_per_s};
     hv_vec_push(list, x);
 }
 
@@ -77,7 +87,7 @@ static void add_house(link_list *list, const struct hv_node_group *g,
                       const struct hv_device_kind *d)
 {
     bool by_host = d->cls == HV_CLASS_CPU || d->fabric == NULL;
-    const struct hv_link host = {HV_LINK_HOST, hv_or(d->pcie_bytes_per_s, HUGE_VAL), 0};
+    const struct hv_link host = {HV_LINK_HOST, hv_or(d->pcie_bytes_per_s, HUGE_VAL), 0, false};
     double devices = nodes_in_house(g) * peers_in_node(g, d);
     for (size_t s = 0; s < g->n_slots; s++) {
         const struct hv_device_kind *a = g->slots[s].kind;
@@ -161,8 +171,10 @@ static void look_at_network(const struct hv_node_group *g, struct hv__reach *r)
 struct hv__reach hv__reach_of(const struct hv_cluster *c, const struct hv_device_kind *d,
                               struct hv_arena *arena)
 {
-    struct hv__reach r = {
-        .in_house = 1, .element_bytes_per_s = fastest_element(c), .net_wait_s = HUGE_VAL};
+    struct hv__reach r = {.in_house = 1,
+                          .element_bytes_per_s = fastest_element(c),
+                          .net_wait_s = HUGE_VAL,
+                          .net = hv__some_plain_network(c) ? HV_CURVE_PLAIN : HV_CURVE_NETWORK};
     link_list list = {0};
     for (size_t g = 0; g < c->n_groups; g++) {
         const struct hv_node_group *x = &c->groups[g];
@@ -198,7 +210,9 @@ static void take_least(struct hv__least_exchange *e, double start_s, double per_
 static void take_link(const struct hv__exchange_query *q, const struct hv__house_link *link,
                       struct hv__least_exchange out[2])
 {
-    double rate = link->bytes_per_s * hv_device_calibration(q->device)->v[HV_CAL_NODE_LINKS];
+    bool plain = link->class == HV_CURVE_PLAIN;
+    double factor = plain ? 1 : hv_device_calibration(q->device)->v[HV_CAL_NODE_LINKS];
+    double rate = link->bytes_per_s * factor;
     const struct hv_link_curve *ring = hv_link_curve(link->class, HV_USE_RING);
     const struct hv_link_curve *reduces = hv_link_curve(link->class, HV_USE_SWITCH);
     double once = (q->least - 1) / q->least / (rate * best_share(ring, q->bytes));
@@ -213,10 +227,11 @@ static void take_link(const struct hv__exchange_query *q, const struct hv__house
 /* Over the network. */
 static void take_network(const struct hv__exchange_query *q, struct hv__least_exchange out[2])
 {
-    const struct hv_link_curve *ring = hv_link_curve(HV_CURVE_NETWORK, HV_USE_RING);
     const struct hv__reach *r = q->reach;
+    const struct hv_link_curve *ring = hv_link_curve(r->net, HV_USE_RING);
+    double factor = hv_device_calibration(q->device)->v[HV_CAL_NETWORK];
     double t = q->least, rate = r->net_bytes_per_s;
-    rate *= hv_device_calibration(q->device)->v[HV_CAL_NETWORK] * best_share(ring, q->bytes);
+    rate *= (r->net == HV_CURVE_PLAIN ? fmax(1, factor) : factor) * best_share(ring, q->bytes);
     double k = fmax(2, ceil(t / r->in_house));
     double levels = (k - 1) / k / rate + fmax(0, 1 - k / t) / r->house_bytes_per_s;
     double once = fmin((t - 1) / t / rate, levels);

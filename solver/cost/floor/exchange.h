@@ -22,8 +22,12 @@ struct hv__reach {
         *links; /**< [n_links] faster ones of a class are in smaller houses */
     size_t n_links;
     double net_bytes_per_s; /**< fastest to the network, not calibrated */
+    enum hv_link_class net; /**< plain where some path of the network is */
     double net_wait_s;      /**< least latency of a NIC; HUGE_VAL: no group has that kind */
 };
+/** True where some path between nodes may be plain (`"curve": "plain"`): then the least time of a
+ * transfer is that of the plain rate. O(groups). */
+bool hv__some_plain_network(const struct hv_cluster *c);
 /** Reads these limits from the cluster; lists in `arena`. O(groups · slots · log(groups) +
  * matrix). */
 struct hv__reach hv__reach_of(const struct hv_cluster *c, const struct hv_device_kind *d,

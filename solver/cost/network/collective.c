@@ -54,7 +54,7 @@ static double house_rate(const struct job *j, enum hv_link_use use, double bytes
 /* The same between houses: the rate of all members of one house together. */
 static double net_rate(const struct job *j, enum hv_link_use use, double bytes, struct form *f)
 {
-    f->net = hv_link_curve(HV_CURVE_NETWORK, use);
+    f->net = hv_link_curve(j->s.net, use);
     f->net_rate = j->s.net_bytes_per_s * hv_link_share(f->net, bytes) * j->s.net_factor;
     f->alpha_s = fmax(f->alpha_s, f->net->start_s);
     return f->net_rate;
@@ -82,7 +82,7 @@ static double ring_passes(enum hv_collective op)
 /* Seconds of so many steps inside and between houses. */
 static double steps_s(const struct job *j, double inside, double between)
 {
-    return HV__STEP_SHARE * inside * j->s.house_alpha_s + between * j->s.net_alpha_s;
+    return hv__step_share(j->s.link) * inside * j->s.house_alpha_s + between * j->s.net_alpha_s;
 }
 
 static struct form ring(const struct job *j)
@@ -181,7 +181,8 @@ static struct form flat_exchange(const struct job *j)
     }
     f.bytes_s = fmax(inside, f.bytes_s);
     f.alpha_s += steps_s(j, q - 1, 0) + (j->s.houses > 1 ? j->s.net_alpha_s : 0);
-    f.alpha_s += HV__STEP_SHARE * fmax(n - q - 1, 0) * (j->s.houses > 1 ? j->s.net_alpha_s : 0);
+    f.alpha_s +=
+        hv__step_share(j->s.net) * fmax(n - q - 1, 0) * (j->s.houses > 1 ? j->s.net_alpha_s : 0);
     return f;
 }
 
@@ -200,7 +201,7 @@ static struct form two_hop_exchange(const struct job *j)
     double across = f.network_bytes / net_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, k), &f);
     f.bytes_s = in_turn ? inside + across : fmax(inside, across);
     f.messages = q - 1 + k - 1;
-    f.alpha_s += steps_s(j, q - 1, 1 + HV__STEP_SHARE * (k - 2));
+    f.alpha_s += steps_s(j, q - 1, 1 + hv__step_share(j->s.net) * (k - 2));
     return f;
 }
 
@@ -221,10 +222,10 @@ static struct form point_to_point(const struct hv_cluster *c, const struct hv_co
     const struct hv_device_kind *a = hv_cluster_device(c, q->devices[0]).kind;
     const struct hv_device_kind *b = hv_cluster_device(c, q->devices[q->n - 1]).kind;
     bool far = p.level >= HV_PATH_NETWORK;
-    double rate = p.bytes_per_s * fmin(factor(p.level, a), factor(p.level, b));
+    double measured = p.plain ? 1 : fmin(factor(p.level, a), factor(p.level, b));
+    double rate = p.bytes_per_s * measured;
     f.alpha_s = p.latency_s;
-    const struct hv_link_curve *curve =
-        hv_link_curve(far ? HV_CURVE_NETWORK : hv_link_class_of(p.kind, a), HV_USE_P2P);
+    const struct hv_link_curve *curve = hv_link_curve(hv_link_class_of_path(&p, a), HV_USE_P2P);
     if (p.level != HV_PATH_SELF) {
         rate *= hv_link_share(curve, q->bytes);
         f.alpha_s += curve->start_s;

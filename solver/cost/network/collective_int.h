@@ -11,6 +11,11 @@
  * data, and the next one is posted before the last has arrived. Fitted on vidur DGX A100 and H100,
  * where all-reduces of a few KB take equally long over 2, 4 and 8 devices. */
 #define HV__STEP_SHARE 0.2
+/** The same for links of a class; on plain ones every step costs the whole latency. */
+static inline double hv__step_share(enum hv_link_class c)
+{
+    return c == HV_CURVE_PLAIN ? 1 : HV__STEP_SHARE;
+}
 /** Curves were measured with up to this many members; with more, each step moves less. */
 #define HV__CURVE_MEMBERS 8
 
@@ -37,7 +42,9 @@ struct hv__shape {
     double host_bytes_per_s;         /**< slowest host link */
     double memory_bytes_per_s;       /**< slowest host memory */
     enum hv_link_class link;         /**< of the tightest link inside */
-    double house_factor, net_factor; /**< calibration of the device classes, the lowest */
+    enum hv_link_class net;          /**< between houses: plain where all paths are */
+    double house_factor, net_factor; /**< calibration of the device classes, the lowest; 1 where
+                                        the links are plain */
     bool connected;                  /**< one fabric */
     bool reduces;                    /**< the switches inside can reduce */
     const char *house_why, *net_why;

@@ -90,8 +90,11 @@ static void take_flow(const struct hv_cluster *c, const struct flow *f, double e
 }
 
 /* Share of NICs and network that many flows of a node get together. */
-static double many_share(const struct hv_node_group *g, double bytes)
+static double many_share(const struct hv_cluster *c, const struct hv_node_group *g, double bytes)
 {
+    if (c->network_plain || g->nic.plain) {
+        return 1;
+    }
     const struct hv_link_curve *curve = hv_link_curve(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL);
     return hv_link_share(curve, bytes) * hv_device_calibration(g->slots[0].kind)->v[HV_CAL_NETWORK];
 }
@@ -125,7 +128,7 @@ static void use_nodes(const struct hv_cluster *c, const struct flow *flows, size
             bytes += u->each;
             busy += rate > 0 ? u->each / rate : 0;
         }
-        use(u, sending ? HV_WIRE_NODE_OUT : HV_WIRE_NODE_IN, node, busy / many_share(g, bytes),
+        use(u, sending ? HV_WIRE_NODE_OUT : HV_WIRE_NODE_IN, node, busy / many_share(c, g, bytes),
             sending ? "nic of the sending node" : "nic of the receiving node");
     }
 }
@@ -148,7 +151,7 @@ static void use_links(const struct hv_cluster *c, const struct flow *flows, size
         const struct flow *f = &flows[i];
         if (f->link && f->network) {
             struct crossing *x = &links[2 * (size_t)(f->link - c->links) + f->backward];
-            double share = many_share(hv_cluster_group_of_node(c, f->from), x->bytes);
+            double share = many_share(c, hv_cluster_group_of_node(c, f->from), x->bytes);
             x->least_share = x->least_share > 0 ? fmin(x->least_share, share) : share;
         }
     }
@@ -176,7 +179,7 @@ static void use_pairs(const struct hv_cluster *c, const struct flow *flows, size
         struct hv_path p = hv_cluster_node_path(c, flows[i].from, flows[i].to);
         const struct hv_node_group *g = hv_cluster_group_of_node(c, flows[i].from);
         use(u, HV_WIRE_PAIR, (uint64_t)flows[i].from * c->n_nodes + flows[i].to,
-            bytes / (p.bytes_per_s * many_share(g, bytes)), p.why);
+            bytes / (p.bytes_per_s * (p.plain ? 1 : many_share(c, g, bytes))), p.why);
     }
 }
 
@@ -237,7 +240,7 @@ static void use_network(const struct hv_cluster *c, struct flow *flows, size_t n
 double hv_cost_node_s(const struct hv_cluster *c, uint32_t node, double bytes)
 {
     const struct hv_node_group *g = hv_cluster_group_of_node(c, node);
-    double rate = hv__node_rate(c, g, NULL) * many_share(g, bytes);
+    double rate = hv__node_rate(c, g, NULL) * many_share(c, g, bytes);
     return bytes > 0 && rate > 0 ? bytes / rate : 0;
 }
 

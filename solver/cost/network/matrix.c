@@ -33,6 +33,7 @@ struct member {
 struct node {
     uint32_t id;
     double net_factor;
+    enum hv_link_class net; /* plain, or the network */
 };
 
 struct house {
@@ -68,14 +69,15 @@ struct hv_ways {
 
 static uint32_t node_at(struct hv_ways *w, uint32_t id, const struct hv_device_kind *kind)
 {
-    double factor = hv_device_calibration(kind)->v[HV_CAL_NETWORK];
+    bool plain = w->c->network_plain || hv_cluster_group_of_node(w->c, id)->nic.plain;
+    double factor = plain ? 1 : hv_device_calibration(kind)->v[HV_CAL_NETWORK];
     for (size_t i = w->n_nodes; i-- > 0;) {
         if (w->nodes[i].id == id) {
             w->nodes[i].net_factor = fmin(w->nodes[i].net_factor, factor);
             return (uint32_t)i;
         }
     }
-    w->nodes[w->n_nodes] = (struct node){id, factor};
+    w->nodes[w->n_nodes] = (struct node){id, factor, plain ? HV_CURVE_PLAIN : HV_CURVE_NETWORK};
     return (uint32_t)w->n_nodes++;
 }
 
@@ -161,7 +163,8 @@ static void find_way(struct hv_ways *w, const uint32_t *devices, const struct hv
     w->way[at] = mesh ? WAY_MESH : isle ? WAY_ISLE : WAY_PORT;
     w->s_per_byte[at] = p.bytes_per_s > 0 ? 1 / p.bytes_per_s : HUGE_VAL;
     m->house_alpha_s = fmax(m->house_alpha_s, p.latency_s);
-    m->link = hv_link_class_of(p.kind, refs[a].kind);
+    m->link = hv_link_class_of_path(&p, refs[a].kind);
+    m->house_factor = m->link == HV_CURVE_PLAIN ? 1 : m->house_factor;
 }
 
 static void find_net(struct hv_ways *w, size_t i, size_t j)
@@ -418,7 +421,7 @@ static void take_inside(const struct hop *h, const struct loads *l, struct resul
 
 static double net_s(const struct hop *h, const struct load *x, size_t node)
 {
-    const struct hv_link_curve *curve = hv_link_curve(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL);
+    const struct hv_link_curve *curve = hv_link_curve(h->w->nodes[node].net, HV_USE_ALL_TO_ALL);
     return x->busy_s / (share(h, curve, x) * h->w->nodes[node].net_factor);
 }
 
@@ -449,7 +452,8 @@ static void take_named(const struct hop *h, const struct loads *l, struct result
     size_t n_links = 2 * w->c->n_links;
     struct load *links = n_links ? hv_xcalloc(n_links, sizeof *links) : NULL;
     double *factors = n_links ? hv_xcalloc(n_links, sizeof *factors) : NULL;
-    const struct hv_link_curve *curve = hv_link_curve(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL);
+    const enum hv_link_class class = w->c->network_plain ? HV_CURVE_PLAIN : HV_CURVE_NETWORK;
+    const struct hv_link_curve *curve = hv_link_curve(class, HV_USE_ALL_TO_ALL);
     for (size_t i = 0; i < w->n_nodes * w->n_nodes; i++) {
         struct load x = l->nets[i];
         int at = w->nets[i].link;
@@ -488,8 +492,8 @@ static void take_network(const struct hop *h, const struct loads *l, struct resu
             if (x.flows > 0) {
                 x.busy_s = x.bytes / w->members[i].flow_bytes_per_s;
                 take(r, net_s(h, &x, w->members[i].node), "nic of one device");
-                r->start_s =
-                    fmax(r->start_s, hv_link_curve(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL)->start_s);
+                enum hv_link_class class = w->nodes[w->members[i].node].net;
+                r->start_s = fmax(r->start_s, hv_link_curve(class, HV_USE_ALL_TO_ALL)->start_s);
             }
         }
     }
@@ -517,9 +521,12 @@ static void take_steps(const struct hop *h, const struct loads *l, struct result
     for (size_t i = 0; i < w->n; i++) {
         for (int d = 0; d < 2; d++) {
             double inside = l->ports[d][i].flows, out = l->own[d][i].flows;
-            double steps_s = HV__STEP_SHARE * inside * w->members[i].house_alpha_s;
+            double steps_s =
+                hv__step_share(w->members[i].link) * inside * w->members[i].house_alpha_s;
             if (out > 0) {
-                steps_s += (1 + HV__STEP_SHARE * (out - 1)) * net_alpha_s(w, l, w->members[i].node);
+                size_t node = w->members[i].node;
+                double more = hv__step_share(w->nodes[node].net) * (out - 1);
+                steps_s += (1 + more) * net_alpha_s(w, l, node);
             }
             r->steps_s = fmax(r->steps_s, steps_s);
             r->messages = fmax(r->messages, inside + out);

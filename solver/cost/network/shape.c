@@ -120,7 +120,7 @@ static void take_house_link(const struct hv_cluster *c, struct span house, size_
         uint32_t peers = c->groups[a->at.group].n_devices;
         rate *= p.level == HV_PATH_NODE && peers > 2 ? neighbours(house, k) - 1 : 1;
     }
-    enum hv_link_class class = hv_link_class_of(p.kind, a->at.kind);
+    enum hv_link_class class = hv_link_class_of_path(&p, a->at.kind);
     if (rate < s->house_bytes_per_s ||
         (rate <= s->house_bytes_per_s && is_slower_class(class, s->link))) {
         s->house_bytes_per_s = rate;
@@ -156,6 +156,7 @@ static void take_net_link(const struct hv_cluster *c, uint32_t a, uint32_t b, st
 {
     struct hv_path p = hv_cluster_node_path(c, a, b);
     s->net_alpha_s = fmax(s->net_alpha_s, p.latency_s);
+    s->net = p.plain ? s->net : HV_CURVE_NETWORK;
     if (!(s->net_bytes_per_s <= p.bytes_per_s)) {
         s->net_bytes_per_s = p.bytes_per_s;
         s->net_why = p.why;
@@ -218,6 +219,7 @@ struct hv__shape hv__shape_of(const struct hv_cluster *c, const struct hv_collec
                           .host_bytes_per_s = HUGE_VAL,
                           .memory_bytes_per_s = HUGE_VAL,
                           .link = HV_CURVE_NETWORK,
+                          .net = HV_CURVE_PLAIN,
                           .house_factor = HUGE_VAL,
                           .net_factor = HUGE_VAL,
                           .connected = true};
@@ -245,6 +247,8 @@ struct hv__shape hv__shape_of(const struct hv_cluster *c, const struct hv_collec
     }
     look_around(c, (struct span){seats, q->n}, fmax(q->together, 1), &s);
     free(seats);
+    s.house_factor = s.link == HV_CURVE_PLAIN ? 1 : s.house_factor;
+    s.net_factor = s.net == HV_CURVE_PLAIN ? 1 : s.net_factor;
     s.reduces = s.houses == 1 && hv_link_class_reduces(s.link);
     return s;
 }

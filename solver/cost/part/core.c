@@ -165,9 +165,9 @@ static double unfused_pair_bytes(const struct hv__sum *s, bool backward)
 static double unfused_s(struct hv__sum *s, const struct hv__widths *w, bool backward)
 {
     double start_s = (backward ? 7 : 4) * s->e.launch_s;
-    double rate = fmod(w->qk, HV_EFF_ALIGNED) == 0 && fmod(w->v, HV_EFF_ALIGNED) == 0
-                      ? s->e.core16_flops_per_s
-                      : s->e.scalar_flops_per_s;
+    bool aligned = fmod(w->qk, HV_EFF_ALIGNED) == 0 && fmod(w->v, HV_EFF_ALIGNED) == 0;
+    double rate =
+        aligned || s->q->device->plain_rates ? s->e.core16_flops_per_s : s->e.scalar_flops_per_s;
     const struct hv__pairs pairs = {.flops = 2 * w->heads * (w->qk + w->v) * (backward ? 2 : 1),
                                     .bytes = unfused_pair_bytes(s, backward) * w->heads,
                                     .flops_per_s = rate,
@@ -180,7 +180,7 @@ static double unfused_s(struct hv__sum *s, const struct hv__widths *w, bool back
  * profile, else the calibrated share of the peak. */
 static double core_rate(const struct hv__sum *s, bool backward)
 {
-    const struct hv_profile *p = s->q->device->profile;
+    const struct hv_profile *p = hv_device_profile(s->q->device);
     double isolated = hv_profile_core_flops_per_s(p, backward, s->q->tokens + s->q->context);
     const struct hv_gemm_table *best = hv_profile_gemm(p, HV_BF16);
     if (hv_known(isolated) && best != NULL) {

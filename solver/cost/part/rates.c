@@ -32,7 +32,8 @@ static double real_unfused_core(const struct hv__sum *s, const struct hv__pairs 
 {
     const struct hv_part_query *q = s->q;
     double pairs = s->rows * (q->tokens + q->context);
-    double rate = p->flops_per_s * hv_efficiency_thin(q->tokens, q->tokens, p->depth);
+    double thin = q->device->plain_rates ? 1 : hv_efficiency_thin(q->tokens, q->tokens, p->depth);
+    double rate = p->flops_per_s * thin;
     return pairs * (p->flops / rate + p->bytes / s->e.bytes_per_s);
 }
 
@@ -130,7 +131,8 @@ static double slices_s(struct hv__context *k, double a, double b, double tokens)
 
 static double best_unfused_core(const struct hv__sum *s, const struct hv__pairs *p)
 {
-    double rate = p->flops_per_s * hv_efficiency_thin(HUGE_VAL, HUGE_VAL, p->depth);
+    bool plain = s->q->device->plain_rates;
+    double rate = p->flops_per_s * (plain ? 1 : hv_efficiency_thin(HUGE_VAL, HUGE_VAL, p->depth));
     return s->q->sequences / s->depth *
            slices_s(s->a->k, p->flops / rate, p->bytes / s->e.bytes_per_s, s->q->tokens);
 }

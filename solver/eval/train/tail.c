@@ -67,12 +67,112 @@ static double bucket_ready_s(const struct hv__lowered *l, const struct hv__segme
     return ready;
 }
 
+/** Time at which all holders have the gradients down to a half block. */
+static double all_ready_s(const struct hv__lowered *l, const struct hv__segment *s, int down_to2)
+{
+    double ready = 0;
+    for (size_t h = 0; h < s->n_holders; h++) {
+        ready = fmax(ready, ready_s(l, &s->holders[h], s, down_to2));
+    }
+    return ready;
+}
+
+/** Time at which a bucket whose gradients are there may start: at once, or at the next tick of the
+ * cycle; a last digit does not miss a tick. */
+static double tick_s(const struct hv__lowered *l, double ready_s)
+{
+    double cycle_s = l->plan->sync.cycle_s;
+    return cycle_s > 0 ? cycle_s * ceil(ready_s / cycle_s * (1 - 1e-12)) : ready_s;
+}
+
+/** Buckets of a model of measured layers, in the order in which gradients arrive: whole layers.
+ * Without a cycle the layer with which a bucket reaches its size closes it (Li et al. 2020, PyTorch
+ * Distributed; reducer.cpp, compute_bucket_assignment_by_size). With one, the layers that are there
+ * at a tick are fused as long as they fit (Sergeev and Del Balso 2018, Horovod, tensor fusion). */
+struct closing {
+    const struct hv__segment *s;
+    double segment_bytes; /**< of one rank */
+    double parameters;    /**< of the segment */
+    int at2;              /**< half blocks from here on are in buckets */
+    size_t n_closed;
+};
+
+/** The layer below the present place, as bytes of one rank. */
+static double next_bytes(const struct hv__lowered *l, const struct closing *c)
+{
+    struct hv__segment layer = *c->s;
+    layer.to2 = c->at2;
+    layer.from2 = c->at2 - 2;
+    return c->segment_bytes * hv__segment_parameters(l, &layer).dense / c->parameters;
+}
+
+/** True where the next layer joins a bucket of so many bytes. */
+static bool joins(const struct hv__lowered *l, const struct closing *c, double bytes, double size)
+{
+    if (c->at2 <= c->s->from2) {
+        return false;
+    }
+    if (!(l->plan->sync.cycle_s > 0)) {
+        return bytes < size;
+    }
+    return bytes + next_bytes(l, c) <= size * (1 + 1e-12) &&
+           tick_s(l, all_ready_s(l, c->s, c->at2 - 2)) <= tick_s(l, all_ready_s(l, c->s, c->at2));
+}
+
+/** Next bucket: its share of the segment's bytes; at2 is moved to its first half block. */
+static double close_bucket(const struct hv__lowered *l, struct closing *c)
+{
+    const struct hv_sync *y = &l->plan->sync;
+    size_t which = c->n_closed < y->n_buckets ? c->n_closed : y->n_buckets - 1;
+    double bytes = 0;
+    do {
+        bytes += next_bytes(l, c);
+        c->at2 -= 2;
+    } while (joins(l, c, bytes, y->bucket_bytes[which]));
+    c->n_closed++;
+    return bytes / c->segment_bytes;
+}
+
+/** True where the buckets of a segment are made of whole measured layers. */
+static bool of_layers(const struct hv__lowered *l, const struct hv__segment *s)
+{
+    return s->from2 >= 0 && s->from2 % 2 == 0 && s->to2 % 2 == 0 && l->leaves.n == 1 &&
+           l->leaves.items[0].model->kind == HV_MODEL_LAYERS && l->plan->sync.overlap &&
+           !l->schedule.stale && !hv__by_servers(l) && hv__segment_bytes(l, s) > 0;
+}
+
+/** Appends the buckets of a segment of measured layers to `p`, which has room for one per layer. */
+static size_t list_layers(const struct hv__lowered *l, const struct hv__segment *s,
+                          struct pending *p, size_t n)
+{
+    struct closing c = {s, hv__segment_bytes(l, s), hv__segment_parameters(l, s).dense, s->to2, 0};
+    struct hv__lanes lanes = hv__segment_lanes(l, s);
+    while (c.at2 > s->from2) {
+        double share = close_bucket(l, &c);
+        double each = share > 0 ? hv__bucket_s(l, s, 1 / share) : 0;
+        if (each > 0) {
+            double ready = tick_s(l, all_ready_s(l, s, c.at2));
+            p[n] = (struct pending){ready, ready, each, each, s, lanes, n};
+            n++;
+        }
+    }
+    return n;
+}
+
 static struct pending *list_pending(struct hv__lowered *l, size_t *out_n)
 {
     size_t n_segments = 0, n = 0;
     struct hv__segment *s = hv__segments(l, &n_segments);
-    struct pending *p = hv_arena_new(l->arena, struct pending, n_segments * RUNS_MAX + 1);
+    size_t room = 1;
     for (size_t i = 0; i < n_segments; i++) {
+        room += RUNS_MAX + (size_t)(s[i].to2 - s[i].from2);
+    }
+    struct pending *p = hv_arena_new(l->arena, struct pending, room);
+    for (size_t i = 0; i < n_segments; i++) {
+        if (of_layers(l, &s[i])) {
+            n = list_layers(l, &s[i], p, n);
+            continue;
+        }
         double buckets = n_buckets_of(l, &s[i]);
         size_t runs = (size_t)fmin(buckets, RUNS_MAX);
         struct hv__lanes lanes = {0};

@@ -161,6 +161,7 @@ static enum hv_status read_network_figures(struct hv_cluster_build *b, const str
     }
     enum hv_status st;
     if ((st = hv_keys_check(p, HV_KEYS_NETWORK, b->err)) ||
+        (st = hv__link_curve(p, &b->c->network_plain, &b->c->network_latency_s, b->err)) ||
         (st = hv__link_figures(p, &b->c->network_bytes_per_s, &b->c->network_latency_s, b->err))) {
         return st;
     }

@@ -31,6 +31,10 @@ enum hv_status hv__cluster_own_kinds(struct hv_cluster_build *b) HV_NODISCARD;
 /** One element of `nodes`. */
 enum hv_status hv__cluster_node(struct hv_cluster_build *b, const struct hv_jp *p,
                                 struct hv_node_group *g) HV_NODISCARD;
+/** Reads `curve`: "measured" or "plain"; a missing member keeps the value. A plain link has no
+ * latency unless the file gives one, so `latency_s` becomes 0 where this member makes it plain. */
+enum hv_status hv__link_curve(const struct hv_jp *p, bool *plain, double *latency_s,
+                              struct hv_err *err) HV_NODISCARD;
 /** Reads `bandwidth_GBps` and `latency_us`; missing members keep their values. */
 enum hv_status hv__link_figures(const struct hv_jp *p, double *bytes_per_s, double *latency_s,
                                 struct hv_err *err) HV_NODISCARD;

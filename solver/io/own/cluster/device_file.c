@@ -155,7 +155,8 @@ static enum hv_status read_words(const struct hv_jp *p, struct hv_arena *arena,
     for (size_t i = 0; st == HV_OK && i < HV_COUNT(texts); i++) {
         st = read_text(p, texts[i].key, arena, texts[i].to, err);
     }
-    int cls = (int)k->cls;
+    static const char *const rates_words[] = {"measured", "plain"};
+    int cls = (int)k->cls, rates = k->plain_rates;
     int64_t year = k->year;
     if (st == HV_OK) {
         st = hv_jp_opt_word(p, "class", class_words, HV_CLASS_N, &cls, err);
@@ -163,6 +164,10 @@ static enum hv_status read_words(const struct hv_jp *p, struct hv_arena *arena,
     if (st == HV_OK) {
         st = hv_jp_opt_int(p, "year", 1970, 2100, &year, err);
     }
+    if (st == HV_OK) {
+        st = hv_jp_opt_word(p, "rates", rates_words, HV_COUNT(rates_words), &rates, err);
+    }
+    k->plain_rates = rates == 1;
     k->cls = (enum hv_device_class)cls;
     k->year = (int)year;
     return st ? st : hv_jp_opt_bool(p, "verified", &k->spec_verified, err);

@@ -80,7 +80,7 @@ static struct hv_link pcie_link(const struct hv_node_group *g)
         least = fmin(least, hv_or(g->slots[i].kind->pcie_bytes_per_s, (double)INFINITY));
     }
     return (struct hv_link){HV_LINK_PCIE, isinf(least) ? HV_PCIE_BYTES_PER_S : least,
-                            default_latency_s(HV_LINK_PCIE)};
+                            default_latency_s(HV_LINK_PCIE), false};
 }
 
 /* The only kind of the node's accelerators and their number, or NULL where there are several
@@ -112,7 +112,7 @@ static struct hv_link default_intra(const struct hv_node_group *g, bool islands)
         return pcie_link(g);
     }
     enum hv_link_kind kind = link_kind_of(k->link_kind);
-    return (struct hv_link){kind, k->link_bytes_per_s, default_latency_s(kind)};
+    return (struct hv_link){kind, k->link_bytes_per_s, default_latency_s(kind), false};
 }
 
 enum hv_status hv__link_figures(const struct hv_jp *p, double *bytes_per_s, double *latency_s,
@@ -129,8 +129,19 @@ enum hv_status hv__link_figures(const struct hv_jp *p, double *bytes_per_s, doub
     return HV_OK;
 }
 
-/* Reads `kind`, `bandwidth_GBps` and `latency_us`; a kind other than the default's has a latency of
- * its own. */
+enum hv_status hv__link_curve(const struct hv_jp *p, bool *plain, double *latency_s,
+                              struct hv_err *err)
+{
+    static const char *const words[] = {"measured", "plain"};
+    int word = *plain;
+    enum hv_status st = hv_jp_opt_word(p, "curve", words, HV_COUNT(words), &word, err);
+    *plain = word == 1;
+    *latency_s = *plain ? 0 : *latency_s;
+    return st;
+}
+
+/* Reads `kind`, `curve`, `bandwidth_GBps` and `latency_us`; a kind other than the default's has a
+ * latency of its own. */
 static enum hv_status read_link(const struct hv_jp *p, struct hv_link *l, struct hv_err *err)
 {
     int kind = (int)l->kind;
@@ -139,6 +150,7 @@ static enum hv_status read_link(const struct hv_jp *p, struct hv_link *l, struct
         l->kind = (enum hv_link_kind)kind;
         l->latency_s = default_latency_s(l->kind);
     }
+    st = st ? st : hv__link_curve(p, &l->plain, &l->latency_s, err);
     return st ? st : hv__link_figures(p, &l->bytes_per_s, &l->latency_s, err);
 }
 
@@ -183,8 +195,9 @@ static enum hv_status read_island(const struct hv_jp *p, const struct hv_node_gr
     s->link = pcie_link(g);
     if (link_joins(k, s->count)) {
         enum hv_link_kind kind = link_kind_of(k->link_kind);
-        s->link = (struct hv_link){kind, k->link_bytes_per_s, default_latency_s(kind)};
+        s->link = (struct hv_link){kind, k->link_bytes_per_s, default_latency_s(kind), false};
     }
+    s->link.plain = g->intra.plain;
     if ((st = read_link(p, &s->link, err)) || (st = hv_jp_opt_bool(p, "shared", &s->shared, err))) {
         return st;
     }
@@ -266,7 +279,8 @@ static enum hv_status read_nic(struct hv_cluster_build *b, const struct hv_jp *n
                                struct hv_node_group *g)
 {
     struct hv_jp p = hv_jp_get(node, "nic");
-    g->nic = (struct hv_link){HV_LINK_ETHERNET, b->nic_bytes_per_s, HV_NIC_LATENCY_S};
+    double latency_s = b->c->network_plain ? 0 : HV_NIC_LATENCY_S;
+    g->nic = (struct hv_link){HV_LINK_ETHERNET, b->nic_bytes_per_s, latency_s, false};
     g->n_nics = 1;
     if (hv_jp_none(&p)) {
         return HV_OK;
@@ -274,6 +288,7 @@ static enum hv_status read_nic(struct hv_cluster_build *b, const struct hv_jp *n
     int64_t count = 1;
     enum hv_status st;
     if ((st = hv_keys_check(&p, HV_KEYS_NIC, b->err)) ||
+        (st = hv__link_curve(&p, &g->nic.plain, &g->nic.latency_s, b->err)) ||
         (st = hv__link_figures(&p, &g->nic.bytes_per_s, &g->nic.latency_s, b->err)) ||
         (st = hv_jp_opt_int(&p, "count", 1, MAX_NICS, &count, b->err))) {
         return st;

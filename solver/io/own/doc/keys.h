@@ -8,7 +8,7 @@
 #include "solver/base/json/json.h"
 
 /* clang-format off */
-#define HV_DEVICE_KEYS "vendor", "arch", "class", "fabric", "year", "memory_GiB", "memory_type", "bandwidth_GBps", "dense_TFLOPS", \
+#define HV_DEVICE_KEYS "vendor", "arch", "class", "fabric", "year", "memory_GiB", "memory_type", "bandwidth_GBps", "rates", "dense_TFLOPS", \
     "matmul_TFLOPS", "link", "pcie_GBps", "tdp_W", "prices", "source", "verified", "note"
 /** One row per object: constant, schema file, place of the object's schema in it, member names. */
 #define HV_KEYS_MAP(X)                                                                                                                  \
@@ -34,10 +34,10 @@
     X(HV_KEYS_NODE, "cluster", "/$defs/node", "name", "count", "device", "devices", "intra", "nic", "zone", "price_usd_per_hour",       \
       "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "state", "domain_nodes")                                         \
     X(HV_KEYS_SLOTS, "cluster", "/$defs/slots", "device", "count")                                                                      \
-    X(HV_KEYS_INTRA, "cluster", "/$defs/intra", "kind", "bandwidth_GBps", "latency_us", "groups")                                       \
-    X(HV_KEYS_ISLAND, "cluster", "/$defs/island", "devices", "kind", "bandwidth_GBps", "latency_us", "shared")                          \
-    X(HV_KEYS_NIC, "cluster", "/$defs/nic", "bandwidth_GBps", "latency_us", "count")                                                    \
-    X(HV_KEYS_NETWORK, "cluster", "/$defs/network", "bandwidth_GBps", "latency_us", "links", "matrix_bandwidth_GBps", "matrix_latency_us") \
+    X(HV_KEYS_INTRA, "cluster", "/$defs/intra", "kind", "bandwidth_GBps", "latency_us", "curve", "groups")                                       \
+    X(HV_KEYS_ISLAND, "cluster", "/$defs/island", "devices", "kind", "bandwidth_GBps", "latency_us", "curve", "shared")                          \
+    X(HV_KEYS_NIC, "cluster", "/$defs/nic", "bandwidth_GBps", "latency_us", "curve", "count")                                                    \
+    X(HV_KEYS_NETWORK, "cluster", "/$defs/network", "bandwidth_GBps", "latency_us", "curve", "links", "matrix_bandwidth_GBps", "matrix_latency_us") \
     X(HV_KEYS_NETWORK_LINK, "cluster", "/$defs/network_link", "between", "bandwidth_GBps", "latency_us")                                \
     X(HV_KEYS_OWN_DEVICE, "cluster", "/$defs/device", "base", HV_DEVICE_KEYS)                                                           \
     X(HV_KEYS_TRANSFORMER, "model", "/$defs/transformer", "format", "name", "kind", "layers", "hidden", "heads", "kv_heads", "head_dim", \
