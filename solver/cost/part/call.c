@@ -21,7 +21,7 @@ static struct hv__span own_link(const struct hv_device_kind *d, enum hv_collecti
     return (struct hv__span){curve->start_s + passes * (n - 1) / n * bytes / rate, curve->start_s};
 }
 
-struct hv__span hv__call(const struct hv__ask *a, const struct hv__call *c)
+struct hv__span hv__call_span(const struct hv__ask *a, const struct hv__call *c)
 {
     if (!c->members) {
         return own_link(a->q->device, c->op, c->bytes, c->n);

@@ -17,10 +17,10 @@ static struct hv__span tp_call(const struct hv__ask *a, enum hv_collective op, d
     double together = q->beside.tp > 0 ? q->beside.tp : 1;
     struct hv__call c = {
         .op = op, .bytes = bytes, .members = q->group, .n = n, .together = together};
-    struct hv__span worst = hv__call(a, &c);
+    struct hv__span worst = hv__call_span(a, &c);
     for (int i = 1; q->group && i < q->cp; i++) {
         c.members = q->group + (size_t)i * (size_t)q->tp;
-        struct hv__span other = hv__call(a, &c);
+        struct hv__span other = hv__call_span(a, &c);
         worst = other.time_s > worst.time_s ? other : worst;
     }
     return worst;
@@ -136,7 +136,7 @@ static struct hv__span dispatch(const struct hv__ask *a, const struct hv__exchan
                          .together = q->beside.ep > 0 ? q->beside.ep : between,
                          .algorithm = exchange_of(q->moe),
                          .copies = x->ep_copies};
-    struct hv__span once = x->load ? routed(a, x, &c, back) : hv__call(a, &c);
+    struct hv__span once = x->load ? routed(a, x, &c, back) : hv__call_span(a, &c);
     if (squeezed && hv_known(q->moe->compress_bytes_per_s)) {
         double compress_s = bytes / q->moe->compress_bytes_per_s;
         once = hv__span_sum(once, (struct hv__span){compress_s, compress_s});

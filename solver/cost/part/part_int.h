@@ -85,7 +85,7 @@ static inline struct hv__span hv__span_sum(struct hv__span a, struct hv__span b)
     return (struct hv__span){a.time_s + b.time_s, a.latency_s + b.latency_s};
 }
 /** The seconds of an operation (call.c). */
-struct hv__span hv__call(const struct hv__ask *a, const struct hv__call *c);
+struct hv__span hv__call_span(const struct hv__ask *a, const struct hv__call *c);
 /** Seconds by which communication lengthens compute beside it: the exposed part, and the slowdown
  * of compute by the overlapped part (call.c). */
 double hv__shown_s(const struct hv__ask *a, struct hv_overlap o);

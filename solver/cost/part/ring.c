@@ -142,7 +142,7 @@ static struct hv__span flow(const struct hv__ask *a, const struct members *m, si
                                .members = pair,
                                .n = 2,
                                .together = m->together * (double)(flows > 1 ? flows : 1)};
-    return hv__call(a, &c);
+    return hv__call_span(a, &c);
 }
 
 /* Every member sends `bytes` to the one `distance` behind it: the slowest of these flows, which
@@ -153,7 +153,8 @@ static struct hv__span hop(const struct members *m, size_t distance, double byte
         return (struct hv__span){0, 0};
     }
     if (!m->ids) {
-        return hv__call(m->a, &(struct hv__call){.op = HV_ALL_GATHER, .bytes = 2 * bytes, .n = 2});
+        return hv__call_span(m->a,
+                             &(struct hv__call){.op = HV_ALL_GATHER, .bytes = 2 * bytes, .n = 2});
     }
     const struct hv_cluster *cluster = m->a->k->cluster;
     struct hv__ask quiet = *m->a;
@@ -213,7 +214,7 @@ static struct hv__span collective(const struct hv__ask *a, enum hv_collective op
     struct members m = members_of(a, 0, apart, n, together);
     struct hv__call c = {
         .op = op, .bytes = bytes, .members = m.ids, .n = n, .together = m.together};
-    struct hv__span all = hv__call(a, &c);
+    struct hv__span all = hv__call_span(a, &c);
     free_members(&m);
     return all;
 }
