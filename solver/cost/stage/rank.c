@@ -50,13 +50,14 @@ enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query 
                              .tp = at_least_1(s->tp.degree)};
     size_t ranks = hv_stage_ranks(q->replica, s), group = out->cp * out->tp;
     out->at = q->dp_rank > 0 ? (size_t)q->dp_rank : 0;
-    if (group > ranks || (out->at + 1) * group > ranks || q->copy < 0 ||
-        q->copy >= q->replica->count) {
-        return hv_err_set(
-            err, HV_ENO,
-            "stage %zu has %zu devices per copy, rank %zu of dp %zu x cp %zu x tp %zu is not "
-            "among them",
-            q->stage, ranks, out->at, out->dp, out->cp, out->tp);
+    if (group > ranks / out->dp) {
+        return hv_err_set(err, HV_ENO,
+                          "stage %zu has %zu devices per copy, dp %zu x cp %zu x tp %zu need more",
+                          q->stage, ranks, out->dp, out->cp, out->tp);
+    }
+    if (out->at >= ranks / group || q->copy < 0 || q->copy >= q->replica->count) {
+        return hv_err_set(err, HV_ENO, "stage %zu has no rank %zu in a copy %d", q->stage, out->at,
+                          q->copy);
     }
     out->tp_at = s->tp.shares && q->tp_rank > 0 ? (size_t)q->tp_rank : 0;
     if (out->tp_at >= out->tp) {
