@@ -148,21 +148,9 @@ static unsigned char *make_room(struct hv_arena *a, size_t asked, bool *clean)
     return p;
 }
 
-static struct { void *at; size_t n, b; } tally[512];
-static void __attribute__((destructor)) show(void)
-{
-    for (int i = 0; i < 512; i++) if (tally[i].b > 3000000) fprintf(stderr, "T %p %zu %zu\n", tally[i].at, tally[i].n, tally[i].b);
-}
-static void count(void *at, size_t b)
-{
-    size_t i = ((size_t)at >> 2) % 512;
-    while (tally[i].at && tally[i].at != at) i = (i + 1) % 512;
-    tally[i].at = at; tally[i].n++; tally[i].b += (b + 15) / 16 * 16;
-}
 void *hv_arena_alloc(struct hv_arena *a, size_t n, size_t size)
 {
     size_t asked = checked_bytes(n, size);
-    count(__builtin_return_address(0), asked);
     bool clean = false;
     unsigned char *p = make_room(a, asked, &clean);
     if (!clean) {
@@ -207,7 +195,6 @@ void *hv_arena_copy(struct hv_arena *a, const void *src, size_t n, size_t size)
 {
     size_t asked = checked_bytes(n, size);
     bool clean = false;
-    count(__builtin_return_address(0), asked);
     unsigned char *p = make_room(a, asked, &clean);
     if (asked > 0) {
         memcpy(p, src, asked);

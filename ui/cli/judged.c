@@ -1,7 +1,8 @@
 /** A plan that a command reads and judges. */
 #include "ui/cli/judged.h"
 
-/** `keep_tree`: the JSON of the plan is kept beside it, which is large for plans of many entries. */
+/** `keep_tree`: the JSON of the plan is kept beside it, which is large for plans of many entries.
+ */
 static enum hv_status judge(const struct hv_args *args, struct hv_eval_options *o, bool keep_tree,
                             struct hv_judged *out, struct hv_err *err)
 {

@@ -133,12 +133,11 @@ void hv__find_pipelines(struct hv__lowered *l)
                 u++;
             }
             if (u == l->pipelines.n) {
-                l->pipelines.items[u] = (struct hv__pipeline){
-                    .i_replica = i,
-                    .replica = r,
-                    .first_copy = c,
-                    .placement = h,
-                    .first_of_entry = start};
+                l->pipelines.items[u] = (struct hv__pipeline){.i_replica = i,
+                                                              .replica = r,
+                                                              .first_copy = c,
+                                                              .placement = h,
+                                                              .first_of_entry = start};
                 l->pipelines.items[u].copies = hv_arena_new(l->arena, int, (size_t)r->count);
                 l->pipelines.n++;
             }
