@@ -96,24 +96,14 @@ static void add_part(struct held *h, const struct hv_stage *s, size_t ranks, int
 /** Adds the states of stage `i`, part by part; returns their bytes, of one copy. */
 static double add_stage(struct held *h, const struct hv_replica *r, size_t i, double copies)
 {
-    const struct hv_stage *s = &r->stages[i];
+    struct hv_part_walk w = {.replica = r, .stage = i};
     double sum = 0;
-    for (size_t c = 0; c < s->n_ranges; c++) {
-        int to2 = s->ranges[c].to2;
-        for (int at2 = s->ranges[c].from2; at2 < to2;) {
-            struct hv_range range = {at2, hv_stage_part_end(s, at2, to2)};
-            struct hv_stage part = hv_stage_part(s, &range);
-            bool first = c == 0 && at2 == s->ranges[0].from2;
-            bool last = c + 1 == s->n_ranges && range.to2 == to2;
-            part.embedding = first && hv_stage_has_embedding(r, i);
-            part.head = last && hv_stage_has_head(r, i);
-            double bytes = part_bytes(h, &part);
-            for (int copy = 0; copy < r->count; copy++) {
-                add_part(h, &part, hv_stage_ranks(r, s), copy, bytes, copies);
-            }
-            sum += bytes;
-            at2 = range.to2;
+    while (hv_stage_next_part(&w)) {
+        double bytes = part_bytes(h, &w.part);
+        for (int copy = 0; copy < r->count; copy++) {
+            add_part(h, &w.part, hv_stage_ranks(r, &r->stages[i]), copy, bytes, copies);
         }
+        sum += bytes;
     }
     return sum;
 }

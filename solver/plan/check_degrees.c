@@ -444,18 +444,12 @@ static void check_spans(const struct hv_check *c, const struct hv_check_stage *a
 /* Every part by the rules of a stage of its own. */
 static void check_parts(const struct hv_check *c, const struct hv_check_stage *at)
 {
-    const struct hv_stage *s = at->s;
+    struct hv_part_walk w = {.replica = at->r, .stage = at->stage};
     size_t before = c->out->n; /* parts of one set of degrees are told once */
-    for (size_t k = 0; k < s->n_ranges && c->out->n == before; k++) {
-        int to2 = s->ranges[k].to2;
-        for (int at2 = s->ranges[k].from2; at2 < to2 && c->out->n == before;) {
-            struct hv_range range = {at2, hv_stage_part_end(s, at2, to2)};
-            const struct hv_stage part = hv_stage_part(s, &range);
-            struct hv_check_stage own = *at;
-            own.s = &part;
-            check_one_set(c, &own);
-            at2 = range.to2;
-        }
+    while (c->out->n == before && hv_stage_next_part(&w)) {
+        struct hv_check_stage own = *at;
+        own.s = &w.part;
+        check_one_set(c, &own);
     }
 }
 

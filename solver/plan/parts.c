@@ -108,6 +108,33 @@ struct hv_stage hv_stage_part(const struct hv_stage *s, struct hv_range *range)
     return hv_stage_with_degrees(&cut, hv_stage_degrees(s, range->from2 / 2));
 }
 
+bool hv_stage_next_part(struct hv_part_walk *w)
+{
+    const struct hv_stage *s = &w->replica->stages[w->stage];
+    bool ended = w->begun && w->chunk < s->n_ranges && w->range.to2 >= s->ranges[w->chunk].to2;
+    int at2 = w->range.to2;
+    w->chunk += ended;
+    while (w->chunk < s->n_ranges && (ended || !w->begun)) {
+        at2 = s->ranges[w->chunk].from2;
+        if (at2 < s->ranges[w->chunk].to2) {
+            break;
+        }
+        w->chunk++;
+    }
+    if (w->chunk >= s->n_ranges) {
+        return false;
+    }
+    int to2 = s->ranges[w->chunk].to2;
+    w->range = (struct hv_range){at2, hv_stage_part_end(s, at2, to2)};
+    w->part = hv_stage_part(s, &w->range);
+    w->part.embedding =
+        w->chunk == 0 && at2 == s->ranges[0].from2 && hv_stage_has_embedding(w->replica, w->stage);
+    w->part.head = w->chunk + 1 == s->n_ranges && w->range.to2 == to2 &&
+                   hv_stage_has_head(w->replica, w->stage);
+    w->begun = true;
+    return true;
+}
+
 static int64_t width_of(const struct hv_tp *tp, const struct hv_cp *cp)
 {
     return (int64_t)(tp->degree > 1 ? tp->degree : 1) * (cp->degree > 1 ? cp->degree : 1);

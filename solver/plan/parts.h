@@ -25,6 +25,18 @@ struct hv_stage hv_stage_cut(const struct hv_stage *s, struct hv_range *range);
 /** The same of a range within one part, with the degrees of its blocks and no `degrees`. O(entries
  * + ranges). */
 struct hv_stage hv_stage_part(const struct hv_stage *s, struct hv_range *range);
+/** A walk over the parts of a stage in model order: set `replica` and `stage`, the rest is {0}. */
+struct hv_part_walk {
+    const struct hv_replica *replica;
+    size_t stage;          /**< number in the replica */
+    struct hv_range range; /**< of the part at hand */
+    struct hv_stage part;  /**< points to `range`; embedding and head are 1 where it has them, else
+                              0 */
+    size_t chunk;
+    bool begun;
+};
+/** Goes to the next part; false: there are no more. O(entries² + ranges). */
+bool hv_stage_next_part(struct hv_part_walk *w);
 /** The stage with the degrees of an entry for all of its blocks and no `degrees`; NULL: with its
  * own. */
 struct hv_stage hv_stage_with_degrees(const struct hv_stage *s, const struct hv_degrees *d);

@@ -268,6 +268,8 @@ static void parts_of_a_stage(void **state)
         {.from = 3, .to = 11, .tp = {.degree = 4, .depth = 1}, .cp = {.degree = 1}, .dp = 2},
         {.from = 12, .to = 13, .tp = {.degree = 2, .depth = 1}, .cp = {.degree = 3}, .dp = 1}};
     struct hv_stage s = {.ranges = ranges,
+                         .embedding = -1,
+                         .head = -1,
                          .n_ranges = HV_COUNT(ranges),
                          .tp = {.degree = 8, .depth = 1},
                          .cp = {.degree = 1},
@@ -283,6 +285,16 @@ static void parts_of_a_stage(void **state)
     assert_int_equal(hv_stage_part_end(&s, 22, 28), 24);
     assert_int_equal(hv_stage_part_end(&s, 24, 28), 26);
     assert_int_equal(hv_stage_part_end(&s, 26, 28), 28);
+    struct hv_replica r = {.count = 1, .stages = &s, .n_stages = 1};
+    struct hv_part_walk w = {.replica = &r};
+    static const struct hv_range want[] = {{4, 6}, {6, 8}, {20, 22}, {22, 24}, {24, 26}, {26, 28}};
+    for (size_t i = 0; i < HV_COUNT(want); i++) {
+        assert_true(hv_stage_next_part(&w));
+        assert_true(w.range.from2 == want[i].from2 && w.range.to2 == want[i].to2);
+        assert_true(w.part.ranges == &w.range && w.part.n_degrees == 0);
+        assert_true(w.part.embedding == (i == 0) && w.part.head == (i + 1 == HV_COUNT(want)));
+    }
+    assert_false(hv_stage_next_part(&w));
     struct hv_range part = {24, 26};
     struct hv_stage p = hv_stage_part(&s, &part);
     assert_true(p.tp.degree == 2 && p.cp.degree == 3 && p.n_degrees == 0);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "solver/base/units.h"
 #include "solver/cost/device/link_curve.h"
 #include "solver/cost/network/collective.h"
 

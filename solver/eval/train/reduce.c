@@ -582,27 +582,17 @@ static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipe
 static double gather_parts_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
                              const struct hv__rank *rk)
 {
-    const struct hv_stage *s = &pl->replica->stages[rk->stage];
+    struct hv_part_walk w = {.replica = pl->replica, .stage = rk->stage};
     double sum_s = 0;
-    for (size_t c = 0; c < s->n_ranges; c++) {
-        int to2 = s->ranges[c].to2;
-        for (int at2 = s->ranges[c].from2; at2 < to2;) {
-            struct hv_range range = {at2, hv_stage_part_end(s, at2, to2)};
-            struct hv_stage part = hv_stage_part(s, &range);
-            bool first = c == 0 && at2 == s->ranges[0].from2;
-            bool last = c + 1 == s->n_ranges && range.to2 == to2;
-            part.embedding = first && hv_stage_has_embedding(pl->replica, rk->stage);
-            part.head = last && hv_stage_has_head(pl->replica, rk->stage);
-            const struct hv_stage_query q = {.plan = l->plan,
-                                             .replica = pl->replica,
-                                             .stage = rk->stage,
-                                             .as = &part,
-                                             .copy = pl->first_copy};
-            struct hv_memory m;
-            if (hv_cost_memory(l->k, &q, &m, NULL) == HV_OK) { /* the whole stage was priced */
-                sum_s += gather_blocks_s(l, pl, rk, &part, &m);
-            }
-            at2 = range.to2;
+    while (hv_stage_next_part(&w)) {
+        const struct hv_stage_query q = {.plan = l->plan,
+                                         .replica = pl->replica,
+                                         .stage = rk->stage,
+                                         .as = &w.part,
+                                         .copy = pl->first_copy};
+        struct hv_memory m;
+        if (hv_cost_memory(l->k, &q, &m, NULL) == HV_OK) { /* the whole stage was priced */
+            sum_s += gather_blocks_s(l, pl, rk, &w.part, &m);
         }
     }
     return sum_s;

@@ -137,7 +137,7 @@ static double close_bucket(const struct hv__lowered *l, struct closing *c)
 static bool of_layers(const struct hv__lowered *l, const struct hv__segment *s)
 {
     return s->from2 >= 0 && s->from2 % 2 == 0 && s->to2 % 2 == 0 && l->leaves.n == 1 &&
-           l->leaves.items[0].model->kind == HV_MODEL_LAYERS && l->plan->sync.overlap &&
+           l->leaves.items[0].model->kind == HV_MODEL_LAYERS && hv__overlaps(l) &&
            !l->schedule.stale && !hv__by_servers(l) && hv__segment_bytes(l, s) > 0;
 }
 
