@@ -85,6 +85,31 @@ plan 1 100000 >entries.json
 expect '100,000 replica entries' 0 eval entries.json -c cluster.json -m flat.json -j job.json --json
 holds '100,000 replica entries: the bound is below' least "$(number out bound_s)" "$(number out iteration_s)"
 
+# limited KIB ARG…: the program with so much address space
+limited() {
+    _kib=$1
+    shift
+    (
+        # shellcheck disable=SC3045
+        ulimit -v "$_kib" || exit 125
+        exec "$HETVIZ" "$@"
+    ) >"$work/out" 2>"$work/err" </dev/null
+}
+if grep -aq __asan_init "$HETVIZ"; then
+    skip '500,000 replica entries in 2 GB' 'the address sanitizer reserves more address space'
+else
+    group 62500 >half.json
+    job 4000000 >half_job.json
+    plan 1 500000 >half_plan.json
+    holds '500,000 replica entries in 2 GB' limited 2000000 eval half_plan.json -c half.json -m flat.json -j half_job.json
+    says '500,000 replica entries: figures' out '^iteration'
+    holds '500,000 replica entries in 2 GB: JSON' \
+        limited 2000000 eval half_plan.json -c half.json -m flat.json -j half_job.json --json
+    holds '500,000 replica entries: the bound is below' \
+        least "$(number out bound_s)" "$(number out iteration_s)"
+    rm -f half_plan.json
+fi
+
 # ---- the largest batch: the judge does not lay out five million micro-batches with recomputation
 job 500000000 >huge.json
 expect 'varuna with 500,000,000 sequences' 0 plan -s varuna -c a100-v100-t4 -m gpt3-1.3b -j huge.json

@@ -1,7 +1,9 @@
 /** A plan that a command reads and judges. */
 #include "ui/cli/judged.h"
 
-static enum hv_status judge(const struct hv_args *args, struct hv_eval_options *o,
+/** `keep_tree`: the JSON of the plan is kept beside it, which is large for plans of many entries.
+ */
+static enum hv_status judge(const struct hv_args *args, struct hv_eval_options *o, bool keep_tree,
                             struct hv_judged *out, struct hv_err *err)
 {
     *out = (struct hv_judged){0};
@@ -10,6 +12,9 @@ static enum hv_status judge(const struct hv_args *args, struct hv_eval_options *
         hv_args_text(args, "model", NULL), hv_args_text(args, "job", NULL), &out->inputs, err);
     if (st != HV_OK) {
         return st;
+    }
+    if (!keep_tree) {
+        hv_json_free(&out->plan.json);
     }
     out->cost =
         hv_cost_new(out->inputs.cluster.cluster, out->inputs.model.model, &out->inputs.job.job);
@@ -23,7 +28,7 @@ enum hv_status hv_cli_judge(const struct hv_args *args, bool timeline, struct hv
                             struct hv_err *err)
 {
     struct hv_eval_options o = {.timeline = timeline};
-    return judge(args, &o, out, err);
+    return judge(args, &o, true, out, err);
 }
 
 /** What the thread of hv_cli_judge_watched needs. */
@@ -36,7 +41,7 @@ static enum hv_status work(void *ctx, struct hv_eval_watch *watch, struct hv_err
 {
     struct work *w = ctx;
     struct hv_eval_options o = {.watch = watch};
-    return judge(w->args, &o, w->out, err);
+    return judge(w->args, &o, hv_args_has(w->args, "json"), w->out, err);
 }
 
 enum hv_status hv_cli_judge_watched(const struct hv_args *args, struct hv_judged *out,

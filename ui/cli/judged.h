@@ -19,7 +19,8 @@ struct hv_judged {
 /** Reads the plan named first, with -c, -m and -j where given, and judges it. */
 enum hv_status hv_cli_judge(const struct hv_args *args, bool timeline, struct hv_judged *out,
                             struct hv_err *err) HV_NODISCARD;
-/** The same without a timeline, with progress and the command's --time-limit (hv_cli_watched). */
+/** The same without a timeline, with progress and the command's --time-limit (hv_cli_watched). The
+ * JSON of the plan is kept with --json only: else plan.json is empty. */
 enum hv_status hv_cli_judge_watched(const struct hv_args *args, struct hv_judged *out,
                                     struct hv_err *err) HV_NODISCARD;
 /** Frees all of it. */

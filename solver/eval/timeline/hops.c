@@ -28,9 +28,9 @@ static double node_hop_s(const struct hv__pipeline *pl, int32_t hop)
 size_t hv__count_hops(const struct hv__pipeline *pl)
 {
     size_t n = 0;
-    for (int32_t node = 0; node < pl->pipe.n_nodes; node++) {
-        for (int32_t k = 0; k < hv_pipe_n_edges(&pl->pipe, node); k++) {
-            n += node_hop_s(pl, hv_pipe_edge_of(&pl->pipe, node, k).hop) > 0;
+    for (int32_t node = 0; node < pl->pipe->n_nodes; node++) {
+        for (int32_t k = 0; k < hv_pipe_n_edges(pl->pipe, node); k++) {
+            n += node_hop_s(pl, hv_pipe_edge_of(pl->pipe, node, k).hop) > 0;
         }
     }
     return n;
@@ -60,8 +60,8 @@ static void find_ways(struct hv__painter *p, const struct hv__pipeline *pl, size
                       struct ways *w)
 {
     struct hv_arena *a = p->l->arena;
-    const struct hv_stage_graph *g = &pl->schedule.graph;
-    size_t n_hops = (size_t)pl->pipe.n_hops;
+    const struct hv_stage_graph *g = &pl->schedule->graph;
+    size_t n_hops = (size_t)pl->pipe->n_hops;
     w->of_hop = hv_arena_new(a, int32_t, n_hops + 1);
     w->newest = hv_arena_new(a, int32_t, pl->n_ranks);
     w->older = hv_arena_new(a, int32_t, n_hops + 1);
@@ -103,16 +103,16 @@ static struct crossing *list_crossings(struct hv_arena *a, const struct hv__pipe
     size_t *at = hv_arena_new(a, size_t, w->n + 2), n = 0;
     for (int pass = 0; pass < 2; pass++) {
         struct crossing *list = pass ? hv_arena_new(a, struct crossing, n + 1) : NULL;
-        for (int32_t node = 0; node < pl->pipe.n_nodes; node++) {
-            for (int32_t k = 0; k < hv_pipe_n_edges(&pl->pipe, node); k++) {
-                struct hv_pipe_edge e = hv_pipe_edge_of(&pl->pipe, node, k);
+        for (int32_t node = 0; node < pl->pipe->n_nodes; node++) {
+            for (int32_t k = 0; k < hv_pipe_n_edges(pl->pipe, node); k++) {
+                struct hv_pipe_edge e = hv_pipe_edge_of(pl->pipe, node, k);
                 int32_t way = e.hop < 0 ? -1 : w->of_hop[e.hop];
                 if (way >= 0 && list == NULL) {
                     at[way + 2]++;
                     n++;
                 } else if (way >= 0) {
                     double start = pl->run.node_end_s[e.node];
-                    double took = hv_pipe_edge_s(&pl->pipe, &pl->cost, &pl->run, node, k);
+                    double took = hv_pipe_edge_s(pl->pipe, &pl->cost, &pl->run, node, k);
                     list[at[way + 1]++] =
                         (struct crossing){start, start + took, e.node, node, e.hop};
                 }
@@ -151,7 +151,7 @@ static enum hv_status paint_link(struct hv__painter *p, const struct hv__pipelin
         if (end <= free_s) {
             continue;
         }
-        const struct hv_op *op = &pl->schedule.ops[hv_pipe_first_op(&pl->pipe, c->from)];
+        const struct hv_op *op = &pl->schedule->ops[hv_pipe_first_op(pl->pipe, c->from)];
         int32_t id = hv__paint_op(
             p, (struct hv_timeline_op){.stage = op->stage,
                                        .micro_batch = op->mb,
@@ -175,7 +175,7 @@ enum hv_status hv__paint_hops(struct hv__painter *p, size_t i_pipeline,
     struct ways w = {0};
     struct hv_arena scratch = {0};
     enum hv_status st = HV_OK;
-    if (pl->pipe.n_hops == 0) {
+    if (pl->pipe->n_hops == 0) {
         return HV_OK;
     }
     find_ways(p, pl, p->l->pipelines.rank_at[i_pipeline], &w);

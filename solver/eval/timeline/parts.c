@@ -142,9 +142,9 @@ static enum hv_status part_memory(struct hv__painter *p, const struct hv__pipeli
     struct hv_pipe_memory mem = hv__memory_tables(p->l, pl, part->dp_rank);
     const struct hv_memory *m = &pl->ranks[part->rank].memory[part->dp_rank];
     int32_t rank = (int32_t)part->rank;
-    size_t n = hv_pipe_trace(&pl->pipe, &pl->run, &mem, rank, NULL);
+    size_t n = hv_pipe_trace(pl->pipe, &pl->run, &mem, rank, NULL);
     struct hv_memory_step *steps = hv_arena_new(p->l->arena, struct hv_memory_step, n + 1);
-    n = hv_pipe_trace(&pl->pipe, &pl->run, &mem, rank, steps);
+    n = hv_pipe_trace(pl->pipe, &pl->run, &mem, rank, steps);
     part->memory_limit_bytes = m->limit_bytes - m->reserve_bytes;
     return hv_steps_make(p->l->arena, steps, n, &part->memory, err);
 }

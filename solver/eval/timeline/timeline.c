@@ -34,9 +34,9 @@ static void paint_compute(struct hv__painter *p, const struct hv__pipeline *pl, 
                           const bool *critical, const double *slack)
 {
     p->n_spans = 0;
-    for (int32_t n = pl->pipe.rank_node_at[rank]; n < pl->pipe.rank_node_at[rank + 1]; n++) {
-        size_t first = hv_pipe_first_op(&pl->pipe, n), next = hv_pipe_first_op(&pl->pipe, n + 1);
-        const struct hv_op *op = &pl->schedule.ops[first];
+    for (int32_t n = pl->pipe->rank_node_at[rank]; n < pl->pipe->rank_node_at[rank + 1]; n++) {
+        size_t first = hv_pipe_first_op(pl->pipe, n), next = hv_pipe_first_op(pl->pipe, n + 1);
+        const struct hv_op *op = &pl->schedule->ops[first];
         uint8_t kind = next - first > 1 ? (uint8_t)HV_SPAN_PAIR : span_kind(op->kind);
         int32_t id =
             hv__paint_op(p, (struct hv_timeline_op){.stage = op->stage,
@@ -160,9 +160,9 @@ static enum hv_status paint_rank(struct hv__painter *p, size_t i_pipeline, size_
     if (st != HV_OK) {
         return st;
     }
-    size_t n = hv_pipe_trace(&pl->pipe, &pl->run, mem, (int32_t)rank, NULL);
+    size_t n = hv_pipe_trace(pl->pipe, &pl->run, mem, (int32_t)rank, NULL);
     struct hv_memory_step *steps = hv_arena_new(p->l->arena, struct hv_memory_step, n + 1);
-    n = hv_pipe_trace(&pl->pipe, &pl->run, mem, (int32_t)rank, steps);
+    n = hv_pipe_trace(pl->pipe, &pl->run, mem, (int32_t)rank, steps);
     return hv_steps_make(p->l->arena, steps, n, &row->memory, err);
 }
 
@@ -172,13 +172,13 @@ static enum hv_status paint_pipeline(struct hv__painter *p, size_t i_pipeline, s
     struct hv_arena *a = p->l->arena;
     const struct hv_pipe_link *path = NULL;
     size_t n_path = 0;
-    hv_pipe_critical(a, &pl->pipe, &pl->cost, &pl->run, &path, &n_path);
-    bool *critical = hv_arena_new(a, bool, (size_t)pl->pipe.n_nodes + 1);
+    hv_pipe_critical(a, pl->pipe, &pl->cost, &pl->run, &path, &n_path);
+    bool *critical = hv_arena_new(a, bool, (size_t)pl->pipe->n_nodes + 1);
     for (size_t i = 0; i < n_path; i++) {
         critical[path[i].node] = true;
     }
-    double *slack = hv_arena_new(a, double, (size_t)pl->pipe.n_nodes + 1);
-    hv_pipe_slack(&pl->pipe, &pl->cost, &pl->run, slack);
+    double *slack = hv_arena_new(a, double, (size_t)pl->pipe->n_nodes + 1);
+    hv_pipe_slack(pl->pipe, &pl->cost, &pl->run, slack);
     struct hv_pipe_memory mem = hv__memory_tables(p->l, pl, 0);
     for (size_t r = 0; r < pl->n_ranks; r++) {
         enum hv_status st = paint_rank(p, i_pipeline, r, critical, slack, &mem, err);
@@ -209,14 +209,14 @@ enum hv_status hv__timeline(const struct hv__lowered *l, struct hv_verdict *out,
     t->end_s = l->schedule.stale ? l->iteration.pipeline_s : l->iteration.total_s;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         /* operations; and per rank optimizer, gather and host work */
-        n += (size_t)l->pipelines.items[i].pipe.n_nodes +
+        n += (size_t)l->pipelines.items[i].pipe->n_nodes +
              (3 + l->pipelines.items[i].waves.n_exchanges) * l->pipelines.items[i].n_ranks;
         for (size_t k = 0;
              k < l->pipelines.items[i].waves.n_exchanges * l->pipelines.items[i].n_ranks; k++) {
             t->end_s = fmax(t->end_s, l->pipelines.items[i].waves.exchanges[k].end_s);
         }
         n += hv__count_hops(&l->pipelines.items[i]);
-        n_hops += (size_t)l->pipelines.items[i].pipe.n_hops;
+        n_hops += (size_t)l->pipelines.items[i].pipe->n_hops;
     }
     t->rows = hv_arena_new(l->arena, struct hv_timeline_row, l->pipelines.rank_at[l->pipelines.n]);
     t->ops = hv_arena_new(l->arena, struct hv_timeline_op, n + 1);

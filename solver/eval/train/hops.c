@@ -168,7 +168,7 @@ static void set_hop(struct hv__pipeline *pl, int32_t hop, int32_t sending)
 
 void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    size_t n = (size_t)pl->pipe.n_hops;
+    size_t n = (size_t)pl->pipe->n_hops;
     pl->hops.time_s = hv_arena_new(l->arena, double, n + 1);
     pl->hops.latency_s = hv_arena_new(l->arena, double, n + 1);
     pl->hops.bytes = hv_arena_new(l->arena, double, n + 1);
@@ -185,17 +185,17 @@ void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl)
     }
     for (size_t p = 0; p < pl->n_pipes; p++) {
         const struct hv__gstage *stages = &pl->gstages[p * pl->n_gstages];
-        for (int32_t e = 0; e < pl->schedule.graph.n_edges; e++) {
-            const struct hv__gstage *a = &stages[pl->schedule.graph.from[e]];
-            const struct hv__gstage *b = &stages[pl->schedule.graph.to[e]];
+        for (int32_t e = 0; e < pl->schedule->graph.n_edges; e++) {
+            const struct hv__gstage *a = &stages[pl->schedule->graph.from[e]];
+            const struct hv__gstage *b = &stages[pl->schedule->graph.to[e]];
             if (a->rank == b->rank) {
                 continue;
             }
             double bytes = hop_bytes(pl, a);
-            bytes += passing != NULL ? passing[pl->schedule.graph.from[e]] : 0;
-            int32_t there = hv_pipe_hop(&pl->pipe, false, (int32_t)p, e);
+            bytes += passing != NULL ? passing[pl->schedule->graph.from[e]] : 0;
+            int32_t there = hv_pipe_hop(pl->pipe, false, (int32_t)p, e);
             set_hop(pl, there, sending_of(l, pl, a->rank, b->rank, bytes));
-            set_hop(pl, hv_pipe_hop(&pl->pipe, true, (int32_t)p, e),
+            set_hop(pl, hv_pipe_hop(pl->pipe, true, (int32_t)p, e),
                     sending_of(l, pl, b->rank, a->rank, bytes));
             if (p == 0) {
                 pl->ranks[a->rank].hop_next_s = pl->hops.time_s[there];

@@ -291,8 +291,8 @@ static bool any_network(const struct hv__lowered *l)
 /** Number of the last nodes of a rank, which end after from_s. */
 static size_t count_nodes(const struct hv__pipeline *pl, size_t rank, double from_s)
 {
-    int32_t end = pl->pipe.rank_node_at[rank + 1], n = end;
-    while (n > pl->pipe.rank_node_at[rank] && pl->run.node_end_s[n - 1] > from_s) {
+    int32_t end = pl->pipe->rank_node_at[rank + 1], n = end;
+    while (n > pl->pipe->rank_node_at[rank] && pl->run.node_end_s[n - 1] > from_s) {
         n--;
     }
     return (size_t)(end - n);
@@ -312,10 +312,10 @@ static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t f
             if (t == NULL || t->demands_at[flat + 1] == t->demands_at[flat]) {
                 continue;
             }
-            int32_t end = pl->pipe.rank_node_at[r + 1];
+            int32_t end = pl->pipe->rank_node_at[r + 1];
             for (int32_t k = end - (int32_t)n; k < end; k++) {
-                double frac = hv_links_node_frac(&pl->pipe, l->network.demands->frac[i], k);
-                double s = hv_pipe_node_duration_s(&pl->pipe, &pl->cost, k);
+                double frac = hv_links_node_frac(pl->pipe, l->network.demands->frac[i], k);
+                double s = hv_pipe_node_duration_s(pl->pipe, &pl->cost, k);
                 struct transfer x = {pl->run.node_start_s[k], pl->run.node_end_s[k], frac * s};
                 if (x.times > 0 && x.end_s > x.start_s) {
                     sending_of[t->n] = flat;

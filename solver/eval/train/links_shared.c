@@ -228,7 +228,7 @@ static struct hv_link_rank *list_ranks(const struct hv__lowered *l, size_t pipel
 }
 
 /** Lists the pipelines with the loads of their transfers. A run whose middle was left out is timed
- * again in its short form. */
+ * again in its short form, and one that several pipelines have becomes one for each. */
 static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
                        const struct hv_link_hop *sendings, const struct hv__demands *demands,
                        struct hv_links *s)
@@ -237,7 +237,7 @@ static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
     s->n_pipes = l->pipelines.n;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         struct hv__pipeline *x = &l->pipelines.items[i];
-        size_t n = (size_t)x->pipe.n_hops;
+        size_t n = (size_t)x->pipe->n_hops;
         struct hv_link_hop *hops = hv_arena_new(l->arena, struct hv_link_hop, n + 1);
         for (size_t h = 0; h < n; h++) {
             if (x->hops.sending_of[h] >= 0) {
@@ -245,15 +245,15 @@ static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
             }
         }
         s->pipes[i] =
-            (struct hv_link_pipe){.g = &x->pipe, .c = &x->cost, .hops = hops, .run = &x->run};
+            (struct hv_link_pipe){.g = x->pipe, .c = &x->cost, .hops = hops, .run = &x->run};
         if (demands != NULL && demands->frac[i] != NULL) {
             s->pipes[i].ranks = list_ranks(l, i, sendings + u->first_sending[l->pipelines.n]);
             s->pipes[i].frac = demands->frac[i];
         }
-        if (x->more_mb > 0) {
+        if (x->more_mb > 0 || x->shared || x->like != NULL) {
             s->pipes[i].run = hv_arena_new(l->arena, struct hv_pipe_run, 1);
-            hv_pipe_run_new(l->arena, &x->pipe, s->pipes[i].run);
-            hv_pipe_time(&x->pipe, &x->cost, s->pipes[i].run);
+            hv_pipe_run_new(l->arena, x->pipe, s->pipes[i].run);
+            hv_pipe_time(x->pipe, &x->cost, s->pipes[i].run);
         }
     }
 }

@@ -266,7 +266,7 @@ static void set_ends(const struct hv__lowered *l, struct hv__gstage *x, const st
 static enum hv_status fill_gstages(const struct hv__lowered *l, struct hv__pipeline *pl,
                                    struct hv_err *err)
 {
-    const struct hv_schedule *s = &pl->schedule;
+    const struct hv_schedule *s = pl->schedule;
     pl->n_gstages = (size_t)s->n_stages;
     pl->n_pipes = (size_t)s->n_pipes;
     pl->gstages = hv_arena_new(l->arena, struct hv__gstage, pl->n_pipes * pl->n_gstages);
@@ -335,15 +335,15 @@ static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
         pl->cost.stage_s = stage_s;
         return;
     }
-    size_t n = hv_schedule_n_ops(&pl->schedule);
+    size_t n = hv_schedule_n_ops(pl->schedule);
     double *op_s = hv_arena_new(l->arena, double, n);
     for (size_t i = 0; i < n; i++) {
-        const struct hv_op *op = &pl->schedule.ops[i];
+        const struct hv_op *op = &pl->schedule->ops[i];
         const struct hv__gstage *g =
             &pl->gstages[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
         size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
         size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
-        op_s[i] = kind_s(g, (size_t)pl->shape_of[at], op->kind) * hv_op_share(&pl->schedule, op);
+        op_s[i] = kind_s(g, (size_t)pl->shape_of[at], op->kind) * hv_op_share(pl->schedule, op);
     }
     pl->cost.op_s = op_s;
 }
@@ -376,23 +376,27 @@ static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__p
                                        const struct decide *by, struct hv_err *err)
 {
     struct hv_schedule_input in;
+    struct hv_schedule *schedule = hv_arena_new(l->arena, struct hv_schedule, 1);
+    struct hv_pipe *pipe = hv_arena_new(l->arena, struct hv_pipe, 1);
     enum hv_status st = schedule_input(l, pl, by, &in, err);
     if (st == HV_OK) {
-        st = hv_schedule_make(l->arena, &in, &pl->schedule, err);
+        st = hv_schedule_make(l->arena, &in, schedule, err);
     }
     if (st != HV_OK) {
         return schedule_finding(l, err);
     }
+    pl->schedule = schedule;
     st = hv__report_progress(l, HV__AT_SCHEDULE, err);
     if (st != HV_OK) {
         return st;
     }
-    st = hv_pipe_compile(l->arena, &pl->schedule, &pl->pipe, err);
+    st = hv_pipe_compile(l->arena, schedule, pipe, err);
     if (st != HV_OK) {
         hv_finding_add(l->findings, HV_V_ORDER_DEADLOCK, HV_UNKNOWN, "schedule", "%s", err->text);
         return HV_ENO;
     }
-    st = check_whole(l, &pl->schedule, err);
+    pl->pipe = pipe;
+    st = check_whole(l, schedule, err);
     return st == HV_OK ? st : schedule_finding(l, err);
 }
 
@@ -402,8 +406,8 @@ static double order_s(const struct hv__lowered *l, struct hv__pipeline *pl)
     struct hv_arena scratch = {0};
     struct hv_pipe_run run;
     fill_durations(l, pl);
-    hv_pipe_run_new(&scratch, &pl->pipe, &run);
-    hv_pipe_time(&pl->pipe, &pl->cost, &run);
+    hv_pipe_run_new(&scratch, pl->pipe, &run);
+    hv_pipe_time(pl->pipe, &pl->cost, &run);
     double makespan_s = run.makespan_s;
     hv_arena_free(&scratch);
     return makespan_s;
@@ -424,11 +428,11 @@ static struct decide costs_of(const struct hv__lowered *l, const struct hv__pipe
         }
         costs[g] = (struct hv_stage_cost){x->forward_s[0], back_s, weight_s};
     }
-    for (int32_t e = 0; e < pl->schedule.graph.n_edges; e++) {
-        size_t from = (size_t)pl->schedule.graph.from[e];
-        if (pl->schedule.graph.to[e] == pl->schedule.graph.from[e] + 1) {
-            hops_s[from] = pl->hops.time_s[hv_pipe_hop(&pl->pipe, false, 0, e)];
-            hops_s[n_edges + from] = pl->hops.time_s[hv_pipe_hop(&pl->pipe, true, 0, e)];
+    for (int32_t e = 0; e < pl->schedule->graph.n_edges; e++) {
+        size_t from = (size_t)pl->schedule->graph.from[e];
+        if (pl->schedule->graph.to[e] == pl->schedule->graph.from[e] + 1) {
+            hops_s[from] = pl->hops.time_s[hv_pipe_hop(pl->pipe, false, 0, e)];
+            hops_s[n_edges + from] = pl->hops.time_s[hv_pipe_hop(pl->pipe, true, 0, e)];
         }
     }
     return (struct decide){costs, hops_s};
@@ -443,8 +447,8 @@ static const double hop_factors[] = {1, 0, 2};
 static enum hv_status try_order(const struct hv__lowered *l, struct hv__pipeline *pl,
                                 const struct decide *by, double *best_s, struct hv_err *err)
 {
-    const struct hv_schedule before = pl->schedule;
-    const struct hv_pipe before_pipe = pl->pipe;
+    const struct hv_schedule *before = pl->schedule;
+    const struct hv_pipe *before_pipe = pl->pipe;
     size_t findings = l->findings->n;
     enum hv_status st = compile_schedule(l, pl, by, err);
     double new_s = st == HV_OK ? order_s(l, pl) : HUGE_VAL;
@@ -495,7 +499,7 @@ static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__p
 static enum hv_status check_one_way(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                     struct hv_err *err)
 {
-    for (size_t i = 0; pl->schedule.n_pipes > 1 && i < pl->n_ranks; i++) {
+    for (size_t i = 0; pl->schedule->n_pipes > 1 && i < pl->n_ranks; i++) {
         if (pl->replica->stages[i].n_degrees > 0) {
             (void)hv_err_set(err, HV_ENO,
                              "schedule %s runs blocks of two stages on one rank; stage %zu gives "
@@ -520,7 +524,7 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
     if (st != HV_OK) {
         return st;
     }
-    pl->n_slices = pl->schedule.parts ? 1 : pl->schedule.n_slices;
+    pl->n_slices = pl->schedule->parts ? 1 : pl->schedule->n_slices;
     find_shapes(l, pl);
     st = fill_gstages(l, pl, err);
     if (st == HV_OK) {
@@ -566,8 +570,8 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
             before; /* the error is about a number of micro-batches that the plan does not have */
         return false;
     }
-    pl->schedule = f.s;
-    pl->pipe = f.g;
+    pl->schedule = hv_arena_copy(l->arena, &f.s, 1, sizeof f.s);
+    pl->pipe = hv_arena_copy(l->arena, &f.g, 1, sizeof f.g);
     pl->run = f.run;
     pl->idle = f.idle;
     pl->more_mb = f.more;
@@ -614,8 +618,13 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
     l->schedule.stale =
         (l->schedule.row->flags & HV_SCHEDULE_ASYNC) != 0 || hv_plan_is_stale(l->plan);
     hv__find_pipelines(l);
+    struct hv__recent recent = {.n = 0};
     for (size_t u = 0; u < l->pipelines.n; u++) {
-        st = lower_pipeline(l, &l->pipelines.items[u], err);
+        struct hv__pipeline *pl = &l->pipelines.items[u];
+        if (!hv__take_like(l, &recent, pl)) {
+            st = lower_pipeline(l, pl, err);
+            hv__note_lowered(&recent, pl);
+        }
         if (st == HV_OK) {
             unsigned done = (unsigned)((HV__AT_LOWERED - HV__AT_SCHEDULE) * u / l->pipelines.n);
             st = hv__report_progress(l, HV__AT_SCHEDULE + done, err);

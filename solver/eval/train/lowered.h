@@ -107,10 +107,15 @@ struct hv__pipeline {
     size_t i_replica;
     const struct hv_replica *replica;
     int first_copy, multiplicity;
+    uint64_t placement;    /**< fingerprint: equal where all costs of two copies are equal */
     size_t first_of_entry; /**< first pipeline of the same entry */
     int *copies;           /**< [multiplicity] */
     size_t n_ranks;
     struct hv__rank *ranks;
+    /* alike.c */
+    const struct hv__pipeline *like; /**< the pipeline whose tables and run this one has; NULL:
+                                        they are its own */
+    bool shared;                     /**< others have the tables and the run of this one */
     /* lower.c: micro-batches, schedule, global stages */
     struct hv__shape *shapes;
     size_t n_shapes;
@@ -119,8 +124,8 @@ struct hv__pipeline {
                            and idle are of the whole */
     int32_t *shape_of;  /**< [n_mb × n_slices] */
     double *n_of_shape; /**< [n_shapes] how many of them */
-    struct hv_schedule schedule;
-    struct hv_pipe pipe;
+    const struct hv_schedule *schedule;
+    const struct hv_pipe *pipe;
     size_t n_gstages, n_pipes;
     struct hv__gstage *gstages; /**< [n_pipes × n_gstages] */
     struct hv_replica *scratch; /**< copy of the replica that price.c changes and restores */

@@ -95,12 +95,12 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
         base[r] = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes +
                   m->overhead_bytes;
     }
-    hv_pipe_memory_simple(&pl->schedule, keep.all, keep.weights, keep.again, start, end);
+    hv_pipe_memory_simple(pl->schedule, keep.all, keep.weights, keep.again, start, end);
     struct hv_pipe_memory mem = {
         .start_bytes = start, .end_bytes = end, .transient_bytes = transient, .base_bytes = base};
     if (l->schedule.scaled) {
         largest_kept(pl, i_dp, keep.all, keep.weights); /* no one factor holds for all modules */
-        hv_pipe_memory_simple(&pl->schedule, keep.all, keep.weights, keep.again, start, end);
+        hv_pipe_memory_simple(pl->schedule, keep.all, keep.weights, keep.again, start, end);
     } else if (pl->n_shapes > 1) {
         mem.mb_scale = scale_of_micro_batches(l, pl);
     }
@@ -161,25 +161,27 @@ static void take_peak(const struct hv__pipeline *pl, size_t rank, size_t d,
 static void pipeline_memory(const struct hv__lowered *l, struct hv__pipeline *pl,
                             struct hv_stage_memory *out)
 {
+    const struct hv_arena_mark before = hv_arena_mark(l->arena);
     size_t most = 1;
     for (size_t r = 0; r < pl->n_ranks; r++) {
         most = pl->ranks[r].n_dp > most ? pl->ranks[r].n_dp : most;
     }
     struct hv_pipe_peak *peaks = hv_arena_new(l->arena, struct hv_pipe_peak, pl->n_ranks);
     int32_t *in_flight = hv_arena_new(l->arena, int32_t, pl->n_ranks);
-    hv_schedule_peak_inflight(&pl->schedule, in_flight);
+    hv_schedule_peak_inflight(pl->schedule, in_flight);
     for (size_t d = 0; d < most; d++) {
         if (seen_before(pl, d)) {
             continue;
         }
         struct hv_pipe_memory mem = hv__memory_tables(l, pl, d);
-        hv_pipe_peaks(&pl->pipe, &pl->run, &mem, peaks);
+        hv_pipe_peaks(pl->pipe, &pl->run, &mem, peaks);
         for (size_t r = 0; r < pl->n_ranks; r++) {
             struct hv_stage_memory *o = &out[pl->ranks[r].stage];
             take_peak(pl, r, d, &peaks[r], &mem, o);
             o->in_flight = in_flight[r];
         }
     }
+    hv_arena_rewind(l->arena, before);
 }
 
 static bool has_device(const struct hv_stage *s, uint32_t device)

@@ -21,16 +21,16 @@ static struct counts count_passes(const struct hv__lowered *l, const struct hv__
     size_t cells = pl->n_pipes * pl->n_gstages * pl->n_shapes;
     struct counts c = {hv_arena_new(l->arena, double, cells),
                        hv_arena_new(l->arena, double, cells)};
-    size_t n = hv_schedule_n_ops(&pl->schedule), k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
+    size_t n = hv_schedule_n_ops(pl->schedule), k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
     for (size_t i = 0; i < n; i++) {
-        const struct hv_op *op = &pl->schedule.ops[i];
+        const struct hv_op *op = &pl->schedule->ops[i];
         size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
         size_t g = (size_t)op->pipe * pl->n_gstages + (size_t)op->stage;
         size_t cell = g * pl->n_shapes + (size_t)pl->shape_of[at];
         if (op->kind == HV_OP_F) {
-            c.forward[cell] += hv_op_share(&pl->schedule, op);
-        } else if (op->kind == HV_OP_R && hv_pipe_op_end_s(&pl->pipe, &pl->run, i) >
-                                              hv_pipe_op_start_s(&pl->pipe, &pl->run, i)) {
+            c.forward[cell] += hv_op_share(pl->schedule, op);
+        } else if (op->kind == HV_OP_R && hv_pipe_op_end_s(pl->pipe, &pl->run, i) >
+                                              hv_pipe_op_start_s(pl->pipe, &pl->run, i)) {
             c.again[cell] += 1;
         }
     }
@@ -152,6 +152,7 @@ static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
     double devices = 0;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         const struct hv__pipeline *pl = &l->pipelines.items[i];
+        const struct hv_arena_mark before = hv_arena_mark(l->arena);
         const struct counts counts = count_passes(l, pl);
         for (size_t r = 0; r < pl->n_ranks; r++) {
             const struct hv__rank *rk = &pl->ranks[r];
@@ -170,6 +171,7 @@ static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
                 devices += weight;
             }
         }
+        hv_arena_rewind(l->arena, before);
     }
     for (int k = 0; k < HV_BREAKDOWN_N; k++) {
         m->breakdown_s[k] /= devices;

@@ -217,7 +217,7 @@ static size_t last_reader(const struct hv__lowered *l, const struct hv__pipeline
 double *hv__passing_bytes(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     const struct hv_model *m = hv_cost_model(l->k);
-    const struct hv_stage_graph *graph = &pl->schedule.graph;
+    const struct hv_stage_graph *graph = &pl->schedule->graph;
     for (int32_t e = 0; e < graph->n_edges; e++) {
         if (graph->to[e] != graph->from[e] + 1) {
             return NULL; /* stages feed those that read them */

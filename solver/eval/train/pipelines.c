@@ -122,21 +122,23 @@ void hv__find_pipelines(struct hv__lowered *l)
         most += (size_t)p->replicas[i].count;
     }
     l->pipelines.items = hv_arena_new(l->arena, struct hv__pipeline, most);
-    uint64_t *hash = hv_arena_new(l->arena, uint64_t, most), *marks = mark_nodes(l);
+    uint64_t *marks = mark_nodes(l);
     for (size_t i = 0; i < p->n_replicas; i++) {
         const struct hv_replica *r = &p->replicas[i];
         size_t start = l->pipelines.n;
         for (int c = 0; c < r->count; c++) {
             uint64_t h = copy_hash(l, r, c, marks);
             size_t u = start;
-            while (u < l->pipelines.n && hash[u] != h) {
+            while (u < l->pipelines.n && l->pipelines.items[u].placement != h) {
                 u++;
             }
             if (u == l->pipelines.n) {
-                l->pipelines.items[u] = (struct hv__pipeline){
-                    .i_replica = i, .replica = r, .first_copy = c, .first_of_entry = start};
+                l->pipelines.items[u] = (struct hv__pipeline){.i_replica = i,
+                                                              .replica = r,
+                                                              .first_copy = c,
+                                                              .placement = h,
+                                                              .first_of_entry = start};
                 l->pipelines.items[u].copies = hv_arena_new(l->arena, int, (size_t)r->count);
-                hash[u] = h;
                 l->pipelines.n++;
             }
             l->pipelines.items[u].copies[l->pipelines.items[u].multiplicity++] = c;

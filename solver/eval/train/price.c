@@ -161,7 +161,7 @@ static enum hv_status price_placed(const struct hv__lowered *l, struct hv__pipel
     for (size_t i = 0; i < pl->n_ranks; i++) {
         struct hv__rank *rk = &pl->ranks[i];
         rk->memory = hv_arena_new(l->arena, struct hv_memory, rk->n_dp);
-        double versions = l->schedule.stale ? fmax(1, (double)pl->schedule.weight_versions[i]) : 1;
+        double versions = l->schedule.stale ? fmax(1, (double)pl->schedule->weight_versions[i]) : 1;
         for (size_t d = 0; d < rk->n_dp; d++) {
             struct hv_memory *m = &rk->memory[d];
             if (rk->like[d] != d) {

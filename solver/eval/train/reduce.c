@@ -61,17 +61,17 @@ struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
  * one pass over the operations. */
 static void last_backwards(const struct hv__pipeline *pl, struct hv__holder *h)
 {
-    size_t n = hv_schedule_n_ops(&pl->schedule);
+    size_t n = hv_schedule_n_ops(pl->schedule);
     for (size_t i = 0; i < n; i++) {
-        const struct hv_op *op = &pl->schedule.ops[i];
+        const struct hv_op *op = &pl->schedule->ops[i];
         if (op->kind != HV_OP_W && op->kind != HV_OP_BW) {
             continue;
         }
         struct hv__holder *x = &h[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
-        double end = hv_pipe_op_end_s(&pl->pipe, &pl->run, i);
+        double end = hv_pipe_op_end_s(pl->pipe, &pl->run, i);
         if (end >= x->ready_s) {
             x->ready_s = end;
-            x->duration_s = end - hv_pipe_op_start_s(&pl->pipe, &pl->run, i);
+            x->duration_s = end - hv_pipe_op_start_s(pl->pipe, &pl->run, i);
         }
     }
 }

@@ -72,13 +72,13 @@ void hv__block_sends(const struct hv__lowered *l, struct hv__pipeline *pl)
     }
     for (size_t p = 0; p < pl->n_pipes; p++) {
         struct hv__gstage *stages = &pl->gstages[p * pl->n_gstages];
-        for (int32_t e = 0; e < pl->schedule.graph.n_edges; e++) {
-            struct hv__gstage *a = &stages[pl->schedule.graph.from[e]];
-            struct hv__gstage *b = &stages[pl->schedule.graph.to[e]];
+        for (int32_t e = 0; e < pl->schedule->graph.n_edges; e++) {
+            struct hv__gstage *a = &stages[pl->schedule->graph.from[e]];
+            struct hv__gstage *b = &stages[pl->schedule->graph.to[e]];
             if (a->rank != b->rank) {
-                make_part(l, pl, hv_pipe_hop(&pl->pipe, false, (int32_t)p, e), &a->sends_forward_s,
+                make_part(l, pl, hv_pipe_hop(pl->pipe, false, (int32_t)p, e), &a->sends_forward_s,
                           &b->sends_forward_s, b);
-                make_part(l, pl, hv_pipe_hop(&pl->pipe, true, (int32_t)p, e), &b->sends_backward_s,
+                make_part(l, pl, hv_pipe_hop(pl->pipe, true, (int32_t)p, e), &b->sends_backward_s,
                           &a->sends_backward_s, a);
             }
         }

@@ -65,7 +65,7 @@ static int own_staleness(const struct hv__lowered *l)
     for (size_t i = 0; (l->schedule.row->flags & HV_SCHEDULE_ASYNC) && i < l->pipelines.n; i++) {
         const struct hv__pipeline *pl = &l->pipelines.items[i];
         int32_t *peak = hv_arena_new(l->arena, int32_t, pl->n_ranks);
-        hv_schedule_peak_inflight(&pl->schedule, peak);
+        hv_schedule_peak_inflight(pl->schedule, peak);
         in_flight = peak[0] > in_flight ? peak[0] : in_flight;
     }
     return in_flight - 1;
@@ -125,16 +125,16 @@ static void keep_pushes(struct hv__lowered *l)
         pl->waves.n_exchanges = (size_t)(pl->n_mb / wave);
         pl->waves.exchanges =
             hv_arena_new(l->arena, struct hv_span, pl->waves.n_exchanges * pl->n_ranks + 1);
-        size_t n_ops = hv_schedule_n_ops(&pl->schedule);
+        size_t n_ops = hv_schedule_n_ops(pl->schedule);
         for (size_t k = 0; k < n_ops; k++) {
-            const struct hv_op *op = &pl->schedule.ops[k];
+            const struct hv_op *op = &pl->schedule->ops[k];
             size_t at = (size_t)(op->mb / wave);
             size_t stage = (size_t)op->pipe * pl->n_gstages + (size_t)op->stage;
             if (at < pl->waves.n_exchanges && op->kind != HV_OP_F && op->kind != HV_OP_R) {
                 struct hv_span *s =
                     &pl->waves
-                         .exchanges[at * pl->n_ranks + (size_t)pl->schedule.stage_to_rank[stage]];
-                s->start_s = fmax(s->start_s, hv_pipe_op_end_s(&pl->pipe, &pl->run, k));
+                         .exchanges[at * pl->n_ranks + (size_t)pl->schedule->stage_to_rank[stage]];
+                s->start_s = fmax(s->start_s, hv_pipe_op_end_s(pl->pipe, &pl->run, k));
             }
         }
         for (size_t k = 0; k < pl->waves.n_exchanges * pl->n_ranks; k++) {

@@ -42,6 +42,20 @@ bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size
  * timed. O(operations of the distinct pipelines). */
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 
+/* ---- alike.c ----------------------------------------------------------------------------------
+ */
+
+/** The last different pipelines that were lowered. */
+struct hv__recent {
+    struct hv__pipeline *items[16];
+    size_t n; /**< noted so far */
+};
+/** Gives a pipeline the tables of an equal one among those noted, on its own devices, and returns
+ * true; false: it has to be lowered. O(noted · ranges). */
+bool hv__take_like(const struct hv__lowered *l, struct hv__recent *recent, struct hv__pipeline *pl);
+/** Notes a pipeline that was lowered, where others may share its tables. */
+void hv__note_lowered(struct hv__recent *recent, struct hv__pipeline *pl);
+
 /* ---- pipelines.c ------------------------------------------------------------------------------
  */
 

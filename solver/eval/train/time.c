@@ -10,11 +10,11 @@
 static double *micro_batch_ends(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     double *end = hv_arena_new(l->arena, double, (size_t)pl->n_mb);
-    size_t n = hv_schedule_n_ops(&pl->schedule);
+    size_t n = hv_schedule_n_ops(pl->schedule);
     for (size_t i = 0; i < n; i++) {
-        const struct hv_op *op = &pl->schedule.ops[i];
+        const struct hv_op *op = &pl->schedule->ops[i];
         if (op->kind != HV_OP_F && op->kind != HV_OP_R) {
-            end[op->mb] = fmax(end[op->mb], hv_pipe_op_end_s(&pl->pipe, &pl->run, i));
+            end[op->mb] = fmax(end[op->mb], hv_pipe_op_end_s(pl->pipe, &pl->run, i));
         }
     }
     return end;
@@ -59,7 +59,7 @@ static double measured_period_s(const struct hv__lowered *l, const struct hv__pi
 static double steady_period_s(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     struct hv_steady steady;
-    if (hv_pipe_steady(&pl->pipe, &pl->cost, &steady, NULL) == HV_OK) {
+    if (hv_pipe_steady(pl->pipe, &pl->cost, &steady, NULL) == HV_OK) {
         return steady.per_micro_batch_s;
     }
     return measured_period_s(l, pl);
@@ -69,14 +69,14 @@ static double steady_period_s(const struct hv__lowered *l, const struct hv__pipe
  * micro-batches (p ranks), where the run repeats. O(nodes). */
 static double comm_share(const struct hv__pipeline *pl, size_t rank)
 {
-    int32_t from = pl->pipe.rank_node_at[rank], p = (int32_t)pl->n_ranks;
-    int32_t each = (pl->pipe.rank_node_at[rank + 1] - from) / pl->n_mb, some = pl->n_mb / 4;
+    int32_t from = pl->pipe->rank_node_at[rank], p = (int32_t)pl->n_ranks;
+    int32_t each = (pl->pipe->rank_node_at[rank + 1] - from) / pl->n_mb, some = pl->n_mb / 4;
     int32_t n = from + pl->n_mb / 2 * each, end = n + each * (some > p ? some / p * p : some);
     double comm_s = 0, waits_s = 0;
     for (; n < end; n++) {
         double gap = pl->run.node_start_s[n] - pl->run.node_end_s[n - 1];
         waits_s += gap;
-        comm_s += gap > 0 ? fmin(gap, hv_pipe_waited_s(&pl->pipe, &pl->cost, &pl->run, n)) : 0;
+        comm_s += gap > 0 ? fmin(gap, hv_pipe_waited_s(pl->pipe, &pl->cost, &pl->run, n)) : 0;
     }
     return waits_s > 0 ? comm_s / waits_s : 0;
 }
@@ -99,7 +99,7 @@ static void stretch(struct hv__pipeline *pl, double period_s)
         pl->run.busy_s += busy_s;
     }
     for (size_t r = 0; r < pl->n_ranks; r++) {
-        int32_t from = pl->pipe.rank_node_at[r], to = pl->pipe.rank_node_at[r + 1];
+        int32_t from = pl->pipe->rank_node_at[r], to = pl->pipe->rank_node_at[r + 1];
         for (int32_t n = from + (to - from) / 2; n < to; n++) {
             pl->run.node_start_s[n] += by_s;
             pl->run.node_end_s[n] += by_s;
@@ -115,9 +115,9 @@ static void take_waits(struct hv__pipeline *pl)
 {
     for (size_t r = 0; r < pl->n_ranks; r++) {
         double waits_s = 0;
-        for (int32_t n = pl->pipe.rank_node_at[r]; n < pl->pipe.rank_node_at[r + 1]; n++) {
+        for (int32_t n = pl->pipe->rank_node_at[r]; n < pl->pipe->rank_node_at[r + 1]; n++) {
             double took = pl->run.node_end_s[n] - pl->run.node_start_s[n];
-            waits_s += fmax(0, took - hv_pipe_node_duration_s(&pl->pipe, &pl->cost, n));
+            waits_s += fmax(0, took - hv_pipe_node_duration_s(pl->pipe, &pl->cost, n));
         }
         pl->idle[r].busy_s -= waits_s;
         pl->idle[r].comm_s += waits_s;
@@ -128,10 +128,12 @@ static void take_waits(struct hv__pipeline *pl)
 /** Idle time of a run, extended to a long run that was folded. */
 static void finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shared)
 {
-    bool async = (l->schedule.row->flags & HV_SCHEDULE_ASYNC) != 0;
-    if (pl->more_mb == 0 || shared) {
+    bool async = (l->schedule.row->flags & HV_SCHEDULE_ASYNC) != 0, own = !pl->like || shared;
+    if (!own) {
+        pl->idle = pl->like->idle;
+    } else if (pl->more_mb == 0 || shared) {
         pl->idle = hv_arena_new(l->arena, struct hv_pipe_rank, pl->n_ranks);
-        hv_pipe_idle(&pl->pipe, &pl->cost, &pl->run, pl->idle);
+        hv_pipe_idle(pl->pipe, &pl->cost, &pl->run, pl->idle);
     }
     if (shared && l->network.share->pipes[pl - l->pipelines.items].ranks != NULL) {
         take_waits(pl);
@@ -139,7 +141,7 @@ static void finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shar
     if (pl->more_mb > 0 && shared) {
         stretch(pl, measured_period_s(l, pl));
     }
-    pl->period_s = async ? steady_period_s(l, pl) : HV_UNKNOWN;
+    pl->period_s = !async ? HV_UNKNOWN : own ? steady_period_s(l, pl) : pl->like->period_s;
     if (async && shared) {
         pl->period_s = fmax(pl->period_s, measured_period_s(l, pl)); /* links only add to it */
     }
@@ -154,9 +156,11 @@ enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err)
 {
     for (size_t i = 0; i < l->pipelines.n; i++) {
         struct hv__pipeline *pl = &l->pipelines.items[i];
-        if (pl->more_mb == 0) {
-            hv_pipe_run_new(l->arena, &pl->pipe, &pl->run);
-            hv_pipe_time(&pl->pipe, &pl->cost, &pl->run);
+        if (pl->like != NULL) {
+            pl->run = pl->like->run;
+        } else if (pl->more_mb == 0) {
+            hv_pipe_run_new(l->arena, pl->pipe, &pl->run);
+            hv_pipe_time(pl->pipe, &pl->cost, &pl->run);
         }
         if (!isfinite(pl->run.makespan_s)) {
             return hv_err_set(

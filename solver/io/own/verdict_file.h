@@ -10,7 +10,7 @@ json_t *hv_goodput_json(const struct hv_goodput *g);
 /** The `simulated` object. Unknown figures are null. Owner: caller (json_decref). */
 json_t *hv_verdict_simulated(const struct hv_verdict *v);
 /**
- * A copy of a plan's tree with `simulated` set (and `violations`, where requested). Members
+ * A shallow copy of a plan's tree with `simulated` set (and `violations`, where requested). Members
  * `cluster`, `model` and `job` stay as they are. Owner: caller.
  */
 json_t *hv_plan_with_verdict(const json_t *plan, const struct hv_verdict *v, bool violations);
