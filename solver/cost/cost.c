@@ -1,7 +1,7 @@
 /*
  * The front of the cost model: opens pricing contexts and hands every call on, to the parts of a
- * stage with layer-wise degrees (parts.c), to the leaves of a model of modules (modules.c) or to the
- * row of the model's kind (leaf.h). No price is made here.
+ * stage with layer-wise degrees (parts.c), to the leaves of a model of modules (modules.c) or to
+ * the row of the model's kind (leaf.h). No price is made here.
  */
 #include "solver/cost/cost.h"
 

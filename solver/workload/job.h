@@ -124,7 +124,7 @@ struct hv_job {
     enum hv_attention attention; /**< resolved by hv_job_flash_attention */
     enum hv_dropout dropout;     /**< resolved by hv_job_dropout */
     enum hv_kernels kernels;     /**< resolved by hv_job_eager_kernels */
-    enum hv_runtime runtime;     /**< that will run the plan; HV_RUNTIME_HETVIZ: none in particular */
+    enum hv_runtime runtime; /**< that will run the plan; HV_RUNTIME_HETVIZ: none in particular */
     double memory_reserve_bytes; /**< HV_UNKNOWN: by device */
     int64_t output_tokens; /**< when serving, the last ones of a sequence, which are generated one
                               by one; −1: ask hv_job_output_tokens */

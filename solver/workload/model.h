@@ -67,10 +67,11 @@ struct hv_mla {
 struct hv_block {
     int heads, kv_heads, head_dim; /**< heads 0: no attention */
     struct hv_mla mla;
-    int window; /**< sliding attention window in tokens, 0 = full */
-    int attends; /**< number of the token dimension that attention is along, from 1; 0: all tokens */
+    int window;  /**< sliding attention window in tokens, 0 = full */
+    int attends; /**< number of the token dimension that attention is along, from 1; 0: all tokens
+                  */
     int reach;   /**< tokens of that dimension; 0: all tokens */
-    int ffn;    /**< dense feed-forward width, 0: none */
+    int ffn;     /**< dense feed-forward width, 0: none */
     enum hv_ffn_kind ffn_kind;
     int experts, top_k, expert_ffn, shared_experts,
         shared_ffn;                    /**< experts 0: dense; ffn widths of one expert */

@@ -143,7 +143,8 @@ static void the_layers_are_shared_out_anew(void **state)
     wait_for_share(b);
     bench_script(b, "wait instead of 18|14\nwait applies\nkeys b\nwait 2 moved\n");
     wait_for_share(b);
-    bench_script(b, "wait no better distribution of the layers\nkeys b\nwait of the layers is known\n");
+    bench_script(
+        b, "wait no better distribution of the layers\nkeys b\nwait of the layers is known\n");
 }
 
 static void sliders_show_result_and_curve(void **state)

@@ -90,7 +90,8 @@ static void all_reduce_of_a_rack(void **state)
         ids[i] = i;
     }
     for (size_t i = 0; i < HV_COUNT(measured); i++) {
-        struct hv_collective_query q = {HV_ALL_REDUCE, measured[i][0], ids, 72, HV_ALGO_NVLS, 1, 1, NULL};
+        struct hv_collective_query q = {HV_ALL_REDUCE, measured[i][0], ids, 72, HV_ALGO_NVLS, 1, 1,
+                                        NULL};
         double us = 1e6 * hv_cost_collective(c, &q, NULL).time_s;
         if (!(fabs(us / measured[i][1] - 1) < 0.03)) {
             fail_msg("%.0f bytes: %.0f us, measured %.0f", measured[i][0], us, measured[i][1]);

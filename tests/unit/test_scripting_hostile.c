@@ -4,7 +4,8 @@
  * call again or spoil what is being read. Each answer and each error is allowed; a crash, a finding
  * of a sanitizer or a leak is not.
  *
- * Usage: test_scripting_hostile [CPU-SECONDS [SEED]]; without arguments a short slice of fixed seed.
+ * Usage: test_scripting_hostile [CPU-SECONDS [SEED]]; without arguments a short slice of fixed
+ * seed.
  */
 #define _DEFAULT_SOURCE /* mkdtemp, P_tmpdir */
 #include <setjmp.h>

@@ -132,10 +132,11 @@ enum hv_status hv_cli_help(struct hv_args *args, struct hv_err *err)
     } else if (strcmp(first, "knobs") == 0 && second == NULL) {
         hv_knob_list(&text);
     } else if (second != NULL) {
-        st = hv_err_set(err, HV_EUSAGE,
-                        "help: only api, glossary, man, runtimes and schedules take a second word, found "
-                        "\"%s\"",
-                        second);
+        st = hv_err_set(
+            err, HV_EUSAGE,
+            "help: only api, glossary, man, runtimes and schedules take a second word, found "
+            "\"%s\"",
+            second);
     } else {
         st = help_named(first, &text, err);
     }

@@ -201,15 +201,16 @@ static void add_zsh(struct hv_str *out)
                      "  done\n"
                      "  case ${words[2]} in\n");
     add_cases(out, "(", ")", "${words[CURRENT-1]}");
-    hv_str_adds(out,
-                "  esac\n"
-                "  if [[ ${words[2]} == schedule && $CURRENT == 3 ]] || [[ ${words[2]} == help ]]; "
-                "then\n"
-                "    compadd -- ${(f)\"$($me completion schedules 2>/dev/null)\"}\n"
-                "    [[ ${words[2]} == help ]] && compadd -- schedules runtimes glossary knobs api man\n"
-                "    return\n"
-                "  fi\n"
-                "  if [[ ${words[2]} == import && $CURRENT == 3 ]]; then\n    compadd -- ");
+    hv_str_adds(
+        out,
+        "  esac\n"
+        "  if [[ ${words[2]} == schedule && $CURRENT == 3 ]] || [[ ${words[2]} == help ]]; "
+        "then\n"
+        "    compadd -- ${(f)\"$($me completion schedules 2>/dev/null)\"}\n"
+        "    [[ ${words[2]} == help ]] && compadd -- schedules runtimes glossary knobs api man\n"
+        "    return\n"
+        "  fi\n"
+        "  if [[ ${words[2]} == import && $CURRENT == 3 ]]; then\n    compadd -- ");
     hv_import_words(out);
     hv_str_adds(
         out, "\n    _files\n    return\n  fi\n"

@@ -127,10 +127,11 @@ enum hv_status hv_completion_words(struct hv_str *out, const char *what, const c
             }
         }
     } else {
-        return hv_err_set(err, HV_EUSAGE,
-                          "completion: expected bash, zsh, fish, or clusters, models, jobs, plans, "
-                          "instances, devices, strategies, options, runtimes or schedules; found '%s'",
-                          what);
+        return hv_err_set(
+            err, HV_EUSAGE,
+            "completion: expected bash, zsh, fish, or clusters, models, jobs, plans, "
+            "instances, devices, strategies, options, runtimes or schedules; found '%s'",
+            what);
     }
     return HV_OK;
 }

@@ -48,10 +48,10 @@ struct hv_part_query {
     double sequences;     /**< of one micro-batch on one data-parallel rank; fractions allowed */
     double tokens;        /**< per sequence, before cp */
     const struct hv_documents *documents; /**< packed into the sequences; NULL: each is one */
-    double context;       /**< extra key/value tokens seen before these (slices); 0 */
-    bool sliced;          /**< later slices of the sequence read keys and values of this one: they are
-                             kept whatever is recomputed */
-    unsigned recompute;   /**< mask of enum hv_recompute */
+    double context;     /**< extra key/value tokens seen before these (slices); 0 */
+    bool sliced;        /**< later slices of the sequence read keys and values of this one: they are
+                           kept whatever is recomputed */
+    unsigned recompute; /**< mask of enum hv_recompute */
     const uint32_t
         *group; /**< tp·cp consecutive devices of the rank group, for its collectives; NULL: tp
                    collectives priced on the device's own link as if inside one node */

@@ -26,8 +26,8 @@ struct hv_stage_query {
     double context;   /**< see hv_part_query */
     bool sliced;      /**< see hv_part_query */
     const struct hv_documents *documents; /**< see hv_part_query */
-    bool continued;   /**< blocks of the same pass come before these, on the same devices */
-    bool continues;   /**< blocks of the same pass follow on the same devices: nothing is sent on */
+    bool continued; /**< blocks of the same pass come before these, on the same devices */
+    bool continues; /**< blocks of the same pass follow on the same devices: nothing is sent on */
     struct hv_why *why;   /**< or NULL */
     size_t iteration;     /**< of the job's routing */
     const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
@@ -73,7 +73,7 @@ struct hv_pass {
     double activation_bytes;  /**< kept per micro-batch in flight */
     double weight_only_bytes; /**< of these, kept until W */
     double transient_bytes;
-    struct hv_traffic sent; /**< by this rank */
+    struct hv_traffic sent;                /**< by this rank */
     const struct hv_milestone *milestones; /**< in the memo's arena: valid as long as the context */
     size_t n_milestones;
 };

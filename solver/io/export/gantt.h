@@ -28,9 +28,10 @@ void hv_gantt_svg(const struct hv_timeline *t, const struct hv_gantt_text *text,
  */
 enum hv_status hv_gantt_png(const struct hv_timeline *t, const struct hv_gantt_text *text,
                             int width_px, struct hv_str *out, struct hv_err *err) HV_NODISCARD;
-/** Chrome trace event format (JSON object with traceEvents): opens in Perfetto (ui.perfetto.dev) and
- * chrome://tracing. Times are whole nanoseconds, spans of a thread do not overlap, and arrows lead
- * from the operation that sends a transfer to the one that waits for it. O(spans · log spans). */
+/** Chrome trace event format (JSON object with traceEvents): opens in Perfetto (ui.perfetto.dev)
+ * and chrome://tracing. Times are whole nanoseconds, spans of a thread do not overlap, and arrows
+ * lead from the operation that sends a transfer to the one that waits for it. O(spans · log spans).
+ */
 void hv_gantt_trace(const struct hv_timeline *t, const struct hv_gantt_text *text,
                     struct hv_str *out);
 
