@@ -101,6 +101,29 @@ static void tell_zero(const struct hv__question *q, struct hv_verdict *out)
     }
 }
 
+/** Adds the first stage whose layers differ in their degrees where the runtime has one set of them
+ * per stage. */
+static void tell_degrees(const struct hv__question *q, struct hv_verdict *out)
+{
+    if (hv_runtime_row(out->runtime)->degrees_per_layer) {
+        return;
+    }
+    for (size_t i = 0; i < q->plan->n_replicas; i++) {
+        const struct hv_replica *r = &q->plan->replicas[i];
+        for (size_t s = 0; s < r->n_stages; s++) {
+            if (r->stages[s].n_degrees > 0) {
+                hv__add_approximated(
+                    out, q->arena,
+                    hv_arena_printf(q->arena,
+                                    "degrees: %s has one set of degrees for all layers of a "
+                                    "stage, replicas[%zu].stages[%zu] judged as if it had more",
+                                    hv_runtime_name(out->runtime), i, s));
+                return;
+            }
+        }
+    }
+}
+
 /** Lists the approximated knobs, and all violations of the format's rules. */
 static void check(const struct hv__question *q, struct hv_verdict *out)
 {
@@ -108,6 +131,7 @@ static void check(const struct hv__question *q, struct hv_verdict *out)
     hv__tell_operators(hv_cost_model(q->k), q->arena, out);
     tell_schedule(q, out);
     tell_zero(q, out);
+    tell_degrees(q, out);
     hv_plan_check(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->findings);
 }
 

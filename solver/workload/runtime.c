@@ -19,6 +19,7 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .fragmentation_frac = HV_UNKNOWN,
             .fragmentation_again_frac = HV_UNKNOWN,
             .most_zero = 3,
+            .degrees_per_layer = true,
             .degrees = "any that a plan can say",
             .source = "definition",
         },
@@ -66,12 +67,11 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
                 "activations: PartitionedTensor in runtime/utils.py, options pipe_partitioned and "
                 "grad_partitioned; reductions: ReduceGrads as one of the last instructions of "
                 "TrainSchedule; flat copies: allreduce_bucket in runtime/engine.py "
-                "(MEMORY_OPT_ALLREDUCE_SIZE); step: torch.optim.Adam, foreach ('sizeof(params) "
-                "more "
-                "peak memory'), not with its own fused optimizers; channels: 5 connections of 10 "
-                "MiB "
-                "(NVIDIA/nccl issues 864 and 1685); host time per tensor, libraries and "
-                "fragmentation: estimated from measured runs",
+                "(MEMORY_OPT_ALLREDUCE_SIZE); step: torch.optim.Adam, foreach (one more copy of "
+                "the "
+                "parameters at the peak), not with its own fused optimizers; channels: 5 "
+                "connections of 10 MiB (NVIDIA/nccl issues 864 and 1685); host time per tensor, "
+                "libraries and fragmentation: estimated from measured runs",
         },
     [HV_RUNTIME_TORCHTITAN] =
         {

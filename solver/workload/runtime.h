@@ -61,10 +61,11 @@ struct hv_runtime_row {
     /** Share that the allocator holds beyond what is in use, and the same where whole layers with
      * stored scores are computed again; HV_UNKNOWN: the estimates of the cost model. */
     double fragmentation_frac, fragmentation_again_frac;
-    const char *schedules; /**< names that it runs, separated by blanks; NULL: any */
-    int most_zero;         /**< largest ZeRO stage beside pipeline stages; 3: any */
-    const char *degrees;   /**< which parallel degrees it can do, for the help */
-    const char *source;    /**< where each of these facts comes from */
+    const char *schedules;  /**< names that it runs, separated by blanks; NULL: any */
+    int most_zero;          /**< largest ZeRO stage beside pipeline stages; 3: any */
+    bool degrees_per_layer; /**< layers of one stage may differ in their parallel degrees */
+    const char *degrees;    /**< which parallel degrees it can do, for the help */
+    const char *source;     /**< where each of these facts comes from */
 };
 
 const char *hv_runtime_name(enum hv_runtime r); /**< name in files */

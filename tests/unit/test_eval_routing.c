@@ -135,6 +135,34 @@ static void capacity_drops(void **state)
     hv_arena_free(&a);
 }
 
+/* The tokens that a least number of places counts against are those of a rank of the layer's own
+ * degrees. */
+static void places_follow_degrees_of_layers(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    const char capacity[] = "\"capacity_factor\":0.5,\"min_capacity\":400";
+    char job[] = "{\"format\":\"hetviz.job/1\",\"global_batch\":64,\"sequence\":2048,"
+                 "\"precision\":\"bf16\",\"optimizer\":\"adam\"}";
+    const char *const keys[] = {"\"dp\":8", "\"tp\":8,\"degrees\":[{\"layers\":[0,2],\"dp\":8}]"};
+    struct world w;
+    open_world(&w, cluster_text, experts_text, job);
+    double dropped[2];
+    for (size_t i = 0; i < HV_COUNT(keys); i++) {
+        char body[1024];
+        (void)snprintf(body, sizeof body,
+                       "\"micro_batch\":8,\"replicas\":[{\"micro_batches\":8,\"stages\":[{"
+                       "\"devices\":\"a[0].*\",\"layers\":[0,2],%s,\"ep\":8,\"moe\":{%s}}]}]",
+                       keys[i], capacity);
+        dropped[i] = judge(&w, &a, false, body).metrics.dropped_frac;
+    }
+    /* 2048 tokens of a rank and two choices over 8 experts: 512 for each, 400 places */
+    assert_near(dropped[0], 1 - 400.0 / 512, 1e-12);
+    assert_near(dropped[1], dropped[0], 1e-12);
+    close_world(&w);
+    hv_arena_free(&a);
+}
+
 /* Copies of the hottest expert pay where tokens are skewed, and cost where they are not. */
 static void copies_pay_for_skew(void **state)
 {
@@ -173,9 +201,13 @@ static void iterations_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(even_routing_moves_nothing), cmocka_unit_test(sums_of_maxima),
-        cmocka_unit_test(own_tokens_are_free),        cmocka_unit_test(capacity_drops),
-        cmocka_unit_test(copies_pay_for_skew),        cmocka_unit_test(iterations_differ),
+        cmocka_unit_test(even_routing_moves_nothing),
+        cmocka_unit_test(sums_of_maxima),
+        cmocka_unit_test(own_tokens_are_free),
+        cmocka_unit_test(capacity_drops),
+        cmocka_unit_test(places_follow_degrees_of_layers),
+        cmocka_unit_test(copies_pay_for_skew),
+        cmocka_unit_test(iterations_differ),
     };
     return cmocka_run_group_tests_name("eval_routing", tests, NULL, NULL);
 }

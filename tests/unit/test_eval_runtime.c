@@ -248,6 +248,58 @@ static void what_the_runtime_lacks_is_named(void **state)
               "\"devices\":[\"a[0-1].*\"],\"layers\":[0,4],\"tp\":4,\"zero\":2},{\"devices\":["
               "\"a[2-3].*\"],\"layers\":[4,8],\"tp\":4,\"zero\":2}]}]");
     assert_true(v.n_approximated > 0 && strstr(v.approximated[v.n_approximated - 1], "ZeRO 2"));
+    v = judge(&w, &a, false,
+              "\"micro_batch\":4,\"replicas\":[{\"micro_batches\":3,\"stages\":[{\"devices\":"
+              "\"a[0].*\",\"layers\":[0,8],\"tp\":4,\"degrees\":[{\"layers\":[0,4],\"dp\":4}]}]}]");
+    assert_true(v.n_approximated > 0 &&
+                strstr(v.approximated[v.n_approximated - 1],
+                       "degrees: deepspeed has one set of degrees for all layers of a stage"));
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+/** Judges two stages of four devices, each with its own further keys. */
+static struct hv_verdict two_stages(struct world *w, struct hv_arena *a, const char *first,
+                                    const char *second)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   "\"micro_batch\":4,\"replicas\":[{\"micro_batches\":3,\"stages\":[{\"devices\":"
+                   "\"a[0].*\",\"layers\":[0,4]%s},{\"devices\":\"a[1].*\",\"layers\":[4,8]%s}]}]",
+                   first, second);
+    struct hv_verdict v = judge(w, a, false, text);
+    assert_int_equal(v.findings.n, 0);
+    return v;
+}
+
+/** Gathers of shares and flat copies follow the degrees that the layers have: an entry that covers
+ * a whole stage is the same as the stage's own keys. */
+static void degrees_of_layers_count(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    open_measured(&w, "deepspeed");
+    const char *const tp = ",\"tp\":4", *const dp = ",\"dp\":4",
+                      *const sharded = ",\"dp\":4,\"zero\":1";
+    const char *const own[] = {tp, dp, sharded};
+    const char *const entry[] = {
+        ",\"dp\":4,\"degrees\":[{\"layers\":[0,8],\"tp\":4}]",
+        ",\"tp\":4,\"degrees\":[{\"layers\":[0,8],\"dp\":4}]",
+        ",\"tp\":4,\"degrees\":[{\"layers\":[0,8],\"dp\":4,\"zero\":1}]",
+    };
+    for (size_t i = 0; i < HV_COUNT(own); i++) {
+        for (size_t k = 0; k < HV_COUNT(own); k++) {
+            char first[128], second[128];
+            (void)snprintf(first, sizeof first, "%s", entry[i]);
+            (void)snprintf(second, sizeof second, "%s", entry[k]);
+            memcpy(strstr(first, "[0,8]"), "[0,4]", 5);
+            memcpy(strstr(second, "[0,8]"), "[4,8]", 5);
+            double as_keys_s = two_stages(&w, &a, own[i], own[k]).metrics.iteration_s;
+            double as_entries_s = two_stages(&w, &a, first, second).metrics.iteration_s;
+            assert_near(as_entries_s, as_keys_s, 1e-12);
+        }
+    }
     hv_arena_free(&a);
     close_world(&w);
 }
@@ -280,6 +332,7 @@ int main(void)
         cmocka_unit_test(libraries_count_on_the_device_only),
         cmocka_unit_test(the_default_assumes_nothing),
         cmocka_unit_test(what_the_runtime_lacks_is_named),
+        cmocka_unit_test(degrees_of_layers_count),
         cmocka_unit_test(rows_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

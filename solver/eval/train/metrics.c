@@ -3,6 +3,7 @@
  * iteration time exactly: time of a device without a named cause is bubble.
  */
 #include "solver/eval/train/steps.h"
+#include "solver/plan/parts.h"
 #include "solver/workload/router.h"
 
 #include <string.h>
@@ -340,8 +341,10 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
 /** Share of the tokens of a block that its experts drop. The capacity holds for each source rank
  * and expert. */
 static double dropped_of_block(const struct hv__lowered *l, const struct hv_replica *r,
-                               const struct hv_stage *s, size_t block)
+                               const struct hv_stage *stage, size_t block)
 {
+    const struct hv_stage with = hv_stage_with_degrees(stage, hv_stage_degrees(stage, (int)block));
+    const struct hv_stage *s = &with;
     const struct hv_block *b = &hv_cost_model(l->k)->blocks[block];
     const struct hv_moe_knobs *m = b->experts > 0 ? hv_stage_moe(s, block) : NULL;
     if (m == NULL || !(m->capacity_factor > 0)) {

@@ -2,6 +2,7 @@
  * pass, copies of gradients around them. Memory is in solver/cost. */
 #include "solver/cost/device/efficiency.h"
 #include "solver/eval/train/reduce_int.h"
+#include "solver/plan/parts.h"
 
 /** Tensors of parameters of a layer of a GPT-style model: weight and bias of two norms and four
  * products; and of one with RMSNorm, fused projections and no biases. */
@@ -36,31 +37,33 @@ double hv__unhidden(const struct hv__lowered *l, const uint32_t *devices, size_t
 }
 
 /** Seconds in which the tensor-parallel ranks of a stage gather an input that each holds a share
- * of. */
+ * of, for the pass whose first half block is `at2`. */
 static double gather_input_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                             const struct hv__rank *rk, double bytes)
+                             const struct hv__rank *rk, int at2, double bytes)
 {
-    const struct hv_stage *s = &pl->replica->stages[rk->stage];
-    size_t tp = (size_t)s->tp.degree;
-    if (!hv__runtime(l)->splits_sends || tp < 2 || s->sequence_parallel) {
+    const struct hv_stage *stage = &pl->replica->stages[rk->stage];
+    const struct hv_stage s = hv_stage_with_degrees(stage, hv_stage_degrees(stage, at2 / 2));
+    size_t tp = (size_t)s.tp.degree;
+    if (!hv__runtime(l)->splits_sends || tp < 2 || s.sequence_parallel) {
         return 0;
     }
     const struct hv_collective_query q = {.op = HV_ALL_GATHER,
-                                          .bytes = bytes / s->dp / s->cp.degree,
+                                          .bytes = bytes / s.dp / s.cp.degree,
                                           .devices = rk->devices,
                                           .n = tp,
                                           .together = 1};
     return hv_cost_collective(hv_cost_cluster(l->k), &q, NULL).time_s;
 }
 
-/** Makes one transfer a part of the operations at its two ends; the edge then takes no time. */
+/** Makes one transfer a part of the operations at its two ends; the edge then takes no time. `at2`
+ * is the half block that the receiver begins with. */
 static void make_part(const struct hv__lowered *l, struct hv__pipeline *pl, int32_t hop,
-                      double *sender_s, double *receiver_s, const struct hv__gstage *to)
+                      double *sender_s, double *receiver_s, int at2)
 {
     const struct hv__sending *x = &pl->hops.sendings[pl->hops.sending_of[hop]];
     const uint32_t ends[] = {pl->ranks[x->from].devices[0], pl->ranks[x->to].devices[0]};
     *sender_s += x->cost.latency_s + x->cost.bytes_s * hv__unhidden(l, ends, 2);
-    *receiver_s += gather_input_s(l, pl, &pl->ranks[to->rank], pl->hops.bytes[hop]);
+    *receiver_s += gather_input_s(l, pl, &pl->ranks[x->to], at2, pl->hops.bytes[hop]);
     pl->hops.time_s[hop] = 0;
     pl->hops.sending_of[hop] = -1;
 }
@@ -77,43 +80,59 @@ void hv__block_sends(const struct hv__lowered *l, struct hv__pipeline *pl)
             struct hv__gstage *b = &stages[pl->schedule->graph.to[e]];
             if (a->rank != b->rank) {
                 make_part(l, pl, hv_pipe_hop(pl->pipe, false, (int32_t)p, e), &a->sends_forward_s,
-                          &b->sends_forward_s, b);
+                          &b->sends_forward_s, b->range.from2);
                 make_part(l, pl, hv_pipe_hop(pl->pipe, true, (int32_t)p, e), &b->sends_backward_s,
-                          &a->sends_backward_s, a);
+                          &a->sends_backward_s, a->range.to2 - 1);
             }
         }
     }
     pl->hops.n_sendings = 0;
 }
 
-/** Tensors of parameters that a rank holds. */
-static double tensors_of(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                         const struct hv__rank *rk)
+/** What a rank reduces in flat copies: the blocks without ZeRO. */
+struct flat {
+    double tensors; /**< of parameters */
+    double frac;    /**< of all parameters of its blocks, each over its tensor-parallel ranks */
+};
+
+static struct flat flat_of(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                           const struct hv__rank *rk)
 {
-    const struct hv_stage *s = &pl->replica->stages[rk->stage];
-    double n = 0;
-    for (size_t i = 0; i < s->n_ranges; i++) {
-        for (int at2 = s->ranges[i].from2; at2 < s->ranges[i].to2; at2++) {
-            const struct hv_model *m = l->leaves.items[hv__leaf_of(l, (size_t)at2 / 2)].model;
-            bool plain = m->kind == HV_MODEL_TRANSFORMER && m->norm == HV_NORM_RMSNORM;
-            n += (plain ? TENSORS_WITHOUT_BIAS : TENSORS_OF_LAYER) / 2.0;
+    const struct hv_stage *stage = &pl->replica->stages[rk->stage];
+    struct flat o = {0};
+    double flat = 0, all = 0;
+    for (size_t i = 0; i < stage->n_ranges; i++) {
+        for (int at2 = stage->ranges[i].from2; at2 < stage->ranges[i].to2; at2++) {
+            const struct hv_stage s =
+                hv_stage_with_degrees(stage, hv_stage_degrees(stage, at2 / 2));
+            const struct hv__parameters p = hv__range_parameters(l->k, l->leaves.items, l->leaves.n,
+                                                                 (struct hv_range){at2, at2 + 1});
+            double held = (p.dense + p.experts) / s.tp.degree;
+            all += held;
+            if (s.zero.stage == 0) {
+                const struct hv_model *m = l->leaves.items[hv__leaf_of(l, (size_t)at2 / 2)].model;
+                bool plain = m->kind == HV_MODEL_TRANSFORMER && m->norm == HV_NORM_RMSNORM;
+                o.tensors += (plain ? TENSORS_WITHOUT_BIAS : TENSORS_OF_LAYER) / 2.0;
+                flat += held;
+            }
         }
     }
-    return n;
+    o.frac = all > 0 ? flat / all : stage->zero.stage == 0;
+    return o;
 }
 
 double hv__flat_copies_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
                          const struct hv__rank *rk)
 {
     const struct hv_runtime_row *r = hv__runtime(l);
-    const struct hv_stage *s = &pl->replica->stages[rk->stage];
-    if (!(r->flat_elements > 0) || s->zero.stage > 0) {
+    if (!(r->flat_elements > 0)) {
         return 0;
     }
+    const struct flat flat = flat_of(l, pl, rk);
     const struct hv_job *job = hv_cost_job(l->k);
     const struct hv_device_kind *kind =
         hv_cluster_device(hv_cost_cluster(l->k), rk->devices[0]).kind;
-    double bytes = rk->memory[0].parameters * hv_job_grad_bytes(job);
-    return r->tensor_s * tensors_of(l, pl, rk) +
+    double bytes = rk->memory[0].parameters * hv_job_grad_bytes(job) * flat.frac;
+    return r->tensor_s * flat.tensors +
            FLAT_PASSES * bytes / hv_efficiency_of(kind, job->precision).bytes_per_s;
 }
