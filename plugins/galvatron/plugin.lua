@@ -153,7 +153,7 @@ local function plan(ctx)
     return nil, why
   end
   -- mixed degrees need more communicators, of which the formula knows nothing: a reserve of their
-  -- own, and the simulation decides between the best with and without them
+  -- own, and the simulation decides between the best with and without them, whatever their claims
   local finals = candidates.new()
   for _, choose in ipairs { layer_dp.even_stages, layer_dp.mixed_stages } do
     local all = candidates.within(function(reserve_bytes)
@@ -163,7 +163,7 @@ local function plan(ctx)
     if all then
       made, reason = all.best(ctx.options.tries)
     end
-    finals.add(made and { claim_s = #finals.list, build = function() return made end }, reason, 0)
+    finals.add(made and { claim_s = 0, build = function() return made end }, reason, 0)
   end
   return finals.best(2, reasons.too_small(ctx, devices, "no pipeline of equal stages"))
 end

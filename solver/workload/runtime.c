@@ -68,8 +68,7 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
                 "grad_partitioned; reductions: ReduceGrads as one of the last instructions of "
                 "TrainSchedule; flat copies: allreduce_bucket in runtime/engine.py "
                 "(MEMORY_OPT_ALLREDUCE_SIZE); step: torch.optim.Adam, foreach (one more copy of "
-                "the "
-                "parameters at the peak), not with its own fused optimizers; channels: 5 "
+                "the parameters at the peak), not with its own fused optimizers; channels: 5 "
                 "connections of 10 MiB (NVIDIA/nccl issues 864 and 1685); host time per tensor, "
                 "libraries and fragmentation: estimated from measured runs",
         },

@@ -36,8 +36,9 @@ struct node {
     enum hv_link_class net; /* plain, or the network */
 };
 
+/* A link domain: one node, or nodes that one fabric joins. */
 struct house {
-    uint32_t id;
+    uint32_t id;       /* hv_node_group_domain */
     uint32_t *members; /* of the group, in its order */
     uint32_t n;
 };
