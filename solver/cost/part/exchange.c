@@ -168,10 +168,13 @@ static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct
     out->ep_forward_s = round_trip_s(a, x, forward, x->ep_hidden_forward_s, &ahead);
     out->ep_backward_s = out->ep_forward_s;
     back = ahead;
-    if (backward != forward || forward > 1) {
+    if (x->forward_only) {
+        out->ep_backward_s = 0;
+        back = (struct hv__span){0, 0};
+    } else if (backward != forward || forward > 1) {
         out->ep_backward_s = round_trip_s(a, x, backward, x->ep_hidden_backward_s, &back);
     }
-    if (x->ep_again) {
+    if (x->ep_again && !x->forward_only) {
         out->ep_backward_s += out->ep_forward_s;
         back = hv__span_sum(back, ahead);
     }
@@ -185,7 +188,8 @@ static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct
                x->ep_bytes, a->q->ep, forward, forward > 1 ? "s" : "",
                forward * x->ep_hidden_forward_s, out->ep_backward_s, backward,
                backward > 1 ? "s" : "");
-    double sent = 2.0 * (a->q->ep - 1) / a->q->ep * x->ep_bytes, again = x->ep_again ? 2 : 1;
+    double sent = 2.0 * (a->q->ep - 1) / a->q->ep * x->ep_bytes;
+    double again = x->forward_only ? 0 : x->ep_again ? 2 : 1;
     double elem = hv_job_activation_bytes(&a->k->job);
     out->sent.ep = (struct hv_sent){sent / elem, again * sent / elem};
     hv_why_attach(a->why, &(struct hv_why_work){.bytes = sent,

@@ -37,6 +37,21 @@ struct hv__load {
  * experts)). */
 bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
                  struct hv__load *out);
+/** Tokens of a layer's experts on the busiest rank, in units of the copies of tokens that a rank
+ * sends in the mean; shards count whole. */
+struct hv__dispatched {
+    double held;      /**< experts, or shards of one, on that rank */
+    double shards;    /**< of an expert, each of which gets all its tokens */
+    double arrived;   /**< rows that come to it */
+    double computed;  /**< rows of its products: of every place where experts have a capacity */
+    double sent;      /**< rows that a rank sends in one exchange, as x.ep_bytes counts them */
+    double kept_frac; /**< share of the tokens that find a place, evenly spread */
+    bool routed;      /**< *load says who sends what */
+};
+/** Tokens of the experts of `b` for `rows` copies of tokens of a rank (dispatched.c). Owner of
+ * *load: hv__load_free. */
+struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv_block *b,
+                                        double rows, struct hv__load *load);
 /** Frees a load. */
 void hv__load_free(struct hv__load *l);
 /** Frees the links of groups that the context remembers. */
@@ -55,6 +70,7 @@ struct hv__exchange {
     double ep_hidden_forward_s, ep_hidden_backward_s; /**< experts' compute of one chunk */
     bool ep_again;                                    /**< recompute sends tokens once more */
     const struct hv__load *load; /**< which rank sends what where; NULL: all send alike */
+    bool forward_only;           /**< no backward pass follows */
 };
 /** Adds the seconds of these exchanges to the price (exchange.c). */
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
@@ -176,6 +192,23 @@ int hv__expert_owner(const struct hv_moe_knobs *m, int experts, int ep, int expe
 /** From owners, copies and shards of `experts` over `ep` ranks. O(experts × ep) with owners or
  * copies, else O(1). */
 struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep);
+
+/** The measured column for a device, and the factor on its times. */
+struct hv__column {
+    size_t at;
+    double factor;
+    const char *measured_on; /**< NULL: neither that device nor one of the cluster was measured */
+};
+/** What the pieces of a measured layer add to it. */
+struct hv__pieces_of {
+    double forward_s, backward_s; /**< compute, however it overlaps with exchanges */
+    double buffers_bytes;         /**< live during a pass */
+    struct hv__exchange x;        /**< added to */
+    struct hv__load load;         /**< owned: hv__load_free */
+};
+/** Adds the pieces of a layer (pieces.c). */
+void hv__add_pieces(const struct hv__ask *a, const struct hv_measured_layer *l,
+                    const struct hv__column *c, struct hv__pieces_of *out);
 
 /** Seconds of a measured layer by its grid for this query (grid.c). HV_UNKNOWN: not measured.
  * O(grid). */

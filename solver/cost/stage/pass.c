@@ -377,7 +377,7 @@ static uint32_t *ep_group_of(const struct build *b, size_t block, struct hv_part
     for (size_t i = 0; i < n; i++) {
         ids[i] = b->rank.part[(first + i) % each * stride];
     }
-    if (b->k->with_experts && b->k->model->blocks[block].experts > 0) {
+    if (b->k->with_experts && hv_model_has_experts(b->k->model, block)) {
         size_t layer = b->k->with_experts[block];
         pq->routed =
             (struct hv_routed_at){hv_router_class(b->k->job.routing, b->q->iteration, layer),
