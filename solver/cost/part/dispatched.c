@@ -1,6 +1,6 @@
 /*
- * Tokens of a layer's experts on the busiest rank of an expert-parallel group: rows that it computes
- * and bytes that ranks send, under capacity, owners, copies, shards and the job's routing.
+ * Tokens of a layer's experts on the busiest rank of an expert-parallel group: rows that it
+ * computes and bytes that ranks send, under capacity, owners, copies, shards and the job's routing.
  */
 #include <math.h>
 
@@ -15,6 +15,7 @@ struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv
     double capacity = hv__capacity_of(m, rows / b->experts), pad = capacity > 0 ? capacity : 1;
     struct hv__dispatched out = {.held = spread.held,
                                  .shards = shards,
+                                 .own = shards * pad,
                                  .kept_frac = capacity > 0 ? fmin(capacity, 1) : 1};
     out.routed = hv__load_of(a, b, rows, load);
     out.arrived = out.routed ? load->work / pad : shards * spread.work;

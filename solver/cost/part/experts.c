@@ -72,6 +72,29 @@ static void cut_into_chunks(struct hv__sum *s, const struct hv_block *b, const s
                backward);
 }
 
+/* True where tensor-parallel ranks with the same tokens send a slice of them each (Singh et al.
+ * 2023, DeepSpeed-TED, duplicate token dropping). */
+static bool sends_slices(const struct hv__sum *s)
+{
+    const struct hv_part_query *q = s->q;
+    bool cut = q->tp_scheme == HV_TP_1D && q->tp > 1 && s->t_experts >= s->t;
+    return q->moe && q->moe->all_to_all == HV_A2A_TP && q->ep > 1 && cut;
+}
+
+/* Bytes of the exchanges: `copies` of a rank, `whole` of all its tensor-parallel ranks. */
+static void add_dispatch(struct hv__sum *s, const struct hv__dispatched *d, double copies,
+                         double whole)
+{
+    if (sends_slices(s)) {
+        s->x.slices_at_experts = whole * d->computed;
+        s->x.slices_at_source = s->q->sequence_parallel ? 0 : whole * d->own;
+        copies = whole / s->q->tp;
+    }
+    s->x.ep_bytes = copies * d->sent;
+    s->x.ep_own = copies * d->own;
+    s->x.ep_arrived = copies * d->computed;
+}
+
 static void add_routed(struct hv__sum *s, const struct hv_block *b)
 {
     double h = s->m->hidden, k = b->top_k, whole = 1;
@@ -95,8 +118,8 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     s->out.flops_forward = flops + all * d.kept_frac;
     s->out.expert_parameters =
         hv_block_expert_parameters(s->m, b) * d.held / d.shards / b->experts / s->t_experts;
-    s->x.ep_bytes = copies * d.sent;
     s->x.ep_copies = k * d.shards;
+    add_dispatch(s, &d, copies, k * s->elem * s->rows * h);
     if (d.arrived > d.shards) {
         hv_why_add(s->a->why, "busiest experts", s->x.ep_bytes, "bytes",
                    "%.3g times the mean of its tokens and %.0f experts on the busiest rank, for "

@@ -43,6 +43,7 @@ struct hv__dispatched {
     double held;      /**< experts, or shards of one, on that rank */
     double shards;    /**< of an expert, each of which gets all its tokens */
     double arrived;   /**< rows that come to it */
+    double own;       /**< rows of the buffer of a rank's own tokens */
     double computed;  /**< rows of its products: of every place where experts have a capacity */
     double sent;      /**< rows that a rank sends in one exchange, as x.ep_bytes counts them */
     double kept_frac; /**< share of the tokens that find a place, evenly spread */
@@ -61,10 +62,16 @@ void hv__free_ways(struct hv__context *k);
 struct hv__exchange {
     double tp_bytes;                /**< of one all-reduce (1d), forward */
     double tp_forward, tp_backward; /**< how many of them */
+    /** Experts' tokens in slices, one per tensor-parallel rank: bytes of the whole buffers that are
+     * gathered from them and summed into them, at the experts and where the tokens are from; 0: no
+     * slices. */
+    double slices_at_experts, slices_at_source;
     double grid_bytes; /**< 2d, 2.5d, 3d: moved per rank forward; backward twice that */
     struct hv__cp_values cp;
     struct hv__ring_steps ring_forward_s, ring_backward_s; /**< seconds of compute beside a ring */
     double ep_bytes;                                  /**< one dispatch or combine of one rank */
+    double ep_own, ep_arrived;                        /**< bytes of the buffers of a rank's own
+                                                         tokens, and of those at the busiest rank */
     double ep_copies;                                 /**< experts a token goes to */
     int ep_chunks_forward, ep_chunks_backward;        /**< that exchanges are cut into */
     double ep_hidden_forward_s, ep_hidden_backward_s; /**< experts' compute of one chunk */
@@ -90,6 +97,7 @@ struct hv__call {
     double together;
     enum hv_sync_algorithm algorithm;
     double copies;
+    bool pipe; /**< of hv_collective_query */
 };
 /** Seconds of an exchange from start to end, and those of them in which no bytes move. */
 struct hv__span {

@@ -65,6 +65,8 @@ static void add_experts(const struct hv__ask *a, const struct hv_measured_layer 
     fixed.backward_s *= a->rates->starts;
     x->load = d.routed ? &out->load : NULL;
     x->ep_bytes = rows * p->dispatch_bytes * d.sent;
+    x->ep_own = rows * p->dispatch_bytes * d.own;
+    x->ep_arrived = rows * p->dispatch_bytes * d.computed;
     x->ep_copies = p->top_k * d.shards;
     x->ep_chunks_forward = knobs && knobs->degree_forward > 1 ? knobs->degree_forward : 1;
     x->ep_chunks_backward = knobs && knobs->degree_backward > 1 ? knobs->degree_backward : 1;
@@ -86,14 +88,13 @@ static void add_attention(const struct hv__ask *a, const struct hv_measured_laye
 {
     const struct hv_part_query *q = a->q;
     const struct hv_measured_pieces *p = &l->pieces;
-    struct hv_both_ways t =
-        piece_of(a->k->model, p->attention_block, c, HV_FLASH_BACKWARD);
+    struct hv_both_ways t = piece_of(a->k->model, p->attention_block, c, HV_FLASH_BACKWARD);
     struct hv__cp_shape s = hv__cp_shape_of(q);
     double forward_s = q->sequences * t.forward_s, backward_s = q->sequences * t.backward_s;
     double elem = hv_job_activation_bytes(&a->k->job);
     double all = l->output_bytes * q->sequences / q->cp / elem;
-    double kv = hv_known(p->kv_bytes) ? p->kv_bytes * q->sequences * q->tokens / q->cp / elem
-                                      : 2 * all;
+    double kv =
+        hv_known(p->kv_bytes) ? p->kv_bytes * q->sequences * q->tokens / q->cp / elem : 2 * all;
     out->forward_s += s.ring * forward_s;
     out->backward_s += s.ring * backward_s;
     out->x.ring_forward_s = (struct hv__ring_steps){s.ring, forward_s, forward_s};
