@@ -153,16 +153,6 @@ static bool moe_moves(const struct hv_knob_place *p)
     return p->moe->move != HV_MOE_TOKENS;
 }
 
-static bool moe_owners(const struct hv_knob_place *p)
-{
-    return p->moe->n_owners > 0;
-}
-
-static bool moe_copies(const struct hv_knob_place *p)
-{
-    return p->moe->n_copies > 0;
-}
-
 static bool moe_sends_copies(const struct hv_knob_place *p)
 {
     return p->moe->n_copies > 0 && p->moe->copy_life == HV_COPY_ITERATION;
@@ -355,14 +345,8 @@ static const struct hv_knob rows[] = {
                  moe_order),
     APPROXIMATED(HV_KNOB_MOE, "move", "experts", "timed as if tokens moved to the experts",
                  moe_moves),
-    APPROXIMATED(HV_KNOB_MOE, "owners", "given",
-                 "tokens and memory are those of the busiest rank, gradients are reduced as if "
-                 "experts were spread evenly",
-                 moe_owners),
-    APPROXIMATED(HV_KNOB_MOE, "copies", "given",
-                 "reductions between the copies of an expert and transfers of new copies take no "
-                 "time",
-                 moe_copies),
+    FULL(HV_KNOB_MOE, "owners"),
+    FULL(HV_KNOB_MOE, "copies"),
     APPROXIMATED(HV_KNOB_MOE, "copy_life", "iteration",
                  "copies are timed as permanent ones: they are never sent again", moe_sends_copies),
     APPROXIMATED(HV_KNOB_MOE, "target", "given",

@@ -43,8 +43,6 @@ static const struct example examples[] = {
     {"stage.moe.kernel", "padded, block, scatter", MOE("\"kernel\":\"block\""), "", ""},
     {"stage.moe.order", "optsche", MOE("\"order\":\"optsche\""), "", ""},
     {"stage.moe.move", "experts", MOE("\"move\":\"experts\""), "", ""},
-    {"stage.moe.owners", "given", MOE("\"owners\":[0,0,1,2,3,4,5,6]"), "", ""},
-    {"stage.moe.copies", "given", MOE("\"copies\":{\"0\":\"*\"}"), "", ""},
     {"stage.moe.copy_life", "iteration",
      MOE("\"copies\":{\"0\":\"*\"},\"copy_life\":\"iteration\""), "", ""},
     {"stage.moe.target", "given", MOE("\"target\":[[1,1],[1,1]]"), "", ""},

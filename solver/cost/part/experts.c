@@ -72,6 +72,34 @@ static void cut_into_chunks(struct hv__sum *s, const struct hv_block *b, const s
                backward);
 }
 
+/* Bytes that a sum keeps or needs. */
+struct bytes {
+    double full, kept, input;
+};
+
+static struct bytes bytes_of(const struct hv__sum *s)
+{
+    return (struct bytes){s->full_bytes, s->kept_bytes, s->weight_only_bytes};
+}
+
+/* Notes what every rank computes, and which bytes since `before` are of its tokens. */
+static void note_ranks(struct hv__sum *s, const struct bytes *before)
+{
+    size_t n = (size_t)s->q->ep;
+    struct bytes now = bytes_of(s);
+    if (!hv_places_experts(s->q->moe) || !s->x.load) {
+        return;
+    }
+    double *load = hv_arena_new(&s->a->k->arena, double, n);
+    for (size_t r = 0; r < n; r++) {
+        load[r] = s->load.work > 0 ? s->load.done[r] / s->load.work : 1;
+    }
+    s->out.rank_load = load;
+    s->out.routed_saved_bytes = now.kept - before->kept;
+    s->out.routed_input_bytes = now.input - before->input;
+    s->out.routed_transient_bytes = now.full - before->full - s->out.routed_saved_bytes;
+}
+
 static void add_routed(struct hv__sum *s, const struct hv_block *b)
 {
     const struct hv_moe_knobs *m = s->q->moe;
@@ -91,6 +119,7 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
         s->x.load = &s->load;
     }
     double flops = s->out.flops_forward;
+    const struct bytes before = bytes_of(s);
     hv__add_stream(s, &(struct hv__stream){"dispatch and combine", HV_RC_EXPERTS,
                                            4 * copies * shards * spread.work, 1});
     struct hv__ffn f = {hv__cut(s, b->expert_ffn / s->t_experts, shards),
@@ -99,6 +128,7 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     cut_into_chunks(s, b, &f);
     hv__keep(s, 2 * copies * shards * spread.work, HV_RC_EXPERTS);
     s->weight_only_bytes += 2 * copies * shards * spread.work;
+    note_ranks(s, &before);
     double all = (s->out.flops_forward - flops) / (pad * spread.work);
     s->out.flops_forward = flops + all * (capacity > 0 ? fmin(capacity, 1) : 1);
     s->out.expert_parameters =

@@ -101,7 +101,7 @@ static double kernel_rows(const struct adding *x, double tokens)
 static void add_expert(struct adding *x, int expert, bool *on, double *took)
 {
     size_t n = 0;
-    hv__expert_places(x->m, (int)x->experts, (int)x->n, expert, on);
+    hv_expert_places(x->m, (int)x->experts, (int)x->n, expert, on);
     for (size_t r = 0; r < x->n; r++) {
         if (on[r]) {
             took[n] = 0;
@@ -124,7 +124,7 @@ static void add_single(struct adding *x)
 {
     uint32_t *owners = hv_xcalloc(x->experts, sizeof *owners);
     for (size_t e = 0; e < x->experts; e++) {
-        owners[e] = (uint32_t)hv__expert_owner(x->m, (int)x->experts, (int)x->n, (int)e);
+        owners[e] = (uint32_t)hv_expert_owner(x->m, (int)x->experts, (int)x->n, (int)e);
     }
     for (size_t s = 0; s < x->n; s++) {
         const double *tokens = x->tokens + s * x->experts;
@@ -156,14 +156,14 @@ static void pad_to_most(struct adding *x, bool *on)
         for (size_t s = 0; s < x->n; s++) {
             sum += x->tokens[s * x->experts + e];
         }
-        int n = hv__expert_places(x->m, (int)x->experts, (int)x->n, (int)e, on);
+        int n = hv_expert_places(x->m, (int)x->experts, (int)x->n, (int)e, on);
         most = fmax(most, sum * x->shards / n);
     }
     for (size_t r = 0; r < x->n; r++) {
         x->done[r] = 0;
     }
     for (size_t e = 0; e < x->experts; e++) {
-        hv__expert_places(x->m, (int)x->experts, (int)x->n, (int)e, on);
+        hv_expert_places(x->m, (int)x->experts, (int)x->n, (int)e, on);
         for (size_t r = 0; r < x->n; r++) {
             x->done[r] += on[r] ? most : 0;
         }
@@ -175,7 +175,8 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
 {
     const struct hv_part_query *q = a->q;
     *out = (struct hv__load){0};
-    if (!q->routed.cls || !q->ep_group || q->ep < 2) {
+    bool placed = hv_places_experts(q->moe);
+    if (!(q->routed.cls || placed) || !q->ep_group || q->ep < 2) {
         return false;
     }
     size_t n = (size_t)q->ep, experts = (size_t)b->experts;
@@ -216,6 +217,7 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
     for (size_t r = 1; r < n; r++) {
         out->work = fmax(out->work, x.done[r]);
     }
+    out->done = x.done;
     out->sent = x.sent;
     out->ways = x.ways;
     out->room = room;

@@ -6,6 +6,7 @@
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/gemm.h"
 #include "solver/cost/part/context.h"
+#include "solver/cost/part/spread.h"
 
 #include <math.h>
 
@@ -28,13 +29,14 @@ struct hv__cp_values {
  * (load.c). */
 struct hv__load {
     double work;        /**< what the busiest rank computes over what a rank sends in the mean */
+    const double *done; /**< [ranks] what each computes, in units of that mean */
     const double *sent; /**< [ranks × ranks] from rank to rank, in units of that mean */
     const struct hv_ways *ways;
     double *room; /**< owned: hv__load_free */
 };
 /** The load of a block with experts, for `rows` copies of tokens of a rank; false: tokens are
- * spread evenly, or the group is not known. Owner of *out: hv__load_free. O(ranks · (ranks +
- * experts)). */
+ * spread evenly over experts in their usual places, or the group is not known. Owner of *out:
+ * hv__load_free. O(ranks · (ranks + experts)). */
 bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
                  struct hv__load *out);
 /** Frees a load. */
@@ -160,23 +162,8 @@ struct hv__ffn {
 void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f);
 /** Adds router, routed and shared experts, and the bytes of their exchanges (experts.c). */
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
-/** Distribution of experts over ranks: figures of the busiest rank under uniform routing. */
-struct hv__spread {
-    double held;    /**< experts, or shards of one, that it holds, copies too */
-    double work;    /**< its tokens over the mean */
-    double traffic; /**< its tokens from other ranks over what an even spread sends */
-};
 /** Capacity of one expert over its mean number of tokens; 0: it takes all. */
 double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert);
-/** Ranks that hold an expert or a part of it, of `ep`: on[rank]; returns how many. O(ep + copies).
- */
-int hv__expert_places(const struct hv_moe_knobs *m, int experts, int ep, int expert, bool *on);
-/** The rank that holds an expert, or its first shard: by blocks where no owners are named. O(1). */
-int hv__expert_owner(const struct hv_moe_knobs *m, int experts, int ep, int expert);
-/** From owners, copies and shards of `experts` over `ep` ranks. O(experts × ep) with owners or
- * copies, else O(1). */
-struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep);
-
 /** Seconds of a measured layer by its grid for this query (grid.c). HV_UNKNOWN: not measured.
  * O(grid). */
 double hv__grid_s(const struct hv_model *m, const double *grid, const struct hv_part_query *q,

@@ -435,6 +435,23 @@ static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t bl
     return c;
 }
 
+/* Takes off what the busiest rank keeps for its experts' tokens and this one does not. */
+static void keep_own(const struct build *b, const struct hv_part_query *q, struct hv_part_cost *c)
+{
+    struct hv__ep_places p = hv__ep_places_of(&b->rank, q);
+    double own = 0;
+    if (!c->rank_load) {
+        return;
+    }
+    for (size_t i = 0; i < p.n; i++) {
+        own = fmax(own, c->rank_load[(p.first + i) % (size_t)q->ep]);
+    }
+    c->saved_bytes -= (1 - own) * c->routed_saved_bytes;
+    c->saved_input_bytes -= (1 - own) * c->routed_input_bytes;
+    c->saved_input_bytes = fmin(fmax(c->saved_input_bytes, 0), c->saved_bytes);
+    c->transient_bytes -= (1 - own) * c->routed_transient_bytes;
+}
+
 /* Half blocks [from2, to2) of one piece: all whole blocks in it are equal. */
 static void add_blocks(struct build *b, int from2, int to2, size_t number)
 {
@@ -458,7 +475,8 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
         c[n++] = part_of(b, HV_PART_ATTENTION, block, &pq);
     }
     if (from2 % 2 || whole) {
-        c[n++] = part_of(b, HV_PART_FFN, block, &pq);
+        c[n] = part_of(b, HV_PART_FFN, block, &pq);
+        keep_own(b, &pq, &c[n++]);
     }
     double transient = 0, back = 0;
     for (int i = 0; i < n; i++) {

@@ -170,6 +170,13 @@ struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv
     return p;
 }
 
+struct hv__ep_places hv__ep_places_of(const struct hv__rank *r, const struct hv_part_query *q)
+{
+    size_t ep = (size_t)q->ep, each = r->cp * r->tp / (size_t)q->expert_tp;
+    each = each > 0 ? each : 1;
+    return (struct hv__ep_places){r->at * each % ep, each < ep ? each : ep};
+}
+
 size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t stride,
                    size_t limit, uint32_t **out)
 {
