@@ -148,16 +148,6 @@ static bool moe_order(const struct hv_knob_place *p)
     return p->moe->order != HV_MOE_PLAIN;
 }
 
-static bool moe_moves(const struct hv_knob_place *p)
-{
-    return p->moe->move != HV_MOE_TOKENS;
-}
-
-static bool moe_sends_copies(const struct hv_knob_place *p)
-{
-    return p->moe->n_copies > 0 && p->moe->copy_life == HV_COPY_ITERATION;
-}
-
 static bool moe_off_node(const struct hv_knob_place *p)
 {
     return hv_known(p->moe->off_node_frac);
@@ -343,12 +333,11 @@ static const struct hv_knob rows[] = {
                  "chunks are timed in the plain order: all are sent before the first result "
                  "returns",
                  moe_order),
-    APPROXIMATED(HV_KNOB_MOE, "move", "experts", "timed as if tokens moved to the experts",
-                 moe_moves),
+    FULL(HV_KNOB_MOE, "move"),
     FULL(HV_KNOB_MOE, "owners"),
     FULL(HV_KNOB_MOE, "copies"),
-    APPROXIMATED(HV_KNOB_MOE, "copy_life", "iteration",
-                 "copies are timed as permanent ones: they are never sent again", moe_sends_copies),
+    FULL(HV_KNOB_MOE, "copy_life"),
+    FULL(HV_KNOB_MOE, "prefetch"),
     APPROXIMATED(HV_KNOB_MOE, "target", "given",
                  "tokens are routed as the job says, or evenly over the experts", moe_target),
     APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",

@@ -41,7 +41,8 @@ static struct hv_verdict verdict(struct asked q, struct hv_arena *a)
     (void)snprintf(job, sizeof job,
                    "{\"format\":\"hetviz.job/1\",\"global_batch\":%d,\"sequence\":256,"
                    "\"precision\":\"fp32\",\"optimizer\":\"adam\"%s%s}",
-                   batch, q.routing != NULL ? ",\"routing\":" : "", q.routing != NULL ? q.routing : "");
+                   batch, q.routing != NULL ? ",\"routing\":" : "",
+                   q.routing != NULL ? q.routing : "");
     (void)snprintf(body, sizeof body,
                    "\"micro_batch\":%d,\"replicas\":[{\"micro_batches\":1,\"stages\":[{\"devices\":"
                    "\"a[0-%d].*\",\"layers\":[0,1],\"dp\":4%s,\"moe\":{\"all_to_all\":\"flat\"%s}"
@@ -89,8 +90,7 @@ static void owners_reduce_what_they_hold(void **state)
     assert_near(same_s, even_s, 1e-12);
     assert_near(three_s - even_s, unit_s, 1e-9);
     /* both ranks of a group behind one NIC: it carries the same bytes, whoever holds them */
-    assert_near(sums_s(at(2, ",\"owners\":[0,0,0,1]", EP2)),
-                sums_s(at(2, "", EP2)), 1e-9);
+    assert_near(sums_s(at(2, ",\"owners\":[0,0,0,1]", EP2)), sums_s(at(2, "", EP2)), 1e-9);
 }
 
 /** Expert 0 on both ranks: rank 0 has expert 1 alone to sum with its peer, rank 1 two; then all
@@ -109,7 +109,8 @@ static void copies_are_summed_over_all_holders(void **state)
     double pair_s = sums_s(at(4, ",\"copies\":{\"0\":[1]}", ",\"ep\":4"));
     assert_near(pair_s - alone_s, unit_s, 1e-9);
     /* two pairs that share no node are summed at once */
-    const char *two = ",\"copies\":{\"0\":[1],\"2\":[3]}", *chain = ",\"copies\":{\"0\":[1],\"1\":[2]}";
+    const char *two = ",\"copies\":{\"0\":[1],\"2\":[3]}",
+               *chain = ",\"copies\":{\"0\":[1],\"1\":[2]}";
     assert_near(sums_s(at(4, two, ",\"ep\":4")), pair_s, 1e-9);
     assert_near(sums_s(at(4, chain, ",\"ep\":4")) - alone_s, 2 * unit_s, 1e-9);
 }
@@ -143,8 +144,7 @@ static void memory_is_of_each_rank(void **state)
 {
     (void)state;
     const char *hot = "{\"kind\":\"trace\",\"counts\":[[[[1,1,1,400]]]]}";
-    struct hv_stage_memory apart =
-        memory_of(of_128(",\"owners\":[0,0,0,1]", hot));
+    struct hv_stage_memory apart = memory_of(of_128(",\"owners\":[0,0,0,1]", hot));
     struct hv_stage_memory both = memory_of(of_128(",\"owners\":[0,1,1,1]", hot));
     struct hv_stage_memory cold = memory_of(of_128(",\"owners\":[0,0,0,1]", NULL));
     assert_near(both.weights_bytes - apart.weights_bytes, 2 * expert * 4, 1e-9);
@@ -161,10 +161,9 @@ static void copies_take_memory_where_they_are(void **state)
     (void)state;
     const char *four = ",\"ep\":4", *zero = ",\"ep\":4,\"zero\":1";
     struct hv_stage_memory none = memory_of(at(4, "", four));
-    struct hv_stage_memory kept =
-        memory_of(at(4, ",\"copies\":{\"0\":\"*\"}", four));
-    struct hv_stage_memory lent = memory_of(
-        at(4, ",\"copies\":{\"0\":\"*\"},\"copy_life\":\"iteration\"", four));
+    struct hv_stage_memory kept = memory_of(at(4, ",\"copies\":{\"0\":\"*\"}", four));
+    struct hv_stage_memory lent =
+        memory_of(at(4, ",\"copies\":{\"0\":\"*\"},\"copy_life\":\"iteration\"", four));
     assert_near(kept.weights_bytes - none.weights_bytes, 4 * expert, 1e-9);
     assert_near(kept.gradients_bytes - none.gradients_bytes, 4 * expert, 1e-9);
     assert_near(kept.optimizer_bytes - none.optimizer_bytes, 8 * expert, 1e-9);
@@ -173,8 +172,7 @@ static void copies_take_memory_where_they_are(void **state)
     assert_near(lent.optimizer_bytes, none.optimizer_bytes, 1e-12);
     /* states of a copy are sharded over all four that hold it, those of the others over one */
     struct hv_stage_memory plain = memory_of(at(4, "", zero));
-    struct hv_stage_memory sharded =
-        memory_of(at(4, ",\"copies\":{\"0\":\"*\"}", zero));
+    struct hv_stage_memory sharded = memory_of(at(4, ",\"copies\":{\"0\":\"*\"}", zero));
     assert_near(sharded.optimizer_bytes - plain.optimizer_bytes, 8 * expert / 4, 1e-9);
 }
 

@@ -1,7 +1,7 @@
 /**
- * Collectives over some ranks of a group, one after the other on the stream of each rank. Those over
- * several nodes also take the networks of all nodes that they touch, so that two of them never share
- * one. Thread: any.
+ * Collectives over some ranks of a group, one after the other on the stream of each rank. Those
+ * over several nodes also take the networks of all nodes that they touch, so that two of them never
+ * share one. Thread: any.
  */
 #ifndef HV_SOLVER_COST_NETWORK_STREAMS_H
 #define HV_SOLVER_COST_NETWORK_STREAMS_H

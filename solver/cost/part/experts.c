@@ -112,7 +112,13 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     double rows = s->rows / whole * k; /* each rank that holds whole experts sends its share */
     double copies = s->elem * s->rows * k * h / fmax(s->t_norm, whole);
     double capacity = hv__capacity_of(m, rows / b->experts), pad = capacity > 0 ? capacity : 1;
-    bool routed = hv__load_of(s->a, b, rows, &s->load);
+    bool routed = hv__load_of(s->a, b, rows, &s->load), moves = hv__moves_experts(s->q);
+    double groups = spread.held;
+    if (moves) { /* every rank computes its own tokens with all experts */
+        groups = b->experts;
+        spread.work = 1;
+        spread.traffic = 0;
+    }
     if (routed) { /* places, shards and copies are in its figures */
         spread.work = s->load.work / shards / pad;
         spread.traffic = 1 / (pad * shards);
@@ -123,7 +129,7 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     hv__add_stream(s, &(struct hv__stream){"dispatch and combine", HV_RC_EXPERTS,
                                            4 * copies * shards * spread.work, 1});
     struct hv__ffn f = {hv__cut(s, b->expert_ffn / s->t_experts, shards),
-                        rows * shards * pad * spread.work, spread.held};
+                        rows * shards * pad * spread.work, groups};
     hv__add_ffn(s, b, &f);
     cut_into_chunks(s, b, &f);
     hv__keep(s, 2 * copies * shards * spread.work, HV_RC_EXPERTS);
@@ -135,6 +141,7 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
         hv_block_expert_parameters(s->m, b) * spread.held / shards / b->experts / s->t_experts;
     s->x.ep_bytes = copies * pad * shards * spread.traffic;
     s->x.ep_copies = k * shards;
+    hv__add_travel(s, b);
     if (spread.work > 1) {
         hv_why_add(s->a->why, "busiest experts", s->x.ep_bytes, "bytes",
                    "%.3g times the mean of its tokens and %.0f experts on the busiest rank, for "

@@ -34,9 +34,9 @@ void hv__free_ways(struct hv__context *k)
 }
 
 /* Links between the members; groups with equal links share them. */
-static const struct hv_ways *ways_of(struct hv__context *k, const uint32_t *ids, size_t n)
+const struct hv_ways *hv__ways_between(struct hv__context *k, const uint32_t *devices, size_t n)
 {
-    uint64_t signature = hv__mix(hv__signature(k->cluster, ids, n), n);
+    uint64_t signature = hv__mix(hv__signature(k->cluster, devices, n), n);
     if (!k->ways) {
         k->ways = hv_xcalloc(1, sizeof *k->ways);
     }
@@ -49,7 +49,7 @@ static const struct hv_ways *ways_of(struct hv__context *k, const uint32_t *ids,
     size_t at = w->n < WAYS_MOST ? w->n++ : w->next++ % WAYS_MOST;
     hv_ways_free(w->items[at].ways);
     w->items[at].signature = signature;
-    w->items[at].ways = hv_ways_new(k->cluster, ids, n);
+    w->items[at].ways = hv_ways_new(k->cluster, devices, n);
     return w->items[at].ways;
 }
 
@@ -176,7 +176,7 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
     const struct hv_part_query *q = a->q;
     *out = (struct hv__load){0};
     bool placed = hv_places_experts(q->moe);
-    if (!(q->routed.cls || placed) || !q->ep_group || q->ep < 2) {
+    if (hv__moves_experts(q) || !(q->routed.cls || placed) || !q->ep_group || q->ep < 2) {
         return false;
     }
     size_t n = (size_t)q->ep, experts = (size_t)b->experts;
@@ -186,7 +186,7 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
     int shards = q->moe && q->moe->expert_shards > 1 ? q->moe->expert_shards : 1;
     struct adding x = {a,
                        q->moe,
-                       ways_of(a->k, q->ep_group, n),
+                       hv__ways_between(a->k, q->ep_group, n),
                        n,
                        experts,
                        shards < q->ep ? shards : q->ep,

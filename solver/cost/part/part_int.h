@@ -41,6 +41,14 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
                  struct hv__load *out);
 /** Frees a load. */
 void hv__load_free(struct hv__load *l);
+/** Links between the devices of a group, remembered; the context owns them. O(n² log groups) when
+ * new. */
+const struct hv_ways *hv__ways_between(struct hv__context *k, const uint32_t *devices, size_t n);
+/** True where experts come to the tokens of all ranks (`move`). */
+static inline bool hv__moves_experts(const struct hv_part_query *q)
+{
+    return q->moe && q->moe->move == HV_MOE_EXPERTS && q->ep > 1;
+}
 /** Frees the links of groups that the context remembers. */
 void hv__free_ways(struct hv__context *k);
 
@@ -162,6 +170,8 @@ struct hv__ffn {
 void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f);
 /** Adds router, routed and shared experts, and the bytes of their exchanges (experts.c). */
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
+/** Adds the seconds and buffers of experts that come to the tokens of their block (travel.c). */
+void hv__add_travel(struct hv__sum *s, const struct hv_block *b);
 /** Capacity of one expert over its mean number of tokens; 0: it takes all. */
 double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert);
 /** Seconds of a measured layer by its grid for this query (grid.c). HV_UNKNOWN: not measured.

@@ -18,6 +18,7 @@ struct counts {
     /* of experts that the plan places: all on this rank, copies without states, and its share of
      * the others' states */
     double placed, lent, placed_shard;
+    double cached; /* of other nodes, for the ranks of this one */
 };
 
 /* The most ranks that share the states of a parameter. */
@@ -51,6 +52,22 @@ static void count_placed(const struct hv__context *k, const struct hv_stage_quer
     n->placed_shard += each * held.shards;
 }
 
+/* Experts that move to tokens are kept in the node until the backward pass of their layer. */
+static void count_cached(const struct hv__context *k, const struct hv__rank *r, size_t block,
+                         struct hv_part_query *pq, double most, struct counts *n)
+{
+    int experts = k->model->blocks[block].experts;
+    size_t first, of;
+    uint32_t *ids = hv__ep_group(r, pq, &first, &of);
+    if (ids) {
+        pq->ep_group = ids;
+        double each = most / hv__spread_of(pq->moe, experts, pq->ep).held;
+        n->cached += each * hv__cached_experts(k, pq, experts);
+        pq->ep_group = NULL;
+    }
+    free(ids);
+}
+
 static void count_piece(struct hv__context *k, const struct hv_stage_query *q,
                         const struct hv__rank *r, struct hv_range piece, struct counts *n)
 {
@@ -66,6 +83,9 @@ static void count_piece(struct hv__context *k, const struct hv_stage_query *q,
             count_placed(k, q, r, block, &pq, times * c.expert_parameters, n);
         } else {
             n->experts += times * c.expert_parameters;
+        }
+        if (c.expert_parameters > 0 && pq.moe && pq.moe->move == HV_MOE_EXPERTS) {
+            count_cached(k, r, block, &pq, times * c.expert_parameters, n);
         }
         unit += c.parameters + c.expert_parameters;
     }
@@ -312,7 +332,7 @@ enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_que
     units = z->limit > 0 ? fmin(units, z->limit) : units;
     double gathered = z->stage >= 3 ? (z->reshard ? units * n.largest : all) : 0;
     out->weights_bytes = hv_job_weight_bytes(j) *
-                         (z->stage >= 3 ? fmin(all, shard + n.lent + gathered) : all) *
+                         ((z->stage >= 3 ? fmin(all, shard + n.lent + gathered) : all) + n.cached) *
                          hv__offload_stays(r.stage, HV_OFFLOAD_WEIGHTS);
     /* sums kept until the end of the iteration are whole on every rank */
     bool scattered = z->stage >= 2 && z->reduce != HV_REDUCE_END;
