@@ -152,26 +152,6 @@ static bool moe_order_unused(const struct hv_knob_place *p)
     return m->order == HV_MOE_OPTSCHE && !(chunks && compresses);
 }
 
-static bool moe_moves(const struct hv_knob_place *p)
-{
-    return p->moe->move != HV_MOE_TOKENS;
-}
-
-static bool moe_owners(const struct hv_knob_place *p)
-{
-    return p->moe->n_owners > 0;
-}
-
-static bool moe_copies(const struct hv_knob_place *p)
-{
-    return p->moe->n_copies > 0;
-}
-
-static bool moe_sends_copies(const struct hv_knob_place *p)
-{
-    return p->moe->n_copies > 0 && p->moe->copy_life == HV_COPY_ITERATION;
-}
-
 static bool moe_off_node(const struct hv_knob_place *p)
 {
     return hv_known(p->moe->off_node_frac);
@@ -351,18 +331,11 @@ static const struct hv_knob rows[] = {
     APPROXIMATED(HV_KNOB_MOE, "order", "optsche, without chunks or without timed compression",
                  "experts are the only work on a chunk, and both orders are the same",
                  moe_order_unused),
-    APPROXIMATED(HV_KNOB_MOE, "move", "experts", "timed as if tokens moved to the experts",
-                 moe_moves),
-    APPROXIMATED(HV_KNOB_MOE, "owners", "given",
-                 "tokens and memory are those of the busiest rank, gradients are reduced as if "
-                 "experts were spread evenly",
-                 moe_owners),
-    APPROXIMATED(HV_KNOB_MOE, "copies", "given",
-                 "reductions between the copies of an expert and transfers of new copies take no "
-                 "time",
-                 moe_copies),
-    APPROXIMATED(HV_KNOB_MOE, "copy_life", "iteration",
-                 "copies are timed as permanent ones: they are never sent again", moe_sends_copies),
+    FULL(HV_KNOB_MOE, "move"),
+    FULL(HV_KNOB_MOE, "owners"),
+    FULL(HV_KNOB_MOE, "copies"),
+    FULL(HV_KNOB_MOE, "copy_life"),
+    FULL(HV_KNOB_MOE, "prefetch"),
     APPROXIMATED(HV_KNOB_MOE, "target", "given",
                  "tokens are routed as the job says, or evenly over the experts", moe_target),
     APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",

@@ -73,9 +73,12 @@ static void assert_ms(double got, double want)
     }
 }
 
-static const struct form flat = {HV_ALGO_RING, false, false}, flat_matrix = {HV_ALGO_RING, false, true},
-                         two_hops = {HV_ALGO_TREE, false, false}, two_hops_matrix = {HV_ALGO_TREE, false, true},
-                         pipe = {HV_ALGO_RING, true, false}, pipe_matrix = {HV_ALGO_RING, true, true};
+static const struct form flat = {HV_ALGO_RING, false, false},
+                         flat_matrix = {HV_ALGO_RING, false, true},
+                         two_hops = {HV_ALGO_TREE, false, false},
+                         two_hops_matrix = {HV_ALGO_TREE, false, true},
+                         pipe = {HV_ALGO_RING, true, false},
+                         pipe_matrix = {HV_ALGO_RING, true, true};
 
 /** 64 GPUs in 8 nodes, 5 us and 200 GB/s inside, 20 us and 25 GB/s between them (Hwang et al. 2023,
  * Tutel): 63 messages of 1/64 one after the other against 7 of 1/8 inside and then 7 of 1/8. */
@@ -91,11 +94,12 @@ static void two_dimensional_hierarchical(void **state)
         assert_ms(exchange_ms(&p, two_hops, sizes[i]), hops[i]);
         assert_ms(exchange_ms(&p, two_hops_matrix, sizes[i]), hops[i]);
     }
-    assert_ms(exchange_ms(&p, flat, 256e6), exchange_ms(&p, two_hops, 256e6)); /* where they cross */
+    assert_ms(exchange_ms(&p, flat, 256e6),
+              exchange_ms(&p, two_hops, 256e6)); /* where they cross */
 }
 
-/** 64 MB over 8 nodes of 4, 12.5 GB/s outside (Shi et al. 2024, ScheMoE): 3 + 4.48 ms over PCIe of 2
- * GB/s in turn, 4.48 at once; over NVLink of 100 GB/s 4.54 and 4.48. */
+/** 64 MB over 8 nodes of 4, 12.5 GB/s outside (Shi et al. 2024, ScheMoE): 3 + 4.48 ms over PCIe of
+ * 2 GB/s in turn, 4.48 at once; over NVLink of 100 GB/s 4.54 and 4.48. */
 static void inside_and_between_at_once(void **state)
 {
     (void)state;

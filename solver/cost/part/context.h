@@ -89,6 +89,9 @@ extern const struct hv__parts hv__transformer_parts; /**< transformer.c */
 extern const struct hv__parts hv__measured_parts;    /**< measured.c */
 extern const struct hv__parts hv__operator_parts;    /**< operators.c */
 
+/** Experts of other nodes that a rank holds for the ranks of its node where experts move
+ * (travel.c). O(experts × ep). */
+double hv__cached_experts(const struct hv__context *k, const struct hv_part_query *q, int experts);
 /** Price of a part, remembered; `block` is ignored for embedding and head, and blocks beyond the
  * model cost nothing. With `why` it is computed and explained. O(1) when seen before. */
 struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size_t block,

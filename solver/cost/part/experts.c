@@ -95,6 +95,34 @@ static void add_dispatch(struct hv__sum *s, const struct hv__dispatched *d, doub
     s->x.ep_arrived = copies * d->computed;
 }
 
+/* Bytes that a sum keeps or needs. */
+struct bytes {
+    double full, kept, input;
+};
+
+static struct bytes bytes_of(const struct hv__sum *s)
+{
+    return (struct bytes){s->full_bytes, s->kept_bytes, s->weight_only_bytes};
+}
+
+/* Notes what every rank computes, and which bytes since `before` are of its tokens. */
+static void note_ranks(struct hv__sum *s, const struct bytes *before)
+{
+    size_t n = (size_t)s->q->ep;
+    struct bytes now = bytes_of(s);
+    if (!hv_places_experts(s->q->moe) || !s->x.load) {
+        return;
+    }
+    double *load = hv_arena_new(&s->a->k->arena, double, n);
+    for (size_t r = 0; r < n; r++) {
+        load[r] = s->load.work > 0 ? s->load.done[r] / s->load.work : 1;
+    }
+    s->out.rank_load = load;
+    s->out.routed_saved_bytes = now.kept - before->kept;
+    s->out.routed_input_bytes = now.input - before->input;
+    s->out.routed_transient_bytes = now.full - before->full - s->out.routed_saved_bytes;
+}
+
 static void add_routed(struct hv__sum *s, const struct hv_block *b)
 {
     double h = s->m->hidden, k = b->top_k, whole = 1;
@@ -106,20 +134,23 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     struct hv__dispatched d = hv__dispatched_of(s->a, b, rows, &s->load);
     s->x.load = d.routed ? &s->load : NULL;
     double flops = s->out.flops_forward;
+    const struct bytes before = bytes_of(s);
     hv__add_stream(
         s, &(struct hv__stream){"dispatch and combine", HV_RC_EXPERTS, 4 * copies * d.arrived, 1});
     struct hv__ffn f = {hv__cut(s, b->expert_ffn / s->t_experts, d.shards), rows * d.computed,
-                        d.held};
+                        d.groups};
     hv__add_ffn(s, b, &f);
     cut_into_chunks(s, b, &f);
     hv__keep(s, 2 * copies * d.arrived, HV_RC_EXPERTS);
     s->weight_only_bytes += 2 * copies * d.arrived;
+    note_ranks(s, &before);
     double all = (s->out.flops_forward - flops) * d.shards / d.computed;
     s->out.flops_forward = flops + all * d.kept_frac;
     s->out.expert_parameters =
         hv_block_expert_parameters(s->m, b) * d.held / d.shards / b->experts / s->t_experts;
     s->x.ep_copies = k * d.shards;
     add_dispatch(s, &d, copies, k * s->elem * s->rows * h);
+    hv__add_travel(s, b);
     if (d.arrived > d.shards) {
         hv_why_add(s->a->why, "busiest experts", s->x.ep_bytes, "bytes",
                    "%.3g times the mean of its tokens and %.0f experts on the busiest rank, for "

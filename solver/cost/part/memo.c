@@ -32,7 +32,8 @@ static uint64_t moe_signature(const struct hv_moe_knobs *m)
                              hv_or(m->compress_bytes_per_s, 0), hv_or(m->off_node_frac, -1)};
     const int counts[] = {m->min_capacity,    m->expert_shards,   m->degree_forward,
                           m->degree_backward, (int)m->all_to_all, (int)m->n_copies,
-                          (int)m->kernel,     (int)m->order,      (int)m->n_target};
+                          (int)m->kernel,     (int)m->order,      (int)m->n_target,
+                          (int)m->move,       (int)m->copy_life};
     uint64_t h = HV_HASH_START;
     for (size_t i = 0; i < HV_COUNT(shares); i++) {
         uint64_t word;

@@ -113,6 +113,15 @@ struct hv_part_cost {
     double transient_bytes;   /**< live only during the pass (logits, attention scores, recompute
                                  peak) */
     double output_bytes;      /**< activation handed on, per rank */
+    /** Seconds on the network, none of them in the figures above: copies of experts, sent once in
+     * an iteration; experts that come before a forward and before a backward pass; their gradients.
+     */
+    double copies_s, fetch_s, fetch_again_s, push_s;
+    /** Where a plan places experts: what each rank of the expert-parallel group computes, over the
+     * busiest one, and the bytes of the three figures above that are of its tokens. NULL: as the
+     * busiest one. Lives as long as the context. */
+    const double *rank_load;
+    double routed_saved_bytes, routed_input_bytes, routed_transient_bytes;
 };
 
 /** Per-layer prices of one query as prefix sums over blocks, embedding and head apart. */

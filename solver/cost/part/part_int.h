@@ -6,6 +6,7 @@
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/gemm.h"
 #include "solver/cost/part/context.h"
+#include "solver/cost/part/spread.h"
 
 #include <math.h>
 
@@ -28,19 +29,21 @@ struct hv__cp_values {
  * (load.c). */
 struct hv__load {
     double work;        /**< what the busiest rank computes over what a rank sends in the mean */
+    const double *done; /**< [ranks] what each computes, in units of that mean */
     const double *sent; /**< [ranks × ranks] from rank to rank, in units of that mean */
     const struct hv_ways *ways;
     double *room; /**< owned: hv__load_free */
 };
 /** The load of a block with experts, for `rows` copies of tokens of a rank; false: tokens are
- * spread evenly, or the group is not known. Owner of *out: hv__load_free. O(ranks · (ranks +
- * experts)). */
+ * spread evenly over experts in their usual places, or the group is not known. Owner of *out:
+ * hv__load_free. O(ranks · (ranks + experts)). */
 bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
                  struct hv__load *out);
 /** Tokens of a layer's experts on the busiest rank, in units of the copies of tokens that a rank
  * sends in the mean; shards count whole. */
 struct hv__dispatched {
     double held;      /**< experts, or shards of one, on that rank */
+    double groups;    /**< experts whose products it computes */
     double shards;    /**< of an expert, each of which gets all its tokens */
     double arrived;   /**< rows that come to it */
     double own;       /**< rows of the buffer of a rank's own tokens */
@@ -55,6 +58,14 @@ struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv
                                         double rows, struct hv__load *load);
 /** Frees a load. */
 void hv__load_free(struct hv__load *l);
+/** Links between the devices of a group, remembered; the context owns them. O(n² log groups) when
+ * new. */
+const struct hv_ways *hv__ways_between(struct hv__context *k, const uint32_t *devices, size_t n);
+/** True where experts come to the tokens of all ranks (`move`). */
+static inline bool hv__moves_experts(const struct hv_part_query *q)
+{
+    return q->moe && q->moe->move == HV_MOE_EXPERTS && q->ep > 1;
+}
 /** Frees the links of groups that the context remembers. */
 void hv__free_ways(struct hv__context *k);
 
@@ -184,23 +195,10 @@ struct hv__ffn {
 void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f);
 /** Adds router, routed and shared experts, and the bytes of their exchanges (experts.c). */
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
-/** Distribution of experts over ranks: figures of the busiest rank under uniform routing. */
-struct hv__spread {
-    double held;    /**< experts, or shards of one, that it holds, copies too */
-    double work;    /**< its tokens over the mean */
-    double traffic; /**< its tokens from other ranks over what an even spread sends */
-};
+/** Adds the seconds and buffers of experts that come to the tokens of their block (travel.c). */
+void hv__add_travel(struct hv__sum *s, const struct hv_block *b);
 /** Capacity of one expert over its mean number of tokens; 0: it takes all. */
 double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert);
-/** Ranks that hold an expert or a part of it, of `ep`: on[rank]; returns how many. O(ep + copies).
- */
-int hv__expert_places(const struct hv_moe_knobs *m, int experts, int ep, int expert, bool *on);
-/** The rank that holds an expert, or its first shard: by blocks where no owners are named. O(1). */
-int hv__expert_owner(const struct hv_moe_knobs *m, int experts, int ep, int expert);
-/** From owners, copies and shards of `experts` over `ep` ranks. O(experts × ep) with owners or
- * copies, else O(1). */
-struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep);
-
 /** The measured column for a device, and the factor on its times. */
 struct hv__column {
     size_t at;

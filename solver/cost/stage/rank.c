@@ -170,6 +170,29 @@ struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv
     return p;
 }
 
+struct hv__ep_places hv__ep_places_of(const struct hv__rank *r, const struct hv_part_query *q)
+{
+    size_t ep = (size_t)q->ep, each = r->cp * r->tp / (size_t)q->expert_tp;
+    each = each > 0 ? each : 1;
+    return (struct hv__ep_places){r->at * each % ep, each < ep ? each : ep};
+}
+
+uint32_t *hv__ep_group(const struct hv__rank *r, const struct hv_part_query *q, size_t *first,
+                       size_t *of)
+{
+    size_t stride = (size_t)q->expert_tp, n = (size_t)q->ep;
+    *of = r->dp * r->cp * r->tp / stride;
+    *first = r->at * r->cp * r->tp / stride / n * n;
+    if (n < 2 || n > *of) {
+        return NULL;
+    }
+    uint32_t *ids = hv_xmalloc(n * sizeof *ids);
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = r->part[(*first + i) % *of * stride];
+    }
+    return ids;
+}
+
 size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t stride,
                    size_t limit, uint32_t **out)
 {

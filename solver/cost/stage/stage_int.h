@@ -45,6 +45,18 @@ enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query 
  * stage. */
 struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv_stage_query *q,
                                     const struct hv__rank *r, size_t block, size_t i);
+/** Positions in an expert-parallel group that the devices of one data-parallel rank have: `n` that
+ * follow each other. */
+struct hv__ep_places {
+    size_t first, n;
+};
+struct hv__ep_places hv__ep_places_of(const struct hv__rank *r, const struct hv_part_query *q);
+/** The devices of its expert-parallel group, each of which is every expert_tp-th of its copy: those
+ * of dp × cp ranks of the same tensor position, or consecutive ones where experts are whole on
+ * each, starting at a multiple of ep. *first: the number of the first, *of: how many there are. The
+ * array lives on the heap (caller frees); NULL: no group. */
+uint32_t *hv__ep_group(const struct hv__rank *r, const struct hv_part_query *q, size_t *first,
+                       size_t *of);
 /** True where every stride-th of n × stride devices lie in more than one link domain. */
 bool hv__is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_t stride);
 /** Which of its copy's groups share the network with a rank's tensor- and context-parallel ones;

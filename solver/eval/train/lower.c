@@ -321,11 +321,38 @@ static double kind_s(const struct hv__gstage *g, size_t shape, unsigned kind)
     return 0;
 }
 
+/** True where copies of experts arrive in the first pass of a stage. */
+static bool has_copies(const struct hv__pipeline *pl)
+{
+    for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
+        if (pl->gstages[g].copies_s > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Adds the arrival of copies to the first forward pass of every global stage; operations are in
+ * the order of their rank. */
+static void add_copies(const struct hv__lowered *l, const struct hv__pipeline *pl, double *op_s)
+{
+    bool *here = hv_arena_new(l->arena, bool, pl->n_pipes * pl->n_gstages);
+    for (size_t i = 0; i < hv_schedule_n_ops(pl->schedule); i++) {
+        const struct hv_op *op = &pl->schedule->ops[i];
+        size_t g = (size_t)op->pipe * pl->n_gstages + (size_t)op->stage;
+        if (op->kind == HV_OP_F && !here[g]) {
+            op_s[i] += pl->gstages[g].copies_s;
+            here[g] = true;
+        }
+    }
+}
+
 /** Duration tables: per stage where all micro-batches are alike and there is one direction, else
  * per op. */
 static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    if (pl->n_shapes == 1 && pl->n_pipes == 1) {
+    bool copies = has_copies(pl);
+    if (pl->n_shapes == 1 && pl->n_pipes == 1 && !copies) {
         double *stage_s = hv_arena_new(l->arena, double, pl->n_gstages *HV_OP_KIND_N);
         for (size_t g = 0; g < pl->n_gstages; g++) {
             for (unsigned kind = 0; kind < HV_OP_KIND_N; kind++) {
@@ -344,6 +371,9 @@ static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
         size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
         size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
         op_s[i] = kind_s(g, (size_t)pl->shape_of[at], op->kind) * hv_op_share(pl->schedule, op);
+    }
+    if (copies) {
+        add_copies(l, pl, op_s);
     }
     pl->cost.op_s = op_s;
 }

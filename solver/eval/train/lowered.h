@@ -33,6 +33,7 @@ struct hv__gstage {
     /** Where sends block (runtime.c): the transfer of its result, and the gather of its input's
      * shares, of a micro-batch; parts of the operation. */
     double sends_forward_s, sends_backward_s;
+    double copies_s; /**< copies of experts that arrive in the first forward pass of an iteration */
     /** Of the first shape: how long exchanges between nodes keep their networks busy, without their
      * latency; the backward's include W's. */
     double network_forward_s, network_backward_s, network_weight_s;
