@@ -1,4 +1,5 @@
-/** Experts that travel to tokens: FasterMoE's shadows and Janus's experts, on plain links and rates.
+/** Experts that travel to tokens: FasterMoE's shadows and Janus's experts, on plain links and
+ * rates.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -32,7 +32,9 @@ static double copies_s(const struct hv__ask *a, const struct hv_block *b, double
         struct hv__call c = {.op = HV_BROADCAST,
                              .bytes = expert_bytes,
                              .members = members,
-                             .together = q->beside.ep > 0 ? q->beside.ep : whole ? 1 : q->tp};
+                             .together = q->beside.ep > 0 ? q->beside.ep
+                                         : whole          ? 1
+                                                          : q->tp};
         if (n <= hv_expert_shards(q->moe, q->ep)) {
             continue;
         }
