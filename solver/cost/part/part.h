@@ -55,7 +55,9 @@ struct hv_part_query {
     const uint32_t
         *group; /**< tp·cp consecutive devices of the rank group, for its collectives; NULL: tp
                    collectives priced on the device's own link as if inside one node */
-    const uint32_t *ep_group;       /**< devices of the expert-parallel group, or NULL (ep = 1) */
+    const uint32_t *ep_group; /**< devices of the expert-parallel group, or NULL (ep = 1) */
+    /** Keys of both groups and of the knobs of experts; 0: not computed. */
+    uint64_t group_signature, ep_signature, moe_signature;
     const struct hv_moe_knobs *moe; /**< or NULL */
     struct hv_beside beside;
     struct hv_routed_at routed;

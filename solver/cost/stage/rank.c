@@ -273,7 +273,8 @@ static const struct hv__run *run_of(const struct hv__context *k, int block)
 static int routed_alike(const struct hv__context *k, size_t iteration, int block, int end)
 {
     const struct hv_router *r = k->job.routing;
-    if (!k->with_experts || !hv_model_has_experts(k->model, (size_t)block)) {
+    if (!k->with_experts || iteration == HV__ANY_ITERATION ||
+        !hv_model_has_experts(k->model, (size_t)block)) {
         return end;
     }
     uint64_t cls = hv_router_class(r, iteration, k->with_experts[block]);
