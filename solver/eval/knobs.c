@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/eval/train/steps.h"
 #include "solver/plan/parts.h"
 #include "solver/sim/schedule/schedule.h"
 
@@ -164,7 +165,8 @@ static bool gives_samples(const struct hv_knob_place *p)
     return false;
 }
 
-/** True where no replica says how long the sequences of its micro-batches are. */
+/** True where no replica says how long the sequences of its micro-batches are, and stages or
+ * replicas wait for each other. */
 static bool lengths_without_list(const struct hv_knob_place *p)
 {
     bool listed = false;
@@ -172,7 +174,7 @@ static bool lengths_without_list(const struct hv_knob_place *p)
         const struct hv_replica *r = &p->plan->replicas[i];
         listed = listed || (r->list != NULL && r->micro_batches > 0 && r->list[0].tokens > 0);
     }
-    return trains(p) && p->job->n_lengths > 0 && !listed;
+    return trains(p) && p->job->n_lengths > 0 && !listed && hv__lengths_are_drawn(p->plan);
 }
 
 static bool shares_devices(const struct hv_knob_place *p)
@@ -406,9 +408,10 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.wait_most_ms"),
     FULL(HV_KNOB_PLAN, "sync.least"),
     FULL(HV_KNOB_PLAN, "sync.connect"),
-    APPROXIMATED(HV_KNOB_JOB, "sequence_lengths", "training without lists of micro-batches",
-                 "every micro-batch is timed with the expected length of its longest sequence, to "
-                 "which the others are padded",
+    FULL(HV_KNOB_JOB, "sequence_lengths"),
+    APPROXIMATED(HV_KNOB_JOB, "sequence_lengths", "several stages or replicas without lists",
+                 "the expected time is that of 24 drawn iterations, in which copies of a replica "
+                 "have micro-batches of equal lengths",
                  lengths_without_list),
 };
 

@@ -70,8 +70,8 @@ static void check_sequences(const struct hv_check *c, const struct hv_check_stag
     }
 }
 
-/* Source of the sizes: Xu et al. 2021, section 3.2 (2d); Wang et al. 2021, section 3 (2.5d); Bian et
- * al. 2021, section 3 (3d). */
+/* Source of the sizes: Xu et al. 2021, section 3.2 (2d); Wang et al. 2021, section 3 (2.5d); Bian
+ * et al. 2021, section 3 (3d). */
 static void check_grid(const struct hv_check *c, const struct hv_check_stage *at)
 {
     const struct hv_stage *s = at->s;

@@ -74,7 +74,8 @@ static const struct example examples[] = {
     {"sync.priority", "after_all_to_all", "", ",\"sync\":{\"priority\":\"after_all_to_all\"}", ""},
     {"sync.weights", "staleness", "",
      ",\"sync\":{\"kind\":\"partial_reduce\",\"weights\":\"staleness\"}", ""},
-    {"job.sequence_lengths", "training without lists of micro-batches", "", "",
+    {"job.sequence_lengths", "several stages or replicas without lists",
+     "},{\"devices\":\"a[1].*\",\"layers\":[12,24]", "",
      ",\"sequence_lengths\":[{\"tokens\":512,\"frac\":0.5},{\"tokens\":2048,\"frac\":0.5}]"},
 };
 

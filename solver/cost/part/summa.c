@@ -150,9 +150,8 @@ static bool leaves_domain(const struct hv_cluster *c, const uint32_t *ids, int n
 
 static struct net open_net(const struct hv__ask *a)
 {
-    struct net n = {.a = a,
-                    .side = hv__grid_side(a->q),
-                    .elem = hv_job_activation_bytes(&a->k->job)};
+    struct net n = {
+        .a = a, .side = hv__grid_side(a->q), .elem = hv_job_activation_bytes(&a->k->job)};
     int lines = hv__grid_lines(a->q), axes = a->q->tp_scheme == HV_TP_3D ? 3 : 2;
     uint32_t *ids = hv_xmalloc((size_t)n.side * sizeof *ids);
     for (int axis = 0; a->q->group && axis < axes; axis++) {
@@ -171,10 +170,8 @@ static struct hv__span along(const struct net *n, int axis, enum hv_collective o
     const struct hv__ask *a = n->a;
     const struct hv_beside *b = &a->q->beside;
     double together = axis == ROW ? b->tp : b->tp_axis[axis - 1];
-    struct hv__call c = {.op = op,
-                         .bytes = n->elem * values,
-                         .n = n->side,
-                         .together = together > 0 ? together : 1};
+    struct hv__call c = {
+        .op = op, .bytes = n->elem * values, .n = n->side, .together = together > 0 ? together : 1};
     struct hv__span slowest = {0, 0};
     if (n->side < 2 || !(values > 0)) {
         return slowest;
@@ -228,9 +225,8 @@ struct panels {
 static void add_panels(const struct net *n, double compute_s, const struct panels *p,
                        struct tally *t)
 {
-    struct hv_panels steps = {.steps = n->side,
-                              .step_s = compute_s / n->side,
-                              .one_link = n->far[ROW] == n->far[COLUMN]};
+    struct hv_panels steps = {
+        .steps = n->side, .step_s = compute_s / n->side, .one_link = n->far[ROW] == n->far[COLUMN]};
     for (int axis = ROW; axis <= COLUMN; axis++) {
         struct hv__span before = along(n, axis, HV_BROADCAST, p->before[axis]);
         struct hv__span after = along(n, axis, HV_REDUCE, p->after[axis]);
