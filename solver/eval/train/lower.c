@@ -190,6 +190,19 @@ static void set_slice(const struct hv_plan *p, size_t slice, size_t k, struct hv
     s->tokens *= own / all;
 }
 
+/** Tokens of a sequence of the mb-th micro-batch, padded to the longest of its sequences. */
+static double padded_tokens(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                            double sequences, size_t mb)
+{
+    const struct hv__length_run *run = l->lengths;
+    double u = run->quantile;
+    if (run->quantiles != NULL) {
+        size_t n = (size_t)pl->replica->micro_batches;
+        u = run->quantiles[pl->i_replica][(run->draw * n + mb) % (run->n_draws * n)];
+    }
+    return hv_job_padded_tokens(hv_cost_job(l->k), sequences, u);
+}
+
 /** Shapes of micro-batches and slices that occur in a pipeline. */
 static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
 {
@@ -213,7 +226,7 @@ static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
                               .tokens = sequence,
                               .scales = hv__leaf_scales(l, mb)};
         if (l->lengths != NULL) {
-            s.tokens = hv__padded_tokens(l, pl, s.sequences, i / k);
+            s.tokens = padded_tokens(l, pl, s.sequences, i / k);
         }
         l->schedule.scaled = l->schedule.scaled || s.scales != NULL;
         if (mb != NULL && mb->tokens > 0 && mb->sequences > 0) {

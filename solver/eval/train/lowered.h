@@ -218,7 +218,7 @@ struct hv__iteration {
 struct hv__length_run {
     double weight;                  /**< in the expectation; below 0 where it corrects draws */
     double quantile;                /**< of all micro-batches; unless drawn */
-    size_t first;                   /**< number of the draw */
+    size_t draw, n_draws;           /**< its number of so many */
     const double *const *quantiles; /**< [replica entries] of their micro-batches, draw by draw;
                                        NULL: not drawn */
 };

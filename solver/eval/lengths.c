@@ -15,8 +15,9 @@
  * section 4.1), so that only the waiting is sampled. Quantiles are drawn from strata of one
  * micro-batch each (Latin hypercube; McKay et al. 1979).
  */
+#include "solver/eval/lengths.h"
+
 #include "solver/base/rng.h"
-#include "solver/eval/train/steps.h"
 
 #include <stdlib.h>
 
@@ -52,22 +53,6 @@ bool hv__lengths_are_drawn(const struct hv_plan *p)
 {
     const struct hv_replica *r = p->replicas;
     return p->n_replicas > 1 || (p->n_replicas == 1 && (r->count > 1 || r->n_stages > 1));
-}
-
-double hv__padded_tokens(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                         double sequences, size_t mb)
-{
-    const struct hv_job *job = hv_cost_job(l->k);
-    const struct hv__length_run *run = l->lengths;
-    if (run == NULL) {
-        return (double)job->sequence;
-    }
-    double u = run->quantile;
-    if (run->quantiles != NULL) {
-        size_t n = (size_t)pl->replica->micro_batches;
-        u = run->quantiles[pl->i_replica][(run->first * n + mb) % (DRAWN * n)];
-    }
-    return hv_job_padded_tokens(job, sequences, u);
 }
 
 /* ---- intervals of quantiles ------------------------------------------------------------------ */
@@ -180,8 +165,10 @@ static void add_draws(const struct hv__lowered *l, const struct quantiles *steps
         correct(steps, u[r], n, 1 / (double)p->n_replicas, out->items);
     }
     for (size_t d = 0; d < DRAWN; d++) {
-        out->items[out->n++] = (struct hv__length_run){
-            .weight = 1.0 / DRAWN, .first = d, .quantiles = (const double *const *)u};
+        out->items[out->n++] = (struct hv__length_run){.weight = 1.0 / DRAWN,
+                                                       .draw = d,
+                                                       .n_draws = DRAWN,
+                                                       .quantiles = (const double *const *)u};
     }
 }
 
