@@ -170,11 +170,6 @@ static bool schedule_overlaps_pairs(const struct hv_knob_place *p)
     return schedule_is(p, "dualpipe");
 }
 
-static bool schedule_moves_activations(const struct hv_knob_place *p)
-{
-    return schedule_is(p, "bpipe");
-}
-
 static bool sync_groups(const struct hv_knob_place *p)
 {
     enum hv_sync_kind kind = p->plan->sync.kind;
@@ -348,8 +343,6 @@ static const struct hv_knob rows[] = {
                  "an overlapped pair takes as long as its forward and its backward one after the "
                  "other",
                  schedule_overlaps_pairs),
-    APPROXIMATED(HV_KNOB_PLAN, "schedule.name", "bpipe",
-                 "activations move between ranks in no time", schedule_moves_activations),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
     FULL(HV_KNOB_PLAN, "sync.kind"),
     APPROXIMATED(HV_KNOB_PLAN, "sync.kind", "partial_reduce, gossip",

@@ -2,6 +2,7 @@
  * From plan to schedules: the order in which a rank runs the passes that price.c prices. Reductions
  * and the optimizer are in tail.c.
  */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/train/steps.h"
 #include "solver/sim/pipeline/fold.h"
 
@@ -638,6 +639,7 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
         m = m > STEADY_MOST ? STEADY_MOST : m;
         m = want > m ? want : m;
     } else if (lower_folded(l, pl)) {
+        hv__find_moves(l, pl);
         return HV_OK;
     }
     if (m < 1 || m > HV_SCHEDULE_MB_MAX) {
@@ -645,7 +647,11 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
                           (long long)m, HV_SCHEDULE_MB_MAX);
     }
     pl->n_mb = (int32_t)m;
-    return lower_passes(l, pl, err);
+    enum hv_status st = lower_passes(l, pl, err);
+    if (st == HV_OK) {
+        hv__find_moves(l, pl);
+    }
+    return st;
 }
 
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
