@@ -33,6 +33,7 @@ struct hv__gstage {
     /** Where sends block (runtime.c): the transfer of its result, and the gather of its input's
      * shares, of a micro-batch; parts of the operation. */
     double sends_forward_s, sends_backward_s;
+    double copies_s; /**< copies of experts that arrive in the first forward pass of an iteration */
     /** Of the first shape: how long exchanges between nodes keep their networks busy, without their
      * latency; the backward's include W's. */
     double network_forward_s, network_backward_s, network_weight_s;
@@ -246,16 +247,28 @@ struct hv__iteration {
     size_t n_reductions;
 };
 
+/** Lengths of the micro-batches of one iteration: quantiles of the distribution of the longest of
+ * their sequences. */
+struct hv__length_run {
+    double weight;                  /**< in the expectation; below 0 where it corrects draws */
+    double quantile;                /**< of all micro-batches; unless drawn */
+    size_t draw, n_draws;           /**< its number of so many */
+    const double *const *quantiles; /**< [replica entries] of their micro-batches, draw by draw;
+                                       NULL: not drawn */
+};
+
 /** One evaluation. */
 struct hv__lowered {
     /* input of the judge, written before any step */
     struct hv_cost *k;
     const struct hv_plan *plan; /**< layers counted through the whole model */
     struct hv_arena *arena;
-    struct hv_findings *findings; /**< every step may add to them */
-    size_t routed;                /**< iteration of the job's routing that is timed */
-    bool spans;                   /**< every operation is kept, for drawing */
-    struct hv_eval_watch *watch;  /**< NULL = no observer */
+    struct hv_findings *findings;         /**< every step may add to them */
+    size_t routed;                        /**< iteration of the job's routing that is timed */
+    const struct hv__length_run *lengths; /**< padded lengths of micro-batches; NULL: the job has
+                                             one length, or the plan lists them */
+    bool spans;                           /**< every operation is kept, for drawing */
+    struct hv_eval_watch *watch;          /**< NULL = no observer */
     struct hv__leaves leaves;
     /* results of the steps */
     struct hv__schedule_facts schedule;
