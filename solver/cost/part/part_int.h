@@ -95,7 +95,7 @@ struct hv__exchange {
      * gathered from them and summed into them, at the experts and where the tokens are from; 0: no
      * slices. */
     double slices_at_experts, slices_at_source;
-    struct hv__grid grid;           /**< 2d, 2.5d, 3d */
+    struct hv__grid grid; /**< 2d, 2.5d, 3d */
     struct hv__cp_values cp;
     struct hv__ring_steps ring_forward_s, ring_backward_s; /**< seconds of compute beside a ring */
     double ep_bytes;                                  /**< one dispatch or combine of one rank */
