@@ -61,9 +61,9 @@ static void add_slices(const struct hv__ask *a, const struct hv__exchange *x,
     backward = stay ? hv__span_sum(backward, gather) : backward;
     sent *= (tp - 1) / tp / hv_job_activation_bytes(&a->k->job);
     sent_back *= (tp - 1) / tp / hv_job_activation_bytes(&a->k->job);
-    out->tp_forward_s += forward.time_s + calls * wait_s(q);
-    out->tp_backward_s +=
-        backward.time_s + calls_back * wait_s(q) + again * (forward.time_s + calls * wait_s(q));
+    out->tp_forward_s += forward.time_s + calls * hv__wait_s(q);
+    out->tp_backward_s += backward.time_s + calls_back * hv__wait_s(q) +
+                          again * (forward.time_s + calls * hv__wait_s(q));
     out->tp_wire_forward_s += forward.time_s;
     out->tp_wire_backward_s += backward.time_s + again * forward.time_s;
     out->tp_latency_forward_s += forward.latency_s;
