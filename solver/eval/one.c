@@ -1,5 +1,6 @@
 /** Plans for one job: the table of their judges, what those check first, and the judge of training
  * plans, step by step. */
+#include "solver/eval/adapt.h"
 #include "solver/eval/judges.h"
 #include "solver/eval/knobs.h"
 #include "solver/eval/not_simulated.h"
@@ -297,11 +298,45 @@ static void keep_worst(struct iterations *all, const struct hv_verdict *v, struc
 static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict *out,
                                   struct hv_err *err);
 
-/** Times every iteration of the routing in memory of its own. */
+/** Seconds of one iteration with another plan: a hv__trial. */
+static enum hv_status time_trial(const struct hv__lowered *l, const struct hv_plan *plan,
+                                 size_t iteration, double *time_s, struct hv_err *err)
+{
+    struct hv_arena scratch = {0};
+    struct hv_verdict v = {.findings = {.arena = &scratch}};
+    struct hv__lowered x = *l;
+    x.arena = &scratch;
+    x.findings = &v.findings;
+    x.plan = plan;
+    x.spans = false;
+    x.routed = iteration;
+    enum hv_status st = time_iteration(&x, &v, err);
+    *time_s = x.iteration.total_s;
+    hv_arena_free(&scratch);
+    return st;
+}
+
+/** Adds the seconds in which experts move before an iteration. */
+static void add_move(struct hv_metrics *m, double move_s)
+{
+    double factor = m->iteration_s / (m->iteration_s + move_s);
+    m->iteration_s += move_s;
+    m->breakdown_s[HV_TIME_EP] += move_s;
+    m->tokens_per_s *= factor;
+    m->mfu *= factor;
+    m->bubble_frac *= factor;
+    m->energy_j /= factor;
+}
+
+/** Times every iteration of the routing in memory of its own; `adaption`: places of experts that
+ * follow it, or NULL. */
 static enum hv_status time_routing(const struct hv__question *q, const struct hv__lowered *l,
-                                   size_t n, struct iterations *all, struct hv_err *err)
+                                   struct hv__adaption *adaption, struct iterations *all,
+                                   struct hv_err *err)
 {
     enum hv_status st = HV_OK;
+    size_t n = hv_cost_job(q->k)->routing->iterations;
+    double last_s = 0, move_s = 0;
     *all = (struct iterations){
         .n = n, .time_s = hv_arena_new(q->arena, double, n + 1), .findings = {.arena = q->arena}};
     for (size_t t = 0; st == HV_OK && t < n; t++) {
@@ -312,9 +347,12 @@ static enum hv_status time_routing(const struct hv__question *q, const struct hv
         x.findings = &v.findings;
         x.spans = false;
         x.routed = t;
-        st = time_iteration(&x, &v, err);
+        st = adaption != NULL ? hv__adapt_next(adaption, t, last_s, &x.plan, &move_s, err) : st;
+        st = st == HV_OK ? time_iteration(&x, &v, err) : st;
         st = st == HV_OK ? add_figures(&x, &v, err) : st;
         if (st == HV_OK) {
+            last_s = v.metrics.iteration_s;
+            add_move(&v.metrics, move_s);
             all->time_s[t] = v.metrics.iteration_s;
             add_iteration(all, &v);
             keep_worst(all, &v, q->arena);
@@ -464,9 +502,16 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
     const struct hv_router *router = hv_cost_job(q->k)->routing;
     bool routed = !hv_router_is_even(router);
     st = routed ? check_routing(q, err) : HV_OK;
+    struct hv__adaption *adaption = NULL;
     if (st == HV_OK && routed && router->iterations > 1) {
-        st = time_routing(q, &l, router->iterations, &all, err);
+        static const struct hv__trial trial = {time_trial};
+        adaption = hv__adapts(l.plan) ? hv__adapt_open(&l, &trial) : NULL;
+        st = time_routing(q, &l, adaption, &all, err);
         l.routed = all.typical;
+    }
+    const struct hv_plan *given = l.plan;
+    if (st == HV_OK && adaption != NULL) {
+        l.plan = hv__adapt_plan(adaption, all.typical);
     }
     st = st == HV_OK ? time_iteration(&l, out, err) : st;
     st = st == HV_OK ? add_figures(&l, out, err) : st;
@@ -484,6 +529,10 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
                                         .p95_s = all.n > 1 ? all.p95_s : out->metrics.iteration_s,
                                         .dropped_frac = out->metrics.dropped_frac};
     }
+    if (adaption != NULL) {
+        hv__adapt_moved(adaption, &out->routing.moves, &out->routing.moved_bytes);
+    }
+    l.plan = given;
     hv__apply_bound(&l, &b, out);
     out->steps = l.network.share != NULL ? l.network.share->steps : 0;
     check_limits(hv_cost_job(q->k), out);

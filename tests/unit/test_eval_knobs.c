@@ -42,6 +42,8 @@ static const struct example examples[] = {
     {"stage.moe.all_to_all", "tp_coordinated", MOE("\"all_to_all\":\"tp_coordinated\""), "", ""},
     {"stage.moe.kernel", "padded, block, scatter", MOE("\"kernel\":\"block\""), "", ""},
     {"stage.moe.order", "optsche", MOE("\"order\":\"optsche\""), "", ""},
+    {"stage.moe.adapt", "a job whose iterations are all routed alike",
+     MOE("\"adapt\":{\"policy\":\"balance\"}"), "", ""},
     {"stage.moe.target", "given", MOE("\"target\":[[1,1],[1,1]]"), "", ""},
     {"stage.moe.off_node_frac", "given", MOE("\"off_node_frac\":0.5"), "", ""},
     {"stage.moe.compress", "with a degree above 1",

@@ -29,8 +29,7 @@ static struct hv__held count(const struct hv_moe_knobs *m, int experts, int ep, 
         double keep = anew ? 1 : fmax(1, n - shards + 1);
         out.experts += on[at];
         out.lent += on[at] && copy && anew;
-        out.shards +=
-            on[at] && !(copy && anew) ? 1 / fmax(1, fmin(s->limit, keep * s->groups)) : 0;
+        out.shards += on[at] && !(copy && anew) ? 1 / fmax(1, fmin(s->limit, keep * s->groups)) : 0;
     }
     out.most = hv__spread_of(m, experts, ep).held;
     free(on);
