@@ -129,14 +129,14 @@ static bool sharded_serving(const struct hv_knob_place *p)
 /* ---- conditions: experts
  * ------------------------------------------------------------------------- */
 
-static bool moe_pipe(const struct hv_knob_place *p)
+/** True where no two tensor-parallel ranks would send the same tokens to the same experts. */
+static bool moe_slices_unused(const struct hv_knob_place *p)
 {
-    return p->moe->all_to_all == HV_A2A_PIPE;
-}
-
-static bool moe_tp_coordinated(const struct hv_knob_place *p)
-{
-    return p->moe->all_to_all == HV_A2A_TP;
+    const struct hv_stage *s = p->stage;
+    int ep = p->moe->ep > 0 ? p->moe->ep : s->ep;
+    bool same = s->tp.scheme == HV_TP_1D && s->tp.degree > 1 && ep > 1 &&
+                hv_stage_expert_tp(s, ep) == s->tp.degree;
+    return p->moe->all_to_all == HV_A2A_TP && !same;
 }
 
 static bool moe_kernel(const struct hv_knob_place *p)
@@ -144,9 +144,13 @@ static bool moe_kernel(const struct hv_knob_place *p)
     return p->moe->kernel != HV_MOE_GROUPED;
 }
 
-static bool moe_order(const struct hv_knob_place *p)
+/** True where there is nothing that OptSche would do at another time. */
+static bool moe_order_unused(const struct hv_knob_place *p)
 {
-    return p->moe->order != HV_MOE_PLAIN;
+    const struct hv_moe_knobs *m = p->moe;
+    bool chunks = m->degree_forward > 1 || m->degree_backward > 1;
+    bool compresses = hv_known(m->compress_ratio) && hv_known(m->compress_bytes_per_s);
+    return m->order == HV_MOE_OPTSCHE && !(chunks && compresses);
 }
 
 static bool moe_off_node(const struct hv_knob_place *p)
@@ -163,12 +167,6 @@ static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
 static bool moe_target(const struct hv_knob_place *p)
 {
     return p->moe->n_target > 0;
-}
-
-static bool moe_compresses_chunks(const struct hv_knob_place *p)
-{
-    return hv_known(p->moe->compress_ratio) &&
-           (p->moe->degree_forward > 1 || p->moe->degree_backward > 1);
 }
 
 /* ---- conditions: the plan and its job
@@ -330,16 +328,16 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_MOE, "expert_shards"),
     FULL(HV_KNOB_MOE, "degree"),
     FULL(HV_KNOB_MOE, "all_to_all"),
-    APPROXIMATED(HV_KNOB_MOE, "all_to_all", "pipe",
-                 "timed as direct sends over both kinds of links at once", moe_pipe),
-    APPROXIMATED(HV_KNOB_MOE, "all_to_all", "tp_coordinated",
-                 "timed as two hops without the tensor-parallel ranks", moe_tp_coordinated),
+    APPROXIMATED(HV_KNOB_MOE, "all_to_all",
+                 "tp_coordinated, no experts that a tensor-parallel group cuts",
+                 "tensor-parallel ranks have no tokens in common to send, so all send directly",
+                 moe_slices_unused),
     APPROXIMATED(HV_KNOB_MOE, "kernel", "padded, block, scatter",
                  "matrix products are timed as grouped products", moe_kernel),
-    APPROXIMATED(HV_KNOB_MOE, "order", "optsche",
-                 "chunks are timed in the plain order: all are sent before the first result "
-                 "returns",
-                 moe_order),
+    FULL(HV_KNOB_MOE, "order"),
+    APPROXIMATED(HV_KNOB_MOE, "order", "optsche, without chunks or without timed compression",
+                 "experts are the only work on a chunk, and both orders are the same",
+                 moe_order_unused),
     FULL(HV_KNOB_MOE, "move"),
     FULL(HV_KNOB_MOE, "owners"),
     FULL(HV_KNOB_MOE, "copies"),
@@ -354,8 +352,6 @@ static const struct hv_knob rows[] = {
     APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",
                  "tokens are routed as the job says, or evenly over the experts", moe_off_node),
     FULL(HV_KNOB_MOE, "compress"),
-    APPROXIMATED(HV_KNOB_MOE, "compress", "with a degree above 1",
-                 "compression is timed on the link, not on the device", moe_compresses_chunks),
     FULL(HV_KNOB_STAGE, "zero.stage"),
     APPROXIMATED(HV_KNOB_STAGE, "zero.stage", "3 with schedule breadth-first",
                  "a chunk is gathered for every micro-batch, although consecutive passes use the "

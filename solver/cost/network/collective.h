@@ -47,6 +47,11 @@ struct hv_collective_query {
                       two hops carry an item to each node once. 0 or 1: one */
     const double *matrix; /**< all_to_all: [n × n] bytes that each member (row) sends to each
                              (column) instead of equal parts of `bytes`, own ones free; or NULL */
+    /** all_to_all, direct: members inside a house and those in others are sent to at the same time
+     * over communicators of their own, so that the longer of both counts (Pipe-A2A, Shi et al.
+     * 2024, ScheMoE). Else messages start one after the other, and on plain links follow each
+     * other. */
+    bool pipe;
 };
 
 /** Price of a collective. */

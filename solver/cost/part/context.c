@@ -34,14 +34,15 @@ static void find_runs(struct hv__context *k)
 static void count_experts(struct hv__context *k)
 {
     const struct hv_model *m = k->model;
-    if (hv_router_is_even(k->job.routing) || m->kind != HV_MODEL_TRANSFORMER) {
+    bool chain = m->kind == HV_MODEL_TRANSFORMER || m->kind == HV_MODEL_LAYERS;
+    if (hv_router_is_even(k->job.routing) || !chain) {
         return;
     }
     size_t n = 0;
     k->with_experts = hv_arena_new(&k->arena, size_t, m->n_blocks + 1);
     for (size_t i = 0; i < m->n_blocks; i++) {
         k->with_experts[i] = n;
-        n += m->blocks[i].experts > 0;
+        n += hv_model_has_experts(m, i);
     }
 }
 

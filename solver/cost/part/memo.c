@@ -28,10 +28,11 @@ struct hv__memo hv__part_memo(void)
 uint64_t hv__moe_signature(const struct hv_moe_knobs *m)
 {
     const double shares[] = {m->capacity_factor, hv_or(m->compress_ratio, 0),
-                             hv_or(m->compress_bytes_per_s, 0)};
+                             hv_or(m->compress_bytes_per_s, 0), hv_or(m->off_node_frac, -1)};
     const int counts[] = {m->min_capacity,    m->expert_shards,   m->degree_forward,
                           m->degree_backward, (int)m->all_to_all, (int)m->n_copies,
-                          (int)m->kernel,     (int)m->move,       (int)m->copy_life};
+                          (int)m->kernel,     (int)m->order,      (int)m->n_target,
+                          (int)m->move,       (int)m->copy_life};
     uint64_t h = HV_HASH_START;
     for (size_t i = 0; i < HV_COUNT(shares); i++) {
         uint64_t word;
@@ -52,6 +53,7 @@ uint64_t hv__moe_signature(const struct hv_moe_knobs *m)
             h = hv__mix(h, (uint64_t)(int64_t)c->ranks[r]);
         }
     }
+    h = m->n_target > 0 ? hv_hash(h, m->target, m->n_target * m->n_target * sizeof *m->target) : h;
     return h ? h : 1;
 }
 

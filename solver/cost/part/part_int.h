@@ -39,6 +39,23 @@ struct hv__load {
  * hv__load_free. O(ranks · (ranks + experts)). */
 bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
                  struct hv__load *out);
+/** Tokens of a layer's experts on the busiest rank, in units of the copies of tokens that a rank
+ * sends in the mean; shards count whole. */
+struct hv__dispatched {
+    double held;      /**< experts, or shards of one, on that rank */
+    double groups;    /**< experts whose products it computes */
+    double shards;    /**< of an expert, each of which gets all its tokens */
+    double arrived;   /**< rows that come to it */
+    double own;       /**< rows of the buffer of a rank's own tokens */
+    double computed;  /**< rows of its products: of every place where experts have a capacity */
+    double sent;      /**< rows that a rank sends in one exchange, as x.ep_bytes counts them */
+    double kept_frac; /**< share of the tokens that find a place, evenly spread */
+    bool routed;      /**< *load says who sends what */
+};
+/** Tokens of the experts of `b` for `rows` copies of tokens of a rank (dispatched.c). Owner of
+ * *load: hv__load_free. */
+struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv_block *b,
+                                        double rows, struct hv__load *load);
 /** Frees a load. */
 void hv__load_free(struct hv__load *l);
 /** Links between the devices of a group, remembered; the context owns them. O(n² log groups) when
@@ -56,15 +73,22 @@ void hv__free_ways(struct hv__context *k);
 struct hv__exchange {
     double tp_bytes;                /**< of one all-reduce (1d), forward */
     double tp_forward, tp_backward; /**< how many of them */
+    /** Experts' tokens in slices, one per tensor-parallel rank: bytes of the whole buffers that are
+     * gathered from them and summed into them, at the experts and where the tokens are from; 0: no
+     * slices. */
+    double slices_at_experts, slices_at_source;
     double grid_bytes; /**< 2d, 2.5d, 3d: moved per rank forward; backward twice that */
     struct hv__cp_values cp;
     struct hv__ring_steps ring_forward_s, ring_backward_s; /**< seconds of compute beside a ring */
     double ep_bytes;                                  /**< one dispatch or combine of one rank */
+    double ep_own, ep_arrived;                        /**< bytes of the buffers of a rank's own
+                                                         tokens, and of those at the busiest rank */
     double ep_copies;                                 /**< experts a token goes to */
     int ep_chunks_forward, ep_chunks_backward;        /**< that exchanges are cut into */
     double ep_hidden_forward_s, ep_hidden_backward_s; /**< experts' compute of one chunk */
     bool ep_again;                                    /**< recompute sends tokens once more */
     const struct hv__load *load; /**< which rank sends what where; NULL: all send alike */
+    bool forward_only;           /**< no backward pass follows */
 };
 /** Adds the seconds of these exchanges to the price (exchange.c). */
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
@@ -84,6 +108,7 @@ struct hv__call {
     double together;
     enum hv_sync_algorithm algorithm;
     double copies;
+    bool pipe; /**< of hv_collective_query */
 };
 /** Seconds of an exchange from start to end, and those of them in which no bytes move. */
 struct hv__span {
@@ -174,6 +199,23 @@ void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
 void hv__add_travel(struct hv__sum *s, const struct hv_block *b);
 /** Capacity of one expert over its mean number of tokens; 0: it takes all. */
 double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert);
+/** The measured column for a device, and the factor on its times. */
+struct hv__column {
+    size_t at;
+    double factor;
+    const char *measured_on; /**< NULL: neither that device nor one of the cluster was measured */
+};
+/** What the pieces of a measured layer add to it. */
+struct hv__pieces_of {
+    double forward_s, backward_s; /**< compute, however it overlaps with exchanges */
+    double buffers_bytes;         /**< live during a pass */
+    struct hv__exchange x;        /**< added to */
+    struct hv__load load;         /**< owned: hv__load_free */
+};
+/** Adds the pieces of a layer (pieces.c). */
+void hv__add_pieces(const struct hv__ask *a, const struct hv_measured_layer *l,
+                    const struct hv__column *c, struct hv__pieces_of *out);
+
 /** Seconds of a measured layer by its grid for this query (grid.c). HV_UNKNOWN: not measured.
  * O(grid). */
 double hv__grid_s(const struct hv_model *m, const double *grid, const struct hv_part_query *q,

@@ -471,7 +471,7 @@ static void set_ep_group(struct build *b, size_t block, struct hv_part_query *pq
     pq->ep_signature = g->signature;
     pq->beside.ep = g->beside;
     b->far_ep = g->far;
-    if (g->ids && b->k->with_experts && b->k->model->blocks[block].experts > 0) {
+    if (g->ids && b->k->with_experts && hv_model_has_experts(b->k->model, block)) {
         size_t layer = b->k->with_experts[block];
         pq->routed =
             (struct hv_routed_at){hv_router_class(b->k->job.routing, b->q->iteration, layer),

@@ -274,7 +274,7 @@ static int routed_alike(const struct hv__context *k, size_t iteration, int block
 {
     const struct hv_router *r = k->job.routing;
     if (!k->with_experts || iteration == HV__ANY_ITERATION ||
-        k->model->blocks[block].experts == 0) {
+        !hv_model_has_experts(k->model, (size_t)block)) {
         return end;
     }
     uint64_t cls = hv_router_class(r, iteration, k->with_experts[block]);

@@ -181,7 +181,7 @@ static enum hv_status read_compress(const struct hv_jp *moe, struct hv_moe_knobs
     }
     HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_compress, err));
     struct hv_jp ratio;
-    HV_TRY(hv_jp_need(&p, "ratio", "compressed size / size", &ratio, err));
+    HV_TRY(hv_jp_need(&p, "ratio", "size / compressed size", &ratio, err));
     HV_TRY(hv_jp_number(&ratio, 0, HUGE_VAL, &k->compress_ratio, err));
     double gbps = HV_UNKNOWN;
     HV_TRY(hv_jp_opt_number(&p, "GBps", 0, HUGE_VAL, &gbps, err));
