@@ -68,18 +68,18 @@ static void add_stage(struct hv__adaption *a, size_t replica, size_t stage)
         }
         int experts = m->blocks[b].experts;
         if (here && experts > 0 && k != NULL && k->adapt.policy != HV_ADAPT_NONE) {
-            a->blocks[a->n_blocks++] =
-                (struct adapted){.replica = replica,
-                                 .stage = stage,
-                                 .block = b,
-                                 .layer = layer,
-                                 .ep = k->ep > 0 ? k->ep : s->ep,
-                                 .experts = experts,
-                                 .top_k = m->blocks[b].top_k,
-                                 .parameters = hv_block_expert_parameters(m, &m->blocks[b]) / experts,
-                                 .base = k,
-                                 .now = *k,
-                                 .next = *k};
+            a->blocks[a->n_blocks++] = (struct adapted){
+                .replica = replica,
+                .stage = stage,
+                .block = b,
+                .layer = layer,
+                .ep = k->ep > 0 ? k->ep : s->ep,
+                .experts = experts,
+                .top_k = m->blocks[b].top_k,
+                .parameters = hv_block_expert_parameters(m, &m->blocks[b]) / experts,
+                .base = k,
+                .now = *k,
+                .next = *k};
         }
         layer += experts > 0;
     }
@@ -142,8 +142,8 @@ static double *loads_of(const struct hv__adaption *a, const struct adapted *b, s
                         struct hv_arena *arena)
 {
     const struct hv_stage *s = &a->l->plan->replicas[b->replica].stages[b->stage];
-    size_t of = (size_t)(s->dp * s->cp.degree * s->tp.degree) /
-                (size_t)hv_stage_expert_tp(s, b->ep);
+    size_t of =
+        (size_t)(s->dp * s->cp.degree * s->tp.degree) / (size_t)hv_stage_expert_tp(s, b->ep);
     size_t sources = hv_router_has_sources(a->router) ? of : 1, n = (size_t)b->experts;
     const struct hv_router_at at = {iteration, b->layer, n, b->top_k, 0, sources, of};
     double *tokens = hv_arena_new(arena, double, sources *n);
@@ -165,8 +165,7 @@ static void name_ranks(const struct adapted *b, const int64_t *set, int *owners,
     int *held = hv_arena_new(arena, int, ep *ep);
     bool *taken = hv_arena_new(arena, bool, ep);
     for (int e = 0; e < b->experts; e++) {
-        held[(size_t)set[e] * ep +
-             (size_t)hv_expert_owner(&b->now, b->experts, b->ep, e)]++;
+        held[(size_t)set[e] * ep + (size_t)hv_expert_owner(&b->now, b->experts, b->ep, e)]++;
     }
     for (size_t k = 0; k < ep; k++) {
         size_t best = ep;
@@ -424,7 +423,8 @@ static enum hv_status decide(struct hv__adaption *a, size_t t, double last_s, do
         more = more && time_s < before_s;
         before_s = time_s;
         if (gain_s > best_gain_s) {
-            best = best == NULL ? hv_arena_new(a->l->arena, struct hv_moe_knobs, a->n_blocks) : best;
+            best =
+                best == NULL ? hv_arena_new(a->l->arena, struct hv_moe_knobs, a->n_blocks) : best;
             for (size_t i = 0; i < a->n_blocks; i++) {
                 best[i] = a->blocks[i].next;
             }

@@ -6,8 +6,8 @@
  * `balance`: equal numbers of experts per rank, the hottest first on the least loaded (longest
  * processing time with slots; SmartMoE, Zhai et al. 2023). `copy`: copies of the hottest experts on
  * every rank, one more as long as the last iteration would have been shorter with it (FasterMoE, He
- * et al. 2022). `record`: as the plan lists them. A decision is kept only if what the last iteration
- * would have gained by it, times the interval, is more than the move takes.
+ * et al. 2022). `record`: as the plan lists them. A decision is kept only if what the last
+ * iteration would have gained by it, times the interval, is more than the move takes.
  */
 #ifndef HV_SOLVER_EVAL_ADAPT_H
 #define HV_SOLVER_EVAL_ADAPT_H
@@ -18,8 +18,8 @@ struct hv__adaption;
 
 /** Seconds of an iteration of the routing with another plan in the place of the one at hand. */
 struct hv__trial {
-    enum hv_status (*time)(const struct hv__lowered *l, const struct hv_plan *plan, size_t iteration,
-                           double *time_s, struct hv_err *err);
+    enum hv_status (*time)(const struct hv__lowered *l, const struct hv_plan *plan,
+                           size_t iteration, double *time_s, struct hv_err *err);
 };
 
 /** True where some blocks of the plan have a policy. O(stages · knobs). */

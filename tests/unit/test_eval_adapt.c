@@ -15,8 +15,7 @@
 /** One layer of eight experts, each of two matrices, on four nodes of one device. */
 static const double expert = 2.0 * 1024 * 4096;
 
-static struct hv_verdict verdict(const char *counts, const char *moe, int batch,
-                                 struct hv_arena *a)
+static struct hv_verdict verdict(const char *counts, const char *moe, int batch, struct hv_arena *a)
 {
     char cluster[1024], job[4096], body[1024];
     (void)snprintf(cluster, sizeof cluster,
@@ -99,8 +98,8 @@ static void policies_do_not_see_what_comes(void **state)
     struct hv_verdict other = verdict(FALLING "," HOT, BALANCE, 64, &a);
     assert_int_equal(same.routing.moves, other.routing.moves);
     assert_near(same.routing.moved_bytes, other.routing.moved_bytes, 0);
-    double want = time_of(FALLING, "") + expert * 12 / 10e9 +
-                  time_of(HOT, ",\"owners\":[0,3,1,2,2,1,3,0]");
+    double want =
+        time_of(FALLING, "") + expert * 12 / 10e9 + time_of(HOT, ",\"owners\":[0,3,1,2,2,1,3,0]");
     assert_near(other.routing.mean_s, want / 2, 1e-9);
     hv_arena_free(&a);
 }
@@ -133,7 +132,8 @@ static void copies_follow(void **state)
     (void)state;
     struct hv_arena a = {0};
     const char *three = HOT "," COLD "," COLD;
-    const char *follow = ",\"copy_life\":\"iteration\",\"adapt\":{\"policy\":\"copy\",\"experts\":4}";
+    const char *follow =
+        ",\"copy_life\":\"iteration\",\"adapt\":{\"policy\":\"copy\",\"experts\":4}";
     const char *first = ",\"copies\":{\"0\":\"*\"},\"copy_life\":\"iteration\"";
     const char *last = ",\"copies\":{\"7\":\"*\"},\"copy_life\":\"iteration\"";
     struct hv_verdict v = verdict(three, follow, 64, &a);
@@ -163,8 +163,10 @@ static void records_are_followed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(balanced_after_the_first), cmocka_unit_test(policies_do_not_see_what_comes),
-        cmocka_unit_test(moves_must_pay),           cmocka_unit_test(copies_follow),
+        cmocka_unit_test(balanced_after_the_first),
+        cmocka_unit_test(policies_do_not_see_what_comes),
+        cmocka_unit_test(moves_must_pay),
+        cmocka_unit_test(copies_follow),
         cmocka_unit_test(records_are_followed),
     };
     return cmocka_run_group_tests_name("eval_adapt", tests, NULL, NULL);

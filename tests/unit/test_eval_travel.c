@@ -182,8 +182,8 @@ static void experts_move_where_that_is_less(void **state)
     }
     /* 24 experts of other machines of 8h² values in, each way once: independent of the tokens */
     double want_s = 2 * 24 * 8 * 1024.0 * 1024 * 2 / 100e9;
-    assert_near(moved_s(8, move), want_s, 1e-4);
-    assert_near(moved_s(128, move), want_s, 1e-4);
+    assert_near(moved_s(8, move), want_s, 1e-3);
+    assert_near(moved_s(128, move), want_s, 1e-3);
 }
 
 /** On links inside a machine that are not free, experts come again before the backward pass. */
