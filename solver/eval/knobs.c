@@ -7,6 +7,7 @@
 #include "solver/eval/lengths.h"
 #include "solver/plan/parts.h"
 #include "solver/sim/schedule/schedule.h"
+#include "solver/workload/router.h"
 
 /* ---- conditions: stages
  * --------------------------------------------------------------------------- */
@@ -114,6 +115,12 @@ static bool moe_order_unused(const struct hv_knob_place *p)
 static bool moe_off_node(const struct hv_knob_place *p)
 {
     return hv_known(p->moe->off_node_frac);
+}
+
+static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
+{
+    const struct hv_router *r = p->job->routing;
+    return p->moe->adapt.policy != HV_ADAPT_NONE && (hv_router_is_even(r) || r->iterations < 2);
 }
 
 static bool moe_target(const struct hv_knob_place *p)
@@ -290,6 +297,10 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_MOE, "copies"),
     FULL(HV_KNOB_MOE, "copy_life"),
     FULL(HV_KNOB_MOE, "prefetch"),
+    FULL(HV_KNOB_MOE, "adapt"),
+    APPROXIMATED(HV_KNOB_MOE, "adapt", "a job whose iterations are all routed alike",
+                 "experts keep their places: there is nothing that a policy could follow",
+                 moe_adapts_to_nothing),
     APPROXIMATED(HV_KNOB_MOE, "target", "given",
                  "tokens are routed as the job says, or evenly over the experts", moe_target),
     APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",

@@ -33,6 +33,8 @@ static const struct example examples[] = {
     {"stage.moe.kernel", "padded, block, scatter", MOE("\"kernel\":\"block\""), "", ""},
     {"stage.moe.order", "optsche, without chunks or without timed compression",
      MOE("\"order\":\"optsche\""), "", ""},
+    {"stage.moe.adapt", "a job whose iterations are all routed alike",
+     MOE("\"adapt\":{\"policy\":\"balance\"}"), "", ""},
     {"stage.moe.target", "given", MOE("\"target\":[[1,1],[1,1]]"), "", ""},
     {"stage.moe.off_node_frac", "given", MOE("\"off_node_frac\":0.5"), "", ""},
     {"stage.zero.stage", "3 with schedule breadth-first", CHUNKS ",\"zero\":3",
