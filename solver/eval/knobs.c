@@ -87,14 +87,14 @@ static bool sharded_serving(const struct hv_knob_place *p)
 /* ---- conditions: experts
  * ------------------------------------------------------------------------- */
 
-static bool moe_pipe(const struct hv_knob_place *p)
+/** True where no two tensor-parallel ranks would send the same tokens to the same experts. */
+static bool moe_slices_unused(const struct hv_knob_place *p)
 {
-    return p->moe->all_to_all == HV_A2A_PIPE;
-}
-
-static bool moe_tp_coordinated(const struct hv_knob_place *p)
-{
-    return p->moe->all_to_all == HV_A2A_TP;
+    const struct hv_stage *s = p->stage;
+    int ep = p->moe->ep > 0 ? p->moe->ep : s->ep;
+    bool same = s->tp.scheme == HV_TP_1D && s->tp.degree > 1 && ep > 1 &&
+                hv_stage_expert_tp(s, ep) == s->tp.degree;
+    return p->moe->all_to_all == HV_A2A_TP && !same;
 }
 
 static bool moe_kernel(const struct hv_knob_place *p)
@@ -102,29 +102,13 @@ static bool moe_kernel(const struct hv_knob_place *p)
     return p->moe->kernel != HV_MOE_GROUPED;
 }
 
-static bool moe_order(const struct hv_knob_place *p)
+/** True where there is nothing that OptSche would do at another time. */
+static bool moe_order_unused(const struct hv_knob_place *p)
 {
-    return p->moe->order != HV_MOE_PLAIN;
-}
-
-static bool moe_moves(const struct hv_knob_place *p)
-{
-    return p->moe->move != HV_MOE_TOKENS;
-}
-
-static bool moe_owners(const struct hv_knob_place *p)
-{
-    return p->moe->n_owners > 0;
-}
-
-static bool moe_copies(const struct hv_knob_place *p)
-{
-    return p->moe->n_copies > 0;
-}
-
-static bool moe_sends_copies(const struct hv_knob_place *p)
-{
-    return p->moe->n_copies > 0 && p->moe->copy_life == HV_COPY_ITERATION;
+    const struct hv_moe_knobs *m = p->moe;
+    bool chunks = m->degree_forward > 1 || m->degree_backward > 1;
+    bool compresses = hv_known(m->compress_ratio) && hv_known(m->compress_bytes_per_s);
+    return m->order == HV_MOE_OPTSCHE && !(chunks && compresses);
 }
 
 static bool moe_off_node(const struct hv_knob_place *p)
@@ -135,12 +119,6 @@ static bool moe_off_node(const struct hv_knob_place *p)
 static bool moe_target(const struct hv_knob_place *p)
 {
     return p->moe->n_target > 0;
-}
-
-static bool moe_compresses_chunks(const struct hv_knob_place *p)
-{
-    return hv_known(p->moe->compress_ratio) &&
-           (p->moe->degree_forward > 1 || p->moe->degree_backward > 1);
 }
 
 /* ---- conditions: the plan and its job
@@ -190,11 +168,6 @@ static bool schedule_is(const struct hv_knob_place *p, const char *name)
 static bool schedule_overlaps_pairs(const struct hv_knob_place *p)
 {
     return schedule_is(p, "dualpipe");
-}
-
-static bool schedule_moves_activations(const struct hv_knob_place *p)
-{
-    return schedule_is(p, "bpipe");
 }
 
 /** True where the gradients of whole measured layers make up the buckets. */
@@ -290,35 +263,26 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_MOE, "expert_shards"),
     FULL(HV_KNOB_MOE, "degree"),
     FULL(HV_KNOB_MOE, "all_to_all"),
-    APPROXIMATED(HV_KNOB_MOE, "all_to_all", "pipe",
-                 "timed as direct sends over both kinds of links at once", moe_pipe),
-    APPROXIMATED(HV_KNOB_MOE, "all_to_all", "tp_coordinated",
-                 "timed as two hops without the tensor-parallel ranks", moe_tp_coordinated),
+    APPROXIMATED(HV_KNOB_MOE, "all_to_all",
+                 "tp_coordinated, no experts that a tensor-parallel group cuts",
+                 "tensor-parallel ranks have no tokens in common to send, so all send directly",
+                 moe_slices_unused),
     APPROXIMATED(HV_KNOB_MOE, "kernel", "padded, block, scatter",
                  "matrix products are timed as grouped products", moe_kernel),
-    APPROXIMATED(HV_KNOB_MOE, "order", "optsche",
-                 "chunks are timed in the plain order: all are sent before the first result "
-                 "returns",
-                 moe_order),
-    APPROXIMATED(HV_KNOB_MOE, "move", "experts", "timed as if tokens moved to the experts",
-                 moe_moves),
-    APPROXIMATED(HV_KNOB_MOE, "owners", "given",
-                 "tokens and memory are those of the busiest rank, gradients are reduced as if "
-                 "experts were spread evenly",
-                 moe_owners),
-    APPROXIMATED(HV_KNOB_MOE, "copies", "given",
-                 "reductions between the copies of an expert and transfers of new copies take no "
-                 "time",
-                 moe_copies),
-    APPROXIMATED(HV_KNOB_MOE, "copy_life", "iteration",
-                 "copies are timed as permanent ones: they are never sent again", moe_sends_copies),
+    FULL(HV_KNOB_MOE, "order"),
+    APPROXIMATED(HV_KNOB_MOE, "order", "optsche, without chunks or without timed compression",
+                 "experts are the only work on a chunk, and both orders are the same",
+                 moe_order_unused),
+    FULL(HV_KNOB_MOE, "move"),
+    FULL(HV_KNOB_MOE, "owners"),
+    FULL(HV_KNOB_MOE, "copies"),
+    FULL(HV_KNOB_MOE, "copy_life"),
+    FULL(HV_KNOB_MOE, "prefetch"),
     APPROXIMATED(HV_KNOB_MOE, "target", "given",
                  "tokens are routed as the job says, or evenly over the experts", moe_target),
     APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",
                  "tokens are routed as the job says, or evenly over the experts", moe_off_node),
     FULL(HV_KNOB_MOE, "compress"),
-    APPROXIMATED(HV_KNOB_MOE, "compress", "with a degree above 1",
-                 "compression is timed on the link, not on the device", moe_compresses_chunks),
     FULL(HV_KNOB_STAGE, "zero.stage"),
     APPROXIMATED(HV_KNOB_STAGE, "zero.stage", "3 with schedule breadth-first",
                  "a chunk is gathered for every micro-batch, although consecutive passes use the "
@@ -367,8 +331,6 @@ static const struct hv_knob rows[] = {
                  "an overlapped pair takes as long as its forward and its backward one after the "
                  "other",
                  schedule_overlaps_pairs),
-    APPROXIMATED(HV_KNOB_PLAN, "schedule.name", "bpipe",
-                 "activations move between ranks in no time", schedule_moves_activations),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
     FULL(HV_KNOB_PLAN, "sync.kind"),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),

@@ -4,7 +4,7 @@
 #ifndef HV_SOLVER_EVAL_LENGTHS_H
 #define HV_SOLVER_EVAL_LENGTHS_H
 
-#include "solver/eval/train/lowered.h"
+#include "solver/eval/lowered/lowered.h"
 
 /** Iterations whose weighted times add up to the expected one; n = 0: micro-batches have the
  * lengths that the plan or the job gives. */

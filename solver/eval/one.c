@@ -130,6 +130,7 @@ static void check(const struct hv__question *q, struct hv_verdict *out)
 {
     hv__find_approximated(q->plan, hv_cost_job(q->k), hv_cost_model(q->k), q->arena, out);
     hv__tell_operators(hv_cost_model(q->k), q->arena, out);
+    hv__tell_forward_only(hv_cost_model(q->k), q->arena, out);
     tell_schedule(q, out);
     tell_zero(q, out);
     tell_degrees(q, out);

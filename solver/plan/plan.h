@@ -106,6 +106,7 @@ struct hv_moe_knobs {
     enum hv_moe_order order;
     enum hv_moe_move move;
     enum hv_copy_life copy_life;
+    int prefetch; /**< blocks ahead that copies of one iteration and experts that move set out */
     int *owners;
     size_t n_owners;
     struct hv_expert_copies *copies;

@@ -17,16 +17,27 @@ struct hv_overlap {
     double exposed_s, hidden_s;
 };
 
-/** A chunk of an exchange: sent, worked on, sent back. */
+/** A chunk of an exchange: sent, worked on, sent back. Compression before a send and its reverse
+ * after it are work of the device too. */
 struct hv_round_trip {
     double out_s, compute_s, back_s;
+    double compress_s[2], expand_s[2]; /**< of the way there and of the way back; 0: none */
+};
+/** Order of the device's work on chunks. */
+enum hv_trip_order {
+    HV_TRIP_ARRIVAL, /**< every piece of work when it can begin, the one that waits longest first */
+    HV_TRIP_OPTSCHE  /**< all compressions, then chunk by chunk until its result can return, and at
+                        last the results */
 };
 /**
  * `n` equal chunks: all are sent in turn, each is worked on when it has arrived and sent back when
- * that is done, after everything that is sent out. O(n log n). Source of the order: PipeMoE (Shi et
- * al. 2023), Tutel (Hwang et al. 2023).
+ * that is done, after everything that is sent out. Exposed is what the chunks take besides n
+ * compute_s. O(n log n). Sources: PipeMoE (Shi et al. 2023), Tutel (Hwang et al. 2023); OptSche:
+ * ScheMoE (Shi et al. 2024, theorem 1: no order is faster where both ways take alike). Without
+ * compression both orders are the same.
  */
-struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk);
+struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk,
+                                         enum hv_trip_order order);
 
 /** A ring of ranks, or an inner ring on each of several ranks of an outer one: equal steps of
  * compute after the first, hops of what the next step needs while a step computes (two buffers),

@@ -31,6 +31,7 @@ struct hv__span hv__call_span(const struct hv__ask *a, const struct hv__call *c)
                                     .devices = c->members,
                                     .n = (size_t)c->n,
                                     .algorithm = c->algorithm,
+                                    .pipe = c->pipe,
                                     .together = c->together,
                                     .copies = c->copies};
     struct hv_collective_cost cost = hv_cost_collective(a->k->cluster, &q, a->why);

@@ -25,14 +25,14 @@ struct hv__memo hv__part_memo(void)
     return hv__memo_of(sizeof(struct key), sizeof(struct hv_part_cost));
 }
 
-/* Key of all properties of experts that a price depends on. */
-static uint64_t moe_signature(const struct hv_moe_knobs *m)
+uint64_t hv__moe_signature(const struct hv_moe_knobs *m)
 {
     const double shares[] = {m->capacity_factor, hv_or(m->compress_ratio, 0),
-                             hv_or(m->compress_bytes_per_s, 0)};
+                             hv_or(m->compress_bytes_per_s, 0), hv_or(m->off_node_frac, -1)};
     const int counts[] = {m->min_capacity,    m->expert_shards,   m->degree_forward,
                           m->degree_backward, (int)m->all_to_all, (int)m->n_copies,
-                          (int)m->kernel};
+                          (int)m->kernel,     (int)m->order,      (int)m->n_target,
+                          (int)m->move,       (int)m->copy_life};
     uint64_t h = HV_HASH_START;
     for (size_t i = 0; i < HV_COUNT(shares); i++) {
         uint64_t word;
@@ -53,6 +53,7 @@ static uint64_t moe_signature(const struct hv_moe_knobs *m)
             h = hv__mix(h, (uint64_t)(int64_t)c->ranks[r]);
         }
     }
+    h = m->n_target > 0 ? hv_hash(h, m->target, m->n_target * m->n_target * sizeof *m->target) : h;
     return h ? h : 1;
 }
 
@@ -87,14 +88,19 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     memset(key, 0, sizeof *key);
     key->device = q->device;
     bool grouped = q->tp * q->cp > 1;
-    key->group = grouped ? hv__signature(k->cluster, q->group, (size_t)(q->tp * q->cp)) : 0;
-    key->ep_group = q->ep > 1 ? hv__signature(k->cluster, q->ep_group, (size_t)q->ep) : 0;
+    key->group = !grouped ? 0
+                 : q->group_signature
+                     ? q->group_signature
+                     : hv__signature(k->cluster, q->group, (size_t)(q->tp * q->cp));
+    key->ep_group = q->ep < 2         ? 0
+                    : q->ep_signature ? q->ep_signature
+                                      : hv__signature(k->cluster, q->ep_group, (size_t)q->ep);
     key->group ^= beside_signature(&q->beside);
     key->sequences = q->sequences;
     key->tokens = q->tokens;
     key->context = q->context;
     key->tp_frac = q->tp_frac;
-    key->moe = q->moe ? moe_signature(q->moe) : 0;
+    key->moe = q->moe_signature ? q->moe_signature : q->moe ? hv__moe_signature(q->moe) : 0;
     key->documents = documents_signature(q->documents);
     key->routed = q->routed.cls;
     if (q->routed.cls && hv_router_has_sources(k->job.routing)) {

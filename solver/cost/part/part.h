@@ -58,7 +58,9 @@ struct hv_part_query {
     const uint32_t
         *group; /**< tp·cp consecutive devices of the rank group, for its collectives; NULL: tp
                    collectives priced on the device's own link as if inside one node */
-    const uint32_t *ep_group;       /**< devices of the expert-parallel group, or NULL (ep = 1) */
+    const uint32_t *ep_group; /**< devices of the expert-parallel group, or NULL (ep = 1) */
+    /** Keys of both groups and of the knobs of experts; 0: not computed. */
+    uint64_t group_signature, ep_signature, moe_signature;
     const struct hv_moe_knobs *moe; /**< or NULL */
     struct hv_beside beside;
     struct hv_routed_at routed;
@@ -120,6 +122,15 @@ struct hv_part_cost {
     double transient_bytes;   /**< live only during the pass (logits, attention scores, recompute
                                  peak) */
     double output_bytes;      /**< activation handed on, per rank */
+    /** Seconds on the network, none of them in the figures above: copies of experts, sent once in
+     * an iteration; experts that come before a forward and before a backward pass; their gradients.
+     */
+    double copies_s, fetch_s, fetch_again_s, push_s;
+    /** Where a plan places experts: what each rank of the expert-parallel group computes, over the
+     * busiest one, and the bytes of the three figures above that are of its tokens. NULL: as the
+     * busiest one. Lives as long as the context. */
+    const double *rank_load;
+    double routed_saved_bytes, routed_input_bytes, routed_transient_bytes;
 };
 
 /** Per-layer prices of one query as prefix sums over blocks, embedding and head apart. */

@@ -6,6 +6,7 @@
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/gemm.h"
 #include "solver/cost/part/context.h"
+#include "solver/cost/part/spread.h"
 
 #include <math.h>
 
@@ -28,17 +29,43 @@ struct hv__cp_values {
  * (load.c). */
 struct hv__load {
     double work;        /**< what the busiest rank computes over what a rank sends in the mean */
+    const double *done; /**< [ranks] what each computes, in units of that mean */
     const double *sent; /**< [ranks × ranks] from rank to rank, in units of that mean */
     const struct hv_ways *ways;
     double *room; /**< owned: hv__load_free */
 };
 /** The load of a block with experts, for `rows` copies of tokens of a rank; false: tokens are
- * spread evenly, or the group is not known. Owner of *out: hv__load_free. O(ranks · (ranks +
- * experts)). */
+ * spread evenly over experts in their usual places, or the group is not known. Owner of *out:
+ * hv__load_free. O(ranks · (ranks + experts)). */
 bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
                  struct hv__load *out);
+/** Tokens of a layer's experts on the busiest rank, in units of the copies of tokens that a rank
+ * sends in the mean; shards count whole. */
+struct hv__dispatched {
+    double held;      /**< experts, or shards of one, on that rank */
+    double groups;    /**< experts whose products it computes */
+    double shards;    /**< of an expert, each of which gets all its tokens */
+    double arrived;   /**< rows that come to it */
+    double own;       /**< rows of the buffer of a rank's own tokens */
+    double computed;  /**< rows of its products: of every place where experts have a capacity */
+    double sent;      /**< rows that a rank sends in one exchange, as x.ep_bytes counts them */
+    double kept_frac; /**< share of the tokens that find a place, evenly spread */
+    bool routed;      /**< *load says who sends what */
+};
+/** Tokens of the experts of `b` for `rows` copies of tokens of a rank (dispatched.c). Owner of
+ * *load: hv__load_free. */
+struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv_block *b,
+                                        double rows, struct hv__load *load);
 /** Frees a load. */
 void hv__load_free(struct hv__load *l);
+/** Links between the devices of a group, remembered; the context owns them. O(n² log groups) when
+ * new. */
+const struct hv_ways *hv__ways_between(struct hv__context *k, const uint32_t *devices, size_t n);
+/** True where experts come to the tokens of all ranks (`move`). */
+static inline bool hv__moves_experts(const struct hv_part_query *q)
+{
+    return q->moe && q->moe->move == HV_MOE_EXPERTS && q->ep > 1;
+}
 /** Frees the links of groups that the context remembers. */
 void hv__free_ways(struct hv__context *k);
 
@@ -64,15 +91,22 @@ struct hv__grid {
 struct hv__exchange {
     double tp_bytes;                /**< of one all-reduce (1d), forward */
     double tp_forward, tp_backward; /**< how many of them */
-    struct hv__grid grid;           /**< 2d, 2.5d, 3d */
+    /** Experts' tokens in slices, one per tensor-parallel rank: bytes of the whole buffers that are
+     * gathered from them and summed into them, at the experts and where the tokens are from; 0: no
+     * slices. */
+    double slices_at_experts, slices_at_source;
+    struct hv__grid grid; /**< 2d, 2.5d, 3d */
     struct hv__cp_values cp;
     struct hv__ring_steps ring_forward_s, ring_backward_s; /**< seconds of compute beside a ring */
     double ep_bytes;                                  /**< one dispatch or combine of one rank */
+    double ep_own, ep_arrived;                        /**< bytes of the buffers of a rank's own
+                                                         tokens, and of those at the busiest rank */
     double ep_copies;                                 /**< experts a token goes to */
     int ep_chunks_forward, ep_chunks_backward;        /**< that exchanges are cut into */
     double ep_hidden_forward_s, ep_hidden_backward_s; /**< experts' compute of one chunk */
     bool ep_again;                                    /**< recompute sends tokens once more */
     const struct hv__load *load; /**< which rank sends what where; NULL: all send alike */
+    bool forward_only;           /**< no backward pass follows */
 };
 /** Adds the seconds of these exchanges to the price (exchange.c). */
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
@@ -92,6 +126,7 @@ struct hv__call {
     double together;
     enum hv_sync_algorithm algorithm;
     double copies;
+    bool pipe; /**< of hv_collective_query */
 };
 /** Seconds of an exchange from start to end, and those of them in which no bytes move. */
 struct hv__span {
@@ -202,22 +237,26 @@ struct hv__ffn {
 void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f);
 /** Adds router, routed and shared experts, and the bytes of their exchanges (experts.c). */
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
-/** Distribution of experts over ranks: figures of the busiest rank under uniform routing. */
-struct hv__spread {
-    double held;    /**< experts, or shards of one, that it holds, copies too */
-    double work;    /**< its tokens over the mean */
-    double traffic; /**< its tokens from other ranks over what an even spread sends */
-};
+/** Adds the seconds and buffers of experts that come to the tokens of their block (travel.c). */
+void hv__add_travel(struct hv__sum *s, const struct hv_block *b);
 /** Capacity of one expert over its mean number of tokens; 0: it takes all. */
 double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert);
-/** Ranks that hold an expert or a part of it, of `ep`: on[rank]; returns how many. O(ep + copies).
- */
-int hv__expert_places(const struct hv_moe_knobs *m, int experts, int ep, int expert, bool *on);
-/** The rank that holds an expert, or its first shard: by blocks where no owners are named. O(1). */
-int hv__expert_owner(const struct hv_moe_knobs *m, int experts, int ep, int expert);
-/** From owners, copies and shards of `experts` over `ep` ranks. O(experts × ep) with owners or
- * copies, else O(1). */
-struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep);
+/** The measured column for a device, and the factor on its times. */
+struct hv__column {
+    size_t at;
+    double factor;
+    const char *measured_on; /**< NULL: neither that device nor one of the cluster was measured */
+};
+/** What the pieces of a measured layer add to it. */
+struct hv__pieces_of {
+    double forward_s, backward_s; /**< compute, however it overlaps with exchanges */
+    double buffers_bytes;         /**< live during a pass */
+    struct hv__exchange x;        /**< added to */
+    struct hv__load load;         /**< owned: hv__load_free */
+};
+/** Adds the pieces of a layer (pieces.c). */
+void hv__add_pieces(const struct hv__ask *a, const struct hv_measured_layer *l,
+                    const struct hv__column *c, struct hv__pieces_of *out);
 
 /** Seconds of a measured layer by its grid for this query (grid.c). HV_UNKNOWN: not measured.
  * O(grid). */
@@ -229,6 +268,8 @@ double hv__least_grid_s(const struct hv_model *m, const double *grid, const stru
 
 /** An empty table of prices of parts (memo.c). */
 struct hv__memo hv__part_memo(void);
+/** An empty table of what ranks hold (held.c). */
+struct hv__memo hv__held_memo(void);
 /** Empty tables of best rates (rates.c). */
 struct hv__memo hv__box_memo(void);
 struct hv__memo hv__slices_memo(void);

@@ -218,6 +218,9 @@ static void price_ffn(struct hv__sum *s, const struct hv_block *b)
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = 1;
     s->x.tp_backward = 1 + (s->q->sequence_parallel ? 0.5 : 0) + (s->q->recompute & last ? 1 : 0);
+    if (s->x.slices_at_experts > 0 && !b->ffn && !b->shared_experts) {
+        s->x.tp_forward = s->x.tp_backward = 0; /* slices are summed */
+    }
     if (b->ffn || b->shared_experts || s->t_experts >= s->t) {
         return;
     }

@@ -171,6 +171,29 @@ struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv
     return p;
 }
 
+struct hv__ep_places hv__ep_places_of(const struct hv__rank *r, const struct hv_part_query *q)
+{
+    size_t ep = (size_t)q->ep, each = r->cp * r->tp / (size_t)q->expert_tp;
+    each = each > 0 ? each : 1;
+    return (struct hv__ep_places){r->at * each % ep, each < ep ? each : ep};
+}
+
+uint32_t *hv__ep_group(const struct hv__rank *r, const struct hv_part_query *q, size_t *first,
+                       size_t *of)
+{
+    size_t stride = (size_t)q->expert_tp, n = (size_t)q->ep;
+    *of = r->dp * r->cp * r->tp / stride;
+    *first = r->at * r->cp * r->tp / stride / n * n;
+    if (n < 2 || n > *of) {
+        return NULL;
+    }
+    uint32_t *ids = hv_xmalloc(n * sizeof *ids);
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = r->part[(*first + i) % *of * stride];
+    }
+    return ids;
+}
+
 size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t stride,
                    size_t limit, uint32_t **out)
 {
@@ -271,7 +294,8 @@ static const struct hv__run *run_of(const struct hv__context *k, int block)
 static int routed_alike(const struct hv__context *k, size_t iteration, int block, int end)
 {
     const struct hv_router *r = k->job.routing;
-    if (!k->with_experts || k->model->blocks[block].experts == 0) {
+    if (!k->with_experts || iteration == HV__ANY_ITERATION ||
+        !hv_model_has_experts(k->model, (size_t)block)) {
         return end;
     }
     uint64_t cls = hv_router_class(r, iteration, k->with_experts[block]);

@@ -2,6 +2,7 @@
  * From plan to schedules: the order in which a rank runs the passes that price.c prices. Reductions
  * and the optimizer are in tail.c.
  */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/train/steps.h"
 #include "solver/sim/pipeline/fold.h"
 
@@ -334,11 +335,38 @@ static double kind_s(const struct hv__gstage *g, size_t shape, unsigned kind)
     return 0;
 }
 
+/** True where copies of experts arrive in the first pass of a stage. */
+static bool has_copies(const struct hv__pipeline *pl)
+{
+    for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
+        if (pl->gstages[g].copies_s > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Adds the arrival of copies to the first forward pass of every global stage; operations are in
+ * the order of their rank. */
+static void add_copies(const struct hv__lowered *l, const struct hv__pipeline *pl, double *op_s)
+{
+    bool *here = hv_arena_new(l->arena, bool, pl->n_pipes * pl->n_gstages);
+    for (size_t i = 0; i < hv_schedule_n_ops(pl->schedule); i++) {
+        const struct hv_op *op = &pl->schedule->ops[i];
+        size_t g = (size_t)op->pipe * pl->n_gstages + (size_t)op->stage;
+        if (op->kind == HV_OP_F && !here[g]) {
+            op_s[i] += pl->gstages[g].copies_s;
+            here[g] = true;
+        }
+    }
+}
+
 /** Duration tables: per stage where all micro-batches are alike and there is one direction, else
  * per op. */
 static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    if (pl->n_shapes == 1 && pl->n_pipes == 1) {
+    bool copies = has_copies(pl);
+    if (pl->n_shapes == 1 && pl->n_pipes == 1 && !copies) {
         double *stage_s = hv_arena_new(l->arena, double, pl->n_gstages *HV_OP_KIND_N);
         for (size_t g = 0; g < pl->n_gstages; g++) {
             for (unsigned kind = 0; kind < HV_OP_KIND_N; kind++) {
@@ -357,6 +385,9 @@ static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
         size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
         size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
         op_s[i] = kind_s(g, (size_t)pl->shape_of[at], op->kind) * hv_op_share(pl->schedule, op);
+    }
+    if (copies) {
+        add_copies(l, pl, op_s);
     }
     pl->cost.op_s = op_s;
 }
@@ -608,6 +639,7 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
         m = m > STEADY_MOST ? STEADY_MOST : m;
         m = want > m ? want : m;
     } else if (lower_folded(l, pl)) {
+        hv__find_moves(l, pl);
         return HV_OK;
     }
     if (m < 1 || m > HV_SCHEDULE_MB_MAX) {
@@ -615,7 +647,11 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
                           (long long)m, HV_SCHEDULE_MB_MAX);
     }
     pl->n_mb = (int32_t)m;
-    return lower_passes(l, pl, err);
+    enum hv_status st = lower_passes(l, pl, err);
+    if (st == HV_OK) {
+        hv__find_moves(l, pl);
+    }
+    return st;
 }
 
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)

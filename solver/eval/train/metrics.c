@@ -74,6 +74,10 @@ static double rank_busy(const struct hv__pipeline *pl, size_t rank, size_t d,
             b[HV_TIME_PP] += sends_s;
             busy += sends_s;
         }
+        if (x->copies_s > 0) { /* all ranks wait for the last copy */
+            b[HV_TIME_EP] += x->copies_s;
+            busy += x->copies_s;
+        }
     }
     return busy;
 }
