@@ -177,18 +177,6 @@ static bool schedule_overlaps_pairs(const struct hv_knob_place *p)
     return schedule_is(p, "dualpipe");
 }
 
-static bool sync_groups(const struct hv_knob_place *p)
-{
-    enum hv_sync_kind kind = p->plan->sync.kind;
-    return trains(p) && (kind == HV_SYNC_PARTIAL || kind == HV_SYNC_GOSSIP);
-}
-
-static bool sync_stale_weights(const struct hv_knob_place *p)
-{
-    const struct hv_sync *y = &p->plan->sync;
-    return trains(p) && y->kind == HV_SYNC_PARTIAL && y->weights == HV_WEIGHTS_STALENESS;
-}
-
 /** True where the gradients of whole measured layers make up the buckets. */
 static bool buckets_of_layers(const struct hv_knob_place *p)
 {
@@ -356,8 +344,6 @@ static const struct hv_knob rows[] = {
                  schedule_overlaps_pairs),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
     FULL(HV_KNOB_PLAN, "sync.kind"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.kind", "partial_reduce, gossip",
-                 "groups that average at the same time do not slow each other down", sync_groups),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),
     FULL(HV_KNOB_PLAN, "sync.bucket_MiB"),
     APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list, unless the model is measured layers",
@@ -375,8 +361,6 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.staleness"),
     FULL(HV_KNOB_PLAN, "sync.group"),
     FULL(HV_KNOB_PLAN, "sync.weights"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.weights", "staleness",
-                 "the spectral gap is computed for equal weights", sync_stale_weights),
     FULL(HV_KNOB_PLAN, "sync.wait_ms"),
     FULL(HV_KNOB_PLAN, "sync.wait_most_ms"),
     FULL(HV_KNOB_PLAN, "sync.least"),
