@@ -98,11 +98,6 @@ static bool moe_slices_unused(const struct hv_knob_place *p)
     return p->moe->all_to_all == HV_A2A_TP && !same;
 }
 
-static bool moe_kernel(const struct hv_knob_place *p)
-{
-    return p->moe->kernel != HV_MOE_GROUPED;
-}
-
 /** True where there is nothing that OptSche would do at another time. */
 static bool moe_order_unused(const struct hv_knob_place *p)
 {
@@ -112,9 +107,10 @@ static bool moe_order_unused(const struct hv_knob_place *p)
     return m->order == HV_MOE_OPTSCHE && !(chunks && compresses);
 }
 
-static bool moe_off_node(const struct hv_knob_place *p)
+/** True where the experts of a stage are on every rank, so that no gate sends tokens elsewhere. */
+static bool experts_everywhere(const struct hv_knob_place *p)
 {
-    return hv_known(p->moe->off_node_frac);
+    return (p->moe->ep > 0 ? p->moe->ep : p->stage->ep) < 2;
 }
 
 static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
@@ -123,9 +119,14 @@ static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
     return p->moe->adapt.policy != HV_ADAPT_NONE && (hv_router_is_even(r) || r->iterations < 2);
 }
 
-static bool moe_target(const struct hv_knob_place *p)
+static bool moe_off_node_unused(const struct hv_knob_place *p)
 {
-    return p->moe->n_target > 0;
+    return hv_known(p->moe->off_node_frac) && experts_everywhere(p);
+}
+
+static bool moe_target_unused(const struct hv_knob_place *p)
+{
+    return p->moe->n_target > 0 && experts_everywhere(p);
 }
 
 /* ---- conditions: the plan and its job
@@ -274,8 +275,7 @@ static const struct hv_knob rows[] = {
                  "tp_coordinated, no experts that a tensor-parallel group cuts",
                  "tensor-parallel ranks have no tokens in common to send, so all send directly",
                  moe_slices_unused),
-    APPROXIMATED(HV_KNOB_MOE, "kernel", "padded, block, scatter",
-                 "matrix products are timed as grouped products", moe_kernel),
+    FULL(HV_KNOB_MOE, "kernel"),
     FULL(HV_KNOB_MOE, "order"),
     APPROXIMATED(HV_KNOB_MOE, "order", "optsche, without chunks or without timed compression",
                  "experts are the only work on a chunk, and both orders are the same",
@@ -289,10 +289,12 @@ static const struct hv_knob rows[] = {
     APPROXIMATED(HV_KNOB_MOE, "adapt", "a job whose iterations are all routed alike",
                  "experts keep their places: there is nothing that a policy could follow",
                  moe_adapts_to_nothing),
-    APPROXIMATED(HV_KNOB_MOE, "target", "given",
-                 "tokens are routed as the job says, or evenly over the experts", moe_target),
-    APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",
-                 "tokens are routed as the job says, or evenly over the experts", moe_off_node),
+    FULL(HV_KNOB_MOE, "target"),
+    APPROXIMATED(HV_KNOB_MOE, "target", "without expert parallelism",
+                 "every rank holds all experts: no token is sent", moe_target_unused),
+    FULL(HV_KNOB_MOE, "off_node_frac"),
+    APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "without expert parallelism",
+                 "every rank holds all experts: no token leaves it", moe_off_node_unused),
     FULL(HV_KNOB_MOE, "compress"),
     FULL(HV_KNOB_STAGE, "zero.stage"),
     APPROXIMATED(HV_KNOB_STAGE, "zero.stage", "3 with schedule breadth-first",

@@ -131,8 +131,10 @@ struct hv_moe_knobs {
     size_t n_owners;
     struct hv_expert_copies *copies;
     size_t n_copies;
-    double off_node_frac;                        /**< HV_UNKNOWN: from the routing */
-    double *target;                              /**< ranks × ranks, or NULL */
+    double off_node_frac;                        /**< most of a source's tokens that leave its link
+                                                    domain; HV_UNKNOWN: as they are routed */
+    double *target;                              /**< ranks × ranks: shares of the tokens of each
+                                                    rank (row) that go to each, or NULL */
     size_t n_target;                             /**< ranks */
     double compress_ratio, compress_bytes_per_s; /**< HV_UNKNOWN: none */
 };

@@ -12,9 +12,8 @@ static double product_s(const struct hv__sum *s, const struct hv__product *p, do
     if (!(flops > 0)) {
         return 0;
     }
-    if (p->groups > 1 && s->a->rates->starts > 0) { /* best rates: of experts one at a time */
-        bool narrow = hv_precision_bytes(s->a->k->job.precision) <= 1;
-        share *= s->e.calibration->v[narrow ? HV_CAL_GROUPED_8 : HV_CAL_GROUPED_16];
+    if (s->in_experts && s->a->rates->starts > 0) { /* best rates: of experts one at a time */
+        share *= hv__kernel_share(s, p->groups);
     }
     return s->a->rates->starts * s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
 }

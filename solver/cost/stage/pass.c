@@ -106,6 +106,8 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
                                       (b->far_ep ? c->ep_latency_backward_s : 0));
     o->compute_s += times * (c->forward_s + c->input_grad_s + c->weight_grad_s);
     o->flops += times * 3 * c->flops_forward;
+    o->routed += times * c->routed;
+    o->dropped += times * c->dropped_frac;
     hv_traffic_add(&o->sent, &c->sent, times);
     o->activation_bytes += times * c->saved_bytes;
     o->weight_only_bytes += times * c->saved_input_bytes;
@@ -471,7 +473,9 @@ static void set_ep_group(struct build *b, size_t block, struct hv_part_query *pq
     pq->ep_signature = g->signature;
     pq->beside.ep = g->beside;
     b->far_ep = g->far;
-    if (g->ids && b->k->with_experts && hv_model_has_experts(b->k->model, block)) {
+    bool pads = pq->ep < 2 && pq->moe &&
+                (pq->moe->kernel != HV_MOE_GROUPED || pq->moe->capacity_factor > 0);
+    if ((g->ids || pads) && b->k->with_experts && hv_model_has_experts(b->k->model, block)) {
         size_t layer = b->k->with_experts[block];
         pq->routed =
             (struct hv_routed_at){hv_router_class(b->k->job.routing, b->q->iteration, layer),

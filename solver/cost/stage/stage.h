@@ -72,6 +72,8 @@ struct hv_pass {
                                 iteration, not in the above */
     double compute_s;        /**< forward + backward compute without recompute and communication */
     double flops;            /**< model FLOPs forward and backward on this rank */
+    double routed, dropped;  /**< blocks that send tokens to experts, and the sum over them of the
+                                share that finds no place */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and
                          cp ranks together) */
     double activation_bytes;              /**< kept per micro-batch in flight */
