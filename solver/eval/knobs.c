@@ -5,7 +5,6 @@
 
 #include "solver/base/units.h"
 #include "solver/plan/parts.h"
-#include "solver/sim/schedule/schedule.h"
 
 /* ---- conditions: stages
  * --------------------------------------------------------------------------- */
@@ -108,15 +107,6 @@ static bool offloads_to_host(const struct hv_knob_place *p)
 static bool offloads_to_peers(const struct hv_knob_place *p)
 {
     return offloads(p->stage, false);
-}
-
-/** True where the schedule does not respect the limits of stages on micro-batches in flight. */
-static bool own_in_flight(const struct hv_knob_place *p)
-{
-    const struct hv_schedule_row *row = NULL;
-    bool by_memory = hv_schedule_find(p->plan->schedule.name, &row, NULL) == HV_OK &&
-                     (row->flags & HV_SCHEDULE_BY_MEMORY) != 0;
-    return p->stage->in_flight > 0 && !by_memory;
 }
 
 /** Serving plans run forward only and have no iteration. */
@@ -407,8 +397,6 @@ static const struct hv_knob rows[] = {
                  "the memory that other devices give to the offload is not counted",
                  offloads_to_peers),
     FULL(HV_KNOB_STAGE, "in_flight"),
-    APPROXIMATED(HV_KNOB_STAGE, "in_flight", "a schedule that does not decide by memory",
-                 "the schedule uses its own number of micro-batches in flight", own_in_flight),
     FULL(HV_KNOB_PLAN, "replicas"),
     APPROXIMATED(HV_KNOB_PLAN, "replicas", "stages on the same devices",
                  "stages on the same devices are timed as if each used them alone", shares_devices),

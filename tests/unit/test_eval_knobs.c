@@ -64,8 +64,6 @@ static const struct example examples[] = {
      ",\"offload\":[{\"what\":\"optimizer\",\"frac\":1,\"to\":\"host\"}]", "", ""},
     {"stage.offload", "to other devices",
      ",\"offload\":[{\"what\":\"activations\",\"frac\":1,\"to\":[\"a[1].0\"]}]", "", ""},
-    {"stage.in_flight", "a schedule that does not decide by memory", ",\"in_flight\":2",
-     ",\"schedule\":{\"name\":\"zb-h1\"}", ""},
     {"replicas", "stages on the same devices", "},{\"devices\":\"a[0].*\",\"layers\":[12,24]",
      ",\"schedule\":{\"name\":\"distmm\"}", ""},
     {"replicas.micro_batches", "with samples of modules", NULL,
@@ -189,6 +187,7 @@ static void defaults_are_simulated_in_full(void **state)
         {"gathered keys", NULL, ",\"cp\":{\"degree\":8,\"scheme\":\"all_gather\"}", "", ""},
         {"dropping", NULL, MOE("\"capacity_factor\":0.5"), "", ""},
         {"slices", NULL, "", ",\"schedule\":{\"name\":\"seq1f1b\",\"slices\":4}", ""},
+        {"in flight", NULL, ",\"in_flight\":2", ",\"schedule\":{\"name\":\"zb-h1\"}", ""},
         {"unequal slices", NULL, "", ",\"schedule\":{\"name\":\"seq1f1b\",\"slices\":[1500,548]}",
          ""},
     };

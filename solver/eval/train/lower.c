@@ -49,8 +49,7 @@ struct decide {
     const double *hops_s; /**< as hv_schedule_input has them */
 };
 
-/** Micro-batches in flight that stages allow, for schedules that respect them; NULL = no stage sets
- * a limit. */
+/** Micro-batches in flight that stages allow; NULL = no stage sets a limit. */
 static const double *rank_limits(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     const struct hv_replica *r = pl->replica;
@@ -61,7 +60,7 @@ static const double *rank_limits(const struct hv__lowered *l, const struct hv__p
         limits[i] = most > 0 ? most : (double)INFINITY;
         any = any || most > 0;
     }
-    return any && (l->schedule.row->flags & HV_SCHEDULE_BY_MEMORY) ? limits : NULL;
+    return any ? limits : NULL;
 }
 
 /** Edges of the stage graph, where the plan gives them and stages have one chunk; NULL = a chain.
@@ -534,7 +533,8 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
         hv__price_hops(l, pl);
         hv__block_sends(l, pl);
     }
-    if (st == HV_OK && (l->schedule.row->flags & HV_SCHEDULE_BY_COST)) {
+    if (st == HV_OK &&
+        (pl->schedule->held_back || (l->schedule.row->flags & HV_SCHEDULE_BY_COST))) {
         st = schedule_by_cost(l, pl, err);
     }
     if (st == HV_OK) {
@@ -563,7 +563,7 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     bool ok = schedule_input(l, pl, &(struct decide){NULL, NULL}, &in, &unheard) == HV_OK;
     pl->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
     ok = ok && lower_passes(l, pl, &unheard) == HV_OK;
-    ok = ok && pl->cost.stage_s != NULL &&
+    ok = ok && pl->cost.stage_s != NULL && !pl->schedule->held_back &&
          hv_schedule_fold(l->arena, &in, &pl->cost, m, &f, &unheard) == HV_OK;
     if (!ok) {
         l->findings->n =

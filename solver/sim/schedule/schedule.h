@@ -69,6 +69,8 @@ struct hv_schedule {
     const int32_t *stash; /**< [n_ranks] activations a rank keeps itself, 0 = all; rank n - 1 - r
                              keeps the others of rank r for it. NULL = none does */
     bool async;           /**< no flush: ops of the next batch may start before the last end */
+    bool held_back; /**< forwards were passed over to keep the limits of ranks: the order depends on
+                       durations too */
 };
 
 /** Options a schedule can have at most. */
@@ -180,9 +182,11 @@ int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in);
 
 /**
  * Generates the order. Everything in `out` lies in the arena (`graph` too).
+ * A schedule that does not look at limits keeps them too: its ranks run its order, except that
+ * forwards for which there is no room, and what waits for them, are passed over until there is.
  * Errors: HV_EUSAGE for sizes that make no sense and constraints of the schedule that do not hold
  * (with the reason and the nearest size that works where there is one); HV_ENO where memory given
- * to the schedule is too small, or an order that does not look at limits would break one; HV_ELIMIT
+ * to the schedule is too small, or an order written out would break a limit; HV_ELIMIT
  * above the limits; HV_EINPUT for tokens of `explicit`. O(ops) for fixed orders; the files of
  * heuristics state their complexity.
  */
