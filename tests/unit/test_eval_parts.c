@@ -15,7 +15,7 @@
 
 /** Layers of 1 ms forward and 2 ms backward per sequence on nodes of one device. */
 struct pipeline {
-    int layers, batch;  /**< batch: sequences of an iteration */
+    int layers, batch;   /**< batch: sequences of an iteration */
     double output_bytes; /**< of a layer and sequence; 0: transfers take no time */
     double gbps;
     const char *plan; /**< members of the plan; a[i].0 is device i */

@@ -183,8 +183,10 @@ static void pairs_are_taken_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wide_limits_change_nothing), cmocka_unit_test(any_limits_are_kept),
-        cmocka_unit_test(one_at_a_time),              cmocka_unit_test(rounds_of_gpipe),
+        cmocka_unit_test(wide_limits_change_nothing),
+        cmocka_unit_test(any_limits_are_kept),
+        cmocka_unit_test(one_at_a_time),
+        cmocka_unit_test(rounds_of_gpipe),
         cmocka_unit_test(pairs_are_taken_apart),
     };
     return cmocka_run_group_tests_name("limits", tests, NULL, NULL);

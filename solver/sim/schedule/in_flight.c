@@ -1,4 +1,5 @@
-/* What a finished order tells of its ranks: whose an operation is, and activations alive at once. */
+/* What a finished order tells of its ranks: whose an operation is, and activations alive at once.
+ */
 #include "solver/sim/schedule/schedule.h"
 
 int32_t hv_schedule_rank_of(const struct hv_schedule *s, size_t i_op)

@@ -112,11 +112,11 @@ struct next {
 struct rank {
     size_t head, end; /* first op that has not run, behind the last one */
     double free_at;
-    int32_t promised; /* micro-batches, by turn */
-    int32_t n_open;   /* ops of these that have not run */
+    int32_t promised;      /* micro-batches, by turn */
+    int32_t n_open;        /* ops of these that have not run */
     double room, reserved; /* halves */
-    bool waits;       /* operations of its own wait for room somewhere */
-    bool found; /* what it runs next */
+    bool waits;            /* operations of its own wait for room somewhere */
+    bool found;            /* what it runs next */
     struct next next;
 };
 
@@ -131,9 +131,9 @@ struct play {
     int32_t *before;       /* [2 × pipes × stages] both, a step ago */
     double *end[2];        /* [stages × micro-batches × slices] of F and of B or BW; infinity */
     int32_t *near_at[2], *near[2]; /* stages before each stage, and behind it */
-    size_t *met, scan;     /* [stages × micro-batches] the last look at a rank's order to meet it */
-    struct hv_op *ops;     /* the new order */
-    size_t *n_ops;         /* [n_ranks] of it */
+    size_t *met, scan; /* [stages × micro-batches] the last look at a rank's order to meet it */
+    struct hv_op *ops; /* the new order */
+    size_t *n_ops;     /* [n_ranks] of it */
 };
 
 static int32_t rank_of(const struct hv_schedule *s, int32_t pipe, int32_t stage)
@@ -330,8 +330,8 @@ static struct next next_of(struct play *x, const struct rank *k, size_t i, bool 
 
 /*
  * Finds what a rank runs next: the first op of its order that need not be passed over, though it
- * may have to wait for it. While operations of its own are passed over, waiting would keep room that
- * others need: then it is the op that can start first.
+ * may have to wait for it. While operations of its own are passed over, waiting would keep room
+ * that others need: then it is the op that can start first.
  */
 static void find_next(struct play *x, struct rank *k)
 {
@@ -492,15 +492,15 @@ static void hold_back(struct hv_arena *a, const struct hv_schedule_input *in, st
     x.cells = hv_arena_new(&scratch, struct cell, n_ops + 1);
     x.turn = hv_arena_new(&scratch, int32_t, m);
     x.of = hv_arena_new(&scratch, int32_t, m);
-    x.needs = hv_arena_new(&scratch, int32_t, p *m);
-    x.n_of = hv_arena_new(&scratch, int32_t, p *m);
+    x.needs = hv_arena_new(&scratch, int32_t, p * m);
+    x.n_of = hv_arena_new(&scratch, int32_t, p * m);
     x.fore = hv_arena_new(&scratch, int32_t, 2 * stages);
     x.whole = x.fore + stages;
     x.before = hv_arena_new(&scratch, int32_t, 2 * stages);
     x.n_ops = hv_arena_new(&scratch, size_t, p);
-    x.met = hv_arena_new(&scratch, size_t, (size_t)s->n_stages *m);
+    x.met = hv_arena_new(&scratch, size_t, (size_t)s->n_stages * m);
     x.end[0] =
-        hv_arena_new(&scratch, double, 2 * (size_t)s->n_stages *m *(size_t)s->n_slices + 1);
+        hv_arena_new(&scratch, double, 2 * (size_t)s->n_stages * m * (size_t)s->n_slices + 1);
     fill_near(&x, &scratch);
     fill_lists(&x);
     fill_turns(&x);

@@ -200,8 +200,8 @@ static enum hv_status finish(struct hv_arena *a, const struct hv_schedule_input 
     return copy_graph(a, in->graph, b->n_stages, &out->graph, err);
 }
 
-enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_input *in,
-                                struct hv_schedule *out, struct hv_err *err)
+static enum hv_status make_whole(struct hv_arena *a, const struct hv_schedule_input *in,
+                                 struct hv_schedule *out, struct hv_err *err)
 {
     enum hv_status st = check_sizes(in, err);
     st = st == HV_OK ? hv__check_room(in, err) : st;
@@ -232,5 +232,21 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
     hv_vec_free(&b.rank_end);
     free(b.stage_to_rank);
     free(b.weight_versions);
+    return st;
+}
+
+enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_input *in,
+                                struct hv_schedule *out, struct hv_err *err)
+{
+    struct hv_schedule_input whole_in;
+    struct hv_schedule whole;
+    if (in->splits == NULL) {
+        return make_whole(a, in, out, err);
+    }
+    enum hv_status st = hv__whole_input(a, in, &whole_in, err);
+    st = st == HV_OK ? make_whole(a, &whole_in, &whole, err) : st;
+    if (st == HV_OK) {
+        hv__split(a, in, &whole, out);
+    }
     return st;
 }

@@ -79,6 +79,17 @@ enum hv_status hv__check_room(const struct hv_schedule_input *in, struct hv_err 
 enum hv_status hv__keep_limits(struct hv_arena *a, const struct hv_schedule_input *in,
                                struct hv_schedule *s, struct hv_err *err) HV_NODISCARD;
 
+/* ---- split.c: ranks that take turns, and stages with micro-batches of their own
+ * ----------------------------------------------------------------------------------------- */
+
+/** Input of the schedule in which every lane is a rank, for hv__split. Its arrays lie in the arena.
+ * Errors: HV_ENO where the schedule cannot be split. O(ranks + lanes · chunks). */
+enum hv_status hv__whole_input(struct hv_arena *a, const struct hv_schedule_input *in,
+                               struct hv_schedule_input *out, struct hv_err *err) HV_NODISCARD;
+/** The schedule `in` asks for from that of hv__whole_input. O(operations · lanes). */
+void hv__split(struct hv_arena *a, const struct hv_schedule_input *in,
+               const struct hv_schedule *whole, struct hv_schedule *out);
+
 /** Signature of a generator. */
 typedef enum hv_status hv__generator(const struct hv_schedule_input *in,
                                      struct hv_schedule_builder *b, struct hv_err *err);
