@@ -14,11 +14,6 @@ static bool branches_with_chunks(const struct hv_knob_place *p)
     return p->stage->n_ranges > 1 && hv_stage_branches(p->stage, p->stage_number);
 }
 
-static bool own_micro_batch(const struct hv_knob_place *p)
-{
-    return p->stage->micro_batch > 0;
-}
-
 static bool tp_grid(const struct hv_knob_place *p)
 {
     return p->stage->tp.scheme != HV_TP_1D;
@@ -59,11 +54,6 @@ static bool cp_dims(const struct hv_knob_place *p)
 {
     const struct hv_cp *cp = &p->stage->cp;
     return cp->degree > 1 && cp->n_dims > 0 && cp->scheme != HV_CP_DSP;
-}
-
-static bool deal_turns(const struct hv_knob_place *p)
-{
-    return p->stage->deal == HV_DEAL_TURNS && p->stage->dp > 1;
 }
 
 static bool zero_unit_of_chunks(const struct hv_knob_place *p)
@@ -291,8 +281,9 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "after"),
     APPROXIMATED(HV_KNOB_STAGE, "after", "a stage of several chunks",
                  "stages of several chunks are simulated as a chain", branches_with_chunks),
-    APPROXIMATED(HV_KNOB_STAGE, "micro_batch", "given",
-                 "the stage is timed with the micro-batches of its replica", own_micro_batch),
+    FULL(HV_KNOB_STAGE, "micro_batch"),
+    {HV_KNOB_STAGE, "micro_batch", "lists of micro-batches",
+     "refused: a list gives the size of every micro-batch", NULL},
     FULL(HV_KNOB_STAGE, "tp.degree"),
     FULL(HV_KNOB_STAGE, "tp.depth"),
     FULL(HV_KNOB_STAGE, "tp.shares"),
@@ -321,10 +312,9 @@ static const struct hv_knob rows[] = {
                  "all blocks are sharded along the sequence", cp_dims),
     FULL(HV_KNOB_STAGE, "dp"),
     FULL(HV_KNOB_STAGE, "shares"),
-    APPROXIMATED(HV_KNOB_STAGE, "deal", "turns",
-                 "micro-batches that ranks take in turns are timed as if ranks split them: the "
-                 "throughput is right, the latency of a micro-batch is too low",
-                 deal_turns),
+    FULL(HV_KNOB_STAGE, "deal"),
+    {HV_KNOB_STAGE, "deal", "turns with ep, shares, zero 3, or 2 reduced each time",
+     "refused: ranks that take turns run no exchanges together in their passes", NULL},
     FULL(HV_KNOB_STAGE, "ep"),
     FULL(HV_KNOB_MOE, "layers"),
     FULL(HV_KNOB_MOE, "ep"),

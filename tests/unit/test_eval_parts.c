@@ -137,11 +137,206 @@ static void limits_show_in_memory(void **state)
     hv_arena_free(&a);
 }
 
+/* ---- ranks that take turns ----------------------------------------------------------------------
+ */
+
+/** A pipeline of one or two stages: 8 sequences, the first stage on `dp` devices. */
+static const char *two(struct hv_arena *a, const char *schedule, int dp, const char *first,
+                       const char *second)
+{
+    return hv_arena_printf(a,
+                           "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":8,\"stages\":["
+                           "{\"devices\":\"a[0-%d].0\",\"layers\":[0,2],\"dp\":%d%s},"
+                           "{\"devices\":\"a[15].0\",\"layers\":[2,3]%s}]}],"
+                           "\"schedule\":{\"name\":\"%s\"}",
+                           dp - 1, dp, first, second, schedule);
+}
+
+static void turns(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    static const char turn[] = ",\"deal\":\"turns\"";
+    const struct {
+        struct pipeline x;
+        double ms;
+    } cases[] = {
+        /* three ranks, ⌈8 / 3⌉ micro-batches of 3 ms on one after the other */
+        {{1, 8, 0, 0,
+          "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":8,\"stages\":[{\"devices\":"
+          "\"a[0-2].0\",\"layers\":[0,1],\"dp\":3,\"deal\":\"turns\"}]}]"},
+         9},
+        /* two ranks of 2 + 4 ms feed one of 1 + 2: it is busy from 2 ms on */
+        {{3, 8, 0, 0, two(&a, "1f1b", 2, turn, "")}, 2 + 8 * 3 + 4},
+        /* all forwards first: 2 + 8 forwards of 1 ms, 8 backwards of 2 ms, and one of 4 */
+        {{3, 8, 0, 0, two(&a, "gpipe", 2, turn, "")}, 30},
+        {{3, 8, 0, 0, two(&a, "zb-list", 2, turn, "")}, 28},
+        {{3, 8, 0, 0, two(&a, "1f1b", 1, turn, "")}, 8 * 6 + 1},
+        {{3, 8, 0, 0, two(&a, "1f1b", 1, "", "")}, 8 * 6 + 1},
+    };
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        assert_ms(&cases[i].x, cases[i].ms);
+    }
+    hv_arena_free(&a);
+}
+
+/** One figure per stage of the plan, not per rank in turns; a rank holds its own micro-batches. */
+static void turns_in_the_verdict(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    struct hv_verdict v;
+    const struct pipeline x = {3, 8, 0, 0, two(&a, "1f1b", 2, ",\"deal\":\"turns\"", "")};
+    (void)time_ms(&x, &a, &v);
+    assert_int_equal(v.n_memory, 2);
+    assert_int_equal(v.n_stages, 2);
+    /* three in flight over two ranks, of two layers each; one in the last stage */
+    assert_int_equal(v.memory[0].in_flight, 2);
+    assert_int_equal(v.memory[1].in_flight, 1);
+    assert_true(fabs(v.memory[0].activations_bytes - 4e9) < 1);
+    assert_true(fabs(v.memory[1].activations_bytes - 1e9) < 1);
+    assert_true(fabs(v.stages[0].forward_s - 2e-3) < 1e-12);
+    assert_int_equal(v.metrics.n_devices_used, 3);
+    double sum = 0;
+    for (int k = 0; k < HV_BREAKDOWN_N; k++) {
+        sum += v.metrics.breakdown_s[k];
+    }
+    assert_true(fabs(sum - v.metrics.iteration_s) < 1e-9);
+    hv_arena_free(&a);
+}
+
+/** PipeDream's 1F1B-RR without flush: two ranks of 6 ms take turns, so a minibatch ends every 3 ms.
+ */
+static void turns_without_flush(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    struct world w;
+    struct pipeline x = {3, 8, 0, 0, two(&a, "pipedream", 2, ",\"deal\":\"turns\"", "")};
+    open_pipeline(&w, &x);
+    struct hv_verdict v = judge(&w, &a, false, x.plan);
+    assert_true(fabs(v.metrics.iteration_s - 8 * 3e-3) < 1e-9);
+    close_world(&w);
+    hv_arena_free(&a);
+}
+
+/** Rank to rank: a transfer of 1 MB at 1 GB/s takes 1 ms and goes from the rank that ran the
+ * micro-batch to the one that runs it next. */
+static void turns_send_from_rank_to_rank(void **state)
+{
+    (void)state;
+    static const char plan[] =
+        "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":%d,\"stages\":[{\"devices\":\"a[0-1]."
+        "0\""
+        ",\"layers\":[0,1],\"dp\":2,\"deal\":\"turns\"},{\"devices\":\"a[2-3].0\",\"layers\":[1,2],"
+        "\"dp\":2,\"deal\":\"turns\"}]}],\"schedule\":{\"name\":\"gpipe\"}";
+    struct hv_arena a = {0};
+    struct pipeline x = {2, 2, 1e6, 1, hv_arena_printf(&a, plan, 2)};
+    /* every pair of ranks is alone: F, hop, F + B, hop, B */
+    assert_ms(&x, 1 + 1 + 3 + 1 + 2);
+    x.batch = 1;
+    x.plan = hv_arena_printf(&a, plan, 1);
+    assert_ms(&x, 1 + 1 + 3 + 1 + 2);
+    hv_arena_free(&a);
+}
+
+/* ---- micro-batches of a stage's own size --------------------------------------------------------
+ */
+
+/** Two stages of one layer with their members; 8 sequences. */
+static const char *sizes(struct hv_arena *a, int own, int micro_batches, const char *first,
+                         const char *second)
+{
+    return hv_arena_printf(a,
+                           "\"micro_batch\":%d,\"replicas\":[{\"micro_batches\":%d,\"stages\":["
+                           "{\"devices\":\"a[0].0\",\"layers\":[0,1]%s},"
+                           "{\"devices\":\"a[1].0\",\"layers\":[1,2]%s}]}],"
+                           "\"schedule\":{\"name\":\"graphpipe\"}",
+                           own, micro_batches, first, second);
+}
+
+static void own_sizes(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    const struct {
+        struct pipeline x;
+        double ms;
+    } cases[] = {
+        /* four by four: F 4, then 1F1B of two: 4 + 2 · 12 + 8 */
+        {{2, 8, 0, 0, sizes(&a, 4, 2, "", "")}, 36},
+        {{2, 8, 0, 0, sizes(&a, 4, 2, ",\"micro_batch\":4", ",\"micro_batch\":4")}, 36},
+        /* one by one, said by the stages or by the plan: (8 + 1) · 3 */
+        {{2, 8, 0, 0, sizes(&a, 1, 8, "", "")}, 27},
+        {{2, 8, 0, 0, sizes(&a, 4, 2, ",\"micro_batch\":1", ",\"micro_batch\":1")}, 27},
+        /* all of them once in the first stage, one by one in the second: F 8, 8 · 3, B 16 */
+        {{2, 8, 0, 0, sizes(&a, 8, 1, "", ",\"micro_batch\":1")}, 8 + 24 + 16},
+        /* one by one, then all at once: F 8, 8 + 16, B 16 */
+        {{2, 8, 0, 0, sizes(&a, 1, 8, "", ",\"micro_batch\":8")}, 8 + 24 + 16},
+        /* 1 MB per sequence at 1 GB/s: the second stage waits for the last of eight transfers, the
+         * first for one of 8 MB */
+        {{2, 8, 1e6, 1, sizes(&a, 1, 8, "", ",\"micro_batch\":8")}, 8 + 1 + 24 + 8 + 16},
+        {{2, 8, 1e6, 1, sizes(&a, 8, 1, "", ",\"micro_batch\":1")}, 8 + 8 + 24 + 1 + 16},
+    };
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        assert_ms(&cases[i].x, cases[i].ms);
+    }
+    hv_arena_free(&a);
+}
+
+/** Activations of 1 GB per sequence: of a stage's own micro-batches in flight. */
+static void own_sizes_in_memory(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    struct hv_verdict v;
+    struct pipeline x = {2, 8, 0, 0, sizes(&a, 8, 1, "", ",\"micro_batch\":1")};
+    (void)time_ms(&x, &a, &v);
+    assert_true(fabs(v.memory[0].activations_bytes - 8e9) < 1);
+    assert_true(fabs(v.memory[1].activations_bytes - 1e9) < 1);
+    hv_arena_free(&a);
+}
+
+/** GraphPipe's case: two branches of three stages and their merge, four micro-batches: 21 ms, and
+ * 30 as a chain (catalogue, from arXiv 2406.17145). Micro-batches of two sequences on the branches
+ * and of one on the merge: it runs two for one, (2 · 4 + …) in its own time. */
+static void graph_of_branches(void **state)
+{
+    (void)state;
+    static const char plan[] =
+        "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":4,\"stages\":["
+        "{\"devices\":\"a[0].0\",\"layers\":[0,1],\"after\":[]},"
+        "{\"devices\":\"a[1].0\",\"layers\":[1,2]},"
+        "{\"devices\":\"a[2].0\",\"layers\":[2,3]},"
+        "{\"devices\":\"a[3].0\",\"layers\":[3,4]%s},"
+        "{\"devices\":\"a[4].0\",\"layers\":[4,5]},"
+        "{\"devices\":\"a[5].0\",\"layers\":[5,6]},"
+        "{\"devices\":\"a[6].0\",\"layers\":[6,7]%s%s}]}],\"schedule\":{\"name\":\"graphpipe\"}";
+    struct hv_arena a = {0};
+    struct pipeline x = {7, 4, 0, 0, hv_arena_printf(&a, plan, "", "", "")};
+    assert_ms(&x, 30);
+    x.plan = hv_arena_printf(&a, plan, ",\"after\":[]", ",\"after\":[2,5]", "");
+    assert_ms(&x, 21);
+    x.plan = hv_arena_printf(&a, plan, ",\"after\":[]", ",\"after\":[2,5]", ",\"micro_batch\":1");
+    assert_ms(&x, 21);
+    /* all four at once in the merge: three stages one by one, 1 + 1 + 4, then 12 and back */
+    x.plan = hv_arena_printf(&a, plan, ",\"after\":[]", ",\"after\":[2,5]", ",\"micro_batch\":4");
+    assert_ms(&x, 1 + 1 + 4 + 12 + 2 + 2 + 8);
+    hv_arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_in_flight),
         cmocka_unit_test(limits_show_in_memory),
+        cmocka_unit_test(turns),
+        cmocka_unit_test(turns_in_the_verdict),
+        cmocka_unit_test(turns_without_flush),
+        cmocka_unit_test(turns_send_from_rank_to_rank),
+        cmocka_unit_test(own_sizes),
+        cmocka_unit_test(own_sizes_in_memory),
+        cmocka_unit_test(graph_of_branches),
     };
     return cmocka_run_group_tests_name("eval_parts", tests, NULL, NULL);
 }

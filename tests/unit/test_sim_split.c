@@ -191,8 +191,8 @@ static void against_samples(void **state)
         if (run_split(&x, name, &c, &err)) {
             double want = naive_s(&x, &c);
             if (!is_near(x.run.makespan_s, want)) {
-                fail_msg("%s, p = %d, m = %d: %g, by samples %g", name, c.p, c.m,
-                         x.run.makespan_s, want);
+                fail_msg("%s, p = %d, m = %d: %g, by samples %g", name, c.p, c.m, x.run.makespan_s,
+                         want);
             }
             n++;
         }
@@ -262,8 +262,7 @@ static void turns_of_one_stage(void **state)
 static void turns_have_the_latency_of_one_rank(void **state)
 {
     (void)state;
-    struct chain c = {
-        .p = 2, .m = 8, .splits = {{2, 1}, {1, 1}}, .f_s = {2, 1}, .b_s = {4, 2}};
+    struct chain c = {.p = 2, .m = 8, .splits = {{2, 1}, {1, 1}}, .f_s = {2, 1}, .b_s = {4, 2}};
     NEAR(split_s("1f1b", &c), 2 + 8 * 3 + 4);
     c.splits[0].lanes = 1;
     /* the first stage is the bottleneck: its second forward hides 2 of the second stage's 3 */
@@ -274,8 +273,7 @@ static void turns_have_the_latency_of_one_rank(void **state)
 static void turns_of_gpipe(void **state)
 {
     (void)state;
-    struct chain c = {
-        .p = 2, .m = 6, .splits = {{2, 1}, {1, 1}}, .f_s = {4, 2}, .b_s = {4, 2}};
+    struct chain c = {.p = 2, .m = 6, .splits = {{2, 1}, {1, 1}}, .f_s = {4, 2}, .b_s = {4, 2}};
     /* F: lanes end at 4, 4, 8, 8, 12, 12; stage 1: 4 + 6 · 2 = 16; back at 18, 20 … 28; lanes of
      * 4 each: the last begins at 28 */
     NEAR(split_s("gpipe", &c), 28 + 4);
@@ -354,14 +352,10 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(against_samples),
-        cmocka_unit_test(one_changes_nothing),
-        cmocka_unit_test(turns_of_one_stage),
-        cmocka_unit_test(turns_have_the_latency_of_one_rank),
-        cmocka_unit_test(turns_of_gpipe),
-        cmocka_unit_test(waits_for_all_of_its_samples),
-        cmocka_unit_test(graph_of_branches),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(against_samples),    cmocka_unit_test(one_changes_nothing),
+        cmocka_unit_test(turns_of_one_stage), cmocka_unit_test(turns_have_the_latency_of_one_rank),
+        cmocka_unit_test(turns_of_gpipe),     cmocka_unit_test(waits_for_all_of_its_samples),
+        cmocka_unit_test(graph_of_branches),  cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests_name("split", tests, NULL, NULL);
 }

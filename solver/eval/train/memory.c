@@ -45,8 +45,8 @@ static void keep_of_stage(const struct hv__pipeline *pl, size_t g, size_t i_dp,
     const struct hv__gstage *x = &pl->gstages[g];
     const struct hv__rank *rk = &pl->ranks[x->rank];
     double held = 1 + rk->memory[i_dp % rk->n_dp].fragmentation_frac;
-    const struct hv_pass *pass = &x->pass[i_dp % rk->n_dp];
-    const struct hv_pass *plain = &x->plain[i_dp % rk->n_dp];
+    const struct hv_pass *pass = &x->pass[x->shape * rk->n_dp + i_dp % rk->n_dp];
+    const struct hv_pass *plain = &x->plain[x->shape * rk->n_dp + i_dp % rk->n_dp];
     keep->all[g] = plain->activation_bytes;
     keep->weights[g] = plain->weight_only_bytes;
     if (x->again) {
@@ -101,7 +101,7 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
     if (l->schedule.scaled) {
         largest_kept(pl, i_dp, keep.all, keep.weights); /* no one factor holds for all modules */
         hv_pipe_memory_simple(pl->schedule, keep.all, keep.weights, keep.again, start, end);
-    } else if (pl->n_shapes > 1) {
+    } else if (pl->n_shapes > 1 && pl->shape_of_stage == NULL) {
         mem.mb_scale = scale_of_micro_batches(l, pl);
     }
     return mem;
@@ -120,8 +120,8 @@ static bool seen_before(const struct hv__pipeline *pl, size_t d)
     return true;
 }
 
-static void take_peak(const struct hv__pipeline *pl, size_t rank, size_t d,
-                      const struct hv_pipe_peak *peak, const struct hv_pipe_memory *mem,
+static void take_peak(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank,
+                      size_t d, const struct hv_pipe_peak *peak, const struct hv_pipe_memory *mem,
                       struct hv_stage_memory *out)
 {
     const struct hv__rank *rk = &pl->ranks[rank];
@@ -143,7 +143,8 @@ static void take_peak(const struct hv__pipeline *pl, size_t rank, size_t d,
     act /= held;
     *out =
         (struct hv_stage_memory){.replica = pl->i_replica,
-                                 .stage = rk->stage,
+                                 .stage = hv__written_stage(l, pl->i_replica, rk->stage),
+                                 .in_flight = out->in_flight,
                                  .device = rk->devices[i * rk->width],
                                  .weights_bytes = m->weights_bytes,
                                  .gradients_bytes = m->gradients_bytes,
@@ -176,9 +177,10 @@ static void pipeline_memory(const struct hv__lowered *l, struct hv__pipeline *pl
         struct hv_pipe_memory mem = hv__memory_tables(l, pl, d);
         hv_pipe_peaks(pl->pipe, &pl->run, &mem, peaks);
         for (size_t r = 0; r < pl->n_ranks; r++) {
-            struct hv_stage_memory *o = &out[pl->ranks[r].stage];
-            take_peak(pl, r, d, &peaks[r], &mem, o);
-            o->in_flight = in_flight[r];
+            struct hv_stage_memory *o =
+                &out[hv__written_stage(l, pl->i_replica, pl->ranks[r].stage)];
+            take_peak(l, pl, r, d, &peaks[r], &mem, o);
+            o->in_flight = in_flight[r] > o->in_flight ? in_flight[r] : o->in_flight;
         }
     }
     hv_arena_rewind(l->arena, before);
@@ -275,7 +277,7 @@ void hv__memory(const struct hv__lowered *l, struct hv_verdict *out)
     const struct hv_plan *p = l->plan;
     size_t *at = hv_arena_new(l->arena, size_t, p->n_replicas + 1);
     for (size_t i = 0; i < p->n_replicas; i++) {
-        at[i + 1] = at[i] + p->replicas[i].n_stages;
+        at[i + 1] = at[i] + hv__n_written(l, i);
     }
     out->n_memory = at[p->n_replicas];
     out->memory = hv_arena_new(l->arena, struct hv_stage_memory, out->n_memory);

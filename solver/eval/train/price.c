@@ -110,7 +110,7 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
     for (size_t i = 0; st == HV_OK && i < n; i++) {
         const struct hv_pass *pass = &g->pass[i], *plain = &g->plain[i];
         size_t shape = i / rk->n_dp;
-        if (shape == 0) {
+        if (shape == g->shape) {
             g->network_forward_s =
                 fmax(g->network_forward_s, plain->network_forward_s - plain->latency_forward_s);
             g->network_backward_s =

@@ -35,6 +35,25 @@ double *hv__passing_bytes(const struct hv__lowered *l, const struct hv__pipeline
 /** True where a global stage holds the embedding (or head) of a leaf. */
 bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head);
 
+/* ---- split_stages.c ---------------------------------------------------------------------------
+ */
+
+/**
+ * The plan with every rank that takes micro-batches in turns as a stage of its own, and with one
+ * micro-batch per replica that those of all its stages divide: the plan itself where no stage asks
+ * for it. *out: how each replica is split, or NULL. O(devices of such replicas).
+ */
+const struct hv_plan *hv__split_plan(const struct hv_plan *p, struct hv_arena *arena,
+                                     const struct hv__split **out);
+/** How a replica entry is split; NULL: it is not. */
+const struct hv__split *hv__split_of(const struct hv__lowered *l, size_t entry);
+/** The stage of the plan as written that a lowered stage belongs to. O(stages). */
+size_t hv__written_stage(const struct hv__lowered *l, size_t entry, size_t stage);
+/** The first of the lowered stages that belong to the same stage as written. O(stages). */
+size_t hv__first_lane(const struct hv__lowered *l, size_t entry, size_t stage);
+/** Stages of an entry as written. */
+size_t hv__n_written(const struct hv__lowered *l, size_t entry);
+
 /* ---- lower.c: from plan to schedules -----------------------------------------------------------
  */
 

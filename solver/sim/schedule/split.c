@@ -123,9 +123,8 @@ static void whole_costs(struct hv_arena *a, const struct hv_schedule_input *in,
 }
 
 /* the stage graph, every stage as a chain of its lanes */
-static const struct hv_stage_graph *whole_graph(struct hv_arena *a,
-                                                const struct hv_schedule_input *in,
-                                                const int32_t *first)
+static const struct hv_stage_graph *
+whole_graph(struct hv_arena *a, const struct hv_schedule_input *in, const int32_t *first)
 {
     size_t most = (size_t)in->graph->n_edges + (size_t)first[in->ranks];
     struct hv_stage_graph *g = hv_arena_new(a, struct hv_stage_graph, 1);
@@ -289,7 +288,8 @@ static void add_op(struct splitting *x, const struct hv_op *op, int32_t mb, int3
     o->group = group;
 }
 
-/* how many ops from i on belong to one micro-batch and may follow each other for each of its parts */
+/* how many ops from i on belong to one micro-batch and may follow each other for each of its parts
+ */
 static size_t run_length(const struct splitting *x, size_t i, size_t end)
 {
     const struct hv_op *op = &x->whole->ops[i];
