@@ -15,7 +15,7 @@
 #include "solver/sim/links/links.h"
 #include "solver/sim/pipeline/pipeline.h"
 
-/** How a replica entry is split into lanes. Written by split_stages.c before any step. */
+/** How a replica entry is split into lanes. Written by rewrite/split_stages.c before any step. */
 struct hv__split {
     const struct hv_replica *whole; /**< with the stages as written; NULL: it is not split */
     struct hv_stage_split *of;      /**< [stages as written] */

@@ -8,7 +8,8 @@
 
 #include "solver/eval/train/lowered.h"
 
-/* ---- modules.c --------------------------------------------------------------------------------
+/* ---- rewrite/modules.c
+ * --------------------------------------------------------------------------------
  */
 
 /**
@@ -35,7 +36,8 @@ double *hv__passing_bytes(const struct hv__lowered *l, const struct hv__pipeline
 /** True where a global stage holds the embedding (or head) of a leaf. */
 bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head);
 
-/* ---- split_stages.c ---------------------------------------------------------------------------
+/* ---- rewrite/split_stages.c
+ * ---------------------------------------------------------------------------
  */
 
 /**
