@@ -207,11 +207,6 @@ static bool schedule_is(const struct hv_knob_place *p, const char *name)
     return trains(p) && strncmp(p->plan->schedule.name, name, strlen(name)) == 0;
 }
 
-static bool schedule_overlaps_pairs(const struct hv_knob_place *p)
-{
-    return schedule_is(p, "dualpipe");
-}
-
 static bool schedule_moves_activations(const struct hv_knob_place *p)
 {
     return schedule_is(p, "bpipe");
@@ -394,10 +389,6 @@ static const struct hv_knob rows[] = {
     APPROXIMATED(HV_KNOB_PLAN, "replicas.micro_batches", "with samples of modules",
                  "memory counts every micro-batch with the size of the largest", gives_samples),
     FULL(HV_KNOB_PLAN, "schedule.name"),
-    APPROXIMATED(HV_KNOB_PLAN, "schedule.name", "dualpipe, dualpipev",
-                 "an overlapped pair takes as long as its forward and its backward one after the "
-                 "other",
-                 schedule_overlaps_pairs),
     APPROXIMATED(HV_KNOB_PLAN, "schedule.name", "bpipe",
                  "activations move between ranks in no time", schedule_moves_activations),
     FULL(HV_KNOB_PLAN, "schedule.slices"),

@@ -69,7 +69,6 @@ static const struct example examples[] = {
      ","
      "\"stages\":[{\"devices\":\"a[0].*\",\"layers\":[0,24]}]}]",
      ""},
-    {"schedule.name", "dualpipe, dualpipev", "", ",\"schedule\":{\"name\":\"dualpipev\"}", ""},
     {"schedule.name", "bpipe", "", ",\"schedule\":{\"name\":\"bpipe\"}", ""},
     {"sync.kind", "partial_reduce, gossip", "", ",\"sync\":{\"kind\":\"gossip\"}", ""},
     {"sync.bucket_MiB", "a list, unless the model is measured layers", "",

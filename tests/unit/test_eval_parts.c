@@ -325,6 +325,109 @@ static void graph_of_branches(void **state)
     hv_arena_free(&a);
 }
 
+/* ---- overlapped pairs --------------------------------------------------------------------------
+ */
+
+/** Milliseconds of an iteration of `batch` micro-batches of one sequence per rank: 4 layers of
+ * experts on two stages of two ranks, whose tokens cross a plain network. */
+static double experts_ms(const char *schedule, int batch, double gbps, double *passes_ms)
+{
+    char cluster[1024], job[256];
+    static const char model[] =
+        "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"transformer\",\"layers\":4,"
+        "\"hidden\":2048,\"heads\":16,\"ffn\":8192,\"vocab\":32000,\"max_sequence\":2048,\"moe\":{"
+        "\"experts\":8,\"top_k\":2,\"ffn\":8192}}";
+    (void)snprintf(cluster, sizeof cluster,
+                   "{\"format\":\"hetviz.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"a\","
+                   "\"count\":4,\"device\":\"P\",\"devices\":1,\"nic\":{\"bandwidth_GBps\":%.17g,"
+                   "\"latency_us\":0,\"curve\":\"plain\"}}],\"network\":{\"bandwidth_GBps\":1e6,"
+                   "\"latency_us\":0,\"curve\":\"plain\"},\"devices\":{\"P\":{\"memory_GiB\":800,"
+                   "\"bandwidth_GBps\":1000,\"dense_TFLOPS\":{\"bf16\":100}}}}",
+                   gbps);
+    (void)snprintf(job, sizeof job,
+                   "{\"format\":\"hetviz.job/1\",\"global_batch\":%d,\"sequence\":2048,"
+                   "\"precision\":\"bf16\",\"optimizer\":\"adamw\"}",
+                   2 * batch);
+    struct hv_arena a = {0};
+    struct world w;
+    bool chunks = strcmp(schedule, "dualpipev") == 0;
+    const char *plan = hv_arena_printf(
+        &a,
+        "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":%d,\"stages\":["
+        "{\"devices\":\"a[0-1].0\",\"layers\":%s,\"dp\":2,\"ep\":2},"
+        "{\"devices\":\"a[2-3].0\",\"layers\":%s,\"dp\":2,\"ep\":2}]}],"
+        "\"schedule\":{\"name\":\"%s\"}",
+        batch, chunks ? "[[0,1],[3,4]]" : "[0,2]", chunks ? "[[1,2],[2,3]]" : "[2,4]", schedule);
+    open_world(&w, cluster, model, job);
+    struct hv_verdict v = judge(&w, &a, false, plan);
+    double sum_s = 0, ms = v.metrics.pipeline_s * 1e3;
+    for (int k = 0; k < HV_BREAKDOWN_N; k++) {
+        assert_true(v.metrics.breakdown_s[k] >= -1e-12);
+        sum_s += v.metrics.breakdown_s[k];
+    }
+    assert_true(fabs(sum_s - v.metrics.iteration_s) < 1e-9 * sum_s);
+    assert_int_equal(v.n_approximated, 0);
+    assert_true(v.metrics.bound_s <= v.metrics.iteration_s);
+    *passes_ms = 0;
+    for (size_t i = 0; i < v.n_stages; i++) {
+        *passes_ms += (v.stages[i].forward_s + v.stages[i].backward_s) * 1e3;
+    }
+    hv_arena_free(&a);
+    close_world(&w);
+    return ms;
+}
+
+/** Milliseconds that one more micro-batch takes, and the two stages' forwards and backwards. */
+struct growth {
+    double each_ms, passes_ms;
+};
+
+static struct growth growth_of(const char *schedule, double gbps)
+{
+    struct growth g = {0};
+    double passes_ms;
+    double few = experts_ms(schedule, 16, gbps, &passes_ms);
+    g.each_ms = (experts_ms(schedule, 32, gbps, &g.passes_ms) - few) / 16;
+    return g;
+}
+
+/**
+ * In the middle of DualPipe every pass is one of a pair, and each rank runs both stages for two
+ * micro-batches, one per direction. So one more micro-batch takes half of both stages' passes:
+ * their compute while the experts' exchanges are shorter, and else the exchanges. What is left at
+ * 50 GB/s are transfers between the stages, which share the network with the exchanges.
+ */
+static void pairs_hide_exchanges(void **state)
+{
+    (void)state;
+    struct growth fast = growth_of("dualpipe", 1e6), mid = growth_of("dualpipe", 50);
+    struct growth slow = growth_of("dualpipe", 0.02), slower = growth_of("dualpipe", 0.01);
+    double hop_ms = 2 * 2048 * 2048 * 2 * 2 / 2 / 50e6; /* there and back, two ranks at once */
+    double slow_hop_ms = hop_ms * 50 / 0.02;
+    assert_true(fabs(fast.each_ms - fast.passes_ms / 2) < 1e-4 * fast.each_ms);
+    assert_true(mid.passes_ms > 1.02 * fast.passes_ms);
+    assert_true(mid.each_ms < fast.passes_ms / 2 + hop_ms);
+    double exchange_ms = slow.passes_ms - fast.passes_ms;
+    assert_true(slow.each_ms >= exchange_ms / 2 * (1 - 1e-3));
+    assert_true(slow.each_ms < (exchange_ms + fast.passes_ms) / 2 + slow_hop_ms);
+    assert_true(fabs(slower.each_ms - 2 * slow.each_ms) < 2e-3 * slow.each_ms);
+}
+
+/** A faster link is never slower, and the bound stays below, for both orders with pairs. */
+static void pairs_on_faster_links(void **state)
+{
+    (void)state;
+    static const char *const duals[] = {"dualpipe", "dualpipev"};
+    for (size_t i = 0; i < HV_COUNT(duals); i++) {
+        double before_ms = HUGE_VAL, passes_ms;
+        for (double gbps = 0.5; gbps < 1e4; gbps *= 4) {
+            double ms = experts_ms(duals[i], 16, gbps, &passes_ms);
+            assert_true(ms <= before_ms * (1 + 1e-12));
+            before_ms = ms;
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +440,8 @@ int main(void)
         cmocka_unit_test(own_sizes),
         cmocka_unit_test(own_sizes_in_memory),
         cmocka_unit_test(graph_of_branches),
+        cmocka_unit_test(pairs_hide_exchanges),
+        cmocka_unit_test(pairs_on_faster_links),
     };
     return cmocka_run_group_tests_name("eval_parts", tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static double *list_fracs(const struct hv__lowered *l, const struct hv__pipeline
 /** The largest share of any operation of a rank. */
 static double peak_of(const struct hv__pipeline *pl, const double *frac, size_t rank)
 {
-    double most = 0;
+    double most = pl->cost.pair_s != NULL; /* pairs may exchange all the time */
     for (size_t i = 0; i < pl->n_pipes * pl->n_gstages; i++) {
         for (size_t k = 0; pl->gstages[i].rank == rank && k < HV_OP_KIND_N; k++) {
             most = fmax(most, frac[i * HV_OP_KIND_N + k]);

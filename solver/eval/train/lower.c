@@ -363,6 +363,7 @@ static double kind_s(const struct hv__gstage *g, size_t shape, unsigned kind)
  * per op. */
 static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
+    pl->cost.pair_s = hv__price_pairs(l, pl);
     if ((pl->n_shapes == 1 || pl->shape_of_stage != NULL) && pl->n_pipes == 1) {
         double *stage_s = hv_arena_new(l->arena, double, pl->n_gstages *HV_OP_KIND_N);
         for (size_t g = 0; g < pl->n_gstages; g++) {

@@ -14,14 +14,35 @@
 /** How often a (global stage, shape) runs: counts[(pipe·gstages + g)·shapes + shape]. */
 struct counts {
     double *forward;
-    double *again; /**< recompute operations that take time */
+    double *again;     /**< recompute operations that take time */
+    double **hidden_s; /**< [ranks][n_dp] exchanges that overlapped pairs hide; NULL: none */
 };
+
+/** Adds up what overlapped pairs hide on every dp rank of every rank. */
+static double **hidden_in_pairs(const struct hv__lowered *l, const struct hv__pipeline *pl)
+{
+    struct hv__pair x;
+    if (pl->cost.pair_s == NULL) {
+        return NULL;
+    }
+    double **sum_s = hv_arena_new(l->arena, double *, pl->n_ranks);
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        sum_s[r] = hv_arena_new(l->arena, double, pl->ranks[r].n_dp);
+    }
+    for (size_t i = 0; hv__next_pair(pl, &i, &x);) {
+        for (size_t d = 0; d < pl->ranks[x.rank].n_dp; d++) {
+            bool first = pl->ranks[x.rank].like[d] == d;
+            sum_s[x.rank][d] += first ? hv__pair_saves_s(l, pl, &x, d) : 0;
+        }
+    }
+    return sum_s;
+}
 
 static struct counts count_passes(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     size_t cells = pl->n_pipes * pl->n_gstages * pl->n_shapes;
-    struct counts c = {hv_arena_new(l->arena, double, cells),
-                       hv_arena_new(l->arena, double, cells)};
+    struct counts c = {hv_arena_new(l->arena, double, cells), hv_arena_new(l->arena, double, cells),
+                       hidden_in_pairs(l, pl)};
     size_t n = hv_schedule_n_ops(pl->schedule);
     for (size_t i = 0; i < n; i++) {
         const struct hv_op *op = &pl->schedule->ops[i];
@@ -74,7 +95,9 @@ static double rank_busy(const struct hv__pipeline *pl, size_t rank, size_t d,
             busy += sends_s;
         }
     }
-    return busy;
+    double hidden_s = counts->hidden_s != NULL ? counts->hidden_s[rank][d] : 0;
+    b[HV_TIME_EP] -= hidden_s;
+    return busy - hidden_s;
 }
 
 /** What dp rank d of a rank sends in one simulated run. */

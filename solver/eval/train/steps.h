@@ -96,6 +96,21 @@ double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, d
 
 /** A copy of a replica and its stages that may be changed. */
 struct hv_replica *hv__copy_replica(const struct hv__lowered *l, const struct hv_replica *from);
+/** A forward and a backward that a schedule runs as one overlapped pair. */
+struct hv__pair {
+    int32_t group;
+    size_t rank;
+    const struct hv_pass *forward, *backward; /**< [n_dp of the rank] */
+    double sends_forward_s, sends_backward_s;
+};
+/** The next pair from op *i_op on, which is then moved behind it; false: there is none. */
+bool hv__next_pair(const struct hv__pipeline *pl, size_t *i_op, struct hv__pair *out);
+/** Seconds by which a pair is shorter on dp rank d than its two passes one after the other. */
+double hv__pair_saves_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                        const struct hv__pair *x, size_t d);
+/** Durations of all overlapped pairs, [groups]; NULL: no pair exchanges with experts, so each takes
+ * as long as its two passes. O(operations). */
+const double *hv__price_pairs(const struct hv__lowered *l, const struct hv__pipeline *pl);
 /** Prices one global stage on its rank for all shapes and dp ranks. */
 enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline *pl,
                                 struct hv__gstage *g, struct hv_err *err) HV_NODISCARD;

@@ -151,6 +151,8 @@ static inline double hv_pipe_op_hop_s(const struct hv_pipe *g, const struct hv_p
 }
 /** The op of node n that a hop ends at: of an overlapped pair the one of its direction. */
 const struct hv_op *hv_pipe_hop_end(const struct hv_pipe *g, int32_t n, int32_t hop);
+/** Duration of op i by itself. */
+double hv_pipe_op_duration_s(const struct hv_pipe *g, const struct hv_pipe_cost *c, size_t i);
 /** Duration of node n. */
 double hv_pipe_node_duration_s(const struct hv_pipe *g, const struct hv_pipe_cost *c, int32_t n);
 
