@@ -2,6 +2,7 @@
  * From plan to schedules: the order in which a rank runs the passes that price.c prices. Reductions
  * and the optimizer are in tail.c.
  */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/train/steps.h"
 #include "solver/sim/pipeline/fold.h"
 
@@ -202,7 +203,6 @@ static void find_own_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
 {
     const struct hv_schedule *s = pl->schedule;
     double sequence = hv_cost_tokens(l->k);
-    bool padded = sequence == (double)hv_cost_job(l->k)->sequence;
     size_t n = (size_t)s->n_stages;
     pl->shapes = hv_arena_new(l->arena, struct hv__shape, n);
     pl->shape_of_stage = hv_arena_new(l->arena, size_t, n);
@@ -210,8 +210,8 @@ static void find_own_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
     pl->n_shapes = 0;
     for (size_t g = 0; g < n; g++) {
         const struct hv_stage *st = &pl->replica->stages[s->stage_to_rank[g]];
-        struct hv__shape own = {.sequences = hv_stage_micro_batch(l->plan, pl->replica, st)};
-        own.tokens = padded ? hv_job_padded_tokens(hv_cost_job(l->k), own.sequences) : sequence;
+        struct hv__shape own = {.sequences = hv_stage_micro_batch(l->plan, pl->replica, st),
+                                .tokens = sequence};
         size_t i = 0;
         while (i < pl->n_shapes && !same_shape(l, &pl->shapes[i], &own)) {
             i++;
@@ -220,6 +220,19 @@ static void find_own_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
         pl->n_shapes += i == pl->n_shapes;
         pl->shape_of_stage[g] = i;
     }
+}
+
+/** Tokens of a sequence of the mb-th micro-batch, padded to the longest of its sequences. */
+static double padded_tokens(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                            double sequences, size_t mb)
+{
+    const struct hv__length_run *run = l->lengths;
+    double u = run->quantile;
+    if (run->quantiles != NULL) {
+        size_t n = (size_t)pl->replica->micro_batches;
+        u = run->quantiles[pl->i_replica][(run->draw * n + mb) % (run->n_draws * n)];
+    }
+    return hv_job_padded_tokens(hv_cost_job(l->k), sequences, u);
 }
 
 /** Shapes of micro-batches and slices that occur in a pipeline. */
@@ -233,15 +246,15 @@ static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
         find_own_shapes(l, pl);
         return;
     }
-    bool padded = p->mode != HV_MODE_SERVE && sequence == (double)hv_cost_job(l->k)->sequence;
+    bool each = r->list != NULL || (l->lengths != NULL && l->lengths->quantiles != NULL);
     size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1), n = (size_t)pl->n_mb * k;
     pl->n_shapes = 0;
     pl->shape_of = hv_arena_new(l->arena, int32_t, n);
-    size_t most = (r->list != NULL ? (size_t)pl->n_mb : 1) * k;
+    size_t most = (each ? (size_t)pl->n_mb : 1) * k;
     pl->shapes = hv_arena_new(l->arena, struct hv__shape, most);
     double base = (double)(r->micro_batch > 0 ? r->micro_batch : p->micro_batch);
     for (size_t i = 0; i < n; i++) {
-        if (r->list == NULL && i >= k) {
+        if (!each && i >= k) {
             pl->shape_of[i] = pl->shape_of[i % k];
             continue;
         }
@@ -249,8 +262,8 @@ static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
         struct hv__shape s = {.sequences = mb != NULL ? (double)mb->sequences : base,
                               .tokens = sequence,
                               .scales = hv__leaf_scales(l, mb)};
-        if (padded) {
-            s.tokens = hv_job_padded_tokens(hv_cost_job(l->k), s.sequences);
+        if (l->lengths != NULL) {
+            s.tokens = padded_tokens(l, pl, s.sequences, i / k);
         }
         l->schedule.scaled = l->schedule.scaled || s.scales != NULL;
         if (mb != NULL && mb->tokens > 0 && mb->sequences > 0) {
@@ -359,12 +372,39 @@ static double kind_s(const struct hv__gstage *g, size_t shape, unsigned kind)
     return 0;
 }
 
+/** True where copies of experts arrive in the first pass of a stage. */
+static bool has_copies(const struct hv__pipeline *pl)
+{
+    for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
+        if (pl->gstages[g].copies_s > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Adds the arrival of copies to the first forward pass of every global stage; operations are in
+ * the order of their rank. */
+static void add_copies(const struct hv__lowered *l, const struct hv__pipeline *pl, double *op_s)
+{
+    bool *here = hv_arena_new(l->arena, bool, pl->n_pipes * pl->n_gstages);
+    for (size_t i = 0; i < hv_schedule_n_ops(pl->schedule); i++) {
+        const struct hv_op *op = &pl->schedule->ops[i];
+        size_t g = (size_t)op->pipe * pl->n_gstages + (size_t)op->stage;
+        if (op->kind == HV_OP_F && !here[g]) {
+            op_s[i] += pl->gstages[g].copies_s;
+            here[g] = true;
+        }
+    }
+}
+
 /** Duration tables: per stage where all micro-batches are alike and there is one direction, else
  * per op. */
 static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
     pl->cost.pair_s = hv__price_pairs(l, pl);
-    if ((pl->n_shapes == 1 || pl->shape_of_stage != NULL) && pl->n_pipes == 1) {
+    bool copies = has_copies(pl), alike = pl->n_shapes == 1 || pl->shape_of_stage != NULL;
+    if (alike && pl->n_pipes == 1 && !copies) {
         double *stage_s = hv_arena_new(l->arena, double, pl->n_gstages *HV_OP_KIND_N);
         for (size_t g = 0; g < pl->n_gstages; g++) {
             for (unsigned kind = 0; kind < HV_OP_KIND_N; kind++) {
@@ -383,6 +423,9 @@ static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
             &pl->gstages[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
         size_t shape = hv__shape_of(pl, op->stage, op->mb, op->slice);
         op_s[i] = kind_s(g, shape, op->kind) * hv_op_share(pl->schedule, op);
+    }
+    if (copies) {
+        add_copies(l, pl, op_s);
     }
     pl->cost.op_s = op_s;
 }
@@ -566,15 +609,28 @@ static enum hv_status check_one_way(const struct hv__lowered *l, const struct hv
     return HV_OK;
 }
 
+/** Micro-batches of unlike size would be padded to lengths of their own. */
+static enum hv_status check_one_length(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                                       struct hv_err *err)
+{
+    const struct hv__split *x = hv__split_of(l, pl->i_replica);
+    if (x == NULL || !x->unlike || l->lengths == NULL) {
+        return HV_OK;
+    }
+    return hv_err_set(
+        err, HV_ENO,
+        "not simulated yet: replicas[%zu].stages.micro_batch: micro-batches of unlike "
+        "size for a job with sequence_lengths; give all stages one size",
+        pl->i_replica);
+}
+
 /** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run. */
 static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *pl,
                                    struct hv_err *err)
 {
     enum hv_status st = compile_schedule(l, pl, &(struct decide){NULL, NULL}, err);
-    if (st != HV_OK) {
-        return st;
-    }
-    st = check_one_way(l, pl, err);
+    st = st == HV_OK ? check_one_way(l, pl, err) : st;
+    st = st == HV_OK ? check_one_length(l, pl, err) : st;
     if (st != HV_OK) {
         return st;
     }
@@ -609,7 +665,8 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     struct hv_schedule_input in;
     struct hv_fold f;
     struct hv_err unheard = {0}; /* the full run reports the error */
-    if (l->spans || pl->replica->list != NULL || (l->schedule.row->flags & never) ||
+    bool drawn = l->lengths != NULL && l->lengths->quantiles != NULL;
+    if (l->spans || drawn || pl->replica->list != NULL || (l->schedule.row->flags & never) ||
         hv__split_of(l, pl->i_replica) != NULL || m * (int64_t)pl->n_ranks < FOLD_FROM) {
         return false;
     }
@@ -649,6 +706,7 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
         m = m > STEADY_MOST ? STEADY_MOST : m;
         m = want > m ? want : m;
     } else if (lower_folded(l, pl)) {
+        hv__find_moves(l, pl);
         return HV_OK;
     }
     if (m < 1 || m > HV_SCHEDULE_MB_MAX) {
@@ -656,7 +714,11 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
                           (long long)m, HV_SCHEDULE_MB_MAX);
     }
     pl->n_mb = (int32_t)m;
-    return lower_passes(l, pl, err);
+    enum hv_status st = lower_passes(l, pl, err);
+    if (st == HV_OK) {
+        hv__find_moves(l, pl);
+    }
+    return st;
 }
 
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
