@@ -109,20 +109,6 @@ static bool trains(const struct hv_knob_place *p)
     return p->plan->mode != HV_MODE_SERVE;
 }
 
-/** True where micro-batches of a replica give samples of modules. */
-static bool gives_samples(const struct hv_knob_place *p)
-{
-    for (size_t i = 0; trains(p) && i < p->plan->n_replicas; i++) {
-        const struct hv_replica *r = &p->plan->replicas[i];
-        for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
-            if (r->list[k].n_scales > 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /** True where no replica says how long the sequences of its micro-batches are, and stages or
  * replicas wait for each other. */
 static bool lengths_without_list(const struct hv_knob_place *p)
@@ -304,8 +290,6 @@ static const struct hv_knob rows[] = {
     APPROXIMATED(HV_KNOB_PLAN, "replicas", "stages on the same devices",
                  "stages on the same devices are timed as if each used them alone", shares_devices),
     FULL(HV_KNOB_PLAN, "replicas.micro_batches"),
-    APPROXIMATED(HV_KNOB_PLAN, "replicas.micro_batches", "with samples of modules",
-                 "memory counts every micro-batch with the size of the largest", gives_samples),
     FULL(HV_KNOB_PLAN, "schedule.name"),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
     FULL(HV_KNOB_PLAN, "sync.kind"),

@@ -48,11 +48,6 @@ static const struct example examples[] = {
      ",\"offload\":[{\"what\":\"activations\",\"frac\":1,\"to\":[\"a[1].0\"]}]", "", ""},
     {"replicas", "stages on the same devices", "},{\"devices\":\"a[0].*\",\"layers\":[12,24]",
      ",\"schedule\":{\"name\":\"distmm\"}", ""},
-    {"replicas.micro_batches", "with samples of modules", NULL,
-     "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":[{\"sequences\":64,\"scale\":{\"llm\":2}}]"
-     ","
-     "\"stages\":[{\"devices\":\"a[0].*\",\"layers\":[0,24]}]}]",
-     ""},
     {"sync.kind", "partial_reduce, gossip", "", ",\"sync\":{\"kind\":\"gossip\"}", ""},
     {"sync.bucket_MiB", "a list, unless the model is measured layers", "",
      ",\"sync\":{\"bucket_MiB\":[25,50]}", ""},
