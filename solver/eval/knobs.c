@@ -10,11 +10,6 @@
 /* ---- conditions: stages
  * --------------------------------------------------------------------------- */
 
-static bool branches_with_chunks(const struct hv_knob_place *p)
-{
-    return p->stage->n_ranges > 1 && hv_stage_branches(p->stage, p->stage_number);
-}
-
 static bool zero_unit_of_chunks(const struct hv_knob_place *p)
 {
     const struct hv_stage *s = p->stage;
@@ -188,8 +183,8 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "embedding"),
     FULL(HV_KNOB_STAGE, "head"),
     FULL(HV_KNOB_STAGE, "after"),
-    APPROXIMATED(HV_KNOB_STAGE, "after", "a stage of several chunks",
-                 "stages of several chunks are simulated as a chain", branches_with_chunks),
+    {HV_KNOB_STAGE, "after", "a stage of several chunks",
+     "refused: branches are between stages, not between their chunks", NULL},
     FULL(HV_KNOB_STAGE, "micro_batch"),
     {HV_KNOB_STAGE, "micro_batch", "lists of micro-batches",
      "refused: a list gives the size of every micro-batch", NULL},

@@ -303,6 +303,20 @@ static enum hv_status check_turns(const struct place *at, struct hv_err *err)
     return HV_OK;
 }
 
+/** Stages that branch have one chunk each: `after` names stages, not chunks of them. */
+static enum hv_status check_branches(const struct place *at, struct hv_err *err)
+{
+    const struct hv_stage *s = stage_of(at);
+    if (s->n_ranges < 2 || !hv_stage_branches(s, at->stage)) {
+        return HV_OK;
+    }
+    return refuse(
+        at, "after",
+        "branches between stages of several chunks, since after names stages and not their "
+        "chunks; give every stage one range of layers",
+        err);
+}
+
 /** Micro-batches of a stage's own size. */
 static enum hv_status check_own_size(const struct place *at, struct hv_err *err)
 {
@@ -339,6 +353,7 @@ enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_m
             at.classes = at.graph ? classes_of(&at) : 0;
             enum hv_status st = check_keys(&at, err);
             st = st == HV_OK ? check_dims(&at, arena, err) : st;
+            st = st == HV_OK ? check_branches(&at, err) : st;
             st = st == HV_OK ? check_turns(&at, err) : st;
             st = st == HV_OK ? check_own_size(&at, err) : st;
             st = st == HV_OK && at.graph ? check_operators(&at, arena, err) : st;

@@ -24,8 +24,6 @@ struct example {
 #define CHUNKS       ",\"layers\":[[0,6],[12,18]]"
 
 static const struct example examples[] = {
-    {"stage.after", "a stage of several chunks",
-     CHUNKS "},{\"devices\":\"a[1].*\",\"layers\":[[6,12],[18,24]],\"after\":[]", "", ""},
     {"stage.moe.all_to_all", "tp_coordinated, no experts that a tensor-parallel group cuts",
      MOE("\"all_to_all\":\"tp_coordinated\""), "", ""},
     {"stage.moe.kernel", "padded, block, scatter", MOE("\"kernel\":\"block\""), "", ""},

@@ -428,6 +428,52 @@ static void pairs_on_faster_links(void **state)
     }
 }
 
+/* ---- what is refused ----------------------------------------------------------------------------
+ */
+
+static void refused_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *second, *schedule, *says;
+    } cases[] = {
+        {",\"deal\":\"turns\",\"zero\":3", "", "1f1b",
+         "stages[0].deal: turns of ranks that gather"},
+        {",\"deal\":\"turns\",\"ep\":2", "", "1f1b", "stages[0].deal: turns of ranks that spread"},
+        {",\"deal\":\"turns\",\"micro_batch\":4", "", "1f1b",
+         "stages[0].deal: turns beside stages with micro-batches of unlike size"},
+        {"", ",\"micro_batch\":2", "seq1f1b", NULL},
+        {",\"deal\":\"turns\"", "", "chimera", NULL},
+    };
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        struct hv_arena a = {0};
+        struct hv_plan_doc doc;
+        struct hv_verdict v = {0};
+        struct hv_err err = {0};
+        struct world w;
+        struct pipeline x = {3, 8, 0, 0,
+                             two(&a, cases[i].schedule, 2, cases[i].first, cases[i].second)};
+        open_pipeline(&w, &x);
+        const char *text = hv_arena_printf(&a, "{\"format\":\"hetviz.plan/1\",%s}", x.plan);
+        assert_int_equal(hv_plan_doc_build(&doc, parse(text, "p"), w.in.cluster.cluster, &err),
+                         HV_OK);
+        enum hv_status st = hv_eval(w.cost, doc.plan, &(struct hv_eval_options){0}, &a, &v, &err);
+        bool found =
+            v.findings.n > 0 && v.findings.items[v.findings.n - 1].code == HV_V_SCHEDULE_NEEDS;
+        if (cases[i].says != NULL) {
+            assert_int_equal(st, HV_ENO);
+            if (strstr(err.text, cases[i].says) == NULL) {
+                fail_msg("%s", err.text);
+            }
+        } else if (!found) {
+            fail_msg("case %zu is not refused by the schedule", i);
+        }
+        hv_plan_doc_free(&doc);
+        close_world(&w);
+        hv_arena_free(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +488,7 @@ int main(void)
         cmocka_unit_test(graph_of_branches),
         cmocka_unit_test(pairs_hide_exchanges),
         cmocka_unit_test(pairs_on_faster_links),
+        cmocka_unit_test(refused_by_name),
     };
     return cmocka_run_group_tests_name("eval_parts", tests, NULL, NULL);
 }

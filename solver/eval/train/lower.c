@@ -70,8 +70,8 @@ static const double *rank_limits(const struct hv__lowered *l, const struct hv_re
     return any ? limits : NULL;
 }
 
-/** Edges of the stage graph, where the plan gives them and stages have one chunk; NULL = a chain.
- */
+/** Edges of the stage graph, where the plan gives them; NULL = a chain. Branching stages have one
+ * chunk. */
 static const struct hv_stage_graph *stage_graph(const struct hv__lowered *l,
                                                 const struct hv_replica *r)
 {
