@@ -102,10 +102,6 @@ struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size
 /** HV_OK, or why this device cannot price the model. O(kinds) when the answer is stored. */
 enum hv_status hv__check_device(struct hv__context *k, const struct hv_device_kind *d,
                                 struct hv_err *err) HV_NODISCARD;
-/** Prices of all blocks as prefix sums (hv_cost_layers). O(blocks). */
-enum hv_status hv__layers(struct hv__context *k, const struct hv_part_query *q,
-                          struct hv_arena *arena, struct hv_layer_table *out,
-                          struct hv_err *err) HV_NODISCARD;
 
 /** Tokens of one sequence as the model has them: patches of an image, else the job's. */
 static inline double hv__tokens(const struct hv__context *k)
