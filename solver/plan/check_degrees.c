@@ -117,6 +117,18 @@ static void check_shares(const struct hv_check *c, const struct hv_check_stage *
     }
 }
 
+/* A micro-batch of the stage's own size divides the sequences of the pipeline. */
+static void check_own_micro_batch(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    int64_t all = hv_replica_sequences(c->p, at->r), own = at->s->micro_batch;
+    if (own > 0 && c->p->mode != HV_MODE_SERVE && all % own != 0) {
+        hv_check_stage_add(c, at, "micro_batch", HV_V_DIVISIBLE, (double)(all % own),
+                           "the %lld sequences of the pipeline do not divide into micro-batches of "
+                           "%lld",
+                           (long long)all, (long long)own);
+    }
+}
+
 /* Checks that the shares give every rank whole heads and whole key-value heads. */
 static void check_head_shares(const struct hv_check *c, const struct hv_check_stage *at,
                               const struct block_shape *b)
@@ -203,6 +215,21 @@ static void check_owners(const struct hv_check *c, const struct hv_check_stage *
     }
 }
 
+/* Recorded placements of a block. */
+static void check_record(const struct hv_check *c, const struct hv_check_stage *at,
+                         const struct hv_moe_knobs *k, int ep, int experts)
+{
+    for (size_t i = 0; i < k->adapt.n_placements; i++) {
+        const struct hv_placement *p = &k->adapt.placements[i];
+        struct hv_moe_knobs as = *k;
+        as.owners = p->owners;
+        as.n_owners = p->n_owners;
+        as.copies = p->copies;
+        as.n_copies = p->n_copies;
+        check_owners(c, at, &as, ep, experts);
+    }
+}
+
 /* Experts are spread over ep ranks; with expert_shards a rank holds 1/shards of one. */
 static void check_experts(const struct hv_check *c, const struct hv_check_stage *at,
                           const struct hv_moe_knobs *k, int experts)
@@ -223,6 +250,7 @@ static void check_experts(const struct hv_check *c, const struct hv_check_stage 
     }
     if (k != NULL) {
         check_owners(c, at, k, ep, experts);
+        check_record(c, at, k, ep, experts);
     }
 }
 
@@ -364,6 +392,7 @@ static void check_one_set(const struct hv_check *c, const struct hv_check_stage 
     check_tp_shares(c, at);
     check_product(c, at);
     check_shares(c, at);
+    check_own_micro_batch(c, at);
     check_block_shapes(c, at);
     check_ep_ranks(c, at);
     check_sequence(c, at);
