@@ -38,6 +38,8 @@ struct hv__leaf {
 enum hv_status hv__layers(struct hv__context *k, const struct hv_part_query *q,
                           struct hv_arena *arena, struct hv_layer_table *out,
                           struct hv_err *err) HV_NODISCARD;
+extern const struct hv__parts hv__operator_parts; /**< operators.c */
+
 /** The row of a kind of model; NULL for a model of modules, which is not a leaf. */
 const struct hv__leaf *hv__leaf_row(enum hv_model_kind kind);
 
