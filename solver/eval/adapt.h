@@ -12,7 +12,7 @@
 #ifndef HV_SOLVER_EVAL_ADAPT_H
 #define HV_SOLVER_EVAL_ADAPT_H
 
-#include "solver/eval/train/lowered.h"
+#include "solver/eval/lowered/lowered.h"
 
 struct hv__adaption;
 

@@ -137,6 +137,15 @@ struct hv__cp_shape {
 /** From scheme, degrees and order (ring.c). O(1). */
 struct hv__cp_shape hv__cp_shape_of(const struct hv_part_query *q);
 
+/** Ranks along each axis of a grid or a cube (summa.c); 1d: 1. O(side). */
+int hv__grid_side(const struct hv_part_query *q);
+/** Lines along each axis, of all grids of 2.5d (summa.c). O(side). */
+int hv__grid_lines(const struct hv_part_query *q);
+/** The first rank of a line: axis 0 has rows, 1 columns, 2 layers of a cube (summa.c). O(side). */
+size_t hv__grid_line(const struct hv_part_query *q, int axis, int line);
+/** Ranks between neighbours along an axis (summa.c). O(side). */
+size_t hv__grid_apart(const struct hv_part_query *q, int axis);
+
 /** Parts of this rank's size that everything tensor-parallel would be cut into. */
 static inline double hv__tp_parts(const struct hv_part_query *q)
 {

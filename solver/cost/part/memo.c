@@ -71,7 +71,8 @@ static uint64_t documents_signature(const struct hv_documents *d)
 /* Key of the numbers of groups that share the network; 0: no groups share it. */
 static uint64_t beside_signature(const struct hv_beside *b)
 {
-    const double counts[] = {b->tp, b->cp_heads, b->cp_ring, b->cp_outer, b->ep};
+    const double counts[] = {b->tp, b->cp_heads,   b->cp_ring,   b->cp_outer,
+                             b->ep, b->tp_axis[0], b->tp_axis[1]};
     uint64_t h = 0;
     for (size_t i = 0; i < HV_COUNT(counts); i++) {
         uint64_t word;
@@ -116,11 +117,11 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     key->part = part;
     key->cls = hv__in_block(part) ? cls : 0;
     key->recompute = q->recompute;
-    key->schemes = (unsigned)q->sliced << 28 | (unsigned)q->cp_switches << 27 |
-                   (unsigned)q->cp_order << 26 | (unsigned)q->cp_backward << 25 |
-                   (unsigned)q->sharded_pipeline << 23 | (unsigned)q->sharded_weights << 24 |
-                   (unsigned)q->tp_scheme << 16 | (unsigned)q->cp_scheme << 8 |
-                   (unsigned)q->cp_layout << 1 | q->sequence_parallel;
+    key->schemes = (unsigned)q->tp_regather << 29 | (unsigned)q->sliced << 28 |
+                   (unsigned)q->cp_switches << 27 | (unsigned)q->cp_order << 26 |
+                   (unsigned)q->cp_backward << 25 | (unsigned)q->sharded_pipeline << 23 |
+                   (unsigned)q->sharded_weights << 24 | (unsigned)q->tp_scheme << 16 |
+                   (unsigned)q->cp_scheme << 8 | (unsigned)q->cp_layout << 1 | q->sequence_parallel;
 }
 
 struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size_t block,

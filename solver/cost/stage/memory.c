@@ -202,7 +202,7 @@ static double boundary_bytes(const struct hv__context *k, const struct hv_stage_
 {
     struct hv_part_query pq = hv__part_query(k, q, r, 0, 0);
     return 2 * hv_job_activation_bytes(&k->job) * pq.sequences * pq.tokens * k->model->hidden /
-           (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
+           (double)(r->cp * (hv_stage_spreads(r->stage) ? r->tp : 1));
 }
 
 /* Fragmentation from scores that are allocated and freed between tensors that stay. */

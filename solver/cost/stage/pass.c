@@ -637,7 +637,7 @@ static void keep_output(struct build *b, const struct hv_part_query *q)
     if (b->q->continues || b->q->replica->n_stages < 2 || !hv__on_older_stack(b->k, q)) {
         return;
     }
-    double bytes = b->out->hop_bytes / (q->cp * (q->sequence_parallel ? q->tp : 1));
+    double bytes = b->out->hop_bytes / (q->cp * (hv_stage_spreads(b->rank.stage) ? q->tp : 1));
     b->out->activation_bytes += bytes;
     hv_why_add(b->q->why, "kept output", bytes, "bytes",
                "the output is sent and also kept, as pipelines with unfused attention keep it");
