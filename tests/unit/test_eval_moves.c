@@ -120,8 +120,7 @@ static void bpipe_memory_at_both_ends(void **state)
 {
     (void)state;
     struct hv_arena a = {0};
-    struct hv_verdict v =
-        judge_chain(&(struct chain){.gbps = 10, .schedule = "bpipe"}, &a);
+    struct hv_verdict v = judge_chain(&(struct chain){.gbps = 10, .schedule = "bpipe"}, &a);
     static const double held[] = {3, 3, 2, 3};
     static const int in_flight[] = {3, 3, 2, 2};
     for (int i = 0; i < 4; i++) {
@@ -137,8 +136,7 @@ static void moves_are_drawn(void **state)
 {
     (void)state;
     struct hv_arena a = {0};
-    struct hv_verdict v =
-        judge_chain(&(struct chain){.gbps = 10, .schedule = "bpipe"}, &a);
+    struct hv_verdict v = judge_chain(&(struct chain){.gbps = 10, .schedule = "bpipe"}, &a);
     double at[64][2];
     assert_int_equal(list_moves(v.timeline, HV_SPAN_LEAVE, at), 3);
     assert_near(at[0][0], 3);
@@ -160,11 +158,9 @@ static void moves_share_the_link_with_outputs(void **state)
     (void)state;
     for (int one_node = 0; one_node < 2; one_node++) {
         struct hv_arena a = {0};
-        struct hv_verdict v = judge_chain(&(struct chain){.gbps = 10,
-                                                          .one_node = one_node,
-                                                          .output_mb = 10,
-                                                          .schedule = "bpipe"},
-                                          &a);
+        struct hv_verdict v = judge_chain(
+            &(struct chain){.gbps = 10, .one_node = one_node, .output_mb = 10, .schedule = "bpipe"},
+            &a);
         double at[64][2];
         assert_int_equal(list_moves(v.timeline, HV_SPAN_LEAVE, at), 3);
         assert_near(at[0][0], 3);

@@ -73,11 +73,8 @@ static void use_flow(const struct hv_cluster *c, uint32_t a, uint32_t b, double 
     if (a == b || p.level >= HV_PATH_NETWORK) {
         return;
     }
-    const struct hv_collective_query q = {.op = HV_P2P,
-                                          .bytes = bytes,
-                                          .devices = (const uint32_t[]){a, b},
-                                          .n = 2,
-                                          .together = 1};
+    const struct hv_collective_query q = {
+        .op = HV_P2P, .bytes = bytes, .devices = (const uint32_t[]){a, b}, .n = 2, .together = 1};
     struct hv_collective_cost cost = hv_cost_collective(c, &q, NULL);
     struct end from = end_at(c, a), to = end_at(c, b);
     use_end(l, &from, &p, cost.time_s - cost.alpha_s, true);

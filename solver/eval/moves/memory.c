@@ -46,9 +46,9 @@ bool hv__memory_moves(const struct hv__pipeline *pl)
 /** All changes of the memory of a device of dp rank `i_dp` of a rank, in time order; of a run that
  * was stretched in the times of the short one. */
 static struct hv_memory_changes changes_of(const struct hv__lowered *l,
-                                            const struct hv__pipeline *pl,
-                                            const struct hv_pipe_memory *mem, size_t rank,
-                                            size_t i_dp)
+                                           const struct hv__pipeline *pl,
+                                           const struct hv_pipe_memory *mem, size_t rank,
+                                           size_t i_dp)
 {
     struct list beside = {hv_arena_new(l->arena, struct hv_memory_change, 2 * pl->moving.n + 1), 0};
     bool is_short = pl->moving.later_s > 0;

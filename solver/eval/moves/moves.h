@@ -1,7 +1,7 @@
 /**
- * Activations that leave their rank and come back, beside the operations of a pipeline: evictions to
- * another rank (hv_schedule.stash). Which they are (moves.c), what their transfers and those between
- * stages cost (sending.c), and memory over time at both ends (memory.c).
+ * Activations that leave their rank and come back, beside the operations of a pipeline: evictions
+ * to another rank (hv_schedule.stash). Which they are (moves.c), what their transfers and those
+ * between stages cost (sending.c), and memory over time at both ends (memory.c).
  */
 #ifndef HV_SOLVER_EVAL_MOVES_MOVES_H
 #define HV_SOLVER_EVAL_MOVES_MOVES_H

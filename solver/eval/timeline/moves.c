@@ -7,13 +7,10 @@ static struct hv_timeline_link *add_link(struct hv__painter *p, const struct hv_
                                          size_t rank_at, int32_t lane)
 {
     const struct hv__move_lane *x = &pl->moving.lanes[lane];
-    const struct hv__sending *s =
-        &pl->hops.sendings[pl->hops.sending_of[pl->pipe->n_hops + lane]];
+    const struct hv__sending *s = &pl->hops.sendings[pl->hops.sending_of[pl->pipe->n_hops + lane]];
     size_t from = x->back ? x->keeper : x->rank, to = x->back ? x->rank : x->keeper;
-    p->t->hops[p->t->n_hops++] =
-        (struct hv_timeline_hop){.i_link = p->t->n_links,
-                                 .seconds = s->cost.bytes_s + s->cost.latency_s,
-                                 .bytes = x->bytes};
+    p->t->hops[p->t->n_hops++] = (struct hv_timeline_hop){
+        .i_link = p->t->n_links, .seconds = s->cost.bytes_s + s->cost.latency_s, .bytes = x->bytes};
     struct hv_timeline_link *k = &p->t->links[p->t->n_links++];
     *k = (struct hv_timeline_link){
         .from_row = rank_at + from,
@@ -34,18 +31,18 @@ static void paint_move(struct hv__painter *p, const struct hv__pipeline *pl, siz
     bool critical = false;
     if (m->gates >= 0) {
         double start_s = pl->run.node_start_s[m->gates];
-        critical = facts->critical[m->gates] && hv_pipe_is_held(&pl->run, m->gates) &&
-                   t->end_s >= start_s;
+        critical =
+            facts->critical[m->gates] && hv_pipe_is_held(&pl->run, m->gates) && t->end_s >= start_s;
         slack_s = fmax(0, start_s - t->end_s) + facts->slack_s[m->gates];
     }
-    int32_t id = hv__paint_op(
-        p, (struct hv_timeline_op){.stage = op->stage,
-                                   .micro_batch = op->mb,
-                                   .slice = op->slice,
-                                   .paired = (int32_t)p->t->n_hops - 1,
-                                   .kind = m->back ? HV_SPAN_RETURN : HV_SPAN_LEAVE,
-                                   .critical = critical,
-                                   .slack_s = slack_s});
+    int32_t id =
+        hv__paint_op(p, (struct hv_timeline_op){.stage = op->stage,
+                                                .micro_batch = op->mb,
+                                                .slice = op->slice,
+                                                .paired = (int32_t)p->t->n_hops - 1,
+                                                .kind = m->back ? HV_SPAN_RETURN : HV_SPAN_LEAVE,
+                                                .critical = critical,
+                                                .slack_s = slack_s});
     hv__paint_span(p, t->start_s, t->end_s, id);
 }
 
@@ -58,8 +55,7 @@ enum hv_status hv__paint_moves(struct hv__painter *p, size_t i_pipeline,
         if (pl->hops.sending_of[pl->pipe->n_hops + lane] < 0) {
             continue;
         }
-        struct hv_timeline_link *k =
-            add_link(p, pl, p->l->pipelines.rank_at[i_pipeline], lane);
+        struct hv_timeline_link *k = add_link(p, pl, p->l->pipelines.rank_at[i_pipeline], lane);
         p->n_spans = 0;
         for (size_t i = 0; i < pl->moving.n; i++) {
             if (pl->moving.moves[i].lane == lane) {
