@@ -1,6 +1,7 @@
 /** Plans for one job: the table of their judges, what those check first, and the judge of training
  * plans, step by step. */
 #include "solver/eval/adapt.h"
+#include "solver/eval/gates.h"
 #include "solver/eval/judges.h"
 #include "solver/eval/knobs.h"
 #include "solver/eval/lengths.h"
@@ -148,7 +149,8 @@ static enum hv_status refuse_unsimulated(const struct hv__question *q, const str
             return HV_OK;
         }
     }
-    return hv__refuse_unsimulated(q->plan, hv_cost_model(q->k), q->arena, err);
+    enum hv_status st = hv__refuse_gates(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), err);
+    return st == HV_OK ? hv__refuse_unsimulated(q->plan, hv_cost_model(q->k), q->arena, err) : st;
 }
 
 /** Opens the evaluation of a plan that was checked. HV_ENO: it cannot be timed; `err` is left alone
@@ -166,8 +168,15 @@ static enum hv_status open_lowered(const struct hv__question *q, struct hv_verdi
                           "a plan in %s mode without stages over layer ranges cannot be timed",
                           hv_plan_mode_words[q->plan->mode]);
     }
+    const struct hv__split *splits = NULL;
+    const struct hv_plan *written = flat;
+    if (q->plan->mode == HV_MODE_TRAIN) {
+        flat = hv__split_plan(written, q->arena, &splits);
+    }
     *l = (struct hv__lowered){.k = q->k,
                               .plan = flat,
+                              .written = written,
+                              .splits = splits,
                               .arena = q->arena,
                               .findings = &out->findings,
                               .spans = q->options->timeline,
@@ -313,36 +322,6 @@ static void keep_worst(struct iterations *all, const struct hv_verdict *v, struc
 static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict *out,
                                   struct hv_err *err);
 
-/** Seconds of one iteration with another plan: a hv__trial. */
-static enum hv_status time_trial(const struct hv__lowered *l, const struct hv_plan *plan,
-                                 size_t iteration, double *time_s, struct hv_err *err)
-{
-    struct hv_arena scratch = {0};
-    struct hv_verdict v = {.findings = {.arena = &scratch}};
-    struct hv__lowered x = *l;
-    x.arena = &scratch;
-    x.findings = &v.findings;
-    x.plan = plan;
-    x.spans = false;
-    x.routed = iteration;
-    enum hv_status st = time_iteration(&x, &v, err);
-    *time_s = x.iteration.total_s;
-    hv_arena_free(&scratch);
-    return st;
-}
-
-/** Adds the seconds in which experts move before an iteration. */
-static void add_move(struct hv_metrics *m, double move_s)
-{
-    double factor = m->iteration_s / (m->iteration_s + move_s);
-    m->iteration_s += move_s;
-    m->breakdown_s[HV_TIME_EP] += move_s;
-    m->tokens_per_s *= factor;
-    m->mfu *= factor;
-    m->bubble_frac *= factor;
-    m->energy_j /= factor;
-}
-
 /** Lists the iterations of the job: of its routing, each with all lengths. */
 static struct iterations list_iterations(const struct hv__question *q, const struct hv__lowered *l)
 {
@@ -382,8 +361,38 @@ static void find_typical(struct iterations *all)
     }
 }
 
+/** Seconds of one iteration with another plan: a hv__trial. */
+static enum hv_status time_trial(const struct hv__lowered *l, const struct hv_plan *plan,
+                                 size_t iteration, double *time_s, struct hv_err *err)
+{
+    struct hv_arena scratch = {0};
+    struct hv_verdict v = {.findings = {.arena = &scratch}};
+    struct hv__lowered x = *l;
+    x.arena = &scratch;
+    x.findings = &v.findings;
+    x.plan = plan;
+    x.spans = false;
+    x.routed = iteration;
+    enum hv_status st = time_iteration(&x, &v, err);
+    *time_s = x.iteration.total_s;
+    hv_arena_free(&scratch);
+    return st;
+}
+
+/** Adds the seconds in which experts move before an iteration. */
+static void add_move(struct hv_metrics *m, double move_s)
+{
+    double factor = m->iteration_s / (m->iteration_s + move_s);
+    m->iteration_s += move_s;
+    m->breakdown_s[HV_TIME_EP] += move_s;
+    m->tokens_per_s *= factor;
+    m->mfu *= factor;
+    m->bubble_frac *= factor;
+    m->energy_j /= factor;
+}
+
 /** Times every iteration in memory of its own; `adaption`: places of experts that follow the
- * routing, or NULL. They are decided once for all lengths, by the times of the first. */
+ * routing, or NULL. */
 static enum hv_status time_iterations(const struct hv__question *q, const struct hv__lowered *l,
                                       struct hv__adaption *adaption, struct iterations *all,
                                       struct hv_err *err)
@@ -392,26 +401,27 @@ static enum hv_status time_iterations(const struct hv__question *q, const struct
     const struct hv_plan *plan = l->plan;
     double last_s = 0, move_s = 0;
     for (size_t t = 0; st == HV_OK && t < all->n; t++) {
+        const struct iteration *now = &all->items[t];
+        if (adaption != NULL && (t == 0 || now->routed != now[-1].routed)) {
+            st = hv__adapt_next(adaption, now->routed, last_s, &plan, &move_s, err);
+            last_s = 0;
+        }
         struct hv_arena scratch = {0};
         struct hv_verdict v = {.findings = {.arena = &scratch}};
         struct hv__lowered x = *l;
         x.arena = &scratch;
         x.findings = &v.findings;
         x.spans = false;
-        bool begins = t == 0 || all->items[t].routed != all->items[t - 1].routed;
-        x.routed = all->items[t].routed;
-        x.lengths = all->items[t].lengths;
-        if (adaption != NULL && begins) {
-            st = hv__adapt_next(adaption, x.routed, last_s, &plan, &move_s, err);
-        }
         x.plan = plan;
+        x.routed = now->routed;
+        x.lengths = now->lengths;
         st = st == HV_OK ? time_iteration(&x, &v, err) : st;
         st = st == HV_OK ? add_figures(&x, &v, err) : st;
         if (st == HV_OK) {
-            last_s = begins ? v.metrics.iteration_s : last_s;
+            last_s += v.metrics.iteration_s * now->weight * (double)all->routed;
             add_move(&v.metrics, move_s);
             all->items[t].time_s = v.metrics.iteration_s;
-            add_iteration(all, &v, all->items[t].weight);
+            add_iteration(all, &v, now->weight);
             keep_worst(all, &v, q->arena);
         }
         hv_arena_free(&scratch);
@@ -555,20 +565,18 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
     struct iterations all = list_iterations(q, &l);
     bool routed = !hv_router_is_even(hv_cost_job(q->k)->routing);
     st = routed ? check_routing(q, err) : HV_OK;
-    const struct hv_plan *given = l.plan;
     struct hv__adaption *adaption = NULL;
-    l.lengths = all.typical.lengths;
-    if (st == HV_OK && all.routed > 1 && hv__adapts(l.plan)) {
-        static const struct hv__trial trial = {time_trial};
-        adaption = hv__adapt_open(&l, &trial);
-    }
     if (st == HV_OK && all.n > 1) {
+        static const struct hv__trial trial = {time_trial};
+        bool adapts = routed && all.routed > 1 && hv__adapts(l.plan);
+        adaption = adapts ? hv__adapt_open(&l, &trial) : NULL;
         st = time_iterations(q, &l, adaption, &all, err);
     }
     l.routed = all.typical.routed;
     l.lengths = all.typical.lengths;
+    const struct hv_plan *given = l.plan;
     if (st == HV_OK && adaption != NULL) {
-        l.plan = hv__adapt_plan(adaption, l.routed);
+        l.plan = hv__adapt_plan(adaption, all.typical.routed);
     }
     st = st == HV_OK ? time_iteration(&l, out, err) : st;
     st = st == HV_OK ? add_figures(&l, out, err) : st;

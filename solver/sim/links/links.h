@@ -44,9 +44,10 @@ struct hv_link_move {
     int32_t lane;   /**< of its pipe */
     int32_t node;   /**< it waits for the end of this node, -1: for none */
     bool at_start;  /**< it waits for the start of the node only: copies leave while it runs */
+    double delay_s; /**< and for so long after that */
     int32_t behind; /**< and for the last byte of this move of the pipe, -1: for none */
     int32_t gates;  /**< node that waits for it, -1: none */
-    bool streams;   /**< the node may start before it arrives, and ends no earlier */
+    bool streams;   /**< the node waits for its first byte to start and for its last to end */
     bool back;      /**< what it brings arrives the latency of the lane after its last byte; others
                        give memory back with the last byte */
     double scale;   /**< its bytes over those of the lane's hop */
@@ -107,9 +108,10 @@ bool hv_links_crowded(const struct hv_links *s);
  */
 void hv_links_play(struct hv_arena *a, struct hv_links *s);
 
-/** Share of a node's time that exchanges of its operations take: the largest of hv_link_pipe.frac.
- * O(operations of the node). */
-double hv_links_node_frac(const struct hv_pipe *g, const double *frac, int32_t node);
+/** Share of a node's time that exchanges of its operations take, by hv_link_pipe.frac: of an
+ * overlapped pair those of both in the time of the pair. O(operations of the node). */
+double hv_links_node_frac(const struct hv_pipe *g, const struct hv_pipe_cost *c, const double *frac,
+                          int32_t node);
 
 /** Every transfer of the runs as they are that ends after after_s, in the order of pipes, hops and
  * sending nodes, behind them the moves of the pipe, in `a`. O(hops + edges into nodes that start
