@@ -1,0 +1,188 @@
+-- Documents of unequal length on the ranks of a context-parallel group.
+-- Library: for the systems that pack documents before they share their attention (packed batches,
+-- hybrid context parallelism, the judge's lists of documents).
+local M = {}
+
+--- The least number of ranks that a document needs.
+local function least(length, per_rank)
+  return math.max(1, (length + per_rank - 1) // per_rank)
+end
+
+--- One round under a limit on the work of a rank: groups of ranks with their documents; documents
+-- that find no place stay in `left`. `how.open`: groups are opened before others of the same size get
+-- a second document.
+local function round(docs, ranks, limit, how)
+  local groups, left, free = {}, {}, ranks
+  for _, d in ipairs(docs) do
+    local best
+    for _, g in ipairs(groups) do
+      local load = g.work + d.pairs / g.size
+      local wide = g.size >= d.least and g.size <= math.max(d.least, how.widest * d.least)
+      if wide and load <= limit * (1 + 1e-12) then
+        local better = not best or g.size < best.size or (g.size == best.size and g.work < best.work)
+        best = better and g or best
+      end
+    end
+    local opens = free >= d.least and (not best or best.size > d.least or how.open)
+    if opens then
+      best = { size = d.least, work = 0 }
+      groups[#groups + 1] = best
+      free = free - d.least
+    end
+    if best then
+      best.work = best.work + d.pairs / best.size
+      best[#best + 1] = d
+    else
+      left[#left + 1] = d
+    end
+  end
+  return groups, left, free
+end
+
+--- Gives ranks without work to the busiest groups while that shortens the round.
+local function widen(groups, free)
+  while free > 0 do
+    table.sort(groups, function(a, b) return a.work > b.work end)
+    local g, next_work = groups[1], groups[2] and groups[2].work or 0
+    local work = g.work * g.size / (g.size + 1)
+    if math.max(work, next_work) >= g.work * (1 - 1e-9) then
+      return
+    end
+    g.work, g.size, free = work, g.size + 1, free - 1
+  end
+end
+
+local function work_of(groups)
+  local most = 0
+  for _, g in ipairs(groups) do
+    most = math.max(most, g.work)
+  end
+  return most
+end
+
+--- Rounds until all documents have a place; total work and tokens passed on.
+local function deal_all(docs, ranks, how)
+  local rounds, work, passed, left = {}, 0, 0, docs
+  while #left > 0 do
+    local all, most = 0, 0
+    for _, d in ipairs(left) do
+      all = all + d.pairs
+      most = math.max(most, d.pairs / d.least)
+    end
+    local groups, rest, free = round(left, ranks, math.max(most, how.share * all / ranks), how)
+    if how.widen then
+      widen(groups, free)
+    end
+    for _, g in ipairs(groups) do
+      for _, d in ipairs(g) do
+        passed = passed + d.length * (g.size - 1)
+      end
+    end
+    work = work + work_of(groups)
+    rounds[#rounds + 1], left = groups, rest
+  end
+  return { rounds = rounds, work = work, passed = passed }
+end
+
+--- The tokens that rings may pass on: documents on powers of two of ranks, as rings of halves need
+-- them, doubled from the smallest on while that leaves ranks without work.
+local function budget(docs, ranks)
+  local size, used, passed = {}, 0, 0
+  for i, d in ipairs(docs) do
+    size[i] = 1
+    while size[i] < d.least do
+      size[i] = 2 * size[i]
+    end
+    used = used + size[i]
+  end
+  while used < ranks do
+    local least
+    for i in ipairs(docs) do
+      least = (not least or size[i] < size[least]) and i or least
+    end
+    if used + size[least] > ranks then
+      break
+    end
+    used, size[least] = used + size[least], 2 * size[least]
+  end
+  for i, d in ipairs(docs) do
+    passed = passed + d.length * (size[i] - 1)
+  end
+  return passed
+end
+
+--- True where `x` is to be taken instead of `y`: within the budget, then less work, then fewer tokens
+-- passed on.
+local function better(x, y, most)
+  local fits, fitted = x.passed <= most, y.passed <= most
+  if fits ~= fitted then
+    return fits
+  end
+  local same = math.abs(x.work - y.work) <= 1e-9 * y.work
+  return same and x.passed < y.passed or not same and x.work < y.work
+end
+
+--- All ways that are tried.
+local function ways()
+  local out = {}
+  for _, open in ipairs { true, false } do
+    for _, wider in ipairs { true, false } do
+      for _, widest in ipairs { 1, 1.34, 2, 4, math.huge } do
+        for share = 0, 1.3, 0.05 do
+          out[#out + 1] = { share = share, open = open, widen = wider, widest = widest }
+        end
+      end
+    end
+  end
+  return out
+end
+
+--- Documents in rounds: in a round every rank is in one group, and a group shares each of its
+-- documents evenly; a rank has at most `tokens_per_rank` of one document. Work is the tokens² of the
+-- busiest rank, summed over the rounds. Rings pass the fewest tokens on where a document is on as few
+-- ranks as it fits. Several limits on the work of a round are tried; the least work is taken.
+-- deal{lengths, ranks, tokens_per_rank} -> rounds: a list per rank of documents from 1. O(tries ·
+-- documents · groups). The task is that of Megatron-LM's hybrid context parallelism.
+function M.deal(q)
+  local docs = {}
+  for i, length in ipairs(q.lengths) do
+    docs[i] = { at = i, length = length, pairs = length ^ 2,
+      least = least(length, q.tokens_per_rank) }
+    if docs[i].least > q.ranks then
+      return nil, ("document %d: %d tokens need more than %d ranks"):format(i, length, q.ranks)
+    end
+  end
+  table.sort(docs, function(a, b)
+    if a.least ~= b.least then
+      return a.least > b.least
+    end
+    return a.length ~= b.length and a.length > b.length or (a.length == b.length and a.at < b.at)
+  end)
+  local most, best = budget(docs, q.ranks), nil
+  for _, how in ipairs(ways()) do
+    local x = deal_all(docs, q.ranks, how)
+    if not best or better(x, best, most) then
+      best = x
+    end
+  end
+  local out = {}
+  for r, groups in ipairs(best and best.rounds or {}) do
+    local rank = 0
+    out[r] = {}
+    for _, g in ipairs(groups) do
+      for _ = 1, g.size do
+        rank = rank + 1
+        out[r][rank] = {}
+        for k, d in ipairs(g) do
+          out[r][rank][k] = d.at
+        end
+      end
+    end
+    for k = rank + 1, q.ranks do
+      out[r][k] = {}
+    end
+  end
+  return out
+end
+
+return M
