@@ -73,6 +73,11 @@ static bool own_in_flight(const struct hv_knob_place *p)
     return p->stage->in_flight > 0 && !by_memory;
 }
 
+static bool offloads_while_serving(const struct hv_knob_place *p)
+{
+    return p->plan->mode == HV_MODE_SERVE && p->stage->n_offload > 0;
+}
+
 /** Serving plans run forward only and have no iteration. */
 static bool sharded_serving(const struct hv_knob_place *p)
 {
@@ -324,6 +329,9 @@ static const struct hv_knob rows[] = {
                  "whether it fits is not checked: the cluster does not say how much memory the "
                  "hosts have (host_memory_GiB of a node)",
                  offloads_to_unknown_host),
+    APPROXIMATED(HV_KNOB_STAGE, "offload", "a serving plan",
+                 "the memory of hosts and devices that keep offloads is not counted",
+                 offloads_while_serving),
     FULL(HV_KNOB_STAGE, "in_flight"),
     APPROXIMATED(HV_KNOB_STAGE, "in_flight", "a schedule that does not decide by memory",
                  "the schedule uses its own number of micro-batches in flight", own_in_flight),

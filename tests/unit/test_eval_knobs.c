@@ -46,6 +46,8 @@ static const struct example examples[] = {
      "", ""},
     {"stage.offload", "to hosts of nodes without host_memory_GiB",
      ",\"offload\":[{\"what\":\"optimizer\",\"frac\":1,\"to\":\"host\"}]", "", ""},
+    {"stage.offload", "a serving plan", ",\"offload\":[{\"what\":\"weights\",\"to\":[\"a[1].0\"]}]",
+     ",\"mode\":\"serve\"", ""},
     {"stage.in_flight", "a schedule that does not decide by memory", ",\"in_flight\":2",
      ",\"schedule\":{\"name\":\"zb-h1\"}", ""},
     {"replicas", "stages on the same devices", "},{\"devices\":\"a[0].*\",\"layers\":[12,24]",

@@ -159,14 +159,17 @@ static struct hv_memory_changes changes_by(const struct hv__lowered *l, const st
     size_t most = 0, at = 0;
     double stays = 0;
     for (size_t i = 0; i < n; i++) {
-        most += l->pipelines.items[g[i].pipeline].moving.n;
+        const struct hv__moving *m = &l->pipelines.items[g[i].pipeline].moving;
+        most += g[i].lane >= 0 ? m->rank_at[g[i].rank + 1] - m->rank_at[g[i].rank] : 0;
         stays += g[i].lane < 0 ? g[i].bytes : 0;
     }
     struct hv_memory_change *out = hv_arena_new(l->arena, struct hv_memory_change, most + 1);
     for (size_t i = 0; i < n; i++) {
         const struct hv__moving *m = &l->pipelines.items[g[i].pipeline].moving;
         const struct hv_link_moved *moved = m->later_s > 0 ? m->short_moved : m->moved;
-        for (size_t k = 0; g[i].lane >= 0 && k < m->n; k++) {
+        size_t first = g[i].lane >= 0 ? m->rank_at[g[i].rank] : 0;
+        size_t last = g[i].lane >= 0 ? m->rank_at[g[i].rank + 1] : 0;
+        for (size_t k = first; k < last; k++) {
             const struct hv_link_move *x = &m->moves[k];
             double bytes = x->scale * m->lanes[g[i].lane].bytes * g[i].share;
             if (x->lane == g[i].lane) {
@@ -247,12 +250,12 @@ static void report(const struct hv__lowered *l, const struct hv_kept_memory *k,
     }
     (void)snprintf(where, sizeof where, "replicas[%zu].stages[%zu].offload", pl->i_replica,
                    pl->ranks[from->rank].stage);
-    hv_finding_add(l->findings, HV_V_MEMORY, over, where,
-                   "%s%s keeps %s of what stages offload and has %s: %s too much; offload a smaller "
-                   "part, or to more places",
-                   k->place, more, hv_fmt_bytes(keeps, sizeof keeps, k->peak_bytes),
-                   hv_fmt_bytes(has, sizeof has, k->limit_bytes),
-                   hv_fmt_bytes(by, sizeof by, over));
+    hv_finding_add(
+        l->findings, HV_V_MEMORY, over, where,
+        "%s%s keeps %s of what stages offload and has %s: %s too much; offload a smaller "
+        "part, or to more places",
+        k->place, more, hv_fmt_bytes(keeps, sizeof keeps, k->peak_bytes),
+        hv_fmt_bytes(has, sizeof has, k->limit_bytes), hv_fmt_bytes(by, sizeof by, over));
 }
 
 /** Fills one place that keeps the gifts g[0 … n − 1]. */
@@ -285,8 +288,8 @@ static bool is_like(const struct hv__lowered *l, const struct gift *g, bool same
     if (g->place % 2 != 0 || !before->host || !same) {
         return false;
     }
-    double limit =
-        hv_cluster_group_of_node(hv_cost_cluster(l->k), (uint32_t)(g->place / 2))->host_memory_bytes;
+    double limit = hv_cluster_group_of_node(hv_cost_cluster(l->k), (uint32_t)(g->place / 2))
+                       ->host_memory_bytes;
     return hv_known(limit) ? limit == before->limit_bytes : !hv_known(before->limit_bytes);
 }
 

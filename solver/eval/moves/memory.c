@@ -177,15 +177,16 @@ static struct hv_memory_changes changes_of(const struct hv__lowered *l,
                                            size_t i_dp, const struct hv_memory_changes *others)
 {
     const struct times t = times_of(pl);
-    size_t most = 3 * pl->moving.n + (others != NULL ? others->n : 0);
+    const struct hv__moving *m = &pl->moving;
+    size_t n = m->n > 0 ? m->rank_at[0] : 0, first = m->n > 0 ? m->rank_at[rank] : 0;
+    size_t last = m->n > 0 ? m->rank_at[rank + 1] : 0;
+    size_t most = 2 * n + 3 * (last - first) + (others != NULL ? others->n : 0);
     struct list beside = {hv_arena_new(l->arena, struct hv_memory_change, most + 1), 0};
-    for (size_t i = 0; i < pl->moving.n; i++) {
-        const struct hv__move_lane *lane = &pl->moving.lanes[pl->moving.moves[i].lane];
-        if (lane->to == NULL) {
-            add_eviction(&beside, &t, mem, i, rank, i_dp);
-        } else if (lane->rank == rank) {
-            add_offload(&beside, &t, i, i_dp);
-        }
+    for (size_t i = 0; i < n; i++) {
+        add_eviction(&beside, &t, mem, i, rank, i_dp);
+    }
+    for (size_t i = first; i < last; i++) {
+        add_offload(&beside, &t, i, i_dp);
     }
     for (size_t i = 0; others != NULL && i < others->n; i++) {
         beside.items[beside.n++] = others->items[i];
