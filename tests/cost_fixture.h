@@ -63,6 +63,7 @@ static inline void fixture_group(struct hv_cluster *c, const char *name, uint32_
                                 .nic = {HV_LINK_IB, 100e9, 5e-6},
                                 .n_nics = 8,
                                 .host_memory_bytes_per_s = 200e9,
+                                .host_memory_bytes = HV_UNKNOWN,
                                 .price_usd_per_h = HV_UNKNOWN,
                                 .spot_usd_per_h = HV_UNKNOWN};
 }

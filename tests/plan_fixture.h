@@ -45,7 +45,7 @@ static inline void fixture_group(struct hv_cluster *c, size_t at, const char *na
     g->intra = (struct hv_link){HV_LINK_NVLINK, 3e11, 3e-6, false};
     g->nic = (struct hv_link){HV_LINK_IB, 1.25e10, 1e-5, false};
     g->n_nics = 1;
-    g->host_memory_bytes_per_s = HV_UNKNOWN;
+    g->host_memory_bytes_per_s = g->host_memory_bytes = HV_UNKNOWN;
     g->price_usd_per_h = g->spot_usd_per_h = g->preemptions_per_h = HV_UNKNOWN;
 }
 

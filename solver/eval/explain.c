@@ -101,7 +101,13 @@ enum hv_status hv_eval_explain(struct hv_cost *k, const struct hv_plan *p, size_
     }
     const struct hv_replica *r = &p->replicas[replica];
     size_t n_chunks = r->stages[stage].n_ranges;
-    struct job j = {.k = k, .q = {.plan = p, .replica = r, .stage = stage}, .arena = arena};
+    struct job j = {
+        .k = k,
+        .q = {.plan = p,
+              .replica = r,
+              .stage = stage,
+              .copies_apart = p->mode != HV_MODE_SERVE && hv_stage_copies_apart(&r->stages[stage])},
+        .arena = arena};
     j.chapters = hv_arena_new(arena, struct hv_explained, n_chunks + 2);
     enum hv_status st = hv__refuse_gates(p, hv_cost_model(k), hv_cost_job(k), err);
     st = st == HV_OK ? hv__refuse_unsimulated(p, hv_cost_model(k), arena, err) : st;

@@ -34,24 +34,24 @@ static bool zero1_reduces_each(const struct hv_knob_place *p)
     return p->stage->zero.stage == 1 && p->stage->zero.reduce != HV_REDUCE_END;
 }
 
-static bool offloads(const struct hv_stage *s, bool to_host)
+/** True where a stage offloads to hosts whose memory the cluster does not give. */
+static bool offloads_to_unknown_host(const struct hv_knob_place *p)
 {
+    const struct hv_stage *s = p->stage;
+    bool to_host = false, known = p->cluster != NULL;
     for (size_t i = 0; i < s->n_offload; i++) {
-        if (s->offload[i].to_host == to_host) {
-            return true;
-        }
+        to_host = to_host || s->offload[i].to_host;
     }
-    return false;
+    for (size_t i = 0; to_host && known && i < s->n_devices; i++) {
+        uint32_t node = hv_cluster_node_of(p->cluster, s->devices[i]);
+        known = hv_known(hv_cluster_group_of_node(p->cluster, node)->host_memory_bytes);
+    }
+    return to_host && !known;
 }
 
-static bool offloads_to_host(const struct hv_knob_place *p)
+static bool offloads_while_serving(const struct hv_knob_place *p)
 {
-    return offloads(p->stage, true);
-}
-
-static bool offloads_to_peers(const struct hv_knob_place *p)
-{
-    return offloads(p->stage, false);
+    return p->plan->mode == HV_MODE_SERVE && p->stage->n_offload > 0;
 }
 
 /** Serving plans run forward only and have no iteration. */
@@ -276,11 +276,14 @@ static const struct hv_knob rows[] = {
     {HV_KNOB_STAGE, "degrees", "a schedule of two directions",
      "refused: a rank runs blocks of two stages", NULL},
     FULL(HV_KNOB_STAGE, "recompute"),
-    APPROXIMATED(HV_KNOB_STAGE, "offload", "to the host",
-                 "the capacity of the host's memory is not checked", offloads_to_host),
-    APPROXIMATED(HV_KNOB_STAGE, "offload", "to other devices",
-                 "the memory that other devices give to the offload is not counted",
-                 offloads_to_peers),
+    FULL(HV_KNOB_STAGE, "offload"),
+    APPROXIMATED(HV_KNOB_STAGE, "offload", "to hosts of nodes without host_memory_GiB",
+                 "whether it fits is not checked: the cluster does not say how much memory the "
+                 "hosts have (host_memory_GiB of a node)",
+                 offloads_to_unknown_host),
+    APPROXIMATED(HV_KNOB_STAGE, "offload", "a serving plan",
+                 "the memory of hosts and devices that keep offloads is not counted",
+                 offloads_while_serving),
     FULL(HV_KNOB_STAGE, "in_flight"),
     FULL(HV_KNOB_PLAN, "replicas"),
     APPROXIMATED(HV_KNOB_PLAN, "replicas", "stages on the same devices",
@@ -406,12 +409,12 @@ static void add_stage(struct list *l, struct hv_knob_place *p, size_t replica)
     add_degrees(l, p, path);
 }
 
-void hv__find_approximated(const struct hv_plan *p, const struct hv_job *job,
-                           const struct hv_model *model, struct hv_arena *arena,
+void hv__find_approximated(const struct hv_plan *p, const struct hv_cost *k, struct hv_arena *arena,
                            struct hv_verdict *out)
 {
     struct list l = {.arena = arena};
-    struct hv_knob_place at = {.plan = p, .job = job, .model = model};
+    struct hv_knob_place at = {
+        .plan = p, .job = hv_cost_job(k), .model = hv_cost_model(k), .cluster = hv_cost_cluster(k)};
     for (size_t r = 0; r < p->n_replicas; r++) {
         at.replica = &p->replicas[r];
         for (size_t i = 0; i < p->replicas[r].n_stages; i++) {

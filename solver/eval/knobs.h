@@ -6,6 +6,7 @@
 #ifndef HV_SOLVER_EVAL_KNOBS_H
 #define HV_SOLVER_EVAL_KNOBS_H
 
+#include "solver/cost/cost.h"
 #include "solver/eval/verdict/verdict.h"
 #include "solver/plan/plan.h"
 #include <stdbool.h>
@@ -24,6 +25,7 @@ struct hv_knob_place {
     const struct hv_plan *plan;
     const struct hv_job *job;
     const struct hv_model *model;     /**< NULL: not known */
+    const struct hv_cluster *cluster; /**< NULL: not known */
     const struct hv_replica *replica; /**< of a stage, else NULL */
     const struct hv_stage *stage;     /**< HV_KNOB_STAGE and HV_KNOB_MOE, else NULL */
     size_t stage_number;              /**< in its replica */
@@ -51,8 +53,7 @@ const char *hv_knob_prefix(enum hv_knob_object object);
 
 /** Lists in `out` the values of the plan that are approximated, each with its place:
  * "replicas[0].stages[1].deal: …". O(rows · stages + micro-batches of lists). */
-void hv__find_approximated(const struct hv_plan *p, const struct hv_job *job,
-                           const struct hv_model *model, struct hv_arena *arena,
+void hv__find_approximated(const struct hv_plan *p, const struct hv_cost *k, struct hv_arena *arena,
                            struct hv_verdict *out);
 
 #endif

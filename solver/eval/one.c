@@ -129,7 +129,7 @@ static void tell_degrees(const struct hv__question *q, struct hv_verdict *out)
 /** Lists the approximated knobs, and all violations of the format's rules. */
 static void check(const struct hv__question *q, struct hv_verdict *out)
 {
-    hv__find_approximated(q->plan, hv_cost_job(q->k), hv_cost_model(q->k), q->arena, out);
+    hv__find_approximated(q->plan, q->k, q->arena, out);
     hv__tell_operators(hv_cost_model(q->k), q->arena, out);
     hv__tell_forward_only(hv_cost_model(q->k), q->arena, out);
     tell_schedule(q, out);

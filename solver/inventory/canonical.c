@@ -71,6 +71,7 @@ static int by_hardware(const struct ranked *x, const struct ranked *y)
         {a->nic.plain, b->nic.plain},
         {hv_node_group_domain_nodes(a), hv_node_group_domain_nodes(b)},
         {hv_or(a->host_memory_bytes_per_s, 0), hv_or(b->host_memory_bytes_per_s, 0)},
+        {hv_or(a->host_memory_bytes, 0), hv_or(b->host_memory_bytes, 0)},
         {-(double)a->state, -(double)b->state},
         {-hv_or(a->preemptions_per_h, 0), -hv_or(b->preemptions_per_h, 0)},
         {-hv_or(a->price_usd_per_h, 0), -hv_or(b->price_usd_per_h, 0)},

@@ -145,8 +145,9 @@ static int compare_groups(const struct hv_node_group *a, const struct hv_node_gr
     order = order != 0
                 ? order
                 : compare_counts(hv_node_group_domain_nodes(a), hv_node_group_domain_nodes(b));
-    return order != 0 ? order
-                      : hv_compare_numbers(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
+    order = order != 0 ? order
+                       : hv_compare_numbers(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
+    return order != 0 ? order : hv_compare_numbers(a->host_memory_bytes, b->host_memory_bytes);
 }
 
 bool hv_node_groups_alike(const struct hv_node_group *a, const struct hv_node_group *b)

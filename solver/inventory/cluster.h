@@ -92,6 +92,8 @@ struct hv_node_group {
     uint32_t n_nics;
     uint32_t domain_nodes; /**< consecutive nodes joined by `intra` too (a rack); 0 or 1: none */
     double host_memory_bytes_per_s;
+    double
+        host_memory_bytes; /**< of a node's host, for what devices offload; HV_UNKNOWN: not given */
     double price_usd_per_h, spot_usd_per_h, preemptions_per_h; /**< per node */
     enum hv_node_state state;
     uint32_t first_node, first_device, first_domain; /**< global, set by hv_cluster_finish */

@@ -43,10 +43,10 @@ static const struct example examples[] = {
      ",\"zero\":{\"stage\":1,\"gather_at\":\"next_forward\"}", "", ""},
     {"stage.zero.reduce", "each or two_hop, stage 1", ",\"zero\":{\"stage\":1,\"reduce\":\"each\"}",
      "", ""},
-    {"stage.offload", "to the host",
+    {"stage.offload", "to hosts of nodes without host_memory_GiB",
      ",\"offload\":[{\"what\":\"optimizer\",\"frac\":1,\"to\":\"host\"}]", "", ""},
-    {"stage.offload", "to other devices",
-     ",\"offload\":[{\"what\":\"activations\",\"frac\":1,\"to\":[\"a[1].0\"]}]", "", ""},
+    {"stage.offload", "a serving plan", ",\"offload\":[{\"what\":\"weights\",\"to\":[\"a[1].0\"]}]",
+     ",\"mode\":\"serve\"", ""},
     {"replicas", "stages on the same devices", "},{\"devices\":\"a[0].*\",\"layers\":[12,24]",
      ",\"schedule\":{\"name\":\"distmm\"}", ""},
     {"sync.bucket_MiB", "a list, unless the model is measured layers", "",
@@ -82,7 +82,7 @@ static struct hv_verdict told_for(const struct example *x, struct hv_arena *a)
     if (hv_plan_doc_build(&doc, parse(text, x->knob), w.in.cluster.cluster, &err) != HV_OK) {
         fail_msg("%s: %s", x->knob, err.text);
     }
-    hv__find_approximated(doc.plan, &w.in.job.job, w.in.model.model, a, &v);
+    hv__find_approximated(doc.plan, w.cost, a, &v);
     hv_plan_doc_free(&doc);
     close_world(&w);
     return v;

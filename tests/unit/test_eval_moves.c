@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "solver/base/units.h"
 #include "tests/eval_fixture.h"
 
 /** Four stages of one layer each: forward 1 ms, backward 2 ms, 10 MB kept per micro-batch. */
@@ -249,6 +250,129 @@ static void slow_copies_set_the_pace(void **state)
     }
 }
 
+/** One device of a node computes; its offload goes to two others, or to the host. */
+static struct hv_verdict judge_one(const char *node, const char *device, const char *stage,
+                                   const char *layer, struct hv_arena *a)
+{
+    char cluster[1024], model[512], body[512];
+    (void)snprintf(cluster, sizeof cluster,
+                   "{\"format\":\"hetviz.cluster/1\",\"name\":\"one\",\"nodes\":[{\"name\":\"a\","
+                   "\"count\":1,\"device\":\"P\",\"devices\":4,\"intra\":{\"kind\":\"nvswitch\","
+                   "\"bandwidth_GBps\":10,\"latency_us\":0,\"curve\":\"plain\"}%s}],\"devices\":{"
+                   "\"P\":{\"bandwidth_GBps\":1000,\"dense_TFLOPS\":{\"fp32\":100},\"fabric\":"
+                   "\"f\",\"pcie_GBps\":10,\"rates\":\"plain\",%s}}}",
+                   node, device);
+    (void)snprintf(model, sizeof model,
+                   "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"layers\","
+                   "\"layers\":[{\"forward_ms\":{\"P\":1},\"backward_ms\":{\"P\":2},"
+                   "\"output_bytes\":0,%s}]}",
+                   layer);
+    (void)snprintf(body, sizeof body,
+                   "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":4,\"stages\":[{\"devices\":"
+                   "\"a[0].0\",\"layers\":[0,1],\"offload\":[%s]}]}],\"schedule\":{\"name\":"
+                   "\"gpipe\"}",
+                   stage);
+    struct world w;
+    open_world(&w, cluster, model,
+               "{\"format\":\"hetviz.job/1\",\"global_batch\":4,\"sequence\":1,\"precision\":"
+               "\"fp32\",\"optimizer\":\"none\",\"memory_reserve_GiB\":0}");
+    struct hv_verdict v = judge(&w, a, false, body);
+    close_world(&w);
+    return v;
+}
+
+static const char ten_mb[] = "\"parameter_bytes\":0,\"activation_bytes\":1e7";
+
+/**
+ * GPipe: four forwards, then four backwards, 10 MB of activations each, three quarters of them to
+ * two peers over one link of 10 GB/s. All of it leaves before the first comes back, so that each
+ * peer keeps 4 × 7.5 / 2 = 15 MB at one time.
+ */
+static void peers_keep_activations(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge_one(
+        "", "\"memory_GiB\":80",
+        "{\"what\":\"activations\",\"frac\":0.75,\"to\":[\"a[0].1\",\"a[0].2\"]}", ten_mb, &a);
+    assert_int_equal(v.n_kept, 2);
+    assert_int_equal(v.n_approximated, 0);
+    assert_int_equal(v.findings.n, 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_false(v.kept[i].host);
+        assert_string_equal(v.kept[i].place, i == 0 ? "a[0].1" : "a[0].2");
+        assert_near(v.kept[i].kept_bytes, 15e6);
+        assert_near(v.kept[i].limit_bytes, 80 * HV_GIB);
+    }
+    hv_arena_free(&a);
+}
+
+/** A peer with too little memory is refused, by name and by how much. */
+static void full_peers_are_refused(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    const char *layer = "\"parameter_bytes\":0,\"activation_bytes\":1e9";
+    struct hv_verdict v = judge_one("", "\"memory_GiB\":1.5",
+                                    "{\"what\":\"activations\",\"to\":[\"a[0].3\"]}", layer, &a);
+    bool told = false;
+    for (size_t i = 0; i < v.findings.n; i++) {
+        const struct hv_violation *x = &v.findings.items[i];
+        if (x->code == HV_V_MEMORY && strstr(x->text, "a[0].3 keeps") != NULL) {
+            assert_near(x->by, 4e9 - 1.5 * HV_GIB);
+            assert_string_equal(x->where, "replicas[0].stages[0].offload");
+            told = true;
+        }
+    }
+    assert_true(told);
+    hv_arena_free(&a);
+}
+
+/** The host keeps 4 × 10 MB; its memory is checked where the cluster gives it, and where it does
+ * not the verdict says so. */
+static void hosts_have_a_capacity(void **state)
+{
+    (void)state;
+    static const char *const nodes[] = {"", ",\"host_memory_GiB\":1", ",\"host_memory_GiB\":0.01"};
+    for (int i = 0; i < 3; i++) {
+        struct hv_arena a = {0};
+        struct hv_verdict v =
+            judge_one(nodes[i], "\"memory_GiB\":80", "{\"what\":\"activations\"}", ten_mb, &a);
+        assert_int_equal(v.n_kept, 1);
+        assert_true(v.kept[0].host);
+        assert_string_equal(v.kept[0].place, "host of a[0]");
+        assert_near(v.kept[0].kept_bytes, 4e7);
+        assert_int_equal(v.n_approximated, i == 0);
+        assert_int_equal(v.findings.n, i == 2);
+        if (i == 2) {
+            assert_near(v.findings.items[0].by, 4e7 - 0.01 * HV_GIB);
+        }
+        hv_arena_free(&a);
+    }
+}
+
+/**
+ * Half of what stage 0 keeps, 5 MB per micro-batch, lies on the device of stage 3, which has 10 MB
+ * of its own from 3 ms on. The forwards of stage 0 run to 1, 2, 3 and 4 ms, and the first copy
+ * comes back beside the fourth, until 3.5 ms, when the fourth leaves: at most three are away.
+ */
+static void a_stage_keeps_activations_of_another(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    struct chain x = {.one_node = true, .gbps = 10, .schedule = "1f1b"};
+    struct hv_verdict none = judge_chain(&x, &a);
+    x.stage = ",\"offload\":[{\"what\":\"activations\",\"frac\":0.5,\"to\":[\"a[0].3\"]}]";
+    struct hv_verdict v = judge_chain(&x, &a);
+    assert_int_equal(v.n_kept, 1);
+    assert_near(v.kept[0].kept_bytes, 1.5e7);
+    assert_near(v.memory[3].kept_bytes, 1.5e7);
+    assert_near(v.memory[3].peak_bytes, none.memory[3].peak_bytes + 1.5e7);
+    /* four halves that stay, one that leaves, one that comes back */
+    assert_near(v.memory[0].activations_bytes + v.memory[0].transient_bytes, 3e7);
+    hv_arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +383,10 @@ int main(void)
         cmocka_unit_test(faster_links_are_not_slower),
         cmocka_unit_test(copies_to_the_host_hide),
         cmocka_unit_test(slow_copies_set_the_pace),
+        cmocka_unit_test(peers_keep_activations),
+        cmocka_unit_test(full_peers_are_refused),
+        cmocka_unit_test(hosts_have_a_capacity),
+        cmocka_unit_test(a_stage_keeps_activations_of_another),
     };
     return cmocka_run_group_tests_name("eval moves", tests, NULL, NULL);
 }

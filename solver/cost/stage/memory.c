@@ -266,6 +266,17 @@ static bool corrects_errors(const struct hv_device_kind *d)
            strncmp(d->name, "RTX", 3) != 0 && strncmp(d->name, "Titan", 5) != 0;
 }
 
+static double reserve_bytes(const struct hv_job *j, const struct hv_device_kind *d)
+{
+    double frac = HV_RESERVE_FRAC + (corrects_errors(d) ? HV_ECC_FRAC : 0);
+    return hv_or(j->memory_reserve_bytes, frac * d->memory_bytes);
+}
+
+double hv_device_usable_bytes(const struct hv_job *job, const struct hv_device_kind *kind)
+{
+    return kind->memory_bytes - reserve_bytes(job, kind);
+}
+
 /* The kind with least memory of a group that holds equal shards; of unequal ones the rank's own. */
 static const struct hv_device_kind *smallest_of(const struct hv__context *k,
                                                 const struct hv__rank *r)
@@ -350,7 +361,6 @@ enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_que
     add_overhead(k, &full, &r, n.largest, out);
     const struct hv_device_kind *tightest = smallest_of(k, &r);
     out->limit_bytes = tightest->memory_bytes;
-    double reserve_frac = HV_RESERVE_FRAC + (corrects_errors(tightest) ? HV_ECC_FRAC : 0);
-    out->reserve_bytes = hv_or(j->memory_reserve_bytes, reserve_frac * out->limit_bytes);
+    out->reserve_bytes = reserve_bytes(j, tightest);
     return HV_OK;
 }

@@ -77,13 +77,39 @@ static double neighbours(const struct hv_cluster *c, const uint32_t *devices, si
     return fmax(many, 1);
 }
 
+/* What a device gets of the PCIe root of its island, when all of `devices` on it copy; infinite
+ * where it has none. */
+static double root_bytes_per_s(const struct hv_cluster *c, const uint32_t *devices, size_t n,
+                               uint32_t device)
+{
+    struct hv_device_ref at = hv_cluster_device(c, device);
+    const struct hv_node_group *g = &c->groups[at.group];
+    for (size_t i = 0; i < g->n_islands; i++) {
+        const struct hv_island *x = &g->islands[i];
+        bool inside = at.slot >= x->first && at.slot - x->first < x->count;
+        bool pcie = x->link.kind == HV_LINK_PCIE_ROOT || x->link.kind == HV_LINK_PCIE;
+        if (!inside || !x->shared || !pcie) {
+            continue;
+        }
+        double many = 0;
+        for (size_t k = 0; k < n; k++) {
+            struct hv_device_ref o = hv_cluster_device(c, devices[k]);
+            many += o.node == at.node && o.slot >= x->first && o.slot - x->first < x->count;
+        }
+        return x->link.bytes_per_s / fmax(many, 1);
+    }
+    return HUGE_VAL;
+}
+
 double hv_cost_host_bytes_per_s(const struct hv_cluster *c, const uint32_t *devices, size_t n,
                                 uint32_t device)
 {
     const struct hv_node_group *g = hv_cluster_group_of_node(c, hv_cluster_node_of(c, device));
     double link = hv_or(hv_cluster_device(c, device).kind->pcie_bytes_per_s, HV_PCIE_BYTES_PER_S);
     double memory = hv_or(g->host_memory_bytes_per_s, HV_HOST_MEMORY_BYTES_PER_S);
-    return HV_EFF_HOST * fmin(link, memory / neighbours(c, devices, n, device));
+    double share = hv_cluster_device(c, device).kind->plain_rates ? 1 : HV_EFF_HOST;
+    link = fmin(link, root_bytes_per_s(c, devices, n, device));
+    return share * fmin(link, memory / neighbours(c, devices, n, device));
 }
 
 /* Rate to the target of an offload: the host, or the nearest of other devices. */

@@ -117,6 +117,9 @@ struct hv_host_update {
     double backward_s; /**< in which its gradients become ready: from the last backward pass to the
                           last reduction */
 };
+/** Memory of a device that plans may use: all of it less the reserve of the job, or of the device.
+ * O(1). */
+double hv_device_usable_bytes(const struct hv_job *job, const struct hv_device_kind *kind);
 /** True where copies of the activations of a stage go beside its passes, on lanes of their own;
  * else every pass waits for its own: its link carries weights too. O(offloads). */
 bool hv_stage_copies_apart(const struct hv_stage *s);

@@ -127,6 +127,7 @@ struct hv__moving {
     struct hv_link_move *moves; /**< see hv_link_pipe */
     struct hv_link_moved *moved;
     size_t n;
+    size_t *rank_at; /**< [n_ranks + 1] moves of each rank's offloads; evictions come before */
     struct hv__move_lane *lanes;
     int32_t n_lanes;
     /** time.c, where a short run stands for a long one: times of the short one, [n_nodes] and of

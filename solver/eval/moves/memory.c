@@ -174,26 +174,35 @@ static void add_eviction(struct list *l, const struct times *t, const struct hv_
 static struct hv_memory_changes changes_of(const struct hv__lowered *l,
                                            const struct hv__pipeline *pl,
                                            const struct hv_pipe_memory *mem, size_t rank,
-                                           size_t i_dp)
+                                           size_t i_dp, const struct hv_memory_changes *others)
 {
     const struct times t = times_of(pl);
-    struct list beside = {hv_arena_new(l->arena, struct hv_memory_change, 3 * pl->moving.n + 1), 0};
-    for (size_t i = 0; i < pl->moving.n; i++) {
-        const struct hv__move_lane *lane = &pl->moving.lanes[pl->moving.moves[i].lane];
-        if (lane->to == NULL) {
-            add_eviction(&beside, &t, mem, i, rank, i_dp);
-        } else if (lane->rank == rank) {
-            add_offload(&beside, &t, i, i_dp);
-        }
+    const struct hv__moving *m = &pl->moving;
+    size_t n = m->n > 0 ? m->rank_at[0] : 0, first = m->n > 0 ? m->rank_at[rank] : 0;
+    size_t last = m->n > 0 ? m->rank_at[rank + 1] : 0;
+    size_t most = 2 * n + 3 * (last - first) + (others != NULL ? others->n : 0);
+    struct list beside = {hv_arena_new(l->arena, struct hv_memory_change, most + 1), 0};
+    for (size_t i = 0; i < n; i++) {
+        add_eviction(&beside, &t, mem, i, rank, i_dp);
+    }
+    for (size_t i = first; i < last; i++) {
+        add_offload(&beside, &t, i, i_dp);
+    }
+    for (size_t i = 0; others != NULL && i < others->n; i++) {
+        beside.items[beside.n++] = others->items[i];
     }
     const struct hv_memory_changes x = {beside.items, beside.n, 0};
-    return hv_pipe_changes(l->arena, pl->pipe, &t.run, mem, (int32_t)rank, &x);
+    struct hv_memory_changes all =
+        hv_pipe_changes(l->arena, pl->pipe, &t.run, mem, (int32_t)rank, &x);
+    all.base_bytes += others != NULL ? others->base_bytes : 0;
+    return all;
 }
 
 struct hv_pipe_peak hv__memory_peak(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                                    const struct hv_pipe_memory *mem, size_t rank, size_t i_dp)
+                                    const struct hv_pipe_memory *mem, size_t rank, size_t i_dp,
+                                    const struct hv_memory_changes *others)
 {
-    const struct hv_memory_changes x = changes_of(l, pl, mem, rank, i_dp);
+    const struct hv_memory_changes x = changes_of(l, pl, mem, rank, i_dp, others);
     struct hv_pipe_peak peak = hv_memory_peak(&x);
     if (pl->moving.later_s > 0 && peak.peak_at_s >= hv__later_from_s(pl, rank)) {
         peak.peak_at_s += pl->moving.later_s;
@@ -212,7 +221,7 @@ struct hv_memory_step *hv__memory_steps(const struct hv__lowered *l, const struc
         *n = hv_pipe_trace(pl->pipe, &pl->run, mem, r, out);
         return out;
     }
-    const struct hv_memory_changes x = changes_of(l, pl, mem, rank, i_dp);
+    const struct hv_memory_changes x = changes_of(l, pl, mem, rank, i_dp, NULL);
     struct hv_memory_step *out = hv_arena_new(l->arena, struct hv_memory_step, x.n + 1);
     *n = hv_memory_steps(&x, out);
     return out;

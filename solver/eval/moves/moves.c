@@ -172,7 +172,7 @@ static void add_offloads(const struct hv__lowered *l, struct hv__pipeline *pl,
 {
     const struct hv_pipe *g = pl->pipe;
     size_t cells = pl->n_gstages * (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
-    size_t most = before, n_ops = hv_schedule_n_ops(pl->schedule);
+    size_t most = before;
     for (size_t r = 0; r < pl->n_ranks; r++) {
         most += (pl->schedule->rank_at[r + 1] - pl->schedule->rank_at[r]) *
                 (first_lane[r + 1] - first_lane[r]) / 2;
@@ -185,13 +185,16 @@ static void add_offloads(const struct hv__lowered *l, struct hv__pipeline *pl,
     if (before > 0) {
         memcpy(x.items, others, before * sizeof *others);
     }
-    for (size_t r = 0; n_ops > 0 && r < pl->n_ranks; r++) {
+    pl->moving.rank_at = hv_arena_new(l->arena, size_t, pl->n_ranks + 1);
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        pl->moving.rank_at[r] = x.n;
         for (int32_t n = g->rank_node_at[r]; n < g->rank_node_at[r + 1]; n++) {
             for (size_t i = hv_pipe_first_op(g, n); i < hv_pipe_first_op(g, n + 1); i++) {
                 add_op(&x, r, n, &pl->schedule->ops[i]);
             }
         }
     }
+    pl->moving.rank_at[pl->n_ranks] = x.n;
     pl->moving.moves = x.items;
     pl->moving.n = x.n;
 }

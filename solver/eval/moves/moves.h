@@ -42,14 +42,30 @@ void hv__find_moves(const struct hv__lowered *l, struct hv__pipeline *pl);
 double hv__later_from_s(const struct hv__pipeline *pl, size_t rank);
 /** True where memory of a pipeline's ranks changes beside their operations. O(1). */
 bool hv__memory_moves(const struct hv__pipeline *pl);
-/** The peak of a device of dp rank `i_dp` of a rank, for the tables `mem` of that dp rank.
- * O(operations of the rank + moves · log). */
+/** The peak of a device of dp rank `i_dp` of a rank, for the tables `mem` of that dp rank, with
+ * what it keeps besides: `others`, or NULL. O(operations of the rank + moves · log). */
 struct hv_pipe_peak hv__memory_peak(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                                    const struct hv_pipe_memory *mem, size_t rank, size_t i_dp);
+                                    const struct hv_pipe_memory *mem, size_t rank, size_t i_dp,
+                                    const struct hv_memory_changes *others);
 /** Its memory over time: steps in the arena, *n of them. O(operations of the rank), with moves as
  * hv__memory_peak. */
 struct hv_memory_step *hv__memory_steps(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                         const struct hv_pipe_memory *mem, size_t rank, size_t i_dp,
                                         size_t *n);
+
+/* ---- kept.c -----------------------------------------------------------------------------------
+ */
+
+/** A place that keeps offloads. */
+struct hv__kept_place {
+    struct hv_memory_changes changes; /**< of what it keeps, in time order; base: what stays */
+    bool owned;                       /**< a stage runs on the device: */
+    size_t pipeline, rank, i_dp;      /**< where */
+    uint32_t device;
+};
+/** Fills out->kept but for the peaks of devices that run a stage, and adds findings where other
+ * places have too little memory. Returns the places, [out->n_kept]. Nothing without offloads; else
+ * O(devices + gifts · moves · log). */
+struct hv__kept_place *hv__find_kept(const struct hv__lowered *l, struct hv_verdict *out);
 
 #endif

@@ -175,7 +175,7 @@ static void pipeline_memory(const struct hv__lowered *l, struct hv__pipeline *pl
         hv_pipe_peaks(pl->pipe, &pl->run, &mem, peaks);
         for (size_t r = 0; r < pl->n_ranks; r++) {
             if (hv__memory_moves(pl)) {
-                peaks[r] = hv__memory_peak(l, pl, &mem, r, d);
+                peaks[r] = hv__memory_peak(l, pl, &mem, r, d, NULL);
             }
             struct hv_stage_memory *o =
                 &out[hv__written_stage(l, pl->i_replica, pl->ranks[r].stage)];
@@ -242,6 +242,7 @@ static const char *largest_part(const struct hv_stage_memory *m, double *bytes)
          "master copy and optimizer: zero 1 over more replicas, or offload"},
         {m->activations_bytes,
          "activations: recompute, a smaller micro-batch, sequence parallelism, or fewer in flight"},
+        {m->kept_bytes, "what other stages offload to it: smaller parts, or more places"},
         {m->transient_bytes,
          "temporary buffers of one pass (logits): a smaller micro-batch or more tp"},
     };
@@ -272,6 +273,27 @@ static void report(const struct hv__lowered *l, const struct hv_stage_memory *m)
                    hv_fmt_bytes(most, sizeof most, part), advice);
 }
 
+/** Adds what a device keeps for offloads to what its own stage holds, and lets the stage report it
+ * where that device is then its worst. */
+static void keep_beside(const struct hv__lowered *l, const struct hv__kept_place *x,
+                        struct hv_kept_memory *kept, struct hv_stage_memory *stage)
+{
+    const struct hv__pipeline *pl = &l->pipelines.items[x->pipeline];
+    const struct hv_memory *m = &pl->ranks[x->rank].memory[x->i_dp];
+    struct hv_pipe_memory mem = hv__memory_tables(l, pl, x->i_dp);
+    struct hv_pipe_peak peak = hv__memory_peak(l, pl, &mem, x->rank, x->i_dp, &x->changes);
+    kept->peak_bytes = peak.peak_bytes;
+    kept->peak_at_s = peak.peak_at_s;
+    kept->limit_bytes = m->limit_bytes - m->reserve_bytes;
+    if (kept->peak_bytes - kept->limit_bytes > stage->peak_bytes - stage->limit_bytes) {
+        stage->kept_bytes += kept->peak_bytes - stage->peak_bytes;
+        stage->peak_bytes = kept->peak_bytes;
+        stage->limit_bytes = kept->limit_bytes;
+        stage->peak_at_s = kept->peak_at_s;
+        stage->device = x->device;
+    }
+}
+
 void hv__memory(const struct hv__lowered *l, struct hv_verdict *out)
 {
     const struct hv_plan *p = l->plan;
@@ -291,6 +313,14 @@ void hv__memory(const struct hv__lowered *l, struct hv_verdict *out)
         struct hv_stage_memory *of = &out->memory[at[x->i_replica]];
         if (x->first_of_entry == u) {
             add_up_shared(l, x, hv_arena_copy(l->arena, of, x->n_ranks, sizeof *of), of);
+        }
+    }
+    const struct hv__kept_place *kept = hv__find_kept(l, out);
+    for (size_t i = 0; i < out->n_kept; i++) {
+        if (kept[i].owned) {
+            const struct hv__pipeline *pl = &l->pipelines.items[kept[i].pipeline];
+            keep_beside(l, &kept[i], &out->kept[i],
+                        &out->memory[at[pl->i_replica] + pl->ranks[kept[i].rank].stage]);
         }
     }
     for (size_t i = 0; i < out->n_memory; i++) {

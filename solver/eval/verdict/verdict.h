@@ -46,6 +46,7 @@ struct hv_stage_memory {
     double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes, activations_bytes,
         transient_bytes, overhead_bytes;
     double buffers_bytes;           /**< of the overhead: what the framework's allocator counts */
+    double kept_bytes;              /**< more than without offloads of others that it keeps */
     double peak_bytes, limit_bytes; /**< limit: what the device has, less the reserve */
     double peak_at_s;
     int in_flight; /**< micro-batches alive at the peak */
@@ -54,6 +55,17 @@ struct hv_stage_memory {
 /** Of the peak, the bytes that the framework's allocator has handed out: without context,
  * communicators and what it holds in reserve. O(1). */
 double hv_stage_allocated_bytes(const struct hv_stage_memory *m);
+
+/** A memory that keeps what stages offload. */
+struct hv_kept_memory {
+    bool host;         /**< of a node, else of a device */
+    const char *place; /**< "host of a[0]", "a[7].0" */
+    size_t n_alike;    /**< hosts that keep the same */
+    double kept_bytes; /**< most of it at one time */
+    double peak_bytes; /**< with what the device holds itself */
+    double peak_at_s;
+    double limit_bytes; /**< HV_UNKNOWN: the cluster does not give the host's memory */
+};
 
 /** One stage of one replica entry: times of its rank per micro-batch and per iteration. */
 struct hv_stage_metrics {
@@ -184,7 +196,9 @@ struct hv_verdict {
     struct hv_findings findings;
     struct hv_stage_memory *memory; /**< one per stage, replica entries one after the other */
     size_t n_memory;
-    struct hv_stage_metrics *stages; /**< likewise */
+    struct hv_kept_memory *kept; /**< where offloads lie; none without offloads */
+    size_t n_kept;
+    struct hv_stage_metrics *stages; /**< one per stage, as memory */
     size_t n_stages;
     const char *bound_why; /**< one sentence */
     bool bound_some; /**< plans of other families may be below bound_s: bound_why names them */

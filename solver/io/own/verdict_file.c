@@ -17,6 +17,26 @@ static void put_memory(json_t *o, const struct hv_verdict *v)
     json_object_set_new(o, "allocated_GiB", allocated);
 }
 
+/** Where offloads lie: the most at one time, with what a device holds itself, and what there is. */
+static void put_kept(json_t *o, const struct hv_verdict *v)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < v->n_kept; i++) {
+        const struct hv_kept_memory *k = &v->kept[i];
+        json_t *e = json_object();
+        json_object_set_new(e, "place", json_string(k->place));
+        json_object_set_new(e, "alike", json_integer((json_int_t)k->n_alike));
+        json_object_set_new(e, "kept_GiB", hv_json_num(k->kept_bytes / HV_GIB));
+        json_object_set_new(e, "peak_GiB", hv_json_num(k->peak_bytes / HV_GIB));
+        json_object_set_new(e, "memory_GiB", hv_json_num(k->limit_bytes / HV_GIB));
+        json_array_append_new(list, e);
+    }
+    if (v->n_kept > 0) {
+        json_object_set(o, "offloaded_to", list);
+    }
+    json_decref(list);
+}
+
 json_t *hv_goodput_json(const struct hv_goodput *g)
 {
     json_t *lost = json_object(), *share = json_object(), *o = json_object();
@@ -271,6 +291,7 @@ static json_t *training(const struct hv_verdict *v)
     json_object_set_new(o, "energy_J", hv_json_num(m->energy_j));
     json_object_set_new(o, "devices_used", json_integer((json_int_t)m->n_devices_used));
     put_memory(o, v);
+    put_kept(o, v);
     json_t *b = json_object();
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         json_object_set_new(b, hv_breakdown_name((enum hv_breakdown)i),

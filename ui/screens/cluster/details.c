@@ -163,6 +163,9 @@ static void add_details(const struct hv_cluster_screen *v, struct hv_str *out)
     if (hv_known(g->host_memory_bytes_per_s)) {
         hv_str_addf(out, "\nhost    %.4g GB/s memory", g->host_memory_bytes_per_s / HV_GBPS);
     }
+    if (hv_known(g->host_memory_bytes)) {
+        hv_str_addf(out, "\nhost    %.4g GiB", g->host_memory_bytes / HV_GIB);
+    }
     bool own = hv_known(g->price_usd_per_h);
     hv_str_adds(out, "\nprice   $");
     hv_cluster_number(out, hv_node_price_usd_per_h(g, false), "/h per node");

@@ -34,6 +34,7 @@ static const struct hv_doc_row group_rows[] = {
     {"spot price", "spot_usd_per_hour", "$/h", "per node; empty: catalogue", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"preemptions", "preemptions_per_hour", "1/h", "preemptions of a spot node", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"host memory", "host_memory_GBps", "GB/s", "between CPU and its memory", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
+    {"host capacity", "host_memory_GiB", "GiB", "of the host, for what devices offload; empty: unknown", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"link domain", "domain_nodes", "nodes", "consecutive nodes on the intra link (a rack); 1: none", HV_DOC_WHOLE, true, NULL, 0, 1, MAX_COUNT},
 };
 static const struct hv_doc_row network_rows[] = {
@@ -94,6 +95,8 @@ static void group_fallback(const struct hv_node_group *g, const char *path, stru
         add_number(out, hv_node_price_usd_per_h(g, true));
     } else if (strcmp(path, "host_memory_GBps") == 0) {
         add_number(out, g->host_memory_bytes_per_s / HV_GBPS);
+    } else if (strcmp(path, "host_memory_GiB") == 0) {
+        add_number(out, g->host_memory_bytes / HV_GIB);
     }
 }
 

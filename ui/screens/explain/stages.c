@@ -40,14 +40,15 @@ static void add_peak(struct hv_explain_data *d, uint64_t id, const struct hv_sta
     } parts[] = {{"weights", m->weights_bytes},         {"gradients", m->gradients_bytes},
                  {"master copy", m->master_bytes},      {"optimizer", m->optimizer_bytes},
                  {"activations", m->activations_bytes}, {"transient", m->transient_bytes},
-                 {"overhead", m->overhead_bytes}};
+                 {"overhead", m->overhead_bytes},       {"kept for others", m->kept_bytes}};
+    size_t n = HV_COUNT(parts) - (m->kept_bytes > 0 ? 0 : 1);
     const char *title = hv_arena_printf(
         &d->arena, "memory at its peak: %s of %s, %d in flight, at %s",
         hv_fmt_bytes(a, sizeof a, m->peak_bytes), hv_fmt_bytes(b, sizeof b, m->limit_bytes),
         m->in_flight, hv_fmt_seconds(c, sizeof c, m->peak_at_s));
     bool open = hv_explain_heading(d, id, 1, title);
     d->rows.items[d->rows.n - 1].evidence = hv_explain_on_lane(m->replica, m->stage, m->peak_at_s);
-    for (size_t i = 0; open && i < HV_COUNT(parts); i++) {
+    for (size_t i = 0; open && i < n; i++) {
         struct hv_explain_row *r = hv_explain_add(
             d, id + 1 + i, 2,
             hv_arena_printf(&d->arena, "%s of the limit",

@@ -11,6 +11,7 @@
 #define MAX_RACK     1024 /* nodes; larger domains are not split into equal shares */
 #define MAX_USD      1e9
 #define MAX_RATE     1e6 /* preemptions per hour */
+#define MAX_HOST_GIB 1e6
 
 #define X(c, name) name,
 static const char *const link_words[HV_LINK_KIND_N] = {HV_LINK_KIND_MAP(X)};
@@ -387,12 +388,13 @@ static enum hv_status read_rest(struct hv_cluster_build *b, const struct hv_jp *
                                 struct hv_node_group *g)
 {
     const char *zone = NULL;
-    double host = HV_UNKNOWN;
+    double host = HV_UNKNOWN, memory = HV_UNKNOWN;
     int state = HV_NODE_OK;
     g->price_usd_per_h = g->spot_usd_per_h = g->preemptions_per_h = HV_UNKNOWN;
     enum hv_status st;
     if ((st = hv_jp_opt_string(p, "zone", &zone, b->err)) ||
         (st = hv_jp_opt_number(p, "host_memory_GBps", HV_MIN_GBPS, HV_MAX_GBPS, &host, b->err)) ||
+        (st = hv_jp_opt_number(p, "host_memory_GiB", 0, MAX_HOST_GIB, &memory, b->err)) ||
         (st = hv_jp_opt_number(p, "price_usd_per_hour", 0, MAX_USD, &g->price_usd_per_h, b->err)) ||
         (st = hv_jp_opt_number(p, "spot_usd_per_hour", 0, MAX_USD, &g->spot_usd_per_h, b->err)) ||
         (st = hv_jp_opt_number(p, "preemptions_per_hour", 0, MAX_RATE, &g->preemptions_per_h,
@@ -405,6 +407,7 @@ static enum hv_status read_rest(struct hv_cluster_build *b, const struct hv_jp *
         json_object_set_new(b->zones, zone, json_true());
     }
     g->host_memory_bytes_per_s = host * HV_GBPS;
+    g->host_memory_bytes = memory * HV_GIB;
     g->state = (enum hv_node_state)state;
     return HV_OK;
 }

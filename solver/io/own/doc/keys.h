@@ -32,7 +32,7 @@
     X(HV_KEYS_PROFILE_AXIS, "profile", "/$defs/axis", "from", "step", "count")                                                          \
     X(HV_KEYS_CLUSTER, "cluster", "", "format", "name", "nodes", "network", "devices")                                                  \
     X(HV_KEYS_NODE, "cluster", "/$defs/node", "name", "count", "device", "devices", "intra", "nic", "zone", "price_usd_per_hour",       \
-      "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "state", "domain_nodes")                                         \
+      "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "host_memory_GiB", "state", "domain_nodes")                      \
     X(HV_KEYS_SLOTS, "cluster", "/$defs/slots", "device", "count")                                                                      \
     X(HV_KEYS_INTRA, "cluster", "/$defs/intra", "kind", "bandwidth_GBps", "latency_us", "curve", "groups")                                       \
     X(HV_KEYS_ISLAND, "cluster", "/$defs/island", "devices", "kind", "bandwidth_GBps", "latency_us", "curve", "shared")                          \
