@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/eval/lengths.h"
 #include "solver/plan/parts.h"
 #include "solver/sim/schedule/schedule.h"
 
@@ -18,48 +19,6 @@ static bool branches_with_chunks(const struct hv_knob_place *p)
 static bool own_micro_batch(const struct hv_knob_place *p)
 {
     return p->stage->micro_batch > 0;
-}
-
-static bool tp_grid(const struct hv_knob_place *p)
-{
-    return p->stage->tp.scheme != HV_TP_1D;
-}
-
-static bool tp_regather(const struct hv_knob_place *p)
-{
-    return p->stage->tp.degree > 1 && p->stage->tp.regather;
-}
-
-/** True where ranks pass keys and values around one ring, or one inside another. */
-static bool cp_has_rings(const struct hv_cp *cp)
-{
-    return cp->scheme == HV_CP_RING || cp->scheme == HV_CP_USP || cp->scheme == HV_CP_LOONGTRAIN;
-}
-
-static bool cp_inner_unused(const struct hv_knob_place *p)
-{
-    const struct hv_cp *cp = &p->stage->cp;
-    return cp->degree > 1 && cp->inner > 1 && cp->scheme != HV_CP_WALLFACER && !cp_has_rings(cp);
-}
-
-static bool cp_backward_unused(const struct hv_knob_place *p)
-{
-    const struct hv_cp *cp = &p->stage->cp;
-    return cp->degree > 1 && cp->backward == HV_CP_Q_DO && !cp_has_rings(cp);
-}
-
-/** True where the scheme decides itself where tokens lie, or computes every pair. */
-static bool cp_layout_unused(const struct hv_knob_place *p)
-{
-    const struct hv_cp *cp = &p->stage->cp;
-    bool own = cp->scheme == HV_CP_DISTFLASH || cp->scheme == HV_CP_RSA || cp->scheme == HV_CP_DSP;
-    return cp->degree > 1 && own && cp->layout != HV_CP_CONTIGUOUS;
-}
-
-static bool cp_dims(const struct hv_knob_place *p)
-{
-    const struct hv_cp *cp = &p->stage->cp;
-    return cp->degree > 1 && cp->n_dims > 0 && cp->scheme != HV_CP_DSP;
 }
 
 static bool deal_turns(const struct hv_knob_place *p)
@@ -185,7 +144,8 @@ static bool gives_samples(const struct hv_knob_place *p)
     return false;
 }
 
-/** True where no replica says how long the sequences of its micro-batches are. */
+/** True where no replica says how long the sequences of its micro-batches are, and stages or
+ * replicas wait for each other. */
 static bool lengths_without_list(const struct hv_knob_place *p)
 {
     bool listed = false;
@@ -193,7 +153,7 @@ static bool lengths_without_list(const struct hv_knob_place *p)
         const struct hv_replica *r = &p->plan->replicas[i];
         listed = listed || (r->list != NULL && r->micro_batches > 0 && r->list[0].tokens > 0);
     }
-    return trains(p) && p->job->n_lengths > 0 && !listed;
+    return trains(p) && p->job->n_lengths > 0 && !listed && hv__lengths_are_drawn(p->plan);
 }
 
 static bool shares_devices(const struct hv_knob_place *p)
@@ -209,11 +169,6 @@ static bool schedule_is(const struct hv_knob_place *p, const char *name)
 static bool schedule_overlaps_pairs(const struct hv_knob_place *p)
 {
     return schedule_is(p, "dualpipe");
-}
-
-static bool schedule_moves_activations(const struct hv_knob_place *p)
-{
-    return schedule_is(p, "bpipe");
 }
 
 static bool sync_groups(const struct hv_knob_place *p)
@@ -286,28 +241,27 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "tp.depth"),
     FULL(HV_KNOB_STAGE, "tp.shares"),
     FULL(HV_KNOB_STAGE, "tp.scheme"),
-    APPROXIMATED(HV_KNOB_STAGE, "tp.scheme", "2d, 2.5d, 3d", "priced by communication volume only",
-                 tp_grid),
-    APPROXIMATED(HV_KNOB_STAGE, "tp.regather", "true",
-                 "inputs are gathered again in the way of sequence parallelism", tp_regather),
+    FULL(HV_KNOB_STAGE, "tp.regather"),
+    {HV_KNOB_STAGE, "tp.regather", "true, another scheme than 3d",
+     "refused: only 3d keeps gathered blocks", NULL},
     FULL(HV_KNOB_STAGE, "sequence_parallel"),
     FULL(HV_KNOB_STAGE, "cp.degree"),
     FULL(HV_KNOB_STAGE, "cp.ulysses"),
     FULL(HV_KNOB_STAGE, "cp.scheme"),
     FULL(HV_KNOB_STAGE, "cp.inner"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.inner", "above 1, a scheme without inner rings or teams",
-                 "the scheme has one ring, or none", cp_inner_unused),
+    {HV_KNOB_STAGE, "cp.inner", "above 1, a scheme without nested rings or teams",
+     "refused: the scheme has one ring, or none", NULL},
     FULL(HV_KNOB_STAGE, "cp.layout"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.layout", "zigzag or striped, rsa, distflash and dsp",
-                 "the scheme's own order of tokens is timed", cp_layout_unused),
+    {HV_KNOB_STAGE, "cp.layout", "zigzag or striped, rsa, distflash and dsp",
+     "refused: the scheme has an order of tokens of its own", NULL},
     FULL(HV_KNOB_STAGE, "cp.tile"),
     FULL(HV_KNOB_STAGE, "cp.order"),
     FULL(HV_KNOB_STAGE, "cp.backward"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.backward", "q_do, a scheme without rings",
-                 "the scheme's own backward exchange is timed", cp_backward_unused),
+    {HV_KNOB_STAGE, "cp.backward", "q_do, a scheme without rings",
+     "refused: the scheme has a backward exchange of its own", NULL},
     FULL(HV_KNOB_STAGE, "cp.dims"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.dims", "given, another scheme than dsp",
-                 "all blocks are sharded along the sequence", cp_dims),
+    {HV_KNOB_STAGE, "cp.dims", "given, another scheme than dsp",
+     "refused: all blocks are cut along the sequence", NULL},
     FULL(HV_KNOB_STAGE, "dp"),
     FULL(HV_KNOB_STAGE, "shares"),
     APPROXIMATED(HV_KNOB_STAGE, "deal", "turns",
@@ -391,8 +345,6 @@ static const struct hv_knob rows[] = {
                  "an overlapped pair takes as long as its forward and its backward one after the "
                  "other",
                  schedule_overlaps_pairs),
-    APPROXIMATED(HV_KNOB_PLAN, "schedule.name", "bpipe",
-                 "activations move between ranks in no time", schedule_moves_activations),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
     FULL(HV_KNOB_PLAN, "sync.kind"),
     APPROXIMATED(HV_KNOB_PLAN, "sync.kind", "partial_reduce, gossip",
@@ -420,9 +372,10 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.wait_most_ms"),
     FULL(HV_KNOB_PLAN, "sync.least"),
     FULL(HV_KNOB_PLAN, "sync.connect"),
-    APPROXIMATED(HV_KNOB_JOB, "sequence_lengths", "training without lists of micro-batches",
-                 "every micro-batch is timed with the expected length of its longest sequence, to "
-                 "which the others are padded",
+    FULL(HV_KNOB_JOB, "sequence_lengths"),
+    APPROXIMATED(HV_KNOB_JOB, "sequence_lengths", "several stages or replicas without lists",
+                 "the expected time is that of 24 drawn iterations, in which copies of a replica "
+                 "have micro-batches of equal lengths",
                  lengths_without_list),
 };
 

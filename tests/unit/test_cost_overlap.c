@@ -328,6 +328,62 @@ static void test_runs_are_units(void **state)
     }
 }
 
+/* Products in panels, worked out by hand: links of their own work side by side, the first panels
+ * wait for nothing, and at most two are there before the product that needs them. */
+static void test_panels(void **state)
+{
+    (void)state;
+    static const struct {
+        struct hv_panels p;
+        double exposed_s;
+    } rows[] = {
+        /* links 1 and 2, products 3: the first panel, then products alone: 2 + 4 x 3 */
+        {{4, 3, {1, 2}, {0, 0}, false}, 2},
+        /* on one link 3 a step: as fast as products */
+        {{4, 3, {1, 2}, {0, 0}, true}, 3},
+        /* panels of 5: the link works all the time, the last product comes behind: 4 x 5 + 3 */
+        {{4, 3, {5, 2}, {0, 0}, false}, 23 - 12},
+        {{4, 3, {5, 2}, {0, 0}, true}, 31 - 12},
+        /* sums behind products of 3: the last one is exposed */
+        {{4, 3, {0, 2}, {1, 0}, false}, 3},
+        /* sums of 5: the first starts at 2 + 3, and all follow */
+        {{4, 3, {0, 2}, {5, 0}, false}, 25 - 12},
+        /* one step: nothing is beside anything */
+        {{1, 3, {1, 2}, {1, 1}, true}, 5},
+        {{1, 3, {1, 2}, {1, 1}, false}, 3},
+        /* no compute: a link is busy with everything it carries */
+        {{4, 0, {1, 2}, {0, 1}, true}, 16},
+        {{4, 0, {0, 0}, {0, 0}, true}, 0},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        near(hv_overlap_panels(&rows[i].p).exposed_s, rows[i].exposed_s);
+    }
+}
+
+/* More links, faster links and fewer panels never take longer. */
+static void test_panels_are_monotonic(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 11);
+    for (int i = 0; i < 2000; i++) {
+        struct hv_panels p = {1 + (int)hv_rng_below(&r, 8),
+                              seconds(&r),
+                              {seconds(&r), seconds(&r)},
+                              {seconds(&r), seconds(&r)},
+                              true};
+        double one = hv_overlap_panels(&p).exposed_s;
+        double sum = p.steps * (p.before_s[0] + p.before_s[1] + p.after_s[0] + p.after_s[1]);
+        assert_true(one <= sum + 1e-9);
+        assert_true(one >= sum - p.steps * p.step_s - 1e-9);
+        p.one_link = false;
+        double two = hv_overlap_panels(&p).exposed_s;
+        assert_true(two <= one + 1e-9);
+        p.before_s[hv_rng_below(&r, 2)] *= 0.5;
+        assert_true(hv_overlap_panels(&p).exposed_s <= two + 1e-9);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +398,8 @@ int main(void)
         cmocka_unit_test(test_units_closed_form),
         cmocka_unit_test(test_units_follow_the_recurrence),
         cmocka_unit_test(test_runs_are_units),
+        cmocka_unit_test(test_panels),
+        cmocka_unit_test(test_panels_are_monotonic),
     };
     return cmocka_run_group_tests_name("cost_overlap", tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
 #include "solver/base/units.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "solver/sim/events/tasks.h"
 
@@ -226,6 +225,38 @@ struct hv_overlap hv_overlap_ring(const struct hv_ring *ring)
         computed = add(&g, COMPUTE, i > 0 ? ring->step_s : ring->first_s, arrived);
     }
     hop_behind(&g, ring, ring->steps - 1, computed);
+    return finish(&g, 0);
+}
+
+/* A task on each link that has one, after task `after`; out[2]: their numbers, or -1. */
+static void add_on_links(struct graph *g, const struct hv_panels *p, const double *time_s,
+                         int32_t after, int32_t *out)
+{
+    for (int i = 0; i < 2; i++) {
+        int lane = i == 0 || p->one_link ? LINK : OUTER;
+        out[i] = time_s[i] > 0 ? add(g, lane, time_s[i], after) : -1;
+    }
+}
+
+struct hv_overlap hv_overlap_panels(const struct hv_panels *p)
+{
+    struct graph g = {0};
+    start(&g, 5 * (size_t)p->steps);
+    int32_t came[2][2], left[2][2] = {{-1, -1}, {-1, -1}}; /* of the last two steps, by link */
+    for (int i = 0; i < 2 && i < p->steps; i++) {
+        add_on_links(&g, p, p->before_s, -1, came[i]);
+    }
+    for (int i = 0; i < p->steps; i++) {
+        int at = i % 2;
+        also_after(&g, came[at][1]);
+        also_after(&g, left[at][0]);
+        also_after(&g, left[at][1]);
+        int32_t computed = add(&g, COMPUTE, p->step_s, came[at][0]);
+        add_on_links(&g, p, p->after_s, computed, left[at]);
+        if (i + 2 < p->steps) {
+            add_on_links(&g, p, p->before_s, computed, came[at]);
+        }
+    }
     return finish(&g, 0);
 }
 

@@ -9,6 +9,7 @@
 #ifndef HV_SOLVER_COST_NETWORK_OVERLAP_H
 #define HV_SOLVER_COST_NETWORK_OVERLAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** Communication of a pass: exposed and overlapped part. */
@@ -60,6 +61,22 @@ struct hv_ring {
  * outer hop).
  */
 struct hv_overlap hv_overlap_ring(const struct hv_ring *ring);
+
+/** A product in steps whose operands come over two links and whose partial results leave over them:
+ * a panel of each operand before every step, a sum of a result after it. */
+struct hv_panels {
+    int steps;
+    double step_s;                  /**< compute of one step */
+    double before_s[2], after_s[2]; /**< before and after every step on each link; 0: none */
+    bool one_link;                  /**< both links are the same one */
+};
+/**
+ * Exposed and hidden part of the exchanges of a product in panels, with two buffers for each: what
+ * goes before a step starts when the step two places before is done, and a step waits for what the
+ * one two places before sends. O(steps log steps). Source: SUMMA (van de Geijn and Watts 1997,
+ * section 4) in the order of Colossal-AI's 2d and 2.5d layers.
+ */
+struct hv_overlap hv_overlap_panels(const struct hv_panels *p);
 
 /** `n` equal units in a row whose weights are gathered before and whose gradients are scattered
  * after their compute; no padding, compared as bytes. */

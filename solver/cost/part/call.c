@@ -38,6 +38,11 @@ struct hv__span hv__call_span(const struct hv__ask *a, const struct hv__call *c)
     return (struct hv__span){cost.time_s, cost.alpha_s};
 }
 
+double hv__wait_s(const struct hv_part_query *q)
+{
+    return hv_device_calibration(q->device)->v[HV_CAL_EXCHANGE_US] * HV_US;
+}
+
 /* Source of the form: compute C and communication X together take max(C, X) + sigma min(C, X),
  * Galvatron's overlap coefficient. */
 double hv__shown_s(const struct hv__ask *a, struct hv_overlap o)

@@ -55,6 +55,7 @@ void hv__context_open(struct hv__context *k, struct hv_cluster *c, struct hv_mod
                               .job = *j,
                               .parts = parts,
                               .prices = hv__part_memo(),
+                              .held = hv__held_memo(),
                               .boxes = hv__box_memo(),
                               .slices = hv__slices_memo(),
                               .network = hv__network_memo()};
@@ -75,6 +76,7 @@ void hv__context_close(struct hv__context *k)
     hv_cluster_unref(k->cluster);
     hv_model_unref(k->model);
     hv__memo_free(&k->prices);
+    hv__memo_free(&k->held);
     hv__memo_free(&k->boxes);
     hv__memo_free(&k->slices);
     hv__memo_free(&k->network);

@@ -1,7 +1,7 @@
 /*
- * Exposed exchanges of a part between the ranks of its group: tensor-parallel reductions (or SUMMA
- * traffic) and all-to-alls of experts; those of context parallelism are in ring.c. Volumes: cost
- * model of Korthikanti et al. 2022 (tensor).
+ * Exposed exchanges of a part between the ranks of its group: tensor-parallel reductions and
+ * all-to-alls of experts; those of grids are in summa.c, those of context parallelism in ring.c.
+ * Volumes: cost model of Korthikanti et al. 2022 (tensor).
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,14 +9,13 @@
 #include "solver/cost/network/matrix.h"
 #include "solver/cost/part/part_int.h"
 
-/* The slowest of the tensor-parallel groups, one per context rank; of 2.5d the grids. */
+/* The slowest of the tensor-parallel groups, one per context rank. */
 static struct hv__span tp_call(const struct hv__ask *a, enum hv_collective op, double bytes)
 {
     const struct hv_part_query *q = a->q;
-    int n = (int)(q->tp / hv__tp_depth(q));
     double together = q->beside.tp > 0 ? q->beside.tp : 1;
     struct hv__call c = {
-        .op = op, .bytes = bytes, .members = q->group, .n = n, .together = together};
+        .op = op, .bytes = bytes, .members = q->group, .n = q->tp, .together = together};
     struct hv__span worst = hv__call_span(a, &c);
     for (int i = 1; q->group && i < q->cp; i++) {
         c.members = q->group + (size_t)i * (size_t)q->tp;
@@ -29,28 +28,15 @@ static struct hv__span tp_call(const struct hv__ask *a, enum hv_collective op, d
 /* Share of a sequence-parallel exchange that runs beside the products it feeds. */
 static double hidden_frac(const struct hv_part_query *q)
 {
-    bool beside = q->sequence_parallel && q->tp_scheme == HV_TP_1D;
-    return beside ? hv_device_calibration(q->device)->v[HV_CAL_TP_HIDDEN] : 0;
+    return q->sequence_parallel ? hv_device_calibration(q->device)->v[HV_CAL_TP_HIDDEN] : 0;
 }
 
-/* Wait before an exchange: ranks whose hosts launch kernels one by one do not arrive at the same
- * time. */
-static double wait_s(const struct hv_part_query *q)
-{
-    return hv_device_calibration(q->device)->v[HV_CAL_EXCHANGE_US] * HV_US;
-}
-
-/* Values that a rank sends in its all-reduces, each of two passes over its share of the tensor; of
- * grids what it receives. */
+/* Values that a rank sends in its all-reduces, each of two passes over its share of the tensor. */
 static void note_tp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
 {
     const struct hv_part_query *q = a->q;
     double once = 2.0 * (q->tp - 1) / q->tp * x->tp_bytes / hv_job_activation_bytes(&a->k->job);
     struct hv_sent sent = {once * x->tp_forward, once * x->tp_backward};
-    if (q->tp_scheme != HV_TP_1D) {
-        once = x->grid_bytes / hv_job_activation_bytes(&a->k->job);
-        sent = (struct hv_sent){once, once * (x->tp_backward > x->tp_forward ? 3 : 2)};
-    }
     bool block = a->part == HV_PART_ATTENTION || a->part == HV_PART_FFN;
     *(block ? &out->sent.tp : &out->sent.vocabulary) = sent;
 }
@@ -75,9 +61,9 @@ static void add_slices(const struct hv__ask *a, const struct hv__exchange *x,
     backward = stay ? hv__span_sum(backward, gather) : backward;
     sent *= (tp - 1) / tp / hv_job_activation_bytes(&a->k->job);
     sent_back *= (tp - 1) / tp / hv_job_activation_bytes(&a->k->job);
-    out->tp_forward_s += forward.time_s + calls * wait_s(q);
-    out->tp_backward_s +=
-        backward.time_s + calls_back * wait_s(q) + again * (forward.time_s + calls * wait_s(q));
+    out->tp_forward_s += forward.time_s + calls * hv__wait_s(q);
+    out->tp_backward_s += backward.time_s + calls_back * hv__wait_s(q) +
+                          again * (forward.time_s + calls * hv__wait_s(q));
     out->tp_wire_forward_s += forward.time_s;
     out->tp_wire_backward_s += backward.time_s + again * forward.time_s;
     out->tp_latency_forward_s += forward.latency_s;
@@ -92,26 +78,14 @@ static void add_slices(const struct hv__ask *a, const struct hv__exchange *x,
 
 static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
 {
-    if (a->q->tp < 2) {
-        return;
-    }
     note_tp(a, x, out);
-    if (a->q->tp_scheme != HV_TP_1D) {
-        struct hv__span once = tp_call(a, HV_ALL_GATHER, x->grid_bytes);
-        double backward = x->tp_backward > x->tp_forward ? 3 : 2;
-        out->tp_forward_s = out->tp_wire_forward_s = once.time_s;
-        out->tp_backward_s = out->tp_wire_backward_s = once.time_s * backward;
-        out->tp_latency_forward_s = once.latency_s;
-        out->tp_latency_backward_s = once.latency_s * backward;
-        return;
-    }
     /* with sequence parallelism each all-reduce is its two halves, at different places, and runs
      * beside the products it feeds */
     struct hv__span wire = a->q->sequence_parallel
                                ? hv__span_sum(tp_call(a, HV_REDUCE_SCATTER, x->tp_bytes),
                                               tp_call(a, HV_ALL_GATHER, x->tp_bytes))
                                : tp_call(a, HV_ALL_REDUCE, x->tp_bytes);
-    double once = (1 - hidden_frac(a->q)) * wire.time_s + wait_s(a->q);
+    double once = (1 - hidden_frac(a->q)) * wire.time_s + hv__wait_s(a->q);
     out->tp_wire_forward_s = wire.time_s * x->tp_forward;
     out->tp_wire_backward_s = wire.time_s * x->tp_backward;
     out->tp_latency_forward_s = wire.latency_s * x->tp_forward;
@@ -245,32 +219,41 @@ static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct
                                                 .backward_bytes = again * sent});
 }
 
+/* Explains the all-reduces of one-dimensional tensor parallelism. */
+static void why_tp(const struct hv__ask *a, const struct hv__exchange *x,
+                   const struct hv_part_cost *out)
+{
+    char wait[64] = "";
+    if (hv__wait_s(a->q) > 0) {
+        snprintf(wait, sizeof wait, ", after %.0f us of waiting for all ranks",
+                 hv__wait_s(a->q) / HV_US);
+    }
+    hv_why_add(a->why, "tensor exchange", out->tp_forward_s, "s",
+               "%.3g exchanges of %.4g bytes forward, %.3g backward%s; %.0f %% of each hidden "
+               "behind products (calibrated)",
+               x->tp_forward, x->tp_bytes, x->tp_backward, wait, 100 * hidden_frac(a->q));
+    const struct hv_sent *sent = hv__in_block(a->part) ? &out->sent.tp : &out->sent.vocabulary;
+    double elem = hv_job_activation_bytes(&a->k->job);
+    hv_why_attach(a->why, &(struct hv_why_work){.bytes = elem * sent->forward,
+                                                .backward_s = out->tp_backward_s,
+                                                .backward_bytes = elem * sent->backward});
+}
+
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
                         struct hv_part_cost *out)
 {
-    add_tp(a, x, out);
+    bool grid = a->q->tp_scheme != HV_TP_1D;
+    if (grid) {
+        hv__add_grid(a, x, out);
+    } else if (a->q->tp > 1) {
+        add_tp(a, x, out);
+    }
     if (x->slices_at_experts > 0) {
         add_slices(a, x, out);
     }
     hv__add_cp(a, x, out);
     add_ep(a, x, out);
-    if (a->q->tp > 1) {
-        char wait[64] = "";
-        if (wait_s(a->q) > 0) {
-            snprintf(wait, sizeof wait, ", after %.0f us of waiting for all ranks",
-                     wait_s(a->q) / HV_US);
-        }
-        hv_why_add(
-            a->why, "tensor exchange", out->tp_forward_s, "s",
-            "%.3g exchanges of %.4g bytes forward, %.3g backward%s; %.0f %% of each hidden behind "
-            "products (calibrated)",
-            x->tp_forward, x->tp_bytes, x->tp_backward, wait, 100 * hidden_frac(a->q));
-        const struct hv_sent *sent = a->part == HV_PART_EMBEDDING || a->part == HV_PART_HEAD
-                                         ? &out->sent.vocabulary
-                                         : &out->sent.tp;
-        double elem = hv_job_activation_bytes(&a->k->job);
-        hv_why_attach(a->why, &(struct hv_why_work){.bytes = elem * sent->forward,
-                                                    .backward_s = out->tp_backward_s,
-                                                    .backward_bytes = elem * sent->backward});
+    if (!grid && a->q->tp > 1) {
+        why_tp(a, x, out);
     }
 }

@@ -16,17 +16,15 @@ void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__f
     double groups = experts ? x->groups : 1, kept = x->kept > 0 ? x->kept : rows;
     s->in_experts = experts;
     hv__add_product(s, &(struct hv__product){experts ? "experts up gemm" : "up gemm", up, rows,
-                                             (g - 1) * f, h, groups});
+                                             (g - 1) * f, h, groups, HV__CUT_COLUMNS});
     hv__add_stream(s, &(struct hv__stream){experts ? "experts activation" : "activation", act,
                                            s->elem * kept * g * f, g > 2 ? 5.0 / 3 : 1.5});
     hv__add_product(s, &(struct hv__product){experts ? "experts down gemm" : "down gemm", down,
-                                             rows, h, f, groups});
+                                             rows, h, f, groups, HV__CUT_ROWS});
     s->in_experts = false;
     hv__keep(s, s->elem * kept * (g - 1) * f, up);
     hv__keep(s, s->elem * kept * f, act);
     s->weight_only_bytes += s->elem * kept * g * f;
-    s->a_full += h + f * s->t;
-    s->c_full += (g - 1) * f * s->t + h;
 }
 
 /* Seconds of the experts on one of `n` chunks of their tokens: forward, backward, recompute. */
@@ -170,9 +168,9 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
 
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b)
 {
-    double h = s->m->hidden, r = s->rows;
-    hv__add_product(
-        s, &(struct hv__product){"router gemm", HV_RC_EXPERTS, r / s->t_norm, b->experts, h, 1});
+    double h = s->m->hidden, r = s->rows, routed = s->x.grid.side > 1 ? r : r / s->t_norm;
+    hv__add_product(s, &(struct hv__product){"router gemm", HV_RC_EXPERTS, routed, b->experts, h, 1,
+                                             HV__CUT_NONE});
     add_routed(s, b);
     if (b->shared_experts) {
         hv__add_ffn(s, b,

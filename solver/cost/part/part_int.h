@@ -5,8 +5,9 @@
 #include "solver/base/units.h"
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/gemm.h"
+#include "solver/cost/experts/spread.h"
 #include "solver/cost/part/context.h"
-#include "solver/cost/part/spread.h"
+#include "solver/cost/part/held.h"
 
 #include <math.h>
 
@@ -81,16 +82,6 @@ static inline enum hv_moe_kernel hv__kernel_of(const struct hv_moe_knobs *m)
 void hv__kernel_tiles(const struct hv_moe_knobs *m, double rows, double tile[HV__LOAD_CUTS]);
 /** So many tokens in whole tiles; tile 0: as they are (load.c). */
 double hv__whole_tiles(double tokens, double tile);
-/** A group whose gate chooses experts by place. */
-struct hv__gate {
-    size_t ranks, experts;
-    int top_k;
-    const struct hv_ways *ways;
-};
-/** True where the plan's gate decides where tokens go (gate.c). */
-bool hv__gates_tokens(const struct hv_part_query *q);
-/** Moves tokens[ranks × experts] to where the gate lets them go (gate.c). O(ranks² · experts). */
-void hv__gate_tokens(const struct hv_moe_knobs *m, const struct hv__gate *g, double *tokens);
 /** Frees a load. */
 void hv__load_free(struct hv__load *l);
 /** Links between the devices of a group, remembered; the context owns them. O(n² log groups) when
@@ -104,6 +95,24 @@ static inline bool hv__moves_experts(const struct hv_part_query *q)
 /** Frees the links of groups that the context remembers. */
 void hv__free_ways(struct hv__context *k);
 
+/** Products of a part whose blocks are exchanged on a grid or a cube. */
+enum { HV__GRID_PRODUCTS = 12 };
+/** One of them: values of the blocks of input, weights and output that a rank works on in one step,
+ * and seconds of all its steps. */
+struct hv__grid_product {
+    double a, b, c;
+    double forward_s, input_grad_s, weight_grad_s;
+    bool again; /**< the backward pass computes it once more */
+};
+/** What a part exchanges on a grid (2d, 2.5d) or a cube (3d) of ranks. */
+struct hv__grid {
+    int side; /**< ranks along each axis; below 2: nothing is exchanged */
+    int n;
+    struct hv__grid_product products[HV__GRID_PRODUCTS];
+    double norms, norms_again; /**< of forward; repeated in the backward pass */
+    double norm_sums;          /**< values that one of them sums over the ranks of an axis */
+};
+
 /** Communication of one pass between the ranks of its group. */
 struct hv__exchange {
     double tp_bytes;                /**< of one all-reduce (1d), forward */
@@ -112,7 +121,7 @@ struct hv__exchange {
      * gathered from them and summed into them, at the experts and where the tokens are from; 0: no
      * slices. */
     double slices_at_experts, slices_at_source;
-    double grid_bytes; /**< 2d, 2.5d, 3d: moved per rank forward; backward twice that */
+    struct hv__grid grid; /**< 2d, 2.5d, 3d */
     struct hv__cp_values cp;
     struct hv__ring_steps ring_forward_s, ring_backward_s; /**< seconds of compute beside a ring */
     double ep_bytes;                                  /**< one dispatch or combine of one rank */
@@ -154,6 +163,9 @@ static inline struct hv__span hv__span_sum(struct hv__span a, struct hv__span b)
 {
     return (struct hv__span){a.time_s + b.time_s, a.latency_s + b.latency_s};
 }
+/** Wait before an exchange: ranks whose hosts launch kernels one by one do not arrive at the same
+ * time (call.c). */
+double hv__wait_s(const struct hv_part_query *q);
 /** The seconds of an operation (call.c). */
 struct hv__span hv__call_span(const struct hv__ask *a, const struct hv__call *c);
 /** Seconds by which communication lengthens compute beside it: the exposed part, and the slowdown
@@ -167,16 +179,16 @@ struct hv__sum {
     const struct hv_model *m;
     struct hv_efficiency e;
     struct hv_gemm_pricer gemm;
-    double t;         /**< tensor-parallel ranks */
-    double t_experts; /**< of these, ranks that cut one expert */
-    double t_norm;    /**< ranks that share what is not inside a split product */
-    double depth;     /**< 2.5d: grids that share the sequences; 1 otherwise */
-    double rows;      /**< tokens of this rank */
-    double elem;      /**< bytes of an activation value */
+    double t;            /**< ranks that cut heads, inner widths and vocabulary */
+    double weights_over; /**< ranks that cut a weight matrix: as many, or all of a grid or cube */
+    double t_experts;    /**< of these, ranks that cut one expert */
+    double t_norm;       /**< ranks that share what is not inside a split product */
+    double depth; /**< tensor-parallel ranks that share the sequences: grids of 2.5d, and rows
+                       of a grid; 1 otherwise */
+    double rows;  /**< tokens of this rank */
+    double elem;  /**< bytes of an activation value */
     bool flash, dropout, eager;
     double full_bytes, kept_bytes, weight_only_bytes;
-    double a_full,
-        c_full; /**< inputs and outputs of the split products, values per token, all ranks */
     struct hv_part_cost out;
     struct hv__left_out starts; /**< costs of kernels and sums that do not depend on their size */
     struct hv__exchange x;
@@ -192,12 +204,33 @@ static inline double hv__cut(const struct hv__sum *s, double total, double ranks
                                : total / ranks;
 }
 
+/** Which dimension of a weight matrix tensor parallelism cuts; a grid cuts the other one too. */
+enum hv__cut_of { HV__CUT_COLUMNS, HV__CUT_ROWS, HV__CUT_NONE };
 /** A product of `m` rows in all with `groups` weight matrices of k × n. */
 struct hv__product {
     const char *name;
     unsigned unit;
     double m, n, k, groups;
+    enum hv__cut_of cut;
 };
+/** The product that a rank computes in one of *steps on a grid or a cube (summa.c). */
+struct hv__product hv__grid_step(const struct hv__sum *s, const struct hv__product *p,
+                                 double *steps);
+/** Ranks over which a cube scatters the gradients of a gathered block of weights; 1 otherwise
+ * (summa.c). */
+double hv__grid_scattered(const struct hv__sum *s);
+/** Adds the look-up of an embedding whose table lies on a grid or a cube (summa.c). */
+void hv__add_look_up(struct hv__sum *s);
+/** Notes a product whose blocks are exchanged (summa.c). */
+void hv__note_grid_product(struct hv__sum *s, const struct hv__grid_product *p);
+/** Bytes of gathered blocks that a cube holds until the backward pass (summa.c). */
+double hv__grid_kept_bytes(const struct hv__sum *s, const struct hv__grid_product *p);
+/** Bytes of two panels each of what a grid broadcasts, or of the gathered blocks of a cube
+ * (summa.c). */
+double hv__grid_buffers_bytes(const struct hv__sum *s);
+/** Adds the seconds and values of the exchanges on a grid or a cube (summa.c). O(products · lines ·
+ * side log side). */
+void hv__add_grid(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out);
 
 /** A memory-bound kernel. */
 struct hv__stream {
@@ -236,8 +269,6 @@ void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__f
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
 /** Adds the seconds and buffers of experts that come to the tokens of their block (travel.c). */
 void hv__add_travel(struct hv__sum *s, const struct hv_block *b);
-/** Capacity of one expert over its mean number of tokens; 0: it takes all. */
-double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert);
 /** The measured column for a device, and the factor on its times. */
 struct hv__column {
     size_t at;
@@ -266,6 +297,8 @@ double hv__least_grid_s(const struct hv_model *m, const double *grid, const stru
 
 /** An empty table of prices of parts (memo.c). */
 struct hv__memo hv__part_memo(void);
+/** An empty table of what ranks hold (held.c). */
+struct hv__memo hv__held_memo(void);
 /** Empty tables of best rates (rates.c). */
 struct hv__memo hv__box_memo(void);
 struct hv__memo hv__slices_memo(void);

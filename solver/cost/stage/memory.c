@@ -10,7 +10,8 @@
 
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/link_curve.h"
-#include "solver/cost/part/spread.h"
+#include "solver/cost/experts/spread.h"
+#include "solver/cost/part/held.h"
 #include "solver/cost/stage/stage_int.h"
 
 struct counts {
@@ -31,7 +32,7 @@ static double sharing_limit(const struct hv_stage_query *q, const struct hv__ran
 
 /* Parameters of the experts of a block that the plan places on this rank; of its devices that have
  * different ones, the one with most. */
-static void count_placed(const struct hv__context *k, const struct hv_stage_query *q,
+static void count_placed(struct hv__context *k, const struct hv_stage_query *q,
                          const struct hv__rank *r, size_t block, const struct hv_part_query *pq,
                          double most, struct counts *n)
 {
@@ -43,10 +44,10 @@ static void count_placed(const struct hv__context *k, const struct hv_stage_quer
     struct hv__held held = {0};
     for (size_t i = 0; i < p.n; i++) {
         int at = (int)((p.first + i) % (size_t)ep);
-        struct hv__held x = hv__held_by(pq->moe, experts, ep, at, &s);
+        struct hv__held x = hv__held_by(k, pq, experts, at, &s);
         held = i == 0 || x.experts > held.experts ? x : held;
     }
-    double each = most / hv__spread_of(pq->moe, experts, ep).held;
+    double each = most / held.most;
     n->placed += each * held.experts;
     n->lent += each * held.lent;
     n->placed_shard += each * held.shards;
@@ -109,7 +110,7 @@ static struct counts count_parameters(struct hv__context *k, const struct hv_sta
         int to2 = s->ranges[i].to2 < last ? s->ranges[i].to2 : last;
         double before = n.dense + n.experts + n.placed;
         for (int at = s->ranges[i].from2 > 0 ? s->ranges[i].from2 : 0, end; at < to2; at = end) {
-            end = hv__piece_end(k, s, q->iteration, at, to2);
+            end = hv__piece_end(k, s, HV__ANY_ITERATION, at, to2);
             count_piece(k, q, r, (struct hv_range){at, end}, &n);
         }
         chunk = fmax(chunk, n.dense + n.experts + n.placed - before);
@@ -202,7 +203,7 @@ static double boundary_bytes(const struct hv__context *k, const struct hv_stage_
 {
     struct hv_part_query pq = hv__part_query(k, q, r, 0, 0);
     return 2 * hv_job_activation_bytes(&k->job) * pq.sequences * pq.tokens * k->model->hidden /
-           (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
+           (double)(r->cp * (hv_stage_spreads(r->stage) ? r->tp : 1));
 }
 
 /* Fragmentation from scores that are allocated and freed between tensors that stay. */

@@ -26,6 +26,16 @@ struct holders {
     int ep;
 };
 
+/* The expert-parallel group of the rank for one degree. */
+struct ep_group {
+    int ep, expert_tp; /* 0: not looked up */
+    uint32_t *ids;     /* NULL: no group */
+    size_t first, of;
+    bool far;
+    double beside;
+    uint64_t signature;
+};
+
 /* Equal blocks between whose passes experts travel: seconds of one. */
 struct travel {
     double copies_s, fetch_s, fetch_again_s, push_s;
@@ -48,10 +58,14 @@ struct build {
     struct hv__rank rank;
     struct hv_pass *out;
     HV_VEC(struct piece) pieces;
-    bool sharded;                /* passes gather or scatter */
-    bool far_tp, far_cp, far_ep; /* these groups go over the network; ep: of the part at hand */
-    struct hv_beside beside;     /* without ep */
-    double weight_bytes;         /* of this pass, whole */
+    bool sharded;                   /* passes gather or scatter */
+    bool far_tp, far_cp, far_ep;    /* these groups go over the network; ep: of the part at hand */
+    struct ep_group ep;             /* of the last blocks with experts */
+    uint64_t signature;             /* of the rank's tensor- and context-parallel devices */
+    const struct hv_moe_knobs *moe; /* of the last blocks, and their key */
+    uint64_t moe_signature;
+    struct hv_beside beside; /* without ep */
+    double weight_bytes;     /* of this pass, whole */
     struct holders dense, experts;
     HV_VEC(struct unit) units;     /* of sharded weights, in model order */
     HV_VEC(struct travel) travels; /* blocks, where the plan lets experts travel */
@@ -442,20 +456,31 @@ static void add_sharding(struct build *b, bool turns)
     free(runs);
 }
 
-/* The devices of the expert-parallel group, and where the job's routing is asked for its tokens. */
-static uint32_t *ep_group_of(const struct build *b, size_t block, struct hv_part_query *pq)
+/* Gives a query its expert-parallel group, and where the job's routing is asked for its tokens. */
+static void set_ep_group(struct build *b, size_t block, struct hv_part_query *pq)
 {
-    size_t first, each;
-    uint32_t *ids = hv__ep_group(&b->rank, pq, &first, &each);
+    const struct hv_cluster *c = b->k->cluster;
+    struct ep_group *g = &b->ep;
+    if (g->ep != pq->ep || g->expert_tp != pq->expert_tp) {
+        free(g->ids);
+        *g = (struct ep_group){.ep = pq->ep, .expert_tp = pq->expert_tp};
+        g->ids = hv__ep_group(&b->rank, pq, &g->first, &g->of);
+        g->far = g->ids && hv__is_far(c, g->ids, (size_t)pq->ep, 1);
+        g->beside = g->far ? hv__beside_ep(c, &b->rank, pq) : 0;
+        g->signature = g->ids ? hv__signature(c, g->ids, (size_t)pq->ep) : 0;
+    }
+    pq->ep_group = g->ids;
+    pq->ep_signature = g->signature;
+    pq->beside.ep = g->beside;
+    b->far_ep = g->far;
     bool pads = pq->ep < 2 && pq->moe &&
                 (pq->moe->kernel != HV_MOE_GROUPED || pq->moe->capacity_factor > 0);
-    if ((ids || pads) && b->k->with_experts && hv_model_has_experts(b->k->model, block)) {
+    if ((g->ids || pads) && b->k->with_experts && hv_model_has_experts(b->k->model, block)) {
         size_t layer = b->k->with_experts[block];
         pq->routed =
             (struct hv_routed_at){hv_router_class(b->k->job.routing, b->q->iteration, layer),
-                                  b->q->iteration, layer, first, each};
+                                  b->q->iteration, layer, g->first, g->of};
     }
-    return ids;
 }
 
 static void take_longer(struct hv_part_cost *c, const struct hv_part_cost *x)
@@ -529,13 +554,14 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
 {
     size_t block = (size_t)from2 / 2;
     struct hv_part_query pq = hv__part_query(b->k, b->q, &b->rank, block, number);
-    uint32_t *ep_group = ep_group_of(b, block, &pq);
-    pq.ep_group = ep_group;
     pq.beside = b->beside;
-    b->far_ep = ep_group && hv__is_far(b->k->cluster, ep_group, (size_t)pq.ep, 1);
-    if (b->far_ep) {
-        pq.beside.ep = hv__beside_ep(b->k->cluster, &b->rank, &pq);
+    set_ep_group(b, block, &pq);
+    pq.group_signature = b->signature;
+    if (pq.moe != b->moe) {
+        b->moe = pq.moe;
+        b->moe_signature = pq.moe ? hv__moe_signature(pq.moe) : 0;
     }
+    pq.moe_signature = b->moe_signature;
     struct hv_part_cost c[2];
     int n = 0;
     bool whole = to2 - from2 > 1;
@@ -565,7 +591,6 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     if (!b->k->parts->analytic && from2 % 2 == 0) {
         b->out->hop_bytes = c[0].output_bytes * (double)b->rank.cp;
     }
-    free(ep_group);
     b->far_ep = false;
     add_run(b, from2, to2, times * back);
 }
@@ -616,7 +641,7 @@ static void keep_output(struct build *b, const struct hv_part_query *q)
     if (b->q->continues || b->q->replica->n_stages < 2 || !hv__on_older_stack(b->k, q)) {
         return;
     }
-    double bytes = b->out->hop_bytes / (q->cp * (q->sequence_parallel ? q->tp : 1));
+    double bytes = b->out->hop_bytes / (q->cp * (hv_stage_spreads(b->rank.stage) ? q->tp : 1));
     b->out->activation_bytes += bytes;
     hv_why_add(b->q->why, "kept output", bytes, "bytes",
                "the output is sent and also kept, as pipelines with unfused attention keep it");
@@ -689,6 +714,9 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     if (b.sharded) {
         find_holders(&b, b.rank.tp, &b.dense);
     }
+    if (b.rank.tp * b.rank.cp > 1) {
+        b.signature = hv__signature(k->cluster, b.rank.group, b.rank.tp * b.rank.cp);
+    }
     b.travel = experts_travel(s);
     b.prefetch = -1;
     b.far_tp = hv__is_far(k->cluster, b.rank.group, b.rank.tp, 1);
@@ -725,5 +753,6 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     hv_vec_free(&b.travels);
     free(b.dense.ids);
     free(b.experts.ids);
+    free(b.ep.ids);
     return HV_OK;
 }

@@ -69,6 +69,8 @@ double hv__beside_ep(const struct hv_cluster *c, const struct hv__rank *r,
  * how many. The array lives on the heap (caller frees). `limit` > 0 cuts the group. */
 size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t stride,
                    size_t limit, uint32_t **out);
+/** Routing does not matter for the pieces (hv__piece_end). */
+#define HV__ANY_ITERATION SIZE_MAX
 /** First half block at or after `at` that starts another piece: a run of equal blocks, a recompute
  * mask or knobs of its own ends before it, or the routing of that iteration of the job differs. */
 int hv__piece_end(const struct hv__context *k, const struct hv_stage *s, size_t iteration, int at,

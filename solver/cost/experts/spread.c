@@ -1,9 +1,11 @@
-/* What ranks of an expert-parallel group hold, and the figures of the busiest one where every
- * expert has the same number of tokens. */
+/* Figures of the busiest rank of an expert-parallel group where every expert has the same number of
+ * tokens. */
+#include "solver/cost/experts/spread.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-#include "solver/cost/part/part_int.h"
+#include "solver/base/units.h"
 
 double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert)
 {
@@ -12,30 +14,6 @@ double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert)
     }
     double least = tokens_per_expert > 0 ? m->min_capacity / tokens_per_expert : 0;
     return fmax(m->capacity_factor, least);
-}
-
-struct hv__held hv__held_by(const struct hv_moe_knobs *m, int experts, int ep, int at,
-                            const struct hv__sharing *s)
-{
-    struct hv__held out = {0};
-    int shards = hv_expert_shards(m, ep);
-    ep = ep > 1 ? ep : 1;
-    if (!hv_places_experts(m)) {
-        out.experts = hv__spread_of(m, experts, ep).held;
-        out.shards = out.experts / fmax(1, fmin(s->limit, s->groups));
-        return out;
-    }
-    bool *on = hv_xcalloc((size_t)ep, sizeof *on), anew = m->copy_life == HV_COPY_ITERATION;
-    for (int e = 0; e < experts; e++) {
-        int n = hv_expert_places(m, experts, ep, e, on);
-        bool copy = (at - hv_expert_owner(m, experts, ep, e) + ep) % ep >= shards;
-        double keep = anew ? 1 : fmax(1, n - shards + 1);
-        out.experts += on[at];
-        out.lent += on[at] && copy && anew;
-        out.shards += on[at] && !(copy && anew) ? 1 / fmax(1, fmin(s->limit, keep * s->groups)) : 0;
-    }
-    free(on);
-    return out;
 }
 
 struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep)

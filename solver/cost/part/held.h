@@ -1,0 +1,26 @@
+/**
+ * What one rank of an expert-parallel group holds of experts that a plan places itself. Thread:
+ * any.
+ */
+#ifndef HV_SOLVER_COST_PART_HELD_H
+#define HV_SOLVER_COST_PART_HELD_H
+
+#include "solver/cost/part/context.h"
+#include "solver/plan/experts.h"
+
+/** What one rank of an expert-parallel group holds. */
+struct hv__held {
+    double experts; /**< or shards of them, copies too */
+    double lent;    /**< of these, copies that come anew in every iteration, without states */
+    double shards;  /**< of the others' states, sharded over all that hold the same ones */
+    double most;    /**< experts on the rank of the group that has most */
+};
+/** The ranks over which states are sharded: at most `limit` of those in `groups` groups. */
+struct hv__sharing {
+    double groups, limit;
+};
+/** What rank `at` holds of the experts that the query's plan places, remembered (held.c).
+ * O(experts × ep) when new. */
+struct hv__held hv__held_by(struct hv__context *k, const struct hv_part_query *q, int experts,
+                            int at, const struct hv__sharing *s);
+#endif
