@@ -7,6 +7,7 @@
 #include "solver/eval/lengths.h"
 #include "solver/plan/parts.h"
 #include "solver/sim/schedule/schedule.h"
+#include "solver/workload/router.h"
 
 /* ---- conditions: stages
  * --------------------------------------------------------------------------- */
@@ -112,6 +113,12 @@ static bool experts_everywhere(const struct hv_knob_place *p)
     return (p->moe->ep > 0 ? p->moe->ep : p->stage->ep) < 2;
 }
 
+static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
+{
+    const struct hv_router *r = p->job->routing;
+    return p->moe->adapt.policy != HV_ADAPT_NONE && (hv_router_is_even(r) || r->iterations < 2);
+}
+
 static bool moe_off_node_unused(const struct hv_knob_place *p)
 {
     return hv_known(p->moe->off_node_frac) && experts_everywhere(p);
@@ -169,18 +176,6 @@ static bool schedule_is(const struct hv_knob_place *p, const char *name)
 static bool schedule_overlaps_pairs(const struct hv_knob_place *p)
 {
     return schedule_is(p, "dualpipe");
-}
-
-static bool sync_groups(const struct hv_knob_place *p)
-{
-    enum hv_sync_kind kind = p->plan->sync.kind;
-    return trains(p) && (kind == HV_SYNC_PARTIAL || kind == HV_SYNC_GOSSIP);
-}
-
-static bool sync_stale_weights(const struct hv_knob_place *p)
-{
-    const struct hv_sync *y = &p->plan->sync;
-    return trains(p) && y->kind == HV_SYNC_PARTIAL && y->weights == HV_WEIGHTS_STALENESS;
 }
 
 /** True where the gradients of whole measured layers make up the buckets. */
@@ -290,6 +285,10 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_MOE, "copies"),
     FULL(HV_KNOB_MOE, "copy_life"),
     FULL(HV_KNOB_MOE, "prefetch"),
+    FULL(HV_KNOB_MOE, "adapt"),
+    APPROXIMATED(HV_KNOB_MOE, "adapt", "a job whose iterations are all routed alike",
+                 "experts keep their places: there is nothing that a policy could follow",
+                 moe_adapts_to_nothing),
     FULL(HV_KNOB_MOE, "target"),
     APPROXIMATED(HV_KNOB_MOE, "target", "without expert parallelism",
                  "every rank holds all experts: no token is sent", moe_target_unused),
@@ -347,8 +346,6 @@ static const struct hv_knob rows[] = {
                  schedule_overlaps_pairs),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
     FULL(HV_KNOB_PLAN, "sync.kind"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.kind", "partial_reduce, gossip",
-                 "groups that average at the same time do not slow each other down", sync_groups),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),
     FULL(HV_KNOB_PLAN, "sync.bucket_MiB"),
     APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list, unless the model is measured layers",
@@ -366,8 +363,6 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.staleness"),
     FULL(HV_KNOB_PLAN, "sync.group"),
     FULL(HV_KNOB_PLAN, "sync.weights"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.weights", "staleness",
-                 "the spectral gap is computed for equal weights", sync_stale_weights),
     FULL(HV_KNOB_PLAN, "sync.wait_ms"),
     FULL(HV_KNOB_PLAN, "sync.wait_most_ms"),
     FULL(HV_KNOB_PLAN, "sync.least"),

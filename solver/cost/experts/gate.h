@@ -1,9 +1,9 @@
 /**
- * Gates that choose experts by place: a target for the tokens that go from rank to rank, and a limit
- * on tokens that leave their link domain. Sources: TA-MoE (Chen et al. 2022, dispatch towards a
- * target c_ie; its released gate limits tokens that leave the node), FasterMoE (He et al. 2022, the
- * topology-aware gate: what is above the limit chooses again among the experts of its node). Thread:
- * any.
+ * Gates that choose experts by place: a target for the tokens that go from rank to rank, and a
+ * limit on tokens that leave their link domain. Sources: TA-MoE (Chen et al. 2022, dispatch towards
+ * a target c_ie; its released gate limits tokens that leave the node), FasterMoE (He et al. 2022,
+ * the topology-aware gate: what is above the limit chooses again among the experts of its node).
+ * Thread: any.
  */
 #ifndef HV_SOLVER_COST_EXPERTS_GATE_H
 #define HV_SOLVER_COST_EXPERTS_GATE_H

@@ -1,7 +1,7 @@
 /**
- * Experts on the ranks of an expert-parallel group where every expert has the same number of tokens:
- * figures of the busiest rank. Which ranks hold which expert is in solver/plan/experts.h. Thread:
- * any.
+ * Experts on the ranks of an expert-parallel group where every expert has the same number of
+ * tokens: figures of the busiest rank. Which ranks hold which expert is in solver/plan/experts.h.
+ * Thread: any.
  */
 #ifndef HV_SOLVER_COST_EXPERTS_SPREAD_H
 #define HV_SOLVER_COST_EXPERTS_SPREAD_H
