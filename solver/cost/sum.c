@@ -19,6 +19,7 @@ static void add_figures(const struct hv_pass *x, struct hv_pass *o)
     o->tp_s += x->tp_s;
     o->cp_s += x->cp_s;
     o->ep_s += x->ep_s;
+    o->ep_forward_s += x->ep_forward_s;
     o->zero_s += x->zero_s;
     o->network_forward_s += x->network_forward_s;
     o->network_backward_s += x->network_backward_s;

@@ -167,8 +167,15 @@ static enum hv_status open_lowered(const struct hv__question *q, struct hv_verdi
                           "a plan in %s mode without stages over layer ranges cannot be timed",
                           hv_plan_mode_words[q->plan->mode]);
     }
+    const struct hv__split *splits = NULL;
+    const struct hv_plan *written = flat;
+    if (q->plan->mode == HV_MODE_TRAIN) {
+        flat = hv__split_plan(written, q->arena, &splits);
+    }
     *l = (struct hv__lowered){.k = q->k,
                               .plan = flat,
+                              .written = written,
+                              .splits = splits,
                               .arena = q->arena,
                               .findings = &out->findings,
                               .spans = q->options->timeline,

@@ -24,10 +24,6 @@ struct example {
 #define CHUNKS       ",\"layers\":[[0,6],[12,18]]"
 
 static const struct example examples[] = {
-    {"stage.after", "a stage of several chunks",
-     CHUNKS "},{\"devices\":\"a[1].*\",\"layers\":[[6,12],[18,24]],\"after\":[]", "", ""},
-    {"stage.micro_batch", "given", ",\"micro_batch\":2", "", ""},
-    {"stage.deal", "turns", ",\"dp\":8,\"deal\":\"turns\"", "", ""},
     {"stage.moe.all_to_all", "tp_coordinated, no experts that a tensor-parallel group cuts",
      MOE("\"all_to_all\":\"tp_coordinated\""), "", ""},
     {"stage.moe.order", "optsche, without chunks or without timed compression",
@@ -51,16 +47,8 @@ static const struct example examples[] = {
      ",\"offload\":[{\"what\":\"optimizer\",\"frac\":1,\"to\":\"host\"}]", "", ""},
     {"stage.offload", "to other devices",
      ",\"offload\":[{\"what\":\"activations\",\"frac\":1,\"to\":[\"a[1].0\"]}]", "", ""},
-    {"stage.in_flight", "a schedule that does not decide by memory", ",\"in_flight\":2",
-     ",\"schedule\":{\"name\":\"zb-h1\"}", ""},
     {"replicas", "stages on the same devices", "},{\"devices\":\"a[0].*\",\"layers\":[12,24]",
      ",\"schedule\":{\"name\":\"distmm\"}", ""},
-    {"replicas.micro_batches", "with samples of modules", NULL,
-     "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":[{\"sequences\":64,\"scale\":{\"llm\":2}}]"
-     ","
-     "\"stages\":[{\"devices\":\"a[0].*\",\"layers\":[0,24]}]}]",
-     ""},
-    {"schedule.name", "dualpipe, dualpipev", "", ",\"schedule\":{\"name\":\"dualpipev\"}", ""},
     {"sync.bucket_MiB", "a list, unless the model is measured layers", "",
      ",\"sync\":{\"bucket_MiB\":[25,50]}", ""},
     {"sync.cycle_ms", "above 0, unless the model is measured layers", "",
@@ -180,6 +168,9 @@ static void defaults_are_simulated_in_full(void **state)
         {"gate", NULL, MOE("\"off_node_frac\":0.5"), "", ""},
         {"dropping", NULL, MOE("\"capacity_factor\":0.5"), "", ""},
         {"slices", NULL, "", ",\"schedule\":{\"name\":\"seq1f1b\",\"slices\":4}", ""},
+        {"micro-batch", NULL, ",\"micro_batch\":2", "", ""},
+        {"turns", NULL, ",\"dp\":8,\"deal\":\"turns\"", "", ""},
+        {"in flight", NULL, ",\"in_flight\":2", ",\"schedule\":{\"name\":\"zb-h1\"}", ""},
         {"unequal slices", NULL, "", ",\"schedule\":{\"name\":\"seq1f1b\",\"slices\":[1500,548]}",
          ""},
     };

@@ -92,6 +92,7 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
     o->tp_s += times * (c->tp_forward_s + c->tp_backward_s);
     o->cp_s += times * (c->cp_forward_s + c->cp_backward_s);
     o->ep_s += times * (c->ep_forward_s + c->ep_backward_s);
+    o->ep_forward_s += times * c->ep_forward_s;
     o->network_forward_s +=
         times * ((b->far_tp ? c->tp_wire_forward_s : 0) + (b->far_cp ? c->cp_wire_forward_s : 0) +
                  (b->far_ep ? c->ep_wire_forward_s : 0));
@@ -664,6 +665,7 @@ static void wait_for_network(struct build *b)
     o->input_alone_s = fmax(o->input_alone_s, input_s - o->recompute_s);
     o->weight_alone_s = fmax(o->weight_alone_s, o->network_weight_s);
     *shown += forward_s + backward_s;
+    o->ep_forward_s += shown == &o->ep_s ? forward_s : 0;
 }
 
 /* Host time of every pass, independent of its compute. */

@@ -61,6 +61,7 @@ struct hv_pass {
     double input_alone_s, weight_alone_s;
     /* exposed communication inside the above */
     double tp_s, cp_s, ep_s;
+    double ep_forward_s; /**< of ep_s, what is in forward_s; the rest is in the backward pass */
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
     /** How long exchanges between nodes take, shown or hidden, in forward_s and in the backward
      * pass, which are never shorter. */
