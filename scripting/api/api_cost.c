@@ -45,10 +45,12 @@ static const double *matrix_of(lua_State *L, const char *fn, size_t n, int op)
 Prices a collective on the real topology.
 @function hv.cost.collective
 @tparam table q {op = "all_reduce|all_gather|reduce_scatter|all_to_all|broadcast|reduce|p2p", bytes,
-devices = list of numbers, algorithm, together, matrix}; bytes is the full gathered or reduced
-tensor, for all_to_all the local send buffer, or instead of it matrix = for every device the list of
-bytes it sends to each: every part takes the links between its two devices, the busiest link, NIC or
-named link sets the time, and what a device keeps is free
+devices = list of numbers, algorithm, together, matrix, pipe = false}; bytes is the full gathered or
+reduced tensor, for all_to_all the local send buffer, or instead of it matrix = for every device the
+list of bytes it sends to each: every part takes the links between its two devices, the busiest
+link, NIC or named link sets the time, and what a device keeps is free; pipe = true: a direct
+all_to_all sends inside nodes and between them at the same time, over communicators of their own
+(ScheMoE)
 @treturn table {time_s, messages, bytes_by_level = {node, network}}: bytes that a device sends
 inside its node and that a node sends to others, of a matrix the busiest device and node; nil and
 the reason where members are not connected
@@ -60,7 +62,7 @@ print(c and c.time_s)
 static int cost_collective(lua_State *L)
 {
     static const char *const keys[] = {"op",       "bytes",  "devices", "algorithm",
-                                       "together", "matrix", NULL};
+                                       "together", "matrix", "pipe",    NULL};
     static const char fn[] = "hv.cost.collective";
     struct hv__run *r = hv__run_of(L, fn);
     const struct hv_cluster *c = hv_cost_cluster(r->cost);
@@ -89,7 +91,8 @@ static int cost_collective(lua_State *L)
         .n = n,
         .algorithm = (enum hv_sync_algorithm)hv__word(
             L, 1, fn, "algorithm", hv_sync_algorithm_words, hv_sync_algorithm_N, HV_ALGO_AUTO),
-        .together = hv__num(L, 1, fn, "together", 1, 1, 1e9)};
+        .together = hv__num(L, 1, fn, "together", 1, 1, 1e9),
+        .pipe = hv__bool(L, 1, fn, "pipe", false)};
     if (n < (q.op == HV_P2P ? 2 : 1)) {
         luaL_error(L, "%s: devices: expected at least %d", fn, q.op == HV_P2P ? 2 : 1);
     }

@@ -2,7 +2,6 @@
 #include "solver/eval/explain.h"
 
 #include "solver/base/units.h"
-#include "solver/eval/gates.h"
 #include "solver/eval/not_simulated.h"
 
 /* State of an explanation. */

@@ -1,5 +1,5 @@
 /** Targets of gates against the experts, the ranks and the job's routing. */
-#include "solver/eval/gates.h"
+#include "solver/eval/not_simulated.h"
 
 #include <stdlib.h>
 

@@ -17,6 +17,15 @@
 enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_model *m,
                                       struct hv_arena *arena, struct hv_err *err) HV_NODISCARD;
 
+/**
+ * What gates of experts ask for and cannot get (gates.c): HV_ENO for a target that is not of the
+ * ranks of its group, sends tokens of a rank nowhere, to a rank without experts, or more of them to
+ * a rank than each of its experts can have once; or where the job's routing says otherwise where
+ * tokens go. O(blocks · (ranks² + experts)).
+ */
+enum hv_status hv__refuse_gates(const struct hv_plan *p, const struct hv_model *m,
+                                const struct hv_job *job, struct hv_err *err) HV_NODISCARD;
+
 /** Lists what an operator graph leaves unknown among the approximated knobs of the verdict: the
  * activations of operators without `bytes` take no memory. O(operators). */
 void hv__tell_operators(const struct hv_model *m, struct hv_arena *arena, struct hv_verdict *out);

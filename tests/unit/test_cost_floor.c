@@ -94,6 +94,11 @@ static void random_knobs(struct hv_rng *r, const struct hv_block *b, int ep, int
     m->degree_forward = 1 + pick(r, 4);
     m->degree_backward = 1 + pick(r, 4);
     m->all_to_all = (enum hv_a2a)pick(r, hv_a2a_N);
+    m->kernel = (enum hv_moe_kernel)pick(r, hv_moe_kernel_N);
+    m->order = (enum hv_moe_order)pick(r, hv_moe_order_N);
+    m->compress_ratio = 1 + 3 * pick(r, 2);
+    m->compress_bytes_per_s = 1e11;
+    m->off_node_frac = pick(r, 2) ? HV_UNKNOWN : hv_rng_double(r);
     for (int i = 0; i < b->experts; i++) {
         owners[i] = pick(r, ep);
     }

@@ -167,6 +167,24 @@ static void places_are_computed(void **state)
     hv_arena_free(&a);
 }
 
+/** Two experts in two shards each, both on the ranks of a node: every token goes to both shards of
+ * its expert, which do half the work each, and half results come back; backward likewise. */
+static void shards_get_every_token(void **state)
+{
+    (void)state;
+    struct setting s = two_nodes(MOE(",\"expert_shards\":2"));
+    s.layer = "\"expert_ms_per_token\":0.001,\"dispatch_bytes_per_token\":10000,\"experts\":2";
+    near_to(time_ms(&s), 1 + both_ms(500, 1000), 1e-9);
+    s.layer = "\"expert_ms_per_token\":0.001,\"dispatch_bytes_per_token\":10000,\"experts\":2,"
+              "\"backward_ms\":{\"P\":0}";
+    near_to(time_ms(&s), 3 + 2 * both_ms(500, 1000), 1e-9);
+    /* routed the same way, from the matrix */
+    s.routing = "{\"kind\":\"trace\",\"counts\":[[[[5,5]]]]}";
+    near_to(time_ms(&s), 3 + 2 * both_ms(500, 1000), 1e-9);
+    s.routing = "{\"kind\":\"trace\",\"counts\":[[[[3,1]]]]}"; /* 750 to both ranks of one node */
+    near_to(time_ms(&s), 4.5 + 2 * both_ms(750, 1500), 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +194,7 @@ int main(void)
         cmocka_unit_test(targets_from_rank_to_rank),
         cmocka_unit_test(contradictions_are_refused_by_name),
         cmocka_unit_test(blocks_are_filled),
+        cmocka_unit_test(shards_get_every_token),
         cmocka_unit_test(places_are_computed),
     };
     return cmocka_run_group_tests_name("eval_gates", tests, NULL, NULL);

@@ -83,7 +83,8 @@ static bool sends_slices(const struct hv__sum *s)
 {
     const struct hv_part_query *q = s->q;
     bool cut = q->tp_scheme == HV_TP_1D && q->tp > 1 && s->t_experts >= s->t;
-    return q->moe && q->moe->all_to_all == HV_A2A_TP && q->ep > 1 && cut;
+    bool sends = q->ep > 1 && !hv__moves_experts(q);
+    return q->moe && q->moe->all_to_all == HV_A2A_TP && sends && cut;
 }
 
 /* Bytes of the exchanges: `copies` of a rank, `whole` of all its tensor-parallel ranks. */

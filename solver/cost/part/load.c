@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "solver/cost/experts/gate.h"
 #include "solver/cost/network/matrix.h"
 #include "solver/cost/part/part_int.h"
 #include "solver/workload/router.h"
@@ -250,7 +251,8 @@ static bool has_load(const struct hv_part_query *q)
     if (q->ep < 2) {
         return q->routed.cls && (kernel || (q->moe && q->moe->capacity_factor > 0));
     }
-    return q->ep_group && (q->routed.cls || hv_places_experts(q->moe) || hv__gates_tokens(q));
+    return q->ep_group &&
+           (q->routed.cls || hv_places_experts(q->moe) || hv__gates_tokens(q->moe, q->ep));
 }
 
 /* Tokens of every source for every expert. */
@@ -266,7 +268,7 @@ static void find_tokens(const struct hv__ask *a, const struct hv_block *b, const
                                     .sources = x->n,
                                     .of = q->routed.of > 0 ? q->routed.of : x->n};
     hv_router_tokens(a->k->job.routing, &at, tokens);
-    if (hv__gates_tokens(q)) {
+    if (hv__gates_tokens(q->moe, q->ep)) {
         const struct hv__gate g = {x->n, x->experts, b->top_k, x->ways};
         hv__gate_tokens(q->moe, &g, tokens);
     }

@@ -5,8 +5,9 @@
 #include "solver/base/units.h"
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/gemm.h"
+#include "solver/cost/experts/spread.h"
 #include "solver/cost/part/context.h"
-#include "solver/cost/part/spread.h"
+#include "solver/cost/part/held.h"
 
 #include <math.h>
 
@@ -81,16 +82,6 @@ static inline enum hv_moe_kernel hv__kernel_of(const struct hv_moe_knobs *m)
 void hv__kernel_tiles(const struct hv_moe_knobs *m, double rows, double tile[HV__LOAD_CUTS]);
 /** So many tokens in whole tiles; tile 0: as they are (load.c). */
 double hv__whole_tiles(double tokens, double tile);
-/** A group whose gate chooses experts by place. */
-struct hv__gate {
-    size_t ranks, experts;
-    int top_k;
-    const struct hv_ways *ways;
-};
-/** True where the plan's gate decides where tokens go (gate.c). */
-bool hv__gates_tokens(const struct hv_part_query *q);
-/** Moves tokens[ranks × experts] to where the gate lets them go (gate.c). O(ranks² · experts). */
-void hv__gate_tokens(const struct hv_moe_knobs *m, const struct hv__gate *g, double *tokens);
 /** Frees a load. */
 void hv__load_free(struct hv__load *l);
 /** Links between the devices of a group, remembered; the context owns them. O(n² log groups) when
@@ -278,8 +269,6 @@ void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__f
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
 /** Adds the seconds and buffers of experts that come to the tokens of their block (travel.c). */
 void hv__add_travel(struct hv__sum *s, const struct hv_block *b);
-/** Capacity of one expert over its mean number of tokens; 0: it takes all. */
-double hv__capacity_of(const struct hv_moe_knobs *m, double tokens_per_expert);
 /** The measured column for a device, and the factor on its times. */
 struct hv__column {
     size_t at;

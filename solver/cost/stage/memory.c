@@ -10,7 +10,8 @@
 
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/link_curve.h"
-#include "solver/cost/part/spread.h"
+#include "solver/cost/experts/spread.h"
+#include "solver/cost/part/held.h"
 #include "solver/cost/stage/stage_int.h"
 
 struct counts {

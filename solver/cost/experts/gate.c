@@ -1,18 +1,14 @@
-/*
- * Gates that choose experts by place: a target for the tokens that go from rank to rank, and a
- * limit on tokens that leave their node. Sources: TA-MoE (Chen et al. 2022, dispatch towards a
- * target c_ie; its released gate limits tokens that leave the node), FasterMoE (He et al. 2022, the
- * topology-aware gate: what is above the limit chooses again among the experts of its node).
- */
+/* Shares of tokens towards a target, and within a limit on those that leave. */
+#include "solver/cost/experts/gate.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-#include "solver/cost/network/matrix.h"
-#include "solver/cost/part/part_int.h"
+#include "solver/base/units.h"
 
-bool hv__gates_tokens(const struct hv_part_query *q)
+bool hv__gates_tokens(const struct hv_moe_knobs *m, int ep)
 {
-    return q->moe && q->ep > 1 && (q->moe->n_target > 0 || hv_known(q->moe->off_node_frac));
+    return m && ep > 1 && (m->n_target > 0 || hv_known(m->off_node_frac));
 }
 
 /* Tokens of every rank go to the experts of a rank as the target has them, to each alike. */
