@@ -6,6 +6,7 @@
 #include "solver/base/units.h"
 #include "solver/eval/lengths.h"
 #include "solver/plan/parts.h"
+#include "solver/workload/router.h"
 
 /* ---- conditions: stages
  * --------------------------------------------------------------------------- */
@@ -91,6 +92,12 @@ static bool moe_off_node(const struct hv_knob_place *p)
     return hv_known(p->moe->off_node_frac);
 }
 
+static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
+{
+    const struct hv_router *r = p->job->routing;
+    return p->moe->adapt.policy != HV_ADAPT_NONE && (hv_router_is_even(r) || r->iterations < 2);
+}
+
 static bool moe_target(const struct hv_knob_place *p)
 {
     return p->moe->n_target > 0;
@@ -119,18 +126,6 @@ static bool lengths_without_list(const struct hv_knob_place *p)
 static bool shares_devices(const struct hv_knob_place *p)
 {
     return hv_plan_shares_devices(p->plan);
-}
-
-static bool sync_groups(const struct hv_knob_place *p)
-{
-    enum hv_sync_kind kind = p->plan->sync.kind;
-    return trains(p) && (kind == HV_SYNC_PARTIAL || kind == HV_SYNC_GOSSIP);
-}
-
-static bool sync_stale_weights(const struct hv_knob_place *p)
-{
-    const struct hv_sync *y = &p->plan->sync;
-    return trains(p) && y->kind == HV_SYNC_PARTIAL && y->weights == HV_WEIGHTS_STALENESS;
 }
 
 /** True where the gradients of whole measured layers make up the buckets. */
@@ -241,6 +236,10 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_MOE, "copies"),
     FULL(HV_KNOB_MOE, "copy_life"),
     FULL(HV_KNOB_MOE, "prefetch"),
+    FULL(HV_KNOB_MOE, "adapt"),
+    APPROXIMATED(HV_KNOB_MOE, "adapt", "a job whose iterations are all routed alike",
+                 "experts keep their places: there is nothing that a policy could follow",
+                 moe_adapts_to_nothing),
     APPROXIMATED(HV_KNOB_MOE, "target", "given",
                  "tokens are routed as the job says, or evenly over the experts", moe_target),
     APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",
@@ -288,8 +287,6 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "schedule.name"),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
     FULL(HV_KNOB_PLAN, "sync.kind"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.kind", "partial_reduce, gossip",
-                 "groups that average at the same time do not slow each other down", sync_groups),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),
     FULL(HV_KNOB_PLAN, "sync.bucket_MiB"),
     APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list, unless the model is measured layers",
@@ -307,8 +304,6 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.staleness"),
     FULL(HV_KNOB_PLAN, "sync.group"),
     FULL(HV_KNOB_PLAN, "sync.weights"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.weights", "staleness",
-                 "the spectral gap is computed for equal weights", sync_stale_weights),
     FULL(HV_KNOB_PLAN, "sync.wait_ms"),
     FULL(HV_KNOB_PLAN, "sync.wait_most_ms"),
     FULL(HV_KNOB_PLAN, "sync.least"),
