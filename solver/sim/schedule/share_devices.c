@@ -93,8 +93,7 @@ static int32_t next_rank(const struct sharing *x, double *at)
     int32_t next = -1;
     for (int32_t r = 0; r < x->s->n_ranks; r++) {
         double own = start_of(x, r);
-        if (own < HUGE_VAL &&
-            (next < 0 || own < *at || (own <= *at && goes_first(x, r, next)))) {
+        if (own < HUGE_VAL && (next < 0 || own < *at || (own <= *at && goes_first(x, r, next)))) {
             next = r;
             *at = own;
         }
@@ -106,7 +105,8 @@ static int32_t next_rank(const struct sharing *x, double *at)
 static void keep_waits(struct hv_arena *a, struct sharing *x)
 {
     size_t n_ops = hv_schedule_n_ops(x->s);
-    size_t *at = hv_arena_new(a, size_t, n_ops + 1), *waits = hv_arena_new(a, size_t, x->n_waits + 1);
+    size_t *at = hv_arena_new(a, size_t, n_ops + 1),
+           *waits = hv_arena_new(a, size_t, x->n_waits + 1);
     for (size_t i = 0; i < n_ops; i++) {
         at[i + 1] = at[i] + x->n_of[i];
         for (size_t k = 0; k < x->n_of[i]; k++) {
