@@ -124,11 +124,6 @@ static bool lengths_without_list(const struct hv_knob_place *p)
     return trains(p) && p->job->n_lengths > 0 && !listed && hv__lengths_are_drawn(p->plan);
 }
 
-static bool shares_devices(const struct hv_knob_place *p)
-{
-    return hv_plan_shares_devices(p->plan);
-}
-
 /** True where the gradients of whole measured layers make up the buckets. */
 static bool buckets_of_layers(const struct hv_knob_place *p)
 {
@@ -286,8 +281,6 @@ static const struct hv_knob rows[] = {
                  offloads_while_serving),
     FULL(HV_KNOB_STAGE, "in_flight"),
     FULL(HV_KNOB_PLAN, "replicas"),
-    APPROXIMATED(HV_KNOB_PLAN, "replicas", "stages on the same devices",
-                 "stages on the same devices are timed as if each used them alone", shares_devices),
     FULL(HV_KNOB_PLAN, "replicas.micro_batches"),
     FULL(HV_KNOB_PLAN, "schedule.name"),
     FULL(HV_KNOB_PLAN, "schedule.slices"),

@@ -47,8 +47,6 @@ static const struct example examples[] = {
      ",\"offload\":[{\"what\":\"optimizer\",\"frac\":1,\"to\":\"host\"}]", "", ""},
     {"stage.offload", "a serving plan", ",\"offload\":[{\"what\":\"weights\",\"to\":[\"a[1].0\"]}]",
      ",\"mode\":\"serve\"", ""},
-    {"replicas", "stages on the same devices", "},{\"devices\":\"a[0].*\",\"layers\":[12,24]",
-     ",\"schedule\":{\"name\":\"distmm\"}", ""},
     {"sync.bucket_MiB", "a list, unless the model is measured layers", "",
      ",\"sync\":{\"bucket_MiB\":[25,50]}", ""},
     {"sync.cycle_ms", "above 0, unless the model is measured layers", "",

@@ -428,6 +428,90 @@ static void pairs_on_faster_links(void **state)
     }
 }
 
+/* ---- stages on the same devices -----------------------------------------------------------------
+ */
+
+/** Three stages of one layer; the first and the last on devices that may be the same. */
+static const char *three(struct hv_arena *a, int last, const char *schedule)
+{
+    return hv_arena_printf(a,
+                           "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":4,\"stages\":["
+                           "{\"devices\":\"a[0].0\",\"layers\":[0,1]},"
+                           "{\"devices\":\"a[1].0\",\"layers\":[1,2]},"
+                           "{\"devices\":\"a[%d].0\",\"layers\":[2,3]}]}],\"schedule\":{%s}",
+                           last, schedule);
+}
+
+/** A device runs one pass at a time: four micro-batches of 1 + 2 ms on three stages of a chain take
+ * (4 + 2) · 3 ms on three devices. On two the first does 4 · 6 ms of work and waits for the middle
+ * stage in the first micro-batch, and with all three on one device nothing overlaps: 36 ms. */
+static void shared_devices(void **state)
+{
+    (void)state;
+    static const char forward[] = "\"name\":\"graphpipe\"";
+    struct hv_arena a = {0};
+    struct pipeline x = {3, 4, 0, 0, three(&a, 2, forward)};
+    assert_ms(&x, 18);
+    x.plan = "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":4,\"stages\":["
+             "{\"devices\":\"a[0].0\",\"layers\":[0,1]},{\"devices\":\"a[0].0\",\"layers\":[1,2]},"
+             "{\"devices\":\"a[0].0\",\"layers\":[2,3]}]}],\"schedule\":{\"name\":\"graphpipe\"}";
+    assert_ms(&x, 36);
+    struct hv_verdict v;
+    x.plan = three(&a, 0, forward);
+    double ms = time_ms(&x, &a, &v), sum_s = 0;
+    assert_true(ms >= 24 && ms <= 30);
+    assert_int_equal(v.metrics.n_devices_used, 2);
+    for (int k = 0; k < HV_BREAKDOWN_N; k++) {
+        assert_true(v.metrics.breakdown_s[k] >= 0);
+        sum_s += v.metrics.breakdown_s[k];
+    }
+    assert_true(fabs(sum_s - v.metrics.iteration_s) < 1e-9);
+    assert_true(fabs(v.metrics.breakdown_s[HV_TIME_COMPUTE] - 36e-3 / 2) < 1e-9);
+    hv_arena_free(&a);
+}
+
+/** No two passes on one device at the same time, whatever the orders; and no more time than one
+ * after the other. Three stages on the same two devices, two of them on both. */
+static void one_pass_at_a_time(void **state)
+{
+    (void)state;
+    static const char *const schedules[] = {"graphpipe", "distmm", "tessel"};
+    for (size_t i = 0; i < HV_COUNT(schedules); i++) {
+        struct hv_arena a = {0};
+        struct world w;
+        struct pipeline x = {4, 8, 0, 0, NULL};
+        x.plan = hv_arena_printf(
+            &a,
+            "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":4,\"stages\":["
+            "{\"devices\":\"a[0-1].0\",\"layers\":[0,1],\"dp\":2},"
+            "{\"devices\":\"a[0].0\",\"layers\":[1,2]},{\"devices\":\"a[1].0\",\"layers\":[2,3]},"
+            "{\"devices\":\"a[0-1].0\",\"layers\":[3,4],\"dp\":2}]}],\"schedule\":{\"name\":\"%"
+            "s\"}",
+            schedules[i]);
+        open_pipeline(&w, &x);
+        struct hv_verdict v = judge(&w, &a, true, x.plan);
+        const struct hv_timeline *t = v.timeline;
+        assert_int_equal(t->n_rows, 4);
+        for (size_t r = 0; r < 4; r++) {
+            for (size_t q = r + 1; q < 4; q++) {
+                const struct hv_lane *one = &t->lanes.items[t->rows[r].compute_lane];
+                const struct hv_lane *two = &t->lanes.items[t->rows[q].compute_lane];
+                bool apart = r == 1 && q == 2;
+                for (size_t k = 0; k < one->n_spans * two->n_spans && !apart; k++) {
+                    const struct hv_span *s = &one->spans[k % one->n_spans];
+                    const struct hv_span *u = &two->spans[k / one->n_spans];
+                    assert_true(s->end_s <= u->start_s + 1e-12 || u->end_s <= s->start_s + 1e-12);
+                }
+            }
+        }
+        /* 3 + 6 + 6 + 3 ms for two sequences, four times; the two in the middle may overlap */
+        assert_true(v.metrics.pipeline_s <= 4 * 18e-3 * (1 + 1e-9));
+        assert_true(v.metrics.pipeline_s >= 4 * 12e-3 * (1 - 1e-9));
+        close_world(&w);
+        hv_arena_free(&a);
+    }
+}
+
 /* ---- what is refused ----------------------------------------------------------------------------
  */
 
@@ -488,6 +572,8 @@ int main(void)
         cmocka_unit_test(graph_of_branches),
         cmocka_unit_test(pairs_hide_exchanges),
         cmocka_unit_test(pairs_on_faster_links),
+        cmocka_unit_test(shared_devices),
+        cmocka_unit_test(one_pass_at_a_time),
         cmocka_unit_test(refused_by_name),
     };
     return cmocka_run_group_tests_name("eval_parts", tests, NULL, NULL);

@@ -77,7 +77,7 @@ static void wide_limits_change_nothing(void **state)
         if (x.s.stash == NULL) {
             assert_int_equal(make_limited(&y, &rows[i], 4, 12, wide), HV_OK);
             assert_true(same_order(&x.s, &y.s));
-            assert_false(y.s.held_back);
+            assert_false(y.s.by_times);
             hv_arena_free(&y.a);
         }
         hv_arena_free(&x.a);
@@ -88,7 +88,7 @@ static void wide_limits_change_nothing(void **state)
 static void any_limits_are_kept(void **state)
 {
     (void)state;
-    size_t n_rows, n_held_back = 0;
+    size_t n_rows, n_by_times = 0;
     const struct hv_schedule_row *rows = hv_schedules(&n_rows);
     struct hv_rng rng;
     hv_rng_seed(&rng, 7);
@@ -110,10 +110,10 @@ static void any_limits_are_kept(void **state)
                 (row->flags & HV_SCHEDULE_SPLIT) != 0 && (row->flags & HV_SCHEDULE_BY_COST) != 0;
             assert_true(halves || peak(&x.s, r) <= limits[r] * unit);
         }
-        n_held_back += x.s.held_back;
+        n_by_times += x.s.by_times;
         hv_arena_free(&x.a);
     }
-    assert_true(n_held_back > 100);
+    assert_true(n_by_times > 100);
 }
 
 /* One micro-batch at a time: every one runs alone through all stages and back, and where weight
@@ -175,7 +175,7 @@ static void pairs_are_taken_apart(void **state)
     assert_int_equal(make_limited(&x, row, 4, 8, NULL), HV_OK);
     assert_int_equal(make_limited(&y, row, 4, 8, limits), HV_OK);
     assert_true(y.s.n_groups < x.s.n_groups);
-    assert_true(y.s.held_back);
+    assert_true(y.s.by_times);
     hv_arena_free(&x.a);
     hv_arena_free(&y.a);
 }

@@ -84,9 +84,7 @@ static struct copied copied_by(const struct times *t, const struct hv_link_move 
     }
     const struct hv__gstage *g =
         &pl->gstages[(size_t)c.op->pipe * pl->n_gstages + (size_t)c.op->stage];
-    size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
-    size_t cell = (size_t)c.op->mb * k + (k > 1 && c.op->slice > 0 ? (size_t)c.op->slice : 0);
-    size_t d = i_dp % rk->n_dp, shape = (size_t)pl->shape_of[cell];
+    size_t d = i_dp % rk->n_dp, shape = hv__shape_of(pl, c.op->stage, c.op->mb, c.op->slice);
     const struct hv_pass *pass = &g->plain[shape * rk->n_dp + d];
     double part = (1 + rk->memory[d].fragmentation_frac) * lane->share;
     part *= m->back ? 1 : hv_op_share(pl->schedule, c.op);

@@ -138,8 +138,9 @@ static void add_op(struct list *l, size_t rank, int32_t node, const struct hv_op
     const struct hv__gstage *g = &pl->gstages[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
     bool out = op->kind == HV_OP_F, back = op->kind == HV_OP_B || op->kind == HV_OP_BW;
     size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1), cell = cell_of(pl, op);
-    int32_t *first = &l->out_of[(size_t)op->stage * (size_t)pl->n_mb * k + cell];
-    double bytes = bytes_of(pl, g, (size_t)pl->shape_of[cell], true);
+    int32_t *first =
+        &l->out_of[(size_t)op->stage * (size_t)pl->schedule->n_micro_batches * k + cell];
+    double bytes = bytes_of(pl, g, hv__shape_of(pl, op->stage, op->mb, op->slice), true);
     if ((!out && !back) || !hv__moves_away(pl, g) || !(bytes > 0)) {
         return;
     }
@@ -171,7 +172,8 @@ static void add_offloads(const struct hv__lowered *l, struct hv__pipeline *pl,
                          const size_t *first_lane, const struct hv_link_move *others, size_t before)
 {
     const struct hv_pipe *g = pl->pipe;
-    size_t cells = pl->n_gstages * (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
+    size_t cells = pl->n_gstages * (size_t)pl->schedule->n_micro_batches *
+                   (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
     size_t most = before;
     for (size_t r = 0; r < pl->n_ranks; r++) {
         most += (pl->schedule->rank_at[r + 1] - pl->schedule->rank_at[r]) *
@@ -205,8 +207,8 @@ static void set_scales(const struct hv__pipeline *pl, struct hv_link_move *moves
     for (size_t i = 0; i < n && pl->n_shapes > 1; i++) {
         const struct hv__move_lane *lane = &pl->moving.lanes[moves[i].lane];
         int32_t node = moves[i].back ? moves[i].gates : moves[i].node;
-        int32_t mb = pl->schedule->ops[hv_pipe_first_op(pl->pipe, node)].mb;
-        size_t shape = (size_t)pl->shape_of[mb];
+        const struct hv_op *op = &pl->schedule->ops[hv_pipe_first_op(pl->pipe, node)];
+        size_t shape = hv__shape_of(pl, op->stage, op->mb, op->slice);
         moves[i].scale = bytes_of(pl, &pl->gstages[lane->rank], shape, false) / lane->bytes;
     }
 }

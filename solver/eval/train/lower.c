@@ -100,6 +100,39 @@ static const struct hv_stage_graph *stage_graph(const struct hv__lowered *l,
     return g;
 }
 
+/** Devices that stages of a pipeline share, numbered; NULL: none do. O(stages · devices). */
+static const struct hv_rank_devices *shared_devices(const struct hv__lowered *l,
+                                                    const struct hv__pipeline *pl)
+{
+    const uint32_t n_all = hv_cost_cluster(l->k)->n_devices;
+    if (!hv_plan_shares_devices(l->plan)) {
+        return NULL;
+    }
+    struct hv_rank_devices *out = hv_arena_new(l->arena, struct hv_rank_devices, 1);
+    int32_t *users = hv_arena_new(l->arena, int32_t, (size_t)n_all + 1), n = 0;
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        for (size_t d = 0; d < pl->ranks[r].n_devices; d++, n++) {
+            users[pl->ranks[r].devices[d]]++;
+        }
+    }
+    int32_t *at = hv_arena_new(l->arena, int32_t, pl->n_ranks + 1);
+    int32_t *device = hv_arena_new(l->arena, int32_t, (size_t)n + 1);
+    int32_t *number = hv_arena_new(l->arena, int32_t, (size_t)n_all + 1); /* of each, from 1 */
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        at[r + 1] = at[r];
+        for (size_t d = 0; d < pl->ranks[r].n_devices; d++) {
+            uint32_t id = pl->ranks[r].devices[d];
+            if (users[id] > 1) {
+                number[id] = number[id] > 0 ? number[id] : ++out->n_devices;
+                device[at[r + 1]++] = number[id] - 1;
+            }
+        }
+    }
+    out->at = at;
+    out->device = device;
+    return out->n_devices > 0 ? out : NULL;
+}
+
 /** Input of the schedule of a pipeline: the plan's schedule name and options. */
 static enum hv_status schedule_input(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                      const struct decide *by, struct hv_schedule_input *in,
@@ -119,6 +152,7 @@ static enum hv_status schedule_input(const struct hv__lowered *l, const struct h
     in->limits = rank_limits(l, whole);
     in->graph = stage_graph(l, whole);
     in->splits = split != NULL ? split->of : NULL;
+    in->devices = shared_devices(l, pl);
     if (v > 1 || !(l->schedule.row->flags & HV_SCHEDULE_NEEDS_CHUNKS)) {
         in->chunks = v;
     }
@@ -644,8 +678,7 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
         hv__price_hops(l, pl);
         hv__block_sends(l, pl);
     }
-    if (st == HV_OK &&
-        (pl->schedule->held_back || (l->schedule.row->flags & HV_SCHEDULE_BY_COST))) {
+    if (st == HV_OK && (pl->schedule->by_times || (l->schedule.row->flags & HV_SCHEDULE_BY_COST))) {
         st = schedule_by_cost(l, pl, err);
     }
     if (st == HV_OK) {
@@ -675,7 +708,7 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     bool ok = schedule_input(l, pl, &(struct decide){NULL, NULL}, &in, &unheard) == HV_OK;
     pl->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
     ok = ok && lower_passes(l, pl, &unheard) == HV_OK;
-    ok = ok && pl->cost.stage_s != NULL && !pl->schedule->held_back &&
+    ok = ok && pl->cost.stage_s != NULL && !pl->schedule->by_times &&
          hv_schedule_fold(l->arena, &in, &pl->cost, m, &f, &unheard) == HV_OK;
     if (!ok) {
         l->findings->n =

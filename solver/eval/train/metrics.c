@@ -185,6 +185,24 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__pipelin
     b[HV_TIME_BUBBLE] = idle_s > ROUNDING * l->iteration.total_s ? idle_s : 0;
 }
 
+/** Makes sums over all ranks the mean of a device. A device that stages share does the work of all
+ * of them, waits once for the host, and is idle in what is left; `ranks`: devices of all ranks. */
+static void share_out(const struct hv__lowered *l, double ranks, struct hv_metrics *m)
+{
+    double usd, flops, power, sum = 0, *b = m->breakdown_s;
+    bool shared = hv_plan_shares_devices(l->plan);
+    double devices = shared ? (double)hv__use_of(l, &usd, &flops, &power) : ranks;
+    for (int k = 0; k < HV_BREAKDOWN_N; k++) {
+        b[k] /= k == HV_TIME_STEP || k == HV_TIME_BUBBLE ? ranks : devices;
+        sum += k == HV_TIME_BUBBLE ? 0 : b[k];
+    }
+    if (shared) { /* of what one stage waits for, another uses the device */
+        double over = fmax(0, sum - l->iteration.total_s);
+        b[HV_TIME_PP] -= fmin(over, b[HV_TIME_PP]);
+        b[HV_TIME_BUBBLE] = fmax(0, l->iteration.total_s - sum);
+    }
+}
+
 static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
 {
     double devices = 0;
@@ -211,9 +229,7 @@ static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
         }
         hv_arena_rewind(l->arena, before);
     }
-    for (int k = 0; k < HV_BREAKDOWN_N; k++) {
-        m->breakdown_s[k] /= devices;
-    }
+    share_out(l, devices, m);
     m->bubble_frac = (m->breakdown_s[HV_TIME_BUBBLE] + m->breakdown_s[HV_TIME_PP] +
                       m->breakdown_s[HV_TIME_IMBALANCE]) /
                      m->iteration_s;

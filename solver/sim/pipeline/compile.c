@@ -154,7 +154,7 @@ static enum hv_status add_edges(struct hv__compiler *c, int32_t rank, int32_t n,
 /* true where every stage has at most one neighbour on each side, and every node one op */
 static bool is_chain(const struct hv__compiler *c)
 {
-    bool chain = c->s->n_groups == 0 && c->s->units == NULL;
+    bool chain = c->s->n_groups == 0 && c->s->units == NULL && c->s->waits == NULL;
     for (int32_t i = 0; i < c->s->n_stages && chain; i++) {
         chain = c->in_at[i + 1] - c->in_at[i] < 2 && c->out_at[i + 1] - c->out_at[i] < 2;
     }
@@ -214,7 +214,8 @@ static size_t most_edges(const struct hv_schedule *s)
             n += ((size_t)a->n + (size_t)b->n) * (size_t)s->n_slices;
         }
     }
-    return n * (s->recompute_waits ? 3 : 2);
+    size_t waits = s->waits ? s->wait_at[hv_schedule_n_ops(s)] : 0;
+    return n * (s->recompute_waits ? 3 : 2) + waits;
 }
 
 /* which node runs the forward and the backward of each slot of a rank */
@@ -263,6 +264,18 @@ static enum hv_status check_and_fill(struct hv_arena *a, struct hv__compiler *c)
     return st;
 }
 
+/* adds the edges of op i to the ops before it on the same devices; returns how many there are now
+ */
+static size_t add_waits(struct hv__compiler *c, size_t i, size_t n_edges)
+{
+    const struct hv_schedule *s = c->s;
+    for (size_t k = s->waits ? s->wait_at[i] : 0; s->waits && k < s->wait_at[i + 1]; k++) {
+        int32_t node = c->g->node_of_op ? c->g->node_of_op[s->waits[k]] : (int32_t)s->waits[k];
+        c->edges[n_edges++] = (struct hv_pipe_edge){node, -1};
+    }
+    return n_edges;
+}
+
 static enum hv_status build_edges(struct hv_arena *a, struct hv__compiler *c)
 {
     const struct hv_schedule *s = c->s;
@@ -285,6 +298,7 @@ static enum hv_status build_edges(struct hv_arena *a, struct hv__compiler *c)
             if (st != HV_OK) {
                 return st;
             }
+            n_edges = add_waits(c, i, n_edges);
         }
     }
     edge_at[c->g->n_nodes] = (int32_t)n_edges;

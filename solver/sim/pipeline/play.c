@@ -242,6 +242,7 @@ enum hv_status hv_pipe_played(struct hv_arena *a, const struct hv_pipe *g,
         }
     }
     s.ops = ops;
+    s.wait_at = s.waits = NULL; /* they name ops by their old places */
     enum hv_status st = hv_pipe_compile(a, &s, out, err);
     if (st == HV_OK) {
         hv_pipe_run_new(a, out, out_run);

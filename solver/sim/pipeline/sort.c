@@ -156,7 +156,9 @@ static void run_rank(struct sorter *t, int32_t r)
         int32_t n_edges = hv_pipe_n_edges(g, n);
         for (; t->edge[r] < n_edges; t->edge[r]++) {
             struct hv_pipe_edge e = hv_pipe_edge_of(g, n, t->edge[r]);
-            int32_t its = e.hop < 0 ? r : t->hop_rank[e.hop];
+            int32_t its = e.hop >= 0   ? t->hop_rank[e.hop]
+                          : g->s.waits ? rank_of_node(g, e.node)
+                                       : r;
             if (e.node >= t->head[its]) {
                 wait_for(t, r, e.node, its);
                 note_stretch(t, r, from);

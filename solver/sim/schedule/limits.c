@@ -129,8 +129,7 @@ struct play {
     int32_t *needs, *n_of; /* [n_ranks × micro-batches] halves, ops */
     int32_t *fore, *whole; /* [pipes × stages] micro-batches with room for F; for all else */
     int32_t *before;       /* [2 × pipes × stages] both, a step ago */
-    double *end[2];        /* [stages × micro-batches × slices] of F and of B or BW; infinity */
-    int32_t *near_at[2], *near[2]; /* stages before each stage, and behind it */
+    struct hv__times times;
     size_t *met, scan; /* [stages × micro-batches] the last look at a rank's order to meet it */
     struct hv_op *ops; /* the new order */
     size_t *n_ops;     /* [n_ranks] of it */
@@ -139,11 +138,6 @@ struct play {
 static int32_t rank_of(const struct hv_schedule *s, int32_t pipe, int32_t stage)
 {
     return s->stage_to_rank[(size_t)pipe * (size_t)s->n_stages + (size_t)stage];
-}
-
-static bool is_backward(const struct hv_op *op)
-{
-    return op->kind == HV_OP_B || op->kind == HV_OP_BW;
 }
 
 /* Micro-batches get room in the order in which they begin, directions in turn. */
@@ -248,55 +242,6 @@ static bool has_room(const struct play *x, const struct hv_op *op)
     return x->turn[op->mb] < (op->kind == HV_OP_F ? x->fore : x->whole)[at];
 }
 
-static double *end_of(const struct play *x, bool back, int32_t stage, const struct hv_op *op)
-{
-    size_t q = op->slice > 0 ? (size_t)op->slice : 0;
-    size_t mb = (size_t)stage * (size_t)x->s->n_micro_batches + (size_t)op->mb;
-    return &x->end[back][mb * (size_t)x->s->n_slices + q];
-}
-
-/* When its inputs from other stages are there; those of its own stage come earlier in the order of
- * its rank. Infinity: not known yet. */
-static double ready(const struct play *x, const struct hv_op *op)
-{
-    const struct hv_schedule *s = x->s;
-    bool back = is_backward(op) || (op->kind == HV_OP_R && s->recompute_waits);
-    double at = 0;
-    if (!back && op->kind != HV_OP_F) {
-        return 0;
-    }
-    for (int32_t k = x->near_at[back][op->stage]; k < x->near_at[back][op->stage + 1]; k++) {
-        int32_t other = x->near[back][k], low = other < op->stage ? other : op->stage;
-        bool apart = rank_of(s, op->pipe, other) != rank_of(s, op->pipe, op->stage);
-        double hop = !apart                                     ? 0
-                     : other - low == 1 || op->stage - low == 1 ? hv__hop(x->in, low, back)
-                                                                : x->in->hop_s;
-        at = fmax(at, *end_of(x, back, other, op) + hop);
-    }
-    return at;
-}
-
-/* lists the stages before each stage, and those behind it */
-static void fill_near(struct play *x, struct hv_arena *a)
-{
-    const struct hv_stage_graph *g = &x->s->graph;
-    for (int back = 0; back < 2; back++) {
-        const int32_t *by = back ? g->from : g->to, *other = back ? g->to : g->from;
-        int32_t *at = hv_arena_new(a, int32_t, (size_t)x->s->n_stages + 2);
-        x->near[back] = hv_arena_new(a, int32_t, (size_t)g->n_edges + 1);
-        for (int32_t e = 0; e < g->n_edges; e++) {
-            at[by[e] + 2]++;
-        }
-        for (int32_t i = 2; i < x->s->n_stages + 2; i++) {
-            at[i] += at[i - 1];
-        }
-        for (int32_t e = 0; e < g->n_edges; e++) {
-            x->near[back][at[by[e] + 1]++] = other[e];
-        }
-        x->near_at[back] = at;
-    }
-}
-
 /* True where this look at a rank's order has met an op of the same stage and micro-batch before:
  * they stay in their order. */
 static bool comes_after(const struct play *x, const struct hv_op *op)
@@ -322,10 +267,10 @@ static struct next next_of(struct play *x, const struct rank *k, size_t i, bool 
     const struct hv_op *ops = x->s->ops;
     bool one = !comes_after(x, &ops[i]) && has_room(x, &ops[i]);
     bool two = pair && !comes_after(x, &ops[i + 1]) && has_room(x, &ops[i + 1]);
-    double at = fmax(k->free_at, one ? ready(x, &ops[i]) : 0);
+    double at = fmax(k->free_at, one ? hv__op_ready(&x->times, &ops[i]) : 0);
     return (struct next){.op = one ? i : i + 1,
                          .n = (size_t)one + (size_t)two,
-                         .at = fmax(at, two ? ready(x, &ops[i + 1]) : 0)};
+                         .at = fmax(at, two ? hv__op_ready(&x->times, &ops[i + 1]) : 0)};
 }
 
 /*
@@ -355,17 +300,6 @@ static void find_next(struct play *x, struct rank *k)
     }
 }
 
-static double duration(const struct play *x, const struct hv_op *op)
-{
-    struct hv_stage_cost c = hv__cost(x->in, op->stage);
-    const double s[HV_OP_KIND_N] = {[HV_OP_F] = c.f_s,
-                                    [HV_OP_B] = c.b_s,
-                                    [HV_OP_W] = c.w_s,
-                                    [HV_OP_BW] = c.b_s + c.w_s,
-                                    [HV_OP_R] = c.f_s};
-    return s[op->kind] * hv_op_share(x->s, op);
-}
-
 /* takes op i out of the list of its rank and appends it to the new order; `group` of it there */
 static void append(struct play *x, int32_t r, size_t i, int32_t group)
 {
@@ -388,8 +322,9 @@ static void append(struct play *x, int32_t r, size_t i, int32_t group)
 static void look_again(struct play *x, const struct hv_op *op, bool back)
 {
     const struct hv_schedule *s = x->s;
-    for (int32_t k = x->near_at[back][op->stage]; k < x->near_at[back][op->stage + 1]; k++) {
-        x->ranks[rank_of(s, op->pipe, x->near[back][k])].found = false;
+    for (int32_t k = x->times.near_at[back][op->stage]; k < x->times.near_at[back][op->stage + 1];
+         k++) {
+        x->ranks[rank_of(s, op->pipe, x->times.near[back][k])].found = false;
     }
 }
 
@@ -401,12 +336,11 @@ static void run(struct play *x, int32_t r)
     const struct next it = k->next;
     k->free_at = it.at;
     for (size_t j = it.op; j < it.op + it.n; j++) {
-        k->free_at += duration(x, &s->ops[j]);
+        k->free_at += hv__op_takes(&x->times, &s->ops[j]);
     }
     for (size_t j = it.op; j < it.op + it.n; j++) {
         const struct hv_op *op = &s->ops[j];
-        if (op->kind == HV_OP_F || is_backward(op)) {
-            *end_of(x, op->kind != HV_OP_F, op->stage, op) = k->free_at;
+        if (hv__op_ended(&x->times, op, k->free_at)) {
             look_again(x, op, op->kind == HV_OP_F);
         }
         append(x, r, j, it.n == 2 ? op->group : -1);
@@ -474,11 +408,6 @@ static void fill_lists(struct play *x)
             x->n_of[r * s->n_micro_batches + s->ops[i].mb]++;
         }
     }
-    size_t slots = (size_t)s->n_stages * (size_t)s->n_micro_batches * (size_t)s->n_slices;
-    for (size_t i = 0; i < 2 * slots; i++) {
-        x->end[0][i] = HUGE_VAL;
-    }
-    x->end[1] = x->end[0] + slots;
 }
 
 /* plays the schedule within the limits; its ops become those of the play */
@@ -499,15 +428,13 @@ static void hold_back(struct hv_arena *a, const struct hv_schedule_input *in, st
     x.before = hv_arena_new(&scratch, int32_t, 2 * stages);
     x.n_ops = hv_arena_new(&scratch, size_t, p);
     x.met = hv_arena_new(&scratch, size_t, (size_t)s->n_stages * m);
-    x.end[0] =
-        hv_arena_new(&scratch, double, 2 * (size_t)s->n_stages * m * (size_t)s->n_slices + 1);
-    fill_near(&x, &scratch);
+    hv__times_begin(&scratch, in, s, &x.times);
     fill_lists(&x);
     fill_turns(&x);
     if (play(&x)) {
         s->n_groups = number_pairs(x.ops, n_ops);
         s->ops = x.ops;
-        s->held_back = true;
+        s->by_times = true;
     }
     hv_arena_free(&scratch);
 }

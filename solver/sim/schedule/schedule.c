@@ -226,6 +226,7 @@ static enum hv_status make_whole(struct hv_arena *a, const struct hv_schedule_in
         st = finish(a, in, &b, out, err);
     }
     st = st == HV_OK ? hv__keep_limits(a, in, out, err) : st;
+    st = st == HV_OK ? hv__share_devices(a, in, out, err) : st;
     if (b.ops.items != b.reserved) {
         hv_vec_free(&b.ops);
     }

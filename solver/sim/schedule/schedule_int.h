@@ -65,6 +65,39 @@ enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps,
 enum hv_status hv__check_even_ranks(const struct hv_schedule_input *in, const char *why,
                                     struct hv_err *err) HV_NODISCARD;
 
+/* ---- times.c: times of operations while an order is played
+ * ----------------------------------------------------------------------------------------- */
+
+/** Ends so far, and the stages next to each. In an arena. */
+struct hv__times {
+    const struct hv_schedule_input *in;
+    const struct hv_schedule *s;
+    int32_t *near_at[2], *near[2]; /**< stages before each stage, and behind it */
+    double *end[2]; /**< [stages × micro-batches × slices] of F and of B or BW; infinity: not yet */
+};
+/** Nothing has run. O(stages · micro-batches · slices). */
+void hv__times_begin(struct hv_arena *a, const struct hv_schedule_input *in,
+                     const struct hv_schedule *s, struct hv__times *out);
+/** When the inputs of an op from other stages are there; those of its own stage come earlier in the
+ * order of its rank. Infinity: not known yet. O(stages next to its own). */
+double hv__op_ready(const struct hv__times *t, const struct hv_op *op);
+/** How long an op takes, by the costs of the input. */
+double hv__op_takes(const struct hv__times *t, const struct hv_op *op);
+/** Notes the end of an op; true where others may wait for it. */
+bool hv__op_ended(const struct hv__times *t, const struct hv_op *op, double at);
+
+/* ---- share_devices.c: ranks that share devices
+ * ----------------------------------------------------------------------------------------- */
+
+/**
+ * Puts the operations of ranks on the same devices one behind the other (schedule.waits): of those
+ * that are next in the orders of their ranks the one that can begin first, of those that begin
+ * together a backward, then the older micro-batch. Orders of ranks stay as they are. Errors: HV_ENO
+ * for directions and split ranks. O(operations · (ranks + devices of a rank)).
+ */
+enum hv_status hv__share_devices(struct hv_arena *a, const struct hv_schedule_input *in,
+                                 struct hv_schedule *s, struct hv_err *err) HV_NODISCARD;
+
 /* ---- limits.c: orders within the limits of ranks
  * ----------------------------------------------------------------------------------------- */
 
