@@ -34,6 +34,12 @@ struct hv__leaf {
     double (*floor_state_bytes)(const struct hv__context *k);
 };
 
+/** Prices of all blocks as prefix sums (hv_cost_layers; table.c). O(blocks). */
+enum hv_status hv__layers(struct hv__context *k, const struct hv_part_query *q,
+                          struct hv_arena *arena, struct hv_layer_table *out,
+                          struct hv_err *err) HV_NODISCARD;
+extern const struct hv__parts hv__operator_parts; /**< operators.c */
+
 /** The row of a kind of model; NULL for a model of modules, which is not a leaf. */
 const struct hv__leaf *hv__leaf_row(enum hv_model_kind kind);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "solver/eval/lengths.h"
+#include "solver/eval/train/steps.h"
 #include "solver/plan/parts.h"
 #include "solver/workload/router.h"
 

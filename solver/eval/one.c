@@ -4,7 +4,6 @@
 #include "solver/eval/gates.h"
 #include "solver/eval/judges.h"
 #include "solver/eval/knobs.h"
-#include "solver/eval/lengths.h"
 #include "solver/eval/not_simulated.h"
 #include "solver/eval/serve/serve_int.h"
 #include "solver/eval/timeline/timeline_int.h"

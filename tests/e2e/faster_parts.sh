@@ -50,7 +50,7 @@ cat >p.json <<'EOF'
 { "format": "hetviz.plan/1", "micro_batch": 1, "schedule": {"name": "1f1b-v"},
   "replicas": [ {"count": 2, "micro_batch": 16, "micro_batches": 4, "stages": [
     {"devices": "a[0].0,a[0].1,a[0].2,c[0].1,c[0].2,c[0].3", "layers": [[0, 2], [3, 4]], "dp": 3, "recompute": "none", "tp": 1, "cp": 1, "zero": 0, "shares": [6, 5, 5], "offload": [{"what": "optimizer"}]},
-    {"devices": "a[0].3,b[0].0,b[0].1,c[0].0,c[1].0,c[1].1,c[1].2,c[1].3", "layers": [[2, 2.5], [2.5, 3]], "dp": 2, "recompute": "none", "tp": 2, "cp": 1, "zero": {"stage": 2, "reduce": "each", "prefetch": 0}, "sequence_parallel": true, "deal": "turns", "ep": 4, "offload": [{"what": "optimizer"}]} ] } ] }
+    {"devices": "a[0].3,b[0].0,b[0].1,c[0].0,c[1].0,c[1].1,c[1].2,c[1].3", "layers": [[2, 2.5], [2.5, 3]], "dp": 2, "recompute": "none", "tp": 2, "cp": 1, "zero": {"stage": 2, "reduce": "each", "prefetch": 0}, "sequence_parallel": true, "ep": 4, "offload": [{"what": "optimizer"}]} ] } ] }
 EOF
 
 row='list scheduling: with FLOP/s of A100-SXM-80GB 2 times as fast this plan takes [0-9.]+% longer'

@@ -1,5 +1,5 @@
-/** Kernels of experts on one device: rows that they compute, keep and move for loads of 300, 10, 129
- * and 73 of 512 rows (256 tokens that go to two of four experts), by hand. */
+/** Kernels of experts on one device: rows that they compute, keep and move for loads of 300, 10,
+ * 129 and 73 of 512 rows (256 tokens that go to two of four experts), by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,8 @@ static const char plain_cluster[] =
     "\"dense_TFLOPS\":{\"fp32\":0.01},\"rates\":\"plain\"}}}";
 static const char experts_model[] =
     "{\"format\":\"hetviz.model/1\",\"name\":\"moe\",\"kind\":\"transformer\",\"layers\":1,"
-    "\"hidden\":1024,\"heads\":16,\"kv_heads\":16,\"ffn\":4096,\"ffn_kind\":\"gelu\",\"vocab\":1000,"
+    "\"hidden\":1024,\"heads\":16,\"kv_heads\":16,\"ffn\":4096,\"ffn_kind\":\"gelu\",\"vocab\":"
+    "1000,"
     "\"max_sequence\":256,\"moe\":{\"experts\":4,\"top_k\":2,\"ffn\":2048}}";
 static const char loads_job[] =
     "{\"format\":\"hetviz.job/1\",\"global_batch\":1,\"sequence\":256,\"precision\":\"fp32\","

@@ -1,5 +1,5 @@
-/** Gates that choose experts by place: a limit on tokens that leave their node, and targets from rank
- * to rank; kernels that compute more rows than there are tokens. All by hand. */
+/** Gates that choose experts by place: a limit on tokens that leave their node, and targets from
+ * rank to rank; kernels that compute more rows than there are tokens. All by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,8 +82,8 @@ static void places_of_a_gate(void **state)
 static void targets_from_rank_to_rank(void **state)
 {
     (void)state;
-    struct setting s = two_nodes(
-        MOE(",\"target\":[[40,40,10,10],[40,40,10,10],[10,10,40,40],[10,10,40,40]]"));
+    struct setting s =
+        two_nodes(MOE(",\"target\":[[40,40,10,10],[40,40,10,10],[10,10,40,40],[10,10,40,40]]"));
     near_to(time_ms(&s), 1 + both_ms(400, 200), 1e-9);
     s.stage = MOE(",\"target\":[[1,1,1,1],[2,2,2,2],[1,1,1,1],[3,3,3,3]]"); /* rows are shares */
     near_to(time_ms(&s), 1 + both_ms(250, 500), 1e-9);

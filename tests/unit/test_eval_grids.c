@@ -269,6 +269,7 @@ static void panels_take_memory(void **state)
     struct hv_part_cost four = hv_cost_part(w->cost, HV_PART_FFN, 0, &q, NULL);
     assert_near(four.transient_bytes - one.transient_bytes, 2 * 2 * (4 * x + 4 * h * h / 4), 1e-9);
     assert_near(four.saved_bytes, one.saved_bytes, 1e-9);
+    assert_near(four.flops_forward, one.flops_forward, 1e-9);
     assert_near(four.parameters,
                 hv_block_ffn_parameters(w->in.model.model, w->in.model.model->blocks) / 4, 1e-9);
 }

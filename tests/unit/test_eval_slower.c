@@ -64,7 +64,7 @@ static const char plan[] =
     "{\"what\":\"optimizer\"}]},{\"devices\":\"a[0].3,b[0].0,b[0].1,c[0].0,c[1].0,c[1].1,c[1].2,"
     "c[1].3\",\"layers\":[[2,2.5],[2.5,3]],\"dp\":2,\"recompute\":\"none\",\"tp\":2,\"cp\":1,"
     "\"zero\":{\"stage\":2,\"reduce\":\"each\",\"prefetch\":0},\"sequence_parallel\":true,"
-    "\"deal\":\"turns\",\"ep\":4,\"offload\":[{\"what\":\"optimizer\"}]}]}],"
+    "\"ep\":4,\"offload\":[{\"what\":\"optimizer\"}]}]}],"
     "\"schedule\":{\"name\":\"1f1b-v\"},\"sync\":{\"overlap\":true}";
 
 static void open_case(struct world *w, double nic_gbps, double network_gbps)

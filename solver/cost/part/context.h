@@ -88,7 +88,6 @@ struct hv__parts {
 };
 extern const struct hv__parts hv__transformer_parts; /**< transformer.c */
 extern const struct hv__parts hv__measured_parts;    /**< measured.c */
-extern const struct hv__parts hv__operator_parts;    /**< operators.c */
 
 /** Key of all properties of experts that a price depends on. O(owners + ranks of copies). */
 uint64_t hv__moe_signature(const struct hv_moe_knobs *m);
@@ -102,10 +101,10 @@ struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size
 /** HV_OK, or why this device cannot price the model. O(kinds) when the answer is stored. */
 enum hv_status hv__check_device(struct hv__context *k, const struct hv_device_kind *d,
                                 struct hv_err *err) HV_NODISCARD;
-/** Prices of all blocks as prefix sums (hv_cost_layers). O(blocks). */
-enum hv_status hv__layers(struct hv__context *k, const struct hv_part_query *q,
-                          struct hv_arena *arena, struct hv_layer_table *out,
-                          struct hv_err *err) HV_NODISCARD;
+
+/** HV_ENO, with the reason, for a device without the job's precision or a known bandwidth. O(1). */
+enum hv_status hv__check_precision(struct hv__context *k, const struct hv_device_kind *d,
+                                   struct hv_err *err) HV_NODISCARD;
 
 /** Tokens of one sequence as the model has them: patches of an image, else the job's. */
 static inline double hv__tokens(const struct hv__context *k)

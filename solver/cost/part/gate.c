@@ -1,7 +1,7 @@
 /*
- * Gates that choose experts by place: a target for the tokens that go from rank to rank, and a limit
- * on tokens that leave their node. Sources: TA-MoE (Chen et al. 2022, dispatch towards a target
- * c_ie; its released gate limits tokens that leave the node), FasterMoE (He et al. 2022, the
+ * Gates that choose experts by place: a target for the tokens that go from rank to rank, and a
+ * limit on tokens that leave their node. Sources: TA-MoE (Chen et al. 2022, dispatch towards a
+ * target c_ie; its released gate limits tokens that leave the node), FasterMoE (He et al. 2022, the
  * topology-aware gate: what is above the limit chooses again among the experts of its node).
  */
 #include <math.h>
@@ -76,8 +76,8 @@ static double add_near(const bool *near, size_t n, double most, double more, dou
     return more;
 }
 
-/* No more than `limit` of a source's tokens leave its house where its own experts can take the rest:
- * none of them gets a token twice. */
+/* No more than `limit` of a source's tokens leave its house where its own experts can take the
+ * rest: none of them gets a token twice. */
 static void keep_near(const struct hv_moe_knobs *m, const struct hv__gate *g, size_t source,
                       const bool *near, double *tokens)
 {

@@ -313,9 +313,6 @@ struct hv__memo hv__held_memo(void);
 /** Empty tables of best rates (rates.c). */
 struct hv__memo hv__box_memo(void);
 struct hv__memo hv__slices_memo(void);
-/** HV_ENO, with the reason, for a device without the job's precision or a known bandwidth. O(1). */
-enum hv_status hv__check_precision(struct hv__context *k, const struct hv_device_kind *d,
-                                   struct hv_err *err) HV_NODISCARD;
 
 /** Widths of the attention half on one rank. */
 struct hv__widths {

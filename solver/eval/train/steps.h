@@ -77,6 +77,21 @@ bool hv__take_like(const struct hv__lowered *l, struct hv__recent *recent, struc
 /** Notes a pipeline that was lowered, where others may share its tables. */
 void hv__note_lowered(struct hv__recent *recent, struct hv__pipeline *pl);
 
+/* ---- lengths.c --------------------------------------------------------------------------------
+ */
+
+/** Iterations whose weighted times add up to the expected one; n = 0: micro-batches have the
+ * lengths that the plan or the job gives. */
+struct hv__length_runs {
+    struct hv__length_run *items;
+    size_t n;
+};
+/** Lists them, in the arena of the evaluation. O(bins · sizes of micro-batches · log), and
+ * O(micro-batches · bins) where lengths are drawn. */
+struct hv__length_runs hv__length_runs(const struct hv__lowered *l);
+/** True where the expectation needs draws: stages or replicas wait for each other. O(1). */
+bool hv__lengths_are_drawn(const struct hv_plan *p);
+
 /* ---- pipelines.c ------------------------------------------------------------------------------
  */
 

@@ -5,7 +5,9 @@
  */
 #include <math.h>
 
-#include "solver/cost/part/part_int.h"
+#include "solver/base/units.h"
+#include "solver/cost/device/efficiency.h"
+#include "solver/cost/leaf.h"
 
 static struct hv_part_cost price(const struct hv__ask *a)
 {

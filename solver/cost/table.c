@@ -1,5 +1,5 @@
 /* The table for strategies: prices of all blocks of one query, as prefix sums. */
-#include "solver/cost/part/part_int.h"
+#include "solver/cost/leaf.h"
 
 enum hv_status hv__layers(struct hv__context *k, const struct hv_part_query *q,
                           struct hv_arena *arena, struct hv_layer_table *out, struct hv_err *err)

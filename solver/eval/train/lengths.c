@@ -15,7 +15,7 @@
  * section 4.1), so that only the waiting is sampled. Quantiles are drawn from strata of one
  * micro-batch each (Latin hypercube; McKay et al. 1979).
  */
-#include "solver/eval/lengths.h"
+#include "solver/eval/train/steps.h"
 
 #include "solver/base/rng.h"
 
