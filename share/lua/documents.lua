@@ -39,16 +39,26 @@ local function round(docs, ranks, limit, how)
   return groups, left, free
 end
 
---- Gives ranks without work to the busiest groups while that shortens the round.
+--- Gives ranks without work to the busiest groups, as far as that shortens the round.
 local function widen(groups, free)
-  while free > 0 do
-    table.sort(groups, function(a, b) return a.work > b.work end)
-    local g, next_work = groups[1], groups[2] and groups[2].work or 0
-    local work = g.work * g.size / (g.size + 1)
-    if math.max(work, next_work) >= g.work * (1 - 1e-9) then
-      return
+  local best, sizes = math.huge, {}
+  for used = 0, free do
+    local top = groups[1]
+    for _, g in ipairs(groups) do
+      top = g.work > top.work and g or top
     end
-    g.work, g.size, free = work, g.size + 1, free - 1
+    if top.work < best * (1 - 1e-9) then
+      best = top.work
+      for i, g in ipairs(groups) do
+        sizes[i] = g.size
+      end
+    end
+    if used < free then
+      top.work, top.size = top.work * top.size / (top.size + 1), top.size + 1
+    end
+  end
+  for i, g in ipairs(groups) do
+    g.work, g.size = g.work * g.size / sizes[i], sizes[i]
   end
 end
 
@@ -60,9 +70,41 @@ local function work_of(groups)
   return most
 end
 
+--- More ranks first, then longer documents.
+local function by_ranks(a, b)
+  if a.least ~= b.least then
+    return a.least > b.least
+  end
+  return a.length ~= b.length and a.length > b.length or (a.length == b.length and a.at < b.at)
+end
+
+--- Ranks of a document: as few as it fits, or a power of two, or so many that none has more work than
+-- `most` for it.
+local function ranks_for(d, ranks, how, most)
+  local n = math.max(d.least, most < math.huge and math.ceil(d.pairs / most - 1e-9) or 1)
+  n = math.min(n, ranks)
+  if how.powers and n > 1 then
+    local p = 1
+    while p < n do
+      p = 2 * p
+    end
+    n = p <= ranks and p or n
+  end
+  return n
+end
+
 --- Rounds until all documents have a place; total work and tokens passed on.
-local function deal_all(docs, ranks, how)
-  local rounds, work, passed, left = {}, 0, 0, docs
+local function deal_all(given, ranks, how)
+  local rounds, work, passed, left = {}, 0, 0, {}
+  local whole = 0
+  for _, d in ipairs(given) do
+    whole = whole + d.pairs
+  end
+  for i, d in ipairs(given) do
+    left[i] = { at = d.at, length = d.length, pairs = d.pairs, least = ranks_for(d, ranks, how,
+      how.spread * whole / ranks) }
+  end
+  table.sort(left, by_ranks)
   while #left > 0 do
     local all, most = 0, 0
     for _, d in ipairs(left) do
@@ -70,9 +112,7 @@ local function deal_all(docs, ranks, how)
       most = math.max(most, d.pairs / d.least)
     end
     local groups, rest, free = round(left, ranks, math.max(most, how.share * all / ranks), how)
-    if how.widen then
-      widen(groups, free)
-    end
+    widen(groups, math.floor(free * how.widen))
     for _, g in ipairs(groups) do
       for _, d in ipairs(g) do
         passed = passed + d.length * (g.size - 1)
@@ -125,11 +165,12 @@ end
 --- All ways that are tried.
 local function ways()
   local out = {}
-  for _, open in ipairs { true, false } do
-    for _, wider in ipairs { true, false } do
-      for _, widest in ipairs { 1, 1.34, 2, 4, math.huge } do
-        for share = 0, 1.3, 0.05 do
-          out[#out + 1] = { share = share, open = open, widen = wider, widest = widest }
+  for _, spread in ipairs { math.huge, 2, 1.3, 1 } do
+    for _, powers in ipairs { false, true } do
+      for _, share in ipairs { 0, 0.6, 0.9, 1.05, 1.25 } do
+        for k = 0, 7 do
+          out[#out + 1] = { share = share, open = k % 2 == 0, widen = k // 2 / 3,
+            widest = k >= 2 and 2 or 1, powers = powers, spread = spread }
         end
       end
     end
@@ -140,7 +181,9 @@ end
 --- Documents in rounds: in a round every rank is in one group, and a group shares each of its
 -- documents evenly; a rank has at most `tokens_per_rank` of one document. Work is the tokens² of the
 -- busiest rank, summed over the rounds. Rings pass the fewest tokens on where a document is on as few
--- ranks as it fits. Several limits on the work of a round are tried; the least work is taken.
+-- ranks as it fits. Several limits on the work of a round are tried, and several on how much of a rank
+-- one document may take; the least work is taken that passes on no more tokens than documents on
+-- powers of two of ranks.
 -- deal{lengths, ranks, tokens_per_rank} -> rounds: a list per rank of documents from 1. O(tries ·
 -- documents · groups). The task is that of Megatron-LM's hybrid context parallelism.
 function M.deal(q)
@@ -152,12 +195,7 @@ function M.deal(q)
       return nil, ("document %d: %d tokens need more than %d ranks"):format(i, length, q.ranks)
     end
   end
-  table.sort(docs, function(a, b)
-    if a.least ~= b.least then
-      return a.least > b.least
-    end
-    return a.length ~= b.length and a.length > b.length or (a.length == b.length and a.at < b.at)
-  end)
+  table.sort(docs, by_ranks)
   local most, best = budget(docs, q.ranks), nil
   for _, how in ipairs(ways()) do
     local x = deal_all(docs, q.ranks, how)
