@@ -226,7 +226,10 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
         u.scatter_s = share_s(b, HV_REDUCE_SCATTER, &b->dense, parameters * gradient) +
                       share_s(b, HV_REDUCE_SCATTER, e, experts * gradient);
     }
-    hv_vec_push(&b->units, u);
+    bool empty = !(u.forward_s > 0 || u.backward_s > 0 || parameters > 0 || experts > 0);
+    if (!empty) { /* as the head of measured layers, which are whole without it */
+        hv_vec_push(&b->units, u);
+    }
 }
 
 /* Units larger than a layer: everything that the pass computes is one. */
