@@ -35,6 +35,12 @@ struct unit {
     size_t n;
 };
 
+/* Parameters of sharded experts that one expert-parallel degree spreads. */
+struct spread_experts {
+    int ep;
+    double parameters;
+};
+
 struct build {
     struct hv__context *k;
     const struct hv_stage_query *q;
@@ -42,11 +48,14 @@ struct build {
     struct hv_pass *out;
     HV_VEC(struct piece) pieces;
     bool sharded;                /* passes gather or scatter */
+    bool by_schedule;            /* the schedule gathers and scatters all that the pass computes */
     bool far_tp, far_cp, far_ep; /* these groups go over the network; ep: of the part at hand */
     struct hv_beside beside;     /* without ep */
     double weight_bytes;         /* of this pass, whole */
     struct holders dense, experts;
     HV_VEC(struct unit) units; /* of sharded weights, in model order */
+    double dense_parameters;   /* of the one unit that the schedule gathers, and its experts */
+    HV_VEC(struct spread_experts) spread;
 };
 
 static double exposed_backward_s(const struct hv_part_cost *c)
@@ -198,12 +207,63 @@ static void add_to_unit(const struct build *b, const struct hv_part_cost *c, boo
     u->backward_s += fmax(0, input_s + c->weight_grad_s);
 }
 
+/* Notes parameters of the unit that the schedule gathers. */
+static void note_unit(struct build *b, const struct hv_part_cost *c, int n, int ep, double times)
+{
+    struct spread_experts x = {.ep = ep};
+    for (int i = 0; i < n; i++) {
+        b->dense_parameters += times * c[i].parameters;
+        x.parameters += times * c[i].expert_parameters;
+    }
+    if (x.parameters > 0) {
+        hv_vec_push(&b->spread, x);
+    }
+}
+
+/* The exchange of the whole unit: one collective of its dense weights, and one of its experts for
+ * each way in which they are spread. */
+static double unit_s(struct build *b, enum hv_collective op, double bytes_each)
+{
+    double time_s = share_s(b, op, &b->dense, b->dense_parameters * bytes_each);
+    for (size_t i = 0; i < b->spread.n; i++) {
+        double parameters = b->spread.items[i].parameters;
+        int ep = b->spread.items[i].ep;
+        for (; i + 1 < b->spread.n && b->spread.items[i + 1].ep == ep; i++) {
+            parameters += b->spread.items[i + 1].parameters;
+        }
+        time_s += share_s(b, op, holders_of_experts(b, ep), parameters * bytes_each);
+    }
+    return time_s;
+}
+
+/* Gather and scatter of the unit, which the schedule places. */
+static void add_unit(struct build *b)
+{
+    double weight = hv_job_weight_bytes(&b->k->job), gradient = hv_job_grad_bytes(&b->k->job);
+    double parameters = b->dense_parameters;
+    for (size_t i = 0; i < b->spread.n; i++) {
+        parameters += b->spread.items[i].parameters;
+    }
+    b->out->gather_s = unit_s(b, HV_ALL_GATHER, weight);
+    b->out->scatter_s = unit_s(b, HV_REDUCE_SCATTER, gradient);
+    b->out->gather_bytes =
+        parameters * weight * hv__offload_stays(b->rank.stage, HV_OFFLOAD_WEIGHTS);
+    b->out->scatter_bytes = parameters * gradient;
+    hv_why_add(b->q->why, "sharded weights", b->out->gather_s, "s",
+               "gather of %.4g bytes over %zu holders, when the schedule's window reaches it; "
+               "%.4g s for the scatter of its gradients",
+               b->out->gather_bytes, b->dense.n, b->out->scatter_s);
+}
+
 /* Notes `times` units of sharded weights made of these parts; add_sharding has them timed. */
 static void note_units(struct build *b, const struct hv_part_cost *c, int n, int ep, double times)
 {
     struct unit u = {.n = (size_t)times};
     double parameters = 0, experts = 0;
-    if (!b->sharded) {
+    if (b->by_schedule) {
+        note_unit(b, c, n, ep, times);
+    }
+    if (!b->sharded || b->by_schedule) {
         return;
     }
     bool far = hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1);
@@ -336,6 +396,9 @@ static void add_far_sharding(struct build *b, bool turns)
 static void add_sharding(struct build *b, bool turns)
 {
     const struct hv_zero *z = &b->rank.stage->zero;
+    if (b->by_schedule) {
+        add_unit(b);
+    }
     if (!b->units.n) {
         return;
     }
@@ -598,6 +661,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     }
     const struct hv_stage *s = b.rank.stage;
     b.sharded = s->zero.stage >= 3 || (s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END);
+    b.by_schedule = hv_zero_by_schedule(&s->zero);
     if (b.sharded) {
         find_holders(&b, b.rank.tp, &b.dense);
     }
@@ -631,6 +695,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     add_milestones(&b);
     hv_vec_free(&b.pieces);
     hv_vec_free(&b.units);
+    hv_vec_free(&b.spread);
     free(b.dense.ids);
     free(b.experts.ids);
     return HV_OK;

@@ -252,7 +252,7 @@ static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
         }
         if (x->more_mb > 0 || x->shared || x->like != NULL) {
             s->pipes[i].run = hv_arena_new(l->arena, struct hv_pipe_run, 1);
-            hv_pipe_run_new(l->arena, x->pipe, s->pipes[i].run);
+            hv__new_run(l, x, s->pipes[i].run);
             hv_pipe_time(x->pipe, &x->cost, s->pipes[i].run);
         }
     }

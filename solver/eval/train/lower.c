@@ -539,6 +539,7 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
     }
     if (st == HV_OK) {
         fill_durations(l, pl);
+        hv__plan_stream(l, pl);
     }
     return st;
 }
@@ -554,8 +555,8 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     struct hv_schedule_input in;
     struct hv_fold f;
     struct hv_err unheard = {0}; /* the full run reports the error */
-    if (l->spans || pl->replica->list != NULL || (l->schedule.row->flags & never) ||
-        m * (int64_t)pl->n_ranks < FOLD_FROM) {
+    if (l->spans || hv__has_stream(pl) || pl->replica->list != NULL ||
+        (l->schedule.row->flags & never) || m * (int64_t)pl->n_ranks < FOLD_FROM) {
         return false;
     }
     pl->n_mb = 1;

@@ -55,6 +55,7 @@ struct hv__rank {
     double hop_next_s;
     /* time.c; optimizer_step.c */
     double compute_end_s;
+    double stream_end_s; /**< time.c: of its last gather or scatter beside the passes; 0: none */
     double optimizer_s, gather_s;
     /* time.c sets the end of compute, tail.c raises it */
     double sync_end_s;
@@ -129,7 +130,8 @@ struct hv__pipeline {
     size_t n_gstages, n_pipes;
     struct hv__gstage *gstages; /**< [n_pipes × n_gstages] */
     struct hv_replica *scratch; /**< copy of the replica that price.c changes and restores */
-    struct hv_pipe_cost cost;   /**< durations: of stages or of operations, and of hops */
+    struct hv_pipe_cost cost;   /**< durations: of stages or of operations, and of hops; shards.c:
+                                   streams beside them */
     struct hv__hops hops;
     /* lower.c where the run is folded, else time.c; links_shared.c replaces it where links are
      * crowded */
@@ -246,7 +248,20 @@ enum {
 };
 /** Reports progress to the watch; HV_ESTOPPED when the caller has asked the evaluation to stop.
  * O(1). */
-enum hv_status hv__report_progress(const struct hv__lowered *l, unsigned permille,
-                                   struct hv_err *err) HV_NODISCARD;
+static inline HV_NODISCARD enum hv_status hv__report_progress(const struct hv__lowered *l,
+                                                              unsigned permille, struct hv_err *err)
+{
+    struct hv_eval_watch *w = l->watch;
+    if (w == NULL) {
+        return HV_OK;
+    }
+    if (atomic_load(&w->stop)) {
+        return hv_err_set(err, HV_ESTOPPED, "stopped");
+    }
+    if (permille > atomic_load(&w->permille)) {
+        atomic_store(&w->permille, permille);
+    }
+    return HV_OK;
+}
 
 #endif

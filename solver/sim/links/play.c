@@ -186,6 +186,27 @@ static void tell_end(struct play *y, struct played *x, int32_t rank)
     }
 }
 
+/* when a node whose inputs have arrived can start: after the one before it, and the gather that it
+ * waits for */
+static double ready_s(const struct played *x, int32_t rank, int32_t n)
+{
+    const struct hv_pipe_run *run = x->p->run;
+    const struct hv_stream *s = x->p->c->stream;
+    double before = hv_pipe_is_first(x->p->g, n) ? 0 : run->node_end_s[n - 1];
+    double gathered = s ? hv_stream_ready_s(s, run->stream, rank, n, before) : 0;
+    double ready = before < x->ready_s[n] ? x->ready_s[n] : before;
+    return ready < gathered ? gathered : ready;
+}
+
+/* duration of a node whose start is set, beside its rank's stream */
+static double seconds_of(const struct played *x, int32_t rank, int32_t n)
+{
+    const struct hv_pipe_run *run = x->p->run;
+    const struct hv_stream *s = x->p->c->stream;
+    double d = hv_pipe_node_duration_s(x->p->g, x->p->c, n);
+    return s ? d + hv_stream_slows_s(s, run->stream, rank, run->node_start_s[n], d) : d;
+}
+
 /* schedules the start of the next node of a rank that uses links, once it is known */
 static void tell_start(struct play *y, struct played *x, int32_t rank)
 {
@@ -194,9 +215,8 @@ static void tell_start(struct play *y, struct played *x, int32_t rank)
     if (x->waits[rank] || n == g->rank_node_at[rank + 1] || x->open[n] > 0) {
         return;
     }
-    double before = hv_pipe_is_first(g, n) ? 0 : x->p->run->node_end_s[n - 1];
     x->waits[rank] = true;
-    x->p->run->node_start_s[n] = before < x->ready_s[n] ? x->ready_s[n] : before;
+    x->p->run->node_start_s[n] = ready_s(x, rank, n);
     push(y, x->p->run->node_start_s[n], -1 - (int64_t)x->exchange[rank]);
 }
 
@@ -211,9 +231,8 @@ static void start_rank(struct play *y, struct played *x, int32_t rank)
         return;
     }
     for (int32_t n = x->next[rank]; n < g->rank_node_at[rank + 1] && x->open[n] == 0; n++) {
-        double before = hv_pipe_is_first(g, n) ? 0 : run->node_end_s[n - 1];
-        run->node_start_s[n] = before < x->ready_s[n] ? x->ready_s[n] : before;
-        run->node_end_s[n] = run->node_start_s[n] + hv_pipe_node_duration_s(g, x->p->c, n);
+        run->node_start_s[n] = ready_s(x, rank, n);
+        run->node_end_s[n] = run->node_start_s[n] + seconds_of(x, rank, n);
         x->next[rank] = n + 1;
     }
     if (!x->waits[rank]) {
@@ -336,7 +355,7 @@ static void start_exchange(struct play *y, size_t exchange, double now_s)
     struct played *x = &y->pipes[e->pipe];
     int32_t node = x->next[e->rank]++;
     double frac = hv_links_node_frac(x->p->g, x->p->frac, node);
-    double s = hv_pipe_node_duration_s(x->p->g, x->p->c, node);
+    double s = seconds_of(x, e->rank, node);
     if (frac > 0 && s > 0) {
         hv__sky_price(&y->sky, exchange, s, frac);
         take_off(y, y->n_hops + exchange, now_s);
@@ -412,14 +431,22 @@ void hv_links_play(struct hv_arena *a, struct hv_links *s)
     struct play y = {0};
     open_play(&y, a, s);
     for (size_t i = 0; i < s->n_pipes; i++) {
+        const struct hv_link_pipe *p = &s->pipes[i];
+        if (p->c->stream) {
+            hv_stream_begin(p->g, p->c->stream, p->run->stream);
+        }
         for (int32_t r = 0; r < s->pipes[i].g->s.n_ranks; r++) {
             start_rank(&y, &y.pipes[i], r);
         }
     }
     run_events(&y);
     for (size_t i = 0; i < s->n_pipes; i++) {
-        hv_pipe_summarise(s->pipes[i].g, s->pipes[i].run);
-        s->pipes[i].run->edge_s = y.pipes[i].edge_s;
+        const struct hv_link_pipe *p = &s->pipes[i];
+        hv_pipe_summarise(p->g, p->run);
+        p->run->edge_s = y.pipes[i].edge_s;
+        if (p->c->stream) {
+            hv_stream_finish(p->g, p->c->stream, p->run->node_end_s, p->run->stream);
+        }
     }
     s->steps = y.sky.steps;
     free(y.heap.items);
