@@ -14,8 +14,8 @@
 /** A pipeline of equal chunks of one measured layer, 2 ms forward and 4 ms backward. */
 struct shape {
     int stages, chunks, dp, micro_batches;
-    double megabytes;     /**< of a chunk's weights and of its gradients, fp32 */
-    double gbps;          /**< 0: 10 */
+    double megabytes; /**< of a chunk's weights and of its gradients, fp32 */
+    double gbps;      /**< 0: 10 */
     const char *schedule, *zero;
     const char *more; /**< further members of the plan; NULL: none */
 };
@@ -28,8 +28,8 @@ static size_t add_stages(char *out, size_t n, const struct shape *x)
                                i > 0 ? "," : "", i * x->dp, (i + 1) * x->dp - 1);
         for (int c = 0; c < x->chunks; c++) {
             int block = c * x->stages + i;
-            at += (size_t)snprintf(out + at, n - at, "%s[%d,%d]", c > 0 ? "," : "", block,
-                                   block + 1);
+            at +=
+                (size_t)snprintf(out + at, n - at, "%s[%d,%d]", c > 0 ? "," : "", block, block + 1);
         }
         at += (size_t)snprintf(out + at, n - at, "],\"dp\":%d,\"zero\":%s}", x->dp, x->zero);
     }
@@ -150,7 +150,8 @@ static void windows(void **state)
     assert_ms(with(slow, "{\"stage\":3,\"unit\":\"chunk\",\"limit\":1}"), 39, 15);
     assert_ms(with(chunks, "{\"stage\":3,\"unit\":\"chunk\"}"), 26, 2);
     assert_ms(with(chunks, "{\"stage\":3,\"unit\":\"chunk\",\"reduce\":\"end\"}"), 26, 2);
-    assert_ms(with(chunks, "{\"stage\":3,\"unit\":\"chunk\",\"limit\":1,\"reshard\":false}"), 27, 3);
+    assert_ms(with(chunks, "{\"stage\":3,\"unit\":\"chunk\",\"limit\":1,\"reshard\":false}"), 27,
+              3);
     assert_ms(with(chunks, "{\"stage\":3,\"unit\":\"stage\"}"), 28, 4);
 }
 
@@ -214,7 +215,8 @@ static void breadth_first(void **state)
 }
 
 /** With one chunk held 20 MB are gathered at the peak and those of one chunk unsent; with two the
- * gradients of the chunk before are still on their way. Half of all 40 MB are there all the time. */
+ * gradients of the chunk before are still on their way. Half of all 40 MB are there all the time.
+ */
 static void memory(void **state)
 {
     (void)state;

@@ -34,12 +34,12 @@ static void add_stream(struct fixture *x, const struct hv_shard_rule *rules, dou
             const struct hv_shard_task *from = &t.tasks[k];
             size_t end = x->s.rank_at[r + 1];
             int32_t last = x->g.rank_node_at[r + 1];
-            int32_t before = x->g.node_of_op == NULL  ? (int32_t)from->before
-                             : from->before == end ? last
-                                                   : x->g.node_of_op[from->before];
+            int32_t before = x->g.node_of_op == NULL ? (int32_t)from->before
+                             : from->before == end   ? last
+                                                     : x->g.node_of_op[from->before];
             int32_t other = x->g.node_of_op == NULL ? (int32_t)from->other
-                            : from->other == end ? last
-                                                 : x->g.node_of_op[from->other];
+                            : from->other == end    ? last
+                                                    : x->g.node_of_op[from->other];
             tasks[k] = (struct hv_stream_task){.time_s = from->scatter ? scatter_s : gather_s,
                                                .stage = from->stage,
                                                .scatter = from->scatter,
@@ -136,8 +136,8 @@ static void slower_beside(void **state)
 }
 
 /* Bytes: a chunk is 10, its gradients 100, activations 1 a micro-batch. One chunk held: its
- * gradients and four activations with the last backward of chunk 1. Two held: the same and the other
- * chunk. The gradients of chunk 1 stay until 18, in the first backward pass of chunk 0. */
+ * gradients and four activations with the last backward of chunk 1. Two held: the same and the
+ * other chunk. The gradients of chunk 1 stay until 18, in the first backward pass of chunk 0. */
 static void memory(void **state)
 {
     (void)state;
@@ -293,9 +293,9 @@ static void against_task_graphs(void **state)
         struct hv_shard_rule all[4];
         const char *name = names[hv_rng_below(&rng, 5)];
         int32_t p = 2 + (int32_t)hv_rng_below(&rng, 3);
-        int32_t v = strcmp(name, "zb-v") == 0             ? 2
+        int32_t v = strcmp(name, "zb-v") == 0          ? 2
                     : name[0] == 'b' || name[0] == 'i' ? 2 + (int32_t)hv_rng_below(&rng, 3)
-                                                          : 1;
+                                                       : 1;
         build(&x, name, p, p * (1 + (int32_t)hv_rng_below(&rng, 3)), v, NULL, NULL);
         for (int r = 0; r < 4; r++) {
             int32_t window = 1 + (int32_t)hv_rng_below(&rng, 3);
@@ -314,9 +314,9 @@ static void against_task_graphs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_held),      cmocka_unit_test(two_held), cmocka_unit_test(rules),
-        cmocka_unit_test(slower_beside), cmocka_unit_test(memory),
-        cmocka_unit_test(against_task_graphs),
+        cmocka_unit_test(one_held), cmocka_unit_test(two_held),
+        cmocka_unit_test(rules),    cmocka_unit_test(slower_beside),
+        cmocka_unit_test(memory),   cmocka_unit_test(against_task_graphs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

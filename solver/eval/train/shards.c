@@ -4,8 +4,8 @@
  * Layers that are sharded one by one are gathered inside every pass (cost/stage/pass.c), since
  * FSDP's gathers of a forward pass wait for the compute that was issued before it.
  */
-#include "solver/eval/train/steps.h"
 #include "solver/sim/schedule/shards.h"
+#include "solver/eval/train/steps.h"
 
 #include <limits.h>
 
@@ -52,8 +52,7 @@ static double slowdown_of(const struct hv__lowered *l, const struct hv__rank *rk
     for (size_t d = 0; d < rk->n_dp; d++) {
         for (size_t i = 0; rk->like[d] == d && i < rk->width; i++) {
             uint32_t id = rk->devices[d * rk->width + i];
-            const struct hv_device_kind *kind =
-                hv_cluster_device(hv_cost_cluster(l->k), id).kind;
+            const struct hv_device_kind *kind = hv_cluster_device(hv_cost_cluster(l->k), id).kind;
             most = fmax(most, hv_device_calibration(kind)->v[HV_CAL_OVERLAP]);
         }
     }

@@ -28,14 +28,14 @@ static void issue(const struct hv_stream *x, struct hv_stream_run *y, int32_t ra
 }
 
 double hv_stream_ready_s(const struct hv_stream *x, struct hv_stream_run *y, int32_t rank,
-                          int32_t n, double before_s)
+                         int32_t n, double before_s)
 {
     issue(x, y, rank, n, before_s);
     return x->needs[n] >= 0 ? y->end_s[x->needs[n]] : 0;
 }
 
 double hv_stream_slows_s(const struct hv_stream *x, struct hv_stream_run *y, int32_t rank,
-                          double start_s, double duration_s)
+                         double start_s, double duration_s)
 {
     double beside_s = 0, end_s = start_s + duration_s;
     if (!(x->slowdown[rank] > 0)) {
@@ -51,7 +51,7 @@ double hv_stream_slows_s(const struct hv_stream *x, struct hv_stream_run *y, int
 }
 
 void hv_stream_finish(const struct hv_pipe *g, const struct hv_stream *x, const double *node_end_s,
-                    struct hv_stream_run *y)
+                      struct hv_stream_run *y)
 {
     for (int32_t r = 0; r < g->s.n_ranks; r++) {
         int32_t n = g->rank_node_at[r + 1];

@@ -45,12 +45,12 @@ void hv_stream_begin(const struct hv_pipe *g, const struct hv_stream *x, struct 
 /** Issues what comes before node n, the node before it having ended at before_s, and returns when
  * the gather that n waits for has ended; 0: it waits for none. O(tasks issued). */
 double hv_stream_ready_s(const struct hv_stream *x, struct hv_stream_run *y, int32_t rank,
-                          int32_t n, double before_s);
+                         int32_t n, double before_s);
 /** Seconds by which the stream lengthens the next node of a rank. O(tasks beside it). */
 double hv_stream_slows_s(const struct hv_stream *x, struct hv_stream_run *y, int32_t rank,
-                          double start_s, double duration_s);
+                         double start_s, double duration_s);
 /** Issues what comes after the last node of each rank. O(tasks issued). */
 void hv_stream_finish(const struct hv_pipe *g, const struct hv_stream *x, const double *node_end_s,
-                    struct hv_stream_run *y);
+                      struct hv_stream_run *y);
 
 #endif
