@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "solver/eval/timeline/timeline.h"
 #include "tests/eval_fixture.h"
 
 /** A pipeline of equal chunks of one measured layer, 2 ms forward and 4 ms backward. */
@@ -230,6 +231,33 @@ static void memory(void **state)
     assert_true(one.peak_bytes < two.peak_bytes && two.peak_bytes < all.peak_bytes);
 }
 
+/** The lane of a row's gathers and scatters, as one_held of the window above has them. */
+static void lane(void **state)
+{
+    (void)state;
+    static const double from_ms[] = {0, 5, 18, 19, 28};
+    static const enum hv_span_kind kinds[] = {HV_SPAN_WHOLE, HV_SPAN_WHOLE, HV_SPAN_SCATTER,
+                                              HV_SPAN_WHOLE, HV_SPAN_SCATTER};
+    char body[8000];
+    struct world w;
+    struct hv_arena a = {0};
+    struct shape x = with(chunks, "{\"stage\":3,\"unit\":\"chunk\",\"limit\":1}");
+    open_shape(&w, &x);
+    write_body(body, sizeof body, &x);
+    const struct hv_timeline *t = judge(&w, &a, true, body).timeline;
+    assert_int_equal(t->n_links, 1);
+    assert_int_equal(t->links[0].to_row, t->links[0].from_row);
+    const struct hv_lane *l = &t->lanes.items[t->links[0].lane];
+    assert_int_equal(l->n_spans, 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_true(fabs(l->spans[i].start_s * 1e3 - from_ms[i]) < 1e-9);
+        assert_true(fabs(l->spans[i].end_s * 1e3 - from_ms[i] - 1) < 1e-9);
+        assert_int_equal(l->spans[i].kind, kinds[i]);
+    }
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 /** The reason for which a plan is refused. */
 static void assert_refused(const struct shape *x, const char *why)
 {
@@ -275,7 +303,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows), cmocka_unit_test(one_chunk),     cmocka_unit_test(shard_groups),
-        cmocka_unit_test(memory),  cmocka_unit_test(breadth_first), cmocka_unit_test(refused),
+        cmocka_unit_test(memory),  cmocka_unit_test(breadth_first), cmocka_unit_test(lane),
+        cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,9 @@
     X(HV_SPAN_SYNC, "g",  "gradient reduction")         \
     X(HV_SPAN_OPT,  "o",  "optimizer step")             \
     X(HV_SPAN_GATHER, "a", "gather of updated weights") \
-    X(HV_SPAN_STEP, "h",  "host work and waiting for the slowest device")
+    X(HV_SPAN_STEP, "h",  "host work and waiting for the slowest device") \
+    X(HV_SPAN_WHOLE, "u", "gather of a chunk of sharded weights") \
+    X(HV_SPAN_SCATTER, "s", "scatter of the gradients of a chunk")
 /* clang-format on */
 enum hv_span_kind {
 #define X(c, letter, text) c,
@@ -52,10 +54,11 @@ struct hv_timeline_part {
     const struct hv__pipeline *pipeline; /**< what hv_timeline_part_end_s reads */
 };
 
-/** A link between two rows, in one direction. */
+/** A link between two rows, in one direction; of a row to itself: gathers and scatters of its
+ * sharded chunks, between its data-parallel ranks. */
 struct hv_timeline_link {
     size_t from_row, to_row;
-    const char *name; /**< "  s0>s1" */
+    const char *name; /**< "  s0>s1", "  s0 shards" */
     size_t lane;      /**< number in `lanes` */
 };
 

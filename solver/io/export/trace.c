@@ -153,11 +153,15 @@ static void add_links(struct hv_str *out, const struct hv_timeline *t)
         const struct hv_lane *lane = &t->lanes.items[k->lane];
         struct thread on = {t->rows[k->from_row].replica, 2 * t->n_rows + i, 0};
         struct hv_str label = {0};
-        hv_str_addf(&label, "%s to %s", t->rows[k->from_row].name, t->rows[k->to_row].name);
+        if (k->to_row == k->from_row) {
+            hv_str_addf(&label, "%s shards", t->rows[k->from_row].name);
+        } else {
+            hv_str_addf(&label, "%s to %s", t->rows[k->from_row].name, t->rows[k->to_row].name);
+        }
         add_name(out, "thread_name", on.pid, on.tid, hv_str_cstr(&label));
         hv_str_free(&label);
         add_lane(out, t, k->lane, on.pid, on.tid);
-        for (size_t s = 0; s < lane->n_spans; s++) {
+        for (size_t s = 0; k->to_row != k->from_row && s < lane->n_spans; s++) {
             add_flow(out, t, flows, &lane->spans[s], on, &id);
         }
     }

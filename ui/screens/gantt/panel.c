@@ -113,8 +113,10 @@ void hv_gantt_cursor_text(const struct hv_gantt_subject *s, struct hv_str *out)
     add_stage_name(lane_row(s)->name, out);
     if (lane_track(s)->kind == HV_TRACK_HOPS) {
         const struct hv_timeline_link *k = &timeline_of(s)->links[lane_track(s)->index];
-        hv_str_adds(out, " to ");
-        add_stage_name(timeline_of(s)->rows[k->to_row].name, out);
+        if (k->to_row != k->from_row) {
+            hv_str_adds(out, " to ");
+            add_stage_name(timeline_of(s)->rows[k->to_row].name, out);
+        }
     }
 }
 
