@@ -19,6 +19,8 @@ static void add_figures(const struct hv_pass *x, struct hv_pass *o)
     o->zero_s += x->zero_s;
     o->gather_s += x->gather_s;
     o->scatter_s += x->scatter_s;
+    o->gather_network_s += x->gather_network_s;
+    o->scatter_network_s += x->scatter_network_s;
     o->gather_bytes += x->gather_bytes;
     o->scatter_bytes += x->scatter_bytes;
     o->network_forward_s += x->network_forward_s;

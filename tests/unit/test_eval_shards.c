@@ -15,8 +15,9 @@
 /** A pipeline of equal chunks of one measured layer, 2 ms forward and 4 ms backward. */
 struct shape {
     int stages, chunks, dp, micro_batches;
-    double megabytes; /**< of a chunk's weights and of its gradients, fp32 */
-    double gbps;      /**< 0: 10 */
+    double megabytes;        /**< of a chunk's weights and of its gradients, fp32 */
+    double gbps;             /**< 0: 10 */
+    double output_megabytes; /**< of a chunk, per sequence */
     const char *schedule, *zero;
     const char *more; /**< further members of the plan; NULL: none */
 };
@@ -53,8 +54,8 @@ static void open_shape(struct world *w, const struct shape *x)
     for (int i = 0; i < x->stages * x->chunks; i++) {
         at += (size_t)snprintf(model + at, sizeof model - at,
                                "%s{\"forward_ms\":{\"P\":2},\"backward_ms\":{\"P\":4},"
-                               "\"parameter_bytes\":%g,\"activation_bytes\":0,\"output_bytes\":0}",
-                               i > 0 ? "," : "", x->megabytes * 1e6);
+                               "\"parameter_bytes\":%g,\"activation_bytes\":0,\"output_bytes\":%g}",
+                               i > 0 ? "," : "", x->megabytes * 1e6, x->output_megabytes * 1e6);
     }
     (void)snprintf(model + at, sizeof model - at, "]}");
     (void)snprintf(job, sizeof job,
@@ -189,6 +190,24 @@ static void shard_groups(void **state)
     assert_ms(x, 9, 2);
 }
 
+/** One micro-batch on two stages whose outputs take 2 ms: gather to 1, forward to 3, transfer to 5,
+ * forward to 7, backward to 11. Then the gradients of the input leave the nodes that scatter those
+ * of the weights: each has half of the NIC, the scatter ends at 13 and the transfer at 14; backward
+ * to 18, scatter to 19. On a network that holds nothing else it would be 18. */
+static void shared_links(void **state)
+{
+    (void)state;
+    struct shape x = {.stages = 2,
+                      .chunks = 1,
+                      .dp = 2,
+                      .micro_batches = 1,
+                      .megabytes = 20,
+                      .output_megabytes = 20,
+                      .schedule = "1f1b",
+                      .zero = "{\"stage\":3,\"unit\":\"chunk\"}"};
+    assert_ms(x, 19, 2);
+}
+
 /** Lamy-Poirier 2023: breadth-first passes gather a chunk for all micro-batches, interleaved ones
  * again and again; without sharding the two take equally long. */
 static void breadth_first(void **state)
@@ -302,9 +321,10 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows), cmocka_unit_test(one_chunk),     cmocka_unit_test(shard_groups),
-        cmocka_unit_test(memory),  cmocka_unit_test(breadth_first), cmocka_unit_test(lane),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(windows),       cmocka_unit_test(one_chunk),
+        cmocka_unit_test(shard_groups),  cmocka_unit_test(memory),
+        cmocka_unit_test(breadth_first), cmocka_unit_test(lane),
+        cmocka_unit_test(shared_links),  cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

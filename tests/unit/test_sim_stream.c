@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "solver/sim/events/tasks.h"
+#include "solver/sim/links/links.h"
 #include "solver/sim/schedule/shards.h"
 #include "tests/sim_fixture.h"
 
@@ -282,28 +283,33 @@ static void laws(struct fixture *x, struct hv_rng *rng, const struct hv_shard_ru
     assert_true(all_ended(x) <= longer + 1e-9);
 }
 
+/* Some schedule on two to four ranks, and rules for each of them. */
+static void some_order(struct hv_rng *rng, struct fixture *x, struct hv_shard_rule *all)
+{
+    static const char *const names[] = {"breadth-first", "interleaved", "zb-v", "1f1b", "gpipe"};
+    const char *name = names[hv_rng_below(rng, 5)];
+    int32_t p = 2 + (int32_t)hv_rng_below(rng, 3);
+    bool many = name[0] == 'b' || name[0] == 'i';
+    int32_t v = many ? 2 + (int32_t)hv_rng_below(rng, 3) : strcmp(name, "zb-v") == 0 ? 2 : 1;
+    build(x, name, p, p * (1 + (int32_t)hv_rng_below(rng, 3)), v, NULL, NULL);
+    for (int r = 0; r < 4; r++) {
+        int32_t window = 1 + (int32_t)hv_rng_below(rng, 3);
+        all[r] = (struct hv_shard_rule){window, 1 + (int32_t)hv_rng_below(rng, 2),
+                                        hv_rng_below(rng, 4) == 0, hv_rng_below(rng, 4) == 0,
+                                        hv_rng_below(rng, 2) == 0};
+    }
+    price(x, some(rng, 0.5, 3), some(rng, 0.5, 3), some(rng, 0.5, 3), 0);
+}
+
 static void against_task_graphs(void **state)
 {
     (void)state;
-    static const char *const names[] = {"breadth-first", "interleaved", "zb-v", "1f1b", "gpipe"};
     struct hv_rng rng;
     hv_rng_seed(&rng, 20);
     for (int i = 0; i < 200; i++) {
         struct fixture x;
         struct hv_shard_rule all[4];
-        const char *name = names[hv_rng_below(&rng, 5)];
-        int32_t p = 2 + (int32_t)hv_rng_below(&rng, 3);
-        int32_t v = strcmp(name, "zb-v") == 0          ? 2
-                    : name[0] == 'b' || name[0] == 'i' ? 2 + (int32_t)hv_rng_below(&rng, 3)
-                                                       : 1;
-        build(&x, name, p, p * (1 + (int32_t)hv_rng_below(&rng, 3)), v, NULL, NULL);
-        for (int r = 0; r < 4; r++) {
-            int32_t window = 1 + (int32_t)hv_rng_below(&rng, 3);
-            all[r] = (struct hv_shard_rule){window, 1 + (int32_t)hv_rng_below(&rng, 2),
-                                            hv_rng_below(&rng, 4) == 0, hv_rng_below(&rng, 4) == 0,
-                                            hv_rng_below(&rng, 2) == 0};
-        }
-        price(&x, some(&rng, 0.5, 3), some(&rng, 0.5, 3), some(&rng, 0.5, 3), 0);
+        some_order(&rng, &x, all);
         add_stream(&x, all, some(&rng, 0, 5), some(&rng, 0, 5), 0);
         NEAR(all_ended(&x), played(&x));
         laws(&x, &rng, all);
@@ -311,12 +317,64 @@ static void against_task_graphs(void **state)
     }
 }
 
+/* Streams on links that nothing else uses, played event by event: the same run, with operations
+ * that the stream slows down too. */
+static void on_links_of_their_own(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 21);
+    for (int i = 0; i < 200; i++) {
+        struct fixture x;
+        struct hv_shard_rule all[4];
+        struct hv_link_load loads[4];
+        struct hv_link_rank streams[4];
+        double frac[400];
+        some_order(&rng, &x, all);
+        add_stream(&x, all, some(&rng, 0, 5), some(&rng, 0, 5), i % 2 == 0 ? 0.25 : 0);
+        size_t p = (size_t)x.s.n_ranks, n = x.cost.stream->task_at[p];
+        assert_true(n <= sizeof frac / sizeof frac[0]);
+        for (size_t k = 0; k < n; k++) {
+            frac[k] = k % 3 == 0 ? 0 : 1;
+        }
+        for (int32_t r = 0; r < 4; r++) {
+            loads[r] = (struct hv_link_load){r, 1};
+            streams[r] = (struct hv_link_rank){&loads[r], r % 2 == 0, 1};
+        }
+        struct hv_pipe_run run;
+        hv_pipe_run_new(&x.a, &x.g, &run);
+        hv_pipe_stream_new(&x.a, &x.g, x.cost.stream, &run);
+        struct hv_link_pipe pipe = {
+            .g = &x.g,
+            .c = &x.cost,
+            .hops = hv_arena_new(&x.a, struct hv_link_hop, (size_t)x.g.n_hops + 1),
+            .streams = streams,
+            .task_frac = frac,
+            .run = &run};
+        struct hv_links share = {.pipes = &pipe, .n_pipes = 1, .n_links = 4};
+        hv_links_play(&x.a, &share);
+        NEAR(run.makespan_s, x.run.makespan_s);
+        for (size_t k = 0; k < n; k++) {
+            NEAR(run.stream->start_s[k], x.run.stream->start_s[k]);
+            NEAR(run.stream->end_s[k], x.run.stream->end_s[k]);
+        }
+        for (size_t r = 0; r < p; r++) {
+            NEAR(run.stream->slowed_s[r], x.run.stream->slowed_s[r]);
+        }
+        hv_arena_free(&x.a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_held), cmocka_unit_test(two_held),
-        cmocka_unit_test(rules),    cmocka_unit_test(slower_beside),
-        cmocka_unit_test(memory),   cmocka_unit_test(against_task_graphs),
+        cmocka_unit_test(one_held),
+        cmocka_unit_test(two_held),
+        cmocka_unit_test(rules),
+        cmocka_unit_test(slower_beside),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(against_task_graphs),
+        cmocka_unit_test(on_links_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

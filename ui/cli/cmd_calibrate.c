@@ -149,8 +149,12 @@ static enum hv_status read_run(struct work *w, size_t i, struct hv_err *err)
     start_from_shipped(w, cluster);
     double devices = count_devices(r->doc.plan, cluster->n_devices, &w->arena);
     w->fitted[i] = (struct hv_own_run){
-        r->log, cluster,     r->inputs.model.model,
-        job,    r->doc.plan, hv_run_log_iteration_s(&r->times, batch, (double)job->sequence, devices)};
+        r->log,
+        cluster,
+        r->inputs.model.model,
+        job,
+        r->doc.plan,
+        hv_run_log_iteration_s(&r->times, batch, (double)job->sequence, devices)};
     return HV_OK;
 }
 
@@ -292,8 +296,8 @@ static void add_runs(const struct work *w, struct hv_str *text)
     for (size_t i = 0; i < w->n_logs; i++) {
         const struct run *r = &w->runs[i];
         double measured_s = w->fitted[i].measured_s;
-        hv_text_addf(text, "%-28.28s %-16s %8zu %10s  %-18s %-18s %s\n", r->log,
-                     r->times.trainer, r->times.n, hv_fmt_seconds(s, sizeof s, measured_s),
+        hv_text_addf(text, "%-28.28s %-16s %8zu %10s  %-18s %-18s %s\n", r->log, r->times.trainer,
+                     r->times.n, hv_fmt_seconds(s, sizeof s, measured_s),
                      beside(a, sizeof a, w->fit.before_s[i], measured_s),
                      beside(b, sizeof b, w->fit.after_s[i], measured_s),
                      beside(c, sizeof c, w->fit.without_s[i], measured_s));

@@ -246,6 +246,12 @@ static void add_unit(struct build *b)
     }
     b->out->gather_s = unit_s(b, HV_ALL_GATHER, weight);
     b->out->scatter_s = unit_s(b, HV_REDUCE_SCATTER, gradient);
+    if (parameters > 0 && hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
+        double one_byte = 1 / parameters;
+        b->out->gather_network_s = fmax(0, b->out->gather_s - unit_s(b, HV_ALL_GATHER, one_byte));
+        b->out->scatter_network_s =
+            fmax(0, b->out->scatter_s - unit_s(b, HV_REDUCE_SCATTER, one_byte));
+    }
     b->out->gather_bytes =
         parameters * weight * hv__offload_stays(b->rank.stage, HV_OFFLOAD_WEIGHTS);
     b->out->scatter_bytes = parameters * gradient;

@@ -65,6 +65,8 @@ struct hv_pass {
      * of the seconds above; so does the memory of what they gather and scatter. 0: no such weights.
      */
     double gather_s, scatter_s, gather_bytes, scatter_bytes;
+    double gather_network_s, scatter_network_s; /**< of these, seconds in which bytes move between
+                                                   nodes */
     /** How long exchanges between nodes take, shown or hidden, in forward_s and in the backward
      * pass, which are never shorter. */
     double network_forward_s, network_backward_s;

@@ -164,21 +164,24 @@ struct hv__schedule_facts {
     bool scaled; /**< micro-batches give the number of samples per module */
 };
 
-/** Demand of the exchanges inside the passes of a rank on one element of the network. */
+/** Demand of the exchanges inside the passes of a rank, or of its stream of gathers and scatters
+ * beside them, on one element of the network. */
 struct hv__demand {
     uint64_t wire;
-    size_t rank;   /**< flat */
+    size_t rank;   /**< flat; streams behind all ranks */
     double busy_s; /**< of a second of its exchanges, all copies in step together */
 };
 
-/** Communication inside passes between nodes; other communication does not share links. */
+/** Communication of ranks between nodes, inside passes and in streams; other communication does not
+ * share links. */
 struct hv__demands {
     struct hv__demand *items; /**< by element and rank */
     size_t n;
-    double **frac; /**< [n_pipelines] share of each operation that exchanges take, alone: see
-                      hv_link_pipe.frac */
-    double *peak;  /**< [flat ranks] the largest of these of a rank */
-    double *rate_bytes_per_s; /**< [flat ranks] of the slowest element of its rings */
+    double **frac;      /**< [n_pipelines] share of each operation that exchanges take, alone: see
+                           hv_link_pipe.frac */
+    double **task_frac; /**< [n_pipelines] see hv_link_pipe.task_frac */
+    double *peak;       /**< [2 × flat ranks] the largest of these of a rank, of a stream */
+    double *rate_bytes_per_s; /**< [2 × flat ranks] of the slowest element of its rings */
 };
 
 /** Use of the network by transfers and by exchanges inside passes. Written by links_shared.c; read

@@ -59,34 +59,52 @@ static double slowdown_of(const struct hv__lowered *l, const struct hv__rank *rk
     return most;
 }
 
-/** Seconds of a gather or scatter of one global stage: all its data-parallel ranks take part. */
-static double task_s(const struct hv__pipeline *pl, const struct hv__gstage *g, bool scatter)
+/** Figures of a gather or a scatter of one pass. */
+static double seconds_of(const struct hv_pass *p, bool scatter)
 {
+    return scatter ? p->scatter_s : p->gather_s;
+}
+
+static double network_s_of(const struct hv_pass *p, bool scatter)
+{
+    return scatter ? p->scatter_network_s : p->gather_network_s;
+}
+
+static double bytes_of(const struct hv_pass *p, bool scatter)
+{
+    return scatter ? p->scatter_bytes : p->gather_bytes;
+}
+
+/** That of one global stage, of the first shape of micro-batches: weights are the same for all.
+ * i_dp < 0: the largest of all data-parallel ranks, which run in step. */
+static double of_gstage(const struct hv__pipeline *pl, const struct hv__gstage *g, bool scatter,
+                        ptrdiff_t i_dp, double (*figure)(const struct hv_pass *p, bool scatter))
+{
+    const struct hv__rank *rk = &pl->ranks[g->rank];
     double most = 0;
-    for (size_t d = 0; d < pl->ranks[g->rank].n_dp; d++) {
-        most = fmax(most, scatter ? g->plain[d].scatter_s : g->plain[d].gather_s);
+    if (i_dp >= 0) {
+        return figure(&g->plain[(size_t)i_dp % rk->n_dp], scatter);
+    }
+    for (size_t d = 0; d < rk->n_dp; d++) {
+        most = rk->like[d] == d ? fmax(most, figure(&g->plain[d], scatter)) : most;
     }
     return most;
 }
 
-/** Sum over the global stages of a task of a rank; `dp_rank` < 0: seconds, else bytes on that one.
- */
-static double sum_of_task(const struct hv__pipeline *pl, size_t rank,
-                          const struct hv_stream_task *t, ptrdiff_t dp_rank)
+/** The same of a task: of its global stage, or the sum of all of its rank. O(1), O(global stages);
+ * times data-parallel ranks. */
+static double of_task(const struct hv__pipeline *pl, size_t rank, const struct hv_stream_task *t,
+                      ptrdiff_t i_dp, double (*figure)(const struct hv_pass *p, bool scatter))
 {
     double sum = 0;
+    if (t->stage >= 0) {
+        const struct hv__gstage *g =
+            &pl->gstages[(size_t)t->pipe * pl->n_gstages + (size_t)t->stage];
+        return of_gstage(pl, g, t->scatter, i_dp, figure);
+    }
     for (size_t i = 0; i < pl->n_pipes * pl->n_gstages; i++) {
         const struct hv__gstage *g = &pl->gstages[i];
-        bool own = (size_t)t->pipe * pl->n_gstages + (size_t)t->stage == i;
-        if (g->rank != rank || (t->stage >= 0 && !own)) {
-            continue;
-        }
-        if (dp_rank < 0) {
-            sum += task_s(pl, g, t->scatter);
-        } else {
-            const struct hv_pass *p = &g->plain[(size_t)dp_rank % pl->ranks[rank].n_dp];
-            sum += t->scatter ? p->scatter_bytes : p->gather_bytes;
-        }
+        sum += g->rank == rank ? of_gstage(pl, g, t->scatter, i_dp, figure) : 0;
     }
     return sum;
 }
@@ -115,7 +133,7 @@ static struct hv_stream_task *price_tasks(const struct hv__lowered *l,
                                              .scatter = t->scatter,
                                              .before = node_at(pl, r, t->before),
                                              .other = node_at(pl, r, t->other)};
-            out[k].time_s = sum_of_task(pl, r, &out[k], -1);
+            out[k].time_s = of_task(pl, r, &out[k], -1, seconds_of);
         }
     }
     return out;
@@ -169,11 +187,29 @@ void hv__stream_memory(const struct hv__lowered *l, const struct hv__pipeline *p
         base_bytes[r] -=
             held * (m->unit_weights_bytes + m->unit_gradients_bytes + m->unit_buffers_bytes);
         for (size_t k = x->task_at[r]; k < x->task_at[r + 1]; k++) {
-            bytes[k] = held * sum_of_task(pl, r, &x->tasks[k], (ptrdiff_t)i_dp);
+            bytes[k] = held * of_task(pl, r, &x->tasks[k], (ptrdiff_t)i_dp, bytes_of);
         }
     }
     mem->stream = x;
     mem->task_bytes = bytes;
+}
+
+double *hv__task_fracs(const struct hv__lowered *l, const struct hv__pipeline *pl)
+{
+    const struct hv_stream *x = pl->cost.stream;
+    bool any = false;
+    if (x == NULL) {
+        return NULL;
+    }
+    double *frac = hv_arena_new(l->arena, double, x->task_at[pl->n_ranks] + 1);
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        for (size_t k = x->task_at[r]; k < x->task_at[r + 1]; k++) {
+            double network_s = of_task(pl, r, &x->tasks[k], -1, network_s_of);
+            frac[k] = x->tasks[k].time_s > 0 ? fmin(1, network_s / x->tasks[k].time_s) : 0;
+            any = any || frac[k] > 0;
+        }
+    }
+    return any ? frac : NULL;
 }
 
 double hv__scattered_s(const struct hv__pipeline *pl, size_t gstage)

@@ -104,6 +104,9 @@ void hv__new_run(const struct hv__lowered *l, const struct hv__pipeline *pl,
  * takes out of base_bytes, [ranks], what is there of it all the time otherwise. */
 void hv__stream_memory(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t i_dp,
                        double *base_bytes, struct hv_pipe_memory *mem);
+/** Share of each task's time in which its bytes move between nodes, see hv_link_pipe.task_frac;
+ * NULL: none do. O(tasks · global stages). */
+double *hv__task_fracs(const struct hv__lowered *l, const struct hv__pipeline *pl);
 /** When the last gradients of a global stage are scattered in the stream; 0: they are not. O(tasks
  * of its rank). */
 double hv__scattered_s(const struct hv__pipeline *pl, size_t gstage);
