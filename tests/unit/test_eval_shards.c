@@ -208,6 +208,36 @@ static void shared_links(void **state)
     assert_ms(x, 19, 2);
 }
 
+/** Two chunks on groups of two of four ranks, as the windows above: scatters end at 18 and 26 ms,
+ * and the groups then reduce 10 MB each in 1 ms, from 18 to 19 beside the passes and from 26 to 27.
+ * With three times the bytes: gathers to 3 and to 6, scatters from 19 and 27, reductions from 22
+ * and 30 ms. */
+static void groups_behind_scatters(void **state)
+{
+    (void)state;
+    struct shape x = chunks;
+    x.dp = 4;
+    x.zero = "{\"stage\":3,\"unit\":\"chunk\",\"shard_group\":2}";
+    assert_ms(x, 27, 2);
+    x.megabytes = 60;
+    assert_ms(x, 3 + 24 + 3 + 3, 6);
+}
+
+/** One holder keeps its weights and gradients whole: nothing is gathered, and nothing is there
+ * twice.
+ */
+static void one_holder(void **state)
+{
+    (void)state;
+    struct shape x = chunks;
+    x.dp = 1;
+    struct said plain = ask(with(x, "0")),
+                sharded = ask(with(x, "{\"stage\":3,\"unit\":\"chunk\"}"));
+    assert_true(fabs(plain.ms - sharded.ms) < 1e-9);
+    assert_true(fabs(sharded.weights_bytes + sharded.gradients_bytes - 80e6) < 1);
+    assert_true(fabs(plain.weights_bytes + plain.gradients_bytes - 80e6) < 1);
+}
+
 /** Lamy-Poirier 2023: breadth-first passes gather a chunk for all micro-batches, interleaved ones
  * again and again; without sharding the two take equally long. */
 static void breadth_first(void **state)
@@ -321,10 +351,16 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),       cmocka_unit_test(one_chunk),
-        cmocka_unit_test(shard_groups),  cmocka_unit_test(memory),
-        cmocka_unit_test(breadth_first), cmocka_unit_test(lane),
-        cmocka_unit_test(shared_links),  cmocka_unit_test(refused),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(one_chunk),
+        cmocka_unit_test(shard_groups),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(breadth_first),
+        cmocka_unit_test(lane),
+        cmocka_unit_test(groups_behind_scatters),
+        cmocka_unit_test(one_holder),
+        cmocka_unit_test(shared_links),
+        cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,45 +220,57 @@ static void note_unit(struct build *b, const struct hv_part_cost *c, int n, int 
     }
 }
 
-/* The exchange of the whole unit: one collective of its dense weights, and one of its experts for
+/* An exchange of the whole unit: one collective of its dense weights, and one of its experts for
  * each way in which they are spread. */
-static double unit_s(struct build *b, enum hv_collective op, double bytes_each)
+struct exchange {
+    double time_s, parameters; /* of those that have several holders */
+};
+
+static void add_exchange(struct build *b, enum hv_collective op, const struct holders *h,
+                         double parameters, double bytes_each, struct exchange *x)
 {
-    double time_s = share_s(b, op, &b->dense, b->dense_parameters * bytes_each);
+    x->time_s += share_s(b, op, h, parameters * bytes_each);
+    x->parameters += h->n > 1 ? parameters : 0;
+}
+
+static struct exchange exchange_unit(struct build *b, enum hv_collective op, double bytes_each)
+{
+    struct exchange x = {0};
+    add_exchange(b, op, &b->dense, b->dense_parameters, bytes_each, &x);
     for (size_t i = 0; i < b->spread.n; i++) {
         double parameters = b->spread.items[i].parameters;
         int ep = b->spread.items[i].ep;
         for (; i + 1 < b->spread.n && b->spread.items[i + 1].ep == ep; i++) {
             parameters += b->spread.items[i + 1].parameters;
         }
-        time_s += share_s(b, op, holders_of_experts(b, ep), parameters * bytes_each);
+        add_exchange(b, op, holders_of_experts(b, ep), parameters, bytes_each, &x);
     }
-    return time_s;
+    return x;
 }
 
 /* Gather and scatter of the unit, which the schedule places. */
 static void add_unit(struct build *b)
 {
     double weight = hv_job_weight_bytes(&b->k->job), gradient = hv_job_grad_bytes(&b->k->job);
-    double parameters = b->dense_parameters;
-    for (size_t i = 0; i < b->spread.n; i++) {
-        parameters += b->spread.items[i].parameters;
+    struct hv_pass *o = b->out;
+    struct exchange gather = exchange_unit(b, HV_ALL_GATHER, weight);
+    struct exchange scatter = exchange_unit(b, HV_REDUCE_SCATTER, gradient);
+    o->gather_s = gather.time_s;
+    o->scatter_s = scatter.time_s;
+    o->gather_bytes =
+        gather.parameters * weight * hv__offload_stays(b->rank.stage, HV_OFFLOAD_WEIGHTS);
+    o->scatter_bytes = scatter.parameters * gradient;
+    if (gather.parameters > 0 && hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
+        double one_byte = 1 / gather.parameters;
+        double gather_s = exchange_unit(b, HV_ALL_GATHER, one_byte).time_s;
+        double scatter_s = exchange_unit(b, HV_REDUCE_SCATTER, one_byte).time_s;
+        o->gather_network_s = fmax(0, o->gather_s - gather_s);
+        o->scatter_network_s = fmax(0, o->scatter_s - scatter_s);
     }
-    b->out->gather_s = unit_s(b, HV_ALL_GATHER, weight);
-    b->out->scatter_s = unit_s(b, HV_REDUCE_SCATTER, gradient);
-    if (parameters > 0 && hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
-        double one_byte = 1 / parameters;
-        b->out->gather_network_s = fmax(0, b->out->gather_s - unit_s(b, HV_ALL_GATHER, one_byte));
-        b->out->scatter_network_s =
-            fmax(0, b->out->scatter_s - unit_s(b, HV_REDUCE_SCATTER, one_byte));
-    }
-    b->out->gather_bytes =
-        parameters * weight * hv__offload_stays(b->rank.stage, HV_OFFLOAD_WEIGHTS);
-    b->out->scatter_bytes = parameters * gradient;
-    hv_why_add(b->q->why, "sharded weights", b->out->gather_s, "s",
+    hv_why_add(b->q->why, "sharded weights", o->gather_s, "s",
                "gather of %.4g bytes over %zu holders, when the schedule's window reaches it; "
                "%.4g s for the scatter of its gradients",
-               b->out->gather_bytes, b->dense.n, b->out->scatter_s);
+               o->gather_bytes, b->dense.n, o->scatter_s);
 }
 
 /* Notes `times` units of sharded weights made of these parts; add_sharding has them timed. */
