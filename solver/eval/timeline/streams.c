@@ -33,6 +33,7 @@ enum hv_status hv__paint_stream(struct hv__painter *p, size_t i_pipeline, size_t
     *link = (struct hv_timeline_link){
         .from_row = row,
         .to_row = row,
+        .place = "shards",
         .name = hv_arena_printf(p->l->arena, "  s%zu shards", pl->ranks[rank].stage)};
     return hv__paint_lane(p, link->name, HV_RESOURCE_LINK, &link->lane, err);
 }

@@ -42,14 +42,10 @@ static double value(const struct hv_pipe *g, const struct hv_pipe_memory *mem, c
     return x;
 }
 
-/* the bytes that a node adds at its start, holds while it runs, and adds at its end */
-struct delta {
-    double start, transient, end;
-};
-
-static struct delta node_delta(const struct hv_pipe *g, const struct hv_pipe_memory *mem, int32_t n)
+struct hv__node_bytes hv__node_bytes(const struct hv_pipe *g, const struct hv_pipe_memory *mem,
+                                     int32_t n)
 {
-    struct delta d = {0};
+    struct hv__node_bytes d = {0};
     for (size_t i = hv_pipe_first_op(g, n); i < hv_pipe_first_op(g, n + 1); i++) {
         const struct hv_op *op = &g->s.ops[i];
         d.start += value(g, mem, mem->start_bytes, op);
@@ -139,7 +135,7 @@ static struct hv_pipe_peak peak_of(const struct hv_pipe *g, const struct hv_pipe
     struct hv_pipe_peak out = {.peak_bytes = base};
     h.changes = mem->stream ? hv__stream_changes(run, mem, r, &h.n) : NULL;
     for (int32_t n = g->rank_node_at[r]; n < g->rank_node_at[r + 1]; n++) {
-        struct delta d = node_delta(g, mem, n);
+        struct hv__node_bytes d = hv__node_bytes(g, mem, n);
         follow(&h, run->node_start_s[n], base + now - lent_bytes(g, mem, r, held), &out);
         now += d.start;
         held += held_by(g, n, true);
@@ -212,7 +208,7 @@ size_t hv_pipe_trace(const struct hv_pipe *g, const struct hv_pipe_run *run,
     step_to(&t, 0, now);
     int32_t held = 0;
     for (int32_t n = g->rank_node_at[rank]; n < g->rank_node_at[rank + 1]; n++) {
-        struct delta d = node_delta(g, mem, n);
+        struct hv__node_bytes d = hv__node_bytes(g, mem, n);
         now += d.start;
         held += held_by(g, n, true);
         step_to(&t, run->node_start_s[n], now + d.transient - lent_bytes(g, mem, rank, held));

@@ -28,4 +28,12 @@ struct hv__change *hv__stream_changes(const struct hv_pipe_run *run,
                                       const struct hv_pipe_memory *mem, int32_t rank,
                                       size_t *n) HV_NODISCARD;
 
+/** The bytes that a node adds at its start, holds while it runs, and adds at its end. */
+struct hv__node_bytes {
+    double start, transient, end;
+};
+/** Those of node n by the tables (memory.c). O(its operations). */
+struct hv__node_bytes hv__node_bytes(const struct hv_pipe *g, const struct hv_pipe_memory *mem,
+                                     int32_t n);
+
 #endif
