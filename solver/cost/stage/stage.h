@@ -61,6 +61,7 @@ struct hv_pass {
     double input_alone_s, weight_alone_s;
     /* exposed communication inside the above */
     double tp_s, cp_s, ep_s;
+    double ep_forward_s; /**< of ep_s, what is in forward_s; the rest is in the backward pass */
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
     /** Weights sharded in units larger than a layer: the gather of all blocks of the pass, and the
      * scatter of their gradients, each one collective. They belong to the schedule and are in none
@@ -79,6 +80,8 @@ struct hv_pass {
                                 iteration, not in the above */
     double compute_s;        /**< forward + backward compute without recompute and communication */
     double flops;            /**< model FLOPs forward and backward on this rank */
+    double routed, dropped;  /**< blocks that send tokens to experts, and the sum over them of the
+                                share that finds no place */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and
                          cp ranks together) */
     double activation_bytes;              /**< kept per micro-batch in flight */
