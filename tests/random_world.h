@@ -228,10 +228,13 @@ static inline void add_cp(struct hv_rng *r, struct hv_str *t, int cp)
 static inline void add_zero(struct hv_rng *r, struct hv_str *t, int most)
 {
     static const char *const reduce[] = {"each", "end", "two_hop"};
+    static const char *const unit[] = {"layer", "chunk", "stage"};
     int stage = below(r, most);
     if (stage > 1 && often(r, 5)) {
-        hv_str_addf(t, ",\"zero\":{\"stage\":%d,\"reduce\":\"%s\",\"prefetch\":%d}", stage,
-                    reduce[below(r, 3)], below(r, 3));
+        int prefetch = below(r, 3), when = below(r, 3);
+        const char *of = unit[stage == 3 ? (prefetch + when) % 3 : 0];
+        hv_str_addf(t, ",\"zero\":{\"stage\":%d,\"reduce\":\"%s\",\"prefetch\":%d,\"unit\":\"%s\"}",
+                    stage, reduce[when], prefetch, of);
         return;
     }
     hv_str_addf(t, ",\"zero\":%d", stage);

@@ -319,8 +319,9 @@ Prices one stage: the time of one micro-batch on its first data-parallel rank, a
 @tparam table q the stage's keys as in a plan file, and micro_batch, count (equal pipelines),
 in_flight (micro-batches alive), tp_rank (from 1: whose memory, where tensor shards are unequal)
 @treturn table {forward_s, backward_s (with recompute), weight_s, recompute_s, exposed = {tp, cp,
-ep, zero}, optimizer_s (the step after the last micro-batch), hop_bytes, flops,
-memory = as hv.cost.memory}
+ep, zero}, gather_s and scatter_s (of all its weights and gradients, where zero.unit is "chunk" or
+"stage": the schedule places them, else 0), optimizer_s (the step after the last micro-batch),
+hop_bytes, flops, memory = as hv.cost.memory}
 @units seconds, bytes and FLOP; micro_batch is a number of sequences
 @raise keys that a stage does not have, addresses that do not exist, a device without the precision
 @usage local s = hv.cost.stage{devices = ctx.cluster:address{1, 2}, layers = {0, 4}, tp = 2}
@@ -333,12 +334,14 @@ int hv__cost_stage(lua_State *L)
     double in_flight = 1;
 
     double optimizer_s = price_stage(L, "hv.cost.stage", &p, &m, &in_flight);
-    lua_createtable(L, 0, 9);
+    lua_createtable(L, 0, 11);
     hv__set_num(L, "optimizer_s", optimizer_s);
     hv__set_num(L, "forward_s", p.forward_s);
     hv__set_num(L, "backward_s", p.input_grad_s + p.weight_grad_s + p.recompute_s);
     hv__set_num(L, "weight_s", p.weight_grad_s);
     hv__set_num(L, "recompute_s", p.recompute_s);
+    hv__set_num(L, "gather_s", p.gather_s);
+    hv__set_num(L, "scatter_s", p.scatter_s);
     hv__set_num(L, "hop_bytes", p.hop_bytes);
     hv__set_num(L, "flops", p.flops);
     lua_createtable(L, 0, 4);

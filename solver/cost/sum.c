@@ -21,6 +21,12 @@ static void add_figures(const struct hv_pass *x, struct hv_pass *o)
     o->ep_s += x->ep_s;
     o->ep_forward_s += x->ep_forward_s;
     o->zero_s += x->zero_s;
+    o->gather_s += x->gather_s;
+    o->scatter_s += x->scatter_s;
+    o->gather_network_s += x->gather_network_s;
+    o->scatter_network_s += x->scatter_network_s;
+    o->gather_bytes += x->gather_bytes;
+    o->scatter_bytes += x->scatter_bytes;
     o->network_forward_s += x->network_forward_s;
     o->network_backward_s += x->network_backward_s;
     o->network_weight_s += x->network_weight_s;
@@ -70,6 +76,9 @@ void hv__add_memory(const struct hv_memory *x, bool again, struct hv_memory *o)
     o->master_bytes += x->master_bytes;
     o->optimizer_bytes += x->optimizer_bytes;
     o->buffers_bytes += x->buffers_bytes - (again ? fmin(HV_WORKSPACE_BYTES, x->buffers_bytes) : 0);
+    o->unit_weights_bytes += x->unit_weights_bytes;
+    o->unit_gradients_bytes += x->unit_gradients_bytes;
+    o->unit_buffers_bytes += x->unit_buffers_bytes;
     o->outside_bytes = fmax(o->outside_bytes, x->outside_bytes);
     o->fragmentation_frac = fmax(o->fragmentation_frac, x->fragmentation_frac);
     double states = o->weights_bytes + o->gradients_bytes + o->master_bytes + o->optimizer_bytes;

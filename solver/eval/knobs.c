@@ -11,18 +11,6 @@
 /* ---- conditions: stages
  * --------------------------------------------------------------------------- */
 
-static bool zero_unit_of_chunks(const struct hv_knob_place *p)
-{
-    const struct hv_stage *s = p->stage;
-    return s->zero.stage >= 3 && s->zero.unit == HV_ZERO_STAGE && s->n_ranges > 1;
-}
-
-static bool zero_breadth_first(const struct hv_knob_place *p)
-{
-    return p->stage->zero.stage >= 3 && p->stage->n_ranges > 1 &&
-           strcmp(p->plan->schedule.name, "breadth-first") == 0;
-}
-
 static bool zero_gathers_late(const struct hv_knob_place *p)
 {
     const struct hv_zero *z = &p->stage->zero;
@@ -52,12 +40,6 @@ static bool offloads_to_unknown_host(const struct hv_knob_place *p)
 static bool offloads_while_serving(const struct hv_knob_place *p)
 {
     return p->plan->mode == HV_MODE_SERVE && p->stage->n_offload > 0;
-}
-
-/** Serving plans run forward only and have no iteration. */
-static bool sharded_serving(const struct hv_knob_place *p)
-{
-    return p->plan->mode == HV_MODE_SERVE && p->stage->zero.stage > 0;
 }
 
 /* ---- conditions: experts
@@ -243,17 +225,12 @@ static const struct hv_knob rows[] = {
                  "every rank holds all experts: no token leaves it", moe_off_node_unused),
     FULL(HV_KNOB_MOE, "compress"),
     FULL(HV_KNOB_STAGE, "zero.stage"),
-    APPROXIMATED(HV_KNOB_STAGE, "zero.stage", "3 with schedule breadth-first",
-                 "a chunk is gathered for every micro-batch, although consecutive passes use the "
-                 "same one",
-                 zero_breadth_first),
-    APPROXIMATED(HV_KNOB_STAGE, "zero.stage", "a serving plan",
-                 "every rank of a serving plan holds its weights whole", sharded_serving),
+    {HV_KNOB_STAGE, "zero.stage", "above 0 in a serving plan",
+     "refused: every rank of a serving plan holds its weights whole", NULL},
     FULL(HV_KNOB_STAGE, "zero.shard_group"),
     FULL(HV_KNOB_STAGE, "zero.unit"),
-    APPROXIMATED(HV_KNOB_STAGE, "zero.unit", "stage, of several chunks",
-                 "gathers are timed chunk by chunk; memory holds the whole stage",
-                 zero_unit_of_chunks),
+    {HV_KNOB_STAGE, "zero.unit", "chunk or stage, stage 3, where weights are stale",
+     "refused: weights that are held change between micro-batches", NULL},
     FULL(HV_KNOB_STAGE, "zero.reshard"),
     FULL(HV_KNOB_STAGE, "zero.prefetch"),
     FULL(HV_KNOB_STAGE, "zero.limit"),

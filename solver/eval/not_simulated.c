@@ -6,6 +6,7 @@
 
 #include "solver/base/units.h"
 #include "solver/inventory/cluster.h"
+#include "solver/sim/schedule/schedule.h"
 
 /** A stage of a plan, and the leaves of the model. */
 struct place {
@@ -336,6 +337,60 @@ static enum hv_status check_own_size(const struct place *at, struct hv_err *err)
     return HV_OK;
 }
 
+/** True where two stages' weights follow the same window of the schedule. */
+static bool same_window(const struct hv_zero *a, const struct hv_zero *b)
+{
+    return a->unit == b->unit && a->reshard == b->reshard && a->prefetch == b->prefetch &&
+           a->limit == b->limit && (a->reduce == HV_REDUCE_END) == (b->reduce == HV_REDUCE_END);
+}
+
+/** Weights that the schedule gathers in whole chunks: held while micro-batches pass, in one window
+ * per rank. */
+static enum hv_status check_window(const struct place *at, struct hv_err *err)
+{
+    const struct hv_stage *s = stage_of(at);
+    const struct hv_zero *first =
+        s->n_degrees == 0 && hv_zero_by_schedule(&s->zero) ? &s->zero : NULL;
+    for (size_t i = 0; i < s->n_degrees; i++) {
+        const struct hv_zero *z = &s->degrees[i].zero;
+        if (first != NULL && hv_zero_by_schedule(z) && !same_window(first, z)) {
+            return refuse(at, "degrees",
+                          "layers of one stage whose \"zero\" asks for different windows (unit, "
+                          "reshard, prefetch, limit, reduce); give them the same",
+                          err);
+        }
+        first = first == NULL && hv_zero_by_schedule(z) ? z : first;
+    }
+    const struct hv_schedule_row *row = NULL;
+    bool stale = hv_plan_is_stale(at->plan) ||
+                 (hv_schedule_find(at->plan->schedule.name, &row, NULL) == HV_OK &&
+                  (row->flags & HV_SCHEDULE_ASYNC) != 0);
+    if (first != NULL && stale) {
+        return refuse(at, "zero.unit",
+                      "chunks that stay gathered while their weights change between micro-batches "
+                      "of a plan that does not wait for all gradients; take \"layer\"",
+                      err);
+    }
+    return HV_OK;
+}
+
+/** Serving plans have no gradients and no optimizer states, and no rank gathers weights. */
+static enum hv_status check_zero(const struct place *at, struct hv_err *err)
+{
+    const struct hv_stage *s = stage_of(at);
+    int most = s->zero.stage;
+    for (size_t i = 0; i < s->n_degrees; i++) {
+        most = s->degrees[i].zero.stage > most ? s->degrees[i].zero.stage : most;
+    }
+    if (most > 0 && at->plan->mode == HV_MODE_SERVE) {
+        return refuse(at, "zero.stage",
+                      "states sharded over the ranks of a serving plan, which holds its weights "
+                      "whole; leave \"zero\" out, and cut weights with \"tp\"",
+                      err);
+    }
+    return check_window(at, err);
+}
+
 enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_model *m,
                                       struct hv_arena *arena, struct hv_err *err)
 {
@@ -353,6 +408,7 @@ enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_m
             at.classes = at.graph ? classes_of(&at) : 0;
             enum hv_status st = check_keys(&at, err);
             st = st == HV_OK ? check_dims(&at, arena, err) : st;
+            st = st == HV_OK ? check_zero(&at, err) : st;
             st = st == HV_OK ? check_branches(&at, err) : st;
             st = st == HV_OK ? check_turns(&at, err) : st;
             st = st == HV_OK ? check_own_size(&at, err) : st;

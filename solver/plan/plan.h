@@ -365,6 +365,12 @@ void hv_moe_defaults(struct hv_moe_knobs *k);
 /** When the gradients of a ZeRO stage (0 to 3) are reduced unless the plan says otherwise: from
  * stage 2 on after each micro-batch, since no rank keeps them whole; below once, at the end. */
 enum hv_zero_reduce hv_zero_default_reduce(int stage);
+/** True where whole chunks or stages of weights are gathered, when the window of the schedule
+ * reaches them, and not layer by layer inside every pass. */
+static inline bool hv_zero_by_schedule(const struct hv_zero *z)
+{
+    return z->stage >= 3 && z->unit != HV_ZERO_LAYER;
+}
 /** A new empty plan with all defaults that keeps a reference to `cluster`. Owner: hv_plan_unref. */
 struct hv_plan *hv_plan_new(struct hv_cluster *cluster);
 

@@ -231,8 +231,8 @@ static void test_zero3_gathers_show(void **state)
     hv_cost_free(k);
 }
 
-/* Units of sharded weights: larger ones hide nothing and fill memory, a limit of one gathers
- * nothing ahead, weights that stay are gathered once and are whole. */
+/* Units of sharded weights: larger ones are left to the schedule and fill memory, a limit of one
+ * gathers nothing ahead, weights that stay are gathered once and are whole. */
 static void test_units_of_sharding(void **state)
 {
     struct world *w = *state;
@@ -252,8 +252,14 @@ static void test_units_of_sharding(void **state)
     assert_true(limited.zero_s > layers.zero_s);
     z->prefetch = 1;
     z->unit = HV_ZERO_CHUNK;
-    assert_true(pass_of(k, &q).zero_s > layers.zero_s);
+    struct hv_pass whole = pass_of(k, &q);
+    assert_true(whole.zero_s == 0 && layers.gather_s == 0);
+    near(whole.gather_bytes, 2 * n);
+    near(whole.scatter_bytes, hv_job_grad_bytes(&w->job) * n);
+    assert_true(whole.gather_s > 0);
+    near(whole.forward_s + whole.input_grad_s + whole.weight_grad_s, whole.compute_s);
     near(memory_of(k, &q).weights_bytes, 2 * n);
+    near(memory_of(k, &q).unit_weights_bytes, 2 * n - 2 * n / 16);
     assert_true(weights < 0.5 * n);
     z->unit = HV_ZERO_LAYER;
     q.sequences = 0.25; /* so little compute that every gather shows */

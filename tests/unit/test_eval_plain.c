@@ -140,6 +140,27 @@ static void sharded_update(void **state)
     assert_ms(r, 2 + 73.5);
 }
 
+/** Three equal units of 2 ms forward and 4 ms backward (Zhao et al. 2023, PyTorch FSDP, section
+ * 3.3), over two ranks at 10 GB/s: gathers and scatters of 1 or 3 ms in one stream, at most two
+ * units whole, the last one kept for its backward pass. With 1 ms the first gather and the last
+ * scatter show; with 3 ms the forward pass ends at 11 ms, and AG2 RS3 AG1 RS2 RS1 follow from 11,
+ * 15, 18, 21 and 25 ms on. */
+static void sharded_units(void **state)
+{
+    (void)state;
+    struct ring r = {.ranks = 2,
+                     .layers = 3,
+                     .gbps = 10,
+                     .forward_ms = 2,
+                     .backward_ms = 4,
+                     .parameter_bytes = 20e6,
+                     .stage = ",\"zero\":3",
+                     .sync = ""};
+    assert_ms(r, 20);
+    r.parameter_bytes = 60e6;
+    assert_ms(r, 28);
+}
+
 /** One layer of 2 m n k FLOPs: with plain rates the peak, however thin the product; a stream the
  * whole bandwidth. */
 static void rates(void **state)
@@ -158,8 +179,8 @@ static void rates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ring_steps),     cmocka_unit_test(buckets), cmocka_unit_test(cycles),
-        cmocka_unit_test(sharded_update), cmocka_unit_test(rates),
+        cmocka_unit_test(ring_steps),     cmocka_unit_test(buckets),       cmocka_unit_test(cycles),
+        cmocka_unit_test(sharded_update), cmocka_unit_test(sharded_units), cmocka_unit_test(rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

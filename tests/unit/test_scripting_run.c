@@ -274,6 +274,13 @@ static void test_bulk_prices(void **state)
                "assert(step(6, 2) == step(6) and step(6, 2, 1) < 0.6 * step(6))\n"
                "return nil, 'steps'",
                HV_ENO, "steps");
+    /* whole chunks are gathered by the schedule, layers inside the passes */
+    expect_run("local function at(unit) return hv.cost.stage{devices = ctx.cluster:address{1, 2}, "
+               "layers = {2, 6}, dp = 2, zero = {stage = 3, unit = unit}, micro_batch = 2} end\n"
+               "local chunk, layer = at('chunk'), at('layer')\n"
+               "assert(chunk.gather_s > 0 and chunk.scatter_s > 0 and chunk.exposed.zero == 0)\n"
+               "assert(layer.gather_s == 0 and layer.scatter_s == 0)\nreturn nil, 'units'",
+               HV_ENO, "units");
     /* GPipe of two unequal stages by hand: 1 + 2·3 + 2·1 forwards and backwards behind each other
      */
     expect_run(

@@ -159,7 +159,7 @@ static int communicators(const struct hv__context *k, const struct hv_stage_quer
  * are summed in 16 bit and unscaled into 32 (Megatron-LM, DeepSpeed), and in DeepSpeed where they
  * arise in 16 bit and are summed in 32. */
 static double buffers_bytes(const struct hv__context *k, const struct hv_stage_query *q,
-                            const struct hv__rank *r, const struct hv_memory *m, double largest)
+                            const struct hv__rank *r, struct hv_memory *m, double largest)
 {
     const struct hv_job *j = &k->job;
     const struct hv_zero *z = &r->stage->zero;
@@ -187,6 +187,7 @@ static double buffers_bytes(const struct hv__context *k, const struct hv_stage_q
     }
     if (z->stage >= 3) {
         unit = (hv_job_weight_bytes(j) + hv_job_grad_bytes(j)) * largest;
+        m->unit_buffers_bytes = hv_zero_by_schedule(z) ? hv_job_grad_bytes(j) * largest : 0;
     }
     double total = HV_WORKSPACE_BYTES + boundary + gradients + bucket + unit + step;
     hv_why_add(q->why, "buffers", total, "bytes",
@@ -350,6 +351,13 @@ enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_que
     /* sums kept until the end of the iteration are whole on every rank */
     bool scattered = z->stage >= 2 && z->reduce != HV_REDUCE_END;
     out->gradients_bytes = hv_job_grad_bytes(j) * (scattered ? shard + n.lent : all);
+    if (hv_zero_by_schedule(z)) {
+        double lent = shard + n.lent;
+        out->unit_weights_bytes =
+            out->weights_bytes - hv_job_weight_bytes(j) * (lent + n.cached) *
+                                     hv__offload_stays(r.stage, HV_OFFLOAD_WEIGHTS);
+        out->unit_gradients_bytes = out->gradients_bytes - hv_job_grad_bytes(j) * lent;
+    }
     double left = hv__offload_stays(r.stage, HV_OFFLOAD_OPTIMIZER);
     double states = hv_job_master_bytes(j) + hv_job_optimizer_bytes(j);
     out->master_bytes = hv_job_master_bytes(j) * out->updated_parameters * left;

@@ -52,6 +52,12 @@ struct unit {
     size_t n;
 };
 
+/* Parameters of sharded experts that one expert-parallel degree spreads. */
+struct spread_experts {
+    int ep;
+    double parameters;
+};
+
 struct build {
     struct hv__context *k;
     const struct hv_stage_query *q;
@@ -59,6 +65,7 @@ struct build {
     struct hv_pass *out;
     HV_VEC(struct piece) pieces;
     bool sharded;                   /* passes gather or scatter */
+    bool by_schedule;               /* the schedule does, for all that the pass computes */
     bool far_tp, far_cp, far_ep;    /* these groups go over the network; ep: of the part at hand */
     struct ep_group ep;             /* of the last blocks with experts */
     uint64_t signature;             /* of the rank's tensor- and context-parallel devices */
@@ -71,6 +78,8 @@ struct build {
     HV_VEC(struct travel) travels; /* blocks, where the plan lets experts travel */
     bool travel;                   /* some experts of the stage do */
     int prefetch;                  /* blocks ahead that they set out; -1: none did so far */
+    double dense_parameters;       /* of the one unit that the schedule gathers, and its experts */
+    HV_VEC(struct spread_experts) spread;
 };
 
 static double exposed_backward_s(const struct hv_part_cost *c)
@@ -225,12 +234,81 @@ static void add_to_unit(const struct build *b, const struct hv_part_cost *c, boo
     u->backward_s += fmax(0, input_s + c->weight_grad_s);
 }
 
+/* Notes parameters of the unit that the schedule gathers. */
+static void note_unit(struct build *b, const struct hv_part_cost *c, int n, int ep, double times)
+{
+    struct spread_experts x = {.ep = ep};
+    for (int i = 0; i < n; i++) {
+        b->dense_parameters += times * c[i].parameters;
+        x.parameters += times * c[i].expert_parameters;
+    }
+    if (x.parameters > 0) {
+        hv_vec_push(&b->spread, x);
+    }
+}
+
+/* An exchange of the whole unit: one collective of its dense weights, and one of its experts for
+ * each way in which they are spread. */
+struct exchange {
+    double time_s, parameters; /* of those that have several holders */
+};
+
+static void add_exchange(struct build *b, enum hv_collective op, const struct holders *h,
+                         double parameters, double bytes_each, struct exchange *x)
+{
+    x->time_s += share_s(b, op, h, parameters * bytes_each);
+    x->parameters += h->n > 1 ? parameters : 0;
+}
+
+static struct exchange exchange_unit(struct build *b, enum hv_collective op, double bytes_each)
+{
+    struct exchange x = {0};
+    add_exchange(b, op, &b->dense, b->dense_parameters, bytes_each, &x);
+    for (size_t i = 0; i < b->spread.n; i++) {
+        double parameters = b->spread.items[i].parameters;
+        int ep = b->spread.items[i].ep;
+        for (; i + 1 < b->spread.n && b->spread.items[i + 1].ep == ep; i++) {
+            parameters += b->spread.items[i + 1].parameters;
+        }
+        add_exchange(b, op, holders_of_experts(b, ep), parameters, bytes_each, &x);
+    }
+    return x;
+}
+
+/* Gather and scatter of the unit, which the schedule places. */
+static void add_unit(struct build *b)
+{
+    double weight = hv_job_weight_bytes(&b->k->job), gradient = hv_job_grad_bytes(&b->k->job);
+    struct hv_pass *o = b->out;
+    struct exchange gather = exchange_unit(b, HV_ALL_GATHER, weight);
+    struct exchange scatter = exchange_unit(b, HV_REDUCE_SCATTER, gradient);
+    o->gather_s = gather.time_s;
+    o->scatter_s = scatter.time_s;
+    o->gather_bytes =
+        gather.parameters * weight * hv__offload_stays(b->rank.stage, HV_OFFLOAD_WEIGHTS);
+    o->scatter_bytes = scatter.parameters * gradient;
+    if (gather.parameters > 0 && hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
+        double one_byte = 1 / gather.parameters;
+        double gather_s = exchange_unit(b, HV_ALL_GATHER, one_byte).time_s;
+        double scatter_s = exchange_unit(b, HV_REDUCE_SCATTER, one_byte).time_s;
+        o->gather_network_s = fmax(0, o->gather_s - gather_s);
+        o->scatter_network_s = fmax(0, o->scatter_s - scatter_s);
+    }
+    hv_why_add(b->q->why, "sharded weights", o->gather_s, "s",
+               "gather of %.4g bytes over %zu holders, when the schedule's window reaches it; "
+               "%.4g s for the scatter of its gradients",
+               o->gather_bytes, b->dense.n, o->scatter_s);
+}
+
 /* Notes `times` units of sharded weights made of these parts; add_sharding has them timed. */
 static void note_units(struct build *b, const struct hv_part_cost *c, int n, int ep, double times)
 {
     struct unit u = {.n = (size_t)times};
     double parameters = 0, experts = 0;
-    if (!b->sharded) {
+    if (b->by_schedule) {
+        note_unit(b, c, n, ep, times);
+    }
+    if (!b->sharded || b->by_schedule) {
         return;
     }
     bool far = hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1);
@@ -253,7 +331,10 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
         u.scatter_s = share_s(b, HV_REDUCE_SCATTER, &b->dense, parameters * gradient) +
                       share_s(b, HV_REDUCE_SCATTER, e, experts * gradient);
     }
-    hv_vec_push(&b->units, u);
+    bool empty = !(u.forward_s > 0 || u.backward_s > 0 || parameters > 0 || experts > 0);
+    if (!empty) { /* as the head of measured layers, which are whole without it */
+        hv_vec_push(&b->units, u);
+    }
 }
 
 /* Units larger than a layer: everything that the pass computes is one. */
@@ -433,6 +514,9 @@ static bool experts_travel(const struct hv_stage *s)
 static void add_sharding(struct build *b, bool turns)
 {
     const struct hv_zero *z = &b->rank.stage->zero;
+    if (b->by_schedule) {
+        add_unit(b);
+    }
     if (!b->units.n) {
         return;
     }
@@ -713,6 +797,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     }
     const struct hv_stage *s = b.rank.stage;
     b.sharded = s->zero.stage >= 3 || (s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END);
+    b.by_schedule = hv_zero_by_schedule(&s->zero);
     if (b.sharded) {
         find_holders(&b, b.rank.tp, &b.dense);
     }
@@ -752,6 +837,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     add_milestones(&b);
     hv_vec_free(&b.pieces);
     hv_vec_free(&b.units);
+    hv_vec_free(&b.spread);
     hv_vec_free(&b.travels);
     free(b.dense.ids);
     free(b.experts.ids);

@@ -63,6 +63,13 @@ struct hv_pass {
     double tp_s, cp_s, ep_s;
     double ep_forward_s; /**< of ep_s, what is in forward_s; the rest is in the backward pass */
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
+    /** Weights sharded in units larger than a layer: the gather of all blocks of the pass, and the
+     * scatter of their gradients, each one collective. They belong to the schedule and are in none
+     * of the seconds above; so does the memory of what they gather and scatter. 0: no such weights.
+     */
+    double gather_s, scatter_s, gather_bytes, scatter_bytes;
+    double gather_network_s, scatter_network_s; /**< of these, seconds in which bytes move between
+                                                   nodes */
     /** How long exchanges between nodes take, shown or hidden, in forward_s and in the backward
      * pass, which are never shorter. */
     double network_forward_s, network_backward_s;
@@ -103,9 +110,12 @@ struct hv_memory {
                                   copy and states of the optimizer */
     double reserve_bytes;                         /**< reserve of the job or the device */
     double limit_bytes;                           /**< memory of the device */
-    double parameters;                            /**< held by this rank before zero sharding */
-    double expert_parameters;                     /**< of these, of routed experts */
-    double updated_parameters;                    /**< those whose optimizer step this rank runs */
+    /** Of the above, what comes and goes with the units that a schedule gathers, where they are
+     * larger than a layer: gathered weights, gradients and buffers beyond the shards. */
+    double unit_weights_bytes, unit_gradients_bytes, unit_buffers_bytes;
+    double parameters;         /**< held by this rank before zero sharding */
+    double expert_parameters;  /**< of these, of routed experts */
+    double updated_parameters; /**< those whose optimizer step this rank runs */
 };
 /** A device whose optimizer step is done by its host. */
 struct hv_host_update {

@@ -66,6 +66,7 @@ struct hv__rank {
     double hop_next_s;
     /* time.c; optimizer_step.c */
     double compute_end_s;
+    double stream_end_s; /**< time.c: of its last gather or scatter beside the passes; 0: none */
     double optimizer_s, gather_s;
     /* time.c sets the end of compute, tail.c raises it */
     double sync_end_s;
@@ -175,7 +176,8 @@ struct hv__pipeline {
     size_t n_gstages, n_pipes;
     struct hv__gstage *gstages; /**< [n_pipes × n_gstages] */
     struct hv_replica *scratch; /**< copy of the replica that price.c changes and restores */
-    struct hv_pipe_cost cost;   /**< durations: of stages or of operations, and of hops */
+    struct hv_pipe_cost cost;   /**< durations: of stages or of operations, and of hops; shards.c:
+                                   streams beside them */
     struct hv__hops hops;
     struct hv__moving moving;
     /* lower.c where the run is folded, else time.c; links_shared.c replaces it where links are
@@ -220,21 +222,24 @@ struct hv__schedule_facts {
     bool scaled; /**< micro-batches give the number of samples per module */
 };
 
-/** Demand of the exchanges inside the passes of a rank on one element of the network. */
+/** Demand of the exchanges inside the passes of a rank, or of its stream of gathers and scatters
+ * beside them, on one element of the network. */
 struct hv__demand {
     uint64_t wire;
-    size_t rank;   /**< flat */
+    size_t rank;   /**< flat; streams behind all ranks */
     double busy_s; /**< of a second of its exchanges, all copies in step together */
 };
 
-/** Communication inside passes between nodes; other communication does not share links. */
+/** Communication of ranks between nodes, inside passes and in streams; other communication does not
+ * share links. */
 struct hv__demands {
     struct hv__demand *items; /**< by element and rank */
     size_t n;
-    double **frac; /**< [n_pipelines] share of each operation that exchanges take, alone: see
-                      hv_link_pipe.frac */
-    double *peak;  /**< [flat ranks] the largest of these of a rank */
-    double *rate_bytes_per_s; /**< [flat ranks] of the slowest element of its rings */
+    double **frac;      /**< [n_pipelines] share of each operation that exchanges take, alone: see
+                           hv_link_pipe.frac */
+    double **task_frac; /**< [n_pipelines] see hv_link_pipe.task_frac */
+    double *peak;       /**< [2 × flat ranks] the largest of these of a rank, of a stream */
+    double *rate_bytes_per_s; /**< [2 × flat ranks] of the slowest element of its rings */
 };
 
 /** Use of the network by transfers and by exchanges inside passes. Written by links_shared.c; read

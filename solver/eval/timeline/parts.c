@@ -36,6 +36,8 @@ static double work_s(const struct hv__gstage *g, size_t i_pass, uint8_t span_kin
     case HV_SPAN_OPT:
     case HV_SPAN_GATHER:
     case HV_SPAN_STEP:
+    case HV_SPAN_WHOLE:
+    case HV_SPAN_SCATTER:
     case HV_SPAN_KIND_N:
         break;
     }

@@ -183,6 +183,9 @@ static enum hv_status paint_pipeline(struct hv__painter *p, size_t i_pipeline, s
     for (size_t r = 0; r < pl->n_ranks; r++) {
         enum hv_status st = paint_rank(p, i_pipeline, r, critical, slack, &mem, err);
         if (st == HV_OK) {
+            st = hv__paint_stream(p, i_pipeline, r, err);
+        }
+        if (st == HV_OK) {
             st = hv__paint_parts(p, i_pipeline, r, err);
         }
         if (st == HV_OK) {
@@ -204,7 +207,7 @@ enum hv_status hv__timeline(const struct hv__lowered *l, struct hv_verdict *out,
 {
     struct hv_timeline *t = hv_arena_new(l->arena, struct hv_timeline, 1);
     struct hv__painter p = {.l = l, .t = t};
-    size_t n = 0, n_hops = 0;
+    size_t n = 0, n_hops = 0, n_links = 0;
     for (size_t i = 0; i < l->iteration.n_reductions; i++) {
         n += l->iteration.reductions[i].n_ranks;
     }
@@ -217,14 +220,17 @@ enum hv_status hv__timeline(const struct hv__lowered *l, struct hv_verdict *out,
              k < l->pipelines.items[i].waves.n_exchanges * l->pipelines.items[i].n_ranks; k++) {
             t->end_s = fmax(t->end_s, l->pipelines.items[i].waves.exchanges[k].end_s);
         }
-        n += hv__count_hops(&l->pipelines.items[i]) + l->pipelines.items[i].moving.n;
+        n += hv__count_hops(&l->pipelines.items[i]) + hv__count_tasks(&l->pipelines.items[i]) +
+             l->pipelines.items[i].moving.n;
         n_hops +=
             (size_t)(l->pipelines.items[i].pipe->n_hops + l->pipelines.items[i].moving.n_lanes);
+        n_links += l->pipelines.items[i].n_ranks;
     }
+    n_links += n_hops; /* one per hop, and per rank with sharded chunks */
     t->rows = hv_arena_new(l->arena, struct hv_timeline_row, l->pipelines.rank_at[l->pipelines.n]);
     t->ops = hv_arena_new(l->arena, struct hv_timeline_op, n + 1);
     t->hops = hv_arena_new(l->arena, struct hv_timeline_hop, n_hops + 1);
-    t->links = hv_arena_new(l->arena, struct hv_timeline_link, n_hops + 1);
+    t->links = hv_arena_new(l->arena, struct hv_timeline_link, n_links + 1);
     p.spans = hv_arena_new(l->arena, struct hv_span, n + 1);
     for (size_t i = 0; i < l->pipelines.n; i++) {
         enum hv_status st = paint_pipeline(&p, i, err);

@@ -19,7 +19,9 @@
     X(HV_SPAN_SYNC, "g",  "gradient reduction")         \
     X(HV_SPAN_OPT,  "o",  "optimizer step")             \
     X(HV_SPAN_GATHER, "a", "gather of updated weights") \
-    X(HV_SPAN_STEP, "h",  "host work and waiting for the slowest device")
+    X(HV_SPAN_STEP, "h",  "host work and waiting for the slowest device") \
+    X(HV_SPAN_WHOLE, "u", "gather of a chunk of sharded weights") \
+    X(HV_SPAN_SCATTER, "s", "scatter of the gradients of a chunk")
 /* clang-format on */
 enum hv_span_kind {
 #define X(c, letter, text) c,
@@ -63,9 +65,10 @@ struct hv_timeline_part {
  * then that row. */
 struct hv_timeline_link {
     size_t from_row, to_row;
-    const char *place; /**< "host", "a[7].0"; NULL: both ends are rows */
+    const char *place; /**< "host", "a[7].0"; "shards": of its weights, on its data-parallel
+                          ranks; NULL: both ends are rows */
     bool from_place;   /**< it leads from the place to the row */
-    const char *name;  /**< "  s0>s1" */
+    const char *name;  /**< "  s0>s1", "  s0 shards" */
     size_t lane;       /**< number in `lanes` */
 };
 

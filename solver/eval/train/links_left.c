@@ -181,7 +181,7 @@ static size_t add_demand(const struct hv_cluster *c, struct hv__links_left *t,
     return n;
 }
 
-/** Exchanges of all ranks, by rank: [at[rank], at[rank + 1]). */
+/** Exchanges of all ranks and, behind them, streams, by rank: [at[rank], at[rank + 1]). */
 static struct hv_wire_use *by_rank(const struct hv__lowered *l, size_t n_ranks, size_t *at)
 {
     size_t n = l->network.demands != NULL ? l->network.demands->n : 0;
@@ -202,13 +202,14 @@ static struct hv_wire_use *by_rank(const struct hv__lowered *l, size_t n_ranks, 
     return out;
 }
 
-/** Demand of every sending, and behind them of every rank, on the first lane of each kind. */
+/** Demand of every sending, and behind them of every rank and every rank's stream, on the first
+ * lane of each kind. */
 static void list_demands(const struct hv__lowered *l, const size_t *first, struct hv__links_left *t)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const size_t *first_lane = find_kinds(l, first, t);
     size_t n = 0, most = l->network.demands != NULL ? l->network.demands->n : 0;
-    size_t n_ranks = l->network.demands != NULL ? l->pipelines.rank_at[l->pipelines.n] : 0;
+    size_t n_ranks = l->network.demands != NULL ? 2 * l->pipelines.rank_at[l->pipelines.n] : 0;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
             most += l->pipelines.items[i].hops.sendings[k].n_loads;
@@ -335,6 +336,33 @@ static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t f
     return all;
 }
 
+/** The same of the tasks of streams. */
+static size_t add_tasks(const struct hv__lowered *l, double from_s, size_t first,
+                        struct hv__links_left *t, size_t *sending_of)
+{
+    size_t all = 0, n_ranks = l->pipelines.rank_at[l->pipelines.n];
+    bool any = l->network.demands != NULL && l->network.demands->task_frac != NULL;
+    for (size_t i = 0; any && i < l->pipelines.n; i++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[i];
+        const double *frac = l->network.demands->task_frac[i];
+        for (size_t r = 0; frac != NULL && r < pl->n_ranks; r++) {
+            size_t flat = first + n_ranks + l->pipelines.rank_at[i] + r;
+            const struct hv_stream *s = pl->cost.stream;
+            for (size_t k = s->task_at[r]; k < s->task_at[r + 1]; k++) {
+                struct transfer x = {pl->run.stream->start_s[k], pl->run.stream->end_s[k],
+                                     frac[k] * s->tasks[k].time_s};
+                bool counts = x.times > 0 && x.end_s > x.start_s && x.end_s > from_s;
+                all += counts;
+                if (t != NULL && counts && t->demands_at[flat + 1] > t->demands_at[flat]) {
+                    sending_of[t->n] = flat;
+                    t->transfers[t->n++] = x;
+                }
+            }
+        }
+    }
+    return all;
+}
+
 struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double from_s)
 {
     if (!any_network(l)) {
@@ -346,7 +374,8 @@ struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double 
     const struct hv_link_transfer *x =
         l->network.share != NULL ? hv_links_transfers(l->arena, l->network.share, from_s, &n)
                                  : NULL;
-    size_t most = n + add_exchanges(l, from_s, n_sendings, NULL, NULL);
+    size_t most = n + add_exchanges(l, from_s, n_sendings, NULL, NULL) +
+                  add_tasks(l, from_s, n_sendings, NULL, NULL);
     size_t *sending_of = hv_arena_new(l->arena, size_t, most + 1);
     t->transfers = hv_arena_new(l->arena, struct transfer, most + 1);
     for (size_t i = 0; i < n; i++) {
@@ -358,6 +387,7 @@ struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double 
         }
     }
     (void)add_exchanges(l, from_s, n_sendings, t, sending_of);
+    (void)add_tasks(l, from_s, n_sendings, t, sending_of);
     list_parts(l, sending_of, t);
     t->active = hv_arena_new(l->arena, struct met, t->at[t->n_kinds + 1] + 1);
     t->streams = hv_arena_new(l->arena, struct stream, t->n_kinds + 1);

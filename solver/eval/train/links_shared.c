@@ -169,7 +169,7 @@ static size_t find_elements(const struct hv__lowered *l, const struct uses *u, s
 static struct hv_link_hop *list_loads(const struct hv__lowered *l, const struct uses *u,
                                       const struct element *e, size_t n)
 {
-    size_t n_sendings = u->first_sending[l->pipelines.n] + l->pipelines.rank_at[l->pipelines.n];
+    size_t n_sendings = u->first_sending[l->pipelines.n] + 2 * l->pipelines.rank_at[l->pipelines.n];
     struct hv_link_hop *out = hv_arena_new(l->arena, struct hv_link_hop, n_sendings + 1);
     struct hv_link_load *loads = hv_arena_new(l->arena, struct hv_link_load, u->n + 1);
     size_t *at = hv_arena_new(l->arena, size_t, n_sendings + 2);
@@ -204,16 +204,17 @@ static struct hv_link_hop *list_loads(const struct hv__lowered *l, const struct 
     return out;
 }
 
-/** Demands of the ranks of a pipeline: a ring is a flow per device of a node, and all of them move
- * at the rate of its slowest element. */
-static struct hv_link_rank *list_ranks(const struct hv__lowered *l, size_t pipeline,
+/** Demands of the ranks of a pipeline, or of their streams: a ring is a flow per device of a node,
+ * and all of them move at the rate of its slowest element. */
+static struct hv_link_rank *list_ranks(const struct hv__lowered *l, size_t pipeline, bool streams,
                                        const struct hv_link_hop *loads)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv__pipeline *pl = &l->pipelines.items[pipeline];
     struct hv_link_rank *out = hv_arena_new(l->arena, struct hv_link_rank, pl->n_ranks);
     for (size_t r = 0; r < pl->n_ranks; r++) {
-        size_t flat = l->pipelines.rank_at[pipeline] + r;
+        size_t flat = l->pipelines.rank_at[pipeline] + r +
+                      (streams ? l->pipelines.rank_at[l->pipelines.n] : 0);
         const struct hv_link_hop *x = &loads[flat];
         const struct hv__rank *rk = &pl->ranks[r];
         uint32_t node = hv_cluster_node_of(c, rk->devices[0]);
@@ -253,12 +254,18 @@ static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
                                             .n_moves = x->moving.n,
                                             .moved = x->moving.moved};
         if (demands != NULL && demands->frac[i] != NULL) {
-            s->pipes[i].ranks = list_ranks(l, i, sendings + u->first_sending[l->pipelines.n]);
+            s->pipes[i].ranks =
+                list_ranks(l, i, false, sendings + u->first_sending[l->pipelines.n]);
             s->pipes[i].frac = demands->frac[i];
+        }
+        if (demands != NULL && demands->task_frac[i] != NULL) {
+            s->pipes[i].streams =
+                list_ranks(l, i, true, sendings + u->first_sending[l->pipelines.n]);
+            s->pipes[i].task_frac = demands->task_frac[i];
         }
         if (x->more_mb > 0 || x->shared || x->like != NULL) {
             s->pipes[i].run = hv_arena_new(l->arena, struct hv_pipe_run, 1);
-            hv_pipe_run_new(l->arena, x->pipe, s->pipes[i].run);
+            hv__new_run(l, x, s->pipes[i].run);
             hv_pipe_time(x->pipe, &x->cost, s->pipes[i].run);
         }
     }

@@ -1,9 +1,10 @@
 /**
- * Communication inside passes that shares links: gathers of sharded weights, tensor-parallel
- * all-reduces and all-to-alls of experts that leave their nodes, of stages or pipelines on the same
- * nodes or over the same named link. It is spread evenly over its pass (sim/links/links.h): this is
- * exact for the total load of a link, and ignores bursts that collide where the bandwidth suffices
- * on average.
+ * Communication of ranks that shares links: inside passes, gathers of sharded weights,
+ * tensor-parallel all-reduces and all-to-alls of experts that leave their nodes, of stages or
+ * pipelines on the same nodes or over the same named link. It is spread evenly over its pass
+ * (sim/links/links.h): this is exact for the total load of a link, and ignores bursts that collide
+ * where the bandwidth suffices on average. Streams of gathers and scatters beside the passes use
+ * them task by task.
  */
 #include "solver/eval/train/steps.h"
 
@@ -158,12 +159,24 @@ static void add_groups(const struct hv__lowered *l, const struct hv__rank *rk,
 /** True where passes gather weights or scatter gradients. */
 static bool shards_passes(const struct hv_zero *z)
 {
-    return z->stage >= 3 || (z->stage == 2 && z->reduce != HV_REDUCE_END);
+    return (z->stage >= 3 && !hv_zero_by_schedule(z)) ||
+           (z->stage == 2 && z->reduce != HV_REDUCE_END);
+}
+
+/** Adds the ring of all copies of an entry, which hold shards of the same: each pipeline has its
+ * part of it. */
+static void add_copies(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank,
+                       size_t flat, struct demand_list *out)
+{
+    const struct hv__rank *rk = &pl->ranks[rank];
+    const struct hv_stage *s = &pl->replica->stages[rk->stage];
+    size_t copies = (size_t)pl->replica->count;
+    double part = (double)pl->multiplicity / (double)copies;
+    add_ring(hv_cost_cluster(l->k), s->devices, copies * rk->n_devices, flat, part, out);
 }
 
 /** Demands of a rank of a pipeline. Each copy has a ring of its own; where states are sharded,
- * all copies of the entry hold shards of the same and form one, of which each pipeline has its
- * part. */
+ * all copies of the entry form one. */
 static void add_rank(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank,
                      size_t flat, struct demand_list *out)
 {
@@ -174,10 +187,8 @@ static void add_rank(const struct hv__lowered *l, const struct hv__pipeline *pl,
     for (size_t i = 0; i < s->n_degrees; i++) {
         shards = shards || shards_passes(&s->degrees[i].zero);
     }
-    size_t copies = (size_t)pl->replica->count;
-    if (copies > 1 && shards) {
-        double part = (double)pl->multiplicity / (double)copies;
-        add_ring(c, s->devices, copies * rk->n_devices, flat, part, out);
+    if (pl->replica->count > 1 && shards) {
+        add_copies(l, pl, rank, flat, out);
         return;
     }
     for (int k = 0; k < pl->multiplicity; k++) {
@@ -208,44 +219,58 @@ static void merge_copies(struct demand_list *x)
     x->n = kept;
 }
 
+/** Adds what the passes of a pipeline ask for, and what its streams do. */
+static void add_pipeline(const struct hv__lowered *l, size_t i, const struct hv__demands *d,
+                         struct demand_list *out)
+{
+    const struct hv__pipeline *pl = &l->pipelines.items[i];
+    size_t n_ranks = l->pipelines.rank_at[l->pipelines.n];
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        size_t flat = l->pipelines.rank_at[i] + r, stream = n_ranks + flat;
+        d->peak[flat] = d->frac[i] != NULL ? peak_of(pl, d->frac[i], r) : 0;
+        if (d->peak[flat] > 0) {
+            add_rank(l, pl, r, flat, out);
+        }
+        for (size_t k = 0; d->task_frac[i] != NULL && k < pl->cost.stream->task_at[r + 1]; k++) {
+            bool own = k >= pl->cost.stream->task_at[r];
+            d->peak[stream] = fmax(d->peak[stream], own ? d->task_frac[i][k] : 0);
+        }
+        if (d->peak[stream] > 0) {
+            add_copies(l, pl, r, stream, out);
+        }
+    }
+}
+
 const struct hv__demands *hv__find_demands(const struct hv__lowered *l)
 {
-    double **frac = NULL, *peak = NULL;
-    for (size_t i = 0; i < l->pipelines.n; i++) {
-        double *own = list_fracs(l, &l->pipelines.items[i]);
-        if (own != NULL && frac == NULL) {
-            frac = hv_arena_new(l->arena, double *, l->pipelines.n);
-            peak = hv_arena_new(l->arena, double, l->pipelines.rank_at[l->pipelines.n]);
-        }
-        if (own != NULL) {
-            frac[i] = own;
-        }
+    size_t n = l->pipelines.n, n_ranks = l->pipelines.rank_at[n];
+    bool any = false;
+    double **frac = hv_arena_new(l->arena, double *, 2 * n + 1);
+    for (size_t i = 0; i < n; i++) {
+        frac[i] = list_fracs(l, &l->pipelines.items[i]);
+        frac[n + i] = hv__task_fracs(l, &l->pipelines.items[i]);
+        any = any || frac[i] != NULL || frac[n + i] != NULL;
     }
-    if (frac == NULL) {
+    if (!any) {
         return NULL;
     }
-    size_t n_ranks = l->pipelines.rank_at[l->pipelines.n];
-    struct demand_list all = {.rate_bytes_per_s = hv_arena_new(l->arena, double, n_ranks)};
-    for (size_t i = 0; i < n_ranks; i++) {
+    struct hv__demands *out = hv_arena_new(l->arena, struct hv__demands, 1);
+    *out = (struct hv__demands){.frac = frac,
+                                .task_frac = frac + n,
+                                .peak = hv_arena_new(l->arena, double, 2 * n_ranks),
+                                .rate_bytes_per_s = hv_arena_new(l->arena, double, 2 * n_ranks)};
+    struct demand_list all = {.rate_bytes_per_s = out->rate_bytes_per_s};
+    for (size_t i = 0; i < 2 * n_ranks; i++) {
         all.rate_bytes_per_s[i] = HUGE_VAL;
     }
-    for (size_t i = 0; i < l->pipelines.n; i++) {
-        for (size_t r = 0; frac[i] != NULL && r < l->pipelines.items[i].n_ranks; r++) {
-            size_t flat = l->pipelines.rank_at[i] + r;
-            peak[flat] = peak_of(&l->pipelines.items[i], frac[i], r);
-            if (peak[flat] > 0) {
-                add_rank(l, &l->pipelines.items[i], r, flat, &all);
-            }
-        }
+    for (size_t i = 0; i < n; i++) {
+        add_pipeline(l, i, out, &all);
     }
     if (all.n > 1) {
         merge_copies(&all);
     }
-    struct hv__demands *out = all.n > 0 ? hv_arena_new(l->arena, struct hv__demands, 1) : NULL;
-    if (out != NULL) {
-        *out = (struct hv__demands){hv_arena_copy(l->arena, all.items, all.n, sizeof *all.items),
-                                    all.n, frac, peak, all.rate_bytes_per_s};
-    }
+    out->n = all.n;
+    out->items = all.n > 0 ? hv_arena_copy(l->arena, all.items, all.n, sizeof *all.items) : NULL;
     free(all.items);
-    return out;
+    return out->n > 0 ? out : NULL;
 }

@@ -683,6 +683,7 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
     }
     if (st == HV_OK) {
         fill_durations(l, pl);
+        hv__plan_stream(l, pl);
     }
     return st;
 }
@@ -699,8 +700,9 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     struct hv_fold f;
     struct hv_err unheard = {0}; /* the full run reports the error */
     bool drawn = l->lengths != NULL && l->lengths->quantiles != NULL;
-    if (l->spans || drawn || pl->replica->list != NULL || (l->schedule.row->flags & never) ||
-        hv__split_of(l, pl->i_replica) != NULL || m * (int64_t)pl->n_ranks < FOLD_FROM) {
+    if (l->spans || drawn || hv__has_stream(pl) || pl->replica->list != NULL ||
+        (l->schedule.row->flags & never) || hv__split_of(l, pl->i_replica) != NULL ||
+        m * (int64_t)pl->n_ranks < FOLD_FROM) {
         return false;
     }
     pl->n_mb = 1;

@@ -101,6 +101,7 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
     } else if (pl->n_shapes > 1 && pl->shape_of_stage == NULL) {
         mem.mb_scale = scale_of_micro_batches(l, pl);
     }
+    hv__stream_memory(l, pl, i_dp, base, &mem);
     return mem;
 }
 
@@ -115,6 +116,25 @@ static bool seen_before(const struct hv__pipeline *pl, size_t d)
         }
     }
     return true;
+}
+
+/** Lets the states of a rank be those at its peak, where a stream gathers and scatters; returns how
+ * much of the peak is the stream's. */
+static double take_stream(const struct hv_pipe_peak *peak, const struct hv_pipe_memory *mem,
+                          struct hv_memory *m)
+{
+    if (mem->stream == NULL) {
+        return 0;
+    }
+    double held = 1 + m->fragmentation_frac, of_stream = peak->gathered_bytes + peak->unsent_bytes;
+    double weights = peak->gathered_bytes / held, gradients = peak->unsent_bytes / held;
+    m->overhead_bytes += m->fragmentation_frac * (weights + gradients - m->unit_weights_bytes -
+                                                  m->unit_gradients_bytes) -
+                         held * m->unit_buffers_bytes;
+    m->weights_bytes += weights - m->unit_weights_bytes;
+    m->gradients_bytes += gradients - m->unit_gradients_bytes;
+    m->buffers_bytes -= m->unit_buffers_bytes;
+    return of_stream;
 }
 
 static void take_peak(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank,
@@ -136,6 +156,9 @@ static void take_peak(const struct hv__lowered *l, const struct hv__pipeline *pl
         }
     }
     double held = 1 + m->fragmentation_frac, act = peak->peak_bytes - mem->base_bytes[rank];
+    struct hv_memory here = *m;
+    act -= take_stream(peak, mem, &here);
+    m = &here;
     transient = fmin(transient, act) / held;
     act /= held;
     *out =

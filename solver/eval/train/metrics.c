@@ -159,7 +159,9 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__pipelin
     const struct hv_pipe_rank *idle = &pl->idle[rank];
     memset(b, 0, HV_BREAKDOWN_N * sizeof *b);
     double busy = rank_busy(pl, rank, d, counts, b);
-    double waiting = idle->busy_s - busy;
+    double slowed_s = pl->run.stream != NULL ? pl->run.stream->slowed_s[rank] : 0;
+    b[HV_TIME_ZERO] += slowed_s;
+    double waiting = idle->busy_s - busy - slowed_s;
     b[HV_TIME_IMBALANCE] = waiting > ROUNDING * idle->busy_s ? waiting : 0;
     if (l->schedule.stale) {
         /* time of one simulated micro-batch, times the micro-batches of an iteration */
@@ -172,6 +174,7 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__pipelin
         b[HV_TIME_OPTIMIZER] = pl->waves.per_iteration * rk->optimizer_s;
     } else {
         b[HV_TIME_PP] += idle->comm_s;
+        b[HV_TIME_ZERO] += idle->stream_s + fmax(0, rk->stream_end_s - rk->compute_end_s);
         /* waiting for replicas that are slower is idle time like any other: bubble */
         b[HV_TIME_DP] = rk->sync_exposed_s + rk->gather_s + l->iteration.late_s;
         b[HV_TIME_OPTIMIZER] = rk->optimizer_s;

@@ -38,6 +38,18 @@ static void last_backwards(const struct hv__pipeline *pl, struct hv__holder *h)
     }
 }
 
+/** Gradients that a stream scatters are there, all at once, when it has done so. */
+static void wait_for_scatters(const struct hv__pipeline *pl, struct hv__holder *h)
+{
+    for (size_t x = 0; pl->cost.stream != NULL && x < pl->n_pipes * pl->n_gstages; x++) {
+        double end_s = hv__scattered_s(pl, x);
+        if (end_s > 0) {
+            h[x].ready_s = end_s;
+            h[x].duration_s = 0;
+        }
+    }
+}
+
 /** Share of the backward pass of a global stage that comes before the gradients of half block `at2`
  * begin, counted from its end: 1 before all of them. */
 static double after_frac(const struct hv__gstage *g, int at2)
@@ -104,6 +116,7 @@ static struct hv__holder *all_holders(const struct hv__lowered *l, size_t *out_n
         }
         if (!l->schedule.stale) {
             last_backwards(pl, whole);
+            wait_for_scatters(pl, whole);
         }
         for (size_t x = 0; x < many; x++) {
             if (whole[x].stage->n_degrees > 0) {
@@ -330,11 +343,11 @@ static size_t shard_width(const struct hv_zero *z, size_t n)
     return z->stage == 0 ? 1 : limit < n ? limit : n;
 }
 
-/** True where the gradients of this stage are summed over its shard group in every backward pass.
- */
+/** True where the gradients of this stage are summed over its shard group in every backward pass,
+ * or by a stream beside the passes. */
 static bool reduced_in_pass(const struct hv_stage *s)
 {
-    return s->zero.stage >= 2 && s->zero.reduce != HV_REDUCE_END;
+    return hv_zero_by_schedule(&s->zero) || (s->zero.stage >= 2 && s->zero.reduce != HV_REDUCE_END);
 }
 
 /** One reduction to price: the part of a segment and its slices. */

@@ -136,6 +136,32 @@ enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline
  * links). */
 void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl);
 
+/* ---- shards.c: whole chunks of sharded weights
+ * ---------------------------------------------------
+ */
+
+/** The zero knobs of a stage (or of its first layers with degrees of their own) whose weights the
+ * schedule gathers in whole chunks; NULL: it has none. O(degrees). */
+const struct hv_zero *hv__scheduled_zero(const struct hv_stage *s);
+/** True where a rank of the pipeline has such weights. O(ranks). */
+bool hv__has_stream(const struct hv__pipeline *pl);
+/** Plans and prices the gathers and scatters of all ranks beside their order: pl->cost.stream.
+ * O(operations · chunks of a rank · limit) where there are any. */
+void hv__plan_stream(const struct hv__lowered *l, struct hv__pipeline *pl);
+/** Arrays for a run of the pipeline with its streams. */
+void hv__new_run(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                 struct hv_pipe_run *out);
+/** Lets tables of memory hold what the streams hold over time, for data-parallel rank i_dp, and
+ * takes out of base_bytes, [ranks], what is there of it all the time otherwise. */
+void hv__stream_memory(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t i_dp,
+                       double *base_bytes, struct hv_pipe_memory *mem);
+/** Share of each task's time in which its bytes move between nodes, see hv_link_pipe.task_frac;
+ * NULL: none do. O(tasks · global stages). */
+double *hv__task_fracs(const struct hv__lowered *l, const struct hv__pipeline *pl);
+/** When the last gradients of a global stage are scattered in the stream; 0: they are not. O(tasks
+ * of its rank). */
+double hv__scattered_s(const struct hv__pipeline *pl, size_t gstage);
+
 /* ---- runtime.c ---------------------------------------------------------------------------------
  */
 

@@ -262,7 +262,8 @@ static void run_reductions(struct hv__lowered *l)
             rk->sync_end_s = fmax(rk->sync_end_s, r->end_s);
             if (counted[r->ranks[h]] != i + 1) { /* tied embeddings may sit twice on one rank */
                 counted[r->ranks[h]] = i + 1;
-                rk->sync_exposed_s += fmax(0, r->end_s - fmax(r->start_s, rk->compute_end_s));
+                double own_s = fmax(rk->compute_end_s, rk->stream_end_s);
+                rk->sync_exposed_s += fmax(0, r->end_s - fmax(r->start_s, own_s));
             }
         }
     }

@@ -143,6 +143,7 @@ static void take_waits(struct hv__pipeline *pl)
             double took = pl->run.node_end_s[n] - pl->run.node_start_s[n];
             waits_s += fmax(0, took - hv_pipe_node_duration_s(pl->pipe, &pl->cost, n));
         }
+        waits_s -= pl->run.stream != NULL ? pl->run.stream->slowed_s[r] : 0;
         pl->idle[r].busy_s -= waits_s;
         pl->idle[r].comm_s += waits_s;
         pl->run.busy_s -= waits_s;
@@ -171,8 +172,12 @@ static void finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shar
         pl->period_s = fmax(pl->period_s, measured_period_s(l, pl)); /* links only add to it */
     }
     for (size_t r = 0; r < pl->n_ranks; r++) {
+        double stream_s = pl->cost.stream != NULL
+                              ? hv_pipe_stream_end_s(pl->cost.stream, pl->run.stream, (int32_t)r)
+                              : 0;
         pl->ranks[r].compute_end_s = pl->idle[r].last_s;
-        pl->ranks[r].sync_end_s = pl->idle[r].last_s;
+        pl->ranks[r].stream_end_s = stream_s;
+        pl->ranks[r].sync_end_s = fmax(pl->idle[r].last_s, stream_s);
     }
     l->iteration.pipeline_s = fmax(l->iteration.pipeline_s, pl->run.makespan_s);
 }
@@ -184,7 +189,7 @@ enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err)
         if (pl->like != NULL) {
             pl->run = pl->like->run;
         } else if (pl->more_mb == 0) {
-            hv_pipe_run_new(l->arena, pl->pipe, &pl->run);
+            hv__new_run(l, pl, &pl->run);
             hv_pipe_time(pl->pipe, &pl->cost, &pl->run);
         }
         if (!isfinite(pl->run.makespan_s)) {

@@ -14,7 +14,7 @@ static const unsigned colours[HV_SPAN_KIND_N] = {
     [HV_SPAN_BW] = 0xe69f00,    [HV_SPAN_R] = 0xf0e442,      [HV_SPAN_PAIR] = 0x56b4e9,
     [HV_SPAN_HOP] = 0xcc79a7,   [HV_SPAN_SYNC] = 0xcc79a7,   [HV_SPAN_OPT] = 0x8c8c8c,
     [HV_SPAN_LEAVE] = 0x0072b2, [HV_SPAN_RETURN] = 0x66aad1, [HV_SPAN_GATHER] = 0xd55e00,
-    [HV_SPAN_STEP] = 0xb8b8b8};
+    [HV_SPAN_STEP] = 0xb8b8b8,  [HV_SPAN_WHOLE] = 0xd55e00,  [HV_SPAN_SCATTER] = 0x009e73};
 
 /* colour of mixed work, and the share from which one kind is shown in its own colour */
 #define MIXED   0xb8c0c8U

@@ -66,6 +66,10 @@ struct hv_link_pipe {
     const struct hv_link_rank *ranks; /**< [n_ranks], NULL: no operation uses links */
     const double *frac; /**< [n_pipes × n_stages × HV_OP_KIND_N] with ranks: share of an operation's
                            time that its exchanges take, alone. They are spread evenly over it */
+    const struct hv_link_rank
+        *streams; /**< [n_ranks] of tasks of c->stream; NULL: none uses links */
+    const double
+        *task_frac; /**< [tasks] with streams: share of a task's time in which it uses them */
     struct hv_pipe_run *run; /**< as hv_pipe_time left it */
     /** hops [g->n_hops, g->n_hops + n_lanes) are those of lanes of moves. 0: there are no moves. */
     int32_t n_lanes;
@@ -101,9 +105,9 @@ struct hv_link_transfer {
 bool hv_links_crowded(const struct hv_links *s);
 
 /**
- * Simulates all pipes, with operations that last longer where their communication gets less of a
- * link, and replaces their runs (starts, ends, sums, hv_pipe_run.edge_s and, with moves,
- * hv_pipe_run.held, from `a`).
+ * Simulates all pipes, with operations and tasks of streams that last longer where their
+ * communication gets less of a link, and replaces their runs (starts, ends, sums,
+ * hv_pipe_run.edge_s and, with moves, hv_pipe_run.held, from `a`).
  * O(operations · log + transfers · transfers that share links with each at its time).
  */
 void hv_links_play(struct hv_arena *a, struct hv_links *s);

@@ -29,10 +29,11 @@ struct hv__on_link {
     double sum;  /**< share of it that the other flights use per unit of flow rate */
 };
 
-/** A rank whose operations use links: the present load of its flight. */
+/** A rank whose operations use links, or whose stream does: the present load of its flight. */
 struct hv__exchange {
     size_t pipe;
     int32_t rank;
+    bool stream;
     const struct hv_link_rank *asks;
     struct hv_link_hop hop;
     struct hv_link_load *loads;
@@ -54,7 +55,7 @@ struct hv__moves {
 };
 
 /** All flights, and the flights of each link. Hops, with the lanes of moves, are numbered through
- * all pipes; the ranks whose operations use links come behind them. */
+ * all pipes; the ranks whose operations or streams use links come behind them. */
 struct hv__sky {
     struct hv__flight *flights;
     size_t n_hops, n_exchanges;

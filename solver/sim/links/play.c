@@ -31,6 +31,21 @@ struct lane {
     double free_s; /* of a hop that shares with none: its last transfer is through */
 };
 
+/* The stream of a rank while it uses links. */
+struct tasks {
+    int32_t exchange; /* number among the ranks and streams that use links, or -1 */
+    size_t done;      /* first task that has not ended */
+    int32_t ended;    /* first node that has not ended */
+    bool under_way;   /* that task is */
+    bool late;        /* the present node has what the stream beside it adds to it */
+};
+
+/* A rank of any pipe. */
+struct place {
+    size_t pipe;
+    int32_t rank;
+};
+
 /* One pipe being played. */
 struct played {
     const struct hv_link_pipe *p;
@@ -42,8 +57,10 @@ struct played {
     int32_t *told; /* [n_ranks] first node whose end may still become an event */
     bool *waits;   /* [n_ranks] an end event of the rank is pending; later ends follow it. Of a rank
                       that uses links: it runs, or its start is an event */
-    int32_t *exchange; /* [n_ranks] number among the ranks that use links, or -1 */
-    double *ready_s;   /* [n_nodes] the latest arrival so far */
+    int32_t *exchange;   /* [n_ranks] number among the ranks and streams that use links, or -1 */
+    struct tasks *tasks; /* [n_ranks] of streams that use links; NULL: none does */
+    size_t first_rank;   /* number through all pipes */
+    double *ready_s;     /* [n_nodes] the latest arrival so far */
     double *edge_s;
     size_t first_hop, first_node, first_move; /* numbers through all pipes */
     /* of a pipe with moves */
@@ -57,7 +74,8 @@ struct played {
 struct play {
     struct hv_arena scratch;
     struct played *pipes;
-    size_t n_pipes, n_hops, n_nodes, n_moves;
+    size_t n_pipes, n_hops, n_nodes, n_moves, n_ranks;
+    struct place *places; /* [n_ranks] ranks by their number */
     struct hv__sky sky;
     struct lane *lanes; /* by hop through all pipes */
     struct hv__heap heap;
@@ -120,6 +138,42 @@ static void open_lanes(struct play *y, size_t i)
     }
 }
 
+/* streams that use links begin with their first task */
+static void open_streams(struct play *y, struct played *x)
+{
+    int32_t p = x->p->g->s.n_ranks;
+    x->first_rank = y->n_ranks;
+    y->n_ranks += (size_t)p;
+    x->tasks = x->p->streams ? hv_arena_new(&y->scratch, struct tasks, (size_t)p) : NULL;
+    for (int32_t r = 0; x->tasks && r < p; r++) {
+        x->tasks[r] = (struct tasks){
+            .exchange = -1, .done = x->p->c->stream->task_at[r], .ended = x->p->g->rank_node_at[r]};
+    }
+}
+
+static void list_places(struct play *y)
+{
+    y->places = hv_arena_new(&y->scratch, struct place, y->n_ranks + 1);
+    for (size_t i = 0; i < y->n_pipes; i++) {
+        for (int32_t r = 0; r < y->pipes[i].p->g->s.n_ranks; r++) {
+            y->places[y->pipes[i].first_rank + (size_t)r] = (struct place){i, r};
+        }
+    }
+}
+
+/* room for what the moves of a pipe do */
+static void open_moves(struct play *y, struct hv_arena *a, struct played *x)
+{
+    const struct hv_pipe *g = x->p->g;
+    if (x->p->n_moves > 0) {
+        hv__moves_open(&x->moves, &y->scratch, x->p, x->open);
+        x->begun = hv_arena_copy(&y->scratch, x->next, (size_t)g->s.n_ranks, sizeof *x->begun);
+        x->held = hv_arena_new(a, struct hv_pipe_held, (size_t)g->n_nodes + 1);
+        x->least_end_s = hv_arena_new(&y->scratch, double, (size_t)g->n_nodes + 1);
+        x->stuck = hv_arena_new(&y->scratch, bool, (size_t)g->s.n_ranks);
+    }
+}
+
 static void open_play(struct play *y, struct hv_arena *a, const struct hv_links *s)
 {
     y->n_pipes = s->n_pipes;
@@ -148,13 +202,8 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
         x->ready_s = hv_arena_new(&y->scratch, double, (size_t)g->n_nodes + 1);
         x->edge_s = hv_arena_new(a, double, hv_pipe_n_all_edges(g) + 1);
         sort_edges(&y->scratch, x);
-        if (x->p->n_moves > 0) {
-            hv__moves_open(&x->moves, &y->scratch, x->p, x->open);
-            x->begun = hv_arena_copy(&y->scratch, x->next, (size_t)g->s.n_ranks, sizeof *x->begun);
-            x->held = hv_arena_new(a, struct hv_pipe_held, (size_t)g->n_nodes + 1);
-            x->least_end_s = hv_arena_new(&y->scratch, double, (size_t)g->n_nodes + 1);
-            x->stuck = hv_arena_new(&y->scratch, bool, (size_t)g->s.n_ranks);
-        }
+        open_moves(y, a, x);
+        open_streams(y, x);
         y->n_moves += x->p->n_moves;
         y->n_hops += (size_t)hv_link_n_hops(x->p);
         y->n_nodes += (size_t)g->n_nodes;
@@ -163,18 +212,20 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
     for (size_t i = 0; i < s->n_pipes; i++) {
         open_lanes(y, i);
     }
+    list_places(y);
     hv__sky_open(&y->sky, &y->scratch, s);
     for (size_t k = 0; k < y->sky.n_exchanges; k++) {
         const struct hv__exchange *e = &y->sky.exchanges[k];
-        y->pipes[e->pipe].exchange[e->rank] = (int32_t)k;
+        struct played *x = &y->pipes[e->pipe];
+        *(e->stream ? &x->tasks[e->rank].exchange : &x->exchange[e->rank]) = (int32_t)k;
     }
 }
 
 /* ---- events ---- */
 
 /* An event is the end of a node, the landing of a flight at the rate of its latest change, or
- * (below 0) the start of a node on a rank that uses links, or (below these) the time of a move that
- * waits for the start of a node. */
+ * (below 0) one of a rank that uses links, or (below these) the time of a move that waits for the
+ * start of a node. */
 static void push(struct play *y, double at_s, int64_t id)
 {
     if (y->heap.n == y->cap) {
@@ -211,18 +262,66 @@ static void tell_end(struct play *y, struct played *x, int32_t rank)
     }
 }
 
+/* True where events decide when the nodes of a rank start and end. */
+static bool is_live(const struct played *x, int32_t rank)
+{
+    return x->exchange[rank] >= 0 || (x->tasks && x->tasks[rank].exchange >= 0);
+}
+
+/* The stream of a rank that uses links, or NULL. */
+static struct tasks *tasks_of(const struct played *x, int32_t rank)
+{
+    return x->tasks && x->tasks[rank].exchange >= 0 ? &x->tasks[rank] : NULL;
+}
+
+/* Events of ranks: the start of a node, the end of a task that uses no link. */
+enum { NODE_STARTS, TASK_ENDS, RANK_EVENTS };
+
+static int64_t rank_event(const struct played *x, int32_t rank, int what)
+{
+    return -1 - (int64_t)RANK_EVENTS * (int64_t)(x->first_rank + (size_t)rank) - what;
+}
+
+/* when a node whose inputs have arrived can start: after the one before it, and the gather that it
+ * waits for */
+static double ready_s(const struct played *x, int32_t rank, int32_t n)
+{
+    const struct hv_pipe_run *run = x->p->run;
+    const struct hv_stream *s = x->p->c->stream;
+    double before = hv_pipe_is_first(x->p->g, n) ? 0 : run->node_end_s[n - 1], gathered = 0;
+    if (s && tasks_of(x, rank)) {
+        gathered = s->needs[n] >= 0 ? run->stream->end_s[s->needs[n]] : 0;
+    } else if (s) {
+        gathered = hv_stream_ready_s(s, run->stream, rank, n, before);
+    }
+    double ready = before < x->ready_s[n] ? x->ready_s[n] : before;
+    return ready < gathered ? gathered : ready;
+}
+
+/* duration of a node whose start is set, beside its rank's stream; where that uses links, alone */
+static double seconds_of(const struct played *x, int32_t rank, int32_t n)
+{
+    const struct hv_pipe_run *run = x->p->run;
+    const struct hv_stream *s = x->p->c->stream;
+    double d = hv_pipe_node_duration_s(x->p->g, x->p->c, n);
+    return s && !tasks_of(x, rank)
+               ? d + hv_stream_slows_s(s, run->stream, rank, run->node_start_s[n], d)
+               : d;
+}
+
 /* schedules the start of the next node of a rank that uses links, once it is known */
 static void tell_start(struct play *y, struct played *x, int32_t rank)
 {
     const struct hv_pipe *g = x->p->g;
     int32_t n = x->next[rank];
-    if (x->waits[rank] || n == g->rank_node_at[rank + 1] || x->open[n] > 0) {
+    const struct tasks *t = tasks_of(x, rank);
+    if (x->waits[rank] || n == g->rank_node_at[rank + 1] || x->open[n] > 0 ||
+        (t && x->p->c->stream->needs[n] >= (int64_t)t->done)) {
         return;
     }
-    double before = hv_pipe_is_first(g, n) ? 0 : x->p->run->node_end_s[n - 1];
     x->waits[rank] = true;
-    x->p->run->node_start_s[n] = before < x->ready_s[n] ? x->ready_s[n] : before;
-    push(y, x->p->run->node_start_s[n], -1 - (int64_t)x->exchange[rank]);
+    x->p->run->node_start_s[n] = ready_s(x, rank, n);
+    push(y, x->p->run->node_start_s[n], rank_event(x, rank, NODE_STARTS));
 }
 
 /* schedules the moves that may begin when a node starts, or some time later */
@@ -235,7 +334,8 @@ static void tell_moves(struct play *y, struct played *x, int32_t rank, int32_t n
     x->begun[rank] = n + 1;
     for (size_t k = m->start_at[n]; k < m->start_at[n + 1]; k++) {
         int32_t move = m->by_start[k];
-        int64_t id = (int64_t)y->sky.n_exchanges + (int64_t)(x->first_move + (size_t)move);
+        int64_t id =
+            (int64_t)RANK_EVENTS * (int64_t)y->n_ranks + (int64_t)(x->first_move + (size_t)move);
         push(y, x->p->run->node_start_s[n] + m->items[move].delay_s, -1 - id);
     }
 }
@@ -259,18 +359,17 @@ static void start_rank(struct play *y, struct played *x, int32_t rank)
 {
     const struct hv_pipe *g = x->p->g;
     struct hv_pipe_run *run = x->p->run;
-    if (x->exchange[rank] >= 0) {
+    if (is_live(x, rank)) {
         tell_start(y, x, rank);
         return;
     }
     for (int32_t n = x->next[rank]; n < g->rank_node_at[rank + 1] && x->open[n] == 0; n++) {
-        double before = hv_pipe_is_first(g, n) ? 0 : run->node_end_s[n - 1];
-        run->node_start_s[n] = before < x->ready_s[n] ? x->ready_s[n] : before;
+        run->node_start_s[n] = ready_s(x, rank, n);
         tell_moves(y, x, rank, n);
         if (is_held_up(x, n)) {
             break;
         }
-        run->node_end_s[n] = end_of(x, n, hv_pipe_node_duration_s(g, x->p->c, n));
+        run->node_end_s[n] = end_of(x, n, seconds_of(x, rank, n));
         x->next[rank] = n + 1;
     }
     if (!x->waits[rank]) {
@@ -341,7 +440,7 @@ static void let_end(struct play *y, struct played *x, int32_t node, double at_s)
     if (--x->moves.holds[node] > 0) {
         return;
     }
-    if (x->exchange[rank] < 0 && x->next[rank] == node) {
+    if (!is_live(x, rank) && x->next[rank] == node) {
         start_rank(y, x, rank);
     } else if (x->stuck[rank] && x->next[rank] == node + 1) {
         x->stuck[rank] = false;
@@ -497,36 +596,112 @@ double hv_links_node_frac(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 }
 
 /* starts the next node of a rank that uses links */
-static void start_exchange(struct play *y, size_t exchange, double now_s)
+static void start_exchange(struct play *y, struct played *x, int32_t rank, double now_s)
 {
-    const struct hv__exchange *e = &y->sky.exchanges[exchange];
-    struct played *x = &y->pipes[e->pipe];
-    int32_t node = x->next[e->rank]++;
-    tell_moves(y, x, e->rank, node);
-    double frac = hv_links_node_frac(x->p->g, x->p->c, x->p->frac, node);
-    double s = hv_pipe_node_duration_s(x->p->g, x->p->c, node);
+    int32_t node = x->next[rank]++, exchange = x->exchange[rank];
+    tell_moves(y, x, rank, node);
+    double frac = exchange >= 0 ? hv_links_node_frac(x->p->g, x->p->c, x->p->frac, node) : 0;
+    double s = seconds_of(x, rank, node);
     if (frac > 0 && s > 0) {
-        hv__sky_price(&y->sky, exchange, s, frac);
-        take_off(y, y->n_hops + exchange, now_s);
+        hv__sky_price(&y->sky, (size_t)exchange, s, frac);
+        take_off(y, y->n_hops + (size_t)exchange, now_s);
     } else {
         push(y, now_s + s, (int64_t)(x->first_node + (size_t)node));
     }
+}
+
+/* starts the next task of a stream that uses links, where the node that it waits for has ended */
+static void start_task(struct play *y, struct played *x, int32_t rank, double now_s)
+{
+    struct tasks *t = tasks_of(x, rank);
+    const struct hv_stream *s = x->p->c->stream;
+    if (!t || t->under_way || t->done == s->task_at[rank + 1] ||
+        s->tasks[t->done].before > t->ended) {
+        return;
+    }
+    double time_s = s->tasks[t->done].time_s, frac = x->p->task_frac[t->done];
+    t->under_way = true;
+    x->p->run->stream->start_s[t->done] = now_s;
+    if (frac > 0 && time_s > 0) {
+        hv__sky_price(&y->sky, (size_t)t->exchange, time_s, frac);
+        take_off(y, y->n_hops + (size_t)t->exchange, now_s);
+    } else {
+        push(y, now_s + time_s, rank_event(x, rank, TASK_ENDS));
+    }
+}
+
+static void end_task(struct play *y, struct played *x, int32_t rank, double now_s)
+{
+    struct tasks *t = &x->tasks[rank];
+    x->p->run->stream->end_s[t->done++] = now_s;
+    t->under_way = false;
+    start_task(y, x, rank, now_s);
+    tell_start(y, x, rank);
+}
+
+/* Seconds of the tasks beside a node of a rank until now. */
+static double beside_s(const struct played *x, int32_t rank, int32_t node, double now_s)
+{
+    const struct hv_stream_run *run = x->p->run->stream;
+    const struct tasks *t = tasks_of(x, rank);
+    double sum_s = 0, start_s = x->p->run->node_start_s[node];
+    for (size_t k = t->done + t->under_way; k-- > x->p->c->stream->task_at[rank];) {
+        double to_s = k < t->done && run->end_s[k] < now_s ? run->end_s[k] : now_s;
+        double from_s = run->start_s[k] > start_s ? run->start_s[k] : start_s;
+        if (to_s <= start_s) {
+            break;
+        }
+        sum_s += to_s > from_s ? to_s - from_s : 0;
+    }
+    return sum_s;
+}
+
+/* True where the stream beside a node that is to end now lengthens it: it ends later. */
+static bool is_lengthened(struct play *y, struct played *x, int32_t rank, int32_t node,
+                          double now_s)
+{
+    struct tasks *t = tasks_of(x, rank);
+    if (!t || t->late) {
+        return false;
+    }
+    double later_s = x->p->c->stream->slowdown[rank] * beside_s(x, rank, node, now_s);
+    t->late = true;
+    if (later_s > 0) {
+        x->p->run->stream->slowed_s[rank] += later_s;
+        push(y, now_s + later_s, (int64_t)(x->first_node + (size_t)node));
+    }
+    return later_s > 0;
+}
+
+/* True where moves that arrive before a node ends keep it from ending now. */
+static bool is_kept(struct play *y, struct played *x, int32_t rank, int32_t node, double now_s)
+{
+    if (is_held_up(x, node)) {
+        x->stuck[rank] = true;
+        return true;
+    }
+    if (x->least_end_s && x->least_end_s[node] > now_s) { /* the latency of the last move */
+        push(y, x->least_end_s[node], (int64_t)(x->first_node + (size_t)node));
+        return true;
+    }
+    return false;
 }
 
 /* ends the node that runs on a rank that uses links */
 static void end_exchange(struct play *y, struct played *x, int32_t rank, double now_s)
 {
     int32_t node = x->next[rank] - 1;
-    if (is_held_up(x, node)) {
-        x->stuck[rank] = true;
-        return;
-    }
-    if (x->least_end_s && x->least_end_s[node] > now_s) { /* the latency of the last move */
-        push(y, x->least_end_s[node], (int64_t)(x->first_node + (size_t)node));
+    struct tasks *t = tasks_of(x, rank);
+    if (is_lengthened(y, x, rank, node, now_s) || is_kept(y, x, rank, node, now_s)) {
         return;
     }
     x->p->run->node_end_s[node] = now_s;
     x->waits[rank] = false;
+    if (t) {
+        t->late = false;
+        t->ended = node + 1;
+        start_task(y, x, rank, now_s);
+    }
     tell_start(y, x, rank);
     end_node(y, x, node, now_s);
 }
@@ -545,7 +720,7 @@ static void node_ends(struct play *y, size_t id, double now_s)
 {
     struct played *x = pipe_of_node(y, id);
     int32_t node = (int32_t)(id - x->first_node), rank = x->rank[node];
-    if (x->exchange[rank] >= 0) {
+    if (is_live(x, rank)) {
         end_exchange(y, x, rank, now_s);
         return;
     }
@@ -564,17 +739,23 @@ static void flight_lands(struct play *y, size_t flight, double now_s)
     const struct hv__exchange *e = &y->sky.exchanges[flight - y->n_hops];
     hv__sky_set(&y->sky, flight, false, now_s);
     balance(y, flight, now_s);
-    end_exchange(y, &y->pipes[e->pipe], e->rank, now_s);
+    if (e->stream) {
+        end_task(y, &y->pipes[e->pipe], e->rank, now_s);
+    } else {
+        end_exchange(y, &y->pipes[e->pipe], e->rank, now_s);
+    }
 }
 
-/* a start of a node on a rank that uses links, or what a move waits for at a start */
-static void start_comes(struct play *y, size_t number, double now_s)
+/* an event of a rank that uses links, or what a move waits for at a start */
+static void rank_acts(struct play *y, size_t number, double now_s)
 {
-    if (number < y->sky.n_exchanges) {
-        start_exchange(y, number, now_s);
+    if (number < RANK_EVENTS * y->n_ranks) {
+        const struct place *at = &y->places[number / RANK_EVENTS];
+        bool task = number % RANK_EVENTS == TASK_ENDS;
+        (task ? end_task : start_exchange)(y, &y->pipes[at->pipe], at->rank, now_s);
         return;
     }
-    number -= y->sky.n_exchanges;
+    number -= RANK_EVENTS * y->n_ranks;
     struct played *x = y->pipes;
     while (number - x->first_move >= x->p->n_moves) {
         x++;
@@ -589,7 +770,7 @@ static void run_events(struct play *y)
     while (y->heap.n > 0) {
         struct hv__entry e = hv__heap_pop(&y->heap);
         if (e.id < 0) {
-            start_comes(y, (size_t)(-1 - e.id), e.key);
+            rank_acts(y, (size_t)(-1 - e.id), e.key);
         } else if (e.id < (int64_t)y->n_nodes) {
             node_ends(y, (size_t)e.id, e.key);
         } else {
@@ -612,21 +793,47 @@ static void start_moves(struct play *y)
     }
 }
 
+/* begins all pipes at time 0 */
+static void start_pipes(struct play *y)
+{
+    for (size_t i = 0; i < y->n_pipes; i++) {
+        struct played *x = &y->pipes[i];
+        if (x->p->c->stream) {
+            hv_stream_begin(x->p->g, x->p->c->stream, x->p->run->stream);
+        }
+        for (int32_t r = 0; r < x->p->g->s.n_ranks; r++) {
+            start_task(y, x, r, 0);
+            start_rank(y, x, r);
+        }
+    }
+    start_moves(y);
+}
+
+/* fills what follows from starts and ends */
+static void finish_pipe(const struct played *x)
+{
+    const struct hv_stream *s = x->p->c->stream;
+    x->p->run->held = x->held;
+    hv_pipe_summarise(x->p->g, x->p->run);
+    x->p->run->edge_s = x->edge_s;
+    for (int32_t r = 0; s && r < x->p->g->s.n_ranks; r++) {
+        if (tasks_of(x, r)) {
+            x->p->run->stream->next[r] = s->task_at[r + 1];
+        }
+    }
+    if (s) {
+        hv_stream_finish(x->p->g, s, x->p->run->node_end_s, x->p->run->stream);
+    }
+}
+
 void hv_links_play(struct hv_arena *a, struct hv_links *s)
 {
     struct play y = {0};
     open_play(&y, a, s);
-    for (size_t i = 0; i < s->n_pipes; i++) {
-        for (int32_t r = 0; r < s->pipes[i].g->s.n_ranks; r++) {
-            start_rank(&y, &y.pipes[i], r);
-        }
-    }
-    start_moves(&y);
+    start_pipes(&y);
     run_events(&y);
     for (size_t i = 0; i < s->n_pipes; i++) {
-        s->pipes[i].run->held = y.pipes[i].held;
-        hv_pipe_summarise(s->pipes[i].g, s->pipes[i].run);
-        s->pipes[i].run->edge_s = y.pipes[i].edge_s;
+        finish_pipe(&y.pipes[i]);
     }
     s->steps = y.sky.steps;
     free(y.heap.items);

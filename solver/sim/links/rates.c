@@ -26,26 +26,34 @@ static void price_alone(struct hv__flight *f, double *per_flow)
     f->alone_per_s = most / h->flow_bytes;
 }
 
-/* flights of ranks that use links, behind those of hops */
+/* the flight of a rank, or of its stream */
+static void add_exchange(struct hv__sky *s, struct hv_arena *a, const struct hv_link_rank *asks,
+                         struct hv__exchange own)
+{
+    size_t n = asks->n_loads;
+    struct hv__exchange *x = &s->exchanges[s->n_exchanges];
+    *x = own;
+    x->asks = asks;
+    x->loads = hv_arena_copy(a, asks->loads, n, sizeof *asks->loads);
+    x->per_flow = hv_arena_new(a, double, n);
+    x->hop = (struct hv_link_hop){.loads = x->loads, .n_loads = n};
+    s->flights[s->n_hops + s->n_exchanges].hop = &x->hop;
+    s->n_exchanges++;
+}
+
+/* flights of ranks and streams that use links, behind those of hops */
 static void list_exchanges(struct hv__sky *s, struct hv_arena *a, const struct hv_links *share)
 {
     for (size_t i = 0; i < share->n_pipes; i++) {
         const struct hv_link_pipe *p = &share->pipes[i];
-        for (int32_t r = 0; p->ranks && r < p->g->s.n_ranks; r++) {
-            size_t n = p->ranks[r].n_loads;
-            if (n == 0) {
-                continue;
+        for (int32_t r = 0; r < p->g->s.n_ranks; r++) {
+            if (p->ranks && p->ranks[r].n_loads > 0) {
+                add_exchange(s, a, &p->ranks[r], (struct hv__exchange){.pipe = i, .rank = r});
             }
-            struct hv__exchange *x = &s->exchanges[s->n_exchanges];
-            *x = (struct hv__exchange){
-                .pipe = i,
-                .rank = r,
-                .asks = &p->ranks[r],
-                .loads = hv_arena_copy(a, p->ranks[r].loads, n, sizeof *p->ranks[r].loads),
-                .per_flow = hv_arena_new(a, double, n)};
-            x->hop = (struct hv_link_hop){.loads = x->loads, .n_loads = n};
-            s->flights[s->n_hops + s->n_exchanges].hop = &x->hop;
-            s->n_exchanges++;
+            if (p->streams && p->streams[r].n_loads > 0) {
+                add_exchange(s, a, &p->streams[r],
+                             (struct hv__exchange){.pipe = i, .rank = r, .stream = true});
+            }
         }
     }
 }
@@ -94,7 +102,7 @@ void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_links *
             n_loads += p->hops[h].n_loads;
         }
         n += (size_t)hv_link_n_hops(p);
-        n_ranks += p->ranks ? (size_t)p->g->s.n_ranks : 0;
+        n_ranks += ((p->ranks ? 1U : 0U) + (p->streams ? 1U : 0U)) * (size_t)p->g->s.n_ranks;
     }
     *s = (struct hv__sky){.flights = hv_arena_new(a, struct hv__flight, n + n_ranks + 1),
                           .n_hops = n,

@@ -5,6 +5,7 @@
 #include "solver/sim/pipeline/pipeline_int.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static bool is_backward(const struct hv_op *op)
 {
@@ -146,7 +147,18 @@ static double time_chain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     return busy;
 }
 
-/* any order: nodes of several ops, several edges, times of their own */
+/* the rank of a node, by halving */
+static int32_t rank_of(const struct hv_pipe *g, int32_t node)
+{
+    int32_t low = 0, high = g->s.n_ranks;
+    while (high - low > 1) {
+        int32_t mid = low + (high - low) / 2;
+        *(g->rank_node_at[mid] <= node ? &low : &high) = mid;
+    }
+    return low;
+}
+
+/* any order: nodes of several ops, several edges, times of their own, a stream beside them */
 static double time_any(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                        struct hv_pipe_run *run)
 {
@@ -155,7 +167,10 @@ static double time_any(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     for (size_t k = 0; k < g->n_stretches; k++) {
         struct hv_pipe_stretch x = g->stretches[k];
         double t = hv_pipe_is_first(g, x.from) ? 0 : end[x.from - 1];
+        int32_t rank = c->stream ? rank_of(g, x.from) : -1;
         for (int32_t n = x.from; n < x.to; n++) {
+            double gathered = c->stream ? hv_stream_ready_s(c->stream, run->stream, rank, n, t) : 0;
+            t = gathered > t ? gathered : t;
             for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
                 struct hv_pipe_edge edge = hv_pipe_edge_of(g, n, e);
                 double ready = end[edge.node] +
@@ -163,6 +178,7 @@ static double time_any(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                 t = ready > t ? ready : t;
             }
             double d = hv_pipe_node_duration_s(g, c, n);
+            d += c->stream ? hv_stream_slows_s(c->stream, run->stream, rank, t, d) : 0;
             start[n] = t;
             t += d;
             end[n] = t;
@@ -175,8 +191,14 @@ static double time_any(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 void hv_pipe_time(const struct hv_pipe *g, const struct hv_pipe_cost *c, struct hv_pipe_run *run)
 {
     bool chain = g->dep && !g->s.parts && !c->op_s && !c->rank_scale && !c->mb_scale &&
-                 !c->hop_scale && !g->s.free_adjacent_recompute;
+                 !c->hop_scale && !g->s.free_adjacent_recompute && !c->stream;
+    if (c->stream) {
+        hv_stream_begin(g, c->stream, run->stream);
+    }
     summarise(g, chain ? time_chain(g, c, run) : time_any(g, c, run), run);
+    if (c->stream) {
+        hv_stream_finish(g, c->stream, run->node_end_s, run->stream);
+    }
 }
 
 /* ---- idle time
@@ -215,6 +237,25 @@ double hv_pipe_waited_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     return most;
 }
 
+/* the part of the gap before node n in which only its gather was missing */
+static double gather_waited_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                              const struct hv_pipe_run *run, int32_t n, double free_at)
+{
+    double ready = free_at;
+    if (!c->stream || c->stream->needs[n] < 0) {
+        return 0;
+    }
+    for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
+        double at =
+            run->node_end_s[hv_pipe_edge_of(g, n, e).node] + hv_pipe_edge_s(g, c, run, n, e);
+        ready = at > ready ? at : ready;
+    }
+    ready = run->held && run->held[n].until_s > ready ? run->held[n].until_s : ready;
+    double gathered = run->stream->end_s[c->stream->needs[n]];
+    double to = gathered < run->node_start_s[n] ? gathered : run->node_start_s[n];
+    return to > ready ? to - ready : 0;
+}
+
 void hv_pipe_idle(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                   const struct hv_pipe_run *run, struct hv_pipe_rank *out)
 {
@@ -225,7 +266,9 @@ void hv_pipe_idle(const struct hv_pipe *g, const struct hv_pipe_cost *c,
         find_phases(g, r, &first_b, &last_f);
         double free_at = 0;
         for (int32_t n = from; n < to; n++) {
-            double gap = run->node_start_s[n] - free_at;
+            double stream = gather_waited_s(g, c, run, n, free_at);
+            double gap = run->node_start_s[n] - free_at - stream;
+            o->stream_s += stream;
             double hop = gap > 0 ? hv_pipe_waited_s(g, c, run, n) : 0;
             double comm = hop < gap ? hop : gap;
             o->comm_s += comm;
@@ -243,6 +286,21 @@ void hv_pipe_idle(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 
 /* ---- critical path and slack
  * ------------------------------------------------------------------------ */
+
+/* the node whose end started the row of tasks without a pause that ends with `task` */
+static int32_t issued_by(const struct hv_pipe *g, const struct hv_stream *x,
+                         const struct hv_pipe_run *run, int64_t task, struct hv_pipe_link *link)
+{
+    const struct hv_stream_run *y = run->stream;
+    int32_t rank = rank_of(g, link->node);
+    size_t k = (size_t)task;
+    while (k > x->task_at[rank] && y->end_s[k - 1] >= y->start_s[k]) {
+        k--;
+    }
+    link->reason = HV_PIPE_GATHER;
+    link->hop_s = y->end_s[task] - y->start_s[k];
+    return x->tasks[k].before > g->rank_node_at[rank] ? x->tasks[k].before - 1 : -1;
+}
 
 /* the dependency that determined the start of node n, its hop included: prefers its own rank, then
  * the first edge. Returns the node or -1. */
@@ -268,6 +326,9 @@ static int32_t bound_by(const struct hv_pipe *g, const struct hv_pipe_cost *c,
         link->reason = HV_PIPE_HOP;
         link->hop_s = start - run->node_end_s[run->held[n].node];
         return run->held[n].node;
+    }
+    if (c->stream && c->stream->needs[n] >= 0) {
+        return issued_by(g, c->stream, run, c->stream->needs[n], link);
     }
     return -1;
 }
@@ -296,11 +357,16 @@ void hv_pipe_critical(struct hv_arena *a, const struct hv_pipe *g, const struct 
     *out_n = len;
 }
 
-/* limits the latest ends of the dependencies of node n to n's latest start; out_s: latest ends */
+/* limits the latest ends of the dependencies of node n to n's latest start; out_s: latest ends;
+ * tasks_s: those of the stream's tasks, where there is one */
 static void let_before(const struct hv_pipe *g, const struct hv_pipe_cost *c,
-                       const struct hv_pipe_run *run, int32_t n, double *out_s)
+                       const struct hv_pipe_run *run, int32_t n, double *out_s, double *tasks_s)
 {
     double late = out_s[n] - (run->node_end_s[n] - run->node_start_s[n]);
+    if (tasks_s) {
+        int32_t rank = rank_of(g, n);
+        hv__stream_let(g, c->stream, run->stream, rank, n, late, tasks_s, out_s);
+    }
     if (!hv_pipe_is_first(g, n) && late < out_s[n - 1]) {
         out_s[n - 1] = late;
     }
@@ -322,11 +388,13 @@ void hv_pipe_slack(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     for (int32_t n = 0; n < g->n_nodes; n++) {
         out_s[n] = run->makespan_s; /* latest end for now */
     }
+    double *tasks_s = c->stream ? hv__stream_latest(g, c->stream, run, out_s) : NULL;
     for (size_t k = g->n_stretches; k-- > 0;) {
         for (int32_t n = g->stretches[k].to; n-- > g->stretches[k].from;) {
-            let_before(g, c, run, n, out_s);
+            let_before(g, c, run, n, out_s, tasks_s);
         }
     }
+    free(tasks_s);
     for (int32_t n = 0; n < g->n_nodes; n++) {
         double slack = out_s[n] - run->node_end_s[n];
         out_s[n] = slack > 0 ? slack : 0;

@@ -17,6 +17,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/status.h"
+#include "solver/sim/pipeline/stream.h"
 #include "solver/sim/schedule/schedule.h"
 
 /** Data edge into a node. */
@@ -125,6 +126,8 @@ struct hv_pipe_cost {
     /** Micro-batches and slices of unequal size: [n_micro_batches × n_slices] factor on the part of
      * a hop that is not latency, or NULL; and [n_hops] that latency, or NULL: 0. */
     const double *hop_scale, *hop_latency_s;
+    const struct hv_stream *stream; /**< gathers and scatters beside the nodes; NULL: there are
+                                       none. Only hv_pipe_time and sim/links/ know it */
 };
 
 /** Time of a hop by its index, 0 for none. */
@@ -160,10 +163,11 @@ double hv_pipe_node_duration_s(const struct hv_pipe *g, const struct hv_pipe_cos
 /** Idle time and use of one rank within [0, makespan]. */
 struct hv_pipe_rank {
     double busy_s;
-    double warmup_s;        /**< idle before its first backward, without comm_s */
-    double steady_s;        /**< idle between, without comm_s */
-    double cooldown_s;      /**< idle after its last forward, without comm_s, up to the makespan */
-    double comm_s;          /**< the part of all gaps that was spent waiting for a hop */
+    double warmup_s;   /**< idle before its first backward, without comm_s and stream_s */
+    double steady_s;   /**< idle between, likewise */
+    double cooldown_s; /**< idle after its last forward, likewise, up to the makespan */
+    double comm_s;     /**< the part of all gaps that was spent waiting for a hop */
+    double stream_s; /**< the part of all gaps that was spent waiting for a gather of the stream */
     double first_s, last_s; /**< first start, last end */
 };
 
@@ -185,6 +189,8 @@ struct hv_pipe_run {
                                 papers */
     const double *edge_s; /**< [hv_pipe_n_all_edges] time of each data edge, where transfers shared
                              links (sim/links/links.h); NULL: the times of hops */
+    struct hv_stream_run *stream; /**< times of hv_pipe_cost.stream; NULL where there is none. Tasks
+                                     may end after the makespan, which is that of nodes */
     const struct hv_pipe_held *held; /**< [n_nodes] by moves beside the operations; NULL: there are
                                         none */
 };
@@ -200,9 +206,14 @@ static inline double hv_pipe_edge_s(const struct hv_pipe *g, const struct hv_pip
 
 /** Arrays for one run of g. */
 void hv_pipe_run_new(struct hv_arena *a, const struct hv_pipe *g, struct hv_pipe_run *out);
+/** Adds those for a stream; before hv_pipe_time with costs that have it. */
+void hv_pipe_stream_new(struct hv_arena *a, const struct hv_pipe *g, const struct hv_stream *x,
+                        struct hv_pipe_run *out);
+/** End of the last task of a rank's stream; 0: it has none. O(1). */
+double hv_pipe_stream_end_s(const struct hv_stream *x, const struct hv_stream_run *y, int32_t rank);
 /**
- * Prices the graph: starts, ends, makespan, spans, bubble. Never fails (all durations must be known
- * and ≥ 0). O(nodes + edges), no allocation.
+ * Prices the graph: starts, ends, makespan, spans, bubble; times of the stream. Never fails (all
+ * durations must be known and ≥ 0). O(nodes + edges + tasks beside nodes), no allocation.
  */
 void hv_pipe_time(const struct hv_pipe *g, const struct hv_pipe_cost *c, struct hv_pipe_run *run);
 
@@ -254,6 +265,8 @@ struct hv_pipe_memory {
     const int32_t *table_of;  /**< [n_micro_batches × n_slices] number of a micro-batch's own among
                                  several tables that follow each other; NULL = there is one */
     const double *base_bytes; /**< [n_ranks] weights and so on, or NULL */
+    const struct hv_stream *stream; /**< gathers hold weights, scatters gradients; or NULL */
+    const double *task_bytes;       /**< [tasks] of the stream */
 };
 /** Bytes of one op in one of the tables (NULL: 0). */
 static inline double hv_pipe_op_bytes(const struct hv_schedule *s, const struct hv_pipe_memory *m,
@@ -283,19 +296,21 @@ void hv_pipe_memory_simple(const struct hv_schedule *s, const double *activation
 struct hv_pipe_peak {
     double peak_bytes;
     double peak_at_s; /**< start of the first op during which the peak is reached */
-    double end_bytes; /**< bytes after the last op, without base */
+    double end_bytes; /**< bytes after the last op, without base and stream */
+    double gathered_bytes, unsent_bytes; /**< of the peak: weights that are gathered, gradients that
+                                            are not scattered yet */
 };
 /** One step of a memory trace: from at_s on, the rank holds `bytes`. */
 struct hv_memory_step {
     double at_s, bytes;
 };
-/** Peak per rank into out[n_ranks]. O(ops). */
+/** Peak per rank into out[n_ranks]. O(ops + tasks of the stream). */
 void hv_pipe_peaks(const struct hv_pipe *g, const struct hv_pipe_run *run,
                    const struct hv_pipe_memory *mem, struct hv_pipe_peak *out);
 /**
  * The trace of one rank (without activations kept for another, see hv_schedule.stash): at most 2 ×
- * its ops + 1 steps into out (NULL = only count). Returns how many. Steps are in time order;
- * several at one time are joined to the last.
+ * its ops and tasks + 1 steps into out (NULL = only count). Returns how many. Steps are in time
+ * order; several at one time are joined to the last.
  */
 size_t hv_pipe_trace(const struct hv_pipe *g, const struct hv_pipe_run *run,
                      const struct hv_pipe_memory *mem, int32_t rank, struct hv_memory_step *out);
@@ -305,13 +320,14 @@ enum hv_pipe_reason {
     HV_PIPE_START, /**< it starts at 0 */
     HV_PIPE_ORDER, /**< the op before it on its rank */
     HV_PIPE_DATA,  /**< a result from its own rank or without hop cost */
-    HV_PIPE_HOP    /**< a result from another rank, hop included */
+    HV_PIPE_HOP,   /**< a result from another rank, hop included */
+    HV_PIPE_GATHER /**< the stream gathered its chunk, from the end of the link before on */
 };
 /** One link of the critical path. */
 struct hv_pipe_link {
     int32_t node;
     enum hv_pipe_reason reason; /**< dependency on the link before */
-    double hop_s;               /**< cost of that hop, 0 without */
+    double hop_s;               /**< cost of that hop, or wait for that gather; 0 without */
 };
 /** The critical path from start to the last end, in time order. Owner: the arena. O(path + edges on
  * it). */

@@ -13,7 +13,8 @@ static enum hv_gantt_kind painted_kind(int kind)
         [HV_SPAN_HOP] = HV_GANTT_COMM,    [HV_SPAN_SYNC] = HV_GANTT_COMM,
         [HV_SPAN_LEAVE] = HV_GANTT_COMM,  [HV_SPAN_RETURN] = HV_GANTT_COMM,
         [HV_SPAN_GATHER] = HV_GANTT_COMM, [HV_SPAN_OPT] = HV_GANTT_OTHER,
-        [HV_SPAN_STEP] = HV_GANTT_OTHER};
+        [HV_SPAN_STEP] = HV_GANTT_OTHER,  [HV_SPAN_WHOLE] = HV_GANTT_COMM,
+        [HV_SPAN_SCATTER] = HV_GANTT_COMM};
     return map[kind];
 }
 
