@@ -85,11 +85,6 @@ static bool zero_gathers_late(const struct hv_knob_place *p)
     return z->gather_at == HV_GATHER_NEXT_FORWARD && (z->stage == 1 || z->stage == 2);
 }
 
-static bool zero1_reduces_each(const struct hv_knob_place *p)
-{
-    return p->stage->zero.stage == 1 && p->stage->zero.reduce != HV_REDUCE_END;
-}
-
 static bool offloads(const struct hv_stage *s, bool to_host)
 {
     for (size_t i = 0; i < s->n_offload; i++) {
@@ -394,9 +389,6 @@ static const struct hv_knob rows[] = {
                  "forward pass",
                  zero_gathers_late),
     FULL(HV_KNOB_STAGE, "zero.reduce"),
-    APPROXIMATED(HV_KNOB_STAGE, "zero.reduce", "each or two_hop, stage 1",
-                 "gradients of stage 1 are reduced once, after the last micro-batch",
-                 zero1_reduces_each),
     FULL(HV_KNOB_STAGE, "degrees"),
     {HV_KNOB_STAGE, "degrees", "a schedule of two directions",
      "refused: a rank runs blocks of two stages", NULL},

@@ -58,8 +58,6 @@ static const struct example examples[] = {
      CHUNKS ",\"zero\":{\"stage\":3,\"unit\":\"stage\"}", "", ""},
     {"stage.zero.gather_at", "next_forward, stage 1 and 2",
      ",\"zero\":{\"stage\":1,\"gather_at\":\"next_forward\"}", "", ""},
-    {"stage.zero.reduce", "each or two_hop, stage 1", ",\"zero\":{\"stage\":1,\"reduce\":\"each\"}",
-     "", ""},
     {"stage.offload", "to the host",
      ",\"offload\":[{\"what\":\"optimizer\",\"frac\":1,\"to\":\"host\"}]", "", ""},
     {"stage.offload", "to other devices",
@@ -178,6 +176,7 @@ static void defaults_are_simulated_in_full(void **state)
         {"default", NULL, "", "", ""},
         {"ZeRO-1", NULL, ",\"dp\":8,\"zero\":1", "", ""},
         {"ZeRO-3", NULL, ",\"dp\":8,\"zero\":{\"stage\":3,\"gather\":\"flat\"}", "", ""},
+        {"ZeRO-1 in passes", NULL, ",\"dp\":8,\"zero\":{\"stage\":1,\"reduce\":\"each\"}", "", ""},
         {"capacity", NULL, MOE("\"capacity_factor\":1.25"), "", ""},
         {"nested rings", NULL,
          ",\"cp\":{\"degree\":8,\"scheme\":\"loongtrain\",\"ulysses\":2,\"inner\":2,"

@@ -275,7 +275,7 @@ enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_que
                          (z->stage >= 3 ? fmin(all, shard + gathered) : all) *
                          hv__offload_stays(r.stage, HV_OFFLOAD_WEIGHTS);
     /* sums kept until the end of the iteration are whole on every rank */
-    bool scattered = z->stage >= 2 && z->reduce != HV_REDUCE_END;
+    bool scattered = z->stage >= 2 && hv_zero_scatters(z);
     out->gradients_bytes = hv_job_grad_bytes(j) * (scattered ? shard : all);
     double left = hv__offload_stays(r.stage, HV_OFFLOAD_OPTIMIZER);
     out->master_bytes = hv_job_master_bytes(j) * (z->stage >= 1 ? shard : all) * left;

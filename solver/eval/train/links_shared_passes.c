@@ -158,7 +158,7 @@ static void add_groups(const struct hv__lowered *l, const struct hv__rank *rk,
 /** True where passes gather weights or scatter gradients. */
 static bool shards_passes(const struct hv_zero *z)
 {
-    return z->stage >= 3 || (z->stage == 2 && z->reduce != HV_REDUCE_END);
+    return z->stage >= 3 || hv_zero_scatters(z);
 }
 
 /** Demands of a rank of a pipeline. Each copy has a ring of its own; where states are sharded,

@@ -280,14 +280,15 @@ static struct group slice_group(const struct hv__lowered *l, const struct hv__se
     return g;
 }
 
-static double collective_s(const struct hv__lowered *l, enum hv_collective op, struct group g,
-                           double bytes, double together)
+/** Seconds of a collective by an algorithm. */
+static double collective_by_s(const struct hv__lowered *l, enum hv_collective op, struct group g,
+                              double bytes, double together, enum hv_sync_algorithm algorithm)
 {
     struct hv_collective_query q = {.op = op,
                                     .bytes = bytes,
                                     .devices = g.devices,
                                     .n = g.n,
-                                    .algorithm = l->plan->sync.algorithm,
+                                    .algorithm = algorithm,
                                     .together = together};
     if (g.n < 2 || !(bytes > 0)) {
         return 0;
@@ -297,18 +298,18 @@ static double collective_s(const struct hv__lowered *l, enum hv_collective op, s
     return late ? x.alpha_s + (x.time_s - x.alpha_s) * hv__unhidden(l, g.devices, g.n) : x.time_s;
 }
 
+/** Seconds of a collective by the algorithm of the plan's reductions. */
+static double collective_s(const struct hv__lowered *l, enum hv_collective op, struct group g,
+                           double bytes, double together)
+{
+    return collective_by_s(l, op, g, bytes, together, l->plan->sync.algorithm);
+}
+
 /** How many of `n` holders share one set of states. */
 static size_t shard_width(const struct hv_zero *z, size_t n)
 {
     size_t limit = z->shard_group > 0 ? (size_t)z->shard_group : n;
     return z->stage == 0 ? 1 : limit < n ? limit : n;
-}
-
-/** True where the gradients of this stage are summed over its shard group in every backward pass.
- */
-static bool reduced_in_pass(const struct hv_stage *s)
-{
-    return s->zero.stage >= 2 && s->zero.reduce != HV_REDUCE_END;
 }
 
 /** One reduction to price: the part of a segment and its slices. */
@@ -358,7 +359,7 @@ static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
             }
         }
         least = least == 0 || width < least ? width : least;
-        g.n = reduced_in_pass(st) ? 0 : width;
+        g.n = hv_zero_scatters(&st->zero) ? 0 : width;
         cut.members = width;
         scatter_s =
             fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes,
@@ -528,15 +529,17 @@ static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipe
     dense.n = shard_width(&s->zero, dense.n);
     experts.n = shard_width(&s->zero, experts.n);
     cut.members = dense.n;
-    double gather_s =
-        collective_s(l, HV_ALL_GATHER, dense, (m->parameters - m->expert_parameters) * weight_bytes,
-                     hv__concurrent_reductions(l, &seg, &cut) * stages);
+    enum hv_sync_algorithm by = hv_zero_gather_algorithm(&s->zero, l->plan->sync.algorithm);
+    double gather_s = collective_by_s(l, HV_ALL_GATHER, dense,
+                                      (m->parameters - m->expert_parameters) * weight_bytes,
+                                      hv__concurrent_reductions(l, &seg, &cut) * stages, by);
     if (!(m->expert_parameters > 0)) {
         return gather_s;
     }
     cut = (struct hv__cut){true, hv__holder_stride(s, true), 1, experts.n};
-    return gather_s + collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
-                                   hv__concurrent_reductions(l, &seg, &cut) * stages);
+    return gather_s + collective_by_s(l, HV_ALL_GATHER, experts,
+                                      m->expert_parameters * weight_bytes,
+                                      hv__concurrent_reductions(l, &seg, &cut) * stages, by);
 }
 
 /** The same of the parts of a stage with layer-wise degrees, one after the other. */
