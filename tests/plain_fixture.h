@@ -53,11 +53,12 @@ static inline double iteration_ms(const struct ring *r)
                    "{\"format\":\"hetviz.job/1\",\"global_batch\":%d,\"sequence\":1,"
                    "\"precision\":\"fp32\",\"optimizer\":\"%s\"}",
                    r->ranks * micro_batches, r->update_ms > 0 ? "adamw" : "none");
-    (void)snprintf(body, sizeof body,
-                   "\"micro_batch\":%d,\"replicas\":[{\"micro_batches\":%d,\"stages\":[{\"devices\":"
-                   "\"a[0-%d].0\",\"layers\":[0,%d],\"dp\":%d%s}]}],\"schedule\":{\"name\":"
-                   "\"1f1b\"},\"sync\":{%s}",
-                   r->ranks, micro_batches, r->ranks - 1, r->layers, r->ranks, r->stage, r->sync);
+    (void)snprintf(
+        body, sizeof body,
+        "\"micro_batch\":%d,\"replicas\":[{\"micro_batches\":%d,\"stages\":[{\"devices\":"
+        "\"a[0-%d].0\",\"layers\":[0,%d],\"dp\":%d%s}]}],\"schedule\":{\"name\":"
+        "\"1f1b\"},\"sync\":{%s}",
+        r->ranks, micro_batches, r->ranks - 1, r->layers, r->ranks, r->stage, r->sync);
     struct world w;
     struct hv_arena a = {0};
     open_world(&w, cluster, model, job);

@@ -244,22 +244,21 @@ static bool sync_stale_weights(const struct hv_knob_place *p)
     return trains(p) && y->kind == HV_SYNC_PARTIAL && y->weights == HV_WEIGHTS_STALENESS;
 }
 
-/** True where the gradients of whole measured layers make up the buckets. */
-static bool buckets_of_layers(const struct hv_knob_place *p)
+/** True where replicas do not wait for each other, and exchange the gradients of a stage at once.
+ */
+static bool exchanges_at_once(const struct hv_knob_place *p)
 {
-    enum hv_sync_kind kind = p->plan->sync.kind;
-    return p->model != NULL && p->model->kind == HV_MODEL_LAYERS && kind != HV_SYNC_PS &&
-           kind != HV_SYNC_WSP;
+    return trains(p) && hv_plan_is_stale(p->plan);
 }
 
 static bool sync_bucket_list(const struct hv_knob_place *p)
 {
-    return trains(p) && !buckets_of_layers(p) && p->plan->sync.n_buckets > 1;
+    return exchanges_at_once(p) && p->plan->sync.n_buckets > 1;
 }
 
 static bool sync_cycle(const struct hv_knob_place *p)
 {
-    return trains(p) && !buckets_of_layers(p) && p->plan->sync.cycle_s > 0;
+    return exchanges_at_once(p) && p->plan->sync.cycle_s > 0;
 }
 
 static bool sync_chunk(const struct hv_knob_place *p)
@@ -420,13 +419,12 @@ static const struct hv_knob rows[] = {
                  "groups that average at the same time do not slow each other down", sync_groups),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),
     FULL(HV_KNOB_PLAN, "sync.bucket_MiB"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list, unless the model is measured layers",
-                 "the first size is used for all buckets", sync_bucket_list),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list, in a plan with stale weights",
+                 "the gradients of a stage are exchanged at once", sync_bucket_list),
     FULL(HV_KNOB_PLAN, "sync.overlap"),
     FULL(HV_KNOB_PLAN, "sync.cycle_ms"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.cycle_ms", "above 0, unless the model is measured layers",
-                 "a bucket is reduced when it is ready, without waiting for the end of a cycle",
-                 sync_cycle),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.cycle_ms", "above 0, in a plan with stale weights",
+                 "gradients are exchanged without waiting for the end of a cycle", sync_cycle),
     APPROXIMATED(HV_KNOB_PLAN, "sync.chunk_MiB", "above 0", "buckets are reduced whole",
                  sync_chunk),
     APPROXIMATED(HV_KNOB_PLAN, "sync.priority", "after_all_to_all",

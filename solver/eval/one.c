@@ -1,5 +1,6 @@
 /** Plans for one job: the table of their judges, what those check first, and the judge of training
  * plans, step by step. */
+#include "solver/eval/exchange/exchange.h"
 #include "solver/eval/judges.h"
 #include "solver/eval/knobs.h"
 #include "solver/eval/not_simulated.h"

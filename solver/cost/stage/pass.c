@@ -596,11 +596,11 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     }
     bool first = q->chunk == 0, last = q->chunk + 1 >= s->n_ranges;
     if (b.rank.embedding && first) {
-        add_end(&b, HV_PART_EMBEDDING, -1);
+        add_end(&b, HV_PART_EMBEDDING, HV_MILESTONE_EMBEDDING);
     }
     add_range(&b);
     if (b.rank.head && last) {
-        add_end(&b, HV_PART_HEAD, -2);
+        add_end(&b, HV_PART_HEAD, HV_MILESTONE_HEAD);
     } else {
         keep_output(&b, &pq);
     }

@@ -195,9 +195,8 @@ struct hv__nodes {
 /** One reduction on the network, with the ranks that take part. */
 struct hv__reduction {
     double start_s, end_s;
-    size_t *ranks; /**< flat rank numbers (see hv__pipelines.rank_at) */
+    const size_t *ranks; /**< flat rank numbers (see hv__pipelines.rank_at) */
     size_t n_ranks;
-    int from2, to2;
 };
 
 /** The iteration as timed. Read by metrics.c and the timeline. */
@@ -209,7 +208,8 @@ struct hv__iteration {
                           reductions after the last backward pass */
     double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
-    struct hv__reduction *reductions; /**< tail.c */
+    bool reduces;      /**< tail.c: gradients are summed over ranks */
+    struct hv__reduction *reductions; /**< tail.c, where drawn */
     size_t n_reductions;
 };
 

@@ -37,21 +37,6 @@ static void last_backwards(const struct hv__pipeline *pl, struct hv__holder *h)
     }
 }
 
-/** Share of the backward pass of a global stage that comes before the gradients of half block `at2`
- * begin, counted from its end: 1 before all of them. */
-static double after_frac(const struct hv__gstage *g, int at2)
-{
-    const struct hv_pass *p = &g->pass[0];
-    double all_s = p->input_grad_s + p->weight_grad_s + p->recompute_s, least_s = all_s;
-    for (size_t i = 0; i < p->n_milestones; i++) {
-        const struct hv_milestone *m = &p->milestones[i];
-        if (m->range.to2 > m->range.from2 && m->range.from2 >= at2) {
-            least_s = fmin(least_s, m->before_end_s);
-        }
-    }
-    return all_s > 0 ? least_s / all_s : 0;
-}
-
 /** Appends one holder for each part of a global stage that has parts with degrees of their own. */
 static void add_parts(const struct hv__lowered *l, const struct hv__holder *whole,
                       struct hv__holder *all, size_t *n)
@@ -66,14 +51,10 @@ static void add_parts(const struct hv__lowered *l, const struct hv__holder *whol
         g->embedding = at2 == r->from2 || g->embedding < 0 ? g->embedding : 0;
         g->head = end2 == r->to2 || g->head < 0 ? g->head : 0;
         *part = hv_stage_with_degrees(s, hv_stage_degrees(s, at2 / 2));
-        double from = after_frac(whole->g, end2), to = after_frac(whole->g, at2);
-        to = at2 == r->from2 ? 0 : to; /* with the embedding */
         struct hv__holder *h = &all[(*n)++];
         *h = *whole;
         h->g = g;
         h->stage = part;
-        h->ready_s = whole->ready_s - to * whole->duration_s;
-        h->duration_s = (from - to) * whole->duration_s;
     }
 }
 
@@ -394,8 +375,8 @@ static int64_t slices_of(const struct hv__segment *s)
     return slices;
 }
 
-/** Time of one bucket of a segment on the network. */
-double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
+double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s,
+                    struct hv__parameters p)
 {
     int64_t slices = slices_of(s), expert_slices = 1;
     double least = HUGE_VAL; /* unequal shards are reduced in parallel: the largest counts */
@@ -408,8 +389,7 @@ double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, do
         least = st->tp.shares != NULL ? fmin(least, 1 / hv_tp_largest_frac(&st->tp)) : least;
         ep = over > ep ? over : ep;
     }
-    struct hv__parameters p = hv__segment_parameters(l, s);
-    double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
+    double bytes = hv_job_grad_bytes(hv_cost_job(l->k));
     double parts = fmin((double)expert_slices, expert_slices > 1 ? least : HUGE_VAL) * ep;
     double pieces = fmin((double)slices, least);
     struct reduce dense = {s, p.dense * bytes / pieces, false, (double)slices, p.dense * bytes};
@@ -417,14 +397,11 @@ double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, do
                              p.experts * bytes};
     bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
                 l->leaves.items[hv__end_leaf(s->from2)].model->tied_embeddings;
-    double t = tied && hv__ends_apart(s) ? tied_s(l, &dense) : reduce_s(l, &dense);
+    double t = 0;
+    if (p.dense > 0) {
+        t = tied && hv__ends_apart(s) ? tied_s(l, &dense) : reduce_s(l, &dense);
+    }
     return p.experts > 0 ? t + reduce_s(l, &experts) : t;
-}
-
-double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
-{
-    return hv__segment_parameters(l, s).dense * hv_tp_largest_frac(&s->holders[0].stage->tp) *
-           hv_job_grad_bytes(hv_cost_job(l->k));
 }
 
 /** Adds the named link between two nodes, once. */

@@ -125,29 +125,6 @@ bool hv__share_links(struct hv__lowered *l);
  */
 const struct hv__demands *hv__find_demands(const struct hv__lowered *l);
 
-/* ---- tail.c, optimizer_step.c: the end of an iteration
- * ------------------------------------------- */
-
-/** Gradient reductions, optimizer, gathers: sets l->iteration of plans that are not stale. */
-void hv__tail(struct hv__lowered *l);
-/** Optimizer and weight gather of one rank. */
-void hv__optimizer_step(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk);
-/** Host work of an iteration, and waiting for the slowest of many devices, seconds. */
-double hv__step_s(const struct hv__lowered *l);
-/** Longest total time that a link lane or a node's network is busy with one round of reductions;
- * `busy_s`, where asked for: that of every flat rank's lane. */
-double hv__exchange_s(struct hv__lowered *l, double *busy_s);
-
-/* ---- stale.c ----------------------------------------------------------------------------------
- */
-
-/** Steady time of stale plans: sets l->iteration and out->stale_sync. Every group of partial reduce
- * takes the time of its own members; averages of several groups at once do not slow each other, and
- * where the time of a worker goes (waves.exposed_s) takes the mean of all groups. HV_ENO: groups
- * that cannot be simulated. */
-enum hv_status hv__time_stale(struct hv__lowered *l, struct hv_verdict *out,
-                              struct hv_err *err) HV_NODISCARD;
-
 /* ---- memory.c, metrics.c: figures of the verdict
  * ------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /** Work of a rank after its gradient reduction: the optimizer step, on the device or on the host,
  * and the gather of updated weights. */
-#include "solver/eval/train/reduce_int.h"
+#include "solver/eval/exchange/exchange_int.h"
 
 /** Parameters that the host of every node updates, all pipelines together. O(devices). */
 static double *count_host_parameters(const struct hv__lowered *l)
