@@ -11,6 +11,7 @@ static void add_figures(const struct hv_pass *x, struct hv_pass *o)
     o->input_grad_s += x->input_grad_s;
     o->weight_grad_s += x->weight_grad_s;
     o->input_alone_s += x->input_alone_s;
+    o->copies_s += x->copies_s;
     o->weight_alone_s += x->weight_alone_s;
     o->recompute_s += x->recompute_s;
     o->tp_s += x->tp_s;

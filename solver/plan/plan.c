@@ -350,6 +350,11 @@ const struct hv_moe_knobs *hv_stage_moe(const struct hv_stage *s, size_t block)
     return found;
 }
 
+bool hv_stage_spreads(const struct hv_stage *s)
+{
+    return s->sequence_parallel || s->tp.scheme != HV_TP_1D;
+}
+
 int hv_tp_cuts(const struct hv_tp *tp)
 {
     bool copies = tp->scheme == HV_TP_25D && tp->depth > 1 && tp->degree % tp->depth == 0;

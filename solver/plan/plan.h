@@ -106,6 +106,7 @@ struct hv_moe_knobs {
     enum hv_moe_order order;
     enum hv_moe_move move;
     enum hv_copy_life copy_life;
+    int prefetch; /**< blocks ahead that copies of one iteration and experts that move set out */
     int *owners;
     size_t n_owners;
     struct hv_expert_copies *copies;
@@ -388,6 +389,9 @@ int hv_cp_heads_degree(const struct hv_cp *cp);
 const struct hv_moe_knobs *hv_stage_moe(const struct hv_stage *s, size_t block);
 /** Largest expert-parallel degree of the stage's blocks, at least 1. */
 int hv_stage_experts_over(const struct hv_stage *s);
+/** True where the tensor-parallel ranks of a stage hold different parts of the activations between
+ * blocks: with sequence parallelism, and on a grid or a cube. O(1). */
+bool hv_stage_spreads(const struct hv_stage *s);
 /** Ranks of a tensor-parallel group that hold different weights: its degree, over the depth
  * of 2.5d, whose grids are copies (consecutive ranks are one grid). */
 int hv_tp_cuts(const struct hv_tp *tp);

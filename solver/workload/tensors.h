@@ -1,7 +1,7 @@
 /**
- * Weight tensors of half a block, as frameworks keep them: matrices that multiply the same input are
- * one tensor (queries, keys and values; gate and up), and so are those of all routed experts that a
- * rank holds (Megatron-LM: linear_qkv, linear_proj, linear_fc1, linear_fc2; torchtitan:
+ * Weight tensors of half a block, as frameworks keep them: matrices that multiply the same input
+ * are one tensor (queries, keys and values; gate and up), and so are those of all routed experts
+ * that a rank holds (Megatron-LM: linear_qkv, linear_proj, linear_fc1, linear_fc2; torchtitan:
  * GroupedExperts). A bias counts with its matrix. Counts, not bytes. Thread: any.
  */
 #ifndef HV_SOLVER_WORKLOAD_TENSORS_H

@@ -34,9 +34,9 @@ void hv__free_ways(struct hv__context *k)
 }
 
 /* Links between the members; groups with equal links share them. */
-static const struct hv_ways *ways_of(struct hv__context *k, const uint32_t *ids, size_t n)
+const struct hv_ways *hv__ways_between(struct hv__context *k, const uint32_t *devices, size_t n)
 {
-    uint64_t signature = hv__mix(hv__signature(k->cluster, ids, n), n);
+    uint64_t signature = hv__mix(hv__signature(k->cluster, devices, n), n);
     if (!k->ways) {
         k->ways = hv_xcalloc(1, sizeof *k->ways);
     }
@@ -49,7 +49,7 @@ static const struct hv_ways *ways_of(struct hv__context *k, const uint32_t *ids,
     size_t at = w->n < WAYS_MOST ? w->n++ : w->next++ % WAYS_MOST;
     hv_ways_free(w->items[at].ways);
     w->items[at].signature = signature;
-    w->items[at].ways = hv_ways_new(k->cluster, ids, n);
+    w->items[at].ways = hv_ways_new(k->cluster, devices, n);
     return w->items[at].ways;
 }
 
@@ -101,7 +101,7 @@ static double kernel_rows(const struct adding *x, double tokens)
 static void add_expert(struct adding *x, int expert, bool *on, double *took)
 {
     size_t n = 0;
-    hv__expert_places(x->m, (int)x->experts, (int)x->n, expert, on);
+    hv_expert_places(x->m, (int)x->experts, (int)x->n, expert, on);
     for (size_t r = 0; r < x->n; r++) {
         if (on[r]) {
             took[n] = 0;
@@ -124,7 +124,7 @@ static void add_single(struct adding *x)
 {
     uint32_t *owners = hv_xcalloc(x->experts, sizeof *owners);
     for (size_t e = 0; e < x->experts; e++) {
-        owners[e] = (uint32_t)hv__expert_owner(x->m, (int)x->experts, (int)x->n, (int)e);
+        owners[e] = (uint32_t)hv_expert_owner(x->m, (int)x->experts, (int)x->n, (int)e);
     }
     for (size_t s = 0; s < x->n; s++) {
         const double *tokens = x->tokens + s * x->experts;
@@ -156,14 +156,14 @@ static void pad_to_most(struct adding *x, bool *on)
         for (size_t s = 0; s < x->n; s++) {
             sum += x->tokens[s * x->experts + e];
         }
-        int n = hv__expert_places(x->m, (int)x->experts, (int)x->n, (int)e, on);
+        int n = hv_expert_places(x->m, (int)x->experts, (int)x->n, (int)e, on);
         most = fmax(most, sum * x->shards / n);
     }
     for (size_t r = 0; r < x->n; r++) {
         x->done[r] = 0;
     }
     for (size_t e = 0; e < x->experts; e++) {
-        hv__expert_places(x->m, (int)x->experts, (int)x->n, (int)e, on);
+        hv_expert_places(x->m, (int)x->experts, (int)x->n, (int)e, on);
         for (size_t r = 0; r < x->n; r++) {
             x->done[r] += on[r] ? most : 0;
         }
@@ -175,7 +175,8 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
 {
     const struct hv_part_query *q = a->q;
     *out = (struct hv__load){0};
-    if (!q->routed.cls || !q->ep_group || q->ep < 2) {
+    bool placed = hv_places_experts(q->moe);
+    if (hv__moves_experts(q) || !(q->routed.cls || placed) || !q->ep_group || q->ep < 2) {
         return false;
     }
     size_t n = (size_t)q->ep, experts = (size_t)b->experts;
@@ -185,7 +186,7 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
     int shards = q->moe && q->moe->expert_shards > 1 ? q->moe->expert_shards : 1;
     struct adding x = {a,
                        q->moe,
-                       ways_of(a->k, q->ep_group, n),
+                       hv__ways_between(a->k, q->ep_group, n),
                        n,
                        experts,
                        shards < q->ep ? shards : q->ep,
@@ -216,6 +217,7 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
     for (size_t r = 1; r < n; r++) {
         out->work = fmax(out->work, x.done[r]);
     }
+    out->done = x.done;
     out->sent = x.sent;
     out->ways = x.ways;
     out->room = room;

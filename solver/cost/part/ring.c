@@ -539,7 +539,8 @@ static void store(const struct job *j, struct hv_part_cost *out)
 {
     const struct pass *f = &j->forward, *b = &j->backward;
     bool repeats = j->a->q->cp_scheme != HV_CP_DSP; /* a switch lies before the kept input */
-    double again = repeats && j->a->q->recompute & HV_RC_CORE ? 1 : 0;
+    bool backward = !j->x->forward_only;
+    double again = backward && repeats && j->a->q->recompute & HV_RC_CORE ? 1 : 0;
     out->cp_forward_s = f->shown_s;
     out->cp_backward_s = b->shown_s + again * f->shown_s;
     out->cp_wire_forward_s = f->wire_s;
@@ -563,6 +564,9 @@ void hv__add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct hv
     }
     if (j.s.ring > 1) {
         add_scheme(&j);
+    }
+    if (x->forward_only) {
+        j.backward = (struct pass){0};
     }
     store(&j, out);
     hv_why_add(a->why, "context exchange", out->cp_forward_s, "s",

@@ -67,6 +67,8 @@ struct hv_pass {
     /** Of these and of network_weight_s, seconds in which no bytes move: latency, compression. */
     double latency_forward_s, latency_backward_s, latency_weight_s;
     double network_weight_s; /**< of network_backward_s: what W has, scatters of gradients */
+    double copies_s;         /**< exposed sends of copies of experts, of a forward pass: once in an
+                                iteration, not in the above */
     double compute_s;        /**< forward + backward compute without recompute and communication */
     double flops;            /**< model FLOPs forward and backward on this rank */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and

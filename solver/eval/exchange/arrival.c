@@ -5,7 +5,7 @@
 /** Seconds of the last backward from a milestone of its pass, counted from the end of the pass. */
 static double before_end_s(const struct hv__holder *h, double before_s)
 {
-    const struct hv_pass *p = &h->g->pass[0];
+    const struct hv_pass *p = h->pass;
     double all_s = p->input_grad_s + p->weight_grad_s + p->recompute_s;
     return all_s > 0 ? h->duration_s * fmin(1, before_s / all_s) : 0;
 }
@@ -19,7 +19,7 @@ static bool of_blocks(const struct hv_milestone *m)
  * the pass lists none. */
 static int64_t run_at(struct hv__holder *h, double at2)
 {
-    const struct hv_pass *p = &h->g->pass[0];
+    const struct hv_pass *p = h->pass;
     int64_t n = (int64_t)p->n_milestones, best = -1;
     int64_t i = h->milestone < p->n_milestones ? (int64_t)h->milestone : n - 1;
     while (i + 1 < n && (!of_blocks(&p->milestones[i]) || p->milestones[i].range.to2 < at2)) {
@@ -37,7 +37,7 @@ static int64_t run_at(struct hv__holder *h, double at2)
 
 double hv__arrival_s(struct hv__holder *h, double at2)
 {
-    const struct hv_pass *p = &h->g->pass[0];
+    const struct hv_pass *p = h->pass;
     int64_t i = run_at(h, at2);
     if (i < 0) {
         double span = (double)(h->g->range.to2 - h->g->range.from2);
@@ -55,12 +55,12 @@ double hv__arrival_s(struct hv__holder *h, double at2)
 int hv__run_below(struct hv__holder *h, int end2)
 {
     int64_t i = run_at(h, end2 - 0.5);
-    return i >= 0 ? h->g->pass[0].milestones[i].range.from2 : h->g->range.from2;
+    return i >= 0 ? h->pass->milestones[i].range.from2 : h->g->range.from2;
 }
 
 double hv__end_arrival_s(const struct hv__lowered *l, const struct hv__holder *h, int end)
 {
-    const struct hv_pass *p = &h->g->pass[0];
+    const struct hv_pass *p = h->pass;
     size_t leaf = hv__end_leaf(end);
     bool head = hv__end_is_head(end);
     int first2 = 2 * (int)l->leaves.items[leaf].first;

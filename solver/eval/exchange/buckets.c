@@ -12,7 +12,8 @@ static bool same_holders(const struct hv__segment *a, const struct hv__segment *
 {
     bool same = a->n_holders == b->n_holders;
     for (size_t i = 0; same && i < a->n_holders; i++) {
-        same = a->holders[i].pipeline == b->holders[i].pipeline && a->holders[i].g == b->holders[i].g;
+        same =
+            a->holders[i].pipeline == b->holders[i].pipeline && a->holders[i].g == b->holders[i].g;
     }
     return same;
 }
@@ -165,8 +166,8 @@ static int place_of_end(const struct hv__lowered *l, const struct hv__segment *x
     return leaf < l->leaves.n ? 2 * (int)l->leaves.items[leaf].first : INT32_MAX;
 }
 
-/** Weights that a half shares with an earlier block have their gradients there: joins its tensors to
- * one of each kind. */
+/** Weights that a half shares with an earlier block have their gradients there: joins its tensors
+ * to one of each kind. */
 static void leave_shared_out(struct hv__bucket_stream *s)
 {
     double dense = 0, routed = 0;
@@ -190,8 +191,8 @@ static int list_run(const struct hv__lowered *l, struct hv__bucket_stream *s)
         int below2 = hv__run_below(&s->blocks->holders[i], s->end2);
         from2 = below2 > from2 ? below2 : from2;
     }
-    struct hv__parameters p = hv__range_parameters(l->k, l->leaves.items, l->leaves.n,
-                                                   (struct hv_range){from2, s->end2});
+    struct hv__parameters p =
+        hv__range_parameters(l->k, l->leaves.items, l->leaves.n, (struct hv_range){from2, s->end2});
     s->half[0] = (struct hv_tensor){s->routed ? p.experts : p.dense, s->routed};
     s->n_half = 1;
     return from2;
@@ -244,8 +245,7 @@ static bool next_in_half(struct hv__bucket_stream *s)
         double from_at2 = place_now(s);
         s->half_done += t->parameters;
         if (t->routed == s->routed && t->parameters > 0) {
-            s->ahead =
-                (struct hv__arrived){s->blocks, t->parameters, 0, from_at2, place_now(s)};
+            s->ahead = (struct hv__arrived){s->blocks, t->parameters, 0, from_at2, place_now(s)};
             return true;
         }
     }
@@ -257,8 +257,7 @@ static void next_tensor(const struct hv__lowered *l, struct hv__bucket_stream *s
 {
     while (!next_in_half(s)) {
         bool blocks = s->blocks != NULL && s->end2 > s->blocks->from2;
-        if (s->i_end < s->n_ends &&
-            (!blocks || place_of_end(l, s->ends[s->i_end]) >= s->end2)) {
+        if (s->i_end < s->n_ends && (!blocks || place_of_end(l, s->ends[s->i_end]) >= s->end2)) {
             const struct hv__segment *x = s->ends[s->i_end++];
             double parameters = hv__segment_parameters(l, x).dense;
             if (parameters > 0) {
@@ -363,9 +362,8 @@ static bool fill_run(const struct hv__lowered *l, struct hv__bucket_stream *s, d
     }
     t->taken += n * size;
     s->n_closed += (size_t)n;
-    *out = (struct hv__bucket){.n = n,
-                               .ready_s = first.ready_s,
-                               .step_s = (last.ready_s - first.ready_s) / (n - 1)};
+    *out = (struct hv__bucket){
+        .n = n, .ready_s = first.ready_s, .step_s = (last.ready_s - first.ready_s) / (n - 1)};
     return true;
 }
 

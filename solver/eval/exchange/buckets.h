@@ -1,7 +1,7 @@
 /**
  * Buckets of gradients. The gradients of the blocks and ends that the same ranks hold form a
- * stream, in the order in which the last backward pass makes them, tensor by tensor; those of routed
- * experts, which other ranks hold too, form another beside it (Megatron-LM:
+ * stream, in the order in which the last backward pass makes them, tensor by tensor; those of
+ * routed experts, which other ranks hold too, form another beside it (Megatron-LM:
  * expert_parallel_buffers). A bucket is a run of consecutive tensors of a stream that is reduced at
  * once.
  *
@@ -9,9 +9,10 @@
  * the tensor with which a bucket reaches its size closes it (Li et al. 2020, PyTorch Distributed,
  * section 4.2; reducer.cpp, compute_bucket_assignment_by_size; Megatron-LM:
  * param_and_grad_buffer.py). Without a runtime the gradients of a transformer's blocks are one flat
- * buffer that is cut at exactly the size; embedding and head are a bucket each. With a cycle, tensors that are there at a tick are fused as long
- * as they fit (Sergeev and Del Balso 2018, Horovod, section 4). Where gradients are reduced after
- * the backward pass, or by plans with stale weights, each segment is one bucket.
+ * buffer that is cut at exactly the size; embedding and head are a bucket each. With a cycle,
+ * tensors that are there at a tick are fused as long as they fit (Sergeev and Del Balso 2018,
+ * Horovod, section 4). Where gradients are reduced after the backward pass, or by plans with stale
+ * weights, each segment is one bucket.
  */
 #ifndef HV_SOLVER_EVAL_EXCHANGE_BUCKETS_H
 #define HV_SOLVER_EVAL_EXCHANGE_BUCKETS_H
@@ -32,7 +33,7 @@ struct hv__bucket {
 struct hv__arrived {
     const struct hv__segment *segment;
     double parameters;
-    double taken;           /**< of these, in buckets already */
+    double taken;            /**< of these, in buckets already */
     double from_at2, to_at2; /**< places in its blocks before and after it: from_at2 > to_at2; equal
                                where it is an end */
 };

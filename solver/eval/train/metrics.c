@@ -74,8 +74,20 @@ static double rank_busy(const struct hv__pipeline *pl, size_t rank, size_t d,
             b[HV_TIME_PP] += sends_s;
             busy += sends_s;
         }
+        if (x->copies_s > 0) { /* all ranks wait for the last copy */
+            b[HV_TIME_EP] += x->copies_s;
+            busy += x->copies_s;
+        }
     }
     return busy;
+}
+
+/** What an all-reduce over the copies of 2.5d has a rank send of its gradients. */
+static double depth_values(const struct hv__pipeline *pl, const struct hv__rank *rk, size_t d)
+{
+    const struct hv_tp *tp = &pl->replica->stages[rk->stage].tp;
+    double copies = (double)tp->degree / hv_tp_cuts(tp);
+    return 2 * (copies - 1) / copies * rk->memory[d].updated_parameters;
 }
 
 /** What dp rank d of a rank sends in one simulated run. */
@@ -93,6 +105,7 @@ static struct hv_traffic rank_traffic(const struct hv__pipeline *pl, size_t rank
             hv_traffic_add(&sum, &x->plain[at].sent, n - again);
         }
     }
+    sum.depth.backward = depth_values(pl, &pl->ranks[rank], d);
     return sum;
 }
 
@@ -107,6 +120,8 @@ static void take_more(struct hv_sent *most, const struct hv_sent *x)
 static void take_traffic(struct hv_traffic *most, const struct hv_traffic *x)
 {
     take_more(&most->tp, &x->tp);
+    take_more(&most->tp_tree, &x->tp_tree);
+    take_more(&most->depth, &x->depth);
     take_more(&most->vocabulary, &x->vocabulary);
     take_more(&most->cp, &x->cp);
     take_more(&most->cp_hop, &x->cp_hop);

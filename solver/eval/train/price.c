@@ -118,6 +118,7 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
             g->network_weight_s =
                 fmax(g->network_weight_s, plain->network_weight_s - plain->latency_weight_s);
         }
+        g->copies_s = fmax(g->copies_s, plain->copies_s);
         g->forward_s[shape] = fmax(g->forward_s[shape], plain->forward_s);
         g->input_grad_s[shape] =
             fmax(g->input_grad_s[shape], plain->input_alone_s + plain->recompute_s);

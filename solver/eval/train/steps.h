@@ -6,7 +6,7 @@
 #ifndef HV_SOLVER_EVAL_TRAIN_STEPS_H
 #define HV_SOLVER_EVAL_TRAIN_STEPS_H
 
-#include "solver/eval/train/lowered.h"
+#include "solver/eval/lowered/lowered.h"
 
 /* ---- modules.c --------------------------------------------------------------------------------
  */

@@ -115,7 +115,7 @@ static enum hv_status read_compress(const struct hv_jp *moe, struct hv_moe_knobs
     }
     HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_compress, err));
     struct hv_jp ratio;
-    HV_TRY(hv_jp_need(&p, "ratio", "compressed size / size", &ratio, err));
+    HV_TRY(hv_jp_need(&p, "ratio", "size / compressed size", &ratio, err));
     HV_TRY(hv_jp_number(&ratio, 0, HUGE_VAL, &k->compress_ratio, err));
     double gbps = HV_UNKNOWN;
     HV_TRY(hv_jp_opt_number(&p, "GBps", 0, HUGE_VAL, &gbps, err));
@@ -145,6 +145,7 @@ static enum hv_status read_knobs(struct hv_plan_reader *rd, const struct hv_jp *
     }
     HV_TRY(read_copies(rd, p, k, err));
     HV_TRY_WORD(p, "copy_life", hv_copy_life, k->copy_life);
+    HV_TRY(hv_plan_read_int(p, "prefetch", 0, HV_PLAN_DEGREE_MAX, &k->prefetch, err));
     HV_TRY(hv_jp_opt_number(p, "off_node_frac", 0, 1, &k->off_node_frac, err));
     HV_TRY(read_target(rd, p, k, err));
     return read_compress(p, k, err);

@@ -236,6 +236,7 @@ static json_t *moe(const struct hv_moe_knobs *k)
     }
     put_copies(o, k);
     put_word(o, "copy_life", hv_copy_life_words, (int)k->copy_life);
+    put_int(o, "prefetch", k->prefetch, 0);
     put_number(o, "off_node_frac", k->off_node_frac, HV_UNKNOWN);
     if (k->n_target > 0) {
         json_object_set_new(o, "target", matrix(k->target, k->n_target));
