@@ -7,6 +7,7 @@
 #include "solver/eval/lengths.h"
 #include "solver/plan/parts.h"
 #include "solver/sim/schedule/schedule.h"
+#include "solver/workload/router.h"
 
 /* ---- conditions: stages
  * --------------------------------------------------------------------------- */
@@ -111,6 +112,12 @@ static bool moe_off_node(const struct hv_knob_place *p)
     return hv_known(p->moe->off_node_frac);
 }
 
+static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
+{
+    const struct hv_router *r = p->job->routing;
+    return p->moe->adapt.policy != HV_ADAPT_NONE && (hv_router_is_even(r) || r->iterations < 2);
+}
+
 static bool moe_target(const struct hv_knob_place *p)
 {
     return p->moe->n_target > 0;
@@ -163,18 +170,6 @@ static bool schedule_is(const struct hv_knob_place *p, const char *name)
 static bool schedule_overlaps_pairs(const struct hv_knob_place *p)
 {
     return schedule_is(p, "dualpipe");
-}
-
-static bool sync_groups(const struct hv_knob_place *p)
-{
-    enum hv_sync_kind kind = p->plan->sync.kind;
-    return trains(p) && (kind == HV_SYNC_PARTIAL || kind == HV_SYNC_GOSSIP);
-}
-
-static bool sync_stale_weights(const struct hv_knob_place *p)
-{
-    const struct hv_sync *y = &p->plan->sync;
-    return trains(p) && y->kind == HV_SYNC_PARTIAL && y->weights == HV_WEIGHTS_STALENESS;
 }
 
 /** True where replicas do not wait for each other, and exchange the gradients of a stage at once.
@@ -284,6 +279,10 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_MOE, "copies"),
     FULL(HV_KNOB_MOE, "copy_life"),
     FULL(HV_KNOB_MOE, "prefetch"),
+    FULL(HV_KNOB_MOE, "adapt"),
+    APPROXIMATED(HV_KNOB_MOE, "adapt", "a job whose iterations are all routed alike",
+                 "experts keep their places: there is nothing that a policy could follow",
+                 moe_adapts_to_nothing),
     APPROXIMATED(HV_KNOB_MOE, "target", "given",
                  "tokens are routed as the job says, or evenly over the experts", moe_target),
     APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",
@@ -336,8 +335,6 @@ static const struct hv_knob rows[] = {
                  schedule_overlaps_pairs),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
     FULL(HV_KNOB_PLAN, "sync.kind"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.kind", "partial_reduce, gossip",
-                 "groups that average at the same time do not slow each other down", sync_groups),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),
     FULL(HV_KNOB_PLAN, "sync.bucket_MiB"),
     APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list, in a plan with stale weights",
@@ -354,8 +351,6 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.staleness"),
     FULL(HV_KNOB_PLAN, "sync.group"),
     FULL(HV_KNOB_PLAN, "sync.weights"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.weights", "staleness",
-                 "the spectral gap is computed for equal weights", sync_stale_weights),
     FULL(HV_KNOB_PLAN, "sync.wait_ms"),
     FULL(HV_KNOB_PLAN, "sync.wait_most_ms"),
     FULL(HV_KNOB_PLAN, "sync.least"),

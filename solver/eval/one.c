@@ -1,5 +1,6 @@
 /** Plans for one job: the table of their judges, what those check first, and the judge of training
  * plans, step by step. */
+#include "solver/eval/adapt.h"
 #include "solver/eval/exchange/exchange.h"
 #include "solver/eval/judges.h"
 #include "solver/eval/knobs.h"
@@ -352,25 +353,67 @@ static void find_typical(struct iterations *all)
     }
 }
 
-/** Times every iteration in memory of its own. */
+/** Seconds of one iteration with another plan: a hv__trial. */
+static enum hv_status time_trial(const struct hv__lowered *l, const struct hv_plan *plan,
+                                 size_t iteration, double *time_s, struct hv_err *err)
+{
+    struct hv_arena scratch = {0};
+    struct hv_verdict v = {.findings = {.arena = &scratch}};
+    struct hv__lowered x = *l;
+    x.arena = &scratch;
+    x.findings = &v.findings;
+    x.plan = plan;
+    x.spans = false;
+    x.routed = iteration;
+    enum hv_status st = time_iteration(&x, &v, err);
+    *time_s = x.iteration.total_s;
+    hv_arena_free(&scratch);
+    return st;
+}
+
+/** Adds the seconds in which experts move before an iteration. */
+static void add_move(struct hv_metrics *m, double move_s)
+{
+    double factor = m->iteration_s / (m->iteration_s + move_s);
+    m->iteration_s += move_s;
+    m->breakdown_s[HV_TIME_EP] += move_s;
+    m->tokens_per_s *= factor;
+    m->mfu *= factor;
+    m->bubble_frac *= factor;
+    m->energy_j /= factor;
+}
+
+/** Times every iteration in memory of its own; `adaption`: places of experts that follow the
+ * routing, or NULL. */
 static enum hv_status time_iterations(const struct hv__question *q, const struct hv__lowered *l,
-                                      struct iterations *all, struct hv_err *err)
+                                      struct hv__adaption *adaption, struct iterations *all,
+                                      struct hv_err *err)
 {
     enum hv_status st = HV_OK;
+    const struct hv_plan *plan = l->plan;
+    double last_s = 0, move_s = 0;
     for (size_t t = 0; st == HV_OK && t < all->n; t++) {
+        const struct iteration *now = &all->items[t];
+        if (adaption != NULL && (t == 0 || now->routed != now[-1].routed)) {
+            st = hv__adapt_next(adaption, now->routed, last_s, &plan, &move_s, err);
+            last_s = 0;
+        }
         struct hv_arena scratch = {0};
         struct hv_verdict v = {.findings = {.arena = &scratch}};
         struct hv__lowered x = *l;
         x.arena = &scratch;
         x.findings = &v.findings;
         x.spans = false;
-        x.routed = all->items[t].routed;
-        x.lengths = all->items[t].lengths;
-        st = time_iteration(&x, &v, err);
+        x.plan = plan;
+        x.routed = now->routed;
+        x.lengths = now->lengths;
+        st = st == HV_OK ? time_iteration(&x, &v, err) : st;
         st = st == HV_OK ? add_figures(&x, &v, err) : st;
         if (st == HV_OK) {
+            last_s += v.metrics.iteration_s * now->weight * (double)all->routed;
+            add_move(&v.metrics, move_s);
             all->items[t].time_s = v.metrics.iteration_s;
-            add_iteration(all, &v, all->items[t].weight);
+            add_iteration(all, &v, now->weight);
             keep_worst(all, &v, q->arena);
         }
         hv_arena_free(&scratch);
@@ -514,11 +557,19 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
     struct iterations all = list_iterations(q, &l);
     bool routed = !hv_router_is_even(hv_cost_job(q->k)->routing);
     st = routed ? check_routing(q, err) : HV_OK;
+    struct hv__adaption *adaption = NULL;
     if (st == HV_OK && all.n > 1) {
-        st = time_iterations(q, &l, &all, err);
+        static const struct hv__trial trial = {time_trial};
+        bool adapts = routed && all.routed > 1 && hv__adapts(l.plan);
+        adaption = adapts ? hv__adapt_open(&l, &trial) : NULL;
+        st = time_iterations(q, &l, adaption, &all, err);
     }
     l.routed = all.typical.routed;
     l.lengths = all.typical.lengths;
+    const struct hv_plan *given = l.plan;
+    if (st == HV_OK && adaption != NULL) {
+        l.plan = hv__adapt_plan(adaption, all.typical.routed);
+    }
     st = st == HV_OK ? time_iteration(&l, out, err) : st;
     st = st == HV_OK ? add_figures(&l, out, err) : st;
     if (st != HV_OK) {
@@ -535,6 +586,10 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
                                         .p95_s = all.n > 1 ? all.p95_s : out->metrics.iteration_s,
                                         .dropped_frac = out->metrics.dropped_frac};
     }
+    if (adaption != NULL) {
+        hv__adapt_moved(adaption, &out->routing.moves, &out->routing.moved_bytes);
+    }
+    l.plan = given;
     hv__apply_bound(&l, &b, out);
     out->steps = l.network.share != NULL ? l.network.share->steps : 0;
     check_limits(hv_cost_job(q->k), out);

@@ -203,6 +203,21 @@ static void check_owners(const struct hv_check *c, const struct hv_check_stage *
     }
 }
 
+/* Recorded placements of a block. */
+static void check_record(const struct hv_check *c, const struct hv_check_stage *at,
+                         const struct hv_moe_knobs *k, int ep, int experts)
+{
+    for (size_t i = 0; i < k->adapt.n_placements; i++) {
+        const struct hv_placement *p = &k->adapt.placements[i];
+        struct hv_moe_knobs as = *k;
+        as.owners = p->owners;
+        as.n_owners = p->n_owners;
+        as.copies = p->copies;
+        as.n_copies = p->n_copies;
+        check_owners(c, at, &as, ep, experts);
+    }
+}
+
 /* Experts are spread over ep ranks; with expert_shards a rank holds 1/shards of one. */
 static void check_experts(const struct hv_check *c, const struct hv_check_stage *at,
                           const struct hv_moe_knobs *k, int experts)
@@ -223,6 +238,7 @@ static void check_experts(const struct hv_check *c, const struct hv_check_stage 
     }
     if (k != NULL) {
         check_owners(c, at, k, ep, experts);
+        check_record(c, at, k, ep, experts);
     }
 }
 

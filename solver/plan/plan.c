@@ -97,6 +97,7 @@ enum hv_sync_algorithm hv_zero_gather_algorithm(const struct hv_zero *z,
 void hv_moe_defaults(struct hv_moe_knobs *k)
 {
     k->from = k->to = -1;
+    k->adapt = (struct hv_adapting){.interval = 1, .experts = 1};
     k->expert_shards = k->degree_forward = k->degree_backward = 1;
     k->off_node_frac = k->compress_ratio = k->compress_bytes_per_s = HV_UNKNOWN;
 }

@@ -184,6 +184,71 @@ static void faster_links_are_not_slower(void **state)
     }
 }
 
+/**
+ * Stage 0 offloads all of its activations to its host over a PCIe link of 10 GB/s (plain rates: all
+ * of it): copies of 1 ms end with their forwards and come back beside the operation before their
+ * backward. Nothing is longer than 1F1B, and device 0 holds two micro-batches, one that leaves and
+ * one that comes back, instead of four: one layer is all of the stage.
+ */
+static void copies_to_the_host_hide(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    struct chain x = {
+        .gbps = 10, .schedule = "1f1b", .stage = ",\"offload\":[{\"what\":\"activations\"}]"};
+    struct hv_verdict v = judge_chain(&x, &a);
+    assert_near(v.metrics.pipeline_s * 1e3, 27);
+    assert_near(v.memory[0].activations_bytes + v.memory[0].transient_bytes, 2e7);
+    assert_near(v.memory[1].activations_bytes + v.memory[1].transient_bytes, 3e7);
+    double at[64][2];
+    assert_int_equal(list_moves(v.timeline, HV_SPAN_LEAVE, at), 6);
+    for (int i = 0; i < 4; i++) { /* forwards from 0, 1, 2, 3 ms */
+        assert_near(at[i][0], i);
+        assert_near(at[i][1], i + 1);
+    }
+    assert_int_equal(list_moves(v.timeline, HV_SPAN_RETURN, at), 6);
+    assert_near(at[0][0], 3); /* the first backward runs from 10 ms; before it F3, from 3 */
+    assert_near(at[0][1], 4);
+    hv_arena_free(&a);
+}
+
+/**
+ * One device, F and B of one micro-batch after the other. At 1 GB/s of PCIe a copy takes 10 ms: out
+ * from 0 to 10 ms, back from 10 to 20 ms, when the backward ends and the next forward starts. At 5
+ * GB/s it takes 2 ms: out to 2 ms, back to 4 ms. From 10 GB/s on F + B = 3 ms hides both.
+ */
+static void slow_copies_set_the_pace(void **state)
+{
+    (void)state;
+    static const double gbps[] = {1, 5, 10, 1000}, ms[] = {20, 4, 3, 3};
+    for (int i = 0; i < 4; i++) {
+        char cluster[512];
+        (void)snprintf(
+            cluster, sizeof cluster,
+            "{\"format\":\"hetviz.cluster/1\",\"name\":\"one\",\"nodes\":[{\"name\":\"a\","
+            "\"count\":1,\"device\":\"P\",\"devices\":1}],\"devices\":{\"P\":{"
+            "\"memory_GiB\":80,\"bandwidth_GBps\":1000,\"dense_TFLOPS\":{\"fp32\":100},"
+            "\"pcie_GBps\":%.17g,\"rates\":\"plain\"}}}",
+            gbps[i]);
+        struct world w;
+        struct hv_arena a = {0};
+        open_world(&w, cluster,
+                   "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"layers\",\"layers\":[{"
+                   "\"forward_ms\":{\"P\":1},\"backward_ms\":{\"P\":2},\"parameter_bytes\":0,"
+                   "\"activation_bytes\":1e7,\"output_bytes\":0}]}",
+                   "{\"format\":\"hetviz.job/1\",\"global_batch\":6,\"sequence\":1,\"precision\":"
+                   "\"fp32\",\"optimizer\":\"none\"}");
+        struct hv_verdict v =
+            judge(&w, &a, false,
+                  "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":6,\"stages\":[{\"devices\":"
+                  "\"a[0].0\",\"layers\":[0,1],\"offload\":[{\"what\":\"activations\"}]}]}],"
+                  "\"schedule\":{\"name\":\"1f1b\"}");
+        assert_near(v.metrics.pipeline_s * 1e3, 6 * ms[i]);
+        hv_arena_free(&a);
+        close_world(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +257,8 @@ int main(void)
         cmocka_unit_test(moves_are_drawn),
         cmocka_unit_test(moves_share_the_link_with_outputs),
         cmocka_unit_test(faster_links_are_not_slower),
+        cmocka_unit_test(copies_to_the_host_hide),
+        cmocka_unit_test(slow_copies_set_the_pace),
     };
     return cmocka_run_group_tests_name("eval moves", tests, NULL, NULL);
 }

@@ -178,12 +178,12 @@ static void experts_move_where_that_is_less(void **state)
     const int batches[] = {4, 8, 16, 32, 128};
     for (size_t i = 0; i < HV_COUNT(batches); i++) {
         double ratio = batches[i] * 512 * 2 / (4.0 * 4 * 1024);
-        assert_near(moved_s(batches[i], "") / moved_s(batches[i], move), ratio, 1e-4);
+        assert_near(moved_s(batches[i], "") / moved_s(batches[i], move), ratio, 1e-3);
     }
     /* 24 experts of other machines of 8h² values in, each way once: independent of the tokens */
     double want_s = 2 * 24 * 8 * 1024.0 * 1024 * 2 / 100e9;
-    assert_near(moved_s(8, move), want_s, 1e-4);
-    assert_near(moved_s(128, move), want_s, 1e-4);
+    assert_near(moved_s(8, move), want_s, 1e-3);
+    assert_near(moved_s(128, move), want_s, 1e-3);
 }
 
 /** On links inside a machine that are not free, experts come again before the backward pass. */

@@ -17,6 +17,10 @@ struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv
                                  .shards = shards,
                                  .own = shards * pad,
                                  .kept_frac = capacity > 0 ? fmin(capacity, 1) : 1};
+    bool moves = hv__moves_experts(a->q); /* every rank computes its own tokens with all experts */
+    spread.work = moves ? 1 : spread.work;
+    spread.traffic = moves ? 0 : spread.traffic;
+    out.groups = moves ? b->experts : spread.held;
     out.routed = hv__load_of(a, b, rows, load);
     out.arrived = out.routed ? load->work / pad : shards * spread.work;
     out.computed = out.arrived * pad;

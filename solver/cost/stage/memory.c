@@ -331,15 +331,18 @@ enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_que
     double units = 1 + fmax(z->prefetch, 0);
     units = z->limit > 0 ? fmin(units, z->limit) : units;
     double gathered = z->stage >= 3 ? (z->reshard ? units * n.largest : all) : 0;
-    out->weights_bytes = hv_job_weight_bytes(j) *
-                         ((z->stage >= 3 ? fmin(all, shard + n.lent + gathered) : all) + n.cached) *
-                         hv__offload_stays(r.stage, HV_OFFLOAD_WEIGHTS);
+    double weights = hv_job_weight_bytes(j) *
+                     ((z->stage >= 3 ? fmin(all, shard + n.lent + gathered) : all) + n.cached);
+    out->weights_bytes = weights * hv__offload_stays(r.stage, HV_OFFLOAD_WEIGHTS);
+    out->away_weights_bytes = weights - out->weights_bytes;
     /* sums kept until the end of the iteration are whole on every rank */
     bool scattered = z->stage >= 2 && hv_zero_scatters(z);
     out->gradients_bytes = hv_job_grad_bytes(j) * (scattered ? shard + n.lent : all);
     double left = hv__offload_stays(r.stage, HV_OFFLOAD_OPTIMIZER);
+    double states = hv_job_master_bytes(j) + hv_job_optimizer_bytes(j);
     out->master_bytes = hv_job_master_bytes(j) * out->updated_parameters * left;
     out->optimizer_bytes = hv_job_optimizer_bytes(j) * out->updated_parameters * left;
+    out->away_states_bytes = states * out->updated_parameters * (1 - left);
     hv_why_add(q->why, "parameters", all, "parameters",
                "%.6g dense, %.6g of experts on this rank; zero %d over %.0f holders (experts %.0f)",
                n.dense, n.experts + n.placed, z->stage, over, expert_over);

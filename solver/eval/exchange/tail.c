@@ -315,26 +315,32 @@ void hv__tail(struct hv__lowered *l)
     l->iteration.total_s += l->iteration.step_s;
 }
 
-double hv__exchange_s(struct hv__lowered *l, double *busy_s)
+/** Adds a bucket, or a run of them, to what a round keeps busy. */
+static void add_to_round(const struct hv__bucket *b, const struct hv__bucket_stream *s,
+                         struct hv__round *o)
+{
+    for (size_t k = 0; k < b->lanes.n; k++) {
+        double *lane_s = &o->lane_s[b->lanes.ids[k]];
+        *lane_s += b->lanes.shares[k] * b->n * b->duration_s;
+        o->time_s = fmax(o->time_s, *lane_s);
+    }
+    for (size_t h = 0; h < s->n_holders; h++) {
+        double *rank_s = &o->rank_s[s->holders[h].flat_rank];
+        *rank_s += b->n * b->duration_s;
+        o->time_s = fmax(o->time_s, *rank_s);
+    }
+}
+
+struct hv__round hv__exchange_round(struct hv__lowered *l)
 {
     struct run r = open_run(l);
-    double *busy = r.taken.rank_s, *lane_busy = r.taken.lane_s, most = 0;
+    struct hv__round o = {
+        .rank_s = r.taken.rank_s, .lane_s = r.taken.lane_s, .n_lanes = n_lanes(l)};
     for (size_t i = 0; i < r.n; i++) {
         struct waiting *w = &r.streams[i];
         for (; w->more; w->more = hv__next_bucket(l, w->stream, &w->bucket)) {
-            const struct hv__bucket *b = &w->bucket;
-            for (size_t k = 0; k < b->lanes.n; k++) {
-                lane_busy[b->lanes.ids[k]] += b->lanes.shares[k] * b->n * b->duration_s;
-                most = fmax(most, lane_busy[b->lanes.ids[k]]);
-            }
-            for (size_t h = 0; h < w->stream->n_holders; h++) {
-                busy[w->stream->holders[h].flat_rank] += b->n * b->duration_s;
-                most = fmax(most, busy[w->stream->holders[h].flat_rank]);
-            }
+            add_to_round(&w->bucket, w->stream, &o);
         }
     }
-    for (size_t i = 0; busy_s != NULL && i < l->pipelines.rank_at[l->pipelines.n]; i++) {
-        busy_s[i] = busy[i];
-    }
-    return most;
+    return o;
 }

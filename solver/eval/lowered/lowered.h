@@ -105,8 +105,10 @@ struct hv__hops {
 struct hv__move_lane {
     size_t rank; /**< whose activations */
     bool back;
-    size_t keeper; /**< rank of the pipeline that keeps them, or HV__NO_RANK */
-    double bytes;  /**< of a move of scale 1, on all devices of the rank together */
+    size_t keeper;               /**< rank of the pipeline that keeps them, or HV__NO_RANK */
+    const struct hv_offload *to; /**< where the stage sends them otherwise, or NULL */
+    double share;                /**< of what the stage offloads of its activations */
+    double bytes;                /**< of a move of scale 1, on all devices of the rank together */
 };
 
 /** What moves beside the operations of a pipeline. Written by moves.c, the times by links_shared.c;

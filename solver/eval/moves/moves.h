@@ -1,7 +1,8 @@
 /**
  * Activations that leave their rank and come back, beside the operations of a pipeline: evictions
- * to another rank (hv_schedule.stash). Which they are (moves.c), what their transfers and those
- * between stages cost (sending.c), and memory over time at both ends (memory.c).
+ * to another rank (hv_schedule.stash), and offloads to the host or to other devices
+ * (hv_stage.offload). Which they are (moves.c), what their transfers and those between
+ * stages cost (sending.c), and memory over time at both ends (memory.c).
  */
 #ifndef HV_SOLVER_EVAL_MOVES_MOVES_H
 #define HV_SOLVER_EVAL_MOVES_MOVES_H
@@ -22,6 +23,11 @@ void hv__price_sending(const struct hv__lowered *l, const struct hv__pipeline *p
 /* ---- moves.c ----------------------------------------------------------------------------------
  */
 
+/** True where the activations that a global stage offloads are copied beside its passes. Where the
+ * schedule recomputes a stage by operations of its own, each pass waits for its copies.
+ * O(offloads).
+ */
+bool hv__moves_away(const struct hv__pipeline *pl, const struct hv__gstage *g);
 /** Most lanes of moves that a pipeline can have; 0: it has no moves. O(stages). */
 size_t hv__most_lanes(const struct hv__pipeline *pl);
 /** Finds the moves of a pipeline whose order and passes are known, and prices their lanes:

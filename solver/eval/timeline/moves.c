@@ -2,20 +2,44 @@
  * any. */
 #include "solver/eval/timeline/timeline_int.h"
 
+/** Where an offload goes, as text: "host", "a[7].0"; NULL: to another rank. */
+static const char *place_of(const struct hv__painter *p, const struct hv__move_lane *x)
+{
+    if (x->to == NULL) {
+        return NULL;
+    }
+    struct hv_str s = {0};
+    if (x->to->to_host) {
+        hv_str_adds(&s, "host");
+    } else {
+        hv_address_format(hv_cost_cluster(p->l->k), x->to->devices, x->to->n_devices, ",", &s);
+    }
+    const char *text = hv_arena_strdup(p->l->arena, hv_str_cstr(&s));
+    hv_str_free(&s);
+    return text;
+}
+
 /** The link of a lane, and what one move of it carries. */
 static struct hv_timeline_link *add_link(struct hv__painter *p, const struct hv__pipeline *pl,
                                          size_t rank_at, int32_t lane)
 {
     const struct hv__move_lane *x = &pl->moving.lanes[lane];
     const struct hv__sending *s = &pl->hops.sendings[pl->hops.sending_of[pl->pipe->n_hops + lane]];
-    size_t from = x->back ? x->keeper : x->rank, to = x->back ? x->rank : x->keeper;
-    p->t->hops[p->t->n_hops++] = (struct hv_timeline_hop){
+    size_t n_hops = p->t->n_hops++;
+    size_t keeper = x->to != NULL ? x->rank : x->keeper;
+    size_t from = x->back ? keeper : x->rank, to = x->back ? x->rank : keeper;
+    p->t->hops[n_hops] = (struct hv_timeline_hop){
         .i_link = p->t->n_links, .seconds = s->cost.bytes_s + s->cost.latency_s, .bytes = x->bytes};
     struct hv_timeline_link *k = &p->t->links[p->t->n_links++];
-    *k = (struct hv_timeline_link){
-        .from_row = rank_at + from,
-        .to_row = rank_at + to,
-        .name = hv_arena_printf(p->l->arena, "  s%zu%cs%zu", from, x->back ? '<' : '>', to)};
+    *k = (struct hv_timeline_link){.from_row = rank_at + from, .to_row = rank_at + to};
+    k->place = place_of(p, x);
+    k->from_place = k->place != NULL && x->back;
+    if (k->place != NULL) {
+        k->name =
+            hv_arena_printf(p->l->arena, "  s%zu%c%s", x->rank, x->back ? '<' : '>', k->place);
+    } else {
+        k->name = hv_arena_printf(p->l->arena, "  s%zu>s%zu", from, to);
+    }
     return k;
 }
 

@@ -1,4 +1,5 @@
 /** Prices of the passes and the memory of a pipeline. */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/train/steps.h"
 #include "solver/plan/parts.h"
 
@@ -65,7 +66,8 @@ static enum hv_status price_passes(const struct hv__lowered *l, const struct hv_
                                        .sliced = pl->n_slices > 1,
                                        .documents = &pl->shapes[i].documents,
                                        .scales = pl->shapes[i].scales,
-                                       .iteration = l->routed};
+                                       .iteration = l->routed,
+                                       .copies_apart = hv__moves_away(pl, g)};
             enum hv_status st = hv_cost_pass(l->k, &q, pass, err);
             if (st != HV_OK) {
                 return st;

@@ -62,6 +62,7 @@ struct hv__expert_set {
     const bool *on;    /**< ranks of the groups of all holders: [at[i], at[i + 1]) of holder i */
     const size_t *at;  /**< [holders + 1] */
 };
+/** Sets of experts; the items live in the arena. */
 struct hv__expert_sets {
     struct hv__expert_set *items;
     size_t n, cap;

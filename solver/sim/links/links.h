@@ -44,9 +44,10 @@ struct hv_link_move {
     int32_t lane;   /**< of its pipe */
     int32_t node;   /**< it waits for the end of this node, -1: for none */
     bool at_start;  /**< it waits for the start of the node only: copies leave while it runs */
+    double delay_s; /**< and for so long after that */
     int32_t behind; /**< and for the last byte of this move of the pipe, -1: for none */
     int32_t gates;  /**< node that waits for it, -1: none */
-    bool streams;   /**< the node may start before it arrives, and ends no earlier */
+    bool streams;   /**< the node waits for its first byte to start and for its last to end */
     bool back;      /**< what it brings arrives the latency of the lane after its last byte; others
                        give memory back with the last byte */
     double scale;   /**< its bytes over those of the lane's hop */

@@ -78,7 +78,8 @@ void hv__moves_open(struct hv__moves *m, struct hv_arena *a, const struct hv_lin
         const struct hv_link_move *x = &p->moves[i];
         m->open[i] = (uint8_t)((x->node >= 0) + (x->behind >= 0));
         if (x->gates >= 0) {
-            (x->streams ? m->holds : open)[x->gates]++;
+            open[x->gates]++;
+            m->holds[x->gates] += x->streams;
         }
     }
 }

@@ -45,7 +45,7 @@ struct played {
     int32_t *exchange; /* [n_ranks] number among the ranks that use links, or -1 */
     double *ready_s;   /* [n_nodes] the latest arrival so far */
     double *edge_s;
-    size_t first_hop, first_node; /* numbers through all pipes */
+    size_t first_hop, first_node, first_move; /* numbers through all pipes */
     /* of a pipe with moves */
     struct hv__moves moves;
     int32_t *begun; /* [n_ranks] first node whose start is not an event yet */
@@ -57,7 +57,7 @@ struct played {
 struct play {
     struct hv_arena scratch;
     struct played *pipes;
-    size_t n_pipes, n_hops, n_nodes;
+    size_t n_pipes, n_hops, n_nodes, n_moves;
     struct hv__sky sky;
     struct lane *lanes; /* by hop through all pipes */
     struct hv__heap heap;
@@ -127,7 +127,10 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
     for (size_t i = 0; i < s->n_pipes; i++) {
         struct played *x = &y->pipes[i];
         const struct hv_pipe *g = s->pipes[i].g;
-        *x = (struct played){.p = &s->pipes[i], .first_hop = y->n_hops, .first_node = y->n_nodes};
+        *x = (struct played){.p = &s->pipes[i],
+                             .first_hop = y->n_hops,
+                             .first_node = y->n_nodes,
+                             .first_move = y->n_moves};
         x->next = hv_arena_new(&y->scratch, int32_t, (size_t)g->s.n_ranks);
         memcpy(x->next, g->rank_node_at, (size_t)g->s.n_ranks * sizeof *x->next);
         x->told = hv_arena_copy(&y->scratch, x->next, (size_t)g->s.n_ranks, sizeof *x->told);
@@ -152,6 +155,7 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
             x->least_end_s = hv_arena_new(&y->scratch, double, (size_t)g->n_nodes + 1);
             x->stuck = hv_arena_new(&y->scratch, bool, (size_t)g->s.n_ranks);
         }
+        y->n_moves += x->p->n_moves;
         y->n_hops += (size_t)hv_link_n_hops(x->p);
         y->n_nodes += (size_t)g->n_nodes;
     }
@@ -169,7 +173,8 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
 /* ---- events ---- */
 
 /* An event is the end of a node, the landing of a flight at the rate of its latest change, or
- * (below 0) the start of a node: on a rank that uses links, or (below these) for moves. */
+ * (below 0) the start of a node on a rank that uses links, or (below these) the time of a move that
+ * waits for the start of a node. */
 static void push(struct play *y, double at_s, int64_t id)
 {
     if (y->heap.n == y->cap) {
@@ -220,7 +225,7 @@ static void tell_start(struct play *y, struct played *x, int32_t rank)
     push(y, x->p->run->node_start_s[n], -1 - (int64_t)x->exchange[rank]);
 }
 
-/* schedules the moves that may begin when a node starts */
+/* schedules the moves that may begin when a node starts, or some time later */
 static void tell_moves(struct play *y, struct played *x, int32_t rank, int32_t n)
 {
     const struct hv__moves *m = &x->moves;
@@ -228,9 +233,10 @@ static void tell_moves(struct play *y, struct played *x, int32_t rank, int32_t n
         return;
     }
     x->begun[rank] = n + 1;
-    if (m->start_at[n] < m->start_at[n + 1]) {
-        int64_t id = (int64_t)y->sky.n_exchanges + (int64_t)(x->first_node + (size_t)n);
-        push(y, x->p->run->node_start_s[n], -1 - id);
+    for (size_t k = m->start_at[n]; k < m->start_at[n + 1]; k++) {
+        int32_t move = m->by_start[k];
+        int64_t id = (int64_t)y->sky.n_exchanges + (int64_t)(x->first_move + (size_t)move);
+        push(y, x->p->run->node_start_s[n] + m->items[move].delay_s, -1 - id);
     }
 }
 
@@ -318,51 +324,6 @@ static void take_off(struct play *y, size_t hop, double now_s)
 
 /* ---- moves ---- */
 
-/* the next move of a lane takes off, where it may and the one before it has landed */
-static void send_move(struct play *y, struct played *x, int32_t lane, double now_s)
-{
-    size_t hop = x->first_hop + (size_t)x->p->g->n_hops + (size_t)lane;
-    const struct hv__moves *m = &x->moves;
-    size_t next = m->next[lane];
-    if (y->sky.flights[hop].under_way || next == m->lane_at[lane + 1] ||
-        m->open[m->of_lane[next]] > 0) {
-        return;
-    }
-    int32_t move = m->of_lane[next];
-    x->p->moved[move].start_s = now_s;
-    hv__sky_set(&y->sky, hop, true, now_s);
-    y->sky.flights[hop].left = m->items[move].scale;
-    balance(y, hop, now_s);
-}
-
-/* one thing less for some moves to wait for */
-static void let_moves(struct play *y, struct played *x, const int32_t *moves, size_t n,
-                      double now_s)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (--x->moves.open[moves[i]] == 0) {
-            send_move(y, x, x->moves.items[moves[i]].lane, now_s);
-        }
-    }
-}
-
-static void let_moves_at_end(struct play *y, struct played *x, int32_t node, double now_s)
-{
-    const struct hv__moves *m = &x->moves;
-    if (m->items) {
-        let_moves(y, x, m->by_end + m->end_at[node], m->end_at[node + 1] - m->end_at[node], now_s);
-    }
-}
-
-static void let_moves_at_start(struct play *y, struct played *x, int32_t node, double now_s)
-{
-    const struct hv__moves *m = &x->moves;
-    if (m->items) {
-        let_moves(y, x, m->by_start + m->start_at[node], m->start_at[node + 1] - m->start_at[node],
-                  now_s);
-    }
-}
-
 /* the node whose end or start began a move, or the moves before it */
 static int32_t origin_of(const struct hv__moves *m, int32_t move)
 {
@@ -398,6 +359,46 @@ static void let_start(struct play *y, struct played *x, int32_t node, struct hv_
     x->ready_s[node] = fmax(x->ready_s[node], by.until_s);
     if (--x->open[node] == 0 && x->next[rank] == node) {
         start_rank(y, x, rank);
+    }
+}
+
+/* the next move of a lane takes off, where it may and the one before it has landed */
+static void send_move(struct play *y, struct played *x, int32_t lane, double now_s)
+{
+    size_t hop = x->first_hop + (size_t)x->p->g->n_hops + (size_t)lane;
+    const struct hv__moves *m = &x->moves;
+    size_t next = m->next[lane];
+    if (y->sky.flights[hop].under_way || next == m->lane_at[lane + 1] ||
+        m->open[m->of_lane[next]] > 0) {
+        return;
+    }
+    int32_t move = m->of_lane[next];
+    const struct hv_link_move *is = &m->items[move];
+    x->p->moved[move].start_s = now_s;
+    hv__sky_set(&y->sky, hop, true, now_s);
+    y->sky.flights[hop].left = is->scale;
+    balance(y, hop, now_s);
+    if (is->gates >= 0 && is->streams) {
+        let_start(y, x, is->gates, (struct hv_pipe_held){now_s, origin_of(m, move)});
+    }
+}
+
+/* one thing less for some moves to wait for */
+static void let_moves(struct play *y, struct played *x, const int32_t *moves, size_t n,
+                      double now_s)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (--x->moves.open[moves[i]] == 0) {
+            send_move(y, x, x->moves.items[moves[i]].lane, now_s);
+        }
+    }
+}
+
+static void let_moves_at_end(struct play *y, struct played *x, int32_t node, double now_s)
+{
+    const struct hv__moves *m = &x->moves;
+    if (m->items) {
+        let_moves(y, x, m->by_end + m->end_at[node], m->end_at[node + 1] - m->end_at[node], now_s);
     }
 }
 
@@ -497,7 +498,7 @@ static void start_exchange(struct play *y, size_t exchange, double now_s)
     const struct hv__exchange *e = &y->sky.exchanges[exchange];
     struct played *x = &y->pipes[e->pipe];
     int32_t node = x->next[e->rank]++;
-    let_moves_at_start(y, x, node, now_s);
+    tell_moves(y, x, e->rank, node);
     double frac = hv_links_node_frac(x->p->g, x->p->frac, node);
     double s = hv_pipe_node_duration_s(x->p->g, x->p->c, node);
     if (frac > 0 && s > 0) {
@@ -562,15 +563,20 @@ static void flight_lands(struct play *y, size_t flight, double now_s)
     end_exchange(y, &y->pipes[e->pipe], e->rank, now_s);
 }
 
-/* a start: of a node on a rank that uses links, or of one that moves wait for */
-static void node_starts(struct play *y, size_t number, double now_s)
+/* a start of a node on a rank that uses links, or what a move waits for at a start */
+static void start_comes(struct play *y, size_t number, double now_s)
 {
     if (number < y->sky.n_exchanges) {
         start_exchange(y, number, now_s);
         return;
     }
-    struct played *x = pipe_of_node(y, number - y->sky.n_exchanges);
-    let_moves_at_start(y, x, (int32_t)(number - y->sky.n_exchanges - x->first_node), now_s);
+    number -= y->sky.n_exchanges;
+    struct played *x = y->pipes;
+    while (number - x->first_move >= x->p->n_moves) {
+        x++;
+    }
+    int32_t move = (int32_t)(number - x->first_move);
+    let_moves(y, x, &move, 1, now_s);
 }
 
 static void run_events(struct play *y)
@@ -579,7 +585,7 @@ static void run_events(struct play *y)
     while (y->heap.n > 0) {
         struct hv__entry e = hv__heap_pop(&y->heap);
         if (e.id < 0) {
-            node_starts(y, (size_t)(-1 - e.id), e.key);
+            start_comes(y, (size_t)(-1 - e.id), e.key);
         } else if (e.id < (int64_t)y->n_nodes) {
             node_ends(y, (size_t)e.id, e.key);
         } else {
