@@ -42,7 +42,8 @@ static bool zero_breadth_first(const struct hv_knob_place *p)
 static bool zero_gathers_late(const struct hv_knob_place *p)
 {
     const struct hv_zero *z = &p->stage->zero;
-    return z->gather_at == HV_GATHER_NEXT_FORWARD && (z->stage == 1 || z->stage == 2);
+    return z->gather_at == HV_GATHER_NEXT_FORWARD && (z->stage == 1 || z->stage == 2) &&
+           hv_plan_is_stale(p->plan);
 }
 
 static bool offloads(const struct hv_stage *s, bool to_host)
@@ -305,9 +306,10 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "zero.limit"),
     FULL(HV_KNOB_STAGE, "zero.gather"),
     FULL(HV_KNOB_STAGE, "zero.gather_at"),
-    APPROXIMATED(HV_KNOB_STAGE, "zero.gather_at", "next_forward, stage 1 and 2",
-                 "weights are gathered at the end of the iteration, not hidden behind the next "
-                 "forward pass",
+    APPROXIMATED(HV_KNOB_STAGE, "zero.gather_at",
+                 "next_forward, stage 1 and 2, in a plan with stale weights",
+                 "weights are gathered at the end of a wave, not hidden behind the next forward "
+                 "pass",
                  zero_gathers_late),
     FULL(HV_KNOB_STAGE, "zero.reduce"),
     FULL(HV_KNOB_STAGE, "degrees"),

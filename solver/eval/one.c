@@ -231,6 +231,7 @@ static enum hv_status time_iteration(struct hv__lowered *l, struct hv_verdict *o
     if (st == HV_OK && l->schedule.stale) {
         st = hv__time_stale(l, out, err);
     } else if (st == HV_OK) {
+        hv__late_gathers(l);
         hv__tail(l);
     }
     return st;

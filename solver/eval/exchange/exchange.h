@@ -4,6 +4,12 @@
 
 #include "solver/eval/train/steps.h"
 
+/**
+ * Gathers of updated weights beside the first forward passes of the next iteration (zero 1 and 2,
+ * `gather_at` next_forward), in the steady state: delays the runs of the pipelines by what the
+ * passes do not hide. Where no stage asks for it: nothing. O(nodes + edges) per pipeline.
+ */
+void hv__late_gathers(struct hv__lowered *l);
 /** Gradient reductions, optimizer, gathers: sets l->iteration of plans that are not stale. */
 void hv__tail(struct hv__lowered *l);
 /** Steady time of stale plans: sets l->iteration and out->stale_sync. Every group of partial reduce

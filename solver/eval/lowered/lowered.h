@@ -59,7 +59,9 @@ struct hv__rank {
     double optimizer_s, gather_s;
     /* time.c sets the end of compute, tail.c raises it */
     double sync_end_s;
-    double sync_exposed_s; /**< tail.c: reductions it takes part in, after its last compute */
+    double sync_exposed_s; /**< tail.c: reductions it takes part in, after its last compute;
+                              late_gathers.c: waits of its first passes */
+    double late_gather_s;  /**< late_gathers.c: gathers of weights from the start on */
 };
 
 /** A size of micro-batch or slice that occurs. */
@@ -218,6 +220,7 @@ struct hv__demands {
 struct hv__network_use {
     struct hv_links *share; /**< links that transfers share; NULL: there are no transfers */
     const struct hv__demands *demands; /**< NULL: no communication inside passes leaves a node */
+    bool crowded; /**< time.c: the runs are those of transfers that share links */
 };
 
 /** Facts about nodes, found when first needed. */

@@ -638,11 +638,11 @@ static double stages_in_node(const struct hv__lowered *l, const struct hv__pipel
     return n;
 }
 
-/** Gather of the updated weights of blocks with one set of degrees; `s`: the stage with these, `m`:
- * of a rank, its parameters of these blocks. */
+/** Gather of the updated weights of blocks with one set of degrees; `s`: the stage with these, `p`:
+ * parameters of these blocks on a rank. */
 static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
                               const struct hv__rank *rk, const struct hv_stage *s,
-                              const struct hv_memory *m)
+                              struct hv__parameters p)
 {
     if (s->zero.stage != 1 && s->zero.stage != 2) {
         return 0;
@@ -668,15 +668,13 @@ static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipe
     experts.n = shard_width(&s->zero, experts.n);
     cut.members = dense.n;
     enum hv_sync_algorithm by = hv_zero_gather_algorithm(&s->zero, l->plan->sync.algorithm);
-    double gather_s = collective_by_s(l, HV_ALL_GATHER, dense,
-                                      (m->parameters - m->expert_parameters) * weight_bytes,
+    double gather_s = collective_by_s(l, HV_ALL_GATHER, dense, p.dense * weight_bytes,
                                       hv__concurrent_reductions(l, &seg, &cut) * stages, by);
-    if (!(m->expert_parameters > 0)) {
+    if (!(p.experts > 0)) {
         return gather_s;
     }
     cut = (struct hv__cut){true, hv__holder_stride(s, true), 1, experts.n};
-    return gather_s + collective_by_s(l, HV_ALL_GATHER, experts,
-                                      m->expert_parameters * weight_bytes,
+    return gather_s + collective_by_s(l, HV_ALL_GATHER, experts, p.experts * weight_bytes,
                                       hv__concurrent_reductions(l, &seg, &cut) * stages, by);
 }
 
@@ -694,23 +692,37 @@ static double gather_parts_s(const struct hv__lowered *l, const struct hv__pipel
                                          .copy = pl->first_copy};
         struct hv_memory m;
         if (hv_cost_memory(l->k, &q, &m, NULL) == HV_OK) { /* the whole stage was priced */
-            sum_s += gather_blocks_s(l, pl, rk, &w.part, &m);
+            const struct hv__parameters p = {m.parameters - m.expert_parameters,
+                                             m.expert_parameters};
+            sum_s += gather_blocks_s(l, pl, rk, &w.part, p);
         }
     }
     return sum_s;
 }
 
-/** Gather of updated weights over the shard group of a stage; all copies of an entry take part. */
 double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
                     const struct hv__rank *rk)
 {
     const struct hv_stage *s = &pl->replica->stages[rk->stage];
-    if (s->n_degrees > 0) {
-        return gather_parts_s(l, pl, rk);
-    }
+    return s->n_degrees > 0 ? gather_parts_s(l, pl, rk)
+                            : hv__gather_share_s(l, pl, rk, (struct hv__parameters){1, 1});
+}
+
+bool hv__gathers_late(const struct hv__lowered *l, const struct hv_stage *s)
+{
+    const struct hv_zero *z = &s->zero;
+    return !l->schedule.stale && z->gather_at == HV_GATHER_NEXT_FORWARD &&
+           (z->stage == 1 || z->stage == 2);
+}
+
+double hv__gather_share_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                          const struct hv__rank *rk, struct hv__parameters share)
+{
     const struct hv_memory *m = &rk->memory[0];
     for (size_t d = 1; d < rk->cuts; d++) {
         m = rk->memory[d].parameters > m->parameters ? &rk->memory[d] : m;
     }
-    return gather_blocks_s(l, pl, rk, s, m);
+    const struct hv__parameters p = {share.dense * (m->parameters - m->expert_parameters),
+                                     share.experts * m->expert_parameters};
+    return gather_blocks_s(l, pl, rk, &pl->replica->stages[rk->stage], p);
 }

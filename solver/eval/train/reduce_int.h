@@ -128,8 +128,15 @@ static inline bool hv__by_servers(const struct hv__lowered *l)
 {
     return l->plan->sync.kind == HV_SYNC_PS || l->plan->sync.kind == HV_SYNC_WSP;
 }
-/** Seconds of the gather of updated weights on a rank, after zero 1 and 2. */
+/** Seconds of the gather of updated weights over the shard group of a rank's stage, with zero 1 and
+ * 2; all copies of an entry take part. */
 double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
                     const struct hv__rank *rk);
+/** The same of shares of its dense and its routed parameters (0 to 1), where all blocks have the
+ * degrees of the stage. */
+double hv__gather_share_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                          const struct hv__rank *rk, struct hv__parameters share);
+/** True where these gathers run beside the next forward pass, not at the end of an iteration. */
+bool hv__gathers_late(const struct hv__lowered *l, const struct hv_stage *s);
 
 #endif

@@ -114,6 +114,9 @@ double hv__flat_copies_s(const struct hv__lowered *l, const struct hv__pipeline 
 /** Simulates every pipeline: run, idle time, steady period, l->iteration.pipeline_s. HV_ENO: two
  * stages are not connected. O(operations), more where links are shared. */
 enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
+/** Idle time of a run, extended to a long run that was folded, and the end of every rank's compute;
+ * once more where the run has changed. `shared`: l->network has its transfers. O(nodes). */
+void hv__finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shared);
 /**
  * Lets the transfers of all pipelines share links: sets l->network, and replaces the runs where
  * links are overloaded. false: all runs are kept. O(transfers · log), else hv_links_play.
