@@ -224,10 +224,11 @@ static inline void add_cp(struct hv_rng *r, struct hv_str *t, int cp)
     hv_str_addf(t, ",\"cp\":%d", cp);
 }
 
-static inline void add_zero(struct hv_rng *r, struct hv_str *t)
+/* stages of ZeRO below `most`: ranks that take turns run no exchanges together in their passes */
+static inline void add_zero(struct hv_rng *r, struct hv_str *t, int most)
 {
     static const char *const reduce[] = {"each", "end", "two_hop"};
-    int stage = below(r, 4);
+    int stage = below(r, most);
     if (stage > 1 && often(r, 5)) {
         hv_str_addf(t, ",\"zero\":{\"stage\":%d,\"reduce\":\"%s\",\"prefetch\":%d}", stage,
                     reduce[below(r, 3)], below(r, 3));
@@ -249,12 +250,14 @@ static inline void add_degrees(struct hv_rng *r, struct hv_str *t, const struct 
     hv_str_addf(t, ",\"dp\":%d,\"recompute\":\"%s\"", dp, recompute[below(r, 4)]);
     add_tp(r, t, tp);
     add_cp(r, t, cp);
-    add_zero(r, t);
+    bool uneven = dp > 1 && (e->micro_batch % dp != 0 || often(r, 1));
+    bool turns = uneven && (often(r, 5) || e->micro_batch < dp);
+    add_zero(r, t, turns ? 2 : 4);
     if (often(r, 5)) {
         hv_str_addf(t, ",\"sequence_parallel\":true");
     }
-    if (dp > 1 && (e->micro_batch % dp != 0 || often(r, 1))) {
-        if (often(r, 5) || e->micro_batch < dp) {
+    if (uneven) {
+        if (turns) {
             hv_str_addf(t, ",\"deal\":\"turns\"");
         } else {
             hv_str_addf(t, ",\"shares\":[%d", e->micro_batch - (dp - 1) * (e->micro_batch / dp));
@@ -264,7 +267,7 @@ static inline void add_degrees(struct hv_rng *r, struct hv_str *t, const struct 
             hv_str_addf(t, "]");
         }
     }
-    int ep = often(r, 4) ? often(r, 5) ? dp : dp * tp * cp : 1;
+    int ep = turns ? 1 : often(r, 4) ? often(r, 5) ? dp : dp * tp * cp : 1;
     if (ep > 1) {
         hv_str_addf(t, ",\"ep\":%d", ep);
     }

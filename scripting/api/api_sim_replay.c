@@ -119,7 +119,7 @@ static struct hv_expert_placement read_places(lua_State *L, const struct replay 
 {
     int top = lua_gettop(L);
     size_t *at = hv_arena_new(x->arena, size_t, x->experts + 1), n = 0;
-    uint32_t *holders = hv_arena_new(x->arena, uint32_t, x->experts *(x->r.ranks + 1));
+    uint32_t *holders = hv_arena_new(x->arena, uint32_t, x->experts * (x->r.ranks + 1));
     bool owners = lua_getfield(L, top, "owners") == LUA_TTABLE;
     bool copies = lua_getfield(L, top, "copies") == LUA_TTABLE;
     if (owners && lua_rawlen(L, top + 1) != x->experts) {
@@ -177,9 +177,9 @@ static void call_policy(lua_State *L, struct replay *x, int policy, int trace, s
 
 static void read_figures(lua_State *L, struct replay *x)
 {
-    static const char *const keys[] = {"trace",    "policy", "ranks",  "token_s",    "send_s",
-                                       "copy_s",   "lent",   "move_s", "move_bytes", "hidden_s",
-                                       "capacity_factor", NULL};
+    static const char *const keys[] = {
+        "trace", "policy", "ranks",      "token_s",  "send_s",          "copy_s",
+        "lent",  "move_s", "move_bytes", "hidden_s", "capacity_factor", NULL};
     hv__check_keys(L, 1, FN, keys);
     lua_settop(L, 1);
     lua_getfield(L, 1, "trace");
@@ -188,16 +188,15 @@ static void read_figures(lua_State *L, struct replay *x)
     if (!lua_isnil(L, 3) && !lua_isfunction(L, 3)) {
         hv__bad(L, FN, "policy", "a function", 3);
     }
-    x->r = (struct hv_replay){
-        .ranks = (size_t)hv__int(L, 1, FN, "ranks", (int64_t)x->sources, (int64_t)x->sources,
-                                 1 << 16),
-        .token_s = hv__num(L, 1, FN, "token_s", 1, 0, 1e12),
-        .send_s = hv__num(L, 1, FN, "send_s", 0, 0, 1e12),
-        .copy_s = hv__num(L, 1, FN, "copy_s", 0, 0, 1e12),
-        .hidden_s = hv__num(L, 1, FN, "hidden_s", 0, 0, 1e12),
-        .move_s = hv__num(L, 1, FN, "move_s", 0, 0, 1e12),
-        .lent = hv__bool(L, 1, FN, "lent", false),
-        .capacity_factor = hv__num(L, 1, FN, "capacity_factor", 0, 0, 1e6)};
+    x->r = (struct hv_replay){.ranks = (size_t)hv__int(L, 1, FN, "ranks", (int64_t)x->sources,
+                                                       (int64_t)x->sources, 1 << 16),
+                              .token_s = hv__num(L, 1, FN, "token_s", 1, 0, 1e12),
+                              .send_s = hv__num(L, 1, FN, "send_s", 0, 0, 1e12),
+                              .copy_s = hv__num(L, 1, FN, "copy_s", 0, 0, 1e12),
+                              .hidden_s = hv__num(L, 1, FN, "hidden_s", 0, 0, 1e12),
+                              .move_s = hv__num(L, 1, FN, "move_s", 0, 0, 1e12),
+                              .lent = hv__bool(L, 1, FN, "lent", false),
+                              .capacity_factor = hv__num(L, 1, FN, "capacity_factor", 0, 0, 1e6)};
     x->move_bytes = hv__num(L, 1, FN, "move_bytes", 0, 0, 1e18);
 }
 
@@ -236,8 +235,8 @@ the first), which returns nil (experts stay) or a list with {owners? = one rank 
 ranks = the sources, token_s = 1 (to compute a token), send_s = 0 (to send or receive one, all
 exchanges), copy_s = 0 (of an expert with copies, on every rank that has it), hidden_s = 0 (of the
 copies of a layer, behind other work), lent = false (copies are sent anew every iteration: they are
-no moves), move_s = 0 (of an expert that leaves a rank or arrives), move_bytes = 0, capacity_factor =
-0}
+no moves), move_s = 0 (of an expert that leaves a rank or arrives), move_bytes = 0, capacity_factor
+= 0}
 @treturn table {mean_s, p95_s, seconds = list per iteration, move_s (in all), moves, moved_bytes,
 dropped_frac, balance (mean of the worst layer: mean load over that of the busiest rank)}
 @units seconds, bytes, shares of the tokens

@@ -12,11 +12,14 @@ static void add_figures(const struct hv_pass *x, struct hv_pass *o)
     o->weight_grad_s += x->weight_grad_s;
     o->input_alone_s += x->input_alone_s;
     o->copies_s += x->copies_s;
+    o->routed += x->routed;
+    o->dropped += x->dropped;
     o->weight_alone_s += x->weight_alone_s;
     o->recompute_s += x->recompute_s;
     o->tp_s += x->tp_s;
     o->cp_s += x->cp_s;
     o->ep_s += x->ep_s;
+    o->ep_forward_s += x->ep_forward_s;
     o->zero_s += x->zero_s;
     o->network_forward_s += x->network_forward_s;
     o->network_backward_s += x->network_backward_s;

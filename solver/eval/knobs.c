@@ -6,26 +6,10 @@
 #include "solver/base/units.h"
 #include "solver/eval/lengths.h"
 #include "solver/plan/parts.h"
-#include "solver/sim/schedule/schedule.h"
 #include "solver/workload/router.h"
 
 /* ---- conditions: stages
  * --------------------------------------------------------------------------- */
-
-static bool branches_with_chunks(const struct hv_knob_place *p)
-{
-    return p->stage->n_ranges > 1 && hv_stage_branches(p->stage, p->stage_number);
-}
-
-static bool own_micro_batch(const struct hv_knob_place *p)
-{
-    return p->stage->micro_batch > 0;
-}
-
-static bool deal_turns(const struct hv_knob_place *p)
-{
-    return p->stage->deal == HV_DEAL_TURNS && p->stage->dp > 1;
-}
 
 static bool zero_unit_of_chunks(const struct hv_knob_place *p)
 {
@@ -66,15 +50,6 @@ static bool offloads_to_peers(const struct hv_knob_place *p)
     return offloads(p->stage, false);
 }
 
-/** True where the schedule does not respect the limits of stages on micro-batches in flight. */
-static bool own_in_flight(const struct hv_knob_place *p)
-{
-    const struct hv_schedule_row *row = NULL;
-    bool by_memory = hv_schedule_find(p->plan->schedule.name, &row, NULL) == HV_OK &&
-                     (row->flags & HV_SCHEDULE_BY_MEMORY) != 0;
-    return p->stage->in_flight > 0 && !by_memory;
-}
-
 /** Serving plans run forward only and have no iteration. */
 static bool sharded_serving(const struct hv_knob_place *p)
 {
@@ -94,11 +69,6 @@ static bool moe_slices_unused(const struct hv_knob_place *p)
     return p->moe->all_to_all == HV_A2A_TP && !same;
 }
 
-static bool moe_kernel(const struct hv_knob_place *p)
-{
-    return p->moe->kernel != HV_MOE_GROUPED;
-}
-
 /** True where there is nothing that OptSche would do at another time. */
 static bool moe_order_unused(const struct hv_knob_place *p)
 {
@@ -108,9 +78,10 @@ static bool moe_order_unused(const struct hv_knob_place *p)
     return m->order == HV_MOE_OPTSCHE && !(chunks && compresses);
 }
 
-static bool moe_off_node(const struct hv_knob_place *p)
+/** True where the experts of a stage are on every rank, so that no gate sends tokens elsewhere. */
+static bool experts_everywhere(const struct hv_knob_place *p)
 {
-    return hv_known(p->moe->off_node_frac);
+    return (p->moe->ep > 0 ? p->moe->ep : p->stage->ep) < 2;
 }
 
 static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
@@ -119,9 +90,14 @@ static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
     return p->moe->adapt.policy != HV_ADAPT_NONE && (hv_router_is_even(r) || r->iterations < 2);
 }
 
-static bool moe_target(const struct hv_knob_place *p)
+static bool moe_off_node_unused(const struct hv_knob_place *p)
 {
-    return p->moe->n_target > 0;
+    return hv_known(p->moe->off_node_frac) && experts_everywhere(p);
+}
+
+static bool moe_target_unused(const struct hv_knob_place *p)
+{
+    return p->moe->n_target > 0 && experts_everywhere(p);
 }
 
 /* ---- conditions: the plan and its job
@@ -130,20 +106,6 @@ static bool moe_target(const struct hv_knob_place *p)
 static bool trains(const struct hv_knob_place *p)
 {
     return p->plan->mode != HV_MODE_SERVE;
-}
-
-/** True where micro-batches of a replica give samples of modules. */
-static bool gives_samples(const struct hv_knob_place *p)
-{
-    for (size_t i = 0; trains(p) && i < p->plan->n_replicas; i++) {
-        const struct hv_replica *r = &p->plan->replicas[i];
-        for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
-            if (r->list[k].n_scales > 0) {
-                return true;
-            }
-        }
-    }
-    return false;
 }
 
 /** True where no replica says how long the sequences of its micro-batches are, and stages or
@@ -161,16 +123,6 @@ static bool lengths_without_list(const struct hv_knob_place *p)
 static bool shares_devices(const struct hv_knob_place *p)
 {
     return hv_plan_shares_devices(p->plan);
-}
-
-static bool schedule_is(const struct hv_knob_place *p, const char *name)
-{
-    return trains(p) && strncmp(p->plan->schedule.name, name, strlen(name)) == 0;
-}
-
-static bool schedule_overlaps_pairs(const struct hv_knob_place *p)
-{
-    return schedule_is(p, "dualpipe");
 }
 
 /** True where replicas do not wait for each other, and exchange the gradients of a stage at once.
@@ -222,10 +174,11 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "embedding"),
     FULL(HV_KNOB_STAGE, "head"),
     FULL(HV_KNOB_STAGE, "after"),
-    APPROXIMATED(HV_KNOB_STAGE, "after", "a stage of several chunks",
-                 "stages of several chunks are simulated as a chain", branches_with_chunks),
-    APPROXIMATED(HV_KNOB_STAGE, "micro_batch", "given",
-                 "the stage is timed with the micro-batches of its replica", own_micro_batch),
+    {HV_KNOB_STAGE, "after", "a stage of several chunks",
+     "refused: branches are between stages, not between their chunks", NULL},
+    FULL(HV_KNOB_STAGE, "micro_batch"),
+    {HV_KNOB_STAGE, "micro_batch", "lists of micro-batches",
+     "refused: a list gives the size of every micro-batch", NULL},
     FULL(HV_KNOB_STAGE, "tp.degree"),
     FULL(HV_KNOB_STAGE, "tp.depth"),
     FULL(HV_KNOB_STAGE, "tp.shares"),
@@ -253,10 +206,9 @@ static const struct hv_knob rows[] = {
      "refused: all blocks are cut along the sequence", NULL},
     FULL(HV_KNOB_STAGE, "dp"),
     FULL(HV_KNOB_STAGE, "shares"),
-    APPROXIMATED(HV_KNOB_STAGE, "deal", "turns",
-                 "micro-batches that ranks take in turns are timed as if ranks split them: the "
-                 "throughput is right, the latency of a micro-batch is too low",
-                 deal_turns),
+    FULL(HV_KNOB_STAGE, "deal"),
+    {HV_KNOB_STAGE, "deal", "turns with ep, shares, zero 3, or 2 reduced each time",
+     "refused: ranks that take turns run no exchanges together in their passes", NULL},
     FULL(HV_KNOB_STAGE, "ep"),
     FULL(HV_KNOB_MOE, "layers"),
     FULL(HV_KNOB_MOE, "ep"),
@@ -269,8 +221,7 @@ static const struct hv_knob rows[] = {
                  "tp_coordinated, no experts that a tensor-parallel group cuts",
                  "tensor-parallel ranks have no tokens in common to send, so all send directly",
                  moe_slices_unused),
-    APPROXIMATED(HV_KNOB_MOE, "kernel", "padded, block, scatter",
-                 "matrix products are timed as grouped products", moe_kernel),
+    FULL(HV_KNOB_MOE, "kernel"),
     FULL(HV_KNOB_MOE, "order"),
     APPROXIMATED(HV_KNOB_MOE, "order", "optsche, without chunks or without timed compression",
                  "experts are the only work on a chunk, and both orders are the same",
@@ -284,10 +235,12 @@ static const struct hv_knob rows[] = {
     APPROXIMATED(HV_KNOB_MOE, "adapt", "a job whose iterations are all routed alike",
                  "experts keep their places: there is nothing that a policy could follow",
                  moe_adapts_to_nothing),
-    APPROXIMATED(HV_KNOB_MOE, "target", "given",
-                 "tokens are routed as the job says, or evenly over the experts", moe_target),
-    APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",
-                 "tokens are routed as the job says, or evenly over the experts", moe_off_node),
+    FULL(HV_KNOB_MOE, "target"),
+    APPROXIMATED(HV_KNOB_MOE, "target", "without expert parallelism",
+                 "every rank holds all experts: no token is sent", moe_target_unused),
+    FULL(HV_KNOB_MOE, "off_node_frac"),
+    APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "without expert parallelism",
+                 "every rank holds all experts: no token leaves it", moe_off_node_unused),
     FULL(HV_KNOB_MOE, "compress"),
     FULL(HV_KNOB_STAGE, "zero.stage"),
     APPROXIMATED(HV_KNOB_STAGE, "zero.stage", "3 with schedule breadth-first",
@@ -322,19 +275,11 @@ static const struct hv_knob rows[] = {
                  "the memory that other devices give to the offload is not counted",
                  offloads_to_peers),
     FULL(HV_KNOB_STAGE, "in_flight"),
-    APPROXIMATED(HV_KNOB_STAGE, "in_flight", "a schedule that does not decide by memory",
-                 "the schedule uses its own number of micro-batches in flight", own_in_flight),
     FULL(HV_KNOB_PLAN, "replicas"),
     APPROXIMATED(HV_KNOB_PLAN, "replicas", "stages on the same devices",
                  "stages on the same devices are timed as if each used them alone", shares_devices),
     FULL(HV_KNOB_PLAN, "replicas.micro_batches"),
-    APPROXIMATED(HV_KNOB_PLAN, "replicas.micro_batches", "with samples of modules",
-                 "memory counts every micro-batch with the size of the largest", gives_samples),
     FULL(HV_KNOB_PLAN, "schedule.name"),
-    APPROXIMATED(HV_KNOB_PLAN, "schedule.name", "dualpipe, dualpipev",
-                 "an overlapped pair takes as long as its forward and its backward one after the "
-                 "other",
-                 schedule_overlaps_pairs),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
     FULL(HV_KNOB_PLAN, "sync.kind"),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),

@@ -263,6 +263,79 @@ static enum hv_status check_dims(const struct place *at, struct hv_arena *arena,
     return HV_OK;
 }
 
+/** True where two stages of the replica have micro-batches of unlike size. */
+static bool any_unlike(const struct hv_plan *p, const struct hv_replica *r)
+{
+    bool any = false;
+    for (size_t i = 1; i < r->n_stages; i++) {
+        any = any || hv_stage_micro_batch(p, r, &r->stages[i]) !=
+                         hv_stage_micro_batch(p, r, &r->stages[0]);
+    }
+    return any;
+}
+
+/** Ranks that take micro-batches in turns: each holds a whole stage of its own. */
+static enum hv_status check_turns(const struct place *at, struct hv_err *err)
+{
+    const struct hv_stage *s = stage_of(at);
+    if (s->deal != HV_DEAL_TURNS || s->dp < 2) {
+        return HV_OK;
+    }
+    const struct {
+        bool given;
+        const char *why;
+    } rows[] = {
+        {s->zero.stage > 2 || (s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END),
+         "turns of ranks that gather weights or reduce gradients together in every pass; give zero "
+         "stage 0 or 1, or \"reduce\": \"end\""},
+        {s->ep > 1, "turns of ranks that spread experts over each other; give \"ep\": 1"},
+        {s->shares != NULL, "turns with shares of a micro-batch; give one of the two"},
+        {at->model->kind == HV_MODEL_MODULES, "turns in a model of several modules"},
+        {hv_plan_shares_devices(at->plan), "turns on devices that stages share"},
+        {any_unlike(at->plan, &at->plan->replicas[at->replica]),
+         "turns beside stages with micro-batches of unlike size; give all stages one micro_batch"},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        if (rows[i].given) {
+            return refuse(at, "deal", rows[i].why, err);
+        }
+    }
+    return HV_OK;
+}
+
+/** Stages that branch have one chunk each: `after` names stages, not chunks of them. */
+static enum hv_status check_branches(const struct place *at, struct hv_err *err)
+{
+    const struct hv_stage *s = stage_of(at);
+    if (s->n_ranges < 2 || !hv_stage_branches(s, at->stage)) {
+        return HV_OK;
+    }
+    return refuse(
+        at, "after",
+        "branches between stages of several chunks, since after names stages and not their "
+        "chunks; give every stage one range of layers",
+        err);
+}
+
+/** Micro-batches of a stage's own size. */
+static enum hv_status check_own_size(const struct place *at, struct hv_err *err)
+{
+    const struct hv_replica *r = &at->plan->replicas[at->replica];
+    if (stage_of(at)->micro_batch == 0 || at->plan->mode == HV_MODE_SERVE) {
+        return HV_OK;
+    }
+    if (r->list != NULL) {
+        return refuse(at, "micro_batch",
+                      "a size of its own beside a list of micro-batches; give the replica a number",
+                      err);
+    }
+    if (at->model->kind == HV_MODEL_MODULES && any_unlike(at->plan, r)) {
+        return refuse(at, "micro_batch",
+                      "micro-batches of unlike size in a model of several modules", err);
+    }
+    return HV_OK;
+}
+
 enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_model *m,
                                       struct hv_arena *arena, struct hv_err *err)
 {
@@ -280,6 +353,9 @@ enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_m
             at.classes = at.graph ? classes_of(&at) : 0;
             enum hv_status st = check_keys(&at, err);
             st = st == HV_OK ? check_dims(&at, arena, err) : st;
+            st = st == HV_OK ? check_branches(&at, err) : st;
+            st = st == HV_OK ? check_turns(&at, err) : st;
+            st = st == HV_OK ? check_own_size(&at, err) : st;
             st = st == HV_OK && at.graph ? check_operators(&at, arena, err) : st;
             if (st != HV_OK) {
                 return st;

@@ -10,7 +10,9 @@
  * judge simulates: operators named one by one (`ops`), meshes, shards, placements and fused pairs;
  * and of operator graphs those that are no chain, tensor and context parallelism, devices of
  * another class than an operator asks for, and operators of unknown output size whose output goes
- * to another stage. O(stages + operators + edges, and devices where there are operators).
+ * to another stage; ranks that take micro-batches in turns and share states, experts or devices,
+ * and stages of unlike micro-batches beside them. O(stages + operators + edges, and devices where
+ * there are operators).
  */
 enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_model *m,
                                       struct hv_arena *arena, struct hv_err *err) HV_NODISCARD;

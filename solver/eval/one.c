@@ -2,6 +2,7 @@
  * plans, step by step. */
 #include "solver/eval/adapt.h"
 #include "solver/eval/exchange/exchange.h"
+#include "solver/eval/gates.h"
 #include "solver/eval/judges.h"
 #include "solver/eval/knobs.h"
 #include "solver/eval/lengths.h"
@@ -149,7 +150,8 @@ static enum hv_status refuse_unsimulated(const struct hv__question *q, const str
             return HV_OK;
         }
     }
-    return hv__refuse_unsimulated(q->plan, hv_cost_model(q->k), q->arena, err);
+    enum hv_status st = hv__refuse_gates(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), err);
+    return st == HV_OK ? hv__refuse_unsimulated(q->plan, hv_cost_model(q->k), q->arena, err) : st;
 }
 
 /** Opens the evaluation of a plan that was checked. HV_ENO: it cannot be timed; `err` is left alone
@@ -167,8 +169,15 @@ static enum hv_status open_lowered(const struct hv__question *q, struct hv_verdi
                           "a plan in %s mode without stages over layer ranges cannot be timed",
                           hv_plan_mode_words[q->plan->mode]);
     }
+    const struct hv__split *splits = NULL;
+    const struct hv_plan *written = flat;
+    if (q->plan->mode == HV_MODE_TRAIN) {
+        flat = hv__split_plan(written, q->arena, &splits);
+    }
     *l = (struct hv__lowered){.k = q->k,
                               .plan = flat,
+                              .written = written,
+                              .splits = splits,
                               .arena = q->arena,
                               .findings = &out->findings,
                               .spans = q->options->timeline,

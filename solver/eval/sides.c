@@ -210,7 +210,7 @@ struct hv__ties hv__find_ties(const struct hv__lowered *l, const struct hv_house
     for (uint32_t i = 0; i < n_houses; i++) {
         u.parent[i] = i;
     }
-    tie_plan(&u, l->plan, l->arena);
+    tie_plan(&u, l->written, l->arena);
     struct hv__tied_row *rows = hv_arena_new(l->arena, struct hv__tied_row, n_houses + 1);
     t.tied = hv_arena_new(l->arena, uint32_t, houses->n_classes + 1);
     sort_rows(&t, rows, list_rows(&u, houses, n_houses, rows));

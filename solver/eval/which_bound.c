@@ -19,8 +19,8 @@ static bool is_chain(const struct hv__lowered *l)
     if (l->schedule.row->flags & HV_SCHEDULE_PARTS) {
         return false;
     }
-    for (size_t i = 0; i < l->plan->n_replicas; i++) {
-        const struct hv_replica *r = &l->plan->replicas[i];
+    for (size_t i = 0; i < l->written->n_replicas; i++) {
+        const struct hv_replica *r = &l->written->replicas[i];
         for (size_t k = 0; k < r->n_stages; k++) {
             const struct hv_stage *st = &r->stages[k];
             if (st->tp.scheme != HV_TP_1D || st->tp.shares != NULL || st->n_degrees > 0 ||
@@ -56,7 +56,7 @@ static bool even_stage(const struct hv_cluster *c, const struct hv_replica *r,
  * holds too. O(devices). */
 static bool is_even(const struct hv__lowered *l)
 {
-    const struct hv_plan *p = l->plan;
+    const struct hv_plan *p = l->written;
     if (l->leaves.n != 1 || l->leaves.items[0].model->kind != HV_MODEL_TRANSFORMER ||
         p->n_replicas != 1 || p->replicas[0].list != NULL || p->schedule.slices > 1 ||
         p->schedule.slice_tokens != NULL) {

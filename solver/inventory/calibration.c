@@ -12,7 +12,8 @@ const struct hv_calibrated_row hv_calibrated_rows[HV_CALIBRATED_N] = {
 
 bool hv_calibrated_by_experts(enum hv_calibrated k)
 {
-    return k == HV_CAL_EXPERT_US || k == HV_CAL_GROUPED_16 || k == HV_CAL_GROUPED_8;
+    return k == HV_CAL_EXPERT_US || k == HV_CAL_EXPERT_TRAFFIC || k == HV_CAL_GROUPED_16 ||
+           k == HV_CAL_GROUPED_8;
 }
 
 static const struct hv_calibration generic_class = {
@@ -50,10 +51,11 @@ static const struct hv_calibration plain_class = {
           [HV_CAL_CORE_BACKWARD] = 1,
           [HV_CAL_NODE_LINKS] = 1,
           [HV_CAL_NETWORK] = 1,
-          [HV_CAL_GROUPED_16] = 1,
-          [HV_CAL_GROUPED_8] = 1,
           [HV_CAL_EAGER] = 1,
-          [HV_CAL_EAGER_CORE] = 1},
+          [HV_CAL_EAGER_CORE] = 1,
+          [HV_CAL_EXPERT_TRAFFIC] = 1,
+          [HV_CAL_GROUPED_16] = 1,
+          [HV_CAL_GROUPED_8] = 1},
 };
 
 const struct hv_calibration *hv_calibration_plain(void)

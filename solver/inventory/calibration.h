@@ -35,8 +35,9 @@
     X(HV_CAL_KERNEL_US,      "kernel_us",     5,    5,     0.3,  0.50, 50.0, "microseconds between two kernels") \
     X(HV_CAL_PASS_US,        "pass_us",       0,    300,   0.8,  0.00, 5e4, "microseconds of host work per pass of a stage") \
     X(HV_CAL_EXPERT_US,      "expert_us",     0,    1200,  0.6,  0.00, 2e4, "microseconds of host work per layer of experts and pass") \
-    X(HV_CAL_GROUPED_16,     "grouped_16bit", 1,    1,     0.3,  0.30, 1.00, "rate of the grouped 16-bit products of experts, relative to single products of their size") \
-    X(HV_CAL_GROUPED_8,      "grouped_8bit",  1,    1,     0.3,  0.30, 1.00, "the same for 8- and 4-bit formats") \
+    X(HV_CAL_EXPERT_TRAFFIC, "expert_traffic", 1,   1.5,   0.1,  0.50, 8.00, "memory traffic of permuting tokens and of the activation of experts, relative to fused kernels") \
+    X(HV_CAL_GROUPED_16,     "grouped_16bit", 1,    0.95,  0.09, 0.30, 1.00, "rate of the grouped 16-bit products of experts with many rows each, relative to single products of their size") \
+    X(HV_CAL_GROUPED_8,      "grouped_8bit",  1,    0.95,  0.09, 0.30, 1.00, "the same for 8- and 4-bit formats") \
     X(HV_CAL_LAYER_US,       "layer_us",      0,    2500,  0.4,  0.00, 2e4, "microseconds of host work per layer and pass of DeepSpeed pipelines with checkpoints, before fused kernels") \
     X(HV_CAL_EXCHANGE_US,    "exchange_us",   0,    20,    1.0,  0.00, 5e3, "microseconds that tensor-parallel ranks wait for each other before an exchange") \
     X(HV_CAL_STEP_MS,        "step_ms",       0,    20,    0.6,  0.00, 500, "milliseconds per iteration outside of passes, reductions and optimizer") \

@@ -117,6 +117,18 @@ static void check_shares(const struct hv_check *c, const struct hv_check_stage *
     }
 }
 
+/* A micro-batch of the stage's own size divides the sequences of the pipeline. */
+static void check_own_micro_batch(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    int64_t all = hv_replica_sequences(c->p, at->r), own = at->s->micro_batch;
+    if (own > 0 && c->p->mode != HV_MODE_SERVE && all % own != 0) {
+        hv_check_stage_add(c, at, "micro_batch", HV_V_DIVISIBLE, (double)(all % own),
+                           "the %lld sequences of the pipeline do not divide into micro-batches of "
+                           "%lld",
+                           (long long)all, (long long)own);
+    }
+}
+
 /* Checks that the shares give every rank whole heads and whole key-value heads. */
 static void check_head_shares(const struct hv_check *c, const struct hv_check_stage *at,
                               const struct block_shape *b)
@@ -380,6 +392,7 @@ static void check_one_set(const struct hv_check *c, const struct hv_check_stage 
     check_tp_shares(c, at);
     check_product(c, at);
     check_shares(c, at);
+    check_own_micro_batch(c, at);
     check_block_shapes(c, at);
     check_ep_ranks(c, at);
     check_sequence(c, at);

@@ -131,8 +131,10 @@ struct hv_moe_knobs {
     size_t n_owners;
     struct hv_expert_copies *copies;
     size_t n_copies;
-    double off_node_frac;                        /**< HV_UNKNOWN: from the routing */
-    double *target;                              /**< ranks × ranks, or NULL */
+    double off_node_frac;                        /**< most of a source's tokens that leave its link
+                                                    domain; HV_UNKNOWN: as they are routed */
+    double *target;                              /**< ranks × ranks: shares of the tokens of each
+                                                    rank (row) that go to each, or NULL */
     size_t n_target;                             /**< ranks */
     double compress_ratio, compress_bytes_per_s; /**< HV_UNKNOWN: none */
 };
@@ -213,6 +215,8 @@ struct hv_stage {
     size_t n_offload;
     int in_flight;   /**< 0: the schedule's own */
     int micro_batch; /**< 0: the replica's */
+    int lanes;       /**< of a plan in the judge: stages that hold the same blocks, this one and
+                        those it takes micro-batches in turns with; 0: as 1 */
     struct hv_named_pairs mesh, place, fuse;
     struct hv_named_pairs *shard;
     size_t n_shard;
@@ -375,6 +379,11 @@ size_t hv_stage_ranks(const struct hv_replica *r, const struct hv_stage *s);
 /** Micro-batch size (sequences) of a stage after all defaults. */
 int hv_stage_micro_batch(const struct hv_plan *p, const struct hv_replica *r,
                          const struct hv_stage *s);
+/** Stages of a replica that hold the same blocks: those that take micro-batches in turns. */
+static inline int hv_stage_lanes(const struct hv_stage *s)
+{
+    return s->lanes > 1 ? s->lanes : 1;
+}
 /** True where the stage holds the embedding or the head (rule C). `i` = its number in the replica.
  */
 bool hv_stage_has_embedding(const struct hv_replica *r, size_t i);

@@ -101,7 +101,9 @@ static bool counts(const struct hv_validation_row *row, const char *without, enu
 }
 
 /* Weights of the rows of a family: each source the same, inside it each group, inside that each
- * row; 0 for `without`. From ENOUGH rows on they sum up to 1 / HUBER, so that the objective is
+ * row; 0 for `without`. Groups of mixtures hold rows of one to three models, the smallest of one
+ * model, whose own ways would count as much as all others: they weigh by the root of their rows.
+ * From ENOUGH rows on they sum up to 1 / HUBER, so that the objective is
  * about the mean error; fewer weigh less against the prior. Returns the number of rows. */
 static size_t weigh(struct work *w, const char *without, enum family f)
 {
@@ -128,7 +130,8 @@ static size_t weigh(struct work *w, const char *without, enum family f)
             }
             groups += first;
         }
-        w->weights[i] = 1.0 / ((double)group * (double)groups);
+        double rows = a->experts ? sqrt((double)group) : (double)group;
+        w->weights[i] = 1.0 / (rows * (double)groups);
         total += w->weights[i];
     }
     for (size_t i = 0; i < w->n && total > 0; i++) {
@@ -148,6 +151,15 @@ static double mean_error(const struct work *w, const double *r)
     return total > 0 ? sum / total : 0;
 }
 
+/* True for a row that cannot have run as it is described: without the recomputation that its source
+ * does not state, it needs more than twice the memory of its devices. Between once and twice,
+ * cheaper parts of layers may have been computed again. */
+static bool incredible(const struct hv_validation_row *row, const struct hv_prediction *p)
+{
+    double room = hv_cluster_device(row->cluster, 0).kind->memory_bytes;
+    return row->recompute == HV_ROW_RECOMPUTE_UNKNOWN && p->peak_bytes > 2 * room;
+}
+
 /* Collects the class's timed rows and builds their plans. */
 static enum hv_status open_class(struct work *w, struct hv_validation *v,
                                  const struct hv_prediction *shipped, const char *name,
@@ -157,7 +169,8 @@ static enum hv_status open_class(struct work *w, struct hv_validation *v,
     w->rows = hv_arena_new(arena, size_t, v->n_rows + 1);
     for (size_t i = 0; i < v->n_rows; i++) {
         bool timed = hv_known(v->rows[i].measured_s) && hv_known(shipped[i].iteration_s);
-        if (timed && !v->rows[i].mixed && strcmp(hv__fit_class_of(&v->rows[i])->name, name) == 0) {
+        if (timed && !v->rows[i].mixed && !incredible(&v->rows[i], &shipped[i]) &&
+            strcmp(hv__fit_class_of(&v->rows[i])->name, name) == 0) {
             w->rows[w->n++] = i;
         }
     }

@@ -219,6 +219,11 @@ void hv__fit_prior_of(const struct hv_validation *v, const struct hv_calibration
         }
         out->pull[HV_CAL_GEMM_16] = PULL_TABLE;
     }
+    if (hv_known(share) && strcmp(ours->profile->device, ours->name) == 0) {
+        /* typical values of grouped products are those of the kernels of such a table */
+        numbers.v[HV_CAL_GROUPED_16] = hv_calibrated_rows[HV_CAL_GROUPED_16].typical;
+        numbers.v[HV_CAL_GROUPED_8] = hv_calibrated_rows[HV_CAL_GROUPED_8].typical;
+    }
     hv__fit_to_x(numbers.v, out->x);
 }
 

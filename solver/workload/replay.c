@@ -102,7 +102,8 @@ enum hv_status hv_replay_iteration(struct hv_arena *a, const struct hv_replay *r
                        copies_s(r, &p, tokens[l].experts, both);
         out->tokens += sum + x.dropped;
         out->dropped += x.dropped;
-        out->balance = most > 0 ? fmin(out->balance, sum / ((double)r->ranks * most)) : out->balance;
+        out->balance =
+            most > 0 ? fmin(out->balance, sum / ((double)r->ranks * most)) : out->balance;
         if (before != NULL) {
             out->moves += count_moves(r, &p, &before[l], tokens[l].experts, moved);
         }

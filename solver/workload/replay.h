@@ -26,8 +26,8 @@ struct hv_replay {
 
 /** One iteration. */
 struct hv_replayed {
-    double time_s;  /**< moves included */
-    double move_s;  /**< of it */
+    double time_s; /**< moves included */
+    double move_s; /**< of it */
     double tokens, dropped;
     size_t moves;   /**< experts that came to a rank */
     double balance; /**< mean load over the busiest rank's, of the layer where that is least */

@@ -266,8 +266,8 @@ run schedule 1f1b -p 2 -m 12 --scale 1,3 --hops 0.5
 says 'schedule --scale: the slow stage sets the pace' out 'steady state 9 per micro-batch, limited by rank 1'
 run schedule zb-1p -p 4 -m 8 --limits 2,3,2,1
 says 'schedule --limits: kept' out '^    0          2 '
-expect 'schedule --limits: not by this one' 1 schedule gpipe -p 2 -m 4 --limits 4,3
-says 'schedule --limits: by how much' err 'keeps 4 micro-batches on rank 1, its limit is 3; allow 4'
+expect 'schedule --limits: not by this one' 1 schedule distmm -p 2 -m 4 --limits 4,3
+says 'schedule --limits: by how much' err 'needs the forwards of 4 micro-batches .* stage 1 may hold 3; allow 4'
 usage 'one for each stage' schedule 1f1b -p 2 -m 4 --scale 1
 run schedule zb-h1 -p 2 -m 4096 --gantt --width 60
 says 'schedule --gantt: columns of several kinds' out '^    0  [F#]*$'

@@ -158,6 +158,36 @@ static void test_fp8_and_groups(void **state)
     }
 }
 
+/* Share of the peak that grouped bf16 products of B200 reached forward: SimuMax@4dcaae5
+ * configs/system, group_matmul (Apache-2.0). */
+static const struct {
+    double groups, m, n, k, share;
+} simumax[] = {
+    {160, 154, 3072, 5120, 0.19969}, {256, 128, 4096, 7168, 0.20811},
+    {128, 256, 4096, 7168, 0.27144}, {80, 308, 3072, 5120, 0.38676},
+    {64, 512, 4096, 7168, 0.36701},  {64, 512, 7168, 2048, 0.42745},
+    {40, 616, 3072, 5120, 0.4618},   {40, 616, 5120, 1536, 0.32578},
+    {32, 1024, 4096, 7168, 0.45711}, {20, 1232, 3072, 5120, 0.51342},
+    {20, 1232, 5120, 1536, 0.39744}, {40, 2460, 3072, 5120, 0.48677},
+    {40, 2460, 5120, 1536, 0.49584}, {40, 9832, 3072, 5120, 0.47463},
+};
+
+static void test_groups_of_few_rows(void **state)
+{
+    struct hv_gemm_pricer g = hv_gemm_pricer_of(kind(state, "B200-SXM-180GB"), HV_BF16);
+    double error = 0, without = 0, n = HV_COUNT(simumax);
+    for (size_t i = 0; i < HV_COUNT(simumax); i++) {
+        double m = simumax[i].m, groups = simumax[i].groups;
+        double single = hv_gemm_share(&g, groups * m, simumax[i].n, simumax[i].k, groups);
+        single *= g.best_flops_per_s / 2250e12;
+        error += fabs(single * hv_gemm_group_share(m) / simumax[i].share - 1) / n;
+        without += fabs(single / simumax[i].share - 1) / n;
+    }
+    if (!(error < 0.13) || !(without > 0.25)) {
+        fail_msg("mean error %.3f, %.3f without", error, without);
+    }
+}
+
 static void test_additions(void **state)
 {
     for (size_t i = 0; i < HV_COUNT(additions); i++) {
@@ -379,11 +409,17 @@ static void test_shares_between(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_timings),          cmocka_unit_test(test_fp8_and_groups),
-        cmocka_unit_test(test_gradients),        cmocka_unit_test(test_additions),
-        cmocka_unit_test(test_time_never_falls), cmocka_unit_test(test_streams_never_fall),
-        cmocka_unit_test(test_same_chip),        cmocka_unit_test(test_roofline),
-        cmocka_unit_test(test_floor_and_words),  cmocka_unit_test(test_shares_between),
+        cmocka_unit_test(test_timings),
+        cmocka_unit_test(test_fp8_and_groups),
+        cmocka_unit_test(test_groups_of_few_rows),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_additions),
+        cmocka_unit_test(test_time_never_falls),
+        cmocka_unit_test(test_streams_never_fall),
+        cmocka_unit_test(test_same_chip),
+        cmocka_unit_test(test_roofline),
+        cmocka_unit_test(test_floor_and_words),
+        cmocka_unit_test(test_shares_between),
     };
     return cmocka_run_group_tests_name("cost_gemm", tests, setup, teardown);
 }

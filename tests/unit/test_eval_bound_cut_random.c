@@ -151,11 +151,12 @@ static void add_stage(struct hv_rng *r, struct hv_str *t, const struct site *s,
     }
     const char *degree = sides_in(e, i) > 1 && often(r, 8) ? "dp" : degrees[below(r, 4)];
     hv_str_addf(t, "\",\"layers\":[%g,%g],\"%s\":%d", from / 2.0, to / 2.0, degree, n);
-    if (degree[0] == 'd' && e->micro % n != 0) {
+    bool turns = degree[0] == 'd' && e->micro % n != 0;
+    if (turns) {
         hv_str_addf(t, ",\"deal\":\"turns\"");
     }
     if (e->shards) {
-        hv_str_addf(t, ",\"zero\":%d", 1 + below(r, 3));
+        hv_str_addf(t, ",\"zero\":%d", 1 + below(r, turns ? 1 : 3));
     }
     hv_str_addf(t, "}");
 }

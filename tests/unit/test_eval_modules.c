@@ -142,9 +142,38 @@ static void samples_of_a_module_scale_its_time_alone(void **state)
     assert_near(got[3][0], 4 * 0.05, 1e-9);
     assert_near(got[3][1], 4 * 2 * 0.05, 1e-9);
     assert_true(!hv_known(v.metrics.bound_s));
-    assert_int_equal(v.n_approximated, 1); /* of memory only */
+    assert_int_equal(v.n_approximated, 0);
     assert_true(strstr(t->rows[0].name, "vision") != NULL);
     assert_true(strstr(t->rows[2].name, "llm") != NULL);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+/** A GB per sample: all micro-batches of GPipe in flight, each with the samples that it has. */
+static void memory_counts_the_samples_of_every_micro_batch(void **state)
+{
+    (void)state;
+    static const char model[] =
+        "{\"format\":\"hetviz.model/"
+        "1\",\"name\":\"m\",\"kind\":\"modules\",\"modules\":{\"vision\":{"
+        "\"kind\":\"layers\",\"layers\":[{\"forward_ms\":{\"A100-SXM-80GB\":1},\"backward_ms\":{"
+        "\"A100-SXM-80GB\":2},\"parameter_bytes\":0,\"activation_bytes\":1e9,\"output_bytes\":0}]},"
+        "\"llm\":{\"kind\":\"layers\",\"layers\":[{\"forward_ms\":{\"A100-SXM-80GB\":1},"
+        "\"backward_ms\":{\"A100-SXM-80GB\":2},\"parameter_bytes\":0,\"activation_bytes\":1e9,"
+        "\"output_bytes\":0}]}},\"edges\":[[\"vision\",\"llm\"]]}";
+    struct world w;
+    struct hv_arena a = {0};
+    open_world(&w, fast_cluster, model, small_job);
+    struct hv_verdict v =
+        judge(&w, &a, false,
+              THREE("[{\"sequences\":2,\"scale\":{\"vision\":0}},{\"sequences\":2,\"scale\":{"
+                    "\"vision\":3}},"
+                    "{\"sequences\":2,\"scale\":{\"vision\":1}},{\"sequences\":2,\"scale\":{"
+                    "\"vision\":5}}]",
+                    STAGE("a[0].0", "vision", 0, 1, "") "," STAGE("a[0].1", "llm", 0, 1, "")));
+    assert_int_equal(v.findings.n, 0);
+    assert_near(v.memory[0].activations_bytes, 2 * (0 + 3 + 1 + 5) * 1e9, 1e-9);
+    assert_near(v.memory[1].activations_bytes, 2 * 4 * 1e9, 1e-9);
     hv_arena_free(&a);
     close_world(&w);
 }
@@ -360,6 +389,7 @@ int main(void)
         cmocka_unit_test(an_outer_pipeline_of_modules_takes_its_closed_form),
         cmocka_unit_test(degrees_of_a_module_are_its_own),
         cmocka_unit_test(samples_of_a_module_scale_its_time_alone),
+        cmocka_unit_test(memory_counts_the_samples_of_every_micro_batch),
         cmocka_unit_test(one_module_is_the_plain_model),
         cmocka_unit_test(gradients_are_reduced_inside_each_module),
         cmocka_unit_test(a_stage_may_hold_blocks_of_two_modules),

@@ -148,7 +148,7 @@ static void all_rows(void **state)
         enum hv_status st = make_unequal(&x, &u, &err);
         if (st == HV_OK) {
             for (int32_t i = 0; i < p; i++) {
-                double most = row->flags & HV_SCHEDULE_TWO_WAY || x.s.stash ? 0 : held(&x, row, i);
+                double most = x.s.stash ? 0 : held(&x, row, i);
                 assert_true(!u.in.limits || most <= u.limits[i]);
             }
             check_time(&x, &u);
@@ -191,8 +191,7 @@ static void limits_are_kept(void **state)
     fill(&u, row_of("gpipe"), 2, 8, &r);
     u.limits[0] = 8;
     u.limits[1] = 5;
-    assert_int_equal(make_unequal(&x, &u, &err), HV_ENO);
-    assert_non_null(strstr(err.text, "keeps 8 micro-batches on rank 1, its limit is 5; allow 8"));
+    assert_int_equal(make_unequal(&x, &u, &err), HV_OK);
     hv_arena_free(&x.a);
     u.limits[1] = 0.5;
     assert_int_equal(make_unequal(&x, &u, &err), HV_ENO);

@@ -18,6 +18,9 @@
 #define HV_EFF_THIN             64.0
 /** Experts of a rank whose products cost the host as much as the routing itself (estimated). */
 #define HV_EFF_EXPERTS_A_HOST   8.0
+/** Rate of block-sparse products of experts relative to batched ones, mean over shapes (MegaBlocks,
+ * Gale et al. 2023, section 6.3; recalled). */
+#define HV_EFF_BLOCK_SPARSE     0.986
 /** Values of 16 bit in 16 bytes: batched products with other row lengths leave the tensor cores
  * (NVIDIA, Matrix Multiplication Background, requirements for fp16). */
 #define HV_EFF_ALIGNED          8.0
@@ -30,6 +33,14 @@
 #define HV_EFF_HOST_UPDATE      (10e9 * 28 / 2.57 / HV_HOST_MEMORY_BYTES_PER_S)
 /** Extra latency of a hop that is staged in host memory on both sides (estimated). */
 #define HV_HOST_STAGE_S         (20 * HV_US)
+/** Width of a head from which on a fused core reaches its full rate. */
+#define HV_EFF_CORE_WIDTH       128.0
+/** Share of a fused core's time at that width that goes with the query-key pairs, whatever the width
+ * (exponentials and maxima), forward and backward: 648 and 497 TFLOP/s forward, 561 and 474 backward at
+ * widths of 128 and 64, 16,384 tokens on H100 (Shah et al. 2024, FlashAttention-3, figures 5 and 6;
+ * those of width 64 and backward recalled). */
+#define HV_EFF_CORE_PAIRS       0.30
+#define HV_EFF_CORE_PAIRS_BACK  0.18
 /** Backward FLOPs of attention without a stored score matrix, per forward FLOP: it computes QK' again. */
 #define HV_FLASH_BACKWARD       2.5
 /** Bytes of logits per token and vocabulary entry with the vocabulary-parallel loss of Megatron: the

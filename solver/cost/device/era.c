@@ -1,6 +1,8 @@
 /* Order of devices by age and by speed. workload/job.c decides which kernels a job uses. */
 #include "solver/cost/device/era.h"
 
+#include <string.h>
+
 #include "solver/base/units.h"
 #include "solver/cost/device/efficiency.h"
 
@@ -22,6 +24,11 @@ bool hv__before_fused(const struct hv_job *j, const struct hv_model *m,
     struct hv_job by_device = *j;
     by_device.attention = HV_ATTENTION_AUTO;
     return !hv_job_flash_attention(&by_device, m, &q);
+}
+
+bool hv__since_hopper(const struct hv_device_kind *d)
+{
+    return d->arch && (strcmp(d->arch, "Hopper") == 0 || strcmp(d->arch, "Blackwell") == 0);
 }
 
 const struct hv_device_kind *hv__slower(enum hv_precision p, const struct hv_device_kind *a,

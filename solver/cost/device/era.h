@@ -13,6 +13,9 @@ bool hv__older_stack(const struct hv_job *j, const struct hv_model *m,
 /** True for devices without fused attention kernels (NVIDIA before Ampere). O(1). */
 bool hv__before_fused(const struct hv_job *j, const struct hv_model *m,
                       const struct hv_device_kind *d);
+/** True for Hopper and Blackwell, whose tensor cores have at least twice the FLOPs of Ampere's per
+ * exponential that the device can compute. O(1). */
+bool hv__since_hopper(const struct hv_device_kind *d);
 /** The slower of two kinds at large products in that precision; an unknown rate counts as the
  * slowest. O(1). */
 const struct hv_device_kind *hv__slower(enum hv_precision p, const struct hv_device_kind *a,

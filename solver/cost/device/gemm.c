@@ -312,6 +312,11 @@ double hv_gemm_share(const struct hv_gemm_pricer *g, double m, double n, double 
     return share_of(g, &s);
 }
 
+double hv_gemm_group_share(double rows)
+{
+    return rows / (rows + HV_GEMM_GROUP_ROWS);
+}
+
 struct hv_gemm_price hv_gemm(const struct hv_device_kind *d, enum hv_precision p, double m,
                              double n, double k, double groups)
 {

@@ -31,6 +31,11 @@
 /** Share of the nominal bandwidth at which products of few rows read their weights: 0.80 A100,
  * 0.84 A40, 0.92 H100 (vidur timings, M ≤ 8). */
 #define HV_GEMM_READ           0.85
+/** Rows that every group of a grouped product costs beyond its own: tiles of 128 or 256 rows that are
+ * not full, and a start of its own. Fitted on 72 forward and input-gradient products of bf16 on B200
+ * (MooreThreads/SimuMax@4dcaae5 configs/system, group_matmul; 128 to 9832 rows per group) relative to
+ * single products of m/groups rows and groups × n columns: mean error 15 % (48 % without). */
+#define HV_GEMM_GROUP_ROWS     150.0
 /** Error of the roofline on the vidur timings where the asymptote is known: 12.3, 14.7, 12.1 %
  * (A100, H100, A40). */
 #define HV_GEMM_ROOFLINE_ERROR 0.13
@@ -58,6 +63,10 @@ struct hv_gemm_pricer {
 struct hv_gemm_pricer hv_gemm_pricer_of(const struct hv_device_kind *d, enum hv_precision p);
 /** Share (≤ 1) of the best rate that a product reaches. m, n, k > 0, groups ≥ 1. O(1). */
 double hv_gemm_share(const struct hv_gemm_pricer *g, double m, double n, double k, double groups);
+
+/** Share of that rate that a grouped product of so many rows per group reaches in training, where a
+ * library starts a product per group. rows > 0. */
+double hv_gemm_group_share(double rows);
 
 /** Shares of a product and of the two that its gradients are. */
 struct hv_gemm_shares {

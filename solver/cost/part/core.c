@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "solver/cost/device/era.h"
 #include "solver/cost/part/part_int.h"
 #include "solver/workload/attention_work.h"
 
@@ -189,9 +190,24 @@ static double core_rate(const struct hv__sum *s, bool backward)
     return backward ? s->e.core_backward_flops_per_s : s->e.core_forward_flops_per_s;
 }
 
+/* Share of that rate that narrow heads reach: softmax takes as long for every pair, and they have
+ * fewer FLOPs per pair. On Ampere, whose tensor cores are slower beside the units of exponentials,
+ * runs of narrow and of wide heads show no difference. */
+static double narrow_share(const struct hv__sum *s, const struct hv__widths *w, bool backward)
+{
+    double width = (w->qk + w->v) / 2;
+    if (s->q->device->plain_rates || width >= HV_EFF_CORE_WIDTH ||
+        !hv__since_hopper(s->q->device)) {
+        return 1;
+    }
+    double pairs = backward ? HV_EFF_CORE_PAIRS_BACK : HV_EFF_CORE_PAIRS;
+    return 1 / (1 - pairs + pairs * HV_EFF_CORE_WIDTH / width);
+}
+
 static double fused_s(struct hv__sum *s, const struct hv__widths *w, double flops, bool backward)
 {
     double rate = core_rate(s, backward) / (backward ? HV_FLASH_BACKWARD : 1);
+    rate *= narrow_share(s, w, backward);
     if (s->eager) {
         rate *= s->e.calibration->v[HV_CAL_EAGER_CORE];
     }
@@ -218,7 +234,8 @@ static struct hv__ring_steps steps_s(const struct hv__sum *s, double time_s, boo
     return t;
 }
 
-static void why_core(const struct hv__sum *s, double flops, double forward_s, double backward_s)
+static void why_core(const struct hv__sum *s, const struct hv__widths *w, double flops,
+                     double forward_s, double backward_s)
 {
     struct hv_why_work work = {.flops = flops,
                                .backward_s = backward_s,
@@ -226,8 +243,8 @@ static void why_core(const struct hv__sum *s, double flops, double forward_s, do
                                .source = s->e.source};
     if (s->flash) {
         struct hv__ring_steps t = ring_shares(s, false);
-        work.flops_per_s = core_rate(s, false);
-        work.backward_flops_per_s = core_rate(s, true);
+        work.flops_per_s = core_rate(s, false) * narrow_share(s, w, false);
+        work.backward_flops_per_s = core_rate(s, true) * narrow_share(s, w, true);
         hv_why_add(s->a->why, "attention core", forward_s, "s",
                    "%.6g FLOP at %.4g TFLOP/s, fused, slowest rank %.3g of the mean in %d step%s; "
                    "backward 2.5 times the FLOP, %.4g s (%s)",
@@ -260,5 +277,5 @@ void hv__add_core(struct hv__sum *s, const struct hv_block *b, const struct hv__
     s->out.flops_forward += flops;
     s->x.ring_forward_s = steps_s(s, forward_s, false);
     s->x.ring_backward_s = steps_s(s, backward_s, true);
-    why_core(s, flops, forward_s, backward_s);
+    why_core(s, w, flops, forward_s, backward_s);
 }

@@ -154,6 +154,8 @@ static struct hv_part_cost price(const struct hv__ask *a)
     out.recompute_s = again && !l->forward_only ? out.forward_s : 0;
     out.saved_bytes = again ? fmin(kept, out.output_bytes) : kept;
     out.saved_input_bytes = out.saved_bytes;
+    out.routed = l->pieces.expert_fixed || l->pieces.expert_token ? 1 : 0;
+    out.dropped_frac = pieces.dropped_frac;
     out.transient_bytes = kept - out.saved_bytes + pieces.buffers_bytes;
     a->rates->exchange(a, &pieces.x, &out);
     hv__load_free(&pieces.load);

@@ -122,6 +122,8 @@ struct hv_part_cost {
     double transient_bytes;   /**< live only during the pass (logits, attention scores, recompute
                                  peak) */
     double output_bytes;      /**< activation handed on, per rank */
+    double routed;            /**< 1 where the part sends tokens to experts, else 0 */
+    double dropped_frac;      /**< share of the tokens of the rank's group that find no place */
     /** Seconds on the network, none of them in the figures above: copies of experts, sent once in
      * an iteration; experts that come before a forward and before a backward pass; their gradients.
      */

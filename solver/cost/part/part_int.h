@@ -25,11 +25,21 @@ struct hv__cp_values {
     double elem;                   /**< bytes of a value; statistics and sums of gradients have 4 */
 };
 
+/** Ways in which a kernel's rows are cut: whole, in the chunks of the forward pass, and in those of
+ * the backward pass. */
+#define HV__LOAD_CUTS 3
 /** Tokens of a layer's experts on the ranks of an expert-parallel group, as the job routes them
  * (load.c). */
 struct hv__load {
-    double work;        /**< what the busiest rank computes over what a rank sends in the mean */
-    const double *done; /**< [ranks] what each computes, in units of that mean */
+    double kept_frac; /**< share of all tokens that find a place */
+    double capacity;  /**< of experts all of whose places are sent and computed, as
+                         hv__capacity_of; 0: tokens alone are */
+    double tokens;    /**< that come to the rank with most of them, in units of what a rank sends in
+                         the mean */
+    double work;      /**< what the busiest rank computes over what a rank sends in the mean */
+    double in_chunks[HV__LOAD_CUTS - 1]; /**< work in the chunks of the forward and the backward
+                                            pass, each of which fills its tiles */
+    const double *done;                  /**< [ranks] what each computes, in units of that mean */
     const double *sent; /**< [ranks × ranks] from rank to rank, in units of that mean */
     const struct hv_ways *ways;
     double *room; /**< owned: hv__load_free */
@@ -42,20 +52,45 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
 /** Tokens of a layer's experts on the busiest rank, in units of the copies of tokens that a rank
  * sends in the mean; shards count whole. */
 struct hv__dispatched {
-    double held;      /**< experts, or shards of one, on that rank */
-    double groups;    /**< experts whose products it computes */
-    double shards;    /**< of an expert, each of which gets all its tokens */
-    double arrived;   /**< rows that come to it */
-    double own;       /**< rows of the buffer of a rank's own tokens */
-    double computed;  /**< rows of its products: of every place where experts have a capacity */
+    double held;              /**< experts, or shards of one, on that rank */
+    double groups;            /**< experts whose products it computes */
+    double shards;            /**< of an expert, each of which gets all its tokens */
+    double tokens;            /**< rows of tokens that come to it and find a place */
+    double own;               /**< rows of the buffer of a rank's own tokens */
+    double arrived;           /**< rows that are sent to it, with places that are not used */
+    double computed;          /**< rows of its products, with padding */
+    double in_chunks[2];      /**< the same in the chunks of the forward and the backward pass */
+    double inputs, outputs;   /**< rows that it keeps in front of the experts and behind them */
+    double between;           /**< rows of the values inside them */
+    double moved, moved_back; /**< rows read or written before and behind the products */
     double sent;      /**< rows that a rank sends in one exchange, as x.ep_bytes counts them */
-    double kept_frac; /**< share of the tokens that find a place, evenly spread */
+    double kept_frac; /**< share of the group's tokens that find a place */
     bool routed;      /**< *load says who sends what */
 };
 /** Tokens of the experts of `b` for `rows` copies of tokens of a rank (dispatched.c). Owner of
  * *load: hv__load_free. */
 struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv_block *b,
                                         double rows, struct hv__load *load);
+/** The kernel of experts; `m` may be NULL. */
+static inline enum hv_moe_kernel hv__kernel_of(const struct hv_moe_knobs *m)
+{
+    return m ? m->kernel : HV_MOE_GROUPED;
+}
+/** Rows that the kernel of experts works on at once, over `rows` and all chunks; 0: any number
+ * (load.c). */
+void hv__kernel_tiles(const struct hv_moe_knobs *m, double rows, double tile[HV__LOAD_CUTS]);
+/** So many tokens in whole tiles; tile 0: as they are (load.c). */
+double hv__whole_tiles(double tokens, double tile);
+/** A group whose gate chooses experts by place. */
+struct hv__gate {
+    size_t ranks, experts;
+    int top_k;
+    const struct hv_ways *ways;
+};
+/** True where the plan's gate decides where tokens go (gate.c). */
+bool hv__gates_tokens(const struct hv_part_query *q);
+/** Moves tokens[ranks × experts] to where the gate lets them go (gate.c). O(ranks² · experts). */
+void hv__gate_tokens(const struct hv_moe_knobs *m, const struct hv__gate *g, double *tokens);
 /** Frees a load. */
 void hv__load_free(struct hv__load *l);
 /** Links between the devices of a group, remembered; the context owns them. O(n² log groups) when
@@ -167,6 +202,7 @@ struct hv__sum {
     struct hv__left_out starts; /**< costs of kernels and sums that do not depend on their size */
     struct hv__exchange x;
     struct hv__load load; /**< of its experts; x.load where there is one */
+    bool in_experts;      /**< products of experts are being added */
 };
 
 /** `total` over so many ranks: rounded up, but not in a floor of any cut. */
@@ -232,7 +268,10 @@ void hv__keep(struct hv__sum *s, double bytes, unsigned dropped_by);
 struct hv__ffn {
     double width, rows;
     double groups; /**< equal experts that share the rows; 0: no experts */
+    double kept;   /**< rows of the values between the products; 0: as many */
 };
+/** Rate of the products of experts, relative to single ones of their size (rates.c). */
+double hv__kernel_share(const struct hv__sum *s, double groups);
 /** Adds the products and the activation of a feed-forward (experts.c). */
 void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f);
 /** Adds router, routed and shared experts, and the bytes of their exchanges (experts.c). */
@@ -251,6 +290,7 @@ struct hv__column {
 struct hv__pieces_of {
     double forward_s, backward_s; /**< compute, however it overlaps with exchanges */
     double buffers_bytes;         /**< live during a pass */
+    double dropped_frac;          /**< of the tokens of its experts */
     struct hv__exchange x;        /**< added to */
     struct hv__load load;         /**< owned: hv__load_free */
 };

@@ -61,18 +61,21 @@ static void add_experts(const struct hv__ask *a, const struct hv_measured_layer 
     struct hv_both_ways fixed = piece_of(a->k->model, p->expert_fixed, c, EXPERTS_BACKWARD);
     struct hv_both_ways token = piece_of(a->k->model, p->expert_token, c, EXPERTS_BACKWARD);
     double busiest = rows * d.computed / d.shards;
+    double there = rows * d.in_chunks[0] / d.shards, back = rows * d.in_chunks[1] / d.shards;
     fixed.forward_s *= a->rates->starts;
     fixed.backward_s *= a->rates->starts;
     x->load = d.routed ? &out->load : NULL;
     x->ep_bytes = rows * p->dispatch_bytes * d.sent;
     x->ep_own = rows * p->dispatch_bytes * d.own;
-    x->ep_arrived = rows * p->dispatch_bytes * d.computed;
+    x->ep_arrived = rows * p->dispatch_bytes * d.arrived;
     x->ep_copies = p->top_k * d.shards;
     x->ep_chunks_forward = knobs && knobs->degree_forward > 1 ? knobs->degree_forward : 1;
     x->ep_chunks_backward = knobs && knobs->degree_backward > 1 ? knobs->degree_backward : 1;
     int n = q->ep > 1 ? x->ep_chunks_forward : 1, n_back = q->ep > 1 ? x->ep_chunks_backward : 1;
-    x->ep_hidden_forward_s = chunk_s(fixed.forward_s, token.forward_s, busiest, n);
-    x->ep_hidden_backward_s = chunk_s(fixed.backward_s, token.backward_s, busiest, n_back);
+    x->ep_hidden_forward_s = chunk_s(fixed.forward_s, token.forward_s, n > 1 ? there : busiest, n);
+    x->ep_hidden_backward_s =
+        chunk_s(fixed.backward_s, token.backward_s, n_back > 1 ? back : busiest, n_back);
+    out->dropped_frac = 1 - d.kept_frac;
     out->forward_s += n * x->ep_hidden_forward_s;
     out->backward_s += n_back * x->ep_hidden_backward_s;
     hv_why_add(a->why, "experts", n * x->ep_hidden_forward_s, "s",

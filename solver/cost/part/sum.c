@@ -12,9 +12,10 @@ static double product_s(const struct hv__sum *s, const struct hv__product *p, do
     if (!(flops > 0)) {
         return 0;
     }
-    if (p->groups > 1 && s->a->rates->starts > 0) { /* best rates: of experts one at a time */
-        bool narrow = hv_precision_bytes(s->a->k->job.precision) <= 1;
-        share *= s->e.calibration->v[narrow ? HV_CAL_GROUPED_8 : HV_CAL_GROUPED_16];
+    if (s->in_experts && s->a->rates->starts > 0) { /* best rates: of experts one at a time */
+        share *= hv__kernel_share(s, p->groups);
+        bool fills = s->q->device->plain_rates || p->groups < 2;
+        share *= fills ? 1 : hv_gemm_group_share(p->m / p->groups);
     }
     return s->a->rates->starts * s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
 }
@@ -123,12 +124,13 @@ void hv__add_product(struct hv__sum *s, const struct hv__product *whole)
     }
 }
 
-static double stream_s(struct hv__sum *s, double bytes, bool backward)
+static double stream_s(struct hv__sum *s, const struct hv__stream *p, double bytes, bool backward)
 {
     if (!(bytes > 0)) {
         return 0;
     }
     double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
+    eager *= p->unit & HV_RC_EXPERTS ? s->e.calibration->v[HV_CAL_EXPERT_TRAFFIC] : 1;
     double share = s->a->rates->stream(s, bytes);
     hv__count_start(s, backward ? 0 : s->e.launch_s, backward ? s->e.launch_s : 0, 0);
     return s->a->rates->starts * s->e.launch_s + eager * bytes / (s->e.bytes_per_s * share);
@@ -136,8 +138,8 @@ static double stream_s(struct hv__sum *s, double bytes, bool backward)
 
 void hv__add_stream(struct hv__sum *s, const struct hv__stream *p)
 {
-    double time_s = stream_s(s, p->bytes, false);
-    double back_s = stream_s(s, p->bytes * p->backward, true);
+    double time_s = stream_s(s, p, p->bytes, false);
+    double back_s = stream_s(s, p, p->bytes * p->backward, true);
     s->out.forward_s += time_s;
     s->out.input_grad_s += back_s;
     if (s->q->recompute & p->unit) {

@@ -204,7 +204,7 @@ static void price_ffn(struct hv__sum *s, const struct hv_block *b)
     }
     add_norm_and_residual(s, b->heads ? HV_RC_OUT : 0);
     if (b->ffn) {
-        hv__add_ffn(s, b, &(struct hv__ffn){hv__cut(s, b->ffn, s->t), s->rows, 0});
+        hv__add_ffn(s, b, &(struct hv__ffn){hv__cut(s, b->ffn, s->t), s->rows, 0, 0});
     }
     if (b->experts) {
         hv__add_experts(s, b);

@@ -24,7 +24,7 @@ struct counts {
 /* The most ranks that share the states of a parameter. */
 static double sharing_limit(const struct hv_stage_query *q, const struct hv__rank *r)
 {
-    double holders = (double)(r->dp * r->cp) * q->replica->count;
+    double holders = (double)(r->dp * r->cp) * q->replica->count * hv_stage_lanes(r->stage);
     int group = r->stage->zero.shard_group;
     return group > 0 ? fmin(group, holders) : holders;
 }
@@ -145,7 +145,7 @@ static int communicators(const struct hv__context *k, const struct hv_stage_quer
                          const struct hv__rank *r)
 {
     int stages = (int)q->replica->n_stages, n = 0;
-    size_t holders = r->dp * r->cp * (size_t)q->replica->count;
+    size_t holders = r->dp * r->cp * (size_t)q->replica->count * (size_t)hv_stage_lanes(r->stage);
     bool first = q->stage == 0, last = (int)q->stage + 1 == stages;
     n += (r->tp > 1) + (r->cp > 1) + (holders > 1) + (hv_stage_experts_over(r->stage) > 1);
     n += stages > 1 ? 2 - first - last : 0; /* neighbours */
@@ -173,7 +173,7 @@ static double buffers_bytes(const struct hv__context *k, const struct hv_stage_q
     } else if (deepspeed && hv_job_grad_bytes(j) > hv_job_weight_bytes(j)) {
         gradients = hv_job_weight_bytes(j) * m->parameters;
     }
-    size_t holders = r->dp * r->cp * (size_t)q->replica->count;
+    size_t holders = r->dp * r->cp * (size_t)q->replica->count * (size_t)hv_stage_lanes(r->stage);
     if (z->stage == 0 && holders > 1 && hv__on_older_stack(k, &pq)) {
         bucket = hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
     }
@@ -317,7 +317,7 @@ enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_que
     }
     const struct hv_zero *z = &r.stage->zero;
     struct counts n = count_parameters(k, &full, &r);
-    double holders = (double)(r.dp * r.cp) * q->replica->count;
+    double holders = (double)(r.dp * r.cp) * q->replica->count * hv_stage_lanes(r.stage);
     double over = sharing_limit(&full, &r);
     int ep = hv_stage_experts_over(r.stage);
     double whole = (double)r.tp / hv_stage_expert_tp(r.stage, ep);

@@ -92,6 +92,7 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
     o->tp_s += times * (c->tp_forward_s + c->tp_backward_s);
     o->cp_s += times * (c->cp_forward_s + c->cp_backward_s);
     o->ep_s += times * (c->ep_forward_s + c->ep_backward_s);
+    o->ep_forward_s += times * c->ep_forward_s;
     o->network_forward_s +=
         times * ((b->far_tp ? c->tp_wire_forward_s : 0) + (b->far_cp ? c->cp_wire_forward_s : 0) +
                  (b->far_ep ? c->ep_wire_forward_s : 0));
@@ -106,6 +107,8 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
                                       (b->far_ep ? c->ep_latency_backward_s : 0));
     o->compute_s += times * (c->forward_s + c->input_grad_s + c->weight_grad_s);
     o->flops += times * 3 * c->flops_forward;
+    o->routed += times * c->routed;
+    o->dropped += times * c->dropped_frac;
     hv_traffic_add(&o->sent, &c->sent, times);
     o->activation_bytes += times * c->saved_bytes;
     o->weight_only_bytes += times * c->saved_input_bytes;
@@ -457,7 +460,9 @@ static void set_ep_group(struct build *b, size_t block, struct hv_part_query *pq
     pq->ep_signature = g->signature;
     pq->beside.ep = g->beside;
     b->far_ep = g->far;
-    if (g->ids && b->k->with_experts && hv_model_has_experts(b->k->model, block)) {
+    bool pads = pq->ep < 2 && pq->moe &&
+                (pq->moe->kernel != HV_MOE_GROUPED || pq->moe->capacity_factor > 0);
+    if ((g->ids || pads) && b->k->with_experts && hv_model_has_experts(b->k->model, block)) {
         size_t layer = b->k->with_experts[block];
         pq->routed =
             (struct hv_routed_at){hv_router_class(b->k->job.routing, b->q->iteration, layer),
@@ -646,6 +651,7 @@ static void wait_for_network(struct build *b)
     o->input_alone_s = fmax(o->input_alone_s, input_s - o->recompute_s);
     o->weight_alone_s = fmax(o->weight_alone_s, o->network_weight_s);
     *shown += forward_s + backward_s;
+    o->ep_forward_s += shown == &o->ep_s ? forward_s : 0;
 }
 
 /* Host time of every pass, independent of its compute. */

@@ -62,6 +62,7 @@ struct hv_pass {
     double input_alone_s, weight_alone_s;
     /* exposed communication inside the above */
     double tp_s, cp_s, ep_s;
+    double ep_forward_s; /**< of ep_s, what is in forward_s; the rest is in the backward pass */
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
     /** How long exchanges between nodes take, shown or hidden, in forward_s and in the backward
      * pass, which are never shorter. */
@@ -73,6 +74,8 @@ struct hv_pass {
                                 iteration, not in the above */
     double compute_s;        /**< forward + backward compute without recompute and communication */
     double flops;            /**< model FLOPs forward and backward on this rank */
+    double routed, dropped;  /**< blocks that send tokens to experts, and the sum over them of the
+                                share that finds no place */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and
                          cp ranks together) */
     double activation_bytes;              /**< kept per micro-batch in flight */

@@ -322,7 +322,8 @@ static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t f
             }
             int32_t end = pl->pipe->rank_node_at[r + 1];
             for (int32_t k = end - (int32_t)n; k < end; k++) {
-                double frac = hv_links_node_frac(pl->pipe, l->network.demands->frac[i], k);
+                double frac =
+                    hv_links_node_frac(pl->pipe, &pl->cost, l->network.demands->frac[i], k);
                 double s = hv_pipe_node_duration_s(pl->pipe, &pl->cost, k);
                 struct transfer x = {pl->run.node_start_s[k], pl->run.node_end_s[k], frac * s};
                 if (x.times > 0 && x.end_s > x.start_s) {

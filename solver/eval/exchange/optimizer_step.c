@@ -31,10 +31,10 @@ static double gradients_s(const struct hv__pipeline *pl, size_t rank)
 {
     const struct hv__rank *rk = &pl->ranks[rank];
     double sum = fmax(0, rk->sync_end_s - rk->compute_end_s);
-    size_t n = (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
-    int32_t shape = pl->shape_of[n - 1];
     for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
         const struct hv__gstage *x = &pl->gstages[g];
+        size_t shape =
+            hv__shape_of(pl, (int32_t)(g % pl->n_gstages), pl->n_mb - 1, pl->n_slices - 1);
         sum += x->rank == rank ? x->backward_s[shape] : 0;
     }
     return sum;

@@ -15,6 +15,15 @@
 #include "solver/sim/links/links.h"
 #include "solver/sim/pipeline/pipeline.h"
 
+/** How a replica entry is split into lanes. Written by rewrite/split_stages.c before any step. */
+struct hv__split {
+    const struct hv_replica *whole; /**< with the stages as written; NULL: it is not split */
+    struct hv_stage_split *of;      /**< [stages as written] */
+    size_t *lane_at;                /**< [stages as written + 1] first lane of each: a stage of the
+                                       lowered plan */
+    bool unlike;                    /**< stages have micro-batches of unlike size */
+};
+
 /** A global stage as one rank runs it: its passes per shape of micro-batch (or slice). Written by
  * lower.c (which blocks) and price.c (seconds). */
 struct hv__gstage {
@@ -23,6 +32,7 @@ struct hv__gstage {
     struct hv_range range;
     int embedding, head;   /**< 0 no, 1 yes; −1: of every leaf whose outermost block it holds */
     bool again;            /**< the schedule has recompute operations of its own for it */
+    size_t shape;          /**< whose times stand for the stage: of its own micro-batches, else 0 */
     struct hv_pass *pass;  /**< [n_shapes × n_dp], with all recompute */
     struct hv_pass *plain; /**< as pass; where `again`, for a micro-batch without R */
     double *forward_s, *input_grad_s,
@@ -34,7 +44,7 @@ struct hv__gstage {
      * shares, of a micro-batch; parts of the operation. */
     double sends_forward_s, sends_backward_s;
     double copies_s; /**< copies of experts that arrive in the first forward pass of an iteration */
-    /** Of the first shape: how long exchanges between nodes keep their networks busy, without their
+    /** Of its shape: how long exchanges between nodes keep their networks busy, without their
      * latency; the backward's include W's. */
     double network_forward_s, network_backward_s, network_weight_s;
 };
@@ -159,6 +169,8 @@ struct hv__pipeline {
                            and idle are of the whole */
     int32_t *shape_of;  /**< [n_mb × n_slices] */
     double *n_of_shape; /**< [n_shapes] how many of them */
+    size_t *shape_of_stage; /**< [n_gstages] where stages have micro-batches of unlike size, each of
+                               one; else NULL */
     const struct hv_schedule *schedule;
     const struct hv_pipe *pipe;
     size_t n_gstages, n_pipes;
@@ -174,6 +186,17 @@ struct hv__pipeline {
     double period_s; /**< time.c, schedules without flush: steady seconds per micro-batch */
     struct hv__worker_waves waves;
 };
+
+/** Shape of an operation's micro-batch or slice. */
+static inline size_t hv__shape_of(const struct hv__pipeline *pl, int32_t stage, int32_t mb,
+                                  int32_t slice)
+{
+    size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
+    if (pl->shape_of_stage != NULL) {
+        return pl->shape_of_stage[stage];
+    }
+    return (size_t)pl->shape_of[(size_t)mb * k + (k > 1 && slice > 0 ? (size_t)slice : 0)];
+}
 
 /** Distinct pipelines of the plan. Written by pipelines.c; read by everyone. */
 struct hv__pipelines {
@@ -264,7 +287,9 @@ struct hv__length_run {
 struct hv__lowered {
     /* input of the judge, written before any step */
     struct hv_cost *k;
-    const struct hv_plan *plan; /**< layers counted through the whole model */
+    const struct hv_plan *plan;     /**< layers counted through the whole model, lanes as stages */
+    const struct hv_plan *written;  /**< as plan, with the stages as written */
+    const struct hv__split *splits; /**< [replicas]; NULL: no stage is split */
     struct hv_arena *arena;
     struct hv_findings *findings;         /**< every step may add to them */
     size_t routed;                        /**< iteration of the job's routing that is timed */

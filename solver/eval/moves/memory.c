@@ -18,9 +18,9 @@ static double own_bytes(const struct hv__pipeline *pl, const struct hv_pipe_memo
                         const struct hv_link_move *m)
 {
     int32_t node = m->back ? m->gates : m->node;
-    const struct hv_op *op = &pl->schedule->ops[hv_pipe_first_op(pl->pipe, node)];
-    double bytes = mem->start_bytes[(size_t)op->stage * HV_OP_KIND_N + HV_OP_F];
-    return bytes * (mem->mb_scale != NULL ? mem->mb_scale[op->mb] : 1);
+    struct hv_op op = pl->schedule->ops[hv_pipe_first_op(pl->pipe, node)];
+    op.kind = HV_OP_F;
+    return hv_pipe_op_bytes(pl->schedule, mem, mem->start_bytes, &op);
 }
 
 /** Bytes of a move on one device of the rank that keeps what it moves. */

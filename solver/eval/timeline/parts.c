@@ -73,9 +73,8 @@ double hv_timeline_part_end_s(const struct hv_timeline *t, const struct hv_timel
     if (g == NULL) {
         return s->end_s;
     }
-    size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
-    size_t at = (size_t)op->micro_batch * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
-    size_t n_dp = pl->ranks[part->rank].n_dp, first = (size_t)pl->shape_of[at] * n_dp;
+    size_t n_dp = pl->ranks[part->rank].n_dp;
+    size_t first = hv__shape_of(pl, op->stage, op->micro_batch, op->slice) * n_dp;
     double all = slowest_s(g, first, n_dp, op->kind);
     double own = work_s(g, first + part->dp_rank, op->kind);
     return all > 0 ? s->start_s + (s->end_s - s->start_s) * (own / all) : s->end_s;

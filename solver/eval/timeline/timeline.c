@@ -133,7 +133,7 @@ static const char *row_name(const struct hv__lowered *l, const struct hv__pipeli
         hv_str_addf(&s, "r%zu ", pl->i_replica);
     }
     const char *modules = hv__modules_of(l, &pl->replica->stages[rk->stage]);
-    hv_str_addf(&s, "s%zu ", rk->stage);
+    hv_str_addf(&s, "s%zu ", hv__written_stage(l, pl->i_replica, rk->stage));
     if (modules != NULL) {
         hv_str_addf(&s, "%s ", modules);
     }
@@ -152,7 +152,7 @@ static enum hv_status paint_rank(struct hv__painter *p, size_t i_pipeline, size_
     const struct hv__rank *rk = &pl->ranks[rank];
     const struct hv_memory *m = &rk->memory[0];
     *row = (struct hv_timeline_row){.replica = pl->i_replica,
-                                    .stage = rk->stage,
+                                    .stage = hv__written_stage(p->l, pl->i_replica, rk->stage),
                                     .multiplicity = pl->multiplicity,
                                     .name = row_name(p->l, pl, rank),
                                     .layers =

@@ -9,15 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Bytes that a micro-batch (or slice) sends to the next stage; the average where they differ. */
-static double hop_bytes(const struct hv__pipeline *pl, const struct hv__gstage *g)
+/** Bytes that a micro-batch (or slice) sends to the next stage; the average where they differ.
+ * `sender`: the stage whose micro-batches are sent, this one or, of gradients, the one behind it.
+ */
+static double hop_bytes(const struct hv__pipeline *pl, const struct hv__gstage *g,
+                        const struct hv__gstage *sender)
 {
     double bytes = 0;
     size_t n = (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
     size_t n_dp = pl->ranks[g->rank].n_dp, cuts = pl->ranks[g->rank].cuts;
     for (size_t i = 0; i < pl->n_shapes; i++) {
-        for (size_t d = 0; d < n_dp; d += cuts) {
-            bytes += pl->n_of_shape[i] / (double)n * g->pass[i * n_dp + d].hop_bytes;
+        double share =
+            pl->shape_of_stage != NULL ? i == sender->shape : pl->n_of_shape[i] / (double)n;
+        for (size_t d = 0; share > 0 && d < n_dp; d += cuts) {
+            bytes += share * g->pass[i * n_dp + d].hop_bytes;
         }
     }
     return bytes;
@@ -29,7 +34,7 @@ static double *scale_of_hops(const struct hv__lowered *l, const struct hv__pipel
 {
     size_t n = (size_t)pl->n_mb * (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
     double sum = 0, *scale = hv_arena_new(l->arena, double, n + 1);
-    if (pl->n_shapes < 2 || l->schedule.scaled) {
+    if (pl->n_shapes < 2 || l->schedule.scaled || pl->shape_of_stage != NULL) {
         return NULL;
     }
     for (size_t i = 0; i < n; i++) {
@@ -112,12 +117,11 @@ void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl)
             if (a->rank == b->rank) {
                 continue;
             }
-            double bytes = hop_bytes(pl, a);
-            bytes += passing != NULL ? passing[pl->schedule->graph.from[e]] : 0;
+            double more = passing != NULL ? passing[pl->schedule->graph.from[e]] : 0;
             int32_t there = hv_pipe_hop(pl->pipe, false, (int32_t)p, e);
-            set_hop(pl, there, sending_of(l, pl, a->rank, b->rank, bytes));
+            set_hop(pl, there, sending_of(l, pl, a->rank, b->rank, hop_bytes(pl, a, a) + more));
             set_hop(pl, hv_pipe_hop(pl->pipe, true, (int32_t)p, e),
-                    sending_of(l, pl, b->rank, a->rank, bytes));
+                    sending_of(l, pl, b->rank, a->rank, hop_bytes(pl, a, b) + more));
             if (p == 0) {
                 pl->ranks[a->rank].hop_next_s = pl->hops.time_s[there];
             }

@@ -50,12 +50,12 @@ static double *list_fracs(const struct hv__lowered *l, const struct hv__pipeline
             frac = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
         }
         double *x = frac + i * HV_OP_KIND_N;
-        x[HV_OP_F] = g->forward_s[0] > 0 ? fmin(1, f / g->forward_s[0]) : 0;
-        double input_s = g->input_grad_s[0], weight_s = g->weight_grad_s[0];
+        x[HV_OP_F] = g->forward_s[g->shape] > 0 ? fmin(1, f / g->forward_s[g->shape]) : 0;
+        double input_s = g->input_grad_s[g->shape], weight_s = g->weight_grad_s[g->shape];
         double w = g->network_weight_s;
         x[HV_OP_B] = input_s > 0 ? fmin(1, fmax(0, b - w) / input_s) : 0;
         x[HV_OP_W] = weight_s > 0 ? fmin(1, w / weight_s) : 0;
-        x[HV_OP_BW] = g->backward_s[0] > 0 ? fmin(1, b / g->backward_s[0]) : 0;
+        x[HV_OP_BW] = g->backward_s[g->shape] > 0 ? fmin(1, b / g->backward_s[g->shape]) : 0;
     }
     return frac;
 }
@@ -63,7 +63,7 @@ static double *list_fracs(const struct hv__lowered *l, const struct hv__pipeline
 /** The largest share of any operation of a rank. */
 static double peak_of(const struct hv__pipeline *pl, const double *frac, size_t rank)
 {
-    double most = 0;
+    double most = pl->cost.pair_s != NULL; /* pairs may exchange all the time */
     for (size_t i = 0; i < pl->n_pipes * pl->n_gstages; i++) {
         for (size_t k = 0; pl->gstages[i].rank == rank && k < HV_OP_KIND_N; k++) {
             most = fmax(most, frac[i * HV_OP_KIND_N + k]);

@@ -50,27 +50,31 @@ struct decide {
     const double *hops_s; /**< as hv_schedule_input has them */
 };
 
-/** Micro-batches in flight that stages allow, for schedules that respect them; NULL = no stage sets
- * a limit. */
-static const double *rank_limits(const struct hv__lowered *l, const struct hv__pipeline *pl)
+/** The stages that are the ranks of the schedule: as written. */
+static const struct hv_replica *whole_of(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
-    const struct hv_replica *r = pl->replica;
+    const struct hv__split *x = hv__split_of(l, pl->i_replica);
+    return x != NULL ? x->whole : pl->replica;
+}
+
+/** Micro-batches in flight that stages allow; NULL = no stage sets a limit. */
+static const double *rank_limits(const struct hv__lowered *l, const struct hv_replica *r)
+{
     bool any = false;
-    double *limits = hv_arena_new(l->arena, double, pl->n_ranks + 1);
-    for (size_t i = 0; i < pl->n_ranks; i++) {
-        int most = r->stages[pl->ranks[i].stage].in_flight;
+    double *limits = hv_arena_new(l->arena, double, r->n_stages + 1);
+    for (size_t i = 0; i < r->n_stages; i++) {
+        int most = r->stages[i].in_flight;
         limits[i] = most > 0 ? most : (double)INFINITY;
         any = any || most > 0;
     }
-    return any && (l->schedule.row->flags & HV_SCHEDULE_BY_MEMORY) ? limits : NULL;
+    return any ? limits : NULL;
 }
 
-/** Edges of the stage graph, where the plan gives them and stages have one chunk; NULL = a chain.
- */
+/** Edges of the stage graph, where the plan gives them; NULL = a chain. Branching stages have one
+ * chunk. */
 static const struct hv_stage_graph *stage_graph(const struct hv__lowered *l,
-                                                const struct hv__pipeline *pl)
+                                                const struct hv_replica *r)
 {
-    const struct hv_replica *r = pl->replica;
     size_t n = 0;
     bool told = false;
     for (size_t i = 0; i < r->n_stages; i++) {
@@ -78,7 +82,7 @@ static const struct hv_stage_graph *stage_graph(const struct hv__lowered *l,
         n += s->n_after > 0 ? (size_t)s->n_after : 1;
         told = told || hv_stage_branches(s, i);
     }
-    if (!told || r->n_stages != pl->n_ranks || r->stages[0].n_ranges > 1) {
+    if (!told || r->stages[0].n_ranges > 1) {
         return NULL;
     }
     struct hv_stage_graph *g = hv_arena_new(l->arena, struct hv_stage_graph, 1);
@@ -107,11 +111,14 @@ static enum hv_status schedule_input(const struct hv__lowered *l, const struct h
     if (st != HV_OK) {
         return st;
     }
-    hv_schedule_input_init(in, l->schedule.row, (int32_t)pl->n_ranks, pl->n_mb);
+    const struct hv__split *split = hv__split_of(l, pl->i_replica);
+    const struct hv_replica *whole = whole_of(l, pl);
+    hv_schedule_input_init(in, l->schedule.row, (int32_t)whole->n_stages, pl->n_mb);
     in->costs = by->costs;
     in->hops_s = by->hops_s;
-    in->limits = rank_limits(l, pl);
-    in->graph = stage_graph(l, pl);
+    in->limits = rank_limits(l, whole);
+    in->graph = stage_graph(l, whole);
+    in->splits = split != NULL ? split->of : NULL;
     if (v > 1 || !(l->schedule.row->flags & HV_SCHEDULE_NEEDS_CHUNKS)) {
         in->chunks = v;
     }
@@ -129,10 +136,10 @@ static enum hv_status schedule_input(const struct hv__lowered *l, const struct h
             (struct hv_order_text){.tokens = p->schedule.order[i], .n = p->schedule.n_order[i]};
     }
     if (l->schedule.row->flags & HV_SCHEDULE_ORDER) {
-        if (p->schedule.n_orders != pl->n_ranks) {
+        if (p->schedule.n_orders != whole->n_stages) {
             return hv_err_set(err, HV_ENO,
                               "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
-                              l->schedule.row->name, pl->n_ranks, p->schedule.n_orders);
+                              l->schedule.row->name, whole->n_stages, p->schedule.n_orders);
         }
         in->order = order;
     }
@@ -191,6 +198,30 @@ static void set_slice(const struct hv_plan *p, size_t slice, size_t k, struct hv
     s->tokens *= own / all;
 }
 
+/** Shapes where stages have micro-batches of unlike size: one per size. */
+static void find_own_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
+{
+    const struct hv_schedule *s = pl->schedule;
+    double sequence = hv_cost_tokens(l->k);
+    size_t n = (size_t)s->n_stages;
+    pl->shapes = hv_arena_new(l->arena, struct hv__shape, n);
+    pl->shape_of_stage = hv_arena_new(l->arena, size_t, n);
+    pl->n_of_shape = hv_arena_new(l->arena, double, n);
+    pl->n_shapes = 0;
+    for (size_t g = 0; g < n; g++) {
+        const struct hv_stage *st = &pl->replica->stages[s->stage_to_rank[g]];
+        struct hv__shape own = {.sequences = hv_stage_micro_batch(l->plan, pl->replica, st),
+                                .tokens = sequence};
+        size_t i = 0;
+        while (i < pl->n_shapes && !same_shape(l, &pl->shapes[i], &own)) {
+            i++;
+        }
+        pl->shapes[i] = own;
+        pl->n_shapes += i == pl->n_shapes;
+        pl->shape_of_stage[g] = i;
+    }
+}
+
 /** Tokens of a sequence of the mb-th micro-batch, padded to the longest of its sequences. */
 static double padded_tokens(const struct hv__lowered *l, const struct hv__pipeline *pl,
                             double sequences, size_t mb)
@@ -210,6 +241,11 @@ static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
     double sequence = hv_cost_tokens(l->k);
     const struct hv_plan *p = l->plan;
     const struct hv_replica *r = pl->replica;
+    const struct hv__split *split = hv__split_of(l, pl->i_replica);
+    if (split != NULL && split->unlike) {
+        find_own_shapes(l, pl);
+        return;
+    }
     bool each = r->list != NULL || (l->lengths != NULL && l->lengths->quantiles != NULL);
     size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1), n = (size_t)pl->n_mb * k;
     pl->n_shapes = 0;
@@ -306,6 +342,7 @@ static enum hv_status fill_gstages(const struct hv__lowered *l, struct hv__pipel
             x->rank = (size_t)s->stage_to_rank[p * pl->n_gstages + g];
             x->range = st->ranges[chunk];
             x->again = again[g];
+            x->shape = pl->shape_of_stage != NULL ? pl->shape_of_stage[g] : 0;
             set_ends(l, x, st, (struct place){chunk, g == 0, g + 1 == pl->n_gstages});
             enum hv_status status = hv__price_gstage(l, pl, x, err);
             if (status != HV_OK) {
@@ -365,12 +402,14 @@ static void add_copies(const struct hv__lowered *l, const struct hv__pipeline *p
  * per op. */
 static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    bool copies = has_copies(pl);
-    if (pl->n_shapes == 1 && pl->n_pipes == 1 && !copies) {
+    pl->cost.pair_s = hv__price_pairs(l, pl);
+    bool copies = has_copies(pl), alike = pl->n_shapes == 1 || pl->shape_of_stage != NULL;
+    if (alike && pl->n_pipes == 1 && !copies) {
         double *stage_s = hv_arena_new(l->arena, double, pl->n_gstages *HV_OP_KIND_N);
         for (size_t g = 0; g < pl->n_gstages; g++) {
             for (unsigned kind = 0; kind < HV_OP_KIND_N; kind++) {
-                stage_s[g * HV_OP_KIND_N + kind] = kind_s(&pl->gstages[g], 0, kind);
+                stage_s[g * HV_OP_KIND_N + kind] =
+                    kind_s(&pl->gstages[g], pl->gstages[g].shape, kind);
             }
         }
         pl->cost.stage_s = stage_s;
@@ -382,9 +421,8 @@ static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
         const struct hv_op *op = &pl->schedule->ops[i];
         const struct hv__gstage *g =
             &pl->gstages[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
-        size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
-        size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
-        op_s[i] = kind_s(g, (size_t)pl->shape_of[at], op->kind) * hv_op_share(pl->schedule, op);
+        size_t shape = hv__shape_of(pl, op->stage, op->mb, op->slice);
+        op_s[i] = kind_s(g, shape, op->kind) * hv_op_share(pl->schedule, op);
     }
     if (copies) {
         add_copies(l, pl, op_s);
@@ -457,24 +495,36 @@ static double order_s(const struct hv__lowered *l, struct hv__pipeline *pl)
     return makespan_s;
 }
 
+/** The rank of the schedule that runs a global stage, where each runs one; else the stage. */
+static size_t schedule_stage(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t g)
+{
+    const struct hv__split *x = hv__split_of(l, pl->i_replica);
+    return x != NULL ? hv__written_stage(l, pl->i_replica, pl->gstages[g].rank) : g;
+}
+
 /** Costs of the pipeline's stages and hops, as a scheduler that decides by cost reads them. */
 static struct decide costs_of(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
+    const struct hv__split *split = hv__split_of(l, pl->i_replica);
+    size_t n = split != NULL ? split->whole->n_stages : pl->n_gstages, n_edges = n - 1;
     struct hv_stage_cost *costs = hv_arena_new(l->arena, struct hv_stage_cost, pl->n_gstages);
-    size_t n_edges = (size_t)pl->n_gstages - 1;
     double *hops_s = hv_arena_new(l->arena, double, 2 * n_edges + 1);
+    if (split != NULL && pl->replica->stages[0].n_ranges > 1) {
+        return (struct decide){NULL, NULL}; /* ranks that are split decide by equal times */
+    }
     for (size_t g = 0; g < pl->n_gstages; g++) {
         const struct hv__gstage *x = &pl->gstages[g];
-        double back_s = x->input_grad_s[0], weight_s = x->weight_grad_s[0];
+        double back_s = x->input_grad_s[x->shape], weight_s = x->weight_grad_s[x->shape];
         if (!(l->schedule.row->flags & HV_SCHEDULE_SPLIT)) { /* one operation runs both */
-            back_s = fmin(back_s, x->backward_s[0]);
-            weight_s = x->backward_s[0] - back_s;
+            back_s = fmin(back_s, x->backward_s[x->shape]);
+            weight_s = x->backward_s[x->shape] - back_s;
         }
-        costs[g] = (struct hv_stage_cost){x->forward_s[0], back_s, weight_s};
+        costs[schedule_stage(l, pl, g)] =
+            (struct hv_stage_cost){x->forward_s[x->shape], back_s, weight_s};
     }
     for (int32_t e = 0; e < pl->schedule->graph.n_edges; e++) {
-        size_t from = (size_t)pl->schedule->graph.from[e];
-        if (pl->schedule->graph.to[e] == pl->schedule->graph.from[e] + 1) {
+        size_t from = schedule_stage(l, pl, (size_t)pl->schedule->graph.from[e]);
+        if (schedule_stage(l, pl, (size_t)pl->schedule->graph.to[e]) == from + 1) {
             hops_s[from] = pl->hops.time_s[hv_pipe_hop(pl->pipe, false, 0, e)];
             hops_s[n_edges + from] = pl->hops.time_s[hv_pipe_hop(pl->pipe, true, 0, e)];
         }
@@ -525,10 +575,13 @@ static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__p
     }
     size_t n_tries = l->schedule.row->flags & HV_SCHEDULE_GREEDY ? HV_COUNT(hop_factors) : 1;
     size_t n_hops = 2 * (pl->n_gstages - 1);
+    if (hv__split_of(l, pl->i_replica) != NULL) {
+        n_hops = 2 * (whole_of(l, pl)->n_stages - 1);
+    }
     const double *hops_s = by.hops_s;
     double *scaled_s = hv_arena_new(l->arena, double, n_hops + 1), best_s = order_s(l, pl);
     enum hv_status st = HV_OK;
-    for (size_t i = 0; i < n_tries && st == HV_OK; i++) {
+    for (size_t i = 0; by.costs != NULL && i < n_tries && st == HV_OK; i++) {
         for (size_t k = 0; k < n_hops; k++) {
             scaled_s[k] = hop_factors[i] * hops_s[k];
         }
@@ -556,15 +609,28 @@ static enum hv_status check_one_way(const struct hv__lowered *l, const struct hv
     return HV_OK;
 }
 
+/** Micro-batches of unlike size would be padded to lengths of their own. */
+static enum hv_status check_one_length(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                                       struct hv_err *err)
+{
+    const struct hv__split *x = hv__split_of(l, pl->i_replica);
+    if (x == NULL || !x->unlike || l->lengths == NULL) {
+        return HV_OK;
+    }
+    return hv_err_set(
+        err, HV_ENO,
+        "not simulated yet: replicas[%zu].stages.micro_batch: micro-batches of unlike "
+        "size for a job with sequence_lengths; give all stages one size",
+        pl->i_replica);
+}
+
 /** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run. */
 static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *pl,
                                    struct hv_err *err)
 {
     enum hv_status st = compile_schedule(l, pl, &(struct decide){NULL, NULL}, err);
-    if (st != HV_OK) {
-        return st;
-    }
-    st = check_one_way(l, pl, err);
+    st = st == HV_OK ? check_one_way(l, pl, err) : st;
+    st = st == HV_OK ? check_one_length(l, pl, err) : st;
     if (st != HV_OK) {
         return st;
     }
@@ -578,7 +644,8 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
         hv__price_hops(l, pl);
         hv__block_sends(l, pl);
     }
-    if (st == HV_OK && (l->schedule.row->flags & HV_SCHEDULE_BY_COST)) {
+    if (st == HV_OK &&
+        (pl->schedule->held_back || (l->schedule.row->flags & HV_SCHEDULE_BY_COST))) {
         st = schedule_by_cost(l, pl, err);
     }
     if (st == HV_OK) {
@@ -611,7 +678,8 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     struct hv_err unheard = {0}; /* the full run reports the error */
     bool drawn = l->lengths != NULL && l->lengths->quantiles != NULL;
     if (l->spans || drawn || pl->replica->list != NULL || any_late_gather(l, pl) ||
-        (l->schedule.row->flags & never) || m * (int64_t)pl->n_ranks < FOLD_FROM) {
+        (l->schedule.row->flags & never) || hv__split_of(l, pl->i_replica) != NULL ||
+        m * (int64_t)pl->n_ranks < FOLD_FROM) {
         return false;
     }
     pl->n_mb = 1;
@@ -619,7 +687,7 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     bool ok = schedule_input(l, pl, &(struct decide){NULL, NULL}, &in, &unheard) == HV_OK;
     pl->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
     ok = ok && lower_passes(l, pl, &unheard) == HV_OK;
-    ok = ok && pl->cost.stage_s != NULL &&
+    ok = ok && pl->cost.stage_s != NULL && !pl->schedule->held_back &&
          hv_schedule_fold(l->arena, &in, &pl->cost, m, &f, &unheard) == HV_OK;
     if (!ok) {
         l->findings->n =

@@ -18,36 +18,22 @@ static double stage_input_bytes(const struct hv__pipeline *pl, const struct hv__
     return device_bytes * (s.sequence_parallel ? 1 : s.tp.degree);
 }
 
-/** Activations of the largest micro-batch of every global stage. */
-static void largest_kept(const struct hv__pipeline *pl, size_t i_dp, double *keep, double *keep_w)
-{
-    for (size_t g = 0; g < pl->n_gstages; g++) {
-        const struct hv__gstage *x = &pl->gstages[g];
-        const struct hv__rank *rk = &pl->ranks[x->rank];
-        double held = 1 + rk->memory[i_dp % rk->n_dp].fragmentation_frac;
-        for (size_t i = 1; i < pl->n_shapes; i++) {
-            const struct hv_pass *pass = &x->plain[i * rk->n_dp + i_dp % rk->n_dp];
-            keep[g] = fmax(keep[g], held * pass->activation_bytes);
-            keep_w[g] = fmax(keep_w[g], held * pass->weight_only_bytes);
-        }
-    }
-}
-
 /* What a stage of the graph keeps from its forward pass on, of one data-parallel rank: in all, for
  * the weight gradient alone, and brought back by recomputation. */
 struct kept {
     double *all, *weights, *again;
 };
 
-/* Fills row g of the kept bytes and of those that are there during an operation only. */
-static void keep_of_stage(const struct hv__pipeline *pl, size_t g, size_t i_dp,
+/* Fills row g of the kept bytes, of a shape, and of those that are there during an operation only.
+ */
+static void keep_of_stage(const struct hv__pipeline *pl, size_t g, size_t shape, size_t i_dp,
                           const struct kept *keep, double *transient)
 {
     const struct hv__gstage *x = &pl->gstages[g];
     const struct hv__rank *rk = &pl->ranks[x->rank];
     double held = 1 + rk->memory[i_dp % rk->n_dp].fragmentation_frac;
-    const struct hv_pass *pass = &x->pass[i_dp % rk->n_dp];
-    const struct hv_pass *plain = &x->plain[i_dp % rk->n_dp];
+    const struct hv_pass *pass = &x->pass[shape * rk->n_dp + i_dp % rk->n_dp];
+    const struct hv_pass *plain = &x->plain[shape * rk->n_dp + i_dp % rk->n_dp];
     keep->all[g] = plain->activation_bytes;
     keep->weights[g] = plain->weight_only_bytes;
     if (x->again) {
@@ -78,31 +64,41 @@ static double *scale_of_micro_batches(const struct hv__lowered *l, const struct 
     return scale;
 }
 
+/** Tables of memory: one, or one per shape where micro-batches differ in the samples of modules, so
+ * that no one factor holds for all stages. */
+static size_t n_tables(const struct hv__lowered *l, const struct hv__pipeline *pl)
+{
+    return l->schedule.scaled ? pl->n_shapes : 1;
+}
+
 struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                         size_t i_dp)
 {
-    size_t n = pl->n_gstages;
+    size_t n = pl->n_gstages, cells = n * HV_OP_KIND_N, many = n_tables(l, pl);
     const struct kept keep = {hv_arena_new(l->arena, double, n), hv_arena_new(l->arena, double, n),
                               hv_arena_new(l->arena, double, n)};
-    double *start = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
-    double *end = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
-    double *transient = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
+    double *start = hv_arena_new(l->arena, double, many *cells);
+    double *end = hv_arena_new(l->arena, double, many *cells);
+    double *transient = hv_arena_new(l->arena, double, many *cells);
     double *base = hv_arena_new(l->arena, double, pl->n_ranks);
-    for (size_t g = 0; g < n; g++) {
-        keep_of_stage(pl, g, i_dp, &keep, transient);
+    for (size_t i = 0; i < many; i++) {
+        for (size_t g = 0; g < n; g++) {
+            size_t shape = many > 1 ? i : pl->gstages[g].shape;
+            keep_of_stage(pl, g, shape, i_dp, &keep, transient + i * cells);
+        }
+        hv_pipe_memory_simple(pl->schedule, keep.all, keep.weights, keep.again, start + i * cells,
+                              end + i * cells);
     }
     for (size_t r = 0; r < pl->n_ranks; r++) {
         const struct hv_memory *m = &pl->ranks[r].memory[i_dp % pl->ranks[r].n_dp];
         base[r] = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes +
                   m->overhead_bytes;
     }
-    hv_pipe_memory_simple(pl->schedule, keep.all, keep.weights, keep.again, start, end);
     struct hv_pipe_memory mem = {
         .start_bytes = start, .end_bytes = end, .transient_bytes = transient, .base_bytes = base};
-    if (l->schedule.scaled) {
-        largest_kept(pl, i_dp, keep.all, keep.weights); /* no one factor holds for all modules */
-        hv_pipe_memory_simple(pl->schedule, keep.all, keep.weights, keep.again, start, end);
-    } else if (pl->n_shapes > 1) {
+    if (many > 1) {
+        mem.table_of = pl->shape_of;
+    } else if (pl->n_shapes > 1 && pl->shape_of_stage == NULL) {
         mem.mb_scale = scale_of_micro_batches(l, pl);
     }
     return mem;
@@ -121,8 +117,8 @@ static bool seen_before(const struct hv__pipeline *pl, size_t d)
     return true;
 }
 
-static void take_peak(const struct hv__pipeline *pl, size_t rank, size_t d,
-                      const struct hv_pipe_peak *peak, const struct hv_pipe_memory *mem,
+static void take_peak(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank,
+                      size_t d, const struct hv_pipe_peak *peak, const struct hv_pipe_memory *mem,
                       struct hv_stage_memory *out)
 {
     const struct hv__rank *rk = &pl->ranks[rank];
@@ -134,8 +130,8 @@ static void take_peak(const struct hv__pipeline *pl, size_t rank, size_t d,
         return;
     }
     double transient = 0;
-    for (size_t g = 0; g < pl->n_gstages; g++) {
-        if (pl->gstages[g].rank == rank) {
+    for (size_t g = 0; g < n_tables(l, pl) * pl->n_gstages; g++) {
+        if (pl->gstages[g % pl->n_gstages].rank == rank) {
             transient = fmax(transient, mem->transient_bytes[g * HV_OP_KIND_N + HV_OP_BW]);
         }
     }
@@ -144,7 +140,8 @@ static void take_peak(const struct hv__pipeline *pl, size_t rank, size_t d,
     act /= held;
     *out =
         (struct hv_stage_memory){.replica = pl->i_replica,
-                                 .stage = rk->stage,
+                                 .stage = hv__written_stage(l, pl->i_replica, rk->stage),
+                                 .in_flight = out->in_flight,
                                  .device = rk->devices[i * rk->width],
                                  .weights_bytes = m->weights_bytes,
                                  .gradients_bytes = m->gradients_bytes,
@@ -180,9 +177,10 @@ static void pipeline_memory(const struct hv__lowered *l, struct hv__pipeline *pl
             if (hv__memory_moves(pl)) {
                 peaks[r] = hv__memory_peak(l, pl, &mem, r, d);
             }
-            struct hv_stage_memory *o = &out[pl->ranks[r].stage];
-            take_peak(pl, r, d, &peaks[r], &mem, o);
-            o->in_flight = in_flight[r];
+            struct hv_stage_memory *o =
+                &out[hv__written_stage(l, pl->i_replica, pl->ranks[r].stage)];
+            take_peak(l, pl, r, d, &peaks[r], &mem, o);
+            o->in_flight = in_flight[r] > o->in_flight ? in_flight[r] : o->in_flight;
         }
     }
     hv_arena_rewind(l->arena, before);
@@ -279,7 +277,7 @@ void hv__memory(const struct hv__lowered *l, struct hv_verdict *out)
     const struct hv_plan *p = l->plan;
     size_t *at = hv_arena_new(l->arena, size_t, p->n_replicas + 1);
     for (size_t i = 0; i < p->n_replicas; i++) {
-        at[i + 1] = at[i] + p->replicas[i].n_stages;
+        at[i + 1] = at[i] + hv__n_written(l, i);
     }
     out->n_memory = at[p->n_replicas];
     out->memory = hv_arena_new(l->arena, struct hv_stage_memory, out->n_memory);

@@ -14,20 +14,40 @@
 /** How often a (global stage, shape) runs: counts[(pipe·gstages + g)·shapes + shape]. */
 struct counts {
     double *forward;
-    double *again; /**< recompute operations that take time */
+    double *again;     /**< recompute operations that take time */
+    double **hidden_s; /**< [ranks][n_dp] exchanges that overlapped pairs hide; NULL: none */
 };
+
+/** Adds up what overlapped pairs hide on every dp rank of every rank. */
+static double **hidden_in_pairs(const struct hv__lowered *l, const struct hv__pipeline *pl)
+{
+    struct hv__pair x;
+    if (pl->cost.pair_s == NULL) {
+        return NULL;
+    }
+    double **sum_s = hv_arena_new(l->arena, double *, pl->n_ranks);
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        sum_s[r] = hv_arena_new(l->arena, double, pl->ranks[r].n_dp);
+    }
+    for (size_t i = 0; hv__next_pair(pl, &i, &x);) {
+        for (size_t d = 0; d < pl->ranks[x.rank].n_dp; d++) {
+            bool first = pl->ranks[x.rank].like[d] == d;
+            sum_s[x.rank][d] += first ? hv__pair_saves_s(l, pl, &x, d) : 0;
+        }
+    }
+    return sum_s;
+}
 
 static struct counts count_passes(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
     size_t cells = pl->n_pipes * pl->n_gstages * pl->n_shapes;
-    struct counts c = {hv_arena_new(l->arena, double, cells),
-                       hv_arena_new(l->arena, double, cells)};
-    size_t n = hv_schedule_n_ops(pl->schedule), k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
+    struct counts c = {hv_arena_new(l->arena, double, cells), hv_arena_new(l->arena, double, cells),
+                       hidden_in_pairs(l, pl)};
+    size_t n = hv_schedule_n_ops(pl->schedule);
     for (size_t i = 0; i < n; i++) {
         const struct hv_op *op = &pl->schedule->ops[i];
-        size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
         size_t g = (size_t)op->pipe * pl->n_gstages + (size_t)op->stage;
-        size_t cell = g * pl->n_shapes + (size_t)pl->shape_of[at];
+        size_t cell = g * pl->n_shapes + hv__shape_of(pl, op->stage, op->mb, op->slice);
         if (op->kind == HV_OP_F) {
             c.forward[cell] += hv_op_share(pl->schedule, op);
         } else if (op->kind == HV_OP_R && hv_pipe_op_end_s(pl->pipe, &pl->run, i) >
@@ -79,7 +99,9 @@ static double rank_busy(const struct hv__pipeline *pl, size_t rank, size_t d,
             busy += x->copies_s;
         }
     }
-    return busy;
+    double hidden_s = counts->hidden_s != NULL ? counts->hidden_s[rank][d] : 0;
+    b[HV_TIME_EP] -= hidden_s;
+    return busy - hidden_s;
 }
 
 /** What an all-reduce over the copies of 2.5d has a rank send of its gradients. */
@@ -330,6 +352,24 @@ static const struct hv__pipeline **first_pipelines(const struct hv__lowered *l)
     return first;
 }
 
+/** Adds a global stage to the figures of its stage as written; of ranks that take turns the first
+ * stands for all, and the busiest for how busy they are. */
+static void add_stage(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                      const struct hv__gstage *g, struct hv_stage_metrics *s)
+{
+    const struct hv__rank *rk = &pl->ranks[g->plan_stage];
+    const struct hv__split *split = hv__split_of(l, pl->i_replica);
+    double all_s = l->schedule.stale ? pl->run.makespan_s : l->iteration.total_s;
+    s->replica = pl->i_replica;
+    s->stage = hv__written_stage(l, pl->i_replica, rk->stage);
+    s->busy_frac = fmax(s->busy_frac, pl->idle[rk->stage].busy_s / all_s);
+    if (split == NULL || split->lane_at[s->stage] == rk->stage) {
+        s->forward_s += g->forward_s[g->shape];
+        s->backward_s += g->backward_s[g->shape] + g->recompute_s[g->shape];
+        s->hop_s = rk->hop_next_s;
+    }
+}
+
 static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
 {
     const struct hv__pipeline **first = first_pipelines(l);
@@ -339,72 +379,30 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
     for (size_t e = 0; e < l->plan->n_replicas; e++) {
         const struct hv__pipeline *pl = first[e];
         for (size_t g = 0; pl != NULL && g < pl->n_gstages; g++) {
-            struct hv_stage_metrics *s = &out->stages[base + pl->gstages[g].plan_stage];
-            const struct hv__rank *rk = &pl->ranks[pl->gstages[g].plan_stage];
-            s->replica = e;
-            s->stage = rk->stage;
-            s->forward_s += pl->gstages[g].forward_s[0];
-            s->backward_s += pl->gstages[g].backward_s[0] + pl->gstages[g].recompute_s[0];
-            s->busy_frac = pl->idle[rk->stage].busy_s /
-                           (l->schedule.stale ? pl->run.makespan_s : l->iteration.total_s);
-            s->hop_s = rk->hop_next_s;
+            size_t i = hv__written_stage(l, e, pl->gstages[g].plan_stage);
+            add_stage(l, pl, &pl->gstages[g], &out->stages[base + i]);
         }
-        base += l->plan->replicas[e].n_stages;
+        base += hv__n_written(l, e);
     }
 }
 
-/** Share of the tokens of a block that its experts drop. The capacity holds for each source rank
- * and expert. */
-static double dropped_of_block(const struct hv__lowered *l, const struct hv_replica *r,
-                               const struct hv_stage *stage, size_t block)
-{
-    const struct hv_stage with = hv_stage_with_degrees(stage, hv_stage_degrees(stage, (int)block));
-    const struct hv_stage *s = &with;
-    const struct hv_block *b = &hv_cost_model(l->k)->blocks[block];
-    const struct hv_moe_knobs *m = b->experts > 0 ? hv_stage_moe(s, block) : NULL;
-    if (m == NULL || !(m->capacity_factor > 0)) {
-        return 0;
-    }
-    double tokens = (double)hv_stage_micro_batch(l->plan, r, s) *
-                    (double)hv_cost_job(l->k)->sequence / (double)(s->dp * s->cp.degree);
-    double per_expert = tokens * b->top_k / b->experts;
-    double places = fmax(m->capacity_factor, m->min_capacity / per_expert);
-    const struct hv_router *router = hv_cost_job(l->k)->routing;
-    if (hv_router_is_even(router)) {
-        return fmax(0, 1 - places);
-    }
-    size_t layer = 0;
-    for (size_t i = 0; i < block; i++) {
-        layer += hv_cost_model(l->k)->blocks[i].experts > 0;
-    }
-    const struct hv_router_at at = {.iteration = l->routed,
-                                    .layer = layer,
-                                    .experts = (size_t)b->experts,
-                                    .top_k = b->top_k,
-                                    .of = (size_t)(s->dp * s->cp.degree)};
-    return hv_router_dropped(router, &at, places / b->experts);
-}
-
-/** Mean share of dropped tokens over the blocks with experts, weighted by the sequences of each
- * replica. O(stages + blocks · replicas). */
+/** Share of the tokens that find no place in their experts, mean over blocks, ranks and
+ * micro-batches. O(passes). */
 static double dropped_frac(const struct hv__lowered *l)
 {
-    const struct hv_model *model = hv_cost_model(l->k);
     double dropped = 0, all = 0;
-    for (size_t e = 0; model->blocks != NULL && e < l->plan->n_replicas; e++) {
-        const struct hv_replica *r = &l->plan->replicas[e];
-        double sequences = (double)r->count * (double)r->micro_batches *
-                           hv_stage_micro_batch(l->plan, r, &r->stages[0]);
-        for (size_t i = 0; i < r->n_stages; i++) {
-            for (size_t k = 0; r->stages[i].n_moe > 0 && k < r->stages[i].n_ranges; k++) {
-                struct hv_range x = r->stages[i].ranges[k];
-                for (int at2 = x.from2 | 1; at2 < x.to2; at2 += 2) { /* the second halves */
-                    if (model->blocks[at2 / 2].experts > 0) {
-                        dropped +=
-                            sequences * dropped_of_block(l, r, &r->stages[i], (size_t)at2 / 2);
-                        all += sequences;
-                    }
-                }
+    for (size_t p = 0; p < l->pipelines.n; p++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[p], *own = pl->like ? pl->like : pl;
+        for (size_t g = 0; g < own->n_pipes * own->n_gstages; g++) {
+            const struct hv__gstage *x = &own->gstages[g];
+            size_t n_dp = own->ranks[x->rank].n_dp;
+            for (size_t i = 0; i < own->n_shapes * n_dp; i++) {
+                const struct hv__shape *shape = &own->shapes[i / n_dp];
+                double tokens = (double)shape->sequences * (double)shape->tokens;
+                double weight =
+                    pl->multiplicity * own->n_of_shape[i / n_dp] * tokens / (double)n_dp;
+                dropped += weight * x->plain[i].dropped;
+                all += weight * x->plain[i].routed;
             }
         }
     }

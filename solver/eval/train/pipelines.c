@@ -153,8 +153,7 @@ void hv__find_pipelines(struct hv__lowered *l)
 }
 
 /** Sequences of a micro-batch on one dp rank (unit): by shares, or evenly. Ranks that take
- * micro-batches in turn have the same rate as ranks that split each one; their latency is not
- * modelled (knobs.c lists it). */
+ * micro-batches in turns are stages of their own here (rewrite/split_stages.c). */
 double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, double sequences,
                           size_t d)
 {

@@ -112,7 +112,7 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
     for (size_t i = 0; st == HV_OK && i < n; i++) {
         const struct hv_pass *pass = &g->pass[i], *plain = &g->plain[i];
         size_t shape = i / rk->n_dp;
-        if (shape == 0) {
+        if (shape == g->shape) {
             g->network_forward_s =
                 fmax(g->network_forward_s, plain->network_forward_s - plain->latency_forward_s);
             g->network_backward_s =
@@ -129,6 +129,112 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
         g->recompute_s[shape] = fmax(g->recompute_s[shape], backward_s(pass) - backward_s(plain));
     }
     return st;
+}
+
+/* ---- overlapped pairs
+ * --------------------------------------------------------------------------- */
+
+/** Seconds of a whole backward of one pass. */
+static double whole_backward_s(const struct hv_pass *p)
+{
+    return backward_s(p) + p->weight_grad_s;
+}
+
+/**
+ * Seconds that dp rank d saves where a forward and a backward run as one overlapped pair: the
+ * experts' exchanges of each hide behind the compute of the other (DeepSeek-V3, arXiv 2412.19437,
+ * section 3.2.1), down to the longest of both computes, both exchanges, and each pass by itself.
+ * Hidden exchanges slow compute down by the calibrated overlap.
+ */
+static double saved_s(const struct hv__lowered *l, const struct hv__rank *rk, size_t d,
+                      const struct hv_pass *f, const struct hv_pass *b)
+{
+    double exchange_s = f->ep_forward_s + b->ep_s - b->ep_forward_s;
+    double forward_s = f->forward_s, back_s = whole_backward_s(b), all_s = forward_s + back_s;
+    double least_s = fmax(fmax(all_s - exchange_s, exchange_s), fmax(forward_s, back_s));
+    const struct hv_device_kind *kind =
+        hv_cluster_device(hv_cost_cluster(l->k), rk->devices[d * rk->width]).kind;
+    return (1 - hv_device_calibration(kind)->v[HV_CAL_OVERLAP]) * (all_s - least_s);
+}
+
+/** The two passes of an overlapped pair that begins with op i: forward and backward of each dp
+ * rank. False: op i begins none. */
+static bool find_pair(const struct hv__pipeline *pl, size_t i, struct hv__pair *out)
+{
+    const struct hv_op *op = &pl->schedule->ops[i];
+    if (op->group < 0 || i + 1 == hv_schedule_n_ops(pl->schedule) || op[1].group != op->group) {
+        return false;
+    }
+    for (int k = 0; k < 2; k++) {
+        bool forward = op[k].kind == HV_OP_F;
+        const struct hv__gstage *g =
+            &pl->gstages[(size_t)op[k].pipe * pl->n_gstages + (size_t)op[k].stage];
+        const struct hv_pass *pass =
+            &g->plain[hv__shape_of(pl, op[k].stage, op[k].mb, op[k].slice) *
+                      pl->ranks[g->rank].n_dp];
+        *(forward ? &out->forward : &out->backward) = pass;
+        *(forward ? &out->sends_forward_s : &out->sends_backward_s) =
+            forward ? g->sends_forward_s : g->sends_backward_s;
+        out->rank = g->rank;
+    }
+    return out->forward != NULL && out->backward != NULL && op[0].kind != HV_OP_R &&
+           (op[0].kind == HV_OP_BW || op[1].kind == HV_OP_BW);
+}
+
+bool hv__next_pair(const struct hv__pipeline *pl, size_t *i_op, struct hv__pair *out)
+{
+    for (; *i_op < hv_schedule_n_ops(pl->schedule); ++*i_op) {
+        *out = (struct hv__pair){.group = pl->schedule->ops[*i_op].group};
+        if (find_pair(pl, *i_op, out)) {
+            *i_op += 2;
+            return true;
+        }
+    }
+    return false;
+}
+
+double hv__pair_saves_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                        const struct hv__pair *x, size_t d)
+{
+    return saved_s(l, &pl->ranks[x->rank], d, &x->forward[d], &x->backward[d]);
+}
+
+/** Seconds of a pair on the slowest dp rank. */
+static double pair_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                     const struct hv__pair *x)
+{
+    const struct hv__rank *rk = &pl->ranks[x->rank];
+    double most = 0;
+    for (size_t d = 0; d < rk->n_dp; d++) {
+        if (rk->like[d] == d) {
+            double all_s = x->forward[d].forward_s + whole_backward_s(&x->backward[d]);
+            most = fmax(most, all_s - hv__pair_saves_s(l, pl, x, d));
+        }
+    }
+    return most + x->sends_forward_s + x->sends_backward_s;
+}
+
+const double *hv__price_pairs(const struct hv__lowered *l, const struct hv__pipeline *pl)
+{
+    bool exchanges = false;
+    size_t n = (size_t)pl->schedule->n_groups;
+    for (size_t g = 0; n > 0 && g < pl->n_pipes * pl->n_gstages; g++) {
+        size_t many = pl->n_shapes * pl->ranks[pl->gstages[g].rank].n_dp;
+        for (size_t i = 0; i < many && !exchanges; i++) {
+            exchanges = pl->gstages[g].plain[i].ep_s > 0;
+        }
+    }
+    if (!exchanges) {
+        return NULL;
+    }
+    double *out = hv_arena_new(l->arena, double, n);
+    struct hv__pair x, last = {0};
+    for (size_t i = 0; hv__next_pair(pl, &i, &x);) {
+        bool same = x.forward == last.forward && x.backward == last.backward;
+        out[x.group] = same ? out[last.group] : pair_s(l, pl, &x);
+        last = x;
+    }
+    return out;
 }
 
 /** The pipeline's replica with every rank holding what the schedule's placement puts there: in

@@ -648,14 +648,18 @@ static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipe
         return 0;
     }
     struct hv__gstage here = {.rank = rk->stage};
-    struct hv__segment seg = {.holders = hv_arena_new(l->arena, struct hv__holder, l->pipelines.n)};
-    for (size_t i = 0; i < l->pipelines.n; i++) {
-        if (l->pipelines.items[i].i_replica == pl->i_replica) {
+    size_t lanes = (size_t)hv_stage_lanes(s), first = hv__first_lane(l, pl->i_replica, rk->stage);
+    struct hv__segment seg = {
+        .holders = hv_arena_new(l->arena, struct hv__holder, lanes * l->pipelines.n)};
+    for (size_t i = 0; i < lanes * l->pipelines.n; i++) {
+        struct hv__pipeline *its = &l->pipelines.items[i / lanes];
+        if (its->i_replica == pl->i_replica) {
+            size_t at = first + i % lanes;
             seg.holders[seg.n_holders++] =
-                (struct hv__holder){.pipeline = i,
-                                    .rank = &l->pipelines.items[i].ranks[rk->stage],
+                (struct hv__holder){.pipeline = i / lanes,
+                                    .rank = &its->ranks[at],
                                     .g = &here,
-                                    .stage = s};
+                                    .stage = lanes > 1 ? &its->replica->stages[at] : s};
         }
     }
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));

@@ -55,15 +55,33 @@ static double gather_input_s(const struct hv__lowered *l, const struct hv__pipel
     return hv_cost_collective(hv_cost_cluster(l->k), &q, NULL).time_s;
 }
 
-/** Makes one transfer a part of the operations at its two ends; the edge then takes no time. `at2`
- * is the half block that the receiver begins with. */
+/** Share of a stage's micro-batches that go over edge e: those of lanes that take turns at its far
+ * end, which is `to` or, where not `ahead`, `from`. O(edges). */
+static double share_of_edge(const struct hv__lowered *l, const struct hv__pipeline *pl, int32_t e,
+                            bool ahead)
+{
+    const struct hv_stage_graph *g = &pl->schedule->graph;
+    const int32_t *own = ahead ? g->from : g->to, *far = ahead ? g->to : g->from;
+    if (hv__split_of(l, pl->i_replica) == NULL) {
+        return 1;
+    }
+    size_t like = hv__written_stage(l, pl->i_replica, pl->gstages[far[e]].rank), n = 0;
+    for (int32_t i = 0; i < g->n_edges; i++) {
+        n += own[i] == own[e] &&
+             hv__written_stage(l, pl->i_replica, pl->gstages[far[i]].rank) == like;
+    }
+    return 1 / (double)n;
+}
+
+/** Makes one transfer a part of the operations at its two ends, of the sender and the receiver; the
+ * edge then takes no time. `at2` is the half block that the receiver begins with. */
 static void make_part(const struct hv__lowered *l, struct hv__pipeline *pl, int32_t hop,
-                      double *sender_s, double *receiver_s, int at2)
+                      double *parts_s[2], const double shares[2], int at2)
 {
     const struct hv__sending *x = &pl->hops.sendings[pl->hops.sending_of[hop]];
     const uint32_t ends[] = {pl->ranks[x->from].devices[0], pl->ranks[x->to].devices[0]};
-    *sender_s += x->cost.latency_s + x->cost.bytes_s * hv__unhidden(l, ends, 2);
-    *receiver_s += gather_input_s(l, pl, &pl->ranks[x->to], at2, pl->hops.bytes[hop]);
+    *parts_s[0] += shares[0] * (x->cost.latency_s + x->cost.bytes_s * hv__unhidden(l, ends, 2));
+    *parts_s[1] += shares[1] * gather_input_s(l, pl, &pl->ranks[x->to], at2, pl->hops.bytes[hop]);
     pl->hops.time_s[hop] = 0;
     pl->hops.sending_of[hop] = -1;
 }
@@ -78,12 +96,17 @@ void hv__block_sends(const struct hv__lowered *l, struct hv__pipeline *pl)
         for (int32_t e = 0; e < pl->schedule->graph.n_edges; e++) {
             struct hv__gstage *a = &stages[pl->schedule->graph.from[e]];
             struct hv__gstage *b = &stages[pl->schedule->graph.to[e]];
-            if (a->rank != b->rank) {
-                make_part(l, pl, hv_pipe_hop(pl->pipe, false, (int32_t)p, e), &a->sends_forward_s,
-                          &b->sends_forward_s, b->range.from2);
-                make_part(l, pl, hv_pipe_hop(pl->pipe, true, (int32_t)p, e), &b->sends_backward_s,
-                          &a->sends_backward_s, a->range.to2 - 1);
+            if (a->rank == b->rank) {
+                continue;
             }
+            const double there[] = {share_of_edge(l, pl, e, true), share_of_edge(l, pl, e, false)};
+            const double back[] = {there[1], there[0]};
+            double *there_s[] = {&a->sends_forward_s, &b->sends_forward_s};
+            double *back_s[] = {&b->sends_backward_s, &a->sends_backward_s};
+            make_part(l, pl, hv_pipe_hop(pl->pipe, false, (int32_t)p, e), there_s, there,
+                      b->range.from2);
+            make_part(l, pl, hv_pipe_hop(pl->pipe, true, (int32_t)p, e), back_s, back,
+                      a->range.to2 - 1);
         }
     }
     pl->hops.n_sendings = 0;

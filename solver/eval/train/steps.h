@@ -8,7 +8,8 @@
 
 #include "solver/eval/lowered/lowered.h"
 
-/* ---- modules.c --------------------------------------------------------------------------------
+/* ---- rewrite/modules.c
+ * --------------------------------------------------------------------------------
  */
 
 /**
@@ -34,6 +35,26 @@ const double *hv__leaf_scales(const struct hv__lowered *l, const struct hv_micro
 double *hv__passing_bytes(const struct hv__lowered *l, const struct hv__pipeline *pl);
 /** True where a global stage holds the embedding (or head) of a leaf. */
 bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head);
+
+/* ---- rewrite/split_stages.c
+ * ---------------------------------------------------------------------------
+ */
+
+/**
+ * The plan with every rank that takes micro-batches in turns as a stage of its own, and with one
+ * micro-batch per replica that those of all its stages divide: the plan itself where no stage asks
+ * for it. *out: how each replica is split, or NULL. O(devices of such replicas).
+ */
+const struct hv_plan *hv__split_plan(const struct hv_plan *p, struct hv_arena *arena,
+                                     const struct hv__split **out);
+/** How a replica entry is split; NULL: it is not. */
+const struct hv__split *hv__split_of(const struct hv__lowered *l, size_t entry);
+/** The stage of the plan as written that a lowered stage belongs to. O(stages). */
+size_t hv__written_stage(const struct hv__lowered *l, size_t entry, size_t stage);
+/** The first of the lowered stages that belong to the same stage as written. O(stages). */
+size_t hv__first_lane(const struct hv__lowered *l, size_t entry, size_t stage);
+/** Stages of an entry as written. */
+size_t hv__n_written(const struct hv__lowered *l, size_t entry);
 
 /* ---- lower.c: from plan to schedules -----------------------------------------------------------
  */
@@ -75,6 +96,21 @@ double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, d
 
 /** A copy of a replica and its stages that may be changed. */
 struct hv_replica *hv__copy_replica(const struct hv__lowered *l, const struct hv_replica *from);
+/** A forward and a backward that a schedule runs as one overlapped pair. */
+struct hv__pair {
+    int32_t group;
+    size_t rank;
+    const struct hv_pass *forward, *backward; /**< [n_dp of the rank] */
+    double sends_forward_s, sends_backward_s;
+};
+/** The next pair from op *i_op on, which is then moved behind it; false: there is none. */
+bool hv__next_pair(const struct hv__pipeline *pl, size_t *i_op, struct hv__pair *out);
+/** Seconds by which a pair is shorter on dp rank d than its two passes one after the other. */
+double hv__pair_saves_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                        const struct hv__pair *x, size_t d);
+/** Durations of all overlapped pairs, [groups]; NULL: no pair exchanges with experts, so each takes
+ * as long as its two passes. O(operations). */
+const double *hv__price_pairs(const struct hv__lowered *l, const struct hv__pipeline *pl);
 /** Prices one global stage on its rank for all shapes and dp ranks. */
 enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline *pl,
                                 struct hv__gstage *g, struct hv_err *err) HV_NODISCARD;

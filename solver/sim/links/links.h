@@ -108,9 +108,10 @@ bool hv_links_crowded(const struct hv_links *s);
  */
 void hv_links_play(struct hv_arena *a, struct hv_links *s);
 
-/** Share of a node's time that exchanges of its operations take: the largest of hv_link_pipe.frac.
- * O(operations of the node). */
-double hv_links_node_frac(const struct hv_pipe *g, const double *frac, int32_t node);
+/** Share of a node's time that exchanges of its operations take, by hv_link_pipe.frac: of an
+ * overlapped pair those of both in the time of the pair. O(operations of the node). */
+double hv_links_node_frac(const struct hv_pipe *g, const struct hv_pipe_cost *c, const double *frac,
+                          int32_t node);
 
 /** Every transfer of the runs as they are that ends after after_s, in the order of pipes, hops and
  * sending nodes, behind them the moves of the pipe, in `a`. O(hops + edges into nodes that start

@@ -480,16 +480,20 @@ static void end_node(struct play *y, struct played *x, int32_t node, double now_
     }
 }
 
-double hv_links_node_frac(const struct hv_pipe *g, const double *frac, int32_t node)
+double hv_links_node_frac(const struct hv_pipe *g, const struct hv_pipe_cost *c, const double *frac,
+                          int32_t node)
 {
-    double most = 0;
-    for (size_t i = hv_pipe_first_op(g, node); i < hv_pipe_first_op(g, node + 1); i++) {
+    size_t first = hv_pipe_first_op(g, node), end = hv_pipe_first_op(g, node + 1);
+    double most = 0, sum_s = 0;
+    for (size_t i = first; i < end; i++) {
         const struct hv_op *op = &g->s.ops[i];
         size_t stage = (size_t)op->pipe * (size_t)g->s.n_stages + (size_t)op->stage;
         double own = frac[stage * HV_OP_KIND_N + (size_t)op->kind];
         most = own > most ? own : most;
+        sum_s += end - first > 1 ? own * hv_pipe_op_duration_s(g, c, i) : 0;
     }
-    return most;
+    double all_s = end - first > 1 ? hv_pipe_node_duration_s(g, c, node) : 0;
+    return all_s > 0 ? fmin(1, sum_s / all_s) : most;
 }
 
 /* starts the next node of a rank that uses links */
@@ -499,7 +503,7 @@ static void start_exchange(struct play *y, size_t exchange, double now_s)
     struct played *x = &y->pipes[e->pipe];
     int32_t node = x->next[e->rank]++;
     tell_moves(y, x, e->rank, node);
-    double frac = hv_links_node_frac(x->p->g, x->p->frac, node);
+    double frac = hv_links_node_frac(x->p->g, x->p->c, x->p->frac, node);
     double s = hv_pipe_node_duration_s(x->p->g, x->p->c, node);
     if (frac > 0 && s > 0) {
         hv__sky_price(&y->sky, exchange, s, frac);

@@ -96,33 +96,65 @@ static struct needs needs_of(const struct hv__compiler *c, const struct hv_op *o
                           .back = back};
 }
 
-/* adds the data edges of one op to node n; those the rank's own order implies are left out */
-static enum hv_status add_edges(struct hv__compiler *c, int32_t rank, int32_t n,
-                                const struct hv_op *op, size_t *n_edges)
+/* One edge of the stage graph into node n: the op of stage `end` for micro-batch `mb`. What the
+ * rank's own order implies is left out. */
+static enum hv_status add_edge(struct hv__compiler *c, int32_t rank, int32_t n,
+                               const struct hv_op *op, const struct needs *x, int32_t e, int32_t mb,
+                               size_t *n_edges)
 {
     const struct hv_schedule *s = c->s;
-    struct needs x = needs_of(c, op);
     const int32_t *place = s->stage_to_rank + (size_t)op->pipe * (size_t)s->n_stages;
-    for (int32_t k = x.from; k < x.to; k++) {
-        int32_t e = x.list[k];
-        int32_t other = x.node[hv__slot(s, x.end[e], op)];
-        if (other < 0) {
-            return hv__missing(c, op, rank, x.end[e]);
-        }
-        bool crosses = place[x.end[e]] != rank;
-        if (!crosses && other < n) {
-            continue;
-        }
-        int32_t hop = crosses ? hv_pipe_hop(c->g, x.back, op->pipe, e) : -1;
+    struct hv_op want = *op;
+    want.mb = mb;
+    int32_t other = x->node[hv__slot(s, x->end[e], &want)];
+    if (other < 0) {
+        return hv__missing(c, &want, rank, x->end[e]);
+    }
+    bool crosses = place[x->end[e]] != rank;
+    if (crosses || other >= n) {
+        int32_t hop = crosses ? hv_pipe_hop(c->g, x->back, op->pipe, e) : -1;
         c->edges[(*n_edges)++] = (struct hv_pipe_edge){other, hop};
     }
     return HV_OK;
 }
 
+/* Edges from a stage with other micro-batches: those that hold samples of this one and run on that
+ * lane. A result that feeds several micro-batches of one rank is sent once, to the first of them.
+ */
+static enum hv_status add_unlike(struct hv__compiler *c, int32_t rank, int32_t n,
+                                 const struct hv_op *op, const struct needs *x, int32_t e,
+                                 size_t *n_edges)
+{
+    const struct hv_stage_unit *own = &c->s->units[op->stage], *its = &c->s->units[x->end[e]];
+    int64_t from = (int64_t)op->mb * its->n / own->n;
+    int64_t to = ((int64_t)(op->mb + 1) * its->n + own->n - 1) / own->n;
+    enum hv_status st = HV_OK;
+    for (int64_t mb = from; mb < to && st == HV_OK; mb++) {
+        bool again = own->lanes == 1 && mb * own->n / its->n < op->mb;
+        if (mb % its->lanes == its->lane && !again) {
+            st = add_edge(c, rank, n, op, x, e, (int32_t)mb, n_edges);
+        }
+    }
+    return st;
+}
+
+/* adds the data edges of one op to node n */
+static enum hv_status add_edges(struct hv__compiler *c, int32_t rank, int32_t n,
+                                const struct hv_op *op, size_t *n_edges)
+{
+    struct needs x = needs_of(c, op);
+    enum hv_status st = HV_OK;
+    for (int32_t k = x.from; k < x.to && st == HV_OK; k++) {
+        st = c->s->units ? add_unlike(c, rank, n, op, &x, x.list[k], n_edges)
+                         : add_edge(c, rank, n, op, &x, x.list[k], op->mb, n_edges);
+    }
+    return st;
+}
+
 /* true where every stage has at most one neighbour on each side, and every node one op */
 static bool is_chain(const struct hv__compiler *c)
 {
-    bool chain = c->s->n_groups == 0;
+    bool chain = c->s->n_groups == 0 && c->s->units == NULL;
     for (int32_t i = 0; i < c->s->n_stages && chain; i++) {
         chain = c->in_at[i + 1] - c->in_at[i] < 2 && c->out_at[i + 1] - c->out_at[i] < 2;
     }
@@ -173,7 +205,16 @@ static void fill_links(struct hv__compiler *c)
 static size_t most_edges(const struct hv_schedule *s)
 {
     size_t units = (size_t)s->n_micro_batches * (size_t)s->n_slices;
-    return (size_t)s->graph.n_edges * units * (s->recompute_waits ? 3 : 2);
+    size_t n = (size_t)s->graph.n_edges * units;
+    if (s->units) { /* every result goes to each lane behind it once, and whole */
+        n = 0;
+        for (int32_t e = 0; e < s->graph.n_edges; e++) {
+            const struct hv_stage_unit *a = &s->units[s->graph.from[e]];
+            const struct hv_stage_unit *b = &s->units[s->graph.to[e]];
+            n += ((size_t)a->n + (size_t)b->n) * (size_t)s->n_slices;
+        }
+    }
+    return n * (s->recompute_waits ? 3 : 2);
 }
 
 /* which node runs the forward and the backward of each slot of a rank */

@@ -24,30 +24,15 @@ void hv_pipe_memory_simple(const struct hv_schedule *s, const double *activation
     }
 }
 
-/* a table's value for one op, scaled by its micro-batch */
-static double value(const struct hv_pipe *g, const struct hv_pipe_memory *mem, const double *table,
-                    const struct hv_op *op)
-{
-    if (!table) {
-        return 0;
-    }
-    double x = table[(size_t)op->stage * HV_OP_KIND_N + op->kind] * hv_op_share(&g->s, op);
-    if (mem->mb_scale) {
-        size_t q = op->slice > 0 ? (size_t)op->slice : 0;
-        x *= mem->mb_scale[(size_t)op->mb * (size_t)g->s.n_slices + q];
-    }
-    return x;
-}
-
 struct hv__node_bytes hv__node_bytes(const struct hv_pipe *g, const struct hv_pipe_memory *mem,
                                      int32_t n)
 {
     struct hv__node_bytes d = {0};
     for (size_t i = hv_pipe_first_op(g, n); i < hv_pipe_first_op(g, n + 1); i++) {
         const struct hv_op *op = &g->s.ops[i];
-        d.start += value(g, mem, mem->start_bytes, op);
-        d.transient += value(g, mem, mem->transient_bytes, op);
-        d.end += value(g, mem, mem->end_bytes, op);
+        d.start += hv_pipe_op_bytes(&g->s, mem, mem->start_bytes, op);
+        d.transient += hv_pipe_op_bytes(&g->s, mem, mem->transient_bytes, op);
+        d.end += hv_pipe_op_bytes(&g->s, mem, mem->end_bytes, op);
     }
     return d;
 }

@@ -14,7 +14,7 @@ static bool is_backward(const struct hv_op *op)
 /* ---- time
  * ----------------------------------------------------------------------------------------- */
 
-static double op_duration(const struct hv_pipe *g, const struct hv_pipe_cost *c, size_t i)
+double hv_pipe_op_duration_s(const struct hv_pipe *g, const struct hv_pipe_cost *c, size_t i)
 {
     const struct hv_op *op = &g->s.ops[i]; /* an R is never the first op of its rank */
     if (op->kind == HV_OP_R && g->s.free_adjacent_recompute && op[-1].kind == HV_OP_F &&
@@ -53,12 +53,12 @@ double hv_pipe_node_duration_s(const struct hv_pipe *g, const struct hv_pipe_cos
     size_t i = hv_pipe_first_op(g, n);
     const struct hv_op *op = &g->s.ops[i];
     if (op->group < 0) {
-        return op_duration(g, c, i);
+        return hv_pipe_op_duration_s(g, c, i);
     }
     if (c->pair_s) {
         return c->pair_s[op->group];
     }
-    return op_duration(g, c, i) + op_duration(g, c, i + 1);
+    return hv_pipe_op_duration_s(g, c, i) + hv_pipe_op_duration_s(g, c, i + 1);
 }
 
 void hv_pipe_run_new(struct hv_arena *a, const struct hv_pipe *g, struct hv_pipe_run *out)

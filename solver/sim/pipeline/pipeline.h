@@ -151,6 +151,8 @@ static inline double hv_pipe_op_hop_s(const struct hv_pipe *g, const struct hv_p
 }
 /** The op of node n that a hop ends at: of an overlapped pair the one of its direction. */
 const struct hv_op *hv_pipe_hop_end(const struct hv_pipe *g, int32_t n, int32_t hop);
+/** Duration of op i by itself. */
+double hv_pipe_op_duration_s(const struct hv_pipe *g, const struct hv_pipe_cost *c, size_t i);
 /** Duration of node n. */
 double hv_pipe_node_duration_s(const struct hv_pipe *g, const struct hv_pipe_cost *c, int32_t n);
 
@@ -248,8 +250,24 @@ struct hv_pipe_memory {
     const double *start_bytes, *end_bytes;
     const double *transient_bytes; /**< or NULL */
     const double *mb_scale;   /**< [n_micro_batches × n_slices] factor on all three, or NULL */
+    const int32_t *table_of;  /**< [n_micro_batches × n_slices] number of a micro-batch's own among
+                                 several tables that follow each other; NULL = there is one */
     const double *base_bytes; /**< [n_ranks] weights and so on, or NULL */
 };
+/** Bytes of one op in one of the tables (NULL: 0). */
+static inline double hv_pipe_op_bytes(const struct hv_schedule *s, const struct hv_pipe_memory *m,
+                                      const double *table, const struct hv_op *op)
+{
+    size_t q = op->slice > 0 ? (size_t)op->slice : 0;
+    size_t at = (size_t)op->mb * (size_t)s->n_slices + q;
+    size_t row = (size_t)op->stage;
+    if (!table) {
+        return 0;
+    }
+    row += m->table_of ? (size_t)m->table_of[at] * (size_t)s->n_stages : 0;
+    return table[row * HV_OP_KIND_N + op->kind] * hv_op_share(s, op) *
+           (m->mb_scale ? m->mb_scale[at] : 1);
+}
 /**
  * Usual deltas: +activation at F, −(activation − kept for W) at the end of B, −kept at the end of
  * W, −activation at the end of BW. With recompute, `activation` counts the bytes that F keeps and

@@ -100,18 +100,6 @@ static void add_own_deps(struct translation *t, int32_t node, const struct hv_op
     }
 }
 
-static double bytes_of(const struct translation *t, const double *table, const struct hv_op *op)
-{
-    const struct hv_pipe_memory *m = t->play->memory;
-    double x = table ? table[(size_t)op->stage * HV_OP_KIND_N + op->kind] : 0;
-    x *= hv_op_share(&t->g->s, op);
-    if (m->mb_scale) {
-        size_t q = op->slice > 0 ? (size_t)op->slice : 0;
-        x *= m->mb_scale[(size_t)op->mb * (size_t)t->g->s.n_slices + q];
-    }
-    return x;
-}
-
 static void fill_task(struct translation *t, int32_t node, int32_t rank)
 {
     struct hv_event_task *x = &t->tasks[node];
@@ -123,8 +111,10 @@ static void fill_task(struct translation *t, int32_t node, int32_t rank)
         const struct hv_op *op = &t->g->s.ops[i];
         x->may_jump = x->may_jump && (t->play->jump >> op->kind & 1);
         if (t->play->limit_bytes) {
-            x->start_bytes += bytes_of(t, t->play->memory->start_bytes, op);
-            x->end_bytes += bytes_of(t, t->play->memory->end_bytes, op);
+            x->start_bytes +=
+                hv_pipe_op_bytes(&t->g->s, t->play->memory, t->play->memory->start_bytes, op);
+            x->end_bytes +=
+                hv_pipe_op_bytes(&t->g->s, t->play->memory, t->play->memory->end_bytes, op);
         }
     }
 }

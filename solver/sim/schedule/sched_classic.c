@@ -33,26 +33,35 @@ static void add_1f1b(struct hv_schedule_builder *b, int32_t rank, int32_t m, int
     hv__rank_done(b);
 }
 
-/* GPipe (NeurIPS'19, section 2.3); `backward`: 0 = reverse, 1 = forward */
+/* a round of GPipe on one rank: n forwards from micro-batch `from` on, then their backwards */
+static void add_gpipe(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
+                      int32_t rank, int32_t from, int32_t n)
+{
+    bool ascending = hv__option(in, "backward") == 1;
+    for (int32_t i = from; i < from + n; i++) {
+        hv__add(b, HV_OP_F, rank, i);
+    }
+    for (int32_t k = 0; k < n; k++) {
+        int32_t i = from + (ascending ? k : n - 1 - k);
+        if (hv__option(in, "recompute") != 0) {
+            hv__add(b, HV_OP_R, rank, i);
+        }
+        hv__add(b, HV_OP_BW, rank, i);
+    }
+}
+
+/* GPipe (NeurIPS'19, section 2.3), in rounds of the micro-batches that the ranks may hold;
+ * `backward`: 0 = reverse, 1 = forward */
 enum hv_status hv__gen_gpipe(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                              struct hv_err *err)
 {
     (void)err;
-    int32_t m = in->micro_batches;
-    bool ascending = hv__option(in, "backward") == 1;
-    int64_t recompute = hv__option(in, "recompute");
-    b->free_adjacent_recompute = recompute == 2;
+    int32_t m = in->micro_batches, round = hv__round(in);
+    b->free_adjacent_recompute = hv__option(in, "recompute") == 2;
     b->recompute_waits = true;
     for (int32_t r = 0; r < in->ranks; r++) {
-        for (int32_t i = 0; i < m; i++) {
-            hv__add(b, HV_OP_F, r, i);
-        }
-        for (int32_t k = 0; k < m; k++) {
-            int32_t i = ascending ? k : m - 1 - k;
-            if (recompute != 0) {
-                hv__add(b, HV_OP_R, r, i);
-            }
-            hv__add(b, HV_OP_BW, r, i);
+        for (int32_t from = 0; from < m; from += round) {
+            add_gpipe(in, b, r, from, min32(round, m - from));
         }
         hv__rank_done(b);
     }

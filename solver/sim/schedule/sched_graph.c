@@ -36,23 +36,64 @@ static int32_t *depths(const struct hv_stage_graph *g, int32_t n_stages)
     return depth;
 }
 
-/* every stage runs `ahead` forwards more than its depth requires, then one backward and one forward
- * in turn */
+static enum hv_status check_edges(const struct hv_schedule_input *in, int32_t n_stages,
+                                  struct hv_err *err)
+{
+    for (int32_t e = 0; in->graph && e < in->graph->n_edges; e++) {
+        int32_t from = in->graph->from[e], to = in->graph->to[e];
+        if (from < 0 || from >= to || to >= n_stages) {
+            return hv_err_set(err, HV_EUSAGE,
+                              "stage edge %d → %d: stages run from 0 to %d and feed later ones",
+                              from, to, n_stages - 1);
+        }
+    }
+    return HV_OK;
+}
+
+/* Micro-batches that every stage holds when it would hold own[s]: within its limit, and never more
+ * than a stage before it, which could not feed it. O(stages · edges) at most. */
+static void keep_limits(const struct hv_schedule_input *in, int32_t n_stages, int32_t *own)
+{
+    for (int32_t s = 0; s < n_stages; s++) {
+        own[s] = (int32_t)hv__limit(in, s, own[s]);
+        own[s] = !in->graph && s > 0 ? min32(own[s], own[s - 1]) : own[s];
+    }
+    for (bool more = in->graph != NULL; more;) {
+        more = false;
+        for (int32_t e = 0; e < in->graph->n_edges; e++) {
+            int32_t from = in->graph->from[e], to = in->graph->to[e];
+            more = more || own[from] < own[to];
+            own[to] = min32(own[to], own[from]);
+        }
+    }
+}
+
+/* every stage holds the micro-batches of its depth and `ahead` more, then runs one backward and one
+ * forward in turn */
 static enum hv_status generate(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                                int32_t ahead, struct hv_err *err)
 {
     int32_t m = in->micro_batches;
-    for (int32_t e = 0; in->graph && e < in->graph->n_edges; e++) {
-        int32_t from = in->graph->from[e], to = in->graph->to[e];
-        if (from < 0 || from >= to || to >= b->n_stages) {
-            return hv_err_set(err, HV_EUSAGE,
-                              "stage edge %d → %d: stages run from 0 to %d and feed later ones",
-                              from, to, b->n_stages - 1);
+    enum hv_status st = check_edges(in, b->n_stages, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    int32_t *holds = depths(in->graph, b->n_stages);
+    for (int32_t s = 0; s < b->n_stages; s++) {
+        holds[s] = min32(m, holds[s] + ahead);
+    }
+    keep_limits(in, b->n_stages, holds);
+    for (int32_t s = 0; s < b->n_stages && st == HV_OK; s++) {
+        if (holds[s] < min32(m, ahead + 1)) {
+            st = hv_err_set(err, HV_ENO,
+                            "schedule %s: the loss needs the forwards of %d micro-batches before "
+                            "their first backward, and stage %d may hold %d; allow %d on it and "
+                            "the stages before it, or a smaller barrier",
+                            in->row->name, ahead + 1, s, holds[s], ahead + 1);
         }
     }
-    int32_t *depth = depths(in->graph, b->n_stages);
-    for (int32_t s = 0; s < b->n_stages; s++) {
-        int32_t warm = min32(m, ahead + depth[s] - 1);
+    for (int32_t s = 0; s < b->n_stages && st == HV_OK; s++) {
+        int32_t warm = holds[s] - 1;
         for (int32_t i = -warm; i < m; i++) {
             if (i + warm < m) {
                 hv__add(b, HV_OP_F, s, i + warm);
@@ -63,8 +104,8 @@ static enum hv_status generate(const struct hv_schedule_input *in, struct hv_sch
         }
         hv__rank_done(b);
     }
-    free(depth);
-    return HV_OK;
+    free(holds);
+    return st;
 }
 
 /* GraphPipe (ASPLOS'25): 1F1B with as many forwards ahead as the longest way to the end has stages,

@@ -166,22 +166,32 @@ enum hv_status hv__gen_zb_h1(const struct hv_schedule_input *in, struct hv_sched
     return HV_OK;
 }
 
-/* Breadth-first pipeline parallelism (MLSys'23): all micro-batches through a chunk before the next
- */
+/* a round of the breadth-first order on one rank: n micro-batches from `from` on */
+static void add_breadth_first(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
+                              int32_t rank, int32_t from, int32_t n)
+{
+    for (int32_t c = 0; c < in->chunks; c++) {
+        for (int32_t i = from; i < from + n; i++) {
+            hv__add(b, HV_OP_F, c * in->ranks + rank, i);
+        }
+    }
+    for (int32_t c = in->chunks - 1; c >= 0; c--) {
+        for (int32_t i = from + n - 1; i >= from; i--) {
+            hv__add(b, HV_OP_BW, c * in->ranks + rank, i);
+        }
+    }
+}
+
+/* Breadth-first pipeline parallelism (MLSys'23): all micro-batches through a chunk before the next;
+ * in rounds of those that the ranks may hold */
 enum hv_status hv__gen_breadth_first(const struct hv_schedule_input *in,
                                      struct hv_schedule_builder *b, struct hv_err *err)
 {
     (void)err;
+    int32_t m = in->micro_batches, round = hv__round(in);
     for (int32_t r = 0; r < in->ranks; r++) {
-        for (int32_t c = 0; c < in->chunks; c++) {
-            for (int32_t i = 0; i < in->micro_batches; i++) {
-                hv__add(b, HV_OP_F, c * in->ranks + r, i);
-            }
-        }
-        for (int32_t c = in->chunks - 1; c >= 0; c--) {
-            for (int32_t i = in->micro_batches - 1; i >= 0; i--) {
-                hv__add(b, HV_OP_BW, c * in->ranks + r, i);
-            }
+        for (int32_t from = 0; from < m; from += round) {
+            add_breadth_first(in, b, r, from, min32(round, m - from));
         }
         hv__rank_done(b);
     }

@@ -11,19 +11,24 @@ static void add_slice(struct hv_schedule_builder *b, enum hv_op_kind kind, int32
     b->slice = -1;
 }
 
-/* TeraPipe (ICML'21, section 3): every slice forward, then everything backward in reverse */
+/* TeraPipe (ICML'21, section 3): every slice forward, then everything backward in reverse; in
+ * rounds of the micro-batches that the ranks may hold */
 enum hv_status hv__gen_terapipe(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                                 struct hv_err *err)
 {
     (void)err;
-    int32_t m = in->micro_batches, k = (int32_t)hv__option(in, "slices");
+    int32_t k = (int32_t)hv__option(in, "slices"), units = in->micro_batches * k;
+    int32_t round = hv__round(in) * k;
     b->n_slices = k;
     for (int32_t r = 0; r < in->ranks; r++) {
-        for (int32_t u = 0; u < m * k; u++) {
-            add_slice(b, HV_OP_F, r, u / k, u % k);
-        }
-        for (int32_t u = m * k - 1; u >= 0; u--) {
-            add_slice(b, HV_OP_BW, r, u / k, u % k);
+        for (int32_t from = 0; from < units; from += round) {
+            int32_t to = units - from < round ? units : from + round;
+            for (int32_t u = from; u < to; u++) {
+                add_slice(b, HV_OP_F, r, u / k, u % k);
+            }
+            for (int32_t u = to - 1; u >= from; u--) {
+                add_slice(b, HV_OP_BW, r, u / k, u % k);
+            }
         }
         hv__rank_done(b);
     }

@@ -1,12 +1,10 @@
 /*
- * Making, checking and measuring schedules. The orders themselves come from sched_*.c, the table of
+ * Making and checking schedules. The orders themselves come from sched_*.c, the table of
  * names from table.c; durations belong to solver/sim/pipeline/pipeline.c.
  */
 #include "solver/sim/schedule/schedule.h"
 
 #include "solver/sim/schedule/schedule_int.h"
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,174 +74,6 @@ void hv__set_pipes(struct hv_schedule_builder *b, int32_t n_pipes)
     memset(b->stage_to_rank, 0, (size_t)n_pipes * (size_t)b->n_stages * sizeof *b->stage_to_rank);
 }
 
-static int find_option(const struct hv_schedule_row *row, const char *key)
-{
-    for (size_t i = 0; i < row->n_options; i++) {
-        if (strcmp(row->options[i].key, key) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-int64_t hv__option(const struct hv_schedule_input *in, const char *key)
-{
-    int i = find_option(in->row, key);
-    if (i < 0) {
-        HV_BUG("schedule %s has no option %s", in->row->name, key);
-    }
-    // cppcheck-suppress negativeIndex ; HV_BUG does not return
-    return in->options[i];
-}
-
-struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage)
-{
-    return in->costs ? in->costs[stage] : in->cost;
-}
-
-double hv__hop(const struct hv_schedule_input *in, int32_t stage, bool back)
-{
-    int32_t n_edges = in->ranks * in->chunks - 1;
-    return in->hops_s ? in->hops_s[back ? n_edges + stage : stage] : in->hop_s;
-}
-
-double hv__limit(const struct hv_schedule_input *in, int32_t rank, double own)
-{
-    return in->limits && in->limits[rank] < own ? in->limits[rank] : own;
-}
-
-enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps, struct hv_err *err)
-{
-    if (steps <= HV_SCHEDULE_STEPS_MAX) {
-        return HV_OK;
-    }
-    return hv_err_set(err, HV_ELIMIT,
-                      "schedule %s: p = %d, m = %d would take about %.0g steps to lay out, the "
-                      "limit is %.0g; use fewer ranks or micro-batches",
-                      in->row->name, in->ranks, in->micro_batches, steps, HV_SCHEDULE_STEPS_MAX);
-}
-
-enum hv_status hv__check_even_ranks(const struct hv_schedule_input *in, const char *why,
-                                    struct hv_err *err)
-{
-    int32_t p = in->ranks;
-    if (p % 2 == 0) {
-        return HV_OK;
-    }
-    char below[32] = "";
-    if (p > 1) {
-        snprintf(below, sizeof below, "p = %d or ", p - 1);
-    }
-    return hv_err_set(err, HV_EUSAGE,
-                      "schedule %s %s, so their number must be even, found p = %d; use %sp = %d",
-                      in->row->name, why, p, below, p + 1);
-}
-
-void hv_schedule_input_init(struct hv_schedule_input *in, const struct hv_schedule_row *row,
-                            int32_t ranks, int32_t micro_batches)
-{
-    *in = (struct hv_schedule_input){.row = row,
-                                     .ranks = ranks,
-                                     .micro_batches = micro_batches,
-                                     .chunks = row->chunks,
-                                     .cost = {1, 1, 1}};
-    for (size_t i = 0; i < row->n_options; i++) {
-        in->options[i] = row->options[i].def;
-    }
-}
-
-static enum hv_status unknown_option(const struct hv_schedule_row *row, const char *key,
-                                     struct hv_err *err)
-{
-    const char *keys[HV_SCHEDULE_OPTIONS_MAX];
-    struct hv_str list = {0};
-    for (size_t i = 0; i < row->n_options; i++) {
-        keys[i] = row->options[i].key;
-        hv_str_addf(&list, "%s%s", i ? ", " : "", keys[i]);
-    }
-    const char *near = hv_suggest(key, keys, row->n_options);
-    if (near) {
-        hv_err_set(err, HV_EUSAGE, "schedule %s has no option \"%s\"; did you mean \"%s\"?",
-                   row->name, key, near);
-    } else if (row->n_options == 0) {
-        hv_err_set(err, HV_EUSAGE, "schedule %s takes no options, found \"%s\"", row->name, key);
-    } else {
-        hv_err_set(err, HV_EUSAGE, "schedule %s has no option \"%s\"; it takes: %s", row->name, key,
-                   hv_str_cstr(&list));
-    }
-    hv_str_free(&list);
-    return HV_EUSAGE;
-}
-
-static enum hv_status bad_choice(const struct hv_schedule_row *row,
-                                 const struct hv_schedule_option *o, const char *value,
-                                 struct hv_err *err)
-{
-    struct hv_str list = {0};
-    size_t n = 0;
-    for (; o->choices[n]; n++) {
-        hv_str_addf(&list, "%s%s", n ? ", " : "", o->choices[n]);
-    }
-    const char *near = hv_suggest(value, o->choices, n);
-    hv_err_set(err, HV_EUSAGE, "schedule %s, option %s: expected one of %s, found \"%s\"%s%s%s",
-               row->name, o->key, hv_str_cstr(&list), value, near ? "; did you mean \"" : "",
-               near ? near : "", near ? "\"?" : "");
-    hv_str_free(&list);
-    return HV_EUSAGE;
-}
-
-enum hv_status hv_schedule_set_int(struct hv_schedule_input *in, const char *key, int64_t value,
-                                   struct hv_err *err)
-{
-    int i = find_option(in->row, key);
-    if (i < 0) {
-        return unknown_option(in->row, key, err);
-    }
-    const struct hv_schedule_option *o = &in->row->options[i];
-    if (value < o->min || value > o->max) {
-        return hv_err_set(err, HV_EUSAGE,
-                          "schedule %s, option %s: expected a number from %lld to %lld, found %lld",
-                          in->row->name, key, (long long)o->min, (long long)o->max,
-                          (long long)value);
-    }
-    in->options[i] = value;
-    return HV_OK;
-}
-
-enum hv_status hv_schedule_set_option(struct hv_schedule_input *in, const char *key,
-                                      const char *value, struct hv_err *err)
-{
-    int i = find_option(in->row, key);
-    if (i < 0) {
-        return unknown_option(in->row, key, err);
-    }
-    const struct hv_schedule_option *o = &in->row->options[i];
-    if (o->type == HV_SCHEDULE_CHOICE) {
-        for (int c = 0; o->choices[c]; c++) {
-            if (strcmp(o->choices[c], value) == 0) {
-                in->options[i] = c;
-                return HV_OK;
-            }
-        }
-        return bad_choice(in->row, o, value, err);
-    }
-    char *end = NULL;
-    errno = 0;
-    long long x = strtoll(value, &end, 10);
-    if (end == value || *end != '\0' || errno != 0) {
-        return hv_err_set(err, HV_EUSAGE,
-                          "schedule %s, option %s: expected a whole number, found \"%s\"",
-                          in->row->name, key, value);
-    }
-    return hv_schedule_set_int(in, key, x, err);
-}
-
-int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in)
-{
-    int i = find_option(in->row, "waves");
-    return i >= 0 && in->options[i] > 0 ? 2 * (int32_t)in->options[i] : in->row->chunks;
-}
-
 static enum hv_status check_sizes(const struct hv_schedule_input *in, struct hv_err *err)
 {
     const struct hv_schedule_row *row = in->row;
@@ -273,7 +103,7 @@ static enum hv_status check_sizes(const struct hv_schedule_input *in, struct hv_
                           row->name, in->chunks);
     }
     double slices = 1;
-    if (row->flags & HV_SCHEDULE_SLICES && find_option(row, "slices") >= 0) {
+    if (row->flags & HV_SCHEDULE_SLICES && hv__has_option(row, "slices")) {
         slices = (double)hv__option(in, "slices");
     }
     double ops = (double)in->ranks * in->chunks * in->micro_batches * slices *
@@ -370,67 +200,11 @@ static enum hv_status finish(struct hv_arena *a, const struct hv_schedule_input 
     return copy_graph(a, in->graph, b->n_stages, &out->graph, err);
 }
 
-/* most micro-batches a rank holds, by the count of its schedule: a scheduler that places B and W
- * separately frees half an activation with each */
-static double most_held(const struct hv_schedule_input *in, const struct hv_schedule *s, int32_t r,
-                        int32_t counted)
-{
-    double unit = (double)in->chunks * (s->parts ? 1 : s->n_slices);
-    const unsigned halves = HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST;
-    if ((in->row->flags & halves) != halves) {
-        return counted / unit;
-    }
-    static const int takes[HV_OP_KIND_N] = {
-        [HV_OP_F] = 2, [HV_OP_B] = -1, [HV_OP_W] = -1, [HV_OP_BW] = -2};
-    int now = 0, most = 0;
-    for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; i++) {
-        now += takes[s->ops[i].kind];
-        most = now > most ? now : most;
-    }
-    return most / (2 * unit);
-}
-
-/* limits given per rank hold for every schedule, whether it decides by them or not */
-static enum hv_status check_limits(const struct hv_schedule_input *in, const struct hv_schedule *s,
-                                   struct hv_err *err)
-{
-    int32_t *counted = in->limits ? hv_xcalloc((size_t)in->ranks, sizeof *counted) : NULL;
-    enum hv_status st = HV_OK;
-    if (counted) {
-        hv_schedule_peak_inflight(s, counted);
-    }
-    for (int32_t r = 0; counted && r < in->ranks && st == HV_OK; r++) {
-        double most = most_held(in, s, r, counted[r]);
-        if (most > in->limits[r] + 1e-9) {
-            st = hv_err_set(err, HV_ENO,
-                            "schedule %s keeps %g micro-batches on rank %d, its limit is %g; allow "
-                            "%g there, or take a schedule that decides by memory, such as zb-1p",
-                            in->row->name, most, r, in->limits[r], most);
-        }
-    }
-    free(counted);
-    return st;
-}
-
-/* a limit below one micro-batch leaves nothing to run */
-static enum hv_status check_room(const struct hv_schedule_input *in, struct hv_err *err)
-{
-    for (int32_t r = 0; in->limits && r < in->ranks; r++) {
-        if (!(in->limits[r] >= 1)) {
-            return hv_err_set(err, HV_ENO,
-                              "schedule %s: rank %d may hold %g micro-batches, it needs room for 1 "
-                              "at least",
-                              in->row->name, r, in->limits[r]);
-        }
-    }
-    return HV_OK;
-}
-
-enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_input *in,
-                                struct hv_schedule *out, struct hv_err *err)
+static enum hv_status make_whole(struct hv_arena *a, const struct hv_schedule_input *in,
+                                 struct hv_schedule *out, struct hv_err *err)
 {
     enum hv_status st = check_sizes(in, err);
-    st = st == HV_OK ? check_room(in, err) : st;
+    st = st == HV_OK ? hv__check_room(in, err) : st;
     if (st != HV_OK) {
         return st;
     }
@@ -451,7 +225,7 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
     if (st == HV_OK) {
         st = finish(a, in, &b, out, err);
     }
-    st = st == HV_OK ? check_limits(in, out, err) : st;
+    st = st == HV_OK ? hv__keep_limits(a, in, out, err) : st;
     if (b.ops.items != b.reserved) {
         hv_vec_free(&b.ops);
     }
@@ -461,37 +235,18 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
     return st;
 }
 
-int32_t hv_schedule_rank_of(const struct hv_schedule *s, size_t i_op)
+enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_input *in,
+                                struct hv_schedule *out, struct hv_err *err)
 {
-    int32_t lo = 0, hi = s->n_ranks - 1;
-    while (lo < hi) {
-        int32_t mid = lo + (hi - lo + 1) / 2;
-        if (s->rank_at[mid] <= i_op) {
-            lo = mid;
-        } else {
-            hi = mid - 1;
-        }
+    struct hv_schedule_input whole_in;
+    struct hv_schedule whole;
+    if (in->splits == NULL) {
+        return make_whole(a, in, out, err);
     }
-    return lo;
-}
-
-void hv_schedule_peak_inflight(const struct hv_schedule *s, int32_t *out_per_rank)
-{
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        int32_t now = 0, most = 0;
-        for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; i++) {
-            enum hv_op_kind k = (enum hv_op_kind)s->ops[i].kind;
-            bool again = s->parts && s->ops[i].slice > 0; /* a further part of a counted forward */
-            now += k == HV_OP_F && !again ? 1 : k == HV_OP_W || k == HV_OP_BW ? -1 : 0;
-            most = now > most ? now : most;
-        }
-        out_per_rank[r] = most;
+    enum hv_status st = hv__whole_input(a, in, &whole_in, err);
+    st = st == HV_OK ? make_whole(a, &whole_in, &whole, err) : st;
+    if (st == HV_OK) {
+        hv__split(a, in, &whole, out);
     }
-    for (int32_t r = 0; r < s->n_ranks && s->stash; r++) {
-        int32_t over = s->stash[r] > 0 ? out_per_rank[r] - s->stash[r] : 0;
-        if (over > 0) {
-            out_per_rank[r] -= over;
-            out_per_rank[s->n_ranks - 1 - r] += over;
-        }
-    }
+    return st;
 }

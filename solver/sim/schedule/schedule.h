@@ -45,6 +45,13 @@ struct hv_stage_graph {
         *to; /**< [n_edges]; from < to (stages are numbered in topological order) */
 };
 
+/** Micro-batches of a stage in schedules whose stages differ in them. All stages run the same
+ * samples; micro-batch i of n holds the i-th of n equal parts. */
+struct hv_stage_unit {
+    int32_t n;           /**< micro-batches of the stage, of all its lanes */
+    int32_t lanes, lane; /**< micro-batches in turns: this one runs those with i mod lanes = lane */
+};
+
 /**
  * An order of operations for every rank. Owner: the arena it was made in.
  * Invariants after hv_schedule_make: every op once, stages and micro-batches in range, forward and
@@ -61,6 +68,8 @@ struct hv_schedule {
     const struct hv_op *ops;        /**< [rank_at[n_ranks]] */
     const int32_t *weight_versions; /**< [n_ranks] copies of its weights a rank keeps */
     struct hv_stage_graph graph;
+    const struct hv_stage_unit *units; /**< [n_stages]; NULL = every stage runs all
+                                          n_micro_batches, which otherwise is the largest n */
     bool free_adjacent_recompute; /**< an R right after its own F is a mark and takes no time */
     bool recompute_waits; /**< R starts when its gradient is there, as inside a backward; else as
                              soon as its order allows */
@@ -69,6 +78,8 @@ struct hv_schedule {
     const int32_t *stash; /**< [n_ranks] activations a rank keeps itself, 0 = all; rank n - 1 - r
                              keeps the others of rank r for it. NULL = none does */
     bool async;           /**< no flush: ops of the next batch may start before the last end */
+    bool held_back; /**< forwards were passed over to keep the limits of ranks: the order depends on
+                       durations too */
 };
 
 /** Options a schedule can have at most. */
@@ -149,6 +160,14 @@ struct hv_order_text {
     size_t n;
 };
 
+/** How the ranks of a schedule are split: by stages that the schedule knows as one rank. */
+struct hv_stage_split {
+    int32_t lanes;  /**< ranks that take whole micro-batches in turns (PipeDream, SOSP 2019, section
+                       3.2: 1F1B-RR), ≥ 1 */
+    int32_t passes; /**< micro-batches of the stage in one of the schedule's (GraphPipe, ASPLOS
+                       2025: kFkB), ≥ 1 */
+};
+
 /** Input of a schedule. Start with hv_schedule_input_init, then set the members that differ. */
 struct hv_schedule_input {
     const struct hv_schedule_row *row;
@@ -161,8 +180,10 @@ struct hv_schedule_input {
                              back; 0 between stages of one rank. NULL = hop_s everywhere */
     const double *limits; /**< [ranks] micro-batches whose activations a rank may hold, INFINITY =
                              the schedule's own number; or NULL */
-    const struct hv_order_text *order;  /**< [ranks], `explicit` only */
-    const struct hv_stage_graph *graph; /**< NULL = chain */
+    const struct hv_order_text *order;   /**< [ranks], `explicit` only */
+    const struct hv_stage_graph *graph;  /**< NULL = chain */
+    const struct hv_stage_split *splits; /**< [ranks] or NULL: none is split. The result has as many
+                                            ranks as there are lanes, those of one rank in a row */
 };
 
 /** Defaults of the row: options, chunks, unit times (f = b = w = 1, hop 0). */
@@ -180,9 +201,12 @@ int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in);
 
 /**
  * Generates the order. Everything in `out` lies in the arena (`graph` too).
+ * A schedule that does not look at limits keeps them too: its ranks run its order, except that
+ * forwards for which there is no room, and what waits for them, are passed over until there is.
+ * Ranks that are split run their part of the order of the schedule: see split.c.
  * Errors: HV_EUSAGE for sizes that make no sense and constraints of the schedule that do not hold
  * (with the reason and the nearest size that works where there is one); HV_ENO where memory given
- * to the schedule is too small, or an order that does not look at limits would break one; HV_ELIMIT
+ * to the schedule is too small, or an order written out would break a limit; HV_ELIMIT
  * above the limits; HV_EINPUT for tokens of `explicit`. O(ops) for fixed orders; the files of
  * heuristics state their complexity.
  */

@@ -36,6 +36,8 @@ void hv__rank_done(struct hv_schedule_builder *b);
 void hv__set_pipes(struct hv_schedule_builder *b, int32_t n_pipes);
 /** Zig-zag: every second pass over the ranks runs backwards (V shape for two chunks). */
 void hv__place_zigzag(struct hv_schedule_builder *b);
+/** True where the row has an option. */
+bool hv__has_option(const struct hv_schedule_row *row, const char *key);
 /** Value of an option by key (the key must be in the row). */
 int64_t hv__option(const struct hv_schedule_input *in, const char *key);
 /** Cost of a stage for schedulers that decide by cost. */
@@ -45,6 +47,9 @@ struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage)
 double hv__hop(const struct hv_schedule_input *in, int32_t stage, bool back);
 /** Micro-batches that a rank may hold, at most `own` (what the schedule allows itself). */
 double hv__limit(const struct hv_schedule_input *in, int32_t rank, double own);
+/** Micro-batches of one round of a schedule that runs all forwards, then all backwards: all, or as
+ * many as every rank may hold. O(ranks). */
+int32_t hv__round(const struct hv_schedule_input *in);
 
 /** Refuses (HV_ELIMIT) a schedule that would take too many steps to lay out. */
 enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps,
@@ -59,6 +64,31 @@ enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps,
  * phrase after the schedule's name ("pairs ranks"). */
 enum hv_status hv__check_even_ranks(const struct hv_schedule_input *in, const char *why,
                                     struct hv_err *err) HV_NODISCARD;
+
+/* ---- limits.c: orders within the limits of ranks
+ * ----------------------------------------------------------------------------------------- */
+
+/** Refuses (HV_ENO) limits that leave a rank no room for one micro-batch. O(ranks). */
+enum hv_status hv__check_room(const struct hv_schedule_input *in, struct hv_err *err) HV_NODISCARD;
+/**
+ * Keeps an order within the limits that `in` gives per rank. An order that is within them stays as
+ * it is. In another one, forwards for which a rank has no room are passed over until there is room:
+ * see limits.c. Errors: HV_ENO, with the numbers, for an order written out by hand. O(ops), and
+ * where forwards are passed over O(ops · ranks + ranks² · micro-batches · operations passed over).
+ */
+enum hv_status hv__keep_limits(struct hv_arena *a, const struct hv_schedule_input *in,
+                               struct hv_schedule *s, struct hv_err *err) HV_NODISCARD;
+
+/* ---- split.c: ranks that take turns, and stages with micro-batches of their own
+ * ----------------------------------------------------------------------------------------- */
+
+/** Input of the schedule in which every lane is a rank, for hv__split. Its arrays lie in the arena.
+ * Errors: HV_ENO where the schedule cannot be split. O(ranks + lanes · chunks). */
+enum hv_status hv__whole_input(struct hv_arena *a, const struct hv_schedule_input *in,
+                               struct hv_schedule_input *out, struct hv_err *err) HV_NODISCARD;
+/** The schedule `in` asks for from that of hv__whole_input. O(operations · lanes). */
+void hv__split(struct hv_arena *a, const struct hv_schedule_input *in,
+               const struct hv_schedule *whole, struct hv_schedule *out);
 
 /** Signature of a generator. */
 typedef enum hv_status hv__generator(const struct hv_schedule_input *in,
