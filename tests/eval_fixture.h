@@ -93,7 +93,7 @@ static inline int teardown(void **state)
 static inline struct hv_verdict judge(struct world *w, struct hv_arena *a, bool timeline,
                                       const char *body)
 {
-    char text[8192];
+    char text[16384];
     (void)snprintf(text, sizeof text, "{\"format\":\"hetviz.plan/1\",%s}", body);
     struct hv_plan_doc doc;
     struct hv_verdict v;

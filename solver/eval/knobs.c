@@ -14,12 +14,8 @@
 static bool zero_gathers_late(const struct hv_knob_place *p)
 {
     const struct hv_zero *z = &p->stage->zero;
-    return z->gather_at == HV_GATHER_NEXT_FORWARD && (z->stage == 1 || z->stage == 2);
-}
-
-static bool zero1_reduces_each(const struct hv_knob_place *p)
-{
-    return p->stage->zero.stage == 1 && p->stage->zero.reduce != HV_REDUCE_END;
+    return z->gather_at == HV_GATHER_NEXT_FORWARD && (z->stage == 1 || z->stage == 2) &&
+           hv_plan_is_stale(p->plan);
 }
 
 /** True where a stage offloads to hosts whose memory the cluster does not give. */
@@ -106,22 +102,21 @@ static bool lengths_without_list(const struct hv_knob_place *p)
     return trains(p) && p->job->n_lengths > 0 && !listed && hv__lengths_are_drawn(p->plan);
 }
 
-/** True where the gradients of whole measured layers make up the buckets. */
-static bool buckets_of_layers(const struct hv_knob_place *p)
+/** True where replicas do not wait for each other, and exchange the gradients of a stage at once.
+ */
+static bool exchanges_at_once(const struct hv_knob_place *p)
 {
-    enum hv_sync_kind kind = p->plan->sync.kind;
-    return p->model != NULL && p->model->kind == HV_MODEL_LAYERS && kind != HV_SYNC_PS &&
-           kind != HV_SYNC_WSP;
+    return trains(p) && hv_plan_is_stale(p->plan);
 }
 
 static bool sync_bucket_list(const struct hv_knob_place *p)
 {
-    return trains(p) && !buckets_of_layers(p) && p->plan->sync.n_buckets > 1;
+    return exchanges_at_once(p) && p->plan->sync.n_buckets > 1;
 }
 
 static bool sync_cycle(const struct hv_knob_place *p)
 {
-    return trains(p) && !buckets_of_layers(p) && p->plan->sync.cycle_s > 0;
+    return exchanges_at_once(p) && p->plan->sync.cycle_s > 0;
 }
 
 static bool sync_chunk(const struct hv_knob_place *p)
@@ -236,14 +231,12 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "zero.limit"),
     FULL(HV_KNOB_STAGE, "zero.gather"),
     FULL(HV_KNOB_STAGE, "zero.gather_at"),
-    APPROXIMATED(HV_KNOB_STAGE, "zero.gather_at", "next_forward, stage 1 and 2",
-                 "weights are gathered at the end of the iteration, not hidden behind the next "
-                 "forward pass",
+    APPROXIMATED(HV_KNOB_STAGE, "zero.gather_at",
+                 "next_forward, stage 1 and 2, in a plan with stale weights",
+                 "weights are gathered at the end of a wave, not hidden behind the next forward "
+                 "pass",
                  zero_gathers_late),
     FULL(HV_KNOB_STAGE, "zero.reduce"),
-    APPROXIMATED(HV_KNOB_STAGE, "zero.reduce", "each or two_hop, stage 1",
-                 "gradients of stage 1 are reduced once, after the last micro-batch",
-                 zero1_reduces_each),
     FULL(HV_KNOB_STAGE, "degrees"),
     {HV_KNOB_STAGE, "degrees", "a schedule of two directions",
      "refused: a rank runs blocks of two stages", NULL},
@@ -264,13 +257,12 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.kind"),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),
     FULL(HV_KNOB_PLAN, "sync.bucket_MiB"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list, unless the model is measured layers",
-                 "the first size is used for all buckets", sync_bucket_list),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list, in a plan with stale weights",
+                 "the gradients of a stage are exchanged at once", sync_bucket_list),
     FULL(HV_KNOB_PLAN, "sync.overlap"),
     FULL(HV_KNOB_PLAN, "sync.cycle_ms"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.cycle_ms", "above 0, unless the model is measured layers",
-                 "a bucket is reduced when it is ready, without waiting for the end of a cycle",
-                 sync_cycle),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.cycle_ms", "above 0, in a plan with stale weights",
+                 "gradients are exchanged without waiting for the end of a cycle", sync_cycle),
     APPROXIMATED(HV_KNOB_PLAN, "sync.chunk_MiB", "above 0", "buckets are reduced whole",
                  sync_chunk),
     APPROXIMATED(HV_KNOB_PLAN, "sync.priority", "after_all_to_all",

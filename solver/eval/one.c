@@ -1,6 +1,7 @@
 /** Plans for one job: the table of their judges, what those check first, and the judge of training
  * plans, step by step. */
 #include "solver/eval/adapt.h"
+#include "solver/eval/exchange/exchange.h"
 #include "solver/eval/judges.h"
 #include "solver/eval/knobs.h"
 #include "solver/eval/not_simulated.h"
@@ -237,6 +238,7 @@ static enum hv_status time_iteration(struct hv__lowered *l, struct hv_verdict *o
     if (st == HV_OK && l->schedule.stale) {
         st = hv__time_stale(l, out, err);
     } else if (st == HV_OK) {
+        hv__late_gathers(l);
         hv__tail(l);
     }
     return st;

@@ -74,6 +74,26 @@ enum hv_zero_reduce hv_zero_default_reduce(int stage)
     return stage >= 2 ? HV_REDUCE_EACH : HV_REDUCE_END;
 }
 
+bool hv_zero_scatters(const struct hv_zero *z)
+{
+    return z->stage >= 1 && z->reduce != HV_REDUCE_END;
+}
+
+enum hv_sync_algorithm hv_zero_gather_algorithm(const struct hv_zero *z,
+                                                enum hv_sync_algorithm automatic)
+{
+    switch (z->gather) {
+    case HV_GATHER_FLAT:
+        return HV_ALGO_RING;
+    case HV_GATHER_HIERARCHICAL:
+        return HV_ALGO_HIERARCHICAL;
+    case HV_GATHER_AUTO:
+    case hv_zero_gather_N:
+        break;
+    }
+    return automatic;
+}
+
 void hv_moe_defaults(struct hv_moe_knobs *k)
 {
     k->from = k->to = -1;

@@ -371,6 +371,12 @@ static inline bool hv_zero_by_schedule(const struct hv_zero *z)
 {
     return z->stage >= 3 && z->unit != HV_ZERO_LAYER;
 }
+/** True where every backward pass sums its gradients over the shard group (MiCS, Zhang et al. 2022,
+ * section 3.4, the first of two hops), and not once at the end of the iteration. */
+bool hv_zero_scatters(const struct hv_zero *z);
+/** The algorithm of gathers of sharded states; `automatic` where the plan leaves it open. */
+enum hv_sync_algorithm hv_zero_gather_algorithm(const struct hv_zero *z,
+                                                enum hv_sync_algorithm automatic);
 /** A new empty plan with all defaults that keeps a reference to `cluster`. Owner: hv_plan_unref. */
 struct hv_plan *hv_plan_new(struct hv_cluster *cluster);
 

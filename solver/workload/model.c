@@ -1,5 +1,5 @@
 /*
- * Models: names, ownership, parameter counts, content hash. FLOPs are in flops.c; files are read in
+ * Models: names, ownership, content hash. FLOPs are in flops.c; files are read in
  * solver/io/own.
  */
 #include "solver/workload/model.h"
@@ -9,9 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Megatron pads the vocabulary to a multiple of this per tensor-parallel rank. */
-#define VOCAB_MULTIPLE 128.0
 
 static const char *const kind_names[HV_MODEL_KIND_N] = {"transformer", "layers", "graph",
                                                         "modules"};
@@ -65,142 +62,6 @@ void hv_model_unref(struct hv_model *m)
     }
     hv_arena_free(&m->arena);
     free(m);
-}
-
-static double norm_parameters(const struct hv_model *m)
-{
-    return (m->norm == HV_NORM_LAYERNORM ? 2.0 : 1.0) * m->hidden;
-}
-
-/* Low-rank query and key/value projections; DeepSeek-V2, arXiv 2405.04434, section 2.1. */
-static double mla_parameters(const struct hv_model *m, const struct hv_block *b)
-{
-    const struct hv_mla *x = &b->mla;
-    double h = m->hidden, a = b->heads, qk = x->nope_dim + x->rope_dim;
-    double q = x->q_rank ? h * x->q_rank + x->q_rank + x->q_rank * a * qk : h * a * qk;
-    double kv =
-        h * (x->kv_rank + x->rope_dim) + x->kv_rank + x->kv_rank * a * (x->nope_dim + x->value_dim);
-    return q + kv + a * x->value_dim * h;
-}
-
-double hv_block_attention_parameters(const struct hv_model *m, const struct hv_block *b)
-{
-    if (b->heads == 0) {
-        return 0;
-    }
-    if (b->mla.kv_rank) {
-        return mla_parameters(m, b) + norm_parameters(m) + b->attention_extra;
-    }
-    double h = m->hidden, q = (double)b->heads * b->head_dim, kv = 2.0 * b->kv_heads * b->head_dim;
-    double bias = b->attention_bias ? q + kv + h : 0;
-    return h * (q + kv) + q * h + bias + norm_parameters(m) + b->attention_extra;
-}
-
-/* One feed-forward part of this width: its matrices and biases. */
-static double part_parameters(const struct hv_model *m, const struct hv_block *b, double width)
-{
-    int mats = hv_ffn_kind_matrices(b->ffn_kind);
-    double bias = b->ffn_bias ? (mats - 1) * width + m->hidden : 0;
-    return mats * width * m->hidden + bias;
-}
-
-double hv_block_ffn_parameters(const struct hv_model *m, const struct hv_block *b)
-{
-    double p = b->ffn ? part_parameters(m, b, b->ffn) : 0;
-    if (b->experts) {
-        p += b->shared_experts * part_parameters(m, b, b->shared_ffn);
-        p += (double)m->hidden * b->experts;
-    }
-    return p > 0 ? p + norm_parameters(m) + b->ffn_extra : 0;
-}
-
-double hv_block_expert_parameters(const struct hv_model *m, const struct hv_block *b)
-{
-    return b->experts ? b->experts * part_parameters(m, b, b->expert_ffn) : 0;
-}
-
-double hv_model_embedding_parameters(const struct hv_model *m)
-{
-    double table = m->position == HV_POSITION_LEARNED ? (double)m->max_sequence * m->hidden : 0;
-    return (double)m->vocab * m->hidden + table + m->embedding_extra;
-}
-
-double hv_model_head_parameters(const struct hv_model *m)
-{
-    return (m->tied_embeddings ? 0 : (double)m->vocab * m->hidden) + norm_parameters(m) +
-           m->head_extra;
-}
-
-double hv_model_padded_vocab(const struct hv_model *m, int tp)
-{
-    double multiple = VOCAB_MULTIPLE * tp;
-    return m->patch_tokens > 0 ? m->vocab : multiple * ceil(m->vocab / multiple);
-}
-
-static double transformer_parameters(const struct hv_model *m, bool active)
-{
-    double sum = hv_model_embedding_parameters(m) + hv_model_head_parameters(m);
-    for (size_t i = 0; i < m->n_blocks; i++) {
-        const struct hv_block *b = &m->blocks[i];
-        double experts = hv_block_expert_parameters(m, b);
-        if (active && b->experts) {
-            experts *= (double)b->top_k / b->experts;
-        }
-        sum += hv_block_attention_parameters(m, b) + hv_block_ffn_parameters(m, b) + experts;
-    }
-    return sum;
-}
-
-static double parameters(const struct hv_model *m, bool active);
-
-/* A module whose output another module reads has no head. */
-static double modules_parameters(const struct hv_model *m, bool active)
-{
-    double sum = 0;
-    size_t n = hv_model_n_leaves(m);
-    struct hv_model_leaf *leaves = hv_xcalloc(n, sizeof *leaves);
-    hv_model_leaves(m, leaves);
-    for (size_t i = 0; i < n; i++) {
-        bool headless = leaves[i].feeds && leaves[i].model->kind == HV_MODEL_TRANSFORMER;
-        sum += parameters(leaves[i].model, active);
-        sum -= headless ? hv_model_head_parameters(leaves[i].model) : 0;
-    }
-    free(leaves);
-    return sum;
-}
-
-static double parameters(const struct hv_model *m, bool active)
-{
-    double sum = 0;
-    switch (m->kind) {
-    case HV_MODEL_TRANSFORMER:
-        return transformer_parameters(m, active);
-    case HV_MODEL_LAYERS:
-        for (size_t i = 0; i < m->n_blocks; i++) {
-            sum += m->measured[i].parameter_bytes / 2;
-        }
-        return sum;
-    case HV_MODEL_GRAPH:
-        for (size_t i = 0; i < m->n_ops; i++) {
-            sum += hv_or(m->ops[i].parameter_bytes, 0) / 2;
-        }
-        return sum;
-    case HV_MODEL_MODULES:
-        return modules_parameters(m, active);
-    case HV_MODEL_KIND_N:
-        break;
-    }
-    return HV_UNKNOWN;
-}
-
-double hv_model_parameters(const struct hv_model *m)
-{
-    return parameters(m, false);
-}
-
-double hv_model_active_parameters(const struct hv_model *m)
-{
-    return parameters(m, true);
 }
 
 static uint64_t hash_text(uint64_t h, const char *s)

@@ -28,6 +28,7 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .title = "Megatron-LM with Megatron-Core",
             .sends = HV_SENDS_BESIDE,
             .reduction = HV_REDUCTION_PLANNED,
+            .bucket_of_tensors = true,
             .whole_tensors = 4,
             .library_bytes = HV_UNKNOWN,
             .fragmentation_frac = HV_UNKNOWN,
@@ -40,7 +41,8 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .source =
                 "schedules: megatron/core/pipeline_parallel/schedules.py, zero-bubble ones in the "
                 "fork of arXiv:2401.10241; reductions: option --overlap-grad-reduce of "
-                "core/distributed; whole tensors without sequence parallelism: arXiv:2205.05198, "
+                "core/distributed; buckets: param_and_grad_buffer.py there; whole tensors without "
+                "sequence parallelism: arXiv:2205.05198, "
                 "equation 2 (10 of its 34 sbh: inputs of two norms and two products, masks)",
         },
     [HV_RUNTIME_DEEPSPEED] =
@@ -49,6 +51,7 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .sends = HV_SENDS_BLOCK,
             .splits_sends = true,
             .reduction = HV_REDUCTION_LATE,
+            .bucket_of_tensors = true,
             .tensor_s = 20 * HV_US,
             .flat_elements = 5e8,
             .step_bytes = 4,
@@ -77,6 +80,7 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .title = "torchtitan",
             .sends = HV_SENDS_BESIDE,
             .reduction = HV_REDUCTION_PLANNED,
+            .bucket_of_tensors = true,
             .library_bytes = HV_UNKNOWN,
             .fragmentation_frac = HV_UNKNOWN,
             .fragmentation_again_frac = HV_UNKNOWN,
@@ -85,13 +89,15 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .degrees = "FSDP2 or HSDP with tp (always with sequence parallelism), cp, ep and "
                        "stages; layers per stage as given; equal pipelines",
             .source = "torch.distributed.pipelining.schedules; torchtitan docs/fsdp.md and "
-                      "docs/composability.md",
+                      "docs/composability.md; buckets: torch's reducer.cpp, "
+                      "compute_bucket_assignment_by_size",
         },
     [HV_RUNTIME_FSDP] =
         {
             .title = "PyTorch FSDP",
             .sends = HV_SENDS_BESIDE,
             .reduction = HV_REDUCTION_PLANNED,
+            .bucket_of_tensors = true,
             .library_bytes = HV_UNKNOWN,
             .fragmentation_frac = HV_UNKNOWN,
             .fragmentation_again_frac = HV_UNKNOWN,
@@ -99,7 +105,8 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .most_zero = 3,
             .degrees = "ZeRO 2 or 3 over all ranks or over shard groups; no stages of its own",
             .source = "torch.distributed.fsdp: FullyShardedDataParallel, ShardingStrategy and "
-                      "BackwardPrefetch",
+                      "BackwardPrefetch; buckets: torch's reducer.cpp, "
+                      "compute_bucket_assignment_by_size",
         },
 };
 

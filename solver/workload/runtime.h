@@ -47,7 +47,10 @@ struct hv_runtime_row {
     bool splits_sends; /**< tensor-parallel ranks send one share each of what they all hold, and the
                           receivers gather it */
     enum hv_runtime_reduction reduction;
-    double tensor_s;      /**< host time of a reduction per parameter tensor; 0: not counted */
+    bool bucket_of_tensors; /**< a bucket of gradients holds whole tensors, and the one with which
+                               it reaches its size closes it; else flat gradients are cut at
+                               exactly that size */
+    double tensor_s;        /**< host time of a reduction per parameter tensor; 0: not counted */
     double flat_elements; /**< gradients are reduced in flat copies of at most so many values; 0: in
                              place */
     double step_bytes;    /**< temporaries of an optimizer step without master copy, per updated

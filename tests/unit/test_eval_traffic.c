@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "solver/eval/train/reduce_int.h"
+#include "solver/eval/exchange/exchange_int.h"
 #include "solver/io/own/verdict_file.h"
 #include "tests/eval_fixture.h"
 #include "tests/sim_fixture.h"

@@ -26,6 +26,9 @@ static void each_fact(const struct hv_runtime_row *r,
         add(out, "tensor-parallel ranks send a share each, and the receivers gather them");
     }
     add(out, hv_runtime_reduction_text(r->reduction));
+    add(out, r->bucket_of_tensors
+                 ? "the tensor with which a bucket of gradients reaches its size closes it"
+                 : "buckets of gradients are cut at exactly their size");
     if (r->flat_elements > 0) {
         hv_str_addf(&text, "gradients are copied into flat buffers of at most %s values first",
                     hv_fmt_count(a, sizeof a, r->flat_elements));

@@ -349,7 +349,7 @@ enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_que
     out->weights_bytes = weights * hv__offload_stays(r.stage, HV_OFFLOAD_WEIGHTS);
     out->away_weights_bytes = weights - out->weights_bytes;
     /* sums kept until the end of the iteration are whole on every rank */
-    bool scattered = z->stage >= 2 && z->reduce != HV_REDUCE_END;
+    bool scattered = z->stage >= 2 && hv_zero_scatters(z);
     out->gradients_bytes = hv_job_grad_bytes(j) * (scattered ? shard + n.lent : all);
     if (hv_zero_by_schedule(z)) {
         double lent = shard + n.lent;

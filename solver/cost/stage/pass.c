@@ -160,30 +160,16 @@ static void find_holders(struct build *b, size_t stride, struct holders *h)
     h->signature = hv__signature(b->k->cluster, h->ids, h->n);
 }
 
-/* The algorithm of gathers and scatters of sharded states; auto: the fastest. */
-static enum hv_sync_algorithm gather_algorithm(const struct hv_stage *s)
-{
-    switch (s->zero.gather) {
-    case HV_GATHER_FLAT:
-        return HV_ALGO_RING;
-    case HV_GATHER_HIERARCHICAL:
-        return HV_ALGO_HIERARCHICAL;
-    case HV_GATHER_AUTO:
-    case hv_zero_gather_N:
-        break;
-    }
-    return HV_ALGO_AUTO;
-}
-
 /* A gather or a scatter of `bytes` over those who share them. */
 static double share_s(struct build *b, enum hv_collective op, const struct holders *h, double bytes)
 {
-    struct hv_collective_query c = {.op = op,
-                                    .bytes = bytes,
-                                    .devices = h->ids,
-                                    .n = h->n,
-                                    .algorithm = gather_algorithm(b->rank.stage),
-                                    .together = h->together};
+    struct hv_collective_query c = {
+        .op = op,
+        .bytes = bytes,
+        .devices = h->ids,
+        .n = h->n,
+        .algorithm = hv_zero_gather_algorithm(&b->rank.stage->zero, HV_ALGO_AUTO),
+        .together = h->together};
     return h->n > 1 && bytes > 0 ? hv__collective_s(&b->k->network, b->k->cluster, &c, h->signature)
                                  : 0;
 }
@@ -326,7 +312,7 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
         u.gather_s = share_s(b, HV_ALL_GATHER, &b->dense, parameters * weight) +
                      share_s(b, HV_ALL_GATHER, e, experts * weight);
     }
-    if (z->reduce != HV_REDUCE_END) {
+    if (hv_zero_scatters(z)) {
         u.scatter_latency_s = latency_s(b, HV_REDUCE_SCATTER, e, parameters, experts);
         u.scatter_s = share_s(b, HV_REDUCE_SCATTER, &b->dense, parameters * gradient) +
                       share_s(b, HV_REDUCE_SCATTER, e, experts * gradient);
@@ -796,7 +782,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
         return st;
     }
     const struct hv_stage *s = b.rank.stage;
-    b.sharded = s->zero.stage >= 3 || (s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END);
+    b.sharded = s->zero.stage >= 3 || hv_zero_scatters(&s->zero);
     b.by_schedule = hv_zero_by_schedule(&s->zero);
     if (b.sharded) {
         find_holders(&b, b.rank.tp, &b.dense);
@@ -818,11 +804,11 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     }
     bool first = q->chunk == 0, last = q->chunk + 1 >= s->n_ranges;
     if (b.rank.embedding && first) {
-        add_end(&b, HV_PART_EMBEDDING, -1);
+        add_end(&b, HV_PART_EMBEDDING, HV_MILESTONE_EMBEDDING);
     }
     add_range(&b);
     if (b.rank.head && last) {
-        add_end(&b, HV_PART_HEAD, -2);
+        add_end(&b, HV_PART_HEAD, HV_MILESTONE_HEAD);
     } else {
         keep_output(&b, &pq);
     }

@@ -41,11 +41,12 @@ static inline const struct hv_stage *hv_stage_asked(const struct hv_stage_query 
     return q->as != NULL ? q->as : &q->replica->stages[q->stage];
 }
 
+/** Ends of a model in the list of milestones. */
+enum { HV_MILESTONE_EMBEDDING = -1, HV_MILESTONE_HEAD = -2 };
 /** When the gradients of a run of blocks are ready, counted back from the end of the backward pass.
  */
 struct hv_milestone {
-    struct hv_range
-        range; /**< half blocks; from2 == to2 marks embedding (−1) or head (−2) in from2 */
+    struct hv_range range; /**< half blocks; from2 == to2 marks an end in from2 */
     double before_end_s;
 };
 

@@ -70,7 +70,9 @@ struct hv__rank {
     double optimizer_s, gather_s;
     /* time.c sets the end of compute, tail.c raises it */
     double sync_end_s;
-    double sync_exposed_s; /**< tail.c: reductions it takes part in, after its last compute */
+    double sync_exposed_s; /**< tail.c: reductions it takes part in, after its last compute;
+                              late_gathers.c: waits of its first passes */
+    double late_gather_s;  /**< late_gathers.c: gathers of weights from the start on */
 };
 
 /** A size of micro-batch or slice that occurs. */
@@ -247,6 +249,7 @@ struct hv__demands {
 struct hv__network_use {
     struct hv_links *share; /**< links that transfers share; NULL: there are no transfers */
     const struct hv__demands *demands; /**< NULL: no communication inside passes leaves a node */
+    bool crowded; /**< time.c: the runs are those of transfers that share links */
 };
 
 /** Facts about nodes, found when first needed. */
@@ -258,9 +261,8 @@ struct hv__nodes {
 /** One reduction on the network, with the ranks that take part. */
 struct hv__reduction {
     double start_s, end_s;
-    size_t *ranks; /**< flat rank numbers (see hv__pipelines.rank_at) */
+    const size_t *ranks; /**< flat rank numbers (see hv__pipelines.rank_at) */
     size_t n_ranks;
-    int from2, to2;
 };
 
 /** The iteration as timed. Read by metrics.c and the timeline. */
@@ -272,7 +274,8 @@ struct hv__iteration {
                           reductions after the last backward pass */
     double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
-    struct hv__reduction *reductions; /**< tail.c */
+    bool reduces;      /**< tail.c: gradients are summed over ranks */
+    struct hv__reduction *reductions; /**< tail.c, where drawn */
     size_t n_reductions;
 };
 

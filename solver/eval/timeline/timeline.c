@@ -68,13 +68,21 @@ static void paint_compute(struct hv__painter *p, const struct hv__pipeline *pl, 
     }
 }
 
-/** Link spans of one rank: reductions it takes part in, then its gather. */
+/** Link spans of one rank: gathers beside its first passes, reductions it takes part in, its gather
+ * at the end. */
 static void paint_link(struct hv__painter *p, const struct hv__pipeline *pl, size_t i_pipeline,
                        size_t rank)
 {
     p->n_spans = 0;
     const struct hv__rank *rk = &pl->ranks[rank];
     size_t flat = p->l->pipelines.rank_at[i_pipeline] + rank;
+    if (rk->late_gather_s > 0) {
+        int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                             .micro_batch = -1,
+                                                             .slice = -1,
+                                                             .kind = HV_SPAN_GATHER});
+        hv__paint_span(p, 0, rk->late_gather_s, id);
+    }
     for (size_t i = 0; i < p->l->iteration.n_reductions; i++) {
         const struct hv__reduction *r = &p->l->iteration.reductions[i];
         for (size_t k = 0; k < r->n_ranks; k++) {

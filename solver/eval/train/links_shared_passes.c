@@ -159,8 +159,7 @@ static void add_groups(const struct hv__lowered *l, const struct hv__rank *rk,
 /** True where passes gather weights or scatter gradients. */
 static bool shards_passes(const struct hv_zero *z)
 {
-    return (z->stage >= 3 && !hv_zero_by_schedule(z)) ||
-           (z->stage == 2 && z->reduce != HV_REDUCE_END);
+    return !hv_zero_by_schedule(z) && (z->stage >= 3 || hv_zero_scatters(z));
 }
 
 /** Adds the ring of all copies of an entry, which hold shards of the same: each pipeline has its

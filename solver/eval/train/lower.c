@@ -3,7 +3,7 @@
  * and the optimizer are in tail.c.
  */
 #include "solver/eval/moves/moves.h"
-#include "solver/eval/train/steps.h"
+#include "solver/eval/train/reduce_int.h"
 #include "solver/sim/pipeline/fold.h"
 
 #include <math.h>
@@ -688,6 +688,17 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
     return st;
 }
 
+/** True where a stage's first passes wait for weights, so that the run does not repeat from its
+ * start. */
+static bool any_late_gather(const struct hv__lowered *l, const struct hv__pipeline *pl)
+{
+    bool any = false;
+    for (size_t i = 0; i < pl->replica->n_stages; i++) {
+        any = any || hv__gathers_late(l, &pl->replica->stages[i]);
+    }
+    return any;
+}
+
 /**
  * Computes a long run from a short one where both are proven equal: prices the least sufficient
  * number of micro-batches, then folds. false = the run must be laid out in full.
@@ -701,8 +712,8 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     struct hv_err unheard = {0}; /* the full run reports the error */
     bool drawn = l->lengths != NULL && l->lengths->quantiles != NULL;
     if (l->spans || drawn || hv__has_stream(pl) || pl->replica->list != NULL ||
-        (l->schedule.row->flags & never) || hv__split_of(l, pl->i_replica) != NULL ||
-        m * (int64_t)pl->n_ranks < FOLD_FROM) {
+        any_late_gather(l, pl) || (l->schedule.row->flags & never) ||
+        hv__split_of(l, pl->i_replica) != NULL || m * (int64_t)pl->n_ranks < FOLD_FROM) {
         return false;
     }
     pl->n_mb = 1;

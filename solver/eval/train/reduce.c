@@ -19,6 +19,15 @@ static int compare_int(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/** The price of an operation of a holder, by the length of its micro-batch or slice. */
+static const struct hv_pass *pass_of(const struct hv__pipeline *pl, const struct hv__holder *h,
+                                     const struct hv_op *op)
+{
+    size_t slices = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
+    size_t at = (size_t)op->mb * slices + (slices > 1 && op->slice > 0 ? (size_t)op->slice : 0);
+    return &h->g->pass[(size_t)pl->shape_of[at] * h->rank->n_dp];
+}
+
 /** Fills ready and duration of a pipeline's holders from the last weight gradient of each stage:
  * one pass over the operations. */
 static void last_backwards(const struct hv__pipeline *pl, struct hv__holder *h)
@@ -34,6 +43,7 @@ static void last_backwards(const struct hv__pipeline *pl, struct hv__holder *h)
         if (end >= x->ready_s) {
             x->ready_s = end;
             x->duration_s = end - hv_pipe_op_start_s(pl->pipe, &pl->run, i);
+            x->pass = pass_of(pl, x, op);
         }
     }
 }
@@ -50,21 +60,6 @@ static void wait_for_scatters(const struct hv__pipeline *pl, struct hv__holder *
     }
 }
 
-/** Share of the backward pass of a global stage that comes before the gradients of half block `at2`
- * begin, counted from its end: 1 before all of them. */
-static double after_frac(const struct hv__gstage *g, int at2)
-{
-    const struct hv_pass *p = &g->pass[0];
-    double all_s = p->input_grad_s + p->weight_grad_s + p->recompute_s, least_s = all_s;
-    for (size_t i = 0; i < p->n_milestones; i++) {
-        const struct hv_milestone *m = &p->milestones[i];
-        if (m->range.to2 > m->range.from2 && m->range.from2 >= at2) {
-            least_s = fmin(least_s, m->before_end_s);
-        }
-    }
-    return all_s > 0 ? least_s / all_s : 0;
-}
-
 /** Appends one holder for each part of a global stage that has parts with degrees of their own. */
 static void add_parts(const struct hv__lowered *l, const struct hv__holder *whole,
                       struct hv__holder *all, size_t *n)
@@ -79,14 +74,10 @@ static void add_parts(const struct hv__lowered *l, const struct hv__holder *whol
         g->embedding = at2 == r->from2 || g->embedding < 0 ? g->embedding : 0;
         g->head = end2 == r->to2 || g->head < 0 ? g->head : 0;
         *part = hv_stage_with_degrees(s, hv_stage_degrees(s, at2 / 2));
-        double from = after_frac(whole->g, end2), to = after_frac(whole->g, at2);
-        to = at2 == r->from2 ? 0 : to; /* with the embedding */
         struct hv__holder *h = &all[(*n)++];
         *h = *whole;
         h->g = g;
         h->stage = part;
-        h->ready_s = whole->ready_s - to * whole->duration_s;
-        h->duration_s = (from - to) * whole->duration_s;
     }
 }
 
@@ -112,6 +103,7 @@ static struct hv__holder *all_holders(const struct hv__lowered *l, size_t *out_n
                                            .flat_rank = l->pipelines.rank_at[i] + g->rank,
                                            .rank = &pl->ranks[g->rank],
                                            .g = g,
+                                           .pass = &g->pass[0],
                                            .stage = &pl->replica->stages[g->rank]};
         }
         if (!l->schedule.stale) {
@@ -319,14 +311,15 @@ static struct group slice_group(const struct hv__lowered *l, const struct hv__se
     return g;
 }
 
-static double collective_s(const struct hv__lowered *l, enum hv_collective op, struct group g,
-                           double bytes, double together)
+/** Seconds of a collective by an algorithm. */
+static double collective_by_s(const struct hv__lowered *l, enum hv_collective op, struct group g,
+                              double bytes, double together, enum hv_sync_algorithm algorithm)
 {
     struct hv_collective_query q = {.op = op,
                                     .bytes = bytes,
                                     .devices = g.devices,
                                     .n = g.n,
-                                    .algorithm = l->plan->sync.algorithm,
+                                    .algorithm = algorithm,
                                     .together = together};
     if (g.n < 2 || !(bytes > 0)) {
         return 0;
@@ -336,18 +329,18 @@ static double collective_s(const struct hv__lowered *l, enum hv_collective op, s
     return late ? x.alpha_s + (x.time_s - x.alpha_s) * hv__unhidden(l, g.devices, g.n) : x.time_s;
 }
 
+/** Seconds of a collective by the algorithm of the plan's reductions. */
+static double collective_s(const struct hv__lowered *l, enum hv_collective op, struct group g,
+                           double bytes, double together)
+{
+    return collective_by_s(l, op, g, bytes, together, l->plan->sync.algorithm);
+}
+
 /** How many of `n` holders share one set of states. */
 static size_t shard_width(const struct hv_zero *z, size_t n)
 {
     size_t limit = z->shard_group > 0 ? (size_t)z->shard_group : n;
     return z->stage == 0 ? 1 : limit < n ? limit : n;
-}
-
-/** True where the gradients of this stage are summed over its shard group in every backward pass,
- * or by a stream beside the passes. */
-static bool reduced_in_pass(const struct hv_stage *s)
-{
-    return hv_zero_by_schedule(&s->zero) || (s->zero.stage >= 2 && s->zero.reduce != HV_REDUCE_END);
 }
 
 /** One reduction to price: the part of a segment and its slices. */
@@ -417,7 +410,7 @@ static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
             }
         }
         least = least == 0 || width < least ? width : least;
-        g.n = reduced_in_pass(st) ? 0 : width;
+        g.n = hv_zero_scatters(&st->zero) || hv_zero_by_schedule(&st->zero) ? 0 : width;
         cut.members = width;
         scatter_s = fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes,
                                                  g.n > 1 ? together(l, r, &cut) : 1));
@@ -537,8 +530,8 @@ static int64_t slices_of(const struct hv__segment *s)
     return slices;
 }
 
-/** Time of one bucket of a segment on the network. */
-double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
+double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s,
+                    struct hv__parameters p)
 {
     int64_t slices = slices_of(s), expert_slices = 1;
     double least = HUGE_VAL; /* unequal shards are reduced in parallel: the largest counts */
@@ -551,8 +544,7 @@ double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, do
         least = st->tp.shares != NULL ? fmin(least, 1 / hv_tp_largest_frac(&st->tp)) : least;
         ep = over > ep ? over : ep;
     }
-    struct hv__parameters p = hv__segment_parameters(l, s);
-    double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
+    double bytes = hv_job_grad_bytes(hv_cost_job(l->k));
     double parts = fmin((double)expert_slices, expert_slices > 1 ? least : HUGE_VAL) * ep;
     double pieces = fmin((double)slices, least);
     struct reduce dense = {.s = s,
@@ -574,19 +566,16 @@ double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, do
     }
     bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
                 l->leaves.items[hv__end_leaf(s->from2)].model->tied_embeddings;
-    double t = tied && hv__ends_apart(s) ? tied_s(l, &dense) : reduce_s(l, &dense);
-    if (sets.n > 0) {
-        t += placed_s(l, s, &sets, bytes);
-        double rest = fmax(0, 1 - placed / p.experts);
+    double t = 0;
+    if (p.dense > 0) {
+        t = tied && hv__ends_apart(s) ? tied_s(l, &dense) : reduce_s(l, &dense);
+    }
+    if (sets.n > 0) { /* the bucket has its share of each of them */
+        double all = hv__segment_parameters(l, s).experts, rest = fmax(0, 1 - placed / all);
+        t += placed_s(l, s, &sets, bytes * p.experts / all);
         experts.bytes *= rest > 1e-9 ? rest : 0; /* blocks without owners or copies */
     }
     return p.experts > 0 ? t + reduce_s(l, &experts) : t;
-}
-
-double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
-{
-    return hv__segment_parameters(l, s).dense * hv_tp_largest_frac(&s->holders[0].stage->tp) *
-           hv_job_grad_bytes(hv_cost_job(l->k));
 }
 
 /** Adds the named link between two nodes, once. */
@@ -662,11 +651,11 @@ static double stages_in_node(const struct hv__lowered *l, const struct hv__pipel
     return n;
 }
 
-/** Gather of the updated weights of blocks with one set of degrees; `s`: the stage with these, `m`:
- * of a rank, its parameters of these blocks. */
+/** Gather of the updated weights of blocks with one set of degrees; `s`: the stage with these, `p`:
+ * parameters of these blocks on a rank. */
 static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
                               const struct hv__rank *rk, const struct hv_stage *s,
-                              const struct hv_memory *m)
+                              struct hv__parameters p)
 {
     if (s->zero.stage != 1 && s->zero.stage != 2) {
         return 0;
@@ -695,15 +684,15 @@ static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipe
     dense.n = shard_width(&s->zero, dense.n);
     experts.n = shard_width(&s->zero, experts.n);
     cut.members = dense.n;
-    double gather_s =
-        collective_s(l, HV_ALL_GATHER, dense, (m->parameters - m->expert_parameters) * weight_bytes,
-                     hv__concurrent_reductions(l, &seg, &cut) * stages);
-    if (!(m->expert_parameters > 0)) {
+    enum hv_sync_algorithm by = hv_zero_gather_algorithm(&s->zero, l->plan->sync.algorithm);
+    double gather_s = collective_by_s(l, HV_ALL_GATHER, dense, p.dense * weight_bytes,
+                                      hv__concurrent_reductions(l, &seg, &cut) * stages, by);
+    if (!(p.experts > 0)) {
         return gather_s;
     }
     cut = (struct hv__cut){true, hv__holder_stride(s, true), 1, experts.n};
-    return gather_s + collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
-                                   hv__concurrent_reductions(l, &seg, &cut) * stages);
+    return gather_s + collective_by_s(l, HV_ALL_GATHER, experts, p.experts * weight_bytes,
+                                      hv__concurrent_reductions(l, &seg, &cut) * stages, by);
 }
 
 /** The same of the parts of a stage with layer-wise degrees, one after the other. */
@@ -720,23 +709,37 @@ static double gather_parts_s(const struct hv__lowered *l, const struct hv__pipel
                                          .copy = pl->first_copy};
         struct hv_memory m;
         if (hv_cost_memory(l->k, &q, &m, NULL) == HV_OK) { /* the whole stage was priced */
-            sum_s += gather_blocks_s(l, pl, rk, &w.part, &m);
+            const struct hv__parameters p = {m.parameters - m.expert_parameters,
+                                             m.expert_parameters};
+            sum_s += gather_blocks_s(l, pl, rk, &w.part, p);
         }
     }
     return sum_s;
 }
 
-/** Gather of updated weights over the shard group of a stage; all copies of an entry take part. */
 double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
                     const struct hv__rank *rk)
 {
     const struct hv_stage *s = &pl->replica->stages[rk->stage];
-    if (s->n_degrees > 0) {
-        return gather_parts_s(l, pl, rk);
-    }
+    return s->n_degrees > 0 ? gather_parts_s(l, pl, rk)
+                            : hv__gather_share_s(l, pl, rk, (struct hv__parameters){1, 1});
+}
+
+bool hv__gathers_late(const struct hv__lowered *l, const struct hv_stage *s)
+{
+    const struct hv_zero *z = &s->zero;
+    return !l->schedule.stale && z->gather_at == HV_GATHER_NEXT_FORWARD &&
+           (z->stage == 1 || z->stage == 2);
+}
+
+double hv__gather_share_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                          const struct hv__rank *rk, struct hv__parameters share)
+{
     const struct hv_memory *m = &rk->memory[0];
     for (size_t d = 1; d < rk->cuts; d++) {
         m = rk->memory[d].parameters > m->parameters ? &rk->memory[d] : m;
     }
-    return gather_blocks_s(l, pl, rk, s, m);
+    const struct hv__parameters p = {share.dense * (m->parameters - m->expert_parameters),
+                                     share.experts * m->expert_parameters};
+    return gather_blocks_s(l, pl, rk, &pl->replica->stages[rk->stage], p);
 }

@@ -26,6 +26,8 @@ struct hv__holder {
     const struct hv__gstage *g;   /**< of a part: with its range and its ends */
     const struct hv_stage *stage; /**< of the plan, with the degrees of these blocks */
     double ready_s, duration_s;   /**< end and length of its last backward */
+    const struct hv_pass *pass;   /**< the price of that */
+    size_t milestone;             /**< arrival.c: of its last answer */
 };
 
 /** Half blocks with equal holders. */
@@ -95,11 +97,10 @@ double hv__concurrent_reductions(const struct hv__lowered *l, const struct hv__s
 
 /** Cuts the model into segments. O(operations + cuts × holders). */
 struct hv__segment *hv__segments(const struct hv__lowered *l, size_t *out_n);
-/** Gradient bytes of a segment's dense parameters on one tensor-parallel rank of its first holder.
- */
-double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s);
-/** Seconds on the wire of one of `n_buckets` equal parts of a segment. O(devices log devices). */
-double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, double n_buckets);
+/** Seconds on the wire of the gradients of so many parameters of a segment, or of others that the
+ * same ranks hold. O(devices log devices). */
+double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s,
+                    struct hv__parameters p);
 /**
  * True where every pipeline holds tied embeddings twice, on different ranks. False where one rank
  * has both: one stage, V placements, two directions; nor where ranks hold shards of the weights.
@@ -127,24 +128,15 @@ static inline bool hv__by_servers(const struct hv__lowered *l)
 {
     return l->plan->sync.kind == HV_SYNC_PS || l->plan->sync.kind == HV_SYNC_WSP;
 }
-/**
- * Seconds until all holders of one of `n_buckets` equal parts of a segment have pushed its
- * gradients to the servers and pulled its weights; the networks of nodes and named links in use are
- * written to `lanes`. O(devices + nodes; nodes² · links where there are named links).
- */
-double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets,
-                       struct hv__lanes *lanes);
-
-/** Traffic of activations and their gradients from some time on. */
-struct hv__links_left;
-/** Transfers that end after from_s. NULL: none uses a network. O(transfers). */
-struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double from_s);
-/** End of a reduction of so many seconds on lanes that it shares with that traffic, which has
- * priority. O(traffic of the lanes after start_s · how much of it at once). */
-double hv__end_on_links_left(struct hv__links_left *t, const struct hv__lanes *w, double start_s,
-                             double work_s);
-/** Seconds of the gather of updated weights on a rank, after zero 1 and 2. */
+/** Seconds of the gather of updated weights over the shard group of a rank's stage, with zero 1 and
+ * 2; all copies of an entry take part. */
 double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
                     const struct hv__rank *rk);
+/** The same of shares of its dense and its routed parameters (0 to 1), where all blocks have the
+ * degrees of the stage. */
+double hv__gather_share_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                          const struct hv__rank *rk, struct hv__parameters share);
+/** True where these gathers run beside the next forward pass, not at the end of an iteration. */
+bool hv__gathers_late(const struct hv__lowered *l, const struct hv_stage *s);
 
 #endif

@@ -191,6 +191,9 @@ double hv__flat_copies_s(const struct hv__lowered *l, const struct hv__pipeline 
 /** Simulates every pipeline: run, idle time, steady period, l->iteration.pipeline_s. HV_ENO: two
  * stages are not connected. O(operations), more where links are shared. */
 enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
+/** Idle time of a run, extended to a long run that was folded, and the end of every rank's compute;
+ * once more where the run has changed. `shared`: l->network has its transfers. O(nodes). */
+void hv__finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shared);
 /**
  * Lets the transfers of all pipelines share links: sets l->network, and replaces the runs where
  * links are overloaded. false: all runs are kept. O(transfers · log), else hv_links_play.
@@ -201,35 +204,6 @@ bool hv__share_links(struct hv__lowered *l);
  * and where exchanges go between nodes O(devices log devices).
  */
 const struct hv__demands *hv__find_demands(const struct hv__lowered *l);
-
-/* ---- tail.c, optimizer_step.c: the end of an iteration
- * ------------------------------------------- */
-
-/** Gradient reductions, optimizer, gathers: sets l->iteration of plans that are not stale. */
-void hv__tail(struct hv__lowered *l);
-/** Optimizer and weight gather of one rank. */
-void hv__optimizer_step(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk);
-/** Host work of an iteration, and waiting for the slowest of many devices, seconds. */
-double hv__step_s(const struct hv__lowered *l);
-/** Longest total time that a link lane or a node's network is busy with one round of reductions. */
-struct hv__round {
-    double time_s;
-    double *rank_s; /**< [flat ranks] of their lanes */
-    double *lane_s; /**< [n_lanes] of the networks of nodes and the named links behind them */
-    size_t n_lanes;
-};
-/** One round of all reductions, in the arena of the evaluation. */
-struct hv__round hv__exchange_round(struct hv__lowered *l);
-
-/* ---- stale.c ----------------------------------------------------------------------------------
- */
-
-/** Steady time of stale plans: sets l->iteration and out->stale_sync. Every group of partial reduce
- * takes the time of its own members; averages of several groups at once do not slow each other, and
- * where the time of a worker goes (waves.exposed_s) takes the mean of all groups. HV_ENO: groups
- * that cannot be simulated. */
-enum hv_status hv__time_stale(struct hv__lowered *l, struct hv_verdict *out,
-                              struct hv_err *err) HV_NODISCARD;
 
 /* ---- memory.c, metrics.c: figures of the verdict
  * ------------------------------------------------- */

@@ -150,8 +150,7 @@ static void take_waits(struct hv__pipeline *pl)
     }
 }
 
-/** Idle time of a run, extended to a long run that was folded. */
-static void finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shared)
+void hv__finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shared)
 {
     bool async = (l->schedule.row->flags & HV_SCHEDULE_ASYNC) != 0, own = !pl->like || shared;
     if (!own) {
@@ -199,9 +198,9 @@ enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err)
                 pl->i_replica);
         }
     }
-    bool shared = hv__share_links(l);
+    bool shared = l->network.crowded = hv__share_links(l);
     for (size_t i = 0; i < l->pipelines.n; i++) {
-        finish_run(l, &l->pipelines.items[i], shared);
+        hv__finish_run(l, &l->pipelines.items[i], shared);
     }
     return HV_OK;
 }

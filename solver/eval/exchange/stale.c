@@ -6,7 +6,8 @@
  * is the steady time of one global batch.
  */
 #include "solver/base/rng.h"
-#include "solver/eval/train/steps.h"
+#include "solver/eval/exchange/exchange.h"
+#include "solver/eval/exchange/exchange_int.h"
 #include "solver/sim/events/workers.h"
 
 #include <stdlib.h>

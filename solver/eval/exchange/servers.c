@@ -4,7 +4,7 @@
  * over all nodes of the plan (HetPipe's default, Park et al. 2020, section 7), local to the node
  * with most holders of the segment (its ED-local), or at the addresses in the plan.
  */
-#include "solver/eval/train/reduce_int.h"
+#include "solver/eval/exchange/exchange_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +149,7 @@ static struct hv__lanes busy_lanes(const struct hv__lowered *l, const struct rou
     return w;
 }
 
-double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets,
+double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, struct hv__parameters p,
                        struct hv__lanes *lanes)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
@@ -160,9 +160,6 @@ double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, doubl
     if (l->nodes.serve == NULL) {
         find_servers(l);
     }
-    struct hv__parameters p = hv__segment_parameters(l, s);
-    p.dense /= n_buckets;
-    p.experts /= n_buckets;
     for (size_t i = 0; i < s->n_holders; i++) {
         add_holder(l, &s->holders[i], p, &x);
     }

@@ -1,6 +1,6 @@
 /** Work of a rank after its gradient reduction: the optimizer step, on the device or on the host,
  * and the gather of updated weights. */
-#include "solver/eval/train/reduce_int.h"
+#include "solver/eval/exchange/exchange_int.h"
 
 /** Parameters that the host of every node updates, all pipelines together. O(devices). */
 static double *count_host_parameters(const struct hv__lowered *l)
@@ -82,5 +82,9 @@ void hv__optimizer_step(struct hv__lowered *l, const struct hv__pipeline *pl, st
         }
     }
     const struct hv__pipeline *first = &l->pipelines.items[pl->first_of_entry];
+    if (hv__gathers_late(l, &pl->replica->stages[rk->stage])) {
+        rk->gather_s = 0;
+        return;
+    }
     rk->gather_s = first == pl ? hv__gather_s(l, pl, rk) : first->ranks[rk->stage].gather_s;
 }

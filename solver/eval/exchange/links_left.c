@@ -3,7 +3,7 @@
  * the end of an iteration. They have priority, because a pipeline waits for them, while gradients
  * may use the whole end of the iteration.
  */
-#include "solver/eval/train/reduce_int.h"
+#include "solver/eval/exchange/exchange_int.h"
 
 #include "solver/base/rng.h"
 
@@ -45,6 +45,7 @@ struct met {
 struct hv__links_left {
     struct transfer *transfers;
     size_t n;
+    double until_s;  /**< the last of them ends */
     size_t *kind_of; /**< [lanes] 0: no transfer uses it */
     size_t n_kinds;
     size_t *demands_at; /**< [sendings of all pipelines, then flat ranks, + 1] into demands */
@@ -388,6 +389,9 @@ struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double 
     }
     (void)add_exchanges(l, from_s, n_sendings, t, sending_of);
     (void)add_tasks(l, from_s, n_sendings, t, sending_of);
+    for (size_t i = 0; i < t->n; i++) {
+        t->until_s = fmax(t->until_s, t->transfers[i].end_s);
+    }
     list_parts(l, sending_of, t);
     t->active = hv_arena_new(l->arena, struct met, t->at[t->n_kinds + 1] + 1);
     t->streams = hv_arena_new(l->arena, struct stream, t->n_kinds + 1);
@@ -470,10 +474,15 @@ static double left_over(const struct hv__links_left *t, size_t *n_active, double
     return fmax(0, 1 - most);
 }
 
+bool hv__links_busy_after(const struct hv__links_left *t, double start_s)
+{
+    return t != NULL && t->until_s > start_s;
+}
+
 double hv__end_on_links_left(struct hv__links_left *t, const struct hv__lanes *w, double start_s,
                              double work_s)
 {
-    if (t == NULL || w->n == 0) {
+    if (w->n == 0 || !hv__links_busy_after(t, start_s)) {
         return start_s + work_s;
     }
     struct met next = {0};

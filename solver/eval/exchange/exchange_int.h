@@ -1,0 +1,62 @@
+/** Inside solver/eval/exchange: when gradients are there, what reductions share their links with,
+ * servers, and the step that follows them. */
+#ifndef HV_SOLVER_EVAL_EXCHANGE_EXCHANGE_INT_H
+#define HV_SOLVER_EVAL_EXCHANGE_EXCHANGE_INT_H
+
+#include "solver/eval/train/reduce_int.h"
+
+/* ---- arrival.c --------------------------------------------------------------------------------
+ */
+
+/** Time at which a holder has the gradients of all its half blocks from `at2` upwards. Fastest
+ * where calls go downwards: O(1), else O(milestones). */
+double hv__arrival_s(struct hv__holder *h, double at2);
+/** First half block of the run of equal blocks that the half block before `end2` lies in: gradients
+ * of a run come evenly. Fastest where calls go downwards. */
+int hv__run_below(struct hv__holder *h, int end2);
+/** Time at which a holder has those of an end (hv__end_of). O(milestones). */
+double hv__end_arrival_s(const struct hv__lowered *l, const struct hv__holder *h, int end);
+
+/* ---- servers.c --------------------------------------------------------------------------------
+ */
+
+/**
+ * Seconds until all holders of so many parameters of a segment have pushed their gradients to the
+ * servers and pulled the weights; the networks of nodes and named links in use are written to
+ * `lanes`. O(devices + nodes; nodes² · links where there are named links).
+ */
+double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, struct hv__parameters p,
+                       struct hv__lanes *lanes);
+
+/* ---- links_left.c -----------------------------------------------------------------------------
+ */
+
+/** Traffic of activations and their gradients from some time on. */
+struct hv__links_left;
+/** Transfers that end after from_s. NULL: none uses a network. O(transfers). */
+struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double from_s);
+/** True where some of that traffic (NULL: none) ends after a time. O(1). */
+bool hv__links_busy_after(const struct hv__links_left *t, double start_s);
+/** End of a reduction of so many seconds on lanes that it shares with that traffic, which has
+ * priority. O(traffic of the lanes after start_s · how much of it at once). */
+double hv__end_on_links_left(struct hv__links_left *t, const struct hv__lanes *w, double start_s,
+                             double work_s);
+
+/* ---- tail.c, optimizer_step.c -----------------------------------------------------------------
+ */
+
+/** Optimizer and weight gather of one rank. */
+void hv__optimizer_step(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk);
+/** Host work of an iteration, and waiting for the slowest of many devices, seconds. */
+double hv__step_s(const struct hv__lowered *l);
+/** Longest total time that a link lane or a node's network is busy with one round of reductions. */
+struct hv__round {
+    double time_s;
+    double *rank_s; /**< [flat ranks] of their lanes */
+    double *lane_s; /**< [n_lanes] of the networks of nodes and the named links behind them */
+    size_t n_lanes;
+};
+/** One round of all reductions, in the arena of the evaluation. */
+struct hv__round hv__exchange_round(struct hv__lowered *l);
+
+#endif
