@@ -23,9 +23,7 @@ static int compare_int(const void *a, const void *b)
 static const struct hv_pass *pass_of(const struct hv__pipeline *pl, const struct hv__holder *h,
                                      const struct hv_op *op)
 {
-    size_t slices = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
-    size_t at = (size_t)op->mb * slices + (slices > 1 && op->slice > 0 ? (size_t)op->slice : 0);
-    return &h->g->pass[(size_t)pl->shape_of[at] * h->rank->n_dp];
+    return &h->g->pass[hv__shape_of(pl, op->stage, op->mb, op->slice) * h->rank->n_dp];
 }
 
 /** Fills ready and duration of a pipeline's holders from the last weight gradient of each stage:
