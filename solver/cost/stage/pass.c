@@ -585,8 +585,20 @@ static struct hv_part_cost uneven_part_of(struct build *b, enum hv_part part, si
     return c;
 }
 
+/* Seconds of a part on one kind of device with its tensor-parallel exchange, both ways. */
+static double whole_forward_s(const struct hv_part_cost *c)
+{
+    return c->forward_s + c->tp_forward_s;
+}
+
+static double gradients_s(const struct hv_part_cost *c)
+{
+    return c->input_grad_s + c->weight_grad_s + c->recompute_s;
+}
+
 /* A part on the rank's group: which of several kinds is the slowest depends on the part, and more
- * compute hides more of a ring. */
+ * compute hides more of a ring. A kind hides as much of the tensor-parallel exchange as its own
+ * products allow: the group goes on when its last rank has both behind it. */
 static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t block,
                                    const struct hv_part_query *q)
 {
@@ -594,11 +606,18 @@ static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t bl
         return uneven_part_of(b, part, block, q);
     }
     struct hv_part_cost c = hv__part_cost(b->k, part, block, q, b->q->why);
+    double ahead_s = whole_forward_s(&c), behind_s = gradients_s(&c) + c.tp_backward_s;
     struct hv_part_query other = *q;
     for (size_t i = 0; i < b->rank.n_others; i++) {
         other.device = b->rank.others[i];
         struct hv_part_cost x = hv__part_cost(b->k, part, block, &other, NULL);
+        ahead_s = fmax(ahead_s, whole_forward_s(&x));
+        behind_s = fmax(behind_s, gradients_s(&x) + x.tp_backward_s);
         take_longer(&c, &x);
+    }
+    if (b->rank.n_others > 0) {
+        c.tp_forward_s = fmax(0, ahead_s - c.forward_s);
+        c.tp_backward_s = fmax(0, behind_s - gradients_s(&c));
     }
     return c;
 }
