@@ -341,9 +341,12 @@ static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t f
 static size_t add_tasks(const struct hv__lowered *l, double from_s, size_t first,
                         struct hv__links_left *t, size_t *sending_of)
 {
-    size_t all = 0, n_ranks = l->pipelines.rank_at[l->pipelines.n];
-    bool any = l->network.demands != NULL && l->network.demands->task_frac != NULL;
-    for (size_t i = 0; any && i < l->pipelines.n; i++) {
+    size_t all = 0;
+    if (l->network.demands == NULL || l->network.demands->task_frac == NULL) {
+        return 0;
+    }
+    size_t n_ranks = l->pipelines.rank_at[l->pipelines.n];
+    for (size_t i = 0; i < l->pipelines.n; i++) {
         const struct hv__pipeline *pl = &l->pipelines.items[i];
         const double *frac = l->network.demands->task_frac[i];
         for (size_t r = 0; frac != NULL && r < pl->n_ranks; r++) {
