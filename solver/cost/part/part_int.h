@@ -262,7 +262,7 @@ struct hv__ffn {
     double kept;   /**< rows of the values between the products; 0: as many */
 };
 /** Rate of the products of experts, relative to single ones of their size (rates.c). */
-double hv__kernel_share(const struct hv__sum *s, double groups);
+double hv__kernel_share(const struct hv__sum *s, const struct hv__product *p);
 /** Adds the products and the activation of a feed-forward (experts.c). */
 void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f);
 /** Adds router, routed and shared experts, and the bytes of their exchanges (experts.c). */

@@ -11,7 +11,7 @@ const struct hv__passes hv__any_pass = {.more = HUGE_VAL};
 
 /* ---- real rates ------------------------------------------------------------------------------ */
 
-double hv__kernel_share(const struct hv__sum *s, double groups)
+double hv__kernel_share(const struct hv__sum *s, const struct hv__product *p)
 {
     bool narrow = hv_precision_bytes(s->a->k->job.precision) <= 1;
     double grouped = s->e.calibration->v[narrow ? HV_CAL_GROUPED_8 : HV_CAL_GROUPED_16];
@@ -21,11 +21,13 @@ double hv__kernel_share(const struct hv__sum *s, double groups)
     case HV_MOE_BLOCK:
         return HV_EFF_BLOCK_SPARSE;
     case HV_MOE_GROUPED:
-    case HV_MOE_SCATTER:
+        grouped *= s->q->device->plain_rates ? 1 : hv_gemm_group_share(p->m / p->groups);
+        break;
+    case HV_MOE_SCATTER: /* one kernel for all: tiles are in its rows */
     case hv_moe_kernel_N:
         break;
     }
-    return groups > 1 ? grouped : 1;
+    return p->groups > 1 ? grouped : 1;
 }
 
 static struct hv_gemm_shares real_product(const struct hv__sum *s, const struct hv__product *p)

@@ -13,9 +13,7 @@ static double product_s(const struct hv__sum *s, const struct hv__product *p, do
         return 0;
     }
     if (s->in_experts && s->a->rates->starts > 0) { /* best rates: of experts one at a time */
-        share *= hv__kernel_share(s, p->groups);
-        bool fills = s->q->device->plain_rates || p->groups < 2;
-        share *= fills ? 1 : hv_gemm_group_share(p->m / p->groups);
+        share *= hv__kernel_share(s, p);
     }
     return s->a->rates->starts * s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
 }
