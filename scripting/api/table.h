@@ -34,5 +34,7 @@ void hv__api_sim(lua_State *L);
 void hv__api_sim_tasks(lua_State *L);
 /** hv.sim.workers. */
 void hv__api_sim_workers(lua_State *L);
+/** hv.sim.replay. */
+void hv__api_sim_replay(lua_State *L);
 
 #endif

@@ -1,6 +1,6 @@
 _hetviz() {
   local cur=${COMP_WORDS[COMP_CWORD]} me=${COMP_WORDS[0]} i
-  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures strategies selftest validate profile check import new-plugin lua completion help ' -- "$cur")); return; fi
+  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures strategies selftest validate calibrate profile check import new-plugin lua completion help ' -- "$cur")); return; fi
   # bash parts words at =: KEY = VALUE, or --option = value
   local at=$((COMP_CWORD - 1)) key= from= many= options= strategy= words= head=
   if [ "$cur" = '=' ]; then cur=; at=$COMP_CWORD; fi
@@ -87,6 +87,14 @@ _hetviz() {
     esac;;
   validate) options='--json --data --shipped --fit --svg --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
+      -*) from=;;
+    esac;;
+  calibrate) options='--plan --cluster --model --job --out --json --help --seed --budget --quiet --plain '
+    case ${COMP_WORDS[at]} in
+      --plan) from=plans;;
+      -c|--cluster) from=clusters;;
+      -m|--model) from=models;;
+      -j|--job) from=jobs;;
       -*) from=;;
     esac;;
   profile) options='--json --out --quick --fresh --device --as --show --svg --help --seed --budget --quiet --plain '

@@ -11,6 +11,9 @@ static void add_figures(const struct hv_pass *x, struct hv_pass *o)
     o->input_grad_s += x->input_grad_s;
     o->weight_grad_s += x->weight_grad_s;
     o->input_alone_s += x->input_alone_s;
+    o->copies_s += x->copies_s;
+    o->routed += x->routed;
+    o->dropped += x->dropped;
     o->weight_alone_s += x->weight_alone_s;
     o->recompute_s += x->recompute_s;
     o->tp_s += x->tp_s;
@@ -29,6 +32,8 @@ static void add_figures(const struct hv_pass *x, struct hv_pass *o)
     o->hop_bytes = x->hop_bytes;
     o->activation_bytes += x->activation_bytes;
     o->weight_only_bytes += x->weight_only_bytes;
+    o->away_bytes += x->away_bytes;
+    o->away_weight_bytes += x->away_weight_bytes;
     o->transient_bytes = fmax(o->transient_bytes, x->transient_bytes);
 }
 
@@ -69,6 +74,8 @@ void hv__add_memory(const struct hv_memory *x, bool again, struct hv_memory *o)
     double states = o->weights_bytes + o->gradients_bytes + o->master_bytes + o->optimizer_bytes;
     o->overhead_bytes =
         o->buffers_bytes + o->outside_bytes + o->fragmentation_frac * (states + o->buffers_bytes);
+    o->away_weights_bytes += x->away_weights_bytes;
+    o->away_states_bytes += x->away_states_bytes;
     o->reserve_bytes = x->reserve_bytes;
     o->limit_bytes = x->limit_bytes;
     o->parameters += x->parameters;

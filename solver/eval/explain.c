@@ -2,6 +2,7 @@
 #include "solver/eval/explain.h"
 
 #include "solver/base/units.h"
+#include "solver/eval/gates.h"
 #include "solver/eval/not_simulated.h"
 
 /* State of an explanation. */
@@ -102,7 +103,8 @@ enum hv_status hv_eval_explain(struct hv_cost *k, const struct hv_plan *p, size_
     size_t n_chunks = r->stages[stage].n_ranges;
     struct job j = {.k = k, .q = {.plan = p, .replica = r, .stage = stage}, .arena = arena};
     j.chapters = hv_arena_new(arena, struct hv_explained, n_chunks + 2);
-    enum hv_status st = hv__refuse_unsimulated(p, hv_cost_model(k), arena, err);
+    enum hv_status st = hv__refuse_gates(p, hv_cost_model(k), hv_cost_job(k), err);
+    st = st == HV_OK ? hv__refuse_unsimulated(p, hv_cost_model(k), arena, err) : st;
     for (size_t c = 0; st == HV_OK && c < n_chunks; c++) {
         st = explain_chunk(&j, c, n_chunks, err);
     }

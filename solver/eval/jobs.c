@@ -231,7 +231,7 @@ static void add_ops(const struct hv_timeline *t, struct hv_timeline *to)
     for (size_t i = 0; i < t->n_ops; i++) {
         struct hv_timeline_op *op = &to->ops[to->n_ops++];
         *op = t->ops[i];
-        op->paired += op->kind == HV_SPAN_HOP ? (int32_t)to->n_hops : 0;
+        op->paired += hv_span_is_transfer(op->kind) ? (int32_t)to->n_hops : 0;
     }
     for (size_t i = 0; i < t->n_hops; i++) {
         to->hops[to->n_hops] = t->hops[i];

@@ -7,7 +7,7 @@
 
 #include "solver/bound/bound.h"
 #include "solver/eval/eval.h"
-#include "solver/eval/train/lowered.h"
+#include "solver/eval/lowered/lowered.h"
 
 /** Input of a judge. */
 struct hv__question {

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/eval/lengths.h"
 #include "solver/plan/parts.h"
 #include "solver/sim/schedule/schedule.h"
+#include "solver/workload/router.h"
 
 /* ---- conditions: stages
  * --------------------------------------------------------------------------- */
@@ -18,48 +20,6 @@ static bool branches_with_chunks(const struct hv_knob_place *p)
 static bool own_micro_batch(const struct hv_knob_place *p)
 {
     return p->stage->micro_batch > 0;
-}
-
-static bool tp_grid(const struct hv_knob_place *p)
-{
-    return p->stage->tp.scheme != HV_TP_1D;
-}
-
-static bool tp_regather(const struct hv_knob_place *p)
-{
-    return p->stage->tp.degree > 1 && p->stage->tp.regather;
-}
-
-/** True where ranks pass keys and values around one ring, or one inside another. */
-static bool cp_has_rings(const struct hv_cp *cp)
-{
-    return cp->scheme == HV_CP_RING || cp->scheme == HV_CP_USP || cp->scheme == HV_CP_LOONGTRAIN;
-}
-
-static bool cp_inner_unused(const struct hv_knob_place *p)
-{
-    const struct hv_cp *cp = &p->stage->cp;
-    return cp->degree > 1 && cp->inner > 1 && cp->scheme != HV_CP_WALLFACER && !cp_has_rings(cp);
-}
-
-static bool cp_backward_unused(const struct hv_knob_place *p)
-{
-    const struct hv_cp *cp = &p->stage->cp;
-    return cp->degree > 1 && cp->backward == HV_CP_Q_DO && !cp_has_rings(cp);
-}
-
-/** True where the scheme decides itself where tokens lie, or computes every pair. */
-static bool cp_layout_unused(const struct hv_knob_place *p)
-{
-    const struct hv_cp *cp = &p->stage->cp;
-    bool own = cp->scheme == HV_CP_DISTFLASH || cp->scheme == HV_CP_RSA || cp->scheme == HV_CP_DSP;
-    return cp->degree > 1 && own && cp->layout != HV_CP_CONTIGUOUS;
-}
-
-static bool cp_dims(const struct hv_knob_place *p)
-{
-    const struct hv_cp *cp = &p->stage->cp;
-    return cp->degree > 1 && cp->n_dims > 0 && cp->scheme != HV_CP_DSP;
 }
 
 static bool deal_turns(const struct hv_knob_place *p)
@@ -128,60 +88,45 @@ static bool sharded_serving(const struct hv_knob_place *p)
 /* ---- conditions: experts
  * ------------------------------------------------------------------------- */
 
-static bool moe_pipe(const struct hv_knob_place *p)
+/** True where no two tensor-parallel ranks would send the same tokens to the same experts. */
+static bool moe_slices_unused(const struct hv_knob_place *p)
 {
-    return p->moe->all_to_all == HV_A2A_PIPE;
+    const struct hv_stage *s = p->stage;
+    int ep = p->moe->ep > 0 ? p->moe->ep : s->ep;
+    bool same = s->tp.scheme == HV_TP_1D && s->tp.degree > 1 && ep > 1 &&
+                hv_stage_expert_tp(s, ep) == s->tp.degree;
+    return p->moe->all_to_all == HV_A2A_TP && !same;
 }
 
-static bool moe_tp_coordinated(const struct hv_knob_place *p)
+/** True where there is nothing that OptSche would do at another time. */
+static bool moe_order_unused(const struct hv_knob_place *p)
 {
-    return p->moe->all_to_all == HV_A2A_TP;
+    const struct hv_moe_knobs *m = p->moe;
+    bool chunks = m->degree_forward > 1 || m->degree_backward > 1;
+    bool compresses = hv_known(m->compress_ratio) && hv_known(m->compress_bytes_per_s);
+    return m->order == HV_MOE_OPTSCHE && !(chunks && compresses);
 }
 
-static bool moe_kernel(const struct hv_knob_place *p)
+/** True where the experts of a stage are on every rank, so that no gate sends tokens elsewhere. */
+static bool experts_everywhere(const struct hv_knob_place *p)
 {
-    return p->moe->kernel != HV_MOE_GROUPED;
+    return (p->moe->ep > 0 ? p->moe->ep : p->stage->ep) < 2;
 }
 
-static bool moe_order(const struct hv_knob_place *p)
+static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
 {
-    return p->moe->order != HV_MOE_PLAIN;
+    const struct hv_router *r = p->job->routing;
+    return p->moe->adapt.policy != HV_ADAPT_NONE && (hv_router_is_even(r) || r->iterations < 2);
 }
 
-static bool moe_moves(const struct hv_knob_place *p)
+static bool moe_off_node_unused(const struct hv_knob_place *p)
 {
-    return p->moe->move != HV_MOE_TOKENS;
+    return hv_known(p->moe->off_node_frac) && experts_everywhere(p);
 }
 
-static bool moe_owners(const struct hv_knob_place *p)
+static bool moe_target_unused(const struct hv_knob_place *p)
 {
-    return p->moe->n_owners > 0;
-}
-
-static bool moe_copies(const struct hv_knob_place *p)
-{
-    return p->moe->n_copies > 0;
-}
-
-static bool moe_sends_copies(const struct hv_knob_place *p)
-{
-    return p->moe->n_copies > 0 && p->moe->copy_life == HV_COPY_ITERATION;
-}
-
-static bool moe_off_node(const struct hv_knob_place *p)
-{
-    return hv_known(p->moe->off_node_frac);
-}
-
-static bool moe_target(const struct hv_knob_place *p)
-{
-    return p->moe->n_target > 0;
-}
-
-static bool moe_compresses_chunks(const struct hv_knob_place *p)
-{
-    return hv_known(p->moe->compress_ratio) &&
-           (p->moe->degree_forward > 1 || p->moe->degree_backward > 1);
+    return p->moe->n_target > 0 && experts_everywhere(p);
 }
 
 /* ---- conditions: the plan and its job
@@ -206,7 +151,8 @@ static bool gives_samples(const struct hv_knob_place *p)
     return false;
 }
 
-/** True where no replica says how long the sequences of its micro-batches are. */
+/** True where no replica says how long the sequences of its micro-batches are, and stages or
+ * replicas wait for each other. */
 static bool lengths_without_list(const struct hv_knob_place *p)
 {
     bool listed = false;
@@ -214,7 +160,7 @@ static bool lengths_without_list(const struct hv_knob_place *p)
         const struct hv_replica *r = &p->plan->replicas[i];
         listed = listed || (r->list != NULL && r->micro_batches > 0 && r->list[0].tokens > 0);
     }
-    return trains(p) && p->job->n_lengths > 0 && !listed;
+    return trains(p) && p->job->n_lengths > 0 && !listed && hv__lengths_are_drawn(p->plan);
 }
 
 static bool shares_devices(const struct hv_knob_place *p)
@@ -230,23 +176,6 @@ static bool schedule_is(const struct hv_knob_place *p, const char *name)
 static bool schedule_overlaps_pairs(const struct hv_knob_place *p)
 {
     return schedule_is(p, "dualpipe");
-}
-
-static bool schedule_moves_activations(const struct hv_knob_place *p)
-{
-    return schedule_is(p, "bpipe");
-}
-
-static bool sync_groups(const struct hv_knob_place *p)
-{
-    enum hv_sync_kind kind = p->plan->sync.kind;
-    return trains(p) && (kind == HV_SYNC_PARTIAL || kind == HV_SYNC_GOSSIP);
-}
-
-static bool sync_stale_weights(const struct hv_knob_place *p)
-{
-    const struct hv_sync *y = &p->plan->sync;
-    return trains(p) && y->kind == HV_SYNC_PARTIAL && y->weights == HV_WEIGHTS_STALENESS;
 }
 
 /** True where the gradients of whole measured layers make up the buckets. */
@@ -307,28 +236,27 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "tp.depth"),
     FULL(HV_KNOB_STAGE, "tp.shares"),
     FULL(HV_KNOB_STAGE, "tp.scheme"),
-    APPROXIMATED(HV_KNOB_STAGE, "tp.scheme", "2d, 2.5d, 3d", "priced by communication volume only",
-                 tp_grid),
-    APPROXIMATED(HV_KNOB_STAGE, "tp.regather", "true",
-                 "inputs are gathered again in the way of sequence parallelism", tp_regather),
+    FULL(HV_KNOB_STAGE, "tp.regather"),
+    {HV_KNOB_STAGE, "tp.regather", "true, another scheme than 3d",
+     "refused: only 3d keeps gathered blocks", NULL},
     FULL(HV_KNOB_STAGE, "sequence_parallel"),
     FULL(HV_KNOB_STAGE, "cp.degree"),
     FULL(HV_KNOB_STAGE, "cp.ulysses"),
     FULL(HV_KNOB_STAGE, "cp.scheme"),
     FULL(HV_KNOB_STAGE, "cp.inner"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.inner", "above 1, a scheme without inner rings or teams",
-                 "the scheme has one ring, or none", cp_inner_unused),
+    {HV_KNOB_STAGE, "cp.inner", "above 1, a scheme without nested rings or teams",
+     "refused: the scheme has one ring, or none", NULL},
     FULL(HV_KNOB_STAGE, "cp.layout"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.layout", "zigzag or striped, rsa, distflash and dsp",
-                 "the scheme's own order of tokens is timed", cp_layout_unused),
+    {HV_KNOB_STAGE, "cp.layout", "zigzag or striped, rsa, distflash and dsp",
+     "refused: the scheme has an order of tokens of its own", NULL},
     FULL(HV_KNOB_STAGE, "cp.tile"),
     FULL(HV_KNOB_STAGE, "cp.order"),
     FULL(HV_KNOB_STAGE, "cp.backward"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.backward", "q_do, a scheme without rings",
-                 "the scheme's own backward exchange is timed", cp_backward_unused),
+    {HV_KNOB_STAGE, "cp.backward", "q_do, a scheme without rings",
+     "refused: the scheme has a backward exchange of its own", NULL},
     FULL(HV_KNOB_STAGE, "cp.dims"),
-    APPROXIMATED(HV_KNOB_STAGE, "cp.dims", "given, another scheme than dsp",
-                 "all blocks are sharded along the sequence", cp_dims),
+    {HV_KNOB_STAGE, "cp.dims", "given, another scheme than dsp",
+     "refused: all blocks are cut along the sequence", NULL},
     FULL(HV_KNOB_STAGE, "dp"),
     FULL(HV_KNOB_STAGE, "shares"),
     APPROXIMATED(HV_KNOB_STAGE, "deal", "turns",
@@ -343,35 +271,31 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_MOE, "expert_shards"),
     FULL(HV_KNOB_MOE, "degree"),
     FULL(HV_KNOB_MOE, "all_to_all"),
-    APPROXIMATED(HV_KNOB_MOE, "all_to_all", "pipe",
-                 "timed as direct sends over both kinds of links at once", moe_pipe),
-    APPROXIMATED(HV_KNOB_MOE, "all_to_all", "tp_coordinated",
-                 "timed as two hops without the tensor-parallel ranks", moe_tp_coordinated),
-    APPROXIMATED(HV_KNOB_MOE, "kernel", "padded, block, scatter",
-                 "matrix products are timed as grouped products", moe_kernel),
-    APPROXIMATED(HV_KNOB_MOE, "order", "optsche",
-                 "chunks are timed in the plain order: all are sent before the first result "
-                 "returns",
-                 moe_order),
-    APPROXIMATED(HV_KNOB_MOE, "move", "experts", "timed as if tokens moved to the experts",
-                 moe_moves),
-    APPROXIMATED(HV_KNOB_MOE, "owners", "given",
-                 "tokens and memory are those of the busiest rank, gradients are reduced as if "
-                 "experts were spread evenly",
-                 moe_owners),
-    APPROXIMATED(HV_KNOB_MOE, "copies", "given",
-                 "reductions between the copies of an expert and transfers of new copies take no "
-                 "time",
-                 moe_copies),
-    APPROXIMATED(HV_KNOB_MOE, "copy_life", "iteration",
-                 "copies are timed as permanent ones: they are never sent again", moe_sends_copies),
-    APPROXIMATED(HV_KNOB_MOE, "target", "given",
-                 "tokens are routed as the job says, or evenly over the experts", moe_target),
-    APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "given",
-                 "tokens are routed as the job says, or evenly over the experts", moe_off_node),
+    APPROXIMATED(HV_KNOB_MOE, "all_to_all",
+                 "tp_coordinated, no experts that a tensor-parallel group cuts",
+                 "tensor-parallel ranks have no tokens in common to send, so all send directly",
+                 moe_slices_unused),
+    FULL(HV_KNOB_MOE, "kernel"),
+    FULL(HV_KNOB_MOE, "order"),
+    APPROXIMATED(HV_KNOB_MOE, "order", "optsche, without chunks or without timed compression",
+                 "experts are the only work on a chunk, and both orders are the same",
+                 moe_order_unused),
+    FULL(HV_KNOB_MOE, "move"),
+    FULL(HV_KNOB_MOE, "owners"),
+    FULL(HV_KNOB_MOE, "copies"),
+    FULL(HV_KNOB_MOE, "copy_life"),
+    FULL(HV_KNOB_MOE, "prefetch"),
+    FULL(HV_KNOB_MOE, "adapt"),
+    APPROXIMATED(HV_KNOB_MOE, "adapt", "a job whose iterations are all routed alike",
+                 "experts keep their places: there is nothing that a policy could follow",
+                 moe_adapts_to_nothing),
+    FULL(HV_KNOB_MOE, "target"),
+    APPROXIMATED(HV_KNOB_MOE, "target", "without expert parallelism",
+                 "every rank holds all experts: no token is sent", moe_target_unused),
+    FULL(HV_KNOB_MOE, "off_node_frac"),
+    APPROXIMATED(HV_KNOB_MOE, "off_node_frac", "without expert parallelism",
+                 "every rank holds all experts: no token leaves it", moe_off_node_unused),
     FULL(HV_KNOB_MOE, "compress"),
-    APPROXIMATED(HV_KNOB_MOE, "compress", "with a degree above 1",
-                 "compression is timed on the link, not on the device", moe_compresses_chunks),
     FULL(HV_KNOB_STAGE, "zero.stage"),
     APPROXIMATED(HV_KNOB_STAGE, "zero.stage", "3 with schedule breadth-first",
                  "a chunk is gathered for every micro-batch, although consecutive passes use the "
@@ -420,12 +344,8 @@ static const struct hv_knob rows[] = {
                  "an overlapped pair takes as long as its forward and its backward one after the "
                  "other",
                  schedule_overlaps_pairs),
-    APPROXIMATED(HV_KNOB_PLAN, "schedule.name", "bpipe",
-                 "activations move between ranks in no time", schedule_moves_activations),
     FULL(HV_KNOB_PLAN, "schedule.slices"),
     FULL(HV_KNOB_PLAN, "sync.kind"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.kind", "partial_reduce, gossip",
-                 "groups that average at the same time do not slow each other down", sync_groups),
     FULL(HV_KNOB_PLAN, "sync.algorithm"),
     FULL(HV_KNOB_PLAN, "sync.bucket_MiB"),
     APPROXIMATED(HV_KNOB_PLAN, "sync.bucket_MiB", "a list, unless the model is measured layers",
@@ -443,15 +363,14 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.staleness"),
     FULL(HV_KNOB_PLAN, "sync.group"),
     FULL(HV_KNOB_PLAN, "sync.weights"),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.weights", "staleness",
-                 "the spectral gap is computed for equal weights", sync_stale_weights),
     FULL(HV_KNOB_PLAN, "sync.wait_ms"),
     FULL(HV_KNOB_PLAN, "sync.wait_most_ms"),
     FULL(HV_KNOB_PLAN, "sync.least"),
     FULL(HV_KNOB_PLAN, "sync.connect"),
-    APPROXIMATED(HV_KNOB_JOB, "sequence_lengths", "training without lists of micro-batches",
-                 "every micro-batch is timed with the expected length of its longest sequence, to "
-                 "which the others are padded",
+    FULL(HV_KNOB_JOB, "sequence_lengths"),
+    APPROXIMATED(HV_KNOB_JOB, "sequence_lengths", "several stages or replicas without lists",
+                 "the expected time is that of 24 drawn iterations, in which copies of a replica "
+                 "have micro-batches of equal lengths",
                  lengths_without_list),
 };
 

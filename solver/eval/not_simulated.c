@@ -312,3 +312,27 @@ void hv__tell_operators(const struct hv_model *m, struct hv_arena *arena, struct
                             n, n == 1 ? "" : "s", first, n == 1 ? "s" : ""));
     }
 }
+
+void hv__tell_forward_only(const struct hv_model *m, struct hv_arena *arena, struct hv_verdict *out)
+{
+    size_t n_leaves = hv_model_n_leaves(m), n = 0;
+    struct hv_model_leaf *leaves = hv_arena_new(arena, struct hv_model_leaf, n_leaves + 1);
+    const char *first = NULL;
+    hv_model_leaves(m, leaves);
+    for (size_t i = 0; i < n_leaves; i++) {
+        const struct hv_model *x = leaves[i].model;
+        for (size_t k = 0; x->measured != NULL && k < x->n_blocks; k++) {
+            bool only = x->measured[k].forward_only;
+            first = only && first == NULL ? x->measured[k].name : first;
+            n += only;
+        }
+    }
+    if (n > 0) {
+        hv__add_approximated(
+            out, arena,
+            hv_arena_printf(arena,
+                            "model.layers.backward_ms: %zu layer%s, the first of them \"%s\", "
+                            "give%s no backward pass and run%s forward only",
+                            n, n == 1 ? "" : "s", first, n == 1 ? "s" : "", n == 1 ? "s" : ""));
+    }
+}

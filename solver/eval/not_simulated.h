@@ -18,5 +18,8 @@ enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_m
 /** Lists what an operator graph leaves unknown among the approximated knobs of the verdict: the
  * activations of operators without `bytes` take no memory. O(operators). */
 void hv__tell_operators(const struct hv_model *m, struct hv_arena *arena, struct hv_verdict *out);
+/** Likewise measured layers of pieces that give no backward pass. O(layers). */
+void hv__tell_forward_only(const struct hv_model *m, struct hv_arena *arena,
+                           struct hv_verdict *out);
 
 #endif

@@ -1,7 +1,10 @@
 /** Plans for one job: the table of their judges, what those check first, and the judge of training
  * plans, step by step. */
+#include "solver/eval/adapt.h"
+#include "solver/eval/gates.h"
 #include "solver/eval/judges.h"
 #include "solver/eval/knobs.h"
+#include "solver/eval/lengths.h"
 #include "solver/eval/not_simulated.h"
 #include "solver/eval/serve/serve_int.h"
 #include "solver/eval/timeline/timeline_int.h"
@@ -129,6 +132,7 @@ static void check(const struct hv__question *q, struct hv_verdict *out)
 {
     hv__find_approximated(q->plan, hv_cost_job(q->k), hv_cost_model(q->k), q->arena, out);
     hv__tell_operators(hv_cost_model(q->k), q->arena, out);
+    hv__tell_forward_only(hv_cost_model(q->k), q->arena, out);
     tell_schedule(q, out);
     tell_zero(q, out);
     tell_degrees(q, out);
@@ -145,7 +149,8 @@ static enum hv_status refuse_unsimulated(const struct hv__question *q, const str
             return HV_OK;
         }
     }
-    return hv__refuse_unsimulated(q->plan, hv_cost_model(q->k), q->arena, err);
+    enum hv_status st = hv__refuse_gates(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), err);
+    return st == HV_OK ? hv__refuse_unsimulated(q->plan, hv_cost_model(q->k), q->arena, err) : st;
 }
 
 /** Opens the evaluation of a plan that was checked. HV_ENO: it cannot be timed; `err` is left alone
@@ -232,37 +237,50 @@ static enum hv_status time_iteration(struct hv__lowered *l, struct hv_verdict *o
     return st;
 }
 
-/** The iterations of a job that routes its tokens unevenly, as timed one by one. */
+/** Sums of weights that differ by less are equal. */
+#define ROUNDING 1e-9
+
+/** An iteration of a job whose tokens or lengths differ between iterations. */
+struct iteration {
+    size_t routed; /**< of the job's routing */
+    const struct hv__length_run *lengths;
+    double weight, time_s;
+};
+
+/** The iterations of such a job, as timed one by one. */
 struct iterations {
-    size_t n, typical; /**< typical: the one whose time is nearest to the mean */
-    double *time_s, mean_s, p95_s;
-    struct hv_metrics sum;          /**< time-weighted where a figure is a rate or a share */
+    struct iteration *items;
+    size_t n, routed;         /**< routed: of the job's routing */
+    struct iteration typical; /**< the one whose time is nearest to the mean */
+    double p95_s;
+    struct hv_metrics sum; /**< weighted, and by time where a figure is a rate or a share */
     struct hv_stage_memory *memory; /**< per stage, of the iteration that needs most */
     struct hv_findings findings;    /**< of memory, likewise */
 };
 
 static int by_time(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    const struct iteration *x = a, *y = b;
+    return (x->time_s > y->time_s) - (x->time_s < y->time_s);
 }
 
 /** Adds the figures of one iteration. */
-static void add_iteration(struct iterations *all, const struct hv_verdict *v)
+static void add_iteration(struct iterations *all, const struct hv_verdict *v, double weight)
 {
     const struct hv_metrics *m = &v->metrics;
     struct hv_metrics *s = &all->sum;
-    double t = m->iteration_s;
+    double t = weight * m->iteration_s;
     s->iteration_s += t;
     s->tokens_per_s += t * m->tokens_per_s;
     s->mfu += t * m->mfu;
     s->bubble_frac += t * m->bubble_frac;
-    s->energy_j += m->energy_j;
-    s->pipeline_s += m->pipeline_s;
-    s->dropped_frac += m->dropped_frac;
+    s->energy_j += weight * m->energy_j;
+    s->pipeline_s += weight * m->pipeline_s;
+    s->dropped_frac += weight * m->dropped_frac;
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
-        s->breakdown_s[i] += m->breakdown_s[i];
+        s->breakdown_s[i] += weight * m->breakdown_s[i];
     }
+    hv_traffic_add(&s->traffic, &m->traffic, weight);
 }
 
 /** Keeps the memory of the stages that need more than in the iterations before, and its findings.
@@ -297,59 +315,136 @@ static void keep_worst(struct iterations *all, const struct hv_verdict *v, struc
 static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict *out,
                                   struct hv_err *err);
 
-/** Times every iteration of the routing in memory of its own. */
-static enum hv_status time_routing(const struct hv__question *q, const struct hv__lowered *l,
-                                   size_t n, struct iterations *all, struct hv_err *err)
+/** Lists the iterations of the job: of its routing, each with all lengths. */
+static struct iterations list_iterations(const struct hv__question *q, const struct hv__lowered *l)
+{
+    const struct hv_router *router = hv_cost_job(q->k)->routing;
+    const struct hv__length_runs lengths = hv__length_runs(l);
+    size_t routed = hv_router_is_even(router) || router->iterations < 1 ? 1 : router->iterations;
+    size_t each = lengths.n > 0 ? lengths.n : 1;
+    struct iterations all = {.n = routed * each, .routed = routed, .findings = {.arena = q->arena}};
+    all.items = hv_arena_new(q->arena, struct iteration, all.n);
+    for (size_t i = 0; i < all.n; i++) {
+        const struct hv__length_run *run = lengths.n > 0 ? &lengths.items[i % each] : NULL;
+        double weight = (run != NULL ? run->weight : 1) / (double)routed;
+        all.items[i] = (struct iteration){.routed = i / each, .lengths = run, .weight = weight};
+    }
+    all.typical = all.items[0];
+    return all;
+}
+
+/** The shortest time that 95 % of the iterations do not exceed, and the iteration whose time is
+ * nearest to the mean. */
+static void find_typical(struct iterations *all)
+{
+    double weight = 0, sum = 0;
+    qsort(all->items, all->n, sizeof *all->items, by_time);
+    for (size_t i = 0; i < all->n; i++) {
+        weight += fmax(0, all->items[i].weight);
+    }
+    all->p95_s = all->items[all->n - 1].time_s;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct iteration *x = &all->items[i];
+        sum += fmax(0, x->weight);
+        all->p95_s = sum >= (0.95 - ROUNDING) * weight ? fmin(all->p95_s, x->time_s) : all->p95_s;
+        double mean_s = all->sum.iteration_s;
+        if (fabs(x->time_s - mean_s) < fabs(all->typical.time_s - mean_s)) {
+            all->typical = *x;
+        }
+    }
+}
+
+/** Seconds of one iteration with another plan: a hv__trial. */
+static enum hv_status time_trial(const struct hv__lowered *l, const struct hv_plan *plan,
+                                 size_t iteration, double *time_s, struct hv_err *err)
+{
+    struct hv_arena scratch = {0};
+    struct hv_verdict v = {.findings = {.arena = &scratch}};
+    struct hv__lowered x = *l;
+    x.arena = &scratch;
+    x.findings = &v.findings;
+    x.plan = plan;
+    x.spans = false;
+    x.routed = iteration;
+    enum hv_status st = time_iteration(&x, &v, err);
+    *time_s = x.iteration.total_s;
+    hv_arena_free(&scratch);
+    return st;
+}
+
+/** Adds the seconds in which experts move before an iteration. */
+static void add_move(struct hv_metrics *m, double move_s)
+{
+    double factor = m->iteration_s / (m->iteration_s + move_s);
+    m->iteration_s += move_s;
+    m->breakdown_s[HV_TIME_EP] += move_s;
+    m->tokens_per_s *= factor;
+    m->mfu *= factor;
+    m->bubble_frac *= factor;
+    m->energy_j /= factor;
+}
+
+/** Times every iteration in memory of its own; `adaption`: places of experts that follow the
+ * routing, or NULL. */
+static enum hv_status time_iterations(const struct hv__question *q, const struct hv__lowered *l,
+                                      struct hv__adaption *adaption, struct iterations *all,
+                                      struct hv_err *err)
 {
     enum hv_status st = HV_OK;
-    *all = (struct iterations){
-        .n = n, .time_s = hv_arena_new(q->arena, double, n + 1), .findings = {.arena = q->arena}};
-    for (size_t t = 0; st == HV_OK && t < n; t++) {
+    const struct hv_plan *plan = l->plan;
+    double last_s = 0, move_s = 0;
+    for (size_t t = 0; st == HV_OK && t < all->n; t++) {
+        const struct iteration *now = &all->items[t];
+        if (adaption != NULL && (t == 0 || now->routed != now[-1].routed)) {
+            st = hv__adapt_next(adaption, now->routed, last_s, &plan, &move_s, err);
+            last_s = 0;
+        }
         struct hv_arena scratch = {0};
         struct hv_verdict v = {.findings = {.arena = &scratch}};
         struct hv__lowered x = *l;
         x.arena = &scratch;
         x.findings = &v.findings;
         x.spans = false;
-        x.routed = t;
-        st = time_iteration(&x, &v, err);
+        x.plan = plan;
+        x.routed = now->routed;
+        x.lengths = now->lengths;
+        st = st == HV_OK ? time_iteration(&x, &v, err) : st;
         st = st == HV_OK ? add_figures(&x, &v, err) : st;
         if (st == HV_OK) {
-            all->time_s[t] = v.metrics.iteration_s;
-            add_iteration(all, &v);
+            last_s += v.metrics.iteration_s * now->weight * (double)all->routed;
+            add_move(&v.metrics, move_s);
+            all->items[t].time_s = v.metrics.iteration_s;
+            add_iteration(all, &v, now->weight);
             keep_worst(all, &v, q->arena);
         }
         hv_arena_free(&scratch);
     }
-    all->mean_s = all->sum.iteration_s / (double)n;
-    for (size_t t = 1; t < n; t++) {
-        bool nearer =
-            fabs(all->time_s[t] - all->mean_s) < fabs(all->time_s[all->typical] - all->mean_s);
-        all->typical = nearer ? t : all->typical;
-    }
-    qsort(all->time_s, n, sizeof *all->time_s, by_time);
-    all->p95_s = all->time_s[(95 * n + 99) / 100 - 1];
+    all->typical = all->items[0];
+    find_typical(all);
     return st;
 }
 
 /** The verdict is that of the typical iteration; its figures become those of all. */
-static void apply_routing(const struct iterations *all, struct hv_verdict *out)
+static void apply_iterations(const struct iterations *all, struct hv_verdict *out)
 {
     struct hv_metrics *m = &out->metrics;
     const struct hv_metrics *s = &all->sum;
-    double n = (double)all->n, tokens_per_s = s->tokens_per_s / s->iteration_s;
+    double tokens_per_s = s->tokens_per_s / s->iteration_s;
     m->usd_per_mtoken *= m->tokens_per_s / tokens_per_s;
-    m->iteration_s = all->mean_s;
+    m->iteration_s = s->iteration_s;
     m->tokens_per_s = tokens_per_s;
     m->mfu = s->mfu / s->iteration_s;
     m->bubble_frac = s->bubble_frac / s->iteration_s;
-    m->energy_j = s->energy_j / n;
-    m->pipeline_s = s->pipeline_s / n;
-    m->dropped_frac = s->dropped_frac / n;
+    m->energy_j = s->energy_j;
+    m->pipeline_s = s->pipeline_s;
+    m->dropped_frac = s->dropped_frac;
     m->exact = m->exact && m->dropped_frac <= 0;
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
-        m->breakdown_s[i] = s->breakdown_s[i] / n;
+        m->breakdown_s[i] = s->breakdown_s[i];
     }
+    struct hv_sent depth = m->traffic.depth; /* does not depend on tokens */
+    m->traffic = s->traffic;
+    m->traffic.depth = depth;
     for (size_t i = 0; i < out->n_memory; i++) {
         out->memory[i] = all->memory[i];
     }
@@ -460,13 +555,21 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
         return out->findings.n > 0 ? HV_OK : st;
     }
     size_t before = out->findings.n;
-    struct iterations all = {.n = 1};
-    const struct hv_router *router = hv_cost_job(q->k)->routing;
-    bool routed = !hv_router_is_even(router);
+    struct iterations all = list_iterations(q, &l);
+    bool routed = !hv_router_is_even(hv_cost_job(q->k)->routing);
     st = routed ? check_routing(q, err) : HV_OK;
-    if (st == HV_OK && routed && router->iterations > 1) {
-        st = time_routing(q, &l, router->iterations, &all, err);
-        l.routed = all.typical;
+    struct hv__adaption *adaption = NULL;
+    if (st == HV_OK && all.n > 1) {
+        static const struct hv__trial trial = {time_trial};
+        bool adapts = routed && all.routed > 1 && hv__adapts(l.plan);
+        adaption = adapts ? hv__adapt_open(&l, &trial) : NULL;
+        st = time_iterations(q, &l, adaption, &all, err);
+    }
+    l.routed = all.typical.routed;
+    l.lengths = all.typical.lengths;
+    const struct hv_plan *given = l.plan;
+    if (st == HV_OK && adaption != NULL) {
+        l.plan = hv__adapt_plan(adaption, all.typical.routed);
     }
     st = st == HV_OK ? time_iteration(&l, out, err) : st;
     st = st == HV_OK ? add_figures(&l, out, err) : st;
@@ -474,16 +577,20 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
         return out->findings.n > before && st != HV_ESTOPPED ? HV_OK : st;
     }
     if (all.n > 1) {
-        apply_routing(&all, out);
+        apply_iterations(&all, out);
         apply_findings(&all, before, &out->findings);
     }
     if (routed) {
         out->routing =
-            (struct hv_routing_figures){.n = all.n,
+            (struct hv_routing_figures){.n = all.routed,
                                         .mean_s = out->metrics.iteration_s,
                                         .p95_s = all.n > 1 ? all.p95_s : out->metrics.iteration_s,
                                         .dropped_frac = out->metrics.dropped_frac};
     }
+    if (adaption != NULL) {
+        hv__adapt_moved(adaption, &out->routing.moves, &out->routing.moved_bytes);
+    }
+    l.plan = given;
     hv__apply_bound(&l, &b, out);
     out->steps = l.network.share != NULL ? l.network.share->steps : 0;
     check_limits(hv_cost_job(q->k), out);

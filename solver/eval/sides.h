@@ -5,7 +5,7 @@
 #ifndef HV_SOLVER_EVAL_SIDES_H
 #define HV_SOLVER_EVAL_SIDES_H
 
-#include "solver/eval/train/lowered.h"
+#include "solver/eval/lowered/lowered.h"
 #include "solver/inventory/houses.h"
 
 /** Houses of one class in a set of houses that a plan ties together. */

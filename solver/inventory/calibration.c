@@ -51,11 +51,11 @@ static const struct hv_calibration plain_class = {
           [HV_CAL_CORE_BACKWARD] = 1,
           [HV_CAL_NODE_LINKS] = 1,
           [HV_CAL_NETWORK] = 1,
+          [HV_CAL_GROUPED_16] = 1,
+          [HV_CAL_GROUPED_8] = 1,
           [HV_CAL_EAGER] = 1,
           [HV_CAL_EAGER_CORE] = 1,
-          [HV_CAL_EXPERT_TRAFFIC] = 1,
-          [HV_CAL_GROUPED_16] = 1,
-          [HV_CAL_GROUPED_8] = 1},
+          [HV_CAL_EXPERT_TRAFFIC] = 1},
 };
 
 const struct hv_calibration *hv_calibration_plain(void)

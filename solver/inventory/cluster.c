@@ -209,21 +209,26 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
     return HV_OK;
 }
 
+void hv_cluster_calibrate_kind(struct hv_cluster *c, size_t kind, const struct hv_calibration *by)
+{
+    const struct hv_device_kind *old = c->kinds[kind];
+    struct hv_device_kind *mine = hv_arena_copy(&c->arena, old, 1, sizeof *mine);
+    mine->calibration = by;
+    c->kinds[kind] = mine;
+    for (size_t g = 0; g < c->n_groups; g++) {
+        struct hv_node_group *group = &c->groups[g];
+        for (size_t s = 0; s < group->n_slots; s++) {
+            if (group->slots[s].kind == old) {
+                group->slots[s].kind = mine;
+            }
+        }
+    }
+}
+
 void hv_cluster_calibrate(struct hv_cluster *c, const struct hv_calibration *by)
 {
     for (size_t k = 0; k < c->n_kinds; k++) {
-        const struct hv_device_kind *old = c->kinds[k];
-        struct hv_device_kind *mine = hv_arena_copy(&c->arena, old, 1, sizeof *mine);
-        mine->calibration = by;
-        c->kinds[k] = mine;
-        for (size_t g = 0; g < c->n_groups; g++) {
-            struct hv_node_group *group = &c->groups[g];
-            for (size_t s = 0; s < group->n_slots; s++) {
-                if (group->slots[s].kind == old) {
-                    group->slots[s].kind = mine;
-                }
-            }
-        }
+        hv_cluster_calibrate_kind(c, k, by);
     }
 }
 

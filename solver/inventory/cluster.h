@@ -163,6 +163,8 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err) HV_NO
  * a fit changes the numbers in place). Only for a cluster without other users. O(kinds · groups).
  */
 void hv_cluster_calibrate(struct hv_cluster *c, const struct hv_calibration *by);
+/** The same for kind number `kind` of the cluster. O(groups). */
+void hv_cluster_calibrate_kind(struct hv_cluster *c, size_t kind, const struct hv_calibration *by);
 /**
  * The same cluster with its groups in an order that depends on the hardware alone: zones by the sum
  * of their peaks, then by name; in a zone the fastest devices first, then by memory, size of nodes,

@@ -27,6 +27,7 @@
     X(HV_V_DROP,            "drop_not_allowed", "the plan drops tokens and the objective does not allow it") \
     X(HV_V_UNKNOWN_DEVICE,  "unknown_device",   "an address names no device of the cluster") \
     X(HV_V_UNKNOWN_NAME,    "unknown_name",     "a name is no operator, dimension or axis that the plan can use") \
+    X(HV_V_SCHEME,          "scheme",           "a key belongs to another scheme of parallelism") \
     X(HV_V_DEADLINE,        "deadline",         "an iteration takes longer than the objective allows") \
     X(HV_V_PRICE,           "price",            "the nodes in use cost more per hour than the objective allows")
 /* clang-format on */

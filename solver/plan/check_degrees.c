@@ -18,37 +18,10 @@ static bool divides(int64_t part, int64_t whole)
     return part > 0 && whole % part == 0;
 }
 
-/* q with q² × depth = degree (2d, 2.5d) or q³ = degree (3d); 1d: the degree; 0: there is none. */
+/* Ranks that heads are cut over; 0: the scheme has no such degree. */
 static int heads_degree(const struct hv_tp *tp)
 {
-    if (tp->scheme == HV_TP_1D) {
-        return tp->degree;
-    }
-    for (int64_t q = 1; q * q <= tp->degree; q++) {
-        int64_t made = tp->scheme == HV_TP_3D ? q * q * q : q * q * tp->depth;
-        if (made == tp->degree) {
-            return (int)q;
-        }
-    }
-    return 0;
-}
-
-static void check_tp_shape(const struct hv_check *c, const struct hv_check_stage *at)
-{
-    const struct hv_tp *tp = &at->s->tp;
-    if (heads_degree(tp) != 0) {
-        return;
-    }
-    if (tp->scheme == HV_TP_3D) {
-        hv_check_stage_add(c, at, "tp", HV_V_DIVISIBLE, HV_UNKNOWN,
-                           "tp scheme 3d needs a degree that is a cube, but %d is not a cube",
-                           tp->degree);
-    } else {
-        hv_check_stage_add(
-            c, at, "tp", HV_V_DIVISIBLE, HV_UNKNOWN,
-            "tp scheme %s needs degree = depth x q x q, but no whole q gives %d with depth %d",
-            hv_tp_scheme_words[tp->scheme], tp->degree, tp->depth);
-    }
+    return tp->scheme == HV_TP_1D ? tp->degree : hv_check_grid_side(tp);
 }
 
 /* Shards of unequal size: each rank has whole heads, and no other dimension is cut with them. */
@@ -230,6 +203,21 @@ static void check_owners(const struct hv_check *c, const struct hv_check_stage *
     }
 }
 
+/* Recorded placements of a block. */
+static void check_record(const struct hv_check *c, const struct hv_check_stage *at,
+                         const struct hv_moe_knobs *k, int ep, int experts)
+{
+    for (size_t i = 0; i < k->adapt.n_placements; i++) {
+        const struct hv_placement *p = &k->adapt.placements[i];
+        struct hv_moe_knobs as = *k;
+        as.owners = p->owners;
+        as.n_owners = p->n_owners;
+        as.copies = p->copies;
+        as.n_copies = p->n_copies;
+        check_owners(c, at, &as, ep, experts);
+    }
+}
+
 /* Experts are spread over ep ranks; with expert_shards a rank holds 1/shards of one. */
 static void check_experts(const struct hv_check *c, const struct hv_check_stage *at,
                           const struct hv_moe_knobs *k, int experts)
@@ -250,6 +238,7 @@ static void check_experts(const struct hv_check *c, const struct hv_check_stage 
     }
     if (k != NULL) {
         check_owners(c, at, k, ep, experts);
+        check_record(c, at, k, ep, experts);
     }
 }
 
@@ -387,7 +376,7 @@ static void check_recompute(const struct hv_check *c, const struct hv_check_stag
 
 static void check_one_set(const struct hv_check *c, const struct hv_check_stage *at)
 {
-    check_tp_shape(c, at);
+    hv_check_schemes(c, at);
     check_tp_shares(c, at);
     check_product(c, at);
     check_shares(c, at);

@@ -1,5 +1,5 @@
-/** Internals of the plan checker: shared by check.c, check_blocks.c, check_degrees.c and
- * check_devices.c. */
+/** Internals of the plan checker: shared by check.c, check_blocks.c, check_degrees.c,
+ * check_schemes.c and check_devices.c. */
 #ifndef HV_SOLVER_PLAN_CHECK_INSIDE_H
 #define HV_SOLVER_PLAN_CHECK_INSIDE_H
 
@@ -43,6 +43,10 @@ const struct hv_block *hv_check_block(const struct hv_check *c, size_t half);
 void hv_check_blocks(const struct hv_check *c);
 /** Rules D and E and everything about degrees of one stage. */
 void hv_check_degrees(const struct hv_check *c, const struct hv_check_stage *at);
+/** Sizes and keys that schemes of tensor and context parallelism need, of one set of degrees. */
+void hv_check_schemes(const struct hv_check *c, const struct hv_check_stage *at);
+/** q with q² × depth = degree (2d, 2.5d) or q³ = degree (3d); 0: there is none. O(q). */
+int hv_check_grid_side(const struct hv_tp *tp);
 /** Rule B: exclusive, present, able devices; fabrics. */
 void hv_check_devices(const struct hv_check *c);
 

@@ -77,6 +77,7 @@ enum hv_zero_reduce hv_zero_default_reduce(int stage)
 void hv_moe_defaults(struct hv_moe_knobs *k)
 {
     k->from = k->to = -1;
+    k->adapt = (struct hv_adapting){.interval = 1, .experts = 1};
     k->expert_shards = k->degree_forward = k->degree_backward = 1;
     k->off_node_frac = k->compress_ratio = k->compress_bytes_per_s = HV_UNKNOWN;
 }
@@ -328,6 +329,11 @@ const struct hv_moe_knobs *hv_stage_moe(const struct hv_stage *s, size_t block)
         }
     }
     return found;
+}
+
+bool hv_stage_spreads(const struct hv_stage *s)
+{
+    return s->sequence_parallel || s->tp.scheme != HV_TP_1D;
 }
 
 int hv_tp_cuts(const struct hv_tp *tp)

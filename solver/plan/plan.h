@@ -31,6 +31,7 @@
 #define HV_MOE_ORDER_MAP(X) X(HV_MOE_PLAIN,"plain") X(HV_MOE_OPTSCHE,"optsche")
 #define HV_MOE_MOVE_MAP(X) X(HV_MOE_TOKENS,"tokens") X(HV_MOE_EXPERTS,"experts")
 #define HV_COPY_LIFE_MAP(X) X(HV_COPY_PERMANENT,"permanent") X(HV_COPY_ITERATION,"iteration")
+#define HV_ADAPT_MAP(X) X(HV_ADAPT_NONE,"none") X(HV_ADAPT_BALANCE,"balance") X(HV_ADAPT_COPY,"copy") X(HV_ADAPT_RECORD,"record")
 #define HV_ZERO_UNIT_MAP(X) X(HV_ZERO_LAYER,"layer") X(HV_ZERO_CHUNK,"chunk") X(HV_ZERO_STAGE,"stage")
 #define HV_ZERO_GATHER_MAP(X) X(HV_GATHER_AUTO,"auto") X(HV_GATHER_FLAT,"flat") X(HV_GATHER_HIERARCHICAL,"hierarchical")
 #define HV_ZERO_GATHER_AT_MAP(X) X(HV_GATHER_END,"end") X(HV_GATHER_NEXT_FORWARD,"next_forward")
@@ -47,7 +48,7 @@
 
 #define HV_WORD_TABLES(X) X(hv_tp_scheme,HV_TP_SCHEME_MAP) X(hv_cp_scheme,HV_CP_SCHEME_MAP) X(hv_cp_layout,HV_CP_LAYOUT_MAP) \
     X(hv_cp_order,HV_CP_ORDER_MAP) X(hv_cp_backward,HV_CP_BACKWARD_MAP) X(hv_deal,HV_DEAL_MAP) X(hv_a2a,HV_A2A_MAP) \
-    X(hv_moe_kernel,HV_MOE_KERNEL_MAP) X(hv_moe_order,HV_MOE_ORDER_MAP) X(hv_moe_move,HV_MOE_MOVE_MAP) X(hv_copy_life,HV_COPY_LIFE_MAP) \
+    X(hv_moe_kernel,HV_MOE_KERNEL_MAP) X(hv_moe_order,HV_MOE_ORDER_MAP) X(hv_moe_move,HV_MOE_MOVE_MAP) X(hv_copy_life,HV_COPY_LIFE_MAP) X(hv_adapt,HV_ADAPT_MAP) \
     X(hv_zero_unit,HV_ZERO_UNIT_MAP) X(hv_zero_gather,HV_ZERO_GATHER_MAP) X(hv_zero_gather_at,HV_ZERO_GATHER_AT_MAP) X(hv_zero_reduce,HV_ZERO_REDUCE_MAP) \
     X(hv_sync_kind,HV_SYNC_KIND_MAP) X(hv_sync_algorithm,HV_SYNC_ALGORITHM_MAP) X(hv_sync_priority,HV_SYNC_PRIORITY_MAP) X(hv_sync_weights,HV_SYNC_WEIGHTS_MAP) \
     X(hv_offload_what,HV_OFFLOAD_MAP) X(hv_plan_mode,HV_MODE_MAP) X(hv_recovery,HV_RECOVERY_MAP)
@@ -95,6 +96,24 @@ struct hv_expert_copies {
     size_t n_ranks;
 };
 
+/** Places of experts from an iteration of the routing on, for blocks [from, to) (−1, −1 = all). */
+struct hv_placement {
+    int iteration, from, to;
+    int *owners;
+    size_t n_owners;
+    struct hv_expert_copies *copies;
+    size_t n_copies;
+};
+
+/** How places of experts follow the tokens of the iterations before. */
+struct hv_adapting {
+    enum hv_adapt policy;
+    int interval; /**< iterations between two decisions, over which moves must pay */
+    int experts;  /**< copy: how many of the hottest ones get copies at the most */
+    struct hv_placement *placements; /**< record: in the order of iterations */
+    size_t n_placements;
+};
+
 /** Expert-parallel knobs, for blocks [from, to) of the stage (−1, −1 = all). */
 struct hv_moe_knobs {
     int from, to;
@@ -106,12 +125,16 @@ struct hv_moe_knobs {
     enum hv_moe_order order;
     enum hv_moe_move move;
     enum hv_copy_life copy_life;
+    struct hv_adapting adapt;
+    int prefetch; /**< blocks ahead that copies of one iteration and experts that move set out */
     int *owners;
     size_t n_owners;
     struct hv_expert_copies *copies;
     size_t n_copies;
-    double off_node_frac;                        /**< HV_UNKNOWN: from the routing */
-    double *target;                              /**< ranks × ranks, or NULL */
+    double off_node_frac;                        /**< most of a source's tokens that leave its link
+                                                    domain; HV_UNKNOWN: as they are routed */
+    double *target;                              /**< ranks × ranks: shares of the tokens of each
+                                                    rank (row) that go to each, or NULL */
     size_t n_target;                             /**< ranks */
     double compress_ratio, compress_bytes_per_s; /**< HV_UNKNOWN: none */
 };
@@ -382,6 +405,9 @@ int hv_cp_heads_degree(const struct hv_cp *cp);
 const struct hv_moe_knobs *hv_stage_moe(const struct hv_stage *s, size_t block);
 /** Largest expert-parallel degree of the stage's blocks, at least 1. */
 int hv_stage_experts_over(const struct hv_stage *s);
+/** True where the tensor-parallel ranks of a stage hold different parts of the activations between
+ * blocks: with sequence parallelism, and on a grid or a cube. O(1). */
+bool hv_stage_spreads(const struct hv_stage *s);
 /** Ranks of a tensor-parallel group that hold different weights: its degree, over the depth
  * of 2.5d, whose grids are copies (consecutive ranks are one grid). */
 int hv_tp_cuts(const struct hv_tp *tp);

@@ -198,20 +198,23 @@ double hv_job_mean_tokens(const struct hv_job *j)
     return j->n_lengths > 0 ? sum : (double)j->sequence;
 }
 
-double hv_job_padded_tokens(const struct hv_job *j, double sequences)
+double hv_job_padded_share(const struct hv_job *j, double sequences, double tokens)
 {
-    double sum = 0;
+    double share = 0;
     for (size_t i = 0; i < j->n_lengths; i++) {
-        double below = 0, upto = 0,
-               own = bin_tokens(j, i); /* shares of shorter ones, with equals */
-        size_t equal = 0;
-        for (size_t k = 0; k < j->n_lengths; k++) {
-            below += bin_tokens(j, k) < own ? j->lengths[k].frac : 0;
-            upto += bin_tokens(j, k) <= own ? j->lengths[k].frac : 0;
-            equal += bin_tokens(j, k) == own;
-        }
-        sum +=
-            own * (pow(fmin(upto, 1), sequences) - pow(fmin(below, 1), sequences)) / (double)equal;
+        share += bin_tokens(j, i) <= tokens ? j->lengths[i].frac : 0;
     }
-    return j->n_lengths > 0 ? sum : (double)j->sequence;
+    return pow(fmin(share, 1), sequences);
+}
+
+double hv_job_padded_tokens(const struct hv_job *j, double sequences, double quantile)
+{
+    double least = 0, longest = 0;
+    for (size_t i = 0; i < j->n_lengths; i++) {
+        double own = bin_tokens(j, i);
+        longest = fmax(longest, own);
+        bool reaches = hv_job_padded_share(j, sequences, own) >= quantile;
+        least = reaches && (least <= 0 || own < least) ? own : least;
+    }
+    return j->n_lengths == 0 ? (double)j->sequence : least > 0 ? least : longest;
 }

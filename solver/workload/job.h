@@ -140,9 +140,11 @@ struct hv_job {
 
 /** Mean length of a sequence: by the distribution, else the job's `sequence`. O(bins). */
 double hv_job_mean_tokens(const struct hv_job *j);
-/** Expected length of the longest of so many sequences drawn by the distribution, to which a
- * micro-batch is padded; without a distribution the job's `sequence`. O(bins²). */
-double hv_job_padded_tokens(const struct hv_job *j, double sequences);
+/** Probability that the longest of so many sequences drawn by the distribution has at most
+ * `tokens`, to which a micro-batch of them is padded. O(bins). */
+double hv_job_padded_share(const struct hv_job *j, double sequences, double tokens);
+/** That length at a quantile from 0 to 1; without a distribution the job's `sequence`. O(bins²). */
+double hv_job_padded_tokens(const struct hv_job *j, double sequences, double quantile);
 /** Defaults: batch 256, the model's max_sequence (or 2048), bf16, adam, master weights, fp32
  * gradients, minimise time. */
 struct hv_job hv_job_default(int max_sequence);

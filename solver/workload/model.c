@@ -232,6 +232,23 @@ static uint64_t hash_block(uint64_t h, const struct hv_block *b)
     return hash_extra(hash_extra(h, b->attends), b->reach);
 }
 
+static uint64_t hash_both_ways(uint64_t h, const struct hv_both_ways *list, size_t n)
+{
+    for (size_t i = 0; list && i < n; i++) {
+        h = hash_num(hash_num(h, list[i].forward_s), list[i].backward_s);
+    }
+    return hash_num(h, list != NULL);
+}
+
+static uint64_t hash_pieces(uint64_t h, const struct hv_measured_pieces *p, size_t n)
+{
+    h = hash_both_ways(h, p->attention_block, n);
+    h = hash_both_ways(h, p->expert_fixed, n);
+    h = hash_both_ways(h, p->expert_token, n);
+    h = hash_num(hash_num(h, p->dispatch_bytes), p->kv_bytes);
+    return hash_num(hash_num(h, p->experts), p->top_k);
+}
+
 static uint64_t hash_measured(uint64_t h, const struct hv_model *m)
 {
     if (m->measured != NULL) {
@@ -252,6 +269,9 @@ static uint64_t hash_measured(uint64_t h, const struct hv_model *m)
         h = hash_num(hash_num(h, l->parameter_bytes), l->activation_bytes);
         h = hash_num(hash_num(h, l->output_bytes), l->transfer_s);
         h = hash_num(hash_text(h, l->name), l->parallel_frac);
+        if (!hv_measured_is_whole(l)) {
+            h = hash_num(hash_pieces(h, &l->pieces, m->n_devices + 1), l->forward_only);
+        }
     }
     return h;
 }

@@ -81,6 +81,25 @@ struct hv_block {
     bool attention_bias, ffn_bias;
 };
 
+/** Seconds of a piece of work in the two passes; HV_UNKNOWN: not given. */
+struct hv_both_ways {
+    double forward_s, backward_s;
+};
+
+/** Pieces of a measured layer whose number follows from the plan: blocks of a ring of attention,
+ * experts and their tokens. Arrays: one per entry of `devices` of the model, the last for all
+ * others; NULL: the layer has none. */
+struct hv_measured_pieces {
+    struct hv_both_ways *attention_block; /**< a rank's queries against the keys of one rank of the
+                                             ring, one sequence */
+    struct hv_both_ways *expert_fixed;    /**< experts of a rank, once per chunk of tokens */
+    struct hv_both_ways *expert_token;    /**< one copy of a token in its expert */
+    double dispatch_bytes;                /**< of a copy of a token on its way to its expert */
+    double kv_bytes; /**< keys and values of a token; HV_UNKNOWN: twice the output's */
+    int experts;     /**< of the layer; 0: as many as the routing has, or ranks */
+    int top_k;       /**< experts that a token goes to */
+};
+
 /** One measured layer (kind "layers"). Times per micro-batch of the model's grid: of one sequence
  * where the grid has one point. */
 struct hv_measured_layer {
@@ -92,6 +111,9 @@ struct hv_measured_layer {
     double parameter_bytes, activation_bytes, output_bytes;
     double transfer_s;    /**< HV_UNKNOWN: from output_bytes and the link */
     double parallel_frac; /**< Amdahl fraction that tensor parallelism divides; 1 */
+    struct hv_measured_pieces pieces;
+    bool forward_given, backward_given; /**< else they are 0 beside the pieces */
+    bool forward_only; /**< has pieces, and nothing says how long its backward pass takes */
 };
 
 /** One operator of a graph model. */
@@ -181,6 +203,20 @@ size_t hv_model_n_leaves(const struct hv_model *m);
 void hv_model_leaves(const struct hv_model *m, struct hv_model_leaf *out);
 /** True where any leaf is a transformer. */
 bool hv_model_has_transformer(const struct hv_model *m);
+
+/** True where the layer computes nothing but its measured times. */
+static inline bool hv_measured_is_whole(const struct hv_measured_layer *l)
+{
+    return !l->pieces.attention_block && !l->pieces.expert_fixed && !l->pieces.expert_token;
+}
+/** True where a block of the model has experts. */
+static inline bool hv_model_has_experts(const struct hv_model *m, size_t block)
+{
+    if (m->kind == HV_MODEL_LAYERS) {
+        return m->measured[block].pieces.expert_fixed || m->measured[block].pieces.expert_token;
+    }
+    return m->blocks && m->blocks[block].experts > 0;
+}
 
 /** Parameters of the attention half of a block (projections, biases, its norm). Counts, not bytes.
  */

@@ -88,7 +88,7 @@ static void bench_collective(struct hv_cluster *c, size_t n)
     for (size_t i = 0; i < n; i++) {
         ids[i] = (uint32_t)i;
     }
-    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, n, HV_ALGO_AUTO, 1, 1, NULL};
+    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, n, HV_ALGO_AUTO, 1, 1, NULL, false};
     for (int r = 0; r < REPEATS; r++) {
         double start = now_s();
         if (!(hv_cost_collective(c, &q, NULL).time_s > 0)) {

@@ -47,7 +47,7 @@ static double price(struct hv_cluster *c, enum hv_collective op, enum hv_sync_al
     for (uint32_t i = 0; i < n; i++) {
         ids[i] = first + i * step;
     }
-    struct hv_collective_query q = {op, bytes, ids, n, a, 1, 1, NULL};
+    struct hv_collective_query q = {op, bytes, ids, n, a, 1, 1, NULL, false};
     return hv_cost_collective(c, &q, NULL).time_s;
 }
 
@@ -78,7 +78,7 @@ static void test_ring(void **state)
          net_start + 6 * 5e-6 + 6.0 / 4 * s / (net_rate(HV_USE_RING, s) / 8));
     /* two have two, however the group is written */
     uint32_t ids[] = {9, 0, 8, 1};
-    struct hv_collective_query q = {HV_ALL_GATHER, s, ids, 4, HV_ALGO_RING, 1, 1, NULL};
+    struct hv_collective_query q = {HV_ALL_GATHER, s, ids, 4, HV_ALGO_RING, 1, 1, NULL, false};
     double both = fmax(start, net_start);
     near(hv_cost_collective(*state, &q, NULL).time_s,
          both + step + 2 * 5e-6 + 3.0 / 4 * s / (net_rate(HV_USE_RING, s) / 4));
@@ -116,7 +116,7 @@ static void test_choice(void **state)
     for (uint32_t i = 0; i < 128; i++) {
         ids[i] = i;
     }
-    struct hv_collective_query q = {HV_ALL_REDUCE, 1e3, ids, 128, HV_ALGO_AUTO, 1, 1, NULL};
+    struct hv_collective_query q = {HV_ALL_REDUCE, 1e3, ids, 128, HV_ALGO_AUTO, 1, 1, NULL, false};
     assert_int_equal(hv_cost_collective(*state, &q, NULL).algorithm, HV_ALGO_TREE);
     for (double bytes = 1e3; bytes < 1e11; bytes *= 10) {
         for (q.n = 2; q.n <= 128; q.n *= 4) {
@@ -144,7 +144,7 @@ static void test_in_switch(void **state)
     struct hv_slots *slots = c->groups[1].slots;
     const struct hv_device_kind *before = slots->kind;
     slots->kind = &hopper;
-    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, 8, HV_ALGO_AUTO, 1, 1, NULL};
+    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, 8, HV_ALGO_AUTO, 1, 1, NULL, false};
     struct hv_collective_cost r = hv_cost_collective(c, &q, NULL);
     assert_int_equal(r.algorithm, HV_ALGO_NVLS);
     near(r.node_bytes, 1e9 * (1 + 1.0 / 8));
@@ -188,7 +188,7 @@ static void test_p2p(void **state)
 static void test_together_shares_the_nics(void **state)
 {
     const uint32_t ids[] = {0, 8, 16};
-    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, 3, HV_ALGO_RING, 1, 1, NULL};
+    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, 3, HV_ALGO_RING, 1, 1, NULL, false};
     struct hv_collective_cost alone = hv_cost_collective(*state, &q, NULL);
     q.together = 8;
     struct hv_collective_cost all = hv_cost_collective(*state, &q, NULL);
@@ -206,7 +206,7 @@ static struct hv_collective_cost cost(struct hv_cluster *c, enum hv_collective o
     for (uint32_t i = 0; i < n; i++) {
         ids[i] = i;
     }
-    struct hv_collective_query q = {op, bytes, ids, n, a, 1, 1, NULL};
+    struct hv_collective_query q = {op, bytes, ids, n, a, 1, 1, NULL, false};
     return hv_cost_collective(c, &q, NULL);
 }
 
@@ -251,7 +251,8 @@ static void test_copies(void **state)
     for (uint32_t i = 0; i < 32; i++) {
         ids[i] = i;
     }
-    struct hv_collective_query q = {HV_ALL_TO_ALL, 1e9, ids, 32, HV_ALGO_HIERARCHICAL, 1, 8, NULL};
+    struct hv_collective_query q = {HV_ALL_TO_ALL, 1e9,  ids, 32, HV_ALGO_HIERARCHICAL, 1, 8,
+                                    NULL,          false};
     double all = 8 * 24.0 / 32 * 1e9, met = 4 * (1 - pow(0.75, 8));
     near(hv_cost_collective(*state, &q, NULL).network_bytes, all * met / 8);
     q.algorithm = HV_ALGO_RING;
@@ -268,7 +269,7 @@ static void test_mesh(void **state)
     double s = 8e9, start = start_s(HV_CURVE_MESH, HV_USE_RING);
     double share = hv_link_share(hv_link_curve(HV_CURVE_MESH, HV_USE_RING), s);
     for (size_t n = 2; n <= 8; n += 3) {
-        struct hv_collective_query q = {HV_ALL_GATHER, s, ids, n, HV_ALGO_RING, 1, 1, NULL};
+        struct hv_collective_query q = {HV_ALL_GATHER, s, ids, n, HV_ALGO_RING, 1, 1, NULL, false};
         double m = (double)n;
         near(hv_cost_collective(c, &q, NULL).time_s,
              start + (m - 1) * step + (m - 1) / m * s / (64e9 * (m - 1) * share));
@@ -299,7 +300,7 @@ static void test_why(void **state)
     struct hv_arena arena = {0};
     struct hv_why why = {.arena = &arena};
     const uint32_t ids[] = {0, 1};
-    struct hv_collective_query q = {HV_ALL_REDUCE, 1e6, ids, 2, HV_ALGO_AUTO, 1, 1, NULL};
+    struct hv_collective_query q = {HV_ALL_REDUCE, 1e6, ids, 2, HV_ALGO_AUTO, 1, 1, NULL, false};
     struct hv_collective_cost r = hv_cost_collective(*state, &q, &why);
     assert_int_equal(why.n, 1);
     assert_true(why.terms[0].value == r.time_s);

@@ -49,7 +49,7 @@ static struct hv_collective_cost cost(const struct hv_cluster *c, enum hv_collec
     for (uint32_t i = 0; i < n; i++) {
         ids[i] = first + i;
     }
-    struct hv_collective_query q = {op, 1e9, ids, n, a, 1, 1, NULL};
+    struct hv_collective_query q = {op, 1e9, ids, n, a, 1, 1, NULL, false};
     return hv_cost_collective(c, &q, NULL);
 }
 
@@ -91,7 +91,7 @@ static void all_reduce_of_a_rack(void **state)
     }
     for (size_t i = 0; i < HV_COUNT(measured); i++) {
         struct hv_collective_query q = {HV_ALL_REDUCE, measured[i][0], ids, 72, HV_ALGO_NVLS, 1, 1,
-                                        NULL};
+                                        NULL,          false};
         double us = 1e6 * hv_cost_collective(c, &q, NULL).time_s;
         if (!(fabs(us / measured[i][1] - 1) < 0.03)) {
             fail_msg("%.0f bytes: %.0f us, measured %.0f", measured[i][0], us, measured[i][1]);

@@ -171,7 +171,7 @@ static double predicted_us(const struct hv_cluster *c, const struct series *s, d
     for (uint32_t i = 0; i < s->n; i++) {
         ids[i] = i * (s->far ? 8 : 1);
     }
-    struct hv_collective_query q = {s->op, bytes, ids, s->n, HV_ALGO_AUTO, 1, 1, NULL};
+    struct hv_collective_query q = {s->op, bytes, ids, s->n, HV_ALGO_AUTO, 1, 1, NULL, false};
     return 1e6 * hv_cost_collective(c, &q, NULL).time_s;
 }
 
@@ -211,7 +211,7 @@ static void bus_near(const struct hv_device_kind *kind, double link, enum hv_syn
     struct series s = {"", kind, HV_LINK_NVLINK, link, 400e9, HV_ALL_REDUCE, 8, false, 0, {{0, 0}}};
     struct hv_cluster *c = machine(&s);
     const uint32_t ids[] = {0, 1, 2, 3, 4, 5, 6, 7};
-    struct hv_collective_query q = {HV_ALL_REDUCE, bytes, ids, 8, a, 1, 1, NULL};
+    struct hv_collective_query q = {HV_ALL_REDUCE, bytes, ids, 8, a, 1, 1, NULL, false};
     struct hv_collective_cost r = hv_cost_collective(c, &q, NULL);
     double bus = 2 * 7.0 / 8 * bytes / r.time_s / 1e9;
     if (!(fabs(bus / want_gbps - 1) <= 0.04)) {

@@ -53,7 +53,8 @@ static struct group group_of(uint32_t first, size_t n, uint32_t step)
 static struct hv_collective_cost cost_of(struct hv_cluster *c, const struct group *g,
                                          enum hv_sync_algorithm a, double together)
 {
-    struct hv_collective_query q = {HV_ALL_TO_ALL, 0, g->ids, g->n, a, together, 1, g->bytes};
+    struct hv_collective_query q = {HV_ALL_TO_ALL, 0, g->ids,   g->n, a,
+                                    together,      1, g->bytes, false};
     return hv_cost_collective(c, &q, NULL);
 }
 
@@ -80,7 +81,8 @@ static void test_even_is_even(void **state)
         }
         for (size_t a = 0; a < HV_COUNT(algorithms); a++) {
             struct hv_collective_query q = {HV_ALL_TO_ALL, 1e6 * (double)g.n, g.ids, g.n,
-                                            algorithms[a], rows[r].together,  1,     NULL};
+                                            algorithms[a], rows[r].together,  1,     NULL,
+                                            false};
             struct hv_collective_cost want = hv_cost_collective(*state, &q, NULL);
             struct hv_collective_cost got = cost_of(*state, &g, algorithms[a], rows[r].together);
             near(got.time_s, want.time_s);

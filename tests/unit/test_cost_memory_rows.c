@@ -148,8 +148,52 @@ static void test_megatron_core(void **state)
     hv_cluster_unref(c);
 }
 
+/* deepspeed 0.19.8, runtime/zero/stage_1_and_2.py and stage3.py, estimate_zero{2,3}_model_states:
+ * per parameter 2 bytes of weights (stage 3: over n ranks, and 4 bytes per parameter of the largest
+ * layer for two gathered units), and 18 / n of which 2 are a 16-bit copy of the gradients: 16 / n
+ * of gradients in fp32, master weights and two moments. Its figures leave vectors of norms out. */
+static void test_deepspeed_terms(void **state)
+{
+    (void)state;
+    enum { LAYERS = 40, HIDDEN = 5120, HEADS = 40 };
+    const double block = 12.0 * HIDDEN * HIDDEN, embedding = 51200.0 * HIDDEN;
+    const double parameters = LAYERS * block + embedding;
+    struct hv_cluster *c = fixture_cost_cluster();
+    for (int n = 1; n <= 4; n *= 2) {
+        for (int stage = 2; stage <= 3; stage++) {
+            static struct fixture_plan p;
+            struct hv_model *m = fixture_gpt(LAYERS, HIDDEN, HEADS);
+            m->vocab = 51200;
+            m->tied_embeddings = true;
+            m->max_sequence = 2048;
+            struct hv_job j = fixture_job(2048);
+            j.precision = HV_BF16;
+            j.grad_fp32 = true;
+            struct hv_cost *k = hv_cost_new(c, m, &j);
+            fixture_stages(&p, c, LAYERS, 1, n, 1);
+            p.stages[0].dp = n;
+            p.stages[0].zero.stage = stage;
+            struct hv_stage_query q = {.plan = &p.plan, .replica = &p.replica, .sequences = n};
+            struct hv_memory mem = {0};
+            struct hv_err err = {0};
+            assert_int_equal(hv_cost_memory(k, &q, &mem, &err), HV_OK);
+            double gathered = stage == 3 && n > 1 ? 4 * fmax(block, embedding) : 0;
+            double weights = stage == 3 ? 2 * parameters / n + gathered : 2 * parameters;
+            double states = mem.gradients_bytes + mem.master_bytes + mem.optimizer_bytes;
+            assert_true(fabs(states / (16 * parameters / n) - 1) < 0.005);
+            assert_true(fabs(mem.weights_bytes / weights - 1) < 0.02);
+            hv_cost_free(k);
+            hv_model_unref(m);
+        }
+    }
+    hv_cluster_unref(c);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_megatron_core)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_megatron_core),
+        cmocka_unit_test(test_deepspeed_terms),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,10 +31,11 @@ static double seconds(struct hv_rng *r)
 static void test_two_chunks_by_hand(void **state)
 {
     (void)state;
-    struct hv_overlap o = hv_overlap_round_trips(2, (struct hv_round_trip){1, 3, 1});
+    struct hv_overlap o =
+        hv_overlap_round_trips(2, (struct hv_round_trip){1, 3, 1, {0}, {0}}, HV_TRIP_ARRIVAL);
     near(o.exposed_s, 2);
     near(o.hidden_s, 2);
-    o = hv_overlap_round_trips(1, (struct hv_round_trip){1, 3, 1});
+    o = hv_overlap_round_trips(1, (struct hv_round_trip){1, 3, 1, {0}, {0}}, HV_TRIP_ARRIVAL);
     near(o.exposed_s, 2);
     near(o.hidden_s, 0);
 }
@@ -54,14 +55,107 @@ static void test_chunks_follow_the_longest_path(void **state)
     for (int i = 0; i < 2000; i++) {
         double out = seconds(&r), compute = seconds(&r), back = seconds(&r), before = HUGE_VAL;
         for (int n = 1; n <= 16; n++) {
-            struct hv_overlap o =
-                hv_overlap_round_trips(n, (struct hv_round_trip){out / n, compute / n, back / n});
+            struct hv_overlap o = hv_overlap_round_trips(
+                n, (struct hv_round_trip){out / n, compute / n, back / n, {0}, {0}},
+                HV_TRIP_ARRIVAL);
             assert_true(fabs(o.exposed_s - (trips_s(n, out, compute, back) - compute)) < 1e-9);
             assert_true(o.exposed_s <= before + 1e-9); /* no latency: more chunks, no slower */
             assert_true(o.exposed_s <= out + back + 1e-9);
             assert_true(fabs(o.exposed_s + o.hidden_s - out - back) < 1e-9);
             before = o.exposed_s;
+            o = hv_overlap_round_trips(
+                n, (struct hv_round_trip){out / n, compute / n, back / n, {0}, {0}},
+                HV_TRIP_OPTSCHE);
+            assert_true(fabs(o.exposed_s - before) < 1e-9); /* nothing is left to order */
         }
+    }
+}
+
+/* ---- compression, two chunks, every order ---------------------------------------------------- */
+
+enum { DEVICE_WORK = 5, LINK_WORK = 2, CHUNKS = 2 };
+
+/* Orders of both lanes: which chunk is next. */
+struct orders {
+    int device[DEVICE_WORK * CHUNKS], link[LINK_WORK * CHUNKS];
+};
+
+/* End of the last piece of work; HUGE_VAL: the lanes wait for each other. Works of a chunk in turn:
+ * compress, send, expand, experts, compress, send back, expand. */
+static double end_of(const struct orders *o, const struct hv_round_trip *c)
+{
+    const double time[7] = {c->compress_s[0], c->out_s,  c->expand_s[0], c->compute_s,
+                            c->compress_s[1], c->back_s, c->expand_s[1]};
+    int done[CHUNKS] = {0}, at[2] = {0, 0};
+    double free_s[2] = {0, 0}, ready[CHUNKS] = {0, 0}, end = 0;
+    const int *lanes[2] = {o->device, o->link}, n[2] = {DEVICE_WORK * CHUNKS, LINK_WORK * CHUNKS};
+    for (int left = 7 * CHUNKS; left > 0;) {
+        bool moved = false;
+        for (int lane = 0; lane < 2; lane++) {
+            int i = at[lane] < n[lane] ? lanes[lane][at[lane]] : -1;
+            if (i < 0 || done[i] > 6 || (done[i] == 1 || done[i] == 5) != (lane == 1)) {
+                continue;
+            }
+            free_s[lane] = fmax(free_s[lane], ready[i]) + time[done[i]++];
+            ready[i] = free_s[lane];
+            end = fmax(end, ready[i]);
+            at[lane]++;
+            left--;
+            moved = true;
+        }
+        if (!moved) {
+            return HUGE_VAL;
+        }
+    }
+    return end;
+}
+
+/* The least over all orders: bits of a mask say whose turn it is. */
+static double best_order(const struct hv_round_trip *c)
+{
+    double best = HUGE_VAL;
+    struct orders o;
+    for (unsigned d = 0; d < 1u << (DEVICE_WORK * CHUNKS); d++) {
+        if (__builtin_popcount(d) != DEVICE_WORK) {
+            continue;
+        }
+        for (int i = 0; i < DEVICE_WORK * CHUNKS; i++) {
+            o.device[i] = d >> i & 1;
+        }
+        for (unsigned l = 0; l < 1u << (LINK_WORK * CHUNKS); l++) {
+            for (int i = 0; i < LINK_WORK * CHUNKS; i++) {
+                o.link[i] = l >> i & 1;
+            }
+            best = __builtin_popcount(l) == LINK_WORK ? fmin(best, end_of(&o, c)) : best;
+        }
+    }
+    return best;
+}
+
+static double end_under(int n, struct hv_round_trip c, enum hv_trip_order order)
+{
+    return n * c.compute_s + hv_overlap_round_trips(n, c, order).exposed_s;
+}
+
+/* Chunks with works of 1, 3, 1, 4, 1, 3, 1: 20 in the best order, 28 without chunks (Shi et al.
+ * 2024, ScheMoE). By arrival the first result is expanded while the last chunk could have been
+ * compressed: one later. */
+static void test_no_order_beats_optsche(void **state)
+{
+    (void)state;
+    const struct hv_round_trip c = {3, 4, 3, {1, 1}, {1, 1}};
+    near(end_under(2, c, HV_TRIP_OPTSCHE), 20);
+    near(end_under(2, c, HV_TRIP_ARRIVAL), 21);
+    near(end_under(1, (struct hv_round_trip){6, 8, 6, {2, 2}, {2, 2}}, HV_TRIP_OPTSCHE), 28);
+    near(best_order(&c), 20);
+    struct hv_rng r;
+    hv_rng_seed(&r, 7);
+    for (int i = 0; i < 60; i++) {
+        double send_s = seconds(&r), squeeze_s = seconds(&r);
+        const struct hv_round_trip x = {
+            send_s, seconds(&r), send_s, {squeeze_s, squeeze_s}, {squeeze_s, squeeze_s}};
+        near(end_under(2, x, HV_TRIP_OPTSCHE), best_order(&x));
+        assert_true(end_under(2, x, HV_TRIP_ARRIVAL) >= best_order(&x) - 1e-9);
     }
 }
 
@@ -234,11 +328,68 @@ static void test_runs_are_units(void **state)
     }
 }
 
+/* Products in panels, worked out by hand: links of their own work side by side, the first panels
+ * wait for nothing, and at most two are there before the product that needs them. */
+static void test_panels(void **state)
+{
+    (void)state;
+    static const struct {
+        struct hv_panels p;
+        double exposed_s;
+    } rows[] = {
+        /* links 1 and 2, products 3: the first panel, then products alone: 2 + 4 x 3 */
+        {{4, 3, {1, 2}, {0, 0}, false}, 2},
+        /* on one link 3 a step: as fast as products */
+        {{4, 3, {1, 2}, {0, 0}, true}, 3},
+        /* panels of 5: the link works all the time, the last product comes behind: 4 x 5 + 3 */
+        {{4, 3, {5, 2}, {0, 0}, false}, 23 - 12},
+        {{4, 3, {5, 2}, {0, 0}, true}, 31 - 12},
+        /* sums behind products of 3: the last one is exposed */
+        {{4, 3, {0, 2}, {1, 0}, false}, 3},
+        /* sums of 5: the first starts at 2 + 3, and all follow */
+        {{4, 3, {0, 2}, {5, 0}, false}, 25 - 12},
+        /* one step: nothing is beside anything */
+        {{1, 3, {1, 2}, {1, 1}, true}, 5},
+        {{1, 3, {1, 2}, {1, 1}, false}, 3},
+        /* no compute: a link is busy with everything it carries */
+        {{4, 0, {1, 2}, {0, 1}, true}, 16},
+        {{4, 0, {0, 0}, {0, 0}, true}, 0},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        near(hv_overlap_panels(&rows[i].p).exposed_s, rows[i].exposed_s);
+    }
+}
+
+/* More links, faster links and fewer panels never take longer. */
+static void test_panels_are_monotonic(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 11);
+    for (int i = 0; i < 2000; i++) {
+        struct hv_panels p = {1 + (int)hv_rng_below(&r, 8),
+                              seconds(&r),
+                              {seconds(&r), seconds(&r)},
+                              {seconds(&r), seconds(&r)},
+                              true};
+        double one = hv_overlap_panels(&p).exposed_s;
+        double sum = p.steps * (p.before_s[0] + p.before_s[1] + p.after_s[0] + p.after_s[1]);
+        assert_true(one <= sum + 1e-9);
+        assert_true(one >= sum - p.steps * p.step_s - 1e-9);
+        p.one_link = false;
+        double two = hv_overlap_panels(&p).exposed_s;
+        assert_true(two <= one + 1e-9);
+        p.before_s[hv_rng_below(&r, 2)] *= 0.5;
+        assert_true(hv_overlap_panels(&p).exposed_s <= two + 1e-9);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_chunks_by_hand),
         cmocka_unit_test(test_chunks_follow_the_longest_path),
+        cmocka_unit_test(test_no_order_beats_optsche),
         cmocka_unit_test(test_ring_closed_form),
         cmocka_unit_test(test_ring_returns),
         cmocka_unit_test(test_nested_rings),
@@ -247,6 +398,8 @@ int main(void)
         cmocka_unit_test(test_units_closed_form),
         cmocka_unit_test(test_units_follow_the_recurrence),
         cmocka_unit_test(test_runs_are_units),
+        cmocka_unit_test(test_panels),
+        cmocka_unit_test(test_panels_are_monotonic),
     };
     return cmocka_run_group_tests_name("cost_overlap", tests, NULL, NULL);
 }

@@ -328,9 +328,24 @@ static void test_measured_layers(void **state)
     m->n_blocks = 2;
     const char *devices[] = {"A100-SXM-80GB"};
     double forward[] = {1e-3}, backward[] = {2e-3}, unknown[] = {HV_UNKNOWN};
-    struct hv_measured_layer layers[] = {
-        {"a", forward, backward, unknown, 4e6, 8e6, 1e6, HV_UNKNOWN, 0.5},
-        {"b", forward, backward, unknown, 2e6, 8e6, 3e6, HV_UNKNOWN, 1}};
+    struct hv_measured_layer layers[] = {{.name = "a",
+                                          .forward_s = forward,
+                                          .backward_s = backward,
+                                          .update_s = unknown,
+                                          .parameter_bytes = 4e6,
+                                          .activation_bytes = 8e6,
+                                          .output_bytes = 1e6,
+                                          .transfer_s = HV_UNKNOWN,
+                                          .parallel_frac = 0.5},
+                                         {.name = "b",
+                                          .forward_s = forward,
+                                          .backward_s = backward,
+                                          .update_s = unknown,
+                                          .parameter_bytes = 2e6,
+                                          .activation_bytes = 8e6,
+                                          .output_bytes = 3e6,
+                                          .transfer_s = HV_UNKNOWN,
+                                          .parallel_frac = 1}};
     m->devices = devices;
     m->n_devices = 1;
     m->measured = layers;

@@ -97,7 +97,7 @@ static struct hv_verdict one_node(struct world *w, struct hv_arena *a, const cha
 static double ring_s(struct world *w, enum hv_collective op, double bytes)
 {
     const uint32_t devices[] = {0, 1, 2, 3, 4, 5, 6, 7};
-    struct hv_collective_query q = {op, bytes, devices, 8, HV_ALGO_RING, 1, 1, NULL};
+    struct hv_collective_query q = {op, bytes, devices, 8, HV_ALGO_RING, 1, 1, NULL, false};
     return hv_cost_collective(w->in.cluster.cluster, &q, NULL).time_s;
 }
 
@@ -458,14 +458,16 @@ static void tied_embeddings_are_summed_pair_by_pair(void **state)
     const struct hv_model *m = w.in.model.model;
     double each = hv_job_grad_bytes(&w.in.job.job), p = hv_model_embedding_parameters(m);
     const uint32_t ends[] = {0, 8}, node[] = {0, 1, 2, 3};
-    struct hv_collective_query q = {HV_ALL_REDUCE, p * each, ends, 2, HV_ALGO_RING, 1, 1, NULL};
+    struct hv_collective_query q = {HV_ALL_REDUCE, p * each, ends, 2, HV_ALGO_RING, 1, 1,
+                                    NULL,          false};
     double alone_s = hv_cost_collective(w.in.cluster.cluster, &q, NULL).time_s;
     assert_near(tied_s(&w, &a, 1), alone_s, 1e-9);
     /* four pairs share the networks of both nodes; blocks and embedding are summed in them before
      */
     q.together = 4;
     double four_s = hv_cost_collective(w.in.cluster.cluster, &q, NULL).time_s;
-    struct hv_collective_query in = {HV_ALL_REDUCE, p * each, node, 4, HV_ALGO_RING, 1, 1, NULL};
+    struct hv_collective_query in = {HV_ALL_REDUCE, p * each, node, 4, HV_ALGO_RING, 1, 1,
+                                     NULL,          false};
     four_s += hv_cost_collective(w.in.cluster.cluster, &in, NULL).time_s;
     in.bytes = 12 * each *
                (hv_block_attention_parameters(m, &m->blocks[0]) +

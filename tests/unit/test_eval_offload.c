@@ -155,8 +155,7 @@ static void a_slow_host_memory_is_shared(void **state)
                      "\"micro_batch\":8,\"replicas\":[{\"micro_batches\":8,\"stages\":[{"
                      "\"devices\":\"a[0].*\",\"layers\":[0,24],\"dp\":8,\"offload\":[{\"what\":"
                      "\"activations\"}]}]}]")
-                   .stages[0]
-                   .forward_s;
+                   .metrics.pipeline_s;
         close_world(&w);
     }
     assert_true(t[1] > 4 * t[0]);

@@ -106,6 +106,10 @@ static void check_rows(void **state, enum model model, const struct row *rows, s
 #define OK        HV_VIOLATION_N, NULL, NULL, 0
 #define ONE(keys) "{'micro_batches':8,'stages':[{'devices':'a[0].*','layers':[0,8]," keys "}]}"
 
+/* Micro-batches that grids can share. */
+#define FOUR(keys)                                                                                 \
+    "{'micro_batch':4,'micro_batches':2,'stages':[{'devices':'a[0].*','layers':[0,8]," keys "}]}"
+
 static void batch_sums(void **state)
 {
     static const struct row rows[] = {
@@ -166,13 +170,13 @@ static void degree_products(void **state)
          "expected no operator, found \"x0\": the model is of kind transformer and has no named "
          "operators",
          HV_UNKNOWN},
-        {ONE("'tp':{'scheme':'2d','degree':4}"), "", OK},
+        {FOUR("'tp':{'scheme':'2d','degree':4}"), "", OK},
         {ONE("'tp':{'shares':[3,1]},'dp':2,'micro_batch':2,'shares':[1,1]"), "", OK},
         {ONE("'tp':{'shares':[4,2,2,1]}"), "", HV_V_HEADS, "replicas[0].stages[0].tp.shares",
          "share 4 of 9 cuts 8 attention heads (4 of keys and values) into parts that are not whole "
          "heads",
          HV_UNKNOWN},
-        {ONE("'tp':{'shares':[1,1,1,1],'scheme':'2d'}"), "", HV_V_DIVISIBLE,
+        {FOUR("'tp':{'shares':[1,1,1,1],'scheme':'2d'}"), "", HV_V_DIVISIBLE,
          "replicas[0].stages[0].tp.shares", "tp scheme 2d supports equal shards only", HV_UNKNOWN},
         {ONE("'tp':{'shares':[3,1]},'cp':2"), "", HV_V_DIVISIBLE, "replicas[0].stages[0].tp.shares",
          "unequal tensor shards cannot be combined with cp 2", HV_UNKNOWN},
@@ -299,7 +303,7 @@ static void experts(void **state)
         {ONE("'tp':2,'dp':2,'deal':'turns','ep':4"), "", OK},
         {ONE("'tp':4,'ep':8"), "", HV_V_DIVISIBLE, "replicas[0].stages[0].ep",
          "dp x cp x tp = 4 is not divisible by ep 8", 4},
-        {ONE("'tp':{'scheme':'2d','degree':4},'ep':2"), "", HV_V_DIVISIBLE,
+        {FOUR("'tp':{'scheme':'2d','degree':4},'ep':2"), "", HV_V_DIVISIBLE,
          "replicas[0].stages[0].ep", "dp x cp = 1 is not divisible by ep 2", 1},
         {"{'micro_batches':8,'stages':[{'devices':'a[0].0-2','layers':[0,8],'dp':3,'deal':'turns',"
          "'ep':3}]}",
@@ -345,6 +349,47 @@ static void fabrics(void **state)
          "block 0 is reduced with all-reduce between nvidia and amd devices; use sync kind ps or "
          "keep its holders on one fabric",
          HV_UNKNOWN},
+    };
+    check_rows(state, DENSE, rows, HV_COUNT(rows));
+}
+
+/* Sizes that grids and cubes of ranks cut, and keys of another scheme. */
+static void schemes(void **state)
+{
+    const struct row rows[] = {
+        {ONE("'tp':{'scheme':'2d','degree':4}"), "", HV_V_DIVISIBLE, "replicas[0].stages[0].tp",
+         "the 1 sequences of a rank are not divisible into 2 parts, over which tp scheme 2d of "
+         "degree 4 cuts them",
+         1},
+        {FOUR("'tp':{'scheme':'2.5d','degree':4,'depth':4}"), "", OK},
+        {ONE("'tp':{'scheme':'2.5d','degree':4,'depth':4}"), "", HV_V_DIVISIBLE,
+         "replicas[0].stages[0].tp",
+         "the 1 sequences of a rank are not divisible into 4 parts, over which tp scheme 2.5d of "
+         "degree 4 cuts them",
+         1},
+        {FOUR("'tp':{'scheme':'2d','degree':4},'sequence_parallel':true"), "", HV_V_SCHEME,
+         "replicas[0].stages[0].sequence_parallel",
+         "sequence parallelism is of tp scheme 1d (grids cut activations themselves), not of 2d",
+         HV_UNKNOWN},
+        {ONE("'tp':{'degree':4,'regather':true}"), "", HV_V_SCHEME,
+         "replicas[0].stages[0].tp.regather", "regather is a choice of tp scheme 3d, not of 1d",
+         HV_UNKNOWN},
+        {ONE("'cp':{'degree':4,'scheme':'all_gather','inner':2}"), "", HV_V_SCHEME,
+         "replicas[0].stages[0].cp.inner",
+         "inner is of schemes with nested rings or teams: ring, usp, loongtrain, wallfacer, not of "
+         "all_gather",
+         HV_UNKNOWN},
+        {ONE("'cp':{'degree':4,'scheme':'rsa','layout':'zigzag'}"), "", HV_V_SCHEME,
+         "replicas[0].stages[0].cp.layout",
+         "a layout other than contiguous is of schemes that leave the order of tokens free, not of "
+         "rsa",
+         HV_UNKNOWN},
+        {ONE("'cp':{'degree':4,'scheme':'distflash','backward':'q_do'}"), "", HV_V_SCHEME,
+         "replicas[0].stages[0].cp.backward",
+         "q_do is what rings pass on backward: ring, usp, loongtrain, not of distflash",
+         HV_UNKNOWN},
+        {ONE("'cp':{'degree':4,'dims':['time']}"), "", HV_V_SCHEME, "replicas[0].stages[0].cp.dims",
+         "dimensions that blocks are cut along are of scheme dsp, not of ring", HV_UNKNOWN},
     };
     check_rows(state, DENSE, rows, HV_COUNT(rows));
 }
@@ -459,17 +504,12 @@ static void name_patterns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batch_sums),
-        cmocka_unit_test(devices),
-        cmocka_unit_test(degree_products),
-        cmocka_unit_test(layers),
-        cmocka_unit_test(shares),
-        cmocka_unit_test(heads_and_sequence),
-        cmocka_unit_test(experts),
-        cmocka_unit_test(fabrics),
-        cmocka_unit_test(objectives),
-        cmocka_unit_test(owners_of_ends),
-        cmocka_unit_test(owners_of_ends_in_any_order),
+        cmocka_unit_test(batch_sums),      cmocka_unit_test(devices),
+        cmocka_unit_test(degree_products), cmocka_unit_test(layers),
+        cmocka_unit_test(shares),          cmocka_unit_test(heads_and_sequence),
+        cmocka_unit_test(experts),         cmocka_unit_test(fabrics),
+        cmocka_unit_test(schemes),         cmocka_unit_test(objectives),
+        cmocka_unit_test(owners_of_ends),  cmocka_unit_test(owners_of_ends_in_any_order),
         cmocka_unit_test(name_patterns),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

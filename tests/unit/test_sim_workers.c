@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "solver/base/rng.h"
-#include "solver/sim/events/workers.h"
+#include "solver/sim/events/workers_int.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,6 +314,157 @@ static void partial_reduce_mixes_as_its_eigenvalue_says(void **state)
     hv_arena_free(&a);
 }
 
+/* One second alone, on the link that ctx tells for the first member. */
+static double shared_s(void *ctx, const size_t *members, size_t n, struct hv_workers_links *links)
+{
+    const struct hv_workers_link *of = ctx;
+    (void)n;
+    if (links != NULL) {
+        *links = (struct hv_workers_links){&of[members[0]], 1};
+    }
+    return 1;
+}
+
+/* Pairs of four workers of a second: two exchanges at a time. On one link both take two seconds; on
+ * links of their own, or where each needs half of the link, one. */
+static void exchanges_share_links(void **state)
+{
+    (void)state;
+    static const double period_s[] = {1, 1, 1, 1};
+    static struct hv_workers_link one[] = {{0, 1}, {0, 1}, {0, 1}, {0, 1}};
+    static struct hv_workers_link own[] = {{0, 1}, {1, 1}, {2, 1}, {3, 1}};
+    static struct hv_workers_link half[] = {{0, 0.5}, {0, 0.5}, {0, 0.5}, {0, 0.5}};
+    struct hv_arena a = {0};
+    struct hv_workers_run run;
+    struct hv_workers w = {.kind = HV_WORKERS_PARTIAL,
+                           .n = 4,
+                           .period_s = period_s,
+                           .group = 2,
+                           .exchange_s = shared_s,
+                           .ctx = one,
+                           .keep = 3,
+                           .horizon_s = 600};
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    NEAR(run.rate_per_s[0], 1.0 / 2);
+    w.n_links = 4;
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    NEAR(run.rate_per_s[0], 1.0 / 3);
+    NEAR(run.rate_per_s[3], 1.0 / 3);
+    NEAR(run.mean_exchange_s, 2);
+    NEAR(run.groups[0].start_s, 1);
+    NEAR(run.groups[0].end_s, 3);
+    w.ctx = own;
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    NEAR(run.rate_per_s[0], 1.0 / 2);
+    NEAR(run.mean_exchange_s, 1);
+    w.ctx = half;
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    NEAR(run.rate_per_s[0], 1.0 / 2);
+    hv_arena_free(&a);
+}
+
+/* Gossip of 1 and 1.5 seconds on one link: the first exchange is alone until 1.5, then both go at
+ * half speed until 2.5, when the second has half of its second left. */
+static void gossip_shares_links(void **state)
+{
+    (void)state;
+    static const double period_s[] = {1, 1.5};
+    static struct hv_workers_link one[] = {{0, 1}, {0, 1}};
+    struct hv_arena a = {0};
+    struct hv_workers_run run;
+    struct hv_workers w = {.kind = HV_WORKERS_GOSSIP,
+                           .n = 2,
+                           .period_s = period_s,
+                           .exchange_s = shared_s,
+                           .ctx = one,
+                           .n_links = 1,
+                           .horizon_s = 3.4};
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    NEAR(run.mean_exchange_s, 1.5); /* 1 to 2.5, 1.5 to 3 */
+    w.horizon_s = 4.6;
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    assert_int_equal(run.clocks[0], 2);
+    assert_int_equal(run.clocks[1], 2);
+    NEAR(run.end_s[0], 3.5);
+    NEAR(run.end_s[1], 4.5);
+    hv_arena_free(&a);
+}
+
+/* Random exchanges against small steps of time: what ends when. */
+static void exchanges_end_as_in_small_steps(void **state)
+{
+    (void)state;
+    enum { SOME = 6, LINKS = 3 };
+    struct hv_rng r;
+    hv_rng_seed(&r, 5);
+    for (int round = 0; round < 40; round++) {
+        struct hv_workers_link of[SOME][2];
+        double left[SOME], end[SOME] = {0}, load[LINKS], step = 1e-4;
+        struct hv__exchanges x = {.load = load, .n_links = LINKS};
+        for (size_t i = 0; i < SOME; i++) {
+            size_t first = hv_rng_below(&r, LINKS);
+            of[i][0] = (struct hv_workers_link){first, 0.25 * (double)(1 + hv_rng_below(&r, 4))};
+            of[i][1] = (struct hv_workers_link){(first + 1) % LINKS, 0.5};
+            left[i] = 0.2 + hv_rng_double(&r);
+            const struct hv__exchange e = {
+                .left_s = left[i], .links = {of[i], 2}, .members = &i, .waited_s = left, .n = 1};
+            hv__exchanges_add(&x, 0, &e);
+        }
+        for (double t = 0, some = 1; some > 0; t += step) {
+            double sum[LINKS] = {0};
+            some = 0;
+            for (size_t i = 0; i < SOME; i++) {
+                for (int k = 0; k < 2 && left[i] > 0; k++) {
+                    sum[of[i][k].link] += of[i][k].share;
+                }
+            }
+            for (size_t i = 0; i < SOME; i++) {
+                if (left[i] > 0) {
+                    double most = fmax(1, fmax(sum[of[i][0].link], sum[of[i][1].link]));
+                    left[i] -= step / most;
+                    end[i] = t + step;
+                    some = 1;
+                }
+            }
+        }
+        struct hv__exchange e;
+        for (double now; (now = hv__exchanges_next(&x)) < HUGE_VAL;) {
+            while (hv__exchanges_take(&x, now, &e)) {
+                assert_true(fabs(end[e.members[0]] - now) < 2e-3);
+                free(e.room);
+            }
+        }
+        hv__exchanges_free(&x);
+    }
+}
+
+/* One group of three workers by hand: weights 2/3 and 1/3 leave J W = (2, 1, -3) times rows of 2/9,
+ * 2/9 and -4/9, whose squares add up to 84/81: a frozen pair draws away from the third. Members
+ * that are level have equal weights, and all workers together agree whatever the weights. */
+static void weights_mix_as_their_squares_say(void **state)
+{
+    (void)state;
+    const size_t all[] = {0, 1, 2};
+    const int64_t behind[] = {0, 1, 3}, level[] = {2, 2, 2};
+    double m[9] = {0}, equal[9] = {0}, weighted[9] = {0};
+    hv__mix(m, 3, all, behind, 2, 0.5);
+    hv__mix_end(m, 3, 1, 0.5);
+    NEAR(hv_workers_mixing_rho(m, 3), 84.0 / 81);
+    hv__mix(equal, 3, all, level, 2, 0);
+    hv__mix(equal, 3, all + 1, level, 2, 0);
+    hv__mix_end(equal, 3, 2, 0);
+    hv__mix(weighted, 3, all, level, 2, 0.5);
+    hv__mix(weighted, 3, all + 1, level, 2, 0.5);
+    hv__mix_end(weighted, 3, 2, 0.5);
+    for (int i = 0; i < 9; i++) {
+        NEAR(weighted[i], equal[i]);
+    }
+    memset(m, 0, sizeof m);
+    hv__mix(m, 3, all, behind, 3, 0.5);
+    hv__mix_end(m, 3, 1, 0.5);
+    NEAR(hv_workers_mixing_rho(m, 3), 0);
+}
+
 static void bad_numbers(void **state)
 {
     (void)state;
@@ -367,6 +518,10 @@ int main(void)
         cmocka_unit_test(partial_reduce_waits_for_the_slowest),
         cmocka_unit_test(partial_reduce_mixes_as_its_eigenvalue_says),
         cmocka_unit_test(bad_numbers),
+        cmocka_unit_test(exchanges_share_links),
+        cmocka_unit_test(gossip_shares_links),
+        cmocka_unit_test(exchanges_end_as_in_small_steps),
+        cmocka_unit_test(weights_mix_as_their_squares_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

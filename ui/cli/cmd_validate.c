@@ -83,7 +83,7 @@ static enum hv_status write_fit(const struct hv_args *args, struct job *j, struc
 static enum hv_status run(const struct hv_args *args, struct job *j, struct hv_err *err)
 {
     enum hv_status st;
-    if ((st = hv_device_catalogue_read(&j->devices, err)) ||
+    if ((st = hv_device_catalogue_read_shipped(&j->devices, err)) ||
         (st = hv_validation_read_folder(&j->rows, hv_args_text(args, "data", NULL), &j->devices,
                                         err))) {
         return st;

@@ -97,6 +97,12 @@ static const struct hv_opt validate_options[] = {
     {"fit", 0, HV_ARG_FILE, "F", "write a calibration that is fitted on all rows", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture of predicted against measured", 0, 0, NULL, false},
 };
+static const struct hv_opt calibrate_options[] = {
+    {"plan", 0, HV_ARG_FILE, "PLAN", "plan that a run followed: one for all logs, or one for each in the same order (give the option several times, or plans among the files)", 0, 0, NULL, false},
+    OPTIONAL_INPUT_OPTIONS,
+    {"out", 0, HV_ARG_FILE, "F", "calibration to write (default: in your data folder, where every command finds it)", 0, 0, NULL, false},
+    JSON_OPTION,
+};
 static const struct hv_opt profile_options[] = {
     JSON_OPTION,
     {"out", 0, HV_ARG_FILE, "F", "profile to write (default: in your data folder, where every command finds it)", 0, 0, NULL, false},
@@ -211,6 +217,12 @@ static const struct hv_command command_rows[] = {
      "correlation, with those of a one-parameter baseline and of Calculon beside them.\n"
      "Example: hetviz validate --data my-rows",
      OPTIONS(validate_options), false},
+    {HV_CMD_CALIBRATE, "calibrate", NULL, "LOG...", 1, -1, "fit predictions to runs of your own",
+     "Reads the iteration times that trainers print (Megatron-LM, DeepSpeed, torchtitan, NeMo, Chrome traces with profiler steps), compares them with "
+     "the simulation of the plans that ran, and fits the few numbers of the calibration that these runs tell apart. Every command then uses the "
+     "fitted numbers for devices of that kind. Three short runs with different layouts are a good start; each is also predicted by the others.\n"
+     "Example: hetviz calibrate a.log b.log c.log --plan a.json --plan b.json --plan c.json",
+     OPTIONS(calibrate_options), false},
     {HV_CMD_PROFILE, "profile", NULL, "", 0, 0, "measure this machine's GPU, or show a profile",
      "Measures matrix products, attention, memory-bound kernels, copies and collectives on an NVIDIA GPU, checks the resulting tables against "
      "measured layers, and writes a profile. hetviz then uses this profile for all devices of that kind. Ctrl-C stops the measurement; the same "

@@ -24,6 +24,7 @@
     X(STRATEGIES, strategies)   \
     X(SELFTEST,   selftest)     \
     X(VALIDATE,   validate)     \
+    X(CALIBRATE,  calibrate)    \
     X(PROFILE,    profile)      \
     X(CHECK,      check)        \
     X(IMPORT,     import)       \

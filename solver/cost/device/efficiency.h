@@ -18,6 +18,9 @@
 #define HV_EFF_THIN             64.0
 /** Experts of a rank whose products cost the host as much as the routing itself (estimated). */
 #define HV_EFF_EXPERTS_A_HOST   8.0
+/** Rate of block-sparse products of experts relative to batched ones, mean over shapes (MegaBlocks,
+ * Gale et al. 2023, section 6.3; recalled). */
+#define HV_EFF_BLOCK_SPARSE     0.986
 /** Values of 16 bit in 16 bytes: batched products with other row lengths leave the tensor cores
  * (NVIDIA, Matrix Multiplication Background, requirements for fp16). */
 #define HV_EFF_ALIGNED          8.0

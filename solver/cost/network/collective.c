@@ -166,23 +166,41 @@ static struct form in_host(const struct job *j)
     return f;
 }
 
-/* Every member sends to every other directly; both kinds of links work at once. */
+/* Takes the longer of two streams of messages as the whole. */
+static void take_longer(struct form *f, double near_alpha_s, double near_s, double far_alpha_s,
+                        double far_s)
+{
+    bool near = near_alpha_s + near_s > far_alpha_s + far_s;
+    f->alpha_s = near ? near_alpha_s : far_alpha_s;
+    f->bytes_s = near ? near_s : far_s;
+}
+
+/* Every member sends to every other directly. Both kinds of links work at once, but for plain ones,
+ * over which one message follows the other. */
 static struct form flat_exchange(const struct job *j)
 {
     struct form f = {.algorithm = HV_ALGO_RING, .messages = j->s.n - 1};
-    double q = j->s.per_house, n = j->s.n, bytes = step_bytes(j->q->bytes, n), inside = 0;
+    double q = j->s.per_house, n = j->s.n, bytes = step_bytes(j->q->bytes, n);
+    double inside = 0, across = 0, near_start_s = 0;
     f.house_bytes = (q - 1) / n * j->q->bytes;
     if (q > 1) {
         inside = f.house_bytes / house_rate(j, HV_USE_ALL_TO_ALL, bytes, &f);
+        near_start_s = f.alpha_s;
+        f.alpha_s = 0;
     }
     if (j->s.houses > 1) {
         f.network_bytes = q * (n - q) / n * j->q->bytes;
-        f.bytes_s = f.network_bytes / net_rate(j, HV_USE_ALL_TO_ALL, bytes, &f);
+        across = f.network_bytes / net_rate(j, HV_USE_ALL_TO_ALL, bytes, &f);
     }
-    f.bytes_s = fmax(inside, f.bytes_s);
-    f.alpha_s += steps_s(j, q - 1, 0) + (j->s.houses > 1 ? j->s.net_alpha_s : 0);
-    f.alpha_s +=
-        hv__step_share(j->s.net) * fmax(n - q - 1, 0) * (j->s.houses > 1 ? j->s.net_alpha_s : 0);
+    double near_s = steps_s(j, q - 1, 0), net_alpha_s = j->s.houses > 1 ? j->s.net_alpha_s : 0;
+    double far_s = net_alpha_s + hv__step_share(j->s.net) * fmax(n - q - 1, 0) * net_alpha_s;
+    if (j->q->pipe) {
+        take_longer(&f, near_start_s + near_s, inside, f.alpha_s + far_s, across);
+        return f;
+    }
+    bool plain = j->s.link == HV_CURVE_PLAIN && j->s.net == HV_CURVE_PLAIN;
+    f.bytes_s = plain ? inside + across : fmax(inside, across);
+    f.alpha_s = fmax(near_start_s, f.alpha_s) + near_s + far_s;
     return f;
 }
 
@@ -372,6 +390,7 @@ static struct hv_collective_cost unequal(const struct hv_cluster *c,
     const struct hv_matrix_query m = {.bytes = q->matrix,
                                       .scale = 1,
                                       .algorithm = q->algorithm,
+                                      .pipe = q->pipe,
                                       .together = q->together,
                                       .copies = q->copies};
     struct hv_collective_cost out = hv_cost_matrix(ways, &m, why);

@@ -47,6 +47,11 @@ struct hv_collective_query {
                       two hops carry an item to each node once. 0 or 1: one */
     const double *matrix; /**< all_to_all: [n × n] bytes that each member (row) sends to each
                              (column) instead of equal parts of `bytes`, own ones free; or NULL */
+    /** all_to_all, direct: members inside a house and those in others are sent to at the same time
+     * over communicators of their own, so that the longer of both counts (Pipe-A2A, Shi et al.
+     * 2024, ScheMoE). Else messages start one after the other, and on plain links follow each
+     * other. */
+    bool pipe;
 };
 
 /** Price of a collective. */
@@ -83,11 +88,19 @@ double hv_cost_together(const struct hv_cluster *c, const struct hv_family *f, s
 
 /** Network elements that transfers share, in one direction. Constant, text. */
 enum hv_wire {
-    HV_WIRE_NODE_OUT, /**< all NICs of a node, sending; number: the node */
-    HV_WIRE_NODE_IN,  /**< the same, receiving */
-    HV_WIRE_PAIR,     /**< the network between two nodes; from × nodes + to */
-    HV_WIRE_LINK,     /**< a named link of the network; 2 × its number, + 1 backwards */
-    HV_WIRE_OWN,      /**< a link between two ranks of a plan alone; numbered by the caller */
+    HV_WIRE_NODE_OUT,   /**< all NICs of a node, sending; number: the node */
+    HV_WIRE_NODE_IN,    /**< the same, receiving */
+    HV_WIRE_PAIR,       /**< the network between two nodes; from × nodes + to */
+    HV_WIRE_LINK,       /**< a named link of the network; 2 × its number, + 1 backwards */
+    HV_WIRE_OWN,        /**< a link between two ranks of a plan alone; numbered by the caller */
+    HV_WIRE_DEVICE_OUT, /**< the link of a device to its peers, sending; number: the device */
+    HV_WIRE_DEVICE_IN,  /**< the same, receiving */
+    HV_WIRE_HOST_OUT,   /**< the link of a device to its host, sending; number: the device */
+    HV_WIRE_HOST_IN,    /**< the same, receiving */
+    HV_WIRE_ROOT_OUT, /**< the link that an island's devices share (a PCIe root), out of it; number:
+                         the island's first device */
+    HV_WIRE_ROOT_IN,  /**< the same, into it */
+    HV_WIRE_HOST,     /**< the memory of a node's host, read and written; number: the node */
     HV_WIRE_N
 };
 /** One element in one direction, of all there are. */

@@ -280,6 +280,9 @@ struct result {
     const char *why;
 };
 
+/* How flows inside houses and between them go together. */
+enum together { AT_ONCE, IN_TURN, APART };
+
 /* An exchange of one kind of hops. */
 struct hop {
     const struct hv_ways *w;
@@ -288,6 +291,7 @@ struct hop {
     bool back;
     double members;  /* that one exchanges with, itself included: curves are by whole buffers */
     double together; /* groups on the network */
+    enum together flows;
 };
 
 static struct loads loads_new(const struct hv_ways *w)
@@ -515,37 +519,80 @@ static double net_alpha_s(const struct hv_ways *w, const struct loads *l, size_t
     return alpha_s;
 }
 
-/* Messages of the member with most, and what starting them takes. */
-static void take_steps(const struct hop *h, const struct loads *l, struct result *r)
+/* Seconds that starting the messages of a member takes, inside and between nodes. */
+struct steps {
+    double near_s, far_s, messages;
+};
+
+static struct steps steps_of(const struct hv_ways *w, const struct loads *l, size_t i, int d)
 {
-    const struct hv_ways *w = h->w;
-    for (size_t i = 0; i < w->n; i++) {
+    double inside = l->ports[d][i].flows, out = l->own[d][i].flows;
+    size_t node = w->members[i].node;
+    struct steps s = {.near_s =
+                          hv__step_share(w->members[i].link) * inside * w->members[i].house_alpha_s,
+                      .messages = inside + out};
+    if (out > 0) {
+        double more = hv__step_share(w->nodes[node].net) * (out - 1);
+        s.far_s = (1 + more) * net_alpha_s(w, l, node);
+    }
+    return s;
+}
+
+/* Messages of the member with most, and what starting them takes: of both kinds in turn, or of each
+ * alone. */
+static void take_steps(const struct hop *h, const struct loads *l, struct result *near,
+                       struct result *far, struct result *all)
+{
+    for (size_t i = 0; i < h->w->n; i++) {
         for (int d = 0; d < 2; d++) {
-            double inside = l->ports[d][i].flows, out = l->own[d][i].flows;
-            double steps_s =
-                hv__step_share(w->members[i].link) * inside * w->members[i].house_alpha_s;
-            if (out > 0) {
-                size_t node = w->members[i].node;
-                double more = hv__step_share(w->nodes[node].net) * (out - 1);
-                steps_s += (1 + more) * net_alpha_s(w, l, node);
-            }
-            r->steps_s = fmax(r->steps_s, steps_s);
-            r->messages = fmax(r->messages, inside + out);
+            struct steps s = steps_of(h->w, l, i, d);
+            near->steps_s = fmax(near->steps_s, s.near_s);
+            far->steps_s = fmax(far->steps_s, s.far_s);
+            all->steps_s = fmax(all->steps_s, s.near_s + s.far_s);
+            all->messages = fmax(all->messages, s.messages);
         }
     }
 }
 
+static double length_s(const struct result *r)
+{
+    return r->start_s + r->steps_s + r->bytes_s;
+}
+
 static struct result run(const struct hop *h, bool *apart)
 {
-    struct result r = {0};
+    struct result near = {0}, far = {0}, all = {0};
     struct loads l = loads_new(h->w);
     add_flows(h, &l);
-    take_inside(h, &l, &r);
-    take_network(h, &l, &r);
-    take_steps(h, &l, &r);
+    take_inside(h, &l, &near);
+    take_network(h, &l, &far);
+    take_steps(h, &l, &near, &far, &all);
     *apart = *apart || l.apart;
     loads_free(&l);
-    return r;
+    const struct result *longer = near.bytes_s > far.bytes_s ? &near : &far;
+    if (h->flows == APART) {
+        longer = length_s(&near) > length_s(&far) ? &near : &far;
+        all.steps_s = longer->steps_s;
+    }
+    all.start_s = h->flows == APART ? longer->start_s : fmax(near.start_s, far.start_s);
+    all.bytes_s = h->flows == IN_TURN ? near.bytes_s + far.bytes_s : longer->bytes_s;
+    all.why = longer->why;
+    all.house_bytes = near.house_bytes;
+    all.network_bytes = far.network_bytes;
+    return all;
+}
+
+/* True where all links inside nodes that are in use, and all between them, are plain. */
+static bool all_plain(const struct hv_ways *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        bool near = w->houses[w->members[i].house].n > 1;
+        if ((near && w->members[i].link != HV_CURVE_PLAIN) ||
+            w->nodes[w->members[i].node].net != HV_CURVE_PLAIN) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Share of an exchange's copies that are the first of their item for a house (hv__first_copies),
@@ -581,9 +628,10 @@ static struct result two_hops(const struct hv_ways *w, const struct hv_matrix_qu
     bool in_turn = q->algorithm == HV_ALGO_TREE;
     double first = in_turn ? 1 : hv__first_copies((double)w->n_houses, q->copies);
     split_hops(w, q, first, across, inside);
-    struct result x = run(&(struct hop){w, across, 1, false, (double)w->n_houses, together}, apart);
+    struct result x =
+        run(&(struct hop){w, across, 1, false, (double)w->n_houses, together, AT_ONCE}, apart);
     struct result y =
-        run(&(struct hop){w, inside, 1, false, (double)w->per_house, together}, apart);
+        run(&(struct hop){w, inside, 1, false, (double)w->per_house, together, AT_ONCE}, apart);
     struct result out = {.bytes_s = in_turn ? x.bytes_s + y.bytes_s : fmax(x.bytes_s, y.bytes_s),
                          .start_s = fmax(x.start_s, y.start_s),
                          .steps_s = x.steps_s + y.steps_s,
@@ -606,7 +654,9 @@ struct hv_collective_cost hv_cost_matrix(const struct hv_ways *w, const struct h
     struct hv_collective_cost out = {.algorithm = HV_ALGO_RING};
     struct result r = {0};
     if (flat || q->algorithm == HV_ALGO_AUTO) {
-        r = run(&(struct hop){w, q->bytes, q->scale, q->back, (double)w->n, together}, &apart);
+        enum together flows = q->pipe ? APART : all_plain(w) ? IN_TURN : AT_ONCE;
+        r = run(&(struct hop){w, q->bytes, q->scale, q->back, (double)w->n, together, flows},
+                &apart);
     }
     if (hops) {
         struct result x = two_hops(w, q, together, &apart);

@@ -32,6 +32,7 @@ struct hv_matrix_query {
     double scale;        /**< bytes of one unit */
     bool back;           /**< every part goes the other way: from column to row */
     enum hv_sync_algorithm algorithm; /**< as for all_to_all of hv_collective_query */
+    bool pipe;                        /**< likewise */
     double together;                  /**< groups that share each node's network, ≥ 1 */
     double copies;                    /**< members that every item goes to, as there; 0 or 1: one */
 };

@@ -6,7 +6,6 @@
 #include "solver/base/units.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "solver/sim/events/tasks.h"
 
@@ -37,8 +36,9 @@ static int32_t add(struct graph *g, int lane, double duration_s, int32_t after)
     return (int32_t)g->n - 1;
 }
 
-/* Compute idles only while a link works: link time that is not exposed overlaps compute. */
-static struct hv_overlap finish(struct graph *g)
+/* Compute idles only while a link works: link time beside which it does not idle overlaps it.
+ * `extra_s`: of the compute lane, what is part of the exchange. */
+static struct hv_overlap finish(struct graph *g, double extra_s)
 {
     static const enum hv_resource_kind lanes[LANES] = {HV_RESOURCE_COMPUTE, HV_RESOURCE_LINK,
                                                        HV_RESOURCE_LINK};
@@ -52,30 +52,121 @@ static struct hv_overlap finish(struct graph *g)
     struct hv_overlap out = {HV_UNKNOWN, HV_UNKNOWN};
     hv_tasks_run_new(&g->arena, &t, &run);
     if (hv_tasks_run(&g->arena, &t, &run, NULL) == HV_OK) {
-        out.exposed_s = fmax(0, run.makespan_s - run.busy_s[COMPUTE]);
-        out.hidden_s = fmax(0, run.busy_s[LINK] + run.busy_s[OUTER] - out.exposed_s);
+        double idle_s = fmax(0, run.makespan_s - run.busy_s[COMPUTE]);
+        out.exposed_s = idle_s + extra_s;
+        out.hidden_s = fmax(0, run.busy_s[LINK] + run.busy_s[OUTER] - idle_s);
     }
     hv_arena_free(&g->arena);
     return out;
 }
 
-struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk)
+/* Work of the device on a chunk, in this order. */
+enum work { COMPRESS, EXPAND, WORK, COMPRESS_BACK, EXPAND_BACK, WORKS };
+
+/* Chunks on their way: how many each kind of work has behind it, and when the next one of it can
+ * begin and has ended last. */
+struct trips {
+    int n, done[WORKS];
+    struct hv_round_trip chunk;
+    double *ready_s[WORKS];  /* [n] */
+    double link_s, device_s; /* when both are free */
+    struct graph *g;
+    int32_t *last; /* [n] task of the chunk */
+};
+
+static double duration_of(const struct hv_round_trip *c, enum work w)
 {
+    const double of[WORKS] = {[COMPRESS] = c->compress_s[0],
+                              [EXPAND] = c->expand_s[0],
+                              [WORK] = c->compute_s,
+                              [COMPRESS_BACK] = c->compress_s[1],
+                              [EXPAND_BACK] = c->expand_s[1]};
+    return of[w];
+}
+
+/* Sends chunk `i`; what follows can begin when it has arrived. */
+static void send(struct trips *t, int i, bool back)
+{
+    double time_s = back ? t->chunk.back_s : t->chunk.out_s;
+    double begin_s = fmax(t->link_s, t->ready_s[back ? EXPAND_BACK : EXPAND][i]);
+    t->last[i] = add(t->g, LINK, time_s, t->last[i]);
+    t->link_s = begin_s + time_s;
+    t->ready_s[back ? EXPAND_BACK : EXPAND][i] = t->link_s;
+}
+
+/* Runs the next chunk's work of a kind, and sends back what is then complete. */
+static void step(struct trips *t, enum work w)
+{
+    int i = t->done[w]++;
+    double time_s = duration_of(&t->chunk, w);
+    t->device_s = fmax(t->device_s, t->ready_s[w][i]) + time_s;
+    if (time_s > 0 || w == WORK) {
+        t->last[i] = add(t->g, COMPUTE, time_s, t->last[i]);
+    }
+    if (w + 1 < WORKS) {
+        t->ready_s[w + 1][i] = t->device_s;
+    }
+    if (w == COMPRESS_BACK) {
+        send(t, i, true);
+    }
+}
+
+/* The kind of work whose next chunk has waited longest; earlier chunks first. */
+static enum work longest_waiting(const struct trips *t)
+{
+    enum work best = WORKS;
+    for (enum work w = EXPAND; w < WORKS; w++) {
+        int i = t->done[w];
+        if (i >= t->n || i >= t->done[w - 1]) {
+            continue;
+        }
+        double own_s = t->ready_s[w][i];
+        double best_s = best < WORKS ? t->ready_s[best][t->done[best]] : HUGE_VAL;
+        best = own_s < best_s || (own_s <= best_s && i < t->done[best]) ? w : best;
+    }
+    return best;
+}
+
+static void run_chunks(struct trips *t, enum hv_trip_order order)
+{
+    for (int i = 0; i < t->n; i++) {
+        step(t, COMPRESS);
+    }
+    for (int i = 0; i < t->n; i++) {
+        send(t, i, false);
+    }
+    if (order == HV_TRIP_OPTSCHE) {
+        for (int i = 0; i < t->n; i++) {
+            step(t, EXPAND);
+            step(t, WORK);
+            step(t, COMPRESS_BACK);
+        }
+    }
+    for (enum work w; (w = longest_waiting(t)) < WORKS;) {
+        step(t, w);
+    }
+}
+
+struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk,
+                                         enum hv_trip_order order)
+{
+    double extra_s =
+        chunk.compress_s[0] + chunk.compress_s[1] + chunk.expand_s[0] + chunk.expand_s[1];
     if (n < 2) {
-        return (struct hv_overlap){chunk.out_s + chunk.back_s, 0};
+        return (struct hv_overlap){chunk.out_s + chunk.back_s + extra_s, 0};
     }
     struct graph g = {0};
-    start(&g, 3 * (size_t)n);
-    for (int i = 0; i < n; i++) {
-        add(&g, LINK, chunk.out_s, -1);
+    struct trips t = {.n = n, .chunk = chunk, .g = &g};
+    start(&g, 7 * (size_t)n);
+    t.last = hv_arena_new(&g.arena, int32_t, (size_t)n);
+    for (int w = 0; w < WORKS; w++) {
+        t.ready_s[w] = hv_arena_new(&g.arena, double, (size_t)n);
     }
     for (int i = 0; i < n; i++) {
-        add(&g, COMPUTE, chunk.compute_s, i);
+        t.last[i] = -1;
     }
-    for (int i = 0; i < n; i++) {
-        add(&g, LINK, chunk.back_s, n + i);
-    }
-    return finish(&g);
+    run_chunks(&t, order);
+    return finish(&g, n * extra_s);
 }
 
 /* Lets the task that is added next wait for one more. */
@@ -134,7 +225,39 @@ struct hv_overlap hv_overlap_ring(const struct hv_ring *ring)
         computed = add(&g, COMPUTE, i > 0 ? ring->step_s : ring->first_s, arrived);
     }
     hop_behind(&g, ring, ring->steps - 1, computed);
-    return finish(&g);
+    return finish(&g, 0);
+}
+
+/* A task on each link that has one, after task `after`; out[2]: their numbers, or -1. */
+static void add_on_links(struct graph *g, const struct hv_panels *p, const double *time_s,
+                         int32_t after, int32_t *out)
+{
+    for (int i = 0; i < 2; i++) {
+        int lane = i == 0 || p->one_link ? LINK : OUTER;
+        out[i] = time_s[i] > 0 ? add(g, lane, time_s[i], after) : -1;
+    }
+}
+
+struct hv_overlap hv_overlap_panels(const struct hv_panels *p)
+{
+    struct graph g = {0};
+    start(&g, 5 * (size_t)p->steps);
+    int32_t came[2][2], left[2][2] = {{-1, -1}, {-1, -1}}; /* of the last two steps, by link */
+    for (int i = 0; i < 2 && i < p->steps; i++) {
+        add_on_links(&g, p, p->before_s, -1, came[i]);
+    }
+    for (int i = 0; i < p->steps; i++) {
+        int at = i % 2;
+        also_after(&g, came[at][1]);
+        also_after(&g, left[at][0]);
+        also_after(&g, left[at][1]);
+        int32_t computed = add(&g, COMPUTE, p->step_s, came[at][0]);
+        add_on_links(&g, p, p->after_s, computed, left[at]);
+        if (i + 2 < p->steps) {
+            add_on_links(&g, p, p->before_s, computed, came[at]);
+        }
+    }
+    return finish(&g, 0);
 }
 
 /* Goes through the units of all runs one by one. */
@@ -179,5 +302,5 @@ struct hv_overlap hv_overlap_units(const struct hv_units *runs, size_t n_runs, s
             gathered++;
         }
     }
-    return finish(&g);
+    return finish(&g, 0);
 }

@@ -9,6 +9,7 @@
 #ifndef HV_SOLVER_COST_NETWORK_OVERLAP_H
 #define HV_SOLVER_COST_NETWORK_OVERLAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** Communication of a pass: exposed and overlapped part. */
@@ -16,16 +17,27 @@ struct hv_overlap {
     double exposed_s, hidden_s;
 };
 
-/** A chunk of an exchange: sent, worked on, sent back. */
+/** A chunk of an exchange: sent, worked on, sent back. Compression before a send and its reverse
+ * after it are work of the device too. */
 struct hv_round_trip {
     double out_s, compute_s, back_s;
+    double compress_s[2], expand_s[2]; /**< of the way there and of the way back; 0: none */
+};
+/** Order of the device's work on chunks. */
+enum hv_trip_order {
+    HV_TRIP_ARRIVAL, /**< every piece of work when it can begin, the one that waits longest first */
+    HV_TRIP_OPTSCHE  /**< all compressions, then chunk by chunk until its result can return, and at
+                        last the results */
 };
 /**
  * `n` equal chunks: all are sent in turn, each is worked on when it has arrived and sent back when
- * that is done, after everything that is sent out. O(n log n). Source of the order: PipeMoE (Shi et
- * al. 2023), Tutel (Hwang et al. 2023).
+ * that is done, after everything that is sent out. Exposed is what the chunks take besides n
+ * compute_s. O(n log n). Sources: PipeMoE (Shi et al. 2023), Tutel (Hwang et al. 2023); OptSche:
+ * ScheMoE (Shi et al. 2024, theorem 1: no order is faster where both ways take alike). Without
+ * compression both orders are the same.
  */
-struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk);
+struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk,
+                                         enum hv_trip_order order);
 
 /** A ring of ranks, or an inner ring on each of several ranks of an outer one: equal steps of
  * compute after the first, hops of what the next step needs while a step computes (two buffers),
@@ -49,6 +61,22 @@ struct hv_ring {
  * outer hop).
  */
 struct hv_overlap hv_overlap_ring(const struct hv_ring *ring);
+
+/** A product in steps whose operands come over two links and whose partial results leave over them:
+ * a panel of each operand before every step, a sum of a result after it. */
+struct hv_panels {
+    int steps;
+    double step_s;                  /**< compute of one step */
+    double before_s[2], after_s[2]; /**< before and after every step on each link; 0: none */
+    bool one_link;                  /**< both links are the same one */
+};
+/**
+ * Exposed and hidden part of the exchanges of a product in panels, with two buffers for each: what
+ * goes before a step starts when the step two places before is done, and a step waits for what the
+ * one two places before sends. O(steps log steps). Source: SUMMA (van de Geijn and Watts 1997,
+ * section 4) in the order of Colossal-AI's 2d and 2.5d layers.
+ */
+struct hv_overlap hv_overlap_panels(const struct hv_panels *p);
 
 /** `n` equal units in a row whose weights are gathered before and whose gradients are scattered
  * after their compute; no padding, compared as bytes. */

@@ -31,10 +31,16 @@ struct hv__span hv__call_span(const struct hv__ask *a, const struct hv__call *c)
                                     .devices = c->members,
                                     .n = (size_t)c->n,
                                     .algorithm = c->algorithm,
+                                    .pipe = c->pipe,
                                     .together = c->together,
                                     .copies = c->copies};
     struct hv_collective_cost cost = hv_cost_collective(a->k->cluster, &q, a->why);
     return (struct hv__span){cost.time_s, cost.alpha_s};
+}
+
+double hv__wait_s(const struct hv_part_query *q)
+{
+    return hv_device_calibration(q->device)->v[HV_CAL_EXCHANGE_US] * HV_US;
 }
 
 /* Source of the form: compute C and communication X together take max(C, X) + sigma min(C, X),

@@ -34,14 +34,15 @@ static void find_runs(struct hv__context *k)
 static void count_experts(struct hv__context *k)
 {
     const struct hv_model *m = k->model;
-    if (hv_router_is_even(k->job.routing) || m->kind != HV_MODEL_TRANSFORMER) {
+    bool chain = m->kind == HV_MODEL_TRANSFORMER || m->kind == HV_MODEL_LAYERS;
+    if (hv_router_is_even(k->job.routing) || !chain) {
         return;
     }
     size_t n = 0;
     k->with_experts = hv_arena_new(&k->arena, size_t, m->n_blocks + 1);
     for (size_t i = 0; i < m->n_blocks; i++) {
         k->with_experts[i] = n;
-        n += m->blocks[i].experts > 0;
+        n += hv_model_has_experts(m, i);
     }
 }
 
@@ -54,6 +55,7 @@ void hv__context_open(struct hv__context *k, struct hv_cluster *c, struct hv_mod
                               .job = *j,
                               .parts = parts,
                               .prices = hv__part_memo(),
+                              .held = hv__held_memo(),
                               .boxes = hv__box_memo(),
                               .slices = hv__slices_memo(),
                               .network = hv__network_memo()};
@@ -74,6 +76,7 @@ void hv__context_close(struct hv__context *k)
     hv_cluster_unref(k->cluster);
     hv_model_unref(k->model);
     hv__memo_free(&k->prices);
+    hv__memo_free(&k->held);
     hv__memo_free(&k->boxes);
     hv__memo_free(&k->slices);
     hv__memo_free(&k->network);

@@ -38,6 +38,7 @@ struct hv__context {
     bool *can_price;          /**< [kinds of the cluster] found to be able to price the model */
     struct hv__memo prices;   /**< of parts: memo.c */
     struct hv__memo network;  /**< of collectives: network/memo.h */
+    struct hv__memo held;     /**< held.c: what ranks hold of experts that plans place */
     struct hv__memo boxes;    /**< rates.c: best rates of products */
     struct hv__memo slices;   /**< rates.c: attention in slices */
     double *floors;           /**< floor/floor.c; NULL before the first */
@@ -89,6 +90,11 @@ extern const struct hv__parts hv__transformer_parts; /**< transformer.c */
 extern const struct hv__parts hv__measured_parts;    /**< measured.c */
 extern const struct hv__parts hv__operator_parts;    /**< operators.c */
 
+/** Key of all properties of experts that a price depends on. O(owners + ranks of copies). */
+uint64_t hv__moe_signature(const struct hv_moe_knobs *m);
+/** Experts of other nodes that a rank holds for the ranks of its node where experts move
+ * (travel.c). O(experts × ep). */
+double hv__cached_experts(const struct hv__context *k, const struct hv_part_query *q, int experts);
 /** Price of a part, remembered; `block` is ignored for embedding and head, and blocks beyond the
  * model cost nothing. With `why` it is computed and explained. O(1) when seen before. */
 struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size_t block,
@@ -130,6 +136,15 @@ struct hv__cp_shape {
 };
 /** From scheme, degrees and order (ring.c). O(1). */
 struct hv__cp_shape hv__cp_shape_of(const struct hv_part_query *q);
+
+/** Ranks along each axis of a grid or a cube (summa.c); 1d: 1. O(side). */
+int hv__grid_side(const struct hv_part_query *q);
+/** Lines along each axis, of all grids of 2.5d (summa.c). O(side). */
+int hv__grid_lines(const struct hv_part_query *q);
+/** The first rank of a line: axis 0 has rows, 1 columns, 2 layers of a cube (summa.c). O(side). */
+size_t hv__grid_line(const struct hv_part_query *q, int axis, int line);
+/** Ranks between neighbours along an axis (summa.c). O(side). */
+size_t hv__grid_apart(const struct hv_part_query *q, int axis);
 
 /** Parts of this rank's size that everything tensor-parallel would be cut into. */
 static inline double hv__tp_parts(const struct hv_part_query *q)

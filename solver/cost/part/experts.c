@@ -13,18 +13,18 @@ void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__f
     bool experts = x->groups > 0;
     unsigned up = experts ? HV_RC_EXPERTS : HV_RC_UP, down = experts ? HV_RC_EXPERTS : HV_RC_DOWN;
     unsigned act = experts ? HV_RC_EXPERTS : HV_RC_ACT;
-    double groups = experts ? x->groups : 1;
+    double groups = experts ? x->groups : 1, kept = x->kept > 0 ? x->kept : rows;
+    s->in_experts = experts;
     hv__add_product(s, &(struct hv__product){experts ? "experts up gemm" : "up gemm", up, rows,
-                                             (g - 1) * f, h, groups});
+                                             (g - 1) * f, h, groups, HV__CUT_COLUMNS});
     hv__add_stream(s, &(struct hv__stream){experts ? "experts activation" : "activation", act,
-                                           s->elem * rows * g * f, g > 2 ? 5.0 / 3 : 1.5});
+                                           s->elem * kept * g * f, g > 2 ? 5.0 / 3 : 1.5});
     hv__add_product(s, &(struct hv__product){experts ? "experts down gemm" : "down gemm", down,
-                                             rows, h, f, groups});
-    hv__keep(s, s->elem * rows * (g - 1) * f, up);
-    hv__keep(s, s->elem * rows * f, act);
-    s->weight_only_bytes += s->elem * rows * g * f;
-    s->a_full += h + f * s->t;
-    s->c_full += (g - 1) * f * s->t + h;
+                                             rows, h, f, groups, HV__CUT_ROWS});
+    s->in_experts = false;
+    hv__keep(s, s->elem * kept * (g - 1) * f, up);
+    hv__keep(s, s->elem * kept * f, act);
+    s->weight_only_bytes += s->elem * kept * g * f;
 }
 
 /* Seconds of the experts on one of `n` chunks of their tokens: forward, backward, recompute. */
@@ -32,8 +32,9 @@ struct chunk {
     double forward_s, input_grad_s, weight_grad_s, recompute_s;
 };
 
+/* Of `computed` rows in all. */
 static struct chunk chunk_of(const struct hv__sum *s, const struct hv_block *b,
-                             const struct hv__ffn *whole, int n)
+                             const struct hv__ffn *whole, double computed, int n)
 {
     struct hv__ask quiet = *s->a;
     struct hv__ffn part = *whole;
@@ -41,14 +42,17 @@ static struct chunk chunk_of(const struct hv__sum *s, const struct hv_block *b,
     quiet.why = NULL;
     probe.a = &quiet;
     probe.out = (struct hv_part_cost){0};
-    part.rows /= n;
+    part.rows = computed / n;
+    part.kept = whole->kept / n;
     hv__add_ffn(&probe, b, &part);
     return (struct chunk){probe.out.forward_s, probe.out.input_grad_s, probe.out.weight_grad_s,
                           probe.out.recompute_s};
 }
 
-/* Exchanges cut into chunks run beside experts that see fewer tokens at a time. */
-static void cut_into_chunks(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f)
+/* Exchanges cut into chunks run beside experts that see fewer tokens at a time. `rows`: of the unit
+ * of d. */
+static void cut_into_chunks(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f,
+                            const struct hv__dispatched *d, double rows)
 {
     const struct hv_moe_knobs *m = s->q->moe;
     int forward = m && m->degree_forward > 1 ? m->degree_forward : 1;
@@ -58,8 +62,9 @@ static void cut_into_chunks(struct hv__sum *s, const struct hv_block *b, const s
     if (s->q->ep < 2 || (forward < 2 && backward < 2)) {
         return;
     }
-    struct chunk whole = chunk_of(s, b, f, 1), x = chunk_of(s, b, f, forward);
-    struct chunk y = chunk_of(s, b, f, backward);
+    struct chunk whole = chunk_of(s, b, f, f->rows, 1);
+    struct chunk x = chunk_of(s, b, f, rows * d->in_chunks[0], forward);
+    struct chunk y = chunk_of(s, b, f, rows * d->in_chunks[1], backward);
     double more_s = forward * x.forward_s - whole.forward_s;
     s->out.forward_s += more_s;
     s->out.recompute_s += forward * x.recompute_s - whole.recompute_s;
@@ -72,65 +77,114 @@ static void cut_into_chunks(struct hv__sum *s, const struct hv_block *b, const s
                backward);
 }
 
+/* True where tensor-parallel ranks with the same tokens send a slice of them each (Singh et al.
+ * 2023, DeepSpeed-TED, duplicate token dropping). */
+static bool sends_slices(const struct hv__sum *s)
+{
+    const struct hv_part_query *q = s->q;
+    bool cut = q->tp_scheme == HV_TP_1D && q->tp > 1 && s->t_experts >= s->t;
+    return q->moe && q->moe->all_to_all == HV_A2A_TP && q->ep > 1 && cut;
+}
+
+/* Bytes of the exchanges: `copies` of a rank, `whole` of all its tensor-parallel ranks. */
+static void add_dispatch(struct hv__sum *s, const struct hv__dispatched *d, double copies,
+                         double whole)
+{
+    if (sends_slices(s)) {
+        s->x.slices_at_experts = whole * d->arrived;
+        s->x.slices_at_source = s->q->sequence_parallel ? 0 : whole * d->own;
+        copies = whole / s->q->tp;
+    }
+    s->x.ep_bytes = copies * d->sent;
+    s->x.ep_own = copies * d->own;
+    s->x.ep_arrived = copies * d->arrived;
+}
+
+/* Bytes that a sum keeps or needs. */
+struct bytes {
+    double full, kept, input;
+};
+
+static struct bytes bytes_of(const struct hv__sum *s)
+{
+    return (struct bytes){s->full_bytes, s->kept_bytes, s->weight_only_bytes};
+}
+
+/* Notes what every rank computes, and which bytes since `before` are of its tokens. */
+static void note_ranks(struct hv__sum *s, const struct bytes *before)
+{
+    size_t n = (size_t)s->q->ep;
+    struct bytes now = bytes_of(s);
+    if (!hv_places_experts(s->q->moe) || !s->x.load) {
+        return;
+    }
+    double *load = hv_arena_new(&s->a->k->arena, double, n);
+    for (size_t r = 0; r < n; r++) {
+        load[r] = s->load.work > 0 ? s->load.done[r] / s->load.work : 1;
+    }
+    s->out.rank_load = load;
+    s->out.routed_saved_bytes = now.kept - before->kept;
+    s->out.routed_input_bytes = now.input - before->input;
+    s->out.routed_transient_bytes = now.full - before->full - s->out.routed_saved_bytes;
+}
+
 static void add_routed(struct hv__sum *s, const struct hv_block *b)
 {
-    const struct hv_moe_knobs *m = s->q->moe;
-    int shards = m && m->expert_shards > 1 ? m->expert_shards : 1;
-    struct hv__spread spread = hv__spread_of(m, b->experts, s->q->ep);
     double h = s->m->hidden, k = b->top_k, whole = 1;
     if (s->t_experts < s->t) {
         whole = s->q->tp / s->depth / s->t_experts;
     }
     double rows = s->rows / whole * k; /* each rank that holds whole experts sends its share */
     double copies = s->elem * s->rows * k * h / fmax(s->t_norm, whole);
-    double capacity = hv__capacity_of(m, rows / b->experts), pad = capacity > 0 ? capacity : 1;
-    bool routed = hv__load_of(s->a, b, rows, &s->load);
-    if (routed) { /* places, shards and copies are in its figures */
-        spread.work = s->load.work / shards / pad;
-        spread.traffic = 1 / (pad * shards);
-        s->x.load = &s->load;
-    }
+    struct hv__dispatched d = hv__dispatched_of(s->a, b, rows, &s->load);
+    s->x.load = d.routed ? &s->load : NULL;
     double flops = s->out.flops_forward;
-    hv__add_stream(s, &(struct hv__stream){"dispatch and combine", HV_RC_EXPERTS,
-                                           4 * copies * shards * spread.work, 1});
-    struct hv__ffn f = {hv__cut(s, b->expert_ffn / s->t_experts, shards),
-                        rows * shards * pad * spread.work, spread.held};
+    const struct bytes before = bytes_of(s);
+    hv__add_stream(s, &(struct hv__stream){"dispatch and combine", HV_RC_EXPERTS, copies * d.moved,
+                                           d.moved_back / d.moved});
+    struct hv__ffn f = {hv__cut(s, b->expert_ffn / s->t_experts, d.shards), rows * d.computed,
+                        d.groups, rows * d.between};
     hv__add_ffn(s, b, &f);
-    cut_into_chunks(s, b, &f);
-    hv__keep(s, 2 * copies * shards * spread.work, HV_RC_EXPERTS);
-    s->weight_only_bytes += 2 * copies * shards * spread.work;
-    double all = (s->out.flops_forward - flops) / (pad * spread.work);
-    s->out.flops_forward = flops + all * (capacity > 0 ? fmin(capacity, 1) : 1);
+    cut_into_chunks(s, b, &f, &d, rows);
+    hv__keep(s, copies * (d.inputs + d.outputs), HV_RC_EXPERTS);
+    s->weight_only_bytes += copies * (d.inputs + d.outputs);
+    note_ranks(s, &before);
+    double all = (s->out.flops_forward - flops) * d.shards / d.computed;
+    s->out.flops_forward = flops + all * d.kept_frac;
     s->out.expert_parameters =
-        hv_block_expert_parameters(s->m, b) * spread.held / shards / b->experts / s->t_experts;
-    s->x.ep_bytes = copies * pad * shards * spread.traffic;
-    s->x.ep_copies = k * shards;
-    if (spread.work > 1) {
+        hv_block_expert_parameters(s->m, b) * d.held / d.shards / b->experts / s->t_experts;
+    s->out.routed = 1;
+    s->out.dropped_frac = 1 - d.kept_frac;
+    s->x.ep_copies = k * d.shards;
+    add_dispatch(s, &d, copies, k * s->elem * s->rows * h);
+    hv__add_travel(s, b);
+    if (d.tokens > d.shards * (1 + 1e-12)) {
         hv_why_add(s->a->why, "busiest experts", s->x.ep_bytes, "bytes",
                    "%.3g times the mean of its tokens and %.0f experts on the busiest rank, for "
                    "which all ranks wait",
-                   spread.work, spread.held);
+                   d.tokens / d.shards, d.held);
     }
 }
 
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b)
 {
-    double h = s->m->hidden, r = s->rows;
-    hv__add_product(
-        s, &(struct hv__product){"router gemm", HV_RC_EXPERTS, r / s->t_norm, b->experts, h, 1});
+    double h = s->m->hidden, r = s->rows, routed = s->x.grid.side > 1 ? r : r / s->t_norm;
+    hv__add_product(s, &(struct hv__product){"router gemm", HV_RC_EXPERTS, routed, b->experts, h, 1,
+                                             HV__CUT_NONE});
     add_routed(s, b);
     if (b->shared_experts) {
-        hv__add_ffn(
-            s, b,
-            &(struct hv__ffn){hv__cut(s, (double)b->shared_experts * b->shared_ffn, s->t), r, 0});
+        hv__add_ffn(s, b,
+                    &(struct hv__ffn){hv__cut(s, (double)b->shared_experts * b->shared_ffn, s->t),
+                                      r, 0, 0});
     }
     double local = ceil((double)b->experts / (s->q->ep > 1 ? s->q->ep : 1));
     /* routing decides on the host how many rows each product gets, and the device waits for it */
     double host_s = s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;
-    double least_s = host_s * (1 + 1 / HV_EFF_EXPERTS_A_HOST); /* of one expert */
-    hv__count_start(s, least_s, least_s, 0);
+    hv__count_start(s, host_s, host_s, 0);
     host_s *= s->a->rates->starts;
-    host_s *= 1 + local / HV_EFF_EXPERTS_A_HOST; /* and starts products for each of its experts */
+    if (!s->q->moe || s->q->moe->kernel == HV_MOE_GROUPED) { /* others start one for all experts */
+        host_s *= 1 + local / HV_EFF_EXPERTS_A_HOST;
+    }
     s->out.forward_s += host_s;
     s->out.input_grad_s += host_s;
     hv_why_add(s->a->why, "expert host work", host_s, "s", "per layer of experts, each way (%s)",

@@ -6,12 +6,13 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "solver/cost/network/matrix.h"
 #include "solver/cost/part/part_int.h"
 #include "solver/workload/router.h"
 
-/* Rows that block-sparse products work on at once (MegaBlocks, Gale et al. 2023). */
+/* Rows of a block, or of a tile. */
 #define BLOCK_ROWS 128
 /* Groups whose links are remembered. */
 #define WAYS_MOST 64
@@ -34,9 +35,9 @@ void hv__free_ways(struct hv__context *k)
 }
 
 /* Links between the members; groups with equal links share them. */
-static const struct hv_ways *ways_of(struct hv__context *k, const uint32_t *ids, size_t n)
+const struct hv_ways *hv__ways_between(struct hv__context *k, const uint32_t *devices, size_t n)
 {
-    uint64_t signature = hv__mix(hv__signature(k->cluster, ids, n), n);
+    uint64_t signature = hv__mix(hv__signature(k->cluster, devices, n), n);
     if (!k->ways) {
         k->ways = hv_xcalloc(1, sizeof *k->ways);
     }
@@ -49,7 +50,7 @@ static const struct hv_ways *ways_of(struct hv__context *k, const uint32_t *ids,
     size_t at = w->n < WAYS_MOST ? w->n++ : w->next++ % WAYS_MOST;
     hv_ways_free(w->items[at].ways);
     w->items[at].signature = signature;
-    w->items[at].ways = hv_ways_new(k->cluster, ids, n);
+    w->items[at].ways = hv_ways_new(k->cluster, devices, n);
     return w->items[at].ways;
 }
 
@@ -60,62 +61,86 @@ struct adding {
     const struct hv_ways *ways;
     size_t n, experts;
     int shards;
-    double rows;          /* copies of tokens that a rank sends in the mean */
-    const double *tokens; /* [n × experts] */
-    double *sent, *done;  /* [n × n], [n] */
+    double rows;                /* copies of tokens that a rank sends in the mean */
+    const double *tokens;       /* [n × experts] */
+    double *sent;               /* [n × n] */
+    double *got;                /* [n] tokens that come */
+    double *done;               /* [HV__LOAD_CUTS × n] rows that are computed */
+    double tile[HV__LOAD_CUTS]; /* rows that a kernel works on at once, over all chunks; 0: any */
+    double kept_frac;           /* of all tokens */
     uint32_t *holders;
+    bool *on;     /* [n] */
+    double *took; /* [n] */
 };
+
+static size_t house_of(const struct adding *x, size_t rank)
+{
+    return x->ways ? hv_ways_house(x->ways, rank) : 0;
+}
 
 /* Sends `tokens` of a source to the holders that are nearest to it: itself, those of its house, or
  * all of them; shards of an expert get every token. */
 static void send(struct adding *x, size_t source, size_t n_holders, double tokens, double *took)
 {
-    size_t house = hv_ways_house(x->ways, source), near = 0;
+    size_t house = house_of(x, source), near = 0;
     bool own = false;
     for (size_t i = 0; x->shards == 1 && i < n_holders; i++) {
         own = own || x->holders[i] == source;
-        near += hv_ways_house(x->ways, x->holders[i]) == house;
+        near += house_of(x, x->holders[i]) == house;
     }
     double places = own ? 1 : near > 0 ? (double)near : (double)n_holders;
     double each = tokens * x->shards / places;
     for (size_t i = 0; i < n_holders; i++) {
         size_t h = x->holders[i];
-        if (own ? h == source : near > 0 ? hv_ways_house(x->ways, h) == house : true) {
+        if (own ? h == source : near > 0 ? house_of(x, h) == house : true) {
             x->sent[source * x->n + h] += each;
             took[i] += each;
         }
     }
 }
 
-/* Rows that a kernel computes for so many tokens. */
-static double kernel_rows(const struct adding *x, double tokens)
+void hv__kernel_tiles(const struct hv_moe_knobs *m, double rows, double tile[HV__LOAD_CUTS])
 {
-    bool block = x->m && (x->m->kernel == HV_MOE_BLOCK || x->m->kernel == HV_MOE_SCATTER);
-    if (!block || !(x->rows > 0)) {
-        return tokens;
+    enum hv_moe_kernel k = hv__kernel_of(m);
+    bool tiles = (k == HV_MOE_BLOCK || k == HV_MOE_SCATTER) && rows > 0;
+    int chunks[HV__LOAD_CUTS] = {1, m ? m->degree_forward : 1, m ? m->degree_backward : 1};
+    for (size_t i = 0; i < HV__LOAD_CUTS; i++) {
+        tile[i] = tiles ? BLOCK_ROWS / rows * (chunks[i] > 1 ? chunks[i] : 1) : 0;
     }
-    double tile = BLOCK_ROWS / x->rows;
-    return ceil(tokens / tile * (1 - 1e-12)) * tile;
 }
 
-static void add_expert(struct adding *x, int expert, bool *on, double *took)
+double hv__whole_tiles(double tokens, double tile)
 {
-    size_t n = 0;
-    hv__expert_places(x->m, (int)x->experts, (int)x->n, expert, on);
+    return tile > 0 ? ceil(tokens / tile * (1 - 1e-12)) * tile : tokens;
+}
+
+static void find_holders(struct adding *x, size_t expert, size_t *n)
+{
+    *n = 0;
+    (void)hv_expert_places(x->m, (int)x->experts, (int)x->n, (int)expert, x->on);
     for (size_t r = 0; r < x->n; r++) {
-        if (on[r]) {
-            took[n] = 0;
-            x->holders[n++] = (uint32_t)r;
+        if (x->on[r]) {
+            x->took[*n] = 0;
+            x->holders[(*n)++] = (uint32_t)r;
         }
     }
+}
+
+static void add_expert(struct adding *x, size_t expert)
+{
+    size_t n = 0;
+    find_holders(x, expert, &n);
     for (size_t s = 0; s < x->n; s++) {
-        double tokens = x->tokens[s * x->experts + (size_t)expert];
+        double tokens = x->tokens[s * x->experts + expert];
         if (tokens > 0) {
-            send(x, s, n, tokens, took);
+            send(x, s, n, tokens, x->took);
         }
     }
     for (size_t i = 0; i < n; i++) {
-        x->done[x->holders[i]] += kernel_rows(x, took[i]);
+        x->got[x->holders[i]] += x->took[i];
+        for (size_t c = 0; c < HV__LOAD_CUTS; c++) {
+            x->done[c * x->n + x->holders[i]] += hv__whole_tiles(x->took[i], x->tile[c]);
+        }
     }
 }
 
@@ -124,7 +149,7 @@ static void add_single(struct adding *x)
 {
     uint32_t *owners = hv_xcalloc(x->experts, sizeof *owners);
     for (size_t e = 0; e < x->experts; e++) {
-        owners[e] = (uint32_t)hv__expert_owner(x->m, (int)x->experts, (int)x->n, (int)e);
+        owners[e] = (uint32_t)hv_expert_owner(x->m, (int)x->experts, (int)x->n, (int)e);
     }
     for (size_t s = 0; s < x->n; s++) {
         const double *tokens = x->tokens + s * x->experts;
@@ -133,40 +158,117 @@ static void add_single(struct adding *x)
             row[owners[e]] += tokens[e];
         }
         for (size_t r = 0; r < x->n; r++) {
-            x->done[r] += row[r];
+            x->got[r] += row[r];
         }
+    }
+    for (size_t c = 0; c < HV__LOAD_CUTS; c++) {
+        memcpy(x->done + c * x->n, x->got, x->n * sizeof *x->got);
     }
     free(owners);
 }
 
-/* With a capacity every source fills all places of every expert. */
-static void fill_places(double *tokens, size_t n, double places)
+static void add_all(struct adding *x)
 {
-    for (size_t i = 0; i < n; i++) {
-        tokens[i] = places;
+    bool tiles = x->tile[0] > 0;
+    memset(x->sent, 0, x->n * x->n * sizeof *x->sent);
+    memset(x->got, 0, x->n * sizeof *x->got);
+    memset(x->done, 0, HV__LOAD_CUTS * x->n * sizeof *x->done);
+    if (x->shards == 1 && !tiles && (!x->m || x->m->n_copies == 0)) {
+        add_single(x);
+        return;
+    }
+    for (size_t e = 0; e < x->experts; e++) {
+        add_expert(x, e);
     }
 }
 
-/* Batched products have as many rows for every expert as the one with most tokens. */
-static void pad_to_most(struct adding *x, bool *on)
+static double sum_of(const double *list, size_t n)
 {
-    double most = 0;
-    for (size_t e = 0; e < x->experts; e++) {
-        double sum = 0;
-        for (size_t s = 0; s < x->n; s++) {
-            sum += x->tokens[s * x->experts + e];
-        }
-        int n = hv__expert_places(x->m, (int)x->experts, (int)x->n, (int)e, on);
-        most = fmax(most, sum * x->shards / n);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += list[i];
     }
-    for (size_t r = 0; r < x->n; r++) {
-        x->done[r] = 0;
+    return sum;
+}
+
+static double most_of(const double *list, size_t n)
+{
+    double most = list[0];
+    for (size_t r = 1; r < n; r++) {
+        most = fmax(most, list[r]);
     }
-    for (size_t e = 0; e < x->experts; e++) {
-        hv__expert_places(x->m, (int)x->experts, (int)x->n, (int)e, on);
-        for (size_t r = 0; r < x->n; r++) {
-            x->done[r] += on[r] ? most : 0;
-        }
+    return most;
+}
+
+/* Takes the tokens above `places` away; with `all`, every place counts as taken. */
+static void limit_tokens(double *tokens, size_t n, double places, bool all)
+{
+    for (size_t i = 0; i < n; i++) {
+        tokens[i] = all ? places : fmin(tokens[i], places);
+    }
+}
+
+/* Fills sent, got and done; returns the capacity, 0: none. Grouped products have a row for every
+ * place of an expert with a capacity, and all places are sent. Batched ones always have a capacity:
+ * else that of the source and expert with most tokens. Other kernels take the tokens that are
+ * there. */
+static double add_kernel(struct adding *x, double *tokens, double capacity)
+{
+    enum hv_moe_kernel kernel = hv__kernel_of(x->m);
+    size_t cells = x->n * x->experts;
+    double experts = (double)x->experts;
+    bool places = kernel == HV_MOE_GROUPED && capacity > 0;
+    if (kernel == HV_MOE_PADDED && !(capacity > 0)) {
+        capacity = most_of(tokens, cells) * experts;
+    }
+    if (capacity > 0) {
+        double all = sum_of(tokens, cells);
+        limit_tokens(tokens, cells, capacity / experts, false);
+        x->kept_frac = all > 0 ? sum_of(tokens, cells) / all : 1;
+    }
+    if (places) {
+        limit_tokens(tokens, cells, capacity / experts, true);
+    }
+    add_all(x);
+    if (kernel == HV_MOE_PADDED) {
+        double *got = hv_xmalloc(x->n * sizeof *got);
+        memcpy(got, x->got, x->n * sizeof *got);
+        limit_tokens(tokens, cells, capacity / experts, true);
+        add_all(x);
+        memcpy(x->got, got, x->n * sizeof *got);
+        free(got);
+    }
+    return places || kernel == HV_MOE_PADDED ? capacity : 0;
+}
+
+static bool has_load(const struct hv_part_query *q)
+{
+    bool kernel = q->moe && q->moe->kernel != HV_MOE_GROUPED;
+    if (hv__moves_experts(q)) {
+        return false;
+    }
+    if (q->ep < 2) {
+        return q->routed.cls && (kernel || (q->moe && q->moe->capacity_factor > 0));
+    }
+    return q->ep_group && (q->routed.cls || hv_places_experts(q->moe) || hv__gates_tokens(q));
+}
+
+/* Tokens of every source for every expert. */
+static void find_tokens(const struct hv__ask *a, const struct hv_block *b, const struct adding *x,
+                        double *tokens)
+{
+    const struct hv_part_query *q = a->q;
+    const struct hv_router_at at = {.iteration = q->routed.iteration,
+                                    .layer = q->routed.layer,
+                                    .experts = x->experts,
+                                    .top_k = b->top_k,
+                                    .first = q->routed.first,
+                                    .sources = x->n,
+                                    .of = q->routed.of > 0 ? q->routed.of : x->n};
+    hv_router_tokens(a->k->job.routing, &at, tokens);
+    if (hv__gates_tokens(q)) {
+        const struct hv__gate g = {x->n, x->experts, b->top_k, x->ways};
+        hv__gate_tokens(q->moe, &g, tokens);
     }
 }
 
@@ -175,52 +277,40 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
 {
     const struct hv_part_query *q = a->q;
     *out = (struct hv__load){0};
-    if (!q->routed.cls || !q->ep_group || q->ep < 2) {
+    if (!has_load(q)) {
         return false;
     }
-    size_t n = (size_t)q->ep, experts = (size_t)b->experts;
-    double *room = hv_xcalloc(n * experts + n * n + 2 * n, sizeof *room);
-    uint32_t *holders = hv_xcalloc(n, sizeof *holders);
-    bool *on = hv_xcalloc(n, sizeof *on);
-    int shards = q->moe && q->moe->expert_shards > 1 ? q->moe->expert_shards : 1;
-    struct adding x = {a,
-                       q->moe,
-                       ways_of(a->k, q->ep_group, n),
-                       n,
-                       experts,
-                       shards < q->ep ? shards : q->ep,
-                       rows,
-                       room,
-                       room + n * experts,
-                       room + n * experts + n * n,
-                       holders};
-    const struct hv_router_at at = {
-        q->routed.iteration, q->routed.layer, experts, b->top_k, q->routed.first, n, q->routed.of};
-    double capacity = hv__capacity_of(q->moe, rows / b->experts);
-    hv_router_tokens(a->k->job.routing, &at, room);
-    if (capacity > 0) {
-        fill_places(room, n * experts, capacity / b->experts);
+    size_t n = q->ep > 1 ? (size_t)q->ep : 1, experts = (size_t)b->experts;
+    double *room = hv_xcalloc(n * experts + n * n + (HV__LOAD_CUTS + 2) * n, sizeof *room);
+    struct adding x = {.m = q->moe,
+                       .ways = n > 1 ? hv__ways_between(a->k, q->ep_group, n) : NULL,
+                       .n = n,
+                       .experts = experts,
+                       .kept_frac = 1,
+                       .shards = hv_expert_shards(q->moe, (int)n),
+                       .tokens = room,
+                       .sent = room + n * experts,
+                       .got = room + n * experts + n * n,
+                       .holders = hv_xcalloc(n, sizeof *x.holders),
+                       .on = hv_xcalloc(n, sizeof *x.on)};
+    x.took = x.got + n;
+    x.done = x.took + n;
+    hv__kernel_tiles(q->moe, rows, x.tile);
+    find_tokens(a, b, &x, room);
+    double capacity = add_kernel(&x, room, hv__capacity_of(q->moe, rows / b->experts));
+    *out = (struct hv__load){.capacity = capacity,
+                             .kept_frac = x.kept_frac,
+                             .tokens = most_of(x.got, n),
+                             .work = most_of(x.done, n),
+                             .done = x.done,
+                             .sent = x.sent,
+                             .ways = x.ways,
+                             .room = room};
+    for (size_t c = 1; c < HV__LOAD_CUTS; c++) {
+        out->in_chunks[c - 1] = most_of(x.done + c * n, n);
     }
-    bool tiles = q->moe && (q->moe->kernel == HV_MOE_BLOCK || q->moe->kernel == HV_MOE_SCATTER);
-    if (shards == 1 && !tiles && (!q->moe || q->moe->n_copies == 0)) {
-        add_single(&x);
-    } else {
-        for (int e = 0; e < b->experts; e++) {
-            add_expert(&x, e, on, x.done + n);
-        }
-    }
-    if (q->moe && q->moe->kernel == HV_MOE_PADDED && !(capacity > 0)) {
-        pad_to_most(&x, on);
-    }
-    out->work = x.done[0];
-    for (size_t r = 1; r < n; r++) {
-        out->work = fmax(out->work, x.done[r]);
-    }
-    out->sent = x.sent;
-    out->ways = x.ways;
-    out->room = room;
-    free(holders);
-    free(on);
+    free(x.holders);
+    free(x.on);
     return true;
 }
 

@@ -19,13 +19,6 @@ static double any_peak(const struct hv_device_kind *d, enum hv_precision p)
     return peak;
 }
 
-/* The measured column for this device, and the factor on its times. */
-struct column {
-    size_t at;
-    double factor;
-    const char *measured_on;
-};
-
 static const struct hv_device_kind *kind_named(const struct hv__context *k, const char *name)
 {
     for (size_t i = 0; i < k->cluster->n_kinds; i++) {
@@ -36,24 +29,30 @@ static const struct hv_device_kind *kind_named(const struct hv__context *k, cons
     return NULL;
 }
 
+static bool has_piece(const struct hv_both_ways *list, size_t i)
+{
+    return list != NULL && hv_known(list[i].forward_s);
+}
+
 static bool has_column(const struct hv_model *m, const struct hv_measured_layer *l, size_t i)
 {
     size_t n = m->n_grid_tp * m->n_grid_batch;
     for (size_t at = i * n; at < (i + 1) * n; at++) {
-        if (hv_known(l->forward_s[at]) && hv_known(l->backward_s[at])) {
+        if (hv_known(l->forward_s[at]) && (l->forward_only || hv_known(l->backward_s[at]))) {
             return true;
         }
     }
-    return false;
+    return has_piece(l->pieces.attention_block, i) || has_piece(l->pieces.expert_fixed, i) ||
+           has_piece(l->pieces.expert_token, i);
 }
 
-static struct column column_of(const struct hv__context *k, const struct hv_measured_layer *l,
-                               const struct hv_device_kind *d)
+static struct hv__column column_of(const struct hv__context *k, const struct hv_measured_layer *l,
+                                   const struct hv_device_kind *d)
 {
     const struct hv_model *m = k->model;
     for (size_t i = 0; i < m->n_devices; i++) {
         if (!strcmp(m->devices[i], d->name) && has_column(m, l, i)) {
-            return (struct column){i, 1, m->devices[i]};
+            return (struct hv__column){i, 1, m->devices[i]};
         }
     }
     for (size_t i = 0; i < m->n_devices; i++) {
@@ -63,14 +62,14 @@ static struct column column_of(const struct hv__context *k, const struct hv_meas
         }
         double ratio = any_peak(other, k->job.precision) / any_peak(d, k->job.precision);
         if (hv_known(ratio)) {
-            return (struct column){i, ratio, m->devices[i]};
+            return (struct hv__column){i, ratio, m->devices[i]};
         }
     }
-    return (struct column){0, HV_UNKNOWN, NULL};
+    return (struct hv__column){0, HV_UNKNOWN, NULL};
 }
 
 static double measured_s(const struct hv__ask *a, const struct hv_measured_layer *l,
-                         const double *times, const struct column *c)
+                         const double *times, const struct hv__column *c)
 {
     const struct hv_model *m = a->k->model;
     const double *grid = times + c->at * m->n_grid_tp * m->n_grid_batch;
@@ -100,6 +99,35 @@ static double kept_bytes(const struct hv__ask *a, const struct hv_measured_layer
     return (all - whole) / ways + whole / q->cp;
 }
 
+/* The layer as a whole: its measured passes, beside which pieces may stand. */
+static struct hv_both_ways whole_of(const struct hv__ask *a, const struct hv_measured_layer *l,
+                                    const struct hv__column *c)
+{
+    bool pieces = !hv_measured_is_whole(l);
+    struct hv_both_ways t = {0, 0};
+    if (!pieces || l->forward_given) {
+        t.forward_s = measured_s(a, l, l->forward_s, c);
+    }
+    if (!pieces || l->backward_given) {
+        t.backward_s = measured_s(a, l, l->backward_s, c);
+    }
+    return t;
+}
+
+static struct hv__exchange exchange_of(const struct hv__ask *a, const struct hv_measured_layer *l)
+{
+    bool again = a->q->recompute != 0;
+    if (a->k->model->n_grid_tp > 1) { /* tensor ranks were measured with the layer */
+        return (struct hv__exchange){.ep_again = again};
+    }
+    return (struct hv__exchange){.tp_bytes = l->output_bytes * a->q->sequences / a->q->cp,
+                                 .tp_forward = 1,
+                                 .tp_backward = l->forward_only ? 0
+                                                : again         ? 2
+                                                                : 1,
+                                 .ep_again = again};
+}
+
 static struct hv_part_cost price(const struct hv__ask *a)
 {
     if (a->part != HV_PART_ATTENTION) {
@@ -107,30 +135,30 @@ static struct hv_part_cost price(const struct hv__ask *a)
     }
     const struct hv_measured_layer *l = &a->k->model->measured[a->block];
     const struct hv_part_query *q = a->q;
-    struct column c = column_of(a->k, l, q->device);
+    struct hv__column c = column_of(a->k, l, q->device);
     double frac = hv_or(l->parallel_frac, 1), ways = hv__tp_parts(q) * q->cp;
     double weight_bytes = hv_job_weight_bytes(&a->k->job);
     bool again = q->recompute != 0;
-    struct hv_part_cost out = {.forward_s = measured_s(a, l, l->forward_s, &c),
+    struct hv_both_ways whole = whole_of(a, l, &c);
+    hv_why_add(a->why, l->name ? l->name : "layer", whole.forward_s, "s",
+               "measured on %s, times %.4g for this device, parallel share %.3g over %.0f ranks",
+               c.measured_on ? c.measured_on : "no device of this cluster", c.factor, frac, ways);
+    struct hv__pieces_of pieces = {.x = exchange_of(a, l)};
+    hv__add_pieces(a, l, &c, &pieces);
+    struct hv_part_cost out = {.forward_s = whole.forward_s + pieces.forward_s,
                                .parameters = l->parameter_bytes / weight_bytes /
                                              (hv__tp_parts(q) / hv__tp_depth(q)),
                                .output_bytes = l->output_bytes * q->sequences / q->cp};
-    double backward_s = measured_s(a, l, l->backward_s, &c);
     double kept = kept_bytes(a, l, ways);
-    out.input_grad_s = out.weight_grad_s = backward_s / 2;
-    out.recompute_s = again ? out.forward_s : 0;
+    out.input_grad_s = out.weight_grad_s = (whole.backward_s + pieces.backward_s) / 2;
+    out.recompute_s = again && !l->forward_only ? out.forward_s : 0;
     out.saved_bytes = again ? fmin(kept, out.output_bytes) : kept;
     out.saved_input_bytes = out.saved_bytes;
-    out.transient_bytes = kept - out.saved_bytes;
-    hv_why_add(a->why, l->name ? l->name : "layer", out.forward_s, "s",
-               "measured on %s, times %.4g for this device, parallel share %.3g over %.0f ranks",
-               c.measured_on ? c.measured_on : "no device of this cluster", c.factor, frac, ways);
-    struct hv__exchange x = {.tp_bytes = l->output_bytes * q->sequences / q->cp,
-                             .tp_forward = 1,
-                             .tp_backward = again ? 2 : 1};
-    if (a->k->model->n_grid_tp == 1) { /* else it was measured with the layer */
-        a->rates->exchange(a, &x, &out);
-    }
+    out.routed = l->pieces.expert_fixed || l->pieces.expert_token ? 1 : 0;
+    out.dropped_frac = pieces.dropped_frac;
+    out.transient_bytes = kept - out.saved_bytes + pieces.buffers_bytes;
+    a->rates->exchange(a, &pieces.x, &out);
+    hv__load_free(&pieces.load);
     return out;
 }
 
@@ -140,7 +168,7 @@ static double update_s(const struct hv__context *k, const struct hv_device_kind 
     double update_s = 0, bytes = 0;
     for (size_t i = 0; i < m->n_blocks; i++) {
         const struct hv_measured_layer *l = &m->measured[i];
-        struct column c = column_of(k, l, device);
+        struct hv__column c = column_of(k, l, device);
         double own = c.measured_on ? l->update_s[c.at] : HV_UNKNOWN;
         if (!hv_known(own) || c.factor != 1) {
             continue;

@@ -25,14 +25,14 @@ struct hv__memo hv__part_memo(void)
     return hv__memo_of(sizeof(struct key), sizeof(struct hv_part_cost));
 }
 
-/* Key of all properties of experts that a price depends on. */
-static uint64_t moe_signature(const struct hv_moe_knobs *m)
+uint64_t hv__moe_signature(const struct hv_moe_knobs *m)
 {
     const double shares[] = {m->capacity_factor, hv_or(m->compress_ratio, 0),
-                             hv_or(m->compress_bytes_per_s, 0)};
+                             hv_or(m->compress_bytes_per_s, 0), hv_or(m->off_node_frac, -1)};
     const int counts[] = {m->min_capacity,    m->expert_shards,   m->degree_forward,
                           m->degree_backward, (int)m->all_to_all, (int)m->n_copies,
-                          (int)m->kernel};
+                          (int)m->kernel,     (int)m->order,      (int)m->n_target,
+                          (int)m->move,       (int)m->copy_life};
     uint64_t h = HV_HASH_START;
     for (size_t i = 0; i < HV_COUNT(shares); i++) {
         uint64_t word;
@@ -53,6 +53,7 @@ static uint64_t moe_signature(const struct hv_moe_knobs *m)
             h = hv__mix(h, (uint64_t)(int64_t)c->ranks[r]);
         }
     }
+    h = m->n_target > 0 ? hv_hash(h, m->target, m->n_target * m->n_target * sizeof *m->target) : h;
     return h ? h : 1;
 }
 
@@ -70,7 +71,8 @@ static uint64_t documents_signature(const struct hv_documents *d)
 /* Key of the numbers of groups that share the network; 0: no groups share it. */
 static uint64_t beside_signature(const struct hv_beside *b)
 {
-    const double counts[] = {b->tp, b->cp_heads, b->cp_ring, b->cp_outer, b->ep};
+    const double counts[] = {b->tp, b->cp_heads,   b->cp_ring,   b->cp_outer,
+                             b->ep, b->tp_axis[0], b->tp_axis[1]};
     uint64_t h = 0;
     for (size_t i = 0; i < HV_COUNT(counts); i++) {
         uint64_t word;
@@ -86,14 +88,19 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     memset(key, 0, sizeof *key);
     key->device = q->device;
     bool grouped = q->tp * q->cp > 1;
-    key->group = grouped ? hv__signature(k->cluster, q->group, (size_t)(q->tp * q->cp)) : 0;
-    key->ep_group = q->ep > 1 ? hv__signature(k->cluster, q->ep_group, (size_t)q->ep) : 0;
+    key->group = !grouped ? 0
+                 : q->group_signature
+                     ? q->group_signature
+                     : hv__signature(k->cluster, q->group, (size_t)(q->tp * q->cp));
+    key->ep_group = q->ep < 2         ? 0
+                    : q->ep_signature ? q->ep_signature
+                                      : hv__signature(k->cluster, q->ep_group, (size_t)q->ep);
     key->group ^= beside_signature(&q->beside);
     key->sequences = q->sequences;
     key->tokens = q->tokens;
     key->context = q->context;
     key->tp_frac = q->tp_frac;
-    key->moe = q->moe ? moe_signature(q->moe) : 0;
+    key->moe = q->moe_signature ? q->moe_signature : q->moe ? hv__moe_signature(q->moe) : 0;
     key->documents = documents_signature(q->documents);
     key->routed = q->routed.cls;
     if (q->routed.cls && hv_router_has_sources(k->job.routing)) {
@@ -110,11 +117,11 @@ static void fill_key(const struct hv__context *k, enum hv_part part, unsigned cl
     key->part = part;
     key->cls = hv__in_block(part) ? cls : 0;
     key->recompute = q->recompute;
-    key->schemes = (unsigned)q->sliced << 28 | (unsigned)q->cp_switches << 27 |
-                   (unsigned)q->cp_order << 26 | (unsigned)q->cp_backward << 25 |
-                   (unsigned)q->sharded_pipeline << 23 | (unsigned)q->sharded_weights << 24 |
-                   (unsigned)q->tp_scheme << 16 | (unsigned)q->cp_scheme << 8 |
-                   (unsigned)q->cp_layout << 1 | q->sequence_parallel;
+    key->schemes = (unsigned)q->tp_regather << 29 | (unsigned)q->sliced << 28 |
+                   (unsigned)q->cp_switches << 27 | (unsigned)q->cp_order << 26 |
+                   (unsigned)q->cp_backward << 25 | (unsigned)q->sharded_pipeline << 23 |
+                   (unsigned)q->sharded_weights << 24 | (unsigned)q->tp_scheme << 16 |
+                   (unsigned)q->cp_scheme << 8 | (unsigned)q->cp_layout << 1 | q->sequence_parallel;
 }
 
 struct hv_part_cost hv__part_cost(struct hv__context *k, enum hv_part part, size_t block,

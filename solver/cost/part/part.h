@@ -14,6 +14,7 @@ enum hv_part { HV_PART_ATTENTION, HV_PART_FFN, HV_PART_EMBEDDING, HV_PART_HEAD, 
  * looked at, as many as there are ranks between its members. */
 struct hv_beside {
     double tp, cp_heads, cp_ring, cp_outer, ep;
+    double tp_axis[2]; /**< grids and cubes: along the second and third axis; tp is the first */
 };
 
 /** Where the job's routing of tokens is asked for a part with experts. */
@@ -32,7 +33,9 @@ struct hv_part_query {
     double tp_frac; /**< what this rank has of everything that tensor parallelism cuts; 0: equal
                        shards, 1 / tp */
     enum hv_tp_scheme tp_scheme;
-    int tp_depth; /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
+    int tp_depth;     /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
+    bool tp_regather; /**< 3d: gathered inputs and weights are dropped and gathered once more for
+                         the backward pass */
     enum hv_cp_scheme cp_scheme;
     int cp_heads;     /**< heads part of cp (usp, loongtrain); 0 or 1: none */
     int cp_inner;     /**< ranks of the inner ring, of a team in wallfacer; 0 or 1: none */
@@ -55,7 +58,9 @@ struct hv_part_query {
     const uint32_t
         *group; /**< tp·cp consecutive devices of the rank group, for its collectives; NULL: tp
                    collectives priced on the device's own link as if inside one node */
-    const uint32_t *ep_group;       /**< devices of the expert-parallel group, or NULL (ep = 1) */
+    const uint32_t *ep_group; /**< devices of the expert-parallel group, or NULL (ep = 1) */
+    /** Keys of both groups and of the knobs of experts; 0: not computed. */
+    uint64_t group_signature, ep_signature, moe_signature;
     const struct hv_moe_knobs *moe; /**< or NULL */
     struct hv_beside beside;
     struct hv_routed_at routed;
@@ -68,7 +73,11 @@ struct hv_sent {
 
 /** What one micro-batch makes a rank send, by kind of exchange. */
 struct hv_traffic {
-    struct hv_sent tp;         /**< between tensor-parallel ranks, of blocks */
+    struct hv_sent tp;      /**< between tensor-parallel ranks, of blocks; of grids the operands
+                               and results of products, without the sums of norms */
+    struct hv_sent tp_tree; /**< 2d, 2.5d: values of blocks times their hops on the longest path
+                               of binomial trees, which the papers count */
+    struct hv_sent depth; /**< 2.5d, once per iteration: gradients between the copies of weights */
     struct hv_sent vocabulary; /**< the same, of embedding and head */
     struct hv_sent cp;         /**< between context-parallel ranks */
     struct hv_sent cp_hop;     /**< of these, one hop of a ring */
@@ -76,12 +85,12 @@ struct hv_traffic {
     struct hv_sent ep;         /**< between expert-parallel ranks */
 };
 
-/** Adds the traffic of `times` parts or passes. */
+/** Adds the traffic of `times` parts or passes, without what is sent once per iteration. */
 static inline void hv_traffic_add(struct hv_traffic *to, const struct hv_traffic *x, double times)
 {
-    struct hv_sent *a[] = {&to->tp, &to->vocabulary, &to->cp, &to->cp_most, &to->ep};
-    const struct hv_sent *b[] = {&x->tp, &x->vocabulary, &x->cp, &x->cp_most, &x->ep};
-    for (int i = 0; i < 5; i++) {
+    struct hv_sent *a[] = {&to->tp, &to->tp_tree, &to->vocabulary, &to->cp, &to->cp_most, &to->ep};
+    const struct hv_sent *b[] = {&x->tp, &x->tp_tree, &x->vocabulary, &x->cp, &x->cp_most, &x->ep};
+    for (int i = 0; i < 6; i++) {
         a[i]->forward += times * b[i]->forward;
         a[i]->backward += times * b[i]->backward;
     }
@@ -113,6 +122,17 @@ struct hv_part_cost {
     double transient_bytes;   /**< live only during the pass (logits, attention scores, recompute
                                  peak) */
     double output_bytes;      /**< activation handed on, per rank */
+    double routed;            /**< 1 where the part sends tokens to experts, else 0 */
+    double dropped_frac;      /**< share of the tokens of the rank's group that find no place */
+    /** Seconds on the network, none of them in the figures above: copies of experts, sent once in
+     * an iteration; experts that come before a forward and before a backward pass; their gradients.
+     */
+    double copies_s, fetch_s, fetch_again_s, push_s;
+    /** Where a plan places experts: what each rank of the expert-parallel group computes, over the
+     * busiest one, and the bytes of the three figures above that are of its tokens. NULL: as the
+     * busiest one. Lives as long as the context. */
+    const double *rank_load;
+    double routed_saved_bytes, routed_input_bytes, routed_transient_bytes;
 };
 
 /** Per-layer prices of one query as prefix sums over blocks, embedding and head apart. */

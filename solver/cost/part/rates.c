@@ -11,6 +11,25 @@ const struct hv__passes hv__any_pass = {.more = HUGE_VAL};
 
 /* ---- real rates ------------------------------------------------------------------------------ */
 
+double hv__kernel_share(const struct hv__sum *s, const struct hv__product *p)
+{
+    bool narrow = hv_precision_bytes(s->a->k->job.precision) <= 1;
+    double grouped = s->e.calibration->v[narrow ? HV_CAL_GROUPED_8 : HV_CAL_GROUPED_16];
+    switch (hv__kernel_of(s->q->moe)) {
+    case HV_MOE_PADDED:
+        return 1;
+    case HV_MOE_BLOCK:
+        return HV_EFF_BLOCK_SPARSE;
+    case HV_MOE_GROUPED:
+        grouped *= s->q->device->plain_rates ? 1 : hv_gemm_group_share(p->m / p->groups);
+        break;
+    case HV_MOE_SCATTER: /* one kernel for all: tiles are in its rows */
+    case hv_moe_kernel_N:
+        break;
+    }
+    return p->groups > 1 ? grouped : 1;
+}
+
 static struct hv_gemm_shares real_product(const struct hv__sum *s, const struct hv__product *p)
 {
     return hv_gemm_shares(&s->gemm, p->m, p->n, p->k, p->groups);
@@ -160,6 +179,7 @@ static void no_exchange(const struct hv__ask *a, const struct hv__exchange *x,
 }
 
 const struct hv__rates hv__best_rates = {.starts = 0,
+                                         .least_moved = true,
                                          .product = best_product,
                                          .stream = best_stream,
                                          .fused_core = best_fused_core,

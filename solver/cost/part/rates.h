@@ -50,6 +50,9 @@ struct hv__rates {
     /** True where ranks of a ring wait for the one that computes most in a step; else every rank
      * computes the mean. */
     bool waits;
+    /** True where experts move no more around their products than under the kernel that moves
+     * least, whichever the plan has. */
+    bool least_moved;
     /** Shares of the best rate that a product and its two gradients reach. */
     struct hv_gemm_shares (*product)(const struct hv__sum *s, const struct hv__product *p);
     /** Share of the rate of long streams that one of `bytes` reaches. */

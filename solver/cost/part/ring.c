@@ -108,17 +108,35 @@ static size_t count_leaving(const struct members *m, size_t distance)
     return most;
 }
 
-/* A flow inside a domain: flows over equal paths between equal devices take equally long. */
-struct near_flow {
+/* A flow: those over equal paths between equal devices take equally long. */
+struct flow_kind {
     struct hv_path path;
     const struct hv_device_kind *from, *to;
+    double nodes_bytes_per_s; /* of the network between its nodes; 0 inside a domain */
+    size_t flows;             /* that leave its domain with it */
 };
 
-static bool same_flow(const struct near_flow *x, const struct near_flow *y)
+static struct flow_kind kind_of(const struct members *m, size_t i, size_t to)
 {
-    return x->from == y->from && x->to == y->to && x->path.level == y->path.level &&
-           x->path.kind == y->path.kind && x->path.latency_s == y->path.latency_s &&
-           x->path.bytes_per_s == y->path.bytes_per_s;
+    const struct hv_cluster *c = m->a->k->cluster;
+    struct flow_kind f = {.path = hv_cluster_path(c, m->ids[i], m->ids[to]),
+                          .from = hv_cluster_device(c, m->ids[i]).kind,
+                          .to = hv_cluster_device(c, m->ids[to]).kind};
+    if (m->house[i] != m->house[to]) {
+        f.nodes_bytes_per_s = hv_cluster_node_path(c, hv_cluster_node_of(c, m->ids[i]),
+                                                   hv_cluster_node_of(c, m->ids[to]))
+                                  .bytes_per_s;
+        f.flows = m->leaving[m->house[i]];
+    }
+    return f;
+}
+
+static bool same_flow(const struct flow_kind *x, const struct flow_kind *y)
+{
+    return x->from == y->from && x->to == y->to && x->flows == y->flows &&
+           x->nodes_bytes_per_s == y->nodes_bytes_per_s && x->path.level == y->path.level &&
+           x->path.kind == y->path.kind && x->path.plain == y->path.plain &&
+           x->path.latency_s == y->path.latency_s && x->path.bytes_per_s == y->path.bytes_per_s;
 }
 
 static struct hv__span times(double n, struct hv__span x)
@@ -156,24 +174,19 @@ static struct hv__span hop(const struct members *m, size_t distance, double byte
         return hv__call_span(m->a,
                              &(struct hv__call){.op = HV_ALL_GATHER, .bytes = 2 * bytes, .n = 2});
     }
-    const struct hv_cluster *cluster = m->a->k->cluster;
     struct hv__ask quiet = *m->a;
-    struct near_flow last = {.from = NULL};
+    struct flow_kind last[2] = {{.from = NULL}, {.from = NULL}}; /* inside and between domains */
     struct hv__span slowest = {0, 0};
     size_t at = 0;
     quiet.why = NULL;
     count_leaving(m, distance);
     for (size_t i = 0; i < m->n; i++) {
         size_t to = (i + distance) % m->n;
-        if (m->house[i] == m->house[to]) {
-            const struct near_flow f = {hv_cluster_path(cluster, m->ids[i], m->ids[to]),
-                                        hv_cluster_device(cluster, m->ids[i]).kind,
-                                        hv_cluster_device(cluster, m->ids[to]).kind};
-            if (same_flow(&f, &last)) {
-                continue;
-            }
-            last = f;
+        struct flow_kind f = kind_of(m, i, to), *before = &last[m->house[i] != m->house[to]];
+        if (same_flow(&f, before)) {
+            continue;
         }
+        *before = f;
         struct hv__span own = flow(&quiet, m, i, distance, bytes);
         at = own.time_s > slowest.time_s ? i : at;
         slowest = longer_of(slowest, own);
@@ -434,18 +447,29 @@ static void add_helper_traffic(struct pass *p, int n, struct pair v, double back
     p->most += most;
 }
 
-/* Hop times of each step: distances with equally many flows out of a domain cost the same. */
-static void helper_hops(const struct members *m, int steps, double bytes, double *time_s,
-                        double *latency_s)
+/* Hops of so many bytes, one per distance from 1: seconds and latency. */
+struct hops {
+    double bytes;
+    double *time_s, *latency_s;
+};
+
+/* Both ways of each step: distances with equally many flows out of a domain cost the same. */
+static void helper_hops(const struct members *m, int steps, struct hops *ahead, struct hops *behind)
 {
     size_t before = SIZE_MAX;
-    struct hv__span one = {0, 0};
-    time_s[0] = latency_s[0] = 0;
     for (int d = 1; d <= steps; d++) {
         size_t flows = m->ids ? count_leaving(m, (size_t)d) : 0;
-        one = flows == before ? one : hop(m, (size_t)d, bytes);
-        time_s[d] = one.time_s;
-        latency_s[d] = one.latency_s;
+        for (int back = 0; back < 2; back++) {
+            struct hops *h = back ? behind : ahead;
+            if (flows == before) {
+                h->time_s[d] = h->time_s[d - 1];
+                h->latency_s[d] = h->latency_s[d - 1];
+                continue;
+            }
+            struct hv__span one = hop(m, (size_t)d, h->bytes);
+            h->time_s[d] = one.time_s;
+            h->latency_s[d] = one.latency_s;
+        }
         before = flows;
     }
 }
@@ -462,8 +486,9 @@ static void add_helper_pass(const struct job *j, struct pass *p, const struct hv
     double *ahead_latency = behind + steps + 1, *behind_latency = ahead_latency + steps + 1;
     double results = fmax(back_bytes, n > 2 ? bytes->results : 0);
     struct hv__span wire = {0, 0};
-    helper_hops(&m, steps, fmax(bytes->keys, n > 2 ? bytes->queries : 0), ahead, ahead_latency);
-    helper_hops(&m, steps, results, behind, behind_latency);
+    helper_hops(&m, steps,
+                &(struct hops){fmax(bytes->keys, n > 2 ? bytes->queries : 0), ahead, ahead_latency},
+                &(struct hops){results, behind, behind_latency});
     struct hv_ring ring = {.steps = t->n,
                            .first_s = t->first,
                            .step_s = t->step,
@@ -539,7 +564,8 @@ static void store(const struct job *j, struct hv_part_cost *out)
 {
     const struct pass *f = &j->forward, *b = &j->backward;
     bool repeats = j->a->q->cp_scheme != HV_CP_DSP; /* a switch lies before the kept input */
-    double again = repeats && j->a->q->recompute & HV_RC_CORE ? 1 : 0;
+    bool backward = !j->x->forward_only;
+    double again = backward && repeats && j->a->q->recompute & HV_RC_CORE ? 1 : 0;
     out->cp_forward_s = f->shown_s;
     out->cp_backward_s = b->shown_s + again * f->shown_s;
     out->cp_wire_forward_s = f->wire_s;
@@ -563,6 +589,9 @@ void hv__add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct hv
     }
     if (j.s.ring > 1) {
         add_scheme(&j);
+    }
+    if (x->forward_only) {
+        j.backward = (struct pass){0};
     }
     store(&j, out);
     hv_why_add(a->why, "context exchange", out->cp_forward_s, "s",

@@ -12,10 +12,8 @@ static double product_s(const struct hv__sum *s, const struct hv__product *p, do
     if (!(flops > 0)) {
         return 0;
     }
-    if (p->groups > 1 && s->a->rates->starts > 0) { /* best rates: of experts one at a time */
-        bool narrow = hv_precision_bytes(s->a->k->job.precision) <= 1;
-        share *= s->e.calibration->v[narrow ? HV_CAL_GROUPED_8 : HV_CAL_GROUPED_16];
-        share *= s->q->device->plain_rates ? 1 : hv_gemm_group_share(p->m / p->groups);
+    if (s->in_experts && s->a->rates->starts > 0) { /* best rates: of experts one at a time */
+        share *= hv__kernel_share(s, p);
     }
     return s->a->rates->starts * s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
 }
@@ -39,6 +37,7 @@ static double cast_s(const struct hv__sum *s, double values)
 /* Seconds of one product: forward, gradients of the input and of the weights, and what is in them
  * besides the product itself. */
 struct product_times {
+    double steps; /* products that these are the seconds of: 1, unless on a grid */
     double forward_s, input_grad_s, weight_grad_s, cast_s, sums_s;
 };
 
@@ -50,14 +49,14 @@ static void why_product(const struct hv__sum *s, const struct hv__product *p,
     }
     const struct hv_gemm_pricer *g = &s->gemm;
     hv_why_add(s->a->why, p->name, t->forward_s, "s",
-               "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), of which this shape reaches "
+               "%.6g*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), of which this shape reaches "
                "%.3g (%s%s%s%s%s, error band %.0f %%), casts %.3g s; input gradient %.4g s, weight "
                "gradient %.4g s with %.3g s of sums in memory",
-               p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
-               share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
+               2 * t->steps, p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS,
+               s->e.source, share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
                g->device ? g->device : "", g->device ? ", " : "", g->device ? g->source : "",
                100 * g->error_frac, t->cast_s, t->input_grad_s, t->weight_grad_s, t->sums_s);
-    double flops = 2 * p->m * p->n * p->k, back_s = t->input_grad_s + t->weight_grad_s;
+    double flops = t->steps * 2 * p->m * p->n * p->k, back_s = t->input_grad_s + t->weight_grad_s;
     hv_why_attach(s->a->why, &(struct hv_why_work){.flops = flops,
                                                    .flops_per_s = s->e.gemm_flops_per_s * share,
                                                    .backward_s = back_s,
@@ -66,23 +65,48 @@ static void why_product(const struct hv__sum *s, const struct hv__product *p,
                                                    .source = s->e.source});
 }
 
+/* What a grid or a cube does besides the product itself: sums of panels in memory, blocks that are
+ * kept, and exchanges of its blocks. */
+static void add_blocks(struct hv__sum *s, const struct hv__product *p,
+                       const struct product_times *t)
+{
+    double inputs = p->m * p->k, weights = p->groups * p->k * p->n, outputs = p->m * p->n;
+    struct hv__grid_product g = {inputs,
+                                 weights,
+                                 outputs,
+                                 t->forward_s,
+                                 t->input_grad_s,
+                                 t->weight_grad_s,
+                                 (s->q->recompute & p->unit) != 0};
+    hv__note_grid_product(s, &g);
+    double kept = hv__grid_kept_bytes(s, &g);
+    hv__keep(s, kept, p->unit);
+    s->weight_only_bytes += kept;
+    hv__add_stream(s, &(struct hv__stream){"sums of panels", p->unit,
+                                           2 * s->elem * (t->steps - 1) * outputs, 0});
+}
+
 /* The gradients of the input and of the weights are products of shapes of their own. */
-void hv__add_product(struct hv__sum *s, const struct hv__product *p)
+void hv__add_product(struct hv__sum *s, const struct hv__product *whole)
 {
     const struct hv__rates *rates = s->a->rates;
+    bool grid = s->x.grid.side > 1;
+    double steps = 1;
+    const struct hv__product own = grid ? hv__grid_step(s, whole, &steps) : *whole, *p = &own;
     struct hv_gemm_shares share = rates->product(s, p);
-    struct product_times t = {.forward_s = product_s(s, p, share.forward),
-                              .input_grad_s = product_s(s, p, share.input_grad),
-                              .weight_grad_s = product_s(s, p, share.weight_grad)};
+    struct product_times t = {.steps = steps,
+                              .forward_s = steps * product_s(s, p, share.forward),
+                              .input_grad_s = steps * product_s(s, p, share.input_grad),
+                              .weight_grad_s = steps * product_s(s, p, share.weight_grad)};
     if (t.forward_s > 0) {
-        double sums_s = accumulate_s(s, p), start_s = s->e.gemm_start_s;
+        double sums_s = accumulate_s(s, p) / hv__grid_scattered(s), start_s = s->e.gemm_start_s;
         /* of experts a rank may hold as little as it likes */
         double least_s = p->unit & HV_RC_EXPERTS ? 0 : sums_s * s->a->passes->sums_frac;
         hv__count_start(s, start_s, start_s, start_s + least_s);
         t.sums_s = rates->starts * sums_s;
-        t.cast_s = cast_s(s, p->m * p->k);
+        t.cast_s = steps * cast_s(s, p->m * p->k);
         t.forward_s += t.cast_s;
-        t.input_grad_s += cast_s(s, p->m * p->n);
+        t.input_grad_s += steps * cast_s(s, p->m * p->n);
         t.weight_grad_s += t.sums_s;
     }
     s->out.forward_s += t.forward_s;
@@ -91,8 +115,11 @@ void hv__add_product(struct hv__sum *s, const struct hv__product *p)
     if (s->q->recompute & p->unit) {
         s->out.recompute_s += t.forward_s;
     }
-    s->out.flops_forward += 2 * p->m * p->n * p->k;
+    s->out.flops_forward += 2 * steps * p->m * p->n * p->k;
     why_product(s, p, &t, share.forward);
+    if (grid) {
+        add_blocks(s, p, &t);
+    }
 }
 
 static double stream_s(struct hv__sum *s, const struct hv__stream *p, double bytes, bool backward)

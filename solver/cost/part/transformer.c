@@ -19,10 +19,19 @@ static double norm_values(const struct hv_model *m)
 static double on_rank(const struct hv__sum *s, double total, double whole)
 {
     if (s->q->tp_scheme != HV_TP_1D) {
-        return total / s->t;
+        return total / s->weights_over;
     }
     whole = fmin(whole, total);
     return (total - whole) / s->t + whole;
+}
+
+/* A norm on a grid sums over the ranks that share the values of a token. */
+static void add_norm_sums(struct hv__sum *s, unsigned unit)
+{
+    struct hv__grid *g = &s->x.grid;
+    g->norms += 1;
+    g->norms_again += s->q->recompute & unit ? 1 : 0;
+    g->norm_sums = (s->m->norm == HV_NORM_LAYERNORM ? 2 : 1) * s->rows;
 }
 
 /* Norm in front, residual behind; kept: the input (unless the part before is computed again) and
@@ -36,6 +45,7 @@ static void add_norm_and_residual(struct hv__sum *s, unsigned input_dropped_by)
     hv__keep(s, h, input_dropped_by);
     hv__keep(s, h, HV_RC_NORM);
     s->weight_only_bytes += 2 * h;
+    add_norm_sums(s, HV_RC_NORM);
 }
 
 static void add_latent_projections(struct hv__sum *s, const struct hv_block *b,
@@ -44,19 +54,22 @@ static void add_latent_projections(struct hv__sum *s, const struct hv_block *b,
     const struct hv_mla *x = &b->mla;
     double h = s->m->hidden, r = s->rows;
     if (x->q_rank) {
-        hv__add_product(s, &(struct hv__product){"query down gemm", HV_RC_QKV, r, x->q_rank, h, 1});
+        hv__add_product(s, &(struct hv__product){"query down gemm", HV_RC_QKV, r, x->q_rank, h, 1,
+                                                 HV__CUT_NONE});
         hv__add_product(s, &(struct hv__product){"query up gemm", HV_RC_QKV, r, w->heads * w->qk,
-                                                 x->q_rank, 1});
+                                                 x->q_rank, 1, HV__CUT_COLUMNS});
     } else {
-        hv__add_product(s,
-                        &(struct hv__product){"query gemm", HV_RC_QKV, r, w->heads * w->qk, h, 1});
+        hv__add_product(s, &(struct hv__product){"query gemm", HV_RC_QKV, r, w->heads * w->qk, h, 1,
+                                                 HV__CUT_COLUMNS});
     }
-    hv__add_product(
-        s, &(struct hv__product){"kv down gemm", HV_RC_QKV, r, x->kv_rank + x->rope_dim, h, 1});
+    hv__add_product(s, &(struct hv__product){"kv down gemm", HV_RC_QKV, r, x->kv_rank + x->rope_dim,
+                                             h, 1, HV__CUT_NONE});
     hv__add_product(s, &(struct hv__product){"kv up gemm", HV_RC_QKV, r,
-                                             w->heads * (x->nope_dim + w->v), x->kv_rank, 1});
-    hv__keep(s, s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim), HV_RC_QKV);
-    s->weight_only_bytes += s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim);
+                                             w->heads * (x->nope_dim + w->v), x->kv_rank, 1,
+                                             HV__CUT_COLUMNS});
+    double latent = s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim) / s->x.grid.side;
+    hv__keep(s, latent, HV_RC_QKV);
+    s->weight_only_bytes += latent;
 }
 
 /* Bytes that a backward pass needs besides the kept activations: with sequence parallelism the
@@ -130,8 +143,8 @@ static void add_extra(struct hv__sum *s, double weights, unsigned unit)
 {
     double columns = hv__cut(s, ceil(weights / s->m->hidden), s->t);
     if (columns >= 1) {
-        hv__add_product(
-            s, &(struct hv__product){"further gemm", unit, s->rows, columns, s->m->hidden, 1});
+        hv__add_product(s, &(struct hv__product){"further gemm", unit, s->rows, columns,
+                                                 s->m->hidden, 1, HV__CUT_COLUMNS});
     }
 }
 
@@ -147,13 +160,15 @@ static void price_attention(struct hv__sum *s, const struct hv_block *b)
     if (b->mla.kv_rank) {
         add_latent_projections(s, b, &w);
     } else {
-        hv__add_product(s, &(struct hv__product){"qkv gemm", HV_RC_QKV, r, w.projected, h, 1});
+        hv__add_product(
+            s, &(struct hv__product){"qkv gemm", HV_RC_QKV, r, w.projected, h, 1, HV__CUT_COLUMNS});
     }
     hv__add_stream(s,
                    &(struct hv__stream){"rope", HV_RC_QKV,
                                         rope * 2 * s->elem * r * (w.heads + w.kv_heads) * w.qk, 1});
     hv__add_core(s, b, &w);
-    hv__add_product(s, &(struct hv__product){"out gemm", HV_RC_OUT, r, h, w.core_out, 1});
+    hv__add_product(
+        s, &(struct hv__product){"out gemm", HV_RC_OUT, r, h, w.core_out, 1, HV__CUT_ROWS});
     add_extra(s, b->attention_extra, HV_RC_OUT);
     double shared = w.kv_heads * (w.qk + w.v); /* keys and values */
     hv__keep(s, s->elem * r * (w.projected - shared), HV_RC_QKV);
@@ -168,8 +183,6 @@ static void price_attention(struct hv__sum *s, const struct hv_block *b)
     double latent = x->kv_rank ? h * (x->q_rank + x->kv_rank + x->rope_dim) : 0;
     double total = hv_block_attention_parameters(s->m, b);
     s->out.parameters = on_rank(s, total, norm_values(s->m) + latent);
-    s->a_full = h + w.core_out * s->t;
-    s->c_full = w.projected * s->t + h;
     s->x.tp_bytes = s->elem * r * h;
     s->x.tp_forward = 1;
     s->x.tp_backward =
@@ -191,7 +204,7 @@ static void price_ffn(struct hv__sum *s, const struct hv_block *b)
     }
     add_norm_and_residual(s, b->heads ? HV_RC_OUT : 0);
     if (b->ffn) {
-        hv__add_ffn(s, b, &(struct hv__ffn){hv__cut(s, b->ffn, s->t), s->rows, 0});
+        hv__add_ffn(s, b, &(struct hv__ffn){hv__cut(s, b->ffn, s->t), s->rows, 0, 0});
     }
     if (b->experts) {
         hv__add_experts(s, b);
@@ -205,6 +218,9 @@ static void price_ffn(struct hv__sum *s, const struct hv_block *b)
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = 1;
     s->x.tp_backward = 1 + (s->q->sequence_parallel ? 0.5 : 0) + (s->q->recompute & last ? 1 : 0);
+    if (s->x.slices_at_experts > 0 && !b->ffn && !b->shared_experts) {
+        s->x.tp_forward = s->x.tp_backward = 0; /* slices are summed */
+    }
     if (b->ffn || b->shared_experts || s->t_experts >= s->t) {
         return;
     }
@@ -222,7 +238,10 @@ static void price_embedding(struct hv__sum *s)
     }
     hv__add_stream(s, &(struct hv__stream){"embedding", 0, 2 * h, 2});
     keep_dropout_mask(s, 0);
-    s->out.parameters = hv_model_embedding_parameters(s->m) / s->t;
+    s->out.parameters = hv_model_embedding_parameters(s->m) / s->weights_over;
+    if (s->x.grid.side > 1) {
+        hv__add_look_up(s);
+    }
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = 1;
     s->x.tp_backward = s->q->sequence_parallel ? 0.5 : 0;
@@ -235,7 +254,9 @@ static void price_head(struct hv__sum *s)
         return;
     }
     hv__add_stream(s, &(struct hv__stream){"final norm", 0, 2 * h, 1.5});
-    hv__add_product(s, &(struct hv__product){"head gemm", 0, s->rows, v, s->m->hidden, 1});
+    add_norm_sums(s, 0);
+    hv__add_product(
+        s, &(struct hv__product){"head gemm", 0, s->rows, v, s->m->hidden, 1, HV__CUT_COLUMNS});
     hv__add_stream(s, &(struct hv__stream){"loss", 0, (4 + s->elem) * s->rows * v, 1});
     hv__keep(s, 2 * h, 0);
     s->weight_only_bytes += 2 * h;
@@ -250,8 +271,6 @@ static void price_head(struct hv__sum *s)
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = s->q->sequence_parallel ? 0.5 : 0;
     s->x.tp_backward = 1;
-    s->a_full = s->m->hidden;
-    s->c_full = v * s->t;
     hv_why_add(s->a->why, "logits", logits, "bytes",
                "%.0f tokens x %.0f entries of the padded vocabulary x %.3g bytes: %s", s->rows,
                padded, each / 2 * s->elem,
@@ -260,45 +279,37 @@ static void price_head(struct hv__sum *s)
                                        : "product and fp32 copy, softmax in place");
 }
 
-/* SUMMA on a q × q grid (2d; 2.5d: each of `depth` grids has its part of the sequences and a copy
- * of the weights, whose gradients are summed once per iteration like those of data parallelism) or
- * a q³ cube: what a rank receives. Source: Xu et al. 2021 (Optimus), Wang et al. 2021 (Tesseract),
- * Bian et al. 2021 (3d); weights are `b` values. */
-static double grid_bytes(const struct hv__sum *s)
-{
-    double a = s->rows * s->a_full, c = s->rows * s->c_full;
-    double b = (s->out.parameters + s->out.expert_parameters) * s->t;
-    double q = s->q->tp_scheme == HV_TP_3D ? cbrt(s->t) : sqrt(s->t);
-    double share = (1 - 1 / fmax(q, 1)) / q;
-    if (s->q->tp_scheme == HV_TP_3D) {
-        return s->elem * share / q * (a + b + c);
-    }
-    return s->elem * share * (a + b);
-}
-
-static struct hv_part_cost price(const struct hv__ask *a)
+/* The sum of a part that nothing was added to: what one rank has of its rows, heads and widths. */
+static struct hv__sum sum_of(const struct hv__ask *a)
 {
     const struct hv_part_query *q = a->q;
-    bool spread = q->sequence_parallel || q->tp_scheme != HV_TP_1D;
-    double depth = hv__tp_depth(q), ranks = q->tp / depth, cuts = hv__tp_parts(q) / depth;
+    bool grid = q->tp_scheme != HV_TP_1D;
+    int side = hv__grid_side(q);
     struct hv__sum s = {.a = a,
                         .q = q,
                         .m = a->k->model,
                         .e = hv_efficiency_of(q->device, a->k->job.precision),
                         .gemm = hv_gemm_pricer_of(q->device, a->k->job.precision),
-                        .t = cuts,
-                        .t_experts = q->expert_tp > 0 && q->expert_tp < q->tp
-                                         ? fmax(1, q->expert_tp / depth)
-                                         : cuts,
-                        .t_norm = spread ? ranks : 1,
-                        .depth = depth,
-                        .rows = q->sequences * q->tokens / q->cp / depth,
+                        .t = grid ? side : hv__tp_parts(q),
+                        .t_norm = q->sequence_parallel ? q->tp : 1,
+                        .depth = grid ? hv__grid_lines(q) : 1,
                         .elem = hv_job_activation_bytes(&a->k->job)};
+    s.x.grid.side = side;
+    s.weights_over = grid ? q->tp / hv__tp_depth(q) : s.t;
+    s.t_norm = grid ? side : s.t_norm;
+    s.t_experts = q->expert_tp > 0 && q->expert_tp < q->tp ? q->expert_tp : s.t;
+    s.rows = q->sequences * q->tokens / q->cp / s.depth;
     struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
     s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq) &&
               (q->cp < 2 || q->cp_scheme != HV_CP_RSA); /* whose rows of scores are stored */
     s.dropout = hv_job_dropout(&a->k->job, s.m, &kq);
     s.eager = hv_job_eager_kernels(&a->k->job, s.m, &kq);
+    return s;
+}
+
+static struct hv_part_cost price(const struct hv__ask *a)
+{
+    struct hv__sum s = sum_of(a);
     if (a->part == HV_PART_ATTENTION) {
         price_attention(&s, &s.m->blocks[a->block]);
     } else if (a->part == HV_PART_FFN) {
@@ -312,7 +323,7 @@ static struct hv_part_cost price(const struct hv__ask *a)
     s.out.saved_input_bytes = fmin(s.weight_only_bytes, s.kept_bytes);
     s.out.transient_bytes += s.full_bytes - s.kept_bytes;
     s.out.output_bytes = s.elem * s.rows * s.m->hidden / s.t_norm;
-    s.x.grid_bytes = q->tp_scheme != HV_TP_1D && q->tp > 1 ? grid_bytes(&s) : 0;
+    s.out.transient_bytes += hv__grid_buffers_bytes(&s);
     a->rates->exchange(a, &s.x, &s.out);
     hv__load_free(&s.load);
     if (a->left_out) {

@@ -10,11 +10,63 @@
 
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/device/link_curve.h"
+#include "solver/cost/part/spread.h"
 #include "solver/cost/stage/stage_int.h"
 
 struct counts {
     double dense, experts, largest; /* parameters; of the largest unit of sharding */
+    /* of experts that the plan places: all on this rank, copies without states, and its share of
+     * the others' states */
+    double placed, lent, placed_shard;
+    double cached; /* of other nodes, for the ranks of this one */
 };
+
+/* The most ranks that share the states of a parameter. */
+static double sharing_limit(const struct hv_stage_query *q, const struct hv__rank *r)
+{
+    double holders = (double)(r->dp * r->cp) * q->replica->count;
+    int group = r->stage->zero.shard_group;
+    return group > 0 ? fmin(group, holders) : holders;
+}
+
+/* Parameters of the experts of a block that the plan places on this rank; of its devices that have
+ * different ones, the one with most. */
+static void count_placed(struct hv__context *k, const struct hv_stage_query *q,
+                         const struct hv__rank *r, size_t block, const struct hv_part_query *pq,
+                         double most, struct counts *n)
+{
+    int experts = k->model->blocks[block].experts, ep = pq->ep;
+    double whole = (double)r->tp / pq->expert_tp;
+    const struct hv__sharing s = {(double)(r->dp * r->cp) * q->replica->count * whole / ep,
+                                  sharing_limit(q, r)};
+    struct hv__ep_places p = hv__ep_places_of(r, pq);
+    struct hv__held held = {0};
+    for (size_t i = 0; i < p.n; i++) {
+        int at = (int)((p.first + i) % (size_t)ep);
+        struct hv__held x = hv__held_by(k, pq, experts, at, &s);
+        held = i == 0 || x.experts > held.experts ? x : held;
+    }
+    double each = most / held.most;
+    n->placed += each * held.experts;
+    n->lent += each * held.lent;
+    n->placed_shard += each * held.shards;
+}
+
+/* Experts that move to tokens are kept in the node until the backward pass of their layer. */
+static void count_cached(const struct hv__context *k, const struct hv__rank *r, size_t block,
+                         struct hv_part_query *pq, double most, struct counts *n)
+{
+    int experts = k->model->blocks[block].experts;
+    size_t first, of;
+    uint32_t *ids = hv__ep_group(r, pq, &first, &of);
+    if (ids) {
+        pq->ep_group = ids;
+        double each = most / hv__spread_of(pq->moe, experts, pq->ep).held;
+        n->cached += each * hv__cached_experts(k, pq, experts);
+        pq->ep_group = NULL;
+    }
+    free(ids);
+}
 
 static void count_piece(struct hv__context *k, const struct hv_stage_query *q,
                         const struct hv__rank *r, struct hv_range piece, struct counts *n)
@@ -27,7 +79,14 @@ static void count_piece(struct hv__context *k, const struct hv_stage_query *q,
         struct hv_part_cost c =
             hv__part_cost(k, half ? HV_PART_FFN : HV_PART_ATTENTION, block, &pq, NULL);
         n->dense += times * c.parameters;
-        n->experts += times * c.expert_parameters;
+        if (c.expert_parameters > 0 && hv_places_experts(pq.moe)) {
+            count_placed(k, q, r, block, &pq, times * c.expert_parameters, n);
+        } else {
+            n->experts += times * c.expert_parameters;
+        }
+        if (c.expert_parameters > 0 && pq.moe && pq.moe->move == HV_MOE_EXPERTS) {
+            count_cached(k, r, block, &pq, times * c.expert_parameters, n);
+        }
         unit += c.parameters + c.expert_parameters;
     }
     n->largest = fmax(n->largest, unit);
@@ -48,12 +107,12 @@ static struct counts count_parameters(struct hv__context *k, const struct hv_sta
     double chunk = 0;
     for (size_t i = 0; i < s->n_ranges; i++) {
         int to2 = s->ranges[i].to2 < last ? s->ranges[i].to2 : last;
-        double before = n.dense + n.experts;
+        double before = n.dense + n.experts + n.placed;
         for (int at = s->ranges[i].from2 > 0 ? s->ranges[i].from2 : 0, end; at < to2; at = end) {
-            end = hv__piece_end(k, s, q->iteration, at, to2);
+            end = hv__piece_end(k, s, HV__ANY_ITERATION, at, to2);
             count_piece(k, q, r, (struct hv_range){at, end}, &n);
         }
-        chunk = fmax(chunk, n.dense + n.experts - before);
+        chunk = fmax(chunk, n.dense + n.experts + n.placed - before);
     }
     struct hv_part_query pq = hv__part_query(k, q, r, 0, 0);
     const struct hv_model *m = k->model;
@@ -73,10 +132,10 @@ static struct counts count_parameters(struct hv__context *k, const struct hv_sta
         add_end(&n, head);
     }
     if (s->zero.unit == HV_ZERO_CHUNK) {
-        n.largest = fmax(n.largest, s->n_ranges < 2 ? n.dense + n.experts : chunk);
+        n.largest = fmax(n.largest, s->n_ranges < 2 ? n.dense + n.experts + n.placed : chunk);
     }
     if (s->zero.unit == HV_ZERO_STAGE) {
-        n.largest = n.dense + n.experts;
+        n.largest = n.dense + n.experts + n.placed;
     }
     return n;
 }
@@ -143,7 +202,7 @@ static double boundary_bytes(const struct hv__context *k, const struct hv_stage_
 {
     struct hv_part_query pq = hv__part_query(k, q, r, 0, 0);
     return 2 * hv_job_activation_bytes(&k->job) * pq.sequences * pq.tokens * k->model->hidden /
-           (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
+           (double)(r->cp * (hv_stage_spreads(r->stage) ? r->tp : 1));
 }
 
 /* Fragmentation from scores that are allocated and freed between tensors that stay. */
@@ -259,30 +318,34 @@ enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_que
     const struct hv_zero *z = &r.stage->zero;
     struct counts n = count_parameters(k, &full, &r);
     double holders = (double)(r.dp * r.cp) * q->replica->count;
-    double over = z->shard_group > 0 ? fmin(z->shard_group, holders) : holders;
+    double over = sharing_limit(&full, &r);
     int ep = hv_stage_experts_over(r.stage);
     double whole = (double)r.tp / hv_stage_expert_tp(r.stage, ep);
     double expert_over = fmax(1, fmin(over, holders * whole / ep));
-    double all = n.dense + n.experts, shard = n.dense / over + n.experts / expert_over;
+    double all = n.dense + n.experts + n.placed;
+    double shard = n.dense / over + n.experts / expert_over + n.placed_shard;
     const struct hv_job *j = &k->job;
     out->parameters = all;
-    out->expert_parameters = n.experts;
-    out->updated_parameters = z->stage >= 1 ? shard : all;
+    out->expert_parameters = n.experts + n.placed;
+    out->updated_parameters = z->stage >= 1 ? shard : all - n.lent;
     double units = 1 + fmax(z->prefetch, 0);
     units = z->limit > 0 ? fmin(units, z->limit) : units;
     double gathered = z->stage >= 3 ? (z->reshard ? units * n.largest : all) : 0;
-    out->weights_bytes = hv_job_weight_bytes(j) *
-                         (z->stage >= 3 ? fmin(all, shard + gathered) : all) *
-                         hv__offload_stays(r.stage, HV_OFFLOAD_WEIGHTS);
+    double weights = hv_job_weight_bytes(j) *
+                     ((z->stage >= 3 ? fmin(all, shard + n.lent + gathered) : all) + n.cached);
+    out->weights_bytes = weights * hv__offload_stays(r.stage, HV_OFFLOAD_WEIGHTS);
+    out->away_weights_bytes = weights - out->weights_bytes;
     /* sums kept until the end of the iteration are whole on every rank */
     bool scattered = z->stage >= 2 && z->reduce != HV_REDUCE_END;
-    out->gradients_bytes = hv_job_grad_bytes(j) * (scattered ? shard : all);
+    out->gradients_bytes = hv_job_grad_bytes(j) * (scattered ? shard + n.lent : all);
     double left = hv__offload_stays(r.stage, HV_OFFLOAD_OPTIMIZER);
-    out->master_bytes = hv_job_master_bytes(j) * (z->stage >= 1 ? shard : all) * left;
-    out->optimizer_bytes = hv_job_optimizer_bytes(j) * (z->stage >= 1 ? shard : all) * left;
+    double states = hv_job_master_bytes(j) + hv_job_optimizer_bytes(j);
+    out->master_bytes = hv_job_master_bytes(j) * out->updated_parameters * left;
+    out->optimizer_bytes = hv_job_optimizer_bytes(j) * out->updated_parameters * left;
+    out->away_states_bytes = states * out->updated_parameters * (1 - left);
     hv_why_add(q->why, "parameters", all, "parameters",
                "%.6g dense, %.6g of experts on this rank; zero %d over %.0f holders (experts %.0f)",
-               n.dense, n.experts, z->stage, over, expert_over);
+               n.dense, n.experts + n.placed, z->stage, over, expert_over);
     explain_states(q->why, j, z, out);
     add_overhead(k, &full, &r, n.largest, out);
     const struct hv_device_kind *tightest = smallest_of(k, &r);

@@ -20,6 +20,25 @@ double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what)
     return frac;
 }
 
+bool hv_stage_copies_apart(const struct hv_stage *s)
+{
+    bool activations = false, weights = false;
+    for (size_t i = 0; i < s->n_offload; i++) {
+        activations = activations || s->offload[i].what == HV_OFFLOAD_ACTIVATIONS;
+        weights = weights || s->offload[i].what == HV_OFFLOAD_WEIGHTS;
+    }
+    return activations && !weights;
+}
+
+double hv_stage_offload_share(const struct hv_stage *s, size_t at)
+{
+    double left = 1, away = 1 - hv__offload_stays(s, s->offload[at].what);
+    for (size_t i = 0; i < at; i++) {
+        left *= s->offload[i].what == s->offload[at].what ? 1 - s->offload[i].frac : 1;
+    }
+    return away > 0 ? left * s->offload[at].frac / away : 0;
+}
+
 double hv__optimizer_part(const struct hv_stage *s, size_t at)
 {
     double left = 1;
@@ -94,11 +113,15 @@ static struct copies copies_of(const struct hv__context *k, const struct hv_stag
         double rate = rate_of(k, q, r, o);
         if (o->what == HV_OFFLOAD_ACTIVATIONS) {
             double bytes = o->frac * p->activation_bytes;
+            p->away_bytes += bytes;
+            p->away_weight_bytes += o->frac * p->weight_only_bytes;
             p->activation_bytes -= bytes;
             p->weight_only_bytes *= 1 - o->frac;
-            c.out_s += bytes / rate;
-            c.in_s += bytes / rate;
-            c.bytes += bytes;
+            if (!q->copies_apart) {
+                c.out_s += bytes / rate;
+                c.in_s += bytes / rate;
+                c.bytes += bytes;
+            }
         } else if (o->what == HV_OFFLOAD_WEIGHTS) {
             c.weights_s += o->frac * weight_bytes / rate;
             c.bytes += o->frac * weight_bytes;

@@ -26,6 +26,23 @@ struct holders {
     int ep;
 };
 
+/* The expert-parallel group of the rank for one degree. */
+struct ep_group {
+    int ep, expert_tp; /* 0: not looked up */
+    uint32_t *ids;     /* NULL: no group */
+    size_t first, of;
+    bool far;
+    double beside;
+    uint64_t signature;
+};
+
+/* Equal blocks between whose passes experts travel: seconds of one. */
+struct travel {
+    double copies_s, fetch_s, fetch_again_s, push_s;
+    double forward_s, backward_s; /* of compute */
+    size_t n;
+};
+
 /* Equal units of sharded weights: seconds of one; forward_s and backward_s are those in which the
  * links are free for gathers and scatters. */
 struct unit {
@@ -41,12 +58,19 @@ struct build {
     struct hv__rank rank;
     struct hv_pass *out;
     HV_VEC(struct piece) pieces;
-    bool sharded;                /* passes gather or scatter */
-    bool far_tp, far_cp, far_ep; /* these groups go over the network; ep: of the part at hand */
-    struct hv_beside beside;     /* without ep */
-    double weight_bytes;         /* of this pass, whole */
+    bool sharded;                   /* passes gather or scatter */
+    bool far_tp, far_cp, far_ep;    /* these groups go over the network; ep: of the part at hand */
+    struct ep_group ep;             /* of the last blocks with experts */
+    uint64_t signature;             /* of the rank's tensor- and context-parallel devices */
+    const struct hv_moe_knobs *moe; /* of the last blocks, and their key */
+    uint64_t moe_signature;
+    struct hv_beside beside; /* without ep */
+    double weight_bytes;     /* of this pass, whole */
     struct holders dense, experts;
-    HV_VEC(struct unit) units; /* of sharded weights, in model order */
+    HV_VEC(struct unit) units;     /* of sharded weights, in model order */
+    HV_VEC(struct travel) travels; /* blocks, where the plan lets experts travel */
+    bool travel;                   /* some experts of the stage do */
+    int prefetch;                  /* blocks ahead that they set out; -1: none did so far */
 };
 
 static double exposed_backward_s(const struct hv_part_cost *c)
@@ -82,6 +106,8 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
                                       (b->far_ep ? c->ep_latency_backward_s : 0));
     o->compute_s += times * (c->forward_s + c->input_grad_s + c->weight_grad_s);
     o->flops += times * 3 * c->flops_forward;
+    o->routed += times * c->routed;
+    o->dropped += times * c->dropped_frac;
     hv_traffic_add(&o->sent, &c->sent, times);
     o->activation_bytes += times * c->saved_bytes;
     o->weight_only_bytes += times * c->saved_input_bytes;
@@ -329,6 +355,79 @@ static void add_far_sharding(struct build *b, bool turns)
     }
 }
 
+/* Notes `times` blocks of these parts. */
+static void note_travel(struct build *b, const struct hv_part_cost *c, int n,
+                        const struct hv_moe_knobs *m, double times)
+{
+    struct travel t = {.n = (size_t)times};
+    if (!b->travel) {
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        t.copies_s += c[i].copies_s;
+        t.fetch_s += c[i].fetch_s;
+        t.fetch_again_s += c[i].fetch_again_s;
+        t.push_s += c[i].push_s;
+        t.forward_s += c[i].forward_s;
+        t.backward_s += c[i].input_grad_s + c[i].weight_grad_s + c[i].recompute_s;
+    }
+    if (m && t.copies_s + t.fetch_s > 0) {
+        bool less = b->prefetch >= 0 && b->prefetch < m->prefetch;
+        b->prefetch = less ? b->prefetch : m->prefetch;
+    }
+    hv_vec_push(&b->travels, t);
+}
+
+/* Lengthens the backward passes of all pieces in proportion. */
+static void stretch_pieces(struct build *b, double by_s)
+{
+    double before_s = 0;
+    for (size_t i = 0; i < b->pieces.n; i++) {
+        before_s += b->pieces.items[i].backward_s;
+    }
+    for (size_t i = 0; i < b->pieces.n && before_s > 0; i++) {
+        b->pieces.items[i].backward_s *= 1 + by_s / before_s;
+    }
+}
+
+/* Experts that travel beside the compute of the blocks before theirs, as gathered weights do. */
+static void add_travel(struct build *b)
+{
+    size_t n = b->travels.n, window = (size_t)(b->prefetch + 1);
+    if (b->prefetch < 0) {
+        return;
+    }
+    struct hv_units *runs = hv_xcalloc(3 * n, sizeof *runs);
+    for (size_t i = 0; i < n; i++) {
+        const struct travel *t = &b->travels.items[i], *last = &b->travels.items[n - 1 - i];
+        runs[i] = (struct hv_units){t->copies_s, t->forward_s, 0, t->n};
+        runs[n + i] = (struct hv_units){t->fetch_s, t->forward_s, 0, t->n};
+        runs[2 * n + i] =
+            (struct hv_units){last->fetch_again_s, last->backward_s, last->push_s, last->n};
+    }
+    b->out->copies_s = shown_s(b, hv__units(&b->k->network, runs, n, window));
+    double ahead_s = shown_s(b, hv__units(&b->k->network, runs + n, n, window));
+    double behind_s = shown_s(b, hv__units(&b->k->network, runs + 2 * n, n, window));
+    stretch_pieces(b, behind_s);
+    b->out->forward_s += ahead_s;
+    b->out->input_grad_s += behind_s;
+    b->out->input_alone_s += behind_s;
+    b->out->ep_s += ahead_s + behind_s;
+    free(runs);
+}
+
+/* True where experts of the stage travel. */
+static bool experts_travel(const struct hv_stage *s)
+{
+    for (size_t i = 0; i < s->n_moe; i++) {
+        const struct hv_moe_knobs *m = &s->moe[i];
+        if (m->move == HV_MOE_EXPERTS || (m->n_copies > 0 && m->copy_life == HV_COPY_ITERATION)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Gathers of sharded weights ahead of compute and scatters of gradients behind it. */
 static void add_sharding(struct build *b, bool turns)
 {
@@ -344,13 +443,7 @@ static void add_sharding(struct build *b, bool turns)
     struct hv_units *runs = hv_xcalloc(b->units.n + 1, sizeof *runs);
     double ahead_s = forward_units_s(b, runs, (size_t)window);
     double behind_s = backward_units_s(b, runs, (size_t)window, turns, false);
-    double before_s = 0;
-    for (size_t i = 0; i < b->pieces.n; i++) {
-        before_s += b->pieces.items[i].backward_s;
-    }
-    for (size_t i = 0; i < b->pieces.n && before_s > 0; i++) {
-        b->pieces.items[i].backward_s *= 1 + behind_s / before_s;
-    }
+    stretch_pieces(b, behind_s);
     b->out->forward_s += ahead_s;
     b->out->input_grad_s += behind_s;
     b->out->input_alone_s += backward_units_s(b, runs, (size_t)window, turns, true);
@@ -363,27 +456,31 @@ static void add_sharding(struct build *b, bool turns)
     free(runs);
 }
 
-/* Consecutive dp × cp ranks of the same tp position, or consecutive ranks where experts are whole
- * on each, starting at a multiple of ep. */
-static uint32_t *ep_group_of(const struct build *b, size_t block, struct hv_part_query *pq)
+/* Gives a query its expert-parallel group, and where the job's routing is asked for its tokens. */
+static void set_ep_group(struct build *b, size_t block, struct hv_part_query *pq)
 {
-    size_t stride = (size_t)pq->expert_tp, n = (size_t)pq->ep;
-    size_t each = b->rank.dp * b->rank.cp * b->rank.tp / stride;
-    if (n < 2 || n > each) {
-        return NULL;
+    const struct hv_cluster *c = b->k->cluster;
+    struct ep_group *g = &b->ep;
+    if (g->ep != pq->ep || g->expert_tp != pq->expert_tp) {
+        free(g->ids);
+        *g = (struct ep_group){.ep = pq->ep, .expert_tp = pq->expert_tp};
+        g->ids = hv__ep_group(&b->rank, pq, &g->first, &g->of);
+        g->far = g->ids && hv__is_far(c, g->ids, (size_t)pq->ep, 1);
+        g->beside = g->far ? hv__beside_ep(c, &b->rank, pq) : 0;
+        g->signature = g->ids ? hv__signature(c, g->ids, (size_t)pq->ep) : 0;
     }
-    uint32_t *ids = hv_xmalloc(n * sizeof *ids);
-    size_t first = b->rank.at * b->rank.cp * b->rank.tp / stride / n * n;
-    for (size_t i = 0; i < n; i++) {
-        ids[i] = b->rank.part[(first + i) % each * stride];
-    }
-    if (b->k->with_experts && b->k->model->blocks[block].experts > 0) {
+    pq->ep_group = g->ids;
+    pq->ep_signature = g->signature;
+    pq->beside.ep = g->beside;
+    b->far_ep = g->far;
+    bool pads = pq->ep < 2 && pq->moe &&
+                (pq->moe->kernel != HV_MOE_GROUPED || pq->moe->capacity_factor > 0);
+    if ((g->ids || pads) && b->k->with_experts && hv_model_has_experts(b->k->model, block)) {
         size_t layer = b->k->with_experts[block];
         pq->routed =
             (struct hv_routed_at){hv_router_class(b->k->job.routing, b->q->iteration, layer),
-                                  b->q->iteration, layer, first, each};
+                                  b->q->iteration, layer, g->first, g->of};
     }
-    return ids;
 }
 
 static void take_longer(struct hv_part_cost *c, const struct hv_part_cost *x)
@@ -435,18 +532,36 @@ static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t bl
     return c;
 }
 
+/* Takes off what the busiest rank keeps for its experts' tokens and this one does not. */
+static void keep_own(const struct build *b, const struct hv_part_query *q, struct hv_part_cost *c)
+{
+    struct hv__ep_places p = hv__ep_places_of(&b->rank, q);
+    double own = 0;
+    if (!c->rank_load) {
+        return;
+    }
+    for (size_t i = 0; i < p.n; i++) {
+        own = fmax(own, c->rank_load[(p.first + i) % (size_t)q->ep]);
+    }
+    c->saved_bytes -= (1 - own) * c->routed_saved_bytes;
+    c->saved_input_bytes -= (1 - own) * c->routed_input_bytes;
+    c->saved_input_bytes = fmin(fmax(c->saved_input_bytes, 0), c->saved_bytes);
+    c->transient_bytes -= (1 - own) * c->routed_transient_bytes;
+}
+
 /* Half blocks [from2, to2) of one piece: all whole blocks in it are equal. */
 static void add_blocks(struct build *b, int from2, int to2, size_t number)
 {
     size_t block = (size_t)from2 / 2;
     struct hv_part_query pq = hv__part_query(b->k, b->q, &b->rank, block, number);
-    uint32_t *ep_group = ep_group_of(b, block, &pq);
-    pq.ep_group = ep_group;
     pq.beside = b->beside;
-    b->far_ep = ep_group && hv__is_far(b->k->cluster, ep_group, (size_t)pq.ep, 1);
-    if (b->far_ep) {
-        pq.beside.ep = hv__beside_ep(b->k->cluster, &b->rank, &pq);
+    set_ep_group(b, block, &pq);
+    pq.group_signature = b->signature;
+    if (pq.moe != b->moe) {
+        b->moe = pq.moe;
+        b->moe_signature = pq.moe ? hv__moe_signature(pq.moe) : 0;
     }
+    pq.moe_signature = b->moe_signature;
     struct hv_part_cost c[2];
     int n = 0;
     bool whole = to2 - from2 > 1;
@@ -458,7 +573,8 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
         c[n++] = part_of(b, HV_PART_ATTENTION, block, &pq);
     }
     if (from2 % 2 || whole) {
-        c[n++] = part_of(b, HV_PART_FFN, block, &pq);
+        c[n] = part_of(b, HV_PART_FFN, block, &pq);
+        keep_own(b, &pq, &c[n++]);
     }
     double transient = 0, back = 0;
     for (int i = 0; i < n; i++) {
@@ -470,11 +586,11 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
         b->out->activation_bytes += c[0].output_bytes; /* the input comes from another stage */
     }
     note_units(b, c, n, pq.ep, times);
+    note_travel(b, c, n, pq.moe, times);
     b->out->transient_bytes = fmax(b->out->transient_bytes, transient);
     if (!b->k->parts->analytic && from2 % 2 == 0) {
         b->out->hop_bytes = c[0].output_bytes * (double)b->rank.cp;
     }
-    free(ep_group);
     b->far_ep = false;
     add_run(b, from2, to2, times * back);
 }
@@ -525,7 +641,7 @@ static void keep_output(struct build *b, const struct hv_part_query *q)
     if (b->q->continues || b->q->replica->n_stages < 2 || !hv__on_older_stack(b->k, q)) {
         return;
     }
-    double bytes = b->out->hop_bytes / (q->cp * (q->sequence_parallel ? q->tp : 1));
+    double bytes = b->out->hop_bytes / (q->cp * (hv_stage_spreads(b->rank.stage) ? q->tp : 1));
     b->out->activation_bytes += bytes;
     hv_why_add(b->q->why, "kept output", bytes, "bytes",
                "the output is sent and also kept, as pipelines with unfused attention keep it");
@@ -598,6 +714,11 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     if (b.sharded) {
         find_holders(&b, b.rank.tp, &b.dense);
     }
+    if (b.rank.tp * b.rank.cp > 1) {
+        b.signature = hv__signature(k->cluster, b.rank.group, b.rank.tp * b.rank.cp);
+    }
+    b.travel = experts_travel(s);
+    b.prefetch = -1;
     b.far_tp = hv__is_far(k->cluster, b.rank.group, b.rank.tp, 1);
     b.far_cp = hv__is_far(k->cluster, b.rank.group, b.rank.cp, b.rank.tp);
     struct hv_part_query pq = hv__part_query(k, &full, &b.rank, 0, 0);
@@ -618,6 +739,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     } else {
         keep_output(&b, &pq);
     }
+    add_travel(&b);
     add_sharding(&b, b.rank.head && last);
     if (s->n_offload > 0) {
         size_t over = s->zero.stage >= 3 ? b.dense.n : 1;
@@ -628,7 +750,9 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     add_milestones(&b);
     hv_vec_free(&b.pieces);
     hv_vec_free(&b.units);
+    hv_vec_free(&b.travels);
     free(b.dense.ids);
     free(b.experts.ids);
+    free(b.ep.ids);
     return HV_OK;
 }

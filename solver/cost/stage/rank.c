@@ -145,6 +145,7 @@ struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv
                               .tp_frac = s->tp.shares ? hv_tp_frac(&s->tp, r->tp_at) : 0,
                               .tp_scheme = s->tp.scheme,
                               .tp_depth = s->tp.depth,
+                              .tp_regather = s->tp.regather,
                               .cp_scheme = s->cp.scheme,
                               .cp_heads = s->cp.ulysses,
                               .cp_inner = s->cp.inner,
@@ -168,6 +169,29 @@ struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv
         p.recompute = s->recompute_per[i];
     }
     return p;
+}
+
+struct hv__ep_places hv__ep_places_of(const struct hv__rank *r, const struct hv_part_query *q)
+{
+    size_t ep = (size_t)q->ep, each = r->cp * r->tp / (size_t)q->expert_tp;
+    each = each > 0 ? each : 1;
+    return (struct hv__ep_places){r->at * each % ep, each < ep ? each : ep};
+}
+
+uint32_t *hv__ep_group(const struct hv__rank *r, const struct hv_part_query *q, size_t *first,
+                       size_t *of)
+{
+    size_t stride = (size_t)q->expert_tp, n = (size_t)q->ep;
+    *of = r->dp * r->cp * r->tp / stride;
+    *first = r->at * r->cp * r->tp / stride / n * n;
+    if (n < 2 || n > *of) {
+        return NULL;
+    }
+    uint32_t *ids = hv_xmalloc(n * sizeof *ids);
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = r->part[(*first + i) % *of * stride];
+    }
+    return ids;
 }
 
 size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t stride,
@@ -196,14 +220,34 @@ bool hv__is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_
     return false;
 }
 
+/* Lines of all grids along each axis that share the network with the worst one of this rank. */
+static void find_axes(const struct hv_cluster *c, const struct hv__rank *r,
+                      const struct hv_part_query *q, struct hv_beside *out)
+{
+    size_t width = r->cp * r->tp, lines = (size_t)hv__grid_lines(q);
+    struct hv_family f = {r->part, r->dp * width, 1, (size_t)hv__grid_side(q)};
+    for (int axis = 0; axis < (q->tp_scheme == HV_TP_3D ? 3 : 2) && f.size > 1; axis++) {
+        double *most = axis == 0 ? &out->tp : &out->tp_axis[axis - 1];
+        f.stride = hv__grid_apart(q, axis);
+        for (size_t i = 0; i < r->cp * lines; i++) {
+            size_t at = r->at * width + i / lines * r->tp;
+            at += hv__grid_line(q, axis, (int)(i % lines));
+            *most = fmax(*most, hv_cost_together(c, &f, at));
+        }
+    }
+}
+
 struct hv_beside hv__beside_of(const struct hv_cluster *c, const struct hv__rank *r,
                                const struct hv_part_query *q)
 {
     size_t width = r->cp * r->tp, at = r->at * width;
-    struct hv_family f = {r->part, r->dp * width, 1, r->tp / (size_t)hv__tp_depth(q)};
-    struct hv_beside out = {.tp = 1};
-    for (size_t i = 0; r->tp > 1 && i < r->cp; i++) {
+    struct hv_family f = {r->part, r->dp * width, 1, r->tp};
+    struct hv_beside out = {.tp = 1, .tp_axis = {1, 1}};
+    for (size_t i = 0; r->tp > 1 && i < r->cp && q->tp_scheme == HV_TP_1D; i++) {
         out.tp = fmax(out.tp, hv_cost_together(c, &f, at + i * r->tp));
+    }
+    if (q->tp_scheme != HV_TP_1D && r->tp > 1) {
+        find_axes(c, r, q, &out);
     }
     struct hv__cp_shape s = hv__cp_shape_of(q);
     f.stride = r->tp * s.heads_apart;
@@ -250,7 +294,8 @@ static const struct hv__run *run_of(const struct hv__context *k, int block)
 static int routed_alike(const struct hv__context *k, size_t iteration, int block, int end)
 {
     const struct hv_router *r = k->job.routing;
-    if (!k->with_experts || k->model->blocks[block].experts == 0) {
+    if (!k->with_experts || iteration == HV__ANY_ITERATION ||
+        !hv_model_has_experts(k->model, (size_t)block)) {
         return end;
     }
     uint64_t cls = hv_router_class(r, iteration, k->with_experts[block]);

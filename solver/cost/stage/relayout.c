@@ -14,13 +14,14 @@
 /* Devices with one set of sequences, and how many of them hold the same part of these. */
 struct split {
     size_t width, copies;
+    enum hv_tp_scheme scheme;
 };
 
 static struct split split_of(const struct hv_stage *s)
 {
     size_t tp = s->tp.degree > 1 ? (size_t)s->tp.degree : 1;
     size_t cp = s->cp.degree > 1 ? (size_t)s->cp.degree : 1;
-    return (struct split){tp * cp, s->sequence_parallel ? 1 : tp};
+    return (struct split){tp * cp, hv_stage_spreads(s) ? 1 : tp, s->tp.scheme};
 }
 
 /* What the devices of a group exchange. */
@@ -37,7 +38,8 @@ static struct exchange exchange_of(const struct hv__relayout *x, const struct hv
     struct exchange e = {.size = (size_t)hv_lcm((int64_t)a.width, (int64_t)b.width), .stride = 1};
     e.size = e.size < x->n_devices ? e.size : x->n_devices;
     e.first = x->unit / e.size * e.size;
-    if ((a.width == b.width && a.copies == b.copies) || a.copies == e.size) {
+    bool alike = a.width == b.width && a.copies == b.copies && a.scheme == b.scheme;
+    if (alike || a.copies == e.size) {
         return (struct exchange){0}; /* every device has what it needs */
     }
     e.bytes = x->bytes * (double)e.size / (double)x->n_devices;

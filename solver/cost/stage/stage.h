@@ -28,8 +28,10 @@ struct hv_stage_query {
     const struct hv_documents *documents; /**< see hv_part_query */
     bool continued; /**< blocks of the same pass come before these, on the same devices */
     bool continues; /**< blocks of the same pass follow on the same devices: nothing is sent on */
-    struct hv_why *why;   /**< or NULL */
-    size_t iteration;     /**< of the job's routing */
+    struct hv_why *why; /**< or NULL */
+    size_t iteration;   /**< of the job's routing */
+    bool copies_apart;  /**< copies of offloaded activations go beside the pipeline, by the caller:
+                           they do not lengthen the pass */
     const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
 };
 
@@ -66,12 +68,17 @@ struct hv_pass {
     /** Of these and of network_weight_s, seconds in which no bytes move: latency, compression. */
     double latency_forward_s, latency_backward_s, latency_weight_s;
     double network_weight_s; /**< of network_backward_s: what W has, scatters of gradients */
+    double copies_s;         /**< exposed sends of copies of experts, of a forward pass: once in an
+                                iteration, not in the above */
     double compute_s;        /**< forward + backward compute without recompute and communication */
     double flops;            /**< model FLOPs forward and backward on this rank */
+    double routed, dropped;  /**< blocks that send tokens to experts, and the sum over them of the
+                                share that finds no place */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and
                          cp ranks together) */
-    double activation_bytes;  /**< kept per micro-batch in flight */
-    double weight_only_bytes; /**< of these, kept until W */
+    double activation_bytes;              /**< kept per micro-batch in flight */
+    double weight_only_bytes;             /**< of these, kept until W */
+    double away_bytes, away_weight_bytes; /**< what offloads took away from these two */
     double transient_bytes;
     struct hv_traffic sent;                /**< by this rank */
     const struct hv_milestone *milestones; /**< in the memo's arena: valid as long as the context */
@@ -90,12 +97,14 @@ struct hv_memory {
     /** Share that the caching allocator holds beyond what is in use, of activations too: estimated.
      */
     double fragmentation_frac;
-    double overhead_bytes;     /**< buffers, outside, and the fragmentation of states and buffers */
-    double reserve_bytes;      /**< reserve of the job or the device */
-    double limit_bytes;        /**< memory of the device */
-    double parameters;         /**< held by this rank before zero sharding */
-    double expert_parameters;  /**< of these, of routed experts */
-    double updated_parameters; /**< those whose optimizer step this rank runs */
+    double overhead_bytes; /**< buffers, outside, and the fragmentation of states and buffers */
+    double away_weights_bytes, away_states_bytes; /**< what offloads took away: weights; master
+                                  copy and states of the optimizer */
+    double reserve_bytes;                         /**< reserve of the job or the device */
+    double limit_bytes;                           /**< memory of the device */
+    double parameters;                            /**< held by this rank before zero sharding */
+    double expert_parameters;                     /**< of these, of routed experts */
+    double updated_parameters;                    /**< those whose optimizer step this rank runs */
 };
 /** A device whose optimizer step is done by its host. */
 struct hv_host_update {
@@ -107,6 +116,12 @@ struct hv_host_update {
     double backward_s; /**< in which its gradients become ready: from the last backward pass to the
                           last reduction */
 };
+/** True where copies of the activations of a stage go beside its passes, on lanes of their own;
+ * else every pass waits for its own: its link carries weights too. O(offloads). */
+bool hv_stage_copies_apart(const struct hv_stage *s);
+/** Share of all that offloads take of a kind (activations, weights, states) that item `at` takes.
+ * O(offloads). */
+double hv_stage_offload_share(const struct hv_stage *s, size_t at);
 /** Share of the optimizer's states that a stage leaves to its host. */
 double hv_stage_host_frac(const struct hv_stage *s);
 /** Share of them that it leaves to other devices. */

@@ -45,6 +45,18 @@ enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query 
  * stage. */
 struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv_stage_query *q,
                                     const struct hv__rank *r, size_t block, size_t i);
+/** Positions in an expert-parallel group that the devices of one data-parallel rank have: `n` that
+ * follow each other. */
+struct hv__ep_places {
+    size_t first, n;
+};
+struct hv__ep_places hv__ep_places_of(const struct hv__rank *r, const struct hv_part_query *q);
+/** The devices of its expert-parallel group, each of which is every expert_tp-th of its copy: those
+ * of dp × cp ranks of the same tensor position, or consecutive ones where experts are whole on
+ * each, starting at a multiple of ep. *first: the number of the first, *of: how many there are. The
+ * array lives on the heap (caller frees); NULL: no group. */
+uint32_t *hv__ep_group(const struct hv__rank *r, const struct hv_part_query *q, size_t *first,
+                       size_t *of);
 /** True where every stride-th of n × stride devices lie in more than one link domain. */
 bool hv__is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_t stride);
 /** Which of its copy's groups share the network with a rank's tensor- and context-parallel ones;
@@ -57,6 +69,8 @@ double hv__beside_ep(const struct hv_cluster *c, const struct hv__rank *r,
  * how many. The array lives on the heap (caller frees). `limit` > 0 cuts the group. */
 size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t stride,
                    size_t limit, uint32_t **out);
+/** Routing does not matter for the pieces (hv__piece_end). */
+#define HV__ANY_ITERATION SIZE_MAX
 /** First half block at or after `at` that starts another piece: a run of equal blocks, a recompute
  * mask or knobs of its own ends before it, or the routing of that iteration of the job differs. */
 int hv__piece_end(const struct hv__context *k, const struct hv_stage *s, size_t iteration, int at,

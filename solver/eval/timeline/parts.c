@@ -1,6 +1,7 @@
 /** The unequal dp ranks of a row, and the order in which a picture shows rows, dp ranks and links.
  * A dp rank that is faster than the slowest waits for it: its times follow from those of the row.
  */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/timeline/timeline_int.h"
 
 /** Number of different dp ranks that a new one is compared with; unequal ranks come in runs. */
@@ -29,6 +30,8 @@ static double work_s(const struct hv__gstage *g, size_t i_pass, uint8_t span_kin
     case HV_SPAN_R:
         return g->again ? backward_s(pass) - backward_s(plain) : plain->forward_s;
     case HV_SPAN_HOP:
+    case HV_SPAN_LEAVE:
+    case HV_SPAN_RETURN:
     case HV_SPAN_SYNC:
     case HV_SPAN_OPT:
     case HV_SPAN_GATHER:
@@ -65,7 +68,7 @@ double hv_timeline_part_end_s(const struct hv_timeline *t, const struct hv_timel
 {
     const struct hv__pipeline *pl = part->pipeline;
     const struct hv_timeline_op *op = &t->ops[s->id];
-    bool is_pass = op->micro_batch >= 0 && op->kind != HV_SPAN_HOP;
+    bool is_pass = op->micro_batch >= 0 && !hv_span_is_transfer(op->kind);
     const struct hv__gstage *g = is_pass ? gstage_of(pl, part->rank, op->stage) : NULL;
     if (g == NULL) {
         return s->end_s;
@@ -141,10 +144,8 @@ static enum hv_status part_memory(struct hv__painter *p, const struct hv__pipeli
 {
     struct hv_pipe_memory mem = hv__memory_tables(p->l, pl, part->dp_rank);
     const struct hv_memory *m = &pl->ranks[part->rank].memory[part->dp_rank];
-    int32_t rank = (int32_t)part->rank;
-    size_t n = hv_pipe_trace(pl->pipe, &pl->run, &mem, rank, NULL);
-    struct hv_memory_step *steps = hv_arena_new(p->l->arena, struct hv_memory_step, n + 1);
-    n = hv_pipe_trace(pl->pipe, &pl->run, &mem, rank, steps);
+    size_t n = 0;
+    struct hv_memory_step *steps = hv__memory_steps(p->l, pl, &mem, part->rank, part->dp_rank, &n);
     part->memory_limit_bytes = m->limit_bytes - m->reserve_bytes;
     return hv_steps_make(p->l->arena, steps, n, &part->memory, err);
 }

@@ -1,4 +1,5 @@
 /** Lanes for painters: a compute lane and a link lane per pipeline rank, with memory over time. */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/timeline/timeline_int.h"
 
 static const char *const span_letters[HV_SPAN_KIND_N] = {
@@ -160,9 +161,8 @@ static enum hv_status paint_rank(struct hv__painter *p, size_t i_pipeline, size_
     if (st != HV_OK) {
         return st;
     }
-    size_t n = hv_pipe_trace(pl->pipe, &pl->run, mem, (int32_t)rank, NULL);
-    struct hv_memory_step *steps = hv_arena_new(p->l->arena, struct hv_memory_step, n + 1);
-    n = hv_pipe_trace(pl->pipe, &pl->run, mem, (int32_t)rank, steps);
+    size_t n = 0;
+    struct hv_memory_step *steps = hv__memory_steps(p->l, pl, mem, rank, 0, &n);
     return hv_steps_make(p->l->arena, steps, n, &row->memory, err);
 }
 
@@ -195,7 +195,9 @@ static enum hv_status paint_pipeline(struct hv__painter *p, size_t i_pipeline, s
             return st;
         }
     }
-    return hv__paint_hops(p, i_pipeline, &(struct hv__node_facts){critical, slack}, err);
+    const struct hv__node_facts facts = {critical, slack};
+    enum hv_status st = hv__paint_hops(p, i_pipeline, &facts, err);
+    return st == HV_OK ? hv__paint_moves(p, i_pipeline, &facts, err) : st;
 }
 
 enum hv_status hv__timeline(const struct hv__lowered *l, struct hv_verdict *out, struct hv_err *err)
@@ -215,8 +217,9 @@ enum hv_status hv__timeline(const struct hv__lowered *l, struct hv_verdict *out,
              k < l->pipelines.items[i].waves.n_exchanges * l->pipelines.items[i].n_ranks; k++) {
             t->end_s = fmax(t->end_s, l->pipelines.items[i].waves.exchanges[k].end_s);
         }
-        n += hv__count_hops(&l->pipelines.items[i]);
-        n_hops += (size_t)l->pipelines.items[i].pipe->n_hops;
+        n += hv__count_hops(&l->pipelines.items[i]) + l->pipelines.items[i].moving.n;
+        n_hops +=
+            (size_t)(l->pipelines.items[i].pipe->n_hops + l->pipelines.items[i].moving.n_lanes);
     }
     t->rows = hv_arena_new(l->arena, struct hv_timeline_row, l->pipelines.rank_at[l->pipelines.n]);
     t->ops = hv_arena_new(l->arena, struct hv_timeline_op, n + 1);

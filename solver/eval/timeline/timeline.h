@@ -14,6 +14,8 @@
     X(HV_SPAN_R,    "r",  "recompute")                  \
     X(HV_SPAN_PAIR, "x",  "forward and backward overlapped") \
     X(HV_SPAN_HOP,  "~",  "transfer to the next stage") \
+    X(HV_SPAN_LEAVE, "e", "activations leave")          \
+    X(HV_SPAN_RETURN, "l", "activations come back")     \
     X(HV_SPAN_SYNC, "g",  "gradient reduction")         \
     X(HV_SPAN_OPT,  "o",  "optimizer step")             \
     X(HV_SPAN_GATHER, "a", "gather of updated weights") \
@@ -27,12 +29,17 @@ enum hv_span_kind {
 };
 const char *hv_span_kind_letter(enum hv_span_kind k);
 const char *hv_span_kind_text(enum hv_span_kind k);
+/** True for spans on links: their operation's `paired` is a number in hv_timeline.hops. */
+static inline bool hv_span_is_transfer(unsigned kind)
+{
+    return kind == HV_SPAN_HOP || kind == HV_SPAN_LEAVE || kind == HV_SPAN_RETURN;
+}
 
 /** An operation behind a span: `hv_span.id` of sim/lanes.h is its index in hv_timeline.ops. */
 struct hv_timeline_op {
     int32_t stage, micro_batch, slice; /**< −1 where it has none */
     int32_t paired; /**< micro-batch of the other half of an overlapped pair (HV_SPAN_PAIR); number
-                       in hv_timeline.hops (HV_SPAN_HOP) */
+                       in hv_timeline.hops (transfers) */
     uint8_t kind;   /**< enum hv_span_kind */
     bool critical;  /**< on the critical path of its pipeline */
     double
@@ -52,14 +59,17 @@ struct hv_timeline_part {
     const struct hv__pipeline *pipeline; /**< what hv_timeline_part_end_s reads */
 };
 
-/** A link between two rows, in one direction. */
+/** A link between two rows, in one direction; or of one row to a place that is none: both rows are
+ * then that row. */
 struct hv_timeline_link {
     size_t from_row, to_row;
-    const char *name; /**< "  s0>s1" */
-    size_t lane;      /**< number in `lanes` */
+    const char *place; /**< "host", "a[7].0"; NULL: both ends are rows */
+    bool from_place;   /**< it leads from the place to the row */
+    const char *name;  /**< "  s0>s1" */
+    size_t lane;       /**< number in `lanes` */
 };
 
-/** Transfers over an edge of the stage graph in one direction. */
+/** Transfers over an edge of the stage graph in one direction, or the moves of a lane. */
 struct hv_timeline_hop {
     size_t i_link;
     double bytes, seconds; /**< all devices of the stage together */
@@ -114,6 +124,13 @@ struct hv_timeline {
     struct hv_timeline_tracks tracks[HV_TRACKS_N];
     double end_s;
 };
+
+/** Name of the end of a link that it leads to, or from: of its row or its place. O(1). */
+static inline const char *hv_timeline_end(const struct hv_timeline *t,
+                                          const struct hv_timeline_link *k, bool to)
+{
+    return k->place && k->from_place != to ? k->place : t->rows[to ? k->to_row : k->from_row].name;
+}
 
 /** End of an operation of a row on the devices of a part; a faster part then waits for the slowest.
  * Both halves of an overlapped pair are taken as of one stage. O(dp). */

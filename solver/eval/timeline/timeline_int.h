@@ -36,6 +36,9 @@ size_t hv__count_hops(const struct hv__pipeline *pl);
 /** Adds the lanes of the transfers between the ranks of a pipeline. O(edges + hops·log hops). */
 enum hv_status hv__paint_hops(struct hv__painter *p, size_t i_pipeline,
                               const struct hv__node_facts *facts, struct hv_err *err) HV_NODISCARD;
+/** Adds the lanes of the moves beside a pipeline (sim/links). O(moves · lanes). */
+enum hv_status hv__paint_moves(struct hv__painter *p, size_t i_pipeline,
+                               const struct hv__node_facts *facts, struct hv_err *err) HV_NODISCARD;
 /** Finds the dp ranks of a row that differ, with their memory. O(dp + differing · ops). */
 enum hv_status hv__paint_parts(struct hv__painter *p, size_t i_pipeline, size_t rank,
                                struct hv_err *err) HV_NODISCARD;

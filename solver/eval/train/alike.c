@@ -71,7 +71,8 @@ static void take_tables(const struct hv__lowered *l, struct hv__pipeline *pl,
 bool hv__take_like(const struct hv__lowered *l, struct hv__recent *recent, struct hv__pipeline *pl)
 {
     size_t known = recent->n < HV_COUNT(recent->items) ? recent->n : HV_COUNT(recent->items);
-    for (size_t i = 0; may_share(pl) && i < known; i++) {
+    bool drawn = l->lengths != NULL && l->lengths->quantiles != NULL; /* lengths of its own */
+    for (size_t i = 0; may_share(pl) && !drawn && i < known; i++) {
         if (is_alike(recent->items[i], pl)) {
             take_tables(l, pl, recent->items[i]);
             return true;

@@ -3,6 +3,7 @@
  * in step, so their simultaneous transfers over the same links are one load. Other transfers that
  * share a link are simulated in links_shared.c.
  */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/train/steps.h"
 
 #include <stdlib.h>
@@ -42,61 +43,13 @@ static double *scale_of_hops(const struct hv__lowered *l, const struct hv__pipel
     return scale;
 }
 
-/** Uses of the network, one after the other. */
-struct list {
-    struct hv_wire_use *items;
-    size_t n, cap;
-};
-
-static void append(struct list *l, const struct hv_wire_use *x, size_t n)
-{
-    if (l->n + n > l->cap) {
-        l->cap = 2 * (l->n + n);
-        l->items = hv_xrealloc(l->items, l->cap, sizeof *l->items);
-    }
-    if (n > 0) {
-        memcpy(l->items + l->n, x, n * sizeof *x);
-    }
-    l->n += n;
-}
-
-static int by_wire(const void *x, const void *y)
-{
-    const struct hv_wire_use *a = x, *b = y;
-    return (a->wire > b->wire) - (a->wire < b->wire);
-}
-
-/** Adds up the demand of the copies on each element. */
-static void merge(struct list *l)
-{
-    size_t n = 0;
-    if (l->n > 1) {
-        qsort(l->items, l->n, sizeof *l->items, by_wire);
-    }
-    for (size_t i = 0; i < l->n; i++) {
-        if (n > 0 && l->items[n - 1].wire == l->items[i].wire) {
-            l->items[n - 1].busy_s += l->items[i].busy_s;
-        } else {
-            l->items[n++] = l->items[i];
-        }
-    }
-    l->n = n;
-}
-
-/** Devices of a rank in one copy of its pipeline. */
-static const uint32_t *devices_of(const struct hv__pipeline *pl, const struct hv__rank *rk,
-                                  int copy)
-{
-    return pl->replica->stages[rk->stage].devices + (size_t)copy * rk->n_devices;
-}
-
 /** True where a copy has nodes of its own and the network has no named links. Then its transfers
  * share links only as those of the first copy do. */
 static bool is_apart(const struct hv__lowered *l, const struct hv__pipeline *pl, int copy)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     for (size_t i = 0; i < pl->n_ranks; i++) {
-        const uint32_t *d = devices_of(pl, &pl->ranks[i], copy);
+        const uint32_t *d = hv__devices_of(pl, &pl->ranks[i], copy);
         for (size_t k = 0; k < pl->ranks[i].n_devices; k++) {
             if (l->pipelines.crowded_nodes[hv_cluster_node_of(c, d[k])]) {
                 return false;
@@ -104,39 +57,6 @@ static bool is_apart(const struct hv__lowered *l, const struct hv__pipeline *pl,
         }
     }
     return c->n_links == 0;
-}
-
-/** Prices the transfers from rank `from` to rank `to`, with all copies that send at the same time.
- */
-static void price_sending(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                          struct hv__sending *x)
-{
-    const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const struct hv__rank *a = &pl->ranks[x->from], *b = &pl->ranks[x->to];
-    struct hv_hop_query q = {a->devices, b->devices, a->n_devices, b->n_devices, x->bytes};
-    size_t n = a->n_devices > b->n_devices ? a->n_devices : b->n_devices, n_uses = 0;
-    struct hv_wire_use *uses = hv_xmalloc((4 * n + 2 * c->n_links + 1) * sizeof *uses);
-    struct list all = {0};
-    x->cost = hv_cost_hop_parts(c, &q, uses, &n_uses, NULL);
-    append(&all, uses, n_uses);
-    for (int k = 1; k < pl->multiplicity; k++) {
-        if (pl->hops.apart[k]) {
-            continue;
-        }
-        q.from = devices_of(pl, a, pl->copies[k]);
-        q.to = devices_of(pl, b, pl->copies[k]);
-        append(&all, uses, hv_cost_hop_uses(c, &q, uses));
-    }
-    merge(&all);
-    for (size_t i = 0; i < all.n; i++) {
-        x->cost.bytes_s = fmax(x->cost.bytes_s, all.items[i].busy_s);
-    }
-    x->n_loads = all.n;
-    if (all.n > 0) {
-        x->loads = hv_arena_copy(l->arena, all.items, all.n, sizeof *all.items);
-    }
-    free(all.items);
-    free(uses);
 }
 
 /** The transfer from one rank to another: chunks of the same two ranks send the same bytes over the
@@ -152,7 +72,7 @@ static int32_t sending_of(const struct hv__lowered *l, struct hv__pipeline *pl, 
             return (int32_t)i;
         }
     }
-    price_sending(l, pl, &h);
+    hv__price_sending(l, pl, &h);
     pl->hops.sendings[pl->hops.n_sendings] = h;
     return (int32_t)pl->hops.n_sendings++;
 }
@@ -168,19 +88,20 @@ static void set_hop(struct hv__pipeline *pl, int32_t hop, int32_t sending)
 
 void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    size_t n = (size_t)pl->pipe->n_hops;
+    size_t n = (size_t)pl->pipe->n_hops, n_lanes = hv__most_lanes(pl);
     pl->hops.time_s = hv_arena_new(l->arena, double, n + 1);
     pl->hops.latency_s = hv_arena_new(l->arena, double, n + 1);
     pl->hops.bytes = hv_arena_new(l->arena, double, n + 1);
-    pl->hops.sendings = hv_arena_new(l->arena, struct hv__sending, n + 1);
-    pl->hops.sending_of = hv_arena_new(l->arena, int32_t, n + 1);
+    pl->hops.sendings = hv_arena_new(l->arena, struct hv__sending, n + n_lanes + 1);
+    pl->hops.sending_of = hv_arena_new(l->arena, int32_t, n + n_lanes + 1);
     pl->hops.apart = hv_arena_new(l->arena, bool, (size_t)pl->multiplicity);
+    pl->hops.devices = n_lanes > 0;
     pl->hops.n_sendings = 0;
     const double *passing = hv__passing_bytes(l, pl);
-    for (int k = 1; n > 0 && k < pl->multiplicity; k++) {
+    for (int k = 1; n + n_lanes > 0 && k < pl->multiplicity; k++) {
         pl->hops.apart[k] = is_apart(l, pl, pl->copies[k]);
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n + n_lanes; i++) {
         pl->hops.sending_of[i] = -1;
     }
     for (size_t p = 0; p < pl->n_pipes; p++) {

@@ -76,6 +76,13 @@ static int64_t lane_of(const struct hv_cluster *c, uint64_t wire)
         return (int64_t)(c->n_nodes + number / 2);
     case HV_WIRE_PAIR:
     case HV_WIRE_OWN:
+    case HV_WIRE_DEVICE_OUT:
+    case HV_WIRE_DEVICE_IN:
+    case HV_WIRE_HOST_OUT:
+    case HV_WIRE_HOST_IN:
+    case HV_WIRE_ROOT_OUT:
+    case HV_WIRE_ROOT_IN:
+    case HV_WIRE_HOST:
     case HV_WIRE_N:
         break;
     }

@@ -73,7 +73,7 @@ static struct uses list_uses(const struct hv__lowered *l, const struct hv__deman
         for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
             const struct hv__sending *x = &l->pipelines.items[i].hops.sendings[k];
             size_t number = u.first_sending[i] + k;
-            if (x->cost.alone_s > 0) {
+            if (x->cost.alone_s > 0 && x->from != HV__NO_RANK && x->to != HV__NO_RANK) {
                 u.items[u.n++] = (struct use){own_wire(l, i, x), number, x->cost.alone_s};
             }
             for (size_t w = 0; w < x->n_loads; w++) {
@@ -237,15 +237,21 @@ static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
     s->n_pipes = l->pipelines.n;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         struct hv__pipeline *x = &l->pipelines.items[i];
-        size_t n = (size_t)x->pipe->n_hops;
+        size_t n = (size_t)(x->pipe->n_hops + x->moving.n_lanes);
         struct hv_link_hop *hops = hv_arena_new(l->arena, struct hv_link_hop, n + 1);
         for (size_t h = 0; h < n; h++) {
             if (x->hops.sending_of[h] >= 0) {
                 hops[h] = sendings[u->first_sending[i] + (size_t)x->hops.sending_of[h]];
             }
         }
-        s->pipes[i] =
-            (struct hv_link_pipe){.g = x->pipe, .c = &x->cost, .hops = hops, .run = &x->run};
+        s->pipes[i] = (struct hv_link_pipe){.g = x->pipe,
+                                            .c = &x->cost,
+                                            .hops = hops,
+                                            .run = &x->run,
+                                            .n_lanes = x->moving.n_lanes,
+                                            .moves = x->moving.moves,
+                                            .n_moves = x->moving.n,
+                                            .moved = x->moving.moved};
         if (demands != NULL && demands->frac[i] != NULL) {
             s->pipes[i].ranks = list_ranks(l, i, sendings + u->first_sending[l->pipelines.n]);
             s->pipes[i].frac = demands->frac[i];
@@ -261,8 +267,10 @@ static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
 bool hv__share_links(struct hv__lowered *l)
 {
     size_t sendings = 0;
+    bool moves = false;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         sendings += l->pipelines.items[i].hops.n_sendings;
+        moves = moves || l->pipelines.items[i].moving.n > 0;
     }
     const struct hv__demands *demands = l->network.demands = hv__find_demands(l);
     if (sendings == 0 && demands == NULL) {
@@ -279,7 +287,7 @@ bool hv__share_links(struct hv__lowered *l)
     l->network.share = hv_arena_new(l->arena, struct hv_links, 1);
     l->network.share->n_links = find_elements(l, &u, &e);
     fill_pipes(l, &u, list_loads(l, &u, e, l->network.share->n_links), demands, l->network.share);
-    bool crowded = demands != NULL || hv_links_crowded(l->network.share);
+    bool crowded = demands != NULL || moves || hv_links_crowded(l->network.share);
     if (crowded) {
         hv_links_play(l->arena, l->network.share);
     }

@@ -2,6 +2,7 @@
  * From plan to schedules: the order in which a rank runs the passes that price.c prices. Reductions
  * and the optimizer are in tail.c.
  */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/train/steps.h"
 #include "solver/sim/pipeline/fold.h"
 
@@ -190,21 +191,34 @@ static void set_slice(const struct hv_plan *p, size_t slice, size_t k, struct hv
     s->tokens *= own / all;
 }
 
+/** Tokens of a sequence of the mb-th micro-batch, padded to the longest of its sequences. */
+static double padded_tokens(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                            double sequences, size_t mb)
+{
+    const struct hv__length_run *run = l->lengths;
+    double u = run->quantile;
+    if (run->quantiles != NULL) {
+        size_t n = (size_t)pl->replica->micro_batches;
+        u = run->quantiles[pl->i_replica][(run->draw * n + mb) % (run->n_draws * n)];
+    }
+    return hv_job_padded_tokens(hv_cost_job(l->k), sequences, u);
+}
+
 /** Shapes of micro-batches and slices that occur in a pipeline. */
 static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
 {
     double sequence = hv_cost_tokens(l->k);
     const struct hv_plan *p = l->plan;
     const struct hv_replica *r = pl->replica;
-    bool padded = p->mode != HV_MODE_SERVE && sequence == (double)hv_cost_job(l->k)->sequence;
+    bool each = r->list != NULL || (l->lengths != NULL && l->lengths->quantiles != NULL);
     size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1), n = (size_t)pl->n_mb * k;
     pl->n_shapes = 0;
     pl->shape_of = hv_arena_new(l->arena, int32_t, n);
-    size_t most = (r->list != NULL ? (size_t)pl->n_mb : 1) * k;
+    size_t most = (each ? (size_t)pl->n_mb : 1) * k;
     pl->shapes = hv_arena_new(l->arena, struct hv__shape, most);
     double base = (double)(r->micro_batch > 0 ? r->micro_batch : p->micro_batch);
     for (size_t i = 0; i < n; i++) {
-        if (r->list == NULL && i >= k) {
+        if (!each && i >= k) {
             pl->shape_of[i] = pl->shape_of[i % k];
             continue;
         }
@@ -212,8 +226,8 @@ static void find_shapes(struct hv__lowered *l, struct hv__pipeline *pl)
         struct hv__shape s = {.sequences = mb != NULL ? (double)mb->sequences : base,
                               .tokens = sequence,
                               .scales = hv__leaf_scales(l, mb)};
-        if (padded) {
-            s.tokens = hv_job_padded_tokens(hv_cost_job(l->k), s.sequences);
+        if (l->lengths != NULL) {
+            s.tokens = padded_tokens(l, pl, s.sequences, i / k);
         }
         l->schedule.scaled = l->schedule.scaled || s.scales != NULL;
         if (mb != NULL && mb->tokens > 0 && mb->sequences > 0) {
@@ -321,11 +335,38 @@ static double kind_s(const struct hv__gstage *g, size_t shape, unsigned kind)
     return 0;
 }
 
+/** True where copies of experts arrive in the first pass of a stage. */
+static bool has_copies(const struct hv__pipeline *pl)
+{
+    for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
+        if (pl->gstages[g].copies_s > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Adds the arrival of copies to the first forward pass of every global stage; operations are in
+ * the order of their rank. */
+static void add_copies(const struct hv__lowered *l, const struct hv__pipeline *pl, double *op_s)
+{
+    bool *here = hv_arena_new(l->arena, bool, pl->n_pipes * pl->n_gstages);
+    for (size_t i = 0; i < hv_schedule_n_ops(pl->schedule); i++) {
+        const struct hv_op *op = &pl->schedule->ops[i];
+        size_t g = (size_t)op->pipe * pl->n_gstages + (size_t)op->stage;
+        if (op->kind == HV_OP_F && !here[g]) {
+            op_s[i] += pl->gstages[g].copies_s;
+            here[g] = true;
+        }
+    }
+}
+
 /** Duration tables: per stage where all micro-batches are alike and there is one direction, else
  * per op. */
 static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
 {
-    if (pl->n_shapes == 1 && pl->n_pipes == 1) {
+    bool copies = has_copies(pl);
+    if (pl->n_shapes == 1 && pl->n_pipes == 1 && !copies) {
         double *stage_s = hv_arena_new(l->arena, double, pl->n_gstages *HV_OP_KIND_N);
         for (size_t g = 0; g < pl->n_gstages; g++) {
             for (unsigned kind = 0; kind < HV_OP_KIND_N; kind++) {
@@ -344,6 +385,9 @@ static void fill_durations(const struct hv__lowered *l, struct hv__pipeline *pl)
         size_t k = (size_t)(pl->n_slices > 1 ? pl->n_slices : 1);
         size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
         op_s[i] = kind_s(g, (size_t)pl->shape_of[at], op->kind) * hv_op_share(pl->schedule, op);
+    }
+    if (copies) {
+        add_copies(l, pl, op_s);
     }
     pl->cost.op_s = op_s;
 }
@@ -554,7 +598,8 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     struct hv_schedule_input in;
     struct hv_fold f;
     struct hv_err unheard = {0}; /* the full run reports the error */
-    if (l->spans || pl->replica->list != NULL || (l->schedule.row->flags & never) ||
+    bool drawn = l->lengths != NULL && l->lengths->quantiles != NULL;
+    if (l->spans || drawn || pl->replica->list != NULL || (l->schedule.row->flags & never) ||
         m * (int64_t)pl->n_ranks < FOLD_FROM) {
         return false;
     }
@@ -594,6 +639,7 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
         m = m > STEADY_MOST ? STEADY_MOST : m;
         m = want > m ? want : m;
     } else if (lower_folded(l, pl)) {
+        hv__find_moves(l, pl);
         return HV_OK;
     }
     if (m < 1 || m > HV_SCHEDULE_MB_MAX) {
@@ -601,7 +647,11 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
                           (long long)m, HV_SCHEDULE_MB_MAX);
     }
     pl->n_mb = (int32_t)m;
-    return lower_passes(l, pl, err);
+    enum hv_status st = lower_passes(l, pl, err);
+    if (st == HV_OK) {
+        hv__find_moves(l, pl);
+    }
+    return st;
 }
 
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)

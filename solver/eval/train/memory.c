@@ -1,5 +1,6 @@
 /** Peak memory of the worst device of every stage, by category, and the findings where it does not
  * fit. */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/train/steps.h"
 #include "solver/plan/parts.h"
 
@@ -176,6 +177,9 @@ static void pipeline_memory(const struct hv__lowered *l, struct hv__pipeline *pl
         struct hv_pipe_memory mem = hv__memory_tables(l, pl, d);
         hv_pipe_peaks(pl->pipe, &pl->run, &mem, peaks);
         for (size_t r = 0; r < pl->n_ranks; r++) {
+            if (hv__memory_moves(pl)) {
+                peaks[r] = hv__memory_peak(l, pl, &mem, r, d);
+            }
             struct hv_stage_memory *o = &out[pl->ranks[r].stage];
             take_peak(pl, r, d, &peaks[r], &mem, o);
             o->in_flight = in_flight[r];

@@ -74,8 +74,20 @@ static double rank_busy(const struct hv__pipeline *pl, size_t rank, size_t d,
             b[HV_TIME_PP] += sends_s;
             busy += sends_s;
         }
+        if (x->copies_s > 0) { /* all ranks wait for the last copy */
+            b[HV_TIME_EP] += x->copies_s;
+            busy += x->copies_s;
+        }
     }
     return busy;
+}
+
+/** What an all-reduce over the copies of 2.5d has a rank send of its gradients. */
+static double depth_values(const struct hv__pipeline *pl, const struct hv__rank *rk, size_t d)
+{
+    const struct hv_tp *tp = &pl->replica->stages[rk->stage].tp;
+    double copies = (double)tp->degree / hv_tp_cuts(tp);
+    return 2 * (copies - 1) / copies * rk->memory[d].updated_parameters;
 }
 
 /** What dp rank d of a rank sends in one simulated run. */
@@ -93,6 +105,7 @@ static struct hv_traffic rank_traffic(const struct hv__pipeline *pl, size_t rank
             hv_traffic_add(&sum, &x->plain[at].sent, n - again);
         }
     }
+    sum.depth.backward = depth_values(pl, &pl->ranks[rank], d);
     return sum;
 }
 
@@ -107,6 +120,8 @@ static void take_more(struct hv_sent *most, const struct hv_sent *x)
 static void take_traffic(struct hv_traffic *most, const struct hv_traffic *x)
 {
     take_more(&most->tp, &x->tp);
+    take_more(&most->tp_tree, &x->tp_tree);
+    take_more(&most->depth, &x->depth);
     take_more(&most->vocabulary, &x->vocabulary);
     take_more(&most->cp, &x->cp);
     take_more(&most->cp_hop, &x->cp_hop);
@@ -338,58 +353,23 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
     }
 }
 
-/** Share of the tokens of a block that its experts drop. The capacity holds for each source rank
- * and expert. */
-static double dropped_of_block(const struct hv__lowered *l, const struct hv_replica *r,
-                               const struct hv_stage *stage, size_t block)
-{
-    const struct hv_stage with = hv_stage_with_degrees(stage, hv_stage_degrees(stage, (int)block));
-    const struct hv_stage *s = &with;
-    const struct hv_block *b = &hv_cost_model(l->k)->blocks[block];
-    const struct hv_moe_knobs *m = b->experts > 0 ? hv_stage_moe(s, block) : NULL;
-    if (m == NULL || !(m->capacity_factor > 0)) {
-        return 0;
-    }
-    double tokens = (double)hv_stage_micro_batch(l->plan, r, s) *
-                    (double)hv_cost_job(l->k)->sequence / (double)(s->dp * s->cp.degree);
-    double per_expert = tokens * b->top_k / b->experts;
-    double places = fmax(m->capacity_factor, m->min_capacity / per_expert);
-    const struct hv_router *router = hv_cost_job(l->k)->routing;
-    if (hv_router_is_even(router)) {
-        return fmax(0, 1 - places);
-    }
-    size_t layer = 0;
-    for (size_t i = 0; i < block; i++) {
-        layer += hv_cost_model(l->k)->blocks[i].experts > 0;
-    }
-    const struct hv_router_at at = {.iteration = l->routed,
-                                    .layer = layer,
-                                    .experts = (size_t)b->experts,
-                                    .top_k = b->top_k,
-                                    .of = (size_t)(s->dp * s->cp.degree)};
-    return hv_router_dropped(router, &at, places / b->experts);
-}
-
-/** Mean share of dropped tokens over the blocks with experts, weighted by the sequences of each
- * replica. O(stages + blocks · replicas). */
+/** Share of the tokens that find no place in their experts, mean over blocks, ranks and
+ * micro-batches. O(passes). */
 static double dropped_frac(const struct hv__lowered *l)
 {
-    const struct hv_model *model = hv_cost_model(l->k);
     double dropped = 0, all = 0;
-    for (size_t e = 0; model->blocks != NULL && e < l->plan->n_replicas; e++) {
-        const struct hv_replica *r = &l->plan->replicas[e];
-        double sequences = (double)r->count * (double)r->micro_batches *
-                           hv_stage_micro_batch(l->plan, r, &r->stages[0]);
-        for (size_t i = 0; i < r->n_stages; i++) {
-            for (size_t k = 0; r->stages[i].n_moe > 0 && k < r->stages[i].n_ranges; k++) {
-                struct hv_range x = r->stages[i].ranges[k];
-                for (int at2 = x.from2 | 1; at2 < x.to2; at2 += 2) { /* the second halves */
-                    if (model->blocks[at2 / 2].experts > 0) {
-                        dropped +=
-                            sequences * dropped_of_block(l, r, &r->stages[i], (size_t)at2 / 2);
-                        all += sequences;
-                    }
-                }
+    for (size_t p = 0; p < l->pipelines.n; p++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[p], *own = pl->like ? pl->like : pl;
+        for (size_t g = 0; g < own->n_pipes * own->n_gstages; g++) {
+            const struct hv__gstage *x = &own->gstages[g];
+            size_t n_dp = own->ranks[x->rank].n_dp;
+            for (size_t i = 0; i < own->n_shapes * n_dp; i++) {
+                const struct hv__shape *shape = &own->shapes[i / n_dp];
+                double tokens = (double)shape->sequences * (double)shape->tokens;
+                double weight =
+                    pl->multiplicity * own->n_of_shape[i / n_dp] * tokens / (double)n_dp;
+                dropped += weight * x->plain[i].dropped;
+                all += weight * x->plain[i].routed;
             }
         }
     }

@@ -1,6 +1,7 @@
 /** Finds equal pipelines of a plan and equal data-parallel ranks of a stage, which are priced once.
  */
 #include "solver/eval/train/steps.h"
+#include "solver/plan/experts.h"
 #include "solver/workload/router.h"
 
 #include "solver/base/rng.h"
@@ -176,6 +177,31 @@ static const uint32_t *ep_peer(const struct hv__rank *rk, const struct hv_stage 
     return rk->devices + (first + i) % each * tp;
 }
 
+/** True where experts of the stage have places of their own. */
+static bool places_experts(const struct hv_stage *s)
+{
+    for (size_t i = 0; i < s->n_moe; i++) {
+        if (hv_places_experts(&s->moe[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Adds the expert-parallel groups of dp rank d, by their numbers, for all degrees of the stage:
+ * their members are priced alike. */
+static uint64_t hash_groups(const struct hv__rank *rk, const struct hv_stage *s, size_t d,
+                            uint64_t h)
+{
+    for (size_t i = 0; i <= s->n_moe; i++) {
+        int ep = i < s->n_moe ? s->moe[i].ep : s->ep, tp = hv_stage_expert_tp(s, ep);
+        size_t group = d / rk->cuts * (rk->width * rk->cuts / (size_t)(tp > 1 ? tp : 1));
+        group /= (size_t)(ep > 1 ? ep : 1);
+        h = ep > 1 ? hv_hash(h, &group, sizeof group) : h;
+    }
+    return h;
+}
+
 /** True where all devices of the rank are of one kind and on one node. */
 static bool is_uniform(const struct hv_cluster *c, const struct hv__rank *rk)
 {
@@ -207,10 +233,11 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
         h = hv_hash(h, &at, sizeof at);
     }
     bool routed = s->ep > 1 && hv_router_has_sources(hv_cost_job(l->k)->routing);
-    if (s->n_moe > 0 || routed || (s->n_degrees > 0 && !is_uniform(c, rk))) {
-        /* its experts may be spread by knobs of its own, its tokens routed in a way of their own;
-         * in wider parts it computes together with other units */
+    if (places_experts(s) || (s->n_degrees > 0 && !is_uniform(c, rk))) {
+        /* it holds experts of its own; in wider parts it computes together with other units */
         h = hv_hash(h, &d, sizeof d);
+    } else if (s->n_moe > 0 || routed) {
+        h = hash_groups(rk, s, d, h);
     }
     for (size_t i = 0; s->n_moe == 0 && (peer = ep_peer(rk, s, d, i)) != NULL; i++) {
         h = hash_devices(c, h, peer, 1, &met);

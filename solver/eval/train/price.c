@@ -1,4 +1,5 @@
 /** Prices of the passes and the memory of a pipeline. */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/train/steps.h"
 #include "solver/plan/parts.h"
 
@@ -65,7 +66,8 @@ static enum hv_status price_passes(const struct hv__lowered *l, const struct hv_
                                        .sliced = pl->n_slices > 1,
                                        .documents = &pl->shapes[i].documents,
                                        .scales = pl->shapes[i].scales,
-                                       .iteration = l->routed};
+                                       .iteration = l->routed,
+                                       .copies_apart = hv__moves_away(pl, g)};
             enum hv_status st = hv_cost_pass(l->k, &q, pass, err);
             if (st != HV_OK) {
                 return st;
@@ -118,6 +120,7 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
             g->network_weight_s =
                 fmax(g->network_weight_s, plain->network_weight_s - plain->latency_weight_s);
         }
+        g->copies_s = fmax(g->copies_s, plain->copies_s);
         g->forward_s[shape] = fmax(g->forward_s[shape], plain->forward_s);
         g->input_grad_s[shape] =
             fmax(g->input_grad_s[shape], plain->input_alone_s + plain->recompute_s);

@@ -7,6 +7,7 @@
  * sharded, sums are scattered inside a shard group and all-reduced between groups.
  */
 #include "solver/base/whole.h"
+#include "solver/cost/network/streams.h"
 #include "solver/eval/train/reduce_int.h"
 #include "solver/plan/parts.h"
 
@@ -232,23 +233,43 @@ static int grids_of(const struct hv_stage *s)
 struct pick {
     int64_t entry;
     int grid;
+    const struct hv__expert_set *set; /**< for SLICE_OF_SET */
 };
-static const struct pick everybody = {-1, -1};
+static const struct pick everybody = {-1, -1, NULL};
 
-/** Appends those of one copy of a stage: every stride-th device of the grids that are picked. */
+/** Ranks that cut one expert of a stage. */
+static size_t expert_cuts(const struct hv_stage *s)
+{
+    int tp = hv_stage_expert_tp(s, hv_stage_experts_over(s));
+    return tp > 1 ? (size_t)tp : 1;
+}
+
+/** Devices of one copy of a stage: every stride-th one; of a set those whose place in their group
+ * of `ep` has the mark in `on`. */
+struct every {
+    size_t stride;
+    const bool *on;
+    size_t ep;
+};
+
+/** Appends those of the grids that are picked. */
 static void pick_devices(const struct hv__holder *h, const struct hv_stage *st, const uint32_t *d,
-                         size_t stride, int grid, struct group *g)
+                         struct every e, int grid, struct group *g)
 {
     int from = grid < 0 ? 0 : grid, to = grid < 0 ? grids_of(st) : grid + 1;
-    for (size_t j = 0; j < h->rank->n_devices; j += stride) {
+    for (size_t j = 0; j < h->rank->n_devices; j += e.stride) {
+        if (e.on != NULL && !e.on[j / e.stride % e.ep]) {
+            continue;
+        }
         for (int k = from; k < to && k < grids_of(st); k++) {
             g->devices[g->n++] = d[j + (size_t)k * (size_t)hv_tp_cuts(&st->tp)];
         }
     }
 }
 
-/** Which devices: all that hold a segment, or those with slice 0 of its experts or of the rest. */
-enum slice { SLICE_OF_DENSE, SLICE_OF_EXPERTS, SLICE_ANY };
+/** Which devices: all that hold a segment, or those with slice 0 of its experts or of the rest, or
+ * of the experts of a set that the plan places. */
+enum slice { SLICE_OF_DENSE, SLICE_OF_EXPERTS, SLICE_OF_SET, SLICE_ANY };
 
 /** Devices that hold slice 0 of a segment, or any, in every copy. A device that holds it twice
  * (tied embeddings in a V placement, both directions of a two-way schedule) is one member: it adds
@@ -266,14 +287,19 @@ static struct group slice_group(const struct hv__lowered *l, const struct hv__se
         const struct hv__pipeline *pl = &l->pipelines.items[s->holders[i].pipeline];
         const struct hv_stage *st = s->holders[i].stage;
         size_t ranks = s->holders[i].rank->n_devices;
-        size_t stride = slice == SLICE_ANY ? 1 : hv__holder_stride(st, slice == SLICE_OF_EXPERTS);
+        size_t stride = hv__holder_stride(st, slice == SLICE_OF_EXPERTS);
+        struct every e = {slice == SLICE_ANY ? 1 : stride, NULL, 1};
+        if (slice == SLICE_OF_SET) {
+            const size_t *at = pick.set->at + i;
+            e = (struct every){expert_cuts(st), pick.set->on + at[0], at[1] - at[0]};
+        }
         bool picked = pick.entry < 0 || (size_t)pick.entry == pl->i_replica;
         for (int c = 0; c < pl->multiplicity && picked; c++) {
             if (l->members != NULL && !l->members[s->holders[i].pipeline][c]) {
                 continue;
             }
             const uint32_t *d = st->devices + (size_t)pl->copies[c] * ranks;
-            pick_devices(&s->holders[i], st, d, stride, pick.grid, &g);
+            pick_devices(&s->holders[i], st, d, e, pick.grid, &g);
         }
     }
     keep_first_mentions(l->arena, &g);
@@ -317,7 +343,30 @@ struct reduce {
     double bytes; /**< per slice, of the largest one */
     bool experts; /**< over the ranks with the same experts only */
     double slices, all_bytes;
+    const struct hv__expert_set *set; /**< of experts: over the ranks that hold these; or NULL */
+    double busy; /**< of a set: by what others at the same time multiply its time on the network */
 };
+
+/** Reductions that share the network with this one. */
+static double together(const struct hv__lowered *l, const struct reduce *r,
+                       const struct hv__cut *cut)
+{
+    if (r->set != NULL && r->set->ranks > (size_t)r->set->shards) {
+        return (double)expert_cuts(r->s->holders[0].stage);
+    }
+    double n = hv__concurrent_reductions(l, r->s, cut);
+    return r->set != NULL ? fmax(1, n * r->busy) : n;
+}
+
+static struct group members(const struct hv__lowered *l, const struct reduce *r, struct pick pick)
+{
+    pick.set = r->set;
+    return slice_group(l, r->s,
+                       r->set != NULL ? SLICE_OF_SET
+                       : r->experts   ? SLICE_OF_EXPERTS
+                                      : SLICE_OF_DENSE,
+                       pick);
+}
 
 /**
  * Where nobody shards: one all-reduce over all holders. Where states are sharded: every replica
@@ -332,11 +381,9 @@ static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
         all_shard = all_shard && s->holders[i].stage->zero.stage > 0;
     }
     struct hv__cut cut = {r->experts, (size_t)r->slices, 1, 0};
-    struct group across =
-        slice_group(l, s, r->experts ? SLICE_OF_EXPERTS : SLICE_OF_DENSE, everybody);
+    struct group across = members(l, r, everybody);
     if (!all_shard) {
-        return collective_s(l, HV_ALL_REDUCE, across, r->bytes,
-                            hv__concurrent_reductions(l, s, &cut));
+        return collective_s(l, HV_ALL_REDUCE, across, r->bytes, together(l, r, &cut));
     }
     double scatter_s = 0;
     size_t least = 0, n_across = 0;
@@ -349,8 +396,7 @@ static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
         struct group g = {0};
         size_t width = 1;
         for (int grid = grids_of(st); grid-- > 0;) {
-            g = slice_group(l, s, r->experts ? SLICE_OF_EXPERTS : SLICE_OF_DENSE,
-                            (struct pick){(int64_t)pl->i_replica, grid});
+            g = members(l, r, (struct pick){(int64_t)pl->i_replica, grid, NULL});
             width = shard_width(&st->zero, g.n);
             width = width > 0 ? width : 1;
             for (size_t k = 0; k < g.n && n_across < across.n; k += width) {
@@ -360,16 +406,14 @@ static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
         least = least == 0 || width < least ? width : least;
         g.n = reduced_in_pass(st) ? 0 : width;
         cut.members = width;
-        scatter_s =
-            fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes,
-                                         g.n > 1 ? hv__concurrent_reductions(l, s, &cut) : 1));
+        scatter_s = fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes,
+                                                 g.n > 1 ? together(l, r, &cut) : 1));
     }
     across.n = n_across;
     cut.shards = least > 0 ? least : 1;
     cut.members = 0;
-    double together = across.n > 1 ? hv__concurrent_reductions(l, s, &cut) : 1;
-    return scatter_s +
-           collective_s(l, HV_ALL_REDUCE, across, r->bytes / (double)cut.shards, together);
+    return scatter_s + collective_s(l, HV_ALL_REDUCE, across, r->bytes / (double)cut.shards,
+                                    across.n > 1 ? together(l, r, &cut) : 1);
 }
 
 /** Tied embeddings at the ends of the pipelines: each end sums its copy over the replicas, then the
@@ -381,6 +425,93 @@ static double tied_s(const struct hv__lowered *l, const struct reduce *r)
     a.s = &first;
     b.s = &last;
     return fmax(reduce_s(l, &a), reduce_s(l, &b)) + hv__pairs_s(l, r->s, r->all_bytes);
+}
+
+/** How much longer the reductions of the other sets of one rank each make that of set `i` in its
+ * node, where all share the network fairly, over as many equal ones: ranks that hold more experts
+ * have more to reduce. */
+static double busy_of(const struct hv__lowered *l, const struct hv__segment *s,
+                      const struct hv__expert_sets *sets, size_t i)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const struct hv_stage *st = s->holders[0].stage;
+    const struct hv__expert_set *own = &sets->items[i];
+    const uint32_t *d = s->holders[0].rank->devices;
+    size_t cuts = expert_cuts(st), at = 0;
+    double sum = 0, ranks = 0;
+    while (at + 1 < (size_t)own->ep && !own->on[at]) {
+        at++;
+    }
+    uint32_t home = hv_cluster_domain_of(c, hv_cluster_node_of(c, d[at * cuts]));
+    for (size_t r = 0; r < (size_t)own->ep; r++) {
+        if (hv_cluster_domain_of(c, hv_cluster_node_of(c, d[r * cuts])) != home) {
+            continue;
+        }
+        ranks++;
+        for (size_t k = 0; k < sets->n; k++) {
+            const struct hv__expert_set *x = &sets->items[k];
+            bool alone = x->ranks == 1 && x->ep == own->ep;
+            sum += alone && x->on[r] ? fmin(x->parameters, own->parameters) : 0;
+        }
+    }
+    return sum / (ranks * own->parameters);
+}
+
+/** Sums of copies that come anew go to the owner, in every group of expert-parallel ranks. */
+static double to_owner_s(const struct hv__lowered *l, const struct hv__segment *s,
+                         const struct hv__expert_set *set, double bytes)
+{
+    double most_s = 0;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv_stage *st = s->holders[i].stage;
+        const bool *on = set->on + set->at[i];
+        size_t ep = set->at[i + 1] - set->at[i], cuts = expert_cuts(st), each = cuts * ep;
+        struct group g = {hv_arena_new(l->arena, uint32_t, ep), 0};
+        for (size_t from = 0; from + each <= s->holders[i].rank->n_devices; from += each) {
+            g.n = 0;
+            for (size_t r = 0; r < ep; r++) {
+                if (on[r]) {
+                    g.devices[g.n++] = s->holders[i].rank->devices[from + r * cuts];
+                }
+            }
+            most_s = fmax(most_s, collective_s(l, HV_REDUCE, g, bytes, (double)cuts));
+        }
+    }
+    return most_s;
+}
+
+/**
+ * Gradients of experts that the plan places: first those with one holder in each group, all at
+ * once; then set by set those with copies, in the order of the experts on every rank's stream.
+ * O(sets · ep²).
+ */
+static double placed_s(const struct hv__lowered *l, const struct hv__segment *s,
+                       const struct hv__expert_sets *sets, double bytes)
+{
+    size_t cuts = expert_cuts(s->holders[0].stage);
+    struct hv_streams x =
+        hv_streams_open(hv_cost_cluster(l->k), s->holders[0].rank->devices,
+                        (size_t)sets->items[0].ep, cuts); /* a group fits into the stage */
+    double first_s = 0;
+    for (size_t i = 0; i < sets->n; i++) {
+        const struct hv__expert_set *set = &sets->items[i];
+        struct reduce r = {.s = s,
+                           .bytes = set->parameters * bytes / (double)cuts / set->shards,
+                           .experts = true,
+                           .slices = (double)cuts * set->ep,
+                           .set = set,
+                           .busy = 1};
+        if (set->ranks > 1) {
+            hv_streams_play(&x, set->on,
+                            set->lent ? to_owner_s(l, s, set, r.bytes) : reduce_s(l, &r));
+        } else {
+            r.busy = busy_of(l, s, sets, i);
+            first_s = fmax(first_s, reduce_s(l, &r));
+        }
+    }
+    double copies_s = hv_streams_end_s(&x);
+    hv_streams_close(&x);
+    return first_s + copies_s;
 }
 
 /** Slices that a segment is reduced in, so that every holder has whole ones. */
@@ -411,12 +542,31 @@ double hv__bucket_s(const struct hv__lowered *l, const struct hv__segment *s, do
     double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
     double parts = fmin((double)expert_slices, expert_slices > 1 ? least : HUGE_VAL) * ep;
     double pieces = fmin((double)slices, least);
-    struct reduce dense = {s, p.dense * bytes / pieces, false, (double)slices, p.dense * bytes};
-    struct reduce experts = {s, p.experts * bytes / parts, true, (double)(expert_slices * ep),
-                             p.experts * bytes};
+    struct reduce dense = {.s = s,
+                           .bytes = p.dense * bytes / pieces,
+                           .slices = (double)slices,
+                           .all_bytes = p.dense * bytes};
+    struct reduce experts = {.s = s,
+                             .bytes = p.experts * bytes / parts,
+                             .experts = true,
+                             .slices = (double)(expert_slices * ep),
+                             .all_bytes = p.experts * bytes};
+    double placed = 0;
+    struct hv__expert_sets sets = {0};
+    if (p.experts > 0) {
+        sets = hv__expert_sets(l, s);
+    }
+    for (size_t i = 0; i < sets.n; i++) {
+        placed += sets.items[i].lent ? 0 : sets.items[i].parameters;
+    }
     bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
                 l->leaves.items[hv__end_leaf(s->from2)].model->tied_embeddings;
     double t = tied && hv__ends_apart(s) ? tied_s(l, &dense) : reduce_s(l, &dense);
+    if (sets.n > 0) {
+        t += placed_s(l, s, &sets, bytes);
+        double rest = fmax(0, 1 - placed / p.experts);
+        experts.bytes *= rest > 1e-9 ? rest : 0; /* blocks without owners or copies */
+    }
     return p.experts > 0 ? t + reduce_s(l, &experts) : t;
 }
 
@@ -452,7 +602,7 @@ struct hv__lanes hv__segment_lanes(const struct hv__lowered *l, const struct hv_
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv__cut cut = {false, (size_t)slices_of(s), 1, 0};
     bool all = cut.slices > 1 && !hv__all_concurrent(l, s, &cut);
-    const struct pick each_once = {-1, 0};
+    const struct pick each_once = {-1, 0, NULL};
     struct group g = all ? slice_group(l, s, SLICE_ANY, each_once)
                          : slice_group(l, s, SLICE_OF_DENSE, everybody);
     size_t most = g.n + c->n_links + 1, n_nodes = 0;
@@ -522,7 +672,7 @@ static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipe
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
     double stages = stages_in_node(l, pl, rk);
     struct hv__cut cut = {false, (size_t)hv_tp_cuts(&s->tp), 1, 0};
-    const struct pick one_grid = {-1, 0};
+    const struct pick one_grid = {-1, 0, NULL};
     struct group dense = slice_group(l, &seg, SLICE_OF_DENSE, one_grid),
                  experts = slice_group(l, &seg, SLICE_OF_EXPERTS, one_grid);
     dense.n = shard_width(&s->zero, dense.n);

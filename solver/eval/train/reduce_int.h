@@ -51,6 +51,25 @@ struct hv__parameters {
 struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
                                            size_t n_leaves, struct hv_range r);
 
+/** Experts of a segment that the same ranks of their groups hold. */
+struct hv__expert_set {
+    double parameters; /**< of all of them, all ranks that cut one together */
+    bool lent;         /**< copies that come anew every iteration: the sums go to the owner */
+    int ep, shards;    /**< of the first holder */
+    size_t ranks;      /**< of the first holder's group that hold them */
+    const bool *on;    /**< ranks of the groups of all holders: [at[i], at[i + 1]) of holder i */
+    const size_t *at;  /**< [holders + 1] */
+};
+/** Sets of experts; the items live in the arena. */
+struct hv__expert_sets {
+    struct hv__expert_set *items;
+    size_t n, cap;
+};
+/** The experts of a segment that plans place by owners or copies; those with copies that come anew
+ * are listed twice, their owners alone and with the copies. O(blocks · experts · (holders · ep +
+ * sets)); O(blocks · holders) without such knobs. */
+struct hv__expert_sets hv__expert_sets(const struct hv__lowered *l, const struct hv__segment *s);
+
 /** Devices from one holder of a slice to the next: of what tensor parallelism cuts, or of routed
  * experts, which ep ranks (and the ranks that cut each) hold in turn. */
 static inline size_t hv__holder_stride(const struct hv_stage *s, bool experts)

@@ -16,8 +16,12 @@
 #define WORKERS_MOST 256
 /** Simulated steps of the slowest worker; the second half is measured. */
 #define STEPS_PLAYED 100
-/** Different groups whose prices are kept. */
-#define PRICES_KEPT 4096
+/** Different groups whose prices are kept, and places looked at for one. */
+#define PRICES_KEPT   16384
+#define PRICES_PROBED 16
+/** Weight of a member's model for every clock that it is behind the furthest of its group: a moving
+ * average, of which a plan does not give the decay. */
+#define STALE_DECAY 0.5
 /** Seed of gossip, where peers are drawn at random. */
 #define SEED 1
 
@@ -27,15 +31,21 @@ struct worker {
     int copy;
 };
 
+/** The average of a group: seconds alone, and the networks it uses. */
+struct average {
+    double time_s;
+    struct hv_workers_links links;
+};
+
 /** Averages of groups, priced once each. */
 struct prices {
     struct hv__lowered *l;
     const struct worker *workers;
     bool **members; /**< [pipelines][copies] */
-    uint64_t *keys; /**< of members, whatever their order */
-    double *values;
-    size_t n;
-    double sum_s, count; /**< of all that were asked for */
+    uint64_t *keys; /**< [PRICES_KEPT] of members, whatever their order; 0: none */
+    struct average *values;
+    struct average last; /**< where all are taken; in memory of its own */
+    struct hv_arena arena;
 };
 
 /** Seconds of one wave of a pipeline: its period where it never flushes, else a whole run. */
@@ -101,7 +111,7 @@ static void at_one_pace(struct hv__lowered *l, const double *period_s, struct hv
         sum_s += period_s[at] * pl->multiplicity;
         at += (size_t)pl->multiplicity;
     }
-    a->exchange_s = l->plan->sync.kind == HV_SYNC_NONE ? 0 : hv__exchange_s(l, NULL);
+    a->exchange_s = l->plan->sync.kind == HV_SYNC_NONE ? 0 : hv__exchange_round(l).time_s;
     double exposed_s = fmax(0, a->exchange_s - slowest_s);
     a->wave_s = slowest_s + exposed_s;
     a->wait_frac = (slowest_s - sum_s / (double)a->n_workers) / a->wave_s;
@@ -117,8 +127,7 @@ static void at_one_pace(struct hv__lowered *l, const double *period_s, struct hv
 /** Pushes and pulls behind every wave of the run as it is drawn. */
 static void keep_pushes(struct hv__lowered *l)
 {
-    double *busy_s = hv_arena_new(l->arena, double, l->pipelines.rank_at[l->pipelines.n] + 1);
-    (void)hv__exchange_s(l, busy_s);
+    const double *busy_s = hv__exchange_round(l).rank_s;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         struct hv__pipeline *pl = &l->pipelines.items[i];
         int64_t wave = pl->replica->micro_batches;
@@ -162,8 +171,26 @@ static uint64_t key_of(const size_t *members, size_t n)
     return hv_hash(HV_HASH_START, sorted, n * sizeof *sorted);
 }
 
-/** The reductions of all stages over these workers alone. */
-static double price_group(struct prices *p, const size_t *members, size_t n)
+/** The networks that a round keeps busy, in an arena. */
+static struct hv_workers_links links_of(const struct hv__round *r, struct hv_arena *arena)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_lanes; i++) {
+        n += r->lane_s[i] > 0;
+    }
+    struct hv_workers_link *links = hv_arena_new(arena, struct hv_workers_link, n + 1);
+    n = 0;
+    for (size_t i = 0; i < r->n_lanes; i++) {
+        if (r->lane_s[i] > 0) {
+            links[n++] = (struct hv_workers_link){i, r->lane_s[i] / r->time_s};
+        }
+    }
+    return (struct hv_workers_links){links, n};
+}
+
+/** The reductions of all stages over these workers alone; the links go into `arena`. */
+static struct average price_group(struct prices *p, const size_t *members, size_t n,
+                                  struct hv_arena *arena)
 {
     struct hv__lowered *l = p->l;
     for (size_t u = 0; u < l->pipelines.n; u++) {
@@ -174,36 +201,49 @@ static double price_group(struct prices *p, const size_t *members, size_t n)
     }
     struct hv_arena_mark mark = hv_arena_mark(l->arena);
     l->members = (const bool *const *)p->members;
-    double t = hv__exchange_s(l, NULL);
+    struct hv__round r = hv__exchange_round(l);
+    struct average x = {r.time_s, links_of(&r, arena)};
     l->members = NULL;
     hv_arena_rewind(l->arena, mark);
-    return t;
+    return x;
 }
 
-/** Seconds of the average of these workers. */
-static double group_s(void *ctx, const size_t *members, size_t n)
+/** The average of these workers: where it is kept, else priced. */
+static const struct average *average_of(struct prices *p, const size_t *members, size_t n)
 {
-    struct prices *p = ctx;
-    uint64_t key = key_of(members, n);
-    size_t i = 0;
-    while (i < p->n && p->keys[i] != key) {
-        i++;
+    uint64_t key = key_of(members, n) | 1;
+    for (size_t k = 0; k < PRICES_PROBED; k++) {
+        size_t at = (key + k) % PRICES_KEPT;
+        if (p->keys[at] == key) {
+            return &p->values[at];
+        }
+        if (p->keys[at] == 0) {
+            p->keys[at] = key;
+            p->values[at] = price_group(p, members, n, &p->arena);
+            return &p->values[at];
+        }
     }
-    double t = i < p->n ? p->values[i] : price_group(p, members, n);
-    if (i == p->n && p->n < PRICES_KEPT) {
-        p->keys[p->n] = key;
-        p->values[p->n++] = t;
+    struct hv_arena_mark mark = hv_arena_mark(&p->arena); /* lives until the next call */
+    p->last = price_group(p, members, n, &p->arena);
+    hv_arena_rewind(&p->arena, mark);
+    return &p->last;
+}
+
+/** Seconds of the average of these workers alone, and its links where they are asked for. */
+static double group_s(void *ctx, const size_t *members, size_t n, struct hv_workers_links *links)
+{
+    const struct average *x = average_of(ctx, members, n);
+    if (links != NULL) {
+        *links = x->links;
     }
-    p->sum_s += t;
-    p->count += 1;
-    return t;
+    return x->time_s;
 }
 
 static struct prices open_prices(struct hv__lowered *l, const struct worker *workers)
 {
     struct prices p = {.l = l, .workers = workers};
     p.keys = hv_arena_new(l->arena, uint64_t, PRICES_KEPT);
-    p.values = hv_arena_new(l->arena, double, PRICES_KEPT);
+    p.values = hv_arena_new(l->arena, struct average, PRICES_KEPT);
     p.members = hv_arena_new(l->arena, bool *, l->pipelines.n + 1);
     for (size_t i = 0; i < l->pipelines.n; i++) {
         p.members[i] = hv_arena_new(l->arena, bool, (size_t)l->pipelines.items[i].multiplicity + 1);
@@ -290,35 +330,36 @@ static enum hv_status in_groups(struct hv__lowered *l, const struct worker *work
                                 const double *period_s, struct hv_stale_sync *a, struct hv_err *err)
 {
     struct prices p = open_prices(l, workers);
-    double *pair_s = hv_arena_new(l->arena, double, a->n_workers), slowest_s = 0;
+    double slowest_s = 0;
     bool gossip = a->kind == HV_SYNC_GOSSIP;
+    bool weighted = !gossip && l->plan->sync.weights == HV_WEIGHTS_STALENESS;
     size_t least = (size_t)l->plan->sync.least;
     for (size_t i = 0; i < a->n_workers; i++) {
-        size_t pair[2] = {i, (i + 1) % a->n_workers};
-        pair_s[i] = gossip && a->n_workers > 1 ? group_s(&p, pair, 2) : 0;
         slowest_s = fmax(slowest_s, period_s[i]);
     }
     struct hv_workers w = {.kind = gossip ? HV_WORKERS_GOSSIP : HV_WORKERS_PARTIAL,
                            .n = a->n_workers,
                            .period_s = period_s,
-                           .hop_s = pair_s,
                            .group = (size_t)a->group,
                            .connect = l->plan->sync.connect,
                            .staleness = gossip ? -1 : l->plan->sync.staleness,
                            .wait_s = l->plan->sync.wait_s,
                            .wait_most_s = l->plan->sync.wait_most_s,
                            .least = least < a->n_workers ? least : a->n_workers,
-                           .exchange_s = gossip ? NULL : group_s,
+                           .decay = weighted ? STALE_DECAY : 0,
+                           .exchange_s = group_s,
                            .ctx = &p,
+                           .n_links = hv__exchange_round(l).n_lanes,
                            .keep = l->spans ? 4 * a->n_workers : 0,
                            .horizon_s = STEPS_PLAYED * slowest_s,
                            .seed = SEED};
     struct hv_workers_run run;
     enum hv_status st = hv_workers_run(l->arena, &w, &run, err);
+    hv_arena_free(&p.arena);
     if (st != HV_OK) {
         return st;
     }
-    a->exchange_s = p.count > 0 ? p.sum_s / p.count : 0;
+    a->exchange_s = run.mean_exchange_s;
     take_run(l, &run, workers, period_s, a);
     if (l->spans) {
         keep_groups(l, &run, workers);

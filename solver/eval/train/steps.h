@@ -6,7 +6,7 @@
 #ifndef HV_SOLVER_EVAL_TRAIN_STEPS_H
 #define HV_SOLVER_EVAL_TRAIN_STEPS_H
 
-#include "solver/eval/train/lowered.h"
+#include "solver/eval/lowered/lowered.h"
 
 /* ---- modules.c --------------------------------------------------------------------------------
  */
@@ -134,9 +134,15 @@ void hv__tail(struct hv__lowered *l);
 void hv__optimizer_step(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk);
 /** Host work of an iteration, and waiting for the slowest of many devices, seconds. */
 double hv__step_s(const struct hv__lowered *l);
-/** Longest total time that a link lane or a node's network is busy with one round of reductions;
- * `busy_s`, where asked for: that of every flat rank's lane. */
-double hv__exchange_s(struct hv__lowered *l, double *busy_s);
+/** Longest total time that a link lane or a node's network is busy with one round of reductions. */
+struct hv__round {
+    double time_s;
+    double *rank_s; /**< [flat ranks] of their lanes */
+    double *lane_s; /**< [n_lanes] of the networks of nodes and the named links behind them */
+    size_t n_lanes;
+};
+/** One round of all reductions, in the arena of the evaluation. */
+struct hv__round hv__exchange_round(struct hv__lowered *l);
 
 /* ---- stale.c ----------------------------------------------------------------------------------
  */

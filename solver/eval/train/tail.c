@@ -345,26 +345,24 @@ void hv__tail(struct hv__lowered *l)
     l->iteration.total_s += l->iteration.step_s;
 }
 
-double hv__exchange_s(struct hv__lowered *l, double *busy_s)
+struct hv__round hv__exchange_round(struct hv__lowered *l)
 {
     size_t n = 0;
     struct pending *p = list_pending(l, &n);
-    double *busy = hv_arena_new(l->arena, double, l->pipelines.rank_at[l->pipelines.n]), most = 0;
-    double *lane_busy = hv_arena_new(l->arena, double, n_lanes(l) + 1);
+    struct hv__round r = {.n_lanes = n_lanes(l)};
+    r.rank_s = hv_arena_new(l->arena, double, l->pipelines.rank_at[l->pipelines.n] + 1);
+    r.lane_s = hv_arena_new(l->arena, double, r.n_lanes + 1);
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < p[i].lanes.n; k++) {
-            double *b = &lane_busy[p[i].lanes.ids[k]];
+            double *b = &r.lane_s[p[i].lanes.ids[k]];
             *b += p[i].lanes.shares[k] * p[i].duration_s;
-            most = fmax(most, *b);
+            r.time_s = fmax(r.time_s, *b);
         }
         for (size_t h = 0; h < p[i].s->n_holders; h++) {
-            double *b = &busy[p[i].s->holders[h].flat_rank];
+            double *b = &r.rank_s[p[i].s->holders[h].flat_rank];
             *b += p[i].duration_s;
-            most = fmax(most, *b);
+            r.time_s = fmax(r.time_s, *b);
         }
     }
-    for (size_t i = 0; busy_s != NULL && i < l->pipelines.rank_at[l->pipelines.n]; i++) {
-        busy_s[i] = busy[i];
-    }
-    return most;
+    return r;
 }

@@ -1,5 +1,6 @@
 /** Times the compiled orders with durations, and computes the steady period of schedules that never
  * flush. */
+#include "solver/eval/moves/moves.h"
 #include "solver/eval/train/steps.h"
 #include "solver/sim/pipeline/steady.h"
 
@@ -81,13 +82,36 @@ static double comm_share(const struct hv__pipeline *pl, size_t rank)
     return waits_s > 0 ? comm_s / waits_s : 0;
 }
 
+/** Keeps the times of a run before it is stretched: memory over time is that of the short run, in
+ * which moves have their times beside the operations. O(nodes + moves). */
+static void keep_short(const struct hv__lowered *l, struct hv__pipeline *pl, double by_s)
+{
+    struct hv__moving *m = &pl->moving;
+    size_t n = (size_t)pl->pipe->n_nodes;
+    m->later_s = by_s;
+    m->short_start_s =
+        hv_arena_copy(l->arena, pl->run.node_start_s, n, sizeof *pl->run.node_start_s);
+    m->short_end_s = hv_arena_copy(l->arena, pl->run.node_end_s, n, sizeof *pl->run.node_end_s);
+    m->short_moved = hv_arena_copy(l->arena, m->moved, m->n, sizeof *m->moved);
+    for (size_t i = 0; i < m->n; i++) {
+        size_t rank = m->lanes[m->moves[i].lane].rank;
+        if (m->moved[i].start_s >= hv__later_from_s(pl, rank)) {
+            m->moved[i].start_s += by_s;
+            m->moved[i].end_s += by_s;
+        }
+    }
+}
+
 /**
  * Inserts the micro-batches that were left out into the middle of a run that shares links: as many
  * periods, whose idle time is split as in the run. O(nodes).
  */
-static void stretch(struct hv__pipeline *pl, double period_s)
+static void stretch(const struct hv__lowered *l, struct hv__pipeline *pl, double period_s)
 {
     double more = (double)pl->more_mb, by_s = more * period_s;
+    if (pl->moving.n > 0) {
+        keep_short(l, pl, by_s);
+    }
     for (size_t r = 0; r < pl->n_ranks; r++) {
         struct hv_pipe_rank *k = &pl->idle[r];
         double busy_s = k->busy_s / (double)pl->n_mb * more, comm_frac = comm_share(pl, r);
@@ -135,11 +159,12 @@ static void finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shar
         pl->idle = hv_arena_new(l->arena, struct hv_pipe_rank, pl->n_ranks);
         hv_pipe_idle(pl->pipe, &pl->cost, &pl->run, pl->idle);
     }
-    if (shared && l->network.share->pipes[pl - l->pipelines.items].ranks != NULL) {
+    if (shared &&
+        (l->network.share->pipes[pl - l->pipelines.items].ranks != NULL || pl->moving.n > 0)) {
         take_waits(pl);
     }
     if (pl->more_mb > 0 && shared) {
-        stretch(pl, measured_period_s(l, pl));
+        stretch(l, pl, measured_period_s(l, pl));
     }
     pl->period_s = !async ? HV_UNKNOWN : own ? steady_period_s(l, pl) : pl->like->period_s;
     if (async && shared) {

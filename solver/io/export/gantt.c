@@ -10,10 +10,11 @@
 /* Okabe and Ito, "Color Universal Design" (2008): distinguishable for colour-blind readers; a half
  * of a backward pass has a lighter shade */
 static const unsigned colours[HV_SPAN_KIND_N] = {
-    [HV_SPAN_F] = 0x56b4e9,      [HV_SPAN_B] = 0xf3c76a,    [HV_SPAN_W] = 0x009e73,
-    [HV_SPAN_BW] = 0xe69f00,     [HV_SPAN_R] = 0xf0e442,    [HV_SPAN_PAIR] = 0x56b4e9,
-    [HV_SPAN_HOP] = 0xcc79a7,    [HV_SPAN_SYNC] = 0xcc79a7, [HV_SPAN_OPT] = 0x8c8c8c,
-    [HV_SPAN_GATHER] = 0xd55e00, [HV_SPAN_STEP] = 0xb8b8b8};
+    [HV_SPAN_F] = 0x56b4e9,     [HV_SPAN_B] = 0xf3c76a,      [HV_SPAN_W] = 0x009e73,
+    [HV_SPAN_BW] = 0xe69f00,    [HV_SPAN_R] = 0xf0e442,      [HV_SPAN_PAIR] = 0x56b4e9,
+    [HV_SPAN_HOP] = 0xcc79a7,   [HV_SPAN_SYNC] = 0xcc79a7,   [HV_SPAN_OPT] = 0x8c8c8c,
+    [HV_SPAN_LEAVE] = 0x0072b2, [HV_SPAN_RETURN] = 0x66aad1, [HV_SPAN_GATHER] = 0xd55e00,
+    [HV_SPAN_STEP] = 0xb8b8b8};
 
 /* colour of mixed work, and the share from which one kind is shown in its own colour */
 #define MIXED   0xb8c0c8U

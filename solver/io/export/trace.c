@@ -77,7 +77,7 @@ static void add_span(struct hv_str *out, const struct hv_timeline *t, const stru
     hv_str_addf(out, ",\"args\":{\"stage\":%d,\"micro_batch\":%d,\"critical\":%s,\"slack_us\":",
                 op->stage, op->micro_batch, op->critical ? "true" : "false");
     add_number(out, op->slack_s * 1e6);
-    if (op->kind == HV_SPAN_HOP) {
+    if (hv_span_is_transfer(op->kind)) {
         hv_str_adds(out, ",\"bytes\":");
         add_number(out, t->hops[op->paired].bytes);
     }
@@ -153,12 +153,14 @@ static void add_links(struct hv_str *out, const struct hv_timeline *t)
         const struct hv_lane *lane = &t->lanes.items[k->lane];
         struct thread on = {t->rows[k->from_row].replica, 2 * t->n_rows + i, 0};
         struct hv_str label = {0};
-        hv_str_addf(&label, "%s to %s", t->rows[k->from_row].name, t->rows[k->to_row].name);
+        hv_str_addf(&label, "%s to %s", hv_timeline_end(t, k, false), hv_timeline_end(t, k, true));
         add_name(out, "thread_name", on.pid, on.tid, hv_str_cstr(&label));
         hv_str_free(&label);
         add_lane(out, t, k->lane, on.pid, on.tid);
         for (size_t s = 0; s < lane->n_spans; s++) {
-            add_flow(out, t, flows, &lane->spans[s], on, &id);
+            if (t->ops[lane->spans[s].id].kind == HV_SPAN_HOP) {
+                add_flow(out, t, flows, &lane->spans[s], on, &id);
+            }
         }
     }
     hv_arena_free(&arena);

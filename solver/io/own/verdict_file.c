@@ -213,9 +213,14 @@ static json_t *put_sent(json_t *o, const char *kind, const struct hv_sent *x)
 static json_t *traffic(const struct hv_traffic *x)
 {
     json_t *o = json_object(), *cp = put_sent(o, "context", &x->cp);
-    put_sent(o, "tensor", &x->tp);
+    json_t *tp = put_sent(o, "tensor", &x->tp);
+    put_sent(o, "depth", &x->depth);
     put_sent(o, "vocabulary", &x->vocabulary);
     put_sent(o, "experts", &x->ep);
+    if (tp != NULL && x->tp_tree.forward > 0) {
+        json_object_set_new(tp, "tree_forward", hv_json_num(x->tp_tree.forward));
+        json_object_set_new(tp, "tree_backward", hv_json_num(x->tp_tree.backward));
+    }
     if (cp != NULL) {
         json_object_set_new(cp, "most_forward", hv_json_num(x->cp_most.forward));
         json_object_set_new(cp, "most_backward", hv_json_num(x->cp_most.backward));

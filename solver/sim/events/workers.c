@@ -15,7 +15,7 @@ const char *const hv_workers_words[HV_WORKERS_KIND_N] = {"ps", "wsp", "partial_r
 
 /* kinds of events; an event's id is kind · workers + worker: pushes of one moment arrive before any
  * worker decides by them, and a worker that ends when a group's time is up still joins the group */
-enum { ARRIVAL, END, TIME_UP };
+enum { ARRIVAL, END, TIME_UP, EXCHANGED };
 
 /* factors by which each group changes the wait of the next (Hetu's client) */
 #define WAIT_LONGER  2.0
@@ -42,6 +42,10 @@ struct player {
     size_t n_slowest;  /* workers that have pushed no more than that */
     int64_t n_updates; /* at the server */
     size_t *queue, n_queue;
+    int64_t *behind;  /* of the members of a group that averages */
+    double *waited_s; /* likewise */
+    struct hv__exchanges exchanges;
+    int64_t n_exchanged;
     struct hv__groups groups;
     double wait_s, close_s; /* of the group that fills: how long, and until when */
     struct hv_arena *told;  /* arena of the result */
@@ -186,59 +190,106 @@ static void count_step(struct player *y, size_t i)
     }
 }
 
-/* averages the members of a list: a row of the mixing matrix for each */
+/* averages the members of a list, which are behind by y->behind */
 static void mix(struct player *y, const size_t *list, size_t n)
 {
-    double *m = y->out->mixing;
-    for (size_t i = 0; i < n; i++) {
-        m[list[i] * y->w->n + list[i]] -= 1;
-        for (size_t k = 0; k < n; k++) {
-            m[list[i] * y->w->n + list[k]] += 1 / (double)n;
-        }
-    }
+    hv__mix(y->out->mixing, y->w->n, list, y->behind, n, y->w->decay);
     y->n_mixed++;
 }
 
 /* keeps the first groups in the result, for drawings */
-static void tell_group(struct player *y, size_t n, double end_s)
+static void tell_group(struct player *y, const struct hv__exchange *e)
 {
     struct hv_workers_run *out = y->out;
     if (out->n_groups < y->w->keep) {
-        const size_t *members = hv_arena_copy(y->told, y->queue, n, sizeof *y->queue);
-        out->groups[out->n_groups++] = (struct hv_workers_group){y->now_s, end_s, members, n};
+        const size_t *members = hv_arena_copy(y->told, e->members, e->n, sizeof *e->members);
+        out->groups[out->n_groups++] =
+            (struct hv_workers_group){e->start_s, y->now_s + e->left_s, members, e->n};
     }
 }
 
-static double exchange_s(const struct player *y, size_t n)
+/* the exchange of these workers alone, with its links */
+static struct hv__exchange exchange_of(const struct player *y, const size_t *members, size_t n)
 {
-    double longest_s = 0;
+    struct hv__exchange e = {
+        .start_s = y->now_s, .members = members, .waited_s = y->waited_s, .n = n};
     if (y->w->exchange_s != NULL) {
-        return y->w->exchange_s(y->w->ctx, y->queue, n);
+        e.left_s = y->w->exchange_s(y->w->ctx, members, n, y->w->n_links > 0 ? &e.links : NULL);
     }
-    for (size_t k = 0; k < n; k++) {
-        longest_s = fmax(longest_s, hop(y, y->queue[k]));
+    for (size_t k = 0; y->w->exchange_s == NULL && k < n; k++) {
+        e.left_s = fmax(e.left_s, hop(y, members[k]));
     }
-    return longest_s;
+    return e;
+}
+
+/* an exchange ends, or is known to end after left_s: its workers go on then */
+static void go_on(struct player *y, const struct hv__exchange *e)
+{
+    y->n_exchanged++;
+    y->out->mean_exchange_s += y->now_s + e->left_s - e->start_s;
+    if (y->w->kind == HV_WORKERS_GOSSIP) {
+        begin(y, e->members[0], y->now_s + e->left_s, 0);
+        return;
+    }
+    tell_group(y, e);
+    for (size_t k = 0; k < e->n; k++) {
+        y->workers[e->members[k]].free_s = y->now_s + e->left_s;
+        begin_in_bound(y, e->members[k], e->waited_s[k]);
+    }
+}
+
+/* makes the next end of an exchange an event; those that were expected before are overtaken */
+static void expect_exchange(struct player *y)
+{
+    double next_s = hv__exchanges_next(&y->exchanges);
+    if (isfinite(next_s)) {
+        add_event(y, next_s, (int64_t)(EXCHANGED * y->w->n));
+    }
+}
+
+static void start_exchange(struct player *y, const struct hv__exchange *e)
+{
+    if (e->links.n == 0 || !(e->left_s > 0)) {
+        go_on(y, e);
+        return;
+    }
+    hv__exchanges_add(&y->exchanges, y->now_s, e);
+    expect_exchange(y);
+}
+
+static void end_exchanges(struct player *y)
+{
+    struct hv__exchange e;
+    bool some = false;
+    while (hv__exchanges_take(&y->exchanges, y->now_s, &e)) {
+        some = true;
+        e.left_s = 0;
+        go_on(y, &e);
+        free(e.room);
+    }
+    if (some) {
+        expect_exchange(y);
+    }
 }
 
 /* the first n of the queue average; all of them then have the clock of the furthest */
 static void average_group(struct player *y, size_t n)
 {
-    double end_s = y->now_s + exchange_s(y, n);
     int64_t newest = 0;
     for (size_t k = 0; k < n; k++) {
         int64_t clock = y->workers[y->queue[k]].clock;
         newest = clock > newest ? clock : newest;
     }
-    mix(y, y->queue, n);
-    tell_group(y, n, end_s);
     for (size_t k = 0; k < n; k++) {
         struct worker *x = &y->workers[y->queue[k]];
-        note_staleness(y, newest - x->clock);
+        y->behind[k] = newest - x->clock;
+        y->waited_s[k] = y->now_s - x->ended_s;
+        note_staleness(y, y->behind[k]);
         x->clock = newest + 1;
-        x->free_s = end_s;
-        begin_in_bound(y, y->queue[k], y->now_s - x->ended_s);
     }
+    mix(y, y->queue, n);
+    struct hv__exchange e = exchange_of(y, y->queue, n);
+    start_exchange(y, &e);
     y->n_queue -= n;
     memmove(y->queue, y->queue + n, y->n_queue * sizeof *y->queue);
     y->n_averaged += (int64_t)n;
@@ -308,13 +359,17 @@ static void average_with_one(struct player *y, size_t i)
 {
     struct worker *k = &y->workers[i];
     size_t pair[2] = {i, y->w->n > 1 ? draw_peer(y, i) : i};
+    struct hv__exchange e = {
+        .start_s = y->now_s, .left_s = hop(y, i), .members = pair, .waited_s = y->waited_s, .n = 1};
     if (pair[1] != i) {
         int64_t apart = k->clock - y->workers[pair[1]].clock;
         note_staleness(y, apart < 0 ? -apart : apart);
         mix(y, pair, 2);
+        e = y->w->exchange_s != NULL ? exchange_of(y, pair, 2) : e;
+        e.n = 1; /* the peer does not wait */
     }
     k->clock++;
-    begin(y, i, y->now_s + hop(y, i), 0);
+    start_exchange(y, &e);
 }
 
 /* ---- the simulation
@@ -329,6 +384,10 @@ static void happen(struct player *y, int64_t id)
     }
     if ((size_t)id / y->w->n == TIME_UP) { /* of the group that fills now, or of one before it */
         make_groups(y, y->now_s >= y->close_s);
+        return;
+    }
+    if ((size_t)id / y->w->n == EXCHANGED) {
+        end_exchanges(y);
         return;
     }
     y->workers[i].ended_s = y->now_s;
@@ -400,11 +459,11 @@ static void finish(struct player *y)
         out->wait_frac[i] = y->w->horizon_s > 0 ? out->wait_frac[i] / y->w->horizon_s : 0;
         out->rate_per_s[i] = y->w->horizon_s > 0 ? out->rate_per_s[i] / (y->w->horizon_s / 2) : 0;
         out->sum_per_s += out->rate_per_s[i];
-        for (size_t k = 0; k < y->w->n && out->mixing; k++) {
-            double *m = &out->mixing[i * y->w->n + k];
-            *m = (y->n_mixed > 0 ? *m / (double)y->n_mixed : 0) + (i == k);
-        }
     }
+    if (out->mixing != NULL) {
+        hv__mix_end(out->mixing, y->w->n, y->n_mixed, y->w->decay);
+    }
+    out->mean_exchange_s /= y->n_exchanged > 0 ? (double)y->n_exchanged : 1;
     for (size_t i = 0; i < HV_WORKERS_STALENESS; i++) {
         n_stale += out->staleness[i];
     }
@@ -432,6 +491,10 @@ static void prepare(struct player *y, struct hv_arena *a, struct hv_arena *scrat
     out->mixing = are_peers(w) ? hv_arena_new(a, double, w->n * w->n) : NULL;
     y->workers = hv_arena_new(scratch, struct worker, w->n);
     y->queue = hv_arena_new(scratch, size_t, w->n);
+    y->behind = hv_arena_new(scratch, int64_t, w->n + 2);
+    y->waited_s = hv_arena_new(scratch, double, w->n + 2);
+    y->exchanges = (struct hv__exchanges){.load = hv_arena_new(scratch, double, w->n_links + 1),
+                                          .n_links = w->n_links};
     y->told = a;
     out->groups = hv_arena_new(a, struct hv_workers_group, w->keep + 1);
     if (w->kind == HV_WORKERS_PARTIAL) {
@@ -473,6 +536,7 @@ enum hv_status hv_workers_run(struct hv_arena *a, const struct hv_workers *w,
     }
     finish(&y);
     free(y.events.items);
+    hv__exchanges_free(&y.exchanges);
     hv_arena_free(&scratch);
     return st;
 }

@@ -31,6 +31,17 @@ enum hv_workers_kind {
 /** "ps", "wsp", "partial_reduce", "gossip". */
 extern const char *const hv_workers_words[HV_WORKERS_KIND_N];
 
+/** A link that an exchange alone keeps busy for a share of its time, 0 to 1. */
+struct hv_workers_link {
+    size_t link;
+    double share;
+};
+/** Links of one exchange. */
+struct hv_workers_links {
+    const struct hv_workers_link *items;
+    size_t n;
+};
+
 /** Input of a simulation. Arrays are borrowed. */
 struct hv_workers {
     enum hv_workers_kind kind;
@@ -51,10 +62,18 @@ struct hv_workers {
      * wait_most_s, by every group of fewer than `least`, and is 0.9 of itself after every other. */
     double wait_s, wait_most_s;
     size_t least;
-    /** Partial reduce: seconds of the exchange of these workers; NULL = the longest of their hops.
-     */
-    double (*exchange_s)(void *ctx, const size_t *members, size_t n);
+    /** Partial reduce: weight of a member of a group for every clock that it is behind the
+     * furthest, in powers: a moving average (dynamic partial reduce, Miao et al., SIGMOD'21,
+     * section 4.2). 0 or 1: members have equal weights. */
+    double decay;
+    /** Partial reduce and gossip: seconds of the exchange of these workers alone, and where links
+     * are asked for (not NULL) those that it uses, which exchanges at the same time share fairly:
+     * an array that lives until the next call. NULL = the longest of their hops; gossip: that of
+     * the worker that is ready. */
+    double (*exchange_s)(void *ctx, const size_t *members, size_t n,
+                         struct hv_workers_links *links);
     void *ctx;
+    size_t n_links;        /**< links are numbered below it; 0: exchanges share none */
     size_t keep;           /**< partial reduce: number of the first groups in the result */
     const double *weights; /**< gossip: [n × n] how often row draws column, NULL = all alike */
     double horizon_s;      /**< simulated time */
@@ -86,10 +105,14 @@ struct hv_workers_run {
      * partial reduce, gossip: clocks between the worker and the furthest it averaged with. */
     int64_t staleness[HV_WORKERS_STALENESS];
     double mean_staleness;
-    double *mixing;                  /**< [n × n] mean of the averagings, NULL for ps and wsp */
+    /** [n × n] mean of the averagings W, NULL for ps and wsp; with decay the mean of W'JW between
+     * centred models plus 1/n, J = 1 − 11'/n: the part of the models' squared distance from their
+     * mean that an averaging leaves, which W itself gives where weights are equal. */
+    double *mixing;
     struct hv_workers_group *groups; /**< the first `keep` of partial reduce */
     size_t n_groups;
-    double mean_group; /**< members of a group of partial reduce, in the mean; 0 without any */
+    double mean_exchange_s; /**< of the exchanges that ended, partial reduce and gossip */
+    double mean_group;      /**< members of a group of partial reduce, in the mean; 0 without any */
 };
 
 /**

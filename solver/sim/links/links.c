@@ -129,6 +129,27 @@ static struct sends list_sends(struct hv_arena *a, const struct hv_links *s, siz
     return out;
 }
 
+/* counts the moves of a pipe that use links and end after after_s, and lists them where there is
+ * room */
+static size_t list_moves(const struct hv_links *s, size_t pipe, double after_s,
+                         struct hv_link_transfer *out)
+{
+    const struct hv_link_pipe *p = &s->pipes[pipe];
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_moves; i++) {
+        int32_t hop = p->g->n_hops + p->moves[i].lane;
+        if (p->hops[hop].n_loads == 0 || p->moved[i].end_s <= after_s) {
+            continue;
+        }
+        if (out) {
+            out[n] = (struct hv_link_transfer){p->moved[i].start_s, p->moved[i].end_s, pipe, hop,
+                                               p->moves[i].node};
+        }
+        n++;
+    }
+    return n;
+}
+
 struct hv_link_transfer *hv_links_transfers(struct hv_arena *a, const struct hv_links *s,
                                             double after_s, size_t *n)
 {
@@ -140,6 +161,7 @@ struct hv_link_transfer *hv_links_transfers(struct hv_arena *a, const struct hv_
         for (int32_t h = 0; h < s->pipes[i].g->n_hops; h++) {
             *n += of[i].n[h];
         }
+        *n += list_moves(s, i, after_s, NULL);
     }
     struct hv_link_transfer *out = hv_arena_new(a, struct hv_link_transfer, *n + 1);
     struct hv_link_transfer *to = out;
@@ -149,6 +171,7 @@ struct hv_link_transfer *hv_links_transfers(struct hv_arena *a, const struct hv_
                 *to++ = of[i].items[of[i].at[h] + k];
             }
         }
+        to += list_moves(s, i, after_s, to);
     }
     hv_arena_free(&scratch);
     return out;

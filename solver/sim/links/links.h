@@ -35,16 +35,50 @@ struct hv_link_rank {
     double flow_bytes_per_s;          /**< of one of its flows, with the links to itself */
 };
 
+/**
+ * What a rank keeps leaves its memory, or comes back, beside its operations: an eviction, an
+ * offload. Moves of one lane run one after the other in the order of their numbers, as copies in
+ * one stream do; the lane shares links with every other transfer.
+ */
+struct hv_link_move {
+    int32_t lane;   /**< of its pipe */
+    int32_t node;   /**< it waits for the end of this node, -1: for none */
+    bool at_start;  /**< it waits for the start of the node only: copies leave while it runs */
+    double delay_s; /**< and for so long after that */
+    int32_t behind; /**< and for the last byte of this move of the pipe, -1: for none */
+    int32_t gates;  /**< node that waits for it, -1: none */
+    bool streams;   /**< the node waits for its first byte to start and for its last to end */
+    bool back;      /**< what it brings arrives the latency of the lane after its last byte; others
+                       give memory back with the last byte */
+    double scale;   /**< its bytes over those of the lane's hop */
+};
+
+/** Start and end of a move's bytes in a run, without latency. */
+struct hv_link_moved {
+    double start_s, end_s;
+};
+
 /** One pipeline; copies of it that run in step are loads of the same hops. */
 struct hv_link_pipe {
     const struct hv_pipe *g;
     const struct hv_pipe_cost *c;
-    const struct hv_link_hop *hops;   /**< [g->n_hops] */
+    const struct hv_link_hop *hops;   /**< [hv_link_n_hops] */
     const struct hv_link_rank *ranks; /**< [n_ranks], NULL: no operation uses links */
     const double *frac; /**< [n_pipes × n_stages × HV_OP_KIND_N] with ranks: share of an operation's
                            time that its exchanges take, alone. They are spread evenly over it */
     struct hv_pipe_run *run; /**< as hv_pipe_time left it */
+    /** hops [g->n_hops, g->n_hops + n_lanes) are those of lanes of moves. 0: there are no moves. */
+    int32_t n_lanes;
+    const struct hv_link_move *moves; /**< [n_moves] */
+    size_t n_moves;
+    struct hv_link_moved *moved; /**< [n_moves], filled by hv_links_play */
 };
+
+/** Hops of a pipe with the lanes of its moves. */
+static inline int32_t hv_link_n_hops(const struct hv_link_pipe *p)
+{
+    return p->g->n_hops + p->n_lanes;
+}
 
 /** Pipelines that start together. */
 struct hv_links {
@@ -57,18 +91,19 @@ struct hv_links {
 struct hv_link_transfer {
     double start_s, end_s; /**< of its bytes, without latency */
     size_t pipe;
-    int32_t hop, node; /**< node: the sender */
+    int32_t hop, node; /**< node: the sender; of a move the node it waits for, or -1 */
 };
 
 /**
- * True where any link is overloaded in the given runs. If not, the runs are exact. O(edges +
- * transfers of a link · log of its hops).
+ * True where any link is overloaded in the given runs. If not, the runs of pipes without moves are
+ * exact. O(edges + transfers of a link · log of its hops).
  */
 bool hv_links_crowded(const struct hv_links *s);
 
 /**
  * Simulates all pipes, with operations that last longer where their communication gets less of a
- * link, and replaces their runs (starts, ends, sums, and hv_pipe_run.edge_s, from `a`).
+ * link, and replaces their runs (starts, ends, sums, hv_pipe_run.edge_s and, with moves,
+ * hv_pipe_run.held, from `a`).
  * O(operations · log + transfers · transfers that share links with each at its time).
  */
 void hv_links_play(struct hv_arena *a, struct hv_links *s);
@@ -78,7 +113,8 @@ void hv_links_play(struct hv_arena *a, struct hv_links *s);
 double hv_links_node_frac(const struct hv_pipe *g, const double *frac, int32_t node);
 
 /** Every transfer of the runs as they are that ends after after_s, in the order of pipes, hops and
- * sending nodes, in `a`. O(hops + edges into nodes that start after after_s). */
+ * sending nodes, behind them the moves of the pipe, in `a`. O(hops + edges into nodes that start
+ * after after_s). */
 struct hv_link_transfer *hv_links_transfers(struct hv_arena *a, const struct hv_links *s,
                                             double after_s, size_t *n);
 

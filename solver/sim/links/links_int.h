@@ -39,8 +39,22 @@ struct hv__exchange {
     double *per_flow;
 };
 
-/** All flights, and the flights of each link. Hops are numbered through all pipes; the ranks whose
- * operations use links come behind them. */
+/** Moves of one pipe while they are played (moves.c). */
+struct hv__moves {
+    const struct hv_link_move *items; /**< NULL: the pipe has none */
+    size_t *start_at, *end_at;        /**< [n_nodes + 1] into by_start and by_end */
+    int32_t *by_start, *by_end;       /**< moves that wait for a node's start, and for its end */
+    size_t *behind_at;
+    int32_t *behind;  /**< moves that wait for a move */
+    size_t *lane_at;  /**< [n_lanes + 1] */
+    int32_t *of_lane; /**< moves of each lane, in order */
+    size_t *next;     /**< [n_lanes] into of_lane: the first that has not ended */
+    uint8_t *open;    /**< [n_moves] what it still waits for */
+    int32_t *holds;   /**< [n_nodes] moves that arrive before the node ends */
+};
+
+/** All flights, and the flights of each link. Hops, with the lanes of moves, are numbered through
+ * all pipes; the ranks whose operations use links come behind them. */
 struct hv__sky {
     struct hv__flight *flights;
     size_t n_hops, n_exchanges;
@@ -50,6 +64,11 @@ struct hv__sky {
     size_t n_found_links, n_found, mark;
     double steps; /**< loads looked at so far */
 };
+
+/** Lists what waits for what among the moves of a pipe, and adds to open[n_nodes] the moves that a
+ * node waits for before it starts. O(nodes + moves). */
+void hv__moves_open(struct hv__moves *m, struct hv_arena *a, const struct hv_link_pipe *p,
+                    int32_t *open);
 
 /** Lists the hops of each link; none is under way. O(loads). */
 void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_links *share);

@@ -23,7 +23,7 @@ struct parcel {
     double ready_s;
 };
 
-/* Transfers of one hop, in order. */
+/* Transfers of one hop, in order; of a lane of moves struct hv__moves has them. */
 struct lane {
     size_t pipe;
     struct parcel *parcels; /* those that are ready */
@@ -45,13 +45,19 @@ struct played {
     int32_t *exchange; /* [n_ranks] number among the ranks that use links, or -1 */
     double *ready_s;   /* [n_nodes] the latest arrival so far */
     double *edge_s;
-    size_t first_hop, first_node; /* numbers through all pipes */
+    size_t first_hop, first_node, first_move; /* numbers through all pipes */
+    /* of a pipe with moves */
+    struct hv__moves moves;
+    int32_t *begun; /* [n_ranks] first node whose start is not an event yet */
+    struct hv_pipe_held *held;
+    double *least_end_s; /* [n_nodes] when the moves that arrive before its end have */
+    bool *stuck; /* [n_ranks] of a rank that uses links: only moves keep its node from ending */
 };
 
 struct play {
     struct hv_arena scratch;
     struct played *pipes;
-    size_t n_pipes, n_hops, n_nodes;
+    size_t n_pipes, n_hops, n_nodes, n_moves;
     struct hv__sky sky;
     struct lane *lanes; /* by hop through all pipes */
     struct hv__heap heap;
@@ -108,9 +114,9 @@ static void open_lanes(struct play *y, size_t i)
         }
     }
     struct parcel *parcels = hv_arena_new(&y->scratch, struct parcel, all + 1);
-    for (int32_t h = 0; h < g->n_hops; h++) {
+    for (int32_t h = 0; h < hv_link_n_hops(x->p); h++) {
         y->lanes[x->first_hop + (size_t)h] = (struct lane){.pipe = i, .parcels = parcels};
-        parcels += most[h];
+        parcels += h < g->n_hops ? most[h] : 0;
     }
 }
 
@@ -121,7 +127,10 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
     for (size_t i = 0; i < s->n_pipes; i++) {
         struct played *x = &y->pipes[i];
         const struct hv_pipe *g = s->pipes[i].g;
-        *x = (struct played){.p = &s->pipes[i], .first_hop = y->n_hops, .first_node = y->n_nodes};
+        *x = (struct played){.p = &s->pipes[i],
+                             .first_hop = y->n_hops,
+                             .first_node = y->n_nodes,
+                             .first_move = y->n_moves};
         x->next = hv_arena_new(&y->scratch, int32_t, (size_t)g->s.n_ranks);
         memcpy(x->next, g->rank_node_at, (size_t)g->s.n_ranks * sizeof *x->next);
         x->told = hv_arena_copy(&y->scratch, x->next, (size_t)g->s.n_ranks, sizeof *x->told);
@@ -139,7 +148,15 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
         x->ready_s = hv_arena_new(&y->scratch, double, (size_t)g->n_nodes + 1);
         x->edge_s = hv_arena_new(a, double, hv_pipe_n_all_edges(g) + 1);
         sort_edges(&y->scratch, x);
-        y->n_hops += (size_t)g->n_hops;
+        if (x->p->n_moves > 0) {
+            hv__moves_open(&x->moves, &y->scratch, x->p, x->open);
+            x->begun = hv_arena_copy(&y->scratch, x->next, (size_t)g->s.n_ranks, sizeof *x->begun);
+            x->held = hv_arena_new(a, struct hv_pipe_held, (size_t)g->n_nodes + 1);
+            x->least_end_s = hv_arena_new(&y->scratch, double, (size_t)g->n_nodes + 1);
+            x->stuck = hv_arena_new(&y->scratch, bool, (size_t)g->s.n_ranks);
+        }
+        y->n_moves += x->p->n_moves;
+        y->n_hops += (size_t)hv_link_n_hops(x->p);
         y->n_nodes += (size_t)g->n_nodes;
     }
     y->lanes = hv_arena_new(&y->scratch, struct lane, y->n_hops + 1);
@@ -156,7 +173,8 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
 /* ---- events ---- */
 
 /* An event is the end of a node, the landing of a flight at the rate of its latest change, or
- * (below 0) the start of a node on a rank that uses links. */
+ * (below 0) the start of a node on a rank that uses links, or (below these) the time of a move that
+ * waits for the start of a node. */
 static void push(struct play *y, double at_s, int64_t id)
 {
     if (y->heap.n == y->cap) {
@@ -172,11 +190,18 @@ static int64_t landing_id(const struct play *y, size_t hop)
     return (int64_t)y->n_nodes + (int64_t)hop + n * (int64_t)y->sky.flights[hop].change;
 }
 
+/* true where nothing is sent, and no move begins, when the node ends */
+static bool ends_quietly(const struct played *x, int32_t n)
+{
+    const struct hv__moves *m = &x->moves;
+    return x->at[n] == x->at[n + 1] && (!m->items || m->end_at[n] == m->end_at[n + 1]);
+}
+
 /* the next end on a rank at which something is sent, once it is known */
 static void tell_end(struct play *y, struct played *x, int32_t rank)
 {
     int32_t n = x->told[rank];
-    while (n < x->next[rank] && x->at[n] == x->at[n + 1]) {
+    while (n < x->next[rank] && ends_quietly(x, n)) {
         n++;
     }
     x->waits[rank] = n < x->next[rank];
@@ -200,6 +225,34 @@ static void tell_start(struct play *y, struct played *x, int32_t rank)
     push(y, x->p->run->node_start_s[n], -1 - (int64_t)x->exchange[rank]);
 }
 
+/* schedules the moves that may begin when a node starts, or some time later */
+static void tell_moves(struct play *y, struct played *x, int32_t rank, int32_t n)
+{
+    const struct hv__moves *m = &x->moves;
+    if (!m->items || n < x->begun[rank]) {
+        return;
+    }
+    x->begun[rank] = n + 1;
+    for (size_t k = m->start_at[n]; k < m->start_at[n + 1]; k++) {
+        int32_t move = m->by_start[k];
+        int64_t id = (int64_t)y->sky.n_exchanges + (int64_t)(x->first_move + (size_t)move);
+        push(y, x->p->run->node_start_s[n] + m->items[move].delay_s, -1 - id);
+    }
+}
+
+/* true where moves that arrive before the node ends have not */
+static bool is_held_up(const struct played *x, int32_t n)
+{
+    return x->moves.items && x->moves.holds[n] > 0;
+}
+
+/* the end of a node of so many seconds; moves that arrive before it have */
+static double end_of(const struct played *x, int32_t n, double seconds)
+{
+    double end_s = x->p->run->node_start_s[n] + seconds;
+    return x->least_end_s && x->least_end_s[n] > end_s ? x->least_end_s[n] : end_s;
+}
+
 /* starts the nodes of a rank that can start: all inputs have arrived, and the end of the previous
  * node is known */
 static void start_rank(struct play *y, struct played *x, int32_t rank)
@@ -213,7 +266,11 @@ static void start_rank(struct play *y, struct played *x, int32_t rank)
     for (int32_t n = x->next[rank]; n < g->rank_node_at[rank + 1] && x->open[n] == 0; n++) {
         double before = hv_pipe_is_first(g, n) ? 0 : run->node_end_s[n - 1];
         run->node_start_s[n] = before < x->ready_s[n] ? x->ready_s[n] : before;
-        run->node_end_s[n] = run->node_start_s[n] + hv_pipe_node_duration_s(g, x->p->c, n);
+        tell_moves(y, x, rank, n);
+        if (is_held_up(x, n)) {
+            break;
+        }
+        run->node_end_s[n] = end_of(x, n, hv_pipe_node_duration_s(g, x->p->c, n));
         x->next[rank] = n + 1;
     }
     if (!x->waits[rank]) {
@@ -265,6 +322,111 @@ static void take_off(struct play *y, size_t hop, double now_s)
     balance(y, hop, now_s);
 }
 
+/* ---- moves ---- */
+
+/* the node whose end or start began a move, or the moves before it */
+static int32_t origin_of(const struct hv__moves *m, int32_t move)
+{
+    while (m->items[move].node < 0 && m->items[move].behind >= 0) {
+        move = m->items[move].behind;
+    }
+    return m->items[move].node;
+}
+
+/* a node that must not end before moves have arrived */
+static void let_end(struct play *y, struct played *x, int32_t node, double at_s)
+{
+    int32_t rank = x->rank[node];
+    x->least_end_s[node] = fmax(x->least_end_s[node], at_s);
+    if (--x->moves.holds[node] > 0) {
+        return;
+    }
+    if (x->exchange[rank] < 0 && x->next[rank] == node) {
+        start_rank(y, x, rank);
+    } else if (x->stuck[rank] && x->next[rank] == node + 1) {
+        x->stuck[rank] = false;
+        push(y, x->least_end_s[node], (int64_t)(x->first_node + (size_t)node));
+    }
+}
+
+/* a node that must not start before moves have arrived */
+static void let_start(struct play *y, struct played *x, int32_t node, struct hv_pipe_held by)
+{
+    int32_t rank = x->rank[node];
+    if (x->held[node].until_s <= by.until_s) {
+        x->held[node] = by;
+    }
+    x->ready_s[node] = fmax(x->ready_s[node], by.until_s);
+    if (--x->open[node] == 0 && x->next[rank] == node) {
+        start_rank(y, x, rank);
+    }
+}
+
+/* the next move of a lane takes off, where it may and the one before it has landed */
+static void send_move(struct play *y, struct played *x, int32_t lane, double now_s)
+{
+    size_t hop = x->first_hop + (size_t)x->p->g->n_hops + (size_t)lane;
+    const struct hv__moves *m = &x->moves;
+    size_t next = m->next[lane];
+    if (y->sky.flights[hop].under_way || next == m->lane_at[lane + 1] ||
+        m->open[m->of_lane[next]] > 0) {
+        return;
+    }
+    int32_t move = m->of_lane[next];
+    const struct hv_link_move *is = &m->items[move];
+    x->p->moved[move].start_s = now_s;
+    hv__sky_set(&y->sky, hop, true, now_s);
+    y->sky.flights[hop].left = is->scale;
+    balance(y, hop, now_s);
+    if (is->gates >= 0 && is->streams) {
+        let_start(y, x, is->gates, (struct hv_pipe_held){now_s, origin_of(m, move)});
+    }
+}
+
+/* one thing less for some moves to wait for */
+static void let_moves(struct play *y, struct played *x, const int32_t *moves, size_t n,
+                      double now_s)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (--x->moves.open[moves[i]] == 0) {
+            send_move(y, x, x->moves.items[moves[i]].lane, now_s);
+        }
+    }
+}
+
+static void let_moves_at_end(struct play *y, struct played *x, int32_t node, double now_s)
+{
+    const struct hv__moves *m = &x->moves;
+    if (m->items) {
+        let_moves(y, x, m->by_end + m->end_at[node], m->end_at[node + 1] - m->end_at[node], now_s);
+    }
+}
+
+static void land_move(struct play *y, size_t hop, double now_s)
+{
+    struct played *x = &y->pipes[y->lanes[hop].pipe];
+    struct hv__moves *m = &x->moves;
+    int32_t lane = (int32_t)(hop - x->first_hop) - x->p->g->n_hops;
+    int32_t move = m->of_lane[m->next[lane]++];
+    const struct hv_link_move *is = &m->items[move];
+    x->p->moved[move].end_s = now_s;
+    hv__sky_set(&y->sky, hop, false, now_s);
+    send_move(y, x, lane, now_s);
+    if (!y->sky.flights[hop].under_way) {
+        balance(y, hop, now_s);
+    }
+    let_moves(y, x, m->behind + m->behind_at[move], m->behind_at[move + 1] - m->behind_at[move],
+              now_s);
+    double at_s = now_s + (is->back ? y->sky.flights[hop].hop->latency_s : 0);
+    if (is->gates >= 0 && is->streams) {
+        let_end(y, x, is->gates, at_s);
+    } else if (is->gates >= 0) {
+        let_start(y, x, is->gates, (struct hv_pipe_held){at_s, origin_of(m, move)});
+    }
+}
+
+/* ---- results of nodes ---- */
+
 static void land(struct play *y, size_t hop, double now_s)
 {
     struct lane *l = &y->lanes[hop];
@@ -293,6 +455,7 @@ static double land_alone(struct lane *l, const struct hv__flight *f, double scal
 /* a node has ended: results that use no link arrive after their fixed time, the rest is sent */
 static void end_node(struct play *y, struct played *x, int32_t node, double now_s)
 {
+    let_moves_at_end(y, x, node, now_s);
     for (size_t k = x->at[node], to; k < x->at[node + 1]; k = to) {
         int32_t h = x->sent[k].hop;
         for (to = k; to < x->at[node + 1] && x->sent[to].hop == h; to++) {
@@ -335,6 +498,7 @@ static void start_exchange(struct play *y, size_t exchange, double now_s)
     const struct hv__exchange *e = &y->sky.exchanges[exchange];
     struct played *x = &y->pipes[e->pipe];
     int32_t node = x->next[e->rank]++;
+    tell_moves(y, x, e->rank, node);
     double frac = hv_links_node_frac(x->p->g, x->p->frac, node);
     double s = hv_pipe_node_duration_s(x->p->g, x->p->c, node);
     if (frac > 0 && s > 0) {
@@ -349,6 +513,14 @@ static void start_exchange(struct play *y, size_t exchange, double now_s)
 static void end_exchange(struct play *y, struct played *x, int32_t rank, double now_s)
 {
     int32_t node = x->next[rank] - 1;
+    if (is_held_up(x, node)) {
+        x->stuck[rank] = true;
+        return;
+    }
+    if (x->least_end_s && x->least_end_s[node] > now_s) { /* the latency of the last move */
+        push(y, x->least_end_s[node], (int64_t)(x->first_node + (size_t)node));
+        return;
+    }
     x->p->run->node_end_s[node] = now_s;
     x->waits[rank] = false;
     tell_start(y, x, rank);
@@ -380,7 +552,9 @@ static void node_ends(struct play *y, size_t id, double now_s)
 static void flight_lands(struct play *y, size_t flight, double now_s)
 {
     if (flight < y->n_hops) {
-        land(y, flight, now_s);
+        const struct played *x = &y->pipes[y->lanes[flight].pipe];
+        bool moves = flight - x->first_hop >= (size_t)x->p->g->n_hops;
+        (moves ? land_move : land)(y, flight, now_s);
         return;
     }
     const struct hv__exchange *e = &y->sky.exchanges[flight - y->n_hops];
@@ -389,13 +563,29 @@ static void flight_lands(struct play *y, size_t flight, double now_s)
     end_exchange(y, &y->pipes[e->pipe], e->rank, now_s);
 }
 
+/* a start of a node on a rank that uses links, or what a move waits for at a start */
+static void start_comes(struct play *y, size_t number, double now_s)
+{
+    if (number < y->sky.n_exchanges) {
+        start_exchange(y, number, now_s);
+        return;
+    }
+    number -= y->sky.n_exchanges;
+    struct played *x = y->pipes;
+    while (number - x->first_move >= x->p->n_moves) {
+        x++;
+    }
+    int32_t move = (int32_t)(number - x->first_move);
+    let_moves(y, x, &move, 1, now_s);
+}
+
 static void run_events(struct play *y)
 {
     int64_t n_flights = (int64_t)(y->n_hops + y->sky.n_exchanges);
     while (y->heap.n > 0) {
         struct hv__entry e = hv__heap_pop(&y->heap);
         if (e.id < 0) {
-            start_exchange(y, (size_t)(-1 - e.id), e.key);
+            start_comes(y, (size_t)(-1 - e.id), e.key);
         } else if (e.id < (int64_t)y->n_nodes) {
             node_ends(y, (size_t)e.id, e.key);
         } else {
@@ -403,6 +593,17 @@ static void run_events(struct play *y)
             if (y->sky.flights[flight].under_way && e.id == landing_id(y, flight)) {
                 flight_lands(y, flight, e.key);
             }
+        }
+    }
+}
+
+/* the moves that wait for nothing */
+static void start_moves(struct play *y)
+{
+    for (size_t i = 0; i < y->n_pipes; i++) {
+        struct played *x = &y->pipes[i];
+        for (int32_t lane = 0; x->moves.items && lane < x->p->n_lanes; lane++) {
+            send_move(y, x, lane, 0);
         }
     }
 }
@@ -416,8 +617,10 @@ void hv_links_play(struct hv_arena *a, struct hv_links *s)
             start_rank(&y, &y.pipes[i], r);
         }
     }
+    start_moves(&y);
     run_events(&y);
     for (size_t i = 0; i < s->n_pipes; i++) {
+        s->pipes[i].run->held = y.pipes[i].held;
         hv_pipe_summarise(s->pipes[i].g, s->pipes[i].run);
         s->pipes[i].run->edge_s = y.pipes[i].edge_s;
     }

@@ -90,10 +90,10 @@ void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_links *
     size_t n = 0, n_loads = 0, n_ranks = 0;
     for (size_t i = 0; i < share->n_pipes; i++) {
         const struct hv_link_pipe *p = &share->pipes[i];
-        for (int32_t h = 0; h < p->g->n_hops; h++) {
+        for (int32_t h = 0; h < hv_link_n_hops(p); h++) {
             n_loads += p->hops[h].n_loads;
         }
-        n += (size_t)p->g->n_hops;
+        n += (size_t)hv_link_n_hops(p);
         n_ranks += p->ranks ? (size_t)p->g->s.n_ranks : 0;
     }
     *s = (struct hv__sky){.flights = hv_arena_new(a, struct hv__flight, n + n_ranks + 1),
@@ -105,7 +105,7 @@ void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_links *
     double *per_flow = hv_arena_new(a, double, n_loads + 1);
     n = 0;
     for (size_t i = 0; i < share->n_pipes; i++) {
-        for (int32_t h = 0; h < share->pipes[i].g->n_hops; h++, n++) {
+        for (int32_t h = 0; h < hv_link_n_hops(&share->pipes[i]); h++, n++) {
             s->flights[n].hop = &share->pipes[i].hops[h];
             price_alone(&s->flights[n], per_flow);
             per_flow += s->flights[n].hop->n_loads;

@@ -2,7 +2,7 @@
  * Bytes over time of a priced pipeline: peaks and traces. A rank runs one op at a time, so its
  * memory follows from its order; the run adds the times.
  */
-#include "solver/sim/pipeline/pipeline.h"
+#include "solver/sim/pipeline/pipeline_int.h"
 
 void hv_pipe_memory_simple(const struct hv_schedule *s, const double *activation_bytes,
                            const double *kept_for_w_bytes, const double *full_bytes,
@@ -39,14 +39,10 @@ static double value(const struct hv_pipe *g, const struct hv_pipe_memory *mem, c
     return x;
 }
 
-/* the bytes that a node adds at its start, holds while it runs, and adds at its end */
-struct delta {
-    double start, transient, end;
-};
-
-static struct delta node_delta(const struct hv_pipe *g, const struct hv_pipe_memory *mem, int32_t n)
+struct hv__node_bytes hv__node_bytes(const struct hv_pipe *g, const struct hv_pipe_memory *mem,
+                                     int32_t n)
 {
-    struct delta d = {0};
+    struct hv__node_bytes d = {0};
     for (size_t i = hv_pipe_first_op(g, n); i < hv_pipe_first_op(g, n + 1); i++) {
         const struct hv_op *op = &g->s.ops[i];
         d.start += value(g, mem, mem->start_bytes, op);
@@ -96,7 +92,7 @@ void hv_pipe_peaks(const struct hv_pipe *g, const struct hv_pipe_run *run,
         int32_t held = 0;
         out[r] = (struct hv_pipe_peak){.peak_bytes = base};
         for (int32_t n = g->rank_node_at[r]; n < g->rank_node_at[r + 1]; n++) {
-            struct delta d = node_delta(g, mem, n);
+            struct hv__node_bytes d = hv__node_bytes(g, mem, n);
             now += d.start;
             held += held_by(g, n, true);
             double here = base + now + d.transient - lent_bytes(g, mem, r, held);
@@ -133,7 +129,7 @@ size_t hv_pipe_trace(const struct hv_pipe *g, const struct hv_pipe_run *run,
     size_t n_steps = add_step(out, 0, &last, 0, now);
     int32_t held = 0;
     for (int32_t n = g->rank_node_at[rank]; n < g->rank_node_at[rank + 1]; n++) {
-        struct delta d = node_delta(g, mem, n);
+        struct hv__node_bytes d = hv__node_bytes(g, mem, n);
         now += d.start;
         held += held_by(g, n, true);
         n_steps = add_step(out, n_steps, &last, run->node_start_s[n],

@@ -4,6 +4,8 @@
  */
 #include "solver/sim/pipeline/pipeline_int.h"
 
+#include <math.h>
+
 static bool is_backward(const struct hv_op *op)
 {
     return op->kind == HV_OP_B || op->kind == HV_OP_BW;
@@ -202,7 +204,7 @@ static void find_phases(const struct hv_pipe *g, int32_t r, int32_t *first_b, in
 double hv_pipe_waited_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                         const struct hv_pipe_run *run, int32_t n)
 {
-    double most = 0;
+    double most = hv_pipe_is_held(run, n) ? (double)INFINITY : 0;
     for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
         struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
         double hop = hv_pipe_edge_s(g, c, run, n, e);
@@ -262,6 +264,11 @@ static int32_t bound_by(const struct hv_pipe *g, const struct hv_pipe_cost *c,
             return x.node;
         }
     }
+    if (hv_pipe_is_held(run, n) && run->held[n].node >= 0) {
+        link->reason = HV_PIPE_HOP;
+        link->hop_s = start - run->node_end_s[run->held[n].node];
+        return run->held[n].node;
+    }
     return -1;
 }
 
@@ -301,6 +308,11 @@ static void let_before(const struct hv_pipe *g, const struct hv_pipe_cost *c,
         struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
         double end = late - hv_pipe_edge_s(g, c, run, n, e);
         out_s[x.node] = end < out_s[x.node] ? end : out_s[x.node];
+    }
+    if (hv_pipe_is_held(run, n) && run->held[n].node >= 0) {
+        int32_t from = run->held[n].node;
+        double end = late - (run->node_start_s[n] - run->node_end_s[from]);
+        out_s[from] = end < out_s[from] ? end : out_s[from];
     }
 }
 

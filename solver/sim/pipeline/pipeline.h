@@ -164,6 +164,12 @@ struct hv_pipe_rank {
     double first_s, last_s; /**< first start, last end */
 };
 
+/** The last move (sim/links/links.h) that held back the start or the end of a node. */
+struct hv_pipe_held {
+    double until_s; /**< when it had arrived; 0: none held it back */
+    int32_t node;   /**< that the move waited for itself, -1 = none */
+};
+
 /** A priced run. Allocate with hv_pipe_run_new, price as often as wanted. */
 struct hv_pipe_run {
     double *node_start_s, *node_end_s; /**< [n_nodes] */
@@ -176,6 +182,8 @@ struct hv_pipe_run {
                                 papers */
     const double *edge_s; /**< [hv_pipe_n_all_edges] time of each data edge, where transfers shared
                              links (sim/links/links.h); NULL: the times of hops */
+    const struct hv_pipe_held *held; /**< [n_nodes] by moves beside the operations; NULL: there are
+                                        none */
 };
 
 /** Seconds between the end of an edge's sender and its arrival, in a run. */
@@ -216,7 +224,14 @@ static inline size_t hv_pipe_first_op(const struct hv_pipe *g, int32_t node)
     return g->first_op ? (size_t)g->first_op[node] : (size_t)node;
 }
 
-/** The longest hop among the edges that delayed node n, 0 = none. O(its edges). */
+/** True where node n started when a move that it waited for had arrived. */
+static inline bool hv_pipe_is_held(const struct hv_pipe_run *run, int32_t n)
+{
+    return run->held && run->held[n].until_s > 0 && run->held[n].until_s >= run->node_start_s[n];
+}
+
+/** The longest hop among the edges that delayed node n, 0 = none; infinite where a move did. O(its
+ * edges). */
 double hv_pipe_waited_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                         const struct hv_pipe_run *run, int32_t n);
 

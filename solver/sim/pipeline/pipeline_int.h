@@ -8,4 +8,12 @@
 bool hv__same_node(const struct hv_pipe *g, int32_t x, const struct hv_pipe *h, int32_t y,
                    int32_t d);
 
+/** The bytes that a node adds at its start, holds while it runs, and adds at its end. */
+struct hv__node_bytes {
+    double start, transient, end;
+};
+/** Those of node n by the tables (memory.c). O(its operations). */
+struct hv__node_bytes hv__node_bytes(const struct hv_pipe *g, const struct hv_pipe_memory *mem,
+                                     int32_t n);
+
 #endif

@@ -114,7 +114,7 @@ void hv_gantt_cursor_text(const struct hv_gantt_subject *s, struct hv_str *out)
     if (lane_track(s)->kind == HV_TRACK_HOPS) {
         const struct hv_timeline_link *k = &timeline_of(s)->links[lane_track(s)->index];
         hv_str_adds(out, " to ");
-        add_stage_name(timeline_of(s)->rows[k->to_row].name, out);
+        add_stage_name(hv_timeline_end(timeline_of(s), k, true), out);
     }
 }
 
@@ -135,7 +135,7 @@ static void put_hop(struct pen *p, const struct hv_gantt_subject *s,
     const struct hv_timeline *t = timeline_of(s);
     const struct hv_timeline_hop *hop = &t->hops[op->paired];
     const struct hv_timeline_link *k = &t->links[hop->i_link];
-    hv_str_addf(text, "from %s to %s", t->rows[k->from_row].name, t->rows[k->to_row].name);
+    hv_str_addf(text, "from %s to %s", hv_timeline_end(t, k, false), hv_timeline_end(t, k, true));
     put_line(p, HV_STYLE_TEXT, text);
     hv_str_addf(text, "%s of %s, %s", hv_fmt_bytes(a, sizeof a, hop->bytes),
                 hop->backward ? "gradients" : "activations",
@@ -173,7 +173,7 @@ static void put_op(struct pen *p, const struct hv_gantt_subject *s,
     if (op->slice > 0) {
         hv_str_addf(text, " slice %d", (int)op->slice);
     }
-    if (op->kind != HV_SPAN_HOP) {
+    if (!hv_span_is_transfer(op->kind)) {
         hv_str_addf(text, "  %s  %s", lane_name(s), lane_row(s)->layers);
     }
     put_line(p, HV_STYLE_TITLE, text);
@@ -187,7 +187,7 @@ static void put_op(struct pen *p, const struct hv_gantt_subject *s,
         hv_str_addf(text, "  slack %s", hv_fmt_seconds(a, sizeof a, op->slack_s));
     }
     put_line(p, op->critical ? HV_STYLE_CRITICAL : HV_STYLE_TEXT, text);
-    if (op->kind == HV_SPAN_HOP) {
+    if (hv_span_is_transfer(op->kind)) {
         put_hop(p, s, op, text);
     } else {
         put_wait(p, s, span, text);

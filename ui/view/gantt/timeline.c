@@ -11,6 +11,7 @@ static enum hv_gantt_kind painted_kind(int kind)
         [HV_SPAN_W] = HV_GANTT_W,         [HV_SPAN_BW] = HV_GANTT_B,
         [HV_SPAN_R] = HV_GANTT_R,         [HV_SPAN_PAIR] = HV_GANTT_B,
         [HV_SPAN_HOP] = HV_GANTT_COMM,    [HV_SPAN_SYNC] = HV_GANTT_COMM,
+        [HV_SPAN_LEAVE] = HV_GANTT_COMM,  [HV_SPAN_RETURN] = HV_GANTT_COMM,
         [HV_SPAN_GATHER] = HV_GANTT_COMM, [HV_SPAN_OPT] = HV_GANTT_OTHER,
         [HV_SPAN_STEP] = HV_GANTT_OTHER};
     return map[kind];

@@ -339,24 +339,37 @@ static enum hv_status read_folder(struct hv_device_catalogue *c, const char *whe
     return st;
 }
 
-enum hv_status hv_device_catalogue_own_profiles(struct hv_device_catalogue *c, struct hv_err *err)
+/* Reads what the user measured: a folder of the data folder, which most users do not have. */
+static enum hv_status read_own(struct hv_device_catalogue *c, const char *where, add_fn *add,
+                               struct hv_err *err)
 {
     struct hv_str folder = {0};
     enum hv_status st = HV_OK;
     if (hv_user_dir(&folder, HV_DIR_DATA, NULL) == HV_OK) {
-        hv_str_adds(&folder, "/profiles");
+        hv_str_addf(&folder, "/%s", where);
         if (access(hv_str_cstr(&folder), F_OK) == 0) {
-            st = read_all(c, hv_str_cstr(&folder), hv_profile_add, err);
+            st = read_all(c, hv_str_cstr(&folder), add, err);
         }
     }
     hv_str_free(&folder);
     return st;
 }
 
-enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out, struct hv_err *err)
+enum hv_status hv_device_catalogue_own_profiles(struct hv_device_catalogue *c, struct hv_err *err)
+{
+    return read_own(c, "profiles", hv_profile_add, err);
+}
+
+/* The first class that names a device counts: calibrations on the user's own runs come first. */
+static enum hv_status read_catalogue(struct hv_device_catalogue *out, bool own_calibrations,
+                                     struct hv_err *err)
 {
     *out = (struct hv_device_catalogue){0};
-    enum hv_status st = read_folder(out, "share/calibration", hv_calibration_add, err);
+    enum hv_status st =
+        own_calibrations ? read_own(out, HV_CALIBRATIONS_FOLDER, hv_calibration_add, err) : HV_OK;
+    if (st == HV_OK) {
+        st = read_folder(out, "share/calibration", hv_calibration_add, err);
+    }
     if (st == HV_OK) {
         st = read_folder(out, "share/devices", hv_device_catalogue_add, err);
     }
@@ -370,4 +383,14 @@ enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out, struct 
         hv_device_catalogue_free(out);
     }
     return st;
+}
+
+enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out, struct hv_err *err)
+{
+    return read_catalogue(out, true, err);
+}
+
+enum hv_status hv_device_catalogue_read_shipped(struct hv_device_catalogue *out, struct hv_err *err)
+{
+    return read_catalogue(out, false, err);
 }

@@ -13,11 +13,17 @@
 #include "solver/workload/job.h"
 #include "solver/workload/model.h"
 
-/** Reads all of share/calibration, share/devices and share/profiles, then the profiles that the
- * user measured ($XDG_DATA_HOME/hetviz/profiles), which take the place of shipped ones. Owner:
+/** Folder in the user's data folder ($XDG_DATA_HOME/hetviz) with the calibrations on own runs. */
+#define HV_CALIBRATIONS_FOLDER "calibrations"
+
+/** Reads all of share/calibration, share/devices and share/profiles, then what the user measured
+ * ($XDG_DATA_HOME/hetviz): calibrations and profiles, which take the place of shipped ones. Owner:
  * hv_device_catalogue_free. */
 enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out,
                                         struct hv_err *err) HV_NODISCARD;
+/** The same without calibrations on the user's own runs: what fits start from. */
+enum hv_status hv_device_catalogue_read_shipped(struct hv_device_catalogue *out,
+                                                struct hv_err *err) HV_NODISCARD;
 
 /** Reads the profiles that the user measured again, in place of those that the kinds had; most
  * users have none. Clusters have to be rebuilt afterwards. Errors: HV_EINPUT, HV_EIO. */

@@ -49,7 +49,8 @@
       "mla", "attention_bias", "ffn_bias", "attention_extra", "ffn_extra", "attends")                                                              \
     X(HV_KEYS_LAYERS, "model", "/$defs/layers", "format", "name", "kind", "tp", "micro_batch", "layers", "max_sequence")                                     \
     X(HV_KEYS_LAYER, "model", "/$defs/layer", "name", "forward_ms", "backward_ms", "update_ms", "parameter_bytes", "activation_bytes",               \
-      "output_bytes", "transfer_ms", "parallel_frac")                                                                                   \
+      "output_bytes", "transfer_ms", "parallel_frac", "attention_block_ms", "kv_bytes_per_token", "expert_fixed_ms",                  \
+      "expert_ms_per_token", "dispatch_bytes_per_token", "experts", "top_k")                                                                                   \
     X(HV_KEYS_GRAPH, "model", "/$defs/graph", "format", "name", "kind", "dims", "ops", "edges", "max_sequence")                         \
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \

@@ -45,6 +45,25 @@ static enum hv_status collect_devices(const struct hv_jp *times, struct hv_model
     return HV_OK;
 }
 
+/* The devices that a layer has times of; one of pieces needs no time as a whole. */
+static enum hv_status collect_layer(const struct hv_jp *layer, struct hv_model *m,
+                                    struct hv_err *err)
+{
+    struct hv_jp whole = hv_jp_get(layer, "forward_ms"), back = hv_jp_get(layer, "backward_ms");
+    bool pieces = false;
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; st == HV_OK && i < HV__PIECES; i++) {
+        struct hv_jp p = hv_jp_get(layer, hv__piece_keys[i]);
+        pieces = pieces || !hv_jp_none(&p);
+        st = json_is_object(p.v) ? collect_devices(&p, m, err) : HV_OK;
+    }
+    if (st == HV_OK && !pieces) {
+        st = hv_jp_need(layer, "forward_ms", "times by device", &whole, err);
+    }
+    st = st ? st : collect_devices(&whole, m, err);
+    return st ? st : collect_devices(&back, m, err);
+}
+
 /* One measured time, or a row per tensor-parallel degree with one per micro-batch. */
 static enum hv_status read_grid(const struct hv_jp *p, const struct hv_model *m, double *out,
                                 struct hv_err *err)
@@ -158,9 +177,13 @@ static enum hv_status read_layer(const struct hv_jp *p, struct hv_model *m,
         (st = read_bytes(p, "activation_bytes", &l->activation_bytes, err)) ||
         (st = read_bytes(p, "output_bytes", &l->output_bytes, err)) ||
         (st = hv_jp_opt_number(p, "transfer_ms", 0, MAX_MS, &transfer_ms, err)) ||
-        (st = hv_jp_opt_number(p, "parallel_frac", 0, 1, &l->parallel_frac, err))) {
+        (st = hv_jp_opt_number(p, "parallel_frac", 0, 1, &l->parallel_frac, err)) ||
+        (st = hv__pieces_read(p, m, l, err))) {
         return st;
     }
+    struct hv_jp forward = hv_jp_get(p, "forward_ms"), backward = hv_jp_get(p, "backward_ms");
+    l->forward_given = !hv_jp_none(&forward);
+    l->backward_given = !hv_jp_none(&backward);
     l->transfer_s = transfer_ms * HV_MS;
     l->name = name ? hv_arena_strdup(&m->arena, name)
                    : hv_arena_printf(&m->arena, "layer%td", l - m->measured);
@@ -186,12 +209,8 @@ enum hv_status hv__layers_read(const struct hv_jp *p, struct hv_model *m, struct
     }
     m->devices = hv_arena_new(&m->arena, const char *, MAX_DEVICES);
     for (size_t i = 0; st == HV_OK && i < n; i++) {
-        struct hv_jp at = hv_jp_at(&list, i), f = {0}, b;
-        if (!(st = hv_jp_need(&at, "forward_ms", "times by device", &f, err))) {
-            b = hv_jp_get(&at, "backward_ms");
-            st = collect_devices(&f, m, err);
-            st = st ? st : collect_devices(&b, m, err);
-        }
+        struct hv_jp at = hv_jp_at(&list, i);
+        st = collect_layer(&at, m, err);
     }
     m->measured = hv_arena_new(&m->arena, struct hv_measured_layer, n);
     m->n_blocks = st ? 0 : n;

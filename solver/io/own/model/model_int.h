@@ -21,6 +21,12 @@ enum hv_status hv__transformer_read(const struct hv_jp *p, struct hv_model *m,
 /** `kind: layers`. */
 enum hv_status hv__layers_read(const struct hv_jp *p, struct hv_model *m,
                                struct hv_err *err) HV_NODISCARD;
+/** Keys of a measured layer whose times may differ by device. */
+#define HV__PIECES 3
+extern const char *const hv__piece_keys[HV__PIECES];
+/** The pieces of a measured layer; the devices of the model are known. */
+enum hv_status hv__pieces_read(const struct hv_jp *layer, struct hv_model *m,
+                               struct hv_measured_layer *l, struct hv_err *err) HV_NODISCARD;
 /** `kind: graph`. */
 enum hv_status hv__graph_read(const struct hv_jp *p, struct hv_model *m,
                               struct hv_err *err) HV_NODISCARD;

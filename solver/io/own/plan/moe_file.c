@@ -46,23 +46,25 @@ static int expert_number(const char *key)
     return v;
 }
 
-static enum hv_status read_copies(struct hv_plan_reader *rd, const struct hv_jp *moe,
-                                  struct hv_moe_knobs *k, struct hv_err *err)
+/* Member `copies` of knobs or of a recorded placement. */
+static enum hv_status read_copies(struct hv_plan_reader *rd, const struct hv_jp *of,
+                                  struct hv_expert_copies **copies, size_t *n_copies,
+                                  struct hv_err *err)
 {
-    struct hv_jp p = hv_jp_get(moe, "copies");
+    struct hv_jp p = hv_jp_get(of, "copies");
     if (hv_jp_none(&p)) {
         return HV_OK;
     }
     if (!json_is_object(p.v)) {
         return hv_jp_expected(&p, err, "an object { expert number: [ranks] or \"*\" }");
     }
-    k->copies = hv_arena_new(rd->arena, struct hv_expert_copies, json_object_size(p.v));
+    *copies = hv_arena_new(rd->arena, struct hv_expert_copies, json_object_size(p.v));
     const char *key = NULL;
     json_t *v = NULL;
     json_object_foreach(p.v, key, v)
     {
         struct hv_jp e = hv_jp_get(&p, key);
-        struct hv_expert_copies *c = &k->copies[k->n_copies++];
+        struct hv_expert_copies *c = &(*copies)[(*n_copies)++];
         c->expert = expert_number(key);
         if (c->expert < 0) {
             return hv_jp_fail(&e, err, "expected the number of an expert as key, found \"%s\"",
@@ -75,6 +77,70 @@ static enum hv_status read_copies(struct hv_plan_reader *rd, const struct hv_jp 
         HV_TRY(hv_plan_read_ints(rd, &e, 0, HV_PLAN_DEGREE_MAX, &c->ranks, &c->n_ranks, err));
     }
     return HV_OK;
+}
+
+static enum hv_status read_owners(struct hv_plan_reader *rd, const struct hv_jp *of, int **owners,
+                                  size_t *n, struct hv_err *err)
+{
+    struct hv_jp p = hv_jp_get(of, "owners");
+    return hv_jp_none(&p) ? HV_OK
+                          : hv_plan_read_ints(rd, &p, 0, HV_PLAN_DEGREE_MAX, owners, n, err);
+}
+
+static enum hv_status read_placement(struct hv_plan_reader *rd, const struct hv_jp *p,
+                                     struct hv_placement *out, struct hv_err *err)
+{
+    struct hv_jp at;
+    int64_t iteration = 0;
+    out->from = out->to = -1;
+    HV_TRY(hv_plan_read_object(p, HV_PLAN_OBJECT_placement, err));
+    HV_TRY(hv_jp_need(p, "iteration", "the first iteration of the placement", &at, err));
+    HV_TRY(hv_jp_int(&at, 0, HV_PLAN_DEGREE_MAX, &iteration, err));
+    out->iteration = (int)iteration;
+    HV_TRY(hv_plan_read_span(p, &out->from, &out->to, err));
+    HV_TRY(read_owners(rd, p, &out->owners, &out->n_owners, err));
+    return read_copies(rd, p, &out->copies, &out->n_copies, err);
+}
+
+/* A recorded placement per line, each from its iteration on. */
+static enum hv_status read_placements(struct hv_plan_reader *rd, const struct hv_jp *adapt,
+                                      struct hv_adapting *a, struct hv_err *err)
+{
+    struct hv_jp p = hv_jp_get(adapt, "placements");
+    size_t n = 0;
+    if (hv_jp_none(&p) && a->policy == HV_ADAPT_RECORD) {
+        return hv_jp_expected(adapt, err, "`placements` for the policy \"record\"");
+    }
+    if (hv_jp_none(&p)) {
+        return HV_OK;
+    }
+    HV_TRY(hv_jp_array(&p, &n, err));
+    a->placements = hv_arena_new(rd->arena, struct hv_placement, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        struct hv_jp e = hv_jp_at(&p, i);
+        HV_TRY(read_placement(rd, &e, &a->placements[i], err));
+        if (i > 0 && a->placements[i].iteration < a->placements[i - 1].iteration) {
+            return hv_jp_fail(&e, err,
+                              "expected placements in the order of iterations, found %d after %d",
+                              a->placements[i].iteration, a->placements[i - 1].iteration);
+        }
+    }
+    a->n_placements = n;
+    return HV_OK;
+}
+
+static enum hv_status read_adapt(struct hv_plan_reader *rd, const struct hv_jp *moe,
+                                 struct hv_adapting *a, struct hv_err *err)
+{
+    struct hv_jp p = hv_jp_get(moe, "adapt");
+    if (hv_jp_none(&p)) {
+        return HV_OK;
+    }
+    HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_adapt, err));
+    HV_TRY_WORD(&p, "policy", hv_adapt, a->policy);
+    HV_TRY(hv_plan_read_int(&p, "interval", 1, HV_PLAN_DEGREE_MAX, &a->interval, err));
+    HV_TRY(hv_plan_read_int(&p, "experts", 1, HV_PLAN_DEGREE_MAX, &a->experts, err));
+    return read_placements(rd, &p, a, err);
 }
 
 static enum hv_status read_target(struct hv_plan_reader *rd, const struct hv_jp *moe,
@@ -115,7 +181,7 @@ static enum hv_status read_compress(const struct hv_jp *moe, struct hv_moe_knobs
     }
     HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_compress, err));
     struct hv_jp ratio;
-    HV_TRY(hv_jp_need(&p, "ratio", "compressed size / size", &ratio, err));
+    HV_TRY(hv_jp_need(&p, "ratio", "size / compressed size", &ratio, err));
     HV_TRY(hv_jp_number(&ratio, 0, HUGE_VAL, &k->compress_ratio, err));
     double gbps = HV_UNKNOWN;
     HV_TRY(hv_jp_opt_number(&p, "GBps", 0, HUGE_VAL, &gbps, err));
@@ -138,15 +204,13 @@ static enum hv_status read_knobs(struct hv_plan_reader *rd, const struct hv_jp *
     HV_TRY(read_degree(p, k, err));
     HV_TRY_WORD(p, "order", hv_moe_order, k->order);
     HV_TRY_WORD(p, "move", hv_moe_move, k->move);
-    struct hv_jp owners = hv_jp_get(p, "owners");
-    if (!hv_jp_none(&owners)) {
-        HV_TRY(
-            hv_plan_read_ints(rd, &owners, 0, HV_PLAN_DEGREE_MAX, &k->owners, &k->n_owners, err));
-    }
-    HV_TRY(read_copies(rd, p, k, err));
+    HV_TRY(read_owners(rd, p, &k->owners, &k->n_owners, err));
+    HV_TRY(read_copies(rd, p, &k->copies, &k->n_copies, err));
     HV_TRY_WORD(p, "copy_life", hv_copy_life, k->copy_life);
+    HV_TRY(hv_plan_read_int(p, "prefetch", 0, HV_PLAN_DEGREE_MAX, &k->prefetch, err));
     HV_TRY(hv_jp_opt_number(p, "off_node_frac", 0, 1, &k->off_node_frac, err));
     HV_TRY(read_target(rd, p, k, err));
+    HV_TRY(read_adapt(rd, p, &k->adapt, err));
     return read_compress(p, k, err);
 }
 

@@ -22,7 +22,9 @@
     X(tp, "scheme", "degree", "depth", "regather", "shares") \
     X(cp, "scheme", "degree", "ulysses", "inner", "layout", "tile", "order", "backward", "dims") \
     X(moe, "layers", "ep", "capacity_factor", "min_capacity", "expert_shards", "all_to_all", "kernel", "degree", "order", "move", \
-      "owners", "copies", "copy_life", "off_node_frac", "target", "compress") \
+      "owners", "copies", "copy_life", "prefetch", "adapt", "off_node_frac", "target", "compress") \
+    X(adapt, "policy", "interval", "experts", "placements") \
+    X(placement, "iteration", "layers", "owners", "copies") \
     X(compress, "ratio", "GBps") \
     X(zero, "stage", "shard_group", "unit", "reshard", "prefetch", "limit", "gather", "gather_at", "reduce") \
     X(degrees_item, "layers", "tp", "sequence_parallel", "cp", "dp", "zero") \

@@ -174,19 +174,18 @@ static void put_cp(json_t *o, const struct hv_cp *cp)
     json_decref(t);
 }
 
-static void put_copies(json_t *o, const struct hv_moe_knobs *k)
+static void put_copies(json_t *o, const struct hv_expert_copies *items, size_t n)
 {
-    if (k->n_copies == 0) {
+    if (n == 0) {
         return;
     }
     json_t *copies = json_object();
-    for (size_t i = 0; i < k->n_copies; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct hv_str key = {0};
-        hv_str_addf(&key, "%d", k->copies[i].expert);
+        hv_str_addf(&key, "%d", items[i].expert);
         json_object_set_new(copies, hv_str_cstr(&key),
-                            k->copies[i].everywhere
-                                ? json_string("*")
-                                : ints(k->copies[i].ranks, k->copies[i].n_ranks));
+                            items[i].everywhere ? json_string("*")
+                                                : ints(items[i].ranks, items[i].n_ranks));
         hv_str_free(&key);
     }
     json_object_set_new(o, "copies", copies);
@@ -215,6 +214,35 @@ static void put_degrees(json_t *o, const struct hv_moe_knobs *k)
     json_object_set_new(o, "degree", ints(both, HV_COUNT(both)));
 }
 
+static void put_adapt(json_t *o, const struct hv_adapting *a)
+{
+    if (a->policy == HV_ADAPT_NONE) {
+        return;
+    }
+    json_t *x = json_object(), *list = a->n_placements > 0 ? json_array() : NULL;
+    put_word(x, "policy", hv_adapt_words, (int)a->policy);
+    put_int(x, "interval", a->interval, 1);
+    put_int(x, "experts", a->experts, 1);
+    for (size_t i = 0; i < a->n_placements; i++) {
+        const struct hv_placement *p = &a->placements[i];
+        json_t *e = json_object();
+        json_object_set_new(e, "iteration", json_integer(p->iteration));
+        if (p->from >= 0) {
+            int span[2] = {p->from, p->to};
+            json_object_set_new(e, "layers", ints(span, HV_COUNT(span)));
+        }
+        if (p->n_owners > 0) {
+            json_object_set_new(e, "owners", ints(p->owners, p->n_owners));
+        }
+        put_copies(e, p->copies, p->n_copies);
+        json_array_append_new(list, e);
+    }
+    if (list != NULL) {
+        json_object_set_new(x, "placements", list);
+    }
+    json_object_set_new(o, "adapt", x);
+}
+
 static json_t *moe(const struct hv_moe_knobs *k)
 {
     json_t *o = json_object();
@@ -234,8 +262,10 @@ static json_t *moe(const struct hv_moe_knobs *k)
     if (k->n_owners > 0) {
         json_object_set_new(o, "owners", ints(k->owners, k->n_owners));
     }
-    put_copies(o, k);
+    put_copies(o, k->copies, k->n_copies);
     put_word(o, "copy_life", hv_copy_life_words, (int)k->copy_life);
+    put_int(o, "prefetch", k->prefetch, 0);
+    put_adapt(o, &k->adapt);
     put_number(o, "off_node_frac", k->off_node_frac, HV_UNKNOWN);
     if (k->n_target > 0) {
         json_object_set_new(o, "target", matrix(k->target, k->n_target));

@@ -1,11 +1,11 @@
 /**
  * The lowered form of a plan: distinct pipelines with priced passes, their schedules and their
- * simulated runs. One structure is filled step by step (steps.h); every part of it names the file
- * that writes it and the files that read it. A part does not change after its step, unless its
+ * simulated runs. One structure is filled step by step (train/steps.h); every part of it names the
+ * file that writes it and the files that read it. A part does not change after its step, unless its
  * comment states otherwise. Everything lives in the arena of the evaluation.
  */
-#ifndef HV_SOLVER_EVAL_TRAIN_LOWERED_H
-#define HV_SOLVER_EVAL_TRAIN_LOWERED_H
+#ifndef HV_SOLVER_EVAL_LOWERED_LOWERED_H
+#define HV_SOLVER_EVAL_LOWERED_LOWERED_H
 
 #include "solver/base/units.h"
 #include "solver/cost/cost.h"
@@ -33,6 +33,7 @@ struct hv__gstage {
     /** Where sends block (runtime.c): the transfer of its result, and the gather of its input's
      * shares, of a micro-batch; parts of the operation. */
     double sends_forward_s, sends_backward_s;
+    double copies_s; /**< copies of experts that arrive in the first forward pass of an iteration */
     /** Of the first shape: how long exchanges between nodes keep their networks busy, without their
      * latency; the backward's include W's. */
     double network_forward_s, network_backward_s, network_weight_s;
@@ -68,9 +69,15 @@ struct hv__shape {
     struct hv_documents documents;
 };
 
-/** Transfer from one rank to another, for each micro-batch. */
+/** Marks an end of a sending that is no rank. */
+#define HV__NO_RANK SIZE_MAX
+
+/** Transfer from one rank to another, for each micro-batch; of a lane of moves also to or from
+ * other devices or the hosts of the rank's own. */
 struct hv__sending {
-    size_t from, to; /**< ranks */
+    size_t from, to;         /**< ranks; one of them may be HV__NO_RANK */
+    const uint32_t *devices; /**< of the end that is no rank; NULL: the hosts */
+    size_t n_devices;
     double bytes;
     struct hv_hop_cost
         cost; /**< bytes_s: including the simultaneous transfers of the copies that run in step */
@@ -87,9 +94,35 @@ struct hv__hops {
     double *bytes;     /**< [n_hops] likewise */
     struct hv__sending *sendings;
     size_t n_sendings;
-    int32_t *sending_of; /**< [n_hops], −1: takes no time */
-    bool *apart; /**< [multiplicity] transfers of this copy share links only as those of the first
-                    copy do */
+    int32_t *sending_of; /**< [n_hops + lanes of moves], −1: takes no time */
+    bool devices; /**< sendings share the links of devices inside nodes too: the pipeline has moves
+                   */
+    bool *apart;  /**< [multiplicity] transfers of this copy share links only as those of the first
+                     copy do */
+};
+
+/** Moves of one rank's activations to one place, or back from it. */
+struct hv__move_lane {
+    size_t rank; /**< whose activations */
+    bool back;
+    size_t keeper;               /**< rank of the pipeline that keeps them, or HV__NO_RANK */
+    const struct hv_offload *to; /**< where the stage sends them otherwise, or NULL */
+    double share;                /**< of what the stage offloads of its activations */
+    double bytes;                /**< of a move of scale 1, on all devices of the rank together */
+};
+
+/** What moves beside the operations of a pipeline. Written by moves.c, the times by links_shared.c;
+ * read by moves/memory.c and the timeline. */
+struct hv__moving {
+    struct hv_link_move *moves; /**< see hv_link_pipe */
+    struct hv_link_moved *moved;
+    size_t n;
+    struct hv__move_lane *lanes;
+    int32_t n_lanes;
+    /** time.c, where a short run stands for a long one: times of the short one, [n_nodes] and of
+     * the moves, and how much later its second half is in the long one. Else NULL and 0. */
+    double *short_start_s, *short_end_s, later_s;
+    struct hv_link_moved *short_moved;
 };
 
 /** A worker of a stale plan. Written by stale.c; read by metrics.c and the timeline. */
@@ -131,6 +164,7 @@ struct hv__pipeline {
     struct hv_replica *scratch; /**< copy of the replica that price.c changes and restores */
     struct hv_pipe_cost cost;   /**< durations: of stages or of operations, and of hops */
     struct hv__hops hops;
+    struct hv__moving moving;
     /* lower.c where the run is folded, else time.c; links_shared.c replaces it where links are
      * crowded */
     struct hv_pipe_run run;
@@ -213,16 +247,28 @@ struct hv__iteration {
     size_t n_reductions;
 };
 
+/** Lengths of the micro-batches of one iteration: quantiles of the distribution of the longest of
+ * their sequences. */
+struct hv__length_run {
+    double weight;                  /**< in the expectation; below 0 where it corrects draws */
+    double quantile;                /**< of all micro-batches; unless drawn */
+    size_t draw, n_draws;           /**< its number of so many */
+    const double *const *quantiles; /**< [replica entries] of their micro-batches, draw by draw;
+                                       NULL: not drawn */
+};
+
 /** One evaluation. */
 struct hv__lowered {
     /* input of the judge, written before any step */
     struct hv_cost *k;
     const struct hv_plan *plan; /**< layers counted through the whole model */
     struct hv_arena *arena;
-    struct hv_findings *findings; /**< every step may add to them */
-    size_t routed;                /**< iteration of the job's routing that is timed */
-    bool spans;                   /**< every operation is kept, for drawing */
-    struct hv_eval_watch *watch;  /**< NULL = no observer */
+    struct hv_findings *findings;         /**< every step may add to them */
+    size_t routed;                        /**< iteration of the job's routing that is timed */
+    const struct hv__length_run *lengths; /**< padded lengths of micro-batches; NULL: the job has
+                                             one length, or the plan lists them */
+    bool spans;                           /**< every operation is kept, for drawing */
+    struct hv_eval_watch *watch;          /**< NULL = no observer */
     struct hv__leaves leaves;
     /* results of the steps */
     struct hv__schedule_facts schedule;
@@ -246,7 +292,20 @@ enum {
 };
 /** Reports progress to the watch; HV_ESTOPPED when the caller has asked the evaluation to stop.
  * O(1). */
-enum hv_status hv__report_progress(const struct hv__lowered *l, unsigned permille,
-                                   struct hv_err *err) HV_NODISCARD;
+static inline HV_NODISCARD enum hv_status hv__report_progress(const struct hv__lowered *l,
+                                                              unsigned permille, struct hv_err *err)
+{
+    struct hv_eval_watch *w = l->watch;
+    if (w == NULL) {
+        return HV_OK;
+    }
+    if (atomic_load(&w->stop)) {
+        return hv_err_set(err, HV_ESTOPPED, "stopped");
+    }
+    if (permille > atomic_load(&w->permille)) {
+        atomic_store(&w->permille, permille);
+    }
+    return HV_OK;
+}
 
 #endif

@@ -1,0 +1,56 @@
+/* What each rank of an expert-parallel group holds of experts that a plan places itself. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/cost/part/part_int.h"
+
+/* Zeroed before it is filled, so that it compares and hashes as bytes. */
+struct key {
+    uint64_t moe;
+    double groups, limit;
+    int experts, ep, at, unused;
+};
+
+struct hv__memo hv__held_memo(void)
+{
+    return hv__memo_of(sizeof(struct key), sizeof(struct hv__held));
+}
+
+static struct hv__held count(const struct hv_moe_knobs *m, int experts, int ep, int at,
+                             const struct hv__sharing *s)
+{
+    struct hv__held out = {0};
+    int shards = hv_expert_shards(m, ep);
+    bool *on = hv_xcalloc((size_t)ep, sizeof *on), anew = m->copy_life == HV_COPY_ITERATION;
+    for (int e = 0; e < experts; e++) {
+        int n = hv_expert_places(m, experts, ep, e, on);
+        bool copy = (at - hv_expert_owner(m, experts, ep, e) + ep) % ep >= shards;
+        double keep = anew ? 1 : fmax(1, n - shards + 1);
+        out.experts += on[at];
+        out.lent += on[at] && copy && anew;
+        out.shards += on[at] && !(copy && anew) ? 1 / fmax(1, fmin(s->limit, keep * s->groups)) : 0;
+    }
+    out.most = hv__spread_of(m, experts, ep).held;
+    free(on);
+    return out;
+}
+
+struct hv__held hv__held_by(struct hv__context *k, const struct hv_part_query *q, int experts,
+                            int at, const struct hv__sharing *s)
+{
+    bool known;
+    struct key key;
+    memset(&key, 0, sizeof key);
+    key.moe = q->moe_signature ? q->moe_signature : hv__moe_signature(q->moe);
+    key.groups = s->groups;
+    key.limit = s->limit;
+    key.experts = experts;
+    key.ep = q->ep;
+    key.at = at;
+    struct hv__held *held = hv__memo_at(&k->held, &key, &known);
+    if (!known) {
+        *held = count(q->moe, experts, q->ep, at, s);
+    }
+    return *held;
+}
