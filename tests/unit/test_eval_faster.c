@@ -17,16 +17,22 @@
 #include "tests/eval_fixture.h"
 #include "tests/random_world.h"
 
-/** PLANS: a slice of `make test`. All that is slower is where transfers share links. Of 1,000 plans
- * with a fixed order and 1,000 with an order by cost, 2 of about 5,500 comparisons without ranks in
- * turns exceed the tolerance (0.51 and 0.54 %), and 6 of about 7,500 with them (up to 5.6 %). One
- * more than the share is allowed, since such rare cases come in slices of any size. */
-enum { PLANS = 200, PLANS_PER_WORLD = 4, COMPARISONS_PER_ANOMALY = 3500, TURNS_PER_ANOMALY = 1200 };
+/** PLANS: a slice of `make test`. COMPARISONS_PER_ANOMALY: of 1,000 plans with a fixed order 2 of
+ * 7,555 comparisons exceed the tolerance, both where transfers share links: one of 3,777, here
+ * rounded down; the slice allows none. Of 1,000 plans with an order by cost none of 5,622 does. */
+enum { PLANS = 200, PLANS_PER_WORLD = 4, COMPARISONS_PER_ANOMALY = 3500 };
 /** Slower by more than this share counts: the half percent from which `explain` tells it. */
 #define TOLERANCE HV_SLOWER_FRAC
-/** None may be slower by more than these shares: the largest of those comparisons, rounded up. */
-#define MOST          0.01
-#define MOST_IN_TURNS 0.06
+/** None may be slower by more than this share: the largest of those 13,177 comparisons is 0.85 %,
+ * here rounded up. */
+#define MOST 0.01
+
+/** The same for plans whose ranks take turns, or whose chunks are gathered when the schedule
+ * reaches them: each micro-batch of a turn and each gather is a transfer of its own, and many of
+ * them share the links between two stages. Of 2,000 plans 7 of about 7,500 comparisons are slower,
+ * at most by 5.6 %. */
+enum { CROWDED_PER_ANOMALY = 450 };
+#define CROWDED_MOST 0.06
 
 /** Part of a cluster that is made faster. */
 enum faster {
@@ -207,16 +213,16 @@ struct tried {
     const char *cluster, *model, *job, *plan;
 };
 
-/** Ranks in turns send each micro-batch on a lane of its own: many transfers share the links
- * between two stages, and their order follows who is ready first. */
-static bool in_turns(const char *plan)
+/** True for plans with many transfers on few links; see CROWDED_MOST. */
+static bool is_crowded(const char *plan)
 {
-    return strstr(plan, "\"deal\":\"turns\"") != NULL;
+    return strstr(plan, "\"deal\":\"turns\"") != NULL ||
+           strstr(plan, "\"unit\":\"chunk\"") != NULL || strstr(plan, "\"unit\":\"stage\"") != NULL;
 }
 
 static void try_plan(struct hv_rng *r, const struct tried *t, struct score *scores)
 {
-    struct score *score = &scores[in_turns(t->plan)];
+    struct score *score = &scores[is_crowded(t->plan)];
     static const double factors[] = {1.1, 1.5, 2, 4, 16};
     double before_s = iteration_of(t->w, t->plan);
     for (int what = 0; before_s > 0 && what < FASTER_N; what++) {
@@ -272,22 +278,23 @@ static int plans = PLANS;
 static void try_plans(bool costs)
 {
     struct hv_rng r;
-    struct score scores[2] = {0}; /* without and with ranks in turns */
+    struct score scores[2] = {0}; /* of crowded plans the second */
 
     hv_rng_seed(&r, 5);
     for (int i = 0; i < plans / PLANS_PER_WORLD; i++) {
         try_world(&r, costs, scores);
     }
     assert_true(scores[0].n + scores[1].n > plans);
-    for (int turns = 0; turns < 2; turns++) {
-        const struct score *x = &scores[turns];
+    for (int crowded = 0; crowded < 2; crowded++) {
+        const struct score *x = &scores[crowded];
         print_message("%d comparisons%s, %d slower by more than %g %%, at most %.2f %%\n", x->n,
-                      turns ? " with ranks in turns" : "", x->n_slower, 100 * TOLERANCE,
+                      crowded ? " of crowded plans" : "", x->n_slower, 100 * TOLERANCE,
                       100 * x->most);
-        assert_true(x->n_slower <=
-                    1 + x->n / (turns ? TURNS_PER_ANOMALY : COMPARISONS_PER_ANOMALY));
-        assert_true(x->most <= (turns ? MOST_IN_TURNS : MOST));
     }
+    assert_true(scores[0].n_slower <= scores[0].n / COMPARISONS_PER_ANOMALY);
+    assert_true(scores[0].most <= MOST);
+    assert_true(scores[1].n_slower <= scores[1].n / CROWDED_PER_ANOMALY);
+    assert_true(scores[1].most <= CROWDED_MOST);
 }
 
 static void faster_parts_with_a_fixed_order(void **state)
