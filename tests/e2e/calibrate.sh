@@ -59,7 +59,14 @@ expect 'only plans' 2 calibrate p1.json --plan p2.json
 expect 'no log' 3 calibrate "$root/README.md" --plan p1.json
 says 'no log' err 'README.md: found no time of an iteration'
 write_log wrong.log 1 128
+head -n 1 1.log >cut.log
 expect 'another batch' 3 calibrate wrong.log --plan p1.json
 says 'another batch' err 'global batch of 128, the job of p1\.json has 256'
+expect 'only the first iteration' 3 calibrate cut.log --plan p1.json
+says 'only the first iteration' err 'found one time of an iteration'
+write_log slow.log 100 256
+expect 'another run' 3 calibrate slow.log --plan p1.json
+says 'another run' err 'an iteration took 100 s, the plan p1\.json is predicted to take'
+holds 'nothing is written' test ! -e "$XDG_DATA_HOME/hetviz/calibrations/A100-SXM-80GB.json"
 expect 'a missing file' 3 calibrate missing.log --plan p1.json
 finish

@@ -228,7 +228,7 @@ one_command() {
         ;;
     completion) try completion "$bytes" ;;
     calibrate)
-        printf 'elapsed time per iteration (ms): 2000.0 | %s\n' "$bytes" >"$bytes.log"
+        printf 'elapsed time per iteration (ms): 2000.0 | %s\n' "$bytes" "$bytes" >"$bytes.log"
         try calibrate "$bytes.log" --plan p.json --out "$bytes.json"
         try calibrate "$bytes.log" --plan p.json --out out.json --json
         try calibrate p.json "$bytes" --plan p.json

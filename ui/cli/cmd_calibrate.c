@@ -11,6 +11,9 @@
 #include "ui/cli/cli.h"
 #include "ui/cli/print.h"
 
+/** A run this many times slower or faster than its plan is predicted did not follow that plan. */
+#define MOST_TIMES 3.0
+
 /** A log with its plan. */
 struct run {
     const char *log, *plan;
@@ -146,6 +149,13 @@ static enum hv_status read_run(struct work *w, size_t i, struct hv_err *err)
             "log with the plan that ran",
             r->log, batch, r->plan, expected);
     }
+    if (r->times.n < 2) {
+        return hv_err_set(
+            err, HV_EINPUT,
+            "%s: found one time of an iteration, which holds compilation and first "
+            "allocations; expected at least two: let the run go on for some iterations",
+            r->log);
+    }
     start_from_shipped(w, cluster);
     double devices = count_devices(r->doc.plan, cluster->n_devices, &w->arena);
     w->fitted[i] = (struct hv_own_run){
@@ -171,6 +181,25 @@ static enum hv_status read_runs(struct work *w, struct hv_err *err)
         st = read_run(w, i, err);
     }
     return st;
+}
+
+/** Refuses runs that are far from what their plans are predicted. */
+static enum hv_status check_pairs(const struct work *w, struct hv_err *err)
+{
+    char measured[HV_FMT_CAP], predicted[HV_FMT_CAP];
+    for (size_t i = 0; i < w->n_logs; i++) {
+        double measured_s = w->fitted[i].measured_s, times = measured_s / w->fit.before_s[i];
+        if (!(times <= MOST_TIMES && times >= 1 / MOST_TIMES)) {
+            return hv_err_set(err, HV_EINPUT,
+                              "%s: an iteration took %s, the plan %s is predicted to take %s; "
+                              "nothing was written. "
+                              "Pair the log with the plan that ran, on the cluster that it ran on",
+                              w->runs[i].log, hv_fmt_seconds(measured, sizeof measured, measured_s),
+                              w->runs[i].plan,
+                              hv_fmt_seconds(predicted, sizeof predicted, w->fit.before_s[i]));
+        }
+    }
+    return HV_OK;
 }
 
 /* ---- the calibration that is written ----------------------------------------------------------
@@ -395,6 +424,7 @@ enum hv_status hv_cli_calibrate(struct hv_args *args, struct hv_err *err)
     struct work w = {.args = args};
     enum hv_status st = read_runs(&w, err);
     st = st ? st : hv_own_runs_fit(w.fitted, w.n_logs, &w.arena, &w.fit, err);
+    st = st ? st : check_pairs(&w, err);
     st = st ? st : write_files(&w, err);
     if (st == HV_OK) {
         st = hv_args_has(args, "json") ? print_json(&w, err) : print_text(&w, err);
