@@ -59,6 +59,28 @@ static void check_overlap(const struct hv_check *c, const struct hv_check_stage 
     hv_str_free(&text);
 }
 
+/* Offloads to devices of the stage itself, which free no memory; `seen` knows the stage already. */
+static void check_offload(const struct hv_check *c, const struct hv_check_stage *at,
+                          const struct seen *seen)
+{
+    for (size_t i = 0; i < at->s->n_offload; i++) {
+        const struct hv_offload *o = &at->s->offload[i];
+        for (size_t k = 0; !o->to_host && k < o->n_devices; k++) {
+            const struct seen *was = &seen[o->devices[k]];
+            if (was->replica1 == at->replica + 1 && was->stage1 == at->stage + 1) {
+                struct hv_str text = {0};
+                hv_check_stage_add(
+                    c, at, "offload", HV_V_DEVICES_OVERLAP, 1,
+                    "%s belongs to the stage itself, so that moving memory there frees "
+                    "none; name devices of other stages, spare ones, or the host",
+                    address_of(c, o->devices[k], &text));
+                hv_str_free(&text);
+                return;
+            }
+        }
+    }
+}
+
 static void check_present_and_able(const struct hv_check *c, const struct hv_check_stage *at)
 {
     const struct hv_cluster *cl = c->p->cluster;
@@ -193,6 +215,7 @@ void hv_check_devices(const struct hv_check *c)
         for (size_t k = 0; k < r->n_stages; k++) {
             struct hv_check_stage at = {i, k, r, &r->stages[k]};
             check_overlap(c, &at, seen);
+            check_offload(c, &at, seen);
             check_present_and_able(c, &at);
             check_stage_fabric(c, &at);
             if (reduces) {

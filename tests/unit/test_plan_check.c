@@ -145,6 +145,16 @@ static void devices(void **state)
         {"{'micro_batches':8,'stages':[{'devices':['a[0].0','a[0].0'],'layers':[0,8],'tp':2}]}",
          ",'schedule':{'name':'distmm'}", HV_V_DEVICES_OVERLAP, "replicas[0].stages[0].devices",
          "1 of its devices are in use already: a[0].0 is in replicas[0].stages[0]", 1},
+        {"{'micro_batches':8,'stages':[{'devices':'a[0].0-1','layers':[0,8],'tp':2,"
+         "'offload':[{'what':'activations','to':['a[0].2','a[0].1']}]}]}",
+         "", HV_V_DEVICES_OVERLAP, "replicas[0].stages[0].offload",
+         "a[0].1 belongs to the stage itself, so that moving memory there frees none; name devices "
+         "of "
+         "other stages, spare ones, or the host",
+         1},
+        {"{'micro_batches':8,'stages':[{'devices':'a[0].0-1','layers':[0,8],'tp':2,"
+         "'offload':[{'what':'activations','to':['a[0].2']}]}]}",
+         "", OK},
         {"{'micro_batches':8,'stages':[{'devices':'d','layers':[0,8],'tp':4}]}", "",
          HV_V_UNKNOWN_DEVICE, "replicas[0].stages[0].devices",
          "4 of its devices are on nodes in state drain, such as d[0].0", 4},
