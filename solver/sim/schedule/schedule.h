@@ -122,6 +122,7 @@ enum hv_schedule_flag {
     HV_SCHEDULE_ORDER = 512,      /**< the order comes from the caller */
     HV_SCHEDULE_GREEDY = 4096,    /**< decides by cost operation by operation, so that orders for
                                      other costs are cheap to try */
+    HV_SCHEDULE_STASHES = 8192,   /**< ranks keep activations of others (hv_schedule.stash) */
     HV_SCHEDULE_BY_MEMORY = 2048  /**< the order keeps within limits given per rank, where it can */
 };
 

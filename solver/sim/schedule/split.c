@@ -19,7 +19,6 @@
 #include "solver/base/whole.h"
 #include "solver/sim/schedule/schedule_int.h"
 #include <math.h>
-#include <string.h>
 
 /* ---- the whole schedule
  * -------------------------------------------------------------------------------------------- */
@@ -46,7 +45,7 @@ static enum hv_status refuse(const struct hv_schedule_input *in, int32_t rank, c
 /* what cannot be split */
 static enum hv_status check_splits(const struct hv_schedule_input *in, struct hv_err *err)
 {
-    bool stashes = strcmp(in->row->name, "bpipe") == 0;
+    bool stashes = (in->row->flags & HV_SCHEDULE_STASHES) != 0;
     for (int32_t r = 0; r < in->ranks; r++) {
         bool turns = in->splits[r].lanes > 1, own = in->splits[r].passes > 1;
         if ((turns || own) && (in->row->flags & HV_SCHEDULE_TWO_WAY)) {

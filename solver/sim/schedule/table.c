@@ -83,7 +83,7 @@ static const struct hv_schedule_row rows[] = {
      HV_SCHEDULE_BY_MEMORY, 1, OPTIONS(dapple_options), hv__gen_dapple},
     {"bpipe", "1F1B in which early ranks move activations to late ones: even memory", "BPipe, ICML 2023, section 3",
      "p even; rank r and rank p - 1 - r share a fast link", "at most (p + 3)/2 micro-batches on every rank",
-     0, 1, NO_OPTIONS, hv__gen_bpipe},
+     HV_SCHEDULE_STASHES, 1, NO_OPTIONS, hv__gen_bpipe},
     {"autopipe", "1F1B whose first micro-batches run forward in halves: a shorter warm-up", "AutoPipe, CLUSTER 2022, slicer",
      "micro-batches of at least two sequences", "min(m, p - r) micro-batches on rank r",
      HV_SCHEDULE_PARTS, 1, OPTIONS(autopipe_options), hv__gen_autopipe},
