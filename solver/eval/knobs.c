@@ -184,7 +184,7 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "dp"),
     FULL(HV_KNOB_STAGE, "shares"),
     FULL(HV_KNOB_STAGE, "deal"),
-    {HV_KNOB_STAGE, "deal", "turns with ep, shares, zero 3, or 2 reduced each time",
+    {HV_KNOB_STAGE, "deal", "turns with ep, shares, zero 3, or zero 1 or 2 reduced each time",
      "refused: ranks that take turns run no exchanges together in their passes", NULL},
     FULL(HV_KNOB_STAGE, "ep"),
     FULL(HV_KNOB_MOE, "layers"),
@@ -375,8 +375,7 @@ void hv__find_approximated(const struct hv_plan *p, const struct hv_cost *k, str
                            struct hv_verdict *out)
 {
     struct list l = {.arena = arena};
-    struct hv_knob_place at = {
-        .plan = p, .job = hv_cost_job(k), .model = hv_cost_model(k), .cluster = hv_cost_cluster(k)};
+    struct hv_knob_place at = {.plan = p, .job = hv_cost_job(k), .cluster = hv_cost_cluster(k)};
     for (size_t r = 0; r < p->n_replicas; r++) {
         at.replica = &p->replicas[r];
         for (size_t i = 0; i < p->replicas[r].n_stages; i++) {

@@ -24,7 +24,6 @@ enum hv_knob_object {
 struct hv_knob_place {
     const struct hv_plan *plan;
     const struct hv_job *job;
-    const struct hv_model *model;     /**< NULL: not known */
     const struct hv_cluster *cluster; /**< NULL: not known */
     const struct hv_replica *replica; /**< of a stage, else NULL */
     const struct hv_stage *stage;     /**< HV_KNOB_STAGE and HV_KNOB_MOE, else NULL */

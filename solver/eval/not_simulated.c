@@ -286,13 +286,16 @@ static enum hv_status check_turns(const struct place *at, struct hv_err *err)
         bool given;
         const char *why;
     } rows[] = {
-        {s->zero.stage > 2 || (s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END),
+        {s->zero.stage > 2 || hv_zero_scatters(&s->zero),
          "turns of ranks that gather weights or reduce gradients together in every pass; give zero "
-         "stage 0 or 1, or \"reduce\": \"end\""},
-        {s->ep > 1, "turns of ranks that spread experts over each other; give \"ep\": 1"},
+         "stage 2 or below with \"reduce\": \"end\""},
+        {hv_stage_experts_over(s) > 1,
+         "turns of ranks that spread experts over each other; give \"ep\": 1"},
         {s->shares != NULL, "turns with shares of a micro-batch; give one of the two"},
-        {at->model->kind == HV_MODEL_MODULES, "turns in a model of several modules"},
-        {hv_plan_shares_devices(at->plan), "turns on devices that stages share"},
+        {at->model->kind == HV_MODEL_MODULES,
+         "turns in a model of several modules; leave \"deal\" out"},
+        {hv_plan_shares_devices(at->plan), "turns on devices that stages share; leave \"deal\" "
+                                           "out, or give each stage devices of its own"},
         {any_unlike(at->plan, &at->plan->replicas[at->replica]),
          "turns beside stages with micro-batches of unlike size; give all stages one micro_batch"},
     };
@@ -332,7 +335,9 @@ static enum hv_status check_own_size(const struct place *at, struct hv_err *err)
     }
     if (at->model->kind == HV_MODEL_MODULES && any_unlike(at->plan, r)) {
         return refuse(at, "micro_batch",
-                      "micro-batches of unlike size in a model of several modules", err);
+                      "micro-batches of unlike size in a model of several modules; give all stages "
+                      "one micro_batch",
+                      err);
     }
     return HV_OK;
 }

@@ -63,9 +63,11 @@ static struct hv_memory_changes beside(struct scene *z, int32_t rank)
         const struct hv_link_moved *t = &z->pipe.moved[i];
         int32_t of = m->lane / 2;
         if (of == rank) {
-            out[n++] = (struct hv_memory_change){m->back ? t->start_s : t->end_s, m->back ? 1 : -1};
+            out[n++] = (struct hv_memory_change){.at_s = m->back ? t->start_s : t->end_s,
+                                                 .bytes = m->back ? 1 : -1};
         } else if (of == other) {
-            out[n++] = (struct hv_memory_change){m->back ? t->end_s : t->start_s, m->back ? -1 : 1};
+            out[n++] = (struct hv_memory_change){.at_s = m->back ? t->end_s : t->start_s,
+                                                 .bytes = m->back ? -1 : 1};
         }
     }
     return (struct hv_memory_changes){out, n, 0};

@@ -396,7 +396,7 @@ static bool whole_bucket(struct hv__lowered *l, struct hv__bucket_stream *s, str
     struct hv__bucket_price b = price_of(l, s, x, hv__segment_parameters(l, x));
     double ready_s = 0;
     for (size_t i = 0; i < s->n_holders; i++) {
-        ready_s = fmax(ready_s, s->holders[i].rank->compute_end_s);
+        ready_s = fmax(ready_s, hv__own_end_s(s->holders[i].rank));
     }
     *out = (struct hv__bucket){1, tick_s(l, ready_s), 0, b.duration_s, b.lanes};
     s->more = false;

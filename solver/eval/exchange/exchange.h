@@ -13,7 +13,7 @@ void hv__late_gathers(struct hv__lowered *l);
 /** Gradient reductions, optimizer, gathers: sets l->iteration of plans that are not stale. */
 void hv__tail(struct hv__lowered *l);
 /** Steady time of stale plans: sets l->iteration and out->stale_sync. Every group of partial reduce
- * takes the time of its own members; averages of several groups at once do not slow each other, and
+ * takes the time of its own members, and averages of several groups at once share links fairly;
  * where the time of a worker goes (waves.exposed_s) takes the mean of all groups. HV_ENO: groups
  * that cannot be simulated. */
 enum hv_status hv__time_stale(struct hv__lowered *l, struct hv_verdict *out,

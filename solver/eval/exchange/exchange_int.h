@@ -42,6 +42,12 @@ bool hv__links_busy_after(const struct hv__links_left *t, double start_s);
 double hv__end_on_links_left(struct hv__links_left *t, const struct hv__lanes *w, double start_s,
                              double work_s);
 
+/** End of what a rank does by itself: its passes, and the stream of its sharded weights. */
+static inline double hv__own_end_s(const struct hv__rank *rk)
+{
+    return rk->compute_end_s > rk->stream_end_s ? rk->compute_end_s : rk->stream_end_s;
+}
+
 /* ---- tail.c, optimizer_step.c -----------------------------------------------------------------
  */
 
@@ -49,9 +55,9 @@ double hv__end_on_links_left(struct hv__links_left *t, const struct hv__lanes *w
 void hv__optimizer_step(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk);
 /** Host work of an iteration, and waiting for the slowest of many devices, seconds. */
 double hv__step_s(const struct hv__lowered *l);
-/** Longest total time that a link lane or a node's network is busy with one round of reductions. */
+/** How long one round of all reductions keeps links and ranks busy, seconds. */
 struct hv__round {
-    double time_s;
+    double time_s;  /**< of the busiest link lane or network of a node */
     double *rank_s; /**< [flat ranks] of their lanes */
     double *lane_s; /**< [n_lanes] of the networks of nodes and the named links behind them */
     size_t n_lanes;

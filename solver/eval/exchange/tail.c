@@ -93,19 +93,13 @@ static void keep_reduction(struct run *r, const struct waiting *w, double start_
                                                               .n_ranks = w->stream->n_ranks};
 }
 
-/** End of what a rank does by itself: its passes, and the stream of its sharded weights. */
-static double own_end_s(const struct hv__rank *rk)
-{
-    return fmax(rk->compute_end_s, rk->stream_end_s);
-}
-
 /** Counts a reduction, or several without a gap, to its ranks. */
 static void count_reduction(struct run *r, const struct waiting *w, double start_s, double end_s)
 {
     for (size_t i = 0; i < w->stream->n_ranks; i++) {
         struct hv__rank *rk = r->ranks[w->stream->ranks[i]];
         rk->sync_end_s = fmax(rk->sync_end_s, end_s);
-        rk->sync_exposed_s += fmax(0, end_s - fmax(start_s, own_end_s(rk)));
+        rk->sync_exposed_s += fmax(0, end_s - fmax(start_s, hv__own_end_s(rk)));
     }
     r->l->iteration.reduces = true;
     keep_reduction(r, w, start_s, end_s);
@@ -125,9 +119,9 @@ static struct use count_spread(struct run *r, const struct waiting *w, double st
     double last_s = start_s + (n - 1) * b->step_s;
     for (size_t i = 0; i < w->stream->n_ranks; i++) {
         struct hv__rank *rk = r->ranks[w->stream->ranks[i]];
-        double before = fmin(n, fmax(0, ceil((own_end_s(rk) - start_s) / b->step_s)));
+        double before = fmin(n, fmax(0, ceil((hv__own_end_s(rk) - start_s) / b->step_s)));
         double ends_s = start_s + (before - 1) * b->step_s + b->duration_s;
-        double part_s = before > 0 ? fmax(0, ends_s - own_end_s(rk)) : 0;
+        double part_s = before > 0 ? fmax(0, ends_s - hv__own_end_s(rk)) : 0;
         rk->sync_exposed_s += (n - before) * b->duration_s + part_s;
         rk->sync_end_s = fmax(rk->sync_end_s, last_s + b->duration_s);
     }

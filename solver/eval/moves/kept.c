@@ -54,17 +54,22 @@ static double staying_bytes(const struct hv__pipeline *pl, size_t rank, size_t i
     }
     for (size_t g = 0; g < pl->n_pipes * pl->n_gstages; g++) {
         for (size_t i = 0; pl->gstages[g].rank == rank && i < pl->n_shapes; i++) {
+            if (pl->shape_of_stage != NULL && pl->shape_of_stage[g % pl->n_gstages] != i) {
+                continue;
+            }
             most = fmax(most, pl->gstages[g].plain[i * rk->n_dp + i_dp].away_bytes);
         }
     }
     return share * most * in_flight;
 }
 
-/** The lane out of an offload, or −1: no lane carries it. */
-static int32_t lane_of(const struct hv__pipeline *pl, const struct hv_offload *o)
+/** The lane out of a rank's offload, or −1: no lane carries it. Ranks in turns share the offloads
+ * of their stage. */
+static int32_t lane_of(const struct hv__pipeline *pl, size_t rank, const struct hv_offload *o)
 {
     for (int32_t i = 0; i < pl->moving.n_lanes; i++) {
-        if (pl->moving.lanes[i].to == o && !pl->moving.lanes[i].back) {
+        const struct hv__move_lane *lane = &pl->moving.lanes[i];
+        if (lane->to == o && lane->rank == rank && !lane->back) {
             return i;
         }
     }
@@ -126,7 +131,7 @@ static struct gifts list_gifts(const struct hv__lowered *l)
                 hv_schedule_peak_inflight(pl->schedule, in_flight);
             }
             for (size_t i = 0; i < s->n_offload; i++) {
-                struct gift x = {.pipeline = u, .rank = r, .lane = lane_of(pl, &s->offload[i])};
+                struct gift x = {.pipeline = u, .rank = r, .lane = lane_of(pl, r, &s->offload[i])};
                 for (int k = 0; k < pl->multiplicity; k++) {
                     give_item(l, &g, x, i, pl->copies[k], in_flight[r]);
                 }
@@ -173,9 +178,9 @@ static struct hv_memory_changes changes_by(const struct hv__lowered *l, const st
             const struct hv_link_move *x = &m->moves[k];
             double bytes = x->scale * m->lanes[g[i].lane].bytes * g[i].share;
             if (x->lane == g[i].lane) {
-                out[at++] = (struct hv_memory_change){moved[k].start_s, bytes};
+                out[at++] = (struct hv_memory_change){.at_s = moved[k].start_s, .bytes = bytes};
             } else if (x->lane == g[i].lane + 1) {
-                out[at++] = (struct hv_memory_change){moved[k].end_s, -bytes};
+                out[at++] = (struct hv_memory_change){.at_s = moved[k].end_s, .bytes = -bytes};
             }
         }
     }

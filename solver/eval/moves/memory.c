@@ -10,7 +10,7 @@ struct list {
 
 static void add(struct list *l, double at_s, double bytes)
 {
-    l->items[l->n++] = (struct hv_memory_change){at_s, bytes};
+    l->items[l->n++] = (struct hv_memory_change){.at_s = at_s, .bytes = bytes};
 }
 
 /** Bytes of a move on one device of its owner's dp rank, of the tables `mem`. */

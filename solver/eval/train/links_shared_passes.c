@@ -230,9 +230,11 @@ static void add_pipeline(const struct hv__lowered *l, size_t i, const struct hv_
         if (d->peak[flat] > 0) {
             add_rank(l, pl, r, flat, out);
         }
-        for (size_t k = 0; d->task_frac[i] != NULL && k < pl->cost.stream->task_at[r + 1]; k++) {
-            bool own = k >= pl->cost.stream->task_at[r];
-            d->peak[stream] = fmax(d->peak[stream], own ? d->task_frac[i][k] : 0);
+        if (d->task_frac[i] != NULL) {
+            const size_t *at = pl->cost.stream->task_at;
+            for (size_t k = at[r]; k < at[r + 1]; k++) {
+                d->peak[stream] = fmax(d->peak[stream], d->task_frac[i][k]);
+            }
         }
         if (d->peak[stream] > 0) {
             add_copies(l, pl, r, stream, out);

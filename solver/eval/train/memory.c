@@ -342,8 +342,10 @@ void hv__memory(const struct hv__lowered *l, struct hv_verdict *out)
     for (size_t i = 0; i < out->n_kept; i++) {
         if (kept[i].owned) {
             const struct hv__pipeline *pl = &l->pipelines.items[kept[i].pipeline];
-            keep_beside(l, &kept[i], &out->kept[i],
-                        &out->memory[at[pl->i_replica] + pl->ranks[kept[i].rank].stage]);
+            keep_beside(
+                l, &kept[i], &out->kept[i],
+                &out->memory[at[pl->i_replica] +
+                             hv__written_stage(l, pl->i_replica, pl->ranks[kept[i].rank].stage)]);
         }
     }
     for (size_t i = 0; i < out->n_memory; i++) {

@@ -405,6 +405,23 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
     }
 }
 
+/** Micro-batches of a shape that pass a global stage: where stages have sizes of their own, those
+ * of the stage's only shape, counted in its schedule. O(1), O(operations). */
+static double passes_of(const struct hv__pipeline *pl, size_t gstage, size_t shape)
+{
+    int32_t stage = (int32_t)(gstage % pl->n_gstages);
+    double n = 0;
+    if (pl->shape_of_stage == NULL) {
+        return pl->n_of_shape[shape];
+    }
+    for (size_t i = 0; pl->shape_of_stage[stage] == shape && i < hv_schedule_n_ops(pl->schedule);
+         i++) {
+        const struct hv_op *op = &pl->schedule->ops[i];
+        n += op->kind == HV_OP_F && op->stage == stage;
+    }
+    return n;
+}
+
 /** Share of the tokens that find no place in their experts, mean over blocks, ranks and
  * micro-batches. O(passes). */
 static double dropped_frac(const struct hv__lowered *l)
@@ -419,7 +436,7 @@ static double dropped_frac(const struct hv__lowered *l)
                 const struct hv__shape *shape = &own->shapes[i / n_dp];
                 double tokens = (double)shape->sequences * (double)shape->tokens;
                 double weight =
-                    pl->multiplicity * own->n_of_shape[i / n_dp] * tokens / (double)n_dp;
+                    pl->multiplicity * passes_of(own, g, i / n_dp) * tokens / (double)n_dp;
                 dropped += weight * x->plain[i].dropped;
                 all += weight * x->plain[i].routed;
             }

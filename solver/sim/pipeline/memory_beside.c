@@ -26,13 +26,22 @@ struct hv_memory_changes hv_pipe_changes(struct hv_arena *a, const struct hv_pip
                                          const struct hv_memory_changes *beside)
 {
     int32_t from = g->rank_node_at[rank], to = g->rank_node_at[rank + 1];
-    size_t n = 0, most = 2 * (size_t)(to - from) + beside->n;
+    size_t n = 0, n_stream = 0;
+    struct hv__change *stream =
+        mem->stream != NULL ? hv__stream_changes(run, mem, rank, &n_stream) : NULL;
+    size_t most = 2 * (size_t)(to - from) + n_stream + beside->n;
     struct hv_memory_change *out = hv_arena_new(a, struct hv_memory_change, most + 1);
     for (int32_t k = from; k < to; k++) {
         struct hv__node_bytes d = hv__node_bytes(g, mem, k);
-        out[n++] = (struct hv_memory_change){run->node_start_s[k], d.start + d.transient};
-        out[n++] = (struct hv_memory_change){run->node_end_s[k], d.end - d.transient};
+        out[n++] = (struct hv_memory_change){run->node_start_s[k], d.start + d.transient, 0, 0};
+        out[n++] = (struct hv_memory_change){run->node_end_s[k], d.end - d.transient, 0, 0};
     }
+    for (size_t i = 0; i < n_stream; i++) {
+        const struct hv__change *c = &stream[i];
+        out[n++] = (struct hv_memory_change){c->at_s, c->gathered_bytes + c->unsent_bytes,
+                                             c->gathered_bytes, c->unsent_bytes};
+    }
+    free(stream);
     for (size_t i = 0; i < beside->n; i++) {
         out[n++] = beside->items[i];
     }
@@ -43,11 +52,16 @@ struct hv_memory_changes hv_pipe_changes(struct hv_arena *a, const struct hv_pip
 struct hv_pipe_peak hv_memory_peak(const struct hv_memory_changes *c)
 {
     struct hv_pipe_peak p = {.peak_bytes = c->base_bytes};
+    double gathered = 0, unsent = 0;
     for (size_t i = 0; i < c->n; i++) {
         p.end_bytes += c->items[i].bytes;
+        gathered += c->items[i].gathered_bytes;
+        unsent += c->items[i].unsent_bytes;
         if (c->base_bytes + p.end_bytes > p.peak_bytes) {
             p.peak_bytes = c->base_bytes + p.end_bytes;
             p.peak_at_s = c->items[i].at_s;
+            p.gathered_bytes = gathered;
+            p.unsent_bytes = unsent;
         }
     }
     return p;

@@ -9,7 +9,8 @@
 
 /** A change of the bytes in a memory. */
 struct hv_memory_change {
-    double at_s, bytes; /**< negative: given back */
+    double at_s, bytes;                  /**< negative: given back */
+    double gathered_bytes, unsent_bytes; /**< parts of it, of streams (struct hv_pipe_peak) */
 };
 
 /** What a rank holds over time: `n` changes, and the bytes before the first. */
@@ -20,9 +21,10 @@ struct hv_memory_changes {
 };
 
 /**
- * The changes of one rank by its operations and by `beside` (its base_bytes are not used), in time
- * order; at one time bytes are given back before others are taken. Tables as hv_pipe_peaks has
- * them, without its stash. In `a`. O(nodes of the rank + n · log).
+ * The changes of one rank by its operations, its stream (run->stream, where the tables have one)
+ * and by `beside` (its base_bytes are not used), in time order; at one time bytes are given back
+ * before others are taken. Tables as hv_pipe_peaks has them, without its stash. In `a`. O(nodes of
+ * the rank + n · log).
  */
 struct hv_memory_changes hv_pipe_changes(struct hv_arena *a, const struct hv_pipe *g,
                                          const struct hv_pipe_run *run,
