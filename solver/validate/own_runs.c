@@ -369,8 +369,8 @@ static void take_deviations(const struct work *w, const double *jacobian, double
     }
 }
 
-/* Chooses and fits without run `without`; the classes hold the fitted numbers then. `deviations`
- * (n_params) may be NULL. */
+/* Chooses and fits without run `without`; the classes hold the fitted numbers then. `deviations`:
+ * of the chosen numbers, at most one per run; may be NULL. */
 static enum hv_status solve(struct work *w, size_t without, double *deviations, struct hv_err *err)
 {
     struct hv_arena_mark mark = hv_arena_mark(&w->scratch);

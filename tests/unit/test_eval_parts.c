@@ -523,7 +523,12 @@ static void refused_by_name(void **state)
     } cases[] = {
         {",\"deal\":\"turns\",\"zero\":3", "", "1f1b",
          "stages[0].deal: turns of ranks that gather"},
+        {",\"deal\":\"turns\",\"zero\":{\"stage\":1,\"reduce\":\"each\"}", "", "1f1b",
+         "stages[0].deal: turns of ranks that gather"},
         {",\"deal\":\"turns\",\"ep\":2", "", "1f1b", "stages[0].deal: turns of ranks that spread"},
+        {",\"zero\":{\"stage\":1,\"gather_at\":\"next_forward\"}",
+         ",\"offload\":[{\"what\":\"activations\"}]", "1f1b",
+         "stages[0].zero: gathers beside the next forward passes while activations are offloaded"},
         {",\"deal\":\"turns\",\"micro_batch\":4", "", "1f1b",
          "stages[0].deal: turns beside stages with micro-batches of unlike size"},
         {"", ",\"micro_batch\":2", "seq1f1b", NULL},

@@ -8,6 +8,7 @@
 
 #include "solver/sim/events/tasks.h"
 #include "solver/sim/links/links.h"
+#include "solver/sim/pipeline/memory_beside.h"
 #include "solver/sim/schedule/shards.h"
 #include "tests/sim_fixture.h"
 
@@ -136,6 +137,18 @@ static void slower_beside(void **state)
     hv_arena_free(&x.a);
 }
 
+/* With nothing beside it, the memory of a rank is the same as one list of changes. */
+static void same_beside(struct fixture *x, const struct hv_pipe_memory *mem,
+                        const struct hv_pipe_peak *peak)
+{
+    const struct hv_memory_changes none = {0};
+    struct hv_memory_changes c = hv_pipe_changes(&x->a, &x->g, &x->run, mem, 0, &none);
+    struct hv_pipe_peak same = hv_memory_peak(&c);
+    NEAR(same.peak_bytes, peak->peak_bytes);
+    NEAR(same.gathered_bytes, peak->gathered_bytes);
+    NEAR(same.unsent_bytes, peak->unsent_bytes);
+}
+
 /* Bytes: a chunk is 10, its gradients 100, activations 1 a micro-batch. One chunk held: its
  * gradients and four activations with the last backward of chunk 1. Two held: the same and the
  * other chunk. The gradients of chunk 1 stay until 18, in the first backward pass of chunk 0. */
@@ -155,6 +168,7 @@ static void memory(void **state)
         }
         mem.stream = x.cost.stream;
         hv_pipe_peaks(&x.g, &x.run, &mem, &peak);
+        same_beside(&x, &mem, &peak);
         NEAR(peak.peak_bytes, held == 1 ? 114 : 212);
         NEAR(peak.gathered_bytes, 10);
         NEAR(peak.unsent_bytes, held == 1 ? 100 : 200);

@@ -38,7 +38,7 @@ struct hv__context {
     bool *can_price;          /**< [kinds of the cluster] found to be able to price the model */
     struct hv__memo prices;   /**< of parts: memo.c */
     struct hv__memo network;  /**< of collectives: network/memo.h */
-    struct hv__memo held;     /**< spread.c: what ranks hold of experts that plans place */
+    struct hv__memo held;     /**< held.c: what ranks hold of experts that plans place */
     struct hv__memo boxes;    /**< rates.c: best rates of products */
     struct hv__memo slices;   /**< rates.c: attention in slices */
     double *floors;           /**< floor/floor.c; NULL before the first */

@@ -19,7 +19,7 @@ struct hv__held {
 struct hv__sharing {
     double groups, limit;
 };
-/** What rank `at` holds of the experts that the query's plan places, remembered (spread.c).
+/** What rank `at` holds of the experts that the query's plan places, remembered (held.c).
  * O(experts × ep) when new. */
 struct hv__held hv__held_by(struct hv__context *k, const struct hv_part_query *q, int experts,
                             int at, const struct hv__sharing *s);

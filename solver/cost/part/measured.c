@@ -200,10 +200,16 @@ static enum hv_status check_device(struct hv__context *k, const struct hv_device
     for (size_t i = 0; i < k->model->n_blocks; i++) {
         double own_s = layer_s(k, i, d);
         if (!hv_known(own_s)) {
+            bool whole = hv_measured_is_whole(&k->model->measured[i]);
             return hv_err_set(err, HV_ENO,
                               "layer %zu was measured neither on %s nor on another device of this "
-                              "cluster: add its forward_ms and backward_ms",
-                              i, d->name);
+                              "cluster: add %s for %s",
+                              i, d->name,
+                              whole
+                                  ? "its forward_ms and backward_ms"
+                                  : "a time to each of its attention_block_ms, expert_fixed_ms and "
+                                    "expert_ms_per_token",
+                              d->name);
         }
         all_s += own_s;
     }

@@ -297,7 +297,7 @@ double hv__least_grid_s(const struct hv_model *m, const double *grid, const stru
 
 /** An empty table of prices of parts (memo.c). */
 struct hv__memo hv__part_memo(void);
-/** An empty table of what ranks hold (spread.c). */
+/** An empty table of what ranks hold (held.c). */
 struct hv__memo hv__held_memo(void);
 /** Empty tables of best rates (rates.c). */
 struct hv__memo hv__box_memo(void);

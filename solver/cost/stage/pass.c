@@ -234,7 +234,7 @@ static void note_unit(struct build *b, const struct hv_part_cost *c, int n, int 
 }
 
 /* An exchange of the whole unit: one collective of its dense weights, and one of its experts for
- * each way in which they are spread. */
+ * each run of blocks that spread them alike. */
 struct exchange {
     double time_s, parameters; /* of those that have several holders */
 };

@@ -28,9 +28,6 @@ struct row {
     double unit;
 };
 
-#define GIB ((double)(1 << 30))
-#define MIB ((double)(1 << 20))
-
 /* Sources: Megatron-LM training/training.py (training_log) and training/utils.py (report_memory);
  * DeepSpeed utils/timer.py (ThroughputTimer) and runtime/pipe/engine.py (train_batch); torchtitan
  * components/metrics.py (MetricsProcessor.log); NeMo's progress bar. */
@@ -38,13 +35,13 @@ static const struct row rows[] = {
     {"Megatron-LM", "elapsed time per iteration (ms):", NULL, ITERATION_S, 1e-3},
     {"Megatron-LM", "elapsed time per iteration (s):", NULL, ITERATION_S, 1},
     {"Megatron-LM", "global batch size:", NULL, BATCH, 1},
-    {"Megatron-LM", "max allocated:", "memory (MB)", ALLOCATED, MIB},
-    {"Megatron-LM", "max reserved:", "memory (MB)", RESERVED, MIB},
+    {"Megatron-LM", "max allocated:", "memory (MB)", ALLOCATED, HV_MIB},
+    {"Megatron-LM", "max reserved:", "memory (MB)", RESERVED, HV_MIB},
     {"DeepSpeed", "iter time (s):", "steps:", ITERATION_S, 1},
     {"DeepSpeed", "CurrSamplesPerSec=", NULL, SAMPLES_PER_S, 1},
-    {"DeepSpeed", "MaxMemAllocated=", NULL, ALLOCATED, GIB},
+    {"DeepSpeed", "MaxMemAllocated=", NULL, ALLOCATED, HV_GIB},
     {"torchtitan", "tps:", "step:", TOKENS_PER_S, 1},
-    {"torchtitan", "memory:", "step:", RESERVED, GIB},
+    {"torchtitan", "memory:", "step:", RESERVED, HV_GIB},
     {"NeMo", "train_step_timing in s:", NULL, ITERATION_S, 1},
     {"NeMo", "train_step_timing in s=", NULL, ITERATION_S, 1},
 };
@@ -272,6 +269,9 @@ enum hv_status hv_run_log_read(const char *path, const struct hv_device_catalogu
         return st;
     }
     hv_str_free(&text);
+    if (st != HV_OK && strcmp(path, "-") == 0) { /* it is read already */
+        return hv_err_set(err, HV_EINPUT, "%s; traces are read from files only", missing.text);
+    }
     return st == HV_OK ? HV_OK : read_trace(path, devices, out, &missing, err);
 }
 

@@ -27,10 +27,10 @@ struct hv_run_log {
 };
 
 /**
- * Reads a log ("-": standard input). `devices` is used for traces only. Errors: HV_EIO; HV_ELIMIT
- * for text above HV_FILE_LIMIT; HV_EINPUT for a file without any time of an iteration, saying what
- * was expected (for measurements of links: that `hetviz import` takes them). O(bytes + reports ·
- * log reports).
+ * Reads a log ("-": standard input, no traces). `devices` is used for traces only. Errors: HV_EIO;
+ * HV_ELIMIT for text above HV_FILE_LIMIT; HV_EINPUT for a file without any time of an iteration,
+ * saying what was expected (for measurements of links: that `hetviz import` takes them). O(bytes +
+ * reports · log reports).
  */
 enum hv_status hv_run_log_read(const char *path, const struct hv_device_catalogue *devices,
                                struct hv_run_log *out, struct hv_err *err) HV_NODISCARD;

@@ -87,7 +87,7 @@ enum hv_status hv__check_room(const struct hv_schedule_input *in, struct hv_err 
         if (!(in->limits[r] >= 1)) {
             return hv_err_set(err, HV_ENO,
                               "schedule %s: rank %d may hold %g micro-batches, it needs room for 1 "
-                              "at least",
+                              "at least; raise its limit",
                               in->row->name, r, in->limits[r]);
         }
     }

@@ -126,10 +126,12 @@ enum hv_status hv__share_devices(struct hv_arena *a, const struct hv_schedule_in
     if (d == NULL) {
         return HV_OK;
     }
-    if (s->n_pipes > 1 || s->units != NULL) {
-        return hv_err_set(err, HV_ENO,
-                          "schedule %s runs stages in two directions, which cannot share devices",
-                          in->row->name);
+    if (s->n_pipes > 1) {
+        return hv_err_set(
+            err, HV_ENO,
+            "schedule %s runs stages in two directions, which cannot share devices; "
+            "give every stage devices of its own, or take a schedule of one direction",
+            in->row->name);
     }
     for (int32_t r = 0; r < s->n_ranks; r++) {
         most += (s->rank_at[r + 1] - s->rank_at[r]) * (size_t)(d->at[r + 1] - d->at[r]);
