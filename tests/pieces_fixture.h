@@ -19,14 +19,16 @@ struct setting {
     const char *layer, *more; /**< members of the first layer; further layers */
     const char *routing;      /**< NULL: even */
     const char *stage;        /**< further members */
+    int n_layers;             /**< 0: one, and one more where `more` is given */
+    const char *sync;         /**< members, or NULL */
 };
 
 /** The verdict, or why there is none. */
 static inline enum hv_status judged(const struct setting *s, struct hv_arena *a,
                                     struct hv_verdict *v, struct hv_err *err)
 {
-    char cluster[1024], model[2048], job[4096], body[1024];
-    int n = s->nodes * s->each;
+    char cluster[1024], model[4096], job[4096], body[1024];
+    int n = s->nodes * s->each, n_layers = s->n_layers > 0 ? s->n_layers : s->more ? 2 : 1;
     bool ring = strstr(s->stage, "\"cp\"") != NULL;
     (void)snprintf(
         cluster, sizeof cluster,
@@ -49,8 +51,9 @@ static inline enum hv_status judged(const struct setting *s, struct hv_arena *a,
                    s->routing ? ",\"routing\":" : "", s->routing ? s->routing : "");
     (void)snprintf(body, sizeof body,
                    "\"micro_batch\":%d,\"replicas\":[{\"micro_batches\":1,\"stages\":[{\"devices\":"
-                   "\"a[0-%d].*\",\"layers\":[0,%d]%s}]}],\"schedule\":{\"name\":\"1f1b\"}",
-                   ring ? 1 : n, s->nodes - 1, s->more ? 2 : 1, s->stage);
+                   "\"a[0-%d].*\",\"layers\":[0,%d]%s}]}],\"schedule\":{\"name\":\"1f1b\"},"
+                   "\"sync\":{%s}",
+                   ring ? 1 : n, s->nodes - 1, n_layers, s->stage, s->sync ? s->sync : "");
     char text[2048];
     struct world w;
     struct hv_plan_doc doc;

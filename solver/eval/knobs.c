@@ -119,14 +119,47 @@ static bool sync_cycle(const struct hv_knob_place *p)
     return exchanges_at_once(p) && p->plan->sync.cycle_s > 0;
 }
 
-static bool sync_chunk(const struct hv_knob_place *p)
+/** True where gradients are reduced, and some stage has all-to-alls of experts. */
+static bool exchanges_beside_reductions(const struct hv_knob_place *p)
 {
-    return trains(p) && p->plan->sync.chunk_bytes > 0;
+    bool experts = false;
+    for (size_t i = 0; i < p->plan->n_replicas; i++) {
+        const struct hv_replica *r = &p->plan->replicas[i];
+        for (size_t k = 0; k < r->n_stages; k++) {
+            experts = experts || hv_stage_experts_over(&r->stages[k]) > 1;
+        }
+    }
+    return experts && trains(p) && p->plan->sync.kind != HV_SYNC_NONE && !exchanges_at_once(p);
 }
 
-static bool sync_priority(const struct hv_knob_place *p)
+static bool sync_priority_over_nothing(const struct hv_knob_place *p)
 {
-    return trains(p) && p->plan->sync.priority != HV_PRIORITY_FIFO;
+    return trains(p) && p->plan->sync.priority != HV_PRIORITY_FIFO &&
+           !exchanges_beside_reductions(p);
+}
+
+/** True where whole chunks of weights, or activations, move beside the passes of a stage. */
+static bool moves_beside_passes(const struct hv_stage *s)
+{
+    bool moves = hv__scheduled_zero(s) != NULL;
+    for (size_t i = 0; i < s->n_offload; i++) {
+        moves = moves || s->offload[i].what == HV_OFFLOAD_ACTIVATIONS;
+    }
+    return moves;
+}
+
+static bool sync_priority_beside_moves(const struct hv_knob_place *p)
+{
+    const struct hv_schedule_row *row = NULL;
+    enum hv_status st = hv_schedule_find(p->plan->schedule.name, &row, NULL);
+    bool moves = st == HV_OK && (row->flags & HV_SCHEDULE_STASHES) != 0;
+    for (size_t i = 0; i < p->plan->n_replicas; i++) {
+        const struct hv_replica *r = &p->plan->replicas[i];
+        for (size_t k = 0; k < r->n_stages; k++) {
+            moves = moves || moves_beside_passes(&r->stages[k]);
+        }
+    }
+    return moves && exchanges_beside_reductions(p);
 }
 
 /* ---- the table
@@ -265,10 +298,16 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_PLAN, "sync.cycle_ms"),
     APPROXIMATED(HV_KNOB_PLAN, "sync.cycle_ms", "above 0, in a plan with stale weights",
                  "gradients are exchanged without waiting for the end of a cycle", sync_cycle),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.chunk_MiB", "above 0", "buckets are reduced whole",
-                 sync_chunk),
-    APPROXIMATED(HV_KNOB_PLAN, "sync.priority", "after_all_to_all",
-                 "buckets are reduced in the order in which they are ready", sync_priority),
+    FULL(HV_KNOB_PLAN, "sync.chunk_MiB"),
+    FULL(HV_KNOB_PLAN, "sync.priority"),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.priority",
+                 "after_all_to_all, no all-to-alls of experts beside reductions",
+                 "there are no exchanges that reductions could wait for",
+                 sync_priority_over_nothing),
+    APPROXIMATED(HV_KNOB_PLAN, "sync.priority",
+                 "any, experts beside chunks of weights or activations that move beside the passes",
+                 "passes do not wait for reductions: all-to-alls go first, without chunks",
+                 sync_priority_beside_moves),
     FULL(HV_KNOB_PLAN, "sync.servers"),
     FULL(HV_KNOB_PLAN, "sync.staleness"),
     FULL(HV_KNOB_PLAN, "sync.group"),

@@ -35,6 +35,22 @@ static void stage_1_reduces_after_each_micro_batch(void **state)
     assert_ms(with_stage(r, ",\"zero\":{\"stage\":2,\"gather_at\":\"end\"}"), 11);
 }
 
+/** 10 MB on four ranks in a ring: six steps of 100 µs and 2.5 MB at 10 GB/s. Chunks of 4 MB, 4 MB
+ * and 2 MB take their own steps. */
+static void chunks_have_latencies(void **state)
+{
+    (void)state;
+    struct ring r = with_sync(ddp, "\"algorithm\":\"ring\"");
+    r.layers = 1;
+    r.latency_us = 100;
+    assert_ms(r, 2 + 6 * (0.1 + 0.25));
+    assert_ms(with_sync(r, "\"algorithm\":\"ring\",\"chunk_MiB\":3.814697265625"),
+              2 + 3 * 6 * 0.1 + 6 * 0.25);
+    assert_ms(with_sync(r, "\"algorithm\":\"ring\",\"chunk_MiB\":3.814697265625,"
+                           "\"overlap\":false"),
+              2 + 3 * 6 * 0.1 + 6 * 0.25);
+}
+
 /** Shard groups of two ranks: the first hop scatters 10 MB in 0.5 ms after each of two passes of 2
  * ms, the second sums the shards of 5 MB over both groups in 0.5 ms, once; then the weights are
  * gathered in 0.5 ms (Zhang et al. 2022, MiCS, section 3.4). */
@@ -227,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stage_1_reduces_after_each_micro_batch),
+        cmocka_unit_test(chunks_have_latencies),
         cmocka_unit_test(two_hops),
         cmocka_unit_test(flat_gathers_send_all_shards_between_nodes),
         cmocka_unit_test(weights_are_gathered_beside_the_next_forward_pass),

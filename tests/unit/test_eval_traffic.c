@@ -138,7 +138,7 @@ static void reductions_have_what_activations_leave(void **state)
         struct hv_arena a = {0};
         open_scene(&z, *state, &a, &r);
         double from_s = some(&r, 0, z.x[0].run.makespan_s);
-        struct hv__links_left *traffic = hv__links_left_after(&z.l, from_s);
+        struct hv__links_left *traffic = hv__links_left_after(&z.l, from_s, NULL);
         size_t n = 0;
         struct hv_link_transfer *t = hv_links_transfers(&a, &z.share, from_s, &n);
         for (int k = 0; k < 8; k++) { /* in any order, as buckets come */

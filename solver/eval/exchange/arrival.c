@@ -2,6 +2,9 @@
  * milestones of the pass, since a head or an uneven layer takes time of its own. */
 #include "solver/eval/exchange/exchange_int.h"
 
+/** Times that differ by less than this share are equal. */
+#define ROUNDING 1e-12
+
 /** Seconds of the last backward from a milestone of its pass, counted from the end of the pass. */
 static double before_end_s(const struct hv__holder *h, double before_s)
 {
@@ -35,21 +38,36 @@ static int64_t run_at(struct hv__holder *h, double at2)
     return best;
 }
 
-double hv__arrival_s(struct hv__holder *h, double at2)
+/** A time of the pass as planned, with the delays of what comes before it. */
+static struct hv__arrival delayed(const struct hv__holder *h, double planned_s)
+{
+    const struct hv__delays *d = h->delays;
+    double by_s = 0;
+    for (size_t i = d != NULL ? d->n : 0; i-- > 0;) {
+        if (d->items[i].after_s < planned_s * (1 - ROUNDING)) {
+            by_s = d->items[i].by_s;
+            break;
+        }
+    }
+    bool certain = d == NULL || !(d->known_until_s < planned_s * (1 - ROUNDING));
+    return (struct hv__arrival){planned_s + by_s, certain};
+}
+
+struct hv__arrival hv__arrival(struct hv__holder *h, double at2)
 {
     const struct hv_pass *p = h->pass;
     int64_t i = run_at(h, at2);
     if (i < 0) {
         double span = (double)(h->g->range.to2 - h->g->range.from2);
         double above = span > 0 ? (at2 - h->g->range.from2) / span : 0;
-        return h->ready_s - h->duration_s * above;
+        return delayed(h, h->ready_s - h->duration_s * above);
     }
     const struct hv_milestone *m = &p->milestones[i];
     double all_s = p->input_grad_s + p->weight_grad_s + p->recompute_s;
     double above_s = (size_t)i + 1 < p->n_milestones ? m[1].before_end_s : all_s;
     double within = (at2 - m->range.from2) / (double)(m->range.to2 - m->range.from2);
     double before_s = m->before_end_s + (above_s - m->before_end_s) * fmin(1, fmax(0, within));
-    return h->ready_s - before_end_s(h, before_s);
+    return delayed(h, h->ready_s - before_end_s(h, before_s));
 }
 
 int hv__run_below(struct hv__holder *h, int end2)
@@ -58,7 +76,7 @@ int hv__run_below(struct hv__holder *h, int end2)
     return i >= 0 ? h->pass->milestones[i].range.from2 : h->g->range.from2;
 }
 
-double hv__end_arrival_s(const struct hv__lowered *l, const struct hv__holder *h, int end)
+struct hv__arrival hv__end_arrival(const struct hv__lowered *l, const struct hv__holder *h, int end)
 {
     const struct hv_pass *p = h->pass;
     size_t leaf = hv__end_leaf(end);
@@ -76,7 +94,7 @@ double hv__end_arrival_s(const struct hv__lowered *l, const struct hv__holder *h
         mark = below ? NULL : same && (!head || mark == NULL) ? m : mark;
     }
     if (mark == NULL) {
-        return head ? h->ready_s - h->duration_s : h->ready_s;
+        return delayed(h, head ? h->ready_s - h->duration_s : h->ready_s);
     }
-    return h->ready_s - before_end_s(h, mark->before_end_s);
+    return delayed(h, h->ready_s - before_end_s(h, mark->before_end_s));
 }

@@ -36,12 +36,14 @@ static double bytes_per_parameter(const struct hv__lowered *l, const struct hv__
 static void list_ranks(const struct hv__lowered *l, struct hv__bucket_stream *s)
 {
     s->ranks = hv_arena_new(l->arena, size_t, s->n_holders + 1);
+    s->members = hv_arena_new(l->arena, struct hv__rank *, s->n_holders + 1);
     for (size_t i = 0; i < s->n_holders; i++) {
         size_t k = 0;
         while (k < s->n_ranks && s->ranks[k] != s->holders[i].flat_rank) {
             k++;
         }
         s->ranks[k] = s->holders[i].flat_rank;
+        s->members[k] = s->holders[i].rank;
         s->n_ranks = k == s->n_ranks ? k + 1 : s->n_ranks;
     }
 }
@@ -139,21 +141,24 @@ struct hv__bucket_stream *hv__bucket_streams(struct hv__lowered *l, size_t *out_
 /** When a tensor has come. */
 struct arrival {
     double ready_s;
-    size_t last; /**< the holder that has it last */
+    size_t last;  /**< the holder that has it last */
+    bool certain; /**< see hv__arrival */
 };
 
 /** Time at which all holders have so many parameters of the tensor at the head of a stream. */
 static struct arrival arrival_of(const struct hv__lowered *l, const struct hv__arrived *t,
                                  double parameters)
 {
-    struct arrival a = {0, 0};
+    struct arrival a = {0, 0, true};
     double at2 = t->from_at2 - (t->from_at2 - t->to_at2) * (parameters / t->parameters);
     for (size_t i = 0; i < t->segment->n_holders; i++) {
         struct hv__holder *h = &t->segment->holders[i];
-        double own_s = t->segment->from2 < 0 ? hv__end_arrival_s(l, h, t->segment->from2)
-                                             : hv__arrival_s(h, at2);
-        if (own_s > a.ready_s) {
-            a = (struct arrival){own_s, i};
+        struct hv__arrival own =
+            t->segment->from2 < 0 ? hv__end_arrival(l, h, t->segment->from2) : hv__arrival(h, at2);
+        a.certain = a.certain && own.certain;
+        if (own.at_s > a.ready_s) {
+            a.ready_s = own.at_s;
+            a.last = i;
         }
     }
     return a;
@@ -294,7 +299,17 @@ static double next_size(const struct hv__lowered *l, const struct hv__bucket_str
 /** A bucket that is being filled. */
 struct filling {
     double size, parameters, ready_s; /**< size: in parameters */
+    bool certain;                     /**< see hv__arrival */
 };
+
+/** Lets a bucket wait for so many parameters of the tensor at the head of its stream. */
+static void wait_for(const struct hv__lowered *l, const struct hv__arrived *t, double parameters,
+                     struct filling *f)
+{
+    struct arrival a = arrival_of(l, t, parameters);
+    f->ready_s = fmax(f->ready_s, a.ready_s);
+    f->certain = f->certain && a.certain;
+}
 
 /** True where the tensor at the head of the stream joins a bucket. */
 static bool joins(const struct hv__lowered *l, const struct hv__bucket_stream *s,
@@ -317,7 +332,7 @@ static void fill_whole(const struct hv__lowered *l, struct hv__bucket_stream *s,
     s->n_closed++;
     do {
         f->parameters += s->ahead.parameters;
-        f->ready_s = fmax(f->ready_s, arrival_of(l, &s->ahead, s->ahead.parameters).ready_s);
+        wait_for(l, &s->ahead, s->ahead.parameters, f);
         next_tensor(l, s);
     } while (joins(l, s, f));
 }
@@ -338,7 +353,7 @@ static void fill_cut(const struct hv__lowered *l, struct hv__bucket_stream *s, s
         bool all = left <= room * (1 + ROUNDING);
         t->taken = all ? t->parameters : t->taken + room;
         f->parameters = all && left < room ? f->parameters + left : f->size;
-        f->ready_s = fmax(f->ready_s, arrival_of(l, t, t->taken).ready_s);
+        wait_for(l, t, t->taken, f);
         if (all) {
             next_tensor(l, s);
         }
@@ -352,7 +367,7 @@ static bool fill_run(const struct hv__lowered *l, struct hv__bucket_stream *s, d
 {
     struct hv__arrived *t = &s->ahead;
     double n = floor((t->parameters - t->taken) / size * (1 - ROUNDING));
-    if (t->segment->from2 < 0 || s->n_closed + 1 < l->plan->sync.n_buckets || n < 2) {
+    if (s->singly || t->segment->from2 < 0 || s->n_closed + 1 < l->plan->sync.n_buckets || n < 2) {
         return false;
     }
     struct arrival first = arrival_of(l, t, t->taken + size);
@@ -362,9 +377,44 @@ static bool fill_run(const struct hv__lowered *l, struct hv__bucket_stream *s, d
     }
     t->taken += n * size;
     s->n_closed += (size_t)n;
-    *out = (struct hv__bucket){
-        .n = n, .ready_s = first.ready_s, .step_s = (last.ready_s - first.ready_s) / (n - 1)};
+    *out = (struct hv__bucket){.n = n,
+                               .ready_s = first.ready_s,
+                               .certain = first.certain && last.certain,
+                               .step_s = (last.ready_s - first.ready_s) / (n - 1)};
     return true;
+}
+
+/** Prices so many parameters that are reduced at once. */
+static struct hv__bucket_price price_whole(struct hv__lowered *l, struct hv__bucket_stream *s,
+                                           const struct hv__segment *x, struct hv__parameters p)
+{
+    struct hv__bucket_price b = {.parameters = p.dense + p.experts};
+    if (hv__by_servers(l)) {
+        b.duration_s = hv__push_pull_s(l, x, p, &b.lanes);
+    } else {
+        b.duration_s = hv__bucket_s(l, x, p);
+        s->lanes = s->n_prices == 0 && b.duration_s > 0 ? hv__segment_lanes(l, x) : s->lanes;
+        b.lanes = s->lanes;
+    }
+    b.chunk_s = b.duration_s;
+    return b;
+}
+
+/** Prices a bucket that is reduced in chunks of so many bytes on a rank, one after the other. */
+static struct hv__bucket_price price_chunks(struct hv__lowered *l, struct hv__bucket_stream *s,
+                                            const struct hv__segment *x, struct hv__parameters p,
+                                            double n)
+{
+    double whole = floor(n * (1 + ROUNDING)), rest = n - whole > ROUNDING * n ? n - whole : 0;
+    struct hv__parameters one = {p.dense / n, p.experts / n};
+    struct hv__bucket_price b = price_whole(l, s, x, one);
+    b.parameters = p.dense + p.experts;
+    b.duration_s = whole * b.chunk_s;
+    if (rest > 0) {
+        struct hv__parameters last = {one.dense * rest, one.experts * rest};
+        b.duration_s += price_whole(l, s, x, last).duration_s;
+    }
+    return b;
 }
 
 /** Prices a bucket that begins in a segment, or remembers the price. */
@@ -377,14 +427,9 @@ static struct hv__bucket_price price_of(struct hv__lowered *l, struct hv__bucket
             return s->prices[i];
         }
     }
-    struct hv__bucket_price b = {.parameters = parameters};
-    if (hv__by_servers(l)) {
-        b.duration_s = hv__push_pull_s(l, x, p, &b.lanes);
-    } else {
-        b.duration_s = hv__bucket_s(l, x, p);
-        s->lanes = s->n_prices == 0 && b.duration_s > 0 ? hv__segment_lanes(l, x) : s->lanes;
-        b.lanes = s->lanes;
-    }
+    double chunk_bytes = l->plan->sync.chunk_bytes;
+    double n = chunk_bytes > 0 ? parameters * s->bytes_per_parameter / chunk_bytes : 0;
+    struct hv__bucket_price b = n > 1 ? price_chunks(l, s, x, p, n) : price_whole(l, s, x, p);
     s->prices[s->n_prices++ % HV__BUCKET_PRICES] = b;
     return b;
 }
@@ -395,10 +440,19 @@ static bool whole_bucket(struct hv__lowered *l, struct hv__bucket_stream *s, str
     const struct hv__segment *x = s->blocks != NULL ? s->blocks : s->ends[0];
     struct hv__bucket_price b = price_of(l, s, x, hv__segment_parameters(l, x));
     double ready_s = 0;
+    bool certain = true;
     for (size_t i = 0; i < s->n_holders; i++) {
-        ready_s = fmax(ready_s, hv__own_end_s(s->holders[i].rank));
+        const struct hv__delays *d = s->holders[i].delays;
+        double end_s = d != NULL ? d->rank_end_s : hv__own_end_s(s->holders[i].rank);
+        ready_s = fmax(ready_s, end_s);
+        certain = certain && isfinite(end_s);
     }
-    *out = (struct hv__bucket){1, tick_s(l, ready_s), 0, b.duration_s, b.lanes};
+    *out = (struct hv__bucket){.n = 1,
+                               .ready_s = tick_s(l, ready_s),
+                               .certain = certain,
+                               .duration_s = b.duration_s,
+                               .chunk_s = b.chunk_s,
+                               .lanes = b.lanes};
     s->more = false;
     return b.duration_s > 0;
 }
@@ -412,16 +466,17 @@ bool hv__next_bucket(struct hv__lowered *l, struct hv__bucket_stream *s, struct 
         return whole_bucket(l, s, out);
     }
     const struct hv__segment *first = s->ahead.segment;
-    struct filling f = {.size = next_size(l, s)};
+    struct filling f = {.size = next_size(l, s), .certain = true};
     if (s->cut && fill_run(l, s, f.size, out)) {
         f.parameters = f.size;
     } else {
         (s->cut ? fill_cut : fill_whole)(l, s, &f);
-        *out = (struct hv__bucket){.n = 1, .ready_s = tick_s(l, f.ready_s)};
+        *out = (struct hv__bucket){.n = 1, .ready_s = tick_s(l, f.ready_s), .certain = f.certain};
     }
     struct hv__parameters p = {s->routed ? 0 : f.parameters, s->routed ? f.parameters : 0};
     struct hv__bucket_price b = price_of(l, s, first, p);
     out->duration_s = b.duration_s;
+    out->chunk_s = b.chunk_s;
     out->lanes = b.lanes;
     s->more = s->more && b.duration_s > 0;
     return b.duration_s > 0;

@@ -24,8 +24,10 @@
 struct hv__bucket {
     double n;          /**< 1, or how many */
     double ready_s;    /**< all holders have the gradients of the first, or the tick after that */
+    bool certain;      /**< false: ready_s or later (hv__arrival) */
     double step_s;     /**< by which each is ready later than the one before it */
     double duration_s; /**< on the network, of each */
+    double chunk_s;    /**< of these, the largest part that nothing interrupts */
     struct hv__lanes lanes; /**< of the network that it uses */
 };
 
@@ -40,7 +42,7 @@ struct hv__arrived {
 
 /** Price of a bucket of so many parameters. */
 struct hv__bucket_price {
-    double parameters, duration_s;
+    double parameters, duration_s, chunk_s;
     struct hv__lanes lanes;
 };
 
@@ -54,10 +56,12 @@ struct hv__bucket_stream {
     size_t n_ends;
     bool routed, whole;         /**< of routed experts; one bucket of one segment */
     bool cut;                   /**< buckets have exactly their size */
+    bool singly;                /**< equal buckets are listed one by one */
     double bytes_per_parameter; /**< on one rank */
     struct hv__holder *holders;
     size_t n_holders;
-    size_t *ranks; /**< [n_ranks] flat, each once */
+    size_t *ranks;             /**< [n_ranks] flat, each once */
+    struct hv__rank **members; /**< [n_ranks] the same */
     size_t n_ranks;
     /* where it stands: of the half blocks [end2, half_end2) the tensors from i_half on come next */
     int end2, half_end2;
@@ -79,5 +83,10 @@ struct hv__bucket_stream *hv__bucket_streams(struct hv__lowered *l, size_t *n);
  * O(devices log devices).
  */
 bool hv__next_bucket(struct hv__lowered *l, struct hv__bucket_stream *s, struct hv__bucket *out);
+
+/** Counts a reduction, or several without a gap, to the ranks of a stream, and keeps it for
+ * drawing. O(ranks). */
+void hv__count_reduction(struct hv__lowered *l, const struct hv__bucket_stream *s, double start_s,
+                         double end_s);
 
 #endif

@@ -8,14 +8,20 @@
 /* ---- arrival.c --------------------------------------------------------------------------------
  */
 
-/** Time at which a holder has the gradients of all its half blocks from `at2` upwards. Fastest
- * where calls go downwards: O(1), else O(milestones). */
-double hv__arrival_s(struct hv__holder *h, double at2);
+/** When gradients are there. */
+struct hv__arrival {
+    double at_s;
+    bool certain; /**< false: at_s or later, since the pass has not been played so far */
+};
+/** When a holder has the gradients of all its half blocks from `at2` upwards. Fastest where calls
+ * go downwards: O(1), else O(milestones). */
+struct hv__arrival hv__arrival(struct hv__holder *h, double at2);
 /** First half block of the run of equal blocks that the half block before `end2` lies in: gradients
  * of a run come evenly. Fastest where calls go downwards. */
 int hv__run_below(struct hv__holder *h, int end2);
-/** Time at which a holder has those of an end (hv__end_of). O(milestones). */
-double hv__end_arrival_s(const struct hv__lowered *l, const struct hv__holder *h, int end);
+/** When a holder has those of an end (hv__end_of). O(milestones). */
+struct hv__arrival hv__end_arrival(const struct hv__lowered *l, const struct hv__holder *h,
+                                   int end);
 
 /* ---- servers.c --------------------------------------------------------------------------------
  */
@@ -33,8 +39,10 @@ double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, struc
 
 /** Traffic of activations and their gradients from some time on. */
 struct hv__links_left;
-/** Transfers that end after from_s. NULL: none uses a network. O(transfers). */
-struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double from_s);
+/** Transfers that end after from_s, without the all-to-alls of pipelines whose exchanges take turns
+ * with reductions (in_turns, [pipelines]; NULL: none). NULL: none uses a network. O(transfers). */
+struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double from_s,
+                                            const bool *in_turns);
 /** True where some of that traffic (NULL: none) ends after a time. O(1). */
 bool hv__links_busy_after(const struct hv__links_left *t, double start_s);
 /** End of a reduction of so many seconds on lanes that it shares with that traffic, which has
@@ -47,6 +55,39 @@ static inline double hv__own_end_s(const struct hv__rank *rk)
 {
     return rk->compute_end_s > rk->stream_end_s ? rk->compute_end_s : rk->stream_end_s;
 }
+
+/* ---- pass_exchanges.c
+ * -------------------------------------------------------------------------- */
+
+/** An all-to-all of experts inside a pass. */
+struct hv__exchange {
+    double at_s; /**< from the start of its node, if no exchange before it waits */
+    double length_s;
+};
+/** Seconds of a node that are exposed all-to-alls of experts; overlapped pairs have none of their
+ * own. O(dp ranks). */
+double hv__exchanges_s(const struct hv__pipeline *pl, int32_t node);
+/** The all-to-alls of a node in order of time, in the arena: two for each block with experts, of
+ * equal length. Returns how many. O(blocks + milestones). */
+size_t hv__list_exchanges(const struct hv__lowered *l, const struct hv__pipeline *pl, int32_t node,
+                          struct hv__exchange **out);
+
+/* ---- in_turns.c
+ * -------------------------------------------------------------------------------- */
+
+/**
+ * Runs all reductions of a plan in which all-to-alls of experts and reductions use the same network
+ * at the same time: they take turns there, and passes are delayed by exchanges that wait. False: no
+ * plan like that, and nothing is changed. O(events · (ranks + streams)), where events are the
+ * buckets, the all-to-alls and the ends of passes after the first bucket is ready.
+ */
+bool hv__reduce_in_turns(struct hv__lowered *l);
+
+/* ---- reductions.c
+ * ------------------------------------------------------------------------------ */
+
+/** Runs the reductions of a plan in order of readiness. */
+void hv__run_reductions(struct hv__lowered *l);
 
 /* ---- tail.c, optimizer_step.c -----------------------------------------------------------------
  */

@@ -81,10 +81,10 @@ static void gather_layers(struct gathers *x, struct pass *pass)
     gather_unit(x, (struct hv__parameters){end_parameters(x->l, g, false), 0}, 0, pass);
     for (int at2 = g->range.from2; at2 < g->range.to2; at2 += 2 - at2 % 2) {
         int to2 = at2 + 2 - at2 % 2 < g->range.to2 ? at2 + 2 - at2 % 2 : g->range.to2;
-        gather_unit(x, range_parameters(x->l, at2, to2), -hv__arrival_s(&h, at2), pass);
+        gather_unit(x, range_parameters(x->l, at2, to2), -hv__arrival(&h, at2).at_s, pass);
     }
     double head = end_parameters(x->l, g, true);
-    gather_unit(x, (struct hv__parameters){head, 0}, -hv__arrival_s(&h, g->range.to2), pass);
+    gather_unit(x, (struct hv__parameters){head, 0}, -hv__arrival(&h, g->range.to2).at_s, pass);
 }
 
 /** The first pass of a global stage: gathers what its unit says. */

@@ -309,8 +309,8 @@ static size_t count_nodes(const struct hv__pipeline *pl, size_t rank, double fro
 
 /** Adds the communication of passes that ends after from_s. Returns an upper bound of its number;
  * t == NULL: does nothing else. */
-static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t first,
-                            struct hv__links_left *t, size_t *sending_of)
+static size_t add_exchanges(const struct hv__lowered *l, double from_s, const bool *in_turns,
+                            size_t first, struct hv__links_left *t, size_t *sending_of)
 {
     size_t all = 0;
     for (size_t i = 0; l->network.demands != NULL && i < l->pipelines.n; i++) {
@@ -326,7 +326,9 @@ static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t f
                 double frac =
                     hv_links_node_frac(pl->pipe, &pl->cost, l->network.demands->frac[i], k);
                 double s = hv_pipe_node_duration_s(pl->pipe, &pl->cost, k);
-                struct transfer x = {pl->run.node_start_s[k], pl->run.node_end_s[k], frac * s};
+                double apart_s = in_turns != NULL && in_turns[i] ? hv__exchanges_s(pl, k) : 0;
+                struct transfer x = {pl->run.node_start_s[k], pl->run.node_end_s[k],
+                                     frac * s - apart_s};
                 if (x.times > 0 && x.end_s > x.start_s) {
                     sending_of[t->n] = flat;
                     t->transfers[t->n++] = x;
@@ -367,7 +369,8 @@ static size_t add_tasks(const struct hv__lowered *l, double from_s, size_t first
     return all;
 }
 
-struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double from_s)
+struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double from_s,
+                                            const bool *in_turns)
 {
     if (!any_network(l)) {
         return NULL;
@@ -378,7 +381,7 @@ struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double 
     const struct hv_link_transfer *x =
         l->network.share != NULL ? hv_links_transfers(l->arena, l->network.share, from_s, &n)
                                  : NULL;
-    size_t most = n + add_exchanges(l, from_s, n_sendings, NULL, NULL) +
+    size_t most = n + add_exchanges(l, from_s, in_turns, n_sendings, NULL, NULL) +
                   add_tasks(l, from_s, n_sendings, NULL, NULL);
     size_t *sending_of = hv_arena_new(l->arena, size_t, most + 1);
     t->transfers = hv_arena_new(l->arena, struct transfer, most + 1);
@@ -390,7 +393,7 @@ struct hv__links_left *hv__links_left_after(const struct hv__lowered *l, double 
             t->transfers[t->n++] = (struct transfer){x[i].start_s, x[i].end_s, 1};
         }
     }
-    (void)add_exchanges(l, from_s, n_sendings, t, sending_of);
+    (void)add_exchanges(l, from_s, in_turns, n_sendings, t, sending_of);
     (void)add_tasks(l, from_s, n_sendings, t, sending_of);
     for (size_t i = 0; i < t->n; i++) {
         t->until_s = fmax(t->until_s, t->transfers[i].end_s);

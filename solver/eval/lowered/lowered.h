@@ -275,8 +275,8 @@ struct hv__iteration {
     double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
     bool reduces;      /**< tail.c: gradients are summed over ranks */
-    struct hv__reduction *reductions; /**< tail.c, where drawn */
-    size_t n_reductions;
+    struct hv__reduction *reductions;     /**< tail.c, where drawn */
+    size_t n_reductions, most_reductions; /**< in use; that there is room for */
 };
 
 /** Lengths of the micro-batches of one iteration: quantiles of the distribution of the longest of

@@ -19,15 +19,27 @@ static inline bool hv__end_is_head(int from2)
     return (-1 - from2) % 2 == 1;
 }
 
+/** Delays inside a pass that is played: what comes after a time of the pass as it was planned is
+ * later by so much. */
+struct hv__delays {
+    struct hv__delay {
+        double after_s, by_s;
+    } *items; /**< by after_s */
+    size_t n, cap;
+    double known_until_s; /**< planned time until which all delays are listed */
+    double rank_end_s;    /**< end of the last pass of the rank; infinite: not known yet */
+};
+
 /** A global stage that holds a segment; of a stage with layer-wise degrees one part of it. */
 struct hv__holder {
     size_t pipeline, flat_rank;
     struct hv__rank *rank;
-    const struct hv__gstage *g;   /**< of a part: with its range and its ends */
-    const struct hv_stage *stage; /**< of the plan, with the degrees of these blocks */
-    double ready_s, duration_s;   /**< end and length of its last backward */
-    const struct hv_pass *pass;   /**< the price of that */
-    size_t milestone;             /**< arrival.c: of its last answer */
+    const struct hv__gstage *g;      /**< of a part: with its range and its ends */
+    const struct hv_stage *stage;    /**< of the plan, with the degrees of these blocks */
+    double ready_s, duration_s;      /**< end and length of its last backward */
+    const struct hv_pass *pass;      /**< the price of that */
+    size_t milestone;                /**< arrival.c: of its last answer */
+    const struct hv__delays *delays; /**< in_turns.c: of its last backward; NULL: none */
 };
 
 /** Half blocks with equal holders. */

@@ -1,0 +1,259 @@
+/**
+ * Reductions of gradients on the link lanes, in order of readiness. Which gradients make up a bucket
+ * is in buckets.c, the members of reductions are in eval/train/reduce.c.
+ */
+#include "solver/eval/exchange/buckets.h"
+
+#include <string.h>
+
+/** Times until which lanes are in use. */
+struct taken {
+    double *rank_s; /**< by flat rank */
+    double *lane_s; /**< by node, then by named link */
+    struct hv__links_left *traffic;
+};
+
+/** Number of lanes of the network: nodes and named links. */
+static size_t n_lanes(const struct hv__lowered *l)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    return c->n_nodes + c->n_links;
+}
+
+/** A stream and its next bucket. */
+struct waiting {
+    struct hv__bucket_stream *stream;
+    struct hv__bucket bucket;
+    bool more;
+};
+
+/** Reductions of a plan as they are run. */
+struct run {
+    struct hv__lowered *l;
+    struct waiting *streams;
+    size_t n;
+    struct taken taken;
+};
+
+/** The stream whose next bucket is ready first, the one listed first among equals; NULL: all are
+ * done. *until_s: readiness of the first bucket of another. */
+static struct waiting *first_ready(const struct run *r, double *until_s)
+{
+    struct waiting *first = NULL;
+    *until_s = HUGE_VAL;
+    for (size_t i = 0; i < r->n; i++) {
+        struct waiting *x = &r->streams[i];
+        if (!x->more) {
+            continue;
+        }
+        if (first == NULL || x->bucket.ready_s < first->bucket.ready_s) {
+            *until_s = first != NULL ? first->bucket.ready_s : *until_s;
+            first = x;
+        } else {
+            *until_s = fmin(*until_s, x->bucket.ready_s);
+        }
+    }
+    return first;
+}
+
+/** Time from which all lanes of a bucket are free. */
+static double free_s(const struct run *r, const struct waiting *w)
+{
+    double free_s = 0;
+    for (size_t i = 0; i < w->stream->n_ranks; i++) {
+        free_s = fmax(free_s, r->taken.rank_s[w->stream->ranks[i]]);
+    }
+    for (size_t i = 0; i < w->bucket.lanes.n; i++) {
+        free_s = fmax(free_s, r->taken.lane_s[w->bucket.lanes.ids[i]]);
+    }
+    return free_s;
+}
+
+/** Keeps a reduction for drawing. */
+static void keep_reduction(struct hv__lowered *l, const struct hv__bucket_stream *s, double start_s,
+                           double end_s)
+{
+    struct hv__iteration *o = &l->iteration;
+    if (!l->spans) {
+        return;
+    }
+    if (o->n_reductions == o->most_reductions) {
+        o->most_reductions = o->most_reductions > 0 ? 2 * o->most_reductions : 64;
+        struct hv__reduction *more =
+            hv_arena_new(l->arena, struct hv__reduction, o->most_reductions);
+        if (o->n_reductions > 0) {
+            memcpy(more, o->reductions, o->n_reductions * sizeof *more);
+        }
+        o->reductions = more;
+    }
+    o->reductions[o->n_reductions++] = (struct hv__reduction){
+        .start_s = start_s, .end_s = end_s, .ranks = s->ranks, .n_ranks = s->n_ranks};
+}
+
+void hv__count_reduction(struct hv__lowered *l, const struct hv__bucket_stream *s, double start_s,
+                         double end_s)
+{
+    for (size_t i = 0; i < s->n_ranks; i++) {
+        struct hv__rank *rk = s->members[i];
+        rk->sync_end_s = fmax(rk->sync_end_s, end_s);
+        rk->sync_exposed_s += fmax(0, end_s - fmax(start_s, hv__own_end_s(rk)));
+    }
+    l->iteration.reduces = true;
+    keep_reduction(l, s, start_s, end_s);
+}
+
+/** Lanes of a stream in use: by its last reduction. */
+struct use {
+    double start_s, end_s;
+};
+
+/** Counts reductions that each begin when they are ready, since all before are done by then: `n` of
+ * them, the first at start_s. Those that begin after the last compute of a rank are exposed whole,
+ * the one before them in part. */
+static struct use count_spread(struct run *r, const struct waiting *w, double start_s, double n)
+{
+    const struct hv__bucket *b = &w->bucket;
+    double last_s = start_s + (n - 1) * b->step_s;
+    for (size_t i = 0; i < w->stream->n_ranks; i++) {
+        struct hv__rank *rk = w->stream->members[i];
+        double before = fmin(n, fmax(0, ceil((hv__own_end_s(rk) - start_s) / b->step_s)));
+        double ends_s = start_s + (before - 1) * b->step_s + b->duration_s;
+        double part_s = before > 0 ? fmax(0, ends_s - hv__own_end_s(rk)) : 0;
+        rk->sync_exposed_s += (n - before) * b->duration_s + part_s;
+        rk->sync_end_s = fmax(rk->sync_end_s, last_s + b->duration_s);
+    }
+    for (double k = 0; k < n && r->l->spans; k++) {
+        double at_s = start_s + k * b->step_s;
+        double next_s = start_s + (k + 1) * b->step_s; /* sums may be off by a last digit */
+        keep_reduction(r->l, w->stream, at_s, fmin(next_s, at_s + b->duration_s));
+    }
+    return (struct use){last_s, last_s + b->duration_s};
+}
+
+/**
+ * Runs the first `n` buckets of a run of equal ones. On lanes of their own: without a gap as long
+ * as each is ready when the one before it is done, then each when it is ready. A reduction that
+ * shares its lanes with transfers takes longer.
+ */
+static void run_buckets(struct run *r, const struct waiting *w, double n, struct use *u)
+{
+    const struct hv__bucket *b = &w->bucket;
+    double done = 0;
+    while (done < n) {
+        double ready_s = b->ready_s + done * b->step_s;
+        double start_s = fmax(u->end_s, ready_s), each = n - done;
+        if (b->step_s > b->duration_s) { /* transfers beside them only make the gaps smaller */
+            each = fmin(each, 1 + floor((start_s - ready_s) / (b->step_s - b->duration_s)));
+        }
+        double work_s = each * b->duration_s;
+        u->end_s = hv__end_on_links_left(r->taken.traffic, &b->lanes, start_s, work_s);
+        u->start_s = u->end_s - (u->end_s - start_s) / each;
+        hv__count_reduction(r->l, w->stream, start_s, u->end_s);
+        done += each;
+        ready_s = b->ready_s + done * b->step_s;
+        if (done < n && ready_s >= u->end_s && !hv__links_busy_after(r->taken.traffic, ready_s)) {
+            *u = count_spread(r, w, ready_s, n - done);
+            done = n;
+        }
+    }
+}
+
+/** How many buckets of a run are ready before a time; at least one. */
+static double ready_before(const struct hv__bucket *b, double until_s)
+{
+    if (b->n < 2 || !(b->step_s > 0)) {
+        return b->n;
+    }
+    return fmin(b->n, fmax(1, ceil((until_s - b->ready_s) / b->step_s)));
+}
+
+/**
+ * Reduces the buckets of a stream one after the other, each as soon as it is ready and its lanes
+ * are free, as long as none of another stream is ready before. It uses the link lanes of its ranks
+ * and, where it leaves a node, that node's network and the named links between nodes, next to
+ * activations still in transfer.
+ */
+static void run_stream(struct run *r, struct waiting *w, double until_s)
+{
+    struct use u = {0, free_s(r, w)};
+    struct hv__lanes lanes;
+    bool same = true;
+    do {
+        lanes = w->bucket.lanes;
+        double n = ready_before(&w->bucket, until_s);
+        run_buckets(r, w, n, &u);
+        if (n < w->bucket.n) {
+            w->bucket.n -= n;
+            w->bucket.ready_s += n * w->bucket.step_s;
+            break;
+        }
+        w->more = hv__next_bucket(r->l, w->stream, &w->bucket);
+        same = w->more && w->bucket.lanes.ids == lanes.ids;
+    } while (same && w->bucket.ready_s < until_s);
+    for (size_t i = 0; i < lanes.n; i++) {
+        r->taken.lane_s[lanes.ids[i]] = u.start_s + lanes.shares[i] * (u.end_s - u.start_s);
+    }
+    for (size_t i = 0; i < w->stream->n_ranks; i++) {
+        r->taken.rank_s[w->stream->ranks[i]] = u.end_s;
+    }
+}
+
+/** The streams of the plan, each with its first bucket. */
+static struct run open_run(struct hv__lowered *l)
+{
+    struct run r = {.l = l};
+    struct hv__bucket_stream *s = hv__bucket_streams(l, &r.n);
+    size_t flat = l->pipelines.rank_at[l->pipelines.n];
+    r.streams = hv_arena_new(l->arena, struct waiting, r.n + 1);
+    r.taken.rank_s = hv_arena_new(l->arena, double, flat + 1);
+    r.taken.lane_s = hv_arena_new(l->arena, double, n_lanes(l) + 1);
+    for (size_t i = 0; i < r.n; i++) {
+        r.streams[i].stream = &s[i];
+        r.streams[i].more = hv__next_bucket(l, &s[i], &r.streams[i].bucket);
+    }
+    return r;
+}
+
+void hv__run_reductions(struct hv__lowered *l)
+{
+    struct run r = open_run(l);
+    double until_s = 0;
+    struct waiting *w = first_ready(&r, &until_s);
+    if (w != NULL) {
+        r.taken.traffic = hv__links_left_after(l, w->bucket.ready_s, NULL);
+    }
+    while (w != NULL) {
+        run_stream(&r, w, until_s);
+        w = first_ready(&r, &until_s);
+    }
+}
+
+/** Adds a bucket, or a run of them, to what a round keeps busy. */
+static void add_to_round(const struct hv__bucket *b, const struct hv__bucket_stream *s,
+                         struct hv__round *o)
+{
+    for (size_t k = 0; k < b->lanes.n; k++) {
+        double *lane_s = &o->lane_s[b->lanes.ids[k]];
+        *lane_s += b->lanes.shares[k] * b->n * b->duration_s;
+        o->time_s = fmax(o->time_s, *lane_s);
+    }
+    for (size_t h = 0; h < s->n_holders; h++) {
+        double *rank_s = &o->rank_s[s->holders[h].flat_rank];
+        *rank_s += b->n * b->duration_s;
+        o->time_s = fmax(o->time_s, *rank_s);
+    }
+}
+
+struct hv__round hv__exchange_round(struct hv__lowered *l)
+{
+    struct run r = open_run(l);
+    struct hv__round o = {
+        .rank_s = r.taken.rank_s, .lane_s = r.taken.lane_s, .n_lanes = n_lanes(l)};
+    for (size_t i = 0; i < r.n; i++) {
+        struct waiting *w = &r.streams[i];
+        for (; w->more; w->more = hv__next_bucket(l, w->stream, &w->bucket)) {
+            add_to_round(&w->bucket, w->stream, &o);
+        }
+    }
+    return o;
+}
