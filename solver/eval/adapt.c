@@ -73,7 +73,7 @@ static void add_stage(struct hv__adaption *a, size_t replica, size_t stage)
                 .stage = stage,
                 .block = b,
                 .layer = layer,
-                .ep = k->ep > 0 ? k->ep : s->ep,
+                .ep = hv_moe_ep(s, k),
                 .experts = experts,
                 .top_k = m->blocks[b].top_k,
                 .parameters = hv_block_expert_parameters(m, &m->blocks[b]) / experts,

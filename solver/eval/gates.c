@@ -101,7 +101,7 @@ static enum hv_status check_stage(struct gate *g, const struct hv_stage *s,
             if (g->m == NULL || g->m == seen || g->m->n_target == 0) {
                 continue;
             }
-            g->ep = g->m->ep > 0 ? g->m->ep : s->ep;
+            g->ep = hv_moe_ep(s, g->m);
             if (g->ep < 2 || !find_experts(m, (size_t)b, g)) {
                 continue;
             }

@@ -45,7 +45,7 @@ static bool offloads_while_serving(const struct hv_knob_place *p)
 static bool moe_slices_unused(const struct hv_knob_place *p)
 {
     const struct hv_stage *s = p->stage;
-    int ep = p->moe->ep > 0 ? p->moe->ep : s->ep;
+    int ep = hv_moe_ep(s, p->moe);
     bool same = s->tp.scheme == HV_TP_1D && s->tp.degree > 1 && ep > 1 &&
                 hv_stage_expert_tp(s, ep) == s->tp.degree;
     return p->moe->all_to_all == HV_A2A_TP && !same;
@@ -63,7 +63,7 @@ static bool moe_order_unused(const struct hv_knob_place *p)
 /** True where the experts of a stage are on every rank, so that no gate sends tokens elsewhere. */
 static bool experts_everywhere(const struct hv_knob_place *p)
 {
-    return (p->moe->ep > 0 ? p->moe->ep : p->stage->ep) < 2;
+    return hv_moe_ep(p->stage, p->moe) < 2;
 }
 
 static bool moe_adapts_to_nothing(const struct hv_knob_place *p)
@@ -90,16 +90,11 @@ static bool trains(const struct hv_knob_place *p)
     return p->plan->mode != HV_MODE_SERVE;
 }
 
-/** True where no replica says how long the sequences of its micro-batches are, and stages or
- * replicas wait for each other. */
+/** True where sequences have the lengths of the job, and stages or replicas wait for each other. */
 static bool lengths_without_list(const struct hv_knob_place *p)
 {
-    bool listed = false;
-    for (size_t i = 0; i < p->plan->n_replicas; i++) {
-        const struct hv_replica *r = &p->plan->replicas[i];
-        listed = listed || (r->list != NULL && r->micro_batches > 0 && r->list[0].tokens > 0);
-    }
-    return trains(p) && p->job->n_lengths > 0 && !listed && hv__lengths_are_drawn(p->plan);
+    return trains(p) && p->job->n_lengths > 0 && hv__lengths_are_the_jobs(p->plan) &&
+           hv__lengths_are_drawn(p->plan);
 }
 
 /** True where replicas do not wait for each other, and exchange the gradients of a stage at once.

@@ -228,6 +228,17 @@ bool hv_cluster_link_either_way(const struct hv_cluster *c, const struct hv_netw
  * switches. Else the path of the nodes, of which one flow gets hv_node_flow_bytes_per_s at most.
  */
 struct hv_path hv_cluster_path(const struct hv_cluster *c, uint32_t a, uint32_t b);
+/** True where the devices [0], [stride], … of n lie in more than one link domain, so that they
+ * reach each other over the network. O(n · log groups). */
+bool hv_cluster_is_far(const struct hv_cluster *c, const uint32_t *devices, size_t n,
+                       size_t stride);
+/** The island of a node that a slot is in; NULL: it is in none. O(islands). */
+const struct hv_island *hv_node_group_island(const struct hv_node_group *g, uint32_t slot);
+/** True where a link of this kind goes through the host: flows to the host's memory use it too. */
+static inline bool hv_link_reaches_host(enum hv_link_kind k)
+{
+    return k == HV_LINK_PCIE || k == HV_LINK_PCIE_ROOT || k == HV_LINK_HOST;
+}
 /** The same between two slots of one node of a group. O(islands). */
 struct hv_path hv_node_group_path(const struct hv_node_group *g, uint32_t slot_a, uint32_t slot_b);
 /**

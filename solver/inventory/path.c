@@ -18,7 +18,7 @@ static void narrow(struct hv_path *p, double bytes_per_s, const char *why)
     }
 }
 
-static const struct hv_island *island_of(const struct hv_node_group *g, uint32_t slot)
+const struct hv_island *hv_node_group_island(const struct hv_node_group *g, uint32_t slot)
 {
     for (size_t i = 0; i < g->n_islands; i++) {
         if (slot - g->islands[i].first < g->islands[i].count && slot >= g->islands[i].first) {
@@ -26,6 +26,17 @@ static const struct hv_island *island_of(const struct hv_node_group *g, uint32_t
         }
     }
     return NULL;
+}
+
+bool hv_cluster_is_far(const struct hv_cluster *c, const uint32_t *devices, size_t n, size_t stride)
+{
+    uint32_t first = n > 0 ? hv_cluster_domain_of(c, hv_cluster_node_of(c, devices[0])) : 0;
+    for (size_t i = 1; i < n; i++) {
+        if (hv_cluster_domain_of(c, hv_cluster_node_of(c, devices[i * stride])) != first) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* A full mesh of point-to-point links gives one pair only its own link; a switch gives it all. */
@@ -61,7 +72,8 @@ static void leave_island(struct hv_path *p, const struct hv_island *s)
 
 static struct hv_path path_in_node(const struct hv_node_group *g, uint32_t slot_a, uint32_t slot_b)
 {
-    const struct hv_island *ia = island_of(g, slot_a), *ib = island_of(g, slot_b);
+    const struct hv_island *ia = hv_node_group_island(g, slot_a);
+    const struct hv_island *ib = hv_node_group_island(g, slot_b);
     if (ia && ia == ib) {
         return (struct hv_path){
             HV_PATH_ISLAND, pair_bytes_per_s(&ia->link, ia->count), ia->link.latency_s,

@@ -178,11 +178,6 @@ static void check_heads(const struct hv_check *c, const struct hv_check_stage *a
     }
 }
 
-static int experts_degree(const struct hv_stage *s, const struct hv_moe_knobs *k)
-{
-    return k != NULL && k->ep > 0 ? k->ep : s->ep;
-}
-
 static void check_owners(const struct hv_check *c, const struct hv_check_stage *at,
                          const struct hv_moe_knobs *k, int ep, int experts)
 {
@@ -215,18 +210,23 @@ static void check_owners(const struct hv_check *c, const struct hv_check_stage *
     }
 }
 
-/* Recorded placements of a block. */
-static void check_record(const struct hv_check *c, const struct hv_check_stage *at,
-                         const struct hv_moe_knobs *k, int ep, int experts)
+/* Every recorded placement, against the experts of the first block that it is of. */
+static void check_records(const struct hv_check *c, const struct hv_check_stage *at,
+                          const struct hv_moe_knobs *k, size_t first, size_t n)
 {
     for (size_t i = 0; i < k->adapt.n_placements; i++) {
         const struct hv_placement *p = &k->adapt.placements[i];
+        int block = p->from > k->from ? p->from : k->from > 0 ? k->from : 0;
+        const struct hv_block *b =
+            2 * (size_t)block < n ? hv_check_block(c, first + 2 * (size_t)block) : NULL;
         struct hv_moe_knobs as = *k;
         as.owners = p->owners;
         as.n_owners = p->n_owners;
         as.copies = p->copies;
         as.n_copies = p->n_copies;
-        check_owners(c, at, &as, ep, experts);
+        if (b != NULL && b->experts > 0) {
+            check_owners(c, at, &as, hv_moe_ep(at->s, k), b->experts);
+        }
     }
 }
 
@@ -234,7 +234,7 @@ static void check_record(const struct hv_check *c, const struct hv_check_stage *
 static void check_experts(const struct hv_check *c, const struct hv_check_stage *at,
                           const struct hv_moe_knobs *k, int experts)
 {
-    int ep = experts_degree(at->s, k);
+    int ep = hv_moe_ep(at->s, k);
     int shards = k != NULL ? k->expert_shards : 1;
     if (!divides(shards, ep)) {
         hv_check_stage_add(c, at, "moe.expert_shards", HV_V_DIVISIBLE, ep % shards,
@@ -250,7 +250,6 @@ static void check_experts(const struct hv_check *c, const struct hv_check_stage 
     }
     if (k != NULL) {
         check_owners(c, at, k, ep, experts);
-        check_record(c, at, k, ep, experts);
     }
 }
 
@@ -308,6 +307,9 @@ static void check_block_shapes(const struct hv_check *c, const struct hv_check_s
                 return;
             }
         }
+    }
+    for (size_t i = 0; i < at->s->n_moe; i++) {
+        check_records(c, at, &at->s->moe[i], first, n);
     }
 }
 

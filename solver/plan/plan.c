@@ -330,6 +330,12 @@ int hv_cp_heads_degree(const struct hv_cp *cp)
     return cp->scheme == HV_CP_ULYSSES ? cp->degree : cp->ulysses;
 }
 
+int hv_moe_ep(const struct hv_stage *s, const struct hv_moe_knobs *k)
+{
+    int ep = k != NULL && k->ep > 0 ? k->ep : s->ep;
+    return ep > 1 ? ep : 1;
+}
+
 int hv_stage_experts_over(const struct hv_stage *s)
 {
     int ep = s->ep > 1 ? s->ep : 1;

@@ -422,6 +422,9 @@ int hv_cp_heads_degree(const struct hv_cp *cp);
 /** The knobs of experts of a block of the whole model: the last entry that names it; NULL: none.
  * O(entries). */
 const struct hv_moe_knobs *hv_stage_moe(const struct hv_stage *s, size_t block);
+/** Expert-parallel degree of blocks with these knobs (NULL: none): their own or the stage's, at
+ * least 1. O(1). */
+int hv_moe_ep(const struct hv_stage *s, const struct hv_moe_knobs *k);
 /** Largest expert-parallel degree of the stage's blocks, at least 1. */
 int hv_stage_experts_over(const struct hv_stage *s);
 /** True where the tensor-parallel ranks of a stage hold different parts of the activations between

@@ -4,6 +4,7 @@
 
 #include "solver/base/units.h"
 #include "solver/cost/device/efficiency.h"
+#include "solver/optim/choice/cholesky.h"
 #include "solver/optim/choice/fit.h"
 #include "solver/validate/fit_int.h"
 #include <math.h>
@@ -210,22 +211,16 @@ static size_t covariance(const struct work *w, double noise, double scale, doubl
     return m;
 }
 
-/* Cholesky factor of the lower triangle c, in place; r becomes the solution of L y = r. Returns
- * log det c + rᵀ c⁻¹ r. */
+/* log det c + rᵀ c⁻¹ r of a covariance in the lower triangle c; overwrites both. Infinite where
+ * rounding leaves c not positive. */
 static double log_density(double *c, double *r, size_t m)
 {
     double sum = 0;
+    if (!hv_cholesky(c, m)) {
+        return (double)INFINITY;
+    }
+    hv_cholesky_forward(c, m, r);
     for (size_t a = 0; a < m; a++) {
-        for (size_t b = 0; b <= a; b++) {
-            for (size_t k = 0; k < b; k++) {
-                c[a * m + b] -= c[a * m + k] * c[b * m + k];
-            }
-            c[a * m + b] = a == b ? sqrt(c[a * m + a]) : c[a * m + b] / c[b * m + b];
-        }
-        for (size_t k = 0; k < a; k++) {
-            r[a] -= c[a * m + k] * r[k];
-        }
-        r[a] /= c[a * m + a];
         sum += 2 * log(c[a * m + a]) + r[a] * r[a];
     }
     return sum;
@@ -334,7 +329,7 @@ static enum hv_status residuals(void *ctx, const double *y, double *r, struct hv
 }
 
 /* One standard deviation of every chosen number, in spreads: the inverse of JᵀJ / noise² + 1 /
- * scale² by Cholesky; `jacobian` is n × n_chosen. */
+ * scale²; `jacobian` is n × n_chosen. Infinite where rounding leaves that not positive. */
 static void take_deviations(const struct work *w, const double *jacobian, double *out,
                             struct hv_arena *scratch)
 {
@@ -343,26 +338,23 @@ static void take_deviations(const struct work *w, const double *jacobian, double
     double *e = hv_arena_new(scratch, double, m + 1);
     for (size_t p = 0; p < m; p++) {
         for (size_t q = 0; q <= p; q++) {
-            double sum = p == q ? 1 / (w->scale * w->scale) : 0;
+            a[p * m + q] = p == q ? 1 / (w->scale * w->scale) : 0;
             for (size_t i = 0; i < w->n; i++) {
-                sum += i == w->without
-                           ? 0
-                           : jacobian[i * m + p] * jacobian[i * m + q] / (w->noise * w->noise);
+                a[p * m + q] += i == w->without ? 0
+                                                : jacobian[i * m + p] * jacobian[i * m + q] /
+                                                      (w->noise * w->noise);
             }
-            for (size_t k = 0; k < q; k++) {
-                sum -= a[p * m + k] * a[q * m + k];
-            }
-            a[p * m + q] = p == q ? sqrt(sum) : sum / a[q * m + q];
         }
     }
+    bool positive = hv_cholesky(a, m);
     for (size_t k = 0; k < m; k++) { /* |L⁻¹ e_k|² is the k-th entry of the inverse's diagonal */
-        double square = 0;
-        for (size_t p = 0; p < m; p++) {
-            e[p] = p == k;
-            for (size_t q = 0; q < p; q++) {
-                e[p] -= a[p * m + q] * e[q];
-            }
-            e[p] /= a[p * m + p];
+        double square = positive ? 0 : (double)INFINITY;
+        memset(e, 0, m * sizeof *e);
+        e[k] = 1;
+        if (positive) {
+            hv_cholesky_forward(a, m, e);
+        }
+        for (size_t p = 0; positive && p < m; p++) {
             square += e[p] * e[p];
         }
         out[k] = sqrt(square);

@@ -55,9 +55,9 @@ static double judged_ms(const struct scene *c)
         at += add_layer(more + at, sizeof more - at, &c->layers[i], c->exchange_ms);
         at += (size_t)snprintf(more + at, sizeof more - at, "}");
     }
-    (void)snprintf(sync, sizeof sync, "\"bucket_MiB\":0.001,\"priority\":\"%s\",\"chunk_MiB\":%.17g",
-                   c->exchanges_first ? "after_all_to_all" : "fifo",
-                   c->chunk_ms * 1e6 / 1048576);
+    (void)snprintf(sync, sizeof sync,
+                   "\"bucket_MiB\":0.001,\"priority\":\"%s\",\"chunk_MiB\":%.17g",
+                   c->exchanges_first ? "after_all_to_all" : "fifo", c->chunk_ms * 1e6 / 1048576);
     const struct setting s = {.nodes = 2,
                               .each = 1,
                               .near_GBps = 1,
@@ -72,8 +72,8 @@ static double judged_ms(const struct scene *c)
 }
 
 /** All-to-alls of 4 ms and 2 ms of work beside 12 ms of gradients that are there first (Li et al.
- * 2023, Lina: exchanges end at 16 and 22 instead of 4 and 10, and gradients at 20 where exchanges go
- * first). Forward exchanges take 8 ms and the layer above 2 ms before; at the end are 2 ms of
+ * 2023, Lina: exchanges end at 16 and 22 instead of 4 and 10, and gradients at 20 where exchanges
+ * go first). Forward exchanges take 8 ms and the layer above 2 ms before; at the end are 2 ms of
  * attention. Buckets that are not cut let the second exchange wait until 16. */
 static void exchanges_wait_for_gradients(void **state)
 {
@@ -89,17 +89,18 @@ static void exchanges_wait_for_gradients(void **state)
     near_to(judged_ms(&c), 8 + 2 + (4 + 2 + 4 + 2), 1e-9);
 }
 
-/** Milliseconds of two stages on the same two nodes: the upper one has 12 ms of gradients, the lower
- * one the experts. */
+/** Milliseconds of two stages on the same two nodes: the upper one has 12 ms of gradients, the
+ * lower one the experts. */
 static double two_stages_ms(const char *sync)
 {
     char body[1024];
-    (void)snprintf(body, sizeof body,
-                   "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":1,\"stages\":[{\"devices\":"
-                   "\"a[0-1].0\",\"layers\":[0,1],\"dp\":2,\"ep\":2,\"moe\":{\"all_to_all\":\"flat\"}"
-                   "},{\"devices\":\"a[0-1].1\",\"layers\":[1,2],\"dp\":2}]}],"
-                   "\"schedule\":{\"name\":\"1f1b\"},\"sync\":{%s}",
-                   sync);
+    (void)snprintf(
+        body, sizeof body,
+        "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":1,\"stages\":[{\"devices\":"
+        "\"a[0-1].0\",\"layers\":[0,1],\"dp\":2,\"ep\":2,\"moe\":{\"all_to_all\":\"flat\"}"
+        "},{\"devices\":\"a[0-1].1\",\"layers\":[1,2],\"dp\":2}]}],"
+        "\"schedule\":{\"name\":\"1f1b\"},\"sync\":{%s}",
+        sync);
     struct world w;
     struct hv_arena a = {0};
     open_world(&w,
@@ -191,9 +192,7 @@ static int replayed_ms(const struct scene *c)
         asked_at = !wants ? -1 : asked_at >= 0 ? asked_at : now;
         if (held_ms == 0) {
             user = next_user(c, asked_at, ready_at, i_bucket, n_buckets);
-            held_ms = user == EXCHANGE ? steps[at].left_ms
-                      : user == BUCKET ? left_ms[i_bucket]
-                                       : 0;
+            held_ms = user == EXCHANGE ? steps[at].left_ms : user == BUCKET ? left_ms[i_bucket] : 0;
             bool cut = user == BUCKET && c->chunk_ms > 0 && c->exchanges_first;
             held_ms = cut && c->chunk_ms < held_ms ? c->chunk_ms : held_ms;
         }

@@ -33,23 +33,15 @@ static struct end end_at(const struct hv_cluster *c, uint32_t device)
 {
     struct end e = {.device = device, .ref = hv_cluster_device(c, device)};
     e.group = &c->groups[e.ref.group];
-    for (size_t i = 0; i < e.group->n_islands && e.island == NULL; i++) {
-        const struct hv_island *x = &e.group->islands[i];
-        e.island = e.ref.slot >= x->first && e.ref.slot - x->first < x->count ? x : NULL;
-    }
+    e.island = hv_node_group_island(e.group, e.ref.slot);
     return e;
-}
-
-static bool over_pcie(enum hv_link_kind k)
-{
-    return k == HV_LINK_PCIE || k == HV_LINK_PCIE_ROOT || k == HV_LINK_HOST;
 }
 
 /* The links of one end of a flow that takes time_s at the rate of its path. */
 static void use_end(struct list *l, const struct end *e, const struct hv_path *p, double time_s,
                     bool sending)
 {
-    bool pcie = over_pcie(p->kind), inside = p->level == HV_PATH_ISLAND;
+    bool pcie = hv_link_reaches_host(p->kind), inside = p->level == HV_PATH_ISLAND;
     double bytes = time_s * p->bytes_per_s;
     const struct hv_link *own = inside && e->island ? &e->island->link : &e->group->intra;
     double rate = pcie ? hv_or(e->ref.kind->pcie_bytes_per_s, p->bytes_per_s) : own->bytes_per_s;
@@ -103,7 +95,7 @@ size_t hv_cost_host_uses(const struct hv_cluster *c, const struct hv_host_query 
         use(&l, q->to_host ? HV_WIRE_HOST_OUT : HV_WIRE_HOST_IN, e.device,
             bytes / hv_or(e.ref.kind->pcie_bytes_per_s, HV_PCIE_BYTES_PER_S),
             "link of a device to its host");
-        if (e.island && e.island->shared && over_pcie(e.island->link.kind)) {
+        if (e.island && e.island->shared && hv_link_reaches_host(e.island->link.kind)) {
             use(&l, q->to_host ? HV_WIRE_ROOT_OUT : HV_WIRE_ROOT_IN,
                 e.device - e.ref.slot + e.island->first, bytes / e.island->link.bytes_per_s,
                 "link of an island");

@@ -147,13 +147,11 @@ static struct hv__span dispatch(const struct hv__ask *a, const struct hv__exchan
                                 bool back)
 {
     const struct hv_part_query *q = a->q;
-    bool whole = q->expert_tp > 0 && q->expert_tp < q->tp; /* groups of consecutive ranks */
-    double between = whole ? 1 : q->tp;
     struct hv__call c = {.op = HV_ALL_TO_ALL,
                          .bytes = is_compressed(q) ? bytes / q->moe->compress_ratio : bytes,
                          .members = q->ep_group,
                          .n = q->ep,
-                         .together = q->beside.ep > 0 ? q->beside.ep : between,
+                         .together = hv__expert_groups(q),
                          .algorithm = exchange_of(q->moe),
                          .pipe = q->moe && q->moe->all_to_all == HV_A2A_PIPE,
                          .copies = x->ep_copies};

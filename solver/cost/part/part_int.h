@@ -166,6 +166,13 @@ static inline struct hv__span hv__span_sum(struct hv__span a, struct hv__span b)
 /** Wait before an exchange: ranks whose hosts launch kernels one by one do not arrive at the same
  * time (call.c). */
 double hv__wait_s(const struct hv_part_query *q);
+/** Groups of expert-parallel ranks that share the network with one: as found, else one for each of
+ * its tensor-parallel ranks, unless experts are whole on consecutive ranks. O(1). */
+static inline double hv__expert_groups(const struct hv_part_query *q)
+{
+    bool whole = q->expert_tp > 0 && q->expert_tp < q->tp;
+    return q->beside.ep > 0 ? q->beside.ep : whole ? 1 : q->tp;
+}
 /** The seconds of an operation (call.c). */
 struct hv__span hv__call_span(const struct hv__ask *a, const struct hv__call *c);
 /** Seconds by which communication lengthens compute beside it: the exposed part, and the slowdown

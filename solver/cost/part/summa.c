@@ -137,17 +137,6 @@ static void take_line(const struct hv__ask *a, int axis, int cp, int line, uint3
     }
 }
 
-static bool leaves_domain(const struct hv_cluster *c, const uint32_t *ids, int n)
-{
-    uint32_t own = hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[0]));
-    for (int i = 1; i < n; i++) {
-        if (hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[i])) != own) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static struct net open_net(const struct hv__ask *a)
 {
     struct net n = {
@@ -157,7 +146,7 @@ static struct net open_net(const struct hv__ask *a)
     for (int axis = 0; a->q->group && axis < axes; axis++) {
         for (int i = 0; i < lines * a->q->cp && !n.far[axis]; i++) {
             take_line(a, axis, i / lines, i % lines, ids);
-            n.far[axis] = leaves_domain(a->k->cluster, ids, n.side);
+            n.far[axis] = hv_cluster_is_far(a->k->cluster, ids, (size_t)n.side, 1);
         }
     }
     free(ids);

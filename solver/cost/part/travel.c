@@ -23,7 +23,6 @@ static double copies_s(const struct hv__ask *a, const struct hv_block *b, double
 {
     const struct hv_part_query *q = a->q;
     size_t ep = (size_t)q->ep;
-    bool whole = q->expert_tp > 0 && q->expert_tp < q->tp;
     uint32_t *members = hv_xcalloc(ep, sizeof *members);
     bool *on = hv_xcalloc(ep, sizeof *on);
     struct hv_streams x = hv_streams_open(a->k->cluster, q->ep_group, ep, 1);
@@ -32,9 +31,7 @@ static double copies_s(const struct hv__ask *a, const struct hv_block *b, double
         struct hv__call c = {.op = HV_BROADCAST,
                              .bytes = expert_bytes,
                              .members = members,
-                             .together = q->beside.ep > 0 ? q->beside.ep
-                                         : whole          ? 1
-                                                          : q->tp};
+                             .together = hv__expert_groups(q)};
         if (n <= hv_expert_shards(q->moe, q->ep)) {
             continue;
         }
@@ -90,14 +87,11 @@ static double exchange_s(const struct hv__ask *a, const struct moves *m, const d
                          double expert_bytes, bool back)
 {
     const struct hv_part_query *q = a->q;
-    bool whole = q->expert_tp > 0 && q->expert_tp < q->tp;
     const struct hv_matrix_query x = {.bytes = experts,
                                       .scale = expert_bytes,
                                       .back = back,
                                       .algorithm = HV_ALGO_RING,
-                                      .together = q->beside.ep > 0 ? q->beside.ep
-                                                  : whole          ? 1
-                                                                   : q->tp};
+                                      .together = hv__expert_groups(q)};
     return hv_cost_matrix(m->ways, &x, a->why).time_s;
 }
 

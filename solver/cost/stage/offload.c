@@ -77,28 +77,22 @@ static double neighbours(const struct hv_cluster *c, const uint32_t *devices, si
     return fmax(many, 1);
 }
 
-/* What a device gets of the PCIe root of its island, when all of `devices` on it copy; infinite
- * where it has none. */
+/* What a device gets of the shared link of its island to the host, when all of `devices` on it
+ * copy; infinite where it has none. */
 static double root_bytes_per_s(const struct hv_cluster *c, const uint32_t *devices, size_t n,
                                uint32_t device)
 {
     struct hv_device_ref at = hv_cluster_device(c, device);
-    const struct hv_node_group *g = &c->groups[at.group];
-    for (size_t i = 0; i < g->n_islands; i++) {
-        const struct hv_island *x = &g->islands[i];
-        bool inside = at.slot >= x->first && at.slot - x->first < x->count;
-        bool pcie = x->link.kind == HV_LINK_PCIE_ROOT || x->link.kind == HV_LINK_PCIE;
-        if (!inside || !x->shared || !pcie) {
-            continue;
-        }
-        double many = 0;
-        for (size_t k = 0; k < n; k++) {
-            struct hv_device_ref o = hv_cluster_device(c, devices[k]);
-            many += o.node == at.node && o.slot >= x->first && o.slot - x->first < x->count;
-        }
-        return x->link.bytes_per_s / fmax(many, 1);
+    const struct hv_island *x = hv_node_group_island(&c->groups[at.group], at.slot);
+    double many = 0;
+    if (x == NULL || !x->shared || !hv_link_reaches_host(x->link.kind)) {
+        return HUGE_VAL;
     }
-    return HUGE_VAL;
+    for (size_t k = 0; k < n; k++) {
+        struct hv_device_ref o = hv_cluster_device(c, devices[k]);
+        many += o.node == at.node && o.slot >= x->first && o.slot - x->first < x->count;
+    }
+    return x->link.bytes_per_s / fmax(many, 1);
 }
 
 double hv_cost_host_bytes_per_s(const struct hv_cluster *c, const uint32_t *devices, size_t n,

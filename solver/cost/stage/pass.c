@@ -155,7 +155,7 @@ static void find_holders(struct build *b, size_t stride, struct holders *h)
     h->n = hv__holders(b->q, &b->rank, stride, limit, &h->ids);
     size_t all = hv_stage_ranks(b->q->replica, b->rank.stage) * (size_t)b->q->replica->count;
     const struct hv_family f = {b->rank.stage->devices, all, stride, h->n};
-    bool look = h->n * stride < all || hv__is_far(b->k->cluster, f.devices, stride, 1);
+    bool look = h->n * stride < all || hv_cluster_is_far(b->k->cluster, f.devices, stride, 1);
     h->together = look ? hv_cost_together(b->k->cluster, &f, 0) : (double)stride;
     h->signature = hv__signature(b->k->cluster, h->ids, h->n);
 }
@@ -273,7 +273,7 @@ static void add_unit(struct build *b)
     o->gather_bytes =
         gather.parameters * weight * hv__offload_stays(b->rank.stage, HV_OFFLOAD_WEIGHTS);
     o->scatter_bytes = scatter.parameters * gradient;
-    if (gather.parameters > 0 && hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
+    if (gather.parameters > 0 && hv_cluster_is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
         double one_byte = 1 / gather.parameters;
         double gather_s = exchange_unit(b, HV_ALL_GATHER, one_byte).time_s;
         double scatter_s = exchange_unit(b, HV_REDUCE_SCATTER, one_byte).time_s;
@@ -297,7 +297,7 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
     if (!b->sharded || b->by_schedule) {
         return;
     }
-    bool far = hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1);
+    bool far = hv_cluster_is_far(b->k->cluster, b->dense.ids, b->dense.n, 1);
     for (int i = 0; i < n; i++) {
         parameters += c[i].parameters;
         experts += c[i].expert_parameters;
@@ -407,7 +407,7 @@ static double weight_units_s(struct build *b, struct hv_units *runs)
 /* Adds the seconds in which gathers and scatters keep the network busy, exposed or overlapped. */
 static void add_far_sharding(struct build *b, bool turns)
 {
-    if (!hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
+    if (!hv_cluster_is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
         return;
     }
     for (size_t i = 0; i < b->units.n; i++) {
@@ -536,7 +536,7 @@ static void set_ep_group(struct build *b, size_t block, struct hv_part_query *pq
         free(g->ids);
         *g = (struct ep_group){.ep = pq->ep, .expert_tp = pq->expert_tp};
         g->ids = hv__ep_group(&b->rank, pq, &g->first, &g->of);
-        g->far = g->ids && hv__is_far(c, g->ids, (size_t)pq->ep, 1);
+        g->far = g->ids && hv_cluster_is_far(c, g->ids, (size_t)pq->ep, 1);
         g->beside = g->far ? hv__beside_ep(c, &b->rank, pq) : 0;
         g->signature = g->ids ? hv__signature(c, g->ids, (size_t)pq->ep) : 0;
     }
@@ -811,8 +811,8 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     }
     b.travel = experts_travel(s);
     b.prefetch = -1;
-    b.far_tp = hv__is_far(k->cluster, b.rank.group, b.rank.tp, 1);
-    b.far_cp = hv__is_far(k->cluster, b.rank.group, b.rank.cp, b.rank.tp);
+    b.far_tp = hv_cluster_is_far(k->cluster, b.rank.group, b.rank.tp, 1);
+    b.far_cp = hv_cluster_is_far(k->cluster, b.rank.group, b.rank.cp, b.rank.tp);
     struct hv_part_query pq = hv__part_query(k, &full, &b.rank, 0, 0);
     if (b.far_tp || b.far_cp) {
         b.beside = hv__beside_of(k->cluster, &b.rank, &pq);

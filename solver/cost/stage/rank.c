@@ -136,11 +136,11 @@ struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv
 {
     const struct hv_stage *s = r->stage;
     const struct hv_moe_knobs *moe = hv_stage_moe(s, block);
-    int ep = moe && moe->ep > 0 ? moe->ep : s->ep;
+    int ep = hv_moe_ep(s, moe);
     struct hv_part_query p = {.device = r->device,
                               .tp = (int)r->tp,
                               .cp = (int)r->cp,
-                              .ep = ep > 0 ? ep : 1,
+                              .ep = ep,
                               .expert_tp = hv_stage_expert_tp(s, ep),
                               .tp_frac = s->tp.shares ? hv_tp_frac(&s->tp, r->tp_at) : 0,
                               .tp_scheme = s->tp.scheme,
@@ -207,17 +207,6 @@ size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, siz
     }
     *out = ids;
     return limit && limit < got ? limit : got;
-}
-
-bool hv__is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_t stride)
-{
-    for (size_t i = 1; i < n; i++) {
-        if (hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[i * stride])) !=
-            hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[0]))) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Lines of all grids along each axis that share the network with the worst one of this rank. */

@@ -81,5 +81,5 @@ bool hv__relayout_is_far(const struct hv__context *k, const struct hv__relayout 
                          const struct hv_stage *from, const struct hv_stage *to)
 {
     struct exchange e = exchange_of(x, from, to);
-    return e.size > 1 && hv__is_far(k->cluster, x->devices + e.first, e.size, 1);
+    return e.size > 1 && hv_cluster_is_far(k->cluster, x->devices + e.first, e.size, 1);
 }

@@ -57,8 +57,6 @@ struct hv__ep_places hv__ep_places_of(const struct hv__rank *r, const struct hv_
  * array lives on the heap (caller frees); NULL: no group. */
 uint32_t *hv__ep_group(const struct hv__rank *r, const struct hv_part_query *q, size_t *first,
                        size_t *of);
-/** True where every stride-th of n × stride devices lie in more than one link domain. */
-bool hv__is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_t stride);
 /** Which of its copy's groups share the network with a rank's tensor- and context-parallel ones;
  * and with its expert-parallel one. As hv_cost_together. */
 struct hv_beside hv__beside_of(const struct hv_cluster *c, const struct hv__rank *r,

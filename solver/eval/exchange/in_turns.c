@@ -1,16 +1,17 @@
 /**
  * Reductions of gradients and all-to-alls of experts that take turns on one network, which finishes
  * what it has begun (Li et al. 2023, Lina, section 4; the queue of one NCCL communicator). First
- * come, first served (`priority` fifo): an exchange waits for all buckets that were ready before it.
- * `after_all_to_all`: an exchange waits at most for the chunk that is on its way, and what is left of
- * its bucket waits until no exchange is under way or ready. A pass goes on when its exchange is done,
- * so later gradients of its rank come later, and so do the passes that wait for it.
+ * come, first served (`priority` fifo): an exchange waits for all buckets that were ready before
+ * it. `after_all_to_all`: an exchange waits at most for the chunk that is on its way, and what is
+ * left of its bucket waits until no exchange is under way or ready. A pass goes on when its
+ * exchange is done, so later gradients of its rank come later, and so do the passes that wait for
+ * it.
  *
  * Events are played in order of time: buckets that become ready, begin, and end, exchanges that
  * become ready, and ends of passes, from the first bucket on. All-to-alls of several ranks are
  * together on a network as they are priced; only reductions exclude them. What compute hides of an
- * exchange is not delayed. Transfers between stages keep the times of the run before it was delayed,
- * where they leave bandwidth to reductions (links_left.c).
+ * exchange is not delayed. Transfers between stages keep the times of the run before it was
+ * delayed, where they leave bandwidth to reductions (links_left.c).
  */
 #include "solver/eval/exchange/buckets.h"
 
@@ -23,8 +24,8 @@
 struct player {
     struct hv__pipeline *pl;
     size_t i_pipeline, rank;
-    int32_t node, end; /**< the node at hand, and behind the last */
-    bool running;      /**< the node has begun, at start_s */
+    int32_t node, end;       /**< the node at hand, and behind the last */
+    bool running;            /**< the node has begun, at start_s */
     double start_s, waits_s; /**< waits_s: of the exchanges of this node so far */
     struct hv__exchange *exchanges;
     size_t n_exchanges, i_exchange;
@@ -34,9 +35,9 @@ struct player {
 
 /** A pipeline as it is played. */
 struct played {
-    double *start_s, *end_s; /**< [nodes]; NULL: it keeps its run */
-    bool *ended;             /**< [nodes] */
-    int32_t *last_node;      /**< [global stages] of the last weight gradients, −1 = none */
+    double *start_s, *end_s;   /**< [nodes]; NULL: it keeps its run */
+    bool *ended;               /**< [nodes] */
+    int32_t *last_node;        /**< [global stages] of the last weight gradients, −1 = none */
     struct hv__delays *delays; /**< [global stages] inside that node */
     double *waits_s;           /**< [ranks] of exchanges, inside passes */
 };
@@ -71,12 +72,12 @@ struct play {
     struct sender *senders;
     size_t n_senders;
     bool exchanges_first;
-    size_t n_network;     /**< lanes of the network */
-    double *reduced_s;    /**< [lanes] until when reductions use them */
-    double *exchanged_s;  /**< [lanes] until when exchanges do */
-    double *rank_s;       /**< [flat ranks] until when the rank takes part in a reduction */
+    size_t n_network;      /**< lanes of the network */
+    double *reduced_s;     /**< [lanes] until when reductions use them */
+    double *exchanged_s;   /**< [lanes] until when exchanges do */
+    double *rank_s;        /**< [flat ranks] until when the rank takes part in a reduction */
     struct sender **owner; /**< [lanes] of the reduction on its way */
-    size_t n_known;       /**< how often more has become known of when gradients come */
+    size_t n_known;        /**< how often more has become known of when gradients come */
     struct piece *pieces;
     size_t n_pieces, cap_pieces;
 };
@@ -95,12 +96,7 @@ static void find_lanes(const struct play *y, struct player *x)
     size_t *lanes = hv_arena_new(y->l->arena, size_t, rk->n_devices + 1);
     for (size_t from = 0; from < rk->n_devices; from += group) {
         size_t to = from + group < rk->n_devices ? from + group : rk->n_devices;
-        uint32_t home = hv_cluster_domain_of(c, hv_cluster_node_of(c, rk->devices[from]));
-        bool far = false;
-        for (size_t i = from; i < to; i++) {
-            far = far ||
-                  hv_cluster_domain_of(c, hv_cluster_node_of(c, rk->devices[i])) != home;
-        }
+        bool far = hv_cluster_is_far(c, rk->devices + from, to - from, 1);
         for (size_t i = from; far && i < to; i++) {
             size_t node = hv_cluster_node_of(c, rk->devices[i]);
             lanes[n] = node;
@@ -208,7 +204,8 @@ static void keep_piece(struct play *y, const struct sender *w)
     y->pieces[y->n_pieces++] = (struct piece){w->stream, w->start_s, w->end_s};
 }
 
-/** Keeps the lanes and ranks of a bucket in use until it ends, and its owner or NULL beside them. */
+/** Keeps the lanes and ranks of a bucket in use until it ends, and its owner or NULL beside them.
+ */
 static void use_lanes(struct play *y, struct sender *w, struct sender *owner)
 {
     for (size_t i = 0; i < w->n_lanes; i++) {
@@ -255,7 +252,8 @@ static void interrupt(struct play *y, struct sender *w, double at_s)
 {
     double all_s = w->end_s - w->start_s;
     double chunk_s = w->bucket.chunk_s * all_s / w->left_s;
-    double until_s = w->start_s + chunk_s * fmax(1, ceil((at_s - w->start_s) / chunk_s * (1 - ROUNDING)));
+    double until_s =
+        w->start_s + chunk_s * fmax(1, ceil((at_s - w->start_s) / chunk_s * (1 - ROUNDING)));
     if (!(until_s < w->end_s)) {
         return;
     }
@@ -633,8 +631,8 @@ static bool has_exchanges(const struct hv__pipeline *pl)
     return false;
 }
 
-/** True where passes of the plan may have all-to-alls while gradients are reduced, of the same ranks
- * or of others. */
+/** True where passes of the plan may have all-to-alls while gradients are reduced, of the same
+ * ranks or of others. */
 static bool may_meet(const struct hv__lowered *l)
 {
     bool any = false;
@@ -647,9 +645,9 @@ static bool may_meet(const struct hv__lowered *l)
 /** Chooses the pipelines that are played; false: no exchange meets a reduction. */
 static bool choose_players(struct play *y, bool *in_turns, double *from_s)
 {
-    bool any = false, *reduces = hv_arena_new(
-                          y->l->arena, bool,
-                          y->n_network + y->l->pipelines.rank_at[y->l->pipelines.n] + 1);
+    bool any = false,
+         *reduces = hv_arena_new(y->l->arena, bool,
+                                 y->n_network + y->l->pipelines.rank_at[y->l->pipelines.n] + 1);
     *from_s = HUGE_VAL;
     for (size_t i = 0; i < y->n_senders; i++) {
         const struct sender *w = &y->senders[i];

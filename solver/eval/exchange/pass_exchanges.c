@@ -14,8 +14,7 @@
 static double op_exchanges_s(const struct hv__pipeline *pl, const struct hv_op *op,
                              const struct hv_pass **out)
 {
-    const struct hv__gstage *g =
-        &pl->gstages[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
+    const struct hv__gstage *g = &pl->gstages[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
     size_t n_dp = pl->ranks[g->rank].n_dp;
     const struct hv_pass *of = &g->pass[hv__shape_of(pl, op->stage, op->mb, op->slice) * n_dp];
     double most_s = 0;
@@ -77,8 +76,7 @@ size_t hv__list_exchanges(const struct hv__lowered *l, const struct hv__pipeline
     if (!(all_s > 0)) {
         return 0;
     }
-    const struct hv__gstage *g =
-        &pl->gstages[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
+    const struct hv__gstage *g = &pl->gstages[(size_t)op->pipe * pl->n_gstages + (size_t)op->stage];
     double length_s = pl->run.node_end_s[node] - pl->run.node_start_s[node];
     struct hv__holder h = {.g = g, .pass = pass, .duration_s = length_s};
     struct blocks b = blocks_of(g);

@@ -1,6 +1,6 @@
 /**
- * Reductions of gradients on the link lanes, in order of readiness. Which gradients make up a bucket
- * is in buckets.c, the members of reductions are in eval/train/reduce.c.
+ * Reductions of gradients on the link lanes, in order of readiness. Which gradients make up a
+ * bucket is in buckets.c, the members of reductions are in eval/train/reduce.c.
  */
 #include "solver/eval/exchange/buckets.h"
 

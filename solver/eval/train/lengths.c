@@ -39,14 +39,20 @@ static bool has_unlisted(const struct hv_replica *r)
     return r->list == NULL;
 }
 
+bool hv__lengths_are_the_jobs(const struct hv_plan *p)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        any = any || has_unlisted(&p->replicas[i]);
+    }
+    return any;
+}
+
 static bool uses_lengths(const struct hv__lowered *l)
 {
     const struct hv_job *job = hv_cost_job(l->k);
-    bool any = false;
-    for (size_t i = 0; job->n_lengths > 0 && i < l->plan->n_replicas; i++) {
-        any = any || has_unlisted(&l->plan->replicas[i]);
-    }
-    return any && hv_cost_tokens(l->k) == (double)job->sequence;
+    return job->n_lengths > 0 && hv__lengths_are_the_jobs(l->plan) &&
+           hv_cost_tokens(l->k) == (double)job->sequence;
 }
 
 bool hv__lengths_are_drawn(const struct hv_plan *p)

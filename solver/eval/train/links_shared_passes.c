@@ -125,18 +125,6 @@ static void add_ring(const struct hv_cluster *c, const uint32_t *devices, size_t
     free(own.items);
 }
 
-/** True where the devices lie in more than one link domain. */
-static bool is_far(const struct hv_cluster *c, const uint32_t *devices, size_t n)
-{
-    uint32_t first = hv_cluster_domain_of(c, hv_cluster_node_of(c, devices[0]));
-    for (size_t i = 1; i < n; i++) {
-        if (hv_cluster_domain_of(c, hv_cluster_node_of(c, devices[i])) != first) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /** Adds the demands of the groups of one copy: those of several data-parallel ranks on a NIC have
  * their part of it each, as they are priced. */
 static void add_groups(const struct hv__lowered *l, const struct hv__rank *rk,
@@ -148,7 +136,7 @@ static void add_groups(const struct hv__lowered *l, const struct hv__rank *rk,
     double *part = hv_arena_new(l->arena, double, rk->n_dp);
     for (size_t d = 0; d < rk->n_dp; d += rk->cuts) {
         const uint32_t *own = devices + d * rk->width;
-        if (!is_far(c, own, group)) {
+        if (!hv_cluster_is_far(c, own, group, 1)) {
             continue;
         }
         part[d] = rk->like[d] != d ? part[rk->like[d]] : 1 / hv_cost_together(c, &f, d * rk->width);

@@ -54,9 +54,7 @@ struct places {
 
 static int group_of(const struct hv_stage *s, size_t block)
 {
-    const struct hv_moe_knobs *m = hv_stage_moe(s, block);
-    int ep = m != NULL && m->ep > 0 ? m->ep : s->ep;
-    return ep > 1 ? ep : 1;
+    return hv_moe_ep(s, hv_stage_moe(s, block));
 }
 
 /** True where the plan places the experts of a block. */

@@ -91,6 +91,9 @@ struct hv__length_runs {
 struct hv__length_runs hv__length_runs(const struct hv__lowered *l);
 /** True where the expectation needs draws: stages or replicas wait for each other. O(1). */
 bool hv__lengths_are_drawn(const struct hv_plan *p);
+/** True where a replica of the plan does not list the lengths of its micro-batches, so that they
+ * are those of the job. O(replicas). */
+bool hv__lengths_are_the_jobs(const struct hv_plan *p);
 
 /* ---- pipelines.c ------------------------------------------------------------------------------
  */

@@ -7,6 +7,7 @@
 #include "solver/optim/choice/fit.h"
 
 #include "solver/base/arena.h"
+#include "solver/optim/choice/cholesky.h"
 #include <math.h>
 #include <string.h>
 
@@ -142,36 +143,18 @@ static void hold_at_bounds(struct work *w)
     }
 }
 
-/* Cholesky in the lower triangle and the direction −N⁻¹g; false where N is not positive. */
+/* The direction −N⁻¹g; false where N is not positive. */
 static bool solve_normal(struct work *w)
 {
     size_t n = w->f->n_params;
-    double *a = w->normal, *d = w->direction;
-    for (size_t p = 0; p < n; p++) {
-        for (size_t q = 0; q <= p; q++) {
-            double s = a[p * n + q];
-            for (size_t k = 0; k < q; k++) {
-                s -= a[p * n + k] * a[q * n + k];
-            }
-            if (p == q && !(s > 0)) {
-                return false;
-            }
-            a[p * n + q] = p == q ? sqrt(s) : s / a[q * n + q];
-        }
+    if (!hv_cholesky(w->normal, n)) {
+        return false;
     }
     for (size_t p = 0; p < n; p++) {
-        d[p] = -w->gradient[p];
-        for (size_t k = 0; k < p; k++) {
-            d[p] -= a[p * n + k] * d[k];
-        }
-        d[p] /= a[p * n + p];
+        w->direction[p] = -w->gradient[p];
     }
-    for (size_t p = n; p-- > 0;) {
-        for (size_t k = p + 1; k < n; k++) {
-            d[p] -= a[k * n + p] * d[k];
-        }
-        d[p] /= a[p * n + p];
-    }
+    hv_cholesky_forward(w->normal, n, w->direction);
+    hv_cholesky_back(w->normal, n, w->direction);
     return true;
 }
 
