@@ -54,7 +54,7 @@ static void count_placed(struct hv__context *k, const struct hv_stage_query *q,
 }
 
 /* Experts that move to tokens are kept in the node until the backward pass of their layer. */
-static void count_cached(const struct hv__context *k, const struct hv__rank *r, size_t block,
+static void count_cached(struct hv__context *k, const struct hv__rank *r, size_t block,
                          struct hv_part_query *pq, double most, struct counts *n)
 {
     int experts = k->model->blocks[block].experts;
@@ -62,7 +62,7 @@ static void count_cached(const struct hv__context *k, const struct hv__rank *r, 
     uint32_t *ids = hv__ep_group(r, pq, &first, &of);
     if (ids) {
         pq->ep_group = ids;
-        double each = most / hv__spread_of(pq->moe, experts, pq->ep).held;
+        double each = most / hv__holding_of(k, pq, experts).spread.held;
         n->cached += each * hv__cached_experts(k, pq, experts);
         pq->ep_group = NULL;
     }
