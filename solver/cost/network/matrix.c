@@ -56,9 +56,16 @@ struct island {
     double bytes_per_s;
 };
 
+/* Members [from, to) of one node. */
+struct run {
+    size_t from, to, node;
+};
+
 struct hv_ways {
     const struct hv_cluster *c;
-    size_t n, n_nodes, n_houses, n_islands, per_house;
+    size_t n, n_nodes, n_houses, n_islands, per_house, n_runs;
+    struct run *runs;
+    bool *far; /* [n × runs] all between the member and those of the run goes over the network */
     struct member *members;
     struct node *nodes;
     struct house *houses;
@@ -189,6 +196,27 @@ static void find_net(struct hv_ways *w, size_t i, size_t j)
     }
 }
 
+static void find_runs(struct hv_ways *w)
+{
+    w->runs = hv_xcalloc(w->n + 1, sizeof *w->runs);
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->n_runs == 0 || w->runs[w->n_runs - 1].node != w->members[i].node) {
+            w->runs[w->n_runs++] = (struct run){.from = i, .node = w->members[i].node};
+        }
+        w->runs[w->n_runs - 1].to = i + 1;
+    }
+    w->far = hv_xcalloc(w->n * w->n_runs + 1, sizeof *w->far);
+    for (size_t a = 0; a < w->n; a++) {
+        for (size_t r = 0; r < w->n_runs; r++) {
+            bool far = true;
+            for (size_t b = w->runs[r].from; b < w->runs[r].to; b++) {
+                far = far && w->way[a * w->n + b] == WAY_NET && w->way[b * w->n + a] == WAY_NET;
+            }
+            w->far[a * w->n_runs + r] = far;
+        }
+    }
+}
+
 struct hv_ways *hv_ways_new(const struct hv_cluster *c, const uint32_t *devices, size_t n)
 {
     struct hv_ways *w = hv_xcalloc(1, sizeof *w);
@@ -219,6 +247,7 @@ struct hv_ways *hv_ways_new(const struct hv_cluster *c, const uint32_t *devices,
             }
         }
     }
+    find_runs(w);
     free(refs);
     return w;
 }
@@ -248,6 +277,8 @@ void hv_ways_free(struct hv_ways *w)
     free(w->way);
     free(w->s_per_byte);
     free(w->nets);
+    free(w->runs);
+    free(w->far);
     free(w);
 }
 
@@ -336,37 +367,67 @@ static void add_inside(const struct hv_ways *w, size_t a, size_t b, double bytes
     }
 }
 
+/* The flow of one pair of members inside a node, or between two. */
+static void add_pair(const struct hop *h, size_t from, size_t to, double bytes, struct loads *l)
+{
+    const struct hv_ways *w = h->w;
+    enum way way = (enum way)w->way[from * w->n + to];
+    if (way == WAY_NONE) {
+        l->apart = true;
+    } else if (way == WAY_NET) {
+        struct load *all[] = {&l->own[0][from], &l->own[1][to],
+                              &l->nets[w->members[from].node * w->n_nodes + w->members[to].node]};
+        for (int i = 0; i < 3; i++) {
+            all[i]->bytes += bytes;
+            all[i]->flows++;
+        }
+    } else if (way != WAY_SELF) {
+        add_inside(w, from, to, bytes, l);
+    }
+}
+
+/* The flows of member a to those of a run, all over the network. */
+static void add_far(const struct hop *h, size_t a, const struct run *r, struct loads *l)
+{
+    const struct hv_ways *w = h->w;
+    const double *row = h->bytes + a * w->n;
+    size_t node = w->members[a].node, from = h->back ? r->node : node;
+    struct load *net = &l->nets[from * w->n_nodes + (h->back ? node : r->node)];
+    struct load *others = l->own[!h->back];
+    struct load own = l->own[h->back][a], sum = *net;
+    for (size_t b = r->from; b < r->to; b++) {
+        double bytes = row[b] * h->scale;
+        if (bytes > 0) {
+            others[b].bytes += bytes;
+            others[b].flows++;
+            sum.bytes += bytes;
+            sum.flows++;
+            own.bytes += bytes;
+            own.flows++;
+        }
+    }
+    l->own[h->back][a] = own;
+    *net = sum;
+}
+
 /* The flows of one row; a network flow goes over the NICs of both members and their nodes. */
 static void add_row(const struct hop *h, size_t a, struct loads *l)
 {
     const struct hv_ways *w = h->w;
     const double *row = h->bytes + a * w->n;
-    struct load own = {0};
-    for (size_t b = 0; b < w->n; b++) {
-        size_t from = h->back ? b : a, to = h->back ? a : b;
-        enum way way = (enum way)w->way[from * w->n + to];
-        double bytes = row[b] * h->scale;
-        if (!(bytes > 0) || way == WAY_SELF) {
+    for (size_t i = 0; i < w->n_runs; i++) {
+        const struct run *r = &w->runs[i];
+        if (w->far[a * w->n_runs + i]) {
+            add_far(h, a, r, l);
             continue;
         }
-        if (way != WAY_NET) {
-            l->apart = l->apart || way == WAY_NONE;
-            if (way != WAY_NONE) {
-                add_inside(w, from, to, bytes, l);
+        for (size_t b = r->from; b < r->to; b++) {
+            double bytes = row[b] * h->scale;
+            if (bytes > 0) {
+                add_pair(h, h->back ? b : a, h->back ? a : b, bytes, l);
             }
-            continue;
         }
-        struct load *other = &l->own[!h->back][b];
-        struct load *net = &l->nets[w->members[from].node * w->n_nodes + w->members[to].node];
-        other->bytes += bytes;
-        other->flows++;
-        net->bytes += bytes;
-        net->flows++;
-        own.bytes += bytes;
-        own.flows++;
     }
-    l->own[h->back][a].bytes += own.bytes;
-    l->own[h->back][a].flows += own.flows;
 }
 
 static void add_flows(const struct hop *h, struct loads *l)
