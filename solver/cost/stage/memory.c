@@ -40,7 +40,7 @@ static void count_placed(struct hv__context *k, const struct hv_stage_query *q,
     double whole = (double)r->tp / pq->expert_tp;
     const struct hv__sharing s = {(double)(r->dp * r->cp) * q->replica->count * whole / ep,
                                   sharing_limit(q, r)};
-    struct hv__ep_places p = hv__ep_places_of(r, pq);
+    struct hv__ep_places p = hv__ep_places_at(r, r->at, pq);
     struct hv__held held = {0};
     for (size_t i = 0; i < p.n; i++) {
         int at = (int)((p.first + i) % (size_t)ep);
