@@ -445,10 +445,27 @@ static void take(struct result *r, double busy_s, const char *why)
     }
 }
 
+/* Size of a buffer whose parts are flows of the mean size of `l`. */
+static double buffer_of(const struct hop *h, const struct load *l)
+{
+    return l->bytes / l->flows * fmin(h->members, HV__CURVE_MEMBERS);
+}
+
 /* Share of the rate that flows of the mean size of `l` reach. */
 static double share(const struct hop *h, const struct hv_link_curve *curve, const struct load *l)
 {
-    return hv_link_share(curve, l->bytes / l->flows * fmin(h->members, HV__CURVE_MEMBERS));
+    return hv_link_share(curve, buffer_of(h, l));
+}
+
+/* Takes a load with `factor` of the rate of its flows, where it is not surely the shorter one: most
+ * loads are, and the share that flows of their size reach need not be computed. */
+static void take_load(const struct hop *h, const struct hv_link_curve *curve, const struct load *l,
+                      double factor, const char *why, struct result *r)
+{
+    double least = hv_link_share_least(curve, buffer_of(h, l)) * factor;
+    if (l->busy_s >= (1 - 1e-9) * least * r->bytes_s) {
+        take(r, l->busy_s / (share(h, curve, l) * factor), why);
+    }
 }
 
 static const struct hv_link_curve *curve_of(const struct hop *h, size_t member)
@@ -469,11 +486,11 @@ static void take_inside(const struct hop *h, const struct loads *l, struct resul
             }
             const struct hv_link_curve *curve = curve_of(h, i);
             r->start_s = fmax(r->start_s, curve->start_s);
-            take(r, x->busy_s / (share(h, curve, x) * w->members[i].house_factor), whys[d]);
+            take_load(h, curve, x, w->members[i].house_factor, whys[d], r);
             int at = w->members[i].island;
             const struct load *y = at < 0 ? x : &l->isles[d][at];
             if (at >= 0 && y->flows > 0) {
-                take(r, y->busy_s / (share(h, curve, y) * w->members[i].house_factor), isles[d]);
+                take_load(h, curve, y, w->members[i].house_factor, isles[d], r);
             }
         }
         r->house_bytes = fmax(r->house_bytes, l->ports[0][i].bytes);
@@ -556,10 +573,11 @@ static void take_network(const struct hop *h, const struct loads *l, struct resu
         for (int d = 0; d < 2; d++) {
             struct load x = l->own[d][i];
             if (x.flows > 0) {
+                const struct node *node = &w->nodes[w->members[i].node];
+                const struct hv_link_curve *curve = hv_link_curve(node->net, HV_USE_ALL_TO_ALL);
                 x.busy_s = x.bytes / w->members[i].flow_bytes_per_s;
-                take(r, net_s(h, &x, w->members[i].node), "nic of one device");
-                enum hv_link_class class = w->nodes[w->members[i].node].net;
-                r->start_s = fmax(r->start_s, hv_link_curve(class, HV_USE_ALL_TO_ALL)->start_s);
+                take_load(h, curve, &x, node->net_factor, "nic of one device", r);
+                r->start_s = fmax(r->start_s, curve->start_s);
             }
         }
     }
@@ -568,7 +586,7 @@ static void take_network(const struct hop *h, const struct loads *l, struct resu
     }
 }
 
-/* The slowest link latency of a node's flows. */
+/* The slowest link latency of a node's flows: needed where one of its members has any. */
 static double net_alpha_s(const struct hv_ways *w, const struct loads *l, size_t node)
 {
     double alpha_s = 0;
@@ -585,7 +603,9 @@ struct steps {
     double near_s, far_s, messages;
 };
 
-static struct steps steps_of(const struct hv_ways *w, const struct loads *l, size_t i, int d)
+/* `alphas_s`: of nodes, HV_UNKNOWN where not yet looked up. */
+static struct steps steps_of(const struct hv_ways *w, const struct loads *l, size_t i, int d,
+                             double *alphas_s)
 {
     double inside = l->ports[d][i].flows, out = l->own[d][i].flows;
     size_t node = w->members[i].node;
@@ -594,7 +614,8 @@ static struct steps steps_of(const struct hv_ways *w, const struct loads *l, siz
                       .messages = inside + out};
     if (out > 0) {
         double more = hv__step_share(w->nodes[node].net) * (out - 1);
-        s.far_s = (1 + more) * net_alpha_s(w, l, node);
+        alphas_s[node] = hv_known(alphas_s[node]) ? alphas_s[node] : net_alpha_s(w, l, node);
+        s.far_s = (1 + more) * alphas_s[node];
     }
     return s;
 }
@@ -604,15 +625,20 @@ static struct steps steps_of(const struct hv_ways *w, const struct loads *l, siz
 static void take_steps(const struct hop *h, const struct loads *l, struct result *near,
                        struct result *far, struct result *all)
 {
+    double *alphas_s = hv_xcalloc(h->w->n_nodes + 1, sizeof *alphas_s);
+    for (size_t i = 0; i < h->w->n_nodes; i++) {
+        alphas_s[i] = HV_UNKNOWN;
+    }
     for (size_t i = 0; i < h->w->n; i++) {
         for (int d = 0; d < 2; d++) {
-            struct steps s = steps_of(h->w, l, i, d);
+            struct steps s = steps_of(h->w, l, i, d, alphas_s);
             near->steps_s = fmax(near->steps_s, s.near_s);
             far->steps_s = fmax(far->steps_s, s.far_s);
             all->steps_s = fmax(all->steps_s, s.near_s + s.far_s);
             all->messages = fmax(all->messages, s.messages);
         }
     }
+    free(alphas_s);
 }
 
 static double length_s(const struct result *r)

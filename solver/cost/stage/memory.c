@@ -74,6 +74,7 @@ static void count_piece(struct hv__context *k, const struct hv_stage_query *q,
 {
     size_t block = (size_t)piece.from2 / 2;
     struct hv_part_query pq = hv__part_query(k, q, r, block, 0);
+    pq.moe_signature = pq.moe ? hv__moe_signature(pq.moe) : 0;
     bool whole = piece.to2 - piece.from2 > 1;
     double times = whole ? (piece.to2 - piece.from2) / 2 : 1, unit = 0;
     for (int half = piece.from2 % 2; half < (whole ? 2 : piece.from2 % 2 + 1); half++) {
