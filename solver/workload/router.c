@@ -123,21 +123,46 @@ static void cap_shares(size_t n, int top_k, double *share)
 
 /* ---- traces --------------------------------------------------------------------------------- */
 
+/* The first entry of a row. */
+static size_t row_at(const struct hv_router *r, size_t row)
+{
+    return r->at ? r->at[row] : row * r->experts;
+}
+
+/* Sum of entries [from, to): counts exactly, others in their order. */
+static double sum_of(const struct hv_router *r, size_t from, size_t to)
+{
+    uint64_t whole = 0;
+    double sum = 0;
+    for (size_t i = from; r->counts && i < to; i++) {
+        whole += r->counts[i];
+    }
+    for (size_t i = from; !r->counts && i < to; i++) {
+        sum += (double)r->tokens[i];
+    }
+    return r->counts ? (double)whole : sum;
+}
+
 /* Adds `part` of what one source of the trace sends. */
 static void add_source(const struct hv_router *r, size_t row, double part, double *out)
 {
-    for (size_t i = r->at[row]; i < r->at[row + 1]; i++) {
-        out[r->expert[i]] += part * (double)r->tokens[i];
+    size_t from = row_at(r, row), n = row_at(r, row + 1) - from;
+    for (size_t i = from; r->at && i < from + n; i++) {
+        out[r->expert[i]] += part * (r->counts ? (double)r->counts[i] : (double)r->tokens[i]);
+    }
+    for (size_t e = 0; !r->at && r->counts && e < n; e++) {
+        out[e] += part * (double)r->counts[from + e];
+    }
+    for (size_t e = 0; !r->at && !r->counts && e < n; e++) {
+        out[e] += part * (double)r->tokens[from + e];
     }
 }
 
 static void trace_tokens(const struct hv_router *r, const struct hv_router_at *at, double *out)
 {
     size_t rows = (at->iteration % r->iterations * r->layers + at->layer) * r->sources;
-    double total = 0, each = (double)r->sources / (double)at->of;
-    for (size_t i = r->at[rows]; i < r->at[rows + r->sources]; i++) {
-        total += (double)r->tokens[i];
-    }
+    double each = (double)r->sources / (double)at->of;
+    double total = sum_of(r, row_at(r, rows), row_at(r, rows + r->sources));
     double unit = total > 0 ? (double)at->of / total : 0;
     for (size_t s = 0; s < at->sources; s++) {
         double from = (double)((at->first + s) % at->of) * each, to = from + each;
@@ -153,8 +178,9 @@ void hv_router_tokens(const struct hv_router *r, const struct hv_router_at *at, 
     size_t n = at->experts, cells = at->sources * n;
     bool trace = r && r->kind == HV_ROUTER_TRACE;
     bool fits = !trace || (r->experts == n && at->layer < r->layers && r->iterations > 0);
+    double start = !fits ? HV_UNKNOWN : trace ? 0 : 1 / (double)n;
     for (size_t i = 0; i < cells; i++) {
-        out[i] = !fits ? HV_UNKNOWN : trace ? 0 : 1 / (double)n;
+        out[i] = start;
     }
     if (trace && fits) {
         trace_tokens(r, at, out);

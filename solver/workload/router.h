@@ -44,9 +44,13 @@ struct hv_router {
     uint64_t seed;
     /** trace: sizes, and for each (iteration, layer, source) its entries [at[i], at[i + 1]). */
     size_t layers, sources, experts;
-    const size_t *at; /**< [iterations × layers × sources + 1] */
-    const uint16_t *expert;
-    const float *tokens; /**< copies of tokens that the expert of the entry gets */
+    const size_t *at; /**< [iterations × layers × sources + 1]; NULL: every row has an entry for
+                         each expert, in order */
+    const uint16_t *expert; /**< of the entry; NULL with `at` */
+    /** Copies of tokens that the expert of the entry gets: in `counts` where all are whole and
+     * below 65536, else in `tokens`. The other one is NULL. */
+    const uint16_t *counts;
+    const float *tokens;
 };
 
 /** True where every expert gets the same number of tokens: no router, or a uniform one. */

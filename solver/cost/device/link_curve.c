@@ -193,14 +193,29 @@ const struct hv_link_curve *hv_link_curve(enum hv_link_class c, enum hv_link_use
     return curves[c][u].name ? &curves[c][u] : NULL;
 }
 
-double hv_link_share(const struct hv_link_curve *c, double bytes)
+/* The point of the curve at `bytes` or before. *last: the share is that of the point. */
+static size_t point_before(const struct hv_link_curve *c, double bytes, bool *last)
 {
     size_t i = 0;
     while (i + 1 < HV_CURVE_POINTS && c->at[i + 1].bytes > 0 && bytes > c->at[i + 1].bytes) {
         i++;
     }
-    bool last = i + 1 == HV_CURVE_POINTS || !(c->at[i + 1].bytes > 0);
-    if (last || bytes <= c->at[i].bytes) {
+    *last = i + 1 == HV_CURVE_POINTS || !(c->at[i + 1].bytes > 0) || bytes <= c->at[i].bytes;
+    return i;
+}
+
+double hv_link_share_least(const struct hv_link_curve *c, double bytes)
+{
+    bool last;
+    size_t i = point_before(c, bytes, &last);
+    return last ? c->at[i].share : fmin(c->at[i].share, c->at[i + 1].share);
+}
+
+double hv_link_share(const struct hv_link_curve *c, double bytes)
+{
+    bool last;
+    size_t i = point_before(c, bytes, &last);
+    if (last) {
         return c->at[i].share;
     }
     double f = log(bytes / c->at[i].bytes) / log(c->at[i + 1].bytes / c->at[i].bytes);

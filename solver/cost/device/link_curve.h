@@ -61,5 +61,8 @@ bool hv_link_class_reduces(enum hv_link_class c);
 const struct hv_link_curve *hv_link_curve(enum hv_link_class c, enum hv_link_use u);
 /** Share of the nominal rate for `bytes`; constant outside the points. O(points). */
 double hv_link_share(const struct hv_link_curve *c, double bytes);
+/** No more than hv_link_share of the same bytes, without logarithms: the lower of the two points
+ * around it. */
+double hv_link_share_least(const struct hv_link_curve *c, double bytes);
 
 #endif

@@ -56,9 +56,16 @@ struct island {
     double bytes_per_s;
 };
 
+/* Members [from, to) of one node. */
+struct run {
+    size_t from, to, node;
+};
+
 struct hv_ways {
     const struct hv_cluster *c;
-    size_t n, n_nodes, n_houses, n_islands, per_house;
+    size_t n, n_nodes, n_houses, n_islands, per_house, n_runs;
+    struct run *runs;
+    bool *far; /* [n × runs] all between the member and those of the run goes over the network */
     struct member *members;
     struct node *nodes;
     struct house *houses;
@@ -189,6 +196,27 @@ static void find_net(struct hv_ways *w, size_t i, size_t j)
     }
 }
 
+static void find_runs(struct hv_ways *w)
+{
+    w->runs = hv_xcalloc(w->n + 1, sizeof *w->runs);
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->n_runs == 0 || w->runs[w->n_runs - 1].node != w->members[i].node) {
+            w->runs[w->n_runs++] = (struct run){.from = i, .node = w->members[i].node};
+        }
+        w->runs[w->n_runs - 1].to = i + 1;
+    }
+    w->far = hv_xcalloc(w->n * w->n_runs + 1, sizeof *w->far);
+    for (size_t a = 0; a < w->n; a++) {
+        for (size_t r = 0; r < w->n_runs; r++) {
+            bool far = true;
+            for (size_t b = w->runs[r].from; b < w->runs[r].to; b++) {
+                far = far && w->way[a * w->n + b] == WAY_NET && w->way[b * w->n + a] == WAY_NET;
+            }
+            w->far[a * w->n_runs + r] = far;
+        }
+    }
+}
+
 struct hv_ways *hv_ways_new(const struct hv_cluster *c, const uint32_t *devices, size_t n)
 {
     struct hv_ways *w = hv_xcalloc(1, sizeof *w);
@@ -219,6 +247,7 @@ struct hv_ways *hv_ways_new(const struct hv_cluster *c, const uint32_t *devices,
             }
         }
     }
+    find_runs(w);
     free(refs);
     return w;
 }
@@ -248,6 +277,8 @@ void hv_ways_free(struct hv_ways *w)
     free(w->way);
     free(w->s_per_byte);
     free(w->nets);
+    free(w->runs);
+    free(w->far);
     free(w);
 }
 
@@ -336,37 +367,67 @@ static void add_inside(const struct hv_ways *w, size_t a, size_t b, double bytes
     }
 }
 
+/* The flow of one pair of members inside a node, or between two. */
+static void add_pair(const struct hop *h, size_t from, size_t to, double bytes, struct loads *l)
+{
+    const struct hv_ways *w = h->w;
+    enum way way = (enum way)w->way[from * w->n + to];
+    if (way == WAY_NONE) {
+        l->apart = true;
+    } else if (way == WAY_NET) {
+        struct load *all[] = {&l->own[0][from], &l->own[1][to],
+                              &l->nets[w->members[from].node * w->n_nodes + w->members[to].node]};
+        for (int i = 0; i < 3; i++) {
+            all[i]->bytes += bytes;
+            all[i]->flows++;
+        }
+    } else if (way != WAY_SELF) {
+        add_inside(w, from, to, bytes, l);
+    }
+}
+
+/* The flows of member a to those of a run, all over the network. */
+static void add_far(const struct hop *h, size_t a, const struct run *r, struct loads *l)
+{
+    const struct hv_ways *w = h->w;
+    const double *row = h->bytes + a * w->n;
+    size_t node = w->members[a].node, from = h->back ? r->node : node;
+    struct load *net = &l->nets[from * w->n_nodes + (h->back ? node : r->node)];
+    struct load *others = l->own[!h->back];
+    struct load own = l->own[h->back][a], sum = *net;
+    for (size_t b = r->from; b < r->to; b++) {
+        double bytes = row[b] * h->scale;
+        if (bytes > 0) {
+            others[b].bytes += bytes;
+            others[b].flows++;
+            sum.bytes += bytes;
+            sum.flows++;
+            own.bytes += bytes;
+            own.flows++;
+        }
+    }
+    l->own[h->back][a] = own;
+    *net = sum;
+}
+
 /* The flows of one row; a network flow goes over the NICs of both members and their nodes. */
 static void add_row(const struct hop *h, size_t a, struct loads *l)
 {
     const struct hv_ways *w = h->w;
     const double *row = h->bytes + a * w->n;
-    struct load own = {0};
-    for (size_t b = 0; b < w->n; b++) {
-        size_t from = h->back ? b : a, to = h->back ? a : b;
-        enum way way = (enum way)w->way[from * w->n + to];
-        double bytes = row[b] * h->scale;
-        if (!(bytes > 0) || way == WAY_SELF) {
+    for (size_t i = 0; i < w->n_runs; i++) {
+        const struct run *r = &w->runs[i];
+        if (w->far[a * w->n_runs + i]) {
+            add_far(h, a, r, l);
             continue;
         }
-        if (way != WAY_NET) {
-            l->apart = l->apart || way == WAY_NONE;
-            if (way != WAY_NONE) {
-                add_inside(w, from, to, bytes, l);
+        for (size_t b = r->from; b < r->to; b++) {
+            double bytes = row[b] * h->scale;
+            if (bytes > 0) {
+                add_pair(h, h->back ? b : a, h->back ? a : b, bytes, l);
             }
-            continue;
         }
-        struct load *other = &l->own[!h->back][b];
-        struct load *net = &l->nets[w->members[from].node * w->n_nodes + w->members[to].node];
-        other->bytes += bytes;
-        other->flows++;
-        net->bytes += bytes;
-        net->flows++;
-        own.bytes += bytes;
-        own.flows++;
     }
-    l->own[h->back][a].bytes += own.bytes;
-    l->own[h->back][a].flows += own.flows;
 }
 
 static void add_flows(const struct hop *h, struct loads *l)
@@ -384,10 +445,27 @@ static void take(struct result *r, double busy_s, const char *why)
     }
 }
 
+/* Size of a buffer whose parts are flows of the mean size of `l`. */
+static double buffer_of(const struct hop *h, const struct load *l)
+{
+    return l->bytes / l->flows * fmin(h->members, HV__CURVE_MEMBERS);
+}
+
 /* Share of the rate that flows of the mean size of `l` reach. */
 static double share(const struct hop *h, const struct hv_link_curve *curve, const struct load *l)
 {
-    return hv_link_share(curve, l->bytes / l->flows * fmin(h->members, HV__CURVE_MEMBERS));
+    return hv_link_share(curve, buffer_of(h, l));
+}
+
+/* Takes a load with `factor` of the rate of its flows, where it is not surely the shorter one: most
+ * loads are, and the share that flows of their size reach need not be computed. */
+static void take_load(const struct hop *h, const struct hv_link_curve *curve, const struct load *l,
+                      double factor, const char *why, struct result *r)
+{
+    double least = hv_link_share_least(curve, buffer_of(h, l)) * factor;
+    if (l->busy_s >= (1 - 1e-9) * least * r->bytes_s) {
+        take(r, l->busy_s / (share(h, curve, l) * factor), why);
+    }
 }
 
 static const struct hv_link_curve *curve_of(const struct hop *h, size_t member)
@@ -408,11 +486,11 @@ static void take_inside(const struct hop *h, const struct loads *l, struct resul
             }
             const struct hv_link_curve *curve = curve_of(h, i);
             r->start_s = fmax(r->start_s, curve->start_s);
-            take(r, x->busy_s / (share(h, curve, x) * w->members[i].house_factor), whys[d]);
+            take_load(h, curve, x, w->members[i].house_factor, whys[d], r);
             int at = w->members[i].island;
             const struct load *y = at < 0 ? x : &l->isles[d][at];
             if (at >= 0 && y->flows > 0) {
-                take(r, y->busy_s / (share(h, curve, y) * w->members[i].house_factor), isles[d]);
+                take_load(h, curve, y, w->members[i].house_factor, isles[d], r);
             }
         }
         r->house_bytes = fmax(r->house_bytes, l->ports[0][i].bytes);
@@ -495,10 +573,11 @@ static void take_network(const struct hop *h, const struct loads *l, struct resu
         for (int d = 0; d < 2; d++) {
             struct load x = l->own[d][i];
             if (x.flows > 0) {
+                const struct node *node = &w->nodes[w->members[i].node];
+                const struct hv_link_curve *curve = hv_link_curve(node->net, HV_USE_ALL_TO_ALL);
                 x.busy_s = x.bytes / w->members[i].flow_bytes_per_s;
-                take(r, net_s(h, &x, w->members[i].node), "nic of one device");
-                enum hv_link_class class = w->nodes[w->members[i].node].net;
-                r->start_s = fmax(r->start_s, hv_link_curve(class, HV_USE_ALL_TO_ALL)->start_s);
+                take_load(h, curve, &x, node->net_factor, "nic of one device", r);
+                r->start_s = fmax(r->start_s, curve->start_s);
             }
         }
     }
@@ -507,7 +586,7 @@ static void take_network(const struct hop *h, const struct loads *l, struct resu
     }
 }
 
-/* The slowest link latency of a node's flows. */
+/* The slowest link latency of a node's flows: needed where one of its members has any. */
 static double net_alpha_s(const struct hv_ways *w, const struct loads *l, size_t node)
 {
     double alpha_s = 0;
@@ -524,7 +603,9 @@ struct steps {
     double near_s, far_s, messages;
 };
 
-static struct steps steps_of(const struct hv_ways *w, const struct loads *l, size_t i, int d)
+/* `alphas_s`: of nodes, HV_UNKNOWN where not yet looked up. */
+static struct steps steps_of(const struct hv_ways *w, const struct loads *l, size_t i, int d,
+                             double *alphas_s)
 {
     double inside = l->ports[d][i].flows, out = l->own[d][i].flows;
     size_t node = w->members[i].node;
@@ -533,7 +614,8 @@ static struct steps steps_of(const struct hv_ways *w, const struct loads *l, siz
                       .messages = inside + out};
     if (out > 0) {
         double more = hv__step_share(w->nodes[node].net) * (out - 1);
-        s.far_s = (1 + more) * net_alpha_s(w, l, node);
+        alphas_s[node] = hv_known(alphas_s[node]) ? alphas_s[node] : net_alpha_s(w, l, node);
+        s.far_s = (1 + more) * alphas_s[node];
     }
     return s;
 }
@@ -543,15 +625,20 @@ static struct steps steps_of(const struct hv_ways *w, const struct loads *l, siz
 static void take_steps(const struct hop *h, const struct loads *l, struct result *near,
                        struct result *far, struct result *all)
 {
+    double *alphas_s = hv_xcalloc(h->w->n_nodes + 1, sizeof *alphas_s);
+    for (size_t i = 0; i < h->w->n_nodes; i++) {
+        alphas_s[i] = HV_UNKNOWN;
+    }
     for (size_t i = 0; i < h->w->n; i++) {
         for (int d = 0; d < 2; d++) {
-            struct steps s = steps_of(h->w, l, i, d);
+            struct steps s = steps_of(h->w, l, i, d, alphas_s);
             near->steps_s = fmax(near->steps_s, s.near_s);
             far->steps_s = fmax(far->steps_s, s.far_s);
             all->steps_s = fmax(all->steps_s, s.near_s + s.far_s);
             all->messages = fmax(all->messages, s.messages);
         }
     }
+    free(alphas_s);
 }
 
 static double length_s(const struct result *r)

@@ -56,6 +56,7 @@ void hv__context_open(struct hv__context *k, struct hv_cluster *c, struct hv_mod
                               .parts = parts,
                               .prices = hv__part_memo(),
                               .held = hv__held_memo(),
+                              .places = hv__places_memo(),
                               .boxes = hv__box_memo(),
                               .slices = hv__slices_memo(),
                               .network = hv__network_memo()};
@@ -77,10 +78,12 @@ void hv__context_close(struct hv__context *k)
     hv_model_unref(k->model);
     hv__memo_free(&k->prices);
     hv__memo_free(&k->held);
+    hv__memo_free(&k->places);
     hv__memo_free(&k->boxes);
     hv__memo_free(&k->slices);
     hv__memo_free(&k->network);
     hv__free_ways(k);
+    free(k->spare.items);
     free(k->milestones);
     hv_arena_free(&k->milestones_arena);
     hv_arena_free(&k->arena);

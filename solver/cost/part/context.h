@@ -20,6 +20,12 @@ struct hv__run {
 struct hv__parts;
 struct hv__ways_of;
 
+/** Memory that a call gives back for the next one. */
+struct hv__spare {
+    double *items; /**< NULL: none */
+    size_t n;
+};
+
 /** The context: equal blocks share a class and a price; computed prices are stored. */
 struct hv__context {
     struct hv_cluster *cluster;
@@ -39,6 +45,8 @@ struct hv__context {
     struct hv__memo prices;   /**< of parts: memo.c */
     struct hv__memo network;  /**< of collectives: network/memo.h */
     struct hv__memo held;     /**< held.c: what ranks hold of experts that plans place */
+    struct hv__memo places;   /**< held.c: ranks that hold each expert */
+    struct hv__spare spare;   /**< load.c: memory for the next load */
     struct hv__memo boxes;    /**< rates.c: best rates of products */
     struct hv__memo slices;   /**< rates.c: attention in slices */
     double *floors;           /**< floor/floor.c; NULL before the first */

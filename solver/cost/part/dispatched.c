@@ -59,7 +59,8 @@ struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv
                                         double rows, struct hv__load *load)
 {
     const struct hv_moe_knobs *m = a->q->moe;
-    struct hv__spread spread = hv__spread_of(m, b->experts, a->q->ep);
+    struct hv__spread spread = hv_places_experts(m) ? hv__holding_of(a->k, a->q, b->experts).spread
+                                                    : hv__spread_of(m, b->experts, a->q->ep);
     double capacity = hv__capacity_of(m, rows / b->experts);
     bool moves = hv__moves_experts(a->q); /* every rank computes its own tokens with all experts */
     if (moves) {

@@ -5,6 +5,7 @@
 #ifndef HV_SOLVER_COST_PART_HELD_H
 #define HV_SOLVER_COST_PART_HELD_H
 
+#include "solver/cost/experts/spread.h"
 #include "solver/cost/part/context.h"
 #include "solver/plan/experts.h"
 
@@ -23,4 +24,15 @@ struct hv__sharing {
  * O(experts × ep) when new. */
 struct hv__held hv__held_by(struct hv__context *k, const struct hv_part_query *q, int experts,
                             int at, const struct hv__sharing *s);
+
+/** Experts on the ranks of a group. Lists of the context, valid until the next call. */
+struct hv__holding {
+    struct hv__spread spread;
+    const size_t *at;      /**< [experts + 1] into `ranks` */
+    const uint32_t *ranks; /**< that hold each expert or a part of it, in ascending order */
+};
+/** Which ranks of the query's group hold which of `experts`, remembered (held.c). O(experts × ep)
+ * when new. */
+struct hv__holding hv__holding_of(struct hv__context *k, const struct hv_part_query *q,
+                                  int experts);
 #endif

@@ -69,9 +69,8 @@ struct adding {
     double *done;               /* [HV__LOAD_CUTS × n] rows that are computed */
     double tile[HV__LOAD_CUTS]; /* rows that a kernel works on at once, over all chunks; 0: any */
     double kept_frac;           /* of all tokens */
-    uint32_t *holders;
-    bool *on;     /* [n] */
-    double *took; /* [n] */
+    struct hv__holding places;
+    double *took; /* [all holders of `places`] tokens that each gets of its expert */
 };
 
 static size_t house_of(const struct adding *x, size_t rank)
@@ -79,22 +78,30 @@ static size_t house_of(const struct adding *x, size_t rank)
     return x->ways ? hv_ways_house(x->ways, rank) : 0;
 }
 
-/* Sends `tokens` of a source to the holders that are nearest to it: itself, those of its house, or
- * all of them; shards of an expert get every token. */
-static void send(struct adding *x, size_t source, size_t n_holders, double tokens, double *took)
+/* Sends `tokens` of a source for an expert to the holders that are nearest to it: itself, those of
+ * its house, or all of them; shards of an expert get every token. */
+static void send(struct adding *x, size_t source, size_t expert, double tokens)
 {
+    size_t first = x->places.at[expert], n_holders = x->places.at[expert + 1] - first;
+    const uint32_t *holders = x->places.ranks + first;
+    double *took = x->took + first, *row = x->sent + source * x->n;
+    if (n_holders == 1) {
+        row[holders[0]] += tokens;
+        took[0] += tokens;
+        return;
+    }
     size_t house = house_of(x, source), near = 0;
     bool own = false;
     for (size_t i = 0; x->shards == 1 && i < n_holders; i++) {
-        own = own || x->holders[i] == source;
-        near += house_of(x, x->holders[i]) == house;
+        own = own || holders[i] == source;
+        near += house_of(x, holders[i]) == house;
     }
     double places = own ? 1 : near > 0 ? (double)near : (double)n_holders;
     double each = tokens * x->shards / places;
     for (size_t i = 0; i < n_holders; i++) {
-        size_t h = x->holders[i];
+        size_t h = holders[i];
         if (own ? h == source : near > 0 ? house_of(x, h) == house : true) {
-            x->sent[source * x->n + h] += each;
+            row[h] += each;
             took[i] += each;
         }
     }
@@ -115,49 +122,54 @@ double hv__whole_tiles(double tokens, double tile)
     return tile > 0 ? ceil(tokens / tile * (1 - 1e-12)) * tile : tokens;
 }
 
-static void find_holders(struct adding *x, size_t expert, size_t *n)
+/* Tokens that the holders of every expert got. */
+static void add_taken(struct adding *x)
 {
-    *n = 0;
-    (void)hv_expert_places(x->m, (int)x->experts, (int)x->n, (int)expert, x->on);
-    for (size_t r = 0; r < x->n; r++) {
-        if (x->on[r]) {
-            x->took[*n] = 0;
-            x->holders[(*n)++] = (uint32_t)r;
+    for (size_t i = 0; i < x->places.at[x->experts]; i++) {
+        size_t rank = x->places.ranks[i];
+        x->got[rank] += x->took[i];
+        for (size_t c = 0; c < HV__LOAD_CUTS; c++) {
+            x->done[c * x->n + rank] += hv__whole_tiles(x->took[i], x->tile[c]);
         }
     }
 }
 
-static void add_expert(struct adding *x, size_t expert)
+/* Experts with several holders, or kernels that compute whole tiles. */
+static void add_held(struct adding *x)
 {
-    size_t n = 0;
-    find_holders(x, expert, &n);
+    memset(x->took, 0, x->places.at[x->experts] * sizeof *x->took);
     for (size_t s = 0; s < x->n; s++) {
-        double tokens = x->tokens[s * x->experts + expert];
-        if (tokens > 0) {
-            send(x, s, n, tokens, x->took);
+        const double *tokens = x->tokens + s * x->experts;
+        for (size_t e = 0; e < x->experts; e++) {
+            if (tokens[e] > 0) {
+                send(x, s, e, tokens[e]);
+            }
         }
     }
-    for (size_t i = 0; i < n; i++) {
-        x->got[x->holders[i]] += x->took[i];
-        for (size_t c = 0; c < HV__LOAD_CUTS; c++) {
-            x->done[c * x->n + x->holders[i]] += hv__whole_tiles(x->took[i], x->tile[c]);
+    add_taken(x);
+}
+
+/* Adds a source's tokens to the row of what it sends; experts of one rank follow each other, as a
+ * rule. */
+static void add_source(const struct adding *x, const double *tokens, double *row)
+{
+    const uint32_t *owners = x->places.ranks;
+    for (size_t e = 0; e < x->experts;) {
+        uint32_t owner = owners[e];
+        double sum = row[owner] + tokens[e];
+        for (e++; e < x->experts && owners[e] == owner; e++) {
+            sum += tokens[e];
         }
+        row[owner] = sum;
     }
 }
 
 /* Experts with one holder each, whose kernels compute what comes. */
 static void add_single(struct adding *x)
 {
-    uint32_t *owners = hv_xcalloc(x->experts, sizeof *owners);
-    for (size_t e = 0; e < x->experts; e++) {
-        owners[e] = (uint32_t)hv_expert_owner(x->m, (int)x->experts, (int)x->n, (int)e);
-    }
     for (size_t s = 0; s < x->n; s++) {
-        const double *tokens = x->tokens + s * x->experts;
         double *row = x->sent + s * x->n;
-        for (size_t e = 0; e < x->experts; e++) {
-            row[owners[e]] += tokens[e];
-        }
+        add_source(x, x->tokens + s * x->experts, row);
         for (size_t r = 0; r < x->n; r++) {
             x->got[r] += row[r];
         }
@@ -165,21 +177,17 @@ static void add_single(struct adding *x)
     for (size_t c = 0; c < HV__LOAD_CUTS; c++) {
         memcpy(x->done + c * x->n, x->got, x->n * sizeof *x->got);
     }
-    free(owners);
 }
 
 static void add_all(struct adding *x)
 {
-    bool tiles = x->tile[0] > 0;
     memset(x->sent, 0, x->n * x->n * sizeof *x->sent);
     memset(x->got, 0, x->n * sizeof *x->got);
     memset(x->done, 0, HV__LOAD_CUTS * x->n * sizeof *x->done);
-    if (x->shards == 1 && !tiles && (!x->m || x->m->n_copies == 0)) {
+    if (x->took) {
+        add_held(x);
+    } else {
         add_single(x);
-        return;
-    }
-    for (size_t e = 0; e < x->experts; e++) {
-        add_expert(x, e);
     }
 }
 
@@ -196,7 +204,7 @@ static double most_of(const double *list, size_t n)
 {
     double most = list[0];
     for (size_t r = 1; r < n; r++) {
-        most = fmax(most, list[r]);
+        most = list[r] > most ? list[r] : most;
     }
     return most;
 }
@@ -274,6 +282,18 @@ static void find_tokens(const struct hv__ask *a, const struct hv_block *b, const
     }
 }
 
+/* Memory for so many figures, as they were left by the load before. */
+static struct hv__spare take_room(struct hv__context *k, size_t n)
+{
+    struct hv__spare room = k->spare;
+    k->spare.items = NULL;
+    if (!room.items || room.n < n) {
+        free(room.items);
+        room = (struct hv__spare){hv_xcalloc(n, sizeof *room.items), n};
+    }
+    return room;
+}
+
 bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
                  struct hv__load *out)
 {
@@ -283,23 +303,24 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
         return false;
     }
     size_t n = q->ep > 1 ? (size_t)q->ep : 1, experts = (size_t)b->experts;
-    double *room = hv_xcalloc(n * experts + n * n + (HV__LOAD_CUTS + 2) * n, sizeof *room);
     struct adding x = {.m = q->moe,
                        .ways = n > 1 ? hv__ways_between(a->k, q->ep_group, n) : NULL,
                        .n = n,
                        .experts = experts,
                        .kept_frac = 1,
                        .shards = hv_expert_shards(q->moe, (int)n),
-                       .tokens = room,
-                       .sent = room + n * experts,
-                       .got = room + n * experts + n * n,
-                       .holders = hv_xcalloc(n, sizeof *x.holders),
-                       .on = hv_xcalloc(n, sizeof *x.on)};
-    x.took = x.got + n;
-    x.done = x.took + n;
+                       .places = hv__holding_of(a->k, q, b->experts)};
     hv__kernel_tiles(q->moe, rows, x.tile);
-    find_tokens(a, b, &x, room);
-    double capacity = add_kernel(&x, room, hv__capacity_of(q->moe, rows / b->experts));
+    bool single = x.shards == 1 && !(x.tile[0] > 0) && (!x.m || x.m->n_copies == 0);
+    size_t figures = n * experts + n * n + (HV__LOAD_CUTS + 1) * n;
+    struct hv__spare room = take_room(a->k, figures + (single ? 0 : x.places.at[experts]));
+    x.tokens = room.items;
+    x.sent = room.items + n * experts;
+    x.got = x.sent + n * n;
+    x.done = x.got + n;
+    x.took = single ? NULL : room.items + figures;
+    find_tokens(a, b, &x, room.items);
+    double capacity = add_kernel(&x, room.items, hv__capacity_of(q->moe, rows / b->experts));
     *out = (struct hv__load){.capacity = capacity,
                              .kept_frac = x.kept_frac,
                              .tokens = most_of(x.got, n),
@@ -307,17 +328,19 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
                              .done = x.done,
                              .sent = x.sent,
                              .ways = x.ways,
-                             .room = room};
+                             .room = room,
+                             .k = a->k};
     for (size_t c = 1; c < HV__LOAD_CUTS; c++) {
         out->in_chunks[c - 1] = most_of(x.done + c * n, n);
     }
-    free(x.holders);
-    free(x.on);
     return true;
 }
 
 void hv__load_free(struct hv__load *l)
 {
-    free(l->room);
-    l->room = NULL;
+    if (l->room.items) {
+        free(l->k->spare.items);
+        l->k->spare = l->room;
+        l->room.items = NULL;
+    }
 }

@@ -43,7 +43,8 @@ struct hv__load {
     const double *done;                  /**< [ranks] what each computes, in units of that mean */
     const double *sent; /**< [ranks × ranks] from rank to rank, in units of that mean */
     const struct hv_ways *ways;
-    double *room; /**< owned: hv__load_free */
+    struct hv__spare room; /**< owned: hv__load_free, which gives it back to the context */
+    struct hv__context *k;
 };
 /** The load of a block with experts, for `rows` copies of tokens of a rank; false: tokens are
  * spread evenly over experts in their usual places, or the group is not known. Owner of *out:
@@ -304,8 +305,9 @@ double hv__least_grid_s(const struct hv_model *m, const double *grid, const stru
 
 /** An empty table of prices of parts (memo.c). */
 struct hv__memo hv__part_memo(void);
-/** An empty table of what ranks hold (held.c). */
+/** Empty tables of what ranks hold, and of the ranks that hold an expert (held.c). */
 struct hv__memo hv__held_memo(void);
+struct hv__memo hv__places_memo(void);
 /** Empty tables of best rates (rates.c). */
 struct hv__memo hv__box_memo(void);
 struct hv__memo hv__slices_memo(void);

@@ -40,7 +40,7 @@ static void count_placed(struct hv__context *k, const struct hv_stage_query *q,
     double whole = (double)r->tp / pq->expert_tp;
     const struct hv__sharing s = {(double)(r->dp * r->cp) * q->replica->count * whole / ep,
                                   sharing_limit(q, r)};
-    struct hv__ep_places p = hv__ep_places_of(r, pq);
+    struct hv__ep_places p = hv__ep_places_at(r, r->at, pq);
     struct hv__held held = {0};
     for (size_t i = 0; i < p.n; i++) {
         int at = (int)((p.first + i) % (size_t)ep);
@@ -54,7 +54,7 @@ static void count_placed(struct hv__context *k, const struct hv_stage_query *q,
 }
 
 /* Experts that move to tokens are kept in the node until the backward pass of their layer. */
-static void count_cached(const struct hv__context *k, const struct hv__rank *r, size_t block,
+static void count_cached(struct hv__context *k, const struct hv__rank *r, size_t block,
                          struct hv_part_query *pq, double most, struct counts *n)
 {
     int experts = k->model->blocks[block].experts;
@@ -62,7 +62,7 @@ static void count_cached(const struct hv__context *k, const struct hv__rank *r, 
     uint32_t *ids = hv__ep_group(r, pq, &first, &of);
     if (ids) {
         pq->ep_group = ids;
-        double each = most / hv__spread_of(pq->moe, experts, pq->ep).held;
+        double each = most / hv__holding_of(k, pq, experts).spread.held;
         n->cached += each * hv__cached_experts(k, pq, experts);
         pq->ep_group = NULL;
     }
@@ -74,6 +74,7 @@ static void count_piece(struct hv__context *k, const struct hv_stage_query *q,
 {
     size_t block = (size_t)piece.from2 / 2;
     struct hv_part_query pq = hv__part_query(k, q, r, block, 0);
+    pq.moe_signature = pq.moe ? hv__moe_signature(pq.moe) : 0;
     bool whole = piece.to2 - piece.from2 > 1;
     double times = whole ? (piece.to2 - piece.from2) / 2 : 1, unit = 0;
     for (int half = piece.from2 % 2; half < (whole ? 2 : piece.from2 % 2 + 1); half++) {

@@ -622,21 +622,52 @@ static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t bl
     return c;
 }
 
-/* Takes off what the busiest rank keeps for its experts' tokens and this one does not. */
-static void keep_own(const struct build *b, const struct hv_part_query *q, struct hv_part_cost *c)
+/* What rank `at` of the stage keeps of a part: the busiest rank keeps what the price says, others
+ * less of their experts' tokens. */
+static struct hv_kept kept_of(const struct build *b, const struct hv_part_query *q, size_t at,
+                              const struct hv_part_cost *c)
 {
-    struct hv__ep_places p = hv__ep_places_of(&b->rank, q);
+    struct hv_kept k = {c->saved_bytes, c->saved_input_bytes, c->transient_bytes};
     double own = 0;
     if (!c->rank_load) {
-        return;
+        return k;
     }
+    struct hv__ep_places p = hv__ep_places_at(&b->rank, at, q);
     for (size_t i = 0; i < p.n; i++) {
         own = fmax(own, c->rank_load[(p.first + i) % (size_t)q->ep]);
     }
-    c->saved_bytes -= (1 - own) * c->routed_saved_bytes;
-    c->saved_input_bytes -= (1 - own) * c->routed_input_bytes;
-    c->saved_input_bytes = fmin(fmax(c->saved_input_bytes, 0), c->saved_bytes);
-    c->transient_bytes -= (1 - own) * c->routed_transient_bytes;
+    k.activation_bytes -= (1 - own) * c->routed_saved_bytes;
+    k.weight_only_bytes -= (1 - own) * c->routed_input_bytes;
+    k.weight_only_bytes = fmin(fmax(k.weight_only_bytes, 0), k.activation_bytes);
+    k.transient_bytes -= (1 - own) * c->routed_transient_bytes;
+    return k;
+}
+
+static void keep_own(const struct build *b, const struct hv_part_query *q, struct hv_part_cost *c)
+{
+    struct hv_kept k = kept_of(b, q, b->rank.at, c);
+    c->saved_bytes = k.activation_bytes;
+    c->saved_input_bytes = k.weight_only_bytes;
+    c->transient_bytes = k.transient_bytes;
+}
+
+/* Adds `times` n parts to what the query's peers keep, and `handed` bytes of their input. */
+static void keep_of_peers(const struct build *b, const struct hv_part_query *q,
+                          const struct hv_part_cost *c, int n, double times, double handed)
+{
+    const struct hv_peers *p = &b->q->peers;
+    for (size_t i = 0; i < p->n; i++) {
+        struct hv_kept *sum = &p->kept[i];
+        double transient = 0;
+        for (int k = 0; k < n; k++) {
+            struct hv_kept x = kept_of(b, q, p->ranks[i], &c[k]);
+            sum->activation_bytes += times * x.activation_bytes;
+            sum->weight_only_bytes += times * x.weight_only_bytes;
+            transient += x.transient_bytes;
+        }
+        sum->activation_bytes += handed;
+        sum->transient_bytes = fmax(sum->transient_bytes, transient);
+    }
 }
 
 /* Half blocks [from2, to2) of one piece: all whole blocks in it are equal. */
@@ -663,18 +694,19 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
         c[n++] = part_of(b, HV_PART_ATTENTION, block, &pq);
     }
     if (from2 % 2 || whole) {
-        c[n] = part_of(b, HV_PART_FFN, block, &pq);
-        keep_own(b, &pq, &c[n++]);
+        c[n++] = part_of(b, HV_PART_FFN, block, &pq);
     }
+    /* half a block gets its input from another stage, and keeps it */
+    double handed = from2 % 2 && pq.recompute & HV_RC_OUT ? c[0].output_bytes : 0;
     double transient = 0, back = 0;
+    keep_of_peers(b, &pq, c, n, times, handed);
+    keep_own(b, &pq, &c[n - 1]);
     for (int i = 0; i < n; i++) {
         add_part(b, &c[i], times);
         transient += c[i].transient_bytes;
         back += backward_s(&c[i]);
     }
-    if (from2 % 2 && pq.recompute & HV_RC_OUT) {
-        b->out->activation_bytes += c[0].output_bytes; /* the input comes from another stage */
-    }
+    b->out->activation_bytes += handed;
     note_units(b, c, n, pq.ep, times);
     note_travel(b, c, n, pq.moe, times);
     b->out->transient_bytes = fmax(b->out->transient_bytes, transient);
@@ -718,6 +750,7 @@ static void add_end(struct build *b, enum hv_part part, int mark)
                "%s:", part == HV_PART_HEAD ? "final norm, logits and loss" : "look-up");
     pq.beside = b->beside;
     struct hv_part_cost c = part_of(b, part, 0, &pq);
+    keep_of_peers(b, &pq, &c, 1, 1, 0);
     add_part(b, &c, 1);
     note_units(b, &c, 1, 1, 1);
     b->out->transient_bytes = fmax(b->out->transient_bytes, c.transient_bytes);
@@ -733,6 +766,9 @@ static void keep_output(struct build *b, const struct hv_part_query *q)
     }
     double bytes = b->out->hop_bytes / (q->cp * (hv_stage_spreads(b->rank.stage) ? q->tp : 1));
     b->out->activation_bytes += bytes;
+    for (size_t i = 0; i < b->q->peers.n; i++) {
+        b->q->peers.kept[i].activation_bytes += bytes;
+    }
     hv_why_add(b->q->why, "kept output", bytes, "bytes",
                "the output is sent and also kept, as pipelines with unfused attention keep it");
 }

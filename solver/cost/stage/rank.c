@@ -171,11 +171,12 @@ struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv
     return p;
 }
 
-struct hv__ep_places hv__ep_places_of(const struct hv__rank *r, const struct hv_part_query *q)
+struct hv__ep_places hv__ep_places_at(const struct hv__rank *r, size_t at,
+                                      const struct hv_part_query *q)
 {
     size_t ep = (size_t)q->ep, each = r->cp * r->tp / (size_t)q->expert_tp;
     each = each > 0 ? each : 1;
-    return (struct hv__ep_places){r->at * each % ep, each < ep ? each : ep};
+    return (struct hv__ep_places){at * each % ep, each < ep ? each : ep};
 }
 
 uint32_t *hv__ep_group(const struct hv__rank *r, const struct hv_part_query *q, size_t *first,

@@ -10,6 +10,18 @@
 #include "solver/inventory/cluster.h"
 #include "solver/plan/plan.h"
 
+/** Bytes that a rank keeps of a pass: the members of hv_pass of these names. */
+struct hv_kept {
+    double activation_bytes, weight_only_bytes, transient_bytes;
+};
+/** Data-parallel ranks whose passes are those of the query's rank, but for what they keep of the
+ * tokens of experts that the plan places. */
+struct hv_peers {
+    const size_t *ranks;  /**< [n] numbers as dp_rank */
+    struct hv_kept *kept; /**< [n] filled in by the price of the pass, zeroed before */
+    size_t n;
+};
+
 /** The stage, and the rank on which it is priced. */
 struct hv_stage_query {
     const struct hv_plan *plan;
@@ -32,7 +44,8 @@ struct hv_stage_query {
     size_t iteration;   /**< of the job's routing */
     bool copies_apart;  /**< copies of offloaded activations go beside the pipeline, by the caller:
                            they do not lengthen the pass */
-    const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
+    const double *scales;  /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
+    struct hv_peers peers; /**< none in models of modules, stages with `degrees` or with offloads */
 };
 
 /** The stage that a query is about. */

@@ -45,12 +45,13 @@ enum hv_status hv__find_rank(struct hv__context *k, const struct hv_stage_query 
  * stage. */
 struct hv_part_query hv__part_query(const struct hv__context *k, const struct hv_stage_query *q,
                                     const struct hv__rank *r, size_t block, size_t i);
-/** Positions in an expert-parallel group that the devices of one data-parallel rank have: `n` that
+/** Positions in an expert-parallel group that the devices of data-parallel rank `at` have: `n` that
  * follow each other. */
 struct hv__ep_places {
     size_t first, n;
 };
-struct hv__ep_places hv__ep_places_of(const struct hv__rank *r, const struct hv_part_query *q);
+struct hv__ep_places hv__ep_places_at(const struct hv__rank *r, size_t at,
+                                      const struct hv_part_query *q);
 /** The devices of its expert-parallel group, each of which is every expert_tp-th of its copy: those
  * of dp × cp ranks of the same tensor position, or consecutive ones where experts are whole on
  * each, starting at a multiple of ep. *first: the number of the first, *of: how many there are. The

@@ -61,6 +61,8 @@ struct hv__rank {
     bool near;         /**< all groups of each dp rank are on one node */
     size_t *like;      /**< [n_dp] first dp rank with equal prices */
     size_t *n_like;    /**< [n_dp] how many are like it; 0 where it is not the first */
+    size_t *peer; /**< [n_dp] first dp rank whose passes keep other bytes of experts' tokens, and
+                     are alike in the rest; NULL: each is its own */
     /* price.c, hops.c */
     struct hv_memory *memory; /**< [n_dp] static memory */
     double hop_next_s;

@@ -49,7 +49,10 @@ struct places {
     const struct hv__segment *s;
     size_t block;
     bool *on;
-    size_t *at; /**< [holders + 1] in `on` */
+    size_t *at;                /**< [holders + 1] in `on` */
+    const struct hv_block *of; /**< the block before with experts; NULL: none */
+    size_t before;             /**< its number */
+    size_t *went, n_went;      /**< the sets that its experts were added to, in that order */
 };
 
 static int group_of(const struct hv_stage *s, size_t block)
@@ -89,9 +92,10 @@ static bool find_places(struct places *p, int experts, int expert, bool lent)
     return any;
 }
 
-/** Adds the parameters of an expert to those that the same ranks hold. */
-static void add_expert(const struct hv__lowered *l, const struct places *p, double parameters,
-                       bool lent, struct hv__expert_sets *out)
+/** Adds the parameters of an expert to those that the same ranks hold; returns the number of the
+ * set. */
+static size_t add_expert(const struct hv__lowered *l, const struct places *p, double parameters,
+                         bool lent, struct hv__expert_sets *out)
 {
     size_t n_holders = p->s->n_holders, n_on = p->at[n_holders];
     for (size_t i = 0; i < out->n; i++) {
@@ -99,7 +103,7 @@ static void add_expert(const struct hv__lowered *l, const struct places *p, doub
         bool same = memcmp(x->at, p->at, (n_holders + 1) * sizeof *p->at) == 0;
         if (x->lent == lent && same && memcmp(x->on, p->on, n_on * sizeof *p->on) == 0) {
             x->parameters += parameters;
-            return;
+            return i;
         }
     }
     if (out->n == out->cap) {
@@ -122,20 +126,42 @@ static void add_expert(const struct hv__lowered *l, const struct places *p, doub
     for (int r = 0; r < x.ep; r++) {
         x.ranks += x.on[r];
     }
-    out->items[out->n++] = x;
+    out->items[out->n] = x;
+    return out->n++;
+}
+
+/** True where the experts of the block at hand are on the ranks of those of the block before. */
+static bool placed_as_before(const struct places *p, const struct hv_block *b)
+{
+    bool same = p->of != NULL && p->of->experts == b->experts;
+    for (size_t i = 0; same && i < p->s->n_holders; i++) {
+        const struct hv_stage *s = p->s->holders[i].stage;
+        same = hv_stage_moe(s, p->block) == hv_stage_moe(s, p->before);
+    }
+    return same;
 }
 
 static void add_block(const struct hv__lowered *l, struct places *p, const struct hv_block *b,
                       double parameters, struct hv__expert_sets *out)
 {
+    if (placed_as_before(p, b)) {
+        for (size_t i = 0; i < p->n_went; i++) {
+            out->items[p->went[i]].parameters += parameters / b->experts;
+        }
+        return;
+    }
+    p->went = hv_arena_new(l->arena, size_t, 2 * (size_t)b->experts);
+    p->n_went = 0;
     for (int e = 0; e < b->experts; e++) {
         bool lent = find_places(p, b->experts, e, false);
-        add_expert(l, p, parameters / b->experts, false, out);
+        p->went[p->n_went++] = add_expert(l, p, parameters / b->experts, false, out);
         if (lent) {
             (void)find_places(p, b->experts, e, true);
-            add_expert(l, p, parameters / b->experts, true, out);
+            p->went[p->n_went++] = add_expert(l, p, parameters / b->experts, true, out);
         }
     }
+    p->of = b;
+    p->before = p->block;
 }
 
 /** The block with experts that a half block is of; NULL: none. */

@@ -215,9 +215,10 @@ static bool is_uniform(const struct hv_cluster *c, const struct hv__rank *rk)
 }
 
 /** Fingerprint of a dp rank: equal ranks have equal times and memory, when no others use their
- * networks. *far: true where its groups lie on several nodes. */
+ * networks; without `placed`, but for what they hold and keep of experts that the plan places.
+ * *far: true where its groups lie on several nodes. */
 static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
-                        const struct hv_stage *s, size_t d, bool *far)
+                        const struct hv_stage *s, size_t d, bool placed, bool *far)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     size_t group = rk->width * rk->cuts;
@@ -232,7 +233,7 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
         h = hv_hash(h, &at, sizeof at);
     }
     bool routed = s->ep > 1 && hv_router_has_sources(hv_cost_job(l->k)->routing);
-    if (places_experts(s) || (s->n_degrees > 0 && !is_uniform(c, rk))) {
+    if (placed || (s->n_degrees > 0 && !is_uniform(c, rk))) {
         /* it holds experts of its own; in wider parts it computes together with other units */
         h = hv_hash(h, &d, sizeof d);
     } else if (s->n_moe > 0 || routed) {
@@ -271,25 +272,31 @@ static void add_others(const struct hv__lowered *l, const struct hv__rank *rk,
     }
 }
 
-/** Finds for every dp rank the first rank equal to it. Compares with the last few different ranks
- * only: unequal ranks come in runs, and a rank without a match is priced again. */
-static void find_like(const struct hv__lowered *l, struct hv__rank *rk, const struct hv_stage *s)
+/** Fills hash[n_dp] with the fingerprints of all dp ranks; returns whether some lie on several
+ * nodes. */
+static bool hash_ranks(const struct hv__lowered *l, const struct hv__rank *rk,
+                       const struct hv_stage *s, bool placed, uint64_t *hash)
 {
-    enum { LOOK_BACK = 8 };
-    uint64_t recent[LOOK_BACK], *hash = hv_arena_new(l->arena, uint64_t, rk->n_dp);
     bool *far = hv_arena_new(l->arena, bool, rk->n_dp), any = false;
-    size_t at[LOOK_BACK], n = 0;
     for (size_t d = 0; d < rk->n_dp; d++) {
-        hash[d] = dp_hash(l, rk, s, d, &far[d]);
+        hash[d] = dp_hash(l, rk, s, d, placed, &far[d]);
         any = any || far[d];
     }
-    rk->near = !any;
     if (any && rk->n_dp > 1) {
         add_others(l, rk, s, hash, far);
     }
-    rk->like = hv_arena_new(l->arena, size_t, rk->n_dp);
-    rk->n_like = hv_arena_new(l->arena, size_t, rk->n_dp);
-    for (size_t d = 0; d < rk->n_dp; d++) {
+    return any;
+}
+
+/** Finds for every dp rank the first one with the same fingerprint. Compares with the last few
+ * different ones only: unequal ranks come in runs, and a rank without a match is priced again. */
+static size_t *first_equal(const struct hv__lowered *l, const uint64_t *hash, size_t n_ranks)
+{
+    enum { LOOK_BACK = 8 };
+    uint64_t recent[LOOK_BACK];
+    size_t at[LOOK_BACK], n = 0;
+    size_t *first = hv_arena_new(l->arena, size_t, n_ranks);
+    for (size_t d = 0; d < n_ranks; d++) {
         size_t i = 0, known = n < LOOK_BACK ? n : LOOK_BACK;
         while (i < known && recent[i] != hash[d]) {
             i++;
@@ -299,8 +306,32 @@ static void find_like(const struct hv__lowered *l, struct hv__rank *rk, const st
             recent[i] = hash[d];
             at[i] = d;
         }
-        rk->like[d] = at[i];
-        rk->n_like[at[i]]++;
+        first[d] = at[i];
+    }
+    return first;
+}
+
+/** True where ranks with unlike experts may still have passes that take equally long: with the
+ * bytes of offloads and of layouts between parts they would not. */
+static bool has_peers(const struct hv__lowered *l, const struct hv_stage *s)
+{
+    return s->n_degrees == 0 && s->n_offload == 0 && hv_cost_model(l->k)->kind != HV_MODEL_MODULES;
+}
+
+/** Finds for every dp rank the first rank equal to it. */
+static void find_like(const struct hv__lowered *l, struct hv__rank *rk, const struct hv_stage *s)
+{
+    bool placed = places_experts(s);
+    uint64_t *hash = hv_arena_new(l->arena, uint64_t, rk->n_dp);
+    rk->near = !hash_ranks(l, rk, s, placed, hash);
+    rk->like = first_equal(l, hash, rk->n_dp);
+    rk->n_like = hv_arena_new(l->arena, size_t, rk->n_dp);
+    for (size_t d = 0; d < rk->n_dp; d++) {
+        rk->n_like[rk->like[d]]++;
+    }
+    if (placed && has_peers(l, s)) {
+        (void)hash_ranks(l, rk, s, false, hash);
+        rk->peer = first_equal(l, hash, rk->n_dp);
     }
 }
 

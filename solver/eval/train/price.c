@@ -36,6 +36,46 @@ struct hv_replica *hv__copy_replica(const struct hv__lowered *l, const struct hv
     return copy_into(l->arena, from);
 }
 
+/** Lists the dp ranks whose passes are those of rank d but for what they keep of experts' tokens.
+ */
+static struct hv_peers peers_of(const struct hv__lowered *l, const struct hv__rank *rk, size_t d)
+{
+    struct hv_peers out = {0};
+    if (rk->peer == NULL) {
+        return out;
+    }
+    size_t *ranks = hv_arena_new(l->arena, size_t, rk->n_dp);
+    for (size_t i = d + 1; i < rk->n_dp; i++) {
+        if (rk->peer[i] == d && rk->like[i] == i) {
+            ranks[out.n++] = i / rk->cuts;
+        }
+    }
+    out.ranks = ranks;
+    out.kept = hv_arena_new(l->arena, struct hv_kept, out.n);
+    return out;
+}
+
+/** Fills the passes of those ranks; `passes`: of all dp ranks, priced for rank d. */
+static void fill_peers(const struct hv__rank *rk, size_t d, const struct hv_peers *peers,
+                       struct hv_pass *passes)
+{
+    for (size_t i = 0, at = d + 1; i < peers->n; at++) {
+        if (rk->peer[at] == d && rk->like[at] == at) {
+            const struct hv_kept *k = &peers->kept[i++];
+            passes[at] = passes[d];
+            passes[at].activation_bytes = k->activation_bytes;
+            passes[at].weight_only_bytes = k->weight_only_bytes;
+            passes[at].transient_bytes = k->transient_bytes;
+        }
+    }
+}
+
+/** True where the passes of rank d are those of another one, with other bytes at most. */
+static bool follows(const struct hv__rank *rk, size_t d)
+{
+    return rk->peer != NULL && rk->peer[d] != d;
+}
+
 /** Passes of one global stage for all shapes and dp ranks; ranks that are alike are priced once. */
 static enum hv_status price_passes(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                    const struct hv__gstage *g, struct hv_pass *out,
@@ -44,14 +84,14 @@ static enum hv_status price_passes(const struct hv__lowered *l, const struct hv_
     const struct hv__rank *rk = &pl->ranks[g->rank];
     const struct hv_replica *r = pl->scratch;
     for (size_t i = 0; i < pl->n_shapes; i++) {
+        struct hv_pass *passes = &out[i * rk->n_dp];
         for (size_t d = 0; d < rk->n_dp; d++) {
             double n = hv__rank_sequences(rk, &r->stages[rk->stage], pl->shapes[i].sequences, d);
-            struct hv_pass *pass = &out[i * rk->n_dp + d];
             if (rk->like[d] != d) {
-                *pass = out[i * rk->n_dp + rk->like[d]];
+                passes[d] = passes[rk->like[d]];
                 continue;
             }
-            if (n <= 0) {
+            if (n <= 0 || follows(rk, d)) {
                 continue;
             }
             struct hv_stage_query q = {.plan = l->plan,
@@ -67,11 +107,13 @@ static enum hv_status price_passes(const struct hv__lowered *l, const struct hv_
                                        .documents = &pl->shapes[i].documents,
                                        .scales = pl->shapes[i].scales,
                                        .iteration = l->routed,
-                                       .copies_apart = hv__moves_away(pl, g)};
-            enum hv_status st = hv_cost_pass(l->k, &q, pass, err);
+                                       .copies_apart = hv__moves_away(pl, g),
+                                       .peers = peers_of(l, rk, d)};
+            enum hv_status st = hv_cost_pass(l->k, &q, &passes[d], err);
             if (st != HV_OK) {
                 return st;
             }
+            fill_peers(rk, d, &q.peers, passes);
         }
     }
     return HV_OK;

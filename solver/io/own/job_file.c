@@ -186,20 +186,15 @@ static enum hv_status read_routing(const struct hv_jp *root, struct hv_job_doc *
         return hv_jp_expected(&p, err, "a routing file, or the object itself");
     }
     struct hv_str path = {0};
-    struct hv_json json = {0};
     enum hv_status st = hv_jp_string(&p, &name, err);
     if (st != HV_OK) {
         return st;
     }
     hv__doc_beside(&path, root->doc->name ? root->doc->name : "", name);
-    st = hv__doc_load(&json, hv_str_cstr(&path), "samples/routing", err);
-    if (st == HV_OK) {
-        struct hv_jp file = hv_jp_root(&json);
-        st = hv_routing_build(&file, true, &d->arena, &d->job.routing, err);
-    } else {
+    st = hv_routing_load(hv_str_cstr(&path), &d->arena, &d->job.routing, err);
+    if (st != HV_OK) {
         hv_jp_blame(&p, err);
     }
-    hv_json_free(&json);
     hv_str_free(&path);
     return st;
 }

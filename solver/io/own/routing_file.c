@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "solver/io/own/doc/keys.h"
+#include "solver/io/own/doc/load.h"
+#include "solver/io/own/routing_text.h"
 
 #define MOST_TOKENS 1e12
 
@@ -26,17 +28,26 @@ struct trace {
     size_t n;
 };
 
+static double rows_of(const struct hv_router *r)
+{
+    return (double)r->iterations * (double)r->layers * (double)r->sources;
+}
+
+static bool counts_fit(const struct hv_router *r)
+{
+    return rows_of(r) * (double)r->experts <= HV_ROUTER_COUNTS_MOST;
+}
+
 static enum hv_status find_rows(struct trace *t, const struct hv_jp *p, struct hv_err *err)
 {
     const struct hv_router *r = t->r;
-    double rows = (double)r->iterations * (double)r->layers * (double)r->sources;
-    if (!(rows * (double)r->experts <= HV_ROUTER_COUNTS_MOST)) {
+    if (!counts_fit(r)) {
         return hv_jp_fail(p, err,
                           "expected at most %u counts, found %zu iterations x %zu layers x "
                           "%zu sources x %zu experts",
                           HV_ROUTER_COUNTS_MOST, r->iterations, r->layers, r->sources, r->experts);
     }
-    t->rows = (size_t)rows;
+    t->rows = (size_t)rows_of(r);
     t->at = hv_arena_new(t->arena, size_t, t->rows + 1);
     return HV_OK;
 }
@@ -247,6 +258,17 @@ static enum hv_status read_size(const struct hv_jp *p, const char *key, size_t *
     return st;
 }
 
+static enum hv_status read_sizes(const struct hv_jp *p, struct hv_router *r, struct hv_err *err)
+{
+    enum hv_status st;
+    r->iterations = 0;
+    return (st = read_size(p, "iterations", &r->iterations, err)) ||
+                   (st = read_size(p, "layers", &r->layers, err)) ||
+                   (st = read_size(p, "sources", &r->sources, err))
+               ? st
+               : read_size(p, "experts", &r->experts, err);
+}
+
 static enum hv_status read_trace(const struct hv_jp *p, struct hv_arena *arena, struct hv_router *r,
                                  struct hv_err *err)
 {
@@ -254,11 +276,7 @@ static enum hv_status read_trace(const struct hv_jp *p, struct hv_arena *arena, 
     struct hv_jp list = {0};
     size_t n = 0;
     enum hv_status st;
-    r->iterations = 0;
-    if ((st = read_size(p, "iterations", &r->iterations, err)) ||
-        (st = read_size(p, "layers", &r->layers, err)) ||
-        (st = read_size(p, "sources", &r->sources, err)) ||
-        (st = read_size(p, "experts", &r->experts, err)) ||
+    if ((st = read_sizes(p, r, err)) ||
         (st = hv_jp_need(p, "counts", "tokens by iteration, layer, source and expert", &list,
                          err)) ||
         (st = hv_jp_array(&list, &n, err))) {
@@ -294,18 +312,27 @@ static enum hv_status read_zipf(const struct hv_jp *p, struct hv_router *r, stru
     return read_size(p, "iterations", &r->iterations, err);
 }
 
-enum hv_status hv_routing_build(const struct hv_jp *p, bool whole, struct hv_arena *arena,
-                                const struct hv_router **out, struct hv_err *err)
+/* The kind, where all keys are those of it. */
+static enum hv_status read_kind(const struct hv_jp *p, bool whole, int *out, struct hv_err *err)
 {
     static const enum hv_keys keys[] = {HV_KEYS_ROUTING_UNIFORM, HV_KEYS_ROUTING_ZIPF,
                                         HV_KEYS_ROUTING_TRACE};
-    struct hv_router *r = hv_arena_new(arena, struct hv_router, 1);
     struct hv_jp word = {0};
-    int kind = 0;
     enum hv_status st = whole ? hv_jp_format(p, "hetviz.routing/1", err) : HV_OK;
     if (st || (st = hv_jp_need(p, "kind", "uniform, zipf or trace", &word, err)) ||
-        (st = hv_jp_word(&word, kind_words, HV_ROUTER_N, &kind, err)) ||
-        (st = hv_keys_check(p, keys[kind], err))) {
+        (st = hv_jp_word(&word, kind_words, HV_ROUTER_N, out, err))) {
+        return st;
+    }
+    return hv_keys_check(p, keys[*out], err);
+}
+
+enum hv_status hv_routing_build(const struct hv_jp *p, bool whole, struct hv_arena *arena,
+                                const struct hv_router **out, struct hv_err *err)
+{
+    struct hv_router *r = hv_arena_new(arena, struct hv_router, 1);
+    int kind = 0;
+    enum hv_status st = read_kind(p, whole, &kind, err);
+    if (st) {
         return st;
     }
     *r = (struct hv_router){.kind = (enum hv_router_kind)kind, .iterations = 1};
@@ -313,6 +340,124 @@ enum hv_status hv_routing_build(const struct hv_jp *p, bool whole, struct hv_are
          : kind == HV_ROUTER_TRACE ? read_trace(p, arena, r, err)
                                    : HV_OK;
     *out = r;
+    return st;
+}
+
+/* ---- long files ----------------------------------------------------------------------------- */
+
+/* A size of the lists, which a key beside them may repeat. */
+static bool agrees(size_t *io, size_t found)
+{
+    bool ok = *io == 0 || *io == found;
+    *io = found;
+    return ok;
+}
+
+/* Takes nested counts over; false where sizes do not fit. */
+static bool take_nested(struct hv_router *r, const struct hv__counts *c)
+{
+    bool ok = agrees(&r->iterations, c->iterations) && agrees(&r->layers, c->layers) &&
+              agrees(&r->sources, c->sources);
+    ok = ok && (c->expert ? c->most_expert < r->experts : agrees(&r->experts, c->experts));
+    r->at = c->at;
+    r->expert = c->expert;
+    r->counts = c->counts;
+    r->tokens = c->tokens;
+    return ok;
+}
+
+/* Takes entries over, in the order of their rows, those of one row as in the file; false where
+ * sizes do not fit. */
+static bool take_entries(struct trace *t, const struct hv__counts *c)
+{
+    const struct hv_router *r = t->r;
+    const size_t sizes[] = {r->iterations, r->layers, r->sources, r->experts};
+    size_t *row_of = hv_xcalloc(c->n + 1, sizeof *row_of);
+    bool ok = true;
+    for (size_t i = 0; ok && i < c->n; i++) {
+        const struct hv__count_entry *e = &c->entry[i];
+        for (int k = 0; k < 4; k++) {
+            ok = ok && e->at[k] < sizes[k];
+        }
+        row_of[i] = (e->at[0] * r->layers + e->at[1]) * r->sources + e->at[2];
+        t->at[ok && e->tokens > 0 ? row_of[i] + 1 : 0]++;
+    }
+    t->at[0] = 0;
+    for (size_t row = 0; row < t->rows; row++) {
+        t->at[row + 1] += t->at[row];
+    }
+    size_t *next = hv_xcalloc(t->rows + 1, sizeof *next);
+    memcpy(next, t->at, t->rows * sizeof *next);
+    room(t, c->n);
+    for (size_t i = 0; ok && i < c->n; i++) {
+        if (c->entry[i].tokens > 0) {
+            size_t to = next[row_of[i]]++;
+            t->expert[to] = c->entry[i].at[3];
+            t->tokens[to] = c->entry[i].tokens;
+        }
+    }
+    free(next);
+    free(row_of);
+    return ok;
+}
+
+/* Builds the trace of which `rest` is all but the counts; false where something is not in order. */
+static bool build_trace(struct hv_str *rest, const struct hv__counts *c, struct hv_arena *arena,
+                        struct hv_router *r)
+{
+    struct hv_json json = {0};
+    int kind = 0;
+    if (hv_json_parse(&json, hv_str_cstr(rest), rest->n, NULL, NULL) != HV_OK) {
+        return false;
+    }
+    struct hv_jp root = hv_jp_root(&json);
+    struct trace t = {.r = r, .arena = arena};
+    bool ok = read_kind(&root, true, &kind, NULL) == HV_OK && kind == HV_ROUTER_TRACE;
+    *r = (struct hv_router){.kind = HV_ROUTER_TRACE};
+    ok = ok && read_sizes(&root, r, NULL) == HV_OK;
+    ok = ok &&
+         (c->entries ? r->iterations && r->layers && r->sources && r->experts : take_nested(r, c));
+    if (ok && c->entries) {
+        ok = find_rows(&t, &root, NULL) == HV_OK && take_entries(&t, c);
+        r->at = t.at;
+        r->expert = t.expert;
+        r->tokens = t.tokens;
+    } else if (ok) {
+        ok = counts_fit(r);
+    }
+    hv_json_free(&json);
+    return ok;
+}
+
+/* Reads a trace as it stands in the file; NULL where it has to be read as a tree. */
+static const struct hv_router *read_long(const char *path, struct hv_arena *arena)
+{
+    struct hv_arena_mark mark = hv_arena_mark(arena);
+    struct hv_router *r = hv_arena_new(arena, struct hv_router, 1);
+    struct hv__counts counts;
+    struct hv_str rest = {0};
+    bool ok = hv__counts_read(path, arena, &rest, &counts) && build_trace(&rest, &counts, arena, r);
+    hv_str_free(&rest);
+    if (!ok) {
+        hv_arena_rewind(arena, mark);
+    }
+    return ok ? r : NULL;
+}
+
+enum hv_status hv_routing_load(const char *path_or_name, struct hv_arena *arena,
+                               const struct hv_router **out, struct hv_err *err)
+{
+    struct hv_str path = {0};
+    struct hv_json json = {0};
+    enum hv_status st = hv__doc_find(&path, path_or_name, "samples/routing", err);
+    *out = st == HV_OK ? read_long(hv_str_cstr(&path), arena) : NULL;
+    if (st == HV_OK && !*out) {
+        st = hv__doc_load(&json, path_or_name, "samples/routing", err);
+        struct hv_jp root = hv_jp_root(&json);
+        st = st == HV_OK ? hv_routing_build(&root, true, arena, out, err) : st;
+    }
+    hv_json_free(&json);
+    hv_str_free(&path);
     return st;
 }
 

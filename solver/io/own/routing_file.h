@@ -9,6 +9,11 @@
  * format. Errors: HV_EINPUT with position. O(counts). */
 enum hv_status hv_routing_build(const struct hv_jp *p, bool whole, struct hv_arena *arena,
                                 const struct hv_router **out, struct hv_err *err) HV_NODISCARD;
+/** Builds the router of a file, by path or shipped name. The counts of a trace are taken as they
+ * are read, so that a long one needs no more memory than its numbers. Errors: as hv__doc_load and
+ * hv_routing_build. O(bytes). */
+enum hv_status hv_routing_load(const char *path_or_name, struct hv_arena *arena,
+                               const struct hv_router **out, struct hv_err *err) HV_NODISCARD;
 /** Checks a file (`hetviz check`). Errors: HV_EINPUT with position. */
 enum hv_status hv_routing_check(const struct hv_json *json, struct hv_err *err) HV_NODISCARD;
 

@@ -96,15 +96,19 @@ static enum hv_status find_file(struct hv_str *path, const char *name, const cha
     return not_found(name, folder, err);
 }
 
+enum hv_status hv__doc_find(struct hv_str *path, const char *path_or_name, const char *folder,
+                            struct hv_err *err)
+{
+    enum hv_status st = find_file(path, path_or_name, folder, err);
+    return st == HV_OK ? hv_save_recover_beside(hv_str_cstr(path), err) : st;
+}
+
 enum hv_status hv__doc_load(struct hv_json *out, const char *path_or_name, const char *folder,
                             struct hv_err *err)
 {
     struct hv_str path = {0}, text = {0};
     *out = (struct hv_json){0};
-    enum hv_status st = find_file(&path, path_or_name, folder, err);
-    if (st == HV_OK) {
-        st = hv_save_recover_beside(hv_str_cstr(&path), err);
-    }
+    enum hv_status st = hv__doc_find(&path, path_or_name, folder, err);
     if (st == HV_OK) {
         st = hv_file_read(hv_str_cstr(&path), &text, err);
     }

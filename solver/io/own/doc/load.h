@@ -12,6 +12,9 @@
  */
 enum hv_status hv__doc_load(struct hv_json *out, const char *path_or_name, const char *folder,
                             struct hv_err *err) HV_NODISCARD;
+/** Appends the path of the file that hv__doc_load would parse. Errors: as there. */
+enum hv_status hv__doc_find(struct hv_str *path, const char *path_or_name, const char *folder,
+                            struct hv_err *err) HV_NODISCARD;
 /** Appends the file `name` beside the file `path` when there is such a file, else `name` as it is.
  */
 void hv__doc_beside(struct hv_str *out, const char *path, const char *name);
