@@ -8,10 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Which replica and stage a device was first seen in; 0 = none, else the running stage number + 1.
- */
+/* Which replica, stage and copy a device was first seen in; 0 = none, else the running stage number
+ * + 1. */
 struct seen {
-    uint32_t replica1, stage1;
+    uint32_t replica1, stage1, copy;
 };
 
 static const char *address_of(const struct hv_check *c, uint32_t id, struct hv_str *text)
@@ -36,18 +36,19 @@ static void check_overlap(const struct hv_check *c, const struct hv_check_stage 
                           struct seen *seen)
 {
     bool sharing = hv_plan_schedule_shares_devices(c->p->schedule.name);
-    size_t taken = 0;
+    size_t taken = 0, each = hv_stage_ranks(at->r, at->s);
     uint32_t example = 0;
-    struct seen first = {0, 0};
+    struct seen first = {0};
     for (size_t i = 0; i < at->s->n_devices; i++) {
         struct seen *was = &seen[at->s->devices[i]];
+        uint32_t copy = (uint32_t)(each > 0 ? i / each : 0); /* no order goes over two copies */
         bool other_stage = was->stage1 != at->stage + 1;
-        bool same_replica = was->replica1 == at->replica + 1;
-        if (was->replica1 != 0 && !(sharing && same_replica && other_stage) && taken++ == 0) {
+        bool same_copy = was->replica1 == at->replica + 1 && was->copy == copy;
+        if (was->replica1 != 0 && !(sharing && same_copy && other_stage) && taken++ == 0) {
             example = at->s->devices[i];
             first = *was;
         }
-        *was = (struct seen){(uint32_t)at->replica + 1, (uint32_t)at->stage + 1};
+        *was = (struct seen){(uint32_t)at->replica + 1, (uint32_t)at->stage + 1, copy};
     }
     if (taken == 0) {
         return;

@@ -37,10 +37,18 @@ static enum hv_status chunks_of(const struct hv__pipeline *pl, int32_t *out, str
     return HV_OK;
 }
 
+/** The key of the plan that decides the order of operations. */
+static const char *place_of_order(const struct hv__lowered *l)
+{
+    const struct hv_schedule_row *row = l->schedule.row;
+    return row != NULL && row->flags & HV_SCHEDULE_ORDER ? "schedule.order" : "schedule";
+}
+
 /** A wrong schedule is a finding with its own code. */
 static enum hv_status schedule_finding(const struct hv__lowered *l, const struct hv_err *err)
 {
-    hv_finding_add(l->findings, HV_V_SCHEDULE_NEEDS, HV_UNKNOWN, "schedule", "%s", err->text);
+    hv_finding_add(l->findings, HV_V_SCHEDULE_NEEDS, HV_UNKNOWN, place_of_order(l), "%s",
+                   err->text);
     return HV_ENO;
 }
 
@@ -100,37 +108,68 @@ static const struct hv_stage_graph *stage_graph(const struct hv__lowered *l,
     return g;
 }
 
-/** Devices that stages of a pipeline share, numbered; NULL: none do. O(stages · devices). */
-static const struct hv_rank_devices *shared_devices(const struct hv__lowered *l,
-                                                    const struct hv__pipeline *pl)
+/** Devices that stages of a pipeline share, or all of its devices where some are shared and `all`,
+ * numbered in the order of first mention; NULL: none is shared. O(stages · devices). */
+static const struct hv_rank_resources *shared_devices(const struct hv__lowered *l,
+                                                      const struct hv__pipeline *pl, bool all)
 {
     const uint32_t n_all = hv_cost_cluster(l->k)->n_devices;
     if (!hv_plan_shares_devices(l->plan)) {
         return NULL;
     }
-    struct hv_rank_devices *out = hv_arena_new(l->arena, struct hv_rank_devices, 1);
-    int32_t *users = hv_arena_new(l->arena, int32_t, (size_t)n_all + 1), n = 0;
+    struct hv_rank_resources *out = hv_arena_new(l->arena, struct hv_rank_resources, 1);
+    int32_t *users = hv_arena_new(l->arena, int32_t, (size_t)n_all + 1), n = 0, n_shared = 0;
     for (size_t r = 0; r < pl->n_ranks; r++) {
         for (size_t d = 0; d < pl->ranks[r].n_devices; d++, n++) {
-            users[pl->ranks[r].devices[d]]++;
+            n_shared += ++users[pl->ranks[r].devices[d]] == 2;
         }
     }
     int32_t *at = hv_arena_new(l->arena, int32_t, pl->n_ranks + 1);
-    int32_t *device = hv_arena_new(l->arena, int32_t, (size_t)n + 1);
+    int32_t *resource = hv_arena_new(l->arena, int32_t, (size_t)n + 1);
     int32_t *number = hv_arena_new(l->arena, int32_t, (size_t)n_all + 1); /* of each, from 1 */
     for (size_t r = 0; r < pl->n_ranks; r++) {
         at[r + 1] = at[r];
         for (size_t d = 0; d < pl->ranks[r].n_devices; d++) {
             uint32_t id = pl->ranks[r].devices[d];
-            if (users[id] > 1) {
-                number[id] = number[id] > 0 ? number[id] : ++out->n_devices;
-                device[at[r + 1]++] = number[id] - 1;
+            if (all || users[id] > 1) {
+                number[id] = number[id] > 0 ? number[id] : ++out->n_resources;
+                resource[at[r + 1]++] = number[id] - 1;
             }
         }
     }
     out->at = at;
-    out->device = device;
-    return out->n_devices > 0 ? out : NULL;
+    out->resource = resource;
+    return n_shared > 0 ? out : NULL;
+}
+
+/** Takes over an order that the plan writes out: one list per stage, or per device where stages
+ * share devices. Lists of stages that share devices leave it to the rule of share_resources.c which
+ * of them goes first. */
+static enum hv_status take_order(const struct hv__lowered *l, struct hv_schedule_input *in,
+                                 struct hv_err *err)
+{
+    const struct hv_plan_schedule *s = &l->plan->schedule;
+    size_t n_stages = (size_t)in->ranks, n = s->n_orders;
+    size_t n_devices = in->resources != NULL ? (size_t)in->resources->n_resources : 0;
+    if (n != n_stages && n_devices == 0) {
+        return hv_err_set(err, HV_ENO,
+                          "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
+                          s->name, n_stages, n);
+    }
+    if (n != n_stages && n != n_devices) {
+        return hv_err_set(err, HV_ENO,
+                          "schedule \"%s\" needs one order per device (%zu, in the order in which "
+                          "the stages name them first), as stages share devices, or one per stage "
+                          "(%zu); the plan has %zu",
+                          s->name, n_devices, n_stages, n);
+    }
+    struct hv_order_text *order = hv_arena_new(l->arena, struct hv_order_text, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        order[i] = (struct hv_order_text){.tokens = s->order[i], .n = s->n_order[i]};
+    }
+    in->order = order;
+    in->order_per_resource = n == n_devices;
+    return HV_OK;
 }
 
 /** Input of the schedule of a pipeline: the plan's schedule name and options. */
@@ -152,7 +191,8 @@ static enum hv_status schedule_input(const struct hv__lowered *l, const struct h
     in->limits = rank_limits(l, whole);
     in->graph = stage_graph(l, whole);
     in->splits = split != NULL ? split->of : NULL;
-    in->devices = shared_devices(l, pl);
+    bool written = (l->schedule.row->flags & HV_SCHEDULE_ORDER) != 0;
+    in->resources = shared_devices(l, pl, written);
     if (v > 1 || !(l->schedule.row->flags & HV_SCHEDULE_NEEDS_CHUNKS)) {
         in->chunks = v;
     }
@@ -163,19 +203,9 @@ static enum hv_status schedule_input(const struct hv__lowered *l, const struct h
             return st;
         }
     }
-    struct hv_order_text *order =
-        hv_arena_new(l->arena, struct hv_order_text, p->schedule.n_orders + 1);
-    for (size_t i = 0; i < p->schedule.n_orders; i++) {
-        order[i] =
-            (struct hv_order_text){.tokens = p->schedule.order[i], .n = p->schedule.n_order[i]};
-    }
-    if (l->schedule.row->flags & HV_SCHEDULE_ORDER) {
-        if (p->schedule.n_orders != whole->n_stages) {
-            return hv_err_set(err, HV_ENO,
-                              "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
-                              l->schedule.row->name, whole->n_stages, p->schedule.n_orders);
-        }
-        in->order = order;
+    st = written ? take_order(l, in, err) : HV_OK;
+    if (st != HV_OK) {
+        return st;
     }
     if (p->schedule.slices > 1) {
         st = hv_schedule_set_int(in, "slices", p->schedule.slices, err);
@@ -507,8 +537,12 @@ static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__p
         return st;
     }
     st = hv_pipe_compile(l->arena, schedule, pipe, err);
+    if (st == HV_EINPUT) { /* an operation twice, missing, or where it does not belong */
+        return schedule_finding(l, err);
+    }
     if (st != HV_OK) {
-        hv_finding_add(l->findings, HV_V_ORDER_DEADLOCK, HV_UNKNOWN, "schedule", "%s", err->text);
+        hv_finding_add(l->findings, HV_V_ORDER_DEADLOCK, HV_UNKNOWN, place_of_order(l), "%s",
+                       err->text);
         return HV_ENO;
     }
     pl->pipe = pipe;

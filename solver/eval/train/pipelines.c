@@ -91,10 +91,33 @@ static uint64_t *mark_nodes(struct hv__lowered *l)
     return marks;
 }
 
+/** Devices of a copy, numbered in the order of first mention: which stages share them. */
+struct numbers {
+    uint32_t *of, *run; /**< [devices of the cluster]; run: copy that it was numbered in, from 1.
+                           NULL: no stages share devices */
+    uint32_t n_runs;
+};
+
+/** Adds which devices of a copy several of its stages name. */
+static uint64_t hash_sharing(const struct hv_replica *r, int copy, uint64_t h, struct numbers *x)
+{
+    uint32_t n = 0;
+    x->n_runs++;
+    for (size_t i = 0; x->of != NULL && i < r->n_stages; i++) {
+        const uint32_t *d = copy_devices(r, &r->stages[i], copy);
+        for (size_t k = 0; k < hv_stage_ranks(r, &r->stages[i]); k++) {
+            x->of[d[k]] = x->run[d[k]] == x->n_runs ? x->of[d[k]] : n++;
+            x->run[d[k]] = x->n_runs;
+            h = hv_hash(h, &x->of[d[k]], sizeof x->of[d[k]]);
+        }
+    }
+    return h;
+}
+
 /** Fingerprint of the placement of a copy: copies with equal fingerprints have equal costs. Its
  * transfers share links with those of other copies on its nodes, so these are included. */
 static uint64_t copy_hash(const struct hv__lowered *l, const struct hv_replica *r, int copy,
-                          const uint64_t *marks)
+                          const uint64_t *marks, struct numbers *numbers)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     struct met met;
@@ -111,7 +134,7 @@ static uint64_t copy_hash(const struct hv__lowered *l, const struct hv_replica *
             }
         }
     }
-    return h;
+    return hash_sharing(r, copy, h, numbers);
 }
 
 /** Groups the copies of every replica entry into pipelines. */
@@ -124,11 +147,17 @@ void hv__find_pipelines(struct hv__lowered *l)
     }
     l->pipelines.items = hv_arena_new(l->arena, struct hv__pipeline, most);
     uint64_t *marks = mark_nodes(l);
+    size_t n_devices = hv_cost_cluster(l->k)->n_devices;
+    struct numbers numbers = {0};
+    if (hv_plan_shares_devices(p)) {
+        numbers.of = hv_arena_new(l->arena, uint32_t, n_devices);
+        numbers.run = hv_arena_new(l->arena, uint32_t, n_devices);
+    }
     for (size_t i = 0; i < p->n_replicas; i++) {
         const struct hv_replica *r = &p->replicas[i];
         size_t start = l->pipelines.n;
         for (int c = 0; c < r->count; c++) {
-            uint64_t h = copy_hash(l, r, c, marks);
+            uint64_t h = copy_hash(l, r, c, marks, &numbers);
             size_t u = start;
             while (u < l->pipelines.n && l->pipelines.items[u].placement != h) {
                 u++;

@@ -232,13 +232,30 @@ static int grids_of(const struct hv_stage *s)
     return s->tp.degree / hv_tp_cuts(&s->tp);
 }
 
-/** Which holders: of all replica entries (−1) or of one; of all grids (−1) or of one. */
+/** Which holders: of all replica entries (−1) or of one; of all homes (−1) or of one; of all grids
+ * (−1) or of one. */
 struct pick {
-    int64_t entry;
+    int64_t entry, home;
     int grid;
     const struct hv__expert_set *set; /**< for SLICE_OF_SET */
 };
-static const struct pick everybody = {-1, -1, NULL};
+static const struct pick everybody = {-1, -1, -1, NULL};
+
+/** The holders of an entry with which one shards a segment. In one direction these are all. In a
+ * two-way schedule every rank runs a stage of each direction and shards both over the devices of
+ * its own stage (rule E: its dp × cp × count), so that a stage has two groups. */
+static int64_t home_of(const struct hv__lowered *l, const struct hv__holder *h)
+{
+    const struct hv__pipeline *pl = &l->pipelines.items[h->pipeline];
+    return pl->n_pipes > 1 ? (int64_t)hv__first_lane(l, pl->i_replica, h->rank->stage) : 0;
+}
+
+static bool is_picked(const struct hv__lowered *l, const struct hv__holder *h, struct pick pick)
+{
+    const struct hv__pipeline *pl = &l->pipelines.items[h->pipeline];
+    return (pick.entry < 0 || (size_t)pick.entry == pl->i_replica) &&
+           (pick.home < 0 || pick.home == home_of(l, h));
+}
 
 /** Ranks that cut one expert of a stage. */
 static size_t expert_cuts(const struct hv_stage *s)
@@ -296,7 +313,7 @@ static struct group slice_group(const struct hv__lowered *l, const struct hv__se
             const size_t *at = pick.set->at + i;
             e = (struct every){expert_cuts(st), pick.set->on + at[0], at[1] - at[0]};
         }
-        bool picked = pick.entry < 0 || (size_t)pick.entry == pl->i_replica;
+        bool picked = is_picked(l, &s->holders[i], pick);
         for (int c = 0; c < pl->multiplicity && picked; c++) {
             if (l->members != NULL && !l->members[s->holders[i].pipeline][c]) {
                 continue;
@@ -372,10 +389,29 @@ static struct group members(const struct hv__lowered *l, const struct reduce *r,
                        pick);
 }
 
+/** True where an earlier holder of a segment is in the same shard group as holder i. Holders of an
+ * entry follow each other. */
+static bool group_was_before(const struct hv__lowered *l, const struct hv__segment *s, size_t i)
+{
+    const struct hv__pipeline *pl = &l->pipelines.items[s->holders[i].pipeline];
+    const struct pick own = {(int64_t)pl->i_replica, home_of(l, &s->holders[i]), -1, NULL};
+    for (size_t k = i; k-- > 0;) {
+        const struct hv__holder *h = &s->holders[k];
+        if (l->pipelines.items[h->pipeline].i_replica != pl->i_replica) {
+            return false;
+        }
+        if (is_picked(l, h, own)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /**
  * Where nobody shards: one all-reduce over all holders. Where states are sharded: every replica
  * entry scatters the sum over its shard group, unless its passes did so already, and the shards are
- * then all-reduced over what is left: other shard groups, other entries, other grids (2.5d).
+ * then all-reduced over what is left: other shard groups, the other direction, other entries, other
+ * grids (2.5d).
  */
 static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
 {
@@ -393,14 +429,15 @@ static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
     size_t least = 0, n_across = 0;
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv__pipeline *pl = &l->pipelines.items[s->holders[i].pipeline];
-        if (i > 0 && pl->i_replica == l->pipelines.items[s->holders[i - 1].pipeline].i_replica) {
+        if (group_was_before(l, s, i)) {
             continue;
         }
+        const int64_t home = home_of(l, &s->holders[i]);
         const struct hv_stage *st = s->holders[i].stage;
         struct group g = {0};
         size_t width = 1;
         for (int grid = grids_of(st); grid-- > 0;) {
-            g = members(l, r, (struct pick){(int64_t)pl->i_replica, grid, NULL});
+            g = members(l, r, (struct pick){(int64_t)pl->i_replica, home, grid, NULL});
             width = shard_width(&st->zero, g.n);
             width = width > 0 ? width : 1;
             for (size_t k = 0; k < g.n && n_across < across.n; k += width) {
@@ -602,7 +639,7 @@ struct hv__lanes hv__segment_lanes(const struct hv__lowered *l, const struct hv_
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv__cut cut = {false, (size_t)slices_of(s), 1, 0};
     bool all = cut.slices > 1 && !hv__all_concurrent(l, s, &cut);
-    const struct pick each_once = {-1, 0, NULL};
+    const struct pick each_once = {-1, -1, 0, NULL};
     struct group g = all ? slice_group(l, s, SLICE_ANY, each_once)
                          : slice_group(l, s, SLICE_OF_DENSE, everybody);
     size_t most = g.n + c->n_links + 1, n_nodes = 0;
@@ -676,7 +713,7 @@ static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipe
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
     double stages = stages_in_node(l, pl, rk);
     struct hv__cut cut = {false, (size_t)hv_tp_cuts(&s->tp), 1, 0};
-    const struct pick one_grid = {-1, 0, NULL};
+    const struct pick one_grid = {-1, -1, 0, NULL};
     struct group dense = slice_group(l, &seg, SLICE_OF_DENSE, one_grid),
                  experts = slice_group(l, &seg, SLICE_OF_EXPERTS, one_grid);
     dense.n = shard_width(&s->zero, dense.n);

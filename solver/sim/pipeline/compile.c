@@ -264,7 +264,7 @@ static enum hv_status check_and_fill(struct hv_arena *a, struct hv__compiler *c)
     return st;
 }
 
-/* adds the edges of op i to the ops before it on the same devices; returns how many there are now
+/* adds the edges of op i to the ops before it on the same resources; returns how many there are now
  */
 static size_t add_waits(struct hv__compiler *c, size_t i, size_t n_edges)
 {

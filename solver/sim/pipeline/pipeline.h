@@ -23,8 +23,8 @@
 /** Data edge into a node. */
 struct hv_pipe_edge {
     int32_t node; /**< the node that must have ended */
-    int32_t hop;  /**< index into hv_pipe_cost.hop_s, or -1 when both are on one rank, or on devices
-                     that ranks share */
+    int32_t hop;  /**< index into hv_pipe_cost.hop_s, or -1 when both are on one rank, or on
+                     resources  that ranks share */
 };
 
 /** Nodes [from, to) of one rank, run one after the other. */

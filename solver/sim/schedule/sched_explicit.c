@@ -1,17 +1,9 @@
 /*
- * The schedule `explicit`: an order written as tokens. Reads it and derives sizes and placement;
- * hv_pipe_compile checks the other conditions.
+ * The schedule `explicit`: an order written as tokens. Derives sizes and placement;
+ * hv_pipe_compile checks the other conditions. Orders of resources that ranks share are in
+ * sched_explicit_shared.c.
  */
 #include "solver/sim/schedule/schedule_int.h"
-
-static enum hv_status bad_op(const struct hv_op *op, int32_t rank, const char *why, int32_t limit,
-                             struct hv_err *err)
-{
-    char token[HV_OP_TOKEN_CAP];
-    hv_op_format(op, token, sizeof token);
-    return hv_err_set(err, HV_EINPUT, "explicit order, rank %d, %s: %s (%d)", rank, token, why,
-                      limit);
-}
 
 /* notes which rank a stage is on; a stage on two ranks makes a second direction */
 static void place(const struct hv_op *op, int32_t rank, int32_t *of, int32_t *other)
@@ -21,34 +13,6 @@ static void place(const struct hv_op *op, int32_t rank, int32_t *of, int32_t *ot
     } else if (of[op->stage] != rank) {
         other[op->stage] = rank;
     }
-}
-
-static enum hv_status read_rank(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
-                                int32_t rank, struct hv_err *err)
-{
-    for (size_t i = 0; i < in->order[rank].n; i++) {
-        struct hv_op ops[2];
-        size_t n;
-        enum hv_status st = hv_op_parse(in->order[rank].tokens[i], b->n_groups, ops, &n, err);
-        if (st != HV_OK) {
-            hv_err_context(err, "in the explicit order of rank %d, token %zu", rank, i + 1);
-            return st;
-        }
-        for (size_t k = 0; k < n; k++) {
-            if (ops[k].stage >= b->n_stages) {
-                return bad_op(&ops[k], rank, "there are not that many stages", b->n_stages, err);
-            }
-            if (ops[k].mb >= in->micro_batches) {
-                return bad_op(&ops[k], rank, "there are not that many micro-batches",
-                              in->micro_batches, err);
-            }
-            b->n_slices = ops[k].slice >= b->n_slices ? ops[k].slice + 1 : b->n_slices;
-            hv_vec_push(&b->ops, ops[k]);
-        }
-        b->n_groups += n == 2;
-    }
-    hv__rank_done(b);
-    return HV_OK;
 }
 
 /* directions: a stage may be on two ranks, each micro-batch staying with one */
@@ -91,8 +55,11 @@ enum hv_status hv__gen_explicit(const struct hv_schedule_input *in, struct hv_sc
         return hv_err_set(err, HV_EUSAGE,
                           "schedule explicit needs an order: one list of tokens per rank");
     }
+    if (in->order_per_resource) {
+        return hv__explicit_shared(in, b, err);
+    }
     for (int32_t r = 0; r < in->ranks; r++) {
-        enum hv_status st = read_rank(in, b, r, err);
+        enum hv_status st = hv__read_order(in, b, r, err);
         if (st != HV_OK) {
             return st;
         }

@@ -189,6 +189,12 @@ static enum hv_status finish(struct hv_arena *a, const struct hv_schedule_input 
             hv_arena_copy(a, b->weight_versions, (size_t)b->n_ranks, sizeof *b->weight_versions),
         .stash = stashes ? hv_arena_copy(a, b->stash, (size_t)b->n_ranks, sizeof *b->stash) : NULL,
         .parts = b->parts,
+        .wait_at = b->wait_at.n > 0
+                       ? hv_arena_copy(a, b->wait_at.items, b->wait_at.n, sizeof *b->wait_at.items)
+                       : NULL,
+        .waits = b->wait_at.n > 0
+                     ? hv_arena_copy(a, b->waits.items, b->waits.n, sizeof *b->waits.items)
+                     : NULL,
         .free_adjacent_recompute = b->free_adjacent_recompute,
         .recompute_waits = b->recompute_waits,
         .async = (in->row->flags & HV_SCHEDULE_ASYNC) != 0,
@@ -226,11 +232,13 @@ static enum hv_status make_whole(struct hv_arena *a, const struct hv_schedule_in
         st = finish(a, in, &b, out, err);
     }
     st = st == HV_OK ? hv__keep_limits(a, in, out, err) : st;
-    st = st == HV_OK ? hv__share_devices(a, in, out, err) : st;
+    st = st == HV_OK ? hv__share_resources(a, in, out, err) : st;
     if (b.ops.items != b.reserved) {
         hv_vec_free(&b.ops);
     }
     hv_vec_free(&b.rank_end);
+    hv_vec_free(&b.wait_at);
+    hv_vec_free(&b.waits);
     free(b.stage_to_rank);
     free(b.weight_versions);
     return st;

@@ -79,9 +79,9 @@ struct hv_schedule {
                              keeps the others of rank r for it. NULL = none does */
     bool async;           /**< no flush: ops of the next batch may start before the last end */
     const size_t *wait_at, *waits; /**< [n_ops + 1], [wait_at[n_ops]]: ops of other ranks on the
-                                      same devices that end before; NULL = ranks share none */
+                                      same resources that end before; NULL = ranks share none */
     bool by_times; /**< forwards were passed over to keep the limits of ranks, or ranks share
-                      devices: the order depends on durations too */
+                      resources: the order depends on durations too */
 };
 
 /** Options a schedule can have at most. */
@@ -171,10 +171,10 @@ struct hv_stage_split {
                        2025: kFkB), ≥ 1 */
 };
 
-/** Devices that ranks share: two ranks on one of them never run at the same time. */
-struct hv_rank_devices {
-    int32_t n_devices;          /**< numbered from 0 */
-    const int32_t *at, *device; /**< [ranks + 1], [at[ranks]]: those of each rank */
+/** Resources that ranks share: two ranks on one of them never run at the same time. */
+struct hv_rank_resources {
+    int32_t n_resources;          /**< numbered from 0 */
+    const int32_t *at, *resource; /**< [ranks + 1], [at[ranks]]: those of each rank */
 };
 
 /** Input of a schedule. Start with hv_schedule_input_init, then set the members that differ. */
@@ -189,9 +189,12 @@ struct hv_schedule_input {
                              back; 0 between stages of one rank. NULL = hop_s everywhere */
     const double *limits; /**< [ranks] micro-batches whose activations a rank may hold, INFINITY =
                              the schedule's own number; or NULL */
-    const struct hv_order_text *order;     /**< [ranks], `explicit` only */
-    const struct hv_stage_graph *graph;    /**< NULL = chain */
-    const struct hv_rank_devices *devices; /**< NULL = every rank has its own */
+    const struct hv_order_text *order; /**< [ranks], or [resources->n_resources]; `explicit` only */
+    bool order_per_resource; /**< `order` has a list per resource, and every rank is on one at
+                                least; else a list per rank: what ranks share goes to the one that
+                                can begin first */
+    const struct hv_stage_graph *graph;        /**< NULL = chain */
+    const struct hv_rank_resources *resources; /**< NULL = every rank has its own */
     const struct hv_stage_split *splits; /**< [ranks] or NULL: none is split. The result has as many
                                             ranks as there are lanes, those of one rank in a row */
 };

@@ -17,7 +17,10 @@ struct hv_schedule_builder {
     int32_t n_ranks, n_stages, n_pipes, n_slices, n_groups;
     int32_t *stage_to_rank;   /**< [n_pipes × n_stages]; hv__place_* fill it */
     int32_t *weight_versions; /**< [n_ranks], 1 to begin with */
-    int32_t *stash;           /**< [n_ranks], 0 = keeps all itself, as to begin with */
+    HV_VEC(size_t)
+    wait_at, waits; /**< as in hv_schedule, with its end; empty: ranks share nothing, or
+                       share_resources.c decides */
+    int32_t *stash; /**< [n_ranks], 0 = keeps all itself, as to begin with */
     bool free_adjacent_recompute, recompute_waits, parts;
     int16_t slice; /**< slice of the ops added next, -1 = whole */
     uint8_t pipe;  /**< direction of the ops added next */
@@ -86,17 +89,30 @@ double hv__op_takes(const struct hv__times *t, const struct hv_op *op);
 /** Notes the end of an op; true where others may wait for it. */
 bool hv__op_ended(const struct hv__times *t, const struct hv_op *op, double at);
 
-/* ---- share_devices.c: ranks that share devices
+/* ---- order_text.c, sched_explicit_shared.c: orders written out
+ * ----------------------------------------------------------------------------------------- */
+
+/** Reads one list of an order, in->order[list], as the next rank of `b`. Errors: HV_EINPUT. */
+enum hv_status hv__read_order(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
+                              int32_t list, struct hv_err *err) HV_NODISCARD;
+/** The generator of `explicit` where in->order_per_resource: one list per resource, which all its
+ * ranks follow. Errors: HV_EINPUT naming list and token; HV_ENO for several chunks per rank.
+ * O(operations of all lists · resources of a rank). */
+enum hv_status hv__explicit_shared(const struct hv_schedule_input *in,
+                                   struct hv_schedule_builder *b, struct hv_err *err) HV_NODISCARD;
+
+/* ---- share_resources.c: ranks that share resources
  * ----------------------------------------------------------------------------------------- */
 
 /**
- * Puts the operations of ranks on the same devices one behind the other (schedule.waits): of those
+ * Puts the operations of ranks on the same resources one behind the other (schedule.waits), unless
+ * their order is written out: of those
  * that are next in the orders of their ranks the one that can begin first, of those that begin
  * together a backward, then the older micro-batch. Orders of ranks stay as they are. Errors: HV_ENO
- * for directions and split ranks. O(operations · (ranks + devices of a rank)).
+ * for directions and split ranks. O(operations · (ranks + resources of a rank)).
  */
-enum hv_status hv__share_devices(struct hv_arena *a, const struct hv_schedule_input *in,
-                                 struct hv_schedule *s, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv__share_resources(struct hv_arena *a, const struct hv_schedule_input *in,
+                                   struct hv_schedule *s, struct hv_err *err) HV_NODISCARD;
 
 /* ---- limits.c: orders within the limits of ranks
  * ----------------------------------------------------------------------------------------- */

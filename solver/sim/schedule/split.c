@@ -60,8 +60,8 @@ static enum hv_status check_splits(const struct hv_schedule_input *in, struct hv
         if (own && (in->row->flags & HV_SCHEDULE_ASYNC)) {
             return refuse(in, r, "it updates weights after every micro-batch", err);
         }
-        if ((turns || own) && in->devices) {
-            return refuse(in, r, "its ranks share devices", err);
+        if ((turns || own) && in->resources) {
+            return refuse(in, r, "its ranks share resources", err);
         }
         if (turns && stashes) {
             return refuse(in, r, "pairs of ranks keep activations for each other", err);
@@ -156,7 +156,7 @@ enum hv_status hv__whole_input(struct hv_arena *a, const struct hv_schedule_inpu
     const int32_t *first = first_ranks(a, in);
     *out = *in;
     out->splits = NULL;
-    out->devices = NULL;
+    out->resources = NULL;
     out->ranks = first[in->ranks];
     out->limits = in->limits ? whole_limits(a, in, first) : NULL;
     out->graph = in->graph ? whole_graph(a, in, first) : NULL;

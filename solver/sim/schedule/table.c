@@ -171,7 +171,7 @@ static const struct hv_schedule_row rows[] = {
     {"hetpipe", "no flush inside a virtual worker, N_m minibatches in flight, first come, first served", "HetPipe, ATC 2020, section 4",
      "in_flight at most p; stale weights must be allowed", "min(N_m, p - r) micro-batches and as many weight versions on rank r",
      HV_SCHEDULE_ASYNC | HV_SCHEDULE_BY_COST | HV_SCHEDULE_BY_MEMORY, 1, OPTIONS(hetpipe_options), hv__gen_hetpipe},
-    {"explicit", "an order written out, one list of operations per rank", "hetviz plan format, schedule.order",
+    {"explicit", "an order written out, one list of operations per rank, or per device where stages share devices", "hetviz plan format, schedule.order",
      "every operation once; the order must not deadlock", "what the order keeps",
      HV_SCHEDULE_CHUNKS | HV_SCHEDULE_ORDER, 1, NO_OPTIONS, hv__gen_explicit},
 };

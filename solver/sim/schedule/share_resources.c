@@ -1,24 +1,24 @@
 /*
- * Ranks that share devices, played on one timeline. Every rank keeps its order; among the ranks
+ * Ranks that share resources, played on one timeline. Every rank keeps its order; among the ranks
  * whose next operation has its inputs, the one that can begin first runs it, and holds all of its
- * devices meanwhile. There is no deadlock: devices are held for as long as an operation runs, so
- * whatever the orders would run without sharing is run at last.
+ * resources meanwhile. There is no deadlock: resources are held for as long as an operation runs,
+ * so whatever the orders would run without sharing is run at last.
  */
 #include "solver/sim/schedule/schedule_int.h"
 #include <math.h>
 
-struct device {
+struct resource {
     double free_at;
     size_t last; /* op, ops of the schedule = none */
 };
 
 struct sharing {
-    const struct hv_rank_devices *devices;
+    const struct hv_rank_resources *resources;
     struct hv_schedule *s;
     struct hv__times times;
     size_t *head;    /* [ranks] next op */
     double *free_at; /* [ranks] */
-    struct device *on;
+    struct resource *on;
     size_t *wait_at, *waits, n_waits; /* of op i from wait_at[i] on, wait_at[i + 1] set later */
     size_t *n_of;                     /* [ops] waits */
 };
@@ -38,8 +38,8 @@ static double start_of(const struct sharing *x, int32_t r)
     for (size_t k = 0; i < end && k < width(x, i, end); k++) {
         at = fmax(at, hv__op_ready(&x->times, &x->s->ops[i + k]));
     }
-    for (int32_t d = x->devices->at[r]; d < x->devices->at[r + 1]; d++) {
-        at = fmax(at, x->on[x->devices->device[d]].free_at);
+    for (int32_t d = x->resources->at[r]; d < x->resources->at[r + 1]; d++) {
+        at = fmax(at, x->on[x->resources->resource[d]].free_at);
     }
     return i < end ? at : HUGE_VAL;
 }
@@ -52,13 +52,13 @@ static bool goes_first(const struct sharing *x, int32_t r, int32_t q)
     return forward_a != forward_b ? forward_b : a->mb < b->mb;
 }
 
-/* notes the ops that op i waits for on the devices of its rank */
+/* notes the ops that op i waits for on the resources of its rank */
 static void wait(struct sharing *x, int32_t r, size_t i)
 {
     size_t from = x->s->rank_at[r], end = x->s->rank_at[r + 1];
     x->wait_at[i] = x->n_waits;
-    for (int32_t d = x->devices->at[r]; d < x->devices->at[r + 1]; d++) {
-        size_t last = x->on[x->devices->device[d]].last;
+    for (int32_t d = x->resources->at[r]; d < x->resources->at[r + 1]; d++) {
+        size_t last = x->on[x->resources->resource[d]].last;
         bool own = last >= from && last < end, known = last == hv_schedule_n_ops(x->s);
         for (size_t k = x->wait_at[i]; k < x->n_waits && !known; k++) {
             known = x->waits[k] == last;
@@ -80,8 +80,8 @@ static void run(struct sharing *x, int32_t r, double at)
     for (size_t k = i; k < i + n; k++) {
         (void)hv__op_ended(&x->times, &x->s->ops[k], at);
     }
-    for (int32_t d = x->devices->at[r]; d < x->devices->at[r + 1]; d++) {
-        x->on[x->devices->device[d]] = (struct device){at, i};
+    for (int32_t d = x->resources->at[r]; d < x->resources->at[r + 1]; d++) {
+        x->on[x->resources->resource[d]] = (struct resource){at, i};
     }
     x->free_at[r] = at;
     x->head[r] = i + n;
@@ -118,34 +118,34 @@ static void keep_waits(struct hv_arena *a, struct sharing *x)
     x->s->by_times = true;
 }
 
-enum hv_status hv__share_devices(struct hv_arena *a, const struct hv_schedule_input *in,
-                                 struct hv_schedule *s, struct hv_err *err)
+enum hv_status hv__share_resources(struct hv_arena *a, const struct hv_schedule_input *in,
+                                   struct hv_schedule *s, struct hv_err *err)
 {
-    const struct hv_rank_devices *d = in->devices;
+    const struct hv_rank_resources *d = in->resources;
     size_t n_ops = hv_schedule_n_ops(s), most = 1;
-    if (d == NULL) {
+    if (d == NULL || s->wait_at != NULL) {
         return HV_OK;
     }
     if (s->n_pipes > 1) {
         return hv_err_set(
             err, HV_ENO,
-            "schedule %s runs stages in two directions, which cannot share devices; "
-            "give every stage devices of its own, or take a schedule of one direction",
+            "schedule %s runs stages in two directions, which cannot share resources; "
+            "give every rank its own, or take a schedule of one direction",
             in->row->name);
     }
     for (int32_t r = 0; r < s->n_ranks; r++) {
         most += (s->rank_at[r + 1] - s->rank_at[r]) * (size_t)(d->at[r + 1] - d->at[r]);
     }
     struct hv_arena scratch = {0};
-    struct sharing x = {.devices = d, .s = s};
+    struct sharing x = {.resources = d, .s = s};
     hv__times_begin(&scratch, in, s, &x.times);
     x.head = hv_arena_copy(&scratch, s->rank_at, (size_t)s->n_ranks, sizeof *x.head);
     x.free_at = hv_arena_new(&scratch, double, (size_t)s->n_ranks);
-    x.on = hv_arena_new(&scratch, struct device, (size_t)d->n_devices);
+    x.on = hv_arena_new(&scratch, struct resource, (size_t)d->n_resources);
     x.wait_at = hv_arena_new(&scratch, size_t, n_ops + 1);
     x.n_of = hv_arena_new(&scratch, size_t, n_ops + 1);
     x.waits = hv_arena_new(&scratch, size_t, most);
-    for (int32_t i = 0; i < d->n_devices; i++) {
+    for (int32_t i = 0; i < d->n_resources; i++) {
         x.on[i].last = n_ops;
     }
     double at = 0;
