@@ -13,9 +13,14 @@
 
 /** What to compute. */
 struct hv_eval_options {
-    bool timeline;               /**< keep spans for drawing */
-    bool no_bound;               /**< leave the bound unknown, and goodput (inner loops) */
-    bool failures;               /**< goodput also with no_bound */
+    bool timeline; /**< keep spans for drawing */
+    bool no_bound; /**< leave the bound unknown, and goodput (inner loops) */
+    bool failures; /**< goodput also with no_bound */
+    /** For searches, 0: none. A plan for a job with sequence_lengths is judged first with equal
+     * lengths for all micro-batches of an iteration; where the expected time of that
+     * (hv_verdict.common_s) is above this, those are its figures, and the iterations in which
+     * micro-batches wait for longer ones are left out. */
+    double beat_s;
     struct hv_cost *const *jobs; /**< plan for many jobs: cost context of each job with its own
                                     model and job; NULL, or a NULL entry: the one given */
     struct hv_eval_watch *watch; /**< NULL = no observer */

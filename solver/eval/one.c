@@ -252,15 +252,19 @@ struct iteration {
     size_t routed; /**< of the job's routing */
     const struct hv__length_run *lengths;
     double weight, time_s;
+    double common_weight; /**< see struct hv__length_run; without lengths the weight */
 };
 
 /** The iterations of such a job, as timed one by one. */
 struct iterations {
     struct iteration *items;
     size_t n, routed;         /**< routed: of the job's routing */
+    bool common_only;         /**< the others are left out */
+    size_t n_common;          /**< of one quantile for all micro-batches; they come first */
     struct iteration typical; /**< the one whose time is nearest to the mean */
     double p95_s;
-    struct hv_metrics sum; /**< weighted, and by time where a figure is a rate or a share */
+    struct hv_metrics sum;    /**< weighted, and by time where a figure is a rate or a share */
+    struct hv_metrics common; /**< the same by common weights */
     struct hv_stage_memory *memory; /**< per stage, of the iteration that needs most */
     struct hv_findings findings;    /**< of memory, likewise */
 };
@@ -271,11 +275,10 @@ static int by_time(const void *a, const void *b)
     return (x->time_s > y->time_s) - (x->time_s < y->time_s);
 }
 
-/** Adds the figures of one iteration. */
-static void add_iteration(struct iterations *all, const struct hv_verdict *v, double weight)
+/** Adds the figures of one iteration to sums. */
+static void add_iteration(struct hv_metrics *s, const struct hv_verdict *v, double weight)
 {
     const struct hv_metrics *m = &v->metrics;
-    struct hv_metrics *s = &all->sum;
     double t = weight * m->iteration_s;
     s->iteration_s += t;
     s->tokens_per_s += t * m->tokens_per_s;
@@ -328,13 +331,23 @@ static struct iterations list_iterations(const struct hv__question *q, const str
     const struct hv_router *router = hv_cost_job(q->k)->routing;
     const struct hv__length_runs lengths = hv__length_runs(l);
     size_t routed = hv_router_is_even(router) || router->iterations < 1 ? 1 : router->iterations;
-    size_t each = lengths.n > 0 ? lengths.n : 1;
-    struct iterations all = {.n = routed * each, .routed = routed, .findings = {.arena = q->arena}};
-    all.items = hv_arena_new(q->arena, struct iteration, all.n);
-    for (size_t i = 0; i < all.n; i++) {
-        const struct hv__length_run *run = lengths.n > 0 ? &lengths.items[i % each] : NULL;
-        double weight = (run != NULL ? run->weight : 1) / (double)routed;
-        all.items[i] = (struct iteration){.routed = i / each, .lengths = run, .weight = weight};
+    struct hv__length_run only = {.weight = 1, .common_weight = 1};
+    const struct hv__length_run *runs = lengths.n > 0 ? lengths.items : &only;
+    size_t each = lengths.n > 0 ? lengths.n : 1, n_common = lengths.n > 0 ? lengths.n_common : 1;
+    struct iterations all = {.routed = routed, .findings = {.arena = q->arena}};
+    all.items = hv_arena_new(q->arena, struct iteration, routed * each);
+    for (size_t drawn = 0; drawn < 2; drawn++) {
+        size_t from = drawn > 0 ? n_common : 0, to = drawn > 0 ? each : n_common;
+        for (size_t t = 0; t < routed; t++) {
+            for (size_t i = from; i < to; i++) {
+                all.items[all.n++] =
+                    (struct iteration){.routed = t,
+                                       .lengths = lengths.n > 0 ? &runs[i] : NULL,
+                                       .weight = runs[i].weight / (double)routed,
+                                       .common_weight = runs[i].common_weight / (double)routed};
+            }
+        }
+        all.n_common = drawn > 0 ? all.n_common : all.n;
     }
     all.typical = all.items[0];
     return all;
@@ -391,6 +404,17 @@ static void add_move(struct hv_metrics *m, double move_s)
     m->energy_j /= factor;
 }
 
+/** Leaves the drawn iterations out: the sums are those of common lengths. */
+static void keep_common(struct iterations *all)
+{
+    all->common_only = true;
+    all->n = all->n_common;
+    all->sum = all->common;
+    for (size_t i = 0; i < all->n; i++) {
+        all->items[i].weight = all->items[i].common_weight;
+    }
+}
+
 /** Times every iteration in memory of its own; `adaption`: places of experts that follow the
  * routing, or NULL. */
 static enum hv_status time_iterations(const struct hv__question *q, const struct hv__lowered *l,
@@ -400,8 +424,13 @@ static enum hv_status time_iterations(const struct hv__question *q, const struct
     enum hv_status st = HV_OK;
     const struct hv_plan *plan = l->plan;
     double last_s = 0, move_s = 0;
+    double beat_s = q->options->beat_s;
     for (size_t t = 0; st == HV_OK && t < all->n; t++) {
         const struct iteration *now = &all->items[t];
+        if (t == all->n_common && beat_s > 0 && all->common.iteration_s > beat_s) {
+            keep_common(all);
+            break;
+        }
         if (adaption != NULL && (t == 0 || now->routed != now[-1].routed)) {
             st = hv__adapt_next(adaption, now->routed, last_s, &plan, &move_s, err);
             last_s = 0;
@@ -421,7 +450,8 @@ static enum hv_status time_iterations(const struct hv__question *q, const struct
             last_s += v.metrics.iteration_s * now->weight * (double)all->routed;
             add_move(&v.metrics, move_s);
             all->items[t].time_s = v.metrics.iteration_s;
-            add_iteration(all, &v, now->weight);
+            add_iteration(&all->sum, &v, now->weight);
+            add_iteration(&all->common, &v, now->common_weight);
             keep_worst(all, &v, q->arena);
         }
         hv_arena_free(&scratch);
@@ -604,6 +634,8 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
     }
     l.plan = given;
     hv__apply_bound(&l, &b, out);
+    out->common_s = all.items[0].lengths != NULL ? all.common.iteration_s : 0;
+    out->common_only = all.common_only;
     out->steps = l.network.share != NULL ? l.network.share->steps : 0;
     check_limits(hv_cost_job(q->k), out);
     add_goodput(q, out);

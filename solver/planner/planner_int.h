@@ -106,8 +106,9 @@ struct hv__search {
     struct hv__pool_hop *hops; /**< open addressing */
     size_t n_hops, cap_hops;
     struct hv__sketch best;
-    double best_value, reported_value, best_s;
-    double work, work_limit; /**< operations of evaluations, done and allowed */
+    double best_value, reported_value;
+    double best_s, best_common_s; /**< common: see hv_verdict.common_s */
+    double work, work_limit;      /**< operations of evaluations, done and allowed */
     int64_t evaluations;
     bool over_limits; /**< plans that miss the objective's limits are starting points too */
     unsigned offload; /**< HV__HOST of the states that initial plans offload */

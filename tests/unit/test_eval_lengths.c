@@ -20,6 +20,26 @@ static void is(double got, double want)
     }
 }
 
+/** Judges for a search of something shorter than beat_s, 0: for itself. */
+static struct hv_verdict judge_to_beat(struct world *w, struct hv_arena *a, double beat_s,
+                                       const char *body)
+{
+    char text[4096];
+    struct hv_plan_doc doc;
+    struct hv_verdict v;
+    struct hv_err err = {0};
+    (void)snprintf(text, sizeof text, "{\"format\":\"hetviz.plan/1\",%s}", body);
+    assert_int_equal(hv_plan_doc_build(&doc, parse(text, "p"), w->in.cluster.cluster, &err), HV_OK);
+    const struct hv_eval_options o = {.beat_s = beat_s};
+    if (hv_eval(w->cost, doc.plan, &o, a, &v, &err) != HV_OK) {
+        fail_msg("eval: %s", err.text);
+    }
+    hv_plan_doc_free(&doc);
+    return v;
+}
+
+static double beat_s; /* of the plans that verdict_of judges */
+
 static struct hv_verdict verdict_of(const char *job, const char *micro_batches, const char *stage,
                                     struct hv_arena *a)
 {
@@ -36,7 +56,7 @@ static struct hv_verdict verdict_of(const char *job, const char *micro_batches, 
                    stage);
     struct world w;
     open_world(&w, cluster_text, model_text, text);
-    struct hv_verdict v = judge(&w, a, false, body);
+    struct hv_verdict v = judge_to_beat(&w, a, beat_s, body);
     close_world(&w);
     return v;
 }
@@ -153,6 +173,32 @@ static void test_expected_time_of_stages(void **state)
     hv_arena_free(&a);
 }
 
+/* A search for something shorter: plans that are longer with equal lengths are not drawn. */
+static void test_expected_time_to_beat(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    const char *stages = ",\"layers\":[0,12],\"tp\":4},{\"devices\":\"a[0].4-7\",\"layers\":[12,24]"
+                         ",\"tp\":4";
+    double equal_s = 0.25 * with_lengths(1024, 1024, stages, &a).metrics.iteration_s +
+                     0.75 * with_lengths(2048, 2048, stages, &a).metrics.iteration_s;
+    struct hv_verdict whole = verdict_of(two_lengths, "2", stages, &a);
+    is(whole.common_s, equal_s);
+    assert_false(whole.common_only);
+    assert_true(whole.metrics.iteration_s > 1.001 * equal_s); /* one waits for the other */
+    beat_s = 1.001 * equal_s;
+    struct hv_verdict near = verdict_of(two_lengths, "2", stages, &a);
+    is(near.metrics.iteration_s, whole.metrics.iteration_s);
+    assert_false(near.common_only);
+    beat_s = 0.999 * equal_s;
+    struct hv_verdict far = verdict_of(two_lengths, "2", stages, &a);
+    beat_s = 0;
+    is(far.metrics.iteration_s, equal_s);
+    assert_true(far.common_only);
+    is(far.memory[0].peak_bytes, whole.memory[0].peak_bytes);
+    hv_arena_free(&a);
+}
+
 /* One document per sequence is no packing; smaller ones save the pairs between them. */
 static void test_documents(void **state)
 {
@@ -264,10 +310,14 @@ static void test_too_many_documents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_padded_lengths),          cmocka_unit_test(test_expected_time),
-        cmocka_unit_test(test_expected_time_of_stages), cmocka_unit_test(test_documents),
-        cmocka_unit_test(test_documents_in_a_ring),     cmocka_unit_test(test_pairs_of_documents),
+        cmocka_unit_test(test_padded_lengths),
+        cmocka_unit_test(test_expected_time),
+        cmocka_unit_test(test_expected_time_of_stages),
+        cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_documents_in_a_ring),
+        cmocka_unit_test(test_pairs_of_documents),
         cmocka_unit_test(test_too_many_documents),
+        cmocka_unit_test(test_expected_time_to_beat),
     };
     return cmocka_run_group_tests_name("eval_lengths", tests, NULL, NULL);
 }

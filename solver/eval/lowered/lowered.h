@@ -285,6 +285,8 @@ struct hv__iteration {
  * their sequences. */
 struct hv__length_run {
     double weight;                  /**< in the expectation; below 0 where it corrects draws */
+    double common_weight;           /**< in the expectation over iterations of one quantile; 0:
+                                       drawn */
     double quantile;                /**< of all micro-batches; unless drawn */
     size_t draw, n_draws;           /**< its number of so many */
     const double *const *quantiles; /**< [replica entries] of their micro-batches, draw by draw;

@@ -188,9 +188,10 @@ struct hv__length_runs hv__length_runs(const struct hv__lowered *l)
     out.items = hv_arena_new(l->arena, struct hv__length_run, steps.n + DRAWN);
     for (; out.n < steps.n; out.n++) {
         double from = out.n > 0 ? steps.items[out.n - 1] : 0, to = steps.items[out.n];
-        out.items[out.n] =
-            (struct hv__length_run){.weight = to - from, .quantile = from + (to - from) / 2};
+        out.items[out.n] = (struct hv__length_run){
+            .weight = to - from, .common_weight = to - from, .quantile = from + (to - from) / 2};
     }
+    out.n_common = steps.n;
     if (hv__lengths_are_drawn(l->plan)) {
         add_draws(l, &steps, &out);
     }

@@ -83,8 +83,8 @@ void hv__note_lowered(struct hv__recent *recent, struct hv__pipeline *pl);
 /** Iterations whose weighted times add up to the expected one; n = 0: micro-batches have the
  * lengths that the plan or the job gives. */
 struct hv__length_runs {
-    struct hv__length_run *items;
-    size_t n;
+    struct hv__length_run *items; /**< those of one quantile for all micro-batches come first */
+    size_t n, n_common;
 };
 /** Lists them, in the arena of the evaluation. O(bins · sizes of micro-batches · log), and
  * O(micro-batches · bins) where lengths are drawn. */

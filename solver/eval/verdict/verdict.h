@@ -213,6 +213,9 @@ struct hv_verdict {
     struct hv_jobs_verdict *jobs;     /**< of plans for many jobs: the metrics are sums over those
                                          without an end, else means until the last has ended */
     double steps; /**< of the simulation of shared links (hv_links.steps); 0: it was not needed */
+    double common_s;  /**< of a job with sequence_lengths: expected time of iterations whose
+                         micro-batches are equally long; else 0 */
+    bool common_only; /**< the figures are those of such iterations (hv_eval_options.beat_s) */
 };
 
 /** One job, judged alone on its own devices. */
