@@ -94,12 +94,14 @@ static int run_selftest(lua_State *L)
     const struct hv_plugin *p = ((struct selftest *)lua_touserdata(L, 1))->plugin;
     struct hv_err err = {0};
 
-    if (hv__plugin_push(L, p->path, p->name, &err) != HV_OK) {
+    if (hv__plugin_push_of(L, p, &err) != HV_OK) {
         hv__raise(L, &err);
     }
-    if (lua_getfield(L, -1, "selftest") != LUA_TNIL) {
+    int system = lua_gettop(L);
+    if (lua_getfield(L, system, "selftest") != LUA_TNIL) {
         luaL_newlib(L, methods);
-        lua_call(L, 1, 0);
+        lua_pushvalue(L, system);
+        lua_call(L, 2, 0);
     }
     if (!p->in_folder || !hv__has_selftest_file(p->path)) {
         return 0;
@@ -108,7 +110,8 @@ static int run_selftest(lua_State *L)
         hv__raise(L, &err);
     }
     luaL_newlib(L, methods);
-    lua_call(L, 1, 0);
+    lua_pushvalue(L, system);
+    lua_call(L, 2, 0);
     return 0;
 }
 
