@@ -3,9 +3,12 @@
  * metadata to one tree per row, and from its table to that of a row: in both, members of the row
  * stand over those of the family.
  */
+#include "scripting/host/run_state.h"
 #include "scripting/plugin/plugin_int.h"
 
 #include <string.h>
+
+#define FAMILIES "hv.families" /* in the registry: tables of families by file and job */
 
 /** The functions of the family and of the row, each once. */
 static json_t *joined_functions(const json_t *family, const json_t *row)
@@ -111,11 +114,47 @@ static void push_row(lua_State *L, int systems, const char *id)
     }
 }
 
+/**
+ * Pushes the family's table. Its chunk is run once for all rows and calls of a run (or of a job of
+ * its queue), so that its rows share the prices that its libraries keep.
+ */
+static enum hv_status push_family(lua_State *L, const struct hv_plugin *p, struct hv_err *err)
+{
+    const struct hv__run *run = hv__host(L)->run;
+    enum hv_status s = HV_OK;
+
+    if (lua_getfield(L, LUA_REGISTRYINDEX, FAMILIES) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, LUA_REGISTRYINDEX, FAMILIES);
+    }
+    int families = lua_gettop(L);
+    lua_pushfstring(L, "%s@%d", p->path, run != NULL ? (int)run->i_job : -1);
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, families) == LUA_TNIL) {
+        lua_pop(L, 1);
+        s = hv__plugin_push(L, p->path, p->name, err);
+        if (s == HV_OK) {
+            lua_pushvalue(L, families + 1);
+            lua_pushvalue(L, -2);
+            lua_rawset(L, families);
+        }
+    }
+    if (s == HV_OK) {
+        lua_replace(L, families);
+    }
+    lua_settop(L, families - (s == HV_OK ? 0 : 1));
+    return s;
+}
+
 enum hv_status hv__plugin_push_of(lua_State *L, const struct hv_plugin *p, struct hv_err *err)
 {
-    enum hv_status s = hv__plugin_push(L, p->path, p->name, err);
-
-    if (s != HV_OK || p->family == NULL) {
+    if (p->family == NULL) {
+        return hv__plugin_push(L, p->path, p->name, err);
+    }
+    enum hv_status s = push_family(L, p, err);
+    if (s != HV_OK) {
         return s;
     }
     int family = lua_gettop(L);

@@ -1,12 +1,14 @@
 /*
  * The self-tests of plugins (their selftest(t), and selftest.lua of a folder): `t` with near, equal
- * and ok, one line per check. They run in a child process, which sends counts and lines.
+ * and ok, one line per check, and with (selftest_run.c). They run in a child process, which sends
+ * counts and lines.
  */
 #include "scripting/host/message.h"
 
 #include "scripting/plugin/find.h"
 #include "scripting/plugin/plugin_host.h"
 #include "scripting/plugin/plugin_int.h"
+#include "scripting/worker/parts_int.h"
 #include "scripting/worker/run.h"
 #include "solver/base/units.h"
 
@@ -87,10 +89,19 @@ static int test_ok(lua_State *L)
     return 0;
 }
 
+/** t.with(inputs, f): f(ctx, system) as in a run of the strategy on these inputs. */
+static int test_with(lua_State *L)
+{
+    return hv__selftest_with(L, test_of(L)->plugin);
+}
+
 static int run_selftest(lua_State *L)
 {
-    static const luaL_Reg methods[] = {
-        {"near", test_near}, {"equal", test_equal}, {"ok", test_ok}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"near", test_near},
+                                       {"equal", test_equal},
+                                       {"ok", test_ok},
+                                       {"with", test_with},
+                                       {NULL, NULL}};
     const struct hv_plugin *p = ((struct selftest *)lua_touserdata(L, 1))->plugin;
     struct hv_err err = {0};
 
