@@ -204,12 +204,17 @@ local function point_of(ctx, tuple, devices)
     micro_batch = micro_batch, micro_batches = ctx.job.global_batch // (dp * micro_batch) }
 end
 
---- All points with recomputation and knobs.
+--- All points with recomputation and knobs; and why the first that the family refuses is none.
 local function points_of(ctx, spec, devices)
-  local list = {}
+  local list, reason = {}, nil
   local function add(tuple)
     local shape = point_of(ctx, tuple, devices)
-    if not shape or (spec.fits and not spec.fits(shape)) then
+    local fits, why = shape ~= nil, nil
+    if fits and spec.fits then
+      fits, why = spec.fits(shape)
+    end
+    if not fits then
+      reason = reason or why
       return
     end
     local knobs = spec.knobs or { {} }
@@ -226,7 +231,7 @@ local function points_of(ctx, spec, devices)
   for tuple in tuples(ctx, spec, devices) do
     add(tuple)
   end
-  return list
+  return list, reason
 end
 
 --- The plan of a point: a grid of equal stages, with what the family sets in it.
@@ -347,7 +352,8 @@ local function priced_points(ctx, spec, devices)
   for i, device in ipairs(devices) do
     ids[i] = device.id
   end
-  for _, point in ipairs(points_of(ctx, spec, devices)) do
+  local points, why = points_of(ctx, spec, devices)
+  for _, point in ipairs(points) do
     if #fitting > 0 and hv.stopping(0.4) then
       break
     end
@@ -360,7 +366,7 @@ local function priced_points(ctx, spec, devices)
     end
   end
   table.sort(fitting, by_estimate)
-  return fitting, nearest
+  return fitting, nearest, why
 end
 
 --- The state of a search: the best plan so far and why others are none.
@@ -417,7 +423,7 @@ end
 
 --- The search on these devices.
 local function search_on(ctx, spec, devices)
-  local points, nearest = priced_points(ctx, spec, devices)
+  local points, nearest, why = priced_points(ctx, spec, devices)
   local state = new_state()
   local tries = spec.tries or 40
   for _, point in ipairs(points) do
@@ -434,6 +440,7 @@ local function search_on(ctx, spec, devices)
   if not state.plan and #points == 0 and nearest then -- its simulation gives the reason
     simulate(ctx, spec, devices, nearest, state)
   end
+  state.reason = state.reason or why
   return state
 end
 
@@ -444,10 +451,11 @@ end
 -- @tparam table spec axes tp, cp, ep, pp, chunks, micro_batch (lists, or functions of the devices
 -- that give one; {1}, micro-batches: powers of two up to 16), recompute (all three), `knobs` (list
 -- of tables, or a function of the point that gives one: further choices, in point.knob),
--- stage(point, stage, s) and plan(point, plan), which set them in a plan's tables; fits(point),
--- place(point, ids) = the devices of a stage in their order, schedule (1f1b), in_flight(point, s) =
--- micro-batches alive at least (1), refine = list of {knob, values}: knobs that are tried one after
--- the other on the best plan; tries = fitting plans that are simulated (40)
+-- stage(point, stage, s) and plan(point, plan), which set them in a plan's tables; fits(point) =
+-- whether the system has it, and why not; place(point, ids) = the devices of a stage in their
+-- order; schedule (1f1b); in_flight(point, s) = micro-batches alive at least (1); refine = list of
+-- {knob, values}: knobs that are tried one after the other on the best plan; tries = fitting plans
+-- that are simulated (40)
 -- @treturn table the plan, its point {tp, cp, ep, pp, dp, chunks, micro_batch, micro_batches,
 -- recompute, knob} and its verdict; nil and the reason where nothing fits
 -- @units those of a plan file

@@ -167,7 +167,8 @@ static void describe(const struct hv_plugin *p, struct hv_str *out)
     add_sets(p, out);
     add_list("searches", p->searches, p->n_searches, out);
     for (size_t i = 0; i < p->n_verified; i++) {
-        hv_text_addf(out, "%s%s\n", i == 0 ? "checked\n  " : "  ", p->verified[i]);
+        hv_str_adds(out, i == 0 ? "checked\n" : "");
+        hv_text_addf(out, "  %s\n", p->verified[i]);
     }
     if (p->hides != NULL) {
         hv_text_addf(out, "%s hides %s, which has the same id\n", p->name, p->hides);
