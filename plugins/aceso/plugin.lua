@@ -120,9 +120,9 @@ local function claim(made, ctx)
 end
 
 return {
-  api = 1, id = "aceso", title = "Aceso", kind = "hetero",
+  api = 1, id = "aceso", title = "Aceso", kind = { "hetero", "auto-parallel" },
   system = "Aceso: Efficient Parallel DNN Training through Iterative Bottleneck Alleviation, "
-    .. "EuroSys 2024",
+    .. "EuroSys 2024", year = 2024,
   reference = "doi:10.1145/3627703.3629554",
   summary = "The bottleneck stage is relieved step by step: operators, devices, degrees, batch, "
     .. "recomputation.",

@@ -101,7 +101,7 @@ end
 return {
   api = 1, id = "amp", title = "AMP", kind = "hetero",
   system = "AMP: Automatically Finding Model Parallel Strategies with Heterogeneity Awareness, "
-    .. "NeurIPS 2022",
+    .. "NeurIPS 2022", year = 2022,
   reference = "arXiv:2210.07297",
   summary = "Degrees, placement of the ranks and uneven layers by one equation with the links' "
     .. "speeds.",

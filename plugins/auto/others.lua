@@ -4,12 +4,12 @@ local others = {}
 local EFFORT_RANK = { quick = 1, medium = 2, slow = 3 }
 
 --- Rows of hv.strategies() that may run without being named, which are those that declare their
--- effort, least effort first. `word` is "some" (those that are quick enough for so many devices) or
--- "all".
+-- effort, least effort first. `word` is "some" (those that are quick enough for so many devices; no
+-- rows of families, which search grids of degrees, as the own search does) or "all".
 local function suitable(rows, word, n_devices, allow_stale)
   local list = {}
   for _, row in ipairs(rows) do
-    local quick_enough = word == "all" or n_devices <= row.most_devices
+    local quick_enough = word == "all" or (n_devices <= row.most_devices and not row.family)
     local allowed = allow_stale or not row.stale
     if row.plans and row.effort and quick_enough and allowed then
       list[#list + 1] = row

@@ -8,8 +8,9 @@ local ROWS = {
   { id = "d-quick", plans = true, effort = "quick", most_devices = 4096, stale = true },
   { id = "e-unknown", plans = true, most_devices = 0 },
   { id = "f-changes-plans", plans = false, effort = "quick", most_devices = 4096 },
+  { id = "g-row", plans = true, effort = "quick", most_devices = 4096, family = "g" },
 }
-local SOURCE = "by hand, from six rows"
+local SOURCE = "by hand, from seven rows"
 
 local function chosen(text, n_devices, allow_stale)
   return table.concat(others.chosen(ROWS, text, n_devices, allow_stale), " ")
@@ -24,7 +25,7 @@ return function(t)
   t.equal("some on 1000 devices: quick ones", chosen("some", 1000), "c-quick", SOURCE)
   t.equal("some on 10000 devices: none", chosen("some", 10000), "", SOURCE)
   t.equal("all: every one with a declared effort", chosen("all", 10000),
-    "c-quick b-medium a-slow", SOURCE)
+    "c-quick g-row b-medium a-slow", SOURCE)
   t.equal("some, where the job allows stale weights", chosen("some", 8, true),
     "c-quick d-quick b-medium", SOURCE)
 end

@@ -164,6 +164,7 @@ end
 return {
   api = 1, id = "crius", title = "Crius", kind = "hetero",
   system = "Crius: Efficient Heterogeneous GPU Scheduling with Adaptive Parallelism, 2024",
+  year = 2024,
   reference = "arXiv:2403.16125",
   summary = "The best Cell of one type: stages by work, data or tensor parallel inside, estimated "
     .. "and tuned.",

@@ -330,7 +330,7 @@ return {
   title = "DistTrain",
   kind = "hetero",
   system = "DistTrain: Addressing Model and Data Heterogeneity with Disaggregated Training for"
-    .. " MLLMs, 2024",
+    .. " MLLMs, 2024", year = 2024,
   reference = "arXiv:2408.04275",
   summary = "Encoder, backbone and generator on GPUs of their own; order of data hides uneven"
     .. " samples.",

@@ -121,7 +121,7 @@ end
 return {
   api = 1, id = "dtfm", title = "DT-FM", kind = "hetero",
   system = "Decentralized Training of Foundation Models in Heterogeneous Environments, "
-    .. "NeurIPS 2022",
+    .. "NeurIPS 2022", year = 2022,
   reference = "arXiv:2206.01288",
   summary = "Equal stages placed on unequal links: bottleneck matchings, open TSP, genetic search.",
   needs = { model = "layers" },

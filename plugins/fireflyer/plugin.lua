@@ -155,7 +155,7 @@ return {
   title = "Fire-Flyer",
   kind = "hetero",
   system = "Fire-Flyer AI-HPC: A Cost-Effective Software-Hardware Co-Design for Deep Learning,"
-    .. " SC 2024",
+    .. " SC 2024", year = 2024,
   reference = "arXiv:2408.14158",
   summary = "Gradients added in host memory, one copy per node through a tree; pipelines in turns"
     .. " over nodes.",

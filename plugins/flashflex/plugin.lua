@@ -164,7 +164,7 @@ end
 return {
   api = 1, id = "flashflex", title = "FlashFlex", kind = "hetero",
   system = "FlashFlex: Accommodating Large Language Model Training over Heterogeneous "
-    .. "Environment, 2024",
+    .. "Environment, 2024", year = 2024,
   reference = "arXiv:2409.01143",
   summary = "Graph cuts into pipelines that differ in stages, tensor degrees and layers.",
   needs = { model = "transformer" },

@@ -221,9 +221,9 @@ local function claim(made, ctx)
 end
 
 return {
-  api = 1, id = "galvatron", title = "Galvatron", kind = "hetero",
+  api = 1, id = "galvatron", title = "Galvatron", kind = { "hetero", "auto-parallel" },
   system = "Galvatron: Efficient Transformer Training over Multiple GPUs Using Automatic "
-    .. "Parallelism, VLDB 2023",
+    .. "Parallelism, VLDB 2023", year = 2023,
   reference = "doi:10.14778/3570690.3570697",
   summary = "Degrees, sharding and recomputation layer by layer, by dynamic programming over "
     .. "memory.",

@@ -57,7 +57,7 @@ return {
   title = "Helix",
   kind = "hetero",
   system = "Helix: Serving Large Language Models over Heterogeneous GPUs and Network via Max-Flow,"
-    .. " ASPLOS 2025",
+    .. " ASPLOS 2025", year = 2025,
   reference = "arXiv:2406.01566",
   summary = "Layers on nodes by max flow: serves, or trains with shares by the nodes' rates.",
   needs = { model = "layers" },

@@ -328,7 +328,7 @@ return {
   title = "HeterPS",
   kind = "hetero",
   system = "HeterPS: Distributed Deep Learning with Reinforcement Learning Based Scheduling,"
-    .. " FGCS 2023",
+    .. " FGCS 2023", year = 2023,
   reference = "arXiv:2111.10635",
   summary = "A type of device per run of layers, by learning; how many of each for the least"
     .. " money.",

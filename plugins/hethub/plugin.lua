@@ -60,7 +60,7 @@ end
 return {
   api = 1, id = "hethub", title = "HetHub", kind = "hetero",
   system = "HETHUB: A Distributed Training System with Heterogeneous Cluster for Large-Scale "
-    .. "Models, 2024",
+    .. "Models, 2024", year = 2024,
   reference = "arXiv:2405.16256",
   summary = "The pipeline crosses types and vendors; layers by the speed of each type, degrees per "
     .. "type.",

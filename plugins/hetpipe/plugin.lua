@@ -165,6 +165,7 @@ end
 return {
   api = 1, id = "hetpipe", title = "HetPipe", kind = "hetero",
   system = "HetPipe: Enabling Large DNN Training on (Whimpy) Heterogeneous GPU Clusters, ATC 2020",
+  year = 2020,
   reference = "arXiv:2005.14038",
   summary = "Unequal GPUs as pipelined virtual workers, in step by waves with bounded staleness.",
   needs = { model = "layers" },

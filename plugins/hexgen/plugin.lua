@@ -103,7 +103,7 @@ return {
   title = "HexGen",
   kind = "hetero",
   system = "HexGen: Generative Inference of Large Language Model over Heterogeneous Environment,"
-    .. " ICML 2024",
+    .. " ICML 2024", year = 2024,
   reference = "arXiv:2311.11514",
   summary = "Serves: groups of unequal devices by genetic search, each an asymmetric pipeline.",
   needs = { model = "layers" },

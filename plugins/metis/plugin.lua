@@ -151,6 +151,7 @@ end
 return {
   api = 1, id = "metis", title = "Metis", kind = "hetero",
   system = "Metis: Fast Automatic Distributed Training on Heterogeneous GPUs, USENIX ATC 2024",
+  year = 2024,
   reference = "https://www.usenix.org/conference/atc24/presentation/um",
   summary = "One pipeline over all types in every order; groups of a power of two, uneven shares "
     .. "where types mix.",

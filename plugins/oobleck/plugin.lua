@@ -128,7 +128,7 @@ end
 return {
   api = 1, id = "oobleck", title = "Oobleck", kind = "hetero",
   system = "Oobleck: Resilient Distributed Training of Large Models Using Pipeline Templates, "
-    .. "SOSP 2023",
+    .. "SOSP 2023", year = 2023,
   reference = "doi:10.1145/3600006.3613152",
   summary = "Pipeline templates for node counts; batch split so that all pipelines end together.",
   needs = { model = "layers" },

@@ -266,7 +266,7 @@ end
 return {
   api = 1, id = "preduce", title = "Partial Reduce", kind = "hetero",
   system = "Heterogeneity-Aware Distributed Machine Learning Training via Partial Reduce, "
-    .. "SIGMOD 2021",
+    .. "SIGMOD 2021", year = 2021,
   reference = "doi:10.1145/3448016.3452773",
   summary = "Workers that are ready average among themselves; nobody waits for the slowest.",
   needs = { model = "layers" },

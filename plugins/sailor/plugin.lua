@@ -134,7 +134,7 @@ end
 return {
   api = 1, id = "sailor", title = "Sailor", kind = "hetero",
   system = "Sailor: Automating Distributed Training over "
-    .. "Dynamic, Heterogeneous, and Geo-distributed Clusters, SOSP 2025",
+    .. "Dynamic, Heterogeneous, and Geo-distributed Clusters, SOSP 2025", year = 2025,
   reference = "arXiv:2504.17096",
   summary = "Even stages over pools of GPUs by type and zone; dynamic programming over the devices "
     .. "that are left.",

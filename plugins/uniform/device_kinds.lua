@@ -1,4 +1,4 @@
--- Kinds of devices: those that a stage spans, and the one with the least memory.
+-- Kinds of the devices that a stage spans.
 local device_kinds = {}
 
 --- The kinds of each stage where the stages take `size` devices each, in order: per stage a list
@@ -17,21 +17,6 @@ function device_kinds.of_stages(devices, stages, size)
     kinds[s] = list
   end
   return kinds
-end
-
---- The devices without those of least memory.
-function device_kinds.without_smallest(devices)
-  local least_bytes = math.huge
-  local rest = {}
-  for _, device in ipairs(devices) do
-    least_bytes = math.min(least_bytes, device.memory_bytes)
-  end
-  for _, device in ipairs(devices) do
-    if device.memory_bytes > least_bytes then
-      rest[#rest + 1] = device
-    end
-  end
-  return rest
 end
 
 return device_kinds

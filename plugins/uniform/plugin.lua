@@ -94,7 +94,7 @@ local function plan(ctx)
       return best
     end
     first_reason = first_reason or reason
-    devices = device_kinds.without_smallest(devices)
+    devices = inventory.without_smallest(devices)
   end
   return nil, first_reason
 end

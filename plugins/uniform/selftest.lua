@@ -2,6 +2,7 @@
 local claims = require "claims"
 local device_kinds = require "device_kinds"
 local grids = require "grids"
+local inventory = require "inventory"
 local numbers = require "numbers"
 
 local ARITHMETIC = "arithmetic"
@@ -24,7 +25,7 @@ local function test_pipeline_time(t)
 end
 
 local function test_devices(t)
-  local rest = device_kinds.without_smallest { { id = 1, memory_bytes = 80 },
+  local rest = inventory.without_smallest { { id = 1, memory_bytes = 80 },
     { id = 2, memory_bytes = 16 }, { id = 3, memory_bytes = 32 } }
   t.equal("devices 1 and 3 stay when the one of least memory is left out",
     rest[1].id .. " " .. rest[2].id, "1 3", ARITHMETIC)

@@ -114,8 +114,9 @@ local function claim(made, ctx)
 end
 
 return {
-  api = 1, id = "varuna", title = "Varuna", kind = "hetero",
+  api = 1, id = "varuna", title = "Varuna", kind = "pipeline",
   system = "Varuna: Scalable, Low-cost Training of Massive Deep Learning Models, EuroSys 2022",
+  year = 2022,
   reference = "arXiv:2111.04007",
   summary = "Depth by simulation of a schedule that tolerates slow links; largest micro-batch, no "
     .. "tensor parallelism.",

@@ -183,6 +183,7 @@ end
 return {
   api = 1, id = "whale", title = "Whale", kind = "hetero",
   system = "Whale: Efficient Giant Model Training over Heterogeneous GPUs, USENIX ATC 2022",
+  year = 2022,
   reference = "arXiv:2011.09208",
   summary = "Loads follow FLOP/s, then move from full memories to idle ones; large memory first.",
   needs = { model = "layers" },

@@ -179,19 +179,25 @@ static struct hv__plan *build_plan(lua_State *L, int64_t micro_batch, int64_t co
     return p;
 }
 
-/** Pushes the table of plans by key; a full table is replaced by an empty one. */
+/** Pushes the table of plans by key; at 0 it has their number, at -1 the generation of the handles.
+ * A full or stale table is replaced by an empty one. */
 static void push_cache(lua_State *L)
 {
+    lua_Integer generation = hv__host(L)->generation;
+
     if (lua_getfield(L, LUA_REGISTRYINDEX, CACHE) == LUA_TTABLE) {
         lua_rawgeti(L, -1, 0);
-        bool full = lua_tointeger(L, -1) >= CACHE_MAX;
-        lua_pop(L, 1);
-        if (!full) {
+        lua_rawgeti(L, -2, -1);
+        bool usable = lua_tointeger(L, -2) < CACHE_MAX && lua_tointeger(L, -1) == generation;
+        lua_pop(L, 2);
+        if (usable) {
             return;
         }
     }
     lua_pop(L, 1);
     lua_newtable(L);
+    lua_pushinteger(L, generation);
+    lua_rawseti(L, -2, -1);
     lua_pushvalue(L, -1);
     lua_setfield(L, LUA_REGISTRYINDEX, CACHE);
 }

@@ -389,3 +389,12 @@ void hv__push_ctx(lua_State *L, const json_t *options)
     lua_pushinteger(L, (lua_Integer)r->request->seed);
     lua_setfield(L, -2, "seed");
 }
+
+void hv__push_ctx_of(lua_State *L, int system, const json_t *options)
+{
+    int table = lua_absindex(L, system);
+
+    hv__push_ctx(L, options);
+    lua_pushvalue(L, table);
+    lua_setfield(L, -2, "system");
+}

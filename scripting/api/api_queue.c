@@ -39,6 +39,8 @@ static int call_inside(lua_State *L)
     hv__push_ctx(L, json_null());
     lua_getfield(L, 1, "options");
     lua_setfield(L, -2, "options");
+    lua_getfield(L, 1, "system");
+    lua_setfield(L, -2, "system");
     lua_call(L, 1, LUA_MULTRET);
     return lua_gettop(L) - 1;
 }

@@ -197,7 +197,8 @@ static int api_strategy(lua_State *L)
 The strategies of this run: shipped ones and the user's own, sorted by id; broken plugins are left
 out.
 @function hv.strategies
-@treturn table list of {id, kind, effort = "quick|medium|slow" or nil, most_devices = largest
+@treturn table list of {id, kind = its kinds joined by ", ", kinds = list, family = the plugin that
+it is a row of or nil, effort = "quick|medium|slow" or nil, most_devices = largest
 cluster on which one of that effort is asked without being named (0: none), stale = its plans
 compute with stale weights, serves = it plans inference, plans = it has plan(ctx)}
 @units most_devices is a number of devices

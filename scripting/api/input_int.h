@@ -14,6 +14,8 @@
 struct hv__run *hv__run_of(lua_State *L, const char *fn);
 /** Pushes ctx for a plugin with checked options. */
 void hv__push_ctx(lua_State *L, const json_t *options);
+/** The same for the plugin whose table is at index `system`: it is ctx.system. */
+void hv__push_ctx_of(lua_State *L, int system, const json_t *options);
 /** Pushes the fields of a job. */
 void hv__push_job(lua_State *L, const struct hv_job *j);
 /** Makes the views show the run's inputs again after these have changed. */

@@ -117,39 +117,67 @@ enum hv_status hv__plugin_push_selftest(lua_State *L, const char *path, const ch
     return s;
 }
 
-/** Replaces the functions of the table at 1 by a list of their names; returns the table without
- * them. */
-static int strip_functions(lua_State *L)
+/** The member at the top of the stack, whose key is below it, is a function of plugins: adds its
+ * name to the list at `names`. An error where it is something else under such a name, or a function
+ * under another. False: no function. */
+static bool take_function(lua_State *L, int names)
 {
-    lua_newtable(L); /* 2: copy */
-    lua_newtable(L); /* 3: names of functions */
-    for (lua_pushnil(L); lua_next(L, 1) != 0;) {
-        bool is_function = lua_isfunction(L, -1);
-        for (size_t i = 0; i < HV_COUNT(function_names) && lua_type(L, -2) == LUA_TSTRING; i++) {
-            if (strcmp(function_names[i], lua_tostring(L, -2)) != 0) {
-                continue;
-            }
-            if (!is_function) {
-                return luaL_error(L, "%s: expected a function, found %s", function_names[i],
-                                  luaL_typename(L, -1));
-            }
-            lua_pushvalue(L, -2);
-            lua_rawseti(L, 3, (lua_Integer)lua_rawlen(L, 3) + 1);
-            is_function = false;
-            lua_pushnil(L);
-            lua_replace(L, -2);
+    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "";
+
+    for (size_t i = 0; i < HV_COUNT(function_names); i++) {
+        if (strcmp(function_names[i], key) != 0) {
+            continue;
         }
-        if (is_function) {
-            return luaL_error(L,
-                              "unknown function '%s' (a plugin has plan, apply, order, replan, "
-                              "claim and selftest)",
-                              hv__tolstring(L, -2, NULL));
+        if (!lua_isfunction(L, -1)) {
+            luaL_error(L, "%s: expected a function, found %s", key, luaL_typename(L, -1));
         }
         lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, 2);
+        lua_rawseti(L, names, (lua_Integer)lua_rawlen(L, names) + 1);
+        return true;
     }
-    lua_setfield(L, 2, "functions");
+    if (lua_isfunction(L, -1)) {
+        luaL_error(L,
+                   "unknown function '%s' (a plugin has plan, apply, order, replan, claim and "
+                   "selftest)",
+                   hv__tolstring(L, -2, NULL));
+    }
+    return false;
+}
+
+/** Pushes the table at `from` with the list `functions` in place of its functions. */
+static void push_stripped(lua_State *L, int from)
+{
+    lua_newtable(L);
+    int copy = lua_gettop(L);
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_next(L, from) != 0; lua_pop(L, 1)) {
+        if (!take_function(L, copy + 1)) {
+            lua_pushvalue(L, -2);
+            lua_pushvalue(L, -2);
+            lua_rawset(L, copy);
+        }
+    }
+    lua_setfield(L, copy, "functions");
+}
+
+/** The table at 1 without functions, and so the rows of its `systems`. */
+static int strip_functions(lua_State *L)
+{
+    push_stripped(L, 1);
+    if (lua_getfield(L, 1, "systems") != LUA_TTABLE) {
+        lua_settop(L, 2);
+        return 1;
+    }
+    lua_newtable(L); /* 4: the rows */
+    for (lua_Integer i = 1; lua_rawgeti(L, 3, i) != LUA_TNIL; i++) {
+        luaL_argexpected(L, lua_istable(L, -1), 1, "a table in systems");
+        push_stripped(L, lua_gettop(L));
+        lua_rawseti(L, 4, i);
+        lua_pop(L, 1);
+    }
+    lua_settop(L, 4);
+    lua_setfield(L, 2, "systems");
+    lua_settop(L, 2);
     return 1;
 }
 
@@ -320,9 +348,11 @@ static enum hv_status fill_texts(struct hv_plugin *p, const struct hv_jp *root, 
         const char *key;
         const char **to;
         bool optional; /* a schedule of the user's own has no publication */
-    } texts[] = {{"id", &p->id, false},        {"title", &p->title, false},
-                 {"kind", &p->kind, false},    {"summary", &p->summary, false},
-                 {"system", &p->system, true}, {"reference", &p->reference, true}};
+    } texts[] = {{"id", &p->id, false},
+                 {"title", &p->title, false},
+                 {"summary", &p->summary, false},
+                 {"system", &p->system, true},
+                 {"reference", &p->reference, true}};
     struct hv_jp at;
     int64_t api = 0;
     enum hv_status s = hv_jp_need(root, "api", "1", &at, err);
@@ -366,9 +396,10 @@ static enum hv_status fill_options(struct hv_plugin *p, const struct hv_jp *root
 enum hv_status hv__plugin_fill(struct hv_plugin *p, json_t *meta, struct hv_arena *arena,
                                struct hv_err *err)
 {
-    static const char *const keys[] = {"api",       "id",      "title",  "kind",      "system",
-                                       "reference", "summary", "needs",  "options",   "functions",
-                                       "effort",    "stale",   "serves", "file_order"};
+    static const char *const keys[] = {
+        "api",   "id",      "title",     "kind",     "system",  "reference", "summary",
+        "needs", "options", "functions", "effort",   "stale",   "serves",    "file_order",
+        "venue", "year",    "sets",      "searches", "verified"};
     char name[256];
     snprintf(name, sizeof name, "%s", p->name);
     struct hv_json doc = {.root = meta, .name = name};
@@ -377,6 +408,12 @@ enum hv_status hv__plugin_fill(struct hv_plugin *p, json_t *meta, struct hv_aren
 
     if (s == HV_OK) {
         s = fill_texts(p, &root, arena, err);
+    }
+    if (s == HV_OK) {
+        s = hv__fill_kinds(p, &root, arena, err);
+    }
+    if (s == HV_OK) {
+        s = hv__fill_paper(p, &root, arena, err);
     }
     if (s == HV_OK) {
         s = fill_needs(p, &root, arena, err);

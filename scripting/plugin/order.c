@@ -76,7 +76,7 @@ bool hv__call_order(lua_State *L, const struct hv_order_request *r)
     if (!r->plugin->has[HV_PLUGIN_ORDER]) {
         luaL_error(L, "strategy %s has no order(p), so it is not a schedule", r->plugin->id);
     }
-    if (hv__plugin_push(L, r->plugin->path, r->plugin->name, &err) != HV_OK) {
+    if (hv__plugin_push_of(L, r->plugin, &err) != HV_OK) {
         hv__raise(L, &err);
     }
     lua_getfield(L, -1, "order");

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define CACHE_FORMAT "hetviz.plugin-cache/2"
+#define CACHE_FORMAT "hetviz.plugin-cache/3"
 
 /** A plugin on its way into the list. */
 struct row {
@@ -31,6 +31,7 @@ struct row {
 /** State of a scan. */
 struct scan {
     struct hv__found_list found;
+    size_t n_shipped; /**< the first files found lie in the shipped folder */
     struct row *rows; /**< [found.files.n] */
     json_t *old_cache, *new_cache;
     bool changed;
@@ -42,6 +43,7 @@ static void find_all(struct scan *s, const char *shipped)
     const char *more = getenv("HETVIZ_PLUGINS");
 
     hv__plugins_find(&s->found, shipped, "plugins");
+    s->n_shipped = s->found.files.n;
     if (hv_user_dir(&user, HV_DIR_DATA, NULL) == HV_OK) {
         hv_str_adds(&user, "/plugins");
         hv__plugins_find(&s->found, hv_str_cstr(&user), hv_str_cstr(&user));
@@ -226,38 +228,93 @@ static void fill_broken(struct hv_plugin *p, struct hv_plugins *list, const char
     memset(p->has, 0, sizeof p->has);
 }
 
-/** The list's row for a plugin. */
-static struct hv_plugin row_of(struct hv_plugins *list, struct row *f)
-{
-    struct hv_plugin p = {.path = hv_arena_strdup(&list->arena, f->file->path),
-                          .name = hv_arena_strdup(&list->arena, f->file->name),
-                          .in_folder = f->file->in_folder,
-                          .hash = f->hash};
-    struct hv_err err = {0};
-
-    if (f->meta != NULL) {
-        json_array_append(list->meta, f->meta);
-        if (hv__plugin_fill(&p, f->meta, &list->arena, &err) != HV_OK) {
-            f->error = error_text(&err);
-        }
-    }
-    if (f->error != NULL && f->file->below_root) {
-        struct hv_str text = {0};
-        hv_str_addf(&text, "%s; its folder has no " HV__PLUGIN_FILE ", so each file is a plugin",
-                    f->error);
-        fill_broken(&p, list, hv_str_cstr(&text));
-        hv_str_free(&text);
-    } else if (f->error != NULL) {
-        fill_broken(&p, list, f->error);
-    }
-    return p;
-}
-
-/** A row and its place in the order in which the plugins were found. */
+/** Strategies with their places in the order in which they were found. */
 struct placed {
     struct hv_plugin plugin;
     size_t at;
 };
+struct placed_list {
+    HV_VEC(struct placed) rows;
+};
+
+static void add_placed(struct placed_list *out, struct hv_plugin p)
+{
+    hv_vec_push(&out->rows, ((struct placed){p, out->rows.n}));
+}
+
+/** Adds what cannot be used, with the reason. */
+static void add_broken(struct placed_list *out, struct hv_plugins *list, struct hv_plugin p,
+                       const struct hv__found *file, const char *error)
+{
+    struct hv_str text = {0};
+
+    hv_str_adds(&text, error);
+    if (file->below_root) {
+        hv_str_adds(&text, "; its folder has no " HV__PLUGIN_FILE ", so each file is a plugin");
+    }
+    fill_broken(&p, list, hv_str_cstr(&text));
+    hv_str_free(&text);
+    add_placed(out, p);
+}
+
+/** Fills the strategy of one row's tree; prefixes an error with the row. */
+static enum hv_status fill_row(struct hv_plugin *p, struct hv_plugins *list, json_t *meta,
+                               json_t *tree, struct hv_err *err)
+{
+    struct hv_err own = {0};
+
+    json_array_append(list->meta, tree);
+    p->family = tree != meta ? id_of_file(&list->arena, p->path) : NULL;
+    enum hv_status s = hv__plugin_fill(p, tree, &list->arena, &own);
+    if (s != HV_OK && err != NULL) {
+        const char *id = json_string_value(json_object_get(tree, "id"));
+        *err = own;
+        if (p->family != NULL) {
+            (void)snprintf(err->text, sizeof err->text, "row '%s': %.900s", id != NULL ? id : "",
+                           (const char *)own.text);
+        }
+    }
+    return s;
+}
+
+/** Adds the strategies of a file: one, or the rows of a family. A family with a row that cannot be
+ * used is one broken row. */
+static enum hv_status add_rows(struct placed_list *out, struct hv_plugins *list,
+                               struct hv_plugin file, json_t *meta, struct hv_err *err)
+{
+    json_t *trees = NULL;
+    size_t before = out->rows.n;
+    enum hv_status s = hv__plugin_rows(meta, file.name, &trees, err);
+
+    for (size_t i = 0; s == HV_OK && i < json_array_size(trees); i++) {
+        struct hv_plugin p = file;
+        s = fill_row(&p, list, meta, json_array_get(trees, i), err);
+        add_placed(out, p);
+    }
+    if (s != HV_OK) {
+        out->rows.n = before;
+    }
+    json_decref(trees);
+    return s;
+}
+
+/** Adds the strategies of a file that was found, or why it has none. */
+static void add_found(struct placed_list *out, struct hv_plugins *list, struct row *f, bool shipped)
+{
+    struct hv_plugin p = {.path = hv_arena_strdup(&list->arena, f->file->path),
+                          .name = hv_arena_strdup(&list->arena, f->file->name),
+                          .in_folder = f->file->in_folder,
+                          .shipped = shipped,
+                          .hash = f->hash};
+    struct hv_err err = {0};
+
+    if (f->meta != NULL && add_rows(out, list, p, f->meta, &err) != HV_OK) {
+        f->error = error_text(&err);
+    }
+    if (f->error != NULL) {
+        add_broken(out, list, p, f->file, f->error);
+    }
+}
 
 static int compare_placed(const void *pa, const void *pb)
 {
@@ -269,7 +326,9 @@ static int compare_placed(const void *pa, const void *pb)
 /** Fills the list, sorted by id; of equal ids the one found last stays. O(n log n). */
 static void fill_list(struct hv_plugins *list, struct placed *rows, size_t n)
 {
-    qsort(rows, n, sizeof *rows, compare_placed);
+    if (n > 0) {
+        qsort(rows, n, sizeof *rows, compare_placed);
+    }
     list->items = hv_arena_new(&list->arena, struct hv_plugin, n + 1);
     for (size_t i = 0; i < n; i++) {
         bool same = i > 0 && strcmp(rows[i].plugin.id, rows[i - 1].plugin.id) == 0;
@@ -290,12 +349,12 @@ static void read_all(struct scan *scan, struct hv_plugins *list)
         look_up(scan, &scan->rows[i]);
     }
     run_unknown(scan, list);
-    struct placed *placed = hv_xcalloc(n_rows + 1, sizeof *placed);
+    struct placed_list placed = {0};
     for (size_t i = 0; i < n_rows; i++) {
-        placed[i] = (struct placed){row_of(list, &scan->rows[i]), i};
+        add_found(&placed, list, &scan->rows[i], i < scan->n_shipped);
     }
-    fill_list(list, placed, n_rows);
-    free(placed);
+    fill_list(list, placed.rows.items, placed.rows.n);
+    hv_vec_free(&placed.rows);
 }
 
 static void free_scan(struct scan *s)
@@ -356,6 +415,32 @@ static const char *file_of(struct hv_plugins *list, const char *path)
     return out;
 }
 
+/** True where the path lies in the shipped folder. */
+static bool is_shipped(const char *path)
+{
+    struct hv_str folder = {0};
+    bool found = hv_data_path(&folder, "plugins", NULL) == HV_OK;
+
+    found = found && strncmp(path, hv_str_cstr(&folder), folder.n) == 0 && path[folder.n] == '/';
+    hv_str_free(&folder);
+    return found;
+}
+
+/** The strategies of a probe's tree, in the order of the file. */
+static enum hv_status take_rows(struct hv_plugins *out, struct hv_plugin file, json_t *meta,
+                                struct hv_err *err)
+{
+    struct placed_list placed = {0};
+    enum hv_status s = add_rows(&placed, out, file, meta, err);
+
+    out->items = hv_arena_new(&out->arena, struct hv_plugin, placed.rows.n + 1);
+    for (size_t i = 0; i < placed.rows.n; i++) {
+        out->items[out->n++] = placed.rows.items[i].plugin;
+    }
+    hv_vec_free(&placed.rows);
+    return s;
+}
+
 enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, struct hv_err *err)
 {
     struct hv_plugin p = {0};
@@ -364,6 +449,7 @@ enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, st
     *out = (struct hv_plugins){.meta = json_array(), .n_run = 1};
     p.path = p.name = file_of(out, path);
     p.in_folder = hv__is_plugin_file(p.path);
+    p.shipped = is_shipped(p.path);
     struct hv__probe probe = {.path = p.path, .name = p.name};
     hv__plugin_probe(&probe, 1);
     enum hv_status s = probe.status;
@@ -371,15 +457,11 @@ enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, st
         p.hash = 0; /* the file was removed meanwhile: the next check finds the plugin changed */
     }
     if (s == HV_OK) {
-        json_array_append_new(out->meta, probe.meta);
-        s = hv__plugin_fill(&p, probe.meta, &out->arena, err);
+        s = take_rows(out, p, probe.meta, err);
+        json_decref(probe.meta);
     } else if (err != NULL) {
         *err = probe.err;
     }
-    if (s == HV_OK) {
-        out->items = hv_arena_copy(&out->arena, &p, 1, sizeof p);
-    }
-    out->n = s == HV_OK;
     return s;
 }
 

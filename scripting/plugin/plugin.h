@@ -10,6 +10,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/status.h"
+#include "solver/base/str.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,6 +37,35 @@
     X(HV_PLUGIN_CLAIM,    "claim")     \
     X(HV_PLUGIN_SELFTEST, "selftest")
 /* clang-format on */
+/* clang-format off */
+/** Kinds of strategies, the headings of lists in their order: constant, word in plugins, what the
+ * strategies of the kind decide. */
+#define HV_KIND_MAP(X)                                                                   \
+    X(HV_KIND_PLANNER,    "planner",       "searches over everything that a plan says")  \
+    X(HV_KIND_BASELINE,   "baseline",      "layouts to compare with")                    \
+    X(HV_KIND_DATA,       "data",          "what a replica holds, when it reduces")      \
+    X(HV_KIND_TENSOR,     "tensor",        "one layer over several devices")             \
+    X(HV_KIND_PIPELINE,   "pipeline",      "layers over stages, micro-batches in order") \
+    X(HV_KIND_SEQUENCE,   "sequence",      "one sequence over several devices")          \
+    X(HV_KIND_EXPERTS,    "experts",       "mixtures of experts")                        \
+    X(HV_KIND_HETERO,     "hetero",        "unequal devices")                            \
+    X(HV_KIND_AUTO,       "auto-parallel", "layouts per layer or operator, by search")   \
+    X(HV_KIND_YOURS,      "yours",         "plugins of your own")
+/* clang-format on */
+/** Kind of a strategy. */
+enum hv_kind {
+#define X(c, name, about) c,
+    HV_KIND_MAP(X)
+#undef X
+        HV_KIND_N
+};
+/** Word in plugins. */
+const char *hv_kind_name(enum hv_kind k);
+/** What its strategies decide, a few words. */
+const char *hv_kind_about(enum hv_kind k);
+/** The kind of that word, or HV_KIND_N. */
+enum hv_kind hv_kind_of(const char *word);
+
 /** How long a strategy's search takes: constant, word in plugins, most devices of a cluster on
  * which `auto` asks it by itself. `slow` ones are asked by name only, and so are those that declare
  * nothing. */
@@ -85,13 +115,28 @@ struct hv_option_row {
     size_t n_choices;
 };
 
-/** Metadata of a plugin. */
+/** Most kinds of one strategy. */
+#define HV_PLUGIN_KINDS_MAX 4
+/** Metadata of a strategy: a plugin, or a row of one that is a family (`systems`). */
 struct hv_plugin {
     const char *path;  /**< the file; of a plugin that is a folder, its plugin.lua */
     const char *name;  /**< for messages: "plugins/oobleck/plugin.lua" */
     const char *hides; /**< name of the plugin with the same id that this one replaces, or NULL */
     const char *error; /**< why it cannot be used ("file:line: …"), or NULL */
-    const char *id, *title, *kind, *system, *reference, *summary;
+    const char *id, *title, *system, *reference, *summary;
+    const char *kind;                        /**< its kinds as declared, joined by ", " */
+    enum hv_kind kinds[HV_PLUGIN_KINDS_MAX]; /**< the first is its heading; of a plugin outside the
+                                                shipped folder that is HV_KIND_YOURS */
+    size_t n_kinds;
+    const char *venue;     /**< "VLDB 2020", or NULL */
+    int year;              /**< of publication; 0: unknown */
+    const json_t *sets;    /**< knobs that it fixes: object path in a plan → value, or NULL */
+    const char **searches; /**< what it decides */
+    size_t n_searches;
+    const char **verified; /**< names of its self-tests with numbers of the publication */
+    size_t n_verified;
+    const char *family; /**< of a row: the family's name, else NULL */
+    bool shipped;       /**< its file lies in the shipped folder */
     const char *needs_model, *needs_jobs, *needs_mode; /**< NULL: any */
     struct hv_option_row *options;
     size_t n_options;
@@ -113,7 +158,7 @@ struct hv_plugins {
     json_t *meta; /**< keeps the option defaults alive */
     struct hv_plugin *items;
     size_t n;
-    size_t n_run; /**< plugins whose chunk had to be run because the cache did not know them */
+    size_t n_run; /**< files whose chunk had to be run because the cache did not know them */
 };
 
 /**
@@ -124,8 +169,8 @@ struct hv_plugins {
  */
 enum hv_status hv_plugins_read(struct hv_plugins *out, struct hv_err *err) HV_NODISCARD;
 /**
- * Reads one plugin, without the cache: a file, or a folder with plugin.lua. Errors: HV_EPLUGIN with
- * file:line and what is wrong; HV_EIO.
+ * Reads the strategies of one file or folder with plugin.lua, without the cache: one, or the rows
+ * of a family in their order. Errors: HV_EPLUGIN with file:line and what is wrong; HV_EIO.
  */
 enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path,
                                     struct hv_err *err) HV_NODISCARD;
@@ -139,6 +184,10 @@ bool hv_plugin_is_current(const struct hv_plugin *p);
 void hv_plugins_free(struct hv_plugins *p);
 /** The plugin of that id, or NULL. */
 const struct hv_plugin *hv_plugins_find(const struct hv_plugins *p, const char *id);
+/** True where the strategy is of the kind. */
+bool hv_plugin_is_of(const struct hv_plugin *p, enum hv_kind kind);
+/** Its citation: publication, venue and year where these do not name it, reference. Appended. */
+void hv_plugin_cite(const struct hv_plugin *p, struct hv_str *out);
 /** As hv_plugins_find; errors (HV_EUSAGE) name the nearest; a broken plugin is HV_EPLUGIN with its
  * error. */
 enum hv_status hv_plugins_get(const struct hv_plugins *p, const char *id,
@@ -161,7 +210,6 @@ const char *hv_option_text(const json_t *value, char *buf, size_t cap);
  * A commented plugin of one file that runs, as `hetviz new-plugin NAME.lua` writes it. `id` must be
  * a-z, 0-9, - or _. Errors: HV_EUSAGE.
  */
-struct hv_str;
 enum hv_status hv_plugin_skeleton(struct hv_str *out, const char *id,
                                   struct hv_err *err) HV_NODISCARD;
 /**
@@ -169,6 +217,9 @@ enum hv_status hv_plugin_skeleton(struct hv_str *out, const char *id,
  * it must not exist. Errors: HV_EUSAGE (name, folder exists), HV_EIO.
  */
 enum hv_status hv_plugin_skeleton_folder(const char *folder, const char *id,
+                                         struct hv_err *err) HV_NODISCARD;
+/** The same as a family: one engine, two rows ID-a and ID-b. */
+enum hv_status hv_plugin_skeleton_family(const char *folder, const char *id,
                                          struct hv_err *err) HV_NODISCARD;
 
 #endif

@@ -138,6 +138,59 @@ static const char module_file[] =
     "\n"
     "return stages\n";
 
+/* The same engine as a family: the rows fix the schedule. */
+static const char family_file[] =
+    "-- A family of strategies: one engine, a row for each system. What the rows share (kind, "
+    "needs,\n"
+    "-- options, plan) stands here once; a row may have members of its own, which count for it\n"
+    "-- instead. The row that runs is ctx.system.\n"
+    "local stages = require \"stages\"\n"
+    "\n"
+    "-- A plan as a table with the keys of a plan file; or nil and why there is none.\n"
+    "local function plan(ctx)\n"
+    "  local micro_batch, batch = ctx.options.micro_batch, ctx.job.global_batch\n"
+    "  if batch % micro_batch ~= 0 then\n"
+    "    return nil, \"micro_batch does not divide the batch of \" .. batch\n"
+    "  end\n"
+    "  local rows, load = stages.of_groups(ctx, micro_batch)\n"
+    "  local micro_batches = batch // micro_batch\n"
+    "  local why = stages.cut(rows, load, ctx.model.n_layers, micro_batches)\n"
+    "  if why then\n"
+    "    return nil, why\n"
+    "  end\n"
+    "  return hv.plan.new {\n"
+    "    micro_batch = micro_batch,\n"
+    "    schedule = { name = ctx.system.sets[\"schedule.name\"] },\n"
+    "    replicas = { { micro_batches = micro_batches, stages = rows } },\n"
+    "  }\n"
+    "end\n"
+    "\n"
+    "return {\n"
+    "  api = 1, kind = { \"pipeline\", \"yours\" },\n"
+    "  needs = { model = \"layers\" },\n"
+    "  options = {\n"
+    "    { key = \"micro_batch\", type = \"integer\", default = 1, min = 1, max = 1024,\n"
+    "      help = \"sequences that enter the pipeline at once\" },\n"
+    "  },\n"
+    "  plan = plan,\n"
+    "  systems = {\n"
+    "    {\n"
+    "      id = \"@ID@-1f1b\", title = \"@ID@, one forward, one backward\",\n"
+    "      system = \"My own\", -- the publication: \"Title\", with venue, year and reference\n"
+    "      summary = \"Backward passes start as early as they can: few activations.\",\n"
+    "      sets = { [\"schedule.name\"] = \"1f1b\" }, -- knobs that the system fixes\n"
+    "      searches = { \"cut\" },                     -- what it decides\n"
+    "    },\n"
+    "    {\n"
+    "      id = \"@ID@-gpipe\", title = \"@ID@, all forward, then all backward\",\n"
+    "      system = \"My own\",\n"
+    "      summary = \"All forward passes first: the activations of all micro-batches.\",\n"
+    "      sets = { [\"schedule.name\"] = \"gpipe\" },\n"
+    "      searches = { \"cut\" },\n"
+    "    },\n"
+    "  },\n"
+    "}\n";
+
 static const char selftest_file[] =
     "-- Self-tests of @ID@: `hetviz selftest @ID@`. The last argument says where the expected "
     "value is from.\n"
@@ -184,35 +237,42 @@ enum hv_status hv_plugin_skeleton(struct hv_str *out, const char *id, struct hv_
     return s;
 }
 
-/** The files of the folder; the one that makes it a plugin is the last. */
-static const struct {
+/** The files of a folder; the one that makes it a plugin is the last. */
+struct skeleton_file {
     const char *name, *text;
-} folder_files[] = {{"stages.lua", module_file},
-                    {HV__SELFTEST_FILE, selftest_file},
-                    {HV__PLUGIN_FILE, plugin_file}};
+};
+#define N_FILES 3
+static const struct skeleton_file folder_files[N_FILES] = {{"stages.lua", module_file},
+                                                           {HV__SELFTEST_FILE, selftest_file},
+                                                           {HV__PLUGIN_FILE, plugin_file}};
+static const struct skeleton_file family_files[N_FILES] = {{"stages.lua", module_file},
+                                                           {HV__SELFTEST_FILE, selftest_file},
+                                                           {HV__PLUGIN_FILE, family_file}};
 
 /** Adds the files below `name` to a save and commits it. */
-static enum hv_status write_files(struct hv_save *save, const char *name, const char *id,
+static enum hv_status write_files(struct hv_save *save, const char *name,
+                                  const struct skeleton_file *files, const char *id,
                                   struct hv_err *err)
 {
-    struct hv_str texts[HV_COUNT(folder_files)] = {0};
+    struct hv_str texts[N_FILES] = {0};
     hv_save_folder(save, name);
-    for (size_t i = 0; i < HV_COUNT(folder_files); i++) {
+    for (size_t i = 0; i < N_FILES; i++) {
         struct hv_str path = {0};
-        hv_str_addf(&path, "%s/%s", name, folder_files[i].name);
-        add_with_id(&texts[i], folder_files[i].text, id);
+        hv_str_addf(&path, "%s/%s", name, files[i].name);
+        add_with_id(&texts[i], files[i].text, id);
         hv_save_add(save, hv_str_cstr(&path), hv_str_cstr(&texts[i]), texts[i].n);
         hv_str_free(&path);
     }
     enum hv_status s = hv_save_commit(save, err);
-    for (size_t i = 0; i < HV_COUNT(folder_files); i++) {
+    for (size_t i = 0; i < N_FILES; i++) {
         hv_str_free(&texts[i]);
     }
     return s;
 }
 
 /** Writes the folder `name` inside `outer`; all files or none. */
-static enum hv_status write_folder(const char *outer, const char *name, const char *id,
+static enum hv_status write_folder(const char *outer, const char *name,
+                                   const struct skeleton_file *files, const char *id,
                                    struct hv_err *err)
 {
     struct hv_save *save = NULL;
@@ -229,14 +289,16 @@ static enum hv_status write_folder(const char *outer, const char *name, const ch
                        strcmp(outer, ".") == 0 ? name : hv_str_cstr(&folder));
     }
     if (s == HV_OK) {
-        s = write_files(save, name, id, err);
+        s = write_files(save, name, files, id, err);
     }
     hv_save_free(save);
     hv_str_free(&folder);
     return s;
 }
 
-enum hv_status hv_plugin_skeleton_folder(const char *folder, const char *id, struct hv_err *err)
+/** Writes the files into a new folder of that path. */
+static enum hv_status skeleton_of(const struct skeleton_file *files, const char *folder,
+                                  const char *id, struct hv_err *err)
 {
     struct hv_str path = {0}, outer = {0};
     enum hv_status s = check_id(id, err);
@@ -248,10 +310,20 @@ enum hv_status hv_plugin_skeleton_folder(const char *folder, const char *id, str
     hv_folder_of(hv_str_cstr(&path), &outer);
     const char *slash = strrchr(hv_str_cstr(&path), '/');
     if (s == HV_OK) {
-        s = write_folder(hv_str_cstr(&outer), slash != NULL ? slash + 1 : hv_str_cstr(&path), id,
-                         err);
+        s = write_folder(hv_str_cstr(&outer), slash != NULL ? slash + 1 : hv_str_cstr(&path), files,
+                         id, err);
     }
     hv_str_free(&path);
     hv_str_free(&outer);
     return s;
+}
+
+enum hv_status hv_plugin_skeleton_folder(const char *folder, const char *id, struct hv_err *err)
+{
+    return skeleton_of(folder_files, folder, id, err);
+}
+
+enum hv_status hv_plugin_skeleton_family(const char *folder, const char *id, struct hv_err *err)
+{
+    return skeleton_of(family_files, folder, id, err);
 }

@@ -44,6 +44,13 @@ void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *option
  * pushes the changed plan as a table and nil, or nil and the reason. Raises errors.
  */
 void hv__apply_order(lua_State *L, const struct hv_plugin *p, const json_t *options);
+/**
+ * The method t.with(inputs, f) of self-tests: calls f(ctx, system) with all of `hv` working on the
+ * inputs {cluster, model, job (else the default), options} in the table at 1; `system` is the
+ * plugin's table of a chunk and modules of their own, which know these inputs only. Leaves what f
+ * returns. Raises errors.
+ */
+int hv__selftest_with(lua_State *L, const struct hv_plugin *p);
 /** Applies the later parts of the run's composition to the plan at the top, in order; leaves the
  * changed plan there, or nil. */
 void hv__compose(lua_State *L, struct hv__run *r);

@@ -51,13 +51,13 @@ static void add_claim(lua_State *L, struct hv__job *j, int plan, json_t *tree)
     if (!p->has[HV_PLUGIN_CLAIM]) {
         return;
     }
-    if (hv__plugin_push(L, p->path, p->name, &err) != HV_OK) {
+    if (hv__plugin_push_of(L, p, &err) != HV_OK) {
         hv__raise(L, &err);
     }
     lua_getfield(L, -1, "claim");
     hv__blame(L);
     lua_pushvalue(L, plan);
-    hv__push_ctx(L, j->parts[0].options);
+    hv__push_ctx_of(L, -3, j->parts[0].options);
     lua_call(L, 2, 1);
     if (lua_istable(L, -1)) {
         json_t *claim = hv__to_json(L, -1, &err);
@@ -115,13 +115,14 @@ static void call_replan(lua_State *L, struct hv__job *j)
     struct hv_err err = {0};
     lua_Integer n = 0;
 
-    if (hv__plugin_push(L, p->path, p->name, &err) != HV_OK) {
+    if (hv__plugin_push_of(L, p, &err) != HV_OK) {
         hv__raise(L, &err);
     }
-    lua_getfield(L, -1, "replan");
+    int system = lua_gettop(L);
+    lua_getfield(L, system, "replan");
     hv__blame(L);
-    lua_remove(L, -2);
-    hv__push_ctx(L, j->parts[0].options);
+    hv__push_ctx_of(L, system, j->parts[0].options);
+    lua_remove(L, system);
     hv__push_json(L, j->run.request->replan);
     lua_newtable(L);
     for (uint32_t d = 0; d < c->n_devices; d++) {

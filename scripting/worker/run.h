@@ -58,11 +58,12 @@ struct hv_selftest_counts {
     size_t passed, failed;
 };
 /**
- * Runs the plugin's selftest(t) in a child process, where t has near(name, got, want, tol, source),
- * equal(name, got, want, source) and ok(name, condition, source). Each check appends a line to
- * `out`; an error counts as one failure and is a line with file:line, and so does a crash. A plugin
- * without self-test adds nothing. `times`: lines end with the CPU seconds since the check before,
- * or the start.
+ * Runs the strategy's selftest(t, system) in a child process, and that of the selftest.lua beside
+ * it. `system` is the plugin's table, of a row with the row's members; t has near(name, got, want,
+ * tol, source), equal(name, got, want, source) and ok(name, condition, source). Each check appends
+ * a line to `out`; an error counts as one failure and is a line with file:line, and so does a
+ * crash. A plugin without self-test adds nothing. `times`: lines end with the CPU seconds since the
+ * check before, or the start.
  */
 void hv_selftest(const struct hv_plugin *p, bool times, struct hv_selftest_counts *counts,
                  struct hv_str *out);

@@ -14,13 +14,14 @@ void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *option
 {
     struct hv_err err = {0};
 
-    if (hv__plugin_push(L, p->path, p->name, &err) != HV_OK) {
+    if (hv__plugin_push_of(L, p, &err) != HV_OK) {
         hv__raise(L, &err);
     }
-    lua_getfield(L, -1, "plan");
+    int system = lua_gettop(L);
+    lua_getfield(L, system, "plan");
     hv__blame(L);
-    lua_remove(L, -2);
-    hv__push_ctx(L, options);
+    hv__push_ctx_of(L, system, options);
+    lua_remove(L, system);
     lua_call(L, 1, 2);
 }
 
@@ -110,6 +111,16 @@ static void push_strategy(lua_State *L, const struct hv_plugin *p)
     lua_setfield(L, -2, "id");
     lua_pushstring(L, p->kind);
     lua_setfield(L, -2, "kind");
+    lua_createtable(L, (int)p->n_kinds, 0);
+    for (size_t i = 0; i < p->n_kinds; i++) {
+        lua_pushstring(L, hv_kind_name(p->kinds[i]));
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_setfield(L, -2, "kinds");
+    if (p->family != NULL) {
+        lua_pushstring(L, p->family);
+        lua_setfield(L, -2, "family");
+    }
     if (p->effort != HV_EFFORT_UNKNOWN) {
         lua_pushstring(L, hv_effort_name(p->effort));
         lua_setfield(L, -2, "effort");

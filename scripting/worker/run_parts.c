@@ -175,14 +175,15 @@ static void apply_part(lua_State *L, const struct hv__part *part)
         return;
     }
     int plan = lua_gettop(L);
-    if (hv__plugin_push(L, p->path, p->name, &err) != HV_OK) {
+    if (hv__plugin_push_of(L, p, &err) != HV_OK) {
         hv__raise(L, &err);
     }
-    lua_getfield(L, -1, "apply");
+    int system = lua_gettop(L);
+    lua_getfield(L, system, "apply");
     hv__blame(L);
-    lua_remove(L, -2);
     lua_pushvalue(L, plan);
-    hv__push_ctx(L, part->options);
+    hv__push_ctx_of(L, system, part->options);
+    lua_remove(L, system);
     lua_call(L, 2, 2);
 }
 

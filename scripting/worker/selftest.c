@@ -1,12 +1,14 @@
 /*
  * The self-tests of plugins (their selftest(t), and selftest.lua of a folder): `t` with near, equal
- * and ok, one line per check. They run in a child process, which sends counts and lines.
+ * and ok, one line per check, and with (selftest_run.c). They run in a child process, which sends
+ * counts and lines.
  */
 #include "scripting/host/message.h"
 
 #include "scripting/plugin/find.h"
 #include "scripting/plugin/plugin_host.h"
 #include "scripting/plugin/plugin_int.h"
+#include "scripting/worker/parts_int.h"
 #include "scripting/worker/run.h"
 #include "solver/base/units.h"
 
@@ -87,19 +89,30 @@ static int test_ok(lua_State *L)
     return 0;
 }
 
+/** t.with(inputs, f): f(ctx, system) as in a run of the strategy on these inputs. */
+static int test_with(lua_State *L)
+{
+    return hv__selftest_with(L, test_of(L)->plugin);
+}
+
 static int run_selftest(lua_State *L)
 {
-    static const luaL_Reg methods[] = {
-        {"near", test_near}, {"equal", test_equal}, {"ok", test_ok}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"near", test_near},
+                                       {"equal", test_equal},
+                                       {"ok", test_ok},
+                                       {"with", test_with},
+                                       {NULL, NULL}};
     const struct hv_plugin *p = ((struct selftest *)lua_touserdata(L, 1))->plugin;
     struct hv_err err = {0};
 
-    if (hv__plugin_push(L, p->path, p->name, &err) != HV_OK) {
+    if (hv__plugin_push_of(L, p, &err) != HV_OK) {
         hv__raise(L, &err);
     }
-    if (lua_getfield(L, -1, "selftest") != LUA_TNIL) {
+    int system = lua_gettop(L);
+    if (lua_getfield(L, system, "selftest") != LUA_TNIL) {
         luaL_newlib(L, methods);
-        lua_call(L, 1, 0);
+        lua_pushvalue(L, system);
+        lua_call(L, 2, 0);
     }
     if (!p->in_folder || !hv__has_selftest_file(p->path)) {
         return 0;
@@ -108,7 +121,8 @@ static int run_selftest(lua_State *L)
         hv__raise(L, &err);
     }
     luaL_newlib(L, methods);
-    lua_call(L, 1, 0);
+    lua_pushvalue(L, system);
+    lua_call(L, 2, 0);
     return 0;
 }
 

@@ -19,6 +19,11 @@ enum hv_status hv__lines_next(struct hv__lines *l, const char **out, size_t *n,
 /** Writes a value as one line; a reader that is gone is no error. */
 void hv__write_line(int fd, const json_t *line);
 
+/** Reads `cluster`, `model` and `job` of a tree, each a document or the name of one; without `job`
+ * the default. *in is {0} before. Owner: hv_inputs_free, also on failure. */
+enum hv_status hv__job_inputs(const struct hv_jp *root, struct hv_inputs *in,
+                              struct hv_err *err) HV_NODISCARD;
+
 /**
  * A job of kind `lua`: reads lines {"eval": text}, answers each with {"event": "answer", "state":
  * "done|more|error", "text": what it printed and gave, "error": {"text", "file", "line"}?,

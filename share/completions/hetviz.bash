@@ -77,8 +77,9 @@ _hetviz() {
       -j|--job) from=jobs;;
       -*) from=;;
     esac;;
-  strategies) options='--json --help --seed --budget --quiet --plain '
+  strategies) options='--json --kind --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
+      --kind) from=devices;;
       -*) from=;;
     esac;;
   selftest) options='--times --help --seed --budget --quiet --plain '
@@ -111,7 +112,7 @@ _hetviz() {
       --device) from=devices;;
       -*) from=;;
     esac;;
-  new-plugin) options='--out --help --seed --budget --quiet --plain '
+  new-plugin) options='--out --family --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
       -*) from=;;
     esac;;

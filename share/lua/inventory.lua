@@ -141,6 +141,21 @@ function inventory.node_size(nodes)
   return size
 end
 
+--- The devices without those of least memory: where nothing fits on all of them.
+function inventory.without_smallest(devices)
+  local least_bytes = math.huge
+  local rest = {}
+  for _, device in ipairs(devices) do
+    least_bytes = math.min(least_bytes, device.memory_bytes)
+  end
+  for _, device in ipairs(devices) do
+    if device.memory_bytes > least_bytes then
+      rest[#rest + 1] = device
+    end
+  end
+  return rest
+end
+
 --- Kinds of rows in words: "4 x A100-SXM-80GB, 3 x V100-SXM2-32GB".
 function inventory.kinds_text(rows)
   local kinds = inventory.kinds(rows)

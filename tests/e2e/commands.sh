@@ -544,6 +544,16 @@ holds 'no temporary files are left' [ -z "$(find . -name '.*.??????')" ]
 expect 'strategies' 0 strategies
 holds 'strategies: manual is there' grep -q '^manual ' out
 holds 'strategies: none is broken' sh -c '! grep -q " broken " out'
+holds 'strategies: they stand under their kinds' grep -q '^kind baseline: ' out
+expect 'strategies --kind' 0 strategies --kind pipeline
+holds 'strategies --kind: only that one' [ "$(grep -c '^kind ' out)" -eq 1 ]
+expect 'strategies --kind: an unknown one' 2 strategies --kind piplines
+holds 'strategies --kind: what there is' grep -q pipeline err
+expect 'new-plugin: a family' 0 new-plugin kin --family
+expect 'new-plugin: the family checks' 0 check kin
+expect 'new-plugin: its tests pass' 0 selftest ./kin
+holds 'new-plugin: those of both rows' grep -q '^4 passed, 0 failed' out
+expect 'new-plugin: a family is a folder' 2 new-plugin kin2.lua --family
 expect 'strategies --json' 0 strategies --json
 holds 'strategies --json' is_json out
 expect 'strategies manual' 0 strategies manual

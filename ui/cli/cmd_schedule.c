@@ -106,6 +106,9 @@ static enum hv_status find_plugin(const char *name, struct hv_plugins *all,
             return st;
         }
         *out = &all->items[0];
+        for (size_t i = all->n; i-- > 0;) { /* of a family, its first row with order(p) */
+            *out = all->items[i].has[HV_PLUGIN_ORDER] ? &all->items[i] : *out;
+        }
     } else if (hv_plugins_read(all, NULL) == HV_OK) {
         *out = hv_plugins_find(all, name);
     }

@@ -4,6 +4,7 @@
  */
 #include "ui/command/table.h"
 
+#include "scripting/plugin/plugin.h"
 #include "solver/base/attr.h"
 
 /* clang-format off */
@@ -33,7 +34,7 @@ static const struct hv_opt plan_options[] = {
 };
 static const struct hv_opt compare_options[] = {
     INPUT_OPTIONS,
-    {"strategies", 's', HV_ARG_LIST, "A,B,...", "strategies to run, or all (the default)", 0, 0, NULL, false},
+    {"strategies", 's', HV_ARG_LIST, "A,B,...", "strategies or kinds of strategies to run, or all (the default)", 0, 0, NULL, false},
     {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`", 0, 0, NULL, false},
     JSON_OPTION, LIMIT_OPTION, JOBS_OPTION,
 };
@@ -86,7 +87,15 @@ static const struct hv_opt failures_options[] = {
     {"regroup", 0, HV_ARG_DURATION, "S", "time to rebuild communicators among surviving processes (default: from the job)", 0, 1e6, NULL, false},
     {"time-limit", 0, HV_ARG_DURATION, "S", "time limit for each new plan (default 10)", 1e-3, 1e7, NULL, false},
 };
-static const struct hv_opt json_options[] = {JSON_OPTION};
+static const char *const kind_words[] = {
+#define X(c, name, about) name,
+    HV_KIND_MAP(X)
+#undef X
+        NULL};
+static const struct hv_opt strategies_options[] = {
+    JSON_OPTION,
+    {"kind", 0, HV_ARG_WORD, "KIND", "only strategies of this kind: planner, baseline, data, tensor, pipeline, sequence, experts, hetero, auto-parallel or yours", 0, 0, kind_words, false},
+};
 static const struct hv_opt selftest_options[] = {
     {"times", 0, HV_ARG_FLAG, NULL, "print the CPU time at the end of every line", 0, 0, NULL, false},
 };
@@ -118,7 +127,10 @@ static const struct hv_opt import_options[] = {
     {"device", 0, HV_ARG_KEY_VALUE, "NAME=KIND", "device kind of the cards that a file calls NAME (gpu: cards without a name), such as a100=A100-SXM-80GB", 0, 0, NULL, false},
     {"json", 0, HV_ARG_FLAG, NULL, "print the report as one JSON value on standard output; the document is written only with --out", 0, 0, NULL, false},
 };
-static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
+static const struct hv_opt new_plugin_options[] = {
+    OUT_OPTION,
+    {"family", 0, HV_ARG_FLAG, NULL, "write a family: one engine, several strategies", 0, 0, NULL, false},
+};
 static const struct hv_opt lua_options[] = {
     {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster file, or the name of a sample (default: two-generations)", 0, 0, NULL, false},
     {"model", 'm', HV_ARG_FILE, "MODEL", "model file, or the name of a model in the catalogue (default: llama-3-8b)", 0, 0, NULL, false},
@@ -205,10 +217,10 @@ static const struct hv_command command_rows[] = {
      "Example: hetviz failures p.json --lost 3 --preempted g=0.5 --checkpoint 600",
      OPTIONS(failures_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
-     "Lists every strategy with the published system that it implements. With a name, describes the options of that strategy and the decisions it "
-     "makes.\n"
+     "Lists every strategy under its kinds, with the published system that it implements. With a name, describes one: its citation, the knobs that it "
+     "fixes and those that it searches, the numbers of the publication that its self-tests check, its options.\n"
      "Example: hetviz strategies oobleck",
-     OPTIONS(json_options), false},
+     OPTIONS(strategies_options), false},
     {HV_CMD_SELFTEST, "selftest", NULL, "[STRATEGY|FILE|FOLDER...]", 0, -1, "run the self-tests of the plugins",
      "Runs the tests of every plugin, which compare it with published numbers. The last line is `N passed, N failed`.\nExample: hetviz selftest oobleck",
      OPTIONS(selftest_options), false},
@@ -245,7 +257,7 @@ static const struct hv_command command_rows[] = {
      OPTIONS(import_options), false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME | NAME.lua", 1, 1, "write a commented plugin that runs",
      "Writes a small strategy as a starting point. NAME makes a folder with plugin.lua, a module and selftest.lua; NAME.lua makes a single file. "
-     "--out sets the target; a target that ends in .lua, or -, also makes a single file.\n"
+     "--out sets the target; a target that ends in .lua, or -, also makes a single file. --family makes a folder with two strategies that share an engine.\n"
      "Example: hetviz new-plugin mine --out plugins/mine",
      OPTIONS(new_plugin_options), false},
     {HV_CMD_LUA, "lua", NULL, "", 0, 0, "try the plugin API, line by line",

@@ -72,10 +72,7 @@ static void put_about(struct pen *p, const struct hv_plugin *plugin, bool has_ru
         return;
     }
     hv_str_clear(&text);
-    if (plugin->system != NULL && plugin->system[0] != '\0') {
-        hv_str_addf(&text, "%s: ", plugin->system);
-    }
-    hv_str_adds(&text, plugin->reference != NULL ? plugin->reference : "");
+    hv_plugin_cite(plugin, &text);
     put_wrapped(p, hv_str_cstr(&text), p->r.h >= 24 || !has_run ? 3 : 1, HV_STYLE_DIM);
     put_wrapped(p, plugin->summary != NULL ? plugin->summary : "", room, HV_STYLE_TEXT);
     hv_str_clear(&text);

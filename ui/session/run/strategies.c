@@ -138,24 +138,44 @@ static enum hv_status check_id(const struct hv__strategies *l, size_t at,
     return HV_OK;
 }
 
+/* The strategy that takes the place of item `at`: the row of its id in a family, else the only one.
+ */
+static struct hv_plugin *read_again(const struct hv__strategies *l, size_t at,
+                                    struct hv_plugins *fresh, struct hv_err *err)
+{
+    const struct hv_plugin *old = &l->items[at];
+    struct hv_plugin *found = NULL;
+    for (size_t i = 0; i < fresh->n; i++) {
+        bool same = fresh->n == 1 || strcmp(fresh->items[i].id, old->id) == 0;
+        found = same ? &fresh->items[i] : found;
+    }
+    if (found == NULL) {
+        (void)hv_err_set(err, HV_EPLUGIN,
+                         "%s: the family has no row '%s' any more; start again to read it",
+                         old->path, old->id);
+    }
+    return found;
+}
+
 static enum hv_status reload(struct hv__strategies *l, struct hv__log *log, size_t at,
                              struct hv_err *err)
 {
     struct hv_plugins fresh = {0};
     enum hv_status st = hv_plugins_read_file(&fresh, l->items[at].path, err);
+    struct hv_plugin *now = st == HV_OK ? read_again(l, at, &fresh, err) : NULL;
     if (st == HV_OK) {
-        st = check_id(l, at, &fresh.items[0], err);
+        st = now != NULL ? check_id(l, at, now, err) : HV_EPLUGIN;
     }
     if (st != HV_OK) {
         hv_plugins_free(&fresh);
         return st;
     }
     own_list(l);
-    fresh.items[0].name = hv_arena_strdup(&fresh.arena, l->own[at].name);
+    now->name = hv_arena_strdup(&fresh.arena, l->own[at].name);
     hv_plugins_free(&l->sources[at]);
     l->sources[at] = fresh;
-    l->own[at] = fresh.items[0];
-    hv__log_add(log, HV_LOG_INFO, "plugin", "%s reloaded", fresh.items[0].path);
+    l->own[at] = *now;
+    hv__log_add(log, HV_LOG_INFO, "plugin", "%s reloaded", now->path);
     return HV_OK;
 }
 

@@ -1,0 +1,114 @@
+-- Tests of the library degrees against trying everything:
+-- `hetviz selftest tests/lua/test_degrees.lua`.
+
+-- Nodes of four cards with slow or fast links, and a small or large memory.
+local function world(name, nodes, memory_GiB, network_GBps, batch)
+  return {
+    name = name,
+    cluster = {
+      format = "hetviz.cluster/1", name = name,
+      nodes = { { name = "a", count = nodes, device = "P", devices = 4,
+        intra = { bandwidth_GBps = 100, latency_us = 2 },
+        nic = { bandwidth_GBps = network_GBps, latency_us = 5 } } },
+      devices = { P = { base = "A100-SXM-80GB", memory_GiB = memory_GiB } },
+    },
+    model = { format = "hetviz.model/1", name = "m", kind = "transformer", layers = 8,
+      hidden = 2048, heads = 16, ffn = 8192, vocab = 32000, max_sequence = 1024 },
+    job = { format = "hetviz.job/1", global_batch = batch, sequence = 1024, precision = "bf16",
+      optimizer = "adamw" },
+  }
+end
+
+local worlds = {
+  world("roomy", 2, 80, 25, 32), world("tight", 2, 3, 25, 32), world("slow links", 2, 3, 1, 16),
+  world("one node", 1, 24, 25, 32), world("odd batch", 2, 40, 10, 24),
+}
+
+local zeros = { { zero = 0 }, { zero = 1 }, { zero = 3 }, { zero = 3, unit = "stage" } }
+
+--- What the knobs of a point are in a stage.
+local function set_zero(stage, knob)
+  stage.zero = knob.unit and { stage = knob.zero, unit = knob.unit } or knob.zero
+end
+
+--- The least time over all plans of the same space, each simulated: no estimate, bound or floor.
+local function exhaustive(ctx)
+  local grids, inventory = require "grids", require "inventory"
+  local search = require "search"
+  local ids = {}
+  for i, device in ipairs(inventory.priced(ctx)) do
+    ids[i] = device.id
+  end
+  local best_s, n = math.huge, 0
+  for c in search.product { { 1, 2, 4 }, { 1, 2, 4, 8 }, { 1, 2, 4, 8 },
+    { "none", "selective", "full" }, zeros } do
+    local tp, pp, micro_batch, recompute, knob = table.unpack(c)
+    local room = #ids // (tp * pp)
+    local dp = room > 0 and grids.usable_dp(ctx.job.global_batch, room, micro_batch)
+    if dp then
+      local plan = grids.plan(ctx, { tp = tp, cp = 1, dp = dp, pp = pp, ep = 1, zero = 0,
+        chunks = 1, ids = ids, recompute = recompute, schedule = "1f1b",
+        counts = grids.layer_counts(8, pp, 1, ""), micro_batch = micro_batch,
+        micro_batches = ctx.job.global_batch // (dp * micro_batch), sequence_parallel = tp > 1 })
+      for _, stage in ipairs(plan.replicas[1].stages) do
+        set_zero(stage, knob)
+      end
+      local verdict = hv.plan.new(plan):eval()
+      n = n + 1
+      if verdict and #verdict.violations == 0 then
+        best_s = math.min(best_s, verdict.iteration_s)
+      end
+    end
+  end
+  return best_s, n
+end
+
+local function found(ctx, tries)
+  local degrees = require "degrees"
+  return degrees.search(ctx, { tp = { 1, 2, 4 }, pp = { 1, 2, 4, 8 }, micro_batch = { 1, 2, 4, 8 },
+    knobs = zeros, tries = tries,
+    stage = function(point, stage)
+      set_zero(stage, point.knob)
+    end })
+end
+
+local function check_search(t)
+  local gaps, n_worlds = 0, 0
+  for _, w in ipairs(worlds) do
+    t.with({ cluster = w.cluster, model = w.model, job = w.job }, function(ctx)
+      local best_s, n = exhaustive(ctx)
+      local plan, point, verdict = found(ctx, 100000)
+      t.near(("%s: the best of %d plans"):format(w.name, n), verdict.iteration_s, best_s,
+        1e-9 * best_s)
+      t.ok(w.name .. ": the plan is the point's", plan.replicas[1].stages[1].dp == point.dp)
+      local _, _, few = found(ctx)
+      gaps = gaps + few.iteration_s / best_s - 1
+      n_worlds = n_worlds + 1
+      local _, again = found(ctx)
+      local _, once_more = found(ctx)
+      t.equal(w.name .. ": the same twice", again.rank, once_more.rank)
+    end)
+  end
+  t.near("mean gap of 40 simulated plans", gaps / n_worlds, 0, 0.01)
+end
+
+local function check_reasons(t)
+  local w = world("too small", 1, 1, 25, 32)
+  t.with({ cluster = w.cluster, model = w.model, job = w.job }, function(ctx)
+    local plan, why = found(ctx)
+    t.ok("what does not fit has no plan", plan == nil)
+    t.ok("and says by how much", why and why:find("GiB") ~= nil)
+  end)
+end
+
+return {
+  api = 1, id = "degrees-test", title = "Tests of degrees", kind = "test",
+  summary = "Checks the library degrees.",
+  plan = function()
+    return nil, "this file only tests libraries"
+  end,
+  selftest = function(t)
+    check_search(t)
+    check_reasons(t)
+  end,
+}
