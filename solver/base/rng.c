@@ -4,6 +4,8 @@
  */
 #include "solver/base/rng.h"
 
+#include <string.h>
+
 static uint64_t rotl(uint64_t x, int k)
 {
     return (x << k) | (x >> (64 - k));
@@ -55,4 +57,24 @@ uint64_t hv_hash(uint64_t h, const void *bytes, uint64_t n)
         h = (h ^ p[i]) * 0x100000001B3ULL;
     }
     return h;
+}
+
+/* Multiply and fold; the constant is one of splitmix64. */
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * 0xBF58476D1CE4E5B9ULL;
+    return h ^ (h >> 29);
+}
+
+uint64_t hv_hash_words(uint64_t h, const void *bytes, uint64_t n)
+{
+    const unsigned char *p = bytes;
+    uint64_t i = 0, word;
+    for (; i + sizeof word <= n; i += sizeof word) {
+        memcpy(&word, p + i, sizeof word);
+        h = mix(h, word);
+    }
+    word = 0;
+    memcpy(&word, p + i, n - i);
+    return n > i ? mix(h, word) : h;
 }

@@ -21,6 +21,9 @@ uint64_t hv_rng_below(struct hv_rng *r, uint64_t n);
 
 /** FNV-1a hash of n bytes that continues the hash `h` (HV_HASH_START for a new one). */
 uint64_t hv_hash(uint64_t h, const void *bytes, uint64_t n);
+/** As hv_hash, by words of 8 bytes, of which the last may be cut: another number than hv_hash, for
+ * keys that stay in memory, and several times faster. */
+uint64_t hv_hash_words(uint64_t h, const void *bytes, uint64_t n);
 #define HV_HASH_START 0xcbf29ce484222325ULL
 
 #endif

@@ -90,6 +90,11 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
     return hv__parts_pass(k, q, out, err);
 }
 
+double hv_cost_sharing(struct hv_cost *k, const struct hv_family *f)
+{
+    return hv__together(&k->own.network, k->own.cluster, f, 0);
+}
+
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                               struct hv_memory *out, struct hv_err *err)
 {

@@ -93,6 +93,9 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                               struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
 
+/** hv_cost_together of the family's first member, remembered. O(members) when seen before. */
+double hv_cost_sharing(struct hv_cost *k, const struct hv_family *f);
+
 /** Seconds of the optimizer step on a rank that updates `parameters` (memory bound). */
 double hv_cost_optimizer_s(const struct hv_cost *k, const struct hv_device_kind *device,
                            double parameters);

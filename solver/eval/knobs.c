@@ -363,20 +363,32 @@ static void add_line(struct list *l, const char *line)
     l->items[l->n++] = line;
 }
 
-/** Appends all rows of one kind of object that apply at a place; `path` leads to the object. */
-static void add_rows(struct list *l, enum hv_knob_object object, const struct hv_knob_place *p,
-                     const char *path)
+/** The path to an object at a place; made only for the few lines that need it. */
+static const char *path_to(struct list *l, enum hv_knob_object object,
+                           const struct hv_knob_place *p)
+{
+    if (p->stage == NULL) {
+        return object == HV_KNOB_JOB ? "job." : "";
+    }
+    return hv_arena_printf(l->arena, "replicas[%zu].stages[%zu].%s",
+                           (size_t)(p->replica - p->plan->replicas), p->stage_number,
+                           object == HV_KNOB_MOE ? "moe." : "");
+}
+
+/** Appends all rows of one kind of object that apply at a place. */
+static void add_rows(struct list *l, enum hv_knob_object object, const struct hv_knob_place *p)
 {
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         const struct hv_knob *k = &rows[i];
         if (k->object == object && k->applies != NULL && k->applies(p)) {
-            add_line(l, hv_arena_printf(l->arena, "%s%s: %s", path, k->key, k->text));
+            add_line(l,
+                     hv_arena_printf(l->arena, "%s%s: %s", path_to(l, object, p), k->key, k->text));
         }
     }
 }
 
 /** Appends the rows of degrees that entries of `degrees` have and the stage's own do not. */
-static void add_degrees(struct list *l, const struct hv_knob_place *p, const char *path)
+static void add_degrees(struct list *l, const struct hv_knob_place *p)
 {
     for (size_t d = 0; d < p->stage->n_degrees; d++) {
         const struct hv_stage part = hv_stage_with_degrees(p->stage, &p->stage->degrees[d]);
@@ -386,25 +398,22 @@ static void add_degrees(struct list *l, const struct hv_knob_place *p, const cha
             const struct hv_knob *k = &rows[i];
             if (k->object == HV_KNOB_STAGE && k->applies != NULL && k->applies(&own) &&
                 !k->applies(p)) {
-                add_line(l, hv_arena_printf(l->arena, "%sdegrees[%zu].%s: %s", path, d, k->key,
-                                            k->text));
+                add_line(l, hv_arena_printf(l->arena, "%sdegrees[%zu].%s: %s",
+                                            path_to(l, HV_KNOB_STAGE, p), d, k->key, k->text));
             }
         }
     }
 }
 
-static void add_stage(struct list *l, struct hv_knob_place *p, size_t replica)
+static void add_stage(struct list *l, struct hv_knob_place *p)
 {
-    const char *path =
-        hv_arena_printf(l->arena, "replicas[%zu].stages[%zu].", replica, p->stage_number);
-    const char *moe = hv_arena_printf(l->arena, "%smoe.", path);
-    add_rows(l, HV_KNOB_STAGE, p, path);
+    add_rows(l, HV_KNOB_STAGE, p);
     for (size_t k = 0; k < p->stage->n_moe; k++) {
         p->moe = &p->stage->moe[k];
-        add_rows(l, HV_KNOB_MOE, p, moe);
+        add_rows(l, HV_KNOB_MOE, p);
     }
     p->moe = NULL;
-    add_degrees(l, p, path);
+    add_degrees(l, p);
 }
 
 void hv__find_approximated(const struct hv_plan *p, const struct hv_cost *k, struct hv_arena *arena,
@@ -417,13 +426,13 @@ void hv__find_approximated(const struct hv_plan *p, const struct hv_cost *k, str
         for (size_t i = 0; i < p->replicas[r].n_stages; i++) {
             at.stage = &p->replicas[r].stages[i];
             at.stage_number = i;
-            add_stage(&l, &at, r);
+            add_stage(&l, &at);
         }
     }
     at.replica = NULL;
     at.stage = NULL;
-    add_rows(&l, HV_KNOB_PLAN, &at, "");
-    add_rows(&l, HV_KNOB_JOB, &at, "job.");
+    add_rows(&l, HV_KNOB_PLAN, &at);
+    add_rows(&l, HV_KNOB_JOB, &at);
     out->approximated = l.items;
     out->n_approximated = l.n;
 }

@@ -162,7 +162,7 @@ static uint64_t price_hash(const struct hv__price *p)
 {
     const int key[] = {p->pool,           p->tp,      p->cp,     p->ep, p->sequences,
                        (int)p->recompute, p->sharded, p->fetched};
-    return hv_hash(HV_HASH_START, key, sizeof key);
+    return hv_hash_words(HV_HASH_START, key, sizeof key);
 }
 
 static void grow_prices(struct hv__search *s)

@@ -63,13 +63,31 @@ static void hash(void **state)
     assert_true(hv_hash(hv_hash(HV_HASH_START, "foo", 3), "bar", 3) == 0x85944171f73967e8ULL);
 }
 
+/* The last word may be cut: every byte and the length count, and parts of whole words can be hashed
+ * one after the other. */
+static void hash_words(void **state)
+{
+    (void)state;
+    unsigned char bytes[24] = {0};
+    uint64_t whole = hv_hash_words(HV_HASH_START, bytes, sizeof bytes);
+    assert_true(hv_hash_words(hv_hash_words(HV_HASH_START, bytes, 8), bytes + 8, 16) == whole);
+    assert_true(hv_hash_words(HV_HASH_START, bytes, 0) == HV_HASH_START);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        for (int bit = 0; bit < 8; bit++) {
+            bytes[i] = (unsigned char)(1 << bit);
+            assert_true(hv_hash_words(HV_HASH_START, bytes, sizeof bytes) != whole);
+            assert_true(hv_hash_words(HV_HASH_START, bytes, i + 1) !=
+                        hv_hash_words(HV_HASH_START, bytes, i));
+        }
+        bytes[i] = 0;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_outputs),
-        cmocka_unit_test(seeding),
-        cmocka_unit_test(ranges),
-        cmocka_unit_test(hash),
+        cmocka_unit_test(first_outputs), cmocka_unit_test(seeding),    cmocka_unit_test(ranges),
+        cmocka_unit_test(hash),          cmocka_unit_test(hash_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

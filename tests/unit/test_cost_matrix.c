@@ -216,13 +216,64 @@ static void test_grows_and_apart(void **state)
     assert_false(hv_known(cost_of(*state, &apart, HV_ALGO_RING, 1).time_s));
 }
 
+/* Bytes and messages of the busiest member and node by plain counting, for random matrices with
+ * gaps; and the same matrix with its members in another order, node by node or mixed, costs the
+ * same. */
+static void test_counting(void **state)
+{
+    struct hv_cluster *c = *state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 5);
+    for (int round = 0; round < 40; round++) {
+        struct group g = group_of(0, MOST, 1), mixed = g;
+        size_t to[MOST];
+        for (size_t i = 0; i < MOST; i++) {
+            size_t k = (size_t)hv_rng_below(&r, i + 1);
+            to[i] = to[k];
+            to[k] = i;
+        }
+        for (size_t i = 0; i < MOST * MOST; i++) {
+            bool gap = hv_rng_below(&r, 4) < (uint64_t)(round % 4);
+            g.bytes[i] = gap ? 0 : 1e6 * hv_rng_double(&r);
+        }
+        double node_bytes = 0, network_bytes = 0, messages = 0;
+        double out[MOST] = {0}, starts[2 * MOST] = {0};
+        for (size_t a = 0; a < MOST; a++) {
+            double inside = 0;
+            mixed.ids[to[a]] = g.ids[a];
+            for (size_t b = 0; b < MOST; b++) {
+                double x = g.bytes[a * MOST + b];
+                uint32_t from = hv_cluster_node_of(c, g.ids[a]),
+                         into = hv_cluster_node_of(c, g.ids[b]);
+                mixed.bytes[to[a] * MOST + to[b]] = x;
+                inside += from == into && a != b ? x : 0;
+                out[from] += from == into ? 0 : x;
+                starts[a] += x > 0 && a != b;
+                starts[MOST + b] += x > 0 && a != b;
+            }
+            node_bytes = fmax(node_bytes, inside);
+        }
+        for (size_t i = 0; i < 2 * MOST; i++) {
+            network_bytes = fmax(network_bytes, i < MOST ? out[i] : 0);
+            messages = fmax(messages, starts[i]);
+        }
+        struct hv_collective_cost x = cost_of(c, &g, HV_ALGO_RING, 1);
+        struct hv_collective_cost y = cost_of(c, &mixed, HV_ALGO_RING, 1);
+        near(x.node_bytes, node_bytes);
+        near(x.network_bytes, network_bytes);
+        near(x.messages, messages);
+        near(y.time_s, x.time_s);
+        near(y.network_bytes, x.network_bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_even_is_even),    cmocka_unit_test(test_levels),
         cmocka_unit_test(test_busiest),         cmocka_unit_test(test_one_flow),
         cmocka_unit_test(test_two_hops),        cmocka_unit_test(test_named_link),
-        cmocka_unit_test(test_grows_and_apart),
+        cmocka_unit_test(test_grows_and_apart), cmocka_unit_test(test_counting),
     };
     return cmocka_run_group_tests_name("cost_matrix", tests, setup, teardown);
 }

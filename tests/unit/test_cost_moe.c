@@ -197,6 +197,61 @@ static void test_pass_groups(void **state)
     near(pass.ep_s, 32 * (c.ep_forward_s + c.ep_backward_s));
 }
 
+/* Ranks whose experts get unlike numbers of tokens: what each keeps, as summed beside the pass of
+ * the first one, is what its own pass says, to the last digit, and all else is the same. */
+static void test_peers(void **state)
+{
+    struct world *w = *state;
+    enum { RANKS = 8 };
+    static int owners[] = {0, 0, 1, 2, 3, 3, 3, 7};
+    static int on[] = {2, 5};
+    struct hv_expert_copies copies = {.expert = 1, .ranks = on, .n_ranks = 2};
+    struct hv_moe_knobs m[2] = {{0}, {0}};
+    static const unsigned masks[] = {HV_RC_NONE, HV_RC_OUT, HV_RC_FULL};
+    for (size_t i = 0; i < HV_COUNT(masks); i++) {
+        fixture_stages(&w->p, w->cluster, 32, 1, RANKS, 1);
+        struct hv_stage *s = &w->p.stages[0];
+        hv_moe_defaults(&m[0]);
+        hv_moe_defaults(&m[1]);
+        m[0].to = 20;
+        m[0].owners = owners;
+        m[0].n_owners = 8;
+        m[1].from = 20;
+        m[1].to = 32;
+        m[1].copies = &copies;
+        m[1].n_copies = 1;
+        s->ep = RANKS;
+        s->moe = m;
+        s->n_moe = 2;
+        s->recompute = masks[i];
+        s->ranges[0].from2 = (int)i; /* half a block at the start of one of them */
+        size_t ranks[RANKS - 1];
+        struct hv_kept kept[RANKS - 1] = {{0}};
+        struct hv_stage_query q = {.plan = &w->p.plan, .replica = &w->p.replica};
+        struct hv_pass all, own;
+        for (size_t r = 0; r + 1 < RANKS; r++) {
+            ranks[r] = r + 1;
+        }
+        q.peers = (struct hv_peers){ranks, kept, RANKS - 1};
+        assert_int_equal(hv_cost_pass(w->k, &q, &all, NULL), HV_OK);
+        q.peers.n = 0;
+        bool unlike = false;
+        for (size_t r = 0; r + 1 < RANKS; r++) {
+            q.dp_rank = (int)r + 1;
+            assert_int_equal(hv_cost_pass(w->k, &q, &own, NULL), HV_OK);
+            assert_true(kept[r].activation_bytes == own.activation_bytes);
+            assert_true(kept[r].weight_only_bytes == own.weight_only_bytes);
+            assert_true(kept[r].transient_bytes == own.transient_bytes);
+            assert_true(own.forward_s == all.forward_s && own.input_grad_s == all.input_grad_s &&
+                        own.weight_grad_s == all.weight_grad_s && own.ep_s == all.ep_s &&
+                        own.recompute_s == all.recompute_s && own.flops == all.flops);
+            unlike = unlike || kept[r].transient_bytes != all.transient_bytes ||
+                     kept[r].activation_bytes != all.activation_bytes;
+        }
+        assert_true(unlike);
+    }
+}
+
 /* Knobs change the price, also one after the other under one memo. */
 static void test_knobs_are_priced(void **state)
 {
@@ -380,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_whole_experts_over_tensor_ranks),
         cmocka_unit_test(test_holders_of_whole_experts),
         cmocka_unit_test(test_pass_groups),
+        cmocka_unit_test(test_peers),
         cmocka_unit_test(test_knobs_are_priced),
         cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_forms_of_exchange),

@@ -123,6 +123,13 @@ static void random_graphs(void **state)
         hv_tasks_run_new(&a, &g, &run);
         assert_int_equal(hv_tasks_run(&a, &g, &run, NULL), HV_OK);
         check_run(&g, &run);
+        struct hv_task_run placed; /* the same but for what only a sweep tells */
+        hv_tasks_run_new(&a, &g, &placed);
+        assert_int_equal(hv_tasks_place(&a, &g, &placed, NULL), HV_OK);
+        assert_memory_equal(placed.start_s, run.start_s, g.n_tasks * sizeof *run.start_s);
+        assert_memory_equal(placed.end_s, run.end_s, g.n_tasks * sizeof *run.end_s);
+        assert_memory_equal(placed.busy_s, run.busy_s, g.n_resources * sizeof *run.busy_s);
+        assert_true(placed.makespan_s == run.makespan_s && placed.exposed_s == 0);
         hv_arena_free(&a);
     }
 }

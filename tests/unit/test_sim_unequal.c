@@ -7,7 +7,10 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "solver/sim/pipeline/steady.h"
+#include "solver/sim/schedule/schedule_int.h"
 #include "tests/sim_fixture.h"
 #include <stdio.h>
 #include <string.h>
@@ -369,6 +372,133 @@ static void list_keeps_the_slowest_busy(void **state)
     }
 }
 
+enum { LIST_MB = 9, LIST_OPS = 3 * 2 * LIST_MB };
+
+/* List scheduling as the head of sched_list.c says it, by looking at everything at every step. */
+struct by_hand {
+    const struct hv_schedule_input *in;
+    int32_t p, n, m;
+    int32_t done[3][MOST_STAGES], held[MOST_RANKS], n_ops[MOST_RANKS];
+    double end[3][MOST_STAGES][LIST_MB], free_at[MOST_RANKS], last;
+    struct hv_op ops[MOST_RANKS][LIST_OPS];
+};
+
+static int32_t owner_of(const struct by_hand *x, int32_t s)
+{
+    return s / x->p % 2 == 0 ? s % x->p : x->p - 1 - s % x->p;
+}
+
+/* start of the next F (0), B (1) or W (2) of a stage if its rank were free; infinite: not known */
+static double start_of(const struct by_hand *x, int32_t rank, int k, int32_t s)
+{
+    int32_t mb = x->done[k][s], from = k == 0 ? s - 1 : s + 1;
+    double limit = fmax(1, fmin(floor(hv__limit(x->in, rank, x->p)), x->m)) * x->n / x->p;
+    bool room = x->held[rank] + x->n / x->p <= limit;
+    if (mb >= x->m || (k > 0 && mb >= x->done[k - 1][s]) || (k == 0 && s < x->p && !room)) {
+        return HUGE_VAL;
+    }
+    if (k == 2 || (k == 1 && from == x->n)) {
+        return x->end[k - 1][s][mb];
+    }
+    if (k == 0 && s == 0) {
+        return 0;
+    }
+    if (mb >= x->done[k][from]) {
+        return HUGE_VAL;
+    }
+    bool same = owner_of(x, from) == rank;
+    return x->end[k][from][mb] + (same ? 0 : hv__hop(x->in, from < s ? from : s, k == 1));
+}
+
+static double earliest(const struct by_hand *x, int32_t rank)
+{
+    double first = HUGE_VAL;
+    for (int32_t s = 0; s < x->n; s++) {
+        for (int k = 0; k < 3 && owner_of(x, s) == rank; k++) {
+            first = fmin(first, start_of(x, rank, k, s));
+        }
+    }
+    return fmax(first, x->free_at[rank]);
+}
+
+/* runs what the rank prefers of all that can begin now */
+static void run_one(struct by_hand *x, int32_t rank, bool late_first)
+{
+    static const int order[] = {1, 0, 2}; /* B, F, W */
+    static const enum hv_op_kind words[] = {HV_OP_F, HV_OP_B, HV_OP_W};
+    double now = earliest(x, rank);
+    int32_t best = -1, k = 0;
+    for (int i = 0; i < 3 && best < 0; i++) {
+        k = order[i];
+        for (int32_t s = 0; s < x->n; s++) {
+            if (owner_of(x, s) == rank && start_of(x, rank, k, s) <= now) {
+                bool older = best >= 0 && x->done[k][s] < x->done[k][best];
+                bool equal = best < 0 || x->done[k][s] == x->done[k][best];
+                best = equal || late_first || older ? s : best;
+            }
+        }
+    }
+    struct hv_stage_cost c = hv__cost(x->in, best);
+    int32_t mb = x->done[k][best]++;
+    x->free_at[rank] = now + (k == 0 ? c.f_s : k == 1 ? c.b_s : c.w_s);
+    x->end[k][best][mb] = x->free_at[rank];
+    x->last = fmax(x->last, x->free_at[rank]);
+    x->held[rank] += k == 0 && best < x->p ? x->n / x->p : k == 2 ? -1 : 0;
+    x->ops[rank][x->n_ops[rank]++] =
+        (struct hv_op){.kind = (uint8_t)words[k], .stage = best, .mb = mb};
+}
+
+static void list_by_hand(const struct hv_schedule_input *in, bool late_first, struct by_hand *x)
+{
+    *x = (struct by_hand){
+        .in = in, .p = in->ranks, .n = in->ranks * in->chunks, .m = in->micro_batches};
+    for (int32_t left = 3 * x->n * x->m; left > 0; left--) {
+        int32_t rank = 0;
+        for (int32_t r = 1; r < x->p; r++) {
+            rank = earliest(x, r) < earliest(x, rank) ? r : rank;
+        }
+        run_one(x, rank, late_first);
+    }
+}
+
+/* zb-list on random stages, hops and limits is list scheduling by hand; of ranks that can begin at
+ * the same time, as with whole seconds they often can, the lowest goes first */
+static void list_by_definition(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 83);
+    for (int k = 0; k < 120; k++) {
+        static struct by_hand early, late;
+        struct unequal u;
+        struct fixture x;
+        fill(&u, row_of("zb-list"), 1 + k % MOST_RANKS, 1 + (int32_t)hv_rng_below(&r, LIST_MB), &r);
+        u.in.chunks = 1 + k / MOST_RANKS % 2;
+        for (int32_t s = 0; s < u.in.ranks * u.in.chunks; s++) {
+            double t[3];
+            for (int i = 0; i < 3; i++) {
+                t[i] = k % 3 == 0 ? (double)hv_rng_below(&r, 3) : some(&r, 0, 4);
+            }
+            u.costs[s] = (struct hv_stage_cost){t[0], t[1], t[2]};
+            u.hops_s[s] = u.hops_s[MOST_STAGES + s] = k % 2 ? some(&r, 0, 1) : 0;
+        }
+        assert_int_equal(make_unequal(&x, &u, NULL), HV_OK);
+        list_by_hand(&u.in, false, &early);
+        list_by_hand(&u.in, true, &late);
+        const struct by_hand *want = late.last < early.last ? &late : &early;
+        for (int32_t rank = 0; rank < x.s.n_ranks; rank++) {
+            const struct hv_op *got = x.s.ops + x.s.rank_at[rank];
+            assert_int_equal(x.s.rank_at[rank + 1] - x.s.rank_at[rank], want->n_ops[rank]);
+            for (int32_t i = 0; i < want->n_ops[rank]; i++) {
+                const struct hv_op *op = &want->ops[rank][i];
+                assert_true(got[i].kind == op->kind && got[i].stage == op->stage &&
+                            got[i].mb == op->mb);
+            }
+        }
+        hv_arena_free(&x.a);
+    }
+}
+
 /* zb-list is no worse than 1F1B over many cases, and much better over all of them */
 static void list_beats_1f1b(void **state)
 {
@@ -473,6 +603,7 @@ int main(void)
         cmocka_unit_test(tessel_takes_the_shortest),
         cmocka_unit_test(hops_are_real),
         cmocka_unit_test(list_keeps_the_slowest_busy),
+        cmocka_unit_test(list_by_definition),
         cmocka_unit_test(list_beats_1f1b),
         cmocka_unit_test(list_equals_zb_v),
         cmocka_unit_test(hetpipe_goes_at_its_formula),

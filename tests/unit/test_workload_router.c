@@ -7,8 +7,13 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "solver/base/rng.h"
+#include "solver/base/str.h"
 #include "solver/base/units.h"
 #include "solver/io/own/routing_file.h"
 
@@ -193,6 +198,176 @@ static void test_errors(void **state)
     }
 }
 
+/* ---- files ---------------------------------------------------------------------------------- */
+
+enum { TIMES = 3, LAYERS = 2, SOURCES = 4, EXPERTS = 70 };
+
+/* Reads a text as a file, whose counts are taken as they are read, and as a tree: both say the
+ * same, token by token, or the same error at the same place. Returns whether the file became 16-bit
+ * counts, which a tree never does. */
+static bool assert_read_alike(const char *text)
+{
+    char path[] = "/tmp/hetviz-routing-XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+    struct read tree = {0};
+    struct hv_arena arena = {0};
+    struct hv_err err = {0};
+    const struct hv_router *r = NULL;
+    enum hv_status want = hv_json_parse(&tree.json, text, strlen(text), path, &tree.err);
+    if (want == HV_OK) {
+        struct hv_jp root = hv_jp_root(&tree.json);
+        want = hv_routing_build(&root, true, &tree.arena, &tree.r, &tree.err);
+    }
+    enum hv_status got = hv_routing_load(path, &arena, &r, &err);
+    (void)unlink(path);
+    if (got != want || strcmp(err.text, tree.err.text) != 0 || err.line != tree.err.line ||
+        err.col != tree.err.col) {
+        fail_msg("%.200s: %u:%u %s, as a tree %u:%u %s", text, err.line, err.col, err.text,
+                 tree.err.line, tree.err.col, tree.err.text);
+    }
+    for (size_t i = 0; got == HV_OK && i < r->iterations * r->layers; i++) {
+        double a[SOURCES * EXPERTS], b[SOURCES * EXPERTS];
+        struct hv_router_at at = {.iteration = i / r->layers,
+                                  .layer = i % r->layers,
+                                  .experts = EXPERTS,
+                                  .top_k = 1,
+                                  .sources = SOURCES,
+                                  .of = SOURCES};
+        hv_router_tokens(r, &at, a);
+        hv_router_tokens(tree.r, &at, b);
+        assert_memory_equal(a, b, sizeof a);
+    }
+    bool counts = got == HV_OK && r->counts != NULL;
+    hv_arena_free(&arena);
+    done(&tree);
+    return counts;
+}
+
+/* How a random trace is written. */
+enum form { LISTS, OBJECTS, ENTRIES };
+
+/* A trace; `large`: of 1,000 numbers one that 16 bits do not hold, or that is not whole. Entries
+ * are in no order. */
+static void write_trace(struct hv_str *out, enum form form, bool large, bool blanks,
+                        struct hv_rng *r)
+{
+    const char *comma = blanks ? " ,\n  " : ",";
+    hv_str_adds(out, "{\"format\": \"hetviz.routing/1\", \"kind\":\"trace\",\"counts\": [");
+    for (int row = 0; row < TIMES * LAYERS * SOURCES; row++) {
+        bool source = row % SOURCES == 0, layer = row % (SOURCES * LAYERS) == 0;
+        if (form != ENTRIES) {
+            hv_str_addf(out, "%s%s%s%c", row > 0 ? comma : "", layer ? "[" : "", source ? "[" : "",
+                        form == LISTS ? '[' : '{');
+        }
+        int n = 0;
+        for (int e = 0; e < EXPERTS; e++) {
+            uint64_t x = hv_rng_below(r, 12) * hv_rng_below(r, 400);
+            int at = form == ENTRIES ? (e * 31 + row) % EXPERTS : e;
+            int who = form == ENTRIES ? (row * 5) % (TIMES * LAYERS * SOURCES) : row;
+            if (form != LISTS && (x == 0 || hv_rng_below(r, 3) == 0)) {
+                continue;
+            }
+            const char *gap =
+                n++ > 0 || (form == ENTRIES && row > 0 && out->p[out->n - 1] == ']') ? comma : "";
+            if (form == ENTRIES) {
+                hv_str_addf(out, "%s[%d,%d, %d,%d,", gap, who / (LAYERS * SOURCES),
+                            who / SOURCES % LAYERS, who % SOURCES, at);
+            } else {
+                hv_str_adds(out, gap);
+            }
+            if (form == OBJECTS) {
+                hv_str_addf(out, "\"%d\": ", at);
+            }
+            bool odd = large && hv_rng_below(r, 1000) == 0;
+            hv_str_addf(out, odd ? "%llu.125e2" : "%llu", (unsigned long long)x);
+            hv_str_adds(out, form == ENTRIES ? "]" : "");
+        }
+        if (form != ENTRIES) {
+            hv_str_addf(out, "%c%s%s", form == LISTS ? ']' : '}',
+                        (row + 1) % SOURCES == 0 ? "]" : "",
+                        (row + 1) % (SOURCES * LAYERS) == 0 ? "]" : "");
+        }
+    }
+    hv_str_addf(out,
+                "],\"x-note\": {\"a\": [\"}]\\\"\", 1]}, \"iterations\": %d, \"layers\": %d, "
+                "\"sources\": %d, \"experts\": %d}\n",
+                TIMES, LAYERS, SOURCES, EXPERTS);
+}
+
+static void test_long_files(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 11);
+    for (int i = 0; i < 48; i++) {
+        struct hv_str text = {0};
+        bool large = i / 3 % 2 == 1;
+        write_trace(&text, (enum form)(i % 3), large, i / 6 % 2 == 1, &r);
+        bool counts = assert_read_alike(hv_str_cstr(&text));
+        assert_true(counts == (i % 3 != ENTRIES) || large);
+        /* the same with a wrong byte somewhere says what is wrong */
+        size_t at = (size_t)hv_rng_below(&r, text.n);
+        text.p[at] = "x,]}[\"-. 5"[hv_rng_below(&r, 10)];
+        (void)assert_read_alike(hv_str_cstr(&text));
+        text.n = (size_t)hv_rng_below(&r, text.n); /* or cut off */
+        text.p[text.n] = '\0';
+        (void)assert_read_alike(hv_str_cstr(&text));
+        hv_str_free(&text);
+    }
+}
+
+/* Files at the edges of what is read without a tree. */
+static void test_odd_files(void **state)
+{
+    (void)state;
+#define TRACE "{\"format\":\"hetviz.routing/1\",\"kind\":\"trace\","
+    static const char *const texts[] = {
+        "",
+        "{}",
+        "[1]",
+        "{\"format\":\"hetviz.routing/1\",\"kind\":\"uniform\"}",
+        "{\"format\":\"hetviz.routing/1\",\"kind\":\"zipf\",\"counts\":[[[[1]]]]}",
+        TRACE "\"counts\":[]}",
+        TRACE "\"counts\":[[[[]]]]}",
+        TRACE "\"counts\":[[[[1,2],[3]]]]}",
+        TRACE "\"counts\":[[[[1,2]],[[3,4],[5,6]]]]}",
+        TRACE "\"counts\":[[[[1,2]]]],\"counts\":[[[[1,2]]]]}",
+        TRACE "\"counts\":[[[[1,2]]]],\"layers\":2}",
+        TRACE "\"counts\":[[[[1,2]]]],\"experts\":3}",
+        TRACE "\"counts\":[[[[1,2]]]],\"iterations\":1 1}",
+        TRACE "\"counts\":[[[[1,2]]]],\"more\":2}",
+        TRACE "\"counts\":[[[[01,2]]]]}",
+        TRACE "\"counts\":[[[[1,2,]]]]}",
+        TRACE "\"counts\":[[[[1,-2]]]]}",
+        TRACE "\"counts\":[[[[1,2e13]]]]}",
+        TRACE "\"counts\":[[[[1,null]]]]}",
+        TRACE "\"counts\":[[[{\"0\":1}]]]}",
+        TRACE "\"experts\":70,\"counts\":[[[{\"0\":1,\"0\":2}]]]}",
+        TRACE "\"experts\":70,\"counts\":[[[{\"0\":1,\"00\":2}]]]}",
+        TRACE "\"experts\":70,\"counts\":[[[{\"70\":1}]]]}",
+        TRACE "\"experts\":70,\"counts\":[[[{},{\"69\":1}]]]}",
+        TRACE "\"experts\":2,\"counts\":[[[{\"0\":1},[1,2]]]]}",
+        TRACE "\"experts\":2,\"counts\":[[[[1,2],{\"0\":1}]]]}",
+        TRACE "\"iterations\":1,\"layers\":1,\"sources\":1,\"experts\":70,\"counts\":[]}",
+        TRACE "\"iterations\":1,\"layers\":1,\"sources\":1,\"experts\":70,\"counts\":"
+              "[[0,0,0,3,5],[0,0,0,3,0.5],[0,0,0,1,0]]}",
+        TRACE "\"iterations\":1,\"layers\":1,\"sources\":1,\"experts\":70,\"counts\":"
+              "[[0,0,0,3,5],[0,0,1,3,5]]}",
+        TRACE "\"iterations\":1,\"layers\":1,\"sources\":1,\"experts\":70,\"counts\":"
+              "[[0,0,0,3]]}",
+        TRACE "\"counts\":[[0,0,0,3,5]]}",
+        TRACE "\" counts\":[[[[1,2]]]]}",
+        TRACE "\"counts\":[[[[1,2]]]]} x",
+    };
+#undef TRACE
+    for (size_t i = 0; i < HV_COUNT(texts); i++) {
+        (void)assert_read_alike(texts[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +377,8 @@ int main(void)
         cmocka_unit_test(test_trace),
         cmocka_unit_test(test_drops_by_source),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_long_files),
+        cmocka_unit_test(test_odd_files),
     };
     return cmocka_run_group_tests_name("workload_router", tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ uint64_t hv__signature(const struct hv_cluster *c, const uint32_t *devices, size
 struct key {
     uint64_t what; /* signature of the members, or hash of the runs */
     double bytes, together;
-    unsigned op; /* HV_COLLECTIVE_N: units of a pass */
+    unsigned op; /* HV_COLLECTIVE_N: units of a pass; + 1: groups that share the network */
     unsigned algorithm, members, window;
 };
 _Static_assert(sizeof(struct key) == offsetof(struct key, window) + sizeof(unsigned),
@@ -140,6 +140,24 @@ double hv__collective_s(struct hv__memo *m, const struct hv_cluster *c,
         *time_s = hv_cost_collective(c, q, NULL).time_s;
     }
     return *time_s;
+}
+
+double hv__together(struct hv__memo *m, const struct hv_cluster *c, const struct hv_family *f,
+                    size_t member)
+{
+    const struct key key = {.what =
+                                hv_hash_words(HV_HASH_START, f->devices, f->n * sizeof *f->devices),
+                            .bytes = (double)f->n,
+                            .together = (double)member,
+                            .op = HV_COLLECTIVE_N + 1,
+                            .members = (unsigned)f->size,
+                            .window = (unsigned)f->stride};
+    bool known;
+    double *many = hv__memo_at(m, &key, &known);
+    if (!known) {
+        *many = hv_cost_together(c, f, member);
+    }
+    return *many;
 }
 
 struct hv_overlap hv__units(struct hv__memo *m, const struct hv_units *runs, size_t n_runs,

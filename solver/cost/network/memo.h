@@ -39,6 +39,9 @@ struct hv__memo hv__network_memo(void);
 /** Seconds of a collective, remembered by the signature of its members. */
 double hv__collective_s(struct hv__memo *m, const struct hv_cluster *c,
                         const struct hv_collective_query *q, uint64_t signature);
+/** hv_cost_together, remembered by the devices of the family. O(n). */
+double hv__together(struct hv__memo *m, const struct hv_cluster *c, const struct hv_family *f,
+                    size_t member);
 /** hv_overlap_units, remembered. O(runs) when seen before. */
 struct hv_overlap hv__units(struct hv__memo *m, const struct hv_units *runs, size_t n_runs,
                             size_t window);

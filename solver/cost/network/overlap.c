@@ -51,7 +51,7 @@ static struct hv_overlap finish(struct graph *g, double extra_s)
     struct hv_task_run run;
     struct hv_overlap out = {HV_UNKNOWN, HV_UNKNOWN};
     hv_tasks_run_new(&g->arena, &t, &run);
-    if (hv_tasks_run(&g->arena, &t, &run, NULL) == HV_OK) {
+    if (hv_tasks_place(&g->arena, &t, &run, NULL) == HV_OK) {
         double idle_s = fmax(0, run.makespan_s - run.busy_s[COMPUTE]);
         out.exposed_s = idle_s + extra_s;
         out.hidden_s = fmax(0, run.busy_s[LINK] + run.busy_s[OUTER] - idle_s);

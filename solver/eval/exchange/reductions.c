@@ -56,15 +56,22 @@ static struct waiting *first_ready(const struct run *r, double *until_s)
     return first;
 }
 
+/** The later of two times that are known: fmax, which also has to ask whether they are, is a call.
+ */
+static inline double later_s(double a_s, double b_s)
+{
+    return a_s > b_s ? a_s : b_s;
+}
+
 /** Time from which all lanes of a bucket are free. */
 static double free_s(const struct run *r, const struct waiting *w)
 {
     double free_s = 0;
     for (size_t i = 0; i < w->stream->n_ranks; i++) {
-        free_s = fmax(free_s, r->taken.rank_s[w->stream->ranks[i]]);
+        free_s = later_s(free_s, r->taken.rank_s[w->stream->ranks[i]]);
     }
     for (size_t i = 0; i < w->bucket.lanes.n; i++) {
-        free_s = fmax(free_s, r->taken.lane_s[w->bucket.lanes.ids[i]]);
+        free_s = later_s(free_s, r->taken.lane_s[w->bucket.lanes.ids[i]]);
     }
     return free_s;
 }
@@ -95,8 +102,8 @@ void hv__count_reduction(struct hv__lowered *l, const struct hv__bucket_stream *
 {
     for (size_t i = 0; i < s->n_ranks; i++) {
         struct hv__rank *rk = s->members[i];
-        rk->sync_end_s = fmax(rk->sync_end_s, end_s);
-        rk->sync_exposed_s += fmax(0, end_s - fmax(start_s, hv__own_end_s(rk)));
+        rk->sync_end_s = later_s(rk->sync_end_s, end_s);
+        rk->sync_exposed_s += later_s(0, end_s - later_s(start_s, hv__own_end_s(rk)));
     }
     l->iteration.reduces = true;
     keep_reduction(l, s, start_s, end_s);

@@ -69,5 +69,5 @@ double hv__concurrent_reductions(const struct hv__lowered *l, const struct hv__s
         }
     }
     const struct hv_family f = {d, n, stride, cut->members > 0 ? cut->members : n / stride};
-    return hv_cost_together(hv_cost_cluster(l->k), &f, 0);
+    return hv_cost_sharing(l->k, &f);
 }

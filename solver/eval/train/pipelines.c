@@ -60,7 +60,7 @@ static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const u
         if (g->domain_nodes > 1) {
             key[3] = number_of(met->domains, &met->n_domains, 0, hv_cluster_domain_of(c, ref.node));
         }
-        h = hv_hash(h, key, sizeof key);
+        h = hv_hash_words(h, key, sizeof key);
     }
     return h;
 }
@@ -130,7 +130,7 @@ static uint64_t copy_hash(const struct hv__lowered *l, const struct hv_replica *
         for (size_t k = 0; r->n_stages > 1 && k < n; k++) {
             uint32_t node = hv_cluster_node_of(c, d[k]);
             if (k == 0 || node != hv_cluster_node_of(c, d[k - 1])) {
-                h = hv_hash(h, &marks[node], sizeof marks[node]);
+                h = hv_hash_words(h, &marks[node], sizeof marks[node]);
             }
         }
     }

@@ -142,8 +142,8 @@ static void sweep(const struct hv_task_graph *g, struct hv_task_run *run)
 
 /* ---- fixed order ----------------------------------------------------------------------------- */
 
-enum hv_status hv_tasks_run(struct hv_arena *scratch, const struct hv_task_graph *g,
-                            struct hv_task_run *run, struct hv_err *err)
+enum hv_status hv_tasks_place(struct hv_arena *scratch, const struct hv_task_graph *g,
+                              struct hv_task_run *run, struct hv_err *err)
 {
     enum hv_status st = check_graph(g, err);
     if (st != HV_OK) {
@@ -162,6 +162,15 @@ enum hv_status hv_tasks_run(struct hv_arena *scratch, const struct hv_task_graph
         free_at[g->tasks[i].resource] = run->end_s[i];
     }
     hv_arena_rewind(scratch, mark);
-    sweep(g, run);
     return HV_OK;
+}
+
+enum hv_status hv_tasks_run(struct hv_arena *scratch, const struct hv_task_graph *g,
+                            struct hv_task_run *run, struct hv_err *err)
+{
+    enum hv_status st = hv_tasks_place(scratch, g, run, err);
+    if (st == HV_OK) {
+        sweep(g, run);
+    }
+    return st;
 }

@@ -60,5 +60,9 @@ void hv_tasks_run_new(struct hv_arena *a, const struct hv_task_graph *g, struct 
  */
 enum hv_status hv_tasks_run(struct hv_arena *scratch, const struct hv_task_graph *g,
                             struct hv_task_run *run, struct hv_err *err) HV_NODISCARD;
+/** As hv_tasks_run, for starts, ends, busy_s and makespan_s alone; the rest is 0. O(tasks + deps).
+ */
+enum hv_status hv_tasks_place(struct hv_arena *scratch, const struct hv_task_graph *g,
+                              struct hv_task_run *run, struct hv_err *err) HV_NODISCARD;
 
 #endif

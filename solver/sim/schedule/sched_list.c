@@ -5,7 +5,7 @@
  * is ready, a backward, else a forward that its memory allows, else a weight gradient. A forward of
  * the first chunk reserves room for all chunks of its rank, so no micro-batch that has begun is
  * ever blocked by memory. Two runs: ties go to the older micro-batch, or to the later stage; the
- * shorter run is used. O(ops · (ranks + chunks)).
+ * shorter run is used. O(ops · (log ranks + chunks)).
  */
 #include "solver/sim/schedule/schedule_int.h"
 #include <math.h>
@@ -34,7 +34,11 @@ struct list {
     struct rank *ranks;
     int32_t *done[N_KINDS]; /* [n_stages] micro-batches */
     double *end[2];         /* [n_stages × m] of F and B */
-    struct hv_op *ops;      /* [p × 3vm] */
+    /* The rank that begins first, by halves of the ranks: entry 1 is of all, 2 i and 2 i + 1 are
+     * the halves of entry i, the ranks themselves begin at `leaves`; -1: no rank. Of equals the
+     * lowest. */
+    int32_t *first, leaves;
+    struct hv_op *ops; /* [p × 3vm] */
 };
 
 static int32_t stage_of(const struct list *l, int32_t chunk, int32_t rank)
@@ -124,6 +128,31 @@ static void look(struct list *l, int32_t r)
     }
 }
 
+/* the one of two entries of `first` whose rank begins first */
+static int32_t earlier(const struct list *l, int32_t a, int32_t b)
+{
+    return b >= 0 && l->ranks[b].next.at < l->ranks[a].next.at ? b : a;
+}
+
+/* looks at a rank again, and at which rank begins first */
+static void look_again(struct list *l, int32_t r)
+{
+    look(l, r);
+    for (int32_t i = (l->leaves + r) / 2; i > 0; i /= 2) {
+        l->first[i] = earlier(l, l->first[2 * i], l->first[2 * i + 1]);
+    }
+}
+
+static void find_first(struct list *l)
+{
+    for (int32_t i = 0; i < l->leaves; i++) {
+        l->first[l->leaves + i] = i < l->p ? i : -1;
+    }
+    for (int32_t i = l->leaves - 1; i > 0; i--) {
+        l->first[i] = earlier(l, l->first[2 * i], l->first[2 * i + 1]);
+    }
+}
+
 /* runs the next op of the rank, and updates the ranks that depend on it */
 static void take(struct list *l, int32_t r)
 {
@@ -142,11 +171,11 @@ static void take(struct list *l, int32_t r)
         *end_of(l, x.kind, x.stage, mb) = rank->free_at;
     }
     rank->held += x.kind == F && x.stage < l->p ? l->v : x.kind == W ? -1 : 0;
-    look(l, r);
+    look_again(l, r);
     if (x.kind == F && x.stage + 1 < l->n_stages) {
-        look(l, rank_of(l, x.stage + 1));
+        look_again(l, rank_of(l, x.stage + 1));
     } else if (x.kind == B && x.stage > 0) {
-        look(l, rank_of(l, x.stage - 1));
+        look_again(l, rank_of(l, x.stage - 1));
     }
 }
 
@@ -164,11 +193,9 @@ static double play(struct list *l)
         l->ranks[r] = (struct rank){.limit = l->v * (int32_t)limit};
         look(l, r);
     }
+    find_first(l);
     for (size_t left = (size_t)N_KINDS * (size_t)l->n_stages * (size_t)l->m; left > 0; left--) {
-        int32_t r = 0;
-        for (int32_t i = 1; i < l->p; i++) {
-            r = l->ranks[i].next.at < l->ranks[r].next.at ? i : r;
-        }
+        int32_t r = l->first[1];
         take(l, r);
         end = fmax(end, l->ranks[r].free_at);
     }
@@ -201,6 +228,10 @@ enum hv_status hv__gen_zb_list(const struct hv_schedule_input *in, struct hv_sch
     struct hv_op *both = hv_xcalloc(2 * n_ops, sizeof *both);
     int32_t *done = hv_xcalloc((size_t)N_KINDS * (size_t)l.n_stages, sizeof *done);
     l.ranks = hv_xcalloc((size_t)l.p, sizeof *l.ranks);
+    for (l.leaves = 1; l.leaves < l.p;) {
+        l.leaves *= 2;
+    }
+    l.first = hv_xcalloc(2 * (size_t)l.leaves, sizeof *l.first);
     l.end[F] = hv_xcalloc(2 * cells, sizeof *l.end[F]);
     l.end[B] = l.end[F] + cells;
     for (int k = 0; k < N_KINDS; k++) {
@@ -214,6 +245,7 @@ enum hv_status hv__gen_zb_list(const struct hv_schedule_input *in, struct hv_sch
     add_orders(&l, late < early ? both + n_ops : both, b);
     free(l.end[F]);
     free(l.ranks);
+    free(l.first);
     free(done);
     free(both);
     return HV_OK;

@@ -191,9 +191,10 @@ enum hv_status hv_schedule_find(const char *name, const struct hv_schedule_row *
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         if (strcmp(rows[i].name, name) == 0) {
             *out = &rows[i];
-            hv_str_free(&list);
             return HV_OK;
         }
+    }
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
         names[i] = rows[i].name;
         hv_str_addf(&list, "%s%s", i ? ", " : "", names[i]);
     }
