@@ -363,8 +363,8 @@ void hv_stage_defaults(struct hv_stage *s);
 /** The same for the knobs of experts: all blocks of the stage, the stage's `ep`. */
 void hv_moe_defaults(struct hv_moe_knobs *k);
 /** When the gradients of a ZeRO stage (0 to 3) are reduced unless the plan says otherwise: from
- * stage 2 on after each micro-batch, since no rank keeps them whole, in shard groups (0: all holders
- * are one) in two hops; below once, at the end. */
+ * stage 2 on after each micro-batch, since no rank keeps them whole, in shard groups (0: all
+ * holders are one) in two hops; below once, at the end. */
 enum hv_zero_reduce hv_zero_default_reduce(int stage, int shard_group);
 /** True where whole chunks or stages of weights are gathered, when the window of the schedule
  * reaches them, and not layer by layer inside every pass. */
