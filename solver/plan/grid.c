@@ -161,7 +161,7 @@ static void fill_stage(struct hv_plan *p, struct hv_stage *s, const struct hv_gr
     s->ep = g->ep;
     s->zero.stage = g->zero;
     s->zero.shard_group = g->shard_group;
-    s->zero.reduce = hv_zero_default_reduce(g->zero);
+    s->zero.reduce = hv_zero_default_reduce(g->zero, g->shard_group);
     s->recompute = g->recompute;
     s->sequence_parallel = g->sequence_parallel && g->tp > 1;
 }

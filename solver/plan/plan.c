@@ -69,14 +69,22 @@ void hv_stage_defaults(struct hv_stage *s)
     s->zero = (struct hv_zero){.reshard = true, .prefetch = 1, .limit = DEFAULT_ZERO_LIMIT};
 }
 
-enum hv_zero_reduce hv_zero_default_reduce(int stage)
+enum hv_zero_reduce hv_zero_default_reduce(int stage, int shard_group)
 {
-    return stage >= 2 ? HV_REDUCE_EACH : HV_REDUCE_END;
+    if (stage < 2) {
+        return HV_REDUCE_END;
+    }
+    return shard_group > 0 ? HV_REDUCE_TWO_HOP : HV_REDUCE_EACH;
 }
 
 bool hv_zero_scatters(const struct hv_zero *z)
 {
     return z->stage >= 1 && z->reduce != HV_REDUCE_END;
+}
+
+bool hv_zero_sums_groups(const struct hv_zero *z)
+{
+    return z->stage >= 1 && z->reduce == HV_REDUCE_EACH;
 }
 
 enum hv_sync_algorithm hv_zero_gather_algorithm(const struct hv_zero *z,

@@ -363,8 +363,9 @@ void hv_stage_defaults(struct hv_stage *s);
 /** The same for the knobs of experts: all blocks of the stage, the stage's `ep`. */
 void hv_moe_defaults(struct hv_moe_knobs *k);
 /** When the gradients of a ZeRO stage (0 to 3) are reduced unless the plan says otherwise: from
- * stage 2 on after each micro-batch, since no rank keeps them whole; below once, at the end. */
-enum hv_zero_reduce hv_zero_default_reduce(int stage);
+ * stage 2 on after each micro-batch, since no rank keeps them whole, in shard groups (0: all
+ * holders are one) in two hops; below once, at the end. */
+enum hv_zero_reduce hv_zero_default_reduce(int stage, int shard_group);
 /** True where whole chunks or stages of weights are gathered, when the window of the schedule
  * reaches them, and not layer by layer inside every pass. */
 static inline bool hv_zero_by_schedule(const struct hv_zero *z)
@@ -374,6 +375,10 @@ static inline bool hv_zero_by_schedule(const struct hv_zero *z)
 /** True where every backward pass sums its gradients over the shard group (MiCS, Zhang et al. 2022,
  * section 3.4, the first of two hops), and not once at the end of the iteration. */
 bool hv_zero_scatters(const struct hv_zero *z);
+/** True where the sums of shard groups meet behind each of these passes too, and not once at the
+ * end of the iteration (hybrid sharding of PyTorch FSDP without gradient accumulation, Zhao et al.
+ * 2023, section 3.2.2). */
+bool hv_zero_sums_groups(const struct hv_zero *z);
 /** The algorithm of gathers of sharded states; `automatic` where the plan leaves it open. */
 enum hv_sync_algorithm hv_zero_gather_algorithm(const struct hv_zero *z,
                                                 enum hv_sync_algorithm automatic);

@@ -273,7 +273,8 @@ static void fill_shards(const struct hv__replica_sketch *r, struct hv_stage *st)
     }
     bool some = r->shard_group > 0 && r->shard_group < holders && holders % r->shard_group == 0;
     st->zero.shard_group = some ? r->shard_group : 0;
-    st->zero.reduce = r->reduce_late ? HV_REDUCE_END : hv_zero_default_reduce(st->zero.stage);
+    st->zero.reduce = r->reduce_late ? HV_REDUCE_END
+                                     : hv_zero_default_reduce(st->zero.stage, st->zero.shard_group);
     st->zero.reshard = !r->keeps_gathered;
 }
 

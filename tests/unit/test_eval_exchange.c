@@ -64,6 +64,63 @@ static void two_hops(void **state)
     assert_ms(r, 2 * (2 + 0.5) + 0.5 + 0.5);
 }
 
+/**
+ * Shard groups of p of n ranks, one layer of B bytes, m micro-batches: the group scatters or
+ * gathers in (p - 1) / p B, and groups sum the shards in 2 (g - 1) / g B / p, g = n / p, over the
+ * bandwidth. "end" does each once; "two_hop" scatters after every pass; "each" sums over the groups
+ * then, too. Stages 1 and 2 gather once, stage 3 before every forward pass, and the last layer
+ * stays for its backward pass. From stage 2 on, two hops are what a plan has that says nothing.
+ */
+static void groups_of_shards(void **state)
+{
+    (void)state;
+    static const struct {
+        int n, p, m;
+    } sizes[] = {{4, 2, 1}, {4, 2, 3}, {8, 2, 4}, {8, 4, 2}, {6, 3, 2}, {6, 1, 2}, {4, 4, 3}};
+    static const char *const words[] = {"end", "two_hop", "each", NULL};
+    for (size_t i = 0; i < HV_COUNT(sizes) * 3 * HV_COUNT(words); i++) {
+        const int n = sizes[i % HV_COUNT(sizes)].n, p = sizes[i % HV_COUNT(sizes)].p,
+                  m = sizes[i % HV_COUNT(sizes)].m;
+        int stage = 1 + (int)(i / HV_COUNT(sizes) % 3);
+        const char *word = words[i / HV_COUNT(sizes) / 3];
+        char zero[128];
+        (void)snprintf(zero, sizeof zero, ",\"zero\":{\"stage\":%d,\"shard_group\":%d%s%s%s}",
+                       stage, p, word ? ",\"reduce\":\"" : "", word ? word : "", word ? "\"" : "");
+        word = word == NULL ? stage == 1 ? "end" : "two_hop" : word;
+        double scatters = word[0] == 'e' && word[1] == 'n' ? 1 : m, sums = word[1] == 'a' ? m : 1;
+        double layer_ms = 1, groups = (double)n / p, hop = (p - 1.0) / p;
+        double sum_ms = 2 * (groups - 1) / groups / p * layer_ms;
+        struct ring r = ddp;
+        r.ranks = n;
+        r.layers = 1;
+        r.micro_batches = m;
+        r = with_stage(r, zero);
+        assert_ms(r, m * 2 + scatters * hop * layer_ms + sums * sum_ms +
+                         (stage == 3 ? m : 1) * hop * layer_ms);
+    }
+}
+
+/** MiCS (Zhang et al. 2022, section 3.4): 64 ranks in groups of 8, four micro-batches, 10 GB of
+ * gradients: 35 GB in the groups and 2.1875 GB between them; with sums after every micro-batch 8.75
+ * GB, and ZeRO over all ranks scatters 39.375 GB. A gather takes 8.75 GB of a group, 9.84375 of
+ * all.
+ */
+static void published_volumes_of_two_hops(void **state)
+{
+    (void)state;
+    struct ring r = ddp;
+    r.ranks = 64;
+    r.layers = 1;
+    r.micro_batches = 4;
+    r.parameter_bytes = 10e9;
+    double passes_ms = 4 * 2, gb_ms = 100;
+    assert_ms(with_stage(r, ",\"zero\":{\"stage\":2,\"shard_group\":8}"),
+              passes_ms + (35 + 2.1875 + 8.75) * gb_ms);
+    assert_ms(with_stage(r, ",\"zero\":{\"stage\":2,\"shard_group\":8,\"reduce\":\"each\"}"),
+              passes_ms + (35 + 8.75 + 8.75) * gb_ms);
+    assert_ms(with_stage(r, ",\"zero\":2"), passes_ms + (39.375 + 9.84375) * gb_ms);
+}
+
 /** Milliseconds of an iteration of 16 ranks on two nodes whose links inside take no time. */
 static double two_nodes_ms(const char *gather)
 {
@@ -245,6 +302,8 @@ int main(void)
         cmocka_unit_test(stage_1_reduces_after_each_micro_batch),
         cmocka_unit_test(chunks_have_latencies),
         cmocka_unit_test(two_hops),
+        cmocka_unit_test(groups_of_shards),
+        cmocka_unit_test(published_volumes_of_two_hops),
         cmocka_unit_test(flat_gathers_send_all_shards_between_nodes),
         cmocka_unit_test(weights_are_gathered_beside_the_next_forward_pass),
         cmocka_unit_test(tensors_close_buckets),

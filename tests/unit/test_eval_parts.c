@@ -205,6 +205,34 @@ static void turns_in_the_verdict(void **state)
     hv_arena_free(&a);
 }
 
+/** Rows and links of ranks in turns have the number of their stage and their turn, not of a lane.
+ */
+static void turns_in_the_chart(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    struct world w;
+    const struct pipeline x = {3, 8, 1e6, 1, two(&a, "1f1b", 2, ",\"deal\":\"turns\"", "")};
+    static const char *const rows[] = {"s0 turn 0 a[0].0", "s0 turn 1 a[1].0", "s1 a[15].0"};
+    static const char *const links[] = {"  s0 turn 0>s1", "  s0 turn 1>s1", "  s1>s0 turn 0",
+                                        "  s1>s0 turn 1"};
+    open_pipeline(&w, &x);
+    struct hv_verdict v = judge(&w, &a, true, x.plan);
+    assert_int_equal(v.timeline->n_rows, HV_COUNT(rows));
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        assert_string_equal(v.timeline->rows[i].name, rows[i]);
+    }
+    for (size_t i = 0; i < HV_COUNT(links); i++) {
+        bool found = false;
+        for (size_t k = 0; k < v.timeline->n_links; k++) {
+            found = found || strcmp(v.timeline->links[k].name, links[i]) == 0;
+        }
+        assert_true(found);
+    }
+    close_world(&w);
+    hv_arena_free(&a);
+}
+
 /** PipeDream's 1F1B-RR without flush: two ranks of 6 ms take turns, so a minibatch ends every 3 ms.
  */
 static void turns_without_flush(void **state)
@@ -570,6 +598,7 @@ int main(void)
         cmocka_unit_test(limits_show_in_memory),
         cmocka_unit_test(turns),
         cmocka_unit_test(turns_in_the_verdict),
+        cmocka_unit_test(turns_in_the_chart),
         cmocka_unit_test(turns_without_flush),
         cmocka_unit_test(turns_send_from_rank_to_rank),
         cmocka_unit_test(own_sizes),

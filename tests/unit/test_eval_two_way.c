@@ -23,6 +23,7 @@ struct two_way {
     const char *schedule; /**< members of `schedule` */
     int stages, dp, count, micro_batches;
     const char *stage; /**< more members of every stage */
+    bool turns;        /**< dp ranks take whole micro-batches, `micro_batches` each */
 };
 
 static void open_two_way(struct world *w, const struct two_way *x)
@@ -57,10 +58,11 @@ static void judge_two_way(const struct two_way *x, struct hv_arena *a, struct hv
     struct world w;
     struct hv_str s = {0};
     open_two_way(&w, x);
+    int many = x->turns ? x->dp : 1; /* micro-batches for one of the others */
     hv_str_addf(&s,
                 "\"micro_batch\":%d,\"sync\":{\"overlap\":false},\"schedule\":{%s},"
                 "\"replicas\":[{\"count\":%d,\"micro_batches\":%d,\"stages\":[",
-                x->dp, x->schedule, x->count, x->micro_batches);
+                x->dp / many, x->schedule, x->count, x->micro_batches * many);
     for (int i = 0; i < x->stages; i++) {
         int each = x->dp * x->count;
         hv_str_addf(&s, "%s{\"devices\":\"a[%d-%d].0\",\"layers\":[%d,%d],\"dp\":%d%s}",
@@ -148,10 +150,70 @@ static void sums_of_both_directions(void **state)
     }
 }
 
+/* ---- turns --------------------------------------------------------------------------------------
+ */
+
+/** d ranks of every stage that take turns are d pipelines: as many copies with a d-th of the
+ * micro-batches each take the same time, hold the same states and activations and sum the same
+ * gradients. Whole micro-batches go to one rank, so dp does not cut them. */
+static void turns_are_pipelines(void **state)
+{
+    (void)state;
+    static const char *const schedules[] = {"\"name\":\"chimera\"", "\"name\":\"dualpipe\""};
+    static const char *const states[] = {"", ",\"zero\":1"};
+    for (size_t i = 0; i < HV_COUNT(schedules) * HV_COUNT(states) * 2; i++) {
+        int stages = i % 2 == 0 ? 2 : 4, d = i % 2 == 0 ? 3 : 2, m = 2 * stages;
+        const char *zero = states[i / 2 % HV_COUNT(states)];
+        const char *schedule = schedules[i / 2 / HV_COUNT(states)];
+        struct hv_arena a = {0};
+        struct hv_verdict one, two;
+        const struct two_way copies = {schedule, stages, 1, d, m, zero, false};
+        struct two_way turns = {schedule, stages, d, 1, m, NULL, true};
+        turns.stage = hv_arena_printf(&a, "%s,\"deal\":\"turns\"", zero);
+        judge_two_way(&copies, &a, &one);
+        judge_two_way(&turns, &a, &two);
+        assert_true(fabs(one.metrics.iteration_s - two.metrics.iteration_s) < 1e-12);
+        assert_true(fabs(one.metrics.pipeline_s - two.metrics.pipeline_s) < 1e-12);
+        assert_int_equal(one.metrics.n_devices_used, two.metrics.n_devices_used);
+        assert_int_equal(one.n_memory, two.n_memory);
+        for (size_t s = 0; s < one.n_memory; s++) {
+            const struct hv_stage_memory *x = &one.memory[s], *y = &two.memory[s];
+            assert_true(fabs(x->weights_bytes - y->weights_bytes) < 1);
+            assert_true(fabs(x->gradients_bytes - y->gradients_bytes) < 1);
+            assert_true(fabs(x->activations_bytes - y->activations_bytes) < 1);
+            assert_int_equal(x->in_flight, y->in_flight);
+        }
+        hv_arena_free(&a);
+    }
+}
+
+/** Stages with unlike numbers of ranks have no common turns in two directions. */
+static void unlike_turns_are_refused(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    struct world w;
+    const struct two_way x = {"", 2, 1, 1, 4, "", false};
+    open_two_way(&w, &x);
+    struct hv_verdict v =
+        judge(&w, &a, false,
+              "\"micro_batch\":1,\"schedule\":{\"name\":\"chimera\"},\"replicas\":[{"
+              "\"micro_batches\":4,\"stages\":[{\"devices\":\"a[0-1].0\",\"layers\":[0,1],"
+              "\"dp\":2,\"deal\":\"turns\"},{\"devices\":\"a[2].0\",\"layers\":[1,2]}]}]");
+    assert_int_equal(v.findings.n, 1);
+    assert_int_equal(v.findings.items[0].code, HV_V_SCHEDULE_NEEDS);
+    assert_non_null(strstr(v.findings.items[0].text, "all stages need as many ranks; found 2 and "
+                                                     "stage 1 with 1"));
+    close_world(&w);
+    hv_arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_of_both_directions),
+        cmocka_unit_test(turns_are_pipelines),
+        cmocka_unit_test(unlike_turns_are_refused),
     };
     return cmocka_run_group_tests_name("eval_two_way", tests, NULL, NULL);
 }

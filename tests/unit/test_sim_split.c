@@ -325,6 +325,62 @@ static void graph_of_branches(void **state)
     }
 }
 
+/** Two directions: d turns of m micro-batches are d pipelines of every d-th of them, each with the
+ * order, the time and the activations of its own number, whichever the mode. */
+static void turns_in_two_directions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *key, *value;
+        int32_t p, d, m;
+    } cases[] = {
+        {"chimera", NULL, NULL, 2, 2, 8},          {"chimera", NULL, NULL, 4, 2, 7},
+        {"chimera", NULL, NULL, 4, 3, 13},         {"chimera", "pipes", "4", 4, 2, 16},
+        {"chimera", "mode", "doubling", 4, 2, 16}, {"chimera", "mode", "halving", 4, 3, 12},
+        {"dualpipe", NULL, NULL, 2, 2, 8},         {"dualpipe", NULL, NULL, 4, 2, 20},
+    };
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        const struct hv_schedule_row *row;
+        struct hv_schedule_input in;
+        struct hv_stage_split splits[4];
+        struct fixture x = {0};
+        const int32_t p = cases[i].p, d = cases[i].d;
+        int32_t in_flight[16], own[4];
+        double longest = 0, busy = 0;
+        assert_int_equal(hv_schedule_find(cases[i].name, &row, NULL), HV_OK);
+        hv_schedule_input_init(&in, row, p, cases[i].m);
+        for (int32_t r = 0; r < p; r++) {
+            splits[r] = (struct hv_stage_split){d, 1};
+        }
+        in.splits = splits;
+        if (cases[i].key != NULL) {
+            assert_int_equal(hv_schedule_set_option(&in, cases[i].key, cases[i].value, NULL),
+                             HV_OK);
+        }
+        assert_int_equal(hv_schedule_make(&x.a, &in, &x.s, NULL), HV_OK);
+        assert_int_equal(hv_pipe_compile(&x.a, &x.s, &x.g, NULL), HV_OK);
+        price(&x, 1, 2, 0.5, 0.25);
+        hv_schedule_peak_inflight(&x.s, in_flight);
+        assert_int_equal(x.s.n_ranks, p * d);
+        for (int32_t k = 0; k < d; k++) {
+            struct fixture one;
+            int32_t m = (cases[i].m - k + d - 1) / d;
+            build(&one, cases[i].name, p, m, in.chunks, cases[i].key, cases[i].value);
+            price(&one, 1, 2, 0.5, 0.25);
+            hv_schedule_peak_inflight(&one.s, own);
+            for (int32_t r = 0; r < p; r++) {
+                assert_int_equal(in_flight[r * d + k], own[r]);
+            }
+            longest = fmax(longest, one.run.makespan_s);
+            busy += one.run.busy_s;
+            hv_arena_free(&one.a);
+        }
+        NEAR(x.run.makespan_s, longest);
+        NEAR(x.run.busy_s, busy);
+        hv_arena_free(&x.a);
+    }
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -355,7 +411,8 @@ int main(void)
         cmocka_unit_test(against_samples),    cmocka_unit_test(one_changes_nothing),
         cmocka_unit_test(turns_of_one_stage), cmocka_unit_test(turns_have_the_latency_of_one_rank),
         cmocka_unit_test(turns_of_gpipe),     cmocka_unit_test(waits_for_all_of_its_samples),
-        cmocka_unit_test(graph_of_branches),  cmocka_unit_test(refusals),
+        cmocka_unit_test(graph_of_branches),  cmocka_unit_test(turns_in_two_directions),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests_name("split", tests, NULL, NULL);
 }

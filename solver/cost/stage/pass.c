@@ -17,12 +17,19 @@ struct piece {
     double backward_s;
 };
 
-/* The ranks that share a shard, for collectives. */
-struct holders {
+/* Devices of a collective. */
+struct members {
     uint32_t *ids;
     size_t n;
     double together; /* groups that share the network with them */
     uint64_t signature;
+    bool far; /* over the network between nodes */
+};
+
+/* The ranks that share a shard, and those of other groups that hold the same one where passes sum
+ * over these too (else n = 0). */
+struct holders {
+    struct members own, across;
     int ep;
 };
 
@@ -48,7 +55,8 @@ struct travel {
 struct unit {
     double gather_s, scatter_s, forward_s, backward_s;
     double input_s, weight_s; /* of backward_s, the two gradients */
-    double gather_latency_s, scatter_latency_s;
+    /* on the network between nodes: of them, and their part that does not depend on bytes */
+    double gather_network_s, scatter_network_s, gather_latency_s, scatter_latency_s;
     size_t n;
 };
 
@@ -149,36 +157,84 @@ static void add_run(struct build *b, int from2, int to2, double time_s)
     }
 }
 
-static void find_holders(struct build *b, size_t stride, struct holders *h)
+/* Sets what a collective of `n` members costs beside those of its kind: every `stride`-th device of
+ * the entry is in one of them. */
+static void set_members(const struct build *b, size_t stride, struct members *m)
 {
-    size_t limit = (size_t)b->rank.stage->zero.shard_group;
-    h->n = hv__holders(b->q, &b->rank, stride, limit, &h->ids);
     size_t all = hv_stage_ranks(b->q->replica, b->rank.stage) * (size_t)b->q->replica->count;
-    const struct hv_family f = {b->rank.stage->devices, all, stride, h->n};
-    bool look = h->n * stride < all || hv_cluster_is_far(b->k->cluster, f.devices, stride, 1);
-    h->together = look ? hv_cost_together(b->k->cluster, &f, 0) : (double)stride;
-    h->signature = hv__signature(b->k->cluster, h->ids, h->n);
+    const struct hv_family f = {b->rank.stage->devices, all, stride, m->n};
+    bool look = m->n * stride < all || hv_cluster_is_far(b->k->cluster, f.devices, stride, 1);
+    m->together = look ? hv_cost_together(b->k->cluster, &f, 0) : (double)stride;
+    m->signature = hv__signature(b->k->cluster, m->ids, m->n);
+    m->far = hv_cluster_is_far(b->k->cluster, m->ids, m->n, 1);
 }
 
-/* A gather or a scatter of `bytes` over those who share them. */
-static double share_s(struct build *b, enum hv_collective op, const struct holders *h, double bytes)
+static void find_holders(struct build *b, size_t stride, struct holders *h)
 {
-    struct hv_collective_query c = {
-        .op = op,
-        .bytes = bytes,
-        .devices = h->ids,
-        .n = h->n,
-        .algorithm = hv_zero_gather_algorithm(&b->rank.stage->zero, HV_ALGO_AUTO),
-        .together = h->together};
-    return h->n > 1 && bytes > 0 ? hv__collective_s(&b->k->network, b->k->cluster, &c, h->signature)
+    const struct hv_zero *z = &b->rank.stage->zero;
+    size_t all = hv__holders(b->q, &b->rank, stride, 0, &h->own.ids);
+    size_t limit = z->shard_group > 0 ? (size_t)z->shard_group : all;
+    h->own.n = limit < all ? limit : all;
+    set_members(b, stride, &h->own);
+    h->across = (struct members){0};
+    if (hv_zero_sums_groups(z) && h->own.n < all) {
+        h->across.ids = hv_xmalloc((all / h->own.n + 1) * sizeof *h->across.ids);
+        for (size_t i = 0; i < all; i += h->own.n) {
+            h->across.ids[h->across.n++] = h->own.ids[i];
+        }
+        set_members(b, stride * h->own.n, &h->across);
+    }
+}
+
+static void free_holders(struct holders *h)
+{
+    free(h->own.ids);
+    free(h->across.ids);
+}
+
+/* A collective of sharded states: gathers and scatters by the knob of these, sums by the plan's. */
+static double collective_s(struct build *b, enum hv_collective op, const struct members *m,
+                           double bytes)
+{
+    const struct hv_zero *z = &b->rank.stage->zero;
+    struct hv_collective_query c = {.op = op,
+                                    .bytes = bytes,
+                                    .devices = m->ids,
+                                    .n = m->n,
+                                    .algorithm = op == HV_ALL_REDUCE
+                                                     ? b->q->plan->sync.algorithm
+                                                     : hv_zero_gather_algorithm(z, HV_ALGO_AUTO),
+                                    .together = m->together};
+    return m->n > 1 && bytes > 0 ? hv__collective_s(&b->k->network, b->k->cluster, &c, m->signature)
                                  : 0;
+}
+
+/* Seconds of an exchange, and those of them on the network between nodes. */
+struct seconds {
+    double all_s, network_s;
+};
+
+/* A gather or a scatter of `bytes` over those who share them; behind a scatter the sum of the shard
+ * with those of other groups, where the plan asks for it after every pass. Experts are on the
+ * network where dense weights are. */
+static struct seconds share_s(struct build *b, enum hv_collective op, const struct holders *h,
+                              double bytes)
+{
+    struct seconds s = {.all_s = collective_s(b, op, &h->own, bytes)};
+    s.network_s = b->dense.own.far ? s.all_s : 0;
+    if (op == HV_REDUCE_SCATTER && h->across.n > 1) {
+        double sum_s = collective_s(b, HV_ALL_REDUCE, &h->across, bytes / (double)h->own.n);
+        s.all_s += sum_s;
+        s.network_s += h->across.far ? sum_s : 0;
+    }
+    return s;
 }
 
 /* Experts of one expert-parallel degree sit on every (ep × ranks that cut one)-th rank. */
 static const struct holders *holders_of_experts(struct build *b, int ep)
 {
     if (b->experts.ep != ep) {
-        free(b->experts.ids);
+        free_holders(&b->experts);
         size_t whole = (size_t)hv_stage_expert_tp(b->rank.stage, ep);
         find_holders(b, whole * (size_t)(ep > 1 ? ep : 1), &b->experts);
         b->experts.ep = ep;
@@ -186,12 +242,13 @@ static const struct holders *holders_of_experts(struct build *b, int ep)
     return &b->experts;
 }
 
-/* The part of a gather or scatter that does not depend on its bytes. */
-static double latency_s(struct build *b, enum hv_collective op, const struct holders *e,
-                        double parameters, double experts)
+/* A collective of a unit: of its dense parameters and of its experts, bytes of one each. */
+static struct seconds unit_s(struct build *b, enum hv_collective op, const struct holders *e,
+                             double dense_bytes, double expert_bytes)
 {
-    return (parameters > 0 ? share_s(b, op, &b->dense, 1) : 0) +
-           (experts > 0 ? share_s(b, op, e, 1) : 0);
+    struct seconds dense = share_s(b, op, &b->dense, dense_bytes);
+    struct seconds experts = share_s(b, op, e, expert_bytes);
+    return (struct seconds){dense.all_s + experts.all_s, dense.network_s + experts.network_s};
 }
 
 /* What an exchange adds to the seconds in which gathers find their links free: all that compute
@@ -236,14 +293,17 @@ static void note_unit(struct build *b, const struct hv_part_cost *c, int n, int 
 /* An exchange of the whole unit: one collective of its dense weights, and one of its experts for
  * each run of blocks that spread them alike. */
 struct exchange {
-    double time_s, parameters; /* of those that have several holders */
+    struct seconds takes;
+    double parameters; /* of those that have several holders */
 };
 
 static void add_exchange(struct build *b, enum hv_collective op, const struct holders *h,
                          double parameters, double bytes_each, struct exchange *x)
 {
-    x->time_s += share_s(b, op, h, parameters * bytes_each);
-    x->parameters += h->n > 1 ? parameters : 0;
+    struct seconds s = share_s(b, op, h, parameters * bytes_each);
+    x->takes.all_s += s.all_s;
+    x->takes.network_s += s.network_s;
+    x->parameters += h->own.n > 1 ? parameters : 0;
 }
 
 static struct exchange exchange_unit(struct build *b, enum hv_collective op, double bytes_each)
@@ -268,22 +328,20 @@ static void add_unit(struct build *b)
     struct hv_pass *o = b->out;
     struct exchange gather = exchange_unit(b, HV_ALL_GATHER, weight);
     struct exchange scatter = exchange_unit(b, HV_REDUCE_SCATTER, gradient);
-    o->gather_s = gather.time_s;
-    o->scatter_s = scatter.time_s;
+    o->gather_s = gather.takes.all_s;
+    o->scatter_s = scatter.takes.all_s;
     o->gather_bytes =
         gather.parameters * weight * hv__offload_stays(b->rank.stage, HV_OFFLOAD_WEIGHTS);
     o->scatter_bytes = scatter.parameters * gradient;
-    if (gather.parameters > 0 && hv_cluster_is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
-        double one_byte = 1 / gather.parameters;
-        double gather_s = exchange_unit(b, HV_ALL_GATHER, one_byte).time_s;
-        double scatter_s = exchange_unit(b, HV_REDUCE_SCATTER, one_byte).time_s;
-        o->gather_network_s = fmax(0, o->gather_s - gather_s);
-        o->scatter_network_s = fmax(0, o->scatter_s - scatter_s);
-    }
+    double one_byte = gather.parameters > 0 ? 1 / gather.parameters : 0; /* not the wait for it */
+    struct exchange least = exchange_unit(b, HV_ALL_GATHER, one_byte);
+    o->gather_network_s = fmax(0, gather.takes.network_s - least.takes.network_s);
+    least = exchange_unit(b, HV_REDUCE_SCATTER, one_byte);
+    o->scatter_network_s = fmax(0, scatter.takes.network_s - least.takes.network_s);
     hv_why_add(b->q->why, "sharded weights", o->gather_s, "s",
                "gather of %.4g bytes over %zu holders, when the schedule's window reaches it; "
                "%.4g s for the scatter of its gradients",
-               o->gather_bytes, b->dense.n, o->scatter_s);
+               o->gather_bytes, b->dense.own.n, o->scatter_s);
 }
 
 /* Notes `times` units of sharded weights made of these parts; add_sharding has them timed. */
@@ -297,7 +355,7 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
     if (!b->sharded || b->by_schedule) {
         return;
     }
-    bool far = hv_cluster_is_far(b->k->cluster, b->dense.ids, b->dense.n, 1);
+    bool far = b->dense.own.far;
     for (int i = 0; i < n; i++) {
         parameters += c[i].parameters;
         experts += c[i].expert_parameters;
@@ -307,15 +365,19 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
     const struct hv_job *j = &b->k->job;
     const struct holders *e = experts > 0 ? holders_of_experts(b, ep) : &b->experts;
     double weight = hv_job_weight_bytes(j), gradient = hv_job_grad_bytes(j);
+    bool dense = parameters > 0, spread = experts > 0; /* a byte of each that there are */
     if (z->stage >= 3) {
-        u.gather_latency_s = latency_s(b, HV_ALL_GATHER, e, parameters, experts);
-        u.gather_s = share_s(b, HV_ALL_GATHER, &b->dense, parameters * weight) +
-                     share_s(b, HV_ALL_GATHER, e, experts * weight);
+        struct seconds whole = unit_s(b, HV_ALL_GATHER, e, parameters * weight, experts * weight);
+        u.gather_s = whole.all_s;
+        u.gather_network_s = whole.network_s;
+        u.gather_latency_s = unit_s(b, HV_ALL_GATHER, e, dense, spread).network_s;
     }
     if (hv_zero_scatters(z)) {
-        u.scatter_latency_s = latency_s(b, HV_REDUCE_SCATTER, e, parameters, experts);
-        u.scatter_s = share_s(b, HV_REDUCE_SCATTER, &b->dense, parameters * gradient) +
-                      share_s(b, HV_REDUCE_SCATTER, e, experts * gradient);
+        struct seconds whole =
+            unit_s(b, HV_REDUCE_SCATTER, e, parameters * gradient, experts * gradient);
+        u.scatter_s = whole.all_s;
+        u.scatter_network_s = whole.network_s;
+        u.scatter_latency_s = unit_s(b, HV_REDUCE_SCATTER, e, dense, spread).network_s;
     }
     bool empty = !(u.forward_s > 0 || u.backward_s > 0 || parameters > 0 || experts > 0);
     if (!empty) { /* as the head of measured layers, which are whole without it */
@@ -336,6 +398,8 @@ static void join_units(struct build *b)
         all.backward_s += n * u->backward_s;
         all.input_s += n * u->input_s;
         all.weight_s += n * u->weight_s;
+        all.gather_network_s += n * u->gather_network_s;
+        all.scatter_network_s += n * u->scatter_network_s;
         all.gather_latency_s += n * u->gather_latency_s;
         all.scatter_latency_s += n * u->scatter_latency_s;
     }
@@ -407,19 +471,16 @@ static double weight_units_s(struct build *b, struct hv_units *runs)
 /* Adds the seconds in which gathers and scatters keep the network busy, exposed or overlapped. */
 static void add_far_sharding(struct build *b, bool turns)
 {
-    if (!hv_cluster_is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
-        return;
-    }
     for (size_t i = 0; i < b->units.n; i++) {
         const struct unit *u = &b->units.items[i];
         double n = (double)u->n, again = b->rank.stage->zero.reshard ? n : 0;
         again -= again > 0 && turns && i + 1 == b->units.n ? 1 : 0;
-        b->out->network_forward_s += n * u->gather_s;
+        b->out->network_forward_s += n * u->gather_network_s;
         b->out->latency_forward_s += n * u->gather_latency_s;
         b->out->latency_backward_s += again * u->gather_latency_s + n * u->scatter_latency_s;
         b->out->latency_weight_s += n * u->scatter_latency_s;
-        b->out->network_backward_s += again * u->gather_s + n * u->scatter_s;
-        b->out->network_weight_s += n * u->scatter_s;
+        b->out->network_backward_s += again * u->gather_network_s + n * u->scatter_network_s;
+        b->out->network_weight_s += n * u->scatter_network_s;
     }
 }
 
@@ -523,7 +584,7 @@ static void add_sharding(struct build *b, bool turns)
     hv_why_add(b->q->why, "sharded weights", ahead_s, "s",
                "exposed part of the gathers forward, %zu unit%s in memory at a time, over %zu "
                "holders; %.4g s of gathers and scatters backward",
-               (size_t)window, window > 1 ? "s" : "", b->dense.n, behind_s);
+               (size_t)window, window > 1 ? "s" : "", b->dense.own.n, behind_s);
     free(runs);
 }
 
@@ -870,7 +931,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     add_travel(&b);
     add_sharding(&b, b.rank.head && last);
     if (s->n_offload > 0) {
-        size_t over = s->zero.stage >= 3 ? b.dense.n : 1;
+        size_t over = s->zero.stage >= 3 ? b.dense.own.n : 1;
         hv__price_offload(k, &full, &b.rank, b.weight_bytes / (double)(over > 0 ? over : 1), out);
     }
     wait_for_network(&b);
@@ -880,8 +941,8 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     hv_vec_free(&b.units);
     hv_vec_free(&b.spread);
     hv_vec_free(&b.travels);
-    free(b.dense.ids);
-    free(b.experts.ids);
+    free_holders(&b.dense);
+    free_holders(&b.experts);
     free(b.ep.ids);
     return HV_OK;
 }

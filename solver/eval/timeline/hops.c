@@ -37,8 +37,8 @@ size_t hv__count_hops(const struct hv__pipeline *pl)
 }
 
 /** The link from one rank to another; creates it on first use. */
-static int32_t link_between(struct hv__painter *p, struct ways *w, size_t rank_at, size_t from,
-                            size_t to)
+static int32_t link_between(struct hv__painter *p, const struct hv__pipeline *pl, struct ways *w,
+                            size_t rank_at, size_t from, size_t to)
 {
     struct hv_timeline *t = p->t;
     for (int32_t i = w->newest[from]; i >= 0; i = w->older[i]) {
@@ -49,7 +49,9 @@ static int32_t link_between(struct hv__painter *p, struct ways *w, size_t rank_a
     struct hv_timeline_link *k = &t->links[t->n_links++];
     *k = (struct hv_timeline_link){.from_row = rank_at + from,
                                    .to_row = rank_at + to,
-                                   .name = hv_arena_printf(p->l->arena, "  s%zu>s%zu", from, to)};
+                                   .name = hv_arena_printf(p->l->arena, "  %s>%s",
+                                                           hv__rank_name(p->l, pl, from),
+                                                           hv__rank_name(p->l, pl, to))};
     w->older[w->n] = w->newest[from];
     w->newest[from] = (int32_t)w->n;
     return (int32_t)w->n++;
@@ -77,7 +79,7 @@ static void find_ways(struct hv__painter *p, const struct hv__pipeline *pl, size
         size_t from = of[back ? g->to[edge] : g->from[edge]].rank;
         size_t to = of[back ? g->from[edge] : g->to[edge]].rank;
         bool takes_time = from != to && pl->hops.time_s[i] > 0;
-        w->of_hop[i] = takes_time ? link_between(p, w, rank_at, from, to) : -1;
+        w->of_hop[i] = takes_time ? link_between(p, pl, w, rank_at, from, to) : -1;
         p->t->hops[p->t->n_hops++] =
             (struct hv_timeline_hop){.i_link = takes_time ? w->first + (size_t)w->of_hop[i] : 0,
                                      .seconds = pl->hops.time_s[i],

@@ -35,10 +35,11 @@ static struct hv_timeline_link *add_link(struct hv__painter *p, const struct hv_
     k->place = place_of(p, x);
     k->from_place = k->place != NULL && x->back;
     if (k->place != NULL) {
-        k->name =
-            hv_arena_printf(p->l->arena, "  s%zu%c%s", x->rank, x->back ? '<' : '>', k->place);
+        k->name = hv_arena_printf(p->l->arena, "  %s%c%s", hv__rank_name(p->l, pl, x->rank),
+                                  x->back ? '<' : '>', k->place);
     } else {
-        k->name = hv_arena_printf(p->l->arena, "  s%zu>s%zu", from, to);
+        k->name = hv_arena_printf(p->l->arena, "  %s>%s", hv__rank_name(p->l, pl, from),
+                                  hv__rank_name(p->l, pl, to));
     }
     return k;
 }

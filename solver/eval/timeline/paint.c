@@ -19,6 +19,16 @@ void hv__paint_span(struct hv__painter *p, double start_s, double end_s, int32_t
                                               .flags = op->critical ? HV_SPAN_CRITICAL : 0};
 }
 
+const char *hv__rank_name(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank)
+{
+    size_t stage = pl->ranks[rank].stage, written = hv__written_stage(l, pl->i_replica, stage);
+    if (hv_stage_lanes(&pl->replica->stages[stage]) < 2) {
+        return hv_arena_printf(l->arena, "s%zu", written);
+    }
+    return hv_arena_printf(l->arena, "s%zu turn %zu", written,
+                           stage - hv__first_lane(l, pl->i_replica, stage));
+}
+
 enum hv_status hv__paint_lane(struct hv__painter *p, const char *name, enum hv_resource_kind kind,
                               size_t *out, struct hv_err *err)
 {

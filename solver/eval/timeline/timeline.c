@@ -133,7 +133,7 @@ static const char *row_name(const struct hv__lowered *l, const struct hv__pipeli
         hv_str_addf(&s, "r%zu ", pl->i_replica);
     }
     const char *modules = hv__modules_of(l, &pl->replica->stages[rk->stage]);
-    hv_str_addf(&s, "s%zu ", hv__written_stage(l, pl->i_replica, rk->stage));
+    hv_str_addf(&s, "%s ", hv__rank_name(l, pl, rank));
     if (modules != NULL) {
         hv_str_addf(&s, "%s ", modules);
     }

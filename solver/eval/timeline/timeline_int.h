@@ -26,6 +26,9 @@ enum hv_status hv__timeline(const struct hv__lowered *l, struct hv_verdict *out,
 int32_t hv__paint_op(struct hv__painter *p, struct hv_timeline_op op);
 /** Appends the span of an operation, with what painters show of it. */
 void hv__paint_span(struct hv__painter *p, double start_s, double end_s, int32_t id);
+/** Name of a rank of a pipeline: "s1", its stage as the plan counts; "s1 turn 0" where ranks of it
+ * take micro-batches in turns. */
+const char *hv__rank_name(const struct hv__lowered *l, const struct hv__pipeline *pl, size_t rank);
 /** Makes a lane of the spans so far. */
 enum hv_status hv__paint_lane(struct hv__painter *p, const char *name, enum hv_resource_kind kind,
                               size_t *out, struct hv_err *err) HV_NODISCARD;

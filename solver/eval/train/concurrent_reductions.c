@@ -34,6 +34,9 @@ bool hv__all_concurrent(const struct hv__lowered *l, const struct hv__segment *s
         if (cuts != stride || cut->slices % cuts != 0) {
             return true; /* grids of 2.5d; slices that do not come out even */
         }
+        if (hv_stage_lanes(st) > 1 && stride * cut->shards > st->n_devices) {
+            return false; /* shards are spread over stages that take turns */
+        }
         bool near = s->holders[i].rank->near && stride * cut->shards <= s->holders[i].rank->width;
         if (!near && !blocks_are_near(hv_cost_cluster(l->k), st->devices, st->n_devices,
                                       stride * cut->shards)) {

@@ -410,8 +410,8 @@ static bool group_was_before(const struct hv__lowered *l, const struct hv__segme
 /**
  * Where nobody shards: one all-reduce over all holders. Where states are sharded: every replica
  * entry scatters the sum over its shard group, unless its passes did so already, and the shards are
- * then all-reduced over what is left: other shard groups, the other direction, other entries, other
- * grids (2.5d).
+ * then all-reduced over what is left: other shard groups, unless the passes did that too, the other
+ * direction, other entries, other grids (2.5d).
  */
 static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
 {
@@ -440,7 +440,8 @@ static double reduce_s(const struct hv__lowered *l, const struct reduce *r)
             g = members(l, r, (struct pick){(int64_t)pl->i_replica, home, grid, NULL});
             width = shard_width(&st->zero, g.n);
             width = width > 0 ? width : 1;
-            for (size_t k = 0; k < g.n && n_across < across.n; k += width) {
+            size_t step = hv_zero_sums_groups(&st->zero) && g.n > 0 ? g.n : width;
+            for (size_t k = 0; k < g.n && n_across < across.n; k += step) {
                 across.devices[n_across++] = g.devices[k];
             }
         }

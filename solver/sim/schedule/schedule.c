@@ -252,8 +252,20 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
     if (in->splits == NULL) {
         return make_whole(a, in, out, err);
     }
-    enum hv_status st = hv__whole_input(a, in, &whole_in, err);
-    st = st == HV_OK ? make_whole(a, &whole_in, &whole, err) : st;
+    enum hv_status st = hv__check_splits(in, err);
+    if (st == HV_OK && hv__has_two_way_turns(in)) {
+        return hv__two_way_turns(a, in, make_whole, out, err);
+    }
+    if (st == HV_OK) {
+        hv__whole_input(a, in, &whole_in);
+        st = make_whole(a, &whole_in, &whole, err);
+    }
+    if (st == HV_OK && whole.n_pipes > 1) { /* an order written out: others were refused before */
+        return hv_err_set(err, HV_ENO,
+                          "schedule %s: an order of two directions cannot have ranks that take "
+                          "micro-batches in turns; write the order of every rank, each as a stage",
+                          in->row->name);
+    }
     if (st == HV_OK) {
         hv__split(a, in, &whole, out);
     }

@@ -216,7 +216,7 @@ int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in);
  * Generates the order. Everything in `out` lies in the arena (`graph` too).
  * A schedule that does not look at limits keeps them too: its ranks run its order, except that
  * forwards for which there is no room, and what waits for them, are passed over until there is.
- * Ranks that are split run their part of the order of the schedule: see split.c.
+ * Ranks that are split run their part of the order of the schedule: see split.c, split_two_way.c.
  * Errors: HV_EUSAGE for sizes that make no sense and constraints of the schedule that do not hold
  * (with the reason and the nearest size that works where there is one); HV_ENO where memory given
  * to the schedule is too small, or an order written out would break a limit; HV_ELIMIT

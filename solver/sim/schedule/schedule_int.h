@@ -131,13 +131,31 @@ enum hv_status hv__keep_limits(struct hv_arena *a, const struct hv_schedule_inpu
 /* ---- split.c: ranks that take turns, and stages with micro-batches of their own
  * ----------------------------------------------------------------------------------------- */
 
-/** Input of the schedule in which every lane is a rank, for hv__split. Its arrays lie in the arena.
- * Errors: HV_ENO where the schedule cannot be split. O(ranks + lanes · chunks). */
-enum hv_status hv__whole_input(struct hv_arena *a, const struct hv_schedule_input *in,
-                               struct hv_schedule_input *out, struct hv_err *err) HV_NODISCARD;
+/** Refuses (HV_ENO) what cannot be split, with the reason. O(ranks). */
+enum hv_status hv__check_splits(const struct hv_schedule_input *in,
+                                struct hv_err *err) HV_NODISCARD;
+/** Input of the schedule in which every lane is a rank, for hv__split, after hv__check_splits. Its
+ * arrays lie in the arena. O(ranks + lanes · chunks). */
+void hv__whole_input(struct hv_arena *a, const struct hv_schedule_input *in,
+                     struct hv_schedule_input *out);
 /** The schedule `in` asks for from that of hv__whole_input. O(operations · lanes). */
 void hv__split(struct hv_arena *a, const struct hv_schedule_input *in,
                const struct hv_schedule *whole, struct hv_schedule *out);
+
+/* ---- split_two_way.c: turns in schedules of two directions
+ * ----------------------------------------------------------------------------------------- */
+
+/** Makes the schedule of an input without splits. */
+typedef enum hv_status hv__maker(struct hv_arena *a, const struct hv_schedule_input *in,
+                                 struct hv_schedule *out, struct hv_err *err);
+/** True where ranks take turns in a schedule of two directions. O(ranks). */
+bool hv__has_two_way_turns(const struct hv_schedule_input *in);
+/** The schedule of ranks in turns in two directions, after hv__check_splits. Errors: HV_ENO where
+ * stages have unlike numbers of ranks; HV_EUSAGE for fewer micro-batches than turns, and what
+ * the schedule of one turn refuses. O(operations). */
+enum hv_status hv__two_way_turns(struct hv_arena *a, const struct hv_schedule_input *in,
+                                 hv__maker *make, struct hv_schedule *out,
+                                 struct hv_err *err) HV_NODISCARD;
 
 /** Signature of a generator. */
 typedef enum hv_status hv__generator(const struct hv_schedule_input *in,

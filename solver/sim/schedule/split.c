@@ -14,7 +14,7 @@
  *
  * Neither adds a deadlock. An operation waits only for operations that came before it in the whole
  * schedule, where those of dropped ranks stand between; and within one micro-batch of the schedule
- * forwards never wait for backwards.
+ * forwards never wait for backwards. Turns in schedules of two directions are in split_two_way.c.
  */
 #include "solver/base/whole.h"
 #include "solver/sim/schedule/schedule_int.h"
@@ -42,13 +42,12 @@ static enum hv_status refuse(const struct hv_schedule_input *in, int32_t rank, c
                       why);
 }
 
-/* what cannot be split */
-static enum hv_status check_splits(const struct hv_schedule_input *in, struct hv_err *err)
+enum hv_status hv__check_splits(const struct hv_schedule_input *in, struct hv_err *err)
 {
     bool stashes = (in->row->flags & HV_SCHEDULE_STASHES) != 0;
     for (int32_t r = 0; r < in->ranks; r++) {
         bool turns = in->splits[r].lanes > 1, own = in->splits[r].passes > 1;
-        if ((turns || own) && (in->row->flags & HV_SCHEDULE_TWO_WAY)) {
+        if (own && (in->row->flags & HV_SCHEDULE_TWO_WAY)) {
             return refuse(in, r, "its ranks run stages in two directions", err);
         }
         if (own && (in->row->flags & (HV_SCHEDULE_SLICES | HV_SCHEDULE_PARTS))) {
@@ -146,13 +145,9 @@ whole_graph(struct hv_arena *a, const struct hv_schedule_input *in, const int32_
     return g;
 }
 
-enum hv_status hv__whole_input(struct hv_arena *a, const struct hv_schedule_input *in,
-                               struct hv_schedule_input *out, struct hv_err *err)
+void hv__whole_input(struct hv_arena *a, const struct hv_schedule_input *in,
+                     struct hv_schedule_input *out)
 {
-    enum hv_status st = check_splits(in, err);
-    if (st != HV_OK) {
-        return st;
-    }
     const int32_t *first = first_ranks(a, in);
     *out = *in;
     out->splits = NULL;
@@ -166,7 +161,6 @@ enum hv_status hv__whole_input(struct hv_arena *a, const struct hv_schedule_inpu
     } else if (in->costs != NULL || in->hops_s != NULL) {
         whole_costs(a, in, first, out);
     }
-    return HV_OK;
 }
 
 /* ---- the parts

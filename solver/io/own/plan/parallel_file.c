@@ -120,7 +120,7 @@ static enum hv_status read_zero(const struct hv_jp *stage, struct hv_zero *z, st
     }
     if (json_is_number(p.v)) {
         HV_TRY(hv_plan_read_int(stage, "zero", 0, 3, &z->stage, err));
-        z->reduce = hv_zero_default_reduce(z->stage);
+        z->reduce = hv_zero_default_reduce(z->stage, 0);
         return HV_OK;
     }
     if (!json_is_object(p.v)) {
@@ -128,8 +128,8 @@ static enum hv_status read_zero(const struct hv_jp *stage, struct hv_zero *z, st
     }
     HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_zero, err));
     HV_TRY(hv_plan_read_int(&p, "stage", 0, 3, &z->stage, err));
-    z->reduce = hv_zero_default_reduce(z->stage);
     HV_TRY(hv_plan_read_int(&p, "shard_group", 1, HV_PLAN_DEGREE_MAX, &z->shard_group, err));
+    z->reduce = hv_zero_default_reduce(z->stage, z->shard_group);
     HV_TRY_WORD(&p, "unit", hv_zero_unit, z->unit);
     HV_TRY(hv_jp_opt_bool(&p, "reshard", &z->reshard, err));
     HV_TRY(hv_plan_read_int(&p, "prefetch", 0, HV_PLAN_BLOCKS_MAX, &z->prefetch, err));

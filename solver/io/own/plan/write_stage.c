@@ -308,7 +308,8 @@ static void put_zero(json_t *o, const struct hv_zero *z)
     put_int(t, "limit", z->limit, def.zero.limit);
     put_word(t, "gather", hv_zero_gather_words, (int)z->gather);
     put_word(t, "gather_at", hv_zero_gather_at_words, (int)z->gather_at);
-    if (z->stage > 0 && z->reduce != hv_zero_default_reduce(z->stage)) {
+    bool groups = z->stage >= 2 && z->shard_group > 0; /* told, whichever it is */
+    if (z->stage > 0 && (groups || z->reduce != hv_zero_default_reduce(z->stage, 0))) {
         json_object_set_new(t, "reduce", json_string(hv_zero_reduce_words[z->reduce]));
     }
     json_t *stage = json_object_get(t, "stage");
