@@ -61,12 +61,14 @@ struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv
     const struct hv_moe_knobs *m = a->q->moe;
     struct hv__spread spread = hv__spread_of(m, b->experts, a->q->ep);
     double capacity = hv__capacity_of(m, rows / b->experts);
+    double places = capacity > 0 ? capacity : 1;
     bool moves = hv__moves_experts(a->q); /* every rank computes its own tokens with all experts */
     if (moves) {
         spread.work = 1;
         spread.traffic = 0;
     }
     struct hv__dispatched d = {.held = spread.held,
+                               .places = places,
                                .groups = moves ? b->experts : spread.held,
                                .shards = m && m->expert_shards > 1 ? m->expert_shards : 1,
                                .kept_frac = capacity > 0 ? fmin(capacity, 1) : 1};
@@ -74,6 +76,7 @@ struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv
     if (d.routed) {
         d.tokens = load->tokens;
         d.kept_frac = load->kept_frac;
+        d.places = load->capacity > 0 ? load->capacity : places;
         d.computed = load->work;
         d.in_chunks[0] = load->in_chunks[0];
         d.in_chunks[1] = load->in_chunks[1];
