@@ -89,6 +89,36 @@ static enum hv_status check_target(const struct gate *g, const struct hv_job *jo
     return st;
 }
 
+/** Products with a one-hot tensor: of tokens with as many places at every expert. */
+static enum hv_status check_one_hot(const struct gate *g, const struct hv_stage *s,
+                                    const struct hv_model *m, struct hv_err *err)
+{
+    bool padded = g->m->kernel == HV_MOE_PADDED;
+    bool places = padded || (g->m->kernel == HV_MOE_GROUPED && g->m->capacity_factor > 0);
+    const struct {
+        bool given;
+        const char *why;
+    } rows[] = {
+        {!places, "one_hot with kernels that have no places; give kernel padded, or grouped with a "
+                  "capacity_factor"},
+        {g->m->move == HV_MOE_EXPERTS,
+         "one_hot with experts that move to the tokens; leave \"move\" "
+         "out"},
+        {s->tp.degree > 1 && s->tp.scheme != HV_TP_1D,
+         "one_hot on a grid of tensor-parallel ranks; take scheme 1d"},
+        {m->kind == HV_MODEL_LAYERS,
+         "one_hot in a model of measured layers, whose times hold the dispatch; leave it out"},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        if (rows[i].given) {
+            return hv_err_set(err, HV_ENO,
+                              "not simulated: replicas[%zu].stages[%zu].moe.dispatch: %s",
+                              g->replica, g->stage, rows[i].why);
+        }
+    }
+    return HV_OK;
+}
+
 static enum hv_status check_stage(struct gate *g, const struct hv_stage *s,
                                   const struct hv_model *whole, const struct hv_job *job,
                                   struct hv_err *err)
@@ -98,15 +128,18 @@ static enum hv_status check_stage(struct gate *g, const struct hv_stage *s,
     for (size_t k = 0; s->n_moe > 0 && k < s->n_ranges; k++) {
         for (int b = s->ranges[k].from2 / 2; 2 * b < s->ranges[k].to2; b++) {
             g->m = b >= 0 ? hv_stage_moe(s, (size_t)b) : NULL;
-            if (g->m == NULL || g->m == seen || g->m->n_target == 0) {
+            bool one_hot = g->m != NULL && g->m->dispatch == HV_MOE_ONE_HOT;
+            if (g->m == NULL || g->m == seen || (g->m->n_target == 0 && !one_hot)) {
                 continue;
             }
             g->ep = hv_moe_ep(s, g->m);
-            if (g->ep < 2 || !find_experts(m, (size_t)b, g)) {
+            bool target = g->m->n_target > 0 && g->ep > 1;
+            if (!(target || one_hot) || !find_experts(m, (size_t)b, g)) {
                 continue;
             }
             seen = g->m;
-            enum hv_status st = check_target(g, job, err);
+            enum hv_status st = one_hot ? check_one_hot(g, s, m, err) : HV_OK;
+            st = st == HV_OK && target ? check_target(g, job, err) : st;
             if (st != HV_OK) {
                 return st;
             }

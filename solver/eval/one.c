@@ -221,29 +221,6 @@ static void state_bound(const struct hv__question *q, struct hv_bound *b, struct
     out->bound_some = b->iteration_s > b->spread_s;
 }
 
-/** Passes, runs and the end of the iteration. */
-static enum hv_status time_iteration(struct hv__lowered *l, struct hv_verdict *out,
-                                     struct hv_err *err)
-{
-    enum hv_status st = hv__lower(l, err);
-    if (st == HV_OK) {
-        st = hv__report_progress(l, HV__AT_LOWERED, err);
-    }
-    if (st == HV_OK) {
-        st = hv__time(l, err);
-    }
-    if (st == HV_OK) {
-        st = hv__report_progress(l, HV__AT_TIMED, err);
-    }
-    if (st == HV_OK && l->schedule.stale) {
-        st = hv__time_stale(l, out, err);
-    } else if (st == HV_OK) {
-        hv__late_gathers(l);
-        hv__tail(l);
-    }
-    return st;
-}
-
 /** Sums of weights that differ by less are equal. */
 #define ROUNDING 1e-9
 
@@ -325,29 +302,41 @@ static void keep_worst(struct iterations *all, const struct hv_verdict *v, struc
 static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict *out,
                                   struct hv_err *err);
 
-/** Lists the iterations of the job: of its routing, each with all lengths. */
-static struct iterations list_iterations(const struct hv__question *q, const struct hv__lowered *l)
+/** Adds iteration t of the routing with some of the lengths. */
+static void add_runs(struct iterations *all, size_t t, const struct hv__length_run *runs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double routed = (double)all->routed;
+        all->items[all->n++] = (struct iteration){.routed = t,
+                                                  .lengths = &runs[i],
+                                                  .weight = runs[i].weight / routed,
+                                                  .common_weight = runs[i].common_weight / routed};
+    }
+}
+
+/** Lists the iterations of the job: of its routing, each with all lengths; in turn where what comes
+ * depends on what was before. */
+static struct iterations list_iterations(const struct hv__question *q, const struct hv__lowered *l,
+                                         bool in_turn)
 {
     const struct hv_router *router = hv_cost_job(q->k)->routing;
     const struct hv__length_runs lengths = hv__length_runs(l);
     size_t routed = hv_router_is_even(router) || router->iterations < 1 ? 1 : router->iterations;
-    struct hv__length_run only = {.weight = 1, .common_weight = 1};
-    const struct hv__length_run *runs = lengths.n > 0 ? lengths.items : &only;
-    size_t each = lengths.n > 0 ? lengths.n : 1, n_common = lengths.n > 0 ? lengths.n_common : 1;
+    size_t each = lengths.n > 0 ? lengths.n : 1, first = in_turn ? each : lengths.n_common;
     struct iterations all = {.routed = routed, .findings = {.arena = q->arena}};
     all.items = hv_arena_new(q->arena, struct iteration, routed * each);
-    for (size_t drawn = 0; drawn < 2; drawn++) {
-        size_t from = drawn > 0 ? n_common : 0, to = drawn > 0 ? each : n_common;
-        for (size_t t = 0; t < routed; t++) {
-            for (size_t i = from; i < to; i++) {
-                all.items[all.n++] =
-                    (struct iteration){.routed = t,
-                                       .lengths = lengths.n > 0 ? &runs[i] : NULL,
-                                       .weight = runs[i].weight / (double)routed,
-                                       .common_weight = runs[i].common_weight / (double)routed};
-            }
+    for (size_t t = 0; t < routed; t++) {
+        if (lengths.n == 0) {
+            double weight = 1 / (double)routed;
+            all.items[all.n++] =
+                (struct iteration){.routed = t, .weight = weight, .common_weight = weight};
+        } else {
+            add_runs(&all, t, lengths.items, first);
         }
-        all.n_common = drawn > 0 ? all.n_common : all.n;
+    }
+    all.n_common = all.n;
+    for (size_t t = 0; t < routed && lengths.n > first; t++) {
+        add_runs(&all, t, lengths.items + first, lengths.n - first);
     }
     all.typical = all.items[0];
     return all;
@@ -374,21 +363,33 @@ static void find_typical(struct iterations *all)
     }
 }
 
-/** Seconds of one iteration with another plan: a hv__trial. */
+/** Seconds of one iteration with another plan: a hv__trial. Of several lengths the expected time,
+ * where all micro-batches are equally long. */
 static enum hv_status time_trial(const struct hv__lowered *l, const struct hv_plan *plan,
                                  size_t iteration, double *time_s, struct hv_err *err)
 {
-    struct hv_arena scratch = {0};
-    struct hv_verdict v = {.findings = {.arena = &scratch}};
-    struct hv__lowered x = *l;
-    x.arena = &scratch;
-    x.findings = &v.findings;
-    x.plan = plan;
-    x.spans = false;
-    x.routed = iteration;
-    enum hv_status st = time_iteration(&x, &v, err);
-    *time_s = x.iteration.total_s;
-    hv_arena_free(&scratch);
+    struct hv_arena arena = {0};
+    struct hv__lowered own = *l;
+    own.arena = &arena;
+    const struct hv__length_runs lengths = hv__length_runs(&own);
+    size_t n = lengths.n > 0 ? lengths.n_common : 1;
+    enum hv_status st = HV_OK;
+    *time_s = 0;
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        struct hv_arena scratch = {0};
+        struct hv_verdict v = {.findings = {.arena = &scratch}};
+        struct hv__lowered x = *l;
+        x.arena = &scratch;
+        x.findings = &v.findings;
+        x.plan = plan;
+        x.spans = false;
+        x.routed = iteration;
+        x.lengths = lengths.n > 0 ? &lengths.items[i] : NULL;
+        st = hv__time_iteration(&x, &v, err);
+        *time_s += (lengths.n > 0 ? lengths.items[i].common_weight : 1) * x.iteration.total_s;
+        hv_arena_free(&scratch);
+    }
+    hv_arena_free(&arena);
     return st;
 }
 
@@ -444,7 +445,7 @@ static enum hv_status time_iterations(const struct hv__question *q, const struct
         x.plan = plan;
         x.routed = now->routed;
         x.lengths = now->lengths;
-        st = st == HV_OK ? time_iteration(&x, &v, err) : st;
+        st = st == HV_OK ? hv__time_iteration(&x, &v, err) : st;
         st = st == HV_OK ? add_figures(&x, &v, err) : st;
         if (st == HV_OK) {
             last_s += v.metrics.iteration_s * now->weight * (double)all->routed;
@@ -592,19 +593,14 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
         return out->findings.n > 0 ? HV_OK : st;
     }
     size_t before = out->findings.n;
-    struct iterations all = list_iterations(q, &l);
     bool routed = !hv_router_is_even(hv_cost_job(q->k)->routing);
+    bool adapts = routed && hv__adapts(l.plan);
+    struct iterations all = list_iterations(q, &l, adapts);
     st = routed ? check_routing(q, err) : HV_OK;
     struct hv__adaption *adaption = NULL;
     if (st == HV_OK && all.n > 1) {
         static const struct hv__trial trial = {time_trial};
-        bool adapts = routed && all.routed > 1 && hv__adapts(l.plan);
-        if (adapts && all.n > all.routed) {
-            return hv_err_set(err, HV_ENO,
-                              "not simulated yet: moe.adapt in a job with sequence_lengths; leave "
-                              "one of them out, or list the lengths of the micro-batches");
-        }
-        adaption = adapts ? hv__adapt_open(&l, &trial) : NULL;
+        adaption = adapts && all.routed > 1 ? hv__adapt_open(&l, &trial) : NULL;
         st = time_iterations(q, &l, adaption, &all, err);
     }
     l.routed = all.typical.routed;
@@ -613,7 +609,7 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
     if (st == HV_OK && adaption != NULL) {
         l.plan = hv__adapt_plan(adaption, all.typical.routed);
     }
-    st = st == HV_OK ? time_iteration(&l, out, err) : st;
+    st = st == HV_OK ? hv__time_iteration(&l, out, err) : st;
     st = st == HV_OK ? add_figures(&l, out, err) : st;
     if (st != HV_OK) {
         return out->findings.n > before && st != HV_ESTOPPED ? HV_OK : st;

@@ -28,6 +28,7 @@
 #define HV_DEAL_MAP(X) X(HV_DEAL_SPLIT,"split") X(HV_DEAL_TURNS,"turns")
 #define HV_A2A_MAP(X) X(HV_A2A_FLAT,"flat") X(HV_A2A_2DH,"2dh") X(HV_A2A_HIERARCHICAL,"hierarchical") X(HV_A2A_PIPE,"pipe") X(HV_A2A_TP,"tp_coordinated")
 #define HV_MOE_KERNEL_MAP(X) X(HV_MOE_GROUPED,"grouped") X(HV_MOE_PADDED,"padded") X(HV_MOE_BLOCK,"block") X(HV_MOE_SCATTER,"scatter")
+#define HV_MOE_DISPATCH_MAP(X) X(HV_MOE_SPARSE,"sparse") X(HV_MOE_ONE_HOT,"one_hot")
 #define HV_MOE_ORDER_MAP(X) X(HV_MOE_PLAIN,"plain") X(HV_MOE_OPTSCHE,"optsche")
 #define HV_MOE_MOVE_MAP(X) X(HV_MOE_TOKENS,"tokens") X(HV_MOE_EXPERTS,"experts")
 #define HV_COPY_LIFE_MAP(X) X(HV_COPY_PERMANENT,"permanent") X(HV_COPY_ITERATION,"iteration")
@@ -48,7 +49,7 @@
 
 #define HV_WORD_TABLES(X) X(hv_tp_scheme,HV_TP_SCHEME_MAP) X(hv_cp_scheme,HV_CP_SCHEME_MAP) X(hv_cp_layout,HV_CP_LAYOUT_MAP) \
     X(hv_cp_order,HV_CP_ORDER_MAP) X(hv_cp_backward,HV_CP_BACKWARD_MAP) X(hv_deal,HV_DEAL_MAP) X(hv_a2a,HV_A2A_MAP) \
-    X(hv_moe_kernel,HV_MOE_KERNEL_MAP) X(hv_moe_order,HV_MOE_ORDER_MAP) X(hv_moe_move,HV_MOE_MOVE_MAP) X(hv_copy_life,HV_COPY_LIFE_MAP) X(hv_adapt,HV_ADAPT_MAP) \
+    X(hv_moe_kernel,HV_MOE_KERNEL_MAP) X(hv_moe_dispatch,HV_MOE_DISPATCH_MAP) X(hv_moe_order,HV_MOE_ORDER_MAP) X(hv_moe_move,HV_MOE_MOVE_MAP) X(hv_copy_life,HV_COPY_LIFE_MAP) X(hv_adapt,HV_ADAPT_MAP) \
     X(hv_zero_unit,HV_ZERO_UNIT_MAP) X(hv_zero_gather,HV_ZERO_GATHER_MAP) X(hv_zero_gather_at,HV_ZERO_GATHER_AT_MAP) X(hv_zero_reduce,HV_ZERO_REDUCE_MAP) \
     X(hv_sync_kind,HV_SYNC_KIND_MAP) X(hv_sync_algorithm,HV_SYNC_ALGORITHM_MAP) X(hv_sync_priority,HV_SYNC_PRIORITY_MAP) X(hv_sync_weights,HV_SYNC_WEIGHTS_MAP) \
     X(hv_offload_what,HV_OFFLOAD_MAP) X(hv_plan_mode,HV_MODE_MAP) X(hv_recovery,HV_RECOVERY_MAP)
@@ -122,6 +123,7 @@ struct hv_moe_knobs {
     int min_capacity, expert_shards, degree_forward, degree_backward;
     enum hv_a2a all_to_all;
     enum hv_moe_kernel kernel;
+    enum hv_moe_dispatch dispatch;
     enum hv_moe_order order;
     enum hv_moe_move move;
     enum hv_copy_life copy_life;

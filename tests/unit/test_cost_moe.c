@@ -289,6 +289,47 @@ static void test_knobs_are_priced(void **state)
     near(padded.flops_forward, plain.flops_forward);
 }
 
+/*
+ * Dispatch by products with a one-hot tensor, by hand (GShard): of T = 1024 tokens with two of 8
+ * experts each, C = 2 T / 8 = 256 places per expert at a capacity of 1, E C = 2048. Forward two
+ * products of 2 T E C h FLOPs; backward one of the dispatch (its mask has no gradient) and two of
+ * the combine. Two tensors of T E C values are written forward, and the gradient of one backward;
+ * without them tokens are read and written four times each way.
+ */
+static void test_one_hot_dispatch(void **state)
+{
+    struct world *w = *state;
+    struct hv_device_kind plain = kind_a100;
+    plain.plain_rates = true;
+    struct hv_moe_knobs m = {0};
+    hv_moe_defaults(&m);
+    m.kernel = HV_MOE_PADDED;
+    struct hv_part_query q = query(1, 8, &m);
+    q.device = &plain;
+    for (int i = 0; i < 2; i++) {
+        double factor = i + 1, t = 1024, ec = factor * 2048, h = 4096;
+        double flops = 2 * t * ec * h, peak = plain.flops_per_s[HV_BF16];
+        double values_s = 2 / plain.memory_bytes_per_s, sparse = 2 * t * h * (3 + factor);
+        m.capacity_factor = factor;
+        q.tokens = 1024;
+        m.dispatch = HV_MOE_SPARSE;
+        struct hv_part_cost sparse_cost = ffn(w, &q);
+        m.dispatch = HV_MOE_ONE_HOT;
+        struct hv_part_cost c = ffn(w, &q);
+        near(c.forward_s - sparse_cost.forward_s,
+             2 * flops / peak + values_s * (2 * t * ec - sparse));
+        near(c.input_grad_s - sparse_cost.input_grad_s,
+             3 * flops / peak + values_s * (t * ec - sparse));
+        near(c.weight_grad_s, sparse_cost.weight_grad_s);
+        near(c.saved_bytes - sparse_cost.saved_bytes, 2 * 2 * t * ec);
+        near(c.flops_forward, sparse_cost.flops_forward); /* the model asks for none of them */
+        near(c.ep_forward_s, sparse_cost.ep_forward_s);
+        q.recompute = HV_RC_EXPERTS;
+        near(ffn(w, &q).saved_bytes, (m.dispatch = HV_MOE_SPARSE, ffn(w, &q)).saved_bytes);
+        q.recompute = 0;
+    }
+}
+
 /* Chunks hide exchange under experts; thin products take more of it back. */
 static void test_chunks(void **state)
 {
@@ -437,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_pass_groups),
         cmocka_unit_test(test_peers),
         cmocka_unit_test(test_knobs_are_priced),
+        cmocka_unit_test(test_one_hot_dispatch),
         cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_forms_of_exchange),
         cmocka_unit_test(test_slices_of_tensor_ranks),

@@ -15,7 +15,9 @@
 /** One layer of eight experts, each of two matrices, on four nodes of one device. */
 static const double expert = 2.0 * 1024 * 4096;
 
-static struct hv_verdict verdict(const char *counts, const char *moe, int batch, struct hv_arena *a)
+/** `lengths`: members of the job, or "". */
+static struct hv_verdict verdict_of(const char *counts, const char *moe, int batch,
+                                    const char *lengths, struct hv_arena *a)
 {
     char cluster[1024], job[4096], body[1024];
     (void)snprintf(cluster, sizeof cluster,
@@ -30,8 +32,8 @@ static struct hv_verdict verdict(const char *counts, const char *moe, int batch,
     (void)snprintf(job, sizeof job,
                    "{\"format\":\"hetviz.job/1\",\"global_batch\":%d,\"sequence\":1024,"
                    "\"precision\":\"fp32\",\"optimizer\":\"adam\",\"routing\":{\"kind\":\"trace\","
-                   "\"counts\":[%s]}}",
-                   batch, counts);
+                   "\"counts\":[%s]}%s}",
+                   batch, counts, lengths);
     (void)snprintf(body, sizeof body,
                    "\"micro_batch\":%d,\"replicas\":[{\"micro_batches\":1,\"stages\":[{"
                    "\"devices\":\"a[0-3].0\",\"layers\":[0,1],\"dp\":4,\"ep\":4,\"moe\":{"
@@ -42,6 +44,11 @@ static struct hv_verdict verdict(const char *counts, const char *moe, int batch,
     struct hv_verdict v = judge(&w, a, false, body);
     close_world(&w);
     return v;
+}
+
+static struct hv_verdict verdict(const char *counts, const char *moe, int batch, struct hv_arena *a)
+{
+    return verdict_of(counts, moe, batch, "", a);
 }
 
 static void assert_near(double got, double want, double by)
@@ -85,6 +92,31 @@ static void balanced_after_the_first(void **state)
         sum += v.metrics.breakdown_s[i];
     }
     assert_near(sum, v.metrics.iteration_s, 1e-9);
+    hv_arena_free(&a);
+}
+
+/** Sequences of two lengths: 64 to a micro-batch, all short with 0.99^64. The places are the same,
+ * and every iteration has the expected time of its own lengths; the moves come once. */
+static void lengths_beside_places(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    const char *some = ",\"sequence_lengths\":[{\"tokens\":512,\"frac\":0.99},"
+                       "{\"tokens\":1024,\"frac\":0.01}]";
+    const char *all_short = ",\"sequence_lengths\":[{\"tokens\":512,\"frac\":1}]";
+    const char *all_long = ",\"sequence_lengths\":[{\"tokens\":1024,\"frac\":1}]";
+    const char *counts = FALLING "," FALLING "," FALLING;
+    struct hv_verdict plain = verdict(counts, BALANCE, 64, &a);
+    struct hv_verdict same = verdict_of(counts, BALANCE, 64, all_long, &a);
+    assert_near(same.metrics.iteration_s, plain.metrics.iteration_s, 1e-12);
+    assert_near(same.routing.moved_bytes, plain.routing.moved_bytes, 0);
+    struct hv_verdict less = verdict_of(counts, BALANCE, 64, all_short, &a);
+    struct hv_verdict both = verdict_of(counts, BALANCE, 64, some, &a);
+    assert_int_equal(less.routing.moves, 4);
+    assert_int_equal(both.routing.moves, 4);
+    double share = pow(0.99, 64);
+    assert_near(both.routing.mean_s,
+                share * less.routing.mean_s + (1 - share) * same.routing.mean_s, 1e-9);
     hv_arena_free(&a);
 }
 
@@ -164,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(balanced_after_the_first),
+        cmocka_unit_test(lengths_beside_places),
         cmocka_unit_test(policies_do_not_see_what_comes),
         cmocka_unit_test(moves_must_pay),
         cmocka_unit_test(copies_follow),

@@ -123,6 +123,66 @@ static void contradictions_are_refused_by_name(void **state)
     assert_refused(s, "moe.target[0][0]");
 }
 
+/** Judges a mixture of 8 experts with these members of "moe" on 8 devices. */
+static enum hv_status judge_mixture(const char *members, const char *stage, struct hv_arena *a,
+                                    double *time_s, struct hv_err *err)
+{
+    static const char mixture[] =
+        "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"transformer\",\"layers\":4,"
+        "\"hidden\":1024,\"heads\":16,\"ffn\":4096,\"vocab\":32000,\"moe\":{\"experts\":8,"
+        "\"top_k\":2,\"ffn\":4096}}";
+    char text[1024];
+    struct world w;
+    struct hv_plan_doc doc;
+    struct hv_verdict v;
+    const struct hv_eval_options o = {.no_bound = true};
+    (void)snprintf(
+        text, sizeof text,
+        "{\"format\":\"hetviz.plan/1\",\"micro_batch\":8,\"replicas\":[{\"micro_batches\":"
+        "8,\"stages\":[{\"devices\":\"a[0].*\",\"layers\":[0,4]%s,\"moe\":{"
+        "\"dispatch\":\"one_hot\"%s}}]}]}",
+        stage, members);
+    open_world(&w, cluster_text, mixture, job_text);
+    assert_int_equal(hv_plan_doc_build(&doc, parse(text, "p"), w.in.cluster.cluster, err), HV_OK);
+    enum hv_status st = hv_eval(w.cost, doc.plan, &o, a, &v, err);
+    *time_s = v.metrics.iteration_s;
+    hv_plan_doc_free(&doc);
+    close_world(&w);
+    return st;
+}
+
+/** A product with a one-hot tensor has a column for every place of every expert. */
+static void one_hot_needs_places(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    struct hv_err err = {0};
+    double padded_s, capacity_s, none_s;
+    const char *spread = ",\"dp\":8,\"ep\":8",
+               *grid = ",\"tp\":{\"scheme\":\"2d\",\"degree\":4},\"dp\":2";
+    static const char padded[] = ",\"kernel\":\"padded\"";
+    assert_int_equal(judge_mixture(padded, spread, &a, &padded_s, &err), HV_OK);
+    assert_int_equal(judge_mixture(",\"capacity_factor\":2", spread, &a, &capacity_s, &err), HV_OK);
+    assert_true(capacity_s > padded_s); /* with twice as many columns */
+    const struct {
+        const char *members, *stage, *what;
+    } refused[] = {{"", spread, "kernels that have no places"},
+                   {",\"kernel\":\"scatter\"", spread, "kernels that have no places"},
+                   {",\"kernel\":\"block\",\"capacity_factor\":1", spread, "no places"},
+                   {",\"kernel\":\"padded\",\"move\":\"experts\"", spread, "experts that move"},
+                   {padded, grid, "on a grid"}};
+    for (size_t i = 0; i < HV_COUNT(refused); i++) {
+        assert_int_equal(judge_mixture(refused[i].members, refused[i].stage, &a, &none_s, &err),
+                         HV_ENO);
+        if (strstr(err.text, "moe.dispatch") == NULL || strstr(err.text, refused[i].what) == NULL) {
+            fail_msg("%s is not in: %s", refused[i].what, err.text);
+        }
+    }
+    hv_arena_free(&a);
+    struct setting s = two_nodes(MOE(",\"kernel\":\"padded\",\"dispatch\":\"one_hot\""));
+    assert_refused(s, "measured layers");
+}
+
 /** 200 rows fill two blocks of 128, in three chunks one each; uneven experts fill their own. */
 static void blocks_are_filled(void **state)
 {
@@ -193,6 +253,7 @@ int main(void)
         cmocka_unit_test(places_of_a_gate),
         cmocka_unit_test(targets_from_rank_to_rank),
         cmocka_unit_test(contradictions_are_refused_by_name),
+        cmocka_unit_test(one_hot_needs_places),
         cmocka_unit_test(blocks_are_filled),
         cmocka_unit_test(shards_get_every_token),
         cmocka_unit_test(places_are_computed),

@@ -163,6 +163,7 @@ static void defaults_are_simulated_in_full(void **state)
         {"slices of tensor ranks", NULL,
          ",\"tp\":4,\"dp\":2,\"ep\":2,\"moe\":{\"all_to_all\":\"tp_coordinated\"}", "", ""},
         {"kernel", NULL, MOE("\"kernel\":\"block\""), "", ""},
+        {"one-hot", NULL, MOE("\"kernel\":\"padded\",\"dispatch\":\"one_hot\""), "", ""},
         {"gate", NULL, MOE("\"off_node_frac\":0.5"), "", ""},
         {"dropping", NULL, MOE("\"capacity_factor\":0.5"), "", ""},
         {"slices", NULL, "", ",\"schedule\":{\"name\":\"seq1f1b\",\"slices\":4}", ""},

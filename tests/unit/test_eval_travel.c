@@ -214,6 +214,50 @@ static void moved_experts_make_compute_even(void **state)
     assert_true(metrics_of(q).iteration_s < even.iteration_s);
 }
 
+/**
+ * Experts that move share the NICs of their nodes with what goes to the next stage. Two stages of
+ * two ranks, every rank on a node of its own: in each of 8 micro-batches the first rank sends its
+ * expert of 2 x 1024 x 4096 values to the other and a gradient of as many, and 8192 x 1024 values
+ * to the next stage, all over one NIC that carries 1 GB/s.
+ */
+static void moved_experts_share_links(void **state)
+{
+    (void)state;
+    static const char cluster[] =
+        "{\"format\":\"hetviz.cluster/"
+        "1\",\"name\":\"plain\",\"nodes\":[{\"name\":\"a\",\"count\":4,"
+        "\"device\":\"P\",\"devices\":1,\"nic\":{\"bandwidth_GBps\":1,\"latency_us\":0,\"curve\":"
+        "\"plain\"}}],\"devices\":{\"P\":{\"memory_GiB\":800,\"bandwidth_GBps\":1e6,\"dense_"
+        "TFLOPS\":{"
+        "\"fp16\":1e6},\"rates\":\"plain\"}}}";
+    static const char model[] =
+        "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"transformer\",\"layers\":2,"
+        "\"hidden\":1024,\"heads\":8,\"kv_heads\":8,\"ffn\":4096,\"ffn_kind\":\"gelu\","
+        "\"ffn_bias\":false,\"vocab\":1000,\"max_sequence\":8192,\"moe\":{\"experts\":2,\"top_k\":"
+        "1,"
+        "\"ffn\":4096}}";
+    static const char job[] = "{\"format\":\"hetviz.job/1\",\"global_batch\":16,\"sequence\":8192,"
+                              "\"precision\":\"fp16\",\"optimizer\":\"adam\"}";
+    char body[1024];
+    (void)snprintf(body, sizeof body,
+                   "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":8,\"stages\":[{\"devices\":"
+                   "\"a[0-1].0\",\"layers\":[0,1],%s},{\"devices\":\"a[2-3].0\",\"layers\":[1,2],%s"
+                   "}]}],\"schedule\":{\"name\":\"gpipe\"},\"sync\":{\"overlap\":false}",
+                   "\"dp\":2,\"ep\":2,\"moe\":{\"move\":\"experts\"}",
+                   "\"dp\":2,\"ep\":2,\"moe\":{\"move\":\"experts\"}");
+    struct world w;
+    struct hv_arena a = {0};
+    open_world(&w, cluster, model, job);
+    double pipeline_s = judge(&w, &a, false, body).metrics.pipeline_s;
+    double each_s = 2 * 1024 * 4096 * 2 / 1e9, hop_s = 8192 * 1024 * 2 / 1e9;
+    if (!(pipeline_s > 8 * (2 * each_s + hop_s) * (1 - 1e-6))) {
+        fail_msg("%.9g s are less than the %.9g s of what one NIC sends", pipeline_s,
+                 8 * (2 * each_s + hop_s));
+    }
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +265,7 @@ int main(void)
         cmocka_unit_test(shadows_set_out_once),
         cmocka_unit_test(experts_move_where_that_is_less),
         cmocka_unit_test(moved_experts_make_compute_even),
+        cmocka_unit_test(moved_experts_share_links),
     };
     return cmocka_run_group_tests_name("eval_travel", tests, NULL, NULL);
 }

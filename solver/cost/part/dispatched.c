@@ -62,12 +62,14 @@ struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv
     struct hv__spread spread = hv_places_experts(m) ? hv__holding_of(a->k, a->q, b->experts).spread
                                                     : hv__spread_of(m, b->experts, a->q->ep);
     double capacity = hv__capacity_of(m, rows / b->experts);
+    double places = capacity > 0 ? capacity : 1;
     bool moves = hv__moves_experts(a->q); /* every rank computes its own tokens with all experts */
     if (moves) {
         spread.work = 1;
         spread.traffic = 0;
     }
     struct hv__dispatched d = {.held = spread.held,
+                               .places = places,
                                .groups = moves ? b->experts : spread.held,
                                .shards = m && m->expert_shards > 1 ? m->expert_shards : 1,
                                .kept_frac = capacity > 0 ? fmin(capacity, 1) : 1};
@@ -75,6 +77,7 @@ struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv
     if (d.routed) {
         d.tokens = load->tokens;
         d.kept_frac = load->kept_frac;
+        d.places = load->capacity > 0 ? load->capacity : places;
         d.computed = load->work;
         d.in_chunks[0] = load->in_chunks[0];
         d.in_chunks[1] = load->in_chunks[1];

@@ -129,6 +129,40 @@ static void note_ranks(struct hv__sum *s, const struct bytes *before)
     s->out.routed_transient_bytes = now.full - before->full - s->out.routed_saved_bytes;
 }
 
+/*
+ * Tokens of a rank are put into the places of all experts by a product with a tensor of tokens x
+ * places that is 1 where a token goes, and taken back by one with its gate's weights (GShard,
+ * Lepikhin et al. 2021, algorithm 2; Switch Transformer, Fedus et al. 2022). Every place of every
+ * expert costs a product with all tokens: 2 T · E·C · h FLOPs each, which no model needs. Backward
+ * the mask has no gradient, the weights have. Both tensors are kept.
+ */
+static void add_one_hot(struct hv__sum *s, double tokens, double places)
+{
+    double h = s->m->hidden, bytes = 2 * s->elem * tokens * places;
+    hv__add_stream(s, &(struct hv__stream){"one-hot tensors", HV_RC_EXPERTS, bytes, 0.5});
+    hv__add_tensor_product(s,
+                           &(struct hv__product){"one-hot dispatch gemm", HV_RC_EXPERTS, places, h,
+                                                 tokens, 1, HV__CUT_NONE},
+                           false);
+    hv__add_tensor_product(s,
+                           &(struct hv__product){"one-hot combine gemm", HV_RC_EXPERTS, tokens, h,
+                                                 places, 1, HV__CUT_NONE},
+                           true);
+    hv__keep(s, bytes, HV_RC_EXPERTS);
+}
+
+/* Moves tokens of a rank to their places in front of the experts and back behind them. */
+static void add_places(struct hv__sum *s, const struct hv__dispatched *d, double tokens, int top_k)
+{
+    double copies = s->elem * tokens * top_k * s->m->hidden;
+    if (hv__is_one_hot(s->q->moe)) {
+        add_one_hot(s, tokens, d->places * top_k * tokens);
+        return;
+    }
+    hv__add_stream(s, &(struct hv__stream){"dispatch and combine", HV_RC_EXPERTS, copies * d->moved,
+                                           d->moved_back / d->moved});
+}
+
 static void add_routed(struct hv__sum *s, const struct hv_block *b)
 {
     double h = s->m->hidden, k = b->top_k, whole = 1;
@@ -139,10 +173,9 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     double copies = s->elem * s->rows * k * h / fmax(s->t_norm, whole);
     struct hv__dispatched d = hv__dispatched_of(s->a, b, rows, &s->load);
     s->x.load = d.routed ? &s->load : NULL;
+    add_places(s, &d, s->rows / fmax(s->t_norm, whole), b->top_k);
     double flops = s->out.flops_forward;
     const struct bytes before = bytes_of(s);
-    hv__add_stream(s, &(struct hv__stream){"dispatch and combine", HV_RC_EXPERTS, copies * d.moved,
-                                           d.moved_back / d.moved});
     struct hv__ffn f = {hv__cut(s, b->expert_ffn / s->t_experts, d.shards), rows * d.computed,
                         d.groups, rows * d.between};
     hv__add_ffn(s, b, &f);

@@ -32,7 +32,7 @@ uint64_t hv__moe_signature(const struct hv_moe_knobs *m)
     const int counts[] = {m->min_capacity,    m->expert_shards,   m->degree_forward,
                           m->degree_backward, (int)m->all_to_all, (int)m->n_copies,
                           (int)m->kernel,     (int)m->order,      (int)m->n_target,
-                          (int)m->move,       (int)m->copy_life};
+                          (int)m->move,       (int)m->copy_life,  (int)m->dispatch};
     uint64_t h = HV_HASH_START;
     for (size_t i = 0; i < HV_COUNT(shares); i++) {
         uint64_t word;

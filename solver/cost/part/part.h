@@ -128,6 +128,8 @@ struct hv_part_cost {
      * an iteration; experts that come before a forward and before a backward pass; their gradients.
      */
     double copies_s, fetch_s, fetch_again_s, push_s;
+    /** Of fetch_s and push_s, seconds between link domains, and the latency in them. */
+    double fetch_far_s, push_far_s, fetch_latency_s, push_latency_s;
     /** Where a plan places experts: what each rank of the expert-parallel group computes, over the
      * busiest one, and the bytes of the three figures above that are of its tokens. NULL: as the
      * busiest one. Lives as long as the context. */

@@ -58,6 +58,7 @@ struct hv__dispatched {
     double groups;            /**< experts whose products it computes */
     double shards;            /**< of an expert, each of which gets all its tokens */
     double tokens;            /**< rows of tokens that come to it and find a place */
+    double places;            /**< of a rank's own tokens at all experts, over their rows */
     double own;               /**< rows of the buffer of a rank's own tokens */
     double arrived;           /**< rows that are sent to it, with places that are not used */
     double computed;          /**< rows of its products, with padding */
@@ -77,6 +78,11 @@ struct hv__dispatched hv__dispatched_of(const struct hv__ask *a, const struct hv
 static inline enum hv_moe_kernel hv__kernel_of(const struct hv_moe_knobs *m)
 {
     return m ? m->kernel : HV_MOE_GROUPED;
+}
+/** True where tokens come to their places by products with a one-hot tensor; `m` may be NULL. */
+static inline bool hv__is_one_hot(const struct hv_moe_knobs *m)
+{
+    return m != NULL && m->dispatch == HV_MOE_ONE_HOT;
 }
 /** Rows that the kernel of experts works on at once, over `rows` and all chunks; 0: any number
  * (load.c). */
@@ -214,7 +220,7 @@ static inline double hv__cut(const struct hv__sum *s, double total, double ranks
 
 /** Which dimension of a weight matrix tensor parallelism cuts; a grid cuts the other one too. */
 enum hv__cut_of { HV__CUT_COLUMNS, HV__CUT_ROWS, HV__CUT_NONE };
-/** A product of `m` rows in all with `groups` weight matrices of k × n. */
+/** A product of `m` rows in all with `groups` matrices of k × n. */
 struct hv__product {
     const char *name;
     unsigned unit;
@@ -249,6 +255,9 @@ struct hv__stream {
 
 /** Adds a product: forward, both gradients, and once more where its unit is recomputed. */
 void hv__add_product(struct hv__sum *s, const struct hv__product *p);
+/** Adds a product of two tensors, neither of them weights: gradients of the second one (`both`: and
+ * of the first) are parts of the input's backward pass, and no sums of gradients are in memory. */
+void hv__add_tensor_product(struct hv__sum *s, const struct hv__product *p, bool both);
 /** Adds seconds of a pass that do not depend on its size: of F, of B and of the weight gradient. */
 static inline void hv__count_start(struct hv__sum *s, double forward_s, double back_s,
                                    double weight_s)

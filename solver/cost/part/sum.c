@@ -37,7 +37,8 @@ static double cast_s(const struct hv__sum *s, double values)
 /* Seconds of one product: forward, gradients of the input and of the weights, and what is in them
  * besides the product itself. */
 struct product_times {
-    double steps; /* products that these are the seconds of: 1, unless on a grid */
+    double steps;     /* products that these are the seconds of: 1, unless on a grid */
+    double gradients; /* products of the backward pass */
     double forward_s, input_grad_s, weight_grad_s, cast_s, sums_s;
 };
 
@@ -57,11 +58,12 @@ static void why_product(const struct hv__sum *s, const struct hv__product *p,
                g->device ? g->device : "", g->device ? ", " : "", g->device ? g->source : "",
                100 * g->error_frac, t->cast_s, t->input_grad_s, t->weight_grad_s, t->sums_s);
     double flops = t->steps * 2 * p->m * p->n * p->k, back_s = t->input_grad_s + t->weight_grad_s;
+    double back_flops = t->gradients * flops;
     hv_why_attach(s->a->why, &(struct hv_why_work){.flops = flops,
                                                    .flops_per_s = s->e.gemm_flops_per_s * share,
                                                    .backward_s = back_s,
-                                                   .backward_flops = 2 * flops,
-                                                   .backward_flops_per_s = 2 * flops / back_s,
+                                                   .backward_flops = back_flops,
+                                                   .backward_flops_per_s = back_flops / back_s,
                                                    .source = s->e.source});
 }
 
@@ -95,6 +97,7 @@ void hv__add_product(struct hv__sum *s, const struct hv__product *whole)
     const struct hv__product own = grid ? hv__grid_step(s, whole, &steps) : *whole, *p = &own;
     struct hv_gemm_shares share = rates->product(s, p);
     struct product_times t = {.steps = steps,
+                              .gradients = 2,
                               .forward_s = steps * product_s(s, p, share.forward),
                               .input_grad_s = steps * product_s(s, p, share.input_grad),
                               .weight_grad_s = steps * product_s(s, p, share.weight_grad)};
@@ -120,6 +123,22 @@ void hv__add_product(struct hv__sum *s, const struct hv__product *whole)
     if (grid) {
         add_blocks(s, p, &t);
     }
+}
+
+void hv__add_tensor_product(struct hv__sum *s, const struct hv__product *p, bool both)
+{
+    double start_s = s->e.gemm_start_s;
+    struct hv_gemm_shares share = s->a->rates->product(s, p);
+    struct product_times t = {.steps = 1,
+                              .gradients = both ? 2 : 1,
+                              .forward_s = product_s(s, p, share.forward),
+                              .input_grad_s = product_s(s, p, share.weight_grad)};
+    t.input_grad_s += both ? product_s(s, p, share.input_grad) : 0;
+    hv__count_start(s, start_s, t.gradients * start_s, 0);
+    s->out.forward_s += t.forward_s;
+    s->out.input_grad_s += t.input_grad_s;
+    s->out.recompute_s += s->q->recompute & p->unit ? t.forward_s : 0;
+    why_product(s, p, &t, share.forward);
 }
 
 static double stream_s(struct hv__sum *s, const struct hv__stream *p, double bytes, bool backward)

@@ -55,7 +55,7 @@ static double copies_s(const struct hv__ask *a, const struct hv_block *b, double
 struct moves {
     const struct hv_ways *ways;
     size_t n;
-    double *all, *inside; /* [n × n] experts */
+    double *all, *inside, *far; /* [n × n] experts; far: between houses */
 };
 
 /* One expert to all ranks: over the network once to each house without it, to a member in turn,
@@ -74,6 +74,7 @@ static void move_expert(struct moves *m, const bool *on, size_t owner, size_t nu
             if (hv_ways_house(m->ways, k) == house && seen++ == turn) {
                 from = k;
                 m->all[owner * m->n + k] += k == r ? 1 : 0; /* once per house */
+                m->far[owner * m->n + k] += k == r ? 1 : 0;
             }
         }
         if (!on[r] && from != r) {
@@ -83,8 +84,9 @@ static void move_expert(struct moves *m, const bool *on, size_t owner, size_t nu
     }
 }
 
-static double exchange_s(const struct hv__ask *a, const struct moves *m, const double *experts,
-                         double expert_bytes, bool back)
+static struct hv_collective_cost exchange(const struct hv__ask *a, const struct moves *m,
+                                          const double *experts, double expert_bytes, bool back,
+                                          struct hv_why *why)
 {
     const struct hv_part_query *q = a->q;
     const struct hv_matrix_query x = {.bytes = experts,
@@ -92,7 +94,24 @@ static double exchange_s(const struct hv__ask *a, const struct moves *m, const d
                                       .back = back,
                                       .algorithm = HV_ALGO_RING,
                                       .together = hv__expert_groups(q)};
-    return hv_cost_matrix(m->ways, &x, a->why).time_s;
+    return hv_cost_matrix(m->ways, &x, why);
+}
+
+static double exchange_s(const struct hv__ask *a, const struct moves *m, const double *experts,
+                         double expert_bytes, bool back)
+{
+    return exchange(a, m, experts, expert_bytes, back, a->why).time_s;
+}
+
+/* Seconds in which experts and their gradients keep the network busy. */
+static void add_far_moves(struct hv__sum *s, const struct moves *m, double expert_bytes)
+{
+    struct hv_collective_cost come = exchange(s->a, m, m->far, expert_bytes, false, NULL);
+    struct hv_collective_cost go = exchange(s->a, m, m->far, expert_bytes, true, NULL);
+    s->out.fetch_far_s = come.time_s;
+    s->out.fetch_latency_s = come.alpha_s;
+    s->out.push_far_s = go.time_s;
+    s->out.push_latency_s = go.alpha_s;
 }
 
 /* Experts come before the forward pass, come again from inside the machine before the backward
@@ -102,7 +121,8 @@ static void add_moves(struct hv__sum *s, const struct hv_block *b, double expert
     const struct hv_part_query *q = s->q;
     size_t n = (size_t)q->ep;
     struct moves m = {hv__ways_between(s->a->k, q->ep_group, n), n,
-                      hv_xcalloc(n * n, sizeof *m.all), hv_xcalloc(n * n, sizeof *m.inside)};
+                      hv_xcalloc(n * n, sizeof *m.all), hv_xcalloc(n * n, sizeof *m.inside),
+                      hv_xcalloc(n * n, sizeof *m.far)};
     bool *on = hv_xcalloc(n, sizeof *on);
     for (int e = 0; e < b->experts; e++) {
         (void)hv_expert_places(q->moe, b->experts, q->ep, e, on);
@@ -111,6 +131,7 @@ static void add_moves(struct hv__sum *s, const struct hv_block *b, double expert
     s->out.fetch_s = exchange_s(s->a, &m, m.all, expert_bytes, false);
     s->out.fetch_again_s = exchange_s(s->a, &m, m.inside, expert_bytes, false);
     s->out.push_s = exchange_s(s->a, &m, m.all, expert_bytes, true);
+    add_far_moves(s, &m, expert_bytes);
     s->out.transient_bytes += 2 * BUFFERS * expert_bytes;
     hv_why_add(s->a->why, "experts that move", s->out.fetch_s, "s",
                "%d experts of %.4g bytes to all %zu ranks, each once to every node; %.4g s to come "
@@ -119,6 +140,7 @@ static void add_moves(struct hv__sum *s, const struct hv_block *b, double expert
                b->experts, expert_bytes, n, s->out.fetch_again_s, s->out.push_s);
     free(m.all);
     free(m.inside);
+    free(m.far);
     free(on);
 }
 

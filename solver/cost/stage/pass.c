@@ -46,7 +46,8 @@ struct ep_group {
 /* Equal blocks between whose passes experts travel: seconds of one. */
 struct travel {
     double copies_s, fetch_s, fetch_again_s, push_s;
-    double forward_s, backward_s; /* of compute */
+    double forward_s, backward_s;                                    /* of compute */
+    double fetch_far_s, push_far_s, fetch_latency_s, push_latency_s; /* on the network */
     size_t n;
 };
 
@@ -497,6 +498,10 @@ static void note_travel(struct build *b, const struct hv_part_cost *c, int n,
         t.fetch_s += c[i].fetch_s;
         t.fetch_again_s += c[i].fetch_again_s;
         t.push_s += c[i].push_s;
+        t.fetch_far_s += b->far_ep ? c[i].fetch_far_s : 0;
+        t.push_far_s += b->far_ep ? c[i].push_far_s : 0;
+        t.fetch_latency_s += b->far_ep ? c[i].fetch_latency_s : 0;
+        t.push_latency_s += b->far_ep ? c[i].push_latency_s : 0;
         t.forward_s += c[i].forward_s;
         t.backward_s += c[i].input_grad_s + c[i].weight_grad_s + c[i].recompute_s;
     }
@@ -533,6 +538,10 @@ static void add_travel(struct build *b)
         runs[n + i] = (struct hv_units){t->fetch_s, t->forward_s, 0, t->n};
         runs[2 * n + i] =
             (struct hv_units){last->fetch_again_s, last->backward_s, last->push_s, last->n};
+        b->out->network_forward_s += (double)t->n * t->fetch_far_s;
+        b->out->network_backward_s += (double)t->n * t->push_far_s;
+        b->out->latency_forward_s += (double)t->n * t->fetch_latency_s;
+        b->out->latency_backward_s += (double)t->n * t->push_latency_s;
     }
     b->out->copies_s = shown_s(b, hv__units(&b->k->network, runs, n, window));
     double ahead_s = shown_s(b, hv__units(&b->k->network, runs + n, n, window));

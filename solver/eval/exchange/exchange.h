@@ -19,4 +19,16 @@ void hv__tail(struct hv__lowered *l);
 enum hv_status hv__time_stale(struct hv__lowered *l, struct hv_verdict *out,
                               struct hv_err *err) HV_NODISCARD;
 
+/* ---- iteration.c --------------------------------------------------------------------------------
+ */
+
+/**
+ * All steps from the plan to the time of its iteration. Schedules that decide by cost estimate
+ * times without the links that ranks in turns share and without streams of gathers; there, all
+ * their orders are simulated whole and the shortest iteration is kept, the first of equal ones.
+ * HV_ENO: cannot be timed. O(operations of the distinct pipelines), there for every order.
+ */
+enum hv_status hv__time_iteration(struct hv__lowered *l, struct hv_verdict *out,
+                                  struct hv_err *err) HV_NODISCARD;
+
 #endif

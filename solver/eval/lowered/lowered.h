@@ -305,8 +305,10 @@ struct hv__lowered {
     size_t routed;                        /**< iteration of the job's routing that is timed */
     const struct hv__length_run *lengths; /**< padded lengths of micro-batches; NULL: the job has
                                              one length, or the plan lists them */
-    bool spans;                           /**< every operation is kept, for drawing */
-    struct hv_eval_watch *watch;          /**< NULL = no observer */
+    int order;  /**< of schedules that decide by cost: which of their orders, from 1; 0: the
+                   shortest where transfers share no links and no streams run beside the passes */
+    bool spans; /**< every operation is kept, for drawing */
+    struct hv_eval_watch *watch; /**< NULL = no observer */
     struct hv__leaves leaves;
     /* results of the steps */
     struct hv__schedule_facts schedule;

@@ -6,6 +6,7 @@
 #include "solver/eval/train/reduce_int.h"
 #include "solver/sim/pipeline/fold.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -601,8 +602,11 @@ static struct decide costs_of(const struct hv__lowered *l, const struct hv__pipe
 }
 
 /** Factors on the times of transfers with which orders are tried besides those of the costs as they
- * are: a greedy scheduler may win by a wait that it does not foresee. */
-static const double hop_factors[] = {1, 0, 2};
+ * are: a greedy scheduler may win by a wait that it does not foresee. The first GREEDY_TRIES of
+ * them are compared where transfers share no links. Order 1 is the plain one, of equal times; order
+ * k > 1 has the (k - 2)th factor. */
+static const double hop_factors[HV__ORDERS - 1] = {1, 0, 2, 4, 8};
+#define GREEDY_TRIES 3
 
 /** Makes the order for these costs, and goes back to the one before it where that is shorter, or
  * the only one within the limits of memory. `best_s`: seconds of the shortest so far. */
@@ -641,15 +645,21 @@ static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__p
     if (l->schedule.row->flags & HV_SCHEDULE_ASYNC) {
         return compile_schedule(l, pl, &by, err);
     }
-    size_t n_tries = l->schedule.row->flags & HV_SCHEDULE_GREEDY ? HV_COUNT(hop_factors) : 1;
+    if (l->order == 1) {
+        return HV_OK;
+    }
+    bool one = l->order > 1;
+    size_t first = one ? (size_t)l->order - 2 : 0;
+    size_t n_tries = !one && (l->schedule.row->flags & HV_SCHEDULE_GREEDY) ? GREEDY_TRIES : 1;
     size_t n_hops = 2 * (pl->n_gstages - 1);
     if (hv__split_of(l, pl->i_replica) != NULL) {
         n_hops = 2 * (whole_of(l, pl)->n_stages - 1);
     }
     const double *hops_s = by.hops_s;
-    double *scaled_s = hv_arena_new(l->arena, double, n_hops + 1), best_s = order_s(l, pl);
+    double *scaled_s = hv_arena_new(l->arena, double, n_hops + 1);
+    double best_s = one ? DBL_MAX / 2 : order_s(l, pl);
     enum hv_status st = HV_OK;
-    for (size_t i = 0; by.costs != NULL && i < n_tries && st == HV_OK; i++) {
+    for (size_t i = first; by.costs != NULL && i < first + n_tries && st == HV_OK; i++) {
         for (size_t k = 0; k < n_hops; k++) {
             scaled_s[k] = hop_factors[i] * hops_s[k];
         }
@@ -657,6 +667,15 @@ static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__p
         st = try_order(l, pl, &by, &best_s, err);
     }
     return st;
+}
+
+bool hv__chooses_order(const struct hv__lowered *l)
+{
+    bool any = (l->schedule.row->flags & HV_SCHEDULE_BY_COST) != 0;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        any = any || l->pipelines.items[i].schedule->by_times;
+    }
+    return any && !(l->schedule.row->flags & HV_SCHEDULE_ASYNC);
 }
 
 /** In a schedule of two directions a rank runs blocks of other stages too, for which its stage

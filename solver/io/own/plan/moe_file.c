@@ -201,6 +201,7 @@ static enum hv_status read_knobs(struct hv_plan_reader *rd, const struct hv_jp *
     HV_TRY(hv_plan_read_int(p, "expert_shards", 1, HV_PLAN_DEGREE_MAX, &k->expert_shards, err));
     HV_TRY_WORD(p, "all_to_all", hv_a2a, k->all_to_all);
     HV_TRY_WORD(p, "kernel", hv_moe_kernel, k->kernel);
+    HV_TRY_WORD(p, "dispatch", hv_moe_dispatch, k->dispatch);
     HV_TRY(read_degree(p, k, err));
     HV_TRY_WORD(p, "order", hv_moe_order, k->order);
     HV_TRY_WORD(p, "move", hv_moe_move, k->move);

@@ -21,7 +21,7 @@
       "dp", "deal", "shares", "ep", "moe", "zero", "degrees", "recompute", "offload", "in_flight", "mesh", "shard", "place", "fuse") \
     X(tp, "scheme", "degree", "depth", "regather", "shares") \
     X(cp, "scheme", "degree", "ulysses", "inner", "layout", "tile", "order", "backward", "dims") \
-    X(moe, "layers", "ep", "capacity_factor", "min_capacity", "expert_shards", "all_to_all", "kernel", "degree", "order", "move", \
+    X(moe, "layers", "ep", "capacity_factor", "min_capacity", "expert_shards", "all_to_all", "kernel", "dispatch", "degree", "order", "move", \
       "owners", "copies", "copy_life", "prefetch", "adapt", "off_node_frac", "target", "compress") \
     X(adapt, "policy", "interval", "experts", "placements") \
     X(placement, "iteration", "layers", "owners", "copies") \

@@ -256,6 +256,7 @@ static json_t *moe(const struct hv_moe_knobs *k)
     put_int(o, "expert_shards", k->expert_shards, 1);
     put_word(o, "all_to_all", hv_a2a_words, (int)k->all_to_all);
     put_word(o, "kernel", hv_moe_kernel_words, (int)k->kernel);
+    put_word(o, "dispatch", hv_moe_dispatch_words, (int)k->dispatch);
     put_degrees(o, k);
     put_word(o, "order", hv_moe_order_words, (int)k->order);
     put_word(o, "move", hv_moe_move_words, (int)k->move);
