@@ -554,7 +554,17 @@ expect 'new-plugin: the family checks' 0 check kin
 expect 'new-plugin: its tests pass' 0 selftest ./kin
 holds 'new-plugin: those of both rows' grep -q '^4 passed, 0 failed' out
 expect 'new-plugin: a family is a folder' 2 new-plugin kin2.lua --family
+expect 'compare: a kind' 0 compare -c homogeneous -m gpt3-1.3b -s data,zero1,uniform
+holds 'compare: each row once' [ "$(grep -c ' zero1 ' out)" -eq 1 ]
+holds 'compare: all rows of the kind' [ "$(grep -c ' data  ' out)" -eq 8 ]
+holds 'compare: kind and trust' grep -q 'kind  *trust$' out
+expect 'compare: rows as JSON' 0 compare -c homogeneous -m gpt3-1.3b -s zero1,zero2 --json
+holds 'compare: rows as JSON have kind and trust' grep -q '"trust": "whole"' out
+expect 'compare: a queue' 0 compare -c two-generations -m gpt3-1.3b -j queue -s data,crius
+holds 'compare: one line for what does not apply' \
+    grep -q '^kind data, 8 do not apply: ddp, .* zero3 (plans one job; .*)$' out
 expect 'strategies --json' 0 strategies --json
+holds 'strategies --json: citations and knobs' grep -q '"citation": "Li et al\|"zero.stage": 2' out
 holds 'strategies --json' is_json out
 expect 'strategies manual' 0 strategies manual
 says 'strategies manual: options' out '-o tp='
