@@ -544,9 +544,9 @@ holds 'no temporary files are left' [ -z "$(find . -name '.*.??????')" ]
 expect 'strategies' 0 strategies
 holds 'strategies: manual is there' grep -q '^manual ' out
 holds 'strategies: none is broken' sh -c '! grep -q " broken " out'
-holds 'strategies: they stand under their kinds' grep -q '^kind baseline: ' out
+holds 'strategies: by kind' sh -c "awk '{ print \$2 }' out | uniq | sort | uniq -d | grep -c . | grep -qx 0"
 expect 'strategies --kind' 0 strategies --kind pipeline
-holds 'strategies --kind: only that one' [ "$(grep -c '^kind ' out)" -eq 1 ]
+holds 'strategies --kind: only that one' sh -c '! grep -v pipeline out'
 expect 'strategies --kind: an unknown one' 2 strategies --kind piplines
 holds 'strategies --kind: what there is' grep -q pipeline err
 expect 'new-plugin: a family' 0 new-plugin kin --family
@@ -554,7 +554,17 @@ expect 'new-plugin: the family checks' 0 check kin
 expect 'new-plugin: its tests pass' 0 selftest ./kin
 holds 'new-plugin: those of both rows' grep -q '^4 passed, 0 failed' out
 expect 'new-plugin: a family is a folder' 2 new-plugin kin2.lua --family
+expect 'compare: a kind' 0 compare -c homogeneous -m gpt3-1.3b -s data,zero1,uniform
+holds 'compare: each row once' [ "$(grep -c ' zero1 ' out)" -eq 1 ]
+holds 'compare: all rows of the kind' [ "$(grep -c ' data  ' out)" -eq 8 ]
+holds 'compare: kind and trust' grep -q 'kind  *trust$' out
+expect 'compare: rows as JSON' 0 compare -c homogeneous -m gpt3-1.3b -s zero1,zero2 --json
+holds 'compare: rows as JSON have kind and trust' grep -q '"trust": "whole"' out
+expect 'compare: a queue' 0 compare -c two-generations -m gpt3-1.3b -j queue -s data,crius
+holds 'compare: one line for what does not apply' \
+    grep -q '^kind data, 8 do not apply: ddp, .* zero3 (plans one job; .*)$' out
 expect 'strategies --json' 0 strategies --json
+holds 'strategies --json: citations and knobs' grep -q '"citation": "Li et al\|"zero.stage": 2' out
 holds 'strategies --json' is_json out
 expect 'strategies manual' 0 strategies manual
 says 'strategies manual: options' out '-o tp='

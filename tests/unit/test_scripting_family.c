@@ -160,6 +160,35 @@ static void test_skeleton_runs(void **state)
     hv_plugins_free(&list);
 }
 
+/** What a shipped row lists under `verified` is the name of a self-test of its own that passes. */
+static void test_what_is_verified_is_tested(void **state)
+{
+    struct hv_plugins list;
+    (void)state;
+    assert_int_equal(hv_plugins_read(&list, NULL), HV_OK);
+    for (size_t i = 0; i < list.n; i++) {
+        const struct hv_plugin *p = &list.items[i];
+        struct hv_selftest_counts counts = {0};
+        struct hv_str text = {0}, line = {0};
+        if (!p->shipped) {
+            continue;
+        }
+        if (p->n_verified > 0) {
+            hv_selftest(p, false, &counts, &text);
+        }
+        for (size_t k = 0; k < p->n_verified; k++) {
+            hv_str_clear(&line);
+            hv_str_addf(&line, "ok     %s: %s: ", p->id, p->verified[k]);
+            if (strstr(hv_str_cstr(&text), hv_str_cstr(&line)) == NULL) {
+                fail_msg("no self-test of %s is named '%s'", p->id, p->verified[k]);
+            }
+        }
+        hv_str_free(&text);
+        hv_str_free(&line);
+    }
+    hv_plugins_free(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_a_row_runs_as_itself),
         cmocka_unit_test(test_cache_keeps_rows),
         cmocka_unit_test(test_skeleton_runs),
+        cmocka_unit_test(test_what_is_verified_is_tested),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

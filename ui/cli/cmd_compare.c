@@ -5,6 +5,7 @@
 #include "scripting/plugin/plugin.h"
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/compare_trust.h"
 #include "ui/cli/compare_try.h"
 #include "ui/cli/compare_why.h"
 #include "ui/cli/interrupt.h"
@@ -22,7 +23,10 @@ static const double grace_s = 0.5;
 /** One strategy in the table. */
 struct entry {
     const char *strategy;
-    uint32_t id; /**< of the pool's job */
+    const struct hv_plugin *plugin; /**< its first part; NULL where there is none of that name */
+    const char *same;               /**< an earlier row with an equal plan, or NULL */
+    char *text;                     /**< of the plan, as hv_cli_plan_text; on the heap */
+    uint32_t id;                    /**< of the pool's job */
     bool applies;
     bool unstarted; /**< there was no process for it */
     json_t *plan;
@@ -90,22 +94,66 @@ static bool none_started(const struct comparison *c)
     return c->n > 0;
 }
 
-/** Selected strategies: the listed names, else every strategy that produces plans. */
+/** The plugin of the first part of a strategy. */
+static const struct hv_plugin *first_part(const struct hv_plugins *all, const char *strategy)
+{
+    char id[64];
+    (void)snprintf(id, sizeof id, "%.*s", (int)strcspn(strategy, "+"), strategy);
+    return hv_plugins_find(all, id);
+}
+
+/** Adds a strategy, once. */
+static void add_entry(struct comparison *c, const char *strategy)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (strcmp(c->entries[i].strategy, strategy) == 0) {
+            return;
+        }
+    }
+    c->entries[c->n++] =
+        (struct entry){.strategy = strategy, .plugin = first_part(&c->plugins, strategy)};
+}
+
+/** Adds what a word stands for: a strategy, or where none has that id all of a kind that plan. */
+static enum hv_status add_word(struct comparison *c, const char *word, struct hv_err *err)
+{
+    enum hv_kind kind = hv_plugins_find(&c->plugins, word) == NULL ? hv_kind_of(word) : HV_KIND_N;
+    size_t before = c->n;
+
+    if (kind == HV_KIND_N) {
+        add_entry(c, word);
+        return HV_OK;
+    }
+    for (size_t i = 0; i < c->plugins.n; i++) {
+        const struct hv_plugin *p = &c->plugins.items[i];
+        if (p->has[HV_PLUGIN_PLAN] && hv_plugin_is_of(p, kind)) {
+            add_entry(c, p->id);
+        }
+    }
+    return c->n > before ? HV_OK
+                         : hv_err_set(err, HV_EUSAGE, "compare: no strategy is of kind %s", word);
+}
+
+/** Selected strategies: the listed names and kinds, else every strategy that produces plans. */
 static enum hv_status choose(struct comparison *c, struct hv_args *args, struct hv_err *err)
 {
     size_t n = 0;
     const char **names = hv_args_all(args, "strategies", &n);
     bool all = n == 0 || (n == 1 && strcmp(names[0], "all") == 0);
-    c->entries = hv_arena_new(&args->arena, struct entry, (all ? c->plugins.n : n) + 1);
-    for (size_t i = 0; !all && i < n; i++) {
-        c->entries[c->n++].strategy = names[i];
+    enum hv_status st = HV_OK;
+    c->entries = hv_arena_new(&args->arena, struct entry, c->plugins.n + n + 1);
+    for (size_t i = 0; !all && i < n && st == HV_OK; i++) {
+        st = add_word(c, names[i], err);
     }
     for (size_t i = 0; all && i < c->plugins.n; i++) {
         if (c->plugins.items[i].has[HV_PLUGIN_PLAN]) {
-            c->entries[c->n++].strategy = c->plugins.items[i].id;
+            add_entry(c, c->plugins.items[i].id);
         }
     }
-    return c->n > 0 ? HV_OK : hv_err_set(err, HV_EUSAGE, "there is no strategy to run");
+    if (st == HV_OK && c->n == 0) {
+        st = hv_err_set(err, HV_EUSAGE, "there is no strategy to run");
+    }
+    return st;
 }
 
 static json_t *make_job(const struct comparison *c, const struct hv_args *args,
@@ -270,6 +318,37 @@ static void rank(struct comparison *c)
     }
 }
 
+/** Finds rows whose plans are equal: each names the first of them in the ranking. */
+static void find_equal(struct comparison *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct entry *e = &c->entries[i];
+        e->text = e->plan != NULL ? hv_cli_plan_text(&c->inputs, e->plan) : NULL;
+        for (size_t k = 0; k < i && e->text != NULL && e->same == NULL; k++) {
+            const struct entry *other = &c->entries[k];
+            if (other->text != NULL && strcmp(other->text, e->text) == 0) {
+                e->same = other->strategy;
+            }
+        }
+    }
+}
+
+/** "whole", "~2" or "= zero2". */
+static void add_trust(const struct entry *e, struct hv_str *out)
+{
+    if (e->same != NULL) {
+        hv_str_addf(out, "= %s", e->same);
+    } else {
+        hv_cli_trust(e->plan, out);
+    }
+}
+
+/** Heading of a row. */
+static enum hv_kind kind_of(const struct entry *e)
+{
+    return e->plugin != NULL && e->plugin->n_kinds > 0 ? e->plugin->kinds[0] : HV_KIND_YOURS;
+}
+
 /** Explains why the first serving plan is ranked first, where two of them break no rule. */
 static void add_why_serving(const struct comparison *c, struct hv_str *out)
 {
@@ -335,6 +414,7 @@ static json_t *rows_json(const struct comparison *c, bool stopped)
         const struct entry *e = &c->entries[i];
         json_t *row = json_object();
         json_object_set_new(row, "strategy", json_string(e->strategy));
+        json_object_set_new(row, "kind", json_string(hv_kind_name(kind_of(e))));
         json_object_set_new(row, "applies", json_boolean(e->applies));
         bool other = rank_class(e, true) == ROW_OTHER;
         if (other) {
@@ -345,6 +425,13 @@ static json_t *rows_json(const struct comparison *c, bool stopped)
         if (e->plan != NULL) {
             json_object_set(row, "plan", e->plan);
             json_object_set(row, "simulated", json_object_get(e->plan, "simulated"));
+            struct hv_str trust = {0};
+            hv_cli_trust(e->plan, &trust);
+            json_object_set_new(row, "trust", json_string(hv_str_cstr(&trust)));
+            hv_str_free(&trust);
+            if (e->same != NULL) {
+                json_object_set_new(row, "same_as", json_string(e->same));
+            }
             json_t *claimed = json_object_get(e->plan, "claimed");
             if (claimed != NULL) {
                 json_object_set(row, "claimed", claimed);
@@ -391,7 +478,7 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
     }
     if (e->plan == NULL) {
         size_t n = strlen(e->reason);
-        hv_text_addf(out, " -  %-14s %s", e->strategy, e->applies ? "" : "does not apply: ");
+        hv_text_addf(out, " -  %-14s ", e->strategy);
         hv_text_clean(out, e->reason, n < REASON_MAX ? n : REASON_MAX);
         hv_str_adds(out, n < REASON_MAX ? "\n" : "…\n");
         return;
@@ -401,7 +488,9 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
     const json_t *claimed = json_object_get(json_object_get(e->plan, "claimed"), "iteration_s");
     bool exact = !json_is_false(json_object_get(json_object_get(e->plan, "simulated"), "exact"));
     enum row_class cls = rank_class(e, true);
-    hv_text_addf(out, "%2zu%s %-14s %9s %9s %12s %7s %7s %9s %8s %7s%s\n", rank,
+    struct hv_str trust = {0};
+    add_trust(e, &trust);
+    hv_text_addf(out, "%2zu%s %-14s %9s %9s %12s %7s %7s %9s %8s %7s  %-13s %s", rank,
                  cls == ROW_BROKEN ? "!" : " ", e->strategy,
                  hv_fmt_seconds(it, sizeof it, figure(e, "iteration_s")),
                  hv_fmt_seconds(claim, sizeof claim,
@@ -412,9 +501,66 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
                  hv_fmt_seconds(bound, sizeof bound, figure(e, "bound_s")),
                  hv_fmt_percent(gap, sizeof gap, figure(e, "gap")),
                  hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3),
-                 cls == ROW_OVER ? "  over"
-                 : exact         ? ""
-                                 : "  stale");
+                 hv_kind_name(kind_of(e)), hv_str_cstr(&trust));
+    hv_str_adds(out, cls == ROW_OVER ? "  over\n" : exact ? "\n" : "  stale\n");
+    hv_str_free(&trust);
+}
+
+/** The reason why a row does not apply, without the id in front of it. */
+static const char *reason_of(const struct entry *e)
+{
+    size_t n = strlen(e->strategy);
+    bool named = strncmp(e->reason, e->strategy, n) == 0 && e->reason[n] == ' ';
+    return named ? e->reason + n + 1 : e->reason;
+}
+
+static bool is_left_out(const struct entry *e, enum hv_kind kind)
+{
+    return !e->applies && e->plan == NULL && kind_of(e) == kind;
+}
+
+/** Appends the rows of the kind that have the reason of row i, which is the first: "helix, hexgen
+ * (needs …)". Returns how many. */
+static size_t add_same_reason(const struct comparison *c, size_t i, struct hv_str *out)
+{
+    const char *reason = reason_of(&c->entries[i]);
+    enum hv_kind kind = kind_of(&c->entries[i]);
+    size_t n = 0, len = strlen(reason);
+
+    for (size_t k = 0; k < c->n; k++) {
+        const struct entry *e = &c->entries[k];
+        if (!is_left_out(e, kind) || strcmp(reason_of(e), reason) != 0) {
+            continue;
+        }
+        if (k < i) {
+            return 0; /* they stand with that one */
+        }
+        hv_str_addf(out, "%s%s", n > 0 ? ", " : out->n > 0 ? "; " : "", e->strategy);
+        n++;
+    }
+    hv_str_adds(out, " (");
+    hv_text_clean(out, reason, len < REASON_MAX ? len : REASON_MAX);
+    hv_str_adds(out, len < REASON_MAX ? ")" : "…)");
+    return n;
+}
+
+/** What does not apply, one line per kind. */
+static void add_not_applying(const struct comparison *c, struct hv_str *out)
+{
+    for (int kind = 0; kind < HV_KIND_N; kind++) {
+        struct hv_str reasons = {0};
+        size_t n = 0;
+        for (size_t i = 0; i < c->n; i++) {
+            if (is_left_out(&c->entries[i], (enum hv_kind)kind)) {
+                n += add_same_reason(c, i, &reasons);
+            }
+        }
+        if (n > 0) {
+            hv_str_addf(out, "kind %s, %zu do%s not apply: %s\n", hv_kind_name((enum hv_kind)kind),
+                        n, n == 1 ? "es" : "", hv_str_cstr(&reasons));
+        }
+        hv_str_free(&reasons);
+    }
 }
 
 /** Explains the marks of the table that occur in it. */
@@ -439,6 +585,14 @@ static void add_notes(const struct comparison *c, struct hv_str *out)
     if (broken) {
         hv_str_adds(out, "!: the plan breaks a rule; `hetviz eval` prints which one\n");
     }
+    bool rough = false;
+    for (size_t i = 0; i < c->n; i++) {
+        const json_t *simulated = json_object_get(c->entries[i].plan, "simulated");
+        rough = rough || json_array_size(json_object_get(simulated, "approximated")) > 0;
+    }
+    if (rough) {
+        hv_str_adds(out, "~n: n parts of the plan are approximated; `hetviz eval` lists them\n");
+    }
     for (size_t i = 0; i < c->n; i++) {
         hv_cli_claim_note(c->entries[i].strategy, c->entries[i].plan, out);
     }
@@ -446,11 +600,17 @@ static void add_notes(const struct comparison *c, struct hv_str *out)
 
 static void add_table(const struct comparison *c, struct hv_str *out)
 {
-    hv_text_addf(out, "    %-14s %9s %9s %12s %7s %7s %9s %8s %7s\n", "strategy", "iteration",
-                 "claimed", "tokens/s", "MFU", "bubble", "bound", "gap", "$/Mtok");
+    hv_text_addf(out, "    %-14s %9s %9s %12s %7s %7s %9s %8s %7s  %-13s %s", "strategy",
+                 "iteration", "claimed", "tokens/s", "MFU", "bubble", "bound", "gap", "$/Mtok",
+                 "kind", "trust");
+    hv_str_addc(out, '\n');
     for (size_t i = 0; i < c->n; i++) {
-        add_row(&c->entries[i], i + 1, out);
+        const struct entry *e = &c->entries[i];
+        if (e->applies || e->plan != NULL) {
+            add_row(e, i + 1, out);
+        }
     }
+    add_not_applying(c, out);
     add_notes(c, out);
     struct hv_str why = {0};
     add_why(c, &why);
@@ -500,6 +660,7 @@ static enum hv_status compare(struct comparison *c, struct hv_args *args, struct
         return hv_err_set(err, HV_EIO, "no strategy was run: %s", c->entries[0].reason);
     }
     rank(c);
+    find_equal(c);
     st = show(args, c, cancelled, err);
     if (st == HV_OK && cancelled) {
         return hv_err_set(
@@ -521,6 +682,7 @@ enum hv_status hv_cli_compare(struct hv_args *args, struct hv_err *err)
     for (size_t i = 0; i < c.n; i++) {
         json_decref(c.entries[i].plan);
         free(c.entries[i].reason);
+        free(c.entries[i].text);
     }
     hv_plugins_free(&c.plugins);
     hv_inputs_free(&c.inputs);

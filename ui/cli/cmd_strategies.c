@@ -1,5 +1,6 @@
 /** `hetviz strategies`: lists the strategies under their kinds, and describes one. */
 #include <string.h>
+#include <unistd.h>
 
 #include "scripting/plugin/plugin.h"
 #include "solver/base/units.h"
@@ -226,14 +227,18 @@ static enum hv_status list_json(const struct hv_plugins *all, enum hv_kind kind,
     return hv_cli_print_json(list, err);
 }
 
-/** One line of the list. */
-static void add_line(const struct hv_plugin *p, struct hv_str *out)
+/** One line of the list: id, kind (nothing under a heading), year, summary. */
+static void add_line(const struct hv_plugin *p, const char *kind, struct hv_str *out)
 {
     char year[16] = "";
     if (p->year > 0) {
         (void)snprintf(year, sizeof year, "%d", p->year);
     }
-    hv_text_addf(out, "%-14s %-4s %s", p->id, year,
+    hv_text_addf(out, "%-14s ", p->id);
+    if (kind != NULL) {
+        hv_text_addf(out, "%-13s ", kind);
+    }
+    hv_text_addf(out, "%-4s %s", year,
                  p->error != NULL     ? p->error
                  : p->summary != NULL ? p->summary
                                       : p->title);
@@ -253,25 +258,46 @@ static bool stands_under(const struct hv_plugin *p, enum hv_kind kind)
     return kind == p->kinds[0] || (p->shipped && hv_plugin_is_of(p, kind));
 }
 
-/** A kind's heading and its strategies. */
-static void add_kind(const struct hv_plugins *all, enum hv_kind kind, struct hv_str *out)
+/** The strategies of a kind: under a heading where a person reads, else each with its kind, so that
+ * the first word of every line is an id. There one of two kinds stands once. */
+static void add_kind(const struct hv_plugins *all, enum hv_kind kind, bool headed,
+                     struct hv_str *out)
 {
     struct hv_str rows = {0};
     size_t n = 0;
+    bool broken = kind == HV_KIND_N;
+    const char *name = broken ? "broken" : hv_kind_name(kind);
     for (size_t i = 0; i < all->n; i++) {
-        if (stands_under(&all->items[i], kind)) {
+        const struct hv_plugin *p = &all->items[i];
+        bool first = broken || p->error != NULL || p->kinds[0] == kind;
+        if (stands_under(p, kind) && (headed || first)) {
             n++;
-            add_line(&all->items[i], &rows);
+            add_line(p, headed ? NULL : name, &rows);
         }
     }
-    if (n > 0) {
-        bool broken = kind == HV_KIND_N;
-        hv_text_addf(out, "%s%s: %zu %s, %s\n", broken ? "" : "kind ",
-                     broken ? "broken" : hv_kind_name(kind), n, n == 1 ? "strategy" : "strategies",
+    if (n > 0 && headed) {
+        hv_text_addf(out, "kind %s: %zu %s, %s", name, n, n == 1 ? "strategy" : "strategies",
                      broken ? "which cannot be used" : hv_kind_about(kind));
+        hv_str_addc(out, '\n');
+    }
+    if (n > 0) {
         hv_str_add(out, rows.p, rows.n);
     }
     hv_str_free(&rows);
+}
+
+/** The strategies of one kind: it is the heading. */
+static void add_only(const struct hv_plugins *all, enum hv_kind kind, struct hv_str *out)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        if (is_chosen(&all->items[i], kind)) {
+            add_line(&all->items[i], all->items[i].kind, out);
+        }
+    }
+    if (out->n == 0) {
+        hv_text_addf(out, "no strategy is of kind %s", hv_kind_name(kind));
+        hv_str_addc(out, '\n');
+    }
 }
 
 static enum hv_status show_all(const struct hv_args *args, const struct hv_plugins *all,
@@ -282,13 +308,11 @@ static enum hv_status show_all(const struct hv_args *args, const struct hv_plugi
         return list_json(all, kind, err);
     }
     struct hv_str out = {0};
-    for (int k = 0; k <= HV_KIND_N; k++) {
-        if (kind == HV_KIND_N || k == (int)kind) {
-            add_kind(all, (enum hv_kind)k, &out);
-        }
+    if (kind != HV_KIND_N) {
+        add_only(all, kind, &out);
     }
-    if (out.n == 0) {
-        hv_text_addf(&out, "no strategy is of kind %s\n", hv_kind_name(kind));
+    for (int k = 0; k <= HV_KIND_N && kind == HV_KIND_N; k++) {
+        add_kind(all, (enum hv_kind)k, isatty(STDOUT_FILENO) != 0, &out);
     }
     enum hv_status st = hv_cli_print(&out, err);
     hv_str_free(&out);

@@ -217,7 +217,7 @@ static const struct hv_command command_rows[] = {
      "Example: hetviz failures p.json --lost 3 --preempted g=0.5 --checkpoint 600",
      OPTIONS(failures_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
-     "Lists every strategy under its kinds, with the published system that it implements. With a name, describes one: its citation, the knobs that it "
+     "Lists every strategy by kind, on a terminal under headings, with the published system that it implements. With a name, describes one: its citation, the knobs that it "
      "fixes and those that it searches, the numbers of the publication that its self-tests check, its options.\n"
      "Example: hetviz strategies oobleck",
      OPTIONS(strategies_options), false},
