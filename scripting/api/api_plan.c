@@ -7,6 +7,7 @@
 #include "scripting/api/table.h"
 #include "solver/base/units.h"
 #include "solver/io/own/plan/write.h"
+#include "solver/io/own/verdict_file.h"
 
 #include <string.h>
 
@@ -155,6 +156,15 @@ static void push_flow(lua_State *L, const struct hv_serving *s)
     lua_setfield(L, -2, "flow");
 }
 
+/** What a rank sends, as the member `traffic` of the table at the top. */
+static void push_traffic(lua_State *L, const struct hv_verdict *v)
+{
+    json_t *traffic = hv_traffic_json(&v->metrics.traffic);
+    hv__push_json(L, traffic);
+    json_decref(traffic);
+    lua_setfield(L, -2, "traffic");
+}
+
 /***
 Judges the plan as `hetviz eval` does. Counts as one evaluation of the budget.
 @function plan:eval
@@ -162,8 +172,9 @@ Judges the plan as `hetviz eval` does. Counts as one evaluation of the budget.
 price or the deadline: a value above that of every plan within them, which grows with the excess),
 tokens_per_s, mfu, bubble, exact, within = true when the plan is within the job's price and
 deadline, violations = list as plan:check, memory = list of {replica, stage, device, peak_bytes,
-limit_bytes, activations_bytes}}; a plan that serves has no iteration_s, but flow as in a plan file;
-nil and the reason when nothing can be timed
+limit_bytes, activations_bytes}, traffic = values that a rank sends by kind of exchange, as
+simulated.traffic of `eval --json`}; a plan that serves has no iteration_s, but flow as in a plan
+file; nil and the reason when nothing can be timed
 @units seconds, tokens per second, bytes; value in seconds, USD per million tokens or joules; mfu
 and bubble are shares
 @raise a handle of a run that has ended
@@ -201,6 +212,7 @@ static int plan_eval(lua_State *L)
     lua_setfield(L, -2, "violations");
     push_stage_memory(L, &v);
     lua_setfield(L, -2, "memory");
+    push_traffic(L, &v);
     if (v.serving != NULL) {
         push_flow(L, v.serving);
     }

@@ -229,8 +229,7 @@ static json_t *put_sent(json_t *o, const char *kind, const struct hv_sent *x)
     return t;
 }
 
-/** Elements that a rank sends in an iteration; of rings also in one hop. */
-static json_t *traffic(const struct hv_traffic *x)
+json_t *hv_traffic_json(const struct hv_traffic *x)
 {
     json_t *o = json_object(), *cp = put_sent(o, "context", &x->cp);
     json_t *tp = put_sent(o, "tensor", &x->tp);
@@ -298,7 +297,7 @@ static json_t *training(const struct hv_verdict *v)
                             hv_json_num(m->breakdown_s[i]));
     }
     json_object_set_new(o, "breakdown_s", b);
-    json_object_set_new(o, "traffic", traffic(&m->traffic));
+    json_object_set_new(o, "traffic", hv_traffic_json(&m->traffic));
     if (v->goodput.known) {
         json_object_set_new(o, "failures", hv_goodput_json(&v->goodput));
     }

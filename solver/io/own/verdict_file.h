@@ -7,6 +7,9 @@
 
 /** Goodput of a plan under failures. Owner: caller. */
 json_t *hv_goodput_json(const struct hv_goodput *g);
+/** Elements that a rank sends in an iteration by kind of exchange, as `simulated.traffic`; of rings
+ * also in one hop. Owner: caller. */
+json_t *hv_traffic_json(const struct hv_traffic *x);
 /** The `simulated` object. Unknown figures are null. Owner: caller (json_decref). */
 json_t *hv_verdict_simulated(const struct hv_verdict *v);
 /**
