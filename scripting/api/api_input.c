@@ -282,8 +282,10 @@ static const luaL_Reg cluster_methods[] = {{"devices", cluster_devices},
                                            {"ids", cluster_ids},
                                            {"pick", hv__cluster_pick},
                                            {NULL, NULL}};
-static const luaL_Reg model_methods[] = {
-    {"layers", hv__model_layers}, {"graph", hv__model_graph}, {NULL, NULL}};
+static const luaL_Reg model_methods[] = {{"layers", hv__model_layers},
+                                         {"tokens", hv__model_tokens},
+                                         {"graph", hv__model_graph},
+                                         {NULL, NULL}};
 
 void hv__api_input(lua_State *L)
 {
@@ -308,6 +310,8 @@ static void open_views(lua_State *L, const struct hv_inputs *in)
     hv__set_num(L, "vocab", m->vocab);
     hv__set_num(L, "max_sequence", m->max_sequence);
     hv__set_num(L, "parameters", hv_model_parameters(m));
+    lua_pushboolean(L, m->causal);
+    lua_setfield(L, -2, "causal");
     seal_view(L, HV__MODEL, model_methods);
 }
 

@@ -27,6 +27,19 @@ static double block_parameters(const struct hv_model *m, size_t i)
            hv_block_expert_parameters(m, b);
 }
 
+/** Sizes of a block of a transformer as members of the table on top. */
+static void add_block_sizes(lua_State *L, const struct hv_model *m, const struct hv_block *b)
+{
+    hv__set_num(L, "heads", b->heads);
+    hv__set_num(L, "kv_heads", b->kv_heads);
+    hv__set_num(L, "head_dim", b->head_dim);
+    hv__set_num(L, "experts", b->experts);
+    hv__set_num(L, "ffn", b->ffn);
+    if (b->attends > 0) {
+        hv__set_text(L, "attends", m->token_dims[b->attends - 1].name);
+    }
+}
+
 /** Appends the layers of one leaf of the model to the list on top. */
 static void add_layers(lua_State *L, const struct hv_model_leaf *leaf)
 {
@@ -41,10 +54,7 @@ static void add_layers(lua_State *L, const struct hv_model_leaf *leaf)
         if (m->kind == HV_MODEL_LAYERS) {
             hv__set_text(L, "name", m->measured[i].name);
         } else {
-            hv__set_num(L, "heads", m->blocks[i].heads);
-            hv__set_num(L, "kv_heads", m->blocks[i].kv_heads);
-            hv__set_num(L, "experts", m->blocks[i].experts);
-            hv__set_num(L, "ffn", m->blocks[i].ffn);
+            add_block_sizes(L, m, &m->blocks[i]);
         }
         lua_rawseti(L, -2, (lua_Integer)(leaf->first + i) + 1);
     }
@@ -54,8 +64,9 @@ static void add_layers(lua_State *L, const struct hv_model_leaf *leaf)
 The layers (blocks) of the model in order; of a model of modules, those of all modules one after the
 other.
 @function model:layers
-@treturn table list of {parameters, heads, kv_heads, experts, ffn}, of measured layers {parameters,
-name}; ffn is the width of the feed-forward; in a model of modules also module, its name
+@treturn table list of {parameters, heads, kv_heads, head_dim, experts, ffn}, of measured layers
+{parameters, name}; ffn is the width of the feed-forward; attends = the dimension of the tokens that
+attention is along, where it is not along all tokens; in a model of modules also module, its name
 @units none: counts
 @raise a model of kind graph, or with such a module, which has no layers
 @usage print(#ctx.model:layers(), ctx.model:layers()[1].parameters)
@@ -74,6 +85,28 @@ int hv__model_layers(lua_State *L)
     lua_createtable(L, (int)m->n_blocks, 0);
     for (size_t i = 0; i < n; i++) {
         add_layers(L, &leaves[i]);
+    }
+    return 1;
+}
+
+/***
+The dimensions that the tokens of a sequence are spread over, as time and space of a video.
+@function model:tokens
+@treturn table list of {name, size}; empty where a sequence has one dimension
+@units none: counts
+@raise none
+@usage for _, dim in ipairs(ctx.model:tokens()) do print(dim.name, dim.size) end
+*/
+int hv__model_tokens(lua_State *L)
+{
+    const struct hv_model *m = hv__inputs_at(L, HV__MODEL)->model.model;
+
+    lua_createtable(L, (int)m->n_token_dims, 0);
+    for (size_t i = 0; i < m->n_token_dims; i++) {
+        lua_createtable(L, 0, 2);
+        hv__set_text(L, "name", m->token_dims[i].name);
+        hv__set_num(L, "size", (double)m->token_dims[i].size);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return 1;
 }

@@ -35,10 +35,12 @@ double hv__peak_of(lua_State *L, const struct hv_device_kind *k);
 /** True where the device's node is in state `ok` and the device is not one that a replan lost. */
 bool hv__is_usable(lua_State *L, const struct hv_cluster *c, uint32_t device);
 
-/** cluster:pick, model:layers and model:graph of the Lua API. */
+/** cluster:pick, model:layers, model:tokens and model:graph of the Lua API. */
 int hv__cluster_pick(lua_State *L);
 /** See hv__cluster_pick. */
 int hv__model_layers(lua_State *L);
+/** See hv__cluster_pick. */
+int hv__model_tokens(lua_State *L);
 /** See hv__cluster_pick. */
 int hv__model_graph(lua_State *L);
 
