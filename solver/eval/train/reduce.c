@@ -260,8 +260,10 @@ static void pick_devices(const struct hv__holder *h, const struct hv_stage *st, 
                          struct every e, int grid, struct group *g)
 {
     int from = grid < 0 ? 0 : grid, to = grid < 0 ? grids_of(st) : grid + 1;
+    size_t place = e.ep; /* in the group */
     for (size_t j = 0; j < h->rank->n_devices; j += e.stride) {
-        if (e.on != NULL && !e.on[j / e.stride % e.ep]) {
+        place = place + 1 < e.ep ? place + 1 : 0;
+        if (e.on != NULL && !e.on[place]) {
             continue;
         }
         for (int k = from; k < to && k < grids_of(st); k++) {
