@@ -277,8 +277,10 @@ static void pick_devices(const struct hv__holder *h, const struct hv_stage *st, 
                          struct every e, int grid, struct group *g)
 {
     int from = grid < 0 ? 0 : grid, to = grid < 0 ? grids_of(st) : grid + 1;
+    size_t place = e.ep; /* in the group */
     for (size_t j = 0; j < h->rank->n_devices; j += e.stride) {
-        if (e.on != NULL && !e.on[j / e.stride % e.ep]) {
+        place = place + 1 < e.ep ? place + 1 : 0;
+        if (e.on != NULL && !e.on[place]) {
             continue;
         }
         for (int k = from; k < to && k < grids_of(st); k++) {
@@ -469,32 +471,55 @@ static double tied_s(const struct hv__lowered *l, const struct reduce *r)
     return fmax(reduce_s(l, &a), reduce_s(l, &b)) + hv__pairs_s(l, r->s, r->all_bytes);
 }
 
-/** How much longer the reductions of the other sets of one rank each make that of set `i` in its
- * node, where all share the network fairly, over as many equal ones: ranks that hold more experts
- * have more to reduce. */
-static double busy_of(const struct hv__lowered *l, const struct hv__segment *s,
-                      const struct hv__expert_sets *sets, size_t i)
+/** Sets that one rank holds alone, by rank, and the link domains of ranks. */
+struct lone_sets {
+    uint32_t *domain; /**< [most ranks of a group] */
+    const struct hv__expert_set **items;
+    size_t *rank; /**< [n] of the item */
+    size_t n;
+};
+
+static struct lone_sets lone_sets(const struct hv__lowered *l, const struct hv__segment *s,
+                                  const struct hv__expert_sets *sets)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const struct hv_stage *st = s->holders[0].stage;
-    const struct hv__expert_set *own = &sets->items[i];
     const uint32_t *d = s->holders[0].rank->devices;
-    size_t cuts = expert_cuts(st), at = 0;
+    size_t cuts = expert_cuts(s->holders[0].stage), ep = 0;
+    struct lone_sets x = {.items = hv_arena_new(l->arena, const struct hv__expert_set *, sets->n),
+                          .rank = hv_arena_new(l->arena, size_t, sets->n)};
+    for (size_t i = 0; i < sets->n; i++) {
+        ep = (size_t)sets->items[i].ep > ep ? (size_t)sets->items[i].ep : ep;
+    }
+    x.domain = hv_arena_new(l->arena, uint32_t, ep);
+    for (size_t r = 0; r < ep; r++) {
+        x.domain[r] = hv_cluster_domain_of(c, hv_cluster_node_of(c, d[r * cuts]));
+        for (size_t i = 0; i < sets->n; i++) {
+            const struct hv__expert_set *set = &sets->items[i];
+            if (set->ranks == 1 && r < (size_t)set->ep && set->on[r]) {
+                x.rank[x.n] = r;
+                x.items[x.n++] = set;
+            }
+        }
+    }
+    return x;
+}
+
+/** How much longer the reductions of the other sets of one rank each make that of `own` in its
+ * node, where all share the network fairly, over as many equal ones: ranks that hold more experts
+ * have more to reduce. O(ranks + sets). */
+static double busy_of(const struct lone_sets *x, const struct hv__expert_set *own)
+{
+    size_t at = 0;
     double sum = 0, ranks = 0;
     while (at + 1 < (size_t)own->ep && !own->on[at]) {
         at++;
     }
-    uint32_t home = hv_cluster_domain_of(c, hv_cluster_node_of(c, d[at * cuts]));
     for (size_t r = 0; r < (size_t)own->ep; r++) {
-        if (hv_cluster_domain_of(c, hv_cluster_node_of(c, d[r * cuts])) != home) {
-            continue;
-        }
-        ranks++;
-        for (size_t k = 0; k < sets->n; k++) {
-            const struct hv__expert_set *x = &sets->items[k];
-            bool alone = x->ranks == 1 && x->ep == own->ep;
-            sum += alone && x->on[r] ? fmin(x->parameters, own->parameters) : 0;
-        }
+        ranks += x->domain[r] == x->domain[at];
+    }
+    for (size_t i = 0; i < x->n; i++) {
+        bool near = x->items[i]->ep == own->ep && x->domain[x->rank[i]] == x->domain[at];
+        sum += near ? fmin(x->items[i]->parameters, own->parameters) : 0;
     }
     return sum / (ranks * own->parameters);
 }
@@ -525,7 +550,7 @@ static double to_owner_s(const struct hv__lowered *l, const struct hv__segment *
 /**
  * Gradients of experts that the plan places: first those with one holder in each group, all at
  * once; then set by set those with copies, in the order of the experts on every rank's stream.
- * O(sets · ep²).
+ * O(sets · (sets + ep²)).
  */
 static double placed_s(const struct hv__lowered *l, const struct hv__segment *s,
                        const struct hv__expert_sets *sets, double bytes)
@@ -535,6 +560,7 @@ static double placed_s(const struct hv__lowered *l, const struct hv__segment *s,
         hv_streams_open(hv_cost_cluster(l->k), s->holders[0].rank->devices,
                         (size_t)sets->items[0].ep, cuts); /* a group fits into the stage */
     double first_s = 0;
+    const struct lone_sets lone = lone_sets(l, s, sets);
     for (size_t i = 0; i < sets->n; i++) {
         const struct hv__expert_set *set = &sets->items[i];
         struct reduce r = {.s = s,
@@ -547,7 +573,7 @@ static double placed_s(const struct hv__lowered *l, const struct hv__segment *s,
             hv_streams_play(&x, set->on,
                             set->lent ? to_owner_s(l, s, set, r.bytes) : reduce_s(l, &r));
         } else {
-            r.busy = busy_of(l, s, sets, i);
+            r.busy = busy_of(&lone, set);
             first_s = fmax(first_s, reduce_s(l, &r));
         }
     }
