@@ -2,16 +2,45 @@
 #include "solver/eval/exchange/exchange.h"
 #include "solver/eval/train/steps.h"
 
+#include "solver/base/rng.h"
+
 /** Times that differ by less than this share are equal: rounding does not choose an order. */
 #define TIME_REL 1e-12
 
-/** Passes, runs and the end of the iteration, in the order that l->order asks for. */
-static enum hv_status time_order(struct hv__lowered *l, struct hv_verdict *out, struct hv_err *err)
+/** Orders that were simulated, by fingerprint. */
+struct seen {
+    uint64_t orders[HV__ORDERS + 1];
+    size_t n;
+};
+
+/** Fingerprint of the orders of all pipelines. O(operations). */
+static uint64_t order_of(const struct hv__lowered *l)
 {
-    enum hv_status st = hv__lower(l, err);
-    if (st == HV_OK) {
-        st = hv__report_progress(l, HV__AT_LOWERED, err);
+    uint64_t h = HV_HASH_START;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        const struct hv_schedule *s = l->pipelines.items[i].schedule;
+        h = hv_hash(h, s->ops, hv_schedule_n_ops(s) * sizeof *s->ops);
     }
+    return h;
+}
+
+/** True where an order was simulated before; else notes it. */
+static bool was_seen(struct seen *seen, uint64_t order)
+{
+    for (size_t i = 0; i < seen->n; i++) {
+        if (seen->orders[i] == order) {
+            return true;
+        }
+    }
+    seen->orders[seen->n++] = order;
+    return false;
+}
+
+/** Runs and the end of the iteration, of a lowered plan. */
+static enum hv_status time_lowered(struct hv__lowered *l, struct hv_verdict *out,
+                                   struct hv_err *err)
+{
+    enum hv_status st = hv__report_progress(l, HV__AT_LOWERED, err);
     if (st == HV_OK) {
         st = hv__time(l, err);
     }
@@ -39,8 +68,17 @@ static bool estimates_poorly(const struct hv__lowered *l)
     return any;
 }
 
-/** Seconds of the iteration in one order, in memory of its own; HUGE_VAL: it cannot be run. */
-static enum hv_status try_order(const struct hv__lowered *fresh, int order, double *time_s)
+/** Passes, runs and the end of the iteration, in the order that l->order asks for. */
+static enum hv_status time_order(struct hv__lowered *l, struct hv_verdict *out, struct hv_err *err)
+{
+    enum hv_status st = hv__lower(l, err);
+    return st == HV_OK ? time_lowered(l, out, err) : st;
+}
+
+/** Seconds of the iteration in one order, in memory of its own; HUGE_VAL: it cannot be run, or was
+ * seen. */
+static enum hv_status try_order(const struct hv__lowered *fresh, int order, struct seen *seen,
+                                double *time_s)
 {
     struct hv_arena scratch = {0};
     struct hv_verdict v = {.findings = {.arena = &scratch}};
@@ -50,8 +88,12 @@ static enum hv_status try_order(const struct hv__lowered *fresh, int order, doub
     x.findings = &v.findings;
     x.spans = false;
     x.order = order;
-    enum hv_status st = time_order(&x, &v, &unheard);
-    *time_s = st == HV_OK ? x.iteration.total_s : HUGE_VAL;
+    enum hv_status st = hv__lower(&x, &unheard);
+    *time_s = HUGE_VAL;
+    if (st == HV_OK && !was_seen(seen, order_of(&x))) {
+        st = time_lowered(&x, &v, &unheard);
+        *time_s = st == HV_OK ? x.iteration.total_s : HUGE_VAL;
+    }
     hv_arena_free(&scratch);
     return st;
 }
@@ -65,10 +107,11 @@ enum hv_status hv__time_iteration(struct hv__lowered *l, struct hv_verdict *out,
         return st;
     }
     int best = 0;
+    struct seen seen = {.orders = {order_of(l)}, .n = 1};
     double best_s = l->iteration.total_s;
     for (int order = 1; order <= HV__ORDERS; order++) {
         double time_s;
-        st = try_order(&fresh, order, &time_s);
+        st = try_order(&fresh, order, &seen, &time_s);
         if (st == HV_ESTOPPED) {
             return hv__report_progress(l, 0, err);
         }

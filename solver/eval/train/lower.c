@@ -605,7 +605,7 @@ static struct decide costs_of(const struct hv__lowered *l, const struct hv__pipe
  * are: a greedy scheduler may win by a wait that it does not foresee. The first GREEDY_TRIES of
  * them are compared where transfers share no links. Order 1 is the plain one, of equal times; order
  * k > 1 has the (k - 2)th factor. */
-static const double hop_factors[HV__ORDERS - 1] = {1, 0, 2, 4, 8};
+static const double hop_factors[HV__ORDERS - 1] = {1, 0, 2, 4};
 #define GREEDY_TRIES 3
 
 /** Makes the order for these costs, and goes back to the one before it where that is shorter, or

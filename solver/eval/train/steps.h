@@ -63,7 +63,7 @@ size_t hv__n_written(const struct hv__lowered *l, size_t entry);
  * timed. O(operations of the distinct pipelines). */
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /** Numbers of the orders among which l->order chooses, from 1. */
-enum { HV__ORDERS = 6 };
+enum { HV__ORDERS = 5 };
 /** True where a lowered plan has any of them: an order is decided by cost and not by who comes
  * first. O(pipelines). */
 bool hv__chooses_order(const struct hv__lowered *l);
