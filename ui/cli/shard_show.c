@@ -200,22 +200,42 @@ static enum hv_status answer_json(const struct hv_shard_answer *a, json_t *o, st
     return st;
 }
 
-/* Exchanges of each kind: how many, and their bytes. */
-static void exchanges_text(const struct hv_lowered *l, struct hv_str *out)
+/* Operator of the graph that an operator of the lowered graph comes from. */
+static const char *operator_name(const struct hv_shard_answer *a, uint32_t op)
 {
-    for (int k = 0; k < HV_EXCHANGE_N; k++) {
-        double bytes = 0;
-        size_t n = 0;
+    const struct hv_sharding *s = &a->sharding;
+    if (s->prim_of == NULL || op >= s->graph.n_ops) {
+        return s->prim_of == NULL ? "" : "results";
+    }
+    uint32_t from = s->expansion.prims.prims[s->prim_of[op]].op;
+    return a->asked->graph->ops[from].id;
+}
+
+/* The exchanges in their order: operator, kind, bytes, axes. */
+static void exchanges_text(const struct hv_shard_answer *a, struct hv_str *out)
+{
+    const struct hv_lowered *l = &a->sharding.lowered;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct hv_lowered_exchange *x = &l->exchange[i];
         char text[HV_FMT_CAP];
-        for (size_t i = 0; i < l->n; i++) {
-            bool own = (int)l->exchange[i].exchange.kind == k;
-            bytes += own ? l->exchange[i].exchange.sent_bytes : 0;
-            n += own;
+        struct hv_axes axes = {0};
+        for (uint8_t k = 0; k < a->asked->mesh.n_atoms; k++) {
+            if ((x->exchange.atoms >> k & 1) != 0) {
+                hv_axes_push(&axes, k);
+            }
         }
-        if (n > 0) {
-            hv_text_addf(out, "  %-16s %5zu  %s\n", hv_exchange_name((enum hv_exchange_kind)k), n,
-                         hv_fmt_bytes(text, sizeof text, bytes));
+        json_t *names = json_array(), *name;
+        size_t n = 0;
+        add_axes(names, a->asked, &axes);
+        hv_text_addf(out, "  %-16.16s %-15s %10s  over", operator_name(a, x->op),
+                     hv_exchange_name(x->exchange.kind),
+                     hv_fmt_bytes(text, sizeof text, x->exchange.sent_bytes));
+        json_array_foreach(names, n, name)
+        {
+            hv_text_addf(out, " %s", json_string_value(name));
         }
+        hv_str_adds(out, "\n");
+        json_decref(names);
     }
 }
 
@@ -248,7 +268,7 @@ static void answer_text(const struct hv_shard_answer *a, struct hv_str *out)
     if (a->asked->question == HV_ASK_GRAPH) {
         layouts_text(a, out);
     }
-    exchanges_text(&s->lowered, out);
+    exchanges_text(a, out);
     hv_text_addf(out, "  sent per device   %s\n",
                  hv_fmt_bytes(x, sizeof x, s->lowered.sent_bytes));
     if (a->asked->question == HV_ASK_GRAPH) {

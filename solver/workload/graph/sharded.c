@@ -5,6 +5,8 @@
 #include "solver/workload/graph/op_rule.h"
 #include <string.h>
 
+#define MOST_PRIMS 10000000 /* of results by themselves */
+
 struct solve {
     const struct hv_sharding_request *r;
     struct hv_arena *arena;
@@ -62,6 +64,77 @@ static enum hv_status backward(struct solve *s, struct hv_err *err)
         }
     }
     return st;
+}
+
+/* ---- results apart --------------------------------------------------------------------------- */
+
+/* Primitives that a tensor depends on. */
+static void mark_ancestors(const struct hv_prim_graph *g, size_t n, size_t n_tensors,
+                           uint32_t tensor, bool *prim, bool *needed)
+{
+    memset(needed, 0, n_tensors * sizeof *needed);
+    needed[tensor] = true;
+    for (size_t i = n; i-- > 0;) {
+        const struct hv_prim *p = &g->prims[i];
+        prim[i] = false;
+        for (size_t t = p->n_in; t < (size_t)(p->n_in + p->n_out); t++) {
+            prim[i] = prim[i] || needed[p->tensor[t]];
+        }
+        for (size_t t = 0; prim[i] && t < p->n_in; t++) {
+            needed[p->tensor[t]] = true;
+        }
+    }
+}
+
+/* A copy of a primitive with new results; `to` tells the copies of tensors. */
+static void copy_prim(struct hv_prim_graph *g, size_t i, uint32_t *to)
+{
+    struct hv_prim old = g->prims[i];
+    uint32_t in[64];
+    for (size_t t = 0; t < old.n_in; t++) {
+        in[t] = to[old.tensor[t]];
+    }
+    struct hv_shape shape = *hv_prim_shape(g, old.tensor[old.n_in]);
+    struct hv_prim *p = hv_prim_add(g, old.kind, in, old.n_in, &shape);
+    uint32_t *tensor = p->tensor;
+    *p = old;
+    p->tensor = tensor;
+    to[old.tensor[old.n_in]] = tensor[old.n_in];
+    if (old.n_out == 2) {
+        shape = *hv_prim_shape(g, old.tensor[old.n_in + 1]);
+        uint32_t second = hv_prim_tensor_add(g, &shape);
+        tensor[old.n_in + 1] = second;
+        to[old.tensor[old.n_in + 1]] = second;
+    }
+}
+
+/* Gives every result but the first a copy of all that it is made of. */
+static enum hv_status part_results(struct solve *s, struct hv_err *err)
+{
+    struct hv_prim_graph *g = prims(s);
+    size_t n = g->n_prims, n_tensors = g->n_tensors;
+    bool *prim = hv_arena_new(s->arena, bool, n + 1);
+    bool *needed = hv_arena_new(s->arena, bool, n_tensors + 1);
+    uint32_t *to = hv_arena_new(s->arena, uint32_t, n_tensors + 1);
+    for (size_t k = 1; k < s->out->graph.n_outputs; k++) {
+        struct hv_shard_output *o = &s->out->graph.outputs[k];
+        for (uint32_t t = 0; t < n_tensors; t++) {
+            to[t] = t;
+        }
+        mark_ancestors(g, n, n_tensors, o->tensor, prim, needed);
+        for (size_t i = 0; i < n; i++) {
+            if (prim[i]) {
+                copy_prim(g, i, to);
+            }
+        }
+        o->tensor = to[o->tensor];
+        if (g->n_prims > MOST_PRIMS) {
+            return hv_err_set(err, HV_ELIMIT, "the results by themselves need more than %d "
+                                              "primitives; ask for fewer of them",
+                              MOST_PRIMS);
+        }
+    }
+    return HV_OK;
 }
 
 /* ---- what the results depend on -------------------------------------------------------------- */
@@ -168,6 +241,12 @@ static void count_bytes(struct solve *s)
     }
 }
 
+static const struct hv_layout *output_layout(const struct hv_shard_graph *x, size_t i)
+{
+    const struct hv_shard_output *o = &x->outputs[i];
+    return o->asked ? &o->layout : &x->tensors[o->tensor].layout;
+}
+
 static void name_layouts(struct solve *s)
 {
     const struct hv_tensor_graph *g = s->r->graph;
@@ -177,15 +256,14 @@ static void name_layouts(struct solve *s)
     for (size_t t = 0; t < g->n_tensors; t++) {
         uint32_t prim = s->out->expansion.tensor_of[t];
         s->out->layout[t] = &x->tensors[prim].layout;
-        for (size_t i = 0; i < x->n_outputs; i++) {
-            const struct hv_shard_output *o = &x->outputs[i];
-            const struct hv_layout *l = o->asked ? &o->layout : &x->tensors[o->tensor].layout;
-            if (s->gradient != NULL && t < g->n_given && s->gradient[prim] == o->tensor) {
-                s->out->gradient[t] = l;
-            } else if (s->gradient == NULL && o->tensor == prim) {
-                s->out->layout[t] = l;
+        for (size_t i = 0; s->gradient != NULL && i < x->n_outputs && t < g->n_given; i++) {
+            if (s->gradient[prim] == x->outputs[i].tensor) {
+                s->out->gradient[t] = output_layout(x, i);
             }
         }
+    }
+    for (size_t i = 0; i < x->n_outputs && s->gradient == NULL; i++) {
+        s->out->layout[s->r->outputs[i]] = output_layout(x, i);
     }
 }
 
@@ -204,7 +282,7 @@ enum hv_status hv_shard_graph_solve(const struct hv_sharding_request *r, struct 
     for (size_t i = 0; i < r->n_outputs && !r->grad; i++) {
         add_output(&s, r->outputs[i], out->expansion.tensor_of[r->outputs[i]]);
     }
-    st = r->grad ? backward(&s, err) : HV_OK;
+    st = r->grad ? backward(&s, err) : r->apart ? part_results(&s, err) : HV_OK;
     st = st ? st : make_ops(&s, err);
     if (st) {
         return st;

@@ -22,6 +22,8 @@ struct hv_sharding_request {
     const struct hv_given_layout *given; /**< of inputs, parameters and (constraints) results */
     size_t n_given;
     bool open_inputs; /**< inputs that are not given get theirs by propagation; else they are whole */
+    bool apart; /**< every result is computed by itself, from inputs that all share: a question for the
+                   layout of each tensor, not for one program */
     const uint32_t *outputs; /**< results of the whole graph; none with `grad` */
     size_t n_outputs;
     const struct hv_given_layout *asked; /**< layouts of results, of gradients by parameter */

@@ -229,6 +229,7 @@ static enum hv_status read_graph_case(struct reader *r, const struct hv_jp *p,
     st = st ? st : read_names(r, p, "loss", g, &q->loss, &q->n_loss, err);
     st = st ? st : hv_jp_opt_bool(p, "grad", &q->grad, err);
     st = st ? st : hv_jp_opt_bool(p, "propagate_inputs", &q->open_inputs, err);
+    q->apart = q->open_inputs; /* such a case asks for each tensor, as its judges were asked */
     if (st == HV_OK && q->n_outputs == 0) {
         default_outputs(r, c);
     }
