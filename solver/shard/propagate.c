@@ -251,10 +251,7 @@ void hv_propagate(struct hv_shard_graph *g, enum hv_propagation how, struct hv_a
     count_uses(&f);
     list_uses(&f);
     for (f.round = 0; f.round < ROUNDS; f.round++) {
-        settle(&f, false);
-        if (how == HV_PROPAGATE_CHOOSE) {
-            settle(&f, true);
-        }
+        settle(&f, how == HV_PROPAGATE_CHOOSE);
     }
     if (conflicts != NULL) {
         find_conflicts(&f, arena, conflicts);

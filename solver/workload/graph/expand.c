@@ -254,9 +254,9 @@ static uint32_t einsum(struct hv__expand *x)
         struct named b = named_operand(x, i), turned;
         sum_alone(x, &a, &b, i + 1);
         sum_alone(x, &b, &a, i + 1);
-        product_dims(x, &b, &a, i + 1, &turned);
-        /* jax exchanges the operands where that saves a transpose */
-        a = same_dims(&turned, out) ? product(x, &b, &a, i + 1) : product(x, &a, &b, i + 1);
+        product_dims(x, &a, &b, i + 1, &turned);
+        /* jax takes the second operand first where that does not cost a transpose */
+        a = same_dims(&turned, out) ? product(x, &a, &b, i + 1) : product(x, &b, &a, i + 1);
     }
     sum_alone(x, &a, NULL, x->op->n_in);
     return in_order(x, &a);
