@@ -10,6 +10,8 @@
 struct lowering {
     const struct hv_shard_graph *g;
     struct hv_versions *versions;
+    struct hv_arena *arena;
+    struct hv_layout **used;
     HV_VEC(struct hv_lowered_exchange) list;
 };
 
@@ -102,6 +104,7 @@ static void take(struct best *b, uint32_t op)
 {
     const struct hv_op_rule *r = b->op->rule;
     struct lowering *l = b->l;
+    l->used[op] = hv_arena_copy(l->arena, b->layouts, r->n_in + r->n_out, sizeof *b->layouts);
     for (size_t t = 0; t < r->n_in; t++) {
         struct hv_exchange halo[HV_SHARD_DIMS];
         add_path(l, op, b->op->tensor[t],
@@ -165,16 +168,18 @@ static void lower_outputs(struct lowering *l)
 enum hv_status hv_lower(const struct hv_shard_graph *g, const struct hv_pricing *pricing,
                         struct hv_arena *arena, struct hv_lowered *out, struct hv_err *err)
 {
-    struct lowering l = {.g = g};
+    struct lowering l = {.g = g, .arena = arena};
     enum hv_status st = HV_OK;
     *out = (struct hv_lowered){0};
     l.versions = hv__versions_new(g, pricing);
+    l.used = hv_arena_new(arena, struct hv_layout *, g->n_ops + 1);
     for (uint32_t i = 0; st == HV_OK && i < g->n_ops; i++) {
         lower_op(&l, i, err, &st);
     }
     if (st == HV_OK) {
         lower_outputs(&l);
         out->n = l.list.n;
+        out->used = l.used;
         out->exchange = hv_arena_copy(arena, l.list.items, l.list.n, sizeof *l.list.items);
         out->cut = hv__versions_cut(l.versions);
         for (size_t i = 0; i < l.list.n; i++) {

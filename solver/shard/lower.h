@@ -20,6 +20,8 @@ struct hv_lowered_exchange {
 struct hv_lowered {
     size_t n;
     struct hv_lowered_exchange *exchange;
+    struct hv_layout **used; /**< per operator: layouts that it takes its operands in and leaves its
+                                results in */
     double price, sent_bytes; /**< per device */
     bool cut;                 /**< a search met its limit: a cheaper way may exist */
 };

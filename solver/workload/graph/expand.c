@@ -277,7 +277,8 @@ static uint32_t reduce(struct hv__expand *x)
             n *= (double)x->g->dims[u->dim[d]].size;
         }
     }
-    uint32_t t = hv_prim_reduce(b, x->op->by, hv__operand(x, 0), gone);
+    enum hv_reduce_by by = x->op->by == HV_BY_MEAN ? HV_BY_SUM : x->op->by;
+    uint32_t t = hv_prim_reduce(b, by, hv__operand(x, 0), gone);
     struct hv_shape shape = *hv_prim_shape(b, t);
     if (x->op->by == HV_BY_MEAN) {
         t = hv_prim_fn(b, HV_FN_DIV, t, hv_prim_constant(b, n, &shape));
