@@ -96,6 +96,12 @@ static const struct hv_opt strategies_options[] = {
     JSON_OPTION,
     {"kind", 0, HV_ARG_WORD, "KIND", "only strategies of this kind: planner, baseline, data, tensor, pipeline, sequence, experts, hetero, auto-parallel or yours", 0, 0, kind_words, false},
 };
+static const struct hv_opt shard_options[] = {
+    {"json", 0, HV_ARG_FLAG, NULL, "print one line of JSON per case", 0, 0, NULL, false},
+    {"mesh", 0, HV_ARG_KEY_VALUE, "AXIS=N", "for a model: an axis of the mesh and its devices (several times, the last axis is the fastest)", 0, 0, NULL, false},
+    {"split", 0, HV_ARG_KEY_VALUE, "TENSOR.DIM=AXIS", "for a model: split this dimension over this axis (several axes as x+y, the major one first)", 0, 0, NULL, false},
+    {"grad", 0, HV_ARG_FLAG, NULL, "for a model: the gradients of all parameters too", 0, 0, NULL, false},
+};
 static const struct hv_opt selftest_options[] = {
     {"times", 0, HV_ARG_FLAG, NULL, "print the CPU time at the end of every line", 0, 0, NULL, false},
 };
@@ -216,6 +222,12 @@ static const struct hv_command command_rows[] = {
      "them. The What-if screen has levers for the same values.\n"
      "Example: hetviz failures p.json --lost 3 --preempted g=0.5 --checkpoint 600",
      OPTIONS(failures_options), false},
+    {HV_CMD_SHARD, "shard", NULL, "FILE", 1, 1, "layouts of an operator graph on a mesh, and the exchanges they need",
+     "Reads questions about layouts (hetviz.shard-cases/1) or a graph model with `tensors`. From the layouts of a few tensors it completes those of "
+     "all others, and prints the exchanges that follow with their bytes per device (rings), and the bytes of arguments and results. Cases without a "
+     "mesh ask for the rules of their operators: the factors of every dimension.\n"
+     "Example: hetviz shard mlp-graph-long --mesh x=2 --mesh y=4 --split x.batch=x --split up.ffn=y",
+     OPTIONS(shard_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy by kind, on a terminal under headings, with the published system that it implements. With a name, describes one: its citation, the knobs that it "
      "fixes and those that it searches, the numbers of the publication that its self-tests check, its options.\n"

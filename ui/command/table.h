@@ -21,6 +21,7 @@
     X(BOUND,      bound)        \
     X(EXPLAIN,    explain)      \
     X(FAILURES,   failures)     \
+    X(SHARD,      shard)        \
     X(STRATEGIES, strategies)   \
     X(SELFTEST,   selftest)     \
     X(VALIDATE,   validate)     \

@@ -53,6 +53,16 @@
       "expert_ms_per_token", "dispatch_bytes_per_token", "experts", "top_k")                                                                                   \
     X(HV_KEYS_GRAPH, "model", "/$defs/graph", "format", "name", "kind", "dims", "ops", "edges", "max_sequence")                         \
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
+    X(HV_KEYS_TENSOR, "model", "/$defs/tensor", "dims", "role", "dtype")                                                                \
+    X(HV_KEYS_TENSOR_OP, "model", "/$defs/tensor_op", "id", "op", "in", "out", "by", "over", "along", "rows", "parallel", "window",      \
+      "groups", "range", "group", "device_class")                                                                                       \
+    X(HV_KEYS_TENSOR_USE, "model", "/$defs/tensor_use", "tensor", "as")                                                                 \
+    X(HV_KEYS_TENSOR_WINDOW, "model", "/$defs/tensor_window", "of", "tap", "size", "stride", "pad", "dilation")                         \
+    X(HV_KEYS_SHARD_CASES, "shard-cases", "", "format", "family", "source", "graphs", "cases")                                          \
+    X(HV_KEYS_SHARD_GRAPH, "shard-cases", "/$defs/graph", "dims", "tensors", "ops")                                                     \
+    X(HV_KEYS_SHARD_CASE, "shard-cases", "/$defs/case", "id", "graph", "mesh", "shard", "constrain", "out_shard", "outputs",            \
+      "propagate_inputs", "grad", "loss", "shape", "from", "to", "op", "means", "shapes", "in", "want", "xla", "torch", "shardy",       \
+      "least_bytes", "most_bytes", "agree")                                                                                             \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
     X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "output_tokens", "requests_per_s", "precision", "optimizer", "master_weights",                 \
       "grad_precision", "attention", "dropout", "kernels", "runtime", "sequence_lengths", "memory_reserve_GiB", "objective",     \

@@ -1,0 +1,329 @@
+/** From a graph and a few layouts to all layouts and exchanges. */
+#include "solver/workload/graph/sharded.h"
+
+#include "solver/workload/graph/gradient.h"
+#include "solver/workload/graph/op_rule.h"
+#include <string.h>
+
+#define MOST_PRIMS 10000000 /* of results by themselves */
+
+struct solve {
+    const struct hv_sharding_request *r;
+    struct hv_arena *arena;
+    struct hv_sharding *out;
+    uint32_t *gradient; /* primitive tensor → its gradient */
+};
+
+static struct hv_prim_graph *prims(const struct solve *s)
+{
+    return &s->out->expansion.prims;
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static const struct hv_layout *asked_for(const struct solve *s, uint32_t tensor)
+{
+    for (size_t i = 0; i < s->r->n_asked; i++) {
+        if (s->r->asked[i].tensor == tensor) {
+            return &s->r->asked[i].layout;
+        }
+    }
+    return NULL;
+}
+
+static void add_output(struct solve *s, uint32_t tensor, uint32_t prim_tensor)
+{
+    struct hv_shard_output *o = &s->out->graph.outputs[s->out->graph.n_outputs++];
+    const struct hv_layout *l = asked_for(s, tensor);
+    *o = (struct hv_shard_output){.tensor = prim_tensor, .asked = l != NULL};
+    if (l != NULL) {
+        o->layout = *l;
+    }
+}
+
+static enum hv_status backward(struct solve *s, struct hv_err *err)
+{
+    const struct hv_tensor_graph *g = s->r->graph;
+    const uint32_t *of = s->out->expansion.tensor_of;
+    uint32_t *loss = hv_arena_new(s->arena, uint32_t, s->r->n_loss + 1);
+    uint32_t *wanted = hv_arena_new(s->arena, uint32_t, g->n_given + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < s->r->n_loss; i++) {
+        loss[i] = of[s->r->loss[i]];
+    }
+    for (size_t t = 0; t < g->n_given; t++) {
+        if (g->tensors[t].role == HV_TENSOR_PARAMETER) {
+            wanted[n++] = of[t];
+        }
+    }
+    s->gradient = hv_arena_new(s->arena, uint32_t, prims(s)->n_tensors + 1);
+    enum hv_status st = hv_gradient(prims(s), loss, s->r->n_loss, wanted, n, s->gradient, err);
+    for (uint32_t t = 0; st == HV_OK && t < g->n_given; t++) {
+        if (g->tensors[t].role == HV_TENSOR_PARAMETER && s->gradient[of[t]] != HV_NO_TENSOR) {
+            add_output(s, t, s->gradient[of[t]]);
+        }
+    }
+    return st;
+}
+
+/* ---- results apart --------------------------------------------------------------------------- */
+
+/* Primitives that a tensor depends on. */
+static void mark_ancestors(const struct hv_prim_graph *g, size_t n, size_t n_tensors,
+                           uint32_t tensor, bool *prim, bool *needed)
+{
+    memset(needed, 0, n_tensors * sizeof *needed);
+    needed[tensor] = true;
+    for (size_t i = n; i-- > 0;) {
+        const struct hv_prim *p = &g->prims[i];
+        prim[i] = false;
+        for (size_t t = p->n_in; t < (size_t)(p->n_in + p->n_out); t++) {
+            prim[i] = prim[i] || needed[p->tensor[t]];
+        }
+        for (size_t t = 0; prim[i] && t < p->n_in; t++) {
+            needed[p->tensor[t]] = true;
+        }
+    }
+}
+
+/* A copy of a primitive with new results; `to` tells the copies of tensors. */
+static void copy_prim(struct hv_prim_graph *g, size_t i, uint32_t *to)
+{
+    struct hv_prim old = g->prims[i];
+    uint32_t in[64];
+    for (size_t t = 0; t < old.n_in; t++) {
+        in[t] = to[old.tensor[t]];
+    }
+    struct hv_shape shape = *hv_prim_shape(g, old.tensor[old.n_in]);
+    struct hv_prim *p = hv_prim_add(g, old.kind, in, old.n_in, &shape);
+    uint32_t *tensor = p->tensor;
+    *p = old;
+    p->tensor = tensor;
+    to[old.tensor[old.n_in]] = tensor[old.n_in];
+    if (old.n_out == 2) {
+        shape = *hv_prim_shape(g, old.tensor[old.n_in + 1]);
+        uint32_t second = hv_prim_tensor_add(g, &shape);
+        tensor[old.n_in + 1] = second;
+        to[old.tensor[old.n_in + 1]] = second;
+    }
+}
+
+/* Gives every result but the first a copy of all that it is made of. */
+static enum hv_status part_results(struct solve *s, struct hv_err *err)
+{
+    struct hv_prim_graph *g = prims(s);
+    size_t n = g->n_prims, n_tensors = g->n_tensors;
+    bool *prim = hv_arena_new(s->arena, bool, n + 1);
+    bool *needed = hv_arena_new(s->arena, bool, n_tensors + 1);
+    uint32_t *to = hv_arena_new(s->arena, uint32_t, n_tensors + 1);
+    for (size_t k = 1; k < s->out->graph.n_outputs; k++) {
+        struct hv_shard_output *o = &s->out->graph.outputs[k];
+        for (uint32_t t = 0; t < n_tensors; t++) {
+            to[t] = t;
+        }
+        mark_ancestors(g, n, n_tensors, o->tensor, prim, needed);
+        for (size_t i = 0; i < n; i++) {
+            if (prim[i]) {
+                copy_prim(g, i, to);
+            }
+        }
+        o->tensor = to[o->tensor];
+        if (g->n_prims > MOST_PRIMS) {
+            return hv_err_set(err, HV_ELIMIT, "the results by themselves need more than %d "
+                                              "primitives; ask for fewer of them",
+                              MOST_PRIMS);
+        }
+    }
+    return HV_OK;
+}
+
+/* ---- what the results depend on -------------------------------------------------------------- */
+
+static bool *needed_prims(const struct solve *s)
+{
+    const struct hv_prim_graph *g = prims(s);
+    bool *tensor = hv_arena_new(s->arena, bool, g->n_tensors + 1);
+    bool *prim = hv_arena_new(s->arena, bool, g->n_prims + 1);
+    for (size_t i = 0; i < s->out->graph.n_outputs; i++) {
+        tensor[s->out->graph.outputs[i].tensor] = true;
+    }
+    for (size_t i = g->n_prims; i-- > 0;) {
+        const struct hv_prim *p = &g->prims[i];
+        for (size_t t = p->n_in; t < (size_t)(p->n_in + p->n_out); t++) {
+            prim[i] = prim[i] || tensor[p->tensor[t]];
+        }
+        for (size_t t = 0; prim[i] && t < p->n_in; t++) {
+            tensor[p->tensor[t]] = true;
+        }
+    }
+    return prim;
+}
+
+static enum hv_status make_ops(struct solve *s, struct hv_err *err)
+{
+    const struct hv_prim_graph *g = prims(s);
+    const bool *needed = needed_prims(s);
+    struct hv_shard_op *ops = hv_arena_new(s->arena, struct hv_shard_op, g->n_prims + 1);
+    s->out->prim_of = hv_arena_new(s->arena, uint32_t, g->n_prims + 1);
+    for (size_t i = 0; i < g->n_prims; i++) {
+        if (!needed[i]) {
+            continue;
+        }
+        struct hv_op_rule *rule = hv_arena_new(s->arena, struct hv_op_rule, 1);
+        enum hv_status st = hv_prim_rule(g, &g->prims[i], s->arena, rule, err);
+        if (st) {
+            return st;
+        }
+        s->out->prim_of[s->out->graph.n_ops] = (uint32_t)i;
+        ops[s->out->graph.n_ops++] = (struct hv_shard_op){rule, g->prims[i].tensor};
+    }
+    s->out->graph.ops = ops;
+    return HV_OK;
+}
+
+/* ---- layouts --------------------------------------------------------------------------------- */
+
+static void fix(struct solve *s, uint32_t prim_tensor, const struct hv_layout *l)
+{
+    struct hv_shard_tensor *t = &s->out->graph.tensors[prim_tensor];
+    t->layout = *l;
+    t->fixed = true;
+}
+
+static void place_tensors(struct solve *s)
+{
+    const struct hv_tensor_graph *g = s->r->graph;
+    const struct hv_prim_graph *p = prims(s);
+    struct hv_shard_graph *out = &s->out->graph;
+    const uint32_t *of = s->out->expansion.tensor_of;
+    out->n_tensors = p->n_tensors;
+    out->tensors = hv_arena_new(s->arena, struct hv_shard_tensor, p->n_tensors + 1);
+    for (size_t t = 0; t < p->n_tensors; t++) {
+        out->tensors[t].shape = p->tensors[t].shape;
+        out->tensors[t].layout = hv_layout_whole(p->tensors[t].shape.n_dims);
+    }
+    for (size_t t = 0; t < g->n_given; t++) {
+        out->tensors[of[t]].fixed = !s->r->open_inputs;
+    }
+    for (size_t i = 0; i < s->r->n_given; i++) {
+        uint32_t t = s->r->given[i].tensor, prim = of[t];
+        fix(s, prim, &s->r->given[i].layout);
+        if (t >= g->n_given && s->gradient != NULL && s->gradient[prim] != HV_NO_TENSOR) {
+            fix(s, s->gradient[prim], &s->r->given[i].layout); /* a constraint holds both ways */
+        }
+    }
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static void count_bytes(struct solve *s)
+{
+    const struct hv_tensor_graph *g = s->r->graph;
+    const struct hv_shard_graph *x = &s->out->graph;
+    bool *read = hv_arena_new(s->arena, bool, x->n_tensors + 1);
+    for (size_t i = 0; i < x->n_ops; i++) {
+        for (size_t t = 0; t < x->ops[i].rule->n_in; t++) {
+            read[x->ops[i].tensor[t]] = true;
+        }
+    }
+    for (size_t i = 0; i < x->n_outputs; i++) {
+        const struct hv_shard_output *o = &x->outputs[i];
+        const struct hv_shard_tensor *t = &x->tensors[o->tensor];
+        const struct hv_layout *l = o->asked ? &o->layout : &t->layout;
+        s->out->output_bytes += hv_layout_bytes(l, &x->mesh, &t->shape);
+        read[o->tensor] = true;
+    }
+    for (size_t t = 0; t < g->n_given; t++) {
+        const struct hv_shard_tensor *tensor = &x->tensors[s->out->expansion.tensor_of[t]];
+        if (read[s->out->expansion.tensor_of[t]]) {
+            s->out->argument_bytes += hv_layout_bytes(&tensor->layout, &x->mesh, &tensor->shape);
+        }
+    }
+}
+
+static const struct hv_layout *output_layout(const struct hv_shard_graph *x, size_t i)
+{
+    const struct hv_shard_output *o = &x->outputs[i];
+    return o->asked ? &o->layout : &x->tensors[o->tensor].layout;
+}
+
+static void name_layouts(struct solve *s)
+{
+    const struct hv_tensor_graph *g = s->r->graph;
+    struct hv_shard_graph *x = &s->out->graph;
+    s->out->layout = hv_arena_new(s->arena, const struct hv_layout *, g->n_tensors + 1);
+    s->out->gradient = hv_arena_new(s->arena, const struct hv_layout *, g->n_tensors + 1);
+    for (size_t t = 0; t < g->n_tensors; t++) {
+        uint32_t prim = s->out->expansion.tensor_of[t];
+        s->out->layout[t] = &x->tensors[prim].layout;
+        for (size_t i = 0; s->gradient != NULL && i < x->n_outputs && t < g->n_given; i++) {
+            if (s->gradient[prim] == x->outputs[i].tensor) {
+                s->out->gradient[t] = output_layout(x, i);
+            }
+        }
+    }
+    for (size_t i = 0; i < x->n_outputs && s->gradient == NULL; i++) {
+        s->out->layout[s->r->outputs[i]] = output_layout(x, i);
+    }
+}
+
+enum hv_status hv_shard_graph_solve(const struct hv_sharding_request *r, struct hv_arena *arena,
+                                    struct hv_sharding *out, struct hv_err *err)
+{
+    struct solve s = {r, arena, out, NULL};
+    *out = (struct hv_sharding){0};
+    enum hv_status st = hv_expand(r->graph, arena, &out->expansion, err);
+    if (st) {
+        return st;
+    }
+    out->graph.mesh = r->mesh;
+    out->graph.outputs =
+        hv_arena_new(arena, struct hv_shard_output, r->n_outputs + r->graph->n_given + 1);
+    for (size_t i = 0; i < r->n_outputs && !r->grad; i++) {
+        add_output(&s, r->outputs[i], out->expansion.tensor_of[r->outputs[i]]);
+    }
+    st = r->grad ? backward(&s, err) : r->apart ? part_results(&s, err) : HV_OK;
+    st = st ? st : make_ops(&s, err);
+    if (st) {
+        return st;
+    }
+    place_tensors(&s);
+    hv_propagate(&out->graph, r->how, arena, &out->conflicts);
+    st = hv_lower(&out->graph, r->pricing, arena, &out->lowered, err);
+    if (st == HV_OK) {
+        count_bytes(&s);
+        name_layouts(&s);
+    }
+    return st;
+}
+
+enum hv_status hv_shard_op_solve(const struct hv_tensor_graph *g, const struct hv_tensor_op *op,
+                                 const struct hv_mesh *m, const struct hv_layout *operands,
+                                 const struct hv_layout *want, struct hv_arena *arena,
+                                 struct hv_lowered *out, struct hv_layout *result,
+                                 struct hv_err *err)
+{
+    struct hv_op_rule rule;
+    enum hv_status st = hv_tensor_op_rule(g, op, arena, &rule, NULL, err);
+    if (st) {
+        return st;
+    }
+    size_t n = op->n_in + 1U;
+    struct hv_shard_tensor *tensors = hv_arena_new(arena, struct hv_shard_tensor, n);
+    uint32_t *numbers = hv_arena_new(arena, uint32_t, n);
+    for (size_t i = 0; i < n; i++) {
+        bool in = i < op->n_in;
+        tensors[i].shape = hv_tensor_shape(g, &g->tensors[in ? op->in[i].tensor : op->out]);
+        tensors[i].layout = in ? operands[i] : want ? *want : hv_layout_whole(rule.map[i].n_dims);
+        tensors[i].fixed = in || want != NULL;
+        numbers[i] = (uint32_t)i;
+    }
+    struct hv_shard_op one = {&rule, numbers};
+    struct hv_shard_graph x = {.mesh = *m, .tensors = tensors, .n_tensors = n, .ops = &one};
+    x.n_ops = 1;
+    hv_propagate(&x, HV_PROPAGATE_CHOOSE, arena, NULL);
+    if (result != NULL) {
+        *result = tensors[op->n_in].layout;
+    }
+    return hv_lower(&x, NULL, arena, out, err);
+}

@@ -1,0 +1,20 @@
+/** The answer to a question about layouts as JSON or text. */
+#ifndef HV_UI_CLI_SHARD_SHOW_H
+#define HV_UI_CLI_SHARD_SHOW_H
+
+#include "solver/base/str.h"
+#include "solver/io/own/graph/shard_cases.h"
+
+/** A case and what the solver says to it. */
+struct hv_shard_answer {
+    const struct hv_shard_case *asked;
+    struct hv_sharding sharding; /**< as far as the question needs it */
+    struct hv_layout result;     /**< OPERATOR */
+};
+
+/** Appends the answer: one line of JSON, or some lines of text. Errors: HV_ELIMIT for rules with too
+ * many factors. */
+enum hv_status hv_shard_answer_print(const struct hv_shard_answer *a, bool json, struct hv_str *out,
+                                     struct hv_err *err) HV_NODISCARD;
+
+#endif
