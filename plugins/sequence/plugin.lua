@@ -12,14 +12,16 @@ local numbers = require "numbers"
 local paper = require "paper"
 local schemes = require "schemes"
 
--- Ranks of one sequence at most.
+-- Ranks of one sequence at most, and tokens of a rank at least: with fewer than a tile of the
+-- kernel it works on padding.
 local MOST_RANKS = 512
+local LEAST_TOKENS = 128
 
 --- Ranks that may share a sequence: powers of two, and divisors of the number of devices.
 local function ranks_of_a_sequence(ctx)
   return function(devices)
     local list, seen = {}, {}
-    local most = math.min(#devices, MOST_RANKS)
+    local most = math.max(2, math.min(#devices, MOST_RANKS, ctx.job.sequence // LEAST_TOKENS))
     for _, set in ipairs { numbers.powers(most), numbers.divisors(#devices) } do
       for _, n in ipairs(set) do
         if n > 1 and n <= most and not seen[n] and ctx.job.sequence % n == 0 then
