@@ -196,7 +196,7 @@ local function exchanged(ctx, made)
       layer_backward_values = backward },
     formula = "passes + what blocks of attention do not hide of each layer's exchange",
     leaves_out = "links that several groups of ranks share, reduction of gradients, merging of "
-      .. "partial outputs" }
+      .. "partial outputs, and host work" }
 end
 
 --- The claim of the system that runs, with what plan() found besides.

@@ -3,6 +3,7 @@
 -- plugin.lua; [D] marks what is derived, not printed in the publication.
 local dimensions = require "dimensions"
 local formulas = require "formulas"
+local schemes = require "schemes"
 local worlds = require "worlds"
 
 -- A rank of 8 with 65536 tokens, hidden 4096, 32 heads; and with fewer heads of keys.
@@ -394,6 +395,72 @@ function tests.wallfacer(t)
   t.equal("a team of the root of the ranks: no ring", #whole.violations, 0, from)
 end
 
+--- What the row says of short sequences, and that it says nothing of long ones where it gains.
+local function gains(t, id)
+  local from = "by hand: two exchanges a layer against none"
+  local short = { heads = 8, hidden = 1024, sequence = 2048, layers = 2, batch = 16 }
+  t.with(worlds.of(short), function(ctx, family)
+    local plan = family.plan(ctx)
+    local claim = family.claim(plan, ctx)
+    local here_s = hv.plan.new(plan):eval().iteration_s
+    local text = claim.warnings and claim.warnings[1] or "no warning"
+    t.ok("short sequences: no gain here, with the figures", text:find("no gain here", 1, true)
+      and text:find(("%.4g s with whole"):format(claim.terms.without_s), 1, true)
+      and here_s > claim.terms.without_s, from)
+  end)
+  if id ~= "rsa" then
+    local long = { sequence = 131072, layers = 2, batch = 1, options = { pp = 1 },
+      causal = id ~= "ring" } -- whose contiguous parts wait for the last rank of a causal mask
+    t.with(worlds.of(long), function(ctx, family)
+      local plan = family.plan(ctx)
+      local claim = family.claim(plan, ctx)
+      t.ok("long sequences: a gain, and no warning", claim.warnings == nil
+        and (not claim.terms.without_s
+        or hv.plan.new(plan):eval().iteration_s < claim.terms.without_s), from)
+    end)
+  end
+end
+
+--- The least time over all layouts and shardings of the plan that a row made.
+local function least_s(id, made, q)
+  local best_s, stage = math.huge, made.replicas[1].stages[1]
+  for _, cp in ipairs(schemes[id].candidates { ranks = q.devices, heads = 32, causal = true,
+    sequence = q.sequence, options = {} }) do
+    for _, zero in ipairs(schemes.shardings(id, stage.dp * q.devices)) do
+      stage.cp, stage.zero = cp, zero
+      best_s = math.min(best_s, hv.plan.new(made):eval().iteration_s)
+    end
+  end
+  return best_s
+end
+
+--- What the row finds in small random worlds, against all layouts and shardings.
+local function against_all_layouts(t, id)
+  local mean, worst, cases = 0, 0, 40
+  for _ = 1, cases do
+    local q = { nodes = 2, devices = 4 * hv.random(2), batch = 2, layers = 2,
+      nic_GBps = 5 * 2 ^ hv.random(5), intra_GBps = 50 * 2 ^ hv.random(3),
+      kv_heads = 2 ^ (1 + hv.random(4)), sequence = 4096 * 2 ^ hv.random(4) }
+    q.options = { tp = 1, pp = 1, micro_batch = 1, recompute = "none", cp = q.devices }
+    t.with(worlds.of(q), function(ctx, family)
+      local made = family.plan(ctx)
+      local got_s = hv.plan.new(made):eval().iteration_s
+      local gap = got_s / least_s(id, made, q) - 1
+      mean, worst = mean + gap / cases, math.max(worst, math.abs(gap))
+    end)
+  end
+  t.near(("layouts against all of %d worlds: mean gap %.4f %%, worst"):format(cases, 100 * mean),
+    worst, 0, 1e-9, "every layout simulated")
+end
+
+local searched = { usp = true, burst = true, loongtrain = true, wallfacer = true }
+
 return function(t, system)
   tests[system.id](t, system)
+  if system.id ~= "dsp" and system.id ~= "megatron_sp" then
+    gains(t, system.id)
+  end
+  if searched[system.id] then
+    against_all_layouts(t, system.id)
+  end
 end
