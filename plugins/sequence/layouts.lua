@@ -1,9 +1,11 @@
--- The layouts of a sequence worth trying for given degrees: every candidate of the system is priced
--- on a layer in the middle of the model (its passes, exchanges and buffers) with one micro-batch,
--- the fastest and the one of least memory go on to the search over degrees. The best plan then
--- tries all of them.
+-- The layout of a sequence to try for given degrees: every candidate of the system is priced on a
+-- layer in the middle of the model (its passes, exchanges and buffers) with one micro-batch. The
+-- fastest goes on to the search over degrees, where no plan fits the one of least memory. The best
+-- plan then tries all of them.
 local inventory = require "inventory"
+local numbers = require "numbers"
 local schemes = require "schemes"
+local search = require "search"
 
 local layouts = {}
 
@@ -11,12 +13,13 @@ local layouts = {}
 local heads_of_model
 local of_degrees, best_of_degrees = {}, {}
 
---- Heads that every layer's count is a multiple of, on a rank of tp.
+--- The largest number that divides the attention heads of every layer that has some, on a rank of
+-- tp.
 local function heads_of(ctx, tp)
   if not heads_of_model then
-    heads_of_model = math.huge
+    heads_of_model = 0
     for _, layer in ipairs(ctx.model:layers()) do
-      heads_of_model = math.min(heads_of_model, layer.heads)
+      heads_of_model = numbers.gcd(heads_of_model, layer.heads)
     end
   end
   return heads_of_model // tp
@@ -42,26 +45,10 @@ local function price(ctx, ids, point, cp)
   return { cp = cp, time_s = pass.forward_s + pass.backward_s, bytes = pass.memory.peak_bytes }
 end
 
-local function by_time(a, b)
-  if a.time_s ~= b.time_s then
-    return a.time_s < b.time_s
-  end
-  return a.rank < b.rank
-end
-
---- The layouts to go on with: the fastest, and the one of least memory where that is another.
-local function chosen(rows)
-  table.sort(rows, by_time)
-  local least = rows[1]
-  for _, row in ipairs(rows) do
-    least = row.bytes < least.bytes and row or least
-  end
-  return least == rows[1] and { least.cp } or { rows[1].cp, least.cp }
-end
-
---- The layouts that the search tries for a point of the degrees, the fastest first.
-function layouts.best(ctx, point)
-  local key = point.tp .. "/" .. point.cp
+--- The layout of least `figure` (time_s or bytes) for a point of the degrees, in a list; an empty
+-- one where the system has none.
+function layouts.least(ctx, point, figure)
+  local key = ("%d/%d/%s"):format(point.tp, point.cp, figure)
   if best_of_degrees[key] then
     return best_of_degrees[key]
   end
@@ -73,9 +60,10 @@ function layouts.best(ctx, point)
     end
     for i, cp in ipairs(list) do
       rows[i] = price(ctx, ids, point, cp)
-      rows[i].rank = i
     end
-    list = chosen(rows)
+    list = { search.argmin(rows, function(row)
+      return row[figure]
+    end).cp }
   end
   best_of_degrees[key] = list
   return list

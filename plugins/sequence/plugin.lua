@@ -36,11 +36,12 @@ local function ranks_of_a_sequence(ctx)
   end
 end
 
---- Knobs of a point: ZeRO x the layouts of the sequence, `false` where it is whole.
-local function knobs_of(ctx, zero, whole)
+--- Knobs of a point: ZeRO x the layout of the sequence of least `figure`, `false` where there is no
+-- figure and sequences are whole.
+local function knobs_of(ctx, zero, figure)
   return function(point)
     local list = {}
-    for _, cp in ipairs(whole and { false } or layouts.best(ctx, point)) do
+    for _, cp in ipairs(figure and layouts.least(ctx, point, figure) or { false }) do
       for _, stage in ipairs(zero) do
         list[#list + 1] = { zero = stage, cp = cp }
       end
@@ -107,9 +108,10 @@ local function refinements(ctx, own)
   return list
 end
 
---- The search of a system; `without`: the same without it, sequences whole on every rank.
-local function search_of(ctx, without)
-  local own = schemes[ctx.system.id]
+--- The search of a system with its layouts of least `figure` (time_s or bytes); nil: the same
+-- search without the system, sequences whole on every rank.
+local function search_of(ctx, figure)
+  local own, without = schemes[ctx.system.id], not figure
   local cuts = own.candidates ~= nil
   local spec = degrees.axes(ctx, { tp = degrees.tensor(ctx), pp = degrees.depths(ctx),
     cp = cuts and ranks_of_a_sequence(ctx) or nil })
@@ -117,7 +119,7 @@ local function search_of(ctx, without)
   if without then
     spec.cp = { 1 }
   end
-  spec.knobs = knobs_of(ctx, own.zero, without or not cuts)
+  spec.knobs = knobs_of(ctx, own.zero, cuts and figure or nil)
   spec.refine = cuts and not without and refinements(ctx, own) or nil
   spec.quiet = without
   function spec.stage(point, stage)
@@ -145,7 +147,7 @@ local function gain(ctx, point, verdict)
   if hv.stopping() then
     return nil
   end
-  local _, _, whole = degrees.search(ctx, search_of(ctx, true))
+  local _, _, whole = degrees.search(ctx, search_of(ctx))
   if not whole then
     return nil
   end
@@ -163,7 +165,10 @@ local function plan(ctx)
   if refused then
     return nil, refused
   end
-  local made, point, verdict = degrees.search(ctx, search_of(ctx, false))
+  local made, point, verdict = degrees.search(ctx, search_of(ctx, "time_s"))
+  if not made then
+    made, point, verdict = degrees.search(ctx, search_of(ctx, "bytes"))
+  end
   if not made then
     return nil, point
   end

@@ -6,7 +6,7 @@
 local numbers = require "numbers"
 
 -- Everything is computed again but the attention core, whose output is kept.
-local ALL_BUT_CORE = "qkv+out+up+act+down+norm"
+local ALL_BUT_CORE = "qkv+out+up+act+down+norm+experts"
 
 --- Sizes of the part of the ranks that cuts heads: they divide ranks and heads.
 local function heads_parts(q)

@@ -3,6 +3,7 @@
 -- plugin.lua; [D] marks what is derived, not printed in the publication.
 local dimensions = require "dimensions"
 local formulas = require "formulas"
+local plain = require "testing.plain"
 local schemes = require "schemes"
 local worlds = require "worlds"
 
@@ -363,6 +364,15 @@ function tests.dsp(t)
     1 - here.traffic.context.forward / heads.traffic.context.forward, 0.75, 1e-9, from)
   t.ok("by the judge: below all-to-alls of heads", here.iteration_s < heads.iteration_s, from)
   against_all_cuts(t, from)
+  video.layers, video.attends, video.options = 4, { "space", "time" }, { cp = 8, pp = 1, tp = 1 }
+  t.with(worlds.of(video), function(ctx, family)
+    local plan = family.plan(ctx)
+    local cp = plan.replicas[1].stages[1].cp
+    t.equal("dimensions in the row's plan", table.concat(cp.dims, " "), "time space time space",
+      from)
+    t.near("its values by the judge", hv.plan.new(plan):eval().traffic.context.forward,
+      4 * formulas.switch(M / n, n), 1, from)
+  end)
   t.with(worlds.of { options = { cp = 8 } }, function(ctx, family)
     local plan, why = family.plan(ctx)
     t.ok("one dimension of tokens: no gain", plan == nil and why:find("no gain here", 1, true),
@@ -434,6 +444,23 @@ local function least_s(id, made, q)
   return best_s
 end
 
+--- The system in somebody else's plan: eight data-parallel ranks of a sequence each.
+local function composes(t)
+  local from = "by hand"
+  local q = { heads = 8, hidden = 1024, sequence = 8192, layers = 2, batch = 16 }
+  t.with(worlds.of(q), function(ctx, family)
+    local before = plain.plan(ctx)
+    local plan = family.apply(before, ctx)
+    local stage = plan.replicas[1].stages[1]
+    t.equal("applied: ranks of all sequences", stage.dp * stage.cp.degree, 8, from)
+    t.equal("applied: sequences of an iteration", plan.micro_batch * plan.replicas[1].micro_batches,
+      16, from)
+    t.equal("applied: broken rules", #hv.plan.new(plan):eval().violations, 0, from)
+    local again, why = family.apply(plan, ctx)
+    t.ok("applied twice: a clash", again == nil and why:find("both decide", 1, true), from)
+  end)
+end
+
 --- What the row finds in small random worlds, against all layouts and shardings.
 local function against_all_layouts(t, id)
   local mean, worst, cases = 0, 0, 40
@@ -459,6 +486,7 @@ return function(t, system)
   tests[system.id](t, system)
   if system.id ~= "dsp" and system.id ~= "megatron_sp" then
     gains(t, system.id)
+    composes(t)
   end
   if searched[system.id] then
     against_all_layouts(t, system.id)
