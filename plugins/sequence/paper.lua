@@ -27,6 +27,17 @@ local function hop_s(ctx, ids, bytes)
   return slowest_s
 end
 
+--- The first layer with attention from one on, or of all.
+local function attention_of(ctx, from)
+  local rows = ctx.model:layers()
+  for l = from, #rows do
+    if rows[l].heads > 0 then
+      return rows[l]
+    end
+  end
+  return from > 1 and attention_of(ctx, 1) or rows[1]
+end
+
 --- Shape of a plan's stage: { q = of formulas, cp, ids, tp, blocks, sequences, flops_per_s, … }.
 local function stage_of(ctx, made, s)
   local stage = made.replicas[1].stages[s]
@@ -34,7 +45,7 @@ local function stage_of(ctx, made, s)
   local one = { stage = stage, cp = cp, tp = stage.tp or 1, ranks = cp and cp.degree or 1,
     ids = ctx.cluster:ids(stage.devices), blocks = stage.layers[2] - stage.layers[1],
     sequences = math.max(1, made.micro_batch // (stage.dp or 1)) }
-  local layer = ctx.model:layers()[stage.layers[1] + 1]
+  local layer = attention_of(ctx, stage.layers[1] + 1)
   one.q = { tokens = one.sequences * ctx.job.sequence / one.ranks, heads = layer.heads / one.tp,
     width = layer.heads * layer.head_dim / one.tp,
     keys = math.max(1, layer.kv_heads / one.tp) * layer.head_dim }
@@ -171,7 +182,7 @@ local paper = {}
 -- there are stages, are the layers of the model.
 local function split_norms(ctx, made)
   local one = stage_of(ctx, made, 1)
-  local layer = ctx.model:layers()[1]
+  local layer = attention_of(ctx, 1)
   local q = { s = ctx.job.sequence, b = one.sequences, h = ctx.model.hidden, a = layer.heads }
   local bytes = formulas.activation_bytes("selective", q, one.tp)
   return { terms = { activations_bytes = ctx.model.n_layers * bytes, layer_bytes = bytes },
@@ -196,7 +207,7 @@ local function exchanged(ctx, made)
       layer_backward_values = backward },
     formula = "passes + what blocks of attention do not hide of each layer's exchange",
     leaves_out = "links that several groups of ranks share, reduction of gradients, merging of "
-      .. "partial outputs" }
+      .. "partial outputs, and host work" }
 end
 
 --- The claim of the system that runs, with what plan() found besides.

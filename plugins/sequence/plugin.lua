@@ -5,6 +5,7 @@
 -- Tensor and pipeline degrees are searched as well, as far as the model needs them. What the
 -- publications leave open about model states (plain replicas or ZeRO) is searched too. The same
 -- search without the system tells what it gains.
+local composed = require "composed"
 local degrees = require "degrees"
 local dimensions = require "dimensions"
 local layouts = require "layouts"
@@ -12,14 +13,16 @@ local numbers = require "numbers"
 local paper = require "paper"
 local schemes = require "schemes"
 
--- Ranks of one sequence at most.
+-- Ranks of one sequence at most, and tokens of a rank at least: with fewer than a tile of the
+-- kernel it works on padding.
 local MOST_RANKS = 512
+local LEAST_TOKENS = 128
 
 --- Ranks that may share a sequence: powers of two, and divisors of the number of devices.
 local function ranks_of_a_sequence(ctx)
   return function(devices)
     local list, seen = {}, {}
-    local most = math.min(#devices, MOST_RANKS)
+    local most = math.max(2, math.min(#devices, MOST_RANKS, ctx.job.sequence // LEAST_TOKENS))
     for _, set in ipairs { numbers.powers(most), numbers.divisors(#devices) } do
       for _, n in ipairs(set) do
         if n > 1 and n <= most and not seen[n] and ctx.job.sequence % n == 0 then
@@ -33,21 +36,12 @@ local function ranks_of_a_sequence(ctx)
   end
 end
 
---- ZeRO as a plan has it.
-local function zero_of(knob)
-  if knob.zero == 0 then
-    return nil
-  elseif knob.shard_group then
-    return { stage = knob.zero, shard_group = knob.shard_group }
-  end
-  return knob.zero
-end
-
---- Knobs of a point: ZeRO x the layouts of the sequence, `false` where it is whole.
-local function knobs_of(ctx, zero, whole)
+--- Knobs of a point: ZeRO x the layout of the sequence of least `figure`, `false` where there is no
+-- figure and sequences are whole.
+local function knobs_of(ctx, zero, figure)
   return function(point)
     local list = {}
-    for _, cp in ipairs(whole and { false } or layouts.best(ctx, point)) do
+    for _, cp in ipairs(figure and layouts.least(ctx, point, figure) or { false }) do
       for _, stage in ipairs(zero) do
         list[#list + 1] = { zero = stage, cp = cp }
       end
@@ -107,22 +101,17 @@ local function refinements(ctx, own)
     return layouts.all(ctx, point)
   end } }
   if own.groups then
-    list[2] = { knob = "shard_group", values = function(point)
-      local groups = {}
-      for _, n in ipairs(numbers.powers(point.dp * point.cp)) do
-        if n > 1 and (point.dp * point.cp) % n == 0 then
-          groups[#groups + 1] = n
-        end
-      end
-      return groups
+    list[2] = { knob = "zero", values = function(point)
+      return schemes.shardings(ctx.system.id, point.dp * point.cp)
     end }
   end
   return list
 end
 
---- The search of a system; `without`: the same without it, sequences whole on every rank.
-local function search_of(ctx, without)
-  local own = schemes[ctx.system.id]
+--- The search of a system with its layouts of least `figure` (time_s or bytes); nil: the same
+-- search without the system, sequences whole on every rank.
+local function search_of(ctx, figure)
+  local own, without = schemes[ctx.system.id], not figure
   local cuts = own.candidates ~= nil
   local spec = degrees.axes(ctx, { tp = degrees.tensor(ctx), pp = degrees.depths(ctx),
     cp = cuts and ranks_of_a_sequence(ctx) or nil })
@@ -130,11 +119,11 @@ local function search_of(ctx, without)
   if without then
     spec.cp = { 1 }
   end
-  spec.knobs = knobs_of(ctx, own.zero, without or not cuts)
+  spec.knobs = knobs_of(ctx, own.zero, cuts and figure or nil)
   spec.refine = cuts and not without and refinements(ctx, own) or nil
   spec.quiet = without
   function spec.stage(point, stage)
-    stage.zero = zero_of(point.knob)
+    stage.zero = point.knob.zero ~= 0 and point.knob.zero or nil
     stage.cp = point.knob.cp or nil
     if stage.cp and stage.cp.scheme == "dsp" then
       set_dims(ctx, stage)
@@ -158,7 +147,7 @@ local function gain(ctx, point, verdict)
   if hv.stopping() then
     return nil
   end
-  local _, _, whole = degrees.search(ctx, search_of(ctx, true))
+  local _, _, whole = degrees.search(ctx, search_of(ctx))
   if not whole then
     return nil
   end
@@ -176,12 +165,32 @@ local function plan(ctx)
   if refused then
     return nil, refused
   end
-  local made, point, verdict = degrees.search(ctx, search_of(ctx, false))
+  local made, point, verdict = degrees.search(ctx, search_of(ctx, "time_s"))
+  if not made then
+    made, point, verdict = degrees.search(ctx, search_of(ctx, "bytes"))
+  end
   if not made then
     return nil, point
   end
   made.claimed = gain(ctx, point, verdict)
   return made
+end
+
+--- Another strategy's plan with the system in it.
+local function apply(made, ctx)
+  if not schemes[ctx.system.id].candidates then
+    return composed.split_norms(made)
+  end
+  local refused = ctx.system.id == "dsp" and one_dimension(ctx)
+  if refused then
+    return nil, refused
+  end
+  return composed.apply(made, ctx, function(stage, cp)
+    stage.cp = cp
+    if cp.scheme == "dsp" then
+      set_dims(ctx, stage)
+    end
+  end)
 end
 
 local cut = { "tp", "cp", "pp" }
@@ -209,7 +218,7 @@ end
 return {
   api = 1, kind = "sequence", needs = { model = "transformer" }, effort = "quick",
   options = degrees.options(cut),
-  plan = plan, claim = paper.claim,
+  plan = plan, apply = apply, claim = paper.claim,
   systems = {
     {
       id = "rsa", title = "Ring self-attention", year = 2023, venue = "ACL",
@@ -218,7 +227,7 @@ return {
       summary = "Keys, then values go around a ring; the scores of a rank's tokens are kept whole.",
       sets = { ["cp.scheme"] = "rsa", ["cp.layout"] = "contiguous", zero = 0 },
       searches = { "degrees", "micro-batch", "recomputation" },
-      verified = {},
+      verified = { "values forward", "values of both passes", "bytes of the scores" },
     },
     {
       id = "megatron_sp", title = "Megatron sequence parallelism", year = 2023, venue = "MLSys",
@@ -227,7 +236,9 @@ return {
       summary = "Norms and dropout split over tensor-parallel ranks; attention cores repeated.",
       sets = { sequence_parallel = true, recompute = "selective" },
       searches = { "degrees", "micro-batch", "ZeRO stage" },
-      verified = {},
+      verified = { "MB of a layer: GPT-3", "selective saves: GPT-3",
+        "selective computes again: GPT-3", "MB of a layer: MT-NLG", "selective saves: MT-NLG",
+        "selective computes again: MT-NLG" },
     },
     {
       id = "usp", title = "Unified sequence parallelism", year = 2024,
@@ -236,7 +247,10 @@ return {
       summary = "All-to-alls of heads in groups, rings between them.",
       sets = { ["cp.scheme"] = "usp" },
       searches = searching { "heads x ring", "order of the ranks" },
-      verified = {},
+      verified = { "1 x 8 ranks, 32 heads of keys [D]", "2 x 4 ranks, 32 heads of keys [D]",
+        "4 x 2 ranks, 32 heads of keys [D]", "8 x 1 ranks, 32 heads of keys [D]",
+        "1 x 8 ranks, 8 heads of keys [D]", "2 x 4 ranks, 8 heads of keys [D]",
+        "4 x 2 ranks, 8 heads of keys [D]", "8 x 1 ranks, 8 heads of keys [D]" },
     },
     {
       id = "ulysses", title = "DeepSpeed-Ulysses", year = 2024, venue = "PODC",
@@ -246,7 +260,8 @@ return {
       summary = "All-to-alls give each rank whole sequences of some heads, and take them back.",
       sets = { ["cp.scheme"] = "ulysses" },
       searches = searching {},
-      verified = {},
+      verified = { "values over a link, and of tensor parallelism", "ratio", "values sent [D]",
+        "more ranks than heads: refused" },
     },
     {
       id = "ring", title = "Ring attention", year = 2024, venue = "ICLR",
@@ -255,7 +270,10 @@ return {
       summary = "Keys and values go around a ring beside the blocks of attention.",
       sets = { ["cp.scheme"] = "ring", ["cp.layout"] = "contiguous" },
       searches = searching {},
-      verified = {},
+      verified = { "tokens that hide a hop: A100, NVLink",
+        "tokens that hide a hop: A100, InfiniBand", "tokens that hide a hop: TPUv4",
+        "work of four ranks", "blocks of the slowest of each step",
+        "blocks of the slowest of each step, zigzag" },
     },
     {
       id = "striped", title = "Striped attention", year = 2023,
@@ -264,7 +282,8 @@ return {
       summary = "A ring of ranks that have every n-th token, so that a causal mask is shared.",
       sets = { ["cp.scheme"] = "ring", ["cp.layout"] = "striped" },
       searches = searching {},
-      verified = {},
+      verified = { "slowest of each step", "blocks of the slowest of each step",
+        "work of four ranks" },
     },
     {
       id = "distflash", title = "DISTFLASHATTN", year = 2024, venue = "COLM",
@@ -274,7 +293,8 @@ return {
       summary = "Early ranks of a causal ring help late ones; checkpoints behind attention.",
       sets = { ["cp.scheme"] = "distflash", ["cp.layout"] = "contiguous" },
       searches = { "degrees", "micro-batch", "none or all but the core recomputed", "ZeRO stage" },
-      verified = {},
+      verified = { "steps and idle cells of 8 ranks, with and without helpers [D]",
+        "values in the mean [D]" },
     },
     {
       id = "burst", title = "BurstAttention", year = 2024,
@@ -284,7 +304,8 @@ return {
       summary = "Two nested rings by the network; backward, queries go around instead of keys.",
       sets = { ["cp.scheme"] = "ring", ["cp.layout"] = "zigzag", ["cp.backward"] = "q_do" },
       searches = searching { "inner ring" },
-      verified = {},
+      verified = { "values of a backward hop, and of a ring's [D]", "ratio [D]",
+        "GB of a backward pass [D]", "GB of a ring's backward pass [D]" },
     },
     {
       id = "loongtrain", title = "LoongTrain", year = 2024,
@@ -294,7 +315,8 @@ return {
       sets = { ["cp.scheme"] = "loongtrain" },
       searches = { "heads x ring", "window", "order of the ranks", "group of ZeRO", "degrees",
         "micro-batch", "none, all but the core or all recomputed", "ZeRO stage" },
-      verified = {},
+      verified = { "ms of a hop in a node, and between nodes [D]", "ms of a single ring [D]",
+        "ms of a double ring [D]" },
     },
     {
       id = "dsp", title = "Dynamic sequence parallelism", year = 2024,
@@ -303,7 +325,9 @@ return {
       summary = "Blocks are cut along the dimension of the tokens that they do not attend along.",
       sets = { ["cp.scheme"] = "dsp" },
       searches = searching { "dimension per block" },
-      verified = {},
+      verified = { "values of a pair of blocks, and of all-to-alls of heads",
+        "less than all-to-alls of heads, by the judge",
+        "switches between four blocks, then with both ends" },
     },
     {
       id = "wallfacer", title = "WallFacer", year = 2024,
@@ -313,7 +337,9 @@ return {
       summary = "Teams gather their tokens, and pass keys of whole teams around a shorter ring.",
       sets = { ["cp.scheme"] = "wallfacer" },
       searches = searching { "team", "placement of teams" },
-      verified = {},
+      verified = { "16 ranks in teams of 1 [D]", "16 ranks in teams of 2 [D]",
+        "16 ranks in teams of 4 [D]", "64 ranks in teams of 1 [D]", "64 ranks in teams of 2 [D]",
+        "64 ranks in teams of 4 [D]", "64 ranks in teams of 8 [D]" },
     },
   },
 }

@@ -1,11 +1,12 @@
 -- What each system of the family fixes and searches: candidates(q) = its layouts of a sequence over
 -- q.ranks, as `cp` of a plan's stage, where q = { ranks, heads = of a tensor-parallel rank,
--- sequence, causal, options }; zero = stages of ZeRO that are tried; recompute = ways that are
--- tried, where not all three; without = what else the comparison without the system leaves out.
+-- sequence, causal, options }; zero = stages of ZeRO that are tried, with groups of ranks that
+-- share the states where `groups` is set; recompute = ways that are tried, where not all three;
+-- without = what else the comparison without the system leaves out.
 local numbers = require "numbers"
 
 -- Everything is computed again but the attention core, whose output is kept.
-local ALL_BUT_CORE = "qkv+out+up+act+down+norm"
+local ALL_BUT_CORE = "qkv+out+up+act+down+norm+experts"
 
 --- Sizes of the part of the ranks that cuts heads: they divide ranks and heads.
 local function heads_parts(q)
@@ -147,5 +148,20 @@ schemes.dsp = {
     return { { scheme = "dsp", degree = q.ranks } }
   end,
 }
+
+--- All shardings of the states over n holders, as `zero` of a plan's stage: the stages that a
+-- system tries, and where it searches groups those of powers of two.
+function schemes.shardings(id, n)
+  local own, list = schemes[id], {}
+  for _, stage in ipairs(own.zero) do
+    list[#list + 1] = stage
+    for _, group in ipairs(own.groups and numbers.powers(n) or {}) do
+      if group > 1 and n % group == 0 then
+        list[#list + 1] = { stage = stage, shard_group = group }
+      end
+    end
+  end
+  return list
+end
 
 return schemes

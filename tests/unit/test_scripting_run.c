@@ -220,7 +220,7 @@ static void test_argument_soup(void **state)
         "elseif "
         "type(v) == 'function' then calls[#calls + 1] = v end end end gather(hv)\n"
         "for _, o in ipairs{{ctx.cluster, 'devices groups link address ids pick'}, {ctx.model, "
-        "'layers'}, {lp, 'var row objective solve'}, {p, 'check eval table'}, {r, 'apply'}, "
+        "'layers tokens'}, {lp, 'var row objective solve'}, {p, 'check eval table'}, {r, 'apply'}, "
         "{hv.cost.layers{}, 'time times bytes sizes'}} do for name in o[2]:gmatch('%a+') do\n"
         "local f = o[1][name] calls[#calls + 1] = f calls[#calls + 1] = function(...) return "
         "f(o[1], "

@@ -77,8 +77,15 @@ void hv_cli_claim_note(const char *strategy, const json_t *plan, struct hv_str *
     double said = json_number_value(json_object_get(claim, "iteration_s"));
     double is =
         json_number_value(json_object_get(json_object_get(plan, "simulated"), "iteration_s"));
+    const json_t *warnings = json_object_get(claim, "warnings");
     char a[HV_FMT_CAP], b[HV_FMT_CAP];
 
+    for (size_t i = 0; i < json_array_size(warnings); i++) {
+        const char *text = json_string_value(json_array_get(warnings, i));
+        hv_text_addf(out, "%s: ", strategy);
+        hv_text_clean(out, text, strlen(text));
+        hv_str_addc(out, '\n');
+    }
     if (words == NULL || !(said > 0) || !(is > 0) || fabs(is / said - 1) <= CLOSE_FRAC) {
         return;
     }

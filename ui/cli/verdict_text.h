@@ -16,8 +16,9 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
                          struct hv_str *out);
 /** One sentence for titles: "iteration 11.2 s, bubble 9.8%, …". */
 void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out);
-/** Appends one line about a plan tree (as returned by hv_run_strategy) whose formula lists effects
- * that it leaves out and deviates from the simulation by more than a tenth; else nothing. */
+/** Appends lines about a plan tree (as returned by hv_run_strategy): each warning of its claim, and
+ * where its formula lists effects that it leaves out and deviates from the simulation by more than
+ * a tenth, one line about that. */
 void hv_cli_claim_note(const char *strategy, const json_t *plan, struct hv_str *out);
 /** Appends indented lines: throughput, price, time lost per failure, checkpoints. `tokens_per_s` is
  * the plan's without failures. */
