@@ -27,13 +27,27 @@ static double block_parameters(const struct hv_model *m, size_t i)
            hv_block_expert_parameters(m, b);
 }
 
+/** Sets what a block of a transformer has in the row at the top. */
+static void set_block(lua_State *L, const struct hv_model *m, const struct hv_block *b)
+{
+    hv__set_num(L, "heads", b->heads);
+    hv__set_num(L, "kv_heads", b->kv_heads);
+    hv__set_num(L, "experts", b->experts);
+    hv__set_num(L, "ffn", b->ffn);
+    if (b->experts > 0) {
+        hv__set_num(L, "top_k", b->top_k);
+        hv__set_num(L, "expert_ffn", b->expert_ffn);
+        hv__set_num(L, "expert_parameters", hv_block_expert_parameters(m, b) / b->experts);
+    }
+}
+
 /** Appends the layers of one leaf of the model to the list on top. */
 static void add_layers(lua_State *L, const struct hv_model_leaf *leaf)
 {
     const struct hv_model *m = leaf->model;
 
     for (size_t i = 0; i < m->n_blocks; i++) {
-        lua_createtable(L, 0, 6);
+        lua_createtable(L, 0, 8);
         hv__set_num(L, "parameters", block_parameters(m, i));
         if (leaf->name != NULL) {
             hv__set_text(L, "module", leaf->name);
@@ -41,10 +55,7 @@ static void add_layers(lua_State *L, const struct hv_model_leaf *leaf)
         if (m->kind == HV_MODEL_LAYERS) {
             hv__set_text(L, "name", m->measured[i].name);
         } else {
-            hv__set_num(L, "heads", m->blocks[i].heads);
-            hv__set_num(L, "kv_heads", m->blocks[i].kv_heads);
-            hv__set_num(L, "experts", m->blocks[i].experts);
-            hv__set_num(L, "ffn", m->blocks[i].ffn);
+            set_block(L, m, &m->blocks[i]);
         }
         lua_rawseti(L, -2, (lua_Integer)(leaf->first + i) + 1);
     }
@@ -55,7 +66,8 @@ The layers (blocks) of the model in order; of a model of modules, those of all m
 other.
 @function model:layers
 @treturn table list of {parameters, heads, kv_heads, experts, ffn}, of measured layers {parameters,
-name}; ffn is the width of the feed-forward; in a model of modules also module, its name
+name}; ffn is the width of the feed-forward; layers with experts also have top_k = experts of a
+token, expert_ffn and expert_parameters = of one expert; in a model of modules also module, its name
 @units none: counts
 @raise a model of kind graph, or with such a module, which has no layers
 @usage print(#ctx.model:layers(), ctx.model:layers()[1].parameters)
