@@ -38,6 +38,11 @@ static void add_block_sizes(lua_State *L, const struct hv_model *m, const struct
     if (b->attends > 0) {
         hv__set_text(L, "attends", m->token_dims[b->attends - 1].name);
     }
+    if (b->experts > 0) {
+        hv__set_num(L, "top_k", b->top_k);
+        hv__set_num(L, "expert_ffn", b->expert_ffn);
+        hv__set_num(L, "expert_parameters", hv_block_expert_parameters(m, b) / b->experts);
+    }
 }
 
 /** Appends the layers of one leaf of the model to the list on top. */
@@ -46,7 +51,7 @@ static void add_layers(lua_State *L, const struct hv_model_leaf *leaf)
     const struct hv_model *m = leaf->model;
 
     for (size_t i = 0; i < m->n_blocks; i++) {
-        lua_createtable(L, 0, 6);
+        lua_createtable(L, 0, 8);
         hv__set_num(L, "parameters", block_parameters(m, i));
         if (leaf->name != NULL) {
             hv__set_text(L, "module", leaf->name);
@@ -66,7 +71,9 @@ other.
 @function model:layers
 @treturn table list of {parameters, heads, kv_heads, head_dim, experts, ffn}, of measured layers
 {parameters, name}; ffn is the width of the feed-forward; attends = the dimension of the tokens that
-attention is along, where it is not along all tokens; in a model of modules also module, its name
+attention is along, where it is not along all tokens; layers with experts also have top_k = experts
+of a token, expert_ffn and expert_parameters = of one expert; in a model of modules also module, its
+name
 @units none: counts
 @raise a model of kind graph, or with such a module, which has no layers
 @usage print(#ctx.model:layers(), ctx.model:layers()[1].parameters)

@@ -165,6 +165,41 @@ static void push_traffic(lua_State *L, const struct hv_verdict *v)
     lua_setfield(L, -2, "traffic");
 }
 
+/** Parts of the iteration time by name. */
+static void push_breakdown(lua_State *L, const struct hv_metrics *m)
+{
+    lua_createtable(L, 0, HV_BREAKDOWN_N);
+    for (int i = 0; i < HV_BREAKDOWN_N; i++) {
+        hv__set_num(L, hv_breakdown_name((enum hv_breakdown)i), m->breakdown_s[i]);
+    }
+    lua_setfield(L, -2, "breakdown_s");
+}
+
+static void push_approximated(lua_State *L, const struct hv_verdict *v)
+{
+    lua_createtable(L, (int)v->n_approximated, 0);
+    for (size_t i = 0; i < v->n_approximated; i++) {
+        lua_pushstring(L, v->approximated[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_setfield(L, -2, "approximated");
+}
+
+/** Iterations of the job's routing, where they differ. */
+static void push_routing(lua_State *L, const struct hv_verdict *v)
+{
+    if (v->routing.n == 0) {
+        return;
+    }
+    lua_createtable(L, 0, 5);
+    hv__set_num(L, "iterations", (double)v->routing.n);
+    hv__set_num(L, "mean_s", v->routing.mean_s);
+    hv__set_num(L, "p95_s", v->routing.p95_s);
+    hv__set_num(L, "moves", (double)v->routing.moves);
+    hv__set_num(L, "moved_bytes", v->routing.moved_bytes);
+    lua_setfield(L, -2, "routing");
+}
+
 /***
 Judges the plan as `hetviz eval` does. Counts as one evaluation of the budget.
 @function plan:eval
@@ -172,11 +207,13 @@ Judges the plan as `hetviz eval` does. Counts as one evaluation of the budget.
 price or the deadline: a value above that of every plan within them, which grows with the excess),
 tokens_per_s, mfu, bubble, exact, within = true when the plan is within the job's price and
 deadline, violations = list as plan:check, memory = list of {replica, stage, device, peak_bytes,
-limit_bytes, activations_bytes}, traffic = values that a rank sends by kind of exchange, as
-simulated.traffic of `eval --json`}; a plan that serves has no iteration_s, but flow as in a plan
-file; nil and the reason when nothing can be timed
-@units seconds, tokens per second, bytes; value in seconds, USD per million tokens or joules; mfu
-and bubble are shares
+limit_bytes, activations_bytes}, breakdown_s = parts of iteration_s by name, traffic = values that a
+rank sends by kind of exchange, as simulated.traffic of `eval --json`, approximated = list of texts,
+dropped_frac = share of the tokens that no expert computes, routing = {iterations, mean_s, p95_s,
+moves, moved_bytes} where the job's routing has iterations}; a plan that serves has no iteration_s,
+but flow as in a plan file; nil and the reason when nothing can be timed
+@units seconds, tokens per second, bytes; value in seconds, USD per million tokens or joules; mfu,
+bubble and dropped_frac are shares
 @raise a handle of a run that has ended
 @usage local e = hv.strategy("uniform"):eval()
 print(e.iteration_s, #e.violations)
@@ -213,6 +250,10 @@ static int plan_eval(lua_State *L)
     push_stage_memory(L, &v);
     lua_setfield(L, -2, "memory");
     push_traffic(L, &v);
+    push_breakdown(L, &v.metrics);
+    push_approximated(L, &v);
+    hv__set_num(L, "dropped_frac", v.metrics.dropped_frac);
+    push_routing(L, &v);
     if (v.serving != NULL) {
         push_flow(L, v.serving);
     }

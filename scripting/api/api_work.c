@@ -1,10 +1,12 @@
 /*
- * hv.routing, hv.attention_work, hv.lengths: the work that a batch gives to ranks, before it is
- * priced. solver/workload does the counting.
+ * hv.routing, hv.trace, hv.attention_work, hv.lengths: the work that a batch gives to ranks, before
+ * it is priced. solver/workload does the counting.
  */
 #include "scripting/api/input_int.h"
 #include "scripting/api/table.h"
+#include "solver/base/units.h"
 #include "solver/workload/attention_work.h"
+#include "solver/workload/router.h"
 #include "solver/workload/routing.h"
 
 #include <math.h>
@@ -301,9 +303,128 @@ static int api_lengths(lua_State *L)
     return 1;
 }
 
+/** The routing of a run on its way to Lua: what of it is asked for. */
+struct traced {
+    const struct hv_model *m;
+    const struct hv_router *router;
+    size_t sources, iterations;
+    double tokens; /**< of one source */
+};
+
+/** Pushes the tokens of one layer: a list per source, the same one where sources are alike. */
+static void push_traced_layer(lua_State *L, const struct traced *x, struct hv_router_at at)
+{
+    struct hv_arena *a = &hv__host(L)->arena;
+    struct hv_arena_mark before = hv_arena_mark(a);
+    at.sources = hv_router_has_sources(x->router) ? x->sources : 1;
+    double *tokens = hv_arena_new(a, double, at.sources *at.experts);
+    hv_router_tokens(x->router, &at, tokens);
+    if (!hv_known(tokens[0])) {
+        luaL_error(L, "hv.trace: the job's routing has another number of experts or layers than "
+                      "the model; give the job a routing of its own");
+    }
+    for (size_t i = 0; i < at.sources * at.experts; i++) {
+        tokens[i] *= x->tokens * at.top_k;
+    }
+    lua_createtable(L, (int)x->sources, 0);
+    for (size_t s = 0; s < x->sources; s++) {
+        if (s < at.sources) {
+            hv__push_numbers(L, tokens + s * at.experts, at.experts);
+        } else {
+            lua_rawgeti(L, -1, 1);
+        }
+        lua_rawseti(L, -2, (lua_Integer)s + 1);
+    }
+    hv_arena_rewind(a, before);
+}
+
+/** Pushes the layers of one iteration; layers that are alike are the same list. `known` is the
+ * stack position of the lists by class and number of experts. */
+static void push_traced_iteration(lua_State *L, const struct traced *x, size_t iteration, int known)
+{
+    lua_newtable(L);
+    for (size_t b = 0, layer = 0; b < x->m->n_blocks; b++) {
+        const struct hv_block *block = &x->m->blocks[b];
+        if (block->experts <= 0) {
+            continue;
+        }
+        struct hv_router_at at = {.iteration = iteration,
+                                  .layer = layer,
+                                  .experts = (size_t)block->experts,
+                                  .top_k = block->top_k,
+                                  .of = x->sources};
+        lua_pushfstring(L, "%I/%d/%d", (lua_Integer)hv_router_class(x->router, iteration, layer),
+                        block->experts, block->top_k);
+        if (lua_pushvalue(L, -1), lua_rawget(L, known) == LUA_TNIL) {
+            lua_pop(L, 1);
+            push_traced_layer(L, x, at);
+            lua_pushvalue(L, -2);
+            lua_pushvalue(L, -2);
+            lua_rawset(L, known);
+        }
+        lua_remove(L, -2);
+        lua_rawseti(L, -2, (lua_Integer)++layer);
+    }
+}
+
+/***
+The job's own routing: tokens of every source for every expert, in every iteration that differs and
+every layer that has experts. Even routing is one iteration. Sources and layers that are alike share
+a list.
+@function hv.trace
+@tparam table q {sources = ranks that have tokens, tokens = of one source (the job's sequence), each
+counted once per expert that it goes to}
+@treturn table lists of iterations, layers with experts, sources and experts with numbers of tokens,
+as hv.sim.replay takes them; nil and the reason where the model has no layers with experts
+@units tokens, fractions allowed
+@raise a routing for another number of experts or layers, more than 4 million figures
+@usage local trace, why = hv.trace{sources = 4}
+print(trace and #trace[1][1][4] or why)
+*/
+static int api_trace(lua_State *L)
+{
+    static const char *const keys[] = {"sources", "tokens", NULL};
+    static const char fn[] = "hv.trace";
+    const struct hv_cost *cost = hv__run_of(L, fn)->cost;
+    const struct hv_job *j = hv_cost_job(cost);
+    struct traced x = {.m = hv_cost_model(cost), .router = j->routing, .iterations = 1};
+
+    hv__check_stop(L);
+    hv__check_keys(L, 1, fn, keys);
+    x.sources = (size_t)hv__int(L, 1, fn, "sources", -1, 1, 1 << 16);
+    x.tokens = hv__num(L, 1, fn, "tokens", (double)j->sequence, 0, 1e12);
+    if (!hv_router_is_even(x.router)) {
+        x.iterations = x.router->iterations > 1 ? x.router->iterations : 1;
+    }
+    size_t cells = 0, rows = hv_router_has_sources(x.router) ? x.sources : 1;
+    for (size_t b = 0; x.m->blocks != NULL && b < x.m->n_blocks; b++) {
+        cells += (size_t)x.m->blocks[b].experts * rows;
+    }
+    if (cells == 0) {
+        lua_pushnil(L);
+        lua_pushstring(L, "the model has no layers with experts");
+        return 2;
+    }
+    if (cells * x.iterations > CELLS_MAX) {
+        return luaL_error(L,
+                          "%s: expected at most %d iterations times layers times sources times "
+                          "experts; ask for fewer sources",
+                          fn, (int)CELLS_MAX);
+    }
+    lua_createtable(L, (int)x.iterations, 0);
+    lua_newtable(L);
+    for (size_t t = 0; t < x.iterations; t++) {
+        push_traced_iteration(L, &x, t, lua_gettop(L));
+        lua_rawseti(L, -3, (lua_Integer)t + 1);
+    }
+    lua_pop(L, 1);
+    return 1;
+}
+
 void hv__api_work(lua_State *L)
 {
     static const luaL_Reg rows[] = {{"routing", api_routing},
+                                    {"trace", api_trace},
                                     {"attention_work", api_attention_work},
                                     {"lengths", api_lengths},
                                     {NULL, NULL}};

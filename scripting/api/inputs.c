@@ -4,6 +4,7 @@
  */
 #include "scripting/api/input_int.h"
 #include "solver/base/units.h"
+#include "solver/workload/router.h"
 
 /** A view: the inputs belong to the run, the handle only knows when it was made. */
 struct view {
@@ -69,9 +70,13 @@ void hv__push_job(lua_State *L, const struct hv_job *j)
     hv__set_text(L, "optimizer", hv_optimizer_name(j->optimizer));
     hv__set_text(L, "minimize", hv_minimize_name(j->objective.minimize));
     hv__set_num(L, "weight_bytes", hv_job_weight_bytes(j));
+    hv__set_num(L, "activation_bytes", hv_job_activation_bytes(j));
     hv__set_num(L, "grad_bytes", hv_job_grad_bytes(j));
     hv__set_num(L, "master_bytes", hv_job_master_bytes(j));
     hv__set_num(L, "optimizer_bytes", hv_job_optimizer_bytes(j));
+    if (!hv_router_is_even(j->routing)) { /* else every expert has the same number of tokens */
+        hv__set_text(L, "routing", hv_router_name(j->routing->kind));
+    }
     lua_pushboolean(L, j->objective.allow_stale);
     lua_setfield(L, -2, "allow_stale");
     lua_pushboolean(L, j->objective.allow_drop);

@@ -136,6 +136,37 @@ local function check_replicas(t)
   t.ok("new replicas are moves", r.moves > 0)
 end
 
+--- A mixture of four experts on four devices, the routing of its job as traces.
+local function check_trace(t)
+  local plain = require "testing.plain"
+  local world = { nodes = 4, hidden = 64, ffn = 64, experts = 4, top_k = 2, sequence = 10 }
+  local function trace_of(routing, q)
+    world.routing = routing
+    return t.with(plain.transformer(world), function()
+      return hv.trace(q)
+    end)
+  end
+  local even = trace_of(nil, { sources = 3 })
+  t.equal("even: one iteration, one layer with experts, three sources",
+    ("%d %d %d"):format(#even, #even[1], #even[1][1]), "1 1 3")
+  t.near("even: twice ten tokens over four experts", even[1][1][3][4], 5, 1e-12)
+  local counts = { { { { 8, 4, 4, 4 }, { 0, 10, 10, 0 } } },
+    { { { 1, 1, 1, 1 }, { 2, 0, 0, 2 } } } }
+  local given = trace_of({ kind = "trace", counts = counts }, { sources = 2, tokens = 20 })
+  t.equal("a trace: iterations", #given, 2)
+  t.near("a trace: scaled to the tokens", given[1][1][1][1], 16, 1e-9)
+  t.near("a trace: another source", given[1][1][2][2], 20, 1e-9)
+  local zipf = trace_of({ kind = "zipf", skew = 1 }, { sources = 2 })
+  t.near("zipf: second against first", zipf[1][1][1][2] / zipf[1][1][1][1], 0.5, 1e-9)
+  t.ok("zipf: sources share a list", zipf[1][1][1] == zipf[1][1][2])
+  t.ok("a trace of other experts is refused", not pcall(trace_of, { kind = "trace",
+    counts = { { { { 1, 1, 1 } } } } }, { sources = 2 }))
+  t.with(plain.measured { nodes = 1, backward_ms = 1, parameter_bytes = 1 }, function()
+    local none, why = hv.trace { sources = 1 }
+    t.equal("no experts", none == nil and why, "the model has no layers with experts")
+  end)
+end
+
 local function check_contract(t)
   local seen = {}
   local one, other = trace(2, { 3, 1 }, 1)[1], trace(2, { 1, 3 }, 1)[1]
@@ -172,5 +203,6 @@ return {
     check_balance(t)
     check_replicas(t)
     check_contract(t)
+    check_trace(t)
   end,
 }
