@@ -297,8 +297,26 @@ static void push_memory(lua_State *L, const struct hv_memory *m, const struct hv
     lua_setfield(L, -2, "fits");
 }
 
-/** Prices the stage at argument 1 on its first data-parallel rank, which stands for all. Returns
- * the seconds of that rank's optimizer step, all of it on the device. */
+/** Adds the pass of another chunk of the same stage, in what scripts see of a pass. */
+static void add_chunk(struct hv_pass *sum, const struct hv_pass *chunk)
+{
+    sum->forward_s += chunk->forward_s;
+    sum->input_grad_s += chunk->input_grad_s;
+    sum->weight_grad_s += chunk->weight_grad_s;
+    sum->recompute_s += chunk->recompute_s;
+    sum->tp_s += chunk->tp_s;
+    sum->cp_s += chunk->cp_s;
+    sum->ep_s += chunk->ep_s;
+    sum->zero_s += chunk->zero_s;
+    sum->gather_s += chunk->gather_s;
+    sum->scatter_s += chunk->scatter_s;
+    sum->flops += chunk->flops;
+    sum->activation_bytes += chunk->activation_bytes;
+    sum->transient_bytes = fmax(sum->transient_bytes, chunk->transient_bytes);
+}
+
+/** Prices the stage at argument 1, all chunks of it, on its first data-parallel rank, which stands
+ * for all. Returns the seconds of that rank's optimizer step, all of it on the device. */
 static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
                           struct hv_memory *memory, double *in_flight)
 {
@@ -307,12 +325,19 @@ static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
     struct hv_err err = {0};
     const struct hv_replica *replica = &p->doc.plan->replicas[0];
     int64_t rank = hv__int(L, 1, fn, "tp_rank", 1, 1, replica->stages[0].tp.degree);
-    const struct hv_stage_query q = {
+    struct hv_stage_query q = {
         .plan = p->doc.plan, .replica = replica, .tp_rank = (int)rank - 1};
 
     if (hv_cost_pass(r->cost, &q, pass, &err) != HV_OK ||
         hv_cost_memory(r->cost, &q, memory, &err) != HV_OK) {
         hv__raise(L, &err);
+    }
+    for (q.chunk = 1; q.chunk < replica->stages[0].n_ranges; q.chunk++) {
+        struct hv_pass chunk = {0};
+        if (hv_cost_pass(r->cost, &q, &chunk, &err) != HV_OK) {
+            hv__raise(L, &err);
+        }
+        add_chunk(pass, &chunk);
     }
     uint32_t first = q.replica->stages[0].devices[0];
     const struct hv_device_kind *kind = hv_cluster_device(hv_cost_cluster(r->cost), first).kind;
@@ -320,7 +345,8 @@ static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
 }
 
 /***
-Prices one stage: the time of one micro-batch on its first data-parallel rank, and its memory.
+Prices one stage: the time of one micro-batch on its first data-parallel rank, and its memory. The
+chunks of a stage that has several add up.
 @function hv.cost.stage
 @tparam table q the stage's keys as in a plan file, and micro_batch, count (equal pipelines),
 in_flight (micro-batches alive), tp_rank (from 1: whose memory, where tensor shards are unequal)

@@ -267,10 +267,9 @@ local function build(ctx, spec, devices, point)
   return plan
 end
 
---- The price of stage s of a plan with the least number of micro-batches alive.
-local function stage_price(spec, point, plan, s)
-  local question = { micro_batch = plan.micro_batch,
-    in_flight = spec.in_flight and spec.in_flight(point, s) or 1 }
+--- The price of stage s of a plan with so many micro-batches alive.
+local function stage_price(plan, s, in_flight)
+  local question = { micro_batch = plan.micro_batch, in_flight = in_flight }
   for key, value in pairs(plan.replicas[1].stages[s]) do
     question[key] = value
   end
@@ -297,37 +296,46 @@ local function reduction_s(ctx, point)
   return prices[key]
 end
 
---- Fills a point with `estimate_s` and `bound_s` (no plan of the point is faster: the slowest
--- stage's own work on all micro-batches), or `over_bytes` where the first micro-batch does not fit.
+--- Seconds of all passes of 1F1B with chunks, and of the busiest stage per micro-batch.
+local function passes_of(point, stage_s)
+  local sum_s, longest_s = 0, 0
+  for _, own_s in ipairs(stage_s) do
+    sum_s = sum_s + own_s
+    longest_s = math.max(longest_s, own_s)
+  end
+  return point.micro_batches * longest_s + (sum_s - longest_s) / point.chunks, longest_s
+end
+
+--- Fills a point with `estimate_s` and `bound_s` (no plan of the point is faster: the busiest
+-- rank's own work on all micro-batches), or `over_bytes` where the first micro-batch does not fit.
 -- `shapes` gives the shape of the i-th stage of a size, so that equal stages are priced once.
 local function estimate(ctx, spec, point, plan, shapes)
-  local m = point.micro_batches
-  local sum_s, longest_s, bound_s, update_s, backward_s, seen = 0, 0, 0, 0, 0, {}
+  local stage_s, least_s, update_s, backward_s, seen = {}, {}, 0, 0, {}
   local stages = plan.replicas[1].stages
   for s, stage in ipairs(stages) do
     local layers = stage.layers
-    local key = text_of { s == 1, s == #stages, shapes(point, s),
+    local in_flight = spec.in_flight and spec.in_flight(point, s) or 1
+    local key = text_of { s == 1, s == #stages, shapes(point, s), in_flight,
       type(layers[1]) == "number" and layers[2] - layers[1] or layers }
-    if spec.in_flight or not seen[key] then
-      local pass = stage_price(spec, point, plan, s)
+    if not seen[key] then
+      local pass = stage_price(plan, s, in_flight)
       if not pass.memory.fits then
         point.over_bytes = pass.memory.peak_bytes - pass.memory.limit_bytes
         return
       end
-      local own_s = pass.forward_s + pass.backward_s
-      seen[key] = { own_s = own_s, backward_s = pass.backward_s, update_s = pass.optimizer_s,
-        bound_s = own_s - (pass.exposed.zero or 0),
-        gathers_s = 2 * (pass.gather_s or 0) + (pass.scatter_s or 0) }
+      seen[key] = pass
     end
-    local one = seen[key]
-    sum_s = sum_s + one.own_s
-    longest_s = math.max(longest_s, one.own_s)
-    bound_s = math.max(bound_s, one.bound_s)
-    update_s = math.max(update_s, one.update_s + one.gathers_s)
-    backward_s = math.max(backward_s, one.backward_s)
+    local pass = seen[key]
+    stage_s[s] = pass.forward_s + pass.backward_s
+    least_s[s] = stage_s[s] - (pass.exposed.zero or 0)
+    update_s = math.max(update_s,
+      pass.optimizer_s + 2 * (pass.gather_s or 0) + (pass.scatter_s or 0))
+    backward_s = math.max(backward_s, pass.backward_s)
   end
-  point.bound_s = m * bound_s
-  point.estimate_s = m * longest_s + (sum_s - longest_s) / point.chunks + update_s
+  local passes = spec.passes or passes_of
+  local _, busiest_s = passes(point, least_s)
+  point.bound_s = point.micro_batches * busiest_s
+  point.estimate_s = passes(point, stage_s) + update_s
     + math.max(0, reduction_s(ctx, point) - backward_s)
 end
 
@@ -455,9 +463,11 @@ end
 -- of tables, or a function of the point that gives one: further choices, in point.knob),
 -- stage(point, stage, s) and plan(point, plan), which set them in a plan's tables; fits(point) =
 -- whether the system has it, and why not; place(point, ids) = the devices of a stage in their
--- order; schedule (1f1b); in_flight(point, s) = micro-batches alive at least (1); refine = list of
--- {knob, values}: knobs that are tried one after the other on the best plan; tries = fitting plans
--- that are simulated (40); quiet = the plans are only compared with, none becomes the run's answer
+-- order; schedule (1f1b); in_flight(point, s) = micro-batches alive at least (1);
+-- passes(point, stage_s) = seconds of all passes by the schedule, and those of the busiest rank per
+-- micro-batch (1F1B, one rank per stage); refine = list of {knob, values}: knobs that are tried one
+-- after the other on the best plan; tries = fitting plans that are simulated (40); quiet = the plans
+-- are only compared with, none becomes the run's answer
 -- @treturn table the plan, its point {tp, cp, ep, pp, dp, chunks, micro_batch, micro_batches,
 -- recompute, knob} and its verdict; nil and the reason where nothing fits
 -- @units those of a plan file
