@@ -113,7 +113,8 @@ return {
   sets = { ["schedule.name"] = "gpipe or 1f1b", ["tp"] = 1 },
   searches = { "pipeline depth", "micro-batch", "recomputation", "layers per stage by peak" },
   verified = { "cut of six layers", "memory of its stages", "memory of equal layer counts",
-    "memory by the judge, in proportion", "200 random chains: least peak", "200 random chains: fastest of them" },
+    "memory by the judge, in proportion", "200 random chains: least peak",
+    "200 random chains: fastest of them" },
   needs = { model = "layers" }, effort = "quick",
   options = options, plan = plan, claim = claim,
 }

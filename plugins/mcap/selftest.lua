@@ -101,7 +101,8 @@ local function judged(t, counts)
   end
   local whole, empty, words = peaks(1e9), peaks(1e-3), {}
   for s in ipairs(whole) do
-    words[s] = ("%.2f"):format(9 * (whole[s] - empty[s]) / (whole[1] - empty[1]))
+    local part = (whole[s] - empty[s]) / (whole[1] - empty[1])
+    words[s] = ("%.2f"):format(9 * part)
   end
   return table.concat(words, ",")
 end
