@@ -1,6 +1,7 @@
 -- What each system tries at a point of the degrees: `of(point, about)` gives a list of knobs {
 -- schedule = as in a plan, zero, unit, paired }, or nil and the reason; `chunks` = chunks per rank
--- that are tried; `about` = { slices = function(k, multiple) }.
+-- that are tried; `refine` = knobs tried on the best plan; `about` = { slices = function(k,
+-- multiple), node_size }.
 
 --- Points with one schedule.
 local function only(name)
@@ -69,17 +70,21 @@ knobs.hanayo = {
 
 knobs.ctrlmem = {
   chunks = { 2 },
-  of = function(point)
+  of = function()
     local list = {}
-    for _, name in ipairs { "v-min", "v-half", "zb-v" } do
-      list[#list + 1] = { schedule = { name = name } }
-    end
-    for part = 3, 5 do -- limits between those of v-half and zb-v, in halves of micro-batches
-      list[#list + 1] = { schedule = { name = "v-adaptive",
-        memory = math.ceil(point.pp * part / 3) } }
+    for i, name in ipairs { "v-min", "v-half", "zb-v" } do
+      list[i] = { schedule = { name = name } }
     end
     return list
   end,
+  -- its search takes long: tried on the best plan, with limits from v-half's to zb-v's
+  refine = { { knob = "schedule", values = function(point)
+    local list = {}
+    for part = 3, 6 do
+      list[#list + 1] = { name = "v-adaptive", memory = math.ceil(point.pp * part / 3) }
+    end
+    return list
+  end } },
 }
 
 knobs.bfpp = {

@@ -59,7 +59,7 @@ local function search_of(ctx)
   function spec.knobs(point)
     return (knobs_at(own, point, about))
   end
-  spec.in_flight, spec.passes = orders.alive_at_least, orders.passes
+  spec.in_flight, spec.passes, spec.refine = orders.alive_at_least, orders.passes, own.refine
   function spec.stage(point, stage, s)
     local function places(_, at)
       return knobs.place(point, at)
