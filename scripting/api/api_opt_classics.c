@@ -11,6 +11,7 @@
 #include "solver/optim/graph/graph_dp.h"
 #include "solver/optim/graph/partition.h"
 #include "solver/optim/graph/path.h"
+#include "solver/optim/graph/series_parallel.h"
 
 #include <math.h>
 #include <string.h>
@@ -551,15 +552,155 @@ static int opt_graph_dp(lua_State *L)
     return 1;
 }
 
+/** A fold in progress: the functions leaf, series and parallel at `functions` + 1, 2, 3, and the
+ * values of parts in the list at `functions`. */
+struct fold {
+    lua_State *L;
+    int functions;
+    lua_Integer n_values;
+};
+
+/** Calls function k of the fold with the n arguments at the top; the value is kept, *out = its
+ * number. */
+static enum hv_status fold_call(struct fold *f, int k, int n, void **out, struct hv_err *err)
+{
+    lua_State *L = f->L;
+
+    lua_pushvalue(L, f->functions + k);
+    lua_insert(L, -n - 1);
+    if (lua_pcall(L, n, 1, 0) != LUA_OK) {
+        const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+        enum hv_status s =
+            hv_err_set(err, HV_EPLUGIN, "%s", text != NULL ? text : "error in a callback");
+        lua_pop(L, 1);
+        return s;
+    }
+    lua_rawseti(L, f->functions, ++f->n_values);
+    *out = (void *)(uintptr_t)f->n_values;
+    return HV_OK;
+}
+
+static void push_value(const struct fold *f, const void *value)
+{
+    lua_rawgeti(f->L, f->functions, (lua_Integer)(uintptr_t)value);
+}
+
+static enum hv_status fold_edge(void *ctx, size_t edge, void **out, struct hv_err *err)
+{
+    struct fold *f = ctx;
+
+    lua_pushinteger(f->L, (lua_Integer)edge + 1);
+    return fold_call(f, 1, 1, out, err);
+}
+
+static enum hv_status fold_row(void *ctx, size_t vertex, void *left, void *right, void **out,
+                               struct hv_err *err)
+{
+    struct fold *f = ctx;
+
+    push_value(f, left);
+    lua_pushinteger(f->L, (lua_Integer)vertex + 1);
+    push_value(f, right);
+    return fold_call(f, 2, 3, out, err);
+}
+
+static enum hv_status fold_side(void *ctx, void *left, void *right, void **out, struct hv_err *err)
+{
+    struct fold *f = ctx;
+
+    push_value(f, left);
+    push_value(f, right);
+    return fold_call(f, 3, 2, out, err);
+}
+
+/** Pushes the list of values and the functions of a fold. */
+static struct fold fold_begin(lua_State *L, const char *fn)
+{
+    static const char *const names[] = {"leaf", "series", "parallel"};
+    struct fold f = {L, 0, 0};
+
+    luaL_checkstack(L, 12, fn);
+    lua_newtable(L);
+    f.functions = lua_gettop(L);
+    for (size_t k = 0; k < HV_COUNT(names); k++) {
+        if (lua_getfield(L, 1, names[k]) != LUA_TFUNCTION) {
+            hv__bad(L, fn, names[k], "a function", -1);
+        }
+    }
+    return f;
+}
+
+/** The rows {from, to} at field `edges`. */
+static const struct hv_series_parallel_edge *read_arcs(lua_State *L, const char *fn,
+                                                       struct hv_series_parallel_graph *g)
+{
+    g->n_edges = push_list(L, fn, "edges");
+    struct hv_series_parallel_edge *out =
+        hv__scratch_new(L, struct hv_series_parallel_edge, g->n_edges + 1);
+    for (size_t e = 0; e < g->n_edges; e++) {
+        const double *x = row_at(L, fn, "edges", e, 2);
+        out[e] = (struct hv_series_parallel_edge){index_at(L, fn, "edges", x[0], MAX_LIST),
+                                                  index_at(L, fn, "edges", x[1], MAX_LIST)};
+        g->n_vertices = out[e].from >= g->n_vertices ? out[e].from + 1 : g->n_vertices;
+        g->n_vertices = out[e].to >= g->n_vertices ? out[e].to + 1 : g->n_vertices;
+    }
+    lua_pop(L, 1);
+    return out;
+}
+
+/***
+Takes a series-parallel graph apart and folds it: values of edges are joined to those of larger and
+larger parts, until one is left. Values are whatever the functions return, as a front of times and
+memories, or a function of a budget.
+@function hv.opt.series
+@tparam table q {edges = list of {from, to} (several between two vertices are allowed), source,
+sink, leaf = function (edge) that gives the value of an edge by its number, series = function (left,
+vertex, right) that gives the value of two parts one after the other with the vertex between them,
+parallel = function (left, right) that gives the value of two parts side by side}
+@treturn any the value of the whole; nil and the reason when the graph is not series-parallel
+@units the caller's; vertices and edges are numbers from 1
+@raise equal or unknown terminals, errors of the functions
+@usage local n = hv.opt.series{edges = {{1, 2}, {2, 4}, {1, 3}, {3, 4}}, source = 1, sink = 4,
+  leaf = function() return 1 end, series = function(a, _, b) return a + b end,
+  parallel = function(a, b) return math.max(a, b) end}
+assert(n == 2)
+*/
+static int opt_series(lua_State *L)
+{
+    static const char *const keys[] = {"edges",  "source",   "sink", "leaf",
+                                       "series", "parallel", NULL};
+    static const char fn[] = "hv.opt.series";
+    static const struct hv_series_parallel_ops ops = {fold_edge, fold_row, fold_side};
+    struct hv_series_parallel_graph g = {0};
+    struct hv_series_parallel_tree tree;
+    struct hv_err err = {0};
+    void *value = NULL;
+
+    hv__check_stop(L);
+    hv__check_keys(L, 1, fn, keys);
+    g.source = (size_t)hv__int(L, 1, fn, "source", 0, 1, (int64_t)MAX_LIST) - 1;
+    g.sink = (size_t)hv__int(L, 1, fn, "sink", 0, 1, (int64_t)MAX_LIST) - 1;
+    g.edges = read_arcs(L, fn, &g);
+    struct fold f = fold_begin(L, fn);
+    if (hv_series_parallel_decompose(&g, arena_of(L), &tree, &err) != HV_OK) {
+        return hv__raise(L, &err);
+    }
+    if (!tree.complete) {
+        return no(L, "the graph is not series-parallel");
+    }
+    if (hv_series_parallel_fold(&tree, &ops, &f, &value, &err) != HV_OK) {
+        return hv__raise(L, &err);
+    }
+    push_value(&f, value);
+    return 1;
+}
+
 void hv__api_opt_classics(lua_State *L)
 {
-    static const luaL_Reg rows[] = {{"knapsack", opt_knapsack},
-                                    {"maxflow", opt_maxflow},
-                                    {"assign", opt_assign},
-                                    {"path", opt_path},
-                                    {"cut", opt_cut},
-                                    {"graph_dp", opt_graph_dp},
-                                    {NULL, NULL}};
+    static const luaL_Reg rows[] = {{"knapsack", opt_knapsack}, {"maxflow", opt_maxflow},
+                                    {"assign", opt_assign},     {"path", opt_path},
+                                    {"cut", opt_cut},           {"graph_dp", opt_graph_dp},
+                                    {"series", opt_series},     {NULL, NULL}};
 
     hv__api_add(L, "opt", rows);
 }

@@ -363,6 +363,7 @@ function prices.stage(_, made, r, s)
   end
   q.micro_batch = q.micro_batch or replica.micro_batch or made.micro_batch
   q.count = replica.count
+  q.after = nil -- it is priced alone
   return hv.cost.stage(q)
 end
 

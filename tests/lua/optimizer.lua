@@ -48,6 +48,33 @@ local function check_answers()
   equal("front memory", front[2].memory, 4.0)
 end
 
+--- A fold of a diamond with an edge doubled: longest path and number of paths, and what is no
+-- series-parallel graph.
+local function check_series()
+  local function fold(edges)
+    return hv.opt.series { edges = edges, source = 1, sink = 4,
+      leaf = function(edge) return { long = 1, paths = 1, first = edge } end,
+      series = function(a, vertex, b)
+        return { long = a.long + b.long, paths = a.paths * b.paths, first = vertex }
+      end,
+      parallel = function(a, b)
+        return { long = math.max(a.long, b.long), paths = a.paths + b.paths }
+      end }
+  end
+  local whole = fold { { 1, 2 }, { 2, 4 }, { 1, 3 }, { 1, 3 }, { 3, 4 } }
+  equal("longest path", whole.long, 2)
+  equal("paths", whole.paths, 3)
+  local none, why = fold { { 1, 2 }, { 2, 4 }, { 1, 3 }, { 3, 4 }, { 2, 3 } }
+  equal("a bridge", none, nil)
+  equal("why", why, "the graph is not series-parallel")
+  refuses("series leaf", "expected a function", hv.opt.series,
+    { edges = { { 1, 2 } }, source = 1, sink = 2 })
+  refuses("series terminals", "", hv.opt.series, { edges = { { 1, 2 } }, source = 1, sink = 1,
+    leaf = fold, series = fold, parallel = fold })
+  refuses("series error", "boom", hv.opt.series, { edges = { { 1, 2 } }, source = 1, sink = 2,
+    leaf = function() error "boom" end, series = fold, parallel = fold })
+end
+
 --- Values and costs that come from Lua, and errors inside them.
 local function check_callbacks()
   local square = function(i, j) return (j - i + 1) ^ 2 end
@@ -268,6 +295,7 @@ return {
   selftest = function(t)
     check_answers()
     t.ok("answers done by hand", true)
+    check_series()
     check_callbacks()
     t.ok("values and costs from Lua", true)
     check_stages()
