@@ -67,7 +67,7 @@ SRC_SOLVER    := $(call sources,$(filter-out solver/profiler,$(wildcard solver/*
 SRC_SCRIPTING := $(call sources,scripting)
 SRC_SESSION   := $(call sources,ui/process ui/command ui/lever ui/session)
 SRC_VIEW      := $(call sources,ui/view ui/screens)
-SRC_CLI       := $(sort $(wildcard ui/cli/*.c))
+SRC_CLI       := $(call sources,ui/cli)
 SRC_TERM      := $(sort $(wildcard ui/term/*.c))
 # the profiler is a program of its own; all of it but cuda/ builds and is tested everywhere
 SRC_PROFILER  := $(sort $(wildcard solver/profiler/*.c))

@@ -42,6 +42,28 @@ bool hv_plugin_is_of(const struct hv_plugin *p, enum hv_kind kind)
     return false;
 }
 
+bool hv_plugin_stands_under(const struct hv_plugin *p, enum hv_kind kind)
+{
+    if (p->error != NULL) {
+        return kind == HV_KIND_N;
+    }
+    return kind == p->kinds[0] || (p->shipped && hv_plugin_is_of(p, kind));
+}
+
+size_t hv_plugins_under(const struct hv_plugin *p, size_t n, enum hv_kind kind, size_t *out)
+{
+    size_t n_out = 0;
+    for (int by_hand = 0; by_hand < 2; by_hand++) { /* only baselines come in two parts */
+        for (size_t i = 0; i < n; i++) {
+            bool last = kind == HV_KIND_BASELINE && p[i].effort == HV_EFFORT_UNKNOWN;
+            if (hv_plugin_stands_under(&p[i], kind) && last == (by_hand == 1)) {
+                out[n_out++] = i;
+            }
+        }
+    }
+    return n_out;
+}
+
 void hv_plugin_cite(const struct hv_plugin *p, struct hv_str *out)
 {
     const char *system = p->system != NULL ? p->system : "", *venue = p->venue;

@@ -186,6 +186,13 @@ void hv_plugins_free(struct hv_plugins *p);
 const struct hv_plugin *hv_plugins_find(const struct hv_plugins *p, const char *id);
 /** True where the strategy is of the kind. */
 bool hv_plugin_is_of(const struct hv_plugin *p, enum hv_kind kind);
+/** True where the strategy stands under the heading of the kind; HV_KIND_N is the heading of broken
+ * ones. One of two kinds stands under both; a plugin of the user's under HV_KIND_YOURS only. */
+bool hv_plugin_stands_under(const struct hv_plugin *p, enum hv_kind kind);
+/** Numbers of those of `p` [n] that stand under the kind, in the order of lists: by place, but
+ * baselines that search before those that are entered by hand. `out` has room for n; returns how
+ * many. O(n). */
+size_t hv_plugins_under(const struct hv_plugin *p, size_t n, enum hv_kind kind, size_t *out);
 /** Its citation: publication, venue and year where these do not name it, reference. Appended. */
 void hv_plugin_cite(const struct hv_plugin *p, struct hv_str *out);
 /** As hv_plugins_find; errors (HV_EUSAGE) name the nearest; a broken plugin is HV_EPLUGIN with its

@@ -4,10 +4,10 @@
 
 #include "scripting/plugin/plugin.h"
 #include "solver/base/units.h"
+#include "solver/io/own/plan_trust.h"
 #include "ui/cli/cli.h"
-#include "ui/cli/compare_trust.h"
-#include "ui/cli/compare_try.h"
-#include "ui/cli/compare_why.h"
+#include "ui/cli/compare/try.h"
+#include "ui/cli/compare/why.h"
 #include "ui/cli/interrupt.h"
 #include "ui/cli/print.h"
 #include "ui/cli/run_options.h"
@@ -25,7 +25,7 @@ struct entry {
     const char *strategy;
     const struct hv_plugin *plugin; /**< its first part; NULL where there is none of that name */
     const char *same;               /**< an earlier row with an equal plan, or NULL */
-    char *text;                     /**< of the plan, as hv_cli_plan_text; on the heap */
+    char *text;                     /**< of the plan, as hv_plan_same_text; on the heap */
     uint32_t id;                    /**< of the pool's job */
     bool applies;
     bool unstarted; /**< there was no process for it */
@@ -323,7 +323,7 @@ static void find_equal(struct comparison *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct entry *e = &c->entries[i];
-        e->text = e->plan != NULL ? hv_cli_plan_text(&c->inputs, e->plan) : NULL;
+        e->text = e->plan != NULL ? hv_plan_same_text(c->inputs.cluster.cluster, e->plan) : NULL;
         for (size_t k = 0; k < i && e->text != NULL && e->same == NULL; k++) {
             const struct entry *other = &c->entries[k];
             if (other->text != NULL && strcmp(other->text, e->text) == 0) {
@@ -333,13 +333,19 @@ static void find_equal(struct comparison *c)
     }
 }
 
+/** How many parts of its plan are approximated. */
+static size_t n_approximated(const struct entry *e)
+{
+    return json_array_size(json_object_get(json_object_get(e->plan, "simulated"), "approximated"));
+}
+
 /** "whole", "~2" or "= zero2". */
 static void add_trust(const struct entry *e, struct hv_str *out)
 {
     if (e->same != NULL) {
         hv_str_addf(out, "= %s", e->same);
     } else {
-        hv_cli_trust(e->plan, out);
+        hv_plan_trust(n_approximated(e), out);
     }
 }
 
@@ -426,7 +432,7 @@ static json_t *rows_json(const struct comparison *c, bool stopped)
             json_object_set(row, "plan", e->plan);
             json_object_set(row, "simulated", json_object_get(e->plan, "simulated"));
             struct hv_str trust = {0};
-            hv_cli_trust(e->plan, &trust);
+            hv_plan_trust(n_approximated(e), &trust);
             json_object_set_new(row, "trust", json_string(hv_str_cstr(&trust)));
             hv_str_free(&trust);
             if (e->same != NULL) {
@@ -587,8 +593,7 @@ static void add_notes(const struct comparison *c, struct hv_str *out)
     }
     bool rough = false;
     for (size_t i = 0; i < c->n; i++) {
-        const json_t *simulated = json_object_get(c->entries[i].plan, "simulated");
-        rough = rough || json_array_size(json_object_get(simulated, "approximated")) > 0;
+        rough = rough || n_approximated(&c->entries[i]) > 0;
     }
     if (rough) {
         hv_str_adds(out, "~n: n parts of the plan are approximated; `hetviz eval` lists them\n");

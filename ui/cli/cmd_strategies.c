@@ -1,4 +1,5 @@
 /** `hetviz strategies`: lists the strategies under their kinds, and describes one. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -248,29 +249,19 @@ static void add_line(const struct hv_plugin *p, const char *kind, struct hv_str 
     hv_str_addc(out, '\n');
 }
 
-/** True where the strategy stands under the kind, HV_KIND_N being what is broken. One of two kinds
- * stands under both; a plugin of the user's under `yours` only. */
-static bool stands_under(const struct hv_plugin *p, enum hv_kind kind)
-{
-    if (p->error != NULL) {
-        return kind == HV_KIND_N;
-    }
-    return kind == p->kinds[0] || (p->shipped && hv_plugin_is_of(p, kind));
-}
-
 /** The strategies of a kind: under a heading where a person reads, else each with its kind, so that
  * the first word of every line is an id. There one of two kinds stands once. */
 static void add_kind(const struct hv_plugins *all, enum hv_kind kind, bool headed,
                      struct hv_str *out)
 {
     struct hv_str rows = {0};
-    size_t n = 0;
+    size_t n = 0, *under = hv_xcalloc(all->n + 1, sizeof *under);
+    size_t n_under = hv_plugins_under(all->items, all->n, kind, under);
     bool broken = kind == HV_KIND_N;
     const char *name = broken ? "broken" : hv_kind_name(kind);
-    for (size_t i = 0; i < all->n; i++) {
-        const struct hv_plugin *p = &all->items[i];
-        bool first = broken || p->error != NULL || p->kinds[0] == kind;
-        if (stands_under(p, kind) && (headed || first)) {
+    for (size_t i = 0; i < n_under; i++) {
+        const struct hv_plugin *p = &all->items[under[i]];
+        if (headed || broken || p->kinds[0] == kind) {
             n++;
             add_line(p, headed ? NULL : name, &rows);
         }
@@ -284,6 +275,7 @@ static void add_kind(const struct hv_plugins *all, enum hv_kind kind, bool heade
         hv_str_add(out, rows.p, rows.n);
     }
     hv_str_free(&rows);
+    free(under);
 }
 
 /** The strategies of one kind: it is the heading. */

@@ -1,7 +1,8 @@
-/* Trust in a compared plan, and plans as texts that can be compared. */
-#include "ui/cli/compare_trust.h"
+/* Plans as texts that can be compared, and the word for how far one is approximated. */
+#include "solver/io/own/plan_trust.h"
 
 #include "solver/base/json/json.h"
+#include "solver/io/own/docs.h"
 #include "solver/io/own/plan/write.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ static void drop_whole_groups(struct hv_plan *p)
     }
 }
 
-char *hv_cli_plan_text(const struct hv_inputs *in, const json_t *plan)
+char *hv_plan_same_text(struct hv_cluster *cluster, const json_t *plan)
 {
     struct hv_plan_doc doc = {0};
     struct hv_json json = {0};
@@ -30,7 +31,7 @@ char *hv_cli_plan_text(const struct hv_inputs *in, const json_t *plan)
         return NULL;
     }
     hv_json_wrap(&json, json_deep_copy(plan), "plan");
-    if (hv_plan_doc_build(&doc, json, in->cluster.cluster, NULL) != HV_OK) {
+    if (hv_plan_doc_build(&doc, json, cluster, NULL) != HV_OK) {
         return NULL;
     }
     drop_whole_groups(doc.plan);
@@ -45,13 +46,11 @@ char *hv_cli_plan_text(const struct hv_inputs *in, const json_t *plan)
     return text;
 }
 
-void hv_cli_trust(const json_t *plan, struct hv_str *out)
+void hv_plan_trust(size_t n_approximated, struct hv_str *out)
 {
-    size_t n = json_array_size(json_object_get(json_object_get(plan, "simulated"), "approximated"));
-
-    if (n == 0) {
+    if (n_approximated == 0) {
         hv_str_adds(out, "whole");
     } else {
-        hv_str_addf(out, "~%zu", n);
+        hv_str_addf(out, "~%zu", n_approximated);
     }
 }

@@ -2,7 +2,7 @@
  * Sentences about the difference of two verdicts, from their breakdowns. Plans are evaluated by
  * eval; this file only formats.
  */
-#include "ui/cli/compare_why.h"
+#include "ui/cli/compare/why.h"
 
 #include "solver/base/units.h"
 #include "solver/eval/eval.h"

@@ -1,8 +1,8 @@
 /*
  * Counterfactuals of a comparison: a choice of one plan in another, judged by eval. Sentences about
- * the breakdowns are in compare_why.c.
+ * the breakdowns are in why.c.
  */
-#include "ui/cli/compare_try.h"
+#include "ui/cli/compare/try.h"
 
 #include "solver/base/units.h"
 #include "solver/eval/eval.h"
