@@ -1,0 +1,31 @@
+#!/bin/sh
+# The guide to families: its files and commands run as printed, and its rows are strategies.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+guide=$root/share/guide/families.md
+HETVIZ_PLUGINS=$work/plugins
+export HETVIZ_PLUGINS
+mkdir -p "$HETVIZ_PLUGINS"
+cd "$HETVIZ_PLUGINS" || exit 1
+awk '/^```lua [a-z]+\.lua$/ { f = $2; next } /^```$/ { f = "" } f { print > f }' "$guide"
+awk '/^```sh$/ { s = 1; next } /^```$/ { s = 0 } s' "$guide" >"$work/commands"
+mkdir -p "$work/bin"
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$HETVIZ" >"$work/bin/hetviz"
+chmod +x "$work/bin/hetviz"
+PATH=$work/bin:$PATH
+holds 'the guide has commands' test "$(grep -c '^hetviz ' "$work/commands")" -ge 9
+while read -r line; do
+    timeout -k 2 "$HANG" sh -c "$line" >"$work/out" 2>"$work/err" </dev/null
+    rc=$?
+    if [ $rc -eq 0 ]; then ok; else no "$line" "exit $rc: $(cat "$work/err")"; fi
+done <"$work/commands"
+for id in whole-states sharded-states best-buckets mine-1f1b mine-gpipe; do
+    "$HETVIZ" strategies --json >"$work/rows" 2>"$work/err"
+    holds "$id is a strategy" grep -q "\"id\": \"$id\"" "$work/rows"
+    "$HETVIZ" strategies --kind yours >"$work/yours" 2>"$work/err"
+    holds "$id is of the kind yours" grep -q "$id" "$work/yours"
+done
+expect 'sharded states on a100-v100-t4' 0 plan -c a100-v100-t4 -m gpt3-1.3b -j small -s sharded-states --out "$work/plan.json"
+expect 'its plan is valid' 0 eval "$work/plan.json"
+holds 'its states are sharded' grep -q '"zero"' "$work/plan.json"
+finish
