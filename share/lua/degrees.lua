@@ -388,7 +388,9 @@ local function simulate(ctx, spec, devices, point, state)
   state.n_valid = state.n_valid + 1
   if verdict.value < state.best_s then
     state.best_s, state.plan, state.point, state.verdict = verdict.value, plan, point, verdict
-    hv.incumbent(plan)
+    if not spec.quiet then
+      hv.incumbent(plan)
+    end
   end
 end
 
@@ -455,7 +457,7 @@ end
 -- whether the system has it, and why not; place(point, ids) = the devices of a stage in their
 -- order; schedule (1f1b); in_flight(point, s) = micro-batches alive at least (1); refine = list of
 -- {knob, values}: knobs that are tried one after the other on the best plan; tries = fitting plans
--- that are simulated (40)
+-- that are simulated (40); quiet = its plans are no incumbents of the run
 -- @treturn table the plan, its point {tp, cp, ep, pp, dp, chunks, micro_batch, micro_batches,
 -- recompute, knob} and its verdict; nil and the reason where nothing fits
 -- @units those of a plan file
