@@ -1,6 +1,6 @@
 -- Where experts go: replicas of hot experts on slots, and shadows of the hottest ones.
--- Library: for the systems that place experts by their loads (FasterMoE, SmartMoE, FlexMoE, Prophet;
--- balancers of inference), which share these two decisions.
+-- Library: for the systems that place experts by their loads (FasterMoE; balancers of inference),
+-- which share these decisions.
 local M = {}
 
 --- Indices of a list in falling order of its numbers; equal ones stay in order.
@@ -71,8 +71,8 @@ local function even_out(weights, boxes, sums)
   end
 end
 
---- How many replicas each expert gets of `slots`: every one goes to the expert with the highest load
--- per replica, which keeps that load as low as it can be.
+--- How many replicas each expert gets of `slots`: every one goes to the expert with the highest
+-- load per replica, which keeps that load as low as it can be.
 local function replicate(loads, slots)
   local n = {}
   for e = 1, #loads do
@@ -160,25 +160,45 @@ function M.place(q)
   return best, busiest
 end
 
---- Which owners' experts are shadowed on all ranks in an iteration: the hottest ones in turn, for as
--- long as the layer gets faster. Three passes compute 4αH² FLOP a token and four exchanges send H
--- values; a shadow sends 2αH² values; values have 4 bytes.
--- shadow{owner_tokens = tokens per owner, bytes_per_s, flops_per_s, alpha (hidden over model width),
--- hidden = model width} -> list of owners. O(n log n). Source: FasterMoE (He et al. 2022).
-function M.shadow(q)
-  local values = q.alpha * q.hidden ^ 2
-  local token_s = 3 * 4 * values / q.flops_per_s + 4 * q.hidden * 4 / q.bytes_per_s
-  local send_s = 2 * values * 4 / q.bytes_per_s
-  local order, out = falling(q.owner_tokens), {}
-  local best = token_s * q.owner_tokens[order[1]]
-  for i = 1, #order - 1 do
-    local time_s = token_s * q.owner_tokens[order[i + 1]] + i * send_s
-    if time_s >= best then
+--- The heaviest rank without the experts that are shadowed.
+local function busiest_left(q, shadowed)
+  local sums, most = {}, 0
+  for e, load in ipairs(q.loads) do
+    local owner = q.owners and q.owners[e] or e
+    sums[owner] = (sums[owner] or 0) + (shadowed[e] and 0 or load)
+    most = math.max(most, sums[owner])
+  end
+  return most
+end
+
+--- Which experts are shadowed on all ranks in an iteration: the hottest ones in turn, for as long
+-- as the layer gets faster by token_s for each token of the busiest rank and copy_s for a shadow.
+-- shadows{loads = tokens per expert, owners = rank per expert (one each), token_s, copy_s, most =
+-- shadows that there is memory for (any number)} -> list of experts, the layer's seconds. O(n²).
+-- Source: FasterMoE (He et al. 2022, section 4.1; released shadow_policy.py).
+function M.shadows(q)
+  local order, out, shadowed = falling(q.loads), {}, {}
+  local best_s = q.token_s * busiest_left(q, shadowed)
+  for i = 1, math.min(#order - 1, q.most or #order) do
+    shadowed[order[i]] = true
+    local time_s = q.token_s * busiest_left(q, shadowed) + i * q.copy_s
+    if time_s >= best_s then
       break
     end
-    best, out[i] = time_s, order[i]
+    best_s, out[i] = time_s, order[i]
   end
-  return out
+  return out, best_s
+end
+
+--- Which owners' experts are shadowed, where each has one: three passes compute 4αH² FLOP a token
+-- and four exchanges send H values; a shadow sends 2αH² values; values have 4 bytes.
+-- shadow{owner_tokens = tokens per owner, bytes_per_s, flops_per_s, alpha (hidden over model
+-- width), hidden = model width} -> list of owners, the layer's seconds. O(n²).
+function M.shadow(q)
+  local values = q.alpha * q.hidden ^ 2
+  return M.shadows { loads = q.owner_tokens,
+    token_s = 3 * 4 * values / q.flops_per_s + 4 * q.hidden * 4 / q.bytes_per_s,
+    copy_s = 2 * values * 4 / q.bytes_per_s }
 end
 
 return M

@@ -37,8 +37,8 @@ local function check_placing(t)
   local busiest = check_places(t, "a hot expert", one, placing.place(one))
   t.ok("a hot expert: no device has more than a share above the mean",
     busiest <= 16 / 3 + 8 / 5 + 1e-9)
-  local two = { loads = { 90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86 }, devices = 8, nodes = 2,
-    slots = 16, groups = 4 }
+  local two = { loads = { 90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86 }, devices = 8,
+    nodes = 2, slots = 16, groups = 4 }
   local slots, load = placing.place(two)
   t.near("two nodes: load", check_places(t, "two nodes", two, slots), load, 1e-9)
   -- EPLB's own example; its devices have at most 164.5 by its places
@@ -51,6 +51,13 @@ local function check_shadows(t)
     bytes_per_s = 12.5e9, flops_per_s = 50e12 }
   local s = placing.shadow(q)
   t.ok("FasterMoE's case: the hottest alone", #s == 1 and s[1] == 1)
+  -- two ranks of two experts: 90 tokens of 120, with shadows 40 + 5, 30 + 10, 10 + 15; the fourth
+  -- is none
+  local two = { loads = { 50, 40, 20, 10 }, owners = { 1, 1, 2, 2 }, token_s = 1, copy_s = 5 }
+  local shadows, time_s = placing.shadows(two)
+  t.equal("experts of two ranks", table.concat(shadows, " ") .. " " .. time_s, "1 2 3 25")
+  two.most = 1
+  t.equal("memory for one", table.concat((placing.shadows(two)), " "), "1")
   q.owner_tokens = { 10, 10, 10, 10 }
   t.ok("even tokens: none", #placing.shadow(q) == 0)
   q.bytes_per_s, q.owner_tokens = 1e15, { 1, 4000, 3000, 2000 }
