@@ -466,8 +466,8 @@ end
 -- order; schedule (1f1b); in_flight(point, s) = micro-batches alive at least (1);
 -- passes(point, stage_s) = seconds of all passes by the schedule, and those of the busiest rank per
 -- micro-batch (1F1B, one rank per stage); refine = list of {knob, values}: knobs that are tried one
--- after the other on the best plan; tries = fitting plans that are simulated (40); quiet = the plans
--- are only compared with, none becomes the run's answer
+-- after the other on the best plan; tries = fitting plans that are simulated (40); quiet = the
+-- plans are only compared with, none becomes the run's answer
 -- @treturn table the plan, its point {tp, cp, ep, pp, dp, chunks, micro_batch, micro_batches,
 -- recompute, knob} and its verdict; nil and the reason where nothing fits
 -- @units those of a plan file

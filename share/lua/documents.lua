@@ -9,7 +9,8 @@ local function least(length, per_rank)
 end
 
 --- One round under a limit on the work of a rank: groups of ranks with their documents; documents
--- that find no place stay in `left`. `how.open`: groups are opened before others of the same size get
+-- that find no place stay in `left`. `how.open`: groups are opened before others of the same
+-- size get
 -- a second document.
 local function round(docs, ranks, limit, how)
   local groups, left, free = {}, {}, ranks
@@ -19,7 +20,8 @@ local function round(docs, ranks, limit, how)
       local load = g.work + d.pairs / g.size
       local wide = g.size >= d.least and g.size <= math.max(d.least, how.widest * d.least)
       if wide and load <= limit * (1 + 1e-12) then
-        local better = not best or g.size < best.size or (g.size == best.size and g.work < best.work)
+        local less = best and g.size == best.size and g.work < best.work
+        local better = not best or g.size < best.size or less
         best = better and g or best
       end
     end
@@ -78,8 +80,8 @@ local function by_ranks(a, b)
   return a.length ~= b.length and a.length > b.length or (a.length == b.length and a.at < b.at)
 end
 
---- Ranks of a document: as few as it fits, or a power of two, or so many that none has more work than
--- `most` for it.
+--- Ranks of a document: as few as it fits, or a power of two, or so many that none has more work
+-- than `most` for it.
 local function ranks_for(d, ranks, how, most)
   local n = math.max(d.least, most < math.huge and math.ceil(d.pairs / most - 1e-9) or 1)
   n = math.min(n, ranks)
@@ -136,14 +138,14 @@ local function budget(docs, ranks)
     used = used + size[i]
   end
   while used < ranks do
-    local least
+    local smallest
     for i in ipairs(docs) do
-      least = (not least or size[i] < size[least]) and i or least
+      smallest = (not smallest or size[i] < size[smallest]) and i or smallest
     end
-    if used + size[least] > ranks then
+    if used + size[smallest] > ranks then
       break
     end
-    used, size[least] = used + size[least], 2 * size[least]
+    used, size[smallest] = used + size[smallest], 2 * size[smallest]
   end
   for i, d in ipairs(docs) do
     passed = passed + d.length * (size[i] - 1)
@@ -151,8 +153,8 @@ local function budget(docs, ranks)
   return passed
 end
 
---- True where `x` is to be taken instead of `y`: within the budget, then less work, then fewer tokens
--- passed on.
+--- True where `x` is to be taken instead of `y`: within the budget, then less work, then fewer
+-- tokens passed on.
 local function better(x, y, most)
   local fits, fitted = x.passed <= most, y.passed <= most
   if fits ~= fitted then
@@ -179,11 +181,11 @@ local function ways()
 end
 
 --- Documents in rounds: in a round every rank is in one group, and a group shares each of its
--- documents evenly; a rank has at most `tokens_per_rank` of one document. Work is the tokens² of the
--- busiest rank, summed over the rounds. Rings pass the fewest tokens on where a document is on as few
--- ranks as it fits. Several limits on the work of a round are tried, and several on how much of a rank
--- one document may take; the least work is taken that passes on no more tokens than documents on
--- powers of two of ranks.
+-- documents evenly; a rank has at most `tokens_per_rank` of one document. Work is the tokens² of
+-- the busiest rank, summed over the rounds. Rings pass the fewest tokens on where a document is on
+-- as few ranks as it fits. Several limits on the work of a round are tried, and several on how much
+-- of a rank one document may take; the least work is taken that passes on no more tokens than
+-- documents on powers of two of ranks.
 -- deal{lengths, ranks, tokens_per_rank} -> rounds: a list per rank of documents from 1. O(tries ·
 -- documents · groups). The task is that of Megatron-LM's hybrid context parallelism.
 function M.deal(q)

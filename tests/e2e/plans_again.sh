@@ -10,8 +10,18 @@ strategies=$(awk '{ print $1 }' out)
 
 # ---- same bytes, whatever the folder, twice ------------------------------------------------------
 inputs='-c two-generations -m llama-3-8b -j small'
+"$HETVIZ" strategies --kind experts --json >experts.json
 for s in $strategies; do
     [ "$s" != hexgen ] || continue # it only serves: modes.sh
+    if [ "$s" = dsp ] || grep -q "\"id\": \"$s\"" experts.json; then
+        # the model has one dimension of tokens and no experts
+        # shellcheck disable=SC2086
+        run plan $inputs -s "$s" --out none.json
+        holds "plan $s: exit 1" [ "$rc" -eq 1 ]
+        holds "plan $s: no file without a plan" [ ! -e none.json ]
+        says "plan $s: the reason" err 'no layers with experts|have one dimension'
+        continue
+    fi
     # shellcheck disable=SC2086 # a list of words
     run plan $inputs -s "$s" --out one.json
     holds "plan $s: exit 0" [ "$rc" -eq 0 ]
