@@ -1,6 +1,6 @@
 _hetviz() {
   local cur=${COMP_WORDS[COMP_CWORD]} me=${COMP_WORDS[0]} i
-  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures strategies selftest validate calibrate profile check import new-plugin lua completion help ' -- "$cur")); return; fi
+  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures shard strategies selftest validate calibrate profile check import new-plugin lua completion help ' -- "$cur")); return; fi
   # bash parts words at =: KEY = VALUE, or --option = value
   local at=$((COMP_CWORD - 1)) key= from= many= options= strategy= words= head=
   if [ "$cur" = '=' ]; then cur=; at=$COMP_CWORD; fi
@@ -75,6 +75,10 @@ _hetviz() {
       -c|--cluster) from=clusters;;
       -m|--model) from=models;;
       -j|--job) from=jobs;;
+      -*) from=;;
+    esac;;
+  shard) options='--json --mesh --split --grad --help --seed --budget --quiet --plain '
+    case ${COMP_WORDS[at]} in
       -*) from=;;
     esac;;
   strategies) options='--json --help --seed --budget --quiet --plain '
