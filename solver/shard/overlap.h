@@ -18,6 +18,7 @@ struct hv_piece {
     int64_t from, to;
     double bytes;
 };
+/** All pieces of a transfer. */
 struct hv_pieces {
     size_t n;
     struct hv_piece *piece;

@@ -13,6 +13,7 @@
 #include "solver/base/arena.h"
 #include "solver/shard/graph.h"
 
+/** What happens where two factors want one axis. */
 enum hv_propagation { HV_PROPAGATE_CHOOSE, HV_PROPAGATE_STOP };
 
 /** Two tensors of an operator that split a factor over different axes, or two factors that want the

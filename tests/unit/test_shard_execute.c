@@ -396,7 +396,7 @@ static void random_graphs_give_the_unsharded_result(void **state)
     struct hv_rng rng;
     (void)state;
     hv_rng_seed(&rng, 11);
-    for (size_t n = 0; n < 300; n++) {
+    for (size_t n = 0; n < 2000; n++) {
         struct hv_arena arena = {0};
         struct hv_str text = {0};
         struct hv_tensor_graph g;
