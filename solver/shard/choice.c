@@ -6,8 +6,8 @@
 /* ---- layouts --------------------------------------------------------------------------------- */
 
 /* Axes of a dimension under a choice; false where the dimension cannot be split so. */
-static bool dim_axes(const struct hv_op_rule *r, const struct hv_mesh *m, const struct hv_dim_map *d,
-                     const struct hv_choice *c, struct hv_axes *out)
+static bool dim_axes(const struct hv_op_rule *r, const struct hv_mesh *m,
+                     const struct hv_dim_map *d, const struct hv_choice *c, struct hv_axes *out)
 {
     bool open = true; /* all factors so far are split to the end */
     for (size_t i = 0; i < d->n; i++) {
@@ -91,8 +91,7 @@ static bool windows_fit(const struct hv_op_rule *r, const struct hv_mesh *m,
         for (size_t d = 0; d < r->map[t].n_dims; d++) {
             int64_t parts = hv_axes_parts(m, &layouts[t].dim[d]);
             const struct hv_dim_map *map = &r->map[t].dim[d];
-            if (parts > 1 && map->window.taps > 0 &&
-                !window_fits(map, shapes[t]->size[d], parts)) {
+            if (parts > 1 && map->window.taps > 0 && !window_fits(map, shapes[t]->size[d], parts)) {
                 return false;
             }
         }

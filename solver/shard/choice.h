@@ -29,8 +29,8 @@ bool hv_choice_layouts(const struct hv_op_rule *r, const struct hv_mesh *m,
                        struct hv_layout *out);
 
 /** Rows that operand `t` fetches from its neighbours under layouts of hv_choice_layouts, one
- * exchange per windowed dimension that is split; *out: up to HV_SHARD_DIMS. Bytes: for each distance
- * between devices the largest piece. Returns their number. */
+ * exchange per windowed dimension that is split; *out: up to HV_SHARD_DIMS. Bytes: for each
+ * distance between devices the largest piece. Returns their number. */
 size_t hv_choice_halos(const struct hv_op_rule *r, const struct hv_mesh *m,
                        const struct hv_shape *shape, size_t t, const struct hv_layout *layout,
                        struct hv_exchange *out);
@@ -38,8 +38,8 @@ size_t hv_choice_halos(const struct hv_op_rule *r, const struct hv_mesh *m,
 /** Called for every choice; false ends the enumeration. */
 typedef bool hv_choice_fn(void *ctx, const struct hv_choice *c);
 /**
- * All choices that use each axis of the mesh whole: for one factor (in every place among the axes of
- * that factor), not at all, or, for axes whose atoms are in `partial`, to keep operands partial.
+ * All choices that use each axis of the mesh whole: for one factor (in every place among the axes
+ * of that factor), not at all, or, for axes whose atoms are in `partial`, to keep operands partial.
  * (f + 1)^axes of them and more; `most` ends it. Legality is not checked. Returns false where it
  * was ended.
  */

@@ -21,12 +21,9 @@ struct hv_exchange hv_exchange_make(enum hv_exchange_kind kind, uint32_t atoms, 
 {
     double n = (double)group, share = (n - 1) / n;
     const double factor[HV_EXCHANGE_N] = {
-        [HV_EXCHANGE_GATHER] = n - 1,
-        [HV_EXCHANGE_ALL_TO_ALL] = share,
-        [HV_EXCHANGE_REDUCE] = 2 * share,
-        [HV_EXCHANGE_REDUCE_SCATTER] = share,
-        [HV_EXCHANGE_PERMUTE] = 1,
-        [HV_EXCHANGE_HALO] = 1,
+        [HV_EXCHANGE_GATHER] = n - 1,     [HV_EXCHANGE_ALL_TO_ALL] = share,
+        [HV_EXCHANGE_REDUCE] = 2 * share, [HV_EXCHANGE_REDUCE_SCATTER] = share,
+        [HV_EXCHANGE_PERMUTE] = 1,        [HV_EXCHANGE_HALO] = 1,
     };
     return (struct hv_exchange){kind, atoms, group, local_bytes, factor[kind] * local_bytes};
 }

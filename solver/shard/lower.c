@@ -35,7 +35,8 @@ static double operands_price(const struct best *b, const struct hv_layout *layou
     for (size_t t = 0; t < r->n_in && price <= most; t++) {
         bool again = false; /* the same tensor in the same layout is brought once */
         for (size_t k = 0; k < t && !again; k++) {
-            again = b->op->tensor[k] == b->op->tensor[t] && hv_layout_equal(&layouts[k], &layouts[t]);
+            again =
+                b->op->tensor[k] == b->op->tensor[t] && hv_layout_equal(&layouts[k], &layouts[t]);
         }
         if (!again) {
             price += hv__versions_price(b->l->versions, b->op->tensor[t], &layouts[t]);
@@ -93,7 +94,8 @@ static void add(struct lowering *l, uint32_t op, uint32_t tensor, const struct h
     }
 }
 
-static void add_path(struct lowering *l, uint32_t op, uint32_t tensor, const struct hv_reshard *path)
+static void add_path(struct lowering *l, uint32_t op, uint32_t tensor,
+                     const struct hv_reshard *path)
 {
     for (size_t i = 0; i < path->n; i++) {
         add(l, op, tensor, &path->step[i].exchange);

@@ -11,8 +11,8 @@
 
 /** One exchange of the lowered graph. */
 struct hv_lowered_exchange {
-    uint32_t op;     /**< before its computation, or after it (its results); n_ops: results of the
-                        graph */
+    uint32_t op; /**< before its computation, or after it (its results); n_ops: results of the
+                    graph */
     uint32_t tensor;
     struct hv_exchange exchange;
 };

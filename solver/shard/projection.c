@@ -236,8 +236,8 @@ static struct source find_source(const struct hv_projection *p, uint8_t f,
     s.parts = p->rule->elementwise ? hv_axes_parts(p->mesh, list) : 0;
     for (size_t t = 0; t < p->n_tensors && list->n > 0; t++) {
         const struct cell *c = cell_at(p, t, f);
-        bool whole = c->has && c->axes.n >= list->n &&
-                     memcmp(c->axes.atom, list->atom, list->n) == 0;
+        bool whole =
+            c->has && c->axes.n >= list->n && memcmp(c->axes.atom, list->atom, list->n) == 0;
         double size = whole ? tensor_size(p, t) : -1;
         if (size > s.size) {
             s.size = size;

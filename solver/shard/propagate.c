@@ -9,12 +9,12 @@
 
 struct flow {
     struct hv_shard_graph *g;
-    uint32_t *use_at, *use;  /* readers of tensor t: use[use_at[t]] to use[use_at[t + 1]] */
-    uint32_t *n_uses;        /* readings of a tensor, those as a result of the graph too */
-    uint32_t *writer;        /* n_ops: none */
-    uint32_t *stack;         /* operators still to look at, the next one on top */
+    uint32_t *use_at, *use; /* readers of tensor t: use[use_at[t]] to use[use_at[t + 1]] */
+    uint32_t *n_uses;       /* readings of a tensor, those as a result of the graph too */
+    uint32_t *writer;       /* n_ops: none */
+    uint32_t *stack;        /* operators still to look at, the next one on top */
     size_t n_stack;
-    bool *waits;             /* operator is on the stack */
+    bool *waits; /* operator is on the stack */
     bool choose;
     unsigned round;
     bool changed;
@@ -161,8 +161,7 @@ static void pull_output(struct flow *f, const struct hv_shard_output *o)
     both[1].shape = both[0].shape;
     static const uint32_t tensor[2] = {0, 1};
     struct hv_tensor_map map[2] = {{0}};
-    struct hv_op_rule rule = {
-        .n_factors = both[0].shape.n_dims, .n_in = 1, .n_out = 1, .map = map};
+    struct hv_op_rule rule = {.n_factors = both[0].shape.n_dims, .n_in = 1, .n_out = 1, .map = map};
     enum hv_direction direction[HV_RULE_FACTORS];
     for (uint8_t d = 0; d < rule.n_factors; d++) {
         rule.factor[d].size = both[0].shape.size[d];

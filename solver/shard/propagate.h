@@ -2,10 +2,10 @@
  * Propagation: from the layouts of a few tensors to those of all.
  *
  * `choose` follows the published order of Shardy (OpenXLA, "Sharding propagation"): operators that
- * let everything through first, then factors that pass through, then reductions and broadcasts. Along
- * each factor go the axes that all tensors agree on up to the first difference; where two factors
- * want one axis in a tensor, the one whose source tensor is larger gets it. `stop` propagates only
- * what nobody contradicts and reports the conflicts (PartIR, ASPLOS'25).
+ * let everything through first, then factors that pass through, then reductions and broadcasts.
+ * Along each factor go the axes that all tensors agree on up to the first difference; where two
+ * factors want one axis in a tensor, the one whose source tensor is larger gets it. `stop`
+ * propagates only what nobody contradicts and reports the conflicts (PartIR, ASPLOS'25).
  */
 #ifndef HV_SOLVER_SHARD_PROPAGATE_H
 #define HV_SOLVER_SHARD_PROPAGATE_H
@@ -13,6 +13,7 @@
 #include "solver/base/arena.h"
 #include "solver/shard/graph.h"
 
+/** What happens where two factors want one axis. */
 enum hv_propagation { HV_PROPAGATE_CHOOSE, HV_PROPAGATE_STOP };
 
 /** Two tensors of an operator that split a factor over different axes, or two factors that want the

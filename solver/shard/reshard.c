@@ -21,8 +21,8 @@ struct node {
 
 struct search {
     struct hv_mesh units;
-    uint8_t unit_of[HV_MESH_ATOMS];     /* atom → unit */
-    uint8_t first_atom[HV_MESH_ATOMS];  /* unit → its first atom; its atoms follow */
+    uint8_t unit_of[HV_MESH_ATOMS];    /* atom → unit */
+    uint8_t first_atom[HV_MESH_ATOMS]; /* unit → its first atom; its atoms follow */
     const struct hv_mesh *mesh;
     const struct hv_shape *shape;
     const struct hv_pricing *pricing;
@@ -394,8 +394,8 @@ static void expand(struct search *s, uint32_t at)
     if (hv_layout_used(&l) != 0 && s->nodes[at].by.kind != HV_EXCHANGE_PERMUTE) {
         struct hv_layout empty = {.n_dims = l.n_dims};
         uint32_t all = (uint32_t)((1ULL << s->units.n_atoms) - 1);
-        int64_t parts = l.n_dims > 0 ? hv_axes_parts(&s->units, &l.dim[0])
-                                     : hv_mesh_group(&s->units, l.sum);
+        int64_t parts =
+            l.n_dims > 0 ? hv_axes_parts(&s->units, &l.dim[0]) : hv_mesh_group(&s->units, l.sum);
         permute(s, at, &empty, 0, parts, all);
     }
 }

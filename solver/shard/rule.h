@@ -18,9 +18,10 @@ enum hv_factor_kind {
     HV_FACTOR_PARALLEL, /**< every part is computed by itself */
     HV_FACTOR_SUM,      /**< results of the parts are summands */
     HV_FACTOR_MAX,      /**< the largest of the parts' results counts */
-    HV_FACTOR_WINDOW,   /**< parts need rows of their neighbours, or are moved: halo, slice, reverse */
-    HV_FACTOR_INDEXED,  /**< rows are chosen by values: a part gives its own rows and zeros, a sum */
-    HV_FACTOR_WHOLE     /**< the operator needs all of it on one device */
+    HV_FACTOR_WINDOW,   /**< parts need rows of their neighbours, or are moved: halo, slice, reverse
+                         */
+    HV_FACTOR_INDEXED, /**< rows are chosen by values: a part gives its own rows and zeros, a sum */
+    HV_FACTOR_WHOLE    /**< the operator needs all of it on one device */
 };
 
 /** One factor. */
@@ -67,12 +68,12 @@ struct hv_op_rule {
     struct hv_factor factor[HV_RULE_FACTORS];
     size_t n_in, n_out;
     struct hv_tensor_map *map;
-    uint32_t linear_in; /**< operands (bits) that the result is linear in while all others stay */
+    uint32_t linear_in;   /**< operands (bits) that the result is linear in while all others stay */
     uint32_t additive_in; /**< operands (bits) that it is linear in together while all others stay:
                              f(a + a', b + b') = f(a, b) + f(a', b'); 0: none */
     uint32_t added; /**< operands that are added to a sum over a factor: where that is split they
                        are summands */
-    bool moves;         /**< only moves values: any kind of partial passes through */
+    bool moves;     /**< only moves values: any kind of partial passes through */
     bool elementwise;
     enum hv_flow flow;
 };

@@ -133,6 +133,7 @@ struct hv_model_edge {
     uint32_t from, to;
 };
 
+struct hv_tensor_graph;
 struct hv_model;
 /** A named sub-model of kind "modules". */
 struct hv_module {
@@ -172,6 +173,9 @@ struct hv_model {
     size_t n_dims;
     struct hv_graph_op *ops;
     size_t n_ops;
+    const struct hv_tensor_graph *tensors; /**< the long form, with operands; NULL: short form. The
+                                              members above follow from it: an operator writes its
+                                              result and contracts what it only reads */
     /* modules */
     struct hv_module *modules;
     size_t n_modules;

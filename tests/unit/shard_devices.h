@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_DEVICES 8
+#define MOST_DEVICES  8
 #define MOST_ELEMENTS 4096
 
 /** A whole tensor. */
@@ -194,8 +194,9 @@ static int64_t exchanged(const struct hv_mesh *m, const struct hv_shape *shape,
         bool first = rank_in(m, x->atoms, device) == 0 || (after->max & x->atoms) == x->atoms;
         bool here = holds(&old->on[device], shape->n_dims, at);
         bool split = (hv_layout_splits(&old->layout) & x->atoms) != 0;
-        return split ? (here ? read_part(&old->on[device], shape->n_dims, at) : 0)
-                     : first ? read_part(&old->on[device], shape->n_dims, at) : 0;
+        return split   ? (here ? read_part(&old->on[device], shape->n_dims, at) : 0)
+               : first ? read_part(&old->on[device], shape->n_dims, at)
+                       : 0;
     }
     for (int64_t e = 0; e < m->n_devices; e++) {
         bool own = x->kind == HV_EXCHANGE_SLICE ? e == device
@@ -277,7 +278,8 @@ static int64_t apply(enum hv_fn fn, int64_t a, int64_t b, int64_t c)
     case HV_FN_N:
         break;
     }
-    return plus(plus(times(a, a), times((int64_t)fn, a)), 3) % 11; /* any function that is not linear */
+    return plus(plus(times(a, a), times((int64_t)fn, a)), 3) %
+           11; /* any function that is not linear */
 }
 
 /* What a device works on: its parts of the operands, and which part of sums is its own. */
@@ -327,10 +329,10 @@ static int64_t reduce_at(const struct local *l, const int64_t *out)
     for (size_t i = 0; i < n; i++) {
         coordinates(lo, hi, s->n_dims, i, at);
         int64_t v = in_at(l, 0, at);
-        value = !any                      ? v
-                : l->p->by == HV_BY_SUM   ? plus(value, v)
-                : l->p->by == HV_BY_MAX   ? (v > value ? v : value)
-                                          : (v < value ? v : value);
+        value = !any                    ? v
+                : l->p->by == HV_BY_SUM ? plus(value, v)
+                : l->p->by == HV_BY_MAX ? (v > value ? v : value)
+                                        : (v < value ? v : value);
         any = true;
     }
     return value;
@@ -597,8 +599,8 @@ static void add_halo(const struct hv_mesh *m, const struct hv_shape *shape,
 
 /* A primitive on all devices: operands in their layouts, the result in its own. */
 static void execute(const struct hv_prim_graph *g, const struct hv_prim *p,
-                    const struct hv_op_rule *r, const struct hv_mesh *m,
-                    struct spread *const *in, const struct hv_layout *result, struct spread *out)
+                    const struct hv_op_rule *r, const struct hv_mesh *m, struct spread *const *in,
+                    const struct hv_layout *result, struct spread *out)
 {
     static struct part wide[8];
     out->layout = *result;

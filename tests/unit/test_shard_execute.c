@@ -32,12 +32,16 @@ static struct hv_mesh mesh_of(size_t i)
 
 /* One operator of each kind and form, small enough to run. */
 static const char *const graphs[] = {
-    "{\"dims\":{\"b\":8,\"m\":8,\"h\":8},\"tensors\":{\"x\":{\"dims\":[\"b\",\"m\"]},\"w\":{\"dims\":[\"m\",\"h\"]}},"
+    "{\"dims\":{\"b\":8,\"m\":8,\"h\":8},\"tensors\":{\"x\":{\"dims\":[\"b\",\"m\"]},\"w\":{"
+    "\"dims\":[\"m\",\"h\"]}},"
     "\"ops\":[{\"id\":\"y\",\"op\":\"einsum\",\"in\":[\"x\",\"w\"],\"out\":[\"b\",\"h\"]}]}",
-    "{\"dims\":{\"b\":4,\"n\":4,\"s\":4,\"t\":4,\"d\":2},\"tensors\":{\"q\":{\"dims\":[\"b\",\"s\",\"n\",\"d\"]},"
+    "{\"dims\":{\"b\":4,\"n\":4,\"s\":4,\"t\":4,\"d\":2},\"tensors\":{\"q\":{\"dims\":[\"b\",\"s\","
+    "\"n\",\"d\"]},"
     "\"k\":{\"dims\":[\"b\",\"t\",\"n\",\"d\"]}},"
-    "\"ops\":[{\"id\":\"y\",\"op\":\"einsum\",\"in\":[\"q\",\"k\"],\"out\":[\"b\",\"n\",\"s\",\"t\"]}]}",
-    "{\"dims\":{\"b\":8,\"h\":8},\"tensors\":{\"x\":{\"dims\":[\"b\",\"h\"]},\"y\":{\"dims\":[\"h\"]}},"
+    "\"ops\":[{\"id\":\"y\",\"op\":\"einsum\",\"in\":[\"q\",\"k\"],\"out\":[\"b\",\"n\",\"s\","
+    "\"t\"]}]}",
+    "{\"dims\":{\"b\":8,\"h\":8},\"tensors\":{\"x\":{\"dims\":[\"b\",\"h\"]},\"y\":{\"dims\":["
+    "\"h\"]}},"
     "\"ops\":[{\"id\":\"z\",\"op\":\"add\",\"in\":[\"x\",\"y\"],\"out\":[\"b\",\"h\"]},"
     "{\"id\":\"d\",\"op\":\"div\",\"in\":[\"z\",\"y\"],\"out\":[\"b\",\"h\"]},"
     "{\"id\":\"u\",\"op\":\"where\",\"in\":[\"x\",\"d\",\"z\"],\"out\":[\"b\",\"h\"]}]}",
@@ -47,34 +51,52 @@ static const char *const graphs[] = {
     "{\"id\":\"r\",\"op\":\"reduce\",\"in\":[\"s\"],\"out\":[\"h\"],\"by\":\"mean\"},"
     "{\"id\":\"m\",\"op\":\"reduce\",\"in\":[\"s\"],\"out\":[\"b\"],\"by\":\"max\"}]}",
     "{\"dims\":{\"b\":4,\"s\":4,\"m\":8},\"tensors\":{\"x\":{\"dims\":[\"b\",\"s\",\"m\"]}},"
-    "\"ops\":[{\"id\":\"p\",\"op\":\"softmax\",\"in\":[\"x\"],\"out\":[\"b\",\"s\",\"m\"],\"over\":[\"m\"]},"
-    "{\"id\":\"l\",\"op\":\"layernorm\",\"in\":[\"p\"],\"out\":[\"b\",\"s\",\"m\"],\"over\":[\"m\"]},"
+    "\"ops\":[{\"id\":\"p\",\"op\":\"softmax\",\"in\":[\"x\"],\"out\":[\"b\",\"s\",\"m\"],\"over\":"
+    "[\"m\"]},"
+    "{\"id\":\"l\",\"op\":\"layernorm\",\"in\":[\"p\"],\"out\":[\"b\",\"s\",\"m\"],\"over\":[\"m\"]"
+    "},"
     "{\"id\":\"t\",\"op\":\"transpose\",\"in\":[\"l\"],\"out\":[\"m\",\"b\",\"s\"]}]}",
-    "{\"dims\":{\"b\":4,\"s\":4,\"m\":16,\"n\":4,\"d\":4,\"k\":16},\"tensors\":{\"x\":{\"dims\":[\"b\",\"s\",\"m\"]}},"
-    "\"ops\":[{\"id\":\"h\",\"op\":\"reshape\",\"in\":[\"x\"],\"out\":[\"b\",\"s\",\"n\",\"d\"],\"groups\":{\"m\":[\"n\",\"d\"]}},"
-    "{\"id\":\"f\",\"op\":\"reshape\",\"in\":[\"x\"],\"out\":[\"k\",\"m\"],\"groups\":{\"k\":[\"b\",\"s\"]}},"
-    "{\"id\":\"g\",\"op\":\"reshape\",\"in\":[\"h\"],\"out\":[\"b\",\"s\",\"m\"],\"groups\":{\"m\":[\"n\",\"d\"]}}]}",
-    "{\"dims\":{\"b\":8,\"p\":8,\"q\":8,\"r\":16,\"o\":4},\"tensors\":{\"x\":{\"dims\":[\"b\",\"p\"]},\"y\":{\"dims\":[\"b\",\"q\"]}},"
-    "\"ops\":[{\"id\":\"z\",\"op\":\"concat\",\"in\":[\"x\",\"y\"],\"out\":[\"b\",\"r\"],\"along\":\"r\"},"
+    "{\"dims\":{\"b\":4,\"s\":4,\"m\":16,\"n\":4,\"d\":4,\"k\":16},\"tensors\":{\"x\":{\"dims\":["
+    "\"b\",\"s\",\"m\"]}},"
+    "\"ops\":[{\"id\":\"h\",\"op\":\"reshape\",\"in\":[\"x\"],\"out\":[\"b\",\"s\",\"n\",\"d\"],"
+    "\"groups\":{\"m\":[\"n\",\"d\"]}},"
+    "{\"id\":\"f\",\"op\":\"reshape\",\"in\":[\"x\"],\"out\":[\"k\",\"m\"],\"groups\":{\"k\":["
+    "\"b\",\"s\"]}},"
+    "{\"id\":\"g\",\"op\":\"reshape\",\"in\":[\"h\"],\"out\":[\"b\",\"s\",\"m\"],\"groups\":{\"m\":"
+    "[\"n\",\"d\"]}}]}",
+    "{\"dims\":{\"b\":8,\"p\":8,\"q\":8,\"r\":16,\"o\":4},\"tensors\":{\"x\":{\"dims\":[\"b\","
+    "\"p\"]},\"y\":{\"dims\":[\"b\",\"q\"]}},"
+    "\"ops\":[{\"id\":\"z\",\"op\":\"concat\",\"in\":[\"x\",\"y\"],\"out\":[\"b\",\"r\"],\"along\":"
+    "\"r\"},"
     "{\"id\":\"c\",\"op\":\"slice\",\"in\":[\"x\"],\"out\":[\"b\",\"o\"],\"range\":{\"p\":[2,6]}},"
-    "{\"id\":\"e\",\"op\":\"slice\",\"in\":[\"x\"],\"out\":[\"b\",\"o\"],\"range\":{\"p\":[1,8,2]}},"
+    "{\"id\":\"e\",\"op\":\"slice\",\"in\":[\"x\"],\"out\":[\"b\",\"o\"],\"range\":{\"p\":[1,8,2]}}"
+    ","
     "{\"id\":\"a\",\"op\":\"pad\",\"in\":[\"x\"],\"out\":[\"b\",\"r\"],\"range\":{\"p\":[5,3]}},"
     "{\"id\":\"v\",\"op\":\"reverse\",\"in\":[\"x\"],\"out\":[\"b\",\"p\"],\"along\":\"p\"},"
     "{\"id\":\"u\",\"op\":\"cumsum\",\"in\":[\"x\"],\"out\":[\"b\",\"p\"],\"along\":\"p\"},"
     "{\"id\":\"s\",\"op\":\"sort\",\"in\":[\"x\"],\"out\":[\"b\",\"p\"],\"along\":\"p\"}]}",
     "{\"dims\":{\"n\":2,\"H\":8,\"W\":8,\"i\":2,\"o\":2,\"h\":8,\"w\":4,\"kh\":3,\"kw\":3},"
-    "\"tensors\":{\"x\":{\"dims\":[\"n\",\"H\",\"W\",\"i\"]},\"k\":{\"dims\":[\"kh\",\"kw\",\"i\",\"o\"],\"role\":\"parameter\"}},"
-    "\"ops\":[{\"id\":\"y\",\"op\":\"conv\",\"in\":[\"x\",\"k\"],\"out\":[\"n\",\"h\",\"w\",\"o\"],\"window\":{"
+    "\"tensors\":{\"x\":{\"dims\":[\"n\",\"H\",\"W\",\"i\"]},\"k\":{\"dims\":[\"kh\",\"kw\",\"i\","
+    "\"o\"],\"role\":\"parameter\"}},"
+    "\"ops\":[{\"id\":\"y\",\"op\":\"conv\",\"in\":[\"x\",\"k\"],\"out\":[\"n\",\"h\",\"w\",\"o\"],"
+    "\"window\":{"
     "\"h\":{\"of\":\"H\",\"tap\":\"kh\",\"size\":3,\"pad\":[1,1]},"
     "\"w\":{\"of\":\"W\",\"tap\":\"kw\",\"size\":3,\"stride\":2,\"pad\":[1,0]}}}]}",
-    "{\"dims\":{\"n\":2,\"H\":8,\"W\":8,\"c\":4,\"h\":4,\"w\":4},\"tensors\":{\"x\":{\"dims\":[\"n\",\"H\",\"W\",\"c\"]}},"
-    "\"ops\":[{\"id\":\"y\",\"op\":\"pool\",\"in\":[\"x\"],\"out\":[\"n\",\"h\",\"w\",\"c\"],\"by\":\"sum\",\"window\":{"
-    "\"h\":{\"of\":\"H\",\"size\":2,\"stride\":2},\"w\":{\"of\":\"W\",\"size\":3,\"stride\":2,\"pad\":[1,0]}}}]}",
-    "{\"dims\":{\"b\":4,\"s\":4,\"v\":8,\"m\":8},\"tensors\":{\"t\":{\"dims\":[\"v\",\"m\"],\"role\":\"parameter\"},"
+    "{\"dims\":{\"n\":2,\"H\":8,\"W\":8,\"c\":4,\"h\":4,\"w\":4},\"tensors\":{\"x\":{\"dims\":["
+    "\"n\",\"H\",\"W\",\"c\"]}},"
+    "\"ops\":[{\"id\":\"y\",\"op\":\"pool\",\"in\":[\"x\"],\"out\":[\"n\",\"h\",\"w\",\"c\"],"
+    "\"by\":\"sum\",\"window\":{"
+    "\"h\":{\"of\":\"H\",\"size\":2,\"stride\":2},\"w\":{\"of\":\"W\",\"size\":3,\"stride\":2,"
+    "\"pad\":[1,0]}}}]}",
+    "{\"dims\":{\"b\":4,\"s\":4,\"v\":8,\"m\":8},\"tensors\":{\"t\":{\"dims\":[\"v\",\"m\"],"
+    "\"role\":\"parameter\"},"
     "\"i\":{\"dims\":[\"b\",\"s\"],\"dtype\":\"s32\"},\"l\":{\"dims\":[\"b\",\"s\",\"v\"]}},"
-    "\"ops\":[{\"id\":\"e\",\"op\":\"embedding\",\"in\":[\"t\",\"i\"],\"out\":[\"b\",\"s\",\"m\"],\"rows\":\"v\"},"
-    "{\"id\":\"a\",\"op\":\"scatter_add\",\"in\":[\"t\",\"i\",\"e\"],\"out\":[\"v\",\"m\"],\"rows\":\"v\"},"
-    "{\"id\":\"c\",\"op\":\"cross_entropy\",\"in\":[\"l\",\"i\"],\"out\":[\"b\",\"s\"],\"over\":[\"v\"]}]}",
+    "\"ops\":[{\"id\":\"e\",\"op\":\"embedding\",\"in\":[\"t\",\"i\"],\"out\":[\"b\",\"s\",\"m\"],"
+    "\"rows\":\"v\"},"
+    "{\"id\":\"a\",\"op\":\"scatter_add\",\"in\":[\"t\",\"i\",\"e\"],\"out\":[\"v\",\"m\"],"
+    "\"rows\":\"v\"},"
+    "{\"id\":\"c\",\"op\":\"cross_entropy\",\"in\":[\"l\",\"i\"],\"out\":[\"b\",\"s\"],\"over\":["
+    "\"v\"]}]}",
 };
 #define GRAPHS (sizeof graphs / sizeof graphs[0])
 
@@ -316,7 +338,8 @@ static void run_lowered(const struct hv_sharding *s, const struct whole *all)
         uint32_t t = g->outputs[i].tensor;
         const struct hv_layout *l =
             g->outputs[i].asked ? &g->outputs[i].layout : &g->tensors[t].layout;
-        assert_true(is_whole(&g->mesh, bring(&g->mesh, &g->tensors[t].shape, &held[t], l), &all[t]));
+        assert_true(
+            is_whole(&g->mesh, bring(&g->mesh, &g->tensors[t].shape, &held[t], l), &all[t]));
     }
     for (size_t t = 0; t < g->n_tensors; t++) {
         for (size_t i = 0; i < held[t].n; i++) {
@@ -366,14 +389,14 @@ static void random_graph(struct hv_rng *rng, struct hv_str *text)
     hv_str_adds(text, "]}");
 }
 
-/* Gradients are graphs too: what is derived is executed the same way. Values of one device come from
- * the primitives that the answer holds. */
+/* Gradients are graphs too: what is derived is executed the same way. Values of one device come
+ * from the primitives that the answer holds. */
 static void random_graphs_give_the_unsharded_result(void **state)
 {
     struct hv_rng rng;
     (void)state;
     hv_rng_seed(&rng, 11);
-    for (size_t n = 0; n < 300; n++) {
+    for (size_t n = 0; n < 2000; n++) {
         struct hv_arena arena = {0};
         struct hv_str text = {0};
         struct hv_tensor_graph g;
@@ -386,8 +409,7 @@ static void random_graphs_give_the_unsharded_result(void **state)
         uint32_t last = (uint32_t)g.n_tensors - 1;
         for (uint32_t t = 0; t < 3; t++) {
             struct hv_shape shape = hv_tensor_shape(&g, &g.tensors[t]);
-            given[t] =
-                (struct hv_given_layout){t, random_layout(&rng, &r.mesh, &shape, false)};
+            given[t] = (struct hv_given_layout){t, random_layout(&rng, &r.mesh, &shape, false)};
         }
         r.outputs = r.loss = &last;
         r.n_outputs = r.n_loss = 1;

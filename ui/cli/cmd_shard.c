@@ -1,12 +1,11 @@
 /** `hetviz shard`: layouts of operator graphs, and the exchanges that they need. */
 #include <string.h>
 
+#include "solver/base/log.h"
 #include "solver/io/own/doc/docs.h"
-#include "solver/io/own/graph/shard_cases.h"
+#include "solver/io/own/graph/shard_answer.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/print.h"
-#include "ui/cli/shard_show.h"
-
 
 /** Answers one case: layouts, bytes, memory, rules. */
 static enum hv_status answer(const struct hv_shard_case *c, struct hv_arena *arena,
@@ -30,9 +29,10 @@ static enum hv_status answer(const struct hv_shard_case *c, struct hv_arena *are
     case HV_ASK_NOTHING:
         break;
     }
-    return hv_err_set(err, HV_EINPUT,
-                      "a case needs a \"graph\", a \"shape\" with \"from\" and \"to\", or an \"op\" "
-                      "with \"in\"");
+    return hv_err_set(
+        err, HV_EINPUT,
+        "a case needs a \"graph\", a \"shape\" with \"from\" and \"to\", or an \"op\" "
+        "with \"in\"");
 }
 
 /** Prints the answers of all cases; one that has none is named on standard error. */
@@ -47,7 +47,7 @@ static enum hv_status answer_all(const struct hv_shard_cases *cases, bool json, 
         st = answer(a.asked, &arena, &a, &own);
         if (st) {
             hv_err_context(&own, "case \"%.80s\"", a.asked->id);
-            hv_cli_fail(&own);
+            hv_log_err("hetviz", &own);
             worst = HV_ENO;
             st = HV_OK;
         } else {
@@ -104,8 +104,8 @@ static enum hv_status add_mesh(json_t *mesh, const char *text, struct hv_err *er
     char *end = NULL;
     long long n = strtoll(value + 1, &end, 10);
     if (end == value + 1 || *end != '\0' || n < 1) {
-        return hv_err_set(err, HV_EUSAGE, "--mesh %s: expected a number of devices after the =",
-                          text);
+        return hv_err_set(err, HV_EUSAGE,
+                          "--mesh %s: expected a number of devices after the =", text);
     }
     json_object_setn_new(mesh, text, (size_t)(value - text), json_integer(n));
     return HV_OK;

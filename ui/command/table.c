@@ -226,7 +226,7 @@ static const struct hv_command command_rows[] = {
      "Reads questions about layouts (hetviz.shard-cases/1) or a graph model with `tensors`. From the layouts of a few tensors it completes those of "
      "all others, and prints the exchanges that follow with their bytes per device (rings), and the bytes of arguments and results. Cases without a "
      "mesh ask for the rules of their operators: the factors of every dimension.\n"
-     "Example: hetviz shard mlp-graph-long --mesh x=2 --mesh y=4 --split x.batch=x --split up.ffn=y",
+     "Example: hetviz shard model.json --mesh x=2 --mesh y=4 --split x.batch=x --split up.ffn=y",
      OPTIONS(shard_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy by kind, on a terminal under headings, with the published system that it implements. With a name, describes one: its citation, the knobs that it "

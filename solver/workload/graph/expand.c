@@ -4,60 +4,7 @@
 #include "solver/workload/graph/expand_int.h"
 #include <string.h>
 
-struct hv_shape hv_tensor_shape(const struct hv_tensor_graph *g, const struct hv_tensor *t)
-{
-    struct hv_shape s = {.n_dims = t->n_dims, .element_bytes = hv_dtype_bytes(t->dtype)};
-    for (size_t d = 0; d < t->n_dims; d++) {
-        s.size[d] = g->dims[t->dim[d]].size;
-    }
-    return s;
-}
-
-uint32_t hv__operand(const struct hv__expand *x, size_t i)
-{
-    return x->out->tensor_of[x->op->in[i].tensor];
-}
-
 /* ---- elementwise ----------------------------------------------------------------------------- */
-
-/* An operand in the dimensions of the result: transposed into their order, then repeated over those
- * it lacks, in two steps as jax does it (new dimensions of size 1 first). */
-uint32_t hv__aligned(const struct hv__expand *x, size_t i)
-{
-    const struct hv_tensor_use *u = &x->op->in[i];
-    const struct hv_tensor *out = &x->g->tensors[x->op->out];
-    struct hv_prim_graph *b = &x->out->prims;
-    int8_t from[HV_TENSOR_DIMS] = {0}, to[HV_TENSOR_DIMS] = {0};
-    size_t n = 0;
-    for (size_t d = 0; d < out->n_dims; d++) {
-        size_t at = 0;
-        if (hv_dims_hold(u->dim, u->n_dims, out->dim[d], &at)) {
-            from[n] = (int8_t)at;
-            to[n++] = (int8_t)d;
-        }
-    }
-    uint32_t t = hv_prim_transpose(b, hv__operand(x, i), from);
-    if (n == out->n_dims) {
-        return t;
-    }
-    struct hv_shape full = hv_tensor_shape(x->g, out), ones = full;
-    full.element_bytes = ones.element_bytes = hv_prim_shape(b, t)->element_bytes;
-    bool same = true; /* the operand has all but leading dimensions of size 1 already */
-    for (size_t d = 0; d < out->n_dims; d++) {
-        bool held = hv_dims_hold(u->dim, u->n_dims, out->dim[d], NULL);
-        ones.size[d] = held ? full.size[d] : 1;
-        same = same && ones.size[d] == full.size[d];
-    }
-    int8_t all[HV_TENSOR_DIMS];
-    for (size_t d = 0; d < out->n_dims; d++) {
-        all[d] = (int8_t)d;
-    }
-    if (n == 0) {
-        return hv_prim_broadcast(b, t, NULL, &full);
-    }
-    t = hv_prim_broadcast(b, t, to, &ones);
-    return same ? t : hv_prim_broadcast(b, t, all, &full);
-}
 
 static uint32_t one(struct hv__expand *x, enum hv_fn fn)
 {
@@ -80,13 +27,13 @@ static enum hv_status elementwise(struct hv__expand *x, uint32_t *out, struct hv
         enum hv_fn fn;
         bool unary;
     } fns[] = {
-        {HV_OP_ADD, HV_FN_ADD, false},        {HV_OP_SUB, HV_FN_SUB, false},
-        {HV_OP_MUL, HV_FN_MUL, false},        {HV_OP_DIV, HV_FN_DIV, false},
-        {HV_OP_MAXIMUM, HV_FN_MAX, false},    {HV_OP_MINIMUM, HV_FN_MIN, false},
-        {HV_OP_NEG, HV_FN_NEG, true},         {HV_OP_EXP, HV_FN_EXP, true},
-        {HV_OP_LOG, HV_FN_LOG, true},         {HV_OP_TANH, HV_FN_TANH, true},
+        {HV_OP_ADD, HV_FN_ADD, false},         {HV_OP_SUB, HV_FN_SUB, false},
+        {HV_OP_MUL, HV_FN_MUL, false},         {HV_OP_DIV, HV_FN_DIV, false},
+        {HV_OP_MAXIMUM, HV_FN_MAX, false},     {HV_OP_MINIMUM, HV_FN_MIN, false},
+        {HV_OP_NEG, HV_FN_NEG, true},          {HV_OP_EXP, HV_FN_EXP, true},
+        {HV_OP_LOG, HV_FN_LOG, true},          {HV_OP_TANH, HV_FN_TANH, true},
         {HV_OP_SIGMOID, HV_FN_LOGISTIC, true}, {HV_OP_SQRT, HV_FN_SQRT, true},
-        {HV_OP_RSQRT, HV_FN_RSQRT, true},     {HV_OP_ABS, HV_FN_ABS, true},
+        {HV_OP_RSQRT, HV_FN_RSQRT, true},      {HV_OP_ABS, HV_FN_ABS, true},
         {HV_OP_CAST, HV_FN_CONVERT, true},
     };
     for (size_t i = 0; i < sizeof fns / sizeof fns[0]; i++) {
@@ -168,8 +115,8 @@ static size_t contracted(const struct hv__expand *x, const struct named *a, cons
 static void add_loop(struct hv_prim *p, enum hv_contraction_role role, int64_t size, int a, int b,
                      int out)
 {
-    p->loop[p->n_loops++] = (struct hv_loop){
-        .role = role, .dim = {(int8_t)a, (int8_t)b, (int8_t)out}, .size = size};
+    p->loop[p->n_loops++] =
+        (struct hv_loop){.role = role, .dim = {(int8_t)a, (int8_t)b, (int8_t)out}, .size = size};
 }
 
 /* Names of a product's dimensions: shared ones, then those of the first, then those of the second.
@@ -206,8 +153,8 @@ static struct named product(struct hv__expand *x, const struct named *a, const s
     for (size_t d = 0; d < out.n_dims; d++) {
         size_t i = 0, k = 0;
         bool in_a = has(a, out.dim[d], &i), in_b = has(b, out.dim[d], &k);
-        add_loop(p, in_a && in_b ? HV_ROLE_BATCH : HV_ROLE_FREE, shape.size[d],
-                 in_a ? (int)i : -1, in_b ? (int)k : -1, (int)d);
+        add_loop(p, in_a && in_b ? HV_ROLE_BATCH : HV_ROLE_FREE, shape.size[d], in_a ? (int)i : -1,
+                 in_b ? (int)k : -1, (int)d);
     }
     uint32_t gone[HV_TENSOR_DIMS];
     size_t n = contracted(x, a, b, next, gone);
@@ -410,8 +357,8 @@ static uint32_t broadcast(struct hv__expand *x)
 
 static struct hv_window window_of(const struct hv__expand *x, const struct hv_tensor_window *w)
 {
-    return (struct hv_window){w->size, w->stride, w->pad[0],
-                              w->dilation, 1,     x->g->dims[w->out].size, false};
+    return (struct hv_window){
+        w->size, w->stride, w->pad[0], w->dilation, 1, x->g->dims[w->out].size, false};
 }
 
 static const struct hv_tensor_window *window_for(const struct hv__expand *x, uint32_t out)
@@ -508,7 +455,8 @@ static uint32_t pool(struct hv__expand *x)
         }
     }
     uint32_t t = hv_prim_last(b);
-    return x->op->by == HV_BY_MEAN ? hv_prim_fn(b, HV_FN_DIV, t, hv_prim_constant(b, n, &shape)) : t;
+    return x->op->by == HV_BY_MEAN ? hv_prim_fn(b, HV_FN_DIV, t, hv_prim_constant(b, n, &shape))
+                                   : t;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -563,10 +511,34 @@ static uint32_t top_k(struct hv__expand *x)
 }
 
 enum way {
-    WAY_EINSUM, WAY_ELEMENTWISE, WAY_SCALE, WAY_RELU, WAY_SILU, WAY_GELU, WAY_WHERE, WAY_REDUCE,
-    WAY_SOFTMAX, WAY_LAYERNORM, WAY_RMSNORM, WAY_CROSS_ENTROPY, WAY_CONV, WAY_POOL, WAY_EMBEDDING,
-    WAY_SCATTER_ADD, WAY_RESHAPE, WAY_TRANSPOSE, WAY_BROADCAST, WAY_CONCAT, WAY_SLICE, WAY_PAD,
-    WAY_REVERSE, WAY_CUMSUM, WAY_SORT, WAY_TOP_K, WAY_WHOLE, WAY_OPAQUE
+    WAY_EINSUM,
+    WAY_ELEMENTWISE,
+    WAY_SCALE,
+    WAY_RELU,
+    WAY_SILU,
+    WAY_GELU,
+    WAY_WHERE,
+    WAY_REDUCE,
+    WAY_SOFTMAX,
+    WAY_LAYERNORM,
+    WAY_RMSNORM,
+    WAY_CROSS_ENTROPY,
+    WAY_CONV,
+    WAY_POOL,
+    WAY_EMBEDDING,
+    WAY_SCATTER_ADD,
+    WAY_RESHAPE,
+    WAY_TRANSPOSE,
+    WAY_BROADCAST,
+    WAY_CONCAT,
+    WAY_SLICE,
+    WAY_PAD,
+    WAY_REVERSE,
+    WAY_CUMSUM,
+    WAY_SORT,
+    WAY_TOP_K,
+    WAY_WHOLE,
+    WAY_OPAQUE
 };
 static const enum way ways[HV_OP_KIND_N] = {
 #define X(c, name, way, least, most, flops, needs) [c] = WAY_##way,

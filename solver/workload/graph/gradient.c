@@ -311,8 +311,8 @@ static void of_reverse(struct turn *t)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* Gradient of operand `own` of a dot: the product of ct and the other operand, summed over what only
- * the other one has; its dimensions come as batch, own, contracted (in the other's order). */
+/* Gradient of operand `own` of a dot: the product of ct and the other operand, summed over what
+ * only the other one has; its dimensions come as batch, own, contracted (in the other's order). */
 static void of_dot_operand(struct turn *t, size_t own)
 {
     struct hv_prim_graph *g = t->b->g;
@@ -327,9 +327,10 @@ static void of_dot_operand(struct turn *t, size_t own)
             for (size_t i = 0; i < t->p.n_loops; i++) {
                 const struct hv_loop *l = &t->p.loop[i];
                 bool has_own = l->dim[own] >= 0, has_other = l->dim[other] >= 0;
-                int kind = l->role == HV_ROLE_BATCH ? 0 : l->role == HV_ROLE_CONTRACT ? 2
-                                                      : has_own                       ? 1
-                                                                                      : 3;
+                int kind = l->role == HV_ROLE_BATCH      ? 0
+                           : l->role == HV_ROLE_CONTRACT ? 2
+                           : has_own                     ? 1
+                                                         : 3;
                 size_t by = kind == 2 || kind == 3 ? other : own;
                 if (kind != turn || l->dim[by] != d) {
                     continue;
@@ -340,10 +341,12 @@ static void of_dot_operand(struct turn *t, size_t own)
                     from[l->dim[own]] = at;
                     result.size[result.n_dims++] = l->size;
                 }
-                loops[n++] = (struct hv_loop){
-                    .role = kind == 0 ? HV_ROLE_BATCH : kind == 3 ? HV_ROLE_CONTRACT : HV_ROLE_FREE,
-                    .dim = {l->dim[2], has_other ? l->dim[other] : (int8_t)-1, at},
-                    .size = l->size};
+                loops[n++] =
+                    (struct hv_loop){.role = kind == 0   ? HV_ROLE_BATCH
+                                             : kind == 3 ? HV_ROLE_CONTRACT
+                                                         : HV_ROLE_FREE,
+                                     .dim = {l->dim[2], has_other ? l->dim[other] : (int8_t)-1, at},
+                                     .size = l->size};
             }
         }
     }
@@ -384,13 +387,14 @@ static void of_conv_input(struct turn *t)
     struct hv_prim *p = hv_prim_add(g, HV_PRIM_CONV, in, 2, &result);
     for (size_t i = 0; i < t->p.n_loops; i++) {
         const struct hv_loop *l = &t->p.loop[i];
-        struct hv_loop next = {.role = l->role, .dim = {l->dim[2], l->dim[1], l->dim[0]},
-                               .size = l->size};
+        struct hv_loop next = {
+            .role = l->role, .dim = {l->dim[2], l->dim[1], l->dim[0]}, .size = l->size};
         const struct hv_window *w = &l->window;
         if (l->role == HV_ROLE_SPATIAL) {
             next.window =
-                (struct hv_window){w->taps, 1, (w->taps - 1) * w->dilation - w->pad, w->dilation,
-                                   w->stride, result.size[l->dim[0]], false};
+                (struct hv_window){w->taps,     1,         (w->taps - 1) * w->dilation - w->pad,
+                                   w->dilation, w->stride, result.size[l->dim[0]],
+                                   false};
         } else if (l->role == HV_ROLE_CONTRACT || (l->role == HV_ROLE_FREE && l->dim[1] >= 0)) {
             next.role = l->role == HV_ROLE_CONTRACT ? HV_ROLE_FREE : HV_ROLE_CONTRACT;
         }
@@ -408,13 +412,13 @@ static void of_conv_kernel(struct turn *t)
     struct hv_prim *p = hv_prim_add(g, HV_PRIM_CONV, in, 2, &result);
     for (size_t i = 0; i < t->p.n_loops; i++) {
         const struct hv_loop *l = &t->p.loop[i];
-        struct hv_loop next = {.role = l->role, .dim = {l->dim[0], l->dim[2], l->dim[1]},
-                               .size = l->size};
+        struct hv_loop next = {
+            .role = l->role, .dim = {l->dim[0], l->dim[2], l->dim[1]}, .size = l->size};
         const struct hv_window *w = &l->window;
         if (l->role == HV_ROLE_SPATIAL) {
             next.size = ct.size[l->dim[2]];
-            next.window = (struct hv_window){next.size, w->dilation, w->pad, w->stride,
-                                             1,         w->taps,     false};
+            next.window =
+                (struct hv_window){next.size, w->dilation, w->pad, w->stride, 1, w->taps, false};
         } else if (l->role == HV_ROLE_CONTRACT) {
             next.role = HV_ROLE_FREE;
         } else if (l->role == HV_ROLE_FREE && l->dim[0] >= 0) {
@@ -463,8 +467,9 @@ static void of_reduce_window(struct turn *t)
     p->by = HV_BY_SUM;
     for (size_t d = 0; d < in.n_dims; d++) {
         const struct hv_window *w = &t->p.window[d];
-        p->window[d] = (struct hv_window){w->taps,   1,         (w->taps - 1) * w->dilation - w->pad,
-                                          w->dilation, w->stride, in.size[d], false};
+        p->window[d] = (struct hv_window){
+            w->taps,    1,    (w->taps - 1) * w->dilation - w->pad, w->dilation, w->stride,
+            in.size[d], false};
     }
     give(t, 0, hv_prim_last(g));
 }

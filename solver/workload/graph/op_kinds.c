@@ -107,8 +107,8 @@ static bool made_here(const struct hv_tensor_op *op, uint32_t dim)
             return true;
         }
     }
-    return op->kind == HV_OP_BROADCAST || op->kind == HV_OP_OPAQUE || op->kind == HV_OP_RESHAPE || op->kind == HV_OP_SLICE ||
-           op->kind == HV_OP_PAD || op->kind == HV_OP_TOP_K ||
+    return op->kind == HV_OP_BROADCAST || op->kind == HV_OP_OPAQUE || op->kind == HV_OP_RESHAPE ||
+           op->kind == HV_OP_SLICE || op->kind == HV_OP_PAD || op->kind == HV_OP_TOP_K ||
            (op->kind == HV_OP_CONCAT && hv_dims_hold(op->over, op->n_over, dim, NULL));
 }
 
@@ -156,8 +156,8 @@ static enum hv_status check_operands(const struct hv_tensor_graph *g, const stru
     return HV_OK;
 }
 
-static enum hv_status check_window(const struct hv_tensor_graph *g, const struct hv_tensor_window *w,
-                                   struct hv_err *err)
+static enum hv_status check_window(const struct hv_tensor_graph *g,
+                                   const struct hv_tensor_window *w, struct hv_err *err)
 {
     int64_t covered = (w->size - 1) * w->dilation + 1, of = g->dims[w->of].size;
     int64_t out = (of + w->pad[0] + w->pad[1] - covered) / w->stride + 1;
@@ -205,8 +205,8 @@ static enum hv_status check_elements(const struct hv_tensor_graph *g, const stru
     }
     return in == out ? HV_OK
                      : hv_err_set(err, HV_EINPUT,
-                                  "a reshape keeps the number of elements, but %.0f become %.0f", in,
-                                  out);
+                                  "a reshape keeps the number of elements, but %.0f become %.0f",
+                                  in, out);
 }
 
 enum hv_status hv_tensor_op_check(const struct hv_tensor_graph *g, const struct hv_tensor_op *op,

@@ -83,9 +83,8 @@ static void map_operand(struct build *b, size_t t)
         map->dim[d].n = 1;
         if (w != NULL) {
             map->dim[d].factor[0] = factor_of(b, w->out, HV_FACTOR_WINDOW);
-            map->dim[d].window = (struct hv_window){w->size,     w->stride, w->pad[0],
-                                                    w->dilation, 1,         b->g->dims[w->out].size,
-                                                    false};
+            map->dim[d].window = (struct hv_window){
+                w->size, w->stride, w->pad[0], w->dilation, 1, b->g->dims[w->out].size, false};
             continue;
         }
         enum hv_factor_kind kind = is_tap(b->op, u->dim[d]) ? HV_FACTOR_WHOLE : gone(b->op);

@@ -221,8 +221,8 @@ static void windows(struct build *b, size_t sizes)
         const struct hv_window *w = &b->p->window[d];
         bool differs = shape(b, 0)->size[d] != shape(b, b->p->n_in)->size[d];
         bool moved = differs || w->taps > 1 || w->reversed;
-        uint8_t f = add_factor(b, moved ? HV_FACTOR_WINDOW : HV_FACTOR_PARALLEL,
-                               shape(b, sizes)->size[d]);
+        uint8_t f =
+            add_factor(b, moved ? HV_FACTOR_WINDOW : HV_FACTOR_PARALLEL, shape(b, sizes)->size[d]);
         put(b, 0, d, f);
         put(b, b->p->n_in, d, f);
         if (moved) {
@@ -258,8 +258,8 @@ static void reduce(struct build *b)
     int out = 0;
     for (int d = 0; d < shape(b, 0)->n_dims; d++) {
         bool gone = axis_among(b->p, d);
-        uint8_t f = add_factor(b, gone ? reduced(b->p->by) : HV_FACTOR_PARALLEL,
-                               shape(b, 0)->size[d]);
+        uint8_t f =
+            add_factor(b, gone ? reduced(b->p->by) : HV_FACTOR_PARALLEL, shape(b, 0)->size[d]);
         b->r->factor[f].least = b->p->by == HV_BY_MIN;
         put(b, 0, d, f);
         put(b, 1, gone ? -1 : out++, f);
@@ -310,8 +310,9 @@ static void spatial(struct build *b, const struct hv_loop *l)
             in->window.range = out;
             in->at = in->n;
         } else if (in->n == 0 && taps > out) {
-            in->window = (struct hv_window){out,           l->window.dilation, l->window.pad,
-                                            l->window.stride, l->window.base,  taps, false};
+            in->window = (struct hv_window){
+                out,  l->window.dilation, l->window.pad, l->window.stride, l->window.base, taps,
+                false};
             in->at = in->n;
         }
         put(b, 0, l->dim[0], f);

@@ -29,9 +29,9 @@ const char *hv_prim_name(const struct hv_prim *p)
         [HV_PRIM_REVERSE] = "reverse",
         [HV_PRIM_SELECT_ADD] = "select_and_scatter",
     };
-    return p->kind == HV_PRIM_ELEMENTWISE                               ? fns[p->fn]
+    return p->kind == HV_PRIM_ELEMENTWISE                          ? fns[p->fn]
            : p->kind == HV_PRIM_WHOLE || p->kind == HV_PRIM_OPAQUE ? p->name
-                                                                        : names[p->kind];
+                                                                   : names[p->kind];
 }
 
 /* Room for one more in an array of the arena; old copies stay there until it is freed. */

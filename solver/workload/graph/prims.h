@@ -77,7 +77,7 @@ enum hv_contraction_role {
 struct hv_loop {
     enum hv_contraction_role role;
     int8_t dim[3];
-    int64_t size; /**< iterations */
+    int64_t size;            /**< iterations */
     struct hv_window window; /**< SPATIAL: window of the result over operand 0 */
 };
 #define HV_PRIM_LOOPS 16

@@ -129,8 +129,9 @@ static enum hv_status part_results(struct solve *s, struct hv_err *err)
         }
         o->tensor = to[o->tensor];
         if (g->n_prims > MOST_PRIMS) {
-            return hv_err_set(err, HV_ELIMIT, "the results by themselves need more than %d "
-                                              "primitives; ask for fewer of them",
+            return hv_err_set(err, HV_ELIMIT,
+                              "the results by themselves need more than %d "
+                              "primitives; ask for fewer of them",
                               MOST_PRIMS);
         }
     }
@@ -214,6 +215,41 @@ static void place_tensors(struct solve *s)
     }
 }
 
+/* Cuts each dimension at the first part of an axis: results are split over whole axes, as programs
+ * around this one name them. */
+static void keep_whole_axes(const struct hv_mesh *m, struct hv_layout *l)
+{
+    for (size_t d = 0; d < l->n_dims; d++) {
+        size_t kept = 0;
+        while (kept < l->dim[d].n) {
+            size_t axis = hv_mesh_axis_of(m, l->dim[d].atom[kept]), n = 0;
+            size_t all = (size_t)(m->first[axis + 1] - m->first[axis]);
+            while (n < all && kept + n < l->dim[d].n &&
+                   l->dim[d].atom[kept + n] == m->first[axis] + n) {
+                n++;
+            }
+            if (n < all) {
+                break;
+            }
+            kept += n;
+        }
+        hv_axes_cut(&l->dim[d], kept);
+    }
+}
+
+static void name_results_by_axes(struct hv_shard_graph *g)
+{
+    for (size_t i = 0; i < g->n_outputs; i++) {
+        struct hv_shard_output *o = &g->outputs[i];
+        struct hv_layout l = g->tensors[o->tensor].layout;
+        keep_whole_axes(&g->mesh, &l);
+        if (!o->asked && !hv_layout_equal(&l, &g->tensors[o->tensor].layout)) {
+            o->asked = true;
+            o->layout = l;
+        }
+    }
+}
+
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 static void count_bytes(struct solve *s)
@@ -289,6 +325,7 @@ enum hv_status hv_shard_graph_solve(const struct hv_sharding_request *r, struct 
     }
     place_tensors(&s);
     hv_propagate(&out->graph, r->how, arena, &out->conflicts);
+    name_results_by_axes(&out->graph);
     st = hv_lower(&out->graph, r->pricing, arena, &out->lowered, err);
     if (st == HV_OK) {
         count_bytes(&s);

@@ -21,9 +21,10 @@ struct hv_sharding_request {
     struct hv_mesh mesh;
     const struct hv_given_layout *given; /**< of inputs, parameters and (constraints) results */
     size_t n_given;
-    bool open_inputs; /**< inputs that are not given get theirs by propagation; else they are whole */
-    bool apart; /**< every result is computed by itself, from inputs that all share: a question for the
-                   layout of each tensor, not for one program */
+    bool open_inputs; /**< inputs that are not given get theirs by propagation; else they are whole
+                       */
+    bool apart; /**< every result is computed by itself, from inputs that all share: a question for
+                   the layout of each tensor, not for one program */
     const uint32_t *outputs; /**< results of the whole graph; none with `grad` */
     size_t n_outputs;
     const struct hv_given_layout *asked; /**< layouts of results, of gradients by parameter */
@@ -38,9 +39,9 @@ struct hv_sharding_request {
 /** The answer. Everything lives in the arena of the call. */
 struct hv_sharding {
     struct hv_expansion expansion;
-    struct hv_shard_graph graph;   /**< primitives that a result depends on */
-    uint32_t *prim_of;             /**< operator of `graph` → primitive of the expansion */
-    const struct hv_layout **layout; /**< per tensor of the graph, as its writer leaves it */
+    struct hv_shard_graph graph;       /**< primitives that a result depends on */
+    uint32_t *prim_of;                 /**< operator of `graph` → primitive of the expansion */
+    const struct hv_layout **layout;   /**< per tensor of the graph, as its writer leaves it */
     const struct hv_layout **gradient; /**< per tensor: layout of its gradient; NULL: not asked */
     struct hv_lowered lowered;
     struct hv_conflicts conflicts;

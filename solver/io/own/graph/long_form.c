@@ -36,8 +36,7 @@ static enum hv_status unknown_dim(const struct reader *r, const struct hv_jp *p,
     for (size_t i = 0; i < r->g->n_dims; i++) {
         names[i] = r->g->dims[i].name;
     }
-    enum hv_status st =
-        hv__unknown_name(p, "a name of \"dims\"", name, names, r->g->n_dims, err);
+    enum hv_status st = hv__unknown_name(p, "a name of \"dims\"", name, names, r->g->n_dims, err);
     free(names);
     return st;
 }
@@ -49,9 +48,8 @@ static enum hv_status unknown_tensor(const struct reader *r, const struct hv_jp 
     for (size_t i = 0; i < r->g->n_tensors; i++) {
         names[i] = r->g->tensors[i].name;
     }
-    enum hv_status st = hv__unknown_name(
-        p, "a tensor of \"tensors\" or of an operator further up", name, names, r->g->n_tensors,
-        err);
+    enum hv_status st = hv__unknown_name(p, "a tensor of \"tensors\" or of an operator further up",
+                                         name, names, r->g->n_tensors, err);
     free(names);
     return st;
 }
@@ -318,10 +316,10 @@ static enum hv_status read_groups(const struct reader *r, const struct hv_jp *p,
         struct hv_jp at = hv_jp_get(&list, key);
         struct hv_tensor_group *group = &op->group[op->n_groups++];
         group->whole = number_of(r->dim_of, key);
-        st = st                            ? st
-             : group->whole == UINT32_MAX ? unknown_dim(r, &at, key, err)
-                                           : read_dims_list(r, &at, false, group->part,
-                                                            &group->n_parts, err);
+        st = st ? st
+             : group->whole == UINT32_MAX
+                 ? unknown_dim(r, &at, key, err)
+                 : read_dims_list(r, &at, false, group->part, &group->n_parts, err);
     }
     return st;
 }

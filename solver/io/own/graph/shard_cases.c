@@ -110,7 +110,8 @@ static enum hv_status read_layout(const struct hv_jp *p, const struct hv_shard_c
         }
         int64_t size = c->graph->dims[dim].size, parts = hv_axes_parts(&c->mesh, &l->dim[at]);
         if (st == HV_OK && size % parts != 0) {
-            return hv_jp_fail(&list, err, "%lld elements of \"%.80s\" do not divide into %lld parts",
+            return hv_jp_fail(&list, err,
+                              "%lld elements of \"%.80s\" do not divide into %lld parts",
                               (long long)size, key, (long long)parts);
         }
         if (st) {
@@ -216,8 +217,8 @@ static enum hv_status read_graph_case(struct reader *r, const struct hv_jp *p,
     size_t n = json_object_size(shard.v) + json_object_size(constrain.v);
     struct hv_jp out_shard = hv_jp_get(p, "out_shard");
     struct hv_given_layout *given = hv_arena_new(&r->out->arena, struct hv_given_layout, n + 1);
-    struct hv_given_layout *asked = hv_arena_new(&r->out->arena, struct hv_given_layout,
-                                                 json_object_size(out_shard.v) + 1);
+    struct hv_given_layout *asked =
+        hv_arena_new(&r->out->arena, struct hv_given_layout, json_object_size(out_shard.v) + 1);
     q->graph = g;
     q->mesh = c->mesh;
     q->given = given;
@@ -348,8 +349,8 @@ static enum hv_status read_operator(struct reader *r, const struct hv_jp *p,
     }
     struct hv_tensor_graph *g = hv_arena_new(&r->out->arena, struct hv_tensor_graph, 1);
     struct hv_err own = {0};
-    if (st == HV_OK && hv__operator_graph(name, means, shape, n, c->mesh.n_devices, &r->out->arena,
-                                          g, &own)) {
+    if (st == HV_OK &&
+        hv__operator_graph(name, means, shape, n, c->mesh.n_devices, &r->out->arena, g, &own)) {
         return hv_jp_fail(&op, err, "%s", own.text);
     }
     c->graph = g;

@@ -297,8 +297,8 @@ static enum hv_status unknown_word(const char *name, struct hv_err *err)
         names[i] = words[i].name;
     }
     const char *near = hv_suggest(name, names, n);
-    return hv_err_set(err, HV_EINPUT, "expected the word of an operator, found \"%.40s\"%s%s%s", name,
-                      near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return hv_err_set(err, HV_EINPUT, "expected the word of an operator, found \"%.40s\"%s%s%s",
+                      name, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
 enum hv_status hv__operator_graph(const char *name, const char *means,

@@ -3,8 +3,8 @@
 #ifndef HV_SOLVER_IO_OWN_GRAPH_SHARD_OPERATOR_H
 #define HV_SOLVER_IO_OWN_GRAPH_SHARD_OPERATOR_H
 
-#include "solver/workload/graph/tensor_graph.h"
 #include "solver/shard/layout.h"
+#include "solver/workload/graph/tensor_graph.h"
 
 #define HV__OPERANDS 8 /**< operands of such an operator */
 

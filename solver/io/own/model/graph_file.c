@@ -1,6 +1,7 @@
 /* Models that are not transformers: measured layers, operator graphs, modules. */
 #include "solver/base/units.h"
 #include "solver/io/own/doc/keys.h"
+#include "solver/io/own/graph/long_form.h"
 #include "solver/io/own/model/model_int.h"
 #include <stdlib.h>
 #include <string.h>
@@ -324,12 +325,113 @@ static enum hv_status index_names(const struct hv_jp *list, struct hv__name_inde
     return HV_OK;
 }
 
+/* ---- the long form --------------------------------------------------------------------------- */
+
+/* Appends the dimensions of a list that no list has yet. */
+static size_t add_names(struct hv_model *m, const struct hv_tensor_graph *g, const uint32_t *dims,
+                        size_t n, const uint32_t *but, size_t n_but, const char **out, size_t n_out)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool known = hv_dims_hold(but, n_but, dims[i], NULL);
+        for (size_t k = 0; k < n_out && !known; k++) {
+            known = strcmp(out[k], g->dims[dims[i]].name) == 0;
+        }
+        if (!known) {
+            out[n_out++] = m->dims[dims[i]].name;
+        }
+    }
+    return n_out;
+}
+
+/* What the short form would say of an operator: dimensions written, and those only read. */
+static void short_op(struct hv_model *m, const struct hv_tensor_graph *g,
+                     const struct hv_tensor_op *op, struct hv_graph_op *o)
+{
+    const struct hv_tensor *out = &g->tensors[op->out];
+    double weights = 0, size = 1;
+    size_t most = (size_t)(op->n_in + 1) * HV_TENSOR_DIMS;
+    o->id = op->id;
+    o->op = hv_op_kind_row(op->kind)->name;
+    o->out_dims = hv_arena_new(&m->arena, const char *, most);
+    o->contract_dims = hv_arena_new(&m->arena, const char *, most);
+    o->n_out_dims = add_names(m, g, out->dim, out->n_dims, NULL, 0, o->out_dims, 0);
+    for (size_t i = 0; i < op->n_in; i++) {
+        const struct hv_tensor *t = &g->tensors[op->in[i].tensor];
+        o->n_contract_dims = add_names(m, g, op->in[i].dim, op->in[i].n_dims, out->dim, out->n_dims,
+                                       o->contract_dims, o->n_contract_dims);
+        for (size_t d = 0, n = 1; d < t->n_dims && t->role == HV_TENSOR_PARAMETER; d++) {
+            n *= (size_t)g->dims[t->dim[d]].size;
+            weights += d + 1 == t->n_dims ? (double)n * (double)hv_dtype_bytes(t->dtype) : 0;
+        }
+    }
+    for (size_t d = 0; d < out->n_dims; d++) {
+        size *= (double)g->dims[out->dim[d]].size;
+    }
+    o->flops = hv_op_kind_row(op->kind)->flops_per_element > 0
+                   ? hv_op_kind_row(op->kind)->flops_per_element * size
+                   : HV_UNKNOWN;
+    o->parameter_bytes = weights;
+    o->bytes = size * (double)hv_dtype_bytes(out->dtype);
+    o->time_s = HV_UNKNOWN;
+}
+
+static void short_edges(struct hv_model *m, const struct hv_tensor_graph *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_ops; i++) {
+        n += g->ops[i].n_in;
+    }
+    m->edges = hv_arena_new(&m->arena, struct hv_model_edge, n + 1);
+    for (size_t i = 0; i < g->n_ops; i++) {
+        for (size_t k = 0; k < g->ops[i].n_in; k++) {
+            uint32_t from = g->ops[i].in[k].tensor;
+            if (from >= g->n_given) {
+                m->edges[m->n_edges++] =
+                    (struct hv_model_edge){from - (uint32_t)g->n_given, (uint32_t)i};
+            }
+        }
+    }
+}
+
+static enum hv_status read_long(const struct hv_jp *p, struct hv_model *m, struct hv_err *err)
+{
+    struct hv_tensor_graph *g = hv_arena_new(&m->arena, struct hv_tensor_graph, 1);
+    struct hv_jp edges = hv_jp_get(p, "edges");
+    enum hv_status st = hv_long_graph_read(p, &m->arena, g, err);
+    if (st == HV_OK && !hv_jp_none(&edges)) {
+        return hv_jp_fail(&edges, err,
+                          "with \"tensors\", edges follow from the operands; leave "
+                          "them out");
+    }
+    if (st) {
+        return st;
+    }
+    m->dims = hv_arena_new(&m->arena, struct hv_graph_dim, g->n_dims + 1);
+    for (; m->n_dims < g->n_dims; m->n_dims++) {
+        m->dims[m->n_dims] =
+            (struct hv_graph_dim){g->dims[m->n_dims].name, g->dims[m->n_dims].size};
+    }
+    m->tensors = g;
+    m->ops = hv_arena_new(&m->arena, struct hv_graph_op, g->n_ops + 1);
+    m->n_ops = m->n_blocks = g->n_ops;
+    for (size_t i = 0; i < g->n_ops; i++) {
+        short_op(m, g, &g->ops[i], &m->ops[i]);
+    }
+    short_edges(m, g);
+    return HV_OK;
+}
+
 enum hv_status hv__graph_read(const struct hv_jp *p, struct hv_model *m, struct hv_err *err)
 {
-    struct hv_jp list = {0};
+    struct hv_jp list = {0}, tensors = hv_jp_get(p, "tensors");
     size_t n = 0;
     enum hv_status st;
     m->max_sequence = 1;
+    if (!hv_jp_none(&tensors)) {
+        st = hv_keys_check(p, HV_KEYS_GRAPH, err);
+        st = st ? st : hv__read_int(p, "max_sequence", 1, HV_MAX_WIDTH, &m->max_sequence, err);
+        return st ? st : read_long(p, m, err);
+    }
     if ((st = hv_keys_check(p, HV_KEYS_GRAPH, err)) ||
         (st = hv__read_int(p, "max_sequence", 1, HV_MAX_WIDTH, &m->max_sequence, err)) ||
         (st = read_dims(p, m, err)) ||

@@ -1,10 +1,8 @@
 /** Answers of `hetviz shard` as JSON and as text. */
-#include "ui/cli/shard_show.h"
+#include "solver/io/own/graph/shard_answer.h"
 
-#include <string.h>
-
-#include "solver/base/json/json.h"
 #include "solver/base/units.h"
+#include <string.h>
 
 /* ---- layouts --------------------------------------------------------------------------------- */
 
@@ -269,8 +267,7 @@ static void answer_text(const struct hv_shard_answer *a, struct hv_str *out)
         layouts_text(a, out);
     }
     exchanges_text(a, out);
-    hv_text_addf(out, "  sent per device   %s\n",
-                 hv_fmt_bytes(x, sizeof x, s->lowered.sent_bytes));
+    hv_text_addf(out, "  sent per device   %s\n", hv_fmt_bytes(x, sizeof x, s->lowered.sent_bytes));
     if (a->asked->question == HV_ASK_GRAPH) {
         hv_text_addf(out, "  arguments %s, results %s per device\n",
                      hv_fmt_bytes(x, sizeof x, s->argument_bytes),

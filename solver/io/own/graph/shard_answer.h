@@ -1,6 +1,6 @@
 /** The answer to a question about layouts as JSON or text. */
-#ifndef HV_UI_CLI_SHARD_SHOW_H
-#define HV_UI_CLI_SHARD_SHOW_H
+#ifndef HV_SOLVER_IO_OWN_GRAPH_SHARD_ANSWER_H
+#define HV_SOLVER_IO_OWN_GRAPH_SHARD_ANSWER_H
 
 #include "solver/base/str.h"
 #include "solver/io/own/graph/shard_cases.h"
@@ -12,8 +12,8 @@ struct hv_shard_answer {
     struct hv_layout result;     /**< OPERATOR */
 };
 
-/** Appends the answer: one line of JSON, or some lines of text. Errors: HV_ELIMIT for rules with too
- * many factors. */
+/** Appends the answer: one line of JSON, or some lines of text. Errors: HV_ELIMIT for rules with
+ * too many factors. */
 enum hv_status hv_shard_answer_print(const struct hv_shard_answer *a, bool json, struct hv_str *out,
                                      struct hv_err *err) HV_NODISCARD;
 
