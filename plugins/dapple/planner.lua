@@ -64,6 +64,28 @@ local function key_of(sizes, free)
   return table.concat(words, ",")
 end
 
+--- The prefixes that are followed: those that use most nearly the share of the devices that they
+-- have of the blocks, then those of least value.
+local function fairest(q, list)
+  if not q.width or #list <= q.width then
+    return list
+  end
+  local whole, rank = sum_of(q.sizes), {}
+  for i, prefix in ipairs(list) do
+    rank[prefix] = { math.abs(sum_of(prefix.free) / whole - 1 + prefix.last / q.blocks),
+      prefix.value, i }
+  end
+  table.sort(list, function(a, b)
+    for i = 1, 3 do
+      if rank[a][i] ~= rank[b][i] then
+        return rank[a][i] < rank[b][i]
+      end
+    end
+    return false
+  end)
+  return table.move(list, 1, q.width, 1, {})
+end
+
 --- Plans for q = { blocks, sizes = devices per node, micro_batches, stage(first, last, counts, n) =
 -- { f, b, ar } or nil, hop(last, counts, counts) = seconds of a transfer behind block `last` }:
 -- list of { seconds, stages = list of { first, last, taken = devices by node, n } }, the best one
@@ -102,7 +124,7 @@ function planner.plans(q)
   end
   keep({ last = 0, timed = {}, stages = {} }, q.sizes)
   for j = 0, q.blocks - 2 do
-    for _, prefix in ipairs(levels[j].list) do
+    for _, prefix in ipairs(fairest(q, levels[j].list)) do
       if q.stopping and q.stopping() and next(finished) then
         break
       end

@@ -64,8 +64,8 @@ local function add_all(ctx, cluster, all)
 end
 
 -- Blocks of layers and slots of devices with which the program ends soon; and finer ones, where no
--- stage of the coarse ones fits.
-local GRAINS = { { 10, 16 }, { 48, 64 } }
+-- stage of the coarse ones fits, with so many prefixes followed.
+local GRAINS = { { 10, 16 }, { 20, 32, 12 }, { 40, 64, 6 } }
 
 local function plan(ctx)
   local devices, why = inventory.priced(ctx)
@@ -75,7 +75,7 @@ local function plan(ctx)
   local all = candidates.new()
   for _, grain in ipairs(GRAINS) do
     if #all.list == 0 then
-      add_all(ctx, problem.cluster(devices, grain[1], grain[2]), all)
+      add_all(ctx, problem.cluster(devices, grain[1], grain[2], grain[3]), all)
     end
   end
   return all.best(ctx.options.tries, "no micro-batch gives every device of a stage a sequence, or "

@@ -18,8 +18,8 @@ end
 
 --- The cluster in at most so many machines and slots, the model in so many blocks: { machines =
 -- list of device lists (several nodes where there are too many), slot = devices that are given out
--- together, blocks, n_devices }.
-function problem.cluster(devices, most_blocks, most_slots)
+-- together, blocks, n_devices, width = as in planner.plans }.
+function problem.cluster(devices, most_blocks, most_slots, width)
   local machines = {}
   for i, node in ipairs(inventory.nodes(devices)) do
     machines[i] = node.ids
@@ -40,7 +40,8 @@ function problem.cluster(devices, most_blocks, most_slots)
   while #devices // slot > most_slots and size % (2 * slot) == 0 do
     slot = 2 * slot
   end
-  return { machines = machines, slot = slot, blocks = most_blocks, n_devices = #devices }
+  return { machines = machines, slot = slot, blocks = most_blocks, n_devices = #devices,
+    width = width }
 end
 
 --- The first devices of every machine that make up `counts` slots.
@@ -88,7 +89,7 @@ function problem.of(ctx, cluster, sequences, recompute)
   end
   local q = { blocks = #blocks, sizes = sizes, layers = blocks,
     micro_batches = ctx.job.global_batch // sequences,
-    stopping = function() return hv.stopping(0.5) end }
+    width = cluster.width, stopping = function() return hv.stopping(0.5) end }
   function q.stage(first, last, counts, n)
     local ranks = n * cluster.slot
     if ranks > sequences then
