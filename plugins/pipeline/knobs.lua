@@ -1,6 +1,6 @@
 -- What each system tries at a point of the degrees: `of(point, about)` gives a list of knobs {
 -- schedule = as in a plan, zero, unit, paired }, or nil and the reason; `chunks` = chunks per rank
--- that are tried; `refine` = knobs tried on the best plan; `about` = { slices = function(k,
+-- that are tried; `refine` = schedules tried on the best plan; `about` = { slices = function(k,
 -- multiple), node_size }.
 
 --- Points with one schedule.
@@ -78,13 +78,13 @@ knobs.ctrlmem = {
     return list
   end,
   -- its search takes long: tried on the best plan, with limits from v-half's to zb-v's
-  refine = { { knob = "schedule", values = function(point)
+  refine = function(point)
     local list = {}
     for part = 3, 6 do
       list[#list + 1] = { name = "v-adaptive", memory = math.ceil(point.pp * part / 3) }
     end
     return list
-  end } },
+  end,
 }
 
 knobs.bfpp = {

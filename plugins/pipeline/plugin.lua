@@ -44,6 +44,20 @@ local function knobs_at(own, point, about)
   return list, why
 end
 
+--- The schedules tried on the best plan, where they can be laid out: `refine` of degrees.search.
+local function refinement(own)
+  local function values(point)
+    local list = {}
+    for _, schedule in ipairs(own.refine(point)) do
+      if orders.facts(setmetatable({ knob = { schedule = schedule } }, { __index = point })) then
+        list[#list + 1] = schedule
+      end
+    end
+    return list
+  end
+  return own.refine and { { knob = "schedule", values = values } }
+end
+
 --- The search of a system: its axes, and how its knobs enter a plan.
 local function search_of(ctx)
   local own, about = knobs[ctx.system.id], about_run(ctx)
@@ -59,7 +73,8 @@ local function search_of(ctx)
   function spec.knobs(point)
     return (knobs_at(own, point, about))
   end
-  spec.in_flight, spec.passes, spec.refine = orders.alive_at_least, orders.passes, own.refine
+  spec.in_flight, spec.passes = orders.alive_at_least, orders.passes
+  spec.refine = refinement(own)
   function spec.stage(point, stage, s)
     local function places(_, at)
       return knobs.place(point, at)

@@ -357,6 +357,27 @@ end
 local tests = { gpipe = gpipe, ptdp = ptdp, zb = zb, chimera = chimera, hanayo = hanayo,
   ctrlmem = ctrlmem, bfpp = bfpp, seq1f1b = seq1f1b, bpipe = bpipe }
 
+--- The whole search on eight devices: its plan runs, with the schedule that the system sets.
+local function searched(t, system)
+  local inputs = { cluster = plain.cluster { nodes = 2, devices = 4, nic_GBps = 10,
+    intra_GBps = 100, memory_GiB = 24 },
+    job = { format = "hetviz.job/1", global_batch = 32, sequence = 1024, precision = "bf16" },
+    model = { format = "hetviz.model/1", name = "m", kind = "transformer", layers = 16,
+      hidden = 2048, heads = 16, kv_heads = 16, head_dim = 128, ffn = 8192, ffn_kind = "gelu",
+      vocab = 32000, causal = true } }
+  t.with(inputs, function()
+    local plan = assert(hv.strategy(system.id))
+    local verdict = assert(plan:eval())
+    local name, known = plan:table().schedule.name, nil
+    for word in (system.sets["schedule.name"]):gmatch("[%w-]+") do
+      known = known or word == name
+    end
+    t.ok("searched on eight devices: a plan of the system", #verdict.violations == 0 and known,
+      "search")
+  end)
+end
+
 return function(t, system)
   tests[system.id](t)
+  searched(t, system)
 end

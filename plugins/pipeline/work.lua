@@ -1,8 +1,6 @@
 -- Work of a run of tokens in a sequence: FLOP grow with its length and with the tokens before it.
 local work = {}
 
-local known = {}
-
 --- FLOP of `tokens` tokens behind `context` others through layer l's attention.
 local function attention(kind, l, tokens, context)
   return hv.cost.op { op = "attention", layer = l, device = kind, tokens = tokens,
@@ -12,23 +10,19 @@ end
 --- lin and quad of the whole model: x tokens at the end of `pre` take lin · x + quad · (pre · x -
 -- x² / 2). nil where the layers have no operators (measured ones).
 function work.of_model(ctx)
-  if known.lin == nil then
-    known.lin = false
-    if ctx.model.kind == "transformer" then
-      local kind, s = ctx.cluster:groups()[1].kind, ctx.job.sequence // 2
-      local lin, quad = 0, 0
-      for l = 1, ctx.model.n_layers do
-        local first, second = attention(kind, l, s, 0), attention(kind, l, s, s)
-        local per_pair = (second - first) / s ^ 2
-        quad = quad + per_pair
-        lin = lin + first / s - per_pair * s / 2
-          + hv.cost.op { op = "ffn", layer = l, device = kind, tokens = s }.flops / s
-      end
-      known.lin = lin + hv.cost.op { op = "head", device = kind, tokens = s }.flops / s
-      known.quad = quad
-    end
+  if ctx.model.kind ~= "transformer" then
+    return nil
   end
-  return known.lin or nil, known.quad
+  local kind, s = ctx.cluster:groups()[1].kind, ctx.job.sequence // 2
+  local lin, quad = 0, 0
+  for l = 1, ctx.model.n_layers do
+    local first, second = attention(kind, l, s, 0), attention(kind, l, s, s)
+    local per_pair = (second - first) / s ^ 2
+    quad = quad + per_pair
+    lin = lin + first / s - per_pair * s / 2
+      + hv.cost.op { op = "ffn", layer = l, device = kind, tokens = s }.flops / s
+  end
+  return lin + hv.cost.op { op = "head", device = kind, tokens = s }.flops / s, quad
 end
 
 return work

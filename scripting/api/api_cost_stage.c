@@ -325,8 +325,7 @@ static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
     struct hv_err err = {0};
     const struct hv_replica *replica = &p->doc.plan->replicas[0];
     int64_t rank = hv__int(L, 1, fn, "tp_rank", 1, 1, replica->stages[0].tp.degree);
-    struct hv_stage_query q = {
-        .plan = p->doc.plan, .replica = replica, .tp_rank = (int)rank - 1};
+    struct hv_stage_query q = {.plan = p->doc.plan, .replica = replica, .tp_rank = (int)rank - 1};
 
     if (hv_cost_pass(r->cost, &q, pass, &err) != HV_OK ||
         hv_cost_memory(r->cost, &q, memory, &err) != HV_OK) {

@@ -101,6 +101,26 @@ local function check_reasons(t)
   end)
 end
 
+--- Seconds of passes by the family: with those of 1F1B the search is as it is without.
+local function check_passes(t)
+  local degrees = require "degrees"
+  local w = worlds[1]
+  local function passes(point, stage_s)
+    local sum_s, longest_s = 0, 0
+    for _, own_s in ipairs(stage_s) do
+      sum_s, longest_s = sum_s + own_s, math.max(longest_s, own_s)
+    end
+    return point.micro_batches * longest_s + sum_s - longest_s, longest_s
+  end
+  t.with({ cluster = w.cluster, model = w.model, job = w.job }, function(ctx)
+    local function rank(own)
+      local _, point = degrees.search(ctx, { tp = { 1, 2 }, pp = { 1, 2, 4 }, passes = own })
+      return point.rank
+    end
+    t.equal("passes of 1F1B are those of the library", rank(passes), rank(nil))
+  end)
+end
+
 return {
   api = 1, id = "degrees-test", title = "Tests of degrees", kind = "test",
   summary = "Checks the library degrees.",
@@ -110,5 +130,6 @@ return {
   selftest = function(t)
     check_search(t)
     check_reasons(t)
+    check_passes(t)
   end,
 }

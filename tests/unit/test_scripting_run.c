@@ -281,6 +281,14 @@ static void test_bulk_prices(void **state)
                "assert(chunk.gather_s > 0 and chunk.scatter_s > 0 and chunk.exposed.zero == 0)\n"
                "assert(layer.gather_s == 0 and layer.scatter_s == 0)\nreturn nil, 'units'",
                HV_ENO, "units");
+    /* chunks of a stage add up */
+    expect_run("local function at(layers) return hv.cost.stage{devices = ctx.cluster:address{1}, "
+               "layers = layers} end\n"
+               "local both, a, b = at{{0, 2}, {4, 7}}, at{0, 2}, at{4, 7}\n"
+               "assert(math.abs(both.backward_s - a.backward_s - b.backward_s) < 1e-12)\n"
+               "assert(both.memory.activation_bytes == a.memory.activation_bytes + "
+               "b.memory.activation_bytes)\nreturn nil, 'chunks'",
+               HV_ENO, "chunks");
     /* GPipe of two unequal stages by hand: 1 + 2·3 + 2·1 forwards and backwards behind each other
      */
     expect_run(
