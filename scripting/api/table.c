@@ -15,6 +15,7 @@ void hv_api_open(lua_State *L)
     hv__api_auto(L);
     hv__api_sim(L);
     hv__api_sim_tasks(L);
+    hv__api_sim_repetend(L);
     hv__api_sim_workers(L);
     hv__api_sim_replay(L);
 }

@@ -32,6 +32,8 @@ void hv__api_auto(lua_State *L);
 void hv__api_sim(lua_State *L);
 /** hv.sim.tasks. */
 void hv__api_sim_tasks(lua_State *L);
+/** hv.sim.repetend. */
+void hv__api_sim_repetend(lua_State *L);
 /** hv.sim.workers. */
 void hv__api_sim_workers(lua_State *L);
 /** hv.sim.replay. */
