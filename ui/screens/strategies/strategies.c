@@ -140,7 +140,7 @@ static void strategies_status(const void *state, const void *model, struct hv_st
     if (st->filter[0] != '\0') {
         hv_str_adds(out, " | Esc clears the filter");
     } else if (idle) {
-        hv_str_adds(out, " | Enter runs, l opens a kind, A runs all, Tab parameters");
+        hv_str_adds(out, " | Enter runs, l opens a kind, A runs all");
     }
 }
 
