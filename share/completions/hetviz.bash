@@ -81,10 +81,6 @@ _hetviz() {
     case ${COMP_WORDS[at]} in
       -*) from=;;
     esac;;
-  strategies) options='--json --help --seed --budget --quiet --plain '
-    case ${COMP_WORDS[at]} in
-      -*) from=;;
-    esac;;
   strategies) options='--json --kind --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
       --kind) from=devices;;

@@ -35,7 +35,10 @@ static const struct hv_plugin bench_plugins[] = {
      .name = "plugins/a/search.lua",
      .id = "search",
      .title = "Search of everything",
-     .kind = "exact",
+     .kind = "planner",
+     .kinds = {HV_KIND_PLANNER},
+     .n_kinds = 1,
+     .shipped = true,
      .system = "Searcher",
      .reference = "Proceedings of the tests",
      .summary = "Tries all plans and keeps the best one.",
@@ -48,6 +51,9 @@ static const struct hv_plugin bench_plugins[] = {
      .id = "simple",
      .title = "One plan",
      .kind = "baseline",
+     .kinds = {HV_KIND_BASELINE},
+     .n_kinds = 1,
+     .shipped = true,
      .system = "Simple",
      .reference = "Proceedings of the tests",
      .summary = "Makes one plan.",
@@ -94,9 +100,10 @@ static inline void bench_write_workspace(const char *path)
     hv_str_free(&s);
 }
 
-/** Opens the workspace in a new folder, which becomes the working folder; with timelines of at
- * least `apart_from` operations made by a thread, 0 = none. */
-static inline int bench_open_apart(void **state, size_t apart_from)
+/** Opens the workspace in a new folder, which becomes the working folder, over n plugins; with
+ * timelines of at least `apart_from` operations made by a thread, 0 = none. */
+static inline int bench_open_with(void **state, size_t apart_from, const struct hv_plugin *plugins,
+                                  size_t n)
 {
     static const char *const nothing[] = {"/bin/false", NULL};
     struct bench *b = hv_xcalloc(1, sizeof *b);
@@ -111,8 +118,8 @@ static inline int bench_open_apart(void **state, size_t apart_from)
                                  .apart_from = apart_from,
                                  .worker_argv = nothing,
                                  .n_workers = 1,
-                                 .plugins = bench_plugins,
-                                 .n_plugins = HV_COUNT(bench_plugins)};
+                                 .plugins = plugins,
+                                 .n_plugins = n};
     if (hv_session_open(&b->session, "lab.json", &env, &err) != HV_OK) {
         fail_msg("%s", err.text);
     }
@@ -121,6 +128,11 @@ static inline int bench_open_apart(void **state, size_t apart_from)
     b->app = hv_ui_app(&b->ui, &b->keys, true);
     *state = b;
     return 0;
+}
+
+static inline int bench_open_apart(void **state, size_t apart_from)
+{
+    return bench_open_with(state, apart_from, bench_plugins, HV_COUNT(bench_plugins));
 }
 
 static inline int bench_open(void **state)

@@ -12,7 +12,7 @@
 static void shows_strategies_and_what_they_are(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 3\nwait broken\nwait search\nkeys j\nwait Search of everything\n"
+    bench_script(b, "keys 3\nwait broken\nwait search\nwait Search of everything\n"
                     "wait max_pp\n");
     bench_golden(b, "strategies_80x24");
     bench_script(b, "resize 160x48\nwait Proceedings of the tests\n");
@@ -24,7 +24,8 @@ static void shows_strategies_and_what_they_are(void **state)
 static void a_broken_plugin_says_why(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 3g\nresize 160x48\nwait attempt to index a nil value\nkeys <Enter>\n"
+    bench_script(b, "keys 3G\nresize 160x48\nwait line 7\nwait attempt to index a nil value\n"
+                    "keys <Right><Right><Enter>\n"
                     "wait error: plugins/a/broken.lua:7\n");
 }
 
@@ -39,7 +40,7 @@ static void option_is(struct bench *b, const char *key, const char *value)
 static void parameters_are_checked_and_undone(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 3gjp<Enter>99\nwait expected\nkeys <Enter>\n");
+    bench_script(b, "keys 3gp<Enter>99\nwait expected\nkeys <Enter>\n");
     option_is(b, "max_pp", "");
     bench_script(b, "keys ^U8<Enter>\nwait set\n");
     option_is(b, "max_pp", "8");
@@ -67,7 +68,7 @@ static void settle(struct bench *b)
 static void a_run_that_dies_is_one_row(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 3gj<Enter>\n");
+    bench_script(b, "keys 3g<Enter>\n");
     settle(b);
     bench_script(b, "wait failed\nkeys 4\nwait failed\n");
     size_t n = 0;
@@ -83,7 +84,7 @@ static void a_run_that_dies_is_one_row(void **state)
 static void filters_and_finds(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 3fbaseline<Enter>\nwait filter:baseline\nwait One plan\n");
+    bench_script(b, "keys 3fbaseline<Enter>\nwait f baseline\nwait One plan\n");
     assert_false(bench_sees(b, "search"));
     bench_script(b, "keys f^U<Enter>/search<Enter>\nwait Search of everything\n");
 }
@@ -98,7 +99,7 @@ static void write_plugin(const char *path, const char *id, const char *option)
 {
     struct hv_str text = {0};
     hv_str_addf(&text,
-                "return { api = 1, id = '%s', title = 'Search', kind = 'exact',\n"
+                "return { api = 1, id = '%s', title = 'Search', kind = 'planner',\n"
                 "  system = 'Mine', reference = 'none', summary = 'Looks everywhere.',\n"
                 "  options = { { key = '%s', type = 'integer', default = 3, min = 1, max = 9,\n"
                 "    help = 'how far it looks' } },\n"
@@ -119,7 +120,7 @@ static void a_plugin_is_edited_and_read_again(void **state)
     write_text("bad.lua", "return {\n  api = 1,\n  id = = 'search'\n}\n");
     assert_int_equal(setenv("VISUAL", "", 1), 0);
     assert_int_equal(setenv("EDITOR", "cp more.lua", 1), 0);
-    bench_script(b, "resize 160x48\nkeys 3gj\nwait max_pp\nkeys p<Esc>E\nwait 2 plugins "
+    bench_script(b, "resize 160x48\nkeys 3g\nwait max_pp\nkeys p<Esc>E\nwait 2 plugins "
                     "reloaded\nwait far_depth\n");
     assert_false(bench_sees(b, "max_pp"));
     assert_string_equal(hv_session_strategy(b->session, "search")->name, "plugins/a/search.lua");

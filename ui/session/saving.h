@@ -4,6 +4,7 @@
 
 #include "solver/base/status.h"
 #include "solver/base/str.h"
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,5 +49,9 @@ bool hv_session_last_workspace(const char *state_dir, struct hv_str *out);
 bool hv_session_last_place(struct hv_session *s, struct hv_str *screen);
 /** Stores the place for the next start. */
 void hv_session_last_keep(const struct hv_session *s, const char *screen);
+/** What a screen kept of this workspace in an earlier session, or NULL. Owner: json_decref. */
+json_t *hv_session_view(const struct hv_session *s, const char *screen);
+/** Keeps it (borrowed; NULL: nothing). A workspace that was never saved has no place for it. */
+void hv_session_view_keep(const struct hv_session *s, const char *screen, json_t *kept);
 
 #endif

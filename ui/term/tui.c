@@ -395,7 +395,7 @@ static enum hv_status run_plain(struct hv_session *s, struct hv_app *app, struct
 static enum hv_status run(const struct tui_options *o, struct hv_session *s, struct tui_end *end,
                           struct hv_err *err)
 {
-    struct hv_ui ui = {.session = s};
+    struct hv_ui ui = {.session = s, .scripted = o->script != NULL || o->dump != NULL};
     struct hv_keymap keys = {0};
     struct hv_theme theme;
     enum hv_status st = HV_OK;
@@ -408,7 +408,7 @@ static enum hv_status run(const struct tui_options *o, struct hv_session *s, str
     }
     struct hv_app *app = hv_ui_app(&ui, &keys, o->ascii);
     offer_recovery(s, app);
-    if (o->script != NULL || o->dump != NULL) {
+    if (ui.scripted) {
         st = run_script(o, &theme, s, app, err);
     } else {
         open_first_screen(s, app);

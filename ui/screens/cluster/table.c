@@ -487,7 +487,12 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
     /* the columns shown depend on the width, the group of a row on the orders */
     uint64_t version = hv_hash(hv_cluster_version(v, "nodes"), &at.w, sizeof at.w);
     version = hv_hash(version, &v->order_version, sizeof v->order_version);
-    struct hv_table_source s = {&some, v->order.n, some_cell, some_flags, some_id, version};
+    struct hv_table_source s = {.ctx = &some,
+                                .n_rows = v->order.n,
+                                .cell = some_cell,
+                                .flags = some_flags,
+                                .id = some_id,
+                                .version = version};
     struct hv_table_look look = {shown, n, focused,
                                  "no group matches; f with an empty text shows all"};
     hv_table_draw(&table, &s, &look, g, at);

@@ -29,6 +29,7 @@ struct hv_ui {
     uint32_t gantt_row; /**< row the Gantt shows; 0 = the selected one */
     struct hv_ui_place place;
     struct hv_ui_turn turn;
+    bool scripted;            /**< what screens keep between sessions is neither read nor written */
     unsigned tour;            /**< step of the tour, from 1 on; 0 = there is none */
     struct hv_keymap *keys;   /**< borrowed */
     struct hv_import *import; /**< read and to be shown; taken by the import screen */

@@ -11,7 +11,11 @@ static void add_flags(struct hv_str *line, unsigned flags)
     static const struct {
         unsigned flag;
         const char *word;
-    } words[] = {{HV_ROW_PROBLEM, "problem"}, {HV_ROW_MARKED, "marked"}, {HV_ROW_GOOD, "front"}};
+    } words[] = {{HV_ROW_PROBLEM, "problem"},
+                 {HV_ROW_MARKED, "marked"},
+                 {HV_ROW_GOOD, "front"},
+                 {HV_ROW_CLOSED, "closed"},
+                 {HV_ROW_OPENED, "open"}};
     for (size_t i = 0; i < HV_COUNT(words); i++) {
         if (flags & words[i].flag) {
             hv_str_addf(line, "; %s", words[i].word);
@@ -32,6 +36,9 @@ static void add_row(struct hv_str *line, const struct hv_table_source *s,
 {
     struct hv_str cell = {0};
     const char *gap = "";
+    if (s->words != NULL && s->words(s->ctx, row, line)) {
+        return;
+    }
     for (size_t c = 0; c < look->n_columns; c++) {
         hv_str_clear(&cell);
         s->cell(s->ctx, row, c, &cell);

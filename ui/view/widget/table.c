@@ -148,6 +148,12 @@ static size_t fit_columns(const struct hv_table_look *look, int width, int *widt
     return kept;
 }
 
+int hv_table_column_w(const struct hv_table_look *look, int w, size_t column)
+{
+    int widths[MAX_COLUMNS];
+    return column < fit_columns(look, w - MARK_W, widths) ? widths[column] : 0;
+}
+
 static void draw_head(const struct hv_table *t, const struct hv_table_look *look, struct hv_grid *g,
                       struct hv_rect r, const int *widths, size_t n)
 {
@@ -191,7 +197,11 @@ static void draw_marks(struct hv_grid *g, int x, int y, unsigned flags, bool cur
                         : cursor               ? ">"
                                                : " ";
     (void)hv_grid_put(g, x, y, 1, first, style);
-    (void)hv_grid_put(g, x + 1, y, 1, flags & HV_ROW_MARKED ? "*" : " ", style);
+    const char *second = flags & HV_ROW_MARKED   ? "*"
+                         : flags & HV_ROW_CLOSED ? (g->ascii ? "+" : "▸")
+                         : flags & HV_ROW_OPENED ? (g->ascii ? "-" : "▾")
+                                                 : " ";
+    (void)hv_grid_put(g, x + 1, y, 1, second, style);
 }
 
 /* A row that is drawn: its number, how it looks, where it stands. */
@@ -240,7 +250,8 @@ static void draw_row(const struct hv_table *t, const struct hv_table_source *s,
         hv_str_clear(&text);
         s->cell(s->ctx, row->number, i, &text);
         bool hit = t->find && hv_text_has(hv_str_cstr(&text), t->find);
-        unsigned cell_style = !hit          ? style
+        unsigned own = s->style && !row->cursor ? s->style(s->ctx, row->number, i) : 0;
+        unsigned cell_style = !hit          ? (own != 0 ? own : style)
                               : row->cursor ? style | HV_STYLE_UNDERLINE
                                             : HV_STYLE_MATCH;
         hv_grid_put_field(g, (struct hv_rect){x, y, columns->widths[i], 1}, look->columns[i].align,

@@ -30,7 +30,9 @@ enum hv_row_flag {
     HV_ROW_PROBLEM = 2, /**< '!' */
     HV_ROW_GOOD = 4,    /**< 'P' (front) */
     HV_ROW_DIM = 8,
-    HV_ROW_CHECK = 16 /**< 'v' */
+    HV_ROW_CHECK = 16,  /**< 'v' */
+    HV_ROW_CLOSED = 32, /**< a heading whose rows are hidden: '▸' */
+    HV_ROW_OPENED = 64  /**< a heading whose rows follow: '▾' */
 };
 
 /** Source of rows. Only visible rows are queried. */
@@ -46,6 +48,10 @@ struct hv_table_source {
     /** Version of the text that `cell` appends: rows are drawn again only where it changes
      * (hv_grid_part). A hash that begins with the screen's name; 0: always draw. */
     uint64_t version;
+    /** Style of a cell outside of the cursor's row; 0 = that of the row. NULL = of all. */
+    unsigned (*style)(const void *ctx, size_t row, size_t column);
+    /** Appends the row in words for plain screens; false: it is made of the cells. May be NULL. */
+    bool (*words)(const void *ctx, size_t row, struct hv_str *out);
 };
 
 /** State of a table: a value. */
@@ -69,6 +75,8 @@ struct hv_table_look {
 /** Draws head and rows into r; places the hardware cursor when focused. O(rows of r · columns). */
 void hv_table_draw(const struct hv_table *t, const struct hv_table_source *s,
                    const struct hv_table_look *look, struct hv_grid *g, struct hv_rect r);
+/** Width of a column where the table is drawn w wide; 0 where it is left out. */
+int hv_table_column_w(const struct hv_table_look *look, int w, size_t column);
 /** Handles moves (up, down, pages, top, bottom) for `height` rows shown; true when it was one. */
 bool hv_table_action(struct hv_table *t, const struct hv_table_source *s, enum hv_action a,
                      int height);
