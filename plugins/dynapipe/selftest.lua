@@ -1,0 +1,150 @@
+-- Self-tests of DynaPipe: the catalogue's five sequences, 200 random batches and 200 random
+-- divisions against enumeration, and plans through the judge.
+local batches = require "batches"
+local oracle = require "testing.oracle"
+local plain = require "testing.plain"
+local search = require "search"
+
+local FROM = "catalogue: dynapipe; Jiang et al. 2024"
+
+--- Time 1 + n · longest of a run, without padding.
+local function time_of(lengths)
+  return function(from, to)
+    return 1 + (to - from + 1) * math.max(lengths[from], lengths[to])
+  end
+end
+
+local function check_catalogue(t)
+  local lengths = { 8, 4, 4, 2, 2 }
+  local time = time_of(lengths)
+  local found = batches.solve(5, 3, 1, time)
+  local runs = {}
+  for r, run in ipairs(found.runs) do
+    runs[r] = run[1] .. "-" .. run[2]
+  end
+  t.equal("micro-batches", table.concat(runs, " "), "1-1 2-3 4-5", FROM)
+  t.near("lengths 8 4 4 2 2 on three stages", found.value, 41, 1e-9, FROM)
+  t.near("longest", math.max(table.unpack(found.times)), 9, 0, FROM)
+  local alone = 0
+  for i = 1, 5 do
+    alone = alone + time(i, i)
+  end
+  t.near("every sequence alone", 2 * time(1, 1) + alone, 43, 0, FROM)
+  t.near("all sequences together", 3 * time(1, 5), 123, 0, FROM)
+end
+
+local function check_batches(t)
+  local cases = {}
+  for i = 1, 200 do
+    local case = { lengths = {}, stages = hv.random(5), replicas = hv.random(3),
+      most = hv.random(3) == 1 and 10 + hv.random(30) or math.huge, c0 = hv.random(9) }
+    for l = 1, 1 + hv.random(7) do
+      case.lengths[l] = hv.random(10)
+    end
+    table.sort(case.lengths, function(a, b) return a > b end)
+    cases[i] = case
+  end
+  local function time(case, from, to)
+    local work = (to - from + 1) * case.lengths[from]
+    return work <= case.most and case.c0 + work + work * case.lengths[from] / 8 or nil
+  end
+  local found = oracle.compare { cases = cases,
+    solve = function(case)
+      local r = batches.solve(#case.lengths, case.stages, case.replicas,
+        function(from, to) return time(case, from, to) end)
+      return r and r.value
+    end,
+    states = function(case)
+      local best = math.huge
+      for parts = 1, #case.lengths do
+        for _, cut in ipairs(oracle.cuts(#case.lengths, parts)) do
+          local sum, longest, first = 0, 0, 1
+          for _, last in ipairs(cut) do
+            local own = time(case, first, last) or math.huge
+            sum, longest, first = sum + own, math.max(longest, own), last + 1
+          end
+          best = math.min(best, (case.stages - 1) * longest + sum / case.replicas)
+        end
+      end
+      return best < math.huge and { best } or {}
+    end,
+    cost = function(value) return value end }
+  t.equal("200 random batches against enumeration [D]", found.optimal, 200, FROM)
+end
+
+--- The largest sum of a division of all times.
+local function largest(times, division, k)
+  local sums, most = {}, 0
+  for i, part in ipairs(division) do
+    sums[part] = (sums[part] or 0) + times[i]
+  end
+  for part = 1, k do
+    most = math.max(most, sums[part] or 0)
+  end
+  return most
+end
+
+local function check_division(t)
+  local parts, most = batches.divide({ 8, 7, 6, 5, 4 }, 2)
+  t.equal("differencing of 8 7 6 5 4", most, 16, "Karmarkar and Karp 1982")
+  t.equal("all are in one part", #parts[1] + #parts[2], 5, "Karmarkar and Karp 1982")
+  local cases = {}
+  for i = 1, 200 do
+    cases[i] = { k = 1 + hv.random(3), times = {} }
+    for j = 1, 2 + hv.random(5) do
+      cases[i].times[j] = hv.random(40)
+    end
+  end
+  local found = oracle.compare { cases = cases,
+    solve = function(case)
+      local _, sum = batches.divide(case.times, case.k)
+      return sum
+    end,
+    states = function(case)
+      local lists, own, best = {}, {}, math.huge
+      for part = 1, case.k do
+        own[part] = part
+      end
+      for i in ipairs(case.times) do
+        lists[i] = own
+      end
+      for division in search.product(lists) do
+        best = math.min(best, largest(case.times, division, case.k))
+      end
+      return { best }
+    end,
+    cost = function(value) return value end }
+  t.equal("divisions better than the best", #found.wrong, 0, FROM)
+  t.near("mean gap of dividing, in percent [D]", 100 * found.mean, 1, 1.5, FROM)
+end
+
+local function check_judge(t)
+  -- layers of 1 + 2 ms per sequence on three stages: the formula is exact where all are equal
+  local inputs = plain.measured { nodes = 1, devices = 3, layers = 3, forward_ms = 1,
+    backward_ms = 2, parameter_bytes = 1e3, batch = 3 }
+  t.with(inputs, function(ctx)
+    local function run(list)
+      local stages = {}
+      for s = 1, 3 do
+        stages[s] = { devices = ctx.cluster:address { s }, layers = { s - 1, s } }
+      end
+      return plain.ms { micro_batch = 1, schedule = { name = "dynapipe" },
+        replicas = { { micro_batches = list, stages = stages } } }
+    end
+    local one = { sequences = 1 }
+    t.near("three stages by the judge [D]", run { one, one, one }, 2 * 3 + 3 * 3, 1e-6, FROM)
+    t.near("all in one micro-batch by the judge [D]", run { { sequences = 3 } }, 2 * 9 + 9, 1e-6,
+      FROM)
+  end)
+  t.with(inputs, function()
+    local made = assert(hv.strategy "dynapipe")
+    t.ok("the strategy's own plan runs", #made:eval().violations == 0, FROM)
+  end)
+end
+
+return function(t)
+  check_catalogue(t)
+  check_batches(t)
+  check_division(t)
+  check_judge(t)
+end
