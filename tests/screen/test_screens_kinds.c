@@ -234,7 +234,9 @@ static void space_queues_a_heading(void **state)
 {
     struct bench *b = *state;
     bench_script(b, "resize 80x24\nkeys 3/tensor<Enter><Space>\nwait tensor: 4 queued\n"
-                    "wait -[pipeline]\nkeys kx\nwait tensor: 4 cancelled\n");
+                    "wait -[pipeline]\nkeys kx\nwait tensor: 4 cancelled\n"
+                    ":run tensor\nwait 4 strategies queued\nkeys x\n:run all x=1\nwait no "
+                    "options\n:run tensor x=1\nwait a kind takes no options\n");
 }
 
 static void the_mouse_folds(void **state)

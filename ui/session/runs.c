@@ -116,17 +116,23 @@ enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const 
     return HV_OK;
 }
 
-size_t hv_session_run_all(struct hv_session *s)
+size_t hv_session_run_kind(struct hv_session *s, enum hv_kind kind)
 {
     size_t n = 0, n_all = 0;
     const struct hv_plugin *all = hv_session_strategies(s, &n_all);
     for (size_t i = 0; i < n_all; i++) {
         const struct hv_plugin *p = &all[i];
-        if (p->error == NULL && p->has[HV_PLUGIN_PLAN]) {
+        bool chosen = kind == HV_KIND_N || hv_plugin_is_of(p, kind);
+        if (chosen && p->error == NULL && p->has[HV_PLUGIN_PLAN]) {
             n += hv_session_run(s, p->id, NULL, NULL, NULL) == HV_OK;
         }
     }
     return n;
+}
+
+size_t hv_session_run_all(struct hv_session *s)
+{
+    return hv_session_run_kind(s, HV_KIND_N);
 }
 
 bool hv_session_cancel(struct hv_session *s, uint32_t id)

@@ -2,6 +2,7 @@
 #ifndef HV_UI_SESSION_RUNS_H
 #define HV_UI_SESSION_RUNS_H
 
+#include "scripting/plugin/plugin.h"
 #include "solver/base/status.h"
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,6 +31,9 @@ enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const 
                               uint32_t *id, struct hv_err *err) HV_NODISCARD;
 /** Queues every strategy with the options set for it; returns how many. */
 size_t hv_session_run_all(struct hv_session *s);
+/** Queues every strategy of a kind that plans, with the options set for it; HV_KIND_N: of
+ * all kinds. Returns how many. */
+size_t hv_session_run_kind(struct hv_session *s, enum hv_kind kind);
 /** Cancels a queued or running row, the best plan stays. False when it was neither. */
 bool hv_session_cancel(struct hv_session *s, uint32_t id);
 /** Cancels all; returns how many. */

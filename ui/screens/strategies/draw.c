@@ -14,13 +14,13 @@
 
 /* ---- layout ---- */
 
-/** Rows of the list when all headings are closed. */
+/** Rows of the list when all headings are closed and there is no filter. */
 static int folded_rows(const struct hv_strategies_data *d)
 {
     size_t n = 0;
     for (int k = 0; k <= HV_KIND_N; k++) {
-        n +=
-            hv_strategies_is_plain((enum hv_kind)k) ? d->kinds[k].n_shown : d->kinds[k].n_shown > 0;
+        size_t own = d->kinds[k].n;
+        n += hv_strategies_is_plain((enum hv_kind)k) ? own : own > 0;
     }
     return (int)n;
 }

@@ -72,6 +72,9 @@ static void offer_composition(struct search *q)
     }
     if (prefix.n == 0) {
         offer(q, "", "all", "");
+        for (int k = 0; k < HV_KIND_N; k++) {
+            offer(q, "", hv_kind_name((enum hv_kind)k), "");
+        }
     }
     offer_strategies(q, prefix.n > 0 ? HV_PLUGIN_APPLY : HV_PLUGIN_PLAN, hv_str_cstr(&prefix));
     hv_str_free(&prefix);

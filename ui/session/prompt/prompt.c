@@ -120,11 +120,15 @@ static enum hv_status do_run(struct call *c)
     const char *strategy = arg(c, 0);
     json_t *options = NULL;
     uint32_t id = 0;
-    if (strcmp(strategy, "all") == 0) {
+    bool all = strcmp(strategy, "all") == 0;
+    enum hv_kind kind = hv_kind_of(strategy);
+    /* a strategy wins over a kind of the same name, as in `compare` */
+    if (all || (kind != HV_KIND_N && hv_session_strategy(c->s, strategy) == NULL)) {
         if (c->args->n_positional > 1) {
-            return hv_err_set(c->err, HV_EUSAGE, "run: all takes no options");
+            return hv_err_set(c->err, HV_EUSAGE, "run: %s takes no options",
+                              all ? "all" : "a kind");
         }
-        size_t n = hv_session_run_all(c->s);
+        size_t n = all ? hv_session_run_all(c->s) : hv_session_run_kind(c->s, kind);
         hv_str_addf(&c->out->message, "%zu strategies queued", n);
         return HV_OK;
     }

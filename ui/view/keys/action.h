@@ -70,8 +70,8 @@
     X(MODEL_TABLE,      "model-table",        "model",      "t",                  "Unfold",   "unfold or fold all layers") \
     X(MODEL_PROFILE,    "model-profile",      "model",      "p",                  "Profile",  "load a profile of a GPU, or measure this GPU") \
     X(MODEL_CHECKS,     "model-checks",       "model",      "c",                  "Checks",   "show only the checks, or also the memory preview") \
-    X(STRATEGY_RUN,     "strategy-run",       "strategies", "<Enter>",            "Run",      "run the strategy with its parameters") \
-    X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "queue the strategy and go to the next one") \
+    X(STRATEGY_RUN,     "strategy-run",       "strategies", "<Enter>",            "Run",      "run the strategy with its parameters, or all of a kind") \
+    X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "queue the strategy, or all of a kind, and go to the next line") \
     X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters of the strategy") \
     X(STRATEGY_EDITOR,  "strategy-editor",    "strategies", "E o",                "Editor",   "edit the plugin in $VISUAL or $EDITOR; reload it") \
     X(STRATEGY_RUN_ALL, "strategy-run-all",   "strategies", "A",                  "Run all",  "run every strategy with its parameters") \
