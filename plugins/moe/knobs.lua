@@ -66,7 +66,9 @@ end
 knobs.gshard = {
   alone = true,
   moe = function(world)
-    return padded(world, 4)
+    local set = padded(world, 4)
+    set.dispatch = world.ctx.model.kind == "transformer" and "one_hot" or nil -- measured: within it
+    return set
   end,
 }
 

@@ -34,8 +34,7 @@ function of.gshard(x)
       mask_bytes = mask * x.width },
     formula = ("C = max(4, cf k S / E) = %d places; 2 S E C h each way by one-hot products")
       :format(places),
-    leaves_out = "the one-hot products in the simulated plan, random routing of the second "
-      .. "expert, losses" }
+    leaves_out = "groups within a micro-batch, random routing of the second expert, losses" }
 end
 
 function of.switch(x)

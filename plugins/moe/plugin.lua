@@ -129,9 +129,10 @@ return {
       id = "gshard", title = "GShard", year = 2021, venue = "ICLR",
       system = "GShard: Scaling Giant Models with Conditional Computation and Automatic Sharding",
       reference = "arXiv:2006.16668",
-      summary = "Experts on devices, places for an even share of each rank's tokens, batched "
-        .. "products; how many experts a token goes to is the model's.",
-      sets = { ["moe.kernel"] = "padded", ["moe.all_to_all"] = "flat", ["moe.min_capacity"] = 4 },
+      summary = "Experts on devices, places for an even share of each rank's tokens, dispatched by "
+        .. "one-hot products; a micro-batch is one group, top-k is the model's.",
+      sets = { ["moe.kernel"] = "padded", ["moe.all_to_all"] = "flat", ["moe.min_capacity"] = 4,
+        ["moe.dispatch"] = "one_hot" },
       searches = searches(),
       options = options { capacity(1, "places of an expert over its even share") },
       verified = { "places of a group", "least places", "balanced loss", "places by the judge" },
