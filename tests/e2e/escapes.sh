@@ -217,6 +217,18 @@ one_command() {
         try import "$bytes" seed
         try import auto "$bytes"
         ;;
+    shard)
+        for f in "$root"/tests/golden/shard/*.json; do
+            for how in names all keys; do
+                $how "$f" >hostile.json
+                try shard hostile.json
+                try shard hostile.json --json
+            done
+            try shard "$f" --mesh "$bytes=2"
+            try shard "$f" --split "$bytes.d=x"
+        done
+        try shard "$bytes"
+        ;;
     new-plugin)
         try new-plugin "$bytes"
         try new-plugin good --out "plugins/$bytes"
