@@ -173,21 +173,16 @@ local function add(ctx, all, world, c)
 end
 
 local function plan(ctx)
-  local devices, why = inventory.usable(ctx)
-  if not devices then
+  local world, why = inventory.world(ctx)
+  if not world then
     return nil, why
   end
-  local world = { ids = {}, layers = ctx.model:layers(),
-    node_size = inventory.node_size(inventory.nodes(devices)) }
   world.towers, world.join = parts_of(ctx)
   if not world.towers then
     return nil, world.join
   end
-  for i, device in ipairs(devices) do
-    world.ids[i] = device.id
-  end
-  world.unit = numbers.divisor_from(#devices, #devices / MOST_UNITS)
-  world.units = #devices // world.unit
+  world.unit = numbers.divisor_from(#world.ids, #world.ids / MOST_UNITS)
+  world.units = #world.ids // world.unit
   local all, batch = candidates.new(), ctx.job.global_batch
   for _, micro_batches in ipairs(numbers.powers(math.min(MOST_MICRO_BATCHES, batch))) do
     for _, recompute in ipairs { "none", "selective", "full" } do
@@ -198,8 +193,8 @@ local function plan(ctx)
     end
   end
   if #all.list == 0 then
-    return nil, reasons.too_small(ctx, devices, "no division of the devices among towers, with all "
-      .. "micro-batches in memory at the loss,")
+    return nil, reasons.too_small(ctx, world.devices, "no division of the devices among towers, "
+      .. "with all micro-batches in memory at the loss,")
   end
   return all.best(ctx.options.tries)
 end

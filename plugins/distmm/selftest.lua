@@ -21,18 +21,19 @@ local function check_catalogue(t)
   t.near("without overhead nothing is gained [D]", time(0)(1, 8) + time(0)(2, 8), 2, 1e-9, FROM)
 end
 
-local function check_oracle(t)
-  local cases = {}
-  for i = 1, 200 do
-    local case = { n = 1 + hv.random(3), total = 2 + hv.random(6), seconds = {} }
-    for tower = 1, case.n do
-      case.seconds[tower] = {}
-      for units = 1, case.total do -- some do not fit, and more units may be slower
-        case.seconds[tower][units] = hv.random(4) > 1 and hv.random(30) or false
-      end
+--- Random seconds of towers by units: some do not fit, and more units may be slower.
+local function random_case()
+  local case = { n = 1 + hv.random(3), total = 2 + hv.random(6), seconds = {} }
+  for tower = 1, case.n do
+    case.seconds[tower] = {}
+    for units = 1, case.total do
+      case.seconds[tower][units] = hv.random(4) > 1 and hv.random(30) or false
     end
-    cases[i] = case
   end
+  return case
+end
+
+local function check_oracle(t)
   local function enumerated(case, tower, left)
     if tower > case.n then
       return 0
@@ -46,18 +47,14 @@ local function check_oracle(t)
     end
     return best
   end
-  local found = oracle.compare { cases = cases,
-    solve = function(case)
-      local r = towers.divide(case.n, case.total, function(tower, units)
-        return case.seconds[tower][units] or nil
-      end)
-      return r and r.value
-    end,
-    states = function(case)
-      local best = enumerated(case, 1, case.total)
-      return best < math.huge and { best } or {}
-    end,
-    cost = function(value) return value end }
+  local found = oracle.drawn(200, random_case, function(case)
+    local r = towers.divide(case.n, case.total, function(tower, units)
+      return case.seconds[tower][units] or nil
+    end)
+    return r and r.value
+  end, function(case)
+    return enumerated(case, 1, case.total)
+  end)
   t.equal("200 random divisions against enumeration [D]", found.optimal, 200, FROM)
   t.equal("values below the least", #found.wrong, 0, FROM)
 end

@@ -153,18 +153,14 @@ local function search(ctx, world)
 end
 
 local function plan(ctx)
-  local devices, why = inventory.usable(ctx)
-  if not devices then
+  local world, why = inventory.world(ctx)
+  if not world then
     return nil, why
   end
-  local world = { ids = {}, kind = devices[1].kind, layers = ctx.model:layers(),
-    node_size = inventory.node_size(inventory.nodes(devices)), lengths = lengths_of(ctx) }
-  for i, device in ipairs(devices) do
-    world.ids[i] = device.id
-  end
+  world.kind, world.lengths = world.devices[1].kind, lengths_of(ctx)
   local all = search(ctx, world)
   if #all.list == 0 then
-    return nil, reasons.too_small(ctx, devices, "no pipeline of equal stages")
+    return nil, reasons.too_small(ctx, world.devices, "no pipeline of equal stages")
   end
   local made, best_s, chosen = candidates.best(all.list, ctx.options.tries)
   if not made then

@@ -33,42 +33,45 @@ local function check_catalogue(t)
   t.near("all sequences together", 3 * time(1, 5), 123, 0, FROM)
 end
 
-local function check_batches(t)
-  local cases = {}
-  for i = 1, 200 do
-    local case = { lengths = {}, stages = hv.random(5), replicas = hv.random(3),
-      most = hv.random(3) == 1 and 10 + hv.random(30) or math.huge, c0 = hv.random(9) }
-    for l = 1, 1 + hv.random(7) do
-      case.lengths[l] = hv.random(10)
-    end
-    table.sort(case.lengths, function(a, b) return a > b end)
-    cases[i] = case
+--- A random batch, longest sequences first, often with a limit of padded tokens.
+local function random_batch()
+  local case = { lengths = {}, stages = hv.random(5), replicas = hv.random(3),
+    most = hv.random(3) == 1 and 10 + hv.random(30) or math.huge, c0 = hv.random(9) }
+  for l = 1, 1 + hv.random(7) do
+    case.lengths[l] = hv.random(10)
   end
-  local function time(case, from, to)
-    local work = (to - from + 1) * case.lengths[from]
-    return work <= case.most and case.c0 + work + work * case.lengths[from] / 8 or nil
-  end
-  local found = oracle.compare { cases = cases,
-    solve = function(case)
-      local r = batches.solve(#case.lengths, case.stages, case.replicas,
-        function(from, to) return time(case, from, to) end)
-      return r and r.value
-    end,
-    states = function(case)
-      local best = math.huge
-      for parts = 1, #case.lengths do
-        for _, cut in ipairs(oracle.cuts(#case.lengths, parts)) do
-          local sum, longest, first = 0, 0, 1
-          for _, last in ipairs(cut) do
-            local own = time(case, first, last) or math.huge
-            sum, longest, first = sum + own, math.max(longest, own), last + 1
-          end
-          best = math.min(best, (case.stages - 1) * longest + sum / case.replicas)
-        end
+  table.sort(case.lengths, function(a, b) return a > b end)
+  return case
+end
+
+--- Time of a run of a random batch; nil above its limit.
+local function run_time(case, from, to)
+  local work = (to - from + 1) * case.lengths[from]
+  return work <= case.most and case.c0 + work + work * case.lengths[from] / 8 or nil
+end
+
+--- The least (c - 1) longest + sum / replicas over all cuts.
+local function least_of_cuts(case)
+  local best = math.huge
+  for parts = 1, #case.lengths do
+    for _, cut in ipairs(oracle.cuts(#case.lengths, parts)) do
+      local sum, longest, first = 0, 0, 1
+      for _, last in ipairs(cut) do
+        local own = run_time(case, first, last) or math.huge
+        sum, longest, first = sum + own, math.max(longest, own), last + 1
       end
-      return best < math.huge and { best } or {}
-    end,
-    cost = function(value) return value end }
+      best = math.min(best, (case.stages - 1) * longest + sum / case.replicas)
+    end
+  end
+  return best
+end
+
+local function check_batches(t)
+  local found = oracle.drawn(200, random_batch, function(case)
+    local r = batches.solve(#case.lengths, case.stages, case.replicas,
+      function(from, to) return run_time(case, from, to) end)
+    return r and r.value
+  end, least_of_cuts)
   t.equal("200 random batches against enumeration [D]", found.optimal, 200, FROM)
 end
 
@@ -84,36 +87,38 @@ local function largest(times, division, k)
   return most
 end
 
+--- Random times and a number of parts.
+local function random_division()
+  local case = { k = 1 + hv.random(3), times = {} }
+  for j = 1, 2 + hv.random(5) do
+    case.times[j] = hv.random(40)
+  end
+  return case
+end
+
+--- The least largest sum, by all divisions.
+local function least_of_divisions(case)
+  local lists, own, best = {}, {}, math.huge
+  for part = 1, case.k do
+    own[part] = part
+  end
+  for i in ipairs(case.times) do
+    lists[i] = own
+  end
+  for division in search.product(lists) do
+    best = math.min(best, largest(case.times, division, case.k))
+  end
+  return best
+end
+
 local function check_division(t)
   local parts, most = batches.divide({ 8, 7, 6, 5, 4 }, 2)
   t.equal("differencing of 8 7 6 5 4", most, 16, "Karmarkar and Karp 1982")
   t.equal("all are in one part", #parts[1] + #parts[2], 5, "Karmarkar and Karp 1982")
-  local cases = {}
-  for i = 1, 200 do
-    cases[i] = { k = 1 + hv.random(3), times = {} }
-    for j = 1, 2 + hv.random(5) do
-      cases[i].times[j] = hv.random(40)
-    end
-  end
-  local found = oracle.compare { cases = cases,
-    solve = function(case)
-      local _, sum = batches.divide(case.times, case.k)
-      return sum
-    end,
-    states = function(case)
-      local lists, own, best = {}, {}, math.huge
-      for part = 1, case.k do
-        own[part] = part
-      end
-      for i in ipairs(case.times) do
-        lists[i] = own
-      end
-      for division in search.product(lists) do
-        best = math.min(best, largest(case.times, division, case.k))
-      end
-      return { best }
-    end,
-    cost = function(value) return value end }
+  local found = oracle.drawn(200, random_division, function(case)
+    local _, sum = batches.divide(case.times, case.k)
+    return sum
+  end, least_of_divisions)
   t.equal("divisions better than the best", #found.wrong, 0, FROM)
   t.near("mean gap of dividing, in percent [D]", 100 * found.mean, 1, 1.5, FROM)
 end

@@ -206,18 +206,14 @@ local function with_stage_micro_batches(made)
 end
 
 local function plan(ctx)
-  local devices, why = inventory.usable(ctx)
-  if not devices then
+  local world, why = inventory.world(ctx)
+  if not world then
     return nil, why
   end
-  local size = inventory.node_size(inventory.nodes(devices))
-  local world = { ids = {}, layers = ctx.model:layers(),
-    largest_tp = math.min(size, ctx.options.tp > 0 and ctx.options.tp or size) }
-  for i, device in ipairs(devices) do
-    world.ids[i] = device.id
-  end
-  world.unit = numbers.divisor_from(#devices, #devices / MOST_UNITS)
-  world.units = #devices // world.unit
+  world.largest_tp = ctx.options.tp > 0 and math.min(world.node_size, ctx.options.tp)
+    or world.node_size
+  world.unit = numbers.divisor_from(#world.ids, #world.ids / MOST_UNITS)
+  world.units = #world.ids // world.unit
   world.modules, world.edges = modules_of(ctx)
   local reason
   local all = candidates.within(function(reserve)
@@ -229,7 +225,7 @@ local function plan(ctx)
     if reason == "the graph is not series-parallel" then
       return nil, "GraphPipe divides series-parallel graphs of modules, and this one is none"
     end
-    return nil, reasons.too_small(ctx, devices, "no graph of stages")
+    return nil, reasons.too_small(ctx, world.devices, "no graph of stages")
   end
   local made, none = all.best(ctx.options.tries)
   return with_stage_micro_batches(made), none
@@ -271,10 +267,10 @@ return {
     "a graph of depth 4 by the judge [D]", "a chain of depth 7 by the judge [D]",
     "its time with 16 micro-batches [D]", "200 random graphs against enumeration [D]" },
   options = {
-    { key = "tp", type = "integer", default = 0, min = 0, max = 1024,
-      help = "largest tensor degree of a stage; 0: a node; 1: stages are data-parallel alone" },
     { key = "micro_batch", type = "integer", default = 8, min = 1, max = 4096,
       help = "largest micro-batch in sequences; powers of two up to it are tried" },
+    { key = "tp", type = "integer", default = 0, min = 0, max = 1024,
+      help = "largest tensor degree of a stage; 0: a node; 1: stages are data-parallel alone" },
     { key = "tries", type = "integer", default = 8, min = 1, max = 1000,
       help = "number of fitting plans that are simulated, in the order of the formula" },
   },

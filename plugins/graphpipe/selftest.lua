@@ -143,20 +143,10 @@ local function enumerated(q)
 end
 
 local function check_oracle(t)
-  local cases = {}
-  for i = 1, 200 do
-    cases[i] = random_case()
-  end
-  local found = oracle.compare { cases = cases,
-    solve = function(q)
-      local solved = stage_graph.solve(q)
-      return solved and solved.t
-    end,
-    states = function(q)
-      local best = enumerated(q)
-      return best < math.huge and { best } or {}
-    end,
-    cost = function(value) return value end }
+  local found = oracle.drawn(200, random_case, function(q)
+    local solved = stage_graph.solve(q)
+    return solved and solved.t
+  end, enumerated)
   t.equal("200 random graphs against enumeration [D]", found.optimal, 200, FROM)
   t.equal("values below the least", #found.wrong, 0, FROM)
 end

@@ -74,7 +74,8 @@ local function chains_of(ctx, kinds, c)
 end
 
 --- The problem of the dynamic program: the slowest kind computes every unit, and all hold it with
--- `reserve` bytes to spare.
+-- `reserve` bytes to spare. What a component holds is spread over its devices, or, for `c.alone`,
+-- lies on each of them: how its stages divide it is not known on the level above.
 local function problem(ctx, kinds, units, net, c, reserve)
   local chains = chains_of(ctx, kinds, c)
   local output = hv.cost.layers { micro_batch = c.micro_batch }:sizes "output"
@@ -91,7 +92,7 @@ local function problem(ctx, kinds, units, net, c, reserve)
     for _, chain in ipairs(chains) do
       local need = prices.bytes(ctx, chain, units[first][1], units[last][2],
         { in_flight = alive, versions = alive, holders = 1 })
-      if need > inner * (prices.capacity(ctx, chain) - reserve) then
+      if need > (c.alone and 1 or inner) * (prices.capacity(ctx, chain) - reserve) then
         return false
       end
     end
@@ -118,8 +119,8 @@ local function choices(ctx)
   local list = {}
   for _, micro_batch in ipairs(numbers.powers(ctx.options.micro_batch)) do
     for _, recompute in ipairs { "none", "selective", "full" } do
-      if ctx.job.global_batch % micro_batch == 0 then
-        list[#list + 1] = { micro_batch = micro_batch, recompute = recompute }
+      for _, alone in ipairs(ctx.job.global_batch % micro_batch == 0 and { false, true } or {}) do
+        list[#list + 1] = { micro_batch = micro_batch, recompute = recompute, alone = alone }
       end
     end
   end
@@ -156,8 +157,13 @@ local function plan(ctx)
   for l, level in ipairs(world.net) do
     world.counts[l] = level.count
   end
+  local first = search(ctx, world, 0)
+  local made = #first.list > 0 and first.best(ctx.options.tries)
+  if made then
+    return made
+  end
   local all = candidates.within(function(reserve)
-    return search(ctx, world, reserve)
+    return reserve == 0 and first or search(ctx, world, reserve)
   end)
   if not all then
     return nil, reasons.too_small(ctx, devices, "no cut of the layers into stages of whole layers, "

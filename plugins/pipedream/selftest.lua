@@ -96,21 +96,12 @@ local function random_case()
 end
 
 local function check_oracle(t)
-  local cases = {}
-  for i = 1, 200 do
-    cases[i] = random_case()
-  end
-  local function least(q)
-    local best = enumerated(q, #q.levels, 1, #q.times, q.levels[#q.levels].count, 0)
-    return best < math.huge and { best } or {}
-  end
-  local found = oracle.compare { cases = cases,
-    solve = function(q)
-      local solved = levels.solve(q)
-      return solved and solved.value
-    end,
-    states = function(q) return least(q) end,
-    cost = function(value) return value end }
+  local found = oracle.drawn(200, random_case, function(q)
+    local solved = levels.solve(q)
+    return solved and solved.value
+  end, function(q)
+    return enumerated(q, #q.levels, 1, #q.times, q.levels[#q.levels].count, 0)
+  end)
   t.equal("200 random chains against enumeration [D]", found.optimal, 200, FROM)
   t.equal("values below the least", #found.wrong, 0, FROM)
 end

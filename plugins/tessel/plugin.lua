@@ -138,18 +138,13 @@ local function plan_of(c, runs)
 end
 
 local function plan(ctx)
-  local devices, why = inventory.usable(ctx)
-  if not devices then
+  local world, why = inventory.world(ctx)
+  if not world then
     return nil, why
   end
-  local world = { ids = {}, layers = ctx.model:layers(),
-    node_size = inventory.node_size(inventory.nodes(devices)) }
   local has_ends = world.layers[1].heads ~= nil -- measured layers have no embedding of their own
   world.shapes = ctx.options.shape == "any" and (has_ends and { "V", "M" } or { "V" })
     or { ctx.options.shape }
-  for i, device in ipairs(devices) do
-    world.ids[i] = device.id
-  end
   local all, searched = candidates.new(), 0
   for _, c in ipairs(placements(ctx, world)) do
     if searched >= LAYOUTS or hv.stopping(0.6) then
@@ -164,7 +159,7 @@ local function plan(ctx)
     end }, none, 0)
   end
   if #all.list == 0 then
-    return nil, reasons.too_small(ctx, devices, "no placement of up to 8 stages")
+    return nil, reasons.too_small(ctx, world.devices, "no placement of up to 8 stages")
   end
   return all.best(ctx.options.tries)
 end

@@ -167,20 +167,10 @@ local function enumerated(case)
 end
 
 local function check_oracle(t)
-  local cases = {}
-  for i = 1, 200 do
-    cases[i] = random_case()
-  end
-  local found = oracle.compare { cases = cases,
-    solve = function(case)
-      local r = hv.sim.repetend { blocks = (blocks.of(case.stages)), limit = case.limit }
-      return r and math.ceil(r.period - 1e-9) -- the enumeration has whole starts
-    end,
-    states = function(case)
-      local best = enumerated(case)
-      return best < math.huge and { best } or {}
-    end,
-    cost = function(value) return value end }
+  local found = oracle.drawn(200, random_case, function(case)
+    local r = hv.sim.repetend { blocks = (blocks.of(case.stages)), limit = case.limit }
+    return r and math.ceil(r.period - 1e-9) -- the enumeration has whole starts
+  end, enumerated)
   t.equal("200 random placements against enumeration [D]", found.optimal, 200, FROM)
   t.equal("periods below the least", #found.wrong, 0, FROM)
 end

@@ -301,6 +301,29 @@ function inventory.usable(ctx, all)
   return list
 end
 
+--- The devices that can be used, as planners of equal devices need them.
+-- @function inventory.world
+-- @tparam handle ctx the run's input
+-- @treturn table {devices = rows, ids = their numbers, node_size = greatest common divisor of the
+-- numbers of devices of nodes, layers = ctx.model:layers()}; nil and the reason where none can
+-- be used
+-- @units none
+-- @raise a model that has no layers
+-- @usage local world = require("inventory").world(ctx)
+-- assert(#world.ids == #world.devices)
+function inventory.world(ctx)
+  local devices, why = inventory.usable(ctx)
+  if not devices then
+    return nil, why
+  end
+  local world = { devices = devices, ids = {}, layers = ctx.model:layers(),
+    node_size = inventory.node_size(inventory.nodes(devices)) }
+  for i, device in ipairs(devices) do
+    world.ids[i] = device.id
+  end
+  return world
+end
+
 --- Devices by kind, in order of first mention.
 -- @function inventory.types
 -- @tparam table devices list of rows of cluster:devices()

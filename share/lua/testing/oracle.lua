@@ -51,6 +51,31 @@ function oracle.compare(q)
   return out
 end
 
+--- Draws cases and compares the value that an algorithm finds with the least by enumeration.
+-- @function oracle.drawn
+-- @tparam integer n how many cases
+-- @tparam function draw gives a case
+-- @tparam function solve solve(case) gives a value, or nil where there is none
+-- @tparam function least least(case) gives the least value, math.huge where there is none
+-- @treturn table as oracle.compare
+-- @units the caller's
+-- @raise errors of the three functions
+-- @usage local r = require("testing.oracle").drawn(3, function() return { 2, 1 } end,
+--   function(case) return case[2] end, function(case) return math.min(case[1], case[2]) end)
+-- assert(r.optimal == 3)
+function oracle.drawn(n, draw, solve, least)
+  local cases = {}
+  for i = 1, n do
+    cases[i] = draw()
+  end
+  return oracle.compare { cases = cases, solve = solve,
+    states = function(case)
+      local best = least(case)
+      return best < math.huge and { best } or {}
+    end,
+    cost = function(value) return value end }
+end
+
 --- All ways to cut n items into contiguous parts.
 -- @function oracle.cuts
 -- @tparam integer n items
