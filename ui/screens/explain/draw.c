@@ -122,6 +122,30 @@ static const char *fold_mark(const struct hv_explain_row *r, bool ascii)
     return !r->folds ? "  " : r->open ? (ascii ? "v " : "▾ ") : (ascii ? "> " : "▸ ");
 }
 
+/** A column per value: half a cell is 1, a full one 2 and more. Plain screens get the range. */
+static void draw_strip(const struct hv_explain_row *r, struct hv_grid *g, struct hv_rect at,
+                       unsigned style)
+{
+    static const char *const utf8[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const ascii[] = {".", ":", "-", "=", "+", "*", "#", "@"};
+    double lo = r->strip[0], hi = r->strip[0];
+    for (size_t i = 0; i < r->n_strip; i++) {
+        lo = r->strip[i] < lo ? r->strip[i] : lo;
+        hi = r->strip[i] > hi ? r->strip[i] : hi;
+    }
+    if (g->plain != NULL) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "from %.2fx to %.2fx", lo, hi);
+        hv_grid_put_field(g, at, HV_LEFT, text, style);
+        return;
+    }
+    for (int i = 0; i < at.w && (size_t)i < r->n_strip; i++) {
+        int level = (int)ceil(r->strip[i] * 4) - 1;
+        level = level < 0 ? 0 : level > 7 ? 7 : level;
+        (void)hv_grid_put(g, at.x + i, at.y, 1, (g->ascii ? ascii : utf8)[level], style);
+    }
+}
+
 static void draw_row(const struct hv_explain_row *r, struct hv_grid *g, struct hv_rect at,
                      unsigned style)
 {
@@ -145,7 +169,9 @@ static void draw_row(const struct hv_explain_row *r, struct hv_grid *g, struct h
                     r->frac > 1 ? HV_STYLE_MEMORY_OVER : HV_STYLE_MEMORY);
         x += BAR_W + 1;
     }
-    if (right > x) {
+    if (right > x && r->n_strip > 0) {
+        draw_strip(r, g, (struct hv_rect){x, at.y, right - x, 1}, style);
+    } else if (right > x) {
         hv_grid_put_field(g, (struct hv_rect){x, at.y, right - x, 1}, HV_LEFT, r->text, style);
     }
 }

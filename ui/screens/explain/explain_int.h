@@ -32,11 +32,13 @@ struct hv_evidence {
 struct hv_explain_row {
     uint64_t id; /**< the same for the same thing */
     int depth;
-    bool folds, open;   /**< it has rows below; they are shown */
-    const char *name;   /**< column of its own below a chapter, else NULL */
-    const char *value;  /**< right of the name */
-    const char *text;   /**< the sentence, or formula and source */
-    double frac;        /**< drawn as a bar where known */
+    bool folds, open;    /**< it has rows below; they are shown */
+    const char *name;    /**< column of its own below a chapter, else NULL */
+    const char *value;   /**< right of the name */
+    const char *text;    /**< the sentence, or formula and source */
+    double frac;         /**< drawn as a bar where known */
+    const double *strip; /**< [n_strip] drawn as a column each, 1 = half a cell; NULL: none */
+    size_t n_strip;
     const char *detail; /**< more for the text panel, or NULL */
     unsigned style;
     struct hv_evidence evidence;
@@ -63,6 +65,21 @@ struct hv_explain_share {
     struct hv_err err;
 };
 
+/** Load of the ranks with experts over the iterations of the job's routing, against their mean. */
+struct hv_explain_loads {
+    bool done, ok;         /**< was worked out; there is an uneven routing and a stage for it */
+    struct hv_arena arena; /**< of all below */
+    size_t replica, stage; /**< the first one with experts on several ranks; its first such layer */
+    bool adapts;           /**< a policy moves experts: the loads are those before */
+    size_t ranks, columns, each; /**< each: iterations per column */
+    double *strips;              /**< [ranks × columns] the largest of its iterations */
+    double *means;               /**< [ranks] */
+    const char **names;          /**< [ranks] "rank 1: e2 e3" */
+    double mean, most;           /**< of the busiest rank, over iterations */
+    size_t hottest, hottest_at;  /**< expert with most tokens, in which iteration */
+    double hottest_frac;         /**< of the tokens */
+};
+
 /** Data of one plan. */
 struct hv_explain_data {
     uint32_t row;
@@ -76,6 +93,7 @@ struct hv_explain_data {
     size_t n_done;
     HV_VEC(size_t) ranked; /**< finished tries, best first */
     struct hv_explain_share share;
+    struct hv_explain_loads loads;
     struct hv_arena arena; /**< texts of the rows */
     HV_VEC(struct hv_explain_row) rows;
     HV_VEC(uint64_t) open; /**< ids of rows unfolded */
@@ -99,6 +117,7 @@ enum {
     HV_ID_APPROXIMATED,
     HV_ID_RUNTIME,
     HV_ID_FAILURES,
+    HV_ID_EXPERTS,
     HV_ID_STAGE = 1000,
     HV_ID_SHARE = 1 << 30
 };
@@ -141,6 +160,9 @@ void hv_explain_share_rows(struct hv_explain_data *d);
 bool hv_explain_is_busy(const struct hv_explain_data *d);
 /** Adds the expected throughput under failures and preemptions, where it is known. */
 void hv_explain_failures(struct hv_explain_data *d);
+/** Adds the load of every rank with experts over the iterations of the job's routing, where that is
+ * uneven. O(iterations · ranks · experts). */
+void hv_explain_experts(struct hv_explain_data *d, struct hv_session *s);
 /** Adds rows of the finished trials, best first. */
 void hv_explain_advice(struct hv_explain_data *d);
 

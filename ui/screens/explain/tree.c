@@ -1,4 +1,4 @@
-/** The whole tree of a plan: causes, advice, stages, bound, failures, in this order. */
+/** The whole tree of a plan: causes, advice, stages, experts, bound, failures, in this order. */
 #include "solver/base/units.h"
 #include "ui/screens/explain/explain_int.h"
 
@@ -64,6 +64,7 @@ void hv_explain_build(struct hv_explain_data *d, struct hv_session *s)
     hv_explain_advice(d);
     hv_explain_share_rows(d);
     hv_explain_stages(d, s);
+    hv_explain_experts(d, s);
     add_bound(d);
     add_runtime(d);
     hv_explain_failures(d);
