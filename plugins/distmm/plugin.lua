@@ -232,8 +232,8 @@ local function claim(made, ctx)
   local in_turn = list[2] and list[1].device == list[2].device
   return { iteration_s = (in_turn and sum_s or slowest_s) + m * join_s,
     terms = { slowest_tower_s = slowest_s, all_towers_s = sum_s, join_s = m * join_s },
-    formula = in_turn and "T = sum of the towers on all devices in turn + what joins them (DistMM, "
-      .. "section 4)" or "T = slowest tower + what joins them (DistMM, section 4)",
+    formula = in_turn and "T = sum of the towers on all devices in turn + what joins them (DistMM)"
+      or "T = slowest tower + what joins them (DistMM)",
     leaves_out = "that each pass waits for the slowest tower, features gathered for the loss, and "
       .. "the reduction of gradients" }
 end
@@ -241,7 +241,7 @@ end
 return {
   api = 1, id = "distmm", title = "DistMM", kind = "pipeline",
   system = "DistMM: Accelerating Distributed Multimodal Model Training", venue = "NSDI",
-  year = 2024, reference = "usenix.org/conference/nsdi24/presentation/huang",
+  year = 2024, reference = "NSDI 2024",
   summary = "Towers on devices of their own, each with its parallelism; a loss over the whole "
     .. "batch.",
   needs = { model = "modules" }, effort = "quick",

@@ -249,7 +249,7 @@ local function claim(made, ctx)
   end
   return { iteration_s = stage_graph.seconds(longest_s, replica.micro_batches, deepest),
     terms = { bottleneck_s = longest_s, depth = deepest },
-    formula = "(m + longest path - 1) x slowest stage (GraphPipe, section 4)",
+    formula = "(m + longest path - 1) x slowest stage (GraphPipe)",
     leaves_out = "transfers, the reduction of gradients, and stages that differ" }
 end
 

@@ -1,5 +1,5 @@
--- Stages of a graph of modules by dynamic programming over its series-parallel parts (GraphPipe,
--- section 5): a part on so many devices, with so many stages on the longest path behind it, is cut
+-- Stages of a graph of modules by dynamic programming over its series-parallel parts (GraphPipe):
+-- a part on so many devices, with so many stages on the longest path behind it, is cut
 -- into parts in a row, or its branches get devices of their own. The depth behind a part decides
 -- how many micro-batches its stages hold, so that parts are solved from the sink on.
 local stage_graph = {}

@@ -243,7 +243,7 @@ local function claim(made, ctx)
   return { iteration_s = total_s + (replica.micro_batches - 1) * longest_s,
     terms = { longest_stage_s = longest_s, largest_share_away = away_frac },
     formula = "sum of the stages + (m - 1) x longest, with what is computed again; copies hidden "
-      .. "between the passes (MPress, section III)",
+      .. "between the passes (MPress)",
     leaves_out = "copies that are not hidden, transfers between stages, and the reduction of "
       .. "gradients over copies of the pipeline" }
 end
@@ -252,7 +252,7 @@ return {
   api = 1, id = "mpress", title = "MPress", kind = "pipeline",
   system = "MPress: Democratizing Billion-Scale Model Training on Multi-GPU Servers via "
     .. "Memory-Saving Inter-Operator Parallelism", venue = "HPCA", year = 2023,
-  reference = "doi:10.1109/HPCA56546.2023.10071077",
+  reference = "HPCA 2023",
   summary = "Pipelines inside nodes; activations kept, on peers, in the host or computed again, "
     .. "by an integer program.",
   needs = { model = "layers" }, effort = "quick",
