@@ -1,6 +1,8 @@
 -- Documents of unequal length on the ranks of a context-parallel group.
 -- Library: for the systems that pack documents before they share their attention (packed batches,
 -- hybrid context parallelism, the judge's lists of documents).
+local rings = require "document_rings"
+
 local M = {}
 
 --- The least number of ranks that a document needs.
@@ -9,8 +11,8 @@ local function least(length, per_rank)
 end
 
 --- One round under a limit on the work of a rank: groups of ranks with their documents; documents
--- that find no place stay in `left`. `how.open`: groups are opened before others of the same size get
--- a second document.
+-- that find no place stay in `left`. `how.open`: groups are opened before others of the same size
+-- get a second document.
 local function round(docs, ranks, limit, how)
   local groups, left, free = {}, {}, ranks
   for _, d in ipairs(docs) do
@@ -19,8 +21,8 @@ local function round(docs, ranks, limit, how)
       local load = g.work + d.pairs / g.size
       local wide = g.size >= d.least and g.size <= math.max(d.least, how.widest * d.least)
       if wide and load <= limit * (1 + 1e-12) then
-        local better = not best or g.size < best.size or (g.size == best.size and g.work < best.work)
-        best = better and g or best
+        local sooner = best and (g.size < best.size or (g.size == best.size and g.work < best.work))
+        best = (sooner or not best) and g or best
       end
     end
     local opens = free >= d.least and (not best or best.size > d.least or how.open)
@@ -78,8 +80,8 @@ local function by_ranks(a, b)
   return a.length ~= b.length and a.length > b.length or (a.length == b.length and a.at < b.at)
 end
 
---- Ranks of a document: as few as it fits, or a power of two, or so many that none has more work than
--- `most` for it.
+--- Ranks of a document: as few as it fits, or a power of two, or so many that none has more work
+-- than `most` for it.
 local function ranks_for(d, ranks, how, most)
   local n = math.max(d.least, most < math.huge and math.ceil(d.pairs / most - 1e-9) or 1)
   n = math.min(n, ranks)
@@ -124,35 +126,8 @@ local function deal_all(given, ranks, how)
   return { rounds = rounds, work = work, passed = passed }
 end
 
---- The tokens that rings may pass on: documents on powers of two of ranks, as rings of halves need
--- them, doubled from the smallest on while that leaves ranks without work.
-local function budget(docs, ranks)
-  local size, used, passed = {}, 0, 0
-  for i, d in ipairs(docs) do
-    size[i] = 1
-    while size[i] < d.least do
-      size[i] = 2 * size[i]
-    end
-    used = used + size[i]
-  end
-  while used < ranks do
-    local least
-    for i in ipairs(docs) do
-      least = (not least or size[i] < size[least]) and i or least
-    end
-    if used + size[least] > ranks then
-      break
-    end
-    used, size[least] = used + size[least], 2 * size[least]
-  end
-  for i, d in ipairs(docs) do
-    passed = passed + d.length * (size[i] - 1)
-  end
-  return passed
-end
-
---- True where `x` is to be taken instead of `y`: within the budget, then less work, then fewer tokens
--- passed on.
+--- True where `x` is to be taken instead of `y`: within the budget, then less work, then fewer
+-- tokens passed on.
 local function better(x, y, most)
   local fits, fitted = x.passed <= most, y.passed <= most
   if fits ~= fitted then
@@ -179,11 +154,11 @@ local function ways()
 end
 
 --- Documents in rounds: in a round every rank is in one group, and a group shares each of its
--- documents evenly; a rank has at most `tokens_per_rank` of one document. Work is the tokens² of the
--- busiest rank, summed over the rounds. Rings pass the fewest tokens on where a document is on as few
--- ranks as it fits. Several limits on the work of a round are tried, and several on how much of a rank
--- one document may take; the least work is taken that passes on no more tokens than documents on
--- powers of two of ranks.
+-- documents evenly; a rank has at most `tokens_per_rank` of one document. Work is the tokens² of
+-- the busiest rank, summed over the rounds. Rings pass the fewest tokens on where a document is on
+-- as few ranks as it fits. Several limits on the work of a round are tried, and several on how much
+-- of a rank one document may take; the least work is taken that passes on no more tokens than rings
+-- of powers of two of ranks (document_rings), which are one of the choices.
 -- deal{lengths, ranks, tokens_per_rank} -> rounds: a list per rank of documents from 1. O(tries ·
 -- documents · groups). The task is that of Megatron-LM's hybrid context parallelism.
 function M.deal(q)
@@ -196,15 +171,14 @@ function M.deal(q)
     end
   end
   table.sort(docs, by_ranks)
-  local most, best = budget(docs, q.ranks), nil
+  local best = rings.deal(docs, q.ranks)
+  local most = best.passed
   for _, how in ipairs(ways()) do
     local x = deal_all(docs, q.ranks, how)
-    if not best or better(x, best, most) then
-      best = x
-    end
+    best = better(x, best, most) and x or best
   end
   local out = {}
-  for r, groups in ipairs(best and best.rounds or {}) do
+  for r, groups in ipairs(best.rounds) do
     local rank = 0
     out[r] = {}
     for _, g in ipairs(groups) do
