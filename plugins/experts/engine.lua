@@ -9,7 +9,7 @@ local walk = require "walk"
 local engine = {}
 
 -- Plans that are simulated in a search with copies.
-local TRIES_WITH_COPIES = 12
+local TRIES_WITH_COPIES = 8
 
 -- How many experts of a layer have copies at the most: any number, or what memory may allow.
 local LIMITS = { {}, { most = 8 }, { most = 2 } }
@@ -18,7 +18,7 @@ local LIMITS = { {}, { most = 8 }, { most = 2 } }
 -- copies while degrees are searched, chunks of the exchange on the best plan, and knobs of `moe` it
 -- goes with.
 local variants = {
-  fastermoe = { tunes = LIMITS, copied = { 0, 1, 2 }, chunks = { 2, 4, 8 }, life = "iteration" },
+  fastermoe = { tunes = LIMITS, copied = { 0, 2 }, chunks = { 2, 4, 8 }, life = "iteration" },
   smartmoe = { tunes = { { interval = 1 }, { interval = 4 }, { interval = 8 } }, copied = { 0 } },
   flexmoe = { tunes = { { slots = 1, interval = 4, threshold = 1.1 },
     { slots = 1, interval = 8, threshold = 1.02 },

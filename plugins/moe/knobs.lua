@@ -1,9 +1,9 @@
 -- What each system of the family fixes and searches. A row: moe(world, stage, micro_batch, knob) =
 -- `moe` of a stage; knobs(world, point) = values that are tried with every point; ep(world) =
--- degrees of its experts (above 1 else), `shards` = ranks that an expert may be cut over;
--- fits(world, point) and stage_fits(world, point, stage, micro_batch) = whether it has a point;
--- plan(world, plan) = what else it sets; usual = the knobs as a part of another's plan, alone =
--- there it is of use also where every rank has all experts.
+-- degrees of its experts (above 1 else), `shards` = ranks that an expert may be cut over; refine =
+-- as degrees.search takes it; fits(world, point) and stage_fits(world, point, stage, micro_batch) =
+-- whether it has a point; plan(world, plan) = what else it sets; usual = the knobs as a part of
+-- another's plan, alone = there it is of use also where every rank has all experts.
 -- world = {ctx, layers = of mixture.layers, options}.
 local formulas = require "formulas"
 local links = require "links"
@@ -82,14 +82,13 @@ knobs.switch = {
 knobs.tutel = {
   shards = 8, usual = { degree = 1, all_to_all = "2dh" },
   knobs = function()
-    local list = { { move = "experts" } }
-    for _, degree in ipairs { 1, 2, 4, 8 } do
-      for _, all_to_all in ipairs { "flat", "2dh" } do
-        list[#list + 1] = { degree = degree, all_to_all = all_to_all }
-      end
-    end
-    return list
+    return { { degree = 1, all_to_all = "flat" }, { move = "experts" } }
   end,
+  refine = {
+    { knob = "all_to_all", values = { "2dh" } },
+    { knob = "degree", values = { 2, 4, 8 } },
+    { knob = "all_to_all", values = { "flat", "2dh" } },
+  },
   fits = function(world, point)
     local most = world.layers[1].experts
     return point.ep <= most or point.ep % most == 0
@@ -163,10 +162,12 @@ knobs.megablocks = {
 knobs.pipemoe = {
   moe = function(world, stage, micro_batch)
     local fit = fits_of(world, stage, micro_batch)
-    local twice = { alpha_s = 2 * fit.expert.alpha_s, beta_s = 2 * fit.expert.beta_s }
-    return { all_to_all = "flat", kernel = "grouped", degree = {
-      (formulas.chunks(fit.exchange, fit.expert, MOST_CHUNKS)),
-      (formulas.chunks(fit.exchange, twice, MOST_CHUNKS)) } }
+    if not fit.chunks then -- backward experts have two products for one
+      local twice = { alpha_s = 2 * fit.expert.alpha_s, beta_s = 2 * fit.expert.beta_s }
+      fit.chunks = { (formulas.chunks(fit.exchange, fit.expert, MOST_CHUNKS)),
+        (formulas.chunks(fit.exchange, twice, MOST_CHUNKS)) }
+    end
+    return { all_to_all = "flat", kernel = "grouped", degree = fit.chunks }
   end,
 }
 

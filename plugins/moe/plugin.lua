@@ -55,6 +55,7 @@ local function search_of(ctx, world)
       return own.knobs(world, point)
     end
   end
+  spec.refine = own.refine
   function spec.fits(point)
     return fits(world, own, ids, point)
   end

@@ -1,6 +1,8 @@
 -- Documents of unequal length on the ranks of a context-parallel group.
 -- Library: for the systems that pack documents before they share their attention (packed batches,
 -- hybrid context parallelism, the judge's lists of documents).
+local rings = require "document_rings"
+
 local M = {}
 
 --- The least number of ranks that a document needs.
@@ -9,9 +11,8 @@ local function least(length, per_rank)
 end
 
 --- One round under a limit on the work of a rank: groups of ranks with their documents; documents
--- that find no place stay in `left`. `how.open`: groups are opened before others of the same
--- size get
--- a second document.
+-- that find no place stay in `left`. `how.open`: groups are opened before others of the same size
+-- get a second document.
 local function round(docs, ranks, limit, how)
   local groups, left, free = {}, {}, ranks
   for _, d in ipairs(docs) do
@@ -20,9 +21,8 @@ local function round(docs, ranks, limit, how)
       local load = g.work + d.pairs / g.size
       local wide = g.size >= d.least and g.size <= math.max(d.least, how.widest * d.least)
       if wide and load <= limit * (1 + 1e-12) then
-        local less = best and g.size == best.size and g.work < best.work
-        local better = not best or g.size < best.size or less
-        best = better and g or best
+        local sooner = best and (g.size < best.size or (g.size == best.size and g.work < best.work))
+        best = (sooner or not best) and g or best
       end
     end
     local opens = free >= d.least and (not best or best.size > d.least or how.open)
@@ -126,33 +126,6 @@ local function deal_all(given, ranks, how)
   return { rounds = rounds, work = work, passed = passed }
 end
 
---- The tokens that rings may pass on: documents on powers of two of ranks, as rings of halves need
--- them, doubled from the smallest on while that leaves ranks without work.
-local function budget(docs, ranks)
-  local size, used, passed = {}, 0, 0
-  for i, d in ipairs(docs) do
-    size[i] = 1
-    while size[i] < d.least do
-      size[i] = 2 * size[i]
-    end
-    used = used + size[i]
-  end
-  while used < ranks do
-    local smallest
-    for i in ipairs(docs) do
-      smallest = (not smallest or size[i] < size[smallest]) and i or smallest
-    end
-    if used + size[smallest] > ranks then
-      break
-    end
-    used, size[smallest] = used + size[smallest], 2 * size[smallest]
-  end
-  for i, d in ipairs(docs) do
-    passed = passed + d.length * (size[i] - 1)
-  end
-  return passed
-end
-
 --- True where `x` is to be taken instead of `y`: within the budget, then less work, then fewer
 -- tokens passed on.
 local function better(x, y, most)
@@ -184,8 +157,8 @@ end
 -- documents evenly; a rank has at most `tokens_per_rank` of one document. Work is the tokens² of
 -- the busiest rank, summed over the rounds. Rings pass the fewest tokens on where a document is on
 -- as few ranks as it fits. Several limits on the work of a round are tried, and several on how much
--- of a rank one document may take; the least work is taken that passes on no more tokens than
--- documents on powers of two of ranks.
+-- of a rank one document may take; the least work is taken that passes on no more tokens than rings
+-- of powers of two of ranks (document_rings), which are one of the choices.
 -- deal{lengths, ranks, tokens_per_rank} -> rounds: a list per rank of documents from 1. O(tries ·
 -- documents · groups). The task is that of Megatron-LM's hybrid context parallelism.
 function M.deal(q)
@@ -198,15 +171,14 @@ function M.deal(q)
     end
   end
   table.sort(docs, by_ranks)
-  local most, best = budget(docs, q.ranks), nil
+  local best = rings.deal(docs, q.ranks)
+  local most = best.passed
   for _, how in ipairs(ways()) do
     local x = deal_all(docs, q.ranks, how)
-    if not best or better(x, best, most) then
-      best = x
-    end
+    best = better(x, best, most) and x or best
   end
   local out = {}
-  for r, groups in ipairs(best and best.rounds or {}) do
+  for r, groups in ipairs(best.rounds) do
     local rank = 0
     out[r] = {}
     for _, g in ipairs(groups) do

@@ -6,8 +6,8 @@ local numbers = require "numbers"
 
 local mixture = {}
 
-local fitted = {} -- by the text of the question, for the run
-local PARTS = { 1, 2, 4, 8 } -- chunks whose times are measured for a fit
+local fitted, groups = {}, {} -- by the text of the question, for the run
+local PARTS = { 1, 2, 8 } -- chunks whose times are measured for a fit
 
 --- Layers with experts.
 -- @function mixture.layers
@@ -97,10 +97,18 @@ end
 -- @usage local stage = { devices = ctx.cluster:address { 1, 2 }, ep = 2 }
 -- assert(#require("mixture").group(ctx, stage) == 2)
 function mixture.group(ctx, stage, ep)
-  local ids, group = ctx.cluster:ids(stage.devices), {}
   local tp = type(stage.tp) == "table" and stage.tp.degree or stage.tp or 1
-  for i = 1, ep or stage.ep or 1 do
+  ep = ep or stage.ep or 1
+  local key = type(stage.devices) == "string" and ("%s/%d/%d"):format(stage.devices, tp, ep)
+  if groups[key] then
+    return groups[key]
+  end
+  local ids, group = ctx.cluster:ids(stage.devices), {}
+  for i = 1, ep do
     group[i] = ids[(i - 1) * tp + 1]
+  end
+  if key then
+    groups[key] = group
   end
   return group
 end
@@ -129,6 +137,16 @@ function mixture.line(x, seconds)
   local spread = n * sxx - sx ^ 2
   local beta_s = spread > 0 and math.max(0, (n * sxt - sx * st) / spread) or 0
   return { alpha_s = math.max(0, (st - beta_s * sx) / n), beta_s = beta_s }
+end
+
+--- A text that is the same for groups of equal devices on nodes in the same order.
+local function pattern(ctx, group)
+  local parts = {}
+  for i, id in ipairs(group) do
+    local apart = i > 1 and inventory.node(ctx, id) ~= inventory.node(ctx, group[i - 1])
+    parts[i] = (apart and "|" or "+") .. inventory.class(ctx, id)
+  end
+  return table.concat(parts)
 end
 
 --- Seconds of the products of a layer's experts for so many tokens of a rank, forward.
@@ -161,8 +179,7 @@ function mixture.fits(ctx, stage, micro_batch, layer)
   local group = mixture.group(ctx, stage)
   local tokens = mixture.tokens(ctx, stage, micro_batch)
   local tp = type(stage.tp) == "table" and stage.tp.degree or stage.tp or 1
-  local key = ("%s/%d/%d/%g/%d"):format(ctx.cluster:address(group), tp, #group, tokens,
-    layer.layer)
+  local key = ("%s/%d/%d/%g/%d"):format(pattern(ctx, group), tp, #group, tokens, layer.layer)
   if fitted[key] then
     return fitted[key]
   end

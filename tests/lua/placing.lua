@@ -102,9 +102,10 @@ end
 
 local function check_documents(t)
   local work, passed = check_deal(t, "four that fill four ranks", { 8, 4, 4, 8 }, 4, 4)
-  -- 8 tokens on two ranks each: 32 a rank; then 4 tokens on one each
-  t.near("four that fill four ranks: work", work, 32 + 16, 0)
-  t.near("four that fill four ranks: passed on", passed, 16, 0)
+  -- 8 tokens on two ranks each: 32 a rank; then 4 tokens on two each, as rings are doubled where
+  -- ranks have nothing to do: 8 a rank. No rank is idle, and none has more than another.
+  t.near("four that fill four ranks: work", work, 32 + 8, 0)
+  t.near("four that fill four ranks: passed on", passed, 2 * 8 + 2 * 4, 0)
   work, passed = check_deal(t, "equal ones", { 5, 5, 5, 5, 5, 5, 5, 5 }, 4, 8)
   t.near("equal ones: work", work, 50, 0)
   t.near("equal ones: nothing passed on", passed, 0, 0)
@@ -119,6 +120,16 @@ local function check_documents(t)
     bound = bound + x ^ 2 / 8
   end
   t.ok("many: near the even share", work <= 1.2 * bound)
+  -- 40 tokens on four ranks of ten fill them: 40²/4 a rank, 3 · 40 passed on; then 15 tokens on
+  -- two, and 8 on one, doubled to two: the busiest has 15²/2, 15 + 8 are passed on
+  local rings = require "document_rings"
+  local docs = {}
+  for i, length in ipairs { 40, 15, 8 } do
+    docs[i] = { at = i, length = length, pairs = length ^ 2, least = (length + 9) // 10 }
+  end
+  local two = rings.deal(docs, 4)
+  t.equal("rings: rounds, work, passed on", ("%d %g %g"):format(#two.rounds, two.work, two.passed),
+    ("2 %g %g"):format(1600 / 4 + 225 / 2, 40 * 3 + 15 + 8))
   t.ok("too long for all ranks", documents.deal { lengths = { 100 }, ranks = 2,
     tokens_per_rank = 10 } == nil)
 end
