@@ -4,6 +4,9 @@
 #include "solver/base/units.h"
 #include "solver/io/own/plan/write.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /** Peak memory of every stage: of the device, and what of it the allocator has handed out. */
 static void put_memory(json_t *o, const struct hv_verdict *v)
 {
@@ -17,12 +20,32 @@ static void put_memory(json_t *o, const struct hv_verdict *v)
     json_object_set_new(o, "allocated_GiB", allocated);
 }
 
+static int by_place(const void *x, const void *y)
+{
+    const struct hv_kept_memory *const *a = x, *const *b = y;
+    return strcmp((*a)->place, (*b)->place);
+}
+
+/** The places that keep offloads by name: numbers of devices depend on the order of groups. */
+static const struct hv_kept_memory **sorted_places(const struct hv_verdict *v)
+{
+    const struct hv_kept_memory **out = hv_xcalloc(v->n_kept + 1, sizeof *out);
+    for (size_t i = 0; i < v->n_kept; i++) {
+        out[i] = &v->kept[i];
+    }
+    if (v->n_kept > 1) {
+        qsort(out, v->n_kept, sizeof *out, by_place);
+    }
+    return out;
+}
+
 /** Where offloads lie: the most at one time, with what a device holds itself, and what there is. */
 static void put_kept(json_t *o, const struct hv_verdict *v)
 {
     json_t *list = json_array();
+    const struct hv_kept_memory **places = sorted_places(v);
     for (size_t i = 0; i < v->n_kept; i++) {
-        const struct hv_kept_memory *k = &v->kept[i];
+        const struct hv_kept_memory *k = places[i];
         json_t *e = json_object();
         json_object_set_new(e, "place", json_string(k->place));
         json_object_set_new(e, "alike", json_integer((json_int_t)k->n_alike));
@@ -34,6 +57,7 @@ static void put_kept(json_t *o, const struct hv_verdict *v)
     if (v->n_kept > 0) {
         json_object_set(o, "offloaded_to", list);
     }
+    free(places);
     json_decref(list);
 }
 
