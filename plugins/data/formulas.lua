@@ -45,27 +45,36 @@ function formulas.fused(gradients, cap, cycle_s)
 end
 
 --- Forward end and total of n equal units whose weights are gathered and whose gradients are
--- scattered in one stream, at most two of them whole: {n, forward_s, backward_s, gather_s,
--- scatter_s} (Zhao et al. 2023, section 3.3). The last unit is kept for its backward pass.
+-- scattered in one stream: {n, forward_s, backward_s, gather_s, scatter_s, limit = units that are
+-- whole at most (2), prefetch = passes that a gather is ahead of its own (1), reshard = weights are
+-- gathered again for the backward pass (true)} (Zhao et al. 2023, section 3.3). The last unit is
+-- kept for its backward pass.
 function formulas.units(q)
-  local stream_s, compute_s = 0, 0
-  local forward_end_s = {}
+  local limit, prefetch = q.limit or 2, q.prefetch or 1
+  local ahead = math.min(prefetch + 1, limit) -- a gather waits for the pass so many units before
+  local stream_s, now_s = 0, 0
+  local end_s, gathered_s = {}, {}
   for u = 1, q.n do
-    stream_s = math.max(stream_s, forward_end_s[u - 2] or 0) + q.gather_s
-    compute_s = math.max(compute_s, stream_s) + q.forward_s
-    forward_end_s[u] = compute_s
+    stream_s = math.max(stream_s, end_s[u - ahead] or 0) + q.gather_s
+    now_s = math.max(now_s, stream_s) + q.forward_s
+    end_s[u] = now_s
   end
-  local total_s, gathered_s = compute_s, 0
+  local forward_s, next_u = now_s, q.n - 1
   for u = q.n, 1, -1 do
-    local begin_s = math.max(total_s, gathered_s)
-    if u > 1 then
-      stream_s = math.max(stream_s, begin_s) + q.gather_s
-      gathered_s = stream_s
+    local function gather(first)
+      while q.reshard ~= false and next_u >= math.max(1, first) do
+        stream_s = math.max(stream_s, now_s) + q.gather_s
+        gathered_s[next_u] = stream_s
+        next_u = next_u - 1
+      end
     end
-    total_s = begin_s + q.backward_s
-    stream_s = math.max(stream_s, total_s) + q.scatter_s
+    gather(u)
+    now_s = math.max(now_s, gathered_s[u] or 0)
+    gather(u - ahead + 1)
+    now_s = now_s + q.backward_s
+    stream_s = math.max(stream_s, now_s) + q.scatter_s
   end
-  return compute_s, math.max(total_s, stream_s)
+  return forward_s, math.max(now_s, stream_s)
 end
 
 --- Bytes of the model states of a rank: `stage` of ZeRO over d ranks, per parameter `weight` and

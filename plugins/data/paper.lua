@@ -6,18 +6,32 @@ local prices = require "prices"
 
 local MiB, GiB = 2 ^ 20, 2 ^ 30
 
---- Figures of stage s: its pass without what ZeRO shows in it, the devices that reduce together and
--- the gradients in the order in which they arrive.
+--- Seconds of the forward and of the backward pass of stage s when nothing of it is in parts: what
+-- exchanges of ZeRO show in a pass is not its own work.
+local function whole_s(ctx, made, s)
+  local stage = {}
+  for key, value in pairs(made.replicas[1].stages[s]) do
+    stage[key] = value
+  end
+  stage.zero = nil
+  local pass = prices.stage(ctx, { micro_batch = made.micro_batch,
+    replicas = { { stages = { stage } } } }, 1, 1)
+  return pass.forward_s, pass.backward_s
+end
+
+--- Figures of stage s: its passes without what ZeRO shows in them, and the devices that reduce
+-- together.
 local function stage_of(ctx, made, s)
   local stage = made.replicas[1].stages[s]
   local pass = prices.stage(ctx, made, 1, s)
+  local forward_s, backward_s = whole_s(ctx, made, s)
   local ids = ctx.cluster:ids(stage.devices)
   local heads = {}
   for i = 1, #ids, (prices.degree(stage)) do
     heads[#heads + 1] = ids[i]
   end
   return { stage = stage, heads = heads, kind = prices.kinds(ctx)[ids[1]], pass = pass,
-    own_s = pass.forward_s + pass.backward_s - (pass.exposed.zero or 0),
+    forward_s = forward_s, backward_s = backward_s, own_s = forward_s + backward_s,
     from = stage.layers[1] + 1, to = stage.layers[2] }
 end
 
@@ -126,15 +140,17 @@ function of.fsdp(made, ctx)
     local shard = {}
     table.move(one.heads, 1, group, 1, shard)
     local gather_s = links.ring(ctx, shard, bytes) / 2
-    local forward_s = one.pass.forward_s / n
-    local unit = { n = n, forward_s = forward_s, backward_s = one.own_s / n - forward_s,
-      gather_s = gather_s, scatter_s = gather_s }
+    local zero = one.stage.zero
+    local unit = { n = n, forward_s = one.forward_s / n, backward_s = one.backward_s / n,
+      gather_s = gather_s, scatter_s = gather_s, limit = zero.limit, prefetch = zero.prefetch,
+      reshard = zero.reshard }
     local _, all_s = formulas.units(unit)
     return made.replicas[1].micro_batches * math.max(0, all_s - one.own_s) + one.pass.optimizer_s
   end)
   return { iteration_s = total_s,
-    formula = "units: gather, pass, scatter in one stream, at most two of them whole",
-    leaves_out = "units that differ, and the reduction between copies" }
+    formula = "units: gather, pass, scatter in one stream, at most `limit` of them whole",
+    leaves_out = "units that differ, weights kept between micro-batches, and the reduction "
+      .. "between copies" }
 end
 
 function of.mics(made, ctx)
