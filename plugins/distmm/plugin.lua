@@ -30,9 +30,10 @@ local function parts_of(ctx)
     feeds[edge[1]] = (feeds[edge[1]] or 0) + 1
     is_fed[edge[2]] = (is_fed[edge[2]] or 0) + 1
   end
-  local list, join = {}, nil
+  local list, join, order = {}, nil, {}
   for o, op in ipairs(graph.ops) do
     local own = { name = op.id, layers = counts[op.id] }
+    order[o] = op.id
     if not is_fed[o] then
       list[#list + 1] = own
     elseif join or feeds[o] then
@@ -48,7 +49,8 @@ local function parts_of(ctx)
     end
   end
   if #list < 2 then
-    return nil, "DistMM divides devices among towers, and this model has one"
+    return nil, ("the model's modules run one after the other (%s); DistMM needs two that nothing "
+      .. "feeds"):format(table.concat(order, " > "))
   end
   return list, join
 end
@@ -161,14 +163,16 @@ local function add(ctx, all, world, c)
       return plan_of(ctx, world, places, join, c)
     end }
   end
-  local places, sum_s = {}, join_s
-  for i, module in ipairs(world.towers) do
-    local way = fastest(ctx, world, module, n, c, 1, shared)
-    places[i] = { module = module, way = way, first = 1 }
-    sum_s = way and sum_s + way.seconds or math.huge
-  end
+  local places = {}
+  local sum_s = towers.in_turn(#world.towers, n, function(tower)
+    local way = fastest(ctx, world, world.towers[tower], n, c, 1, shared)
+    places[tower] = { module = world.towers[tower], way = way, first = 1 }
+    return way and way.seconds
+  end)
   if sum_s < math.huge then
-    all.add { claim_s = sum_s, build = function() return plan_of(ctx, world, places, join, c) end }
+    all.add { claim_s = sum_s + join_s, build = function()
+      return plan_of(ctx, world, places, join, c)
+    end }
   end
 end
 

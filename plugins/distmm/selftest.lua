@@ -16,9 +16,10 @@ local function check_catalogue(t)
   local found = towers.divide(2, 8, time(0.1))
   t.equal("division", table.concat(found.units, "/"), "6/2", FROM)
   t.near("works 12 and 4 on eight devices [D]", found.value, 2.5, 1e-9, FROM)
-  t.near("in turn on eight devices [D]", time(0.1)(1, 8) + time(0.1)(2, 8), 3.4, 1e-9, FROM)
+  t.near("in turn on eight devices [D]", towers.in_turn(2, 8, time(0.1)), 3.4, 1e-9, FROM)
   t.near("without overhead", towers.divide(2, 8, time(0)).value, 2, 1e-9, FROM)
-  t.near("without overhead nothing is gained [D]", time(0)(1, 8) + time(0)(2, 8), 2, 1e-9, FROM)
+  t.near("without overhead nothing is gained [D]", towers.in_turn(2, 8, time(0)), 2, 1e-9,
+    FROM)
 end
 
 --- Random seconds of towers by units: some do not fit, and more units may be slower.

@@ -35,6 +35,15 @@ function towers.divide(n, total, time)
   return { value = best[n][total], units = list }
 end
 
+--- Seconds of towers on all units, one after the other; math.huge where one cannot run on them.
+function towers.in_turn(n, total, time)
+  local sum = 0
+  for tower = 1, n do
+    sum = sum + (time(tower, total) or math.huge)
+  end
+  return sum
+end
+
 --- Seconds of a tower of equal stages on m micro-batches, and the reduction of its gradients.
 function towers.seconds(stage_s, stages, micro_batches, reduction_s)
   return (micro_batches + stages - 1) * stage_s + reduction_s

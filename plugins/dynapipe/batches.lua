@@ -50,6 +50,11 @@ local function least_sum(n, cost, limit)
   return sum[n], last
 end
 
+--- The objective: (c - 1) · longest + sum / replicas on c stages.
+function batches.value(stages, replicas, longest, sum)
+  return (stages - 1) * longest + sum / replicas
+end
+
 --- Micro-batches of least (c - 1) longest + sum / replicas on c stages, as contiguous runs: for
 -- every time that the longest may take, the least sum of all. seconds(from, to) gives those of a
 -- run, nil where memory does not suffice for it and longer ones. Returns {value, runs = list of
@@ -69,14 +74,14 @@ function batches.solve(n, stages, replicas, seconds)
       longest = math.max(longest, times[1])
       to = to - choice[to]
     end
-    local value = (stages - 1) * longest + sum / replicas
+    local value = batches.value(stages, replicas, longest, sum)
     if not best or value < best.value then
       best = { value = value, runs = runs, times = times }
     end
   end
   take(last, least)
   for _, limit in ipairs(all) do
-    if (stages - 1) * limit + least / replicas >= best.value then
+    if batches.value(stages, replicas, limit, least) >= best.value then
       break -- longer ones only cost more
     end
     local sum, choice = least_sum(n, cost, limit)

@@ -94,7 +94,7 @@ local function solve(ctx, lengths, c)
       return nil
     end
   end
-  return (c.pp - 1) * math.max(table.unpack(c.solved.times)) + c.parts[1].sum
+  return batches.value(c.pp, 1, math.max(table.unpack(c.solved.times)), c.parts[1].sum)
 end
 
 --- The plan of a choice; `which` = which of batches.orders every replica takes.
@@ -196,7 +196,7 @@ local function claim(made, ctx)
     end
     busiest_s = math.max(busiest_s, sum_s)
   end
-  return { iteration_s = (#stages - 1) * longest_s + busiest_s,
+  return { iteration_s = batches.value(#stages, 1, longest_s, busiest_s),
     terms = { longest_micro_batch_s = longest_s, busiest_replica_s = busiest_s },
     formula = "(c - 1) x longest + sum of a replica's micro-batches (DynaPipe, section 4)",
     leaves_out = "transfers between stages, the reduction of gradients, and waiting for "

@@ -2,11 +2,13 @@
 -- places = decide(facts, layer, state, t), where `layer` has the tokens of each rank for each
 -- expert in iteration t - 1, state.now = {owners, copies} says where experts are, and nil stands
 -- for no change. facts = {ranks, experts, token_s = of a token in all passes, send_s = of one that
--- leaves or comes, all exchanges, copy_s = of an expert with copies, share_s = of one copy over the
+-- leaves or comes, all exchanges, copy_s = of an expert with copies, weights_s = of sending its
+-- weights to all ranks, share_s = of one copy over the
 -- mean link, move_s = of an expert that changes its rank for good, hidden_s = of copies behind
 -- other work, slots = of a rank, interval = iterations over which a move must pay, and that lie
 -- between two decisions unless `every` says so, threshold = most load over the mean that is left as
--- it is, most = experts with copies that there is memory for}.
+-- it is, evens = whether steps start from even loads too, most = experts with copies that there is
+-- memory for}.
 local placing = require "placing_experts"
 
 local policies = {}
@@ -60,6 +62,25 @@ function policies.move_s(facts, before, after)
   return most * facts.move_s, n
 end
 
+--- Tokens that each rank computes, and those that it gets from other ranks, with experts at places
+-- that have lists of copies: the tokens of an expert go evenly to its replicas.
+local function spread(layer, places)
+  local computed, received = {}, {}
+  for rank = 1, #layer do
+    computed[rank], received[rank] = 0, 0
+  end
+  for e, owner in ipairs(places.owners) do
+    local on = { owner, table.unpack(places.copies and places.copies[e] or {}) }
+    for source, row in ipairs(layer) do
+      for _, rank in ipairs(on) do
+        computed[rank] = computed[rank] + row[e] / #on
+        received[rank] = received[rank] + (rank ~= source and row[e] / #on or 0)
+      end
+    end
+  end
+  return computed, received
+end
+
 -- FasterMoE: shadows of the hottest experts, sent anew in every iteration.
 
 policies.fastermoe = { lent = true }
@@ -76,6 +97,15 @@ end
 -- SmartMoE: equal numbers of experts on every rank, the heaviest first on the least loaded.
 
 policies.smartmoe = {}
+
+--- Seconds of a layer by SmartMoE's model: the busiest computation, and the busiest exchange (Zhai
+-- et al. 2023, section 5); their parts behind the sum.
+function policies.smartmoe_s(facts, layer, places)
+  local computed, received = spread(layer, places)
+  local compute_s = facts.token_s * math.max(table.unpack(computed))
+  local exchange_s = facts.send_s * math.max(table.unpack(received))
+  return compute_s + exchange_s, compute_s, exchange_s
+end
 
 --- Ranks for sets of experts so that as many as possible stay where they are.
 local function name_ranks(sets, owners, ranks)
@@ -122,6 +152,25 @@ end
 -- FlexMoE: replicas of experts on slots; expand, shrink, migrate.
 
 policies.flexmoe = {}
+
+--- Seconds of a layer by FlexMoE's model: the rank whose computation, exchange and reductions of
+-- replicated experts take longest (Nie et al. 2023, section 3).
+function policies.flexmoe_s(facts, layer, places)
+  local computed, received = spread(layer, places)
+  local reductions = {}
+  for e, owner in ipairs(places.owners) do
+    local copies = places.copies and places.copies[e] or {}
+    for _, rank in ipairs(#copies > 0 and { owner, table.unpack(copies) } or {}) do
+      reductions[rank] = (reductions[rank] or 0) + 1
+    end
+  end
+  local most_s = 0
+  for rank, n in ipairs(computed) do
+    most_s = math.max(most_s, facts.token_s * n + facts.send_s * received[rank]
+      + facts.copy_s * (reductions[rank] or 0))
+  end
+  return most_s
+end
 
 --- One replica more for the expert with most tokens per replica, one less for that with least, as
 -- long as the most falls; ties to the lowest number, and the last replica stays. Returns which
@@ -262,6 +311,34 @@ local function migrated(facts, loads, places)
   return places_of(holders), held
 end
 
+--- The places of SmartMoE's choice: as many experts on every rank, the heaviest first on the least
+-- loaded, and no replicas; nil where the slots are too few for that.
+local function evened(facts, loads, places)
+  local most = (facts.experts + facts.ranks - 1) // facts.ranks
+  if most > facts.slots then
+    return nil
+  end
+  local sets = policies.longest_first(loads, facts.ranks, most)
+  return { owners = name_ranks(sets, places.owners, facts.ranks), copies = {} }
+end
+
+--- Expansions and then migrations from `first` for as long as each lowers cost_s(places); the
+-- places and their cost.
+local function improved(facts, loads, first, cost_s)
+  local places, least_s = first, cost_s(first)
+  for _, change in ipairs { expanded, migrated } do
+    for _ = 1, facts.ranks do
+      local after = change(facts, loads, places)
+      local after_s = after and cost_s(after)
+      if not after or after_s >= least_s * (1 - 1e-9) then
+        break
+      end
+      places, least_s = after, after_s
+    end
+  end
+  return places, least_s
+end
+
 function policies.flexmoe.decide(facts, layer, state)
   local loads = policies.totals(layer)
   local _, _, load = holders_of(facts, state.now, loads)
@@ -277,18 +354,14 @@ function policies.flexmoe.decide(facts, layer, state)
     return policies.layer_s(facts, layer, places)
       + policies.move_s(facts, state.now, places) / facts.interval
   end
-  local places, least_s = state.now, cost_s(state.now)
-  for _, change in ipairs { expanded, migrated } do
-    for _ = 1, facts.ranks do
-      local after = change(facts, loads, places)
-      local after_s = after and cost_s(after)
-      if not after or after_s >= least_s * (1 - 1e-9) then
-        break
-      end
-      places, least_s = after, after_s
+  local best, least_s = state.now, cost_s(state.now)
+  for _, first in ipairs { state.now, facts.evens and evened(facts, loads, state.now) or nil } do
+    local places, places_s = improved(facts, loads, first, cost_s)
+    if places_s < least_s * (1 - 1e-9) then
+      best, least_s = places, places_s
     end
   end
-  return places ~= state.now and places or nil
+  return best ~= state.now and best or nil
 end
 
 -- Prophet: copies of hot experts on the ranks that have most of their tokens.

@@ -3,6 +3,7 @@
 -- not printed in the publication.
 local engine = require "engine"
 local oracle = require "testing.oracle"
+local paper = require "paper"
 local placing = require "placing_experts"
 local plain = require "testing.plain"
 local policies = require "policies"
@@ -44,6 +45,12 @@ local function placed_s(ctx, moe)
   return verdict.iteration_s - verdict.breakdown_s.dp, verdict
 end
 
+--- Terms of the claim on a plan of one stage on all devices that share experts; its warning.
+local function claimed(ctx, id, moe)
+  local claim = paper.of(plain.plan(ctx, { ep = ctx.cluster.n_devices, moe = moe }), ctx, id)
+  return claim.terms, claim.warnings and claim.warnings[1]
+end
+
 -- Tokens of eight ranks: experts get 4000, 1500, 1200 and 300; nobody has own ones at the hottest.
 local FOUR = {
   { 0, 750, 600, 0, 0, 0, 0, 0 }, { 0, 0, 600, 300, 0, 0, 0, 0 },
@@ -53,13 +60,12 @@ local FOUR = {
 
 local function fastermoe(t)
   local from = "catalogue: fastermoe; He et al. 2022, section 4; released shadow_policy.py"
-  local token_s = 3 * 4 * 2 * 1024 ^ 2 / 50e12 + 4 * 1024 * 4 / 12.5e9
-  local copy_s = 2 * 2 * 1024 ^ 2 * 4 / 12.5e9
-  t.near("without shadows", 4000 * token_s * 1e3, 7.256, 5e-4, from)
-  local shadows, best_s = placing.shadows { loads = { 4000, 1500, 1200, 300 }, token_s = token_s,
-    copy_s = copy_s }
+  local q = placing.shadow_figures { owner_tokens = { 4000, 1500, 1200, 300 }, alpha = 2,
+    hidden = 1024, flops_per_s = 50e12, bytes_per_s = 12.5e9 }
+  t.near("without shadows", placing.shadows_s(q, {}) * 1e3, 7.256, 5e-4, from)
+  local shadows, best_s = placing.shadows(q)
   t.near("one shadow", best_s * 1e3, 4.063, 5e-4, from)
-  t.near("two shadows", (1200 * token_s + 2 * copy_s) * 1e3, 4.861, 5e-4, from)
+  t.near("two shadows", placing.shadows_s(q, { true, true }) * 1e3, 4.861, 5e-4, from)
   t.equal("which is shadowed", table.concat(shadows, " "), "1", from)
   -- four groups: sends of 1, experts of 2, receives of 1, each in turn on its own
   local tasks = {}
@@ -80,6 +86,10 @@ local function fastermoe(t)
     local two_s = placed_s(ctx, { copies = { ["0"] = "*", ["1"] = "*" },
       copy_life = "iteration" })
     t.ok("a second shadow costs more than it gains", two_s > shadow_s, from)
+    local terms = claimed(ctx, "fastermoe", { copies = { ["0"] = "*" } })
+    -- products at 1e6 GB/s of memory need 1.3 us more than their FLOP
+    t.near("the claim without shadows", terms.unplaced_layer_s * 1e3, 7.256, 2e-3, from)
+    t.near("the claim with the plan's shadow", terms.placed_layer_s * 1e3, 4.063, 2e-3, from)
   end)
 end
 
@@ -176,21 +186,35 @@ local function smartmoe(t)
     t.ok("even loads by the judge", verdict.routing.mean_s < still.routing.mean_s, from)
     t.near("moves carry their states", verdict.routing.moved_bytes,
       4 * 2 * 1024 * 4096 * 12, 1, from .. ": four experts, weights and both moments")
+    -- busiest ranks of 15 and of 9 loads: what they compute is in that proportion, and so are the
+    -- three quarters of it that come from other ranks
+    local terms = claimed(ctx, "smartmoe", { adapt = { policy = "record",
+      placements = placements } })
+    t.near("the claim follows the plan's places", terms.placed_layer_s / terms.unplaced_layer_s,
+      9 / 15, 1e-9, from)
   end)
 end
 
---- Replicas after each step of expand and shrink, as text.
+--- Replicas after each step of expand and shrink, and the most tokens of a replica, as texts.
 local function steps(loads, n)
-  local list = { table.concat(n, " ") }
+  local list, most = {}, {}
+  local function note()
+    local busy = 0
+    for e, load in ipairs(loads) do
+      busy = math.max(busy, load / n[e])
+    end
+    list[#list + 1], most[#most + 1] = table.concat(n, " "), ("%g"):format(busy)
+  end
+  note()
   for _ = 1, 20 do
     local hot, cold = policies.expand(loads, n)
     if not hot then
       break
     end
     n[hot], n[cold] = n[hot] + 1, n[cold] - 1
-    list[#list + 1] = table.concat(n, " ")
+    note()
   end
-  return table.concat(list, ", ")
+  return table.concat(list, ", "), table.concat(most, " ")
 end
 
 --- Seconds of a whole strategy on a world of experts with this skew.
@@ -201,7 +225,8 @@ local function strategies_s(t, skew)
     routing = { kind = "zipf", skew = skew, drift = 0.1, iterations = 16, seed = 3 } }
   return t.with(inputs, function(ctx)
     local found = {}
-    for name, id in pairs { fastmoe = "none", fastermoe = "fastermoe", flexmoe = "flexmoe" } do
+    for name, id in pairs { fastmoe = "none", fastermoe = "fastermoe", flexmoe = "flexmoe",
+      smartmoe = "smartmoe" } do
       found[name] = assert(hv.plan.new(assert(engine.plan(ctx, id))):eval()).iteration_s
     end
     return found
@@ -211,10 +236,17 @@ end
 local function flexmoe(t)
   local from = "catalogue: flexmoe; Nie et al. 2023, section 3"
   local loads = { 60, 20, 10, 10 }
-  t.equal("replicas", steps(loads, { 2, 2, 2, 2 }), "2 2 2 2, 3 2 1 2, 4 2 1 1", from)
-  t.equal("most tokens of a replica", ("%g %g %g"):format(60 / 2, 60 / 3, 60 / 4), "30 20 15",
-    from)
-  t.equal("the last replica stays", steps({ 60, 1, 1, 1 }, { 1, 1, 1, 1 }), "1 1 1 1", from)
+  local replicas, most = steps(loads, { 2, 2, 2, 2 })
+  t.equal("replicas", replicas, "2 2 2 2, 3 2 1 2, 4 2 1 1", from)
+  t.equal("most tokens of a replica", most, "30 20 15", from)
+  t.equal("the last replica stays", (steps({ 60, 1, 1, 1 }, { 1, 1, 1, 1 })), "1 1 1 1", from)
+  -- a replica of the first expert on the second rank of two: 30 + 20 tokens, a sum on both ranks
+  local two = { ranks = 2, token_s = 3, send_s = 4, copy_s = 5 }
+  local places = { owners = { 1, 2 }, copies = { { 2 } } }
+  t.near("its model: computation, exchange, reductions", policies.flexmoe_s(two,
+    alike({ 60, 20 }, 2), places), 3 * 50 + 4 * (15 + 10) + 5, 1e-9, from)
+  t.near("its model without replicas", policies.flexmoe_s(two, alike({ 60, 20 }, 2),
+    { owners = { 1, 2 } }), 3 * 60 + 4 * 30, 1e-9, from)
   -- loads that hardly change: no replica goes and comes back
   local layers = {}
   for i = 1, 12 do
@@ -233,6 +265,8 @@ local function flexmoe(t)
     from .. ", 2 nodes of 4, 8 experts, 16 iterations, drift 0.1")
   t.ok("FlexMoE is sooner than FastMoE by more than 1 %", skewed.flexmoe < 0.99 * skewed.fastmoe,
     from)
+  t.ok(("no later than SmartMoE, whose moves it has (%.4f s)"):format(skewed.smartmoe),
+    skewed.flexmoe <= skewed.smartmoe * (1 + 1e-9), from)
   local far = math.max(math.abs(even.flexmoe / even.fastmoe - 1),
     math.abs(even.fastermoe / even.fastmoe - 1))
   t.ok("alike without skew", far <= 0.01, from)
@@ -264,6 +298,13 @@ local function prophet(t)
       copy_life = "iteration" })
     local early_s = placed_s(ctx, { copies = { ["0"] = "*" }, copy_life = "iteration" })
     t.ok("what sets out early hides", all_s < early_s, from)
+    local terms = claimed(ctx, "prophet", { copies = { ["0"] = { 1, 2 } } })
+    t.ok("the claim follows the plan's copies", terms.placed_layer_s < terms.unplaced_layer_s, from)
+  end)
+  inputs.job.routing = nil
+  t.with(inputs, function(ctx)
+    local _, warning = claimed(ctx, "prophet", {})
+    t.ok("no routing is said: " .. tostring(warning), warning ~= nil, from)
   end)
 end
 

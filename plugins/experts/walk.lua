@@ -56,7 +56,7 @@ local function facts_of(world, made, stage, layer)
     send_s = 4 * fit.exchange.beta_s / rows * ranks / (ranks - 1),
     copy_s = lent and seconds("broadcast", weights, group) + seconds("reduce", gradients, group)
       or seconds("all_reduce", gradients, pair),
-    share_s = link_s / ranks,
+    weights_s = lent and seconds("broadcast", weights, group), share_s = link_s / ranks,
     move_s = seconds("p2p", layer.parameters * (job.weight_bytes + states),
       { group[1], group[#group] }),
     slots = (layer.experts + ranks - 1) // ranks + 1,
@@ -145,14 +145,59 @@ local function column(trace, position, ranks)
   return layers
 end
 
---- Figures of a stage's first layer with experts, and its tokens in every iteration.
+--- Places of a record as policies have them: ranks and experts from 1.
+local function from_plan(record, usual)
+  local places = { owners = usual, copies = {} }
+  if record.owners then
+    places.owners = {}
+    for e, rank in ipairs(record.owners) do
+      places.owners[e] = rank + 1
+    end
+  end
+  for e, ranks in pairs(record.copies or {}) do
+    local list = ranks
+    if type(ranks) == "table" then
+      list = {}
+      for i, rank in ipairs(ranks) do
+        list[i] = rank + 1
+      end
+    end
+    places.copies[tonumber(e) + 1] = list
+  end
+  return places
+end
+
+--- Whether a record is one of a block: of all layers, or of a range with it.
+local function has_block(record, block)
+  local range = record.layers
+  return not range or block >= range[1] and block < range[2]
+end
+
+--- Places that a plan records for a block of a stage, one after the other: list that starts with
+-- the usual ones.
+local function recorded(stage, block, facts)
+  local usual = policies.by_blocks(facts.experts, facts.ranks)
+  local list, moe = { { owners = usual, copies = {} } }, stage.moe or {}
+  for _, row in ipairs(#moe > 0 and moe or { moe }) do
+    if has_block(row, block) then
+      for _, record in ipairs(row.adapt and row.adapt.placements or { row }) do
+        list[#list + 1] = has_block(record, block) and from_plan(record, usual) or nil
+      end
+    end
+  end
+  return list
+end
+
+--- Figures of a stage's first layer with experts, its tokens in every iteration, and the places
+-- that the plan records for it, the usual ones first.
 function walk.figures(world, made, stage)
   local ctx = world.ctx
   local share = made.replicas[1].micro_batches * mixture.tokens(ctx, stage, made.micro_batch)
   local trace = hv.trace { sources = stage.dp, tokens = share }
   local runs, at = runs_of(world, stage, trace)
-  local facts = facts_of(world, made, stage, runs[1].layer)
-  return facts, column(trace, at[runs[1].layer.block], facts.ranks)
+  local layer = runs[1].layer
+  local facts = facts_of(world, made, stage, layer)
+  return facts, column(trace, at[layer.block], facts.ranks), recorded(stage, layer.block, facts)
 end
 
 --- Placements of a stage under its system's policy: `moe` with what the judge follows, and how many

@@ -173,7 +173,6 @@ local function scattermoe(t)
   local from = "catalogue: scattermoe; Tan et al. 2024"
   local rows = formulas.block_rows(LOADS)
   t.equal("gathered copy of blocks [D]", rows * 1024, 917504, from)
-  t.equal("saved input [D]", 256 * 1024, 262144, from)
   t.equal("rows [D]", rows, 896, from)
   t.near("rows by the judge [D]", rows_ms(t, function(ctx)
     return moe_of(ctx, "scattermoe", { experts = 4 })

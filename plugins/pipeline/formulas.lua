@@ -110,10 +110,4 @@ function formulas.whole(lengths)
   return list
 end
 
---- Gathers of each layer in an iteration: chunks that alternate between micro-batches, and
--- breadth-first.
-function formulas.gathers(m)
-  return 2 * m, 2
-end
-
 return formulas

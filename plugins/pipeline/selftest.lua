@@ -100,8 +100,6 @@ local function gpipe(t)
   t.near("makespan with recomputation", (formulas.gpipe(4, 8, 4)), 44, 1e-12, from)
   t.near("the order with recomputation",
     laid_out("gpipe", 4, 8, { 1, 1, 1 }, { recompute = "full" }).makespan, 44, 1e-12, from)
-  -- the first recomputation of each stage but the last one runs while it waits for the gradient
-  t.near("recomputation ahead of the gradient", (formulas.gpipe(4, 8, 4)) - 3 * 1, 41, 1e-12, from)
   local schedule = { name = "gpipe" }
   t.near("by the judge", world.judged(t, { p = 4, m = 8, f = 1, b = 2, schedule = schedule }).ms,
     33, 1e-6, from)
@@ -145,8 +143,7 @@ local function ptdp(t)
     end
     local stage = hv.cost.stage { devices = ctx.cluster:address(ids), layers = { 0, 1 }, tp = 8,
       sequence_parallel = true, micro_batch = 1 }
-    t.equal("bytes between stages", text_of { stage.hop_bytes, stage.hop_bytes / 8 },
-      text_of { 50331648, 6291456 }, from)
+    t.equal("bytes between stages", math.tointeger(stage.hop_bytes), 50331648, from)
   end)
 end
 
@@ -258,8 +255,6 @@ local function bfpp(t)
   local from = "catalogue: bfpp; Lamy-Poirier 2023, section 4"
   local formula = { formulas.interleaved(4, 8, 4), formulas.interleaved(4, 8, 1) }
   t.equal("bubbles with 4 chunks and 1", text_of(formula), "0.09375,0.375", from)
-  local each, once = formulas.gathers(8)
-  t.equal("gathers per layer", text_of { each, once }, "16,2", from)
   local judged = {}
   for i, v in ipairs { 4, 1 } do
     judged[i] = world.judged(t, { p = 4, m = 8, v = v, f = 1, b = 2,

@@ -171,6 +171,17 @@ local function busiest_left(q, shadowed)
   return most
 end
 
+--- Seconds of a layer whose experts in the set `shadowed` are on all ranks: token_s for each token
+-- of the busiest rank and copy_s for a shadow (FasterMoE: He et al. 2022, section 4.1). q as
+-- M.shadows takes it; shadowed = {[expert] = true}.
+function M.shadows_s(q, shadowed)
+  local n = 0
+  for _ in pairs(shadowed) do
+    n = n + 1
+  end
+  return q.token_s * busiest_left(q, shadowed) + n * q.copy_s
+end
+
 --- Which experts are shadowed on all ranks in an iteration: the hottest ones in turn, for as long
 -- as the layer gets faster by token_s for each token of the busiest rank and copy_s for a shadow.
 -- shadows{loads = tokens per expert, owners = rank per expert (one each), token_s, copy_s, most =
@@ -178,10 +189,10 @@ end
 -- Source: FasterMoE (He et al. 2022, section 4.1; released shadow_policy.py).
 function M.shadows(q)
   local order, out, shadowed = falling(q.loads), {}, {}
-  local best_s = q.token_s * busiest_left(q, shadowed)
+  local best_s = M.shadows_s(q, shadowed)
   for i = 1, math.min(#order - 1, q.most or #order) do
     shadowed[order[i]] = true
-    local time_s = q.token_s * busiest_left(q, shadowed) + i * q.copy_s
+    local time_s = M.shadows_s(q, shadowed)
     if time_s >= best_s then
       break
     end
@@ -190,15 +201,21 @@ function M.shadows(q)
   return out, best_s
 end
 
---- Which owners' experts are shadowed, where each has one: three passes compute 4αH² FLOP a token
--- and four exchanges send H values; a shadow sends 2αH² values; values have 4 bytes.
+--- What M.shadows takes, where each owner has one expert: three passes compute 4αH² FLOP a token,
+-- and four exchanges send H values; a shadow sends 2αH² values; values have 4 bytes; q as
+-- M.shadow takes it.
+function M.shadow_figures(q)
+  local values = q.alpha * q.hidden ^ 2
+  return { loads = q.owner_tokens,
+    token_s = 3 * 4 * values / q.flops_per_s + 4 * q.hidden * 4 / q.bytes_per_s,
+    copy_s = 2 * values * 4 / q.bytes_per_s }
+end
+
+--- Which owners' experts are shadowed, where each has one (M.shadow_figures).
 -- shadow{owner_tokens = tokens per owner, bytes_per_s, flops_per_s, alpha (hidden over model
 -- width), hidden = model width} -> list of owners, the layer's seconds. O(n²).
 function M.shadow(q)
-  local values = q.alpha * q.hidden ^ 2
-  return M.shadows { loads = q.owner_tokens,
-    token_s = 3 * 4 * values / q.flops_per_s + 4 * q.hidden * 4 / q.bytes_per_s,
-    copy_s = 2 * values * 4 / q.bytes_per_s }
+  return M.shadows(M.shadow_figures(q))
 end
 
 return M
