@@ -5,6 +5,7 @@
 #include "solver/base/units.h"
 #include "solver/plan/check_inside.h"
 #include "solver/plan/parts.h"
+#include <limits.h>
 #include <stdlib.h>
 
 /* Distinct dimensions of the blocks of one stage that degrees have to divide. */
@@ -210,22 +211,34 @@ static void check_owners(const struct hv_check *c, const struct hv_check_stage *
     }
 }
 
-/* Every recorded placement, against the experts of the first block that it is of. */
+/* The experts of the first block from `from` to before `to` that has some; 0: none has. */
+static int experts_between(const struct hv_check *c, size_t first, size_t n, int from, int to)
+{
+    for (int i = from; i < to && 2 * (size_t)i < n; i++) {
+        const struct hv_block *b = hv_check_block(c, first + 2 * (size_t)i);
+        if (b == NULL || b->experts > 0) {
+            return b != NULL ? b->experts : 0;
+        }
+    }
+    return 0;
+}
+
+/* Every recorded placement, against the experts of the first block with some that it is of. */
 static void check_records(const struct hv_check *c, const struct hv_check_stage *at,
                           const struct hv_moe_knobs *k, size_t first, size_t n)
 {
     for (size_t i = 0; i < k->adapt.n_placements; i++) {
         const struct hv_placement *p = &k->adapt.placements[i];
-        int block = p->from > k->from ? p->from : k->from > 0 ? k->from : 0;
-        const struct hv_block *b =
-            2 * (size_t)block < n ? hv_check_block(c, first + 2 * (size_t)block) : NULL;
+        int from = p->from > k->from ? p->from : k->from > 0 ? k->from : 0;
+        int to = p->to < 0 ? k->to : k->to >= 0 && k->to < p->to ? k->to : p->to;
+        int experts = experts_between(c, first, n, from, to < 0 ? INT_MAX : to);
         struct hv_moe_knobs as = *k;
         as.owners = p->owners;
         as.n_owners = p->n_owners;
         as.copies = p->copies;
         as.n_copies = p->n_copies;
-        if (b != NULL && b->experts > 0) {
-            check_owners(c, at, &as, hv_moe_ep(at->s, k), b->experts);
+        if (experts > 0) {
+            check_owners(c, at, &as, hv_moe_ep(at->s, k), experts);
         }
     }
 }

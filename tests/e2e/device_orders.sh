@@ -71,4 +71,40 @@ awk 'FNR == NR { swapped[FNR] = $0; next } { print(/^,\["F0/ && !done++ ? swappe
     all.json p8.json >bad.json
 expect 'lists that do not agree' 1 eval bad.json
 says 'lists that do not agree' out 'schedule.order.*order\[[0-9]\]\[[0-9]+\], .*lists 0 and 1 do not agree from here on'
+
+# two stages on the same two devices: as many lists per stage as per device, told apart by content
+two() {
+    printf '%s' '{"format":"hetviz.plan/1","cluster":"homogeneous","model":"llama-3-8b","job":{"format":"hetviz.job/1",' \
+        '"global_batch":8,"sequence":2048},"micro_batch":2,"replicas":[{"micro_batches":4,"stages":[' \
+        '{"devices":"a[0].[0-1]","layers":[0,16],"tp":2,"zero":0,"recompute":"full"},' \
+        '{"devices":"a[0].[0-1]","layers":[16,32],"tp":2,"zero":0,"recompute":"full"}]}],' \
+        '"schedule":{"name":"explicit","order":' "$1" '}}'
+}
+of_stage() { # of_stage STAGE: forward and backward of each micro-batch in turn
+    printf '["F%s.0","BW%s.0","F%s.1","BW%s.1","F%s.2","BW%s.2","F%s.3","BW%s.3"]' "$1" "$1" "$1" "$1" "$1" "$1" "$1" "$1"
+}
+list='["F0.0","F1.0","BW1.0","BW0.0","F0.1","F1.1","BW1.1","BW0.1","F0.2","F1.2","BW1.2","BW0.2","F0.3","F1.3","BW1.3","BW0.3"]'
+two "[$list,$list]" >devices.json
+two "[$(of_stage 0),$(of_stage 1)]" >stages.json
+run eval devices.json --json
+by_device=$(number out iteration_s)
+run eval stages.json --json
+by_stage=$(number out iteration_s)
+holds 'lists per device have a time' test -n "$by_device"
+holds 'lists per stage have the same' test "$by_stage" = "$by_device"
+
+# places of experts that a plan records are checked where the first blocks have no experts too
+records() { # records OWNERS
+    printf '%s' '{"format":"hetviz.plan/1","cluster":"thousand","model":"deepseek-v3","job":{"format":"hetviz.job/1",' \
+        '"global_batch":128,"sequence":4096,"routing":{"format":"hetviz.routing/1","kind":"zipf","skew":1,"iterations":4}},' \
+        '"micro_batch":128,"replicas":[{"micro_batches":1,"stages":[{"devices":"a[0-15].*","layers":[0,61],' \
+        '"dp":128,"ep":64,"zero":3,"recompute":"full","moe":{"adapt":{"policy":"record","placements":[{"iteration":1,' \
+        '"owners":' "$1" '}]}}}]}]}'
+}
+records "[$(awk 'BEGIN { for (i = 0; i < 261; i++) printf "%s%d", (i > 0 ? "," : ""), i % 64 }')]" >owners.json
+expect 'recorded owners of too many experts' 1 eval owners.json
+says 'recorded owners of too many experts' out 'owners has 261 entries, the block has 256 experts'
+records "[$(awk 'BEGIN { for (i = 0; i < 256; i++) printf "%s%d", (i > 0 ? "," : ""), i == 7 ? 999 : i % 64 }')]" >owners.json
+expect 'recorded owners on ranks that are not there' 1 eval owners.json
+says 'recorded owners on ranks that are not there' out 'expert 7 is on rank 999, there are 64'
 finish

@@ -216,13 +216,12 @@ struct seconds {
 };
 
 /* A gather or a scatter of `bytes` over those who share them; behind a scatter the sum of the shard
- * with those of other groups, where the plan asks for it after every pass. Experts are on the
- * network where dense weights are. */
+ * with those of other groups, where the plan asks for it after every pass. */
 static struct seconds share_s(struct build *b, enum hv_collective op, const struct holders *h,
                               double bytes)
 {
     struct seconds s = {.all_s = collective_s(b, op, &h->own, bytes)};
-    s.network_s = b->dense.own.far ? s.all_s : 0;
+    s.network_s = h->own.far ? s.all_s : 0;
     if (op == HV_REDUCE_SCATTER && h->across.n > 1) {
         double sum_s = collective_s(b, HV_ALL_REDUCE, &h->across, bytes / (double)h->own.n);
         s.all_s += sum_s;

@@ -13,13 +13,19 @@ struct seen {
     size_t n;
 };
 
-/** Fingerprint of the orders of all pipelines. O(operations). */
+/** Fingerprint of the orders of all pipelines: operations by rank, and what else they wait for.
+ * O(operations + waits). */
 static uint64_t order_of(const struct hv__lowered *l)
 {
     uint64_t h = HV_HASH_START;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         const struct hv_schedule *s = l->pipelines.items[i].schedule;
-        h = hv_hash(h, s->ops, hv_schedule_n_ops(s) * sizeof *s->ops);
+        size_t n = hv_schedule_n_ops(s);
+        h = hv_hash(h, s->ops, n * sizeof *s->ops);
+        if (s->wait_at != NULL) {
+            h = hv_hash(h, s->wait_at, (n + 1) * sizeof *s->wait_at);
+            h = hv_hash(h, s->waits, (size_t)s->wait_at[n] * sizeof *s->waits);
+        }
     }
     return h;
 }

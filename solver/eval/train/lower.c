@@ -143,6 +143,27 @@ static const struct hv_rank_resources *shared_devices(const struct hv__lowered *
     return n_shared > 0 ? out : NULL;
 }
 
+/** True where every list names the operations of its own stage only: where stages share devices,
+ * the list of some device names those of two. Tokens that cannot be read are refused later. */
+static bool is_per_stage(const struct hv_plan_schedule *s)
+{
+    for (size_t i = 0; i < s->n_orders; i++) {
+        for (size_t k = 0; k < s->n_order[i]; k++) {
+            struct hv_op ops[2];
+            size_t n = 0;
+            if (hv_op_parse(s->order[i][k], 0, ops, &n, NULL) != HV_OK) {
+                return false;
+            }
+            for (size_t o = 0; o < n; o++) {
+                if (ops[o].stage != (int32_t)i) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
 /** Takes over an order that the plan writes out: one list per stage, or per device where stages
  * share devices. Lists of stages that share devices leave it to the rule of share_resources.c which
  * of them goes first. */
@@ -169,7 +190,7 @@ static enum hv_status take_order(const struct hv__lowered *l, struct hv_schedule
         order[i] = (struct hv_order_text){.tokens = s->order[i], .n = s->n_order[i]};
     }
     in->order = order;
-    in->order_per_resource = n == n_devices;
+    in->order_per_resource = n == n_devices && !(n == n_stages && is_per_stage(s));
     return HV_OK;
 }
 
@@ -657,7 +678,8 @@ static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__p
     }
     const double *hops_s = by.hops_s;
     double *scaled_s = hv_arena_new(l->arena, double, n_hops + 1);
-    double best_s = one ? DBL_MAX / 2 : order_s(l, pl);
+    double best_s =
+        one ? DBL_MAX / 2 : order_s(l, pl); /* one: any order that runs replaces the plain one */
     enum hv_status st = HV_OK;
     for (size_t i = first; by.costs != NULL && i < first + n_tries && st == HV_OK; i++) {
         for (size_t k = 0; k < n_hops; k++) {

@@ -16,6 +16,8 @@ static void drop_whole_groups(struct hv_plan *p)
             struct hv_stage *s = &r->stages[k];
             if (s->zero.shard_group == s->dp * s->cp.degree * r->count) {
                 s->zero.shard_group = 0;
+                bool two_hop = s->zero.reduce == HV_REDUCE_TWO_HOP; /* nothing to sum over groups */
+                s->zero.reduce = two_hop ? HV_REDUCE_EACH : s->zero.reduce;
             }
         }
     }
