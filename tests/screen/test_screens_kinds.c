@@ -186,7 +186,7 @@ static void filters_look_into_everything(void **state)
     bench_script(b, "resize 80x24\nkeys 3fzero<Enter>\nwait 4 of 80 hold \"zero\": 3 by name, 1 by "
                     "text or knob\nwait fsdp\n");
     assert_false(bench_sees(b, "tensor"));
-    bench_script(b, "keys j\nkeys /zero2<Enter>\nwait found in  id, title, knob\n");
+    bench_script(b, "wait -[fsdp]\nkeys /zero2<Enter>\nwait found in  id, title, knob\n");
     bench_golden(b, "kinds_filter_80x24");
     bench_script(b,
                  "keys <Esc>\nwait tensor\n:filter 2024\nwait wallfacer\nwait 1 of 80 hold\n"

@@ -71,7 +71,9 @@ enum hv_strategy_match hv_strategy_match(const struct hv_plugin *p, const char *
     const char *const summaries[] = {p->summary, p->error};
     bool named = look_in(names, 1, word, "id", where);
     named |= look_in(titles, 1, word, "title", where);
+    const char *const files[] = {p->shipped ? NULL : p->name}; /* of one's own only */
     bool told = look_in(kinds, 2, word, "kind", where);
+    told |= look_in(files, 1, word, "file", where);
     told |= look_in(papers, HV_COUNT(papers), word, "citation", where);
     told |= look_in(summaries, 2, word, "summary", where);
     told |= look_in_sets(p, word, where);

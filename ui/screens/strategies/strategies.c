@@ -146,7 +146,19 @@ static void strategies_status(const void *state, const void *model, struct hv_st
 
 /* ---- actions ---- */
 
-/** Shows only what holds the text; the cursor stays on its line, else goes to its heading. */
+/** Moves the cursor to the first strategy that is shown. */
+static void go_to_first(struct hv_strategies *st, struct hv_app *app)
+{
+    struct at at = look(st, app);
+    size_t i = 0;
+    while (i < at.d->lines.n && at.d->lines.items[i].plugin == HV_NO_STRATEGY) {
+        i++;
+    }
+    hv_table_goto(&st->table, &at.src, i < at.d->lines.n ? i : 0, at.rows);
+}
+
+/** Shows only what holds the text. The cursor stays on its strategy; else it goes to the first one,
+ * where all are shown again to its heading. */
 static unsigned answer_filter(void *ctx, struct hv_app *app, const char *text)
 {
     struct hv_strategies *st = ctx;
@@ -154,8 +166,12 @@ static unsigned answer_filter(void *ctx, struct hv_app *app, const char *text)
     struct hv_strategies_line was = line != NULL ? *line : (struct hv_strategies_line){0};
     (void)snprintf(st->filter, sizeof st->filter, "%s", text);
     st->shut = 0;
-    if (line != NULL) {
+    bool hit = line != NULL && was.plugin != HV_NO_STRATEGY &&
+               look(st, app).d->facts[was.plugin].match != HV_MATCH_NONE;
+    if (hit || (line != NULL && text[0] == '\0')) {
         go_to(st, app, was.kind, was.plugin);
+    } else {
+        go_to_first(st, app);
     }
     return HV_APP_REDRAW;
 }
