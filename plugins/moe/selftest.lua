@@ -344,12 +344,12 @@ local function lina(t)
   t.equal("experts of a device [D]", formulas.packed(16, function(n)
     return 3 * n, 10 * (1 - n / 16)
   end), 4, from)
-  -- Four layers of 60 MB of gradients, 9 ms of an all-reduce of 2 · 3/4, beside exchanges of 4000
-  -- tokens of 10 kB, of which 3/4 leave: 3 ms each. Forward 4 (3 + 2 + 3) = 32 ms, a backward pass
-  -- of a layer 3 + 4 + 3. First come first served, each reduction is before the next layer's exchange:
-  -- 32 + 4 (10 + 9) = 108. Exchanges first: of the chunks of 30 MB, 4.5 ms, one runs behind the
-  -- experts of each of three layers, which wait 0.5 ms for its end: 32 + 10 + 3 · 10.5 = 73.5, and
-  -- then the other 36 - 3 · 4.5 = 22.5: 96.
+  -- Four layers of 60 MB of gradients, 9 ms of an all-reduce of 2 · 3/4, beside exchanges of
+  -- 4000 tokens of 10 kB, of which 3/4 leave: 3 ms each. Forward 4 (3 + 2 + 3) = 32 ms, a
+  -- backward pass of a layer 3 + 4 + 3. First come first served, each reduction is before the
+  -- next layer's exchange: 32 + 4 (10 + 9) = 108. Exchanges first: of the chunks of 30 MB, 4.5
+  -- ms, one runs behind the experts of each of three layers, which wait 0.5 ms for its end: 32 +
+  -- 10 + 3 · 10.5 = 73.5, and then the other 36 - 3 · 4.5 = 22.5: 96.
   local world = { nodes = 4, layers = 4, sequence = 4000, pieces = pieces { ms_per_token = 0.0005,
     back_ms_per_token = 0.001, bytes = 10000, experts = 4 } }
   world.pieces.parameter_bytes = 60 * MB
