@@ -215,7 +215,9 @@ return {
     "micro-batches in flight", "degrees", "recomputation" },
   verified = { "lengths 8 4 4 2 2 on three stages", "every sequence alone",
     "all sequences together", "200 random batches against enumeration [D]",
-    "mean gap of dividing, in percent [D]", "three stages by the judge [D]" },
+    "no division is better than the best of all [D]", "three stages by the judge [D]",
+    "three lengths on two stages by the judge [D]", "two of them in flight by the judge [D]",
+    "rising lengths by the judge [D]", "the strategy's plan of three lengths [D]" },
   options = {
     { key = "tries", type = "integer", default = 8, min = 1, max = 1000,
       help = "number of fitting plans that are simulated, in the order of the formula" },

@@ -207,8 +207,8 @@ return {
       system = "ScheMoE: An Extensible Mixture-of-Experts Distributed Training System with Tasks "
         .. "Scheduling",
       reference = "doi:10.1145/3627703.3650083",
-      summary = "Sends inside and between nodes at once; with a ratio above 1 compressed where "
-        .. "that is faster, which loses precision, in the optimal order of chunks.",
+      summary = "Sends inside and between nodes at once; with a ratio above 1, which loses "
+        .. "precision, compressed where that is faster: only then chunks have its optimal order.",
       sets = { ["moe.all_to_all"] = "pipe" },
       searches = searches("chunks", "compression where a ratio is given"),
       options = options {
@@ -219,7 +219,8 @@ return {
       },
       verified = { "OptSche: two chunks", "one chunk", "no order is faster",
         "inside and outside at once, PCIe", "inside and outside at once, NVLink",
-        "at once by the judge" },
+        "at once by the judge",
+        "OptSche: two chunks, by the judge", "one chunk, by the judge" },
     },
     {
       id = "lina", title = "Lina", year = 2023, venue = "USENIX ATC",
@@ -232,7 +233,7 @@ return {
       options = options { { key = "chunk_MB", type = "number", default = 30, min = 0.1,
         max = 1e5, help = "size of a micro-operation in MB" } },
       verified = { "first come first served [D]", "exchanges first [D]", "experts of a device [D]",
-        "exchanges first, by the judge" },
+        "first come first served, by the judge [D]", "exchanges first, by the judge [D]" },
     },
     {
       id = "janus", title = "Janus", year = 2023, venue = "SIGCOMM",
