@@ -4,6 +4,7 @@
 -- How many experts a token goes to and how wide they are is the model's: gates of one, two or more
 -- are none of a plan, and neither are losses that balance them. States of the optimizer are in
 -- parts (ZeRO 1) unless the option says otherwise.
+local composition = require "composition"
 local degrees = require "degrees"
 local inventory = require "inventory"
 local knobs = require "knobs"
@@ -83,8 +84,9 @@ end
 --- The plan of another strategy with the system's exchange and kernels.
 local function apply(made, ctx)
   local world, why = world_of(ctx)
-  if not world then
-    return nil, why
+  local clash = composition.clash(ctx)
+  if not world or clash then
+    return nil, why or clash
   end
   local own = knobs[ctx.system.id]
   local changed, reason = mixture.apply(prices.table_of(made), function(stage, micro_batch)

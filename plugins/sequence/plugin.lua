@@ -179,7 +179,7 @@ end
 --- Another strategy's plan with the system in it.
 local function apply(made, ctx)
   if not schemes[ctx.system.id].candidates then
-    return composed.split_norms(made)
+    return composed.split_norms(made, ctx)
   end
   local refused = ctx.system.id == "dsp" and one_dimension(ctx)
   if refused then

@@ -219,8 +219,9 @@ local function points_of(ctx, spec, devices)
     end
     local knobs = spec.knobs or { {} }
     for _, recompute in ipairs(spec.recompute or { "none", "selective", "full" }) do
+      local set = {} -- tells points apart that differ in more than knobs
       for _, knob in ipairs(type(knobs) == "function" and knobs(shape) or knobs) do
-        local point = { recompute = recompute, knob = knob, rank = #list + 1 }
+        local point = { recompute = recompute, knob = knob, rank = #list + 1, set = set }
         for key, value in pairs(shape) do
           point[key] = value
         end
@@ -361,16 +362,22 @@ local function priced_points(ctx, spec, devices)
     ids[i] = device.id
   end
   local points, why = points_of(ctx, spec, devices)
+  local last -- the last that fits
   for _, point in ipairs(points) do
     if #fitting > 0 and hv.stopping(0.4) then
       break
     end
     point.ids = ids
     estimate(ctx, spec, point, build(ctx, spec, devices, point), shapes)
+    local behind = spec.first_fit and last and last.set == point.set
     if point.over_bytes then
       nearest = (not nearest or point.over_bytes < nearest.over_bytes) and point or nearest
+    elseif behind then
+      last.otherwise = point
+      last = point
     else
       fitting[#fitting + 1] = point
+      last = point
     end
   end
   table.sort(fitting, by_estimate)
@@ -443,7 +450,11 @@ local function search_on(ctx, spec, devices)
     local verdict = state.verdict -- the bound is one of time, whatever the job minimises
     if not verdict or verdict.value ~= verdict.iteration_s or point.bound_s < verdict.value then
       hv.progress(state.n_valid / tries, ("plan %d of %d"):format(state.n + 1, #points))
-      simulate(ctx, spec, devices, point, state)
+      local before = state.n_valid
+      while point and state.n_valid == before do
+        simulate(ctx, spec, devices, point, state)
+        point = point.otherwise
+      end
     end
   end
   refine(ctx, spec, devices, state)
@@ -466,7 +477,8 @@ end
 -- order; schedule (1f1b); in_flight(point, s) = micro-batches alive at least (1);
 -- passes(point, stage_s) = seconds of all passes by the schedule, and those of the busiest rank per
 -- micro-batch (1F1B, one rank per stage); refine = list of {knob, values}: knobs that are tried one
--- after the other on the best plan; tries = fitting plans that are simulated (40); quiet = the
+-- after the other on the best plan; first_fit = of the knobs of a point the first that fits is
+-- taken, not the fastest; tries = fitting plans that are simulated (40); quiet = the
 -- plans are only compared with, none becomes the run's answer
 -- @treturn table the plan, its point {tp, cp, ep, pp, dp, chunks, micro_batch, micro_batches,
 -- recompute, knob} and its verdict; nil and the reason where nothing fits

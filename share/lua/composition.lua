@@ -1,0 +1,106 @@
+--- A strategy on somebody else's plan, in `apply`: copies, knobs that two strategies fix, and the
+-- fastest of several changes.
+local candidates = require "candidates"
+local prices = require "prices"
+
+local composition = {}
+
+--- A copy of a table and of what is in it.
+-- @function composition.copy
+-- @tparam any value a tree of tables, as a plan is
+-- @treturn any its copy; other values as they are
+-- @units those of the value
+-- @raise none
+-- @usage local list = { { 1 } }
+-- assert(require("composition").copy(list)[1] ~= list[1])
+function composition.copy(value)
+  if type(value) ~= "table" then
+    return value
+  end
+  local copy = {}
+  for key, member in pairs(value) do
+    copy[key] = composition.copy(member)
+  end
+  return copy
+end
+
+--- Knobs as paths of plans have them: a ZeRO stage by its number is `zero.stage`.
+local function paths_of(sets)
+  local paths = {}
+  for path, value in pairs(sets or {}) do
+    paths[path == "zero" and "zero.stage" or path] = value
+  end
+  return paths
+end
+
+--- Does the system that runs fix a knob to something else than a strategy before it does? What
+-- those only searched may be changed. ctx.before = the systems whose plan is changed, in order.
+-- @function composition.clash
+-- @tparam handle ctx the run's input
+-- @treturn string what clashes, with both strategies, the knob and its values; nil: nothing
+-- @units none
+-- @raise none
+-- @usage local why = require("composition").clash {
+--   system = { id = "b", sets = { ["zero.stage"] = 2 } },
+--   before = { { id = "a", sets = { ["zero.stage"] = 3 } } },
+-- }
+-- assert(why:find "a and b both decide zero.stage")
+function composition.clash(ctx)
+  local own = paths_of(ctx.system.sets)
+  for _, other in ipairs(ctx.before or {}) do
+    for path, value in pairs(paths_of(other.sets)) do
+      if own[path] ~= nil and own[path] ~= value then
+        return ("%s and %s both decide %s (%s and %s); leave one of them out"):format(other.id,
+          ctx.system.id, path, tostring(value), tostring(own[path]))
+      end
+    end
+  end
+end
+
+--- The fastest of several changes of a plan.
+-- @function composition.fastest
+-- @tparam table list of whatever a change is
+-- @tparam function change function(choice) that gives the changed plan table, or nil and why not
+-- @treturn table the fastest plan that breaks no rule, then its choice; nil and the reason of the
+-- first that breaks one or cannot be made
+-- @units those of a plan file
+-- @raise outside a run
+-- @usage local composition = require "composition"
+-- local made = hv.strategy("uniform"):table()
+-- assert(composition.fastest({ 1 }, function() return composition.copy(made) end))
+function composition.fastest(list, change)
+  local best, least, best_choice, reason = nil, math.huge, nil, nil
+  for _, choice in ipairs(list) do
+    local plan, why = change(choice)
+    local verdict
+    if plan then
+      verdict, why = candidates.judge(plan)
+    end
+    if verdict and verdict.value < least then
+      best, least, best_choice = plan, verdict.value, choice
+    end
+    reason = reason or not verdict and why or nil
+    if best and hv.stopping() then
+      break
+    end
+  end
+  if best then
+    return best, best_choice
+  end
+  return nil, reason
+end
+
+--- A copy of a plan without what its own strategy claimed, and without a simulation of it.
+-- @function composition.start
+-- @tparam any made plan table or handle
+-- @treturn table the plan with the keys of a plan file
+-- @units those of a plan file
+-- @raise none
+-- @usage assert(require("composition").start({ claimed = {} }).claimed == nil)
+function composition.start(made)
+  local plan = composition.copy(prices.table_of(made))
+  plan.claimed, plan.simulated = nil, nil
+  return plan
+end
+
+return composition
