@@ -33,26 +33,42 @@ local function paths_of(sets)
   return paths
 end
 
---- Does the system that runs fix a knob to something else than a strategy before it does? What
--- those only searched may be changed. ctx.before = the systems whose plan is changed, in order.
--- @function composition.clash
+--- Has a strategy before the one that runs fixed a knob to something else? What those only searched
+-- may be changed. ctx.before = the systems whose plan is changed, in order.
+-- @function composition.taken
 -- @tparam handle ctx the run's input
+-- @tparam string path of the knob in a plan, as `sets` of rows have it
+-- @tparam any value what the system that runs sets
 -- @treturn string what clashes, with both strategies, the knob and its values; nil: nothing
 -- @units none
 -- @raise none
--- @usage local why = require("composition").clash {
---   system = { id = "b", sets = { ["zero.stage"] = 2 } },
---   before = { { id = "a", sets = { ["zero.stage"] = 3 } } },
--- }
+-- @usage local ctx = { system = { id = "b" },
+--   before = { { id = "a", sets = { ["zero.stage"] = 3 } } } }
+-- local why = require("composition").taken(ctx, "zero.stage", 2)
 -- assert(why:find "a and b both decide zero.stage")
-function composition.clash(ctx)
-  local own = paths_of(ctx.system.sets)
+function composition.taken(ctx, path, value)
   for _, other in ipairs(ctx.before or {}) do
-    for path, value in pairs(paths_of(other.sets)) do
-      if own[path] ~= nil and own[path] ~= value then
-        return ("%s and %s both decide %s (%s and %s); leave one of them out"):format(other.id,
-          ctx.system.id, path, tostring(value), tostring(own[path]))
-      end
+    local fixed = paths_of(other.sets)[path]
+    if fixed ~= nil and fixed ~= value then
+      return ("%s and %s both decide %s (%s and %s); leave one of them out"):format(other.id,
+        ctx.system.id, path, tostring(fixed), tostring(value))
+    end
+  end
+end
+
+--- The same for all knobs that the row of the system that runs says it `sets`.
+-- @function composition.clash
+-- @tparam handle ctx the run's input
+-- @treturn string the first that clashes; nil: none
+-- @units none
+-- @raise none
+-- @usage local ctx = { system = { id = "b", sets = { zero = 2 } }, before = { { id = "a" } } }
+-- assert(require("composition").clash(ctx) == nil)
+function composition.clash(ctx)
+  for path, value in pairs(paths_of(ctx.system.sets)) do
+    local why = composition.taken(ctx, path, value)
+    if why then
+      return why
     end
   end
 end
