@@ -115,8 +115,8 @@ return {
       id = "mics", title = "MiCS", year = 2022, venue = "VLDB",
       system = "MiCS: Near-linear Scaling for Training Gigantic Model on Public Cloud",
       reference = "arXiv:2205.00119",
-      summary = "States in parts within the smallest group that fits; gradients in two hops, gathers "
-        .. "by nodes.",
+      summary = "States in parts within the smallest group that fits; gradients in two hops, "
+        .. "gathers by nodes.",
       sets = { ["zero.stage"] = 3, ["zero.gather"] = "hierarchical", ["zero.reduce"] = "two_hop" },
       searches = { "degrees", "micro-batch", "recomputation", "partition group" },
       verified = { "less between nodes, 16 of 8", "less between nodes, 32 of 8",

@@ -36,8 +36,9 @@ local function fits(world, own, ids, point)
     return false
   end
   if own.stage_fits then
-    return own.stage_fits(world, point, first_stage(world.ctx, ids, point),
+    local ok, why = own.stage_fits(world, point, first_stage(world.ctx, ids, point),
       point.micro_batch * point.dp)
+    return ok, why, 1
   end
   return true
 end
@@ -183,6 +184,7 @@ return {
       system = "Scattered Mixture-of-Experts Implementation", reference = "arXiv:2403.08245",
       summary = "Products that read and write tokens where they are; every rank has all experts.",
       sets = { ["moe.kernel"] = "scatter", ep = 1 }, searches = searches("stage of ZeRO: 1 or 3"),
+      options = degrees.options { "tp", "pp" },
       verified = { "gathered copy of blocks [D]", "saved input [D]", "rows [D]",
         "rows by the judge [D]" },
     },

@@ -71,7 +71,7 @@ local function search_of(ctx)
       return false, "no degrees leave two stages on these devices"
     end
     local list, why = knobs_at(own, point, about)
-    return #list > 0, why
+    return #list > 0, why, 1
   end
   function spec.knobs(point)
     return (knobs_at(own, point, about))
@@ -121,9 +121,11 @@ local function searches(...)
   return table.move({ ... }, 1, select("#", ...), #list + 1, list)
 end
 
+local chunked = degrees.options { "tp", "pp", "chunks" }
+
 return {
   api = 1, kind = "pipeline", needs = { model = "layers" }, effort = "quick",
-  options = degrees.options { "tp", "pp", "chunks" },
+  options = degrees.options { "tp", "pp" },
   plan = plan, apply = apply, claim = paper.claim,
   systems = {
     {
@@ -139,6 +141,7 @@ return {
       id = "ptdp", title = "Megatron-LM PTD-P", year = 2021, venue = "SC",
       system = "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM",
       reference = "arXiv:2104.04473",
+      options = chunked,
       summary = "Tensor, pipeline and data degrees; 1F1B over interleaved chunks.",
       searches = searches("chunks", "interleaved, or 1f1b with one chunk"),
       verified = { "parameters of GPT-3", "FLOP of an iteration", "days for GPT-3",
@@ -148,6 +151,7 @@ return {
     {
       id = "zb", title = "Zero Bubble", year = 2024, venue = "ICLR",
       system = "Zero Bubble Pipeline Parallelism", reference = "arXiv:2401.10241",
+      options = chunked,
       summary = "Backward passes in two; weight gradients fill the bubbles, as memory allows. "
         .. "Validation behind the optimizer's step is not simulated.",
       searches = searches("variant: zb-h1, zb-h2, zb-1p, zb-2p or zb-v"),
@@ -167,7 +171,7 @@ return {
     {
       id = "hanayo", title = "Hanayo", year = 2023, venue = "SC",
       system = "Hanayo: Harnessing Wave-like Pipeline Parallelism for Enhanced Large Model "
-        .. "Training Efficiency", reference = "arXiv:2308.15762",
+        .. "Training Efficiency", reference = "arXiv:2308.15762", options = chunked,
       summary = "Waves over the devices and back: Chimera's bubble with one copy of the weights.",
       sets = { ["schedule.name"] = "hanayo" }, searches = searches("waves"),
       verified = { "devices of the chunks [D]", "makespan with 1, 2 and 4 waves [D]",
@@ -185,10 +189,11 @@ return {
     {
       id = "bfpp", title = "Breadth-first pipeline", year = 2023, venue = "MLSys",
       system = "Breadth-First Pipeline Parallelism", reference = "arXiv:2211.05953",
+      options = chunked,
       summary = "All micro-batches through a chunk before the next; sharded weights are gathered "
         .. "once per pass.",
       sets = { ["schedule.name"] = "breadth-first" },
-      searches = searches("chunks", "none in parts, the optimizer's states, or weights by chunk"),
+      searches = searches("chunks", "whole, optimizer's or all states in parts"),
       verified = { "bubbles with 4 chunks and 1", "gathers per layer", "bubbles by the judge",
         "sharded on slow links: before interleaving", "not sharded: no gain" },
     },

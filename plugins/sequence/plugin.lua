@@ -137,7 +137,7 @@ local function search_of(ctx, figure)
       return false, "no degrees leave two ranks for a sequence on these devices"
     end
     local why = cuts and not without and refusal(ctx, point)
-    return not why, why or nil
+    return not why, why or nil, 1
   end
   return spec
 end
@@ -232,7 +232,8 @@ return {
     {
       id = "megatron_sp", title = "Megatron sequence parallelism", year = 2023, venue = "MLSys",
       system = "Reducing Activation Recomputation in Large Transformer Models",
-      reference = "arXiv:2205.05198", options = degrees.options(whole),
+      reference = "arXiv:2205.05198",
+      options = degrees.options(whole, schemes.megatron_sp.recompute),
       summary = "Norms and dropout split over tensor-parallel ranks; attention cores repeated.",
       sets = { sequence_parallel = true, recompute = "selective" },
       searches = { "degrees", "micro-batch", "ZeRO stage" },
@@ -289,7 +290,7 @@ return {
       id = "distflash", title = "DISTFLASHATTN", year = 2024, venue = "COLM",
       system = "DISTFLASHATTN: Distributed Memory-efficient Attention for Long-context LLMs "
         .. "Training",
-      reference = "arXiv:2310.03294",
+      reference = "arXiv:2310.03294", options = degrees.options(cut, schemes.distflash.recompute),
       summary = "Early ranks of a causal ring help late ones; checkpoints behind attention.",
       sets = { ["cp.scheme"] = "distflash", ["cp.layout"] = "contiguous" },
       searches = { "degrees", "micro-batch", "none or all but the core recomputed", "ZeRO stage" },
@@ -310,7 +311,7 @@ return {
     {
       id = "loongtrain", title = "LoongTrain", year = 2024,
       system = "LoongTrain: Efficient Training of Long-Sequence LLMs with Head-Context Parallelism",
-      reference = "arXiv:2406.18485",
+      reference = "arXiv:2406.18485", options = degrees.options(cut, schemes.loongtrain.recompute),
       summary = "Heads x context over two nested rings, placed head first or context first.",
       sets = { ["cp.scheme"] = "loongtrain" },
       searches = { "heads x ring", "window", "order of the ranks", "group of ZeRO", "degrees",

@@ -11,9 +11,6 @@ local function misfit(stage, at, scheme, id)
   if type(tp) == "table" and (tp.shares or (tp.scheme or "1d") ~= scheme) then
     return ("%s and the plan both decide %s.tp%s; leave one of them out"):format(id, at,
       tp.shares and ".shares" or ".scheme")
-  elseif scheme == "1d" and stage.sequence_parallel then
-    return ("%s and the plan both decide %s.sequence_parallel (false and true); leave one of them "
-      .. "out"):format(id, at)
   end
 end
 

@@ -136,11 +136,14 @@ end
 -- degrees those named. 0 and "auto": searched.
 -- @function degrees.options
 -- @tparam table names list of tp, cp, ep, pp and chunks
+-- @tparam[opt] table ways of recomputation that are searched (all three); with one there is no
+-- option: the system fixes it
 -- @treturn table list of {key, type, default, min, max, choices, help}: `options` of a plugin
 -- @units none
 -- @raise none
 -- @usage assert(#require("degrees").options { "tp", "pp" } == 5)
-function degrees.options(names)
+function degrees.options(names, ways)
+  ways = ways or { "none", "selective", "full" }
   local words = {
     tp = "tensor-parallel degree", cp = "context-parallel degree", ep = "expert-parallel degree",
     pp = "pipeline stages", chunks = "chunks of layers per stage",
@@ -152,8 +155,10 @@ function degrees.options(names)
   end
   rows[#rows + 1] = { key = "micro_batch", type = "integer", default = 0, min = 0, max = 65536,
     help = "sequences of a micro-batch on one data-parallel rank; 0: searched" }
-  rows[#rows + 1] = { key = "recompute", type = "choice", default = "auto",
-    choices = { "auto", "none", "selective", "full" }, help = "recomputation; auto: searched" }
+  if #ways > 1 then
+    rows[#rows + 1] = { key = "recompute", type = "choice", default = "auto",
+      choices = table.move(ways, 1, #ways, 2, { "auto" }), help = "recomputation; auto: searched" }
+  end
   rows[#rows + 1] = { key = "tries", type = "integer", default = 40, min = 1, max = 100000,
     help = "number of fitting plans that are simulated, in the order of an estimate" }
   return rows
@@ -204,17 +209,20 @@ local function point_of(ctx, tuple, devices)
     micro_batch = micro_batch, micro_batches = ctx.job.global_batch // (dp * micro_batch) }
 end
 
---- All points with recomputation and knobs; and why the first that the family refuses is none.
+--- All points with recomputation and knobs; and why the family refuses the one that came furthest:
+-- that met most conditions, as the third value of spec.fits says, the first of them.
 local function points_of(ctx, spec, devices)
-  local list, reason = {}, nil
+  local list, reason, furthest = {}, nil, -1
   local function add(tuple)
     local shape = point_of(ctx, tuple, devices)
-    local fits, why = shape ~= nil, nil
+    local fits, why, steps = shape ~= nil, nil, 0
     if fits and spec.fits then
-      fits, why = spec.fits(shape)
+      fits, why, steps = spec.fits(shape)
     end
     if not fits then
-      reason = reason or why
+      if why and (steps or 0) > furthest then
+        reason, furthest = why, steps or 0
+      end
       return
     end
     local knobs = spec.knobs or { {} }
@@ -473,7 +481,8 @@ end
 -- that give one; {1}, micro-batches: powers of two up to 16), recompute (all three), `knobs` (list
 -- of tables, or a function of the point that gives one: further choices, in point.knob),
 -- stage(point, stage, s) and plan(point, plan), which set them in a plan's tables; fits(point) =
--- whether the system has it, and why not; place(point, ids) = the devices of a stage in their
+-- whether the system has it, why not, and how many conditions it met before (0: the reason of the
+-- point that met most is told); place(point, ids) = the devices of a stage in their
 -- order; schedule (1f1b); in_flight(point, s) = micro-batches alive at least (1);
 -- passes(point, stage_s) = seconds of all passes by the schedule, and those of the busiest rank per
 -- micro-batch (1F1B, one rank per stage); refine = list of {knob, values}: knobs that are tried one

@@ -99,6 +99,34 @@ local function check_reasons(t)
     t.ok("what does not fit has no plan", plan == nil)
     t.ok("and says by how much", why and why:find("GiB") ~= nil)
   end)
+  w = worlds[1]
+  t.with({ cluster = w.cluster, model = w.model, job = w.job }, function(ctx)
+    local _, why = require("degrees").search(ctx, { pp = { 1, 2, 4 }, fits = function(point)
+      if point.pp == 1 then
+        return false, "one stage"
+      end
+      return false, "stages of " .. point.pp, point.pp == 4 and 2 or 1
+    end })
+    t.equal("the reason of the point that met most conditions", why, "stages of 4")
+  end)
+end
+
+--- The first of the knobs that fits, though a later one is faster.
+local function check_first_fit(t)
+  local degrees = require "degrees"
+  local w = world("slow", 2, 80, 1, 16) -- weights that are gathered cost time
+  t.with({ cluster = w.cluster, model = w.model, job = w.job }, function(ctx)
+    local function zero(first_fit)
+      local _, point = degrees.search(ctx, { tp = { 1 }, pp = { 1 }, first_fit = first_fit,
+        knobs = { { zero = 3 }, { zero = 0 } },
+        stage = function(p, stage)
+          set_zero(stage, p.knob)
+        end })
+      return point.knob.zero
+    end
+    t.equal("the first knob that fits", zero(true), 3)
+    t.equal("the fastest", zero(nil), 0)
+  end)
 end
 
 --- Seconds of passes by the family: with those of 1F1B the search is as it is without.
@@ -131,5 +159,6 @@ return {
     check_search(t)
     check_reasons(t)
     check_passes(t)
+    check_first_fit(t)
   end,
 }
