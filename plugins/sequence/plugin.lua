@@ -123,7 +123,7 @@ local function search_of(ctx, figure)
   spec.refine = cuts and not without and refinements(ctx, own) or nil
   spec.quiet = without
   function spec.stage(point, stage)
-    stage.zero = point.knob.zero ~= 0 and point.knob.zero or nil
+    stage.zero = point.knob.zero
     stage.cp = point.knob.cp or nil
     if stage.cp and stage.cp.scheme == "dsp" then
       set_dims(ctx, stage)
@@ -185,8 +185,12 @@ local function apply(made, ctx)
   if refused then
     return nil, refused
   end
+  local zero = schemes[ctx.system.id].zero
   return composed.apply(made, ctx, function(stage, cp)
     stage.cp = cp
+    if #zero == 1 then
+      stage.zero = zero[1]
+    end
     if cp.scheme == "dsp" then
       set_dims(ctx, stage)
     end

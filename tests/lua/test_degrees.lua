@@ -111,22 +111,25 @@ local function check_reasons(t)
   end)
 end
 
---- The first of the knobs that fits, though a later one is faster.
+--- The first of the knobs that fits is taken, in both orders, and one that does not fit is passed.
 local function check_first_fit(t)
   local degrees = require "degrees"
-  local w = world("slow", 2, 80, 1, 16) -- weights that are gathered cost time
-  t.with({ cluster = w.cluster, model = w.model, job = w.job }, function(ctx)
-    local function zero(first_fit)
-      local _, point = degrees.search(ctx, { tp = { 1 }, pp = { 1 }, first_fit = first_fit,
-        knobs = { { zero = 3 }, { zero = 0 } },
-        stage = function(p, stage)
+  local function zero(memory_GiB, levels)
+    local w, knobs = world("first", 2, memory_GiB, 1, 16), {}
+    for i, level in ipairs(levels) do
+      knobs[i] = { zero = level }
+    end
+    return t.with({ cluster = w.cluster, model = w.model, job = w.job }, function(ctx)
+      local _, point = degrees.search(ctx, { tp = { 1 }, pp = { 1 }, first_fit = true,
+        knobs = knobs, stage = function(p, stage)
           set_zero(stage, p.knob)
         end })
       return point.knob.zero
-    end
-    t.equal("the first knob that fits", zero(true), 3)
-    t.equal("the fastest", zero(nil), 0)
-  end)
+    end)
+  end
+  t.equal("the first knob that fits: parts", zero(80, { 3, 0 }), 3)
+  t.equal("the first knob that fits: whole", zero(80, { 0, 3 }), 0)
+  t.equal("states of 8.5 GB do not fit into 8 GiB whole", zero(8, { 0, 3 }), 3)
 end
 
 --- Seconds of passes by the family: with those of 1F1B the search is as it is without.
