@@ -1,5 +1,5 @@
--- What the publications' own models say of a plan: the layer with experts of its first stage, with
--- the places of the last decision and without any, for the tokens of the iteration before.
+-- What the publications' own models say of a plan: a layer with experts of its first stage that has
+-- one, with the places of the last decision and without any, for tokens of the one before.
 local mixture = require "mixture"
 local policies = require "policies"
 local prices = require "prices"
@@ -21,11 +21,23 @@ local formulas = {
 
 local paper = {}
 
+--- The first stage with a layer with experts.
+local function first_stage(made, layers)
+  for _, stage in ipairs(made.replicas[1].stages) do
+    for _, layer in ipairs(layers) do
+      if layer.block >= stage.layers[1] and layer.block < stage.layers[2] then
+        return stage
+      end
+    end
+  end
+end
+
 --- The claim of the system that runs: seconds of one layer in the last iteration.
 function paper.claim(made, ctx)
   made = prices.table_of(made)
-  local id, stage = ctx.system.id, made.replicas[1].stages[1]
+  local id = ctx.system.id
   local world = { ctx = ctx, id = id, layers = (mixture.layers(ctx)) }
+  local stage = first_stage(made, world.layers)
   local facts, layers = walk.figures(world, made, stage)
   local last = layers[#layers]
   local state = { now = { owners = policies.by_blocks(facts.experts, facts.ranks), copies = {} } }

@@ -64,6 +64,7 @@ local function search_of(ctx, world)
   function spec.stage(point, stage)
     stage.zero = point.knob.zero or (ctx.options.zero > 0 and ctx.options.zero or nil)
     stage.moe = own.moe(world, stage, point.micro_batch * point.dp, point.knob)
+    stage.ep = stage.ep or ctx.system.sets.ep -- also where it is what a plan has without it
   end
   function spec.plan(_, plan)
     if own.plan then
