@@ -36,10 +36,21 @@ local function choices(own, ctx, stage)
   return own.groups(size, own.whole_nodes)(point_of(stage, {}))
 end
 
+--- Keeps what a strategy before fixed of the states and the system leaves open.
+local function keep_fixed(ctx, stage, before)
+  local open = type(before) == "table" and type(stage.zero) == "table"
+  for key, value in pairs(open and before or {}) do
+    if stage.zero[key] == nil and composition.is_fixed(ctx, "zero." .. key, value) then
+      stage.zero[key] = value
+    end
+  end
+end
+
 --- Gives a stage the system's states; why not, or nil.
-local function set_stage(own, stage, knob, at)
+local function set_stage(ctx, own, stage, knob, at)
   local point = point_of(stage, knob)
   local ranks = point.dp * point.cp
+  local before = stage.zero
   stage.zero = nil
   if ranks < 2 then
     return nil
@@ -48,14 +59,15 @@ local function set_stage(own, stage, knob, at)
       knob.shard_group)
   end
   own.stage(point, stage)
+  keep_fixed(ctx, stage, before)
 end
 
 --- The plan with the system in it.
-local function change(own, made, knob)
+local function change(ctx, own, made, knob)
   local plan = composition.copy(made)
   for r, replica in ipairs(plan.replicas) do
     for s, stage in ipairs(replica.stages) do
-      local why = set_stage(own, stage, knob, ("replicas[%d].stages[%d]"):format(r - 1, s - 1))
+      local why = set_stage(ctx, own, stage, knob, ("replicas[%d].stages[%d]"):format(r - 1, s - 1))
       if why then
         return nil, why
       end
@@ -96,7 +108,7 @@ function applied.apply(made, ctx)
       :format(ctx.system.id)
   end
   local function make(knob)
-    return change(own, start, knob)
+    return change(ctx, own, start, knob)
   end
   if own.first_fit then
     local reason

@@ -56,7 +56,26 @@ function composition.taken(ctx, path, value)
   end
 end
 
---- The same for all knobs that the row of the system that runs says it `sets`.
+--- Is a knob fixed to this value by a strategy before the one that runs?
+-- @function composition.is_fixed
+-- @tparam handle ctx the run's input
+-- @tparam string path of the knob in a plan, as `sets` of rows have it
+-- @tparam any value what the plan has
+-- @treturn boolean whether it is to stay
+-- @units none
+-- @raise none
+-- @usage local ctx = { before = { { id = "a", sets = { ["zero.unit"] = "layer" } } } }
+-- assert(require("composition").is_fixed(ctx, "zero.unit", "layer"))
+function composition.is_fixed(ctx, path, value)
+  for _, other in ipairs(ctx.before or {}) do
+    if value ~= nil and paths_of(other.sets)[path] == value then
+      return true
+    end
+  end
+  return false
+end
+
+--- The same as composition.taken for all knobs that the row of the system that runs says it `sets`.
 -- @function composition.clash
 -- @tparam handle ctx the run's input
 -- @treturn string the first that clashes; nil: none
