@@ -165,5 +165,5 @@ return {
     "makespan of the order [D]", "full recomputation [D]", "makespan by the judge [D]",
     "200 random chains: as the best of all cuts and sets [D]" },
   needs = { model = "layers" }, effort = "quick",
-  options = degrees.options { "tp", "pp" }, plan = plan, claim = claim,
+  options = degrees.options({ "tp", "pp" }, { "full" }), plan = plan, claim = claim,
 }

@@ -2,6 +2,7 @@
 -- against exhaustive enumeration of cuts and of units kept.
 local oracle = require "testing.oracle"
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 local stage_cut = require "stage_cut"
 local stage_memory = require "stage_memory"
 
@@ -148,4 +149,5 @@ return function(t)
   t.near("full recomputation [D]", full.seconds, 160, 1e-9, FROM)
   t.near("makespan by the judge [D]", judged_ms(t, backward_s, 4), 126, 1e-6, FROM)
   random_cases(t)
+  rows.search(t, plain.pipelined())
 end

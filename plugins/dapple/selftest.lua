@@ -4,6 +4,7 @@ local latency = require "latency"
 local oracle = require "testing.oracle"
 local placement = require "placement"
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 local planner = require "planner"
 
 local FROM = "catalogue: dapple; derived, Fan et al. 2021"
@@ -138,4 +139,5 @@ return function(t)
   t.equal("three devices fresh, appended, scattered", table.concat(words, " "),
     "3,0,0 1,2,0 2,0,1", FROM)
   random_cases(t)
+  rows.search(t, plain.pipelined())
 end

@@ -1,15 +1,21 @@
 -- What each system of the family fixes and searches: `knobs` = values of its knobs that are tried
 -- with every point of the degrees, or `groups`, a function that gives them for a node's ranks;
--- `refine` = knobs tried on the best plan; stage(point, stage) and plan(point, plan) = what they
--- are in a plan.
+-- `refine` = knobs tried on the best plan; first_fit = the first of them that fits is taken;
+-- stage(point, stage) and plan(point, plan) = what they are in a plan; replicated = every rank has
+-- all states.
+local numbers = require "numbers"
+
 local MB_IN_MiB = 1e6 / 2 ^ 20
 
---- Groups of ranks that may share a copy of the states: parts of a node's ranks, whole nodes, all.
+--- Groups of ranks that may share a copy of the states, ascending: parts of a node's ranks, whole
+-- nodes, all; `whole_nodes`: all parts of them that divide a node, or that nodes divide.
 local function shard_groups(ranks_per_node, whole_nodes)
   return function(point)
     local n, list, seen = point.dp * point.cp, {}, {}
     local node = math.max(1, ranks_per_node // point.tp)
-    for _, group in ipairs { node // 2, node, 2 * node, 4 * node, 8 * node, n } do
+    local groups = whole_nodes and numbers.divisors(n)
+      or { node // 2, node, 2 * node, 4 * node, 8 * node, n }
+    for _, group in ipairs(groups) do
       local fits = group > 1 and group <= n and n % group == 0 and not seen[group]
       if fits and (not whole_nodes or group % node == 0 or node % group == 0) then
         seen[group] = true
@@ -27,9 +33,15 @@ local function zero_stage(level)
   end }
 end
 
+--- Nothing in parts, written so that the plan says it.
+local function whole(_, stage)
+  stage.zero = 0
+end
+
 local knobs = {}
 
 knobs.ddp = {
+  replicated = true, stage = whole,
   knobs = { { bucket_MiB = { 1, 25 } } },
   refine = { { knob = "bucket_MiB",
     values = { 25, { 1, 10 }, { 1, 50 }, { 1, 100 }, 1, 5, 10, 50, 100, 200 } } },
@@ -39,6 +51,7 @@ knobs.ddp = {
 }
 
 knobs.horovod = {
+  replicated = true, stage = whole,
   knobs = { { fused_MB = 64, cycle_ms = 1, algorithm = "ring" } },
   refine = {
     { knob = "algorithm", values = { "hierarchical" } },
@@ -78,7 +91,7 @@ knobs.fsdp = {
 }
 
 knobs.mics = {
-  groups = shard_groups, whole_nodes = true,
+  groups = shard_groups, whole_nodes = true, first_fit = true,
   stage = function(point, stage)
     stage.zero = { stage = 3, shard_group = point.knob.shard_group, gather = "hierarchical",
       reduce = "two_hop" }

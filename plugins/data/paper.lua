@@ -142,8 +142,8 @@ function of.fsdp(made, ctx)
     local gather_s = links.ring(ctx, shard, bytes) / 2
     local zero = one.stage.zero
     local unit = { n = n, forward_s = one.forward_s / n, backward_s = one.backward_s / n,
-      gather_s = gather_s, scatter_s = gather_s, limit = zero.limit, prefetch = zero.prefetch,
-      reshard = zero.reshard }
+      gather_s = gather_s, scatter_s = gather_s * ctx.job.grad_bytes / ctx.job.weight_bytes,
+      limit = zero.limit, prefetch = zero.prefetch, reshard = zero.reshard }
     local _, all_s = formulas.units(unit)
     return made.replicas[1].micro_batches * math.max(0, all_s - one.own_s) + one.pass.optimizer_s
   end)

@@ -4,6 +4,7 @@
 -- Where a model does not fit into a device, tensor and pipeline degrees are searched as well: the
 -- publications leave them to the user. `wus` shards every tensor: which small ones stay whole is
 -- not a knob of a plan.
+local applied = require "applied"
 local degrees = require "degrees"
 local inventory = require "inventory"
 local knobs = require "knobs"
@@ -19,6 +20,10 @@ local function search_of(ctx)
     spec.knobs = own.groups(inventory.node_size(nodes), own.whole_nodes)
   end
   spec.refine, spec.stage, spec.plan = own.refine, own.stage, own.plan
+  spec.first_fit = own.first_fit
+  function spec.in_flight(point, s)
+    return math.min(point.pp - s + 1, point.micro_batches)
+  end
   function spec.fits(point)
     if point.dp < 2 then
       return false, "no degrees leave two data-parallel ranks on these devices with this batch"
@@ -38,7 +43,7 @@ local replicated = { "tp", "pp" }
 return {
   api = 1, kind = "data", needs = { model = "layers" }, effort = "quick",
   options = degrees.options(replicated),
-  plan = plan, claim = paper.claim,
+  plan = plan, apply = applied.apply, claim = paper.claim,
   systems = {
     {
       id = "ddp", title = "PyTorch DDP", year = 2020, venue = "VLDB",
@@ -110,12 +115,14 @@ return {
       id = "mics", title = "MiCS", year = 2022, venue = "VLDB",
       system = "MiCS: Near-linear Scaling for Training Gigantic Model on Public Cloud",
       reference = "arXiv:2205.00119",
-      summary = "States in parts within small groups; gradients in two hops, gathers by nodes.",
+      summary = "States in parts within the smallest group that fits; gradients in two hops, "
+        .. "gathers by nodes.",
       sets = { ["zero.stage"] = 3, ["zero.gather"] = "hierarchical", ["zero.reduce"] = "two_hop" },
       searches = { "degrees", "micro-batch", "recomputation", "partition group" },
       verified = { "less between nodes, 16 of 8", "less between nodes, 32 of 8",
         "bytes of two hops", "gathers by nodes", "groups against all ranks, two slow nodes",
-        "groups against all ranks, one node" },
+        "groups against all ranks, one node",
+        "smallest group that fits, 12 GiB" },
     },
   },
 }

@@ -5,6 +5,7 @@ local formulas = require "formulas"
 local knobs = require "knobs"
 local paper = require "paper"
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 
 local MB = 1e6
 
@@ -164,6 +165,24 @@ local function fsdp(t)
   end
 end
 
+--- The group of ranks that MiCS's search takes on two nodes of four devices of so much memory.
+local function group_GiB(t, memory_GiB)
+  local world = { nodes = 2, devices = 4, memory_GiB = memory_GiB, layers = 4, forward_ms = 2,
+    backward_ms = 4, update_ms = 1, parameter_bytes = 2 ^ 30, batch = 8 }
+  return t.with(plain.measured(world), function(ctx, family)
+    ctx.options.tp, ctx.options.pp = 1, 1
+    local made = assert(family.plan(ctx))
+    return made.replicas[1].stages[1].zero.shard_group
+  end)
+end
+
+--- 4 GiB of fp32 parameters are 16 GiB of states: 8, 4 and 2 GiB in groups of 2, 4 and 8.
+local function smallest_group(t)
+  local from = "catalogue: mics; the smallest group whose memory holds the states"
+  t.equal("smallest group that fits, 80 GiB", group_GiB(t, 80), 2, from)
+  t.equal("smallest group that fits, 12 GiB", group_GiB(t, 12), 4, from)
+end
+
 local function mics(t)
   local from = "catalogue: mics; Zhang et al. 2022, sections 3.3 and 3.4"
   local flat, by_nodes = formulas.between_nodes(16, 8)
@@ -191,11 +210,33 @@ local function mics(t)
   t.near("groups against all ranks, one node",
     judged_ms(t, weights, "mics", { shard_group = 8 }) / judged_ms(t, weights, "zero3", {}), 1,
     1e-9, from)
+  smallest_group(t)
 end
 
 local tests = { ddp = ddp, horovod = horovod, wus = wus, zero1 = zero(1, 31.4, 1.96875),
   zero2 = zero(2, 16.6, 1.96875), zero3 = zero(3, 1.88, 2.953125), fsdp = fsdp, mics = mics }
 
+-- Four layers on two nodes of two devices, forward and backward.
+local SMALL = { nodes = 2, devices = 2, nic_GBps = 10, intra_GBps = 100, layers = 4, forward_ms = 2,
+  backward_ms = 4, update_ms = 1, parameter_bytes = 10 * MB, batch = 16 }
+
+--- The system in a plan of replicated states.
+local function composes(t)
+  t.with(plain.measured(SMALL), function(ctx, family)
+    local made = assert(family.apply(plain.plan(ctx), ctx))
+    rows.sets(t, ctx.system, made)
+    t.equal("applied: broken rules", #assert(hv.plan.new(made):eval()).violations, 0, "by hand")
+    local other = { id = "other", sets = { ["zero.stage"] = 7 } }
+    ctx.before = { other }
+    local none, why = family.apply(plain.plan(ctx), ctx)
+    t.ok("applied on another stage of ZeRO: both are named",
+      none == nil and why:find("other and " .. ctx.system.id .. " both decide zero.stage", 1, true),
+      "by hand")
+  end)
+end
+
 return function(t, system)
   tests[system.id](t)
+  composes(t)
+  rows.search(t, plain.measured(SMALL))
 end

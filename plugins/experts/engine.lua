@@ -1,5 +1,6 @@
 -- The search of the family: base plans, the placements of a policy on them, the judge's fastest.
 local candidates = require "candidates"
+local composition = require "composition"
 local degrees = require "degrees"
 local mixture = require "mixture"
 local prices = require "prices"
@@ -81,23 +82,11 @@ local function base_plan(world, ep, n_copied)
   return made, not made and why or nil
 end
 
---- A copy of a plan table, stages apart.
-local function copied(value)
-  if type(value) ~= "table" then
-    return value
-  end
-  local copy = {}
-  for key, member in pairs(value) do
-    copy[key] = copied(member)
-  end
-  return copy
-end
-
 --- Rows of `moe` for placements of a routing without iterations: one per run of layers.
 local function places_by_layer(moe, placements)
   local rows = {}
   for i, placement in ipairs(placements) do
-    rows[i] = copied(moe)
+    rows[i] = composition.copy(moe)
     rows[i].layers, rows[i].owners, rows[i].copies = placement.layers, placement.owners,
       placement.copies
   end
@@ -106,7 +95,7 @@ end
 
 --- The plan with the policy's placements in every stage; nil where it places nothing.
 local function placed_plan(world, base, tune)
-  local made, any = copied(base), false
+  local made, any = composition.copy(base), false
   local own = variants[world.id]
   for _, stage in ipairs(made.replicas[1].stages) do
     local placements, iterations = walk.stage(world, made, stage, tune)
@@ -127,7 +116,7 @@ end
 local function tunes_of(world)
   local list, o = {}, world.ctx.options
   for i, tune in ipairs(variants[world.id].tunes) do
-    list[i] = copied(tune)
+    list[i] = composition.copy(tune)
     list[i].interval = (o.interval or 0) > 0 and o.interval or tune.interval
     list[i].slots = (o.slots or 0) > 0 and o.slots or tune.slots
     list[i].threshold = (o.threshold or 0) > 0 and o.threshold or tune.threshold
@@ -161,7 +150,7 @@ end
 local function try_chunks(state, counts)
   local best = state.plan
   for _, n in ipairs(best and counts or {}) do
-    local made = copied(best)
+    local made = composition.copy(best)
     for _, stage in ipairs(made.replicas[1].stages) do
       for _, moe in ipairs(#stage.moe > 0 and stage.moe or { stage.moe }) do
         moe.degree = n
@@ -196,8 +185,9 @@ end
 --- The plan of another strategy with the policy's placements.
 function engine.apply(made, ctx, id)
   local layers, why = mixture.layers(ctx)
-  if not layers then
-    return nil, why
+  local clash = composition.clash(ctx)
+  if not layers or clash then
+    return nil, why or clash
   end
   local shares, reason = mixture.apply(prices.table_of(made), function(stage)
     return stage.moe or {}

@@ -75,10 +75,21 @@ end
 
 local paper = {}
 
+--- The first stage with a layer with experts.
+local function first_stage(made, layers)
+  for _, stage in ipairs(made.replicas[1].stages) do
+    for _, layer in ipairs(layers) do
+      if layer.block >= stage.layers[1] and layer.block < stage.layers[2] then
+        return stage
+      end
+    end
+  end
+end
+
 --- The claim of a system on a plan table: seconds of one layer in the last iteration.
 function paper.of(made, ctx, id)
   local world = { ctx = ctx, id = id, layers = (mixture.layers(ctx)) }
-  local facts, layers, list = walk.figures(world, made, made.replicas[1].stages[1])
+  local facts, layers, list = walk.figures(world, made, first_stage(made, world.layers))
   if #(ctx.job.routing and layers or {}) <= 1 then
     facts.move_s = 0 -- one iteration stands for all: experts are there from the start
   end

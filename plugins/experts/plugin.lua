@@ -42,7 +42,7 @@ return {
       reference = "doi:10.1145/3503221.3508418",
       summary = "Shadows of the hottest experts on all ranks, sent anew in each iteration; chunks "
         .. "of the exchange beside the experts.",
-      sets = { ["moe.copy_life"] = "iteration", ["moe.all_to_all"] = "flat" },
+      sets = { ["moe.all_to_all"] = "flat" },
       searches = { SEARCHED[1], SEARCHED[2], SEARCHED[3], "chunks", "shadows by iteration" },
       options = options { { key = "off_node", type = "number", default = 1, min = 0, max = 1,
         help = "share of a rank's tokens that its gate lets leave the node" } },
@@ -69,7 +69,7 @@ return {
       reference = "arXiv:2304.03946",
       summary = "Replicas of experts come, go and change ranks; what they send for gradients and "
         .. "moves counts (factors unverified).",
-      sets = { ["moe.copy_life"] = "permanent", ["moe.all_to_all"] = "flat" },
+      sets = { ["moe.all_to_all"] = "flat" },
       searches = { SEARCHED[1], SEARCHED[2], SEARCHED[3], "replicas and places by iteration",
         "slots", "interval", "threshold" },
       options = options { interval,
@@ -87,8 +87,7 @@ return {
       reference = "doi:10.1109/CLUSTER52292.2023.00015",
       summary = "Copies of hot experts on the ranks that have most of their tokens, sent behind "
         .. "the layer before (factors unverified).",
-      sets = { ["moe.copy_life"] = "iteration", ["moe.prefetch"] = 1,
-        ["moe.all_to_all"] = "flat" },
+      sets = { ["moe.all_to_all"] = "flat" },
       searches = { SEARCHED[1], SEARCHED[2], SEARCHED[3], "copies by iteration" },
       options = options {},
       verified = { "no copies [D]", "copies everywhere [D]", "all but one rank [D]",

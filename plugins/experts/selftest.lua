@@ -6,6 +6,7 @@ local oracle = require "testing.oracle"
 local paper = require "paper"
 local placing = require "placing_experts"
 local plain = require "testing.plain"
+local every_row = require "testing.rows"
 local policies = require "policies"
 local walk = require "walk"
 
@@ -312,4 +313,10 @@ local tests = { fastermoe = fastermoe, smartmoe = smartmoe, flexmoe = flexmoe, p
 
 return function(t, system)
   tests[system.id](t)
+  local inputs = plain.transformer { nodes = 2, devices = 2, hidden = 1024, ffn = 2048,
+    experts = 4, top_k = 2, sequence = 512, batch = 16 }
+  inputs.model.layers, inputs.model.moe.first_dense = 4, 0
+  every_row.search(t, inputs)
+  inputs.model.moe.first_dense = 2 -- a stage without experts
+  every_row.search(t, inputs)
 end

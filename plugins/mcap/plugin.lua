@@ -110,7 +110,7 @@ return {
   system = "mCAP: Memory-Centric Partitioning for Large-Scale Pipeline-Parallel DNN Training",
   reference = "doi:10.1007/978-3-031-12597-3_10",
   summary = "Stages cut to the least peak memory, ties by time; exact instead of profiled.",
-  sets = { ["schedule.name"] = "gpipe or 1f1b", ["tp"] = 1 },
+  sets = { ["tp"] = 1 },
   searches = { "pipeline depth", "micro-batch", "recomputation", "layers per stage by peak" },
   verified = { "cut of six layers", "memory of its stages", "memory of equal layer counts",
     "memory by the judge, in proportion", "200 random chains: least peak",

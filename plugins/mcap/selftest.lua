@@ -4,6 +4,7 @@ local claims = require "claims"
 local least_peak = require "least_peak"
 local oracle = require "testing.oracle"
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 
 local FROM = "catalogue: mcap; Dreuning et al. 2022"
 local STATES, ACTIVATIONS = { 6, 1, 1, 1, 1, 6 }, { 1, 2, 2, 2, 2, 1 }
@@ -117,4 +118,5 @@ return function(t)
     "16,10,10", FROM)
   t.equal("memory by the judge, in proportion", judged(t, best.counts), "9.00,10.00,13.00", FROM)
   random_cases(t)
+  rows.search(t, plain.pipelined())
 end

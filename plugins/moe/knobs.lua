@@ -53,7 +53,7 @@ end
 
 knobs.fastmoe = {
   moe = function()
-    return { all_to_all = "flat", kernel = "grouped" }
+    return { all_to_all = "flat", kernel = "grouped", capacity_factor = 0 }
   end,
 }
 
@@ -154,7 +154,7 @@ knobs.megablocks = {
   fits = knobs.tutel.fits,
   moe = function(world, stage)
     local experts = world.layers[1].experts
-    return { all_to_all = "flat", kernel = "block",
+    return { all_to_all = "flat", kernel = "block", capacity_factor = 0,
       expert_shards = (stage.ep or 1) > experts and stage.ep // experts or nil }
   end,
 }

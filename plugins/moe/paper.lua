@@ -73,9 +73,10 @@ end
 function of.dsmoe(x)
   local tp = prices.degree(x.stage)
   local p = #x.group * tp
-  return { terms = {},
+  local coordinated = formulas.coordinated_steps(p, tp)
+  return { terms = { exchange_steps = p, coordinated_steps = coordinated },
     formula = ("ep = %d ranks of min(E, G), steps of an exchange: %d, coordinated %d"):format(
-      #x.group, p, formulas.coordinated_steps(p, tp)),
+      #x.group, p, coordinated),
     leaves_out = "times, and how tokens choose between the experts of a residual layer" }
 end
 

@@ -4,6 +4,7 @@
 -- How many experts a token goes to and how wide they are is the model's: gates of one, two or more
 -- are none of a plan, and neither are losses that balance them. States of the optimizer are in
 -- parts (ZeRO 1) unless the option says otherwise.
+local composition = require "composition"
 local degrees = require "degrees"
 local inventory = require "inventory"
 local knobs = require "knobs"
@@ -35,8 +36,9 @@ local function fits(world, own, ids, point)
     return false
   end
   if own.stage_fits then
-    return own.stage_fits(world, point, first_stage(world.ctx, ids, point),
+    local ok, why = own.stage_fits(world, point, first_stage(world.ctx, ids, point),
       point.micro_batch * point.dp)
+    return ok, why, 1
   end
   return true
 end
@@ -62,6 +64,7 @@ local function search_of(ctx, world)
   function spec.stage(point, stage)
     stage.zero = point.knob.zero or (ctx.options.zero > 0 and ctx.options.zero or nil)
     stage.moe = own.moe(world, stage, point.micro_batch * point.dp, point.knob)
+    stage.ep = stage.ep or ctx.system.sets.ep -- also where it is what a plan has without it
   end
   function spec.plan(_, plan)
     if own.plan then
@@ -83,8 +86,9 @@ end
 --- The plan of another strategy with the system's exchange and kernels.
 local function apply(made, ctx)
   local world, why = world_of(ctx)
-  if not world then
-    return nil, why
+  local clash = composition.clash(ctx)
+  if not world or clash then
+    return nil, why or clash
   end
   local own = knobs[ctx.system.id]
   local changed, reason = mixture.apply(prices.table_of(made), function(stage, micro_batch)
@@ -181,6 +185,7 @@ return {
       system = "Scattered Mixture-of-Experts Implementation", reference = "arXiv:2403.08245",
       summary = "Products that read and write tokens where they are; every rank has all experts.",
       sets = { ["moe.kernel"] = "scatter", ep = 1 }, searches = searches("stage of ZeRO: 1 or 3"),
+      options = degrees.options { "tp", "pp" },
       verified = { "gathered copy of blocks [D]", "rows [D]", "rows by the judge [D]" },
     },
     {

@@ -4,6 +4,7 @@
 local formulas = require "formulas"
 local knobs = require "knobs"
 local plain = require "testing.plain"
+local every_row = require "testing.rows"
 local target = require "target"
 
 local MB = 1e6
@@ -490,4 +491,8 @@ local tests = { gshard = gshard, switch = switch, tutel = tutel, dsmoe = dsmoe,
 
 return function(t, system)
   tests[system.id](t)
+  local inputs = plain.transformer { nodes = 2, devices = 2, hidden = 1024, ffn = 2048,
+    experts = 4, top_k = 2, sequence = 512, batch = 16 }
+  inputs.model.layers, inputs.model.moe.first_dense = 4, 0
+  every_row.search(t, inputs)
 end

@@ -3,6 +3,7 @@
 -- and the layers are cut exactly within the memory of what its order keeps alive (cut).
 -- The publications assume equal layers and devices, and but for ptdp, bfpp and chimera leave the
 -- degrees to the user: here all are searched.
+local applied = require "applied"
 local cut = require "cut"
 local degrees = require "degrees"
 local formulas = require "formulas"
@@ -11,6 +12,8 @@ local knobs = require "knobs"
 local orders = require "orders"
 local paper = require "paper"
 local work = require "work"
+
+local NO_TIMES = "the model's layers were measured for whole sequences: slices have no times"
 
 --- What the knobs of a point depend on besides it.
 local function about_run(ctx)
@@ -68,7 +71,7 @@ local function search_of(ctx)
       return false, "no degrees leave two stages on these devices"
     end
     local list, why = knobs_at(own, point, about)
-    return #list > 0, why
+    return #list > 0, why, 1
   end
   function spec.knobs(point)
     return (knobs_at(own, point, about))
@@ -93,10 +96,21 @@ end
 
 local function plan(ctx)
   if ctx.system.id == "seq1f1b" and not work.of_model(ctx) then
-    return nil, "the model's layers were measured for whole sequences: slices have no times"
+    return nil, NO_TIMES
   end
   local made, why = degrees.search(ctx, search_of(ctx))
   return made, not made and why or nil
+end
+
+--- Another strategy's plan with the system's schedule.
+local function apply(made, ctx)
+  local about = about_run(ctx)
+  if ctx.system.id == "seq1f1b" and not work.of_model(ctx) then
+    return nil, NO_TIMES
+  end
+  return applied.apply(made, ctx, function(own, point)
+    return knobs_at(own, point, about)
+  end)
 end
 
 local SEARCHED = { "degrees", "micro-batch", "recomputation", "layers per stage" }
@@ -107,10 +121,12 @@ local function searches(...)
   return table.move({ ... }, 1, select("#", ...), #list + 1, list)
 end
 
+local chunked = degrees.options { "tp", "pp", "chunks" }
+
 return {
   api = 1, kind = "pipeline", needs = { model = "layers" }, effort = "quick",
-  options = degrees.options { "tp", "pp", "chunks" },
-  plan = plan, claim = paper.claim,
+  options = degrees.options { "tp", "pp" },
+  plan = plan, apply = apply, claim = paper.claim,
   systems = {
     {
       id = "gpipe", title = "GPipe", year = 2019, venue = "NeurIPS",
@@ -125,9 +141,9 @@ return {
       id = "ptdp", title = "Megatron-LM PTD-P", year = 2021, venue = "SC",
       system = "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM",
       reference = "arXiv:2104.04473",
+      options = chunked,
       summary = "Tensor, pipeline and data degrees; 1F1B over interleaved chunks.",
-      sets = { ["schedule.name"] = "interleaved (1f1b with one chunk)" },
-      searches = searches("chunks"),
+      searches = searches("chunks", "interleaved, or 1f1b with one chunk"),
       verified = { "parameters of GPT-3", "FLOP of an iteration", "days for GPT-3",
         "days for a trillion parameters", "bubble with 1, 2 and 4 chunks",
         "bubble by the judge, 1, 2 and 4 chunks", "bytes between stages" },
@@ -135,10 +151,10 @@ return {
     {
       id = "zb", title = "Zero Bubble", year = 2024, venue = "ICLR",
       system = "Zero Bubble Pipeline Parallelism", reference = "arXiv:2401.10241",
+      options = chunked,
       summary = "Backward passes in two; weight gradients fill the bubbles, as memory allows. "
         .. "Validation behind the optimizer's step is not simulated.",
-      sets = { ["schedule.name"] = "zb-h1, zb-h2, zb-1p, zb-2p or zb-v" },
-      searches = searches("variant"),
+      searches = searches("variant: zb-h1, zb-h2, zb-1p, zb-2p or zb-v"),
       verified = { "bubbles of 1f1b, zb-h1 and zb-h2", "longest spans with W = 2",
         "bubbles in the orders", "by the judge", "zero bubble against 1f1b" },
     },
@@ -155,7 +171,7 @@ return {
     {
       id = "hanayo", title = "Hanayo", year = 2023, venue = "SC",
       system = "Hanayo: Harnessing Wave-like Pipeline Parallelism for Enhanced Large Model "
-        .. "Training Efficiency", reference = "arXiv:2308.15762",
+        .. "Training Efficiency", reference = "arXiv:2308.15762", options = chunked,
       summary = "Waves over the devices and back: Chimera's bubble with one copy of the weights.",
       sets = { ["schedule.name"] = "hanayo" }, searches = searches("waves"),
       verified = { "devices of the chunks [D]", "makespan with 1, 2 and 4 waves [D]",
@@ -165,18 +181,19 @@ return {
       id = "ctrlmem", title = "Controllable memory (V schedules)", year = 2024, venue = "NeurIPS",
       system = "Pipeline Parallelism with Controllable Memory", reference = "arXiv:2405.15362",
       summary = "Two chunks per device in a V; from a third of 1F1B's activations to no bubble.",
-      sets = { ["schedule.name"] = "v-min, v-half, zb-v or v-adaptive", ["chunks"] = 2 },
-      searches = searches("variant", "memory limit"),
+      searches = searches("variant of two chunks: v-min, v-half, zb-v or v-adaptive",
+        "memory limit"),
       verified = { "nominal bubbles, p = 8, m = 32", "bubbles of the orders",
         "activations of the orders", "bubbles by the judge", "activations by the judge" },
     },
     {
       id = "bfpp", title = "Breadth-first pipeline", year = 2023, venue = "MLSys",
       system = "Breadth-First Pipeline Parallelism", reference = "arXiv:2211.05953",
+      options = chunked,
       summary = "All micro-batches through a chunk before the next; sharded weights are gathered "
         .. "once per pass.",
-      sets = { ["schedule.name"] = "breadth-first", ["zero.unit"] = "chunk" },
-      searches = searches("chunks", "sharding"),
+      sets = { ["schedule.name"] = "breadth-first" },
+      searches = searches("chunks", "whole, optimizer's or all states in parts"),
       verified = { "bubbles with 4 chunks and 1", "bubbles by the judge",
         "sharded on slow links: before interleaving", "not sharded: no gain" },
     },

@@ -2,11 +2,13 @@
 -- orders, and on plain links through the judge. Names are those of `verified` in plugin.lua; [D]
 -- marks what is derived, [U] what is recalled only.
 local cut = require "cut"
+local degrees = require "degrees"
 local formulas = require "formulas"
 local knobs = require "knobs"
 local oracle = require "testing.oracle"
 local orders = require "orders"
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 local work = require "work"
 local world = require "world"
 
@@ -352,6 +354,12 @@ end
 local tests = { gpipe = gpipe, ptdp = ptdp, zb = zb, chimera = chimera, hanayo = hanayo,
   ctrlmem = ctrlmem, bfpp = bfpp, seq1f1b = seq1f1b, bpipe = bpipe }
 
+-- Schedules of the systems that choose between several.
+local VARIANTS = {
+  ptdp = { "interleaved", "1f1b" }, zb = { "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-v" },
+  ctrlmem = { "v-min", "v-half", "zb-v", "v-adaptive" },
+}
+
 --- The whole search on eight devices: its plan runs, with the schedule that the system sets.
 local function searched(t, system)
   local inputs = { cluster = plain.cluster { nodes = 2, devices = 4, nic_GBps = 10,
@@ -360,15 +368,24 @@ local function searched(t, system)
     model = { format = "hetviz.model/1", name = "m", kind = "transformer", layers = 16,
       hidden = 2048, heads = 16, kv_heads = 16, head_dim = 128, ffn = 8192, ffn_kind = "gelu",
       vocab = 32000, causal = true } }
-  t.with(inputs, function()
-    local plan = assert(hv.strategy(system.id))
-    local verdict = assert(plan:eval())
-    local name, known = plan:table().schedule.name, nil
-    for word in (system.sets["schedule.name"]):gmatch("[%w-]+") do
-      known = known or word == name
+  rows.search(t, inputs)
+  t.with(inputs, function(ctx, family)
+    local name = assert(family.plan(ctx)).schedule.name
+    local known = {}
+    for _, other in ipairs(VARIANTS[system.id] or { system.sets["schedule.name"] }) do
+      known[other] = true
     end
-    t.ok("searched on eight devices: a plan of the system", #verdict.violations == 0 and known,
-      "search")
+    t.ok("searched on eight devices: a schedule of the system, " .. name, known[name], "search")
+    ctx.options.pp = 4
+    local before = degrees.search(ctx, degrees.axes(ctx, { tp = { 1 } }))
+    local made = assert(family.apply(before, ctx))
+    t.ok("applied: a schedule of the system, " .. made.schedule.name, known[made.schedule.name],
+      "by hand")
+    t.equal("applied: broken rules", #assert(hv.plan.new(made):eval()).violations, 0, "by hand")
+    ctx.before = { { id = "other", sets = { ["schedule.name"] = "own" } } }
+    local none, why = family.apply(before, ctx)
+    t.ok("applied on another order: both are named", none == nil
+      and why:find("other and " .. system.id .. " both decide schedule.name", 1, true), "by hand")
   end)
 end
 

@@ -1,5 +1,6 @@
 -- Sequence parallelism on somebody else's plan: data-parallel ranks of a stage become ranks of one
 -- sequence, with so many more micro-batches; all numbers of ranks and layouts are simulated.
+local composition = require "composition"
 local layouts = require "layouts"
 local numbers = require "numbers"
 local prices = require "prices"
@@ -33,23 +34,10 @@ local function most_ranks(made)
   return most
 end
 
---- A copy of a table and of what is in it.
-local function copy_of(value)
-  if type(value) ~= "table" then
-    return value
-  end
-  local copy = {}
-  for key, member in pairs(value) do
-    copy[key] = copy_of(member)
-  end
-  return copy
-end
-
 --- The plan with n data-parallel ranks as those of a sequence; nil where lists of micro-batches or
 -- sizes do not divide.
 local function cut(made, n, set)
-  local plan = copy_of(made)
-  plan.claimed = nil
+  local plan = composition.start(made)
   local size = plan.micro_batch or 1
   if size % n ~= 0 then
     return nil
@@ -87,7 +75,7 @@ local function try(made, ctx, n, set, found)
   found.reason = found.reason or refused
   for _, cp in ipairs(list) do
     local plan = cut(made, n, function(stage)
-      set(stage, copy_of(cp))
+      set(stage, composition.copy(cp))
     end)
     local seconds, why = seconds_of(plan)
     found.reason = found.reason or why
@@ -101,7 +89,7 @@ end
 -- cp) = how the system sets a layout in a stage.
 function composed.apply(made, ctx, set)
   made = prices.table_of(made)
-  local why = clash(ctx.system.id, made)
+  local why = composition.clash(ctx) or clash(ctx.system.id, made)
   if why then
     return nil, why
   end
@@ -116,8 +104,12 @@ function composed.apply(made, ctx, set)
 end
 
 --- Norms and dropout of tensor-parallel stages split, the attention core computed again.
-function composed.split_norms(made)
-  made = copy_of(prices.table_of(made))
+function composed.split_norms(made, ctx)
+  local why = composition.clash(ctx)
+  if why then
+    return nil, why
+  end
+  made = composition.start(made)
   local any = false
   for _, replica in ipairs(made.replicas) do
     for _, stage in ipairs(replica.stages) do

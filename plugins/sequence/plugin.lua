@@ -123,7 +123,7 @@ local function search_of(ctx, figure)
   spec.refine = cuts and not without and refinements(ctx, own) or nil
   spec.quiet = without
   function spec.stage(point, stage)
-    stage.zero = point.knob.zero ~= 0 and point.knob.zero or nil
+    stage.zero = point.knob.zero
     stage.cp = point.knob.cp or nil
     if stage.cp and stage.cp.scheme == "dsp" then
       set_dims(ctx, stage)
@@ -137,7 +137,7 @@ local function search_of(ctx, figure)
       return false, "no degrees leave two ranks for a sequence on these devices"
     end
     local why = cuts and not without and refusal(ctx, point)
-    return not why, why or nil
+    return not why, why or nil, 1
   end
   return spec
 end
@@ -179,14 +179,18 @@ end
 --- Another strategy's plan with the system in it.
 local function apply(made, ctx)
   if not schemes[ctx.system.id].candidates then
-    return composed.split_norms(made)
+    return composed.split_norms(made, ctx)
   end
   local refused = ctx.system.id == "dsp" and one_dimension(ctx)
   if refused then
     return nil, refused
   end
+  local zero = schemes[ctx.system.id].zero
   return composed.apply(made, ctx, function(stage, cp)
     stage.cp = cp
+    if #zero == 1 then
+      stage.zero = zero[1]
+    end
     if cp.scheme == "dsp" then
       set_dims(ctx, stage)
     end
@@ -232,7 +236,8 @@ return {
     {
       id = "megatron_sp", title = "Megatron sequence parallelism", year = 2023, venue = "MLSys",
       system = "Reducing Activation Recomputation in Large Transformer Models",
-      reference = "arXiv:2205.05198", options = degrees.options(whole),
+      reference = "arXiv:2205.05198",
+      options = degrees.options(whole, schemes.megatron_sp.recompute),
       summary = "Norms and dropout split over tensor-parallel ranks; attention cores repeated.",
       sets = { sequence_parallel = true, recompute = "selective" },
       searches = { "degrees", "micro-batch", "ZeRO stage" },
@@ -289,7 +294,7 @@ return {
       id = "distflash", title = "DISTFLASHATTN", year = 2024, venue = "COLM",
       system = "DISTFLASHATTN: Distributed Memory-efficient Attention for Long-context LLMs "
         .. "Training",
-      reference = "arXiv:2310.03294",
+      reference = "arXiv:2310.03294", options = degrees.options(cut, schemes.distflash.recompute),
       summary = "Early ranks of a causal ring help late ones; checkpoints behind attention.",
       sets = { ["cp.scheme"] = "distflash", ["cp.layout"] = "contiguous" },
       searches = { "degrees", "micro-batch", "none or all but the core recomputed", "ZeRO stage" },
@@ -310,7 +315,7 @@ return {
     {
       id = "loongtrain", title = "LoongTrain", year = 2024,
       system = "LoongTrain: Efficient Training of Long-Sequence LLMs with Head-Context Parallelism",
-      reference = "arXiv:2406.18485",
+      reference = "arXiv:2406.18485", options = degrees.options(cut, schemes.loongtrain.recompute),
       summary = "Heads x context over two nested rings, placed head first or context first.",
       sets = { ["cp.scheme"] = "loongtrain" },
       searches = { "heads x ring", "window", "order of the ranks", "group of ZeRO", "degrees",

@@ -60,7 +60,7 @@ local schemes = {}
 schemes.rsa = {
   zero = { 0 },
   candidates = function(q)
-    return { { scheme = "rsa", degree = q.ranks } }
+    return { { scheme = "rsa", degree = q.ranks, layout = "contiguous" } }
   end,
 }
 
@@ -96,14 +96,14 @@ schemes.loongtrain = {
 schemes.ring = {
   zero = { 1, 3 },
   candidates = function(q)
-    return { { scheme = "ring", degree = q.ranks } }
+    return { { scheme = "ring", degree = q.ranks, layout = "contiguous" } }
   end,
 }
 
 schemes.distflash = {
   zero = { 1, 3 }, recompute = { "none", ALL_BUT_CORE },
   candidates = function(q)
-    return { { scheme = "distflash", degree = q.ranks } }
+    return { { scheme = "distflash", degree = q.ranks, layout = "contiguous" } }
   end,
 }
 

@@ -4,6 +4,7 @@
 local dimensions = require "dimensions"
 local formulas = require "formulas"
 local plain = require "testing.plain"
+local every_row = require "testing.rows"
 local schemes = require "schemes"
 local worlds = require "worlds"
 
@@ -462,6 +463,7 @@ local function composes(t)
   t.with(worlds.of(q), function(ctx, family)
     local before = plain.plan(ctx)
     local plan = family.apply(before, ctx)
+    every_row.sets(t, ctx.system, plan)
     local stage = plan.replicas[1].stages[1]
     t.equal("applied: ranks of all sequences", stage.dp * stage.cp.degree, 8, from)
     t.equal("applied: sequences of an iteration", plan.micro_batch * plan.replicas[1].micro_batches,
@@ -493,8 +495,17 @@ end
 
 local searched = { usp = true, burst = true, loongtrain = true, wallfacer = true }
 
+--- The row's own search on eight devices.
+local function searches(t)
+  local inputs = worlds.of { heads = 8, hidden = 1024, sequence = 8192, layers = 2, batch = 16 }
+  every_row.search(t, inputs)
+end
+
 return function(t, system)
   tests[system.id](t, system)
+  if system.id ~= "dsp" then -- whose worlds have tokens of two dimensions
+    searches(t)
+  end
   if system.id ~= "dsp" and system.id ~= "megatron_sp" then
     gains(t, system.id)
     composes(t)

@@ -2,6 +2,7 @@
 -- (2.5d) or a cube (3d). One search over the sides, micro-batch and recomputation (degrees), with
 -- pipeline and data-parallel degrees for the devices that are left; then the axes go over the nodes
 -- in every order, by trial.
+local applied = require "applied"
 local axes = require "axes"
 local degrees = require "degrees"
 local grids = require "grids"
@@ -83,13 +84,20 @@ end
 -- Korthikanti et al. 2022).
 local function set_stage(scheme)
   return function(point, stage)
-    stage.sequence_parallel = nil
-    if scheme ~= "1d" then
-      stage.tp = { scheme = scheme, degree = point.tp,
-        depth = scheme == "2.5d" and point.knob.depth or nil,
-        regather = scheme == "3d" and point.knob.regather or nil }
-    end
+    stage.sequence_parallel = false
+    stage.tp = { scheme = scheme, degree = point.tp,
+      depth = scheme == "2.5d" and point.knob.depth or nil,
+      regather = scheme == "3d" and point.knob.regather or nil }
   end
+end
+
+--- Another strategy's plan with the scheme in it.
+local function apply(made, ctx)
+  local scheme = SCHEMES[ctx.system.id]
+  local _, knobs = of_scheme(ctx, scheme)
+  return applied.apply(made, ctx, scheme, knobs or function()
+    return { {} }
+  end, set_stage(scheme))
 end
 
 local function plan(ctx)
@@ -115,7 +123,7 @@ end
 return {
   api = 1, kind = "tensor", needs = { model = "transformer" }, effort = "quick",
   options = degrees.options { "tp", "pp" },
-  plan = plan, claim = paper.claim,
+  plan = plan, apply = apply, claim = paper.claim,
   systems = {
     {
       id = "tp1d", title = "Megatron-LM", year = 2019,

@@ -2,7 +2,9 @@
 -- one layer. Names are those of `verified` in plugin.lua; [D] marks what is derived.
 local axes = require "axes"
 local formulas = require "formulas"
+local paper = require "paper"
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 
 --- The traffic of a plan of one layer: { nodes of eight, tp, hidden, heads, micro_batch, sequence,
 -- recompute }, elements per rank.
@@ -120,6 +122,58 @@ function tests.tp2d(t)
   places(t)
 end
 
+--- Inputs of two layers on so many devices of one node.
+local function small(devices, layers)
+  return {
+    cluster = plain.cluster { nodes = 1, devices = devices, intra_GBps = 100 },
+    model = { format = "hetviz.model/1", name = "m", kind = "transformer", layers = layers or 2,
+      hidden = 1024, heads = 16, ffn = 4096, vocab = 1000, max_sequence = 512 },
+    job = { format = "hetviz.job/1", global_batch = 16, sequence = 512, precision = "bf16",
+      optimizer = "adamw" },
+  }
+end
+
+local LAYOUT = { tp1d = { 4 }, tp2d = { 4, "2d" }, tp25d = { 8, "2.5d", 2 }, tp3d = { 8, "3d" } }
+
+--- The layout of the system in somebody else's plan; without one where its ranks have none.
+local function composes(t, system)
+  local devices = LAYOUT[system.id][1]
+  t.with(small(devices), function(ctx, family)
+    local before = plain.plan(ctx, { tp = devices, dp = 1 })
+    before.micro_batch, before.replicas[1].micro_batches = 16, 1
+    local made = assert(family.apply(before, ctx))
+    rows.sets(t, system, made)
+    t.equal("applied: broken rules", #assert(hv.plan.new(made):eval()).violations, 0, "by hand")
+    before.replicas[1].stages[1].tp, before.replicas[1].stages[1].dp = 1, devices
+    local none, why = family.apply(before, ctx)
+    t.ok("applied without tensor-parallel ranks: refused",
+      none == nil and why:find("no tensor-parallel ranks", 1, true), "by hand")
+  end)
+end
+
+--- The volumes of the claim are those of the publication.
+local function claims(t, system)
+  local from = "the formulas that the tests above check, times bytes"
+  local devices, scheme, depth = table.unpack(LAYOUT[system.id])
+  t.with(small(devices), function(ctx)
+    local tp = { scheme = scheme or "1d", degree = devices, depth = depth }
+    local plan = plain.plan(ctx, { tp = tp, dp = 1, recompute = "full" })
+    plan.micro_batch, plan.replicas[1].micro_batches = 16, 1
+    local x = { b = 16, s = 512, h = 1024 }
+    local terms = paper.claim(plan, ctx).terms
+    local trees, again = formulas.grid(x, devices)
+    local grids, between = formulas.grids(x, 2, 2)
+    local expected = { tp1d = 2 * formulas.lines(x, devices), tp2d = trees + again,
+      tp25d = 3 * grids, tp3d = 2 * formulas.cube(x, 2) }
+    t.near("bytes of the claim", terms.sent_bytes, 2 * 2 * expected[system.id], 1, from)
+    t.near("sums between grids in the claim", terms.between_depths_s,
+      system.id == "tp25d" and 2 * between * ctx.job.grad_bytes / 100e9 or 0, 1e-12, from)
+  end)
+end
+
 return function(t, system)
   tests[system.id](t)
+  claims(t, system)
+  composes(t, system)
+  rows.search(t, small(LAYOUT[system.id][1]))
 end

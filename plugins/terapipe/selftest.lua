@@ -1,6 +1,7 @@
 -- Self-tests of TeraPipe: the catalogue's cases by the program, random cases against exhaustive
 -- enumeration of slices and micro-batches, and the schedule's makespan by the judge.
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 local slices = require "slices"
 
 local FROM = "catalogue: terapipe; Li et al. 2021, section 3.3"
@@ -115,4 +116,5 @@ return function(t)
   -- n equal slices of T / n in K stages take (n + K - 1) T / n each way; whole, K T
   t.near("makespan of its slices by the judge", judged(t, 4, 4), (4 + 3) / 4 / 4, 0.005, FROM)
   random_cases(t)
+  rows.search(t, plain.pipelined())
 end

@@ -164,9 +164,25 @@ enum hv_status hv_run_check(const struct hv_plugins *plugins, const char *strate
     return s;
 }
 
-/** Calls apply or order of the part on the plan at the top: leaves two results above it. */
-static void apply_part(lua_State *L, const struct hv__part *part)
+/** Sets `before` of the ctx at the top: the systems of the first n parts, whose plan is changed. */
+static void set_before(lua_State *L, const struct hv__part *parts, size_t n)
 {
+    struct hv_err err = {0};
+
+    lua_createtable(L, (int)n, 0);
+    for (size_t i = 0; i < n; i++) {
+        if (hv__plugin_push_of(L, parts[i].plugin, &err) != HV_OK) {
+            hv__raise(L, &err);
+        }
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_setfield(L, -2, "before");
+}
+
+/** Calls apply or order of part i on the plan at the top: leaves two results above it. */
+static void apply_part(lua_State *L, const struct hv__part *parts, size_t i)
+{
+    const struct hv__part *part = &parts[i];
     const struct hv_plugin *p = part->plugin;
     struct hv_err err = {0};
 
@@ -183,6 +199,7 @@ static void apply_part(lua_State *L, const struct hv__part *part)
     hv__blame(L);
     lua_pushvalue(L, plan);
     hv__push_ctx_of(L, system, part->options);
+    set_before(L, parts, i);
     lua_remove(L, system);
     lua_call(L, 2, 2);
 }
@@ -193,7 +210,7 @@ void hv__compose(lua_State *L, struct hv__run *r)
     int plan = lua_gettop(L);
 
     for (size_t i = 1; r->is_job && i < j->n_parts && !lua_isnil(L, plan); i++) {
-        apply_part(L, &j->parts[i]);
+        apply_part(L, j->parts, i);
         if (lua_isnil(L, -2)) {
             hv_str_clear(&j->out->reason);
             hv_str_adds(&j->out->reason,

@@ -136,11 +136,14 @@ end
 -- degrees those named. 0 and "auto": searched.
 -- @function degrees.options
 -- @tparam table names list of tp, cp, ep, pp and chunks
+-- @tparam[opt] table ways of recomputation that are searched (all three); with one there is no
+-- option: the system fixes it
 -- @treturn table list of {key, type, default, min, max, choices, help}: `options` of a plugin
 -- @units none
 -- @raise none
 -- @usage assert(#require("degrees").options { "tp", "pp" } == 5)
-function degrees.options(names)
+function degrees.options(names, ways)
+  ways = ways or { "none", "selective", "full" }
   local words = {
     tp = "tensor-parallel degree", cp = "context-parallel degree", ep = "expert-parallel degree",
     pp = "pipeline stages", chunks = "chunks of layers per stage",
@@ -152,8 +155,10 @@ function degrees.options(names)
   end
   rows[#rows + 1] = { key = "micro_batch", type = "integer", default = 0, min = 0, max = 65536,
     help = "sequences of a micro-batch on one data-parallel rank; 0: searched" }
-  rows[#rows + 1] = { key = "recompute", type = "choice", default = "auto",
-    choices = { "auto", "none", "selective", "full" }, help = "recomputation; auto: searched" }
+  if #ways > 1 then
+    rows[#rows + 1] = { key = "recompute", type = "choice", default = "auto",
+      choices = table.move(ways, 1, #ways, 2, { "auto" }), help = "recomputation; auto: searched" }
+  end
   rows[#rows + 1] = { key = "tries", type = "integer", default = 40, min = 1, max = 100000,
     help = "number of fitting plans that are simulated, in the order of an estimate" }
   return rows
@@ -204,23 +209,27 @@ local function point_of(ctx, tuple, devices)
     micro_batch = micro_batch, micro_batches = ctx.job.global_batch // (dp * micro_batch) }
 end
 
---- All points with recomputation and knobs; and why the first that the family refuses is none.
+--- All points with recomputation and knobs; and why the family refuses the one that came furthest:
+-- that met most conditions, as the third value of spec.fits says, the first of them.
 local function points_of(ctx, spec, devices)
-  local list, reason = {}, nil
+  local list, reason, furthest = {}, nil, -1
   local function add(tuple)
     local shape = point_of(ctx, tuple, devices)
-    local fits, why = shape ~= nil, nil
+    local fits, why, steps = shape ~= nil, nil, 0
     if fits and spec.fits then
-      fits, why = spec.fits(shape)
+      fits, why, steps = spec.fits(shape)
     end
     if not fits then
-      reason = reason or why
+      if why and (steps or 0) > furthest then
+        reason, furthest = why, steps or 0
+      end
       return
     end
     local knobs = spec.knobs or { {} }
     for _, recompute in ipairs(spec.recompute or { "none", "selective", "full" }) do
+      local set = {} -- tells points apart that differ in more than knobs
       for _, knob in ipairs(type(knobs) == "function" and knobs(shape) or knobs) do
-        local point = { recompute = recompute, knob = knob, rank = #list + 1 }
+        local point = { recompute = recompute, knob = knob, rank = #list + 1, set = set }
         for key, value in pairs(shape) do
           point[key] = value
         end
@@ -361,16 +370,22 @@ local function priced_points(ctx, spec, devices)
     ids[i] = device.id
   end
   local points, why = points_of(ctx, spec, devices)
+  local last -- the last that fits
   for _, point in ipairs(points) do
     if #fitting > 0 and hv.stopping(0.4) then
       break
     end
     point.ids = ids
     estimate(ctx, spec, point, build(ctx, spec, devices, point), shapes)
+    local behind = spec.first_fit and last and last.set == point.set
     if point.over_bytes then
       nearest = (not nearest or point.over_bytes < nearest.over_bytes) and point or nearest
+    elseif behind then
+      last.otherwise = point
+      last = point
     else
       fitting[#fitting + 1] = point
+      last = point
     end
   end
   table.sort(fitting, by_estimate)
@@ -443,7 +458,11 @@ local function search_on(ctx, spec, devices)
     local verdict = state.verdict -- the bound is one of time, whatever the job minimises
     if not verdict or verdict.value ~= verdict.iteration_s or point.bound_s < verdict.value then
       hv.progress(state.n_valid / tries, ("plan %d of %d"):format(state.n + 1, #points))
-      simulate(ctx, spec, devices, point, state)
+      local before = state.n_valid
+      while point and state.n_valid == before do
+        simulate(ctx, spec, devices, point, state)
+        point = point.otherwise
+      end
     end
   end
   refine(ctx, spec, devices, state)
@@ -462,11 +481,13 @@ end
 -- that give one; {1}, micro-batches: powers of two up to 16), recompute (all three), `knobs` (list
 -- of tables, or a function of the point that gives one: further choices, in point.knob),
 -- stage(point, stage, s) and plan(point, plan), which set them in a plan's tables; fits(point) =
--- whether the system has it, and why not; place(point, ids) = the devices of a stage in their
+-- whether the system has it, why not, and how many conditions it met before (0: the reason of the
+-- point that met most is told); place(point, ids) = the devices of a stage in their
 -- order; schedule (1f1b); in_flight(point, s) = micro-batches alive at least (1);
 -- passes(point, stage_s) = seconds of all passes by the schedule, and those of the busiest rank per
 -- micro-batch (1F1B, one rank per stage); refine = list of {knob, values}: knobs that are tried one
--- after the other on the best plan; tries = fitting plans that are simulated (40); quiet = the
+-- after the other on the best plan; first_fit = of the knobs of a point the first that fits is
+-- taken, not the fastest; tries = fitting plans that are simulated (40); quiet = the
 -- plans are only compared with, none becomes the run's answer
 -- @treturn table the plan, its point {tp, cp, ep, pp, dp, chunks, micro_batch, micro_batches,
 -- recompute, knob} and its verdict; nil and the reason where nothing fits

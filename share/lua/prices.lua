@@ -259,14 +259,18 @@ function prices.capacity(ctx, row)
   return limits[kind]
 end
 
---- Seconds of the all-reduce of the gradients of layers from..to over these devices.
-function prices.sync(ctx, chain, from, to, ids)
+--- Seconds of an all-reduce of so many bytes over these devices.
+local function all_reduce_s(bytes, ids)
   if #ids < 2 then
     return 0
   end
-  local cost = hv.cost.collective { op = "all_reduce", devices = ids,
-    bytes = prices.gradient_bytes(ctx, chain, from, to) }
+  local cost = hv.cost.collective { op = "all_reduce", devices = ids, bytes = bytes }
   return cost and cost.time_s or 0
+end
+
+--- Seconds of the all-reduce of the gradients of layers from..to over these devices.
+function prices.sync(ctx, chain, from, to, ids)
+  return all_reduce_s(prices.gradient_bytes(ctx, chain, from, to), ids)
 end
 
 --- "stage 3 needs 93.1 GiB on T4-16GB, which has 14.6 GiB": `stage` counts from 1, the text from
@@ -337,8 +341,8 @@ function prices.shard(ctx, stage, kind)
   return prices.chain(ctx, kind, { tp = degree, micro_batch = 1 }), 1
 end
 
---- Seconds of the all-reduce of a stage's gradients over its data-parallel ranks and copies, the
--- stage being one of a plan table; kinds as from prices.kinds.
+--- Seconds of the all-reduce of the gradients of a stage, with all its chunks, over its
+-- data-parallel ranks and copies, the stage being one of a plan table; kinds as from prices.kinds.
 function prices.stage_sync(ctx, stage, kinds)
   local ids = ctx.cluster:ids(stage.devices)
   local heads = {} -- first device of each tensor group
@@ -346,7 +350,12 @@ function prices.stage_sync(ctx, stage, kinds)
     heads[#heads + 1] = ids[i]
   end
   local chain, part = prices.shard(ctx, stage, kinds[ids[1]])
-  return part * prices.sync(ctx, chain, stage.layers[1] + 1, stage.layers[2], heads)
+  local ranges = type(stage.layers[1]) == "number" and { stage.layers } or stage.layers
+  local bytes = 0
+  for _, range in ipairs(ranges) do
+    bytes = bytes + prices.gradient_bytes(ctx, chain, range[1] + 1, range[2])
+  end
+  return part * all_reduce_s(bytes, heads)
 end
 
 --- A plan, given as a handle or as a table, as a table.

@@ -99,6 +99,37 @@ local function check_reasons(t)
     t.ok("what does not fit has no plan", plan == nil)
     t.ok("and says by how much", why and why:find("GiB") ~= nil)
   end)
+  w = worlds[1]
+  t.with({ cluster = w.cluster, model = w.model, job = w.job }, function(ctx)
+    local _, why = require("degrees").search(ctx, { pp = { 1, 2, 4 }, fits = function(point)
+      if point.pp == 1 then
+        return false, "one stage"
+      end
+      return false, "stages of " .. point.pp, point.pp == 4 and 2 or 1
+    end })
+    t.equal("the reason of the point that met most conditions", why, "stages of 4")
+  end)
+end
+
+--- The first of the knobs that fits is taken, in both orders, and one that does not fit is passed.
+local function check_first_fit(t)
+  local degrees = require "degrees"
+  local function zero(memory_GiB, levels)
+    local w, knobs = world("first", 2, memory_GiB, 1, 16), {}
+    for i, level in ipairs(levels) do
+      knobs[i] = { zero = level }
+    end
+    return t.with({ cluster = w.cluster, model = w.model, job = w.job }, function(ctx)
+      local _, point = degrees.search(ctx, { tp = { 1 }, pp = { 1 }, first_fit = true,
+        knobs = knobs, stage = function(p, stage)
+          set_zero(stage, p.knob)
+        end })
+      return point.knob.zero
+    end)
+  end
+  t.equal("the first knob that fits: parts", zero(80, { 3, 0 }), 3)
+  t.equal("the first knob that fits: whole", zero(80, { 0, 3 }), 0)
+  t.equal("states of 8.5 GB do not fit into 8 GiB whole", zero(8, { 0, 3 }), 3)
 end
 
 --- Seconds of passes by the family: with those of 1F1B the search is as it is without.
@@ -131,5 +162,6 @@ return {
     check_search(t)
     check_reasons(t)
     check_passes(t)
+    check_first_fit(t)
   end,
 }

@@ -161,6 +161,13 @@ static void test_compositions(void **state)
         HV_ENO);
     assert_non_null(strstr(err.text, "not here"));
     hv_run_result_free(&out);
+    assert_int_equal(run_two(TWO_STAGES,
+                             "apply = function(plan, ctx) return nil, #ctx.before .. ' before: ' "
+                             ".. ctx.before[1].id end",
+                             &r, &out, &err),
+                     HV_ENO);
+    assert_non_null(strstr(err.text, "1 before: mine"));
+    hv_run_result_free(&out);
     /* a schedule: all forwards, then all backwards; its order travels in the plan, which then
      * does not fit */
     assert_int_equal(

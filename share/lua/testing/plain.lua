@@ -57,6 +57,18 @@ function plain.transformer(q)
   }
 end
 
+--- Inputs of a dense transformer of eight layers on two nodes of two devices, for the searches of
+-- pipelines.
+function plain.pipelined()
+  return {
+    cluster = plain.cluster { nodes = 2, devices = 2, nic_GBps = 10, intra_GBps = 100 },
+    model = { format = "hetviz.model/1", name = "m", kind = "transformer", layers = 8,
+      hidden = 1024, heads = 8, ffn = 4096, vocab = 1000, max_sequence = 512, causal = true },
+    job = { format = "hetviz.job/1", global_batch = 16, sequence = 512, precision = "bf16",
+      optimizer = "adamw" },
+  }
+end
+
 --- A plan of one stage on all devices, data-parallel but for what `stage` sets; `sync` as in plans.
 function plain.plan(ctx, stage, sync)
   local ids = {}
