@@ -95,8 +95,7 @@ local function plan(ctx)
   if ctx.system.id == "seq1f1b" and not work.of_model(ctx) then
     return nil, "the model's layers were measured for whole sequences: slices have no times"
   end
-  local made, why = degrees.search(ctx, search_of(ctx))
-  return made, not made and why or nil
+  return degrees.plan(ctx, search_of(ctx))
 end
 
 local SEARCHED = { "degrees", "micro-batch", "recomputation", "layers per stage" }

@@ -76,6 +76,24 @@ function oracle.drawn(n, draw, solve, least)
     cost = function(value) return value end }
 end
 
+--- Checks that an algorithm is exact on 200 random cases.
+-- @function oracle.exact
+-- @tparam table t of the self-test
+-- @tparam string name of the check
+-- @tparam string from its source
+-- @tparam table q {draw, solve, least}, as oracle.drawn takes them
+-- @units the caller's
+-- @raise errors of the three functions
+-- @usage local oracle = require "testing.oracle"
+-- local t = { equal = function(_, got, want) assert(got == want) end }
+-- local function one() return 1 end
+-- oracle.exact(t, "of one", "by hand", { draw = one, solve = one, least = one })
+function oracle.exact(t, name, from, q)
+  local found = oracle.drawn(200, q.draw, q.solve, q.least)
+  t.equal(name, found.optimal, 200, from)
+  t.equal("values below the least", #found.wrong, 0, from)
+end
+
 --- All ways to cut n items into contiguous parts.
 -- @function oracle.cuts
 -- @tparam integer n items
