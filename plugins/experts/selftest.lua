@@ -259,7 +259,7 @@ local function flexmoe(t)
   t.equal("reductions that cost more than replicas gain",
     #walk.layer(facts, policies.flexmoe, layers), 0, from)
   local skewed, even = strategies_s(t, 1.2), strategies_s(t, 0)
-  t.ok(("FlexMoE, FasterMoE, FastMoE at a skew of 1.2 (%.4f, %.4f, %.4f s)"):format(
+  t.ok(("FlexMoE, FasterMoE, FastMoE at a skew of 1.2: %.4f, %.4f, %.4f s"):format(
     skewed.flexmoe, skewed.fastermoe, skewed.fastmoe), skewed.flexmoe <= skewed.fastermoe
     and skewed.fastermoe <= skewed.fastmoe,
     from .. ", 2 nodes of 4, 8 experts, 16 iterations, drift 0.1")

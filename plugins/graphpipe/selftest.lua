@@ -21,7 +21,7 @@ local function branches(micro_batches)
   return inputs
 end
 
---- Milliseconds by the judge of a stage per layer, and the largest number alive in a first stage.
+--- Milliseconds by the judge of a stage per layer.
 local function judged(t, schedule, afters)
   return t.with(branches(4), function(ctx)
     local stages = {}
