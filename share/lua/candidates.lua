@@ -224,7 +224,7 @@ end
 --- The option `tries` of systems that rank plans by a formula.
 -- @function candidates.tries_option
 -- @tparam integer default how many plans are simulated
--- @treturn table a row of `options` of a plugin
+-- @treturn table a row of `options` of a plugin: {key, type, default, min, max, help}
 -- @units none
 -- @raise none
 -- @usage assert(require("candidates").tries_option(8).key == "tries")
@@ -236,7 +236,7 @@ end
 --- The option `micro_batch` of systems that try powers of two.
 -- @function candidates.micro_batch_option
 -- @tparam integer default the largest micro-batch
--- @treturn table a row of `options` of a plugin
+-- @treturn table a row of `options` of a plugin: {key, type, default, min, max, help}
 -- @units sequences
 -- @raise none
 -- @usage assert(require("candidates").micro_batch_option(8).default == 8)

@@ -493,8 +493,8 @@ end
 --- The plan of degrees.search alone, as `plan` of a plugin returns it.
 -- @function degrees.plan
 -- @tparam handle ctx the run's input
--- @tparam table spec as degrees.search takes it
--- @treturn table the plan; nil and the reason where nothing fits
+-- @tparam table spec {tp, pp, fits, stage, …} as degrees.search takes it
+-- @treturn table the plan {micro_batch, replicas, …}; nil and the reason where nothing fits
 -- @units those of a plan file
 -- @raise as degrees.search
 -- @usage print(require("degrees").plan(ctx, { tp = { 1 }, pp = { 1, 2 }, tries = 4 }) ~= nil)

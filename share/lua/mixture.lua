@@ -38,7 +38,7 @@ end
 
 --- Options of a system with experts: degrees, the stage of ZeRO, and its own.
 -- @function mixture.options
--- @tparam[opt] table own rows of options
+-- @tparam[opt] table own list of rows of options
 -- @treturn table list of rows, `options` of a plugin
 -- @units none
 -- @raise none
