@@ -134,8 +134,7 @@ local function plan(ctx)
       stage.layers, stage.recompute = own[s].layers, own[s].recompute
     end
   end
-  local made, why = degrees.search(ctx, spec)
-  return made, not made and why or nil
+  return degrees.plan(ctx, spec)
 end
 
 --- The recurrences on the times of the plan's stages.

@@ -2,6 +2,7 @@
 local claims = require "claims"
 local formulas = require "formulas"
 local links = require "links"
+local mixture = require "mixture"
 local prices = require "prices"
 
 local MiB, GiB = 2 ^ 20, 2 ^ 30
@@ -147,7 +148,14 @@ function of.fsdp(made, ctx)
     local _, all_s = formulas.units(unit)
     return made.replicas[1].micro_batches * math.max(0, all_s - one.own_s) + one.pass.optimizer_s
   end)
+  local first = made.replicas[1].stages[1]
+  local ranks, nodes = first.dp or 1, mixture.nodes(ctx, ctx.cluster:ids(first.devices))
+  local _, sharded, hybrid = formulas.across_hosts(hv.cost.layers { tp = first.tp }:bytes(
+    first.layers[1] + 1, first.layers[2], "parameters") * ctx.job.weight_bytes, ranks,
+    math.max(1, ranks / nodes))
   return { iteration_s = total_s,
+    terms = { across_hosts_bytes = nodes < 2 and 0
+      or (first.zero.shard_group or ranks) < ranks and hybrid or sharded },
     formula = "units: gather, pass, scatter in one stream, at most `limit` of them whole",
     leaves_out = "units that differ, weights kept between micro-batches, and the reduction "
       .. "between copies" }
@@ -160,9 +168,12 @@ function of.mics(made, ctx)
   local n = hv.cost.layers { tp = stage.tp }:bytes(stage.layers[1] + 1, stage.layers[2],
     "parameters")
   local inside, across = formulas.two_hops(n * job.grad_bytes, d, p, replica.micro_batches)
+  local group = mixture.group(ctx, stage, p)
+  local flat, by_nodes = formulas.between_nodes(p, p / mixture.nodes(ctx, group))
   return { peak_memory_GiB = formulas.states_bytes(n, p, 3, job.weight_bytes, job.grad_bytes,
       (job.master_bytes or 0) + (job.optimizer_bytes or 0)) / GiB,
-    terms = { inside_group_bytes = inside, between_groups_bytes = across },
+    terms = { inside_group_bytes = inside, between_groups_bytes = across,
+      ring_between_nodes_frac = flat, by_nodes_between_nodes_frac = by_nodes },
     formula = "model states over groups of p ranks; gradients in two hops",
     leaves_out = "activations, buffers and layers that are gathered" }
 end

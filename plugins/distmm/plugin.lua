@@ -255,9 +255,6 @@ return {
   verified = { "works 12 and 4 on eight devices [D]", "in turn on eight devices [D]",
     "without overhead nothing is gained [D]", "200 random divisions against enumeration [D]",
     "side by side by the judge [D]", "in turn by the judge [D]" },
-  options = {
-    { key = "tries", type = "integer", default = 8, min = 1, max = 1000,
-      help = "number of fitting plans that are simulated, in the order of the formula" },
-  },
+  options = { candidates.tries_option(8) },
   plan = plan, claim = claim,
 }

@@ -218,9 +218,6 @@ return {
     "no division is better than the best of all [D]", "three stages by the judge [D]",
     "three lengths on two stages by the judge [D]", "two of them in flight by the judge [D]",
     "rising lengths by the judge [D]", "the strategy's plan of three lengths [D]" },
-  options = {
-    { key = "tries", type = "integer", default = 8, min = 1, max = 1000,
-      help = "number of fitting plans that are simulated, in the order of the formula" },
-  },
+  options = { candidates.tries_option(8) },
   plan = plan, claim = claim,
 }

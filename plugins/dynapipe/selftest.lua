@@ -164,7 +164,7 @@ local function check_lengths(t)
     -- the first one ends the last backward pass at 28 + 4
     local orders = batches.orders({ 1, 2, 3 }, { 12, 6, 6 })
     t.near("three lengths on two stages by the judge [D]", judged_ms(orders[1]), 32, 1e-9, FROM)
-    -- two alive: the third forward pass waits for the first backward pass, 16 to 24, and ends at 26;
+    -- two alive: the third forward pass waits for the first backward pass, 16 to 24, ending at 26;
     -- the first stage is then busy until 30, the second until 32, and the last pass back takes 4
     t.near("two of them in flight by the judge [D]", judged_ms(orders[1], 2), 36, 1e-9, FROM)
     -- rising: forward passes until 8; the second stage ends its backward passes at 8, 14 and 26,

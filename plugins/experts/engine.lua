@@ -75,11 +75,11 @@ local function base_plan(world, ep, n_copied)
     stage.moe.copies = copies
     stage.moe.copy_life = copies and own.life or nil
   end
-  local made, why = degrees.search(ctx, spec)
+  local made, why = degrees.plan(ctx, spec)
   for _, stage in ipairs(made and made.replicas[1].stages or {}) do
     stage.moe.copies, stage.moe.copy_life = nil, nil
   end
-  return made, not made and why or nil
+  return made, why
 end
 
 --- Rows of `moe` for placements of a routing without iterations: one per run of layers.

@@ -5,20 +5,9 @@
 -- (`moe.adapt` of kind record, or places where all iterations are alike). Of these plans, with
 -- several values of what the publications leave to the user, and of those without any placement,
 -- the judge's fastest is taken.
-local degrees = require "degrees"
 local engine = require "engine"
+local mixture = require "mixture"
 local paper = require "paper"
-
---- Options of a system: those of the search, the states, and its own.
-local function options(own)
-  local rows = degrees.options { "tp", "pp", "ep" }
-  rows[#rows + 1] = { key = "zero", type = "integer", default = 1, min = 0, max = 3,
-    help = "stage of ZeRO" }
-  for _, row in ipairs(own) do
-    rows[#rows + 1] = row
-  end
-  return rows
-end
 
 local interval = { key = "interval", type = "integer", default = 0, min = 0, max = 65536,
   help = "iterations over which a move must pay; 0: several are tried" }
@@ -44,8 +33,8 @@ return {
         .. "of the exchange beside the experts.",
       sets = { ["moe.all_to_all"] = "flat" },
       searches = { SEARCHED[1], SEARCHED[2], SEARCHED[3], "chunks", "shadows by iteration" },
-      options = options { { key = "off_node", type = "number", default = 1, min = 0, max = 1,
-        help = "share of a rank's tokens that its gate lets leave the node" } },
+      options = mixture.options { { key = "off_node", type = "number", default = 1, min = 0,
+        max = 1, help = "share of a rank's tokens that its gate lets leave the node" } },
       verified = { "without shadows", "one shadow", "two shadows", "which is shadowed",
         "exchange in four groups", "one shadow by the judge" },
     },
@@ -58,7 +47,7 @@ return {
         .. "weights and states.",
       sets = { ["moe.all_to_all"] = "flat" },
       searches = { SEARCHED[1], SEARCHED[2], SEARCHED[3], "places by iteration", "interval" },
-      options = options { interval },
+      options = mixture.options { interval },
       verified = { "eight experts on four ranks", "places bind", "the optimum with places",
         "even loads by the judge", "moves carry their states" },
     },
@@ -72,7 +61,7 @@ return {
       sets = { ["moe.all_to_all"] = "flat" },
       searches = { SEARCHED[1], SEARCHED[2], SEARCHED[3], "replicas and places by iteration",
         "slots", "interval", "threshold" },
-      options = options { interval,
+      options = mixture.options { interval,
         { key = "slots", type = "integer", default = 0, min = 0, max = 65536,
           help = "slots of a rank besides those of its share of experts; 0: several are tried" },
         { key = "threshold", type = "number", default = 0, min = 0, max = 1000,
@@ -89,7 +78,7 @@ return {
         .. "the layer before (factors unverified).",
       sets = { ["moe.all_to_all"] = "flat" },
       searches = { SEARCHED[1], SEARCHED[2], SEARCHED[3], "copies by iteration" },
-      options = options {},
+      options = mixture.options(),
       verified = { "no copies [D]", "copies everywhere [D]", "all but one rank [D]",
         "all but two ranks [D]", "copies of some ranks through the judge" },
     },

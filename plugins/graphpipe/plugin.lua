@@ -267,12 +267,10 @@ return {
     "a graph of depth 4 by the judge [D]", "a chain of depth 7 by the judge [D]",
     "its time with 16 micro-batches [D]", "200 random graphs against enumeration [D]" },
   options = {
-    { key = "micro_batch", type = "integer", default = 8, min = 1, max = 4096,
-      help = "largest micro-batch in sequences; powers of two up to it are tried" },
+    candidates.micro_batch_option(8),
     { key = "tp", type = "integer", default = 0, min = 0, max = 1024,
       help = "largest tensor degree of a stage; 0: a node; 1: stages are data-parallel alone" },
-    { key = "tries", type = "integer", default = 8, min = 1, max = 1000,
-      help = "number of fitting plans that are simulated, in the order of the formula" },
+    candidates.tries_option(8),
   },
   plan = plan, claim = claim,
 }

@@ -70,8 +70,7 @@ local function plan(ctx)
     end
     stage.layers = numbers.ranges(counts_of(ctx, point, kinds_of))[s]
   end
-  local made, why = degrees.search(ctx, spec)
-  return made, not made and why or nil
+  return degrees.plan(ctx, spec)
 end
 
 --- Peak of the worst stage by the prices of layers, which the cut balances.

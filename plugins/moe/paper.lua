@@ -24,25 +24,48 @@ local function places_bytes(x, places)
   return x.layer.experts * places * x.hidden * x.width
 end
 
+--- Tokens of each expert in the first iteration of the job's routing on one rank.
+local function loads_of(x)
+  return hv.trace { sources = 1, tokens = x.tokens }[1][1][1]
+end
+
+--- Shares of the tokens that the experts get, which are also taken for the mean gates.
+local function shares_of(x)
+  local shares, sum = {}, 0
+  for _, load in ipairs(loads_of(x)) do
+    sum = sum + load
+  end
+  for e, load in ipairs(loads_of(x)) do
+    shares[e] = load / sum
+  end
+  return shares
+end
+
+-- Weight of the Switch Transformer's loss (Fedus et al. 2022, section 2.2).
+local SWITCH_WEIGHT = 0.01
+
 local of = {}
 
 function of.gshard(x)
+  local shares = shares_of(x)
   local places = formulas.capacity(x.moe.capacity_factor, x.layer.top_k, x.tokens,
     x.layer.experts, x.moe.min_capacity)
   local flops, mask = formulas.one_hot(x.tokens, x.layer.experts, places, x.hidden)
   return { terms = { exchange_bytes = places_bytes(x, places), one_hot_flops = flops,
-      mask_bytes = mask * x.width },
+      mask_bytes = mask * x.width, balance_loss = formulas.gshard_loss(shares, shares) },
     formula = ("C = max(4, cf k S / E) = %d places; 2 S E C h each way by one-hot products")
       :format(places),
-    leaves_out = "groups within a micro-batch, random routing of the second expert, losses" }
+    leaves_out = "groups within a micro-batch, random routing of the second expert" }
 end
 
 function of.switch(x)
+  local shares = shares_of(x)
   local places = formulas.capacity(x.moe.capacity_factor, x.layer.top_k, x.tokens, x.layer.experts)
   return { terms = { exchange_bytes = places_bytes(x, places),
-      expert_flops = 2 * x.layer.parameters * x.layer.experts * places },
+      expert_flops = 2 * x.layer.parameters * x.layer.experts * places,
+      balance_loss = formulas.switch_loss(SWITCH_WEIGHT, shares, shares) },
     formula = ("C = cf tokens / E = %d places, all sent and computed"):format(places),
-    leaves_out = "expert dropout and losses, which take no time" }
+    leaves_out = "expert dropout, which takes no time" }
 end
 
 --- Links of a group as {alpha_s, bytes_per_s}: to the nearest rank and to the farthest.
@@ -64,9 +87,16 @@ function of.tutel(x, ctx)
   if not near then
     return { terms = {}, formula = "all experts on every rank", leaves_out = "exchanges" }
   end
-  return { terms = { flat_s = formulas.flat_s(n, m, bytes, near, far),
-      two_hops_s = m > 1 and formulas.two_hops_s(n, m, bytes, near, far) or nil },
-    formula = "one exchange: n - 1 messages, or (m - 1) + (n / m - 1) larger ones",
+  local cf, shards = x.moe.capacity_factor or 0, x.moe.expert_shards or 1
+  local of_shards = shards > 1 and (formulas.shards_tokens(x.tokens * x.hidden, shards,
+    x.layer.parameters * x.layer.experts * shards / n) and "; shards get tokens"
+    or "; shards get weights") or ""
+  return { terms = { flat_s = formulas.flat_s(n, m, bytes, near, far), flat_messages = n - 1,
+      two_hops_s = m > 1 and formulas.two_hops_s(n, m, bytes, near, far) or nil,
+      two_hops_messages = m > 1 and formulas.two_hop_messages(n, m) or nil,
+      places = cf > 0 and formulas.aligned_capacity(cf, x.layer.top_k, x.tokens, x.layer.experts,
+        shards * (x.moe.degree or 1)) or nil },
+    formula = "one exchange: n - 1 messages, or (m - 1) + (n / m - 1) larger ones" .. of_shards,
     leaves_out = "chunks, and what is shared of a NIC" }
 end
 
@@ -78,11 +108,6 @@ function of.dsmoe(x)
     formula = ("ep = %d ranks of min(E, G), steps of an exchange: %d, coordinated %d"):format(
       #x.group, p, coordinated),
     leaves_out = "times, and how tokens choose between the experts of a residual layer" }
-end
-
---- Tokens of each expert in the first iteration of the job's routing on one rank.
-local function loads_of(x)
-  return hv.trace { sources = 1, tokens = x.tokens }[1][1][1]
 end
 
 function of.scattermoe(x)
@@ -106,7 +131,9 @@ function of.pipemoe(x, ctx)
   local fit = mixture.fits(ctx, x.stage, x.micro_batch, x.layer)
   local r = type(x.moe.degree) == "table" and x.moe.degree[1] or x.moe.degree or 1
   return { terms = { chunked_s = formulas.chunked_s(fit.exchange, fit.expert, r),
-      whole_s = formulas.chunked_s(fit.exchange, fit.expert, 1) },
+      whole_s = formulas.chunked_s(fit.exchange, fit.expert, 1),
+      stationary_chunks = fit.expert.alpha_s > 0
+        and formulas.stationary_chunks(fit.exchange, fit.expert) or nil },
     formula = ("max(2 r x, 2 x + r e, (r + 1) x + e) with r = %d forward"):format(r),
     leaves_out = "work of the host and of the gate" }
 end

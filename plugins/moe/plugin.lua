@@ -79,8 +79,7 @@ local function plan(ctx)
   if not world then
     return nil, why
   end
-  local made, reason = degrees.search(ctx, search_of(ctx, world))
-  return made, not made and reason or nil
+  return degrees.plan(ctx, search_of(ctx, world))
 end
 
 --- The plan of another strategy with the system's exchange and kernels.
@@ -100,17 +99,6 @@ local function apply(made, ctx)
   return changed, reason
 end
 
---- Options of a system: those of the search, the states, and its own.
-local function options(own)
-  local rows = degrees.options { "tp", "pp", "ep" }
-  rows[#rows + 1] = { key = "zero", type = "integer", default = 1, min = 0, max = 3,
-    help = "stage of ZeRO" }
-  for _, row in ipairs(own or {}) do
-    rows[#rows + 1] = row
-  end
-  return rows
-end
-
 local function capacity(default, help)
   return { key = "capacity", type = "number", default = default, min = 0, max = 1000, help = help }
 end
@@ -128,7 +116,7 @@ end
 
 return {
   api = 1, kind = "experts", needs = { model = "layers" }, effort = "quick",
-  options = options(), plan = plan, apply = apply, claim = paper.claim,
+  options = mixture.options(), plan = plan, apply = apply, claim = paper.claim,
   systems = {
     {
       id = "gshard", title = "GShard", year = 2021, venue = "ICLR",
@@ -139,7 +127,7 @@ return {
       sets = { ["moe.kernel"] = "padded", ["moe.all_to_all"] = "flat", ["moe.min_capacity"] = 4,
         ["moe.dispatch"] = "one_hot" },
       searches = searches(),
-      options = options { capacity(1, "places of an expert over its even share") },
+      options = mixture.options { capacity(1, "places of an expert over its even share") },
       verified = { "places of a group", "least places", "balanced loss", "places by the judge" },
     },
     {
@@ -151,7 +139,7 @@ return {
         .. "how many experts a token goes to is the model's.",
       sets = { ["moe.kernel"] = "padded", ["moe.all_to_all"] = "flat" },
       searches = searches(),
-      options = options { capacity(1.25, "places of an expert over its even share") },
+      options = mixture.options { capacity(1.25, "places of an expert over its even share") },
       verified = { "places", "dropped", "loss", "dropped by the judge" },
     },
     {
@@ -162,7 +150,8 @@ return {
       sets = { ["moe.kernel"] = "padded" },
       searches = searches("exchange: flat or in two hops", "chunks",
         "tokens to experts, shards of experts, or experts to tokens"),
-      options = options { capacity(0, "places over the even share; 0: those of the fullest") },
+      options = mixture.options {
+        capacity(0, "places over the even share; 0: those of the fullest") },
       verified = { "places, aligned", "places of one", "messages", "1 MB: flat [D]",
         "1 MB: two hops [D]", "64 MB: flat [D]", "64 MB: two hops [D]", "1 GB: flat [D]",
         "1 GB: two hops [D]", "two hops below 256 MB, flat above [D]" },
@@ -176,7 +165,7 @@ return {
         .. "or among ranks of equal place in their tensor groups.",
       sets = { ["moe.kernel"] = "padded", ["moe.min_capacity"] = 4 },
       searches = searches("expert degree by layer", "exchange: hierarchical or coordinated"),
-      options = options { capacity(1, "places of an expert over its even share") },
+      options = mixture.options { capacity(1, "places of an expert over its even share") },
       verified = { "steps of a coordinated exchange", "ranks by layer [D]",
         "degrees by layer through the judge" },
     },
@@ -216,7 +205,7 @@ return {
         .. "precision, compressed where that is faster: only then chunks have its optimal order.",
       sets = { ["moe.all_to_all"] = "pipe" },
       searches = searches("chunks", "compression where a ratio is given"),
-      options = options {
+      options = mixture.options {
         { key = "ratio", type = "number", default = 1, min = 1, max = 64,
           help = "bytes over those that are sent; 1: nothing is compressed" },
         { key = "GBps", type = "number", default = 500, min = 1, max = 1e6,
@@ -235,7 +224,7 @@ return {
         .. "experts are packed until they hide their exchange. Its inference is left out.",
       sets = { ["sync.priority"] = "after_all_to_all" },
       searches = searches("experts of a device", "chunks"),
-      options = options { { key = "chunk_MB", type = "number", default = 30, min = 0.1,
+      options = mixture.options { { key = "chunk_MB", type = "number", default = 30, min = 0.1,
         max = 1e5, help = "size of a micro-operation in MB" } },
       verified = { "first come first served [D]", "exchanges first [D]", "experts of a device [D]",
         "first come first served, by the judge [D]", "exchanges first, by the judge [D]" },
@@ -258,7 +247,8 @@ return {
       summary = "The gate's target by a program over the links, or, where the job's routing says "
         .. "what tokens want, a limit on what leaves a node.",
       sets = { ["moe.all_to_all"] = "flat" }, searches = searches("shares from rank to rank"),
-      options = options { { key = "off_node", type = "number", default = -1, min = -1, max = 1,
+      options = mixture.options { { key = "off_node", type = "number", default = -1, min = -1,
+        max = 1,
         help = "tokens that may leave their node, if the job has a routing; -1: by the target" } },
       verified = { "shares of two pairs", "the program agrees", "slowest pair", "penalties",
         "shares by the judge" },

@@ -12,15 +12,6 @@ local prices = require "prices"
 local reasons = require "reasons"
 local timeline = require "timeline"
 
---- Bytes per second between the devices of a node and their host, as the judge has it.
-local function host_bandwidth(ctx, id)
-  local pass = hv.cost.stage { devices = ctx.cluster:address { id }, layers = { 0, 1 },
-    micro_batch = 1, offload = { { what = "activations", to = "host" } } }
-  local whole = hv.cost.memory { devices = ctx.cluster:address { id }, layers = { 0, 1 },
-    micro_batch = 1 }
-  return whole.activation_bytes / pass.forward_s
-end
-
 --- Figures of the layers of stage s: passes, memory, and rows of equal tensors {first, last layer}.
 local function stage_of(ctx, c, s, range)
   local keep = { micro_batch = c.micro_batch, recompute = "none" }
@@ -185,7 +176,6 @@ local function search(ctx, devices, reserve)
   local all = candidates.new()
   local size = inventory.node_size(inventory.nodes(devices))
   local batch = ctx.job.global_batch
-  local bandwidth = host_bandwidth(ctx, devices[1].id)
   for _, depth in ipairs(numbers.divisors(size)) do
     local own = copies(devices, depth, size)
     for _, micro_batch in ipairs(numbers.powers(ctx.options.micro_batch)) do
@@ -194,8 +184,8 @@ local function search(ctx, devices, reserve)
         and depth <= ctx.model.n_layers and not (hv.stopping(0.4) and #all.list > 0)
       for _, place in ipairs(fits and places(depth) or {}) do
         local c = { depth = depth, micro_batch = micro_batch, micro_batches = per_copy,
-          copies = own, place = place, host_bandwidth = bandwidth, kind = devices[1].kind,
-          rows = {} }
+          copies = own, place = place, kind = devices[1].kind, rows = {},
+          host_bandwidth = devices[1].host_bytes_per_s }
         for s = 1, depth do
           c.rows[s] = own[1][place[s]]
         end
@@ -260,12 +250,8 @@ return {
   searches = { "offload to peers and hosts", "recomputation layer by layer", "pipeline depth",
     "micro-batch", "places of the stages" },
   verified = { "least exposed time [D]", "without peers [D]",
-    "200 random placements against enumeration [D]", "idle time of the first stage [D]" },
-  options = {
-    { key = "micro_batch", type = "integer", default = 8, min = 1, max = 4096,
-      help = "largest micro-batch in sequences; powers of two up to it are tried" },
-    { key = "tries", type = "integer", default = 8, min = 1, max = 1000,
-      help = "number of fitting plans that are simulated, in the order of the formula" },
-  },
+    "200 random placements against enumeration [D]", "idle time of the first stage [D]",
+    "bandwidth to the host by the judge" },
+  options = { candidates.micro_batch_option(8), candidates.tries_option(8) },
   plan = plan, claim = claim,
 }

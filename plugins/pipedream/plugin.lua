@@ -208,7 +208,7 @@ end
 return {
   api = 1, id = "pipedream", title = "PipeDream", kind = { "pipeline", "auto-parallel" },
   system = "PipeDream: Generalized Pipeline Parallelism for DNN Training", venue = "SOSP",
-  year = 2019, reference = "arXiv:1806.03377",
+  year = 2019, reference = "doi:10.1145/3341301.3359646",
   summary = "Stages with replicas by dynamic programming over the network's levels; no flushes, "
     .. "stale weights.",
   needs = { model = "layers" }, effort = "quick", stale = true,

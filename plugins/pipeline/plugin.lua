@@ -98,8 +98,7 @@ local function plan(ctx)
   if ctx.system.id == "seq1f1b" and not work.of_model(ctx) then
     return nil, NO_TIMES
   end
-  local made, why = degrees.search(ctx, search_of(ctx))
-  return made, not made and why or nil
+  return degrees.plan(ctx, search_of(ctx))
 end
 
 --- Another strategy's plan with the system's schedule.

@@ -1,7 +1,7 @@
 -- Dynamic sequence parallelism: along which dimension of its tokens each block is cut. A block is
 -- never cut along the dimension that it attends along; between two blocks that are cut otherwise
 -- the activations are switched by one all-to-all. A shortest path over blocks x dimensions, from
--- the cut of the embedding to the cut of the head, which are the same (Zhao et al. 2024, section
+-- the cut of the embedding to the cut of the head, which are the same (Zhao et al. 2025, section
 -- 3.2).
 local dimensions = {}
 

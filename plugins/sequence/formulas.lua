@@ -79,7 +79,7 @@ function formulas.teams(q, n, c)
 end
 
 --- Values of a switch from one dimension of the tokens to another over n ranks, of which
--- (n - 1) / n leave the rank (Zhao et al. 2024, section 3).
+-- (n - 1) / n leave the rank (Zhao et al. 2025, section 3).
 function formulas.switch(values_of_a_rank, n)
   return values_of_a_rank * (n - 1) / n
 end

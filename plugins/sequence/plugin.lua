@@ -324,7 +324,7 @@ return {
         "ms of a double ring [D]" },
     },
     {
-      id = "dsp", title = "Dynamic sequence parallelism", year = 2024,
+      id = "dsp", title = "Dynamic sequence parallelism", year = 2025, venue = "ICML",
       system = "DSP: Dynamic Sequence Parallelism for Multi-Dimensional Transformers",
       reference = "arXiv:2403.10266",
       summary = "Blocks are cut along the dimension of the tokens that they do not attend along.",

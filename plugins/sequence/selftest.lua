@@ -351,7 +351,7 @@ local function against_all_cuts(t, from)
 end
 
 function tests.dsp(t)
-  local from = "catalogue: dsp; Zhao et al. 2024, section 3 and table 1"
+  local from = "catalogue: dsp; Zhao et al. 2025, section 3 and table 1"
   local M, n = 268435456, 8
   local q = { tokens = M / 4096 / n, width = 4096, keys = 4096, heads = 32 }
   local dims = { { name = "S", size = 1024 }, { name = "T", size = 16 } }

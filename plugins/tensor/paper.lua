@@ -29,6 +29,19 @@ volume["3d"] = function(x, tp)
   return 2 * forward + (tp.regather and again or 0)
 end
 
+--- Values of a layer's weights that a rank of a grid or cube holds, and transfers of a product.
+local function of_grid(x, tp)
+  if tp.scheme == "1d" then
+    return {}
+  elseif tp.scheme == "3d" then
+    return { weights_held = formulas.weights_held(x, math.floor(tp.degree ^ (1 / 3) + 0.5), true) }
+  end
+  local held = formulas.weights_held(x, math.sqrt(tp.degree / (tp.depth or 1)))
+  local cannon, flat, deep = formulas.transfers(tp.degree)
+  return { weights_held = held, transfers_cannon = cannon,
+    transfers = tp.scheme == "2.5d" and (tp.depth ^ 3 >= tp.degree and deep or flat) or nil }
+end
+
 --- The slowest link between neighbours of a group.
 local function slowest(ctx, ids)
   local least = math.huge
@@ -55,10 +68,12 @@ local paper = {}
 -- and the longest sum over depth.
 function paper.claim(plan, ctx)
   local made = prices.table_of(plan)
-  local stage_s, sent_bytes, between_s = {}, 0, 0
+  local stage_s, sent_bytes, between_s, terms = {}, 0, 0, nil
   for s, stage in ipairs(made.replicas[1].stages) do
     local pass = prices.stage(ctx, made, 1, s)
     local tp = type(stage.tp) == "table" and stage.tp or { scheme = "1d", degree = stage.tp or 1 }
+    terms = terms or of_grid({ b = made.micro_batch / (stage.dp or 1), s = ctx.job.sequence,
+      h = ctx.model.hidden }, tp)
     local bytes, once_bytes = sent_by(ctx, made, stage, tp)
     local group = {}
     table.move(ctx.cluster:ids(stage.devices), 1, tp.degree, 1, group)
@@ -67,8 +82,9 @@ function paper.claim(plan, ctx)
     sent_bytes = math.max(sent_bytes, bytes)
     between_s = math.max(between_s, once_bytes / bytes_per_s)
   end
+  terms.sent_bytes, terms.between_depths_s = sent_bytes, between_s
   return { iteration_s = (claims.pipeline_s(stage_s, made.replicas[1].micro_batches)) + between_s,
-    terms = { sent_bytes = sent_bytes, between_depths_s = between_s },
+    terms = terms,
     formula = "values that a rank sends per layer, over the slowest link of its group; gradients "
       .. "between the grids of a depth once",
     leaves_out = "latencies, the embedding and the head, recomputation but of trees, gradients of "

@@ -130,7 +130,8 @@ return {
       system = "Megatron-LM: Training Multi-Billion Parameter Language Models Using Model "
         .. "Parallelism",
       reference = "arXiv:1909.08053",
-      summary = "Columns, then rows of the weights over the ranks of a line; two sums each way.",
+      summary = "Columns, then rows of the weights over the ranks of a line; two all-reduces each "
+        .. "way.",
       sets = { ["tp.scheme"] = "1d", sequence_parallel = false },
       searches = { "tensor degree", "axes to nodes", "degrees", "micro-batch", "recomputation" },
       verified = { "bytes of a layer of GPT-3 [D]", "bytes of one sum [D]",

@@ -223,8 +223,7 @@ return {
       help = "largest number of micro-batches in the repeating middle" },
     { key = "micro_batch", type = "integer", default = 8, min = 1, max = 4096,
       help = "largest micro-batch of a rank in sequences; powers of two up to it are tried" },
-    { key = "tries", type = "integer", default = 6, min = 1, max = 1000,
-      help = "number of fitting plans that are simulated, in the order of the formula" },
+    candidates.tries_option(6),
   },
   plan = plan, claim = claim,
 }

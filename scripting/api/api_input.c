@@ -6,6 +6,7 @@
 #include "scripting/api/input_int.h"
 #include "scripting/api/table.h"
 #include "solver/base/units.h"
+#include "solver/cost/stage/stage.h"
 
 #include <string.h>
 
@@ -23,7 +24,8 @@ static void set_kind(lua_State *L, const struct hv_device_kind *k)
 All devices of nodes in state `ok`, in the order of their numbers.
 @function cluster:devices
 @treturn table list of {id, kind, class, group, node, domain, slot, zone, fabric, memory_bytes,
-memory_bytes_per_s, flops_per_s, usd_per_h}; domain numbers the runs of nodes that share the device
+memory_bytes_per_s, host_bytes_per_s (copies to and from its host, no other device copying),
+flops_per_s, usd_per_h}; domain numbers the runs of nodes that share the device
 link (a node alone is one); flops_per_s is the dense peak in the job's precision and missing where
 the device cannot compute in it; usd_per_h is the node's price divided by its devices; the list
 leaves out devices that a replan lost
@@ -43,9 +45,10 @@ static int cluster_devices(lua_State *L)
         if (!hv__is_usable(L, c, i)) {
             continue;
         }
-        lua_createtable(L, 0, 13);
+        lua_createtable(L, 0, 14);
         hv__set_num(L, "id", (double)i + 1);
         set_kind(L, r.kind);
+        hv__set_num(L, "host_bytes_per_s", hv_cost_host_bytes_per_s(c, &i, 1, i));
         hv__set_text(L, "group", g->name);
         hv__set_num(L, "node", (double)r.node + 1);
         hv__set_num(L, "domain", (double)hv_node_group_domain(g, r.node) + 1);

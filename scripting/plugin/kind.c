@@ -77,7 +77,7 @@ void hv_plugin_cite(const struct hv_plugin *p, struct hv_str *out)
         (void)snprintf(year, sizeof year, "%d", p->year);
     }
     if (strstr(hv_str_cstr(out), year) == NULL) {
-        hv_str_addf(out, " %s", year);
+        hv_str_addf(out, "%s%s", venue == NULL && out->n > 0 ? ", " : " ", year);
     }
     if (p->reference != NULL && p->reference[0] != '\0') {
         hv_str_addf(out, "%s%s", out->n > 0 ? ", " : "", p->reference);

@@ -221,4 +221,28 @@ function candidates.within(search)
   return last
 end
 
+--- The option `tries` of systems that rank plans by a formula.
+-- @function candidates.tries_option
+-- @tparam integer default how many plans are simulated
+-- @treturn table a row of `options` of a plugin: {key, type, default, min, max, help}
+-- @units none
+-- @raise none
+-- @usage assert(require("candidates").tries_option(8).key == "tries")
+function candidates.tries_option(default)
+  return { key = "tries", type = "integer", default = default, min = 1, max = 1000,
+    help = "number of fitting plans that are simulated, in the order of the formula" }
+end
+
+--- The option `micro_batch` of systems that try powers of two.
+-- @function candidates.micro_batch_option
+-- @tparam integer default the largest micro-batch
+-- @treturn table a row of `options` of a plugin: {key, type, default, min, max, help}
+-- @units sequences
+-- @raise none
+-- @usage assert(require("candidates").micro_batch_option(8).default == 8)
+function candidates.micro_batch_option(default)
+  return { key = "micro_batch", type = "integer", default = default, min = 1, max = 4096,
+    help = "largest micro-batch in sequences; powers of two up to it are tried" }
+end
+
 return candidates

@@ -511,4 +511,17 @@ function degrees.search(ctx, spec)
     or "no degrees divide the devices, the batch and the layers as the system needs it"
 end
 
+--- The plan of degrees.search alone, as `plan` of a plugin returns it.
+-- @function degrees.plan
+-- @tparam handle ctx the run's input
+-- @tparam table spec {tp, pp, fits, stage, …} as degrees.search takes it
+-- @treturn table the plan {micro_batch, replicas, …}; nil and the reason where nothing fits
+-- @units those of a plan file
+-- @raise as degrees.search
+-- @usage print(require("degrees").plan(ctx, { tp = { 1 }, pp = { 1, 2 }, tries = 4 }) ~= nil)
+function degrees.plan(ctx, spec)
+  local made, why = degrees.search(ctx, spec)
+  return made, not made and why or nil
+end
+
 return degrees

@@ -1,5 +1,6 @@
 --- Mixtures of experts: the layers of a model that have experts, degrees that share them, the ranks
 -- of a group, and what its exchanges and products take, as planners fit them.
+local degrees = require "degrees"
 local grids = require "grids"
 local inventory = require "inventory"
 local numbers = require "numbers"
@@ -33,6 +34,23 @@ function mixture.layers(ctx)
     return nil, ("the model %s has no layers with experts"):format(ctx.model.name)
   end
   return list
+end
+
+--- Options of a system with experts: degrees, the stage of ZeRO, and its own.
+-- @function mixture.options
+-- @tparam[opt] table own list of rows of options
+-- @treturn table list of rows, `options` of a plugin
+-- @units none
+-- @raise none
+-- @usage assert(#require("mixture").options() > 3)
+function mixture.options(own)
+  local rows = degrees.options { "tp", "pp", "ep" }
+  rows[#rows + 1] = { key = "zero", type = "integer", default = 1, min = 0, max = 3,
+    help = "stage of ZeRO" }
+  for _, row in ipairs(own or {}) do
+    rows[#rows + 1] = row
+  end
+  return rows
 end
 
 --- Runs of layers with experts for which key_of gives the same: {from, to} half open as in plans,

@@ -20,7 +20,7 @@ static const char two_rows[] = FAMILY
     "{ id = 'one', title = 'One', system = 'First paper', venue = 'VLDB', reference = 'arXiv:1',\n"
     "  sets = { zero = 1 }, searches = { 'degrees', 'buckets' }, verified = { 'a number' } },\n"
     "{ id = 'two', title = 'Two', kind = { 'tensor', 'hetero' }, summary = 'its own', year = "
-    "2002,\n"
+    "2002,\n  system = 'Second paper',\n"
     "  sets = { zero = 2 }, options = { { key = 'm', type = 'boolean', help = 'h' } },\n"
     "  plan = function(ctx) return nil, 'own plan of ' .. ctx.system.id end,\n"
     "  selftest = function(t, system) t.equal('id', system.id, 'two', 'hand') end } } }";
@@ -57,6 +57,9 @@ static void test_rows_stand_over_the_family(void **state)
     assert_false(one->has[HV_PLUGIN_SELFTEST]);
     hv_plugin_cite(one, &cite);
     assert_string_equal(hv_str_cstr(&cite), "First paper, VLDB 2001, arXiv:1");
+    hv_str_free(&cite);
+    hv_plugin_cite(two, &cite); /* without a venue */
+    assert_string_equal(hv_str_cstr(&cite), "Second paper, 2002");
     hv_str_free(&cite);
     assert_string_equal(two->summary, "its own");
     assert_int_equal(two->year, 2002);

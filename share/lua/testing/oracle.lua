@@ -57,7 +57,7 @@ end
 -- @tparam function draw gives a case
 -- @tparam function solve solve(case) gives a value, or nil where there is none
 -- @tparam function least least(case) gives the least value, math.huge where there is none
--- @treturn table as oracle.compare
+-- @treturn table {cases, optimal, worst, mean, wrong} as oracle.compare
 -- @units the caller's
 -- @raise errors of the three functions
 -- @usage local r = require("testing.oracle").drawn(3, function() return { 2, 1 } end,
@@ -74,6 +74,26 @@ function oracle.drawn(n, draw, solve, least)
       return best < math.huge and { best } or {}
     end,
     cost = function(value) return value end }
+end
+
+--- Checks that an algorithm is exact on 200 random cases.
+-- @function oracle.exact
+-- @tparam table t {equal, …} of the self-test
+-- @tparam string name of the check
+-- @tparam string from its source
+-- @tparam table q {draw, solve, least}, as oracle.drawn takes them
+-- @treturn table {cases, optimal, worst, mean, wrong} as oracle.compare
+-- @units the caller's
+-- @raise errors of the three functions
+-- @usage local oracle = require "testing.oracle"
+-- local t = { equal = function(_, got, want) assert(got == want) end }
+-- local function one() return 1 end
+-- oracle.exact(t, "of one", "by hand", { draw = one, solve = one, least = one })
+function oracle.exact(t, name, from, q)
+  local found = oracle.drawn(200, q.draw, q.solve, q.least)
+  t.equal(name, found.optimal, 200, from)
+  t.equal("values below the least", #found.wrong, 0, from)
+  return found
 end
 
 --- All ways to cut n items into contiguous parts.
