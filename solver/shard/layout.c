@@ -95,15 +95,6 @@ double hv_layout_bytes(const struct hv_layout *l, const struct hv_mesh *m,
     return bytes;
 }
 
-double hv_shape_bytes(const struct hv_shape *s)
-{
-    double bytes = (double)s->element_bytes;
-    for (size_t d = 0; d < s->n_dims; d++) {
-        bytes *= (double)s->size[d];
-    }
-    return bytes;
-}
-
 int64_t hv_axes_part(const struct hv_mesh *m, const struct hv_axes *a, const int64_t *digit)
 {
     int64_t part = 0;

@@ -54,8 +54,6 @@ bool hv_layout_divides(const struct hv_layout *l, const struct hv_mesh *m,
 /** Bytes of a device's part (the largest one where a dimension does not divide). */
 double hv_layout_bytes(const struct hv_layout *l, const struct hv_mesh *m,
                        const struct hv_shape *shape);
-/** Bytes of the whole tensor. */
-double hv_shape_bytes(const struct hv_shape *s);
 /** Number of the part of a dimension that a device holds, from its digits (hv_mesh_digits). */
 int64_t hv_axes_part(const struct hv_mesh *m, const struct hv_axes *a, const int64_t *digit);
 

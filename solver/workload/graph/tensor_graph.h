@@ -39,8 +39,7 @@ enum hv_dtype {
 #undef X
         HV_DTYPE_N
 };
-const char *hv_dtype_name(enum hv_dtype t); /**< name in files */
-int64_t hv_dtype_bytes(enum hv_dtype t);    /**< bytes of an element */
+int64_t hv_dtype_bytes(enum hv_dtype t); /**< bytes of an element */
 
 /** A tensor: inputs first, in order of the file, then results in order of the operators. */
 struct hv_tensor {

@@ -226,6 +226,7 @@ static void rows(struct make *m)
 {
     plain_operands(m, false);
     m->fits = m->fits && m->n == 2 && m->shapes[0].n_dims == 2;
+    m->fits = m->fits && m->shapes[1].n_dims < HV_TENSOR_DIMS;
     if (m->fits) {
         const struct hv_tensor *ids = operand(m, 1);
         for (size_t d = 0; d < ids->n_dims; d++) {
