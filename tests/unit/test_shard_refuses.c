@@ -215,7 +215,24 @@ static void shapes_of_too_many_dimensions(void **state)
 {
     (void)state;
     read_operator("embedding", "[8,4],[2,2,2,2,2,2,2,2]", "[\"R\"],[\"R\"]",
-                  "the shapes do not fit to \"embedding\"");
+                  "\"embedding\": expected a table of 2 dimensions and row numbers of at most 7");
+}
+
+static void shapes_that_do_not_fit(void **state)
+{
+    (void)state;
+    read_operator("mm\",\"means\":\"b m, m h -> b h", "[8,4],[8,16]", "[\"R\"],[\"R\"]",
+                  "to \"mm\": the letter \"m\" has the sizes 4 and 8");
+    read_operator("mm\",\"means\":\"b m, m h -> b q", "[8,4],[4,16]", "[\"R\"],[\"R\"]",
+                  "the result has the letter \"q\", which no operand has");
+    read_operator("mm\",\"means\":\"b, m h -> b h", "[8,4],[4,16]", "[\"R\"],[\"R\"]",
+                  "operand 1 of \"means\" needs one letter for each of its 2 sizes");
+    read_operator("mm\",\"means\":\"b m -> b", "[8,4],[4,16]", "[\"R\"],[\"R\"]",
+                  "expected letters of 2 operands and a result");
+    read_operator("add", "[8,4],[8,5]", "[\"R\"],[\"R\"]", "size 2 of operand 2 is 5; expected");
+    read_operator("sum5", "[8,4]", "[\"R\"]", "a dimension that operand 1 does not have");
+    read_operator("merge_heads", "[8,1099511627776,1099511627776]", "[\"R\"]",
+                  "the merged dimension has more than 2^40 elements");
 }
 
 /* ---- halos ----------------------------------------------------------------------------------- */
@@ -257,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_softmax_into_another_order),
         cmocka_unit_test(meshes_of_too_many_devices),
         cmocka_unit_test(shapes_of_too_many_dimensions),
+        cmocka_unit_test(shapes_that_do_not_fit),
         cmocka_unit_test(halos_of_many_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

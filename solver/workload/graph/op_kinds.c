@@ -35,16 +35,6 @@ uint32_t hv_tensor_graph_dim(const struct hv_tensor_graph *g, const char *name)
     return HV_NO_DIM;
 }
 
-uint32_t hv_tensor_graph_tensor(const struct hv_tensor_graph *g, const char *name)
-{
-    for (uint32_t i = 0; i < g->n_tensors; i++) {
-        if (strcmp(g->tensors[i].name, name) == 0) {
-            return i;
-        }
-    }
-    return UINT32_MAX;
-}
-
 bool hv_dims_hold(const uint32_t *dims, size_t n, uint32_t dim, size_t *at)
 {
     for (size_t i = 0; i < n; i++) {

@@ -107,9 +107,8 @@ struct hv_tensor_graph {
 };
 
 #define HV_NO_DIM UINT32_MAX
-/** Number of the dimension, or tensor, of that name; UINT32_MAX: none. O(n). */
+/** Number of the dimension of that name; HV_NO_DIM: none. O(n). */
 uint32_t hv_tensor_graph_dim(const struct hv_tensor_graph *g, const char *name);
-uint32_t hv_tensor_graph_tensor(const struct hv_tensor_graph *g, const char *name);
 /** True where the list holds the dimension; *at its place (may be NULL). */
 bool hv_dims_hold(const uint32_t *dims, size_t n, uint32_t dim, size_t *at);
 /**
