@@ -48,6 +48,8 @@ uint32_t hv_layout_splits(const struct hv_layout *l);
 /** Set of the atoms that split or are partial. */
 uint32_t hv_layout_used(const struct hv_layout *l);
 bool hv_layout_equal(const struct hv_layout *a, const struct hv_layout *b);
+/** Number of a layout for tables, mixed into h (HV_HASH_START first). */
+uint64_t hv_layout_hash(uint64_t h, const struct hv_layout *l);
 /** True where every dimension is a multiple of its parts. */
 bool hv_layout_divides(const struct hv_layout *l, const struct hv_mesh *m,
                        const struct hv_shape *shape);
