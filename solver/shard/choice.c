@@ -1,6 +1,7 @@
 /** How one operator is split over a mesh: layouts of a choice, halos, and enumeration. */
 #include "solver/shard/choice.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- layouts --------------------------------------------------------------------------------- */
@@ -120,27 +121,46 @@ bool hv_choice_layouts(const struct hv_op_rule *r, const struct hv_mesh *m,
 
 /* ---- halos ----------------------------------------------------------------------------------- */
 
+/* Distances to the parts of an operand that the parts of a window read: parts `*first` to `*last`
+ * further. *most = most rows that a part reads. */
+static void reach(const struct hv_window *w, int64_t extent, int64_t parts, int64_t *first,
+                  int64_t *last, int64_t *most)
+{
+    int64_t tile = extent / parts;
+    *first = *last = *most = 0;
+    for (int64_t p = 0; p < parts; p++) {
+        int64_t lo = 0, hi = 0;
+        hv_window_needs(w, extent, p, parts, &lo, &hi);
+        if (hi > lo) {
+            int64_t low = lo / tile - p, high = (hi - 1) / tile - p;
+            *first = low < *first ? low : *first;
+            *last = high > *last ? high : *last;
+            *most = hi - lo > *most ? hi - lo : *most;
+        }
+    }
+}
+
 /* Rows of a dimension that come from other devices: for each distance the largest piece, summed.
- * *most = most rows that a part reads. */
+ * *most = most rows that a part reads. O(parts and pieces that they read). */
 static int64_t foreign_rows(const struct hv_window *w, int64_t extent, int64_t parts, int64_t *most)
 {
-    int64_t tile = extent / parts, sum = 0;
-    *most = 0;
-    for (int64_t distance = 1 - parts; distance < parts; distance++) {
-        int64_t piece = 0;
-        for (int64_t p = 0; p < parts; p++) {
-            int64_t lo = 0, hi = 0, q = p + distance;
-            hv_window_needs(w, extent, p, parts, &lo, &hi);
-            *most = hi - lo > *most ? hi - lo : *most;
-            if (q < 0 || q >= parts) {
-                continue;
-            }
+    int64_t tile = extent / parts, sum = 0, first = 0, last = 0;
+    reach(w, extent, parts, &first, &last, most);
+    int64_t *largest = hv_xcalloc((size_t)(last - first + 1), sizeof *largest);
+    for (int64_t p = 0; p < parts; p++) {
+        int64_t lo = 0, hi = 0;
+        hv_window_needs(w, extent, p, parts, &lo, &hi);
+        for (int64_t q = lo / tile; q * tile < hi && hi > lo; q++) {
             int64_t from = lo > q * tile ? lo : q * tile;
             int64_t to = hi < (q + 1) * tile ? hi : (q + 1) * tile;
-            piece = to - from > piece ? to - from : piece;
+            int64_t *piece = &largest[q - p - first];
+            *piece = to - from > *piece ? to - from : *piece;
         }
-        sum += distance != 0 ? piece : 0;
     }
+    for (int64_t distance = first; distance <= last; distance++) {
+        sum += distance != 0 ? largest[distance - first] : 0;
+    }
+    free(largest);
     return sum;
 }
 

@@ -48,14 +48,14 @@ uint32_t hv_layout_splits(const struct hv_layout *l);
 /** Set of the atoms that split or are partial. */
 uint32_t hv_layout_used(const struct hv_layout *l);
 bool hv_layout_equal(const struct hv_layout *a, const struct hv_layout *b);
+/** Number of a layout for tables, mixed into h (HV_HASH_START first). */
+uint64_t hv_layout_hash(uint64_t h, const struct hv_layout *l);
 /** True where every dimension is a multiple of its parts. */
 bool hv_layout_divides(const struct hv_layout *l, const struct hv_mesh *m,
                        const struct hv_shape *shape);
 /** Bytes of a device's part (the largest one where a dimension does not divide). */
 double hv_layout_bytes(const struct hv_layout *l, const struct hv_mesh *m,
                        const struct hv_shape *shape);
-/** Bytes of the whole tensor. */
-double hv_shape_bytes(const struct hv_shape *s);
 /** Number of the part of a dimension that a device holds, from its digits (hv_mesh_digits). */
 int64_t hv_axes_part(const struct hv_mesh *m, const struct hv_axes *a, const int64_t *digit);
 

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#define MOST_DEVICES ((int64_t)1 << 31)
+
 /* Appends the prime factors of an axis, larger ones first. */
 static enum hv_status add_atoms(struct hv_mesh *m, int64_t size, struct hv_err *err)
 {
@@ -35,7 +37,7 @@ enum hv_status hv_mesh_make(struct hv_mesh *out, const int64_t *sizes, size_t n,
                           HV_MESH_AXES, n);
     }
     for (size_t a = 0; a < n; a++) {
-        if (sizes[a] < 1 || sizes[a] > (int64_t)1 << 31) {
+        if (sizes[a] < 1 || sizes[a] > MOST_DEVICES) {
             return hv_err_set(err, HV_EINPUT,
                               "expected 1 to 2^31 devices along an axis, found %" PRId64, sizes[a]);
         }
@@ -46,6 +48,12 @@ enum hv_status hv_mesh_make(struct hv_mesh *out, const int64_t *sizes, size_t n,
         out->size[a] = sizes[a];
         out->first[a + 1] = (uint8_t)out->n_atoms;
         out->n_devices *= sizes[a];
+        if (out->n_devices > MOST_DEVICES) {
+            return hv_err_set(err, HV_ELIMIT,
+                              "a mesh may have at most 2^31 devices, its first %zu axes have "
+                              "%" PRId64 " together: make them smaller",
+                              a + 1, out->n_devices);
+        }
     }
     return HV_OK;
 }

@@ -23,8 +23,8 @@ struct hv_mesh {
     int64_t n_devices;
 };
 
-/** Makes a mesh of n axes. Errors: HV_EINPUT for a size below 1, HV_ELIMIT for too many axes or
- * prime factors. */
+/** Makes a mesh of n axes. Errors: HV_EINPUT for a size below 1, HV_ELIMIT for too many axes,
+ * prime factors or (2^31) devices. */
 enum hv_status hv_mesh_make(struct hv_mesh *out, const int64_t *sizes, size_t n,
                             struct hv_err *err) HV_NODISCARD;
 /** Axis that an atom belongs to. */

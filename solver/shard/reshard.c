@@ -4,6 +4,7 @@
  */
 #include "solver/shard/reshard.h"
 
+#include "solver/base/rng.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,14 +171,7 @@ static uint32_t heap_pop(struct search *s)
 
 static size_t hash(const struct hv_layout *l)
 {
-    uint64_t h = 1469598103934665603U ^ l->sum ^ (uint64_t)l->max << 32;
-    for (size_t d = 0; d < l->n_dims; d++) {
-        for (size_t i = 0; i < l->dim[d].n; i++) {
-            h = (h ^ (l->dim[d].atom[i] + 1U)) * 1099511628211U;
-        }
-        h = (h ^ 255U) * 1099511628211U;
-    }
-    return (size_t)(h ^ h >> 29);
+    return (size_t)hv_layout_hash(HV_HASH_START, l);
 }
 
 static void grow(struct search *s)

@@ -6,24 +6,6 @@ bool hv_factor_passes(const struct hv_factor *f)
     return f->kind == HV_FACTOR_PARALLEL;
 }
 
-bool hv_map_has(const struct hv_tensor_map *t, size_t factor, size_t *dim, size_t *at)
-{
-    for (size_t d = 0; d < t->n_dims; d++) {
-        for (size_t i = 0; i < t->dim[d].n; i++) {
-            if (t->dim[d].factor[i] == factor) {
-                if (dim != NULL) {
-                    *dim = d;
-                }
-                if (at != NULL) {
-                    *at = i;
-                }
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static int64_t floor_div(int64_t a, int64_t b)
 {
     return a >= 0 ? a / b : -((-a + b - 1) / b);

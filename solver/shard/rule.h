@@ -80,8 +80,6 @@ struct hv_op_rule {
 
 /** True where the factor passes through: neither reduced, nor moved, nor needed whole. */
 bool hv_factor_passes(const struct hv_factor *f);
-/** True where the tensor has the factor; *dim and *at tell where (may be NULL). */
-bool hv_map_has(const struct hv_tensor_map *t, size_t factor, size_t *dim, size_t *at);
 /**
  * The elements [*lo, *hi) of a dimension of `extent` elements that part `part` of `parts` of the
  * factor reads, cut to the dimension.

@@ -1,6 +1,7 @@
 /** Layouts that tensors have, and remembered paths between layouts. */
 #include "solver/shard/versions.h"
 
+#include "solver/base/rng.h"
 #include "solver/base/vec.h"
 #include <string.h>
 
@@ -78,32 +79,11 @@ void hv__versions_add(struct hv_versions *v, uint32_t tensor, const struct hv_la
 
 /* ---- known paths ----------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t h, uint64_t x)
-{
-    h = (h ^ x) * 0x9E3779B97F4A7C15U;
-    return h ^ h >> 32;
-}
-
-static uint64_t mix_layout(uint64_t h, const struct hv_layout *l)
-{
-    h = mix(h, l->sum | (uint64_t)l->max << 32);
-    for (size_t d = 0; d < l->n_dims; d++) {
-        for (size_t i = 0; i < l->dim[d].n; i++) {
-            h = mix(h, l->dim[d].atom[i] + 1U);
-        }
-        h = mix(h, 99);
-    }
-    return h;
-}
-
 static size_t hash(const struct hv_shape *shape, const struct hv_layout *from,
                    const struct hv_layout *to)
 {
-    uint64_t h = (uint64_t)shape->element_bytes;
-    for (size_t d = 0; d < shape->n_dims; d++) {
-        h = mix(h, (uint64_t)shape->size[d]);
-    }
-    return (size_t)mix_layout(mix_layout(h, from), to);
+    uint64_t h = hv_hash_words(HV_HASH_START, shape->size, shape->n_dims * sizeof shape->size[0]);
+    return (size_t)hv_layout_hash(hv_layout_hash(h ^ (uint64_t)shape->element_bytes, from), to);
 }
 
 static bool shape_equal(const struct hv_shape *a, const struct hv_shape *b)

@@ -120,8 +120,8 @@ static void add_loop(struct hv_prim *p, enum hv_contraction_role role, int64_t s
 }
 
 /* Names of a product's dimensions: shared ones, then those of the first, then those of the second.
- */
-static void product_dims(const struct hv__expand *x, const struct named *a, const struct named *b,
+ * False where it has more than a tensor may have. */
+static bool product_dims(const struct hv__expand *x, const struct named *a, const struct named *b,
                          size_t next, struct named *out)
 {
     *out = (struct named){0};
@@ -130,11 +130,16 @@ static void product_dims(const struct hv__expand *x, const struct named *a, cons
         for (size_t d = 0; d < from->n_dims; d++) {
             bool shared = has(turn < 2 ? b : a, from->dim[d], NULL);
             bool kept = needed_later(x, from->dim[d], next);
-            if (kept && shared == (turn == 0) && out->n_dims < HV_TENSOR_DIMS) {
-                out->dim[out->n_dims++] = from->dim[d];
+            if (!kept || shared != (turn == 0)) {
+                continue;
             }
+            if (out->n_dims == HV_TENSOR_DIMS) {
+                return false;
+            }
+            out->dim[out->n_dims++] = from->dim[d];
         }
     }
+    return true;
 }
 
 static struct named product(struct hv__expand *x, const struct named *a, const struct named *b,
@@ -193,7 +198,7 @@ static struct named named_operand(const struct hv__expand *x, size_t i)
     return a;
 }
 
-static uint32_t einsum(struct hv__expand *x)
+static enum hv_status einsum(struct hv__expand *x, uint32_t *result, struct hv_err *err)
 {
     const struct hv_tensor *out = &x->g->tensors[x->op->out];
     struct named a = named_operand(x, 0);
@@ -201,12 +206,19 @@ static uint32_t einsum(struct hv__expand *x)
         struct named b = named_operand(x, i), turned;
         sum_alone(x, &a, &b, i + 1);
         sum_alone(x, &b, &a, i + 1);
-        product_dims(x, &a, &b, i + 1, &turned);
+        if (!product_dims(x, &a, &b, i + 1, &turned)) {
+            return hv_err_set(err, HV_ELIMIT,
+                              "the product of the first %zu operands has more than %d dimensions: "
+                              "put operands that share dimensions next to each other, or merge "
+                              "dimensions by a reshape",
+                              i + 1, HV_TENSOR_DIMS);
+        }
         /* jax takes the second operand first where that does not cost a transpose */
         a = same_dims(&turned, out) ? product(x, &a, &b, i + 1) : product(x, &b, &a, i + 1);
     }
     sum_alone(x, &a, NULL, x->op->n_in);
-    return in_order(x, &a);
+    *result = in_order(x, &a);
+    return HV_OK;
 }
 
 /* ---- reductions and moves -------------------------------------------------------------------- */
@@ -550,8 +562,7 @@ static enum hv_status expand_op(struct hv__expand *x, uint32_t *out, struct hv_e
 {
     switch (ways[x->op->kind]) {
     case WAY_EINSUM:
-        *out = einsum(x);
-        break;
+        return einsum(x, out, err);
     case WAY_ELEMENTWISE:
         return elementwise(x, out, err);
     case WAY_SCALE:

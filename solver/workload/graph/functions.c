@@ -50,17 +50,24 @@ uint32_t hv__gelu(struct hv__expand *x)
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
-/* Dimensions of operand 0 that the operator goes over (bits). */
-static uint32_t over_bits(const struct hv__expand *x)
+/* Places in a list of dimensions of those that the operator goes over (bits). */
+static uint32_t over_among(const struct hv__expand *x, const uint32_t *dims, size_t n)
 {
     uint32_t set = 0;
     for (size_t i = 0; i < x->op->n_over; i++) {
         size_t at = 0;
-        if (hv_dims_hold(x->op->in[0].dim, x->op->in[0].n_dims, x->op->over[i], &at)) {
+        if (hv_dims_hold(dims, n, x->op->over[i], &at)) {
             set |= 1U << at;
         }
     }
     return set;
+}
+
+/* The same in the result, in whose order an aligned operand lies. */
+static uint32_t over_bits(const struct hv__expand *x)
+{
+    const struct hv_tensor *out = &x->g->tensors[x->op->out];
+    return over_among(x, out->dim, out->n_dims);
 }
 
 static double over_count(const struct hv__expand *x)
@@ -191,7 +198,8 @@ static uint32_t one_hot(struct hv__expand *x, const struct hv_shape *full, size_
 uint32_t hv__cross_entropy(struct hv__expand *x)
 {
     struct hv_prim_graph *b = &x->out->prims;
-    uint32_t t = hv__operand(x, 0), gone = over_bits(x);
+    const struct hv_tensor_use *logits = &x->op->in[0];
+    uint32_t t = hv__operand(x, 0), gone = over_among(x, logits->dim, logits->n_dims);
     struct hv_shape full = *hv_prim_shape(b, t);
     uint32_t most = largest(b, t, gone);
     struct hv_shape small = *hv_prim_shape(b, most);

@@ -82,7 +82,6 @@ enum hv_op_needs {
 
 /** How values are reduced. */
 enum hv_reduce_by { HV_BY_SUM, HV_BY_MEAN, HV_BY_MAX, HV_BY_MIN, HV_BY_N };
-const char *hv_reduce_name(enum hv_reduce_by b); /**< "sum", "mean", "max", "min" */
 
 /** A row of the table. */
 struct hv_op_kind_row {

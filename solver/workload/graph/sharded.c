@@ -3,6 +3,7 @@
 
 #include "solver/workload/graph/gradient.h"
 #include "solver/workload/graph/op_rule.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_PRIMS 10000000 /* of results by themselves */
@@ -11,7 +12,8 @@ struct solve {
     const struct hv_sharding_request *r;
     struct hv_arena *arena;
     struct hv_sharding *out;
-    uint32_t *gradient; /* primitive tensor → its gradient */
+    uint32_t *gradient;             /* primitive tensor → its gradient */
+    const struct hv_layout **asked; /* tensor → the layout that its result shall have; NULL: any */
 };
 
 static struct hv_prim_graph *prims(const struct solve *s)
@@ -21,20 +23,19 @@ static struct hv_prim_graph *prims(const struct solve *s)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static const struct hv_layout *asked_for(const struct solve *s, uint32_t tensor)
+/* Layouts by tensor; of two for one tensor the first counts. */
+static void index_asked(struct solve *s)
 {
-    for (size_t i = 0; i < s->r->n_asked; i++) {
-        if (s->r->asked[i].tensor == tensor) {
-            return &s->r->asked[i].layout;
-        }
+    s->asked = hv_arena_new(s->arena, const struct hv_layout *, s->r->graph->n_tensors + 1);
+    for (size_t i = s->r->n_asked; i-- > 0;) {
+        s->asked[s->r->asked[i].tensor] = &s->r->asked[i].layout;
     }
-    return NULL;
 }
 
 static void add_output(struct solve *s, uint32_t tensor, uint32_t prim_tensor)
 {
     struct hv_shard_output *o = &s->out->graph.outputs[s->out->graph.n_outputs++];
-    const struct hv_layout *l = asked_for(s, tensor);
+    const struct hv_layout *l = s->asked[tensor];
     *o = (struct hv_shard_output){.tensor = prim_tensor, .asked = l != NULL};
     if (l != NULL) {
         o->layout = *l;
@@ -68,22 +69,19 @@ static enum hv_status backward(struct solve *s, struct hv_err *err)
 
 /* ---- results apart --------------------------------------------------------------------------- */
 
-/* Primitives that a tensor depends on. */
-static void mark_ancestors(const struct hv_prim_graph *g, size_t n, size_t n_tensors,
-                           uint32_t tensor, bool *prim, bool *needed)
+/* Primitive that writes each tensor; HV_NO_TENSOR: none. */
+static uint32_t *writers(const struct solve *s)
 {
-    memset(needed, 0, n_tensors * sizeof *needed);
-    needed[tensor] = true;
-    for (size_t i = n; i-- > 0;) {
+    const struct hv_prim_graph *g = prims(s);
+    uint32_t *writer = hv_arena_new(s->arena, uint32_t, g->n_tensors + 1);
+    memset(writer, 0xff, (g->n_tensors + 1) * sizeof *writer);
+    for (uint32_t i = 0; i < g->n_prims; i++) {
         const struct hv_prim *p = &g->prims[i];
-        prim[i] = false;
         for (size_t t = p->n_in; t < (size_t)(p->n_in + p->n_out); t++) {
-            prim[i] = prim[i] || needed[p->tensor[t]];
-        }
-        for (size_t t = 0; prim[i] && t < p->n_in; t++) {
-            needed[p->tensor[t]] = true;
+            writer[p->tensor[t]] = i;
         }
     }
+    return writer;
 }
 
 /* A copy of a primitive with new results; `to` tells the copies of tensors. */
@@ -108,26 +106,60 @@ static void copy_prim(struct hv_prim_graph *g, size_t i, uint32_t *to)
     }
 }
 
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Primitives that a tensor depends on, in their order; `seen` holds the round in which a primitive
+ * was met last. Returns how many. */
+static size_t ancestors(const struct hv_prim_graph *g, const uint32_t *writer, uint32_t tensor,
+                        uint32_t round, uint32_t *seen, uint32_t *list)
+{
+    size_t n = 0;
+    if (writer[tensor] != HV_NO_TENSOR) {
+        seen[writer[tensor]] = round;
+        list[n++] = writer[tensor];
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_prim *p = &g->prims[list[i]];
+        for (size_t t = 0; t < p->n_in; t++) {
+            uint32_t from = writer[p->tensor[t]];
+            if (from != HV_NO_TENSOR && seen[from] != round) {
+                seen[from] = round;
+                list[n++] = from;
+            }
+        }
+    }
+    qsort(list, n, sizeof *list, by_number);
+    return n;
+}
+
 /* Gives every result but the first a copy of all that it is made of. */
 static enum hv_status part_results(struct solve *s, struct hv_err *err)
 {
     struct hv_prim_graph *g = prims(s);
-    size_t n = g->n_prims, n_tensors = g->n_tensors;
-    bool *prim = hv_arena_new(s->arena, bool, n + 1);
-    bool *needed = hv_arena_new(s->arena, bool, n_tensors + 1);
-    uint32_t *to = hv_arena_new(s->arena, uint32_t, n_tensors + 1);
-    for (size_t k = 1; k < s->out->graph.n_outputs; k++) {
+    const uint32_t *writer = writers(s);
+    uint32_t *seen = hv_arena_new(s->arena, uint32_t, g->n_prims + 1);
+    uint32_t *list = hv_arena_new(s->arena, uint32_t, g->n_prims + 1);
+    uint32_t *to = hv_arena_new(s->arena, uint32_t, g->n_tensors + 1);
+    for (uint32_t t = 0; t < g->n_tensors; t++) {
+        to[t] = t;
+    }
+    for (uint32_t k = 1; k < s->out->graph.n_outputs; k++) {
         struct hv_shard_output *o = &s->out->graph.outputs[k];
-        for (uint32_t t = 0; t < n_tensors; t++) {
-            to[t] = t;
-        }
-        mark_ancestors(g, n, n_tensors, o->tensor, prim, needed);
+        size_t n = ancestors(g, writer, o->tensor, k, seen, list);
         for (size_t i = 0; i < n; i++) {
-            if (prim[i]) {
-                copy_prim(g, i, to);
-            }
+            copy_prim(g, list[i], to);
         }
         o->tensor = to[o->tensor];
+        for (size_t i = 0; i < n; i++) {
+            const struct hv_prim *p = &g->prims[list[i]];
+            for (size_t t = p->n_in; t < (size_t)(p->n_in + p->n_out); t++) {
+                to[p->tensor[t]] = p->tensor[t];
+            }
+        }
         if (g->n_prims > MOST_PRIMS) {
             return hv_err_set(err, HV_ELIMIT,
                               "the results by themselves need more than %d "
@@ -283,6 +315,21 @@ static const struct hv_layout *output_layout(const struct hv_shard_graph *x, siz
     return o->asked ? &o->layout : &x->tensors[o->tensor].layout;
 }
 
+/* Layouts of gradients; where one is a result several times, the last one counts. */
+static void name_gradients(struct solve *s)
+{
+    const struct hv_shard_graph *x = &s->out->graph;
+    const struct hv_layout **of =
+        hv_arena_new(s->arena, const struct hv_layout *, x->n_tensors + 1);
+    for (size_t i = 0; i < x->n_outputs; i++) {
+        of[x->outputs[i].tensor] = output_layout(x, i);
+    }
+    for (size_t t = 0; t < s->r->graph->n_given; t++) {
+        uint32_t gradient = s->gradient[s->out->expansion.tensor_of[t]];
+        s->out->gradient[t] = gradient != HV_NO_TENSOR ? of[gradient] : NULL;
+    }
+}
+
 static void name_layouts(struct solve *s)
 {
     const struct hv_tensor_graph *g = s->r->graph;
@@ -290,15 +337,13 @@ static void name_layouts(struct solve *s)
     s->out->layout = hv_arena_new(s->arena, const struct hv_layout *, g->n_tensors + 1);
     s->out->gradient = hv_arena_new(s->arena, const struct hv_layout *, g->n_tensors + 1);
     for (size_t t = 0; t < g->n_tensors; t++) {
-        uint32_t prim = s->out->expansion.tensor_of[t];
-        s->out->layout[t] = &x->tensors[prim].layout;
-        for (size_t i = 0; s->gradient != NULL && i < x->n_outputs && t < g->n_given; i++) {
-            if (s->gradient[prim] == x->outputs[i].tensor) {
-                s->out->gradient[t] = output_layout(x, i);
-            }
-        }
+        s->out->layout[t] = &x->tensors[s->out->expansion.tensor_of[t]].layout;
     }
-    for (size_t i = 0; i < x->n_outputs && s->gradient == NULL; i++) {
+    if (s->gradient != NULL) {
+        name_gradients(s);
+        return;
+    }
+    for (size_t i = 0; i < x->n_outputs; i++) {
         s->out->layout[s->r->outputs[i]] = output_layout(x, i);
     }
 }
@@ -306,7 +351,7 @@ static void name_layouts(struct solve *s)
 enum hv_status hv_shard_graph_solve(const struct hv_sharding_request *r, struct hv_arena *arena,
                                     struct hv_sharding *out, struct hv_err *err)
 {
-    struct solve s = {r, arena, out, NULL};
+    struct solve s = {r, arena, out, NULL, NULL};
     *out = (struct hv_sharding){0};
     enum hv_status st = hv_expand(r->graph, arena, &out->expansion, err);
     if (st) {
@@ -315,6 +360,7 @@ enum hv_status hv_shard_graph_solve(const struct hv_sharding_request *r, struct 
     out->graph.mesh = r->mesh;
     out->graph.outputs =
         hv_arena_new(arena, struct hv_shard_output, r->n_outputs + r->graph->n_given + 1);
+    index_asked(&s);
     for (size_t i = 0; i < r->n_outputs && !r->grad; i++) {
         add_output(&s, r->outputs[i], out->expansion.tensor_of[r->outputs[i]]);
     }

@@ -39,8 +39,7 @@ enum hv_dtype {
 #undef X
         HV_DTYPE_N
 };
-const char *hv_dtype_name(enum hv_dtype t); /**< name in files */
-int64_t hv_dtype_bytes(enum hv_dtype t);    /**< bytes of an element */
+int64_t hv_dtype_bytes(enum hv_dtype t); /**< bytes of an element */
 
 /** A tensor: inputs first, in order of the file, then results in order of the operators. */
 struct hv_tensor {
@@ -108,9 +107,8 @@ struct hv_tensor_graph {
 };
 
 #define HV_NO_DIM UINT32_MAX
-/** Number of the dimension, or tensor, of that name; UINT32_MAX: none. O(n). */
+/** Number of the dimension of that name; HV_NO_DIM: none. O(n). */
 uint32_t hv_tensor_graph_dim(const struct hv_tensor_graph *g, const char *name);
-uint32_t hv_tensor_graph_tensor(const struct hv_tensor_graph *g, const char *name);
 /** True where the list holds the dimension; *at its place (may be NULL). */
 bool hv_dims_hold(const uint32_t *dims, size_t n, uint32_t dim, size_t *at);
 /**

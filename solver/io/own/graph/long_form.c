@@ -87,13 +87,6 @@ static enum hv_status read_dims_list(const struct reader *r, const struct hv_jp 
     return st;
 }
 
-static enum hv_status opt_dims(const struct reader *r, const struct hv_jp *p, const char *key,
-                               uint32_t *out, uint8_t *n_out, struct hv_err *err)
-{
-    struct hv_jp list = hv_jp_get(p, key);
-    return hv_jp_none(&list) ? HV_OK : read_dims_list(r, &list, true, out, n_out, err);
-}
-
 /* ---- dims and tensors ------------------------------------------------------------------------ */
 
 static enum hv_status read_dims(struct reader *r, const struct hv_jp *root, struct hv_err *err)
@@ -404,6 +397,35 @@ static enum hv_status check_needs(const struct hv_jp *p, const struct hv_tensor_
     return HV_OK;
 }
 
+/* The dimensions that an operator goes over, under the one key that its kind has for them. */
+static enum hv_status read_over(const struct reader *r, const struct hv_jp *p,
+                                struct hv_tensor_op *op, struct hv_err *err)
+{
+    const struct hv_op_kind_row *row = hv_op_kind_row(op->kind);
+    const struct {
+        const char *key;
+        bool takes;
+    } members[] = {
+        {"over", (row->needs & HV_NEEDS_OVER) != 0},
+        {"along", (row->needs & HV_NEEDS_ALONG) != 0},
+        {"rows", (row->needs & HV_NEEDS_ROWS) != 0},
+        {"parallel", op->kind == HV_OP_OPAQUE},
+    };
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; st == HV_OK && i < sizeof members / sizeof members[0]; i++) {
+        struct hv_jp list = hv_jp_get(p, members[i].key);
+        if (hv_jp_none(&list)) {
+            continue;
+        }
+        if (!members[i].takes) {
+            return hv_jp_fail(&list, err, "\"%s\" has no effect on %s: remove it", members[i].key,
+                              row->name);
+        }
+        st = read_dims_list(r, &list, true, op->over, &op->n_over, err);
+    }
+    return st;
+}
+
 static enum hv_status read_kind(const struct hv_jp *p, struct hv_tensor_op *op, struct hv_err *err)
 {
     static const char *const kinds[HV_OP_KIND_N] = {
@@ -449,10 +471,7 @@ static enum hv_status read_op(struct reader *r, const struct hv_jp *p, struct hv
     st = st ? st : hv_jp_need(p, "out", "dimensions of the result", &out, err);
     st = st ? st : read_dims_list(r, &out, false, t->dim, &t->n_dims, err);
     st = st ? st : hv_jp_opt_word(p, "by", ways, HV_BY_N, &by, err);
-    st = st ? st : opt_dims(r, p, "over", op->over, &op->n_over, err);
-    st = st ? st : opt_dims(r, p, "along", op->over, &op->n_over, err);
-    st = st ? st : opt_dims(r, p, "rows", op->over, &op->n_over, err);
-    st = st ? st : opt_dims(r, p, "parallel", op->over, &op->n_over, err);
+    st = st ? st : read_over(r, p, op, err);
     st = st ? st : read_windows(r, p, op, err);
     st = st ? st : read_groups(r, p, op, err);
     st = st ? st : read_ranges(r, p, op, err);

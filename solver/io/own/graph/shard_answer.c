@@ -61,22 +61,24 @@ static json_t *layouts_json(const struct hv_shard_answer *a)
     return o;
 }
 
-/* Placements per axis of the mesh: what was asked for, or what came out. */
+/* Placements per axis of the mesh: what was asked for, or what came out. An axis whose parts split
+ * two dimensions is "S0+S1". */
 static json_t *placements_json(const struct hv_shard_answer *a)
 {
     const struct hv_shard_case *c = a->asked;
     json_t *list = json_array();
     for (size_t x = 0; x < c->mesh.n_axes; x++) {
         uint32_t atoms = hv_mesh_axis_atoms(&c->mesh, x);
-        json_t *word = NULL;
+        struct hv_str word = {0};
         for (size_t d = 0; c->want_text == NULL && d < a->result.n_dims; d++) {
             if ((hv_axes_set(&a->result.dim[d]) & atoms) != 0) {
-                word = json_sprintf("S%zu", d);
+                hv_str_addf(&word, "%sS%zu", word.n > 0 ? "+" : "", d);
             }
         }
         json_array_append_new(list, c->want_text != NULL ? json_string(c->want_text[x])
-                                    : word != NULL       ? word
+                                    : word.n > 0       ? json_string(hv_str_cstr(&word))
                                                          : json_string("R"));
+        hv_str_free(&word);
     }
     return list;
 }

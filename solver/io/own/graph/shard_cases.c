@@ -12,10 +12,17 @@
 #define MAX_CASES  100000
 #define MAX_GRAPHS 10000
 
+/* A tensor of a graph; a list of them is ordered by name. */
+struct named {
+    const char *name;
+    uint32_t tensor;
+};
+
 struct reader {
     struct hv_shard_cases *out;
     const char **graph_names;
     struct hv_tensor_graph *graphs;
+    struct named **tensors; /* by graph; NULL: not needed yet */
     size_t n_graphs;
 };
 
@@ -121,11 +128,33 @@ static enum hv_status read_layout(const struct hv_jp *p, const struct hv_shard_c
     return HV_OK;
 }
 
-static enum hv_status find_tensor(const struct hv_jp *p, const struct hv_tensor_graph *g,
-                                  const char *name, uint32_t *out, struct hv_err *err)
+static int by_name(const void *a, const void *b)
 {
-    *out = hv_tensor_graph_tensor(g, name);
-    if (*out != UINT32_MAX) {
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+static const struct named *tensors_by_name(struct reader *r, const struct hv_tensor_graph *g)
+{
+    struct named **list = &r->tensors[g - r->graphs];
+    if (*list == NULL) {
+        *list = hv_arena_new(&r->out->arena, struct named, g->n_tensors + 1);
+        for (uint32_t t = 0; t < g->n_tensors; t++) {
+            (*list)[t] = (struct named){g->tensors[t].name, t};
+        }
+        qsort(*list, g->n_tensors, sizeof **list, by_name);
+    }
+    return *list;
+}
+
+static enum hv_status find_tensor(struct reader *r, const struct hv_jp *p,
+                                  const struct hv_tensor_graph *g, const char *name, uint32_t *out,
+                                  struct hv_err *err)
+{
+    const struct named key = {name, 0};
+    const struct named *found =
+        bsearch(&key, tensors_by_name(r, g), g->n_tensors, sizeof key, by_name);
+    if (found != NULL) {
+        *out = found->tensor;
         return HV_OK;
     }
     const char **names = hv_xcalloc(g->n_tensors + 1, sizeof *names);
@@ -146,7 +175,6 @@ static enum hv_status read_layouts(struct reader *r, const struct hv_jp *p, cons
     struct hv_jp all = hv_jp_get(p, key);
     const char *name;
     json_t *v;
-    (void)r;
     if (hv_jp_none(&all)) {
         return HV_OK;
     }
@@ -157,7 +185,7 @@ static enum hv_status read_layouts(struct reader *r, const struct hv_jp *p, cons
     {
         struct hv_jp at = hv_jp_get(&all, name);
         struct hv_given_layout *l = &list[*n];
-        enum hv_status st = find_tensor(&at, c->graph, name, &l->tensor, err);
+        enum hv_status st = find_tensor(r, &at, c->graph, name, &l->tensor, err);
         st = st ? st : read_layout(&at, c, &c->graph->tensors[l->tensor], &l->layout, err);
         if (st) {
             return st;
@@ -183,7 +211,7 @@ static enum hv_status read_names(struct reader *r, const struct hv_jp *p, const 
         struct hv_jp at = hv_jp_at(&list, i);
         const char *name = NULL;
         st = hv_jp_string(&at, &name, err);
-        st = st ? st : find_tensor(&at, g, name, &tensors[i], err);
+        st = st ? st : find_tensor(r, &at, g, name, &tensors[i], err);
     }
     *out = tensors;
     return st;
@@ -416,6 +444,7 @@ static enum hv_status read_graphs(struct reader *r, const struct hv_jp *root, st
     }
     size_t n = json_object_size(list.v);
     r->graphs = hv_arena_new(&r->out->arena, struct hv_tensor_graph, n + 1);
+    r->tensors = hv_arena_new(&r->out->arena, struct named *, n + 1);
     r->graph_names = hv_arena_new(&r->out->arena, const char *, n + 1);
     json_object_foreach(list.v, key, v)
     {

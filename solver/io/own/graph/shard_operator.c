@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_SIZE 1099511627776.0 /* 2^40 */
+
 struct make {
     struct hv_tensor_graph *g;
     struct hv_arena *arena;
@@ -14,6 +16,7 @@ struct make {
     struct hv_tensor_op *op;
     int along; /* dimension that the word ends with; −1: none */
     bool fits;
+    const char *why; /* where it does not fit: what is wrong and what was expected */
 };
 
 /* How the result's dimensions follow from the first operand's. */
@@ -61,6 +64,13 @@ static const struct word {
 
 /* ---- dimensions ------------------------------------------------------------------------------ */
 
+/* The shapes do not fit, by the first reason given. */
+static void misfit(struct make *m, const char *why)
+{
+    m->why = m->fits ? why : m->why;
+    m->fits = false;
+}
+
 static uint32_t new_dim(struct make *m, int64_t size)
 {
     uint32_t d = (uint32_t)m->g->n_dims++;
@@ -92,7 +102,12 @@ static void plain_operands(struct make *m, bool shared)
         for (size_t d = 0; d < s->n_dims; d++) {
             int from = (int)d + m->shapes[0].n_dims - s->n_dims;
             bool same = shared && i > 0 && from >= 0 && s->size[d] == m->shapes[0].size[from];
-            m->fits = m->fits && (same || i == 0 || !shared);
+            if (shared && i > 0 && !same) {
+                misfit(m, hv_arena_printf(m->arena,
+                                          "size %zu of operand %zu is %lld; expected that of the "
+                                          "first operand, counted from the last one",
+                                          d + 1, i + 1, (long long)s->size[d]));
+            }
             add_dim(operand(m, i), same ? operand(m, 0)->dim[from] : new_dim(m, s->size[d]));
         }
     }
@@ -114,8 +129,30 @@ static uint32_t letter_dim(struct make *m, char letter, int64_t size)
         d = new_dim(m, size);
         m->g->dims[d].name = hv_arena_strdup(m->arena, name);
     }
-    m->fits = m->fits && d != HV_NO_DIM && (size == 0 || m->g->dims[d].size == size);
+    if (d == HV_NO_DIM) {
+        misfit(m, hv_arena_printf(
+                      m->arena, "the result has the letter \"%c\", which no operand has", letter));
+    } else if (size > 0 && m->g->dims[d].size != size) {
+        misfit(m, hv_arena_printf(m->arena, "the letter \"%c\" has the sizes %lld and %lld", letter,
+                                  (long long)m->g->dims[d].size, (long long)size));
+    }
     return d == HV_NO_DIM ? 0 : d;
+}
+
+static const char *letters_of(struct make *m, size_t i)
+{
+    return hv_arena_printf(m->arena,
+                           "operand %zu of \"means\" needs one letter for each of its %d sizes",
+                           i + 1, i < m->n ? m->shapes[i].n_dims : HV_TENSOR_DIMS);
+}
+
+static const char *operands_of(struct make *m)
+{
+    return hv_arena_printf(
+        m->arena,
+        "expected letters of %zu operands and a result in \"means\", as in \"b m, "
+        "m h -> b h\"",
+        m->n);
 }
 
 /* "b m, m h -> b h": letters with spaces; operands by commas. */
@@ -125,20 +162,26 @@ static void einsum(struct make *m, const char *means)
     for (const char *c = means; *c != '\0' && m->fits; c++) {
         bool arrow = c[0] == '-' && c[1] == '>';
         if (arrow || *c == ',') {
-            m->fits = i + 1 <= m->n && operand(m, i)->n_dims == m->shapes[i].n_dims;
+            if (i + 1 > m->n || (arrow && i + 1 != m->n)) {
+                misfit(m, operands_of(m));
+            } else if (operand(m, i)->n_dims != m->shapes[i].n_dims) {
+                misfit(m, letters_of(m, i));
+            }
             i += 1;
             c += arrow;
-            m->fits = m->fits && (!arrow || i == m->n);
         } else if (*c != ' ') {
             struct hv_tensor *t = operand(m, i);
             bool given = i < m->n;
-            m->fits = t->n_dims < (given ? m->shapes[i].n_dims : HV_TENSOR_DIMS);
-            if (m->fits) {
+            if (t->n_dims >= (given ? m->shapes[i].n_dims : HV_TENSOR_DIMS)) {
+                misfit(m, given ? letters_of(m, i) : "the result has more than 8 letters");
+            } else {
                 add_dim(t, letter_dim(m, *c, given ? m->shapes[i].size[t->n_dims] : 0));
             }
         }
     }
-    m->fits = m->fits && i == m->n;
+    if (i != m->n) {
+        misfit(m, operands_of(m));
+    }
 }
 
 /* ---- forms ----------------------------------------------------------------------------------- */
@@ -152,6 +195,9 @@ static void drop(struct make *m)
 {
     const struct hv_tensor *t = operand(m, 0);
     int gone = m->along >= 0 ? m->along : t->n_dims - 1;
+    if (gone >= t->n_dims) {
+        misfit(m, "the word ends with a dimension that operand 1 does not have");
+    }
     for (int d = 0; d < t->n_dims; d++) {
         if (d != gone) {
             add_dim(result(m), t->dim[d]);
@@ -163,7 +209,9 @@ static void swap(struct make *m)
 {
     result_like_first(m);
     struct hv_tensor *t = result(m);
-    m->fits = m->fits && t->n_dims >= 2;
+    if (t->n_dims < 2) {
+        misfit(m, "expected an operand of at least 2 dimensions");
+    }
     if (m->fits) {
         uint32_t last = t->dim[t->n_dims - 1];
         t->dim[t->n_dims - 1] = t->dim[t->n_dims - 2];
@@ -175,7 +223,11 @@ static void split(struct make *m)
 {
     const struct hv_tensor *t = operand(m, 0);
     int64_t size = m->g->dims[t->dim[t->n_dims - 1]].size;
-    m->fits = m->fits && size % m->devices == 0 && t->n_dims < HV_TENSOR_DIMS;
+    if (size % m->devices != 0) {
+        misfit(m, "expected a last size that is a multiple of the devices of the mesh");
+    } else if (t->n_dims == HV_TENSOR_DIMS) {
+        misfit(m, "expected an operand of at most 7 dimensions: the last one becomes two");
+    }
     for (size_t d = 0; m->fits && d + 1 < t->n_dims; d++) {
         add_dim(result(m), t->dim[d]);
     }
@@ -189,7 +241,11 @@ static void split(struct make *m)
 static void merge(struct make *m, size_t at)
 {
     const struct hv_tensor *t = operand(m, 0);
-    m->fits = m->fits && at + 1 < t->n_dims;
+    if (at + 1 >= t->n_dims) {
+        misfit(m, "expected an operand of at least 2 dimensions");
+    } else if ((double)m->shapes[0].size[at] * (double)m->shapes[0].size[at + 1] > MOST_SIZE) {
+        misfit(m, "the merged dimension has more than 2^40 elements");
+    }
     for (size_t d = 0; m->fits && d < t->n_dims; d++) {
         if (d == at) {
             add_dim(result(m), new_dim(m, m->shapes[0].size[d] * m->shapes[0].size[d + 1]));
@@ -204,13 +260,19 @@ static void join(struct make *m)
 {
     size_t along = m->along >= 0 ? (size_t)m->along : 0;
     int64_t sum = 0;
-    m->fits = m->fits && along < m->shapes[0].n_dims;
+    if (along >= m->shapes[0].n_dims) {
+        misfit(m, "the word ends with a dimension that operand 1 does not have");
+    }
     for (size_t i = 0; m->fits && i < m->n; i++) {
         const struct hv_shape *s = &m->shapes[i];
-        m->fits = s->n_dims == m->shapes[0].n_dims;
+        if (s->n_dims != m->shapes[0].n_dims) {
+            misfit(m, "expected operands of as many dimensions as the first one");
+        }
         for (size_t d = 0; m->fits && d < s->n_dims; d++) {
             bool own = i == 0 || d == along;
-            m->fits = own || s->size[d] == m->shapes[0].size[d];
+            if (!own && s->size[d] != m->shapes[0].size[d]) {
+                misfit(m, "expected the sizes of the first operand but along the joined dimension");
+            }
             add_dim(operand(m, i), own ? new_dim(m, s->size[d]) : operand(m, 0)->dim[d]);
         }
         sum += m->fits ? s->size[along] : 0;
@@ -225,7 +287,9 @@ static void join(struct make *m)
 static void rows(struct make *m)
 {
     plain_operands(m, false);
-    m->fits = m->fits && m->n == 2 && m->shapes[0].n_dims == 2;
+    if (m->n != 2 || m->shapes[0].n_dims != 2 || m->shapes[1].n_dims == HV_TENSOR_DIMS) {
+        misfit(m, "expected a table of 2 dimensions and row numbers of at most 7");
+    }
     if (m->fits) {
         const struct hv_tensor *ids = operand(m, 1);
         for (size_t d = 0; d < ids->n_dims; d++) {
@@ -247,7 +311,9 @@ static void shape_result(struct make *m, const struct word *w, const char *means
     } else {
         plain_operands(m, true);
         size_t n = operand(m, 0)->n_dims;
-        m->fits = m->fits && n > 0;
+        if (n == 0) {
+            misfit(m, "expected an operand of at least 1 dimension");
+        }
         if (!m->fits) {
             return;
         }
@@ -306,7 +372,7 @@ enum hv_status hv__operator_graph(const char *name, const char *means,
                                   struct hv_arena *arena, struct hv_tensor_graph *out,
                                   struct hv_err *err)
 {
-    struct make m = {out, arena, shapes, n, devices, NULL, -1, true};
+    struct make m = {out, arena, shapes, n, devices, NULL, -1, true, NULL};
     const struct word *w = find_word(name, &m.along);
     if (w == NULL) {
         return unknown_word(name, err);
@@ -332,6 +398,7 @@ enum hv_status hv__operator_graph(const char *name, const char *means,
         m.op->in[i].n_dims = out->tensors[i].n_dims;
         memcpy(m.op->in[i].dim, out->tensors[i].dim, sizeof m.op->in[i].dim);
     }
-    return m.fits ? hv_tensor_op_check(out, m.op, err)
-                  : hv_err_set(err, HV_EINPUT, "the shapes do not fit to \"%.40s\"", name);
+    return m.fits
+               ? hv_tensor_op_check(out, m.op, err)
+               : hv_err_set(err, HV_EINPUT, "the shapes do not fit to \"%.40s\": %s", name, m.why);
 }
