@@ -88,6 +88,13 @@ judged() {
     same "$1: eval gives the same figures" said.out found.out
     holds "$1: the bound is below" least "$(number said.out bound_s)" "$(number said.out iteration_s)"
 }
+# strategies_once: all strategies, of a family of several over one engine the first one only
+strategies_once() {
+    "$HETVIZ" strategies --json | awk -F'"' '
+        $2 == "id" { id = $4 }
+        $2 == "family" { family = $4 }
+        /^  [}]/ { if (family == "" || !seen[family]++) print id; family = "" }'
+}
 # skip NAME WHY: counts what cannot be tested on this machine
 skip() {
     skipped=$((skipped + 1))
