@@ -76,7 +76,7 @@ static json_t *placements_json(const struct hv_shard_answer *a)
             }
         }
         json_array_append_new(list, c->want_text != NULL ? json_string(c->want_text[x])
-                                    : word.n > 0       ? json_string(hv_str_cstr(&word))
+                                    : word.n > 0         ? json_string(hv_str_cstr(&word))
                                                          : json_string("R"));
         hv_str_free(&word);
     }
