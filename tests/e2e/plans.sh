@@ -93,17 +93,18 @@ for way in given dealt; do
 done
 
 # ---- compare ------------------------------------------------------------------------------------
+once=$(strategies_once | paste -sd, -)
 for cluster in a100-v100-t4 two-generations; do
     expect "compare on $cluster" 0 compare -c $cluster -m llama-3-8b -j small -s all --budget 300
     for s in $strategies; do
-        says "compare on $cluster: a row for $s" out "^ *[0-9-]+ +$s "
+        says "compare on $cluster: a row for $s, or why it does not apply" out "^ *[0-9-]+ +$s |^kind .* not apply: .*\\b$s \\("
     done
     says "compare on $cluster: none is better than auto" out '^ *1 +auto '
     says "compare on $cluster: why" out '^auto ranks first: .* less\)\.'
-    expect "compare on $cluster: JSON" 0 compare -c $cluster -m llama-3-8b -j small --budget 300 --json
+    expect "compare on $cluster: JSON" 0 compare -c $cluster -m llama-3-8b -j small -s "$once" --budget 300 --json
     holds "compare on $cluster: JSON" is_json out
     cp out first.out
-    run compare -c $cluster -m llama-3-8b -j small --budget 300 --json --jobs 1
+    run compare -c $cluster -m llama-3-8b -j small -s "$once" --budget 300 --json --jobs 1
     same "compare on $cluster: same bytes with one worker" out first.out
     if have_program python3 "compare on $cluster: rows"; then
         python3 - first.out >rows.out 2>err <<'EOF'

@@ -12,13 +12,13 @@ inputs='-c two-generations -m llama-3-8b -j small'
 "$HETVIZ" strategies --kind experts --json >experts.json
 for s in $strategies; do
     [ "$s" != hexgen ] || continue # it only serves: modes.sh
-    if grep -q "\"id\": \"$s\"" experts.json; then
-        # the model has no experts
+    if [ "$s" = distmm ] || grep -q "\"id\": \"$s\"" experts.json; then
+        # the model has no towers and no experts
         # shellcheck disable=SC2086
         run plan $inputs -s "$s" --out none.json
         holds "plan $s: exit 1" [ "$rc" -eq 1 ]
         holds "plan $s: no file without a plan" [ ! -e none.json ]
-        says "plan $s: the reason" err 'no layers with experts'
+        says "plan $s: the reason" err 'no layers with experts|needs a model of kind modules'
         continue
     fi
     # shellcheck disable=SC2086 # a list of words
