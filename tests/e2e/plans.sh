@@ -1,7 +1,7 @@
 #!/bin/sh
 # From a strategy to a plan and back: plan, eval, gantt and compare agree; same input, same bytes;
-# a strategy that cannot says why. Runs every strategy there is on the first sample workspace, and on
-# the others one of each family.
+# a strategy that cannot says why. Runs every strategy there is, of a family one, on every sample
+# workspace; `compare` runs all of them on two clusters.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -12,7 +12,7 @@ holds 'strategies: there are some' [ "$(echo "$strategies" | wc -w)" -ge 5 ]
 
 # ---- every strategy, every sample workspace ------------------------------------------------------
 word() { sed -n "s/.*\"$2\": *\"\\([^\"]*\\)\".*/\\1/p" "$1" | head -n 1; }
-tried=$strategies
+tried=$(strategies_once)
 for folder in "$root"/samples/workspaces/*; do
     sample=$(basename "$folder")
     file=$folder/workspace.json
@@ -41,7 +41,6 @@ for folder in "$root"/samples/workspaces/*; do
             no "$sample $s" "exit $rc"
         fi
     done
-    tried=$(strategies_once)
 done
 
 inputs='-c two-generations -m llama-3-8b -j small'
