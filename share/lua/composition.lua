@@ -7,7 +7,7 @@ local composition = {}
 
 --- A copy of a table and of what is in it.
 -- @function composition.copy
--- @tparam any value a tree of tables, as a plan is
+-- @tparam any value what is copied: a table with all its keys, and the tables in it
 -- @treturn any its copy; other values as they are
 -- @units those of the value
 -- @raise none
@@ -94,8 +94,9 @@ end
 
 --- The fastest of several changes of a plan.
 -- @function composition.fastest
--- @tparam table list of whatever a change is
--- @tparam function change function(choice) that gives the changed plan table, or nil and why not
+-- @tparam table choices a list of whatever a change is
+-- @tparam function change function(choice) that gives the changed plan, with the keys of a plan
+-- file, or nil and why not
 -- @treturn table the fastest plan that breaks no rule, then its choice; nil and the reason of the
 -- first that breaks one or cannot be made
 -- @units those of a plan file
@@ -103,9 +104,9 @@ end
 -- @usage local composition = require "composition"
 -- local made = hv.strategy("uniform"):table()
 -- assert(composition.fastest({ 1 }, function() return composition.copy(made) end))
-function composition.fastest(list, change)
+function composition.fastest(choices, change)
   local best, least, best_choice, reason = nil, math.huge, nil, nil
-  for _, choice in ipairs(list) do
+  for _, choice in ipairs(choices) do
     local plan, why = change(choice)
     local verdict
     if plan then
