@@ -97,8 +97,8 @@ end
 -- @tparam table choices a list of whatever a change is
 -- @tparam function change function(choice) that gives the changed plan, with the keys of a plan
 -- file, or nil and why not
--- @treturn table the fastest plan that breaks no rule, with the keys of a plan file, then its choice;
--- nil and the reason of the first that breaks one or cannot be made
+-- @treturn table the fastest plan that breaks no rule, with the keys of a plan file, then its
+-- choice; nil and the reason of the first that breaks one or cannot be made
 -- @units those of a plan file
 -- @raise outside a run
 -- @usage local composition = require "composition"
@@ -128,7 +128,7 @@ end
 
 --- A copy of a plan without what its own strategy claimed, and without a simulation of it.
 -- @function composition.start
--- @tparam any made plan table or handle
+-- @tparam any made a plan: a table with the keys of a plan file, or a handle
 -- @treturn table the plan with the keys of a plan file
 -- @units those of a plan file
 -- @raise none
