@@ -136,8 +136,8 @@ end
 -- degrees those named. 0 and "auto": searched.
 -- @function degrees.options
 -- @tparam table names list of tp, cp, ep, pp and chunks
--- @tparam[opt] table ways list of recomputations that are searched (all three); with one there is no
--- option: the system fixes it
+-- @tparam[opt] table ways list of recomputations that are searched (all three); with one there is
+-- no option: the system fixes it
 -- @treturn table list of {key, type, default, min, max, choices, help}: `options` of a plugin
 -- @units none
 -- @raise none
