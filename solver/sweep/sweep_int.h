@@ -14,6 +14,8 @@ enum hv_status hv__sweep_axes(struct hv_sweep *s, const struct hv_jp *list, cons
  */
 enum hv_status hv__sweep_document(enum hv_doc d, const struct hv_jp *at, const char *folder,
                                   json_t **out, struct hv_err *err) HV_NODISCARD;
+/** Tree of the default job. Owner of *out: caller. */
+enum hv_status hv__sweep_default_job(json_t **out, struct hv_err *err) HV_NODISCARD;
 /** Makes the cells: every point that meets the conditions at `where`, once per strategy. Errors:
  * HV_EINPUT for a condition that is none, HV_ELIMIT. */
 enum hv_status hv__sweep_cells(struct hv_sweep *s, const struct hv_jp *where,

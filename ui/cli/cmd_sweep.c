@@ -1,6 +1,6 @@
 /** `hetviz sweep`: finds the action and checks that it takes the options given. */
+#include "ui/cli/cmd_sweep.h"
 #include "ui/cli/cli.h"
-#include "ui/cli/sweep/sweep.h"
 
 #include <string.h>
 
@@ -62,9 +62,4 @@ enum hv_status hv_cli_sweep(struct hv_args *args, struct hv_err *err)
         }
     }
     return st == HV_OK ? action->run(args, err) : st;
-}
-
-const char *hv_cli_sweep_file(const struct hv_args *args)
-{
-    return args->n_positional > 1 ? args->positional[1] : NULL;
 }

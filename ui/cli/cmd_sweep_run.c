@@ -1,5 +1,6 @@
 /** `hetviz sweep run`: the cells of a shard that have no result yet, on all cores. */
-#include "ui/cli/sweep/sweep.h"
+#include "ui/cli/cmd_sweep.h"
+#include "ui/cli/sweep/kept.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /** `hetviz sweep show`: results as a table, CSV, JSON, a Pareto front or a heat map. */
-#include "ui/cli/sweep/sweep.h"
+#include "ui/cli/cmd_sweep.h"
+#include "ui/cli/sweep/kept.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /** `hetviz sweep merge`: the result files of a folder as one SQLite file. */
-#include "ui/cli/sweep/sweep.h"
+#include "ui/cli/cmd_sweep.h"
+#include "ui/cli/sweep/kept.h"
 
 #include "solver/base/units.h"
 #include "solver/sweep/store.h"

@@ -1,6 +1,6 @@
-/** The actions of `hetviz sweep`: one function each; they print their own results. */
-#ifndef HV_UI_CLI_SWEEP_SWEEP_H
-#define HV_UI_CLI_SWEEP_SWEEP_H
+/** The folder of a sweep: its specification and its store. */
+#ifndef HV_UI_CLI_SWEEP_KEPT_H
+#define HV_UI_CLI_SWEEP_KEPT_H
 
 #include "solver/base/str.h"
 #include "solver/sweep/sweep.h"
@@ -10,19 +10,6 @@
 #define HV_SWEEP_SPEC "sweep.json"
 /** Name of the store inside that folder. */
 #define HV_SWEEP_STORE "sweep.sqlite"
-
-/** Action: constant suffix, word, function, options beside --out that it takes. */
-#define HV_SWEEP_ACTION_MAP(X)                                                                     \
-    X(plan, "shards json")                                                                         \
-    X(run, "shard jobs failed time-limit")                                                         \
-    X(submit, "shards jobs slurm gnu-parallel retries dry-run")                                    \
-    X(merge, "json")                                                                               \
-    X(show, "where sort columns most pareto json csv svg x y value")
-
-#define X(name, options)                                                                           \
-    enum hv_status hv_cli_sweep_##name(struct hv_args *args, struct hv_err *err);
-HV_SWEEP_ACTION_MAP(X)
-#undef X
 
 /** The file of the first argument behind the action, or NULL. */
 const char *hv_cli_sweep_file(const struct hv_args *args);

@@ -2,7 +2,8 @@
  * `hetviz sweep submit`: a sweep for an engine that starts programs on many machines. Slurm gets an
  * array of jobs, GNU parallel a command line.
  */
-#include "ui/cli/sweep/sweep.h"
+#include "ui/cli/cmd_sweep.h"
+#include "ui/cli/sweep/kept.h"
 
 #include <errno.h>
 #include <spawn.h>
