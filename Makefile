@@ -14,7 +14,7 @@ endif
 O := build/obj/$(MODE)
 
 # ---- libraries -------------------------------------------------------------------------------
-PKGS_SOLVER := jansson libutf8proc expat yaml-0.1 zlib gmp
+PKGS_SOLVER := jansson libutf8proc expat yaml-0.1 zlib gmp sqlite3
 PKGS_HEADER := cairo # loaded at run time, when a picture asks for it
 PKGS_LUA    := lua5.4
 PKGS_TERM   := ncursesw

@@ -1,6 +1,6 @@
 _hetviz() {
   local cur=${COMP_WORDS[COMP_CWORD]} me=${COMP_WORDS[0]} i
-  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures shard strategies selftest validate calibrate profile check import new-plugin lua completion help ' -- "$cur")); return; fi
+  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures shard sweep strategies selftest validate calibrate profile check import new-plugin lua completion help ' -- "$cur")); return; fi
   # bash parts words at =: KEY = VALUE, or --option = value
   local at=$((COMP_CWORD - 1)) key= from= many= options= strategy= words= head=
   if [ "$cur" = '=' ]; then cur=; at=$COMP_CWORD; fi
@@ -79,6 +79,12 @@ _hetviz() {
     esac;;
   shard) options='--json --mesh --split --grad --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
+      -*) from=;;
+    esac;;
+  sweep) options='--out --shards --shard --jobs --failed --time-limit --slurm --gnu-parallel --retries --dry-run --where --sort --columns --most --pareto --json --csv --svg --x --y --value --help --seed --budget --quiet --plain '
+    case ${COMP_WORDS[at]} in
+      --columns) from=strategies many=1;;
+      --pareto) from=strategies many=1;;
       -*) from=;;
     esac;;
   strategies) options='--json --kind --help --seed --budget --quiet --plain '

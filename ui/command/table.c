@@ -102,6 +102,29 @@ static const struct hv_opt shard_options[] = {
     {"split", 0, HV_ARG_KEY_VALUE, "TENSOR.DIM=AXIS", "for a model: split this dimension over this axis (several axes as x+y, the major one first)", 0, 0, NULL, false},
     {"grad", 0, HV_ARG_FLAG, NULL, "for a model: the gradients of all parameters too", 0, 0, NULL, false},
 };
+static const struct hv_opt sweep_options[] = {
+    {"out", 'O', HV_ARG_FILE, "DIR", "folder of the results (run, submit, plan); for merge and show --csv the file to write", 0, 0, NULL, false},
+    {"shards", 0, HV_ARG_INT, "N", "plan, submit: number of shards (submit: 16)", 1, 1e7, NULL, false},
+    {"shard", 0, HV_ARG_TEXT, "K/N", "run: only this shard of N (default: 1/1, everything)", 0, 0, NULL, false},
+    {"jobs", 'j', HV_ARG_INT, "N", "run: cells at the same time (default: one per core); submit: cores of a shard", 1, 1024, NULL, false},
+    {"failed", 0, HV_ARG_FLAG, NULL, "run: try cells again that failed or were stopped", 0, 0, NULL, false},
+    {"time-limit", 0, HV_ARG_DURATION, "S", "run: stop after this time; the same command goes on (exit code 4)", 1e-3, 1e7, NULL, false},
+    {"slurm", 0, HV_ARG_FLAG, NULL, "submit: write DIR/sweep.sbatch, an array of jobs, and give it to sbatch", 0, 0, NULL, false},
+    {"gnu-parallel", 0, HV_ARG_FLAG, NULL, "submit: print the command line for GNU parallel", 0, 0, NULL, false},
+    {"retries", 0, HV_ARG_INT, "N", "submit: attempts of a shard (default 3)", 1, 1000, NULL, false},
+    {"dry-run", 0, HV_ARG_FLAG, NULL, "submit: write the script and do not start it", 0, 0, NULL, false},
+    {"where", 0, HV_ARG_TEXT, "SQL", "show: only rows for which this holds, such as \"nodes > 2 AND mfu > 0.4\"", 0, 0, NULL, false},
+    {"sort", 0, HV_ARG_TEXT, "COLUMN", "show: the best first (default: by axes)", 0, 0, NULL, false},
+    {"columns", 0, HV_ARG_LIST, "A,B,...", "show: these columns", 0, 0, NULL, false},
+    {"most", 0, HV_ARG_INT, "N", "show: at most N rows", 1, 1e9, NULL, false},
+    {"pareto", 0, HV_ARG_LIST, "A,B,...", "show: only rows that no other row beats in these figures", 0, 0, NULL, false},
+    JSON_OPTION,
+    {"csv", 0, HV_ARG_FLAG, NULL, "show: as CSV, all digits", 0, 0, NULL, false},
+    {"svg", 0, HV_ARG_FILE, "F", "show: write a heat map of --value over --x and --y", 0, 0, NULL, false},
+    {"x", 0, HV_ARG_TEXT, "COLUMN", "show --svg: the columns of the map", 0, 0, NULL, false},
+    {"y", 0, HV_ARG_TEXT, "COLUMN", "show --svg: the rows of the map", 0, 0, NULL, false},
+    {"value", 0, HV_ARG_TEXT, "FIGURE", "show --svg: the figure (default: iteration_s); a cell shows the best of it", 0, 0, NULL, false},
+};
 static const struct hv_opt selftest_options[] = {
     {"times", 0, HV_ARG_FLAG, NULL, "print the CPU time at the end of every line", 0, 0, NULL, false},
 };
@@ -228,6 +251,14 @@ static const struct hv_command command_rows[] = {
      "mesh ask for the rules of their operators: the factors of every dimension.\n"
      "Example: hetviz shard model.json --mesh x=2 --mesh y=4 --split x.batch=x --split up.ffn=y",
      OPTIONS(shard_options), false},
+    {HV_CMD_SWEEP, "sweep", NULL, "plan|run|submit|merge|show [FILE]", 1, 2, "one question over many clusters, models, jobs and options",
+     "`sweep plan SPEC` reads a specification (hetviz.sweep/1: inputs, axes, conditions, strategies) and prints its cells; with --out it keeps the "
+     "specification in DIR with every document in it. `sweep run [SPEC] --out DIR` computes the cells that have no result yet, on all cores; several programs, on several "
+     "machines, each run one shard (--shard K/N). A result is one line of DIR/shard-K-of-N.jsonl, whole or absent. `sweep submit --out DIR` starts the shards under Slurm, or "
+     "prints a command line for GNU parallel. `sweep merge DIR` writes DIR/sweep.sqlite with one row per cell, and `sweep show DIR` reads it: as a table, CSV, a Pareto front, or a "
+     "heat map. share/guide/sweeps.md describes the specification and the store.\n"
+     "Example: hetviz sweep run sweep.json --out results",
+     OPTIONS(sweep_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy by kind, on a terminal under headings, with the published system that it implements. With a name, describes one: its citation, the knobs that it "
      "fixes and those that it searches, the numbers of the publication that its self-tests check, its options.\n"

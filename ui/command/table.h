@@ -22,6 +22,7 @@
     X(EXPLAIN,    explain)      \
     X(FAILURES,   failures)     \
     X(SHARD,      shard)        \
+    X(SWEEP,      sweep)        \
     X(STRATEGIES, strategies)   \
     X(SELFTEST,   selftest)     \
     X(VALIDATE,   validate)     \

@@ -4,7 +4,7 @@
  */
 #include "ui/lever/lever_int.h"
 
-#include "ui/session/doc/path.h"
+#include "solver/io/own/doc/key_path.h"
 
 enum hv_status hv__trial_set(struct hv__trial *t, const char *path, json_t *value)
 {

@@ -3,8 +3,9 @@
 #define HV_UI_SESSION_DOCUMENTS_H
 
 #include "solver/base/json/json.h"
+#include "solver/io/own/doc/names.h"
 #include "solver/io/own/docs.h"
-#include "ui/session/doc/doc.h"
+#include "ui/session/doc/undo_limit.h"
 #include <stdbool.h>
 #include <stdint.h>
 

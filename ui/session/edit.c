@@ -4,7 +4,7 @@
  */
 #include "ui/session/session_int.h"
 
-#include "ui/session/doc/path.h"
+#include "solver/io/own/doc/key_path.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,7 +199,7 @@ enum hv_status hv_session_set_many(struct hv_session *s, const char *const *path
                                    const char *text, struct hv_err *err)
 {
     json_t *value = NULL;
-    enum hv_status st = hv__value_parse(text, &value, err);
+    enum hv_status st = hv_value_parse(text, &value, err);
     if (st == HV_OK) {
         st = change_at(s, paths, n, HV_KEY_PATH_SET, value, err);
     }
@@ -225,7 +225,7 @@ enum hv_status hv_session_insert_text(struct hv_session *s, const char *path, co
                                       struct hv_err *err)
 {
     json_t *value = NULL;
-    enum hv_status st = hv__value_parse(text, &value, err);
+    enum hv_status st = hv_value_parse(text, &value, err);
     return st == HV_OK ? hv_session_insert(s, path, value, err) : st;
 }
 

@@ -3,7 +3,7 @@
 #define HV_UI_SESSION_DOC_DIFF_H
 
 #include "solver/base/json/json.h"
-#include "ui/session/doc/doc.h"
+#include "solver/io/own/doc/names.h"
 
 /**
  * Appends the `set`, `insert` and `remove` lines that turn `before` into `after`; returns how many

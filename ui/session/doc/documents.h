@@ -7,8 +7,8 @@
 #define HV_UI_SESSION_DOC_DOCUMENTS_H
 
 #include "solver/base/json/json.h"
+#include "solver/io/own/doc/names.h"
 #include "solver/io/own/docs.h"
-#include "ui/session/doc/doc.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -7,7 +7,8 @@
 #define HV_UI_SESSION_DOC_JOURNAL_H
 
 #include "solver/base/json/json.h"
-#include "ui/session/doc/doc.h"
+#include "solver/io/own/doc/names.h"
+#include "ui/session/doc/undo_limit.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
  * Key paths: reading "cluster.nodes[0].count" and making a tree that differs at one place. Trees
  * are immutable; equal subtrees are shared, so a thousand undo steps need little memory.
  */
-#include "ui/session/doc/path.h"
+#include "solver/io/own/doc/key_path.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -226,7 +226,7 @@ enum hv_status hv_key_path_change(json_t *root, const struct hv_key_path *p,
     return HV_OK;
 }
 
-enum hv_status hv__value_parse(const char *text, json_t **out, struct hv_err *err)
+enum hv_status hv_value_parse(const char *text, json_t **out, struct hv_err *err)
 {
     struct hv_json json = {0};
     struct hv_err why;

@@ -1,9 +1,6 @@
 /** The documents of a workspace and their names. */
-#ifndef HV_UI_SESSION_DOC_DOC_H
-#define HV_UI_SESSION_DOC_DOC_H
-
-/** Most steps that can be undone. */
-#define HV_SESSION_UNDO_LIMIT 1000
+#ifndef HV_SOLVER_IO_OWN_DOC_NAMES_H
+#define HV_SOLVER_IO_OWN_DOC_NAMES_H
 
 /* clang-format off */
 /** Documents of a workspace: constant, first word of key paths and member of workspace.json. */

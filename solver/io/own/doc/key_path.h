@@ -1,10 +1,10 @@
 /** Key paths ("cluster.nodes[0].count"): parsing them, finding and changing a value in a tree. */
-#ifndef HV_UI_SESSION_DOC_PATH_H
-#define HV_UI_SESSION_DOC_PATH_H
+#ifndef HV_SOLVER_IO_OWN_DOC_KEY_PATH_H
+#define HV_SOLVER_IO_OWN_DOC_KEY_PATH_H
 
 #include "solver/base/arena.h"
 #include "solver/base/json/json.h"
-#include "ui/session/doc/doc.h"
+#include "solver/io/own/doc/names.h"
 
 /** One key of a path. */
 struct hv_key_path_part {
@@ -35,6 +35,6 @@ enum hv_status hv_key_path_change(json_t *root, const struct hv_key_path *p,
 
 /** Parses a value as typed: JSON where it has the syntax of a JSON value, else a bare word. Owner
  * of *out: caller. Errors: HV_EUSAGE for an empty text, HV_EINPUT for JSON that does not parse. */
-enum hv_status hv__value_parse(const char *text, json_t **out, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_value_parse(const char *text, json_t **out, struct hv_err *err) HV_NODISCARD;
 
 #endif
