@@ -80,6 +80,35 @@ static void get_columns(const void *ctx, size_t lane, const double *at_s, size_t
     }
 }
 
+static void get_shares(const void *ctx, size_t lane, const double *at_s, size_t n, double *out)
+{
+    const struct array_lane *l = lane_of(ctx, lane);
+    memset(out, 0, n * HV_GANTT_KIND_N * sizeof *out);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < l->n_spans; k++) {
+            double part = fmin(l->spans[k].end_s, at_s[i + 1]) - fmax(l->spans[k].start_s, at_s[i]);
+            out[i * HV_GANTT_KIND_N + l->spans[k].kind] += fmax(0, part) / (at_s[i + 1] - at_s[i]);
+        }
+    }
+}
+
+static size_t get_spans(const void *ctx, size_t lane, double t0_s, double t1_s, size_t most,
+                        struct hv_gantt_span *out, size_t *n_out)
+{
+    const struct array_lane *l = lane_of(ctx, lane);
+    size_t n = 0;
+    for (size_t k = 0; k < l->n_spans; k++) {
+        if (l->spans[k].start_s < t1_s && l->spans[k].end_s > t0_s) {
+            if (n < most) {
+                out[n] = l->spans[k];
+            }
+            n++;
+        }
+    }
+    *n_out = n <= most ? n : 0;
+    return n;
+}
+
 static bool get_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
 {
     const struct array_lane *l = lane_of(ctx, lane);
@@ -129,6 +158,8 @@ static struct hv_gantt_source array_source(const struct array *a)
                                     .end_s = end,
                                     .lane = get_lane,
                                     .columns = get_columns,
+                                    .shares = get_shares,
+                                    .spans = get_spans,
                                     .at = get_at,
                                     .next = get_next,
                                     .prev = get_prev};

@@ -1,9 +1,11 @@
 /**
  * Gantt painter: a timeline into cells, and the pure functions that move the window over it.
  *
- * The painter queries the source once per column and lane (dominant span of the window), so its
- * cost is O(columns × lanes × cost of a query), however many operations there are. The same painter
- * serves the Gantt screen and `hetviz gantt`.
+ * A lane is drawn by proportion: of any stretch of columns every kind of work has the share that it
+ * has in the timeline (cells.h). A lane whose operations are about a column or wider shows them one
+ * by one, with letters and numbers; else its columns show shares, which are queried per column, so
+ * the cost is O(columns × lanes), however many operations there are. The same painter serves the
+ * Gantt screen and `hetviz gantt`.
  */
 #ifndef HV_UI_VIEW_GANTT_VIEW_H
 #define HV_UI_VIEW_GANTT_VIEW_H
@@ -74,6 +76,14 @@ struct hv_gantt_source {
     /** The content of n adjacent windows; window i is [at_s[i], at_s[i + 1]). */
     void (*columns)(const void *ctx, size_t lane, const double *at_s, size_t n,
                     struct hv_gantt_cover *out);
+    /** Shares of n adjacent windows that each kind has, 0…1, as they are seen: `out` is
+     * [n][HV_GANTT_KIND_N]. */
+    void (*shares)(const void *ctx, size_t lane, const double *at_s, size_t n, double *out);
+    /** How many spans touch [t0, t1). Where there are no more than `most`, what is seen of them is
+     * written in the order of time: without what another span hides, so one may be in several
+     * parts. Room: 2 · most. */
+    size_t (*spans)(const void *ctx, size_t lane, double t0_s, double t1_s, size_t most,
+                    struct hv_gantt_span *out, size_t *n_out);
     /** Span that covers t (it holds its start, not its end). */
     bool (*at)(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out);
     /** First span that starts after t. */
