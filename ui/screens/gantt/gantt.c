@@ -69,7 +69,7 @@ static void draw_lower(const struct hv_gantt_screen *st, const struct hv_ui *ui,
                    hv_fmt_seconds(t, sizeof t, s.facts.verdict->metrics.iteration_s));
     hv_grid_hline(g, r.x, r.y, r.w, HV_STYLE_FRAME);
     (void)hv_grid_put_user(g, r.x + 1, r.y, r.w - 2, title, HV_STYLE_TITLE);
-    view.show_memory = view.show_critical = view.show_minimap = false;
+    view.show_memory = view.show_minimap = false;
     view.ghost = NULL;
     view.lane = view.lane < s.src.n_lanes ? view.lane : s.src.n_lanes - 1;
     hv_gantt_draw(&view, &s.src, g, (struct hv_rect){r.x, r.y + 1, r.w, r.h - 1});
@@ -483,8 +483,10 @@ const struct hv_view_ops hv_screen_gantt = {
     .keybar_now = gantt_keybar_now,
     .help = "s and S try another schedule, b and B another micro-batch, v and V other virtual "
             "chunks. The original plan stays visible below each lane; a keeps the trial as a plan, "
-            "Esc drops it. The micro-batch at the cursor is underlined in every lane, with capital "
-            "letters. Very long timelines are drawn in the background; Esc or x stops that, r "
+            "Esc drops it. The micro-batch at the cursor has capital letters in every lane. C "
+            "underlines the critical path; the row below names the stage that holds it, hidden "
+            "lanes too (~ a transfer). Very long timelines are drawn in the background; Esc or x "
+            "stops that, r "
             "starts it again. /f3 /b4@s3 /mb 3 search for operations. A click selects, dragging "
             "pans, the wheel zooms (Shift: pans).",
     .close = gantt_close,

@@ -9,6 +9,8 @@
 #include "ui/view/gantt/gantt_int.h"
 
 #define MINIMAP_W 48
+/* Columns from which on the zoom line has room for shares and the path. */
+#define PATH_TOO 90
 
 /* ---- axis ---- */
 
@@ -77,15 +79,27 @@ static void draw_label(const struct hv_gantt_state *st, const struct hv_gantt_so
 
 /* ---- rows below the lanes ---- */
 
-static void draw_critical(struct hv_grid *g, const struct hv_gantt_places *p, const bool *critical)
+/* The name of the stage that holds a column of the path: one character. */
+static char holder_name(const struct hv_gantt_holder *h)
+{
+    return h->row == -2         ? ' '
+           : h->row < 0         ? '~'
+           : h->stage < 10      ? (char)('0' + h->stage)
+           : h->stage < 10 + 26 ? (char)('a' + h->stage - 10)
+                                : '+';
+}
+
+/* Who holds the critical path in each column, of all lanes; where only marked operations are known,
+ * the columns of those that are drawn. */
+static void draw_critical(struct hv_grid *g, const struct hv_gantt_places *p,
+                          const struct hv__gantt_pen *pen)
 {
     struct hv_rect c = p->critical;
     hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, c.y, p->labels.w - 2, 1}, HV_LEFT,
                       "critical", HV_STYLE_CRITICAL);
     for (int i = 0; i < c.w; i++) {
-        if (critical[i]) {
-            (void)hv_grid_put(g, c.x + i, c.y, 1, "^", HV_STYLE_CRITICAL);
-        }
+        char name = pen->path ? holder_name(&pen->path[i]) : pen->critical[i] ? '^' : ' ';
+        hv_grid_fill(g, (struct hv_rect){c.x + i, c.y, 1, 1}, name, HV_STYLE_CRITICAL);
     }
 }
 
@@ -102,6 +116,14 @@ static void zoom_text(const struct hv_gantt_state *st, const struct hv_gantt_sou
                     hv_fmt_count(n, sizeof n, round(ops_per_column)));
     } else if (ops_per_column > 0) {
         hv_str_adds(out, "  short ops: shares, no order");
+    }
+    if (st->show_critical && src->path && (!(ops_per_column > 0) || columns >= PATH_TOO)) {
+        if (src->path_most.row >= 0) {
+            hv_str_addf(out, "  path: s%d ", (int)src->path_most.stage);
+        } else {
+            hv_str_adds(out, "  path: links ");
+        }
+        hv_str_addf(out, "%.0f%%", src->path_most.frac * 100);
     }
 }
 
@@ -197,7 +219,7 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
         hv__gantt_memory_draw(st, src, g, &p, st->lane < src->n_lanes ? st->lane : 0);
     }
     if (p.critical.h > 0) {
-        draw_critical(g, &p, pen.critical);
+        draw_critical(g, &p, &pen);
     }
     if (p.minimap.h > 0) {
         draw_minimap(st, src, g, &p, pen.ops_per_column);

@@ -23,6 +23,7 @@ struct hv__gantt_pen {
     struct hv__gantt_mix *mix;    /**< [n] */
     struct hv__gantt_cell *cells; /**< [rows][n] */
     bool *critical;               /**< [n] columns with a critical operation, of lanes drawn */
+    struct hv_gantt_holder *path; /**< [n] who holds the critical path; NULL = not shown or known */
     double ops_per_column;        /**< of the last lane drawn that shows shares, else 0 */
 };
 /** Room for lanes of at most `rows` rows in a chart. Owner: hv__gantt_pen_close. */

@@ -41,6 +41,10 @@ void hv__gantt_pen_open(struct hv__gantt_pen *p, const struct hv_gantt_state *st
     for (int i = 0; i <= chart->w; i++) {
         p->at_s[i] = hv__gantt_edge(st, chart, i);
     }
+    if (st->show_critical && src->path) {
+        p->path = hv_xcalloc(n, sizeof *p->path);
+        src->path(src->ctx, p->at_s, n, p->path);
+    }
     if (st->show_cursor && hv_gantt_at_cursor(st, src, &here)) {
         p->followed = here.micro_batch;
     }
@@ -54,6 +58,7 @@ void hv__gantt_pen_close(struct hv__gantt_pen *p)
     free(p->mix);
     free(p->cells);
     free(p->critical);
+    free(p->path);
 }
 
 /* A cell can show no more than one kind. */
@@ -187,10 +192,17 @@ static void draw_operations(const struct hv__gantt_pen *p, size_t n_spans, struc
 
 /* ---- shares ---- */
 
-static void draw_share(struct hv_grid *g, int x, int y, const struct hv__gantt_cell *c,
-                       bool blank_idle)
+/* Shares do not tell operations apart: columns in which the lane holds most of the critical path
+ * are underlined. */
+static unsigned share_flags(const struct hv__gantt_pen *p, int32_t path_row, int column)
 {
-    unsigned style = kinds[c->kind[0]].style;
+    return p->path && path_row >= 0 && p->path[column].row == path_row ? HV_STYLE_UNDERLINE : 0;
+}
+
+static void draw_share(struct hv_grid *g, int x, int y, const struct hv__gantt_cell *c,
+                       unsigned flags, bool blank_idle)
+{
+    unsigned style = kinds[c->kind[0]].style | flags;
     if (!is_whole(c)) {
         hv_grid_stack(g, (struct hv_rect){x, y, 1, 1}, c->eighths, style, kinds[c->kind[1]].style);
         return;
@@ -217,9 +229,11 @@ static void draw_shares(const struct hv__gantt_pen *p, const struct hv_gantt_sou
     } else {
         hv__gantt_stack(p->mix, p->n, row.h, p->cells);
     }
+    int32_t path_row = src->path_row ? src->path_row(src->ctx, lane) : -1;
     for (int y = 0; y < row.h; y++) {
         for (int i = 0; i < p->n; i++) {
-            draw_share(g, row.x + i, row.y + y, &p->cells[y * p->n + i], p->st->color_only_idle);
+            draw_share(g, row.x + i, row.y + y, &p->cells[y * p->n + i],
+                       share_flags(p, path_row, i), p->st->color_only_idle);
         }
     }
 }
@@ -237,14 +251,17 @@ static void note_critical(struct hv__gantt_pen *p, size_t n_spans)
     }
 }
 
-/* Columns that the spans of a lane take in the mean; nothing to measure counts as wide. */
+/* Columns that a moment's operation of a lane takes in the mean, so that a few short ones beside
+ * long ones change little; nothing to measure counts as wide. */
 static double mean_columns(const struct hv__gantt_pen *p, size_t n_spans)
 {
-    double sum_s = 0;
+    double sum_s = 0, squares = 0;
     for (size_t i = 0; i < n_spans; i++) {
-        sum_s += p->spans[i].end_s - p->spans[i].start_s;
+        double length_s = p->spans[i].end_s - p->spans[i].start_s;
+        sum_s += length_s;
+        squares += length_s * length_s;
     }
-    return n_spans > 0 ? sum_s / (double)n_spans / (p->at_s[1] - p->at_s[0]) : 1;
+    return sum_s > 0 ? squares / sum_s / (p->at_s[1] - p->at_s[0]) : 1;
 }
 
 void hv__gantt_lane_draw(struct hv__gantt_pen *p, const struct hv_gantt_source *src, size_t lane,

@@ -329,21 +329,114 @@ static double source_limit(const void *ctx, size_t lane)
     return t->rows[lane].memory_limit_bytes;
 }
 
+/* ---- the critical path ---- */
+
+/** Pieces of the path that are looked at in one window, evenly spread where there are more. */
+#define PIECES 64
+
+/** Rows that hold pieces of a window, and how long. */
+struct holders {
+    int32_t row[PIECES];
+    double s[PIECES];
+    size_t n;
+};
+
+static void add_holder(struct holders *h, int32_t row, double s)
+{
+    size_t i = 0;
+    while (i < h->n && h->row[i] != row) {
+        i++;
+    }
+    h->s[i] = (i < h->n ? h->s[i] : 0) + s;
+    h->row[i] = row;
+    h->n += i == h->n;
+}
+
+static struct hv_gantt_holder holder_of(const struct hv_timeline *t, int32_t row, double frac)
+{
+    return (struct hv_gantt_holder){
+        .row = row, .stage = row >= 0 ? (int32_t)t->rows[row].stage : -1, .frac = frac};
+}
+
+static struct hv_gantt_holder holder_in(const struct hv_timeline *t, double t0_s, double t1_s)
+{
+    const struct hv_lane *path = &t->path.lanes.items[0];
+    struct touched in = spans_in(path, t0_s, t1_s);
+    struct holders h = {.n = 0};
+    size_t looked = in.n < PIECES ? in.n : PIECES, best = 0;
+    double sum = 0;
+    for (size_t k = 0; k < looked; k++) {
+        const struct hv_span *s = &path->spans[in.first + k * in.n / looked];
+        double part = fmin(s->end_s, t1_s) - fmax(s->start_s, t0_s);
+        add_holder(&h, s->group, fmax(0, part));
+        sum += fmax(0, part);
+    }
+    if (!(sum > 0)) {
+        return (struct hv_gantt_holder){.row = -2, .stage = -1};
+    }
+    for (size_t i = 1; i < h.n; i++) {
+        best = h.s[i] > h.s[best] ? i : best;
+    }
+    double covered = looked < in.n ? 1 : sum / (t1_s - t0_s);
+    return holder_of(t, h.row[best], h.s[best] / sum * covered);
+}
+
+static void source_path(const void *ctx, const double *at_s, size_t n, struct hv_gantt_holder *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = holder_in(ctx, at_s[i], at_s[i + 1]);
+    }
+}
+
+static int32_t source_path_row(const void *ctx, size_t lane)
+{
+    (void)ctx;
+    return (int32_t)lane;
+}
+
+/** Who holds the most of the whole path. O(rows). */
+static struct hv_gantt_holder most_of_path(const struct hv_timeline *t)
+{
+    int32_t best = -1;
+    double most_s = t->path.links_s;
+    for (size_t i = 0; i < t->n_rows; i++) {
+        if (t->path.row_s[i] > most_s) {
+            most_s = t->path.row_s[i];
+            best = (int32_t)i;
+        }
+    }
+    return holder_of(t, best, t->end_s > 0 ? most_s / t->end_s : 0);
+}
+
+/** Adds the path to a source, where the timeline has one. */
+static void set_path(const struct hv_timeline *t, struct hv_gantt_source *src,
+                     void (*path)(const void *, const double *, size_t, struct hv_gantt_holder *),
+                     int32_t (*path_row)(const void *, size_t))
+{
+    if (t->path.lanes.n > 0) {
+        src->path = path;
+        src->path_row = path_row;
+        src->path_most = most_of_path(t);
+    }
+}
+
 struct hv_gantt_source hv_gantt_timeline_source(const struct hv_timeline *t)
 {
-    return (struct hv_gantt_source){.ctx = t,
-                                    .n_lanes = t->n_rows,
-                                    .end_s = t->end_s,
-                                    .lane = source_lane,
-                                    .columns = source_columns,
-                                    .shares = source_shares,
-                                    .spans = source_spans,
-                                    .at = source_at,
-                                    .next = source_next,
-                                    .prev = source_prev,
-                                    .seek = source_seek,
-                                    .memory_max_bytes = source_memory,
-                                    .memory_limit_bytes = source_limit};
+    struct hv_gantt_source src = {.ctx = t,
+                                  .n_lanes = t->n_rows,
+                                  .end_s = t->end_s,
+                                  .lane = source_lane,
+                                  .columns = source_columns,
+                                  .shares = source_shares,
+                                  .spans = source_spans,
+                                  .at = source_at,
+                                  .next = source_next,
+                                  .prev = source_prev,
+                                  .seek = source_seek,
+                                  .memory_max_bytes = source_memory,
+                                  .memory_limit_bytes = source_limit};
+    set_path(t, &src, source_path, source_path_row);
+    return src;
 }
 
 /* ---- lines of a row one below the other ---- */
@@ -544,21 +637,36 @@ static double track_limit(const void *ctx, size_t lane)
     return part ? part->memory_limit_bytes : row_of(k, lane)->memory_limit_bytes;
 }
 
+static void track_path(const void *ctx, const double *at_s, size_t n, struct hv_gantt_holder *out)
+{
+    const struct hv_timeline_tracks *k = ctx;
+    source_path(k->timeline, at_s, n, out);
+}
+
+static int32_t track_path_row(const void *ctx, size_t lane)
+{
+    const struct hv_timeline_tracks *k = ctx;
+    enum hv_track_kind kind = k->items[lane].kind;
+    return kind == HV_TRACK_ALL || kind == HV_TRACK_COMPUTE ? (int32_t)k->items[lane].row : -1;
+}
+
 struct hv_gantt_source hv_gantt_tracks_source(const struct hv_timeline_tracks *tracks)
 {
-    return (struct hv_gantt_source){.ctx = tracks,
-                                    .n_lanes = tracks->n,
-                                    .end_s = tracks->timeline->end_s,
-                                    .lane = track_lane_info,
-                                    .columns = track_columns,
-                                    .shares = track_shares,
-                                    .spans = track_spans,
-                                    .at = track_at,
-                                    .next = track_next,
-                                    .prev = track_prev,
-                                    .seek = track_seek,
-                                    .memory_max_bytes = track_memory,
-                                    .memory_limit_bytes = track_limit};
+    struct hv_gantt_source src = {.ctx = tracks,
+                                  .n_lanes = tracks->n,
+                                  .end_s = tracks->timeline->end_s,
+                                  .lane = track_lane_info,
+                                  .columns = track_columns,
+                                  .shares = track_shares,
+                                  .spans = track_spans,
+                                  .at = track_at,
+                                  .next = track_next,
+                                  .prev = track_prev,
+                                  .seek = track_seek,
+                                  .memory_max_bytes = track_memory,
+                                  .memory_limit_bytes = track_limit};
+    set_path(tracks->timeline, &src, track_path, track_path_row);
+    return src;
 }
 
 const struct hv_timeline_op *hv_gantt_timeline_op(const struct hv_timeline *t,

@@ -59,6 +59,14 @@ struct hv_gantt_cover {
     size_t n_spans;            /**< spans that touch it; 0 = nothing there */
 };
 
+/** Who holds the most of a window of the critical path. */
+struct hv_gantt_holder {
+    int32_t
+        row; /**< of the path's rows (hv_gantt_source.path_row); −1 = a transfer, −2 = nothing */
+    int32_t stage; /**< its number, to be named by */
+    double frac;   /**< its share of the window */
+};
+
 /** A search along a lane: criteria, direction and limit. */
 struct hv_gantt_wanted {
     int kind; /**< enum hv_gantt_kind; -1 = any */
@@ -98,6 +106,12 @@ struct hv_gantt_source {
     double (*memory_max_bytes)(const void *ctx, size_t lane, double t0_s, double t1_s);
     /** Memory limit of a lane (bytes), HV_UNKNOWN when there is none; NULL with the above. */
     double (*memory_limit_bytes)(const void *ctx, size_t lane);
+    /** Who holds the most of n adjacent windows of the critical path, of all lanes; NULL = no path
+     * is known. O(n). */
+    void (*path)(const void *ctx, const double *at_s, size_t n, struct hv_gantt_holder *out);
+    /** The row of the path whose work a lane shows, −1 = none; NULL with the above. */
+    int32_t (*path_row)(const void *ctx, size_t lane);
+    struct hv_gantt_holder path_most; /**< of the whole path, where one is known */
 };
 
 /** Window, cursor and switches: a value. */
