@@ -417,6 +417,11 @@ static unsigned gantt_event(void *state, struct hv_app *app, const struct hv_eve
         st->dragging = false;
     } else if (ev->mouse == HV_MOUSE_DRAG) {
         drag(st, &view, &s, &at, ev->x);
+    } else if (ev->mouse == HV_MOUSE_PRESS && hv_rect_has(at.above, ev->x, ev->y)) {
+        view.lane = at.top_lane > 0 ? at.top_lane - 1 : 0;
+        at.top_lane = view.lane;
+    } else if (ev->mouse == HV_MOUSE_PRESS && hv_rect_has(at.below, ev->x, ev->y)) {
+        view.lane = at.top_lane + at.n_shown; /* the window follows */
     } else if (!inside) {
         return HV_APP_HANDLED;
     } else if (wheel != 0 && shift) {

@@ -215,6 +215,7 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
     hv__gantt_pen_open(&pen, st, src, &p.chart, p.rows_per_lane);
     draw_axis(st, g, p.axis);
     draw_lanes(st, src, g, &p, &pen);
+    hv__gantt_hidden_draw(st, src, g, &p);
     if (p.memory.h > 0) {
         hv__gantt_memory_draw(st, src, g, &p, st->lane < src->n_lanes ? st->lane : 0);
     }

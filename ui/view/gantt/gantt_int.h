@@ -34,6 +34,12 @@ void hv__gantt_pen_close(struct hv__gantt_pen *p);
  * else shares. O(columns · rows). */
 void hv__gantt_lane_draw(struct hv__gantt_pen *p, const struct hv_gantt_source *src, size_t lane,
                          struct hv_grid *g, struct hv_rect row);
+/** Bytes of a lane's name that tell it apart, from *at on: "s1", "r0 s1". */
+size_t hv__gantt_short_name(const char *name, const char **at);
+/** Draws the rows that tell of the lanes hidden above and below (hidden.c): how many, which, how
+ * busy, and whether the critical path runs there. O(lanes hidden). */
+void hv__gantt_hidden_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                           struct hv_grid *g, const struct hv_gantt_places *p);
 /** Draws the memory lane (memory.c) into p->memory: per column the largest memory in use of `lane`,
  * and its limit. The source must have memory. O(columns) queries. */
 void hv__gantt_memory_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,

@@ -133,6 +133,8 @@ struct hv_gantt_state {
 /** Layout for a given rectangle, shared by the painter and the mouse. */
 struct hv_gantt_places {
     struct hv_rect axis, labels, chart, memory, critical, minimap;
+    /** Rows that say which lanes are hidden above and below those shown; empty where none are. */
+    struct hv_rect above, below;
     int rows_per_lane; /**< 1 … 3 */
     size_t n_shown;    /**< lanes that fit */
     size_t top_lane;   /**< first lane shown (cursor lane is always among them) */
