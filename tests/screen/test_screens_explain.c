@@ -27,7 +27,8 @@ static void explain_says_why(void **state)
     struct bench *b = *state;
     bench_script(b, "keys 4g6\n");
     settle(b);
-    bench_script(b, "wait is the slowest\nwait largest loss is\nwait iteration\n");
+    bench_script(b, "wait critical path: s1 holds\nwait is the slowest\nwait largest loss is\nwait "
+                    "iteration\n");
     bench_golden(b, "explain_80x24");
     bench_script(b, "resize 160x48\nwait No plan like this can be faster than\nwait (all\n"
                     "wait buy\nkeys /What to<Enter><Left>\n"); /* ranks follow the calibration */

@@ -46,6 +46,30 @@ static void svg_is_well_formed_and_clamped(void **state)
     hv_arena_free(&a);
 }
 
+/* A legend's box of a colour, of so many. */
+static size_t boxes(const struct hv_str *svg, const char *fill)
+{
+    char needle[64];
+    (void)snprintf(needle, sizeof needle, "width=\"12.00\" height=\"12.00\" fill=\"%s\"", fill);
+    return count(hv_str_cstr(svg), needle);
+}
+
+/* Host work and memory have colours that nothing else in the legend has. */
+static void host_work_and_memory_have_own_colours(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(*state, &a, true, four_stages);
+    struct hv_str out = {0};
+    hv_gantt_svg(v.timeline, &text, 1000, &out);
+    const char *svg = hv_str_cstr(&out);
+    assert_non_null(strstr(svg, "host work"));
+    assert_non_null(strstr(svg, "memory of the worst device"));
+    assert_int_equal(boxes(&out, "#7b5b45"), 1);
+    assert_int_equal(boxes(&out, "#b7a3d0"), 1);
+    hv_str_free(&out);
+    hv_arena_free(&a);
+}
+
 /* A quarter of the step has about a quarter of the operations, none outside the picture. */
 static void a_window_shows_what_lies_in_it(void **state)
 {
@@ -258,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(svg_is_well_formed_and_clamped),
+        cmocka_unit_test(host_work_and_memory_have_own_colours),
         cmocka_unit_test(a_window_shows_what_lies_in_it),
         cmocka_unit_test(png_is_a_png),
         cmocka_unit_test(trace_has_every_span),

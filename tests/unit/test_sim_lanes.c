@@ -110,6 +110,42 @@ static void lanes_as_naive(void **state)
     }
 }
 
+/* busy time by kind of windows side by side: as walking over everything */
+static void busy_as_naive(void **state)
+{
+    (void)state;
+    enum { MOST = 150 };
+    struct hv_rng r;
+    hv_rng_seed(&r, 7);
+    static struct hv_span spans[MAX_SPANS];
+    double at_s[MOST + 1], got[MOST * HV_SPAN_KINDS];
+    for (int round = 0; round < 100; round++) {
+        struct hv_arena a = {0};
+        struct hv_lanes t = {0};
+        size_t n = random_spans(spans, &r), windows = (size_t)hv_rng_below(&r, MOST + 1);
+        struct hv_lane lane = {.name = "x", .spans = spans, .n_spans = n};
+        assert_int_equal(hv_lanes_add(&a, &t, &lane, NULL), HV_OK);
+        at_s[0] = hv_rng_below(&r, 2) ? -3 : floor(t.end_s * hv_rng_double(&r));
+        for (size_t i = 0; i < windows; i++) {
+            at_s[i + 1] = at_s[i] + 1e-3 + t.end_s * hv_rng_double(&r) / (double)windows;
+        }
+        const struct hv_lane *l = &t.items[0];
+        hv_lane_busy(l, at_s, windows, got);
+        for (size_t i = 0; i < windows; i++) {
+            for (size_t k = 0; k < l->n_kinds; k++) {
+                double want = 0;
+                for (size_t j = 0; j < n; j++) {
+                    double part =
+                        fmin(spans[j].end_s, at_s[i + 1]) - fmax(spans[j].start_s, at_s[i]);
+                    want += spans[j].kind == l->kinds[k] ? fmax(0, part) : 0;
+                }
+                assert_true(is_near(got[i * l->n_kinds + k], want));
+            }
+        }
+        hv_arena_free(&a);
+    }
+}
+
 /* windows side by side, narrow and wide ones, some of no width, over spans of which some have no
  * length: as each by itself */
 static void columns_as_one_by_one(void **state)
@@ -205,9 +241,8 @@ static void steps_as_naive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_as_naive),
-        cmocka_unit_test(columns_as_one_by_one),
-        cmocka_unit_test(bad_lanes),
+        cmocka_unit_test(lanes_as_naive),        cmocka_unit_test(busy_as_naive),
+        cmocka_unit_test(columns_as_one_by_one), cmocka_unit_test(bad_lanes),
         cmocka_unit_test(steps_as_naive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,35 @@ static void get_columns(const void *ctx, size_t lane, const double *at_s, size_t
     }
 }
 
+static void get_shares(const void *ctx, size_t lane, const double *at_s, size_t n, double *out)
+{
+    const struct array_lane *l = lane_of(ctx, lane);
+    memset(out, 0, n * HV_GANTT_KIND_N * sizeof *out);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < l->n_spans; k++) {
+            double part = fmin(l->spans[k].end_s, at_s[i + 1]) - fmax(l->spans[k].start_s, at_s[i]);
+            out[i * HV_GANTT_KIND_N + l->spans[k].kind] += fmax(0, part) / (at_s[i + 1] - at_s[i]);
+        }
+    }
+}
+
+static size_t get_spans(const void *ctx, size_t lane, double t0_s, double t1_s, size_t most,
+                        struct hv_gantt_span *out, size_t *n_out)
+{
+    const struct array_lane *l = lane_of(ctx, lane);
+    size_t n = 0;
+    for (size_t k = 0; k < l->n_spans; k++) {
+        if (l->spans[k].start_s < t1_s && l->spans[k].end_s > t0_s) {
+            if (n < most) {
+                out[n] = l->spans[k];
+            }
+            n++;
+        }
+    }
+    *n_out = n <= most ? n : 0;
+    return n;
+}
+
 static bool get_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
 {
     const struct array_lane *l = lane_of(ctx, lane);
@@ -129,6 +158,8 @@ static struct hv_gantt_source array_source(const struct array *a)
                                     .end_s = end,
                                     .lane = get_lane,
                                     .columns = get_columns,
+                                    .shares = get_shares,
+                                    .spans = get_spans,
                                     .at = get_at,
                                     .next = get_next,
                                     .prev = get_prev};
@@ -353,7 +384,10 @@ static void a_pinned_lane_stays(void **state)
         for (int step = 0; step < 60; step++) {
             st.lane = (size_t)(step * 7 % 20);
             struct hv_gantt_places p = hv_gantt_layout(&st, &src, (struct hv_rect){0, 0, 40, 6});
-            assert_int_equal(p.n_shown, 5);
+            /* five rows, of which one or two tell of the lanes that are hidden */
+            assert_int_equal((int)p.n_shown + p.above.h + p.below.h, 5);
+            assert_true(p.above.h == (p.top_lane > 0) &&
+                        p.below.h == (p.top_lane + p.n_shown < 20));
             bool sees_pin = false, sees_cursor = false;
             for (size_t k = 0; k < p.n_shown; k++) {
                 size_t lane = hv_gantt_lane_at(&st, &p, k), hit = 99;
@@ -369,6 +403,37 @@ static void a_pinned_lane_stays(void **state)
             st.top_lane = p.top_lane;
         }
     }
+}
+
+/* Lanes that do not fit are told of: how many, which, how busy (6 of 9 seconds each). */
+static void hidden_lanes_are_told_of(void **state)
+{
+    (void)state;
+    struct array_lane many[20];
+    for (int i = 0; i < 20; i++) {
+        many[i] = lanes[i % 2];
+    }
+    struct array tall = {many, 20};
+    struct hv_gantt_source src = array_source(&tall);
+    struct hv_gantt_state st;
+    struct hv_grid g = {.ascii = true};
+    struct hv_str s = {0};
+    hv_gantt_init(&st, &src);
+    st.show_memory = st.show_critical = st.show_minimap = false;
+    hv_grid_resize(&g, 60, 6);
+    hv_gantt_draw(&st, &src, &g, (struct hv_rect){0, 0, 60, 6});
+    hv_grid_dump(&g, &s);
+    assert_non_null(strstr(hv_str_cstr(&s), "\n v 16 more: s1 to s2, busy 67%"));
+    assert_null(strstr(hv_str_cstr(&s), "^ "));
+    st.lane = 9;
+    hv_grid_resize(&g, 60, 6);
+    hv_gantt_draw(&st, &src, &g, (struct hv_rect){0, 0, 60, 6});
+    hv_str_clear(&s);
+    hv_grid_dump(&g, &s);
+    assert_non_null(strstr(hv_str_cstr(&s), "\n ^ 7 more: s1 to s1, busy 67%"));
+    assert_non_null(strstr(hv_str_cstr(&s), "\n v 10 more: s1 to s2, busy 67%"));
+    hv_str_free(&s);
+    hv_grid_free(&g);
 }
 
 static void paints_at_any_size(void **state)
@@ -396,6 +461,7 @@ int main(void)
                                        cmocka_unit_test(steps_and_finds),
                                        cmocka_unit_test(a_search_finds_what_steps_find),
                                        cmocka_unit_test(a_pinned_lane_stays),
+                                       cmocka_unit_test(hidden_lanes_are_told_of),
                                        cmocka_unit_test(paints_at_any_size)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include "ui/cli/judged.h"
 #include "ui/cli/print.h"
 #include "ui/cli/verdict_text.h"
+#include "ui/view/gantt/timeline.h"
 
 enum hv_status hv_cli_eval(struct hv_args *args, struct hv_err *err)
 {
@@ -192,19 +193,27 @@ struct anomalies {
     struct hv_arena arena;
     struct hv_slower *items;
     size_t n;
+    const struct hv_timeline *timeline; /**< NULL: there is none */
 };
 
 static enum hv_status find_anomalies(void *ctx, struct hv_eval_watch *watch, struct hv_err *err)
 {
     struct anomalies *x = ctx;
     const struct hv_judged *j = x->judged;
+    struct hv_eval_options o = {.timeline = true, .watch = watch, .jobs = j->jobs};
+    struct hv_verdict *drawn = hv_arena_new(&x->arena, struct hv_verdict, 1);
+    enum hv_status st = hv_eval(j->cost, j->plan.plan, &o, &x->arena, drawn, err);
+    if (st == HV_ESTOPPED) {
+        return st;
+    }
+    x->timeline = st == HV_OK ? drawn->timeline : NULL;
     return hv_eval_slower(j->cost, j->plan.plan, j->verdict.metrics.iteration_s, watch, &x->arena,
                           &x->items, &x->n, err);
 }
 
-/** One line each: the stage with the longest busy time, the largest loss other than compute, the
- * bound, the throughput under failures, the best distribution of the layers, and the parts that,
- * made faster, make the plan slower. */
+/** One line each: who holds the critical path, the stage with the longest busy time, the largest
+ * loss other than compute, the bound, the throughput under failures, the best distribution of the
+ * layers, and the parts that, made faster, make the plan slower. */
 static void add_causes(const struct hv_judged *j, const struct anomalies *x, struct hv_str *out)
 {
     const struct hv_verdict *v = &j->verdict;
@@ -217,34 +226,42 @@ static void add_causes(const struct hv_judged *j, const struct anomalies *x, str
         cause = v->metrics.breakdown_s[i] > v->metrics.breakdown_s[cause] ? i : cause;
     }
     char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    size_t n = 1;
+    if (x->timeline != NULL && x->timeline->path.lanes.n > 0) {
+        hv_text_addf(out, "%zu critical path: ", n++);
+        hv_gantt_path_text(x->timeline, out);
+        hv_str_addc(out, '\n');
+    }
     if (v->n_stages > 0) {
         hv_text_addf(out,
-                     "1 stage %zu of replica %zu is the slowest: busy %s of the iteration, %s per "
+                     "%zu stage %zu of replica %zu is busy most: %s of the iteration, %s per "
                      "micro-batch\n",
-                     v->stages[slowest].stage, v->stages[slowest].replica,
+                     n++, v->stages[slowest].stage, v->stages[slowest].replica,
                      hv_fmt_percent(a, sizeof a, v->stages[slowest].busy_frac),
                      hv_fmt_seconds(b, sizeof b,
                                     v->stages[slowest].forward_s + v->stages[slowest].backward_s));
         hv_text_addf(
-            out, "2 largest loss: %s, %s (%s)\n", hv_breakdown_help((enum hv_breakdown)cause),
+            out, "%zu largest loss: %s, %s (%s)\n", n++,
+            hv_breakdown_help((enum hv_breakdown)cause),
             hv_fmt_seconds(a, sizeof a, v->metrics.breakdown_s[cause]),
             hv_fmt_percent(b, sizeof b, v->metrics.breakdown_s[cause] / v->metrics.iteration_s));
     }
     if (v->bound_why != NULL) {
-        hv_text_addf(out, "3 lower bound of all plans%s %s: %s\n",
+        hv_text_addf(out, "%zu lower bound of all plans%s %s: %s\n", n++,
                      v->bound_some ? " like this" : "",
                      hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
     }
     if (v->goodput.known) {
-        hv_text_addf(out, "4 expected throughput with failures and preemptions: %s, %s tokens/s\n",
-                     hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
-                     hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
+        hv_text_addf(
+            out, "%zu expected throughput with failures and preemptions: %s, %s tokens/s\n", n++,
+            hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
+            hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
     }
     if (v->n_stages > 0) {
-        add_share(j, v->stages[slowest].replica, v->goodput.known ? 5 : 4, out);
+        add_share(j, v->stages[slowest].replica, (int)n++, out);
     }
     for (size_t i = 0; i < x->n; i++) {
-        hv_text_addf(out, "%zu %s\n", i + (v->goodput.known ? 6 : 5), x->items[i].text);
+        hv_text_addf(out, "%zu %s\n", n + i, x->items[i].text);
     }
 }
 

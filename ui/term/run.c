@@ -104,6 +104,7 @@ int hv_term_run(const struct hv_term_ops *ops, struct hv_term *t, struct hv_app 
             break;
         }
         if (hv_app_is_dirty(app)) {
+            hv_app_set_mono(app, ops->is_mono(t));
             hv_app_draw(app, &grid);
             ops->present(t, &grid);
         }

@@ -43,6 +43,8 @@ struct hv_term_ops {
     void (*size)(const struct hv_term *t, int *w, int *h);
     /** True when only ASCII can be shown. */
     bool (*is_ascii)(const struct hv_term *t);
+    /** True when colours cannot be told apart, with the theme in use. */
+    bool (*is_mono)(const struct hv_term *t);
     /** Shows the grid; only cells that changed since the last call are sent. O(cells) compare. */
     void (*present)(struct hv_term *t, const struct hv_grid *g);
     /**

@@ -231,6 +231,11 @@ static bool is_ascii(const struct hv_term *t)
     return t->ascii;
 }
 
+static bool is_mono(const struct hv_term *t)
+{
+    return hv__out_is_mono(&t->out);
+}
+
 static void present(struct hv_term *t, const struct hv_grid *g)
 {
     hv__out_draw(&t->out, g);
@@ -365,6 +370,7 @@ const struct hv_term_ops hv_term_curses = {.name = "curses",
                                            .close = close_curses,
                                            .size = get_size,
                                            .is_ascii = is_ascii,
+                                           .is_mono = is_mono,
                                            .present = present,
                                            .wait_event = wait_event,
                                            .mouse = set_mouse,

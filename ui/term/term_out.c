@@ -57,10 +57,24 @@ static bool edge_pen(const struct hv_out *o, const struct hv_cell *c, struct hv_
         return false;
     }
     int16_t ink = back_of(o->pens[left]), ground = back_of(o->pens[right]);
+    bool reversible = o->caps.reverse && !(o->caps.no_colour_attrs & HV_ATTR_REVERSE);
+    if (c->style & HV_STYLE_REVERSE) { /* the cursor: the colours change places */
+        int16_t swap = ink;
+        ink = ground;
+        ground = swap;
+    }
     *out = ink >= 0 ? (struct hv_pen){.fg = ink, .bg = ground}
                     : (struct hv_pen){.attrs = HV_ATTR_REVERSE, .fg = ground, .bg = -1};
-    bool reversible = o->caps.reverse && !(o->caps.no_colour_attrs & HV_ATTR_REVERSE);
+    bool lined = c->style & HV_STYLE_UNDERLINE && o->caps.underline &&
+                 !(o->caps.no_colour_attrs & HV_ATTR_UNDERLINE);
+    out->attrs |= lined ? HV_ATTR_UNDERLINE : 0;
     return ink >= 0 || (ground >= 0 && reversible);
+}
+
+bool hv__out_is_mono(const struct hv_out *o)
+{
+    int16_t f = o->pens[HV_STYLE_OP_F].bg;
+    return f == o->pens[HV_STYLE_OP_B].bg && f == o->pens[HV_STYLE_OP_W].bg;
 }
 
 /* An edge whose colours cannot share the cell is blank in the style that has more of it. */

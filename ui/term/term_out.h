@@ -56,6 +56,8 @@ struct hv_out {
 void hv__out_open(struct hv_out *o, const struct hv_theme *theme, bool colour);
 /** Changes the styles; the caller must call hv__out_forget. */
 void hv__out_look(struct hv_out *o, const struct hv_theme *theme, bool colour);
+/** True where the kinds of operations all have one background. */
+bool hv__out_is_mono(const struct hv_out *o);
 void hv__out_close(struct hv_out *o);
 /** The terminal has this size and may show anything: the next drawing clears and writes all. */
 void hv__out_forget(struct hv_out *o, int w, int h);

@@ -34,7 +34,9 @@ static uint8_t span_kind(uint8_t op_kind)
 static void paint_compute(struct hv__painter *p, const struct hv__pipeline *pl, size_t rank,
                           const bool *critical, const double *slack)
 {
+    int32_t row = (int32_t)p->t->n_rows - 1;
     p->n_spans = 0;
+    p->first_op[row] = (int32_t)p->t->n_ops;
     for (int32_t n = pl->pipe->rank_node_at[rank]; n < pl->pipe->rank_node_at[rank + 1]; n++) {
         size_t first = hv_pipe_first_op(pl->pipe, n), next = hv_pipe_first_op(pl->pipe, n + 1);
         const struct hv_op *op = &pl->schedule->ops[first];
@@ -51,19 +53,25 @@ static void paint_compute(struct hv__painter *p, const struct hv__pipeline *pl, 
     }
     const struct hv__rank *rk = &pl->ranks[rank];
     if (!p->l->schedule.stale && rk->optimizer_s > 0) {
-        int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
-                                                             .micro_batch = -1,
-                                                             .slice = -1,
-                                                             .kind = HV_SPAN_OPT});
+        int32_t id = hv__paint_op(
+            p, (struct hv_timeline_op){
+                   .stage = (int32_t)rk->stage,
+                   .micro_batch = -1,
+                   .slice = -1,
+                   .kind = HV_SPAN_OPT,
+                   .critical = hv__path_has(p->path, row, HV_SPAN_OPT, rk->sync_end_s)});
         hv__paint_span(p, rk->sync_end_s, rk->sync_end_s + rk->optimizer_s, id);
     }
     if (!p->l->schedule.stale && p->l->iteration.step_s > 0) {
-        int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
-                                                             .micro_batch = -1,
-                                                             .slice = -1,
-                                                             .kind = HV_SPAN_STEP});
         double before = fmax(p->l->iteration.total_s - p->l->iteration.step_s,
                              rk->sync_end_s + rk->optimizer_s);
+        int32_t id = hv__paint_op(
+            p,
+            (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                    .micro_batch = -1,
+                                    .slice = -1,
+                                    .kind = HV_SPAN_STEP,
+                                    .critical = hv__path_has(p->path, row, HV_SPAN_STEP, before)});
         hv__paint_span(p, before, p->l->iteration.total_s, id);
     }
 }
@@ -87,10 +95,13 @@ static void paint_link(struct hv__painter *p, const struct hv__pipeline *pl, siz
         const struct hv__reduction *r = &p->l->iteration.reductions[i];
         for (size_t k = 0; k < r->n_ranks; k++) {
             if (r->ranks[k] == flat) {
-                int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
-                                                                     .micro_batch = -1,
-                                                                     .slice = -1,
-                                                                     .kind = HV_SPAN_SYNC});
+                int32_t id = hv__paint_op(
+                    p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                               .micro_batch = -1,
+                                               .slice = -1,
+                                               .kind = HV_SPAN_SYNC,
+                                               .critical = hv__path_has(p->path, (int32_t)flat,
+                                                                        HV_SPAN_SYNC, r->start_s)});
                 hv__paint_span(p, r->start_s, r->end_s, id);
                 break;
             }
@@ -108,10 +119,13 @@ static void paint_link(struct hv__painter *p, const struct hv__pipeline *pl, siz
     }
     if (!p->l->schedule.stale && rk->gather_s > 0) {
         double at = rk->sync_end_s + rk->optimizer_s;
-        int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
-                                                             .micro_batch = -1,
-                                                             .slice = -1,
-                                                             .kind = HV_SPAN_GATHER});
+        int32_t id =
+            hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                    .micro_batch = -1,
+                                                    .slice = -1,
+                                                    .kind = HV_SPAN_GATHER,
+                                                    .critical = hv__path_has(p->path, (int32_t)flat,
+                                                                             HV_SPAN_GATHER, at)});
         hv__paint_span(p, at, at + rk->gather_s, id);
     }
 }
@@ -178,13 +192,9 @@ static enum hv_status paint_pipeline(struct hv__painter *p, size_t i_pipeline, s
 {
     struct hv__pipeline *pl = &p->l->pipelines.items[i_pipeline];
     struct hv_arena *a = p->l->arena;
-    const struct hv_pipe_link *path = NULL;
-    size_t n_path = 0;
-    hv_pipe_critical(a, pl->pipe, &pl->cost, &pl->run, &path, &n_path);
-    bool *critical = hv_arena_new(a, bool, (size_t)pl->pipe->n_nodes + 1);
-    for (size_t i = 0; i < n_path; i++) {
-        critical[path[i].node] = true;
-    }
+    bool *critical = i_pipeline == p->path->i_pipeline
+                         ? p->path->critical
+                         : hv_arena_new(a, bool, (size_t)pl->pipe->n_nodes + 1);
     double *slack = hv_arena_new(a, double, (size_t)pl->pipe->n_nodes + 1);
     hv_pipe_slack(pl->pipe, &pl->cost, &pl->run, slack);
     struct hv_pipe_memory mem = hv__memory_tables(p->l, pl, 0);
@@ -240,6 +250,9 @@ enum hv_status hv__timeline(const struct hv__lowered *l, struct hv_verdict *out,
     t->hops = hv_arena_new(l->arena, struct hv_timeline_hop, n_hops + 1);
     t->links = hv_arena_new(l->arena, struct hv_timeline_link, n_links + 1);
     p.spans = hv_arena_new(l->arena, struct hv_span, n + 1);
+    p.first_op = hv_arena_new(l->arena, int32_t, l->pipelines.rank_at[l->pipelines.n] + 1);
+    const struct hv__path path = hv__find_path(l, t->end_s);
+    p.path = &path;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         enum hv_status st = paint_pipeline(&p, i, err);
         if (st != HV_OK) {
@@ -248,5 +261,5 @@ enum hv_status hv__timeline(const struct hv__lowered *l, struct hv_verdict *out,
     }
     hv__list_tracks(t, l->arena);
     out->timeline = t;
-    return HV_OK;
+    return hv__paint_path(&p, err);
 }

@@ -43,7 +43,7 @@ struct hv_timeline_op {
     int32_t paired; /**< micro-batch of the other half of an overlapped pair (HV_SPAN_PAIR); number
                        in hv_timeline.hops (transfers) */
     uint8_t kind;   /**< enum hv_span_kind */
-    bool critical;  /**< on the critical path of its pipeline */
+    bool critical;  /**< on the critical path (hv_timeline_path) */
     double
         slack_s; /**< slack: how much later it could end without delaying the end of the pipeline */
 };
@@ -113,6 +113,19 @@ struct hv_timeline_row {
     size_t n_parts;
 };
 
+/**
+ * The critical path of an iteration: what determined its length, walked back from its end. Its
+ * pieces follow one another without gaps from 0 to the end.
+ */
+struct hv_timeline_path {
+    /** The pieces as one lane (none where there is no path): group = row whose work it is, −1 for a
+     * transfer between rows; id = operation, −1 for a wait or a transfer; kind as in spans. An
+     * operation is there until what it produced was needed, so a piece may end before it. */
+    struct hv_lanes lanes;
+    double *row_s;  /**< [n_rows] time that each holds of it */
+    double links_s; /**< and transfers between rows */
+};
+
 /** A drawn iteration. */
 struct hv_timeline {
     struct hv_lanes lanes;
@@ -125,6 +138,7 @@ struct hv_timeline {
     struct hv_timeline_hop *hops;
     size_t n_hops;
     struct hv_timeline_tracks tracks[HV_TRACKS_N];
+    struct hv_timeline_path path;
     double end_s;
 };
 

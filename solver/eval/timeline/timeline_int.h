@@ -11,7 +11,33 @@ struct hv__painter {
     struct hv_timeline *t;
     struct hv_span *spans; /**< room for those of one lane */
     size_t n_spans;
+    const struct hv__path *path;
+    int32_t *first_op; /**< [rows] number of the first operation of each */
 };
+
+/** A piece of the critical path, known before anything is painted. */
+struct hv__path_piece {
+    double start_s, end_s;
+    int32_t row;  /**< −1: a transfer between rows */
+    int32_t node; /**< of its pipeline; −1: none */
+    uint8_t kind; /**< enum hv_span_kind; of nodes not set */
+};
+
+/** The critical path, in order of time. */
+struct hv__path {
+    const struct hv__path_piece *pieces;
+    size_t n;
+    size_t i_pipeline; /**< of its nodes */
+    bool *critical;    /**< [nodes of that pipeline + 1] */
+};
+
+/** Walks back from the end of the iteration. O(path + edges on it + reductions²). */
+struct hv__path hv__find_path(const struct hv__lowered *l, double end_s);
+/** True where an operation of a row at the end of the iteration is on the path. O(pieces behind the
+ * last node). */
+bool hv__path_has(const struct hv__path *p, int32_t row, uint8_t kind, double start_s);
+/** Fills hv_timeline.path, after all rows. O(path). */
+enum hv_status hv__paint_path(struct hv__painter *p, struct hv_err *err) HV_NODISCARD;
 
 /** Data about the nodes of one pipeline. */
 struct hv__node_facts {

@@ -8,19 +8,16 @@
 #include "solver/io/export/painter.h"
 
 /* Okabe and Ito, "Color Universal Design" (2008): distinguishable for colour-blind readers; a half
- * of a backward pass has a lighter shade */
+ * of a backward pass has a lighter shade, host work is brown */
 static const unsigned colours[HV_SPAN_KIND_N] = {
     [HV_SPAN_F] = 0x56b4e9,     [HV_SPAN_B] = 0xf3c76a,      [HV_SPAN_W] = 0x009e73,
     [HV_SPAN_BW] = 0xe69f00,    [HV_SPAN_R] = 0xf0e442,      [HV_SPAN_PAIR] = 0x56b4e9,
     [HV_SPAN_HOP] = 0xcc79a7,   [HV_SPAN_SYNC] = 0xcc79a7,   [HV_SPAN_OPT] = 0x8c8c8c,
     [HV_SPAN_LEAVE] = 0x0072b2, [HV_SPAN_RETURN] = 0x66aad1, [HV_SPAN_GATHER] = 0xd55e00,
-    [HV_SPAN_STEP] = 0xb8b8b8,  [HV_SPAN_WHOLE] = 0xd55e00,  [HV_SPAN_SCATTER] = 0x009e73};
+    [HV_SPAN_STEP] = 0x7b5b45,  [HV_SPAN_WHOLE] = 0xd55e00,  [HV_SPAN_SCATTER] = 0x009e73};
 
-/* colour of mixed work, and the share from which one kind is shown in its own colour */
-#define MIXED   0xb8c0c8U
-#define CLEARLY 0.5
-/* memory below its limit */
-#define MEMORY_FILL 0xbbbbbbU
+/* memory below its limit: violet, which no kind of work has */
+#define MEMORY_FILL 0xb7a3d0U
 
 enum {
     MARGIN = 12,
@@ -42,7 +39,6 @@ struct picture {
     double x0, scale; /**< where the window begins; pixels per second */
     double from_s, to_s;
     bool has_memory; /**< some row has memory figures */
-    bool is_mixed;   /**< some column may stand for several kinds of work */
 };
 
 static int row_height(const struct picture *pic)
@@ -151,71 +147,32 @@ static void draw_span(const struct hv_painter *p, const struct picture *pic,
     }
 }
 
-/** Colour of the rest of a column, besides its dominant kind: the other kind of a lane of two, else
- * grey for several. */
-static unsigned rest_colour(unsigned kinds, int dominant)
-{
-    unsigned others = kinds & ~(1u << (unsigned)dominant);
-    for (unsigned k = 0; k < HV_SPAN_KIND_N; k++) {
-        if (others == 1u << k) {
-            return colours[k];
-        }
-    }
-    return MIXED;
-}
-
-/** Kinds of spans in a lane, one bit each. O(spans). */
-static unsigned kinds_of(const struct hv_lane *lane)
-{
-    unsigned kinds = 0;
-    for (size_t i = 0; i < lane->n_spans; i++) {
-        kinds |= 1u << lane->spans[i].kind;
-    }
-    return kinds;
-}
-
-static void paint_column(const struct hv_painter *p, const struct hv_paint_rect *lies, double top,
-                         double frac, unsigned fill)
-{
-    if (frac > 0) {
-        p->rect(p->ctx, &(struct hv_paint_rect){.x = lies->x,
-                                                .y = lies->y + lies->h * (1 - top),
-                                                .w = 1,
-                                                .h = lies->h * frac,
-                                                .fill = fill});
-    }
-}
-
-/** Neighbouring pixel columns of a lane. */
-struct columns {
-    const struct hv_lane *lane;
-    unsigned kinds; /**< kinds of spans in it, one bit each */
-    int from, n;
-};
-
-/** Draws them, from the bottom: the kind that covers most of the column, the other kinds, idle
- * time. */
+/** Draws neighbouring pixel columns, [from, from + n) of the picture: from the bottom the share of
+ * every kind, then idle time. */
 static void draw_columns(const struct hv_painter *p, const struct picture *pic,
-                         const struct columns *of, struct hv_paint_rect lies)
+                         const struct hv_lane *lane, int from, int n, struct hv_paint_rect lies)
 {
-    double at_s[COLUMNS + 1];
-    struct hv_cover covers[COLUMNS];
-    for (int c = 0; c <= of->n; c++) {
-        at_s[c] = pic->from_s + (of->from + c) / pic->scale;
+    double at_s[COLUMNS + 1], busy_s[COLUMNS * HV_SPAN_KINDS];
+    for (int c = 0; c <= n; c++) {
+        at_s[c] = pic->from_s + (from + c) / pic->scale;
     }
-    hv_lane_columns(of->lane, at_s, (size_t)of->n, covers);
-    for (int c = 0; c < of->n; c++) {
-        const struct hv_cover *cover = &covers[c];
-        if (cover->kind >= 0) {
-            lies.x = pic->x0 + of->from + c;
-            unsigned rest = rest_colour(of->kinds, cover->kind);
-            bool clear = rest != MIXED || cover->kind_frac >= CLEARLY * cover->busy_frac;
-            paint_column(p, &lies, cover->busy_frac, cover->busy_frac, rest);
-            paint_column(p, &lies, cover->kind_frac, clear ? cover->kind_frac : 0,
-                         colours[cover->kind]);
-            bool pair = clear && cover->kind == HV_SPAN_PAIR;
-            paint_column(p, &lies, cover->kind_frac / 2, pair ? cover->kind_frac / 2 : 0,
-                         colours[HV_SPAN_BW]);
+    hv_lane_busy(lane, at_s, (size_t)n, busy_s);
+    for (int c = 0; c < n; c++) {
+        double bottom = lies.y + lies.h;
+        for (size_t k = 0; k < lane->n_kinds; k++) {
+            uint8_t kind = lane->kinds[k];
+            double h = busy_s[(size_t)c * lane->n_kinds + k] * pic->scale * lies.h;
+            struct hv_paint_rect part = {
+                .x = pic->x0 + from + c, .y = bottom - h, .w = 1, .h = h, .fill = colours[kind]};
+            bottom -= h;
+            if (h > 0) {
+                p->rect(p->ctx, &part);
+            }
+            if (h > 0 && kind == HV_SPAN_PAIR) { /* its other half is a backward */
+                part.h /= 2;
+                part.fill = colours[HV_SPAN_BW];
+                p->rect(p->ctx, &part);
+            }
         }
     }
 }
@@ -236,7 +193,7 @@ static struct seen spans_seen(const struct picture *pic, const struct hv_lane *l
     return in;
 }
 
-/** A lane: span by span, or by pixel column where there are more spans than pixels. */
+/** A lane: span by span, or shares by pixel column where there are more spans than pixels. */
 static void draw_lane(const struct hv_painter *p, const struct picture *pic, size_t i_lane,
                       double y, double h)
 {
@@ -249,11 +206,9 @@ static void draw_lane(const struct hv_painter *p, const struct picture *pic, siz
         }
         return;
     }
-    unsigned kinds = kinds_of(lane);
     for (int c = 0; c < columns; c += COLUMNS) {
         int n = columns - c < COLUMNS ? columns - c : COLUMNS;
-        draw_columns(p, pic, &(struct columns){lane, kinds, c, n},
-                     (struct hv_paint_rect){.y = y, .h = h});
+        draw_columns(p, pic, lane, c, n, (struct hv_paint_rect){.y = y, .h = h});
     }
 }
 
@@ -377,9 +332,6 @@ static void draw_legend(const struct hv_painter *p, const struct picture *pic)
             add_legend(p, &at, fill, hv_span_kind_text((enum hv_span_kind)k));
         }
     }
-    if (pic->is_mixed) {
-        add_legend(p, &at, (const unsigned[]){MIXED, MIXED}, "several kinds");
-    }
     if (pic->has_memory) {
         add_legend(p, &at, (const unsigned[]){MEMORY_FILL, MEMORY_FILL},
                    "memory of the worst device");
@@ -405,16 +357,6 @@ static void draw(const struct hv_painter *p, const void *what)
     draw_legend(p, pic);
 }
 
-/** True where the lane is drawn by column and a column cannot show all its kinds. */
-static bool has_several(const struct picture *pic, const struct hv_lane *lane)
-{
-    unsigned kinds = lane->n_spans > (size_t)columns_of(pic) ? kinds_of(lane) : 0;
-    for (int n = 0; n < 2; n++) {
-        kinds &= kinds - 1; /* the lowest kind is removed */
-    }
-    return kinds != 0;
-}
-
 static struct picture make_picture(const struct hv_timeline *t, const struct hv_gantt_text *text,
                                    int width_px)
 {
@@ -424,9 +366,6 @@ static struct picture make_picture(const struct hv_timeline *t, const struct hv_
     struct picture p = {.t = t, .text = text, .width_px = w, .x0 = MARGIN + LABEL};
     for (size_t i = 0; i < t->n_rows; i++) {
         p.has_memory = p.has_memory || t->rows[i].memory.n > 0;
-    }
-    for (size_t i = 0; i < t->lanes.n; i++) {
-        p.is_mixed = p.is_mixed || has_several(&p, &t->lanes.items[i]);
     }
     bool all = !(text->to_s > text->from_s);
     p.from_s = all ? 0 : text->from_s;

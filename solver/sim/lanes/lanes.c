@@ -270,6 +270,45 @@ void hv_lane_columns(const struct hv_lane *lane, const double *at_s, size_t n, s
     }
 }
 
+/* busy time by kind before a time, `first` the first span that ends after it */
+static void busy_before(const struct hv_lane *lane, double t_s, size_t first, double *out_s)
+{
+    bool is_end = first >= lane->n_spans;
+    size_t i = (is_end ? lane->n_spans - 1 : first) / HV__LANE_BLOCK;
+    size_t in_block = first - i * HV__LANE_BLOCK;
+    const struct hv_lane_block *b = hv__lane_block_of(lane, i);
+    for (size_t k = 0; k < lane->n_kinds; k++) {
+        out_s[k] = b->busy_s[k];
+    }
+    for (size_t k = 0; k < in_block; k++) {
+        out_s[b->kind[k]] += b->end_s[k] - b->start_s[k];
+    }
+    if (!is_end && b->start_s[in_block] < t_s) {
+        out_s[b->kind[in_block]] += t_s - b->start_s[in_block];
+    }
+}
+
+void hv_lane_busy(const struct hv_lane *lane, const double *at_s, size_t n, double *busy_s)
+{
+    size_t kinds = lane->n_kinds;
+    double before[HV_SPAN_KINDS], after[HV_SPAN_KINDS];
+    for (size_t from = 0; lane->n_spans > 0 && from < n; from += COLUMNS) {
+        size_t count = n - from < COLUMNS ? n - from : COLUMNS;
+        struct edges e = {.at_s = at_s + from, .n = count + 1};
+        find_cells(lane, &e);
+        find_blocks(lane, &e);
+        find_spans(lane, &e);
+        busy_before(lane, e.at_s[0], e.lo[0], before);
+        for (size_t i = 0; i < count; i++) {
+            busy_before(lane, e.at_s[i + 1], e.lo[i + 1], after);
+            for (size_t k = 0; k < kinds; k++) {
+                busy_s[(from + i) * kinds + k] = fmax(0, after[k] - before[k]);
+                before[k] = after[k];
+            }
+        }
+    }
+}
+
 int32_t hv_lane_at(const struct hv_lane *lane, double t_s)
 {
     size_t i = search(lane, t_s, false);

@@ -88,6 +88,11 @@ enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct
  */
 void hv_lane_columns(const struct hv_lane *lane, const double *at_s, size_t n,
                      struct hv_cover *out);
+/**
+ * Busy time by kind in n windows side by side, as those of hv_lane_columns: busy_s[i · n_kinds + k]
+ * are the seconds of kind kinds[k] in window i. O(n · kinds), however many spans a window holds.
+ */
+void hv_lane_busy(const struct hv_lane *lane, const double *at_s, size_t n, double *busy_s);
 /** The span that covers time t (a span holds its start, not its end), or -1. O(log n). */
 int32_t hv_lane_at(const struct hv_lane *lane, double t_s);
 /** First span that starts after t, or -1. O(log n). */

@@ -147,8 +147,7 @@ static double time_chain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     return busy;
 }
 
-/* the rank of a node, by halving */
-static int32_t rank_of(const struct hv_pipe *g, int32_t node)
+int32_t hv_pipe_rank_of(const struct hv_pipe *g, int32_t node)
 {
     int32_t low = 0, high = g->s.n_ranks;
     while (high - low > 1) {
@@ -167,7 +166,7 @@ static double time_any(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     for (size_t k = 0; k < g->n_stretches; k++) {
         struct hv_pipe_stretch x = g->stretches[k];
         double t = hv_pipe_is_first(g, x.from) ? 0 : end[x.from - 1];
-        int32_t rank = c->stream ? rank_of(g, x.from) : -1;
+        int32_t rank = c->stream ? hv_pipe_rank_of(g, x.from) : -1;
         for (int32_t n = x.from; n < x.to; n++) {
             double gathered = c->stream ? hv_stream_ready_s(c->stream, run->stream, rank, n, t) : 0;
             t = gathered > t ? gathered : t;
@@ -292,7 +291,7 @@ static int32_t issued_by(const struct hv_pipe *g, const struct hv_stream *x,
                          const struct hv_pipe_run *run, int64_t task, struct hv_pipe_link *link)
 {
     const struct hv_stream_run *y = run->stream;
-    int32_t rank = rank_of(g, link->node);
+    int32_t rank = hv_pipe_rank_of(g, link->node);
     size_t k = (size_t)task;
     while (k > x->task_at[rank] && y->end_s[k - 1] >= y->start_s[k]) {
         k--;
@@ -343,6 +342,13 @@ void hv_pipe_critical(struct hv_arena *a, const struct hv_pipe *g, const struct 
             last = n;
         }
     }
+    hv_pipe_critical_to(a, g, c, run, last, out, out_n);
+}
+
+void hv_pipe_critical_to(struct hv_arena *a, const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                         const struct hv_pipe_run *run, int32_t last,
+                         const struct hv_pipe_link **out, size_t *out_n)
+{
     struct hv_pipe_link link;
     size_t len = 0;
     for (int32_t n = last; n >= 0; n = bound_by(g, c, run, n, &link)) {
@@ -364,7 +370,7 @@ static void let_before(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 {
     double late = out_s[n] - (run->node_end_s[n] - run->node_start_s[n]);
     if (tasks_s) {
-        int32_t rank = rank_of(g, n);
+        int32_t rank = hv_pipe_rank_of(g, n);
         hv__stream_let(g, c->stream, run->stream, rank, n, late, tasks_s, out_s);
     }
     if (!hv_pipe_is_first(g, n) && late < out_s[n - 1]) {

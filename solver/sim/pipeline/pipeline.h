@@ -195,6 +195,8 @@ struct hv_pipe_run {
                                         none */
 };
 
+/** The rank of a node. O(log ranks). */
+int32_t hv_pipe_rank_of(const struct hv_pipe *g, int32_t node);
 /** Seconds between the end of an edge's sender and its arrival, in a run. */
 static inline double hv_pipe_edge_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                                     const struct hv_pipe_run *run, int32_t n, int32_t k)
@@ -334,6 +336,10 @@ struct hv_pipe_link {
 void hv_pipe_critical(struct hv_arena *a, const struct hv_pipe *g, const struct hv_pipe_cost *c,
                       const struct hv_pipe_run *run, const struct hv_pipe_link **out,
                       size_t *out_n);
+/** What determined the end of node `last`, as hv_pipe_critical; -1: nothing. */
+void hv_pipe_critical_to(struct hv_arena *a, const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                         const struct hv_pipe_run *run, int32_t last,
+                         const struct hv_pipe_link **out, size_t *out_n);
 /** Slack of each node, by which it could end later without a later makespan, into out[n_nodes].
  * O(nodes + edges). */
 void hv_pipe_slack(const struct hv_pipe *g, const struct hv_pipe_cost *c,

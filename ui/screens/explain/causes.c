@@ -8,6 +8,7 @@
 #include "solver/base/units.h"
 #include "solver/eval/slower.h"
 #include "ui/screens/explain/explain_int.h"
+#include "ui/view/gantt/timeline.h"
 
 /** Most violations and groups listed individually. */
 #define MOST_NAMED 8
@@ -41,8 +42,57 @@ static void say_violations(struct hv_explain_data *d)
     }
 }
 
-/** The stage with the longest busy time, and the one with the longest idle time. */
-static void say_pace(struct hv_explain_data *d)
+/** Plans of more passes have timelines that are not made for one line. */
+#define MOST_PASSES 50000
+
+/** Who holds the critical path, of a plan whose timeline takes little time. Returns the timeline,
+ * NULL where there is none. */
+static const struct hv_timeline *say_path(struct hv_explain_data *d, struct hv_session *s)
+{
+    double passes = 0;
+    for (size_t i = 0; i < d->facts.plan->n_replicas; i++) {
+        const struct hv_replica *r = &d->facts.plan->replicas[i];
+        passes += (double)r->micro_batches * (double)r->n_stages;
+    }
+    const struct hv_verdict *v =
+        passes <= MOST_PASSES ? hv_session_verdict(s, d->facts.row->id, true, NULL) : NULL;
+    if (v == NULL || v->timeline == NULL || v->timeline->path.lanes.n == 0) {
+        return NULL;
+    }
+    struct hv_str text = {0};
+    hv_str_adds(&text, "critical path: ");
+    hv_gantt_path_text(v->timeline, &text);
+    struct hv_explain_row *r = say(d, 8, hv_arena_strdup(&d->arena, hv_str_cstr(&text)));
+    hv_str_free(&text);
+    r->detail =
+        "The operations, transfers and waits, one behind the other from the start to the end, "
+        "that determine the iteration time: what is made faster elsewhere changes nothing. "
+        "Enter shows them in the Gantt chart (C), with the stage of each column.";
+    size_t most = 0;
+    for (size_t i = 1; i < v->timeline->n_rows; i++) {
+        most = v->timeline->path.row_s[i] > v->timeline->path.row_s[most] ? i : most;
+    }
+    const struct hv_timeline_row *row = &v->timeline->rows[most];
+    r->evidence = hv_explain_on_lane(row->replica, row->stage, v->metrics.pipeline_s / 2);
+    return v->timeline;
+}
+
+/** True where a stage holds the most of the critical path, or no path is known. */
+static bool holds_path(const struct hv_timeline *t, const struct hv_stage_metrics *m)
+{
+    double of_it = 0, most = 0;
+    for (size_t i = 0; t != NULL && i < t->n_rows; i++) {
+        most = fmax(most, t->path.row_s[i]);
+        if (t->rows[i].replica == m->replica && t->rows[i].stage == m->stage) {
+            of_it = fmax(of_it, t->path.row_s[i]);
+        }
+    }
+    return of_it >= most;
+}
+
+/** The stage with the longest busy time, and the one with the longest idle time. It is "the
+ * slowest" only where it holds the critical path. */
+static void say_pace(struct hv_explain_data *d, const struct hv_timeline *t)
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
     const struct hv_verdict *v = d->facts.verdict;
@@ -60,10 +110,11 @@ static void say_pace(struct hv_explain_data *d)
     double each = slow->forward_s + slow->backward_s, mean = sum / (double)v->n_stages;
     struct hv_explain_row *r =
         say(d, 1,
-            hv_arena_printf(
-                &d->arena, "%s is the slowest: busy %s of the iteration, %s per micro-batch",
-                hv_explain_stage_name(d, slow->replica, slow->stage),
-                hv_fmt_percent(a, sizeof a, slow->busy_frac), hv_fmt_seconds(b, sizeof b, each)));
+            hv_arena_printf(&d->arena, "%s is %s: busy %s of the iteration, %s per micro-batch",
+                            hv_explain_stage_name(d, slow->replica, slow->stage),
+                            holds_path(t, slow) ? "the slowest" : "busy most",
+                            hv_fmt_percent(a, sizeof a, slow->busy_frac),
+                            hv_fmt_seconds(b, sizeof b, each)));
     r->evidence = hv_explain_on_lane(slow->replica, slow->stage, v->metrics.pipeline_s / 2);
     r->detail =
         "Enter shows the lane in the Gantt chart. The terms of this stage are listed below.";
@@ -307,7 +358,7 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
             ->style = HV_STYLE_WARNING;
     }
     say_serving(d);
-    say_pace(d);
+    say_pace(d, say_path(d, s));
     say_loss(d);
     say_memory(d);
     say_hop(d);

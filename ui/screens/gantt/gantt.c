@@ -69,7 +69,7 @@ static void draw_lower(const struct hv_gantt_screen *st, const struct hv_ui *ui,
                    hv_fmt_seconds(t, sizeof t, s.facts.verdict->metrics.iteration_s));
     hv_grid_hline(g, r.x, r.y, r.w, HV_STYLE_FRAME);
     (void)hv_grid_put_user(g, r.x + 1, r.y, r.w - 2, title, HV_STYLE_TITLE);
-    view.show_memory = view.show_critical = view.show_minimap = false;
+    view.show_memory = view.show_minimap = false;
     view.ghost = NULL;
     view.lane = view.lane < s.src.n_lanes ? view.lane : s.src.n_lanes - 1;
     hv_gantt_draw(&view, &s.src, g, (struct hv_rect){r.x, r.y + 1, r.w, r.h - 1});
@@ -417,6 +417,11 @@ static unsigned gantt_event(void *state, struct hv_app *app, const struct hv_eve
         st->dragging = false;
     } else if (ev->mouse == HV_MOUSE_DRAG) {
         drag(st, &view, &s, &at, ev->x);
+    } else if (ev->mouse == HV_MOUSE_PRESS && hv_rect_has(at.above, ev->x, ev->y)) {
+        view.lane = at.top_lane > 0 ? at.top_lane - 1 : 0;
+        at.top_lane = view.lane;
+    } else if (ev->mouse == HV_MOUSE_PRESS && hv_rect_has(at.below, ev->x, ev->y)) {
+        view.lane = at.top_lane + at.n_shown; /* the window follows */
     } else if (!inside) {
         return HV_APP_HANDLED;
     } else if (wheel != 0 && shift) {
@@ -483,8 +488,10 @@ const struct hv_view_ops hv_screen_gantt = {
     .keybar_now = gantt_keybar_now,
     .help = "s and S try another schedule, b and B another micro-batch, v and V other virtual "
             "chunks. The original plan stays visible below each lane; a keeps the trial as a plan, "
-            "Esc drops it. The micro-batch at the cursor is underlined in every lane, with capital "
-            "letters. Very long timelines are drawn in the background; Esc or x stops that, r "
+            "Esc drops it. The micro-batch at the cursor has capital letters in every lane. C "
+            "underlines the critical path; the row below names the stage that holds it, hidden "
+            "lanes too (~ a transfer). Very long timelines are drawn in the background; Esc or x "
+            "stops that, r "
             "starts it again. /f3 /b4@s3 /mb 3 search for operations. A click selects, dragging "
             "pans, the wheel zooms (Shift: pans).",
     .close = gantt_close,

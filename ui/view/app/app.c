@@ -195,6 +195,11 @@ void hv_app_set_ascii(struct hv_app *app, bool ascii)
     app->dirty = true;
 }
 
+void hv_app_set_mono(struct hv_app *app, bool mono)
+{
+    app->config.mono = mono;
+}
+
 const char *hv_app_find_text(const struct hv_app *app)
 {
     return app->find_text;

@@ -101,6 +101,7 @@ struct hv_app_config {
     void (*did)(void *model, struct hv_app *app, const char *view, enum hv_action a);
     struct hv_keymap *keys; /**< borrowed */
     bool ascii;
+    bool mono; /**< colours cannot be told apart */
 };
 
 /** Least time for which the answer to a key is shown before a notice replaces it, milliseconds. */
@@ -194,6 +195,8 @@ const char *hv_app_message_text(const struct hv_app *app);
 const char *hv_app_find_text(const struct hv_app *app);
 /** Switches ASCII drawing. */
 void hv_app_set_ascii(struct hv_app *app, bool ascii);
+/** Switches drawing that needs no colours; the next frame follows. */
+void hv_app_set_mono(struct hv_app *app, bool mono);
 
 /** Answer to a question. */
 typedef unsigned hv_app_answer(void *ctx, struct hv_app *app, const char *text);

@@ -338,6 +338,7 @@ void hv_app_draw(struct hv_app *app, struct hv_grid *g)
     const struct hv__open_view *v = hv__app_top(app);
     app->dirty = false;
     g->ascii = app->config.ascii;
+    g->mono = app->config.mono;
     hv_grid_begin(g, app->w, app->h);
     if (f.tiny) {
         (void)hv_grid_putf(g, 0, 0, HV_STYLE_TEXT, "%s: needs %dx%d, q quits", v->ops->title,

@@ -61,6 +61,31 @@ static void scroll(const struct hv_gantt_state *st, const struct hv_gantt_source
     p->pinned = p->pinned && st->pin_lane < p->top_lane;
 }
 
+/* Rows of one lane each are too few for all lanes: those shown, and the rows that tell of the
+ * others. Below three rows there are only lanes. */
+struct hidden {
+    bool above, below;
+};
+
+static struct hidden scroll_in(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                               int room, struct hv_gantt_places *p)
+{
+    struct hidden h = {false, false};
+    for (int told = room < 3 ? 0 : 1; told <= (room < 4 ? 1 : 2); told++) {
+        p->n_shown = (size_t)(room - told);
+        scroll(st, src, p);
+        h.above = p->top_lane > 0;
+        h.below = p->top_lane + p->n_shown < src->n_lanes;
+        if (told == 0) {
+            return (struct hidden){false, false};
+        }
+        if (h.above + h.below <= told) {
+            return h;
+        }
+    }
+    return (struct hidden){false, h.below};
+}
+
 struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
                                        const struct hv_gantt_source *src, struct hv_rect r)
 {
@@ -80,12 +105,21 @@ struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
         b.memory += room - used < 4 ? room - used : 4;
     }
     p.n_shown = (size_t)(used / p.rows_per_lane);
-    scroll(st, src, &p);
-    int y = r.y;
+    struct hidden hidden = {false, false};
+    if (p.n_shown < src->n_lanes) {
+        hidden = scroll_in(st, src, used, &p);
+    } else {
+        scroll(st, src, &p);
+    }
+    int y = r.y, shown = (int)p.n_shown * p.rows_per_lane;
     p.axis = (struct hv_rect){x, y++, w, 1};
-    p.labels = (struct hv_rect){r.x, y, lw, used};
-    p.chart = (struct hv_rect){x, y, w, used};
-    y += used;
+    p.above = (struct hv_rect){r.x, y, r.w, hidden.above};
+    y += hidden.above;
+    p.labels = (struct hv_rect){r.x, y, lw, shown};
+    p.chart = (struct hv_rect){x, y, w, shown};
+    y += shown;
+    p.below = (struct hv_rect){r.x, y, r.w, hidden.below};
+    y += hidden.below;
     p.memory = (struct hv_rect){x, y, w, b.memory};
     y += b.memory;
     p.critical = (struct hv_rect){x, y, w, b.critical};

@@ -3,11 +3,38 @@
  * beside its limit.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
 #include "ui/view/gantt/gantt_int.h"
+
+/* Whose memory it is, the most of it, and of what. */
+static void draw_labels(const struct hv_gantt_source *src, struct hv_grid *g,
+                        const struct hv_gantt_places *p, size_t lane, double limit)
+{
+    char text[HV_FMT_CAP], name[40], of[HV_FMT_CAP + 8];
+    struct hv_gantt_lane info = {0};
+    const char *at = "";
+    struct hv_rect r = {p->labels.x + 1, p->memory.y, p->labels.w - 2, 1};
+    src->lane(src->ctx, lane, &info);
+    size_t n = hv__gantt_short_name(info.name ? info.name : "", &at);
+    (void)snprintf(name, sizeof name, "mem %.*s", n < 30 ? (int)n : 30, at);
+    hv_grid_put_field(g, r, HV_LEFT, name, HV_STYLE_TEXT);
+    r.y++;
+    hv_grid_put_field(
+        g, r, HV_LEFT,
+        hv_fmt_bytes(text, sizeof text, src->memory_max_bytes(src->ctx, lane, 0, src->end_s)),
+        HV_STYLE_DIM);
+    (void)snprintf(of, sizeof of, "of %s", hv_fmt_bytes(text, sizeof text, limit));
+    if (hv_text_width(of) > r.w && strrchr(of, ' ') != NULL) {
+        *strrchr(of, ' ') = '\0'; /* the unit is that of the line above */
+    }
+    r.y++;
+    hv_grid_put_field(g, r, HV_LEFT, of, HV_STYLE_DIM);
+}
 
 void hv__gantt_memory_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                            struct hv_grid *g, const struct hv_gantt_places *p, size_t lane)
@@ -41,10 +68,5 @@ void hv__gantt_memory_draw(const struct hv_gantt_state *st, const struct hv_gant
         }
     }
     free(use);
-    char text[HV_FMT_CAP];
-    int lw = p->labels.w;
-    hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, m.y, lw - 2, 1}, HV_LEFT,
-                      hv_known(limit) ? "mem limit" : "mem top", HV_STYLE_DIM);
-    hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, m.y + 1, lw - 2, 1}, HV_LEFT,
-                      hv_fmt_bytes(text, sizeof text, hv_or(limit, top)), HV_STYLE_DIM);
+    draw_labels(src, g, p, lane, hv_or(limit, top));
 }

@@ -69,9 +69,6 @@ static void print_row(const struct hv_grid *g, int y, const struct hv_theme *the
         if (HV_STYLE_RIGHT(row[x].style) != 0) {
             if (theme) {
                 add_edge(out, theme, &row[x]);
-            } else {
-                hv_str_addc(out,
-                            ' '); /* half a bar cannot be told from a whole one without colour */
             }
             style = HV_STYLE_N;
             continue;
@@ -106,22 +103,30 @@ static size_t fullest_lane(const struct hv_gantt_source *src)
     return best;
 }
 
-static void draw_legend(struct hv_grid *g, int y)
+/* Names of the kinds with their letters, from row y on; what does not fit begins a new row. Returns
+ * the rows used. */
+static int draw_legend(struct hv_grid *g, int y)
 {
-    int x = 1;
-    for (size_t k = 0; k < HV_COUNT(kinds) && x < g->w; k++) {
-        char sample[4] = {kinds[k].letter, g->ascii ? kinds[k].fill : ' ', '\0', '\0'};
-        x += hv_grid_put(g, x, y, -1, sample, kinds[k].style) + 1;
-        x += hv_grid_put(g, x, y, -1, kinds[k].name, HV_STYLE_DIM) + 2;
+    int x = 1, first = y;
+    for (size_t k = 0; k <= HV_COUNT(kinds); k++) {
+        bool idle = k == HV_COUNT(kinds);
+        const char *name = idle ? "idle" : kinds[k].name;
+        char sample[2] = {idle ? '.' : kinds[k].letter, '\0'};
+        if (x + 2 + hv_text_width(name) > g->w) {
+            x = 1;
+            y++;
+        }
+        x += hv_grid_put(g, x, y, -1, sample, idle ? HV_STYLE_IDLE : kinds[k].style) + 1;
+        x += hv_grid_put(g, x, y, -1, name, HV_STYLE_DIM) + 2;
     }
-    (void)hv_grid_put(g, x, y, -1, ". idle", HV_STYLE_IDLE);
+    return y + 1 - first;
 }
 
 void hv_gantt_print(const struct hv_gantt_source *src, const struct hv_gantt_print *o,
                     struct hv_str *out)
 {
     struct hv_gantt_state st;
-    struct hv_grid g = {.ascii = o->ascii};
+    struct hv_grid g = {.ascii = o->ascii, .mono = !o->color};
     hv_gantt_init(&st, src);
     st.show_cursor = st.show_minimap = false;
     st.show_memory = !o->no_memory;
@@ -131,10 +136,10 @@ void hv_gantt_print(const struct hv_gantt_source *src, const struct hv_gantt_pri
     size_t lanes = src->n_lanes < HV_GRID_MAX / 2 ? src->n_lanes : HV_GRID_MAX / 2;
     int rows_per_lane = lanes <= 40 ? 2 : 1, chart = (int)lanes * rows_per_lane;
     int h = 1 + chart + (memory ? 4 : 0);
-    hv_grid_resize(&g, o->width < 30 ? 30 : o->width, h + 1);
+    hv_grid_resize(&g, o->width < 30 ? 30 : o->width, h + (int)HV_COUNT(kinds) + 1);
     hv_gantt_draw(&st, src, &g, (struct hv_rect){0, 0, g.w, h});
-    draw_legend(&g, h);
-    for (int y = 0; y < g.h; y++) {
+    h += draw_legend(&g, h);
+    for (int y = 0; y < h; y++) {
         print_row(&g, y, o->color ? o->theme : NULL, out);
     }
     hv_grid_free(&g);

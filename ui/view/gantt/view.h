@@ -1,9 +1,11 @@
 /**
  * Gantt painter: a timeline into cells, and the pure functions that move the window over it.
  *
- * The painter queries the source once per column and lane (dominant span of the window), so its
- * cost is O(columns × lanes × cost of a query), however many operations there are. The same painter
- * serves the Gantt screen and `hetviz gantt`.
+ * A lane is drawn by proportion: of any stretch of columns every kind of work has the share that it
+ * has in the timeline (cells.h). A lane whose operations are about a column or wider shows them one
+ * by one, with letters and numbers; else its columns show shares, which are queried per column, so
+ * the cost is O(columns × lanes), however many operations there are. The same painter serves the
+ * Gantt screen and `hetviz gantt`.
  */
 #ifndef HV_UI_VIEW_GANTT_VIEW_H
 #define HV_UI_VIEW_GANTT_VIEW_H
@@ -57,6 +59,14 @@ struct hv_gantt_cover {
     size_t n_spans;            /**< spans that touch it; 0 = nothing there */
 };
 
+/** Who holds the most of a window of the critical path. */
+struct hv_gantt_holder {
+    int32_t
+        row; /**< of the path's rows (hv_gantt_source.path_row); −1 = a transfer, −2 = nothing */
+    int32_t stage; /**< its number, to be named by */
+    double frac;   /**< its share of the window */
+};
+
 /** A search along a lane: criteria, direction and limit. */
 struct hv_gantt_wanted {
     int kind; /**< enum hv_gantt_kind; -1 = any */
@@ -74,6 +84,14 @@ struct hv_gantt_source {
     /** The content of n adjacent windows; window i is [at_s[i], at_s[i + 1]). */
     void (*columns)(const void *ctx, size_t lane, const double *at_s, size_t n,
                     struct hv_gantt_cover *out);
+    /** Shares of n adjacent windows that each kind has, 0…1, as they are seen: `out` is
+     * [n][HV_GANTT_KIND_N]. */
+    void (*shares)(const void *ctx, size_t lane, const double *at_s, size_t n, double *out);
+    /** How many spans touch [t0, t1). Where there are no more than `most`, what is seen of them is
+     * written in the order of time: without what another span hides, so one may be in several
+     * parts. Room: 2 · most. */
+    size_t (*spans)(const void *ctx, size_t lane, double t0_s, double t1_s, size_t most,
+                    struct hv_gantt_span *out, size_t *n_out);
     /** Span that covers t (it holds its start, not its end). */
     bool (*at)(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out);
     /** First span that starts after t. */
@@ -88,6 +106,12 @@ struct hv_gantt_source {
     double (*memory_max_bytes)(const void *ctx, size_t lane, double t0_s, double t1_s);
     /** Memory limit of a lane (bytes), HV_UNKNOWN when there is none; NULL with the above. */
     double (*memory_limit_bytes)(const void *ctx, size_t lane);
+    /** Who holds the most of n adjacent windows of the critical path, of all lanes; NULL = no path
+     * is known. O(n). */
+    void (*path)(const void *ctx, const double *at_s, size_t n, struct hv_gantt_holder *out);
+    /** The row of the path whose work a lane shows, −1 = none; NULL with the above. */
+    int32_t (*path_row)(const void *ctx, size_t lane);
+    struct hv_gantt_holder path_most; /**< of the whole path, where one is known */
 };
 
 /** Window, cursor and switches: a value. */
@@ -109,6 +133,8 @@ struct hv_gantt_state {
 /** Layout for a given rectangle, shared by the painter and the mouse. */
 struct hv_gantt_places {
     struct hv_rect axis, labels, chart, memory, critical, minimap;
+    /** Rows that say which lanes are hidden above and below those shown; empty where none are. */
+    struct hv_rect above, below;
     int rows_per_lane; /**< 1 … 3 */
     size_t n_shown;    /**< lanes that fit */
     size_t top_lane;   /**< first lane shown (cursor lane is always among them) */

@@ -372,23 +372,40 @@ void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned s
     }
 }
 
-void hv_grid_edge(struct hv_grid *g, struct hv_rect r, int eighths, unsigned left, unsigned right)
+/* Lower parts of a cell by eighths. */
+static const char *const eighths_of_height[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+/* Cells with the glyph of the first of two parts. */
+static void put_parts(struct hv_grid *g, struct hv_rect r, const char *const *glyphs, int eighths,
+                      unsigned first, unsigned rest)
 {
     struct hv_rect in = hv_rect_meet(g->clip, r);
     for (int y = in.y; y < in.y + in.h; y++) {
         for (int x = in.x; x < in.x + in.w; x++) {
             if (g->ascii) {
-                set_cell(g, x, y, " ", 1, 1, eighths >= 4 ? left : right);
+                set_cell(g, x, y, " ", 1, 1, eighths >= 4 ? first : rest);
             } else {
-                set_cell(g, x, y, eighths_of_cell[eighths], 3, 1, HV_STYLE_EDGE(left, right));
+                set_cell(g, x, y, glyphs[eighths], 3, 1, HV_STYLE_EDGE(first, rest));
             }
         }
     }
 }
 
+void hv_grid_edge(struct hv_grid *g, struct hv_rect r, int eighths, unsigned left, unsigned right)
+{
+    put_parts(g, r, eighths_of_cell, eighths, left, right);
+}
+
+void hv_grid_stack(struct hv_grid *g, struct hv_rect r, int eighths, unsigned lower, unsigned upper)
+{
+    put_parts(g, r, eighths_of_height, eighths, lower, upper);
+}
+
 int hv_cell_eighths(const struct hv_cell *c)
 {
-    return 0x90 - (unsigned char)c->utf8[2];
+    int last =
+        (unsigned char)c->utf8[2]; /* U+2581 … U+2588 from below, U+2588 … U+258F from left */
+    return last <= 0x88 ? last - 0x80 : 0x90 - last;
 }
 
 void hv_grid_cursor(struct hv_grid *g, int x, int y)

@@ -40,6 +40,7 @@ struct hv_grid {
     size_t cap; /**< cells that there is memory for */
     struct hv_rect clip;
     bool ascii;             /**< frames, bars and marks in ASCII; non-ASCII text becomes '?' */
+    bool mono;              /**< colours cannot be told apart: nothing may be shown by them alone */
     int cursor_x, cursor_y; /**< hardware cursor; x < 0 = hidden */
     struct hv_plain *plain; /**< takes lines of words instead of cells (grid/plain.h), or NULL */
     struct hv__grid_parts *parts; /**< the cache of hv_grid_part, or NULL */
@@ -122,20 +123,25 @@ void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned s
 /** A column of cells in which a bar of style `left` ends after 1…7 eighths and `right` begins (see
  * HV_STYLE_EDGE). In ASCII the side with more has the whole cell. */
 void hv_grid_edge(struct hv_grid *g, struct hv_rect r, int eighths, unsigned left, unsigned right);
-/** The eighths of a cell that hv_grid_edge put, for terminals without the colours to show it. */
+/** As hv_grid_edge, with a bar that stands on the bottom of a cell: `lower` has 1…7 eighths of its
+ * height, `upper` the rest. */
+void hv_grid_stack(struct hv_grid *g, struct hv_rect r, int eighths, unsigned lower,
+                   unsigned upper);
+/** The eighths of a cell that hv_grid_edge or hv_grid_stack put, for terminals without the colours
+ * to show it. */
 int hv_cell_eighths(const struct hv_cell *c);
 /** Places the hardware cursor when (x, y) is inside the clip. */
 void hv_grid_cursor(struct hv_grid *g, int x, int y);
 
 /**
  * Begins a part of the frame that is drawn again only where its content changed. `what` is a number
- * that differs whenever the cells or the cursor in r would, but for the size, the clip and `ascii`,
- * which are looked at here: a hash (hv_hash) of which part it is and of all it shows, which may not
- * depend on the place; 0 is never remembered. Nothing was drawn in r before in this frame; of parts
- * inside others only the outer ones are remembered. True: the cells are there, as the same part
- * left them in an earlier frame, here or elsewhere, and the caller draws nothing. False: the caller
- * draws, in r only, and calls hv_grid_part_end. Some hundred parts are remembered. O(cells of r),
- * O(rows of r) where nothing changed at its place.
+ * that differs whenever the cells or the cursor in r would, but for the size, the clip, `ascii` and
+ * `mono`, which are looked at here: a hash (hv_hash) of which part it is and of all it shows, which
+ * may not depend on the place; 0 is never remembered. Nothing was drawn in r before in this frame;
+ * of parts inside others only the outer ones are remembered. True: the cells are there, as the same
+ * part left them in an earlier frame, here or elsewhere, and the caller draws nothing. False: the
+ * caller draws, in r only, and calls hv_grid_part_end. Some hundred parts are remembered. O(cells
+ * of r), O(rows of r) where nothing changed at its place.
  */
 bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what);
 /** Remembers the part begun last; called once for every one that was to be drawn. */

@@ -20,7 +20,7 @@ struct part {
     int w, h;
     struct hv_rect piece;
     uint64_t what;
-    bool ascii;
+    bool ascii, mono;
     uint64_t frame;
     int x, y, cursor_x, cursor_y;
     struct hv_cell *cells;
@@ -49,7 +49,7 @@ static bool same_part(const struct part *a, const struct part *b)
 {
     return a->what == b->what && a->w == b->w && a->h == b->h && a->piece.x == b->piece.x &&
            a->piece.y == b->piece.y && a->piece.w == b->piece.w && a->piece.h == b->piece.h &&
-           a->ascii == b->ascii;
+           a->ascii == b->ascii && a->mono == b->mono;
 }
 
 /* The set in which a part may be stored; *n = its ways. */
@@ -122,6 +122,7 @@ bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
                           .piece = {in.x - r.x, in.y - r.y, in.w, in.h},
                           .what = what,
                           .ascii = g->ascii,
+                          .mono = g->mono,
                           .x = in.x,
                           .y = in.y};
     int n;
