@@ -17,5 +17,9 @@ enum hv_status hv_long_graph_read(const struct hv_jp *p, struct hv_arena *arena,
 /** Error at p for a name that is none of n: what was expected, and the nearest one. */
 enum hv_status hv__unknown_name(const struct hv_jp *p, const char *what, const char *name,
                                 const char *const *known, size_t n, struct hv_err *err);
+/** The same for a name that is none of the n dimensions of a graph. */
+enum hv_status hv__unknown_dim(const struct hv_jp *p, const char *what,
+                               const struct hv_tensor_graph *g, const uint32_t *dims, size_t n,
+                               const char *name, struct hv_err *err);
 
 #endif

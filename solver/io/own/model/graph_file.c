@@ -352,6 +352,8 @@ static void short_op(struct hv_model *m, const struct hv_tensor_graph *g,
     size_t most = (size_t)(op->n_in + 1) * HV_TENSOR_DIMS;
     o->id = op->id;
     o->op = hv_op_kind_row(op->kind)->name;
+    o->group = op->group_name;
+    o->device_class = op->device_class;
     o->out_dims = hv_arena_new(&m->arena, const char *, most);
     o->contract_dims = hv_arena_new(&m->arena, const char *, most);
     o->n_out_dims = add_names(m, g, out->dim, out->n_dims, NULL, 0, o->out_dims, 0);
