@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "solver/base/units.h"
+#include "solver/workload/graph/work.h"
 #include "solver/workload/tensors.h"
 
 /* Megatron pads the vocabulary to a multiple of this per tensor-parallel rank. */
@@ -12,7 +13,7 @@
 static double half_parameters(const struct hv_model *m, const struct hv_block *b, bool feed_forward,
                               bool routed)
 {
-    struct hv_tensor list[HV_HALF_TENSORS];
+    struct hv_weight list[HV_HALF_TENSORS];
     size_t n = hv_half_tensors(m, b, feed_forward, list);
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -98,6 +99,9 @@ static double parameters(const struct hv_model *m, bool active)
         }
         return sum;
     case HV_MODEL_GRAPH:
+        if (m->tensors != NULL) { /* operators may share them */
+            return hv_tensor_graph_parameters(m->tensors);
+        }
         for (size_t i = 0; i < m->n_ops; i++) {
             sum += hv_or(m->ops[i].parameter_bytes, 0) / 2;
         }

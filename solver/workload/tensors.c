@@ -6,20 +6,20 @@ double hv_norm_parameters(const struct hv_model *m)
     return (m->norm == HV_NORM_LAYERNORM ? 2.0 : 1.0) * m->hidden;
 }
 
-static void add(struct hv_tensor *out, size_t *n, double parameters)
+static void add(struct hv_weight *out, size_t *n, double parameters)
 {
-    out[(*n)++] = (struct hv_tensor){parameters, false};
+    out[(*n)++] = (struct hv_weight){parameters, false};
 }
 
 /* The norm of a half, and what the model gives beside the figures of its shape. */
-static void add_norm(const struct hv_model *m, double extra, struct hv_tensor *out, size_t *n)
+static void add_norm(const struct hv_model *m, double extra, struct hv_weight *out, size_t *n)
 {
     add(out, n, hv_norm_parameters(m) + extra);
 }
 
 /* Low-rank query and key/value projections with the norms of their ranks; DeepSeek-V2, arXiv
  * 2405.04434, section 2.1. */
-static void add_mla(const struct hv_model *m, const struct hv_block *b, struct hv_tensor *out,
+static void add_mla(const struct hv_model *m, const struct hv_block *b, struct hv_weight *out,
                     size_t *n)
 {
     const struct hv_mla *x = &b->mla;
@@ -36,7 +36,7 @@ static void add_mla(const struct hv_model *m, const struct hv_block *b, struct h
 }
 
 static size_t attention_tensors(const struct hv_model *m, const struct hv_block *b,
-                                struct hv_tensor *out)
+                                struct hv_weight *out)
 {
     size_t n = 0;
     if (b->heads == 0) {
@@ -56,7 +56,7 @@ static size_t attention_tensors(const struct hv_model *m, const struct hv_block 
 
 /* `times` feed-forward parts of this width: the matrices down, and those up and gate. */
 static void add_parts(const struct hv_model *m, const struct hv_block *b, double width,
-                      double times, struct hv_tensor *out, size_t *n)
+                      double times, struct hv_weight *out, size_t *n)
 {
     double up = hv_ffn_kind_matrices(b->ffn_kind) - 1, bias = b->ffn_bias ? 1 : 0;
     add(out, n, times * (width * m->hidden + bias * m->hidden));
@@ -64,7 +64,7 @@ static void add_parts(const struct hv_model *m, const struct hv_block *b, double
 }
 
 static size_t feed_forward_tensors(const struct hv_model *m, const struct hv_block *b,
-                                   struct hv_tensor *out)
+                                   struct hv_weight *out)
 {
     size_t n = 0;
     if (b->experts) {
@@ -87,7 +87,7 @@ static size_t feed_forward_tensors(const struct hv_model *m, const struct hv_blo
 }
 
 size_t hv_half_tensors(const struct hv_model *m, const struct hv_block *b, bool feed_forward,
-                       struct hv_tensor *out)
+                       struct hv_weight *out)
 {
     return feed_forward ? feed_forward_tensors(m, b, out) : attention_tensors(m, b, out);
 }

@@ -13,7 +13,7 @@
 enum { HV_HALF_TENSORS = 9 };
 
 /** A tensor of weights. */
-struct hv_tensor {
+struct hv_weight {
     double parameters; /**< below 0: of those before it, so many belong to an earlier block */
     bool routed;       /**< of the routed experts, all of them together */
 };
@@ -26,6 +26,6 @@ double hv_norm_parameters(const struct hv_model *m);
  * room for HV_HALF_TENSORS. Returns their number; 0: the block has no such half. O(1).
  */
 size_t hv_half_tensors(const struct hv_model *m, const struct hv_block *b, bool feed_forward,
-                       struct hv_tensor *out);
+                       struct hv_weight *out);
 
 #endif

@@ -4,6 +4,7 @@
 #include "solver/base/log.h"
 #include "solver/io/own/doc/docs.h"
 #include "solver/io/own/graph/shard_answer.h"
+#include "solver/workload/graph/model/transformer.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/print.h"
 
@@ -144,6 +145,43 @@ static enum hv_status make_document(struct hv_args *args, const json_t *model, j
     return st;
 }
 
+/** A graph model as it is; the graph of a transformer in its place. */
+static enum hv_status read_graph(struct hv_args *args, const char *path, struct hv_model_doc *model,
+                                 struct hv_err *err)
+{
+    enum { TOKENS = 2048 };
+    struct hv_model_doc given = {0};
+    enum hv_status st = hv_model_doc_read(&given, path, err);
+    if (st == HV_OK && given.model->kind == HV_MODEL_TRANSFORMER) {
+        int most = given.model->max_sequence;
+        struct hv_graph_of_model q = {
+            .sequences = (int64_t)hv_args_number(args, "sequences", 1),
+            .tokens = (int64_t)hv_args_number(args, "tokens", most < TOKENS ? most : TOKENS),
+            .dtype = HV_DTYPE_BF16,
+            .loss = given.model->patch_tokens == 0};
+        st = hv_model_doc_graph(&given, &q, model, err);
+        hv_model_doc_free(&given);
+        return st;
+    }
+    if (st == HV_OK && json_object_get(given.json.root, "tensors") == NULL) {
+        st = hv_err_set(err, HV_EINPUT,
+                        "%s: expected a graph model with \"tensors\" (the long form), a "
+                        "transformer, or hetviz.shard-cases/1",
+                        path);
+    }
+    *model = given;
+    return st;
+}
+
+static enum hv_status print_graph(const struct hv_model_doc *model, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    hv_json_write(&text, model->json.root, true);
+    enum hv_status st = hv_cli_print(&text, err);
+    hv_str_free(&text);
+    return st;
+}
+
 static enum hv_status shard_model(struct hv_args *args, const char *path, bool json,
                                   struct hv_err *err)
 {
@@ -151,12 +189,11 @@ static enum hv_status shard_model(struct hv_args *args, const char *path, bool j
     struct hv_shard_cases cases = {0};
     struct hv_json doc = {0};
     json_t *root = NULL;
-    enum hv_status st = hv_model_doc_read(&model, path, err);
-    if (st == HV_OK && json_object_get(model.json.root, "tensors") == NULL) {
-        st = hv_err_set(err, HV_EINPUT,
-                        "%s: expected a graph model with \"tensors\" (the long form), or "
-                        "hetviz.shard-cases/1",
-                        path);
+    enum hv_status st = read_graph(args, path, &model, err);
+    if (st == HV_OK && hv_args_has(args, "graph")) {
+        st = print_graph(&model, err);
+        hv_model_doc_free(&model);
+        return st;
     }
     st = st ? st : make_document(args, model.json.root, &root, err);
     if (root != NULL) {

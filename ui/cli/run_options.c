@@ -2,14 +2,25 @@
  * rows of the plugin. */
 #include "ui/cli/run_options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/** An option of every strategy that is a key of the job. */
-static const char runtime_option[] = "runtime=";
+/** Options of every strategy that change the inputs: a key of the job, the form of the model. */
+static const char runtime_option[] = "runtime=", graph_option[] = "graph=";
 
-static bool is_of_job(const char *text)
+static bool is_runtime(const char *text)
 {
     return strncmp(text, runtime_option, sizeof runtime_option - 1) == 0;
+}
+
+static bool is_graph(const char *text)
+{
+    return strncmp(text, graph_option, sizeof graph_option - 1) == 0;
+}
+
+static bool is_of_inputs(const char *text)
+{
+    return is_runtime(text) || is_graph(text);
 }
 
 static bool has_key(const struct hv_plugin *p, const char *key, size_t n)
@@ -49,8 +60,8 @@ static enum hv_status part_options(struct sorter *s, const struct hv_plugin *p, 
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         bool named = false;
-        const char *text = is_of_job(s->texts[i]) ? NULL : meant_for(p, s->texts[i], &named);
-        s->used[i] = s->used[i] || is_of_job(s->texts[i]);
+        const char *text = is_of_inputs(s->texts[i]) ? NULL : meant_for(p, s->texts[i], &named);
+        s->used[i] = s->used[i] || is_of_inputs(s->texts[i]);
         if (text != NULL) {
             s->used[i] = true;
             mine[n++] = text;
@@ -113,25 +124,49 @@ enum hv_status hv_cli_run_options(const struct hv_plugins *plugins, const char *
     return st;
 }
 
+static enum hv_status set_runtime(const char *name, struct hv_inputs *inputs, struct hv_err *err)
+{
+    enum hv_runtime r = HV_RUNTIME_HETVIZ;
+    if (!hv_runtime_find(name, &r)) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "option runtime: expected a name of `hetviz help runtimes`, found "
+                          "\"%s\"",
+                          name);
+    }
+    return hv_inputs_set_job(inputs, "runtime", name, err);
+}
+
+/** true: the graph of one sequence; a number: of so many; false: the model as it is. */
+static enum hv_status set_graph(const char *value, struct hv_inputs *inputs, struct hv_err *err)
+{
+    enum { MOST = 1 << 20 };
+    char *end = NULL;
+    long n = strcmp(value, "true") == 0 ? 1 : strtol(value, &end, 10);
+    if (strcmp(value, "false") == 0) {
+        return HV_OK;
+    }
+    if ((end != NULL && (end == value || *end != '\0')) || n < 1 || n > MOST) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "option graph: expected true, false or a number of sequences from 1 to "
+                          "%d, found \"%s\"",
+                          MOST, value);
+    }
+    return hv_inputs_set_graph(inputs, n, err);
+}
+
 enum hv_status hv_cli_job_options(const char *const *texts, size_t n, struct hv_inputs *inputs,
                                   struct hv_err *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (!is_of_job(texts[i])) {
-            continue;
-        }
-        const char *name = texts[i] + sizeof runtime_option - 1;
-        enum hv_runtime r = HV_RUNTIME_HETVIZ;
-        if (!hv_runtime_find(name, &r)) {
-            return hv_err_set(err, HV_EUSAGE,
-                              "option runtime: expected a name of `hetviz help runtimes`, found "
-                              "\"%s\"",
-                              name);
-        }
-        enum hv_status st = hv_inputs_set_job(inputs, "runtime", name, err);
-        if (st != HV_OK) {
-            return st;
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; i < n && st == HV_OK; i++) {
+        if (is_runtime(texts[i])) {
+            st = set_runtime(texts[i] + sizeof runtime_option - 1, inputs, err);
         }
     }
-    return HV_OK;
+    for (size_t i = 0; i < n && st == HV_OK; i++) { /* after the job, which it depends on */
+        if (is_graph(texts[i])) {
+            st = set_graph(texts[i] + sizeof graph_option - 1, inputs, err);
+        }
+    }
+    return st;
 }

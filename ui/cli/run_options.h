@@ -18,9 +18,10 @@ enum hv_status hv_cli_run_options(const struct hv_plugins *plugins, const char *
                                   struct hv_err *err) HV_NODISCARD;
 
 /**
- * Applies the texts that are keys of the job and no options of strategies: `runtime=NAME`. They
- * hold for every strategy, and hv_cli_run_options passes over them. Errors: HV_EUSAGE for a runtime
- * that does not exist.
+ * Applies the texts that change the inputs and are no options of strategies: `runtime=NAME`, and
+ * `graph=true` or `graph=SEQUENCES`, which puts the graph of a transformer in its place. They hold
+ * for every strategy, and hv_cli_run_options passes over them. Errors: HV_EUSAGE for a runtime that
+ * does not exist, HV_EINPUT for a model that has no graph.
  */
 enum hv_status hv_cli_job_options(const char *const *texts, size_t n, struct hv_inputs *inputs,
                                   struct hv_err *err) HV_NODISCARD;

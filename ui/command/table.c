@@ -27,7 +27,7 @@
 static const struct hv_opt plan_options[] = {
     INPUT_OPTIONS,
     {"strategy", 's', HV_ARG_TEXT, "STRATEGY", "strategy, or a composition such as uniform+fireflyer", 0, 0, NULL, true},
-    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`; runtime=NAME: see `hetviz help runtimes`", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`; runtime=NAME: see `hetviz help runtimes`; graph=true or graph=SEQUENCES: the graph of a transformer in its place", 0, 0, NULL, false},
     {"replan", 0, HV_ARG_FILE, "PLAN", "plan that was running when devices were lost", 0, 0, NULL, false},
     {"lost", 0, HV_ARG_LIST, "ADDRESS,...", "devices that were lost and cannot be used, such as a[1].*", 0, 0, NULL, false},
     OUT_OPTION, JSON_OPTION, LIMIT_OPTION,
@@ -35,7 +35,7 @@ static const struct hv_opt plan_options[] = {
 static const struct hv_opt compare_options[] = {
     INPUT_OPTIONS,
     {"strategies", 's', HV_ARG_LIST, "A,B,...", "strategies or kinds of strategies to run, or all (the default)", 0, 0, NULL, false},
-    {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`; graph=true or graph=SEQUENCES: the graph of a transformer in its place", 0, 0, NULL, false},
     JSON_OPTION, LIMIT_OPTION, JOBS_OPTION,
 };
 static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION};
@@ -101,6 +101,9 @@ static const struct hv_opt shard_options[] = {
     {"mesh", 0, HV_ARG_KEY_VALUE, "AXIS=N", "for a model: an axis of the mesh and its devices (several times, the last axis is the fastest)", 0, 0, NULL, false},
     {"split", 0, HV_ARG_KEY_VALUE, "TENSOR.DIM=AXIS", "for a model: split this dimension over this axis (several axes as x+y, the major one first)", 0, 0, NULL, false},
     {"grad", 0, HV_ARG_FLAG, NULL, "for a model: the gradients of all parameters too", 0, 0, NULL, false},
+    {"sequences", 0, HV_ARG_INT, "N", "for a transformer: sequences in the graph that is made of it (default 1)", 1, 1 << 20, NULL, false},
+    {"tokens", 0, HV_ARG_INT, "N", "for a transformer: tokens of a sequence (default 2048, or the most that the model has)", 1, 1 << 24, NULL, false},
+    {"graph", 0, HV_ARG_FLAG, NULL, "for a model: print its graph as a file of kind graph instead", 0, 0, NULL, false},
 };
 static const struct hv_opt sweep_options[] = {
     {"out", 'O', HV_ARG_FILE, "DIR", "folder of the results (run, submit, plan); for merge and show --csv the file to write", 0, 0, NULL, false},
@@ -245,11 +248,12 @@ static const struct hv_command command_rows[] = {
      "them. The What-if screen has levers for the same values.\n"
      "Example: hetviz failures p.json --lost 3 --preempted g=0.5 --checkpoint 600",
      OPTIONS(failures_options), false},
-    {HV_CMD_SHARD, "shard", NULL, "FILE", 1, 1, "layouts of an operator graph on a mesh, and the exchanges they need",
-     "Reads questions about layouts (hetviz.shard-cases/1) or a graph model with `tensors`. From the layouts of a few tensors it completes those of "
+    {HV_CMD_SHARD, "shard", NULL, "CASES|MODEL", 1, 1, "layouts of an operator graph on a mesh, and the exchanges they need",
+     "Reads questions about layouts (hetviz.shard-cases/1), or a model: a graph with `tensors`, or a transformer, whose graph it makes. From the layouts of a few tensors it completes those of "
      "all others, and prints the exchanges that follow with their bytes per device (rings), and the bytes of arguments and results. Cases without a "
      "mesh ask for the rules of their operators: the factors of every dimension.\n"
-     "Example: hetviz shard model.json --mesh x=2 --mesh y=4 --split x.batch=x --split up.ffn=y",
+     "Example: hetviz shard model.json --mesh x=2 --mesh y=4 --split x.batch=x --split up.ffn=y\n"
+     "Example: hetviz shard llama-3-8b --sequences 8 --mesh d=8 --split tokens.batch=d --grad",
      OPTIONS(shard_options), false},
     {HV_CMD_SWEEP, "sweep", NULL, "plan|run|submit|merge|show [FILE]", 1, 2, "one question over many clusters, models, jobs and options",
      "`sweep plan SPEC` reads a specification (hetviz.sweep/1: inputs, axes, conditions, strategies) and prints its cells; with --out it keeps the "

@@ -100,6 +100,7 @@ static void add_options(struct hv_str *out, const char *list, const struct hv_pl
         }
     }
     hv_runtime_words(out, "runtime="); /* of the job, for every strategy */
+    hv_str_addf(out, "graph=true\n");
 }
 
 enum hv_status hv_completion_words(struct hv_str *out, const char *what, const char *name,

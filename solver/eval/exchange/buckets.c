@@ -182,8 +182,8 @@ static void leave_shared_out(struct hv__bucket_stream *s)
         shares = shares || s->half[i].parameters < 0;
     }
     if (shares) {
-        s->half[0] = (struct hv_tensor){routed, true};
-        s->half[1] = (struct hv_tensor){fmax(0, dense), false};
+        s->half[0] = (struct hv_weight){routed, true};
+        s->half[1] = (struct hv_weight){fmax(0, dense), false};
         s->n_half = 2;
     }
 }
@@ -198,7 +198,7 @@ static int list_run(const struct hv__lowered *l, struct hv__bucket_stream *s)
     }
     struct hv__parameters p =
         hv__range_parameters(l->k, l->leaves.items, l->leaves.n, (struct hv_range){from2, s->end2});
-    s->half[0] = (struct hv_tensor){s->routed ? p.experts : p.dense, s->routed};
+    s->half[0] = (struct hv_weight){s->routed ? p.experts : p.dense, s->routed};
     s->n_half = 1;
     return from2;
 }
@@ -217,7 +217,7 @@ static int list_half(const struct hv__lowered *l, struct hv__bucket_stream *s)
     }
     h -= h % 2 == 1 && h > s->blocks->from2 ? 1 : 0;
     struct hv_range r = {h, s->end2};
-    s->half[0] = (struct hv_tensor){
+    s->half[0] = (struct hv_weight){
         hv__range_parameters(l->k, l->leaves.items, l->leaves.n, r).dense, false};
     s->n_half = 1;
     return h;
@@ -246,7 +246,7 @@ static double place_now(const struct hv__bucket_stream *s)
 static bool next_in_half(struct hv__bucket_stream *s)
 {
     while (s->i_half < s->n_half) {
-        const struct hv_tensor *t = &s->half[s->i_half++];
+        const struct hv_weight *t = &s->half[s->i_half++];
         double from_at2 = place_now(s);
         s->half_done += t->parameters;
         if (t->routed == s->routed && t->parameters > 0) {

@@ -66,7 +66,7 @@ struct hv__bucket_stream {
     /* where it stands: of the half blocks [end2, half_end2) the tensors from i_half on come next */
     int end2, half_end2;
     size_t i_end, i_half, n_half, n_closed;
-    struct hv_tensor half[HV_HALF_TENSORS];
+    struct hv_weight half[HV_HALF_TENSORS];
     double half_parameters, half_done;
     struct hv__arrived ahead;
     bool more;

@@ -74,6 +74,11 @@ enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const 
  * then stays as it was. */
 enum hv_status hv_inputs_set_job(struct hv_inputs *in, const char *key, const char *text,
                                  struct hv_err *err) HV_NODISCARD;
+/** Puts the graph of the model, a transformer, in its place: `sequences` sequences of the job's
+ * length, in the bytes of its precision. A graph model stays as it is. Errors: as
+ * hv_model_doc_graph; the model then stays. */
+enum hv_status hv_inputs_set_graph(struct hv_inputs *in, int64_t sequences,
+                                   struct hv_err *err) HV_NODISCARD;
 void hv_inputs_free(struct hv_inputs *in);
 
 #endif

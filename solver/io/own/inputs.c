@@ -7,6 +7,7 @@
 #include "solver/io/own/docs.h"
 #include "solver/io/own/docs_int.h"
 #include "solver/io/own/plan/read.h"
+#include "solver/workload/graph/model/transformer.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -277,6 +278,32 @@ enum hv_status hv_inputs_set_job(struct hv_inputs *in, const char *key, const ch
     in->job.path = NULL;
     hv_job_doc_free(&in->job);
     in->job = job;
+    return HV_OK;
+}
+
+static enum hv_dtype type_of(enum hv_precision p)
+{
+    static const enum hv_dtype types[HV_PRECISION_N] = {
+        [HV_FP32] = HV_DTYPE_F32,  [HV_TF32] = HV_DTYPE_F32, [HV_FP16] = HV_DTYPE_F16,
+        [HV_BF16] = HV_DTYPE_BF16, [HV_FP8] = HV_DTYPE_F8,   [HV_FP4] = HV_DTYPE_F8,
+    };
+    return types[p];
+}
+
+enum hv_status hv_inputs_set_graph(struct hv_inputs *in, int64_t sequences, struct hv_err *err)
+{
+    struct hv_model_doc graph = {0};
+    if (in->model.model->kind == HV_MODEL_GRAPH) {
+        return HV_OK;
+    }
+    HV_TRY(hv_model_doc_graph(&in->model,
+                              &(struct hv_graph_of_model){sequences, in->job.job.sequence,
+                                                          type_of(in->job.job.precision), true},
+                              &graph, err));
+    graph.path = in->model.path;
+    in->model.path = NULL;
+    hv_model_doc_free(&in->model);
+    in->model = graph;
     return HV_OK;
 }
 

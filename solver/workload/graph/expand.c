@@ -367,7 +367,7 @@ static uint32_t broadcast(struct hv__expand *x)
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-static struct hv_window window_of(const struct hv__expand *x, const struct hv_tensor_window *w)
+static struct hv_window prim_window(const struct hv__expand *x, const struct hv_tensor_window *w)
 {
     return (struct hv_window){
         w->size, w->stride, w->pad[0], w->dilation, 1, x->g->dims[w->out].size, false};
@@ -421,7 +421,7 @@ static void conv_loops(const struct hv__expand *x, struct hv_prim *p)
         if (w != NULL) {
             add_loop(p, HV_ROLE_SPATIAL, w->size, place(a->dim, a->n_dims, w->of),
                      place(k->dim, k->n_dims, w->tap), d);
-            p->loop[p->n_loops - 1].window = window_of(x, w);
+            p->loop[p->n_loops - 1].window = prim_window(x, w);
         }
     }
     for (int d = 0; d < a->n_dims; d++) {
@@ -462,7 +462,7 @@ static uint32_t pool(struct hv__expand *x)
     for (size_t d = 0; d < out->n_dims; d++) {
         const struct hv_tensor_window *w = window_for(x, out->dim[d]);
         if (w != NULL) {
-            p->window[d] = window_of(x, w);
+            p->window[d] = prim_window(x, w);
             n *= (double)w->size;
         }
     }

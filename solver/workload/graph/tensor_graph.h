@@ -94,6 +94,7 @@ struct hv_tensor_op {
     uint8_t n_ranges;
     struct hv_tensor_range range[HV_TENSOR_DIMS];
     int64_t feature_groups; /**< conv: groups of channels; 1 */
+    const char *group_name, *device_class; /**< as in the short form; NULL */
 };
 
 /** A graph. */

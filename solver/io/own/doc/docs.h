@@ -62,6 +62,11 @@ enum hv_status hv_model_doc_build(struct hv_model_doc *out, struct hv_json json,
 /** Reads a file, or a model of the catalogue by name (share/models/NAME.json). */
 enum hv_status hv_model_doc_read(struct hv_model_doc *out, const char *path_or_name,
                                  struct hv_err *err) HV_NODISCARD;
+/** The graph of a transformer (hv_transformer_graph) as a document of kind graph. Errors: as there.
+ */
+struct hv_graph_of_model;
+enum hv_status hv_model_doc_graph(const struct hv_model_doc *of, const struct hv_graph_of_model *q,
+                                  struct hv_model_doc *out, struct hv_err *err) HV_NODISCARD;
 void hv_model_doc_free(struct hv_model_doc *d);
 
 /** A job document. Owner: hv_job_doc_free. */

@@ -21,6 +21,19 @@ enum hv_status hv__unknown_name(const struct hv_jp *p, const char *what, const c
                       near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
+enum hv_status hv__unknown_dim(const struct hv_jp *p, const char *what,
+                               const struct hv_tensor_graph *g, const uint32_t *dims, size_t n,
+                               const char *name, struct hv_err *err)
+{
+    const char **names = hv_xcalloc(n + 1, sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = g->dims[dims[i]].name;
+    }
+    enum hv_status st = hv__unknown_name(p, what, name, names, n, err);
+    free(names);
+    return st;
+}
+
 static uint32_t number_of(const json_t *names, const char *name)
 {
     const json_t *v = json_object_get(names, name);
@@ -32,12 +45,13 @@ static uint32_t number_of(const json_t *names, const char *name)
 static enum hv_status unknown_dim(const struct reader *r, const struct hv_jp *p, const char *name,
                                   struct hv_err *err)
 {
-    const char **names = hv_xcalloc(r->g->n_dims + 1, sizeof *names);
+    uint32_t *all = hv_xcalloc(r->g->n_dims + 1, sizeof *all);
     for (size_t i = 0; i < r->g->n_dims; i++) {
-        names[i] = r->g->dims[i].name;
+        all[i] = (uint32_t)i;
     }
-    enum hv_status st = hv__unknown_name(p, "a name of \"dims\"", name, names, r->g->n_dims, err);
-    free(names);
+    enum hv_status st =
+        hv__unknown_dim(p, "a name of \"dims\"", r->g, all, r->g->n_dims, name, err);
+    free(all);
     return st;
 }
 
@@ -248,13 +262,17 @@ static enum hv_status read_pad(const struct hv_jp *p, struct hv_tensor_window *w
 }
 
 static enum hv_status read_window(const struct reader *r, const struct hv_jp *p, const char *out,
-                                  struct hv_tensor_window *w, struct hv_err *err)
+                                  bool taps, struct hv_tensor_window *w, struct hv_err *err)
 {
     struct hv_jp of, size, tap = hv_jp_get(p, "tap");
     *w = (struct hv_tensor_window){.tap = HV_NO_DIM, .stride = 1, .dilation = 1};
     w->out = number_of(r->dim_of, out);
     if (w->out == UINT32_MAX) {
         return unknown_dim(r, p, out, err);
+    }
+    if (!taps && !hv_jp_none(&tap)) {
+        return hv_jp_fail(&tap, err,
+                          "\"tap\" has no effect on pool, which has no kernel: remove it");
     }
     enum hv_status st = hv_keys_check(p, HV_KEYS_TENSOR_WINDOW, err);
     st = st ? st : hv_jp_need(p, "of", "a dimension of the operand", &of, err);
@@ -283,7 +301,9 @@ static enum hv_status read_windows(const struct reader *r, const struct hv_jp *p
     json_object_foreach(list.v, key, v)
     {
         struct hv_jp at = hv_jp_get(&list, key);
-        st = st ? st : read_window(r, &at, key, &op->window[op->n_windows++], err);
+        st = st ? st
+                : read_window(r, &at, key, op->kind == HV_OP_CONV, &op->window[op->n_windows++],
+                              err);
     }
     return st;
 }
@@ -397,9 +417,9 @@ static enum hv_status check_needs(const struct hv_jp *p, const struct hv_tensor_
     return HV_OK;
 }
 
-/* The dimensions that an operator goes over, under the one key that its kind has for them. */
-static enum hv_status read_over(const struct reader *r, const struct hv_jp *p,
-                                struct hv_tensor_op *op, struct hv_err *err)
+/* Keys that say nothing of this kind of operator are not passed over. */
+static enum hv_status check_effects(const struct hv_jp *p, const struct hv_tensor_op *op,
+                                    struct hv_err *err)
 {
     const struct hv_op_kind_row *row = hv_op_kind_row(op->kind);
     const struct {
@@ -410,18 +430,32 @@ static enum hv_status read_over(const struct reader *r, const struct hv_jp *p,
         {"along", (row->needs & HV_NEEDS_ALONG) != 0},
         {"rows", (row->needs & HV_NEEDS_ROWS) != 0},
         {"parallel", op->kind == HV_OP_OPAQUE},
+        {"by", (row->needs & HV_NEEDS_BY) != 0},
+        {"window", (row->needs & HV_NEEDS_WINDOW) != 0},
+        {"range", (row->needs & HV_NEEDS_RANGE) != 0},
+        {"groups", op->kind == HV_OP_CONV || op->kind == HV_OP_RESHAPE},
     };
-    enum hv_status st = HV_OK;
-    for (size_t i = 0; st == HV_OK && i < sizeof members / sizeof members[0]; i++) {
-        struct hv_jp list = hv_jp_get(p, members[i].key);
-        if (hv_jp_none(&list)) {
-            continue;
-        }
-        if (!members[i].takes) {
-            return hv_jp_fail(&list, err, "\"%s\" has no effect on %s: remove it", members[i].key,
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        struct hv_jp at = hv_jp_get(p, members[i].key);
+        if (!hv_jp_none(&at) && !members[i].takes) {
+            return hv_jp_fail(&at, err, "\"%s\" has no effect on %s: remove it", members[i].key,
                               row->name);
         }
-        st = read_dims_list(r, &list, true, op->over, &op->n_over, err);
+    }
+    return HV_OK;
+}
+
+/* The dimensions that an operator goes over, under the one key that its kind has for them. */
+static enum hv_status read_over(const struct reader *r, const struct hv_jp *p,
+                                struct hv_tensor_op *op, struct hv_err *err)
+{
+    static const char *const keys[] = {"over", "along", "rows", "parallel"};
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; st == HV_OK && i < sizeof keys / sizeof keys[0]; i++) {
+        struct hv_jp list = hv_jp_get(p, keys[i]);
+        if (!hv_jp_none(&list)) {
+            st = read_dims_list(r, &list, true, op->over, &op->n_over, err);
+        }
     }
     return st;
 }
@@ -467,10 +501,13 @@ static enum hv_status read_op(struct reader *r, const struct hv_jp *p, struct hv
     st = st ? st : read_id(r, p, op, err);
     st = st ? st : read_kind(p, op, err);
     st = st ? st : check_needs(p, op, err);
+    st = st ? st : check_effects(p, op, err);
     st = st ? st : read_uses(r, p, op, err);
     st = st ? st : hv_jp_need(p, "out", "dimensions of the result", &out, err);
     st = st ? st : read_dims_list(r, &out, false, t->dim, &t->n_dims, err);
     st = st ? st : hv_jp_opt_word(p, "by", ways, HV_BY_N, &by, err);
+    st = st ? st : hv_jp_opt_string(p, "group", &op->group_name, err);
+    st = st ? st : hv_jp_opt_string(p, "device_class", &op->device_class, err);
     st = st ? st : read_over(r, p, op, err);
     st = st ? st : read_windows(r, p, op, err);
     st = st ? st : read_groups(r, p, op, err);
@@ -479,6 +516,8 @@ static enum hv_status read_op(struct reader *r, const struct hv_jp *p, struct hv
         return st;
     }
     op->by = (enum hv_reduce_by)by;
+    op->group_name = hv_arena_strdup(r->arena, op->group_name);
+    op->device_class = hv_arena_strdup(r->arena, op->device_class);
     op->out = (uint32_t)r->g->n_tensors;
     t->name = op->id;
     t->role = HV_TENSOR_RESULT;

@@ -77,16 +77,12 @@ static enum hv_status read_axis(const struct hv_jp *p, const struct hv_shard_cas
     return HV_OK;
 }
 
-static enum hv_status unknown_dim(const struct hv_jp *p, const struct hv_tensor_graph *g,
+static enum hv_status foreign_dim(const struct hv_jp *p, const struct hv_tensor_graph *g,
                                   const struct hv_tensor *t, const char *name, struct hv_err *err)
 {
-    const char *names[HV_TENSOR_DIMS];
-    for (size_t d = 0; d < t->n_dims; d++) {
-        names[d] = g->dims[t->dim[d]].name;
-    }
     struct hv_str what = {0};
     hv_str_addf(&what, "a dimension of \"%.80s\"", t->name);
-    enum hv_status st = hv__unknown_name(p, hv_str_cstr(&what), name, names, t->n_dims, err);
+    enum hv_status st = hv__unknown_dim(p, hv_str_cstr(&what), g, t->dim, t->n_dims, name, err);
     hv_str_free(&what);
     return st;
 }
@@ -108,7 +104,7 @@ static enum hv_status read_layout(const struct hv_jp *p, const struct hv_shard_c
         uint32_t dim = hv_tensor_graph_dim(c->graph, key);
         size_t at = 0, n = 0;
         if (dim == HV_NO_DIM || !hv_dims_hold(t->dim, t->n_dims, dim, &at)) {
-            return unknown_dim(&list, c->graph, t, key, err);
+            return foreign_dim(&list, c->graph, t, key, err);
         }
         enum hv_status st = hv_jp_array(&list, &n, err);
         for (size_t i = 0; st == HV_OK && i < n; i++) {

@@ -3,6 +3,7 @@
 #include "solver/io/own/doc/keys.h"
 #include "solver/io/own/graph/long_form.h"
 #include "solver/io/own/model/model_int.h"
+#include "solver/workload/graph/work.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -348,10 +349,12 @@ static void short_op(struct hv_model *m, const struct hv_tensor_graph *g,
                      const struct hv_tensor_op *op, struct hv_graph_op *o)
 {
     const struct hv_tensor *out = &g->tensors[op->out];
-    double weights = 0, size = 1;
+    double weights = 0;
     size_t most = (size_t)(op->n_in + 1) * HV_TENSOR_DIMS;
     o->id = op->id;
     o->op = hv_op_kind_row(op->kind)->name;
+    o->group = op->group_name;
+    o->device_class = op->device_class;
     o->out_dims = hv_arena_new(&m->arena, const char *, most);
     o->contract_dims = hv_arena_new(&m->arena, const char *, most);
     o->n_out_dims = add_names(m, g, out->dim, out->n_dims, NULL, 0, o->out_dims, 0);
@@ -359,19 +362,13 @@ static void short_op(struct hv_model *m, const struct hv_tensor_graph *g,
         const struct hv_tensor *t = &g->tensors[op->in[i].tensor];
         o->n_contract_dims = add_names(m, g, op->in[i].dim, op->in[i].n_dims, out->dim, out->n_dims,
                                        o->contract_dims, o->n_contract_dims);
-        for (size_t d = 0, n = 1; d < t->n_dims && t->role == HV_TENSOR_PARAMETER; d++) {
-            n *= (size_t)g->dims[t->dim[d]].size;
-            weights += d + 1 == t->n_dims ? (double)n * (double)hv_dtype_bytes(t->dtype) : 0;
-        }
+        weights += t->role == HV_TENSOR_PARAMETER
+                       ? hv_tensor_elements(g, t) * (double)hv_dtype_bytes(t->dtype)
+                       : 0;
     }
-    for (size_t d = 0; d < out->n_dims; d++) {
-        size *= (double)g->dims[out->dim[d]].size;
-    }
-    o->flops = hv_op_kind_row(op->kind)->flops_per_element > 0
-                   ? hv_op_kind_row(op->kind)->flops_per_element * size
-                   : HV_UNKNOWN;
+    o->flops = hv_tensor_op_flops(g, op);
     o->parameter_bytes = weights;
-    o->bytes = size * (double)hv_dtype_bytes(out->dtype);
+    o->bytes = hv_tensor_elements(g, out) * (double)hv_dtype_bytes(out->dtype);
     o->time_s = HV_UNKNOWN;
 }
 
