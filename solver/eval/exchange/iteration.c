@@ -61,6 +61,7 @@ static enum hv_status time_lowered(struct hv__lowered *l, struct hv_verdict *out
     } else if (st == HV_OK) {
         hv__late_gathers(l);
         hv__tail(l);
+        st = hv__report_progress(l, HV__AT_TIMED, err);
     }
     return st;
 }
