@@ -124,7 +124,13 @@ static unsigned char *alloc_slow(struct hv_arena *a, size_t bytes, bool *clean)
         }
         return b->data;
     }
-    struct hv_arena_block *b = make_block(a, HV_ARENA_BLOCK);
+    struct hv_arena_block *b = a->spare;
+    if (b != NULL) {
+        a->spare = b->prev;
+        b->at = a->used_bytes;
+    } else {
+        b = make_block(a, HV_ARENA_BLOCK);
+    }
     b->used = bytes + GAP_BYTES;
     b->prev = a->head;
     a->head = b;
@@ -234,6 +240,43 @@ void hv_arena_rewind(struct hv_arena *a, struct hv_arena_mark m)
 void hv_arena_free(struct hv_arena *a)
 {
     hv_arena_rewind(a, (struct hv_arena_mark){0});
+    while (a->spare != NULL) {
+        struct hv_arena_block *b = a->spare;
+        a->spare = b->prev;
+        free_block(b);
+    }
+}
+
+/* Takes the first ordinary block out of the arena; NULL: there is none. */
+static struct hv_arena_block *take_ordinary(struct hv_arena *a)
+{
+    struct hv_arena_block **at = &a->head;
+    while (*at != NULL && (*at)->own) {
+        at = &(*at)->prev;
+    }
+    struct hv_arena_block *b = *at;
+    if (b != NULL) {
+        *at = b->prev;
+    }
+    return b;
+}
+
+void hv_arena_reset(struct hv_arena *a)
+{
+    int n = 0;
+    struct hv_arena_block *kept = a->spare, *b;
+    for (b = kept; b != NULL; b = b->prev) {
+        n++;
+    }
+    for (; n < HV_ARENA_SPARES && (b = take_ordinary(a)) != NULL; n++) {
+        hide(b->data, b->cap);
+        b->used = 0;
+        b->prev = kept;
+        kept = b;
+    }
+    a->spare = NULL;
+    hv_arena_free(a);
+    a->spare = kept;
 }
 
 void *hv_xmalloc(size_t n)

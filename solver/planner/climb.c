@@ -6,7 +6,8 @@ bool hv__attempt(struct hv__climb *c, struct hv__sketch *next, bool refit)
     if (hv__is_over(c->s)) {
         return false;
     }
-    double value = refit ? hv__refit(c->s, next, c->value) : hv__judge_sketch(c->s, next);
+    const struct hv__limits most = {c->value, c->value};
+    double value = refit ? hv__refit(c->s, next, most) : hv__judge_sketch(c->s, next, c->value);
     if (!(value < c->value * (1 - 1e-9))) {
         return false;
     }

@@ -130,7 +130,7 @@ double hv__fine_moves(struct hv__search *s, struct hv__sketch *k, double value)
 /* Makes the sketch the best where it is as good. */
 static void take_as_good(struct hv__search *s, const struct hv__sketch *k)
 {
-    if (hv__judge_sketch(s, k) <= s->best_value * (1 + 1e-12)) {
+    if (hv__judge_sketch(s, k, HUGE_VAL) <= s->best_value * (1 + 1e-12)) {
         s->best = *k;
     }
 }

@@ -78,7 +78,7 @@ static double try_set(struct hv__search *s, struct hv__diverse_starts *st, struc
                       int schedule)
 {
     k->schedule = schedule;
-    double value = hv__refit(s, k, START_WORSE * s->best_value);
+    double value = hv__refit(s, k, (struct hv__limits){START_WORSE * s->best_value, HUGE_VAL});
     if (hv__is_small(s) && value < SECOND_LOOK * s->best_value) {
         value = hv__fine_moves(s, k, value);
     }

@@ -30,6 +30,7 @@
 struct hv__known {
     uint64_t key[2]; /* both 0: none */
     double value, room;
+    double at_least; /* > 0: not evaluated to its end, worse than this */
 };
 
 static void add_key(uint64_t *key, const int *words, size_t n)
@@ -179,22 +180,35 @@ static double work_done(const struct hv__search *s, const struct hv__sketch *k)
     return took < LONG_WORK ? hv__work_of(s, k) : fmax(took, hv__work_of(s, k));
 }
 
+/* Value above which a plan is of no use: a plan near the best is split inside of blocks, even if it
+ * is worse than `most`. None where values are no seconds, or the objective's limits say more about
+ * a plan. */
+static double limit_of(const struct hv__search *s, double most)
+{
+    const struct hv_objective *o = &s->job->objective;
+    bool by_time = o->minimize == HV_MIN_TIME && !s->over_limits && !hv_known(o->deadline_s) &&
+                   !hv_known(o->max_usd_per_h);
+    return by_time ? fmax(most, NEAR * s->best_value) : HUGE_VAL;
+}
+
 /* Micro-batches of lengths that are drawn wait for each other, which takes 24 iterations to judge.
  * They are left out for plans that are slower than the best one where micro-batches are equally
  * long; waiting is then assumed to add as much as to the best. */
-double hv__judge_again(struct hv__search *s, const struct hv__sketch *k)
+static double evaluate(struct hv__search *s, const struct hv__sketch *k, double most)
 {
     bool by_time = s->job->objective.minimize == HV_MIN_TIME && s->best_value < HUGE_VAL;
-    struct hv_eval_options eval = {.no_bound = true, .beat_s = by_time ? s->best_common_s : 0};
+    struct hv_eval_options eval = {.no_bound = true,
+                                   .beat_s = by_time ? s->best_common_s : 0,
+                                   .give_up_s = most < HUGE_VAL ? most : 0};
     double value = HUGE_VAL;
     struct hv_plan *p = hv__plan_of_sketch(s, k);
-    hv_arena_free(&s->scratch);
+    hv_arena_reset(&s->scratch);
     s->evaluations++;
-    if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK) {
+    if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) != HV_OK) {
+        s->last = (struct hv_verdict){0};
+    } else if (!(s->last.at_least_s > 0)) {
         value = value_of(s, &s->last);
         value *= s->last.common_only ? s->best_s / s->best_common_s : 1;
-    } else {
-        s->last = (struct hv_verdict){0};
     }
     s->work += work_done(s, k);
     if (value < s->best_value) {
@@ -209,7 +223,12 @@ double hv__judge_again(struct hv__search *s, const struct hv__sketch *k)
     return value;
 }
 
-double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
+double hv__judge_again(struct hv__search *s, const struct hv__sketch *k)
+{
+    return evaluate(s, k, HUGE_VAL);
+}
+
+double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k, double most)
 {
     uint64_t key[2];
     s->room = 0;
@@ -221,14 +240,16 @@ double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
     }
     key_of(k, key);
     struct hv__known *x = place_of(s->known, s->cap_known, key);
-    if ((x->key[0] | x->key[1]) != 0) {
+    double limit = limit_of(s, most);
+    bool known = (x->key[0] | x->key[1]) != 0;
+    if (known && (!(x->at_least > 0) || x->at_least >= limit)) {
         s->work += KNOWN_WORK;
         s->room = x->room;
         return x->value;
     }
-    double value = hv__judge_again(s, k);
-    *x = (struct hv__known){{key[0], key[1]}, value, s->room};
-    s->n_known++;
+    double value = evaluate(s, k, limit);
+    *x = (struct hv__known){{key[0], key[1]}, value, s->room, s->last.at_least_s};
+    s->n_known += !known;
     return value;
 }
 
@@ -277,7 +298,7 @@ static bool is_hopeless(struct hv__search *s, const struct hv__sketch *k, double
 
 /* One way to split; the plan `known` is not evaluated again. */
 static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__block_split split,
-                    const struct hv__sketch *known, double most)
+                    const struct hv__sketch *known, struct hv__limits most)
 {
     for (int i = 0; i < REFITS && !hv__is_over(s); i++) {
         struct hv__block_split roomy = {ROOMY, split.fill, split.halves};
@@ -290,10 +311,10 @@ static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__block
         if (i == 0 && !hv__split_batch(s, k, false)) {
             return HUGE_VAL;
         }
-        if (is_hopeless(s, k, most)) {
+        if (is_hopeless(s, k, most.by_prices)) {
             return HUGE_VAL;
         }
-        double value = hv__judge_sketch(s, k);
+        double value = hv__judge_sketch(s, k, most.judged);
         if (s->room == 0) {
             return value;
         }
@@ -307,7 +328,8 @@ static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__block
 
 /* Splits whole blocks, once for the slowest stage alone, once also for the time to fill the
  * pipeline. */
-static double refit_whole(struct hv__search *s, struct hv__sketch *k, double most, bool *filled)
+static double refit_whole(struct hv__search *s, struct hv__sketch *k, struct hv__limits most,
+                          bool *filled)
 {
     struct hv__sketch other = *k;
     double value = refit(s, k, (struct hv__block_split){.room = 1}, NULL, most);
@@ -336,7 +358,7 @@ static bool has_cuts(const struct hv__sketch *k)
     return most > 1;
 }
 
-double hv__refit(struct hv__search *s, struct hv__sketch *k, double most)
+double hv__refit(struct hv__search *s, struct hv__sketch *k, struct hv__limits most)
 {
     if (!hv__has_devices(s, k) || !hv__split_batch(s, k, false)) {
         return HUGE_VAL;

@@ -116,7 +116,7 @@ static void search(struct hv__search *s)
     }
     f->n = n;
     for (int i = 0; i < n; i++) {
-        f->value[i] = hv__judge_sketch(s, &f->k[i]);
+        f->value[i] = hv__judge_sketch(s, &f->k[i], HUGE_VAL);
     }
     improve_all(s, f);
     finish(s, whole);
@@ -134,7 +134,8 @@ static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
     s->work_limit *= START_SHARE;
     s->fine = true;
     dealt = k;
-    double value = hv__judge_sketch(s, &k), other = hv__refit(s, &dealt, HUGE_VAL);
+    const struct hv__limits none = {HUGE_VAL, HUGE_VAL};
+    double value = hv__judge_sketch(s, &k, HUGE_VAL), other = hv__refit(s, &dealt, none);
     if (other < value) {
         k = dealt;
     }

@@ -222,14 +222,21 @@ void hv__replica_times(struct hv__search *s, const struct hv__replica_sketch *r,
                        double *each_s, double *fill_s);
 
 /* ---- judge.c: evaluation ---- */
-/** Value of a sketch as it is: the objective's, infinity when it breaks a rule. The best sketch is
- * kept; a sketch that was evaluated before is looked up. */
-double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k);
-/** The same, evaluated in any case: s->last is its verdict. */
+/** Value of a sketch as it is: the objective's, infinity when it breaks a rule, or is worse than
+ * `most` (HUGE_VAL: no limit) and that was found early. The best sketch is kept; a sketch that was
+ * evaluated before is looked up. */
+double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k, double most);
+/** The same without limit, evaluated in any case: s->last is its verdict. */
 double hv__judge_again(struct hv__search *s, const struct hv__sketch *k);
+/** Values above which a plan is of no use; HUGE_VAL: none. */
+struct hv__limits {
+    double by_prices; /**< it is not evaluated where prices alone give more */
+    double judged;    /**< it is not evaluated to its end: see hv__judge_sketch */
+};
+
 /** Splits blocks and batch and evaluates, with less and less memory until it fits; *k is left as
- * evaluated. A plan that is worse than `most` by prices alone is not evaluated. */
-double hv__refit(struct hv__search *s, struct hv__sketch *k, double most);
+ * evaluated. Infinity for a plan beyond the limits. */
+double hv__refit(struct hv__search *s, struct hv__sketch *k, struct hv__limits most);
 /** Operations to evaluate a sketch, roughly: the unit of the default budget. */
 double hv__work_of(const struct hv__search *s, const struct hv__sketch *k);
 /** True when the budget is spent or the caller has requested a stop. */

@@ -129,14 +129,37 @@ static size_t row_at(const struct hv_router *r, size_t row)
     return r->at ? r->at[row] : row * r->experts;
 }
 
+/* Words of four counts whose sums fit into the halves of a word. */
+#define SUM_WORDS 32768
+
+/* Sum of n counts, four at a time: the first and third, and the second and fourth of each four, are
+ * added in the halves of one word. */
+static uint64_t sum_of_counts(const uint16_t *counts, size_t n)
+{
+    const uint64_t low = 0x0000FFFF0000FFFF;
+    uint64_t sum = 0;
+    size_t i = 0;
+    while (n - i >= 4) {
+        size_t words = (n - i) / 4 < SUM_WORDS ? (n - i) / 4 : SUM_WORDS;
+        uint64_t odd = 0, even = 0, word;
+        for (size_t end = i + 4 * words; i < end; i += 4) {
+            memcpy(&word, counts + i, sizeof word);
+            odd += word & low;
+            even += word >> 16 & low;
+        }
+        sum += (odd & UINT32_MAX) + (odd >> 32) + (even & UINT32_MAX) + (even >> 32);
+    }
+    for (; i < n; i++) {
+        sum += counts[i];
+    }
+    return sum;
+}
+
 /* Sum of entries [from, to): counts exactly, others in their order. */
 static double sum_of(const struct hv_router *r, size_t from, size_t to)
 {
-    uint64_t whole = 0;
+    uint64_t whole = r->counts ? sum_of_counts(r->counts + from, to - from) : 0;
     double sum = 0;
-    for (size_t i = from; r->counts && i < to; i++) {
-        whole += r->counts[i];
-    }
     for (size_t i = from; !r->counts && i < to; i++) {
         sum += (double)r->tokens[i];
     }
@@ -191,6 +214,45 @@ void hv_router_tokens(const struct hv_router *r, const struct hv_router_at *at, 
             memcpy(out + s * n, out, n * sizeof *out);
         }
     }
+}
+
+/* Adds the counts of one source to the row of what goes to each owner; experts of one owner follow
+ * each other, as a rule. */
+static void add_owned(const uint16_t *counts, const uint32_t *owner, size_t n, double *row)
+{
+    for (size_t e = 0; e < n;) {
+        uint32_t own = owner[e];
+        int64_t sum = counts[e];
+        for (e++; e < n && owner[e] == own; e++) {
+            sum += counts[e];
+        }
+        row[own] += (double)sum;
+    }
+}
+
+bool hv_router_sent(const struct hv_router *r, const struct hv_router_at *at, const uint32_t *owner,
+                    size_t n, double *sent)
+{
+    if (!r || r->kind != HV_ROUTER_TRACE || !r->counts || r->at || r->experts != at->experts ||
+        at->layer >= r->layers || r->iterations < 1 || at->of < 1 || r->sources % at->of != 0) {
+        return false;
+    }
+    size_t first = (at->iteration % r->iterations * r->layers + at->layer) * r->sources;
+    size_t each = r->sources / at->of, cells = at->sources * n;
+    const uint16_t *counts = r->counts + first * r->experts;
+    double total = (double)sum_of_counts(counts, r->sources * r->experts);
+    double unit = total > 0 ? (double)at->of / total : 0;
+    memset(sent, 0, cells * sizeof *sent);
+    for (size_t s = 0; s < at->sources; s++) {
+        size_t from = (at->first + s) % at->of * each;
+        for (size_t k = from; k < from + each; k++) {
+            add_owned(counts + k * r->experts, owner, r->experts, sent + s * n);
+        }
+    }
+    for (size_t i = 0; i < cells; i++) {
+        sent[i] *= unit;
+    }
+    return true;
 }
 
 double hv_router_dropped(const struct hv_router *r, const struct hv_router_at *at, double capacity)

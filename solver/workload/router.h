@@ -78,6 +78,14 @@ bool hv_router_has_sources(const struct hv_router *r);
  */
 void hv_router_tokens(const struct hv_router *r, const struct hv_router_at *at, double *out);
 
+/**
+ * As hv_router_tokens, added up over the experts of each owner: fills sent[s · n + owner[e]]. Only
+ * for traces of whole counts for each expert whose sources divide evenly among the ranks: false
+ * elsewhere, and `sent` is left alone. O(entries), several times faster than the tokens one by one.
+ */
+bool hv_router_sent(const struct hv_router *r, const struct hv_router_at *at, const uint32_t *owner,
+                    size_t n, double *sent);
+
 /** Share of all tokens of the layer that find no place, where each of the `of` ranks gives every
  * expert at most `capacity` (of what it sends in the mean). O(of · experts). */
 double hv_router_dropped(const struct hv_router *r, const struct hv_router_at *at, double capacity);

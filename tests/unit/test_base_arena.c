@@ -103,6 +103,36 @@ static void large_pieces_leave_the_head_in_use(void **state)
     hv_arena_free(&a);
 }
 
+/* Blocks are used again, what they hold is zero again, and large pieces and the blocks above the
+ * limit are freed. */
+static void a_reset_keeps_blocks(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 8 * HV_ARENA_SPARES; i++) {
+            unsigned char *p = hv_arena_alloc(&a, i % 4 == 1 ? 1000 : 16, 1);
+            assert_int_equal(p[0] | p[15], 0);
+            memset(p, 0xFF, 16);
+        }
+        assert_true(n_blocks(&a) > 3 * HV_ARENA_SPARES);
+        hv_arena_reset(&a);
+        assert_null(a.head);
+        assert_int_equal(a.used_bytes, 0);
+        size_t kept = 0;
+        for (const struct hv_arena_block *b = a.spare; b != NULL; b = b->prev) {
+            assert_false(b->own);
+            kept++;
+        }
+        assert_int_equal(kept, HV_ARENA_SPARES);
+    }
+    struct hv_arena_block *next = a.spare;
+    hv_arena_alloc(&a, 8, 1);
+    assert_ptr_equal(a.head, next);
+    hv_arena_free(&a);
+    assert_null(a.spare);
+}
+
 static void copies(void **state)
 {
     (void)state;
@@ -146,6 +176,7 @@ int main(void)
         cmocka_unit_test(memory_is_zeroed_aligned_and_apart),
         cmocka_unit_test(rewinding_keeps_what_was_before),
         cmocka_unit_test(large_pieces_leave_the_head_in_use),
+        cmocka_unit_test(a_reset_keeps_blocks),
         cmocka_unit_test(copies),
         cmocka_unit_test(vectors_grow),
     };

@@ -248,12 +248,62 @@ static void as_the_replay_says(void **state)
     assert_true(later > 100); /* the order matters in many of them */
 }
 
+/** Seconds of a mixture on two nodes whose gradients are in many small buckets: one size for all,
+ * or a list that says the same `listed` times. Buckets of one size are run together, those of a
+ * list one by one. */
+static double small_buckets_s(struct world *w, double mib, int listed, const char *priority)
+{
+    struct hv_str body = {0};
+    struct hv_arena a = {0};
+    hv_str_addf(&body,
+                "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":4,\"stages\":["
+                "{\"devices\":\"a[0-1].[0-1]\",\"layers\":[0,3],\"dp\":4,\"ep\":2},"
+                "{\"devices\":\"a[0-1].[2-3]\",\"layers\":[3,6],\"dp\":4,\"ep\":2}]}],"
+                "\"schedule\":{\"name\":\"1f1b\"},\"sync\":{\"priority\":\"%s\",\"bucket_MiB\":",
+                priority);
+    for (int i = 0; i < listed; i++) {
+        hv_str_addf(&body, "%c%.4g", i == 0 ? '[' : ',', mib);
+    }
+    hv_str_addf(&body, listed > 0 ? "]}" : "%.4g}", mib);
+    double s = judge(w, &a, false, hv_str_cstr(&body)).metrics.iteration_s;
+    hv_arena_free(&a);
+    hv_str_free(&body);
+    return s;
+}
+
+/** What is run together takes as long as what is run one by one, where exchanges cut runs short. */
+static void runs_are_as_long_as_their_buckets(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(
+        &w,
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"a\","
+        "\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":4,\"nic\":{"
+        "\"bandwidth_GBps\":12.5}}]}",
+        "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"transformer\",\"layers\":6,"
+        "\"hidden\":1024,\"heads\":16,\"ffn\":2048,\"vocab\":32000,\"max_sequence\":2048,"
+        "\"moe\":{\"experts\":4,\"top_k\":2,\"ffn\":1024}}",
+        "{\"format\":\"hetviz.job/1\",\"global_batch\":8,\"sequence\":2048,"
+        "\"precision\":\"bf16\",\"optimizer\":\"adam\"}");
+    static const double sizes[] = {0.1, 0.37, 1, 5};
+    double last_s = 0;
+    for (size_t i = 0; i < HV_COUNT(sizes); i++) {
+        double together_s = small_buckets_s(&w, sizes[i], 0, "fifo");
+        near_to(together_s, small_buckets_s(&w, sizes[i], 2000, "fifo"), 1e-9 * together_s);
+        assert_true(together_s != last_s);
+        last_s = together_s;
+    }
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exchanges_wait_for_gradients),
         cmocka_unit_test(stages_share_a_network),
         cmocka_unit_test(as_the_replay_says),
+        cmocka_unit_test(runs_are_as_long_as_their_buckets),
     };
     return cmocka_run_group_tests_name("eval_in_turns", tests, NULL, NULL);
 }

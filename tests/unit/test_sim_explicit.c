@@ -243,10 +243,10 @@ static void bad_lists_are_named(void **state)
         {{{"F0.0", "BW0.0"}, {"F0.0", "BW0.0"}}, HV_EINPUT, "BW0.0 waits for BW1.0, which is not"},
         {{{"F0.0", "BW0.1"}, {"F0.0", "F1.0", "BW1.0", "BW0.0"}},
          HV_EINPUT,
-         "list 0, BW0.1: there are not that many micro-batches"},
+         "order[0][1], BW0.1: there are not that many micro-batches"},
         {{{"F0.0", "BW0.0"}, {"F0.0", "F1.0", "BW1,0", "BW0.0"}},
          HV_EINPUT,
-         "in the explicit order, list 1, token 2"},
+         "order[1][2]"},
     };
     static const int32_t at[] = {0, 2, 3}, resource[] = {0, 1, 1};
     const struct hv_rank_resources on = {2, at, resource};

@@ -153,6 +153,64 @@ static void test_trace(void **state)
 }
 
 /* The capacity holds for each source and expert, not for the sum. */
+/* What goes to the owners of experts, added up at once, is the sum of the tokens one by one; traces
+ * with an odd number of sources per rank, of parts of tokens, or with rows of unlike experts are
+ * left to those. */
+static void test_sent_to_owners(void **state)
+{
+    (void)state;
+    enum { SOURCES = 12, EXPERTS = 11, LAYERS = 3, ITERATIONS = 2 };
+    uint16_t counts[ITERATIONS * LAYERS * SOURCES * EXPERTS];
+    struct hv_router r = {.kind = HV_ROUTER_TRACE,
+                          .iterations = ITERATIONS,
+                          .layers = LAYERS,
+                          .sources = SOURCES,
+                          .experts = EXPERTS,
+                          .counts = counts};
+    struct hv_rng g;
+    hv_rng_seed(&g, 20);
+    for (int i = 0; i < 300; i++) {
+        uint32_t owner[EXPERTS];
+        double tokens[SOURCES * EXPERTS], sent[SOURCES * SOURCES];
+        for (size_t k = 0; k < HV_COUNT(counts); k++) {
+            counts[k] = (uint16_t)(i % 7 == 0 ? 0 : hv_rng_below(&g, i % 2 == 0 ? 9 : 65536));
+        }
+        size_t of = 1 + (size_t)hv_rng_below(&g, SOURCES);
+        for (size_t e = 0; e < EXPERTS; e++) {
+            owner[e] = i % 3 == 0 ? (uint32_t)(e * of / EXPERTS) : (uint32_t)hv_rng_below(&g, of);
+        }
+        struct hv_router_at at = {.iteration = (size_t)hv_rng_below(&g, 5),
+                                  .layer = (size_t)hv_rng_below(&g, LAYERS),
+                                  .experts = EXPERTS,
+                                  .top_k = 1,
+                                  .first = (size_t)hv_rng_below(&g, of),
+                                  .of = of};
+        at.sources = 1 + (size_t)hv_rng_below(&g, of);
+        sent[0] = -1;
+        bool added = hv_router_sent(&r, &at, owner, of, sent);
+        assert_int_equal(added, SOURCES % of == 0);
+        if (!added) {
+            assert_true(sent[0] < 0);
+            continue;
+        }
+        hv_router_tokens(&r, &at, tokens);
+        for (size_t s = 0; s < at.sources; s++) {
+            for (size_t rank = 0; rank < of; rank++) {
+                double want = 0;
+                for (size_t e = 0; e < EXPERTS; e++) {
+                    want += owner[e] == rank ? tokens[s * EXPERTS + e] : 0;
+                }
+                near(sent[s * of + rank], want);
+            }
+        }
+    }
+    struct hv_router_at other = {.experts = EXPERTS + 1, .sources = 1, .of = 1};
+    double none;
+    const uint32_t owner[EXPERTS + 1] = {0};
+    assert_false(hv_router_sent(&r, &other, owner, 1, &none));
+    assert_false(hv_router_sent(NULL, &other, owner, 1, &none));
+}
+
 static void test_drops_by_source(void **state)
 {
     (void)state;
@@ -371,13 +429,10 @@ static void test_odd_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zipf),
-        cmocka_unit_test(test_no_expert_twice),
-        cmocka_unit_test(test_drift),
-        cmocka_unit_test(test_trace),
-        cmocka_unit_test(test_drops_by_source),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_long_files),
+        cmocka_unit_test(test_zipf),           cmocka_unit_test(test_no_expert_twice),
+        cmocka_unit_test(test_drift),          cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_sent_to_owners), cmocka_unit_test(test_drops_by_source),
+        cmocka_unit_test(test_errors),         cmocka_unit_test(test_long_files),
         cmocka_unit_test(test_odd_files),
     };
     return cmocka_run_group_tests_name("workload_router", tests, NULL, NULL);

@@ -164,12 +164,11 @@ static void add_source(const struct adding *x, const double *tokens, double *row
     }
 }
 
-/* Experts with one holder each, whose kernels compute what comes. */
-static void add_single(struct adding *x)
+/* What comes to ranks whose kernels compute just that. */
+static void add_rows(struct adding *x)
 {
     for (size_t s = 0; s < x->n; s++) {
-        double *row = x->sent + s * x->n;
-        add_source(x, x->tokens + s * x->experts, row);
+        const double *row = x->sent + s * x->n;
         for (size_t r = 0; r < x->n; r++) {
             x->got[r] += row[r];
         }
@@ -186,9 +185,12 @@ static void add_all(struct adding *x)
     memset(x->done, 0, HV__LOAD_CUTS * x->n * sizeof *x->done);
     if (x->took) {
         add_held(x);
-    } else {
-        add_single(x);
+        return;
     }
+    for (size_t s = 0; s < x->n; s++) {
+        add_source(x, x->tokens + s * x->experts, x->sent + s * x->n);
+    }
+    add_rows(x);
 }
 
 static double sum_of(const double *list, size_t n)
@@ -263,18 +265,25 @@ static bool has_load(const struct hv_part_query *q)
            (q->routed.cls || hv_places_experts(q->moe) || hv__gates_tokens(q->moe, q->ep));
 }
 
+static struct hv_router_at place_of(const struct hv__ask *a, const struct hv_block *b,
+                                    const struct adding *x)
+{
+    const struct hv_part_query *q = a->q;
+    return (struct hv_router_at){.iteration = q->routed.iteration,
+                                 .layer = q->routed.layer,
+                                 .experts = x->experts,
+                                 .top_k = b->top_k,
+                                 .first = q->routed.first,
+                                 .sources = x->n,
+                                 .of = q->routed.of > 0 ? q->routed.of : x->n};
+}
+
 /* Tokens of every source for every expert. */
 static void find_tokens(const struct hv__ask *a, const struct hv_block *b, const struct adding *x,
                         double *tokens)
 {
     const struct hv_part_query *q = a->q;
-    const struct hv_router_at at = {.iteration = q->routed.iteration,
-                                    .layer = q->routed.layer,
-                                    .experts = x->experts,
-                                    .top_k = b->top_k,
-                                    .first = q->routed.first,
-                                    .sources = x->n,
-                                    .of = q->routed.of > 0 ? q->routed.of : x->n};
+    const struct hv_router_at at = place_of(a, b, x);
     hv_router_tokens(a->k->job.routing, &at, tokens);
     if (hv__gates_tokens(q->moe, q->ep)) {
         const struct hv__gate g = {x->n, x->experts, b->top_k, x->ways};
@@ -292,6 +301,22 @@ static struct hv__spare take_room(struct hv__context *k, size_t n)
         room = (struct hv__spare){hv_xcalloc(n, sizeof *room.items), n};
     }
     return room;
+}
+
+/* Fills sent, got and done where it depends only on what each rank gets in all, and the router can
+ * add that up; else false. */
+static bool add_at_once(const struct hv__ask *a, const struct hv_block *b, struct adding *x,
+                        double capacity)
+{
+    const struct hv_router_at at = place_of(a, b, x);
+    bool whole = !x->took && !(capacity > 0) && hv__kernel_of(x->m) != HV_MOE_PADDED &&
+                 !hv__gates_tokens(a->q->moe, a->q->ep);
+    if (!whole || !hv_router_sent(a->k->job.routing, &at, x->places.ranks, x->n, x->sent)) {
+        return false;
+    }
+    memset(x->got, 0, x->n * sizeof *x->got);
+    add_rows(x);
+    return true;
 }
 
 bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
@@ -319,8 +344,13 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
     x.got = x.sent + n * n;
     x.done = x.got + n;
     x.took = single ? NULL : room.items + figures;
-    find_tokens(a, b, &x, room.items);
-    double capacity = add_kernel(&x, room.items, hv__capacity_of(q->moe, rows / b->experts));
+    double capacity = hv__capacity_of(q->moe, rows / b->experts);
+    if (add_at_once(a, b, &x, capacity)) {
+        capacity = 0;
+    } else {
+        find_tokens(a, b, &x, room.items);
+        capacity = add_kernel(&x, room.items, capacity);
+    }
     *out = (struct hv__load){.capacity = capacity,
                              .kept_frac = x.kept_frac,
                              .tokens = most_of(x.got, n),

@@ -8,6 +8,7 @@
 
 #include "solver/base/vec.h"
 #include "solver/cost/device/efficiency.h"
+#include "solver/cost/stage/holders.h"
 #include "solver/cost/stage/stage_int.h"
 #include "solver/workload/router.h"
 
@@ -15,22 +16,6 @@
 struct piece {
     struct hv_range range;
     double backward_s;
-};
-
-/* Devices of a collective. */
-struct members {
-    uint32_t *ids;
-    size_t n;
-    double together; /* groups that share the network with them */
-    uint64_t signature;
-    bool far; /* over the network between nodes */
-};
-
-/* The ranks that share a shard, and those of other groups that hold the same one where passes sum
- * over these too (else n = 0). */
-struct holders {
-    struct members own, across;
-    int ep;
 };
 
 /* The expert-parallel group of the rank for one degree. */
@@ -82,7 +67,8 @@ struct build {
     uint64_t moe_signature;
     struct hv_beside beside; /* without ep */
     double weight_bytes;     /* of this pass, whole */
-    struct holders dense, experts;
+    struct hv__shard_holders dense, experts;
+    int experts_ep;                /* whose holders these are */
     HV_VEC(struct unit) units;     /* of sharded weights, in model order */
     HV_VEC(struct travel) travels; /* blocks, where the plan lets experts travel */
     bool travel;                   /* some experts of the stage do */
@@ -158,97 +144,27 @@ static void add_run(struct build *b, int from2, int to2, double time_s)
     }
 }
 
-/* Sets what a collective of `n` members costs beside those of its kind: every `stride`-th device of
- * the entry is in one of them. */
-static void set_members(const struct build *b, size_t stride, struct members *m)
-{
-    size_t all = hv_stage_ranks(b->q->replica, b->rank.stage) * (size_t)b->q->replica->count;
-    const struct hv_family f = {b->rank.stage->devices, all, stride, m->n};
-    bool look = m->n * stride < all || hv_cluster_is_far(b->k->cluster, f.devices, stride, 1);
-    m->together = look ? hv_cost_together(b->k->cluster, &f, 0) : (double)stride;
-    m->signature = hv__signature(b->k->cluster, m->ids, m->n);
-    m->far = hv_cluster_is_far(b->k->cluster, m->ids, m->n, 1);
-}
-
-static void find_holders(struct build *b, size_t stride, struct holders *h)
-{
-    const struct hv_zero *z = &b->rank.stage->zero;
-    size_t all = hv__holders(b->q, &b->rank, stride, 0, &h->own.ids);
-    size_t limit = z->shard_group > 0 ? (size_t)z->shard_group : all;
-    h->own.n = limit < all ? limit : all;
-    set_members(b, stride, &h->own);
-    h->across = (struct members){0};
-    if (hv_zero_sums_groups(z) && h->own.n < all) {
-        h->across.ids = hv_xmalloc((all / h->own.n + 1) * sizeof *h->across.ids);
-        for (size_t i = 0; i < all; i += h->own.n) {
-            h->across.ids[h->across.n++] = h->own.ids[i];
-        }
-        set_members(b, stride * h->own.n, &h->across);
-    }
-}
-
-static void free_holders(struct holders *h)
-{
-    free(h->own.ids);
-    free(h->across.ids);
-}
-
-/* A collective of sharded states: gathers and scatters by the knob of these, sums by the plan's. */
-static double collective_s(struct build *b, enum hv_collective op, const struct members *m,
-                           double bytes)
-{
-    const struct hv_zero *z = &b->rank.stage->zero;
-    struct hv_collective_query c = {.op = op,
-                                    .bytes = bytes,
-                                    .devices = m->ids,
-                                    .n = m->n,
-                                    .algorithm = op == HV_ALL_REDUCE
-                                                     ? b->q->plan->sync.algorithm
-                                                     : hv_zero_gather_algorithm(z, HV_ALGO_AUTO),
-                                    .together = m->together};
-    return m->n > 1 && bytes > 0 ? hv__collective_s(&b->k->network, b->k->cluster, &c, m->signature)
-                                 : 0;
-}
-
-/* Seconds of an exchange, and those of them on the network between nodes. */
-struct seconds {
-    double all_s, network_s;
-};
-
-/* A gather or a scatter of `bytes` over those who share them; behind a scatter the sum of the shard
- * with those of other groups, where the plan asks for it after every pass. */
-static struct seconds share_s(struct build *b, enum hv_collective op, const struct holders *h,
-                              double bytes)
-{
-    struct seconds s = {.all_s = collective_s(b, op, &h->own, bytes)};
-    s.network_s = h->own.far ? s.all_s : 0;
-    if (op == HV_REDUCE_SCATTER && h->across.n > 1) {
-        double sum_s = collective_s(b, HV_ALL_REDUCE, &h->across, bytes / (double)h->own.n);
-        s.all_s += sum_s;
-        s.network_s += h->across.far ? sum_s : 0;
-    }
-    return s;
-}
-
 /* Experts of one expert-parallel degree sit on every (ep × ranks that cut one)-th rank. */
-static const struct holders *holders_of_experts(struct build *b, int ep)
+static const struct hv__shard_holders *holders_of_experts(struct build *b, int ep)
 {
-    if (b->experts.ep != ep) {
-        free_holders(&b->experts);
+    if (b->experts_ep != ep) {
+        hv__free_shard_holders(&b->experts);
         size_t whole = (size_t)hv_stage_expert_tp(b->rank.stage, ep);
-        find_holders(b, whole * (size_t)(ep > 1 ? ep : 1), &b->experts);
-        b->experts.ep = ep;
+        size_t stride = whole * (size_t)(ep > 1 ? ep : 1);
+        hv__find_shard_holders(b->k, b->q, &b->rank, stride, &b->experts);
+        b->experts_ep = ep;
     }
     return &b->experts;
 }
 
 /* A collective of a unit: of its dense parameters and of its experts, bytes of one each. */
-static struct seconds unit_s(struct build *b, enum hv_collective op, const struct holders *e,
-                             double dense_bytes, double expert_bytes)
+static struct hv__shard_s unit_s(struct build *b, enum hv_collective op,
+                                 const struct hv__shard_holders *e, double dense_bytes,
+                                 double expert_bytes)
 {
-    struct seconds dense = share_s(b, op, &b->dense, dense_bytes);
-    struct seconds experts = share_s(b, op, e, expert_bytes);
-    return (struct seconds){dense.all_s + experts.all_s, dense.network_s + experts.network_s};
+    struct hv__shard_s dense = hv__share_s(b->k, b->q, &b->rank, op, &b->dense, dense_bytes);
+    struct hv__shard_s experts = hv__share_s(b->k, b->q, &b->rank, op, e, expert_bytes);
+    return (struct hv__shard_s){dense.all_s + experts.all_s, dense.network_s + experts.network_s};
 }
 
 /* What an exchange adds to the seconds in which gathers find their links free: all that compute
@@ -293,14 +209,14 @@ static void note_unit(struct build *b, const struct hv_part_cost *c, int n, int 
 /* An exchange of the whole unit: one collective of its dense weights, and one of its experts for
  * each run of blocks that spread them alike. */
 struct exchange {
-    struct seconds takes;
+    struct hv__shard_s takes;
     double parameters; /* of those that have several holders */
 };
 
-static void add_exchange(struct build *b, enum hv_collective op, const struct holders *h,
+static void add_exchange(struct build *b, enum hv_collective op, const struct hv__shard_holders *h,
                          double parameters, double bytes_each, struct exchange *x)
 {
-    struct seconds s = share_s(b, op, h, parameters * bytes_each);
+    struct hv__shard_s s = hv__share_s(b->k, b->q, &b->rank, op, h, parameters * bytes_each);
     x->takes.all_s += s.all_s;
     x->takes.network_s += s.network_s;
     x->parameters += h->own.n > 1 ? parameters : 0;
@@ -363,17 +279,18 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
     }
     const struct hv_zero *z = &b->rank.stage->zero;
     const struct hv_job *j = &b->k->job;
-    const struct holders *e = experts > 0 ? holders_of_experts(b, ep) : &b->experts;
+    const struct hv__shard_holders *e = experts > 0 ? holders_of_experts(b, ep) : &b->experts;
     double weight = hv_job_weight_bytes(j), gradient = hv_job_grad_bytes(j);
     bool dense = parameters > 0, spread = experts > 0; /* a byte of each that there are */
     if (z->stage >= 3) {
-        struct seconds whole = unit_s(b, HV_ALL_GATHER, e, parameters * weight, experts * weight);
+        struct hv__shard_s whole =
+            unit_s(b, HV_ALL_GATHER, e, parameters * weight, experts * weight);
         u.gather_s = whole.all_s;
         u.gather_network_s = whole.network_s;
         u.gather_latency_s = unit_s(b, HV_ALL_GATHER, e, dense, spread).network_s;
     }
     if (hv_zero_scatters(z)) {
-        struct seconds whole =
+        struct hv__shard_s whole =
             unit_s(b, HV_REDUCE_SCATTER, e, parameters * gradient, experts * gradient);
         u.scatter_s = whole.all_s;
         u.scatter_network_s = whole.network_s;
@@ -909,7 +826,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     b.sharded = s->zero.stage >= 3 || hv_zero_scatters(&s->zero);
     b.by_schedule = hv_zero_by_schedule(&s->zero);
     if (b.sharded) {
-        find_holders(&b, b.rank.tp, &b.dense);
+        hv__find_shard_holders(k, q, &b.rank, b.rank.tp, &b.dense);
     }
     if (b.rank.tp * b.rank.cp > 1) {
         b.signature = hv__signature(k->cluster, b.rank.group, b.rank.tp * b.rank.cp);
@@ -949,8 +866,8 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     hv_vec_free(&b.units);
     hv_vec_free(&b.spread);
     hv_vec_free(&b.travels);
-    free_holders(&b.dense);
-    free_holders(&b.experts);
+    hv__free_shard_holders(&b.dense);
+    hv__free_shard_holders(&b.experts);
     free(b.ep.ids);
     return HV_OK;
 }

@@ -50,7 +50,7 @@ static struct hv__arrival delayed(const struct hv__holder *h, double planned_s)
         }
     }
     bool certain = d == NULL || !(d->known_until_s < planned_s * (1 - ROUNDING));
-    return (struct hv__arrival){planned_s + by_s, certain};
+    return (struct hv__arrival){planned_s + by_s, by_s, certain};
 }
 
 struct hv__arrival hv__arrival(struct hv__holder *h, double at2)

@@ -360,6 +360,39 @@ static void fill_cut(const struct hv__lowered *l, struct hv__bucket_stream *s, s
     }
 }
 
+/** True where all holders have so many parameters of the tensor at the head of a stream, and are as
+ * late with them as with fewer: what comes between is then known too, by equal steps. */
+static bool alike(const struct hv__arrived *t, double fewer, double parameters)
+{
+    double places[2];
+    for (int i = 0; i < 2; i++) {
+        double part = (i == 0 ? fewer : parameters) / t->parameters;
+        places[i] = t->from_at2 - (t->from_at2 - t->to_at2) * part;
+    }
+    for (size_t i = 0; i < t->segment->n_holders; i++) {
+        struct hv__holder *h = &t->segment->holders[i];
+        struct hv__arrival first = hv__arrival(h, places[0]), last = hv__arrival(h, places[1]);
+        if (!last.certain || first.by_s != last.by_s) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** How many of n buckets of a tensor from now on come alike, by bisection: delays only grow. */
+static double alike_buckets(const struct hv__arrived *t, double size, double n)
+{
+    double first = t->taken + size, known = 1, over = n + 1;
+    if (alike(t, first, t->taken + n * size)) {
+        return n;
+    }
+    while (over - known > 1) {
+        double some = floor((known + over) / 2);
+        *(alike(t, first, t->taken + some * size) ? &known : &over) = some;
+    }
+    return known;
+}
+
 /** Takes as many whole buckets as the tensor at the head of a stream fills by itself, if these are
  * at least two and one holder has all of them last. */
 static bool fill_run(const struct hv__lowered *l, struct hv__bucket_stream *s, double size,
@@ -368,6 +401,10 @@ static bool fill_run(const struct hv__lowered *l, struct hv__bucket_stream *s, d
     struct hv__arrived *t = &s->ahead;
     double n = floor((t->parameters - t->taken) / size * (1 - ROUNDING));
     if (s->singly || t->segment->from2 < 0 || s->n_closed + 1 < l->plan->sync.n_buckets || n < 2) {
+        return false;
+    }
+    n = alike_buckets(t, size, n);
+    if (n < 2) {
         return false;
     }
     struct arrival first = arrival_of(l, t, t->taken + size);

@@ -84,9 +84,31 @@ struct hv__bucket_stream *hv__bucket_streams(struct hv__lowered *l, size_t *n);
  */
 bool hv__next_bucket(struct hv__lowered *l, struct hv__bucket_stream *s, struct hv__bucket *out);
 
-/** Counts a reduction, or several without a gap, to the ranks of a stream, and keeps it for
- * drawing. O(ranks). */
-void hv__count_reduction(struct hv__lowered *l, const struct hv__bucket_stream *s, double start_s,
-                         double end_s);
+/** Reductions of equal buckets as they were run: one, or several without a gap (n = 1), or n that
+ * begin by equal steps with gaps between them. */
+struct hv__reduced {
+    double start_s, duration_s; /**< of the first */
+    double n, step_s;           /**< step_s: longer than duration_s; 0 where n = 1 */
+};
+/** Lanes in use: by the last reduction on them. */
+struct hv__lane_use {
+    double start_s, end_s;
+};
+
+/**
+ * Runs some of the first `n` buckets of a run of equal ones, of which `done` are done, as soon as
+ * they are ready and their lanes free: on lanes of their own without a gap as long as each is ready
+ * when the one before it is done, then each when it is ready. Those that share lanes with traffic
+ * take longer. `u`: the last one so far, which begins no later than any that is to come. Returns
+ * how many it was, at least one. O(traffic), whatever their number.
+ */
+double hv__run_some(struct hv__links_left *traffic, const struct hv__bucket *b, double done,
+                    double n, struct hv__lane_use *u, struct hv__reduced *out);
+/** How many buckets of a run are ready before a time; at least one. */
+double hv__ready_before(const struct hv__bucket *b, double until_s);
+/** Counts reductions to the ranks of a stream, and keeps them for drawing. O(ranks; and of those
+ * that are drawn). */
+void hv__count_reductions(struct hv__lowered *l, const struct hv__bucket_stream *s,
+                          const struct hv__reduced *x);
 
 #endif

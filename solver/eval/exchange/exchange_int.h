@@ -11,6 +11,7 @@
 /** When gradients are there. */
 struct hv__arrival {
     double at_s;
+    double by_s;  /**< of that, what exchanges that waited have delayed it by */
     bool certain; /**< false: at_s or later, since the pass has not been played so far */
 };
 /** When a holder has the gradients of all its half blocks from `at2` upwards. Fastest where calls
@@ -79,7 +80,9 @@ size_t hv__list_exchanges(const struct hv__lowered *l, const struct hv__pipeline
  * Runs all reductions of a plan in which all-to-alls of experts and reductions use the same network
  * at the same time: they take turns there, and passes are delayed by exchanges that wait. False: no
  * plan like that, and nothing is changed. O(events · (ranks + streams)), where events are the
- * buckets, the all-to-alls and the ends of passes after the first bucket is ready.
+ * all-to-alls and the ends of passes after the first bucket is ready, and the runs of equal buckets
+ * between them; each bucket where exchanges go first. Where the caller stops the evaluation, what
+ * is left is not played.
  */
 bool hv__reduce_in_turns(struct hv__lowered *l);
 

@@ -55,10 +55,10 @@ struct sender {
     size_t n_lanes;
 };
 
-/** A reduction, or a piece of one, as it was run. */
+/** Reductions, or a piece of one, as they were run. */
 struct piece {
     const struct hv__bucket_stream *stream;
-    double start_s, end_s;
+    struct hv__reduced reduced;
 };
 
 /** Lanes are numbered: networks of nodes, named links, and behind them the links of every flat rank
@@ -167,7 +167,7 @@ static void refresh(struct play *y, struct sender *w)
 }
 
 /** Time from which the lanes and the ranks of the bucket at hand are free. */
-static double free_s(const struct play *y, const struct sender *w)
+static double network_free_s(const struct play *y, const struct sender *w)
 {
     return fmax(latest_s(y->rank_s, w->stream->ranks, w->stream->n_ranks),
                 fmax(latest_s(y->reduced_s, w->lanes, w->n_lanes),
@@ -188,10 +188,10 @@ static double event_of_sender_s(struct play *y, struct sender *w)
     if (!w->bucket.certain) {
         return HUGE_VAL;
     }
-    return y->exchanges_first ? fmax(w->bucket.ready_s, free_s(y, w)) : w->bucket.ready_s;
+    return y->exchanges_first ? fmax(w->bucket.ready_s, network_free_s(y, w)) : w->bucket.ready_s;
 }
 
-static void keep_piece(struct play *y, const struct sender *w)
+static void keep_piece(struct play *y, const struct sender *w, const struct hv__reduced *reduced)
 {
     if (y->n_pieces == y->cap_pieces) {
         y->cap_pieces = y->cap_pieces > 0 ? 2 * y->cap_pieces : 64;
@@ -201,7 +201,7 @@ static void keep_piece(struct play *y, const struct sender *w)
         }
         y->pieces = more;
     }
-    y->pieces[y->n_pieces++] = (struct piece){w->stream, w->start_s, w->end_s};
+    y->pieces[y->n_pieces++] = (struct piece){w->stream, *reduced};
 }
 
 /** Keeps the lanes and ranks of a bucket in use until it ends, and its owner or NULL beside them.
@@ -222,28 +222,50 @@ static void use_lanes(struct play *y, struct sender *w, struct sender *owner)
 static void begin_bucket(struct play *y, struct sender *w)
 {
     w->running = true;
-    w->start_s = fmax(w->bucket.ready_s, free_s(y, w));
+    w->start_s = fmax(w->bucket.ready_s, network_free_s(y, w));
     w->end_s = hv__end_on_links_left(y->traffic, &w->bucket.lanes, w->start_s, w->left_s);
     use_lanes(y, w, w);
 }
 
-/** Ends the bucket on its way. */
-static void end_bucket(struct play *y, struct sender *w)
+/** Keeps what was run of the bucket on its way, and frees its lanes. */
+static void keep_running(struct play *y, struct sender *w)
 {
-    keep_piece(y, w);
+    const struct hv__reduced x = {w->start_s, w->end_s - w->start_s, 1, 0};
+    keep_piece(y, w, &x);
     use_lanes(y, w, NULL);
-    take_bucket(y, w);
 }
 
-static void play_sender(struct play *y, struct sender *w)
+/** Runs the buckets at hand that are ready before a time: their turn is certain once they are
+ * ready. */
+static void run_ready(struct play *y, struct sender *w, double until_s)
 {
-    if (w->running) {
-        end_bucket(y, w);
-        return;
+    struct hv__bucket *b = &w->bucket;
+    double n = hv__ready_before(b, until_s);
+    struct hv__lane_use u = {0, network_free_s(y, w)};
+    struct hv__reduced x;
+    for (double done = 0; done < n;) {
+        done += hv__run_some(y->traffic, b, done, n, &u, &x);
+        keep_piece(y, w, &x);
     }
-    begin_bucket(y, w);
-    if (!y->exchanges_first) { /* its turn is certain once it is ready */
-        end_bucket(y, w);
+    w->start_s = u.start_s;
+    w->end_s = u.end_s;
+    use_lanes(y, w, NULL);
+    b->ready_s += n * b->step_s;
+    b->n -= n;
+    if (!(b->n > 0)) {
+        take_bucket(y, w);
+    }
+}
+
+static void play_sender(struct play *y, struct sender *w, double until_s)
+{
+    if (!y->exchanges_first) {
+        run_ready(y, w, until_s);
+    } else if (w->running) {
+        keep_running(y, w);
+        take_bucket(y, w);
+    } else {
+        begin_bucket(y, w);
     }
 }
 
@@ -261,8 +283,7 @@ static void interrupt(struct play *y, struct sender *w, double at_s)
     w->end_s = until_s;
     w->running = false;
     w->bucket.ready_s = until_s;
-    keep_piece(y, w);
-    use_lanes(y, w, NULL);
+    keep_running(y, w);
 }
 
 /* ---- passes
@@ -420,16 +441,18 @@ static void play_player(struct play *y, struct player *x)
 /* ---- the whole
  * --------------------------------------------------------------------------------------- */
 
-/** Plays all events. Of events at one time buckets come first, unless exchanges do. */
+/** Plays all events, or those until the caller stops the evaluation. Of events at one time buckets
+ * come first, unless exchanges do. */
 static void play_all(struct play *y)
 {
-    for (;;) {
+    while (hv__report_progress(y->l, HV__AT_TIMED, NULL) == HV_OK) {
         struct sender *w = NULL;
         struct player *x = NULL;
-        double sends_s = HUGE_VAL, plays_s = HUGE_VAL;
+        double sends_s = HUGE_VAL, others_s = HUGE_VAL, plays_s = HUGE_VAL;
         for (size_t i = 0; i < y->n_senders; i++) {
             double s = event_of_sender_s(y, &y->senders[i]);
             w = s < sends_s ? &y->senders[i] : w;
+            others_s = fmin(others_s, fmax(s, sends_s));
             sends_s = fmin(s, sends_s);
         }
         for (size_t i = 0; i < y->n_players; i++) {
@@ -440,7 +463,7 @@ static void play_all(struct play *y)
         bool sends = y->exchanges_first ? sends_s < plays_s * (1 - ROUNDING)
                                         : sends_s <= plays_s * (1 + ROUNDING);
         if (w != NULL && (sends || x == NULL)) {
-            play_sender(y, w);
+            play_sender(y, w, fmin(others_s, plays_s));
         } else if (x != NULL) {
             play_player(y, x);
         } else {
@@ -546,8 +569,13 @@ static void delay_holders(struct play *y, struct hv__holder *h, size_t n)
     }
 }
 
-static void delay_stream(struct play *y, const struct hv__bucket_stream *s)
+/** Lets the gradients of a stream come with the delays of its passes, from its first bucket on,
+ * which was taken without. */
+static void delay_stream(struct play *y, struct sender *w)
 {
+    const struct hv__bucket_stream *s = w->stream;
+    w->bucket.certain = false;
+    w->seen = SIZE_MAX;
     delay_holders(y, s->holders, s->n_holders);
     if (s->blocks != NULL) {
         delay_holders(y, s->blocks->holders, s->blocks->n_holders);
@@ -600,7 +628,7 @@ static struct play open_play(struct hv__lowered *l)
     y.rank_s = hv_arena_new(l->arena, double, flat + 1);
     y.owner = hv_arena_new(l->arena, struct sender *, n_lanes + 1);
     for (size_t i = 0; i < y.n_senders; i++) {
-        s[i].singly = true;
+        s[i].singly = y.exchanges_first;
         y.senders[i].stream = &s[i];
         take_bucket(&y, &y.senders[i]);
     }
@@ -691,7 +719,7 @@ bool hv__reduce_in_turns(struct hv__lowered *l)
         open_player(&y, &y.players[i]);
     }
     for (size_t i = 0; i < y.n_senders; i++) {
-        delay_stream(&y, y.senders[i].stream);
+        delay_stream(&y, &y.senders[i]);
     }
     for (size_t i = 0; i < y.n_players; i++) {
         try_begin(&y, &y.players[i]);
@@ -704,7 +732,7 @@ bool hv__reduce_in_turns(struct hv__lowered *l)
     }
     for (size_t i = 0; i < y.n_pieces; i++) {
         const struct piece *p = &y.pieces[i];
-        hv__count_reduction(l, p->stream, p->start_s, p->end_s);
+        hv__count_reductions(l, p->stream, &p->reduced);
     }
     return true;
 }

@@ -53,11 +53,15 @@ static enum hv_status time_lowered(struct hv__lowered *l, struct hv_verdict *out
     if (st == HV_OK) {
         st = hv__report_progress(l, HV__AT_TIMED, err);
     }
+    if (st == HV_OK && l->iteration.given_up) {
+        return HV_OK;
+    }
     if (st == HV_OK && l->schedule.stale) {
         st = hv__time_stale(l, out, err);
     } else if (st == HV_OK) {
         hv__late_gathers(l);
         hv__tail(l);
+        st = hv__report_progress(l, HV__AT_TIMED, err);
     }
     return st;
 }
@@ -109,7 +113,7 @@ enum hv_status hv__time_iteration(struct hv__lowered *l, struct hv_verdict *out,
     const struct hv__lowered fresh = *l;
     size_t findings = l->findings->n;
     enum hv_status st = time_order(l, out, err);
-    if (st != HV_OK || !hv__chooses_order(l) || !estimates_poorly(l)) {
+    if (st != HV_OK || l->iteration.given_up || !hv__chooses_order(l) || !estimates_poorly(l)) {
         return st;
     }
     int best = 0;

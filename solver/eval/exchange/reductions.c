@@ -64,7 +64,7 @@ static inline double later_s(double a_s, double b_s)
 }
 
 /** Time from which all lanes of a bucket are free. */
-static double free_s(const struct run *r, const struct waiting *w)
+static double lanes_free_s(const struct run *r, const struct waiting *w)
 {
     double free_s = 0;
     for (size_t i = 0; i < w->stream->n_ranks; i++) {
@@ -97,76 +97,82 @@ static void keep_reduction(struct hv__lowered *l, const struct hv__bucket_stream
         .start_s = start_s, .end_s = end_s, .ranks = s->ranks, .n_ranks = s->n_ranks};
 }
 
-void hv__count_reduction(struct hv__lowered *l, const struct hv__bucket_stream *s, double start_s,
-                         double end_s)
+/** Counts a reduction, or several without a gap. */
+static void count_one(struct hv__lowered *l, const struct hv__bucket_stream *s, double start_s,
+                      double end_s)
 {
     for (size_t i = 0; i < s->n_ranks; i++) {
         struct hv__rank *rk = s->members[i];
         rk->sync_end_s = later_s(rk->sync_end_s, end_s);
         rk->sync_exposed_s += later_s(0, end_s - later_s(start_s, hv__own_end_s(rk)));
     }
-    l->iteration.reduces = true;
     keep_reduction(l, s, start_s, end_s);
 }
 
-/** Lanes of a stream in use: by its last reduction. */
-struct use {
-    double start_s, end_s;
-};
-
-/** Counts reductions that each begin when they are ready, since all before are done by then: `n` of
- * them, the first at start_s. Those that begin after the last compute of a rank are exposed whole,
- * the one before them in part. */
-static struct use count_spread(struct run *r, const struct waiting *w, double start_s, double n)
+/** Counts reductions with gaps between them. Those that begin after the last compute of a rank are
+ * exposed whole, the one before them in part. */
+static void count_spread(struct hv__lowered *l, const struct hv__bucket_stream *s,
+                         const struct hv__reduced *x)
 {
-    const struct hv__bucket *b = &w->bucket;
-    double last_s = start_s + (n - 1) * b->step_s;
-    for (size_t i = 0; i < w->stream->n_ranks; i++) {
-        struct hv__rank *rk = w->stream->members[i];
-        double before = fmin(n, fmax(0, ceil((hv__own_end_s(rk) - start_s) / b->step_s)));
-        double ends_s = start_s + (before - 1) * b->step_s + b->duration_s;
+    double last_s = x->start_s + (x->n - 1) * x->step_s;
+    for (size_t i = 0; i < s->n_ranks; i++) {
+        struct hv__rank *rk = s->members[i];
+        double before = fmin(x->n, fmax(0, ceil((hv__own_end_s(rk) - x->start_s) / x->step_s)));
+        double ends_s = x->start_s + (before - 1) * x->step_s + x->duration_s;
         double part_s = before > 0 ? fmax(0, ends_s - hv__own_end_s(rk)) : 0;
-        rk->sync_exposed_s += (n - before) * b->duration_s + part_s;
-        rk->sync_end_s = fmax(rk->sync_end_s, last_s + b->duration_s);
+        rk->sync_exposed_s += (x->n - before) * x->duration_s + part_s;
+        rk->sync_end_s = fmax(rk->sync_end_s, last_s + x->duration_s);
     }
-    for (double k = 0; k < n && r->l->spans; k++) {
-        double at_s = start_s + k * b->step_s;
-        double next_s = start_s + (k + 1) * b->step_s; /* sums may be off by a last digit */
-        keep_reduction(r->l, w->stream, at_s, fmin(next_s, at_s + b->duration_s));
+    for (double k = 0; k < x->n && l->spans; k++) {
+        double at_s = x->start_s + k * x->step_s;
+        double next_s = x->start_s + (k + 1) * x->step_s; /* sums may be off by a last digit */
+        keep_reduction(l, s, at_s, fmin(next_s, at_s + x->duration_s));
     }
-    return (struct use){last_s, last_s + b->duration_s};
 }
 
-/**
- * Runs the first `n` buckets of a run of equal ones. On lanes of their own: without a gap as long
- * as each is ready when the one before it is done, then each when it is ready. A reduction that
- * shares its lanes with transfers takes longer.
- */
-static void run_buckets(struct run *r, const struct waiting *w, double n, struct use *u)
+void hv__count_reductions(struct hv__lowered *l, const struct hv__bucket_stream *s,
+                          const struct hv__reduced *x)
 {
-    const struct hv__bucket *b = &w->bucket;
-    double done = 0;
-    while (done < n) {
-        double ready_s = b->ready_s + done * b->step_s;
-        double start_s = fmax(u->end_s, ready_s), each = n - done;
-        if (b->step_s > b->duration_s) { /* transfers beside them only make the gaps smaller */
-            each = fmin(each, 1 + floor((start_s - ready_s) / (b->step_s - b->duration_s)));
-        }
-        double work_s = each * b->duration_s;
-        u->end_s = hv__end_on_links_left(r->taken.traffic, &b->lanes, start_s, work_s);
-        u->start_s = u->end_s - (u->end_s - start_s) / each;
-        hv__count_reduction(r->l, w->stream, start_s, u->end_s);
-        done += each;
-        ready_s = b->ready_s + done * b->step_s;
-        if (done < n && ready_s >= u->end_s && !hv__links_busy_after(r->taken.traffic, ready_s)) {
-            *u = count_spread(r, w, ready_s, n - done);
-            done = n;
-        }
+    l->iteration.reduces = true;
+    if (x->n > 1) {
+        count_spread(l, s, x);
+    } else {
+        count_one(l, s, x->start_s, x->start_s + x->duration_s);
     }
 }
 
-/** How many buckets of a run are ready before a time; at least one. */
-static double ready_before(const struct hv__bucket *b, double until_s)
+double hv__run_some(struct hv__links_left *traffic, const struct hv__bucket *b, double done,
+                    double n, struct hv__lane_use *u, struct hv__reduced *out)
+{
+    double ready_s = b->ready_s + done * b->step_s, left = n - done;
+    bool alone = ready_s >= u->end_s && !hv__links_busy_after(traffic, ready_s);
+    if (done > 0 && left > 1 && alone) {
+        double last_s = ready_s + (left - 1) * b->step_s;
+        *u = (struct hv__lane_use){last_s, last_s + b->duration_s};
+        *out = (struct hv__reduced){ready_s, b->duration_s, left, b->step_s};
+        return left;
+    }
+    double start_s = fmax(u->end_s, ready_s), each = left;
+    if (b->step_s > b->duration_s) { /* traffic beside them only makes the gaps smaller */
+        each = fmin(each, 1 + floor((start_s - ready_s) / (b->step_s - b->duration_s)));
+    }
+    u->end_s = hv__end_on_links_left(traffic, &b->lanes, start_s, each * b->duration_s);
+    u->start_s = u->end_s - (u->end_s - start_s) / each;
+    *out = (struct hv__reduced){start_s, u->end_s - start_s, 1, 0};
+    return each;
+}
+
+/** Runs the first `n` buckets of a run of equal ones. */
+static void run_buckets(struct run *r, const struct waiting *w, double n, struct hv__lane_use *u)
+{
+    struct hv__reduced x;
+    for (double done = 0; done < n;) {
+        done += hv__run_some(r->taken.traffic, &w->bucket, done, n, u, &x);
+        hv__count_reductions(r->l, w->stream, &x);
+    }
+}
+
+double hv__ready_before(const struct hv__bucket *b, double until_s)
 {
     if (b->n < 2 || !(b->step_s > 0)) {
         return b->n;
@@ -182,12 +188,12 @@ static double ready_before(const struct hv__bucket *b, double until_s)
  */
 static void run_stream(struct run *r, struct waiting *w, double until_s)
 {
-    struct use u = {0, free_s(r, w)};
+    struct hv__lane_use u = {0, lanes_free_s(r, w)};
     struct hv__lanes lanes;
     bool same = true;
     do {
         lanes = w->bucket.lanes;
-        double n = ready_before(&w->bucket, until_s);
+        double n = hv__ready_before(&w->bucket, until_s);
         run_buckets(r, w, n, &u);
         if (n < w->bucket.n) {
             w->bucket.n -= n;

@@ -277,6 +277,7 @@ struct hv__iteration {
     double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
     bool reduces;      /**< tail.c: gradients are summed over ranks */
+    bool given_up;     /**< time.c: takes longer than give_up_s, and was simulated no further */
     struct hv__reduction *reductions;     /**< tail.c, where drawn */
     size_t n_reductions, most_reductions; /**< in use; that there is room for */
 };
@@ -308,6 +309,7 @@ struct hv__lowered {
     int order;  /**< of schedules that decide by cost: which of their orders, from 1; 0: the
                    shortest where transfers share no links and no streams run beside the passes */
     bool spans; /**< every operation is kept, for drawing */
+    double give_up_s; /**< see hv_eval_options; 0: never */
     struct hv_eval_watch *watch; /**< NULL = no observer */
     struct hv__leaves leaves;
     /* results of the steps */

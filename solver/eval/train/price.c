@@ -36,37 +36,62 @@ struct hv_replica *hv__copy_replica(const struct hv__lowered *l, const struct hv
     return copy_into(l->arena, from);
 }
 
-/** Lists the dp ranks whose passes are those of rank d but for what they keep of experts' tokens.
- */
-static struct hv_peers peers_of(const struct hv__lowered *l, const struct hv__rank *rk, size_t d)
+/** For each dp rank those whose passes are its own but for what they keep of experts' tokens. */
+struct peer_lists {
+    size_t *at;      /**< [n_dp + 1]; NULL: none has any */
+    size_t *ranks;   /**< of rank d at[d] … at[d + 1], in order */
+    size_t *numbers; /**< the same as numbers of data-parallel ranks */
+};
+
+/** Lists the peers of all dp ranks. O(dp ranks). */
+static struct peer_lists list_peers(const struct hv__lowered *l, const struct hv__rank *rk)
 {
-    struct hv_peers out = {0};
+    struct peer_lists x = {0};
     if (rk->peer == NULL) {
-        return out;
+        return x;
     }
-    size_t *ranks = hv_arena_new(l->arena, size_t, rk->n_dp);
-    for (size_t i = d + 1; i < rk->n_dp; i++) {
-        if (rk->peer[i] == d && rk->like[i] == i) {
-            ranks[out.n++] = i / rk->cuts;
+    x.at = hv_arena_new(l->arena, size_t, rk->n_dp + 2);
+    for (size_t i = 0; i < rk->n_dp; i++) {
+        x.at[rk->peer[i] + 2] += rk->peer[i] != i && rk->like[i] == i;
+    }
+    for (size_t d = 2; d < rk->n_dp + 2; d++) {
+        x.at[d] += x.at[d - 1];
+    }
+    x.ranks = hv_arena_new(l->arena, size_t, x.at[rk->n_dp + 1] + 1);
+    x.numbers = hv_arena_new(l->arena, size_t, x.at[rk->n_dp + 1] + 1);
+    for (size_t i = 0; i < rk->n_dp; i++) {
+        if (rk->peer[i] != i && rk->like[i] == i) {
+            size_t at = x.at[rk->peer[i] + 1]++;
+            x.ranks[at] = i;
+            x.numbers[at] = i / rk->cuts;
         }
     }
-    out.ranks = ranks;
-    out.kept = hv_arena_new(l->arena, struct hv_kept, out.n);
+    return x;
+}
+
+/** The peers of rank d. */
+static struct hv_peers peers_of(const struct hv__lowered *l, const struct peer_lists *x, size_t d)
+{
+    struct hv_peers out = {0};
+    if (x->at != NULL) {
+        out.n = x->at[d + 1] - x->at[d];
+        out.ranks = x->numbers + x->at[d];
+        out.kept = hv_arena_new(l->arena, struct hv_kept, out.n);
+    }
     return out;
 }
 
-/** Fills the passes of those ranks; `passes`: of all dp ranks, priced for rank d. */
-static void fill_peers(const struct hv__rank *rk, size_t d, const struct hv_peers *peers,
+/** Fills the passes of the peers of rank d; `passes`: of all dp ranks, priced for rank d. */
+static void fill_peers(const struct peer_lists *x, size_t d, const struct hv_peers *peers,
                        struct hv_pass *passes)
 {
-    for (size_t i = 0, at = d + 1; i < peers->n; at++) {
-        if (rk->peer[at] == d && rk->like[at] == at) {
-            const struct hv_kept *k = &peers->kept[i++];
-            passes[at] = passes[d];
-            passes[at].activation_bytes = k->activation_bytes;
-            passes[at].weight_only_bytes = k->weight_only_bytes;
-            passes[at].transient_bytes = k->transient_bytes;
-        }
+    for (size_t i = 0; i < peers->n; i++) {
+        const struct hv_kept *k = &peers->kept[i];
+        struct hv_pass *own = &passes[x->ranks[x->at[d] + i]];
+        *own = passes[d];
+        own->activation_bytes = k->activation_bytes;
+        own->weight_only_bytes = k->weight_only_bytes;
+        own->transient_bytes = k->transient_bytes;
     }
 }
 
@@ -83,6 +108,7 @@ static enum hv_status price_passes(const struct hv__lowered *l, const struct hv_
 {
     const struct hv__rank *rk = &pl->ranks[g->rank];
     const struct hv_replica *r = pl->scratch;
+    const struct peer_lists peers = list_peers(l, rk);
     for (size_t i = 0; i < pl->n_shapes; i++) {
         struct hv_pass *passes = &out[i * rk->n_dp];
         for (size_t d = 0; d < rk->n_dp; d++) {
@@ -108,12 +134,12 @@ static enum hv_status price_passes(const struct hv__lowered *l, const struct hv_
                                        .scales = pl->shapes[i].scales,
                                        .iteration = l->routed,
                                        .copies_apart = hv__moves_away(pl, g),
-                                       .peers = peers_of(l, rk, d)};
+                                       .peers = peers_of(l, &peers, d)};
             enum hv_status st = hv_cost_pass(l->k, &q, &passes[d], err);
             if (st != HV_OK) {
                 return st;
             }
-            fill_peers(rk, d, &q.peers, passes);
+            fill_peers(&peers, d, &q.peers, passes);
         }
     }
     return HV_OK;

@@ -196,7 +196,8 @@ double hv__flat_copies_s(const struct hv__lowered *l, const struct hv__pipeline 
 /* ---- time.c, links_shared*.c: the runs
  * ----------------------------------------------------------- */
 
-/** Simulates every pipeline: run, idle time, steady period, l->iteration.pipeline_s. HV_ENO: two
+/** Simulates every pipeline: run, idle time, steady period, l->iteration.pipeline_s. Where
+ * l->give_up_s ends it early: the run without shared links, pipeline_s and given_up. HV_ENO: two
  * stages are not connected. O(operations), more where links are shared. */
 enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /** Idle time of a run, extended to a long run that was folded, and the end of every rank's compute;

@@ -216,6 +216,8 @@ struct hv_verdict {
     double common_s;  /**< of a job with sequence_lengths: expected time of iterations whose
                          micro-batches are equally long; else 0 */
     bool common_only; /**< the figures are those of such iterations (hv_eval_options.beat_s) */
+    /** The iteration takes longer, and there are no figures (hv_eval_options.give_up_s); else 0. */
+    double at_least_s;
 };
 
 /** One job, judged alone on its own devices. */

@@ -134,6 +134,11 @@ enum hv_status hv__two_way_turns(struct hv_arena *a, const struct hv_schedule_in
         struct turns x = {d, whole, out};
         *out = whole[0];
         out->n_micro_batches = in->micro_batches;
+        for (int32_t k = 1; k < d; k++) { /* turns of another length may be made in another way */
+            out->by_times = out->by_times || whole[k].by_times;
+            out->parts = out->parts || whole[k].parts;
+            out->n_slices = whole[k].n_slices > out->n_slices ? whole[k].n_slices : out->n_slices;
+        }
         fill_stages(a, &x);
         fill_ranks(a, &x);
     }
