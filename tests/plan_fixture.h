@@ -72,7 +72,7 @@ static inline struct hv_cluster *fixture_cluster(void)
     return c;
 }
 
-/** A transformer of 8 blocks with 8 heads and 4 key-value heads; every block has `experts`. Owner:
+/** A decoder of 8 blocks with 8 heads and 4 key-value heads; every block has `experts`. Owner:
  * hv_model_unref. */
 static inline struct hv_model *fixture_model(int experts)
 {
@@ -83,6 +83,7 @@ static inline struct hv_model *fixture_model(int experts)
     m->hidden = 64;
     m->vocab = 128;
     m->max_sequence = 64;
+    m->causal = true;
     m->n_blocks = 8;
     m->blocks = hv_arena_new(&m->arena, struct hv_block, m->n_blocks);
     for (size_t i = 0; i < m->n_blocks; i++) {

@@ -11,9 +11,13 @@ local inventory = require "inventory"
 local knobs = require "knobs"
 local orders = require "orders"
 local paper = require "paper"
+local reasons = require "reasons"
 local work = require "work"
 
-local NO_TIMES = "the model's layers were measured for whole sequences: slices have no times"
+--- Why the system cannot run this model; nil where it can.
+local function unfit(ctx)
+  return ctx.system.id == "seq1f1b" and reasons.unsliced(ctx) or nil
+end
 
 --- What the knobs of a point depend on besides it.
 local function about_run(ctx)
@@ -95,17 +99,18 @@ local function search_of(ctx)
 end
 
 local function plan(ctx)
-  if ctx.system.id == "seq1f1b" and not work.of_model(ctx) then
-    return nil, NO_TIMES
+  local why = unfit(ctx)
+  if why then
+    return nil, why
   end
   return degrees.plan(ctx, search_of(ctx))
 end
 
 --- Another strategy's plan with the system's schedule.
 local function apply(made, ctx)
-  local about = about_run(ctx)
-  if ctx.system.id == "seq1f1b" and not work.of_model(ctx) then
-    return nil, NO_TIMES
+  local about, why = about_run(ctx), unfit(ctx)
+  if why then
+    return nil, why
   end
   return applied.apply(made, ctx, function(own, point)
     return knobs_at(own, point, about)

@@ -8,11 +8,8 @@ local function attention(kind, l, tokens, context)
 end
 
 --- lin and quad of the whole model: x tokens at the end of `pre` take lin · x + quad · (pre · x -
--- x² / 2). nil where the layers have no operators (measured ones).
+-- x² / 2). The model's layers have operators (are not measured).
 function work.of_model(ctx)
-  if ctx.model.kind ~= "transformer" then
-    return nil
-  end
   local kind, s = ctx.cluster:groups()[1].kind, ctx.job.sequence // 2
   local lin, quad = 0, 0
   for l = 1, ctx.model.n_layers do

@@ -10,6 +10,7 @@ local grids = require "grids"
 local inventory = require "inventory"
 local numbers = require "numbers"
 local prices = require "prices"
+local reasons = require "reasons"
 local search = require "search"
 local slice_times = require "slice_times"
 local slices = require "slices"
@@ -110,10 +111,9 @@ end
 
 local function plan(ctx)
   local devices, why = inventory.priced(ctx)
-  if #devices == 0 then
+  why = #devices == 0 and why or reasons.unsliced(ctx)
+  if why then
     return nil, why
-  elseif ctx.model.kind ~= "transformer" then
-    return nil, "the model's layers were measured for whole sequences: slices have no times"
   end
   local ids = {}
   for i, device in ipairs(devices) do

@@ -338,6 +338,27 @@ static bool keeps_file_order(const struct hv__job *j)
     return false;
 }
 
+void hv_run_prices_free(struct hv_run_prices *p)
+{
+    hv_cost_free(p->cost);
+    hv_cluster_unref(p->cluster);
+    *p = (struct hv_run_prices){0};
+}
+
+/** Prices of the inputs: those of the run before where they are the same, else new ones. */
+static void open_prices(struct hv_run_prices *p, const struct hv_inputs *in, bool file_order)
+{
+    if (p->cost != NULL && p->inputs == in && p->file_order == file_order) {
+        return;
+    }
+    hv_run_prices_free(p);
+    p->inputs = in;
+    p->file_order = file_order;
+    p->cluster = file_order ? hv_cluster_ref(in->cluster.cluster)
+                            : hv_cluster_canonical(in->cluster.cluster);
+    p->cost = hv_cost_new(p->cluster, in->model.model, &in->job.job);
+}
+
 enum hv_status hv_run_strategy_here(const struct hv_run_request *r, struct hv_run_result *out,
                                     struct hv_err *err)
 {
@@ -346,13 +367,14 @@ enum hv_status hv_run_strategy_here(const struct hv_run_request *r, struct hv_ru
     struct hv__job j = {.run = {.request = &request, .calls = hv__run_calls(), .is_job = true},
                         .out = out,
                         .err = err};
+    struct hv_run_prices own = {0}, *prices = r->prices != NULL ? r->prices : &own;
     bool *lost = NULL;
 
     *out = (struct hv_run_result){.applies = true};
     request.inputs = &inputs;
     enum hv_status s = hv__find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
-    inputs.cluster.cluster = keeps_file_order(&j) ? hv_cluster_ref(inputs.cluster.cluster)
-                                                  : hv_cluster_canonical(inputs.cluster.cluster);
+    open_prices(prices, r->inputs, keeps_file_order(&j));
+    inputs.cluster.cluster = prices->cluster;
     if (s == HV_OK) {
         s = hv__deal_options(j.parts, j.n_parts, r->options, err);
     }
@@ -372,15 +394,14 @@ enum hv_status hv_run_strategy_here(const struct hv_run_request *r, struct hv_ru
         json_t *start = json_object();
         json_object_set_new(start, "event", json_string("start"));
         hv__emit(&j.run, start);
-        j.run.cost = hv_cost_new(inputs.cluster.cluster, inputs.model.model, &inputs.job.job);
+        j.run.cost = prices->cost;
         s = run_on_host(&j, err);
         s = conclude(&j, s, err);
-        hv_cost_free(j.run.cost);
     }
     free(lost);
     hv__queue_close(&j.run);
     hv__free_parts(j.parts, j.n_parts);
-    hv_cluster_unref(inputs.cluster.cluster);
+    hv_run_prices_free(&own);
     return s;
 }
 

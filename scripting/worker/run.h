@@ -45,6 +45,8 @@ enum hv_status hv_run_strategy_here(const struct hv_run_request *r, struct hv_ru
                                     struct hv_err *err) HV_NODISCARD;
 /** Frees it. */
 void hv_run_result_free(struct hv_run_result *r);
+/** Frees its contents. */
+void hv_run_prices_free(struct hv_run_prices *p);
 /** The `result` event of a run that ended with this status. Owner: caller. */
 json_t *hv_run_result_event(const struct hv_run_result *r, enum hv_status s,
                             const struct hv_err *err);

@@ -6,6 +6,22 @@ local reasons = {}
 
 local GIB = 2 ^ 30
 
+--- Why the model's sequences cannot be cut into slices of tokens that run one after the other.
+-- @function reasons.unsliced
+-- @tparam handle ctx the run's input
+-- @treturn string the reason; nil where they can be cut
+-- @units none
+-- @raise none
+-- @usage print(require("reasons").unsliced(ctx) or "slices are possible")
+function reasons.unsliced(ctx)
+  if ctx.model.kind ~= "transformer" then
+    return "the model's layers were measured for whole sequences: slices have no times"
+  elseif not ctx.model.causal then
+    return "tokens of the model attend to those behind them (causal is false): a slice of a "
+      .. "sequence cannot run before the rest"
+  end
+end
+
 --- Devices by kind: lists in the order of first mention.
 local function by_kind(devices)
   local lists = {}

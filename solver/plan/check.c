@@ -74,6 +74,10 @@ static void check_slices(const struct hv_check *c)
         hv_finding_add(c->out, HV_V_DIVISIBLE, (double)(s->slices - c->j->sequence),
                        "schedule.slices", "a sequence of %lld tokens cannot be cut into %d slices",
                        (long long)c->j->sequence, s->slices);
+    } else if (s->slices > 1 && c->m->kind == HV_MODEL_TRANSFORMER && !c->m->causal) {
+        hv_finding_add(c->out, HV_V_SCHEDULE_NEEDS, HV_UNKNOWN, "schedule.slices",
+                       "tokens of the model attend to those behind them (causal is false), so a "
+                       "slice of a sequence cannot run before the rest: give whole sequences");
     }
 }
 

@@ -77,7 +77,8 @@ static void try_nodes(struct hv__climb *c, int r, int j)
     }
 }
 
-/* More or less context parallelism, in place of data or of tensor parallelism. */
+/* More or less context parallelism, in place of data or of tensor parallelism; the first of it with
+ * every exchange. */
 static void try_contexts(struct hv__climb *c, int r, int j)
 {
     const struct hv__stage_run *now = &c->k.replicas[r].runs[j];
@@ -85,17 +86,32 @@ static void try_contexts(struct hv__climb *c, int r, int j)
     for (int way = 0; way < 4; way++) {
         struct hv__stage_run run = c->k.replicas[r].runs[j];
         bool more = way % 2 == 0, tensor = way >= 2;
-        int *less = more ? &run.tp : &run.cp;
+        int *less = more ? &run.tp : &run.cp, exchanges = more && run.cp == 1 ? hv__n_cp_ways : 1;
         if (hv_cost_model(c->s->k)->kind != HV_MODEL_TRANSFORMER || (!more && run.cp == 1) ||
             (tensor && *less % 2 != 0)) {
             continue;
         }
         run.cp = more ? 2 * run.cp : run.cp / 2;
+        run.cp_way = run.cp > 1 ? run.cp_way : 0;
         if (tensor) {
             run.tp = more ? run.tp / 2 : 2 * run.tp;
         }
-        if (fmod(hv_cost_tokens(c->s->k), run.cp) == 0) {
+        for (int i = 0; i < exchanges && fmod(hv_cost_tokens(c->s->k), run.cp) == 0; i++) {
+            run.cp_way = exchanges > 1 ? i : run.cp_way;
             reshape(c, r, j, &run, n, batch);
+        }
+    }
+}
+
+/* Other exchanges of context-parallel ranks. */
+static void try_cp_ways(struct hv__climb *c, int r, int j)
+{
+    for (int way = 0; way < hv__n_cp_ways; way++) {
+        struct hv__sketch next = c->k;
+        struct hv__stage_run *run = &next.replicas[r].runs[j];
+        if (run->cp > 1 && run->cp_way != way) {
+            run->cp_way = way;
+            (void)hv__attempt(c, &next, true);
         }
     }
 }
@@ -193,6 +209,7 @@ static void try_run(struct hv__climb *c, int r, int j)
     }
     try_uneven(c, r, j);
     try_contexts(c, r, j);
+    try_cp_ways(c, r, j);
     try_degrees(c, r, j);
     try_nodes(c, r, j);
     try_places(c, r, j);

@@ -63,6 +63,7 @@ static void key_of(const struct hv__sketch *k, uint64_t *key)
                                x->n_stages,
                                x->tp,
                                x->cp,
+                               x->cp_way,
                                x->dp,
                                x->ep,
                                x->second_pool,

@@ -29,6 +29,7 @@ struct hv__pool {
  * ranks of a second pool that take their own share of every micro-batch. */
 struct hv__stage_run {
     int pool, n_stages, tp, cp, dp, ep; /**< dp: ranks of the run's own pool */
+    int cp_way;                         /**< row of hv__cp_ways; 0 where cp is 1 */
     int second_pool, second_dp; /**< second_dp: ranks of the second pool, beside dp; 0: none */
     int second_sequences; /**< sequences of a micro-batch that the second pool's ranks take together
                            */
@@ -65,6 +66,12 @@ struct hv__schedule_row {
     int memory;            /**< micro-batches that a rank may hold, in depths; 0: not given */
 };
 
+/** How context-parallel ranks exchange what attention needs. */
+struct hv__cp_row {
+    enum hv_cp_scheme scheme;
+    enum hv_cp_backward backward;
+};
+
 /** A plan in the variables of the search. */
 struct hv__sketch {
     int n_replicas, schedule; /**< schedule: row of hv__schedules */
@@ -74,7 +81,7 @@ struct hv__sketch {
 
 /** Prices of one average block on one pool for one set of degrees. */
 struct hv__price {
-    int pool, tp, cp, ep, sequences;
+    int pool, tp, cp, cp_way, ep, sequences;
     unsigned recompute;
     bool sharded, known; /**< known: the cost model has a price */
     int fetched; /**< ranks that fetch a block's weights from their host together; 0: none do */
@@ -123,6 +130,8 @@ struct hv__search {
 
 extern const struct hv__schedule_row hv__schedules[];
 extern const int hv__n_schedules;
+extern const struct hv__cp_row hv__cp_ways[];
+extern const int hv__n_cp_ways;
 
 /* ---- pools.c: equal devices and equal blocks ---- */
 /** Fills the pools of the cluster. O(devices). */
@@ -164,9 +173,9 @@ int hv__even_ranks(int batch, int most);
  * even ranks only where each then has at least a quarter less to do. A power of two where there are
  * experts, which are spread over the ranks. */
 int hv__uneven_ranks(const struct hv__search *s, int batch, int most);
-/** Layout of sequences over the context-parallel ranks of a run: zigzag where that balances causal
- * attention. */
-enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__stage_run *run);
+/** Context parallelism of a run: its exchange, and the layout of sequences over its ranks, zigzag
+ * where that balances causal attention. */
+struct hv_cp hv__cp_of(const struct hv__search *s, const struct hv__stage_run *run);
 
 /* ---- sketch_of_plan.c ---- */
 /** The sketch of a plan; its blocks and batch may have to be split anew. Errors: HV_ENO naming the

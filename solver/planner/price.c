@@ -52,14 +52,16 @@ double hv__state_bytes(const struct hv_job *j, const struct hv__replica_sketch *
 static struct hv_part_query query_of(struct hv__search *s, const struct hv__price *p)
 {
     const struct hv__pool *pool = &s->pools[p->pool];
-    const struct hv__stage_run run = {.cp = p->cp};
+    const struct hv__stage_run run = {.cp = p->cp, .cp_way = p->cp_way};
+    const struct hv_cp cp = hv__cp_of(s, &run);
     struct hv_part_query q = {.device = pool->kind,
                               .tp = p->tp,
                               .cp = p->cp,
                               .ep = p->ep,
-                              .cp_scheme = HV_CP_RING,
-                              .cp_heads = 1,
-                              .cp_layout = hv__layout(s, &run),
+                              .cp_scheme = cp.scheme,
+                              .cp_heads = cp.ulysses,
+                              .cp_layout = cp.layout,
+                              .cp_backward = cp.backward,
                               .sharded_weights = p->sharded,
                               .sequence_parallel = p->tp > 1,
                               .sequences = p->sequences,
@@ -153,14 +155,14 @@ static void fill_price(struct hv__search *s, struct hv__price *p)
 
 static bool same_price(const struct hv__price *a, const struct hv__price *b)
 {
-    return a->pool == b->pool && a->tp == b->tp && a->cp == b->cp && a->ep == b->ep &&
-           a->sequences == b->sequences && a->recompute == b->recompute &&
+    return a->pool == b->pool && a->tp == b->tp && a->cp == b->cp && a->cp_way == b->cp_way &&
+           a->ep == b->ep && a->sequences == b->sequences && a->recompute == b->recompute &&
            a->sharded == b->sharded && a->fetched == b->fetched;
 }
 
 static uint64_t price_hash(const struct hv__price *p)
 {
-    const int key[] = {p->pool,           p->tp,      p->cp,     p->ep, p->sequences,
+    const int key[] = {p->pool,           p->tp,      p->cp,     p->cp_way, p->ep, p->sequences,
                        (int)p->recompute, p->sharded, p->fetched};
     return hv_hash_words(HV_HASH_START, key, sizeof key);
 }
@@ -191,6 +193,7 @@ const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__repl
     struct hv__price want = {.pool = run->pool,
                              .tp = run->tp,
                              .cp = run->cp,
+                             .cp_way = run->cp_way,
                              .ep = run->ep,
                              .sequences =
                                  (r->micro_batch - run->second_sequences + run->dp - 1) / run->dp,

@@ -39,6 +39,13 @@ const struct hv__schedule_row hv__schedules[] = {
 /* clang-format on */
 const int hv__n_schedules = (int)HV_COUNT(hv__schedules);
 
+const struct hv__cp_row hv__cp_ways[] = {
+    {HV_CP_RING, HV_CP_KV},
+    {HV_CP_RING, HV_CP_Q_DO},
+    {HV_CP_ULYSSES, HV_CP_KV},
+};
+const int hv__n_cp_ways = (int)HV_COUNT(hv__cp_ways);
+
 int hv__depth(const struct hv__replica_sketch *r)
 {
     int n = 0;
@@ -90,11 +97,19 @@ int hv__run_sharers(const struct hv__replica_sketch *r, const struct hv__stage_r
     return r->shard_group > 0 && holders % r->shard_group == 0 ? r->shard_group : holders;
 }
 
-enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__stage_run *run)
+struct hv_cp hv__cp_of(const struct hv__search *s, const struct hv__stage_run *run)
 {
-    double pieces = 2.0 * run->cp;
-    bool folds = run->cp > 1 && fmod(hv_cost_tokens(s->k), pieces) == 0;
-    return folds ? HV_CP_ZIGZAG : HV_CP_CONTIGUOUS;
+    const struct hv__cp_row *way = &hv__cp_ways[run->cp_way];
+    const struct hv_model *m = hv_cost_model(s->k);
+    bool balanced = m->kind == HV_MODEL_TRANSFORMER && !m->causal;
+    bool folds = run->cp > 1 && !balanced && way->scheme == HV_CP_RING &&
+                 fmod(hv_cost_tokens(s->k), 2.0 * run->cp) == 0;
+    return (struct hv_cp){.scheme = way->scheme,
+                          .backward = way->backward,
+                          .degree = run->cp,
+                          .ulysses = 1,
+                          .inner = 1,
+                          .layout = folds ? HV_CP_ZIGZAG : HV_CP_CONTIGUOUS};
 }
 
 static void fill_ranges(struct hv_replica *r, const struct hv__replica_sketch *rep,
@@ -284,8 +299,11 @@ static void fill_stage(const struct hv__search *s, struct hv_plan *p,
 {
     st->tp.degree = run->tp;
     st->sequence_parallel = run->tp > 1;
-    st->cp.degree = run->cp;
-    st->cp.layout = hv__layout(s, run);
+    struct hv_cp cp = hv__cp_of(s, run);
+    st->cp.degree = cp.degree;
+    st->cp.scheme = cp.scheme;
+    st->cp.backward = cp.backward;
+    st->cp.layout = cp.layout;
     st->ep = run->ep;
     fill_shards(r, st);
     st->recompute = run->recompute;

@@ -42,6 +42,18 @@ static int schedule_of(const struct hv_plan *p)
     return 0;
 }
 
+/* The row of hv__cp_ways for a plan's exchange; 0 for one that the search does not use. */
+static int cp_way_of(const struct hv_cp *cp)
+{
+    for (int i = 0; i < hv__n_cp_ways; i++) {
+        const struct hv__cp_row *way = &hv__cp_ways[i];
+        if (cp->degree > 1 && way->scheme == cp->scheme && way->backward == cp->backward) {
+            return i;
+        }
+    }
+    return 0;
+}
+
 /* The data-parallel ranks of the second pool, whose devices begin at `own`. */
 static enum hv_status read_mixed_ranks(const struct reading *t, const struct hv_replica *r,
                                        const struct hv_stage *st, size_t own,
@@ -92,6 +104,7 @@ static enum hv_status read_stage(const struct reading *t, const struct hv_replic
                                   .n_stages = 1,
                                   .tp = st->tp.degree,
                                   .cp = st->cp.degree,
+                                  .cp_way = cp_way_of(&st->cp),
                                   .dp = st->dp * r->count,
                                   .ep = st->ep,
                                   .recompute = st->recompute};
@@ -106,10 +119,10 @@ static enum hv_status read_stage(const struct reading *t, const struct hv_replic
 
 static bool same_run(const struct hv__stage_run *a, const struct hv__stage_run *b)
 {
-    return a->pool == b->pool && a->tp == b->tp && a->cp == b->cp && a->dp == b->dp &&
-           a->ep == b->ep && a->second_dp == b->second_dp && a->second_pool == b->second_pool &&
-           a->second_sequences == b->second_sequences && a->recompute == b->recompute &&
-           a->offload == b->offload;
+    return a->pool == b->pool && a->tp == b->tp && a->cp == b->cp && a->cp_way == b->cp_way &&
+           a->dp == b->dp && a->ep == b->ep && a->second_dp == b->second_dp &&
+           a->second_pool == b->second_pool && a->second_sequences == b->second_sequences &&
+           a->recompute == b->recompute && a->offload == b->offload;
 }
 
 /* Blocks of every chunk, where the plan has them in the schedule's placement; otherwise the
@@ -180,7 +193,7 @@ static bool same_replica(const struct hv__replica_sketch *a, const struct hv__re
     for (int i = 0; i < a->n_runs; i++) {
         const struct hv__stage_run *x = &a->runs[i], *y = &b->runs[i];
         if (x->n_stages != y->n_stages || x->pool != y->pool || x->tp != y->tp || x->cp != y->cp ||
-            x->ep != y->ep || x->recompute != y->recompute ||
+            x->cp_way != y->cp_way || x->ep != y->ep || x->recompute != y->recompute ||
             x->dp * b->runs[0].dp != y->dp * a->runs[0].dp || x->second_dp + y->second_dp > 0) {
             return false;
         }

@@ -28,4 +28,15 @@ done
 expect 'sharded states on a100-v100-t4' 0 plan -c a100-v100-t4 -m gpt3-1.3b -j small -s sharded-states --out "$work/plan.json"
 expect 'its plan is valid' 0 eval "$work/plan.json"
 holds 'its states are sharded' grep -q '"zero"' "$work/plan.json"
+# rows of a family run in one process and share its prices: each gets the plan that it has alone
+plan_of() { sed -n '/^      "plan": {$/,/^      }/p' "$1"; }
+"$HETVIZ" compare -c a100-v100-t4 -m gpt3-1.3b -s ddp,zero3,fsdp --json >"$work/together" 2>"$work/err"
+for id in ddp zero3 fsdp; do
+    "$HETVIZ" compare -c a100-v100-t4 -m gpt3-1.3b -s $id --json >"$work/alone" 2>"$work/err"
+    plan_of "$work/alone" >>"$work/alone-plans"
+done
+holds 'three plans' [ "$(grep -c '"plan": {' "$work/together")" -eq 3 ]
+sort "$work/alone-plans" >"$work/a"
+plan_of "$work/together" | sort >"$work/b"
+holds 'plans are the same in one process and in three' cmp -s "$work/a" "$work/b"
 finish

@@ -21,11 +21,11 @@ struct row {
     double by;
 };
 
-enum model { DENSE, EXPERTS, GRAPH };
+enum model { DENSE, EXPERTS, GRAPH, ENCODER };
 
 struct world {
     struct hv_cluster *cluster;
-    struct hv_model *models[3];
+    struct hv_model *models[4];
 };
 
 static int setup(void **state)
@@ -35,6 +35,8 @@ static int setup(void **state)
     w->models[DENSE] = fixture_model(0);
     w->models[EXPERTS] = fixture_model(8);
     w->models[GRAPH] = fixture_graph();
+    w->models[ENCODER] = fixture_model(0);
+    w->models[ENCODER]->causal = false;
     *state = w;
     return 0;
 }
@@ -257,6 +259,20 @@ static void shares(void **state)
          ",'micro_batch':4", OK},
     };
     check_rows(state, DENSE, rows, HV_COUNT(rows));
+}
+
+/* Slices of a sequence run one after the other: only where a token needs none behind it. */
+static void slices_need_a_causal_model(void **state)
+{
+    static const struct row rows[] = {
+        {ONE("'tp':4"), ",'schedule':{'name':'seq1f1b','slices':[40,24]}", HV_V_SCHEDULE_NEEDS,
+         "schedule.slices",
+         "tokens of the model attend to those behind them (causal is false), so a slice of a "
+         "sequence cannot run before the rest: give whole sequences",
+         HV_UNKNOWN},
+        {ONE("'tp':4"), ",'schedule':{'name':'seq1f1b','slices':1}", OK},
+    };
+    check_rows(state, ENCODER, rows, HV_COUNT(rows));
 }
 
 static void heads_and_sequence(void **state)
@@ -514,12 +530,19 @@ static void name_patterns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batch_sums),      cmocka_unit_test(devices),
-        cmocka_unit_test(degree_products), cmocka_unit_test(layers),
-        cmocka_unit_test(shares),          cmocka_unit_test(heads_and_sequence),
-        cmocka_unit_test(experts),         cmocka_unit_test(fabrics),
-        cmocka_unit_test(schemes),         cmocka_unit_test(objectives),
-        cmocka_unit_test(owners_of_ends),  cmocka_unit_test(owners_of_ends_in_any_order),
+        cmocka_unit_test(batch_sums),
+        cmocka_unit_test(devices),
+        cmocka_unit_test(degree_products),
+        cmocka_unit_test(layers),
+        cmocka_unit_test(shares),
+        cmocka_unit_test(slices_need_a_causal_model),
+        cmocka_unit_test(heads_and_sequence),
+        cmocka_unit_test(experts),
+        cmocka_unit_test(fabrics),
+        cmocka_unit_test(schemes),
+        cmocka_unit_test(objectives),
+        cmocka_unit_test(owners_of_ends),
+        cmocka_unit_test(owners_of_ends_in_any_order),
         cmocka_unit_test(name_patterns),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -188,6 +188,83 @@ static void reports_events_in_order(void **state)
     close_bench(&b);
 }
 
+/* A job of that name behind another one. */
+static uint32_t submit_behind(struct bench *b, const char *name, double time_limit_s,
+                              uint32_t first)
+{
+    json_t *job = json_pack("{s:s}", "strategy", name);
+    uint32_t id = hv_pool_submit_behind(b->pool, job, time_limit_s, first);
+    json_decref(job);
+    return id;
+}
+
+/* The last event of a job. */
+static const struct seen *last_of(const struct bench *b, uint32_t id)
+{
+    const struct seen *found = NULL;
+    for (size_t i = 0; i < b->events.n; i++) {
+        found = b->events.items[i].id == id ? &b->events.items[i] : found;
+    }
+    assert_non_null(found);
+    return found;
+}
+
+#define ANSWER "echo \"{\\\"event\\\":\\\"result\\\",\\\"pid\\\":$$,\\\"job\\\":$job}\"\n"
+
+static void jobs_behind_another_share_its_process(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b, "while :; do\n" ANSWER "read -r job || exit 0\ndone", 2);
+    uint32_t first = submit_behind(&b, "one", 0, 0), other = submit_behind(&b, "other", 0, 0);
+    uint32_t second = submit_behind(&b, "two", 0, first), third = submit_behind(&b, "3", 0, first);
+    run_all(&b);
+    assert_int_equal(count(&b, HV_POOL_RESULT), 4);
+    assert_int_equal(count(&b, HV_POOL_STARTED), 4);
+    char pid[32];
+    (void)snprintf(pid, sizeof pid, "%.*s",
+                   (int)strcspn(strstr(last_of(&b, first)->line, "pid"), ","),
+                   strstr(last_of(&b, first)->line, "pid"));
+    assert_non_null(strstr(last_of(&b, second)->line, pid));
+    assert_non_null(strstr(last_of(&b, third)->line, pid));
+    assert_null(strstr(last_of(&b, other)->line, pid));
+    assert_non_null(strstr(last_of(&b, third)->line, "\"3\"")); /* each answer is of its own job */
+    close_bench(&b);
+}
+
+static void a_crash_leaves_the_jobs_behind_to_processes_of_their_own(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b, ANSWER "read -r job || exit 0\nkill -SEGV $$", 2);
+    uint32_t first = submit_behind(&b, "one", 0, 0);
+    (void)submit_behind(&b, "two", 0, first);
+    (void)submit_behind(&b, "three", 0, first);
+    run_all(&b);
+    assert_int_equal(count(&b, HV_POOL_RESULT), 3);
+    assert_int_equal(count(&b, HV_POOL_FAILED), 0);
+    assert_int_equal(count(&b, HV_POOL_STARTED), 4); /* the second one twice */
+    close_bench(&b);
+}
+
+static void a_limit_ends_one_of_the_jobs_in_a_process(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b,
+               "while :; do\ncase $job in *slow*) sleep 1000 ;; esac\n" ANSWER
+               "read -r job || exit 0\ndone",
+               1);
+    uint32_t first = submit_behind(&b, "one", 0, 0), slow = submit_behind(&b, "slow", 0.2, first);
+    uint32_t third = submit_behind(&b, "three", 0, first);
+    run_all(&b);
+    assert_int_equal(last_of(&b, first)->kind, HV_POOL_RESULT);
+    assert_int_equal(last_of(&b, slow)->kind, HV_POOL_CANCELLED);
+    assert_true(last_of(&b, slow)->timed_out);
+    assert_int_equal(last_of(&b, third)->kind, HV_POOL_RESULT);
+    close_bench(&b);
+}
+
 static void names_the_signal_of_a_crash(void **state)
 {
     (void)state;
@@ -427,6 +504,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
+        TEST(jobs_behind_another_share_its_process),
+        TEST(a_crash_leaves_the_jobs_behind_to_processes_of_their_own),
+        TEST(a_limit_ends_one_of_the_jobs_in_a_process),
         TEST(reports_events_in_order),
         TEST(names_the_signal_of_a_crash),
         TEST(reports_what_ends_without_a_result),

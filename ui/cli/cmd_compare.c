@@ -177,6 +177,41 @@ static json_t *make_job(const struct comparison *c, const struct hv_args *args,
     return job;
 }
 
+/** True where two rows are of one family: they run in one process, which prices their common stages
+ * once. */
+static bool same_family(const struct entry *a, const struct entry *b)
+{
+    return a->plugin != NULL && b->plugin != NULL && a->plugin->family != NULL &&
+           strcmp(a->plugin->path, b->plugin->path) == 0;
+}
+
+/** Number of the first row of the family of row i; *n: how many rows it has. */
+static size_t first_of_family(const struct comparison *c, size_t i, size_t *n)
+{
+    size_t first = i;
+    *n = 1;
+    for (size_t k = 0; k < c->n; k++) {
+        if (k != i && same_family(&c->entries[k], &c->entries[i])) {
+            first = k < first ? k : first;
+            ++*n;
+        }
+    }
+    return first;
+}
+
+static void submit(struct comparison *c, const struct hv_args *args, struct hv_pool *pool, size_t i,
+                   json_t *options)
+{
+    double limit_s = hv_args_number(args, "time-limit", 0);
+    size_t n;
+    size_t first = first_of_family(c, i, &n);
+    json_t *job = make_job(c, args, c->entries[i].strategy, options);
+    json_object_set_new(job, "jobs_in_process", json_integer((json_int_t)n));
+    c->entries[i].id = hv_pool_submit_behind(pool, job, limit_s > 0 ? limit_s + grace_s : 0,
+                                             first < i ? c->entries[first].id : 0);
+    json_decref(job);
+}
+
 static enum hv_status submit_all(struct comparison *c, struct hv_args *args, struct hv_pool *pool,
                                  struct hv_err *err)
 {
@@ -193,10 +228,7 @@ static enum hv_status submit_all(struct comparison *c, struct hv_args *args, str
         if (st != HV_OK) {
             break;
         }
-        json_t *job = make_job(c, args, c->entries[i].strategy, options);
-        double limit_s = hv_args_number(args, "time-limit", 0);
-        c->entries[i].id = hv_pool_submit(pool, job, limit_s > 0 ? limit_s + grace_s : 0);
-        json_decref(job);
+        submit(c, args, pool, i, options);
     }
     for (size_t i = 0; i < n && st == HV_OK; i++) {
         if (!used[i]) {

@@ -100,6 +100,12 @@ static size_t most_workers(struct hv_pool *p)
 
 uint32_t hv_pool_submit(struct hv_pool *p, const json_t *job, double time_limit_s)
 {
+    return hv_pool_submit_behind(p, job, time_limit_s, 0);
+}
+
+uint32_t hv_pool_submit_behind(struct hv_pool *p, const json_t *job, double time_limit_s,
+                               uint32_t first)
+{
     struct hv_str text = {0};
     hv_json_write(&text, job, false);
     while (text.n > 0 && text.p[text.n - 1] == '\n') {
@@ -107,8 +113,12 @@ uint32_t hv_pool_submit(struct hv_pool *p, const json_t *job, double time_limit_
     }
     hv_str_addc(&text, '\n');
     const char *kind = json_string_value(json_object_get(job, "kind"));
-    struct hv__pending pending = {++p->last_id, text.p, text.n, time_limit_s,
-                                  kind != NULL && strcmp(kind, "lua") == 0};
+    struct hv__pending pending = {.id = ++p->last_id,
+                                  .text = text.p,
+                                  .n = text.n,
+                                  .time_limit_s = time_limit_s,
+                                  .talks = kind != NULL && strcmp(kind, "lua") == 0,
+                                  .behind = first};
     hv_vec_push(&p->queue, pending);
     (void)most_workers(p);
     return pending.id;
@@ -161,6 +171,54 @@ static void ask_to_end(struct hv_pool *p, struct hv__worker *w)
     hv__pool_worker_signal(w, SIGTERM);
 }
 
+/* Number in the queue of the next job for this process; queue.n where none waits for it. */
+static size_t next_of(const struct hv_pool *p, const struct hv__worker *w)
+{
+    size_t i = 0;
+    while (i < p->queue.n && (w->first == 0 || p->queue.items[i].behind != w->first)) {
+        i++;
+    }
+    return i;
+}
+
+/* Number of the first job that may start in a process of its own, which is one that waits for no
+ * process that lives or is to come; queue.n where there is none. */
+static size_t next_to_start(const struct hv_pool *p)
+{
+    for (size_t i = 0; i < p->queue.n; i++) {
+        uint32_t behind = p->queue.items[i].behind;
+        bool waits = false;
+        for (size_t k = 0; k < p->workers.n && behind != 0 && !waits; k++) {
+            waits = p->workers.items[k]->first == behind;
+        }
+        for (size_t k = 0; k < i && behind != 0 && !waits; k++) {
+            waits = p->queue.items[k].id == behind;
+        }
+        if (!waits) {
+            return i;
+        }
+    }
+    return p->queue.n;
+}
+
+/* Takes a job out of the queue. */
+static struct hv__pending take_pending(struct hv_pool *p, size_t i)
+{
+    struct hv__pending job = p->queue.items[i];
+    memmove(&p->queue.items[i], &p->queue.items[i + 1],
+            (p->queue.n - i - 1) * sizeof p->queue.items[0]);
+    p->queue.n--;
+    return job;
+}
+
+/* Puts a job before all others of the queue. */
+static void put_first(struct hv_pool *p, struct hv__pending job)
+{
+    hv_vec_push(&p->queue, job);
+    memmove(&p->queue.items[1], &p->queue.items[0], (p->queue.n - 1) * sizeof p->queue.items[0]);
+    p->queue.items[0] = job;
+}
+
 bool hv_pool_cancel(struct hv_pool *p, uint32_t id)
 {
     for (size_t i = 0; i < p->workers.n; i++) {
@@ -172,9 +230,7 @@ bool hv_pool_cancel(struct hv_pool *p, uint32_t id)
     for (size_t i = 0; i < p->queue.n; i++) {
         if (p->queue.items[i].id == id) {
             free(p->queue.items[i].text);
-            memmove(&p->queue.items[i], &p->queue.items[i + 1],
-                    (p->queue.n - i - 1) * sizeof p->queue.items[0]);
-            p->queue.n--;
+            (void)take_pending(p, i);
             tell_unstarted(p, id, HV_POOL_CANCELLED, "cancelled before the start");
             return true;
         }
@@ -221,7 +277,7 @@ static int sooner(int a, int b)
 
 int hv_pool_timeout_ms(const struct hv_pool *p)
 {
-    if (p->queue.n > 0 && p->workers.n < p->n_max) {
+    if (p->workers.n < p->n_max && next_to_start(p) < p->queue.n) {
         return 0;
     }
     int ms = -1;
@@ -238,7 +294,7 @@ int hv_pool_timeout_ms(const struct hv_pool *p)
     return ms;
 }
 
-static void write_job(struct hv__worker *w)
+static void write_job(const struct hv_pool *p, struct hv__worker *w)
 {
     while (w->in_fd >= 0 && w->job_at < w->job_n) {
         ssize_t n = send(w->in_fd, w->job + w->job_at, w->job_n - w->job_at, MSG_NOSIGNAL);
@@ -250,12 +306,45 @@ static void write_job(struct hv__worker *w)
             return;
         } else {
             w->talks = false; /* it reads no more: its output will contain the reason */
-            break;
+            hv__pool_close(&w->in_fd);
+            return;
         }
     }
-    if (!w->talks) {
+    if (!w->talks && next_of(p, w) == p->queue.n) {
         hv__pool_close(&w->in_fd);
     }
+}
+
+/* Ends the job of a process that goes on with the next one of its chain, once it has a result. */
+static void go_on(struct hv_pool *p, struct hv__worker *w)
+{
+    size_t next = next_of(p, w);
+    bool done = w->result != NULL || w->error != NULL;
+    if (!done || next == p->queue.n || w->in_fd < 0 || w->out_fd < 0 || w->killed ||
+        hv_known(w->kill_s)) {
+        return;
+    }
+    struct hv__pending job = take_pending(p, next);
+    hv__pool_worker_conclude(p, w, 0);
+    hv__pool_worker_next(p, w, &job);
+    hv__pool_tell(
+        p, w,
+        (struct hv_pool_event){.kind = HV_POOL_STARTED, .frac = HV_UNKNOWN, .seconds = HV_UNKNOWN});
+    write_job(p, w);
+}
+
+/* Gives the job of a process that ended without a result of it back to the queue, where it was not
+ * the first one there: it may be that process that failed. */
+static bool runs_again(struct hv_pool *p, struct hv__worker *w)
+{
+    bool done = w->broken.n == 0 && (w->result != NULL || w->error != NULL);
+    if (w->n_done == 0 || w->cancelled || done) {
+        return false;
+    }
+    put_first(p, (struct hv__pending){
+                     .id = w->id, .text = w->job, .n = w->job_n, .time_limit_s = w->job_limit_s});
+    w->job = NULL;
+    return true;
 }
 
 /* Reads until there is nothing now, at most `limit` bytes; closes the descriptor at its end. */
@@ -311,7 +400,9 @@ static bool finish(struct hv_pool *p, struct hv__worker *w)
     if (w->result == NULL && !w->cancelled && status == 0) {
         hv__pool_worker_take_rest(p, w);
     }
-    hv__pool_worker_conclude(p, w, status);
+    if (!runs_again(p, w)) {
+        hv__pool_worker_conclude(p, w, status);
+    }
     return true;
 }
 
@@ -319,9 +410,10 @@ static void serve_workers(struct hv_pool *p)
 {
     for (size_t i = 0; i < p->workers.n;) {
         struct hv__worker *w = p->workers.items[i];
-        write_job(w);
+        write_job(p, w);
         read_from(p, w, &w->out_fd, READ_PER_POLL);
         read_from(p, w, &w->err_fd, READ_PER_POLL);
+        go_on(p, w);
         enforce_limits(p, w);
         if (!finish(p, w)) {
             i++;
@@ -336,19 +428,14 @@ static void serve_workers(struct hv_pool *p)
 
 static void start_queued(struct hv_pool *p)
 {
-    while (p->queue.n > 0 && p->workers.n < p->n_max) {
-        struct hv__pending job = p->queue.items[0];
-        memmove(&p->queue.items[0], &p->queue.items[1],
-                (p->queue.n - 1) * sizeof p->queue.items[0]);
-        p->queue.n--;
+    size_t next;
+    while (p->workers.n < p->n_max && (next = next_to_start(p)) < p->queue.n) {
+        struct hv__pending job = take_pending(p, next);
         struct hv__worker *w = NULL;
         struct hv_err err;
         enum hv_status st = hv__pool_worker_start(p, &job, &w, &err);
         if (st == HV_ELIMIT && p->workers.n > 0) { /* again when one has ended */
-            hv_vec_push(&p->queue, job);
-            memmove(&p->queue.items[1], &p->queue.items[0],
-                    (p->queue.n - 1) * sizeof p->queue.items[0]);
-            p->queue.items[0] = job;
+            put_first(p, job);
             return;
         }
         if (st != HV_OK) {
@@ -360,7 +447,7 @@ static void start_queued(struct hv_pool *p)
         hv__pool_tell(p, w,
                       (struct hv_pool_event){
                           .kind = HV_POOL_STARTED, .frac = HV_UNKNOWN, .seconds = HV_UNKNOWN});
-        write_job(w);
+        write_job(p, w);
     }
 }
 

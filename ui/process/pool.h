@@ -9,7 +9,8 @@
  *
  * A job of a run:
  *     {"cluster": document, "model": document, "job": document, "strategy": "a+b", "options": {…},
- *      "seed": N, "budget": N?, "time_limit_s": S?, "replan": plan?, "lost": […]?}
+ *      "seed": N, "budget": N?, "time_limit_s": S?, "replan": plan?, "lost": […]?,
+ *      "jobs_in_process": N?}
  * Its events:
  *     {"event": "start"}
  *     {"event": "progress", "frac": 0…1 or null, "text": "…"?}
@@ -24,7 +25,8 @@
  *     {"event": "answer", "state": "done|more|error", "text": "…",
  *      "error": {"text", "file"?, "line"?}?, "commands": as hv_console_commands?}
  * Unknown events and members are ignored. A job ends with the worker's end; its last `result` or
- * `error` counts, and an end without either is a failure.
+ * `error` counts, and an end without either is a failure. Only a job behind which others wait for
+ * the same process (hv_pool_submit_behind) ends with its first `result` or `error`.
  */
 #ifndef HV_UI_PROCESS_POOL_H
 #define HV_UI_PROCESS_POOL_H
@@ -60,7 +62,8 @@ enum hv_pool_event_kind {
 };
 
 /**
- * One event. RESULT, FAILED and CANCELLED come once per job, last, and after the process is gone.
+ * One event. RESULT, FAILED and CANCELLED come once per job, last, and after the process is gone or
+ * has gone on to the next job.
  * Everything in it is borrowed until the callback returns.
  */
 struct hv_pool_event {
@@ -101,6 +104,14 @@ void hv_pool_free(struct hv_pool *p);
  * Returns its number (from 1, never used twice).
  */
 uint32_t hv_pool_submit(struct hv_pool *p, const json_t *job, double time_limit_s);
+/**
+ * The same for a job that runs in the process of the earlier job `first`, after it and those that
+ * were submitted behind it before: they share what the process keeps, such as prices. Its time
+ * limit counts from its own start. Where that process is gone, or ends without a result of this
+ * job, the job starts (again) in a process of its own.
+ */
+uint32_t hv_pool_submit_behind(struct hv_pool *p, const json_t *job, double time_limit_s,
+                               uint32_t first);
 /**
  * Sends one more line to a job of kind "lua", which reads until it is cancelled. False when there
  * is no such job. O(length of what is not written yet).

@@ -15,6 +15,9 @@ struct hv__worker {
     char *job;                 /**< the line to write */
     size_t job_n, job_at;
     bool talks;         /**< its input stays open for more lines */
+    uint32_t first;     /**< its first job, behind which others may wait; 0: it takes no others */
+    size_t n_done;      /**< jobs that ended before this one */
+    double job_limit_s; /**< of this job; ≤ 0 or unknown: none */
     struct hv_str line; /**< bytes of an incomplete line */
     char tail[HV_POOL_STDERR_KEPT + 1];
     size_t tail_n;
@@ -35,6 +38,7 @@ struct hv__pending {
     size_t n;
     double time_limit_s;
     bool talks;
+    uint32_t behind; /**< the first job of the process that is to run it; 0: one of its own */
 };
 
 /** A pool. */
@@ -61,6 +65,8 @@ static inline double hv__pool_now(const struct hv_pool *p)
  * HV_ELIMIT where the system has no descriptor or process left just now, HV_EIO. */
 enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
                                      struct hv__worker **out, struct hv_err *err) HV_NODISCARD;
+/** Lets a process whose job has ended begin with another one, whose text is taken over. */
+void hv__pool_worker_next(const struct hv_pool *p, struct hv__worker *w, struct hv__pending *job);
 /** Sends a signal to the process group of the worker. */
 void hv__pool_worker_signal(const struct hv__worker *w, int signal);
 /** True where it has ended. The process stays a zombie, so its id is not reused. */

@@ -88,6 +88,18 @@ static int spawn(struct hv_pool *p, const struct ends e[3], pid_t *pid)
     return rc;
 }
 
+/* Gives the process a job to read, whose time begins. Takes over its text. */
+static void give_job(const struct hv_pool *p, struct hv__worker *w, struct hv__pending *job)
+{
+    w->job = job->text;
+    w->job_n = job->n;
+    w->job_at = 0;
+    job->text = NULL;
+    w->job_limit_s = job->time_limit_s;
+    w->started_s = hv__pool_now(p);
+    w->limit_s = job->time_limit_s > 0 ? w->started_s + job->time_limit_s : HV_UNKNOWN;
+}
+
 enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
                                      struct hv__worker **out, struct hv_err *err)
 {
@@ -111,15 +123,25 @@ enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
     for (int i = 0; i < 3; i++) {
         hv__pool_close(&e[i].theirs);
     }
-    w->job = job->text;
-    w->job_n = job->n;
+    w->first = job->behind == 0 ? job->id : 0;
     w->talks = job->talks;
-    job->text = NULL;
-    w->started_s = hv__pool_now(p);
-    w->limit_s = job->time_limit_s > 0 ? w->started_s + job->time_limit_s : HV_UNKNOWN;
     w->kill_s = HV_UNKNOWN;
+    give_job(p, w, job);
     *out = w;
     return HV_OK;
+}
+
+void hv__pool_worker_next(const struct hv_pool *p, struct hv__worker *w, struct hv__pending *job)
+{
+    json_decref(w->result);
+    json_decref(w->error);
+    w->result = w->error = NULL;
+    w->tail_n = 0;
+    w->tail[0] = '\0';
+    w->n_done++;
+    w->id = job->id;
+    free(w->job);
+    give_job(p, w, job);
 }
 
 void hv__pool_worker_signal(const struct hv__worker *w, int signal)

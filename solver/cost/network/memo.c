@@ -145,6 +145,9 @@ double hv__collective_s(struct hv__memo *m, const struct hv_cluster *c,
 double hv__together(struct hv__memo *m, const struct hv_cluster *c, const struct hv_family *f,
                     size_t member)
 {
+    if (f->n <= f->size) {
+        return 1; /* there is no other group */
+    }
     const struct key key = {.what =
                                 hv_hash_words(HV_HASH_START, f->devices, f->n * sizeof *f->devices),
                             .bytes = (double)f->n,

@@ -523,7 +523,7 @@ static void set_ep_group(struct build *b, size_t block, struct hv_part_query *pq
         *g = (struct ep_group){.ep = pq->ep, .expert_tp = pq->expert_tp};
         g->ids = hv__ep_group(&b->rank, pq, &g->first, &g->of);
         g->far = g->ids && hv_cluster_is_far(c, g->ids, (size_t)pq->ep, 1);
-        g->beside = g->far ? hv__beside_ep(c, &b->rank, pq) : 0;
+        g->beside = g->far ? hv__beside_ep(b->k, &b->rank, pq) : 0;
         g->signature = g->ids ? hv__signature(c, g->ids, (size_t)pq->ep) : 0;
     }
     pq->ep_group = g->ids;
@@ -837,7 +837,7 @@ enum hv_status hv__stage_pass(struct hv__context *k, const struct hv_stage_query
     b.far_cp = hv_cluster_is_far(k->cluster, b.rank.group, b.rank.cp, b.rank.tp);
     struct hv_part_query pq = hv__part_query(k, &full, &b.rank, 0, 0);
     if (b.far_tp || b.far_cp) {
-        b.beside = hv__beside_of(k->cluster, &b.rank, &pq);
+        b.beside = hv__beside_of(k, &b.rank, &pq);
     }
     if (k->parts->analytic) {
         out->hop_bytes =

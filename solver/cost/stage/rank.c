@@ -211,7 +211,7 @@ size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, siz
 }
 
 /* Lines of all grids along each axis that share the network with the worst one of this rank. */
-static void find_axes(const struct hv_cluster *c, const struct hv__rank *r,
+static void find_axes(struct hv__context *k, const struct hv__rank *r,
                       const struct hv_part_query *q, struct hv_beside *out)
 {
     size_t width = r->cp * r->tp, lines = (size_t)hv__grid_lines(q);
@@ -222,47 +222,46 @@ static void find_axes(const struct hv_cluster *c, const struct hv__rank *r,
         for (size_t i = 0; i < r->cp * lines; i++) {
             size_t at = r->at * width + i / lines * r->tp;
             at += hv__grid_line(q, axis, (int)(i % lines));
-            *most = fmax(*most, hv_cost_together(c, &f, at));
+            *most = fmax(*most, hv__together(&k->network, k->cluster, &f, at));
         }
     }
 }
 
-struct hv_beside hv__beside_of(const struct hv_cluster *c, const struct hv__rank *r,
+struct hv_beside hv__beside_of(struct hv__context *k, const struct hv__rank *r,
                                const struct hv_part_query *q)
 {
     size_t width = r->cp * r->tp, at = r->at * width;
     struct hv_family f = {r->part, r->dp * width, 1, r->tp};
     struct hv_beside out = {.tp = 1, .tp_axis = {1, 1}};
     for (size_t i = 0; r->tp > 1 && i < r->cp && q->tp_scheme == HV_TP_1D; i++) {
-        out.tp = fmax(out.tp, hv_cost_together(c, &f, at + i * r->tp));
+        out.tp = fmax(out.tp, hv__together(&k->network, k->cluster, &f, at + i * r->tp));
     }
     if (q->tp_scheme != HV_TP_1D && r->tp > 1) {
-        find_axes(c, r, q, &out);
+        find_axes(k, r, q, &out);
     }
     struct hv__cp_shape s = hv__cp_shape_of(q);
     f.stride = r->tp * s.heads_apart;
     f.size = (size_t)s.heads;
-    out.cp_heads = s.heads > 1 ? hv_cost_together(c, &f, at) : 0;
+    out.cp_heads = s.heads > 1 ? hv__together(&k->network, k->cluster, &f, at) : 0;
     f.stride = r->tp * s.ring_apart;
     f.size = (size_t)s.ring;
-    out.cp_ring = s.ring > 1 ? hv_cost_together(c, &f, at) : 0;
+    out.cp_ring = s.ring > 1 ? hv__together(&k->network, k->cluster, &f, at) : 0;
     if (s.inner > 1) {
         f.stride = r->tp * s.inner_apart;
         f.size = (size_t)s.inner;
-        out.cp_ring = hv_cost_together(c, &f, at);
+        out.cp_ring = hv__together(&k->network, k->cluster, &f, at);
         f.stride = r->tp * s.outer_apart;
         f.size = (size_t)(s.ring / s.inner);
-        out.cp_outer = f.size > 1 ? hv_cost_together(c, &f, at) : 0;
+        out.cp_outer = f.size > 1 ? hv__together(&k->network, k->cluster, &f, at) : 0;
     }
     return out;
 }
 
-double hv__beside_ep(const struct hv_cluster *c, const struct hv__rank *r,
-                     const struct hv_part_query *q)
+double hv__beside_ep(struct hv__context *k, const struct hv__rank *r, const struct hv_part_query *q)
 {
     size_t stride = (size_t)q->expert_tp, each = stride * (size_t)q->ep;
     const struct hv_family f = {r->part, r->dp * r->cp * r->tp, stride, (size_t)q->ep};
-    return hv_cost_together(c, &f, r->at * r->cp * r->tp / each * each);
+    return hv__together(&k->network, k->cluster, &f, r->at * r->cp * r->tp / each * each);
 }
 
 /* The run that holds a block, by halving. */

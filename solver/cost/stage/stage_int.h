@@ -59,10 +59,10 @@ struct hv__ep_places hv__ep_places_at(const struct hv__rank *r, size_t at,
 uint32_t *hv__ep_group(const struct hv__rank *r, const struct hv_part_query *q, size_t *first,
                        size_t *of);
 /** Which of its copy's groups share the network with a rank's tensor- and context-parallel ones;
- * and with its expert-parallel one. As hv_cost_together. */
-struct hv_beside hv__beside_of(const struct hv_cluster *c, const struct hv__rank *r,
+ * and with its expert-parallel one. As hv__together. */
+struct hv_beside hv__beside_of(struct hv__context *k, const struct hv__rank *r,
                                const struct hv_part_query *q);
-double hv__beside_ep(const struct hv_cluster *c, const struct hv__rank *r,
+double hv__beside_ep(struct hv__context *k, const struct hv__rank *r,
                      const struct hv_part_query *q);
 /** Holders of a rank's shard: every `stride`-th rank of all copies (tp: of what it cuts); returns
  * how many. The array lives on the heap (caller frees). `limit` > 0 cuts the group. */
