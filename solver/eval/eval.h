@@ -14,7 +14,7 @@
 /** What to compute. */
 struct hv_eval_options {
     bool timeline; /**< keep spans for drawing */
-    bool no_bound; /**< leave the bound unknown, and goodput (inner loops) */
+    bool no_bound; /**< leave the bound unknown, band and goodput (inner loops) */
     bool failures; /**< goodput also with no_bound */
     /** For searches, 0: none. A plan for a job with sequence_lengths is judged first with equal
      * lengths for all micro-batches of an iteration; where the expected time of that

@@ -8,6 +8,7 @@
 #include "solver/eval/serve/serve_int.h"
 #include "solver/eval/timeline/timeline_int.h"
 #include "solver/eval/train/steps.h"
+#include "solver/eval/verdict/band.h"
 #include "solver/workload/router.h"
 
 #include <math.h>
@@ -640,6 +641,9 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
     out->common_only = all.common_only;
     out->steps = l.network.share != NULL ? l.network.share->steps : 0;
     check_limits(hv_cost_job(q->k), out);
+    if (!q->options->no_bound) {
+        hv_band_of(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->metrics);
+    }
     add_goodput(q, out);
     return HV_OK;
 }

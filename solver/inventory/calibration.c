@@ -10,6 +10,27 @@ const struct hv_calibrated_row hv_calibrated_rows[HV_CALIBRATED_N] = {
 #undef X
 };
 
+const char *hv_error_name(enum hv_error_of e)
+{
+    static const char *const names[HV_ERROR_N] = {
+#define X(c, name, plain, doc) name,
+        HV_ERROR_MAP(X)
+#undef X
+    };
+    return names[e];
+}
+
+const char *hv_error_doc(enum hv_error_of e)
+{
+    static const char *const docs[HV_ERROR_N] = {
+#define X(c, name, plain, doc) doc,
+        HV_ERROR_MAP(X)
+#undef X
+    };
+    return docs[e];
+}
+
+/* Half bands of devices without a class. */
 bool hv_calibrated_by_experts(enum hv_calibrated k)
 {
     return k == HV_CAL_EXPERT_US || k == HV_CAL_EXPERT_TRAFFIC || k == HV_CAL_GROUPED_16 ||
@@ -25,6 +46,11 @@ static const struct hv_calibration generic_class = {
 #define X(c, name, plain, typical, spread, least, most, doc) plain,
         HV_CALIBRATION_MAP(X)
 #undef X
+    },
+    {
+#define X(c, name, plain, doc) plain,
+        HV_ERROR_MAP(X)
+#undef X
     }};
 
 static const struct hv_calibration typical_class = {
@@ -35,6 +61,11 @@ static const struct hv_calibration typical_class = {
     {
 #define X(c, name, plain, typical, spread, least, most, doc) typical,
         HV_CALIBRATION_MAP(X)
+#undef X
+    },
+    {
+#define X(c, name, plain, doc) plain,
+        HV_ERROR_MAP(X)
 #undef X
     }};
 

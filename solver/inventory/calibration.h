@@ -45,6 +45,34 @@
     X(HV_CAL_OVERLAP,        "overlap",       0,    0.1,   0.5,  0.00, 1.00, "seconds of compute lost per second of overlapped communication")
 /* clang-format on */
 
+/* clang-format off */
+/** Constant, name in files, value for devices without a class, what it is about: half the 80 % band of an
+ * iteration time, as a logarithm, without the part that exposed exchange adds (eval/verdict/band.h). `hetviz
+ * validate --fit` takes them from predictions without the source of the row; those of devices without a class are of
+ * rows that the fit of a similar class, or of all others, predicts. */
+#define HV_ERROR_MAP(X)                                                                                  \
+    X(HV_ERROR_DENSE_16,   "dense_16bit",   0.28, "dense models in 16 bits and more")                    \
+    X(HV_ERROR_DENSE_8,    "dense_8bit",    0.30, "dense models in 8 and 4 bits")                        \
+    X(HV_ERROR_EXPERTS_16, "experts_16bit", 0.28, "mixtures of experts in 16 bits and more")             \
+    X(HV_ERROR_EXPERTS_8,  "experts_8bit",  0.33, "mixtures of experts in 8 and 4 bits")                 \
+    X(HV_ERROR_LAYERS,     "measured",      0.14, "models whose layers were measured on these devices")
+/* clang-format on */
+
+/** Most of it: a band from a fifth to five times the prediction says nothing any more. */
+#define HV_ERROR_MOST 1.6
+
+/** What a band is about. */
+enum hv_error_of {
+#define X(c, name, plain, doc) c,
+    HV_ERROR_MAP(X)
+#undef X
+        HV_ERROR_N
+};
+/** Name in files. */
+const char *hv_error_name(enum hv_error_of e);
+/** What it is about, in words. */
+const char *hv_error_doc(enum hv_error_of e);
+
 /** Index of a parameter. */
 enum hv_calibrated {
 #define X(c, name, plain, typical, spread, least, most, doc) c,
@@ -74,6 +102,7 @@ struct hv_calibration {
     const char *like; /**< similar class, made in the same process, to use where this class was not
                          measured; NULL: none */
     double v[HV_CALIBRATED_N];
+    double error[HV_ERROR_N]; /**< see HV_ERROR_MAP; 0: not known */
 };
 
 /** No class at all: every parameter at its plain value. Static. */

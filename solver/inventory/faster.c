@@ -1,4 +1,4 @@
-/** Clusters with one part made faster. */
+/** Clusters with one part made faster, or all links slower. */
 #include "solver/inventory/faster.h"
 
 #include "solver/base/units.h"
@@ -128,8 +128,8 @@ static void scale(struct hv_cluster *to, const struct hv_cluster_part *part, dou
     }
 }
 
-struct hv_cluster *hv_cluster_faster(struct hv_cluster *c, const struct hv_cluster_part *part,
-                                     double times)
+/** A copy whose groups and slots may be changed; hv_cluster_finish is still to be called. */
+static struct hv_cluster *copy_of(struct hv_cluster *c)
 {
     struct hv_cluster *to = hv_xcalloc(1, sizeof *to);
     *to = *c;
@@ -141,9 +141,62 @@ struct hv_cluster *hv_cluster_faster(struct hv_cluster *c, const struct hv_clust
         struct hv_node_group *g = &to->groups[i];
         g->slots = hv_arena_copy(&to->arena, g->slots, g->n_slots, sizeof *g->slots);
     }
-    scale(to, part, times);
-    if (hv_cluster_finish(to, NULL) != HV_OK) {
+    return to;
+}
+
+static struct hv_cluster *finished(struct hv_cluster *c)
+{
+    if (hv_cluster_finish(c, NULL) != HV_OK) {
         HV_BUG("a faster cluster has as many devices as the one it was made from");
     }
-    return to;
+    return c;
+}
+
+struct hv_cluster *hv_cluster_faster(struct hv_cluster *c, const struct hv_cluster_part *part,
+                                     double times)
+{
+    struct hv_cluster *to = copy_of(c);
+    scale(to, part, times);
+    return finished(to);
+}
+
+static void slow_link(struct hv_link *l, double times)
+{
+    l->bytes_per_s /= times;
+    l->latency_s *= times;
+}
+
+static void slow_network(struct hv_cluster *to, double times)
+{
+    size_t n = to->matrix_latency_s != NULL ? (size_t)to->n_nodes * to->n_nodes : 0;
+    scale_network(to, 1 / times);
+    to->network_latency_s *= times;
+    if (n > 0) {
+        to->matrix_latency_s =
+            hv_arena_copy(&to->arena, to->matrix_latency_s, n, sizeof *to->matrix_latency_s);
+    }
+    for (size_t i = 0; i < n; i++) {
+        to->matrix_latency_s[i] *= times;
+    }
+    to->links = hv_arena_copy(&to->arena, to->links, to->n_links, sizeof *to->links);
+    for (size_t i = 0; i < to->n_links; i++) {
+        to->links[i].bytes_per_s /= times;
+        to->links[i].latency_s *= times;
+    }
+}
+
+struct hv_cluster *hv_cluster_slow_links(struct hv_cluster *c, double times)
+{
+    struct hv_cluster *to = copy_of(c);
+    for (size_t i = 0; i < to->n_groups; i++) {
+        struct hv_node_group *g = &to->groups[i];
+        slow_link(&g->intra, times);
+        slow_link(&g->nic, times);
+        g->islands = hv_arena_copy(&to->arena, g->islands, g->n_islands, sizeof *g->islands);
+        for (size_t k = 0; k < g->n_islands; k++) {
+            slow_link(&g->islands[k].link, times);
+        }
+    }
+    slow_network(to, times);
+    return finished(to);
 }

@@ -1,4 +1,4 @@
-/** Clusters with one part made faster: what a better part would change. */
+/** Clusters with one part made faster, or all links slower: what another part would change. */
 #ifndef HV_SOLVER_INVENTORY_FASTER_H
 #define HV_SOLVER_INVENTORY_FASTER_H
 
@@ -34,5 +34,9 @@ void hv_cluster_part_text(const struct hv_cluster *c, const struct hv_cluster_pa
  * addresses stay. Owner: hv_cluster_unref. O(groups + kinds + links, with a matrix + nodes²). */
 struct hv_cluster *hv_cluster_faster(struct hv_cluster *c, const struct hv_cluster_part *part,
                                      double times) HV_NODISCARD;
+/** The same cluster with links on which everything takes `times` as long: bandwidths divided,
+ * latencies multiplied, inside nodes and between them. Device numbers and addresses stay. Owner:
+ * hv_cluster_unref. O(groups + links, with a matrix + nodes²). */
+struct hv_cluster *hv_cluster_slow_links(struct hv_cluster *c, double times) HV_NODISCARD;
 
 #endif

@@ -59,7 +59,7 @@ static void evaluate(struct work *w, const double *x, struct hv__memo_point *at,
         bool held = near != NULL && hv__memo_holds(&w->memo, near, param, s);
         at->value[s] =
             held ? near->value[s]
-                 : hv_validation_time_s(&w->v->rows[w->rows[s]], w->plans[s], &w->scratch);
+                 : hv_validation_time_s(&w->v->rows[w->rows[s]], w->plans[s], &w->scratch, NULL);
         at->known[s] = true;
     }
 }

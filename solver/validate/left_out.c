@@ -278,7 +278,7 @@ enum hv_status hv_validation_predict_left_out(struct hv_validation *v,
         st = hv__fit_plan(row, &io[i], &plan, err);
         if (st == HV_OK && io[i].by != HV_BY_SHIPPED) {
             hv_cluster_calibrate(row->cluster, numbers);
-            io[i].iteration_s = hv_validation_time_s(row, plan, &scratch);
+            io[i].iteration_s = hv_validation_time_s(row, plan, &scratch, &io[i].exposed_frac);
             hv_cluster_calibrate(row->cluster, mine);
         }
         hv_plan_unref(plan);

@@ -6,6 +6,7 @@
 
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
+#include "solver/eval/verdict/band.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,7 @@ static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, uns
     *out = (struct hv_prediction){.iteration_s = HV_UNKNOWN, .peak_bytes = HV_UNKNOWN};
     if (st == HV_OK) {
         out->iteration_s = verdict.metrics.iteration_s;
+        out->exposed_frac = hv_band_exposed_frac(&verdict.metrics);
         out->peak_bytes = peak_of(&verdict, row->meter);
         out->fits = fits(&verdict);
         out->recompute = recompute;
@@ -118,7 +120,7 @@ void hv_validation_predict(const struct hv_validation_row *row, struct hv_arena 
 }
 
 double hv_validation_time_s(const struct hv_validation_row *row, const struct hv_plan *plan,
-                            struct hv_arena *scratch)
+                            struct hv_arena *scratch, double *exposed_frac)
 {
     const struct hv_eval_options options = {.no_bound = true};
     struct hv_arena_mark mark = hv_arena_mark(scratch);
@@ -126,6 +128,9 @@ double hv_validation_time_s(const struct hv_validation_row *row, const struct hv
     struct hv_verdict verdict = {0};
     enum hv_status st = hv_eval(cost, plan, &options, scratch, &verdict, NULL);
     double s = st == HV_OK ? verdict.metrics.iteration_s : HV_UNKNOWN;
+    if (exposed_frac != NULL) {
+        *exposed_frac = st == HV_OK ? hv_band_exposed_frac(&verdict.metrics) : 0;
+    }
     hv_cost_free(cost);
     hv_arena_rewind(scratch, mark);
     return s;

@@ -81,6 +81,7 @@ enum hv_predicted_by {
 struct hv_prediction {
     enum hv_predicted_by by;
     double iteration_s;
+    double exposed_frac; /**< part of the iteration that is exposed exchange */
     double peak_bytes;   /**< memory by the row's method of measurement */
     bool fits;           /**< no memory violation */
     unsigned recompute;  /**< the mask that was taken */
@@ -96,9 +97,10 @@ void hv_validation_predict_all(const struct hv_validation *v, struct hv_arena *a
 /** True where two rows have the same configuration and so the same prediction. */
 bool hv_validation_same(const struct hv_validation_row *a, const struct hv_validation_row *b);
 /** Iteration time of a plan made of the row's grid, under the calibration its cluster has now;
- * HV_UNKNOWN where it cannot be timed. `scratch` is left as it was. */
+ * HV_UNKNOWN where it cannot be timed. `exposed_frac`: the part of it that is exposed exchange, or
+ * NULL. `scratch` is left as it was. */
 double hv_validation_time_s(const struct hv_validation_row *row, const struct hv_plan *plan,
-                            struct hv_arena *scratch);
+                            struct hv_arena *scratch, double *exposed_frac);
 
 /** Error figures of some rows. All HV_UNKNOWN when n is 0. */
 struct hv_error_stats {

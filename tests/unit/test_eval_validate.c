@@ -10,6 +10,7 @@
 #include "solver/base/units.h"
 #include "solver/io/own/docs.h"
 #include "solver/io/own/validation/validation_file.h"
+#include "solver/validate/bands.h"
 #include "solver/validate/fit.h"
 #include <math.h>
 #include <stdio.h>
@@ -378,6 +379,77 @@ static void runs_without_room_and_unstated_recomputation(void **state)
     close_fixture(&f);
 }
 
+/* Predicts rows of a source so far off: the logarithms of predicted / measured. */
+static void predict_off(struct fixture *f, const char *source, const double *off,
+                        double exposed_frac)
+{
+    for (size_t i = 0, k = 0; i < f->v.n_rows; i++) {
+        struct hv_validation_row *r = &f->v.rows[i];
+        if (strcmp(r->source, source) == 0) {
+            r->measured_s = 1;
+            f->predicted[i] = (struct hv_prediction){
+                .by = HV_BY_LEFT_OUT, .iteration_s = exp(off[k++]), .exposed_frac = exposed_frac};
+        }
+    }
+}
+
+/* Bands of a row come from rows of other sources. One other source is one effective group: the
+ * level 0.8 · (1 + 1/2) is above 1, and its largest score counts. Of `b`, whose rows are off by
+ * 10 %, nothing lies in the band of `a`, 5 %; and all of `a` in that of `b`. */
+static void bands_come_from_other_sources(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    const double a[] = {0.01, -0.02, 0.03, -0.04, 0.05}, b[] = {0.1, -0.1, 0.1, -0.1, 0.1};
+    double half[64], errors[HV_ERROR_N] = {0};
+    struct hv_validation_cover cover;
+    open_fixture(&f);
+    read(&f, "a", "V100-SXM2-32GB", 5, "");
+    read(&f, "b", "V100-SXM2-32GB", 5, "");
+    predict_off(&f, "a", a, 0);
+    predict_off(&f, "b", b, 0);
+    hv_validation_bands(&f.v, f.predicted, half, &cover);
+    assert_int_equal(cover.n, 10);
+    assert_int_equal(cover.n_held, 5);
+    for (size_t i = 0; i < 10; i++) {
+        bool of_a = strcmp(f.v.rows[i].source, "a") == 0;
+        assert_near(half[i], of_a ? 0.1 : 0.05, 1e-12);
+    }
+    /* both sources: two groups of equal weight, level 0.8 · (1 + 1/4) = 1, and the largest */
+    hv_validation_class_errors(&f.v, f.predicted, f.predicted, "V", errors);
+    assert_near(errors[HV_ERROR_DENSE_16], 0.1, 1e-12);
+    assert_near(errors[HV_ERROR_LAYERS], 0, 0); /* no such row: it stays as it was */
+    close_fixture(&f);
+}
+
+/* Rows with 15 % of exposed exchange have bands that are 1.25 times as wide, and scores that are so
+ * much lower. Rows of a similar class tell nothing about those of a fit of their own class. */
+static void bands_know_exchange_and_the_kind_of_fit(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    const double a[] = {0.05, 0.05, 0.05}, b[] = {0.06, 0.06, 0.065}, c[] = {1, 1, 1};
+    double half[64];
+    struct hv_validation_cover cover;
+    open_fixture(&f);
+    read(&f, "a", "V100-SXM2-32GB", 3, "");
+    read(&f, "b", "V100-SXM2-32GB", 3, "");
+    read(&f, "c", "T4-16GB", 3, "");
+    predict_off(&f, "a", a, 0);
+    predict_off(&f, "b", b, 0.15);
+    predict_off(&f, "c", c, 0);
+    for (size_t i = 6; i < 9; i++) {
+        f.predicted[i].by = HV_BY_RELATIVE;
+    }
+    hv_validation_bands(&f.v, f.predicted, half, &cover);
+    assert_near(half[0], 0.065 / 1.25, 1e-12);
+    assert_near(half[3], 0.05 * 1.25, 1e-12);
+    assert_true(isnan(half[6])); /* no other source was predicted so */
+    assert_int_equal(cover.n, 6);
+    assert_int_equal(cover.n_held, 5); /* all but 0.065 of b: its half band is 0.0625 */
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +462,8 @@ int main(void)
         cmocka_unit_test(baseline_is_the_others_median),
         cmocka_unit_test(work_counts_what_is_done_again),
         cmocka_unit_test(runs_without_room_and_unstated_recomputation),
+        cmocka_unit_test(bands_come_from_other_sources),
+        cmocka_unit_test(bands_know_exchange_and_the_kind_of_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

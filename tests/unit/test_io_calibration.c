@@ -51,6 +51,9 @@ static void wrong_files_name_the_place(void **state)
         {CLASS("{\"stream\": 5}"), "0.98"},
         {"{\"name\": \"x\"}", "devices"},
         {"3", "object"},
+        {"{\"name\": \"x\", \"devices\": \"B\", \"source\": \"s\", \"parameters\": {}, "
+         "\"errors\": {\"dense_16\": 0.1}}",
+         "dense_16bit"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct hv_device_catalogue c = {0};
@@ -61,6 +64,29 @@ static void wrong_files_name_the_place(void **state)
         assert_int_equal(c.n_classes, 0);
         hv_device_catalogue_free(&c);
     }
+}
+
+/* Half bands: those that a file gives, else those of devices without a class; written as read. */
+static void half_bands_are_kept(void **state)
+{
+    (void)state;
+    struct hv_device_catalogue c = {0}, again = {0};
+    struct hv_err err = {0};
+    assert_int_equal(add(&c,
+                         "{\"name\": \"x\", \"devices\": \"A100\", \"source\": \"s\", "
+                         "\"parameters\": {}, \"errors\": {\"dense_16bit\": 0.125}}",
+                         &err),
+                     HV_OK);
+    const struct hv_calibration *x = hv_calibration_find(&c, "A100");
+    assert_true(x->error[HV_ERROR_DENSE_16] == 0.125);
+    assert_true(x->error[HV_ERROR_DENSE_8] == hv_calibration_typical()->error[HV_ERROR_DENSE_8]);
+    struct hv_json j;
+    hv_json_wrap(&j, hv_calibration_tree(c.classes, c.n_classes), "again");
+    assert_int_equal(hv_calibration_add(&again, &j, &err), HV_OK);
+    assert_memory_equal(again.classes[0].error, x->error, sizeof x->error);
+    hv_json_free(&j);
+    hv_device_catalogue_free(&again);
+    hv_device_catalogue_free(&c);
 }
 
 /* Every shipped class holds for a device of the catalogue, and a cluster's kinds keep theirs. */
@@ -92,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_match_whole_words),
         cmocka_unit_test(wrong_files_name_the_place),
+        cmocka_unit_test(half_bands_are_kept),
         cmocka_unit_test(shipped_classes_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #if defined(__linux__)
 #include <malloc.h>
 #endif
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "solver/io/own/docs.h"
 #include "solver/io/own/plan/write.h"
 #include "solver/io/own/validation/validation_file.h"
+#include "solver/validate/bands.h"
 #include "solver/validate/fit.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/print.h"
@@ -22,6 +24,9 @@ struct job {
     struct hv_validation rows;
     struct hv_arena arena;
     struct hv_prediction *predicted;
+    struct hv_prediction *shipped; /**< by the shipped calibration */
+    double *half_band;             /**< per row, as a logarithm; HV_UNKNOWN: none */
+    struct hv_validation_cover cover;
     struct hv_class_fit *fits; /**< one per class of the catalogue; NULL: nothing was fitted */
     double *baseline_s;
     struct hv_validation_report report;
@@ -63,6 +68,7 @@ static enum hv_status write_fit(const struct hv_args *args, struct job *j, struc
         if (j->fits[i].n_rows == 0) {
             continue;
         }
+        hv_validation_class_errors(&j->rows, j->predicted, j->shipped, all[i].name, all[i].error);
         hv_str_clear(&text);
         hv_text_addf(&text, "fitted by hetviz validate on %zu rows of", j->fits[i].n_rows);
         for (size_t s = 0; s < j->fits[i].n_sources; s++) {
@@ -91,10 +97,13 @@ static enum hv_status run(const struct hv_args *args, struct job *j, struct hv_e
     size_t n = j->rows.n_rows;
     j->predicted = hv_arena_new(&j->arena, struct hv_prediction, n + 1);
     j->baseline_s = hv_arena_new(&j->arena, double, n + 1);
+    j->half_band = hv_arena_new(&j->arena, double, n + 1);
     hv_validation_predict_all(&j->rows, &j->arena, j->predicted);
+    j->shipped = hv_arena_copy(&j->arena, j->predicted, n, sizeof *j->predicted);
     if ((st = fit(args, j, err))) {
         return st;
     }
+    hv_validation_bands(&j->rows, j->predicted, j->half_band, &j->cover);
     hv_validation_baseline(&j->rows, j->predicted, j->baseline_s);
     hv_validation_sum_up(&j->rows, j->predicted, j->baseline_s, &j->arena, &j->report);
     return HV_OK;
@@ -248,6 +257,43 @@ static void add_fits(const struct job *j, struct hv_str *out)
     add_numbers(j, out);
 }
 
+/** Bands: their cover, and the half bands of every class. */
+static void add_bands(const struct job *j, struct hv_str *out)
+{
+    const struct hv_validation_cover *c = &j->cover;
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], d[HV_FMT_CAP];
+    if (c->n == 0) {
+        return;
+    }
+    hv_text_addf(out,
+                 "\nbands: the 80%% band holds %zu of %zu left-out rows (%s); %zu of %zu where "
+                 "other sources measured the class (%s); mean half width %s\n",
+                 c->n_held, c->n, hv_fmt_percent(a, sizeof a, (double)c->n_held / (double)c->n),
+                 c->n_own_held, c->n_own,
+                 hv_fmt_percent(b, sizeof b, (double)c->n_own_held / (double)c->n_own),
+                 hv_fmt_percent(d, sizeof d, exp(c->mean_half) - 1));
+    hv_text_addf(out, "%-14s", "half band");
+    for (int e = 0; e < HV_ERROR_N; e++) {
+        hv_text_addf(out, " %14s", hv_error_name((enum hv_error_of)e));
+    }
+    for (size_t i = 0; i <= j->devices.n_classes; i++) {
+        bool last = i == j->devices.n_classes;
+        double half[HV_ERROR_N];
+        if (!last && j->fits[i].n_rows == 0) {
+            continue;
+        }
+        memcpy(half, last ? hv_calibration_typical()->error : j->fits[i].all.error, sizeof half);
+        hv_validation_class_errors(&j->rows, j->predicted, j->shipped,
+                                   last ? NULL : j->fits[i].all.name, half);
+        hv_text_addf(out, "\n%-14.14s", last ? "no class" : j->fits[i].all.name);
+        for (int e = 0; e < HV_ERROR_N; e++) {
+            hv_text_addf(out, " %14s", hv_fmt_percent(a, sizeof a, exp(half[e]) - 1));
+        }
+    }
+    hv_str_adds(out, "\nwithout the part of exposed exchange; rows of a source have no part in "
+                     "its bands\n");
+}
+
 static void add_summary(const struct job *j, struct hv_str *out)
 {
     const struct hv_validation_report *r = &j->report;
@@ -348,6 +394,12 @@ static json_t *row_json(struct job *j, size_t i)
     json_object_set_new(o, "measured_s", hv_json_num(r->measured_s));
     json_object_set_new(o, "predicted_s", hv_json_num(p->iteration_s));
     json_object_set_new(o, "error_frac", hv_json_num(p->iteration_s / r->measured_s - 1));
+    if (hv_known(j->half_band[i])) {
+        double times = exp(j->half_band[i]);
+        json_object_set_new(o, "band",
+                            json_pack("{s:o, s:o}", "low_s", hv_json_num(p->iteration_s / times),
+                                      "high_s", hv_json_num(p->iteration_s * times)));
+    }
     json_object_set_new(o, "baseline_s", hv_json_num(baseline_s));
     json_object_set_new(o, "calculon_s", hv_json_num(r->rival_s));
     json_object_set_new(o, "measured_memory_GiB", hv_json_num(r->measured_bytes / HV_GIB));
@@ -406,6 +458,11 @@ static json_t *report_json(struct job *j)
     json_object_set_new(summary, "own_dense_16_mape_frac", hv_json_num(r->own_dense16));
     json_object_set_new(summary, "own_dense_fp8_mape_frac", hv_json_num(r->own_dense8));
     json_object_set_new(summary, "own_moe_mape_frac", hv_json_num(r->own_moe));
+    if (j->cover.n > 0) {
+        json_object_set_new(summary, "band_rows", json_integer((json_int_t)j->cover.n));
+        json_object_set_new(summary, "band_cover_frac",
+                            hv_json_num((double)j->cover.n_held / (double)j->cover.n));
+    }
     json_object_set_new(summary, "memory_mape_frac", hv_json_num(r->memory_mape));
     json_object_set_new(summary, "oom", json_integer((json_int_t)r->n_oom));
     json_object_set_new(summary, "oom_called_fitting",
@@ -440,6 +497,7 @@ enum hv_status hv_cli_validate(struct hv_args *args, struct hv_err *err)
         add_rows(&j, &out);
         add_groups(&j.report, &out);
         add_fits(&j, &out);
+        add_bands(&j, &out);
         add_summary(&j, &out);
         st = hv_cli_print(&out, err);
     }

@@ -75,6 +75,12 @@ struct hv_stage_metrics {
     double hop_s; /**< transfer to the next stage; 0 for the last */
 };
 
+/** Range that holds the time of a real iteration with a known probability. */
+struct hv_band {
+    double low_s, high_s;
+    double cover; /**< the probability; 0: there is no band */
+};
+
 /** The figures of a verdict: `simulated` of a plan file. */
 struct hv_metrics {
     double iteration_s, tokens_per_s, mfu, bubble_frac;
@@ -91,6 +97,7 @@ struct hv_metrics {
     /** Values that a rank sends in an iteration, by kind of exchange: each of the rank that sends
      * most of it. */
     struct hv_traffic traffic;
+    struct hv_band band; /**< of iteration_s; band.h */
 };
 
 /** Iterations of a plan whose job routes tokens unevenly (hetviz.routing/1). */
@@ -187,7 +194,7 @@ struct hv_jobs_verdict {
 
 /** Version of the judge: it rises whenever verdicts of plans may have changed, so that saved ones
  * of an older judge are known as such. */
-#define HV_JUDGE_VERSION 4
+#define HV_JUDGE_VERSION 5
 
 /** A verdict. Everything lives in the arena given to hv_eval. */
 struct hv_verdict {

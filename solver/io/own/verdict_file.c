@@ -285,6 +285,19 @@ static json_t *routing(const struct hv_routing_figures *r)
     return o;
 }
 
+/** Where a real iteration is with a known probability. */
+static void put_band(json_t *o, const struct hv_band *b)
+{
+    if (b->cover <= 0) {
+        return;
+    }
+    json_t *band = json_object();
+    json_object_set_new(band, "low_s", hv_json_num(b->low_s));
+    json_object_set_new(band, "high_s", hv_json_num(b->high_s));
+    json_object_set_new(band, "cover", hv_json_num(b->cover));
+    json_object_set_new(o, "band", band);
+}
+
 /** A training plan: one iteration. */
 static json_t *training(const struct hv_verdict *v)
 {
@@ -307,6 +320,7 @@ static json_t *training(const struct hv_verdict *v)
     if (v->routing.n > 0) {
         json_object_set_new(o, "routing", routing(&v->routing));
     }
+    put_band(o, &m->band);
     json_object_set_new(o, "bound_s", hv_json_num(m->bound_s));
     json_object_set_new(o, "gap", hv_json_num(m->gap_frac));
     json_object_set_new(o, "usd_per_hour", hv_json_num(m->usd_per_h));

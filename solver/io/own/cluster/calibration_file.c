@@ -25,6 +25,25 @@ static enum hv_status read_parameters(const struct hv_jp *p, struct hv_calibrati
     return st;
 }
 
+/* Half bands; a kind that the file does not give keeps that of devices without a class. */
+static enum hv_status read_errors(const struct hv_jp *p, struct hv_calibration *c,
+                                  struct hv_err *err)
+{
+    const char *names[HV_ERROR_N];
+    struct hv_jp errors = hv_jp_get(p, "errors");
+    if (hv_jp_none(&errors)) {
+        return HV_OK;
+    }
+    for (int i = 0; i < HV_ERROR_N; i++) {
+        names[i] = hv_error_name((enum hv_error_of)i);
+    }
+    enum hv_status st = hv_jp_object(&errors, names, HV_ERROR_N, err);
+    for (int i = 0; st == HV_OK && i < HV_ERROR_N; i++) {
+        st = hv_jp_opt_number(&errors, names[i], 0, HV_ERROR_MOST, &c->error[i], err);
+    }
+    return st;
+}
+
 static enum hv_status read_class(const struct hv_jp *p, struct hv_arena *arena,
                                  struct hv_calibration *c, struct hv_err *err)
 {
@@ -52,7 +71,8 @@ static enum hv_status read_class(const struct hv_jp *p, struct hv_arena *arena,
     if (st == HV_OK) {
         st = hv_jp_need(p, "parameters", "an object of calibrated numbers", &numbers, err);
     }
-    return st ? st : read_parameters(&numbers, c, err);
+    st = st ? st : read_parameters(&numbers, c, err);
+    return st ? st : read_errors(p, c, err);
 }
 
 enum hv_status hv_calibration_add(struct hv_device_catalogue *c, const struct hv_json *json,
@@ -101,6 +121,18 @@ static double rounded(double x)
     return strtod(text, NULL);
 }
 
+static json_t *errors_tree(const struct hv_calibration *c)
+{
+    json_t *errors = json_object();
+    for (int i = 0; i < HV_ERROR_N; i++) {
+        double half = rounded(fmin(c->error[i], HV_ERROR_MOST));
+        if (half != hv_calibration_typical()->error[i]) {
+            json_object_set_new(errors, hv_error_name((enum hv_error_of)i), hv_json_num(half));
+        }
+    }
+    return errors;
+}
+
 static json_t *class_tree(const struct hv_calibration *c)
 {
     json_t *numbers = json_object();
@@ -117,6 +149,11 @@ static json_t *class_tree(const struct hv_calibration *c)
         json_object_set_new(t, "like", json_string(c->like));
     }
     json_object_set_new(t, "parameters", numbers);
+    json_t *errors = errors_tree(c);
+    if (json_object_size(errors) > 0) {
+        json_object_set(t, "errors", errors);
+    }
+    json_decref(errors);
     return t;
 }
 

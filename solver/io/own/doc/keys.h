@@ -18,7 +18,7 @@
     X(HV_KEYS_DEVICE_LINK, "devices", "/$defs/link", "kind", "bandwidth_GBps", "domain")                                                \
     X(HV_KEYS_DEVICE_PRICE, "devices", "/$defs/price", "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "date", "source", "verified") \
     X(HV_KEYS_CALIBRATION, "calibration", "", "format", "classes")                                                                      \
-    X(HV_KEYS_CALIBRATED_CLASS, "calibration", "/$defs/class", "name", "devices", "source", "like", "parameters")                       \
+    X(HV_KEYS_CALIBRATED_CLASS, "calibration", "/$defs/class", "name", "devices", "source", "like", "parameters", "errors")             \
     X(HV_KEYS_PROFILE, "profile", "", "format", "device", "same_chip", "source", "licence", "date", "note", "bandwidth_GBps",           \
       "kernel_start_us", "gemm", "stream", "attention", "machine", "complete", "samples", "layers")                                     \
     X(HV_KEYS_PROFILE_MACHINE, "profile", "/$defs/machine", "card", "driver", "runtime", "blas", "dnn", "collectives")                  \
