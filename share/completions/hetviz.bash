@@ -116,7 +116,7 @@ _hetviz() {
       --device) from=devices;;
       -*) from=;;
     esac;;
-  export) options='--to --out --cluster --model --job --help --seed --budget --quiet --plain ' from=plans
+  export) options='--to --out --nearest --cluster --model --job --help --seed --budget --quiet --plain ' from=plans
     case ${COMP_WORDS[at]} in
       --to) from=targets;;
       -c|--cluster) from=clusters;;

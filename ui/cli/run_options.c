@@ -4,12 +4,41 @@
 
 #include <string.h>
 
-/** An option of every strategy that is a key of the job. */
-static const char runtime_option[] = "runtime=";
+static bool is_runtime(const char *name)
+{
+    enum hv_runtime found;
+    return hv_runtime_find(name, &found);
+}
+
+static bool is_target(const char *name)
+{
+    enum hv_target_id found;
+    return hv_target_find(name, &found);
+}
+
+/** Options of every strategy that are keys of the job, each with a table of names. */
+static const struct {
+    const char *key, *help; /**< help: the topic that lists the names */
+    bool (*is_name)(const char *name);
+} job_options[] = {{"runtime", "runtimes", is_runtime}, {"target", "targets", is_target}};
+
+/** The row of an option that is a key of the job, with the text behind its sign; -1: it is none. */
+static int job_option(const char *text, const char **value)
+{
+    for (size_t i = 0; i < HV_COUNT(job_options); i++) {
+        size_t n = strlen(job_options[i].key);
+        if (strncmp(text, job_options[i].key, n) == 0 && text[n] == '=') {
+            *value = text + n + 1;
+            return (int)i;
+        }
+    }
+    return -1;
+}
 
 static bool is_of_job(const char *text)
 {
-    return strncmp(text, runtime_option, sizeof runtime_option - 1) == 0;
+    const char *value;
+    return job_option(text, &value) >= 0;
 }
 
 static bool has_key(const struct hv_plugin *p, const char *key, size_t n)
@@ -117,18 +146,17 @@ enum hv_status hv_cli_job_options(const char *const *texts, size_t n, struct hv_
                                   struct hv_err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!is_of_job(texts[i])) {
+        const char *name = NULL;
+        int row = job_option(texts[i], &name);
+        if (row < 0) {
             continue;
         }
-        const char *name = texts[i] + sizeof runtime_option - 1;
-        enum hv_runtime r = HV_RUNTIME_HETVIZ;
-        if (!hv_runtime_find(name, &r)) {
+        if (!job_options[row].is_name(name)) {
             return hv_err_set(err, HV_EUSAGE,
-                              "option runtime: expected a name of `hetviz help runtimes`, found "
-                              "\"%s\"",
-                              name);
+                              "option %s: expected a name of `hetviz help %s`, found \"%s\"",
+                              job_options[row].key, job_options[row].help, name);
         }
-        enum hv_status st = hv_inputs_set_job(inputs, "runtime", name, err);
+        enum hv_status st = hv_inputs_set_job(inputs, job_options[row].key, name, err);
         if (st != HV_OK) {
             return st;
         }

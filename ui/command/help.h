@@ -65,8 +65,8 @@ void hv_runtime_words(struct hv_str *out, const char *key);
 void hv_target_list(struct hv_str *out);
 /** Appends what a target writes and what it can say of a plan. False: there is no such target. */
 bool hv_target_help(struct hv_str *out, const char *name);
-/** Appends the names of all targets for completion, one a line. */
-void hv_target_words(struct hv_str *out);
+/** Appends the names of all targets for completion, one a line, each behind `key`. */
+void hv_target_words(struct hv_str *out, const char *key);
 /** Appends all targets as roff; add_text escapes a text. */
 void hv_target_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
 /** Appends all runtimes as roff; add_text escapes a text. */

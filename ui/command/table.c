@@ -28,7 +28,7 @@
 static const struct hv_opt plan_options[] = {
     INPUT_OPTIONS,
     {"strategy", 's', HV_ARG_TEXT, "STRATEGY", "strategy, or a composition such as uniform+fireflyer", 0, 0, NULL, true},
-    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`; runtime=NAME: see `hetviz help runtimes`", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`; runtime=NAME: see `hetviz help runtimes`; target=NAME: only plans that this program can say, see `hetviz help targets`", 0, 0, NULL, false},
     {"replan", 0, HV_ARG_FILE, "PLAN", "plan that was running when devices were lost", 0, 0, NULL, false},
     {"lost", 0, HV_ARG_LIST, "ADDRESS,...", "devices that were lost and cannot be used, such as a[1].*", 0, 0, NULL, false},
     OUT_OPTION, JSON_OPTION, LIMIT_OPTION,
@@ -36,7 +36,7 @@ static const struct hv_opt plan_options[] = {
 static const struct hv_opt compare_options[] = {
     INPUT_OPTIONS,
     {"strategies", 's', HV_ARG_LIST, "A,B,...", "strategies or kinds of strategies to run, or all (the default)", 0, 0, NULL, false},
-    {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`; target=NAME: only plans that this program can say, see `hetviz help targets`", 0, 0, NULL, false},
     JSON_OPTION, LIMIT_OPTION, JOBS_OPTION,
 };
 static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION};
@@ -141,6 +141,7 @@ static const char *const target_words[] = {HV_TARGET_MAP(X) NULL};
 static const struct hv_opt export_options[] = {
     {"to", 0, HV_ARG_WORD, "TARGET", "program or form to write the plan for; the list is below", 0, 0, target_words + 1, true},
     {"out", 0, HV_ARG_FILE, "DIR", "write the files into this folder instead of printing them", 0, 0, NULL, false},
+    {"nearest", 0, HV_ARG_FLAG, NULL, "where the target cannot say the plan: search the best plan that it can say, and write that one", 0, 0, NULL, false},
     OPTIONAL_INPUT_OPTIONS,
 };
 static const struct hv_opt new_plugin_options[] = {
@@ -279,7 +280,8 @@ static const struct hv_command command_rows[] = {
      OPTIONS(import_options), false},
     {HV_CMD_EXPORT, "export", NULL, "PLAN", 1, 1, "write a plan for the program that runs it",
      "Writes the files with which another program launches the plan, or shows it. A plan that the target cannot say is refused, with every stage "
-     "and property that it has no words for (exit code 1). Runtimes also get launch.sh, which starts one process per rank on every host, and "
+     "and property that it has no words for (exit code 1). With --nearest the best plan that it can say is searched (as `plan -s auto -o target=TARGET` "
+     "does), written instead together with plan.json, and compared with the given one. Runtimes also get launch.sh, which starts one process per rank on every host, and "
      "ranks.csv: rank, host, GPU and place in the plan. Host names come from `x-nodes` of the cluster. Without --out the files are printed.\n"
      "Example: hetviz export p.json --to megatron --out run",
      OPTIONS(export_options), false},

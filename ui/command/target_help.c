@@ -62,10 +62,10 @@ bool hv_target_help(struct hv_str *out, const char *name)
     return true;
 }
 
-void hv_target_words(struct hv_str *out)
+void hv_target_words(struct hv_str *out, const char *key)
 {
     for (int i = HV_TARGET_ANY + 1; i < HV_TARGET_N; i++) {
-        hv_str_addf(out, "%s\n", hv_target_name((enum hv_target_id)i));
+        hv_str_addf(out, "%s%s\n", key, hv_target_name((enum hv_target_id)i));
     }
 }
 

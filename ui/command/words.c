@@ -100,6 +100,7 @@ static void add_options(struct hv_str *out, const char *list, const struct hv_pl
         }
     }
     hv_runtime_words(out, "runtime="); /* of the job, for every strategy */
+    hv_target_words(out, "target=");
 }
 
 enum hv_status hv_completion_words(struct hv_str *out, const char *what, const char *name,
@@ -117,7 +118,7 @@ enum hv_status hv_completion_words(struct hv_str *out, const char *what, const c
     } else if (strcmp(what, "runtimes") == 0) {
         hv_runtime_words(out, "");
     } else if (strcmp(what, "targets") == 0) {
-        hv_target_words(out);
+        hv_target_words(out, "");
     } else if (strcmp(what, "devices") == 0) {
         add_devices(out);
     } else if (strcmp(what, "options") == 0) {
