@@ -35,7 +35,7 @@ static json_t *degrees_part(const struct hv__export_grid *g, bool sharded)
 enum hv_status hv__export_accelerate(struct hv__exporting *x)
 {
     struct hv__export_grid g = hv__export_grid_of(x);
-    bool sharded = g.stage->zero.stage > 0;
+    bool sharded = g.stage->zero.stage > 0 && g.dp * g.cp > 1;
     enum hv_precision p = x->s->job->precision;
     const char *precision = p == HV_BF16   ? "bf16"
                             : p == HV_FP16 ? "fp16"
