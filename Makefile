@@ -101,7 +101,7 @@ Q = @
 say = @printf '  %-5s %s\n' $(1) $@
 endif
 
-.PHONY: all run test test-all unit screen pty lua e2e fuzz fuzz-corpus fuzz-programs soak bench lint layers headers format \
+.PHONY: all run test test-all unit screen pty lua e2e ecosystem fuzz fuzz-corpus fuzz-programs soak bench lint layers headers format \
         format-check compdb deps pages pictures install dist help clean FORCE
 all: $(BIN) $(PROFILER)  ## build the program and the library
 
@@ -212,6 +212,8 @@ fuzz: ## T seconds (60) of each fuzz target, with clang's libFuzzer
 fuzz-run: $(FUZZ)
 	@for f in $(FUZZ); do n=$$(basename $$f); mkdir -p $(B)/corpus/$$n; echo "== $$n"; \
 	  $$f -max_total_time=$(or $(T),60) -print_final_stats=1 -artifact_prefix=$(B)/ $(B)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_} || exit 1; done
+ecosystem: $(BIN) ## exports against the programs that they are for (installs them from PyPI)
+	@HETVIZ=$(BIN) tests/ecosystem/run
 soak: $(BIN) $(TEST_PROGRAMS) ## campaigns of hours, of which make test runs a slice; SOAK_S=600 seconds a fuzz target
 	@if command -v clang >/dev/null; then $(MAKE) --no-print-directory MODE=fuzz fuzz-programs; fi
 	@$(MAKE) --no-print-directory MODE=asan build/asan/tests/test_scripting_hostile

@@ -1,6 +1,6 @@
 _hetviz() {
   local cur=${COMP_WORDS[COMP_CWORD]} me=${COMP_WORDS[0]} i
-  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures shard sweep strategies selftest validate calibrate profile check import new-plugin lua completion help ' -- "$cur")); return; fi
+  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures shard sweep strategies selftest validate calibrate profile check import export new-plugin lua completion help ' -- "$cur")); return; fi
   # bash parts words at =: KEY = VALUE, or --option = value
   local at=$((COMP_CWORD - 1)) key= from= many= options= strategy= words= head=
   if [ "$cur" = '=' ]; then cur=; at=$COMP_CWORD; fi
@@ -77,7 +77,7 @@ _hetviz() {
       -j|--job) from=jobs;;
       -*) from=;;
     esac;;
-  shard) options='--json --mesh --split --grad --help --seed --budget --quiet --plain '
+  shard) options='--json --mesh --split --grad --sequences --tokens --graph --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
       -*) from=;;
     esac;;
@@ -122,6 +122,14 @@ _hetviz() {
       --device) from=devices;;
       -*) from=;;
     esac;;
+  export) options='--to --out --nearest --cluster --model --job --help --seed --budget --quiet --plain ' from=plans
+    case ${COMP_WORDS[at]} in
+      --to) from=targets;;
+      -c|--cluster) from=clusters;;
+      -m|--model) from=models;;
+      -j|--job) from=jobs;;
+      -*) from=;;
+    esac;;
   new-plugin) options='--out --family --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
       -*) from=;;
@@ -150,7 +158,7 @@ _hetviz() {
     if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -f -W 'auto local onnx nvidia_smi_xml nccl_topo_xml nvidia_smi_q_text nvidia_smi_nvlink nvidia_smi_L nvidia_smi_topo nccl_tests nvbandwidth slurm_json k8s_nodes safetensors_index chrome_trace deepspeed hf_config sbatch torchtitan_toml megatron_args megatron_yaml accelerate_yaml pipelining_csv slurm cloud_prices nvidia_smi_csv' -- "$cur")); return; fi;;
   strategies|selftest) case $cur in -*) ;; *) COMPREPLY=($(compgen -W "$("$me" completion strategies 2>/dev/null)" -- "$cur")); return;; esac;;
   help)
-    COMPREPLY=($(compgen -W "schedules runtimes glossary knobs api man $("$me" completion schedules 2>/dev/null)" -- "$cur")); return;;
+    COMPREPLY=($(compgen -W "schedules runtimes targets glossary knobs api man $("$me" completion schedules 2>/dev/null)" -- "$cur")); return;;
   esac
   case $cur in -*) COMPREPLY=($(compgen -W "$options" -- "$cur")); return;; esac
   if [ -z "$from" ]; then COMPREPLY=($(compgen -f -- "$cur")); return; fi

@@ -8,6 +8,7 @@
 #include "solver/base/units.h"
 #include "solver/plan/check_inside.h"
 #include "solver/plan/names.h"
+#include "solver/plan/says.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,29 @@ static void check_names(const struct hv_check *c)
     hv_arena_free(&scratch);
 }
 
+/* What the job's target has no words for. */
+static void check_target(const struct hv_check *c)
+{
+    struct hv_arena scratch = {0};
+    struct hv_unsaid *found = NULL;
+    size_t n =
+        c->j->target == HV_TARGET_ANY ? 0 : hv_plan_unsaid(c->p, c->j->target, &scratch, &found);
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_unsaid *u = &found[i];
+        const char *title = hv_target_row(c->j->target)->title;
+        if (u->stage == HV_UNSAID_PLAN) {
+            hv_finding_add(c->out, HV_V_TARGET, HV_UNKNOWN, u->key, "%s cannot say %s", title,
+                           u->text);
+        } else {
+            const struct hv_replica *r = &c->p->replicas[u->replica];
+            struct hv_check_stage at = {u->replica, u->stage, r, &r->stages[u->stage]};
+            hv_check_stage_add(c, &at, u->key, HV_V_TARGET, HV_UNKNOWN, "%s cannot say %s", title,
+                               u->text);
+        }
+    }
+    hv_arena_free(&scratch);
+}
+
 void hv_plan_check(const struct hv_plan *p, const struct hv_model *m, const struct hv_job *j,
                    struct hv_findings *out)
 {
@@ -124,4 +148,5 @@ void hv_plan_check(const struct hv_plan *p, const struct hv_model *m, const stru
     check_names(&c);
     check_slices(&c);
     check_exactness(&c);
+    check_target(&c);
 }

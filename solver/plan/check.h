@@ -29,6 +29,7 @@
     X(HV_V_UNKNOWN_NAME,    "unknown_name",     "a name is no operator, dimension or axis that the plan can use") \
     X(HV_V_SCHEME,          "scheme",           "a key belongs to another scheme of parallelism") \
     X(HV_V_DEADLINE,        "deadline",         "an iteration takes longer than the objective allows") \
+    X(HV_V_TARGET,          "target",           "the target that the job names cannot say the plan") \
     X(HV_V_PRICE,           "price",            "the nodes in use cost more per hour than the objective allows")
 /* clang-format on */
 enum hv_violation_code {
@@ -74,8 +75,9 @@ void hv_finding_add(struct hv_findings *f, enum hv_violation_code code, double b
  * and that names of operators, dimensions and axes exist (names.h). A
  * device on a node in state `drain` counts as unknown_device; a `spare` node may be used. Stale
  * weights and dropped tokens are violations only where the objective sets the key to `false`
- * (allow_*_given). Schedules and their orders are judged by eval; a plan of `jobs` has no findings
- * here, each of its plans is checked alone. Complexity O(devices + layers + stages²).
+ * (allow_*_given). What the job's target cannot say (says.h) is a violation of code `target`.
+ * Schedules and their orders are judged by eval; a plan of `jobs` has no findings here, each of its
+ * plans is checked alone. Complexity O(devices + layers + stages²).
  */
 void hv_plan_check(const struct hv_plan *p, const struct hv_model *m, const struct hv_job *j,
                    struct hv_findings *out);

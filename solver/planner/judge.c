@@ -6,6 +6,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
+#include "solver/plan/says.h"
 
 #include <math.h>
 #include <string.h>
@@ -204,6 +205,13 @@ static double evaluate(struct hv__search *s, const struct hv__sketch *k, double 
     double value = HUGE_VAL;
     struct hv_plan *p = hv__plan_of_sketch(s, k);
     hv_arena_reset(&s->scratch);
+    if (!hv_target_says(s->job->target, p)) {
+        s->work += KNOWN_WORK;
+        s->room = 0;
+        s->last = (struct hv_verdict){0};
+        hv_plan_unref(p);
+        return HUGE_VAL;
+    }
     s->evaluations++;
     if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) != HV_OK) {
         s->last = (struct hv_verdict){0};

@@ -6,6 +6,7 @@
 #include "solver/base/arena.h"
 #include "solver/inventory/device.h"
 #include "solver/workload/runtime.h"
+#include "solver/workload/target.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -124,7 +125,8 @@ struct hv_job {
     enum hv_attention attention; /**< resolved by hv_job_flash_attention */
     enum hv_dropout dropout;     /**< resolved by hv_job_dropout */
     enum hv_kernels kernels;     /**< resolved by hv_job_eager_kernels */
-    enum hv_runtime runtime; /**< that will run the plan; HV_RUNTIME_HETVIZ: none in particular */
+    enum hv_runtime runtime;  /**< that will run the plan; HV_RUNTIME_HETVIZ: none in particular */
+    enum hv_target_id target; /**< only plans that it can say; HV_TARGET_ANY: every plan */
     double memory_reserve_bytes; /**< HV_UNKNOWN: by device */
     int64_t output_tokens; /**< when serving, the last ones of a sequence, which are generated one
                               by one; −1: ask hv_job_output_tokens */

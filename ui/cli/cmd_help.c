@@ -57,6 +57,18 @@ static enum hv_status help_schedules(const char *name, struct hv_str *text, stru
     return st;
 }
 
+/** `help targets` lists, `help targets NAME` explains. */
+static enum hv_status help_targets(const char *name, struct hv_str *text, struct hv_err *err)
+{
+    if (name == NULL) {
+        hv_target_list(text);
+    } else if (!hv_target_help(text, name)) {
+        return hv_err_set(err, HV_EUSAGE, "no target \"%s\"; `hetviz help targets` lists them",
+                          name);
+    }
+    return HV_OK;
+}
+
 /** `help runtimes` lists, `help runtimes NAME` explains. */
 static enum hv_status help_runtimes(const char *name, struct hv_str *text, struct hv_err *err)
 {
@@ -127,16 +139,18 @@ enum hv_status hv_cli_help(struct hv_args *args, struct hv_err *err)
         st = help_schedules(second, &text, err);
     } else if (strcmp(first, "runtimes") == 0) {
         st = help_runtimes(second, &text, err);
+    } else if (strcmp(first, "targets") == 0) {
+        st = help_targets(second, &text, err);
     } else if (strcmp(first, "glossary") == 0) {
         st = help_glossary(second, &text, err);
     } else if (strcmp(first, "knobs") == 0 && second == NULL) {
         hv_knob_list(&text);
     } else if (second != NULL) {
-        st = hv_err_set(
-            err, HV_EUSAGE,
-            "help: only api, glossary, man, runtimes and schedules take a second word, found "
-            "\"%s\"",
-            second);
+        st = hv_err_set(err, HV_EUSAGE,
+                        "help: only api, glossary, man, runtimes, schedules and targets take a "
+                        "second word, found "
+                        "\"%s\"",
+                        second);
     } else {
         st = help_named(first, &text, err);
     }

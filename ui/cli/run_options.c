@@ -5,12 +5,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Options of every strategy that change the inputs: a key of the job, the form of the model. */
-static const char runtime_option[] = "runtime=", graph_option[] = "graph=";
+/** Option of every strategy that gives the form of the model. */
+static const char graph_option[] = "graph=";
 
-static bool is_runtime(const char *text)
+static bool is_runtime(const char *name)
 {
-    return strncmp(text, runtime_option, sizeof runtime_option - 1) == 0;
+    enum hv_runtime found;
+    return hv_runtime_find(name, &found);
+}
+
+static bool is_target(const char *name)
+{
+    enum hv_target_id found;
+    return hv_target_find(name, &found);
+}
+
+/** Options of every strategy that are keys of the job, each with a table of names. */
+static const struct {
+    const char *key, *help; /**< help: the topic that lists the names */
+    bool (*is_name)(const char *name);
+} job_options[] = {{"runtime", "runtimes", is_runtime}, {"target", "targets", is_target}};
+
+/** The row of an option that is a key of the job, with the text behind its sign; -1: it is none. */
+static int job_option(const char *text, const char **value)
+{
+    for (size_t i = 0; i < HV_COUNT(job_options); i++) {
+        size_t n = strlen(job_options[i].key);
+        if (strncmp(text, job_options[i].key, n) == 0 && text[n] == '=') {
+            *value = text + n + 1;
+            return (int)i;
+        }
+    }
+    return -1;
 }
 
 static bool is_graph(const char *text)
@@ -20,7 +46,8 @@ static bool is_graph(const char *text)
 
 static bool is_of_inputs(const char *text)
 {
-    return is_runtime(text) || is_graph(text);
+    const char *value;
+    return job_option(text, &value) >= 0 || is_graph(text);
 }
 
 static bool has_key(const struct hv_plugin *p, const char *key, size_t n)
@@ -124,16 +151,16 @@ enum hv_status hv_cli_run_options(const struct hv_plugins *plugins, const char *
     return st;
 }
 
-static enum hv_status set_runtime(const char *name, struct hv_inputs *inputs, struct hv_err *err)
+/** Sets a key of the job to a name of its table. */
+static enum hv_status set_job(int row, const char *name, struct hv_inputs *inputs,
+                              struct hv_err *err)
 {
-    enum hv_runtime r = HV_RUNTIME_HETVIZ;
-    if (!hv_runtime_find(name, &r)) {
+    if (!job_options[row].is_name(name)) {
         return hv_err_set(err, HV_EUSAGE,
-                          "option runtime: expected a name of `hetviz help runtimes`, found "
-                          "\"%s\"",
-                          name);
+                          "option %s: expected a name of `hetviz help %s`, found \"%s\"",
+                          job_options[row].key, job_options[row].help, name);
     }
-    return hv_inputs_set_job(inputs, "runtime", name, err);
+    return hv_inputs_set_job(inputs, job_options[row].key, name, err);
 }
 
 /** true: the graph of one sequence; a number: of so many; false: the model as it is. */
@@ -159,8 +186,10 @@ enum hv_status hv_cli_job_options(const char *const *texts, size_t n, struct hv_
 {
     enum hv_status st = HV_OK;
     for (size_t i = 0; i < n && st == HV_OK; i++) {
-        if (is_runtime(texts[i])) {
-            st = set_runtime(texts[i] + sizeof runtime_option - 1, inputs, err);
+        const char *name = NULL;
+        int row = job_option(texts[i], &name);
+        if (row >= 0) {
+            st = set_job(row, name, inputs, err);
         }
     }
     for (size_t i = 0; i < n && st == HV_OK; i++) { /* after the job, which it depends on */

@@ -15,7 +15,7 @@ static const struct {
     {"JOB", "jobs", false},           {"PLAN", "plans", false},
     {"INSTANCE", "instances", false}, {"STRATEGY", "strategies", true},
     {"A,B,...", "strategies", true},  {"KIND", "devices", false},
-    {"NAME=KIND", "devices", false},
+    {"NAME=KIND", "devices", false},  {"TARGET", "targets", false},
 };
 
 /* Number of the row of a metavar, or -1: only files, if anything, can be offered. */
@@ -174,15 +174,16 @@ static void add_bash(struct hv_str *out)
              "  import)\n"
              "    if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -f -W '");
     hv_import_words(out);
-    hv_str_adds(out,
-                "' -- \"$cur\")); return; fi;;\n"
-                "  strategies|selftest) case $cur in -*) ;; *) COMPREPLY=($(compgen -W \"$(\"$me\" "
-                "completion strategies 2>/dev/null)\" -- \"$cur\")); return;; esac;;\n"
-                "  help)\n"
-                "    COMPREPLY=($(compgen -W \"schedules runtimes glossary knobs api man $(\"$me\" "
-                "completion schedules "
-                "2>/dev/null)\" -- \"$cur\")); return;;\n"
-                "  esac\n");
+    hv_str_adds(
+        out,
+        "' -- \"$cur\")); return; fi;;\n"
+        "  strategies|selftest) case $cur in -*) ;; *) COMPREPLY=($(compgen -W \"$(\"$me\" "
+        "completion strategies 2>/dev/null)\" -- \"$cur\")); return;; esac;;\n"
+        "  help)\n"
+        "    COMPREPLY=($(compgen -W \"schedules runtimes targets glossary knobs api man $(\"$me\" "
+        "completion schedules "
+        "2>/dev/null)\" -- \"$cur\")); return;;\n"
+        "  esac\n");
     add_bash_values(out);
 }
 
@@ -201,16 +202,16 @@ static void add_zsh(struct hv_str *out)
                      "  done\n"
                      "  case ${words[2]} in\n");
     add_cases(out, "(", ")", "${words[CURRENT-1]}");
-    hv_str_adds(
-        out,
-        "  esac\n"
-        "  if [[ ${words[2]} == schedule && $CURRENT == 3 ]] || [[ ${words[2]} == help ]]; "
-        "then\n"
-        "    compadd -- ${(f)\"$($me completion schedules 2>/dev/null)\"}\n"
-        "    [[ ${words[2]} == help ]] && compadd -- schedules runtimes glossary knobs api man\n"
-        "    return\n"
-        "  fi\n"
-        "  if [[ ${words[2]} == import && $CURRENT == 3 ]]; then\n    compadd -- ");
+    hv_str_adds(out,
+                "  esac\n"
+                "  if [[ ${words[2]} == schedule && $CURRENT == 3 ]] || [[ ${words[2]} == help ]]; "
+                "then\n"
+                "    compadd -- ${(f)\"$($me completion schedules 2>/dev/null)\"}\n"
+                "    [[ ${words[2]} == help ]] && compadd -- schedules runtimes targets glossary "
+                "knobs api man\n"
+                "    return\n"
+                "  fi\n"
+                "  if [[ ${words[2]} == import && $CURRENT == 3 ]]; then\n    compadd -- ");
     hv_import_words(out);
     hv_str_adds(
         out, "\n    _files\n    return\n  fi\n"

@@ -99,6 +99,9 @@ void hv_command_help(struct hv_str *out, const struct hv_command *c)
     add_options(out, global, n_global);
     if (c->id == HV_CMD_IMPORT) {
         hv_import_help(out, add_wrapped);
+    } else if (c->id == HV_CMD_EXPORT) {
+        hv_str_adds(out, "\ntargets:\n");
+        hv_target_list(out);
     }
 }
 
@@ -213,6 +216,8 @@ void hv_command_man(struct hv_str *out)
     hv_schedule_man(out, add_roff);
     hv_str_adds(out, ".SH RUNTIMES\n");
     hv_runtime_man(out, add_roff);
+    hv_str_adds(out, ".SH TARGETS\n");
+    hv_target_man(out, add_roff);
     hv_str_adds(out, ".SH GLOSSARY\n");
     hv_glossary_man(out, add_roff);
     const struct hv_opt *front = hv_front_options(&n);

@@ -25,10 +25,10 @@ enum hv_status hv_command_completion(struct hv_str *out, const char *shell,
                                      struct hv_err *err) HV_NODISCARD;
 /**
  * Appends what the scripts offer, one word per line. `what`: "clusters", "models", "jobs", "plans",
- * "instances" (names of shipped files), "devices", "strategies", "schedules", "runtimes", or
- * "options" of the strategy `name` as "key=" or "key=choice" (of several with , or + between; NULL:
- * of all). `name` also selects a schedule, whose options are given then. `lua` may be NULL. Errors:
- * HV_EUSAGE for another `what`.
+ * "instances" (names of shipped files), "devices", "strategies", "schedules", "runtimes",
+ * "targets", or "options" of the strategy `name` as "key=" or "key=choice" (of several with , or +
+ * between; NULL: of all). `name` also selects a schedule, whose options are given then. `lua` may
+ * be NULL. Errors: HV_EUSAGE for another `what`.
  */
 enum hv_status hv_completion_words(struct hv_str *out, const char *what, const char *name,
                                    const struct hv_plugins *lua, struct hv_err *err) HV_NODISCARD;
@@ -61,6 +61,14 @@ void hv_runtime_list(struct hv_str *out);
 bool hv_runtime_help(struct hv_str *out, const char *name);
 /** Appends the names of all runtimes for completion, one a line, each behind `key`. */
 void hv_runtime_words(struct hv_str *out, const char *key);
+/** Appends the names and titles of all targets. */
+void hv_target_list(struct hv_str *out);
+/** Appends what a target writes and what it can say of a plan. False: there is no such target. */
+bool hv_target_help(struct hv_str *out, const char *name);
+/** Appends the names of all targets for completion, one a line, each behind `key`. */
+void hv_target_words(struct hv_str *out, const char *key);
+/** Appends all targets as roff; add_text escapes a text. */
+void hv_target_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
 /** Appends all runtimes as roff; add_text escapes a text. */
 void hv_runtime_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
 

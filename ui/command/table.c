@@ -6,6 +6,7 @@
 
 #include "scripting/plugin/plugin.h"
 #include "solver/base/attr.h"
+#include "solver/workload/target.h"
 
 /* clang-format off */
 #define INPUT_OPTIONS \
@@ -27,7 +28,7 @@
 static const struct hv_opt plan_options[] = {
     INPUT_OPTIONS,
     {"strategy", 's', HV_ARG_TEXT, "STRATEGY", "strategy, or a composition such as uniform+fireflyer", 0, 0, NULL, true},
-    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`; runtime=NAME: see `hetviz help runtimes`; graph=true or graph=SEQUENCES: the graph of a transformer in its place", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`; runtime=NAME: see `hetviz help runtimes`; target=NAME: only plans that this program can say, see `hetviz help targets`; graph=true or graph=SEQUENCES: the graph of a transformer in its place", 0, 0, NULL, false},
     {"replan", 0, HV_ARG_FILE, "PLAN", "plan that was running when devices were lost", 0, 0, NULL, false},
     {"lost", 0, HV_ARG_LIST, "ADDRESS,...", "devices that were lost and cannot be used, such as a[1].*", 0, 0, NULL, false},
     OUT_OPTION, JSON_OPTION, LIMIT_OPTION,
@@ -35,7 +36,7 @@ static const struct hv_opt plan_options[] = {
 static const struct hv_opt compare_options[] = {
     INPUT_OPTIONS,
     {"strategies", 's', HV_ARG_LIST, "A,B,...", "strategies or kinds of strategies to run, or all (the default)", 0, 0, NULL, false},
-    {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`; graph=true or graph=SEQUENCES: the graph of a transformer in its place", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`; target=NAME: only plans that this program can say, see `hetviz help targets`; graph=true or graph=SEQUENCES: the graph of a transformer in its place", 0, 0, NULL, false},
     JSON_OPTION, LIMIT_OPTION, JOBS_OPTION,
 };
 static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION};
@@ -158,6 +159,16 @@ static const struct hv_opt import_options[] = {
     OUT_OPTION,
     {"device", 0, HV_ARG_KEY_VALUE, "NAME=KIND", "device kind of the cards that a file calls NAME (gpu: cards without a name), such as a100=A100-SXM-80GB", 0, 0, NULL, false},
     {"json", 0, HV_ARG_FLAG, NULL, "print the report as one JSON value on standard output; the document is written only with --out", 0, 0, NULL, false},
+};
+#define X(c, name) name,
+/* without the first row, which writes nothing */
+static const char *const target_words[] = {HV_TARGET_MAP(X) NULL};
+#undef X
+static const struct hv_opt export_options[] = {
+    {"to", 0, HV_ARG_WORD, "TARGET", "program or form to write the plan for; the list is below", 0, 0, target_words + 1, true},
+    {"out", 0, HV_ARG_FILE, "DIR", "write the files into this folder instead of printing them", 0, 0, NULL, false},
+    {"nearest", 0, HV_ARG_FLAG, NULL, "where the target cannot say the plan: search the best plan that it can say, and write that one", 0, 0, NULL, false},
+    OPTIONAL_INPUT_OPTIONS,
 };
 static const struct hv_opt new_plugin_options[] = {
     OUT_OPTION,
@@ -302,6 +313,13 @@ static const struct hv_command command_rows[] = {
      "default) detects the format by the content; local reads this machine; - is standard input.\n"
      "Example: hetviz import nodes.txt --device a100=A100-SXM-80GB --out cluster.json",
      OPTIONS(import_options), false},
+    {HV_CMD_EXPORT, "export", NULL, "PLAN", 1, 1, "write a plan for the program that runs it",
+     "Writes the files with which another program launches the plan, or shows it. A plan that the target cannot say is refused, with every stage "
+     "and property that it has no words for (exit code 1). With --nearest the best plan that it can say is searched (as `plan -s auto -o target=TARGET` "
+     "does), written instead together with plan.json, and compared with the given one. Runtimes also get launch.sh, which starts one process per rank on every host, and "
+     "ranks.csv: rank, host, GPU and place in the plan. Host names come from `x-nodes` of the cluster. Without --out the files are printed.\n"
+     "Example: hetviz export p.json --to megatron --out run",
+     OPTIONS(export_options), false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME | NAME.lua", 1, 1, "write a commented plugin that runs",
      "Writes a small strategy as a starting point. NAME makes a folder with plugin.lua, a module and selftest.lua; NAME.lua makes a single file. "
      "--out sets the target; a target that ends in .lua, or -, also makes a single file. --family makes a folder with two strategies that share an engine.\n"
@@ -315,12 +333,12 @@ static const struct hv_command command_rows[] = {
      OPTIONS(lua_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL | WORDS [NAME]", 1, 2, "completion script for bash, zsh or fish",
      "Prints a completion script that the shell can source. With WORDS it prints what the scripts offer, one word per line: clusters, models, "
-     "jobs, plans, instances, devices, strategies, runtimes, schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
+     "jobs, plans, instances, devices, strategies, runtimes, targets, schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
      "all).\n"
      "Example: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | runtimes [NAME] | glossary [TERM] | knobs | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
+    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | runtimes [NAME] | targets [NAME] | glossary [TERM] | knobs | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
      "Lists all commands, or describes one command, schedule or term. `hetviz help schedules` lists the schedules, including those of plugins. "
-     "`hetviz help runtimes` lists the runtimes that a job can name, and with a name says what it does by itself. `hetviz help api` lists the functions that plugins can call. `hetviz help glossary` defines the terms of tables and messages, `hetviz help knobs` says which keys of a plan are simulated in full. `hetviz help "
+     "`hetviz help runtimes` lists the runtimes that a job can name, and with a name says what it does by itself. `hetviz help targets` does the same for the programs that `export` writes for. `hetviz help api` lists the functions that plugins can call. `hetviz help glossary` defines the terms of tables and messages, `hetviz help knobs` says which keys of a plan are simulated in full. `hetviz help "
      "man` prints the manual page, `hetviz help man plugin` the manual page of the plugin API.\n"
      "Example: hetviz help api hv.opt.partition", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",

@@ -30,6 +30,7 @@
     X(PROFILE,    profile)      \
     X(CHECK,      check)        \
     X(IMPORT,     import)       \
+    X(EXPORT,     export)       \
     X(NEW_PLUGIN, new_plugin)   \
     X(LUA,        lua)          \
     X(COMPLETION, completion)   \

@@ -101,6 +101,7 @@ static void add_options(struct hv_str *out, const char *list, const struct hv_pl
     }
     hv_runtime_words(out, "runtime="); /* of the job, for every strategy */
     hv_str_addf(out, "graph=true\n");
+    hv_target_words(out, "target=");
 }
 
 enum hv_status hv_completion_words(struct hv_str *out, const char *what, const char *name,
@@ -117,6 +118,8 @@ enum hv_status hv_completion_words(struct hv_str *out, const char *what, const c
         hv_schedule_words(out, name, lua);
     } else if (strcmp(what, "runtimes") == 0) {
         hv_runtime_words(out, "");
+    } else if (strcmp(what, "targets") == 0) {
+        hv_target_words(out, "");
     } else if (strcmp(what, "devices") == 0) {
         add_devices(out);
     } else if (strcmp(what, "options") == 0) {
@@ -131,7 +134,7 @@ enum hv_status hv_completion_words(struct hv_str *out, const char *what, const c
         return hv_err_set(
             err, HV_EUSAGE,
             "completion: expected bash, zsh, fish, or clusters, models, jobs, plans, "
-            "instances, devices, strategies, options, runtimes or schedules; found '%s'",
+            "instances, devices, strategies, options, runtimes, targets or schedules; found '%s'",
             what);
     }
     return HV_OK;

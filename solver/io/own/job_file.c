@@ -21,6 +21,7 @@ static const char *const optimizer_words[HV_OPTIMIZER_N] = {HV_OPTIMIZER_MAP(X)}
 #undef X
 #define X(c, name) name,
 static const char *const runtime_words[HV_RUNTIME_N] = {HV_RUNTIME_MAP(X)};
+static const char *const target_words[HV_TARGET_N] = {HV_TARGET_MAP(X)};
 static const char *const kernels_words[HV_KERNELS_N] = {HV_KERNELS_MAP(X)};
 static const char *const attention_words[HV_ATTENTION_N] = {HV_ATTENTION_MAP(X)};
 static const char *const dropout_words[HV_DROPOUT_N] = {HV_DROPOUT_MAP(X)};
@@ -138,7 +139,7 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
 {
     int optimizer = (int)j->optimizer, grad = j->grad_fp32;
     int attention = (int)j->attention, dropout = (int)j->dropout, kernels = (int)j->kernels;
-    int runtime = (int)j->runtime;
+    int runtime = (int)j->runtime, target = (int)j->target;
     double reserve = HV_UNKNOWN;
     enum hv_status st;
     if ((st = hv_jp_opt_int(root, "global_batch", 1, MAX_BATCH, &j->global_batch, err)) ||
@@ -155,6 +156,7 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
              hv_jp_opt_word(root, "attention", attention_words, HV_ATTENTION_N, &attention, err)) ||
         (st = hv_jp_opt_word(root, "kernels", kernels_words, HV_KERNELS_N, &kernels, err)) ||
         (st = hv_jp_opt_word(root, "runtime", runtime_words, HV_RUNTIME_N, &runtime, err)) ||
+        (st = hv_jp_opt_word(root, "target", target_words, HV_TARGET_N, &target, err)) ||
         (st = hv_jp_opt_word(root, "dropout", dropout_words, HV_DROPOUT_N, &dropout, err)) ||
         (st = hv_jp_opt_number(root, "memory_reserve_GiB", 0, MAX_GIB, &reserve, err))) {
         return st;
@@ -164,6 +166,7 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
     j->grad_fp32 = hv_jp_none(&given) ? hv_job_default_grad_fp32(j->precision) : grad == 1;
     j->kernels = (enum hv_kernels)kernels;
     j->runtime = (enum hv_runtime)runtime;
+    j->target = (enum hv_target_id)target;
     j->attention = (enum hv_attention)attention;
     j->dropout = (enum hv_dropout)dropout;
     j->memory_reserve_bytes = reserve * HV_GIB;

@@ -65,7 +65,7 @@
       "least_bytes", "most_bytes", "agree")                                                                                             \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
     X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "output_tokens", "requests_per_s", "precision", "optimizer", "master_weights",                 \
-      "grad_precision", "attention", "dropout", "kernels", "runtime", "sequence_lengths", "memory_reserve_GiB", "objective",     \
+      "grad_precision", "attention", "dropout", "kernels", "runtime", "target", "sequence_lengths", "memory_reserve_GiB", "objective",     \
       "failures", "jobs", "routing")                                  \
     X(HV_KEYS_QUEUED_JOB, "job", "/$defs/queued", "name", "model", "job", "arrival_s", "weight", "iterations", "devices", "deadline_s") \
     X(HV_KEYS_FAILURES, "job", "/$defs/failures", "per_device_hour", "detect_s", "replace_s", "restart_s", "regroup_s",                \
