@@ -158,7 +158,8 @@ static enum hv_status open_lowered(const struct hv__question *q, struct hv_verdi
                                    struct hv__lowered *l, struct hv_err *err)
 {
     const struct hv_model *m = hv_cost_model(q->k);
-    const struct hv_plan *flat = hv__flat_plan(q->plan, m, q->arena);
+    const struct hv_plan *meshed = hv__meshed_plan(q->plan, m, q->arena);
+    const struct hv_plan *flat = hv__flat_plan(meshed, m, q->arena);
     if (flat == NULL || !can_be_timed(flat, m, &out->findings)) {
         if (out->findings.n > 0) {
             return HV_ENO;

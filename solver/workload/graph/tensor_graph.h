@@ -96,19 +96,26 @@ struct hv_tensor_op {
     int64_t feature_groups; /**< conv: groups of channels; 1 */
 };
 
+#define HV_NO_DIM UINT32_MAX
+
 /** A graph. */
 struct hv_tensor_graph {
     struct hv_tensor_dim *dims;
     size_t n_dims;
+    uint32_t batch; /**< the dimension that counts sequences; HV_NO_DIM: none, all of it is one */
     struct hv_tensor *tensors;
     size_t n_tensors, n_given; /**< given: inputs, parameters, states */
     struct hv_tensor_op *ops;
     size_t n_ops;
 };
 
-#define HV_NO_DIM UINT32_MAX
 /** Number of the dimension of that name; HV_NO_DIM: none. O(n). */
 uint32_t hv_tensor_graph_dim(const struct hv_tensor_graph *g, const char *name);
+/** FLOPs of the matrix product that an einsum of two operands or a convolution is, forward: 2 · Π
+ * of the dimensions that it goes over. 0: it is none. O(dims). */
+double hv_tensor_op_product_flops(const struct hv_tensor_graph *g, const struct hv_tensor_op *op);
+/** FLOPs of an operator, forward: of its product, else its row's FLOPs per element. O(dims). */
+double hv_tensor_op_flops(const struct hv_tensor_graph *g, const struct hv_tensor_op *op);
 /** True where the list holds the dimension; *at its place (may be NULL). */
 bool hv_dims_hold(const uint32_t *dims, size_t n, uint32_t dim, size_t *at);
 /**
