@@ -120,19 +120,40 @@ static bool needs_only_result(enum hv_op_kind k)
            k == HV_OP_SQRT || k == HV_OP_RELU;
 }
 
+static bool is_product(const struct hv_tensor_op *op)
+{
+    return op->kind == HV_OP_EINSUM || op->kind == HV_OP_CONV;
+}
+
+/* Per group of operators that run together: its products. Between two of them values are not kept,
+ * and computed once more for the gradients, as fused attention does; the result of a single one is
+ * kept for the gradients of what is joined to it. */
+static const uint32_t *count_products(const struct build *b)
+{
+    const struct hv_tensor_graph *g = b->q->graph;
+    uint32_t *n = hv_arena_new(b->arena, uint32_t, g->n_ops + 1);
+    for (size_t i = 0; i < g->n_ops; i++) {
+        n[b->q->fused[i]] += is_product(&g->ops[i]);
+    }
+    return n;
+}
+
 static void find_named(struct build *b)
 {
     const struct hv_tensor_graph *g = b->q->graph;
     const uint32_t *of = b->q->sharding->expansion.tensor_of, *fused = b->q->fused;
     bool *apart = hv_arena_new(b->arena, bool, g->n_tensors + 1); /* read by another group */
     bool *read = hv_arena_new(b->arena, bool, g->n_tensors + 1);
+    const uint32_t *products = count_products(b);
     b->named = hv_arena_new(b->arena, bool, b->g->n_tensors + 1);
     b->result_of = hv_arena_new(b->arena, uint32_t, g->n_ops + 1);
     for (size_t i = 0; i < g->n_ops; i++) {
         for (size_t k = 0; k < g->ops[i].n_in; k++) {
             uint32_t t = g->ops[i].in[k].tensor;
             read[t] = true;
-            apart[t] = apart[t] || t < g->n_given || fused[t - g->n_given] != fused[i];
+            bool joined = t >= g->n_given && fused[t - g->n_given] == fused[i];
+            bool single = joined && products[fused[i]] < 2 && is_product(&g->ops[t - g->n_given]);
+            apart[t] = apart[t] || !joined || single;
         }
     }
     for (size_t t = 0; t < g->n_tensors; t++) {
