@@ -14,9 +14,6 @@
 #include "solver/base/str.h"
 #include "tests/eval_fixture.h"
 
-static const char mesh_job[] =
-    "{\"format\":\"hetviz.job/1\",\"global_batch\":256,\"sequence\":1,\"precision\":\"fp16\"}";
-
 /** A chain of feed-forward layers with residuals, batch × hidden. */
 struct mlp {
     int layers, hidden, ffn;
@@ -72,9 +69,13 @@ static struct answer answer_to(const struct mlp *mlp, const struct question *q)
     struct hv_arena a = {0};
     struct hv_err err = {0};
     struct answer out = {.m = {.iteration_s = NAN}};
-    struct hv_str model = {0}, plan = {0};
+    struct hv_str model = {0}, plan = {0}, job = {0};
     add_mlp(&model, mlp);
-    open_world(&w, cluster_text, hv_str_cstr(&model), mesh_job);
+    hv_str_addf(&job,
+                "{\"format\":\"hetviz.job/1\",\"global_batch\":%d,\"sequence\":1,"
+                "\"precision\":\"fp16\"}",
+                q->micro_batch * q->micro_batches);
+    open_world(&w, cluster_text, hv_str_cstr(&model), hv_str_cstr(&job));
     hv_str_addf(&plan,
                 "{\"format\":\"hetviz.plan/1\",\"micro_batch\":%d,\"schedule\":{\"name\":\"%s\"},"
                 "\"replicas\":[{\"micro_batches\":%d,\"stages\":[%s]}]}",
@@ -100,6 +101,7 @@ static struct answer answer_to(const struct mlp *mlp, const struct question *q)
     close_world(&w);
     hv_str_free(&model);
     hv_str_free(&plan);
+    hv_str_free(&job);
     return out;
 }
 
@@ -172,21 +174,21 @@ static void a_batch_axis_is_data_parallel(void **state)
  * quarter of all, since its input needs no gradient. Ranks hold an n-th. */
 static void weights_split_over_the_batch_axis_are_gathered(void **state)
 {
-    const struct mlp m = {2, 64, 64};
+    const struct mlp m = {2, 1024, 1024};
     (void)state;
 
     struct answer whole = judged(&m,
                                  "{\"devices\":\"a[0].0-3\"," ALL ",\"mesh\":{\"d\":4},"
                                  "\"shard\":{\"x\":{\"d\":\"batch\"}}}",
-                                 256, 1);
+                                 65536, 1);
     struct answer zero =
         judged(&m,
                "{\"devices\":\"a[0].0-3\"," ALL ",\"mesh\":{\"d\":4},\"shard\":{\"up_w*\":{\"d\":"
                "\"hidden\"},\"down_w*\":{\"d\":\"ffn\"},\"x\":{\"d\":\"batch\"},\"up?\":{\"d\":"
                "\"batch\"},\"act?\":{\"d\":\"batch\"},\"down?\":{\"d\":\"batch\"},\"add?\":{\"d\":"
                "\"batch\"}}}",
-               256, 1);
-    double parameters = 2.0 * 2 * 64 * 64;
+               65536, 1);
+    double parameters = 2.0 * 2 * 1024 * 1024;
     assert_true(fabs(zero.m.traffic.tp.forward - 0.75 * parameters) < 1e-6 * parameters);
     assert_true(fabs(zero.m.traffic.tp.backward - 0.75 * (0.75 + 1) * parameters) <
                 1e-6 * parameters);

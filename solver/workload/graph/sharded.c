@@ -299,6 +299,32 @@ static void name_results_by_axes(struct hv_shard_graph *g)
     }
 }
 
+/* In passes a gradient lies as what it is the gradient of: the optimizer, and whoever sent the
+ * tensor, have that part of it. Where propagation has found another layout, the gradients get the
+ * right ones first, and everything else follows once more. */
+static void lay_gradients(struct solve *s)
+{
+    struct hv_shard_graph *x = &s->out->graph;
+    bool other = false;
+    for (size_t t = 0; t < s->r->graph->n_given && s->r->passes && s->gradient != NULL; t++) {
+        uint32_t prim = s->out->expansion.tensor_of[t], gradient = s->gradient[prim];
+        if (gradient != HV_NO_TENSOR && !x->tensors[gradient].fixed) {
+            other =
+                other || !hv_layout_equal(&x->tensors[gradient].layout, &x->tensors[prim].layout);
+            x->tensors[prim].fixed = true;
+            fix(s, gradient, &x->tensors[prim].layout);
+        }
+    }
+    for (size_t t = 0; t < x->n_tensors && other; t++) {
+        if (!x->tensors[t].fixed) {
+            x->tensors[t].layout = hv_layout_whole(x->tensors[t].shape.n_dims);
+        }
+    }
+    if (other) {
+        hv_propagate(x, s->r->how, s->arena, &s->out->conflicts);
+    }
+}
+
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 static void count_bytes(struct solve *s)
@@ -389,6 +415,7 @@ enum hv_status hv_shard_graph_solve(const struct hv_sharding_request *r, struct 
     s.out->graph.n_kept = r->passes ? s.out->n_forward : 0;
     place_tensors(&s);
     hv_propagate(&out->graph, r->how, arena, &out->conflicts);
+    lay_gradients(&s);
     name_results_by_axes(&out->graph);
     hv_delay_sums(&out->graph, out->n_forward, arena);
     st = hv_lower(&out->graph, r->pricing, arena, &out->lowered, err);

@@ -35,8 +35,8 @@ struct hv_sharding_request {
     const uint32_t *wanted; /**< with `grad`: inputs whose gradients are results too */
     size_t n_wanted;
     bool passes; /**< with `grad`: a forward and a backward pass; what tensors were brought into for
-                    the first is brought once more for the second; the loss tensors are results too
-                  */
+                    the first is brought once more for the second; the loss tensors are results too,
+                    and gradients of inputs lie as the inputs do */
     enum hv_propagation how;
     const struct hv_pricing *pricing; /**< NULL: bytes */
 };
