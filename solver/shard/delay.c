@@ -19,7 +19,8 @@ static void count_readers(struct delay *d)
     }
 }
 
-/* Atoms that split a summed factor of the operands, and no dimension of the result. */
+/* Atoms that split a summed factor of the operands: its result is partial over them, whatever it is
+ * brought into afterwards. */
 static uint32_t summed_over(const struct delay *d, const struct hv_shard_op *op)
 {
     const struct hv_op_rule *r = op->rule;
@@ -33,7 +34,22 @@ static uint32_t summed_over(const struct delay *d, const struct hv_shard_op *op)
             }
         }
     }
-    return atoms & ~hv_layout_used(&d->g->tensors[op->tensor[r->n_in]].layout);
+    return atoms;
+}
+
+/* Leaves a tensor partial over atoms, none of which splits it then. */
+static void leave_partial(struct hv_layout *l, uint32_t atoms)
+{
+    for (size_t d = 0; d < l->n_dims; d++) {
+        struct hv_axes kept = {0};
+        for (size_t i = 0; i < l->dim[d].n; i++) {
+            if ((atoms >> l->dim[d].atom[i] & 1) == 0) {
+                hv_axes_push(&kept, l->dim[d].atom[i]);
+            }
+        }
+        l->dim[d] = kept;
+    }
+    l->sum |= atoms;
 }
 
 static bool adds_two(const struct hv_op_rule *r)
@@ -66,7 +82,7 @@ void hv_delay_sums(struct hv_shard_graph *g, size_t from, struct hv_arena *arena
         const struct hv_shard_op *op = &g->ops[i];
         uint32_t atoms = common(&d, op);
         for (size_t t = 0; t < 2 && atoms != 0; t++) {
-            g->tensors[op->tensor[t]].layout.sum |= atoms;
+            leave_partial(&g->tensors[op->tensor[t]].layout, atoms);
         }
     }
 }

@@ -1,7 +1,8 @@
 /**
  * Inside cost/graph: passes as tasks. Kernels run one after the other; an exchange waits for the
  * kernel that writes its tensor, holds up the kernel that reads it, and runs beside all others. The
- * links inside nodes and those between nodes are a lane each, since axes share them.
+ * links inside nodes and those between nodes are a lane each, since axes share them. Sums of
+ * gradients of parameters, which no kernel waits for, are joined to buckets.
  */
 #ifndef HV_SOLVER_COST_GRAPH_ORDER_H
 #define HV_SOLVER_COST_GRAPH_ORDER_H
@@ -22,9 +23,12 @@ enum hv__pass_of { HV__FORWARD, HV__BACKWARD, HV__INPUT_GRADIENTS, HV__WEIGHT_GR
 /** What tasks are made of. */
 struct hv__order_query {
     struct hv__wires *wires;
+    const struct hv_tensor_graph *graph; /**< of the stage */
     const struct hv_sharding *sharding;
     const struct hv__kernels *kernels;
     double overlap_frac; /**< seconds of compute lost per second of exchange beside it */
+    double hidden_frac;  /**< share of gathers and scatters of activations that products hide, chunk
+                            by  chunk */
 };
 /** Times a pass. end_s: [kernels] when each has ended, with the exchanges of what it writes; NULL:
  * not asked. O(kernels + exchanges). */

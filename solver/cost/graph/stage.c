@@ -222,9 +222,11 @@ static enum hv_status time_on(struct work *w, const struct hv_device_kind *d, st
     hv__kernels(&kq, arena, &w->kernels);
     out->end_s = hv_arena_new(arena, double, w->kernels.n + 1);
     struct hv__order_query q = {.wires = &w->wires,
+                                .graph = &w->part.graph,
                                 .sharding = &w->sharding,
                                 .kernels = &w->kernels,
-                                .overlap_frac = hv_device_calibration(d)->v[HV_CAL_OVERLAP]};
+                                .overlap_frac = hv_device_calibration(d)->v[HV_CAL_OVERLAP],
+                                .hidden_frac = hv_device_calibration(d)->v[HV_CAL_TP_HIDDEN]};
     enum hv_status st = hv__pass_times(&q, HV__FORWARD, &out->forward, NULL, err);
     st = st ? st : hv__pass_times(&q, HV__BACKWARD, &out->back, out->end_s, err);
     st = st ? st : hv__pass_times(&q, HV__INPUT_GRADIENTS, &out->inputs, NULL, err);
@@ -364,6 +366,19 @@ static void repeat(struct hv_pass *o, double times)
 
 /* ---- why ------------------------------------------------------------------------------------- */
 
+/* The operator that an exchange is for, and its pass. */
+static const char *purpose(const struct work *w, const struct hv_lowered_exchange *x,
+                           struct hv_arena *arena)
+{
+    const struct hv_sharding *s = &w->sharding;
+    uint32_t op =
+        x->op < s->graph.n_ops ? s->expansion.prims.prims[s->prim_of[x->op]].op : HV_NO_OP;
+    return op == HV_NO_OP ? "results"
+                          : hv_arena_printf(arena, "%s of \"%.80s\"",
+                                            x->op < s->n_forward ? "forward" : "backward",
+                                            w->part.graph.ops[op].id);
+}
+
 static void explain(struct work *w, struct hv_why *why)
 {
     const struct hv_lowered *l = &w->sharding.lowered;
@@ -381,9 +396,9 @@ static void explain(struct work *w, struct hv_why *why)
         const struct hv_exchange *x = &l->exchange[i].exchange;
         struct hv__wire_price p = hv__wire_price(&w->wires, x);
         hv_why_add(why, hv_exchange_name(x->kind), p.time_s, "s",
-                   "along %s, groups of %lld: %.4g bytes of a device, %.4g sent, %s nodes%s",
-                   hv__wire_text(&w->wires, x, why->arena), (long long)x->group, x->local_bytes,
-                   x->sent_bytes, p.far ? "between" : "inside",
+                   "%s, along %s, groups of %lld: %.4g bytes of a device, %.4g sent, %s nodes%s",
+                   purpose(w, &l->exchange[i], why->arena), hv__wire_text(&w->wires, x, why->arena),
+                   (long long)x->group, x->local_bytes, x->sent_bytes, p.far ? "between" : "inside",
                    l->cut ? "; a cheaper way may exist" : "");
     }
 }
