@@ -167,15 +167,30 @@ static void find_named(struct build *b)
 
 /* ---- which primitives run together ----------------------------------------------------------- */
 
+/* Gradients of parameters: no kernel waits for their sums. */
+static const bool *parameter_gradients(const struct build *b)
+{
+    const struct hv_sharding *s = b->q->sharding;
+    bool *is = hv_arena_new(b->arena, bool, b->g->n_tensors + 1);
+    for (size_t t = 0; t < b->q->graph->n_given && s->gradient_of != NULL; t++) {
+        uint32_t d = s->gradient_of[s->expansion.tensor_of[t]];
+        if (d != HV_NO_TENSOR && b->q->graph->tensors[t].role == HV_TENSOR_PARAMETER) {
+            is[d] = true;
+        }
+    }
+    return is;
+}
+
 static void mark_exchanges(struct build *b)
 {
     const struct hv_lowered *l = &b->q->sharding->lowered;
+    const bool *sums = parameter_gradients(b);
     b->reads_before = hv_arena_new(b->arena, bool, b->g->n_ops + 1);
     b->sends_behind = hv_arena_new(b->arena, bool, b->g->n_ops + 1);
     for (size_t i = 0; i < l->n; i++) {
         uint32_t op = l->exchange[i].op, tensor = l->exchange[i].tensor;
         if (op < b->g->n_ops && b->writer[tensor] == op) {
-            b->sends_behind[op] = true;
+            b->sends_behind[op] = b->sends_behind[op] || !sums[tensor];
         } else {
             b->reads_before[op] = true;
         }
@@ -405,6 +420,22 @@ static double rows_bytes(const struct build *b, const struct hv__kernel *k, uint
     return bytes;
 }
 
+/* Results of products that others of the kernel take up before they are written: the time of a
+ * product has the writing of its result in it. */
+static double inner_results_bytes(const struct build *b, const struct hv__kernel *k)
+{
+    double sum = 0;
+    for (uint32_t i = k->first; i < k->last; i++) {
+        const struct hv_prim *p = prim_of(b, i);
+        bool outside = false;
+        for (size_t w = 0; w < k->n_writes && multiplies(p); w++) {
+            outside = outside || k->writes[w].tensor == b->out->root[p->tensor[p->n_in]];
+        }
+        sum += multiplies(p) && !outside ? local_bytes(b, i, p->n_in) : 0;
+    }
+    return sum;
+}
+
 static void price_kernel(struct build *b, struct hv__kernel *k)
 {
     const struct hv_device_kind *d = b->q->device;
@@ -423,10 +454,12 @@ static void price_kernel(struct build *b, struct hv__kernel *k)
         k->stream_bytes +=
             products && is_of_products(b, k, x->tensor) ? 0 : rows_bytes(b, k, x->tensor, x->bytes);
     }
+    double written = 0;
     for (size_t i = 0; i < k->n_writes; i++) {
         const struct hv__access *x = &k->writes[i];
-        k->stream_bytes += products && is_of_products(b, k, x->tensor) ? 0 : x->bytes;
+        written += products && is_of_products(b, k, x->tensor) ? 0 : x->bytes;
     }
+    k->stream_bytes += fmax(0, written - inner_results_bytes(b, k));
     if (k->stream_bytes > 0) {
         k->time_s +=
             e.launch_s + k->stream_bytes / (e.bytes_per_s * hv_stream_share(d, k->stream_bytes));

@@ -302,6 +302,16 @@ static void look_ahead(struct order *o, uint32_t after)
     }
 }
 
+static void send_of_kernel(struct order *o, uint32_t number)
+{
+    const struct hv__kernel *k = &o->q->kernels->items[number];
+    for (uint32_t i = k->first; i < k->last; i++) {
+        if (o->kernel_of[i] == number) {
+            send(o, o->of_op[i].first_behind, o->of_op[i].end);
+        }
+    }
+}
+
 /* True where the results of the graph are brought into their layouts in this pass: gradients, where
  * there are any. */
 static bool ends_here(const struct order *o)
@@ -324,8 +334,10 @@ static void add_all(struct order *o)
         if (k != NONE && o->q->kernels->items[k].last == i + 1) {
             add_kernel(o, k);
             look_ahead(o, i);
+            send_of_kernel(o, k);
+        } else if (k == NONE) {
+            send(o, x->first_behind, x->end);
         }
-        send(o, x->first_behind, x->end);
     }
     flush_all(o);
     hv_vec_push(&o->dep_at, (int32_t)o->dep.n);
