@@ -285,6 +285,30 @@ static void random_meshes_keep_the_laws(void **state)
     }
 }
 
+/** Several axes of one dimension: in the order of the mesh, however a file lists them, or in the
+ * order of a list. */
+static void axes_are_read_in_both_forms(void **state)
+{
+    static const char *const forms[] = {"{\"x\":\"ffn\",\"y\":\"ffn\"}",
+                                        "{\"y\":\"ffn\",\"x\":\"ffn\"}", "{\"ffn\":[\"x\",\"y\"]}"};
+    const struct mlp m = {2, 1024, 4096};
+    double first = 0;
+    (void)state;
+
+    for (size_t i = 0; i < HV_COUNT(forms); i++) {
+        struct hv_str s = {0};
+        hv_str_addf(&s,
+                    "{\"devices\":\"a[0].0-3\"," ALL ",\"mesh\":{\"x\":2,\"y\":2},"
+                    "\"shard\":{\"up_w*\":%s}}",
+                    forms[i]);
+        struct answer a = judged(&m, hv_str_cstr(&s), 64, 4);
+        first = i == 0 ? a.m.iteration_s : first;
+        assert_true(a.m.traffic.tp.forward > 0);
+        assert_true(fabs(a.m.iteration_s - first) < 1e-12);
+        hv_str_free(&s);
+    }
+}
+
 static void what_is_not_simulated_is_refused(void **state)
 {
     static const struct {
@@ -327,6 +351,7 @@ int main(void)
         cmocka_unit_test(recompute_takes_time_and_gives_memory),
         cmocka_unit_test(fused_operators_are_faster),
         cmocka_unit_test(random_meshes_keep_the_laws),
+        cmocka_unit_test(axes_are_read_in_both_forms),
         cmocka_unit_test(what_is_not_simulated_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
