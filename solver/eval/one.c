@@ -8,6 +8,7 @@
 #include "solver/eval/serve/serve_int.h"
 #include "solver/eval/timeline/timeline_int.h"
 #include "solver/eval/train/steps.h"
+#include "solver/plan/mesh.h"
 #include "solver/workload/router.h"
 
 #include <math.h>
@@ -147,6 +148,11 @@ static enum hv_status refuse_unsimulated(const struct hv__question *q, const str
         if (v->findings.items[i].code == HV_V_UNKNOWN_NAME) {
             return HV_OK;
         }
+    }
+    if (hv_model_has_operands(hv_cost_model(q->k)) && hv_cost_job(q->k)->n_lengths > 0) {
+        return hv_err_set(err, HV_ENO,
+                          "not simulated yet: job.sequence_lengths: the operators of a graph are "
+                          "written for one length");
     }
     enum hv_status st = hv__refuse_gates(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), err);
     return st == HV_OK ? hv__refuse_unsimulated(q->plan, hv_cost_model(q->k), q->arena, err) : st;

@@ -23,41 +23,53 @@ static enum hv_status refuse(const struct place *at, const char *key, const char
                       at->replica, at->number, key, why);
 }
 
+/** True where a micro-batch has a length of its own. */
+static bool gives_tokens(const struct hv_replica *r)
+{
+    for (int64_t i = 0; r->list != NULL && i < r->micro_batches; i++) {
+        if (r->list[i].tokens > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum hv_status check_keys(const struct place *at, struct hv_err *err)
 {
     const struct hv_stage *s = at->stage;
     bool schedule_gives_devices = hv_plan_shares_devices(at->plan);
-    bool graph = hv_model_has_operands(at->model);
     const struct {
         bool given;
         const char *key, *why;
     } rows[] = {
         {s->place.n > 0, "place", "operators placed on devices of their own"},
-        {graph && s->tp.degree > 1, "tp",
+        {s->tp.degree > 1, "tp",
          "operators of a graph cut by number; give \"mesh\" and \"shard\", which say along what"},
-        {graph && s->cp.degree > 1, "cp",
+        {s->cp.degree > 1, "cp",
          "operators of a graph cut by number; give \"mesh\" and \"shard\", which say along what"},
-        {graph && s->sequence_parallel, "sequence_parallel",
+        {s->sequence_parallel, "sequence_parallel",
          "a knob of transformers; split the sequence by \"shard\""},
-        {graph && s->ep > 1, "ep", "a knob of experts; split them by \"shard\""},
-        {graph && s->zero.stage > 1, "zero.stage",
+        {s->ep > 1, "ep", "a knob of experts; split them by \"shard\""},
+        {s->zero.stage > 1, "zero.stage",
          "sharded gradients and weights of operators; split the parameters themselves by "
          "\"shard\""},
-        {graph && s->n_degrees > 0, "degrees", "layer-wise degrees of operators"},
-        {graph && s->n_offload > 0, "offload", "offload of operators' tensors"},
-        {graph && s->n_recompute_per > 0, "recompute",
+        {s->n_degrees > 0, "degrees", "layer-wise degrees of operators"},
+        {s->n_offload > 0, "offload", "offload of operators' tensors"},
+        {s->n_recompute_per > 0, "recompute",
          "recompute by operator; \"none\" or \"full\""},
-        {graph && s->recompute != HV_RC_NONE && (s->recompute & HV_RC_FULL) != HV_RC_FULL,
+        {s->recompute != HV_RC_NONE && (s->recompute & HV_RC_FULL) != HV_RC_FULL,
          "recompute", "units of transformers in a graph of operators; \"none\" or \"full\""},
-        {graph && s->mesh.n > 0 && (s->dp > 1 || s->shares != NULL), "dp",
+        {s->mesh.n > 0 && (s->dp > 1 || s->shares != NULL), "dp",
          "data-parallel ranks beside a mesh; make them an axis of it that splits the batch"},
-        {graph && s->mesh.n > 0 && s->deal == HV_DEAL_TURNS, "deal", "ranks of a mesh in turns"},
-        {graph && s->mesh.n > 0 && schedule_gives_devices, "mesh",
+        {s->mesh.n > 0 && s->deal == HV_DEAL_TURNS, "deal", "ranks of a mesh in turns"},
+        {s->mesh.n > 0 && schedule_gives_devices, "mesh",
          "a mesh on devices that several stages share"},
-        {graph && s->mesh.n == 0 && s->n_shard > 0, "shard",
+        {s->mesh.n == 0 && s->n_shard > 0, "shard",
          "splits without a \"mesh\" to split over"},
-        {graph && at->plan->mode == HV_MODE_SERVE, "mesh", "operators that serve"},
-        {graph && at->plan->schedule.slices > 1, "devices", "slices of a graph's sequences"},
+        {at->plan->mode == HV_MODE_SERVE, "mesh", "operators that serve"},
+        {gives_tokens(&at->plan->replicas[at->replica]), "devices",
+         "micro-batches of other lengths than the graph is written for"},
+        {at->plan->schedule.slices > 1, "devices", "slices of a graph's sequences"},
     };
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         if (rows[i].given) {
@@ -198,6 +210,21 @@ static enum hv_status check_chain(const struct place *at, struct hv_err *err)
                : HV_OK;
 }
 
+/** True where a stage may hold operators with operands: of the model, or of a module of it. */
+static bool holds_operands(const struct hv_model *m, const struct hv_stage *s)
+{
+    const struct hv_model *own = hv_stage_model(m, s);
+    if (own == NULL || own->kind != HV_MODEL_MODULES) {
+        return own != NULL && hv_model_has_operands(own);
+    }
+    for (size_t i = 0; i < own->n_modules; i++) {
+        if (hv_model_has_operands(own->modules[i].model)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum hv_status hv__refuse_operators(const struct hv_plan *p, const struct hv_model *m,
                                     size_t replica, size_t stage, struct hv_arena *arena,
                                     struct hv_err *err)
@@ -208,10 +235,13 @@ enum hv_status hv__refuse_operators(const struct hv_plan *p, const struct hv_mod
                        .number = stage,
                        .stage = &p->replicas[replica].stages[stage],
                        .arena = arena};
-    if (!hv_model_has_operands(m)) {
+    if (!holds_operands(m, at.stage)) {
         return HV_OK;
     }
     enum hv_status st = check_keys(&at, err);
+    if (!hv_model_has_operands(m)) {
+        return st; /* a stage of modules has neither patterns nor a mesh: hv__refuse_unsimulated */
+    }
     st = st != HV_OK ? st : check_run(&at, err);
     st = st != HV_OK ? st : check_shared(&at, err);
     st = st != HV_OK ? st : check_batch(&at, err);

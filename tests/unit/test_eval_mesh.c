@@ -324,6 +324,11 @@ static void what_is_not_simulated_is_refused(void **state)
         {"{\"devices\":\"a[0].0\",\"ops\":[\"up0\",\"add0\"]},{\"devices\":\"a[0].1\",\"ops\":["
          "\"act0\",\"down0\",\"*1\"]}",
          "ops: operators that do not follow each other"},
+        {"{\"devices\":\"a[0].0\",\"layers\":[0,8],\"offload\":[{\"what\":\"activations\"}]}",
+         "offload: offload of operators"},
+        {"{\"devices\":\"a[0].0\",\"layers\":[0,4]},{\"devices\":\"a[0].1\",\"layers\":[4,8],"
+         "\"after\":[]}",
+         "after: branches between stages"},
         {"{\"devices\":\"a[0].0-4\"," ALL ",\"mesh\":{\"x\":5},\"shard\":{\"up_w*\":{\"x\":"
          "\"ffn\"}}}",
          "do not divide into 5 parts"},
