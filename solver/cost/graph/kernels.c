@@ -21,6 +21,7 @@ struct build {
     uint32_t *kernel_of;   /* operator of g → kernel; NONE: no work */
     bool *leads_to_inputs; /* operator of g: gradients of activations come from it */
     bool *named;         /* tensor: an operand or result of the kernels' operators, kept as such */
+    bool *core;          /* group of operators: products around a softmax, a fused attention core */
     uint32_t *result_of; /* operator of the graph → its tensor, where its gradient needs no other */
     bool *reads_before; /* operator of g: an exchange of a tensor comes right before it */
     bool *sends_behind;
@@ -138,6 +139,16 @@ static const uint32_t *count_products(const struct build *b)
     return n;
 }
 
+static void find_cores(struct build *b, const uint32_t *products)
+{
+    const struct hv_tensor_graph *g = b->q->graph;
+    b->core = hv_arena_new(b->arena, bool, g->n_ops + 1);
+    for (size_t i = 0; i < g->n_ops; i++) {
+        uint32_t group = b->q->fused[i];
+        b->core[group] = b->core[group] || (g->ops[i].kind == HV_OP_SOFTMAX && products[group] > 1);
+    }
+}
+
 static void find_named(struct build *b)
 {
     const struct hv_tensor_graph *g = b->q->graph;
@@ -145,6 +156,7 @@ static void find_named(struct build *b)
     bool *apart = hv_arena_new(b->arena, bool, g->n_tensors + 1); /* read by another group */
     bool *read = hv_arena_new(b->arena, bool, g->n_tensors + 1);
     const uint32_t *products = count_products(b);
+    find_cores(b, products);
     b->named = hv_arena_new(b->arena, bool, b->g->n_tensors + 1);
     b->result_of = hv_arena_new(b->arena, uint32_t, g->n_ops + 1);
     for (size_t i = 0; i < g->n_ops; i++) {
@@ -374,7 +386,9 @@ static void add_product(struct build *b, struct hv__kernel *k, uint32_t i, bool 
     const struct hv_layout *l = b->q->sharding->lowered.used[i];
     struct hv__local_product x = hv__local_product(prim_of(b, i), &b->g->mesh, l);
     double flops = 2 * x.m * x.groups * x.n * x.k;
-    k->time_s += hv__local_product_s(b->q->k, b->q->device, &x);
+    k->time_s += b->core[b->q->fused[k->op]]
+                     ? hv__core_product_s(b->q->k, b->q->device, &x, k->backward)
+                     : hv__local_product_s(b->q->k, b->q->device, &x);
     k->flops += again ? 0 : flops;
     if (2 * k->m * k->n * k->k < flops) {
         k->m = x.m * x.groups;

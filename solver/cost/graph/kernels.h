@@ -51,6 +51,10 @@ struct hv__local_product {
 };
 struct hv__local_product hv__local_product(const struct hv_prim *p, const struct hv_mesh *m,
                                            const struct hv_layout *layouts);
+/** Seconds of one of the products of a fused attention core: at the calibrated rate of such
+ * kernels, which narrow heads reach in part on devices since Hopper. */
+double hv__core_product_s(const struct hv__context *k, const struct hv_device_kind *d,
+                          const struct hv__local_product *p, bool backward);
 /** Seconds of a product of that shape in training, without what it waits for. */
 double hv__local_product_s(const struct hv__context *k, const struct hv_device_kind *d,
                            const struct hv__local_product *p);

@@ -1,5 +1,6 @@
 /** Matrix products of the shapes that one device has. */
 #include "solver/cost/device/efficiency.h"
+#include "solver/cost/device/era.h"
 #include "solver/cost/device/gemm.h"
 #include "solver/cost/graph/kernels.h"
 
@@ -52,4 +53,17 @@ double hv__local_product_s(const struct hv__context *k, const struct hv_device_k
     double rows = p->m * p->groups, flops = 2 * rows * p->n * p->k;
     double share = hv_gemm_share(&g, rows, p->n, p->k, p->groups);
     return e.gemm_start_s + flops / (e.gemm_flops_per_s * share);
+}
+
+double hv__core_product_s(const struct hv__context *k, const struct hv_device_kind *d,
+                          const struct hv__local_product *p, bool backward)
+{
+    struct hv_efficiency e = hv_efficiency_of(d, k->job.precision);
+    double flops = 2 * p->m * p->groups * p->n * p->k, width = fmin(p->n, p->k);
+    double rate = backward ? e.core_backward_flops_per_s : e.core_forward_flops_per_s;
+    if (width < HV_EFF_CORE_WIDTH && hv__since_hopper(d) && !d->plain_rates) {
+        double pairs = backward ? HV_EFF_CORE_PAIRS_BACK : HV_EFF_CORE_PAIRS;
+        rate /= 1 - pairs + pairs * HV_EFF_CORE_WIDTH / width;
+    }
+    return flops / rate;
 }
