@@ -55,17 +55,15 @@ static enum hv_status check_keys(const struct place *at, struct hv_err *err)
          "\"shard\""},
         {s->n_degrees > 0, "degrees", "layer-wise degrees of operators"},
         {s->n_offload > 0, "offload", "offload of operators' tensors"},
-        {s->n_recompute_per > 0, "recompute",
-         "recompute by operator; \"none\" or \"full\""},
-        {s->recompute != HV_RC_NONE && (s->recompute & HV_RC_FULL) != HV_RC_FULL,
-         "recompute", "units of transformers in a graph of operators; \"none\" or \"full\""},
+        {s->n_recompute_per > 0, "recompute", "recompute by operator; \"none\" or \"full\""},
+        {s->recompute != HV_RC_NONE && (s->recompute & HV_RC_FULL) != HV_RC_FULL, "recompute",
+         "units of transformers in a graph of operators; \"none\" or \"full\""},
         {s->mesh.n > 0 && (s->dp > 1 || s->shares != NULL), "dp",
          "data-parallel ranks beside a mesh; make them an axis of it that splits the batch"},
         {s->mesh.n > 0 && s->deal == HV_DEAL_TURNS, "deal", "ranks of a mesh in turns"},
         {s->mesh.n > 0 && schedule_gives_devices, "mesh",
          "a mesh on devices that several stages share"},
-        {s->mesh.n == 0 && s->n_shard > 0, "shard",
-         "splits without a \"mesh\" to split over"},
+        {s->mesh.n == 0 && s->n_shard > 0, "shard", "splits without a \"mesh\" to split over"},
         {at->plan->mode == HV_MODE_SERVE, "mesh", "operators that serve"},
         {gives_tokens(&at->plan->replicas[at->replica]), "devices",
          "micro-batches of other lengths than the graph is written for"},
@@ -95,6 +93,22 @@ static enum hv_status check_run(const struct place *at, struct hv_err *err)
                                           at->model->ops[ranges[1].from2 / 2].id,
                                           at->model->ops[(ranges[0].to2 - 1) / 2].id),
                           err);
+}
+
+/** Pairs of `fuse` that join nothing would change nothing. */
+static enum hv_status check_fuse(const struct place *at, struct hv_err *err)
+{
+    const struct hv_named_pairs *f = &at->stage->fuse;
+    uint32_t *group = hv_arena_new(at->arena, uint32_t, at->model->n_ops + 1);
+    size_t p = hv_fused_groups(f, at->model->tensors, group);
+    return p == f->n
+               ? HV_OK
+               : refuse(at, "fuse",
+                        hv_arena_printf(at->arena,
+                                        "no operator \"%.80s\" reads the result of \"%.80s\", nor "
+                                        "do products of these names read the same tensor",
+                                        f->values[p], f->keys[p]),
+                        err);
 }
 
 /** True where a stage holds the operator. */
@@ -243,6 +257,7 @@ enum hv_status hv__refuse_operators(const struct hv_plan *p, const struct hv_mod
         return st; /* a stage of modules has neither patterns nor a mesh: hv__refuse_unsimulated */
     }
     st = st != HV_OK ? st : check_run(&at, err);
+    st = st != HV_OK ? st : check_fuse(&at, err);
     st = st != HV_OK ? st : check_shared(&at, err);
     st = st != HV_OK ? st : check_batch(&at, err);
     st = st != HV_OK ? st : check_entries(&at, err);

@@ -115,3 +115,61 @@ int hv_mesh_data_ranks(const struct hv_stage *s, const struct hv_model *m)
     }
     return ranks;
 }
+
+/* ---- kernels -----------------------------------------------------------------------------------
+ */
+
+/* The operator of the first pattern that op is joined to; UINT32_MAX: none. `reader`: per tensor
+ * the last product of the first pattern that reads it. */
+static uint32_t joined_to(const struct hv_tensor_graph *g, const struct hv_tensor_op *op,
+                          const char *first, const uint32_t *reader)
+{
+    for (size_t k = 0; k < op->n_in; k++) {
+        uint32_t t = op->in[k].tensor;
+        if (t >= g->n_given && hv_name_match(first, g->ops[t - g->n_given].id)) {
+            return (uint32_t)(t - g->n_given);
+        }
+        if (op->kind == HV_OP_EINSUM && reader[t] != UINT32_MAX) {
+            return reader[t];
+        }
+    }
+    return UINT32_MAX;
+}
+
+static bool join(const struct hv_tensor_graph *g, const char *first, const char *second,
+                 uint32_t *reader, uint32_t *group)
+{
+    bool any = false;
+    memset(reader, 0xff, g->n_tensors * sizeof *reader);
+    for (uint32_t i = 0; i < g->n_ops; i++) {
+        const struct hv_tensor_op *op = &g->ops[i];
+        uint32_t to = hv_name_match(second, op->id) ? joined_to(g, op, first, reader) : UINT32_MAX;
+        if (to != UINT32_MAX) {
+            group[i] = group[to];
+            any = true;
+        }
+        for (size_t k = 0; k < op->n_in && op->kind == HV_OP_EINSUM; k++) {
+            uint32_t t = op->in[k].tensor;
+            if (g->tensors[t].role != HV_TENSOR_PARAMETER && hv_name_match(first, op->id)) {
+                reader[t] = i;
+            }
+        }
+    }
+    return any;
+}
+
+size_t hv_fused_groups(const struct hv_named_pairs *f, const struct hv_tensor_graph *g,
+                       uint32_t *group)
+{
+    size_t without = f->n;
+    uint32_t *reader = hv_xmalloc((g->n_tensors + 1) * sizeof *reader);
+    for (uint32_t i = 0; i < g->n_ops; i++) {
+        group[i] = i;
+    }
+    for (size_t p = 0; p < f->n; p++) {
+        bool any = join(g, f->keys[p], f->values[p], reader, group);
+        without = !any && without == f->n ? p : without;
+    }
+    free(reader);
+    return without;
+}

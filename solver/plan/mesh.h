@@ -19,6 +19,16 @@ size_t hv_stage_op_ranges(const struct hv_stage *s, const struct hv_model *m,
  * O(rules + operators).
  */
 int hv_mesh_data_ranks(const struct hv_stage *s, const struct hv_model *m);
+struct hv_tensor_graph;
+/**
+ * Groups of operators that pairs of patterns let run as one kernel: group[n_ops] gets the number of
+ * the first operator of each. A pair joins an operator that the second pattern names to one of the
+ * first that writes an operand of it, or, of products (einsum), to one before it that reads the
+ * same tensor beside a parameter. Returns the number of the first pair that joins none; f->n: all
+ * do. O(pairs · operators).
+ */
+size_t hv_fused_groups(const struct hv_named_pairs *f, const struct hv_tensor_graph *g,
+                       uint32_t *group);
 /** Places of a mesh. */
 double hv_mesh_places(const struct hv_stage *s);
 

@@ -318,6 +318,8 @@ static void what_is_not_simulated_is_refused(void **state)
         {"{\"devices\":\"a[0].0-3\"," ALL ",\"cp\":4}", "cp: operators of a graph cut by number"},
         {"{\"devices\":\"a[0].0\"," ALL ",\"place\":{\"up0\":\"a[0].0\"}}", "place: operators"},
         {"{\"devices\":\"a[0].0\"," ALL ",\"shard\":{\"up0\":{}}}", "shard: splits without"},
+        {"{\"devices\":\"a[0].0\"," ALL ",\"fuse\":[[\"up*\",\"act*\"],[\"up0\",\"down0\"]]}",
+         "fuse: no operator \"down0\" reads the result of \"up0\""},
         {"{\"devices\":\"a[0].0-3\"," ALL ",\"mesh\":{\"x\":4},\"dp\":4}", "dp: data-parallel"},
         {"{\"devices\":\"a[0].0\"," ALL ",\"recompute\":\"core\"}", "recompute: units"},
         {"{\"devices\":\"a[0].0-3\"," ALL ",\"dp\":4,\"zero\":3}", "zero.stage: sharded"},

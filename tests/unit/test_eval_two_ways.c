@@ -168,6 +168,16 @@ static struct figures figures_of(const char *model, int micro_batch, const char 
 }
 
 #define FUSED ",\"fuse\":[[\"*.scores\",\"*.softmax\"],[\"*.softmax\",\"*.values\"]]"
+/* queries, keys and values as one product, as layers have them */
+#define FUSED_QKV                                                                                  \
+    ",\"fuse\":[[\"*.scores\",\"*.softmax\"],[\"*.softmax\",\"*.values\"],"                        \
+    "[\"*.q\",\"*.k\"],[\"*.k\",\"*.v\"]]"
+#define SEQUENCE                                                                                   \
+    ",\"embed\":{\"x\":\"seq\"},\"*.n1\":{\"x\":\"seq\"},\"*.n2\":{\"x\":\"seq\"},"                \
+    "\"*.add1\":{\"x\":\"seq\"},\"*.add2\":{\"x\":\"seq\"},\"norm\":{\"x\":\"seq\"},"              \
+    "\"*.q\":{\"x\":\"heads\"},\"*.k\":{\"x\":\"heads\"},\"*.v\":{\"x\":\"heads\"},"               \
+    "\"*.scores\":{\"x\":\"heads\"},\"*.softmax\":{\"x\":\"heads\"},\"*.values\":{\"x\":"          \
+    "\"heads\"},\"*.up\":{\"x\":\"ffn\"},\"*.act\":{\"x\":\"ffn\"},\"logits\":{\"x\":\"vocab\"}"
 #define TP                                                                                         \
     "\"*.wq\":{\"x\":\"heads\"},\"*.wk\":{\"x\":\"heads\"},\"*.wv\":{\"x\":\"heads\"},"            \
     "\"*.wo\":{\"x\":\"heads\"},\"*.wu\":{\"x\":\"ffn\"},\"*.wd\":{\"x\":\"ffn\"}"
@@ -188,6 +198,11 @@ static const struct plan plans[] = {
      8},
     {"tp 8", "{\"devices\":\"a[0].*\",\"layers\":[0,8],\"tp\":8}",
      "{\"devices\":\"a[0].*\",\"ops\":[\"*\"],\"mesh\":{\"x\":8},\"shard\":{" TP ENDS "}" FUSED "}",
+     1},
+    {"tp 8, sequences",
+     "{\"devices\":\"a[0].*\",\"layers\":[0,8],\"tp\":8,\"sequence_parallel\":true}",
+     "{\"devices\":\"a[0].*\",\"ops\":[\"*\"],\"mesh\":{\"x\":8},\"shard\":{" TP ENDS SEQUENCE
+     "}" FUSED_QKV "}",
      1},
     {"pp 4 x tp 2",
      "{\"devices\":\"a[0].0-1\",\"layers\":[0,2],\"tp\":2},{\"devices\":\"a[0].2-3\",\"layers\":["

@@ -20,7 +20,10 @@ struct build {
     uint32_t *writer;      /* tensor → operator of g; NONE: given */
     uint32_t *kernel_of;   /* operator of g → kernel; NONE: no work */
     bool *leads_to_inputs; /* operator of g: gradients of activations come from it */
-    bool *named;         /* tensor: an operand or result of the kernels' operators, kept as such */
+    bool *named; /* tensor: an operand or result of the kernels' operators, kept as such */
+    const uint32_t *products; /* group of operators: how many it has */
+    uint32_t *first_of,
+        *next_of;        /* group → its last product in g; operator of g → the one before */
     bool *core;          /* group of operators: products around a softmax, a fused attention core */
     uint32_t *result_of; /* operator of the graph → its tensor, where its gradient needs no other */
     bool *reads_before; /* operator of g: an exchange of a tensor comes right before it */
@@ -156,6 +159,7 @@ static void find_named(struct build *b)
     bool *apart = hv_arena_new(b->arena, bool, g->n_tensors + 1); /* read by another group */
     bool *read = hv_arena_new(b->arena, bool, g->n_tensors + 1);
     const uint32_t *products = count_products(b);
+    b->products = products;
     find_cores(b, products);
     b->named = hv_arena_new(b->arena, bool, b->g->n_tensors + 1);
     b->result_of = hv_arena_new(b->arena, uint32_t, g->n_ops + 1);
@@ -179,8 +183,25 @@ static void find_named(struct build *b)
 
 /* ---- which primitives run together ----------------------------------------------------------- */
 
-/* Gradients of parameters: no kernel waits for their sums. */
-static const bool *parameter_gradients(const struct build *b)
+/* True where the result has the elements of the operand: another shape, or sums over dimensions of
+ * one element. */
+static bool only_reshapes(const struct build *b, const struct hv_prim *p)
+{
+    const struct hv_shape *from = hv_prim_shape(b->prims, p->tensor[0]);
+    const struct hv_shape *to = hv_prim_shape(b->prims, p->tensor[1]);
+    int64_t n = 1, m = 1;
+    for (size_t d = 0; d < from->n_dims; d++) {
+        n *= from->size[d];
+    }
+    for (size_t d = 0; d < to->n_dims; d++) {
+        m *= to->size[d];
+    }
+    return n == m && (p->kind == HV_PRIM_RESHAPE || p->kind == HV_PRIM_TRANSPOSE ||
+                      p->kind == HV_PRIM_REDUCE);
+}
+
+/* Gradients of parameters, and what they are other shapes of: no kernel waits for their sums. */
+static void find_sums(struct build *b)
 {
     const struct hv_sharding *s = b->q->sharding;
     bool *is = hv_arena_new(b->arena, bool, b->g->n_tensors + 1);
@@ -190,19 +211,24 @@ static const bool *parameter_gradients(const struct build *b)
             is[d] = true;
         }
     }
-    return is;
+    for (uint32_t i = (uint32_t)b->g->n_ops; i-- > s->n_forward;) {
+        const struct hv_prim *p = prim_of(b, i);
+        if (p->n_in == 1 && is[p->tensor[1]] && only_reshapes(b, p)) {
+            is[p->tensor[0]] = true;
+        }
+    }
+    b->out->sums = is;
 }
 
 static void mark_exchanges(struct build *b)
 {
     const struct hv_lowered *l = &b->q->sharding->lowered;
-    const bool *sums = parameter_gradients(b);
     b->reads_before = hv_arena_new(b->arena, bool, b->g->n_ops + 1);
     b->sends_behind = hv_arena_new(b->arena, bool, b->g->n_ops + 1);
     for (size_t i = 0; i < l->n; i++) {
         uint32_t op = l->exchange[i].op, tensor = l->exchange[i].tensor;
         if (op < b->g->n_ops && b->writer[tensor] == op) {
-            b->sends_behind[op] = b->sends_behind[op] || !sums[tensor];
+            b->sends_behind[op] = b->sends_behind[op] || !b->out->sums[tensor];
         } else {
             b->reads_before[op] = true;
         }
@@ -381,6 +407,62 @@ static void find_writes(struct build *b, uint32_t number)
 
 /* ---- seconds --------------------------------------------------------------------------------- */
 
+/* Lists the products of every group. */
+static void list_products(struct build *b)
+{
+    b->first_of = hv_arena_new(b->arena, uint32_t, b->q->graph->n_ops + 1);
+    b->next_of = hv_arena_new(b->arena, uint32_t, b->g->n_ops + 1);
+    memset(b->first_of, 0xff, (b->q->graph->n_ops + 1) * sizeof *b->first_of);
+    for (uint32_t i = 0; i < b->g->n_ops; i++) {
+        if (b->kernel_of[i] != NONE && multiplies(prim_of(b, i))) {
+            uint32_t group = b->q->fused[prim_of(b, i)->op];
+            b->next_of[i] = b->first_of[group];
+            b->first_of[group] = i;
+        }
+    }
+}
+
+/* True where two operators read the same tensor, which is no parameter. */
+static bool share_operand(const struct hv_tensor_graph *g, uint32_t a, uint32_t b)
+{
+    for (size_t i = 0; i < g->ops[a].n_in; i++) {
+        uint32_t t = g->ops[a].in[i].tensor;
+        for (size_t k = 0; k < g->ops[b].n_in; k++) {
+            if (t == g->ops[b].in[k].tensor && g->tensors[t].role != HV_TENSOR_PARAMETER) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* How many products of the group's pass have this shape. Those that share an operand are one, wider
+ * (forward), deeper (gradients of the shared operand), or with more rows (gradients of weights). */
+static double siblings(const struct build *b, const struct hv__kernel *k,
+                       const struct hv__local_product *x)
+{
+    double n = 0;
+    for (uint32_t i = b->first_of[b->q->fused[k->op]]; i != NONE; i = b->next_of[i]) {
+        const struct hv__kernel *own = &b->out->items[b->kernel_of[i]];
+        struct hv__local_product y =
+            hv__local_product(prim_of(b, i), &b->g->mesh, b->q->sharding->lowered.used[i]);
+        n += own->backward == k->backward && own->weight == k->weight && y.m == x->m &&
+             y.n == x->n && y.k == x->k && y.groups == x->groups &&
+             share_operand(b->q->graph, own->op, k->op);
+    }
+    return fmax(1, n);
+}
+
+/* Seconds of a product's share in the one that it is a part of. */
+static double part_s(const struct build *b, const struct hv__kernel *k,
+                     const struct hv__local_product *x)
+{
+    struct hv__local_product all = *x;
+    double n = b->products[b->q->fused[k->op]] > 1 ? siblings(b, k, x) : 1;
+    *(!k->backward ? &all.n : !k->weight ? &all.k : all.m < all.n ? &all.m : &all.n) *= n;
+    return hv__local_product_s(b->q->k, b->q->device, &all) / n;
+}
+
 static void add_product(struct build *b, struct hv__kernel *k, uint32_t i, bool again)
 {
     const struct hv_layout *l = b->q->sharding->lowered.used[i];
@@ -388,7 +470,7 @@ static void add_product(struct build *b, struct hv__kernel *k, uint32_t i, bool 
     double flops = 2 * x.m * x.groups * x.n * x.k;
     k->time_s += b->core[b->q->fused[k->op]]
                      ? hv__core_product_s(b->q->k, b->q->device, &x, k->backward)
-                     : hv__local_product_s(b->q->k, b->q->device, &x);
+                     : part_s(b, k, &x);
     k->flops += again ? 0 : flops;
     if (2 * k->m * k->n * k->k < flops) {
         k->m = x.m * x.groups;
@@ -450,6 +532,22 @@ static double inner_results_bytes(const struct build *b, const struct hv__kernel
     return sum;
 }
 
+/* True where the kernel is a part of one deeper product, which adds up what its parts give. */
+static bool is_part_of_deeper(const struct build *b, const struct hv__kernel *k)
+{
+    double n = 1;
+    uint32_t group = b->q->fused[k->op];
+    bool joined = k->backward && !k->weight && b->products[group] > 1 && !b->core[group];
+    for (uint32_t i = k->first; i < k->last && joined; i++) {
+        if (multiplies(prim_of(b, i))) {
+            struct hv__local_product x =
+                hv__local_product(prim_of(b, i), &b->g->mesh, b->q->sharding->lowered.used[i]);
+            n = fmax(n, siblings(b, k, &x));
+        }
+    }
+    return n > 1;
+}
+
 static void price_kernel(struct build *b, struct hv__kernel *k)
 {
     const struct hv_device_kind *d = b->q->device;
@@ -474,6 +572,9 @@ static void price_kernel(struct build *b, struct hv__kernel *k)
         written += products && is_of_products(b, k, x->tensor) ? 0 : x->bytes;
     }
     k->stream_bytes += fmax(0, written - inner_results_bytes(b, k));
+    if (is_part_of_deeper(b, k)) {
+        k->stream_bytes = 0;
+    }
     if (k->stream_bytes > 0) {
         k->time_s +=
             e.launch_s + k->stream_bytes / (e.bytes_per_s * hv_stream_share(d, k->stream_bytes));
@@ -492,12 +593,14 @@ void hv__kernels(const struct hv__kernels_query *q, struct hv_arena *arena, stru
     find_tensors(&b);
     find_ways_to_inputs(&b);
     find_named(&b);
+    find_sums(&b);
     mark_exchanges(&b);
     cut_kernels(&b);
     for (size_t i = 0; i < out->n; i++) {
         find_reads(&b, &out->items[i]);
     }
     note_readers(&b);
+    list_products(&b);
     for (uint32_t i = 0; i < out->n; i++) {
         find_writes(&b, i);
         find_reads(&b, &out->items[i]); /* the products that it repeats */

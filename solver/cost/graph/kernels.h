@@ -31,6 +31,7 @@ struct hv__kernels {
     uint32_t *root;     /**< per primitive tensor: the tensor that it is a view of */
     bool *constant;     /**< per primitive tensor */
     bool *from_weights; /**< per primitive tensor: of parameters and constants alone */
+    bool *sums; /**< per primitive tensor: gradient of a parameter, or another shape of one */
 };
 /** What kernels are made of. */
 struct hv__kernels_query {

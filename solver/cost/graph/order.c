@@ -4,7 +4,6 @@
 #include "solver/base/vec.h"
 #include "solver/plan/plan.h"
 #include "solver/sim/events/tasks.h"
-#include "solver/workload/graph/gradient.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,13 +40,13 @@ struct order {
     uint32_t *writer;    /* tensor → operator of the graph */
     int32_t *task_of;    /* kernel → its task; -1: not in this pass */
     uint32_t *kernel_of; /* operator of the graph → kernel; NONE: none */
-    bool *sums;          /* tensor: gradient of a parameter */
     struct bucket buckets[MOST_BUCKETS];
     size_t n_buckets;
     struct exchanges *of_op; /* [operators + 1] */
     int32_t *early;          /* exchange that brings an operand → its task; -1: not added */
     int32_t last_compute, before_last; /* tasks of the kernel at hand, and of the one before */
     double exchange_s, far_s, sent_bytes;
+    double chunks_s; /* of exchange_s: gathers and scatters of activations */
 };
 
 static bool takes_part(const struct order *o, const struct hv__kernel *k)
@@ -86,14 +85,6 @@ static void index_graph(struct order *o)
     o->writer = hv_arena_new(&o->arena, uint32_t, g->n_tensors + 1);
     o->kernel_of = hv_arena_new(&o->arena, uint32_t, g->n_ops + 1);
     o->task_of = hv_arena_new(&o->arena, int32_t, o->q->kernels->n + 1);
-    o->sums = hv_arena_new(&o->arena, bool, g->n_tensors + 1);
-    const struct hv_tensor_graph *graph = o->q->graph;
-    for (size_t t = 0; t < graph->n_given && o->q->sharding->gradient_of != NULL; t++) {
-        uint32_t d = o->q->sharding->gradient_of[o->q->sharding->expansion.tensor_of[t]];
-        if (d != HV_NO_TENSOR && graph->tensors[t].role == HV_TENSOR_PARAMETER) {
-            o->sums[d] = true;
-        }
-    }
     memset(o->ready, 0xff, (g->n_tensors + 1) * sizeof *o->ready);
     memset(o->writer, 0xff, (g->n_tensors + 1) * sizeof *o->writer);
     memset(o->kernel_of, 0xff, (g->n_ops + 1) * sizeof *o->kernel_of);
@@ -120,20 +111,10 @@ static bool is_there(const struct order *o, uint32_t tensor)
            o->kernel_of[writer] == NONE;
 }
 
-/* Share of an exchange that the products beside it leave: kernels gather their operands, and
- * scatter their results, chunk by chunk (calibrated, as sequence parallelism of layers is). */
-static double left_of(const struct order *o, const struct hv_lowered_exchange *x)
-{
-    enum hv_exchange_kind k = x->exchange.kind;
-    bool chunks = k == HV_EXCHANGE_GATHER || k == HV_EXCHANGE_REDUCE_SCATTER;
-    return chunks && !o->q->kernels->from_weights[x->tensor] ? 1 - o->q->hidden_frac : 1;
-}
-
 /* Adds an exchange that follows a step of the same path, or the kernel that writes its tensor. */
 static int32_t add_exchange(struct order *o, const struct hv_lowered_exchange *x, int32_t follows)
 {
     struct hv__wire_price p = hv__wire_price(o->q->wires, &x->exchange);
-    p.time_s *= left_of(o, x);
     int32_t task = begin_task(o, p.time_s, p.far ? FAR : NEAR);
     if (follows >= 0) {
         wait_for(o, follows);
@@ -141,6 +122,9 @@ static int32_t add_exchange(struct order *o, const struct hv_lowered_exchange *x
         wait_for(o, o->ready[x->tensor]);
         wait_for(o, o->task_of[o->kernel_of[o->writer[x->tensor]]]);
     }
+    enum hv_exchange_kind kind = x->exchange.kind;
+    bool chunks = kind == HV_EXCHANGE_GATHER || kind == HV_EXCHANGE_REDUCE_SCATTER;
+    o->chunks_s += chunks && !o->q->kernels->from_weights[x->tensor] ? p.time_s : 0;
     o->exchange_s += p.time_s;
     o->far_s += p.far ? p.time_s : 0;
     o->sent_bytes += x->exchange.sent_bytes;
@@ -182,7 +166,7 @@ static bool put_in_bucket(struct order *o, const struct hv_lowered_exchange *x)
 {
     const struct hv_exchange *e = &x->exchange;
     bool sums = e->kind == HV_EXCHANGE_REDUCE || e->kind == HV_EXCHANGE_REDUCE_SCATTER;
-    if (!sums || !o->sums[x->tensor] || o->writer[x->tensor] == NONE) {
+    if (!sums || !o->q->kernels->sums[x->tensor] || o->writer[x->tensor] == NONE) {
         return false;
     }
     size_t i = 0;
@@ -378,10 +362,12 @@ enum hv_status hv__pass_times(const struct hv__order_query *q, enum hv__pass_of 
     hv_tasks_run_new(&o.arena, &g, &run);
     enum hv_status st = hv_tasks_place(&o.arena, &g, &run, err);
     if (st == HV_OK) {
-        double hidden_s = fmax(0, o.exchange_s - (run.makespan_s - run.busy_s[COMPUTE]));
+        /* what the order of tasks leaves, and no more than what products leave chunk by chunk */
+        double shown_s =
+            fmin(run.makespan_s - run.busy_s[COMPUTE], o.exchange_s - q->hidden_frac * o.chunks_s);
+        double hidden_s = fmax(0, o.exchange_s - shown_s);
         *out = (struct hv__pass_times){.compute_s = run.busy_s[COMPUTE],
-                                       .shown_s = run.makespan_s - run.busy_s[COMPUTE] +
-                                                  q->overlap_frac * hidden_s,
+                                       .shown_s = shown_s + q->overlap_frac * hidden_s,
                                        .far_s = o.far_s,
                                        .sent_bytes = o.sent_bytes};
         out->all_s = out->compute_s + out->shown_s;

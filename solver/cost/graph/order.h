@@ -23,12 +23,11 @@ enum hv__pass_of { HV__FORWARD, HV__BACKWARD, HV__INPUT_GRADIENTS, HV__WEIGHT_GR
 /** What tasks are made of. */
 struct hv__order_query {
     struct hv__wires *wires;
-    const struct hv_tensor_graph *graph; /**< of the stage */
     const struct hv_sharding *sharding;
     const struct hv__kernels *kernels;
     double overlap_frac; /**< seconds of compute lost per second of exchange beside it */
-    double hidden_frac;  /**< share of gathers and scatters of activations that products hide, chunk
-                            by  chunk */
+    double hidden_frac;  /**< least share of gathers and scatters of activations that products hide,
+                            chunk by chunk (calibrated on sequence parallelism of layers) */
 };
 /** Times a pass. end_s: [kernels] when each has ended, with the exchanges of what it writes; NULL:
  * not asked. O(kernels + exchanges). */

@@ -5,6 +5,7 @@
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/graph/live.h"
 #include "solver/cost/graph/order.h"
+#include "solver/plan/mesh.h"
 #include "solver/workload/graph/gradient.h"
 #include <math.h>
 #include <stdlib.h>
@@ -122,29 +123,6 @@ static void want_gradients(struct hv_arena *arena, const struct hv_graph_part *p
     out->wanted = wanted;
 }
 
-/* Groups of operators that run as one kernel: joined pairs get the number of the first. */
-static uint32_t *fused_groups(const struct ask *a, const struct hv_tensor_graph *g,
-                              struct hv_arena *arena)
-{
-    const struct hv_named_pairs *f = &a->r->stage->fuse;
-    uint32_t *group = hv_arena_new(arena, uint32_t, g->n_ops + 1);
-    for (uint32_t i = 0; i < g->n_ops; i++) {
-        group[i] = i;
-    }
-    for (size_t p = 0; p < f->n; p++) {
-        for (size_t i = 0; i < g->n_ops; i++) {
-            for (size_t k = 0; k < g->ops[i].n_in && hv_name_match(f->values[p], g->ops[i].id);
-                 k++) {
-                uint32_t t = g->ops[i].in[k].tensor;
-                if (t >= g->n_given && hv_name_match(f->keys[p], g->ops[t - g->n_given].id)) {
-                    group[i] = group[t - g->n_given];
-                }
-            }
-        }
-    }
-    return group;
-}
-
 static double price_of(void *ctx, const struct hv_exchange *x)
 {
     return hv__wire_price(ctx, x).time_s;
@@ -214,15 +192,16 @@ static enum hv_status time_on(struct work *w, const struct hv_device_kind *d, st
                               struct hv_err *err)
 {
     struct hv_arena *arena = &w->a->arena;
+    uint32_t *fused = hv_arena_new(arena, uint32_t, w->part.graph.n_ops + 1);
+    (void)hv_fused_groups(&w->a->r->stage->fuse, &w->part.graph, fused);
     struct hv__kernels_query kq = {.k = w->a->k,
                                    .device = d,
                                    .graph = &w->part.graph,
                                    .sharding = &w->sharding,
-                                   .fused = fused_groups(w->a, &w->part.graph, arena)};
+                                   .fused = fused};
     hv__kernels(&kq, arena, &w->kernels);
     out->end_s = hv_arena_new(arena, double, w->kernels.n + 1);
     struct hv__order_query q = {.wires = &w->wires,
-                                .graph = &w->part.graph,
                                 .sharding = &w->sharding,
                                 .kernels = &w->kernels,
                                 .overlap_frac = hv_device_calibration(d)->v[HV_CAL_OVERLAP],
