@@ -1,6 +1,6 @@
 /*
  * Operators of a graph one by one, per sequence: prices for tables of strategies, and floors. A
- * floor counts matrix products alone, and of their gradients those that every split computes.
+ * floor counts matrix products alone, with those of the gradients that every plan computes.
  */
 #include "solver/base/units.h"
 #include "solver/cost/device/efficiency.h"
@@ -34,6 +34,36 @@ static double weight_products(const struct hv_tensor_graph *g, const struct hv_t
     return n;
 }
 
+/* Tensors that parameters are behind: their gradients are needed. */
+static const bool *behind_weights(struct hv__context *k)
+{
+    const struct hv_tensor_graph *g = k->model->tensors;
+    if (k->from_weights != NULL) {
+        return k->from_weights;
+    }
+    bool *is = hv_arena_new(&k->arena, bool, g->n_tensors + 1);
+    for (size_t i = 0; i < g->n_ops; i++) {
+        for (size_t o = 0; o < g->ops[i].n_in; o++) {
+            uint32_t t = g->ops[i].in[o].tensor;
+            is[g->ops[i].out] =
+                is[g->ops[i].out] || is[t] || g->tensors[t].role == HV_TENSOR_PARAMETER;
+        }
+    }
+    k->from_weights = is;
+    return is;
+}
+
+/* Products whose result is the gradient of an activation that parameters are behind. */
+static double input_products(struct hv__context *k, const struct hv_tensor_op *op)
+{
+    const bool *behind = behind_weights(k);
+    double n = 0;
+    for (size_t i = 0; i < op->n_in; i++) {
+        n += behind[op->in[i].tensor];
+    }
+    return n;
+}
+
 static struct hv_part_cost price(const struct hv__ask *a)
 {
     struct hv_part_cost out = {0};
@@ -50,11 +80,11 @@ static struct hv_part_cost price(const struct hv__ask *a)
     out.flops_forward = flops;
     out.forward_s = flops / e.gemm_flops_per_s;
     out.weight_grad_s = weight_products(g, op) * out.forward_s;
+    out.input_grad_s = input_products(a->k, op) * out.forward_s;
     if (start > 0) {
         double stream_s = e.launch_s + bytes / e.bytes_per_s;
         out.forward_s += start * stream_s;
-        out.input_grad_s =
-            start * stream_s + (op->n_in - weight_products(g, op)) * flops / e.gemm_flops_per_s;
+        out.input_grad_s += start * stream_s;
     }
     out.recompute_s = q->recompute ? out.forward_s : 0;
     out.output_bytes = out.saved_bytes = out.saved_input_bytes = bytes;

@@ -43,6 +43,8 @@ struct hv__context {
     size_t n_runs;
     size_t *with_experts;      /**< [blocks] how many of those before it have experts; NULL: even
                                   routing, or a model without any */
+    const bool *from_weights;  /**< graph/parts.c: per tensor of a graph with operands, whether a
+                                  parameter is behind it; NULL before the first */
     struct hv__graphs *graphs; /**< graph/stage.c: solved stages; NULL before the first */
     struct hv__ways_of *ways; /**< load.c: links of expert-parallel groups; NULL before the first */
     bool *can_price;          /**< [kinds of the cluster] found to be able to price the model */
