@@ -9,12 +9,13 @@
 
 #include "solver/cost/cost_int.h"
 #include "solver/cost/floor/floor_int.h"
+#include "solver/cost/graph/graph.h"
 #include "solver/cost/stage/stage_int.h"
 
 struct hv_cost *hv_cost_new(struct hv_cluster *c, struct hv_model *m, const struct hv_job *j)
 {
     struct hv_cost *k = hv_xcalloc(1, sizeof *k);
-    k->leaf = hv__leaf_row(m->kind);
+    k->leaf = hv__leaf_row(m);
     hv__context_open(&k->own, c, m, j, k->leaf ? k->leaf->parts : NULL);
     if (!k->leaf) {
         hv__modules_open(k);
@@ -28,6 +29,7 @@ void hv_cost_free(struct hv_cost *k)
         return;
     }
     hv__modules_close(k);
+    hv__graphs_free(k->own.graphs);
     hv__context_close(&k->own);
     free(k);
 }
@@ -93,6 +95,16 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
 double hv_cost_sharing(struct hv_cost *k, const struct hv_family *f)
 {
     return hv__together(&k->own.network, k->own.cluster, f, 0);
+}
+
+enum hv_status hv_cost_graph_parameters(struct hv_cost *k, const struct hv_stage_query *q,
+                                        double *of_block, struct hv_err *err)
+{
+    const struct hv_model *m = k->own.model;
+    if (m->kind != HV_MODEL_GRAPH || m->tensors == NULL) {
+        return hv_err_set(err, HV_ENO, "the model is no graph of operators with operands");
+    }
+    return hv__graph_parameters(&k->own, q, of_block, err);
 }
 
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,

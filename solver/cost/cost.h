@@ -93,6 +93,12 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                               struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
 
+/** Sets, in of_block[blocks of the model], the parameters of the operators of a stage: of all
+ * tensor-parallel ranks of one data-parallel rank together, each counted where it is held. Errors:
+ * HV_ENO for models other than graphs of operators with operands, and as hv_cost_pass. */
+enum hv_status hv_cost_graph_parameters(struct hv_cost *k, const struct hv_stage_query *q,
+                                        double *of_block, struct hv_err *err) HV_NODISCARD;
+
 /** hv_cost_together of the family's first member, remembered. O(members) when seen before. */
 double hv_cost_sharing(struct hv_cost *k, const struct hv_family *f);
 

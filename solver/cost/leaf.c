@@ -2,6 +2,7 @@
 #include "solver/cost/leaf.h"
 
 #include "solver/cost/floor/floor_int.h"
+#include "solver/cost/graph/graph.h"
 #include "solver/cost/stage/stage_int.h"
 
 /* The floor of a given time holds for passes of any size. */
@@ -40,11 +41,20 @@ static const struct hv__leaf operators = {.parts = &hv__operator_parts,
                                           .floor_s = hv__floor_s,
                                           .floor_by_size = any_size};
 
-const struct hv__leaf *hv__leaf_row(enum hv_model_kind kind)
+/* Operators with operands, on a mesh. */
+static const struct hv__leaf tensors = {.parts = &hv__tensor_parts,
+                                        .part = hv__part_cost,
+                                        .pass = hv__graph_pass,
+                                        .memory = hv__stage_memory,
+                                        .layers = hv__layers,
+                                        .floor_s = hv__floor_s,
+                                        .floor_by_size = any_size};
+
+const struct hv__leaf *hv__leaf_row(const struct hv_model *m)
 {
     static const struct hv__leaf *const rows[HV_MODEL_KIND_N] = {[HV_MODEL_TRANSFORMER] =
                                                                      &transformer,
                                                                  [HV_MODEL_LAYERS] = &measured,
                                                                  [HV_MODEL_GRAPH] = &operators};
-    return rows[kind];
+    return m->kind == HV_MODEL_GRAPH && m->tensors != NULL ? &tensors : rows[m->kind];
 }

@@ -40,7 +40,7 @@ enum hv_status hv__layers(struct hv__context *k, const struct hv_part_query *q,
                           struct hv_err *err) HV_NODISCARD;
 extern const struct hv__parts hv__operator_parts; /**< operators.c */
 
-/** The row of a kind of model; NULL for a model of modules, which is not a leaf. */
-const struct hv__leaf *hv__leaf_row(enum hv_model_kind kind);
+/** The row of a model; NULL for one of modules, which is not a leaf. */
+const struct hv__leaf *hv__leaf_row(const struct hv_model *m);
 
 #endif

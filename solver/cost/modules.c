@@ -9,6 +9,7 @@
 #include "solver/cost/cost_int.h"
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/floor/floor_int.h"
+#include "solver/cost/graph/graph.h"
 #include "solver/cost/sum.h"
 
 void hv__modules_open(struct hv_cost *k)
@@ -22,7 +23,7 @@ void hv__modules_open(struct hv_cost *k)
         struct hv_model *leaf = NULL;
         memcpy(&leaf, &k->leaves[i].model, sizeof leaf); /* a reference of our own is taken */
         struct hv_cost *s = k->subs[i] = hv_xcalloc(1, sizeof *s);
-        s->leaf = hv__leaf_row(leaf->kind);
+        s->leaf = hv__leaf_row(leaf);
         hv__context_open(&s->own, own->cluster, leaf, &own->job, s->leaf->parts);
         for (size_t b = 0; b < leaf->n_blocks; b++) {
             own->cls[k->leaves[i].first + b] = own->n_classes + s->own.cls[b];
@@ -37,6 +38,7 @@ void hv__modules_open(struct hv_cost *k)
 void hv__modules_close(struct hv_cost *k)
 {
     for (size_t i = 0; i < k->n_subs; i++) {
+        hv__graphs_free(k->subs[i]->own.graphs);
         hv__context_close(&k->subs[i]->own);
         free(k->subs[i]);
     }

@@ -3,6 +3,7 @@
 
 #include "solver/base/units.h"
 #include "solver/eval/not_simulated.h"
+#include "solver/eval/train/steps.h"
 
 /* State of an explanation. */
 struct job {
@@ -98,6 +99,9 @@ enum hv_status hv_eval_explain(struct hv_cost *k, const struct hv_plan *p, size_
                           stage, replica, p->n_replicas, p->n_replicas == 1 ? "" : "s",
                           replica < p->n_replicas ? p->replicas[replica].n_stages : 0);
     }
+    enum hv_status st = hv__refuse_gates(p, hv_cost_model(k), hv_cost_job(k), err);
+    st = st == HV_OK ? hv__refuse_unsimulated(p, hv_cost_model(k), arena, err) : st;
+    p = hv__meshed_plan(p, hv_cost_model(k), arena);
     const struct hv_replica *r = &p->replicas[replica];
     size_t n_chunks = r->stages[stage].n_ranges;
     struct job j = {
@@ -108,8 +112,6 @@ enum hv_status hv_eval_explain(struct hv_cost *k, const struct hv_plan *p, size_
               .copies_apart = p->mode != HV_MODE_SERVE && hv_stage_copies_apart(&r->stages[stage])},
         .arena = arena};
     j.chapters = hv_arena_new(arena, struct hv_explained, n_chunks + 2);
-    enum hv_status st = hv__refuse_gates(p, hv_cost_model(k), hv_cost_job(k), err);
-    st = st == HV_OK ? hv__refuse_unsimulated(p, hv_cost_model(k), arena, err) : st;
     for (size_t c = 0; st == HV_OK && c < n_chunks; c++) {
         st = explain_chunk(&j, c, n_chunks, err);
     }

@@ -68,7 +68,8 @@ static double part_bytes(const struct held *h, const struct hv_stage *part)
     const struct hv_model *m = hv_cost_model(h->k);
     const struct hv_job *j = hv_cost_job(h->k);
     bool ends = m->kind == HV_MODEL_TRANSFORMER;
-    struct hv__parameters own = hv__range_parameters(h->k, h->leaves, h->n_leaves, part->ranges[0]);
+    struct hv__parameters own = hv__range_parameters(
+        h->k, &(struct hv__leaves){h->leaves, h->n_leaves, NULL}, part->ranges[0]);
     double parameters = own.dense + own.experts;
     parameters += ends && part->embedding > 0 ? hv_model_embedding_parameters(m) : 0;
     parameters += ends && part->head > 0 ? hv_model_head_parameters(m) : 0;
@@ -308,7 +309,8 @@ void hv_eval_goodput(struct hv_cost *k, const struct hv_goodput_query *q, struct
     const struct hv_job *job = hv_cost_job(k);
     const struct hv_failure_rules *rules = &job->failures;
     *out = (struct hv_goodput){.from = q->plan->recovery};
-    const struct hv_plan *flat = hv__flat_plan(q->plan, hv_cost_model(k), arena);
+    const struct hv_plan *flat =
+        hv__flat_plan(hv__meshed_plan(q->plan, hv_cost_model(k), arena), hv_cost_model(k), arena);
     if (flat == NULL || !has_layers(flat) || !(q->iteration_s > 0) || !isfinite(q->iteration_s)) {
         return;
     }

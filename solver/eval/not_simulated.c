@@ -1,11 +1,13 @@
-/** What no judge simulates yet, found in a plan and its model. An operator graph is priced as a
- * chain of whole operators (cost/part/operators.c), so whatever needs more than that is refused. */
+/** What no judge simulates yet, found in a plan and its model. An operator graph without operands
+ * is priced as a chain of whole operators (cost/operators.c), so whatever needs more than that is
+ * refused. Operators with operands run on a mesh (cost/graph); see operators_refused.c. */
 #include "solver/eval/not_simulated.h"
 
 #include <string.h>
 
 #include "solver/base/units.h"
 #include "solver/inventory/cluster.h"
+#include "solver/plan/mesh.h"
 #include "solver/sim/schedule/schedule.h"
 
 /** A stage of a plan, and the leaves of the model. */
@@ -34,6 +36,9 @@ static enum hv_status refuse(const struct place *at, const char *key, const char
 static enum hv_status check_keys(const struct place *at, struct hv_err *err)
 {
     const struct hv_stage *s = stage_of(at);
+    if (hv_model_has_operands(at->model)) {
+        return HV_OK;
+    }
     const struct {
         bool given;
         const char *key, *why;
@@ -84,8 +89,8 @@ static enum hv_status check_graphs(const struct place *at, struct hv_arena *aren
 {
     for (size_t i = 0; i < at->n_leaves; i++) {
         const struct hv_model_leaf *leaf = &at->leaves[i];
-        const char *why =
-            leaf->model->kind == HV_MODEL_GRAPH ? find_branch(leaf->model, arena) : NULL;
+        bool chain = leaf->model->kind == HV_MODEL_GRAPH && !hv_model_has_operands(leaf->model);
+        const char *why = chain ? find_branch(leaf->model, arena) : NULL;
         if (why != NULL) {
             return hv_err_set(err, HV_ENO,
                               "not simulated yet: %s%smodel.edges: only chains of operators are "
@@ -458,6 +463,7 @@ enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_m
             st = st == HV_OK ? check_late_gathers(&at, err) : st;
             st = st == HV_OK ? check_own_size(&at, err) : st;
             st = st == HV_OK && at.graph ? check_operators(&at, arena, err) : st;
+            st = st == HV_OK ? hv__refuse_operators(p, m, r, i, arena, err) : st;
             if (st != HV_OK) {
                 return st;
             }

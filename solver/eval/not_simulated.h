@@ -26,6 +26,11 @@ enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_m
 enum hv_status hv__refuse_gates(const struct hv_plan *p, const struct hv_model *m,
                                 const struct hv_job *job, struct hv_err *err) HV_NODISCARD;
 
+/** HV_ENO for what a stage of operators with operands asks for and no judge simulates; HV_OK for
+ * other models. O(operators). */
+enum hv_status hv__refuse_operators(const struct hv_plan *p, const struct hv_model *m,
+                                    size_t replica, size_t stage, struct hv_arena *arena,
+                                    struct hv_err *err) HV_NODISCARD;
 /** Lists what an operator graph leaves unknown among the approximated knobs of the verdict: the
  * activations of operators without `bytes` take no memory. O(operators). */
 void hv__tell_operators(const struct hv_model *m, struct hv_arena *arena, struct hv_verdict *out);

@@ -9,6 +9,7 @@
 #include "solver/eval/timeline/timeline_int.h"
 #include "solver/eval/train/steps.h"
 #include "solver/eval/verdict/band.h"
+#include "solver/plan/mesh.h"
 #include "solver/workload/router.h"
 
 #include <math.h>
@@ -149,6 +150,11 @@ static enum hv_status refuse_unsimulated(const struct hv__question *q, const str
             return HV_OK;
         }
     }
+    if (hv_model_has_operands(hv_cost_model(q->k)) && hv_cost_job(q->k)->n_lengths > 0) {
+        return hv_err_set(err, HV_ENO,
+                          "not simulated yet: job.sequence_lengths: the operators of a graph are "
+                          "written for one length");
+    }
     enum hv_status st = hv__refuse_gates(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), err);
     return st == HV_OK ? hv__refuse_unsimulated(q->plan, hv_cost_model(q->k), q->arena, err) : st;
 }
@@ -159,7 +165,8 @@ static enum hv_status open_lowered(const struct hv__question *q, struct hv_verdi
                                    struct hv__lowered *l, struct hv_err *err)
 {
     const struct hv_model *m = hv_cost_model(q->k);
-    const struct hv_plan *flat = hv__flat_plan(q->plan, m, q->arena);
+    const struct hv_plan *meshed = hv__meshed_plan(q->plan, m, q->arena);
+    const struct hv_plan *flat = hv__flat_plan(meshed, m, q->arena);
     if (flat == NULL || !can_be_timed(flat, m, &out->findings)) {
         if (out->findings.n > 0) {
             return HV_ENO;

@@ -4,6 +4,7 @@
 
 #include "solver/base/str.h"
 #include "solver/base/units.h"
+#include "solver/workload/graph/tensor_graph.h"
 #include <string.h>
 
 /* The walk over the names of one stage. */
@@ -42,7 +43,26 @@ static const char *with_nearest(struct walk *w, const char *expected, const char
 
 /* ---- operators ---- */
 
-static const char *unknown_operator(struct walk *w, const char *pattern)
+/* Names of operators, and of the tensors that a graph in long form is given. */
+static size_t names_of(const struct walk *w, bool tensors, const char **out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->m->n_ops; i++) {
+        out[n++] = w->m->ops[i].id;
+    }
+    for (size_t t = 0; tensors && w->m->tensors != NULL && t < w->m->tensors->n_given; t++) {
+        out[n++] = w->m->tensors->tensors[t].name;
+    }
+    return n;
+}
+
+static const char **new_names(struct walk *w)
+{
+    size_t tensors = w->m->tensors != NULL ? w->m->tensors->n_given : 0;
+    return hv_arena_new(w->arena, const char *, w->m->n_ops + tensors + 1);
+}
+
+static const char *unknown_operator(struct walk *w, const char *pattern, bool tensors)
 {
     if (w->m->kind != HV_MODEL_GRAPH) {
         return hv_arena_printf(w->arena,
@@ -50,24 +70,30 @@ static const char *unknown_operator(struct walk *w, const char *pattern)
                                "has no named operators",
                                pattern, hv_model_kind_name(w->m->kind));
     }
-    const char **names = hv_arena_new(w->arena, const char *, w->m->n_ops + 1);
-    for (size_t i = 0; i < w->m->n_ops; i++) {
-        names[i] = w->m->ops[i].id;
-    }
-    return with_nearest(w, "an operator of the model, or a pattern that matches one", pattern,
-                        names, w->m->n_ops);
+    const char **names = new_names(w);
+    const char *expected = tensors && w->m->tensors != NULL
+                               ? "an operator or tensor of the model, or a pattern that matches one"
+                               : "an operator of the model, or a pattern that matches one";
+    return with_nearest(w, expected, pattern, names, names_of(w, tensors, names));
 }
 
-/* True where the pattern names an operator; else it is reported. */
-static bool check_operator(struct walk *w, const char *pattern)
+/* True where the pattern names an operator (`tensors`: or a tensor); else it is reported. */
+static bool check_name(struct walk *w, const char *pattern, bool tensors)
 {
-    for (size_t i = 0; w->m->kind == HV_MODEL_GRAPH && i < w->m->n_ops; i++) {
-        if (hv_name_match(pattern, w->m->ops[i].id)) {
+    const char **names = new_names(w);
+    size_t n = w->m->kind == HV_MODEL_GRAPH ? names_of(w, tensors, names) : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (hv_name_match(pattern, names[i])) {
             return true;
         }
     }
-    report(w, unknown_operator(w, pattern));
+    report(w, unknown_operator(w, pattern, tensors));
     return false;
+}
+
+static bool check_operator(struct walk *w, const char *pattern)
+{
+    return check_name(w, pattern, false);
 }
 
 /* ---- dimensions and axes ---- */
@@ -87,6 +113,34 @@ static bool has_dim(const struct hv_graph_op *o, const char *dim)
     return false;
 }
 
+/* True where a tensor that the pattern names has the dimension: in long form a pattern is of
+ * tensors, an operator's name that of its result. */
+static bool tensor_has_dim(const struct hv_tensor_graph *g, const char *pattern, const char *dim)
+{
+    for (size_t t = 0; t < g->n_tensors; t++) {
+        const struct hv_tensor *x = &g->tensors[t];
+        for (size_t d = 0; hv_name_match(pattern, x->name) && d < x->n_dims; d++) {
+            if (strcmp(g->dims[x->dim[d]].name, dim) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool any_has_dim(const struct walk *w, const char *pattern, const char *dim)
+{
+    if (w->m->tensors != NULL) {
+        return tensor_has_dim(w->m->tensors, pattern, dim);
+    }
+    for (size_t i = 0; i < w->m->n_ops; i++) {
+        if (hv_name_match(pattern, w->m->ops[i].id) && has_dim(&w->m->ops[i], dim)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void check_dim(struct walk *w, const char *pattern, const char *dim)
 {
     static const char *const sums[] = {"partial", "partial-max"};
@@ -94,10 +148,8 @@ static void check_dim(struct walk *w, const char *pattern, const char *dim)
     for (size_t i = 0; i < HV_COUNT(sums); i++) {
         sum = sum || strcmp(dim, sums[i]) == 0;
     }
-    for (size_t i = 0; i < w->m->n_ops && !sum; i++) {
-        if (hv_name_match(pattern, w->m->ops[i].id) && has_dim(&w->m->ops[i], dim)) {
-            return;
-        }
+    if (!sum && any_has_dim(w, pattern, dim)) {
+        return;
     }
     const char **names = hv_arena_new(w->arena, const char *, w->m->n_dims + 1);
     for (size_t i = 0; i < w->m->n_dims; i++) {
@@ -105,10 +157,9 @@ static void check_dim(struct walk *w, const char *pattern, const char *dim)
         known = known || strcmp(names[i], dim) == 0;
     }
     if (known) {
-        report(w, hv_arena_printf(w->arena,
-                                  "expected a dimension that \"%.80s\" writes or contracts, found "
-                                  "\"%.80s\"",
-                                  pattern, dim));
+        report(w, hv_arena_printf(
+                      w->arena, "expected a dimension that \"%.80s\" %s, found \"%.80s\"", pattern,
+                      w->m->tensors != NULL ? "has" : "writes or contracts", dim));
     } else if (!sum) {
         report(w, with_nearest(w, "a dimension of the model, \"partial\" or \"partial-max\"", dim,
                                names, w->m->n_dims));
@@ -137,7 +188,7 @@ static void check_shard(struct walk *w)
     for (size_t i = 0; i < w->s->n_shard; i++) {
         const struct hv_named_pairs *rule = &w->s->shard[i];
         w->here.entry = rule->name;
-        bool known = check_operator(w, rule->name);
+        bool known = check_name(w, rule->name, true);
         for (size_t k = 0; k < rule->n; k++) {
             w->here.axis = rule->keys[k];
             check_axis(w, rule->keys[k]);

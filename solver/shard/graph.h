@@ -31,6 +31,8 @@ struct hv_shard_graph {
     size_t n_tensors;
     const struct hv_shard_op *ops;
     size_t n_ops;
+    size_t n_kept; /**< lowering: what tensors were brought into for the first n_kept operators is
+                      not kept for those behind; 0: all is */
     struct hv_shard_output *outputs;
     size_t n_outputs;
 };

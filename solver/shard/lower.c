@@ -176,6 +176,9 @@ enum hv_status hv_lower(const struct hv_shard_graph *g, const struct hv_pricing 
     l.versions = hv__versions_new(g, pricing);
     l.used = hv_arena_new(arena, struct hv_layout *, g->n_ops + 1);
     for (uint32_t i = 0; st == HV_OK && i < g->n_ops; i++) {
+        if (i == g->n_kept && i > 0) {
+            hv__versions_forget(l.versions);
+        }
         lower_op(&l, i, err, &st);
     }
     if (st == HV_OK) {

@@ -182,6 +182,20 @@ const struct hv_reshard *hv__versions_bring(struct hv_versions *v, uint32_t tens
     return best;
 }
 
+void hv__versions_forget(struct hv_versions *v)
+{
+    for (uint32_t t = 0; t < v->g->n_tensors; t++) {
+        uint32_t i = v->newest[t];
+        while (i != NONE && !hv_layout_equal(&v->all.items[i].layout, &v->g->tensors[t].layout)) {
+            i = v->all.items[i].next;
+        }
+        if (i != NONE) {
+            v->newest[t] = i;
+            v->all.items[i].next = NONE;
+        }
+    }
+}
+
 uint32_t hv__versions_partial(const struct hv_versions *v, uint32_t tensor)
 {
     uint32_t set = 0;

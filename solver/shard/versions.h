@@ -25,6 +25,8 @@ double hv__versions_price_of(const struct hv_versions *v, const struct hv_exchan
 /** Brings a tensor into a layout: the path from the cheapest one; it lives as long as v. */
 const struct hv_reshard *hv__versions_bring(struct hv_versions *v, uint32_t tensor,
                                             const struct hv_layout *l);
+/** Leaves to every tensor that has its own layout only that one. */
+void hv__versions_forget(struct hv_versions *v);
 /** Atoms over which some version of a tensor is partial. */
 uint32_t hv__versions_partial(const struct hv_versions *v, uint32_t tensor);
 /** True where a search met its limit. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "solver/base/units.h"
+#include "solver/workload/graph/tensor_graph.h"
 #include <math.h>
 #include <string.h>
 
@@ -114,6 +115,9 @@ double hv_model_forward_flops(const struct hv_model *m, double sequence, bool ca
     case HV_MODEL_GRAPH:
         for (size_t i = 0; i < m->n_ops; i++) {
             sum += hv_graph_op_flops(m, &m->ops[i]);
+        }
+        if (m->tensors != NULL && m->tensors->batch != HV_NO_DIM) {
+            sum /= (double)m->tensors->dims[m->tensors->batch].size;
         }
         return sum;
     case HV_MODEL_MODULES: {

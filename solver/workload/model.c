@@ -6,6 +6,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
+#include "solver/workload/graph/tensor_graph.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,9 @@ void hv_model_finish(struct hv_model *m)
     for (size_t i = 0; i < m->n_ops; i++) {
         h = hash_op(h, &m->ops[i]);
     }
+    if (m->tensors != NULL && m->tensors->batch != HV_NO_DIM) {
+        h = hash_text(h, m->tensors->dims[m->tensors->batch].name);
+    }
     for (size_t i = 0; i < m->n_modules; i++) {
         h = hash_text(h, m->modules[i].name);
         h = hv_hash(h, &m->modules[i].model->hash, sizeof m->modules[i].model->hash);
@@ -176,4 +180,19 @@ void hv_model_finish(struct hv_model *m)
         h = hv_hash(h, &m->edges[i], sizeof m->edges[i]);
     }
     m->hash = h;
+}
+
+double hv_graph_op_parameters(const struct hv_model *m, size_t op)
+{
+    const struct hv_tensor_graph *g = m->tensors;
+    double sum = 0;
+    for (size_t i = 0; i < g->ops[op].n_in; i++) {
+        const struct hv_tensor *t = &g->tensors[g->ops[op].in[i].tensor];
+        double n = t->role == HV_TENSOR_PARAMETER ? 1 : 0;
+        for (size_t d = 0; d < t->n_dims; d++) {
+            n *= (double)g->dims[t->dim[d]].size;
+        }
+        sum += n;
+    }
+    return sum;
 }

@@ -249,6 +249,8 @@ double hv_block_core_flops(const struct hv_block *b, double sequence, bool causa
 /** Forward FLOPs per token of the feed-forward half: dense, or top_k and shared experts and the
  * router. */
 double hv_block_ffn_flops(const struct hv_model *m, const struct hv_block *b);
+/** Elements of the parameters that operator `op` of a graph in long form reads. O(operands). */
+double hv_graph_op_parameters(const struct hv_model *m, size_t op);
 /** FLOPs of an operator: as given, else 2·Π out·Π contract (Π out without contraction). O(dims). */
 double hv_graph_op_flops(const struct hv_model *m, const struct hv_graph_op *o);
 /**

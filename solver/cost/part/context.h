@@ -18,7 +18,10 @@ struct hv__run {
 };
 
 struct hv__parts;
+struct hv__graphs;
 struct hv__ways_of;
+struct hv__rank;
+struct hv_stage_query;
 
 /** Memory that a call gives back for the next one. */
 struct hv__spare {
@@ -38,8 +41,11 @@ struct hv__context {
     unsigned n_classes;
     struct hv__run *runs; /**< NULL for a model of modules */
     size_t n_runs;
-    size_t *with_experts;     /**< [blocks] how many of those before it have experts; NULL: even
-                                 routing, or a model without any */
+    size_t *with_experts;      /**< [blocks] how many of those before it have experts; NULL: even
+                                  routing, or a model without any */
+    const bool *from_weights;  /**< graph/parts.c: per tensor of a graph with operands, whether a
+                                  parameter is behind it; NULL before the first */
+    struct hv__graphs *graphs; /**< graph/stage.c: solved stages; NULL before the first */
     struct hv__ways_of *ways; /**< load.c: links of expert-parallel groups; NULL before the first */
     bool *can_price;          /**< [kinds of the cluster] found to be able to price the model */
     struct hv__memo prices;   /**< of parts: memo.c */
@@ -77,6 +83,12 @@ struct hv__ask {
     struct hv__left_out *left_out;   /**< of floors: costs that the price leaves out; or NULL */
 };
 
+/** What a rank of a stage holds, of one device. */
+struct hv__rank_counts {
+    double parameters;     /**< of all its chunks */
+    double largest;        /**< of the largest unit of sharding */
+    double boundary_bytes; /**< activations at its boundaries, and their gradients */
+};
 /** Functions that price the parts of one kind of model. */
 struct hv__parts {
     /** Price of a part, not remembered; seconds HV_UNKNOWN where the device cannot run it. */
@@ -89,6 +101,10 @@ struct hv__parts {
     /** Measured seconds of the optimizer step per parameter, or HV_UNKNOWN; NULL: never measured.
      */
     double (*update_s)(const struct hv__context *k, const struct hv_device_kind *d);
+    /** What a rank holds, where it does not follow from prices of its parts; NULL: it does. */
+    enum hv_status (*count)(struct hv__context *k, const struct hv_stage_query *q,
+                            const struct hv__rank *r, struct hv__rank_counts *out,
+                            struct hv_err *err);
     /** Prices are computed from dimensions: kernels depend on the software of the device's era, the
      * framework's host work comes on top of every pass, and blocks hand on tokens × hidden values.
      * Otherwise seconds are given and every block has an output size of its own. */

@@ -245,7 +245,6 @@ static void add_overhead(const struct hv__context *k, const struct hv_stage_quer
     }
     int n = communicators(k, q, r);
     double states = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes;
-    m->boundary_bytes = boundary_bytes(k, q, r);
     m->communicator_bytes = HV_COMMUNICATOR_BYTES;
     m->buffers_bytes = buffers_bytes(k, q, r, m, largest);
     double library = hv_or(hv_runtime_row(k->job.runtime)->library_bytes, HV_CONTEXT_BYTES);
@@ -330,7 +329,18 @@ enum hv_status hv__stage_memory(struct hv__context *k, const struct hv_stage_que
         return st;
     }
     const struct hv_zero *z = &r.stage->zero;
-    struct counts n = count_parameters(k, &full, &r);
+    struct hv__rank_counts own = {.boundary_bytes = boundary_bytes(k, &full, &r)};
+    struct counts n = {0};
+    if (k->parts->count != NULL) {
+        st = k->parts->count(k, &full, &r, &own, err);
+        n = (struct counts){.dense = own.parameters, .largest = own.largest};
+    } else {
+        n = count_parameters(k, &full, &r);
+    }
+    if (st != HV_OK) {
+        return st;
+    }
+    out->boundary_bytes = r.device->cls == HV_CLASS_CPU ? 0 : own.boundary_bytes;
     double holders = (double)(r.dp * r.cp) * q->replica->count * hv_stage_lanes(r.stage);
     double over = sharing_limit(&full, &r);
     int ep = hv_stage_experts_over(r.stage);

@@ -197,7 +197,7 @@ static int list_run(const struct hv__lowered *l, struct hv__bucket_stream *s)
         from2 = below2 > from2 ? below2 : from2;
     }
     struct hv__parameters p =
-        hv__range_parameters(l->k, l->leaves.items, l->leaves.n, (struct hv_range){from2, s->end2});
+        hv__range_parameters(l->k, &l->leaves, (struct hv_range){from2, s->end2});
     s->half[0] = (struct hv_weight){s->routed ? p.experts : p.dense, s->routed};
     s->n_half = 1;
     return from2;
@@ -217,8 +217,7 @@ static int list_half(const struct hv__lowered *l, struct hv__bucket_stream *s)
     }
     h -= h % 2 == 1 && h > s->blocks->from2 ? 1 : 0;
     struct hv_range r = {h, s->end2};
-    s->half[0] = (struct hv_weight){
-        hv__range_parameters(l->k, l->leaves.items, l->leaves.n, r).dense, false};
+    s->half[0] = (struct hv_weight){hv__range_parameters(l->k, &l->leaves, r).dense, false};
     s->n_half = 1;
     return h;
 }

@@ -43,7 +43,7 @@ static double end_parameters(const struct hv__lowered *l, const struct hv__gstag
 
 static struct hv__parameters range_parameters(const struct hv__lowered *l, int from2, int to2)
 {
-    return hv__range_parameters(l->k, l->leaves.items, l->leaves.n, (struct hv_range){from2, to2});
+    return hv__range_parameters(l->k, &l->leaves, (struct hv_range){from2, to2});
 }
 
 /** Parameters of a global stage. */

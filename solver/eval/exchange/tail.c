@@ -1,6 +1,7 @@
 /** The end of an iteration: reductions, host work around the passes, optimizer, gathers. */
 #include "solver/eval/exchange/exchange.h"
 #include "solver/eval/exchange/exchange_int.h"
+#include "solver/plan/mesh.h"
 
 /** Host work of an iteration, and the wait for the slowest of all devices, seconds. */
 struct step {
@@ -16,7 +17,8 @@ struct step {
 static struct step step_of(const struct hv__lowered *l)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    bool measured = !hv_model_has_transformer(hv_cost_model(l->k));
+    const struct hv_model *m = hv_cost_model(l->k);
+    bool measured = !hv_model_has_transformer(m) && !hv_model_has_operands(m);
     struct step s = {0};
     double jitter = 0, devices = 0;
     if (measured && hv_cost_job(l->k)->runtime == HV_RUNTIME_HETVIZ) {

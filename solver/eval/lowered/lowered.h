@@ -215,6 +215,8 @@ struct hv__pipelines {
 struct hv__leaves {
     const struct hv_model_leaf *items;
     size_t n;
+    const double *held; /**< [blocks] lower.c: parameters of each operator that the tensor-parallel
+                           ranks of a data-parallel rank hold together; NULL: those of the model */
 };
 
 /** Properties that follow from the schedule's name and the micro-batches. Written by lower.c; read

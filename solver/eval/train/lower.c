@@ -871,5 +871,5 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
             return st;
         }
     }
-    return HV_OK;
+    return hv__find_held(l, err);
 }

@@ -5,9 +5,11 @@
 
 #include <string.h>
 
-struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
-                                           size_t n_leaves, struct hv_range r)
+struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv__leaves *all,
+                                           struct hv_range r)
 {
+    const struct hv_model_leaf *leaves = all->items;
+    size_t n_leaves = all->n;
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(k));
     struct hv__parameters p = {0};
     size_t leaf = 0;
@@ -17,7 +19,11 @@ struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_mo
         }
         const struct hv_model *m = leaves[leaf].model;
         size_t i = (size_t)h / 2 - leaves[leaf].first;
-        if (m->kind == HV_MODEL_LAYERS) {
+        if (all->held != NULL) {
+            p.dense += all->held[h / 2] / 2;
+        } else if (m->kind == HV_MODEL_GRAPH && m->tensors != NULL) {
+            p.dense += hv_graph_op_parameters(m, i) / 2;
+        } else if (m->kind == HV_MODEL_LAYERS) {
             p.dense += m->measured[i].parameter_bytes / weight_bytes / 2;
         } else if (m->kind == HV_MODEL_GRAPH) {
             p.dense += hv_or(m->ops[i].parameter_bytes, 0) / weight_bytes / 2;
@@ -40,8 +46,7 @@ struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
                                                                  : hv_model_embedding_parameters(m),
                                        0};
     }
-    return hv__range_parameters(l->k, l->leaves.items, l->leaves.n,
-                                (struct hv_range){s->from2, s->to2});
+    return hv__range_parameters(l->k, &l->leaves, (struct hv_range){s->from2, s->to2});
 }
 
 /** Places of one expert in the groups of all holders of a segment, one after the other. */
@@ -195,9 +200,8 @@ struct hv__expert_sets hv__expert_sets(const struct hv__lowered *l, const struct
             p.on = hv_arena_new(l->arena, bool, most + 1);
             p.at = hv_arena_new(l->arena, size_t, s->n_holders + 1);
         }
-        double parameters = hv__range_parameters(l->k, l->leaves.items, l->leaves.n,
-                                                 (struct hv_range){at2, at2 + 1})
-                                .experts;
+        double parameters =
+            hv__range_parameters(l->k, &l->leaves, (struct hv_range){at2, at2 + 1}).experts;
         add_block(l, &p, b, parameters, &out);
     }
     return out;

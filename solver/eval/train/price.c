@@ -1,6 +1,7 @@
 /** Prices of the passes and the memory of a pipeline. */
 #include "solver/eval/moves/moves.h"
 #include "solver/eval/train/steps.h"
+#include "solver/plan/mesh.h"
 #include "solver/plan/parts.h"
 
 #include <string.h>
@@ -367,5 +368,25 @@ enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline
     struct hv_arena scratch = {0};
     enum hv_status st = price_placed(l, pl, placed_replica(pl, &scratch), err);
     hv_arena_free(&scratch);
+    return st;
+}
+
+enum hv_status hv__find_held(struct hv__lowered *l, struct hv_err *err)
+{
+    const struct hv_model *m = hv_cost_model(l->k);
+    enum hv_status st = HV_OK;
+    if (!hv_model_has_operands(m)) {
+        return HV_OK;
+    }
+    double *held = hv_arena_new(l->arena, double, m->n_blocks + 1);
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[i];
+        for (size_t s = 0; st == HV_OK && s < pl->replica->n_stages; s++) {
+            struct hv_stage_query q = {
+                .plan = l->plan, .replica = pl->replica, .stage = s, .copy = pl->first_copy};
+            st = hv_cost_graph_parameters(l->k, &q, held, err);
+        }
+    }
+    l->leaves.held = held;
     return st;
 }

@@ -61,9 +61,9 @@ struct hv__lanes {
 struct hv__parameters {
     double dense, experts;
 };
-/** Those of half blocks of a model of these leaves (hv_model_leaves). O(half blocks + leaves). */
-struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
-                                           size_t n_leaves, struct hv_range r);
+/** Those of half blocks of a model of these leaves. O(half blocks + leaves). */
+struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv__leaves *leaves,
+                                           struct hv_range r);
 
 /** Experts of a segment that the same ranks of their groups hold. */
 struct hv__expert_set {

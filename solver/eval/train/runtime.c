@@ -128,8 +128,8 @@ static struct flat flat_of(const struct hv__lowered *l, const struct hv__pipelin
         for (int at2 = stage->ranges[i].from2; at2 < stage->ranges[i].to2; at2++) {
             const struct hv_stage s =
                 hv_stage_with_degrees(stage, hv_stage_degrees(stage, at2 / 2));
-            const struct hv__parameters p = hv__range_parameters(l->k, l->leaves.items, l->leaves.n,
-                                                                 (struct hv_range){at2, at2 + 1});
+            const struct hv__parameters p =
+                hv__range_parameters(l->k, &l->leaves, (struct hv_range){at2, at2 + 1});
             double held = (p.dense + p.experts) / s.tp.degree;
             all += held;
             if (s.zero.stage == 0) {

@@ -36,6 +36,18 @@ double *hv__passing_bytes(const struct hv__lowered *l, const struct hv__pipeline
 /** True where a global stage holds the embedding (or head) of a leaf. */
 bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head);
 
+/* ---- rewrite/meshes.c
+ * ---------------------------------------------------------------------------
+ */
+
+/**
+ * The plan with stages of operators as the other steps know them: ranges for patterns of operators,
+ * data- and tensor-parallel degrees for a mesh, which stays. The plan itself where no stage is one.
+ * O(stages · operators).
+ */
+const struct hv_plan *hv__meshed_plan(const struct hv_plan *p, const struct hv_model *m,
+                                      struct hv_arena *arena);
+
 /* ---- rewrite/split_stages.c
  * ---------------------------------------------------------------------------
  */
@@ -140,6 +152,9 @@ enum hv_status hv__price_gstage(const struct hv__lowered *l, struct hv__pipeline
 /** Static memory of every dp rank: all its global stages, overheads once. */
 enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline *pl,
                                 struct hv_err *err) HV_NODISCARD;
+/** Sets l->leaves.held where the model is a graph of operators with operands. O(stages ·
+ * operators). */
+enum hv_status hv__find_held(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /** Cost of every edge of the stage graph, in both directions. O(flows of all copies that share
  * links). */
 void hv__price_hops(const struct hv__lowered *l, struct hv__pipeline *pl);

@@ -590,6 +590,9 @@ enum hv_status hv_gradient(struct hv_prim_graph *g, const uint32_t *loss, size_t
         uint32_t twice = hv_prim_fn(g, HV_FN_MUL, hv_prim_constant(g, 2, &s), loss[i]);
         gradient[loss[i]] = hv_prim_fn(g, HV_FN_MUL, hv_prim_constant(g, 1, &s), twice);
     }
+    for (size_t p = n; p < g->n_prims; p++) {
+        g->prims[p].op = HV_NO_OP;
+    }
     for (size_t i = n; st == HV_OK && i-- > 0;) {
         struct turn t = {&b, g->prims[i], 0};
         size_t first = g->n_prims;

@@ -8,6 +8,7 @@
 #include "solver/workload/graph/prims.h"
 
 #define HV_NO_TENSOR UINT32_MAX
+#define HV_NO_OP     UINT32_MAX /**< hv_prim.op of the derivatives of L by the loss tensors */
 
 /**
  * Appends the backward graph of L = Σ (t²) over the loss tensors to g. Afterwards gradient[t] is

@@ -88,7 +88,7 @@ struct hv_prim {
     uint8_t n_in, n_out;
     bool apart;  /**< belongs to a function of its own, which programs print behind the main one */
     bool still;  /**< no gradient passes (the largest value that a softmax subtracts) */
-    uint32_t op; /**< operator of the graph that it comes from */
+    uint32_t op; /**< operator of the graph that it comes from; HV_NO_OP (gradient.h): none */
     uint32_t *tensor;
     enum hv_fn fn;
     enum hv_reduce_by by;

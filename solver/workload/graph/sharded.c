@@ -1,6 +1,7 @@
 /** From a graph and a few layouts to all layouts and exchanges. */
 #include "solver/workload/graph/sharded.h"
 
+#include "solver/shard/delay.h"
 #include "solver/workload/graph/gradient.h"
 #include "solver/workload/graph/op_rule.h"
 #include <stdlib.h>
@@ -13,6 +14,7 @@ struct solve {
     struct hv_arena *arena;
     struct hv_sharding *out;
     uint32_t *gradient;             /* primitive tensor → its gradient */
+    size_t n_forward;               /* primitives before those of gradients */
     const struct hv_layout **asked; /* tensor → the layout that its result shall have; NULL: any */
 };
 
@@ -47,8 +49,9 @@ static enum hv_status backward(struct solve *s, struct hv_err *err)
     const struct hv_tensor_graph *g = s->r->graph;
     const uint32_t *of = s->out->expansion.tensor_of;
     uint32_t *loss = hv_arena_new(s->arena, uint32_t, s->r->n_loss + 1);
-    uint32_t *wanted = hv_arena_new(s->arena, uint32_t, g->n_given + 1);
+    uint32_t *wanted = hv_arena_new(s->arena, uint32_t, g->n_given + s->r->n_wanted + 1);
     size_t n = 0;
+    s->n_forward = prims(s)->n_prims;
     for (size_t i = 0; i < s->r->n_loss; i++) {
         loss[i] = of[s->r->loss[i]];
     }
@@ -57,6 +60,12 @@ static enum hv_status backward(struct solve *s, struct hv_err *err)
             wanted[n++] = of[t];
         }
     }
+    for (size_t i = 0; i < s->r->n_wanted; i++) {
+        wanted[n++] = of[s->r->wanted[i]];
+    }
+    for (size_t i = 0; i < s->r->n_loss && s->r->passes; i++) {
+        add_output(s, s->r->loss[i], loss[i]);
+    }
     s->gradient = hv_arena_new(s->arena, uint32_t, prims(s)->n_tensors + 1);
     enum hv_status st = hv_gradient(prims(s), loss, s->r->n_loss, wanted, n, s->gradient, err);
     for (uint32_t t = 0; st == HV_OK && t < g->n_given; t++) {
@@ -64,6 +73,13 @@ static enum hv_status backward(struct solve *s, struct hv_err *err)
             add_output(s, t, s->gradient[of[t]]);
         }
     }
+    for (size_t i = 0; st == HV_OK && i < s->r->n_wanted; i++) {
+        uint32_t t = s->r->wanted[i];
+        if (s->gradient[of[t]] != HV_NO_TENSOR) {
+            add_output(s, t, s->gradient[of[t]]);
+        }
+    }
+    s->out->gradient_of = s->gradient;
     return st;
 }
 
@@ -209,6 +225,7 @@ static enum hv_status make_ops(struct solve *s, struct hv_err *err)
         }
         s->out->prim_of[s->out->graph.n_ops] = (uint32_t)i;
         ops[s->out->graph.n_ops++] = (struct hv_shard_op){rule, g->prims[i].tensor};
+        s->out->n_forward += i < s->n_forward;
     }
     s->out->graph.ops = ops;
     return HV_OK;
@@ -282,6 +299,32 @@ static void name_results_by_axes(struct hv_shard_graph *g)
     }
 }
 
+/* In passes a gradient lies as what it is the gradient of: the optimizer, and whoever sent the
+ * tensor, have that part of it. Where propagation has found another layout, the gradients get the
+ * right ones first, and everything else follows once more. */
+static void lay_gradients(struct solve *s)
+{
+    struct hv_shard_graph *x = &s->out->graph;
+    bool other = false;
+    for (size_t t = 0; t < s->r->graph->n_given && s->r->passes && s->gradient != NULL; t++) {
+        uint32_t prim = s->out->expansion.tensor_of[t], gradient = s->gradient[prim];
+        if (gradient != HV_NO_TENSOR && !x->tensors[gradient].fixed) {
+            other =
+                other || !hv_layout_equal(&x->tensors[gradient].layout, &x->tensors[prim].layout);
+            x->tensors[prim].fixed = true;
+            fix(s, gradient, &x->tensors[prim].layout);
+        }
+    }
+    for (size_t t = 0; t < x->n_tensors && other; t++) {
+        if (!x->tensors[t].fixed) {
+            x->tensors[t].layout = hv_layout_whole(x->tensors[t].shape.n_dims);
+        }
+    }
+    if (other) {
+        hv_propagate(x, s->r->how, s->arena, &s->out->conflicts);
+    }
+}
+
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 static void count_bytes(struct solve *s)
@@ -351,15 +394,15 @@ static void name_layouts(struct solve *s)
 enum hv_status hv_shard_graph_solve(const struct hv_sharding_request *r, struct hv_arena *arena,
                                     struct hv_sharding *out, struct hv_err *err)
 {
-    struct solve s = {r, arena, out, NULL, NULL};
+    struct solve s = {.r = r, .arena = arena, .out = out};
     *out = (struct hv_sharding){0};
     enum hv_status st = hv_expand(r->graph, arena, &out->expansion, err);
     if (st) {
         return st;
     }
     out->graph.mesh = r->mesh;
-    out->graph.outputs =
-        hv_arena_new(arena, struct hv_shard_output, r->n_outputs + r->graph->n_given + 1);
+    size_t most = r->n_outputs + r->n_loss + r->n_wanted + r->graph->n_given + 1;
+    out->graph.outputs = hv_arena_new(arena, struct hv_shard_output, most);
     index_asked(&s);
     for (size_t i = 0; i < r->n_outputs && !r->grad; i++) {
         add_output(&s, r->outputs[i], out->expansion.tensor_of[r->outputs[i]]);
@@ -369,9 +412,12 @@ enum hv_status hv_shard_graph_solve(const struct hv_sharding_request *r, struct 
     if (st) {
         return st;
     }
+    s.out->graph.n_kept = r->passes ? s.out->n_forward : 0;
     place_tensors(&s);
     hv_propagate(&out->graph, r->how, arena, &out->conflicts);
+    lay_gradients(&s);
     name_results_by_axes(&out->graph);
+    hv_delay_sums(&out->graph, out->n_forward, arena);
     st = hv_lower(&out->graph, r->pricing, arena, &out->lowered, err);
     if (st == HV_OK) {
         count_bytes(&s);

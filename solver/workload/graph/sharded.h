@@ -32,6 +32,11 @@ struct hv_sharding_request {
     bool grad;            /**< results are the gradients of all parameters */
     const uint32_t *loss; /**< of Σ (t²) over these */
     size_t n_loss;
+    const uint32_t *wanted; /**< with `grad`: inputs whose gradients are results too */
+    size_t n_wanted;
+    bool passes; /**< with `grad`: a forward and a backward pass; what tensors were brought into for
+                    the first is brought once more for the second; the loss tensors are results too,
+                    and gradients of inputs lie as the inputs do */
     enum hv_propagation how;
     const struct hv_pricing *pricing; /**< NULL: bytes */
 };
@@ -40,6 +45,9 @@ struct hv_sharding_request {
 struct hv_sharding {
     struct hv_expansion expansion;
     struct hv_shard_graph graph;       /**< primitives that a result depends on */
+    size_t n_forward;                  /**< of them, those of the forward pass, which come first */
+    const uint32_t *gradient_of;       /**< primitive tensor of the forward pass → its gradient,
+                                          HV_NO_TENSOR (gradient.h); NULL without `grad` */
     uint32_t *prim_of;                 /**< operator of `graph` → primitive of the expansion */
     const struct hv_layout **layout;   /**< per tensor of the graph, as its writer leaves it */
     const struct hv_layout **gradient; /**< per tensor: layout of its gradient; NULL: not asked */

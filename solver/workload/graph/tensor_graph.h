@@ -97,17 +97,19 @@ struct hv_tensor_op {
     const char *group_name, *device_class; /**< as in the short form; NULL */
 };
 
+#define HV_NO_DIM UINT32_MAX
+
 /** A graph. */
 struct hv_tensor_graph {
     struct hv_tensor_dim *dims;
     size_t n_dims;
+    uint32_t batch; /**< the dimension that counts sequences; HV_NO_DIM: none, all of it is one */
     struct hv_tensor *tensors;
     size_t n_tensors, n_given; /**< given: inputs, parameters, states */
     struct hv_tensor_op *ops;
     size_t n_ops;
 };
 
-#define HV_NO_DIM UINT32_MAX
 /** Number of the dimension of that name; HV_NO_DIM: none. O(n). */
 uint32_t hv_tensor_graph_dim(const struct hv_tensor_graph *g, const char *name);
 /** True where the list holds the dimension; *at its place (may be NULL). */

@@ -51,7 +51,7 @@
     X(HV_KEYS_LAYER, "model", "/$defs/layer", "name", "forward_ms", "backward_ms", "update_ms", "parameter_bytes", "activation_bytes",               \
       "output_bytes", "transfer_ms", "parallel_frac", "attention_block_ms", "kv_bytes_per_token", "expert_fixed_ms",                  \
       "expert_ms_per_token", "dispatch_bytes_per_token", "experts", "top_k")                                                                                   \
-    X(HV_KEYS_GRAPH, "model", "/$defs/graph", "format", "name", "kind", "dims", "tensors", "ops", "edges", "max_sequence")                       \
+    X(HV_KEYS_GRAPH, "model", "/$defs/graph", "format", "name", "kind", "dims", "batch", "tensors", "ops", "edges", "max_sequence")                       \
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
     X(HV_KEYS_TENSOR, "model", "/$defs/tensor", "dims", "role", "dtype")                                                                \
     X(HV_KEYS_TENSOR_OP, "model", "/$defs/tensor_op", "id", "op", "in", "out", "by", "over", "along", "rows", "parallel", "window",      \

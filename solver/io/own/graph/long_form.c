@@ -530,6 +530,14 @@ static enum hv_status read_op(struct reader *r, const struct hv_jp *p, struct hv
     return HV_OK;
 }
 
+/* The dimension that counts sequences: as given, else the one of that name. */
+static enum hv_status read_batch(struct reader *r, const struct hv_jp *p, struct hv_err *err)
+{
+    struct hv_jp batch = hv_jp_get(p, "batch");
+    r->g->batch = number_of(r->dim_of, "batch");
+    return hv_jp_none(&batch) ? HV_OK : read_dim(r, &batch, &r->g->batch, err);
+}
+
 static enum hv_status read_all(struct reader *r, const struct hv_jp *p, struct hv_err *err)
 {
     struct hv_jp list;
@@ -540,6 +548,7 @@ static enum hv_status read_all(struct reader *r, const struct hv_jp *p, struct h
     if (st == HV_OK && (n == 0 || n > HV_LONG_OPS)) {
         return hv_jp_fail(&list, err, "expected 1 to %d operators, found %zu", HV_LONG_OPS, n);
     }
+    st = st ? st : read_batch(r, p, err);
     st = st ? st : read_tensors(r, p, n, err);
     r->g->ops = hv_arena_new(r->arena, struct hv_tensor_op, n + 1);
     for (size_t i = 0; st == HV_OK && i < n; i++) {

@@ -418,6 +418,16 @@ static enum hv_status read_long(const struct hv_jp *p, struct hv_model *m, struc
     return HV_OK;
 }
 
+/* Graphs without operands are written for one sequence, however they are read. */
+static enum hv_status refuse_batch(const struct hv_jp *p, struct hv_err *err)
+{
+    struct hv_jp batch = hv_jp_get(p, "batch");
+    return hv_jp_none(&batch) ? HV_OK
+                              : hv_jp_fail(&batch, err,
+                                           "\"batch\" needs the long form: give \"tensors\", and "
+                                           "operators \"in\" and \"out\"");
+}
+
 enum hv_status hv__graph_read(const struct hv_jp *p, struct hv_model *m, struct hv_err *err)
 {
     struct hv_jp list = {0}, tensors = hv_jp_get(p, "tensors");
@@ -431,7 +441,7 @@ enum hv_status hv__graph_read(const struct hv_jp *p, struct hv_model *m, struct 
     }
     if ((st = hv_keys_check(p, HV_KEYS_GRAPH, err)) ||
         (st = hv__read_int(p, "max_sequence", 1, HV_MAX_WIDTH, &m->max_sequence, err)) ||
-        (st = read_dims(p, m, err)) ||
+        (st = refuse_batch(p, err)) || (st = read_dims(p, m, err)) ||
         (st = hv_jp_need(p, "ops", "a list of operators", &list, err)) ||
         (st = hv_jp_array(&list, &n, err))) {
         return st;

@@ -274,6 +274,91 @@ static enum hv_status read_pairs(struct hv_plan_reader *rd, const struct hv_jp *
     return HV_OK;
 }
 
+/* Appends an axis to a rule: at the end, or (`mesh`) at its place in the order of the mesh. */
+static enum hv_status add_axis(struct hv_plan_reader *rd, const struct hv_jp *p,
+                               const struct hv_named_pairs *mesh, const char *axis, const char *dim,
+                               struct hv_named_pairs *rule, struct hv_err *err)
+{
+    size_t at = rule->n, own = 0;
+    for (size_t i = 0; i < rule->n; i++) {
+        if (strcmp(rule->keys[i], axis) == 0) {
+            return hv_jp_fail(p, err, "the axis \"%.80s\" is used twice", axis);
+        }
+    }
+    while (mesh != NULL && own < mesh->n && strcmp(mesh->keys[own], axis) != 0) {
+        own++;
+    }
+    while (mesh != NULL && own < mesh->n && at > 0) {
+        size_t before = 0;
+        while (before < mesh->n && strcmp(mesh->keys[before], rule->keys[at - 1]) != 0) {
+            before++;
+        }
+        if (before <= own) {
+            break;
+        }
+        rule->keys[at] = rule->keys[at - 1];
+        rule->values[at] = rule->values[at - 1];
+        at--;
+    }
+    rule->keys[at] = hv_arena_strdup(rd->arena, axis);
+    rule->values[at] = hv_arena_strdup(rd->arena, dim);
+    rule->n++;
+    return HV_OK;
+}
+
+/* Axes of one dimension, the major one first. */
+static enum hv_status read_axes(struct hv_plan_reader *rd, const struct hv_jp *list,
+                                const char *dim, struct hv_named_pairs *rule, size_t room,
+                                struct hv_err *err)
+{
+    size_t n = 0;
+    HV_TRY(hv_jp_array(list, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        struct hv_jp e = hv_jp_at(list, i);
+        const char *axis = NULL;
+        HV_TRY(hv_jp_string(&e, &axis, err));
+        if (rule->n == room) {
+            return hv_jp_fail(&e, err, "more than %zu axes", room);
+        }
+        HV_TRY(add_axis(rd, &e, NULL, axis, dim, rule, err));
+    }
+    return HV_OK;
+}
+
+#define MAX_RULE_AXES 64
+
+/* A rule of shard: { axis: dimension }, axes of one dimension in the order of the mesh, or
+ * { dimension: [axes] }. */
+static enum hv_status read_rule(struct hv_plan_reader *rd, const struct hv_jp *p,
+                                const struct hv_named_pairs *mesh, struct hv_named_pairs *rule,
+                                struct hv_err *err)
+{
+    if (!json_is_object(p->v) || json_object_size(p->v) > MAX_RULE_AXES) {
+        return hv_jp_expected(p, err,
+                              "an object { axis: dimension or \"partial\" }, or { dimension: "
+                              "[axes] }");
+    }
+    pairs_alloc(rd, rule, MAX_RULE_AXES);
+    rule->n = 0;
+    const char *key = NULL;
+    json_t *v = NULL;
+    json_object_foreach(p->v, key, v)
+    {
+        struct hv_jp e = hv_jp_get(p, key);
+        const char *dim = NULL;
+        if (json_is_array(v)) {
+            HV_TRY(read_axes(rd, &e, key, rule, MAX_RULE_AXES, err));
+            continue;
+        }
+        HV_TRY(hv_jp_string(&e, &dim, err));
+        if (rule->n == MAX_RULE_AXES) {
+            return hv_jp_fail(&e, err, "more than %d axes", MAX_RULE_AXES);
+        }
+        HV_TRY(add_axis(rd, &e, mesh, key, dim, rule, err));
+    }
+    return HV_OK;
+}
+
 static enum hv_status read_shard(struct hv_plan_reader *rd, const struct hv_jp *stage,
                                  struct hv_stage *s, struct hv_err *err)
 {
@@ -292,7 +377,7 @@ static enum hv_status read_shard(struct hv_plan_reader *rd, const struct hv_jp *
         struct hv_jp e = hv_jp_get(&p, pattern);
         struct hv_named_pairs *rule = &s->shard[s->n_shard++];
         rule->name = hv_arena_strdup(rd->arena, pattern);
-        HV_TRY(read_pairs(rd, &e, "an object { axis: dimension or \"partial\" }", rule, err));
+        HV_TRY(read_rule(rd, &e, &s->mesh, rule, err));
     }
     return HV_OK;
 }

@@ -385,6 +385,37 @@ static json_t *pairs(const struct hv_named_pairs *p)
     return o;
 }
 
+static size_t axis_number(const struct hv_named_pairs *mesh, const char *axis)
+{
+    size_t a = 0;
+    while (a < mesh->n && strcmp(mesh->keys[a], axis) != 0) {
+        a++;
+    }
+    return a;
+}
+
+/* A rule of shard: { axis: dimension } where its axes stand in the order of the mesh, else
+ * { dimension: [axes] }. */
+static json_t *rule_to_json(const struct hv_named_pairs *rule, const struct hv_named_pairs *mesh)
+{
+    bool in_order = true;
+    for (size_t i = 1; i < rule->n; i++) {
+        in_order =
+            in_order && axis_number(mesh, rule->keys[i - 1]) <= axis_number(mesh, rule->keys[i]);
+    }
+    if (in_order) {
+        return pairs(rule);
+    }
+    json_t *o = json_object();
+    for (size_t i = 0; i < rule->n; i++) {
+        if (json_object_get(o, rule->values[i]) == NULL) {
+            json_object_set_new(o, rule->values[i], json_array());
+        }
+        json_array_append_new(json_object_get(o, rule->values[i]), json_string(rule->keys[i]));
+    }
+    return o;
+}
+
 static void put_graph(json_t *o, const struct hv_stage *s)
 {
     if (s->mesh.n > 0) {
@@ -397,7 +428,7 @@ static void put_graph(json_t *o, const struct hv_stage *s)
     if (s->n_shard > 0) {
         json_t *shard = json_object();
         for (size_t i = 0; i < s->n_shard; i++) {
-            json_object_set_new(shard, s->shard[i].name, pairs(&s->shard[i]));
+            json_object_set_new(shard, s->shard[i].name, rule_to_json(&s->shard[i], &s->mesh));
         }
         json_object_set_new(o, "shard", shard);
     }

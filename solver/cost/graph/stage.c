@@ -1,0 +1,516 @@
+/** Stages of operators: solved once per range, mesh, layouts and micro-batch, and remembered. */
+#include "solver/cost/graph/graph.h"
+
+#include "solver/base/rng.h"
+#include "solver/cost/device/efficiency.h"
+#include "solver/cost/graph/live.h"
+#include "solver/cost/graph/order.h"
+#include "solver/plan/mesh.h"
+#include "solver/workload/graph/gradient.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Most stages that are remembered; then all are forgotten. */
+#define MOST_STAGES 4096
+
+/* A solved and priced stage of one micro-batch on one rank. */
+struct solved {
+    uint64_t key;
+    struct hv_pass pass;
+    double arriving_bytes, leaving_bytes; /* of one device */
+    double *parameters;                   /* [operators + 1] of one device, prefix sums */
+    size_t from, to;                      /* operators */
+    struct solved *next;
+};
+
+struct hv__graphs {
+    struct hv_arena arena;
+    struct solved *first;
+    size_t n;
+};
+
+void hv__graphs_free(struct hv__graphs *g)
+{
+    if (g != NULL) {
+        hv_arena_free(&g->arena);
+        free(g);
+    }
+}
+
+/* What is asked for: a range of operators on a rank. */
+struct ask {
+    struct hv__context *k;
+    const struct hv_stage_query *q;
+    const struct hv__rank *r;
+    struct hv_part_query part;
+    size_t from, to;
+    bool again;        /* the forward pass is computed once more */
+    int64_t sequences; /* of the graph's batch; 0: the graph has none */
+    struct hv_arena arena;
+};
+
+/* ---- key ------------------------------------------------------------------------------------- */
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+    return hv_hash(h, text, strlen(text) + 1);
+}
+
+static uint64_t hash_pairs(uint64_t h, const struct hv_named_pairs *p)
+{
+    h = hash_text(h, p->name != NULL ? p->name : "");
+    for (size_t i = 0; i < p->n; i++) {
+        h = hash_text(hash_text(h, p->keys[i]), p->values[i]);
+    }
+    return h;
+}
+
+static uint64_t key_of(const struct ask *a)
+{
+    const struct hv_stage *s = a->r->stage;
+    const struct hv_cluster *c = a->k->cluster;
+    const uint64_t numbers[] = {a->from,
+                                a->to,
+                                (uint64_t)a->sequences,
+                                a->again,
+                                a->r->dp,
+                                a->r->tp,
+                                a->r->at,
+                                s->n_shard,
+                                hv__signature(c, a->r->group, a->r->tp),
+                                hv__signature(c, a->r->part, a->r->dp * a->r->tp)};
+    uint64_t h = hv_hash(HV_HASH_START, numbers, sizeof numbers);
+    h = hv_hash(h, &a->part.sequences, sizeof a->part.sequences);
+    h = hash_pairs(hash_pairs(h, &s->mesh), &s->fuse);
+    for (size_t i = 0; i < s->n_shard; i++) {
+        h = hash_pairs(h, &s->shard[i]);
+    }
+    return h;
+}
+
+/* ---- the graph ------------------------------------------------------------------------------- */
+
+/* Numbers of the job's precision for those of 32 bit, which graphs are written in. */
+static void take_precision(const struct hv_job *j, struct hv_tensor_graph *g,
+                           struct hv_arena *arena)
+{
+    double bytes = hv_job_activation_bytes(j);
+    enum hv_dtype own = bytes <= 1 ? HV_DTYPE_F8 : bytes <= 2 ? HV_DTYPE_BF16 : HV_DTYPE_F32;
+    g->tensors = hv_arena_copy(arena, g->tensors, g->n_tensors, sizeof *g->tensors);
+    for (size_t t = 0; t < g->n_tensors; t++) {
+        enum hv_dtype *x = &g->tensors[t].dtype;
+        *x = *x == HV_DTYPE_F32 ? own : *x;
+    }
+}
+
+static bool is_real(enum hv_dtype t)
+{
+    return t == HV_DTYPE_F32 || t == HV_DTYPE_F16 || t == HV_DTYPE_BF16 || t == HV_DTYPE_F64 ||
+           t == HV_DTYPE_F8;
+}
+
+/* Gradients that go back to the stage before. */
+static void want_gradients(struct hv_arena *arena, const struct hv_graph_part *p,
+                           struct hv_sharding_request *out)
+{
+    uint32_t *wanted = hv_arena_new(arena, uint32_t, p->n_arriving + 1);
+    for (size_t i = 0; i < p->n_arriving; i++) {
+        if (is_real(p->graph.tensors[p->arriving[i]].dtype)) {
+            wanted[out->n_wanted++] = p->arriving[i];
+        }
+    }
+    out->wanted = wanted;
+}
+
+static double price_of(void *ctx, const struct hv_exchange *x)
+{
+    return hv__wire_price(ctx, x).time_s;
+}
+
+/* Everything that a price is made of. */
+struct work {
+    struct ask *a;
+    struct hv_graph_part part;
+    struct hv__mesh_place place;
+    struct hv__wires wires;
+    struct hv_sharding sharding;
+    struct hv__kernels kernels;
+};
+
+static enum hv_status solve(struct work *w, struct hv_err *err)
+{
+    struct ask *a = w->a;
+    struct hv_tensor_graph g;
+    const struct hv_tensor_graph *model = a->k->model->tensors;
+    int64_t sequences = a->sequences;
+    enum hv_status st =
+        hv_tensor_graph_sized(model, sequences > 0 ? sequences : 1, &a->arena, &g, err);
+    if (st != HV_OK) {
+        return HV_ENO;
+    }
+    take_precision(&a->k->job, &g, &a->arena);
+    hv_graph_part_cut(&g, a->from, a->to, &a->arena, &w->part);
+    st = hv__mesh_place(a->r->stage, a->r->dp, a->r->group, a->r->tp * a->r->cp, &w->place, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    const struct hv_calibration *c = hv_device_calibration(a->r->device);
+    w->wires = (struct hv__wires){.k = a->k,
+                                  .place = &w->place,
+                                  .all = a->r->part,
+                                  .n_all = a->r->dp * a->r->tp,
+                                  .wait_s = c->v[HV_CAL_EXCHANGE_US] * HV_US,
+                                  .memo = hv__wires_memo()};
+    const struct hv_pricing pricing = {price_of, &w->wires};
+    struct hv_given_layout *given = NULL;
+    struct hv_sharding_request q = {.graph = &w->part.graph,
+                                    .mesh = w->place.mesh,
+                                    .open_inputs = true,
+                                    .grad = true,
+                                    .passes = true,
+                                    .loss = w->part.leaving,
+                                    .n_loss = w->part.n_leaving,
+                                    .how = HV_PROPAGATE_CHOOSE,
+                                    .pricing = &pricing};
+    want_gradients(&a->arena, &w->part, &q);
+    st = hv__given_layouts(a->r->stage, &w->place, q.graph, &a->arena, &given, &q.n_given, err);
+    q.given = given;
+    st = st != HV_OK ? st : hv_shard_graph_solve(&q, &a->arena, &w->sharding, err);
+    return st == HV_OK ? HV_OK : HV_ENO;
+}
+
+/* ---- the pass -------------------------------------------------------------------------------- */
+
+/* Times of all passes on one kind of device. */
+struct timed {
+    struct hv__pass_times forward, back, inputs, weights;
+    double *end_s; /* [kernels] in `back` */
+};
+
+static enum hv_status time_on(struct work *w, const struct hv_device_kind *d, struct timed *out,
+                              struct hv_err *err)
+{
+    struct hv_arena *arena = &w->a->arena;
+    uint32_t *fused = hv_arena_new(arena, uint32_t, w->part.graph.n_ops + 1);
+    (void)hv_fused_groups(&w->a->r->stage->fuse, &w->part.graph, fused);
+    struct hv__kernels_query kq = {.k = w->a->k,
+                                   .device = d,
+                                   .graph = &w->part.graph,
+                                   .sharding = &w->sharding,
+                                   .fused = fused};
+    hv__kernels(&kq, arena, &w->kernels);
+    out->end_s = hv_arena_new(arena, double, w->kernels.n + 1);
+    struct hv__order_query q = {.wires = &w->wires,
+                                .sharding = &w->sharding,
+                                .kernels = &w->kernels,
+                                .overlap_frac = hv_device_calibration(d)->v[HV_CAL_OVERLAP],
+                                .hidden_frac = hv_device_calibration(d)->v[HV_CAL_TP_HIDDEN]};
+    enum hv_status st = hv__pass_times(&q, HV__FORWARD, &out->forward, NULL, err);
+    st = st ? st : hv__pass_times(&q, HV__BACKWARD, &out->back, out->end_s, err);
+    st = st ? st : hv__pass_times(&q, HV__INPUT_GRADIENTS, &out->inputs, NULL, err);
+    return st ? st : hv__pass_times(&q, HV__WEIGHT_GRADIENTS, &out->weights, NULL, err);
+}
+
+/* The slowest kind of a group sets the pace of every pass. */
+static enum hv_status time_all(struct work *w, struct timed *out, struct hv_err *err)
+{
+    const struct hv__rank *r = w->a->r;
+    enum hv_status st = time_on(w, r->device, out, err);
+    for (size_t i = 0; st == HV_OK && i < r->n_others; i++) {
+        struct timed own;
+        st = time_on(w, r->others[i], &own, err);
+        double now_s = out->forward.all_s + out->back.all_s;
+        if (st == HV_OK && own.forward.all_s + own.back.all_s > now_s) {
+            *out = own;
+        }
+    }
+    return st;
+}
+
+static double sums_s(const struct ask *a, double parameters)
+{
+    struct hv_efficiency e = hv_efficiency_of(a->r->device, a->k->job.precision);
+    double bytes = 2 * hv_job_grad_bytes(&a->k->job) * parameters;
+    return e.calibration->v[HV_CAL_ACCUMULATE] * bytes / e.bytes_per_s;
+}
+
+static void set_seconds(const struct work *w, const struct timed *t, double parameters,
+                        struct hv_pass *o)
+{
+    const struct ask *a = w->a;
+    double sums = sums_s(a, parameters);
+    double host_s =
+        a->q->continued ? 0 : hv_device_calibration(a->r->device)->v[HV_CAL_PASS_US] * HV_US;
+    o->weight_grad_s = fmin(t->weights.compute_s, t->back.all_s) + sums;
+    o->forward_s = t->forward.all_s + host_s;
+    o->input_grad_s = t->back.all_s - fmin(t->weights.compute_s, t->back.all_s) + host_s;
+    o->weight_alone_s = t->weights.all_s + sums;
+    o->input_alone_s = fmax(t->inputs.all_s, t->back.all_s - t->weights.all_s) + host_s;
+    o->recompute_s = a->again ? t->forward.all_s : 0;
+    o->tp_s = t->forward.shown_s * (a->again ? 2 : 1) + t->back.shown_s;
+    o->network_forward_s = t->forward.far_s;
+    o->network_backward_s = t->back.far_s + (a->again ? t->forward.far_s : 0);
+    o->network_weight_s = t->weights.far_s;
+    o->compute_s = t->forward.compute_s + t->back.compute_s + sums + 2 * host_s;
+    double values = hv_job_activation_bytes(&a->k->job);
+    o->sent.tp.forward = t->forward.sent_bytes / values;
+    o->sent.tp.backward = t->back.sent_bytes / values;
+    for (size_t i = 0; i < w->kernels.n; i++) {
+        o->flops += w->kernels.items[i].flops;
+    }
+}
+
+static void set_bytes(const struct work *w, struct solved *x)
+{
+    struct hv__live live = hv__live_bytes(&w->sharding, &w->kernels, &w->part, w->a->again);
+    x->pass.activation_bytes = live.kept;
+    x->pass.weight_only_bytes = live.weight_only;
+    x->pass.transient_bytes = live.transient;
+    x->pass.hop_bytes = w->part.passing_bytes;
+    x->arriving_bytes = live.arriving;
+    for (size_t i = 0; i < w->part.n_leaving && w->part.passing_bytes > 0; i++) {
+        const struct hv_shard_tensor *t =
+            &w->sharding.graph.tensors[w->sharding.expansion.tensor_of[w->part.leaving[i]]];
+        x->leaving_bytes += hv_layout_bytes(&t->layout, &w->place.mesh, &t->shape);
+    }
+}
+
+/* Parameters of one device, by the operator that reads each first. */
+static double *count_parameters(const struct work *w, struct hv_arena *keep)
+{
+    const struct hv_tensor_graph *g = &w->part.graph;
+    double *sum = hv_arena_new(keep, double, g->n_ops + 2);
+    bool *seen = hv_arena_new(&w->a->arena, bool, g->n_tensors + 1);
+    for (size_t i = 0; i < g->n_ops; i++) {
+        sum[i + 1] = sum[i];
+        for (size_t k = 0; k < g->ops[i].n_in; k++) {
+            uint32_t t = g->ops[i].in[k].tensor;
+            const struct hv_shard_tensor *x =
+                &w->sharding.graph.tensors[w->sharding.expansion.tensor_of[t]];
+            if (g->tensors[t].role == HV_TENSOR_PARAMETER && !seen[t]) {
+                sum[i + 1] += hv_layout_bytes(&x->layout, &w->place.mesh, &x->shape) /
+                              (double)x->shape.element_bytes;
+            }
+            seen[t] = true;
+        }
+    }
+    return sum;
+}
+
+/* When the gradients of up to HV_MILESTONES_PER_RUN runs of operators are ready, counted back from
+ * the end. */
+static void set_milestones(const struct work *w, const struct timed *t, struct hv_pass *o)
+{
+    size_t n_ops = w->part.graph.n_ops;
+    size_t n = n_ops < HV_MILESTONES_PER_RUN ? n_ops : HV_MILESTONES_PER_RUN;
+    struct hv_milestone list[HV_MILESTONES_PER_RUN];
+    for (size_t i = 0; i < n; i++) {
+        size_t from = i * n_ops / n, to = (i + 1) * n_ops / n;
+        double ready_s = 0;
+        for (size_t k = w->kernels.n_forward; k < w->kernels.n; k++) {
+            uint32_t op = w->kernels.items[k].op;
+            ready_s = op >= from && op < to ? fmax(ready_s, t->end_s[k]) : ready_s;
+        }
+        list[i] = (struct hv_milestone){{2 * (int)(w->a->from + from), 2 * (int)(w->a->from + to)},
+                                        fmax(0, t->back.all_s - ready_s)};
+    }
+    hv__keep_milestones(w->a->k, list, n, o);
+}
+
+/* A graph without batch is one sequence: a micro-batch is as many of them, one after the other. */
+static void repeat(struct hv_pass *o, double times)
+{
+    double *const fields[] = {&o->forward_s,
+                              &o->input_grad_s,
+                              &o->weight_grad_s,
+                              &o->recompute_s,
+                              &o->input_alone_s,
+                              &o->weight_alone_s,
+                              &o->tp_s,
+                              &o->network_forward_s,
+                              &o->network_backward_s,
+                              &o->network_weight_s,
+                              &o->compute_s,
+                              &o->flops,
+                              &o->hop_bytes,
+                              &o->activation_bytes,
+                              &o->weight_only_bytes,
+                              &o->sent.tp.forward,
+                              &o->sent.tp.backward};
+    for (size_t i = 0; i < HV_COUNT(fields); i++) {
+        *fields[i] *= times;
+    }
+}
+
+/* ---- why ------------------------------------------------------------------------------------- */
+
+/* The operator that an exchange is for, and its pass. */
+static const char *purpose(const struct work *w, const struct hv_lowered_exchange *x,
+                           struct hv_arena *arena)
+{
+    const struct hv_sharding *s = &w->sharding;
+    uint32_t op =
+        x->op < s->graph.n_ops ? s->expansion.prims.prims[s->prim_of[x->op]].op : HV_NO_OP;
+    return op == HV_NO_OP ? "results"
+                          : hv_arena_printf(arena, "%s of \"%.80s\"",
+                                            x->op < s->n_forward ? "forward" : "backward",
+                                            w->part.graph.ops[op].id);
+}
+
+static void explain(struct work *w, struct hv_why *why)
+{
+    const struct hv_lowered *l = &w->sharding.lowered;
+    for (size_t i = 0; i < w->kernels.n; i++) {
+        const struct hv__kernel *k = &w->kernels.items[i];
+        hv_why_add(why, w->part.graph.ops[k->op].id, k->time_s, "s",
+                   "%s: %.4g FLOP%s%.0f*%.0f*%.0f, stream of %.4g bytes",
+                   !k->backward ? "forward"
+                   : k->weight  ? "gradient of weights"
+                                : "backward",
+                   k->flops, k->flops > 0 ? ", largest product " : " ", k->m, k->n, k->k,
+                   k->stream_bytes);
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        const struct hv_exchange *x = &l->exchange[i].exchange;
+        struct hv__wire_price p = hv__wire_price(&w->wires, x);
+        hv_why_add(why, hv_exchange_name(x->kind), p.time_s, "s",
+                   "%s, along %s, groups of %lld: %.4g bytes of a device, %.4g sent, %s nodes%s",
+                   purpose(w, &l->exchange[i], why->arena), hv__wire_text(&w->wires, x, why->arena),
+                   (long long)x->group, x->local_bytes, x->sent_bytes, p.far ? "between" : "inside",
+                   l->cut ? "; a cheaper way may exist" : "");
+    }
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+static enum hv_status price(struct ask *a, struct hv_arena *keep, struct solved *out,
+                            struct hv_err *err)
+{
+    struct work w = {.a = a};
+    struct timed t = {0};
+    *out = (struct solved){.from = a->from, .to = a->to};
+    enum hv_status st = solve(&w, err);
+    st = st ? st : time_all(&w, &t, err);
+    if (st == HV_OK) {
+        out->parameters = count_parameters(&w, keep);
+        set_seconds(&w, &t, out->parameters[a->to - a->from], &out->pass);
+        set_bytes(&w, out);
+        set_milestones(&w, &t, &out->pass);
+        if (a->sequences == 0) {
+            repeat(&out->pass, a->part.sequences);
+        }
+        if (a->q->why != NULL) {
+            explain(&w, a->q->why);
+        }
+    }
+    hv__memo_free(&w.wires.memo);
+    return st;
+}
+
+static enum hv_status check(const struct ask *a, struct hv_err *err)
+{
+    if (a->r->cp > 1) {
+        return hv_err_set(err, HV_ENO, "operators of a graph have no context parallelism");
+    }
+    if (a->part.recompute != HV_RC_NONE && !a->again) {
+        return hv_err_set(err, HV_ENO, "recompute of operators of a graph is \"none\" or \"full\"");
+    }
+    return HV_OK;
+}
+
+/* The operators of a range of a stage, solved. */
+static enum hv_status find(struct hv__context *k, const struct hv_stage_query *q,
+                           const struct hv__rank *r, size_t chunk, const struct solved **out,
+                           struct hv_err *err)
+{
+    const struct hv_range *range = &r->stage->ranges[chunk];
+    size_t n = k->model->n_ops, to = (size_t)(range->to2 + 1) / 2;
+    struct ask a = {.k = k,
+                    .q = q,
+                    .r = r,
+                    .part = hv__part_query(k, q, r, 0, 0),
+                    .from = (size_t)(range->from2 + 1) / 2,
+                    .to = to < n ? to : n};
+    const struct hv_tensor_graph *g = k->model->tensors;
+    a.again = (a.part.recompute & HV_RC_FULL) == HV_RC_FULL;
+    a.sequences = g->batch != HV_NO_DIM ? (int64_t)ceil(a.part.sequences * (1 - 1e-12)) : 0;
+    enum hv_status st = check(&a, err);
+    uint64_t key = key_of(&a);
+    if (k->graphs == NULL || k->graphs->n > MOST_STAGES) {
+        hv__graphs_free(k->graphs);
+        k->graphs = hv_xcalloc(1, sizeof *k->graphs);
+    }
+    for (struct solved *s = k->graphs->first; st == HV_OK && s != NULL; s = s->next) {
+        if (s->key == key && q->why == NULL) {
+            *out = s;
+            return HV_OK;
+        }
+    }
+    struct solved *own = hv_arena_new(&k->graphs->arena, struct solved, 1);
+    st = st ? st : price(&a, &k->graphs->arena, own, err);
+    hv_arena_free(&a.arena);
+    if (st == HV_OK) {
+        own->key = key;
+        own->next = k->graphs->first;
+        k->graphs->first = own;
+        k->graphs->n++;
+        *out = own;
+    }
+    return st;
+}
+
+enum hv_status hv__graph_pass(struct hv__context *k, const struct hv_stage_query *q,
+                              struct hv_pass *out, struct hv_err *err)
+{
+    struct hv__rank r;
+    const struct solved *s = NULL;
+    *out = (struct hv_pass){0};
+    enum hv_status st = hv__find_rank(k, q, &r, err);
+    if (st != HV_OK || q->chunk >= r.stage->n_ranges) {
+        return st;
+    }
+    st = find(k, q, &r, q->chunk, &s, err);
+    if (st == HV_OK) {
+        *out = s->pass;
+    }
+    return st;
+}
+
+enum hv_status hv__graph_counts(struct hv__context *k, const struct hv_stage_query *q,
+                                const struct hv__rank *r, struct hv__rank_counts *out,
+                                struct hv_err *err)
+{
+    struct hv_stage_query silent = *q;
+    silent.why = NULL;
+    *out = (struct hv__rank_counts){0};
+    for (size_t i = 0; i < r->stage->n_ranges; i++) {
+        const struct solved *s = NULL;
+        enum hv_status st = find(k, &silent, r, i, &s, err);
+        if (st != HV_OK) {
+            return st;
+        }
+        double boundary = fmax(s->arriving_bytes, s->leaving_bytes);
+        out->boundary_bytes = fmax(out->boundary_bytes, 2 * boundary);
+        out->parameters += s->parameters[s->to - s->from];
+        for (size_t o = 0; o < s->to - s->from; o++) {
+            out->largest = fmax(out->largest, s->parameters[o + 1] - s->parameters[o]);
+        }
+    }
+    return HV_OK;
+}
+
+enum hv_status hv__graph_parameters(struct hv__context *k, const struct hv_stage_query *q,
+                                    double *of_block, struct hv_err *err)
+{
+    struct hv__rank r;
+    enum hv_status st = hv__find_rank(k, q, &r, err);
+    for (size_t i = 0; st == HV_OK && i < r.stage->n_ranges; i++) {
+        const struct solved *s = NULL;
+        st = find(k, q, &r, i, &s, err);
+        for (size_t o = 0; st == HV_OK && o < s->to - s->from; o++) {
+            of_block[s->from + o] = (double)r.tp * (s->parameters[o + 1] - s->parameters[o]);
+        }
+    }
+    return st;
+}
