@@ -171,6 +171,8 @@ static void the_gantt_zooms_finds_and_sums(void **state)
                     "keys m\nkeys C\nkeys 0\n");
     assert_false(bench_sees(b, "critical"));
     assert_false(bench_sees(b, "| zoom"));
+    bench_script(b, "keys /b2@s0<Enter>\nwait waits for\nwait came last\nwait blocks\nkeys w\nwait "
+                    "of s\nkeys W\n");
 }
 
 static void schedules_micro_batches_and_chunks_switch_live(void **state)

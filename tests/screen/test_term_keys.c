@@ -32,6 +32,11 @@ static void tell(struct hv_str *out, const struct hv_event *ev)
     if (ev->type == HV_EV_MOUSE) {
         hv_str_addf(out, "%s(%d,%d)%s", mouse[ev->mouse], ev->x, ev->y,
                     ev->key.mods & HV_MOD_SHIFT ? "+shift" : "");
+    } else if (ev->type == HV_EV_PASTE) {
+        hv_str_adds(out, "paste");
+    } else if (ev->type == HV_EV_PASTING) {
+        bool line_end = ev->key.cp == '\n';
+        hv_str_addf(out, "pasted(%s)", line_end ? "^J" : hv_key_name(ev->key, name, sizeof name));
     } else {
         hv_str_adds(out, hv_key_name(ev->key, name, sizeof name));
     }
@@ -105,13 +110,24 @@ static void what_nobody_knows_is_no_key(void **state)
 {
     (void)state;
     GIVES("\033[999;999;999zj", "j");
-    GIVES("\033[?1;2cj\033[>41;354;0cj\033[200~j\033[201~j", "j j j j");
+    GIVES("\033[?1;2cj\033[>41;354;0cj\033[202~j\033[201~j", "j j j j");
     GIVES("\033]52;c;AAAA\007j\033]11;rgb:0000/0000/0000\033\\j", "j j");
     GIVES("\033P1$r0m\033\\j\033_x\033\\j", "j j");
     GIVES("\033OXj", "j");
     GIVES("\033[9~\033[99~j", "j");
     GIVES("\xff\xfej", "j");
     GIVES("\033[1\033[Aj", "<Up> j");
+}
+
+static void pasted_text_is_no_key(void **state)
+{
+    (void)state;
+    GIVES("j\033[200~j\033[201~j", "j pasted(j) paste j");
+    GIVES("\033[200~\033[Aq\003\r\n\t\033[201~\033[A",
+          "pasted([) pasted(A) pasted(q) pasted(^J) pasted(^J) pasted(<Space>) paste <Up>");
+    GIVES("\033[200~\033[200~\xc3\xa9\033[201\033[201~",
+          "pasted([) pasted(2) pasted(0) pasted(0) pasted(~) pasted(\xc3\xa9) pasted([) pasted(2) "
+          "pasted(0) pasted(1) paste");
 }
 
 static void the_mouse(void **state)
@@ -218,6 +234,7 @@ int main(void)
         cmocka_unit_test(keys_of_all_terminals),
         cmocka_unit_test(escape_and_alt),
         cmocka_unit_test(what_nobody_knows_is_no_key),
+        cmocka_unit_test(pasted_text_is_no_key),
         cmocka_unit_test(the_mouse),
         cmocka_unit_test(keys_of_a_description),
         cmocka_unit_test(a_flood_is_decoded_to_the_last_key),

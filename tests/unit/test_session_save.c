@@ -337,6 +337,30 @@ static void edits_of_a_dead_program_are_offered(void **state)
     hv_str_free(&got);
 }
 
+/* What a user leaves behind is offered again at every start, until the workspace is saved. */
+static void edits_left_behind_are_kept_until_a_save(void **state)
+{
+    struct bench *b = *state;
+    struct hv_session *s = bench_open(b, "ws");
+    hv_session_leave(s); /* nothing was changed: a clean exit */
+    assert_int_equal(n_files("state/recovery"), 0);
+    s = bench_open(b, "ws");
+    assert_int_equal(hv_session_set_text(s, "job.global_batch", "32", NULL), HV_OK);
+    hv_session_leave(s);
+    assert_int_equal(n_files("state/recovery"), 1);
+    for (int i = 0; i < 2; i++) {
+        s = bench_open(b, "ws");
+        assert_true(hv_session_recovery_offered(s));
+        hv_session_leave(s); /* not asked for, nothing saved */
+        assert_int_equal(n_files("state/recovery"), 1);
+    }
+    s = bench_open(b, "ws");
+    assert_int_equal(hv_session_save(s, NULL, NULL), HV_OK);
+    assert_int_equal(n_files("state/recovery"), 0);
+    assert_false(hv_session_recovery_offered(s));
+    hv_session_close(s);
+}
+
 /* Files half written by programs that were killed go at the next start; others stay. */
 static void half_written_files_of_the_dead_go(void **state)
 {
@@ -414,6 +438,7 @@ int main(void)
         TEST(autosaves_when_idle_and_at_the_latest),
         TEST(edits_of_a_dead_program_are_offered),
         TEST(half_written_files_of_the_dead_go),
+        TEST(edits_left_behind_are_kept_until_a_save),
         TEST(a_broken_recovery_file_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

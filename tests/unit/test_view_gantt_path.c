@@ -16,6 +16,7 @@
 #include "solver/base/rng.h"
 #include "tests/eval_fixture.h"
 #include "ui/view/gantt/timeline.h"
+#include "ui/view/gantt/waits.h"
 
 enum { PLANS = 100, MOST_STAGES = 6, LAYERS = 24 };
 
@@ -106,6 +107,29 @@ static void check_path(const struct hv_timeline *t)
     assert_int_equal(n_critical, n_ops); /* no other operation is marked */
 }
 
+/* What an operation of the path waited for came when it began: an operation of its row that ended
+ * then, or a result that arrived then; and there one of those that wait for it is this one. */
+static void check_waits(const struct hv_timeline *t)
+{
+    const struct hv_lane *path = &t->path.lanes.items[0];
+    double same_s = 1e-9 * t->end_s;
+    for (size_t i = 1; i < path->n_spans; i++) {
+        const struct hv_span *p = &path->spans[i];
+        if (p->id < 0) {
+            continue;
+        }
+        const struct hv_span *s = span_of(t, p->group, p->id);
+        struct hv_gantt_waits w = hv_gantt_waits_for(t, (size_t)p->group, s);
+        const struct hv_gantt_end *e = hv_gantt_first_end(&w);
+        assert_non_null(e);
+        assert_true(e->spare_s <= same_s);
+        assert_true(fabs(e->span->end_s + e->hop_s - s->start_s) <= same_s);
+        struct hv_gantt_waits back = hv_gantt_lets_start(t, e->row, e->span);
+        assert_true((back.here.span == s && back.here.row == (size_t)p->group) ||
+                    (back.other.span == s && back.other.row == (size_t)p->group));
+    }
+}
+
 static void paths_have_no_gaps(void **state)
 {
     struct hv_rng rng;
@@ -119,6 +143,7 @@ static void paths_have_no_gaps(void **state)
             fail_msg("plan %d: %s", i, v.findings.items[0].text);
         }
         check_path(v.timeline);
+        check_waits(v.timeline);
         hv_arena_free(&a);
     }
 }

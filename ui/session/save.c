@@ -29,7 +29,7 @@ enum hv_status hv_session_save(struct hv_session *s, const char *path, struct hv
     }
     enum hv_status st = hv__save_to(&save, to.p, err);
     if (st == HV_OK) {
-        hv__recovery_remove(s->recovery);
+        hv__recovery_saved(s->recovery);
         hv__session_rows_sweep(s);
         hv__session_rows_sort(s);
         hv__session_moved(s);

@@ -88,6 +88,16 @@ void hv_session_abandon(struct hv_session *s)
     hv__session_free(s);
 }
 
+void hv_session_leave(struct hv_session *s)
+{
+    if (s == NULL || !hv_session_dirty(s)) {
+        hv_session_close(s);
+        return;
+    }
+    hv__recovery_leave(s->recovery);
+    hv_session_abandon(s);
+}
+
 /* ---- the workspace --------------------------------------------------------------------------- */
 
 bool hv_session_is_first(const struct hv_session *s)

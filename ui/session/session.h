@@ -63,6 +63,9 @@ bool hv_session_is_first(const struct hv_session *s);
 void hv_session_close(struct hv_session *s);
 /** As hv_session_close, but writes unsaved edits to the recovery file: for SIGHUP and SIGTERM. */
 void hv_session_abandon(struct hv_session *s);
+/** As hv_session_abandon, for a user who quits without saving: the edits are offered again until
+ * the workspace is saved. */
+void hv_session_leave(struct hv_session *s);
 /** Name of the workspace for the title; never NULL. */
 const char *hv_session_name(const struct hv_session *s);
 /** Folder or file as opened or saved; NULL when it has none yet. */

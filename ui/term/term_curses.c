@@ -29,6 +29,9 @@
 
 static const char mouse_on[] = "\033[?1000h\033[?1002h\033[?1006h";
 static const char mouse_off[] = "\033[?1006l\033[?1002l\033[?1000l";
+/* Bracketed paste: what is pasted comes between marks, so that it cannot act as keys. */
+static const char paste_on[] = "\033[?2004h";
+static const char paste_off[] = "\033[?2004l";
 
 /* ---- opening ---- */
 
@@ -119,6 +122,12 @@ static void forget(struct hv_term *t)
     hv__out_forget(&t->out, t->w, t->h);
 }
 
+/* Terminals of the kind of xterm know the mode; others would show its letters. */
+static bool has_paste(const struct hv_term *t)
+{
+    return t->out.caps.ansi_move && t->out.caps.ansi_pen;
+}
+
 /* The text that a crashing program writes. */
 static void build_reset(const struct hv_term *t, struct hv_str *out)
 {
@@ -127,6 +136,7 @@ static void build_reset(const struct hv_term *t, struct hv_str *out)
     if (t->has_mouse) { /* it may be enabled later */
         hv_str_adds(out, mouse_off);
     }
+    hv_str_adds(out, has_paste(t) ? paste_off : "");
     for (size_t i = 0; i < HV_COUNT(all); i++) {
         hv_str_adds(out, all[i] ? all[i] : "");
     }
@@ -139,11 +149,13 @@ static void take_over(struct hv_term *t)
     (void)keypad(stdscr, TRUE);
     forget(t);
     hv_str_adds(&t->out.bytes, t->mouse ? mouse_on : "");
+    hv_str_adds(&t->out.bytes, has_paste(t) ? paste_on : "");
 }
 
 static void give_back(struct hv_term *t)
 {
     hv_str_adds(&t->out.bytes, t->mouse ? mouse_off : "");
+    hv_str_adds(&t->out.bytes, has_paste(t) ? paste_off : "");
     hv__out_leave(&t->out);
     send_bytes(t);
     if (t->w > 0 && t->h > 0 && (t->w != getmaxx(stdscr) || t->h != getmaxy(stdscr))) {

@@ -202,6 +202,8 @@ static unsigned modifiers(const struct sequence *q)
            (bits & 4 ? (unsigned)HV_MOD_CTRL : 0);
 }
 
+enum { PASTE_BEGINS = 200, PASTE_ENDS = 201 };
+
 /* Esc and '[' and what follows. */
 static struct taken control_sequence(struct hv_key_input *in, const unsigned char *s, size_t n)
 {
@@ -222,6 +224,11 @@ static struct taken control_sequence(struct hv_key_input *in, const unsigned cha
     }
     if (q.mark != 0) {
         return took(q.n);
+    }
+    if (q.final == '~' && (q.params[0] == PASTE_BEGINS || q.params[0] == PASTE_ENDS)) {
+        bool ends = in->pasting && q.params[0] == PASTE_ENDS;
+        in->pasting = q.params[0] == PASTE_BEGINS;
+        return (struct taken){q.n, {.type = ends ? HV_EV_PASTE : HV_EV_NONE}};
     }
     enum hv_key_code code = q.final == '~' && q.n_params > 0   ? numbered_key(q.params[0])
                             : q.final == 'M' || q.final == '~' ? HV_KEY_NONE
@@ -306,6 +313,30 @@ static struct taken escape(struct hv_key_input *in, const unsigned char *s, size
     return t.n == 0 && late ? took(n) : t;
 }
 
+/* Pasted text: only its end mark acts, all else is characters. A line end is one, Esc is none. A
+ * single Esc, which no terminal pastes, ends text whose end mark was lost. */
+static struct taken pasted(struct hv_key_input *in, const unsigned char *s, size_t n, bool late)
+{
+    static const char end[] = "\033[201~";
+    size_t mark = sizeof end - 1;
+    struct taken t;
+    if (s[0] == ESC && memcmp(s, end, n < mark ? n : mark) == 0) {
+        if (n >= mark || (n == 1 && late)) {
+            in->pasting = false;
+            return (struct taken){n < mark ? n : mark, {.type = HV_EV_PASTE}};
+        }
+        return took(0);
+    }
+    if (s[0] < 32 || s[0] == 127) {
+        bool line_end = s[0] == '\r' || s[0] == '\n' || s[0] == '\t';
+        t = line_end ? took_key(1, HV_KEY_CHAR, 0, s[0] == '\t' ? ' ' : '\n') : took(1);
+    } else {
+        t = character(s, n, 0);
+    }
+    t.ev.type = t.ev.type == HV_EV_KEY ? HV_EV_PASTING : t.ev.type;
+    return t;
+}
+
 struct hv_event hv__keys_next(struct hv_key_input *in, bool late)
 {
     while (in->from < in->n) {
@@ -315,6 +346,8 @@ struct hv_event hv__keys_next(struct hv_key_input *in, bool late)
         struct taken t = {0};
         if (in->in_string) {
             t.n = skip_string(in, s, n);
+        } else if (in->pasting) {
+            t = pasted(in, s, n, late);
         } else if (s[0] == ESC) {
             t = escape(in, s, n, late || full);
         } else {

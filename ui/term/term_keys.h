@@ -31,6 +31,7 @@ struct hv_key_input {
     bool in_string; /**< inside a control string whose beginning was consumed */
     bool mouse;     /**< mouse reports are events, else they are skipped */
     bool pressed;   /**< a button is down */
+    bool pasting;   /**< between the marks of pasted text (bracketed paste of xterm) */
 };
 
 /** Adds the sequence of a key, unless it is empty, too long or not a sequence. */

@@ -457,6 +457,8 @@ int hv_tui_main(int argc, char **argv)
     }
     if (end.abandon) {
         hv_session_abandon(s); /* the recovery file keeps what was not saved */
+    } else if (!scripted) {
+        hv_session_leave(s);
     } else {
         hv_session_close(s);
     }

@@ -358,7 +358,7 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
             ->style = HV_STYLE_WARNING;
     }
     say_serving(d);
-    say_pace(d, say_path(d, s));
+    say_pace(d, hv_explain_is_busy(d) ? NULL : say_path(d, s)); /* keys and trials come first */
     say_loss(d);
     say_memory(d);
     say_hop(d);

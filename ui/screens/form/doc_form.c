@@ -428,6 +428,10 @@ static unsigned key_event(struct hv_doc_form *f, struct hv_app *app, struct hv_s
 unsigned hv_doc_form_event(struct hv_doc_form *f, struct hv_app *app, struct hv_session *s,
                            const struct hv_event *ev, struct hv_rect r)
 {
+    if (ev->type == HV_EV_PASTE) {
+        bool taken = !f->pick.open && hv_form_paste(&f->form, ev->text) != HV_FORM_NONE;
+        return taken ? HV_APP_HANDLED | HV_APP_REDRAW : 0;
+    }
     if (ev->type == HV_EV_KEY) {
         return key_event(f, app, s, ev->key);
     }

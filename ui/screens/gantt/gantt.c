@@ -1,6 +1,7 @@
 /** Screen 5, Gantt: the timeline of one plan. Window arithmetic and painting are in ui/view. */
 #include "ui/screens/gantt/gantt.h"
 #include "ui/screens/gantt/gantt_int.h"
+#include "ui/view/gantt/waits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 
 /* Rows of axis, memory, critical path and minimap; rows that the whole panel needs. */
 enum { AROUND_LANES = 11, PANEL_H = 9 };
+/* Rows that an operation's facts need with the frame, from a body of this height on. */
+enum { PANEL_LEAST = 7, FULL_H = 20 };
 
 struct places {
     struct hv_rect chart, lower, panel;
@@ -35,7 +38,8 @@ static struct places place(const struct hv_gantt_screen *st, struct hv_rect body
     }
     int h = body.h - AROUND_LANES - tall * n;
     h = h > body.h * 2 / 3 ? body.h * 2 / 3 : h;
-    h = h < 6 ? 6 : h;
+    int least = body.h >= FULL_H ? PANEL_LEAST : PANEL_LEAST - 1;
+    h = h < least ? least : h;
     p.chart.h -= h;
     p.panel = (struct hv_rect){body.x, body.y + p.chart.h, body.w, h};
     return p;
@@ -305,12 +309,43 @@ static void unfold(struct hv_gantt_screen *st, struct hv_app *app, const struct 
     }
 }
 
+/** Goes to what the operation at the cursor waited for, or what waits for it. */
+static void jump(struct hv_gantt_screen *st, struct hv_app *app, const struct hv_gantt_subject *s,
+                 bool back)
+{
+    struct hv_gantt_state view = *s->view;
+    struct hv_gantt_subject to = *s;
+    const struct hv_timeline *t = s->facts.verdict->timeline;
+    const struct hv_span *span = hv_gantt_compute_at_cursor(s);
+    struct hv_gantt_waits w = {0};
+    if (span != NULL) {
+        size_t row = s->tracks->items[view.lane].row;
+        w = back ? hv_gantt_waits_for(t, row, span) : hv_gantt_lets_start(t, row, span);
+    }
+    const struct hv_gantt_end *end = hv_gantt_first_end(&w);
+    if (end == NULL) {
+        hv_app_message(app, HV_MSG_INFO, "%s",
+                       span == NULL ? "no operation is at the cursor"
+                       : back       ? "it waited for nothing: it starts the iteration"
+                                    : "nothing waits for it");
+        return;
+    }
+    view.lane = hv_gantt_lane_of_row(s->tracks, end->row);
+    hv_gantt_goto(&view, &s->src, end->span->start_s);
+    to.view = &view;
+    keep(st, hv_app_model(app), &to);
+}
+
 /** Prompts and actions on the whole screen; false for other actions. */
 static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct hv_gantt_subject *s,
                   enum hv_action a)
 {
     char path[256];
     switch ((int)a) {
+    case HV_ACT_GANTT_CAUSE:
+    case HV_ACT_GANTT_EFFECT:
+        jump(st, app, s, a == HV_ACT_GANTT_CAUSE);
+        return true;
     case HV_ACT_GANTT_GOTO:
         hv_app_ask(app, "go to time (1.4s, 200ms, 50%): ", "", answer_goto, st);
         return true;
@@ -468,6 +503,8 @@ static const enum hv_action keybar[] = {
     HV_ACT_GANTT_SPLIT,
     HV_ACT_GANTT_LINKS,
     HV_ACT_GANTT_PARTS,
+    HV_ACT_GANTT_CAUSE,
+    HV_ACT_GANTT_EFFECT,
     HV_ACT_GANTT_MB_PREV,
     HV_ACT_GANTT_MB_NEXT,
     HV_ACT_GANTT_EXPLAIN,
@@ -490,7 +527,8 @@ const struct hv_view_ops hv_screen_gantt = {
             "chunks. The original plan stays visible below each lane; a keeps the trial as a plan, "
             "Esc drops it. The micro-batch at the cursor has capital letters in every lane. C "
             "underlines the critical path; the row below names the stage that holds it, hidden "
-            "lanes too (~ a transfer). Very long timelines are drawn in the background; Esc or x "
+            "lanes too (~ a transfer). w goes to what the operation waited for, W to what waits "
+            "for it. Very long timelines are drawn in the background; Esc or x "
             "stops that, r "
             "starts it again. /f3 /b4@s3 /mb 3 search for operations. A click selects, dragging "
             "pans, the wheel zooms (Shift: pans).",

@@ -7,6 +7,7 @@
 #include "solver/base/units.h"
 #include "ui/screens/facts/details.h"
 #include "ui/view/gantt/timeline.h"
+#include "ui/view/gantt/waits.h"
 #include "ui/view/grid/layout.h"
 
 /* Rows from which on there is room for more lines than an operation has. */
@@ -100,6 +101,16 @@ static bool get_op(const struct hv_gantt_subject *s, struct hv_gantt_span *span,
     return *op != NULL;
 }
 
+const struct hv_span *hv_gantt_compute_at_cursor(const struct hv_gantt_subject *s)
+{
+    enum hv_track_kind kind = lane_track(s)->kind;
+    const struct hv_lane *l = &timeline_of(s)->lanes.items[lane_row(s)->compute_lane];
+    int32_t i = kind == HV_TRACK_ALL || kind == HV_TRACK_COMPUTE || kind == HV_TRACK_PART
+                    ? hv_lane_at(l, s->view->cursor_s)
+                    : -1;
+    return i >= 0 ? &l->spans[i] : NULL;
+}
+
 void hv_gantt_cursor_text(const struct hv_gantt_subject *s, struct hv_str *out)
 {
     struct hv_gantt_span span;
@@ -160,6 +171,77 @@ static void put_wait(struct pen *p, const struct hv_gantt_subject *s,
     }
 }
 
+/** "f5 here", "b4 of s3 + 2 ms transfer", with how much earlier or later than needed. */
+static void add_end(const struct hv_gantt_subject *s, const struct hv_gantt_end *e, bool back,
+                    struct hv_str *text)
+{
+    char a[HV_FMT_CAP];
+    if (e->span == NULL) {
+        return;
+    }
+    hv_str_adds(text, "   ");
+    add_op(&timeline_of(s)->ops[e->span->id], text);
+    if (e->hop_s > 0) {
+        hv_str_adds(text, " of ");
+        add_stage_name(timeline_of(s)->rows[e->row].name, text);
+        hv_str_addf(text, back ? " + %s transfer" : " after %s transfer",
+                    hv_fmt_seconds(a, sizeof a, e->hop_s));
+    } else {
+        hv_str_adds(text, " here");
+    }
+    if (e->spare_s > 1e-9 * timeline_of(s)->end_s) {
+        hv_str_addf(text, back ? " (%s before)" : " (%s later)",
+                    hv_fmt_seconds(a, sizeof a, e->spare_s));
+    } else if (back) {
+        hv_str_adds(text, " (came last)");
+    }
+}
+
+/** What the operation waited for and what waits for it. */
+static void put_waits(struct pen *p, const struct hv_gantt_subject *s, struct hv_str *text)
+{
+    const struct hv_span *span = hv_gantt_compute_at_cursor(s);
+    size_t row = lane_track(s)->row;
+    for (int back = 1; span != NULL && back >= 0; back--) {
+        struct hv_gantt_waits w = back ? hv_gantt_waits_for(timeline_of(s), row, span)
+                                       : hv_gantt_lets_start(timeline_of(s), row, span);
+        const struct hv_gantt_end *first = hv_gantt_first_end(&w);
+        hv_str_adds(text, back ? "waits for" : "blocks   ");
+        if (first == NULL) {
+            hv_str_adds(text, "   nothing");
+        } else {
+            add_end(s, first, back, text);
+            add_end(s, first == &w.here ? &w.other : &w.here, back, text);
+        }
+        put_line(p, HV_STYLE_TEXT, text);
+    }
+}
+
+/** Degrees of the stage, where they are above one, and the chunk of the operation. */
+static void add_degrees(const struct hv_gantt_subject *s, const struct hv_timeline_op *op,
+                        struct hv_str *text)
+{
+    const struct hv_plan *plan = s->facts.plan;
+    const struct hv_timeline_row *row = lane_row(s);
+    if (plan == NULL || row->replica >= plan->n_replicas ||
+        row->stage >= plan->replicas[row->replica].n_stages) {
+        return;
+    }
+    const struct hv_replica *r = &plan->replicas[row->replica];
+    const struct hv_stage *g = &r->stages[row->stage];
+    hv_str_addf(text, "  tp %d", g->tp.degree);
+    if (g->cp.degree > 1) {
+        hv_str_addf(text, " cp %d", g->cp.degree);
+    }
+    if (g->ep > 1) {
+        hv_str_addf(text, " ep %d", g->ep);
+    }
+    hv_str_addf(text, " dp %d", g->dp);
+    if (g->n_ranges > 1 && op->stage >= 0) {
+        hv_str_addf(text, "  chunk %d of %zu", op->stage / (int)r->n_stages + 1, g->n_ranges);
+    }
+}
+
 static void put_op(struct pen *p, const struct hv_gantt_subject *s,
                    const struct hv_gantt_span *span, const struct hv_timeline_op *op,
                    struct hv_str *text)
@@ -175,6 +257,7 @@ static void put_op(struct pen *p, const struct hv_gantt_subject *s,
     }
     if (!hv_span_is_transfer(op->kind)) {
         hv_str_addf(text, "  %s  %s", lane_name(s), lane_row(s)->layers);
+        add_degrees(s, op, text);
     }
     put_line(p, HV_STYLE_TITLE, text);
     double start_s = began_s(s, span, op);
@@ -190,6 +273,7 @@ static void put_op(struct pen *p, const struct hv_gantt_subject *s,
     if (hv_span_is_transfer(op->kind)) {
         put_hop(p, s, op, text);
     } else {
+        put_waits(p, s, text);
         put_wait(p, s, span, text);
     }
 }

@@ -19,6 +19,8 @@ struct hv_gantt_subject {
 /** Draws the panel; with 110 columns or more the plan's time and memory stand beside it. O(lines).
  */
 void hv_gantt_panel_draw(const struct hv_gantt_subject *s, struct hv_grid *g, struct hv_rect r);
+/** The compute operation at the cursor, NULL = there is none. */
+const struct hv_span *hv_gantt_compute_at_cursor(const struct hv_gantt_subject *s);
 /** Appends "f3 of s2" or "idle" for the cursor. */
 void hv_gantt_cursor_text(const struct hv_gantt_subject *s, struct hv_str *out);
 

@@ -522,6 +522,11 @@ static unsigned strategies_event(void *state, struct hv_app *app, const struct h
     if (ev->type == HV_EV_KEY && st->focus == HV_STRATEGIES_PARAMS) {
         return form_key(st, app, at.plugin, ev->key);
     }
+    if (ev->type == HV_EV_PASTE) {
+        bool taken = st->focus == HV_STRATEGIES_PARAMS &&
+                     hv_form_paste(&st->form.form, ev->text) != HV_FORM_NONE;
+        return taken ? HV_APP_HANDLED | HV_APP_REDRAW : 0;
+    }
     if (ev->type != HV_EV_MOUSE) {
         return 0;
     }

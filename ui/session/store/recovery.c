@@ -33,6 +33,7 @@ struct hv__recovery {
     char *own;             /* own recovery file once written */
     char *offered;         /* file of a program that died; NULL = none */
     json_t *content;       /* what it holds */
+    bool left;             /* the own file is left behind on purpose */
 };
 
 struct hv__recovery *hv__recovery_new(const char *state_dir)
@@ -95,13 +96,16 @@ static json_t *unsaved_plans(const struct hv__rows *rows)
     return list;
 }
 
-static json_t *recovery_tree(const char *workspace, const struct hv__docs *docs,
-                             const struct hv__rows *rows)
+static json_t *recovery_tree(const struct hv__recovery *r, const char *workspace,
+                             const struct hv__docs *docs, const struct hv__rows *rows)
 {
     json_t *root = json_object();
     json_object_set_new(root, "format", json_string(FORMAT));
     json_object_set_new(root, "workspace", json_string(workspace != NULL ? workspace : ""));
     json_object_set_new(root, "pid", json_integer((json_int_t)getpid()));
+    if (r->left) {
+        json_object_set_new(root, "left", json_true());
+    }
     for (int d = 0; d < HV_DOC_N; d++) {
         if (hv__docs_is_edited(docs, (enum hv_doc)d)) {
             json_object_set(root, hv_doc_name((enum hv_doc)d), hv__docs_tree(docs, (enum hv_doc)d));
@@ -142,7 +146,7 @@ enum hv_status hv__recovery_write(struct hv__recovery *r, const char *workspace,
     if (st != HV_OK) {
         return st;
     }
-    json_t *tree = recovery_tree(workspace, docs, rows);
+    json_t *tree = recovery_tree(r, workspace, docs, rows);
     struct hv_str text = {0};
     hv_json_write(&text, tree, true);
     st = hv_file_write(r->own, hv_str_cstr(&text), text.n, err);
@@ -162,6 +166,19 @@ void hv__recovery_remove(struct hv__recovery *r)
     free(r->own);
     r->own = NULL;
     r->unsafe_s = HV_UNKNOWN;
+}
+
+void hv__recovery_saved(struct hv__recovery *r)
+{
+    hv__recovery_remove(r);
+    if (json_is_true(json_object_get(r->content, "left"))) {
+        hv__recovery_discard(r);
+    }
+}
+
+void hv__recovery_leave(struct hv__recovery *r)
+{
+    r->left = true;
 }
 
 /* ---- when ------------------------------------------------------------------------------------ */

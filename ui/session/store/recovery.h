@@ -27,8 +27,14 @@ void hv__recovery_retry(struct hv__recovery *r, double now_s);
 enum hv_status hv__recovery_write(struct hv__recovery *r, const char *workspace,
                                   const struct hv__docs *docs, const struct hv__rows *rows,
                                   struct hv_err *err) HV_NODISCARD;
-/** Removes the own file: everything is saved. */
+/** Removes the own file: nothing is unsaved. */
 void hv__recovery_remove(struct hv__recovery *r);
+/** The workspace was saved: as hv__recovery_remove, and the file on offer goes too where a user
+ * left it behind (hv__recovery_leave). */
+void hv__recovery_saved(struct hv__recovery *r);
+/** The next file that is written is left behind by a user who quits without saving: it is on offer
+ * until the workspace is saved again. */
+void hv__recovery_leave(struct hv__recovery *r);
 
 /* ---- files of programs that died ------------------------------------------------------------- */
 

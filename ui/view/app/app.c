@@ -103,6 +103,7 @@ void hv_app_free(struct hv_app *app)
     hv_line_free(&app->command);
     hv_line_free(&app->find);
     hv_line_free(&app->ask);
+    hv_str_free(&app->pasted);
     hv_help_free(&app->help);
     free(app);
 }

@@ -46,6 +46,8 @@ struct hv_app {
     size_t n_notices;
     int64_t now_ms;
     struct hv_app_terminal terminal;
+    struct hv_str pasted; /* what has come of a pasted text */
+    bool paste_cut;       /* and there was more */
     struct hv_keybar_item bar[HV__MAX_BAR];
     size_t n_bar;
     const struct hv_view_ops *bar_of;    /* the view whose keys `bar` holds; NULL: outdated */

@@ -215,7 +215,7 @@ static void draw_tabs(const struct hv_app *app, struct hv_grid *g, struct hv_rec
 }
 
 static const char quit_question[] =
-    "Unsaved changes. y quits without saving, s saves and quits, any other key stays";
+    "Unsaved changes. s saves and quits, y quits (they are offered at the next start), else stays";
 
 const char *hv_app_question(const struct hv_app *app, const char **typed)
 {

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utf8proc.h>
+
 #include "solver/base/arena.h"
 #include "ui/view/grid/layout.h"
 
@@ -281,6 +283,67 @@ static void feed_mouse(struct hv_app *app, const struct hv_event *ev)
     hv__app_apply(app, v->ops->event ? v->ops->event(v->state, app, ev) : 0);
 }
 
+/* A character of pasted text is kept until the text is complete; line ends become blanks. */
+static void feed_pasting(struct hv_app *app, uint32_t cp)
+{
+    utf8proc_uint8_t utf8[4];
+    utf8proc_ssize_t n = utf8proc_encode_char((utf8proc_int32_t)(cp == '\n' ? ' ' : cp), utf8);
+    bool blank = utf8[0] == ' ' && (app->pasted.n == 0 || cp == '\n') &&
+                 (app->pasted.n == 0 || hv_str_cstr(&app->pasted)[app->pasted.n - 1] == ' ');
+    if (n <= 0 || blank) {
+        return;
+    }
+    if (app->pasted.n + (size_t)n > HV_LINE_MAX) {
+        app->paste_cut = true;
+        return;
+    }
+    hv_str_add(&app->pasted, (const char *)utf8, (size_t)n);
+}
+
+/* True where a text goes into the line that has the keys. */
+static bool paste_into_line(struct hv_app *app, const char *text)
+{
+    struct hv_line *lines[] = {NULL, &app->command, &app->find, &app->ask, NULL};
+    struct hv_line *l = app->prompt != HV__PROMPT_NONE ? lines[app->prompt]
+                        : app->in_help                 ? &app->help.search
+                                                       : NULL;
+    if (l != NULL) {
+        (void)hv_line_paste(l, text);
+    }
+    return l != NULL;
+}
+
+/* Pasted text changes the field that is edited, and nothing else. */
+static void feed_paste(struct hv_app *app, const struct hv_event *ev)
+{
+    struct hv_event paste = *ev;
+    size_t end = app->pasted.n;
+    const char *all = hv_str_cstr(&app->pasted);
+    while (end > 0 && all[end - 1] == ' ') {
+        end--;
+    }
+    char *text = hv_xstrdup(all);
+    text[end] = '\0';
+    paste.text = text;
+    app->dirty = true;
+    bool taken = paste_into_line(app, text);
+    if (!taken && app->prompt == HV__PROMPT_NONE && !app->in_help) {
+        struct hv__open_view *v = hv__app_top(app);
+        unsigned flags = v->ops->event ? v->ops->event(v->state, app, &paste) : 0;
+        hv__app_apply(app, flags);
+        taken = (flags & HV_APP_HANDLED) != 0;
+    }
+    if (!taken && app->prompt == HV__PROMPT_NONE) {
+        hv_app_message(app, HV_MSG_WARNING,
+                       "pasted text was ignored: no field is being edited here");
+    } else if (taken && app->paste_cut) {
+        hv_app_message(app, HV_MSG_WARNING, "only the first %d bytes were pasted", HV_LINE_MAX);
+    }
+    free(text);
+    hv_str_clear(&app->pasted);
+    app->paste_cut = false;
+}
+
 bool hv_app_feed(struct hv_app *app, const struct hv_event *ev)
 {
     switch (ev->type) {
@@ -289,6 +352,12 @@ bool hv_app_feed(struct hv_app *app, const struct hv_event *ev)
         break;
     case HV_EV_MOUSE:
         feed_mouse(app, ev);
+        break;
+    case HV_EV_PASTING:
+        feed_pasting(app, ev->key.cp);
+        break;
+    case HV_EV_PASTE:
+        feed_paste(app, ev);
         break;
     case HV_EV_RESIZE:
         app->w = ev->w < 0 ? 0 : ev->w > HV_GRID_MAX ? HV_GRID_MAX : ev->w;

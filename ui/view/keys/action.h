@@ -91,6 +91,8 @@
     X(GANTT_OP_NEXT,    "gantt-op-next",      "gantt",      "]",                  "Op",       "go to the next operation of the lane") \
     X(GANTT_MB_PREV,    "gantt-mb-previous",  "gantt",      "{",                  "Same mb",  "go to the previous operation of this micro-batch") \
     X(GANTT_MB_NEXT,    "gantt-mb-next",      "gantt",      "}",                  "Same mb",  "go to the next operation of this micro-batch") \
+    X(GANTT_CAUSE,      "gantt-cause",        "gantt",      "w",                  "Cause",    "go to the operation that this one waited for") \
+    X(GANTT_EFFECT,     "gantt-effect",       "gantt",      "W",                  "Effect",   "go to the operation that waits for this one") \
     X(GANTT_CRITICAL,   "gantt-critical",     "gantt",      "C",                  "Crit",     "show or hide the critical path") \
     X(GANTT_MEMORY,     "gantt-memory",       "gantt",      "m",                  "Mem",      "show or hide the memory lane") \
     X(GANTT_GOTO,       "gantt-goto",         "gantt",      "g",                  "Go to",    "go to a time") \

@@ -53,13 +53,16 @@ enum hv_mouse_kind {
 
 /** Kinds of events. */
 enum hv_event_type {
-    HV_EV_NONE,   /**< timeout passed */
-    HV_EV_KEY,    /**< `key` */
-    HV_EV_MOUSE,  /**< `mouse`, `x`, `y`, `key.mods` */
-    HV_EV_RESIZE, /**< `w`, `h` */
-    HV_EV_FD,     /**< `fd` became readable */
-    HV_EV_REDRAW, /**< the terminal needs everything again (resume) */
-    HV_EV_QUIT    /**< a signal, or the terminal is gone: the program has to end; `signo` or 0 */
+    HV_EV_NONE,    /**< timeout passed */
+    HV_EV_KEY,     /**< `key` */
+    HV_EV_MOUSE,   /**< `mouse`, `x`, `y`, `key.mods` */
+    HV_EV_RESIZE,  /**< `w`, `h` */
+    HV_EV_FD,      /**< `fd` became readable */
+    HV_EV_PASTING, /**< a character of pasted text: `key.cp`; what it does when typed does not count
+                    */
+    HV_EV_PASTE,   /**< the pasted text is complete: `text`, which the application fills in */
+    HV_EV_REDRAW,  /**< the terminal needs everything again (resume) */
+    HV_EV_QUIT     /**< a signal, or the terminal is gone: the program has to end; `signo` or 0 */
 };
 
 /** One event. */
@@ -68,6 +71,7 @@ struct hv_event {
     struct hv_key key;
     enum hv_mouse_kind mouse;
     int x, y, w, h, fd, signo;
+    const char *text; /**< of HV_EV_PASTE, one line; valid for the call */
 };
 
 /** Event of a key. */

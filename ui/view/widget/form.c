@@ -198,6 +198,16 @@ enum hv_form_result hv_form_key(struct hv_form *f, struct hv_key k)
     return k.code == HV_KEY_CHAR ? char_key(f, k) : HV_FORM_NONE;
 }
 
+enum hv_form_result hv_form_paste(struct hv_form *f, const char *text)
+{
+    if (!f->editing) {
+        return HV_FORM_NONE;
+    }
+    (void)hv_line_paste(&f->line, text);
+    (void)check_value(f, f->cursor, hv_str_cstr(&f->line.text));
+    return HV_FORM_MOVED;
+}
+
 const struct hv_key_hint *hv_form_hints(const struct hv_form *f)
 {
     static const struct hv_key_hint typing[] = {{"Enter", "Accept"},

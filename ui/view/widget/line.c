@@ -246,6 +246,19 @@ enum hv_edit hv_line_key(struct hv_line *l, struct hv_key k)
     return k.mods & HV_MOD_CTRL ? control(l, k.cp) : insert_cp(l, k.cp);
 }
 
+enum hv_edit hv_line_paste(struct hv_line *l, const char *text)
+{
+    size_t room = HV_LINE_MAX - l->text.n, n = 0, at = 0, part;
+    char clean[HV_LINE_MAX];
+    drop_completion(l);
+    for (; (part = hv_text_next(text, at)) > 0 && n + part <= room; at += part) {
+        bool control = (unsigned char)text[at] < 0x20 || text[at] == 0x7f;
+        memcpy(clean + n, text + at, control ? 0 : part);
+        n += control ? 0 : part;
+    }
+    return splice(l, l->at, l->at, clean, n);
+}
+
 void hv_line_draw(const struct hv_line *l, struct hv_grid *g, struct hv_rect row,
                   const char *prefix, unsigned style)
 {

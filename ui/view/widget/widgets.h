@@ -133,6 +133,9 @@ void hv_line_set(struct hv_line *l, const char *text);
  * undo with ^_ or M-u, Up/Down history, Tab completion, Enter accept (kept in history), Esc cancel.
  */
 enum hv_edit hv_line_key(struct hv_line *l, struct hv_key k);
+/** Inserts text at the cursor as one step of undo, without control characters; what does not fit is
+ * left out. CHANGED or NONE. */
+enum hv_edit hv_line_paste(struct hv_line *l, const char *text);
 /** Draws prefix and text on one row, scrolled so that the cursor is seen; places the cursor. */
 void hv_line_draw(const struct hv_line *l, struct hv_grid *g, struct hv_rect row,
                   const char *prefix, unsigned style);
@@ -195,6 +198,8 @@ void hv_form_free(struct hv_form *f);
  * editor; Enter or Tab accepts when valid; Esc restores.
  */
 enum hv_form_result hv_form_key(struct hv_form *f, struct hv_key k);
+/** Inserts text into the field being edited; NONE where none is. */
+enum hv_form_result hv_form_paste(struct hv_form *f, const char *text);
 /** The keys that count while a field is typed; NULL when none is. */
 const struct hv_key_hint *hv_form_hints(const struct hv_form *f);
 /** Draws label and field per row, scrolled to the cursor. */
