@@ -12,6 +12,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/str.h"
+#include "solver/eval/explain.h"
 #include "tests/eval_fixture.h"
 
 /** A chain of feed-forward layers with residuals, batch × hidden. */
@@ -309,6 +310,74 @@ static void axes_are_read_in_both_forms(void **state)
     }
 }
 
+/** Appends the completed layouts of a plan's first stage, as explain lists them, as rules of shard.
+ */
+static void add_completed(const struct mlp *m, const char *stages, struct hv_str *out)
+{
+    struct world w;
+    struct hv_plan_doc doc;
+    struct hv_arena a = {0};
+    struct hv_err err = {0};
+    struct hv_str model = {0}, plan = {0};
+    struct hv_explained *chapters = NULL;
+    size_t n = 0, rules = 0;
+    add_mlp(&model, m);
+    open_world(&w, cluster_text, hv_str_cstr(&model),
+               "{\"format\":\"hetviz.job/1\",\"global_batch\":256,\"sequence\":1,\"precision\":"
+               "\"fp16\"}");
+    hv_str_addf(&plan,
+                "{\"format\":\"hetviz.plan/1\",\"micro_batch\":64,\"replicas\":[{"
+                "\"micro_batches\":4,\"stages\":[%s]}]}",
+                stages);
+    if (hv_plan_doc_build(&doc, parse(hv_str_cstr(&plan), "p"), w.in.cluster.cluster, &err) ||
+        hv_eval_explain(w.cost, doc.plan, 0, 0, &a, &chapters, &n, &err)) {
+        fail_msg("%s: %s", stages, err.text);
+    }
+    for (size_t i = 0; i < chapters[0].n_terms; i++) {
+        const struct hv_why_term *t = &chapters[0].terms[i];
+        const char *end = strrchr(t->text, '}');
+        if (strncmp(t->text, "shard {", 7) == 0 && end != NULL) {
+            hv_str_addf(out, "%s\"%s\":%.*s", rules++ > 0 ? "," : "", t->name,
+                        (int)(end + 1 - t->text - 6), t->text + 6);
+        }
+    }
+    hv_plan_doc_free(&doc);
+    hv_arena_free(&a);
+    close_world(&w);
+    hv_str_free(&model);
+    hv_str_free(&plan);
+}
+
+/** Layouts completed by propagation, folded by name, and read as a plan's own, give the same
+ * figures; and there are fewer rules than tensors. */
+static void completed_layouts_give_the_same_plan(void **state)
+{
+    static const char *const given[] = {"\"up_w*\":{\"x\":\"ffn\"}",
+                                        "\"up_w*\":{\"x\":\"ffn\"},\"x\":{\"y\":\"hidden\"}",
+                                        "\"x\":{\"x\":\"batch\"},\"down_w1\":{\"y\":\"hidden\"}",
+                                        "\"act*\":{\"ffn\":[\"y\",\"x\"]}"};
+    static const char stage[] =
+        "{\"devices\":\"a[0].0-3\"," ALL ",\"mesh\":{\"y\":2,\"x\":2},\"shard\":{%s}}";
+    const struct mlp m = {6, 1024, 4096};
+    (void)state;
+
+    for (size_t i = 0; i < HV_COUNT(given); i++) {
+        char first[1024], second[8192];
+        struct hv_str rules = {0};
+        (void)snprintf(first, sizeof first, stage, given[i]);
+        add_completed(&m, first, &rules);
+        (void)snprintf(second, sizeof second, stage, hv_str_cstr(&rules));
+        struct answer a = judged(&m, first, 64, 4), b = judged(&m, second, 64, 4);
+        if (fabs(a.m.iteration_s - b.m.iteration_s) > 1e-12 ||
+            fabs(a.peak_bytes[0] - b.peak_bytes[0]) > 1) {
+            fail_msg("%s: %g s, as %s: %g s", given[i], a.m.iteration_s, hv_str_cstr(&rules),
+                     b.m.iteration_s);
+        }
+        assert_non_null(strstr(hv_str_cstr(&rules), "\"up_w*\""));
+        hv_str_free(&rules);
+    }
+}
+
 static void what_is_not_simulated_is_refused(void **state)
 {
     static const struct {
@@ -359,6 +428,7 @@ int main(void)
         cmocka_unit_test(fused_operators_are_faster),
         cmocka_unit_test(random_meshes_keep_the_laws),
         cmocka_unit_test(axes_are_read_in_both_forms),
+        cmocka_unit_test(completed_layouts_give_the_same_plan),
         cmocka_unit_test(what_is_not_simulated_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/cost/device/efficiency.h"
+#include "solver/cost/graph/fold.h"
 #include "solver/cost/graph/live.h"
 #include "solver/cost/graph/order.h"
 #include "solver/plan/mesh.h"
@@ -358,27 +359,59 @@ static const char *purpose(const struct work *w, const struct hv_lowered_exchang
                                             w->part.graph.ops[op].id);
 }
 
+/* One term per operator: its kernels of the forward pass, and those of the backward one. */
+static void explain_kernels(const struct work *w, struct hv_why *why)
+{
+    size_t n = w->part.graph.n_ops;
+    struct hv_why_work *work = hv_arena_new(why->arena, struct hv_why_work, n + 1);
+    double *forward_s = hv_arena_new(why->arena, double, n + 1);
+    const struct hv__kernel **largest = hv_arena_new(why->arena, const struct hv__kernel *, n + 1);
+    for (size_t i = 0; i < w->kernels.n; i++) {
+        const struct hv__kernel *k = &w->kernels.items[i];
+        struct hv_why_work *x = &work[k->op];
+        forward_s[k->op] += k->backward ? 0 : k->time_s;
+        x->backward_s += k->backward ? k->time_s : 0;
+        *(k->backward ? &x->backward_flops : &x->flops) += k->flops;
+        *(k->backward ? &x->backward_bytes : &x->bytes) += k->stream_bytes;
+        bool first = largest[k->op] == NULL || k->flops > largest[k->op]->flops;
+        largest[k->op] = first ? k : largest[k->op];
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_why_work *x = &work[i];
+        const struct hv__kernel *k = largest[i];
+        if (k != NULL) {
+            hv_why_add(why, w->part.graph.ops[i].id, forward_s[i], "s",
+                       "%.4g FLOP, stream of %.4g bytes; backward %.4g s, %.4g FLOP, %.4g bytes; "
+                       "largest product of a device %.0f*%.0f*%.0f",
+                       x->flops, x->bytes, x->backward_s, x->backward_flops, x->backward_bytes,
+                       k->m, k->n, k->k);
+            hv_why_attach(why, x);
+        }
+    }
+}
+
 static void explain(struct work *w, struct hv_why *why)
 {
     const struct hv_lowered *l = &w->sharding.lowered;
-    for (size_t i = 0; i < w->kernels.n; i++) {
-        const struct hv__kernel *k = &w->kernels.items[i];
-        hv_why_add(why, w->part.graph.ops[k->op].id, k->time_s, "s",
-                   "%s: %.4g FLOP%s%.0f*%.0f*%.0f, stream of %.4g bytes",
-                   !k->backward ? "forward"
-                   : k->weight  ? "gradient of weights"
-                                : "backward",
-                   k->flops, k->flops > 0 ? ", largest product " : " ", k->m, k->n, k->k,
-                   k->stream_bytes);
+    struct hv__folded *rules = NULL;
+    size_t n_rules = hv__fold_layouts(&w->part.graph, &w->sharding, &w->place, why->arena, &rules);
+    for (size_t i = 0; i < n_rules; i++) {
+        hv_why_add(why, rules[i].pattern, rules[i].bytes, "bytes", "shard %s, %zu tensor%s",
+                   rules[i].layout, rules[i].n, rules[i].n == 1 ? "" : "s");
     }
+    explain_kernels(w, why);
     for (size_t i = 0; i < l->n; i++) {
         const struct hv_exchange *x = &l->exchange[i].exchange;
         struct hv__wire_price p = hv__wire_price(&w->wires, x);
-        hv_why_add(why, hv_exchange_name(x->kind), p.time_s, "s",
-                   "%s, along %s, groups of %lld: %.4g bytes of a device, %.4g sent, %s nodes%s",
-                   purpose(w, &l->exchange[i], why->arena), hv__wire_text(&w->wires, x, why->arena),
-                   (long long)x->group, x->local_bytes, x->sent_bytes, p.far ? "between" : "inside",
+        bool backward = l->exchange[i].op >= w->sharding.n_forward;
+        hv_why_add(why, hv_exchange_name(x->kind), backward ? 0 : p.time_s, "s",
+                   "%.4g s %s, along %s, groups of %lld: %.4g bytes of a device, %.4g sent, %s "
+                   "nodes%s",
+                   p.time_s, purpose(w, &l->exchange[i], why->arena),
+                   hv__wire_text(&w->wires, x, why->arena), (long long)x->group, x->local_bytes,
+                   x->sent_bytes, p.far ? "between" : "inside",
                    l->cut ? "; a cheaper way may exist" : "");
+        hv_why_attach(why, &(struct hv_why_work){.backward_s = backward ? p.time_s : 0});
     }
 }
 
