@@ -77,7 +77,7 @@ _hetviz() {
       -j|--job) from=jobs;;
       -*) from=;;
     esac;;
-  shard) options='--json --mesh --split --grad --help --seed --budget --quiet --plain '
+  shard) options='--json --mesh --split --grad --sequences --tokens --graph --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
       -*) from=;;
     esac;;
