@@ -28,7 +28,9 @@ struct hv__program {
     size_t n_opaque;
 };
 
+/** An empty program of a text. */
 struct hv__program hv__program_new(struct hv__in *in);
+/** Lets go of what the program holds; the model that came of it stays. */
 void hv__program_free(struct hv__program *p);
 /** Name of the nth dimension of that size of a tensor (from 0). */
 const char *hv__dim_name(struct hv__program *p, int64_t size, size_t nth);
