@@ -123,7 +123,7 @@ $(O)/solver/base/file.o: $(O)/prefix
 
 # the reference of the plugin API is written from the comments above its functions; the list of their
 # files is a prerequisite, so that what a deleted file said leaves the reference too
-API_TEXT := $(sort $(wildcard scripting/api/api_*.c)) $(sort $(shell find share/lua -name '*.lua'))
+API_TEXT := $(sort $(shell find scripting/api -name 'api_*.c')) $(sort $(shell find share/lua -name '*.lua'))
 $(O)/api_files: FORCE
 	@mkdir -p $(@D); echo '$(API_TEXT)' > $@.new; if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
 $(O)/scripting/plugin/api_docs.inc: scripting/plugin/reference.awk $(API_TEXT) $(O)/api_files

@@ -288,6 +288,7 @@ static const luaL_Reg cluster_methods[] = {{"devices", cluster_devices},
 static const luaL_Reg model_methods[] = {{"layers", hv__model_layers},
                                          {"tokens", hv__model_tokens},
                                          {"graph", hv__model_graph},
+                                         {"operators", hv__model_operators},
                                          {NULL, NULL}};
 
 void hv__api_input(lua_State *L)

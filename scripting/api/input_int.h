@@ -42,6 +42,7 @@ int hv__model_layers(lua_State *L);
 /** See hv__cluster_pick. */
 int hv__model_tokens(lua_State *L);
 /** See hv__cluster_pick. */
+int hv__model_operators(lua_State *L);
 int hv__model_graph(lua_State *L);
 
 #endif

@@ -1,5 +1,6 @@
 /* The registry: the API tables in the order in which `hetviz help api` and the tests list them. */
 #include "scripting/api/table.h"
+#include "scripting/api/graph/handle.h"
 
 void hv_api_open(lua_State *L)
 {
@@ -18,4 +19,6 @@ void hv_api_open(lua_State *L)
     hv__api_sim_repetend(L);
     hv__api_sim_workers(L);
     hv__api_sim_replay(L);
+    hv__api_graph(L);
+    hv__api_shard(L);
 }

@@ -155,7 +155,7 @@ _hetviz() {
     if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -f -W "$("$me" completion schedules 2>/dev/null)" -- "$cur")); return; fi
     strategy=${COMP_WORDS[2]};;
   import)
-    if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -f -W 'auto local onnx nvidia_smi_xml nccl_topo_xml nvidia_smi_q_text nvidia_smi_nvlink nvidia_smi_L nvidia_smi_topo nccl_tests nvbandwidth slurm_json k8s_nodes safetensors_index chrome_trace deepspeed hf_config sbatch torchtitan_toml megatron_args megatron_yaml accelerate_yaml pipelining_csv slurm cloud_prices nvidia_smi_csv' -- "$cur")); return; fi;;
+    if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -f -W 'auto local onnx stablehlo nvidia_smi_xml nccl_topo_xml nvidia_smi_q_text nvidia_smi_nvlink nvidia_smi_L nvidia_smi_topo nccl_tests nvbandwidth slurm_json k8s_nodes safetensors_index chrome_trace deepspeed hf_config sbatch torchtitan_toml megatron_args megatron_yaml accelerate_yaml pipelining_csv slurm cloud_prices nvidia_smi_csv' -- "$cur")); return; fi;;
   strategies|selftest) case $cur in -*) ;; *) COMPREPLY=($(compgen -W "$("$me" completion strategies 2>/dev/null)" -- "$cur")); return;; esac;;
   help)
     COMPREPLY=($(compgen -W "schedules runtimes targets glossary knobs api man $("$me" completion schedules 2>/dev/null)" -- "$cur")); return;;

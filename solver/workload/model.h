@@ -237,7 +237,8 @@ double hv_model_head_parameters(const struct hv_model *m);
 /** Entries of the vocabulary with those that Megatron adds so that each of `tp` ranks gets a
  * multiple of 128; patches of images are not padded, and 0 stays 0. */
 double hv_model_padded_vocab(const struct hv_model *m, int tp);
-/** All parameters. For measured layers and short graphs: bytes / 2. Golden: llama-3-8b 8.03e9, GPT-3 175B 1.746e11.
+/** All parameters. For measured layers and short graphs: bytes / 2. Golden: llama-3-8b 8.03e9,
+ * GPT-3 175B 1.746e11.
  */
 double hv_model_parameters(const struct hv_model *m);
 /** Parameters used per token (MoE: top_k of experts). */

@@ -11,7 +11,7 @@ Builder.__index = Builder
 -- @function builder.new
 -- @tparam string name of the model
 -- @tparam[opt] string dtype of weights and activations ("f32")
--- @treturn table with the functions of this library (`b:conv{…}`) and `b:finish()`; tensors that
+-- @treturn table: with the functions of this library (`b:conv{…}`) and `b:finish()`; tensors that
 -- these take and give are {name, dims}
 -- @units none
 -- @raise none
@@ -253,7 +253,7 @@ end
 
 --- A graph as the text of its file, one tensor or operator a line.
 -- @function builder.text
--- @tparam table graph of a builder
+-- @tparam table graph of a builder: {format, name, kind, dims, tensors, ops}
 -- @tparam[opt] string source where the shape is from ("x-source" of the file)
 -- @treturn string JSON
 -- @units none

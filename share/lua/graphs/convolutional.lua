@@ -41,7 +41,7 @@ end
 -- @function convolutional.resnet
 -- @tparam table q {depth = 50, 101 or 152, width (1), batch (1), size of an image's side (224),
 -- classes (1000), name, dtype ("f32")}
--- @treturn table a graph in long form
+-- @treturn table {format, name, kind, dims, tensors, ops}: a graph in long form
 -- @units none: counts
 -- @raise a depth that it does not have
 -- @usage print(#require("graphs.convolutional").resnet{ depth = 50 }.ops)
@@ -69,7 +69,7 @@ end
 --- VGG-19: Simonyan and Zisserman 2014, configuration E.
 -- @function convolutional.vgg19
 -- @tparam table q {batch (1), size (224), classes (1000), dtype ("f32")}
--- @treturn table a graph in long form
+-- @treturn table {format, name, kind, dims, tensors, ops}: a graph in long form
 -- @units none: counts
 -- @raise none
 -- @usage print(#require("graphs.convolutional").vgg19{}.ops)
@@ -157,7 +157,7 @@ end
 -- @function convolutional.inception_v3
 -- @tparam table q {batch (1), size (299), classes (1000), aux = with the second classifier (true),
 -- dtype ("f32")}
--- @treturn table a graph in long form
+-- @treturn table {format, name, kind, dims, tensors, ops}: a graph in long form
 -- @units none: counts
 -- @raise none
 -- @usage print(#require("graphs.convolutional").inception_v3{}.ops)
@@ -228,7 +228,7 @@ end
 -- @function convolutional.unet
 -- @tparam table q {batch (1), size (572: of which 16 · n + 188 are possible), classes (2), channels
 -- of an image (1), dtype ("f32")}
--- @treturn table a graph in long form
+-- @treturn table {format, name, kind, dims, tensors, ops}: a graph in long form
 -- @units none: counts
 -- @raise none
 -- @usage print(#require("graphs.convolutional").unet{}.ops)

@@ -23,7 +23,7 @@ end
 -- @function recommendation.dlrm
 -- @tparam table q {batch (1), rows = list of the tables' rows (Criteo's terabyte, as MLPerf has it),
 -- bottom = widths ({512, 256, 128}), top = widths ({1024, 1024, 512, 256, 1}), dense (13), dtype}
--- @treturn table a graph in long form
+-- @treturn table {format, name, kind, dims, tensors, ops}: a graph in long form
 -- @units none: counts
 -- @raise none
 -- @usage print(#require("graphs.recommendation").dlrm{}.ops)

@@ -79,7 +79,7 @@ end
 -- @function recurrent.gnmt
 -- @tparam table q {layers of encoder and decoder each (4), hidden (1024), vocab (32320), tokens of
 -- both sentences (8), batch (1), dtype ("f32")}
--- @treturn table a graph in long form
+-- @treturn table {format, name, kind, dims, tensors, ops}: a graph in long form
 -- @units none: counts
 -- @raise none
 -- @usage print(#require("graphs.recurrent").gnmt{ tokens = 2 }.ops)

@@ -13,6 +13,7 @@
 /* The order is that of detection: formats that are recognised with certainty come first. */
 static const struct hv__format formats[] = {
     ROW(onnx, "ONNX model", HV_IMPORT_MODEL, "recognised but not read; the message names a format to export instead"),
+    ROW(stablehlo, "StableHLO text", HV_IMPORT_MODEL, "jax.jit(f).lower(...).as_text(): a graph model; operations without a kind stand as opaque and are named"),
     ROW(nvidia_smi_xml, "nvidia-smi -q -x", HV_IMPORT_CLUSTER, "cards of one machine: kind, memory, PCIe, MIG"),
     ROW(nccl_topo_xml, "NCCL topology", HV_IMPORT_CLUSTER, "the inside of a node as NCCL sees it (NCCL_TOPO_DUMP_FILE): cards, NVLinks, network cards"),
     ROW(nvidia_smi_q_text, "nvidia-smi -q", HV_IMPORT_CLUSTER, "as nvidia_smi_xml, from the plain text output"),

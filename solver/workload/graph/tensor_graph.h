@@ -93,7 +93,7 @@ struct hv_tensor_op {
     struct hv_tensor_group group[HV_TENSOR_DIMS];
     uint8_t n_ranges;
     struct hv_tensor_range range[HV_TENSOR_DIMS];
-    int64_t feature_groups; /**< conv: groups of channels; 1 */
+    int64_t feature_groups;                /**< conv: groups of channels; 1 */
     const char *group_name, *device_class; /**< as in the short form; NULL */
 };
 

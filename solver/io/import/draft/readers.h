@@ -16,7 +16,7 @@ typedef bool hv__detector(const struct hv__in *in);
 #define HV__FORMAT_READERS(X) \
     X(nvidia_smi_xml) X(nvidia_smi_csv) X(nvidia_smi_topo) X(nvidia_smi_list) X(nvidia_smi_nvlink) X(nvidia_smi_q_text) \
     X(nccl_topo_xml) X(slurm) X(slurm_json) X(k8s_nodes) X(sbatch) X(cloud_prices) X(nccl_tests) X(nvbandwidth) \
-    X(hf_config) X(safetensors_index) X(onnx) X(deepspeed) X(megatron_args) X(megatron_yaml) X(accelerate_yaml) \
+    X(hf_config) X(safetensors_index) X(onnx) X(stablehlo) X(deepspeed) X(megatron_args) X(megatron_yaml) X(accelerate_yaml) \
     X(torchtitan_toml) X(pipelining_csv) X(chrome_trace)
 /* clang-format on */
 /** Detector and reader of every format. */

@@ -27,8 +27,8 @@ static void add_axes(json_t *list, const struct hv_shard_case *c, const struct h
     }
 }
 
-static json_t *layout_json(const struct hv_shard_case *c, const struct hv_tensor *t,
-                           const struct hv_layout *l)
+json_t *hv_shard_layout_json(const struct hv_shard_case *c, const struct hv_tensor *t,
+                             const struct hv_layout *l)
 {
     json_t *o = json_object();
     for (size_t d = 0; d < l->n_dims; d++) {
@@ -50,13 +50,13 @@ static json_t *layouts_json(const struct hv_shard_answer *a)
     for (size_t t = 0; c->request.grad && t < g->n_given; t++) {
         if (a->sharding.gradient[t] != NULL) {
             json_object_set_new(o, g->tensors[t].name,
-                                layout_json(c, &g->tensors[t], a->sharding.gradient[t]));
+                                hv_shard_layout_json(c, &g->tensors[t], a->sharding.gradient[t]));
         }
     }
     for (size_t i = 0; !c->request.grad && i < c->request.n_outputs; i++) {
         uint32_t t = c->request.outputs[i];
         json_object_set_new(o, g->tensors[t].name,
-                            layout_json(c, &g->tensors[t], a->sharding.layout[t]));
+                            hv_shard_layout_json(c, &g->tensors[t], a->sharding.layout[t]));
     }
     return o;
 }
@@ -211,6 +211,35 @@ static const char *operator_name(const struct hv_shard_answer *a, uint32_t op)
     return a->asked->graph->ops[from].id;
 }
 
+json_t *hv_shard_axes_json(const struct hv_shard_case *c, uint32_t atoms)
+{
+    json_t *names = json_array();
+    struct hv_axes axes = {0};
+    for (uint8_t k = 0; k < c->mesh.n_atoms; k++) {
+        if ((atoms >> k & 1) != 0) {
+            hv_axes_push(&axes, k);
+        }
+    }
+    add_axes(names, c, &axes);
+    return names;
+}
+
+json_t *hv_shard_exchanges_json(const struct hv_shard_answer *a)
+{
+    const struct hv_lowered *l = &a->sharding.lowered;
+    json_t *list = json_array();
+    for (size_t i = 0; i < l->n; i++) {
+        const struct hv_exchange *x = &l->exchange[i].exchange;
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:o, s:I, s:o, s:o}", "op",
+                            operator_name(a, l->exchange[i].op), "kind", hv_exchange_name(x->kind),
+                            "axes", hv_shard_axes_json(a->asked, x->atoms), "devices",
+                            (json_int_t)x->group, "local_bytes", hv_json_num(x->local_bytes),
+                            "sent_bytes", hv_json_num(x->sent_bytes)));
+    }
+    return list;
+}
+
 /* The exchanges in their order: operator, kind, bytes, axes. */
 static void exchanges_text(const struct hv_shard_answer *a, struct hv_str *out)
 {
@@ -218,15 +247,8 @@ static void exchanges_text(const struct hv_shard_answer *a, struct hv_str *out)
     for (size_t i = 0; i < l->n; i++) {
         const struct hv_lowered_exchange *x = &l->exchange[i];
         char text[HV_FMT_CAP];
-        struct hv_axes axes = {0};
-        for (uint8_t k = 0; k < a->asked->mesh.n_atoms; k++) {
-            if ((x->exchange.atoms >> k & 1) != 0) {
-                hv_axes_push(&axes, k);
-            }
-        }
-        json_t *names = json_array(), *name;
+        json_t *names = hv_shard_axes_json(a->asked, x->exchange.atoms), *name;
         size_t n = 0;
-        add_axes(names, a->asked, &axes);
         hv_text_addf(out, "  %-16.16s %-15s %10s  over", operator_name(a, x->op),
                      hv_exchange_name(x->exchange.kind),
                      hv_fmt_bytes(text, sizeof text, x->exchange.sent_bytes));

@@ -16,5 +16,13 @@ struct hv_shard_answer {
  * too many factors. */
 enum hv_status hv_shard_answer_print(const struct hv_shard_answer *a, bool json, struct hv_str *out,
                                      struct hv_err *err) HV_NODISCARD;
+/** A layout as {dim: [axes, major first]}; a part of an axis is "x:(1)2". Owner: the caller. */
+json_t *hv_shard_layout_json(const struct hv_shard_case *c, const struct hv_tensor *t,
+                             const struct hv_layout *l);
+/** Names of the axes of atoms (bits). Owner: the caller. */
+json_t *hv_shard_axes_json(const struct hv_shard_case *c, uint32_t atoms);
+/** The exchanges in their order: list of {op, kind, axes, devices, local_bytes, sent_bytes}. Owner:
+ * the caller. */
+json_t *hv_shard_exchanges_json(const struct hv_shard_answer *a);
 
 #endif
