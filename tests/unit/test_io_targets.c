@@ -341,6 +341,8 @@ static void round_trips(void **state)
             seen.grid.global_batch =
                 json_integer_value(json_object_get(hv_import_job(x.im), "global_batch"));
         }
+        assert_string_equal(json_string_value(json_object_get(hv_import_job(x.im), "precision")),
+                            "bf16");
         same_layout(&x, &seen, rows[k].layers, rows[k].dp);
         import_free(&x);
         hv_export_free(&files);
