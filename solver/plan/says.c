@@ -45,6 +45,13 @@ static void need(struct check *c, bool has, enum hv_says what, const struct at *
     }
 }
 
+/** True where the target says the property only of sharded states, and the stage shards none. */
+static bool lacks_shards(const struct check *c, const struct hv_stage *s, enum hv_says what)
+{
+    return (c->row->only_sharded & HV_SAYS_BIT(what)) != 0 &&
+           (s->zero.stage == 0 || hv_plan_data_ranks(c->p) * s->cp.degree <= 1);
+}
+
 /* ---- one stage --------------------------------------------------------------------------------
  */
 
@@ -228,6 +235,9 @@ static void check_recompute(struct check *c, const struct at *at)
             hv_arena_printf(c->arena, "recomputation of %s",
                             mask == HV_RC_CORE ? "the attention core" : "single units"));
     }
+    if (mask != HV_RC_NONE && lacks_shards(c, at->stage, HV_SAYS_RECOMPUTE)) {
+        add(c, HV_SAYS_RECOMPUTE, at, "recompute", "recomputation without ZeRO");
+    }
     need(c, !differ && !first_differs && mask != first, HV_SAYS_STAGE_RECOMPUTE, at, "recompute",
          NULL);
 }
@@ -265,6 +275,8 @@ static void check_offload(struct check *c, const struct at *at)
     } else if (set[0] != '\0' && !hv_target_list_has(c->row->offload, set)) {
         add(c, HV_SAYS_OFFLOAD, at, "offload",
             hv_arena_printf(c->arena, "%s in the host's memory", set));
+    } else if (set[0] != '\0' && lacks_shards(c, at->stage, HV_SAYS_OFFLOAD)) {
+        add(c, HV_SAYS_OFFLOAD, at, "offload", "offloading without ZeRO");
     } else if (first != NULL && strcmp(set, first) != 0) {
         add(c, HV_SAYS_OFFLOAD, at, "offload", "offloading that differs from that of stage 0");
     }
@@ -403,6 +415,35 @@ static void check_schedule(struct check *c)
     }
 }
 
+/** Ranks of all entries one after the other: runs of one node, equally long, each node once. */
+static void check_places(struct check *c)
+{
+    const struct hv_plan *p = c->p;
+    if ((c->row->says & HV_SAYS_BIT(HV_SAYS_PLACES)) != 0) {
+        return;
+    }
+    bool *seen = hv_arena_new(c->arena, bool, p->cluster->n_nodes + 1);
+    size_t run = 0, length = 0;
+    uint32_t node = UINT32_MAX;
+    bool even = true;
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        const struct hv_stage *s = &p->replicas[i].stages[0];
+        for (size_t k = 0; p->replicas[i].n_stages > 0 && k < s->n_devices; k++) {
+            uint32_t own = hv_cluster_node_of(p->cluster, s->devices[k]);
+            if (own != node && node != UINT32_MAX) {
+                length = length == 0 ? run : length;
+                even = even && run == length;
+                run = 0;
+            }
+            even = even && (own == node || !seen[own]);
+            seen[own] = true;
+            node = own;
+            run++;
+        }
+    }
+    need(c, !even || (length > 0 && run != length), HV_SAYS_PLACES, NULL, "devices", NULL);
+}
+
 static void check_stage(struct check *c, const struct at *at)
 {
     check_layers(c, at);
@@ -435,6 +476,7 @@ size_t hv_plan_unsaid(const struct hv_plan *p, enum hv_target_id t, struct hv_ar
     }
     if (t != HV_TARGET_ANY && p->n_replicas > 0) {
         check_schedule(&c);
+        check_places(&c);
     }
     size_t n = c.found.n;
     *out = n > 0 ? hv_arena_copy(arena, c.found.items, n, sizeof *c.found.items) : NULL;

@@ -19,7 +19,8 @@ static const char *const says_texts[HV_SAYS_N] = {HV_SAYS_MAP(X)};
 
 /* What Megatron-Core's own layout string and arguments have. */
 #define MEGATRON_SAYS                                                                              \
-    (BIT(STAGES) | BIT(UNEVEN) | BIT(CHUNKS) | BIT(SHARD_GROUPS) | BIT(EXPERTS) | BIT(CAPACITY))
+    (BIT(STAGES) | BIT(UNEVEN) | BIT(CHUNKS) | BIT(SHARD_GROUPS) | BIT(EXPERTS) | BIT(CAPACITY) |  \
+     BIT(PLACES))
 #define MEGATRON_CP "ring/zigzag ulysses all_gather/zigzag"
 
 static const struct hv_target_row rows[HV_TARGET_N] = {
@@ -86,7 +87,7 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
             .letter = 'T',
             .writes_layout = true,
             .says = BIT(STAGES) | BIT(UNEVEN) | BIT(CHUNKS) | BIT(SHARD_GROUPS) | BIT(EXPERTS) |
-                    BIT(ORDER),
+                    BIT(ORDER) | BIT(PLACES),
             .schedules = "1f1b gpipe interleaved breadth-first zb-h1 zb-h2 zb-1p zb-1.5p zb-2p "
                          "zb-v 1f1b-v v-half v-min v-adaptive group-interleaved autopipe explicit",
             .zero = "0 3",
@@ -94,6 +95,7 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
             .cp = "all_gather/zigzag all_gather/contiguous",
             .recompute = "none full",
             .offload = "optimizer+weights",
+            .only_sharded = BIT(OFFLOAD),
             .writes = "torchtitan.args (flags), torchtitan.toml (tables of older versions), "
                       "schedule.csv where the schedule has no name there, launch.sh, ranks.csv",
             .source = "torchtitan 0.3.0, config/configs.py; torch.distributed.pipelining."
@@ -104,13 +106,14 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
             .title = "DeepSpeed",
             .letter = 'D',
             .writes_layout = true,
-            .says = BIT(STAGES),
+            .says = BIT(STAGES) | BIT(PLACES),
             .schedules = "1f1b",
             .zero = "0 1",
             .zero_alone = "0 1 2 3",
             .cp = "ulysses",
             .recompute = "none full",
             .offload = "optimizer optimizer+weights",
+            .only_sharded = BIT(OFFLOAD),
             .writes = "ds_config.json, hostfile, launch.sh, ranks.csv",
             .source = "DeepSpeed 0.19.8, runtime/config.py, runtime/pipe/module.py "
                       "(partition_method) and runtime/pipe/topology.py",
@@ -127,6 +130,7 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
             .cp = "ring/zigzag all_gather/zigzag",
             .recompute = "none full",
             .offload = "optimizer+weights",
+            .only_sharded = BIT(OFFLOAD) | BIT(RECOMPUTE),
             .writes = "accelerate.yaml, hostfile, ranks.csv",
             .source = "accelerate 1.15.0, commands/config/config_args.py, parallelism_config.py",
         },

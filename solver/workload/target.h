@@ -58,6 +58,7 @@ enum hv_target_id {
     X(HV_SAYS_SYNC,            "sync",            "updates by other means than an all-reduce")      \
     X(HV_SAYS_FORM,            "form",            "operators, modules, branches or ends of the model in other stages") \
     X(HV_SAYS_JOBS,            "jobs",            "several jobs, or serving")                       \
+    X(HV_SAYS_PLACES,          "places",          "ranks that do not go node by node, equally many on each") \
     /* these have lists in the rows instead of a bit */                                             \
     X(HV_SAYS_SCHEDULE,        "schedule",        "a schedule that is not among its own")           \
     X(HV_SAYS_ZERO,            "zero",            "a ZeRO stage that is not among its own")         \
@@ -89,9 +90,10 @@ struct hv_target_row {
     const char *cp;         /**< schemes of context parallelism, or scheme/layout: "ring/zigzag" */
     const char *recompute;  /**< "none selective full" */
     const char
-        *offload;       /**< sets that may be in the host's memory: "optimizer optimizer+weights" */
-    const char *writes; /**< the files that are written, for the help */
-    const char *source; /**< where the row comes from */
+        *offload; /**< sets that may be in the host's memory: "optimizer optimizer+weights" */
+    unsigned only_sharded; /**< HV_SAYS_BIT of lists that hold only where ZeRO shards states */
+    const char *writes;    /**< the files that are written, for the help */
+    const char *source;    /**< where the row comes from */
 };
 
 const char *hv_target_name(enum hv_target_id t); /**< name in files */

@@ -19,7 +19,8 @@ done
 
 # every sample plan and every target: an answer, 0 or 1, and sound scripts
 expect 'help lists the targets' 0 help targets
-targets=$(awk '/^[a-z-]+ / { print $1 }' out)
+expect 'completion lists them' 0 completion targets
+targets=$(cat out)
 holds 'there are twelve' [ "$(echo "$targets" | wc -w)" -eq 12 ]
 for plan in "$root"/samples/plans/*.json; do
     sample=$(basename "$plan" .json)
@@ -40,6 +41,7 @@ done
 
 # the launcher starts each rank once, where ranks.csv has it
 expect 'a plan for the launcher' 0 export uniform --to megatron --out run -q
+# shellcheck disable=SC2013 # host names have no blanks
 for host in $(awk -F, 'NR > 1 { print $2 }' run/ranks.csv | sort -u); do
     # shellcheck disable=SC2016 # expanded by the script that runs it
     HETVIZ_HOST=$host bash run/launch.sh sh -c 'echo "$RANK,'"$host"',$(echo "$CUDA_VISIBLE_DEVICES" | cut -d, -f$((LOCAL_RANK + 1)))"'
@@ -83,7 +85,7 @@ expect 'torchtitan takes it as CSV' 0 export plan.json --to torchtitan -q
 says 'its order' out '^0F0,0F1,0I0,0W0'
 plan_with '"layers": [0, 16], "tp": 4, "dp": 2, "recompute": "full"' '"layers": [16, 32], "tp": 4, "dp": 2'
 refused 'recompute of one stage' megatron 'stage 1: recomputation that differs between stages'
-says 'FlagScale can' out '' && expect 'FlagScale says it per stage' 0 export plan.json --to flagscale -q
+expect 'FlagScale says it per stage' 0 export plan.json --to flagscale -q
 plan_with '"layers": [0, 16], "tp": 4, "dp": 2, "zero": 2' '"layers": [16, 32], "tp": 4, "dp": 2, "zero": 2'
 for t in megatron deepspeed torchtitan; do
     refused 'ZeRO 2 beside stages' $t 'stage 0: ZeRO 2 beside pipeline stages'
@@ -116,7 +118,7 @@ mkdir evil
 cat >evil/plan.json <<'JSON'
 { "format": "hetviz.plan/1", "name": "x\n$(touch evil/ran); `touch evil/ran` \"'--help</script><b>",
   "cluster": { "format": "hetviz.cluster/1", "name": "=1+1\ntouch evil/ran",
-    "nodes": [ { "name": "n$(touch evil/ran)", "count": 1, "device": "H100-SXM-80GB", "devices": 8 } ] },
+    "nodes": [ { "name": "n$(touch${IFS}evil/ran)", "count": 1, "device": "H100-SXM-80GB", "devices": 8 } ] },
   "model": "llama-3-8b", "job": { "global_batch": 8, "sequence": 2048, "precision": "bf16" }, "micro_batch": 1,
   "replicas": [ { "micro_batches": 8, "stages": [ { "devices": "*", "layers": [0, 32], "tp": 8, "sequence_parallel": true, "recompute": "full" } ] } ],
   "schedule": { "name": "1f1b" } }
@@ -126,7 +128,7 @@ for t in $targets; do
     holds "hostile names to $t: an answer" [ "$rc" -le 1 ]
 done
 for script in evil/*/launch.sh; do
-    HETVIZ_HOST=n--touch-evil-ran--0 bash "$script" true >/dev/null 2>&1
+    HETVIZ_HOST=$(sed -n 2p evil/hostfile/ranks.csv | cut -d, -f2) bash "$script" true >/dev/null 2>&1
     holds "$script runs no name" [ ! -e evil/ran ]
 done
 holds 'a page holds no markup from names' [ "$(grep -c '<b>' evil/report/report.html)" -eq 0 ]

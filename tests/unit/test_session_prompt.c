@@ -50,6 +50,13 @@ static void commands_change_the_session(void **state)
     hv_session_select(s, bench_add_plan(s, "mine-1"));
     works(s, "export out.json", &out);
     works(s, "export mine-1 out2.json", &out);
+    works(s, "export --to csv mine-1 tables", &out);
+    works(s, "export --to hostfile hosts", &out);
+    struct hv_str table = bench_get("tables/stages.csv"), hosts = bench_get("hosts/hostfile");
+    assert_non_null(strstr(table.p, "replica,count,stage,devices,"));
+    assert_non_null(strstr(hosts.p, " slots="));
+    hv_str_free(&table);
+    hv_str_free(&hosts);
     struct hv_str a = bench_get("out.json"), b = bench_get("out2.json");
     assert_string_equal(a.p, b.p);
     assert_non_null(strstr(a.p, "\"hetviz.cluster/1\"")); /* it holds its inputs */

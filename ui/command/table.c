@@ -200,6 +200,10 @@ static const struct hv_opt front_options[] = {
     {"size", 0, HV_ARG_TEXT, "WxH", "with --script or --dump: size of the screen in columns and rows (default 80x24)", 0, 0, NULL, false},
 };
 
+static const struct hv_opt prompt_export_options[] = {
+    {"to", 0, HV_ARG_WORD, "TARGET", "write the files of this target into a folder", 0, 0, target_words + 1, false},
+};
+
 #define OPTIONS(table) table, HV_COUNT(table)
 #define NO_OPTIONS NULL, 0
 static const struct hv_command command_rows[] = {
@@ -374,7 +378,9 @@ static const struct hv_command prompt_rows[] = {
     {HV_PROMPT_NOTE, "note", NULL, "ROW [TEXT]", 1, -1, "write a note on a plan",
      "The note is saved with the plan; without a text it is removed.\nExample: note oobleck-2 \"for the Friday run\"", NO_OPTIONS, false},
     {HV_PROMPT_PLAN, "plan", NULL, "NAME {PLAN}|FILE", 2, -1, "add a plan to the plans table", "The plan is a file, or the JSON text of a plan file.\nExample: plan mine p.json", NO_OPTIONS, false},
-    {HV_PROMPT_EXPORT, "export", NULL, "[ROW] FILE", 1, 2, "write the plan of a row to a file", "Without a row the selected plan is written.", NO_OPTIONS, false},
+    {HV_PROMPT_EXPORT, "export", NULL, "[ROW] FILE", 1, 2, "write the plan of a row to a file",
+     "Without a row the selected plan is written. With --to TARGET the files of a program that runs or shows the plan are written into the folder FILE "
+     "(`hetviz help targets`).\nExample: export --to megatron run", OPTIONS(prompt_export_options), false},
     {HV_PROMPT_IMPORT, "import", "i", "FILE...|local", 1, -1, "import files of other programs, with a preview",
      "Reads the output of nvidia-smi, Slurm, Kubernetes, Hugging Face and others. Nothing changes until Enter accepts the preview.\n"
      "Example: import smi.xml topo.txt", NO_OPTIONS, false},

@@ -40,6 +40,11 @@ static void add_facts(const struct hv_target_row *r, struct hv_str *out)
     add_words(out, "context parallelism", r->cp);
     add_words(out, "recomputation", r->recompute);
     add_words(out, "in the host's memory", r->offload);
+    for (int i = HV_SAYS_SCHEDULE; i < HV_SAYS_N; i++) {
+        if ((r->only_sharded & HV_SAYS_BIT(i)) != 0) {
+            hv_str_addf(out, "; %s only where ZeRO shards", hv_says_name((enum hv_says)i));
+        }
+    }
 }
 
 bool hv_target_help(struct hv_str *out, const char *name)

@@ -26,6 +26,11 @@ enum hv_status hv_session_save(struct hv_session *s, const char *path,
 enum hv_status hv_session_export(struct hv_session *s, uint32_t id, const char *path,
                                  struct hv_err *err) HV_NODISCARD;
 
+/** Writes the plan of a row into a folder as the files of a target (`hetviz help targets`). Errors:
+ * HV_EUSAGE, HV_EIO; HV_ENO naming what the target cannot say. */
+enum hv_status hv_session_export_to(struct hv_session *s, uint32_t id, const char *target,
+                                    const char *folder, struct hv_err *err) HV_NODISCARD;
+
 /* ---- recovery -------------------------------------------------------------------------------- */
 
 /** Writes unsaved edits to the recovery file now (hv_session_tick does when due). */

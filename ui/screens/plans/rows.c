@@ -1,13 +1,31 @@
 /** Actions of the Plans screen on a row: mark, open, rename, note, export, delete, run again. */
 #include <stdio.h>
+#include <string.h>
 
+#include "solver/workload/target.h"
 #include "ui/screens/plans/plans_int.h"
+
+/** The answer is a file, or a target and a folder: "megatron run". */
+static enum hv_status export_row(struct hv_session *s, uint32_t id, const char *answer,
+                                 struct hv_err *err)
+{
+    enum hv_target_id target;
+    struct hv_str first = {0};
+    size_t n = strcspn(answer, " ");
+    hv_str_add(&first, answer, n);
+    const char *folder = answer + n + strspn(answer + n, " ");
+    enum hv_status st = folder[0] != '\0' && hv_target_find(hv_str_cstr(&first), &target)
+                            ? hv_session_export_to(s, id, hv_str_cstr(&first), folder, err)
+                            : hv_session_export(s, id, answer, err);
+    hv_str_free(&first);
+    return st;
+}
 
 static unsigned answer_export(void *ctx, struct hv_app *app, const char *path)
 {
     struct hv_plans *st = ctx;
     struct hv_err err = {0};
-    if (hv_session_export(hv_ui_session(hv_app_model(app)), st->asked, path, &err) != HV_OK) {
+    if (export_row(hv_ui_session(hv_app_model(app)), st->asked, path, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
         hv_app_message(app, HV_MSG_INFO, "plan written to %s", path);
@@ -51,7 +69,8 @@ static void ask_export(const struct hv_plans_at *at)
     char path[256];
     (void)snprintf(path, sizeof path, "%s.json", hv_session_row(at->s, at->id)->name);
     at->st->asked = at->id;
-    hv_app_ask(at->app, "write the plan to: ", path, answer_export, at->st);
+    hv_app_ask(at->app, "write the plan to a file, or TARGET FOLDER: ", path, answer_export,
+               at->st);
 }
 
 static void toggle_mark(const struct hv_plans_at *at)

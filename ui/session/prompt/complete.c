@@ -217,13 +217,22 @@ bool hv_session_complete_path(const void *session, const char *line, size_t n, s
     return q.found;
 }
 
+static void offer_targets(struct search *q)
+{
+    for (int t = HV_TARGET_ANY + 1; t < HV_TARGET_N; t++) {
+        offer(q, "", hv_target_name((enum hv_target_id)t), " ");
+    }
+}
+
 /* Candidates for argument number `i` of a command; `first` is its first argument. */
 static void offer_argument(struct search *q, enum hv_command_id id, size_t i, const char *first)
 {
     bool path = id == HV_PROMPT_SET || id == HV_PROMPT_REMOVE || id == HV_PROMPT_INSERT;
     bool row = id == HV_PROMPT_CANCEL || id == HV_PROMPT_EXPORT || id == HV_PROMPT_SELECT ||
                id == HV_PROMPT_DELETE || id == HV_PROMPT_RENAME || id == HV_PROMPT_NOTE;
-    if (path && i == 0) {
+    if (id == HV_PROMPT_EXPORT && i == 1 && strcmp(first, "--to") == 0) {
+        offer_targets(q);
+    } else if (path && i == 0) {
         offer_paths(q);
     } else if (id == HV_PROMPT_RUN && i == 0) {
         offer_composition(q);
@@ -233,6 +242,9 @@ static void offer_argument(struct search *q, enum hv_command_id id, size_t i, co
         offer_options(q, first);
     } else if (row && i == 0) {
         offer_rows(q, id == HV_PROMPT_CANCEL);
+        if (id == HV_PROMPT_EXPORT) {
+            offer(q, "", "--to", " ");
+        }
     } else if (id == HV_PROMPT_IMPORT || (id == HV_PROMPT_PLAN && i == 1)) {
         offer_files(q);
     }

@@ -213,7 +213,9 @@ static enum hv_status do_export(struct call *c)
         return named ? HV_EUSAGE
                      : hv_err_set(c->err, HV_EUSAGE, "export: no row is selected; name one");
     }
-    enum hv_status st = hv_session_export(c->s, id, path, c->err);
+    const char *target = hv_args_text(c->args, "to", NULL);
+    enum hv_status st = target != NULL ? hv_session_export_to(c->s, id, target, path, c->err)
+                                       : hv_session_export(c->s, id, path, c->err);
     if (st == HV_OK) {
         hv_str_addf(&c->out->message, "%s written to %s", hv_session_row(c->s, id)->name, path);
     }
@@ -505,11 +507,12 @@ enum hv_status hv_session_command(struct hv_session *s, const char *line,
         st = hv_err_set(err, HV_EUSAGE, "there is no command \"%.40s\"%s%s%s", words[0],
                         near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     } else if (st == HV_OK && row != NULL) {
-        /* values may begin with a dash: nothing here is an option */
+        /* values may begin with a dash: nothing is an option of a command that has none */
         const char **dashed = hv_arena_new(&a, const char *, n + 1);
+        size_t skip = row->n_options == 0;
         dashed[0] = "--";
-        memcpy(dashed + 1, words + 1, (n - 1) * sizeof *words);
-        st = hv_args_parse(&args, row, (int)n, dashed, err);
+        memcpy(dashed + skip, words + 1, (n - 1) * sizeof *words);
+        st = hv_args_parse(&args, row, (int)(n - 1 + skip), dashed, err);
         struct call c = {s, &args, rest_of(line, 2), rest_of(line, 1), out, err};
         if (st == HV_OK) {
             st = execute(row->id, &c);

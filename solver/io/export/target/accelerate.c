@@ -41,13 +41,6 @@ enum hv_status hv__export_accelerate(struct hv__exporting *x)
                             : p == HV_FP16 ? "fp16"
                             : p == HV_FP8  ? "fp8"
                                            : "no";
-    if (!x->by_node) {
-        return hv_err_set(
-            x->err, HV_ENO,
-            "Accelerate (FSDP2) cannot say this plan: its launcher numbers ranks node "
-            "by node, equally many on each, and the plan's ranks go otherwise; export "
-            "to slurm or hostfile starts them in the plan's order");
-    }
     json_t *o = json_pack(
         "{s:s, s:s, s:b, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:b}", "compute_environment",
         "LOCAL_MACHINE", "distributed_type", sharded ? "FSDP" : "MULTI_GPU", "debug", 0,

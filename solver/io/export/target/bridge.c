@@ -48,6 +48,9 @@ static void add_words(const json_t *tree, struct hv_str *out)
     json_t *members, *v;
     json_object_foreach((json_t *)(uintptr_t)tree, part, members)
     {
+        if (json_is_string(members)) {
+            hv_str_addf(out, "%s=%s\n", part, json_string_value(members));
+        }
         json_object_foreach(members, key, v)
         {
             struct hv_str text = {0};
@@ -71,6 +74,14 @@ enum hv_status hv__export_bridge(struct hv__exporting *x)
                              "global_batch_size", (json_int_t)x->s->job->global_batch, "ddp",
                              "use_distributed_optimizer", g.stage->zero.stage == 1 && holders > 1,
                              "overlap_grad_reduce", x->s->plan->sync.overlap);
+    if (x->s->job->precision == HV_FP16 || x->s->job->precision == HV_BF16) {
+        bool half = x->s->job->precision == HV_FP16;
+        json_object_set_new(tree, "mixed_precision",
+                            json_string(half ? "fp16_mixed" : "bf16_mixed"));
+    } else {
+        hv__export_note(x, "the precision is the recipe's: set mixed_precision for %s",
+                        hv_precision_name(x->s->job->precision));
+    }
     if (g.shards < holders && g.stage->zero.stage == 1) {
         json_object_set_new(json_object_get(tree, "ddp"), "num_distributed_optimizer_instances",
                             json_integer((json_int_t)(holders / g.shards)));
