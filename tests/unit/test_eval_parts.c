@@ -498,6 +498,81 @@ static void shared_devices(void **state)
     hv_arena_free(&a);
 }
 
+static double bytes_at(const struct hv_timeline_row *r, double at_s)
+{
+    double bytes = r->memory.steps[0].bytes;
+    for (size_t i = 0; i < r->memory.n && r->memory.steps[i].at_s <= at_s; i++) {
+        bytes = r->memory.steps[i].bytes;
+    }
+    return bytes;
+}
+
+/** A device with several stages needs what they hold together at any one time, by their rows in the
+ * timeline, beside what is there all the time. */
+static void shared_memory_over_time(void **state)
+{
+    (void)state;
+    static const char *const schedules[] = {"graphpipe", "distmm", "tessel"};
+    for (size_t k = 0; k < HV_COUNT(schedules); k++) {
+        struct hv_arena a = {0};
+        struct world w;
+        struct pipeline x = {4, 8, 0, 0, NULL};
+        x.plan = hv_arena_printf(
+            &a,
+            "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":8,\"stages\":["
+            "{\"devices\":\"a[0].0\",\"layers\":[0,1]},{\"devices\":\"a[1].0\",\"layers\":[1,2]},"
+            "{\"devices\":\"a[0].0\",\"layers\":[2,3]},{\"devices\":\"a[2].0\",\"layers\":[3,4]}]}]"
+            ","
+            "\"schedule\":{\"name\":\"%s\"}",
+            schedules[k]);
+        open_pipeline(&w, &x);
+        struct hv_verdict v = judge(&w, &a, true, x.plan);
+        const struct hv_timeline_row *r = v.timeline->rows;
+        assert_int_equal(v.timeline->n_rows, 4);
+        double base = r[0].memory.steps[r[0].memory.n - 1].bytes + /* all is given back */
+                      r[2].memory.steps[r[2].memory.n - 1].bytes;
+        double most = 0;
+        for (int i = 0; i < 3; i += 2) {
+            for (size_t s = 0; s < r[i].memory.n; s++) {
+                double at_s = r[i].memory.steps[s].at_s;
+                double both = bytes_at(&r[0], at_s) + bytes_at(&r[2], at_s) - base;
+                most = fmax(most, both);
+            }
+        }
+        const struct hv_stage_memory *alone = &v.memory[1];
+        double alone_bytes = alone->peak_bytes - r[1].memory.steps[r[1].memory.n - 1].bytes;
+        double fragmented = alone_bytes / (alone->activations_bytes + alone->transient_bytes);
+        for (int i = 0; i < 3; i += 2) {
+            const struct hv_stage_memory *m = &v.memory[i];
+            double held = (m->activations_bytes + m->transient_bytes) * fragmented;
+            assert_true(fabs(held - most) <= 1e-9 * most);
+            double parts = m->weights_bytes + m->gradients_bytes + m->master_bytes +
+                           m->optimizer_bytes + m->activations_bytes + m->transient_bytes +
+                           m->overhead_bytes;
+            assert_true(fabs(parts - m->peak_bytes) <= 1e-9 * m->peak_bytes);
+        }
+        hv_arena_free(&a);
+        close_world(&w);
+    }
+    /* two stages that hold 2 + 2 and then 3 + 1 micro-batches of 1 GB: 4 GB and not 3 + 2 */
+    struct hv_arena a = {0};
+    struct hv_verdict v;
+    const struct pipeline x = {
+        2, 5, 0, 0,
+        "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":5,\"stages\":["
+        "{\"devices\":\"a[0].0\",\"layers\":[0,1]},{\"devices\":\"a[0].0\",\"layers\":[1,2]}]}],"
+        "\"schedule\":{\"name\":\"explicit\",\"order\":[[\"F0.0\",\"F0.1\",\"F1.0\",\"F1.1\",\"BW1."
+        "1\","
+        "\"BW1.0\",\"BW0.0\",\"BW0.1\",\"F0.2\",\"F0.3\",\"F0.4\",\"F1.2\",\"BW1.2\",\"BW0.2\","
+        "\"F1.3\",\"BW1.3\",\"BW0.3\",\"F1.4\",\"BW1.4\",\"BW0.4\"]]}"};
+    (void)time_ms(&x, &a, &v);
+    for (int i = 0; i < 2; i++) {
+        double held = v.memory[i].activations_bytes + v.memory[i].transient_bytes;
+        assert_true(fabs(held - 4e9) <= 1);
+    }
+    hv_arena_free(&a);
+}
+
 /** No two passes on one device at the same time, whatever the orders; and no more time than one
  * after the other. Three stages on the same two devices, two of them on both. */
 static void one_pass_at_a_time(void **state)
@@ -607,6 +682,7 @@ int main(void)
         cmocka_unit_test(pairs_hide_exchanges),
         cmocka_unit_test(pairs_on_faster_links),
         cmocka_unit_test(shared_devices),
+        cmocka_unit_test(shared_memory_over_time),
         cmocka_unit_test(one_pass_at_a_time),
         cmocka_unit_test(refused_by_name),
     };

@@ -308,9 +308,9 @@ struct hv__lowered {
     size_t routed;                        /**< iteration of the job's routing that is timed */
     const struct hv__length_run *lengths; /**< padded lengths of micro-batches; NULL: the job has
                                              one length, or the plan lists them */
-    int order;  /**< of schedules that decide by cost: which of their orders, from 1; 0: the
-                   shortest where transfers share no links and no streams run beside the passes */
-    bool spans; /**< every operation is kept, for drawing */
+    int order;        /**< of schedules that decide by cost: which of their orders, from 1; 0: the
+                         shortest where transfers share no links and no streams run beside the passes */
+    bool spans;       /**< every operation is kept, for drawing */
     double give_up_s; /**< see hv_eval_options; 0: never */
     struct hv_eval_watch *watch; /**< NULL = no observer */
     struct hv__leaves leaves;

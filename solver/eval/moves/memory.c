@@ -196,6 +196,14 @@ static struct hv_memory_changes changes_of(const struct hv__lowered *l,
     return all;
 }
 
+struct hv_memory_changes hv__memory_changes(const struct hv__lowered *l,
+                                            const struct hv__pipeline *pl,
+                                            const struct hv_pipe_memory *mem, size_t rank,
+                                            size_t i_dp)
+{
+    return changes_of(l, pl, mem, rank, i_dp, NULL);
+}
+
 struct hv_pipe_peak hv__memory_peak(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                     const struct hv_pipe_memory *mem, size_t rank, size_t i_dp,
                                     const struct hv_memory_changes *others)

@@ -47,6 +47,11 @@ bool hv__memory_moves(const struct hv__pipeline *pl);
 struct hv_pipe_peak hv__memory_peak(const struct hv__lowered *l, const struct hv__pipeline *pl,
                                     const struct hv_pipe_memory *mem, size_t rank, size_t i_dp,
                                     const struct hv_memory_changes *others);
+/** All changes of the memory of such a device, in time order. O(operations of the rank · log). */
+struct hv_memory_changes hv__memory_changes(const struct hv__lowered *l,
+                                            const struct hv__pipeline *pl,
+                                            const struct hv_pipe_memory *mem, size_t rank,
+                                            size_t i_dp);
 /** Its memory over time: steps in the arena, *n of them. O(operations of the rank), with moves as
  * hv__memory_peak. */
 struct hv_memory_step *hv__memory_steps(const struct hv__lowered *l, const struct hv__pipeline *pl,

@@ -4,7 +4,10 @@
 #include "solver/eval/train/steps.h"
 #include "solver/plan/parts.h"
 
+#include "solver/base/rng.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /** The part of a stage's input that one device of a dp rank keeps. */
@@ -209,47 +212,184 @@ static void pipeline_memory(const struct hv__lowered *l, struct hv__pipeline *pl
     hv_arena_rewind(l->arena, before);
 }
 
-static bool has_device(const struct hv_stage *s, uint32_t device)
+/* ---- devices of several stages ------------------------------------------------------------------
+ */
+
+/** A data-parallel rank that runs on a device. */
+struct user {
+    size_t rank, i_dp;
+};
+
+/** Who runs on the devices of the cluster: of device d users[at[d]] … users[at[d + 1]]. */
+struct users {
+    size_t *at;
+    struct user *users;
+};
+
+/** O(devices of the cluster + devices of the ranks). */
+static struct users find_users(const struct hv__lowered *l, const struct hv__pipeline *pl)
 {
-    for (size_t i = 0; i < s->n_devices; i++) {
-        if (s->devices[i] == device) {
-            return true;
+    size_t n_all = hv_cost_cluster(l->k)->n_devices, n = 0;
+    struct users x = {.at = hv_arena_new(l->arena, size_t, n_all + 2)};
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        n += pl->ranks[r].n_devices;
+        for (size_t i = 0; i < pl->ranks[r].n_devices; i++) {
+            x.at[pl->ranks[r].devices[i] + 2]++;
         }
     }
-    return false;
+    for (size_t d = 2; d < n_all + 2; d++) {
+        x.at[d] += x.at[d - 1];
+    }
+    x.users = hv_arena_new(l->arena, struct user, n + 1);
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        for (size_t i = 0; i < pl->ranks[r].n_devices; i++) {
+            size_t *at = &x.at[pl->ranks[r].devices[i] + 1];
+            x.users[(*at)++] = (struct user){r, i / pl->ranks[r].width};
+        }
+    }
+    return x;
+}
+
+/** Of one user alone: its row, and its changes over time. */
+static struct hv_memory_changes memory_of_user(const struct hv__lowered *l,
+                                               const struct hv__pipeline *pl, const struct user *u,
+                                               struct hv_stage_memory *row)
+{
+    const struct hv_pipe_memory mem = hv__memory_tables(l, pl, u->i_dp);
+    const struct hv_memory_changes x = hv__memory_changes(l, pl, &mem, u->rank, u->i_dp);
+    const struct hv_pipe_peak peak = hv_memory_peak(&x);
+    *row = (struct hv_stage_memory){0};
+    take_peak(l, pl, u->rank, u->i_dp, &peak, &mem, row);
+    return x;
+}
+
+/** Changes of several users as one list; `n` of them in all. */
+static struct hv_memory_changes join(const struct hv__lowered *l,
+                                     const struct hv_memory_changes *of, size_t n_users, size_t n)
+{
+    struct hv_memory_change *items = hv_arena_new(l->arena, struct hv_memory_change, n + 1);
+    struct hv_memory_changes all = {.items = items};
+    for (size_t i = 0; i < n_users; i++) {
+        for (size_t k = 0; k < of[i].n; k++) {
+            items[all.n++] = of[i].items[k];
+        }
+        all.base_bytes += of[i].base_bytes;
+    }
+    hv_memory_sort(items, all.n);
+    return all;
+}
+
+/** Adds the parts of another user of the device; `once`: the driver's, which a device has once. */
+static void add_parts(struct hv_stage_memory *m, const struct hv_stage_memory *o, double once)
+{
+    m->weights_bytes += o->weights_bytes;
+    m->gradients_bytes += o->gradients_bytes;
+    m->master_bytes += o->master_bytes;
+    m->optimizer_bytes += o->optimizer_bytes;
+    m->activations_bytes += o->activations_bytes + o->transient_bytes;
+    m->overhead_bytes += o->overhead_bytes - once;
+    m->buffers_bytes += o->buffers_bytes;
+    m->peak_bytes += o->peak_bytes - once;
 }
 
 /**
- * Stages of one entry on the same device share its memory. Each stage then reports the total on its
- * worst device: states and activations of all of them, as if all peaks were simultaneous, and the
- * driver's overhead once. O(stages² · devices).
+ * Memory of a device with several users: the states of all, the driver's overhead once, and the
+ * activations that all hold together at the time when that is most. Passes on one device take
+ * turns, so that their peaks do not meet.
  */
-static void add_up_shared(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                          const struct hv_stage_memory *own, struct hv_stage_memory *out)
+static struct hv_stage_memory memory_of_shared(const struct hv__lowered *l,
+                                               const struct hv__pipeline *pl,
+                                               const struct user *users, size_t n)
 {
-    for (size_t a = 0; a < pl->n_ranks; a++) {
-        struct hv_stage_memory *m = &out[pl->ranks[a].stage];
-        for (size_t b = 0; b < pl->n_ranks; b++) {
-            const struct hv_stage_memory *o = &own[pl->ranks[b].stage];
-            const struct hv_stage *s = &l->plan->replicas[pl->i_replica].stages[pl->ranks[b].stage];
-            if (a == b || !has_device(s, m->device)) {
-                continue;
-            }
-            double once = fmin(o->overhead_bytes, pl->ranks[b].memory[0].outside_bytes);
-            double transient = fmax(m->transient_bytes, o->transient_bytes);
-            m->weights_bytes += o->weights_bytes;
-            m->gradients_bytes += o->gradients_bytes;
-            m->master_bytes += o->master_bytes;
-            m->optimizer_bytes += o->optimizer_bytes;
-            m->activations_bytes += o->activations_bytes;
-            m->overhead_bytes += o->overhead_bytes - once;
-            m->buffers_bytes += o->buffers_bytes;
-            m->peak_bytes += o->peak_bytes - once + transient - m->transient_bytes;
-            m->peak_bytes -= o->transient_bytes;
-            m->transient_bytes = transient;
-            m->in_flight += o->in_flight;
+    struct hv_memory_changes *each = hv_arena_new(l->arena, struct hv_memory_changes, n);
+    struct hv_stage_memory m = {0}, o;
+    size_t n_changes = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_memory *own = &pl->ranks[users[i].rank].memory[users[i].i_dp];
+        each[i] = memory_of_user(l, pl, &users[i], i == 0 ? &m : &o);
+        n_changes += each[i].n;
+        if (i == 0) {
+            m.activations_bytes += m.transient_bytes;
+            continue;
+        }
+        double once = fmin(o.overhead_bytes, own->outside_bytes);
+        each[i].base_bytes -= once;
+        add_parts(&m, &o, once);
+        m.transient_bytes = fmax(m.transient_bytes, o.transient_bytes);
+    }
+    const struct hv_memory_changes all = join(l, each, n, n_changes);
+    const struct hv_pipe_peak peak = hv_memory_peak(&all);
+    const struct hv_memory *first = &pl->ranks[users[0].rank].memory[users[0].i_dp];
+    double apart = m.peak_bytes - peak.peak_bytes, held = 1 + first->fragmentation_frac;
+    m.activations_bytes -= apart / held;
+    m.overhead_bytes -= first->fragmentation_frac * apart / held;
+    m.transient_bytes = fmin(m.transient_bytes, m.activations_bytes);
+    m.activations_bytes -= m.transient_bytes;
+    m.peak_bytes = peak.peak_bytes;
+    m.peak_at_s = peak.peak_at_s;
+    return m;
+}
+
+/** Key of a device: equal where the same ranks run there, with equal memory each. */
+static uint64_t key_of_users(const struct hv__pipeline *pl, const struct user *users, size_t n)
+{
+    uint64_t key = HV_HASH_START;
+    for (size_t i = 0; i < n; i++) {
+        const size_t words[] = {users[i].rank, pl->ranks[users[i].rank].like[users[i].i_dp]};
+        key = hv_hash(key, words, sizeof words);
+    }
+    return key;
+}
+
+/** Lets the stages of a device that several run on report what it holds, where it is their worst.
+ */
+static void report_shared(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                          const struct user *users, size_t n, struct hv_stage_memory *out)
+{
+    const struct hv_arena_mark before = hv_arena_mark(l->arena);
+    const struct hv_stage_memory m = memory_of_shared(l, pl, users, n);
+    hv_arena_rewind(l->arena, before);
+    for (size_t i = 0; i < n; i++) {
+        size_t stage = hv__written_stage(l, pl->i_replica, pl->ranks[users[i].rank].stage);
+        struct hv_stage_memory *o = &out[stage];
+        if (m.peak_bytes - m.limit_bytes > o->peak_bytes - o->limit_bytes) {
+            int32_t in_flight = o->in_flight;
+            *o = m;
+            o->stage = stage;
+            o->in_flight = in_flight;
         }
     }
+}
+
+/** Stages of one entry on the same device share its memory: each reports what its worst device
+ * holds in all. O(devices + kinds of shared devices · (operations there · log + kinds)). */
+static void add_up_shared(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                          struct hv_stage_memory *out)
+{
+    const struct users x = find_users(l, pl);
+    size_t n_all = hv_cost_cluster(l->k)->n_devices, n_seen = 0, cap = 64;
+    uint64_t *seen = hv_xmalloc(cap * sizeof *seen);
+    for (size_t d = 0; d < n_all; d++) {
+        const struct user *users = &x.users[x.at[d]];
+        size_t n = x.at[d + 1] - x.at[d], k = 0;
+        if (n < 2) {
+            continue;
+        }
+        uint64_t key = key_of_users(pl, users, n);
+        while (k < n_seen && seen[k] != key) {
+            k++;
+        }
+        if (k < n_seen) {
+            continue;
+        }
+        if (n_seen == cap) {
+            cap *= 2;
+            seen = hv_xrealloc(seen, cap, sizeof *seen);
+        }
+        seen[n_seen++] = key;
+        report_shared(l, pl, users, n, out);
+    }
+    free(seen);
 }
 
 /** The largest part of a peak, with advice to reduce it. */
@@ -335,7 +475,7 @@ void hv__memory(const struct hv__lowered *l, struct hv_verdict *out)
         struct hv__pipeline *x = &l->pipelines.items[u];
         struct hv_stage_memory *of = &out->memory[at[x->i_replica]];
         if (x->first_of_entry == u) {
-            add_up_shared(l, x, hv_arena_copy(l->arena, of, x->n_ranks, sizeof *of), of);
+            add_up_shared(l, x, of);
         }
     }
     const struct hv__kept_place *kept = hv__find_kept(l, out);
