@@ -34,8 +34,7 @@ local function search_of(ctx)
 end
 
 local function plan(ctx)
-  local made, why = degrees.search(ctx, search_of(ctx))
-  return made, not made and why or nil
+  return degrees.plan(ctx, search_of(ctx))
 end
 
 local replicated = { "tp", "pp" }

@@ -2,6 +2,7 @@
 -- two towers side by side and in turn through the judge.
 local oracle = require "testing.oracle"
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 local towers = require "towers"
 
 local FROM = "catalogue: distmm"
@@ -106,4 +107,5 @@ return function(t)
   check_catalogue(t)
   check_oracle(t)
   check_judge(t)
+  rows.search(t, world(100e6))
 end

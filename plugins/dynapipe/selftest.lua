@@ -3,6 +3,7 @@
 local batches = require "batches"
 local oracle = require "testing.oracle"
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 local search = require "search"
 
 local FROM = "catalogue: dynapipe; Jiang et al. 2024"
@@ -207,4 +208,5 @@ return function(t)
   check_orders(t)
   check_lengths(t)
   check_judge(t)
+  rows.search(t, plain.pipelined())
 end

@@ -2,6 +2,7 @@
 -- and 200 random graphs against the enumeration of all stages.
 local oracle = require "testing.oracle"
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 local stage_graph = require "stage_graph"
 
 local FROM = "catalogue: graphpipe"
@@ -153,4 +154,5 @@ end
 return function(t)
   check_catalogue(t)
   check_oracle(t)
+  rows.search(t, branches(4))
 end

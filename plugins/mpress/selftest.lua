@@ -3,6 +3,7 @@
 local oracle = require "testing.oracle"
 local placing = require "placing"
 local plain = require "testing.plain"
+local rows = require "testing.rows"
 local search = require "search"
 local timeline = require "timeline"
 
@@ -180,4 +181,5 @@ return function(t)
   check_oracle(t)
   check_host(t)
   check_judge(t)
+  rows.search(t, plain.pipelined())
 end

@@ -212,7 +212,7 @@ return {
   summary = "Stages with replicas by dynamic programming over the network's levels; no flushes, "
     .. "stale weights.",
   needs = { model = "layers" }, effort = "quick", stale = true,
-  sets = { ["schedule.name"] = "pipedream", ["deal"] = "turns" },
+  sets = { ["schedule.name"] = "pipedream" },
   searches = { "cut", "replicas of every stage", "minibatch", "recomputation" },
   verified = { "four layers on four devices, added up [D]",
     "four layers on four devices, overlapped [D]",

@@ -3,6 +3,7 @@
 local levels = require "levels"
 local oracle = require "testing.oracle"
 local plain = require "testing.plain"
+local every_row = require "testing.rows"
 
 local FROM = "catalogue: pipedream"
 
@@ -138,4 +139,5 @@ return function(t)
   check_judge(t)
   t.equal("minibatches in flight, 3 of 4 devices at the input",
     levels.alive({ count = 4 }, 0, 3), 2, "catalogue: hetero_auto, pipedream")
+  every_row.search(t, plain.pipelined())
 end

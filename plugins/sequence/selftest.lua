@@ -495,17 +495,17 @@ end
 
 local searched = { usp = true, burst = true, loongtrain = true, wallfacer = true }
 
---- The row's own search on eight devices.
-local function searches(t)
-  local inputs = worlds.of { heads = 8, hidden = 1024, sequence = 8192, layers = 2, batch = 16 }
-  every_row.search(t, inputs)
+--- The row's own search on eight devices; that of dsp on a video, whose tokens have two dimensions.
+local function searches(t, id)
+  every_row.search(t, worlds.of(id == "dsp" and { causal = false, layers = 4, batch = 4,
+    sequence = 16384, tokens = { time = 16, space = 1024 },
+    attends = { "space", "time" } } or { heads = 8, hidden = 1024, sequence = 8192, layers = 2,
+    batch = 16 }))
 end
 
 return function(t, system)
   tests[system.id](t, system)
-  if system.id ~= "dsp" then -- whose worlds have tokens of two dimensions
-    searches(t)
-  end
+  searches(t, system.id)
   if system.id ~= "dsp" and system.id ~= "megatron_sp" then
     gains(t, system.id)
     composes(t)

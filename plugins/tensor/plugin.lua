@@ -116,8 +116,7 @@ local function plan(ctx)
     table.insert(sizes, 1, point.dp)
     return point.knob.order and axes.place(point.knob.order, sizes, ids) or ids
   end
-  local made, why = degrees.search(ctx, spec)
-  return made, not made and why or nil
+  return degrees.plan(ctx, spec)
 end
 
 return {

@@ -3,6 +3,7 @@
 local blocks = require "blocks"
 local oracle = require "testing.oracle"
 local plain = require "testing.plain"
+local every_row = require "testing.rows"
 
 local FROM = "catalogue: tessel"
 
@@ -178,4 +179,5 @@ return function(t)
   check_catalogue(t)
   check_judge(t)
   check_oracle(t)
+  every_row.search(t, plain.pipelined())
 end

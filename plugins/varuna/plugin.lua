@@ -120,6 +120,8 @@ return {
   reference = "arXiv:2111.04007",
   summary = "Depth by simulation of a schedule that tolerates slow links; largest micro-batch, no "
     .. "tensor parallelism.",
+  sets = { ["schedule.name"] = "varuna", tp = 1 },
+  searches = { "depth", "micro-batch", "layers per stage" },
   needs = { model = "layers" },
   effort = "slow",
   options = {

@@ -2,6 +2,8 @@
 -- simulator, which draws times at random.
 local jitter = require "jitter"
 local opportunistic = require "opportunistic"
+local plain = require "testing.plain"
+local every_row = require "testing.rows"
 
 local CATALOGUE = "catalogue: varuna"
 
@@ -97,4 +99,5 @@ end
 return function(t)
   check_example(t)
   check_published_simulator(t)
+  every_row.search(t, plain.pipelined())
 end

@@ -609,7 +609,10 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
     if (st == HV_OK && all.n > 1) {
         static const struct hv__trial trial = {time_trial};
         adaption = adapts && all.routed > 1 ? hv__adapt_open(&l, &trial) : NULL;
+        struct hv__kept_memories memories = {.arena = q->arena};
+        l.memories = adapts ? NULL : &memories; /* memory does not depend on tokens or lengths */
         st = time_iterations(q, &l, adaption, &all, err);
+        l.memories = NULL;
     }
     l.routed = all.typical.routed;
     l.lengths = all.typical.lengths;

@@ -118,6 +118,8 @@ END
 claiming no-terms '{}'
 expect 'a claim without terms' 0 plan -c two.json -m gpt3-350m -j small -s no-terms --out no-terms.json
 holds 'a claim without terms is kept' [ "$(sed -n '/"claimed"/,$p' no-terms.json | sed -n 's/.*"iteration_s": \([0-9.]*\).*/\1/p' | head -n 1)" = 1.5 ]
+expect 'a composition whose first strategy claims' 0 plan -c two.json -m gpt3-350m -j small -s no-terms+zero3
+says 'whose claim it is' out 'claimed +1.5 s by f \(the formula of no-terms for the plan as changed by zero3\)'
 claiming bad-terms '{ a = "many" }'
 expect 'a claim that no plan file can hold' 5 plan -c two.json -m gpt3-350m -j small -s bad-terms
 says 'names the key and the line' err 'bad-terms.lua:3: claim\(\) of bad-terms: claimed.terms.a: expected a number, found "many"'

@@ -28,6 +28,17 @@ done
 expect 'sharded states on a100-v100-t4' 0 plan -c a100-v100-t4 -m gpt3-1.3b -j small -s sharded-states --out "$work/plan.json"
 expect 'its plan is valid' 0 eval "$work/plan.json"
 holds 'its states are sharded' grep -q '"zero"' "$work/plan.json"
+# knobs that a strategy fixes, of rows of families and of others
+"$HETVIZ" strategies --json >"$work/rows" 2>"$work/err"
+fixes() { # fixes ID KNOB VALUE
+    sed -n "/\"id\": \"$1\"/,/\"searches\"/p" "$work/rows" >"$work/row"
+    holds "$1 fixes $2" grep -q "\"$2\": $3" "$work/row"
+}
+fixes dsp cp.scheme '"dsp"'
+fixes pipedream schedule.name '"pipedream"'
+fixes varuna schedule.name '"varuna"'
+fixes mcap tp 1
+fixes zero2 zero.stage 2
 # rows of a family run in one process and share its prices: each gets the plan that it has alone
 plan_of() { sed -n '/^      "plan": {$/,/^      }/p' "$1"; }
 "$HETVIZ" compare -c a100-v100-t4 -m gpt3-1.3b -s ddp,zero3,fsdp --json >"$work/together" 2>"$work/err"

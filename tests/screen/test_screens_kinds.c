@@ -251,6 +251,27 @@ static void the_mouse_folds(void **state)
     assert_false(bench_sees(b, "horovod"));
 }
 
+/* A click on the head of a column sorts, the next one the other way round. */
+static void the_mouse_sorts(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 120x40\nkeys 3\nwait S/ITER\n");
+    struct hv_event press = {.type = HV_EV_MOUSE, .mouse = HV_MOUSE_PRESS, .x = 0, .y = 2};
+    static const char *const orders[] = {"sorted inside kinds by time",
+                                         "sorted inside kinds by trust",
+                                         "sorted inside kinds by year, descending"};
+    for (size_t i = 0; i < HV_COUNT(orders); i++) {
+        while (press.x < 119 && !bench_sees(b, orders[i])) {
+            press.x++;
+            (void)hv_app_feed(b->app, &press);
+        }
+        assert_true(bench_sees(b, orders[i]));
+    }
+    (void)hv_app_feed(b->app, &press);
+    assert_true(bench_sees(b, "sorted inside kinds by year"));
+    assert_false(bench_sees(b, "descending"));
+}
+
 /* The screen of a second session over the same workspace and state folder. */
 static void folding_and_filter_are_kept(void **state)
 {
@@ -299,6 +320,7 @@ int main(void)
         TEST(the_fastest_plan_is_selected),
         TEST(space_queues_a_heading),
         TEST(the_mouse_folds),
+        TEST(the_mouse_sorts),
         TEST(folding_and_filter_are_kept),
         TEST(nothing_breaks_headings),
     };

@@ -39,9 +39,23 @@ void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out)
 /** Claims that deviate by less than this share are not commented on. */
 #define CLOSE_FRAC 0.1
 
+/** Whose claim the plan of a composition "a+b" has: that of a, for the plan that b changed. Nothing
+ * for a plan of one strategy. */
+static void add_claimant(const char *strategy, struct hv_str *out)
+{
+    const char *plus = strategy != NULL ? strchr(strategy, '+') : NULL;
+    if (plus != NULL) {
+        hv_str_adds(out, " (the formula of ");
+        hv_text_clean(out, strategy, (size_t)(plus - strategy));
+        hv_str_adds(out, " for the plan as changed by ");
+        hv_text_clean(out, plus + 1, strlen(plus + 1));
+        hv_str_adds(out, ")");
+    }
+}
+
 /* The lines of a plan's claim: what the search left out or missed, the figure, its formula, and
  * what the formula leaves out. Nothing where nothing is claimed. */
-static void add_claim(const struct hv_claim *c, struct hv_str *out)
+static void add_claim(const struct hv_claim *c, const char *strategy, struct hv_str *out)
 {
     char buf[HV_FMT_CAP];
     bool time = hv_known(c->iteration_s);
@@ -62,6 +76,7 @@ static void add_claim(const struct hv_claim *c, struct hv_str *out)
         hv_str_adds(out, " by ");
         hv_text_clean(out, c->formula, strlen(c->formula));
     }
+    add_claimant(strategy, out);
     hv_str_addc(out, '\n');
     if (c->leaves_out != NULL) {
         hv_str_adds(out, "  leaves out   ");
@@ -89,8 +104,10 @@ void hv_cli_claim_note(const char *strategy, const json_t *plan, struct hv_str *
     if (words == NULL || !(said > 0) || !(is > 0) || fabs(is / said - 1) <= CLOSE_FRAC) {
         return;
     }
-    hv_text_addf(out, "%s claims %s and the simulation gives %s: the formula leaves out ", strategy,
-                 hv_fmt_seconds(a, sizeof a, said), hv_fmt_seconds(b, sizeof b, is));
+    hv_text_addf(out, "%s claims %s", strategy, hv_fmt_seconds(a, sizeof a, said));
+    add_claimant(strategy, out);
+    hv_text_addf(out, " and the simulation gives %s: the formula leaves out ",
+                 hv_fmt_seconds(b, sizeof b, is));
     hv_text_clean(out, words, strlen(words));
     hv_str_addc(out, '\n');
 }
@@ -520,7 +537,7 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
             hv_str_addc(out, '\n');
         }
     }
-    add_claim(&plan->claimed, out);
+    add_claim(&plan->claimed, plan->strategy, out);
     if (v->n_stages > 0) {
         add_breakdown(&v->metrics, out);
         if (v->goodput.known) {

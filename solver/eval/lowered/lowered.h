@@ -296,6 +296,19 @@ struct hv__length_run {
                                        NULL: not drawn */
 };
 
+/** Static memory of the ranks of a pipeline, priced in an earlier iteration of the same plan. */
+struct hv__kept_memory {
+    size_t i_replica, n_ranks;
+    int first_copy;
+    struct hv_memory **ranks; /**< [n_ranks][data-parallel ranks] */
+    struct hv__kept_memory *next;
+};
+/** All that were priced, where several iterations of one plan are timed. */
+struct hv__kept_memories {
+    struct hv_arena *arena;
+    struct hv__kept_memory *first;
+};
+
 /** One evaluation. */
 struct hv__lowered {
     /* input of the judge, written before any step */
@@ -314,6 +327,7 @@ struct hv__lowered {
     double give_up_s; /**< see hv_eval_options; 0: never */
     struct hv_eval_watch *watch; /**< NULL = no observer */
     struct hv__leaves leaves;
+    struct hv__kept_memories *memories; /**< NULL: the plan changes, or is timed once */
     /* results of the steps */
     struct hv__schedule_facts schedule;
     struct hv__pipelines pipelines;

@@ -362,12 +362,52 @@ static enum hv_status price_placed(const struct hv__lowered *l, struct hv__pipel
     return HV_OK;
 }
 
+/** Takes over the memory of an earlier iteration; false: there is none. */
+static bool take_kept(const struct hv__lowered *l, struct hv__pipeline *pl)
+{
+    const struct hv__kept_memory *m = l->memories != NULL ? l->memories->first : NULL;
+    while (m != NULL && (m->i_replica != pl->i_replica || m->first_copy != pl->first_copy ||
+                         m->n_ranks != pl->n_ranks)) {
+        m = m->next;
+    }
+    for (size_t i = 0; m != NULL && i < pl->n_ranks; i++) {
+        struct hv__rank *rk = &pl->ranks[i];
+        rk->memory = hv_arena_copy(l->arena, m->ranks[i], rk->n_dp, sizeof *rk->memory);
+    }
+    return m != NULL;
+}
+
+static void keep_memory(const struct hv__lowered *l, const struct hv__pipeline *pl)
+{
+    if (l->memories == NULL) {
+        return;
+    }
+    struct hv_arena *arena = l->memories->arena;
+    struct hv__kept_memory *m = hv_arena_new(arena, struct hv__kept_memory, 1);
+    *m = (struct hv__kept_memory){.i_replica = pl->i_replica,
+                                  .n_ranks = pl->n_ranks,
+                                  .first_copy = pl->first_copy,
+                                  .ranks = hv_arena_new(arena, struct hv_memory *, pl->n_ranks),
+                                  .next = l->memories->first};
+    for (size_t i = 0; i < pl->n_ranks; i++) {
+        const struct hv__rank *rk = &pl->ranks[i];
+        m->ranks[i] = hv_arena_copy(arena, rk->memory, rk->n_dp, sizeof *rk->memory);
+    }
+    l->memories->first = m;
+}
+
 enum hv_status hv__price_memory(const struct hv__lowered *l, struct hv__pipeline *pl,
                                 struct hv_err *err)
 {
     struct hv_arena scratch = {0};
+    if (take_kept(l, pl)) {
+        return HV_OK;
+    }
     enum hv_status st = price_placed(l, pl, placed_replica(pl, &scratch), err);
     hv_arena_free(&scratch);
+    if (st == HV_OK) {
+        keep_memory(l, pl);
+    }
     return st;
 }
 

@@ -70,15 +70,72 @@ static void stage_context(const struct hv_plan *p, const struct hv_stage *s, str
 {
     (void)p;
     hv_str_addf(out, "%d", s->cp.degree);
-    if (s->cp.degree > 1) {
-        hv_str_addf(out, " %s", hv_cp_scheme_words[s->cp.scheme]);
+    if (s->cp.degree < 2) {
+        return;
+    }
+    hv_str_addf(out, " %s", hv_cp_scheme_words[s->cp.scheme]);
+    if (s->cp.ulysses > 1) {
+        hv_str_addf(out, " %d heads", s->cp.ulysses);
+    }
+    if (s->cp.inner > 1) {
+        hv_str_addf(out, " inner %d", s->cp.inner);
+    }
+    if (s->cp.layout != HV_CP_CONTIGUOUS) {
+        hv_str_addf(out, " %s", hv_cp_layout_words[s->cp.layout]);
+    }
+    if (s->cp.backward != HV_CP_KV) {
+        hv_str_addf(out, " %s", hv_cp_backward_words[s->cp.backward]);
     }
 }
 
+static void stage_tensor(const struct hv_plan *p, const struct hv_stage *s, struct hv_str *out)
+{
+    (void)p;
+    hv_str_adds(out, s->tp.degree > 1 ? hv_tp_scheme_words[s->tp.scheme] : "none");
+    if (s->tp.degree > 1 && s->tp.depth > 1) {
+        hv_str_addf(out, " depth %d", s->tp.depth);
+    }
+}
+
+/** Experts: ranks that share them, and where these are more than one how they exchange, compute and
+ * are placed. */
 static void stage_experts(const struct hv_plan *p, const struct hv_stage *s, struct hv_str *out)
 {
     (void)p;
     hv_str_addf(out, "%d", s->ep);
+    const struct hv_moe_knobs *m = s->n_moe > 0 ? &s->moe[0] : NULL;
+    if (m == NULL) {
+        return;
+    }
+    hv_str_addf(out, " %s %s", hv_a2a_words[m->all_to_all], hv_moe_kernel_words[m->kernel]);
+    if (m->degree_forward > 1) {
+        hv_str_addf(out, " in %d", m->degree_forward);
+    }
+    if (m->capacity_factor > 0) {
+        hv_str_addf(out, " capacity %g", m->capacity_factor);
+    }
+    if (m->adapt.n_placements > 0) {
+        hv_str_addf(out, " placed %zu times", m->adapt.n_placements);
+    } else if (m->n_copies > 0 || m->n_owners > 0) {
+        hv_str_adds(out, m->n_copies > 0 ? " copies" : " owners");
+    }
+}
+
+/** How gradients are synchronised. */
+static void plan_sync(const struct hv_plan *p, struct hv_str *out)
+{
+    const struct hv_sync *s = &p->sync;
+    hv_str_addf(out, "%s %.3g MiB", hv_sync_kind_words[s->kind], s->bucket_bytes[0] / HV_MIB);
+    if (s->n_buckets > 1) {
+        hv_str_addf(out, ", then %.3g", s->bucket_bytes[1] / HV_MIB);
+    }
+    if (s->chunk_bytes > 0) {
+        hv_str_addf(out, " in %.3g", s->chunk_bytes / HV_MIB);
+    }
+    if (s->cycle_s > 0) {
+        hv_str_addf(out, " each %.3g ms", s->cycle_s * 1e3);
+    }
+    hv_str_adds(out, s->overlap ? "" : " behind passes");
 }
 
 /** Knobs of stages: name, value. Those before them are fields of the table of plans. */
@@ -86,8 +143,8 @@ static const struct {
     const char *name;
     stage_knob *value;
 } knobs[] = {
-    {"micro-b.", stage_micro_batch}, {"zero", stage_zero},  {"recomp.", stage_recompute},
-    {"context", stage_context},      {"ep", stage_experts},
+    {"micro-b.", stage_micro_batch}, {"zero", stage_zero},       {"recomp.", stage_recompute},
+    {"tensor", stage_tensor},        {"context", stage_context}, {"ep", stage_experts},
 };
 static const struct {
     const char *name;
@@ -122,6 +179,11 @@ void hv_strategies_unlike(const struct hv_plan_facts pair[2], struct hv_str *out
         }
         add_change(whole ? fields[i].name : knobs[knob].name, two, out);
     }
+    for (int k = 0; k < 2; k++) {
+        hv_str_clear(&two[k]);
+        plan_sync(pair[k].plan, &two[k]);
+    }
+    add_change("sync", two, out);
     hv_str_free(&two[0]);
     hv_str_free(&two[1]);
 }

@@ -293,14 +293,12 @@ static bool fold(const struct at *at, enum hv_action a)
     return true;
 }
 
-static void next_sort(struct hv_strategies *st, struct hv_app *app, bool turn)
+/** Sorts by another key, or the other way round by the same. */
+static void sort_by(struct hv_strategies *st, struct hv_app *app, enum hv_strategies_sort sort)
 {
-    if (turn) {
-        st->descending = !st->descending;
-    } else {
-        st->sort = (enum hv_strategies_sort)((st->sort + 1) % HV_STRATEGIES_SORT_N);
-        st->descending = st->sort == HV_STRATEGIES_BY_YEAR;
-    }
+    bool again = st->sort == sort;
+    st->sort = sort;
+    st->descending = again ? !st->descending : sort == HV_STRATEGIES_BY_YEAR;
     hv_app_message(app, HV_MSG_INFO, "sorted inside kinds by %s%s",
                    hv_strategies_sort_name(st->sort),
                    st->sort != HV_STRATEGIES_BY_ID && st->descending ? ", descending" : "");
@@ -316,7 +314,10 @@ static bool view_action(const struct at *at, enum hv_action a)
         return st->focus == HV_STRATEGIES_LIST && fold(at, a);
     case HV_ACT_SORT:
     case HV_ACT_SORT_REVERSE:
-        next_sort(st, at->app, a == HV_ACT_SORT_REVERSE);
+        sort_by(st, at->app,
+                a == HV_ACT_SORT_REVERSE
+                    ? st->sort
+                    : (enum hv_strategies_sort)((st->sort + 1) % HV_STRATEGIES_SORT_N));
         return true;
     case HV_ACT_STRATEGY_PARAMS:
     case HV_ACT_EDIT:
@@ -507,6 +508,12 @@ static void click(const struct at *at, enum hv_strategies_panel panel, struct hv
         if (panel == HV_STRATEGIES_LIST && row != SIZE_MAX) {
             hv_table_goto(&st->table, &at->src, row, in.h - 1);
             click_line(at, &at->d->lines.items[row], ev->x == in.x + 1, again);
+        } else if (panel == HV_STRATEGIES_LIST) {
+            size_t column = hv_table_head_hit(&hv_strategies_look, in, ev->x, ev->y);
+            enum hv_strategies_sort sort = hv_strategies_sort_of(column);
+            if (sort != HV_STRATEGIES_SORT_N) {
+                sort_by(st, at->app, sort);
+            }
         } else if (panel == HV_STRATEGIES_PARAMS && st->form.form.n_fields > 0) {
             size_t field = hv_form_hit(&st->form.form, in, ev->x, ev->y);
             st->form.form.cursor = field != SIZE_MAX ? field : st->form.form.cursor;
@@ -595,7 +602,8 @@ const struct hv_view_ops hv_screen_strategies = {
     .hints = strategies_hints,
     .help = "Kinds: Right opens a heading, Left closes it, Enter runs all of it, Space queues it. "
             "Find and filter look into id, title, citation, summary and knobs.\nParameters: Enter "
-            "edits, arrow keys choose, d restores the default.\nPlugins: E opens "
+            "edits, arrow keys choose, d restores the default.\nA click on the head of a column "
+            "sorts inside kinds, a second one the other way round.\nPlugins: E opens "
             "the file in $VISUAL or $EDITOR and reloads it, r reloads all changed plugins.",
     .open = strategies_open,
     .close = strategies_close,

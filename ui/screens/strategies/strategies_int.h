@@ -29,6 +29,8 @@ enum hv_strategies_sort {
 #undef X
         HV_STRATEGIES_SORT_N
 };
+/** The order by a column of the list, or HV_STRATEGIES_SORT_N: by none. */
+enum hv_strategies_sort hv_strategies_sort_of(size_t column);
 /** Word of an order. */
 const char *hv_strategies_sort_name(enum hv_strategies_sort sort);
 

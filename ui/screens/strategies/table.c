@@ -23,6 +23,22 @@ const struct hv_table_look hv_strategies_look = {
     .empty = "no strategy holds this text; Esc clears the filter",
 };
 
+enum hv_strategies_sort hv_strategies_sort_of(size_t column)
+{
+    switch (column) {
+    case COL_ID:
+        return HV_STRATEGIES_BY_ID;
+    case COL_ITERATION:
+        return HV_STRATEGIES_BY_TIME;
+    case COL_YEAR:
+        return HV_STRATEGIES_BY_YEAR;
+    case COL_TRUST:
+        return HV_STRATEGIES_BY_TRUST;
+    default:
+        return HV_STRATEGIES_SORT_N;
+    }
+}
+
 /** Decimals of a time in seconds that leave three digits. */
 static int decimals(double s)
 {

@@ -154,6 +154,19 @@ int hv_table_column_w(const struct hv_table_look *look, int w, size_t column)
     return column < fit_columns(look, w - MARK_W, widths) ? widths[column] : 0;
 }
 
+size_t hv_table_head_hit(const struct hv_table_look *look, struct hv_rect r, int x, int y)
+{
+    int widths[MAX_COLUMNS], at = r.x + MARK_W;
+    size_t n = fit_columns(look, r.w - MARK_W, widths);
+    for (size_t i = 0; i < n && y == r.y && x >= at; i++) {
+        if (x < at + widths[i]) {
+            return i;
+        }
+        at += widths[i] + 1;
+    }
+    return SIZE_MAX;
+}
+
 static void draw_head(const struct hv_table *t, const struct hv_table_look *look, struct hv_grid *g,
                       struct hv_rect r, const int *widths, size_t n)
 {

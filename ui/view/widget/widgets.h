@@ -86,6 +86,8 @@ void hv_table_goto(struct hv_table *t, const struct hv_table_source *s, size_t r
 void hv_table_refresh(struct hv_table *t, const struct hv_table_source *s, int height);
 /** Scrolls by rows, cursor stays on screen (mouse wheel). */
 void hv_table_scroll(struct hv_table *t, const struct hv_table_source *s, int rows, int height);
+/** Column whose head is at a cell of r, or SIZE_MAX (another line, beside the columns). */
+size_t hv_table_head_hit(const struct hv_table_look *look, struct hv_rect r, int x, int y);
 /** Row at a cell of r, or SIZE_MAX (head, below the last row, outside). */
 size_t hv_table_hit(const struct hv_table *t, const struct hv_table_source *s, struct hv_rect r,
                     int x, int y);
