@@ -1,5 +1,6 @@
--- Self-tests of the choice of other strategies.
+-- Self-tests of the choice of other strategies, and of plans that lose least.
 local others = require "others"
+local robust = require "robust"
 
 local ROWS = {
   { id = "a-slow", plans = true, effort = "slow", most_devices = 0 },
@@ -16,7 +17,40 @@ local function chosen(text, n_devices, allow_stale)
   return table.concat(others.chosen(ROWS, text, n_devices, allow_stale), " ")
 end
 
+--- A candidate whose plan loses a share of its value at worst.
+local function candidate(value, worst_frac)
+  local plan = { stress = function() return { worst_frac = worst_frac, worst = "exchange" } end }
+  return { plan = plan, value = value }
+end
+
+local function chosen_of(list)
+  local picked = robust.choose(list)
+  for i, c in ipairs(list) do
+    if c == picked then
+      return i
+    end
+  end
+end
+
+local function check_robust(t)
+  local from = "by hand, from values and losses"
+  t.equal("alone: itself", chosen_of { candidate(1, math.huge) }, 1, from)
+  t.equal("1.00 and 12 % against 1.03 and 3 %: 1.12 and 1.0609 at worst",
+    chosen_of { candidate(1, 0.12), candidate(1.03, 0.03) }, 2, from)
+  t.equal("1.00 and 6 % against 1.05 and 5 %: a loss that is only relatively less",
+    chosen_of { candidate(1, 0.06), candidate(1.05, 0.05) }, 1, from)
+  t.equal("7 % off is no near-tie, even where the best does not fit any more",
+    chosen_of { candidate(1, math.huge), candidate(1.07, 0) }, 1, from)
+  t.equal("one that does not fit any more loses all",
+    chosen_of { candidate(1, math.huge), candidate(1.06, 0.5) }, 2, from)
+  t.equal("equal ones keep the first", chosen_of { candidate(1, 0.1), candidate(1, 0.1) }, 1, from)
+  local list = { candidate(1, 0.12), candidate(1.03, 0.03) }
+  local text = robust.price(list[1], robust.choose(list))
+  t.ok("the price is said", text:find("+3.0 %", 1, true) and text:find("12.0 %", 1, true), text)
+end
+
 return function(t)
+  check_robust(t)
   t.equal("named strategies run in the order of the text", chosen("e-unknown, a-slow,dt-fm", 8),
     "e-unknown a-slow dt-fm", SOURCE)
   t.equal("an empty text chooses none", chosen("", 8), "", SOURCE)

@@ -6,6 +6,7 @@
 #include "scripting/api/plan_int.h"
 #include "scripting/api/table.h"
 #include "solver/bound/bound.h"
+#include "solver/eval/stress/stress.h"
 #include "solver/io/own/plan/write.h"
 #include "solver/planner/planner.h"
 
@@ -54,8 +55,8 @@ static void emit_bound(struct hv__run *r, double bound_s)
     hv__emit(r, e);
 }
 
-/** Reads {start = plan, share = number}; an unknown key is an error. */
-static const struct hv_plan *read_options(lua_State *L, double *share)
+/** Reads {start = plan, share = number, stress = boolean}; an unknown key is an error. */
+static const struct hv_plan *read_options(lua_State *L, double *share, bool *stress)
 {
     const struct hv_plan *start = NULL;
     if (lua_isnoneornil(L, 1)) {
@@ -68,8 +69,11 @@ static const struct hv_plan *read_options(lua_State *L, double *share)
             start = hv__plan_at(L, lua_gettop(L))->doc.plan;
         } else if (strcmp(key, "share") == 0) {
             *share = luaL_checknumber(L, -1);
+        } else if (strcmp(key, "stress") == 0) {
+            luaL_checktype(L, -1, LUA_TBOOLEAN);
+            *stress = lua_toboolean(L, -1);
         } else {
-            luaL_error(L, "hv.plan.auto: unknown key '%s', expected start or share", key);
+            luaL_error(L, "hv.plan.auto: unknown key '%s', expected start, share or stress", key);
         }
     }
     luaL_argcheck(L, *share > 0 && *share <= 1, 1, "expected a share above 0 and up to 1");
@@ -81,13 +85,15 @@ hetviz's own search over plans, within the limits of this run. It reports improv
 runs, and without `start` also a lower bound and its progress.
 @function hv.plan.auto
 @tparam[opt] table options {start = a plan to improve instead of a search over all plans, share =
-share of the time limit after which the search ends (1)}
-@treturn handle plan: with check, eval and table; nil and the reason where there is none, or where
-the search cannot express the start
+share of the time limit after which the search ends (1), stress = true: a search for the best plan
+on links that are twice as slow with a tenth less memory, which reports no plan while it runs}
+@treturn handle plan: with check, eval, stress and table; nil and the reason where there is none, or
+where the search cannot express the start
 @units share is a fraction; budget and time limit are those of the run
 @raise outside a run, unknown options, a share that is not above 0 and at most 1
 @usage local best, why = hv.plan.auto { share = 0.6 }
 local more = hv.plan.auto { start = hv.strategy "uniform" }
+local sturdy = hv.plan.auto { stress = true }
 */
 static int plan_auto(lua_State *L)
 {
@@ -103,8 +109,14 @@ static int plan_auto(lua_State *L)
     struct hv_bound bound = {0};
     struct hv_err err = {0};
 
-    o.start = read_options(L, &w.share);
-    if (o.start == NULL) {
+    bool stress = false;
+    struct hv_cluster *slow = NULL;
+    o.start = read_options(L, &w.share, &stress);
+    struct hv_cost *cost = stress ? hv_stress_cost(r->cost, &slow) : r->cost;
+    if (stress) {
+        o.progress = NULL;
+        o.incumbent = NULL;
+    } else if (o.start == NULL) {
         hv_bound_iteration(r->cost, &r->host->arena, &bound);
         emit_bound(r, bound.spread_s);
     } else {
@@ -113,15 +125,19 @@ static int plan_auto(lua_State *L)
     if (q->budget > 0) {
         o.budget = q->budget > r->evaluations ? q->budget - r->evaluations : 1;
     }
-    enum hv_status s = hv_planner_run(r->cost, &o, &found, &err);
+    enum hv_status s = hv_planner_run(cost, &o, &found, &err);
     r->evaluations += found.evaluations;
+    json_t *tree = s == HV_OK ? hv_plan_to_json(found.plan, NULL, NULL, NULL) : NULL;
+    hv_plan_unref(found.plan);
+    if (stress) {
+        hv_cost_free(cost);
+        hv_cluster_unref(slow);
+    }
     if (s != HV_OK) {
         lua_pushnil(L);
         lua_pushstring(L, err.text);
         return 2;
     }
-    json_t *tree = hv_plan_to_json(found.plan, NULL, NULL, NULL);
-    hv_plan_unref(found.plan);
     json_t **guard = lua_newuserdatauv(L, sizeof *guard, 0);
     *guard = tree;
     luaL_setmetatable(L, HV__TREE);

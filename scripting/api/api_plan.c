@@ -6,6 +6,7 @@
 #include "scripting/api/plan_int.h"
 #include "scripting/api/table.h"
 #include "solver/base/units.h"
+#include "solver/eval/stress/stress.h"
 #include "solver/io/own/plan/write.h"
 #include "solver/io/own/verdict_file.h"
 
@@ -81,7 +82,7 @@ be left out).
 @function hv.plan.new
 @tparam table plan {micro_batch, replicas = list of {micro_batches, stages = list of {devices,
 layers, …}}, schedule, sync, …}; a handle is given back as it is
-@treturn handle plan: with check, eval and table
+@treturn handle plan: with check, eval, stress and table
 @units those of a plan file (MiB, counts); layers from 0, half open
 @raise keys that a plan does not have, values of another type, addresses that do not exist
 @usage local g = ctx.cluster:groups()[1]
@@ -262,6 +263,50 @@ static int plan_eval(lua_State *L)
 }
 
 /***
+Judges the plan where a run turns out worse: links twice as slow, memory a tenth larger, a node 5 %
+slower. Counts as two evaluations of the budget.
+@function plan:stress
+@treturn table {exchange_s and node_s = seconds of an iteration, memory_frac = fullest device with
+more memory, of its limit (above 1 the plan does not fit), worst_s = the longest iteration, nil
+where the plan does not fit, worst_frac = lost at worst, of the iteration, math.huge where it does
+not fit, worst = name of the worst case}; nil and the reason where nothing can be timed
+@units seconds; fractions
+@raise a handle of a run that has ended
+@usage local s = hv.strategy("uniform"):stress()
+print(s.worst, s.worst_frac)
+*/
+static int plan_stress(lua_State *L)
+{
+    const struct hv__plan *p = hv__plan_at(L, 1);
+    struct hv__run *r = hv__run_of(L, "plan:stress");
+    struct hv_arena *arena = &hv__host(L)->arena;
+    struct hv_arena_mark mark = hv_arena_mark(arena);
+    struct hv_verdict v = {0};
+    struct hv_stress s = {0};
+    struct hv_err err = {0};
+    enum hv_status st = hv__judge(r, p->doc.plan, false, arena, &v, &err);
+
+    r->evaluations++;
+    st = st == HV_OK ? hv_eval_stress(r->cost, p->doc.plan, &v, NULL, &s, &err) : st;
+    hv_arena_rewind(arena, mark);
+    if (st != HV_OK) {
+        lua_pushnil(L);
+        lua_pushstring(L, err.text);
+        return 2;
+    }
+    lua_createtable(L, 0, 6);
+    hv__set_num(L, "exchange_s", s.exchange_s);
+    hv__set_num(L, "node_s", s.node_s);
+    hv__set_num(L, "memory_frac", s.memory_frac);
+    hv__set_num(L, "worst_frac", s.worst_frac);
+    hv__set_text(L, "worst", hv_stress_worst_name(&s));
+    if (hv_known(s.worst_s)) {
+        hv__set_num(L, "worst_s", s.worst_s);
+    }
+    return 1;
+}
+
+/***
 The plan as a table with the keys of a plan file; changing it does not change the plan.
 @function plan:table
 @treturn table {micro_batch, replicas = list, schedule, …}: a copy
@@ -310,7 +355,7 @@ static int plan_oracle(lua_State *L)
 static int no_member(lua_State *L)
 {
     return luaL_error(L,
-                      "a plan handle has no member '%s': it has check, eval and table; "
+                      "a plan handle has no member '%s': it has check, eval, stress and table; "
                       "plan:eval().iteration_s is its time, plan:table() its keys",
                       hv__tolstring(L, 2, NULL));
 }
@@ -318,8 +363,11 @@ static int no_member(lua_State *L)
 void hv__api_plan(lua_State *L)
 {
     static const luaL_Reg rows[] = {{"new", plan_new}, {"oracle", plan_oracle}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {
-        {"check", plan_check}, {"eval", plan_eval}, {"table", plan_table}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"check", plan_check},
+                                       {"eval", plan_eval},
+                                       {"stress", plan_stress},
+                                       {"table", plan_table},
+                                       {NULL, NULL}};
 
     hv__api_names(L, "plan", methods);
     luaL_newmetatable(L, HV__TREE);

@@ -212,9 +212,32 @@ static int api_strategies(lua_State *L)
     return 1;
 }
 
+/***
+Lets the plan that this run returns be its answer although a better one was reported: where it is
+worse by no more than this share of what the job minimises.
+@function hv.prefer
+@tparam number frac from 0 to 1
+@treturn nil nothing
+@units a fraction
+@raise a share below 0 or above 1, outside a run
+@usage hv.prefer(0.06)
+*/
+static int api_prefer(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.prefer");
+    double frac = luaL_checknumber(L, 1);
+
+    luaL_argcheck(L, frac >= 0 && frac <= 1, 1, "expected a fraction from 0 to 1");
+    if (r->depth == 0) {
+        r->prefer_frac = frac;
+    }
+    return 0;
+}
+
 void hv__api_run(lua_State *L)
 {
     static const luaL_Reg rows[] = {{"log", api_log},
+                                    {"prefer", api_prefer},
                                     {"random", api_random},
                                     {"progress", api_progress},
                                     {"incumbent", api_incumbent},

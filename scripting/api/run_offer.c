@@ -97,8 +97,10 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
         double t = figure_of(r, &v.metrics);
         /* a plan reported during the search is replaced by the same plan with strategy and claim */
         bool signs = r->best != NULL && json_object_get(r->best, "strategy") == NULL;
+        double prefer = r->returned ? 1 + r->prefer_frac : 1;
         bool faster =
-            rank == r->best_rank && (t < r->best_figure || (t <= r->best_figure && signs));
+            rank == r->best_rank && (t < r->best_figure || (t <= r->best_figure && signs) ||
+                                     (prefer > 1 && t <= prefer * r->best_figure));
         if (r->best == NULL || rank < r->best_rank || faster) {
             json_decref(r->best);
             r->best = hv_plan_with_verdict(full, &v, v.findings.n > 0);

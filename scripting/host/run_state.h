@@ -56,6 +56,9 @@ struct hv__run {
     json_t *best;       /**< best plan so far, judged; or NULL */
     double best_figure; /**< of it: what the job minimises */
     enum hv__plan_rank best_rank;
+    double prefer_frac; /**< so much worse than the best one the returned plan may be and still be
+                           the answer (hv.prefer) */
+    bool returned;      /**< the plan that is being judged is the one that plan() returned */
 };
 
 #endif

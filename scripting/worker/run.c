@@ -100,7 +100,9 @@ static void take_plan(lua_State *L, struct hv__job *j)
     luaL_setmetatable(L, HV__TREE);
     hv__sign_plan(j->parts, j->n_parts, tree);
     add_claim(L, j, lua_absindex(L, -2), tree);
+    j->run.returned = true;
     j->status = hv__offer(&j->run, tree, &err);
+    j->run.returned = false;
     if (j->status != HV_OK && j->out->reason.n == 0) {
         hv_str_adds(&j->out->reason, err.text);
     }

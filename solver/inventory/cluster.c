@@ -210,11 +210,11 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
     return HV_OK;
 }
 
-void hv_cluster_calibrate_kind(struct hv_cluster *c, size_t kind, const struct hv_calibration *by)
+/* Puts a copy of a kind into its place, and returns it to be changed. */
+static struct hv_device_kind *own_kind(struct hv_cluster *c, size_t kind)
 {
     const struct hv_device_kind *old = c->kinds[kind];
     struct hv_device_kind *mine = hv_arena_copy(&c->arena, old, 1, sizeof *mine);
-    mine->calibration = by;
     c->kinds[kind] = mine;
     for (size_t g = 0; g < c->n_groups; g++) {
         struct hv_node_group *group = &c->groups[g];
@@ -224,6 +224,17 @@ void hv_cluster_calibrate_kind(struct hv_cluster *c, size_t kind, const struct h
             }
         }
     }
+    return mine;
+}
+
+void hv_cluster_calibrate_kind(struct hv_cluster *c, size_t kind, const struct hv_calibration *by)
+{
+    own_kind(c, kind)->calibration = by;
+}
+
+void hv_cluster_set_memory(struct hv_cluster *c, size_t kind, double bytes)
+{
+    own_kind(c, kind)->memory_bytes = bytes;
 }
 
 void hv_cluster_calibrate(struct hv_cluster *c, const struct hv_calibration *by)

@@ -167,6 +167,9 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err) HV_NO
 void hv_cluster_calibrate(struct hv_cluster *c, const struct hv_calibration *by);
 /** The same for kind number `kind` of the cluster. O(groups). */
 void hv_cluster_calibrate_kind(struct hv_cluster *c, size_t kind, const struct hv_calibration *by);
+/** Gives every device of kind number `kind` so much memory. Only for a cluster without other users
+ * whose slots are its own. O(groups). */
+void hv_cluster_set_memory(struct hv_cluster *c, size_t kind, double bytes);
 /**
  * The same cluster with its groups in an order that depends on the hardware alone: zones by the sum
  * of their peaks, then by name; in a zone the fastest devices first, then by memory, size of nodes,

@@ -20,7 +20,7 @@
 struct scored {
     const char *source, *class_name;
     enum hv_error_of of;
-    bool own; /* predicted by a fit of its class on other sources */
+    bool own; /* predicted by a fit of its class on other sources, or by the shipped one on them */
     size_t row, group;
     double score;
 };
@@ -90,12 +90,13 @@ static void add_left_out(struct scores *s, const struct hv_validation *v,
         const struct hv_validation_row *r = &v->rows[i];
         double score = score_of(r, &p[i]);
         if (p[i].by != HV_BY_SHIPPED && hv_known(score)) {
-            add_score(s, (struct scored){.source = r->source,
-                                         .class_name = hv__fit_class_of(r)->name,
-                                         .of = error_of(r),
-                                         .own = p[i].by == HV_BY_LEFT_OUT,
-                                         .row = i,
-                                         .score = score});
+            add_score(s,
+                      (struct scored){.source = r->source,
+                                      .class_name = hv__fit_class_of(r)->name,
+                                      .of = error_of(r),
+                                      .own = p[i].by == HV_BY_LEFT_OUT || p[i].by == HV_BY_HELD_OUT,
+                                      .row = i,
+                                      .score = score});
         }
     }
 }

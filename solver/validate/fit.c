@@ -169,7 +169,8 @@ static enum hv_status open_class(struct work *w, struct hv_validation *v,
     w->rows = hv_arena_new(arena, size_t, v->n_rows + 1);
     for (size_t i = 0; i < v->n_rows; i++) {
         bool timed = hv_known(v->rows[i].measured_s) && hv_known(shipped[i].iteration_s);
-        if (timed && !v->rows[i].mixed && !incredible(&v->rows[i], &shipped[i]) &&
+        if (timed && !v->rows[i].mixed && !v->rows[i].held_out &&
+            !incredible(&v->rows[i], &shipped[i]) &&
             strcmp(hv__fit_class_of(&v->rows[i])->name, name) == 0) {
             w->rows[w->n++] = i;
         }

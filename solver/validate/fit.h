@@ -56,8 +56,8 @@ enum hv_status hv_validation_fit(struct hv_validation *v, const struct hv_predic
  * too is predicted by the fit without its source; else by the similar class, fitted without that
  * source; else by the generic fit, the mean of the other classes' fits (without the row's source
  * where they know it; geometric where the generic value is not 0). A row for which there is no fit
- * at all keeps its time, and so do rows of several kinds and rows without a measured or predicted
- * time.
+ * at all keeps its time, and so do rows of several kinds, rows that no fit uses
+ * (hv_validation_row.held_out) and rows without a measured or predicted time.
  */
 enum hv_status hv_validation_predict_left_out(struct hv_validation *v,
                                               const struct hv_class_fit *fits, size_t n_fits,

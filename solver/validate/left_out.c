@@ -270,7 +270,11 @@ enum hv_status hv_validation_predict_left_out(struct hv_validation *v,
         const struct hv_validation_row *row = &v->rows[i];
         struct hv_plan *plan = NULL;
         const struct hv_calibration *mine = hv__fit_class_of(row);
-        if (row->mixed || !hv_known(row->measured_s) || !hv_known(io[i].iteration_s)) {
+        if (row->held_out) {
+            io[i].by = HV_BY_HELD_OUT;
+        }
+        if (row->held_out || row->mixed || !hv_known(row->measured_s) ||
+            !hv_known(io[i].iteration_s)) {
             continue;
         }
         struct hv_calibration *numbers = hv_arena_copy(arena, mine, 1, sizeof *numbers);

@@ -4,6 +4,7 @@
 
 #include "solver/base/units.h"
 #include "solver/cost/device/efficiency.h"
+#include "solver/eval/verdict/band.h"
 #include "solver/optim/choice/cholesky.h"
 #include "solver/optim/choice/fit.h"
 #include "solver/validate/fit_int.h"
@@ -19,8 +20,10 @@
 #define NOISE_SPREAD  0.5
 #define SCALE_TYPICAL 0.5
 #define SCALE_SPREAD  1.0
-#define STEPS         30
-#define JACOBIANS     3
+/* Half of the band that holds HV_BAND_COVER of a normal distribution, in deviations. */
+#define HALF_BAND 1.2816
+#define STEPS     30
+#define JACOBIANS 3
 
 enum { N = HV_CALIBRATED_N };
 
@@ -450,6 +453,26 @@ static void list_numbers(const struct work *w, const double *deviations, struct 
     out->n_classes = w->n_classes;
 }
 
+/* The half bands of jobs like those of the runs, from what fits without a run miss there. Fewer
+ * than three runs say nothing about it. */
+static void set_half_bands(struct work *w, const struct hv_own_fit *out)
+{
+    double sum = 0, n = (double)w->n;
+    for (size_t i = 0; i < w->n; i++) {
+        sum += square(log(out->without_s[i]) - w->log_measured[i]);
+    }
+    if (!hv_known(sum) || w->n < 3) {
+        return;
+    }
+    double deviation = fmax(sqrt(sum / n), w->noise) * sqrt(1 + 1 / n);
+    for (size_t i = 0; i < w->n; i++) {
+        enum hv_error_of e = hv_band_error_of(w->runs[i].model, w->runs[i].job->precision);
+        for (size_t c = 0; c < w->n_classes; c++) {
+            w->classes[c].fit.error[e] = fmin(HALF_BAND * deviation, HV_ERROR_MOST);
+        }
+    }
+}
+
 /* Allocates what depends on the number of parameters, and notes the present values. */
 static void open_numbers(struct work *w, struct hv_arena *arena)
 {
@@ -497,6 +520,7 @@ enum hv_status hv_own_runs_fit(const struct hv_own_run *runs, size_t n, struct h
     st = st ? st : predict_all(&w, out->after_s, err);
     if (st == HV_OK) {
         list_numbers(&w, deviations, out);
+        set_half_bands(&w, out);
     }
     hv_arena_free(&w.scratch);
     return st;

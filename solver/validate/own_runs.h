@@ -29,7 +29,9 @@ struct hv_own_run {
 
 /** A class of devices of the runs. */
 struct hv_own_class {
-    struct hv_calibration fit; /**< numbers after the fit; name and devices as before */
+    struct hv_calibration fit; /**< numbers after the fit, and from three runs on the half band of
+                                  jobs like theirs: 1.28 deviations, the larger of `noise` and of
+                                  what fits without a run miss there; name and devices as before */
     const char *kinds;         /**< names of the kinds that ran, joined by commas */
 };
 

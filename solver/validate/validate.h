@@ -31,6 +31,7 @@ struct hv_validation_row {
     const char *device; /**< name of the device kind, of several joined by + */
     bool mixed;         /**< devices of several kinds: not used in fits, predicted with the shipped
                            calibration */
+    bool held_out;      /**< no fit uses it, the shipped one neither */
     struct hv_cluster *cluster;
     struct hv_model *model;
     struct hv_job job;
@@ -72,6 +73,7 @@ void hv_validation_skip(struct hv_validation *v, const char *why);
 /** Calibration used for a prediction. */
 enum hv_predicted_by {
     HV_BY_SHIPPED,  /**< the values of the catalogue */
+    HV_BY_HELD_OUT, /**< the same, of a row that had no part in them */
     HV_BY_LEFT_OUT, /**< the device class fitted on all sources but this row's */
     HV_BY_RELATIVE, /**< the similar class named in the file, fitted without this row's source */
     HV_BY_GENERIC,  /**< the mean of other classes' fits, because no other source has this class */

@@ -147,6 +147,13 @@ static void agreeing_runs_move_nothing_much(void **state)
     for (int k = 0; k < HV_CALIBRATED_N; k++) {
         assert_true(fabs(f.classes[0].fit.v[k] - w.shipped.v[k]) <= 1e-6 * w.shipped.v[k]);
     }
+    /* nothing is missed without a run, so the noise decides: 1.2816 deviations, three runs */
+    const double *half = f.classes[0].fit.error;
+    assert_true(fabs(half[HV_ERROR_DENSE_16] - 1.2816 * f.noise * sqrt(4.0 / 3)) < 1e-6);
+    assert_true(half[HV_ERROR_EXPERTS_16] == w.shipped.error[HV_ERROR_EXPERTS_16]);
+    /* two runs say nothing about their band */
+    assert_int_equal(hv_own_runs_fit(w.runs, 2, &w.arena, &f, &err), HV_OK);
+    assert_true(fabs(f.classes[0].fit.error[HV_ERROR_DENSE_16] - half[HV_ERROR_DENSE_16]) < 1e-12);
     close_world(&w);
 }
 

@@ -194,6 +194,43 @@ static void fits_find_what_rows_were_made_with(void **state)
     close_fixture(&f);
 }
 
+/* A source that contradicts the other but is held out: the fit is that without its rows, and they
+ * keep the prediction of the shipped numbers. */
+static void held_out_rows_are_in_no_fit(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct hv_calibration fast = *hv_calibration_generic(), slow = fast;
+    double alone[HV_CALIBRATED_N];
+    fast.v[HV_CAL_GEMM_16] = 0.7;
+    slow.v[HV_CAL_GEMM_16] = 0.3;
+    for (int both = 0; both < 2; both++) {
+        open_fixture(&f);
+        read(&f, "one", "V100-SXM2-32GB", 6, "");
+        if (both) {
+            read(&f, "two", "V100-SXM2-32GB", 4, "");
+        }
+        measure(&f, "one", &fast);
+        measure(&f, "two", &slow);
+        for (size_t i = 6; i < f.v.n_rows; i++) {
+            f.v.rows[i].held_out = true;
+        }
+        fit(&f);
+        const struct hv_class_fit *a = fit_of(&f, "V");
+        assert_int_equal(a->n_rows, 6);
+        if (both) {
+            struct hv_prediction p;
+            assert_memory_equal(a->all.v, alone, sizeof alone);
+            assert_int_equal(f.predicted[6].by, HV_BY_HELD_OUT);
+            hv_cluster_calibrate(f.v.rows[6].cluster, &f.classes[0]);
+            hv_validation_predict(&f.v.rows[6], &f.arena, &p);
+            assert_near(f.predicted[6].iteration_s, p.iteration_s, 0);
+        }
+        memcpy(alone, a->all.v, sizeof alone);
+        close_fixture(&f);
+    }
+}
+
 /* Two sources that contradict each other: whoever is left out is predicted by the other. */
 static void the_left_out_source_is_not_seen(void **state)
 {
@@ -455,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_figures),
         cmocka_unit_test(fits_find_what_rows_were_made_with),
+        cmocka_unit_test(held_out_rows_are_in_no_fit),
         cmocka_unit_test(the_left_out_source_is_not_seen),
         cmocka_unit_test(mixtures_move_no_dense_number),
         cmocka_unit_test(few_rows_move_products_only),

@@ -4,6 +4,7 @@
 
 #include "scripting/plugin/plugin.h"
 #include "solver/base/units.h"
+#include "solver/eval/verdict/band.h"
 #include "solver/io/own/plan_trust.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/compare/try.h"
@@ -406,6 +407,46 @@ static void add_why_serving(const struct comparison *c, struct hv_str *out)
     }
 }
 
+/** Time and band of a row. */
+static struct hv_metrics banded(const struct entry *e)
+{
+    const json_t *band = json_object_get(json_object_get(e->plan, "simulated"), "band");
+    struct hv_metrics m = {.iteration_s = figure(e, "iteration_s")};
+    if (band != NULL) {
+        m.band = (struct hv_band){json_number_value(json_object_get(band, "low_s")),
+                                  json_number_value(json_object_get(band, "high_s")),
+                                  json_number_value(json_object_get(band, "cover"))};
+    }
+    return m;
+}
+
+/** Names the rows whose order with the first one is within the accuracy of their times. */
+static void add_within_bands(const struct comparison *c, struct hv_str *out)
+{
+    struct hv_metrics first = banded(&c->entries[0]);
+    struct hv_str names = {0};
+    size_t n = 0;
+    for (size_t i = 1; i < c->n; i++) {
+        const struct entry *e = &c->entries[i];
+        if (rank_class(e, c->inputs.job.job.objective.allow_stale) != ROW_EXACT) {
+            break; /* they come first */
+        }
+        struct hv_metrics m = banded(e);
+        if (hv_band_within(&first, &m) && e->same == NULL) {
+            hv_str_addf(&names, "%s%s", n++ > 0 ? ", " : "", e->strategy);
+        }
+    }
+    if (n > 0) {
+        char low[HV_FMT_CAP], high[HV_FMT_CAP];
+        hv_text_addf(out,
+                     "Within each other's 80%% bands, so in no certain order: %s (%s to %s) and "
+                     "%s.\n",
+                     c->entries[0].strategy, hv_fmt_seconds(low, sizeof low, first.band.low_s),
+                     hv_fmt_seconds(high, sizeof high, first.band.high_s), hv_str_cstr(&names));
+    }
+    hv_str_free(&names);
+}
+
 /** Explains why the first row is ranked first: compared with the second where both are ROW_EXACT,
  * else by hv_cli_compare_alone. */
 static void add_why(const struct comparison *c, struct hv_str *out)
@@ -429,6 +470,7 @@ static void add_why(const struct comparison *c, struct hv_str *out)
         return;
     }
     hv_cli_compare_why(o, &side[0], &side[1], out);
+    add_within_bands(c, out);
     if (o->minimize == HV_MIN_TIME) {
         struct hv_compare_plan best = {c->entries[0].strategy, c->entries[0].plan};
         struct hv_compare_plan next = {c->entries[1].strategy, c->entries[1].plan};

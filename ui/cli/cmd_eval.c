@@ -7,6 +7,7 @@
 #include "solver/eval/balance.h"
 #include "solver/eval/explain.h"
 #include "solver/eval/slower.h"
+#include "solver/eval/stress/stress.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/judged.h"
@@ -187,13 +188,16 @@ static void add_share(const struct hv_judged *j, size_t replica, int number, str
     hv_arena_free(&a);
 }
 
-/** What explains a judged plan: parts that, made faster, make it slower. */
+/** What explains a judged plan beside its verdict: parts that, made faster, make it slower, and
+ * what it loses where a run turns out worse. */
 struct anomalies {
     const struct hv_judged *judged;
     struct hv_arena arena;
     struct hv_slower *items;
     size_t n;
     const struct hv_timeline *timeline; /**< NULL: there is none */
+    struct hv_stress stress;            /**< of a training plan that was timed */
+    bool stressed;
 };
 
 static enum hv_status find_anomalies(void *ctx, struct hv_eval_watch *watch, struct hv_err *err)
@@ -207,6 +211,12 @@ static enum hv_status find_anomalies(void *ctx, struct hv_eval_watch *watch, str
         return st;
     }
     x->timeline = st == HV_OK ? drawn->timeline : NULL;
+    struct hv_err unheard = {0};
+    st = hv_eval_stress(j->cost, j->plan.plan, &j->verdict, watch, &x->stress, &unheard);
+    x->stressed = st == HV_OK;
+    if (st == HV_ESTOPPED) {
+        return hv_err_set(err, HV_ESTOPPED, "stopped");
+    }
     return hv_eval_slower(j->cost, j->plan.plan, j->verdict.metrics.iteration_s, watch, &x->arena,
                           &x->items, &x->n, err);
 }
@@ -272,6 +282,9 @@ static enum hv_status explain_text(const struct hv_judged *j, const struct anoma
     hv_cli_verdict_line(&j->verdict, &text);
     hv_str_addc(&text, '\n');
     add_causes(j, x, &text);
+    if (x->stressed) {
+        hv_cli_stress_text(j->plan.plan, &j->verdict, &x->stress, &text);
+    }
     hv_str_addc(&text, '\n');
     hv_cli_verdict_text(j->plan.plan, &j->verdict, &text);
     enum hv_status st = hv_cli_print(&text, err);
@@ -293,6 +306,9 @@ static enum hv_status explain_json(const struct hv_judged *j, const struct anoma
     hv_str_free(&text);
     json_t *out = hv_plan_with_verdict(j->plan.json.root, &j->verdict, true);
     json_object_set_new(out, "explain", lines);
+    if (x->stressed) {
+        json_object_set_new(out, "stress", hv_stress_json(&x->stress));
+    }
     return hv_cli_print_json(out, err);
 }
 

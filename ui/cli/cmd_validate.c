@@ -388,7 +388,7 @@ static json_t *row_json(struct job *j, size_t i)
     const struct hv_prediction *p = &j->predicted[i];
     double baseline_s = j->baseline_s[i];
     json_t *o = json_pack("{s:s, s:s, s:s}", "id", r->id, "source", r->source, "device", r->device);
-    static const char *const by[] = {"shipped", "left_out", "relative", "generic"};
+    static const char *const by[] = {"shipped", "held_out", "left_out", "relative", "generic"};
     json_object_set_new(o, "fit", json_string(by[p->by]));
     json_object_set_new(o, "precision", json_string(hv_precision_name(r->job.precision)));
     json_object_set_new(o, "measured_s", hv_json_num(r->measured_s));

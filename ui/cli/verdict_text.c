@@ -379,6 +379,17 @@ static void add_stage_table(const struct hv_plan *plan, const struct hv_verdict 
 
 /* ---- the whole ---- */
 
+/** Where the time of a real iteration is in four cases of five. */
+static void add_band(const struct hv_band *b, struct hv_str *out)
+{
+    char low[HV_FMT_CAP], high[HV_FMT_CAP];
+    if (b->cover > 0) {
+        hv_text_addf(out, "band           %s to %s holds a real iteration in %.0f%% of all cases\n",
+                     hv_fmt_seconds(low, sizeof low, b->low_s),
+                     hv_fmt_seconds(high, sizeof high, b->high_s), 100 * b->cover);
+    }
+}
+
 static void add_figures(const struct hv_verdict *v, struct hv_str *out)
 {
     const struct hv_metrics *m = &v->metrics;
@@ -390,6 +401,7 @@ static void add_figures(const struct hv_verdict *v, struct hv_str *out)
     }
     hv_text_addf(out, "iteration      %s%s\n", hv_fmt_seconds(buf, sizeof buf, m->iteration_s),
                  m->exact ? "" : " (steady state, stale weights)");
+    add_band(&m->band, out);
     hv_text_addf(out, "tokens/s       %s\n", hv_fmt_count(buf, sizeof buf, m->tokens_per_s));
     hv_text_addf(out, "MFU            %s\n", hv_fmt_percent(buf, sizeof buf, m->mfu));
     hv_text_addf(out, "bubble         %s\n", hv_fmt_percent(buf, sizeof buf, m->bubble_frac));
@@ -555,5 +567,35 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
         hv_str_adds(out, i == 0 ? "\n" : "");
         hv_text_addf(out, "violation %s at %s: %s\n", hv_violation_name(x->code), x->where,
                      x->text);
+    }
+}
+
+/** Appends "1.54 s (+4.8%)". */
+static void add_stressed(double s, double before_s, struct hv_str *out)
+{
+    char t[HV_FMT_CAP];
+    hv_text_addf(out, "%s (%+.1f%%)\n", hv_fmt_seconds(t, sizeof t, s), 100 * (s / before_s - 1));
+}
+
+void hv_cli_stress_text(const struct hv_plan *plan, const struct hv_verdict *v,
+                        const struct hv_stress *s, struct hv_str *out)
+{
+    double before_s = v->metrics.iteration_s;
+    char full[HV_FMT_CAP], left[HV_FMT_CAP];
+    const struct hv_stage_memory *m = &v->memory[s->fullest];
+    struct hv_device_ref d = hv_cluster_device(plan->cluster, m->device);
+    hv_str_adds(out, "\nwhere a run turns out worse\n");
+    hv_str_adds(out, "  exchange 2x slower   ");
+    add_stressed(s->exchange_s, before_s, out);
+    hv_text_addf(out, "  memory 10%% larger    %s: stage %zu of replica %zu fills %s of its %s\n",
+                 s->memory_frac > 1 ? "does not fit any more" : "fits", m->stage, m->replica,
+                 hv_fmt_percent(full, sizeof full, s->memory_frac), d.kind->name);
+    hv_text_addf(out, "  a node 5%% slower     ");
+    add_stressed(s->node_s, before_s, out);
+    if (hv_stress_is_robust(s)) {
+        hv_text_addf(out, "  robust: it loses at most %s in each of the three\n",
+                     hv_fmt_percent(left, sizeof left, s->worst_frac));
+    } else {
+        hv_text_addf(out, "  not robust: worst with %s\n", hv_stress_worst_name(s));
     }
 }

@@ -5,6 +5,7 @@
 #include "solver/base/str.h"
 #include "solver/eval/eval.h"
 #include "solver/eval/goodput.h"
+#include "solver/eval/stress/stress.h"
 #include "solver/plan/plan.h"
 #include <jansson.h>
 
@@ -23,5 +24,9 @@ void hv_cli_claim_note(const char *strategy, const json_t *plan, struct hv_str *
 /** Appends indented lines: throughput, price, time lost per failure, checkpoints. `tokens_per_s` is
  * the plan's without failures. */
 void hv_cli_goodput_text(const struct hv_goodput *g, double tokens_per_s, struct hv_str *out);
+/** Appends lines: what the plan loses in each way in which a run may turn out worse, and whether it
+ * is robust. */
+void hv_cli_stress_text(const struct hv_plan *plan, const struct hv_verdict *v,
+                        const struct hv_stress *s, struct hv_str *out);
 
 #endif

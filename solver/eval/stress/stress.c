@@ -75,6 +75,33 @@ enum hv_status hv_eval_stress(struct hv_cost *k, const struct hv_plan *p,
     return HV_OK;
 }
 
+/** Memory of a kind of which a plan can use a tenth less. */
+static double less_memory(const struct hv_job *job, const struct hv_device_kind *kind)
+{
+    if (!hv_known(job->memory_reserve_bytes)) {
+        return kind->memory_bytes / HV_STRESS_MEMORY; /* the reserve is a share of it */
+    }
+    return job->memory_reserve_bytes +
+           (kind->memory_bytes - job->memory_reserve_bytes) / HV_STRESS_MEMORY;
+}
+
+struct hv_cost *hv_stress_cost(const struct hv_cost *k, struct hv_cluster **cluster)
+{
+    const struct hv_cluster *now = hv_cost_cluster(k);
+    struct hv_cluster *c =
+        hv_cluster_slow_links((struct hv_cluster *)(uintptr_t)now, HV_STRESS_EXCHANGE);
+    for (size_t i = 0; i < c->n_kinds; i++) {
+        hv_cluster_set_memory(c, i, less_memory(hv_cost_job(k), c->kinds[i]));
+    }
+    *cluster = c;
+    return hv_cost_new(c, (struct hv_model *)(uintptr_t)hv_cost_model(k), hv_cost_job(k));
+}
+
+bool hv_stress_is_robust(const struct hv_stress *s)
+{
+    return s->worst_frac <= HV_STRESS_ROBUST;
+}
+
 const char *hv_stress_worst_name(const struct hv_stress *s)
 {
     return s->memory_frac > 1           ? "memory 10% larger"

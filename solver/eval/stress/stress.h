@@ -43,6 +43,14 @@ enum hv_status hv_eval_stress(struct hv_cost *k, const struct hv_plan *p,
                               const struct hv_verdict *v, struct hv_eval_watch *watch,
                               struct hv_stress *out, struct hv_err *err) HV_NODISCARD;
 
+/**
+ * A cost context for searches of plans that stand all of it at once: on a cluster with slow links,
+ * whose devices have so much less memory for a plan. Devices have the same numbers. Owner:
+ * hv_cost_free, and hv_cluster_unref of `*cluster`. O(groups + links).
+ */
+struct hv_cost *hv_stress_cost(const struct hv_cost *k, struct hv_cluster **cluster) HV_NODISCARD;
+/** True where it loses at most HV_STRESS_ROBUST in each of the three. */
+bool hv_stress_is_robust(const struct hv_stress *s);
 /** Name of the figure that is the worst: "exchange 2x slower", "memory 10% larger", "a node 5%
  * slower". Static. */
 const char *hv_stress_worst_name(const struct hv_stress *s);

@@ -4,6 +4,7 @@
 #include "solver/base/units.h"
 #include "solver/io/own/plan/write.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,18 @@ json_t *hv_goodput_json(const struct hv_goodput *g)
     json_object_set_new(o, "checkpoint_write_s", hv_json_num(g->write_s));
     json_object_set_new(o, "interval_s", hv_json_num(g->interval_s));
     json_object_set_new(o, "best_interval_s", hv_json_num(g->best_interval_s));
+    return o;
+}
+
+json_t *hv_stress_json(const struct hv_stress *s)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "exchange_s", hv_json_num(s->exchange_s));
+    json_object_set_new(o, "memory_frac", hv_json_num(s->memory_frac));
+    json_object_set_new(o, "node_s", hv_json_num(s->node_s));
+    json_object_set_new(o, "worst_frac",
+                        hv_json_num(isfinite(s->worst_frac) ? s->worst_frac : HV_UNKNOWN));
+    json_object_set_new(o, "robust", json_boolean(hv_stress_is_robust(s)));
     return o;
 }
 

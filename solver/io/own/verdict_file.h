@@ -4,6 +4,7 @@
 
 #include "solver/base/json/json.h"
 #include "solver/eval/eval.h"
+#include "solver/eval/stress/stress.h"
 
 /** Goodput of a plan under failures. Owner: caller. */
 json_t *hv_goodput_json(const struct hv_goodput *g);
@@ -17,5 +18,8 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v);
  * `cluster`, `model` and `job` stay as they are. Owner: caller.
  */
 json_t *hv_plan_with_verdict(const json_t *plan, const struct hv_verdict *v, bool violations);
+
+/** What a plan loses where a run turns out worse. Caller: json_decref. */
+json_t *hv_stress_json(const struct hv_stress *s);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
+#include "solver/eval/verdict/band.h"
 
 /* Shares of the iteration below this are left out of the breakdown. */
 #define LEAST_SHARE 0.0005
@@ -58,6 +59,19 @@ static void add_claim(struct lines *ls, const struct hv_plan_facts *f)
     (void)snprintf(text, sizeof text, "claimed %s/iter, simulated %s (%+.1f%%)",
                    hv_fmt_seconds(claimed, sizeof claimed, c),
                    hv_fmt_seconds(judged, sizeof judged, x), (x / c - 1) * 100);
+    add_words(ls, text, HV_STYLE_TEXT);
+}
+
+/** Adds where the time of a real iteration is in four cases of five. */
+static void add_band(struct lines *ls, const struct hv_metrics *m)
+{
+    char low[HV_FMT_CAP], high[HV_FMT_CAP], text[160];
+    if (m->band.cover <= 0) {
+        return;
+    }
+    (void)snprintf(text, sizeof text, "band: %s to %s hold %.0f%% of real iterations",
+                   hv_fmt_seconds(low, sizeof low, m->band.low_s),
+                   hv_fmt_seconds(high, sizeof high, m->band.high_s), 100 * m->band.cover);
     add_words(ls, text, HV_STYLE_TEXT);
 }
 
@@ -171,6 +185,7 @@ static struct lines details(const struct hv_plan_facts *f, int w)
         }
         add_breakdown(&ls, f->verdict);
         add_memory(&ls, f->verdict);
+        add_band(&ls, &f->verdict->metrics);
         if (f->verdict->bound_why != NULL && f->verdict->bound_why[0] != '\0') {
             hv_str_clear(&text);
             hv_str_addf(&text, "bound: %s", f->verdict->bound_why);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/eval/verdict/band.h"
 
 /* Differences below this share are not reported. */
 #define WORTH_TELLING 0.005
@@ -83,6 +84,9 @@ static void add_time(const struct hv_plan_facts pair[2], struct hv_str *out)
     add_share(share, out);
     add_causes(a, b, out);
     hv_str_adds(out, ".\n");
+    if (hv_band_within(a, b)) {
+        hv_str_adds(out, "They are within each other's bands: their order is not certain.\n");
+    }
 }
 
 /** "24 devices (8 A100, 16 V100)"; each device counts once. */

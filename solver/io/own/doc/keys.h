@@ -76,7 +76,7 @@
     X(HV_KEYS_ROUTING_ZIPF, "routing", "/$defs/zipf", "format", "name", "kind", "skew", "drift", "correlation", "seed", "iterations")    \
     X(HV_KEYS_ROUTING_TRACE, "routing", "/$defs/trace", "format", "name", "kind", "counts", "iterations", "layers", "sources",           \
       "experts")                                                                                                                        \
-    X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "runtime", "sources", "models", "systems", "rows")                                    \
+    X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "runtime", "held_out", "sources", "models", "systems", "rows")                        \
     X(HV_KEYS_VALIDATION_SOURCE, "validation", "/$defs/source", "where", "licence", "date")                                             \
     X(HV_KEYS_VALIDATION_MODEL, "validation", "/$defs/model", "name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn",       \
       "gated", "vocab", "seq", "attn", "experts", "topk", "moe_ffn", "shared_ffn", "dense_layers", "tied_embeddings",                   \

@@ -236,6 +236,7 @@ static enum hv_status read_runtime(const struct hv_jp *p, enum hv_runtime *out, 
 struct origin {
     const char *source;
     enum hv_runtime runtime;
+    bool held_out;
 };
 
 static enum hv_status add_row(struct hv_validation_reader *r, const struct hv__row *row,
@@ -256,6 +257,7 @@ static enum hv_status add_row(struct hv_validation_reader *r, const struct hv__r
                                   .table = hv_arena_strdup(a, row->table),
                                   .device = kinds,
                                   .mixed = row->n_parts > 1,
+                                  .held_out = from->held_out,
                                   .grid = grid_of(row),
                                   .recompute = recompute_is_stated(row) ? HV_ROW_RECOMPUTE_STATED
                                                                         : HV_ROW_RECOMPUTE_UNKNOWN,
@@ -329,8 +331,11 @@ enum hv_status hv_validation_read(struct hv_validation_reader *r, const struct h
                 (st = hv_jp_opt_string(&root, "name", &name, err)))) {
         return st;
     }
-    struct origin from = {hv_arena_strdup(&r->out->arena, name), HV_RUNTIME_HETVIZ};
+    struct origin from = {.source = hv_arena_strdup(&r->out->arena, name)};
     st = runtime_of_file(&root, own, &from.runtime, err);
+    if (st == HV_OK && own) {
+        st = hv_jp_opt_bool(&root, "held_out", &from.held_out, err);
+    }
     return st ? st : read_rows(r, &root, own, &from, err);
 }
 
