@@ -362,7 +362,7 @@ holds 'solve: standard input' [ $? -eq 0 ]
 # ---- eval, bound, explain ---------------------------------------------------------------------
 explains() { # explains NAME PLAN: a plan of one training job is explained whole and by stage
     expect "explain $1" 0 explain "$2"
-    says "explain $1" out '^1 stage [0-9]+ of replica'
+    says "explain $1" out '^2 stage [0-9]+ of replica'
     expect "explain $1: JSON" 0 explain "$2" --json
     holds "explain $1: JSON" is_json out
     expect "explain $1: a stage" 0 explain "$2" --stage 0

@@ -229,6 +229,36 @@ one_command() {
         done
         try shard "$bytes"
         ;;
+    export)
+        for to in megatron torchtitan deepspeed accelerate slurm report csv dot; do
+            for how in names all; do
+                $how p.json >hostile.json
+                try export hostile.json --to $to
+                try export hostile.json --to $to --out "out$bytes"
+            done
+        done
+        try export "$bytes" --to csv
+        try export p.json --to "$bytes"
+        ;;
+    sweep)
+        cat >sweep.json <<X
+{ "format": "hetviz.sweep/1", "cluster": "homogeneous", "model": "gpt3-125m",
+  "axes": [ { "name": "batch", "at": "job.global_batch", "values": [64, 128] } ],
+  "where": ["batch > 64"], "strategies": ["uniform"] }
+X
+        for how in names all keys; do
+            $how sweep.json >hostile.json
+            try sweep plan hostile.json
+            try sweep run hostile.json --out swept
+        done
+        "$HETVIZ" sweep run sweep.json --out swept >/dev/null 2>&1
+        try sweep merge swept
+        try sweep show swept --where "$bytes"
+        try sweep show swept --sort "$bytes"
+        try sweep show "$bytes"
+        try sweep "$bytes" sweep.json
+        try sweep run --out swept --shard "$bytes"
+        ;;
     new-plugin)
         try new-plugin "$bytes"
         try new-plugin good --out "plugins/$bytes"

@@ -55,10 +55,10 @@ EOF
 
 row='list scheduling: with FLOP/s of A100-SXM-80GB 2 times as fast this plan takes [0-9.]+% longer'
 expect 'explain: text' 0 explain p.json -c c.json -m m.json -j j.json
-says 'explain: text' out "^5 $row \\([0-9.]+ s instead of [0-9.]+ s\\), since transfers"
+says 'explain: text' out "^6 $row \\([0-9.]+ s instead of [0-9.]+ s\\), since transfers"
 expect 'explain: JSON' 0 explain p.json -c c.json -m m.json -j j.json --json
 holds 'explain: JSON' is_json out
-says 'explain: JSON' out "\"5 $row"
+says 'explain: JSON' out "\"6 $row"
 # on one node in a fixed order
 cat >one.json <<'EOF'
 { "format": "hetviz.plan/1", "micro_batch": 1, "schedule": { "name": "1f1b" },

@@ -4,7 +4,8 @@ local builder = require "graphs.builder"
 local convolutional = require "graphs.convolutional"
 
 local function check_sets(t)
-  local diamond = hv.graph{ ops = { {}, {}, {}, {} }, edges = { { 1, 2 }, { 1, 3 }, { 2, 4 }, { 3, 4 } } }
+  local edges = { { 1, 2 }, { 1, 3 }, { 2, 4 }, { 3, 4 } }
+  local diamond = hv.graph{ ops = { {}, {}, {}, {} }, edges = edges }
   t.near("ideals of a diamond: none, 1, 12, 13, 123, 1234", #diamond:ideals(), 6, 0)
   t.near("as many antichains", #diamond:antichains(), 6, 0)
   t.ok("more than the cap is a reason", diamond:ideals{ cap = 5 } == nil)

@@ -93,7 +93,8 @@ function Builder:linear(q)
   for _, d in ipairs(from) do
     gone[d] = true
   end
-  for i, d in ipairs(x.dims) do -- a dimension that is summed and one that is written may be one size
+  -- a dimension that is summed and one that is written may be one size
+  for i, d in ipairs(x.dims) do
     seen[i] = d
     if not gone[d] then
       out[#out + 1] = d

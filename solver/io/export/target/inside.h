@@ -81,7 +81,7 @@ void hv__export_heading(const struct hv__exporting *x, const char *mark, struct 
 /** One field of a CSV record (RFC 4180); a text that a spreadsheet would take for a formula gets an
  * apostrophe in front. */
 void hv__export_csv_field(struct hv_str *out, const char *text);
-/** Text for HTML and SVG. */
+/** Text for HTML and SVG, on one line. */
 void hv__export_html(struct hv_str *out, const char *text);
 /** True for a host name: letters, digits, dots, hyphens and underscores, not beginning with one of
  * the marks. */

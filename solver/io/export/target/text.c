@@ -31,7 +31,7 @@ void hv__export_csv_field(struct hv_str *out, const char *text)
 void hv__export_html(struct hv_str *out, const char *text)
 {
     struct hv_str clean = {0};
-    hv_text_clean_lines(&clean, text, strlen(text));
+    hv_text_clean(&clean, text, strlen(text));
     for (const char *c = hv_str_cstr(&clean); *c != '\0'; c++) {
         switch (*c) {
         case '&':
