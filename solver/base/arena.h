@@ -17,7 +17,7 @@ struct hv_arena_block;
 struct hv_arena {
     struct hv_arena_block *head;
     struct hv_arena_block *spare; /**< empty blocks for later (hv_arena_reset) */
-    size_t used_bytes; /**< bytes allocated since the last reset */
+    size_t used_bytes;            /**< bytes allocated since the last reset */
 };
 
 /** Blocks that hv_arena_reset keeps at most: 1 MiB. */
@@ -46,8 +46,9 @@ struct hv_arena_mark hv_arena_mark(const struct hv_arena *a);
 void hv_arena_rewind(struct hv_arena *a, struct hv_arena_mark m);
 /** Frees everything; the arena can be used again. */
 void hv_arena_free(struct hv_arena *a);
-/** As hv_arena_free, but keeps up to HV_ARENA_SPARES blocks for what is allocated next: for an arena
- * that is filled again and again, which else would return its memory to the system each time. */
+/** As hv_arena_free, but keeps up to HV_ARENA_SPARES blocks for what is allocated next: for an
+ * arena that is filled again and again, which else would return its memory to the system each time.
+ */
 void hv_arena_reset(struct hv_arena *a);
 
 /** `T *hv_arena_new(arena, T, n)`: n zeroed objects of type T. */

@@ -244,9 +244,7 @@ static void bad_lists_are_named(void **state)
         {{{"F0.0", "BW0.1"}, {"F0.0", "F1.0", "BW1.0", "BW0.0"}},
          HV_EINPUT,
          "order[0][1], BW0.1: there are not that many micro-batches"},
-        {{{"F0.0", "BW0.0"}, {"F0.0", "F1.0", "BW1,0", "BW0.0"}},
-         HV_EINPUT,
-         "order[1][2]"},
+        {{{"F0.0", "BW0.0"}, {"F0.0", "F1.0", "BW1,0", "BW0.0"}}, HV_EINPUT, "order[1][2]"},
     };
     static const int32_t at[] = {0, 2, 3}, resource[] = {0, 1, 1};
     const struct hv_rank_resources on = {2, at, resource};

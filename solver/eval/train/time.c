@@ -192,8 +192,8 @@ static bool gives_up(const struct hv__lowered *l)
     bool settled = !l->schedule.stale && (greedy || !hv__chooses_order(l));
     for (size_t i = 0; settled && i < l->pipelines.n; i++) {
         const struct hv__pipeline *pl = &l->pipelines.items[i];
-        settled = !hv__memory_moves(pl) && !hv__has_stream(pl) &&
-                  hv__split_of(l, pl->i_replica) == NULL;
+        settled =
+            !hv__memory_moves(pl) && !hv__has_stream(pl) && hv__split_of(l, pl->i_replica) == NULL;
         least_s = fmax(least_s, pl->run.makespan_s);
     }
     return settled && least_s * (1 - GIVE_UP_REL) > l->give_up_s;
