@@ -168,8 +168,8 @@ function Builder:pool(q)
   return self:op("pool", q[2], { builder.as(x, seen) }, out, { by = q.by, window = window })
 end
 
---- Batch normalisation with its activation: scale and shift per channel. The statistics are those of
--- each device's own images, as in data-parallel training, and are not counted.
+--- Batch normalisation with its activation: scale and shift per channel. The statistics are those
+-- of each device's own images, as in data-parallel training, and are not counted.
 function Builder:norm(id, x, activation)
   local c = { x.dims[#x.dims] }
   x = self:each("mul", id .. ".scaled", x, self:weight(id .. ".weight", c))
@@ -205,8 +205,8 @@ end
 -- ---- files -----------------------------------------------------------------------------------
 
 --- Members of an operator and of its windows in the order in which people read them.
-local members = { "id", "op", "in", "out", "by", "over", "along", "rows", "window", "groups", "range",
-  "tensor", "as", "of", "tap", "size", "stride", "pad", "dims", "role", "dtype" }
+local members = { "id", "op", "in", "out", "by", "over", "along", "rows", "window", "groups",
+  "range", "tensor", "as", "of", "tap", "size", "stride", "pad", "dims", "role", "dtype" }
 local place = {}
 for i, key in ipairs(members) do
   place[key] = i

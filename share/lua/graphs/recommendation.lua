@@ -7,8 +7,8 @@ local recommendation = {}
 
 --- Rows of the 26 tables of Criteo's terabyte at most 40 million each. Source: MLPerf Training,
 -- DLRM (num_embeddings_per_feature).
-local terabyte = { 39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346,
-  10, 2208, 11938, 155, 4, 976, 14, 39979771, 25641295, 39664984, 585935, 12972, 108, 36 }
+local terabyte = { 39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546,
+  403346, 10, 2208, 11938, 155, 4, 976, 14, 39979771, 25641295, 39664984, 585935, 12972, 108, 36 }
 
 local function mlp(b, x, id, widths)
   for i, n in ipairs(widths) do
@@ -21,7 +21,7 @@ end
 
 --- DLRM: Naumov et al. 2019: embeddings and dense features, products of all pairs, two MLPs.
 -- @function recommendation.dlrm
--- @tparam table q {batch (1), rows = list of the tables' rows (Criteo's terabyte, as MLPerf has it),
+-- @tparam table q {batch (1), rows = list of the tables' rows (Criteo's terabyte as in MLPerf),
 -- bottom = widths ({512, 256, 128}), top = widths ({1024, 1024, 512, 256, 1}), dense (13), dtype}
 -- @treturn table {format, name, kind, dims, tensors, ops}: a graph in long form
 -- @units none: counts
@@ -44,7 +44,8 @@ function recommendation.dlrm(q)
   local n = #rows + 1
   local f, g = b:dim("vectors", n), b:dim("others", n)
   local all = b:concat("vectors", list, 2, f)
-  local z = b:op("einsum", "products", { all, builder.as(all, { batch, g, width }) }, { batch, f, g })
+  local others = builder.as(all, { batch, g, width })
+  local z = b:op("einsum", "products", { all, others }, { batch, f, g })
   local pairs_of = b:dim("square", n * n)
   z = b:op("reshape", "square", { z }, { batch, pairs_of }, { groups = { [pairs_of] = { f, g } } })
   local p = b:dim("pairs", n * (n - 1) // 2)

@@ -39,8 +39,8 @@ local function lstm(b, id, x, hidden, back)
   local w_in = b:weight(id .. ".in", { from, gate, hidden })
   local w = b:weight(id .. ".turn", { before, gate, hidden })
   local all = { x.dims[1], x.dims[2], gate, hidden }
-  local g = b:op("einsum", id .. ".product", { builder.as(x, { x.dims[1], x.dims[2], from }), w_in },
-    all)
+  local input = builder.as(x, { x.dims[1], x.dims[2], from })
+  local g = b:op("einsum", id .. ".product", { input, w_in }, all)
   for i = 1, 2 do
     g = b:each("add", id .. ".biased" .. i, g, b:weight(id .. ".bias" .. i, { gate, hidden }))
   end
