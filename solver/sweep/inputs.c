@@ -3,6 +3,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
+#include <stdio.h>
 
 enum hv_status hv_sweep_inputs_begin(struct hv_sweep_inputs *i, struct hv_err *err)
 {
@@ -78,7 +79,8 @@ static enum hv_status build(struct hv_sweep_inputs *i, enum hv_doc d, json_t *tr
     return hv_job_doc_build(&in->job, json, in->model.model->max_sequence, err);
 }
 
-/** Names the axis values of the cell in front of an error. */
+/** Names the specification and the axis values of the cell in front of an error: the document is
+ * one that was made of them, so no line of a file is to blame. */
 static void blame(const struct hv_sweep *s, const struct hv_sweep_cell *cell, struct hv_err *err)
 {
     struct hv_str text = {0};
@@ -89,6 +91,8 @@ static void blame(const struct hv_sweep *s, const struct hv_sweep_cell *cell, st
     if (text.n > 0) {
         hv_err_context(err, "%.400s", hv_str_cstr(&text));
     }
+    (void)snprintf(err->file, sizeof err->file, "%s", s->json.name != NULL ? s->json.name : "");
+    err->line = err->col = 0;
     hv_str_free(&text);
 }
 

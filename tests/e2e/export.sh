@@ -135,4 +135,7 @@ holds 'a page holds no markup from names' [ "$(grep -c '<b>' evil/report/report.
 sed 's/"count": 1,/"count": 1, "x-nodes": "a;touch evil\/ran",/' evil/plan.json >evil/hosts.json
 expect 'a host name with a command' 3 export evil/hosts.json --to hostfile
 says 'is refused by name' err 'x-nodes: expected host names'
+expect '- is standard output' 0 export uniform --to csv --out -
+says '- is standard output' out 'stages.csv'
+holds 'no folder of that name' test ! -e -
 finish

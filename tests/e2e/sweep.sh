@@ -25,9 +25,9 @@ fi
 holds 'the script for Slurm is a shell script' sh -n results/sweep.sbatch
 
 # one program and three give the same results; a torn line and a second run change nothing
-"$HETVIZ" sweep run batch.json --out whole 2>/dev/null
+"$HETVIZ" sweep run batch.json --out whole --quiet 2>/dev/null
 sort whole/*.jsonl >one
-for k in 1 2 3; do "$HETVIZ" sweep run batch.json --out parts --shard $k/3 2>/dev/null; done
+for k in 1 2 3; do "$HETVIZ" sweep run batch.json --out parts --shard $k/3 --quiet 2>/dev/null; done
 sort parts/*.jsonl >three
 same 'three shards have the results of one' one three
 printf '{"id": "torn' >>parts/shard-2-of-3.jsonl
@@ -52,6 +52,7 @@ kill -9 $pid 2>/dev/null
 wait $pid 2>/dev/null
 cp killed/shard-1-of-1.jsonl before
 expect 'it goes on' 0 sweep run many.json --out killed
+says 'it says what it did' out '^killed: shard 1 of 1: [0-9]+ cells run now, 0 failed$'
 holds 'what was there stays' cmp -s -n "$(wc -c <before)" before killed/shard-1-of-1.jsonl
 holds 'every cell once' test "$(sed 's/.*"id": *"\([0-9a-f]*\)".*/\1/' killed/*.jsonl | sort -u | wc -l)" -eq 60
 holds 'no cell twice' test "$(wc -l <killed/shard-1-of-1.jsonl)" -eq 60
@@ -72,7 +73,7 @@ expect 'an option that the strategy lacks' 2 sweep plan bad.json
 says 'names it' err 'no_such'
 sed 's/job.global_batch/cluster.nodes[5].count/' many.json >bad.json
 expect 'a place that is not there' 3 sweep plan bad.json
-says 'names the cell' err 'batch=8'
+says 'names the file and the cell' err '^hetviz: bad.json: batch=8: '
 expect 'a condition that is none' 2 sweep show results --where 'nodes >'
 expect 'a column that is none' 2 sweep show results --sort iteration
 says 'the nearest column' err 'iteration_s'

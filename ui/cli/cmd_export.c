@@ -128,7 +128,7 @@ static enum hv_status put_files(const struct exporting *x, struct hv_err *err)
     struct hv_str text = {0};
     const char *folder = hv_args_text(x->args, "out", NULL);
     enum hv_status st = HV_OK;
-    if (folder != NULL) {
+    if (folder != NULL && strcmp(folder, "-") != 0) {
         st = hv_export_write(&x->files, folder, err);
         for (size_t i = 0; st == HV_OK && i < x->files.files.n; i++) {
             hv_text_addf(&text, "%s/%s\n", folder, x->files.files.items[i].name);

@@ -13,6 +13,7 @@
 #include "solver/base/units.h"
 #include "solver/sweep/shard_file.h"
 #include "ui/cli/interrupt.h"
+#include "ui/cli/print.h"
 #include "ui/process/crew.h"
 
 /** Seconds after its time limit in which a cell may still return its best plan. */
@@ -204,6 +205,17 @@ static enum hv_status run_all(struct shard *shard, const struct hv_args *args, s
     return st;
 }
 
+/** What the shard has, in a line. */
+static enum hv_status report(const struct shard *shard, const char *folder, struct hv_err *err)
+{
+    struct hv_str out = {0};
+    hv_text_addf(&out, "%s: shard %zu of %zu: %zu cell%s run now, %zu failed\n", folder, shard->k,
+                 shard->n, shard->n_done, shard->n_done == 1 ? "" : "s", shard->n_failed);
+    enum hv_status st = hv_cli_print(&out, err);
+    hv_str_free(&out);
+    return st;
+}
+
 enum hv_status hv_cli_sweep_run(struct hv_args *args, struct hv_err *err)
 {
     struct hv_sweep s = {0};
@@ -228,6 +240,9 @@ enum hv_status hv_cli_sweep_run(struct hv_args *args, struct hv_err *err)
         struct hv_err unheard = {0}; /* the first reason stays */
         enum hv_status closed = hv_shard_close(shard.file, st == HV_OK ? err : &unheard);
         st = st == HV_OK ? closed : st;
+    }
+    if (st == HV_OK && !hv_args_has(args, "quiet")) {
+        st = report(&shard, folder, err);
     }
     if (st == HV_ESTOPPED) {
         (void)hv_err_set(err, st, "sweep: %zu cell%s left; the same command goes on",
