@@ -8,5 +8,7 @@
  * the same every time and make no large texts. */
 int hv__sql_reads(void *ctx, int action, const char *a, const char *b, const char *c,
                   const char *d);
+/** A progress handler (sqlite3_progress_handler) that ends what has taken all its steps. */
+int hv__sql_give_up(void *ctx);
 
 #endif

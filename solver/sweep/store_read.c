@@ -19,12 +19,6 @@ struct hv_store {
     size_t n_columns;
 };
 
-static int give_up(void *ctx)
-{
-    (void)ctx;
-    return 1;
-}
-
 static const char *kept(struct hv_store *s, const unsigned char *text)
 {
     const char *t = text != NULL ? (const char *)text : "";
@@ -93,7 +87,7 @@ enum hv_status hv_store_open(struct hv_store **out, const char *path, struct hv_
     }
     (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
     (void)sqlite3_set_authorizer(s->db, hv__sql_reads, NULL);
-    sqlite3_progress_handler(s->db, STEPS_MAX, give_up, NULL);
+    sqlite3_progress_handler(s->db, STEPS_MAX, hv__sql_give_up, NULL);
     *out = s;
     return HV_OK;
 }

@@ -23,13 +23,6 @@ struct hv__where {
     sqlite3_stmt **tests;
 };
 
-/** Ends a condition that takes too many steps. */
-static int give_up(void *ctx)
-{
-    (void)ctx;
-    return 1;
-}
-
 static enum hv_status open_db(struct hv__where *w, struct hv_err *err)
 {
     if (sqlite3_open_v2(":memory:", &w->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) !=
@@ -106,7 +99,7 @@ enum hv_status hv__where_new(struct hv__where **out, const struct hv_sweep *s,
         hv__where_free(w);
         return st;
     }
-    sqlite3_progress_handler(w->db, STEPS_MAX, give_up, NULL);
+    sqlite3_progress_handler(w->db, STEPS_MAX, hv__sql_give_up, NULL);
     *out = w;
     return HV_OK;
 }
