@@ -111,7 +111,7 @@ static void free_block(struct hv_arena_block *b)
  * the memory is already zero. */
 static unsigned char *alloc_slow(struct hv_arena *a, size_t bytes, bool *clean)
 {
-    if (bytes + GAP_BYTES > HV_ARENA_BLOCK / 4) {
+    if (bytes > HV_ARENA_BLOCK / 4) {
         struct hv_arena_block *b = make_block(a, bytes + GAP_BYTES);
         b->own = true;
         b->used = b->cap;
