@@ -97,14 +97,27 @@ double hv_cost_sharing(struct hv_cost *k, const struct hv_family *f)
     return hv__together(&k->own.network, k->own.cluster, f, 0);
 }
 
-enum hv_status hv_cost_graph_parameters(struct hv_cost *k, const struct hv_stage_query *q,
-                                        double *of_block, struct hv_err *err)
+static enum hv_status check_operands(const struct hv_cost *k, struct hv_err *err)
 {
     const struct hv_model *m = k->own.model;
     if (m->kind != HV_MODEL_GRAPH || m->tensors == NULL) {
         return hv_err_set(err, HV_ENO, "the model is no graph of operators with operands");
     }
-    return hv__graph_parameters(&k->own, q, of_block, err);
+    return HV_OK;
+}
+
+enum hv_status hv_cost_splits(struct hv_cost *k, const struct hv_stage_query *q,
+                              struct hv_arena *arena, struct hv_splits *out, struct hv_err *err)
+{
+    enum hv_status st = check_operands(k, err);
+    return st ? st : hv__graph_splits(&k->own, q, arena, out, err);
+}
+
+enum hv_status hv_cost_graph_parameters(struct hv_cost *k, const struct hv_stage_query *q,
+                                        double *of_block, struct hv_err *err)
+{
+    enum hv_status st = check_operands(k, err);
+    return st ? st : hv__graph_parameters(&k->own, q, of_block, err);
 }
 
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,

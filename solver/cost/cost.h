@@ -28,6 +28,7 @@
 
 /** Pricing context: inputs, block classes, memo of prices. Not shared between threads. */
 struct hv_cost;
+struct hv_splits; /**< graph/splits.h */
 
 /** New context; takes references to cluster and model, copies the job. Owner: hv_cost_free. */
 struct hv_cost *hv_cost_new(struct hv_cluster *c, struct hv_model *m, const struct hv_job *j);
@@ -98,6 +99,14 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
  * HV_ENO for models other than graphs of operators with operands, and as hv_cost_pass. */
 enum hv_status hv_cost_graph_parameters(struct hv_cost *k, const struct hv_stage_query *q,
                                         double *of_block, struct hv_err *err) HV_NODISCARD;
+
+/** Prices the operators of a stage, each by itself, under all their splits over its mesh, and the
+ * ways between them (graph/splits.h). Layouts that the stage gives do not count. Errors: HV_ENO for
+ * models other than graphs of operators with operands, for operators that can be split in too many
+ * ways, and as hv_cost_pass. */
+enum hv_status hv_cost_splits(struct hv_cost *k, const struct hv_stage_query *q,
+                              struct hv_arena *arena, struct hv_splits *out,
+                              struct hv_err *err) HV_NODISCARD;
 
 /** hv_cost_together of the family's first member, remembered. O(members) when seen before. */
 double hv_cost_sharing(struct hv_cost *k, const struct hv_family *f);

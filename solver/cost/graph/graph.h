@@ -5,11 +5,13 @@
  *
  * Order of the files, each of which uses those before it: place (mesh and layouts), exchange
  * (seconds of an exchange), kernels (which primitives run together, and for how long), order (tasks
- * of a pass on compute and links), live (bytes over that order), stage (the calls).
+ * of a pass on compute and links), live (bytes over that order), work (a range of operators, solved
+ * and timed), splits (single operators under all their splits), stage (the calls).
  */
 #ifndef HV_SOLVER_COST_GRAPH_GRAPH_H
 #define HV_SOLVER_COST_GRAPH_GRAPH_H
 
+#include "solver/cost/graph/splits.h"
 #include "solver/cost/stage/stage_int.h"
 
 extern const struct hv__parts hv__tensor_parts; /**< parts.c */
@@ -28,5 +30,9 @@ enum hv_status hv__graph_counts(struct hv__context *k, const struct hv_stage_que
 /** hv_cost_graph_parameters; a parameter counts at the operator that reads it first. */
 enum hv_status hv__graph_parameters(struct hv__context *k, const struct hv_stage_query *q,
                                     double *of_block, struct hv_err *err) HV_NODISCARD;
+/** hv_cost_splits. */
+enum hv_status hv__graph_splits(struct hv__context *k, const struct hv_stage_query *q,
+                                struct hv_arena *arena, struct hv_splits *out,
+                                struct hv_err *err) HV_NODISCARD;
 
 #endif

@@ -118,7 +118,7 @@ static void find_ways_to_inputs(struct build *b)
 }
 
 /* Operators whose gradient follows from their result. */
-static bool needs_only_result(enum hv_op_kind k)
+static bool needs_only_result(enum hv_tensor_op_kind k)
 {
     return k == HV_OP_SOFTMAX || k == HV_OP_EXP || k == HV_OP_TANH || k == HV_OP_SIGMOID ||
            k == HV_OP_SQRT || k == HV_OP_RELU;
@@ -240,7 +240,7 @@ static void mark_exchanges(struct build *b)
 static bool only_weights(const struct build *b, uint32_t i)
 {
     const struct hv_prim *p = prim_of(b, i);
-    enum hv_op_kind kind = b->q->graph->ops[p->op].kind;
+    enum hv_tensor_op_kind kind = b->q->graph->ops[p->op].kind;
     return is_backward(b, i) && !b->leads_to_inputs[i] &&
            (kind == HV_OP_EINSUM || kind == HV_OP_CONV || kind == HV_OP_EMBEDDING ||
             kind == HV_OP_GATHER);

@@ -5,8 +5,7 @@
 #include "solver/cost/device/efficiency.h"
 #include "solver/cost/graph/fold.h"
 #include "solver/cost/graph/live.h"
-#include "solver/cost/graph/order.h"
-#include "solver/plan/mesh.h"
+#include "solver/cost/graph/work.h"
 #include "solver/workload/graph/gradient.h"
 #include <math.h>
 #include <stdlib.h>
@@ -39,18 +38,6 @@ void hv__graphs_free(struct hv__graphs *g)
     }
 }
 
-/* What is asked for: a range of operators on a rank. */
-struct ask {
-    struct hv__context *k;
-    const struct hv_stage_query *q;
-    const struct hv__rank *r;
-    struct hv_part_query part;
-    size_t from, to;
-    bool again;        /* the forward pass is computed once more */
-    int64_t sequences; /* of the graph's batch; 0: the graph has none */
-    struct hv_arena arena;
-};
-
 /* ---- key ------------------------------------------------------------------------------------- */
 
 static uint64_t hash_text(uint64_t h, const char *text)
@@ -67,7 +54,7 @@ static uint64_t hash_pairs(uint64_t h, const struct hv_named_pairs *p)
     return h;
 }
 
-static uint64_t key_of(const struct ask *a)
+static uint64_t key_of(const struct hv__graph_ask *a)
 {
     const struct hv_stage *s = a->r->stage;
     const struct hv_cluster *c = a->k->cluster;
@@ -90,156 +77,36 @@ static uint64_t key_of(const struct ask *a)
     return h;
 }
 
-/* ---- the graph ------------------------------------------------------------------------------- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
-/* Numbers of the job's precision for those of 32 bit, which graphs are written in. */
-static void take_precision(const struct hv_job *j, struct hv_tensor_graph *g,
-                           struct hv_arena *arena)
+static enum hv_status solve(struct hv__graph_work *w, struct hv_err *err)
 {
-    double bytes = hv_job_activation_bytes(j);
-    enum hv_dtype own = bytes <= 1 ? HV_DTYPE_F8 : bytes <= 2 ? HV_DTYPE_BF16 : HV_DTYPE_F32;
-    g->tensors = hv_arena_copy(arena, g->tensors, g->n_tensors, sizeof *g->tensors);
-    for (size_t t = 0; t < g->n_tensors; t++) {
-        enum hv_dtype *x = &g->tensors[t].dtype;
-        *x = *x == HV_DTYPE_F32 ? own : *x;
-    }
-}
-
-static bool is_real(enum hv_dtype t)
-{
-    return t == HV_DTYPE_F32 || t == HV_DTYPE_F16 || t == HV_DTYPE_BF16 || t == HV_DTYPE_F64 ||
-           t == HV_DTYPE_F8;
-}
-
-/* Gradients that go back to the stage before. */
-static void want_gradients(struct hv_arena *arena, const struct hv_graph_part *p,
-                           struct hv_sharding_request *out)
-{
-    uint32_t *wanted = hv_arena_new(arena, uint32_t, p->n_arriving + 1);
-    for (size_t i = 0; i < p->n_arriving; i++) {
-        if (is_real(p->graph.tensors[p->arriving[i]].dtype)) {
-            wanted[out->n_wanted++] = p->arriving[i];
-        }
-    }
-    out->wanted = wanted;
-}
-
-static double price_of(void *ctx, const struct hv_exchange *x)
-{
-    return hv__wire_price(ctx, x).time_s;
-}
-
-/* Everything that a price is made of. */
-struct work {
-    struct ask *a;
-    struct hv_graph_part part;
-    struct hv__mesh_place place;
-    struct hv__wires wires;
-    struct hv_sharding sharding;
-    struct hv__kernels kernels;
-};
-
-static enum hv_status solve(struct work *w, struct hv_err *err)
-{
-    struct ask *a = w->a;
+    struct hv__graph_ask *a = w->a;
     struct hv_tensor_graph g;
-    const struct hv_tensor_graph *model = a->k->model->tensors;
-    int64_t sequences = a->sequences;
-    enum hv_status st =
-        hv_tensor_graph_sized(model, sequences > 0 ? sequences : 1, &a->arena, &g, err);
-    if (st != HV_OK) {
-        return HV_ENO;
-    }
-    take_precision(&a->k->job, &g, &a->arena);
-    hv_graph_part_cut(&g, a->from, a->to, &a->arena, &w->part);
-    st = hv__mesh_place(a->r->stage, a->r->dp, a->r->group, a->r->tp * a->r->cp, &w->place, err);
+    struct hv_given_layout *given = NULL;
+    size_t n_given = 0;
+    enum hv_status st = hv__graph_sized(a, &g, err);
+    st = st ? st : hv__graph_place(a, w, err);
     if (st != HV_OK) {
         return st;
     }
-    const struct hv_calibration *c = hv_device_calibration(a->r->device);
-    w->wires = (struct hv__wires){.k = a->k,
-                                  .place = &w->place,
-                                  .all = a->r->part,
-                                  .n_all = a->r->dp * a->r->tp,
-                                  .wait_s = c->v[HV_CAL_EXCHANGE_US] * HV_US,
-                                  .memo = hv__wires_memo()};
-    const struct hv_pricing pricing = {price_of, &w->wires};
-    struct hv_given_layout *given = NULL;
-    struct hv_sharding_request q = {.graph = &w->part.graph,
-                                    .mesh = w->place.mesh,
-                                    .open_inputs = true,
-                                    .grad = true,
-                                    .passes = true,
-                                    .loss = w->part.leaving,
-                                    .n_loss = w->part.n_leaving,
-                                    .how = HV_PROPAGATE_CHOOSE,
-                                    .pricing = &pricing};
-    want_gradients(&a->arena, &w->part, &q);
-    st = hv__given_layouts(a->r->stage, &w->place, q.graph, &a->arena, &given, &q.n_given, err);
-    q.given = given;
-    st = st != HV_OK ? st : hv_shard_graph_solve(&q, &a->arena, &w->sharding, err);
-    return st == HV_OK ? HV_OK : HV_ENO;
+    hv_graph_part_cut(&g, a->from, a->to, &a->arena, &w->part);
+    st =
+        hv__given_layouts(a->r->stage, &w->place, &w->part.graph, &a->arena, &given, &n_given, err);
+    return st ? st : hv__graph_solve(w, given, n_given, err);
 }
 
-/* ---- the pass -------------------------------------------------------------------------------- */
-
-/* Times of all passes on one kind of device. */
-struct timed {
-    struct hv__pass_times forward, back, inputs, weights;
-    double *end_s; /* [kernels] in `back` */
-};
-
-static enum hv_status time_on(struct work *w, const struct hv_device_kind *d, struct timed *out,
-                              struct hv_err *err)
-{
-    struct hv_arena *arena = &w->a->arena;
-    uint32_t *fused = hv_arena_new(arena, uint32_t, w->part.graph.n_ops + 1);
-    (void)hv_fused_groups(&w->a->r->stage->fuse, &w->part.graph, fused);
-    struct hv__kernels_query kq = {.k = w->a->k,
-                                   .device = d,
-                                   .graph = &w->part.graph,
-                                   .sharding = &w->sharding,
-                                   .fused = fused};
-    hv__kernels(&kq, arena, &w->kernels);
-    out->end_s = hv_arena_new(arena, double, w->kernels.n + 1);
-    struct hv__order_query q = {.wires = &w->wires,
-                                .sharding = &w->sharding,
-                                .kernels = &w->kernels,
-                                .overlap_frac = hv_device_calibration(d)->v[HV_CAL_OVERLAP],
-                                .hidden_frac = hv_device_calibration(d)->v[HV_CAL_TP_HIDDEN]};
-    enum hv_status st = hv__pass_times(&q, HV__FORWARD, &out->forward, NULL, err);
-    st = st ? st : hv__pass_times(&q, HV__BACKWARD, &out->back, out->end_s, err);
-    st = st ? st : hv__pass_times(&q, HV__INPUT_GRADIENTS, &out->inputs, NULL, err);
-    return st ? st : hv__pass_times(&q, HV__WEIGHT_GRADIENTS, &out->weights, NULL, err);
-}
-
-/* The slowest kind of a group sets the pace of every pass. */
-static enum hv_status time_all(struct work *w, struct timed *out, struct hv_err *err)
-{
-    const struct hv__rank *r = w->a->r;
-    enum hv_status st = time_on(w, r->device, out, err);
-    for (size_t i = 0; st == HV_OK && i < r->n_others; i++) {
-        struct timed own;
-        st = time_on(w, r->others[i], &own, err);
-        double now_s = out->forward.all_s + out->back.all_s;
-        if (st == HV_OK && own.forward.all_s + own.back.all_s > now_s) {
-            *out = own;
-        }
-    }
-    return st;
-}
-
-static double sums_s(const struct ask *a, double parameters)
+static double sums_s(const struct hv__graph_ask *a, double parameters)
 {
     struct hv_efficiency e = hv_efficiency_of(a->r->device, a->k->job.precision);
     double bytes = 2 * hv_job_grad_bytes(&a->k->job) * parameters;
     return e.calibration->v[HV_CAL_ACCUMULATE] * bytes / e.bytes_per_s;
 }
 
-static void set_seconds(const struct work *w, const struct timed *t, double parameters,
-                        struct hv_pass *o)
+static void set_seconds(const struct hv__graph_work *w, const struct hv__graph_times *t,
+                        double parameters, struct hv_pass *o)
 {
-    const struct ask *a = w->a;
+    const struct hv__graph_ask *a = w->a;
     double sums = sums_s(a, parameters);
     double host_s =
         a->q->continued ? 0 : hv_device_calibration(a->r->device)->v[HV_CAL_PASS_US] * HV_US;
@@ -262,7 +129,7 @@ static void set_seconds(const struct work *w, const struct timed *t, double para
     }
 }
 
-static void set_bytes(const struct work *w, struct solved *x)
+static void set_bytes(const struct hv__graph_work *w, struct solved *x)
 {
     struct hv__live live = hv__live_bytes(&w->sharding, &w->kernels, &w->part, w->a->again);
     x->pass.activation_bytes = live.kept;
@@ -278,7 +145,7 @@ static void set_bytes(const struct work *w, struct solved *x)
 }
 
 /* Parameters of one device, by the operator that reads each first. */
-static double *count_parameters(const struct work *w, struct hv_arena *keep)
+static double *count_parameters(const struct hv__graph_work *w, struct hv_arena *keep)
 {
     const struct hv_tensor_graph *g = &w->part.graph;
     double *sum = hv_arena_new(keep, double, g->n_ops + 2);
@@ -301,7 +168,8 @@ static double *count_parameters(const struct work *w, struct hv_arena *keep)
 
 /* When the gradients of up to HV_MILESTONES_PER_RUN runs of operators are ready, counted back from
  * the end. */
-static void set_milestones(const struct work *w, const struct timed *t, struct hv_pass *o)
+static void set_milestones(const struct hv__graph_work *w, const struct hv__graph_times *t,
+                           struct hv_pass *o)
 {
     size_t n_ops = w->part.graph.n_ops;
     size_t n = n_ops < HV_MILESTONES_PER_RUN ? n_ops : HV_MILESTONES_PER_RUN;
@@ -347,7 +215,7 @@ static void repeat(struct hv_pass *o, double times)
 /* ---- why ------------------------------------------------------------------------------------- */
 
 /* The operator that an exchange is for, and its pass. */
-static const char *purpose(const struct work *w, const struct hv_lowered_exchange *x,
+static const char *purpose(const struct hv__graph_work *w, const struct hv_lowered_exchange *x,
                            struct hv_arena *arena)
 {
     const struct hv_sharding *s = &w->sharding;
@@ -360,7 +228,7 @@ static const char *purpose(const struct work *w, const struct hv_lowered_exchang
 }
 
 /* One term per operator: its kernels of the forward pass, and those of the backward one. */
-static void explain_kernels(const struct work *w, struct hv_why *why)
+static void explain_kernels(const struct hv__graph_work *w, struct hv_why *why)
 {
     size_t n = w->part.graph.n_ops;
     struct hv_why_work *work = hv_arena_new(why->arena, struct hv_why_work, n + 1);
@@ -390,7 +258,7 @@ static void explain_kernels(const struct work *w, struct hv_why *why)
     }
 }
 
-static void explain(struct work *w, struct hv_why *why)
+static void explain(struct hv__graph_work *w, struct hv_why *why)
 {
     const struct hv_lowered *l = &w->sharding.lowered;
     struct hv__folded *rules = NULL;
@@ -417,14 +285,14 @@ static void explain(struct work *w, struct hv_why *why)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static enum hv_status price(struct ask *a, struct hv_arena *keep, struct solved *out,
+static enum hv_status price(struct hv__graph_ask *a, struct hv_arena *keep, struct solved *out,
                             struct hv_err *err)
 {
-    struct work w = {.a = a};
-    struct timed t = {0};
+    struct hv__graph_work w = {.a = a};
+    struct hv__graph_times t = {0};
     *out = (struct solved){.from = a->from, .to = a->to};
     enum hv_status st = solve(&w, err);
-    st = st ? st : time_all(&w, &t, err);
+    st = st ? st : hv__graph_time(&w, &t, err);
     if (st == HV_OK) {
         out->parameters = count_parameters(&w, keep);
         set_seconds(&w, &t, out->parameters[a->to - a->from], &out->pass);
@@ -441,7 +309,7 @@ static enum hv_status price(struct ask *a, struct hv_arena *keep, struct solved 
     return st;
 }
 
-static enum hv_status check(const struct ask *a, struct hv_err *err)
+static enum hv_status check(const struct hv__graph_ask *a, struct hv_err *err)
 {
     if (a->r->cp > 1) {
         return hv_err_set(err, HV_ENO, "operators of a graph have no context parallelism");
@@ -457,17 +325,7 @@ static enum hv_status find(struct hv__context *k, const struct hv_stage_query *q
                            const struct hv__rank *r, size_t chunk, const struct solved **out,
                            struct hv_err *err)
 {
-    const struct hv_range *range = &r->stage->ranges[chunk];
-    size_t n = k->model->n_ops, to = (size_t)(range->to2 + 1) / 2;
-    struct ask a = {.k = k,
-                    .q = q,
-                    .r = r,
-                    .part = hv__part_query(k, q, r, 0, 0),
-                    .from = (size_t)(range->from2 + 1) / 2,
-                    .to = to < n ? to : n};
-    const struct hv_tensor_graph *g = k->model->tensors;
-    a.again = (a.part.recompute & HV_RC_FULL) == HV_RC_FULL;
-    a.sequences = g->batch != HV_NO_DIM ? (int64_t)ceil(a.part.sequences * (1 - 1e-12)) : 0;
+    struct hv__graph_ask a = hv__graph_ask(k, q, r, chunk);
     enum hv_status st = check(&a, err);
     uint64_t key = key_of(&a);
     if (k->graphs == NULL || k->graphs->n > MOST_STAGES) {

@@ -23,7 +23,7 @@ static uint32_t folded(struct hv__expand *x, enum hv_fn fn)
 static enum hv_status elementwise(struct hv__expand *x, uint32_t *out, struct hv_err *err)
 {
     static const struct {
-        enum hv_op_kind kind;
+        enum hv_tensor_op_kind kind;
         enum hv_fn fn;
         bool unary;
     } fns[] = {
@@ -552,7 +552,7 @@ enum way {
     WAY_WHOLE,
     WAY_OPAQUE
 };
-static const enum way ways[HV_OP_KIND_N] = {
+static const enum way ways[HV_TENSOR_OP_KIND_N] = {
 #define X(c, name, way, least, most, flops, needs) [c] = WAY_##way,
     HV_OP_KIND_MAP(X)
 #undef X

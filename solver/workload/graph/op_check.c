@@ -410,7 +410,7 @@ static enum hv_status check_kind(const struct hv_tensor_graph *g, const struct h
 {
     typedef enum hv_status check(const struct hv_tensor_graph *, const struct hv_tensor_op *,
                                  struct hv_err *);
-    static check *const checks[HV_OP_KIND_N] = {
+    static check *const checks[HV_TENSOR_OP_KIND_N] = {
         [HV_OP_CROSS_ENTROPY] = check_cross_entropy,
         [HV_OP_EMBEDDING] = check_rows,
         [HV_OP_GATHER] = check_rows,

@@ -4,13 +4,13 @@
 #include "solver/workload/graph/tensor_graph.h"
 #include <string.h>
 
-static const struct hv_op_kind_row rows[HV_OP_KIND_N] = {
+static const struct hv_op_kind_row rows[HV_TENSOR_OP_KIND_N] = {
 #define X(c, name, way, least, most, flops, needs) [c] = {name, least, most, flops, needs},
     HV_OP_KIND_MAP(X)
 #undef X
 };
 
-const struct hv_op_kind_row *hv_op_kind_row(enum hv_op_kind k)
+const struct hv_op_kind_row *hv_op_kind_row(enum hv_tensor_op_kind k)
 {
     return &rows[k];
 }

@@ -63,11 +63,11 @@
 /* clang-format on */
 
 /** Kind of an operator. */
-enum hv_op_kind {
+enum hv_tensor_op_kind {
 #define X(c, name, way, least, most, flops, needs) c,
     HV_OP_KIND_MAP(X)
 #undef X
-        HV_OP_KIND_N
+        HV_TENSOR_OP_KIND_N
 };
 
 /** Members that a kind needs. */
@@ -90,6 +90,6 @@ struct hv_op_kind_row {
     double flops_per_element;
     unsigned needs;
 };
-const struct hv_op_kind_row *hv_op_kind_row(enum hv_op_kind k);
+const struct hv_op_kind_row *hv_op_kind_row(enum hv_tensor_op_kind k);
 
 #endif

@@ -176,7 +176,7 @@ static void linear(struct build *b)
     case HV_OP_SLICE:
     case HV_OP_PAD:
     case HV_OP_REVERSE:
-    case HV_OP_KIND_N:
+    case HV_TENSOR_OP_KIND_N:
         break;
     }
 }

@@ -80,7 +80,7 @@ struct hv_tensor_range {
 /** An operator. */
 struct hv_tensor_op {
     const char *id;
-    enum hv_op_kind kind;
+    enum hv_tensor_op_kind kind;
     uint8_t n_in;
     struct hv_tensor_use *in;
     uint32_t out; /**< its result, a tensor */

@@ -462,7 +462,7 @@ static enum hv_status read_over(const struct reader *r, const struct hv_jp *p,
 
 static enum hv_status read_kind(const struct hv_jp *p, struct hv_tensor_op *op, struct hv_err *err)
 {
-    static const char *const kinds[HV_OP_KIND_N] = {
+    static const char *const kinds[HV_TENSOR_OP_KIND_N] = {
 #define X(c, name, way, least, most, flops, needs) [c] = name,
         HV_OP_KIND_MAP(X)
 #undef X
@@ -470,8 +470,8 @@ static enum hv_status read_kind(const struct hv_jp *p, struct hv_tensor_op *op, 
     struct hv_jp at;
     int kind = 0;
     enum hv_status st = hv_jp_need(p, "op", "the kind of the operator", &at, err);
-    st = st ? st : hv_jp_word(&at, kinds, HV_OP_KIND_N, &kind, err);
-    op->kind = (enum hv_op_kind)kind;
+    st = st ? st : hv_jp_word(&at, kinds, HV_TENSOR_OP_KIND_N, &kind, err);
+    op->kind = (enum hv_tensor_op_kind)kind;
     return st;
 }
 

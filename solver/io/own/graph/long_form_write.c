@@ -104,7 +104,7 @@ static void add_ranges(const struct hv_tensor_graph *g, const struct hv_tensor_o
 }
 
 /* The key that the kind has for the dimensions that it goes over. */
-static const char *over_key(enum hv_op_kind kind)
+static const char *over_key(enum hv_tensor_op_kind kind)
 {
     unsigned needs = hv_op_kind_row(kind)->needs;
     return (needs & HV_NEEDS_ALONG) != 0  ? "along"

@@ -24,7 +24,7 @@ enum form { SAME, ROWS, EINSUM, DROP, LAST, SWAP, SPLIT, MERGE_LAST, MERGE_FIRST
 
 static const struct word {
     const char *name;
-    enum hv_op_kind kind;
+    enum hv_tensor_op_kind kind;
     enum form form;
     enum hv_reduce_by by;
 } words[] = {

@@ -77,8 +77,8 @@ struct hv_dim_list hv_build_dims_of(const struct hv_graph_builder *b, uint32_t t
     return dims;
 }
 
-uint32_t hv_build_op(struct hv_graph_builder *b, const char *name, enum hv_op_kind kind, size_t n,
-                     const uint32_t *in, struct hv_dim_list out)
+uint32_t hv_build_op(struct hv_graph_builder *b, const char *name, enum hv_tensor_op_kind kind,
+                     size_t n, const uint32_t *in, struct hv_dim_list out)
 {
     struct hv_tensor t = named(b, name, out);
     struct hv_tensor_op op = {.id = t.name, .kind = kind, .n_in = (uint8_t)n, .feature_groups = 1};
@@ -96,13 +96,13 @@ uint32_t hv_build_op(struct hv_graph_builder *b, const char *name, enum hv_op_ki
     return op.out;
 }
 
-uint32_t hv_build_op1(struct hv_graph_builder *b, const char *name, enum hv_op_kind kind,
+uint32_t hv_build_op1(struct hv_graph_builder *b, const char *name, enum hv_tensor_op_kind kind,
                       uint32_t in, struct hv_dim_list out)
 {
     return hv_build_op(b, name, kind, 1, &in, out);
 }
 
-uint32_t hv_build_op2(struct hv_graph_builder *b, const char *name, enum hv_op_kind kind,
+uint32_t hv_build_op2(struct hv_graph_builder *b, const char *name, enum hv_tensor_op_kind kind,
                       uint32_t in, uint32_t in2, struct hv_dim_list out)
 {
     return hv_build_op(b, name, kind, 2, (uint32_t[]){in, in2}, out);

@@ -40,12 +40,12 @@ uint32_t hv_build_weight(struct hv_graph_builder *b, const char *name, struct hv
 /** The dimensions of a tensor. */
 struct hv_dim_list hv_build_dims_of(const struct hv_graph_builder *b, uint32_t tensor);
 /** An operator on n tensors (at most 64); returns its result. */
-uint32_t hv_build_op(struct hv_graph_builder *b, const char *name, enum hv_op_kind kind, size_t n,
-                     const uint32_t *in, struct hv_dim_list out);
+uint32_t hv_build_op(struct hv_graph_builder *b, const char *name, enum hv_tensor_op_kind kind,
+                     size_t n, const uint32_t *in, struct hv_dim_list out);
 /** The same with one or two operands. */
-uint32_t hv_build_op1(struct hv_graph_builder *b, const char *name, enum hv_op_kind kind,
+uint32_t hv_build_op1(struct hv_graph_builder *b, const char *name, enum hv_tensor_op_kind kind,
                       uint32_t in, struct hv_dim_list out);
-uint32_t hv_build_op2(struct hv_graph_builder *b, const char *name, enum hv_op_kind kind,
+uint32_t hv_build_op2(struct hv_graph_builder *b, const char *name, enum hv_tensor_op_kind kind,
                       uint32_t in, uint32_t in2, struct hv_dim_list out);
 /** The operator that was added last: for its other members. Valid until the next one is added. */
 struct hv_tensor_op *hv_build_last(struct hv_graph_builder *b);

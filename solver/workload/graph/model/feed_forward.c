@@ -40,7 +40,7 @@ static uint32_t matrix(struct hv__transformer *t, const struct part *p, const ch
 static uint32_t activation(struct hv__transformer *t, const struct part *p, enum hv_ffn_kind kind,
                            uint32_t x)
 {
-    static const enum hv_op_kind ops[HV_FFN_KIND_N] = {
+    static const enum hv_tensor_op_kind ops[HV_FFN_KIND_N] = {
         [HV_FFN_GELU] = HV_OP_GELU, [HV_FFN_RELU] = HV_OP_RELU,   [HV_FFN_RELU2] = HV_OP_RELU,
         [HV_FFN_SILU] = HV_OP_SILU, [HV_FFN_SWIGLU] = HV_OP_SILU, [HV_FFN_GEGLU] = HV_OP_GELU,
     };

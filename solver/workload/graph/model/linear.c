@@ -43,7 +43,7 @@ static uint32_t norm_of(struct hv__transformer *t, const char *name, uint32_t x,
     if (kind == HV_NORM_LAYERNORM) {
         in[n++] = hv_build_weight(b, with(t, name, "bias"), HV_DIMS(last));
     }
-    enum hv_op_kind op = kind == HV_NORM_LAYERNORM ? HV_OP_LAYERNORM : HV_OP_RMSNORM;
+    enum hv_tensor_op_kind op = kind == HV_NORM_LAYERNORM ? HV_OP_LAYERNORM : HV_OP_RMSNORM;
     uint32_t y = hv_build_op(b, name, op, n, in, dims);
     hv_build_over(b, last);
     return y;
