@@ -114,13 +114,10 @@ static int cost_collective(lua_State *L)
 
 void hv__api_cost(lua_State *L)
 {
-    static const luaL_Reg rows[] = {{"layers", hv__cost_layers},
-                                    {"stage", hv__cost_stage},
-                                    {"memory", hv__cost_memory},
-                                    {"collective", cost_collective},
-                                    {"stages", hv__cost_stages},
-                                    {"op", hv__cost_op},
-                                    {NULL, NULL}};
+    static const luaL_Reg rows[] = {{"layers", hv__cost_layers}, {"stage", hv__cost_stage},
+                                    {"memory", hv__cost_memory}, {"collective", cost_collective},
+                                    {"stages", hv__cost_stages}, {"op", hv__cost_op},
+                                    {"splits", hv__cost_splits}, {NULL, NULL}};
 
     hv__api_layer_table(L);
     hv__api_add(L, "cost", rows);

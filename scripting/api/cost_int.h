@@ -26,6 +26,7 @@ int hv__cost_stage(lua_State *L);
 int hv__cost_memory(lua_State *L);
 int hv__cost_stages(lua_State *L);
 int hv__cost_op(lua_State *L);
+int hv__cost_splits(lua_State *L);
 /** Makes the metatable of layer tables. */
 void hv__api_layer_table(lua_State *L);
 

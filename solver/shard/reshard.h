@@ -41,6 +41,7 @@ typedef double hv_price_fn(void *ctx, const struct hv_exchange *x);
 struct hv_pricing {
     hv_price_fn *price;
     void *ctx;
+    struct hv_paths *paths; /**< paths.h: remembered from call to call; NULL: in each by itself */
 };
 /** Applies a pricing (NULL, or one without function: bytes). */
 double hv_price(const struct hv_pricing *p, const struct hv_exchange *x);

@@ -9,6 +9,8 @@
 #include "solver/cost/graph/graph.h"
 #include "solver/cost/graph/live.h"
 #include "solver/cost/graph/work.h"
+#include "solver/plan/mesh.h"
+#include "solver/shard/paths.h"
 #include "solver/workload/graph/op_rule.h"
 #include <math.h>
 #include <stdlib.h>
@@ -32,19 +34,14 @@ struct class_state {
         *read_again; /* per operand: the backward pass reads it, in the layout of the forward one */
 };
 
-/* Between two layouts of a shape. */
-struct way_key {
-    struct hv_shape shape;
-    struct hv_layout from, to;
-};
-
 struct splits {
     struct hv__graph_work w;
     struct hv_arena *keep; /* of the answer */
     struct hv_splits *out;
     struct class_state *state; /* per class */
     const struct hv_tensor_graph *g;
-    struct hv__memo ways;            /* way_key → seconds */
+    struct hv_pricing pricing;
+    bool *trained;                   /* per tensor: a parameter is behind it, or it is one */
     HV_VEC(struct hv_op_split) list; /* of the class at hand */
     HV_VEC(uint64_t) words;
 };
@@ -133,6 +130,7 @@ static void describe(struct splits *s, const struct hv_tensor_op *op)
         const struct hv_tensor *t = &s->g->tensors[op->in[k].tensor];
         add_word(s, first_use(op, k));
         add_word(s, (uint64_t)t->role);
+        add_word(s, s->trained[op->in[k].tensor]);
         add_word(s, (uint64_t)t->dtype);
         add_dims(s, &names, op->in[k].dim, op->in[k].n_dims);
         add_dims(s, &names, t->dim, t->n_dims);
@@ -198,9 +196,27 @@ static bool is_known(const struct one *x, const struct hv_layout *layouts)
     return false;
 }
 
+/* Plans name the dimension of each axis: axes of one dimension lie in the order of the mesh. */
+static bool in_mesh_order(const struct hv_layout *l)
+{
+    for (size_t d = 0; d < l->n_dims; d++) {
+        for (size_t i = 1; i < l->dim[d].n; i++) {
+            if (l->dim[d].atom[i - 1] > l->dim[d].atom[i]) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* One tensor has one layout, also where an operator reads it twice. */
 static bool agrees(const struct one *x, const struct hv_layout *layouts)
 {
+    for (size_t k = 0; k <= x->op->n_in; k++) {
+        if (!in_mesh_order(&layouts[k])) {
+            return false;
+        }
+    }
     for (size_t k = 0; k < x->op->n_in; k++) {
         if (!hv_layout_equal(&layouts[k], &layouts[first_use(x->op, k)])) {
             return false;
@@ -347,6 +363,11 @@ static enum hv_status price_class(struct splits *s, uint32_t number, struct hv_e
     const struct hv_tensor_graph *g = &s->w.part.graph;
     const struct hv_tensor_op *op = &g->ops[0];
     size_t n = op->n_in + 1U;
+    bool *trained = hv_arena_new(arena, bool, g->n_tensors + 1);
+    for (size_t t = 0; t < g->n_tensors; t++) {
+        trained[t] = s->trained[s->w.part.whole[t]];
+    }
+    s->w.trained = trained;
     struct hv_op_rule rule;
     uint32_t *factor_dim = hv_arena_new(s->keep, uint32_t, HV_RULE_FACTORS);
     enum hv_status st = n > MOST_SLOTS ? hv_err_set(err, HV_ENO,
@@ -383,36 +404,15 @@ static enum hv_status price_class(struct splits *s, uint32_t number, struct hv_e
 
 /* ---- between operators ----------------------------------------------------------------------- */
 
-static double way_price(void *ctx, const struct hv_exchange *x)
-{
-    return hv__wire_price(ctx, x).time_s;
-}
-
 /* Seconds to bring a tensor from one layout into another; infinity: no way. */
 static double way_s(struct splits *s, const struct hv_shape *shape, const struct hv_layout *from,
                     const struct hv_layout *to)
 {
-    struct way_key key;
-    bool known = false;
     if (hv_layout_equal(from, to)) {
         return 0;
     }
-    memset(&key, 0, sizeof key); /* the bytes between members too: keys are compared as bytes */
-    key.shape = *shape;
-    key.from = *from;
-    key.to = *to;
-    double *price_s = hv__memo_at(&s->ways, &key, &known);
-    if (!known) {
-        const struct hv_pricing pricing = {way_price, &s->w.wires};
-        struct hv_arena_mark mark = hv_arena_mark(&s->w.a->arena);
-        struct hv_reshard path;
-        struct hv_err err = {0};
-        bool found = hv_reshard_path(&s->w.place.mesh, shape, from, to, &pricing, &s->w.a->arena,
-                                     &path, &err) == HV_OK;
-        *price_s = found ? path.price : (double)INFINITY;
-        hv_arena_rewind(&s->w.a->arena, mark);
-    }
-    return *price_s;
+    const struct hv_known_path *k = hv_paths_find(s->w.paths, shape, from, to);
+    return k->possible ? k->path.price : (double)INFINITY;
 }
 
 static bool is_real(enum hv_dtype t)
@@ -431,19 +431,19 @@ struct end {
 struct edge_key {
     uint64_t from, to; /* classes */
     uint64_t from_slot, to_slot;
-    uint64_t tensor; /* role and type */
+    uint64_t tensor; /* type, and whether it has a gradient */
 };
 
 static const double *price_edge(struct splits *s, const struct end *from, const struct end *to,
-                                const struct hv_tensor *tensor)
+                                uint32_t number)
 {
+    const struct hv_tensor *tensor = &s->g->tensors[number];
     const struct hv_split_class *a = &s->out->classes[s->out->class_of[from->op]];
     const struct hv_split_class *b = &s->out->classes[s->out->class_of[to->op]];
     const struct class_state *reader = &s->state[s->out->class_of[to->op]];
     struct hv_shape shape = hv_tensor_shape(s->g, tensor);
     double forward = reader->read_again[to->slot] ? 2 : 1;
-    bool back = is_real(tensor->dtype) && tensor->role != HV_TENSOR_INPUT &&
-                tensor->role != HV_TENSOR_STATE;
+    bool back = is_real(tensor->dtype) && s->trained[number];
     double *out = hv_arena_new(s->keep, double, a->n * b->n + 1);
     for (size_t i = 0; i < a->n; i++) {
         const struct hv_layout *x = &a->split[i].layouts[from->slot];
@@ -457,22 +457,23 @@ static const double *price_edge(struct splits *s, const struct end *from, const 
 }
 
 static uint32_t table_of(struct splits *s, struct hv__memo *known, const struct end *from,
-                         const struct end *to, const struct hv_tensor *tensor)
+                         const struct end *to, uint32_t number)
 {
+    const struct hv_tensor *tensor = &s->g->tensors[number];
     bool is_known = false;
     struct edge_key key = {s->out->class_of[from->op], s->out->class_of[to->op], from->slot,
-                           to->slot, (uint64_t)tensor->role * HV_DTYPE_N + tensor->dtype};
-    uint64_t *number = hv__memo_at(known, &key, &is_known);
+                           to->slot, 2 * (uint64_t)tensor->dtype + s->trained[number]};
+    uint64_t *at = hv__memo_at(known, &key, &is_known);
     if (!is_known) {
-        *number = s->out->n_tables;
+        *at = s->out->n_tables;
         struct hv_split_table *t = &s->out->tables[s->out->n_tables++];
         t->n_from = s->out->classes[key.from].n;
         t->n_to = s->out->classes[key.to].n;
-        uint32_t own = (uint32_t)*number;
-        t->s = price_edge(s, from, to, tensor);
+        uint32_t own = (uint32_t)*at;
+        t->s = price_edge(s, from, to, number);
         return own;
     }
-    return (uint32_t)*number;
+    return (uint32_t)*at;
 }
 
 static void price_edges(struct splits *s)
@@ -497,7 +498,7 @@ static void price_edges(struct splits *s)
                 holder[t] = here;
             } else if (holder[t].op != i && first_use(op, k) == k) {
                 s->out->edges[s->out->n_edges++] = (struct hv_split_edge){
-                    holder[t].op, i, table_of(s, &known, &holder[t], &here, &g->tensors[t])};
+                    holder[t].op, i, table_of(s, &known, &holder[t], &here, t)};
             }
         }
         held[op->out] = true;
@@ -508,13 +509,33 @@ static void price_edges(struct splits *s)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
+/* Whether anybody needs the gradient of a tensor, over the whole model: an input, and what is
+ * computed of inputs alone, has none. */
+static void find_trained(struct splits *s, const struct hv_tensor_graph *whole,
+                         const struct hv_graph_part *part)
+{
+    bool *of = hv_arena_new(&s->w.a->arena, bool, whole->n_tensors + 1);
+    for (size_t t = 0; t < whole->n_given; t++) {
+        of[t] = whole->tensors[t].role == HV_TENSOR_PARAMETER;
+    }
+    for (size_t i = 0; i < whole->n_ops; i++) {
+        for (size_t k = 0; k < whole->ops[i].n_in; k++) {
+            of[whole->ops[i].out] = of[whole->ops[i].out] || of[whole->ops[i].in[k].tensor];
+        }
+    }
+    s->trained = hv_arena_new(&s->w.a->arena, bool, part->graph.n_tensors + 1);
+    for (size_t t = 0; t < part->graph.n_tensors; t++) {
+        s->trained[t] = of[part->whole[t]];
+    }
+}
+
 static enum hv_status price_all(struct splits *s, struct hv_err *err)
 {
     enum hv_status st = HV_OK;
     struct hv_tensor_graph whole;
     struct hv_graph_part part;
     struct hv__graph_ask *a = s->w.a;
-    st = hv__graph_sized(a, &whole, err);
+    st = hv__graph_sized(a, s->keep, &whole, err);
     if (st != HV_OK) {
         return st;
     }
@@ -523,6 +544,9 @@ static enum hv_status price_all(struct splits *s, struct hv_err *err)
     s->g = &s->out->graph;
     s->out->mesh = s->w.place.mesh;
     s->out->axis = s->w.place.axis;
+    find_trained(s, &whole, &part);
+    s->pricing = hv__graph_pricing(&s->w);
+    s->w.paths = hv_paths_new(&s->w.place.mesh, &s->pricing);
     find_classes(s);
     for (uint32_t c = 0; st == HV_OK && c < s->out->n_classes; c++) {
         st = price_class(s, c, err);
@@ -533,23 +557,58 @@ static enum hv_status price_all(struct splits *s, struct hv_err *err)
     return st;
 }
 
+/* A plan of the stage alone, whose operators are a range and whose mesh is one rank's: every axis
+ * can split what it likes. */
+struct alone {
+    struct hv_plan plan;
+    struct hv_replica replica;
+    struct hv_stage stage;
+};
+
+static enum hv_status take_alone(const struct hv_model *m, const struct hv_stage_query *q,
+                                 struct hv_arena *arena, struct alone *out, struct hv_err *err)
+{
+    out->plan = *q->plan; /* borrowed: only looked at */
+    out->replica = *q->replica;
+    out->stage = q->replica->stages[q->stage];
+    out->plan.replicas = &out->replica;
+    out->plan.n_replicas = 1;
+    out->replica.stages = &out->stage;
+    out->replica.n_stages = 1;
+    struct hv_stage *s = &out->stage;
+    if (s->n_ops > 0) {
+        s->n_ranges = hv_stage_op_ranges(s, m, arena, &s->ranges);
+        s->n_ops = 0;
+    }
+    if (s->n_ranges != 1) {
+        return hv_err_set(err, HV_ENO,
+                          "the operators of the stage are %zu runs of the model's, not one",
+                          s->n_ranges);
+    }
+    s->dp = 1;
+    s->tp.degree = s->mesh.n > 0 ? (int)hv_mesh_places(s) : 1;
+    return HV_OK;
+}
+
 enum hv_status hv__graph_splits(struct hv__context *k, const struct hv_stage_query *q,
                                 struct hv_arena *arena, struct hv_splits *out, struct hv_err *err)
 {
     struct hv__rank r;
+    struct alone alone;
     *out = (struct hv_splits){0};
-    enum hv_status st = hv__find_rank(k, q, &r, err);
+    enum hv_status st = take_alone(k->model, q, arena, &alone, err);
+    struct hv_stage_query own = {.plan = &alone.plan, .replica = &alone.replica};
+    st = st ? st : hv__find_rank(k, &own, &r, err);
     if (st != HV_OK) {
         return st;
     }
-    struct hv__graph_ask ask = hv__graph_ask(k, q, &r, q->chunk);
+    struct hv__graph_ask ask = hv__graph_ask(k, &own, &r, 0);
     struct splits s = {.keep = arena, .out = out};
-    s.ways = hv__memo_of(sizeof(struct way_key), sizeof(double));
     st = hv__graph_place(&ask, &s.w, err);
     st = st ? st : price_all(&s, err);
     hv_vec_free(&s.list);
     hv_vec_free(&s.words);
-    hv__memo_free(&s.ways);
+    hv_paths_free(s.w.paths);
     hv__memo_free(&s.w.wires.memo);
     hv_arena_free(&ask.arena);
     return st;

@@ -15,7 +15,8 @@
 #include "solver/shard/choice.h"
 #include "solver/workload/graph/tensor_graph.h"
 
-/** One way: layouts of the operands, then of the result, none of them partial. */
+/** One way: layouts of the operands, then of the result, none of them partial; axes of the same
+ * dimension lie in the order of the mesh, as plans say them. */
 struct hv_op_split {
     const struct hv_layout *layouts; /**< [operands + 1] */
     struct hv_choice choice;         /**< axes per factor of the operator (op_rule.h) */

@@ -85,7 +85,7 @@ static enum hv_status solve(struct hv__graph_work *w, struct hv_err *err)
     struct hv_tensor_graph g;
     struct hv_given_layout *given = NULL;
     size_t n_given = 0;
-    enum hv_status st = hv__graph_sized(a, &g, err);
+    enum hv_status st = hv__graph_sized(a, &a->arena, &g, err);
     st = st ? st : hv__graph_place(a, w, err);
     if (st != HV_OK) {
         return st;

@@ -42,12 +42,14 @@ static bool is_real(enum hv_dtype t)
 }
 
 /* Gradients that go back to the stage before. */
-static void want_gradients(struct hv_arena *arena, const struct hv_graph_part *p,
-                           struct hv_sharding_request *out)
+static void want_gradients(const struct hv__graph_work *w, struct hv_sharding_request *out)
 {
+    struct hv_arena *arena = &w->a->arena;
+    const struct hv_graph_part *p = &w->part;
     uint32_t *wanted = hv_arena_new(arena, uint32_t, p->n_arriving + 1);
     for (size_t i = 0; i < p->n_arriving; i++) {
-        if (is_real(p->graph.tensors[p->arriving[i]].dtype)) {
+        bool trained = w->trained == NULL || w->trained[p->arriving[i]];
+        if (trained && is_real(p->graph.tensors[p->arriving[i]].dtype)) {
             wanted[out->n_wanted++] = p->arriving[i];
         }
     }
@@ -59,15 +61,20 @@ static double price_of(void *ctx, const struct hv_exchange *x)
     return hv__wire_price(ctx, x).time_s;
 }
 
-enum hv_status hv__graph_sized(struct hv__graph_ask *a, struct hv_tensor_graph *out,
-                               struct hv_err *err)
+struct hv_pricing hv__graph_pricing(struct hv__graph_work *w)
+{
+    return (struct hv_pricing){price_of, &w->wires, w->paths};
+}
+
+enum hv_status hv__graph_sized(const struct hv__graph_ask *a, struct hv_arena *arena,
+                               struct hv_tensor_graph *out, struct hv_err *err)
 {
     int64_t sequences = a->sequences > 0 ? a->sequences : 1;
-    enum hv_status st = hv_tensor_graph_sized(a->k->model->tensors, sequences, &a->arena, out, err);
+    enum hv_status st = hv_tensor_graph_sized(a->k->model->tensors, sequences, arena, out, err);
     if (st != HV_OK) {
         return HV_ENO;
     }
-    take_precision(&a->k->job, out, &a->arena);
+    take_precision(&a->k->job, out, arena);
     return HV_OK;
 }
 
@@ -94,7 +101,7 @@ enum hv_status hv__graph_solve(struct hv__graph_work *w, const struct hv_given_l
                                size_t n_given, struct hv_err *err)
 {
     struct hv_arena *arena = &w->a->arena;
-    const struct hv_pricing pricing = {price_of, &w->wires};
+    const struct hv_pricing pricing = hv__graph_pricing(w);
     struct hv_sharding_request q = {.graph = &w->part.graph,
                                     .mesh = w->place.mesh,
                                     .given = given,
@@ -106,7 +113,7 @@ enum hv_status hv__graph_solve(struct hv__graph_work *w, const struct hv_given_l
                                     .n_loss = w->part.n_leaving,
                                     .how = HV_PROPAGATE_CHOOSE,
                                     .pricing = &pricing};
-    want_gradients(arena, &w->part, &q);
+    want_gradients(w, &q);
     return hv_shard_graph_solve(&q, arena, &w->sharding, err) == HV_OK ? HV_OK : HV_ENO;
 }
 

@@ -26,6 +26,9 @@ struct hv__graph_work {
     struct hv_graph_part part;
     struct hv__mesh_place place;
     struct hv__wires wires; /**< Owner of its memo: the caller */
+    struct hv_paths *paths; /**< of the mesh, between several calls; NULL: none are remembered */
+    const bool *trained; /**< per tensor of the part: its gradient is of use to somebody; NULL: all
+                            that arrive */
     struct hv_sharding sharding;
     struct hv__kernels kernels;
 };
@@ -39,14 +42,16 @@ struct hv__graph_times {
 struct hv__graph_ask hv__graph_ask(struct hv__context *k, const struct hv_stage_query *q,
                                    const struct hv__rank *r, size_t chunk);
 /** The model's graph for the sequences of a micro-batch, in numbers of the job's precision. Lives
- * in the arena of the ask. Errors: HV_ENO where sizes do not follow from that of the batch. */
-enum hv_status hv__graph_sized(struct hv__graph_ask *a, struct hv_tensor_graph *out,
-                               struct hv_err *err) HV_NODISCARD;
+ * in the arena. Errors: HV_ENO where sizes do not follow from that of the batch. */
+enum hv_status hv__graph_sized(const struct hv__graph_ask *a, struct hv_arena *arena,
+                               struct hv_tensor_graph *out, struct hv_err *err) HV_NODISCARD;
 /** Places the mesh and prepares the exchanges on it. Errors: HV_ENO (place.h). */
 enum hv_status hv__graph_place(struct hv__graph_ask *a, struct hv__graph_work *out,
                                struct hv_err *err) HV_NODISCARD;
-/** Cuts operators [from, to) out of the graph and solves them, forward and backward, with these
- * layouts given by number of the tensor of the part. Errors: HV_ENO. */
+/** Seconds of exchanges on its mesh; of use as long as the work is. */
+struct hv_pricing hv__graph_pricing(struct hv__graph_work *w);
+/** Solves the operators of w->part, forward and backward, with these layouts given by number of the
+ * tensor of the part. Errors: HV_ENO. */
 enum hv_status hv__graph_solve(struct hv__graph_work *w, const struct hv_given_layout *given,
                                size_t n_given, struct hv_err *err) HV_NODISCARD;
 /** Kernels of solved operators on a kind of device. */

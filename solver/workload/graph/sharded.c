@@ -299,6 +299,51 @@ static void name_results_by_axes(struct hv_shard_graph *g)
     }
 }
 
+/* True where the result has the elements of the operand, in another shape or order. */
+static bool keeps_elements(const struct hv_prim_graph *g, const struct hv_prim *p)
+{
+    const struct hv_shape *from = hv_prim_shape(g, p->tensor[0]);
+    const struct hv_shape *to = hv_prim_shape(g, p->tensor[1]);
+    int64_t n = 1, m = 1;
+    for (size_t d = 0; d < from->n_dims; d++) {
+        n *= from->size[d];
+    }
+    for (size_t d = 0; d < to->n_dims; d++) {
+        m *= to->size[d];
+    }
+    return n == m && (p->kind == HV_PRIM_RESHAPE || p->kind == HV_PRIM_TRANSPOSE ||
+                      p->kind == HV_PRIM_REDUCE);
+}
+
+/* The operand of an operator that only changes its shape gets the layout that follows from the
+ * result's. */
+static void fix_operand(struct solve *s, const struct hv_shard_op *op)
+{
+    struct hv_shard_graph *x = &s->out->graph;
+    struct hv_shard_tensor pair[] = {x->tensors[op->tensor[0]], x->tensors[op->tensor[1]]};
+    const uint32_t numbers[] = {0, 1};
+    const struct hv_shard_op one = {op->rule, numbers};
+    struct hv_shard_graph alone = {
+        .mesh = x->mesh, .tensors = pair, .n_tensors = 2, .ops = &one, .n_ops = 1};
+    pair[0].layout = hv_layout_whole(pair[0].shape.n_dims);
+    hv_propagate(&alone, HV_PROPAGATE_CHOOSE, s->arena, NULL);
+    fix(s, op->tensor[0], &pair[0].layout);
+}
+
+/* A gradient that is computed in another shape is made where it must lie: else an operand's split
+ * goes on to it, and all of it is gathered behind. */
+static void fix_other_shapes(struct solve *s)
+{
+    const struct hv_shard_graph *x = &s->out->graph;
+    for (size_t i = x->n_ops; i-- > s->out->n_forward;) {
+        const struct hv_prim *p = &prims(s)->prims[s->out->prim_of[i]];
+        if (p->n_in == 1 && p->n_out == 1 && x->tensors[p->tensor[1]].fixed &&
+            !x->tensors[p->tensor[0]].fixed && keeps_elements(prims(s), p)) {
+            fix_operand(s, &x->ops[i]);
+        }
+    }
+}
+
 /* In passes a gradient lies as what it is the gradient of: the optimizer, and whoever sent the
  * tensor, have that part of it. Where propagation has found another layout, the gradients get the
  * right ones first, and everything else follows once more. */
@@ -321,6 +366,7 @@ static void lay_gradients(struct solve *s)
         }
     }
     if (other) {
+        fix_other_shapes(s);
         hv_propagate(x, s->r->how, s->arena, &s->out->conflicts);
     }
 }
