@@ -42,6 +42,27 @@ struct hv__plan *hv__plan_at(lua_State *L, int i)
     return p;
 }
 
+/** An empty table of Lua has come as an empty list: in `shard` it is a layout without axes. */
+static void name_empty_layouts(const json_t *plan)
+{
+    size_t i, k;
+    json_t *replica, *stage, *layout;
+    const char *pattern;
+    void *next;
+    json_array_foreach(json_object_get(plan, "replicas"), i, replica)
+    {
+        json_array_foreach(json_object_get(replica, "stages"), k, stage)
+        {
+            json_object_foreach_safe(json_object_get(stage, "shard"), next, pattern, layout)
+            {
+                if (json_is_array(layout) && json_array_size(layout) == 0) {
+                    json_object_set_new(json_object_get(stage, "shard"), pattern, json_object());
+                }
+            }
+        }
+    }
+}
+
 struct hv__plan *hv__plan_make(lua_State *L, int i)
 {
     struct hv__run *r = hv__run_of(L, "hv.plan.new");
@@ -64,6 +85,7 @@ struct hv__plan *hv__plan_make(lua_State *L, int i)
     if (tree == NULL) {
         hv__raise(L, &err);
     }
+    name_empty_layouts(tree);
     json_t *full = json_object();
     json_object_set_new(full, "format", json_string("hetviz.plan/1"));
     json_object_update_missing(full, tree);

@@ -302,12 +302,45 @@ static void the_judge_agrees(void **state)
     assert_int_equal(n_equal, 6);
 }
 
+#define CONVOLUTION(in, out, stride)                                                               \
+    "{\"format\":\"hetviz.model/"                                                                  \
+    "1\",\"name\":\"g\",\"kind\":\"graph\",\"dims\":{\"s\":32,\"c\":16,"                           \
+    "\"d\":64,\"g\":16,\"h\":" in ",\"w\":" in ",\"u\":" out ",\"v\":" out                         \
+    ",\"p\":3,\"q\":3},\"tensors\":{\"x\":{\"dims\":[\"s\",\"c\",\"h\",\"w\"],\"role\":"           \
+    "\"parameter\"},\"k\":{\"dims\":[\"d\",\"g\",\"p\",\"q\"],\"role\":\"parameter\"}},\"ops\":[{" \
+    "\"id\":\"y\",\"op\":\"conv\",\"in\":[\"x\",\"k\"],\"out\":[\"s\",\"d\",\"u\",\"v\"]"          \
+    ",\"window\":{\"u\":{\"of\":\"h\",\"tap\":\"p\",\"size\":3,\"stride\":" stride                 \
+    ",\"pad\":[1,1]},\"v\":{\"of\":\"w\",\"tap\":\"q\",\"size\":3,\"stride\":" stride              \
+    ",\"pad\":[1,1]}}}]}"
+
+/* A convolution and both of its gradients are products of as many terms: 2 · sequences · rows ·
+ * columns · channels out · channels in · taps FLOPs each, also where the window moves by two. */
+static void convolutions_by_hand(void **state)
+{
+    static const struct {
+        const char *model;
+        double out;
+    } rows[] = {{CONVOLUTION("32", "32", "1"), 32}, {CONVOLUTION("32", "16", "2"), 16}};
+    static const int whole[] = {-1, -1, -1}, batch[] = {0, -1, 0};
+    (void)state;
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        struct asked a;
+        ask(&a, rows[i].model, "\"mesh\":{\"d\":4}");
+        double us = 2.0 * 32 * rows[i].out * rows[i].out * 64 * 16 * 9 / 100e12 * 1e6;
+        assert_us("forward", way(&a, 0, whole)->forward_s, us);
+        assert_us("backward", way(&a, 0, whole)->backward_s, 2 * us);
+        assert_us("a quarter", way(&a, 0, batch)->forward_s, us / 4);
+        assert_us("gradients of a quarter", way(&a, 0, batch)->backward_s, 2 * us / 4);
+        done(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_by_hand),     cmocka_unit_test(summands_by_hand),
         cmocka_unit_test(between_two_operators), cmocka_unit_test(equal_operators_are_one_class),
-        cmocka_unit_test(the_judge_agrees),
+        cmocka_unit_test(the_judge_agrees),      cmocka_unit_test(convolutions_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -444,8 +444,8 @@ static double siblings(const struct build *b, const struct hv__kernel *k,
     double n = 0;
     for (uint32_t i = b->first_of[b->q->fused[k->op]]; i != NONE; i = b->next_of[i]) {
         const struct hv__kernel *own = &b->out->items[b->kernel_of[i]];
-        struct hv__local_product y =
-            hv__local_product(prim_of(b, i), &b->g->mesh, b->q->sharding->lowered.used[i]);
+        struct hv__local_product y = hv__local_product(b->prims, prim_of(b, i), &b->g->mesh,
+                                                       b->q->sharding->lowered.used[i]);
         n += own->backward == k->backward && own->weight == k->weight && y.m == x->m &&
              y.n == x->n && y.k == x->k && y.groups == x->groups &&
              share_operand(b->q->graph, own->op, k->op);
@@ -466,7 +466,7 @@ static double part_s(const struct build *b, const struct hv__kernel *k,
 static void add_product(struct build *b, struct hv__kernel *k, uint32_t i, bool again)
 {
     const struct hv_layout *l = b->q->sharding->lowered.used[i];
-    struct hv__local_product x = hv__local_product(prim_of(b, i), &b->g->mesh, l);
+    struct hv__local_product x = hv__local_product(b->prims, prim_of(b, i), &b->g->mesh, l);
     double flops = 2 * x.m * x.groups * x.n * x.k;
     k->time_s += b->core[b->q->fused[k->op]]
                      ? hv__core_product_s(b->q->k, b->q->device, &x, k->backward)
@@ -540,8 +540,8 @@ static bool is_part_of_deeper(const struct build *b, const struct hv__kernel *k)
     bool joined = k->backward && !k->weight && b->products[group] > 1 && !b->core[group];
     for (uint32_t i = k->first; i < k->last && joined; i++) {
         if (multiplies(prim_of(b, i))) {
-            struct hv__local_product x =
-                hv__local_product(prim_of(b, i), &b->g->mesh, b->q->sharding->lowered.used[i]);
+            struct hv__local_product x = hv__local_product(b->prims, prim_of(b, i), &b->g->mesh,
+                                                           b->q->sharding->lowered.used[i]);
             n = fmax(n, siblings(b, k, &x));
         }
     }

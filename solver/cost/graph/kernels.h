@@ -50,7 +50,8 @@ void hv__kernels(const struct hv__kernels_query *q, struct hv_arena *arena,
 struct hv__local_product {
     double m, n, k, groups;
 };
-struct hv__local_product hv__local_product(const struct hv_prim *p, const struct hv_mesh *m,
+struct hv__local_product hv__local_product(const struct hv_prim_graph *g, const struct hv_prim *p,
+                                           const struct hv_mesh *m,
                                            const struct hv_layout *layouts);
 /** Seconds of one of the products of a fused attention core: at the calibrated rate of such
  * kernels, which narrow heads reach in part on devices since Hopper. */

@@ -6,39 +6,51 @@
 
 #include <math.h>
 
+/* Parts that a dimension of an operand or the result is cut into; −1: there is none. */
+static double parts_of(const struct hv_mesh *m, const struct hv_layout *layouts, int side, int dim)
+{
+    return dim >= 0 ? (double)hv_axes_parts(m, &layouts[side].dim[dim]) : 1;
+}
+
 /* Iterations of a loop on one device. */
 static double local_size(const struct hv_loop *l, const struct hv_mesh *m,
                          const struct hv_layout *layouts)
 {
     int side = l->dim[0] >= 0 ? 0 : l->dim[1] >= 0 ? 1 : 2;
-    if (l->role == HV_ROLE_SPATIAL) {
-        side = 2; /* rows of the result, not of the window's operand */
-    }
-    int8_t dim = l->dim[side];
-    double parts = dim >= 0 ? (double)hv_axes_parts(m, &layouts[side].dim[dim]) : 1;
-    return ceil((double)l->size / parts);
+    return ceil((double)l->size / parts_of(m, layouts, side, l->dim[side]));
 }
 
-struct hv__local_product hv__local_product(const struct hv_prim *p, const struct hv_mesh *m,
-                                           const struct hv_layout *layouts)
+/* A window: a row of the product per row of the result, and a term per tap, of which an operand
+ * that is spread by a stride has one in `base`: kernels leave out the zeros between. */
+static void add_window(const struct hv_loop *l, const struct hv_mesh *m,
+                       const struct hv_layout *layouts, const struct hv_shape *result,
+                       struct hv__local_product *x)
+{
+    double rows = l->dim[2] >= 0 ? (double)result->size[l->dim[2]] : 1;
+    double taps = (double)(l->window.taps > 0 ? l->window.taps : 1);
+    double base = (double)(l->window.base > 0 ? l->window.base : 1);
+    x->m *= ceil(rows / parts_of(m, layouts, 2, l->dim[2]));
+    x->k *= fmax(1, taps / parts_of(m, layouts, 1, l->dim[1]) / base);
+}
+
+struct hv__local_product hv__local_product(const struct hv_prim_graph *g, const struct hv_prim *p,
+                                           const struct hv_mesh *m, const struct hv_layout *layouts)
 {
     struct hv__local_product x = {1, 1, 1, 1};
     for (size_t i = 0; i < p->n_loops; i++) {
         const struct hv_loop *l = &p->loop[i];
-        double size = local_size(l, m, layouts);
         switch (l->role) {
         case HV_ROLE_BATCH:
-            x.groups *= size;
+            x.groups *= local_size(l, m, layouts);
             break;
         case HV_ROLE_FREE:
-            *(l->dim[0] >= 0 ? &x.m : &x.n) *= size;
+            *(l->dim[0] >= 0 ? &x.m : &x.n) *= local_size(l, m, layouts);
             break;
         case HV_ROLE_CONTRACT:
-            x.k *= size;
+            x.k *= local_size(l, m, layouts);
             break;
         case HV_ROLE_SPATIAL:
-            x.m *= size;
-            x.k *= (double)(l->window.taps > 0 ? l->window.taps : 1);
+            add_window(l, m, layouts, hv_prim_shape(g, p->tensor[p->n_in]), &x);
             break;
         }
     }
