@@ -1,5 +1,5 @@
--- The least sum of the graph of choices: compute, sums of gradients and transfers add up (equation 1
--- of the publication).
+-- The least sum of the graph of choices: compute, sums of gradients and transfers add up (equation
+-- 1 of the publication).
 local splits = require "operator_splits"
 
 local elimination = {}
@@ -17,7 +17,7 @@ local function solve(priced)
   return nil, solved
 end
 
---- The best choices: { seconds, choices, priced = where they count, proven }; or nil and the reason.
+--- The best choices: { seconds, choices, priced = where they count, proven }; or nil and why not.
 function elimination.least(priced)
   local solved, why = solve(priced)
   local all = solved ~= nil

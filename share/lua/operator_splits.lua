@@ -1,7 +1,9 @@
---- Splits of operators over a mesh, for systems that decide per operator: meshes of the devices, the
--- graph of choices that hv.cost.splits prices, and the plan of one stage that choices make.
+--- Splits of operators over a mesh, for systems that decide per operator: meshes of the devices,
+-- the graph of choices that hv.cost.splits prices, and the plan of one stage that choices make.
 -- A plan sets the layout of every tensor; what the judge does between operators may be cheaper than
 -- the sum of the choices, never dearer.
+local candidates = require "candidates"
+local inventory = require "inventory"
 local numbers = require "numbers"
 
 local splits = {}
@@ -155,6 +157,82 @@ function splits.plan(stage, micro_batch, micro_batches)
   return {
     micro_batch = micro_batch,
     replicas = { { micro_batches = micro_batches, stages = { stage } } },
+  }
+end
+
+--- Sequences of a micro-batch, largest first: the batch in powers of two of micro-batches.
+local function micro_batches_of(global_batch)
+  local list = {}
+  for _, n in ipairs(numbers.powers(global_batch)) do
+    if global_batch % n == 0 then
+      list[#list + 1] = global_batch // n
+    end
+  end
+  return list
+end
+
+--- Adds a candidate for every answer of `solve` on a mesh.
+local function add_answers(ctx, all, address, mesh, micro_batch, solve)
+  local stage = { devices = address, ops = { "*" }, mesh = mesh, micro_batch = micro_batch }
+  local answers, why = solve(hv.cost.splits(stage), stage)
+  local n = ctx.job.global_batch // micro_batch
+  for _, answer in ipairs(answers or {}) do
+    all.add {
+      claim_s = n * answer.seconds,
+      build = function()
+        local plan = splits.plan(splits.stage(answer.priced, answer.choices, address, mesh),
+          micro_batch, n)
+        plan.claimed = { iteration_s = n * answer.seconds }
+        return plan
+      end,
+    }
+  end
+  if not answers then
+    all.add(nil, why, 0)
+  end
+end
+
+--- The plan of one stage on all devices that can be priced: the largest micro-batch for which a
+-- plan fits, of all meshes the one of the least simulated time. Options: splits.options.
+-- solve(priced, stage) gives a list of { seconds, choices, priced = where they count }, or nil and
+-- the reason.
+function splits.search(ctx, solve)
+  local devices, reason = inventory.priced(ctx)
+  if #devices == 0 then
+    return nil, reason
+  end
+  local ids = {}
+  for i, device in ipairs(devices) do
+    ids[i] = device.id
+  end
+  local address = ctx.cluster:address(ids)
+  local meshes = splits.meshes(#ids, ctx.options.axes)
+  for _, micro_batch in ipairs(micro_batches_of(ctx.job.global_batch)) do
+    local all = candidates.new(false)
+    for m, mesh in ipairs(meshes) do
+      if #all.list > 0 and hv.stopping(0.8) then
+        break
+      end
+      hv.progress((m - 1) / #meshes, ("micro-batch %d, mesh %s"):format(micro_batch,
+        splits.mesh_text(mesh)))
+      add_answers(ctx, all, address, mesh, micro_batch, solve)
+    end
+    local best, why = all.best(ctx.options.tries, reason)
+    if best then
+      return best
+    end
+    reason = why
+  end
+  return nil, reason
+end
+
+--- The options of splits.search.
+function splits.options(tries)
+  return {
+    { key = "axes", type = "integer", default = 2, min = 1, max = 3,
+      help = "axes of the meshes that are tried, at most" },
+    { key = "tries", type = "integer", default = tries, min = 1, max = 1000,
+      help = "number of fitting plans that are simulated, in the order of the sum" },
   }
 end
 

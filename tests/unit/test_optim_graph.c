@@ -122,17 +122,44 @@ static void choices_match_enumeration(void **state)
     }
 }
 
+/* Of a clique whose choices are all alike one choice is left of each node. */
+static void what_can_be_replaced_is_taken_out(void **state)
+{
+    enum { MANY = 30 };
+    static const struct hv_graph_cost cost[K * K];
+    struct hv_graph_node nodes[MANY];
+    struct hv_graph_edge edges[MANY * MANY];
+    struct hv_graph_dp g = {.n_nodes = MANY, .nodes = nodes, .edges = edges};
+    struct hv_arena arena = {0};
+    struct hv_graph_dp_result r;
+    (void)state;
+    for (size_t v = 0; v < MANY; v++) {
+        nodes[v] = (struct hv_graph_node){K, cost};
+        for (size_t u = 0; u < v; u++) {
+            edges[g.n_edges++] = (struct hv_graph_edge){u, v, cost};
+        }
+    }
+    assert_int_equal(hv_graph_dp_solve(&g, &arena, &r, NULL), HV_OK);
+    for (size_t v = 0; v < MANY; v++) {
+        assert_int_equal(r.points[0].choice[v], 0);
+    }
+    hv_arena_free(&arena);
+}
+
 static void limits_and_bad_graphs_are_refused(void **state)
 {
     (void)state;
     enum { MANY = 30 };
-    static struct hv_graph_cost cost[K * K];
+    struct hv_graph_cost cost[K * K];
     struct hv_graph_node nodes[MANY];
     struct hv_graph_edge edges[MANY * MANY];
     struct hv_graph_dp g = {.n_nodes = MANY, .nodes = nodes, .edges = edges};
     struct hv_arena arena = {0};
     struct hv_graph_dp_result r;
     struct hv_err err = {0};
+    for (size_t c = 0; c < K * K; c++) { /* neighbours want to be alike: nothing replaces another */
+        cost[c] = (struct hv_graph_cost){c / K == c % K ? 0 : 1, 0};
+    }
     for (size_t v = 0; v < MANY; v++) {
         nodes[v] = (struct hv_graph_node){K, cost};
     }
@@ -217,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choices_match_enumeration),
+        cmocka_unit_test(what_can_be_replaced_is_taken_out),
         cmocka_unit_test(limits_and_bad_graphs_are_refused),
         cmocka_unit_test(cliques_are_kept_together),
         cmocka_unit_test(grids_are_cut_well),

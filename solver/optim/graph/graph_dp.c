@@ -1,9 +1,11 @@
 /*
  * Elimination of nodes from a graph of choices, with single values or fronts in the table cells.
+ * Choices that others can always replace (dominated.h) are taken out first.
  * Not here: the meaning of the choices.
  */
 #include "solver/optim/graph/graph_dp.h"
 #include "solver/base/vec.h"
+#include "solver/optim/graph/dominated.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,7 +43,9 @@ struct solver {
     HV_VEC(struct part) front, made, all; /* `before` = index into parts */
     size_t *value;                        /* choice of every node in the cell at hand */
     size_t width;
+    double cells; /* of all tables made */
     bool thinned;
+    bool dry; /* tables get their nodes, but no cells: to learn how large they will be */
 };
 
 static int by_cost(const void *pa, const void *pb)
@@ -226,6 +230,14 @@ struct room {
     size_t *joined, *scope;
 };
 
+static void replace(struct solver *q, const struct room *w, size_t n_joined, const struct table *by)
+{
+    for (size_t k = 0; k < n_joined; k++) {
+        q->tables.items[w->joined[k]].dead = true;
+    }
+    hv_vec_push(&q->tables, *by);
+}
+
 /* Sums a node out (NONE: joins all that is left into one cell). */
 static enum hv_status eliminate(struct solver *q, size_t node, const struct room *w)
 {
@@ -238,8 +250,17 @@ static enum hv_status eliminate(struct solver *q, size_t node, const struct room
                           "at most %zu are made",
                           node + 1, cells, n_scope, HV_GRAPH_MAX_CELLS);
     }
+    q->cells += cells;
+    if (q->cells > (double)HV_GRAPH_MAX_POINTS) {
+        return hv_err_set(q->err, HV_ELIMIT, "the tables would have more than %zu cells",
+                          HV_GRAPH_MAX_POINTS);
+    }
     struct table t = {.n_scope = n_scope, .n_cells = (size_t)cells};
     t.scope = hv_arena_copy(q->arena, w->scope, n_scope, sizeof *t.scope);
+    if (q->dry) {
+        replace(q, w, n_joined, &t);
+        return HV_OK;
+    }
     t.at = hv_arena_new(q->arena, uint32_t, t.n_cells + 1);
     q->width = n_scope + 1 > q->width && node != NONE ? n_scope + 1 : q->width;
     for (size_t k = 0; k < n_scope; k++) {
@@ -254,10 +275,7 @@ static enum hv_status eliminate(struct solver *q, size_t node, const struct room
         next_assignment(q, &t);
     }
     t.at[t.n_cells] = (uint32_t)q->pool.n;
-    for (size_t k = 0; k < n_joined; k++) {
-        q->tables.items[w->joined[k]].dead = true;
-    }
-    hv_vec_push(&q->tables, t);
+    replace(q, w, n_joined, &t);
     return HV_OK;
 }
 
@@ -376,6 +394,22 @@ static enum hv_status run(struct solver *q, const struct room *w)
     return eliminate(q, NONE, w);
 }
 
+/* Refuses tables that are too large before any is filled. */
+static enum hv_status run_dry(struct solver *q, const struct room *w)
+{
+    size_t n = q->tables.n;
+    q->dry = true;
+    enum hv_status st = run(q, w);
+    q->dry = false;
+    q->cells = 0;
+    q->width = 0;
+    q->tables.n = n;
+    for (size_t t = 0; t < n; t++) {
+        q->tables.items[t].dead = false;
+    }
+    return st;
+}
+
 /* Reads the choices behind a point. */
 static void trace(struct solver *q, uint32_t at, size_t *choice)
 {
@@ -393,7 +427,8 @@ static void trace(struct solver *q, uint32_t at, size_t *choice)
     hv_vec_free(&todo);
 }
 
-static void take(struct solver *q, struct hv_graph_dp_result *out)
+static void take(struct solver *q, const struct hv_graph_reduced *reduced,
+                 struct hv_graph_dp_result *out)
 {
     const struct table *t = &q->tables.items[q->tables.n - 1];
     out->n_points = t->at[1] - t->at[0];
@@ -402,6 +437,9 @@ static void take(struct solver *q, struct hv_graph_dp_result *out)
         struct hv_graph_point *p = &out->points[k];
         p->choice = hv_arena_new(q->arena, size_t, q->g->n_nodes);
         trace(q, t->at[0] + (uint32_t)k, p->choice);
+        for (size_t v = 0; v < q->g->n_nodes; v++) {
+            p->choice[v] = reduced->kept[v][p->choice[v]];
+        }
         p->a = q->pool.items[t->at[0] + k].a;
         p->b = q->pool.items[t->at[0] + k].b;
     }
@@ -410,15 +448,18 @@ static void take(struct solver *q, struct hv_graph_dp_result *out)
     out->width = q->width;
 }
 
-enum hv_status hv_graph_dp_solve(const struct hv_graph_dp *g, struct hv_arena *arena,
+enum hv_status hv_graph_dp_solve(const struct hv_graph_dp *whole, struct hv_arena *arena,
                                  struct hv_graph_dp_result *out, struct hv_err *err)
 {
-    struct solver q = {.g = g, .arena = arena, .err = err};
+    struct solver q = {.arena = arena, .err = err};
     memset(out, 0, sizeof *out);
-    enum hv_status st = check(g, err);
+    enum hv_status st = check(whole, err);
     if (st != HV_OK) {
         return st;
     }
+    struct hv_graph_reduced reduced;
+    hv_graph_reduce(whole, arena, &reduced);
+    const struct hv_graph_dp *g = q.g = &reduced.g;
     q.value = hv_arena_new(arena, size_t, g->n_nodes);
     for (size_t v = 0; v < g->n_nodes; v++) {
         add_table(&q, &v, 1, g->nodes[v].cost, (uint32_t)v);
@@ -429,9 +470,10 @@ enum hv_status hv_graph_dp_solve(const struct hv_graph_dp *g, struct hv_arena *a
     size_t scopes = g->n_nodes * 2 + g->n_edges * 2;
     struct room w = {hv_arena_new(arena, size_t, 2 * q.tables.n + g->n_nodes + 2),
                      hv_arena_new(arena, size_t, scopes * 4 + 64)};
-    st = run(&q, &w);
+    st = run_dry(&q, &w);
+    st = st ? st : run(&q, &w);
     if (st == HV_OK) {
-        take(&q, out);
+        take(&q, &reduced, out);
     }
     hv_vec_free(&q.pool);
     hv_vec_free(&q.kids);
