@@ -197,10 +197,11 @@ operands = list of {tensor, role, dims}, dims = of its result}, classes = for ev
 of its ways {split = {axis = factor}, operands = list of {axis = place of a dimension}, out = {axis
 = place}, forward_s, backward_s (kernels), exchange_s (both passes), sums_s (gradients of its
 parameters), parameters, kept_bytes}, edges = list of {from, to, seconds by the way of `from` and
-that of `to`}, for the operator that writes a tensor, or reads it first, and each other reader}
+that of `to`}, for the operator that writes a tensor, or reads it first, and each other reader}; nil
+and the reason for models other than graphs with tensors and operators that cannot be priced
 @units seconds, bytes and parameters of one device for one micro-batch; operators, classes, factors,
 places and ways are numbers from 1
-@raise models other than graphs with tensors, operators with too many ways, and as hv.cost.stage
+@raise as hv.cost.stage
 @usage if ctx.model.kind == "graph" then
   local devices = ctx.cluster:address{1, 2}
   local s = hv.cost.splits{devices = devices, ops = {"*"}, mesh = {x = 2}, micro_batch = 1}
@@ -217,7 +218,13 @@ int hv__cost_splits(lua_State *L)
     const struct hv__plan *p = hv__stage_plan(L, fn, &in_flight);
     struct hv_stage_query q = {.plan = p->doc.plan, .replica = &p->doc.plan->replicas[0]};
 
-    if (hv_cost_splits(run->cost, &q, &hv__host(L)->arena, &s, &err) != HV_OK) {
+    enum hv_status st = hv_cost_splits(run->cost, &q, &hv__host(L)->arena, &s, &err);
+    if (st == HV_ENO) {
+        lua_pushnil(L);
+        lua_pushstring(L, err.text);
+        return 2;
+    }
+    if (st != HV_OK) {
         return hv__raise(L, &err);
     }
     struct reply r = {L, &s};

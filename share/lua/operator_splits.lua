@@ -174,7 +174,11 @@ end
 --- Adds a candidate for every answer of `solve` on a mesh.
 local function add_answers(ctx, all, address, mesh, micro_batch, solve)
   local stage = { devices = address, ops = { "*" }, mesh = mesh, micro_batch = micro_batch }
-  local answers, why = solve(hv.cost.splits(stage), stage)
+  local priced, why = hv.cost.splits(stage)
+  local answers
+  if priced then
+    answers, why = solve(priced, stage)
+  end
   local n = ctx.job.global_batch // micro_batch
   for _, answer in ipairs(answers or {}) do
     all.add {
@@ -197,6 +201,9 @@ end
 -- solve(priced, stage) gives a list of { seconds, choices, priced = where they count }, or nil and
 -- the reason.
 function splits.search(ctx, solve)
+  if ctx.model.kind ~= "graph" then
+    return nil, "operators of a graph are split; `-o graph=true` takes those of a transformer"
+  end
   local devices, reason = inventory.priced(ctx)
   if #devices == 0 then
     return nil, reason

@@ -94,7 +94,7 @@ static void the_price_is_the_callers(void **state)
     struct hv_arena arena = {0};
     struct hv_mesh m = mesh(2, 4);
     struct hv_layout from = hv_layout_whole(2), to = from;
-    struct hv_pricing p = {steps_only, NULL};
+    struct hv_pricing p = {.price = steps_only};
     struct hv_reshard r;
     struct hv_err err = {0};
     (void)state;

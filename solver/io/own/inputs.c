@@ -218,6 +218,27 @@ static enum hv_status check_names(const struct hv_plan_doc *doc, const struct hv
     return HV_OK;
 }
 
+static bool names_operators(const struct hv_plan *p)
+{
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        for (size_t k = 0; k < p->replicas[i].n_stages; k++) {
+            const struct hv_stage *s = &p->replicas[i].stages[k];
+            if (s->n_ops > 0 || s->mesh.n > 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A plan for the operators of a transformer names the transformer: they follow from it. */
+static enum hv_status take_operators(const struct hv_plan *p, struct hv_inputs *in,
+                                     struct hv_err *err)
+{
+    bool is_graph_plan = in->model.model->kind == HV_MODEL_TRANSFORMER && names_operators(p);
+    return is_graph_plan ? hv_inputs_set_graph(in, 1, err) : HV_OK;
+}
+
 enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const char *cluster,
                                 const char *model, const char *job, struct hv_inputs *inputs,
                                 struct hv_err *err)
@@ -240,7 +261,8 @@ enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const
         return s;
     }
     s = hv_plan_doc_build(out, json, inputs->cluster.cluster, err);
-    if (s == HV_OK && (s = check_names(out, inputs, err)) != HV_OK) {
+    if (s == HV_OK && ((s = take_operators(out->plan, inputs, err)) != HV_OK ||
+                       (s = check_names(out, inputs, err)) != HV_OK)) {
         hv_plan_doc_free(out);
     }
     if (s != HV_OK) {
