@@ -2,6 +2,7 @@
  * Judging the iterations of a dense routing trace: 64 iterations x 32 layers x 64 ranks x 128
  * experts, with experts in order, with owners, and with copies of some experts besides. Prints CPU
  * time and the largest resident set; judges nothing. The trace itself takes 32 MiB.
+ * `bench_routing N`: case N only, from 0, behind the first.
  */
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
@@ -107,7 +108,7 @@ static void bench(const char *name, const struct hv_router *router, bool owners,
     hv_inputs_free(&in);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     size_t n = (size_t)ITERATIONS * LAYERS * RANKS * EXPERTS;
     uint16_t *counts = malloc(n * sizeof *counts);
@@ -127,10 +128,20 @@ int main(void)
                           .counts = counts};
     printf("dense routing trace, %d iterations x %d layers x %d ranks x %d experts\n", ITERATIONS,
            LAYERS, RANKS, EXPERTS);
-    bench("experts in order", &r, false, 0);
-    bench("owners", &r, true, 0);
-    bench("owners, 16 experts with a copy", &r, true, 1);
-    bench("owners, 16 experts with 7 copies", &r, true, 7);
+    static const struct {
+        const char *name;
+        bool routed, owners;
+        int copies;
+    } cases[] = {{"even routing (tables are read)", false, false, 0},
+                 {"owners", true, true, 0},
+                 {"owners, 16 experts with a copy", true, true, 1},
+                 {"owners, 16 experts with 7 copies", true, true, 7},
+                 {"experts in order, best of three exchanges", true, false, 0}};
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        if (argc < 2 || i == 0 || (size_t)atoi(argv[1]) == i) {
+            bench(cases[i].name, cases[i].routed ? &r : NULL, cases[i].owners, cases[i].copies);
+        }
+    }
     free(counts);
     return 0;
 }
