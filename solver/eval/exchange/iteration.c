@@ -105,16 +105,19 @@ struct untimed {
     size_t findings; /**< before that */
 };
 
-/** Lowers the plan in another order, with results in an arena; *out has findings and spans. */
+/** Lowers the plan in another order, with results in an arena; *out has findings, spans and the
+ * time at which it is given up. */
 static enum hv_status lower_again(const struct untimed *u, int order, struct hv_arena *arena,
                                   struct hv__lowered *out, struct hv_err *err)
 {
     struct hv_findings *findings = out->findings;
     bool spans = out->spans;
+    double give_up_s = out->give_up_s;
     *out = u->reorders ? kept_apart(&u->lowered, arena) : u->fresh;
     out->arena = arena;
     out->findings = findings;
     out->spans = spans;
+    out->give_up_s = give_up_s;
     out->order = order;
     return u->reorders ? hv__reorder(out, err) : hv__lower(out, err);
 }
@@ -127,11 +130,10 @@ static enum hv_status try_order(const struct untimed *u, int order, double most_
     struct hv_arena scratch = {0};
     struct hv_verdict v = {.findings = {.arena = &scratch}};
     struct hv_err unheard = {0};
-    struct hv__lowered x = {.findings = &v.findings};
+    struct hv__lowered x = {.findings = &v.findings, .give_up_s = most_s};
     enum hv_status st = lower_again(u, order, &scratch, &x, &unheard);
-    x.give_up_s = most_s;
     *time_s = HUGE_VAL;
-    if (st == HV_OK && !was_seen(seen, order_of(&x))) {
+    if (st == HV_OK && !(x.iteration.least_s > 0) && !was_seen(seen, order_of(&x))) {
         st = time_lowered(&x, &v, &unheard);
         *time_s = st == HV_OK && !(x.iteration.least_s > 0) ? x.iteration.total_s : HUGE_VAL;
     }
@@ -162,13 +164,16 @@ enum hv_status hv__time_iteration(struct hv__lowered *l, struct hv_verdict *out,
 {
     struct untimed u = {.fresh = *l, .findings = l->findings->n};
     enum hv_status st = hv__lower(l, err);
-    bool chooses = st == HV_OK && hv__chooses_order(l);
+    if (st != HV_OK || l->iteration.least_s > 0) {
+        return st;
+    }
+    bool chooses = hv__chooses_order(l);
     if (chooses && hv__can_reorder(l)) {
         u.reorders = true;
         u.lowered = kept_apart(l, l->arena);
         u.findings = l->findings->n;
     }
-    st = st == HV_OK ? time_lowered(l, out, err) : st;
+    st = time_lowered(l, out, err);
     if (st != HV_OK || !chooses || !estimates_poorly(l)) {
         return st;
     }
@@ -179,7 +184,7 @@ enum hv_status hv__time_iteration(struct hv__lowered *l, struct hv_verdict *out,
         return st == HV_ESTOPPED ? hv__report_progress(l, 0, err) : st;
     }
     l->findings->n = u.findings;
-    st = lower_again(&u, best, l->arena, l, err);
     l->give_up_s = 0;
+    st = lower_again(&u, best, l->arena, l, err);
     return st == HV_OK ? time_lowered(l, out, err) : st;
 }

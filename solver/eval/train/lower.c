@@ -804,11 +804,14 @@ static enum hv_status check_one_length(const struct hv__lowered *l, const struct
         pl->i_replica);
 }
 
-/** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run. */
-static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *pl,
+/** Makes the schedule of pl->n_mb micro-batches and prices the passes of its stages. Orders that
+ * are written out are checked before, since they may name stages that are not there. */
+static enum hv_status price_stages(struct hv__lowered *l, struct hv__pipeline *pl,
                                    struct hv_err *err)
 {
-    enum hv_status st = make_and_compile(l, pl, &(struct decide){NULL, NULL}, err);
+    bool written = (l->schedule.row->flags & HV_SCHEDULE_ORDER) != 0;
+    const struct decide plain = {NULL, NULL};
+    enum hv_status st = (written ? make_and_compile : make_schedule)(l, pl, &plain, err);
     st = st == HV_OK ? check_one_way(l, pl, err) : st;
     st = st == HV_OK ? check_one_length(l, pl, err) : st;
     if (st != HV_OK) {
@@ -817,9 +820,20 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
     pl->n_slices = pl->schedule->parts ? 1 : pl->schedule->n_slices;
     find_shapes(l, pl);
     st = fill_gstages(l, pl, err);
-    if (st == HV_OK) {
-        st = hv__price_memory(l, pl, err);
+    bool longer = st == HV_OK && l->give_up_s > 0 && hv__busy_too_long(l, pl);
+    return st != HV_OK || written || longer ? st : compile_schedule(l, pl, err);
+}
+
+/** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run; ends early where
+ * l->iteration.least_s says that it takes too long. */
+static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *pl,
+                                   struct hv_err *err)
+{
+    enum hv_status st = price_stages(l, pl, err);
+    if (st != HV_OK || l->iteration.least_s > 0) {
+        return st;
     }
+    st = hv__price_memory(l, pl, err);
     if (st == HV_OK) {
         hv__price_hops(l, pl);
         hv__block_sends(l, pl);
@@ -867,6 +881,9 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     bool ok = schedule_input(l, pl, &(struct decide){NULL, NULL}, &in, &unheard) == HV_OK;
     pl->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
     ok = ok && lower_passes(l, pl, &unheard) == HV_OK;
+    if (ok && l->iteration.least_s > 0) {
+        return true;
+    }
     ok = ok && pl->cost.stage_s != NULL && !pl->schedule->by_times &&
          hv_schedule_fold(l->arena, &in, &pl->cost, m, &f, &unheard) == HV_OK;
     if (!ok) {
@@ -898,7 +915,9 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
         m = m > STEADY_MOST ? STEADY_MOST : m;
         m = want > m ? want : m;
     } else if (lower_folded(l, pl)) {
-        hv__find_moves(l, pl);
+        if (!(l->iteration.least_s > 0)) {
+            hv__find_moves(l, pl);
+        }
         return HV_OK;
     }
     if (m < 1 || m > HV_SCHEDULE_MB_MAX) {
@@ -907,7 +926,7 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
     }
     pl->n_mb = (int32_t)m;
     enum hv_status st = lower_passes(l, pl, err);
-    if (st == HV_OK) {
+    if (st == HV_OK && !(l->iteration.least_s > 0)) {
         hv__find_moves(l, pl);
     }
     return st;
@@ -933,6 +952,9 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
         if (!hv__take_like(l, &recent, pl)) {
             st = lower_pipeline(l, pl, err);
             hv__note_lowered(&recent, pl);
+        }
+        if (st == HV_OK && l->iteration.least_s > 0) {
+            return HV_OK;
         }
         if (st == HV_OK) {
             unsigned done = (unsigned)((HV__AT_LOWERED - HV__AT_SCHEDULE) * u / l->pipelines.n);

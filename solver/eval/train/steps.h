@@ -71,8 +71,9 @@ size_t hv__n_written(const struct hv__lowered *l, size_t entry);
 /* ---- lower.c: from plan to schedules -----------------------------------------------------------
  */
 
-/** Finds the distinct pipelines, prices their passes and makes their schedules. HV_ENO: cannot be
- * timed. O(operations of the distinct pipelines). */
+/** Finds the distinct pipelines, prices their passes and makes their schedules; where that sets
+ * l->iteration.least_s, it is not done to the end. HV_ENO: cannot be timed. O(operations of the
+ * distinct pipelines). */
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /** Numbers of the orders among which l->order chooses, from 1. */
 enum { HV__ORDERS = 5 };
@@ -84,6 +85,13 @@ enum hv_status hv__reorder(struct hv__lowered *l, struct hv_err *err) HV_NODISCA
 /** True where a lowered plan has any of them: an order is decided by cost and not by who comes
  * first. O(pipelines). */
 bool hv__chooses_order(const struct hv__lowered *l);
+
+/* ---- least.c ----------------------------------------------------------------------------------
+ */
+
+/** True where the priced passes of a pipeline take longer than l->give_up_s in any order: sets
+ * l->iteration.least_s. */
+bool hv__busy_too_long(struct hv__lowered *l, const struct hv__pipeline *pl);
 
 /* ---- alike.c ----------------------------------------------------------------------------------
  */
