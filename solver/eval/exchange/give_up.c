@@ -6,8 +6,7 @@
 /** Iterations that are longer by less than this share are simulated to the end. */
 #define GIVE_UP_REL 1e-6
 
-/** End of what a rank runs: the end of its last pass where passes share no links, which only delay
- * it. */
+/** End of what a rank runs. */
 static double end_s(const struct hv__pipeline *pl, size_t rank, bool together)
 {
     if (together) {
@@ -46,7 +45,20 @@ bool hv__too_long(struct hv__lowered *l, double time_s)
     return longer;
 }
 
+/** True where shared links only delay passes: gathers beside passes, moves and ranks that take
+ * turns may be less in each other's way when some are later. */
+static bool is_only_delayed(const struct hv__lowered *l)
+{
+    bool only = true;
+    for (size_t i = 0; i < l->pipelines.n && only; i++) {
+        const struct hv__pipeline *pl = &l->pipelines.items[i];
+        only = pl->moving.n == 0 && !hv__has_stream(pl) && hv__split_of(l, pl->i_replica) == NULL;
+    }
+    return only;
+}
+
 bool hv__gives_up(struct hv__lowered *l, bool together)
 {
-    return l->give_up_s > 0 && !l->schedule.stale && hv__too_long(l, least_s(l, together));
+    bool known = l->give_up_s > 0 && !l->schedule.stale && (together || is_only_delayed(l));
+    return known && hv__too_long(l, least_s(l, together));
 }

@@ -180,6 +180,9 @@ enum hv_status hv__time_iteration(struct hv__lowered *l, struct hv_verdict *out,
     int best;
     double best_s = l->iteration.least_s > 0 ? l->give_up_s : l->iteration.total_s;
     st = find_order(l, &u, &best_s, &best);
+    if (l->iteration.least_s > 0) {
+        l->iteration.least_s = l->give_up_s; /* all orders take longer, some less than this one */
+    }
     if (st != HV_OK || best == 0) {
         return st == HV_ESTOPPED ? hv__report_progress(l, 0, err) : st;
     }
