@@ -21,9 +21,9 @@ struct hv_eval_options {
      * (hv_verdict.common_s) is above this, those are its figures, and the iterations in which
      * micro-batches wait for longer ones are left out. */
     double beat_s;
-    /** For searches, 0: none. A plan whose iteration takes longer than this even if its transfers
-     * share no links and nothing follows the last pass is not simulated to its end, where that is
-     * known early: its verdict then has findings, memory and hv_verdict.at_least_s, no figures. */
+    /** For searches, 0: none. A plan whose iteration is known to take longer than this is not
+     * simulated to its end: its verdict has hv_verdict.at_least_s and the findings so far, no
+     * memory and no figures. */
     double give_up_s;
     struct hv_cost *const *jobs; /**< plan for many jobs: cost context of each job with its own
                                     model and job; NULL, or a NULL entry: the one given */

@@ -622,9 +622,8 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
     }
     l.give_up_s = all.n > 1 ? 0 : q->options->give_up_s;
     st = st == HV_OK ? hv__time_iteration(&l, out, err) : st;
-    if (st == HV_OK && l.iteration.given_up) {
-        out->at_least_s = l.iteration.pipeline_s;
-        hv__memory(&l, out);
+    if (st == HV_OK && l.iteration.least_s > 0) {
+        out->at_least_s = l.iteration.least_s;
         return HV_OK;
     }
     st = st == HV_OK ? add_figures(&l, out, err) : st;

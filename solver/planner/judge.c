@@ -182,15 +182,16 @@ static double work_done(const struct hv__search *s, const struct hv__sketch *k)
     return took < LONG_WORK ? hv__work_of(s, k) : fmax(took, hv__work_of(s, k));
 }
 
-/* Value above which a plan is of no use: a plan near the best is split inside of blocks, even if it
- * is worse than `most`. None where values are no seconds, or the objective's limits say more about
- * a plan. */
+/* Value above which a plan is of no use: where blocks are split, a plan near the best is split
+ * inside of them even if it is worse than `most`. None where values are no seconds, or the
+ * objective's limits say more about a plan. */
 static double limit_of(const struct hv__search *s, double most)
 {
     const struct hv_objective *o = &s->job->objective;
     bool by_time = o->minimize == HV_MIN_TIME && !s->over_limits && !hv_known(o->deadline_s) &&
                    !hv_known(o->max_usd_per_h);
-    return by_time ? fmax(most, NEAR * s->best_value) : HUGE_VAL;
+    double near = s->fine ? NEAR * s->best_value : 0;
+    return by_time ? fmax(most, near) : HUGE_VAL;
 }
 
 /* Micro-batches of lengths that are drawn wait for each other, which takes 24 iterations to judge.

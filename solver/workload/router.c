@@ -216,9 +216,19 @@ void hv_router_tokens(const struct hv_router *r, const struct hv_router_at *at, 
     }
 }
 
-/* Adds the counts of one source to the row of what goes to each owner; experts of one owner follow
- * each other, as a rule. */
-static void add_owned(const uint16_t *counts, const uint32_t *owner, size_t n, double *row)
+/* Experts whose owner is not that of the one before. */
+static size_t changes_of(const uint32_t *owner, size_t n)
+{
+    size_t changes = 0;
+    for (size_t e = 1; e < n; e++) {
+        changes += owner[e] != owner[e - 1];
+    }
+    return changes;
+}
+
+/* Adds the counts of one source to what goes to each owner, where experts of one owner follow each
+ * other. */
+static void add_owned(const uint16_t *counts, const uint32_t *owner, size_t n, int64_t *row)
 {
     for (size_t e = 0; e < n;) {
         uint32_t own = owner[e];
@@ -226,7 +236,15 @@ static void add_owned(const uint16_t *counts, const uint32_t *owner, size_t n, d
         for (e++; e < n && owner[e] == own; e++) {
             sum += counts[e];
         }
-        row[own] += (double)sum;
+        row[own] += sum;
+    }
+}
+
+/* The same where most do not. */
+static void add_scattered(const uint16_t *counts, const uint32_t *owner, size_t n, int64_t *row)
+{
+    for (size_t e = 0; e < n; e++) {
+        row[owner[e]] += counts[e];
     }
 }
 
@@ -238,20 +256,24 @@ bool hv_router_sent(const struct hv_router *r, const struct hv_router_at *at, co
         return false;
     }
     size_t first = (at->iteration % r->iterations * r->layers + at->layer) * r->sources;
-    size_t each = r->sources / at->of, cells = at->sources * n;
+    size_t each = r->sources / at->of;
     const uint16_t *counts = r->counts + first * r->experts;
     double total = (double)sum_of_counts(counts, r->sources * r->experts);
     double unit = total > 0 ? (double)at->of / total : 0;
-    memset(sent, 0, cells * sizeof *sent);
+    int64_t *row = hv_xcalloc(n + 1, sizeof *row);
+    bool scattered = 2 * changes_of(owner, r->experts) > r->experts;
     for (size_t s = 0; s < at->sources; s++) {
         size_t from = (at->first + s) % at->of * each;
         for (size_t k = from; k < from + each; k++) {
-            add_owned(counts + k * r->experts, owner, r->experts, sent + s * n);
+            (scattered ? add_scattered : add_owned)(counts + k * r->experts, owner, r->experts,
+                                                    row);
+        }
+        for (size_t i = 0; i < n; i++) {
+            sent[s * n + i] = (double)row[i] * unit;
+            row[i] = 0;
         }
     }
-    for (size_t i = 0; i < cells; i++) {
-        sent[i] *= unit;
-    }
+    free(row);
     return true;
 }
 

@@ -248,10 +248,16 @@ static void as_the_replay_says(void **state)
     assert_true(later > 100); /* the order matters in many of them */
 }
 
+/** Buckets of a plan: their size, that of their chunks (0: they have none), and who goes first. */
+struct buckets {
+    double mib, chunk_mib;
+    const char *priority;
+};
+
 /** Seconds of a mixture on two nodes whose gradients are in many small buckets: one size for all,
  * or a list that says the same `listed` times. Buckets of one size are run together, those of a
  * list one by one. */
-static double small_buckets_s(struct world *w, double mib, int listed, const char *priority)
+static double small_buckets_s(struct world *w, const struct buckets *b, int listed)
 {
     struct hv_str body = {0};
     struct hv_arena a = {0};
@@ -259,12 +265,16 @@ static double small_buckets_s(struct world *w, double mib, int listed, const cha
                 "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":4,\"stages\":["
                 "{\"devices\":\"a[0-1].[0-1]\",\"layers\":[0,3],\"dp\":4,\"ep\":2},"
                 "{\"devices\":\"a[0-1].[2-3]\",\"layers\":[3,6],\"dp\":4,\"ep\":2}]}],"
-                "\"schedule\":{\"name\":\"1f1b\"},\"sync\":{\"priority\":\"%s\",\"bucket_MiB\":",
-                priority);
-    for (int i = 0; i < listed; i++) {
-        hv_str_addf(&body, "%c%.4g", i == 0 ? '[' : ',', mib);
+                "\"schedule\":{\"name\":\"1f1b\"},\"sync\":{\"priority\":\"%s\",",
+                b->priority);
+    if (b->chunk_mib > 0) {
+        hv_str_addf(&body, "\"chunk_MiB\":%.17g,", b->chunk_mib);
     }
-    hv_str_addf(&body, listed > 0 ? "]}" : "%.4g}", mib);
+    hv_str_addf(&body, "\"bucket_MiB\":");
+    for (int i = 0; i < listed; i++) {
+        hv_str_addf(&body, "%c%.4g", i == 0 ? '[' : ',', b->mib);
+    }
+    hv_str_addf(&body, listed > 0 ? "]}" : "%.4g}", b->mib);
     double s = judge(w, &a, false, hv_str_cstr(&body)).metrics.iteration_s;
     hv_arena_free(&a);
     hv_str_free(&body);
@@ -287,14 +297,52 @@ static void runs_are_as_long_as_their_buckets(void **state)
         "{\"format\":\"hetviz.job/1\",\"global_batch\":8,\"sequence\":2048,"
         "\"precision\":\"bf16\",\"optimizer\":\"adam\"}");
     static const double sizes[] = {0.1, 0.37, 1, 5};
-    double last_s = 0;
-    for (size_t i = 0; i < HV_COUNT(sizes); i++) {
-        double together_s = small_buckets_s(&w, sizes[i], 0, "fifo");
-        near_to(together_s, small_buckets_s(&w, sizes[i], 2000, "fifo"), 1e-9 * together_s);
-        assert_true(together_s != last_s);
-        last_s = together_s;
+    static const char *const priorities[] = {"fifo", "after_all_to_all"};
+    for (size_t p = 0; p < HV_COUNT(priorities); p++) {
+        double last_s = 0;
+        for (size_t i = 0; i < HV_COUNT(sizes); i++) {
+            const struct buckets b = {sizes[i], 0, priorities[p]};
+            double together_s = small_buckets_s(&w, &b, 0);
+            near_to(together_s, small_buckets_s(&w, &b, 2000), 1e-9 * together_s);
+            assert_true(together_s != last_s);
+            last_s = together_s;
+        }
     }
     close_world(&w);
+}
+
+/** The same for random networks, buckets and chunks, where streams of dense layers and of experts
+ * contend for their ranks. */
+static void random_runs_are_as_long_as_their_buckets(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 20);
+    for (int k = 0; k < 40; k++) {
+        struct world w;
+        char cluster[512], model[512];
+        (void)snprintf(cluster, sizeof cluster,
+                       "{\"format\":\"hetviz.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":"
+                       "\"a\",\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":4,\"nic\":{"
+                       "\"bandwidth_GBps\":%d}}]}",
+                       1 + (int)hv_rng_below(&rng, 60));
+        (void)snprintf(model, sizeof model,
+                       "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"transformer\","
+                       "\"layers\":6,\"hidden\":%d,\"heads\":16,\"ffn\":2048,\"vocab\":32000,"
+                       "\"max_sequence\":2048,\"moe\":{\"experts\":4,\"top_k\":2,\"ffn\":%d}}",
+                       256 * (1 + (int)hv_rng_below(&rng, 4)),
+                       256 * (1 + (int)hv_rng_below(&rng, 6)));
+        double mib = 0.05 + 0.01 * (double)hv_rng_below(&rng, 200);
+        bool fifo = hv_rng_below(&rng, 4) == 0;
+        double chunk_mib = 0.02 * (double)(1 + hv_rng_below(&rng, 50));
+        open_world(&w, cluster, model,
+                   "{\"format\":\"hetviz.job/1\",\"global_batch\":8,\"sequence\":2048,"
+                   "\"precision\":\"bf16\",\"optimizer\":\"adam\"}");
+        const struct buckets b = {mib, chunk_mib, fifo ? "fifo" : "after_all_to_all"};
+        double together_s = small_buckets_s(&w, &b, 0);
+        near_to(together_s, small_buckets_s(&w, &b, 2000), 1e-9 * together_s);
+        close_world(&w);
+    }
 }
 
 int main(void)
@@ -304,6 +352,7 @@ int main(void)
         cmocka_unit_test(stages_share_a_network),
         cmocka_unit_test(as_the_replay_says),
         cmocka_unit_test(runs_are_as_long_as_their_buckets),
+        cmocka_unit_test(random_runs_are_as_long_as_their_buckets),
     };
     return cmocka_run_group_tests_name("eval_in_turns", tests, NULL, NULL);
 }

@@ -66,6 +66,24 @@ struct hv__memo hv__places_memo(void)
     return hv__memo_of(sizeof(struct places_key), sizeof(struct hv__holding));
 }
 
+/* The columns of experts behind those of the ranks that hold one each. */
+static void list_columns(size_t experts, size_t ranks, struct hv_arena *arena,
+                         struct hv__holding *out)
+{
+    uint32_t *column = hv_arena_new(arena, uint32_t, experts + 1);
+    uint32_t *several = hv_arena_new(arena, uint32_t, experts + 1);
+    out->n_several = 0;
+    for (size_t e = 0; e < experts; e++) {
+        column[e] = out->ranks[out->at[e]];
+        if (out->at[e + 1] - out->at[e] != 1) {
+            column[e] = (uint32_t)(ranks + out->n_several);
+            several[out->n_several++] = (uint32_t)e;
+        }
+    }
+    out->column = column;
+    out->several = several;
+}
+
 static void list_holders(const struct hv_moe_knobs *m, int experts, int ep, struct hv_arena *arena,
                          struct hv__holding *out)
 {
@@ -88,6 +106,7 @@ static void list_holders(const struct hv_moe_knobs *m, int experts, int ep, stru
     }
     out->at = at;
     out->ranks = hv_arena_copy(arena, ranks, n, sizeof *ranks);
+    list_columns(n_experts, (size_t)ep, arena, out);
     free(ranks);
     free(on);
 }

@@ -30,6 +30,10 @@ struct hv__holding {
     struct hv__spread spread;
     const size_t *at;      /**< [experts + 1] into `ranks` */
     const uint32_t *ranks; /**< that hold each expert or a part of it, in ascending order */
+    /** [experts] the rank that holds it, or the number of ranks + its place in `several`. */
+    const uint32_t *column;
+    const uint32_t *several; /**< [n_several] experts that several ranks hold, in ascending order */
+    size_t n_several;
 };
 /** Which ranks of the query's group hold which of `experts`, remembered (held.c). O(experts × ep)
  * when new. */

@@ -303,16 +303,91 @@ static struct hv__spare take_room(struct hv__context *k, size_t n)
     return room;
 }
 
-/* Fills sent, got and done where it depends only on what each rank gets in all, and the router can
- * add that up; else false. */
+/* The holders of one expert, by house. */
+struct nearest {
+    const uint32_t *holders;
+    size_t n;
+    uint32_t *near;  /* [houses] how many of them are in it */
+    uint32_t *first; /* [houses] one of them */
+    uint32_t *next;  /* [holders] another one in the same house */
+    bool *own;       /* [ranks] holds it */
+};
+
+/* Sends tokens of one source of a house to the holders that are nearest to it, as `send` does for
+ * experts that are not in shards. */
+static void send_nearest(const struct nearest *x, size_t source, size_t house, double tokens,
+                         double *row)
+{
+    if (x->own[source]) {
+        row[source] += tokens;
+        return;
+    }
+    uint32_t near = x->near[house];
+    double each = tokens / (near > 0 ? (double)near : (double)x->n);
+    for (uint32_t i = x->first[house], k = 0; k < near; k++, i = x->next[i]) {
+        row[x->holders[i]] += each;
+    }
+    for (size_t i = 0; near == 0 && i < x->n; i++) {
+        row[x->holders[i]] += each;
+    }
+}
+
+/* Sends the tokens for experts that several ranks hold; `wide` has a column for each of them behind
+ * those of the ranks. O(ranks · such experts). */
+static void send_several(struct adding *x, const double *wide)
+{
+    size_t n = x->n, width = n + x->places.n_several;
+    uint32_t *lists = hv_xcalloc(4 * n + 1, sizeof *lists);
+    bool *own = hv_xcalloc(n + 1, sizeof *own);
+    struct nearest k = {.near = lists, .first = lists + n, .next = lists + 2 * n, .own = own};
+    uint32_t *house = lists + 3 * n;
+    for (size_t s = 0; s < n; s++) {
+        house[s] = (uint32_t)house_of(x, s);
+    }
+    for (size_t j = 0; j < x->places.n_several; j++) {
+        size_t from = x->places.at[x->places.several[j]];
+        k.holders = x->places.ranks + from;
+        k.n = x->places.at[x->places.several[j] + 1] - from;
+        for (uint32_t i = 0; i < k.n; i++) {
+            uint32_t h = house[k.holders[i]];
+            k.next[i] = k.first[h];
+            k.first[h] = i;
+            k.near[h]++;
+            own[k.holders[i]] = true;
+        }
+        for (size_t s = 0; s < n; s++) {
+            double tokens = wide[s * width + n + j];
+            if (tokens > 0) {
+                send_nearest(&k, s, house[s], tokens, x->sent + s * n);
+            }
+        }
+        for (size_t i = 0; i < k.n; i++) {
+            k.near[house[k.holders[i]]] = 0;
+            own[k.holders[i]] = false;
+        }
+    }
+    free(lists);
+    free(own);
+}
+
+/* Fills sent, got and done where it depends only on what each rank and each expert with several
+ * holders gets in all, and the router can add that up; else false. `wide`: room for these. */
 static bool add_at_once(const struct hv__ask *a, const struct hv_block *b, struct adding *x,
-                        double capacity)
+                        double capacity, double *wide)
 {
     const struct hv_router_at at = place_of(a, b, x);
-    bool whole = !x->took && !(capacity > 0) && hv__kernel_of(x->m) != HV_MOE_PADDED &&
-                 !hv__gates_tokens(a->q->moe, a->q->ep);
-    if (!whole || !hv_router_sent(a->k->job.routing, &at, x->places.ranks, x->n, x->sent)) {
+    size_t width = x->n + x->places.n_several;
+    bool whole = x->shards == 1 && !(x->tile[0] > 0) && !(capacity > 0) &&
+                 hv__kernel_of(x->m) != HV_MOE_PADDED && !hv__gates_tokens(a->q->moe, a->q->ep);
+    double *sent = x->places.n_several > 0 ? wide : x->sent;
+    if (!whole || !hv_router_sent(a->k->job.routing, &at, x->places.column, width, sent)) {
         return false;
+    }
+    if (x->places.n_several > 0) {
+        for (size_t s = 0; s < x->n; s++) {
+            memcpy(x->sent + s * x->n, wide + s * width, x->n * sizeof *wide);
+        }
+        send_several(x, wide);
     }
     memset(x->got, 0, x->n * sizeof *x->got);
     add_rows(x);
@@ -337,15 +412,16 @@ bool hv__load_of(const struct hv__ask *a, const struct hv_block *b, double rows,
                        .places = hv__holding_of(a->k, q, b->experts)};
     hv__kernel_tiles(q->moe, rows, x.tile);
     bool single = x.shards == 1 && !(x.tile[0] > 0) && (!x.m || x.m->n_copies == 0);
-    size_t figures = n * experts + n * n + (HV__LOAD_CUTS + 1) * n;
+    size_t wide = n + x.places.n_several > experts ? n + x.places.n_several : experts;
+    size_t figures = n * wide + n * n + (HV__LOAD_CUTS + 1) * n;
     struct hv__spare room = take_room(a->k, figures + (single ? 0 : x.places.at[experts]));
     x.tokens = room.items;
-    x.sent = room.items + n * experts;
+    x.sent = room.items + n * wide;
     x.got = x.sent + n * n;
     x.done = x.got + n;
     x.took = single ? NULL : room.items + figures;
     double capacity = hv__capacity_of(q->moe, rows / b->experts);
-    if (add_at_once(a, b, &x, capacity)) {
+    if (add_at_once(a, b, &x, capacity, room.items)) {
         capacity = 0;
     } else {
         find_tokens(a, b, &x, room.items);

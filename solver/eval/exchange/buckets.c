@@ -399,7 +399,7 @@ static bool fill_run(const struct hv__lowered *l, struct hv__bucket_stream *s, d
 {
     struct hv__arrived *t = &s->ahead;
     double n = floor((t->parameters - t->taken) / size * (1 - ROUNDING));
-    if (s->singly || t->segment->from2 < 0 || s->n_closed + 1 < l->plan->sync.n_buckets || n < 2) {
+    if (t->segment->from2 < 0 || s->n_closed + 1 < l->plan->sync.n_buckets || n < 2) {
         return false;
     }
     n = alike_buckets(t, size, n);

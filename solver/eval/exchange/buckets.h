@@ -56,7 +56,6 @@ struct hv__bucket_stream {
     size_t n_ends;
     bool routed, whole;         /**< of routed experts; one bucket of one segment */
     bool cut;                   /**< buckets have exactly their size */
-    bool singly;                /**< equal buckets are listed one by one */
     double bytes_per_parameter; /**< on one rank */
     struct hv__holder *holders;
     size_t n_holders;

@@ -5,6 +5,24 @@
 
 #include "solver/eval/train/reduce_int.h"
 
+/* ---- give_up.c --------------------------------------------------------------------------------
+ */
+
+/** True where the iteration is known to take longer than l->give_up_s, from runs that share no
+ * links yet (hv__time_alone), or from final ones (`together`) without reductions: sets
+ * l->iteration.least_s. Never where give_up_s is 0, or for stale plans. O(devices of the distinct
+ * pipelines). */
+bool hv__gives_up(struct hv__lowered *l, bool together);
+/** The same where the iteration takes at least time_s. O(1). */
+bool hv__too_long(struct hv__lowered *l, double time_s);
+
+/* ---- optimizer_step.c -------------------------------------------------------------------------
+ */
+
+/** Least seconds of a rank's optimizer step: the part that it runs by itself. O(devices). */
+double hv__least_optimizer_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                             const struct hv__rank *rk);
+
 /* ---- arrival.c --------------------------------------------------------------------------------
  */
 

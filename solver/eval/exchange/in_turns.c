@@ -45,10 +45,11 @@ struct played {
 /** A stream of buckets, and what is on its way. */
 struct sender {
     struct hv__bucket_stream *stream, before; /**< before: without the bucket at hand */
-    struct hv__bucket bucket;
+    struct hv__bucket bucket;                 /**< that at hand, the first of a run of equal ones */
     bool more;
-    size_t seen;   /**< what its readiness counts, see play.n_known */
-    double left_s; /**< of the bucket, on a network of its own */
+    size_t seen;    /**< what its readiness counts, see play.n_known */
+    double left_s;  /**< of the bucket, on a network of its own */
+    double ready_s; /**< the bucket, or what is left of it */
     bool running;
     double start_s, end_s; /**< while it runs */
     const size_t *lanes;   /**< [n_lanes] of the bucket */
@@ -145,6 +146,7 @@ static void take_bucket(struct play *y, struct sender *w)
     w->running = false;
     if (w->more) {
         w->left_s = w->bucket.duration_s;
+        w->ready_s = w->bucket.ready_s;
         if (w->lanes == NULL || w->bucket.lanes.ids != lanes) {
             find_bucket_lanes(y, w);
         }
@@ -164,6 +166,21 @@ static void refresh(struct play *y, struct sender *w)
     w->stream->n_prices = after.n_prices;
     w->stream->lanes = after.lanes;
     take_bucket(y, w);
+}
+
+/** Goes on behind n of the equal buckets at hand. */
+static void leave_buckets(struct play *y, struct sender *w, double n)
+{
+    struct hv__bucket *b = &w->bucket;
+    b->ready_s += n * b->step_s;
+    b->n -= n;
+    if (!(b->n > 0)) {
+        take_bucket(y, w);
+        return;
+    }
+    w->left_s = b->duration_s;
+    w->ready_s = b->ready_s;
+    w->running = false;
 }
 
 /** Time from which the lanes and the ranks of the bucket at hand are free. */
@@ -188,7 +205,7 @@ static double event_of_sender_s(struct play *y, struct sender *w)
     if (!w->bucket.certain) {
         return HUGE_VAL;
     }
-    return y->exchanges_first ? fmax(w->bucket.ready_s, network_free_s(y, w)) : w->bucket.ready_s;
+    return y->exchanges_first ? fmax(w->ready_s, network_free_s(y, w)) : w->ready_s;
 }
 
 static void keep_piece(struct play *y, const struct sender *w, const struct hv__reduced *reduced)
@@ -222,7 +239,7 @@ static void use_lanes(struct play *y, struct sender *w, struct sender *owner)
 static void begin_bucket(struct play *y, struct sender *w)
 {
     w->running = true;
-    w->start_s = fmax(w->bucket.ready_s, network_free_s(y, w));
+    w->start_s = fmax(w->ready_s, network_free_s(y, w));
     w->end_s = hv__end_on_links_left(y->traffic, &w->bucket.lanes, w->start_s, w->left_s);
     use_lanes(y, w, w);
 }
@@ -235,37 +252,121 @@ static void keep_running(struct play *y, struct sender *w)
     use_lanes(y, w, NULL);
 }
 
-/** Runs the buckets at hand that are ready before a time: their turn is certain once they are
- * ready. */
-static void run_ready(struct play *y, struct sender *w, double until_s)
+/** Runs n of the equal buckets at hand, each as soon as it is ready and its lanes are free: the use
+ * of the last one. `at_once`: how many run without a gap; `keep`: the pieces are kept. */
+static struct hv__lane_use run_buckets(struct play *y, const struct sender *w, double n, bool keep,
+                                       double *at_once)
 {
-    struct hv__bucket *b = &w->bucket;
-    double n = hv__ready_before(b, until_s);
     struct hv__lane_use u = {0, network_free_s(y, w)};
     struct hv__reduced x;
     for (double done = 0; done < n;) {
-        done += hv__run_some(y->traffic, b, done, n, &u, &x);
-        keep_piece(y, w, &x);
+        double some = hv__run_some(y->traffic, &w->bucket, done, n, &u, &x);
+        *at_once = done > 0 ? *at_once : some;
+        done += some;
+        if (keep) {
+            keep_piece(y, w, &x);
+        }
     }
+    return u;
+}
+
+/** Runs n of the equal buckets at hand to their ends. */
+static void run_whole(struct play *y, struct sender *w, double n)
+{
+    double at_once;
+    struct hv__lane_use u = run_buckets(y, w, n, true, &at_once);
     w->start_s = u.start_s;
     w->end_s = u.end_s;
     use_lanes(y, w, NULL);
-    b->ready_s += n * b->step_s;
-    b->n -= n;
-    if (!(b->n > 0)) {
-        take_bucket(y, w);
+    leave_buckets(y, w, n);
+}
+
+/** True where two streams use a lane or a rank together. O(lanes² + ranks²) */
+static bool share_network(const struct sender *a, const struct sender *b)
+{
+    bool any = false;
+    for (size_t i = 0; i < a->n_lanes && !any; i++) {
+        for (size_t k = 0; k < b->n_lanes && !any; k++) {
+            any = a->lanes[i] == b->lanes[k];
+        }
+    }
+    for (size_t i = 0; i < a->stream->n_ranks && !any; i++) {
+        for (size_t k = 0; k < b->stream->n_ranks && !any; k++) {
+            any = a->stream->ranks[i] == b->stream->ranks[k];
+        }
+    }
+    return any;
+}
+
+/** What limits the buckets of a stream that run one after the other. */
+struct room {
+    double end_s;     /**< when the last has ended */
+    double begin_s;   /**< before this the last begins */
+    double waiting_s; /**< likewise, but for those that run without a gap: streams behind this one
+                         have to wait for them */
+};
+
+/** Room for the buckets at hand until a pass goes on, at plays_s, or another stream may take the
+ * network. Next events of other streams: at others_s or later. */
+static struct room room_for(const struct play *y, const struct sender *w, double others_s,
+                            double plays_s)
+{
+    struct room r = {plays_s * (1 - ROUNDING), HUGE_VAL, HUGE_VAL};
+    if (hv__links_busy_after(y->traffic, w->ready_s)) {
+        r.end_s = fmin(r.end_s, others_s); /* traffic is met in order of time */
+    }
+    for (size_t i = 0; i < y->n_senders; i++) {
+        const struct sender *o = &y->senders[i];
+        if (o == w || !o->more || (!o->running && !o->bucket.certain) || !share_network(o, w)) {
+            continue;
+        }
+        double from_s = o->running ? -HUGE_VAL : o->ready_s;
+        double *limit_s = o > w && !o->running ? &r.waiting_s : &r.begin_s;
+        *limit_s = fmin(*limit_s, from_s);
+    }
+    return r;
+}
+
+/** How many of the equal buckets at hand run to their ends in the room that they have, by
+ * bisection. */
+static double whole_in(struct play *y, const struct sender *w, const struct room *r)
+{
+    double fits = 0, over = w->bucket.n + 1;
+    if (w->bucket.n < 2 || w->left_s < w->bucket.duration_s || w->ready_s > w->bucket.ready_s) {
+        return 0;
+    }
+    while (over - fits > 1) {
+        double n = floor((fits + over) / 2), at_once = 0;
+        struct hv__lane_use u = run_buckets(y, w, n, false, &at_once);
+        bool alone = n <= at_once || u.start_s < r->waiting_s;
+        *(u.end_s <= r->end_s && u.start_s < r->begin_s && alone ? &fits : &over) = n;
+    }
+    return fits;
+}
+
+/** Runs buckets that nothing interrupts, else begins the one at hand. */
+static void begin_some(struct play *y, struct sender *w, double others_s, double plays_s)
+{
+    struct room r = room_for(y, w, others_s, plays_s);
+    double n = whole_in(y, w, &r);
+    if (n > 0) {
+        run_whole(y, w, n);
+    } else {
+        begin_bucket(y, w);
     }
 }
 
-static void play_sender(struct play *y, struct sender *w, double until_s)
+/** Lets a stream go on until others do, or passes, which follow each other at these times. Where
+ * exchanges do not go first, the turn of buckets is certain once they are ready. */
+static void play_sender(struct play *y, struct sender *w, double others_s, double plays_s)
 {
     if (!y->exchanges_first) {
-        run_ready(y, w, until_s);
+        run_whole(y, w, hv__ready_before(&w->bucket, fmin(others_s, plays_s)));
     } else if (w->running) {
         keep_running(y, w);
-        take_bucket(y, w);
+        leave_buckets(y, w, 1);
     } else {
-        begin_bucket(y, w);
+        begin_some(y, w, others_s, plays_s);
     }
 }
 
@@ -282,7 +383,7 @@ static void interrupt(struct play *y, struct sender *w, double at_s)
     w->left_s *= (w->end_s - until_s) / all_s;
     w->end_s = until_s;
     w->running = false;
-    w->bucket.ready_s = until_s;
+    w->ready_s = until_s;
     keep_running(y, w);
 }
 
@@ -463,7 +564,7 @@ static void play_all(struct play *y)
         bool sends = y->exchanges_first ? sends_s < plays_s * (1 - ROUNDING)
                                         : sends_s <= plays_s * (1 + ROUNDING);
         if (w != NULL && (sends || x == NULL)) {
-            play_sender(y, w, fmin(others_s, plays_s));
+            play_sender(y, w, others_s, plays_s);
         } else if (x != NULL) {
             play_player(y, x);
         } else {
@@ -628,7 +729,6 @@ static struct play open_play(struct hv__lowered *l)
     y.rank_s = hv_arena_new(l->arena, double, flat + 1);
     y.owner = hv_arena_new(l->arena, struct sender *, n_lanes + 1);
     for (size_t i = 0; i < y.n_senders; i++) {
-        s[i].singly = y.exchanges_first;
         y.senders[i].stream = &s[i];
         take_bucket(&y, &y.senders[i]);
     }

@@ -40,6 +40,16 @@ static double gradients_s(const struct hv__pipeline *pl, size_t rank)
     return sum;
 }
 
+/** The part of the optimizer step of one device that it runs itself. */
+static double own_part_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                         const struct hv__rank *rk, size_t at)
+{
+    const struct hv_stage *s = &pl->replica->stages[rk->stage];
+    double own = fmax(0, 1 - hv_stage_host_frac(s) - hv_stage_peer_frac(s));
+    return hv_cost_optimizer_s(l->k, hv_cluster_device(hv_cost_cluster(l->k), rk->devices[at]).kind,
+                               own * rk->memory[at / rk->width].updated_parameters);
+}
+
 /** Optimizer step of one device: its own part, in parallel with the part on its host and on other
  * devices. */
 static double optimizer_s(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk,
@@ -50,8 +60,7 @@ static double optimizer_s(struct hv__lowered *l, const struct hv__pipeline *pl, 
     double frac = hv_stage_host_frac(s), n = rk->memory[at / rk->width].updated_parameters;
     uint32_t device = rk->devices[at];
     double away = hv_stage_peer_frac(s);
-    double own_s =
-        hv_cost_optimizer_s(l->k, hv_cluster_device(c, device).kind, fmax(0, 1 - frac - away) * n);
+    double own_s = own_part_s(l, pl, rk, at);
     if (away > 0) {
         const struct hv_peer_update p = {.device = device,
                                          .parameters = n,
@@ -72,6 +81,18 @@ static double optimizer_s(struct hv__lowered *l, const struct hv__pipeline *pl, 
                                          l->nodes.host_parameters[hv_cluster_node_of(c, device)],
                                      .backward_s = gradients_s(pl, (size_t)(rk - pl->ranks))};
     return fmax(own_s, hv_cost_offload_optimizer_s(l->k, &h));
+}
+
+double hv__least_optimizer_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
+                             const struct hv__rank *rk)
+{
+    double least_s = 0;
+    for (size_t i = 0; i < rk->n_devices; i++) {
+        if (rk->like[i / rk->width] == i / rk->width) {
+            least_s = fmax(least_s, own_part_s(l, pl, rk, i));
+        }
+    }
+    return least_s;
 }
 
 void hv__optimizer_step(struct hv__lowered *l, const struct hv__pipeline *pl, struct hv__rank *rk)

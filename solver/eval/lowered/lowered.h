@@ -150,6 +150,14 @@ struct hv__worker_waves {
     size_t n_exchanges;
 };
 
+/** An order of a schedule that decides by cost. */
+struct hv__made_order {
+    bool made;
+    const struct hv_schedule *schedule; /**< NULL: it cannot be made, or does not run */
+    const struct hv_pipe *pipe;
+    double alone_s; /**< its time where transfers share no link */
+};
+
 /** One distinct pipeline: equal copies of a replica entry. */
 struct hv__pipeline {
     /* pipelines.c */
@@ -177,6 +185,8 @@ struct hv__pipeline {
                                one; else NULL */
     const struct hv_schedule *schedule;
     const struct hv_pipe *pipe;
+    struct hv__made_order *orders; /**< [HV__ORDERS] those among which lowered.order chooses, as
+                                      far as they were made; NULL: it does not choose */
     size_t n_gstages, n_pipes;
     struct hv__gstage *gstages; /**< [n_pipes × n_gstages] */
     struct hv_replica *scratch; /**< copy of the replica that price.c changes and restores */
@@ -279,7 +289,8 @@ struct hv__iteration {
     double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
     bool reduces;      /**< tail.c: gradients are summed over ranks */
-    bool given_up;     /**< time.c: takes longer than give_up_s, and was simulated no further */
+    double least_s;    /**< least.c, give_up.c: > 0: it takes at least this, which is more than give_up_s,
+                          and was simulated no further */
     struct hv__reduction *reductions;     /**< tail.c, where drawn */
     size_t n_reductions, most_reductions; /**< in use; that there is room for */
 };

@@ -52,9 +52,7 @@ static bool is_alike(const struct hv__pipeline *a, const struct hv__pipeline *b)
            r->micro_batches == s->micro_batches && is_same_stage(&r->stages[0], &s->stages[0]);
 }
 
-/** Gives a pipeline the tables of another. */
-static void take_tables(const struct hv__lowered *l, struct hv__pipeline *pl,
-                        struct hv__pipeline *from)
+void hv__take_again(const struct hv__lowered *l, struct hv__pipeline *pl, struct hv__pipeline *from)
 {
     const struct hv__pipeline own = *pl;
     from->shared = true;
@@ -74,7 +72,7 @@ bool hv__take_like(const struct hv__lowered *l, struct hv__recent *recent, struc
     bool drawn = l->lengths != NULL && l->lengths->quantiles != NULL; /* lengths of its own */
     for (size_t i = 0; may_share(pl) && !drawn && i < known; i++) {
         if (is_alike(recent->items[i], pl)) {
-            take_tables(l, pl, recent->items[i]);
+            hv__take_again(l, pl, recent->items[i]);
             return true;
         }
     }

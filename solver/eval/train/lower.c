@@ -540,12 +540,12 @@ static enum hv_status check_whole(const struct hv__lowered *l, const struct hv_s
                       forwards, backwards, s->n_stages, s->n_micro_batches, want);
 }
 
-static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__pipeline *pl,
-                                       const struct decide *by, struct hv_err *err)
+/** Makes the schedule of the pipeline. */
+static enum hv_status make_schedule(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                    const struct decide *by, struct hv_err *err)
 {
     struct hv_schedule_input in;
     struct hv_schedule *schedule = hv_arena_new(l->arena, struct hv_schedule, 1);
-    struct hv_pipe *pipe = hv_arena_new(l->arena, struct hv_pipe, 1);
     enum hv_status st = schedule_input(l, pl, by, &in, err);
     if (st == HV_OK) {
         st = hv_schedule_make(l->arena, &in, schedule, err);
@@ -554,11 +554,15 @@ static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__p
         return schedule_finding(l, err);
     }
     pl->schedule = schedule;
-    st = hv__report_progress(l, HV__AT_SCHEDULE, err);
-    if (st != HV_OK) {
-        return st;
-    }
-    st = hv_pipe_compile(l->arena, schedule, pipe, err);
+    return hv__report_progress(l, HV__AT_SCHEDULE, err);
+}
+
+/** Compiles the schedule that the pipeline has. */
+static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                       struct hv_err *err)
+{
+    struct hv_pipe *pipe = hv_arena_new(l->arena, struct hv_pipe, 1);
+    enum hv_status st = hv_pipe_compile(l->arena, pl->schedule, pipe, err);
     if (st == HV_EINPUT) { /* an operation twice, missing, or where it does not belong */
         return schedule_finding(l, err);
     }
@@ -568,8 +572,15 @@ static enum hv_status compile_schedule(const struct hv__lowered *l, struct hv__p
         return HV_ENO;
     }
     pl->pipe = pipe;
-    st = check_whole(l, schedule, err);
+    st = check_whole(l, pl->schedule, err);
     return st == HV_OK ? st : schedule_finding(l, err);
+}
+
+static enum hv_status make_and_compile(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                       const struct decide *by, struct hv_err *err)
+{
+    enum hv_status st = make_schedule(l, pl, by, err);
+    return st == HV_OK ? compile_schedule(l, pl, err) : st;
 }
 
 /** Seconds of the order that the pipeline has now, where transfers share no link. O(operations). */
@@ -629,66 +640,126 @@ static struct decide costs_of(const struct hv__lowered *l, const struct hv__pipe
 static const double hop_factors[HV__ORDERS - 1] = {1, 0, 2, 4};
 #define GREEDY_TRIES 3
 
-/** Makes the order for these costs, and goes back to the one before it where that is shorter, or
- * the only one within the limits of memory. `best_s`: seconds of the shortest so far. */
-static enum hv_status try_order(const struct hv__lowered *l, struct hv__pipeline *pl,
-                                const struct decide *by, double *best_s, struct hv_err *err)
+/** True where two schedules of the same pipeline are the same. O(operations). */
+static bool same_order(const struct hv_schedule *a, const struct hv_schedule *b)
 {
-    const struct hv_schedule *before = pl->schedule;
-    const struct hv_pipe *before_pipe = pl->pipe;
-    size_t findings = l->findings->n;
-    enum hv_status st = compile_schedule(l, pl, by, err);
-    double new_s = st == HV_OK ? order_s(l, pl) : HUGE_VAL;
-    if (st != HV_OK && st != HV_ENO) {
-        return st;
-    }
-    if (new_s <= *best_s * (1 + TIME_REL)) {
-        *best_s = new_s;
-        return HV_OK;
-    }
-    pl->schedule = before;
-    pl->pipe = before_pipe;
-    l->findings->n = findings;
-    return HV_OK;
+    size_t n = hv_schedule_n_ops(a);
+    bool waits = a->wait_at != NULL;
+    return n == hv_schedule_n_ops(b) && waits == (b->wait_at != NULL) &&
+           a->by_times == b->by_times &&
+           memcmp(a->rank_at, b->rank_at, ((size_t)a->n_ranks + 1) * sizeof *a->rank_at) == 0 &&
+           memcmp(a->ops, b->ops, n * sizeof *a->ops) == 0 &&
+           (!waits || (memcmp(a->wait_at, b->wait_at, (n + 1) * sizeof *a->wait_at) == 0 &&
+                       memcmp(a->waits, b->waits, (size_t)a->wait_at[n] * sizeof *a->waits) == 0));
 }
 
-/**
- * The plain order (equal times) gives the placement of stages and so their costs; schedulers that
- * decide by cost then run again with these costs. Placement and transfers do not change. Deciding
- * by cost is list scheduling, which shorter operations can make longer (Graham, 1969), so the
- * shortest of several orders is kept, the plain one among them. The order of asynchronous schedules
- * is not a choice: it follows from who comes first.
- */
-static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__pipeline *pl,
-                                       struct hv_err *err)
+/** The order with these operations that was made before; NULL: there is none. */
+static const struct hv__made_order *made_before(const struct hv__pipeline *pl,
+                                                const struct hv_schedule *s)
 {
-    struct decide by = costs_of(l, pl);
-    if (l->schedule.row->flags & HV_SCHEDULE_ASYNC) {
-        return compile_schedule(l, pl, &by, err);
+    for (size_t i = 0; i < HV__ORDERS; i++) {
+        if (pl->orders[i].schedule != NULL && same_order(pl->orders[i].schedule, s)) {
+            return &pl->orders[i];
+        }
     }
-    if (l->order == 1) {
+    return NULL;
+}
+
+/** Makes an order for these costs, compiles and times it, unless another is the same. Findings are
+ * those of the orders that run. */
+static enum hv_status make_order(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                 const struct decide *by, struct hv__made_order *out,
+                                 struct hv_err *err)
+{
+    size_t findings = l->findings->n;
+    *out = (struct hv__made_order){.made = true};
+    enum hv_status st = make_schedule(l, pl, by, err);
+    const struct hv__made_order *same = st == HV_OK ? made_before(pl, pl->schedule) : NULL;
+    if (same != NULL) {
+        *out = *same;
         return HV_OK;
     }
-    bool one = l->order > 1;
-    size_t first = one ? (size_t)l->order - 2 : 0;
-    size_t n_tries = !one && (l->schedule.row->flags & HV_SCHEDULE_GREEDY) ? GREEDY_TRIES : 1;
+    st = st == HV_OK ? compile_schedule(l, pl, err) : st;
+    if (st == HV_OK) {
+        out->schedule = pl->schedule;
+        out->pipe = pl->pipe;
+        out->alone_s = order_s(l, pl);
+        return HV_OK;
+    }
+    l->findings->n = findings;
+    return st == HV_ENO ? HV_OK : st;
+}
+
+/** Makes an order, where it was not made before, for the costs of which `by` has those of transfers
+ * as they are. */
+static enum hv_status need_order(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                 const struct decide *by, size_t order, struct hv_err *err)
+{
+    if (pl->orders[order].made) {
+        return HV_OK;
+    }
     size_t n_hops = 2 * (pl->n_gstages - 1);
     if (hv__split_of(l, pl->i_replica) != NULL) {
         n_hops = 2 * (whole_of(l, pl)->n_stages - 1);
     }
-    const double *hops_s = by.hops_s;
     double *scaled_s = hv_arena_new(l->arena, double, n_hops + 1);
-    double best_s =
-        one ? DBL_MAX / 2 : order_s(l, pl); /* one: any order that runs replaces the plain one */
-    enum hv_status st = HV_OK;
-    for (size_t i = first; by.costs != NULL && i < first + n_tries && st == HV_OK; i++) {
-        for (size_t k = 0; k < n_hops; k++) {
-            scaled_s[k] = hop_factors[i] * hops_s[k];
-        }
-        by.hops_s = scaled_s;
-        st = try_order(l, pl, &by, &best_s, err);
+    for (size_t k = 0; k < n_hops; k++) {
+        scaled_s[k] = hop_factors[order - 1] * by->hops_s[k];
     }
+    return make_order(l, pl, &(struct decide){by->costs, scaled_s}, &pl->orders[order], err);
+}
+
+/**
+ * Lets the pipeline have the order l->order, or the shortest of several. Deciding by cost is list
+ * scheduling, which shorter operations can make longer (Graham, 1969), so the plain order is one of
+ * them; it stays where no other runs.
+ */
+static enum hv_status choose_order(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                   struct hv_err *err)
+{
+    const struct hv__made_order *best = &pl->orders[0];
+    bool one = l->order > 1;
+    size_t first = one ? (size_t)l->order - 1 : 1;
+    size_t n_tries = !one && (l->schedule.row->flags & HV_SCHEDULE_GREEDY) ? GREEDY_TRIES : 1;
+    enum hv_status st = HV_OK;
+    pl->schedule = best->schedule;
+    pl->pipe = best->pipe;
+    pl->cost.stream = NULL; /* it follows from the order */
+    struct decide by = costs_of(l, pl);
+    double best_s = one ? DBL_MAX / 2 : best->alone_s; /* any that runs replaces the plain one */
+    for (size_t i = first; l->order != 1 && by.costs != NULL && i < first + n_tries; i++) {
+        st = need_order(l, pl, &by, i, err);
+        if (st != HV_OK) {
+            break;
+        }
+        const struct hv__made_order *x = &pl->orders[i];
+        if (x->schedule != NULL && x->alone_s <= best_s * (1 + TIME_REL)) {
+            best_s = x->alone_s;
+            best = x;
+        }
+    }
+    pl->schedule = best->schedule;
+    pl->pipe = best->pipe;
     return st;
+}
+
+/**
+ * The plain order (equal times) gives the placement of stages and so their costs; schedulers that
+ * decide by cost then run again with these costs. Placement and transfers do not change. The order
+ * of asynchronous schedules is not a choice: it follows from who comes first.
+ */
+static enum hv_status schedule_by_cost(const struct hv__lowered *l, struct hv__pipeline *pl,
+                                       struct hv_err *err)
+{
+    if (l->schedule.row->flags & HV_SCHEDULE_ASYNC) {
+        struct decide by = costs_of(l, pl);
+        return make_and_compile(l, pl, &by, err);
+    }
+    pl->orders = hv_arena_new(l->arena, struct hv__made_order, HV__ORDERS);
+    pl->orders[0] =
+        (struct hv__made_order){.made = true, .schedule = pl->schedule, .pipe = pl->pipe};
+    pl->orders[0].alone_s = order_s(l, pl);
+    return choose_order(l, pl, err);
 }
 
 bool hv__chooses_order(const struct hv__lowered *l)
@@ -733,11 +804,14 @@ static enum hv_status check_one_length(const struct hv__lowered *l, const struct
         pl->i_replica);
 }
 
-/** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run. */
-static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *pl,
+/** Makes the schedule of pl->n_mb micro-batches and prices the passes of its stages. Orders that
+ * are written out are checked before, since they may name stages that are not there. */
+static enum hv_status price_stages(struct hv__lowered *l, struct hv__pipeline *pl,
                                    struct hv_err *err)
 {
-    enum hv_status st = compile_schedule(l, pl, &(struct decide){NULL, NULL}, err);
+    bool written = (l->schedule.row->flags & HV_SCHEDULE_ORDER) != 0;
+    const struct decide plain = {NULL, NULL};
+    enum hv_status st = (written ? make_and_compile : make_schedule)(l, pl, &plain, err);
     st = st == HV_OK ? check_one_way(l, pl, err) : st;
     st = st == HV_OK ? check_one_length(l, pl, err) : st;
     if (st != HV_OK) {
@@ -746,9 +820,20 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *p
     pl->n_slices = pl->schedule->parts ? 1 : pl->schedule->n_slices;
     find_shapes(l, pl);
     st = fill_gstages(l, pl, err);
-    if (st == HV_OK) {
-        st = hv__price_memory(l, pl, err);
+    bool longer = st == HV_OK && l->give_up_s > 0 && hv__busy_too_long(l, pl);
+    return st != HV_OK || written || longer ? st : compile_schedule(l, pl, err);
+}
+
+/** Makes the schedule of pl->n_mb micro-batches and prices what its ranks run; ends early where
+ * l->iteration.least_s says that it takes too long. */
+static enum hv_status lower_passes(struct hv__lowered *l, struct hv__pipeline *pl,
+                                   struct hv_err *err)
+{
+    enum hv_status st = price_stages(l, pl, err);
+    if (st != HV_OK || l->iteration.least_s > 0) {
+        return st;
     }
+    st = hv__price_memory(l, pl, err);
     if (st == HV_OK) {
         hv__price_hops(l, pl);
         hv__block_sends(l, pl);
@@ -796,6 +881,9 @@ static bool lower_folded(struct hv__lowered *l, struct hv__pipeline *pl)
     bool ok = schedule_input(l, pl, &(struct decide){NULL, NULL}, &in, &unheard) == HV_OK;
     pl->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
     ok = ok && lower_passes(l, pl, &unheard) == HV_OK;
+    if (ok && l->iteration.least_s > 0) {
+        return true;
+    }
     ok = ok && pl->cost.stage_s != NULL && !pl->schedule->by_times &&
          hv_schedule_fold(l->arena, &in, &pl->cost, m, &f, &unheard) == HV_OK;
     if (!ok) {
@@ -827,7 +915,9 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
         m = m > STEADY_MOST ? STEADY_MOST : m;
         m = want > m ? want : m;
     } else if (lower_folded(l, pl)) {
-        hv__find_moves(l, pl);
+        if (!(l->iteration.least_s > 0)) {
+            hv__find_moves(l, pl);
+        }
         return HV_OK;
     }
     if (m < 1 || m > HV_SCHEDULE_MB_MAX) {
@@ -836,7 +926,7 @@ static enum hv_status lower_pipeline(struct hv__lowered *l, struct hv__pipeline 
     }
     pl->n_mb = (int32_t)m;
     enum hv_status st = lower_passes(l, pl, err);
-    if (st == HV_OK) {
+    if (st == HV_OK && !(l->iteration.least_s > 0)) {
         hv__find_moves(l, pl);
     }
     return st;
@@ -863,6 +953,9 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
             st = lower_pipeline(l, pl, err);
             hv__note_lowered(&recent, pl);
         }
+        if (st == HV_OK && l->iteration.least_s > 0) {
+            return HV_OK;
+        }
         if (st == HV_OK) {
             unsigned done = (unsigned)((HV__AT_LOWERED - HV__AT_SCHEDULE) * u / l->pipelines.n);
             st = hv__report_progress(l, HV__AT_SCHEDULE + done, err);
@@ -872,4 +965,32 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
         }
     }
     return hv__find_held(l, err);
+}
+
+bool hv__can_reorder(const struct hv__lowered *l)
+{
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        if (l->pipelines.items[i].orders == NULL || l->pipelines.items[i].moving.n_lanes > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum hv_status hv__reorder(struct hv__lowered *l, struct hv_err *err)
+{
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; i < l->pipelines.n && st == HV_OK; i++) {
+        struct hv__pipeline *pl = &l->pipelines.items[i];
+        if (pl->like != NULL) {
+            hv__take_again(l, pl, &l->pipelines.items[pl->like - l->pipelines.items]);
+            continue;
+        }
+        st = choose_order(l, pl, err);
+        if (st == HV_OK) {
+            fill_durations(l, pl);
+            hv__plan_stream(l, pl);
+        }
+    }
+    return st;
 }

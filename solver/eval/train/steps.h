@@ -71,14 +71,27 @@ size_t hv__n_written(const struct hv__lowered *l, size_t entry);
 /* ---- lower.c: from plan to schedules -----------------------------------------------------------
  */
 
-/** Finds the distinct pipelines, prices their passes and makes their schedules. HV_ENO: cannot be
- * timed. O(operations of the distinct pipelines). */
+/** Finds the distinct pipelines, prices their passes and makes their schedules; where that sets
+ * l->iteration.least_s, it is not done to the end. HV_ENO: cannot be timed. O(operations of the
+ * distinct pipelines). */
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /** Numbers of the orders among which l->order chooses, from 1. */
 enum { HV__ORDERS = 5 };
+/** Takes up another order, l->order, of a lowered plan that was not timed: what does not depend on
+ * it is kept. false: it can only be lowered again, as moves follow from the order. */
+bool hv__can_reorder(const struct hv__lowered *l);
+/** O(operations) where the order was not made before. HV_ENO: cannot be timed. */
+enum hv_status hv__reorder(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /** True where a lowered plan has any of them: an order is decided by cost and not by who comes
  * first. O(pipelines). */
 bool hv__chooses_order(const struct hv__lowered *l);
+
+/* ---- least.c ----------------------------------------------------------------------------------
+ */
+
+/** True where the priced passes of a pipeline take longer than l->give_up_s in any order: sets
+ * l->iteration.least_s. */
+bool hv__busy_too_long(struct hv__lowered *l, const struct hv__pipeline *pl);
 
 /* ---- alike.c ----------------------------------------------------------------------------------
  */
@@ -91,6 +104,9 @@ struct hv__recent {
 /** Gives a pipeline the tables of an equal one among those noted, on its own devices, and returns
  * true; false: it has to be lowered. O(noted · ranges). */
 bool hv__take_like(const struct hv__lowered *l, struct hv__recent *recent, struct hv__pipeline *pl);
+/** Gives a pipeline the tables of `from` once more, after these have changed. */
+void hv__take_again(const struct hv__lowered *l, struct hv__pipeline *pl,
+                    struct hv__pipeline *from);
 /** Notes a pipeline that was lowered, where others may share its tables. */
 void hv__note_lowered(struct hv__recent *recent, struct hv__pipeline *pl);
 
@@ -211,10 +227,12 @@ double hv__flat_copies_s(const struct hv__lowered *l, const struct hv__pipeline 
 /* ---- time.c, links_shared*.c: the runs
  * ----------------------------------------------------------- */
 
-/** Simulates every pipeline: run, idle time, steady period, l->iteration.pipeline_s. Where
- * l->give_up_s ends it early: the run without shared links, pipeline_s and given_up. HV_ENO: two
- * stages are not connected. O(operations), more where links are shared. */
-enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
+/** Runs of every pipeline where transfers share no link. HV_ENO: two stages are not connected.
+ * O(operations). */
+enum hv_status hv__time_alone(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
+/** Lets transfers share links, where that changes the runs: run, idle time, steady period,
+ * l->iteration.pipeline_s. O(operations), more where links are shared. */
+void hv__time_together(struct hv__lowered *l);
 /** Idle time of a run, extended to a long run that was folded, and the end of every rank's compute;
  * once more where the run has changed. `shared`: l->network has its transfers. O(nodes). */
 void hv__finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shared);

@@ -6,8 +6,6 @@
 
 /** Distances that differ by less than this share are equal. */
 #define REPEATS_REL 1e-9
-/** Runs that are longer by less than this share are simulated to the end. */
-#define GIVE_UP_REL 1e-6
 
 /** End of the last backward of every micro-batch, on any rank. One pass over the operations. */
 static double *micro_batch_ends(const struct hv__lowered *l, const struct hv__pipeline *pl)
@@ -183,23 +181,7 @@ void hv__finish_run(struct hv__lowered *l, struct hv__pipeline *pl, bool shared)
     l->iteration.pipeline_s = fmax(l->iteration.pipeline_s, pl->run.makespan_s);
 }
 
-/** True where the runs without shared links are already too long, the order stays, and memory
- * follows from the order alone. */
-static bool gives_up(const struct hv__lowered *l)
-{
-    double least_s = 0;
-    bool greedy = (l->schedule.row->flags & HV_SCHEDULE_GREEDY) != 0;
-    bool settled = !l->schedule.stale && (greedy || !hv__chooses_order(l));
-    for (size_t i = 0; settled && i < l->pipelines.n; i++) {
-        const struct hv__pipeline *pl = &l->pipelines.items[i];
-        settled =
-            !hv__memory_moves(pl) && !hv__has_stream(pl) && hv__split_of(l, pl->i_replica) == NULL;
-        least_s = fmax(least_s, pl->run.makespan_s);
-    }
-    return settled && least_s * (1 - GIVE_UP_REL) > l->give_up_s;
-}
-
-enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err)
+enum hv_status hv__time_alone(struct hv__lowered *l, struct hv_err *err)
 {
     for (size_t i = 0; i < l->pipelines.n; i++) {
         struct hv__pipeline *pl = &l->pipelines.items[i];
@@ -216,17 +198,13 @@ enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err)
                 pl->i_replica);
         }
     }
-    if (l->give_up_s > 0 && gives_up(l)) {
-        l->iteration.given_up = true;
-        for (size_t i = 0; i < l->pipelines.n; i++) {
-            l->iteration.pipeline_s =
-                fmax(l->iteration.pipeline_s, l->pipelines.items[i].run.makespan_s);
-        }
-        return HV_OK;
-    }
+    return HV_OK;
+}
+
+void hv__time_together(struct hv__lowered *l)
+{
     bool shared = l->network.crowded = hv__share_links(l);
     for (size_t i = 0; i < l->pipelines.n; i++) {
         hv__finish_run(l, &l->pipelines.items[i], shared);
     }
-    return HV_OK;
 }
