@@ -43,8 +43,8 @@
     X(RIGHT,            "right",              "*",          "l <Right>",          "Right",    "one column right") \
     X(TOP,              "top",                "*",          "g <Home>",           "Top",      "first row") \
     X(BOTTOM,           "bottom",             "*",          "G <End>",            "Bottom",   "last row") \
-    X(PAGE_UP,          "page-up",            "*",          "<PgUp>",             "PgUp",     "one page up") \
-    X(PAGE_DOWN,        "page-down",          "*",          "<PgDn>",             "PgDn",     "one page down") \
+    X(PAGE_UP,          "page-up",            "*",          "<PgUp>",             "Page up",     "one page up") \
+    X(PAGE_DOWN,        "page-down",          "*",          "<PgDn>",             "Page down",     "one page down") \
     X(HALF_UP,          "half-page-up",       "*",          "^U",                 "Half up",  "half a page up") \
     X(HALF_DOWN,        "half-page-down",     "*",          "^D",                 "Half down", "half a page down") \
     X(OPEN,             "open",               "*",          "<Enter>",            "Open",     "open or accept") \
