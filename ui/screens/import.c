@@ -162,6 +162,7 @@ static int last_top(const struct state *v, struct hv_rect body)
 
 static void draw_choice(const struct state *v, struct hv_grid *g, struct hv_rect row)
 {
+    static const char more[] = "Tab: other";
     int x = row.x;
     for (int w = 0; w < HV_IMPORT_WAY_N; w++) {
         const char *text = hv_import_way_text((enum hv_import_way)w);
@@ -176,8 +177,8 @@ static void draw_choice(const struct state *v, struct hv_grid *g, struct hv_rect
         x += 2;
         hv_str_free(&s);
     }
-    if (x < row.x + row.w) {
-        (void)hv_grid_put(g, x, row.y, row.x + row.w - x, "Tab: other", HV_STYLE_DIM);
+    if (x + hv_text_width(more) <= row.x + row.w) {
+        (void)hv_grid_put(g, x, row.y, -1, more, HV_STYLE_DIM);
     }
 }
 
