@@ -50,6 +50,7 @@ void hv_explain_plan_tries(struct hv_explain_data *d)
         case HV_LEVER_MICRO:
         case HV_LEVER_LAYERS:
         case HV_LEVER_CHUNKS:
+        case HV_LEVER_TP:
             plan_try(d, i, hv_lever_step(l, l->base, 1));
             plan_try(d, i, hv_lever_step(l, l->base, -1));
             break;
