@@ -81,6 +81,41 @@ static void sentences_wrap_at_every_width(void **state)
     }
 }
 
+/* True where what follows a text up to the frame ends with a letter. */
+static bool line_ends(struct bench *b, const char *text, char last)
+{
+    struct hv_str dump = {0};
+    hv_app_draw(b->app, &b->grid);
+    hv_grid_dump(&b->grid, &dump);
+    const char *at = strstr(hv_str_cstr(&dump), text);
+    const char *end = at != NULL ? strchr(at + 1, '|') : NULL;
+    while (end != NULL && end[-1] == ' ') {
+        end--;
+    }
+    bool is = end != NULL && end[-1] == last;
+    hv_str_free(&dump);
+    return is;
+}
+
+/* The change stands whole at every width, and every number of a lever has its unit behind it. */
+static void figures_of_what_if_are_never_cut(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g7/layers s0<Enter>l\nwait 1 moved\n");
+    for (int w = 80; w <= 200; w++) {
+        struct hv_event size = hv_event_resize(w, 40);
+        (void)hv_app_feed(b->app, &size);
+        assert_true(line_ends(b, "|s/iter", '%'));
+        assert_true(line_ends(b, "|peak mem", 't'));
+        assert_true(bench_sees(b, "now   change"));
+        assert_true(bench_sees(b, " pt"));
+        assert_true(bench_sees(b, " GB/s"));
+        assert_true(bench_sees(b, " USD/h"));
+        assert_true(bench_sees(b, "2,048 tokens"));
+        bench_drawn_whole(b);
+    }
+}
+
 /* The duals of the layers, and what the judge says to the optimum; with little memory a stage is
  * full and its dual is checked. */
 static void what_binds_is_judged_again(void **state)
@@ -349,6 +384,7 @@ int main(void)
         TEST(what_to_do_is_sorted_by_any_column),
         TEST(the_better_plan_of_the_table_is_named),
         TEST(sentences_wrap_at_every_width),
+        TEST(figures_of_what_if_are_never_cut),
         TEST(what_binds_is_judged_again),
         TEST(a_mixed_stage_names_all_its_kinds),
         TEST(one_stage_has_nothing_to_share),
