@@ -50,6 +50,13 @@ static void the_list_of_devices_is_picked_by_typing(void **state)
     screen_run(&s, "keys ek<Enter>h100-sxm<Enter>\nwait H100-SXM\n");
     assert_non_null(
         strstr(json_string_value(hv_session_get(s.session, "cluster.nodes[0].device")), "H100"));
+    /* words in any order; a blank belongs to what is typed */
+    screen_run(&s, "keys <Enter>32 v100 sxm2<Enter>\n");
+    assert_string_equal(json_string_value(hv_session_get(s.session, "cluster.nodes[0].device")),
+                        "V100-SXM2-32GB");
+    screen_run(&s, "keys <Enter>a100 80\nwait A100-PCIe-80GB\nkeys <Down><Enter>\n");
+    assert_string_equal(json_string_value(hv_session_get(s.session, "cluster.nodes[0].device")),
+                        "A100-SXM-80GB");
     screen_close(&s);
 }
 
@@ -70,6 +77,52 @@ static void marked_groups_change_together_as_one_step(void **state)
         assert_true(json_number_value(hv_session_get(s.session, path)) > 24.5);
     }
     screen_run(&s, "keys <Esc>uu\nwait 3 nodes, 24 GPUs\n");
+    screen_close(&s);
+}
+
+/* 25 Gb/s are 3.125 GB/s; capital letters tell bits from bytes, and small ones are asked about. */
+static void numbers_are_typed_as_people_say_them(void **state)
+{
+    struct screen s;
+    screen_open(&s, *state);
+    screen_run(&s, "keys L<Enter>25GbE<Enter>\nwait 3.12/\n"
+                   "keys <Enter>100 Gb/s<Enter>\nwait 12.5\n"
+                   "keys <Enter>25gb/s<Enter>\nwait write Gb/s for bits or GB/s for bytes\n"
+                   "keys <Esc><Esc><Esc>e<Enter>3 x 4<Enter>\nwait 3 x 4\nwait 4 nodes, 20 GPUs\n");
+    assert_int_equal(hv_session_n_undo(s.session), 3);
+    assert_int_equal(json_integer_value(hv_session_get(s.session, "cluster.nodes[0].count")), 3);
+    assert_int_equal(json_integer_value(hv_session_get(s.session, "cluster.nodes[0].devices")), 4);
+    /* both members are one step; "auto" is no value */
+    screen_run(&s, "keys u\nwait 3 nodes, 24 GPUs\nkeys jjjjjj<Enter>auto<Enter>\nwait 12.5\n");
+    assert_null(hv_session_get(s.session, "cluster.nodes[0].nic.bandwidth_GBps"));
+    screen_close(&s);
+}
+
+/* The first character replaces a value, a cursor key keeps it. */
+static void typing_replaces_a_value_and_a_cursor_key_goes_on(void **state)
+{
+    struct screen s;
+    screen_open(&s, *state);
+    screen_run(&s, "keys e<Enter>\nwait End Go on\nkeys 4<Enter>\nwait 5 nodes\n"
+                   "keys <Enter><End>0<Enter>\nwait 41 nodes\n");
+    screen_close(&s);
+}
+
+static void values_that_differ_are_shown_as_mixed_and_kept(void **state)
+{
+    struct screen s;
+    screen_open(&s, *state);
+    json_t *before = json_deep_copy(hv_session_tree(s.session, HV_DOC_CLUSTER));
+    screen_run(&s, "resize 80x24\nkeys <Space><Space>e\n"
+                   "wait >nodes            [mixed\nwait device           [mixed\n"
+                   "wait devices per node [8\n"
+                   "keys <Enter><Enter>\n"); /* nothing was typed: nothing changes */
+    assert_int_equal(hv_session_n_undo(s.session), 0);
+    assert_true(json_equal(before, hv_session_tree(s.session, HV_DOC_CLUSTER)));
+    screen_golden(&s, "cluster_mixed", 80, 24);
+    screen_run(&s, "keys <Enter>2x4<Enter>\nwait 4 nodes, 16 GPUs\nwait >nodes            [2\n");
+    assert_int_equal(hv_session_n_undo(s.session), 1);
+    json_decref(before);
     screen_close(&s);
 }
 
@@ -245,6 +298,9 @@ int main(void)
         WITH_BENCH(wrong_values_are_refused_and_say_why),
         WITH_BENCH(the_list_of_devices_is_picked_by_typing),
         WITH_BENCH(marked_groups_change_together_as_one_step),
+        WITH_BENCH(numbers_are_typed_as_people_say_them),
+        WITH_BENCH(typing_replaces_a_value_and_a_cursor_key_goes_on),
+        WITH_BENCH(values_that_differ_are_shown_as_mixed_and_kept),
         WITH_BENCH(groups_are_drained_added_pasted_and_deleted),
         WITH_BENCH(the_last_group_cannot_be_deleted),
         WITH_BENCH(the_network_is_edited_and_a_made_object_is_one_step),

@@ -27,15 +27,93 @@ static void explain_says_why(void **state)
     struct bench *b = *state;
     bench_script(b, "keys 4g6\n");
     settle(b);
-    bench_script(b, "wait critical path: s1 holds\nwait is the slowest\nwait largest loss is\nwait "
-                    "iteration\n");
+    bench_script(b, "wait Free: no new hardware (all\nwait ACTION\nwait CHANGE\nwait $/MTOK\n"
+                    "keys /To buy<Enter><Left>g<Left>\n"); /* ranks follow the calibration */
+    bench_script(b, "wait critical path: s1 holds\nwait is the slowest\n");
     bench_golden(b, "explain_80x24");
-    bench_script(b, "resize 160x48\nwait No plan like this can be faster than\nwait (all\n"
-                    "wait buy\nkeys /What to<Enter><Left>\n"); /* ranks follow the calibration */
+    bench_script(
+        b, "resize 160x48\nwait No plan like this can be faster than\nwait largest loss is\n");
     bench_golden(b, "explain_160x48");
     bench_script(b, "resize 40x10\nwait <6 Why>\n");
     bench_golden(b, "explain_40x10");
     bench_script(b, "keys <Tab>jjjjjj\nwait iteration\nkeys <Tab>\nwait Selected line\n");
+}
+
+/* Free actions come before purchases, each with its own columns; faster networks are those that are
+ * sold. */
+static void what_to_do_is_sorted_by_any_column(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4g6\n");
+    settle(b);
+    bench_script(
+        b,
+        "wait NOTE\nwait new plan: bound\nkeys /No gain<Enter><Space>\n"
+        "wait 12.5 -> 25 GB/s\nwait no price known\n"
+        "keys g\nkeys s\nwait sorted by $ per million tokens\nkeys s\nwait sorted by $ per hour\n"
+        "keys s\nwait sorted by step\nkeys s\nwait sorted by change\n"
+        "keys /schedule <Enter><Enter>\nwait <7 What-if>\n");
+}
+
+/* A faster plan of the table is the first thing to do. */
+static void the_better_plan_of_the_table_is_named(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4gj6\nwait Explain few-devices\n");
+    settle(b);
+    bench_script(b, "wait take plan two-stages\nwait in the table\n");
+}
+
+/* No sentence is cut: it goes on below. */
+static void sentences_wrap_at_every_width(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g6\n");
+    settle(b);
+    bench_script(b, "keys /To buy<Enter><Left>g<Left>\n");
+    for (int w = 80; w <= 130; w++) {
+        struct hv_event size = hv_event_resize(w, 40);
+        (void)hv_app_feed(b->app, &size);
+        assert_true(bench_sees(b, "fullest stage is s0:"));
+        assert_false(bench_sees(b, "~|"));
+        assert_false(bench_sees(b, "~ |"));
+        bench_drawn_whole(b);
+    }
+}
+
+/* True where what follows a text up to the frame ends with a letter. */
+static bool line_ends(struct bench *b, const char *text, char last)
+{
+    struct hv_str dump = {0};
+    hv_app_draw(b->app, &b->grid);
+    hv_grid_dump(&b->grid, &dump);
+    const char *at = strstr(hv_str_cstr(&dump), text);
+    const char *end = at != NULL ? strchr(at + 1, '|') : NULL;
+    while (end != NULL && end[-1] == ' ') {
+        end--;
+    }
+    bool is = end != NULL && end[-1] == last;
+    hv_str_free(&dump);
+    return is;
+}
+
+/* The change stands whole at every width, and every number of a lever has its unit behind it. */
+static void figures_of_what_if_are_never_cut(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g7/layers s0<Enter>l\nwait 1 moved\n");
+    for (int w = 80; w <= 200; w++) {
+        struct hv_event size = hv_event_resize(w, 40);
+        (void)hv_app_feed(b->app, &size);
+        assert_true(line_ends(b, "|s/iter", '%'));
+        assert_true(line_ends(b, "|peak mem", 't'));
+        assert_true(bench_sees(b, "now   change"));
+        assert_true(bench_sees(b, " pt"));
+        assert_true(bench_sees(b, " GB/s"));
+        assert_true(bench_sees(b, " USD/h"));
+        assert_true(bench_sees(b, "2,048 tokens"));
+        bench_drawn_whole(b);
+    }
 }
 
 /* The duals of the layers, and what the judge says to the optimum; with little memory a stage is
@@ -47,7 +125,8 @@ static void what_binds_is_judged_again(void **state)
     settle(b);
     bench_script(
         b,
-        "keys /What to<Enter><Left>/What limits<Enter>\nwait other whole layers: iteration\nkeys "
+        "keys /To buy<Enter><Left>g<Left>/What limits<Enter>\nwait other whole layers: "
+        "iteration\nkeys "
         "<Space>\nwait best distribution\nwait simulated: iteration\nwait time s0\nwait memory "
         "s1\nkeys /time s1<Enter>\nwait Dual value: if stage 1\nkeys <Enter>\nwait <5 Gantt>\nwait "
         "of s1\nkeys 6/simulated: it<Enter><Enter>\nwait <7 What-if>\n");
@@ -108,7 +187,7 @@ static void evidence_opens_where_it_is(void **state)
     struct hv_session *s = b->session;
     bench_script(b, "keys 4g6\n");
     settle(b);
-    bench_script(b, "keys gj<Enter>\nwait <5 Gantt>\nwait At cursor\n");
+    bench_script(b, "keys /critical path:<Enter><Enter>\nwait <5 Gantt>\nwait At cursor\n");
     assert_true(bench_sees(b, "of s0") || bench_sees(b, "of s1"));
     bench_script(b, "keys 6/are not used<Enter><Enter>\nwait <1 Cl\n");
     bench_script(b, "keys 6/layers s0<Enter>w\nwait <7 Wh\nwait 1 moved\n");
@@ -302,6 +381,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(explain_says_why),
+        TEST(what_to_do_is_sorted_by_any_column),
+        TEST(the_better_plan_of_the_table_is_named),
+        TEST(sentences_wrap_at_every_width),
+        TEST(figures_of_what_if_are_never_cut),
         TEST(what_binds_is_judged_again),
         TEST(a_mixed_stage_names_all_its_kinds),
         TEST(one_stage_has_nothing_to_share),

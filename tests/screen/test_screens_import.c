@@ -63,6 +63,12 @@ static void kinds_of_guessed_cards_are_chosen(void **state)
                    "4)\nkeys DD\nwait > a100: A100-SXM-80GB (4 of 4)\nkeys c\n"
                    "wait > v100: V100-SXM2-16GB (1 of 5)\nkeys d\n");
     screen_goldens(&s, "import-cards");
+    /* one is named by words, also one that was not among the guesses */
+    screen_run(&s, "resize 80x24\nkeys e32<Enter>\nwait '32' may be V100-\n"
+                   "keys ez9<Enter>\nwait no kind of the catalogue has 'z9'\n"
+                   "keys esxm3 v100<Enter>\nwait > v100: V100-SXM3-32GB\n"
+                   "keys eT4<Enter>\nwait > v100: T4-16GB\nkeys e16 pcie<Enter>\n"
+                   "wait > v100: V100-PCIe-16GB\n");
     screen_run(&s, "keys <Enter>\nwait u undoes the import\n");
     assert_string_equal(json_string_value(hv_session_get(s.session, "cluster.nodes[0].device")),
                         "A100-SXM-80GB");

@@ -175,27 +175,70 @@ static void the_gantt_zooms_finds_and_sums(void **state)
                     "of s\nkeys W\n");
 }
 
-static void schedules_micro_batches_and_chunks_switch_live(void **state)
+/* Ticks until every row of the picker is judged: each tick judges one at least. */
+static void judge_rows(struct bench *b)
+{
+    for (int i = 0; i < 100; i++) {
+        hv_app_tick(b->app, i);
+    }
+}
+
+/* What the rows say is what the trial in the lanes says: the step of the row at the cursor stands
+ * in the status. */
+static void the_picker_lists_schedules_and_tries_each(void **state)
 {
     struct bench *b = *state;
     size_t n = 0;
-    bench_script(b, "keys 4g<Enter>s\nwait schedule \nwait a keeps, Esc drops\nwait -> \n");
+    bench_script(b, "keys 4g<Enter>s\nwait <Schedule>  Micro-batch  Chunks  Degrees\n"
+                    "wait j Try  Enter Keep  Esc Drop\n");
+    judge_rows(b);
+    bench_script(b, "wait this plan\nwait by step\n");
+    assert_false(bench_sees(b, "Esc drops")); /* on the plan itself nothing is tried */
+    bench_script(b, "keys jk\nkeys j\nwait Enter, a keep, Esc drops\nwait -> \n");
     bench_golden(b, "gantt_try_80x24");
-    bench_script(b, "keys S\n"); /* back where it was: nothing is switched */
-    assert_false(bench_sees(b, "a keeps"));
-    bench_script(b, "keys v\nwait chunks 2 (interleaved): step\nkeys <Esc>\nwait back to the "
-                    "original plan\nkeys B\nwait micro-batch 2\nkeys e^Uzb-h1<Enter>\nwait "
-                    "schedule zb-h1\nkeys e^Unothing<Enter>\nwait schedule cannot be\nkeys "
-                    "e^Uzb-h1 2 1 1<Enter>\nwait expected SCHEDULE\n");
+    bench_script(b, "keys !\nwait ! hides them\nkeys !sss\nwait by name\nkeys s\nwait by step\n");
+    /* a plan that does not fit keeps the keys in the status line */
+    bench_script(b, "keys e^Ugpipe<Enter>\nwait | Enter, a keep, Esc drops\n");
+    bench_script(b, "keys <Esc>\nwait back to the original plan\n");
+    assert_false(bench_sees(b, "Micro-batch  Chunks"));
+    bench_script(b, "keys b\nwait <Micro-batch>\nkeys <Tab>\nwait <Chunks>\nkeys <Tab>\n"
+                    "wait <Degrees>\nkeys <Tab>\nwait <Schedule>\nkeys v\nwait <Chunks>\n");
+    judge_rows(b);
+    bench_script(b, "keys gG<Esc>\n");
     (void)hv_session_rows(b->session, &n);
     assert_int_equal(n, 3); /* until it is kept nothing is changed */
     assert_int_equal(hv_session_n_undo(b->session), 0);
-    bench_script(b, "keys a\nwait kept: plan two-stages-what-if\n");
+}
+
+static void what_the_picker_keeps_is_undone(void **state)
+{
+    struct bench *b = *state;
+    size_t n = 0;
+    bench_script(b, "resize 160x48\nkeys 4g<Enter>\nkeys b\n");
+    judge_rows(b);
+    bench_golden(b, "gantt_pick_160x48");
+    bench_script(b,
+                 "keys j\nwait micro-batch \nkeys <Enter>\nwait kept: plan two-stages-what-if\n");
+    assert_false(bench_sees(b, "<Micro-batch>"));
     (void)hv_session_rows(b->session, &n);
     assert_int_equal(n, 4);
     bench_script(b, "keys u\nwait undone\n");
     (void)hv_session_rows(b->session, &n);
     assert_int_equal(n, 3);
+    /* degrees: the ranks of a stage divided anew; a word tries a value too */
+    bench_script(b, "keys 4g<Enter>s<Tab><Tab><Tab>\nwait <Degrees>\nwait tp s0 1\n");
+    judge_rows(b);
+    bench_script(b, "wait tp s1 8\nkeys j\nwait tp s\nwait Esc drops\nkeys <Esc>\nkeys B\n"
+                    "wait micro-batch \nkeys <Esc>e^Uzb-h1<Enter>\nwait schedule zb-h1\nkeys "
+                    "e^Unothing<Enter>\nwait schedule cannot be\nkeys e^Uzb-h1 2 1 1<Enter>\n"
+                    "wait expected SCHEDULE\n");
+    /* an edit of a document ends the picker */
+    bench_script(b, "keys s\nwait <Schedule>\n:set job.sequence 1024\n");
+    judge_rows(b);
+    assert_false(bench_sees(b, "<Schedule>"));
+    bench_script(b, "resize 40x10\nkeys s\n");
+    judge_rows(b);
+    bench_golden(b, "gantt_pick_40x10");
 }
 
 static void two_plans_share_an_axis_and_links_have_lanes(void **state)
@@ -290,7 +333,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_gantt_in_the_making_says_so, open_with_a_thread,
                                         bench_close),
         TEST(the_gantt_zooms_finds_and_sums),
-        TEST(schedules_micro_batches_and_chunks_switch_live),
+        TEST(the_picker_lists_schedules_and_tries_each),
+        TEST(what_the_picker_keeps_is_undone),
         TEST(two_plans_share_an_axis_and_links_have_lanes),
         TEST(the_gantt_follows_the_mouse),
         TEST(the_gantt_is_written_in_four_formats),

@@ -294,6 +294,57 @@ static void slurm_partitions_and_configuration(void **state)
     import_free(&x);
 }
 
+/* 25 Gb/s = 3.125 GB/s; several names: the fastest. Other words with digits are no network. */
+static void slurm_features_name_the_network(void **state)
+{
+    (void)state;
+    struct import x =
+        import_one("slurm", "NodeName=a1 Gres=gpu:a100-sxm-80gb:8 Feature=25gbe\n"
+                            "NodeName=b1 Gres=gpu:h100:8 Features=100GE,ib-ndr,rack7\n"
+                            "NodeName=c1 Gres=gpu:t4:2 Feature=sky25,1t,ge,hdrx,25gbex\n");
+    import_number(&x, "nodes[0].nic.bandwidth_GBps", 3.125);
+    import_number(&x, "nodes[1].nic.bandwidth_GBps", 50);
+    import_absent(&x, "nodes[2].nic");
+    import_says(&x, HV_IMPORT_UNDERSTOOD, 1, "network of 25 Gb/s, by a feature");
+    import_free(&x);
+}
+
+/* 40 nodes in 20 partitions are 20 groups, which differ in nothing that counts; few stay as they
+ * are. */
+static void like_groups_of_a_large_import_are_one(void **state)
+{
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        struct hv_str text = {0};
+        int n = large ? 40 : 8;
+        for (int i = 0; i < n; i++) {
+            hv_str_addf(&text, "NodeName=n%02d Gres=gpu:t4:4%s\n", i, i == 5 ? " State=DRAIN" : "");
+        }
+        for (int i = 0; i < n; i += 2) {
+            hv_str_addf(&text, "PartitionName=p%02d Nodes=n%02d,n%02d\n", i / 2, i, i + 1);
+        }
+        struct import x = import_one("slurm", hv_str_cstr(&text));
+        if (large) {
+            import_number(&x, "nodes[0].count", 39);
+            import_word(&x, "nodes[0].name", "n");
+            import_number(&x, "nodes[1].count", 1);
+            import_word(&x, "nodes[1].state", "drain");
+            import_absent(&x, "nodes[2]");
+            import_says(&x, HV_IMPORT_UNDERSTOOD, 0,
+                        "21 groups that differ in partition or type alone are joined to 2");
+            const char *in = json_string_value(json_object_get(
+                json_array_get(json_object_get(hv_import_cluster(x.im), "nodes"), 0),
+                "x-partition"));
+            assert_non_null(strstr(in, "p00,p01,p02,p03"));
+        } else {
+            import_number(&x, "nodes[0].count", 2);
+            import_number(&x, "nodes[4].count", 2);
+        }
+        import_free(&x);
+        hv_str_free(&text);
+    }
+}
+
 static void kubernetes(void **state)
 {
     (void)state;
@@ -573,6 +624,8 @@ int main(void)
         cmocka_unit_test(names_end_with_whole_characters),
         cmocka_unit_test(slurm_json_of_all_ages),
         cmocka_unit_test(slurm_partitions_and_configuration),
+        cmocka_unit_test(slurm_features_name_the_network),
+        cmocka_unit_test(like_groups_of_a_large_import_are_one),
         cmocka_unit_test(kubernetes),
         cmocka_unit_test(batch_scripts_ask_for_nodes),
         cmocka_unit_test(prices_complete_a_cluster),

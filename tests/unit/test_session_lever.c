@@ -159,6 +159,36 @@ static void a_failed_node_costs_time_or_the_plan(void **state)
     hv_levers_free(&l);
 }
 
+/* Stage 0 has 8 ranks: tp 4 by dp 2 becomes tp 2 by dp 4, in the plan that is kept and in the
+ * trial. */
+static void degrees_divide_the_same_ranks_anew(void **state)
+{
+    struct bench *b = *state;
+    struct hv_levers l;
+    struct hv_str said = {0};
+    (void)first_row(b, &l);
+    const struct hv_lever *x = hv_levers_find(&l, HV_LEVER_TP, 0, 0);
+    assert_non_null(x);
+    assert_string_equal(x->name, "tp s0");
+    assert_int_equal(x->n_values, 4);                              /* 1, 2, 4, 8 */
+    assert_null(hv_levers_find(&l, HV_LEVER_TP, 0, HV_LEVER_ALL)); /* the stages differ */
+    struct hv_figures f = with(b, &l, HV_LEVER_TP, 0, 0, 2);
+    double *v = bases(&l);
+    v[x - l.items] = 2;
+    assert_int_equal(hv_levers_accept(b->session, &l, v, &said, NULL), HV_OK);
+    uint32_t id = hv_session_selected(b->session);
+    const struct hv_plan *p = hv_session_plan(b->session, id, NULL);
+    assert_int_equal(p->replicas[0].stages[0].tp.degree, 2);
+    assert_int_equal(p->replicas[0].stages[0].dp, 4);
+    assert_int_equal(p->replicas[0].stages[1].tp.degree, 4);
+    double kept_s = hv_session_verdict(b->session, id, false, NULL)->metrics.iteration_s;
+    assert_true(kept_s >= f.iteration_s && kept_s <= f.iteration_s);
+    assert_true(hv_session_undo(b->session));
+    hv_str_free(&said);
+    free(v);
+    hv_levers_free(&l);
+}
+
 static void accepting_is_undone_step_by_step(void **state)
 {
     struct bench *b = *state;
@@ -306,6 +336,7 @@ int main(void)
         TEST(better_hardware_is_not_slower),
         TEST(batch_and_micro_batch_keep_the_sum),
         TEST(a_failed_node_costs_time_or_the_plan),
+        TEST(degrees_divide_the_same_ranks_anew),
         TEST(accepting_is_undone_step_by_step),
         TEST(failures_cost_what_is_expected),
         TEST(typed_values_are_checked),

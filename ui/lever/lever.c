@@ -260,6 +260,67 @@ static void add_borders(struct list *l)
     }
 }
 
+/* Numbers that divide n, ascending, in v[cap]; how many. */
+static size_t divisors(int n, double *v, size_t cap)
+{
+    size_t count = 0;
+    for (int d = 1; d <= n && count < cap; d++) {
+        if (n % d == 0) {
+            v[count++] = d;
+        }
+    }
+    return count;
+}
+
+/* True where the ranks of a stage can be divided anew between layers and sequences. */
+static bool has_free_ranks(const struct hv_stage *s)
+{
+    return s->tp.scheme == HV_TP_1D && s->tp.shares == NULL && s->shares == NULL &&
+           s->n_degrees == 0 && s->n_ops == 0;
+}
+
+/* One lever for all stages where they share degrees, else one per stage. */
+static void add_degrees(struct list *l)
+{
+    const struct hv_stage *first = &l->plan->replicas[0].stages[0];
+    double v[MAX_STEPS];
+    bool shared = true, free_all = true;
+    for (size_t i = 0; i < l->plan->n_replicas; i++) {
+        for (size_t k = 0; k < l->plan->replicas[i].n_stages; k++) {
+            const struct hv_stage *s = &l->plan->replicas[i].stages[k];
+            shared = shared && s->tp.degree == first->tp.degree && s->dp == first->dp;
+            free_all = free_all && has_free_ranks(s);
+        }
+    }
+    if (!free_all) {
+        return;
+    }
+    if (shared) {
+        struct hv_lever *x = add(l, HV_LEVER_TP, "tp", first->tp.degree, v,
+                                 divisors(first->tp.degree * first->dp, v, MAX_STEPS));
+        if (x != NULL) {
+            x->j = HV_LEVER_ALL;
+        }
+        return;
+    }
+    size_t places = 0;
+    for (size_t i = 0; i < l->plan->n_replicas; i++) {
+        for (size_t k = 0; k < l->plan->replicas[i].n_stages && places < MAX_PLACES; k++) {
+            const struct hv_stage *s = &l->plan->replicas[i].stages[k];
+            const char *name = l->plan->n_replicas == 1
+                                   ? hv_arena_printf(l->arena, "tp s%zu", k)
+                                   : hv_arena_printf(l->arena, "tp r%zu s%zu", i, k);
+            struct hv_lever *x = add(l, HV_LEVER_TP, name, s->tp.degree, v,
+                                     divisors(s->tp.degree * s->dp, v, MAX_STEPS));
+            if (x != NULL) {
+                x->i = i;
+                x->j = k;
+            }
+            places++;
+        }
+    }
+}
+
 /* Number of a setting that all stages share, or SIZE_MAX. */
 static size_t shared_setting(const struct hv_plan *p, size_t (*of)(const struct hv_stage *))
 {
@@ -498,6 +559,7 @@ enum hv_status hv_levers_read(struct hv_session *s, uint32_t row, struct hv_leve
     add_batches(&l);
     (void)add_shares(&l, HV_LEVER_SEQUENCE, "sequence", l.job->sequence, 1);
     add_schedules(&l);
+    add_degrees(&l);
     add_borders(&l);
     add_settings(&l);
     add_failures(&l);

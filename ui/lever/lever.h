@@ -16,7 +16,8 @@ const char *hv_lever_deed_name(enum hv_lever_deed d);
 
 /* clang-format off */
 /** Levers: constant, unit behind the value, deed, what it does. `i` and `j` are its place: group, kind or
- * link i; LAYERS: the first block of stage j of replica entry i. */
+ * link i; LAYERS: the first block of stage j of replica entry i;
+ * TP: stage j of replica entry i, or all stages where they share it (j = HV_LEVER_ALL). */
 #define HV_LEVER_MAP(X)                                                                                       \
     X(BATCH,     "",         CHANGE, "sequences per iteration; changes the number of micro-batches") \
     X(MICRO,     "",         CHANGE, "sequences per micro-batch; the number of micro-batches follows")                         \
@@ -25,6 +26,7 @@ const char *hv_lever_deed_name(enum hv_lever_deed d);
     X(CHUNKS,    "",         CHANGE, "virtual chunks per pipeline rank; the schedule determines their blocks") \
     X(RECOMPUTE, "",         CHANGE, "recomputation of activations in every stage")                    \
     X(ZERO,      "",         CHANGE, "sharding of states over the data-parallel ranks of each stage (ZeRO)")          \
+    X(TP,        "",         CHANGE, "ranks that share each layer of a stage; the others of its ranks split its micro-batches") \
     X(LAYERS,    "",         MOVE,   "number of blocks before the border of these two stages; moves layers between them") \
     X(NODES,     "nodes",    BUY,    "number of nodes of this group; the plan keeps using the same nodes")              \
     X(FAILED,    "",         SUFFER, "a failed node; the plan drops the ranks or replicas on it") \
@@ -41,6 +43,8 @@ const char *hv_lever_deed_name(enum hv_lever_deed d);
     X(INTERVAL,  "",         CHANGE, "interval between two checkpoints; the optimal interval depends on the failure rate")         \
     X(RESTART,   "s",        CHANGE, "time to restart all processes after a failure; regroup: time to rebuild the communicators of surviving processes")
 /* clang-format on */
+/** Place j of a lever that turns all stages. */
+#define HV_LEVER_ALL ((size_t)-1)
 enum hv_lever_kind {
 #define X(c, unit, deed, help) HV_LEVER_##c,
     HV_LEVER_MAP(X)

@@ -131,6 +131,7 @@ enum hv_status hv__trial_turn(struct hv__trial *t, const struct hv_lever *l, dou
     case HV_LEVER_CHUNKS:
     case HV_LEVER_RECOMPUTE:
     case HV_LEVER_ZERO:
+    case HV_LEVER_TP:
     case HV_LEVER_LAYERS:
     case HV_LEVER_FAILED:
         return hv__trial_turn_plan(t, l, value);

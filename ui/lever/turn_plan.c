@@ -101,6 +101,29 @@ static void set_micro_batch(struct hv__trial *t, double value, double base)
     scale_micro_batches(t, base / value);
 }
 
+/* Divides the ranks of a stage anew: tp of them share a layer, the others are data parallel. */
+static void set_degrees(struct hv__trial *t, size_t i, size_t k, int tp)
+{
+    const struct hv_stage *s = &t->base->replicas[i].stages[k];
+    json_t *at = stage_at(t, i, k);
+    json_object_set_new(at, "tp", json_integer(tp));
+    json_object_set_new(at, "dp", json_integer((json_int_t)s->tp.degree * s->dp / tp));
+    if (tp == 1) {
+        json_object_del(at, "sequence_parallel");
+    }
+}
+
+static void set_tp(struct hv__trial *t, const struct hv_lever *l, int tp)
+{
+    for (size_t i = 0; i < t->base->n_replicas; i++) {
+        for (size_t k = 0; k < t->base->replicas[i].n_stages; k++) {
+            if (l->j == HV_LEVER_ALL || (l->i == i && l->j == k)) {
+                set_degrees(t, i, k, tp);
+            }
+        }
+    }
+}
+
 static void set_border(struct hv__trial *t, size_t i, size_t j, int64_t block)
 {
     json_t *a = json_object_get(stage_at(t, i, j - 1), "layers");
@@ -285,6 +308,9 @@ enum hv_status hv__trial_turn_plan(struct hv__trial *t, const struct hv_lever *l
         return HV_OK;
     case HV_LEVER_ZERO:
         set_zero(t, (int)hv_lever_at(l, value) % 4);
+        return HV_OK;
+    case HV_LEVER_TP:
+        set_tp(t, l, (int)value);
         return HV_OK;
     case HV_LEVER_LAYERS:
         set_border(t, l->i, l->j, (int64_t)value);

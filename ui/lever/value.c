@@ -69,7 +69,7 @@ enum hv_status hv_lever_parse(const struct hv_lever *l, const char *text, double
     }
     bool whole = l->kind == HV_LEVER_BATCH || l->kind == HV_LEVER_MICRO ||
                  l->kind == HV_LEVER_SEQUENCE || l->kind == HV_LEVER_LAYERS ||
-                 l->kind == HV_LEVER_NODES;
+                 l->kind == HV_LEVER_TP || l->kind == HV_LEVER_NODES;
     if (end == text || *end != '\0' || !(x >= least && x <= most) || (whole && x != floor(x))) {
         return hv_err_set(err, HV_EUSAGE, "%s: expected a %snumber from %s to %s, found \"%.60s\"",
                           l->name, whole ? "whole " : "", hv_fmt_double(lo, sizeof lo, least),

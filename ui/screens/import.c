@@ -7,6 +7,7 @@
 
 #include "solver/base/vec.h"
 #include "solver/inventory/device.h"
+#include "ui/screens/import_cards.h"
 #include "ui/screens/screens.h"
 
 /** State of the screen. */
@@ -14,10 +15,11 @@ struct state {
     struct hv_import *im;
     char label[160];
     enum hv_import_way way;
-    bool choice;         /**< there is a cluster: replace, add or update */
-    int top;             /**< first line shown */
-    struct hv_str words; /**< what it was read from, with the user's choices of kinds */
-    size_t card;         /**< the guessed card that keys change */
+    bool choice;                 /**< there is a cluster: replace, add or update */
+    int top;                     /**< first line shown */
+    struct hv_str words;         /**< what it was read from, with the user's choices of kinds */
+    size_t card;                 /**< the guessed card that keys change */
+    enum hv_precision precision; /**< of the job: peaks are said in it */
 };
 
 /** A line of the report at a width. */
@@ -86,15 +88,32 @@ static void add_group(struct lines *l, const struct hv_import *im, enum hv_impor
     }
 }
 
-/** One line per card whose name may mean several kinds: the kind taken, and the number of others.
- */
-static void add_cards(struct lines *l, const struct state *v, int w)
+/** The kinds that the card at the cursor may be, the one taken marked. */
+static void add_candidates(struct lines *l, const struct hv_import_choice *c, enum hv_precision p,
+                           int w)
+{
+    int width = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        int own = hv_text_width(c->candidates[i]->name);
+        width = own > width ? own : width;
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        struct hv_str text = {0};
+        hv_str_adds(&text, i == c->taken ? "> " : "  ");
+        hv_import_kind_text(c->candidates[i], p, width, &text);
+        add_line(l, hv_str_cstr(&text), 6, w, i == c->taken ? HV_STYLE_MARKED : HV_STYLE_DIM);
+        hv_str_free(&text);
+    }
+}
+
+/** One line per card whose name may mean several kinds: the kind taken and the number of others;
+ * the card at the cursor has them below it. */
+static void add_cards(struct lines *l, const struct state *v, enum hv_precision p, int w)
 {
     size_t n;
     const struct hv_import_choice *all = hv_import_choices(v->im, &n);
     if (n > 0) {
-        add_line(l, "Cards that may be several kinds: d takes the next kind, c the next card", 0, w,
-                 HV_STYLE_HEADER);
+        add_line(l, "Guessed cards (d, e: kind; c: next)", 0, w, HV_STYLE_HEADER);
     }
     for (size_t i = 0; i < n; i++) {
         struct hv_str text = {0};
@@ -102,6 +121,9 @@ static void add_cards(struct lines *l, const struct state *v, int w)
                     all[i].candidates[all[i].taken]->name, all[i].taken + 1, all[i].n);
         add_line(l, hv_str_cstr(&text), 2, w, i == v->card ? HV_STYLE_SELECTED : HV_STYLE_TEXT);
         hv_str_free(&text);
+        if (i == v->card) {
+            add_candidates(l, &all[i], p, w);
+        }
     }
 }
 
@@ -109,7 +131,7 @@ static struct lines make_lines(const struct state *v, int w)
 {
     struct lines l = {0};
     add_parts(&l, v->im, w);
-    add_cards(&l, v, w);
+    add_cards(&l, v, v->precision, w);
     /* parts that need a review come first */
     add_group(&l, v->im, HV_IMPORT_GUESSED, w);
     add_group(&l, v->im, HV_IMPORT_UNDERSTOOD, w);
@@ -140,6 +162,7 @@ static int last_top(const struct state *v, struct hv_rect body)
 
 static void draw_choice(const struct state *v, struct hv_grid *g, struct hv_rect row)
 {
+    static const char more[] = "Tab: other";
     int x = row.x;
     for (int w = 0; w < HV_IMPORT_WAY_N; w++) {
         const char *text = hv_import_way_text((enum hv_import_way)w);
@@ -154,8 +177,8 @@ static void draw_choice(const struct state *v, struct hv_grid *g, struct hv_rect
         x += 2;
         hv_str_free(&s);
     }
-    if (x < row.x + row.w) {
-        (void)hv_grid_put(g, x, row.y, row.x + row.w - x, "Tab: other", HV_STYLE_DIM);
+    if (x + hv_text_width(more) <= row.x + row.w) {
+        (void)hv_grid_put(g, x, row.y, -1, more, HV_STYLE_DIM);
     }
 }
 
@@ -212,36 +235,26 @@ static unsigned choose(struct state *v, int step)
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 
-/** Adds a text to the words so that it stays one word. */
-static void add_word(struct hv_str *words, const char *text)
-{
-    hv_str_adds(words, " \"");
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            hv_str_addc(words, '\\');
-        }
-        hv_str_addc(words, *text);
-    }
-    hv_str_addc(words, '"');
-}
-
-/** Reads the files again with another kind for the guessed card. */
-static unsigned choose_kind(struct state *v, struct hv_app *app, int step)
+/** The guessed card at the cursor; NULL with a message where none is guessed. */
+static const struct hv_import_choice *card_at(const struct state *v, struct hv_app *app)
 {
     size_t n;
     const struct hv_import_choice *all = hv_import_choices(v->im, &n);
     if (v->card >= n) {
         hv_app_message(app, HV_MSG_INFO, "no card is guessed");
-        return HV_APP_HANDLED | HV_APP_REDRAW;
+        return NULL;
     }
-    const struct hv_import_choice *c = &all[v->card];
-    size_t to = (c->taken + c->n + (step > 0 ? 1 : c->n - 1)) % c->n;
-    struct hv_str words = {0}, setting = {0};
+    return &all[v->card];
+}
+
+/** Reads the files again with another kind for a guessed card. */
+static void take_kind(struct state *v, struct hv_app *app, const char *written, const char *kind)
+{
+    struct hv_str words = {0};
     struct hv_import *im = NULL;
     struct hv_err err = {0};
-    hv_str_addf(&setting, "--device=%s=%s", c->written, c->candidates[to]->name);
     hv_str_adds(&words, hv_str_cstr(&v->words));
-    add_word(&words, hv_str_cstr(&setting));
+    hv_import_add_kind(&words, written, kind);
     if (hv_session_import_read(hv_ui_session(hv_app_model(app)), hv_str_cstr(&words), &im, &err) ==
         HV_OK) {
         hv_import_free(v->im);
@@ -252,7 +265,43 @@ static unsigned choose_kind(struct state *v, struct hv_app *app, int step)
         hv_ui_error(app, &err);
     }
     hv_str_free(&words);
-    hv_str_free(&setting);
+}
+
+static unsigned choose_kind(struct state *v, struct hv_app *app, int step)
+{
+    const struct hv_import_choice *c = card_at(v, app);
+    if (c != NULL) {
+        size_t to = (c->taken + c->n + (step > 0 ? 1 : c->n - 1)) % c->n;
+        take_kind(v, app, c->written, c->candidates[to]->name);
+    }
+    return HV_APP_HANDLED | HV_APP_REDRAW;
+}
+
+static unsigned answer_kind(void *ctx, struct hv_app *app, const char *words)
+{
+    struct state *v = ctx;
+    const struct hv_import_choice *c = card_at(v, app);
+    const struct hv_device_kind *kind = NULL;
+    struct hv_err err = {0};
+    if (c == NULL || words[0] == '\0') {
+        return HV_APP_REDRAW;
+    }
+    if (hv_import_kind_named(hv_ui_session(hv_app_model(app)), c, words, &kind, &err) == HV_OK) {
+        take_kind(v, app, c->written, kind->name);
+    } else {
+        hv_ui_error(app, &err);
+    }
+    return HV_APP_REDRAW;
+}
+
+static unsigned ask_kind(struct state *v, struct hv_app *app)
+{
+    const struct hv_import_choice *c = card_at(v, app);
+    if (c != NULL) {
+        char label[96];
+        (void)snprintf(label, sizeof label, "%.40s is (words such as 80 sxm): ", c->written);
+        hv_app_ask(app, label, "", answer_kind, v);
+    }
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 
@@ -292,6 +341,9 @@ static unsigned import_action(void *state, struct hv_app *app, enum hv_action a)
     if (a == HV_ACT_IMPORT_KIND_NEXT || a == HV_ACT_IMPORT_KIND_PREV) {
         return choose_kind(v, app, a == HV_ACT_IMPORT_KIND_NEXT ? 1 : -1);
     }
+    if (a == HV_ACT_EDIT) {
+        return ask_kind(v, app);
+    }
     if (a == HV_ACT_IMPORT_CARD) {
         return next_card(v);
     }
@@ -327,6 +379,7 @@ static void import_open(void *state, struct hv_app *app)
     if (v->im != NULL) {
         (void)snprintf(v->label, sizeof v->label, "import %.140s", ui->import_words);
         hv_str_adds(&v->words, ui->import_words);
+        v->precision = hv_session_job(ui->session)->job.precision;
         v->way = hv_import_way_usual(v->im);
         v->choice = hv_import_cluster(v->im) != NULL && !hv_import_cluster_is_guess(v->im);
     }
@@ -342,8 +395,8 @@ static void import_close(void *state, struct hv_app *app)
 }
 
 static const enum hv_action keybar[] = {
-    HV_ACT_IMPORT_ACCEPT, HV_ACT_IMPORT_WAY, HV_ACT_IMPORT_KIND_NEXT, HV_ACT_CANCEL, HV_ACT_DOWN,
-    HV_ACT_PAGE_DOWN,     HV_ACT_NONE};
+    HV_ACT_IMPORT_ACCEPT, HV_ACT_IMPORT_WAY, HV_ACT_IMPORT_KIND_NEXT, HV_ACT_EDIT,
+    HV_ACT_CANCEL,        HV_ACT_DOWN,       HV_ACT_PAGE_DOWN,        HV_ACT_NONE};
 
 const struct hv_view_ops hv_screen_import = {
     .name = "import",
@@ -354,7 +407,8 @@ const struct hv_view_ops hv_screen_import = {
     .help =
         "The result of reading files of other programs. Guessed figures are listed first: check "
         "them.\nA card whose name may mean several kinds is listed with the kind taken: c goes to "
-        "the next such card, d and D choose the next and the previous kind.\nEnter accepts "
+        "the next such card, d and D choose the next and the previous kind, e one by words of its "
+        "name, also one that was not guessed.\nEnter accepts "
         "everything as one change that u undoes; Esc changes nothing.",
     .open = import_open,
     .close = import_close,

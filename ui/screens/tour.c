@@ -18,7 +18,7 @@ static const struct step {
     {HV_ACT_SCREEN_4, "", "plans: compare time, price and memory"},
     {HV_ACT_OPEN, "plans", "draw this plan as a Gantt chart, once it is done"},
     {HV_ACT_GANTT_OP_NEXT, "gantt", "go to the next operation; details are below"},
-    {HV_ACT_GANTT_SCHEDULE_NEXT, "gantt", "try another schedule; a keeps it, Esc drops it"},
+    {HV_ACT_GANTT_SCHEDULE_NEXT, "gantt", "list the schedules: j tries, Enter keeps, Esc drops"},
     {HV_ACT_SCREEN_6, "", "explain the iteration time; what to change first"},
     {HV_ACT_SCREEN_7, "", "what-if: h and l move the levers of the plan"},
     {HV_ACT_HELP, "", "list and search all keys: the end of the tour"},

@@ -12,11 +12,12 @@ struct line {
     const char *key, *text;
 };
 static const struct line lines[] = {
-    {"Enter", "let hetviz plan the sample, which takes a second or two"},
+    {"Enter", "let hetviz plan the sample; the best plan so far shows at once"},
     {"Enter", "then draws the Gantt chart of the plan it found"},
     {"6", "explains why the plan takes that long, and what to change"},
     {"T", "a tour of the screens in twelve steps"},
     {"", ""},
+    {"i", "your cluster: what nvidia-smi, sinfo, kubectl wrote; local"},
     {"1 e", "change the cluster: how many nodes, which devices, prices"},
     {"2 i", "take your model: a Hugging Face config.json, or a name"},
     {"3 A", "run all strategies side by side; 4 compares their plans"},
@@ -87,8 +88,9 @@ static void welcome_status(const void *state, const void *model, struct hv_str *
                 hv_session_name(hv_ui_session(model)));
 }
 
-static const enum hv_action keybar[] = {HV_ACT_OPEN,     HV_ACT_TOUR,    HV_ACT_SCREEN_1,
-                                        HV_ACT_SCREEN_3, HV_ACT_COMMAND, HV_ACT_NONE};
+static const enum hv_action keybar[] = {HV_ACT_OPEN,     HV_ACT_TOUR,     HV_ACT_IMPORT,
+                                        HV_ACT_SCREEN_1, HV_ACT_SCREEN_3, HV_ACT_COMMAND,
+                                        HV_ACT_NONE};
 
 const struct hv_view_ops hv_screen_welcome = {
     .name = "welcome",

@@ -16,17 +16,20 @@ static const char *const link_kinds[] = {
 };
 static const char *const states[] = {"ok", "drain", "spare"};
 
+/* What "2x8" sets: nodes and devices of each. */
+static const char *const shape[] = {"count", "devices"};
+
 /* clang-format off */
 static const struct hv_doc_row group_rows[] = {
     {"name", "name", NULL, "used in device addresses such as a[0].0-7", HV_DOC_WORD, false, NULL, 0, 0, 0},
-    {"device", "device", NULL, "Enter opens the catalogue, typing narrows it", HV_DOC_CHOICE, false, NULL, 0, 0, 0},
-    {"nodes", "count", NULL, "identical nodes of this group", HV_DOC_WHOLE, false, NULL, 0, 1, MAX_COUNT},
-    {"devices per node", "devices", NULL, "a number, or a JSON list of kinds and counts", HV_DOC_JSON, false, NULL, 0, 0, 0},
+    {"device", "device", NULL, "Enter opens the catalogue, typed words narrow it: a100 80", HV_DOC_CHOICE, false, NULL, 0, 0, 0},
+    {"nodes", "count", NULL, "identical nodes of this group; 2x8 sets the devices too", HV_DOC_WHOLE, false, NULL, 0, 1, MAX_COUNT},
+    {"devices per node", "devices", NULL, "a number, or a JSON list of kinds and counts; 2x8: nodes too", HV_DOC_JSON, false, NULL, 0, 0, 0},
     {"state", "state", NULL, "ok: in use; drain, spare: not used by plans", HV_DOC_CHOICE, false, states, HV_COUNT(states), 0, 0},
     {"intra link", "intra.kind", NULL, "link between the devices of one node", HV_DOC_CHOICE, false, link_kinds, HV_COUNT(link_kinds), 0, 0},
     {"intra bandwidth", "intra.bandwidth_GBps", "GB/s", "one direction, per device; empty: catalogue", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
     {"intra latency", "intra.latency_us", "us", "of one message; empty: default of this link", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
-    {"NIC bandwidth", "nic.bandwidth_GBps", "GB/s", "one direction, all ports of the node together", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
+    {"NIC bandwidth", "nic.bandwidth_GBps", "GB/s", "one direction, all ports of the node: 25, 200GbE, 8xHDR", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
     {"NIC latency", "nic.latency_us", "us", "of one message", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"NIC ports", "nic.count", NULL, "ports per node", HV_DOC_WHOLE, true, NULL, 0, 1, MAX_PORTS},
     {"zone", "zone", NULL, "links between zones are set under L", HV_DOC_WORD, true, NULL, 0, 0, 0},
@@ -39,7 +42,7 @@ static const struct hv_doc_row group_rows[] = {
 };
 static const struct hv_doc_row network_rows[] = {
     {"network", "", NULL, NULL, HV_DOC_LABEL, false, NULL, 0, 0, 0},
-    {"bandwidth", "cluster.network.bandwidth_GBps", "GB/s", "between nodes, per node; empty: NIC rate only", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
+    {"bandwidth", "cluster.network.bandwidth_GBps", "GB/s", "between nodes, per node: 25GbE, 100 Gb/s; empty: NIC only", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
     {"latency", "cluster.network.latency_us", "us", "between nodes, added to the NIC latency", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
 };
 /* clang-format on */
@@ -101,13 +104,13 @@ static void group_fallback(const struct hv_node_group *g, const char *path, stru
 }
 
 static void fallback(const void *ctx, const struct hv_session *s, const struct hv_doc_row *row,
-                     struct hv_str *out)
+                     size_t base, struct hv_str *out)
 {
     const struct hv_cluster_screen *v = ctx;
     size_t i;
     (void)s;
-    if (v->editing == HV_EDIT_GROUPS && v->edited.n > 0) {
-        const struct hv_node_group *g = group_by_id(v, v->edited.items[0], &i);
+    if (v->editing == HV_EDIT_GROUPS && base < v->edited.n) {
+        const struct hv_node_group *g = group_by_id(v, v->edited.items[base], &i);
         if (g != NULL) {
             group_fallback(g, row->path, out);
         }
@@ -221,6 +224,7 @@ void hv_cluster_form_fill(struct hv_cluster_screen *v)
     v->form.fallback = fallback;
     v->form.describe = describe;
     v->form.ctx = v;
+    v->form.shape = v->editing == HV_EDIT_GROUPS ? shape : NULL;
     if (v->editing == HV_EDIT_GROUPS) {
         fill_groups(v);
     } else {

@@ -29,7 +29,7 @@ bool hv_explain_sync(struct hv_explain_data *d, struct hv_session *s)
     for (int i = 0; i < HV_DOC_STRATEGIES; i++) {
         d->generation[i] = hv_session_generation(s, (enum hv_doc)i);
     }
-    d->tries.n = d->ranked.n = d->n_done = 0;
+    d->tries.n = d->n_done = 0;
     d->share.ok = d->loads.done = d->loads.ok = false;
     d->share.done = d->facts.verdict == NULL;
     d->err = (struct hv_err){0};
@@ -53,7 +53,6 @@ void hv_explain_free(struct hv_explain_data *d)
     hv_arena_free(&d->share.arena);
     hv_arena_free(&d->loads.arena);
     hv_vec_free(&d->tries);
-    hv_vec_free(&d->ranked);
     hv_vec_free(&d->rows);
     hv_vec_free(&d->open);
 }

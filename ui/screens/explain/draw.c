@@ -21,7 +21,8 @@ static void row_cell(const void *ctx, size_t row, size_t column, struct hv_str *
 {
     const struct hv_explain_data *d = ctx;
     const struct hv_explain_row *r = &d->rows.items[row];
-    const char *parts[] = {r->name, r->value, r->text};
+    const char *parts[] = {r->name,     r->value,    r->text,     r->cells[0],
+                           r->cells[1], r->cells[2], r->cells[3], r->note};
     (void)column;
     for (size_t i = 0; i < HV_COUNT(parts); i++) {
         if (parts[i] != NULL) {
@@ -146,6 +147,31 @@ static void draw_strip(const struct hv_explain_row *r, struct hv_grid *g, struct
     }
 }
 
+/** The action, its figures in columns, and a note where there is room. */
+static void draw_cells(const struct hv_explain_row *r, struct hv_grid *g, struct hv_rect at,
+                       unsigned style)
+{
+    static const int widths[HV_EXPLAIN_CELL_N] = {8, 7, 7, 8};
+    enum { CELLS_W = 34, NOTE_W = 14 };
+    int left = at.w - CELLS_W, n = left < 14 ? 2 : HV_EXPLAIN_CELL_N; /* narrow: step and change */
+    left = n == 2 ? at.w - 17 : left;
+    int action_w = left >= 60 ? left / 2 : left >= 38 ? left - NOTE_W : left;
+    struct hv_str text = {0};
+    hv_text_squeeze(r->text, action_w, g->ascii, &text);
+    hv_grid_put_field(g, (struct hv_rect){at.x, at.y, action_w, 1}, HV_LEFT, hv_str_cstr(&text),
+                      style);
+    hv_str_free(&text);
+    int x = at.x + action_w;
+    for (int i = 0; i < n; i++) {
+        hv_grid_put_field(g, (struct hv_rect){x, at.y, widths[i], 1}, HV_RIGHT, r->cells[i], style);
+        x += widths[i] + 1;
+    }
+    if (r->note != NULL && at.x + at.w - x >= NOTE_W - 2) {
+        hv_grid_put_field(g, (struct hv_rect){x + 1, at.y, at.x + at.w - x - 1, 1}, HV_LEFT,
+                          r->note, style);
+    }
+}
+
 static void draw_row(const struct hv_explain_row *r, struct hv_grid *g, struct hv_rect at,
                      unsigned style)
 {
@@ -154,6 +180,10 @@ static void draw_row(const struct hv_explain_row *r, struct hv_grid *g, struct h
         hv_grid_fill(g, at, ' ', style);
     }
     x += hv_grid_put(g, x, at.y, right - x, fold_mark(r, g->ascii), style);
+    if (r->cells[0] != NULL) {
+        draw_cells(r, g, (struct hv_rect){x, at.y, right - x, 1}, style);
+        return;
+    }
     if (r->name != NULL && right - x > NAME_W) {
         int w = g->plain ? PLAIN_NAME_W : at.w < 60 ? 12 : NAME_W;
         struct hv_str name = {0};
@@ -241,7 +271,10 @@ static void draw_text(const struct hv_explain *st, const struct hv_explain_row *
         hv_str_addf(&head, "%s  %s", row->name, row->value);
         put_wrapped(g, r, &y, hv_str_cstr(&head), HV_STYLE_TITLE);
     }
-    put_wrapped(g, r, &y, row->text, HV_STYLE_TEXT);
+    put_wrapped(g, r, &y, row->full != NULL ? row->full : row->text, HV_STYLE_TEXT);
+    if (row->note != NULL) {
+        put_wrapped(g, r, &y, row->note, HV_STYLE_TEXT);
+    }
     if (row->detail != NULL) {
         put_wrapped(g, r, &y, row->detail, HV_STYLE_DIM);
     }
@@ -271,6 +304,11 @@ void hv_explain_draw(const void *state, const void *model, const struct hv_view_
         return;
     }
     hv_explain_place(st, ctx->body, r);
+    int wrap_w = g->plain ? 0 : hv_rect_inner(r[HV_EXPLAIN_TREE]).w;
+    if (wrap_w != d->wrap_w) {
+        d->wrap_w = wrap_w;
+        hv_explain_build(d, s);
+    }
     struct hv_table t = st->table;
     struct hv_table_source src = hv_explain_source(d);
     hv_table_refresh(&t, &src, hv_rect_inner(r[HV_EXPLAIN_TREE]).h);

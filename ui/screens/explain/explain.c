@@ -21,6 +21,8 @@ static void explain_open(void *state, struct hv_app *app)
     st->data = hv_xcalloc(1, sizeof *st->data);
     hv_explain_fold(st->data, HV_ID_CAUSES, true);
     hv_explain_fold(st->data, HV_ID_ADVICE, true);
+    hv_explain_fold(st->data, HV_ID_BUY, true);
+    st->data->sort = HV_EXPLAIN_CHANGE;
 }
 
 static void explain_close(void *state, struct hv_app *app)
@@ -148,6 +150,13 @@ static void write_rows(const struct hv_explain_data *d, struct hv_str *out)
             hv_str_addf(out, "%-22s %10s  ", r->name, r->value);
         }
         hv_text_clean(out, r->text, strlen(r->text));
+        for (int k = 0; r->cells[0] != NULL && k < HV_EXPLAIN_CELL_N; k++) {
+            hv_str_addf(out, "  %s", r->cells[k]);
+        }
+        if (r->note != NULL) {
+            hv_str_adds(out, "  ");
+            hv_text_clean(out, r->note, strlen(r->note));
+        }
         hv_str_addc(out, '\n');
     }
 }
@@ -173,6 +182,14 @@ static void ask_export(struct hv_explain *st, struct hv_app *app)
     hv_str_addf(&path, "%s.txt", st->data->facts.row != NULL ? st->data->facts.row->name : "plan");
     hv_app_ask(app, "write the visible lines to: ", hv_str_cstr(&path), answer_export, st);
     hv_str_free(&path);
+}
+
+static void next_sort(struct hv_explain_data *d, struct hv_app *app)
+{
+    static const char *const names[HV_EXPLAIN_CELL_N] = {"step", "change", "$ per million tokens",
+                                                         "$ per hour"};
+    d->sort = (enum hv_explain_cell)(((int)d->sort + 1) % HV_EXPLAIN_CELL_N);
+    hv_app_message(app, HV_MSG_INFO, "what to do is sorted by %s", names[d->sort]);
 }
 
 static bool act(struct hv_explain *st, struct hv_app *app, enum hv_action a, int height)
@@ -201,14 +218,19 @@ static bool act(struct hv_explain *st, struct hv_app *app, enum hv_action a, int
         return true;
     case HV_ACT_EXPLAIN_TRY:
         if (row == NULL || row->evidence.kind != HV_EVIDENCE_LEVER) {
-            hv_app_message(app, HV_MSG_INFO,
-                           "this line has no lever; the lines below \"What to change\" have one");
+            hv_app_message(
+                app, HV_MSG_INFO,
+                "this line has no lever; the lines below \"Free\" and \"To buy\" have one");
         } else {
             (void)open_evidence(d, &row->evidence, app);
         }
         return true;
     case HV_ACT_EXPORT:
         ask_export(st, app);
+        return true;
+    case HV_ACT_SORT:
+        next_sort(d, app);
+        hv_explain_build(d, s);
         return true;
     case HV_ACT_GANTT_PLAN_PREV:
     case HV_ACT_GANTT_PLAN_NEXT:
@@ -331,6 +353,7 @@ static const enum hv_action keybar[] = {
     HV_ACT_EXPLAIN_TRY,
     HV_ACT_PANEL_NEXT,
     HV_ACT_FIND,
+    HV_ACT_SORT,
     HV_ACT_EXPORT,
     HV_ACT_GANTT_PLAN_PREV,
     HV_ACT_GANTT_PLAN_NEXT,

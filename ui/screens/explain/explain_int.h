@@ -28,6 +28,15 @@ struct hv_evidence {
     double value;
 };
 
+/** Columns of the rows about what to do. */
+enum hv_explain_cell {
+    HV_EXPLAIN_STEP,
+    HV_EXPLAIN_CHANGE,
+    HV_EXPLAIN_MTOK,
+    HV_EXPLAIN_HOUR,
+    HV_EXPLAIN_CELL_N
+};
+
 /** One row of the tree. Texts live with the data. */
 struct hv_explain_row {
     uint64_t id; /**< the same for the same thing */
@@ -40,6 +49,9 @@ struct hv_explain_row {
     const double *strip; /**< [n_strip] drawn as a column each, 1 = half a cell; NULL: none */
     size_t n_strip;
     const char *detail; /**< more for the text panel, or NULL */
+    const char *full;   /**< the sentence of which `text` is a part, or NULL: `text` is all */
+    const char *cells[HV_EXPLAIN_CELL_N]; /**< figures in columns behind the text; [0] NULL: none */
+    const char *note;                     /**< behind them, or NULL */
     unsigned style;
     struct hv_evidence evidence;
 };
@@ -91,7 +103,8 @@ struct hv_explain_data {
     struct hv_figures base;
     HV_VEC(struct hv_explain_try) tries;
     size_t n_done;
-    HV_VEC(size_t) ranked; /**< finished tries, best first */
+    enum hv_explain_cell sort; /**< column that what to do is sorted by */
+    int wrap_w;                /**< columns of the tree: longer sentences are wrapped; 0 = never */
     struct hv_explain_share share;
     struct hv_explain_loads loads;
     struct hv_arena arena; /**< texts of the rows */
@@ -118,6 +131,11 @@ enum {
     HV_ID_RUNTIME,
     HV_ID_FAILURES,
     HV_ID_EXPERTS,
+    HV_ID_BUY,
+    HV_ID_WOULD,
+    HV_ID_BETTER,
+    HV_ID_LAYERS,
+    HV_ID_COLUMNS,
     HV_ID_STAGE = 1000,
     HV_ID_SHARE = 1 << 30
 };
@@ -163,8 +181,15 @@ void hv_explain_failures(struct hv_explain_data *d);
 /** Adds the load of every rank with experts over the iterations of the job's routing, where that is
  * uneven. O(iterations · ranks · experts). */
 void hv_explain_experts(struct hv_explain_data *d, struct hv_session *s);
-/** Adds rows of the finished trials, best first. */
-void hv_explain_advice(struct hv_explain_data *d);
+/** How much less time a token takes with a finished trial; of more nodes, how much lower the bound
+ * is. */
+double hv_explain_gain(const struct hv_explain_data *d, const struct hv_explain_try *t);
+/** True for an improvement: a gain without more violations and without a loss of exactness. */
+bool hv_explain_is_good(const struct hv_explain_data *d, const struct hv_explain_try *t);
+/** Adds what to do: free, to buy, and what would help; in columns, sorted by d->sort. */
+void hv_explain_actions(struct hv_explain_data *d, struct hv_session *s);
+/** Breaks sentences that are wider than d->wrap_w into rows below each other. O(text). */
+void hv_explain_wrap(struct hv_explain_data *d);
 
 /** Panels for a body; empty ones are not shown. */
 void hv_explain_place(const struct hv_explain *st, struct hv_rect body,

@@ -1,4 +1,5 @@
-/** The whole tree of a plan: causes, advice, stages, experts, bound, failures, in this order. */
+/** The whole tree of a plan: what to do, causes, stages, experts, bound, failures, in this order.
+ */
 #include "solver/base/units.h"
 #include "ui/screens/explain/explain_int.h"
 
@@ -60,8 +61,14 @@ void hv_explain_build(struct hv_explain_data *d, struct hv_session *s)
     if (d->facts.verdict == NULL || d->facts.plan == NULL) {
         return;
     }
-    hv_explain_causes(d, s);
-    hv_explain_advice(d);
+    bool broken = d->base.n_violations > 0; /* why it does not fit comes first then */
+    if (broken) {
+        hv_explain_causes(d, s);
+    }
+    hv_explain_actions(d, s);
+    if (!broken) {
+        hv_explain_causes(d, s);
+    }
     hv_explain_share_rows(d);
     hv_explain_stages(d, s);
     hv_explain_experts(d, s);
@@ -69,4 +76,5 @@ void hv_explain_build(struct hv_explain_data *d, struct hv_session *s)
     add_runtime(d);
     hv_explain_failures(d);
     add_approximated(d);
+    hv_explain_wrap(d);
 }

@@ -7,6 +7,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
+#include "ui/command/typed.h"
 #include "ui/screens/common/ui.h"
 
 /* From this many choices on Enter opens the list instead of taking the next one. */
@@ -39,18 +40,18 @@ void hv_doc_form_base(struct hv_doc_form *f, const char *base)
     hv_vec_push(&f->bases, hv_xstrdup(base));
 }
 
+/* Numbers are text to the form: they may have units, and are checked here. */
 static enum hv_field_kind field_kind(const struct hv_doc_row *row)
 {
     switch (row->value) {
-    case HV_DOC_NUMBER:
-    case HV_DOC_WHOLE:
-        return row->optional ? HV_FIELD_TEXT : HV_FIELD_NUMBER;
     case HV_DOC_CHOICE:
         return HV_FIELD_CHOICE;
     case HV_DOC_BOOL:
         return HV_FIELD_BOOL;
     case HV_DOC_LABEL:
         return HV_FIELD_LABEL;
+    case HV_DOC_NUMBER:
+    case HV_DOC_WHOLE:
     case HV_DOC_WORD:
     case HV_DOC_JSON:
     case HV_DOC_DERIVED:
@@ -60,29 +61,50 @@ static enum hv_field_kind field_kind(const struct hv_doc_row *row)
     return HV_FIELD_TEXT;
 }
 
-/* Numbers that may be left out are text to the form: empty, or checked here. */
-static void check_optional(void *ctx, size_t i, const char *value, char *bad, size_t cap)
+static bool is_number(const struct hv_doc_row *row)
+{
+    return row->value == HV_DOC_NUMBER || row->value == HV_DOC_WHOLE;
+}
+
+/* What a typed text stands for: empty and, where a member may be left out, "auto" are no value. */
+static bool is_nothing(const struct hv_doc_row *row, const char *value)
+{
+    return value[0] == '\0' || (row->optional && is_number(row) && strcmp(value, "auto") == 0);
+}
+
+static bool is_shape(const struct hv_doc_form *f, size_t i, const char *value)
+{
+    double a, b;
+    return f->shape != NULL &&
+           (strcmp(f->paths[i], f->shape[0]) == 0 || strcmp(f->paths[i], f->shape[1]) == 0) &&
+           hv_typed_shape(value, &a, &b);
+}
+
+static void check_number(const struct hv_doc_row *row, const char *value, char *bad, size_t cap)
+{
+    struct hv_err err = {0};
+    double x = 0;
+    if (hv_typed_number(value, row->unit, &x, &err) != HV_OK) {
+        (void)snprintf(bad, cap, "%s%s", err.text, row->optional ? ", or nothing" : "");
+    } else if (row->value == HV_DOC_WHOLE && floor(x) < x) {
+        (void)snprintf(bad, cap, "expected a whole number");
+    } else if (x < row->min) {
+        (void)snprintf(bad, cap, "must be at least %g", row->min);
+    } else if (x > row->max) {
+        (void)snprintf(bad, cap, "must be at most %g", row->max);
+    }
+}
+
+/* An empty text keeps values that differ. */
+static void check_value(void *ctx, size_t i, const char *value, char *bad, size_t cap)
 {
     const struct hv_doc_form *f = ctx;
     const struct hv_doc_row *row = &f->rows[i];
-    bool number = row->value == HV_DOC_NUMBER || row->value == HV_DOC_WHOLE;
-    if (value[0] == '\0') {
-        if (!row->optional) {
-            (void)snprintf(bad, cap, "must not be empty");
-        }
-        return;
-    }
-    if (!number || !row->optional) {
-        return;
-    }
-    char *end = NULL;
-    double x = strtod(value, &end);
-    if (end == value || *end != '\0' || !isfinite(x)) {
-        (void)snprintf(bad, cap, "expected a number or nothing, found '%.40s'", value);
-    } else if (row->value == HV_DOC_WHOLE && floor(x) < x) {
-        (void)snprintf(bad, cap, "expected a whole number");
-    } else if (x < row->min || x > row->max) {
-        (void)snprintf(bad, cap, "must be from %g to %g", row->min, row->max);
+    bool nothing = is_nothing(row, value);
+    if (nothing && !row->optional && !f->fields[i].mixed) {
+        (void)snprintf(bad, cap, "must not be empty");
+    } else if (!nothing && is_number(row) && !is_shape(f, i, value)) {
+        check_number(row, value, bad, cap);
     }
 }
 
@@ -109,7 +131,7 @@ void hv_doc_form_add(struct hv_doc_form *f, const struct hv_doc_row *row)
                            .read_only = row->value == HV_DOC_DERIVED};
     f->form.fields = f->fields;
     f->form.n_fields = i + 1;
-    f->form.check = check_optional;
+    f->form.check = check_value;
     f->form.check_ctx = f;
 }
 
@@ -133,20 +155,40 @@ static void show_value(const json_t *v, struct hv_str *out)
     }
 }
 
-static void load_row(struct hv_doc_form *f, const struct hv_session *s, size_t i)
+/* Appends the value of a base, or what counts without one; true where it is given. */
+static bool value_of(const struct hv_doc_form *f, const struct hv_session *s, size_t i, size_t base,
+                     struct hv_str *out)
 {
     const struct hv_doc_row *row = &f->rows[i];
-    struct hv_field *d = &f->fields[i];
-    struct hv_str path = {0}, text = {0};
-    full_path(f, 0, i, &path);
+    struct hv_str path = {0};
+    full_path(f, base, i, &path);
     const json_t *v = row->value == HV_DOC_DERIVED || row->value == HV_DOC_LABEL ? NULL
                       : f->store != NULL ? f->store->get(f->ctx, s, row)
                                          : hv_session_get(s, hv_str_cstr(&path));
     bool given = v != NULL && !json_is_null(v);
     if (given) {
-        show_value(v, &text);
+        show_value(v, out);
     } else if (f->fallback != NULL) {
-        f->fallback(f->ctx, s, row, &text);
+        f->fallback(f->ctx, s, row, base, out);
+    }
+    hv_str_free(&path);
+    return given;
+}
+
+static void load_row(struct hv_doc_form *f, const struct hv_session *s, size_t i)
+{
+    const struct hv_doc_row *row = &f->rows[i];
+    struct hv_field *d = &f->fields[i];
+    struct hv_str text = {0}, other = {0};
+    bool given = value_of(f, s, i, 0, &text);
+    d->mixed = false;
+    for (size_t base = 1; base < f->bases.n && !d->mixed; base++) {
+        hv_str_clear(&other);
+        given = value_of(f, s, i, base, &other) || given;
+        d->mixed = strcmp(hv_str_cstr(&text), hv_str_cstr(&other)) != 0;
+    }
+    if (d->mixed) {
+        hv_str_clear(&text);
     }
     if (strcmp(d->value, hv_str_cstr(&text)) != 0) {
         d->bad[0] = '\0';
@@ -157,8 +199,8 @@ static void load_row(struct hv_doc_form *f, const struct hv_session *s, size_t i
     (void)snprintf(f->units[i], sizeof f->units[i], "%s%s%s", unit,
                    unit[0] != '\0' && note[0] != '\0' ? ", " : "", note);
     d->unit = f->units[i][0] != '\0' ? f->units[i] : NULL;
+    hv_str_free(&other);
     hv_str_free(&text);
-    hv_str_free(&path);
 }
 
 void hv_doc_form_load(struct hv_doc_form *f, const struct hv_session *s)
@@ -190,10 +232,11 @@ void hv_doc_form_draw(const struct hv_doc_form *f, const struct hv_session *s, s
 static void to_json(const struct hv_doc_row *row, const char *typed, struct hv_str *out)
 {
     char buf[HV_FMT_CAP];
-    if (typed[0] == '\0') {
+    double x = 0;
+    if (is_nothing(row, typed)) {
         hv_str_adds(out, "null");
-    } else if (row->value == HV_DOC_NUMBER || row->value == HV_DOC_WHOLE) {
-        hv_str_adds(out, hv_fmt_double(buf, sizeof buf, strtod(typed, NULL)));
+    } else if (is_number(row) && hv_typed_number(typed, row->unit, &x, NULL) == HV_OK) {
+        hv_str_adds(out, hv_fmt_double(buf, sizeof buf, x));
     } else if (row->value == HV_DOC_BOOL) {
         hv_str_adds(out, strcmp(typed, "yes") == 0 ? "true" : "false");
     } else if (row->value == HV_DOC_JSON) {
@@ -274,23 +317,47 @@ static bool patch(json_t *v, const char *path, const char *json)
     return false;
 }
 
+/* Puts a value into a changed copy of the cluster, at a path below a base: objects are made on the
+ * way. */
+static void patch_below(json_t *tree, const char *base, const char *path, const char *json)
+{
+    struct hv_str whole = {0};
+    hv_str_addf(&whole, "%s.%s", base, path);
+    const char *dot = strchr(hv_str_cstr(&whole), '.');
+    (void)patch(tree, dot != NULL ? dot + 1 : hv_str_cstr(&whole), json);
+    hv_str_free(&whole);
+}
+
 /* Many members whose objects are partly missing: a changed copy of the document. */
 static enum hv_status write_copy(struct hv_session *s, const struct hv_doc_form *f, size_t i,
                                  const char *json, struct hv_err *err)
 {
     json_t *tree = json_deep_copy(hv_session_tree(s, HV_DOC_CLUSTER));
-    struct hv_str path = {0}, label = {0};
+    struct hv_str label = {0};
     for (size_t b = 0; b < f->bases.n; b++) {
-        hv_str_clear(&path);
-        full_path(f, b, i, &path);
-        const char *dot = strchr(hv_str_cstr(&path), '.');
-        (void)patch(tree, dot != NULL ? dot + 1 : hv_str_cstr(&path), json);
+        patch_below(tree, f->bases.items[b], f->paths[i], json);
     }
     hv_str_addf(&label, "set %s of %zu groups", f->names[i], f->bases.n);
     enum hv_status st = hv_session_replace(s, HV_DOC_CLUSTER, tree, hv_str_cstr(&label), err);
     hv_str_free(&label);
-    hv_str_free(&path);
     return st;
+}
+
+/* "2x8" sets two members of every base. */
+static enum hv_status write_shape(struct hv_session *s, const struct hv_doc_form *f,
+                                  const char *typed, struct hv_err *err)
+{
+    json_t *tree = json_deep_copy(hv_session_tree(s, HV_DOC_CLUSTER));
+    char label[64], buf[HV_FMT_CAP];
+    double x[2] = {0};
+    (void)hv_typed_shape(typed, &x[0], &x[1]);
+    for (size_t b = 0; b < f->bases.n; b++) {
+        for (size_t k = 0; k < 2; k++) {
+            patch_below(tree, f->bases.items[b], f->shape[k], hv_fmt_double(buf, sizeof buf, x[k]));
+        }
+    }
+    (void)snprintf(label, sizeof label, "set %.16s and %.16s", f->shape[0], f->shape[1]);
+    return hv_session_replace(s, HV_DOC_CLUSTER, tree, label, err);
 }
 
 static enum hv_status write_many(struct hv_session *s, const struct hv_doc_form *f, size_t i,
@@ -331,7 +398,9 @@ static enum hv_status write_value(struct hv_doc_form *f, struct hv_session *s, s
     struct hv_str json = {0}, path = {0};
     enum hv_status st;
     to_json(&f->rows[i], typed, &json);
-    if (f->store != NULL) {
+    if (is_shape(f, i, typed)) {
+        st = write_shape(s, f, typed, err);
+    } else if (f->store != NULL) {
         st = write_store(f, s, i, hv_str_cstr(&json), err);
     } else if (f->bases.n > 1) {
         st = write_many(s, f, i, hv_str_cstr(&json), err);

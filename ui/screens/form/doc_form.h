@@ -1,7 +1,7 @@
 /**
  * A form over members of the session's documents: shows the value at a key path (or its default),
  * checks the typed value, writes it as one undo step, and opens a list where there are many
- * choices.
+ * choices. Numbers are read as people type them (ui/command/typed.h).
  */
 #ifndef HV_UI_SCREENS_FORM_DOC_FORM_H
 #define HV_UI_SCREENS_FORM_DOC_FORM_H
@@ -38,9 +38,9 @@ struct hv_doc_row {
     double min, max; /**< of numbers */
 };
 
-/** Value that counts when the member is absent, or of a derived row, appended to out. */
+/** Value that counts when the member is absent, or of a derived row, of a base, appended to out. */
 typedef void hv_doc_fallback(const void *ctx, const struct hv_session *s,
-                             const struct hv_doc_row *row, struct hv_str *out);
+                             const struct hv_doc_row *row, size_t base, struct hv_str *out);
 /** A few words beside a choice in the list, appended to out. */
 typedef void hv_doc_describe(const void *ctx, const struct hv_session *s, const char *choice,
                              struct hv_str *out);
@@ -70,6 +70,7 @@ struct hv_doc_form {
     char title[64];
     HV_VEC(char *) bases; /**< what is edited: "cluster.nodes[1]"; "" = rows have whole paths */
     struct hv_doc_pick pick;
+    const char *const *shape;         /**< two paths of the cluster that "2x8" sets, or NULL */
     hv_doc_fallback *fallback;        /**< may be NULL */
     hv_doc_describe *describe;        /**< may be NULL */
     const struct hv_doc_store *store; /**< NULL = key paths below the bases */
@@ -80,7 +81,8 @@ struct hv_doc_form {
 void hv_doc_form_free(struct hv_doc_form *f);
 /** Forgets rows and bases, keeps the cursor when the form is open. */
 void hv_doc_form_clear(struct hv_doc_form *f);
-/** Adds something to edit: the first base is shown, all are written. */
+/** Adds something to edit. All bases are written; a value that they do not share is shown as mixed.
+ */
 void hv_doc_form_base(struct hv_doc_form *f, const char *base);
 /** Adds a row; name and path are copied. Rows beyond HV_DOC_FORM_MAX are left out. */
 void hv_doc_form_add(struct hv_doc_form *f, const struct hv_doc_row *row);

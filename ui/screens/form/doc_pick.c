@@ -1,7 +1,9 @@
-/* The list of choices of a form: typing narrows it, Enter takes one. Writes nothing itself. */
+/* The list of choices of a form: typed words narrow it, in any order, Enter takes one. Writes
+ * nothing itself. */
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "ui/command/typed.h"
 #include "ui/screens/form/doc_form.h"
 
 enum { BACKSPACE_CP = 127, FIRST_PRINTABLE = 32 };
@@ -16,8 +18,7 @@ static const char *shown(const struct hv_doc_form *f, size_t n)
 {
     const struct hv_field *d = field_of(f);
     for (size_t i = 0; i < d->n_choices; i++) {
-        bool fits = f->pick.word[0] == '\0' || hv_text_has(d->choices[i], f->pick.word);
-        if (fits && n-- == 0) {
+        if (hv_typed_words_in(d->choices[i], f->pick.word) && n-- == 0) {
             return d->choices[i];
         }
     }
@@ -29,7 +30,7 @@ static size_t n_shown(const struct hv_doc_form *f)
     const struct hv_field *d = field_of(f);
     size_t n = 0;
     for (size_t i = 0; i < d->n_choices; i++) {
-        n += f->pick.word[0] == '\0' || hv_text_has(d->choices[i], f->pick.word);
+        n += hv_typed_words_in(d->choices[i], f->pick.word);
     }
     return n;
 }
@@ -45,6 +46,28 @@ void hv_doc_pick_open(struct hv_doc_form *f)
     }
 }
 
+/* What is said of a choice, at the right edge; parts that there is no room for are left out whole.
+ */
+static void draw_description(const struct hv_doc_form *f, const struct hv_session *s,
+                             const char *choice, struct hv_grid *g, struct hv_rect row,
+                             unsigned style)
+{
+    struct hv_str text = {0};
+    int room = row.w - hv_text_width(choice) - 4;
+    f->describe(f->ctx, s, choice, &text);
+    while (hv_text_width(hv_str_cstr(&text)) > room && text.n > 0) {
+        char *last = NULL;
+        for (char *at = strstr(text.p, "  "); at != NULL; at = strstr(at + 2, "  ")) {
+            last = at;
+        }
+        text.n = last != NULL ? (size_t)(last - text.p) : 0;
+        text.p[text.n] = '\0';
+    }
+    int w = hv_text_width(hv_str_cstr(&text));
+    (void)hv_grid_put_user(g, row.x + row.w - w, row.y, w, hv_str_cstr(&text), style);
+    hv_str_free(&text);
+}
+
 void hv_doc_pick_draw(const struct hv_doc_form *f, const struct hv_session *s, struct hv_grid *g,
                       struct hv_rect r)
 {
@@ -57,21 +80,18 @@ void hv_doc_pick_draw(const struct hv_doc_form *f, const struct hv_session *s, s
                       HV_STYLE_FIELD_FOCUS);
     int at = hv_text_width(hv_str_cstr(&text));
     if (f->pick.word[0] == '\0' && r.w - at > 4) {
-        (void)hv_grid_put(g, r.x + at, r.y, r.w - at, "type to narrow", HV_STYLE_FIELD_FOCUS);
+        (void)hv_grid_put(g, r.x + at, r.y, r.w - at, "type words to narrow", HV_STYLE_FIELD_FOCUS);
     }
     hv_grid_cursor(g, r.x + at, r.y);
     for (size_t i = top; i < n && i - top < height; i++) {
         const char *choice = shown(f, i);
         unsigned style = i == f->pick.cursor ? HV_STYLE_SELECTED : HV_STYLE_TEXT;
         struct hv_rect row = {r.x, r.y + 1 + (int)(i - top), r.w, 1};
-        int w = r.w > 40 ? 25 : r.w;
         hv_str_clear(&text);
         hv_str_addf(&text, "%s%s", i == f->pick.cursor ? "> " : "  ", choice);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), style);
-        if (f->describe != NULL && w < r.w) {
-            hv_str_clear(&text);
-            f->describe(f->ctx, s, choice, &text);
-            (void)hv_grid_put_user(g, r.x + w, row.y, r.w - w, hv_str_cstr(&text), style);
+        if (f->describe != NULL) {
+            draw_description(f, s, choice, g, row, style);
         }
     }
     if (n == 0) {
@@ -88,7 +108,7 @@ static void type(struct hv_doc_form *f, struct hv_key k)
     if (k.code == HV_KEY_BACKSPACE && n > 0) {
         f->pick.word[n - 1] = '\0';
         f->pick.cursor = 0;
-    } else if (k.code == HV_KEY_CHAR && k.mods == 0 && k.cp > FIRST_PRINTABLE &&
+    } else if (k.code == HV_KEY_CHAR && k.mods == 0 && k.cp >= FIRST_PRINTABLE &&
                k.cp < BACKSPACE_CP && n + 1 < sizeof f->pick.word) {
         f->pick.word[n] = (char)k.cp;
         f->pick.word[n + 1] = '\0';

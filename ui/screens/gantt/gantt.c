@@ -22,6 +22,12 @@ struct places {
 static struct places place(const struct hv_gantt_screen *st, struct hv_rect body, size_t n_lanes)
 {
     struct places p = {.chart = body};
+    if (st->pick.open) {
+        int h = hv_gantt_pick_rows(&st->pick, body.h);
+        p.chart.h -= h;
+        p.panel = (struct hv_rect){body.x, body.y + p.chart.h, body.w, h};
+        return p;
+    }
     if (hv_layout_stacked(body)) {
         if (st->flip) {
             p = (struct places){.panel = body};
@@ -117,7 +123,9 @@ static void gantt_draw(const void *state, const void *model, const struct hv_vie
     if (p.lower.h > 0) {
         draw_lower(st, model, view, ctx->grid, p.lower);
     }
-    if (p.panel.h > 0) {
+    if (p.panel.h > 0 && hv_gantt_pick_is_open(st, model)) {
+        hv_gantt_pick_draw(st, ctx->grid, p.panel);
+    } else if (p.panel.h > 0) {
         hv_gantt_panel_draw(&subject, ctx->grid, p.panel);
     }
 }
@@ -392,7 +400,7 @@ static unsigned gantt_action(void *state, struct hv_app *app, enum hv_action a)
         bool done = hv_gantt_wait_action(hv_app_model(app), app, a);
         return done ? HV_APP_HANDLED | HV_APP_REDRAW : 0;
     }
-    if (hv_gantt_try_action(st, app, a)) {
+    if (hv_gantt_pick_action(st, app, a) || hv_gantt_try_action(st, app, a)) {
         return HV_APP_HANDLED | HV_APP_REDRAW;
     }
     struct places p = place_all(st, hv_app_body(app), s.src.n_lanes);
@@ -448,6 +456,14 @@ static unsigned gantt_event(void *state, struct hv_app *app, const struct hv_eve
     bool inside = hv_gantt_hit(&view, &at, ev->x, ev->y, &lane, &t);
     bool shift = (ev->key.mods & HV_MOD_SHIFT) != 0;
     int wheel = ev->mouse == HV_MOUSE_WHEEL_UP ? 1 : ev->mouse == HV_MOUSE_WHEEL_DOWN ? -1 : 0;
+    if (hv_gantt_pick_is_open(st, hv_app_model(app)) && hv_rect_has(p.panel, ev->x, ev->y)) {
+        if (wheel != 0) {
+            (void)hv_gantt_pick_action(st, app, wheel > 0 ? HV_ACT_UP : HV_ACT_DOWN);
+        } else if (ev->mouse == HV_MOUSE_PRESS) {
+            (void)hv_gantt_pick_click(st, app, p.panel, ev->x, ev->y);
+        }
+        return HV_APP_HANDLED | HV_APP_REDRAW;
+    }
     if (ev->mouse == HV_MOUSE_RELEASE) {
         st->dragging = false;
     } else if (ev->mouse == HV_MOUSE_DRAG) {
@@ -478,7 +494,36 @@ static void gantt_close(void *state, struct hv_app *app)
 {
     struct hv_gantt_screen *st = state;
     (void)app;
+    hv_gantt_pick_free(&st->pick);
     hv_gantt_try_free(&st->attempt);
+}
+
+/* Seconds of judging per tick, so that keys are answered at once. */
+#define TICK_S 0.02
+
+static unsigned gantt_tick(void *state, struct hv_app *app, int64_t now_ms)
+{
+    struct hv_gantt_screen *st = state;
+    struct hv_ui *ui = hv_app_model(app);
+    unsigned flags = hv_ui_tick(state, app, now_ms);
+    if (st->pick.open && !hv_gantt_pick_is_open(st, ui)) { /* the plan or a document changed */
+        hv_gantt_pick_free(&st->pick);
+        flags |= HV_APP_REDRAW;
+    }
+    return hv_gantt_pick_some(st, ui, TICK_S) ? flags | HV_APP_REDRAW : flags;
+}
+
+static int gantt_timeout_ms(const void *state, const void *model, int64_t now_ms)
+{
+    return hv_gantt_pick_is_busy(state, model) ? 0 : hv_ui_timeout_ms(state, model, now_ms);
+}
+
+static const struct hv_key_hint *gantt_hints(const void *state, const void *model)
+{
+    static const struct hv_key_hint list[] = {
+        {"j", "Try"}, {"Enter", "Keep"},     {"Esc", "Drop"}, {"s", "Sort"},
+        {"!", "All"}, {"Tab", "Other list"}, {NULL, NULL}};
+    return hv_gantt_pick_is_open(state, model) ? list : NULL;
 }
 
 static const enum hv_action *gantt_keybar_now(const void *state, const void *model)
@@ -523,21 +568,24 @@ const struct hv_view_ops hv_screen_gantt = {
     .state_size = sizeof(struct hv_gantt_screen),
     .keybar = keybar,
     .keybar_now = gantt_keybar_now,
-    .help = "s and S try another schedule, b and B another micro-batch, v and V other virtual "
-            "chunks. The original plan stays visible below each lane; a keeps the trial as a plan, "
-            "Esc drops it. The micro-batch at the cursor has capital letters in every lane. C "
-            "underlines the critical path; the row below names the stage that holds it, hidden "
-            "lanes too (~ a transfer). w goes to what the operation waited for, W to what waits "
-            "for it. Very long timelines are drawn in the background; Esc or x "
-            "stops that, r "
-            "starts it again. /f3 /b4@s3 /mb 3 search for operations. A click selects, dragging "
-            "pans, the wheel zooms (Shift: pans).",
+    .hints = gantt_hints,
+    .help =
+        "s lists the schedules that apply, b the micro-batches, v the numbers of virtual chunks, "
+        "Tab the degrees too; moving tries each, and the plan stays visible below each lane. "
+        "Enter keeps the trial as a plan (u undoes that), Esc drops it, ! lists what does not "
+        "apply. The micro-batch at the cursor has capital letters in every lane. C "
+        "underlines the critical path; the row below names the stage that holds it, hidden "
+        "lanes too (~ a transfer). w goes to what the operation waited for, W to what waits "
+        "for it. Very long timelines are drawn in the background; Esc or x "
+        "stops that, r "
+        "starts it again. /f3 /b4@s3 /mb 3 search for operations. A click selects, dragging "
+        "pans, the wheel zooms (Shift: pans).",
     .close = gantt_close,
     .draw = gantt_draw,
     .action = gantt_action,
     .event = gantt_event,
     .find = gantt_find,
     .status = gantt_status,
-    .tick = hv_ui_tick,
-    .timeout_ms = hv_ui_timeout_ms,
+    .tick = gantt_tick,
+    .timeout_ms = gantt_timeout_ms,
 };

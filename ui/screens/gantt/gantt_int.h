@@ -5,6 +5,7 @@
 #include "ui/lever/lever.h"
 #include "ui/screens/facts/shown.h"
 #include "ui/screens/gantt/panel.h"
+#include "ui/screens/gantt/pick.h"
 
 /** A trial of a plan with another schedule, micro-batch or number of chunks. */
 struct hv_gantt_try {
@@ -13,6 +14,7 @@ struct hv_gantt_try {
     uint64_t generation[HV_DOC_N];
     struct hv_levers levers;
     double *values;
+    double before_s;        /**< step of the plan as it is */
     struct hv_trial *trial; /**< NULL = nothing is changed */
 };
 
@@ -28,6 +30,7 @@ struct hv_gantt_screen {
     bool dragging;
     int drag_x;
     struct hv_gantt_try attempt;
+    struct hv_gantt_pick pick;
 };
 
 /** The row to draw: the selected one of this screen, else that of all screens about one plan. */
@@ -63,6 +66,21 @@ unsigned hv_gantt_answer_export(void *ctx, struct hv_app *app, const char *path)
 /** True where a trial of this row in its present state is shown. */
 bool hv_gantt_try_is_on(const struct hv_gantt_try *t, const struct hv_session *s,
                         const struct hv_row *row);
+/** True where the levers are those of this row in its present state. */
+bool hv_gantt_try_is_current(const struct hv_gantt_try *t, const struct hv_session *s,
+                             const struct hv_row *row);
+/** Reads the levers of the row as it is now; those turned stay turned while it is the same. Errors:
+ * as hv_levers_read, HV_ENO without a plan. */
+enum hv_status hv_gantt_try_prepare(struct hv_gantt_try *t, struct hv_session *s,
+                                    const struct hv_row *row, struct hv_err *err) HV_NODISCARD;
+/** Turns a lever and judges; the trial before and its value stay where that fails. */
+enum hv_status hv_gantt_try_set(struct hv_gantt_try *t, struct hv_session *s, size_t lever,
+                                double value, struct hv_err *err) HV_NODISCARD;
+/** All levers as they are in the plan, no trial; the levers stay. */
+void hv_gantt_try_back(struct hv_gantt_try *t);
+/** Makes the trial a plan of its own, as one step of undo; false, with a message, where it cannot.
+ */
+bool hv_gantt_try_keep(struct hv_gantt_try *t, struct hv_app *app);
 /** Actions that switch, keep and drop; false when it is none. */
 bool hv_gantt_try_action(struct hv_gantt_screen *st, struct hv_app *app, enum hv_action a);
 /** Appends the changes of the trial and their result. */

@@ -15,38 +15,55 @@ void hv_gantt_try_free(struct hv_gantt_try *t)
     *t = (struct hv_gantt_try){0};
 }
 
-bool hv_gantt_try_is_on(const struct hv_gantt_try *t, const struct hv_session *s,
-                        const struct hv_row *row)
+bool hv_gantt_try_is_current(const struct hv_gantt_try *t, const struct hv_session *s,
+                             const struct hv_row *row)
 {
     for (int d = 0; d < HV_DOC_STRATEGIES; d++) {
         if (t->generation[d] != hv_session_generation(s, (enum hv_doc)d)) {
             return false;
         }
     }
-    return t->trial != NULL && row != NULL && t->row == row->id && t->plan == row->plan;
+    return t->values != NULL && row != NULL && t->row == row->id && t->plan == row->plan;
 }
 
-/** Levers of the row as it is now; those turned stay turned while it is the same. */
-static enum hv_status prepare(struct hv_gantt_try *t, struct hv_session *s,
-                              const struct hv_row *row, struct hv_err *err)
+bool hv_gantt_try_is_on(const struct hv_gantt_try *t, const struct hv_session *s,
+                        const struct hv_row *row)
 {
-    if (hv_gantt_try_is_on(t, s, row)) {
+    return t->trial != NULL && hv_gantt_try_is_current(t, s, row);
+}
+
+void hv_gantt_try_back(struct hv_gantt_try *t)
+{
+    hv_trial_free(t->trial);
+    t->trial = NULL;
+    for (size_t i = 0; i < t->levers.n; i++) {
+        t->values[i] = t->levers.items[i].base;
+    }
+}
+
+enum hv_status hv_gantt_try_prepare(struct hv_gantt_try *t, struct hv_session *s,
+                                    const struct hv_row *row, struct hv_err *err)
+{
+    if (hv_gantt_try_is_current(t, s, row)) {
         return HV_OK;
     }
     hv_gantt_try_free(t);
+    if (row == NULL) {
+        return hv_err_set(err, HV_ENO, "there is no plan to change");
+    }
     enum hv_status st = hv_levers_read(s, row->id, &t->levers, err);
     if (st != HV_OK) {
         return st;
     }
+    const struct hv_verdict *v = hv_session_verdict(s, row->id, false, NULL);
+    t->before_s = v != NULL ? v->metrics.iteration_s : HV_UNKNOWN;
     t->row = row->id;
     t->plan = row->plan;
     for (int d = 0; d < HV_DOC_STRATEGIES; d++) {
         t->generation[d] = hv_session_generation(s, (enum hv_doc)d);
     }
     t->values = hv_xcalloc(t->levers.n + 1, sizeof *t->values);
-    for (size_t i = 0; i < t->levers.n; i++) {
-        t->values[i] = t->levers.items[i].base;
-    }
+    hv_gantt_try_back(t);
     return HV_OK;
 }
 
@@ -77,61 +94,16 @@ static enum hv_status judge(struct hv_gantt_try *t, struct hv_session *s, struct
     return HV_OK;
 }
 
-/** Schedules that need a search are skipped while stepping, because they are slow; they can be
- * selected by name. */
-static bool is_search(const struct hv_lever *l, double value)
+enum hv_status hv_gantt_try_set(struct hv_gantt_try *t, struct hv_session *s, size_t lever,
+                                double value, struct hv_err *err)
 {
-    const struct hv_schedule_row *row = NULL;
-    return l->kind == HV_LEVER_SCHEDULE &&
-           hv_schedule_find(l->words[hv_lever_at(l, value)], &row, NULL) == HV_OK &&
-           (row->flags & HV_SCHEDULE_BY_COST) != 0;
-}
-
-/** The next position that can be drawn; shows why when there is none. */
-static void step(struct hv_gantt_try *t, struct hv_app *app, size_t i, int by)
-{
-    struct hv_session *s = hv_ui_session(hv_app_model(app));
-    const struct hv_lever *l = &t->levers.items[i];
-    struct hv_err err = {0};
-    double kept = t->values[i], at = kept;
-    for (size_t n = 0; n < l->n_values; n++) {
-        double next = hv_lever_step(l, at, by);
-        if (hv_lever_at(l, next) == hv_lever_at(l, at)) { /* words wrap around, numbers do not */
-            next = l->words == NULL ? at : by > 0 ? l->values[0] : l->values[l->n_values - 1];
-        }
-        if (hv_lever_at(l, next) == hv_lever_at(l, at)) {
-            break;
-        }
-        at = t->values[i] = next;
-        if (!is_search(l, at) && judge(t, s, &err) == HV_OK) {
-            return;
-        }
+    double kept = t->values[lever];
+    t->values[lever] = value;
+    enum hv_status st = judge(t, s, err);
+    if (st != HV_OK) {
+        t->values[lever] = kept;
     }
-    t->values[i] = kept;
-    if (err.status != HV_OK) {
-        hv_ui_error(app, &err);
-    } else {
-        hv_app_message(app, HV_MSG_INFO, "%s has no further value", l->name);
-    }
-}
-
-static void turn(struct hv_gantt_try *t, struct hv_app *app, const struct hv_row *row,
-                 enum hv_lever_kind kind, int by)
-{
-    struct hv_err err = {0};
-    if (prepare(t, hv_ui_session(hv_app_model(app)), row, &err) != HV_OK) {
-        hv_ui_error(app, &err);
-        return;
-    }
-    const struct hv_lever *l = hv_levers_find(&t->levers, kind, 0, 0);
-    if (l == NULL) {
-        hv_app_message(app, HV_MSG_INFO, "this plan has no %s to change",
-                       kind == HV_LEVER_SCHEDULE ? "schedule"
-                       : kind == HV_LEVER_MICRO  ? "single micro-batch"
-                                                 : "chunks");
-        return;
-    }
-    step(t, app, (size_t)(l - t->levers.items), by);
+    return st;
 }
 
 /** "zb-h1", "8" for the micro-batch, "2 chunks": sets the lever for the word. */
@@ -161,7 +133,7 @@ static unsigned answer_switch(void *ctx, struct hv_app *app, const char *text)
     struct hv_ui *ui = hv_app_model(app);
     const struct hv_row *row = hv_gantt_row(ui);
     struct hv_err err = {0};
-    enum hv_status status = row != NULL ? prepare(&st->attempt, ui->session, row, &err) : HV_ENO;
+    enum hv_status status = hv_gantt_try_prepare(&st->attempt, ui->session, row, &err);
     for (size_t place = 0; status == HV_OK && *text != '\0'; place++) {
         char word[64] = "";
         size_t n = strcspn(text, " ,");
@@ -178,11 +150,12 @@ static unsigned answer_switch(void *ctx, struct hv_app *app, const char *text)
     return HV_APP_REDRAW;
 }
 
-static void keep(struct hv_gantt_try *t, struct hv_app *app)
+bool hv_gantt_try_keep(struct hv_gantt_try *t, struct hv_app *app)
 {
     struct hv_session *s = hv_ui_session(hv_app_model(app));
     struct hv_str said = {0};
     struct hv_err err = {0};
+    bool done = false;
     if (t->trial == NULL) {
         hv_app_message(app, HV_MSG_INFO, "nothing is changed; s, b and v try changes");
     } else if (hv_levers_accept(s, &t->levers, t->values, &said, &err) != HV_OK) {
@@ -192,43 +165,29 @@ static void keep(struct hv_gantt_try *t, struct hv_app *app)
         ui->gantt_row = 0;
         hv_app_message(app, HV_MSG_INFO, "kept: %s; u undoes it", hv_str_cstr(&said));
         hv_gantt_try_free(t);
+        done = true;
     }
     hv_str_free(&said);
+    return done;
 }
 
 bool hv_gantt_try_action(struct hv_gantt_screen *st, struct hv_app *app, enum hv_action a)
 {
     struct hv_gantt_try *t = &st->attempt;
-    const struct hv_row *row = hv_gantt_row(hv_app_model(app));
-    switch ((int)a) {
-    case HV_ACT_GANTT_SCHEDULE_NEXT:
-    case HV_ACT_GANTT_SCHEDULE_PREV:
-        turn(t, app, row, HV_LEVER_SCHEDULE, a == HV_ACT_GANTT_SCHEDULE_NEXT ? 1 : -1);
-        return true;
-    case HV_ACT_GANTT_MICRO_MORE:
-    case HV_ACT_GANTT_MICRO_LESS:
-        turn(t, app, row, HV_LEVER_MICRO, a == HV_ACT_GANTT_MICRO_MORE ? 1 : -1);
-        return true;
-    case HV_ACT_GANTT_CHUNKS_MORE:
-    case HV_ACT_GANTT_CHUNKS_LESS:
-        turn(t, app, row, HV_LEVER_CHUNKS, a == HV_ACT_GANTT_CHUNKS_MORE ? 1 : -1);
-        return true;
-    case HV_ACT_EDIT:
+    if (a == HV_ACT_EDIT) {
         hv_app_ask(app, "try SCHEDULE [MICRO-BATCH [CHUNKS]]: ", "", answer_switch, st);
         return true;
-    case HV_ACT_ADD:
-        keep(t, app);
+    }
+    if (a == HV_ACT_ADD) {
+        (void)hv_gantt_try_keep(t, app);
         return true;
-    case HV_ACT_CANCEL:
-        if (t->trial == NULL) {
-            return false;
-        }
+    }
+    if (a == HV_ACT_CANCEL && t->trial != NULL) {
         hv_gantt_try_free(t);
         hv_app_message(app, HV_MSG_INFO, "back to the original plan");
         return true;
-    default:
-        return false;
     }
+    return false;
 }
 
 static void add_change(struct hv_str *out, const char *name, double before, double now,
@@ -262,11 +221,11 @@ void hv_gantt_try_status(const struct hv_gantt_screen *st, const struct hv_gantt
         hv_str_addf(out, " (%s)", schedule); /* the number of chunks required another schedule */
     }
     add_change(out, ": step", was->iteration_s, is->iteration_s, hv_fmt_seconds);
-    hv_str_addf(out, " (%+.1f%%)", (is->iteration_s / was->iteration_s - 1) * 100);
-    if (f.n_violations > 0) {
-        hv_str_addf(out, ", %s", f.violation);
+    hv_str_addf(out, " (%+.1f%%) | Enter, a keep, Esc drops",
+                (is->iteration_s / was->iteration_s - 1) * 100);
+    if (f.n_violations > 0) { /* the reason is what may be cut, never the keys */
+        hv_str_addf(out, " | %s", f.violation);
     }
-    hv_str_adds(out, " | a keeps, Esc drops");
     add_change(out, " | bubble", was->bubble_frac, is->bubble_frac, hv_fmt_percent);
     add_change(out, ", peak", g.peak_frac, f.peak_frac, hv_fmt_percent);
 }

@@ -246,9 +246,10 @@ static void job_default(const struct hv_job *j, const char *path, struct hv_str 
 }
 
 static void fallback(const void *ctx, const struct hv_session *s, const struct hv_doc_row *row,
-                     struct hv_str *out)
+                     size_t base, struct hv_str *out)
 {
     (void)ctx;
+    (void)base;
     if (row->value == HV_DOC_LABEL) {
         return;
     }

@@ -172,8 +172,9 @@ static enum hv_status set_value(const void *ctx, struct hv_session *s, const str
 static const struct hv_doc_store store = {get_value, set_value};
 
 static void block_default(const void *ctx, const struct hv_session *s, const struct hv_doc_row *row,
-                          struct hv_str *out)
+                          size_t base, struct hv_str *out)
 {
+    (void)base;
     const struct hv_model_screen *v = ctx;
     const struct hv_model *m = model_of(s);
     const struct hv_block *b = &m->blocks[v->layer_from];

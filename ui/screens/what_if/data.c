@@ -262,6 +262,7 @@ enum hv_what_if_figure hv_what_if_figure(const struct hv_lever *l)
     case HV_LEVER_CHUNKS:
     case HV_LEVER_RECOMPUTE:
     case HV_LEVER_ZERO:
+    case HV_LEVER_TP:
     case HV_LEVER_LAYERS:
     case HV_LEVER_SLOW:
     case HV_LEVER_NIC:

@@ -103,9 +103,14 @@ static void draw_slider(const struct hv_what_if_data *d, size_t i, struct hv_gri
     const struct hv_lever *l = &d->levers.items[i];
     struct hv_str text = {0}, name = {0};
     bool turned = !hv_lever_is_base(l, d->values[i]);
-    int name_w = at.w >= 60 ? 26 : at.w >= 40 ? 18 : 14, unit_w = at.w >= 44 ? 8 : 0;
+    enum { VALUE_W = 8, UNIT_W = 7, GAPS = 6, LEAST_TRACK = 6 };
+    int name_w = at.w >= 60 ? 26 : at.w >= 44 ? 18 : at.w >= 40 ? 15 : 14;
     name_w = g->plain ? PLAIN_NAME_W : name_w;
-    int value_w = 8, track_w = at.w - 2 - name_w - 1 - value_w - 1 - unit_w - 1;
+    int track_w = at.w - name_w - VALUE_W - UNIT_W - GAPS;
+    if (track_w < LEAST_TRACK && !g->plain) { /* no track: its room is the name's */
+        name_w += track_w + 1;
+        track_w = -1;
+    }
     style = turned ? style | HV_STYLE_BOLD : style;
     hv_grid_fill(g, at, ' ', style);
     (void)hv_grid_put(g, at.x, at.y, 1, turned ? "*" : " ", style);
@@ -121,15 +126,14 @@ static void draw_slider(const struct hv_what_if_data *d, size_t i, struct hv_gri
                           style);
         (void)hv_grid_put(g, x + w - 2, at.y, 2, " >", style);
     } else {
-        if (track_w >= 6) {
+        if (track_w >= LEAST_TRACK) {
             draw_track(l, d->values[i], g, (struct hv_rect){x, at.y, track_w, 1}, style);
         }
-        hv_grid_put_field(g, (struct hv_rect){x + track_w + 1, at.y, value_w, 1}, HV_RIGHT,
-                          hv_str_cstr(&text), style);
-        if (unit_w > 0) {
-            hv_grid_put_field(g, (struct hv_rect){x + track_w + value_w + 2, at.y, unit_w, 1},
-                              HV_LEFT, hv_lever_unit(l), style);
-        }
+        x += track_w + 1;
+        hv_grid_put_field(g, (struct hv_rect){x, at.y, VALUE_W, 1}, HV_RIGHT, hv_str_cstr(&text),
+                          style);
+        hv_grid_put_field(g, (struct hv_rect){x + VALUE_W + 1, at.y, UNIT_W, 1}, HV_LEFT,
+                          hv_lever_unit(l), style);
     }
     hv_str_free(&name);
     hv_str_free(&text);
@@ -173,15 +177,22 @@ static void draw_sliders(const struct hv_what_if *st, const struct hv_table *t, 
 
 /* ---- result ---- */
 
+/** A line of figures, columns sized from the right, so that what is short of room is the name. */
 static void put_figures(struct hv_grid *g, struct hv_rect row, const char *const cells[4],
                         unsigned style, unsigned change_style)
 {
-    int spare = row.w - 34 > 0 ? row.w - 34 : 0, wider = spare / 3 < 6 ? spare / 3 : 6;
-    const int w[4] = {9 + wider, 7 + wider, 7 + wider, 8 + wider};
-    int x = row.x;
+    enum { CHANGE_W = 8, LEAST_W = 7, SPARE_FROM = 34, MOST_WIDER = 5, MOST_W = 60 };
+    row.w = row.w < MOST_W ? row.w : MOST_W; /* figures stay near their names */
+    int spare = row.w > SPARE_FROM ? (row.w - SPARE_FROM) / 3 : 0;
+    int value_w = LEAST_W + (spare < MOST_WIDER ? spare : MOST_WIDER);
+    int name_w = row.w - CHANGE_W - 2 * value_w - 3;
+    const int w[4] = {name_w > 0 ? name_w : 0, value_w, value_w, CHANGE_W};
+    int x = row.x + row.w - CHANGE_W - 2 * value_w - 3 - w[0];
     for (int i = 0; i < 4; i++) {
-        hv_grid_put_field(g, (struct hv_rect){x, row.y, w[i], 1}, i == 0 ? HV_LEFT : HV_RIGHT,
-                          cells[i], i == 3 ? change_style : style);
+        if (w[i] > 0 && x >= row.x) {
+            hv_grid_put_field(g, (struct hv_rect){x, row.y, w[i], 1}, i == 0 ? HV_LEFT : HV_RIGHT,
+                              cells[i], i == 3 ? change_style : style);
+        }
         x += w[i] + 1;
     }
 }

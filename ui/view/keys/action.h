@@ -43,8 +43,8 @@
     X(RIGHT,            "right",              "*",          "l <Right>",          "Right",    "one column right") \
     X(TOP,              "top",                "*",          "g <Home>",           "Top",      "first row") \
     X(BOTTOM,           "bottom",             "*",          "G <End>",            "Bottom",   "last row") \
-    X(PAGE_UP,          "page-up",            "*",          "<PgUp>",             "PgUp",     "one page up") \
-    X(PAGE_DOWN,        "page-down",          "*",          "<PgDn>",             "PgDn",     "one page down") \
+    X(PAGE_UP,          "page-up",            "*",          "<PgUp>",             "Page up",     "one page up") \
+    X(PAGE_DOWN,        "page-down",          "*",          "<PgDn>",             "Page down",     "one page down") \
     X(HALF_UP,          "half-page-up",       "*",          "^U",                 "Half up",  "half a page up") \
     X(HALF_DOWN,        "half-page-down",     "*",          "^D",                 "Half down", "half a page down") \
     X(OPEN,             "open",               "*",          "<Enter>",            "Open",     "open or accept") \
@@ -96,12 +96,13 @@
     X(GANTT_CRITICAL,   "gantt-critical",     "gantt",      "C",                  "Crit",     "show or hide the critical path") \
     X(GANTT_MEMORY,     "gantt-memory",       "gantt",      "m",                  "Mem",      "show or hide the memory lane") \
     X(GANTT_GOTO,       "gantt-goto",         "gantt",      "g",                  "Go to",    "go to a time") \
-    X(GANTT_SCHEDULE_NEXT, "gantt-schedule-next", "gantt", "s",                   "Schedule", "try the next schedule (the plan stays visible)") \
-    X(GANTT_SCHEDULE_PREV, "gantt-schedule-previous", "gantt", "S",               "Schedule", "try the previous schedule") \
-    X(GANTT_MICRO_MORE, "gantt-micro-more",   "gantt",      "b",                  "Micro-b.", "try larger micro-batches") \
-    X(GANTT_MICRO_LESS, "gantt-micro-less",   "gantt",      "B",                  "Micro-b.", "try smaller micro-batches") \
-    X(GANTT_CHUNKS_MORE, "gantt-chunks-more", "gantt",      "v",                  "Chunks",   "try more chunks per rank") \
-    X(GANTT_CHUNKS_LESS, "gantt-chunks-less", "gantt",      "V",                  "Chunks",   "try fewer chunks per rank") \
+    X(GANTT_SCHEDULE_NEXT, "gantt-schedule-next", "gantt", "s",                   "Schedule", "list the schedules with their times (the plan stays visible); in the list, sort") \
+    X(GANTT_SCHEDULE_PREV, "gantt-schedule-previous", "gantt", "S",               "Schedule", "list the schedules and try the one above") \
+    X(GANTT_MICRO_MORE, "gantt-micro-more",   "gantt",      "b",                  "Micro-b.", "list the micro-batches with their times") \
+    X(GANTT_MICRO_LESS, "gantt-micro-less",   "gantt",      "B",                  "Micro-b.", "list the micro-batches and try the one above") \
+    X(GANTT_CHUNKS_MORE, "gantt-chunks-more", "gantt",      "v",                  "Chunks",   "list the numbers of chunks with their times") \
+    X(GANTT_CHUNKS_LESS, "gantt-chunks-less", "gantt",      "V",                  "Chunks",   "list the numbers of chunks and try the one above") \
+    X(GANTT_PICK_ALL,   "gantt-pick-all",     "gantt",      "!",                  "All",      "list also what does not apply, with the reason") \
     X(GANTT_LINKS,      "gantt-links",        "gantt",      "K",                  "Links",    "show or hide separate lanes for links") \
     X(GANTT_PARTS,      "gantt-gpus",         "gantt",      "F",                  "GPUs",     "show or hide lanes for GPUs of a stage that differ") \
     X(GANTT_PIN,        "gantt-pin",          "gantt",      "p",                  "Pin",      "pin or unpin this lane at the top") \

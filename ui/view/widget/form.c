@@ -113,13 +113,24 @@ static enum hv_form_result begin(struct hv_form *f, const char *start)
     (void)snprintf(f->before, sizeof f->before, "%s", d->value);
     hv_line_set(&f->line, start);
     f->editing = true;
+    f->fresh = start[0] != '\0';
     (void)check_value(f, f->cursor, start);
     return HV_FORM_MOVED;
+}
+
+/* The value stays until the first key: a character replaces it, any other key keeps it. */
+static void touch(struct hv_form *f, bool replaces)
+{
+    if (f->fresh && replaces) {
+        hv_line_set(&f->line, "");
+    }
+    f->fresh = false;
 }
 
 static enum hv_form_result edit_key(struct hv_form *f, struct hv_key k)
 {
     bool tab = k.code == HV_KEY_TAB;
+    touch(f, k.code == HV_KEY_CHAR && k.mods == 0);
     enum hv_edit e = tab ? HV_EDIT_ACCEPT : hv_line_key(&f->line, k);
     const char *text = hv_str_cstr(&f->line.text);
     if (e == HV_EDIT_CANCEL) {
@@ -203,6 +214,7 @@ enum hv_form_result hv_form_paste(struct hv_form *f, const char *text)
     if (!f->editing) {
         return HV_FORM_NONE;
     }
+    touch(f, true);
     (void)hv_line_paste(&f->line, text);
     (void)check_value(f, f->cursor, hv_str_cstr(&f->line.text));
     return HV_FORM_MOVED;
@@ -210,12 +222,17 @@ enum hv_form_result hv_form_paste(struct hv_form *f, const char *text)
 
 const struct hv_key_hint *hv_form_hints(const struct hv_form *f)
 {
+    static const struct hv_key_hint fresh[] = {{"Enter", "Accept"},
+                                               {"Tab", "Accept, next"},
+                                               {"End", "Go on"},
+                                               {"Esc", "Keep the old"},
+                                               {NULL, NULL}};
     static const struct hv_key_hint typing[] = {{"Enter", "Accept"},
                                                 {"Tab", "Accept, next"},
                                                 {"^U", "Clear"},
                                                 {"Esc", "Keep the old"},
                                                 {NULL, NULL}};
-    return f->editing ? typing : NULL;
+    return !f->editing ? NULL : f->fresh ? fresh : typing;
 }
 
 static int label_width(const struct hv_form *f, int room)
@@ -263,14 +280,15 @@ static void draw_value(const struct hv_form *f, const struct hv_field *d, struct
                      : focus        ? HV_STYLE_FIELD_FOCUS
                                     : HV_STYLE_FIELD;
     if (focus && f->editing) {
-        hv_line_draw(&f->line, g, at, "", style);
+        hv_line_draw(&f->line, g, at, "", f->fresh ? HV_STYLE_SELECTED : style);
         return;
     }
+    const char *value = d->mixed && d->value[0] == '\0' ? "mixed" : d->value;
     if (d->kind == HV_FIELD_CHOICE && at.w > 4 && !d->read_only) {
-        hv_grid_put_field(g, (struct hv_rect){at.x, at.y, at.w - 2, 1}, HV_LEFT, d->value, style);
+        hv_grid_put_field(g, (struct hv_rect){at.x, at.y, at.w - 2, 1}, HV_LEFT, value, style);
         (void)hv_grid_put(g, at.x + at.w - 2, at.y, 2, g->ascii ? " v" : " ▾", style);
     } else {
-        hv_grid_put_field(g, at, HV_LEFT, d->value, style);
+        hv_grid_put_field(g, at, HV_LEFT, value, style);
     }
     if (focus) {
         hv_grid_cursor(g, at.x, at.y);
@@ -315,7 +333,7 @@ static uint64_t field_version(const struct hv_form *f, size_t i, int label_w, bo
 {
     const struct hv_field *d = &f->fields[i];
     bool focus = focused && i == f->cursor;
-    const int of[] = {label_w, focus, (int)d->kind, d->read_only, d->bad[0] != '\0'};
+    const int of[] = {label_w, focus, (int)d->kind, d->read_only, d->bad[0] != '\0', d->mixed};
     if (focus && f->editing) {
         return 0;
     }

@@ -164,6 +164,7 @@ struct hv_field {
     double min, max; /**< for HV_FIELD_NUMBER; NaN = no bound */
     bool integer;    /**< whole numbers only */
     bool read_only;  /**< derived: shown dim, skipped by Tab */
+    bool mixed;      /**< stands for several values that differ; `value` is "" until one is typed */
     char value[256];
     char bad[160]; /**< error of the value; "" = valid */
 };
@@ -177,6 +178,7 @@ struct hv_form {
     size_t n_fields, cursor;
     size_t top;
     bool editing;
+    bool fresh;            /**< nothing was typed yet: the first character replaces the value */
     struct hv_line line;   /**< the value being typed */
     char before[256];      /**< value when editing began */
     hv_field_check *check; /**< NULL = only the built-in checks */
@@ -197,10 +199,11 @@ void hv_form_free(struct hv_form *f);
 /**
  * Feeds a key. Outside a field: j/k/arrows/Tab move, Enter or e edits (a typed digit starts a
  * number field anew), Space or v or Left/Right or Enter changes choice and bool. Inside: line
- * editor; Enter or Tab accepts when valid; Esc restores.
+ * editor, where the first character replaces the value and a cursor key keeps it; Enter or Tab
+ * accepts when valid; Esc restores.
  */
 enum hv_form_result hv_form_key(struct hv_form *f, struct hv_key k);
-/** Inserts text into the field being edited; NONE where none is. */
+/** Inserts text into the field being edited (a fresh value is replaced); NONE where none is. */
 enum hv_form_result hv_form_paste(struct hv_form *f, const char *text);
 /** The keys that count while a field is typed; NULL when none is. */
 const struct hv_key_hint *hv_form_hints(const struct hv_form *f);

@@ -9,6 +9,7 @@
 #define MAX_GROUPS     5000
 #define MAX_NAMES      1000000 /* bytes of host names kept with a group */
 #define NAME_MAX_BYTES 60      /* of the name of a group */
+#define MANY_GROUPS    16      /* from here on words that change no figure keep no groups apart */
 
 /* Nodes with the same document. */
 struct group {
@@ -234,10 +235,84 @@ static char *group_name(struct hv_import *im, const struct group *g, json_t *tak
     return name;
 }
 
+/* Adds the words of a list with commas that another does not have. */
+static void join_words(json_t *to, const json_t *from, const char *key)
+{
+    const char *more = json_string_value(json_object_get(from, key));
+    const char *there = json_string_value(json_object_get(to, key));
+    struct hv_str all = {0};
+    hv_str_adds(&all, there ? there : "");
+    for (const char *w = more; w && *w != '\0';) {
+        size_t n = strcspn(w, ",");
+        bool has = false;
+        for (const char *t = hv_str_cstr(&all); *t != '\0' && !has;) {
+            size_t own = strcspn(t, ",");
+            has = own == n && strncmp(t, w, n) == 0;
+            t += own + (t[own] == ',');
+        }
+        if (!has) {
+            hv_str_addf(&all, "%s%.*s", all.n > 0 ? "," : "", (int)n, w);
+        }
+        w += n + (w[n] == ',');
+    }
+    if (all.n > 0) {
+        json_object_set_new(to, key, json_string(hv_str_cstr(&all)));
+    }
+    hv_str_free(&all);
+}
+
+/* Takes a group into another: its nodes, their names, its partitions and types. */
+static void take_group(struct group *to, struct group *from)
+{
+    to->common = to->first && from->first
+                     ? common_start(to->first, from->first,
+                                    to->common < from->common ? to->common : from->common)
+                     : to->common;
+    to->count += from->count;
+    to->unnamed = to->unnamed || from->unnamed;
+    if (from->names.n > 0) {
+        hv_str_addf(&to->names, "%s%s", to->names.n > 0 ? "," : "", hv_str_cstr(&from->names));
+    }
+    join_words(to->node, from->node, "x-partition");
+    join_words(to->node, from->node, "x-type");
+    json_decref(from->node);
+    hv_str_free(&from->names);
+}
+
+/* Where there are many groups, those that differ in partition or type alone become one: neither
+ * changes a figure. */
+static void join_like_groups(struct hv_import *im, struct groups *all)
+{
+    size_t before = all->items.n, n = 0;
+    json_t *index = json_object();
+    for (size_t i = 0; before > MANY_GROUPS && i < before; i++) {
+        json_t *bare = json_deep_copy(all->items.items[i].node);
+        json_object_del(bare, "x-partition");
+        json_object_del(bare, "x-type");
+        char *key = json_dumps(bare, JSON_COMPACT);
+        json_t *at = json_object_get(index, key);
+        if (at) {
+            take_group(&all->items.items[json_integer_value(at)], &all->items.items[i]);
+        } else {
+            json_object_set_new(index, key, json_integer((json_int_t)n));
+            all->items.items[n++] = all->items.items[i];
+        }
+        free(key);
+        json_decref(bare);
+    }
+    json_decref(index);
+    if (n > 0 && n < before) {
+        all->items.n = n;
+        hv__note(im, HV_IMPORT_UNDERSTOOD,
+                 "%zu groups that differ in partition or type alone are joined to %zu", before, n);
+    }
+}
+
 static json_t *nodes_json(struct hv_import *im, struct groups *all)
 {
     json_t *nodes = json_array(), *taken = json_object();
     double devices = 0;
+    join_like_groups(im, all);
     for (size_t i = 0; i < all->items.n; i++) {
         struct group *g = &all->items.items[i];
         const char *name = group_name(im, g, taken);

@@ -9,7 +9,8 @@
  * "mig:…"). */
 bool hv__is_gres(struct hv__piece s);
 /** Adds the GPUs of "gpu:a100:4(S:0-3),gpu:h100:2,nsight:1" (or "gres/gpu:h100=8,…"). A GPU without
- * a type has the kind named by `features`. Returns the number of GPUs. Source: gres.conf(5). */
+ * a type has the kind named by `features`; a feature such as "25gbe", "100ge" or "ib-hdr" is the
+ * node's network, the fastest of several. Returns the number of GPUs. Source: gres.conf(5). */
 uint32_t hv__gres_add(struct hv__in *in, unsigned line, struct hv__node *n, struct hv__piece gres,
                       struct hv__piece features);
 /** Adds the partitions of a list ("gpu,debug*") that the node does not have yet. */

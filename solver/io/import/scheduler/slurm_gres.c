@@ -2,6 +2,7 @@
 #include "solver/io/import/draft/readers.h"
 #include "solver/io/import/scheduler/slurm.h"
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -64,10 +65,48 @@ bool hv__is_gres(struct hv__piece s)
     return hv__is(s, "gpu") || hv__find(s, ",gpu:") != NULL;
 }
 
+/* Gbit/s that a feature names: "25gbe", "100ge", "ib-hdr"; 0: none. */
+static double gbit_of(struct hv__piece word)
+{
+    static const struct {
+        const char *name;
+        double gbit_per_s;
+    } ports[] = {{"edr", 100}, {"hdr", 200}, {"ndr", 400}, {"xdr", 800}};
+    char text[16] = "", *end = NULL;
+    for (size_t i = 0; i < word.n && word.n < sizeof text; i++) {
+        text[i] = (char)tolower((unsigned char)word.p[i]);
+    }
+    const char *s = strncmp(text, "ib", 2) == 0 ? text + 2 + strspn(text + 2, "-_") : text;
+    for (size_t i = 0; i < HV_COUNT(ports); i++) {
+        if (strcmp(s, ports[i].name) == 0) {
+            return ports[i].gbit_per_s;
+        }
+    }
+    unsigned long gbit = strtoul(text, &end, 10);
+    bool ethernet = end != text && (strcmp(end, "gbe") == 0 || strcmp(end, "ge") == 0);
+    return ethernet && gbit <= 10000 ? (double)gbit : 0;
+}
+
+static void read_network(struct hv__in *in, unsigned line, struct hv__node *n,
+                         struct hv__piece features)
+{
+    double most = 0;
+    while (features.n > 0) {
+        double gbit = gbit_of(hv__strip(hv__before(&features, ',')));
+        most = gbit > most ? gbit : most;
+    }
+    if (most > 0 && !hv_known(n->links.nic_bytes_per_s)) {
+        n->links.nic_bytes_per_s = most * 1e9 / 8;
+        n->links.nic_is_sum = true;
+        hv__understood(in, line, "network of %.4g Gb/s, by a feature of the node", most);
+    }
+}
+
 uint32_t hv__gres_add(struct hv__in *in, unsigned line, struct hv__node *n, struct hv__piece gres,
                       struct hv__piece features)
 {
     uint32_t sum = 0;
+    read_network(in, line, n, features);
     double typed = 0, frac, bytes;
     while (gres.n > 0) {
         struct hv__piece item = next_item(&gres), type;
