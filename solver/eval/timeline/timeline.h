@@ -69,6 +69,8 @@ struct hv_timeline_link {
     const char *place; /**< "host", "a[7].0"; "shards": of its weights, on its data-parallel
                           ranks; NULL: both ends are rows */
     bool from_place;   /**< it leads from the place to the row */
+    bool beside;       /**< no transfer of the pipeline: what leaves a row and comes back, or its
+                          sharded weights; every picture has a line for it */
     const char *name;  /**< "  s0>s1", "  s0 shards" */
     size_t lane;       /**< number in `lanes` */
 };
