@@ -135,7 +135,10 @@ static size_t most_of(const double *list, size_t n)
     return best;
 }
 
-/** "rank 1: e2 e3": the experts of a rank, as many as fit into a name. */
+/** Bytes of a name from which on experts are only counted. */
+#define NAMED 12
+
+/** "rank 1: e2 +2": the experts of a rank, as many as fit into a name. */
 static const char *rank_name(const struct hv_moe_knobs *m, const struct hv_expert_layer *at,
                              size_t rank, struct hv_arena *arena)
 {
@@ -143,11 +146,17 @@ static const char *rank_name(const struct hv_moe_knobs *m, const struct hv_exper
     struct hv_str text = {0};
     bool *on = hv_arena_new(&scratch, bool, (size_t)at->ep);
     hv_str_addf(&text, "rank %zu:", rank);
-    for (int e = 0; e < at->experts && text.n < 16; e++) {
+    int more = 0;
+    for (int e = 0; e < at->experts; e++) {
         (void)hv_expert_places(m, at->experts, at->ep, e, on);
-        if (on[rank]) {
+        if (on[rank] && text.n < NAMED) {
             hv_str_addf(&text, " e%d", e);
+        } else if (on[rank]) {
+            more++;
         }
+    }
+    if (more > 0) {
+        hv_str_addf(&text, " +%d", more);
     }
     const char *name = hv_arena_strdup(arena, hv_str_cstr(&text));
     hv_str_free(&text);

@@ -9,14 +9,13 @@
 #define HIDDEN_FRAC 1e-9
 
 const struct hv_timeline_ring *hv_timeline_ring_most(const struct hv_timeline_row *row,
-                                                  enum hv_timeline_ring_pass pass, int chunk)
+                                                     enum hv_timeline_ring_pass pass, int chunk)
 {
     const struct hv_timeline_ring *best = NULL;
     double most_s = 0;
     for (size_t i = 0; i < row->n_rings; i++) {
         const struct hv_timeline_ring *x = &row->rings[i];
-        bool asked = pass == HV_RING_ANY ||
-                     (pass == HV_RING_BACKWARD) == x->ring->backward;
+        bool asked = pass == HV_RING_ANY || (pass == HV_RING_BACKWARD) == x->ring->backward;
         double exposed_s = hv_timeline_ring_exposed_s(x);
         if (asked && (chunk < 0 || (size_t)chunk == x->chunk) &&
             (best == NULL || exposed_s > most_s)) {
@@ -49,9 +48,9 @@ static void add_hidden(const struct hv_why_ring *r, struct hv_str *out)
         hop_s = fmax(hop_s, r->steps[i].hop_to_s - r->steps[i].hop_from_s);
         work_s = fmax(work_s, r->steps[i].done_s - r->steps[i].work_s);
     }
-    hv_str_addf(out, "%s ring of %zu (%s): all hops are hidden, up to %s beside steps of %s",
-                r->backward ? "backward" : "forward", r->n, r->what,
-                hv_fmt_seconds(a, sizeof a, hop_s), hv_fmt_seconds(b, sizeof b, work_s));
+    hv_str_addf(out, "%s ring of %zu: all hops hidden, up to %s beside steps of %s (%s)",
+                r->backward ? "backward" : "forward", r->n, hv_fmt_seconds(a, sizeof a, hop_s),
+                hv_fmt_seconds(b, sizeof b, work_s), r->what);
 }
 
 void hv_timeline_ring_text(const struct hv_timeline_ring *x, struct hv_str *out)
@@ -65,17 +64,16 @@ void hv_timeline_ring_text(const struct hv_timeline_ring *x, struct hv_str *out)
         return;
     }
     double waited_s = at < r->n ? r->steps[at].waited_s : r->after_s;
+    hv_str_addf(out, "%s ring of %zu: ", r->backward ? "backward" : "forward", r->n);
     if (at < r->n) {
         hv_str_addf(out, "hop %zu of %zu%s", at, r->n - 1,
                     r->steps[at].outer ? ", between rings," : "");
     } else {
-        hv_str_adds(out, "the return of sums after the last step");
+        hv_str_adds(out, "return of sums");
     }
-    hv_str_addf(out, " of the %s ring of %zu (%s) is not hidden: %s a layer, %s a pass",
-                r->backward ? "backward" : "forward", r->n, r->what,
-                hv_fmt_seconds(a, sizeof a, waited_s),
+    hv_str_addf(out, " not hidden, %s a layer, %s a pass", hv_fmt_seconds(a, sizeof a, waited_s),
                 hv_fmt_seconds(b, sizeof b, waited_s * x->times));
-    hv_str_addf(out, "; all its hops %s a pass", hv_fmt_seconds(c, sizeof c, all_s));
+    hv_str_addf(out, " (%s; all hops %s)", r->what, hv_fmt_seconds(c, sizeof c, all_s));
 }
 
 void hv_timeline_ring_step_text(const struct hv_timeline_ring *x, size_t step, struct hv_str *out)

@@ -241,8 +241,8 @@ static void say_ring(struct hv_explain_data *d, const struct hv_timeline *t)
     const struct hv_timeline_row *row = NULL;
     for (size_t i = 0; t != NULL && i < t->n_rows; i++) {
         const struct hv_timeline_ring *x = hv_timeline_ring_most(&t->rows[i], HV_RING_ANY, -1);
-        if (x != NULL && (most == NULL || hv_timeline_ring_exposed_s(x) >
-                                              hv_timeline_ring_exposed_s(most))) {
+        if (x != NULL &&
+            (most == NULL || hv_timeline_ring_exposed_s(x) > hv_timeline_ring_exposed_s(most))) {
             most = x;
             row = &t->rows[i];
         }
@@ -251,8 +251,8 @@ static void say_ring(struct hv_explain_data *d, const struct hv_timeline *t)
         return;
     }
     struct hv_str text = {0};
-    hv_str_addf(&text, "context parallelism in %s: ",
-                hv_explain_stage_name(d, row->replica, row->stage));
+    hv_str_addf(&text,
+                "context parallelism in %s: ", hv_explain_stage_name(d, row->replica, row->stage));
     hv_timeline_ring_text(most, &text);
     struct hv_explain_row *r = say(d, 9, hv_arena_strdup(&d->arena, hv_str_cstr(&text)));
     hv_str_free(&text);
@@ -271,15 +271,14 @@ static void say_tiles(struct hv_explain_data *d, struct hv_session *s)
     if (!(frac > WASTE_LEAST)) {
         return;
     }
-    struct hv_explain_row *r = say(
-        d, 11,
-        hv_arena_printf(&d->arena,
-                        "expert products in %s: %s of the rows hold no token, %s of %s a pass%s",
-                        hv_explain_stage_name(d, l->waste_replica, l->waste_stage),
-                        hv_fmt_percent(a, sizeof a, frac),
-                        hv_fmt_count(b, sizeof b, l->waste.padded),
-                        hv_fmt_count(c, sizeof c, l->waste.computed),
-                        d->facts.verdict->routing.n > 1 ? " in iteration 0" : ""));
+    struct hv_explain_row *r =
+        say(d, 11,
+            hv_arena_printf(
+                &d->arena, "expert products in %s: %s of the rows hold no token, %s of %s a pass%s",
+                hv_explain_stage_name(d, l->waste_replica, l->waste_stage),
+                hv_fmt_percent(a, sizeof a, frac), hv_fmt_count(b, sizeof b, l->waste.padded),
+                hv_fmt_count(c, sizeof c, l->waste.computed),
+                d->facts.verdict->routing.n > 1 ? " in iteration 0" : ""));
     r->detail = "Kernels of experts compute whole tiles, or every place that a capacity gives an "
                 "expert. Rows of the busiest rank are counted, of all layers of the stage in one "
                 "forward pass.";

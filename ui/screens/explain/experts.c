@@ -1,5 +1,5 @@
-/** Experts of a plan over the iterations of the job's routing, as rows of the Explain screen: load of
- * the ranks, the hottest expert, moves between iterations. */
+/** Experts of a plan over the iterations of the job's routing, as rows of the Explain screen: load
+ * of the ranks, the hottest expert, moves between iterations. */
 #include "solver/base/units.h"
 #include "solver/eval/experts/loads.h"
 #include "ui/screens/explain/explain_int.h"
@@ -102,10 +102,11 @@ static void add_hottest(struct hv_explain_data *d)
     struct hv_explain_row *r = hv_explain_add(
         d, HV_ID_EXPERTS + LINE_IDS, 1,
         hv_arena_printf(&d->arena,
-                        "hottest: expert e%zu of layer %zu (%s), %.2fx the mean: %.0f%% of the "
+                        "hottest: e%zu of layer %zu (%s), %.2fx the mean: %.0f%% of the "
                         "tokens in iteration %zu",
-                        h->expert, h->at->block, hv_explain_stage_name(d, h->at->replica, h->at->stage),
-                        h->times, h->frac * 100, h->iteration));
+                        h->expert, h->at->block,
+                        hv_explain_stage_name(d, h->at->replica, h->at->stage), h->times,
+                        h->frac * 100, h->iteration));
     r->detail = "Of all layers with experts and all iterations of the job's routing, against the "
                 "mean of the experts of its layer. The ranks below are those of that layer.";
     r->evidence = hv_explain_on_lane(h->at->replica, h->at->stage, 0);

@@ -71,11 +71,11 @@ struct hv_explain_loads {
     bool done, ok;         /**< was worked out; there is an uneven routing and a layer for it */
     struct hv_arena arena; /**< of all below */
     struct hv_hottest_expert hot;
-    struct hv_expert_loads of; /**< the layer of the hottest expert */
-    size_t columns, each;      /**< each: iterations per column */
-    double *strips;            /**< [ranks × columns] the largest of its iterations */
-    double *means;             /**< [ranks] */
-    double mean, most;         /**< of the busiest rank, over iterations */
+    struct hv_expert_loads of;    /**< the layer of the hottest expert */
+    size_t columns, each;         /**< each: iterations per column */
+    double *strips;               /**< [ranks × columns] the largest of its iterations */
+    double *means;                /**< [ranks] */
+    double mean, most;            /**< of the busiest rank, over iterations */
     struct hv_expert_waste waste; /**< of the stage with most rows that hold no token; 0: none */
     size_t waste_replica, waste_stage;
 };

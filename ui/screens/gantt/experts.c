@@ -116,8 +116,8 @@ static void place(const struct hv_gantt_experts *x, const struct hv_gantt_subjec
 static void put(struct hv_grid *g, struct hv_rect r, int *line, unsigned style, struct hv_str *text)
 {
     if (*line < r.h) {
-        hv_grid_put_field(g, (struct hv_rect){r.x, r.y + *line, r.w, 1}, HV_LEFT,
-                          hv_str_cstr(text), style);
+        hv_grid_put_field(g, (struct hv_rect){r.x, r.y + *line, r.w, 1}, HV_LEFT, hv_str_cstr(text),
+                          style);
     }
     (*line)++;
     hv_str_clear(text);
@@ -182,9 +182,10 @@ void hv_gantt_experts_draw(struct hv_gantt_experts *x, struct hv_session *s,
     sync(x, s, subject);
     if (!x->ok) {
         (void)hv_grid_put(g, body.x + 1, body.y + 1, body.w - 2,
-                          x->n_layers == 0 ? "no layer of this plan has experts on several ranks; e "
-                                             "shows its operations"
-                                           : x->err.text,
+                          x->n_layers == 0
+                              ? "no layer of this plan has experts on several ranks; X "
+                                "shows its operations"
+                              : x->err.text,
                           HV_STYLE_DIM);
         return;
     }

@@ -549,9 +549,10 @@ static void gantt_close(void *state, struct hv_app *app)
 }
 
 static const enum hv_action experts_keybar[] = {
-    HV_ACT_LEFT,           HV_ACT_RIGHT,         HV_ACT_UP,     HV_ACT_DOWN,
-    HV_ACT_GANTT_OP_PREV,  HV_ACT_GANTT_OP_NEXT, HV_ACT_CANCEL, HV_ACT_GANTT_PLAN_PREV,
-    HV_ACT_GANTT_PLAN_NEXT, HV_ACT_NONE,
+    HV_ACT_LEFT,   HV_ACT_RIGHT,           HV_ACT_UP,
+    HV_ACT_DOWN,   HV_ACT_GANTT_OP_PREV,   HV_ACT_GANTT_OP_NEXT,
+    HV_ACT_CANCEL, HV_ACT_GANTT_PLAN_PREV, HV_ACT_GANTT_PLAN_NEXT,
+    HV_ACT_NONE,
 };
 
 static const enum hv_action *gantt_keybar_now(const void *state, const void *model)
@@ -603,8 +604,9 @@ const struct hv_view_ops hv_screen_gantt = {
             "underlines the critical path; the row below names the stage that holds it, hidden "
             "lanes too (~ a transfer). w goes to what the operation waited for, W to what waits "
             "for it; arrows show the way of its input and its result. Lines of shards and of what "
-            "leaves a stage and comes back stand below their stage. e shows the load of ranks with "
-            "experts over the iterations of the routing. Very long timelines are drawn in the background; Esc or x "
+            "leaves a stage and comes back stand below their stage. X shows the load of ranks with "
+            "experts over the iterations of the routing. Very long timelines are drawn in the "
+            "background; Esc or x "
             "stops that, r "
             "starts it again. /f3 /b4@s3 /mb 3 search for operations. A click selects, dragging "
             "pans, the wheel zooms (Shift: pans).",

@@ -93,7 +93,8 @@ void hv_gantt_experts_draw(struct hv_gantt_experts *x, struct hv_session *s,
                            const struct hv_gantt_subject *subject, struct hv_grid *g,
                            struct hv_rect body);
 /** Appends the cursor's iteration and rank. */
-void hv_gantt_experts_status(const struct hv_gantt_experts *x, const char *name, struct hv_str *out);
+void hv_gantt_experts_status(const struct hv_gantt_experts *x, const char *name,
+                             struct hv_str *out);
 /** Moves and switches of this view; false when the action is none. */
 bool hv_gantt_experts_action(struct hv_gantt_experts *x, struct hv_app *app,
                              const struct hv_gantt_subject *subject, enum hv_action a);

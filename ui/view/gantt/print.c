@@ -159,8 +159,9 @@ void hv_gantt_strips_print(const struct hv_gantt_strips *s, const struct hv_gant
     for (int y = 0; y < g.h; y++) {
         print_row(&g, y, o->color ? o->theme : NULL, out);
     }
-    hv_str_addf(out, " height: rows of a rank against the mean of the ranks, which is half a cell "
-                     "(%s)\n",
+    hv_str_addf(out,
+                " height: rows of a rank against the mean of the ranks, which is half a cell "
+                "(%s)\n",
                 o->ascii ? "=" : "▄");
     hv_grid_free(&g);
 }

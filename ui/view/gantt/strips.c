@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ui/view/gantt/gantt_int.h"
+#include "ui/view/grid/plain.h"
 
 /* Columns of names on the left and of means on the right. */
 enum { NAME_W = 18, MEAN_W = 8 };
@@ -216,12 +217,44 @@ static void draw_moves(const struct hv_gantt_strips *s, struct hv_grid *g, struc
                       HV_STYLE_TEXT);
 }
 
+/* The same in words, for a grid that has a `plain`. */
+static void say_strips(const struct hv_gantt_strips *s, struct hv_grid *g)
+{
+    const struct hv_expert_loads *l = s->loads;
+    struct hv_str text = {0};
+    for (size_t r = 0; r < l->ranks && r < HV_PLAIN_ROWS; r++) {
+        double sum = 0;
+        size_t most = 0;
+        for (size_t t = 0; t < l->iterations; t++) {
+            sum += l->loads[t * l->ranks + r];
+            most = l->loads[t * l->ranks + r] > l->loads[most * l->ranks + r] ? t : most;
+        }
+        hv_str_clear(&text);
+        hv_str_addf(&text, "%s%s, mean load %.2fx, most %.2fx in iteration %zu",
+                    s->cursor && r == s->rank ? "> " : "", l->names[r], sum / (double)l->iterations,
+                    l->loads[most * l->ranks + r], most);
+        hv_plain_line(g, hv_str_cstr(&text));
+    }
+    for (size_t t = 0; s->steps != NULL && t < l->iterations; t++) {
+        if (s->steps[t].moves > 0) {
+            hv_str_clear(&text);
+            hv_str_addf(&text, "%zu experts move before iteration %zu", s->steps[t].moves, t);
+            hv_plain_line(g, hv_str_cstr(&text));
+        }
+    }
+    hv_str_free(&text);
+}
+
 void hv_gantt_strips_draw(const struct hv_gantt_strips *s, struct hv_grid *g, struct hv_rect r)
 {
     const struct hv_expert_loads *l = s->loads;
     size_t each = hv_gantt_strips_each(s, r.w), shown = hv_gantt_strips_ranks(s, r.h);
     int y = r.y + 1;
     char text[64];
+    if (g->plain) {
+        say_strips(s, g);
+        return;
+    }
     draw_axis(s, g, r, each);
     for (size_t k = 0; k < shown && s->top + k < l->ranks; k++) {
         draw_rank(s, g, r, y++, each, s->top + k);

@@ -1,8 +1,8 @@
 /**
  * Loads of ranks with experts as strips: a row per rank, a column per iteration of the routing (the
- * largest of several, where there are more iterations than columns), the hottest expert, the busiest
- * rank, and experts that move between iterations. The same painter serves the Gantt screen and
- * `hetviz gantt`.
+ * largest of several, where there are more iterations than columns), the hottest expert, the
+ * busiest rank, and experts that move between iterations. The same painter serves the Gantt screen
+ * and `hetviz gantt`.
  */
 #ifndef HV_UI_VIEW_GANTT_STRIPS_H
 #define HV_UI_VIEW_GANTT_STRIPS_H
@@ -19,7 +19,8 @@ struct hv_gantt_strips {
     bool cursor;                         /**< the cursor is shown */
 };
 
-/** Rows of all of it: axis, ranks, hottest, busiest, and moves where there are any. O(iterations). */
+/** Rows of all of it: axis, ranks, hottest, busiest, and moves where there are any. O(iterations).
+ */
 int hv_gantt_strips_height(const struct hv_gantt_strips *s);
 /** Iterations that a column stands for in a rectangle that is w wide, at least 1. */
 size_t hv_gantt_strips_each(const struct hv_gantt_strips *s, int w);
