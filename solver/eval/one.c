@@ -243,10 +243,11 @@ struct iteration {
 /** The iterations of such a job, as timed one by one. */
 struct iterations {
     struct iteration *items;
-    size_t n, routed;         /**< routed: of the job's routing */
-    bool common_only;         /**< the others are left out */
-    size_t n_common;          /**< of one quantile for all micro-batches; they come first */
-    struct iteration typical; /**< the one whose time is nearest to the mean */
+    struct hv_routing_step *steps; /**< [routed] */
+    size_t n, routed;              /**< routed: of the job's routing */
+    bool common_only;              /**< the others are left out */
+    size_t n_common;               /**< of one quantile for all micro-batches; they come first */
+    struct iteration typical;      /**< the one whose time is nearest to the mean */
     double p95_s;
     struct hv_metrics sum;    /**< weighted, and by time where a figure is a rate or a share */
     struct hv_metrics common; /**< the same by common weights */
@@ -333,6 +334,7 @@ static struct iterations list_iterations(const struct hv__question *q, const str
     size_t each = lengths.n > 0 ? lengths.n : 1, first = in_turn ? each : lengths.n_common;
     struct iterations all = {.routed = routed, .findings = {.arena = q->arena}};
     all.items = hv_arena_new(q->arena, struct iteration, routed * each);
+    all.steps = hv_arena_new(q->arena, struct hv_routing_step, routed);
     for (size_t t = 0; t < routed; t++) {
         if (lengths.n == 0) {
             double weight = 1 / (double)routed;
@@ -424,6 +426,25 @@ static void keep_common(struct iterations *all)
     }
 }
 
+/** Notes the moves before an iteration; the sums of those before are in `*step` for now. */
+static void note_moves(const struct hv__adaption *a, const struct hv_plan *plan, double move_s,
+                       struct hv_routing_step *step)
+{
+    step->plan = plan;
+    step->move_s = move_s;
+    hv__adapt_moved(a, &step->moves, &step->moved_bytes);
+}
+
+/** Makes what each iteration moved of the sums up to it. */
+static void part_moves(struct iterations *all)
+{
+    for (size_t t = all->routed; t-- > 1;) {
+        struct hv_routing_step *step = &all->steps[t];
+        step->moves -= step->plan != NULL ? step[-1].moves : 0;
+        step->moved_bytes -= step->plan != NULL ? step[-1].moved_bytes : 0;
+    }
+}
+
 /** Times every iteration in memory of its own; `adaption`: places of experts that follow the
  * routing, or NULL. */
 static enum hv_status time_iterations(const struct hv__question *q, const struct hv__lowered *l,
@@ -443,6 +464,7 @@ static enum hv_status time_iterations(const struct hv__question *q, const struct
         if (adaption != NULL && (t == 0 || now->routed != now[-1].routed)) {
             st = hv__adapt_next(adaption, now->routed, last_s, &plan, &move_s, err);
             last_s = 0;
+            note_moves(adaption, plan, move_s, &all->steps[now->routed]);
         }
         struct hv_arena scratch = {0};
         struct hv_verdict v = {.findings = {.arena = &scratch}};
@@ -458,6 +480,8 @@ static enum hv_status time_iterations(const struct hv__question *q, const struct
         if (st == HV_OK) {
             last_s += v.metrics.iteration_s * now->weight * (double)all->routed;
             add_move(&v.metrics, move_s);
+            all->steps[now->routed].time_s +=
+                v.metrics.iteration_s * now->weight * (double)all->routed;
             all->items[t].time_s = v.metrics.iteration_s;
             add_iteration(&all->sum, &v, now->weight);
             add_iteration(&all->common, &v, now->common_weight);
@@ -465,6 +489,7 @@ static enum hv_status time_iterations(const struct hv__question *q, const struct
         }
         hv_arena_free(&scratch);
     }
+    part_moves(all);
     all->typical = all->items[0];
     find_typical(all);
     return st;
@@ -639,7 +664,8 @@ static enum hv_status judge_train(const struct hv__question *q, struct hv_verdic
             (struct hv_routing_figures){.n = all.routed,
                                         .mean_s = out->metrics.iteration_s,
                                         .p95_s = all.n > 1 ? all.p95_s : out->metrics.iteration_s,
-                                        .dropped_frac = out->metrics.dropped_frac};
+                                        .dropped_frac = out->metrics.dropped_frac,
+                                        .steps = all.n > 1 ? all.steps : NULL};
     }
     if (adaption != NULL) {
         hv__adapt_moved(adaption, &out->routing.moves, &out->routing.moved_bytes);

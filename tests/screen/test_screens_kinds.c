@@ -296,6 +296,30 @@ static void folding_and_filter_are_kept(void **state)
     }
 }
 
+/* The program is killed: what was unfolded a second before is there again, and half a second after
+ * the key not yet. */
+static void folding_survives_a_kill(void **state)
+{
+    struct bench *b = *state;
+    struct hv_err err = {0};
+    bench_script(b, "resize 80x24\nkeys 3/zero2<Enter>s\n");
+    hv_app_tick(b->app, 10000);
+    hv_app_tick(b->app, 10500);
+    struct hv_app *killed = b->app;
+    struct hv_session_env env = {.state_dir = "state", .plugins = plugins, .n_plugins = N_ROWS};
+    for (int late = 0; late < 2; late++) {
+        struct hv_ui ui = {0};
+        assert_int_equal(hv_session_open(&ui.session, "lab.json", &env, &err), HV_OK);
+        b->app = hv_ui_app(&ui, &b->keys, true);
+        bench_script(b, "resize 80x24\nkeys 3\nwait 80 strategies\n");
+        assert_int_equal(bench_sees(b, "zero1"), late);
+        hv_app_free(b->app);
+        hv_session_close(ui.session);
+        hv_app_tick(killed, 11600);
+    }
+    b->app = killed;
+}
+
 /* Keys and clicks at random, with all kinds of plans there. */
 static void nothing_breaks_headings(void **state)
 {
@@ -322,6 +346,7 @@ int main(void)
         TEST(the_mouse_folds),
         TEST(the_mouse_sorts),
         TEST(folding_and_filter_are_kept),
+        TEST(folding_survives_a_kill),
         TEST(nothing_breaks_headings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

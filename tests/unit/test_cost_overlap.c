@@ -187,6 +187,64 @@ static void test_ring_closed_form(void **state)
     near(ring(3, 9, 2, 2).exposed_s, 0);
 }
 
+/* By hand: the hop before step 1 runs 0-3 beside step 0 (0-2), which waits 1 for it; its own hop
+ * begins when step 0 is done and the link is free, 3-6; step 2 waits for that from 5 to 6. */
+static void test_ring_steps_by_hand(void **state)
+{
+    (void)state;
+    const struct hv_ring r = {.steps = 3, .first_s = 2, .step_s = 2, .ahead_s = 3};
+    struct hv_why_step s[3];
+    near(hv_overlap_ring_steps(&r, s), 0);
+    const double want[3][5] = {{0, 2, 0, 0, 0}, {3, 5, 0, 3, 1}, {6, 8, 3, 6, 1}};
+    for (int i = 0; i < 3; i++) {
+        near(s[i].work_s, want[i][0]);
+        near(s[i].done_s, want[i][1]);
+        near(s[i].hop_from_s, want[i][2]);
+        near(s[i].hop_to_s, want[i][3]);
+        near(s[i].waited_s, want[i][4]);
+        assert_false(s[i].outer);
+    }
+    near(hv_overlap_ring(&r).exposed_s, 2);
+    /* windows of 2: step 2 needs the outer hop, which began with step 0 and takes 9 */
+    const struct hv_ring nested = {
+        .steps = 4, .first_s = 2, .step_s = 2, .ahead_s = 1, .window = 2, .outer_ahead_s = 9};
+    struct hv_why_step w[4];
+    near(hv_overlap_ring_steps(&nested, w), 0);
+    assert_true(w[2].outer && !w[1].outer && !w[3].outer);
+    near(w[2].hop_to_s, 9);
+    near(w[2].waited_s, 5);
+}
+
+/* What steps wait, and what hops take after the last, is what the ring leaves exposed. */
+static void test_ring_steps_add_up(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 11);
+    for (int i = 0; i < 2000; i++) {
+        int n = 1 + (int)hv_rng_below(&r, 12);
+        bool nested = n % 4 == 0 && hv_rng_below(&r, 2) == 0;
+        const struct hv_ring ring = {.steps = n,
+                                     .first_s = seconds(&r),
+                                     .step_s = seconds(&r),
+                                     .ahead_s = seconds(&r),
+                                     .behind_s = seconds(&r),
+                                     .behind_to = n,
+                                     .window = nested ? 4 : 0,
+                                     .outer_ahead_s = seconds(&r),
+                                     .outer_behind_s = seconds(&r)};
+        struct hv_why_step s[12];
+        double sum = hv_overlap_ring_steps(&ring, s), before_s = 0;
+        for (int k = 0; k < n; k++) {
+            assert_true(s[k].waited_s >= 0 && s[k].hop_to_s <= s[k].work_s + 1e-12);
+            near(s[k].work_s, before_s + s[k].waited_s);
+            before_s = s[k].done_s;
+            sum += s[k].waited_s;
+        }
+        near(sum, hv_overlap_ring(&ring).exposed_s);
+    }
+}
+
 /* Gradients of keys go n hops: the last one, back to the owner, follows the last step. */
 static void test_ring_returns(void **state)
 {
@@ -391,6 +449,8 @@ int main(void)
         cmocka_unit_test(test_chunks_follow_the_longest_path),
         cmocka_unit_test(test_no_order_beats_optsche),
         cmocka_unit_test(test_ring_closed_form),
+        cmocka_unit_test(test_ring_steps_by_hand),
+        cmocka_unit_test(test_ring_steps_add_up),
         cmocka_unit_test(test_ring_returns),
         cmocka_unit_test(test_nested_rings),
         cmocka_unit_test(test_ring_of_unequal_hops),

@@ -24,7 +24,7 @@ struct scene {
     bool causal;
 };
 
-static struct hv_verdict verdict_of(const struct scene *s, struct hv_arena *a)
+static struct hv_verdict verdict_with(const struct scene *s, bool timeline, struct hv_arena *a)
 {
     char model[512], body[1024];
     (void)snprintf(model, sizeof model,
@@ -40,9 +40,19 @@ static struct hv_verdict verdict_of(const struct scene *s, struct hv_arena *a)
     open_world(&w, machines, model,
                "{\"format\":\"hetviz.job/1\",\"global_batch\":1,\"sequence\":65536,"
                "\"precision\":\"bf16\",\"dropout\":\"off\"}");
-    struct hv_verdict v = judge(&w, a, false, body);
+    struct hv_verdict v = judge(&w, a, timeline, body);
     close_world(&w);
     return v;
+}
+
+static struct hv_verdict verdict_of(const struct scene *s, struct hv_arena *a)
+{
+    return verdict_with(s, false, a);
+}
+
+static struct hv_verdict verdict_drawn(const struct scene *s, struct hv_arena *a)
+{
+    return verdict_with(s, true, a);
 }
 
 static struct hv_traffic traffic_of(const char *devices, const char *cp, int kv_heads)
@@ -257,6 +267,36 @@ static void test_without_mask(void **state)
     hv_arena_free(&a);
 }
 
+/* Eight ranks in a ring over two nodes: seven hops forward, and seven with eight returns backward.
+ * What the timeline says that rings leave exposed is the breakdown's share of it, less the slowdown
+ * of compute beside hops that are hidden, which is never negative; a single block has both rings.
+ */
+static void test_rings_of_a_timeline(void **state)
+{
+    (void)state;
+    static const char *const cps[] = {"\"degree\":8,\"scheme\":\"ring\"",
+                                      "\"degree\":8,\"scheme\":\"ring\",\"backward\":\"q_do\"",
+                                      "\"degree\":8,\"scheme\":\"usp\",\"ulysses\":2"};
+    for (size_t i = 0; i < HV_COUNT(cps); i++) {
+        struct hv_arena a = {0};
+        const struct scene s = {"a[0-1].0-3", cps[i], 8, true};
+        struct hv_verdict v = verdict_drawn(&s, &a);
+        const struct hv_timeline_row *row = &v.timeline->rows[0];
+        assert_int_equal(row->n_rings, 2);
+        double exposed_s = 0;
+        for (size_t k = 0; k < 2; k++) {
+            const struct hv_timeline_ring *x = &row->rings[k];
+            assert_int_equal(x->ring->backward, k == 1);
+            assert_int_equal(x->ring->n, i == 2 ? 4 : 8);
+            is(x->times, 1);
+            exposed_s += hv_timeline_ring_exposed_s(x);
+        }
+        assert_true(exposed_s > 0);
+        assert_true(exposed_s <= v.metrics.breakdown_s[HV_TIME_CP] * (1 + 1e-12));
+        hv_arena_free(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_attends),
         cmocka_unit_test(test_refused_dimensions),
         cmocka_unit_test(test_without_mask),
+        cmocka_unit_test(test_rings_of_a_timeline),
     };
     return cmocka_run_group_tests_name("eval_ring", tests, NULL, NULL);
 }

@@ -192,6 +192,50 @@ static void finish_runs(struct hv_session *s)
     assert_int_equal(hv_session_n_running(s), 0);
 }
 
+/* Three rows of one family and a strategy of its own: two processes for four runs. Alone, a row of
+ * the family has a process to itself. */
+static void rows_of_a_family_share_a_process(void **state)
+{
+    struct bench *b = *state;
+    static const struct hv_plugin rows[] = {
+        {.id = "one", .path = "fam.lua", .family = "fam", .has = {[HV_PLUGIN_PLAN] = true}},
+        {.id = "alone", .path = "alone.lua", .has = {[HV_PLUGIN_PLAN] = true}},
+        {.id = "two", .path = "fam.lua", .family = "fam", .has = {[HV_PLUGIN_PLAN] = true}},
+        {.id = "three", .path = "fam.lua", .family = "fam", .has = {[HV_PLUGIN_PLAN] = true}}};
+    b->env.plugins = rows;
+    b->env.n_plugins = HV_COUNT(rows);
+    struct hv_session *s = open_with_script(
+        b, "echo $$ >>pids\necho \"$job\" >>jobs\n"
+           "answer='{\"event\":\"result\",\"applies\":false,\"plan\":null,\"reason\":\"no\"}'\n"
+           "echo \"$answer\"\nwhile read -r job; do echo \"$job\" >>jobs; echo \"$answer\"; done");
+    const struct hv_plugin *const list[] = {&rows[0], &rows[1], &rows[2], &rows[3]};
+    struct hv_err err = {0};
+    assert_int_equal(hv_session_run_list(s, list, HV_COUNT(list), &err), 4);
+    finish_runs(s);
+    struct hv_str pids = bench_get("pids"), jobs = bench_get("jobs");
+    size_t n_pids = 0, n_three = 0;
+    for (const char *at = hv_str_cstr(&pids); *at != '\0'; at++) {
+        n_pids += *at == '\n';
+    }
+    for (const char *at = hv_str_cstr(&jobs); (at = strstr(at, "\"jobs_in_process\":3")); at++) {
+        n_three++;
+    }
+    assert_int_equal(n_pids, 2);
+    assert_int_equal(n_three, 3);
+    hv_str_free(&pids);
+    hv_str_free(&jobs);
+    assert_int_equal(hv_session_run(s, "two", NULL, NULL, &err), HV_OK);
+    finish_runs(s);
+    pids = bench_get("pids");
+    n_pids = 0;
+    for (const char *at = hv_str_cstr(&pids); *at != '\0'; at++) {
+        n_pids += *at == '\n';
+    }
+    assert_int_equal(n_pids, 3);
+    hv_str_free(&pids);
+    hv_session_close(s);
+}
+
 static void a_run_becomes_a_row(void **state)
 {
     struct hv_session *s = open_with_script(
@@ -298,9 +342,13 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(commands_change_the_session),    TEST(wrong_lines_say_why_and_change_nothing),
-        TEST(completion_knows_what_there_is), TEST(a_run_becomes_a_row),
-        TEST(bad_ends_are_rows_too),          TEST(cancel_keeps_the_best),
+        TEST(commands_change_the_session),
+        TEST(wrong_lines_say_why_and_change_nothing),
+        TEST(completion_knows_what_there_is),
+        TEST(a_run_becomes_a_row),
+        TEST(rows_of_a_family_share_a_process),
+        TEST(bad_ends_are_rows_too),
+        TEST(cancel_keeps_the_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,13 @@
 
 #include "solver/base/file.h"
 #include "solver/base/units.h"
+#include "solver/eval/timeline/ring_text.h"
 #include "solver/io/export/gantt.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/judged.h"
 #include "ui/cli/print.h"
 #include "ui/cli/verdict_text.h"
+#include "ui/view/gantt/strips.h"
 #include "ui/view/gantt/timeline.h"
 
 enum { DEFAULT_COLUMNS = 100, PICTURE_WIDTH_PX = 1400 };
@@ -30,13 +32,37 @@ static enum hv_status write_file(const struct hv_args *args, const char *option,
     return hv_file_write(hv_args_text(args, option, "-"), hv_str_cstr(bytes), bytes->n, err);
 }
 
+/** Loads of the layer that has the hottest expert; loads NULL where the job routes evenly, or no
+ * layer has experts on several ranks. Lives in the arena of the judgement. */
+static struct hv_strips strips_of(struct hv_judged *j)
+{
+    struct hv_expert_layer *layers;
+    struct hv_hottest_expert hot;
+    struct hv_strips none = {0}, s = {.steps = j->verdict.routing.steps};
+    if (j->verdict.jobs != NULL) {
+        return none;
+    }
+    const struct hv_plan *p = j->plan.plan;
+    size_t n = hv_eval_expert_layers(j->cost, p, &j->arena, &layers);
+    struct hv_expert_loads *loads = hv_arena_new(&j->arena, struct hv_expert_loads, 1);
+    if (!hv_eval_hottest_expert(j->cost, p, layers, n, &hot) ||
+        hv_eval_expert_loads(j->cost, p, s.steps, hot.at, &j->arena, loads, NULL) != HV_OK) {
+        return none;
+    }
+    s.loads = loads;
+    return s;
+}
+
 /** Writes the output files given as options; *any: true where there was one. */
-static enum hv_status write_files(const struct hv_args *args, const struct hv_judged *j, bool *any,
+static enum hv_status write_files(const struct hv_args *args, struct hv_judged *j, bool *any,
                                   struct hv_err *err)
 {
     struct hv_str title = {0}, subtitle = {0}, out = {0};
     titles(j, &title, &subtitle);
     struct hv_gantt_text text = {.title = hv_str_cstr(&title), .subtitle = hv_str_cstr(&subtitle)};
+    if (hv_args_has(args, "svg") || hv_args_has(args, "png")) {
+        text.strips = strips_of(j);
+    }
     int width = (int)hv_args_number(args, "width", PICTURE_WIDTH_PX);
     enum hv_status st = HV_OK;
     if (hv_args_has(args, "svg")) {
@@ -62,7 +88,20 @@ static enum hv_status write_files(const struct hv_args *args, const struct hv_ju
     return st;
 }
 
-static enum hv_status print_cells(const struct hv_args *args, const struct hv_judged *j,
+/** Appends a line for each row with a ring: which of its hops is not hidden. */
+static void add_rings(const struct hv_timeline *t, struct hv_str *out)
+{
+    for (size_t i = 0; i < t->n_rows; i++) {
+        const struct hv_timeline_ring *x = hv_timeline_ring_most(&t->rows[i], HV_RING_ANY, -1);
+        if (x != NULL) {
+            hv_text_addf(out, " %s: ", t->rows[i].name);
+            hv_timeline_ring_text(x, out);
+            hv_str_adds(out, "\n");
+        }
+    }
+}
+
+static enum hv_status print_cells(const struct hv_args *args, struct hv_judged *j,
                                   struct hv_err *err)
 {
     struct hv_str out = {0};
@@ -79,12 +118,19 @@ static enum hv_status print_cells(const struct hv_args *args, const struct hv_ju
     /* gradient pushes after a wave overlap with compute in time, which would hide them */
     bool links = hv_args_has(args, "links") || j->verdict.stale_sync != NULL;
     const struct hv_timeline *t = j->verdict.timeline;
-    struct hv_gantt_source source =
-        links ? hv_gantt_tracks_source(&t->tracks[HV_TRACKS_LINKS]) : hv_gantt_timeline_source(t);
+    struct hv_gantt_source source = hv_gantt_tracks_source(&t->tracks[links ? HV_TRACKS_LINKS : 0]);
+    const struct hv_strips strips = strips_of(j);
     struct hv_str subtitle = {0};
     titles(j, &out, &subtitle);
     hv_text_addf(&out, "\n%s\n", hv_str_cstr(&subtitle));
     hv_gantt_print(&source, &o, &out);
+    add_rings(t, &out);
+    if (strips.loads != NULL) {
+        hv_text_addf(&out, "\nexperts of layer %zu, the one with the hottest expert\n",
+                     strips.loads->at.block);
+        const struct hv_gantt_strips view = {.loads = strips.loads, .steps = strips.steps};
+        hv_gantt_strips_print(&view, &o, &out);
+    }
     enum hv_status st = hv_cli_print_styled(&out, err);
     hv_str_free(&subtitle);
     hv_str_free(&out);

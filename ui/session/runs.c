@@ -88,8 +88,14 @@ static void tell_run(struct hv_session *s, const char *strategy, const json_t *o
     hv_str_free(&line);
 }
 
-enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const json_t *options,
-                              uint32_t *id, struct hv_err *err)
+/* The process of a run: behind which job it waits (0: none), and how many jobs share it. */
+struct shared {
+    uint32_t behind;
+    size_t jobs;
+};
+
+static enum hv_status run(struct hv_session *s, const char *strategy, const json_t *options,
+                          struct shared process, uint32_t *id, struct hv_err *err)
 {
     const struct hv_plugins plugins = hv__strategies_list(s->strategies);
     json_t *all = all_options(s, strategy, options);
@@ -103,8 +109,11 @@ enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const 
     free(name);
     hv__rows_set_options(s->rows, row, all);
     json_t *job = make_job(s, strategy, all);
+    if (process.jobs > 1) {
+        json_object_set_new(job, "jobs_in_process", json_integer((json_int_t)process.jobs));
+    }
     double limit_s = s->limits.time_limit_s > 0 ? s->limits.time_limit_s + GRACE_S : 0;
-    hv__rows_set_job(s->rows, row, hv_pool_submit(s->pool, job, limit_s));
+    hv__rows_set_job(s->rows, row, hv_pool_submit_behind(s->pool, job, limit_s, process.behind));
     json_decref(job);
     json_decref(all);
     hv__session_rows_sort(s);
@@ -116,17 +125,61 @@ enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const 
     return HV_OK;
 }
 
+enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const json_t *options,
+                              uint32_t *id, struct hv_err *err)
+{
+    return run(s, strategy, options, (struct shared){0, 1}, id, err);
+}
+
+static bool same_family(const struct hv_plugin *a, const struct hv_plugin *b)
+{
+    return a->family != NULL && b->family != NULL && strcmp(a->path, b->path) == 0;
+}
+
+/* The process of run i of a list: that of the first of its family that was queued. */
+static struct shared process_of(const struct hv_session *s, const struct hv_plugin *const *list,
+                                const uint32_t *rows, size_t n, size_t i)
+{
+    struct shared p = {0, 1};
+    for (size_t k = 0; k < n; k++) {
+        if (k == i || !same_family(list[k], list[i])) {
+            continue;
+        }
+        p.jobs++;
+        if (k < i && p.behind == 0 && rows[k] != 0) {
+            p.behind = hv__rows_job(s->rows, rows[k]);
+        }
+    }
+    return p;
+}
+
+size_t hv_session_run_list(struct hv_session *s, const struct hv_plugin *const *list, size_t n,
+                           struct hv_err *err)
+{
+    uint32_t *rows = hv_xcalloc(n + 1, sizeof *rows);
+    size_t queued = 0;
+    for (size_t i = 0; i < n; i++) {
+        queued +=
+            run(s, list[i]->id, NULL, process_of(s, list, rows, n, i), &rows[i], err) == HV_OK;
+    }
+    free(rows);
+    return queued;
+}
+
 size_t hv_session_run_kind(struct hv_session *s, enum hv_kind kind)
 {
     size_t n = 0, n_all = 0;
     const struct hv_plugin *all = hv_session_strategies(s, &n_all);
+    const struct hv_plugin **list = hv_xcalloc(n_all + 1, sizeof *list);
     for (size_t i = 0; i < n_all; i++) {
         const struct hv_plugin *p = &all[i];
         bool chosen = kind == HV_KIND_N || hv_plugin_is_of(p, kind);
         if (chosen && p->error == NULL && p->has[HV_PLUGIN_PLAN]) {
-            n += hv_session_run(s, p->id, NULL, NULL, NULL) == HV_OK;
+            list[n++] = p;
         }
     }
+    n = hv_session_run_list(s, list, n, NULL);
+    free(list);
     return n;
 }
 

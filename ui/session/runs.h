@@ -29,6 +29,13 @@ void hv_session_limits_set(struct hv_session *s, struct hv_session_limits limits
  */
 enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const json_t *options,
                               uint32_t *id, struct hv_err *err) HV_NODISCARD;
+/**
+ * Queues the strategies of a list, borrowed, with the options set for them. Those of one family
+ * share a process, which prices their common stages once. Returns how many; err: the last refusal
+ * (may be NULL).
+ */
+size_t hv_session_run_list(struct hv_session *s, const struct hv_plugin *const *list, size_t n,
+                           struct hv_err *err);
 /** Queues every strategy with the options set for it; returns how many. */
 size_t hv_session_run_all(struct hv_session *s);
 /** Queues every strategy of a kind that plans, with the options set for it; HV_KIND_N: of

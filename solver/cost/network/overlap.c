@@ -36,9 +36,8 @@ static int32_t add(struct graph *g, int lane, double duration_s, int32_t after)
     return (int32_t)g->n - 1;
 }
 
-/* Compute idles only while a link works: link time beside which it does not idle overlaps it.
- * `extra_s`: of the compute lane, what is part of the exchange. */
-static struct hv_overlap finish(struct graph *g, double extra_s)
+/* Places all tasks; false: they could not be. The run lives in the graph's arena. */
+static bool place(struct graph *g, struct hv_task_run *run)
 {
     static const enum hv_resource_kind lanes[LANES] = {HV_RESOURCE_COMPUTE, HV_RESOURCE_LINK,
                                                        HV_RESOURCE_LINK};
@@ -48,10 +47,17 @@ static struct hv_overlap finish(struct graph *g, double extra_s)
                               .resources = lanes,
                               .dep_at = g->dep_at,
                               .dep = g->dep};
+    hv_tasks_run_new(&g->arena, &t, run);
+    return hv_tasks_place(&g->arena, &t, run, NULL) == HV_OK;
+}
+
+/* Compute idles only while a link works: link time beside which it does not idle overlaps it.
+ * `extra_s`: of the compute lane, what is part of the exchange. */
+static struct hv_overlap finish(struct graph *g, double extra_s)
+{
     struct hv_task_run run;
     struct hv_overlap out = {HV_UNKNOWN, HV_UNKNOWN};
-    hv_tasks_run_new(&g->arena, &t, &run);
-    if (hv_tasks_place(&g->arena, &t, &run, NULL) == HV_OK) {
+    if (place(g, &run)) {
         double idle_s = fmax(0, run.makespan_s - run.busy_s[COMPUTE]);
         out.exposed_s = idle_s + extra_s;
         out.hidden_s = fmax(0, run.busy_s[LINK] + run.busy_s[OUTER] - idle_s);
@@ -206,26 +212,71 @@ static void hop_behind(struct graph *g, const struct hv_ring *r, int step, int32
     }
 }
 
+/* Tasks of a step: its work, and the hop that it needs (-1: none). */
+struct ring_task {
+    int32_t work, hop;
+};
+
+/* Adds the tasks of a ring; of[steps] may be NULL. */
+static void add_ring(struct graph *g, const struct hv_ring *ring, struct ring_task *of)
+{
+    start(g, 5 * (size_t)ring->steps + 4);
+    int32_t ahead = -1, computed = -1, outer = -1;
+    for (int i = 0; i < ring->steps; i++) {
+        int32_t arrived = ahead;
+        if (i + 1 < ring->steps) { /* into the buffer that the step before has read */
+            ahead = hop_ahead(g, ring, i + 1, computed, &outer);
+        }
+        if (i > 0) {
+            hop_behind(g, ring, i - 1, computed);
+        }
+        computed = add(g, COMPUTE, i > 0 ? ring->step_s : ring->first_s, arrived);
+        if (of != NULL) {
+            of[i] = (struct ring_task){computed, arrived};
+        }
+    }
+    hop_behind(g, ring, ring->steps - 1, computed);
+}
+
 struct hv_overlap hv_overlap_ring(const struct hv_ring *ring)
 {
     if (ring->steps < 1) {
         return (struct hv_overlap){0};
     }
     struct graph g = {0};
-    start(&g, 5 * (size_t)ring->steps + 4);
-    int32_t ahead = -1, computed = -1, outer = -1;
-    for (int i = 0; i < ring->steps; i++) {
-        int32_t arrived = ahead;
-        if (i + 1 < ring->steps) { /* into the buffer that the step before has read */
-            ahead = hop_ahead(&g, ring, i + 1, computed, &outer);
-        }
-        if (i > 0) {
-            hop_behind(&g, ring, i - 1, computed);
-        }
-        computed = add(&g, COMPUTE, i > 0 ? ring->step_s : ring->first_s, arrived);
-    }
-    hop_behind(&g, ring, ring->steps - 1, computed);
+    add_ring(&g, ring, NULL);
     return finish(&g, 0);
+}
+
+double hv_overlap_ring_steps(const struct hv_ring *ring, struct hv_why_step *steps)
+{
+    struct graph g = {0};
+    struct hv_task_run run;
+    double before_s = 0, after_s = 0;
+    if (ring->steps < 1) {
+        return 0;
+    }
+    struct ring_task *of = hv_arena_new(&g.arena, struct ring_task, (size_t)ring->steps);
+    add_ring(&g, ring, of);
+    bool placed = place(&g, &run);
+    for (int i = 0; i < ring->steps; i++) {
+        int32_t work = of[i].work, hop = of[i].hop;
+        steps[i] = (struct hv_why_step){0};
+        if (placed) {
+            steps[i].work_s = run.start_s[work];
+            steps[i].done_s = run.end_s[work];
+            steps[i].waited_s = run.start_s[work] - before_s;
+            before_s = run.end_s[work];
+        }
+        if (placed && hop >= 0) {
+            steps[i].hop_from_s = run.start_s[hop];
+            steps[i].hop_to_s = run.end_s[hop];
+            steps[i].outer = g.tasks[hop].resource == OUTER;
+        }
+    }
+    after_s = placed ? run.makespan_s - before_s : 0;
+    hv_arena_free(&g.arena);
+    return after_s;
 }
 
 /* A task on each link that has one, after task `after`; out[2]: their numbers, or -1. */

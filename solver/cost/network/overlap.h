@@ -9,6 +9,8 @@
 #ifndef HV_SOLVER_COST_NETWORK_OVERLAP_H
 #define HV_SOLVER_COST_NETWORK_OVERLAP_H
 
+#include "solver/base/why.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -61,6 +63,9 @@ struct hv_ring {
  * outer hop).
  */
 struct hv_overlap hv_overlap_ring(const struct hv_ring *ring);
+/** Fills steps[ring->steps] from the same run; returns by how long hops go on after the last step.
+ * This and what the steps waited add up to the exposed part. O(steps log steps). */
+double hv_overlap_ring_steps(const struct hv_ring *ring, struct hv_why_step *steps);
 
 /** A product in steps whose operands come over two links and whose partial results leave over them:
  * a panel of each operand before every step, a sum of a result after it. */

@@ -151,6 +151,22 @@ static void add_one_hot(struct hv__sum *s, double tokens, double places)
     hv__keep(s, bytes, HV_RC_EXPERTS);
 }
 
+/* Rows of the products of the busiest rank, and those of them that hold no token. */
+static void explain_rows(const struct hv__sum *s, const struct hv__dispatched *d, double rows)
+{
+    if (s->a->why == NULL) {
+        return;
+    }
+    size_t ranks = d->routed && s->q->ep > 1 ? (size_t)s->q->ep : 0;
+    double tokens = rows * d->tokens, computed = rows * d->computed;
+    hv_why_add(s->a->why, "expert rows", computed, "rows",
+               "of products on the busiest rank, %.6g of them without a token", computed - tokens);
+    hv_why_attach_rows(s->a->why, &(struct hv_why_rows){.tokens = tokens,
+                                                        .computed = computed,
+                                                        .ranks = ranks,
+                                                        .rank_rows = s->load.done});
+}
+
 /* Moves tokens of a rank to their places in front of the experts and back behind them. */
 static void add_places(struct hv__sum *s, const struct hv__dispatched *d, double tokens, int top_k)
 {
@@ -173,6 +189,7 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     double copies = s->elem * s->rows * k * h / fmax(s->t_norm, whole);
     struct hv__dispatched d = hv__dispatched_of(s->a, b, rows, &s->load);
     s->x.load = d.routed ? &s->load : NULL;
+    explain_rows(s, &d, rows);
     add_places(s, &d, s->rows / fmax(s->t_norm, whole), b->top_k);
     double flops = s->out.flops_forward;
     const struct bytes before = bytes_of(s);

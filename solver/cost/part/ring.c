@@ -243,9 +243,34 @@ struct job {
     struct pass forward, backward;
 };
 
-static void add_overlap(const struct job *j, struct pass *p, const struct hv_ring *ring,
-                        struct hv__span wire)
+/* Hands the steps of a ring to the explanation; `what` goes around. */
+static void explain_ring(const struct job *j, const struct pass *p, const struct hv_ring *ring,
+                         const char *what)
 {
+    bool backward = p == &j->backward;
+    if (j->a->why == NULL || ring->steps < 1 || (backward && j->x->forward_only)) {
+        return;
+    }
+    struct hv_why_step *steps = hv_xcalloc((size_t)ring->steps, sizeof *steps);
+    double after_s = hv_overlap_ring_steps(ring, steps), exposed_s = after_s;
+    for (int i = 0; i < ring->steps; i++) {
+        exposed_s += steps[i].waited_s;
+    }
+    hv_why_add(j->a->why, "ring hops", ring->steps - 1, "hops",
+               "%s: %s, beside steps of %.4g s; %.4g s of them exposed",
+               backward ? "backward" : "forward", what, ring->step_s, exposed_s);
+    hv_why_attach_ring(j->a->why, &(struct hv_why_ring){.what = what,
+                                                        .backward = backward,
+                                                        .steps = steps,
+                                                        .n = (size_t)ring->steps,
+                                                        .after_s = after_s});
+    free(steps);
+}
+
+static void add_overlap(const struct job *j, struct pass *p, const struct hv_ring *ring,
+                        const char *what, struct hv__span wire)
+{
+    explain_ring(j, p, ring, what);
     p->shown_s += hv__shown_s(j->a, hv_overlap_ring(ring));
     p->wire_s += wire.time_s;
     p->latency_s += wire.latency_s;
@@ -339,7 +364,9 @@ static void add_ring_pass(const struct job *j, struct pass *p, const struct hv__
     double back = h->behind > 0 ? hops + 1 : 0, far_back = nested && back > 0 ? far + 1 : 0;
     struct hv__span near_wire = hv__span_sum(times(hops - far, ahead), times(back, behind));
     struct hv__span far_wire = hv__span_sum(times(far, far_ahead), times(far_back, far_behind));
-    add_overlap(j, p, &ring, longer_of(near_wire, far_wire));
+    bool queries = p == &j->backward && a->q->cp_backward == HV_CP_Q_DO;
+    add_overlap(j, p, &ring, queries ? "queries and gradients of outputs" : "keys and values",
+                longer_of(near_wire, far_wire));
     add_sent(p, hops * h->ahead + (back + far_back) * h->behind);
     p->hop = h->ahead + h->behind;
 }
@@ -406,13 +433,13 @@ static void add_self_attention(struct job *j)
                            .first_s = j->x->ring_forward_s.first / 2,
                            .step_s = j->x->ring_forward_s.step / 2,
                            .ahead_s = half_hop.time_s};
-    add_overlap(j, &j->forward, &half, times(hops, half_hop));
-    add_overlap(j, &j->forward, &half, times(hops, half_hop));
+    add_overlap(j, &j->forward, &half, "keys", times(hops, half_hop));
+    add_overlap(j, &j->forward, &half, "values", times(hops, half_hop));
     struct hv_ring both = {.steps = n,
                            .first_s = j->x->ring_backward_s.first,
                            .step_s = j->x->ring_backward_s.step,
                            .ahead_s = hop_of_both.time_s};
-    add_overlap(j, &j->backward, &both, times(hops, hop_of_both));
+    add_overlap(j, &j->backward, &both, "keys and values", times(hops, hop_of_both));
     add_exposed(&j->backward, collective(j->a, HV_ALL_REDUCE, n * bytes, n, j->s.ring_apart,
                                          j->a->q->beside.cp_ring));
     add_sent(&j->forward, hops * v->keys);
@@ -501,7 +528,7 @@ static void add_helper_pass(const struct job *j, struct pass *p, const struct hv
         wire.time_s += ahead[i] + (returns ? behind[i] : 0);
         wire.latency_s += ahead_latency[i] + (returns ? behind_latency[i] : 0);
     }
-    add_overlap(j, p, &ring, wire);
+    add_overlap(j, p, &ring, "keys and values, or queries to helpers", wire);
     free(ahead);
     free_members(&m);
 }

@@ -676,6 +676,7 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     hv_why_add(b->q->why, "blocks", times, "x",
                "%s %d to %d, each of them:", whole ? "blocks" : "half of block", from2 / 2,
                (to2 - 1) / 2);
+    hv_why_attach_blocks(b->q->why, from2 / 2, (to2 + 1) / 2);
     if (from2 % 2 == 0) {
         c[n++] = part_of(b, HV_PART_ATTENTION, block, &pq);
     }

@@ -31,7 +31,8 @@ static struct hv_timeline_link *add_link(struct hv__painter *p, const struct hv_
     p->t->hops[n_hops] = (struct hv_timeline_hop){
         .i_link = p->t->n_links, .seconds = s->cost.bytes_s + s->cost.latency_s, .bytes = x->bytes};
     struct hv_timeline_link *k = &p->t->links[p->t->n_links++];
-    *k = (struct hv_timeline_link){.from_row = rank_at + from, .to_row = rank_at + to};
+    *k = (struct hv_timeline_link){
+        .from_row = rank_at + from, .to_row = rank_at + to, .beside = true};
     k->place = place_of(p, x);
     k->from_place = k->place != NULL && x->back;
     if (k->place != NULL) {

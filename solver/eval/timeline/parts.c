@@ -228,8 +228,10 @@ void hv__list_tracks(struct hv_timeline *t, struct hv_arena *arena)
             if (links && t->lanes.items[t->rows[i].link_lane].n_spans > 0) {
                 add_track(out, HV_TRACK_SYNC, i, 0);
             }
-            for (size_t k = at[i]; links && k < at[i + 1]; k++) {
-                add_track(out, HV_TRACK_HOPS, i, order[k]);
+            for (size_t k = at[i]; k < at[i + 1]; k++) {
+                if (links || t->links[order[k]].beside) {
+                    add_track(out, HV_TRACK_HOPS, i, order[k]);
+                }
             }
         }
     }

@@ -34,6 +34,7 @@ enum hv_status hv__paint_stream(struct hv__painter *p, size_t i_pipeline, size_t
         .from_row = row,
         .to_row = row,
         .place = "shards",
+        .beside = true,
         .name = hv_arena_printf(p->l->arena, "  %s shards", hv__rank_name(p->l, pl, rank))};
     return hv__paint_lane(p, link->name, HV_RESOURCE_LINK, &link->lane, err);
 }

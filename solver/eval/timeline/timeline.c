@@ -183,6 +183,10 @@ static enum hv_status paint_rank(struct hv__painter *p, size_t i_pipeline, size_
     if (st != HV_OK) {
         return st;
     }
+    st = hv__paint_rings(p, pl, rank, row, err);
+    if (st != HV_OK) {
+        return st;
+    }
     size_t n = 0;
     struct hv_memory_step *steps = hv__memory_steps(p->l, pl, mem, rank, 0, &n);
     return hv_steps_make(p->l->arena, steps, n, &row->memory, err);

@@ -2,6 +2,7 @@
 #ifndef HV_SOLVER_EVAL_TIMELINE_TIMELINE_H
 #define HV_SOLVER_EVAL_TIMELINE_TIMELINE_H
 
+#include "solver/base/why.h"
 #include "solver/sim/lanes/lanes.h"
 
 /* clang-format off */
@@ -68,6 +69,8 @@ struct hv_timeline_link {
     const char *place; /**< "host", "a[7].0"; "shards": of its weights, on its data-parallel
                           ranks; NULL: both ends are rows */
     bool from_place;   /**< it leads from the place to the row */
+    bool beside;       /**< no transfer of the pipeline: what leaves a row and comes back, or its
+                          sharded weights; every picture has a line for it */
     const char *name;  /**< "  s0>s1", "  s0 shards" */
     size_t lane;       /**< number in `lanes` */
 };
@@ -99,6 +102,14 @@ struct hv_timeline_tracks {
 #define HV_TRACKS_LINKS 2u
 #define HV_TRACKS_N     4
 
+/** A ring of context parallelism in the passes of a row: the same one in `times` equal blocks. */
+struct hv_timeline_ring {
+    size_t chunk; /**< of the stage */
+    int from, to; /**< blocks [from, to) */
+    double times; /**< how many of them have it */
+    const struct hv_why_ring *ring;
+};
+
 /** One drawn row: a pipeline rank of one replica entry, with its compute lane and its link lane. */
 struct hv_timeline_row {
     size_t replica, stage; /**< entry and stage number in the plan */
@@ -111,6 +122,9 @@ struct hv_timeline_row {
     double memory_limit_bytes;
     struct hv_timeline_part *parts; /**< different dp ranks; none where all are equal */
     size_t n_parts;
+    /** Of the passes of the first micro-batch on the first dp rank; none without rings. */
+    struct hv_timeline_ring *rings;
+    size_t n_rings;
 };
 
 /**
@@ -141,6 +155,9 @@ struct hv_timeline {
     struct hv_timeline_path path;
     double end_s;
 };
+
+/** What the hops of a ring leave exposed in one pass of its stage. O(steps). */
+double hv_timeline_ring_exposed_s(const struct hv_timeline_ring *ring);
 
 /** Name of the end of a link that it leads to, or from: of its row or its place. O(1). */
 static inline const char *hv_timeline_end(const struct hv_timeline *t,

@@ -76,6 +76,10 @@ enum hv_status hv__paint_moves(struct hv__painter *p, size_t i_pipeline,
 /** Finds the dp ranks of a row that differ, with their memory. O(dp + differing · ops). */
 enum hv_status hv__paint_parts(struct hv__painter *p, size_t i_pipeline, size_t rank,
                                struct hv_err *err) HV_NODISCARD;
+/** Finds the rings of context parallelism in the passes of a rank: row->rings. O(blocks). */
+enum hv_status hv__paint_rings(const struct hv__painter *p, const struct hv__pipeline *pl,
+                               size_t rank, struct hv_timeline_row *row,
+                               struct hv_err *err) HV_NODISCARD;
 /** Fills hv_timeline.tracks. O(rows + parts + links). */
 void hv__list_tracks(struct hv_timeline *t, struct hv_arena *arena);
 

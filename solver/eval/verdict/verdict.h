@@ -100,6 +100,17 @@ struct hv_metrics {
     struct hv_band band; /**< of iteration_s; band.h */
 };
 
+/** One iteration of the job's routing. */
+struct hv_routing_step {
+    double time_s;      /**< of the iteration, with the moves before it */
+    double move_s;      /**< in which experts move before it; 0: none do */
+    size_t moves;       /**< experts that are placed anew before it */
+    double moved_bytes; /**< weights and states that this sends */
+    /** With the places that experts have in it; NULL: the plan's own. Lives with the plan that was
+     * judged, and shares with it all that is equal. */
+    const struct hv_plan *plan;
+};
+
 /** Iterations of a plan whose job routes tokens unevenly (hetviz.routing/1). */
 struct hv_routing_figures {
     size_t n;             /**< iterations that were timed; 0: tokens are spread evenly */
@@ -107,6 +118,7 @@ struct hv_routing_figures {
     size_t moves;         /**< experts that were placed anew between them */
     double moved_bytes;   /**< weights and states that this sent */
     double dropped_frac;  /**< mean share of the tokens */
+    const struct hv_routing_step *steps; /**< [n]; NULL: there is one only */
 };
 
 /** Expectations of a plan under failures. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/eval/timeline/ring_text.h"
 #include "solver/io/export/painter.h"
 
 /* Okabe and Ito, "Color Universal Design" (2008): distinguishable for colour-blind readers; a half
@@ -39,16 +40,22 @@ struct picture {
     double x0, scale; /**< where the window begins; pixels per second */
     double from_s, to_s;
     bool has_memory; /**< some row has memory figures */
+    size_t n_beside; /**< strips of what goes beside the pipeline, of the row with most of them */
 };
 
 static int row_height(const struct picture *pic)
 {
-    return LANE + LINK + GAP + (pic->has_memory ? MEMORY : 0);
+    return LANE + (1 + (int)pic->n_beside) * LINK + GAP + (pic->has_memory ? MEMORY : 0);
+}
+
+static int strips_height(const struct picture *pic)
+{
+    return pic->text->strips.loads != NULL ? hv_strips_height(&pic->text->strips) : 0;
 }
 
 static int height_of(const struct picture *pic)
 {
-    return TOP + (int)pic->t->n_rows * row_height(pic) + BOTTOM;
+    return TOP + (int)pic->t->n_rows * row_height(pic) + strips_height(pic) + BOTTOM;
 }
 
 /** Pixels of time. */
@@ -91,6 +98,28 @@ static void span_tooltip(const struct picture *pic, const struct hv_span *s, cha
     }
 }
 
+/** Adds what belongs to the operation of a row: the other end of a move, the ring in a pass. */
+static void add_to_tooltip(const struct picture *pic, size_t row, const struct hv_span *s,
+                           struct hv_str *out)
+{
+    const struct hv_timeline *t = pic->t;
+    const struct hv_timeline_op *op = &t->ops[s->id];
+    bool forward = s->kind == HV_SPAN_F, backward = s->kind == HV_SPAN_B || s->kind == HV_SPAN_BW;
+    if (s->kind == HV_SPAN_LEAVE || s->kind == HV_SPAN_RETURN) {
+        const struct hv_timeline_link *k = &t->links[t->hops[op->paired].i_link];
+        hv_str_addf(out, "; from %s to %s", hv_timeline_end(t, k, false),
+                    hv_timeline_end(t, k, true));
+    }
+    const struct hv_timeline_ring *ring =
+        forward || backward
+            ? hv_timeline_ring_most(&t->rows[row], forward ? HV_RING_FORWARD : HV_RING_BACKWARD, -1)
+            : NULL;
+    if (ring != NULL) {
+        hv_str_adds(out, "; ");
+        hv_timeline_ring_text(ring, out);
+    }
+}
+
 static unsigned shade(unsigned rgb, int micro_batch)
 {
     if (micro_batch < 0 || micro_batch % 2 == 0) {
@@ -121,12 +150,15 @@ static void draw_pair(const struct hv_painter *p, const struct hv_timeline_op *o
     }
 }
 
-static void draw_span(const struct hv_painter *p, const struct picture *pic,
+static void draw_span(const struct hv_painter *p, const struct picture *pic, size_t row,
                       const struct hv_span *s, double y, double h)
 {
     const struct hv_timeline_op *op = &pic->t->ops[s->id];
-    char tip[256], label[32];
-    span_tooltip(pic, s, tip, sizeof tip);
+    char words[256], label[32];
+    struct hv_str tip = {0};
+    span_tooltip(pic, s, words, sizeof words);
+    hv_str_adds(&tip, words);
+    add_to_tooltip(pic, row, s, &tip);
     double x = x_of(pic, fmax(s->start_s, pic->from_s));
     double w = x_of(pic, fmin(s->end_s, pic->to_s)) - x;
     struct hv_paint_rect rect = {.x = x,
@@ -134,13 +166,15 @@ static void draw_span(const struct hv_painter *p, const struct picture *pic,
                                  .w = w,
                                  .h = h,
                                  .outlined = w > 3 && h > LINK,
-                                 .tooltip = tip,
+                                 .tooltip = hv_str_cstr(&tip),
                                  .fill = shade(colours[s->kind], op->micro_batch)};
     if (s->kind == HV_SPAN_PAIR) {
         draw_pair(p, op, rect);
+        hv_str_free(&tip);
         return;
     }
     p->rect(p->ctx, &rect);
+    hv_str_free(&tip);
     (void)snprintf(label, sizeof label, "%d", op->micro_batch);
     if (op->micro_batch >= 0 && w >= MIN_TEXT && h > LINK) {
         put_text(p, x + w / 2, y + h - 7, 10, HV_ANCHOR_MIDDLE, label);
@@ -194,15 +228,15 @@ static struct seen spans_seen(const struct picture *pic, const struct hv_lane *l
 }
 
 /** A lane: span by span, or shares by pixel column where there are more spans than pixels. */
-static void draw_lane(const struct hv_painter *p, const struct picture *pic, size_t i_lane,
-                      double y, double h)
+static void draw_lane(const struct hv_painter *p, const struct picture *pic, size_t row,
+                      size_t i_lane, double y, double h)
 {
     const struct hv_lane *lane = &pic->t->lanes.items[i_lane];
     int columns = columns_of(pic);
     struct seen in = spans_seen(pic, lane);
     if (in.to - in.from <= (size_t)columns) {
         for (size_t i = in.from; i < in.to; i++) {
-            draw_span(p, pic, &lane->spans[i], y, h);
+            draw_span(p, pic, row, &lane->spans[i], y, h);
         }
         return;
     }
@@ -236,11 +270,14 @@ static void draw_row(const struct hv_painter *p, const struct picture *pic, size
     char buf[128], peak[HV_FMT_CAP], limit[HV_FMT_CAP], busy[HV_FMT_CAP];
     p->rect(p->ctx, &(struct hv_paint_rect){
                         .x = pic->x0, .y = y, .w = columns_of(pic), .h = LANE, .fill = 0xf2f2f2});
-    draw_lane(p, pic, row->compute_lane, y, LANE);
-    draw_lane(p, pic, row->link_lane, y + LANE, LINK);
+    draw_lane(p, pic, i, row->compute_lane, y, LANE);
+    draw_lane(p, pic, i, row->link_lane, y + LANE, LINK);
+    double below = y + LANE + LINK;
     for (size_t k = 0; k < pic->t->n_links; k++) {
-        if (pic->t->links[k].from_row == i) {
-            draw_lane(p, pic, pic->t->links[k].lane, y + LANE, LINK);
+        const struct hv_timeline_link *link = &pic->t->links[k];
+        if (link->from_row == i) {
+            draw_lane(p, pic, i, link->lane, link->beside ? below : y + LANE, LINK);
+            below += link->beside ? LINK : 0;
         }
     }
     (void)snprintf(buf, sizeof buf, "%.26s", row->name);
@@ -256,7 +293,7 @@ static void draw_row(const struct hv_painter *p, const struct picture *pic, size
     if (row->memory.n == 0) {
         return;
     }
-    draw_memory(p, pic, row, y + LANE + LINK);
+    draw_memory(p, pic, row, y + LANE + (double)(1 + pic->n_beside) * LINK);
     double most = hv_steps_max(&row->memory, 0, pic->t->end_s);
     (void)snprintf(buf, sizeof buf, "%s of %s", hv_fmt_bytes(peak, sizeof peak, most),
                    hv_fmt_bytes(limit, sizeof limit, row->memory_limit_bytes));
@@ -275,7 +312,8 @@ static double tick_step(double end_s, int ticks)
 
 static void draw_axis(const struct hv_painter *p, const struct picture *pic)
 {
-    double step = tick_step(pic->to_s - pic->from_s, 12), bottom = height_of(pic) - BOTTOM;
+    double step = tick_step(pic->to_s - pic->from_s, 12),
+           bottom = height_of(pic) - BOTTOM - strips_height(pic);
     double first = ceil(pic->from_s / step - 1e-9);
     char buf[HV_FMT_CAP];
     for (int i = 0; (first + i) * step <= pic->to_s; i++) {
@@ -354,6 +392,10 @@ static void draw(const struct hv_painter *p, const void *what)
     for (size_t i = 0; i < pic->t->n_rows; i++) {
         draw_row(p, pic, i);
     }
+    if (strips_height(pic) > 0) {
+        hv_paint_strips(p, &pic->text->strips, MARGIN, pic->x0,
+                        height_of(pic) - BOTTOM - strips_height(pic), columns_of(pic));
+    }
     draw_legend(p, pic);
 }
 
@@ -365,7 +407,12 @@ static struct picture make_picture(const struct hv_timeline *t, const struct hv_
                                             : width_px;
     struct picture p = {.t = t, .text = text, .width_px = w, .x0 = MARGIN + LABEL};
     for (size_t i = 0; i < t->n_rows; i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < t->n_links; k++) {
+            n += t->links[k].from_row == i && t->links[k].beside;
+        }
         p.has_memory = p.has_memory || t->rows[i].memory.n > 0;
+        p.n_beside = n > p.n_beside ? n : p.n_beside;
     }
     bool all = !(text->to_s > text->from_s);
     p.from_s = all ? 0 : text->from_s;

@@ -4,13 +4,15 @@
 
 #include "solver/base/str.h"
 #include "solver/eval/eval.h"
+#include "solver/io/export/strips.h"
 
 /** Texts and window of the picture. */
 struct hv_gantt_text {
-    const char *title;    /**< "uniform on two-generations: llama-3-8b" */
-    const char *subtitle; /**< "iteration 11.2 s, bubble 9.8%, …" */
-    bool bare;            /**< times are plain numbers of no unit */
-    double from_s, to_s;  /**< window of pictures; both 0 = all of it */
+    const char *title;       /**< "uniform on two-generations: llama-3-8b" */
+    const char *subtitle;    /**< "iteration 11.2 s, bubble 9.8%, …" */
+    bool bare;               /**< times are plain numbers of no unit */
+    double from_s, to_s;     /**< window of pictures; both 0 = all of it */
+    struct hv_strips strips; /**< below the rows of pictures; loads NULL: none */
 };
 
 /** Widths of pictures are held to this range (pixels). */
@@ -19,8 +21,9 @@ struct hv_gantt_text {
 
 /**
  * SVG picture with tooltips: one row per pipeline rank (compute, link, memory below it), time axis,
- * legend. The link strip shows reductions and the sends of the rank. Rows with more spans than
- * pixels are drawn by column. O(width × rows).
+ * legend. The link strip shows reductions and the sends of the rank; sharded weights and what
+ * leaves the row and comes back have strips of their own. Passes say which hop of a ring is not
+ * hidden. Rows with more spans than pixels are drawn by column. O(width × rows).
  */
 void hv_gantt_svg(const struct hv_timeline *t, const struct hv_gantt_text *text, int width_px,
                   struct hv_str *out);

@@ -7,11 +7,14 @@
 
 #include "solver/base/units.h"
 #include "solver/eval/slower.h"
+#include "solver/eval/timeline/ring_text.h"
 #include "ui/screens/explain/explain_int.h"
 #include "ui/view/gantt/timeline.h"
 
 /** Most violations and groups listed individually. */
 #define MOST_NAMED 8
+/** Share of rows without a token from which on they are told. */
+#define WASTE_LEAST 0.0005
 
 /** The sentences are numbered as they come. */
 static struct hv_explain_row *say(struct hv_explain_data *d, uint64_t what, const char *text)
@@ -231,6 +234,57 @@ static void say_hop(struct hv_explain_data *d)
     r->evidence = (struct hv_evidence){.kind = HV_EVIDENCE_CLUSTER, .name = one};
 }
 
+/** The hop of a ring of context parallelism that shows most, of the stage where all its hops do. */
+static void say_ring(struct hv_explain_data *d, const struct hv_timeline *t)
+{
+    const struct hv_timeline_ring *most = NULL;
+    const struct hv_timeline_row *row = NULL;
+    for (size_t i = 0; t != NULL && i < t->n_rows; i++) {
+        const struct hv_timeline_ring *x = hv_timeline_ring_most(&t->rows[i], HV_RING_ANY, -1);
+        if (x != NULL &&
+            (most == NULL || hv_timeline_ring_exposed_s(x) > hv_timeline_ring_exposed_s(most))) {
+            most = x;
+            row = &t->rows[i];
+        }
+    }
+    if (most == NULL) {
+        return;
+    }
+    struct hv_str text = {0};
+    hv_str_addf(&text,
+                "context parallelism in %s: ", hv_explain_stage_name(d, row->replica, row->stage));
+    hv_timeline_ring_text(most, &text);
+    struct hv_explain_row *r = say(d, 9, hv_arena_strdup(&d->arena, hv_str_cstr(&text)));
+    hv_str_free(&text);
+    r->detail = "Steps of attention wait for the keys and values, or the queries, that the ring "
+                "passes on. Enter shows the stage in the Gantt chart, whose operation box lists "
+                "the steps.";
+    r->evidence = hv_explain_on_lane(row->replica, row->stage, 0);
+}
+
+/** Rows of experts' products that hold no token, of the stage that has most of them. */
+static void say_tiles(struct hv_explain_data *d, struct hv_session *s)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
+    const struct hv_explain_loads *l = hv_explain_loads_of(d, s);
+    double frac = l->waste.computed > 0 ? l->waste.padded / l->waste.computed : 0;
+    if (!(frac > WASTE_LEAST)) {
+        return;
+    }
+    struct hv_explain_row *r =
+        say(d, 11,
+            hv_arena_printf(
+                &d->arena, "expert products in %s: %s of the rows hold no token, %s of %s a pass%s",
+                hv_explain_stage_name(d, l->waste_replica, l->waste_stage),
+                hv_fmt_percent(a, sizeof a, frac), hv_fmt_count(b, sizeof b, l->waste.padded),
+                hv_fmt_count(c, sizeof c, l->waste.computed),
+                d->facts.verdict->routing.n > 1 ? " in iteration 0" : ""));
+    r->detail = "Kernels of experts compute whole tiles, or every place that a capacity gives an "
+                "expert. Rows of the busiest rank are counted, of all layers of the stage in one "
+                "forward pass.";
+    r->evidence = hv_explain_on_lane(l->waste_replica, l->waste_stage, 0);
+}
+
 /** How many devices of each group the plan uses. Owner: the caller. O(devices of the plan). */
 static uint32_t *count_used(const struct hv_plan *p)
 {
@@ -264,7 +318,7 @@ static void say_unused(struct hv_explain_data *d, struct hv_session *s)
                           : used > 0 ? "the plan uses only some of them"
                                      : "no rule prevents their use";
         struct hv_explain_row *r =
-            say(d, 10 + i,
+            say(d, 20 + i,
                 hv_arena_printf(&d->arena, "%u of %u devices of %s (%s) are not used: %s",
                                 all - used, all, g->name, k->name, why));
         r->evidence = (struct hv_evidence){.kind = HV_EVIDENCE_CLUSTER, .name = g->name};
@@ -358,10 +412,14 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
             ->style = HV_STYLE_WARNING;
     }
     say_serving(d);
-    say_pace(d, hv_explain_is_busy(d) ? NULL : say_path(d, s)); /* keys and trials come first */
+    /* keys and trials come first */
+    const struct hv_timeline *t = hv_explain_is_busy(d) ? NULL : say_path(d, s);
+    say_pace(d, t);
     say_loss(d);
     say_memory(d);
     say_hop(d);
+    say_ring(d, t);
+    say_tiles(d, s);
     say_slower(d);
     say_unused(d, s);
 }

@@ -4,6 +4,7 @@
 
 #include "solver/base/vec.h"
 #include "solver/eval/balance.h"
+#include "solver/eval/experts/loads.h"
 #include "ui/lever/lever.h"
 #include "ui/screens/facts/shown.h"
 
@@ -79,17 +80,16 @@ struct hv_explain_share {
 
 /** Load of the ranks with experts over the iterations of the job's routing, against their mean. */
 struct hv_explain_loads {
-    bool done, ok;         /**< was worked out; there is an uneven routing and a stage for it */
+    bool done, ok;         /**< was worked out; there is an uneven routing and a layer for it */
     struct hv_arena arena; /**< of all below */
-    size_t replica, stage; /**< the first one with experts on several ranks; its first such layer */
-    bool adapts;           /**< a policy moves experts: the loads are those before */
-    size_t ranks, columns, each; /**< each: iterations per column */
-    double *strips;              /**< [ranks × columns] the largest of its iterations */
-    double *means;               /**< [ranks] */
-    const char **names;          /**< [ranks] "rank 1: e2 e3" */
-    double mean, most;           /**< of the busiest rank, over iterations */
-    size_t hottest, hottest_at;  /**< expert with most tokens, in which iteration */
-    double hottest_frac;         /**< of the tokens */
+    struct hv_hottest_expert hot;
+    struct hv_expert_loads of;    /**< the layer of the hottest expert */
+    size_t columns, each;         /**< each: iterations per column */
+    double *strips;               /**< [ranks × columns] the largest of its iterations */
+    double *means;                /**< [ranks] */
+    double mean, most;            /**< of the busiest rank, over iterations */
+    struct hv_expert_waste waste; /**< of the stage with most rows that hold no token; 0: none */
+    size_t waste_replica, waste_stage;
 };
 
 /** Data of one plan. */
@@ -178,6 +178,9 @@ void hv_explain_share_rows(struct hv_explain_data *d);
 bool hv_explain_is_busy(const struct hv_explain_data *d);
 /** Adds the expected throughput under failures and preemptions, where it is known. */
 void hv_explain_failures(struct hv_explain_data *d);
+/** The figures of the plan's experts, worked out once for a plan. O(iterations · ranks · experts +
+ * stages · blocks). */
+const struct hv_explain_loads *hv_explain_loads_of(struct hv_explain_data *d, struct hv_session *s);
 /** Adds the load of every rank with experts over the iterations of the job's routing, where that is
  * uneven. O(iterations · ranks · experts). */
 void hv_explain_experts(struct hv_explain_data *d, struct hv_session *s);

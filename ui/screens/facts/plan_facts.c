@@ -112,6 +112,7 @@ static void grow(int v, int *lo, int *hi)
 static void add_degrees(const struct hv_plan *p, struct hv_str *out)
 {
     int tp[2] = {0, 0}, pp[2] = {0, 0}, dp[2] = {0, 0}, copies = 0;
+    int cp[2] = {0, 0}, ep[2] = {0, 0};
     for (size_t i = 0; i < p->n_replicas; i++) {
         copies += p->replicas[i].count;
     }
@@ -125,6 +126,8 @@ static void add_degrees(const struct hv_plan *p, struct hv_str *out)
                     hv_stage_with_degrees(s, e == 0 ? NULL : &s->degrees[e - 1]);
                 grow(own.tp.degree, &tp[0], &tp[1]);
                 grow(own.dp * copies, &dp[0], &dp[1]);
+                grow(own.cp.degree, &cp[0], &cp[1]);
+                grow(own.ep, &ep[0], &ep[1]);
             }
         }
     }
@@ -133,6 +136,14 @@ static void add_degrees(const struct hv_plan *p, struct hv_str *out)
     add_range(out, pp[0], pp[1]);
     hv_str_addc(out, '/');
     add_range(out, dp[0], dp[1]);
+    if (cp[1] > 1) {
+        hv_str_adds(out, " cp");
+        add_range(out, cp[0], cp[1]);
+    }
+    if (ep[1] > 1) {
+        hv_str_adds(out, " ep");
+        add_range(out, ep[0], ep[1]);
+    }
 }
 
 void hv_plan_stage_layers(const struct hv_stage *st, struct hv_str *out)

@@ -26,7 +26,7 @@
     X(GAP,       "GAP",      HV_RIGHT, 6,  0, HV_SORT_N,      -1, "gap to the bound")             \
     X(GPUS,      "GPUS",     HV_RIGHT, 5,  0, HV_SORT_N,      -1, "GPUs")                         \
     X(ENERGY,    "ENERGY",   HV_RIGHT, 7,  0, HV_SORT_ENERGY, -1, "energy/iter")                  \
-    X(DEGREES,   "TP/PP/DP", HV_LEFT,  9,  0, HV_SORT_N,      0,  "tp/pp/dp")                     \
+    X(DEGREES,   "TP/PP/DP", HV_LEFT,  9,  1, HV_SORT_N,      0,  "tp/pp/dp")                     \
     X(SCHEDULE,  "SCHEDULE", HV_LEFT,  9,  0, HV_SORT_N,      0,  "schedule")                     \
     X(LAYERS,    "LAYERS",   HV_LEFT,  9,  1, HV_SORT_N,      0,  "layers")                       \
     X(CLAIMED,   "CLAIMED",  HV_RIGHT, 8,  0, HV_SORT_N,      0,  "claimed s/iter")               \

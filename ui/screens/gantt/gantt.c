@@ -81,6 +81,7 @@ static void draw_lower(const struct hv_gantt_screen *st, const struct hv_ui *ui,
     (void)hv_grid_put_user(g, r.x + 1, r.y, r.w - 2, title, HV_STYLE_TITLE);
     view.show_memory = view.show_minimap = false;
     view.ghost = NULL;
+    view.n_flows = 0;
     view.lane = view.lane < s.src.n_lanes ? view.lane : s.src.n_lanes - 1;
     hv_gantt_draw(&view, &s.src, g, (struct hv_rect){r.x, r.y + 1, r.w, r.h - 1});
 }
@@ -94,6 +95,42 @@ static void align_labels(const struct hv_gantt_screen *st, const struct hv_ui *u
     if (st->split && hv_gantt_lower_get(st, ui, &lower)) {
         int a = hv_gantt_label_width(&s->src, w), b = hv_gantt_label_width(&lower.src, w);
         view->label_w = a > b ? a : b;
+    }
+}
+
+static bool shows_experts(const struct hv_gantt_screen *st)
+{
+    return st->experts != NULL && st->experts->on;
+}
+
+/** An arrow in the lane of a row at a time. */
+static void add_flow(const struct hv_gantt_subject *s, size_t row, double at_s, bool up,
+                     struct hv_gantt_state *view)
+{
+    view->flows[view->n_flows++] =
+        (struct hv_gantt_flow){hv_gantt_lane_of_row(s->tracks, row), at_s, up};
+}
+
+/** Arrows of the operation at the cursor: where its input left and arrived, and where its result
+ * is needed; each points the way that it goes. */
+static void add_flows(const struct hv_gantt_subject *s, struct hv_gantt_state *view)
+{
+    const struct hv_timeline *t = s->facts.verdict->timeline;
+    const struct hv_span *span = hv_gantt_compute_at_cursor(s);
+    view->n_flows = 0;
+    if (span == NULL) {
+        return;
+    }
+    size_t row = s->tracks->items[s->view->lane].row;
+    const struct hv_gantt_waits from = hv_gantt_waits_for(t, row, span);
+    const struct hv_gantt_waits to = hv_gantt_lets_start(t, row, span);
+    if (from.other.span != NULL) {
+        bool up = from.other.row > row;
+        add_flow(s, from.other.row, from.other.span->end_s, up, view);
+        add_flow(s, row, span->start_s, up, view);
+    }
+    if (to.other.span != NULL) {
+        add_flow(s, to.other.row, to.other.span->start_s, to.other.row < row, view);
     }
 }
 
@@ -114,8 +151,13 @@ static void gantt_draw(const void *state, const void *model, const struct hv_vie
         }
         return;
     }
+    if (shows_experts(st)) {
+        hv_gantt_experts_draw(st->experts, hv_ui_session(model), &subject, ctx->grid, ctx->body);
+        return;
+    }
     struct places p = place_all(st, ctx->body, subject.src.n_lanes);
     align_labels(st, model, &subject, p.chart.w, &view);
+    add_flows(&subject, &view);
     view.ghost = subject.has_ghost ? &subject.ghost : NULL;
     if (p.chart.h > 0) {
         hv_gantt_draw(&view, &subject.src, ctx->grid, p.chart);
@@ -137,6 +179,11 @@ static void gantt_status(const void *state, const void *model, struct hv_str *ou
     struct hv_gantt_subject s;
     struct hv_err err = {0};
     if (!hv_gantt_subject_get(state, model, &view, &s, &err)) {
+        return;
+    }
+    const struct hv_gantt_screen *st = state;
+    if (shows_experts(st)) {
+        hv_gantt_experts_status(st->experts, s.facts.row->name, out);
         return;
     }
     if (s.has_ghost) {
@@ -166,6 +213,7 @@ static void keep(struct hv_gantt_screen *st, struct hv_ui *ui, const struct hv_g
     ui->place.row = 0;
     st->view = *s->view;
     st->view.ghost = NULL;
+    st->view.n_flows = 0;
     st->row = s->facts.row->id;
     st->end_s = s->src.end_s;
 }
@@ -370,6 +418,12 @@ static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct h
     case HV_ACT_GANTT_PARTS:
         unfold(st, app, s, a == HV_ACT_GANTT_LINKS ? HV_TRACKS_LINKS : HV_TRACKS_PARTS);
         return true;
+    case HV_ACT_GANTT_EXPERTS:
+        if (st->experts == NULL) {
+            st->experts = hv_xcalloc(1, sizeof *st->experts);
+        }
+        (void)hv_gantt_experts_open(st, app, s);
+        return true;
     case HV_ACT_GANTT_SPLIT:
         st->split = !st->split;
         if (st->split && hv_gantt_other(st, hv_app_model(app), 0) == 0) {
@@ -399,6 +453,9 @@ static unsigned gantt_action(void *state, struct hv_app *app, enum hv_action a)
     if (!hv_gantt_subject_get(st, hv_app_model(app), &view, &s, NULL)) {
         bool done = hv_gantt_wait_action(hv_app_model(app), app, a);
         return done ? HV_APP_HANDLED | HV_APP_REDRAW : 0;
+    }
+    if (shows_experts(st) && hv_gantt_experts_action(st->experts, app, &s, a)) {
+        return HV_APP_HANDLED | HV_APP_REDRAW;
     }
     if (hv_gantt_pick_action(st, app, a) || hv_gantt_try_action(st, app, a)) {
         return HV_APP_HANDLED | HV_APP_REDRAW;
@@ -448,6 +505,11 @@ static unsigned gantt_event(void *state, struct hv_app *app, const struct hv_eve
     if (ev->type != HV_EV_MOUSE || !hv_gantt_subject_get(st, hv_app_model(app), &view, &s, NULL)) {
         return 0;
     }
+    if (shows_experts(st)) {
+        bool hit = ev->mouse == HV_MOUSE_PRESS &&
+                   hv_gantt_experts_press(st->experts, &s, hv_app_body(app), ev->x, ev->y);
+        return hit ? HV_APP_HANDLED | HV_APP_REDRAW : HV_APP_HANDLED;
+    }
     struct places p = place_all(st, hv_app_body(app), s.src.n_lanes);
     align_labels(st, hv_app_model(app), &s, p.chart.w, &view);
     struct hv_gantt_places at = hv_gantt_layout(&view, &s.src, p.chart);
@@ -496,6 +558,11 @@ static void gantt_close(void *state, struct hv_app *app)
     (void)app;
     hv_gantt_pick_free(&st->pick);
     hv_gantt_try_free(&st->attempt);
+    if (st->experts != NULL) {
+        hv_gantt_experts_free(st->experts);
+        free(st->experts);
+        st->experts = NULL;
+    }
 }
 
 /* Seconds of judging per tick, so that keys are answered at once. */
@@ -526,10 +593,17 @@ static const struct hv_key_hint *gantt_hints(const void *state, const void *mode
     return hv_gantt_pick_is_open(state, model) ? list : NULL;
 }
 
+static const enum hv_action experts_keybar[] = {
+    HV_ACT_LEFT,   HV_ACT_RIGHT,           HV_ACT_UP,
+    HV_ACT_DOWN,   HV_ACT_GANTT_OP_PREV,   HV_ACT_GANTT_OP_NEXT,
+    HV_ACT_CANCEL, HV_ACT_GANTT_PLAN_PREV, HV_ACT_GANTT_PLAN_NEXT,
+    HV_ACT_NONE,
+};
+
 static const enum hv_action *gantt_keybar_now(const void *state, const void *model)
 {
-    (void)state;
-    return hv_gantt_wait_keybar(model);
+    const enum hv_action *waits = hv_gantt_wait_keybar(model);
+    return waits == NULL && shows_experts(state) ? experts_keybar : waits;
 }
 
 static const enum hv_action keybar[] = {
@@ -548,6 +622,7 @@ static const enum hv_action keybar[] = {
     HV_ACT_GANTT_SPLIT,
     HV_ACT_GANTT_LINKS,
     HV_ACT_GANTT_PARTS,
+    HV_ACT_GANTT_EXPERTS,
     HV_ACT_GANTT_CAUSE,
     HV_ACT_GANTT_EFFECT,
     HV_ACT_GANTT_MB_PREV,
@@ -576,7 +651,10 @@ const struct hv_view_ops hv_screen_gantt = {
         "apply. The micro-batch at the cursor has capital letters in every lane. C "
         "underlines the critical path; the row below names the stage that holds it, hidden "
         "lanes too (~ a transfer). w goes to what the operation waited for, W to what waits "
-        "for it. Very long timelines are drawn in the background; Esc or x "
+        "for it; arrows show the way of its input and its result. Lines of shards and of what "
+        "leaves a stage and comes back stand below their stage. X shows the load of ranks with "
+        "experts over the iterations of the routing. Very long timelines are drawn in the "
+        "background; Esc or x "
         "stops that, r "
         "starts it again. /f3 /b4@s3 /mb 3 search for operations. A click selects, dragging "
         "pans, the wheel zooms (Shift: pans).",

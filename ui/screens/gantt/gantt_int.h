@@ -2,6 +2,7 @@
 #ifndef HV_UI_SCREENS_GANTT_GANTT_INT_H
 #define HV_UI_SCREENS_GANTT_GANTT_INT_H
 
+#include "solver/eval/experts/loads.h"
 #include "ui/lever/lever.h"
 #include "ui/screens/facts/shown.h"
 #include "ui/screens/gantt/panel.h"
@@ -18,6 +19,21 @@ struct hv_gantt_try {
     struct hv_trial *trial; /**< NULL = nothing is changed */
 };
 
+/** Loads of ranks with experts, in place of the lanes. */
+struct hv_gantt_experts {
+    bool on;
+    uint32_t row;       /**< the data is of this row, 0 = there is none */
+    const json_t *plan; /**< tree it was made from */
+    uint64_t generation[HV_DOC_N];
+    struct hv_arena arena; /**< of all below */
+    struct hv_expert_layer *layers;
+    size_t n_layers, layer; /**< layer: the one shown */
+    bool ok;                /**< the loads are known, else err says why not */
+    struct hv_expert_loads loads;
+    struct hv_err err;
+    size_t iteration, rank, top; /**< cursor; first rank shown */
+};
+
 /** State of the screen. */
 struct hv_gantt_screen {
     struct hv_gantt_state view;
@@ -31,6 +47,7 @@ struct hv_gantt_screen {
     int drag_x;
     struct hv_gantt_try attempt;
     struct hv_gantt_pick pick;
+    struct hv_gantt_experts *experts; /**< refreshed also while drawing; owned, NULL = none yet */
 };
 
 /** The row to draw: the selected one of this screen, else that of all screens about one plan. */
@@ -86,6 +103,25 @@ bool hv_gantt_try_action(struct hv_gantt_screen *st, struct hv_app *app, enum hv
 /** Appends the changes of the trial and their result. */
 void hv_gantt_try_status(const struct hv_gantt_screen *st, const struct hv_gantt_subject *s,
                          struct hv_str *out);
+/** Brings the loads up to date and shows them; false, with a message, where there are none. */
+bool hv_gantt_experts_open(struct hv_gantt_screen *st, struct hv_app *app,
+                           const struct hv_gantt_subject *subject);
+/** Draws strips and box. O(ranks shown · iterations). */
+void hv_gantt_experts_draw(struct hv_gantt_experts *x, struct hv_session *s,
+                           const struct hv_gantt_subject *subject, struct hv_grid *g,
+                           struct hv_rect body);
+/** Appends the cursor's iteration and rank. */
+void hv_gantt_experts_status(const struct hv_gantt_experts *x, const char *name,
+                             struct hv_str *out);
+/** Moves and switches of this view; false when the action is none. */
+bool hv_gantt_experts_action(struct hv_gantt_experts *x, struct hv_app *app,
+                             const struct hv_gantt_subject *subject, enum hv_action a);
+/** Moves the cursor to a cell; false where there is no strip. */
+bool hv_gantt_experts_press(struct hv_gantt_experts *x, const struct hv_gantt_subject *subject,
+                            struct hv_rect body, int column, int row);
+/** Frees the data. */
+void hv_gantt_experts_free(struct hv_gantt_experts *x);
+
 /** Drops the trial and frees. */
 void hv_gantt_try_free(struct hv_gantt_try *t);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/eval/timeline/ring_text.h"
 #include "ui/screens/facts/details.h"
 #include "ui/view/gantt/timeline.h"
 #include "ui/view/gantt/waits.h"
@@ -12,6 +13,8 @@
 
 /* Rows from which on there is room for more lines than an operation has. */
 enum { WRAP_H = 8 };
+/* Lines below the steps of a ring that go before them: memory, stage, plan. */
+enum { RING_BELOW = 5 };
 
 /** Lines of text are put one below the other. */
 struct pen {
@@ -242,6 +245,33 @@ static void add_degrees(const struct hv_gantt_subject *s, const struct hv_timeli
     }
 }
 
+/** The ring inside a pass: which hop shows, and its steps where there is room for all of them. */
+static void put_ring(struct pen *p, const struct hv_gantt_subject *s,
+                     const struct hv_timeline_op *op, struct hv_str *text)
+{
+    bool forward = op->kind == HV_SPAN_F;
+    const struct hv_timeline_row *row = lane_row(s);
+    const struct hv_plan *plan = s->facts.plan;
+    bool in_plan = plan != NULL && row->replica < plan->n_replicas && op->stage >= 0;
+    int chunk = in_plan ? op->stage / (int)plan->replicas[row->replica].n_stages : -1;
+    if (!forward && op->kind != HV_SPAN_B && op->kind != HV_SPAN_BW) {
+        return;
+    }
+    const struct hv_timeline_ring *x =
+        hv_timeline_ring_most(row, forward ? HV_RING_FORWARD : HV_RING_BACKWARD, chunk);
+    if (x == NULL) {
+        return;
+    }
+    hv_timeline_ring_text(x, text);
+    put_line(p, HV_STYLE_TEXT, text);
+    bool room = p->r.h - p->line >= (int)x->ring->n + RING_BELOW;
+    for (size_t i = 0; room && i < x->ring->n; i++) {
+        hv_str_adds(text, " ");
+        hv_timeline_ring_step_text(x, i, text);
+        put_line(p, HV_STYLE_DIM, text);
+    }
+}
+
 static void put_op(struct pen *p, const struct hv_gantt_subject *s,
                    const struct hv_gantt_span *span, const struct hv_timeline_op *op,
                    struct hv_str *text)
@@ -275,6 +305,7 @@ static void put_op(struct pen *p, const struct hv_gantt_subject *s,
     } else {
         put_waits(p, s, text);
         put_wait(p, s, span, text);
+        put_ring(p, s, op, text);
     }
 }
 

@@ -32,16 +32,19 @@ static void run_heading(const struct hv_strategies *st, struct hv_app *app,
                         const struct hv_strategies_data *d, enum hv_kind kind)
 {
     size_t *at = hv_xcalloc(d->n + 1, sizeof *at), n = hv_strategies_under(st, d, kind, at);
+    const struct hv_plugin **list = hv_xcalloc(n + 1, sizeof *list);
     struct hv_err err = {0};
-    size_t queued = 0, active = 0;
+    size_t due = 0, active = 0;
     for (size_t i = 0; i < n; i++) {
         const struct hv_plugin *p = &d->plugins[at[i]];
         bool runs = is_active(&d->facts[at[i]]);
         active += runs;
         if (!runs && p->error == NULL && p->has[HV_PLUGIN_PLAN]) {
-            queued += hv_session_run(d->s, p->id, NULL, NULL, &err) == HV_OK;
+            list[due++] = p;
         }
     }
+    size_t queued = hv_session_run_list(d->s, list, due, &err);
+    free(list);
     free(at);
     if (queued == 0 && err.status != HV_OK) {
         hv_ui_error(app, &err);

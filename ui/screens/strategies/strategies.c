@@ -557,11 +557,23 @@ static unsigned strategies_tick(void *state, struct hv_app *app, int64_t now_ms)
 {
     struct hv_strategies *st = state;
     unsigned flags = hv_ui_tick(state, app, now_ms);
+    const struct hv_ui *ui = hv_app_model(app);
+    if (!ui->scripted) {
+        hv_strategies_keep_when_due(st, ui->session, now_ms);
+    }
     if (flags != 0) {
         struct at at = look(st, app);
         hv_strategies_follow(st, at.d, at.line);
     }
     return flags;
+}
+
+static int strategies_timeout_ms(const void *state, const void *model, int64_t now_ms)
+{
+    const struct hv_ui *ui = model;
+    int ui_ms = hv_ui_timeout_ms(state, model, now_ms);
+    int keep_ms = ui->scripted ? -1 : hv_strategies_keep_timeout_ms(state, now_ms);
+    return ui_ms < 0 ? keep_ms : keep_ms < 0 || ui_ms < keep_ms ? ui_ms : keep_ms;
 }
 
 static const enum hv_action keybar[] = {
@@ -613,5 +625,5 @@ const struct hv_view_ops hv_screen_strategies = {
     .find = strategies_find,
     .status = strategies_status,
     .tick = strategies_tick,
-    .timeout_ms = hv_ui_timeout_ms,
+    .timeout_ms = strategies_timeout_ms,
 };

@@ -91,6 +91,15 @@ struct hv_strategies_data {
     uint64_t version; /**< of everything above: a hash */
 };
 
+/** Folding, order and filter as they were written last. */
+struct hv_strategies_kept {
+    char filter[64];
+    unsigned open;
+    enum hv_strategies_sort sort;
+    bool descending;
+    int64_t since_ms; /**< since when they have changed; 0 = they have not */
+};
+
 /** State of the screen. */
 struct hv_strategies {
     struct hv_table table;
@@ -103,6 +112,7 @@ struct hv_strategies {
     bool descending;
     uint32_t followed; /**< row that was selected because the cursor is on its strategy */
     struct hv_strategies_data *data;
+    struct hv_strategies_kept kept;
 };
 
 /* ---- match.c ---- */
@@ -194,8 +204,14 @@ void hv_strategies_follow(struct hv_strategies *st, const struct hv_strategies_d
 void hv_strategies_fold(struct hv_strategies *st, enum hv_kind kind, bool open);
 /** Folding, order and filter as they were kept with the workspace. */
 void hv_strategies_restore(struct hv_strategies *st, const struct hv_session *s);
-/** Keeps them. */
-void hv_strategies_keep(const struct hv_strategies *st, const struct hv_session *s);
+/** Keeps them now. */
+void hv_strategies_keep(struct hv_strategies *st, const struct hv_session *s);
+/** Keeps them where they changed a second ago or more, as unsaved edits are: a program that is
+ * killed does not lose them. */
+void hv_strategies_keep_when_due(struct hv_strategies *st, const struct hv_session *s,
+                                 int64_t now_ms);
+/** Milliseconds until that is due, -1 = nothing changed. */
+int hv_strategies_keep_timeout_ms(const struct hv_strategies *st, int64_t now_ms);
 
 /* ---- draw.c ---- */
 

@@ -175,6 +175,25 @@ static void draw_cursor(const struct hv_gantt_state *st, struct hv_grid *g,
     hv_grid_cursor(g, x, p->chart.y + lane_y);
 }
 
+/* Arrows in the last row of the lanes that are shown and have several. */
+static void draw_flows(const struct hv_gantt_state *st, struct hv_grid *g,
+                       const struct hv_gantt_places *p)
+{
+    double w = st->t1_s - st->t0_s;
+    for (size_t i = 0; p->rows_per_lane > 1 && w > 0 && i < st->n_flows; i++) {
+        const struct hv_gantt_flow *f = &st->flows[i];
+        int x = (int)floor((f->at_s - st->t0_s) / w * p->chart.w + 1e-9);
+        for (size_t k = 0; k < p->n_shown && x >= 0 && x < p->chart.w; k++) {
+            if (hv_gantt_lane_at(st, p, k) == f->lane) {
+                int y = p->chart.y + (int)(k + 1) * p->rows_per_lane - 1;
+                (void)hv_grid_put(g, p->chart.x + x, y, 1,
+                                  g->ascii ? (f->up ? "^" : "v") : (f->up ? "▴" : "▾"),
+                                  HV_STYLE_TITLE);
+            }
+        }
+    }
+}
+
 /* The lanes that are shown with their labels; below a tall lane the same lane of the compared
  * plan. */
 static void draw_lanes(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
@@ -215,6 +234,7 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
     hv__gantt_pen_open(&pen, st, src, &p.chart, p.rows_per_lane);
     draw_axis(st, g, p.axis);
     draw_lanes(st, src, g, &p, &pen);
+    draw_flows(st, g, &p);
     hv__gantt_hidden_draw(st, src, g, &p);
     if (p.memory.h > 0) {
         hv__gantt_memory_draw(st, src, g, &p, st->lane < src->n_lanes ? st->lane : 0);

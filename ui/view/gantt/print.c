@@ -3,6 +3,7 @@
  * draw.c; not for screens.
  */
 #include "solver/base/arena.h"
+#include "ui/view/gantt/strips.h"
 #include "ui/view/gantt/view.h"
 
 static const struct {
@@ -142,5 +143,25 @@ void hv_gantt_print(const struct hv_gantt_source *src, const struct hv_gantt_pri
     for (int y = 0; y < h; y++) {
         print_row(&g, y, o->color ? o->theme : NULL, out);
     }
+    hv_grid_free(&g);
+}
+
+/* More ranks are told in a row. */
+enum { MOST_RANKS = 32 };
+
+void hv_gantt_strips_print(const struct hv_gantt_strips *s, const struct hv_gantt_print *o,
+                           struct hv_str *out)
+{
+    struct hv_grid g = {.ascii = o->ascii, .mono = !o->color};
+    int all = hv_gantt_strips_height(s), most = all - (int)s->loads->ranks + MOST_RANKS;
+    hv_grid_resize(&g, o->width < 40 ? 40 : o->width, all < most ? all : most);
+    hv_gantt_strips_draw(s, &g, (struct hv_rect){0, 0, g.w, g.h});
+    for (int y = 0; y < g.h; y++) {
+        print_row(&g, y, o->color ? o->theme : NULL, out);
+    }
+    hv_str_addf(out,
+                " height: rows of a rank against the mean of the ranks, which is half a cell "
+                "(%s)\n",
+                o->ascii ? "=" : "▄");
     hv_grid_free(&g);
 }

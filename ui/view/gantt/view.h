@@ -28,6 +28,9 @@
     X(OTHER, 'o', '#', OP_OTHER, "other")
 /* clang-format on */
 
+/** Most arrows of a state. */
+#define HV_GANTT_FLOWS 3
+
 /** Kinds of operations. */
 enum hv_gantt_kind {
 #define X(id, letter, fill, style, name) HV_GANTT_##id,
@@ -114,6 +117,13 @@ struct hv_gantt_source {
     struct hv_gantt_holder path_most; /**< of the whole path, where one is known */
 };
 
+/** An arrow in a lane: what goes to another lane, or comes from it. */
+struct hv_gantt_flow {
+    size_t lane;
+    double at_s;
+    bool up; /**< to lanes above, else below */
+};
+
 /** Window, cursor and switches: a value. */
 struct hv_gantt_state {
     double t0_s, t1_s; /**< window shown */
@@ -128,6 +138,8 @@ struct hv_gantt_state {
     /** Source drawn dim below each lane that has a second row: the state before a change. NULL =
      * none. */
     const struct hv_gantt_source *ghost;
+    struct hv_gantt_flow flows[HV_GANTT_FLOWS];
+    size_t n_flows; /**< drawn in the last row of lanes that have several */
 };
 
 /** Layout for a given rectangle, shared by the painter and the mouse. */

@@ -105,6 +105,7 @@
     X(GANTT_PICK_ALL,   "gantt-pick-all",     "gantt",      "!",                  "All",      "list also what does not apply, with the reason") \
     X(GANTT_LINKS,      "gantt-links",        "gantt",      "K",                  "Links",    "show or hide separate lanes for links") \
     X(GANTT_PARTS,      "gantt-gpus",         "gantt",      "F",                  "GPUs",     "show or hide lanes for GPUs of a stage that differ") \
+    X(GANTT_EXPERTS,    "gantt-experts",      "gantt",      "X",                  "Experts",  "show or hide the load of ranks with experts over the iterations") \
     X(GANTT_PIN,        "gantt-pin",          "gantt",      "p",                  "Pin",      "pin or unpin this lane at the top") \
     X(GANTT_SPLIT,      "gantt-split",        "gantt",      "|",                  "Split",    "show or hide a second plan on the same time axis") \
     X(GANTT_OTHER,      "gantt-other",        "gantt",      "\\",                 "Other",    "choose another second plan for the split view") \
