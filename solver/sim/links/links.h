@@ -4,8 +4,10 @@
  * hv_pipe_time gives every hop its own time, whatever other transfers are in progress. Here a hop
  * is a bundle of flows over links, and simultaneous transfers share the links: flows on the same
  * link get equal rates (max-min fair, as TCP and RDMA come close to; Bertsekas and Gallager, Data
- * Networks, 6.5.2), each limited by its slowest link. Pipelines are simulated together, event by
- * event.
+ * Networks, 6.5.2), each limited by its slowest link. Transfers from one rank to another are no
+ * flows beside each other: they go one after the other, in the order in which the sender has them
+ * ready, as on one communicator. Hops between the same two ranks share a link that each of them
+ * fills (the way between the two) or use none. Pipelines are simulated together, event by event.
  */
 #ifndef HV_SOLVER_SIM_LINKS_LINKS_H
 #define HV_SOLVER_SIM_LINKS_LINKS_H

@@ -1,8 +1,10 @@
 /*
  * Simulates pipelines whose transfers share links, event by event: when an operation ends, its
  * output is sent; when a transfer ends, other transfers get its rate, and the operations that
- * waited for it may start. Transfers of one hop run one after the other, as sends on one channel
- * do.
+ * waited for it may start. Transfers from one rank to another run one after the other, in the order
+ * in which the sender has them ready, as sends on one channel do: each pair of ranks has a
+ * communicator and a stream of its own. An earlier result is so never delayed by a later one of the
+ * same sender.
  */
 #include "solver/sim/events/heap.h"
 #include "solver/sim/links/links_int.h"
@@ -23,7 +25,8 @@ struct parcel {
     double ready_s;
 };
 
-/* Transfers of one hop, in order; of a lane of moves struct hv__moves has them. */
+/* Transfers from one rank to another, in order: of all hops between the two. Of a lane of moves
+ * struct hv__moves has them. */
 struct lane {
     size_t pipe;
     struct parcel *parcels; /* those that are ready */
@@ -77,7 +80,8 @@ struct play {
     size_t n_pipes, n_hops, n_nodes, n_moves, n_ranks;
     struct place *places; /* [n_ranks] ranks by their number */
     struct hv__sky sky;
-    struct lane *lanes; /* by hop through all pipes */
+    struct lane *lanes; /* by hop through all pipes: of the first hop between two ranks */
+    size_t *lane_of;    /* [n_hops] */
     struct hv__heap heap;
     size_t cap;
 };
@@ -119,15 +123,56 @@ static void sort_edges(struct hv_arena *a, struct played *x)
     }
 }
 
-/* room for all parcels of each hop */
+/* the sender and the receiver of a hop */
+static void ends_of(const struct hv_pipe *g, int32_t hop, int32_t *from, int32_t *to)
+{
+    const struct hv_stage_graph *edges = &g->s.graph;
+    int32_t edge = hop % edges->n_edges, row = hop / edges->n_edges;
+    bool back = row >= g->s.n_pipes;
+    const int32_t *rank_of = g->s.stage_to_rank + (size_t)(row % g->s.n_pipes * g->s.n_stages);
+    *from = rank_of[back ? edges->to[edge] : edges->from[edge]];
+    *to = rank_of[back ? edges->from[edge] : edges->to[edge]];
+}
+
+/* finds the lane of each hop of a pipe: that of the first hop between the same two ranks. O(hops ·
+ * receivers of a rank) */
+static void find_lanes(struct play *y, const struct played *x)
+{
+    const struct hv_pipe *g = x->p->g;
+    size_t n_hops = (size_t)g->n_hops;
+    int32_t *newest = hv_arena_new(&y->scratch, int32_t, (size_t)g->s.n_ranks + 1);
+    int32_t *older = hv_arena_new(&y->scratch, int32_t, n_hops + 1);
+    int32_t *receiver = hv_arena_new(&y->scratch, int32_t, n_hops + 1);
+    for (int32_t r = 0; r < g->s.n_ranks; r++) {
+        newest[r] = -1;
+    }
+    for (int32_t h = 0; h < g->n_hops; h++) {
+        int32_t from, lane;
+        ends_of(g, h, &from, &receiver[h]);
+        for (lane = newest[from]; lane >= 0 && receiver[lane] != receiver[h]; lane = older[lane]) {
+        }
+        if (lane < 0) {
+            lane = h;
+            older[h] = newest[from];
+            newest[from] = h;
+        }
+        y->lane_of[x->first_hop + (size_t)h] = x->first_hop + (size_t)lane;
+    }
+    for (int32_t h = g->n_hops; h < hv_link_n_hops(x->p); h++) { /* of moves */
+        y->lane_of[x->first_hop + (size_t)h] = x->first_hop + (size_t)h;
+    }
+}
+
+/* room for all parcels of each lane */
 static void open_lanes(struct play *y, size_t i)
 {
     const struct played *x = &y->pipes[i];
     const struct hv_pipe *g = x->p->g;
     size_t *most = hv_arena_new(&y->scratch, size_t, (size_t)g->n_hops + 1), all = 0;
+    find_lanes(y, x);
     for (size_t k = 0; k < x->at[g->n_nodes]; k++) {
         if (x->sent[k].hop >= 0) {
-            most[x->sent[k].hop]++;
+            most[y->lane_of[x->first_hop + (size_t)x->sent[k].hop] - x->first_hop]++;
             all++;
         }
     }
@@ -209,6 +254,7 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
         y->n_nodes += (size_t)g->n_nodes;
     }
     y->lanes = hv_arena_new(&y->scratch, struct lane, y->n_hops + 1);
+    y->lane_of = hv_arena_new(&y->scratch, size_t, y->n_hops + 1);
     for (size_t i = 0; i < s->n_pipes; i++) {
         open_lanes(y, i);
     }
@@ -414,7 +460,7 @@ static void take_off(struct play *y, size_t hop, double now_s)
 {
     hv__sky_set(&y->sky, hop, true, now_s);
     if (hop < y->n_hops) { /* no exchange of a rank */
-        const struct lane *l = &y->lanes[hop];
+        const struct lane *l = &y->lanes[y->lane_of[hop]];
         const struct played *x = &y->pipes[l->pipe];
         y->sky.flights[hop].left = parcel_scale(x, &x->sent[l->parcels[l->n_gone].from]);
     }
@@ -528,14 +574,15 @@ static void land_move(struct play *y, size_t hop, double now_s)
 
 static void land(struct play *y, size_t hop, double now_s)
 {
-    struct lane *l = &y->lanes[hop];
+    struct lane *l = &y->lanes[y->lane_of[hop]];
     struct hv__flight *f = &y->sky.flights[hop];
     struct played *x = &y->pipes[l->pipe];
     struct parcel *p = &l->parcels[l->n_gone++];
     hv__sky_set(&y->sky, hop, false, now_s);
     if (l->n_gone < l->n) {
-        take_off(y, hop, now_s);
-    } else {
+        take_off(y, x->first_hop + (size_t)x->sent[l->parcels[l->n_gone].from].hop, now_s);
+    }
+    if (!f->under_way) {
         balance(y, hop, now_s);
     }
     for (size_t k = p->from; k < p->to; k++) {
@@ -562,15 +609,15 @@ static void end_node(struct play *y, struct played *x, int32_t node, double now_
         size_t hop = x->first_hop + (size_t)(h < 0 ? 0 : h);
         bool linked = h >= 0 && y->sky.flights[hop].hop->n_loads > 0;
         if (linked && !y->sky.flights[hop].alone) {
-            struct lane *l = &y->lanes[hop];
+            struct lane *l = &y->lanes[y->lane_of[hop]];
             l->parcels[l->n++] = (struct parcel){k, to, now_s};
-            if (!y->sky.flights[hop].under_way) {
+            if (l->n == l->n_gone + 1) {
                 take_off(y, hop, now_s);
             }
             continue;
         }
         const struct hv_op *end = hv_pipe_hop_end(x->p->g, x->sent[k].to, h);
-        double at_s = linked ? land_alone(&y->lanes[hop], &y->sky.flights[hop],
+        double at_s = linked ? land_alone(&y->lanes[y->lane_of[hop]], &y->sky.flights[hop],
                                           hv_pipe_hop_scale(x->p->g, x->p->c, end), now_s)
                              : now_s + hv_pipe_op_hop_s(x->p->g, x->p->c, end, h);
         for (size_t e = k; e < to; e++) {
