@@ -1,10 +1,8 @@
 /*
  * Simulates pipelines whose transfers share links, event by event: when an operation ends, its
  * output is sent; when a transfer ends, other transfers get its rate, and the operations that
- * waited for it may start. Transfers from one rank to another run one after the other, in the order
- * in which the sender has them ready, as sends on one channel do: each pair of ranks has a
- * communicator and a stream of its own. An earlier result is so never delayed by a later one of the
- * same sender.
+ * waited for it may start. Transfers of one channel run one after the other, in the order in which
+ * they are ready, as sends of one stream do.
  */
 #include "solver/sim/events/heap.h"
 #include "solver/sim/links/links_int.h"
@@ -25,8 +23,8 @@ struct parcel {
     double ready_s;
 };
 
-/* Transfers from one rank to another, in order: of all hops between the two. Of a lane of moves
- * struct hv__moves has them. */
+/* Transfers of one channel, or of a hop that has none, in order. Of a lane of moves struct
+ * hv__moves has them. */
 struct lane {
     size_t pipe;
     struct parcel *parcels; /* those that are ready */
@@ -80,7 +78,7 @@ struct play {
     size_t n_pipes, n_hops, n_nodes, n_moves, n_ranks;
     struct place *places; /* [n_ranks] ranks by their number */
     struct hv__sky sky;
-    struct lane *lanes; /* by hop through all pipes: of the first hop between two ranks */
+    struct lane *lanes; /* by hop through all pipes: of the first hop of a channel */
     size_t *lane_of;    /* [n_hops] */
     struct hv__heap heap;
     size_t cap;
@@ -123,43 +121,24 @@ static void sort_edges(struct hv_arena *a, struct played *x)
     }
 }
 
-/* the sender and the receiver of a hop */
-static void ends_of(const struct hv_pipe *g, int32_t hop, int32_t *from, int32_t *to)
-{
-    const struct hv_stage_graph *edges = &g->s.graph;
-    int32_t edge = hop % edges->n_edges, row = hop / edges->n_edges;
-    bool back = row >= g->s.n_pipes;
-    const int32_t *rank_of = g->s.stage_to_rank + (size_t)(row % g->s.n_pipes * g->s.n_stages);
-    *from = rank_of[back ? edges->to[edge] : edges->from[edge]];
-    *to = rank_of[back ? edges->from[edge] : edges->to[edge]];
-}
-
-/* finds the lane of each hop of a pipe: that of the first hop between the same two ranks. O(hops ·
- * receivers of a rank) */
+/* finds the lane of each hop of a pipe: that of the first hop of its channel, or its own. O(hops)
+ */
 static void find_lanes(struct play *y, const struct played *x)
 {
-    const struct hv_pipe *g = x->p->g;
-    size_t n_hops = (size_t)g->n_hops;
-    int32_t *newest = hv_arena_new(&y->scratch, int32_t, (size_t)g->s.n_ranks + 1);
-    int32_t *older = hv_arena_new(&y->scratch, int32_t, n_hops + 1);
-    int32_t *receiver = hv_arena_new(&y->scratch, int32_t, n_hops + 1);
-    for (int32_t r = 0; r < g->s.n_ranks; r++) {
-        newest[r] = -1;
+    int32_t n_hops = hv_link_n_hops(x->p), n_channels = 0;
+    for (int32_t h = 0; h < n_hops; h++) {
+        int32_t channel = x->p->hops[h].channel;
+        n_channels = channel > n_channels ? channel : n_channels;
     }
-    for (int32_t h = 0; h < g->n_hops; h++) {
-        int32_t from, lane;
-        ends_of(g, h, &from, &receiver[h]);
-        for (lane = newest[from]; lane >= 0 && receiver[lane] != receiver[h]; lane = older[lane]) {
+    size_t *first =
+        hv_arena_new(&y->scratch, size_t, (size_t)n_channels + 1); /* hop + 1; 0: none */
+    for (int32_t h = 0; h < n_hops; h++) {
+        int32_t channel = x->p->hops[h].channel;
+        size_t hop = x->first_hop + (size_t)h;
+        if (channel > 0 && first[channel] == 0) {
+            first[channel] = hop + 1;
         }
-        if (lane < 0) {
-            lane = h;
-            older[h] = newest[from];
-            newest[from] = h;
-        }
-        y->lane_of[x->first_hop + (size_t)h] = x->first_hop + (size_t)lane;
-    }
-    for (int32_t h = g->n_hops; h < hv_link_n_hops(x->p); h++) { /* of moves */
-        y->lane_of[x->first_hop + (size_t)h] = x->first_hop + (size_t)h;
+        y->lane_of[hop] = channel > 0 ? first[channel] - 1 : hop;
     }
 }
 
