@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+
 #include "solver/base/units.h"
 #include "solver/sim/links/links.h"
 #include "tests/sim_fixture.h"
@@ -264,6 +266,120 @@ static void links_carry_what_they_can(void **state)
     assert_in_range(crowded, 100, 290);
 }
 
+/** Schedules in which ranks send to several others and several hops lead to one, with their chunks.
+ */
+static const struct {
+    const char *name;
+    int32_t chunks;
+} folded[] = {{"1f1b", 1}, {"interleaved", 2}, {"1f1b-v", 2},
+              {"zb-v", 2}, {"v-half", 2},      {"v-min", 2}};
+
+/** The number of the link from one rank to another that a hop takes: the only one between them;
+ * sender · ranks + receiver. */
+static int32_t way_of(const struct hv_pipe *g, int32_t h)
+{
+    int32_t edge = h % g->s.graph.n_edges;
+    bool back = h >= g->s.graph.n_edges;
+    int32_t from = g->s.stage_to_rank[g->s.graph.from[edge]];
+    int32_t to = g->s.stage_to_rank[g->s.graph.to[edge]];
+    return back ? to * g->s.n_ranks + from : from * g->s.n_ranks + to;
+}
+
+/** A pipe with unlike stages in which every ordered pair of ranks has a link of its own, and every
+ * rank sends in turn. `faster`: this link, or behind the links this stage, takes half its time; -1:
+ * none. */
+static void add_folded(struct scene *z, size_t schedule, int32_t p, int32_t m, struct hv_rng r,
+                       int32_t faster)
+{
+    struct fixture *x = &z->x[0];
+    build(x, folded[schedule].name, p, m, folded[schedule].chunks, NULL, NULL);
+    price(x, 1, 1, 1, 0);
+    for (int32_t s = 0; s < x->s.n_stages; s++) {
+        double own_s = some(&r, 0.25, 3) * (faster == p * p + s ? 0.5 : 1);
+        for (int kind = 0; kind < HV_OP_KIND_N; kind++) {
+            x->stage_s[s * HV_OP_KIND_N + kind] *= own_s;
+        }
+    }
+    for (int32_t h = 0; h < x->g.n_hops; h++) {
+        int32_t way = way_of(&x->g, h);
+        double busy_s = some(&r, 0.25, 4) * (way == faster ? 0.5 : 1);
+        z->loads[0][h][0] = (struct hv_link_load){way, busy_s};
+        z->loads[0][h][1] = (struct hv_link_load){p * p + way / p, busy_s};
+        z->hops[0][h] = (struct hv_link_hop){.bytes_s = busy_s,
+                                             .flow_bytes = 1,
+                                             .loads = z->loads[0][h],
+                                             .n_loads = 2,
+                                             .channel = 1 + way / p};
+        z->hop_s[0][h] = busy_s;
+    }
+    x->cost.hop_s = z->hop_s[0];
+    hv_pipe_time(&x->g, &x->cost, &x->run);
+    z->pipes[0] =
+        (struct hv_link_pipe){.g = &x->g, .c = &x->cost, .hops = z->hops[0], .run = &x->run};
+    z->s = (struct hv_links){.pipes = z->pipes, .n_pipes = 1, .n_links = (size_t)(p * p + p)};
+    if (hv_links_crowded(&z->s)) {
+        hv_links_play(&x->a, &z->s);
+    }
+}
+
+static int by_start(const void *x, const void *y)
+{
+    const struct hv_link_transfer *a = x, *b = y;
+    return a->start_s != b->start_s ? (a->start_s > b->start_s) - (a->start_s < b->start_s)
+                                    : (a->end_s > b->end_s) - (a->end_s < b->end_s);
+}
+
+/** What one rank sends goes one after the other, in the order in which it was ready: each takes its
+ * time from the end of the one before it. Returns how many had to wait. */
+static int check_order(const struct scene *z, int32_t p)
+{
+    size_t n = 0;
+    int waited = 0;
+    struct hv_arena a = {0};
+    struct hv_link_transfer *t = hv_links_transfers(&a, &z->s, -HUGE_VAL, &n);
+    qsort(t, n, sizeof *t, by_start);
+    for (int32_t sender = 0; sender < p; sender++) {
+        double free_s = 0;
+        for (size_t k = 0; k < n; k++) {
+            if (way_of(&z->x[0].g, t[k].hop) / p == sender) {
+                waited += free_s > t[k].start_s;
+                free_s = fmax(free_s, t[k].start_s) + z->hops[0][t[k].hop].bytes_s;
+                NEAR(t[k].end_s, free_s);
+            }
+        }
+    }
+    hv_arena_free(&a);
+    return waited;
+}
+
+/** With the order of a rank the order of what it sends is fixed, so that a pipe whose ranks share
+ * no link never takes longer for a faster link or a faster stage. */
+static void sends_keep_their_order(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 17);
+    int waited = 0;
+    for (int i = 0; i < 60; i++) {
+        int32_t p = 2 + (int32_t)hv_rng_below(&r, 3), m = p * (2 + (int32_t)hv_rng_below(&r, 2));
+        size_t schedule = (size_t)i % HV_COUNT(folded);
+        struct hv_rng own;
+        hv_rng_seed(&own, (uint64_t)i);
+        struct scene z = {0};
+        add_folded(&z, schedule, p, m, own, -1);
+        double before_s = z.x[0].run.makespan_s;
+        int32_t n_stages = z.x[0].s.n_stages;
+        waited += check_order(&z, p);
+        clear(&z);
+        for (int32_t faster = 0; faster < p * p + n_stages; faster++) {
+            add_folded(&z, schedule, p, m, own, faster);
+            assert_true(z.x[0].run.makespan_s <= before_s * (1 + 1e-9));
+            clear(&z);
+        }
+    }
+    assert_true(waited > 300);
+}
+
 /** Where the links are never full, the run is hv_pipe_time's, to the last operation. */
 static void wide_links_change_nothing(void **state)
 {
@@ -415,6 +531,7 @@ int main(void)
         cmocka_unit_test(equal_flows_get_halves),
         cmocka_unit_test(rates_are_max_min_fair),
         cmocka_unit_test(links_carry_what_they_can),
+        cmocka_unit_test(sends_keep_their_order),
         cmocka_unit_test(wide_links_change_nothing),
         cmocka_unit_test(crowds_are_where_links_are_full),
         cmocka_unit_test(exchanges_share_a_link),

@@ -93,6 +93,7 @@ struct hv__sending {
     size_t from, to;         /**< ranks; one of them may be HV__NO_RANK */
     const uint32_t *devices; /**< of the end that is no rank; NULL: the hosts */
     size_t n_devices;
+    bool beside; /**< of a move, in a stream of its own: not in turn with what its rank sends */
     double bytes;
     struct hv_hop_cost
         cost; /**< bytes_s: including the simultaneous transfers of the copies that run in step */

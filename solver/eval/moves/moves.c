@@ -218,6 +218,7 @@ static struct hv__sending sending_of(const struct hv__move_lane *x)
 {
     struct hv__sending s = {.from = x->back ? x->keeper : x->rank,
                             .to = x->back ? x->rank : x->keeper,
+                            .beside = true,
                             .bytes = x->bytes};
     if (x->to != NULL && !x->to->to_host) {
         s.devices = x->to->devices;

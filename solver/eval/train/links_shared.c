@@ -57,6 +57,19 @@ static uint64_t own_wire(const struct hv__lowered *l, size_t pipeline, const str
                                        l->pipelines.rank_at[pipeline] + x->to);
 }
 
+/**
+ * The way out of a rank. What a rank sends to others, it sends in turn: sends to the next and the
+ * previous stage are enqueued in the order of its program on one stream of the communicator of its
+ * pipeline (batch_isend_irecv of PyTorch, by which Megatron-LM sends). That order is fixed, so a
+ * result that is ready earlier is not delayed by a later one of the same rank. Moves have streams
+ * of their own.
+ */
+static uint64_t way_out(const struct hv__lowered *l, size_t pipeline, const struct hv__sending *x)
+{
+    uint64_t ranks = l->pipelines.rank_at[l->pipelines.n];
+    return hv_wire_id(HV_WIRE_OWN, ranks * ranks + l->pipelines.rank_at[pipeline] + x->from);
+}
+
 /** Demands of all sendings and, behind them, of the exchanges of ranks, by element. */
 static struct uses list_uses(const struct hv__lowered *l, const struct hv__demands *demands)
 {
@@ -65,7 +78,7 @@ static struct uses list_uses(const struct hv__lowered *l, const struct hv__deman
     for (size_t i = 0; i < l->pipelines.n; i++) {
         u.first_sending[i + 1] = u.first_sending[i] + l->pipelines.items[i].hops.n_sendings;
         for (size_t k = 0; k < l->pipelines.items[i].hops.n_sendings; k++) {
-            most += l->pipelines.items[i].hops.sendings[k].n_loads + 1;
+            most += l->pipelines.items[i].hops.sendings[k].n_loads + 2;
         }
     }
     u.items = hv_arena_new(l->arena, struct use, most + 1);
@@ -75,6 +88,9 @@ static struct uses list_uses(const struct hv__lowered *l, const struct hv__deman
             size_t number = u.first_sending[i] + k;
             if (x->cost.alone_s > 0 && x->from != HV__NO_RANK && x->to != HV__NO_RANK) {
                 u.items[u.n++] = (struct use){own_wire(l, i, x), number, x->cost.alone_s};
+            }
+            if (x->cost.alone_s > 0 && !x->beside) {
+                u.items[u.n++] = (struct use){way_out(l, i, x), number, x->cost.alone_s};
             }
             for (size_t w = 0; w < x->n_loads; w++) {
                 u.items[u.n++] = (struct use){x->loads[w].wire, number, x->loads[w].busy_s};
@@ -241,8 +257,11 @@ static void fill_pipes(const struct hv__lowered *l, const struct uses *u,
         size_t n = (size_t)(x->pipe->n_hops + x->moving.n_lanes);
         struct hv_link_hop *hops = hv_arena_new(l->arena, struct hv_link_hop, n + 1);
         for (size_t h = 0; h < n; h++) {
-            if (x->hops.sending_of[h] >= 0) {
-                hops[h] = sendings[u->first_sending[i] + (size_t)x->hops.sending_of[h]];
+            int32_t k = x->hops.sending_of[h];
+            if (k >= 0) {
+                size_t from = x->hops.sendings[k].from;
+                hops[h] = sendings[u->first_sending[i] + (size_t)k];
+                hops[h].channel = h < (size_t)x->pipe->n_hops ? (int32_t)from + 1 : 0;
             }
         }
         s->pipes[i] = (struct hv_link_pipe){.g = x->pipe,

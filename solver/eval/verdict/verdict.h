@@ -206,7 +206,7 @@ struct hv_jobs_verdict {
 
 /** Version of the judge: it rises whenever verdicts of plans may have changed, so that saved ones
  * of an older judge are known as such. */
-#define HV_JUDGE_VERSION 5
+#define HV_JUDGE_VERSION 6
 
 /** A verdict. Everything lives in the arena given to hv_eval. */
 struct hv_verdict {

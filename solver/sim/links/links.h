@@ -4,8 +4,9 @@
  * hv_pipe_time gives every hop its own time, whatever other transfers are in progress. Here a hop
  * is a bundle of flows over links, and simultaneous transfers share the links: flows on the same
  * link get equal rates (max-min fair, as TCP and RDMA come close to; Bertsekas and Gallager, Data
- * Networks, 6.5.2), each limited by its slowest link. Pipelines are simulated together, event by
- * event.
+ * Networks, 6.5.2), each limited by its slowest link. Transfers of one hop, or of the hops of one
+ * channel, are no flows beside each other: they go one after the other, in the order in which they
+ * are ready. Pipelines are simulated together, event by event.
  */
 #ifndef HV_SOLVER_SIM_LINKS_LINKS_H
 #define HV_SOLVER_SIM_LINKS_LINKS_H
@@ -25,7 +26,9 @@ struct hv_link_hop {
     double flow_bytes; /**< of one flow of it; flows of different transfers that meet get equal
                           rates */
     const struct hv_link_load *loads;
-    size_t n_loads; /**< 0: takes latency_s + bytes_s independently of other transfers */
+    size_t n_loads;  /**< 0: takes latency_s + bytes_s independently of other transfers */
+    int32_t channel; /**< of its pipe, from 1: hops that one sender serves in turn. They share a
+                        link that each of them fills. 0: it has one of its own */
 };
 
 /** Load of a rank's operations on links while they run: communication inside passes. */

@@ -1,8 +1,8 @@
 /*
  * Simulates pipelines whose transfers share links, event by event: when an operation ends, its
  * output is sent; when a transfer ends, other transfers get its rate, and the operations that
- * waited for it may start. Transfers of one hop run one after the other, as sends on one channel
- * do.
+ * waited for it may start. Transfers of one channel run one after the other, in the order in which
+ * they are ready, as sends of one stream do.
  */
 #include "solver/sim/events/heap.h"
 #include "solver/sim/links/links_int.h"
@@ -23,7 +23,8 @@ struct parcel {
     double ready_s;
 };
 
-/* Transfers of one hop, in order; of a lane of moves struct hv__moves has them. */
+/* Transfers of one channel, or of a hop that has none, in order. Of a lane of moves struct
+ * hv__moves has them. */
 struct lane {
     size_t pipe;
     struct parcel *parcels; /* those that are ready */
@@ -77,7 +78,8 @@ struct play {
     size_t n_pipes, n_hops, n_nodes, n_moves, n_ranks;
     struct place *places; /* [n_ranks] ranks by their number */
     struct hv__sky sky;
-    struct lane *lanes; /* by hop through all pipes */
+    struct lane *lanes; /* by hop through all pipes: of the first hop of a channel */
+    size_t *lane_of;    /* [n_hops] */
     struct hv__heap heap;
     size_t cap;
 };
@@ -119,15 +121,37 @@ static void sort_edges(struct hv_arena *a, struct played *x)
     }
 }
 
-/* room for all parcels of each hop */
+/* finds the lane of each hop of a pipe: that of the first hop of its channel, or its own. O(hops)
+ */
+static void find_lanes(struct play *y, const struct played *x)
+{
+    int32_t n_hops = hv_link_n_hops(x->p), n_channels = 0;
+    for (int32_t h = 0; h < n_hops; h++) {
+        int32_t channel = x->p->hops[h].channel;
+        n_channels = channel > n_channels ? channel : n_channels;
+    }
+    size_t *first =
+        hv_arena_new(&y->scratch, size_t, (size_t)n_channels + 1); /* hop + 1; 0: none */
+    for (int32_t h = 0; h < n_hops; h++) {
+        int32_t channel = x->p->hops[h].channel;
+        size_t hop = x->first_hop + (size_t)h;
+        if (channel > 0 && first[channel] == 0) {
+            first[channel] = hop + 1;
+        }
+        y->lane_of[hop] = channel > 0 ? first[channel] - 1 : hop;
+    }
+}
+
+/* room for all parcels of each lane */
 static void open_lanes(struct play *y, size_t i)
 {
     const struct played *x = &y->pipes[i];
     const struct hv_pipe *g = x->p->g;
     size_t *most = hv_arena_new(&y->scratch, size_t, (size_t)g->n_hops + 1), all = 0;
+    find_lanes(y, x);
     for (size_t k = 0; k < x->at[g->n_nodes]; k++) {
         if (x->sent[k].hop >= 0) {
-            most[x->sent[k].hop]++;
+            most[y->lane_of[x->first_hop + (size_t)x->sent[k].hop] - x->first_hop]++;
             all++;
         }
     }
@@ -209,6 +233,7 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
         y->n_nodes += (size_t)g->n_nodes;
     }
     y->lanes = hv_arena_new(&y->scratch, struct lane, y->n_hops + 1);
+    y->lane_of = hv_arena_new(&y->scratch, size_t, y->n_hops + 1);
     for (size_t i = 0; i < s->n_pipes; i++) {
         open_lanes(y, i);
     }
@@ -414,7 +439,7 @@ static void take_off(struct play *y, size_t hop, double now_s)
 {
     hv__sky_set(&y->sky, hop, true, now_s);
     if (hop < y->n_hops) { /* no exchange of a rank */
-        const struct lane *l = &y->lanes[hop];
+        const struct lane *l = &y->lanes[y->lane_of[hop]];
         const struct played *x = &y->pipes[l->pipe];
         y->sky.flights[hop].left = parcel_scale(x, &x->sent[l->parcels[l->n_gone].from]);
     }
@@ -528,14 +553,15 @@ static void land_move(struct play *y, size_t hop, double now_s)
 
 static void land(struct play *y, size_t hop, double now_s)
 {
-    struct lane *l = &y->lanes[hop];
+    struct lane *l = &y->lanes[y->lane_of[hop]];
     struct hv__flight *f = &y->sky.flights[hop];
     struct played *x = &y->pipes[l->pipe];
     struct parcel *p = &l->parcels[l->n_gone++];
     hv__sky_set(&y->sky, hop, false, now_s);
     if (l->n_gone < l->n) {
-        take_off(y, hop, now_s);
-    } else {
+        take_off(y, x->first_hop + (size_t)x->sent[l->parcels[l->n_gone].from].hop, now_s);
+    }
+    if (!f->under_way) {
         balance(y, hop, now_s);
     }
     for (size_t k = p->from; k < p->to; k++) {
@@ -562,15 +588,15 @@ static void end_node(struct play *y, struct played *x, int32_t node, double now_
         size_t hop = x->first_hop + (size_t)(h < 0 ? 0 : h);
         bool linked = h >= 0 && y->sky.flights[hop].hop->n_loads > 0;
         if (linked && !y->sky.flights[hop].alone) {
-            struct lane *l = &y->lanes[hop];
+            struct lane *l = &y->lanes[y->lane_of[hop]];
             l->parcels[l->n++] = (struct parcel){k, to, now_s};
-            if (!y->sky.flights[hop].under_way) {
+            if (l->n == l->n_gone + 1) {
                 take_off(y, hop, now_s);
             }
             continue;
         }
         const struct hv_op *end = hv_pipe_hop_end(x->p->g, x->sent[k].to, h);
-        double at_s = linked ? land_alone(&y->lanes[hop], &y->sky.flights[hop],
+        double at_s = linked ? land_alone(&y->lanes[y->lane_of[hop]], &y->sky.flights[hop],
                                           hv_pipe_hop_scale(x->p->g, x->p->c, end), now_s)
                              : now_s + hv_pipe_op_hop_s(x->p->g, x->p->c, end, h);
         for (size_t e = k; e < to; e++) {
