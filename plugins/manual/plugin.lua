@@ -113,6 +113,7 @@ return {
   summary = "The layout you have today, judged as it is: the baseline of a comparison.",
   needs = { model = "layers" },
   file_order = true,
+  as_given = true,
   options = {
     { key = "tp", type = "integer", default = 0, min = 0, max = 4096,
       help = "tensor-parallel ranks; 0: the largest degree up to 8 that divides node and heads" },

@@ -33,6 +33,7 @@ enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
                          struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
 {
     const struct hv_eval_options o = {.no_bound = !bound,
+                                      .runtime_limits = !r->as_given,
                                       .jobs = p->n_jobs > 0 ? costs_of(r, p, arena) : NULL};
 
     r->evaluations++;

@@ -48,6 +48,7 @@ struct hv__run {
     double soft_limit_s; /**< hv.stopping() is true from here on; 0 = none */
     bool late;           /**< hv.stopping() was true once: the search may have ended early */
     int depth;           /**< of hv.strategy calls */
+    bool as_given;       /**< plans may be beyond what the job's runtime can run */
     bool is_job;         /**< the first member of the runner's job: there may be a composition */
     struct hv_queued_job *queue;  /**< jobs of the job file; empty where it is one job */
     size_t n_queue, i_job;        /**< the one that hv.for_job works on, from 1; 0: the run's own */

@@ -292,7 +292,8 @@ static enum hv_status fill_needs(struct hv_plugin *p, const struct hv_jp *root, 
     return s;
 }
 
-/** What others need to know of a strategy: `effort`, `stale`, `serves`, `file_order`. */
+/** What others need to know of a strategy: `effort`, `stale`, `serves`, `file_order`, `as_given`.
+ */
 static enum hv_status fill_facts(struct hv_plugin *p, const struct hv_jp *root, struct hv_err *err)
 {
     const char *words[HV_EFFORT_N - HV_EFFORT_QUICK];
@@ -311,6 +312,9 @@ static enum hv_status fill_facts(struct hv_plugin *p, const struct hv_jp *root, 
     }
     if (s == HV_OK) {
         s = hv_jp_opt_bool(root, "file_order", &p->file_order, err);
+    }
+    if (s == HV_OK) {
+        s = hv_jp_opt_bool(root, "as_given", &p->as_given, err);
     }
     return s;
 }
@@ -397,9 +401,9 @@ enum hv_status hv__plugin_fill(struct hv_plugin *p, json_t *meta, struct hv_aren
                                struct hv_err *err)
 {
     static const char *const keys[] = {
-        "api",   "id",      "title",     "kind",     "system",  "reference", "summary",
-        "needs", "options", "functions", "effort",   "stale",   "serves",    "file_order",
-        "venue", "year",    "sets",      "searches", "verified"};
+        "api",   "id",      "title",     "kind",     "system",   "reference", "summary",
+        "needs", "options", "functions", "effort",   "stale",    "serves",    "file_order",
+        "venue", "year",    "sets",      "searches", "verified", "as_given"};
     char name[256];
     snprintf(name, sizeof name, "%s", p->name);
     struct hv_json doc = {.root = meta, .name = name};

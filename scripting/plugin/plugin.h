@@ -146,6 +146,8 @@ struct hv_plugin {
     bool serves;     /**< it plans inference */
     bool file_order; /**< it takes node groups in the order of the cluster file; else in the
                         canonical order (hv_cluster_canonical) */
+    bool as_given;   /**< its plans are what its options say: they may be beyond what the job's
+                        runtime can run, and are then judged as if it could */
     bool in_folder;  /**< the folder of `path` is the plugin, its other files are modules */
     uint64_t hash;   /**< of the file's bytes, or of all Lua files of the folder but its
                         self-tests */

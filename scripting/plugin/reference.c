@@ -27,14 +27,16 @@ static const struct member members[] = {
      "{model = \"transformer|layers|graph|modules\", jobs = \"many|any\", mode = \"serve\"}; where "
      "the input is another, the strategy does not apply; jobs: it schedules a queue (ctx.jobs), "
      "any: or one job"},
-    {"effort, stale, serves, file_order",
+    {"effort, stale, serves, file_order, as_given",
      "facts that other strategies need: effort = \"quick|medium|slow\" (quick: a second at most on "
      "a "
      "thousand devices; without it `auto` asks the strategy by name only); stale = true: its plans "
      "compute with stale weights; serves = true: it plans inference; file_order = true: it sees "
      "node "
      "groups in the order of the cluster file, else in an order by hardware, so that its plans do "
-     "not depend on the file's"},
+     "not depend on the file's; as_given = true: its plans are what its options say, also where "
+     "the "
+     "job's runtime cannot run them"},
     {"options",
      "list of {key, type = \"integer|number|boolean|string|choice|schedule\", default, min, max, "
      "choices, help}; flags, forms, help and checks follow"},

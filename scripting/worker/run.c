@@ -340,6 +340,12 @@ static bool keeps_file_order(const struct hv__job *j)
     return false;
 }
 
+/** True where what the user gave is judged, whether or not the job's runtime can run it. */
+static bool takes_as_given(const struct hv__job *j)
+{
+    return j->n_parts > 0 && j->parts[0].plugin->as_given;
+}
+
 void hv_run_prices_free(struct hv_run_prices *p)
 {
     hv_cost_free(p->cost);
@@ -375,6 +381,7 @@ enum hv_status hv_run_strategy_here(const struct hv_run_request *r, struct hv_ru
     *out = (struct hv_run_result){.applies = true};
     request.inputs = &inputs;
     enum hv_status s = hv__find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
+    j.run.as_given = takes_as_given(&j);
     open_prices(prices, r->inputs, keeps_file_order(&j));
     inputs.cluster.cluster = prices->cluster;
     if (s == HV_OK) {

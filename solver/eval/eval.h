@@ -16,6 +16,9 @@ struct hv_eval_options {
     bool timeline; /**< keep spans for drawing */
     bool no_bound; /**< leave the bound unknown, band and goodput (inner loops) */
     bool failures; /**< goodput also with no_bound */
+    /** What the job's runtime cannot run is a violation, for searches; else the plan is judged as
+     * if it could, and the verdict says so (hv_verdict.approximated). */
+    bool runtime_limits;
     /** For searches, 0: none. A plan for a job with sequence_lengths is judged first with equal
      * lengths for all micro-batches of an iteration; where the expected time of that
      * (hv_verdict.common_s) is above this, those are its figures, and the iterations in which

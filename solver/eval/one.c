@@ -10,6 +10,7 @@
 #include "solver/eval/train/steps.h"
 #include "solver/eval/verdict/band.h"
 #include "solver/plan/mesh.h"
+#include "solver/plan/says.h"
 #include "solver/workload/router.h"
 
 #include <math.h>
@@ -73,58 +74,29 @@ void hv__verdict_begin(const struct hv__question *q, struct hv_verdict *out)
 /* ---- plans with stages --------------------------------------------------------------------------
  */
 
-/** Adds a schedule that the runtime does not have: the plan is judged as if it had. */
-static void tell_schedule(const struct hv__question *q, struct hv_verdict *out)
+/** Adds what the job's runtime cannot run, each property once: as violations for searches, else as
+ * notes that the plan is judged as if it could. */
+static void check_runtime(const struct hv__question *q, struct hv_verdict *out)
 {
-    const char *name = q->plan->schedule.name;
-    if (!hv_runtime_has_schedule(out->runtime, name)) {
-        hv__add_approximated(out, q->arena,
-                             hv_arena_printf(q->arena,
-                                             "schedule: %s does not run %s, judged as if it did",
-                                             hv_runtime_name(out->runtime), name));
-    }
-}
-
-/** Adds the largest ZeRO stage beside pipeline stages where the runtime does not shard so much. */
-static void tell_zero(const struct hv__question *q, struct hv_verdict *out)
-{
-    int most = 0;
-    for (size_t i = 0; i < q->plan->n_replicas; i++) {
-        const struct hv_replica *r = &q->plan->replicas[i];
-        for (size_t s = 0; s < r->n_stages && r->n_stages > 1; s++) {
-            most = r->stages[s].zero.stage > most ? r->stages[s].zero.stage : most;
+    struct hv_unsaid *found = NULL;
+    size_t n = hv_plan_not_run(q->plan, out->runtime, q->arena, &found);
+    unsigned seen = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_unsaid *u = &found[i];
+        const char *where = u->stage == HV_UNSAID_PLAN
+                                ? u->key
+                                : hv_arena_printf(q->arena, "replicas[%zu].stages[%zu].%s",
+                                                  u->replica, u->stage, u->key);
+        const char *text =
+            hv_arena_printf(q->arena, "%s does not run %s", hv_runtime_name(out->runtime), u->text);
+        if ((seen & HV_SAYS_BIT(u->what)) == 0 && q->options->runtime_limits) {
+            hv_finding_add(&out->findings, HV_V_RUNTIME, HV_UNKNOWN, where, "%s", text);
+        } else if ((seen & HV_SAYS_BIT(u->what)) == 0) {
+            hv__add_approximated(
+                out, q->arena,
+                hv_arena_printf(q->arena, "%s: %s, judged as if it did", where, text));
         }
-    }
-    if (most > hv_runtime_row(out->runtime)->most_zero) {
-        hv__add_approximated(
-            out, q->arena,
-            hv_arena_printf(q->arena,
-                            "zero: %s does not run ZeRO %d beside pipeline stages, judged "
-                            "as if it did",
-                            hv_runtime_name(out->runtime), most));
-    }
-}
-
-/** Adds the first stage whose layers differ in their degrees where the runtime has one set of them
- * per stage. */
-static void tell_degrees(const struct hv__question *q, struct hv_verdict *out)
-{
-    if (hv_runtime_row(out->runtime)->degrees_per_layer) {
-        return;
-    }
-    for (size_t i = 0; i < q->plan->n_replicas; i++) {
-        const struct hv_replica *r = &q->plan->replicas[i];
-        for (size_t s = 0; s < r->n_stages; s++) {
-            if (r->stages[s].n_degrees > 0) {
-                hv__add_approximated(
-                    out, q->arena,
-                    hv_arena_printf(q->arena,
-                                    "degrees: %s has one set of degrees for all layers of a "
-                                    "stage, replicas[%zu].stages[%zu] judged as if it had more",
-                                    hv_runtime_name(out->runtime), i, s));
-                return;
-            }
-        }
+        seen |= HV_SAYS_BIT(u->what);
     }
 }
 
@@ -134,9 +106,7 @@ static void check(const struct hv__question *q, struct hv_verdict *out)
     hv__find_approximated(q->plan, q->k, q->arena, out);
     hv__tell_operators(hv_cost_model(q->k), q->arena, out);
     hv__tell_forward_only(hv_cost_model(q->k), q->arena, out);
-    tell_schedule(q, out);
-    tell_zero(q, out);
-    tell_degrees(q, out);
+    check_runtime(q, out);
     hv_plan_check(q->plan, hv_cost_model(q->k), hv_cost_job(q->k), &out->findings);
 }
 

@@ -30,6 +30,7 @@
     X(HV_V_SCHEME,          "scheme",           "a key belongs to another scheme of parallelism") \
     X(HV_V_DEADLINE,        "deadline",         "an iteration takes longer than the objective allows") \
     X(HV_V_TARGET,          "target",           "the target that the job names cannot say the plan") \
+    X(HV_V_RUNTIME,         "runtime",          "the runtime that the job names cannot run the plan") \
     X(HV_V_PRICE,           "price",            "the nodes in use cost more per hour than the objective allows")
 /* clang-format on */
 enum hv_violation_code {

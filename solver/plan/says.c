@@ -12,7 +12,7 @@
 /** A check that is going on. */
 struct check {
     const struct hv_plan *p;
-    const struct hv_target_row *row;
+    const struct hv_says_limits *can;
     struct hv_arena *arena;
     HV_VEC(struct hv_unsaid) found;
 };
@@ -40,7 +40,7 @@ static void add(struct check *c, enum hv_says what, const struct at *at, const c
 static void need(struct check *c, bool has, enum hv_says what, const struct at *at, const char *key,
                  const char *text)
 {
-    if (has && (c->row->says & HV_SAYS_BIT(what)) == 0) {
+    if (has && (c->can->says & HV_SAYS_BIT(what)) == 0) {
         add(c, what, at, key, text != NULL ? text : hv_says_text(what));
     }
 }
@@ -48,7 +48,7 @@ static void need(struct check *c, bool has, enum hv_says what, const struct at *
 /** True where the target says the property only of sharded states, and the stage shards none. */
 static bool lacks_shards(const struct check *c, const struct hv_stage *s, enum hv_says what)
 {
-    return (c->row->only_sharded & HV_SAYS_BIT(what)) != 0 &&
+    return (c->can->only_sharded & HV_SAYS_BIT(what)) != 0 &&
            (s->zero.stage == 0 || hv_plan_data_ranks(c->p) * s->cp.degree <= 1);
 }
 
@@ -131,8 +131,11 @@ static void check_context(struct check *c, const struct at *at)
     const char *both = hv_arena_printf(c->arena, "%s/%s", scheme, layout);
     bool plain = cp->inner <= 1 && cp->n_dims == 0 && cp->order == HV_CP_HEADS_INNER;
     bool other = cp->scheme != at->first->cp.scheme || cp->layout != at->first->cp.layout;
-    bool said = hv_target_list_has(c->row->cp, both) || hv_target_list_has(c->row->cp, scheme);
-    if (c->row->cp != NULL && (!plain || other || !said)) {
+    const char *more = at->replica->n_stages == 1 ? c->can->cp_alone : NULL;
+    bool said =
+        hv_target_list_has(c->can->cp, both) || hv_target_list_has(c->can->cp, scheme) ||
+        (more != NULL && (hv_target_list_has(more, both) || hv_target_list_has(more, scheme)));
+    if (c->can->cp != NULL && (!plain || other || !said)) {
         add(c, HV_SAYS_CP, at, "cp",
             hv_arena_printf(c->arena, "context parallelism %s", other ? "that differs" : both));
     }
@@ -191,7 +194,7 @@ static void check_zero(struct check *c, const struct at *at)
 {
     const struct hv_zero *z = &at->stage->zero;
     int64_t holders = hv_plan_data_ranks(c->p) * at->stage->cp.degree;
-    const char *list = at->replica->n_stages > 1 ? c->row->zero : c->row->zero_alone;
+    const char *list = at->replica->n_stages > 1 ? c->can->zero : c->can->zero_alone;
     if (list == NULL || holders <= 1) {
         return;
     }
@@ -230,7 +233,7 @@ static void check_recompute(struct check *c, const struct at *at)
                        : mask == HV_RC_FULL ? "full"
                                             : "units";
     need(c, differ, HV_SAYS_LAYER_RECOMPUTE, at, "recompute", NULL);
-    if (!differ && !hv_target_list_has(c->row->recompute, word)) {
+    if (!differ && !hv_target_list_has(c->can->recompute, word)) {
         add(c, HV_SAYS_RECOMPUTE, at, "recompute",
             hv_arena_printf(c->arena, "recomputation of %s",
                             mask == HV_RC_CORE ? "the attention core" : "single units"));
@@ -266,13 +269,13 @@ static const char *offloaded(const struct hv_stage *s, struct hv_arena *a)
 
 static void check_offload(struct check *c, const struct at *at)
 {
-    if (c->row->offload == NULL || (at->stage->n_offload == 0 && at->first->n_offload == 0)) {
+    if (c->can->offload == NULL || (at->stage->n_offload == 0 && at->first->n_offload == 0)) {
         return;
     }
     const char *set = offloaded(at->stage, c->arena), *first = offloaded(at->first, c->arena);
     if (set == NULL) {
         add(c, HV_SAYS_OFFLOAD, at, "offload", "offloading in part, or to other devices");
-    } else if (set[0] != '\0' && !hv_target_list_has(c->row->offload, set)) {
+    } else if (set[0] != '\0' && !hv_target_list_has(c->can->offload, set)) {
         add(c, HV_SAYS_OFFLOAD, at, "offload",
             hv_arena_printf(c->arena, "%s in the host's memory", set));
     } else if (set[0] != '\0' && lacks_shards(c, at->stage, HV_SAYS_OFFLOAD)) {
@@ -303,7 +306,7 @@ static void check_fabrics(struct check *c, const struct at *at)
 {
     const struct hv_stage *s = at->stage;
     if (s->n_devices == 0 || at->first->n_devices == 0 ||
-        (c->row->says & HV_SAYS_BIT(HV_SAYS_KINDS))) {
+        (c->can->says & HV_SAYS_BIT(HV_SAYS_KINDS))) {
         return;
     }
     const char *first =
@@ -405,7 +408,7 @@ static void check_schedule(struct check *c)
     if (!several) { /* there is nothing to order */
         return;
     }
-    if (!hv_target_list_has(c->row->schedules, s->name) && c->row->schedules[0] != '\0') {
+    if (!hv_target_list_has(c->can->schedules, s->name) && c->can->schedules[0] != '\0') {
         add(c, HV_SAYS_SCHEDULE, NULL, "schedule.name",
             hv_arena_printf(c->arena, "schedule %s", s->name));
     }
@@ -419,7 +422,7 @@ static void check_schedule(struct check *c)
 static void check_places(struct check *c)
 {
     const struct hv_plan *p = c->p;
-    if ((c->row->says & HV_SAYS_BIT(HV_SAYS_PLACES)) != 0) {
+    if ((c->can->says & HV_SAYS_BIT(HV_SAYS_PLACES)) != 0) {
         return;
     }
     bool *seen = hv_arena_new(c->arena, bool, p->cluster->n_nodes + 1);
@@ -458,13 +461,13 @@ static void check_stage(struct check *c, const struct at *at)
     check_fabrics(c, at);
 }
 
-size_t hv_plan_unsaid(const struct hv_plan *p, enum hv_target_id t, struct hv_arena *arena,
-                      struct hv_unsaid **out)
+size_t hv_plan_beyond(const struct hv_plan *p, const struct hv_says_limits *can,
+                      struct hv_arena *arena, struct hv_unsaid **out)
 {
-    struct check c = {.p = p, .row = hv_target_row(t), .arena = arena};
+    struct check c = {.p = p, .can = can, .arena = arena};
     need(&c, p->n_jobs > 0, HV_SAYS_JOBS, NULL, "jobs", "several jobs");
     need(&c, p->mode == HV_MODE_SERVE, HV_SAYS_JOBS, NULL, "mode", "a plan that serves");
-    for (size_t i = 0; t != HV_TARGET_ANY && i < p->n_replicas; i++) {
+    for (size_t i = 0; i < p->n_replicas; i++) {
         const struct hv_replica *r = &p->replicas[i];
         for (size_t k = 0; k < r->n_stages; k++) {
             check_stage(&c, &(struct at){i, k, r, &r->stages[k], &r->stages[0]});
@@ -474,7 +477,7 @@ size_t hv_plan_unsaid(const struct hv_plan *p, enum hv_target_id t, struct hv_ar
             check_replica(&c, i);
         }
     }
-    if (t != HV_TARGET_ANY && p->n_replicas > 0) {
+    if (p->n_replicas > 0) {
         check_schedule(&c);
         check_places(&c);
     }
@@ -484,11 +487,34 @@ size_t hv_plan_unsaid(const struct hv_plan *p, enum hv_target_id t, struct hv_ar
     return n;
 }
 
+size_t hv_plan_unsaid(const struct hv_plan *p, enum hv_target_id t, struct hv_arena *arena,
+                      struct hv_unsaid **out)
+{
+    *out = NULL;
+    return t == HV_TARGET_ANY ? 0 : hv_plan_beyond(p, &hv_target_row(t)->can, arena, out);
+}
+
+size_t hv_plan_not_run(const struct hv_plan *p, enum hv_runtime r, struct hv_arena *arena,
+                       struct hv_unsaid **out)
+{
+    *out = NULL;
+    return r == HV_RUNTIME_HETVIZ ? 0 : hv_plan_beyond(p, &hv_runtime_row(r)->can, arena, out);
+}
+
 bool hv_target_says(enum hv_target_id t, const struct hv_plan *p)
 {
     struct hv_arena arena = {0};
     struct hv_unsaid *found;
     size_t n = hv_plan_unsaid(p, t, &arena, &found);
+    hv_arena_free(&arena);
+    return n == 0;
+}
+
+bool hv_runtime_runs(enum hv_runtime r, const struct hv_plan *p)
+{
+    struct hv_arena arena = {0};
+    struct hv_unsaid *found;
+    size_t n = hv_plan_not_run(p, r, &arena, &found);
     hv_arena_free(&arena);
     return n == 0;
 }

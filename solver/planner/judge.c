@@ -206,7 +206,7 @@ static double evaluate(struct hv__search *s, const struct hv__sketch *k, double 
     double value = HUGE_VAL;
     struct hv_plan *p = hv__plan_of_sketch(s, k);
     hv_arena_reset(&s->scratch);
-    if (!hv_target_says(s->job->target, p)) {
+    if (!hv_target_says(s->job->target, p) || !hv_runtime_runs(s->job->runtime, p)) {
         s->work += KNOWN_WORK;
         s->room = 0;
         s->last = (struct hv_verdict){0};

@@ -5,6 +5,10 @@
 
 #include "solver/base/units.h"
 
+#define BIT(name) HV_SAYS_BIT(HV_SAYS_##name)
+/* What stages of layers and mixtures of experts need. */
+#define STAGES_AND_EXPERTS (BIT(STAGES) | BIT(UNEVEN) | BIT(EXPERTS) | BIT(CAPACITY) | BIT(PLACES))
+
 #define X(c, name) name,
 static const char *const names[HV_RUNTIME_N] = {HV_RUNTIME_MAP(X)};
 #undef X
@@ -18,8 +22,7 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .library_bytes = HV_UNKNOWN,
             .fragmentation_frac = HV_UNKNOWN,
             .fragmentation_again_frac = HV_UNKNOWN,
-            .most_zero = 3,
-            .degrees_per_layer = true,
+            .can.says = HV_SAYS_ALL,
             .degrees = "any that a plan can say",
             .source = "definition",
         },
@@ -33,9 +36,14 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .library_bytes = HV_UNKNOWN,
             .fragmentation_frac = HV_UNKNOWN,
             .fragmentation_again_frac = HV_UNKNOWN,
-            .schedules = "1f1b interleaved breadth-first group-interleaved zb-1p zb-2p zb-h1 zb-h2 "
-                         "zb-v v-half v-min dualpipev",
-            .most_zero = 1,
+            .can.says = STAGES_AND_EXPERTS | BIT(CHUNKS) | BIT(SHARD_GROUPS),
+            .can.schedules = "1f1b interleaved breadth-first group-interleaved zb-1p zb-2p zb-h1 "
+                             "zb-h2 zb-v v-half v-min dualpipev",
+            .can.zero = "0 1",
+            .can.zero_alone = "0 1 2 3",
+            .can.cp = "ring/zigzag ulysses all_gather/zigzag",
+            .can.recompute = "none selective full",
+            .can.offload = "optimizer",
             .degrees = "tp, cp and ep of one size on all stages; equal pipelines; layers per stage "
                        "as given; ZeRO 1 (distributed optimizer), or FSDP without stages",
             .source =
@@ -60,10 +68,18 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .channel_bytes = 50 * HV_MIB,
             .fragmentation_frac = 0.05,
             .fragmentation_again_frac = 0.08,
-            .schedules = "1f1b gpipe",
-            .most_zero = 1,
+            .can.says = STAGES_AND_EXPERTS,
+            .can.schedules = "1f1b gpipe",
+            .can.zero = "0 1",
+            .can.zero_alone = "0 1 2 3",
+            .can.cp = "",
+            .can.cp_alone = "ulysses",
+            .can.recompute = "none selective full",
+            .can.offload = "optimizer optimizer+weights",
+            .can.only_sharded = BIT(OFFLOAD),
             .degrees = "tp of one size on all stages; equal pipelines; layers per stage as given; "
-                       "ZeRO 0 or 1 beside stages, 2 and 3 without; no context parallelism",
+                       "ZeRO 0 or 1 beside stages, 2 and 3 without; context parallelism by "
+                       "Ulysses, without stages",
             .source =
                 "sends: runtime/pipe/p2p.py (torch.distributed.send on the stream of compute) and "
                 "schedule.py (TrainSchedule: sends and receives between passes); shares of "
@@ -84,8 +100,13 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .library_bytes = HV_UNKNOWN,
             .fragmentation_frac = HV_UNKNOWN,
             .fragmentation_again_frac = HV_UNKNOWN,
-            .schedules = "gpipe 1f1b interleaved zb-v zb-h1 dualpipev",
-            .most_zero = 3,
+            .can.says = STAGES_AND_EXPERTS | BIT(CHUNKS) | BIT(SHARD_GROUPS),
+            .can.schedules = "gpipe 1f1b interleaved zb-v zb-h1 dualpipev",
+            .can.zero = "0 2 3",
+            .can.zero_alone = "0 2 3",
+            .can.cp = "ring/zigzag ring/contiguous all_gather/zigzag all_gather/contiguous",
+            .can.offload = "optimizer+weights",
+            .can.only_sharded = BIT(OFFLOAD),
             .degrees = "FSDP2 or HSDP with tp (always with sequence parallelism), cp, ep and "
                        "stages; layers per stage as given; equal pipelines",
             .source = "torch.distributed.pipelining.schedules; torchtitan docs/fsdp.md and "
@@ -101,8 +122,13 @@ static const struct hv_runtime_row rows[HV_RUNTIME_N] = {
             .library_bytes = HV_UNKNOWN,
             .fragmentation_frac = HV_UNKNOWN,
             .fragmentation_again_frac = HV_UNKNOWN,
-            .schedules = "1f1b gpipe",
-            .most_zero = 3,
+            .can.says = BIT(SHARD_GROUPS) | BIT(EXPERTS) | BIT(PLACES),
+            .can.schedules = "",
+            .can.zero = "",
+            .can.zero_alone = "0 2 3",
+            .can.cp = "ring/zigzag all_gather/zigzag",
+            .can.offload = "optimizer+weights",
+            .can.only_sharded = BIT(OFFLOAD),
             .degrees = "ZeRO 2 or 3 over all ranks or over shard groups; no stages of its own",
             .source = "torch.distributed.fsdp: FullyShardedDataParallel, ShardingStrategy and "
                       "BackwardPrefetch; buckets: torch's reducer.cpp, "
@@ -148,18 +174,4 @@ bool hv_runtime_find(const char *name, enum hv_runtime *out)
 const struct hv_runtime_row *hv_runtime_row(enum hv_runtime r)
 {
     return &rows[r];
-}
-
-bool hv_runtime_has_schedule(enum hv_runtime r, const char *schedule)
-{
-    size_t n = strlen(schedule);
-    const char *list = rows[r].schedules;
-    for (const char *at = list; at != NULL && *at != '\0';) {
-        size_t len = strcspn(at, " ");
-        if (len == n && memcmp(at, schedule, n) == 0) {
-            return true;
-        }
-        at += len + (at[len] != '\0');
-    }
-    return list == NULL;
 }

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "solver/workload/target.h"
+
 /** Runtimes: constant, name in files. */
 #define HV_RUNTIME_MAP(X)                                                                          \
     X(HV_RUNTIME_HETVIZ, "hetviz")                                                                 \
@@ -64,11 +66,9 @@ struct hv_runtime_row {
     /** Share that the allocator holds beyond what is in use, and the same where whole layers with
      * stored scores are computed again; HV_UNKNOWN: the estimates of the cost model. */
     double fragmentation_frac, fragmentation_again_frac;
-    const char *schedules;  /**< names that it runs, separated by blanks; NULL: any */
-    int most_zero;          /**< largest ZeRO stage beside pipeline stages; 3: any */
-    bool degrees_per_layer; /**< layers of one stage may differ in their parallel degrees */
-    const char *degrees;    /**< which parallel degrees it can do, for the help */
-    const char *source;     /**< where each of these facts comes from */
+    struct hv_says_limits can; /**< what it can run of a plan: limits of every search for it */
+    const char *degrees;       /**< which parallel degrees it can do, for the help */
+    const char *source;        /**< where each of these facts comes from */
 };
 
 const char *hv_runtime_name(enum hv_runtime r); /**< name in files */
@@ -76,7 +76,5 @@ const char *hv_runtime_name(enum hv_runtime r); /**< name in files */
 bool hv_runtime_find(const char *name, enum hv_runtime *out);
 /** The row of a runtime. O(1). */
 const struct hv_runtime_row *hv_runtime_row(enum hv_runtime r);
-/** True where the runtime runs schedules of that name. O(length of its list). */
-bool hv_runtime_has_schedule(enum hv_runtime r, const char *schedule);
 
 #endif

@@ -14,8 +14,7 @@ static const char *const says_texts[HV_SAYS_N] = {HV_SAYS_MAP(X)};
 #undef X
 
 #define BIT(name)  HV_SAYS_BIT(HV_SAYS_##name)
-#define ALL        (HV_SAYS_BIT(HV_SAYS_SCHEDULE) - 1)
-#define ALL_OF_ONE (ALL & ~BIT(JOBS)) /* whatever one training plan has */
+#define ALL_OF_ONE (HV_SAYS_ALL & ~BIT(JOBS)) /* whatever one training plan has */
 
 /* What Megatron-Core's own layout string and arguments have. */
 #define MEGATRON_SAYS                                                                              \
@@ -27,7 +26,7 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
     [HV_TARGET_ANY] =
         {
             .title = "no target: every plan",
-            .says = ALL,
+            .can.says = HV_SAYS_ALL,
             .writes = "nothing",
             .source = "definition",
         },
@@ -36,13 +35,13 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
             .title = "Megatron-LM",
             .letter = 'M',
             .writes_layout = true,
-            .says = MEGATRON_SAYS,
-            .schedules = "1f1b interleaved",
-            .zero = "0 1",
-            .zero_alone = "0 1",
-            .cp = MEGATRON_CP,
-            .recompute = "none selective full",
-            .offload = "optimizer",
+            .can.says = MEGATRON_SAYS,
+            .can.schedules = "1f1b interleaved",
+            .can.zero = "0 1",
+            .can.zero_alone = "0 1",
+            .can.cp = MEGATRON_CP,
+            .can.recompute = "none selective full",
+            .can.offload = "optimizer",
             .writes = "megatron.args (arguments, one a line), launch.sh, ranks.csv",
             .source = "Megatron-LM, training/arguments.py; megatron-core 0.16.1, "
                       "pipeline_parallel_layer_layout.py and parallel_state.py (RankGenerator, "
@@ -53,13 +52,13 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
             .title = "Megatron-Bridge",
             .letter = 'b',
             .writes_layout = true,
-            .says = MEGATRON_SAYS,
-            .schedules = "1f1b interleaved",
-            .zero = "0 1",
-            .zero_alone = "0 1",
-            .cp = MEGATRON_CP,
-            .recompute = "none selective full",
-            .offload = "",
+            .can.says = MEGATRON_SAYS,
+            .can.schedules = "1f1b interleaved",
+            .can.zero = "0 1",
+            .can.zero_alone = "0 1",
+            .can.cp = MEGATRON_CP,
+            .can.recompute = "none selective full",
+            .can.offload = "",
             .writes = "overrides.yaml, overrides.args (the same for the command line), launch.sh, "
                       "ranks.csv",
             .source = "Megatron-Bridge, examples/*/conf/*_override_example.yaml; not run",
@@ -68,14 +67,14 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
         {
             .title = "FlagScale",
             .letter = 'F',
-            .says = (MEGATRON_SAYS & ~BIT(CHUNKS)) | BIT(STAGE_DEGREES) | BIT(STAGE_DP) |
-                    BIT(STAGE_RECOMPUTE) | BIT(KINDS),
-            .schedules = "1f1b",
-            .zero = "0 1",
-            .zero_alone = "0 1",
-            .cp = MEGATRON_CP,
-            .recompute = "none full",
-            .offload = "",
+            .can.says = (MEGATRON_SAYS & ~BIT(CHUNKS)) | BIT(STAGE_DEGREES) | BIT(STAGE_DP) |
+                        BIT(STAGE_RECOMPUTE) | BIT(KINDS),
+            .can.schedules = "1f1b",
+            .can.zero = "0 1",
+            .can.zero_alone = "0 1",
+            .can.cp = MEGATRON_CP,
+            .can.recompute = "none full",
+            .can.offload = "",
             .writes = "train.yaml (hetero_process_meshes, hetero_pipeline_layer_split), launch.sh, "
                       "ranks.csv",
             .source = "FlagScale, flagscale/train/arguments.py and examples of heterogeneous "
@@ -86,16 +85,17 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
             .title = "torchtitan",
             .letter = 'T',
             .writes_layout = true,
-            .says = BIT(STAGES) | BIT(UNEVEN) | BIT(CHUNKS) | BIT(SHARD_GROUPS) | BIT(EXPERTS) |
-                    BIT(ORDER) | BIT(PLACES),
-            .schedules = "1f1b gpipe interleaved breadth-first zb-h1 zb-h2 zb-1p zb-1.5p zb-2p "
-                         "zb-v 1f1b-v v-half v-min v-adaptive group-interleaved autopipe explicit",
-            .zero = "0 3",
-            .zero_alone = "0 3",
-            .cp = "all_gather/zigzag all_gather/contiguous",
-            .recompute = "none full",
-            .offload = "optimizer+weights",
-            .only_sharded = BIT(OFFLOAD),
+            .can.says = BIT(STAGES) | BIT(UNEVEN) | BIT(CHUNKS) | BIT(SHARD_GROUPS) | BIT(EXPERTS) |
+                        BIT(ORDER) | BIT(PLACES),
+            .can.schedules =
+                "1f1b gpipe interleaved breadth-first zb-h1 zb-h2 zb-1p zb-1.5p zb-2p "
+                "zb-v 1f1b-v v-half v-min v-adaptive group-interleaved autopipe explicit",
+            .can.zero = "0 3",
+            .can.zero_alone = "0 3",
+            .can.cp = "all_gather/zigzag all_gather/contiguous",
+            .can.recompute = "none full",
+            .can.offload = "optimizer+weights",
+            .can.only_sharded = BIT(OFFLOAD),
             .writes = "torchtitan.args (flags), torchtitan.toml (tables of older versions), "
                       "schedule.csv where the schedule has no name there, launch.sh, ranks.csv",
             .source = "torchtitan 0.3.0, config/configs.py; torch.distributed.pipelining."
@@ -106,14 +106,14 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
             .title = "DeepSpeed",
             .letter = 'D',
             .writes_layout = true,
-            .says = BIT(STAGES) | BIT(PLACES),
-            .schedules = "1f1b",
-            .zero = "0 1",
-            .zero_alone = "0 1 2 3",
-            .cp = "ulysses",
-            .recompute = "none full",
-            .offload = "optimizer optimizer+weights",
-            .only_sharded = BIT(OFFLOAD),
+            .can.says = BIT(STAGES) | BIT(PLACES),
+            .can.schedules = "1f1b",
+            .can.zero = "0 1",
+            .can.zero_alone = "0 1 2 3",
+            .can.cp = "ulysses",
+            .can.recompute = "none full",
+            .can.offload = "optimizer optimizer+weights",
+            .can.only_sharded = BIT(OFFLOAD),
             .writes = "ds_config.json, hostfile, launch.sh, ranks.csv",
             .source = "DeepSpeed 0.19.8, runtime/config.py, runtime/pipe/module.py "
                       "(partition_method) and runtime/pipe/topology.py",
@@ -123,22 +123,22 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
             .title = "Accelerate (FSDP2)",
             .letter = 'A',
             .writes_layout = true,
-            .says = BIT(SHARD_GROUPS),
-            .schedules = "",
-            .zero = "",
-            .zero_alone = "0 2 3",
-            .cp = "ring/zigzag all_gather/zigzag",
-            .recompute = "none full",
-            .offload = "optimizer+weights",
-            .only_sharded = BIT(OFFLOAD) | BIT(RECOMPUTE),
+            .can.says = BIT(SHARD_GROUPS),
+            .can.schedules = "",
+            .can.zero = "",
+            .can.zero_alone = "0 2 3",
+            .can.cp = "ring/zigzag all_gather/zigzag",
+            .can.recompute = "none full",
+            .can.offload = "optimizer+weights",
+            .can.only_sharded = BIT(OFFLOAD) | BIT(RECOMPUTE),
             .writes = "accelerate.yaml, hostfile, ranks.csv",
             .source = "accelerate 1.15.0, commands/config/config_args.py, parallelism_config.py",
         },
     [HV_TARGET_PIPELINING_CSV] =
         {
             .title = "schedule of torch.distributed.pipelining",
-            .says = ALL_OF_ONE & ~(BIT(SLICES) | BIT(SYNC) | BIT(FORM)),
-            .schedules =
+            .can.says = ALL_OF_ONE & ~(BIT(SLICES) | BIT(SYNC) | BIT(FORM)),
+            .can.schedules =
                 "1f1b gpipe dapple interleaved breadth-first group-interleaved zb-h1 zb-h2 "
                 "zb-1p zb-1.5p zb-2p zb-v 1f1b-v v-half v-min v-adaptive varuna autopipe "
                 "hanayo explicit",
@@ -149,35 +149,35 @@ static const struct hv_target_row rows[HV_TARGET_N] = {
     [HV_TARGET_SLURM] =
         {
             .title = "Slurm",
-            .says = ALL_OF_ONE,
+            .can.says = ALL_OF_ONE,
             .writes = "job.sbatch (a heterogeneous job, one component per node group), ranks.csv",
             .source = "slurm.schedmd.com/heterogeneous_jobs.html",
         },
     [HV_TARGET_HOSTFILE] =
         {
             .title = "host file",
-            .says = ALL_OF_ONE,
+            .can.says = ALL_OF_ONE,
             .writes = "hostfile (HOST slots=N), rankfile (Open MPI), ranks.csv",
             .source = "DeepSpeed's launcher and mpirun(1)",
         },
     [HV_TARGET_REPORT] =
         {
             .title = "report",
-            .says = ALL,
+            .can.says = HV_SAYS_ALL,
             .writes = "report.md and report.html, one page that needs no other file",
             .source = "definition",
         },
     [HV_TARGET_CSV] =
         {
             .title = "table of stages",
-            .says = ALL_OF_ONE,
+            .can.says = ALL_OF_ONE,
             .writes = "stages.csv, ranks.csv (RFC 4180)",
             .source = "RFC 4180",
         },
     [HV_TARGET_DOT] =
         {
             .title = "graph of stages",
-            .says = ALL_OF_ONE,
+            .can.says = ALL_OF_ONE,
             .writes = "plan.dot for Graphviz",
             .source = "graphviz.org, the DOT language",
         },

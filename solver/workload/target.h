@@ -78,22 +78,31 @@ const char *hv_says_text(enum hv_says s); /**< what a plan with it has, as a par
 /** Bit of a property in hv_target_row.says. */
 #define HV_SAYS_BIT(s) (1U << (unsigned)(s))
 
-/** What a target can say. Lists are words with blanks between; NULL: anything. */
-struct hv_target_row {
-    const char *title;
-    char letter;            /**< in tables of plans: 'M'; 0: not a runtime */
-    bool writes_layout;     /**< its files can be imported as a layout */
+/** What can be said of a plan, or run of it. Lists are words with blanks between; NULL: anything.
+ */
+struct hv_says_limits {
     unsigned says;          /**< HV_SAYS_BIT of the properties before HV_SAYS_SCHEDULE */
     const char *schedules;  /**< that order the stages; "" where there are no stages */
     const char *zero;       /**< ZeRO stages beside pipeline stages: "0 1" */
     const char *zero_alone; /**< ZeRO stages without pipeline stages */
     const char *cp;         /**< schemes of context parallelism, or scheme/layout: "ring/zigzag" */
+    const char *cp_alone;   /**< further ones without pipeline stages; NULL: none */
     const char *recompute;  /**< "none selective full" */
     const char
         *offload; /**< sets that may be in the host's memory: "optimizer optimizer+weights" */
     unsigned only_sharded; /**< HV_SAYS_BIT of lists that hold only where ZeRO shards states */
-    const char *writes;    /**< the files that are written, for the help */
-    const char *source;    /**< where the row comes from */
+};
+/** hv_says_limits.says of all properties of plans. */
+#define HV_SAYS_ALL (HV_SAYS_BIT(HV_SAYS_SCHEDULE) - 1)
+
+/** What a target can say, and writes. */
+struct hv_target_row {
+    const char *title;
+    char letter;        /**< in tables of plans: 'M'; 0: not a runtime */
+    bool writes_layout; /**< its files can be imported as a layout */
+    struct hv_says_limits can;
+    const char *writes; /**< the files that are written, for the help */
+    const char *source; /**< where the row comes from */
 };
 
 const char *hv_target_name(enum hv_target_id t); /**< name in files */

@@ -52,6 +52,26 @@ expect 'validate without them' 0 validate --shipped
 same 'the same validation' out with.out
 within 'without the file: as shipped' "$(simulated_s p2.json)" "$before2" 1e-9
 
+# ---- what a run was launched with, in place of its plan ------------------------------------------------
+echo '{"format": "hetviz.job/1", "global_batch": 256, "sequence": 2048, "precision": "fp16", "optimizer": "adam"}' >job.json
+for tp in 2 8; do
+    cat >"l$tp.sh" <<LAUNCH
+torchrun --nproc_per_node 8 --nnodes 8 pretrain_gpt.py --tensor-model-parallel-size $tp --num-layers 24 \\
+  --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 \\
+  --micro-batch-size 1 --global-batch-size 256 --vocab-size 51200 --make-vocab-size-divisible-by 1 --fp16
+LAUNCH
+    run plan -c homogeneous -m gpt3-1.3b -j job.json -s manual -o tp="$tp" --out "q$tp.json"
+done
+expect 'from plans, into a file' 0 calibrate 2.log 8.log --plan q2.json --plan q8.json --out by_plan.json
+expect 'from launches, into a file' 0 calibrate 2.log 8.log --plan l2.sh --plan l8.sh -c homogeneous \
+    -m gpt3-1.3b --out by_launch.json
+same 'the same numbers' by_launch.json by_plan.json
+expect 'with the model of the launch' 0 calibrate 2.log 8.log --plan l2.sh --plan l8.sh -c homogeneous --out own_model.json
+expect 'a launch without a cluster' 3 calibrate 2.log --plan l2.sh
+says 'a launch without a cluster' err 'l2.sh: a launch without its cluster; name the one it ran with \(-c\)'
+expect 'what is neither' 3 calibrate 2.log --plan 2.log -c homogeneous
+says 'what is neither' err '2.log: '
+
 # ---- what is refused --------------------------------------------------------------------------------
 expect 'counts' 2 calibrate 1.log 2.log 4.log --plan p1.json --plan p2.json
 says 'counts' err 'found 3 log\(s\) and 2 plan\(s\)'

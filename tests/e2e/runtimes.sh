@@ -50,4 +50,24 @@ same 'and says what it said before' out judged.json
 # shellcheck disable=SC2086
 expect 'compare for a runtime' 0 compare $inputs -j small -s manual,uniform -o runtime=deepspeed --json
 says 'its plans have it' out '"runtime": "deepspeed"'
+
+# what a runtime can run limits every search for it; what a user gives is judged, and the note says so
+for r in $names; do
+    # shellcheck disable=SC2086
+    expect "auto for $r" 0 plan $inputs -j small -s auto -o runtime=$r --budget 400 --out auto.json
+    expect "auto for $r, judged" 0 eval auto.json
+    holds "auto for $r: nothing that it does not run" [ "$(grep -c 'does not run' out)" -eq 0 ]
+done
+# shellcheck disable=SC2086
+{
+    expect 'manual for a runtime without that schedule' 0 plan $inputs -j small -s manual -o pp=2 -o tp=4 \
+        -o schedule=zb-h1 -o runtime=deepspeed --out zb.json
+    expect 'its plan is judged' 0 eval zb.json
+    says 'and the note names runtime and schedule' out 'deepspeed does not run schedule zb-h1, judged as if it did'
+    expect 'a strategy for a runtime without its schedule' 1 plan $inputs -j small -s zb -o runtime=deepspeed
+    says 'the reason names the runtime' err 'zb: deepspeed does not run several chunks of layers in a stage'
+    expect 'a strategy for a runtime with its schedule' 0 plan $inputs -j small -s zb -o runtime=megatron
+    expect 'compare of strategies for a runtime' 0 compare $inputs -j small -s zb,uniform -o runtime=deepspeed
+    says 'says why one does not apply' out 'zb .*deepspeed does not run'
+}
 finish

@@ -223,7 +223,7 @@ static void the_default_assumes_nothing(void **state)
     const struct hv_runtime_row *r = hv_runtime_row(HV_RUNTIME_HETVIZ);
     assert_int_equal(r->sends, HV_SENDS_BESIDE);
     assert_int_equal(r->reduction, HV_REDUCTION_PLANNED);
-    assert_true(!hv_known(r->library_bytes) && r->schedules == NULL);
+    assert_true(!hv_known(r->library_bytes) && r->can.schedules == NULL);
     hv_arena_free(&a);
     close_world(&none);
     close_world(&named);
@@ -251,9 +251,45 @@ static void what_the_runtime_lacks_is_named(void **state)
     v = judge(&w, &a, false,
               "\"micro_batch\":4,\"replicas\":[{\"micro_batches\":3,\"stages\":[{\"devices\":"
               "\"a[0].*\",\"layers\":[0,8],\"tp\":4,\"degrees\":[{\"layers\":[0,4],\"dp\":4}]}]}]");
-    assert_true(v.n_approximated > 0 &&
-                strstr(v.approximated[v.n_approximated - 1],
-                       "degrees: deepspeed has one set of degrees for all layers of a stage"));
+    assert_int_equal(v.n_approximated, 1);
+    assert_string_equal(v.approximated[0],
+                        "replicas[0].stages[0].degrees: deepspeed does not run degrees that differ "
+                        "between layers of a stage, judged as if it did");
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+/** In a search the same is a violation, with the place and the runtime's name. */
+static void searches_keep_to_what_the_runtime_runs(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    static const char *const names[] = {"zb-h1", "1f1b"};
+    open_measured(&w, "deepspeed");
+    for (size_t i = 0; i < HV_COUNT(names); i++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "{\"format\":\"hetviz.plan/1\",\"micro_batch\":1,\"replicas\":[{"
+                       "\"micro_batches\":12,\"stages\":[{\"devices\":\"a[0].*\",\"layers\":[0,4],"
+                       "\"tp\":4},{\"devices\":\"a[1].*\",\"layers\":[4,8],\"tp\":4}]}],"
+                       "\"schedule\":{\"name\":\"%s\"}}",
+                       names[i]);
+        struct hv_plan_doc doc;
+        assert_int_equal(hv_plan_doc_build(&doc, parse(text, "p"), w.in.cluster.cluster, NULL),
+                         HV_OK);
+        const struct hv_eval_options o = {.no_bound = true, .runtime_limits = true};
+        struct hv_verdict v;
+        assert_int_equal(hv_eval(w.cost, doc.plan, &o, &a, &v, NULL), HV_OK);
+        assert_int_equal(v.n_approximated, 0);
+        assert_int_equal(v.findings.n, i == 0);
+        if (i == 0) {
+            assert_int_equal(v.findings.items[0].code, HV_V_RUNTIME);
+            assert_string_equal(v.findings.items[0].where, "schedule.name");
+            assert_string_equal(v.findings.items[0].text, "deepspeed does not run schedule zb-h1");
+        }
+        hv_plan_doc_free(&doc);
+    }
     hv_arena_free(&a);
     close_world(&w);
 }
@@ -317,10 +353,6 @@ static void rows_are_found_by_name(void **state)
     }
     enum hv_runtime r = HV_RUNTIME_N;
     assert_false(hv_runtime_find("mega", &r));
-    assert_true(hv_runtime_has_schedule(HV_RUNTIME_HETVIZ, "zb-v"));
-    assert_true(hv_runtime_has_schedule(HV_RUNTIME_DEEPSPEED, "1f1b"));
-    assert_false(hv_runtime_has_schedule(HV_RUNTIME_DEEPSPEED, "zb-v"));
-    assert_false(hv_runtime_has_schedule(HV_RUNTIME_DEEPSPEED, "1f1"));
 }
 
 int main(void)
@@ -332,6 +364,7 @@ int main(void)
         cmocka_unit_test(libraries_count_on_the_device_only),
         cmocka_unit_test(the_default_assumes_nothing),
         cmocka_unit_test(what_the_runtime_lacks_is_named),
+        cmocka_unit_test(searches_keep_to_what_the_runtime_runs),
         cmocka_unit_test(degrees_of_layers_count),
         cmocka_unit_test(rows_are_found_by_name),
     };

@@ -71,12 +71,12 @@ static struct hv_plan_doc plan_of(struct hv_cluster *c, const char *text)
     return doc;
 }
 
-/** True where the target cannot say the property, whose stage and text are then given. */
-static bool unsaid(const struct hv_plan *p, enum hv_target_id t, enum hv_says what)
+/** True where the property is beyond the limits; its stage and text are then given. */
+static bool beyond(const struct hv_plan *p, const struct hv_says_limits *can, enum hv_says what)
 {
     struct hv_arena a = {0};
     struct hv_unsaid *found = NULL;
-    size_t n = hv_plan_unsaid(p, t, &a, &found);
+    size_t n = hv_plan_beyond(p, can, &a, &found);
     bool has = false;
     for (size_t i = 0; i < n; i++) {
         if (found[i].what == what) {
@@ -92,23 +92,38 @@ static bool unsaid(const struct hv_plan *p, enum hv_target_id t, enum hv_says wh
     return has;
 }
 
+static bool unsaid(const struct hv_plan *p, enum hv_target_id t, enum hv_says what)
+{
+    return beyond(p, &hv_target_row(t)->can, what);
+}
+
 /** The lists of a row that belong to the properties behind HV_SAYS_SCHEDULE: none of them has what
  * the plans above have, except of targets without that limit. */
-static bool row_says(const struct hv_target_row *row, enum hv_says what)
+static bool row_says(const struct hv_says_limits *can, enum hv_says what)
 {
     switch ((int)what) {
     case HV_SAYS_SCHEDULE:
-        return row->schedules == NULL || row->schedules[0] == '\0'; /* no stages at all */
+        return can->schedules == NULL || can->schedules[0] == '\0'; /* no stages at all */
     case HV_SAYS_ZERO:
-        return row->zero == NULL;
+        return can->zero == NULL || hv_target_list_has(can->zero, "2");
     case HV_SAYS_CP:
-        return row->cp == NULL;
+        return can->cp == NULL;
     case HV_SAYS_RECOMPUTE:
-        return row->recompute == NULL;
+        return can->recompute == NULL;
     case HV_SAYS_OFFLOAD:
-        return row->offload == NULL;
+        return can->offload == NULL;
     default:
-        return (row->says & HV_SAYS_BIT(what)) != 0;
+        return (can->says & HV_SAYS_BIT(what)) != 0;
+    }
+}
+
+/** One property of a plan against the limits of a row. */
+static void check_limits(const struct hv_plan *p, enum hv_says what, const char *name,
+                         const struct hv_says_limits *can)
+{
+    bool said = !beyond(p, can, what);
+    if (said != row_says(can, what)) {
+        fail_msg("%s and %s: %s", name, hv_says_name(what), said ? "not noticed" : "refused");
     }
 }
 
@@ -125,12 +140,12 @@ static void every_property_is_checked(void **state)
             broken[i].stage0, broken[i].devices1, broken[i].stage1, broken[i].rest);
         struct hv_plan_doc doc = plan_of(c, hv_str_cstr(&text));
         for (int t = 0; t < HV_TARGET_N; t++) {
-            const struct hv_target_row *row = hv_target_row((enum hv_target_id)t);
-            bool said = !unsaid(doc.plan, (enum hv_target_id)t, broken[i].what);
-            if (said != row_says(row, broken[i].what)) {
-                fail_msg("%s and %s: %s", hv_target_name((enum hv_target_id)t),
-                         hv_says_name(broken[i].what), said ? "not noticed" : "refused");
-            }
+            check_limits(doc.plan, broken[i].what, hv_target_name((enum hv_target_id)t),
+                         &hv_target_row((enum hv_target_id)t)->can);
+        }
+        for (int r = 0; r < HV_RUNTIME_N; r++) {
+            check_limits(doc.plan, broken[i].what, hv_runtime_name((enum hv_runtime)r),
+                         &hv_runtime_row((enum hv_runtime)r)->can);
         }
         hv_plan_doc_free(&doc);
         hv_str_free(&text);

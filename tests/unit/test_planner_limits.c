@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "solver/base/units.h"
+#include "solver/plan/says.h"
 #include "tests/planner_fixture.h"
 
 #include <stdlib.h>
@@ -37,6 +38,32 @@ static void groups_that_are_alike_are_one(void **state)
         close_world(&w);
     }
     assert_true(time_s[0] == time_s[1]);
+}
+
+/* What a runtime can run limits the search for it, on a cluster of two kinds, where the best plan
+ * has unlike stages. */
+static void plans_for_a_runtime_are_ones_that_it_runs(void **state)
+{
+    (void)state;
+    for (int i = 0; i < HV_RUNTIME_N; i++) {
+        char job[512];
+        enum hv_runtime runtime = (enum hv_runtime)i;
+        (void)snprintf(job, sizeof job, "%.*s,\"runtime\":\"%s\"}", (int)strlen(job_text) - 1,
+                       job_text, hv_runtime_name(runtime));
+        struct world w;
+        open_world(&w, cluster_text, model_text, job);
+        struct hv_planner_result r = search(&w, &(struct hv_planner_options){.budget = 300});
+        struct hv_arena a = {0};
+        struct hv_unsaid *found;
+        assert_non_null(r.plan);
+        if (hv_plan_not_run(r.plan, runtime, &a, &found) > 0) {
+            fail_msg("%s: %s", hv_runtime_name(runtime), found[0].text);
+        }
+        assert_true(time_of(&w, r.plan) == r.iteration_s);
+        hv_arena_free(&a);
+        hv_plan_unref(r.plan);
+        close_world(&w);
+    }
 }
 
 /* On many thousands of devices an evaluation takes many times as long as on a few: the default
@@ -304,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_that_are_alike_are_one),
+        cmocka_unit_test(plans_for_a_runtime_are_ones_that_it_runs),
         cmocka_unit_test(large_clusters_get_fewer_evaluations),
         cmocka_unit_test(order_of_groups_does_not_matter),
         cmocka_unit_test(leaves_drained_and_spare_nodes_alone),

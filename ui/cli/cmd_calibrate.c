@@ -1,4 +1,5 @@
-/** `hetviz calibrate`: logs of the user's runs and their plans → numbers of the calibration. */
+/** `hetviz calibrate`: logs of the user's runs and their plans or launch arguments → numbers of the
+ * calibration. */
 #include <math.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "solver/io/own/docs.h"
 #include "solver/io/runs/run_log.h"
 #include "solver/validate/own_runs.h"
+#include "ui/cli/calibrate/launched.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/print.h"
 
@@ -131,9 +133,13 @@ static enum hv_status read_run(struct work *w, size_t i, struct hv_err *err)
     struct run *r = &w->runs[i];
     r->log = w->logs[i];
     r->plan = w->plans[w->n_plans == 1 ? 0 : i];
-    enum hv_status st = hv_plan_doc_read(&r->doc, r->plan, hv_args_text(w->args, "cluster", NULL),
-                                         hv_args_text(w->args, "model", NULL),
-                                         hv_args_text(w->args, "job", NULL), &r->inputs, err);
+    const struct hv_cli_named named = {hv_args_text(w->args, "cluster", NULL),
+                                       hv_args_text(w->args, "model", NULL),
+                                       hv_args_text(w->args, "job", NULL)};
+    enum hv_status st = hv_cli_is_launch(r->plan)
+                            ? hv_cli_read_launch(r->plan, &named, &r->doc, &r->inputs, err)
+                            : hv_plan_doc_read(&r->doc, r->plan, named.cluster, named.model,
+                                               named.job, &r->inputs, err);
     st = st ? st : hv_run_log_read(r->log, &w->shipped, &r->times, err);
     if (st != HV_OK) {
         return st;

@@ -89,6 +89,7 @@ static json_t *plugin_json(const struct hv_plugin *p)
     json_object_set_new(j, "stale", json_boolean(p->stale));
     json_object_set_new(j, "serves", json_boolean(p->serves));
     json_object_set_new(j, "file_order", json_boolean(p->file_order));
+    json_object_set_new(j, "as_given", json_boolean(p->as_given));
     json_t *functions = json_array(), *options = json_array();
     for (int f = 0; f < HV_PLUGIN_FUNCTION_N; f++) {
         if (p->has[f]) {
@@ -189,6 +190,9 @@ static void describe(const struct hv_plugin *p, struct hv_str *out)
     }
     if (p->file_order) {
         hv_str_adds(out, "it takes node groups in the order of the cluster file\n");
+    }
+    if (p->as_given) {
+        hv_str_adds(out, "its plans may be beyond what the job's runtime can run\n");
     }
     hv_str_adds(out, p->n_options > 0 ? "\noptions\n" : "");
     for (size_t i = 0; i < p->n_options; i++) {

@@ -2,6 +2,7 @@
 #include "solver/base/units.h"
 #include "solver/workload/runtime.h"
 #include "ui/command/help.h"
+#include "ui/command/limits_help.h"
 #include "ui/command/paragraph.h"
 
 void hv_runtime_list(struct hv_str *out)
@@ -84,6 +85,13 @@ static void add_item(struct hv_str *out, const char *text)
     hv_str_free(&item);
 }
 
+/** Degrees, and what searches for the runtime keep to. */
+static void add_limits(const struct hv_runtime_row *r, struct hv_str *out)
+{
+    hv_str_addf(out, "degrees: %s", r->degrees);
+    hv_limits_add(&r->can, "run", out);
+}
+
 static void add_clause(struct hv_str *out, const char *text)
 {
     hv_str_addf(out, "%s; ", text);
@@ -99,10 +107,7 @@ bool hv_runtime_help(struct hv_str *out, const char *name)
     struct hv_str text = {0};
     hv_str_addf(out, "%s: %s\n\n", name, r->title);
     each_fact(r, add_item, out);
-    hv_str_addf(&text, "schedules: %s", r->schedules != NULL ? r->schedules : "any");
-    add_item(out, hv_str_cstr(&text));
-    hv_str_clear(&text);
-    hv_str_addf(&text, "degrees: %s", r->degrees);
+    add_limits(r, &text);
     add_item(out, hv_str_cstr(&text));
     hv_str_clear(&text);
     hv_str_addf(&text, "Sources: %s.", r->source);
@@ -129,8 +134,8 @@ void hv_runtime_man(struct hv_str *out, void (*add_text)(struct hv_str *out, con
         hv_str_addc(out, '\n');
         hv_str_addf(&facts, "%s. ", r->title);
         each_fact(r, add_clause, &facts);
-        hv_str_addf(&facts, "schedules: %s; degrees: %s. Sources: %s.",
-                    r->schedules != NULL ? r->schedules : "any", r->degrees, r->source);
+        add_limits(r, &facts);
+        hv_str_addf(&facts, "; degrees: %s. Sources: %s.", r->degrees, r->source);
         add_text(out, hv_str_cstr(&facts));
         hv_str_addc(out, '\n');
         hv_str_free(&facts);

@@ -140,7 +140,7 @@ static const struct hv_opt validate_options[] = {
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture of predicted against measured", 0, 0, NULL, false},
 };
 static const struct hv_opt calibrate_options[] = {
-    {"plan", 0, HV_ARG_FILE, "PLAN", "plan that a run followed: one for all logs, or one for each in the same order (give the option several times, or plans among the files)", 0, 0, NULL, false},
+    {"plan", 0, HV_ARG_FILE, "PLAN", "plan that a run followed, or what it was launched with (arguments of Megatron-LM, configurations of DeepSpeed or torchtitan, with -c): one for all logs, or one for each in the same order (give the option several times, or plans among the files)", 0, 0, NULL, false},
     OPTIONAL_INPUT_OPTIONS,
     {"out", 0, HV_ARG_FILE, "F", "calibration to write (default: in your data folder, where every command finds it)", 0, 0, NULL, false},
     JSON_OPTION,

@@ -2,6 +2,7 @@
 #include "solver/base/units.h"
 #include "solver/workload/target.h"
 #include "ui/command/help.h"
+#include "ui/command/limits_help.h"
 #include "ui/command/paragraph.h"
 
 void hv_target_list(struct hv_str *out)
@@ -15,36 +16,11 @@ void hv_target_list(struct hv_str *out)
                 "NAME` says\nwhat it can say of a plan.\n");
 }
 
-/** "schedules: 1f1b interleaved"; nothing where the row has no limit. */
-static void add_words(struct hv_str *out, const char *what, const char *list)
-{
-    if (list != NULL) {
-        hv_str_addf(out, "; %s: %s", what, list[0] != '\0' ? list : "none");
-    }
-}
-
 /** What the row writes, what it cannot say, and its lists, in one sentence. */
 static void add_facts(const struct hv_target_row *r, struct hv_str *out)
 {
     hv_str_addf(out, "writes %s", r->writes);
-    size_t unsaid = 0;
-    for (int i = 0; i < HV_SAYS_SCHEDULE; i++) {
-        if ((r->says & HV_SAYS_BIT(i)) == 0) {
-            hv_str_addf(out, "%s%s", unsaid++ == 0 ? "; cannot say: " : ", ",
-                        hv_says_text((enum hv_says)i));
-        }
-    }
-    add_words(out, "schedules", r->schedules);
-    add_words(out, "ZeRO beside stages", r->zero);
-    add_words(out, "ZeRO without stages", r->zero_alone);
-    add_words(out, "context parallelism", r->cp);
-    add_words(out, "recomputation", r->recompute);
-    add_words(out, "in the host's memory", r->offload);
-    for (int i = HV_SAYS_SCHEDULE; i < HV_SAYS_N; i++) {
-        if ((r->only_sharded & HV_SAYS_BIT(i)) != 0) {
-            hv_str_addf(out, "; %s only where ZeRO shards", hv_says_name((enum hv_says)i));
-        }
-    }
+    hv_limits_add(&r->can, "say", out);
 }
 
 bool hv_target_help(struct hv_str *out, const char *name)
