@@ -25,6 +25,9 @@ struct hv_eval_options {
      * share no links and nothing follows the last pass is not simulated to its end, where that is
      * known early: its verdict then has findings, memory and hv_verdict.at_least_s, no figures. */
     double give_up_s;
+    /** For searches, 0: all. Of a job's routing so many iterations are timed, evenly spaced, and
+     * stand for all; memory is theirs too. All are timed where experts follow the routing. */
+    size_t iterations;
     struct hv_cost *const *jobs; /**< plan for many jobs: cost context of each job with its own
                                     model and job; NULL, or a NULL entry: the one given */
     struct hv_eval_watch *watch; /**< NULL = no observer */
