@@ -6,6 +6,7 @@
 #include "scripting/api/cost_int.h"
 #include "scripting/api/input_int.h"
 #include "solver/base/units.h"
+#include "solver/workload/router.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,8 +127,8 @@ static void set_ends(lua_State *L, size_t n_layers)
 }
 
 /** Keys of argument 1 that are not a stage's. */
-static const char *const own_keys[] = {"in_flight", "micro_batch", "count",
-                                       "ranges",    "tp_rank",     NULL};
+static const char *const own_keys[] = {"in_flight", "micro_batch", "count", "ranges",
+                                       "tp_rank",   "iteration",   NULL};
 
 static bool is_own(const char *key)
 {
@@ -224,8 +225,8 @@ void hv__stage_set_range(struct hv_stage *s, struct hv_range range, size_t n_lay
 
 struct hv__plan *hv__stage_plan(lua_State *L, const char *fn, double *in_flight)
 {
-    static const char *const varying[] = {"in_flight", "micro_batch", "ranges",
-                                          "layers",    "tp_rank",     NULL};
+    static const char *const varying[] = {"in_flight", "micro_batch", "ranges", "layers",
+                                          "tp_rank",   "iteration",   NULL};
     size_t n_layers = hv_cost_model(hv__run_of(L, fn)->cost)->n_blocks;
     struct hv_range range = {0, 0};
     struct key key = {.complete = true};
@@ -325,7 +326,15 @@ static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
     struct hv_err err = {0};
     const struct hv_replica *replica = &p->doc.plan->replicas[0];
     int64_t rank = hv__int(L, 1, fn, "tp_rank", 1, 1, replica->stages[0].tp.degree);
-    struct hv_stage_query q = {.plan = p->doc.plan, .replica = replica, .tp_rank = (int)rank - 1};
+    const struct hv_router *routing = hv_cost_job(r->cost)->routing;
+    int64_t routed = hv_router_is_even(routing) || routing->iterations < 1
+                         ? 1
+                         : (int64_t)routing->iterations;
+    int64_t iteration = hv__int(L, 1, fn, "iteration", 1, 1, routed);
+    struct hv_stage_query q = {.plan = p->doc.plan,
+                               .replica = replica,
+                               .tp_rank = (int)rank - 1,
+                               .iteration = (size_t)iteration - 1};
 
     if (hv_cost_pass(r->cost, &q, pass, &err) != HV_OK ||
         hv_cost_memory(r->cost, &q, memory, &err) != HV_OK) {
@@ -348,7 +357,8 @@ Prices one stage: the time of one micro-batch on its first data-parallel rank, a
 chunks of a stage that has several add up.
 @function hv.cost.stage
 @tparam table q the stage's keys as in a plan file, and micro_batch, count (equal pipelines),
-in_flight (micro-batches alive), tp_rank (from 1: whose memory, where tensor shards are unequal)
+in_flight (micro-batches alive), tp_rank (from 1: whose memory, where tensor shards are unequal),
+iteration (from 1: of the job's routing, where it has several)
 @treturn table {forward_s, backward_s (with recompute), weight_s, recompute_s, exposed = {tp, cp,
 ep, zero}, gather_s and scatter_s (of all its weights and gradients, where zero.unit is "chunk" or
 "stage": the schedule places them, else 0), optimizer_s (the step after the last micro-batch),

@@ -226,6 +226,8 @@ static void push_routing(lua_State *L, const struct hv_verdict *v)
 /***
 Judges the plan as `hetviz eval` does. Counts as one evaluation of the budget.
 @function plan:eval
+@tparam[opt] table how {iterations = how many of the job's routing are timed, evenly spaced, and
+stand for all (0: all; where experts follow the routing, always all): for the rough part of a search}
 @treturn table {iteration_s, value = the figure that the job minimises (where the plan misses the
 price or the deadline: a value above that of every plan within them, which grows with the excess),
 tokens_per_s, mfu, bubble, exact, within = true when the plan is within the job's price and
@@ -244,13 +246,21 @@ print(e.iteration_s, #e.violations)
 static int plan_eval(lua_State *L)
 {
     const struct hv__plan *p = hv__plan_at(L, 1);
-    struct hv__run *r = hv__run_of(L, "plan:eval");
+    static const char fn[] = "plan:eval";
+    struct hv__run *r = hv__run_of(L, fn);
     struct hv_arena *arena = &hv__host(L)->arena;
     struct hv_arena_mark mark = hv_arena_mark(arena);
     struct hv_verdict v = {0};
     struct hv_err err = {0};
 
-    if (hv__judge(r, p->doc.plan, false, arena, &v, &err) != HV_OK) {
+    struct hv__judging how = {.bound = false};
+
+    if (!lua_isnoneornil(L, 2)) {
+        static const char *const keys[] = {"iterations", NULL};
+        hv__check_keys(L, 2, fn, keys);
+        how.iterations = (size_t)hv__int(L, 2, fn, "iterations", 0, 0, INT64_C(1) << 31);
+    }
+    if (hv__judge(r, p->doc.plan, &how, arena, &v, &err) != HV_OK) {
         lua_pushnil(L);
         lua_pushstring(L, err.text);
         return 2;
@@ -306,7 +316,8 @@ static int plan_stress(lua_State *L)
     struct hv_verdict v = {0};
     struct hv_stress s = {0};
     struct hv_err err = {0};
-    enum hv_status st = hv__judge(r, p->doc.plan, false, arena, &v, &err);
+    const struct hv__judging how = {.bound = false};
+    enum hv_status st = hv__judge(r, p->doc.plan, &how, arena, &v, &err);
 
     r->evaluations++;
     st = st == HV_OK ? hv_eval_stress(r->cost, p->doc.plan, &v, NULL, &s, &err) : st;

@@ -6,9 +6,15 @@
 #include "scripting/host/run_state.h"
 #include "solver/eval/eval.h"
 
-/** Judges a plan; counts as one evaluation. `bound`: also the lower bound. Errors: of hv_eval. */
-enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
-                         struct hv_arena *arena, struct hv_verdict *out,
+/** How a plan of a run is judged. */
+struct hv__judging {
+    bool bound;        /**< also the lower bound */
+    size_t iterations; /**< see hv_eval_options */
+};
+
+/** Judges a plan; counts as one evaluation. Errors: of hv_eval. */
+enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p,
+                         const struct hv__judging *how, struct hv_arena *arena, struct hv_verdict *out,
                          struct hv_err *err) HV_NODISCARD;
 /** Judges the plan and keeps it when it is the best so far; then emits an incumbent event.
  * Errors: HV_ENO when it uses a lost device, and those of reading and judging a plan. */

@@ -29,11 +29,12 @@ static struct hv_cost **costs_of(struct hv__run *r, const struct hv_plan *p, str
     return costs;
 }
 
-enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
+enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, const struct hv__judging *how,
                          struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
 {
-    const struct hv_eval_options o = {.no_bound = !bound,
+    const struct hv_eval_options o = {.no_bound = !how->bound,
                                       .runtime_limits = !r->as_given,
+                                      .iterations = how->iterations,
                                       .jobs = p->n_jobs > 0 ? costs_of(r, p, arena) : NULL};
 
     r->evaluations++;
@@ -91,7 +92,8 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
         s = hv_err_set(err, HV_ENO, "%s", lost);
     }
     if (s == HV_OK) {
-        s = hv__judge(r, doc.plan, true, &arena, &v, err);
+        const struct hv__judging how = {.bound = true};
+        s = hv__judge(r, doc.plan, &how, &arena, &v, err);
     }
     if (s == HV_OK) {
         enum hv__plan_rank rank = rank_of(&v);

@@ -40,13 +40,14 @@ local function all_sizes_fit(plan)
 end
 
 --- Simulates a plan table: the verdict, or nil, the rule that it breaks, and by how many bytes
--- (infinite for violations other than memory).
-function candidates.judge(plan)
+-- (infinite for violations other than memory). `iterations`: so many of the job's routing stand for
+-- all of them (all).
+function candidates.judge(plan, iterations)
   local fits, unfit = all_sizes_fit(plan)
   if not fits then
     return nil, unfit, math.huge
   end
-  local verdict, why = hv.plan.new(plan):eval()
+  local verdict, why = hv.plan.new(plan):eval(iterations and { iterations = iterations })
   if not verdict then
     return nil, why, math.huge
   elseif #verdict.violations == 0 then

@@ -2,6 +2,8 @@
 -- knobs, for families whose systems fix some of them and search the rest.
 -- Points that divide nothing evenly, or whose first micro-batch alone exceeds a memory, are left
 -- out; the others are simulated in the order of an estimate, until none that is left can be faster.
+-- Where the job's routing has many iterations, some of them stand for all until the first few plans
+-- are known, which are then simulated whole.
 --
 -- Prices are those of hv.cost.stage, with its gathers of weights and its memory: a floor or a bound
 -- of our own would forget one of them and leave out the right plan. They are kept for the run, so
@@ -13,6 +15,10 @@ local numbers = require "numbers"
 local search = require "search"
 
 local degrees = {}
+
+-- Of many iterations of a routing, those that stand for all, and plans that are simulated whole.
+local SOME_ITERATIONS, FINALISTS = 3, 3
+local FAR_BETTER = 0.95 -- of the value of the plan simulated whole last
 
 -- Prices by the text of their question, for the run.
 local prices = {}
@@ -276,9 +282,10 @@ local function build(ctx, spec, devices, point)
   return plan
 end
 
---- The price of stage s of a plan with so many micro-batches alive.
-local function stage_price(plan, s, in_flight)
-  local question = { micro_batch = plan.micro_batch, in_flight = in_flight }
+--- The price of stage s of a plan with so many micro-batches alive, in an iteration of the routing
+-- (the first).
+local function stage_price(plan, s, in_flight, iteration)
+  local question = { micro_batch = plan.micro_batch, in_flight = in_flight, iteration = iteration }
   for key, value in pairs(plan.replicas[1].stages[s]) do
     question[key] = value
   end
@@ -315,28 +322,58 @@ local function passes_of(point, stage_s)
   return point.micro_batches * longest_s + (sum_s - longest_s) / point.chunks, longest_s
 end
 
---- Fills a point with `estimate_s` and `bound_s` (no plan of the point is faster: the busiest
--- rank's own work on all micro-batches), or `over_bytes` where the first micro-batch does not fit.
--- `shapes` gives the shape of the i-th stage of a size, so that equal stages are priced once.
-local function estimate(ctx, spec, point, plan, shapes)
-  local stage_s, least_s, update_s, backward_s, seen = {}, {}, 0, 0, {}
-  local stages = plan.replicas[1].stages
-  for s, stage in ipairs(stages) do
-    local layers = stage.layers
+--- Iterates over the prices of the stages of a plan in an iteration of the routing (the first): s,
+-- pass. `shapes` gives the shape of the i-th stage of a size, so that equal stages are priced once.
+local function passes_in(spec, point, plan, shapes, iteration)
+  local seen, stages = {}, plan.replicas[1].stages
+  return function(_, before)
+    local s = before + 1
+    if s > #stages then
+      return nil
+    end
+    local layers = stages[s].layers
     local in_flight = spec.in_flight and spec.in_flight(point, s) or 1
     local key = text_of { s == 1, s == #stages, shapes(point, s), in_flight,
       type(layers[1]) == "number" and layers[2] - layers[1] or layers }
-    if not seen[key] then
-      local pass = stage_price(plan, s, in_flight)
-      if not pass.memory.fits then
-        point.over_bytes = pass.memory.peak_bytes - pass.memory.limit_bytes
-        return
-      end
-      seen[key] = pass
+    seen[key] = seen[key] or stage_price(plan, s, in_flight, iteration)
+    return s, seen[key]
+  end, nil, 0
+end
+
+--- Seconds of a pass of both directions, and those of them that a plan cannot do without.
+local function both_ways(pass)
+  local seconds = pass.forward_s + pass.backward_s
+  return seconds, seconds - (pass.exposed.zero or 0)
+end
+
+--- Seconds that no plan of the point is faster than: the busiest rank's own work on all
+-- micro-batches, in the mean over the iterations of the job's routing.
+local function bound_s(spec, point, plan, shapes, n_iterations)
+  local sum_s = 0
+  if n_iterations == 1 then
+    return point.bound_s
+  end
+  for iteration = 1, n_iterations do
+    local least_s = {}
+    for s, pass in passes_in(spec, point, plan, shapes, iteration) do
+      least_s[s] = select(2, both_ways(pass))
     end
-    local pass = seen[key]
-    stage_s[s] = pass.forward_s + pass.backward_s
-    least_s[s] = stage_s[s] - (pass.exposed.zero or 0)
+    sum_s = sum_s + select(2, (spec.passes or passes_of)(point, least_s))
+  end
+  return point.micro_batches * sum_s / n_iterations
+end
+
+--- Fills a point with `estimate_s` and `bound_s` (no plan of the point is faster if all iterations
+-- of the job's routing are like its first), or `over_bytes` where the first micro-batch does not
+-- fit.
+local function estimate(ctx, spec, point, plan, shapes)
+  local stage_s, least_s, update_s, backward_s = {}, {}, 0, 0
+  for s, pass in passes_in(spec, point, plan, shapes) do
+    if not pass.memory.fits then
+      point.over_bytes = pass.memory.peak_bytes - pass.memory.limit_bytes
+      return
+    end
+    stage_s[s], least_s[s] = both_ways(pass)
     update_s = math.max(update_s,
       pass.optimizer_s + 2 * (pass.gather_s or 0) + (pass.scatter_s or 0))
     backward_s = math.max(backward_s, pass.backward_s)
@@ -355,16 +392,21 @@ local function by_estimate(a, b)
   return a.rank < b.rank
 end
 
---- The points that fit, by estimate, and the one of least excess.
-local function priced_points(ctx, spec, devices)
-  local fitting, nearest = {}, nil
+--- A function of a point and the number of a stage: a text that is the same for stages of equal
+-- devices.
+local function shapes_on(devices)
   local rows, known = rows_of(devices), {}
-  local function shapes(point, s)
+  return function(point, s)
     local size = point.tp * point.cp * point.dp
     local key = size .. "/" .. s
     known[key] = known[key] or shape_of(rows, (s - 1) * size + 1, size)
     return known[key]
   end
+end
+
+--- The points that fit, by estimate, and the one of least excess.
+local function priced_points(ctx, spec, devices, shapes)
+  local fitting, nearest = {}, nil
   local ids = {}
   for i, device in ipairs(devices) do
     ids[i] = device.id
@@ -393,27 +435,75 @@ local function priced_points(ctx, spec, devices)
 end
 
 --- The state of a search: the best plan so far and why others are none.
-local function new_state()
-  return { n_valid = 0, n = 0, best_s = math.huge, least_excess_bytes = math.huge }
+local function new_state(ctx)
+  local n_iterations = ctx.job.routing and #hv.trace { sources = 1 } or 1
+  return { n_valid = 0, n = 0, best_s = math.huge, least_excess_bytes = math.huge, rough = {},
+    n_iterations = n_iterations,
+    some = n_iterations > 2 * SOME_ITERATIONS and SOME_ITERATIONS or nil }
 end
 
---- Simulates a point; the best so far is kept and reported.
-local function simulate(ctx, spec, devices, point, state)
+--- Simulates a point in all iterations of the job's routing, or so many; nil where it breaks
+-- a rule.
+local function judge(ctx, spec, devices, point, state, iterations)
   local plan = build(ctx, spec, devices, point)
-  local verdict, why, excess_bytes = candidates.judge(plan)
-  state.n = state.n + 1
-  if not verdict then
-    if not state.reason or excess_bytes < state.least_excess_bytes then
-      state.reason, state.least_excess_bytes = why, excess_bytes
-    end
-    return
+  local verdict, why, excess_bytes = candidates.judge(plan, iterations)
+  if not verdict and (not state.reason or excess_bytes < state.least_excess_bytes) then
+    state.reason, state.least_excess_bytes = why, excess_bytes
   end
-  state.n_valid = state.n_valid + 1
-  if verdict.value < state.best_s then
+  return verdict, plan
+end
+
+--- Simulates a point whole; the best so far is kept and reported. Whether it breaks no rule.
+local function simulate_whole(ctx, spec, devices, point, state)
+  local verdict, plan = judge(ctx, spec, devices, point, state)
+  if verdict and verdict.value < state.best_s then
     state.best_s, state.plan, state.point, state.verdict = verdict.value, plan, point, verdict
     if not spec.quiet then
       hv.incumbent(plan)
     end
+  end
+  return verdict ~= nil
+end
+
+--- Simulates a point in some iterations; whole where it is far better than all before.
+local function simulate_some(ctx, spec, devices, point, state)
+  local verdict = judge(ctx, spec, devices, point, state, state.some)
+  if not verdict then
+    return false
+  end
+  local rough = { point = point, value = verdict.value, rank = #state.rough + 1 }
+  state.rough[rough.rank] = rough
+  if not state.plan or rough.value < FAR_BETTER * state.whole_value then
+    rough.is_whole, state.whole_value = true, rough.value
+    simulate_whole(ctx, spec, devices, point, state)
+  end
+  return true
+end
+
+--- The best of the points that were simulated in some iterations, whole.
+local function finish(ctx, spec, devices, state)
+  table.sort(state.rough, function(a, b)
+    if a.value ~= b.value then
+      return a.value < b.value
+    end
+    return a.rank < b.rank
+  end)
+  local n = 0
+  for _, rough in ipairs(state.rough) do
+    if n >= FINALISTS or (state.plan and hv.stopping()) then
+      break
+    end
+    if rough.is_whole or simulate_whole(ctx, spec, devices, rough.point, state) then
+      n = n + 1
+    end
+  end
+end
+
+--- Simulates a point and counts it.
+local function simulate(ctx, spec, devices, point, state)
+  state.n = state.n + 1
+  if (state.some and simulate_some or simulate_whole)(ctx, spec, devices, point, state) then
+    state.n_valid = state.n_valid + 1
   end
 end
 
@@ -440,23 +530,34 @@ local function refine(ctx, spec, devices, state)
         return
       end
       if text_of(state.point.knob[row.knob]) ~= text_of(value) then
-        simulate(ctx, spec, devices, with_knob(state.point, row.knob, value), state)
+        simulate_whole(ctx, spec, devices, with_knob(state.point, row.knob, value), state)
       end
     end
   end
 end
 
+--- Can a plan of the point be better than the best so far? The bound is one of time, whatever the
+-- job minimises.
+local function may_gain(ctx, spec, devices, point, state, shapes)
+  local verdict = state.verdict
+  if not verdict or verdict.value ~= verdict.iteration_s or point.bound_s < verdict.value then
+    return true
+  end
+  local plan = build(ctx, spec, devices, point)
+  return bound_s(spec, point, plan, shapes, state.n_iterations) < verdict.value
+end
+
 --- The search on these devices.
 local function search_on(ctx, spec, devices)
-  local points, nearest, why = priced_points(ctx, spec, devices)
-  local state = new_state()
+  local shapes = shapes_on(devices)
+  local points, nearest, why = priced_points(ctx, spec, devices, shapes)
+  local state = new_state(ctx)
   local tries = spec.tries or 40
   for _, point in ipairs(points) do
     if state.n_valid >= tries or state.n >= 4 * tries or (state.plan and hv.stopping()) then
       break
     end
-    local verdict = state.verdict -- the bound is one of time, whatever the job minimises
-    if not verdict or verdict.value ~= verdict.iteration_s or point.bound_s < verdict.value then
+    if may_gain(ctx, spec, devices, point, state, shapes) then
       hv.progress(state.n_valid / tries, ("plan %d of %d"):format(state.n + 1, #points))
       local before = state.n_valid
       while point and state.n_valid == before do
@@ -465,9 +566,10 @@ local function search_on(ctx, spec, devices)
       end
     end
   end
+  finish(ctx, spec, devices, state)
   refine(ctx, spec, devices, state)
   if not state.plan and #points == 0 and nearest then -- its simulation gives the reason
-    simulate(ctx, spec, devices, nearest, state)
+    simulate_whole(ctx, spec, devices, nearest, state)
   end
   state.reason = state.reason or why
   return state

@@ -28,6 +28,9 @@ struct hv_eval_options {
      * simulated to its end: its verdict has hv_verdict.at_least_s and the findings so far, no
      * memory and no figures. */
     double give_up_s;
+    /** For searches, 0: all. Of a job's routing so many iterations are timed, evenly spaced, and
+     * stand for all; memory is theirs too. All are timed where experts follow the routing. */
+    size_t iterations;
     struct hv_cost *const *jobs; /**< plan for many jobs: cost context of each job with its own
                                     model and job; NULL, or a NULL entry: the one given */
     struct hv_eval_watch *watch; /**< NULL = no observer */

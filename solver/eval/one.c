@@ -293,6 +293,12 @@ static void add_runs(struct iterations *all, size_t t, const struct hv__length_r
     }
 }
 
+/** Iteration of the routing that is the t-th timed one: the middle of its share of all. */
+static size_t spaced(size_t t, size_t timed, size_t all)
+{
+    return (2 * t + 1) * all / (2 * timed);
+}
+
 /** Lists the iterations of the job: of its routing, each with all lengths; in turn where what comes
  * depends on what was before. */
 static struct iterations list_iterations(const struct hv__question *q, const struct hv__lowered *l,
@@ -301,6 +307,8 @@ static struct iterations list_iterations(const struct hv__question *q, const str
     const struct hv_router *router = hv_cost_job(q->k)->routing;
     const struct hv__length_runs lengths = hv__length_runs(l);
     size_t routed = hv_router_is_even(router) || router->iterations < 1 ? 1 : router->iterations;
+    size_t total = routed, most = q->options->iterations;
+    routed = most > 0 && most < total && !in_turn ? most : total;
     size_t each = lengths.n > 0 ? lengths.n : 1, first = in_turn ? each : lengths.n_common;
     struct iterations all = {.routed = routed, .findings = {.arena = q->arena}};
     all.items = hv_arena_new(q->arena, struct iteration, routed * each);
@@ -308,15 +316,15 @@ static struct iterations list_iterations(const struct hv__question *q, const str
     for (size_t t = 0; t < routed; t++) {
         if (lengths.n == 0) {
             double weight = 1 / (double)routed;
-            all.items[all.n++] =
-                (struct iteration){.routed = t, .weight = weight, .common_weight = weight};
+            all.items[all.n++] = (struct iteration){
+                .routed = spaced(t, routed, total), .weight = weight, .common_weight = weight};
         } else {
-            add_runs(&all, t, lengths.items, first);
+            add_runs(&all, spaced(t, routed, total), lengths.items, first);
         }
     }
     all.n_common = all.n;
     for (size_t t = 0; t < routed && lengths.n > first; t++) {
-        add_runs(&all, t, lengths.items + first, lengths.n - first);
+        add_runs(&all, spaced(t, routed, total), lengths.items + first, lengths.n - first);
     }
     all.typical = all.items[0];
     return all;
