@@ -70,8 +70,8 @@ end
 --- Why a model has no dimensions to switch between, or nil.
 local function one_dimension(ctx)
   if #ctx.model:tokens() < 2 then
-    return "no gain here: the model's tokens have one dimension, and 0 switches of dimension save "
-      .. "nothing (a model of videos gives tokens, as time and space, and attends)"
+    return "no gain here: the model's tokens have one dimension, so 0 switches save nothing "
+      .. "(a model of videos has two: time and space)"
   end
   for b, layer in ipairs(ctx.model:layers()) do
     if not layer.attends then

@@ -30,6 +30,7 @@ struct entry {
     uint32_t id;                    /**< of the pool's job */
     bool applies;
     bool unstarted; /**< there was no process for it */
+    bool answered;  /**< its worker gave a result: it did not fail and was not ended */
     json_t *plan;
     char *reason;
 };
@@ -74,6 +75,7 @@ static void on_event(void *ctx, const struct hv_pool_event *ev)
     if (ev->kind == HV_POOL_INCUMBENT) {
         keep_plan(e, json_object_get(ev->line, "plan"));
     } else if (ev->kind == HV_POOL_RESULT) {
+        e->answered = true;
         e->applies = !json_is_false(json_object_get(ev->line, "applies"));
         keep_plan(e, json_object_get(ev->line, "plan"));
         set_reason(e, json_string_value(json_object_get(ev->line, "reason")));
@@ -439,8 +441,8 @@ static void add_within_bands(const struct comparison *c, struct hv_str *out)
     if (n > 0) {
         char low[HV_FMT_CAP], high[HV_FMT_CAP];
         hv_text_addf(out,
-                     "Within each other's 80%% bands, so in no certain order: %s (%s to %s) and "
-                     "%s.\n",
+                     " Within each other's 80%% bands, so in no certain order: %s (%s to %s) and "
+                     "%s.",
                      c->entries[0].strategy, hv_fmt_seconds(low, sizeof low, first.band.low_s),
                      hv_fmt_seconds(high, sizeof high, first.band.high_s), hv_str_cstr(&names));
     }
@@ -534,6 +536,16 @@ static json_t *rows_json(const struct comparison *c, bool stopped)
     return out;
 }
 
+/** True where a plan is not exact because experts drop tokens, not because weights are old. */
+static bool drops_tokens(const struct entry *e)
+{
+    const json_t *simulated = json_object_get(e->plan, "simulated");
+    const json_t *routing = json_object_get(simulated, "routing");
+    double frac = json_number_value(json_object_get(simulated, "dropped_frac")) +
+                  json_number_value(json_object_get(routing, "dropped_frac"));
+    return frac > 0 && !(json_number_value(json_object_get(simulated, "staleness")) > 0);
+}
+
 /** Describes a plan that is not ranked: its figures and the reason. */
 static void add_apart(const struct entry *e, struct hv_str *out)
 {
@@ -582,7 +594,10 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
                  hv_fmt_percent(gap, sizeof gap, figure(e, "gap")),
                  hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3),
                  hv_kind_name(kind_of(e)), hv_str_cstr(&trust));
-    hv_str_adds(out, cls == ROW_OVER ? "  over\n" : exact ? "\n" : "  stale\n");
+    hv_str_adds(out, cls == ROW_OVER   ? "  over\n"
+                     : exact           ? "\n"
+                     : drops_tokens(e) ? "  drops\n"
+                                       : "  stale\n");
     hv_str_free(&trust);
 }
 
@@ -594,9 +609,25 @@ static const char *reason_of(const struct entry *e)
     return named ? e->reason + n + 1 : e->reason;
 }
 
-static bool is_left_out(const struct entry *e, enum hv_kind kind)
+/** True for a row of the kind without a plan: one that does not apply, or (`applies`) one that
+ * found none. */
+static bool is_left_out(const struct entry *e, enum hv_kind kind, bool applies)
 {
-    return !e->applies && e->plan == NULL && kind_of(e) == kind;
+    return e->applies == applies && e->plan == NULL && kind_of(e) == kind;
+}
+
+/** True for a row that found no plan for the reason that others of its kind have too: they stand in
+ * one line. Runs that failed have a line each. */
+static bool shares_reason(const struct comparison *c, const struct entry *e)
+{
+    for (size_t k = 0; e->answered && e->applies && e->plan == NULL && k < c->n; k++) {
+        const struct entry *x = &c->entries[k];
+        if (x != e && x->answered && is_left_out(x, kind_of(e), true) &&
+            strcmp(reason_of(x), reason_of(e)) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /** Appends the rows of the kind that have the reason of row i, which is the first: "helix, hexgen
@@ -605,11 +636,13 @@ static size_t add_same_reason(const struct comparison *c, size_t i, struct hv_st
 {
     const char *reason = reason_of(&c->entries[i]);
     enum hv_kind kind = kind_of(&c->entries[i]);
+    bool applies = c->entries[i].applies;
     size_t n = 0, len = strlen(reason);
 
     for (size_t k = 0; k < c->n; k++) {
         const struct entry *e = &c->entries[k];
-        if (!is_left_out(e, kind) || strcmp(reason_of(e), reason) != 0) {
+        if (e->answered != c->entries[i].answered || !is_left_out(e, kind, applies) ||
+            strcmp(reason_of(e), reason) != 0) {
             continue;
         }
         if (k < i) {
@@ -624,20 +657,26 @@ static size_t add_same_reason(const struct comparison *c, size_t i, struct hv_st
     return n;
 }
 
-/** What does not apply, one line per kind. */
+/** What does not apply, and what found no plan for the same reason, one line per kind each. */
 static void add_not_applying(const struct comparison *c, struct hv_str *out)
 {
-    for (int kind = 0; kind < HV_KIND_N; kind++) {
+    for (int kind = 0; kind < 2 * HV_KIND_N; kind++) {
+        enum hv_kind of = (enum hv_kind)(kind / 2);
+        bool applies = kind % 2 == 1;
         struct hv_str reasons = {0};
         size_t n = 0;
         for (size_t i = 0; i < c->n; i++) {
-            if (is_left_out(&c->entries[i], (enum hv_kind)kind)) {
+            const struct entry *e = &c->entries[i];
+            if (is_left_out(e, of, applies) && (!applies || shares_reason(c, e))) {
                 n += add_same_reason(c, i, &reasons);
             }
         }
-        if (n > 0) {
-            hv_str_addf(out, "kind %s, %zu do%s not apply: %s\n", hv_kind_name((enum hv_kind)kind),
-                        n, n == 1 ? "es" : "", hv_str_cstr(&reasons));
+        if (n > 0 && applies) {
+            hv_str_addf(out, "kind %s, %zu find no plan: %s\n", hv_kind_name(of), n,
+                        hv_str_cstr(&reasons));
+        } else if (n > 0) {
+            hv_str_addf(out, "kind %s, %zu do%s not apply: %s\n", hv_kind_name(of), n,
+                        n == 1 ? "es" : "", hv_str_cstr(&reasons));
         }
         hv_str_free(&reasons);
     }
@@ -647,15 +686,22 @@ static void add_not_applying(const struct comparison *c, struct hv_str *out)
 static void add_notes(const struct comparison *c, struct hv_str *out)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;
-    bool stale = false, broken = false, over = false;
+    bool stale = false, drops = false, broken = false, over = false;
     for (size_t i = 0; i < c->n; i++) {
-        stale = stale || rank_class(&c->entries[i], o->allow_stale) == ROW_STALE;
+        bool behind = rank_class(&c->entries[i], o->allow_stale) == ROW_STALE;
+        stale = stale || (behind && !drops_tokens(&c->entries[i]));
+        drops = drops || (behind && drops_tokens(&c->entries[i]));
         broken = broken || rank_class(&c->entries[i], o->allow_stale) == ROW_BROKEN;
         over = over || rank_class(&c->entries[i], o->allow_stale) == ROW_OVER;
     }
     if (stale) {
         hv_str_adds(out, "stale: the plan computes with older weights and ranks behind exact plans "
                          "(objective.allow_stale in the job changes this)\n");
+    }
+    if (drops) {
+        hv_str_adds(out, "drops: experts of the plan drop tokens that they have no place for; it "
+                         "ranks behind exact plans (objective.allow_stale in the job changes "
+                         "this)\n");
     }
     if (over) {
         hv_str_adds(out,
@@ -685,7 +731,7 @@ static void add_table(const struct comparison *c, struct hv_str *out)
     hv_str_addc(out, '\n');
     for (size_t i = 0; i < c->n; i++) {
         const struct entry *e = &c->entries[i];
-        if (e->applies || e->plan != NULL) {
+        if ((e->applies || e->plan != NULL) && !shares_reason(c, e)) {
             add_row(e, i + 1, out);
         }
     }

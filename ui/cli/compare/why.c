@@ -154,10 +154,10 @@ static void add_over(const struct hv_objective *o, const struct hv_compare_side 
 void hv_cli_compare_alone(const struct hv_objective *o, const struct hv_compare_side *first,
                           enum hv_compare_alone why, struct hv_str *out)
 {
-    static const char *const only[] = {[HV_COMPARE_EXACT] = "exact plan (without stale weights)",
-                                       [HV_COMPARE_WITHIN] =
-                                           "plan within price and deadline of the objective",
-                                       [HV_COMPARE_ONLY] = "plan"};
+    static const char *const only[] = {
+        [HV_COMPARE_EXACT] = "exact plan (no stale weights, no dropped tokens)",
+        [HV_COMPARE_WITHIN] = "plan within price and deadline of the objective",
+        [HV_COMPARE_ONLY] = "plan"};
     if (why == HV_COMPARE_OVER) {
         add_over(o, first, out);
     } else if (why != HV_COMPARE_NO_WORD) {
