@@ -102,7 +102,7 @@ say = @printf '  %-5s %s\n' $(1) $@
 endif
 
 .PHONY: all run test test-all unit screen pty lua e2e ecosystem fuzz fuzz-corpus fuzz-programs soak bench lint layers headers format \
-        format-check compdb deps pages pictures install dist help clean FORCE
+        format-check compdb deps pages pictures deb install dist help clean FORCE
 all: $(BIN) $(PROFILER)  ## build the program and the library
 
 # rebuild when flags or the compiler change
@@ -120,6 +120,17 @@ $(O)/prefix: FORCE
 	@mkdir -p $(@D); echo '$(PREFIX)' > $@.new; if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
 $(O)/solver/base/file.o: ALL_CPPFLAGS += -DHV_PREFIX='"$(PREFIX)"'
 $(O)/solver/base/file.o: $(O)/prefix
+
+# what `hetviz --version --json` says of this build; the library does not know it, so that a commit
+# links the program again and not every test. COMMIT may be given where there is no git (packages)
+COMMIT   ?= $(shell git describe --always --abbrev=12 --exclude '*' --dirty=+ 2>/dev/null)
+c_string  = $(subst ",\",$(subst \,\\,$(1)))
+$(O)/ui/cli/build_facts.inc: FORCE
+	@mkdir -p $(@D); printf '%s\n' '#define HV_BUILD_COMMIT "$(call c_string,$(COMMIT))"' '#define HV_BUILD_MODE "$(MODE)"' \
+	  '#define HV_BUILD_FLAGS "$(subst ','\'',$(call c_string,$(strip $(CFLAGS_$(MODE)) $(CFLAGS) $(CPPFLAGS))))"' > $@.new; \
+	 if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
+$(O)/ui/cli/version.o: ALL_CPPFLAGS += -I$(O)
+$(O)/ui/cli/version.o: $(O)/ui/cli/build_facts.inc
 
 # the reference of the plugin API is written from the comments above its functions; the list of their
 # files is a prerequisite, so that what a deleted file said leaves the reference too
@@ -245,7 +256,7 @@ lint: compile_commands.json layers headers format-check ## clang-tidy, cppcheck,
 	@clang-tidy -p . --quiet $(SRC_LIB) $(SRC_PROGRAM)
 	@cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. solver scripting ui
 compdb: compile_commands.json ## compilation database for editors
-compile_commands.json: Makefile $(O)/flags $(O)/scripting/plugin/api_docs.inc
+compile_commands.json: Makefile $(O)/flags $(O)/scripting/plugin/api_docs.inc $(O)/ui/cli/build_facts.inc
 	@{ echo '['; sep=; for s in $(SRC_LIB) $(SRC_PROGRAM) $(SRC_TESTS); do \
 	   printf '%s{"directory":"%s","file":"%s","command":"%s"}\n' "$$sep" '$(CURDIR)' "$$s" \
 	     '$(subst ",\\\",$(CC) $(ALL_CPPFLAGS) -I$(O) $(ALL_CFLAGS))'" -c $$s"; sep=,; done; echo ']'; } > $@
@@ -262,11 +273,17 @@ pages: $(BIN) ## write the manual page and the completions that are shipped agai
 pictures: $(BIN) ## draw the screens of the README again
 	@XDG_STATE_HOME=$(B)/state $(BIN) samples/workspaces/mixed --script share/pictures/readme.script --size 150x40
 SHARE = $(DESTDIR)$(PREFIX)/share
+deb: ## build/hetviz_VERSION_ARCH.deb from a copy of this tree (Debian: dpkg-dev, debhelper)
+	@rm -rf build/deb && mkdir -p build/deb/hetviz
+	@tar --exclude=./build --exclude=./.git -cf - . | tar -C build/deb/hetviz -xf -
+	@cd build/deb/hetviz && COMMIT='$(COMMIT)' DEB_BUILD_OPTIONS="$${DEB_BUILD_OPTIONS-parallel=$$(nproc)}" MAKEFLAGS= dpkg-buildpackage -b -us -uc
+	@cp build/deb/*.deb build/deb/*.changes build/ && ls build/*.deb
 install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/hetviz $(SHARE)/man/man1 $(SHARE)/man/man7 $(SHARE)/zsh/site-functions \
 	  $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d
 	install -m 755 $(BIN) $(wildcard $(PROFILER)) $(DESTDIR)$(PREFIX)/bin
 	cp -R share/devices share/calibration share/profiles share/validation share/models share/schema share/keys share/themes share/lua share/guide share/pictures plugins samples $(SHARE)/hetviz/
+	rm -f $(SHARE)/hetviz/*/*.py # tools of the source tree
 	install -m 644 share/man/hetviz.1 $(SHARE)/man/man1/hetviz.1
 	install -m 644 share/man/hetviz-plugin.7 $(SHARE)/man/man7/hetviz-plugin.7
 	install -m 644 share/completions/hetviz.bash $(SHARE)/bash-completion/completions/hetviz

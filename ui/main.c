@@ -11,14 +11,8 @@
 #include "solver/base/log.h"
 #include "solver/base/str.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/version.h"
 #include "ui/term/tui.h"
-
-static int print_version(void)
-{
-    static const char text[] = "hetviz " HV_VERSION "\n";
-    struct hv_err err = {0};
-    return hv_file_write("-", text, sizeof text - 1, &err) == HV_OK ? 0 : hv_cli_fail(&err);
-}
 
 /** True where the word looks like a path, to distinguish a workspace from a mistyped command. */
 static bool looks_like_path(const char *word)
@@ -62,7 +56,7 @@ int main(int argc, char **argv)
     hv_log_to(hv_log_stderr, NULL, HV_LOG_WARN);
     const char *first = argc > 1 ? argv[1] : "";
     if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
-        return print_version();
+        return hv_cli_version(argc - 2, argv + 2, hv_tui_library());
     }
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
         first = "help";

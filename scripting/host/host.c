@@ -263,3 +263,8 @@ size_t hv_host_used_bytes(const struct hv_host *h)
 {
     return h->used_bytes;
 }
+
+const char *hv_lua_library(void)
+{
+    return LUA_VERSION_MAJOR "." LUA_VERSION_MINOR "." LUA_VERSION_RELEASE;
+}

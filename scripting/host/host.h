@@ -51,4 +51,7 @@ const char *hv_host_traceback(const struct hv_host *h);
 /** Bytes that Lua holds now. */
 size_t hv_host_used_bytes(const struct hv_host *h);
 
+/** The version of Lua ("5.4.4"). */
+const char *hv_lua_library(void);
+
 #endif

@@ -5,6 +5,7 @@
  */
 #include "scripting/plugin/reference.h"
 #include "scripting/plugin/plugin.h"
+#include "solver/base/page/roff.h"
 
 #include <string.h>
 
@@ -163,27 +164,10 @@ enum hv_status hv_api_describe(const char *name, struct hv_str *out, struct hv_e
                       near != NULL ? "?" : "");
 }
 
-/** Adds text with what roff would take for its own escaped, lines kept. */
+/** Adds a paragraph of a manual page. */
 static void add_roff(struct hv_str *out, const char *text)
 {
-    bool line_start = true;
-
-    for (; *text != '\0'; text++) {
-        if (line_start && (*text == '.' || *text == '\'')) {
-            hv_str_adds(out, "\\&");
-        }
-        if (*text == '\\') {
-            hv_str_adds(out, "\\e");
-        } else if (*text == '-') {
-            hv_str_adds(out, "\\-");
-        } else {
-            hv_str_addc(out, *text);
-        }
-        line_start = *text == '\n';
-        if (line_start) {
-            hv_str_adds(out, ".br\n");
-        }
-    }
+    hv_roff_text(out, text);
     hv_str_addc(out, '\n');
 }
 
@@ -209,16 +193,18 @@ static void add_roff_row(struct hv_str *out, const struct hv_api_doc *d)
 
 void hv_api_man(struct hv_str *out)
 {
-    hv_str_adds(
-        out, ".TH HETVIZ\\-PLUGIN 7\n.SH NAME\nhetviz\\-plugin \\- strategies for hetviz in "
-             "Lua\n.SH DESCRIPTION\nA strategy is one Lua file that returns a table. It runs in "
-             "a sandbox, in a process of its own, with limits on memory, instructions and time; on "
-             "Linux, where the kernel has Landlock and seccomp, that process cannot write files, "
-             "start programs, or reach the network or other processes. "
-             "A plan table has exactly the keys and units of a plan file; everything else is SI "
-             "(s, bytes, FLOP) and counts from 1, ranges inclusive. \"nil, reason\" means that "
-             "there is no answer; a wrong argument is an error that names file and line. The "
-             "same input and seed give the same bytes.\n.SH THE TABLE A PLUGIN RETURNS\n");
+    hv_roff_head(out, "HETVIZ-PLUGIN", 7);
+    hv_str_adds(out, ".SH NAME\nhetviz\\-plugin \\- strategies for hetviz in Lua\n"
+                     ".SH DESCRIPTION\n");
+    add_roff(out,
+             "A strategy is one Lua file that returns a table. It runs in a sandbox, in a process "
+             "of its own, with limits on memory, instructions and time; on Linux, where the kernel "
+             "has Landlock and seccomp, that process cannot write files, start programs, or reach "
+             "the network or other processes. A plan table has exactly the keys and units of a "
+             "plan file; everything else is SI (s, bytes, FLOP) and counts from 1, ranges "
+             "inclusive. \"nil, reason\" means that there is no answer; a wrong argument is an "
+             "error that names file and line. The same input and seed give the same bytes.");
+    hv_str_adds(out, ".SH THE TABLE A PLUGIN RETURNS\n");
     for (size_t i = 0; i < HV_COUNT(members); i++) {
         hv_str_adds(out, ".TP\n.B ");
         add_roff(out, members[i].name);
@@ -232,5 +218,5 @@ void hv_api_man(struct hv_str *out)
             }
         }
     }
-    hv_str_adds(out, ".SH SEE ALSO\nhetviz(1)\n");
+    hv_str_adds(out, ".SH SEE ALSO\n.BR hetviz (1)\n");
 }

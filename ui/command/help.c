@@ -3,6 +3,7 @@
  * completion.c. Not for parsing.
  */
 #include "ui/command/help.h"
+#include "solver/base/page/roff.h"
 #include "ui/command/glossary.h"
 
 #include <string.h>
@@ -124,60 +125,15 @@ void hv_command_list(struct hv_str *out)
     add_options(out, front, n);
 }
 
-/** The roff escape of a character that is not ASCII; NULL for characters that the texts do not
- * use. */
-static const char *roff_name(const char *text)
-{
-    static const char *const names[][2] = {{"…", "..."},   {"–", "\\(en"}, {"—", "\\(em"},
-                                           {"×", "\\(mu"}, {"≤", "\\(<="}, {"≥", "\\(>="},
-                                           {"→", "\\(->"}};
-    for (size_t i = 0; i < HV_COUNT(names); i++) {
-        if (strncmp(text, names[i][0], strlen(names[i][0])) == 0) {
-            return names[i][1];
-        }
-    }
-    return NULL;
-}
-
-/** Adds text with the characters that roff interprets escaped. */
-static void add_roff(struct hv_str *out, const char *text)
-{
-    for (bool line_start = true; *text != '\0'; text++) {
-        const char *name = (unsigned char)*text >= 0x80 ? roff_name(text) : NULL;
-        if (name != NULL) {
-            hv_str_adds(out, name);
-            while (((unsigned char)text[1] & 0xc0) == 0x80) {
-                text++;
-            }
-            line_start = false;
-            continue;
-        }
-        if (line_start && (*text == '.' || *text == '\'')) {
-            hv_str_adds(out, "\\&");
-        }
-        if (*text == '\\') {
-            hv_str_adds(out, "\\e");
-        } else if (*text == '-') {
-            hv_str_adds(out, "\\-");
-        } else {
-            hv_str_addc(out, *text);
-        }
-        line_start = *text == '\n';
-        if (line_start) {
-            hv_str_adds(out, ".br\n");
-        }
-    }
-}
-
 static void add_roff_options(struct hv_str *out, const struct hv_opt *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct hv_str name = {0};
         add_opt_name(&name, &rows[i]);
         hv_str_adds(out, ".TP\n.B ");
-        add_roff(out, hv_str_cstr(&name) + strspn(hv_str_cstr(&name), " "));
+        hv_roff_words(out, hv_str_cstr(&name) + strspn(hv_str_cstr(&name), " "));
         hv_str_addc(out, '\n');
-        add_roff(out, rows[i].help);
+        hv_roff_text(out, rows[i].help);
         hv_str_addc(out, '\n');
         hv_str_free(&name);
     }
@@ -189,11 +145,12 @@ void hv_command_man(struct hv_str *out)
     const struct hv_command *rows = hv_commands(&n);
     const struct hv_opt *global = hv_global_options(&n_global);
 
+    hv_roff_head(out, "HETVIZ", 1);
     hv_str_adds(out,
-                ".TH HETVIZ 1\n.SH NAME\nhetviz \\- plan training on pools of unequal GPUs\n"
+                ".SH NAME\nhetviz \\- plan training on pools of unequal GPUs\n"
                 ".SH SYNOPSIS\n.B hetviz\n[\\fIWORKSPACE\\fR]\n.br\n.B hetviz\n\\fICOMMAND\\fR "
                 "[\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n");
-    hv_description_man(out, add_roff);
+    hv_description_man(out, hv_roff_text);
     hv_str_adds(out, ".SH COMMANDS\n");
     for (size_t i = 0; i < n; i++) {
         struct hv_str usage = {0};
@@ -202,31 +159,33 @@ void hv_command_man(struct hv_str *out)
         }
         add_usage(&usage, &rows[i]);
         hv_str_adds(out, ".SS ");
-        add_roff(out, hv_str_cstr(&usage));
+        hv_roff_words(out, hv_str_cstr(&usage));
         hv_str_addc(out, '\n');
-        add_roff(out, rows[i].help);
+        hv_roff_text(out, rows[i].help);
         hv_str_addc(out, '\n');
         add_roff_options(out, rows[i].options, rows[i].n_options);
         if (rows[i].id == HV_CMD_IMPORT) {
-            hv_import_man(out, add_roff);
+            hv_import_man(out, hv_roff_text);
         }
         hv_str_free(&usage);
     }
     hv_str_adds(out, ".SH SCHEDULES\n");
-    hv_schedule_man(out, add_roff);
+    hv_schedule_man(out, hv_roff_text);
     hv_str_adds(out, ".SH RUNTIMES\n");
-    hv_runtime_man(out, add_roff);
+    hv_runtime_man(out, hv_roff_text);
     hv_str_adds(out, ".SH TARGETS\n");
-    hv_target_man(out, add_roff);
+    hv_target_man(out, hv_roff_text);
     hv_str_adds(out, ".SH GLOSSARY\n");
-    hv_glossary_man(out, add_roff);
+    hv_glossary_man(out, hv_roff_text);
     const struct hv_opt *front = hv_front_options(&n);
     hv_str_adds(out, ".SH OPTIONS OF THE SCREENS\n");
     add_roff_options(out, front, n);
     hv_str_adds(out, ".SH OPTIONS OF EVERY COMMAND\n");
     add_roff_options(out, global, n_global);
-    hv_places_man(out, add_roff);
-    hv_str_adds(out, ".SH EXIT STATUS\n0: success; 1: no feasible plan, a violation or a failed "
-                     "test; 2: wrong usage; 3: invalid input; 4: ended early by a signal or by "
-                     "--time-limit; 5: error in a plugin; 70: internal error.\n");
+    hv_places_man(out, hv_roff_text);
+    hv_str_adds(out, ".SH EXIT STATUS\n");
+    hv_roff_text(out, "0: success; 1: no feasible plan, a violation or a failed test; 2: wrong "
+                      "usage; 3: invalid input; 4: ended early by a signal or by --time-limit; 5: "
+                      "error in a plugin; 70: internal error.\n");
+    hv_str_adds(out, ".SH SEE ALSO\n.BR hetviz\\-plugin (7)\n");
 }

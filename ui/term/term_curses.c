@@ -4,6 +4,7 @@
  * views.
  */
 #include "ui/term/term_curses_int.h"
+#include "ui/term/tui.h"
 
 #include "solver/base/arena.h"
 #include "ui/term/term_signals.h"
@@ -389,3 +390,8 @@ const struct hv_term_ops hv_term_curses = {.name = "curses",
                                            .theme = set_theme,
                                            .suspend = suspend,
                                            .resume = resume};
+
+const char *hv_tui_library(void)
+{
+    return curses_version();
+}

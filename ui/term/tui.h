@@ -13,4 +13,7 @@ bool hv_tui_is_workspace(const char *path);
  */
 int hv_tui_main(int argc, char **argv);
 
+/** Name and version of the terminal library ("ncurses 6.4.20221231"). */
+const char *hv_tui_library(void);
+
 #endif

@@ -191,6 +191,13 @@ static enum hv_status load_cairo(struct cairo *out, struct hv_err *err)
                             names[0]);
 }
 
+bool hv_paint_has_png(void)
+{
+    struct cairo cairo = {0};
+    struct hv_err none = {0};
+    return load_cairo(&cairo, &none) == HV_OK;
+}
+
 static void set_colour(const struct canvas *v, unsigned rgb)
 {
     v->cairo->set_source_rgb(v->c, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0,

@@ -70,4 +70,7 @@ void hv_paint_svg(int width_px, int height_px, hv_paint_fn *draw, const void *wh
 enum hv_status hv_paint_png(int width_px, int height_px, hv_paint_fn *draw, const void *what,
                             struct hv_str *out, struct hv_err *err) HV_NODISCARD;
 
+/** Can PNG be written: is cairo installed? */
+bool hv_paint_has_png(void);
+
 #endif

@@ -677,3 +677,11 @@ void hv_lp_result_free(struct hv_lp_result *r)
     free(r->reduced);
     memset(r, 0, sizeof *r);
 }
+
+void hv_lp_library(struct hv_str *out)
+{
+    int major = 0, minor = 0, release = 0, build = 0;
+
+    lp_solve_version(&major, &minor, &release, &build);
+    hv_str_addf(out, "%d.%d.%d.%d", major, minor, release, build);
+}

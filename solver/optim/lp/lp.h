@@ -181,4 +181,9 @@ void hv_lp_write(const struct hv_lp *lp, struct hv_str *out);
  */
 void hv_lp_write_mps(const struct hv_lp *lp, struct hv_str *out);
 
+/** Appends the version of lp_solve ("5.5.2.8"). */
+void hv_lp_library(struct hv_str *out);
+/** The version of GMP, which proves answers of linear programs. */
+const char *hv_lp_exact_library(void);
+
 #endif

@@ -492,3 +492,8 @@ enum hv__simplex_end hv__rational_solve(const struct hv__simplex *start, const d
     exact_free(&s);
     return end;
 }
+
+const char *hv_lp_exact_library(void)
+{
+    return gmp_version;
+}
