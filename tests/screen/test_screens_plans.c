@@ -48,7 +48,7 @@ static void axes_say_their_units(void **state)
     bench_script(b, "resize 160x48\nkeys 4\nwait ENERGY\nwait kJ\nkeys XXXXXXX\n"
                     "wait $/Mtok over MJ/iter\nkeys X\nwait over s/iter\nkeys X\n"
                     "wait $/Mtok over peak memory %\nkeys YYYYYY\nwait MJ/iter over\n"
-                    "keys sssssssss\nwait sorted by energy\n");
+                    "keys ssssss\nwait sorted by energy\n");
 }
 
 static void arrows_walk_the_front(void **state)
@@ -67,9 +67,10 @@ static void marks_compare_and_sort(void **state)
     /* plans that share all but their names */
     bench_script(b,
                  "keys :export two-stages two.json<Enter>\nkeys :plan twin two.json<Enter>\nkeys "
-                 "G\nwait Both have an iteration time of about\nwait Devices, stages, schedule and "
+                 "/twin<Enter>\nwait Both have an iteration time of about\nwait Devices, stages, "
+                 "schedule and "
                  "micro-batches are the same\nkeys :delete twin<Enter>\n");
-    bench_script(b, "keys <Esc>sss\nwait sorted by time\nkeys S\nwait turned\n");
+    bench_script(b, "keys <Esc>\nwait sorted by time\nkeys S\nwait turned\n");
     size_t n = 0;
     const struct hv_row *const *rows = hv_session_rows(b->session, &n);
     assert_int_equal(n, 3);

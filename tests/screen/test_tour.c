@@ -128,6 +128,21 @@ static void no_meaning_is_told_by_colour_alone(void **state)
     }
 }
 
+/* In sixteen colours every kind of operation has a background of its own. */
+static void kinds_of_operations_differ_in_sixteen_colours(void **state)
+{
+    static const enum hv_style kinds[] = {HV_STYLE_OP_F, HV_STYLE_OP_B,    HV_STYLE_OP_W,
+                                          HV_STYLE_OP_R, HV_STYLE_OP_COMM, HV_STYLE_OP_OTHER};
+    struct hv_theme t;
+    (void)state;
+    hv_theme_default(&t);
+    for (size_t i = 0; i < HV_COUNT(kinds); i++) {
+        for (size_t k = 0; k < i; k++) {
+            assert_int_not_equal(t.looks[kinds[i]].bg16, t.looks[kinds[k]].bg16);
+        }
+    }
+}
+
 /* The whole guide is seen at 80 columns, each step goes on when its key was pressed, and at 40x10
  * it has the status row. */
 static void the_guided_tour_goes_through_the_screens(void **state)
@@ -285,6 +300,7 @@ int main(void)
         TEST(all_screens_in_utf8_and_colour),
         TEST(all_screens_in_ascii),
         cmocka_unit_test(no_meaning_is_told_by_colour_alone),
+        cmocka_unit_test(kinds_of_operations_differ_in_sixteen_colours),
         TEST(the_guided_tour_goes_through_the_screens),
         TEST(actions_are_commands),
         TEST(frames_are_whole_at_every_size),

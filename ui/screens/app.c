@@ -154,9 +154,13 @@ static bool complete_path(const void *model, const char *text, size_t n, struct 
 static void project(const void *model, struct hv_str *out)
 {
     const struct hv_session *s = hv_ui_session(model);
-    size_t running = hv_session_n_running(s) + hv_session_n_queued(s);
-    if (running > 0) {
-        hv_str_addf(out, "%zu running  ", running);
+    size_t running = hv_session_n_running(s), queued = hv_session_n_queued(s);
+    if (running + queued > 0) {
+        hv_str_addf(out, "%zu running", running);
+        if (queued > 0) {
+            hv_str_addf(out, ", %zu queued", queued);
+        }
+        hv_str_adds(out, "  ");
     }
     hv_str_addf(out, "%s%s", hv_session_name(s), hv_session_dirty(s) ? "*" : "");
 }

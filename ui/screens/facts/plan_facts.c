@@ -258,7 +258,7 @@ void hv_plan_text(const struct hv_plan_facts *f, enum hv_plan_field field, struc
         break;
     case HV_PLAN_GAP:
         if (x >= 10) {
-            hv_str_addf(out, "%.0fx", x);
+            hv_str_addf(out, "%.0f%%", x * 100); /* one unit in the column */
             break;
         }
         hv_str_adds(out, hv_fmt_percent(buf, sizeof buf, x));

@@ -12,9 +12,13 @@
 
 static void plans_open(void *state, struct hv_app *app)
 {
-    (void)app;
+    struct hv_session *s = hv_ui_session(hv_app_model(app));
     struct hv_plans *st = state;
     st->axis_y = 1;
+    if (hv_session_sort_key(s, NULL) ==
+        HV_SORT_ID) { /* the fastest first, until another order is chosen */
+        hv_session_sort(s, HV_SORT_TIME, false);
+    }
 }
 
 static void plans_close(void *state, struct hv_app *app)

@@ -64,8 +64,8 @@ enum hv_attr {
     X(OP_B_ALT,      "op-b-alt",       16,  221, 0,  3, HV_A_B,          HV_A_R|HV_A_B,   "backward, odd micro-batch") \
     X(OP_W,          "op-w",           16,  36,  0,  4, HV_A_N,          HV_A_U,          "weight gradient")          \
     X(OP_W_ALT,      "op-w-alt",       16,  79,  0,  4, HV_A_B,          HV_A_U,          "weight gradient, odd micro-batch") \
-    X(OP_R,          "op-r",           231, 25, 15,  4, HV_A_N,          HV_A_D|HV_A_R,   "recompute")                \
-    X(OP_R_ALT,      "op-r-alt",       231, 32, 15,  4, HV_A_B,          HV_A_D|HV_A_R,   "recompute, odd micro-batch") \
+    X(OP_R,          "op-r",           231, 25,  0,  2, HV_A_N,          HV_A_D|HV_A_R,   "recompute")                \
+    X(OP_R_ALT,      "op-r-alt",       231, 32,  0,  2, HV_A_B,          HV_A_D|HV_A_R,   "recompute, odd micro-batch") \
     X(OP_COMM,       "op-comm",        16,  175, 0,  5, HV_A_N,          HV_A_U|HV_A_B,   "communication")            \
     X(OP_COMM_ALT,   "op-comm-alt",    16,  182, 0,  5, HV_A_B,          HV_A_U|HV_A_B,   "communication, odd micro-batch") \
     X(OP_OTHER,      "op-other",       16,  250, 0,  7, HV_A_N,          HV_A_D,          "optimizer and others")     \
