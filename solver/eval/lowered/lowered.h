@@ -290,8 +290,8 @@ struct hv__iteration {
     double total_s;    /**< tail.c or stale.c: whole iteration */
     int staleness;     /**< stale.c: updates */
     bool reduces;      /**< tail.c: gradients are summed over ranks */
-    double least_s;    /**< least.c, give_up.c: > 0: it takes at least this, which is more than give_up_s,
-                          and was simulated no further */
+    double least_s;    /**< least.c, give_up.c: > 0: it takes at least this, which is more than
+                          give_up_s,    and was simulated no further */
     struct hv__reduction *reductions;     /**< tail.c, where drawn */
     size_t n_reductions, most_reductions; /**< in use; that there is room for */
 };
