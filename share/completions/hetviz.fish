@@ -152,7 +152,7 @@ complete -c hetviz -n '__fish_seen_subcommand_from validate' -l shipped -d 'pred
 complete -c hetviz -n '__fish_seen_subcommand_from validate' -l fit -r -d 'write a calibration that is fitted on all rows'
 complete -c hetviz -n '__fish_seen_subcommand_from validate' -l svg -r -d 'write an SVG picture of predicted against measured'
 complete -c hetviz -n __fish_use_subcommand -a calibrate -d 'fit predictions to runs of your own'
-complete -c hetviz -n '__fish_seen_subcommand_from calibrate' -l plan -r -a '(hetviz completion plans 2>/dev/null)' -d 'plan that a run followed: one for all logs, or one for each in the same order (give the option several times, or plans among the files)'
+complete -c hetviz -n '__fish_seen_subcommand_from calibrate' -l plan -r -a '(hetviz completion plans 2>/dev/null)' -d 'plan that a run followed, or what it was launched with (arguments of Megatron-LM, configurations of DeepSpeed or torchtitan, with -c): one for all logs, or one for each in the same order (give the option several times, or plans among the files)'
 complete -c hetviz -n '__fish_seen_subcommand_from calibrate' -l cluster -s c -r -a '(hetviz completion clusters 2>/dev/null)' -d 'use this cluster instead of the one that the plan names'
 complete -c hetviz -n '__fish_seen_subcommand_from calibrate' -l model -s m -r -a '(hetviz completion models 2>/dev/null)' -d 'use this model instead of the one that the plan names'
 complete -c hetviz -n '__fish_seen_subcommand_from calibrate' -l job -s j -r -a '(hetviz completion jobs 2>/dev/null)' -d 'use this job instead of the one in the plan'
