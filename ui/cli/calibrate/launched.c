@@ -3,7 +3,6 @@
 #include "scripting/worker/run.h"
 #include "solver/base/file.h"
 #include "solver/io/import/import.h"
-#include "ui/cli/interrupt.h"
 
 #include <string.h>
 
@@ -65,13 +64,8 @@ static enum hv_status lay_out(const json_t *layout, struct hv_inputs *in, struct
     json_object_set_new(options, "allow_oom", json_true());
     enum hv_status st = hv_plugins_read(&plugins, err);
     if (st == HV_OK) {
-        hv_interrupt_catch();
-        const struct hv_run_request r = {.inputs = in,
-                                         .plugins = &plugins,
-                                         .strategy = "manual",
-                                         .options = options,
-                                         .seed = 1,
-                                         .cancel = hv_interrupted};
+        const struct hv_run_request r = {
+            .inputs = in, .plugins = &plugins, .strategy = "manual", .options = options, .seed = 1};
         st = hv_run_strategy(&r, &result, err);
     }
     if (st == HV_OK) {
