@@ -30,7 +30,8 @@ struct hv_expert_loads {
     uint32_t *hottest;  /**< [iterations] expert with most tokens of all ranks of the stage */
     double *times;      /**< [iterations] its tokens against the mean of the experts */
     double *padded;     /**< [iterations] share of the busiest rank's rows that hold no token */
-    const char **names; /**< [ranks] "rank 1: e2 e3", "rank 1: e4 e5 +2", as the plan places them before any move */
+    const char **names; /**< [ranks] "rank 1: e2 e3", "rank 1: e4 e5 +2", as the plan places them
+                           before any move */
 };
 /**
  * The loads of one layer in all iterations of the routing: where `steps` is not NULL with the
