@@ -11,7 +11,9 @@
 #include <stdio.h>
 
 #include "solver/eval/experts/loads.h"
+#include "solver/io/export/gantt.h"
 #include "tests/eval_fixture.h"
+#include "ui/view/gantt/strips.h"
 
 static const char cluster[] =
     "{\"format\":\"hetviz.cluster/1\",\"name\":\"plain\",\"nodes\":[{\"name\":\"a\",\"count\":4,"
@@ -156,6 +158,40 @@ static void moves_between_iterations(void **state)
     close_scene(&x);
 }
 
+static bool holds(const struct hv_str *s, const char *text)
+{
+    return strstr(hv_str_cstr(s), text) != NULL;
+}
+
+/** The same figures in a picture and in lines of text. 1.67 of the mean is seven eighths of a cell
+ * where half a cell is the mean, 1.22 five; 0.78 and 0.33 three and one. */
+static void strips_in_pictures_and_text(void **state)
+{
+    (void)state;
+    struct scene x;
+    open_scene(&x, "[" FALLING "," FALLING "],[" FALLING "," FALLING "]",
+               ",\"adapt\":{\"policy\":\"balance\"}");
+    struct hv_expert_loads l = loads_of(&x, 0);
+    const struct hv_gantt_text text = {
+        .title = "t", .subtitle = "s", .strips = {.loads = &l, .steps = x.v.routing.steps}};
+    struct hv_str out = {0};
+    hv_gantt_svg(x.v.timeline, &text, 1000, &out);
+    assert_true(holds(&out, "rank 0: e0 e1, iteration 0: 1.67 times the mean"));
+    assert_true(holds(&out, "rank 3: e6 e7, iteration 1: 1.00 times the mean"));
+    assert_true(holds(&out, "8 experts move before iteration 1"));
+    hv_str_clear(&out);
+    const struct hv_gantt_strips view = {.loads = &l, .steps = x.v.routing.steps};
+    hv_gantt_strips_print(&view, &(struct hv_gantt_print){.width = 60, .ascii = true}, &out);
+    assert_true(holds(&out, " rank 0: e0 e1    #= "));
+    assert_true(holds(&out, " rank 1: e2 e3    += "));
+    assert_true(holds(&out, " rank 2: e4 e5    -= "));
+    assert_true(holds(&out, " rank 3: e6 e7    .= "));
+    assert_true(holds(&out, " hottest expert   00 "));
+    assert_true(holds(&out, " moves before      8 "));
+    hv_str_free(&out);
+    close_scene(&x);
+}
+
 /** Blocks of 128 rows. 4 ranks send 16,384 tokens each, 65,536 in all. Of 36 parts expert 0 has 8,
  * expert 1 has 7: 14,563.6 rows fill 114 blocks, 12,743.1 fill 100: 27,392 rows for 27,306.7
  * tokens on rank 0, in each of two layers. */
@@ -190,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_by_hand),
         cmocka_unit_test(moves_between_iterations),
+        cmocka_unit_test(strips_in_pictures_and_text),
         cmocka_unit_test(rows_without_a_token),
         cmocka_unit_test(copies_everywhere),
     };
