@@ -327,9 +327,8 @@ static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
     const struct hv_replica *replica = &p->doc.plan->replicas[0];
     int64_t rank = hv__int(L, 1, fn, "tp_rank", 1, 1, replica->stages[0].tp.degree);
     const struct hv_router *routing = hv_cost_job(r->cost)->routing;
-    int64_t routed = hv_router_is_even(routing) || routing->iterations < 1
-                         ? 1
-                         : (int64_t)routing->iterations;
+    int64_t routed =
+        hv_router_is_even(routing) || routing->iterations < 1 ? 1 : (int64_t)routing->iterations;
     int64_t iteration = hv__int(L, 1, fn, "iteration", 1, 1, routed);
     struct hv_stage_query q = {.plan = p->doc.plan,
                                .replica = replica,

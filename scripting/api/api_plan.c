@@ -205,7 +205,8 @@ static void push_routing(lua_State *L, const struct hv_verdict *v)
 Judges the plan as `hetviz eval` does. Counts as one evaluation of the budget.
 @function plan:eval
 @tparam[opt] table how {iterations = how many of the job's routing are timed, evenly spaced, and
-stand for all (0: all; where experts follow the routing, always all): for the rough part of a search}
+stand for all (0: all; where experts follow the routing, always all): for the rough part of a
+search}
 @treturn table {iteration_s, value = the figure that the job minimises (where the plan misses the
 price or the deadline: a value above that of every plan within them, which grows with the excess),
 tokens_per_s, mfu, bubble, exact, within = true when the plan is within the job's price and

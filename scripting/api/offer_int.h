@@ -13,8 +13,8 @@ struct hv__judging {
 };
 
 /** Judges a plan; counts as one evaluation. Errors: of hv_eval. */
-enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p,
-                         const struct hv__judging *how, struct hv_arena *arena, struct hv_verdict *out,
+enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, const struct hv__judging *how,
+                         struct hv_arena *arena, struct hv_verdict *out,
                          struct hv_err *err) HV_NODISCARD;
 /** Judges the plan and keeps it when it is the best so far; then emits an incumbent event.
  * Errors: HV_ENO when it uses a lost device, and those of reading and judging a plan. */

@@ -29,8 +29,8 @@ static struct hv_cost **costs_of(struct hv__run *r, const struct hv_plan *p, str
     return costs;
 }
 
-enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p,
-                         const struct hv__judging *how, struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
+enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, const struct hv__judging *how,
+                         struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
 {
     const struct hv_eval_options o = {.no_bound = !how->bound,
                                       .iterations = how->iterations,
