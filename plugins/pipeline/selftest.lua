@@ -94,6 +94,21 @@ local function exact_cut(t)
     "exhaustive enumeration")
 end
 
+--- An order with a pass R that computes forward again before each backward pass.
+local function recomputing(order)
+  local lists = {}
+  for rank, tokens in ipairs(order) do
+    lists[rank] = {}
+    for _, token in ipairs(tokens) do
+      if token:sub(1, 1) ~= "F" then
+        table.insert(lists[rank], "R" .. token:match "%d.*")
+      end
+      table.insert(lists[rank], token)
+    end
+  end
+  return lists
+end
+
 local function gpipe(t)
   local from = "catalogue: gpipe; Huang et al. 2019, section 2.3"
   local seconds, bubble = formulas.gpipe(4, 8, 3)
@@ -102,12 +117,18 @@ local function gpipe(t)
   t.near("makespan with recomputation", (formulas.gpipe(4, 8, 4)), 44, 1e-12, from)
   t.near("the order with recomputation",
     laid_out("gpipe", 4, 8, { 1, 1, 1 }, { recompute = "full" }).makespan, 44, 1e-12, from)
+  local early = recomputing(hv.sim.schedule("gpipe", { ranks = 4, micro_batches = 8 }).order)
+  t.near("recomputation before the gradient arrives", hv.sim.schedule(early, { ranks = 4,
+    micro_batches = 8, times = { f = 1, b = 2, w = 0 } }).makespan, 41, 1e-12, from)
   local schedule = { name = "gpipe" }
   t.near("by the judge", world.judged(t, { p = 4, m = 8, f = 1, b = 2, schedule = schedule }).ms,
     33, 1e-6, from)
   local kept = { recompute = "full" }
   t.near("by the judge with recomputation",
     world.judged(t, { p = 4, m = 8, f = 1, b = 2, schedule = schedule, keys = kept }).ms, 44, 1e-6,
+    from)
+  t.near("by the judge, recomputation before the gradient arrives", world.judged(t, { p = 4, m = 8,
+    f = 1, b = 2, schedule = { name = "explicit", order = early }, keys = kept }).ms, 41, 1e-6,
     from)
   exact_cut(t)
 end
