@@ -277,7 +277,7 @@ deb: ## build/hetviz_VERSION_ARCH.deb from a copy of this tree (Debian: dpkg-dev
 	@rm -rf build/deb && mkdir -p build/deb/hetviz
 	@tar --exclude=./build --exclude=./.git -cf - . | tar -C build/deb/hetviz -xf -
 	@cd build/deb/hetviz && COMMIT='$(COMMIT)' DEB_BUILD_OPTIONS="$${DEB_BUILD_OPTIONS-parallel=$$(nproc)}" MAKEFLAGS= dpkg-buildpackage -b -us -uc
-	@cp build/deb/*.deb build/deb/*.changes build/ && ls build/*.deb
+	@cp build/deb/*.deb build/deb/*.changes build/deb/*.buildinfo build/ && ls build/*.deb
 install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/hetviz $(SHARE)/man/man1 $(SHARE)/man/man7 $(SHARE)/zsh/site-functions \
 	  $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d
