@@ -92,7 +92,10 @@ void hv_plain_form(struct hv_grid *g, const struct hv_form *f)
         if (d->kind == HV_FIELD_LABEL && d->value[0] == '\0') {
             hv_str_addf(&line, "%s:", d->name);
         } else {
-            hv_str_addf(&line, "%s: %s", d->name, d->value[0] != '\0' ? d->value : "not set");
+            hv_str_addf(&line, "%s: %s", d->name,
+                        d->value[0] != '\0' ? d->value
+                        : d->mixed          ? "mixed"
+                                            : "not set");
             hv_str_addf(&line, "%s%s", d->unit != NULL ? " " : "", d->unit != NULL ? d->unit : "");
             for (size_t c = 0; d->kind == HV_FIELD_CHOICE && c < d->n_choices && c < 12; c++) {
                 hv_str_addf(&line, "%s%s", c == 0 ? "; one of " : ", ", d->choices[c]);
