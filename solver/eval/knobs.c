@@ -271,8 +271,6 @@ static const struct hv_knob rows[] = {
     FULL(HV_KNOB_STAGE, "zero.limit"),
     FULL(HV_KNOB_STAGE, "zero.gather"),
     FULL(HV_KNOB_STAGE, "zero.gather_at"),
-    {HV_KNOB_STAGE, "zero.gather_at", "next_forward, with offloaded activations or unlike degrees",
-     "refused: copies and gathers would delay each other", NULL},
     APPROXIMATED(HV_KNOB_STAGE, "zero.gather_at",
                  "next_forward, stage 1 and 2, in a plan with stale weights",
                  "weights are gathered at the end of a wave, not hidden behind the next forward "

@@ -326,45 +326,6 @@ static enum hv_status check_branches(const struct place *at, struct hv_err *err)
         err);
 }
 
-/** True where activations of a pipeline are copied away beside its passes. */
-static bool moves_activations(const struct hv_replica *r)
-{
-    for (size_t i = 0; i < r->n_stages; i++) {
-        const struct hv_stage *s = &r->stages[i];
-        for (size_t k = 0; k < s->n_offload; k++) {
-            if (s->offload[k].what == HV_OFFLOAD_ACTIVATIONS) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/** Gathers that delay the next forward passes: of whole stages, and not beside copies that set out
- * with those passes. */
-static enum hv_status check_late_gathers(const struct place *at, struct hv_err *err)
-{
-    const struct hv_stage *s = stage_of(at);
-    const struct hv_replica *r = &at->plan->replicas[at->replica];
-    bool late = s->zero.gather_at == HV_GATHER_NEXT_FORWARD;
-    for (size_t i = 0; i < s->n_degrees; i++) {
-        if ((s->degrees[i].zero.gather_at == HV_GATHER_NEXT_FORWARD) != late) {
-            return refuse(at, "degrees",
-                          "parts of a stage that gather their weights at different times; give all "
-                          "of them and the stage the same \"gather_at\"",
-                          err);
-        }
-    }
-    if (late && (s->zero.stage == 1 || s->zero.stage == 2) && moves_activations(r)) {
-        return refuse(
-            at, "zero",
-            "gathers beside the next forward passes while activations are offloaded; leave "
-            "\"gather_at\" or the offload out",
-            err);
-    }
-    return HV_OK;
-}
-
 /** Micro-batches of a stage's own size. */
 static enum hv_status check_own_size(const struct place *at, struct hv_err *err)
 {
@@ -460,7 +421,6 @@ enum hv_status hv__refuse_unsimulated(const struct hv_plan *p, const struct hv_m
             st = st == HV_OK ? check_zero(&at, err) : st;
             st = st == HV_OK ? check_branches(&at, err) : st;
             st = st == HV_OK ? check_turns(&at, err) : st;
-            st = st == HV_OK ? check_late_gathers(&at, err) : st;
             st = st == HV_OK ? check_own_size(&at, err) : st;
             st = st == HV_OK && at.graph ? check_operators(&at, arena, err) : st;
             st = st == HV_OK ? hv__refuse_operators(p, m, r, i, arena, err) : st;

@@ -229,6 +229,37 @@ static void wrong_degrees_are_findings(void **state)
     }
 }
 
+/** Each half of a stage gathers its weights at the end or beside the next forward pass, where they
+ * show alike before the first pass: a half that moves takes its gather from the end of the
+ * iteration to its start, two equal halves as much as each other. Neighbours with equal degrees are
+ * one part, gathered at once: both together cost less than twice one, by what a collective costs
+ * besides its bytes. */
+static void halves_gather_at_times_of_their_own(void **state)
+{
+    struct hv_arena a = {0};
+    double pipeline_s[4], iteration_s[4];
+    for (int k = 0; k < 4; k++) {
+        char more[512];
+        (void)snprintf(more, sizeof more,
+                       ",\"tp\":8,\"degrees\":[{\"layers\":[1,12],\"tp\":4,\"dp\":2,\"zero\":{"
+                       "\"stage\":1,\"gather_at\":\"%s\"}},{\"layers\":[12,23],\"tp\":4,\"dp\":2,"
+                       "\"zero\":{\"stage\":1,\"gather_at\":\"%s\"}}]",
+                       k & 1 ? "next_forward" : "end", k & 2 ? "next_forward" : "end");
+        struct hv_verdict v = judge_stage(*state, &a, more);
+        assert_int_equal(v.findings.n, 0);
+        pipeline_s[k] = v.metrics.pipeline_s;
+        iteration_s[k] = v.metrics.iteration_s;
+    }
+    double half_s = pipeline_s[1] - pipeline_s[0], both_s = pipeline_s[3] - pipeline_s[0];
+    assert_true(half_s > 0);
+    assert_near(pipeline_s[2] - pipeline_s[0], half_s, 1e-9);
+    assert_true(both_s > 1.5 * half_s && both_s < 2 * half_s);
+    for (int k = 1; k < 4; k++) { /* what moves shows at either end */
+        assert_true(fabs(iteration_s[k] - iteration_s[0]) < 0.25 * half_s);
+    }
+    hv_arena_free(&a);
+}
+
 /** A schedule of two directions runs blocks of other stages on a rank. */
 static void two_directions_are_refused(void **state)
 {
@@ -321,6 +352,7 @@ int main(void)
         cmocka_unit_test(memory_is_that_of_both_parts),
         cmocka_unit_test(parts_reduce_over_their_own_ranks),
         cmocka_unit_test(wrong_degrees_are_findings),
+        cmocka_unit_test(halves_gather_at_times_of_their_own),
         cmocka_unit_test(two_directions_are_refused),
         cmocka_unit_test(recomputation_of_chunks),
         cmocka_unit_test(parts_of_a_stage),

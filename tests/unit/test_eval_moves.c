@@ -250,6 +250,53 @@ static void slow_copies_set_the_pace(void **state)
     }
 }
 
+/**
+ * The same on two data-parallel devices that gather 40 MB of weights beside the next forward: half
+ * of them come over 10 GB/s in 2 ms, and the first forward, with all copies behind it, waits for
+ * that. Without an offload it is 2 + 6 · 3 ms.
+ */
+static void copies_set_out_behind_late_gathers(void **state)
+{
+    (void)state;
+    static const struct {
+        double gbps;
+        const char *offload;
+        double ms;
+    } cases[] = {{10, "", 3},
+                 {1, ",\"offload\":[{\"what\":\"activations\"}]", 20},
+                 {5, ",\"offload\":[{\"what\":\"activations\"}]", 4},
+                 {10, ",\"offload\":[{\"what\":\"activations\"}]", 3}};
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        char cluster[512], plan[512];
+        (void)snprintf(
+            cluster, sizeof cluster,
+            "{\"format\":\"hetviz.cluster/1\",\"name\":\"two\",\"nodes\":[{\"name\":\"a\","
+            "\"count\":2,\"device\":\"P\",\"devices\":1,\"nic\":{\"bandwidth_GBps\":10,"
+            "\"latency_us\":0,\"curve\":\"plain\"}}],\"devices\":{\"P\":{"
+            "\"memory_GiB\":80,\"bandwidth_GBps\":1000,\"dense_TFLOPS\":{\"fp32\":100},"
+            "\"pcie_GBps\":%.17g,\"rates\":\"plain\"}}}",
+            cases[i].gbps);
+        (void)snprintf(plan, sizeof plan,
+                       "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":6,\"stages\":[{"
+                       "\"devices\":\"a[0-1].0\",\"layers\":[0,1],\"dp\":2,\"zero\":{\"stage\":1,"
+                       "\"gather_at\":\"next_forward\"}%s}]}],\"schedule\":{\"name\":\"1f1b\"},"
+                       "\"sync\":{\"overlap\":false}",
+                       cases[i].offload);
+        struct world w;
+        struct hv_arena a = {0};
+        open_world(&w, cluster,
+                   "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"layers\",\"layers\":[{"
+                   "\"forward_ms\":{\"P\":1},\"backward_ms\":{\"P\":2},\"parameter_bytes\":4e7,"
+                   "\"activation_bytes\":1e7,\"output_bytes\":0}]}",
+                   "{\"format\":\"hetviz.job/1\",\"global_batch\":12,\"sequence\":1,\"precision\":"
+                   "\"fp32\",\"optimizer\":\"none\"}");
+        struct hv_verdict v = judge(&w, &a, false, plan);
+        assert_near(v.metrics.pipeline_s * 1e3, 2 + 6 * cases[i].ms);
+        hv_arena_free(&a);
+        close_world(&w);
+    }
+}
+
 /** One device of a node computes; its offload goes to two others, or to the host. */
 static struct hv_verdict judge_one(const char *node, const char *device, const char *stage,
                                    const char *layer, struct hv_arena *a)
@@ -383,6 +430,7 @@ int main(void)
         cmocka_unit_test(faster_links_are_not_slower),
         cmocka_unit_test(copies_to_the_host_hide),
         cmocka_unit_test(slow_copies_set_the_pace),
+        cmocka_unit_test(copies_set_out_behind_late_gathers),
         cmocka_unit_test(peers_keep_activations),
         cmocka_unit_test(full_peers_are_refused),
         cmocka_unit_test(hosts_have_a_capacity),

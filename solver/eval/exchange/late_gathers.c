@@ -91,7 +91,7 @@ static void gather_layers(struct gathers *x, struct pass *pass)
 static void gather_for(struct gathers *x, struct pass *pass)
 {
     if (x->stage->n_degrees > 0) { /* parts with degrees of their own are gathered together */
-        x->end_s = x->end_s > 0 ? x->end_s : hv__gather_s(x->l, x->pl, x->rk);
+        x->end_s = x->end_s > 0 ? x->end_s : hv__gather_s(x->l, x->pl, x->rk, true);
         pass->release_s = x->end_s;
         return;
     }
@@ -143,19 +143,26 @@ static void release_rank(struct hv__lowered *l, struct hv__pipeline *pl, size_t 
     x.rk->late_gather_s = x.end_s;
 }
 
-/** Delays a node; returns by how much it waits for weights. */
-static double delay_node(struct hv__pipeline *pl, int32_t n, double not_before_s)
+/** Time from which a node could start without its weights: the one before it on its rank has ended,
+ * and results and moves that it waits for have come. */
+static double could_start_s(const struct hv__pipeline *pl, int32_t n)
 {
-    struct hv_pipe_run *run = &pl->run;
-    double start_s = run->node_start_s[n], length_s = run->node_end_s[n] - start_s;
-    if (!hv_pipe_is_first(pl->pipe, n)) {
-        start_s = fmax(start_s, run->node_end_s[n - 1]);
-    }
+    const struct hv_pipe_run *run = &pl->run;
+    double start_s = hv_pipe_is_first(pl->pipe, n) ? 0 : run->node_end_s[n - 1];
     for (int32_t k = 0; k < hv_pipe_n_edges(pl->pipe, n); k++) {
         int32_t from = hv_pipe_edge_of(pl->pipe, n, k).node;
         start_s =
             fmax(start_s, run->node_end_s[from] + hv_pipe_edge_s(pl->pipe, &pl->cost, run, n, k));
     }
+    return run->held != NULL ? fmax(start_s, run->held[n].until_s) : start_s;
+}
+
+/** Delays a node; returns by how much it waits for weights. */
+static double delay_node(struct hv__pipeline *pl, int32_t n, double not_before_s)
+{
+    struct hv_pipe_run *run = &pl->run;
+    double length_s = run->node_end_s[n] - run->node_start_s[n];
+    double start_s = fmax(run->node_start_s[n], could_start_s(pl, n));
     double waits_s = fmax(0, not_before_s - start_s);
     run->node_start_s[n] = start_s + waits_s;
     run->node_end_s[n] = run->node_start_s[n] + length_s;
@@ -185,21 +192,63 @@ static void delay_run(struct hv__lowered *l, struct hv__pipeline *pl, const doub
     hv__finish_run(l, pl, l->network.crowded);
 }
 
-void hv__late_gathers(struct hv__lowered *l)
+/** Plays all pipelines again, with passes that wait for weights: moves set out and come back beside
+ * the passes as these run now, on links that all pipelines share. */
+static void play_again(struct hv__lowered *l, double *const *not_before_s)
 {
+    struct hv_links *share = l->network.share;
     for (size_t i = 0; i < l->pipelines.n; i++) {
         struct hv__pipeline *pl = &l->pipelines.items[i];
-        double *not_before_s = NULL;
-        for (size_t r = 0; r < pl->n_ranks; r++) {
-            if (hv__gathers_late(l, &pl->replica->stages[pl->ranks[r].stage])) {
-                not_before_s = not_before_s != NULL
-                                   ? not_before_s
-                                   : hv_arena_new(l->arena, double, (size_t)pl->pipe->n_nodes + 1);
-                release_rank(l, pl, r, not_before_s);
+        pl->like = NULL;
+        hv__new_run(l, pl, &pl->run);
+        hv_pipe_time(pl->pipe, &pl->cost, &pl->run);
+        share->pipes[i].run = &pl->run;
+        share->pipes[i].not_before_s = not_before_s[i];
+    }
+    hv_links_play(l->arena, share);
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        struct hv__pipeline *pl = &l->pipelines.items[i];
+        hv__finish_run(l, pl, true);
+        for (size_t r = 0; not_before_s[i] != NULL && r < pl->n_ranks; r++) {
+            for (int32_t n = pl->pipe->rank_node_at[r]; n < pl->pipe->rank_node_at[r + 1]; n++) {
+                double waits_s = not_before_s[i][n] - could_start_s(pl, n);
+                pl->ranks[r].sync_exposed_s += fmax(0, waits_s);
             }
         }
-        if (not_before_s != NULL) {
-            delay_run(l, pl, not_before_s);
+    }
+}
+
+/** Times before which nodes of a pipeline do not start; NULL: no rank gathers late. */
+static double *find_releases(struct hv__lowered *l, struct hv__pipeline *pl)
+{
+    double *not_before_s = NULL;
+    for (size_t r = 0; r < pl->n_ranks; r++) {
+        if (hv__gathers_late(l, &pl->replica->stages[pl->ranks[r].stage])) {
+            not_before_s = not_before_s != NULL
+                               ? not_before_s
+                               : hv_arena_new(l->arena, double, (size_t)pl->pipe->n_nodes + 1);
+            release_rank(l, pl, r, not_before_s);
+        }
+    }
+    return not_before_s;
+}
+
+void hv__late_gathers(struct hv__lowered *l)
+{
+    double **not_before_s = hv_arena_new(l->arena, double *, l->pipelines.n + 1);
+    bool any = false, moves = false;
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        not_before_s[i] = find_releases(l, &l->pipelines.items[i]);
+        any = any || not_before_s[i] != NULL;
+        moves = moves || l->pipelines.items[i].moving.n > 0;
+    }
+    if (any && moves && l->network.crowded) {
+        play_again(l, not_before_s);
+        return;
+    }
+    for (size_t i = 0; i < l->pipelines.n; i++) {
+        if (not_before_s[i] != NULL) {
+            delay_run(l, &l->pipelines.items[i], not_before_s[i]);
         }
     }
 }

@@ -103,9 +103,5 @@ void hv__optimizer_step(struct hv__lowered *l, const struct hv__pipeline *pl, st
         }
     }
     const struct hv__pipeline *first = &l->pipelines.items[pl->first_of_entry];
-    if (hv__gathers_late(l, &pl->replica->stages[rk->stage])) {
-        rk->gather_s = 0;
-        return;
-    }
-    rk->gather_s = first == pl ? hv__gather_s(l, pl, rk) : first->ranks[rk->stage].gather_s;
+    rk->gather_s = first == pl ? hv__gather_s(l, pl, rk, false) : first->ranks[rk->stage].gather_s;
 }

@@ -757,9 +757,17 @@ static double gather_blocks_s(const struct hv__lowered *l, const struct hv__pipe
                                       hv__concurrent_reductions(l, &seg, &cut) * stages, by);
 }
 
-/** The same of the parts of a stage with layer-wise degrees, one after the other. */
+/** True where weights of blocks with these shards are gathered beside the next forward pass. */
+static bool is_late(const struct hv__lowered *l, const struct hv_zero *z)
+{
+    return !l->schedule.stale && z->gather_at == HV_GATHER_NEXT_FORWARD &&
+           (z->stage == 1 || z->stage == 2);
+}
+
+/** The same of the parts of a stage with layer-wise degrees that are gathered late, or of the
+ * others, one after the other. */
 static double gather_parts_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                             const struct hv__rank *rk)
+                             const struct hv__rank *rk, bool late)
 {
     struct hv_part_walk w = {.replica = pl->replica, .stage = rk->stage};
     double sum_s = 0;
@@ -770,7 +778,8 @@ static double gather_parts_s(const struct hv__lowered *l, const struct hv__pipel
                                          .as = &w.part,
                                          .copy = pl->first_copy};
         struct hv_memory m;
-        if (hv_cost_memory(l->k, &q, &m, NULL) == HV_OK) { /* the whole stage was priced */
+        if (is_late(l, &w.part.zero) == late &&
+            hv_cost_memory(l->k, &q, &m, NULL) == HV_OK) { /* the whole stage was priced */
             const struct hv__parameters p = {m.parameters - m.expert_parameters,
                                              m.expert_parameters};
             sum_s += gather_blocks_s(l, pl, rk, &w.part, p);
@@ -780,18 +789,24 @@ static double gather_parts_s(const struct hv__lowered *l, const struct hv__pipel
 }
 
 double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                    const struct hv__rank *rk)
+                    const struct hv__rank *rk, bool late)
 {
     const struct hv_stage *s = &pl->replica->stages[rk->stage];
-    return s->n_degrees > 0 ? gather_parts_s(l, pl, rk)
-                            : hv__gather_share_s(l, pl, rk, (struct hv__parameters){1, 1});
+    if (s->n_degrees > 0) {
+        return gather_parts_s(l, pl, rk, late);
+    }
+    return is_late(l, &s->zero) == late
+               ? hv__gather_share_s(l, pl, rk, (struct hv__parameters){1, 1})
+               : 0;
 }
 
 bool hv__gathers_late(const struct hv__lowered *l, const struct hv_stage *s)
 {
-    const struct hv_zero *z = &s->zero;
-    return !l->schedule.stale && z->gather_at == HV_GATHER_NEXT_FORWARD &&
-           (z->stage == 1 || z->stage == 2);
+    bool any = s->n_degrees == 0 && is_late(l, &s->zero);
+    for (size_t i = 0; i < s->n_degrees; i++) {
+        any = any || is_late(l, &s->degrees[i].zero);
+    }
+    return any;
 }
 
 double hv__gather_share_s(const struct hv__lowered *l, const struct hv__pipeline *pl,

@@ -141,14 +141,16 @@ static inline bool hv__by_servers(const struct hv__lowered *l)
     return l->plan->sync.kind == HV_SYNC_PS || l->plan->sync.kind == HV_SYNC_WSP;
 }
 /** Seconds of the gather of updated weights over the shard group of a rank's stage, with zero 1 and
- * 2; all copies of an entry take part. */
+ * 2; all copies of an entry take part. `late`: of the weights that are gathered beside the next
+ * forward pass, else of those at the end of an iteration. */
 double hv__gather_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
-                    const struct hv__rank *rk);
+                    const struct hv__rank *rk, bool late);
 /** The same of shares of its dense and its routed parameters (0 to 1), where all blocks have the
  * degrees of the stage. */
 double hv__gather_share_s(const struct hv__lowered *l, const struct hv__pipeline *pl,
                           const struct hv__rank *rk, struct hv__parameters share);
-/** True where these gathers run beside the next forward pass, not at the end of an iteration. */
+/** True where gathers of a stage, or of some of its parts, run beside the next forward pass, not at
+ * the end of an iteration. */
 bool hv__gathers_late(const struct hv__lowered *l, const struct hv_stage *s);
 
 #endif

@@ -73,7 +73,8 @@ struct hv_link_pipe {
         *streams; /**< [n_ranks] of tasks of c->stream; NULL: none uses links */
     const double
         *task_frac; /**< [tasks] with streams: share of a task's time in which it uses them */
-    struct hv_pipe_run *run; /**< as hv_pipe_time left it */
+    struct hv_pipe_run *run;    /**< as hv_pipe_time left it */
+    const double *not_before_s; /**< [n_nodes] a node starts no sooner; NULL: at any time */
     /** hops [g->n_hops, g->n_hops + n_lanes) are those of lanes of moves. 0: there are no moves. */
     int32_t n_lanes;
     const struct hv_link_move *moves; /**< [n_moves] */

@@ -61,7 +61,7 @@ struct played {
     int32_t *exchange;   /* [n_ranks] number among the ranks and streams that use links, or -1 */
     struct tasks *tasks; /* [n_ranks] of streams that use links; NULL: none does */
     size_t first_rank;   /* number through all pipes */
-    double *ready_s;     /* [n_nodes] the latest arrival so far */
+    double *ready_s;     /* [n_nodes] the latest arrival so far, and not_before_s */
     double *edge_s;
     size_t first_hop, first_node, first_move; /* numbers through all pipes */
     /* of a pipe with moves */
@@ -224,6 +224,9 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_links 
             x->exchange[r] = -1;
         }
         x->ready_s = hv_arena_new(&y->scratch, double, (size_t)g->n_nodes + 1);
+        if (x->p->not_before_s != NULL && g->n_nodes > 0) {
+            memcpy(x->ready_s, x->p->not_before_s, (size_t)g->n_nodes * sizeof *x->ready_s);
+        }
         x->edge_s = hv_arena_new(a, double, hv_pipe_n_all_edges(g) + 1);
         sort_edges(&y->scratch, x);
         open_moves(y, a, x);
