@@ -73,7 +73,7 @@ static void a_plan_is_explained_and_a_lever_tried(void **state)
     wait_for(p, "uniform-1: "); /* how the run ended: its notice would hide later messages */
     type(p, "6");
     wait_for(p, "<6 Why>");
-    wait_for(p, "is the slowest");
+    wait_for(p, "Free: no new hardware");
     type(p, "/(all\r");
     wait_for(p, "tried)");
     resize(p, 160, 48);
