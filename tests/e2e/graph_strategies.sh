@@ -15,6 +15,8 @@ planned() {
     strategy=$1 model=$2 cluster=$3
     shift 3
     expect "$strategy plans $model" 0 plan -c $cluster -m "$model" -s "$strategy" "$@" --out p.json --json
+    expect "$strategy plans $model once more" 0 plan -c $cluster -m "$model" -s "$strategy" "$@" --out again.json --json
+    same "$strategy, $model: same bytes twice" p.json again.json
     expect "$strategy, $model: eval" 0 eval p.json --json
     holds "$strategy, $model: nothing is approximated" sh -c '! grep -q approximated out'
     holds "$strategy, $model: no rule is violated" grep -q '"violations": \[\]' out

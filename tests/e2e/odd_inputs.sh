@@ -43,6 +43,7 @@ answers 'first layers that take no time' -c a.json -m start.json -j small
 # ---- no work at all ------------------------------------------------------------------------------
 model "$(layer a 0 1e8), $(layer b 0 0)" idle.json
 answers 'a model without work' -c a.json -m idle.json -j small
+run plan -c a.json -m idle.json -j small -s uniform
 says 'a model without work: the reason' err 'no layer of the model takes any time'
 expect 'a model without work: no bound' 1 bound -c a.json -m idle.json --json
 says 'a model without work: no bound' out '"bound_s": null'
@@ -50,6 +51,7 @@ says 'a model without work: no bound' out '"bound_s": null'
 # ---- a kind whose times nobody measured, and a backward that is missing --------------------------
 cluster '{ "name": "v", "device": "V100-SXM2-32GB", "devices": 4 }' v.json
 answers 'nothing was measured' -c v.json -m pool.json -j small
+run plan -c v.json -m pool.json -j small -s uniform
 says 'nothing was measured: the reason' err 'layer 0 was measured neither on V100-SXM2-32GB'
 
 # ---- more devices in a node than heads and layers divide -----------------------------------------

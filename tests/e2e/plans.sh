@@ -96,7 +96,7 @@ once=$(strategies_once | paste -sd, -)
 for cluster in a100-v100-t4 two-generations; do
     expect "compare on $cluster" 0 compare -c $cluster -m llama-3-8b -j small -s all --budget 300
     for s in $strategies; do
-        says "compare on $cluster: a row for $s, or why it does not apply" out "^ *[0-9-]+ +$s |^kind .* not apply: .*\\b$s \\("
+        says "compare on $cluster: a row for $s, or why it does not apply" out "^ *[0-9-]+ +$s |^kind .* (not apply|find no plan): .*\\b$s(,| \\()"
     done
     says "compare on $cluster: none is better than auto" out '^ *1 +auto '
     says "compare on $cluster: why" out '^auto ranks first: .* less\)\.'

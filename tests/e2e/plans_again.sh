@@ -10,6 +10,7 @@ strategies=$(strategies_once)
 # ---- same bytes, whatever the folder, twice ------------------------------------------------------
 inputs='-c two-generations -m llama-3-8b -j small'
 "$HETVIZ" strategies --kind experts --json >experts.json
+"$HETVIZ" strategies --json | awk -F'"' '$2 == "id" { id = $4 } $2 == "needs_model" && $4 == "graph" { print id }' >of_graphs
 for s in $strategies; do
     [ "$s" != hexgen ] || continue # it only serves: modes.sh
     if [ "$s" = distmm ] || grep -q "\"id\": \"$s\"" experts.json; then
@@ -19,6 +20,13 @@ for s in $strategies; do
         holds "plan $s: exit 1" [ "$rc" -eq 1 ]
         holds "plan $s: no file without a plan" [ ! -e none.json ]
         says "plan $s: the reason" err 'no layers with experts|needs a model of kind modules'
+        continue
+    fi
+    if grep -qx "$s" of_graphs; then # graph_strategies.sh has their plans
+        # shellcheck disable=SC2086
+        run plan $inputs -s "$s" --out none.json
+        holds "plan $s: exit 1" [ "$rc" -eq 1 ]
+        says "plan $s: what to do" err 'graph=true'
         continue
     fi
     # shellcheck disable=SC2086 # a list of words
