@@ -24,13 +24,14 @@ _hetviz() {
       --replan) from=plans;;
       -*) from=;;
     esac;;
-  compare) options='--cluster --model --job --strategies --option --json --time-limit --jobs --help --seed --budget --quiet --plain '
+  compare) options='--cluster --model --job --strategies --option --target --json --time-limit --jobs --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
       -c|--cluster) from=clusters;;
       -m|--model) from=models;;
       -j|--job) from=jobs;;
       -s|--strategies) from=strategies many=1;;
       -o|--option) from=options;;
+      --target) from=targets;;
       -*) from=;;
     esac;;
   eval) options='--cluster --model --job --json --time-limit --help --seed --budget --quiet --plain ' from=plans

@@ -37,6 +37,7 @@ complete -c hetviz -n '__fish_seen_subcommand_from compare' -l model -s m -r -a 
 complete -c hetviz -n '__fish_seen_subcommand_from compare' -l job -s j -r -a '(hetviz completion jobs 2>/dev/null)' -d 'job file, or the name of a sample (default: batch 256, bf16, adam)'
 complete -c hetviz -n '__fish_seen_subcommand_from compare' -l strategies -s s -x -a '(__hetviz_list strategies)' -d 'strategies or kinds of strategies to run, or all (the default)'
 complete -c hetviz -n '__fish_seen_subcommand_from compare' -l option -s o -x -a '(__hetviz_options options)' -d 'option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`; target=NAME: only plans that this program can say, see `hetviz help targets`; graph=true or graph=SEQUENCES: the graph of a transformer in its place'
+complete -c hetviz -n '__fish_seen_subcommand_from compare' -l target -r -a '(hetviz completion targets 2>/dev/null)' -d 'mark the plans that this program can launch, and say why it cannot launch the others; `hetviz help targets` lists the programs'
 complete -c hetviz -n '__fish_seen_subcommand_from compare' -l json -d 'print one JSON value instead of text'
 complete -c hetviz -n '__fish_seen_subcommand_from compare' -l time-limit -r -d 'stop after this time and keep the best plan so far (10, 500ms, 2min)'
 complete -c hetviz -n '__fish_seen_subcommand_from compare' -l jobs -r -d 'number of strategies that run in parallel (default: one per core)'

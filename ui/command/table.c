@@ -33,10 +33,15 @@ static const struct hv_opt plan_options[] = {
     {"lost", 0, HV_ARG_LIST, "ADDRESS,...", "devices that were lost and cannot be used, such as a[1].*", 0, 0, NULL, false},
     OUT_OPTION, JSON_OPTION, LIMIT_OPTION,
 };
+#define X(c, name) name,
+/* without the first row, which writes nothing */
+static const char *const target_words[] = {HV_TARGET_MAP(X) NULL};
+#undef X
 static const struct hv_opt compare_options[] = {
     INPUT_OPTIONS,
     {"strategies", 's', HV_ARG_LIST, "A,B,...", "strategies or kinds of strategies to run, or all (the default)", 0, 0, NULL, false},
     {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`; target=NAME: only plans that this program can say, see `hetviz help targets`; graph=true or graph=SEQUENCES: the graph of a transformer in its place", 0, 0, NULL, false},
+    {"target", 0, HV_ARG_WORD, "TARGET", "mark the plans that this program can launch, and say why it cannot launch the others; `hetviz help targets` lists the programs", 0, 0, target_words + 1, false},
     JSON_OPTION, LIMIT_OPTION, JOBS_OPTION,
 };
 static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION};
@@ -160,10 +165,6 @@ static const struct hv_opt import_options[] = {
     {"device", 0, HV_ARG_KEY_VALUE, "NAME=KIND", "device kind of the cards that a file calls NAME (gpu: cards without a name), such as a100=A100-SXM-80GB", 0, 0, NULL, false},
     {"json", 0, HV_ARG_FLAG, NULL, "print the report as one JSON value on standard output; the document is written only with --out", 0, 0, NULL, false},
 };
-#define X(c, name) name,
-/* without the first row, which writes nothing */
-static const char *const target_words[] = {HV_TARGET_MAP(X) NULL};
-#undef X
 static const struct hv_opt export_options[] = {
     {"to", 0, HV_ARG_WORD, "TARGET", "program or form to write the plan for; the list is below", 0, 0, target_words + 1, true},
     {"out", 0, HV_ARG_FILE, "DIR", "write the files into this folder instead of printing them", 0, 0, NULL, false},
