@@ -84,8 +84,12 @@ _hetviz() {
     esac;;
   sweep) options='--out --shards --shard --jobs --failed --time-limit --slurm --gnu-parallel --retries --dry-run --where --sort --columns --most --pareto --json --csv --svg --x --y --value --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
-      --columns) from=strategies many=1;;
-      --pareto) from=strategies many=1;;
+      --sort) from=columns;;
+      --columns) from=columns many=1;;
+      --pareto) from=figures many=1;;
+      --x) from=columns;;
+      --y) from=columns;;
+      --value) from=figures;;
       -*) from=;;
     esac;;
   strategies) options='--json --kind --help --seed --budget --quiet --plain '

@@ -125,6 +125,14 @@ if have_program bash 'what bash completes'; then
     says 'completion bash: -o KEY=' out '^anneal$'
     completes compare -o amp.bud
     says 'completion bash: -o NAME.KEY=' out '^amp\.budget=$'
+    completes sweep show store --columns strategy,ite
+    says 'completion bash: columns of a sweep' out '^strategy,iteration_s$'
+    completes sweep show store --columns met
+    holds 'completion bash: no strategies among columns' [ "$(cat out)" = '' ]
+    completes sweep show store --pareto st
+    holds 'completion bash: only figures have a front' [ "$(cat out)" = '' ]
+    completes sweep show store --pareto usd_per_M
+    says 'completion bash: figures of a front' out '^usd_per_Mtoken$'
     completes eval zero-
     says 'completion bash: PLAN' out '^zero-bubble$'
     completes import nodes.txt --device a100 = A100-SXM-8

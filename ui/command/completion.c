@@ -16,6 +16,8 @@ static const struct {
     {"INSTANCE", "instances", false}, {"STRATEGY", "strategies", true},
     {"A,B,...", "strategies", true},  {"KIND", "devices", false},
     {"NAME=KIND", "devices", false},  {"TARGET", "targets", false},
+    {"COLUMN", "columns", false},     {"COLUMN,...", "columns", true},
+    {"FIGURE", "figures", false},     {"FIGURE,...", "figures", true},
 };
 
 /* Number of the row of a metavar, or -1: only files, if anything, can be offered. */

@@ -124,9 +124,9 @@ static const struct hv_opt sweep_options[] = {
     {"dry-run", 0, HV_ARG_FLAG, NULL, "submit: write the script and do not start it", 0, 0, NULL, false},
     {"where", 0, HV_ARG_TEXT, "SQL", "show: only rows for which this holds, such as \"nodes > 2 AND mfu > 0.4\"", 0, 0, NULL, false},
     {"sort", 0, HV_ARG_TEXT, "COLUMN", "show: the best first (default: by axes)", 0, 0, NULL, false},
-    {"columns", 0, HV_ARG_LIST, "A,B,...", "show: these columns", 0, 0, NULL, false},
+    {"columns", 0, HV_ARG_LIST, "COLUMN,...", "show: these columns", 0, 0, NULL, false},
     {"most", 0, HV_ARG_INT, "N", "show: at most N rows", 1, 1e9, NULL, false},
-    {"pareto", 0, HV_ARG_LIST, "A,B,...", "show: only rows that no other row beats in these figures", 0, 0, NULL, false},
+    {"pareto", 0, HV_ARG_LIST, "FIGURE,...", "show: only rows that no other row beats in these figures", 0, 0, NULL, false},
     JSON_OPTION,
     {"csv", 0, HV_ARG_FLAG, NULL, "show: as CSV, all digits", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "show: write a heat map of --value over --x and --y", 0, 0, NULL, false},
@@ -338,7 +338,7 @@ static const struct hv_command command_rows[] = {
      OPTIONS(lua_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL | WORDS [NAME]", 1, 2, "completion script for bash, zsh or fish",
      "Prints a completion script that the shell can source. With WORDS it prints what the scripts offer, one word per line: clusters, models, "
-     "jobs, plans, instances, devices, strategies, runtimes, targets, schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
+     "jobs, plans, instances, devices, strategies, runtimes, targets, columns and figures (of `sweep show`), schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
      "all).\n"
      "Example: source <(hetviz completion bash)", NO_OPTIONS, false},
     {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | runtimes [NAME] | targets [NAME] | glossary [TERM] | knobs | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",
