@@ -1,6 +1,12 @@
 _hetviz() {
   local cur=${COMP_WORDS[COMP_CWORD]} me=${COMP_WORDS[0]} i
-  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures shard sweep strategies selftest validate calibrate profile check import export new-plugin lua completion help ' -- "$cur")); return; fi
+  if [ $COMP_CWORD = 1 ]; then
+    case $cur in
+    -*) COMPREPLY=($(compgen -W '--ascii --plain --no-mouse --color --theme --script --dump --out --size --version ' -- "$cur"));;
+    *) COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures shard sweep strategies selftest validate calibrate profile check import export new-plugin lua completion help ' -- "$cur"));;
+    esac
+    return
+  fi
   # bash parts words at =: KEY = VALUE, or --option = value
   local at=$((COMP_CWORD - 1)) key= from= many= options= strategy= words= head=
   if [ "$cur" = '=' ]; then cur=; at=$COMP_CWORD; fi
@@ -154,6 +160,7 @@ _hetviz() {
     case ${COMP_WORDS[at]} in
       -*) from=;;
     esac;;
+  -*) options='--ascii --plain --no-mouse --color --theme --script --dump --out --size --version ';;
   esac
   case ${COMP_WORDS[1]} in
   schedule)

@@ -20,6 +20,16 @@ function __hetviz_options
   end
   hetviz completion $argv[1] $name 2>/dev/null
 end
+complete -c hetviz -n __fish_use_subcommand -l ascii -d 'draw frames, bars and marks in ASCII'
+complete -c hetviz -n __fish_use_subcommand -l plain -d 'print text lines instead of screens, for screen readers and pipes (also HETVIZ_PLAIN=1)'
+complete -c hetviz -n __fish_use_subcommand -l no-mouse -d 'do not use the mouse, so that the terminal can select text'
+complete -c hetviz -n __fish_use_subcommand -l color -r -d 'use colours (auto: unless NO_COLOR is set)'
+complete -c hetviz -n __fish_use_subcommand -l theme -r -d 'default, light, high-contrast, mono or a file (also HETVIZ_THEME; light is chosen if COLORFGBG reports a light background)'
+complete -c hetviz -n __fish_use_subcommand -l script -r -d 'run the lines of a file: `keys jj<Enter>`, `wait TEXT`, `:command`, `:save-screen F`'
+complete -c hetviz -n __fish_use_subcommand -l dump -r -d 'print one screen and exit: cluster, model, strategies, plans, gantt, explain, what-if, console'
+complete -c hetviz -n __fish_use_subcommand -l out -r -d 'with --dump: write the screen to this file, as a picture if the name ends in .svg or .png'
+complete -c hetviz -n __fish_use_subcommand -l size -r -d 'with --script or --dump: size of the screen in columns and rows (default 80x24)'
+complete -c hetviz -n __fish_use_subcommand -l version -s V -d 'as the first word: print the version and end; --version --json: everything that a report of a fault needs'
 complete -c hetviz -n __fish_use_subcommand -a plan -d 'run one strategy and print or write its plan'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l cluster -s c -r -a '(hetviz completion clusters 2>/dev/null)' -d 'cluster file, or the name of a sample'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l model -s m -r -a '(hetviz completion models 2>/dev/null)' -d 'model file, Hugging Face config.json, or the name of a model in the catalogue'

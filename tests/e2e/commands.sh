@@ -107,6 +107,12 @@ if have_program bash 'what bash completes'; then
         H=$HETVIZ bash -c '. ./completion.bash; COMP_WORDS=("$H" "$@"); COMP_CWORD=$#
             _hetviz; echo "${COMPREPLY[@]}"' bash "$@" >out 2>err
     }
+    completes --
+    says 'completion bash: options without a command' out '^--ascii .*--version$'
+    completes --vers
+    says 'completion bash: --version' out '^--version$'
+    completes --plain --no
+    says 'completion bash: a second one' out '^--no-mouse$'
     completes plan -c two-
     says 'completion bash: -c' out 'two-generations two-regions'
     completes plan --cluster = two-g

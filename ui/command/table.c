@@ -199,6 +199,7 @@ static const struct hv_opt front_options[] = {
     {"dump", 0, HV_ARG_TEXT, "SCREEN", "print one screen and exit: cluster, model, strategies, plans, gantt, explain, what-if, console", 0, 0, NULL, false},
     {"out", 0, HV_ARG_FILE, "F", "with --dump: write the screen to this file, as a picture if the name ends in .svg or .png", 0, 0, NULL, false},
     {"size", 0, HV_ARG_TEXT, "WxH", "with --script or --dump: size of the screen in columns and rows (default 80x24)", 0, 0, NULL, false},
+    {"version", 'V', HV_ARG_FLAG, NULL, "as the first word: print the version and end; --version --json: everything that a report of a fault needs", 0, 0, NULL, false},
 };
 
 static const struct hv_opt prompt_export_options[] = {
