@@ -1,6 +1,12 @@
 _hetviz() {
   local cur=${COMP_WORDS[COMP_CWORD]} me=${COMP_WORDS[0]} i
-  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures shard sweep strategies selftest validate calibrate profile check import export new-plugin lua completion help ' -- "$cur")); return; fi
+  if [ $COMP_CWORD = 1 ]; then
+    case $cur in
+    -*) COMPREPLY=($(compgen -W '--ascii --plain --no-mouse --color --theme --script --dump --out --size --version ' -- "$cur"));;
+    *) COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures shard sweep strategies selftest validate calibrate profile check import export new-plugin lua completion help ' -- "$cur"));;
+    esac
+    return
+  fi
   # bash parts words at =: KEY = VALUE, or --option = value
   local at=$((COMP_CWORD - 1)) key= from= many= options= strategy= words= head=
   if [ "$cur" = '=' ]; then cur=; at=$COMP_CWORD; fi
@@ -24,13 +30,14 @@ _hetviz() {
       --replan) from=plans;;
       -*) from=;;
     esac;;
-  compare) options='--cluster --model --job --strategies --option --json --time-limit --jobs --help --seed --budget --quiet --plain '
+  compare) options='--cluster --model --job --strategies --option --target --json --time-limit --jobs --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
       -c|--cluster) from=clusters;;
       -m|--model) from=models;;
       -j|--job) from=jobs;;
       -s|--strategies) from=strategies many=1;;
       -o|--option) from=options;;
+      --target) from=targets;;
       -*) from=;;
     esac;;
   eval) options='--cluster --model --job --json --time-limit --help --seed --budget --quiet --plain ' from=plans
@@ -83,8 +90,12 @@ _hetviz() {
     esac;;
   sweep) options='--out --shards --shard --jobs --failed --time-limit --slurm --gnu-parallel --retries --dry-run --where --sort --columns --most --pareto --json --csv --svg --x --y --value --help --seed --budget --quiet --plain '
     case ${COMP_WORDS[at]} in
-      --columns) from=strategies many=1;;
-      --pareto) from=strategies many=1;;
+      --sort) from=columns;;
+      --columns) from=columns many=1;;
+      --pareto) from=figures many=1;;
+      --x) from=columns;;
+      --y) from=columns;;
+      --value) from=figures;;
       -*) from=;;
     esac;;
   strategies) options='--json --kind --help --seed --budget --quiet --plain '
@@ -149,6 +160,7 @@ _hetviz() {
     case ${COMP_WORDS[at]} in
       -*) from=;;
     esac;;
+  -*) options='--ascii --plain --no-mouse --color --theme --script --dump --out --size --version ';;
   esac
   case ${COMP_WORDS[1]} in
   schedule)

@@ -29,6 +29,12 @@ const struct hv_sweep_figure *hv_sweep_figures(size_t *n)
     return figures;
 }
 
+const char *const *hv_sweep_columns(size_t *n)
+{
+    *n = HV_COUNT(columns);
+    return columns;
+}
+
 const struct hv_sweep_figure *hv_sweep_figure(const char *key)
 {
     for (size_t i = 0; i < HV_COUNT(figures); i++) {

@@ -16,6 +16,8 @@ struct hv_sweep_figure {
 const struct hv_sweep_figure *hv_sweep_figures(size_t *n);
 /** The figure of that key, or NULL. */
 const struct hv_sweep_figure *hv_sweep_figure(const char *key);
+/** Names of the columns that every store has and that are no figures: identity, strategy, state. */
+const char *const *hv_sweep_columns(size_t *n);
 /** True for the name of a column that every result has (identity, strategy, state, figures). */
 bool hv_sweep_is_column(const char *name);
 /** The figures of a verdict as an object {key: number}; peak memory is that of the fullest device.

@@ -107,6 +107,12 @@ if have_program bash 'what bash completes'; then
         H=$HETVIZ bash -c '. ./completion.bash; COMP_WORDS=("$H" "$@"); COMP_CWORD=$#
             _hetviz; echo "${COMPREPLY[@]}"' bash "$@" >out 2>err
     }
+    completes --
+    says 'completion bash: options without a command' out '^--ascii .*--version$'
+    completes --vers
+    says 'completion bash: --version' out '^--version$'
+    completes --plain --no
+    says 'completion bash: a second one' out '^--no-mouse$'
     completes plan -c two-
     says 'completion bash: -c' out 'two-generations two-regions'
     completes plan --cluster = two-g
@@ -125,6 +131,14 @@ if have_program bash 'what bash completes'; then
     says 'completion bash: -o KEY=' out '^anneal$'
     completes compare -o amp.bud
     says 'completion bash: -o NAME.KEY=' out '^amp\.budget=$'
+    completes sweep show store --columns strategy,ite
+    says 'completion bash: columns of a sweep' out '^strategy,iteration_s$'
+    completes sweep show store --columns met
+    holds 'completion bash: no strategies among columns' [ "$(cat out)" = '' ]
+    completes sweep show store --pareto st
+    holds 'completion bash: only figures have a front' [ "$(cat out)" = '' ]
+    completes sweep show store --pareto usd_per_M
+    says 'completion bash: figures of a front' out '^usd_per_Mtoken$'
     completes eval zero-
     says 'completion bash: PLAN' out '^zero-bubble$'
     completes import nodes.txt --device a100 = A100-SXM-8

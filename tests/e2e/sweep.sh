@@ -78,6 +78,14 @@ expect 'a condition that is none' 2 sweep show results --where 'nodes >'
 expect 'a column that is none' 2 sweep show results --sort iteration
 says 'the nearest column' err 'iteration_s'
 expect 'a name with a formula in CSV' 0 sweep show results --csv --columns strategy
+# every word that completion offers is a column of the store
+expect 'columns that completion offers' 0 completion columns
+columns=$(tr '\n' ',' <"$work/out")
+expect 'all of them' 0 sweep show results --csv --columns "${columns%,}"
+says 'their heading' out '^id,strategy,state,.*,iteration_s,'
+expect 'figures that completion offers' 0 completion figures
+figures=$(tr '\n' ',' <"$work/out")
+expect 'all of them have a front' 0 sweep show results --pareto "${figures%,}"
 expect 'JSON' 0 sweep show results --json
 holds 'is one value' is_json "$work/out"
 finish

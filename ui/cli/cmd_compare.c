@@ -7,6 +7,7 @@
 #include "solver/eval/verdict/band.h"
 #include "solver/io/own/plan_trust.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/compare/launch.h"
 #include "ui/cli/compare/try.h"
 #include "ui/cli/compare/why.h"
 #include "ui/cli/interrupt.h"
@@ -15,7 +16,8 @@
 #include "ui/cli/verdict_text.h"
 #include "ui/process/pool.h"
 
-enum { POLL_MS = 100, REASON_MAX = 300 };
+/** TRUST_WIDTH: columns of trust and mark where a column stands behind them. */
+enum { POLL_MS = 100, REASON_MAX = 300, TRUST_WIDTH = 18 };
 
 /** Seconds after its time limit in which a worker may still return its best result; then it is
  * killed. */
@@ -33,6 +35,9 @@ struct entry {
     bool answered;  /**< its worker gave a result: it did not fail and was not ended */
     json_t *plan;
     char *reason;
+    struct hv_str launch; /**< "yes", or why the target of --target cannot launch the plan; empty:
+                             there is no plan or no target */
+    bool can_launch;
 };
 
 struct comparison {
@@ -40,6 +45,7 @@ struct comparison {
     struct hv_plugins plugins;
     struct entry *entries;
     size_t n;
+    enum hv_target_id target; /**< of --target; HV_TARGET_ANY: not given */
 };
 
 static struct entry *entry_of(struct comparison *c, uint32_t id)
@@ -368,6 +374,22 @@ static void find_equal(struct comparison *c)
     }
 }
 
+/** Finds which plans the target of --target can launch. */
+static void find_launchable(struct comparison *c)
+{
+    for (size_t i = 0; c->target != HV_TARGET_ANY && i < c->n; i++) {
+        struct entry *e = &c->entries[i];
+        if (e->plan == NULL) {
+            continue;
+        }
+        e->can_launch =
+            hv_cli_compare_launch(c->inputs.cluster.cluster, e->plan, c->target, &e->launch);
+        if (e->can_launch) {
+            hv_str_adds(&e->launch, "yes");
+        }
+    }
+}
+
 /** How many parts of its plan are approximated. */
 static size_t n_approximated(const struct entry *e)
 {
@@ -489,6 +511,18 @@ static const char *apart_reason(const struct entry *e)
                  "training plans";
 }
 
+/** {"target": "megatron", "can": false, "reason": "stage 1: tp 8 beside …"} */
+static json_t *launch_json(enum hv_target_id target, const struct entry *e)
+{
+    json_t *v = json_object();
+    json_object_set_new(v, "target", json_string(hv_target_name(target)));
+    json_object_set_new(v, "can", json_boolean(e->can_launch));
+    if (!e->can_launch) {
+        json_object_set_new(v, "reason", json_string(hv_str_cstr(&e->launch)));
+    }
+    return v;
+}
+
 static json_t *rows_json(const struct comparison *c, bool stopped)
 {
     json_t *rows = json_array();
@@ -513,6 +547,9 @@ static json_t *rows_json(const struct comparison *c, bool stopped)
             hv_str_free(&trust);
             if (e->same != NULL) {
                 json_object_set_new(row, "same_as", json_string(e->same));
+            }
+            if (e->launch.n > 0) {
+                json_object_set_new(row, "launch", launch_json(c->target, e));
             }
             json_t *claimed = json_object_get(e->plan, "claimed");
             if (claimed != NULL) {
@@ -546,8 +583,9 @@ static bool drops_tokens(const struct entry *e)
     return frac > 0 && !(json_number_value(json_object_get(simulated, "staleness")) > 0);
 }
 
-/** Describes a plan that is not ranked: its figures and the reason. */
-static void add_apart(const struct entry *e, struct hv_str *out)
+/** Describes a plan that is not ranked: its figures, the reason, and whether the target can launch
+ * it. */
+static void add_apart(const struct entry *e, enum hv_target_id target, struct hv_str *out)
 {
     char tok[HV_FMT_CAP], usd[HV_FMT_CAP], claim[HV_FMT_CAP];
     const json_t *claimed = json_object_get(json_object_get(e->plan, "claimed"), "tokens_per_s");
@@ -558,14 +596,31 @@ static void add_apart(const struct entry *e, struct hv_str *out)
         hv_text_addf(out, " (claimed %s)",
                      hv_fmt_count(claim, sizeof claim, json_number_value(claimed)));
     }
-    hv_text_addf(out, ", %s USD per million: %s\n",
+    hv_text_addf(out, ", %s USD per million: %s",
                  hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3), apart_reason(e));
+    if (e->launch.n > 0) {
+        hv_str_addf(out, "; %s: %s", hv_target_name(target), hv_str_cstr(&e->launch));
+    }
+    hv_str_addc(out, '\n');
 }
 
-static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
+/** The column of --target, behind `width` columns of trust; nothing without the option. */
+static void add_launch(const struct entry *e, size_t width, struct hv_str *out)
+{
+    size_t n = e->launch.n < REASON_MAX ? e->launch.n : REASON_MAX;
+    if (n > 0) {
+        hv_str_addf(out, "%*s", width < TRUST_WIDTH ? (int)(TRUST_WIDTH - width) : 0, "");
+        hv_str_adds(out, "  ");
+        hv_text_clean(out, e->launch.p, n);
+        hv_str_adds(out, n < e->launch.n ? "…" : "");
+    }
+}
+
+static void add_row(const struct entry *e, size_t rank, enum hv_target_id target,
+                    struct hv_str *out)
 {
     if (rank_class(e, true) == ROW_OTHER) {
-        add_apart(e, out);
+        add_apart(e, target, out);
         return;
     }
     if (e->plan == NULL) {
@@ -582,6 +637,10 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
     enum row_class cls = rank_class(e, true);
     struct hv_str trust = {0};
     add_trust(e, &trust);
+    hv_str_adds(&trust, cls == ROW_OVER   ? "  over"
+                        : exact           ? ""
+                        : drops_tokens(e) ? "  drops"
+                                          : "  stale");
     hv_text_addf(out, "%2zu%s %-14s %9s %9s %12s %7s %7s %9s %8s %7s  %-13s %s", rank,
                  cls == ROW_BROKEN ? "!" : " ", e->strategy,
                  hv_fmt_seconds(it, sizeof it, figure(e, "iteration_s")),
@@ -594,10 +653,8 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
                  hv_fmt_percent(gap, sizeof gap, figure(e, "gap")),
                  hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3),
                  hv_kind_name(kind_of(e)), hv_str_cstr(&trust));
-    hv_str_adds(out, cls == ROW_OVER   ? "  over\n"
-                     : exact           ? "\n"
-                     : drops_tokens(e) ? "  drops\n"
-                                       : "  stale\n");
+    add_launch(e, trust.n, out);
+    hv_str_addc(out, '\n');
     hv_str_free(&trust);
 }
 
@@ -718,6 +775,12 @@ static void add_notes(const struct comparison *c, struct hv_str *out)
     if (rough) {
         hv_str_adds(out, "~n: n parts of the plan are approximated; `hetviz eval` lists them\n");
     }
+    if (c->target != HV_TARGET_ANY) {
+        hv_str_addf(out,
+                    "%s: whether it can launch the plan, or the first reason why not; `hetviz "
+                    "export` writes its files, -o target=%s searches only plans that it can say\n",
+                    hv_target_name(c->target), hv_target_name(c->target));
+    }
     for (size_t i = 0; i < c->n; i++) {
         hv_cli_claim_note(c->entries[i].strategy, c->entries[i].plan, out);
     }
@@ -728,11 +791,15 @@ static void add_table(const struct comparison *c, struct hv_str *out)
     hv_text_addf(out, "    %-14s %9s %9s %12s %7s %7s %9s %8s %7s  %-13s %s", "strategy",
                  "iteration", "claimed", "tokens/s", "MFU", "bubble", "bound", "gap", "$/Mtok",
                  "kind", "trust");
+    if (c->target != HV_TARGET_ANY) {
+        hv_str_addf(out, "%*s%s", TRUST_WIDTH + 2 - (int)strlen("trust"), "",
+                    hv_target_name(c->target));
+    }
     hv_str_addc(out, '\n');
     for (size_t i = 0; i < c->n; i++) {
         const struct entry *e = &c->entries[i];
         if ((e->applies || e->plan != NULL) && !shares_reason(c, e)) {
-            add_row(e, i + 1, out);
+            add_row(e, i + 1, c->target, out);
         }
     }
     add_not_applying(c, out);
@@ -786,6 +853,7 @@ static enum hv_status compare(struct comparison *c, struct hv_args *args, struct
     }
     rank(c);
     find_equal(c);
+    find_launchable(c);
     st = show(args, c, cancelled, err);
     if (st == HV_OK && cancelled) {
         return hv_err_set(
@@ -803,11 +871,13 @@ static enum hv_status compare(struct comparison *c, struct hv_args *args, struct
 enum hv_status hv_cli_compare(struct hv_args *args, struct hv_err *err)
 {
     struct comparison c = {.n = 0};
+    (void)hv_target_find(hv_args_text(args, "target", hv_target_name(HV_TARGET_ANY)), &c.target);
     enum hv_status st = compare(&c, args, err);
     for (size_t i = 0; i < c.n; i++) {
         json_decref(c.entries[i].plan);
         free(c.entries[i].reason);
         free(c.entries[i].text);
+        hv_str_free(&c.entries[i].launch);
     }
     hv_plugins_free(&c.plugins);
     hv_inputs_free(&c.inputs);

@@ -16,6 +16,8 @@ static const struct {
     {"INSTANCE", "instances", false}, {"STRATEGY", "strategies", true},
     {"A,B,...", "strategies", true},  {"KIND", "devices", false},
     {"NAME=KIND", "devices", false},  {"TARGET", "targets", false},
+    {"COLUMN", "columns", false},     {"COLUMN,...", "columns", true},
+    {"FIGURE", "figures", false},     {"FIGURE,...", "figures", true},
 };
 
 /* Number of the row of a metavar, or -1: only files, if anything, can be offered. */
@@ -56,6 +58,16 @@ static void add_commands(struct hv_str *out)
         if (!rows[i].hidden) {
             hv_str_addf(out, "%s ", rows[i].name);
         }
+    }
+}
+
+/* "--ascii --plain …": options of the program without a command. */
+static void add_front(struct hv_str *out)
+{
+    size_t n = 0;
+    const struct hv_opt *rows = hv_front_options(&n);
+    for (size_t i = 0; i < n; i++) {
+        hv_str_addf(out, "--%s ", rows[i].name);
     }
 }
 
@@ -115,6 +127,9 @@ static void add_cases(struct hv_str *out, const char *open, const char *close, c
         /* the value of another option is a file, if anything */
         hv_str_adds(out, "      -*) from=;;\n    esac;;\n");
     }
+    hv_str_addf(out, "  -*) options=%s", open); /* no command: a workspace on the screens */
+    add_front(out);
+    hv_str_addf(out, "%s;;\n", close);
 }
 
 /* The end of the function for bash: options, or the words of the value before the cursor. */
@@ -146,10 +161,18 @@ static void add_bash(struct hv_str *out)
 {
     hv_str_adds(out, "_hetviz() {\n"
                      "  local cur=${COMP_WORDS[COMP_CWORD]} me=${COMP_WORDS[0]} i\n"
-                     "  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W '");
+                     "  if [ $COMP_CWORD = 1 ]; then\n"
+                     "    case $cur in\n"
+                     "    -*) COMPREPLY=($(compgen -W '");
+    add_front(out);
+    hv_str_adds(out, "' -- \"$cur\"));;\n"
+                     "    *) COMPREPLY=($(compgen -f -W '");
     add_commands(out);
     hv_str_adds(out,
-                "' -- \"$cur\")); return; fi\n"
+                "' -- \"$cur\"));;\n"
+                "    esac\n"
+                "    return\n"
+                "  fi\n"
                 "  # bash parts words at =: KEY = VALUE, or --option = value\n"
                 "  local at=$((COMP_CWORD - 1)) key= from= many= options= strategy= words= head=\n"
                 "  if [ \"$cur\" = '=' ]; then cur=; at=$COMP_CWORD; fi\n"
@@ -193,7 +216,10 @@ static void add_zsh(struct hv_str *out)
     hv_str_adds(out, "#compdef hetviz\n_hetviz() {\n"
                      "  local -a options offered\n"
                      "  local from= many= strategy= me=${words[1]} i\n"
-                     "  if (( CURRENT == 2 )); then\n    compadd -- ");
+                     "  if (( CURRENT == 2 )); then\n"
+                     "    if [[ $PREFIX == -* ]]; then compadd -- ");
+    add_front(out);
+    hv_str_adds(out, "; return; fi\n    compadd -- ");
     add_commands(out);
     hv_str_adds(out, "\n    _files\n    return\n  fi\n"
                      "  for (( i = 3; i < CURRENT; i++ )); do\n"
@@ -261,23 +287,31 @@ static void add_fish_words(struct hv_str *out, const struct hv_command *c, const
     }
 }
 
+/* One option; `when` is the condition of fish, quoted; c is NULL for those without a command. */
+static void add_fish_option(struct hv_str *out, const char *when, const struct hv_command *c,
+                            const struct hv_opt *o)
+{
+    hv_str_addf(out, "complete -c hetviz -n %s -l %s", when, o->name);
+    if (o->letter != 0) {
+        hv_str_addf(out, " -s %c", o->letter);
+    }
+    add_fish_words(out, c, o);
+    hv_str_adds(out, " -d ");
+    add_quoted(out, o->help);
+    hv_str_addc(out, '\n');
+}
+
 static void add_fish_command(struct hv_str *out, const struct hv_command *c)
 {
+    struct hv_str when = {0};
+    hv_str_addf(&when, "'__fish_seen_subcommand_from %s'", c->name);
     hv_str_addf(out, "complete -c hetviz -n __fish_use_subcommand -a %s -d ", c->name);
     add_quoted(out, c->summary);
     hv_str_addc(out, '\n');
     for (size_t j = 0; j < c->n_options; j++) {
-        const struct hv_opt *o = &c->options[j];
-        hv_str_addf(out, "complete -c hetviz -n '__fish_seen_subcommand_from %s' -l %s", c->name,
-                    o->name);
-        if (o->letter != 0) {
-            hv_str_addf(out, " -s %c", o->letter);
-        }
-        add_fish_words(out, c, o);
-        hv_str_adds(out, " -d ");
-        add_quoted(out, o->help);
-        hv_str_addc(out, '\n');
+        add_fish_option(out, hv_str_cstr(&when), c, &c->options[j]);
     }
+    hv_str_free(&when);
     size_t len = strcspn(c->args, " .");
     for (size_t i = 0; i < HV_COUNT(sources); i++) {
         if (strlen(sources[i].metavar) == len && strncmp(sources[i].metavar, c->args, len) == 0) {
@@ -291,8 +325,9 @@ static void add_fish_command(struct hv_str *out, const struct hv_command *c)
 
 static void add_fish(struct hv_str *out)
 {
-    size_t n = 0;
+    size_t n = 0, n_front = 0;
     const struct hv_command *rows = hv_commands(&n);
+    const struct hv_opt *front = hv_front_options(&n_front);
 
     hv_str_adds(out, "# words behind the last comma, plus or equals sign of the present word\n"
                      "function __hetviz_list\n"
@@ -316,6 +351,9 @@ static void add_fish(struct hv_str *out)
                      "  end\n"
                      "  hetviz completion $argv[1] $name 2>/dev/null\n"
                      "end\n");
+    for (size_t i = 0; i < n_front; i++) {
+        add_fish_option(out, "__fish_use_subcommand", NULL, &front[i]);
+    }
     for (size_t i = 0; i < n; i++) {
         if (!rows[i].hidden) {
             add_fish_command(out, &rows[i]);

@@ -26,9 +26,10 @@ enum hv_status hv_command_completion(struct hv_str *out, const char *shell,
 /**
  * Appends what the scripts offer, one word per line. `what`: "clusters", "models", "jobs", "plans",
  * "instances" (names of shipped files), "devices", "strategies", "schedules", "runtimes",
- * "targets", or "options" of the strategy `name` as "key=" or "key=choice" (of several with , or +
- * between; NULL: of all). `name` also selects a schedule, whose options are given then. `lua` may
- * be NULL. Errors: HV_EUSAGE for another `what`.
+ * "targets", "columns" and "figures" (that every store of a sweep has), or "options" of the
+ * strategy `name` as "key=" or "key=choice" (of several with , or + between; NULL: of all). `name`
+ * also selects a schedule, whose options are given then. `lua` may be NULL. Errors: HV_EUSAGE for
+ * another `what`.
  */
 enum hv_status hv_completion_words(struct hv_str *out, const char *what, const char *name,
                                    const struct hv_plugins *lua, struct hv_err *err) HV_NODISCARD;

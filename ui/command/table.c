@@ -33,10 +33,15 @@ static const struct hv_opt plan_options[] = {
     {"lost", 0, HV_ARG_LIST, "ADDRESS,...", "devices that were lost and cannot be used, such as a[1].*", 0, 0, NULL, false},
     OUT_OPTION, JSON_OPTION, LIMIT_OPTION,
 };
+#define X(c, name) name,
+/* without the first row, which writes nothing */
+static const char *const target_words[] = {HV_TARGET_MAP(X) NULL};
+#undef X
 static const struct hv_opt compare_options[] = {
     INPUT_OPTIONS,
     {"strategies", 's', HV_ARG_LIST, "A,B,...", "strategies or kinds of strategies to run, or all (the default)", 0, 0, NULL, false},
     {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of all strategies that have the key; runtime=NAME: see `hetviz help runtimes`; target=NAME: only plans that this program can say, see `hetviz help targets`; graph=true or graph=SEQUENCES: the graph of a transformer in its place", 0, 0, NULL, false},
+    {"target", 0, HV_ARG_WORD, "TARGET", "mark the plans that this program can launch, and say why it cannot launch the others; `hetviz help targets` lists the programs", 0, 0, target_words + 1, false},
     JSON_OPTION, LIMIT_OPTION, JOBS_OPTION,
 };
 static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION, END_OPTION};
@@ -119,9 +124,9 @@ static const struct hv_opt sweep_options[] = {
     {"dry-run", 0, HV_ARG_FLAG, NULL, "submit: write the script and do not start it", 0, 0, NULL, false},
     {"where", 0, HV_ARG_TEXT, "SQL", "show: only rows for which this holds, such as \"nodes > 2 AND mfu > 0.4\"", 0, 0, NULL, false},
     {"sort", 0, HV_ARG_TEXT, "COLUMN", "show: the best first (default: by axes)", 0, 0, NULL, false},
-    {"columns", 0, HV_ARG_LIST, "A,B,...", "show: these columns", 0, 0, NULL, false},
+    {"columns", 0, HV_ARG_LIST, "COLUMN,...", "show: these columns", 0, 0, NULL, false},
     {"most", 0, HV_ARG_INT, "N", "show: at most N rows", 1, 1e9, NULL, false},
-    {"pareto", 0, HV_ARG_LIST, "A,B,...", "show: only rows that no other row beats in these figures", 0, 0, NULL, false},
+    {"pareto", 0, HV_ARG_LIST, "FIGURE,...", "show: only rows that no other row beats in these figures", 0, 0, NULL, false},
     JSON_OPTION,
     {"csv", 0, HV_ARG_FLAG, NULL, "show: as CSV, all digits", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "show: write a heat map of --value over --x and --y", 0, 0, NULL, false},
@@ -160,10 +165,6 @@ static const struct hv_opt import_options[] = {
     {"device", 0, HV_ARG_KEY_VALUE, "NAME=KIND", "device kind of the cards that a file calls NAME (gpu: cards without a name), such as a100=A100-SXM-80GB", 0, 0, NULL, false},
     {"json", 0, HV_ARG_FLAG, NULL, "print the report as one JSON value on standard output; the document is written only with --out", 0, 0, NULL, false},
 };
-#define X(c, name) name,
-/* without the first row, which writes nothing */
-static const char *const target_words[] = {HV_TARGET_MAP(X) NULL};
-#undef X
 static const struct hv_opt export_options[] = {
     {"to", 0, HV_ARG_WORD, "TARGET", "program or form to write the plan for; the list is below", 0, 0, target_words + 1, true},
     {"out", 0, HV_ARG_FILE, "DIR", "write the files into this folder instead of printing them", 0, 0, NULL, false},
@@ -198,6 +199,7 @@ static const struct hv_opt front_options[] = {
     {"dump", 0, HV_ARG_TEXT, "SCREEN", "print one screen and exit: cluster, model, strategies, plans, gantt, explain, what-if, console", 0, 0, NULL, false},
     {"out", 0, HV_ARG_FILE, "F", "with --dump: write the screen to this file, as a picture if the name ends in .svg or .png", 0, 0, NULL, false},
     {"size", 0, HV_ARG_TEXT, "WxH", "with --script or --dump: size of the screen in columns and rows (default 80x24)", 0, 0, NULL, false},
+    {"version", 'V', HV_ARG_FLAG, NULL, "as the first word: print the version and end; --version --json: everything that a report of a fault needs", 0, 0, NULL, false},
 };
 
 static const struct hv_opt prompt_export_options[] = {
@@ -337,7 +339,7 @@ static const struct hv_command command_rows[] = {
      OPTIONS(lua_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL | WORDS [NAME]", 1, 2, "completion script for bash, zsh or fish",
      "Prints a completion script that the shell can source. With WORDS it prints what the scripts offer, one word per line: clusters, models, "
-     "jobs, plans, instances, devices, strategies, runtimes, targets, schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
+     "jobs, plans, instances, devices, strategies, runtimes, targets, columns and figures (of `sweep show`), schedules (with NAME: the options of a schedule), or options (of the strategy NAME, or of "
      "all).\n"
      "Example: source <(hetviz completion bash)", NO_OPTIONS, false},
     {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | runtimes [NAME] | targets [NAME] | glossary [TERM] | knobs | api [NAME] | man [plugin]]", 0, 2, "list the commands, or describe a command, a schedule or a term",

@@ -3,6 +3,7 @@
 #include "scripting/plugin/plugin.h"
 #include "solver/base/file.h"
 #include "solver/io/own/docs.h"
+#include "solver/sweep/figures.h"
 #include "ui/command/help.h"
 
 #include <dirent.h>
@@ -51,6 +52,25 @@ static void add_devices(struct hv_str *out)
         }
     }
     hv_device_catalogue_free(&devices);
+}
+
+/* Columns that every store of a sweep has; axes have the names that its specification gives. */
+static void add_columns(struct hv_str *out)
+{
+    size_t n = 0;
+    const char *const *names = hv_sweep_columns(&n);
+    for (size_t i = 0; i < n; i++) {
+        hv_str_addf(out, "%s\n", names[i]);
+    }
+}
+
+static void add_figures(struct hv_str *out)
+{
+    size_t n = 0;
+    const struct hv_sweep_figure *figures = hv_sweep_figures(&n);
+    for (size_t i = 0; i < n; i++) {
+        hv_str_addf(out, "%s\n", figures[i].key);
+    }
 }
 
 static bool is_strategy(const struct hv_plugin *p)
@@ -122,6 +142,11 @@ enum hv_status hv_completion_words(struct hv_str *out, const char *what, const c
         hv_target_words(out, "");
     } else if (strcmp(what, "devices") == 0) {
         add_devices(out);
+    } else if (strcmp(what, "columns") == 0) {
+        add_columns(out);
+        add_figures(out);
+    } else if (strcmp(what, "figures") == 0) {
+        add_figures(out);
     } else if (strcmp(what, "options") == 0) {
         add_options(out, name, lua);
     } else if (strcmp(what, "strategies") == 0) {
@@ -131,11 +156,11 @@ enum hv_status hv_completion_words(struct hv_str *out, const char *what, const c
             }
         }
     } else {
-        return hv_err_set(
-            err, HV_EUSAGE,
-            "completion: expected bash, zsh, fish, or clusters, models, jobs, plans, "
-            "instances, devices, strategies, options, runtimes, targets or schedules; found '%s'",
-            what);
+        return hv_err_set(err, HV_EUSAGE,
+                          "completion: expected bash, zsh, fish, or clusters, models, jobs, plans, "
+                          "instances, devices, strategies, options, runtimes, targets, columns, "
+                          "figures or schedules; found '%s'",
+                          what);
     }
     return HV_OK;
 }
