@@ -83,7 +83,7 @@ static void put_level(struct hv_grid *g, int x, int y, double load, unsigned sty
     static const char *const letters[LEVELS] = {".", ":", "-", "=", "+", "*", "#", "@"};
     long level = lround(load * MEAN_LEVEL);
     level = level < 1 ? 1 : level > LEVELS ? LEVELS : level;
-    (void)hv_grid_put(g, x, y, 1, (g->ascii ? letters : blocks)[level - 1], style);
+    (void)hv_grid_put(g, x, y, 1, g->ascii ? letters[level - 1] : blocks[level - 1], style);
 }
 
 static void put_name(struct hv_grid *g, struct hv_rect r, int y, bool here, const char *name,
