@@ -205,6 +205,7 @@ static void state_bound(const struct hv__question *q, struct hv_bound *b, struct
 /** An iteration of a job whose tokens or lengths differ between iterations. */
 struct iteration {
     size_t routed; /**< of the job's routing */
+    size_t step;   /**< the same among those that are timed */
     const struct hv__length_run *lengths;
     double weight, time_s;
     double common_weight; /**< see struct hv__length_run; without lengths the weight */
@@ -214,7 +215,7 @@ struct iteration {
 struct iterations {
     struct iteration *items;
     struct hv_routing_step *steps; /**< [routed] */
-    size_t n, routed;              /**< routed: of the job's routing */
+    size_t n, routed;              /**< routed: those of the job's routing that are timed */
     bool common_only;              /**< the others are left out */
     size_t n_common;               /**< of one quantile for all micro-batches; they come first */
     struct iteration typical;      /**< the one whose time is nearest to the mean */
@@ -281,12 +282,14 @@ static void keep_worst(struct iterations *all, const struct hv_verdict *v, struc
 static enum hv_status add_figures(const struct hv__lowered *l, struct hv_verdict *out,
                                   struct hv_err *err);
 
-/** Adds iteration t of the routing with some of the lengths. */
-static void add_runs(struct iterations *all, size_t t, const struct hv__length_run *runs, size_t n)
+/** Adds an iteration of the routing with some of the lengths: `of` tells which. */
+static void add_runs(struct iterations *all, struct iteration of, const struct hv__length_run *runs,
+                     size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         double routed = (double)all->routed;
-        all->items[all->n++] = (struct iteration){.routed = t,
+        all->items[all->n++] = (struct iteration){.routed = of.routed,
+                                                  .step = of.step,
                                                   .lengths = &runs[i],
                                                   .weight = runs[i].weight / routed,
                                                   .common_weight = runs[i].common_weight / routed};
@@ -314,17 +317,21 @@ static struct iterations list_iterations(const struct hv__question *q, const str
     all.items = hv_arena_new(q->arena, struct iteration, routed * each);
     all.steps = hv_arena_new(q->arena, struct hv_routing_step, routed);
     for (size_t t = 0; t < routed; t++) {
+        double weight = 1 / (double)routed;
+        struct iteration of = {.routed = spaced(t, routed, total),
+                               .step = t,
+                               .weight = weight,
+                               .common_weight = weight};
         if (lengths.n == 0) {
-            double weight = 1 / (double)routed;
-            all.items[all.n++] = (struct iteration){
-                .routed = spaced(t, routed, total), .weight = weight, .common_weight = weight};
+            all.items[all.n++] = of;
         } else {
-            add_runs(&all, spaced(t, routed, total), lengths.items, first);
+            add_runs(&all, of, lengths.items, first);
         }
     }
     all.n_common = all.n;
     for (size_t t = 0; t < routed && lengths.n > first; t++) {
-        add_runs(&all, spaced(t, routed, total), lengths.items + first, lengths.n - first);
+        add_runs(&all, (struct iteration){.routed = spaced(t, routed, total), .step = t},
+                 lengths.items + first, lengths.n - first);
     }
     all.typical = all.items[0];
     return all;
@@ -442,7 +449,7 @@ static enum hv_status time_iterations(const struct hv__question *q, const struct
         if (adaption != NULL && (t == 0 || now->routed != now[-1].routed)) {
             st = hv__adapt_next(adaption, now->routed, last_s, &plan, &move_s, err);
             last_s = 0;
-            note_moves(adaption, plan, move_s, &all->steps[now->routed]);
+            note_moves(adaption, plan, move_s, &all->steps[now->step]);
         }
         struct hv_arena scratch = {0};
         struct hv_verdict v = {.findings = {.arena = &scratch}};
@@ -458,7 +465,7 @@ static enum hv_status time_iterations(const struct hv__question *q, const struct
         if (st == HV_OK) {
             last_s += v.metrics.iteration_s * now->weight * (double)all->routed;
             add_move(&v.metrics, move_s);
-            all->steps[now->routed].time_s +=
+            all->steps[now->step].time_s +=
                 v.metrics.iteration_s * now->weight * (double)all->routed;
             all->items[t].time_s = v.metrics.iteration_s;
             add_iteration(&all->sum, &v, now->weight);
